@@ -1,0 +1,88 @@
+#include "core/base/buffer.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "core/base/checked_math.h"
+
+namespace folio {
+namespace {
+
+constexpr size_t kAlignment = 64;  // one cache line, one zmm register
+
+std::atomic<AllocationHook> g_hook{nullptr};
+std::atomic<uint64_t> g_live{0};
+std::atomic<uint64_t> g_peak{0};
+
+void count_allocation(size_t bytes) {
+  const uint64_t live = g_live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  uint64_t peak = g_peak.load(std::memory_order_relaxed);
+  while (live > peak && !g_peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
+  }
+}
+
+class HeapBuffer final : public Buffer {
+ public:
+  HeapBuffer(uint8_t* data, size_t bytes) : Buffer(Kind::kHeap, data, bytes) {}
+  ~HeapBuffer() override {
+    g_live.fetch_sub(bytes_, std::memory_order_relaxed);
+    std::free(data_);
+  }
+};
+
+class StringBuffer final : public Buffer {
+ public:
+  explicit StringBuffer(size_t count) : Buffer(Kind::kHeap, nullptr, 0), strings_(count) {
+    data_ = reinterpret_cast<uint8_t*>(strings_.data());
+    bytes_ = count * sizeof(std::string);
+  }
+
+ private:
+  std::vector<std::string> strings_;
+};
+
+class ViewBuffer final : public Buffer {
+ public:
+  ViewBuffer(Kind kind, uint8_t* data, size_t bytes, Ref<RefCounted> keeper)
+      : Buffer(kind, data, bytes), keeper_(std::move(keeper)) {}
+
+ private:
+  Ref<RefCounted> keeper_;
+};
+
+}  // namespace
+
+Result<Ref<Buffer>> allocate_buffer(size_t bytes) {
+  const AllocationHook hook = g_hook.load(std::memory_order_relaxed);
+  if (bytes > SIZE_MAX / 2 || (hook && !hook(bytes))) {
+    return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
+  }
+  const size_t rounded = align_up(bytes == 0 ? 1 : bytes, kAlignment);
+  auto* data = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, rounded));
+  if (!data) return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
+  count_allocation(bytes);
+  return Ref<Buffer>(make_ref<HeapBuffer>(data, bytes));
+}
+
+Result<Ref<Buffer>> allocate_strings(size_t count) {
+  const AllocationHook hook = g_hook.load(std::memory_order_relaxed);
+  if (count > SIZE_MAX / 2 / sizeof(std::string) || (hook && !hook(count * sizeof(std::string)))) {
+    return error(Code::kOutOfMemory, "cannot allocate ", count, " strings");
+  }
+  return Ref<Buffer>(make_ref<StringBuffer>(count));
+}
+
+Ref<Buffer> view_buffer(Buffer::Kind kind, const void* data, size_t bytes,
+                        Ref<RefCounted> keeper) {
+  // Constness is given up here once; kConstant buffers are never written (the mapping is
+  // PROT_READ, so a kernel that tried would fault).
+  auto* raw = static_cast<uint8_t*>(const_cast<void*>(data));
+  return make_ref<ViewBuffer>(kind, raw, bytes, std::move(keeper));
+}
+
+void set_allocation_hook(AllocationHook hook) { g_hook.store(hook); }
+uint64_t buffer_bytes_live() { return g_live.load(std::memory_order_relaxed); }
+uint64_t buffer_bytes_peak() { return g_peak.load(std::memory_order_relaxed); }
+
+}  // namespace folio

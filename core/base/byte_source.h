@@ -1,0 +1,29 @@
+// ByteSource: immutable bytes with a keeper, and a way to open files that stand beside them.
+//
+// Flow:    os/ maps files, session/ wraps bytes given by the caller; formats/ only read.
+// Owns:    the bytes, until the last Ref goes; initializers hold one.
+// Threads: immutable after creation.
+#pragma once
+
+#include <string>
+
+#include "core/base/ref.h"
+#include "core/base/span.h"
+#include "core/base/status.h"
+
+namespace folio {
+
+class ByteSource : public RefCounted {
+ public:
+  virtual Bytes bytes() const = 0;
+
+  // For messages: the path as the user gave it, or "<bytes>".
+  virtual const std::string& name() const = 0;
+
+  // Opens external data named by a model file. `location` is hostile: absolute paths, "..", and
+  // symlinks that leave the model's folder (and its real path's folder) are kInvalidGraph;
+  // a missing file is kNoSuchFile.
+  virtual Result<Ref<ByteSource>> open_sibling(const std::string& location) const = 0;
+};
+
+}  // namespace folio

@@ -1,0 +1,153 @@
+// Status and Result<T>: how every room reports that the world is wrong (file, argument, memory).
+//
+// Owns:    an OK Status is one null pointer; an error owns its code and message.
+// Threads: value types; no sharing.
+// Errors:  the lowest layer that knows writes the message (file, node, expected, found); layers
+//          above may prefix where it happened with `with_context`, never repeat it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace folio {
+
+// 0 to 12 are ONNX Runtime's OrtErrorCode numbers and names; ours start at 100 (design section 9).
+enum class Code : int {
+  kOk = 0,
+  kFail = 1,
+  kInvalidArgument = 2,
+  kNoSuchFile = 3,
+  kNoModel = 4,
+  kEngineError = 5,
+  kRuntimeException = 6,
+  kInvalidProtobuf = 7,
+  kModelLoaded = 8,
+  kNotImplemented = 9,
+  kInvalidGraph = 10,
+  kEpFail = 11,
+  kModelLoadCancelled = 12,
+  kCancelled = 100,
+  kOutOfMemory = 101,
+  kUnsupportedOperator = 102,
+  kModelChanged = 103,
+  kClosed = 104,
+  kIo = 105,
+};
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message) : rep_(std::make_unique<Rep>(Rep{code, std::move(message)})) {}
+  Status(const Status& other) : rep_(other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr) {}
+  Status(Status&&) noexcept = default;
+  Status& operator=(const Status& other) {
+    rep_ = other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr;
+    return *this;
+  }
+  Status& operator=(Status&&) noexcept = default;
+
+  static Status ok() { return {}; }
+  bool is_ok() const { return rep_ == nullptr; }
+  Code code() const { return rep_ ? rep_->code : Code::kOk; }
+  std::string_view message() const { return rep_ ? std::string_view(rep_->message) : ""; }
+
+  // Prefixes an error's message with "`where`: "; OK stays OK.
+  Status with_context(std::string_view where) && {
+    if (rep_) rep_->message.insert(0, std::string(where) + ": ");
+    return std::move(*this);
+  }
+
+ private:
+  struct Rep {
+    Code code;
+    std::string message;
+  };
+  std::unique_ptr<Rep> rep_;
+};
+
+namespace internal {
+inline void append_all(std::string&) {}
+inline void append_one(std::string& out, std::string_view text) { out.append(text); }
+inline void append_one(std::string& out, const char* text) { out.append(text); }
+inline void append_one(std::string& out, const std::string& text) { out.append(text); }
+inline void append_one(std::string& out, char c) { out.push_back(c); }
+template <typename T>
+void append_one(std::string& out, const T& number) {
+  out.append(std::to_string(number));
+}
+template <typename T, typename... Rest>
+void append_all(std::string& out, const T& first, const Rest&... rest) {
+  append_one(out, first);
+  append_all(out, rest...);
+}
+}  // namespace internal
+
+// Concatenates strings and numbers: cat("input ", 1, " has rank ", 3).
+template <typename... Parts>
+std::string cat(const Parts&... parts) {
+  std::string out;
+  internal::append_all(out, parts...);
+  return out;
+}
+
+template <typename... Parts>
+Status error(Code code, const Parts&... parts) {
+  return Status(code, cat(parts...));
+}
+
+template <typename... Parts>
+Status invalid_argument(const Parts&... parts) {
+  return Status(Code::kInvalidArgument, cat(parts...));
+}
+
+template <typename... Parts>
+Status invalid_graph(const Parts&... parts) {
+  return Status(Code::kInvalidGraph, cat(parts...));
+}
+
+template <typename... Parts>
+Status not_implemented(const Parts&... parts) {
+  return Status(Code::kNotImplemented, cat(parts...));
+}
+
+// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}           // NOLINT: implicit on purpose
+  Result(Status status) : status_(std::move(status)) {}   // NOLINT: implicit on purpose
+
+  bool is_ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  Status take_status() && { return std::move(status_); }
+  T& value() & { return *value_; }
+  const T& value() const& { return *value_; }
+  T take() && { return std::move(*value_); }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+#define FOLIO_CONCAT_INNER(a, b) a##b
+#define FOLIO_CONCAT(a, b) FOLIO_CONCAT_INNER(a, b)
+
+// FOLIO_RETURN_IF_ERROR(expr): passes an error Status up.
+#define FOLIO_RETURN_IF_ERROR(expr)                           \
+  do {                                                        \
+    ::folio::Status folio_status = (expr);                    \
+    if (!folio_status.is_ok()) return folio_status;           \
+  } while (false)
+
+// FOLIO_TRY(const int axis, normalize_axis(...)): declares on success, passes the error up otherwise.
+#define FOLIO_TRY(declaration, expr) \
+  FOLIO_TRY_INNER(FOLIO_CONCAT(folio_result_, __LINE__), declaration, expr)
+#define FOLIO_TRY_INNER(result, declaration, expr)                  \
+  auto result = (expr);                                             \
+  if (!result.is_ok()) return std::move(result).take_status();      \
+  declaration = std::move(result).take()
+
+}  // namespace folio
