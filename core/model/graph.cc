@@ -101,6 +101,18 @@ void Graph::compact() {
   }
 }
 
+void Graph::drop_unused_captures() {
+  const std::vector<int> uses = use_counts();
+  for (auto it = captures_.begin(); it != captures_.end();) {
+    if (uses[static_cast<size_t>(it->second)] == 0) {
+      value(it->second).outer = kNone;
+      it = captures_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
 int Model::opset_version(std::string_view for_domain) const {
   for (const OpsetImport& import : opsets) {
     if (import.domain == for_domain) return static_cast<int>(import.version);

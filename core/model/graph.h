@@ -112,6 +112,8 @@ class Graph {
   void replace_uses(ValueId from, ValueId to);
   // Removes dead nodes.
   void compact();
+  // Forgets captures that nothing in this graph reads.
+  void drop_unused_captures();
 
  private:
   std::unordered_map<ValueId, ValueId> captures_;  // outer -> inner

@@ -40,6 +40,10 @@ void remove_in(Graph* graph, bool* changed) {
 }
 
 void drop_in(Graph* graph) {
+  // Inner graphs first: what they no longer read keeps nothing alive out here.
+  for (Node& node : graph->nodes) {
+    for (auto& subgraph : node.subgraphs) drop_in(subgraph.get());
+  }
   std::vector<int> uses = graph->use_counts();
   for (size_t i = graph->nodes.size(); i-- > 0;) {
     Node& node = graph->nodes[i];
@@ -52,9 +56,7 @@ void drop_in(Graph* graph) {
     node.dead = true;
   }
   graph->compact();
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) drop_in(subgraph.get());
-  }
+  graph->drop_unused_captures();
 }
 
 }  // namespace
