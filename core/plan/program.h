@@ -52,6 +52,7 @@ struct Step {
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;  // slots; kNone = not wanted
   std::vector<uint8_t> wanted;
+  bool is_view = false;          // OpDef::view_of: output 0 shares an input's bytes
   std::vector<int32_t> frees;    // slots that nothing reads after this step
   std::vector<const PackedBlob*> packed;  // by input; empty when nothing is packed
   std::vector<Subprogram> subprograms;
