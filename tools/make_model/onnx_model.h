@@ -173,7 +173,8 @@ class FunctionWriter {
 // A ModelProto.
 class ModelWriter {
  public:
-  explicit ModelWriter(int64_t ir_version = 8) : ir_version_(ir_version) {}
+  explicit ModelWriter(int64_t ir_version = 8, std::string_view graph_name = "graph")
+      : ir_version_(ir_version), graph_(graph_name) {}
 
   ModelWriter& opset(std::string_view domain, int64_t version);
   ModelWriter& producer(std::string_view name, std::string_view version);
