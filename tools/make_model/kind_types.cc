@@ -175,8 +175,12 @@ std::string add_type(GraphWriter& graph, const TypeRow& row, uint64_t seed) {
   graph.initializer(TensorWriter(name + ".raw", row.type, {static_cast<int64_t>(kCount)}).raw(raw));
   graph.initializer(typed_tensor(row, name + ".typed", raw));
   for (const std::string form : {".raw", ".typed"}) {
-    graph.node("Identity", {name + form}, {name + form + "_out"}).named(name + form + "/Identity");
-    graph.output(name + form + "_out", type);
+    // No runtime has Identity for elements smaller than a byte; they are only cast.
+    if (element_bits(row.type) >= 8) {
+      graph.node("Identity", {name + form}, {name + form + "_out"})
+          .named(name + form + "/Identity");
+      graph.output(name + form + "_out", type);
+    }
     if (row.cast == CastToFloat::kNo) continue;
     graph.node("Cast", {name + form}, {name + form + "_float"})
         .named(name + form + "/Cast")

@@ -114,8 +114,8 @@ class Cli {
     });
     add_number(mlp, "--layers", line_.mlp.layers, "number of layers", 1, 10000);
     add_number(mlp, "--width", line_.mlp.width, "rows and columns of each layer", 1, 1000000);
-    add_number(mlp, "--size-mb", line_.mlp.size_mb, "weights in 10^6 bytes; sets the width", 1,
-               1000000);
+    add_number(mlp, "--size-mb", line_.mlp.size_mb,
+               "weights in 10^6 bytes; sets the width; 0: --width does", 0, 1000000);
     mlp->add_option("--external", line_.mlp.external,
                     "put the weights into FILE, a path relative to the model's folder")
         ->type_name("FILE");
@@ -129,8 +129,8 @@ class Cli {
           return build_fold(options);
         });
     add_number(fold, "--width", line_.fold.width, "rows and columns of each weight", 2, 65536);
-    add_number(fold, "--size-mb", line_.fold.size_mb, "stored bytes in 10^6; sets the width", 1,
-               2000);
+    add_number(fold, "--size-mb", line_.fold.size_mb,
+               "stored bytes in 10^6; sets the width; 0: --width does", 0, 2000);
 
     CLI::App* int4 = add_kind(
         "int4", "4-bit weights: MatMulNBits, and DequantizeLinear before MatMul", [](auto& line) {

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace model_writer {
@@ -66,6 +68,12 @@ class PendingFile {
 // Writes what `produce` gives; it answers false if payloads broke their promise.
 WriteResult write_file(const std::string& path, uint64_t bytes_total, const WriteProgress& progress,
                        const std::function<bool(const ByteSink&)>& produce) {
+  // The rename would put a file in the place of a device or pipe.
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return {"'" + path + "' exists and is not a regular file"};
+  }
   PendingFile file(path);
   if (file.failed()) return file.commit();
   uint64_t done = 0;
