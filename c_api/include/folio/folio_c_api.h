@@ -77,21 +77,20 @@ typedef struct FolioMemoryReport FolioMemoryReport;     /* where the bytes are, 
 /* What went wrong. 0 to 12 have ONNX Runtime's numbers and names, used or not. */
 typedef enum FolioErrorCode {
   FOLIO_OK = 0,
-  FOLIO_FAIL = 1,             /* a defect in Folio, or a failure without a better code */
-  FOLIO_INVALID_ARGUMENT = 2, /* the call is wrong: convention 1 */
-  FOLIO_NO_SUCHFILE = 3,      /* no file at that path */
-  FOLIO_NO_MODEL = 4,         /* a file, but neither .onnx nor .ort */
-  FOLIO_ENGINE_ERROR = 5,     /* not used */
-  FOLIO_RUNTIME_EXCEPTION =
-      6,                      /* an operator met data that it cannot compute (index out of range) */
-  FOLIO_INVALID_PROTOBUF = 7, /* the bytes of the model are damaged (.onnx or .ort) */
-  FOLIO_MODEL_LOADED = 8,     /* not used */
-  FOLIO_NOT_IMPLEMENTED = 9,  /* valid, but Folio does not do it; operators: 102 */
-  FOLIO_INVALID_GRAPH = 10,   /* the bytes are sound, the graph is not (cycle, types, shapes) */
-  FOLIO_EP_FAIL = 11,         /* not used */
-  FOLIO_MODEL_LOAD_CANCELED = 12,   /* an open or create was cancelled (FolioCancel, progress) */
-  FOLIO_CANCELLED = 100,            /* a run was cancelled or its time ran out */
-  FOLIO_OUT_OF_MEMORY = 101,        /* memory or address space */
+  FOLIO_FAIL = 1,                 /* a defect in Folio, or a failure without a better code */
+  FOLIO_INVALID_ARGUMENT = 2,     /* the call is wrong: convention 1 */
+  FOLIO_NO_SUCHFILE = 3,          /* no file at that path */
+  FOLIO_NO_MODEL = 4,             /* a file, but neither .onnx nor .ort */
+  FOLIO_ENGINE_ERROR = 5,         /* not used */
+  FOLIO_RUNTIME_EXCEPTION = 6,    /* an operator met data that it cannot compute (a bad index) */
+  FOLIO_INVALID_PROTOBUF = 7,     /* the bytes of the model are damaged (.onnx or .ort) */
+  FOLIO_MODEL_LOADED = 8,         /* not used */
+  FOLIO_NOT_IMPLEMENTED = 9,      /* valid, but Folio does not do it; operators: 102 */
+  FOLIO_INVALID_GRAPH = 10,       /* the bytes are sound, the graph is not (cycle, types, shapes) */
+  FOLIO_EP_FAIL = 11,             /* not used */
+  FOLIO_MODEL_LOAD_CANCELED = 12, /* an open or create was cancelled (FolioCancel, progress) */
+  FOLIO_CANCELLED = 100,          /* a run was cancelled or its time ran out */
+  FOLIO_OUT_OF_MEMORY = 101,      /* memory or address space */
   FOLIO_UNSUPPORTED_OPERATOR = 102, /* see ModelGetUnsupportedOperator for the whole list */
   FOLIO_MODEL_CHANGED = 103,        /* the model's file changed while it was open */
   FOLIO_CLOSED = 104,               /* the session was closed */
@@ -172,11 +171,12 @@ typedef struct FolioEnvOptions {
   /* Threads that compute one run, the calling thread included. 0: environment variable
    * FOLIO_THREADS, else the smallest of affinity, cgroup quota and physical cores. */
   uint32_t thread_count;
-  /* Lines below this level are dropped. Read only where `log` is given; else it is
-   * FOLIO_LOG_WARNING and lines go to standard error. */
+  /* Lines below this level are dropped; 0 is FOLIO_LOG_VERBOSE. Read only where `log` is given:
+   * without it, warnings and errors go to standard error. */
   FolioLogLevel log_level;
-  FolioLogFunction log; /* NULL: standard error */
+  FolioLogFunction log; /* NULL: standard error. Called by one thread at a time. */
   void* log_user;
+  FolioReleaseFunction log_release; /* called with log_user after the last line; may be NULL */
   /* CPU numbers to which worker threads are pinned, worker i to cpus[i % cpu_count]; the calling
    * thread is never pinned. Copied. NULL: no pinning. */
   const uint32_t* cpus;
