@@ -65,6 +65,7 @@ struct PortInfo {
   int32_t slot = kNone;
   Operand source = Operand::none();  // outputs: where the value is at the end
   bool has_default = false;          // overridable initializer
+  bool is_read = false;              // inputs: some step or output reads it
   Value default_value;
 };
 

@@ -176,6 +176,9 @@ class ProgramBuilder {
     for (const PortInfo& output : program_.outputs) {
       read(output.source, static_cast<int32_t>(program_.steps.size()));
     }
+    for (PortInfo& input : program_.inputs) {
+      input.is_read = last_read_[static_cast<size_t>(input.slot)] >= 0;
+    }
     for (size_t slot = 0; slot < last_read_.size(); ++slot) {
       const int32_t at = last_read_[slot];
       if (at >= 0 && at < static_cast<int32_t>(program_.steps.size())) {

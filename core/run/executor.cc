@@ -61,7 +61,7 @@ class Frame final : public OpHost {
   Status run_step(const Step& step);
   Status keep_outputs(const Step& step);
   bool in_arena(const Tensor& tensor) const {
-    return arena_ && tensor.buffer() == arena_;
+    return arena_ && tensor.buffer().get() == arena_.get();
   }
 
   const Program& program_;
@@ -268,6 +268,7 @@ Status RunControl::check() const {
 
 Status run_program(Program& program, const RunRequest& request, std::vector<Value>* outputs) {
   const FloatControl float_control(request.flush_denormals);
+  ArenaLease lease;  // outlives the frame, whose values stand in it
   Frame frame(program, request);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const PortInfo& port = program.inputs[i];
@@ -275,10 +276,9 @@ Status run_program(Program& program, const RunRequest& request, std::vector<Valu
     frame.set(port.slot, given || !port.has_default ? request.inputs[i] : port.default_value);
   }
   const auto plan = program.shapes.plan_for(signature_of(program, frame));
-  ArenaLease lease;
   if (plan->arena_bytes > 0) {
-    FOLIO_TRY(lease, ArenaPool::instance().acquire(plan->arena_bytes));
-    frame.use_plan(plan.get(), view_buffer(Buffer::Kind::kArena, lease.data(), plan->arena_bytes, {}));
+    FOLIO_TRY(lease, ArenaPool::process().acquire(plan->arena_bytes));
+    frame.use_plan(plan.get(), lease.arena());
   }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const Operand source = program.outputs[i].source;

@@ -2,8 +2,10 @@
 // configuration keys that fills them from strings.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "core/base/tensor.h"
 #include "core/formats/load.h"
 #include "core/model/graph_builder.h"
+#include "core/passes/passes.h"
 #include "core/prepack/packed_cache.h"
 
 namespace folio {
