@@ -14,7 +14,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
   for (int round = 0; round < kMaxRounds; ++round) {
     bool changed = false;
     FOLIO_RETURN_IF_ERROR(infer_shapes(model));
-    if (level == Optimize::kNone) return Status::ok();
+    if (level == Optimize::kOff) return Status::ok();
     remove_identities(model, &changed);
     FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
     drop_dead(model);

@@ -32,7 +32,7 @@ void remove_identities(Model* model, bool* changed);
 void drop_dead(Model* model);
 
 // All of the above in their order.
-enum class Optimize { kNone, kAll };
+enum class Optimize { kOff, kAll };
 Status run_passes(Model* model, const Evaluator& evaluator, Optimize level);
 
 }  // namespace folio

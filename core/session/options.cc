@@ -44,7 +44,7 @@ constexpr Key kKeys[] = {
     {"folio.optimize", "all or none",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        if (v != "all" && v != "none") return false;
-       s->optimize = v == "all" ? Optimize::kAll : Optimize::kNone;
+       s->optimize = v == "all" ? Optimize::kAll : Optimize::kOff;
        return true;
      }},
     {"folio.threads", "a number, 0 for the process's default",
