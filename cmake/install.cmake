@@ -17,5 +17,8 @@ install(EXPORT folio-targets NAMESPACE folio:: DESTINATION ${package_dir} FILE f
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/folio-config-version.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/folio-config-version.cmake DESTINATION ${package_dir})
 
+# folio.pc finds its prefix from where it lies, so that an installed tree may be moved.
+set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${pc_dir} OUTPUT_VARIABLE FOLIO_PC_TO_PREFIX)
 configure_file(cmake/folio.pc.in ${PROJECT_BINARY_DIR}/folio.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/folio.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

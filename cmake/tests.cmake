@@ -1,6 +1,6 @@
 # tests/<room>/ mirrors core/<room>/ (or c_api, tools). Nothing is listed by hand:
 #   tests/<room>/*_test.cc (and helpers beside them)  one executable test_<room>, GoogleTest, ctest core.<room>.Suite.Name
-#   tests/<room>/*_test.py                            ctest core.<room>.<stem>, run by python3
+#   tests/<room>/*_test.py                            ctest core.<room>.<stem>, run by python3; exit code 77 skips
 #   tests/c_api/*.c                                   each a C99 program of its own, ctest c_api.<stem>
 #   tests/support/*.cc                                static library linked to every test
 #   tests/fuzz/<x>_fuzz.cc                            replay of tests/fuzz/corpus/<x>, or a libFuzzer target (FOLIO_FUZZ)
@@ -67,7 +67,6 @@ function(folio_add_python_tests room)
   folio_test_prefix(${room} prefix)
   foreach(script IN LISTS scripts)
     cmake_path(GET script STEM stem)
-    string(REGEX REPLACE "_test$" "" stem ${stem})
     add_test(NAME ${prefix}${stem} COMMAND ${Python3_EXECUTABLE} -B ${script})
     set_tests_properties(${prefix}${stem} PROPERTIES LABELS ${room} TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT
       "FOLIO_TESTS_DIR=${tests_dir};FOLIO_BINARY_DIR=${PROJECT_BINARY_DIR};FOLIO_BUILD_TYPE=${CMAKE_BUILD_TYPE};FOLIO_SANITIZE=${FOLIO_SANITIZE};CC=${CMAKE_C_COMPILER};CXX=${CMAKE_CXX_COMPILER};CMAKE=${CMAKE_COMMAND}")
@@ -164,3 +163,13 @@ foreach(room IN LISTS rooms)
     endif()
   endif()
 endforeach()
+
+# The tree itself: include directions, sizes, words; of a release build also the symbols of the ISA objects.
+if(Python3_FOUND AND NOT FOLIO_FUZZ AND NOT FOLIO_TEST_ROOMS)
+  set(tidy_build "")
+  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT FOLIO_SANITIZE AND FOLIO_ISA_TARGETS)
+    set(tidy_build --build ${PROJECT_BINARY_DIR})
+  endif()
+  add_test(NAME tools.tidy COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/tidy.py ${tidy_build})
+  set_tests_properties(tools.tidy PROPERTIES LABELS tools)
+endif()

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/ref.h"
@@ -69,7 +70,8 @@ struct Node {
 
 struct GraphValue {
   std::string name;
-  TypeInfo type;
+  TypeInfo type;      // inferred; inputs: declared
+  TypeInfo declared;  // as the file says; only reports use it for anything but inputs
   NodeId producer = kNone;
   bool is_input = false;
   // The constant, or an overridable default when is_input (then never folded).
@@ -92,7 +94,6 @@ class Graph {
   std::vector<ValueId> outputs;    // kNone never
 
   Graph* parent = nullptr;         // enclosing graph of a subgraph
-  Node* parent_node() const;       // found by search; null at the root
 
   GraphValue& value(ValueId id) { return values[static_cast<size_t>(id)]; }
   const GraphValue& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
@@ -100,12 +101,22 @@ class Graph {
   // The value of this graph that stands for `outer` of the parent; made when absent.
   ValueId capture(ValueId outer);
 
+  // The constant that a value is, seen through captures; null when it is none.
+  const GraphValue* constant_value(ValueId id) const;
+  // Values of this graph that `node` reads: its inputs and what its subgraphs capture.
+  static std::vector<ValueId> reads(const Node& node);
   // Readers of each value: node inputs, subgraph captures and graph outputs.
   std::vector<int> use_counts() const;
   // Makes every reader of `from` (in this graph and, as captures, in subgraphs) read `to`.
+  // Graph outputs are left as they are.
   void replace_uses(ValueId from, ValueId to);
   // Removes dead nodes.
   void compact();
+  // Forgets captures that nothing in this graph reads.
+  void drop_unused_captures();
+
+ private:
+  std::unordered_map<ValueId, ValueId> captures_;  // outer -> inner
 };
 
 struct Model {

@@ -33,8 +33,8 @@ class OpInfer {
   using SubgraphInfer = Result<std::vector<TypeInfo>> (*)(void* state, Graph& subgraph,
                                                           const std::vector<TypeInfo>& inputs);
 
-  OpInfer(Graph& graph, Node& node, DimTable& dims, SubgraphInfer infer_subgraph, void* state)
-      : graph_(graph), node_(node), dims_(dims), infer_subgraph_(infer_subgraph), state_(state) {}
+  OpInfer(Graph& graph, Node& node, DimTable& dims, SubgraphInfer subgraph_infer, void* state)
+      : graph_(graph), node_(node), dims_(dims), infer_subgraph_(subgraph_infer), state_(state) {}
 
   const Node& node() const { return node_; }
   int version() const { return node_.version; }
