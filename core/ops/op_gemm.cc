@@ -1,11 +1,10 @@
 #include "core/ops/op_gemm.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_evaluate.h"
+#include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
@@ -52,19 +51,16 @@ size_t tile_bytes(int64_t k, int64_t columns) {
 }  // namespace
 
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+  if (args.m == 0 || args.n == 0) return Status::ok();
   const FolioKernels& kernels = run.kernels();
   const Blocks blocks = blocks_for(args.m, args.n, args.k, b.packed != nullptr);
-  const int64_t row_blocks = (args.m + blocks.rows - 1) / std::max<int64_t>(blocks.rows, 1);
-  const int64_t col_blocks = (args.n + blocks.columns - 1) / std::max<int64_t>(blocks.columns, 1);
+  const int64_t row_blocks = (args.m + blocks.rows - 1) / blocks.rows;
+  const int64_t col_blocks = (args.n + blocks.columns - 1) / blocks.columns;
   const int64_t chunks = row_blocks * col_blocks;
-  if (args.m == 0 || args.n == 0) return Status::ok();
 
-  // Each chunk that may run at once has its own scratch: made by the thread that needs it.
   const size_t tile = b.packed ? 0 : align_up(tile_bytes(args.k, blocks.columns), 64);
-  const size_t each = align_up(tile + kernels.gemm_f32_scratch_bytes, 64);
-  const int threads = chunks > 1 ? run.parallel().thread_count() : 1;
-  FOLIO_TRY(uint8_t* const scratch, run.scratch(each * static_cast<size_t>(threads)));
-  std::atomic<uint64_t> free_slots{threads >= 64 ? ~uint64_t{0} : (uint64_t{1} << threads) - 1};
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile + kernels.gemm_f32_scratch_bytes, &scratch));
 
   const auto compute = [&](int64_t chunk, uint8_t* own) {
     const int64_t row = chunk / col_blocks * blocks.rows;
@@ -81,27 +77,16 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
       part.b = b.packed + col * args.k;
     } else {
       auto* packed = reinterpret_cast<float*>(own);
-      const auto* from = static_cast<const char*>(b.data) + col * b.col_stride * static_cast<int64_t>(sizeof(float));
+      const auto* from = static_cast<const char*>(b.data) +
+                         col * b.col_stride * static_cast<int64_t>(sizeof(float));
       kernels.pack_f32p16(args.k, part.n, from, b.row_stride, b.col_stride, packed);
       part.b = packed;
     }
     kernels.gemm_f32(&part);
   };
-  if (threads == 1) {
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) compute(chunk, scratch);
-    return Status::ok();
-  }
   run.parallel().for_range(chunks, 1, [&](int64_t begin, int64_t end) {
-    // At most `threads` chunks run at once, so a free slot is always there.
-    uint64_t slots = free_slots.load(std::memory_order_relaxed);
-    int slot = 0;
-    do {
-      slot = std::countr_zero(slots);
-    } while (slot >= 64 || !free_slots.compare_exchange_weak(slots, slots & ~(uint64_t{1} << slot), std::memory_order_acquire));
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      compute(chunk, scratch + each * static_cast<size_t>(slot));
-    }
-    free_slots.fetch_or(uint64_t{1} << slot, std::memory_order_release);
+    const ThreadScratch::Block block(scratch);
+    for (int64_t chunk = begin; chunk < end; ++chunk) compute(chunk, block.data());
   });
   return Status::ok();
 }

@@ -1,7 +1,6 @@
 #include "core/prepack/pack_key.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include <xxhash.h>  // header only: XXH_INLINE_ALL is set by the build
 
 #include <cstring>
 #include <vector>
