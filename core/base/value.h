@@ -27,7 +27,7 @@ struct MapData : RefCounted {
 
 class Value {
  public:
-  enum class Kind : uint8_t { kNone, kTensor, kSequence, kMap };  // kNone: absent or empty optional
+  enum class Kind : uint8_t { kAbsent, kTensor, kSequence, kMap };  // kAbsent: not given or empty optional
 
   Value() = default;
   Value(Tensor tensor) : kind_(Kind::kTensor), tensor_(std::move(tensor)) {}  // NOLINT
@@ -36,7 +36,7 @@ class Value {
   explicit Value(Ref<const MapData> map) : kind_(Kind::kMap), map_(std::move(map)) {}
 
   Kind kind() const { return kind_; }
-  bool is_none() const { return kind_ == Kind::kNone; }
+  bool is_none() const { return kind_ == Kind::kAbsent; }
   bool is_tensor() const { return kind_ == Kind::kTensor; }
   const Tensor& tensor() const { return tensor_; }
   Tensor& tensor() { return tensor_; }
@@ -44,7 +44,7 @@ class Value {
   const MapData& map() const { return *map_; }
 
  private:
-  Kind kind_ = Kind::kNone;
+  Kind kind_ = Kind::kAbsent;
   Tensor tensor_;
   Ref<const SequenceData> sequence_;
   Ref<const MapData> map_;

@@ -1,0 +1,645 @@
+// The C++ face of Folio: RAII classes over the C table, header only, C++17.
+//
+//   folio::Session session("model.onnx");
+//   float pixels[6] = {1, 2, 3, 4, 5, 6};
+//   auto x = folio::Value::wrap(pixels, {2, 3});
+//   std::vector<folio::Value> y = session.run({{"x", x}});
+//   std::printf("%g\n", y[0].as<float>()[5]);
+//
+// Flow:    each method calls one entry of the table, usually; what it does, its errors and its
+//          rules stand in folio_c_api.h beside the entry of that name.
+// Table:   by default that of the linked library. Programs that dlopen it define FOLIO_NO_LINK
+//          before they include this, and call folio::use(table) once, with what folio_load gave.
+// Owns:    a class owns its handle; it can be moved, not copied. What methods return are copies or
+//          own their handle, except pointers, which borrow from the object. Using an object after
+//          it was moved from is an INVALID_ARGUMENT error.
+// Threads: as the C handles: const methods and Session's from any thread, others one at a time.
+// Errors:  every failure throws folio::Error. Exceptions may leave a progress callback: they
+//          cancel the load and come out of the call that made it. Log and release callbacks must
+//          not throw.
+#ifndef FOLIO_FOLIO_HPP_
+#define FOLIO_FOLIO_HPP_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "folio/folio_base.hpp"
+
+namespace folio {
+
+namespace internal {
+
+template <typename T>
+struct TypeOf;  // undefined for what is no element type
+template <>
+struct TypeOf<float> : std::integral_constant<ElementType, FOLIO_FLOAT> {};
+template <>
+struct TypeOf<double> : std::integral_constant<ElementType, FOLIO_DOUBLE> {};
+template <>
+struct TypeOf<std::int8_t> : std::integral_constant<ElementType, FOLIO_INT8> {};
+template <>
+struct TypeOf<std::uint8_t> : std::integral_constant<ElementType, FOLIO_UINT8> {};
+template <>
+struct TypeOf<std::int16_t> : std::integral_constant<ElementType, FOLIO_INT16> {};
+template <>
+struct TypeOf<std::uint16_t> : std::integral_constant<ElementType, FOLIO_UINT16> {};
+template <>
+struct TypeOf<std::int32_t> : std::integral_constant<ElementType, FOLIO_INT32> {};
+template <>
+struct TypeOf<std::uint32_t> : std::integral_constant<ElementType, FOLIO_UINT32> {};
+template <>
+struct TypeOf<std::int64_t> : std::integral_constant<ElementType, FOLIO_INT64> {};
+template <>
+struct TypeOf<std::uint64_t> : std::integral_constant<ElementType, FOLIO_UINT64> {};
+template <>
+struct TypeOf<bool> : std::integral_constant<ElementType, FOLIO_BOOL> {};
+
+}  // namespace internal
+
+// ---- Values -----------------------------------------------------------------------------------
+
+// A tensor, sequence, map or optional; or, default-constructed, nothing.
+class Value {
+ public:
+  Value() = default;
+  explicit Value(FolioValue* handle) : handle_(handle) {}  // takes it over
+
+  // A tensor of zeros (or empty strings).
+  static Value tensor(ElementType type, const Dims& dims) {
+    return Value(
+        internal::value_of<FolioValue*>(api().CreateTensor, type, dims.data(), dims.size()));
+  }
+  template <typename T>
+  static Value tensor(const Dims& dims) {
+    return tensor(internal::TypeOf<T>::value, dims);
+  }
+
+  // A tensor over memory of the caller's, which must live until `release` is called or, without
+  // one, as long as the value and what uses it.
+  static Value wrap(void* data, size_t bytes, const Dims& dims, ElementType type,
+                    std::function<void()> release = nullptr) {
+    FolioValue* value = nullptr;
+    internal::with_release(std::move(release), [&](FolioReleaseFunction function, void* user) {
+      return api().CreateTensorWithData(data, bytes, dims.data(), dims.size(), type, function, user,
+                                        &value);
+    });
+    return Value(value);
+  }
+  static Value wrap_const(const void* data, size_t bytes, const Dims& dims, ElementType type,
+                          std::function<void()> release = nullptr) {
+    FolioValue* value = nullptr;
+    internal::with_release(std::move(release), [&](FolioReleaseFunction function, void* user) {
+      return api().CreateTensorWithConstData(data, bytes, dims.data(), dims.size(), type, function,
+                                             user, &value);
+    });
+    return Value(value);
+  }
+
+  // The same for arrays and vectors, which give type and size themselves.
+  template <typename T, size_t N>
+  static Value wrap(T (&array)[N], const Dims& dims) {
+    return wrap(array, sizeof array, dims, internal::TypeOf<T>::value);
+  }
+  template <typename T>
+  static Value wrap(std::vector<T>& elements, const Dims& dims) {
+    return wrap(elements.data(), elements.size() * sizeof(T), dims, internal::TypeOf<T>::value);
+  }
+
+  static Value strings(const std::vector<std::string>& strings, const Dims& dims) {
+    std::vector<const char*> pointers;
+    std::vector<size_t> bytes;
+    std::int64_t count = 1;
+    for (const std::int64_t dim : dims) count *= dim;
+    if (count != static_cast<std::int64_t>(strings.size())) {
+      throw Error(FOLIO_INVALID_ARGUMENT,
+                  std::to_string(strings.size()) + " strings for dims of " + std::to_string(count));
+    }
+    for (const std::string& s : strings) {
+      pointers.push_back(s.c_str());
+      bytes.push_back(s.size());
+    }
+    return Value(internal::value_of<FolioValue*>(api().CreateStringTensor, pointers.data(),
+                                                 bytes.data(), dims.data(), dims.size()));
+  }
+  static Value sequence(ElementType type, const std::vector<const Value*>& elements) {
+    std::vector<FolioValue*> handles;
+    for (const Value* element : elements) handles.push_back(element->get());
+    return Value(internal::value_of<FolioValue*>(api().CreateSequence, type, handles.data(),
+                                                 handles.size()));
+  }
+  static Value map(const Value& keys, const Value& values) {
+    return Value(internal::value_of<FolioValue*>(api().CreateMap, keys.get(), values.get()));
+  }
+
+  bool empty() const { return get() == nullptr; }
+  ValueKind kind() const { return internal::value_of<FolioValueKind>(api().GetValueKind, get()); }
+  ElementType type() const {
+    return internal::value_of<FolioElementType>(api().GetElementType, get());
+  }
+  Dims dims() const {
+    const std::int64_t* dims = nullptr;
+    size_t count = 0;
+    internal::check(api().GetTensorDims(get(), &dims, &count));
+    return Dims(dims, dims + count);
+  }
+  size_t element_count() const {
+    return internal::value_of<size_t>(api().GetTensorElementCount, get());
+  }
+  size_t bytes() const { return internal::value_of<size_t>(api().GetTensorBytes, get()); }
+  const void* data() const { return internal::value_of<const void*>(api().GetTensorData, get()); }
+  void* mutable_data() { return internal::value_of<void*>(api().GetTensorMutableData, get()); }
+
+  // The elements as T; throws if they are of another type.
+  template <typename T>
+  const T* as() const {
+    require_type(internal::TypeOf<T>::value);
+    return static_cast<const T*>(data());
+  }
+  template <typename T>
+  T* mutable_as() {
+    require_type(internal::TypeOf<T>::value);
+    return static_cast<T*>(mutable_data());
+  }
+  template <typename T>
+  std::vector<T> to_vector() const {
+    const T* first = as<T>();
+    return std::vector<T>(first, first + element_count());
+  }
+  std::string string_at(size_t index) const {
+    const char* text = nullptr;
+    size_t bytes = 0;
+    internal::check(api().GetStringTensorElement(get(), index, &text, &bytes));
+    return std::string(text, bytes);
+  }
+
+  // Parts: elements of a sequence; keys and values of a map; what is in an optional.
+  size_t part_count() const { return internal::value_of<size_t>(api().GetValueCount, get()); }
+  Value part(size_t index) const {
+    return Value(internal::value_of<FolioValue*>(api().GetValue, get(), index));
+  }
+  FolioValue* get() const { return handle_.get(); }
+
+ private:
+  void require_type(ElementType wanted) const {
+    const ElementType found = type();
+    if (found != wanted) {
+      throw Error(FOLIO_INVALID_ARGUMENT,
+                  "the tensor is of " + type_name(found) + ", not of " + type_name(wanted));
+    }
+  }
+
+  internal::Handle<FolioValue, &FolioApi::ReleaseValue> handle_;
+};
+
+// The declared type of an input or output: a copy.
+struct ValueInfo {
+  std::string name;
+  ValueKind kind = FOLIO_KIND_UNKNOWN;
+  ElementType type = FOLIO_UNDEFINED;  // of a tensor; of a map's keys
+  bool has_shape = false;
+  Dims dims;                               // -1: not fixed
+  std::vector<std::string> symbolic_dims;  // as many; "": fixed, or without a name
+  std::vector<ValueInfo> element;          // one, for sequences, optionals and values of maps
+
+  explicit ValueInfo(const FolioValueInfo* info) {
+    const FolioApi& f = api();
+    name = internal::value_of<const char*>(f.ValueInfoGetName, info);
+    kind = internal::value_of<FolioValueKind>(f.ValueInfoGetKind, info);
+    type = internal::value_of<FolioElementType>(f.ValueInfoGetElementType, info);
+    has_shape = internal::value_of<std::int32_t>(f.ValueInfoHasShape, info) != 0;
+    const std::int64_t* first = nullptr;
+    size_t count = 0;
+    internal::check(f.ValueInfoGetDims(info, &first, &count));
+    dims.assign(first, first + count);
+    for (size_t i = 0; i < count; ++i) {
+      symbolic_dims.emplace_back(
+          internal::value_of<const char*>(f.ValueInfoGetSymbolicDim, info, i));
+    }
+    const auto* inner = internal::value_of<const FolioValueInfo*>(f.ValueInfoGetElement, info);
+    if (inner != nullptr) element.emplace_back(inner);
+  }
+};
+
+namespace internal {
+
+template <typename CountEntry, typename ItemEntry, typename Owner>
+std::vector<ValueInfo> value_infos(CountEntry count_entry, ItemEntry item_entry, Owner owner) {
+  std::vector<ValueInfo> result;
+  const auto count = value_of<size_t>(count_entry, owner);
+  for (size_t i = 0; i < count; ++i) {
+    result.emplace_back(value_of<const FolioValueInfo*>(item_entry, owner, i));
+  }
+  return result;
+}
+
+}  // namespace internal
+
+// ---- Model ------------------------------------------------------------------------------------
+
+// How a model is opened. Setters return *this.
+class ModelOptions {
+ public:
+  ModelOptions() : handle_(internal::value_of<FolioModelOptions*>(api().CreateModelOptions)) {}
+
+  ModelOptions& config(const std::string& key, const std::string& value) {
+    internal::check(api().AddModelConfigEntry(get(), key.c_str(), value.c_str()));
+    return *this;
+  }
+  // `progress(stage, fraction)` returns false to cancel; one open at a time may use the options.
+  ModelOptions& progress(std::function<bool(const std::string&, double)> progress) {
+    auto kept = std::make_unique<internal::Progress>();
+    kept->function = std::move(progress);
+    internal::check(api().ModelOptionsSetProgress(get(), &internal::Progress::call, kept.get()));
+    progress_ = std::move(kept);
+    return *this;
+  }
+  ModelOptions& cancel(const Cancel& cancel) {
+    internal::check(api().ModelOptionsSetCancel(get(), cancel.get()));
+    return *this;
+  }
+  // Without `release` the bytes are copied.
+  ModelOptions& external_file(const std::string& name, const void* data, size_t bytes,
+                              std::function<void()> release = nullptr) {
+    internal::with_release(std::move(release), [&](FolioReleaseFunction function, void* user) {
+      return api().AddExternalFileFromMemory(get(), name.c_str(), data, bytes, function, user);
+    });
+    return *this;
+  }
+  FolioModelOptions* get() const { return handle_.get(); }
+  internal::Progress* progress_state() const { return progress_.get(); }
+
+ private:
+  internal::Handle<FolioModelOptions, &FolioApi::ReleaseModelOptions> handle_;
+  std::unique_ptr<internal::Progress> progress_;
+};
+
+struct UnsupportedOperator {
+  std::string domain;
+  std::string op_type;
+  std::int64_t opset_version = 0;
+  std::string node_name;
+  std::string reason;
+};
+
+// An opened, mapped and verified model.
+class Model {
+ public:
+  explicit Model(FolioModel* handle) : handle_(handle) {}  // takes it over
+
+  static Model open(const std::string& path) { return open(Env(), path, ModelOptions()); }
+  static Model open(const std::string& path, const ModelOptions& options) {
+    return open(Env(), path, options);
+  }
+  static Model open(const Env& env, const std::string& path, const ModelOptions& options) {
+    FolioModel* model = nullptr;
+    internal::Progress::check_load(api().OpenModel(env.get(), path.c_str(), options.get(), &model),
+                                   options.progress_state());
+    return Model(model);
+  }
+  // Without `release` the bytes are copied.
+  static Model open_memory(const void* data, size_t bytes, const ModelOptions& options,
+                           std::function<void()> release = nullptr, const Env& env = Env()) {
+    FolioModel* model = nullptr;
+    internal::with_release(std::move(release), [&](FolioReleaseFunction function, void* user) {
+      return api().OpenModelFromMemory(env.get(), data, bytes, function, user, options.get(),
+                                       &model);
+    });
+    return Model(model);
+  }
+
+  // The strings borrow from the model.
+  FolioModelInfo info() const {
+    auto result = internal::sized<FolioModelInfo>();
+    internal::check(api().ModelGetInfo(get(), &result));
+    return result;
+  }
+  std::vector<ValueInfo> inputs() const {
+    return internal::value_infos(api().ModelGetInputCount, api().ModelGetInput, get());
+  }
+  std::vector<ValueInfo> outputs() const {
+    return internal::value_infos(api().ModelGetOutputCount, api().ModelGetOutput, get());
+  }
+  std::vector<ValueInfo> overridable_initializers() const {
+    return internal::value_infos(api().ModelGetOverridableInitializerCount,
+                                 api().ModelGetOverridableInitializer, get());
+  }
+  std::vector<std::pair<std::string, std::string>> metadata() const {
+    std::vector<std::pair<std::string, std::string>> result;
+    const auto count = internal::value_of<size_t>(api().ModelGetMetadataCount, get());
+    for (size_t i = 0; i < count; ++i) {
+      const char* key = nullptr;
+      const char* value = nullptr;
+      internal::check(api().ModelGetMetadataEntry(get(), i, &key, &value));
+      result.emplace_back(key, value);
+    }
+    return result;
+  }
+  std::vector<UnsupportedOperator> unsupported_operators() const {
+    std::vector<UnsupportedOperator> result;
+    const auto count = internal::value_of<size_t>(api().ModelGetUnsupportedOperatorCount, get());
+    for (size_t i = 0; i < count; ++i) {
+      auto op = internal::sized<FolioUnsupportedOperator>();
+      internal::check(api().ModelGetUnsupportedOperator(get(), i, &op));
+      result.push_back({op.domain, op.op_type, op.opset_version, op.node_name, op.reason});
+    }
+    return result;
+  }
+  MemoryReport memory_report() const {
+    return MemoryReport(internal::value_of<FolioMemoryReport*>(api().ModelGetMemoryReport, get()));
+  }
+  FolioModel* get() const { return handle_.get(); }
+
+ private:
+  internal::Handle<FolioModel, &FolioApi::ReleaseModel> handle_;
+};
+
+// ---- Session ----------------------------------------------------------------------------------
+
+// Packed weights of sessions that name it; with hold, kept until it goes.
+class PackCache {
+ public:
+  explicit PackCache(bool hold = true) {
+    auto options = internal::sized<FolioPackCacheOptions>();
+    options.hold = hold ? 1 : 0;
+    handle_ = Owned(internal::value_of<FolioPackCache*>(api().CreatePackCache, &options));
+  }
+  PackCacheStats stats() const { return stats_of(get()); }
+  static PackCacheStats shared_stats() { return stats_of(nullptr); }  // of the process's cache
+  FolioPackCache* get() const { return handle_.get(); }
+
+ private:
+  using Owned = internal::Handle<FolioPackCache, &FolioApi::ReleasePackCache>;
+  static PackCacheStats stats_of(const FolioPackCache* cache) {
+    auto result = internal::sized<FolioPackCacheStats>();
+    internal::check(api().PackCacheGetStats(cache, &result));
+    return result;
+  }
+  Owned handle_;
+};
+
+// How a model is compiled. Setters return *this.
+class SessionOptions {
+ public:
+  SessionOptions()
+      : handle_(internal::value_of<FolioSessionOptions*>(api().CreateSessionOptions)) {}
+
+  SessionOptions& config(const std::string& key, const std::string& value) {
+    internal::check(api().AddSessionConfigEntry(get(), key.c_str(), value.c_str()));
+    return *this;
+  }
+  SessionOptions& threads(std::uint32_t count) {
+    return config("folio.threads", std::to_string(count));
+  }
+  SessionOptions& free_dimension(const std::string& name, std::int64_t value) {
+    internal::check(api().AddFreeDimensionOverrideByName(get(), name.c_str(), value));
+    return *this;
+  }
+  SessionOptions& free_dimension_by_denotation(const std::string& denotation, std::int64_t value) {
+    internal::check(api().AddFreeDimensionOverride(get(), denotation.c_str(), value));
+    return *this;
+  }
+  SessionOptions& initializer(const std::string& name, const Value& value) {
+    internal::check(api().AddInitializer(get(), name.c_str(), value.get()));
+    return *this;
+  }
+  SessionOptions& pack_cache(const PackCache& cache) {
+    internal::check(api().SessionOptionsSetPackCache(get(), cache.get()));
+    return *this;
+  }
+  // As ModelOptions::progress.
+  SessionOptions& progress(std::function<bool(const std::string&, double)> progress) {
+    auto kept = std::make_unique<internal::Progress>();
+    kept->function = std::move(progress);
+    internal::check(api().SessionOptionsSetProgress(get(), &internal::Progress::call, kept.get()));
+    progress_ = std::move(kept);
+    return *this;
+  }
+  SessionOptions& cancel(const Cancel& cancel) {
+    internal::check(api().SessionOptionsSetCancel(get(), cancel.get()));
+    return *this;
+  }
+  FolioSessionOptions* get() const { return handle_.get(); }
+  internal::Progress* progress_state() const { return progress_.get(); }
+
+ private:
+  internal::Handle<FolioSessionOptions, &FolioApi::ReleaseSessionOptions> handle_;
+  std::unique_ptr<internal::Progress> progress_;
+};
+
+// How one run goes. Setters return *this.
+class RunOptions {
+ public:
+  RunOptions() : handle_(internal::value_of<FolioRunOptions*>(api().CreateRunOptions)) {}
+
+  RunOptions& config(const std::string& key, const std::string& value) {
+    internal::check(api().AddRunConfigEntry(get(), key.c_str(), value.c_str()));
+    return *this;
+  }
+  RunOptions& cancel(const Cancel& cancel) {
+    internal::check(api().RunOptionsSetCancel(get(), cancel.get()));
+    return *this;
+  }
+  RunOptions& timeout(std::chrono::milliseconds limit) {
+    if (limit.count() < 0) throw Error(FOLIO_INVALID_ARGUMENT, "the timeout is negative");
+    internal::check(api().RunOptionsSetTimeout(get(), static_cast<std::uint64_t>(limit.count())));
+    return *this;
+  }
+  RunOptions& tag(const std::string& tag) {
+    internal::check(api().RunOptionsSetRunTag(get(), tag.c_str()));
+    return *this;
+  }
+  FolioRunOptions* get() const { return handle_.get(); }
+
+ private:
+  internal::Handle<FolioRunOptions, &FolioApi::ReleaseRunOptions> handle_;
+};
+
+// An input or output of a run: a name, and a value of the caller's that lives through the call.
+struct Input {
+  std::string name;
+  const Value* value;
+  Input(std::string input_name, const Value& input) : name(std::move(input_name)), value(&input) {}
+};
+struct Output {
+  std::string name;
+  Value* value;
+  Output(std::string output_name, Value& output) : name(std::move(output_name)), value(&output) {}
+};
+
+class IoBinding;
+
+// A compiled model. Any number of threads may run it at once.
+class Session {
+ public:
+  explicit Session(const std::string& path) : Session(Env(), path, SessionOptions()) {}
+  Session(const std::string& path, const SessionOptions& options) : Session(Env(), path, options) {}
+  Session(const Env& env, const std::string& path, const SessionOptions& options) {
+    FolioSession* session = nullptr;
+    internal::Progress::check_load(
+        api().CreateSession(env.get(), path.c_str(), options.get(), &session),
+        options.progress_state());
+    handle_ = Owned(session);
+  }
+  explicit Session(const Model& model) : Session(model, SessionOptions()) {}
+  Session(const Model& model, const SessionOptions& options) {
+    FolioSession* session = nullptr;
+    internal::Progress::check_load(
+        api().CreateSessionFromModel(model.get(), options.get(), &session),
+        options.progress_state());
+    handle_ = Owned(session);
+  }
+
+  Model model() const {
+    return Model(internal::value_of<FolioModel*>(api().SessionGetModel, get()));
+  }
+  std::vector<ValueInfo> inputs() const {
+    return internal::value_infos(api().SessionGetInputCount, api().SessionGetInput, get());
+  }
+  std::vector<ValueInfo> outputs() const {
+    return internal::value_infos(api().SessionGetOutputCount, api().SessionGetOutput, get());
+  }
+  std::vector<ValueInfo> overridable_initializers() const {
+    return internal::value_infos(api().SessionGetOverridableInitializerCount,
+                                 api().SessionGetOverridableInitializer, get());
+  }
+
+  void prepare_shapes(const std::vector<std::pair<std::string, Dims>>& shapes) {
+    std::vector<const char*> names;
+    std::vector<const std::int64_t*> dims;
+    std::vector<size_t> dim_counts;
+    for (const auto& [name, shape] : shapes) {
+      names.push_back(name.c_str());
+      dims.push_back(shape.data());
+      dim_counts.push_back(shape.size());
+    }
+    internal::check(api().SessionPrepareShapes(get(), names.data(), dims.data(), dim_counts.data(),
+                                               names.size()));
+  }
+
+  // All outputs, in the model's order, or those named; as new values.
+  std::vector<Value> run(const std::vector<Input>& inputs,
+                         const std::vector<std::string>& output_names = {},
+                         const RunOptions* options = nullptr) {
+    std::vector<std::string> names = output_names;
+    if (names.empty()) {
+      const auto count = internal::value_of<size_t>(api().SessionGetOutputCount, get());
+      for (size_t i = 0; i < count; ++i) {
+        const auto* info =
+            internal::value_of<const FolioValueInfo*>(api().SessionGetOutput, get(), i);
+        names.emplace_back(internal::value_of<const char*>(api().ValueInfoGetName, info));
+      }
+    }
+    std::vector<Value> values(names.size());
+    std::vector<Output> targets;
+    for (size_t i = 0; i < names.size(); ++i) targets.emplace_back(names[i], values[i]);
+    run_into(inputs, targets, options);
+    return values;
+  }
+
+  // Writes into the tensors given; an empty Value receives a new one.
+  void run_into(const std::vector<Input>& inputs, const std::vector<Output>& outputs,
+                const RunOptions* options = nullptr) {
+    std::vector<const char*> input_names;
+    std::vector<FolioValue*> input_values;
+    std::vector<const char*> output_names;
+    std::vector<FolioValue*> output_values;
+    for (const Input& input : inputs) {
+      input_names.push_back(input.name.c_str());
+      input_values.push_back(input.value->get());
+    }
+    for (const Output& output : outputs) {
+      output_names.push_back(output.name.c_str());
+      output_values.push_back(output.value->get());
+    }
+    internal::check(api().Run(get(), options != nullptr ? options->get() : nullptr,
+                              input_names.data(), input_values.data(), input_names.size(),
+                              output_names.data(), output_names.size(), output_values.data()));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].value->empty()) *outputs[i].value = Value(output_values[i]);
+    }
+  }
+  inline void run(IoBinding& binding, const RunOptions* options = nullptr);
+
+  // True if nothing is left to pack. Negative: waits as long as it takes.
+  bool wait_packed(std::chrono::milliseconds limit = std::chrono::milliseconds(-1)) {
+    return internal::value_of<std::int32_t>(api().SessionWaitPacked, get(),
+                                            static_cast<std::int64_t>(limit.count())) != 0;
+  }
+  void trim() { internal::check(api().SessionTrim(get())); }
+  Metrics metrics() const {
+    auto result = internal::sized<FolioMetrics>();
+    internal::check(api().SessionGetMetrics(get(), &result));
+    return result;
+  }
+  std::string metrics_text() const {
+    return internal::owned_string(api().SessionGetMetricsText, get());
+  }
+  MemoryReport memory_report() const {
+    return MemoryReport(
+        internal::value_of<FolioMemoryReport*>(api().SessionGetMemoryReport, get()));
+  }
+  void close(CloseMode mode = FOLIO_CLOSE_WAIT) {
+    internal::check(api().SessionClose(get(), mode));
+  }
+  FolioSession* get() const { return handle_.get(); }
+
+ private:
+  using Owned = internal::Handle<FolioSession, &FolioApi::ReleaseSession>;
+  Owned handle_;
+};
+
+// Inputs and outputs fixed beforehand, for many runs; one at a time.
+class IoBinding {
+ public:
+  explicit IoBinding(const Session& session)
+      : handle_(internal::value_of<FolioIoBinding*>(api().CreateIoBinding, session.get())) {}
+
+  void bind_input(const std::string& name, const Value& value) {
+    internal::check(api().BindInput(get(), name.c_str(), value.get()));
+  }
+  // Each run makes a new value, or writes into the one given.
+  void bind_output(const std::string& name) {
+    internal::check(api().BindOutput(get(), name.c_str(), nullptr));
+  }
+  void bind_output(const std::string& name, const Value& value) {
+    internal::check(api().BindOutput(get(), name.c_str(), value.get()));
+  }
+  void bind_output_with_capacity(const std::string& name, void* data, size_t capacity_bytes,
+                                 std::function<void()> release = nullptr) {
+    internal::with_release(std::move(release), [&](FolioReleaseFunction function, void* user) {
+      return api().BindOutputWithCapacity(get(), name.c_str(), data, capacity_bytes, function,
+                                          user);
+    });
+  }
+  void clear_inputs() { internal::check(api().ClearBoundInputs(get())); }
+  void clear_outputs() { internal::check(api().ClearBoundOutputs(get())); }
+  size_t output_count() const {
+    return internal::value_of<size_t>(api().GetBoundOutputCount, get());
+  }
+  std::string output_name(size_t index) const {
+    return internal::value_of<const char*>(api().GetBoundOutputName, get(), index);
+  }
+  Value output(size_t index) const {
+    return Value(internal::value_of<FolioValue*>(api().GetBoundOutputValue, get(), index));
+  }
+  FolioIoBinding* get() const { return handle_.get(); }
+
+ private:
+  internal::Handle<FolioIoBinding, &FolioApi::ReleaseIoBinding> handle_;
+};
+
+void Session::run(IoBinding& binding, const RunOptions* options) {
+  internal::check(
+      api().RunWithBinding(get(), options != nullptr ? options->get() : nullptr, binding.get()));
+}
+
+}  // namespace folio
+
+#endif  // FOLIO_FOLIO_HPP_

@@ -1,0 +1,757 @@
+/* The C interface of Folio, a CPU inference runtime for ONNX (.onnx) and ORT-format (.ort) models.
+ *
+ * One symbol is exported, FolioGetApiBase; everything else is reached through a table of functions:
+ *
+ *   const FolioApi* folio = FolioGetApiBase()->GetApi(FOLIO_API_VERSION);   NULL: library too old
+ *   FolioSession* session = NULL;
+ *   FolioStatus* status = folio->CreateSession(NULL, "model.onnx", NULL, &session);
+ *   if (status != NULL) {
+ *     fprintf(stderr, "%s\n", folio->GetErrorMessage(status));
+ *     folio->ReleaseStatus(status);
+ *   }
+ *
+ * With dlopen, see folio_load.h. C++ has folio.hpp. A whole program: samples/c/run_model.c.
+ *
+ * CONVENTIONS. They hold for every entry; an entry's comment only adds to them.
+ *
+ *  1. Errors. An entry that can fail returns FolioStatus*: NULL is success; anything else carries a
+ *     code and a message, belongs to the caller and goes back through ReleaseStatus. A failed call
+ *     leaves its out-parameters untouched and takes nothing over from the caller. Any entry may
+ *     answer FOLIO_INVALID_ARGUMENT (a NULL where none is allowed, an unknown name, an index out of
+ *     range, a value of the wrong kind) and FOLIO_OUT_OF_MEMORY; "Errors:" names the others. Branch
+ *     on codes, never on messages. Nothing throws, aborts, exits or writes to standard output.
+ *  2. Handles (FolioSession* ...) are opaque. What arrives through a Folio<Type>** is the caller's,
+ *     and goes back through Release<Type>, which accepts NULL and cannot fail. Handles that depend
+ *     on each other hold each other: any order of release is legal. Options are copied when used.
+ *  3. Borrowed results. What arrives through a const pointer (const char*, const int64_t*,
+ *     const FolioValueInfo*) belongs to the handle in the first argument and is valid until that
+ *     handle is released or, where it can be changed, changed. Do not free it.
+ *  4. Arguments are borrowed for the call. Memory that the library keeps for longer is taken with a
+ *     FolioReleaseFunction, which says when it may go; see there.
+ *  5. Threads. Entries may be called from any thread. One handle may be used by many threads at
+ *     once where it is passed as const, and as FolioSession* and FolioCancel* too; all other
+ *     non-const handles by one thread at a time. Release: no other thread may be using the handle.
+ *  6. Strings are UTF-8 and end with NUL; no string comes back NULL unless its entry says so. A
+ *     path is passed to the operating system byte for byte.
+ *  7. Structs that may grow begin with `size`. Set it to sizeof before the call. The library reads
+ *     and writes no further; what it does not know about in a longer struct it leaves alone. In
+ *     structs that you fill, 0 and NULL in any other member ask for the default.
+ *  8. Callbacks run without any lock of the library held, in whatever thread is doing the work.
+ *     They must not throw or longjmp. They may call any entry, except SessionClose on a session
+ *     whose run they are called from, which would wait for itself.
+ *  9. Dims are int64_t, outermost first, and never negative in values. A scalar has 0 dims (dims
+ *     may then be NULL). Sizes in bytes are called bytes, sizes in elements count.
+ * 10. The table is append-only: entries keep place, signature and meaning. "Since N" is the
+ *     FOLIO_API_VERSION with which an entry came; GetApi(N) promises all entries up to N.
+ *
+ * Platform: Linux x86-64. C99, or C++11 and later.
+ */
+#ifndef FOLIO_FOLIO_C_API_H_
+#define FOLIO_FOLIO_C_API_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FOLIO_API_VERSION 1u
+
+#define FOLIO_EXPORT __attribute__((visibility("default")))
+
+typedef struct FolioStatus FolioStatus;                 /* an error; NULL is success */
+typedef struct FolioEnv FolioEnv;                       /* threads and log of a group of sessions */
+typedef struct FolioCancel FolioCancel;                 /* a flag that stops loads and runs */
+typedef struct FolioModelOptions FolioModelOptions;     /* how a model is opened */
+typedef struct FolioModel FolioModel;                   /* an opened, mapped and verified model */
+typedef struct FolioValueInfo FolioValueInfo;           /* declared type of an input or output */
+typedef struct FolioPackCache FolioPackCache;           /* packed weights kept in memory */
+typedef struct FolioSessionOptions FolioSessionOptions; /* how a model is compiled */
+typedef struct FolioSession FolioSession;               /* a compiled model, ready to run */
+typedef struct FolioRunOptions FolioRunOptions;         /* how one run goes */
+typedef struct FolioValue FolioValue;                   /* a tensor, sequence, map or optional */
+typedef struct FolioIoBinding FolioIoBinding;           /* inputs and outputs fixed beforehand */
+typedef struct FolioMemoryReport FolioMemoryReport;     /* where the bytes are, at one moment */
+
+/* What went wrong. 0 to 12 have ONNX Runtime's numbers and names, used or not. */
+typedef enum FolioErrorCode {
+  FOLIO_OK = 0,
+  FOLIO_FAIL = 1,                 /* a defect in Folio, or a failure without a better code */
+  FOLIO_INVALID_ARGUMENT = 2,     /* the call is wrong: convention 1 */
+  FOLIO_NO_SUCHFILE = 3,          /* no file at that path */
+  FOLIO_NO_MODEL = 4,             /* a file, but neither .onnx nor .ort */
+  FOLIO_ENGINE_ERROR = 5,         /* not used */
+  FOLIO_RUNTIME_EXCEPTION = 6,    /* an operator met data that it cannot compute (a bad index) */
+  FOLIO_INVALID_PROTOBUF = 7,     /* the bytes of the model are damaged (.onnx or .ort) */
+  FOLIO_MODEL_LOADED = 8,         /* not used */
+  FOLIO_NOT_IMPLEMENTED = 9,      /* valid, but Folio does not do it; operators: 102 */
+  FOLIO_INVALID_GRAPH = 10,       /* the bytes are sound, the graph is not (cycle, types, shapes) */
+  FOLIO_EP_FAIL = 11,             /* not used */
+  FOLIO_MODEL_LOAD_CANCELED = 12, /* an open or create was cancelled (FolioCancel, progress) */
+  FOLIO_CANCELLED = 100,          /* a run was cancelled or its time ran out */
+  FOLIO_OUT_OF_MEMORY = 101,      /* memory or address space */
+  FOLIO_UNSUPPORTED_OPERATOR = 102, /* see ModelGetUnsupportedOperator for the whole list */
+  FOLIO_MODEL_CHANGED = 103,        /* the model's file changed while it was open */
+  FOLIO_CLOSED = 104,               /* the session was closed */
+  FOLIO_IO = 105                    /* the operating system refused to open, read or map */
+} FolioErrorCode;
+
+/* Element types, with ONNX's numbers (TensorProto.DataType). Types of less than a byte are packed
+ * low bits first, and a tensor of them has ceil(count * bits / 8) bytes. */
+typedef enum FolioElementType {
+  FOLIO_UNDEFINED = 0,
+  FOLIO_FLOAT = 1,
+  FOLIO_UINT8 = 2,
+  FOLIO_INT8 = 3,
+  FOLIO_UINT16 = 4,
+  FOLIO_INT16 = 5,
+  FOLIO_INT32 = 6,
+  FOLIO_INT64 = 7,
+  FOLIO_STRING = 8,
+  FOLIO_BOOL = 9, /* one byte, 0 or 1 */
+  FOLIO_FLOAT16 = 10,
+  FOLIO_DOUBLE = 11,
+  FOLIO_UINT32 = 12,
+  FOLIO_UINT64 = 13,
+  FOLIO_COMPLEX64 = 14,
+  FOLIO_COMPLEX128 = 15,
+  FOLIO_BFLOAT16 = 16,
+  FOLIO_FLOAT8E4M3FN = 17,
+  FOLIO_FLOAT8E4M3FNUZ = 18,
+  FOLIO_FLOAT8E5M2 = 19,
+  FOLIO_FLOAT8E5M2FNUZ = 20,
+  FOLIO_UINT4 = 21,
+  FOLIO_INT4 = 22,
+  FOLIO_FLOAT4E2M1 = 23
+} FolioElementType;
+
+/* What a value is, with ONNX Runtime's numbers (ONNXType). */
+typedef enum FolioValueKind {
+  FOLIO_KIND_UNKNOWN = 0,
+  FOLIO_KIND_TENSOR = 1,
+  FOLIO_KIND_SEQUENCE = 2,
+  FOLIO_KIND_MAP = 3,
+  FOLIO_KIND_OPAQUE = 4,
+  FOLIO_KIND_SPARSE_TENSOR = 5,
+  FOLIO_KIND_OPTIONAL = 6
+} FolioValueKind;
+
+/* ONNX Runtime's numbers. */
+typedef enum FolioLogLevel {
+  FOLIO_LOG_VERBOSE = 0,
+  FOLIO_LOG_INFO = 1,
+  FOLIO_LOG_WARNING = 2,
+  FOLIO_LOG_ERROR = 3
+} FolioLogLevel;
+
+/* What SessionClose does with runs in flight. It returns after the last of them either way. */
+typedef enum FolioCloseMode {
+  FOLIO_CLOSE_WAIT = 0,  /* lets them finish */
+  FOLIO_CLOSE_CANCEL = 1 /* makes them return FOLIO_CANCELLED at the next step */
+} FolioCloseMode;
+
+/* Gives memory back to its owner: called exactly once, with the `user` given beside it, when the
+ * library no longer needs the memory, from whichever thread drops the last reference. free(3) fits
+ * where `user` is the memory itself. If the call that was to take the memory fails, it is not
+ * called. Where NULL is passed instead, the entry says what that means. */
+typedef void (*FolioReleaseFunction)(void* user);
+
+/* One line for the log, without a newline. `message` is valid during the call. */
+typedef void (*FolioLogFunction)(void* user, FolioLogLevel level, const char* message);
+
+/* How far an open or create has come: `stage` is one short word ("open", "passes", "pack" ...),
+ * `fraction` grows from 0 to 1 over the call, not over the stage. Returning anything but 0 cancels:
+ * the call fails with FOLIO_MODEL_LOAD_CANCELED. Called in the thread that made the call. */
+typedef int (*FolioProgressFunction)(void* user, const char* stage, double fraction);
+
+/* Input of CreateEnv. */
+typedef struct FolioEnvOptions {
+  size_t size;
+  /* Threads that compute one run, the calling thread included. 0: environment variable
+   * FOLIO_THREADS, else the smallest of affinity, cgroup quota and physical cores. */
+  uint32_t thread_count;
+  /* Lines below this level are dropped; 0 is FOLIO_LOG_VERBOSE. Read only where `log` is given:
+   * without it, warnings and errors go to standard error. */
+  FolioLogLevel log_level;
+  FolioLogFunction log; /* NULL: standard error. Called by one thread at a time. */
+  void* log_user;
+  FolioReleaseFunction log_release; /* called with log_user after the last line; may be NULL */
+  /* CPU numbers to which worker threads are pinned, worker i to cpus[i % cpu_count]; the calling
+   * thread is never pinned. Copied. NULL: no pinning. */
+  const uint32_t* cpus;
+  size_t cpu_count;
+} FolioEnvOptions;
+
+/* Output of GetCpuInfo. The strings live as long as the library. */
+typedef struct FolioCpuInfo {
+  size_t size;
+  const char* level;          /* kernels in use: "ref", "avx2", "avx512" or "amx"; see FOLIO_CPU */
+  const char* features;       /* what the CPU has of what Folio looks for, separated by spaces */
+  uint32_t logical_cpu_count; /* CPUs in this process's affinity mask */
+  uint32_t default_thread_count; /* what thread_count 0 stands for */
+} FolioCpuInfo;
+
+/* Output of ModelGetInfo. The strings belong to the model; "" where the file has none. */
+typedef struct FolioModelInfo {
+  size_t size;
+  const char* format; /* "onnx" or "ort" */
+  const char* path;   /* as given to OpenModel; "" for a model from memory */
+  const char* producer_name;
+  const char* producer_version;
+  const char* domain;
+  const char* description;
+  const char* graph_name;
+  int64_t model_version;
+  int64_t ir_version;
+  uint64_t node_count; /* of the graph and all its subgraphs, as the three below */
+  uint64_t initializer_count;
+  uint64_t initializer_bytes;
+  uint64_t file_bytes; /* model file and external data */
+} FolioModelInfo;
+
+/* Output of ModelGetUnsupportedOperator: one node that Folio cannot run. Strings: the model's. */
+typedef struct FolioUnsupportedOperator {
+  size_t size;
+  const char* domain; /* "" is ai.onnx */
+  const char* op_type;
+  int64_t opset_version; /* that the model imports for this domain */
+  const char* node_name; /* "" where the node has none */
+  const char* reason;    /* "unknown operator", "opset 25 is newer than 24", ... */
+} FolioUnsupportedOperator;
+
+/* Input of CreatePackCache. */
+typedef struct FolioPackCacheOptions {
+  size_t size;
+  /* 1: the cache keeps every blob until it is released, so that a session created after another was
+   * released finds them. 0: a blob lives as long as a session uses it. */
+  int32_t hold;
+} FolioPackCacheOptions;
+
+/* Output of PackCacheGetStats. */
+typedef struct FolioPackCacheStats {
+  size_t size;
+  uint64_t blob_count; /* alive now */
+  uint64_t blob_bytes;
+  uint64_t hit_count; /* asked for and found, since the cache was made */
+  uint64_t miss_count;
+} FolioPackCacheStats;
+
+/* Output of MemoryReportGetEntry. Strings belong to the report. */
+typedef struct FolioMemoryEntry {
+  size_t size;
+  const char* name; /* what it is: the file's path, "arena", "graph", "packed weights", ... */
+  const char* kind; /* "mapping", "packed", "arena", "graph", "value" or "other" */
+  uint64_t bytes;   /* address space that it takes */
+  uint64_t resident_bytes; /* of these, in physical memory now; 0 if that is not known */
+  int32_t is_private;      /* 1: anonymous memory of this process; 0: page cache, shared by all */
+  uint32_t user_count;     /* sessions of this process that share it */
+} FolioMemoryEntry;
+
+/* Runs by duration: bucket i counts those of less than 2^i microseconds that are in no bucket
+ * before it; the last counts all the rest. Bucket 0: below 1 us; bucket 27: above 67 s. */
+#define FOLIO_LATENCY_BUCKET_COUNT 28
+
+/* Output of SessionGetMetrics and EnvGetMetrics. Counters only grow, except the gauges. */
+typedef struct FolioMetrics {
+  size_t size;
+  uint64_t run_count;       /* runs that have ended, however they ended */
+  uint64_t error_count;     /* of these, ended in an error that is none of the next two */
+  uint64_t cancelled_count; /* of these, cancelled */
+  uint64_t timeout_count;   /* of these, out of time */
+  uint64_t in_flight_count; /* gauge: running now */
+  uint64_t session_count;   /* gauge: open sessions (1 or 0 for a session) */
+  uint64_t latency_sum_ns;  /* over successful runs, as the buckets */
+  uint64_t latency_buckets[FOLIO_LATENCY_BUCKET_COUNT];
+} FolioMetrics;
+
+/* The table. Entries are grouped by the handle they work on; the order is the ABI. */
+typedef struct FolioApi {
+  /* ---- Base ----------------------------------------------------------------------------------
+   * These never fail. The strings live as long as the library. */
+
+  /* "1.2.3". Since 1. */
+  const char* (*GetVersionString)(void);
+
+  /* Version, compiler, build type and commit in one line for bug reports. Since 1. */
+  const char* (*GetBuildInfo)(void);
+
+  /* What Folio found of the CPU and what it makes of it. Since 1. */
+  FolioStatus* (*GetCpuInfo)(FolioCpuInfo* out);
+
+  /* "INVALID_ARGUMENT" and the like; "UNKNOWN" for a number that is no code. Since 1. */
+  const char* (*GetErrorName)(FolioErrorCode code);
+
+  /* "float", "int64", "uint4" and the like; "undefined" for a number that is no type. Since 1. */
+  const char* (*GetElementTypeName)(FolioElementType type);
+
+  /* Bits of one element: 32, 64, 4 ...; 0 for strings and numbers that are no type. Since 1. */
+  uint32_t (*GetElementTypeBits)(FolioElementType type);
+
+  /* Frees a string that an entry gave through a char**. NULL is fine. Since 1. */
+  void (*ReleaseString)(char* string);
+
+  /* ---- Status -------------------------------------------------------------------------------- */
+
+  /* The code; FOLIO_OK for NULL. Since 1. */
+  FolioErrorCode (*GetErrorCode)(const FolioStatus* status);
+
+  /* One line that names the file, node and operator as far as they matter, what was found and what
+   * was expected. Valid until ReleaseStatus; "" for NULL. Since 1. */
+  const char* (*GetErrorMessage)(const FolioStatus* status);
+
+  /* Since 1. */
+  void (*ReleaseStatus)(FolioStatus* status);
+
+  /* ---- Env -----------------------------------------------------------------------------------
+   * Optional: wherever an entry takes a FolioEnv*, NULL is the process's default environment, which
+   * is made at its first use, has the defaults of FolioEnvOptions and lasts as long as the process.
+   * No thread starts before the first run or packing that needs one. */
+
+  /* An environment with threads of its own if `options` asks for a number or for pinning, else with
+   * those of the default environment. `options` may be NULL. Since 1. */
+  FolioStatus* (*CreateEnv)(const FolioEnvOptions* options, FolioEnv** out);
+
+  /* Gives memory that idle arenas hold back to the system. Costs the next runs its first touch.
+   * `env` may be NULL. Since 1. */
+  FolioStatus* (*EnvTrim)(const FolioEnv* env);
+
+  /* Sums over all sessions of the environment, released ones included. `env` may be NULL. Since
+   * 1. */
+  FolioStatus* (*EnvGetMetrics)(const FolioEnv* env, FolioMetrics* out);
+
+  /* The same in Prometheus' text format. Free with ReleaseString. `env` may be NULL. Since 1. */
+  FolioStatus* (*EnvGetMetricsText)(const FolioEnv* env, char** out);
+
+  /* All that the environment's models and sessions hold. `env` may be NULL. Since 1. */
+  FolioStatus* (*EnvGetMemoryReport)(const FolioEnv* env, FolioMemoryReport** out);
+
+  /* Since 1. */
+  void (*ReleaseEnv)(FolioEnv* env);
+
+  /* ---- Cancel --------------------------------------------------------------------------------
+   * One flag may serve any number of opens, creates and runs; once set it stays set. */
+
+  /* Since 1. */
+  FolioStatus* (*CreateCancel)(FolioCancel** out);
+
+  /* Sets the flag and returns at once. Calls that carry it fail at their next step, new ones before
+   * their first: runs with FOLIO_CANCELLED, the others with FOLIO_MODEL_LOAD_CANCELED. Since 1. */
+  FolioStatus* (*CancelRequest)(FolioCancel* cancel);
+
+  /* 1 if the flag is set, else 0. Since 1. */
+  FolioStatus* (*CancelIsRequested)(const FolioCancel* cancel, int32_t* out);
+
+  /* Since 1. */
+  void (*ReleaseCancel)(FolioCancel* cancel);
+
+  /* ---- ModelOptions -------------------------------------------------------------------------- */
+
+  /* Since 1. */
+  FolioStatus* (*CreateModelOptions)(FolioModelOptions** out);
+
+  /* Sets a key to a value; the last one counts. Keys: docs/config_keys.md. An unknown key that
+   * begins with "folio." is an error that suggests the nearest; any other, a warning. Since 1. */
+  FolioStatus* (*AddModelConfigEntry)(FolioModelOptions* options, const char* key,
+                                      const char* value);
+
+  /* NULL takes the callback away. Since 1. */
+  FolioStatus* (*ModelOptionsSetProgress)(FolioModelOptions* options,
+                                          FolioProgressFunction progress, void* user);
+
+  /* Held by the options until replaced; NULL takes it away. Since 1. */
+  FolioStatus* (*ModelOptionsSetCancel)(FolioModelOptions* options, FolioCancel* cancel);
+
+  /* Memory to be used where the model names the external data file `name` (as it is written in
+   * the model, "weights.bin"), instead of a file. With `release` NULL the bytes are copied here
+   * and now; else they are borrowed, by the options and by models opened with them. Since 1. */
+  FolioStatus* (*AddExternalFileFromMemory)(FolioModelOptions* options, const char* name,
+                                            const void* data, size_t bytes,
+                                            FolioReleaseFunction release, void* user);
+
+  /* Since 1. */
+  void (*ReleaseModelOptions)(FolioModelOptions* options);
+
+  /* ---- Model ---------------------------------------------------------------------------------
+   * An open model is immutable. Sessions of one model share its mapping, and models that name the
+   * same unchanged file share one mapping too, in this process and (page cache) between processes.
+   * While a model is open, replace its file by rename, never in place. */
+
+  /* Maps the file, parses and verifies it. Weights are not read. Operators that Folio lacks are no
+   * error here. `env` and `options` may be NULL.
+   * Errors: NO_SUCHFILE, NO_MODEL, INVALID_PROTOBUF, INVALID_GRAPH, NOT_IMPLEMENTED, IO,
+   * MODEL_LOAD_CANCELED. Since 1. */
+  FolioStatus* (*OpenModel)(const FolioEnv* env, const char* path, const FolioModelOptions* options,
+                            FolioModel** out);
+
+  /* The same from memory. With `release` NULL the bytes are copied; else they are borrowed and must
+   * not change until it is called. External data: AddExternalFileFromMemory. Since 1. */
+  FolioStatus* (*OpenModelFromMemory)(const FolioEnv* env, const void* data, size_t bytes,
+                                      FolioReleaseFunction release, void* user,
+                                      const FolioModelOptions* options, FolioModel** out);
+
+  /* Name, producer, size and so on. Since 1. */
+  FolioStatus* (*ModelGetInfo)(const FolioModel* model, FolioModelInfo* out);
+
+  /* Inputs that a run has to be given. Since 1. */
+  FolioStatus* (*ModelGetInputCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetInput)(const FolioModel* model, size_t index, const FolioValueInfo** out);
+
+  /* Since 1. */
+  FolioStatus* (*ModelGetOutputCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetOutput)(const FolioModel* model, size_t index, const FolioValueInfo** out);
+
+  /* Inputs that have a default in the model, which a run may override. Since 1. */
+  FolioStatus* (*ModelGetOverridableInitializerCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetOverridableInitializer)(const FolioModel* model, size_t index,
+                                                 const FolioValueInfo** out);
+
+  /* The model's own key-value pairs (metadata_props), in the order of the file. Since 1. */
+  FolioStatus* (*ModelGetMetadataCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetMetadataEntry)(const FolioModel* model, size_t index, const char** out_key,
+                                        const char** out_value);
+
+  /* The value of a key; *out becomes NULL where the model has no such key. Since 1. */
+  FolioStatus* (*ModelLookupMetadata)(const FolioModel* model, const char* key, const char** out);
+
+  /* Nodes that keep CreateSession from succeeding; count 0: none that can be told without
+   * compiling. Since 1. */
+  FolioStatus* (*ModelGetUnsupportedOperatorCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetUnsupportedOperator)(const FolioModel* model, size_t index,
+                                              FolioUnsupportedOperator* out);
+
+  /* What the model holds: mappings and graph. Since 1. */
+  FolioStatus* (*ModelGetMemoryReport)(const FolioModel* model, FolioMemoryReport** out);
+
+  /* Since 1. */
+  void (*ReleaseModel)(FolioModel* model);
+
+  /* ---- ValueInfo -----------------------------------------------------------------------------
+   * Borrowed from a model or session; there is nothing to release. */
+
+  /* Since 1. */
+  FolioStatus* (*ValueInfoGetName)(const FolioValueInfo* info, const char** out);
+
+  /* FOLIO_KIND_UNKNOWN where the model does not say. Since 1. */
+  FolioStatus* (*ValueInfoGetKind)(const FolioValueInfo* info, FolioValueKind* out);
+
+  /* Element type of a tensor; key type of a map. FOLIO_UNDEFINED where there is none or the model
+   * does not say. Since 1. */
+  FolioStatus* (*ValueInfoGetElementType)(const FolioValueInfo* info, FolioElementType* out);
+
+  /* 1 if the number of dims is declared, else 0 (then there are 0 dims to read). Since 1. */
+  FolioStatus* (*ValueInfoHasShape)(const FolioValueInfo* info, int32_t* out);
+
+  /* Dims of a tensor; -1 where a dim is not a fixed number. Since 1. */
+  FolioStatus* (*ValueInfoGetDims)(const FolioValueInfo* info, const int64_t** out_dims,
+                                   size_t* out_count);
+
+  /* The name of dim `index` ("batch"); "" if it is a number or has no name. Since 1. */
+  FolioStatus* (*ValueInfoGetSymbolicDim)(const FolioValueInfo* info, size_t index,
+                                          const char** out);
+
+  /* Of a sequence or optional, what it contains; of a map, its values. *out becomes NULL for a
+   * tensor. Since 1. */
+  FolioStatus* (*ValueInfoGetElement)(const FolioValueInfo* info, const FolioValueInfo** out);
+
+  /* ---- PackCache -----------------------------------------------------------------------------
+   * Weights rearranged for the kernels, by content: equal weights are packed once. All sessions of
+   * a process share one cache; an own one is for those who want to hold or to measure. */
+
+  /* `options` may be NULL. Since 1. */
+  FolioStatus* (*CreatePackCache)(const FolioPackCacheOptions* options, FolioPackCache** out);
+
+  /* NULL is the cache that the process shares. Since 1. */
+  FolioStatus* (*PackCacheGetStats)(const FolioPackCache* cache, FolioPackCacheStats* out);
+
+  /* Sessions that use it keep what they need. Since 1. */
+  void (*ReleasePackCache)(FolioPackCache* cache);
+
+  /* ---- SessionOptions ------------------------------------------------------------------------ */
+
+  /* Since 1. */
+  FolioStatus* (*CreateSessionOptions)(FolioSessionOptions** out);
+
+  /* As AddModelConfigEntry. Where a session is created from a path or from bytes, keys of the model
+   * are given here too. Since 1. */
+  FolioStatus* (*AddSessionConfigEntry)(FolioSessionOptions* options, const char* key,
+                                        const char* value);
+
+  /* Fixes every dim called `name` ("batch") to `value` >= 0 (1 where runs give single items); runs
+   * must then keep to it. A name that the model lacks is no error. Since 1. */
+  FolioStatus* (*AddFreeDimensionOverrideByName)(FolioSessionOptions* options, const char* name,
+                                                 int64_t value);
+
+  /* The same for dims whose denotation ("DATA_BATCH") is `denotation`. Since 1. */
+  FolioStatus* (*AddFreeDimensionOverride)(FolioSessionOptions* options, const char* denotation,
+                                           int64_t value);
+
+  /* Replaces the initializer `name` of the graph by a tensor of the same type and shape. The
+   * options and the sessions hold `value`; it must not be changed any more. A name that is no
+   * initializer makes the create fail. Since 1. */
+  FolioStatus* (*AddInitializer)(FolioSessionOptions* options, const char* name, FolioValue* value);
+
+  /* NULL goes back to the cache that the process shares. Since 1. */
+  FolioStatus* (*SessionOptionsSetPackCache)(FolioSessionOptions* options, FolioPackCache* cache);
+
+  /* NULL takes the callback away. Since 1. */
+  FolioStatus* (*SessionOptionsSetProgress)(FolioSessionOptions* options,
+                                            FolioProgressFunction progress, void* user);
+
+  /* Cancels the create, not the runs. NULL takes it away. Since 1. */
+  FolioStatus* (*SessionOptionsSetCancel)(FolioSessionOptions* options, FolioCancel* cancel);
+
+  /* Since 1. */
+  void (*ReleaseSessionOptions)(FolioSessionOptions* options);
+
+  /* ---- Session ------------------------------------------------------------------------------- */
+
+  /* Opens the file and compiles it: OpenModel and CreateSessionFromModel in one. `env` and
+   * `options` may be NULL. Errors: those two's. Since 1. */
+  FolioStatus* (*CreateSession)(const FolioEnv* env, const char* path,
+                                const FolioSessionOptions* options, FolioSession** out);
+
+  /* The same from memory, which is copied; to borrow it, OpenModelFromMemory. Since 1. */
+  FolioStatus* (*CreateSessionFromArray)(const FolioEnv* env, const void* data, size_t bytes,
+                                         const FolioSessionOptions* options, FolioSession** out);
+
+  /* Compiles a model. Sessions with equal options share the result. Environment: the model's.
+   * Errors: UNSUPPORTED_OPERATOR, INVALID_GRAPH, NOT_IMPLEMENTED, MODEL_CHANGED, IO,
+   * MODEL_LOAD_CANCELED. Since 1. */
+  FolioStatus* (*CreateSessionFromModel)(const FolioModel* model,
+                                         const FolioSessionOptions* options, FolioSession** out);
+
+  /* The session's model, for its information; a reference of the caller's own, to be released with
+   * ReleaseModel. Since 1. */
+  FolioStatus* (*SessionGetModel)(const FolioSession* session, FolioModel** out);
+
+  /* As the model's, with free dimension overrides applied. They also answer after SessionClose.
+   * Since 1. */
+  FolioStatus* (*SessionGetInputCount)(const FolioSession* session, size_t* out);
+  FolioStatus* (*SessionGetInput)(const FolioSession* session, size_t index,
+                                  const FolioValueInfo** out);
+  FolioStatus* (*SessionGetOutputCount)(const FolioSession* session, size_t* out);
+  FolioStatus* (*SessionGetOutput)(const FolioSession* session, size_t index,
+                                   const FolioValueInfo** out);
+  FolioStatus* (*SessionGetOverridableInitializerCount)(const FolioSession* session, size_t* out);
+  FolioStatus* (*SessionGetOverridableInitializer)(const FolioSession* session, size_t index,
+                                                   const FolioValueInfo** out);
+
+  /* Plans runs with these input shapes beforehand, so that the first one need not: input i has
+   * dim_counts[i] dims at dims[i]. Inputs left out must have fixed shapes.
+   * Errors: CLOSED. Since 1. */
+  FolioStatus* (*SessionPrepareShapes)(FolioSession* session, const char* const* input_names,
+                                       const int64_t* const* dims, const size_t* dim_counts,
+                                       size_t input_count);
+
+  /* Runs the model: any number of threads may, at once. Each name must be one of the model's, in
+   * any order. Inputs may be left out where the model has a default or no node reads them. Only
+   * what the named outputs need is computed.
+   *
+   * outputs[i] NULL: receives a new value, the caller's to release. outputs[i] a tensor: is written
+   * into, if its type and shape are those of the result, else the run fails. One value must not be
+   * output twice, or both input and output. After an error, outputs[i] that was NULL still is, and
+   * the contents of tensors that were given are undefined. `options` may be NULL.
+   * Errors: CANCELLED, CLOSED, RUNTIME_EXCEPTION, NOT_IMPLEMENTED, MODEL_CHANGED. Since 1. */
+  FolioStatus* (*Run)(FolioSession* session, const FolioRunOptions* options,
+                      const char* const* input_names, FolioValue* const* inputs, size_t input_count,
+                      const char* const* output_names, size_t output_count, FolioValue** outputs);
+
+  /* Runs with what is bound; results are then in the binding. A binding serves one run at a time: a
+   * second one at once fails. Errors: as Run. Since 1. */
+  FolioStatus* (*RunWithBinding)(FolioSession* session, const FolioRunOptions* options,
+                                 FolioIoBinding* binding);
+
+  /* Waits until no weight of the session waits for being packed in the background; results do not
+   * depend on it, times do. At most `timeout_ms` (-1: as long as it takes); *out_done becomes 1 if
+   * there is nothing left to pack, else 0. Errors: CLOSED. Since 1. */
+  FolioStatus* (*SessionWaitPacked)(FolioSession* session, int64_t timeout_ms, int32_t* out_done);
+
+  /* Gives back memory of the session's idle arenas and forgets its shape plans.
+   * Errors: CLOSED. Since 1. */
+  FolioStatus* (*SessionTrim)(FolioSession* session);
+
+  /* Since 1. */
+  FolioStatus* (*SessionGetMetrics)(const FolioSession* session, FolioMetrics* out);
+
+  /* The same in Prometheus' text format. Free with ReleaseString. Since 1. */
+  FolioStatus* (*SessionGetMetricsText)(const FolioSession* session, char** out);
+
+  /* What the session and its model hold; see user_count for what is shared. Since 1. */
+  FolioStatus* (*SessionGetMemoryReport)(const FolioSession* session, FolioMemoryReport** out);
+
+  /* Refuses new runs (FOLIO_CLOSED), returns when none is in flight. The handle stays valid.
+   * Closing again is no error. Since 1. */
+  FolioStatus* (*SessionClose)(FolioSession* session, FolioCloseMode mode);
+
+  /* No run may be in flight: SessionClose sees to that. Since 1. */
+  void (*ReleaseSession)(FolioSession* session);
+
+  /* ---- RunOptions ---------------------------------------------------------------------------- */
+
+  /* Since 1. */
+  FolioStatus* (*CreateRunOptions)(FolioRunOptions** out);
+
+  /* As AddModelConfigEntry. Since 1. */
+  FolioStatus* (*AddRunConfigEntry)(FolioRunOptions* options, const char* key, const char* value);
+
+  /* Held by the options; NULL takes it away. Since 1. */
+  FolioStatus* (*RunOptionsSetCancel)(FolioRunOptions* options, FolioCancel* cancel);
+
+  /* A run that takes longer fails with FOLIO_CANCELLED at its next step. 0: no limit. Since 1. */
+  FolioStatus* (*RunOptionsSetTimeout)(FolioRunOptions* options, uint64_t timeout_ms);
+
+  /* A name for the run, for messages and the log. Since 1. */
+  FolioStatus* (*RunOptionsSetRunTag)(FolioRunOptions* options, const char* tag);
+
+  /* Since 1. */
+  void (*ReleaseRunOptions)(FolioRunOptions* options);
+
+  /* ---- Value --------------------------------------------------------------------------------- */
+
+  /* A tensor in memory of the library: zeros (or empty strings), aligned to 64 bytes. Since 1. */
+  FolioStatus* (*CreateTensor)(FolioElementType type, const int64_t* dims, size_t dim_count,
+                               FolioValue** out);
+
+  /* A tensor over the caller's memory, of which `bytes` must be exactly the tensor's. It need not
+   * be aligned to more than its element, 64 is best. With `release` NULL the memory must live until
+   * the value is released and no run, sequence, binding or session uses it. Not for strings.
+   * Since 1. */
+  FolioStatus* (*CreateTensorWithData)(void* data, size_t bytes, const int64_t* dims,
+                                       size_t dim_count, FolioElementType type,
+                                       FolioReleaseFunction release, void* user, FolioValue** out);
+
+  /* The same over memory that is never written: the tensor cannot be an output. Since 1. */
+  FolioStatus* (*CreateTensorWithConstData)(const void* data, size_t bytes, const int64_t* dims,
+                                            size_t dim_count, FolioElementType type,
+                                            FolioReleaseFunction release, void* user,
+                                            FolioValue** out);
+
+  /* A tensor of copies of as many strings as `dims` says. `string_bytes` has the length of each;
+   * NULL: they end with NUL. Since 1. */
+  FolioStatus* (*CreateStringTensor)(const char* const* strings, const size_t* string_bytes,
+                                     const int64_t* dims, size_t dim_count, FolioValue** out);
+
+  /* A sequence that holds references to `count` tensors, all of element type `type` (which an empty
+   * sequence needs too). Since 1. */
+  FolioStatus* (*CreateSequence)(FolioElementType type, FolioValue* const* elements, size_t count,
+                                 FolioValue** out);
+
+  /* A map that holds references to two tensors of one dim and equal length: keys of int64 or
+   * string, values of any type. Since 1. */
+  FolioStatus* (*CreateMap)(FolioValue* keys, FolioValue* values, FolioValue** out);
+
+  /* Since 1. */
+  FolioStatus* (*GetValueKind)(const FolioValue* value, FolioValueKind* out);
+
+  /* Of a tensor; of a sequence's tensors; of a map's keys. Since 1. */
+  FolioStatus* (*GetElementType)(const FolioValue* value, FolioElementType* out);
+
+  /* Of a tensor. Since 1. */
+  FolioStatus* (*GetTensorDims)(const FolioValue* value, const int64_t** out_dims,
+                                size_t* out_count);
+
+  /* Product of the dims. Since 1. */
+  FolioStatus* (*GetTensorElementCount)(const FolioValue* value, size_t* out);
+
+  /* Bytes at GetTensorData; 0 for strings. Since 1. */
+  FolioStatus* (*GetTensorBytes)(const FolioValue* value, size_t* out);
+
+  /* The elements, row-major. Never NULL, even for 0 elements. Not for strings. Since 1. */
+  FolioStatus* (*GetTensorData)(const FolioValue* value, const void** out);
+
+  /* The same, writable; not while a run uses the value. Valid as long as the value. Not for tensors
+   * over const memory. Since 1. */
+  FolioStatus* (*GetTensorMutableData)(FolioValue* value, void** out);
+
+  /* String `index` (row-major) of a string tensor; it may contain NULs, and ends with one that
+   * *out_bytes does not count. Since 1. */
+  FolioStatus* (*GetStringTensorElement)(const FolioValue* value, size_t index, const char** out,
+                                         size_t* out_bytes);
+
+  /* Parts of a value: a sequence has its length, a map 2 (keys, values), an optional 0 or 1, a
+   * tensor 0. Since 1. */
+  FolioStatus* (*GetValueCount)(const FolioValue* value, size_t* out);
+
+  /* Part `index`: a reference of the caller's own to the same data, to be released with
+   * ReleaseValue. Since 1. */
+  FolioStatus* (*GetValue)(const FolioValue* value, size_t index, FolioValue** out);
+
+  /* Since 1. */
+  void (*ReleaseValue)(FolioValue* value);
+
+  /* ---- IoBinding -----------------------------------------------------------------------------
+   * For repeated runs over the same memory, and for outputs of unknown size in memory of the
+   * caller's. A binding holds the values bound to it. */
+
+  /* Since 1. */
+  FolioStatus* (*CreateIoBinding)(FolioSession* session, FolioIoBinding** out);
+
+  /* Binds, or replaces what was bound to `name`. Since 1. */
+  FolioStatus* (*BindInput)(FolioIoBinding* binding, const char* name, FolioValue* value);
+
+  /* Asks for output `name`. `value` NULL: each run makes a new value; a tensor: each run writes
+   * into it, as in Run. Since 1. */
+  FolioStatus* (*BindOutput)(FolioIoBinding* binding, const char* name, FolioValue* value);
+
+  /* Asks for output `name` in memory that has room for `capacity_bytes`: a run makes a tensor of
+   * the result's shape over the front of it, or fails with INVALID_ARGUMENT and a message that
+   * says how many bytes it takes. `release` as in CreateTensorWithData. Since 1. */
+  FolioStatus* (*BindOutputWithCapacity)(FolioIoBinding* binding, const char* name, void* data,
+                                         size_t capacity_bytes, FolioReleaseFunction release,
+                                         void* user);
+
+  /* Since 1. */
+  FolioStatus* (*ClearBoundInputs)(FolioIoBinding* binding);
+  FolioStatus* (*ClearBoundOutputs)(FolioIoBinding* binding);
+
+  /* Outputs, in the order in which they were bound. Since 1. */
+  FolioStatus* (*GetBoundOutputCount)(const FolioIoBinding* binding, size_t* out);
+  FolioStatus* (*GetBoundOutputName)(const FolioIoBinding* binding, size_t index, const char** out);
+
+  /* Result `index` of the last successful run: a reference of the caller's own, to be released with
+   * ReleaseValue. An error before the first run. Since 1. */
+  FolioStatus* (*GetBoundOutputValue)(const FolioIoBinding* binding, size_t index,
+                                      FolioValue** out);
+
+  /* Since 1. */
+  void (*ReleaseIoBinding)(FolioIoBinding* binding);
+
+  /* ---- MemoryReport --------------------------------------------------------------------------
+   * A snapshot. What several sessions share stands in it once. */
+
+  /* Since 1. */
+  FolioStatus* (*MemoryReportGetEntryCount)(const FolioMemoryReport* report, size_t* out);
+  FolioStatus* (*MemoryReportGetEntry)(const FolioMemoryReport* report, size_t index,
+                                       FolioMemoryEntry* out);
+
+  /* The report as one JSON object: "entries", sums, and the arithmetic in force. Since 1. */
+  FolioStatus* (*MemoryReportGetJson)(const FolioMemoryReport* report, const char** out);
+
+  /* The report as a table for people. Since 1. */
+  FolioStatus* (*MemoryReportGetText)(const FolioMemoryReport* report, const char** out);
+
+  /* Since 1. */
+  void (*ReleaseMemoryReport)(FolioMemoryReport* report);
+
+  /* End of version 1. Do not insert above. */
+} FolioApi;
+
+/* What FolioGetApiBase returns: never changes. */
+typedef struct FolioApiBase {
+  /* The table, if the library has all entries of `version`; else, and for 0, NULL. The table is
+   * valid as long as the library is loaded, and the same for every version. */
+  const FolioApi* (*GetApi)(uint32_t version);
+
+  /* "1.2.3", also where GetApi returns NULL. */
+  const char* (*GetVersionString)(void);
+} FolioApiBase;
+
+/* The one exported symbol. Cannot fail, does no work, may be called from any thread. */
+FOLIO_EXPORT const FolioApiBase* FolioGetApiBase(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* FOLIO_FOLIO_C_API_H_ */

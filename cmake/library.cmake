@@ -1,0 +1,40 @@
+# folio_core: all rooms of core/ as one static library, for tests and for libfolio.
+# folio:      the shared library with the C ABI. Its one exported symbol is in exports.map.
+
+file(GLOB_RECURSE core_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/*.cc)
+foreach(isa IN LISTS FOLIO_ISA_FOLDERS) # those have flags of their own
+  list(FILTER core_sources EXCLUDE REGEX "/core/kernels/${isa}/")
+endforeach()
+
+if(core_sources)
+  add_library(folio_core STATIC ${core_sources})
+  target_include_directories(folio_core PUBLIC ${PROJECT_SOURCE_DIR} ${FOLIO_GENERATED_DIR})
+  target_link_libraries(folio_core PUBLIC folio_flags folio_third_party)
+  target_compile_definitions(folio_core PUBLIC FOLIO_VERSION="${PROJECT_VERSION}")
+  foreach(isa_target IN LISTS FOLIO_ISA_TARGETS)
+    target_sources(folio_core PRIVATE $<TARGET_OBJECTS:${isa_target}>)
+  endforeach()
+else()
+  list(APPEND FOLIO_LEFT_OUT "folio_core (core/ has no sources)")
+endif()
+
+file(GLOB c_api_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/c_api/*.cc)
+if(c_api_sources AND TARGET folio_core AND NOT FOLIO_FUZZ)
+  set(exports_map ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  add_library(folio SHARED ${c_api_sources})
+  add_library(folio::folio ALIAS folio)
+  set_target_properties(folio PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${FOLIO_SOVERSION} LINK_DEPENDS ${exports_map})
+  target_include_directories(folio PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/c_api/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(folio PRIVATE folio_core)
+  target_link_options(folio PRIVATE
+    -Wl,--version-script=${exports_map}
+    -Wl,-z,nodelete # threads and atfork handlers outlive a dlclose
+    -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed)
+  if(NOT FOLIO_SANITIZE) # a sanitizer's symbols come with the executable
+    target_link_options(folio PRIVATE -Wl,--no-undefined)
+  endif()
+elseif(NOT FOLIO_FUZZ)
+  list(APPEND FOLIO_LEFT_OUT "libfolio (c_api/ or core/ has no sources)")
+endif()

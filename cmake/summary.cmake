@@ -1,0 +1,16 @@
+# One paragraph at the end of a configuration: what will be built, and what is left out and why.
+
+if(FOLIO_TESTS)
+  set(tests_text ON)
+  if(FOLIO_TEST_ROOMS)
+    set(tests_text "only ${FOLIO_TEST_ROOMS}")
+  endif()
+else()
+  set(tests_text OFF)
+endif()
+message(STATUS "Folio ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+message(STATUS "  operator files: ${FOLIO_OP_FILE_COUNT}; kernel folders: ${FOLIO_ISA_FOLDERS}; tests: ${tests_text}; sanitizers: ${FOLIO_SANITIZE}")
+if(FOLIO_LEFT_OUT)
+  list(JOIN FOLIO_LEFT_OUT ", " left_out_text)
+  message(STATUS "  left out: ${left_out_text}")
+endif()

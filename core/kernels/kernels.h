@@ -1,0 +1,171 @@
+/* FolioKernels: the table of compute kernels, plain C functions behind pointers.
+ *
+ * Flow:    operators and passes call slots; `select.h` fills the table for the running CPU: ref/
+ *          fills every slot, ISA folders overwrite the slots they do better.
+ * Owns:    nothing. A kernel allocates nothing, calls no OS, throws nothing, knows no graph.
+ * Threads: every slot is reentrant; callers split work over threads.
+ * Errors:  none: arguments are the caller's promise. Counts are >= 0; 0 is valid everywhere and
+ *          then data pointers may be null.
+ *
+ * Conventions, unless a slot says otherwise
+ *   - Strides count elements and may be any value for inputs that are only read.
+ *   - `float*` is aligned to 4 bytes; `void*` may have any alignment (weights in a mapped file).
+ *   - Outputs may be the same pointer as an input of the same length ("in place"), but must not
+ *     overlap partly. Nothing outside the stated elements is read or written.
+ *   - Element-wise results depend on the element's value only, never on its place in the row or
+ *     on n: splitting a row anywhere gives identical bits. Reductions depend on n and values only.
+ *   - NaN in gives NaN out. Levels may differ within the stated accuracy, ulp of f32.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* y[i] = f(x[i]). Accuracy: largest error of any level against the real function. */
+typedef enum FolioUnary {
+  kFolioExp = 0,      /* 2 ulp, results below 2^-126 included; overflow to inf */
+  kFolioLog,          /* 2 ulp; log(0) = -inf, log(x < 0) = NaN */
+  kFolioTanh,         /* 2 ulp */
+  kFolioSigmoid,      /* 1 / (1 + exp(-x)), 3 ulp */
+  kFolioErf,          /* 2 ulp */
+  kFolioRelu,         /* x < 0 ? 0 : x, so that NaN and -0 stay */
+  kFolioSqrt,         /* correctly rounded */
+  kFolioAbs,          /* exact */
+  kFolioNeg,          /* exact */
+  kFolioReciprocal,   /* 1 / x, correctly rounded */
+  kFolioFloor,        /* exact */
+  kFolioCeil,         /* exact */
+  kFolioRound,        /* to the nearest integer, ties to even; exact */
+  kFolioSin,          /* 2 ulp for any finite x */
+  kFolioCos,          /* 2 ulp for any finite x */
+  kFolioGeluErf,      /* x / 2 * (1 + erf(x / sqrt(2))), absolute error 2^-22 * |x| */
+  kFolioGeluTanh,     /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), as above */
+  kFolioSilu,         /* x * sigmoid(x), 4 ulp */
+  kFolioSoftplus,     /* log(1 + exp(x)) without overflow, 4 ulp */
+  kFolioHardSwish,    /* x * min(max(x / 6 + 0.5, 0), 1), a few roundings */
+  kFolioUnaryCount
+} FolioUnary;
+
+/* y[i] = f(a[i], b[i]). */
+typedef enum FolioBinary {
+  kFolioAdd = 0,
+  kFolioSub,
+  kFolioMul,
+  kFolioDiv, /* correctly rounded, as add, sub and mul */
+  kFolioMin, /* NaN when either is NaN */
+  kFolioMax, /* NaN when either is NaN */
+  kFolioPow, /* C's pow: 1 ulp */
+  kFolioBinaryCount
+} FolioBinary;
+
+typedef enum FolioActivation {
+  kFolioActNone = 0,
+  kFolioActRelu, /* as kFolioRelu */
+  kFolioActClip  /* v < lo ? lo : v, then v > hi ? hi : v; NaN stays */
+} FolioActivation;
+
+/* Arguments of gemm_f32. Zero-initialise, then set what differs (strides and alpha are needed):
+ *
+ *   sum[i, j] = (accumulate ? C[i, j] : 0) + sum over p of A[i, p] * B[p, j]   i < m, j < n, p < k
+ *   C[i, j]   = activation(alpha * sum[i, j] + col_bias[j] + row_bias[i])
+ *
+ * A[i, p] = a[i * a_row_stride + p * a_col_stride] (so A may be transposed);
+ * C[i, j] = c[i * c_row_stride + j]; C overlaps nothing else. k = 0 is an empty sum. */
+typedef struct FolioGemmF32 {
+  int64_t m, n, k;
+  const float* a;
+  int64_t a_row_stride;
+  int64_t a_col_stride;
+  const float* b; /* F32P16 of [k, n], 64-byte aligned; see pack_f32p16 */
+  float* c;
+  int64_t c_row_stride;
+  const float* col_bias; /* [n] or null */
+  const float* row_bias; /* [m] or null */
+  float alpha;
+  int32_t accumulate; /* 0 or 1 */
+  int32_t activation; /* FolioActivation */
+  float clip_lo, clip_hi;
+  void* scratch; /* null, or gemm_f32_scratch_bytes, 64-byte aligned, for this call alone */
+} FolioGemmF32;
+
+/* F32P16: columns in panels of 16, dst[(j / 16) * k * 16 + p * 16 + j % 16] = B[p, j], columns
+ * beyond n are zero. A panel starts every k * 16 floats, so gemm over columns [16 q, ...) takes
+ * b + q * k * 16. */
+#define FOLIO_F32P16_COLUMNS 16
+
+typedef void (*FolioUnaryF32)(int64_t n, const float* x, float* y);
+
+/* a_step and b_step are 0 (one value for all) or 1. */
+typedef void (*FolioBinaryF32)(int64_t n, const float* a, int64_t a_step, const float* b,
+                               int64_t b_step, float* y);
+
+typedef struct FolioKernels {
+  /* dst = F32P16 of B, B[p, j] = b[p * b_row_stride + j * b_col_stride], p < k, j < n: writes
+   * ceil(n / 16) * k * 16 floats; dst is 64-byte aligned. Exact bits, NaN payloads included. Panels
+   * are independent: to pack columns [16 q, 16 r) pass b + 16 q * b_col_stride, dst + 16 q * k. */
+  void (*pack_f32p16)(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
+                      int64_t b_col_stride, float* dst);
+
+  /* The inverse: gives back the exact bytes. */
+  void (*unpack_f32p16)(int64_t k, int64_t n, const float* src, void* b, int64_t b_row_stride,
+                        int64_t b_col_stride);
+
+  /* See FolioGemmF32. Products are added in the order of p, in f32, for every element alone (the
+   * levels from AVX2 on: one fused multiply-add each), so callers may split rows anywhere and
+   * columns at multiples of 16, and k with `accumulate`, and get identical bits.
+   * Accuracy: (k + 3) * 2^-24 * sum |A| |B|. m <= 4 streams b once (a matrix-vector product). */
+  void (*gemm_f32)(const FolioGemmF32* args);
+
+  /* What `scratch` must hold; without scratch gemm_f32 uses at most 64 KiB of stack instead and
+   * is slower by a few per cent when m is large. */
+  size_t gemm_f32_scratch_bytes;
+
+  FolioUnaryF32 unary_f32[kFolioUnaryCount];
+  FolioBinaryF32 binary_f32[kFolioBinaryCount];
+
+  /* y[i] = x[i] clamped as kFolioActClip. */
+  void (*clip_f32)(int64_t n, const float* x, float lo, float hi, float* y);
+
+  /* Reductions of x[0..n). n == 0: 0, 0, 0, -inf, +inf. Accuracy of sums: n * 2^-24 * sum |x|.
+   * max and min are NaN when any x is. */
+  float (*sum_f32)(int64_t n, const float* x);
+  float (*sum_squares_f32)(int64_t n, const float* x);
+  float (*dot_f32)(int64_t n, const float* a, const float* b);
+  float (*max_f32)(int64_t n, const float* x);
+  float (*min_f32)(int64_t n, const float* x);
+
+  /* One row: y[i] = exp(x[i] - max) / sum of exp(x[j] - max); log_softmax is its logarithm,
+   * x[i] - max - log(sum). All -inf, or any +inf or NaN: NaN, as in the formula. */
+  void (*softmax_f32)(int64_t n, const float* x, float* y);
+  void (*log_softmax_f32)(int64_t n, const float* x, float* y);
+
+  /* One row, two passes: mean = sum(x) / n; inv_std = 1 / sqrt(sum((x - mean)^2) / n + eps);
+   * y[i] = (x[i] - mean) * inv_std * gamma[i] + beta[i]. gamma and beta: [n] or null (1 and 0).
+   * mean and inv_std: where to write one float each, or null. */
+  void (*layer_norm_f32)(int64_t n, const float* x, const float* gamma, const float* beta, float eps,
+                         float* y, float* mean, float* inv_std);
+
+  /* One row: y[i] = x[i] * inv_rms * gamma[i], inv_rms = 1 / sqrt(sum(x^2) / n + eps). */
+  void (*rms_norm_f32)(int64_t n, const float* x, const float* gamma, float eps, float* y,
+                       float* inv_rms);
+
+  /* Between f32 and the 16-bit formats (IEEE half, bfloat16), to nearest, ties to even, overflow
+   * to inf, NaN to a quiet NaN; widening is exact. Not in place. */
+  void (*f16_to_f32)(int64_t n, const void* x, float* y);
+  void (*f32_to_f16)(int64_t n, const float* x, void* y);
+  void (*bf16_to_f32)(int64_t n, const void* x, float* y);
+  void (*f32_to_bf16)(int64_t n, const float* x, void* y);
+
+  /* y[j * y_row_stride + i] = x[i * x_row_stride + j], i < rows, j < cols, elements of 32 bits
+   * (float, int32, ...) moved as bits. Strides >= the row's length; x and y do not overlap. */
+  void (*transpose_b32)(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
+                        int64_t y_row_stride);
+} FolioKernels;
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,105 @@
+#include "core/model/attributes.h"
+
+namespace folio {
+namespace {
+
+using Type = AttributeDef::Type;
+
+std::string_view type_name(Type type) {
+  static constexpr std::string_view kNames[] = {
+      "undefined", "float",   "int",    "string",        "tensor",         "graph",      "floats",
+      "ints",      "strings", "tensors", "graphs",       "sparse_tensor",  "sparse_tensors",
+      "type_proto", "type_protos"};
+  const auto index = static_cast<size_t>(type);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+}  // namespace
+
+const AttributeDef* Attributes::find(std::string_view name) const {
+  for (const AttributeDef& attribute : attributes_) {
+    if (attribute.name == name) return &attribute;
+  }
+  return nullptr;
+}
+
+void Attributes::set(AttributeDef attribute) {
+  for (AttributeDef& existing : attributes_) {
+    if (existing.name == attribute.name) {
+      existing = std::move(attribute);
+      return;
+    }
+  }
+  attributes_.push_back(std::move(attribute));
+}
+
+Result<const AttributeDef*> Attributes::typed(std::string_view name, Type type) const {
+  const AttributeDef* attribute = find(name);
+  if (!attribute) return attribute;
+  if (attribute->type != type) {
+    return invalid_graph("attribute '", name, "' is of type ", type_name(attribute->type),
+                         ", expected ", type_name(type));
+  }
+  return attribute;
+}
+
+Result<const AttributeDef*> Attributes::required(std::string_view name, Type type) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, type));
+  if (!attribute) return invalid_graph("attribute '", name, "' is required but missing");
+  return attribute;
+}
+
+Result<int64_t> Attributes::get_int(std::string_view name, int64_t fallback) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kInt));
+  return attribute ? attribute->ints.at(0) : fallback;
+}
+
+Result<float> Attributes::get_float(std::string_view name, float fallback) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kFloat));
+  return attribute ? attribute->floats.at(0) : fallback;
+}
+
+Result<std::string> Attributes::get_string(std::string_view name,
+                                           std::string_view fallback) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kString));
+  return attribute ? attribute->strings.at(0) : std::string(fallback);
+}
+
+Result<std::vector<int64_t>> Attributes::get_ints(std::string_view name,
+                                                  std::vector<int64_t> fallback) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kInts));
+  return attribute ? attribute->ints : std::move(fallback);
+}
+
+Result<std::vector<float>> Attributes::get_floats(std::string_view name,
+                                                  std::vector<float> fallback) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kFloats));
+  return attribute ? attribute->floats : std::move(fallback);
+}
+
+Result<std::vector<std::string>> Attributes::get_strings(std::string_view name) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kStrings));
+  return attribute ? attribute->strings : std::vector<std::string>{};
+}
+
+Result<int64_t> Attributes::get_int(std::string_view name) const {
+  FOLIO_TRY(const AttributeDef* attribute, required(name, Type::kInt));
+  return attribute->ints.at(0);
+}
+
+Result<float> Attributes::get_float(std::string_view name) const {
+  FOLIO_TRY(const AttributeDef* attribute, required(name, Type::kFloat));
+  return attribute->floats.at(0);
+}
+
+Result<std::string> Attributes::get_string(std::string_view name) const {
+  FOLIO_TRY(const AttributeDef* attribute, required(name, Type::kString));
+  return attribute->strings.at(0);
+}
+
+Result<Tensor> Attributes::get_tensor(std::string_view name) const {
+  FOLIO_TRY(const AttributeDef* attribute, required(name, Type::kTensor));
+  return attribute->tensors.at(0);
+}
+
+}  // namespace folio

@@ -1,0 +1,123 @@
+#include "core/model/graph.h"
+
+#include <algorithm>
+
+namespace folio {
+
+std::string Node::label() const { return cat("node '", name, "' (", op_type, ")"); }
+
+Graph* Node::subgraph(std::string_view attribute) const {
+  for (size_t i = 0; i < subgraph_names.size(); ++i) {
+    if (subgraph_names[i] == attribute) return subgraphs[i].get();
+  }
+  return nullptr;
+}
+
+ValueId Graph::add_value(std::string value_name) {
+  values.push_back({});
+  values.back().name = std::move(value_name);
+  return static_cast<ValueId>(values.size()) - 1;
+}
+
+ValueId Graph::capture(ValueId outer) {
+  const auto [it, added] = captures_.try_emplace(outer, kNone);
+  if (added) {
+    const std::string outer_name = parent->value(outer).name;
+    it->second = add_value(outer_name);
+    value(it->second).outer = outer;
+    value(it->second).type = parent->value(outer).type;
+  }
+  return it->second;
+}
+
+const GraphValue* Graph::constant_value(ValueId id) const {
+  const Graph* at = this;
+  while (id != kNone) {
+    const GraphValue& found = at->value(id);
+    if (found.is_constant()) return &found;
+    if (found.outer == kNone || !at->parent) return nullptr;
+    id = found.outer;
+    at = at->parent;
+  }
+  return nullptr;
+}
+
+std::vector<ValueId> Graph::reads(const Node& node) {
+  std::vector<ValueId> out;
+  for (const ValueId input : node.inputs) {
+    if (input != kNone) out.push_back(input);
+  }
+  for (const auto& subgraph : node.subgraphs) {
+    for (const GraphValue& inner : subgraph->values) {
+      if (inner.outer != kNone) out.push_back(inner.outer);
+    }
+  }
+  return out;
+}
+
+std::vector<int> Graph::use_counts() const {
+  std::vector<int> counts(values.size(), 0);
+  for (const Node& node : nodes) {
+    if (node.dead) continue;
+    for (const ValueId read : reads(node)) ++counts[static_cast<size_t>(read)];
+  }
+  for (const ValueId output : outputs) ++counts[static_cast<size_t>(output)];
+  return counts;
+}
+
+void Graph::replace_uses(ValueId from, ValueId to) {
+  for (Node& node : nodes) {
+    std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+    for (auto& subgraph : node.subgraphs) {
+      const auto it = subgraph->captures_.find(from);
+      if (it == subgraph->captures_.end()) continue;
+      const ValueId inner = it->second;
+      subgraph->captures_.erase(it);
+      const auto [existing, added] = subgraph->captures_.try_emplace(to, inner);
+      if (added) {
+        subgraph->value(inner).outer = to;
+        continue;
+      }
+      // `to` was captured already: the two inner values become one.
+      subgraph->value(inner).outer = kNone;
+      subgraph->replace_uses(inner, existing->second);
+      std::replace(subgraph->outputs.begin(), subgraph->outputs.end(), inner, existing->second);
+    }
+  }
+}
+
+void Graph::compact() {
+  std::vector<Node> kept;
+  kept.reserve(nodes.size());
+  for (Node& node : nodes) {
+    if (!node.dead) kept.push_back(std::move(node));
+  }
+  nodes = std::move(kept);
+  for (GraphValue& each : values) each.producer = kNone;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const ValueId output : nodes[i].outputs) {
+      if (output != kNone) value(output).producer = static_cast<NodeId>(i);
+    }
+  }
+}
+
+void Graph::drop_unused_captures() {
+  const std::vector<int> uses = use_counts();
+  for (auto it = captures_.begin(); it != captures_.end();) {
+    if (uses[static_cast<size_t>(it->second)] == 0) {
+      value(it->second).outer = kNone;
+      it = captures_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+int Model::opset_version(std::string_view for_domain) const {
+  for (const OpsetImport& import : opsets) {
+    if (import.domain == for_domain) return static_cast<int>(import.version);
+  }
+  return 0;
+}
+
+}  // namespace folio

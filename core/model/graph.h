@@ -1,0 +1,140 @@
+// Graph and Model: nodes and values as indices; what passes change.
+//
+// Flow:    build_model (graph_builder.h) makes it from a ModelDef, verified; passes/ rewrite it;
+//          plan/ reads it.
+// Owns:    structure as private copies; initializers by count (their bytes belong to mappings).
+// Threads: one thread until planned; then immutable.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/ref.h"
+#include "core/model/attributes.h"
+#include "core/model/dim_table.h"
+#include "core/model/model_def.h"
+
+namespace folio {
+
+using ValueId = int32_t;
+using NodeId = int32_t;
+inline constexpr int32_t kNone = -1;
+
+class Graph;
+struct Initializer;
+
+// How a constant is made from others: one operator applied to constants, not yet computed.
+struct Recipe {
+  std::string domain;
+  std::string op_type;
+  std::string node_name;
+  int version = 0;
+  Attributes attributes;
+  std::vector<Ref<Initializer>> inputs;  // null = absent optional input
+  int output = 0;                        // which output of the operator this is
+  int output_count = 1;
+};
+
+// A constant tensor: bytes with their keeper, or a recipe with known dtype and shape.
+struct Initializer : RefCounted {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  std::optional<Tensor> tensor;    // the bytes, when there are any yet
+  std::unique_ptr<Recipe> recipe;  // otherwise
+  Ref<ByteSource> source;          // where a mapped payload stands (content ids, reports)
+  uint64_t offset = 0;
+};
+
+struct Node {
+  std::string name;
+  std::string domain;
+  std::string op_type;
+  int version = 0;  // version of the operator's domain that is in force
+  std::vector<ValueId> inputs;   // kNone = absent
+  std::vector<ValueId> outputs;  // kNone = not wanted
+  Attributes attributes;
+  // Graph-valued attributes, in the order of `subgraph_names`.
+  std::vector<std::string> subgraph_names;
+  std::vector<std::unique_ptr<Graph>> subgraphs;
+  bool dead = false;
+
+  // "node 'conv3' (Conv)": how every message names a node.
+  std::string label() const;
+  // The subgraph under an attribute name; null when absent.
+  Graph* subgraph(std::string_view attribute) const;
+};
+
+struct GraphValue {
+  std::string name;
+  TypeInfo type;      // inferred; inputs: declared
+  TypeInfo declared;  // as the file says; only reports use it for anything but inputs
+  NodeId producer = kNone;
+  bool is_input = false;
+  // The constant, or an overridable default when is_input (then never folded).
+  Ref<Initializer> initializer;
+  // In a subgraph: the value of the enclosing graph that this one is.
+  ValueId outer = kNone;
+  // Integer contents as far as shape inference knows them (rank 0 or 1, few elements).
+  std::optional<std::vector<Dim>> data;
+
+  bool is_constant() const { return initializer && !is_input; }
+};
+
+class Graph {
+ public:
+  std::string name;
+  std::vector<Node> nodes;         // topologically ordered; dead ones stay until compacted
+  std::vector<GraphValue> values;
+  std::vector<ValueId> inputs;     // in the file's order, overridable initializers excluded
+  std::vector<ValueId> overridable;
+  std::vector<ValueId> outputs;    // kNone never
+
+  Graph* parent = nullptr;         // enclosing graph of a subgraph
+
+  GraphValue& value(ValueId id) { return values[static_cast<size_t>(id)]; }
+  const GraphValue& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
+  ValueId add_value(std::string name);
+  // The value of this graph that stands for `outer` of the parent; made when absent.
+  ValueId capture(ValueId outer);
+
+  // The constant that a value is, seen through captures; null when it is none.
+  const GraphValue* constant_value(ValueId id) const;
+  // Values of this graph that `node` reads: its inputs and what its subgraphs capture.
+  static std::vector<ValueId> reads(const Node& node);
+  // Readers of each value: node inputs, subgraph captures and graph outputs.
+  std::vector<int> use_counts() const;
+  // Makes every reader of `from` (in this graph and, as captures, in subgraphs) read `to`.
+  // Graph outputs are left as they are.
+  void replace_uses(ValueId from, ValueId to);
+  // Removes dead nodes.
+  void compact();
+  // Forgets captures that nothing in this graph reads.
+  void drop_unused_captures();
+
+ private:
+  std::unordered_map<ValueId, ValueId> captures_;  // outer -> inner
+};
+
+struct Model {
+  std::string format;
+  int64_t ir_version = 0;
+  std::vector<OpsetImport> opsets;
+  std::string producer_name;
+  std::string producer_version;
+  std::string domain;
+  int64_t model_version = 0;
+  std::string doc_string;
+  std::string graph_doc_string;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  DimTable dims;
+  Graph graph;
+
+  // 0 when the domain is not imported.
+  int opset_version(std::string_view for_domain) const;
+};
+
+}  // namespace folio

@@ -1,0 +1,371 @@
+#include "core/model/graph_builder.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/model/inline_functions.h"
+
+namespace folio {
+namespace {
+
+using Names = std::unordered_map<std::string, ValueId>;
+
+struct Scope {
+  Graph* graph;
+  Names names;
+  Scope* outer;
+  int depth;
+};
+
+class Builder {
+ public:
+  Builder(Model* model, bool initializers_overridable)
+      : model_(model), initializers_overridable_(initializers_overridable) {}
+
+  Status build(GraphDef def, Graph* graph, Scope* outer, int depth);
+
+ private:
+  TypeInfo type_of(const TypeDef& def, bool is_input, int depth = 0);
+  Status declare(Scope* scope, const std::string& name, std::string_view what, ValueId* out);
+  Status add_inputs(Scope* scope, const GraphDef& def);
+  Status add_initializers(Scope* scope, GraphDef* def);
+  Status add_initializer(Scope* scope, InitializerDef def);
+  Status add_nodes(Scope* scope, GraphDef* def);
+  Status add_node(Scope* scope, NodeDef def);
+  Status add_constant(Scope* scope, const NodeDef& def);
+  Status connect_nodes(Scope* scope, std::vector<NodeDef> defs);
+  Status connect_node(Scope* scope, NodeDef def, Node* node);
+  Status add_outputs(Scope* scope, const GraphDef& def);
+  Status sort(Graph* graph);
+  ValueId resolve(Scope* scope, const std::string& name);
+
+  Model* model_;
+  bool initializers_overridable_;
+};
+
+Result<Tensor> constant_tensor(const NodeDef& def) {
+  const Attributes attrs(def.attributes);
+  if (def.attributes.size() != 1) {
+    return invalid_graph("a Constant has ", def.attributes.size(), " attributes, expected 1");
+  }
+  const AttributeDef& a = def.attributes[0];
+  const auto wrong = [&] { return invalid_graph("attribute '", a.name, "' of a Constant has the wrong type"); };
+  using Type = AttributeDef::Type;
+  if (a.name == "value" || a.name == "sparse_value") {
+    const Type expected = a.name == "value" ? Type::kTensor : Type::kSparseTensor;
+    if (a.type != expected || a.tensors.empty()) return wrong();
+    return a.tensors[0];
+  }
+  const bool is_list = a.name.size() > 1 && a.name.back() == 's';
+  const auto make = [&](DType dtype, size_t count) {
+    return allocate_tensor(dtype, is_list ? Shape{static_cast<int64_t>(count)} : Shape());
+  };
+  if (a.name == "value_int" || a.name == "value_ints") {
+    if (a.type != (is_list ? Type::kInts : Type::kInt)) return wrong();
+    FOLIO_TRY(Tensor t, make(DType::kInt64, a.ints.size()));
+    std::copy(a.ints.begin(), a.ints.end(), t.data_mut<int64_t>());
+    return t;
+  }
+  if (a.name == "value_float" || a.name == "value_floats") {
+    if (a.type != (is_list ? Type::kFloats : Type::kFloat)) return wrong();
+    FOLIO_TRY(Tensor t, make(DType::kFloat, a.floats.size()));
+    std::copy(a.floats.begin(), a.floats.end(), t.data_mut<float>());
+    return t;
+  }
+  if (a.name == "value_string" || a.name == "value_strings") {
+    if (a.type != (is_list ? Type::kStrings : Type::kString)) return wrong();
+    FOLIO_TRY(Tensor t, make(DType::kString, a.strings.size()));
+    std::copy(a.strings.begin(), a.strings.end(), t.data_mut<std::string>());
+    return t;
+  }
+  return invalid_graph("a Constant has the unknown attribute '", a.name, "'");
+}
+
+TypeInfo Builder::type_of(const TypeDef& def, bool is_input, int depth) {
+  TypeInfo type;
+  type.kind = def.kind;
+  type.dtype = def.dtype;
+  if (def.element && depth < kMaxTypeDepth) {
+    type.element = std::make_shared<const TypeInfo>(type_of(*def.element, false, depth + 1));
+  }
+  if (!def.has_shape) return type;
+  Dims dims;
+  for (const DimDef& dim : def.dims) {
+    if (dim.kind == DimDef::Kind::kValue && dim.value >= 0) {
+      dims.push_back(Dim::of(dim.value));
+    } else if (dim.kind == DimDef::Kind::kParam && !dim.param.empty()) {
+      dims.push_back(model_->dims.named(dim.param));
+    } else {
+      dims.push_back(is_input ? model_->dims.anonymous() : Dim::unknown());
+    }
+  }
+  type.dims = std::move(dims);
+  return type;
+}
+
+Status Builder::declare(Scope* scope, const std::string& name, std::string_view what,
+                        ValueId* out) {
+  const auto [it, added] = scope->names.try_emplace(name, kNone);
+  if (!added) return invalid_graph(what, " '", name, "': a value of this name exists already");
+  it->second = *out = scope->graph->add_value(name);
+  return Status::ok();
+}
+
+ValueId Builder::resolve(Scope* scope, const std::string& name) {
+  if (const auto it = scope->names.find(name); it != scope->names.end()) return it->second;
+  if (!scope->outer) return kNone;
+  const ValueId outer = resolve(scope->outer, name);
+  return outer == kNone ? kNone : scope->graph->capture(outer);
+}
+
+Status Builder::add_inputs(Scope* scope, const GraphDef& def) {
+  for (const ValueDef& input : def.inputs) {
+    if (input.name.empty()) return invalid_graph("a graph input has no name");
+    ValueId id = kNone;
+    FOLIO_RETURN_IF_ERROR(declare(scope, input.name, "input", &id));
+    GraphValue& value = scope->graph->value(id);
+    value.is_input = true;
+    value.type = value.declared = type_of(input.type, true);
+    if (value.type.has_rank() && value.type.rank() > kMaxRank) {
+      return not_implemented("input '", input.name, "' has ", value.type.rank(),
+                             " dims; at most ", kMaxRank, " are supported");
+    }
+    scope->graph->inputs.push_back(id);
+  }
+  return Status::ok();
+}
+
+Status Builder::add_initializer(Scope* scope, InitializerDef def) {
+  Graph& graph = *scope->graph;
+  ValueId id = kNone;
+  if (const auto it = scope->names.find(def.name); it != scope->names.end()) {
+    id = it->second;
+    GraphValue& value = graph.value(id);
+    if (!value.is_input || value.initializer) {
+      return invalid_graph("initializer '", def.name, "': a value of this name exists already");
+    }
+    graph.inputs.erase(std::find(graph.inputs.begin(), graph.inputs.end(), id));
+    if (initializers_overridable_ && !graph.parent) {
+      graph.overridable.push_back(id);
+    } else {
+      value.is_input = false;
+    }
+  } else {
+    FOLIO_RETURN_IF_ERROR(declare(scope, def.name, "initializer", &id));
+  }
+  auto initializer = make_ref<Initializer>();
+  initializer->name = def.name;
+  initializer->dtype = def.tensor.dtype();
+  initializer->shape = def.tensor.shape();
+  initializer->tensor = std::move(def.tensor);
+  initializer->source = std::move(def.source);
+  initializer->offset = def.offset;
+  Dims dims;
+  for (const int64_t dim : initializer->shape.dims()) dims.push_back(Dim::of(dim));
+  GraphValue& value = graph.value(id);
+  if (!value.is_input) value.type = TypeInfo::tensor(initializer->dtype, std::move(dims));
+  value.initializer = std::move(initializer);
+  return Status::ok();
+}
+
+Status Builder::add_initializers(Scope* scope, GraphDef* def) {
+  for (InitializerDef& initializer : def->initializers) {
+    FOLIO_RETURN_IF_ERROR(add_initializer(scope, std::move(initializer)));
+  }
+  return Status::ok();
+}
+
+Status Builder::add_constant(Scope* scope, const NodeDef& def) {
+  if (def.outputs.size() != 1 || def.outputs[0].empty()) {
+    return invalid_graph("node '", def.name, "' (Constant) must have one output");
+  }
+  auto tensor = constant_tensor(def);
+  if (!tensor.is_ok()) {
+    return std::move(tensor).take_status().with_context(cat("node '", def.name, "'"));
+  }
+  InitializerDef initializer;
+  initializer.name = def.outputs[0];
+  initializer.tensor = std::move(tensor).take();
+  return add_initializer(scope, std::move(initializer));
+}
+
+// Declares the outputs of all nodes first, so that order in the file does not matter.
+Status Builder::add_nodes(Scope* scope, GraphDef* def) {
+  std::vector<NodeDef> kept;
+  for (NodeDef& node : def->nodes) {
+    if (node.op_type == "Constant" && node.domain.empty()) {
+      FOLIO_RETURN_IF_ERROR(add_constant(scope, node));
+    } else {
+      kept.push_back(std::move(node));
+    }
+  }
+  for (const NodeDef& node : kept) FOLIO_RETURN_IF_ERROR(add_node(scope, node));
+  return connect_nodes(scope, std::move(kept));
+}
+
+Status Builder::add_node(Scope* scope, NodeDef def) {
+  Graph& graph = *scope->graph;
+  Node node;
+  node.name = std::move(def.name);
+  node.domain = std::move(def.domain);
+  node.op_type = std::move(def.op_type);
+  const int imported = model_->opset_version(node.domain);
+  node.version = def.since_version != 0 ? def.since_version : imported;
+  if (node.version == 0) {
+    return invalid_graph(node.label(), ": the model imports no opset for domain '", node.domain, "'");
+  }
+  for (const std::string& output : def.outputs) {
+    ValueId id = kNone;
+    if (!output.empty()) {
+      auto status = declare(scope, output, "output", &id);
+      if (!status.is_ok()) return std::move(status).with_context(node.label());
+      graph.value(id).producer = static_cast<NodeId>(graph.nodes.size());
+    }
+    node.outputs.push_back(id);
+  }
+  graph.nodes.push_back(std::move(node));
+  return Status::ok();
+}
+
+Status Builder::connect_nodes(Scope* scope, std::vector<NodeDef> defs) {
+  for (size_t i = 0; i < defs.size(); ++i) {
+    // Subgraphs capture values of this graph but never add nodes to it: the node stays put.
+    FOLIO_RETURN_IF_ERROR(connect_node(scope, std::move(defs[i]), &scope->graph->nodes[i]));
+  }
+  return Status::ok();
+}
+
+Status Builder::connect_node(Scope* scope, NodeDef def, Node* node) {
+  for (const std::string& input : def.inputs) {
+    const ValueId id = input.empty() ? kNone : resolve(scope, input);
+    if (!input.empty() && id == kNone) {
+      return invalid_graph(node->label(), ": input '", input, "' is produced by no node, input or initializer");
+    }
+    node->inputs.push_back(id);
+  }
+  std::vector<AttributeDef> plain;
+  for (AttributeDef& attribute : def.attributes) {
+    if (attribute.graphs.empty()) {
+      plain.push_back(std::move(attribute));
+      continue;
+    }
+    for (const auto& graph_def : attribute.graphs) {
+      auto subgraph = std::make_unique<Graph>();
+      subgraph->parent = scope->graph;
+      auto status = build(std::move(*graph_def), subgraph.get(), scope, scope->depth + 1);
+      if (!status.is_ok()) return std::move(status).with_context(node->label());
+      node->subgraph_names.push_back(attribute.name);
+      node->subgraphs.push_back(std::move(subgraph));
+    }
+  }
+  node->attributes = Attributes(std::move(plain));
+  return Status::ok();
+}
+
+Status Builder::add_outputs(Scope* scope, const GraphDef& def) {
+  for (const ValueDef& output : def.outputs) {
+    const ValueId id = resolve(scope, output.name);
+    if (id == kNone) {
+      return invalid_graph("graph output '", output.name, "' is produced by no node, input or initializer");
+    }
+    GraphValue& value = scope->graph->value(id);
+    if (value.declared.kind == TypeInfo::Kind::kUnknown) {
+      value.declared = type_of(output.type, false);
+    }
+    scope->graph->outputs.push_back(id);
+  }
+  return Status::ok();
+}
+
+// Kahn's algorithm, keeping the file's order where it is free.
+Status Builder::sort(Graph* graph) {
+  const size_t count = graph->nodes.size();
+  std::vector<int> waits(count, 0);
+  std::vector<std::vector<NodeId>> readers(count);
+  for (size_t i = 0; i < count; ++i) {
+    for (const ValueId read : Graph::reads(graph->nodes[i])) {
+      const NodeId producer = graph->value(read).producer;
+      if (producer == kNone) continue;
+      readers[static_cast<size_t>(producer)].push_back(static_cast<NodeId>(i));
+      ++waits[i];
+    }
+  }
+  std::vector<size_t> heap;  // a min-heap of ready nodes by position
+  const auto later = std::greater<>();
+  for (size_t i = 0; i < count; ++i) {
+    if (waits[i] == 0) heap.push_back(i);
+  }
+  std::make_heap(heap.begin(), heap.end(), later);
+  std::vector<Node> sorted;
+  sorted.reserve(count);
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    const size_t at = heap.back();
+    heap.pop_back();
+    for (const NodeId reader : readers[at]) {
+      if (--waits[static_cast<size_t>(reader)] > 0) continue;
+      heap.push_back(static_cast<size_t>(reader));
+      std::push_heap(heap.begin(), heap.end(), later);
+    }
+    sorted.push_back(std::move(graph->nodes[at]));
+  }
+  if (sorted.size() != count) {
+    const auto stuck = std::find_if(waits.begin(), waits.end(), [](int w) { return w > 0; });
+    const Node& node = graph->nodes[static_cast<size_t>(stuck - waits.begin())];
+    return invalid_graph(node.label(), ": the graph has a cycle through this node");
+  }
+  graph->nodes = std::move(sorted);
+  graph->compact();
+  return Status::ok();
+}
+
+Status Builder::build(GraphDef def, Graph* graph, Scope* outer, int depth) {
+  if (depth > kMaxSubgraphDepth) {
+    return invalid_graph("subgraphs are nested deeper than ", kMaxSubgraphDepth);
+  }
+  Scope scope{graph, {}, outer, depth};
+  graph->name = def.name;
+  FOLIO_RETURN_IF_ERROR(add_inputs(&scope, def));
+  FOLIO_RETURN_IF_ERROR(add_initializers(&scope, &def));
+  FOLIO_RETURN_IF_ERROR(add_nodes(&scope, &def));
+  FOLIO_RETURN_IF_ERROR(add_outputs(&scope, def));
+  return sort(graph);
+}
+
+Status check_opsets(const ModelDef& def) {
+  for (size_t i = 0; i < def.opsets.size(); ++i) {
+    if (def.opsets[i].version < 1 || def.opsets[i].version > (1 << 20)) {
+      return invalid_graph("opset import '", def.opsets[i].domain, "' has version ",
+                           def.opsets[i].version);
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> build_model(ModelDef def, const FreeDims& free_dims) {
+  FOLIO_RETURN_IF_ERROR(check_opsets(def));
+  FOLIO_RETURN_IF_ERROR(inline_functions(&def));
+  auto model = std::make_unique<Model>();
+  for (const auto& [name, value] : free_dims) {
+    if (value < 0) return invalid_argument("free dimension '", name, "' is set to ", value);
+    model->dims.fix(name, value);
+  }
+  model->format = std::move(def.format);
+  model->ir_version = def.ir_version;
+  model->opsets = std::move(def.opsets);
+  model->producer_name = std::move(def.producer_name);
+  model->producer_version = std::move(def.producer_version);
+  model->domain = std::move(def.domain);
+  model->model_version = def.model_version;
+  model->doc_string = std::move(def.doc_string);
+  model->graph_doc_string = std::move(def.graph_doc_string);
+  model->metadata = std::move(def.metadata);
+  // ONNX IR: before version 4 every initializer had to be listed as an input and was constant.
+  Builder builder(model.get(), model->ir_version >= 4);
+  FOLIO_RETURN_IF_ERROR(builder.build(std::move(def.graph), &model->graph, nullptr, 0));
+  return model;
+}
+
+}  // namespace folio

@@ -1,0 +1,178 @@
+#include "core/model/inline_functions.h"
+
+#include <map>
+#include <set>
+
+namespace folio {
+namespace {
+
+using Key = std::tuple<std::string, std::string, std::string>;
+
+class Inliner {
+ public:
+  explicit Inliner(ModelDef* def) : def_(def) {
+    for (const FunctionDef& function : def->functions) {
+      functions_[{function.domain, function.name, function.overload}] = &function;
+    }
+  }
+
+  Status run() { return expand_graph(&def_->graph, 0); }
+
+ private:
+  // One call: how names and attributes of the body become names and values of the caller.
+  struct Call {
+    std::map<std::string, std::string> names;
+    std::string prefix;
+    const NodeDef* node = nullptr;
+    const FunctionDef* function = nullptr;
+  };
+
+  Status expand_graph(GraphDef* graph, int depth) {
+    std::vector<NodeDef> out;
+    for (NodeDef& node : graph->nodes) {
+      FOLIO_RETURN_IF_ERROR(expand_node(std::move(node), depth, &out));
+    }
+    graph->nodes = std::move(out);
+    return Status::ok();
+  }
+
+  Status expand_node(NodeDef node, int depth, std::vector<NodeDef>* out) {
+    const auto it = functions_.find({node.domain, node.op_type, node.overload});
+    if (it == functions_.end()) {
+      for (AttributeDef& attribute : node.attributes) {
+        for (auto& graph : attribute.graphs) FOLIO_RETURN_IF_ERROR(expand_graph(graph.get(), depth));
+      }
+      if (++node_count_ > kMaxNodes) return invalid_graph("more than ", kMaxNodes, " nodes after inlining functions");
+      out->push_back(std::move(node));
+      return Status::ok();
+    }
+    const FunctionDef& function = *it->second;
+    if (depth >= kMaxSubgraphDepth) {
+      return invalid_graph("function '", function.name, "' is nested deeper than ",
+                           kMaxSubgraphDepth, " calls (or calls itself)");
+    }
+    FOLIO_TRY(Call call, make_call(node, function));
+    for (const NodeDef& body : function.nodes) {
+      FOLIO_TRY(NodeDef renamed, rename_node(body, call));
+      FOLIO_RETURN_IF_ERROR(expand_node(std::move(renamed), depth + 1, out));
+    }
+    return forward_inputs(call, out);
+  }
+
+  Result<Call> make_call(const NodeDef& node, const FunctionDef& function) {
+    if (node.inputs.size() > function.inputs.size() ||
+        node.outputs.size() > function.outputs.size()) {
+      return invalid_graph("node '", node.name, "' passes ", node.inputs.size(), " inputs and ",
+                           node.outputs.size(), " outputs; function '", function.name,
+                           "' has ", function.inputs.size(), " and ", function.outputs.size());
+    }
+    Call call;
+    call.node = &node;
+    call.function = &function;
+    call.prefix = cat("__fn", call_count_++, "_", function.name, "_");
+    for (size_t i = 0; i < function.inputs.size(); ++i) {
+      call.names[function.inputs[i]] = i < node.inputs.size() ? node.inputs[i] : "";
+    }
+    for (size_t i = 0; i < function.outputs.size() && i < node.outputs.size(); ++i) {
+      // An output that is also an input stays that input; forward_inputs copies it out.
+      if (!node.outputs[i].empty()) call.names.try_emplace(function.outputs[i], node.outputs[i]);
+    }
+    // Function bodies may use opset versions of their own; a node carries its version along.
+    return call;
+  }
+
+  std::string rename(const std::string& name, Call& call) {
+    if (name.empty()) return name;
+    const auto [it, added] = call.names.try_emplace(name, call.prefix + name);
+    return it->second;
+  }
+
+  Result<NodeDef> rename_node(const NodeDef& body, Call& call) {
+    NodeDef node = body;
+    node.name = call.prefix + (body.name.empty() ? body.op_type : body.name);
+    if (node.since_version == 0) {
+      for (const OpsetImport& import : call.function->opsets) {
+        if (import.domain == node.domain) node.since_version = static_cast<int>(import.version);
+      }
+    }
+    for (std::string& input : node.inputs) input = rename(input, call);
+    for (std::string& output : node.outputs) output = rename(output, call);
+    FOLIO_TRY(node.attributes, bind_attributes(body.attributes, call));
+    return node;
+  }
+
+  // Replaces attribute references by the caller's values (or the function's defaults); an
+  // attribute that the caller does not give and that has no default is left out.
+  Result<std::vector<AttributeDef>> bind_attributes(const std::vector<AttributeDef>& attributes,
+                                                    Call& call) {
+    std::vector<AttributeDef> out;
+    for (const AttributeDef& attribute : attributes) {
+      if (attribute.ref_attr_name.empty()) {
+        out.push_back(attribute);
+        for (auto& graph : out.back().graphs) {
+          auto copy = std::make_shared<GraphDef>(*graph);
+          FOLIO_RETURN_IF_ERROR(rename_graph(copy.get(), call));
+          graph = std::move(copy);
+        }
+        continue;
+      }
+      const AttributeDef* found = find(call.node->attributes, attribute.ref_attr_name);
+      if (!found) found = find(call.function->attribute_defaults, attribute.ref_attr_name);
+      if (!found) continue;
+      out.push_back(*found);
+      out.back().name = attribute.name;
+    }
+    return out;
+  }
+
+  Status rename_graph(GraphDef* graph, Call& call) {
+    for (ValueDef& input : graph->inputs) input.name = rename(input.name, call);
+    for (ValueDef& output : graph->outputs) output.name = rename(output.name, call);
+    for (ValueDef& value : graph->values) value.name = rename(value.name, call);
+    for (InitializerDef& initializer : graph->initializers) {
+      initializer.name = rename(initializer.name, call);
+    }
+    for (NodeDef& node : graph->nodes) {
+      FOLIO_TRY(node, rename_node(node, call));
+    }
+    return Status::ok();
+  }
+
+  // A function output that names one of its inputs directly becomes an Identity.
+  Status forward_inputs(const Call& call, std::vector<NodeDef>* out) {
+    for (size_t i = 0; i < call.node->outputs.size(); ++i) {
+      const std::string& wanted = call.node->outputs[i];
+      const std::string& given = call.names.at(call.function->outputs[i]);
+      if (wanted.empty() || wanted == given) continue;
+      NodeDef identity;
+      identity.name = call.prefix + "output";
+      identity.op_type = "Identity";
+      identity.inputs = {given};
+      identity.outputs = {wanted};
+      out->push_back(std::move(identity));
+    }
+    return Status::ok();
+  }
+
+  static const AttributeDef* find(const std::vector<AttributeDef>& attributes,
+                                  const std::string& name) {
+    for (const AttributeDef& attribute : attributes) {
+      if (attribute.name == name) return &attribute;
+    }
+    return nullptr;
+  }
+
+  ModelDef* def_;
+  std::map<Key, const FunctionDef*> functions_;
+  size_t node_count_ = 0;
+  int64_t call_count_ = 0;
+};
+
+}  // namespace
+
+Status inline_functions(ModelDef* def) {
+  if (def->functions.empty()) return Status::ok();
+  return Inliner(def).run();
+}
+
+}  // namespace folio

@@ -1,0 +1,46 @@
+#include "core/model/type_info.h"
+
+#include "core/base/status.h"
+
+namespace folio {
+
+std::optional<Shape> TypeInfo::static_shape() const {
+  if (!has_rank() || dims->size() > static_cast<size_t>(kMaxRank)) return std::nullopt;
+  Shape shape;
+  for (const Dim dim : *dims) {
+    if (!dim.is_value()) return std::nullopt;
+    shape.push_back(dim.value);
+  }
+  uint64_t count = 0;
+  if (!checked_count(shape.dims(), &count)) return std::nullopt;
+  return shape;
+}
+
+std::string type_to_string(const TypeInfo& type) {
+  const std::string inner = type.element ? type_to_string(*type.element) : "?";
+  switch (type.kind) {
+    case TypeInfo::Kind::kUnknown:
+      return "unknown";
+    case TypeInfo::Kind::kSequence:
+      return cat("seq(", inner, ")");
+    case TypeInfo::Kind::kOptional:
+      return cat("optional(", inner, ")");
+    case TypeInfo::Kind::kMap:
+      return cat("map(", dtype_name(type.dtype), ",", inner, ")");
+    case TypeInfo::Kind::kTensor:
+    case TypeInfo::Kind::kSparseTensor:
+      break;
+  }
+  std::string out = cat(type.kind == TypeInfo::Kind::kTensor ? "tensor(" : "sparse_tensor(",
+                        dtype_name(type.dtype), ")");
+  if (!type.dims) return out;
+  out += '[';
+  for (size_t i = 0; i < type.dims->size(); ++i) {
+    const Dim dim = (*type.dims)[i];
+    if (i > 0) out += ',';
+    out += dim.is_value() ? std::to_string(dim.value) : "?";
+  }
+  return out + ']';
+}
+
+}  // namespace folio

@@ -1,0 +1,169 @@
+#include "core/ops/op.h"
+
+namespace folio {
+namespace {
+
+const TypeInfo kUnknownType;
+
+ValueId id_at(const std::vector<ValueId>& ids, int i) {
+  return i >= 0 && static_cast<size_t>(i) < ids.size() ? ids[static_cast<size_t>(i)] : kNone;
+}
+
+const Initializer* constant_of(const Graph& graph, ValueId id) {
+  // A captured value is as constant as what it captures.
+  const Graph* at = &graph;
+  while (id != kNone) {
+    const GraphValue& value = at->value(id);
+    if (value.is_constant()) return value.initializer.get();
+    if (value.outer == kNone || !at->parent) return nullptr;
+    id = value.outer;
+    at = at->parent;
+  }
+  return nullptr;
+}
+
+const Tensor* bytes_of(const Initializer* initializer) {
+  return initializer && initializer->tensor ? &*initializer->tensor : nullptr;
+}
+
+template <typename T>
+std::vector<int64_t> widen(const Tensor& tensor) {
+  return std::vector<int64_t>(tensor.data<T>(), tensor.data<T>() + tensor.count());
+}
+
+// Above this, a constant is data, not a shape or an index list.
+constexpr int64_t kMaxKnownInts = 4096;
+
+}  // namespace
+
+bool OpInfer::has_input(int i) const { return id_at(node_.inputs, i) != kNone; }
+bool OpInfer::has_output(int i) const { return id_at(node_.outputs, i) != kNone; }
+
+const TypeInfo& OpInfer::input(int i) const {
+  const ValueId id = id_at(node_.inputs, i);
+  return id == kNone ? kUnknownType : graph_.value(id).type;
+}
+
+const Dims* OpInfer::dims_of(int i) const {
+  const TypeInfo& type = input(i);
+  return type.has_rank() ? &*type.dims : nullptr;
+}
+
+const Tensor* OpInfer::constant(int i) const {
+  return bytes_of(constant_of(graph_, id_at(node_.inputs, i)));
+}
+
+std::optional<std::vector<int64_t>> OpInfer::ints(int i) const {
+  if (const Tensor* tensor = constant(i)) {
+    if (tensor->rank() > 1 || tensor->count() > kMaxKnownInts) return std::nullopt;
+    if (tensor->dtype() == DType::kInt64) return widen<int64_t>(*tensor);
+    if (tensor->dtype() == DType::kInt32) return widen<int32_t>(*tensor);
+    return std::nullopt;
+  }
+  const auto dims = data(i);
+  if (!dims) return std::nullopt;
+  std::vector<int64_t> out;
+  for (const Dim dim : *dims) {
+    if (!dim.is_value()) return std::nullopt;
+    out.push_back(dim.value);
+  }
+  return out;
+}
+
+std::optional<std::vector<Dim>> OpInfer::data(int i) const {
+  const ValueId id = id_at(node_.inputs, i);
+  if (id == kNone) return std::nullopt;
+  if (graph_.value(id).data) return graph_.value(id).data;
+  if (!constant(i)) return std::nullopt;
+  const auto numbers = ints(i);
+  if (!numbers) return std::nullopt;
+  std::vector<Dim> out;
+  for (const int64_t number : *numbers) {
+    // A Dim holds no negative number: such an entry is not known as a dim.
+    out.push_back(number >= 0 ? Dim::of(number) : Dim::unknown());
+  }
+  return out;
+}
+
+void OpInfer::set_output(int i, TypeInfo type) {
+  const ValueId id = id_at(node_.outputs, i);
+  if (id != kNone) graph_.value(id).type = std::move(type);
+}
+
+void OpInfer::set_data(int i, std::vector<Dim> data) {
+  const ValueId id = id_at(node_.outputs, i);
+  if (id != kNone) graph_.value(id).data = std::move(data);
+}
+
+Result<std::vector<TypeInfo>> OpInfer::infer_subgraph(int k, const std::vector<TypeInfo>& inputs) {
+  return infer_subgraph_(state_, *node_.subgraphs[static_cast<size_t>(k)], inputs);
+}
+
+bool OpBuild::has_input(int i) const { return id_at(node_.inputs, i) != kNone; }
+bool OpBuild::has_output(int i) const { return id_at(node_.outputs, i) != kNone; }
+
+const TypeInfo& OpBuild::input(int i) const {
+  const ValueId id = id_at(node_.inputs, i);
+  return id == kNone ? kUnknownType : graph_.value(id).type;
+}
+
+const Initializer* OpBuild::initializer(int i) const {
+  return constant_of(graph_, id_at(node_.inputs, i));
+}
+
+const Tensor* OpBuild::constant(int i) const { return bytes_of(initializer(i)); }
+
+void OpBuild::request_pack(int i, PackRequest request) {
+  if (prepack_ && initializer(i)) requests_.emplace_back(i, std::move(request));
+}
+
+Result<const Tensor*> OpRun::tensor(int i) const {
+  if (!has_input(i)) return invalid_argument("input ", i, " is missing");
+  if (!value(i).is_tensor()) return invalid_argument("input ", i, " is not a tensor");
+  return &value(i).tensor();
+}
+
+Result<const Tensor*> OpRun::tensor(int i, DType dtype) const {
+  FOLIO_TRY(const Tensor* found, tensor(i));
+  if (found->dtype() != dtype) {
+    return invalid_argument("input ", i, " is ", dtype_name(found->dtype()), ", expected ",
+                            dtype_name(dtype));
+  }
+  return found;
+}
+
+Result<std::vector<int64_t>> OpRun::ints(int i) const {
+  FOLIO_TRY(const Tensor* found, tensor(i));
+  if (found->dtype() == DType::kInt64) return widen<int64_t>(*found);
+  if (found->dtype() == DType::kInt32) return widen<int32_t>(*found);
+  return invalid_argument("input ", i, " is ", dtype_name(found->dtype()),
+                          ", expected int64 or int32");
+}
+
+Result<Tensor*> OpRun::output(int i, DType dtype, const Shape& shape) {
+  FOLIO_TRY(Tensor tensor, host_.allocate_output(i, dtype, shape));
+  outputs_[static_cast<size_t>(i)] = std::move(tensor);
+  return &outputs_[static_cast<size_t>(i)].tensor();
+}
+
+Result<Tensor> OpRun::owned(const Tensor& tensor) const {
+  if (tensor.escapes()) return tensor;
+  return copy_tensor(tensor);
+}
+
+Result<uint8_t*> OpRun::scratch(size_t bytes) {
+  FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(bytes));
+  scratch_.push_back(buffer);
+  return buffer->data();
+}
+
+void OpRun::begin(Span<const Value* const> inputs, Span<const uint8_t> wanted,
+                  Span<const PackedBlob* const> packed) {
+  inputs_ = inputs;
+  wanted_ = wanted;
+  packed_ = packed;
+  outputs_.assign(wanted.size(), Value());
+  scratch_.clear();
+}
+
+}  // namespace folio

@@ -1,0 +1,100 @@
+// Mapped files: model files as immutable bytes, each mapped once per process.
+//
+// Flow:    path -> open_mapped_file -> formats/ parse the bytes; external data come through
+//          open_sibling. Every open returns its own small MappedFile (name and folders differ
+//          between two links to one file); files that are the same share one mapping.
+// Owns:    a MappedFile shares its mapping by count; the last one unmaps. The registry is weak. A
+//          mapping keeps its file descriptor, for check_unchanged (one descriptor per file).
+// Threads: any; a MappedFile is immutable.
+// Errors:  missing: kNoSuchFile. Unreadable: kIo. Directory, fifo, device, empty file:
+//          kInvalidArgument. Siblings: see open_sibling. Messages hold the path and errno's text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/byte_source.h"
+#include "core/base/ref.h"
+#include "core/base/status.h"
+
+namespace folio {
+
+enum class FileLoading : uint8_t {
+  kMap,   // MAP_SHARED | PROT_READ: pages belong to the page cache, a write faults
+  kRead,  // a private copy: for file systems that map badly, or files that others overwrite
+};
+
+// Which file it was, and which state of it. Equal identities share a mapping.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
+namespace internal {
+class FileBytes;  // the shared part: mapping or copy, identity, registry entry
+}
+
+class MappedFile final : public ByteSource {
+ public:
+  Bytes bytes() const override;
+  const std::string& name() const override { return name_; }
+
+  // External data. The file that `location` leads to, all symlinks resolved, must lie in the folder
+  // of the path given by the user or in the folder of the model's real path (a hub cache keeps
+  // links in one folder and all files in another). Checked on the opened file, so that nothing
+  // can be exchanged between check and use. Refused or unusable: kInvalidGraph; kNoSuchFile, kIo.
+  // Loaded as this file was.
+  Result<Ref<ByteSource>> open_sibling(const std::string& location) const override;
+
+  const FileIdentity& identity() const;
+  FileLoading loading() const;
+
+  // Without symlinks, at the time of opening; empty when the kernel could not tell.
+  const std::string& real_path() const { return real_path_; }
+
+  // kModelChanged when size, mtime or ctime are no longer those at open. A ctime that moved because
+  // the file was renamed, replaced by rename, linked, or got another owner or mode is no change:
+  // the bytes are the same. Costs one fstat (about 0.2 us). A private copy never changes.
+  Status check_unchanged() const;
+
+  // Gives the pages that lie wholly inside [offset, offset + count) back (MADV_DONTNEED): they leave
+  // this process, not the page cache, and return at the next touch. Out-of-range parts are ignored;
+  // a private copy keeps its pages.
+  void drop_pages(uint64_t offset, uint64_t count) const;
+
+ private:
+  friend class MappedFileOpener;  // mapped_file_posix.cc
+  MappedFile(Ref<internal::FileBytes> file, std::string name, std::string real_path,
+             std::string given_folder);
+  ~MappedFile() override;
+
+  Ref<internal::FileBytes> file_;
+  std::string name_;
+  std::string real_path_;
+  std::string given_folder_;  // real path of the folder that the user's path names
+};
+
+// The value is always a MappedFile; see as_mapped_file.
+Result<Ref<ByteSource>> open_mapped_file(const std::string& path,
+                                         FileLoading mode = FileLoading::kMap);
+
+// The same rule for models that come as bytes: `location` inside `folder`, nothing else.
+Result<Ref<ByteSource>> open_in_folder(const std::string& folder, const std::string& location,
+                                       FileLoading mode);
+
+// For identity, check_unchanged and drop_pages; null when `source` is no file.
+const MappedFile* as_mapped_file(const ByteSource& source);
+
+struct RegistryStats {
+  uint64_t mapped_files = 0;
+  uint64_t mapped_bytes = 0;  // address space; how much is resident: see memory_stats.h
+  uint64_t read_files = 0;
+  uint64_t read_bytes = 0;
+};
+RegistryStats registry_stats();
+
+}  // namespace folio

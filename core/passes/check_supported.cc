@@ -1,0 +1,55 @@
+#include <map>
+
+#include "core/ops/op_registry.h"
+#include "core/passes/passes.h"
+
+namespace folio {
+namespace {
+
+using Found = std::map<std::string, std::vector<std::string>>;
+
+void collect(const Graph& graph, Found* found) {
+  for (const Node& node : graph.nodes) {
+    if (!op_registry().find(node.domain, node.op_type, node.version)) {
+      const std::string domain = node.domain.empty() ? "" : node.domain + ".";
+      (*found)[cat(domain, node.op_type, " (opset ", node.version, ")")].push_back(node.name);
+    }
+    for (const auto& subgraph : node.subgraphs) collect(*subgraph, found);
+  }
+}
+
+// Enough names to find the nodes by; a model with thousands should not give a page of them.
+constexpr size_t kMaxNames = 5;
+
+}  // namespace
+
+std::vector<std::string> unsupported_operators(const Model& model) {
+  Found found;
+  collect(model.graph, &found);
+  std::vector<std::string> out;
+  for (const auto& [op, names] : found) {
+    std::string line = op + ":";
+    for (size_t i = 0; i < names.size() && i < kMaxNames; ++i) {
+      line += cat(i == 0 ? " node '" : ", node '", names[i], "'");
+    }
+    if (names.size() > kMaxNames) line += cat(" and ", names.size() - kMaxNames, " more");
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
+Status check_supported(const Model& model) {
+  for (const OpsetImport& import : model.opsets) {
+    if (import.domain.empty() && import.version > kNewestOpset) {
+      return error(Code::kUnsupportedOperator, "the model needs ai.onnx opset ", import.version,
+                   ", this build knows up to ", kNewestOpset);
+    }
+  }
+  const std::vector<std::string> lines = unsupported_operators(model);
+  if (lines.empty()) return Status::ok();
+  std::string message = cat(lines.size(), " unsupported operator", lines.size() > 1 ? "s" : "");
+  for (const std::string& line : lines) message += cat("\n  ", line);
+  return Status(Code::kUnsupportedOperator, std::move(message));
+}
+
+}  // namespace folio

@@ -1,0 +1,26 @@
+#include "core/passes/passes.h"
+
+namespace folio {
+namespace {
+
+// Folding feeds inference (a computed Reshape target gives dims) and the other way round; real
+// models settle after two or three rounds, so the limit only guards against a pass that never does.
+constexpr int kMaxRounds = 8;
+
+}  // namespace
+
+Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
+  FOLIO_RETURN_IF_ERROR(check_supported(*model));
+  for (int round = 0; round < kMaxRounds; ++round) {
+    bool changed = false;
+    FOLIO_RETURN_IF_ERROR(infer_shapes(model));
+    if (level == Optimize::kOff) return Status::ok();
+    remove_identities(model, &changed);
+    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
+    drop_dead(model);
+    if (!changed) return Status::ok();
+  }
+  return infer_shapes(model);
+}
+
+}  // namespace folio

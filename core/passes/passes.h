@@ -1,0 +1,38 @@
+// Passes: graph -> graph. Shapes are inferred, constants folded, what does nothing removed.
+//
+// Flow:    session/ calls run_passes between build_model and plan/.
+// Owns:    nothing; they rewrite the Model they are given.
+// Threads: one thread while loading.
+// Errors:  what inference finds wrong (kInvalidGraph, with the node's label); unsupported
+//          operators are all listed in one kUnsupportedOperator status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ops/op_evaluate.h"
+
+namespace folio {
+
+// "Foo (opset 17): node 'a', node 'b'" for each operator that this build lacks; empty: none.
+std::vector<std::string> unsupported_operators(const Model& model);
+Status check_supported(const Model& model);
+
+// Types, dims and small integer contents of every value, by the operators' own rules.
+Status infer_shapes(Model* model);
+
+// Nodes whose inputs are all constant become constants: small results at once, large ones as
+// recipes that nobody computes before somebody reads them. Sets *changed.
+Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed);
+
+// Removes Identity, inference-mode Dropout and Casts to the type the value has already.
+void remove_identities(Model* model, bool* changed);
+
+// Removes nodes that no output needs.
+void drop_dead(Model* model);
+
+// All of the above in their order.
+enum class Optimize { kOff, kAll };
+Status run_passes(Model* model, const Evaluator& evaluator, Optimize level);
+
+}  // namespace folio

@@ -1,0 +1,68 @@
+// Removes nodes that change nothing and nodes that nobody reads.
+#include <algorithm>
+
+#include "core/passes/passes.h"
+
+namespace folio {
+namespace {
+
+bool does_nothing(const Graph& graph, const Node& node) {
+  if (!node.domain.empty() || node.inputs.empty() || node.inputs[0] == kNone) return false;
+  if (node.op_type == "Identity") return true;
+  if (node.op_type == "Dropout") {
+    // Since opset 12 a third input may ask for training; the mask must be unwanted too.
+    const bool may_train = node.inputs.size() > 2 && node.inputs[2] != kNone;
+    const bool mask_wanted = node.outputs.size() > 1 && node.outputs[1] != kNone;
+    const auto is_test = node.attributes.get_int("is_test", 1);
+    const bool tests = node.version >= 7 || (is_test.is_ok() && is_test.value() != 0);
+    return !may_train && !mask_wanted && tests;
+  }
+  if (node.op_type == "Cast") {
+    const TypeInfo& type = graph.value(node.inputs[0]).type;
+    const auto to = node.attributes.get_int("to", 0);
+    return type.is_tensor() && to.is_ok() && to.value() == static_cast<int64_t>(type.dtype);
+  }
+  return false;
+}
+
+void remove_in(Graph* graph, bool* changed) {
+  for (Node& node : graph->nodes) {
+    for (auto& subgraph : node.subgraphs) remove_in(subgraph.get(), changed);
+    if (node.dead || !does_nothing(*graph, node)) continue;
+    const ValueId output = node.outputs[0];
+    const auto& outputs = graph->outputs;
+    // A graph output keeps its node: it needs memory of its own anyway.
+    if (std::find(outputs.begin(), outputs.end(), output) != outputs.end()) continue;
+    graph->replace_uses(output, node.inputs[0]);
+    node.dead = true;
+    *changed = true;
+  }
+}
+
+void drop_in(Graph* graph) {
+  // Inner graphs first: what they no longer read keeps nothing alive out here.
+  for (Node& node : graph->nodes) {
+    for (auto& subgraph : node.subgraphs) drop_in(subgraph.get());
+  }
+  std::vector<int> uses = graph->use_counts();
+  for (size_t i = graph->nodes.size(); i-- > 0;) {
+    Node& node = graph->nodes[i];
+    if (node.dead) continue;
+    const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
+      return output != kNone && uses[static_cast<size_t>(output)] > 0;
+    });
+    if (wanted) continue;
+    for (const ValueId read : Graph::reads(node)) --uses[static_cast<size_t>(read)];
+    node.dead = true;
+  }
+  graph->compact();
+  graph->drop_unused_captures();
+}
+
+}  // namespace
+
+void remove_identities(Model* model, bool* changed) { remove_in(&model->graph, changed); }
+
+void drop_dead(Model* model) { drop_in(&model->graph); }
+
+}  // namespace folio

@@ -1,0 +1,267 @@
+#include "core/plan/program_builder.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/ops/op_registry.h"
+#include "core/plan/pack_weights.h"
+
+namespace folio {
+namespace {
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(Graph* graph, const Evaluator& evaluator, const ProgramOptions& options,
+                 Program* program)
+      : graph_(*graph), evaluator_(evaluator), options_(options), program_(*program) {}
+
+  Status build() {
+    slots_.assign(graph_.values.size(), kNone);
+    for (const ValueId input : graph_.inputs) add_input(input);
+    for (const ValueId input : graph_.overridable) add_input(input);
+    for (Node& node : graph_.nodes) {
+      auto status = add_step(&node);
+      if (!status.is_ok()) return std::move(status).with_context(node.label());
+    }
+    FOLIO_RETURN_IF_ERROR(add_outputs());
+    find_frees();
+    program_.slot_count = next_slot_;
+    return Status::ok();
+  }
+
+  // Slots of values captured from the enclosing graph: outer value -> inner slot.
+  std::vector<std::pair<ValueId, int32_t>> captures() const {
+    std::vector<std::pair<ValueId, int32_t>> out;
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      if (graph_.values[i].outer != kNone && slots_[i] != kNone) {
+        out.emplace_back(graph_.values[i].outer, slots_[i]);
+      }
+    }
+    return out;
+  }
+
+  std::vector<PlannedSlot> planned_slots() const;
+
+ private:
+  int32_t slot_of(ValueId id) {
+    int32_t& slot = slots_[static_cast<size_t>(id)];
+    if (slot == kNone) slot = next_slot_++;
+    return slot;
+  }
+
+  void add_input(ValueId id) {
+    const GraphValue& value = graph_.value(id);
+    PortInfo port;
+    port.name = value.name;
+    port.type = value.type;
+    port.slot = slot_of(id);
+    if (value.initializer) {
+      port.has_default = true;
+      port.default_value = Value(*value.initializer->tensor);
+    }
+    program_.inputs.push_back(std::move(port));
+  }
+
+  Status add_outputs() {
+    for (const ValueId id : graph_.outputs) {
+      const GraphValue& value = graph_.value(id);
+      PortInfo port;
+      port.name = value.name;
+      port.type = value.type;
+      FOLIO_TRY(port.source, operand(id, /*any_alignment=*/true));
+      program_.outputs.push_back(std::move(port));
+    }
+    return Status::ok();
+  }
+
+  Result<Operand> operand(ValueId id, bool any_alignment) {
+    if (id == kNone) return Operand::none();
+    const GraphValue* constant = graph_.constant_value(id);
+    if (!constant) return Operand::slot(slot_of(id));
+    return constant_operand(constant->initializer, any_alignment);
+  }
+
+  Result<Operand> constant_operand(const Ref<Initializer>& initializer, bool any_alignment) {
+    FOLIO_RETURN_IF_ERROR(evaluate(evaluator_, initializer.get()));
+    const bool copy = !any_alignment && !is_aligned_for(*initializer->tensor);
+    auto& known = copy ? aligned_ : as_is_;
+    if (const auto it = known.find(initializer.get()); it != known.end()) {
+      return Operand::constant(it->second);
+    }
+    const auto index = static_cast<int32_t>(program_.constants.size());
+    if (copy) {
+      FOLIO_TRY(Tensor tensor, copy_tensor(*initializer->tensor));
+      program_.constants.emplace_back(std::move(tensor));
+    } else {
+      program_.constants.emplace_back(*initializer->tensor);
+    }
+    program_.keepers.push_back(initializer);
+    known[initializer.get()] = index;
+    return Operand::constant(index);
+  }
+
+  Status add_step(Node* node) {
+    const OpDef* def = op_registry().find(node->domain, node->op_type, node->version);
+    OpBuild build(graph_, *node, evaluator_.kernels, options_.prepack);
+    FOLIO_TRY(std::unique_ptr<OpKernel> kernel, def->make(build));
+    Step step;
+    step.label = node->label();
+    step.kernel = std::move(kernel);
+    FOLIO_RETURN_IF_ERROR(pack_step(build, *node, &step));
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const bool packed = i < step.packed.size() && step.packed[i] != nullptr;
+      const bool unaligned = i < 32 && (def->unaligned_inputs >> i & 1) != 0;
+      FOLIO_TRY(const Operand found, operand(node->inputs[i], packed || unaligned));
+      step.inputs.push_back(found);
+    }
+    for (const ValueId output : node->outputs) {
+      step.wanted.push_back(output != kNone);
+      step.outputs.push_back(output == kNone ? kNone : slot_of(output));
+    }
+    for (auto& subgraph : node->subgraphs) {
+      FOLIO_RETURN_IF_ERROR(add_subprogram(subgraph.get(), &step));
+    }
+    step.is_view = def->view_of >= 0;
+    view_of_.push_back(def->view_of);
+    program_.steps.push_back(std::move(step));
+    return Status::ok();
+  }
+
+  Status pack_step(const OpBuild& build, const Node& node, Step* step) {
+    for (const auto& [input, request] : build.pack_requests()) {
+      const GraphValue* constant = graph_.constant_value(node.inputs[static_cast<size_t>(input)]);
+      FOLIO_RETURN_IF_ERROR(evaluate(evaluator_, constant->initializer.get()));
+      FOLIO_TRY(Ref<const PackedBlob> blob,
+                pack_weight(*options_.cache, *constant->initializer, request));
+      step->packed.resize(node.inputs.size(), nullptr);
+      step->packed[static_cast<size_t>(input)] = blob.get();
+      program_.blobs.push_back(std::move(blob));
+    }
+    return Status::ok();
+  }
+
+  Status add_subprogram(Graph* subgraph, Step* step) {
+    Subprogram sub;
+    sub.program = make_ref<Program>();
+    ProgramBuilder inner(subgraph, evaluator_, options_, sub.program.get());
+    FOLIO_RETURN_IF_ERROR(inner.build());
+    for (const auto& [outer, slot] : inner.captures()) {
+      FOLIO_TRY(const Operand found, operand(outer, /*any_alignment=*/false));
+      sub.captures.push_back({found, slot});
+    }
+    step->subprograms.push_back(std::move(sub));
+    return Status::ok();
+  }
+
+  void find_frees() {
+    // The step after which nothing reads a slot; graph outputs are never freed.
+    last_read_.assign(static_cast<size_t>(next_slot_), -1);
+    first_write_.assign(static_cast<size_t>(next_slot_), -1);
+    const auto read = [&](Operand operand, int32_t at) {
+      if (operand.is_slot()) last_read_[operand.index()] = at;
+    };
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      const Step& step = program_.steps[s];
+      const auto at = static_cast<int32_t>(s);
+      for (const Operand input : step.inputs) read(input, at);
+      for (const Subprogram& sub : step.subprograms) {
+        for (const auto& capture : sub.captures) read(capture.outer, at);
+      }
+      for (const int32_t output : step.outputs) {
+        if (output == kNone) continue;
+        first_write_[static_cast<size_t>(output)] = at;
+        last_read_[static_cast<size_t>(output)] = at;
+      }
+    }
+    for (const PortInfo& output : program_.outputs) {
+      read(output.source, static_cast<int32_t>(program_.steps.size()));
+    }
+    for (PortInfo& input : program_.inputs) {
+      input.is_read = last_read_[static_cast<size_t>(input.slot)] >= 0;
+    }
+    for (size_t slot = 0; slot < last_read_.size(); ++slot) {
+      const int32_t at = last_read_[slot];
+      if (at >= 0 && at < static_cast<int32_t>(program_.steps.size())) {
+        program_.steps[static_cast<size_t>(at)].frees.push_back(static_cast<int32_t>(slot));
+      }
+    }
+  }
+
+  Graph& graph_;
+  const Evaluator& evaluator_;
+  const ProgramOptions& options_;
+  Program& program_;
+  int32_t next_slot_ = 0;
+  std::vector<int32_t> slots_;  // by value id
+  std::vector<int> view_of_;    // by step
+  std::vector<int32_t> last_read_;
+  std::vector<int32_t> first_write_;
+  std::unordered_map<const Initializer*, int32_t> as_is_;
+  std::unordered_map<const Initializer*, int32_t> aligned_;
+};
+
+std::vector<PlannedSlot> ProgramBuilder::planned_slots() const {
+  // Views live in their source's bytes: lifetimes merge at the root of each chain of views.
+  std::vector<int32_t> root(static_cast<size_t>(next_slot_));
+  for (int32_t i = 0; i < next_slot_; ++i) root[static_cast<size_t>(i)] = i;
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    const Step& step = program_.steps[s];
+    if (view_of_[s] < 0 || step.outputs[0] == kNone) continue;
+    const Operand source = step.inputs[static_cast<size_t>(view_of_[s])];
+    if (source.is_slot()) {
+      root[static_cast<size_t>(step.outputs[0])] = root[source.index()];
+    } else {
+      root[static_cast<size_t>(step.outputs[0])] = kNone;  // a view of a constant
+    }
+  }
+  std::vector<int32_t> last = last_read_;
+  for (size_t i = 0; i < root.size(); ++i) {
+    if (root[i] == kNone) continue;
+    int32_t& group = last[static_cast<size_t>(root[i])];
+    group = std::max(group, last[i]);
+  }
+  const auto end = static_cast<int32_t>(program_.steps.size());
+  std::vector<PlannedSlot> out;
+  for (size_t v = 0; v < graph_.values.size(); ++v) {
+    const int32_t slot = slots_[v];
+    const GraphValue& value = graph_.values[v];
+    if (slot == kNone || root[static_cast<size_t>(slot)] != slot) continue;
+    const int32_t first = first_write_[static_cast<size_t>(slot)];
+    // Inputs have no writer; what reaches an output gets memory that outlives the run.
+    if (first < 0 || last[static_cast<size_t>(slot)] >= end) continue;
+    if (!value.type.has_rank() || value.type.dtype == DType::kString) continue;
+    const Dims& dims = *value.type.dims;
+    if (std::any_of(dims.begin(), dims.end(), [](Dim d) { return d.is_unknown(); })) continue;
+    out.push_back({slot, value.type.dtype, dims, first, last[static_cast<size_t>(slot)]});
+  }
+  return out;
+}
+
+// The expressions that the dims of inputs are, each once, in input order.
+std::vector<int32_t> input_symbols(const Program& program) {
+  std::vector<int32_t> out;
+  for (const PortInfo& input : program.inputs) {
+    if (!input.type.has_rank()) continue;
+    for (const Dim dim : *input.type.dims) {
+      if (dim.is_symbol() && std::find(out.begin(), out.end(), dim.symbol) == out.end()) {
+        out.push_back(dim.symbol);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Ref<Program>> build_program(Model* model, const Evaluator& evaluator,
+                                   const ProgramOptions& options) {
+  auto program = make_ref<Program>();
+  ProgramBuilder builder(&model->graph, evaluator, options, program.get());
+  FOLIO_RETURN_IF_ERROR(builder.build());
+  program->dims = model->dims;
+  program->shapes.reset(&program->dims, builder.planned_slots(), input_symbols(*program),
+                        program->slot_count);
+  return program;
+}
+
+}  // namespace folio

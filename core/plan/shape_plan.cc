@@ -1,0 +1,106 @@
+#include "core/plan/shape_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/checked_math.h"
+
+namespace folio {
+namespace {
+
+constexpr size_t kAlignment = 64;      // one cache line: no two values share one
+constexpr size_t kMaxPlans = 16;       // signatures kept; a server sees few lengths at a time
+constexpr uint64_t kMaxArenaValue = uint64_t{1} << 40;  // larger claims go to the heap and fail there
+
+size_t bytes_of(const PlannedSlot& slot, const std::vector<int64_t>& values) {
+  uint64_t count = 1;
+  for (const Dim dim : slot.dims) {
+    const int64_t value = dim.is_value() ? dim.value : values[static_cast<size_t>(dim.symbol)];
+    if (value < 0 || !checked_mul(count, static_cast<uint64_t>(value), &count)) return kNoOffset;
+  }
+  uint64_t bytes = 0;
+  if (!dtype_bytes(slot.dtype, count, &bytes) || bytes > kMaxArenaValue) return kNoOffset;
+  return bytes;
+}
+
+}  // namespace
+
+size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
+                      std::vector<size_t>* offsets) {
+  // Greedy by size (Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
+  // inference"): largest first, each at the lowest offset free over its whole lifetime.
+  std::vector<size_t> order(slots.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  offsets->assign(slots.size(), kNoOffset);
+  std::vector<size_t> placed;  // by ascending offset
+  size_t total = 0;
+  for (const size_t i : order) {
+    if (bytes[i] == kNoOffset) continue;
+    const size_t need = align_up(std::max<size_t>(bytes[i], 1), kAlignment);
+    size_t at = 0;
+    for (const size_t j : placed) {
+      const bool together = slots[i].first_step <= slots[j].last_step &&
+                            slots[j].first_step <= slots[i].last_step;
+      if (!together) continue;
+      if (at + need <= (*offsets)[j]) break;
+      at = std::max(at, (*offsets)[j] + align_up(std::max<size_t>(bytes[j], 1), kAlignment));
+    }
+    (*offsets)[i] = at;
+    total = std::max(total, at + need);
+    const auto by_offset = [&](size_t a, size_t b) { return (*offsets)[a] < (*offsets)[b]; };
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), i, by_offset), i);
+  }
+  return total;
+}
+
+void ShapePlanner::reset(const DimTable* dims, std::vector<PlannedSlot> slots,
+                         std::vector<int32_t> symbols, int32_t slot_count) {
+  dims_ = dims;
+  slots_ = std::move(slots);
+  symbols_ = std::move(symbols);
+  slot_count_ = slot_count;
+}
+
+std::shared_ptr<const ShapePlan> ShapePlanner::plan_for(const std::vector<int64_t>& signature) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (size_t i = 0; i < recent_.size(); ++i) {
+      if (recent_[i]->signature != signature) continue;
+      std::rotate(recent_.begin(), recent_.begin() + static_cast<ptrdiff_t>(i),
+                  recent_.begin() + static_cast<ptrdiff_t>(i) + 1);
+      return recent_.front();
+    }
+  }
+  auto plan = make(signature);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  recent_.insert(recent_.begin(), plan);
+  if (recent_.size() > kMaxPlans) recent_.pop_back();
+  return plan;
+}
+
+std::shared_ptr<const ShapePlan> ShapePlanner::make(const std::vector<int64_t>& signature) const {
+  auto plan = std::make_shared<ShapePlan>();
+  plan->signature = signature;
+  plan->offsets.assign(static_cast<size_t>(slot_count_), kNoOffset);
+  plan->bytes.assign(static_cast<size_t>(slot_count_), 0);
+  if (!dims_) return plan;
+  std::vector<int64_t> values(dims_->size(), -1);
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    values[static_cast<size_t>(symbols_[i])] = signature[i];
+  }
+  dims_->evaluate(&values);
+  std::vector<size_t> bytes;
+  for (const PlannedSlot& slot : slots_) bytes.push_back(bytes_of(slot, values));
+  std::vector<size_t> offsets;
+  plan->arena_bytes = pack_lifetimes(slots_, bytes, &offsets);
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const auto slot = static_cast<size_t>(slots_[i].slot);
+    plan->offsets[slot] = offsets[i];
+    plan->bytes[slot] = bytes[i] == kNoOffset ? 0 : bytes[i];
+  }
+  return plan;
+}
+
+}  // namespace folio

@@ -1,0 +1,295 @@
+#include "core/run/executor.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/os/arena.h"
+
+namespace folio {
+namespace {
+
+// Flush-to-zero and denormals-are-zero bits of MXCSR (Intel SDM volume 1, 10.2.3).
+constexpr unsigned kFlushBits = 0x8040;
+
+// Sets this thread's floating point control for one run: default rounding, no trap, denormals as
+// asked; puts the host's own setting back.
+class FloatControl {
+ public:
+  explicit FloatControl(bool flush) : saved_(_mm_getcsr()) {
+    constexpr unsigned kDefault = 0x1f80;  // all exceptions masked, round to nearest even
+    _mm_setcsr(flush ? kDefault | kFlushBits : kDefault);
+  }
+  ~FloatControl() { _mm_setcsr(saved_); }
+  FloatControl(const FloatControl&) = delete;
+  FloatControl& operator=(const FloatControl&) = delete;
+
+ private:
+  unsigned saved_;
+};
+
+// One program's values while it runs: the root's, or a subgraph's.
+class Frame final : public OpHost {
+ public:
+  Frame(const Program& program, const RunRequest& request)
+      : program_(program),
+        request_(request),
+        values_(static_cast<size_t>(program.slot_count)),
+        run_(*this, *request.kernels, *request.parallel) {}
+
+  void set(int32_t slot, Value value) { values_[static_cast<size_t>(slot)] = std::move(value); }
+  const Value* find(Operand operand) const {
+    if (operand.is_none()) return nullptr;
+    return operand.is_slot() ? &values_[operand.index()] : &program_.constants[operand.index()];
+  }
+
+  // Root frames only: planned values live at plan offsets of `arena`.
+  void use_plan(const ShapePlan* plan, Ref<Buffer> arena) {
+    plan_ = plan;
+    arena_ = std::move(arena);
+  }
+  void use_memory(int32_t slot, const Tensor& memory) { bound_.emplace_back(slot, &memory); }
+
+  Status run(const std::vector<uint8_t>* needed);
+
+  Result<Tensor> allocate_output(int i, DType dtype, const Shape& shape) override;
+  Status run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* outputs) override;
+  Status check_cancelled() override { return request_.control.check(); }
+
+ private:
+  Status run_step(const Step& step);
+  Status keep_outputs(const Step& step);
+  bool in_arena(const Tensor& tensor) const {
+    return arena_ && tensor.buffer().get() == arena_.get();
+  }
+
+  const Program& program_;
+  const RunRequest& request_;
+  std::vector<Value> values_;
+  OpRun run_;
+  const Step* step_ = nullptr;
+  const ShapePlan* plan_ = nullptr;
+  Ref<Buffer> arena_;
+  std::vector<std::pair<int32_t, const Tensor*>> bound_;
+  std::vector<const Value*> inputs_;
+};
+
+Status Frame::run(const std::vector<uint8_t>* needed) {
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    const Step& step = program_.steps[s];
+    if (!needed || (*needed)[s]) {
+      FOLIO_RETURN_IF_ERROR(request_.control.check());
+      auto status = run_step(step);
+      if (!status.is_ok()) {
+        if (status.code() == Code::kCancelled) return status;
+        return std::move(status).with_context(step.label);
+      }
+    }
+    for (const int32_t slot : step.frees) values_[static_cast<size_t>(slot)] = Value();
+  }
+  return Status::ok();
+}
+
+Status Frame::run_step(const Step& step) {
+  step_ = &step;
+  inputs_.clear();
+  for (const Operand input : step.inputs) inputs_.push_back(find(input));
+  run_.begin(inputs_, step.wanted, step.packed);
+  FOLIO_RETURN_IF_ERROR(step.kernel->run(run_));
+  return keep_outputs(step);
+}
+
+Status Frame::keep_outputs(const Step& step) {
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] == kNone) continue;
+    const auto slot = static_cast<size_t>(step.outputs[i]);
+    Value& value = run_.outputs()[i];
+    if (value.is_tensor() && in_arena(value.tensor())) {
+      // A view into the arena is safe only where the plan knows of it: at the value's own place,
+      // or through OpDef::view_of, which merged the lifetimes (then it has no place of its own).
+      const bool own_place = plan_->offsets[slot] != kNoOffset &&
+                             value.tensor().raw() == arena_->data() + plan_->offsets[slot];
+      if (!own_place && !step.is_view) {
+        FOLIO_TRY(Tensor copy, copy_tensor(value.tensor()));
+        value = Value(std::move(copy));
+      }
+    }
+    values_[slot] = std::move(value);
+  }
+  return Status::ok();
+}
+
+Result<Tensor> Frame::allocate_output(int i, DType dtype, const Shape& shape) {
+  const int32_t slot = step_->outputs[static_cast<size_t>(i)];
+  if (slot == kNone || dtype == DType::kString) return allocate_tensor(dtype, shape);
+  for (const auto& [bound_slot, memory] : bound_) {
+    if (bound_slot == slot && memory->dtype() == dtype && memory->shape() == shape) return *memory;
+  }
+  if (plan_ && plan_->offsets[static_cast<size_t>(slot)] != kNoOffset) {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+    const bool sized = checked_count(shape.dims(), &count) && dtype_bytes(dtype, count, &bytes);
+    if (sized && bytes <= plan_->bytes[static_cast<size_t>(slot)]) {
+      uint8_t* data = arena_->data() + plan_->offsets[static_cast<size_t>(slot)];
+      return Tensor(dtype, shape, data, arena_);
+    }
+  }
+  return allocate_tensor(dtype, shape);
+}
+
+// Gives a value that leaves its frame bytes that outlive it.
+Status make_owned(Value* value) {
+  if (!value->is_tensor() || value->tensor().escapes()) return Status::ok();
+  FOLIO_TRY(Tensor copy, copy_tensor(value->tensor()));
+  *value = Value(std::move(copy));
+  return Status::ok();
+}
+
+Status Frame::run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* outputs) {
+  const Subprogram& sub = step_->subprograms[static_cast<size_t>(k)];
+  const Program& program = *sub.program;
+  if (inputs.size() != program.inputs.size()) {
+    return invalid_graph("subgraph has ", program.inputs.size(), " inputs, got ", inputs.size());
+  }
+  Frame frame(program, request_);
+  for (size_t i = 0; i < inputs.size(); ++i) frame.set(program.inputs[i].slot, inputs[i]);
+  for (const Subprogram::Capture& capture : sub.captures) {
+    frame.set(capture.inner_slot, *find(capture.outer));
+  }
+  FOLIO_RETURN_IF_ERROR(frame.run(nullptr));
+  std::vector<Value> out;
+  for (const PortInfo& port : program.outputs) {
+    const Value* value = frame.find(port.source);
+    out.push_back(value ? *value : Value());
+    FOLIO_RETURN_IF_ERROR(make_owned(&out.back()));
+  }
+  *outputs = std::move(out);
+  return Status::ok();
+}
+
+// Which steps the wanted outputs need, walking backwards; null when all are wanted.
+std::vector<uint8_t> needed_steps(const Program& program, const std::vector<uint8_t>& wanted) {
+  std::vector<uint8_t> slots(static_cast<size_t>(program.slot_count), 0);
+  std::vector<uint8_t> steps(program.steps.size(), 0);
+  const auto need = [&](Operand operand) {
+    if (operand.is_slot()) slots[operand.index()] = 1;
+  };
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i]) need(program.outputs[i].source);
+  }
+  for (size_t s = program.steps.size(); s-- > 0;) {
+    const Step& step = program.steps[s];
+    for (const int32_t output : step.outputs) {
+      if (output != kNone && slots[static_cast<size_t>(output)]) steps[s] = 1;
+    }
+    if (!steps[s]) continue;
+    for (const Operand input : step.inputs) need(input);
+    for (const Subprogram& sub : step.subprograms) {
+      for (const auto& capture : sub.captures) need(capture.outer);
+    }
+  }
+  return steps;
+}
+
+// The dims of this run's inputs that shape plans depend on, in the planner's order.
+std::vector<int64_t> signature_of(const Program& program, const Frame& frame) {
+  const std::vector<int32_t>& symbols = program.shapes.symbols();
+  std::vector<int64_t> signature(symbols.size(), -1);
+  for (const PortInfo& input : program.inputs) {
+    const Value* value = frame.find(Operand::slot(input.slot));
+    if (!input.type.has_rank() || !value->is_tensor()) continue;
+    const Dims& dims = *input.type.dims;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const auto it = std::find(symbols.begin(), symbols.end(), dims[d].symbol);
+      if (!dims[d].is_symbol() || it == symbols.end()) continue;
+      int64_t& known = signature[static_cast<size_t>(it - symbols.begin())];
+      if (known < 0) known = value->tensor().dim(static_cast<int>(d));
+    }
+  }
+  return signature;
+}
+
+// The caller's memory takes the result: nothing to do when the last step wrote it there.
+Status deliver(const std::string& name, const Tensor& memory, Value* value) {
+  if (!value->is_tensor()) {
+    return invalid_argument("output '", name, "' is no tensor: it cannot be written to memory");
+  }
+  const Tensor& result = value->tensor();
+  if (result.dtype() != memory.dtype() || !(result.shape() == memory.shape())) {
+    return invalid_argument("output '", name, "' is ", dtype_name(result.dtype()), " ",
+                            result.shape().to_string(), ", the memory given is ",
+                            dtype_name(memory.dtype()), " ", memory.shape().to_string());
+  }
+  Tensor target = memory;
+  if (result.raw() != memory.raw()) {
+    if (result.is_string()) {
+      std::copy_n(result.data<std::string>(), result.count(), target.data_mut<std::string>());
+    } else if (result.bytes() > 0) {
+      std::memcpy(target.raw_mut(), result.raw(), result.bytes());
+    }
+  }
+  *value = Value(std::move(target));
+  return Status::ok();
+}
+
+Status take_outputs(const Program& program, const RunRequest& request, const Frame& frame,
+                    std::vector<Value>* outputs) {
+  std::vector<Value> out(program.outputs.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!request.wanted[i]) continue;
+    const PortInfo& port = program.outputs[i];
+    out[i] = *frame.find(port.source);
+    const Tensor& memory = request.memory[i];
+    if (memory.dtype() != DType::kUndefined) {
+      FOLIO_RETURN_IF_ERROR(deliver(port.name, memory, &out[i]));
+    } else {
+      FOLIO_RETURN_IF_ERROR(make_owned(&out[i]));
+    }
+  }
+  *outputs = std::move(out);
+  return Status::ok();
+}
+
+}  // namespace
+
+Status RunControl::check() const {
+  if (cancel && cancel->load(std::memory_order_relaxed)) {
+    return error(Code::kCancelled, "the run was cancelled");
+  }
+  if (closing && closing->load(std::memory_order_relaxed)) {
+    return error(Code::kCancelled, "the session is closing");
+  }
+  if (deadline && std::chrono::steady_clock::now() >= *deadline) {
+    return error(Code::kCancelled, "the run timed out");
+  }
+  return Status::ok();
+}
+
+Status run_program(Program& program, const RunRequest& request, std::vector<Value>* outputs) {
+  const FloatControl float_control(request.flush_denormals);
+  ArenaLease lease;  // outlives the frame, whose values stand in it
+  Frame frame(program, request);
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const PortInfo& port = program.inputs[i];
+    const bool given = !request.inputs[i].is_none();
+    frame.set(port.slot, given || !port.has_default ? request.inputs[i] : port.default_value);
+  }
+  const auto plan = program.shapes.plan_for(signature_of(program, frame));
+  if (plan->arena_bytes > 0) {
+    FOLIO_TRY(lease, ArenaPool::process().acquire(plan->arena_bytes));
+    frame.use_plan(plan.get(), lease.arena());
+  }
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const Operand source = program.outputs[i].source;
+    if (request.memory[i].dtype() != DType::kUndefined && source.is_slot()) {
+      frame.use_memory(static_cast<int32_t>(source.index()), request.memory[i]);
+    }
+  }
+  const bool all = std::all_of(request.wanted.begin(), request.wanted.end(), [](uint8_t w) { return w != 0; });
+  const std::vector<uint8_t> needed = all ? std::vector<uint8_t>() : needed_steps(program, request.wanted);
+  FOLIO_RETURN_IF_ERROR(frame.run(all ? nullptr : &needed));
+  return take_outputs(program, request, frame, outputs);
+}
+
+}  // namespace folio

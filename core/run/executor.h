@@ -1,0 +1,43 @@
+// run_program: one run of a Program.
+//
+// Flow:    session/ checks and orders the caller's inputs, then calls this; control flow operators
+//          come back through OpHost::run_subgraph.
+// Owns:    a frame of values for the length of the run, and an arena leased from the process.
+// Threads: any number of runs of one Program at once; each has its own frame.
+// Errors:  what a kernel reports, prefixed by the node's label; kCancelled. On error `outputs` is
+//          untouched.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "core/plan/program.h"
+
+namespace folio {
+
+// Ends a run from another thread or at a point in time.
+struct RunControl {
+  const std::atomic<bool>* cancel = nullptr;    // the caller's token
+  const std::atomic<bool>* closing = nullptr;   // the session's
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+
+  Status check() const;
+};
+
+struct RunRequest {
+  std::vector<Value> inputs;       // by Program::inputs; none = the default value, or left out
+  std::vector<uint8_t> wanted;     // by Program::outputs; what no wanted output needs is not run
+  std::vector<Tensor> memory;      // by Program::outputs: the caller's memory, or an empty Tensor
+  RunControl control;
+  Parallel* parallel = nullptr;
+  const FolioKernels* kernels = nullptr;
+  bool flush_denormals = false;
+};
+
+// `outputs` gets one value per program output (none where not wanted). Tensors own their bytes, or
+// are the caller's memory where that was given.
+Status run_program(Program& program, const RunRequest& request, std::vector<Value>* outputs);
+
+}  // namespace folio

@@ -1,0 +1,117 @@
+#include "core/session/model_file.h"
+
+#include <set>
+
+#include "core/os/mapped_file.h"
+#include "core/passes/passes.h"
+
+namespace folio {
+namespace {
+
+PortInfo port_of(const Graph& graph, ValueId id) {
+  const GraphValue& value = graph.value(id);
+  PortInfo port;
+  port.name = value.name;
+  port.type = value.declared.kind != TypeInfo::Kind::kUnknown ? value.declared : value.type;
+  port.has_default = value.is_input && value.initializer;
+  return port;
+}
+
+// Counts nodes and constants of a graph and its subgraphs.
+struct Counter {
+  ModelInfo* info;
+  std::map<std::string, int64_t> operators;
+  std::set<const Initializer*> seen;
+
+  void count(const Graph& graph) {
+    for (const GraphValue& value : graph.values) {
+      if (!value.initializer || !seen.insert(value.initializer.get()).second) continue;
+      ++info->initializer_count;
+      if (value.initializer->tensor) info->initializer_bytes += value.initializer->tensor->bytes();
+    }
+    for (const Node& node : graph.nodes) {
+      ++info->node_count;
+      ++operators[node.domain.empty() ? node.op_type : node.domain + "." + node.op_type];
+      for (const auto& subgraph : node.subgraphs) count(*subgraph);
+    }
+  }
+};
+
+ModelInfo describe(const Model& model, const ByteSource& source) {
+  ModelInfo info;
+  info.path = source.name();
+  info.format = model.format;
+  info.ir_version = model.ir_version;
+  info.opsets = model.opsets;
+  info.producer_name = model.producer_name;
+  info.producer_version = model.producer_version;
+  info.domain = model.domain;
+  info.model_version = model.model_version;
+  info.doc_string = model.doc_string;
+  info.graph_name = model.graph.name;
+  info.graph_doc_string = model.graph_doc_string;
+  info.metadata = model.metadata;
+  for (const ValueId id : model.graph.inputs) info.inputs.push_back(port_of(model.graph, id));
+  for (const ValueId id : model.graph.outputs) info.outputs.push_back(port_of(model.graph, id));
+  for (const ValueId id : model.graph.overridable) {
+    info.overridable.push_back(port_of(model.graph, id));
+  }
+  info.dims = model.dims;
+  info.unsupported = unsupported_operators(model);
+  info.file_bytes = source.bytes().size();
+  Counter counter{&info, {}, {}};
+  counter.count(model.graph);
+  info.operators.assign(counter.operators.begin(), counter.operators.end());
+  return info;
+}
+
+Result<std::unique_ptr<Model>> parse(const Ref<ByteSource>& source, const ModelOptions& options,
+                                     const FreeDims& free_dims) {
+  LoadOptions load;
+  if (options.format == "ONNX") load.format = ModelFormat::kOnnx;
+  if (options.format == "ORT") load.format = ModelFormat::kOrt;
+  FOLIO_TRY(ModelDef def, load_model_def(source, load));
+  return build_model(std::move(def), free_dims);
+}
+
+}  // namespace
+
+Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptions& options) {
+  const FileLoading loading = options.read_into_memory ? FileLoading::kRead : FileLoading::kMap;
+  FOLIO_TRY(Ref<ByteSource> source, open_mapped_file(path, loading));
+  return open(std::move(source), options);
+}
+
+Result<Ref<ModelFile>> ModelFile::open(Ref<ByteSource> source, const ModelOptions& options) {
+  auto file = make_ref<ModelFile>();
+  file->source_ = std::move(source);
+  file->options_ = options;
+  FOLIO_RETURN_IF_ERROR(file->load().with_context(file->source_->name()));
+  return file;
+}
+
+Status ModelFile::load() {
+  FOLIO_TRY(first_, parse(source_, options_, {}));
+  info_ = describe(*first_, *source_);
+  return Status::ok();
+}
+
+Result<std::unique_ptr<Model>> ModelFile::take_model(const FreeDims& free_dims) {
+  if (free_dims.empty()) {
+    const std::lock_guard<std::mutex> lock(model_mutex_);
+    if (first_) return std::move(first_);
+  }
+  auto model = parse(source_, options_, free_dims);
+  if (!model.is_ok()) return std::move(model).take_status().with_context(source_->name());
+  return model;
+}
+
+void ModelFile::release_program(const std::string& key, Ref<Program> program) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = programs_.find(key);
+  if (it == programs_.end() || !(it->second == program)) return;
+  program = nullptr;
+  if (it->second->is_unique()) programs_.erase(it);
+}
+
+}  // namespace folio

@@ -1,0 +1,77 @@
+// ModelFile: a model's bytes (a shared mapping, or memory) and what can be said without a session.
+//
+// Flow:    the first step of the spine; sessions are made from it.
+// Owns:    the ByteSource; programs that its sessions share (one per set of options).
+// Threads: any method from any thread.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "core/plan/program.h"
+#include "core/session/options.h"
+
+namespace folio {
+
+struct ModelInfo {
+  std::string path;
+  std::string format;
+  int64_t ir_version = 0;
+  std::vector<OpsetImport> opsets;
+  std::string producer_name;
+  std::string producer_version;
+  std::string domain;
+  int64_t model_version = 0;
+  std::string doc_string;
+  std::string graph_name;
+  std::string graph_doc_string;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<PortInfo> inputs;
+  std::vector<PortInfo> outputs;
+  std::vector<PortInfo> overridable;
+  DimTable dims;
+  std::vector<std::string> unsupported;  // one line per operator
+  uint64_t file_bytes = 0;
+  uint64_t initializer_bytes = 0;
+  int64_t initializer_count = 0;
+  int64_t node_count = 0;
+  std::vector<std::pair<std::string, int64_t>> operators;  // name, count; subgraphs included
+};
+
+class ModelFile : public RefCounted {
+ public:
+  static Result<Ref<ModelFile>> open(const std::string& path, const ModelOptions& options);
+  // `source` is copied or borrowed bytes (core/os/memory_source.h).
+  static Result<Ref<ModelFile>> open(Ref<ByteSource> source, const ModelOptions& options);
+
+  const ModelInfo& info() const { return info_; }
+  const Ref<ByteSource>& source() const { return source_; }
+
+  // A fresh, verified Model. The one that `open` made is handed out first.
+  Result<std::unique_ptr<Model>> take_model(const FreeDims& free_dims);
+
+  // The program made under `key`, or what `make` gives; made once however many ask.
+  template <typename Make>
+  Result<Ref<Program>> program(const std::string& key, Make&& make) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto it = programs_.find(key); it != programs_.end()) return it->second;
+    FOLIO_TRY(Ref<Program> made, make());
+    programs_[key] = made;
+    return made;
+  }
+  // Called by a session that ends: drops a program that nobody else uses.
+  void release_program(const std::string& key, Ref<Program> program);
+
+ private:
+  Status load();
+
+  Ref<ByteSource> source_;
+  ModelOptions options_;
+  ModelInfo info_;
+  std::mutex mutex_;
+  std::mutex model_mutex_;
+  std::unique_ptr<Model> first_;
+  std::map<std::string, Ref<Program>> programs_;
+};
+
+}  // namespace folio

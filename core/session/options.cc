@@ -1,0 +1,129 @@
+#include "core/session/options.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "core/base/log.h"
+
+namespace folio {
+namespace {
+
+struct Key {
+  std::string_view name;
+  std::string_view values;  // for the message
+  // False when the value is none of these.
+  bool (*set)(ModelOptions* model, SessionOptions* session, std::string_view value);
+};
+
+bool set_flag(bool* flag, std::string_view value) {
+  if (value != "0" && value != "1") return false;
+  *flag = value == "1";
+  return true;
+}
+
+bool set_threads(int* threads, std::string_view value) {
+  if (value.empty() || value.size() > 4) return false;
+  int number = 0;
+  for (const char c : value) {
+    if (c < '0' || c > '9') return false;
+    number = number * 10 + (c - '0');
+  }
+  *threads = number;
+  return true;
+}
+
+// All keys of this version. docs/config_keys.md has the same table.
+constexpr Key kKeys[] = {
+    {"folio.model_loading", "map or read",
+     [](ModelOptions* m, SessionOptions*, std::string_view v) {
+       if (v != "map" && v != "read") return false;
+       m->read_into_memory = v == "read";
+       return true;
+     }},
+    {"folio.optimize", "all or none",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       if (v != "all" && v != "none") return false;
+       s->optimize = v == "all" ? Optimize::kAll : Optimize::kOff;
+       return true;
+     }},
+    {"folio.threads", "a number, 0 for the process's default",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_threads(&s->threads, v);
+     }},
+    {"session.disable_prepacking", "0 or 1",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       bool disable = false;
+       if (!set_flag(&disable, v)) return false;
+       s->prepack = !disable;
+       return true;
+     }},
+    {"session.set_denormal_as_zero", "0 or 1",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_flag(&s->flush_denormals, v);
+     }},
+    {"session.load_model_format", "ONNX or ORT",
+     [](ModelOptions* m, SessionOptions*, std::string_view v) {
+       if (v != "ONNX" && v != "ORT") return false;
+       m->format = std::string(v);
+       return true;
+     }},
+};
+
+// Levenshtein distance, for "did you mean".
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t corner = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
+      corner = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string_view nearest(std::string_view key) {
+  const auto closer = [&](const Key& a, const Key& b) {
+    return distance(key, a.name) < distance(key, b.name);
+  };
+  return std::min_element(std::begin(kKeys), std::end(kKeys), closer)->name;
+}
+
+void warn_once(std::string_view key) {
+  static std::mutex mutex;
+  static std::set<std::string> warned;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    // Bounded: a host that makes up keys must not grow this.
+    if (warned.size() > 256 || !warned.insert(std::string(key)).second) return;
+  }
+  log(LogLevel::kWarning, cat("config key '", key, "' has no effect in Folio"));
+}
+
+}  // namespace
+
+Status set_config(ModelOptions* model, SessionOptions* session, std::string_view key,
+                  std::string_view value) {
+  constexpr size_t kMaxKey = 128;
+  constexpr size_t kMaxValue = 1024;  // ONNX Runtime's limits
+  if (key.empty() || key.size() > kMaxKey || value.size() > kMaxValue) {
+    return invalid_argument("a config key has 1 to ", kMaxKey, " characters and a value at most ",
+                            kMaxValue);
+  }
+  for (const Key& known : kKeys) {
+    if (known.name != key) continue;
+    if (known.set(model, session, value)) return Status::ok();
+    return invalid_argument("config key '", key, "' is '", value, "', expected ", known.values);
+  }
+  if (key.starts_with("folio.")) {
+    return invalid_argument("unknown config key '", key, "'; did you mean '", nearest(key), "'?");
+  }
+  warn_once(key);
+  return Status::ok();
+}
+
+}  // namespace folio

@@ -1,0 +1,54 @@
+// Options of models, sessions and runs: plain structs with visible defaults, and the one table of
+// configuration keys that fills them from strings.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/tensor.h"
+#include "core/formats/load.h"
+#include "core/model/graph_builder.h"
+#include "core/passes/passes.h"
+#include "core/prepack/packed_cache.h"
+
+namespace folio {
+
+// Called on the loading thread with a fraction in [0, 1]; returning false cancels (kCancelled).
+using Progress = std::function<bool(float done, const char* what)>;
+
+struct ModelOptions {
+  bool read_into_memory = false;          // folio.model_loading = map (default) | read
+  std::string format;                     // session.load_model_format: "" = by content, ONNX, ORT
+  std::vector<std::pair<std::string, std::string>> files;  // external data given as bytes
+  Progress progress;
+};
+
+struct SessionOptions {
+  bool prepack = true;                    // session.disable_prepacking
+  bool flush_denormals = false;           // session.set_denormal_as_zero
+  Optimize optimize = Optimize::kAll;     // folio.optimize = all | none
+  int threads = 0;                        // folio.threads: 0 = the process pool's size
+  FreeDims free_dims;
+  std::vector<std::pair<std::string, Tensor>> initializers;  // replace those of the model
+  std::shared_ptr<PackedCache> cache;     // null: the process's own
+  Progress progress;
+};
+
+struct RunOptions {
+  const std::atomic<bool>* cancel = nullptr;
+  std::chrono::milliseconds timeout{0};   // 0 = none
+  std::string tag;                        // stands in messages of this run
+};
+
+// Sets one key. kInvalidArgument for an unknown `folio.` key (with the nearest known one) or a bad
+// value; an unknown `session.` key is logged once and ignored, as in ONNX Runtime.
+Status set_config(ModelOptions* model, SessionOptions* session, std::string_view key,
+                  std::string_view value);
+
+}  // namespace folio

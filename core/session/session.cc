@@ -1,0 +1,244 @@
+#include "core/session/session.h"
+
+#include <algorithm>
+
+#include "core/kernels/select.h"
+#include "core/os/cpu_features.h"
+#include "core/os/thread_pool.h"
+#include "core/passes/passes.h"
+#include "core/plan/program_builder.h"
+
+namespace folio {
+namespace {
+
+// Replaces initializers of the model by the user's, by name.
+Status replace_initializers(Model* model,
+                            const std::vector<std::pair<std::string, Tensor>>& given) {
+  for (const auto& [name, tensor] : given) {
+    const auto by_name = [&, &wanted = name](const GraphValue& value) {
+      return value.initializer && value.name == wanted;
+    };
+    auto& values = model->graph.values;
+    const auto it = std::find_if(values.begin(), values.end(), by_name);
+    if (it == values.end()) return invalid_argument("the model has no initializer '", name, "'");
+    Initializer& initializer = *it->initializer;
+    if (initializer.dtype != tensor.dtype() || !(initializer.shape == tensor.shape())) {
+      return invalid_argument("initializer '", name, "' is ", dtype_name(initializer.dtype), " ",
+                              initializer.shape.to_string(), " in the model, the value given is ",
+                              dtype_name(tensor.dtype()), " ", tensor.shape().to_string());
+    }
+    initializer.tensor = tensor;
+    initializer.source = nullptr;
+  }
+  return Status::ok();
+}
+
+// "input 'x' has shape [2,3], expected [2,?]": rank and fixed dims must agree, symbols are free.
+Status check_input(const PortInfo& port, const Value& value) {
+  const TypeInfo& type = port.type;
+  const auto wrong_kind = [&] {
+    return invalid_argument("input '", port.name, "' must be ", type_to_string(type));
+  };
+  if (type.kind == TypeInfo::Kind::kOptional || type.kind == TypeInfo::Kind::kUnknown) {
+    return Status::ok();
+  }
+  if (type.kind == TypeInfo::Kind::kSequence) {
+    return value.kind() == Value::Kind::kSequence ? Status::ok() : wrong_kind();
+  }
+  if (type.kind == TypeInfo::Kind::kMap) {
+    return value.kind() == Value::Kind::kMap ? Status::ok() : wrong_kind();
+  }
+  if (!value.is_tensor()) return wrong_kind();
+  const Tensor& tensor = value.tensor();
+  if (tensor.dtype() != type.dtype) {
+    return invalid_argument("input '", port.name, "' is ", dtype_name(tensor.dtype()),
+                            ", expected ", dtype_name(type.dtype));
+  }
+  if (!type.dims) return Status::ok();
+  bool fits = tensor.rank() == type.rank();
+  for (int i = 0; fits && i < tensor.rank(); ++i) {
+    const Dim dim = (*type.dims)[static_cast<size_t>(i)];
+    fits = !dim.is_value() || dim.value == tensor.dim(i);
+  }
+  if (fits) return Status::ok();
+  return invalid_argument("input '", port.name, "' has shape ", tensor.shape().to_string(),
+                          ", expected ", type_to_string(type));
+}
+
+}  // namespace
+
+Result<Ref<Session>> Session::create(Ref<ModelFile> model, const SessionOptions& options) {
+  auto session = make_ref<Session>(std::move(model), options);
+  auto status = session->compile();
+  if (!status.is_ok()) {
+    return std::move(status).with_context(session->model_->info().path);
+  }
+  return session;
+}
+
+Session::~Session() {
+  if (program_ && !key_.empty()) model_->release_program(key_, std::move(program_));
+}
+
+// What two sessions must agree on to share a program; empty: nothing to share.
+std::string Session::program_key() const {
+  if (!options_.initializers.empty() || options_.cache) return "";
+  std::string key = cat("prepack=", options_.prepack, " optimize=",
+                        static_cast<int>(options_.optimize));
+  FreeDims dims = options_.free_dims;
+  std::sort(dims.begin(), dims.end());
+  for (const auto& [name, value] : dims) key += cat(' ', name, '=', value);
+  return key;
+}
+
+Status Session::compile() {
+  threads_ = options_.threads == 1 ? std::unique_ptr<Parallel>(std::make_unique<InlineParallel>())
+                                   : std::make_unique<PoolView>(options_.threads);
+  key_ = program_key();
+  if (key_.empty()) {
+    FOLIO_TRY(program_, make_program());
+  } else {
+    FOLIO_TRY(program_, model_->program(key_, [&] { return make_program(); }));
+  }
+  return Status::ok();
+}
+
+// The spine: the model was mapped and parsed by ModelFile; here it becomes a program.
+Result<Ref<Program>> Session::make_program() {
+  const auto report = [&](float done, const char* what) {
+    if (!options_.progress || options_.progress(done, what)) return Status::ok();
+    return error(Code::kCancelled, "loading was cancelled");
+  };
+  const Evaluator evaluator{kernels_for(cpu_bits()), *threads_};
+
+  FOLIO_RETURN_IF_ERROR(report(0.0F, "parse"));
+  FOLIO_TRY(const std::unique_ptr<Model> model, model_->take_model(options_.free_dims));
+  FOLIO_RETURN_IF_ERROR(replace_initializers(model.get(), options_.initializers));
+
+  FOLIO_RETURN_IF_ERROR(report(0.2F, "optimize"));
+  FOLIO_RETURN_IF_ERROR(run_passes(model.get(), evaluator, options_.optimize));
+
+  FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
+  ProgramOptions plan;
+  plan.prepack = options_.prepack;
+  plan.cache = options_.cache ? options_.cache.get() : &PackedCache::process();
+  FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
+
+  FOLIO_RETURN_IF_ERROR(report(1.0F, "ready"));
+  return program;
+}
+
+Status Session::bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* request) const {
+  const std::vector<PortInfo>& ports = program_->inputs;
+  request->inputs.assign(ports.size(), Value());
+  std::vector<uint8_t> given(ports.size(), 0);
+  for (const NamedValue& input : inputs) {
+    const auto it = std::find_if(ports.begin(), ports.end(),
+                                 [&](const PortInfo& port) { return port.name == input.name; });
+    if (it == ports.end()) {
+      std::string known;
+      for (const PortInfo& port : ports) known += cat(known.empty() ? "'" : ", '", port.name, "'");
+      return invalid_argument("the model has no input '", input.name, "'; it has ", known);
+    }
+    const auto index = static_cast<size_t>(it - ports.begin());
+    if (given[index]++) return invalid_argument("input '", input.name, "' is given twice");
+    FOLIO_RETURN_IF_ERROR(check_input(*it, input.value));
+    request->inputs[index] = input.value;
+  }
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const bool optional = ports[i].type.kind == TypeInfo::Kind::kOptional;
+    if (!given[i] && !ports[i].has_default && ports[i].is_read && !optional) {
+      return invalid_argument("input '", ports[i].name, "' (", type_to_string(ports[i].type),
+                              ") is missing");
+    }
+  }
+  return Status::ok();
+}
+
+Status Session::bind_outputs(const std::vector<WantedOutput>& wanted, RunRequest* request,
+                             std::vector<size_t>* order) const {
+  const std::vector<PortInfo>& ports = program_->outputs;
+  request->wanted.assign(ports.size(), 0);
+  request->memory.assign(ports.size(), Tensor());
+  for (const WantedOutput& output : wanted) {
+    const auto it = std::find_if(ports.begin(), ports.end(),
+                                 [&](const PortInfo& port) { return port.name == output.name; });
+    if (it == ports.end()) {
+      return invalid_argument("the model has no output '", output.name, "'");
+    }
+    const auto index = static_cast<size_t>(it - ports.begin());
+    if (request->wanted[index]) {
+      return invalid_argument("output '", output.name, "' is asked for twice");
+    }
+    request->wanted[index] = 1;
+    request->memory[index] = output.memory;
+    order->push_back(index);
+  }
+  return Status::ok();
+}
+
+Status Session::execute(const RunOptions& options, const std::vector<NamedValue>& inputs,
+                        const std::vector<WantedOutput>& wanted, std::vector<Value>* outputs) {
+  RunRequest request;
+  std::vector<size_t> order;
+  FOLIO_RETURN_IF_ERROR(bind_inputs(inputs, &request));
+  FOLIO_RETURN_IF_ERROR(bind_outputs(wanted, &request, &order));
+  request.control.cancel = options.cancel;
+  request.control.closing = &cancel_runs_;
+  if (options.timeout.count() > 0) {
+    request.control.deadline = std::chrono::steady_clock::now() + options.timeout;
+  }
+  request.parallel = threads_.get();
+  request.kernels = &kernels_for(cpu_bits());
+  request.flush_denormals = options_.flush_denormals;
+  std::vector<Value> all;
+  FOLIO_RETURN_IF_ERROR(run_program(*program_, request, &all));
+  std::vector<Value> out;
+  for (const size_t index : order) out.push_back(std::move(all[index]));
+  *outputs = std::move(out);
+  return Status::ok();
+}
+
+Status Session::begin_run() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_.load(std::memory_order_relaxed)) {
+    return error(Code::kClosed, "the session is closed");
+  }
+  ++running_;
+  return Status::ok();
+}
+
+void Session::end_run() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--running_ == 0) idle_.notify_all();
+}
+
+Status Session::run(const RunOptions& options, const std::vector<NamedValue>& inputs,
+                    const std::vector<WantedOutput>& wanted, std::vector<Value>* outputs) {
+  FOLIO_RETURN_IF_ERROR(begin_run());
+  struct End {
+    Session* session;
+    ~End() { session->end_run(); }
+  } const end{this};
+  const auto start = std::chrono::steady_clock::now();
+  auto status = execute(options, inputs, wanted, outputs);
+  const auto elapsed = std::chrono::steady_clock::now() - start;
+  metrics_.add(static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count()));
+  if (status.code() == Code::kCancelled) {
+    metrics_.cancelled.fetch_add(1, std::memory_order_relaxed);
+  } else if (!status.is_ok()) {
+    metrics_.failed.fetch_add(1, std::memory_order_relaxed);
+  }
+  return options.tag.empty() ? std::move(status)
+                             : std::move(status).with_context(cat("run '", options.tag, "'"));
+}
+
+void Session::close(Close how) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  closed_.store(true, std::memory_order_release);
+  if (how == Close::kCancel) cancel_runs_.store(true, std::memory_order_relaxed);
+  idle_.wait(lock, [&] { return running_ == 0; });
+}
+
+}  // namespace folio

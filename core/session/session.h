@@ -1,0 +1,79 @@
+// Session: model + program + options: what users hold and run.
+//
+// Flow:    Session::create is the spine of the whole library: map, load, verify, passes, plan.
+// Owns:    shares the model and the program; counts its runs in flight.
+// Threads: run, close and the reports from any thread. close refuses new runs, cancels or waits
+//          for those in flight, and may be called again.
+// Errors:  kClosed after close; otherwise what the steps report, naming file, node, expected and
+//          found. On error outputs are untouched.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "core/run/executor.h"
+#include "core/session/metrics.h"
+#include "core/session/model_file.h"
+
+namespace folio {
+
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+
+// An output asked for by name, and where to put it (an empty Tensor: memory of its own).
+struct WantedOutput {
+  std::string name;
+  Tensor memory;
+};
+
+class Session : public RefCounted {
+ public:
+  static Result<Ref<Session>> create(Ref<ModelFile> model, const SessionOptions& options);
+  Session(Ref<ModelFile> model, SessionOptions options)
+      : model_(std::move(model)), options_(std::move(options)) {}
+  ~Session() override;
+
+  // `outputs` gets one value per entry of `wanted`, in its order.
+  Status run(const RunOptions& options, const std::vector<NamedValue>& inputs,
+             const std::vector<WantedOutput>& wanted, std::vector<Value>* outputs);
+
+  enum class Close { kWait, kCancel };
+  void close(Close how);
+  bool is_closed() const { return closed_.load(std::memory_order_acquire); }
+
+  const ModelFile& model() const { return *model_; }
+  const Ref<ModelFile>& model_ref() const { return model_; }
+  const Program& program() const { return *program_; }
+  const SessionOptions& options() const { return options_; }
+  const Metrics& metrics() const { return metrics_; }
+
+ private:
+  Status compile();
+  Result<Ref<Program>> make_program();
+  std::string program_key() const;
+  Status bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* request) const;
+  Status bind_outputs(const std::vector<WantedOutput>& wanted, RunRequest* request,
+                      std::vector<size_t>* order) const;
+  Status begin_run();
+  void end_run();
+  Status execute(const RunOptions& options, const std::vector<NamedValue>& inputs,
+                 const std::vector<WantedOutput>& wanted, std::vector<Value>* outputs);
+
+  Ref<ModelFile> model_;
+  SessionOptions options_;
+  Ref<Program> program_;
+  std::string key_;
+  std::unique_ptr<Parallel> threads_;
+  Metrics metrics_;
+
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> cancel_runs_{false};
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  int running_ = 0;
+};
+
+}  // namespace folio
