@@ -159,10 +159,12 @@ foreach(room IN LISTS rooms)
     folio_add_python_tests(${room})
     if(room STREQUAL "c_api")
       folio_add_c_tests()
-      folio_add_header_tests()
     endif()
   endif()
 endforeach()
+if(NOT FOLIO_FUZZ AND (NOT FOLIO_TEST_ROOMS OR c_api IN_LIST FOLIO_TEST_ROOMS))
+  folio_add_header_tests()
+endif()
 
 # The tree itself: include directions, sizes, words; of a release build also the symbols of the ISA objects.
 if(Python3_FOUND AND NOT FOLIO_FUZZ AND NOT FOLIO_TEST_ROOMS)

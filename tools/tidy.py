@@ -143,7 +143,7 @@ def check_includes(tree, layers):
                 if not layers.allows(path, target):
                     tree.report(path, line, "layers", f"{room} may not include {target}")
             elif is_quoted and name not in GENERATED_INCLUDES and not is_third_party(layers, name):
-                message = f'"{name}" is no path from the root of the repository'
+                message = f'"{name}" is no file, as seen from the root of the repository'
                 tree.report(path, line, "layers", message)
 
 

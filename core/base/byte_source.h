@@ -15,6 +15,10 @@ namespace folio {
 
 class ByteSource : public RefCounted {
  public:
+  // A number that no other live or dead source of this process has, unless both are the same
+  // bytes: what a packed weight is named by without hashing. 0: none, contents must be hashed.
+  virtual uint64_t serial() const { return 0; }
+
   virtual Bytes bytes() const = 0;
 
   // For messages: the path as the user gave it, or "<bytes>".

@@ -20,6 +20,7 @@
 #include "core/kernels/kernels.h"
 #include "core/model/graph.h"
 #include "core/prepack/pack_request.h"
+#include "core/prepack/packed_blob.h"
 
 namespace folio {
 

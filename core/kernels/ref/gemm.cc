@@ -1,0 +1,28 @@
+// C = activation(alpha * (A * B [+ C]) + biases), one element after the other.
+#include "core/kernels/ref/ref.h"
+
+static float activate(const FolioGemmF32* args, float v) {
+  if (args->activation == kFolioActRelu) return v < 0.0f ? 0.0f : v;
+  if (args->activation == kFolioActClip) {
+    v = v < args->clip_lo ? args->clip_lo : v;
+    v = v > args->clip_hi ? args->clip_hi : v;
+  }
+  return v;
+}
+
+void gemm_f32__ref(const FolioGemmF32* args) {
+  const int64_t columns = FOLIO_F32P16_COLUMNS;
+  for (int64_t i = 0; i < args->m; ++i) {
+    const float* a = args->a + i * args->a_row_stride;
+    float* c = args->c + i * args->c_row_stride;
+    for (int64_t j = 0; j < args->n; ++j) {
+      const float* b = args->b + j / columns * columns * args->k + j % columns;
+      float sum = args->accumulate ? c[j] : 0.0f;
+      for (int64_t p = 0; p < args->k; ++p) sum += a[p * args->a_col_stride] * b[p * columns];
+      float v = args->alpha * sum;
+      if (args->col_bias) v += args->col_bias[j];
+      if (args->row_bias) v += args->row_bias[i];
+      c[j] = activate(args, v);
+    }
+  }
+}

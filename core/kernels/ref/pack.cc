@@ -1,0 +1,43 @@
+// Rearranging matrices: F32P16 panels and back, and plain transposes. Bits move, nothing is computed.
+#include <string.h>
+
+#include "core/kernels/ref/ref.h"
+
+static const int64_t kColumns = FOLIO_F32P16_COLUMNS;
+
+void pack_f32p16__ref(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
+                      int64_t b_col_stride, float* dst) {
+  const char* source = static_cast<const char*>(b);
+  for (int64_t first = 0; first < n; first += kColumns) {
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t c = 0; c < kColumns; ++c, ++dst) {
+        const int64_t j = first + c;
+        uint32_t bits = 0;
+        if (j < n) memcpy(&bits, source + 4 * (p * b_row_stride + j * b_col_stride), 4);
+        memcpy(dst, &bits, 4);
+      }
+    }
+  }
+}
+
+void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b, int64_t b_row_stride,
+                        int64_t b_col_stride) {
+  char* target = static_cast<char*>(b);
+  for (int64_t j = 0; j < n; ++j) {
+    const float* column = src + j / kColumns * kColumns * k + j % kColumns;
+    for (int64_t p = 0; p < k; ++p) {
+      memcpy(target + 4 * (p * b_row_stride + j * b_col_stride), column + p * kColumns, 4);
+    }
+  }
+}
+
+void transpose_b32__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
+                        int64_t y_row_stride) {
+  const char* source = static_cast<const char*>(x);
+  char* target = static_cast<char*>(y);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < cols; ++j) {
+      memcpy(target + 4 * (j * y_row_stride + i), source + 4 * (i * x_row_stride + j), 4);
+    }
+  }
+}

@@ -1,0 +1,15 @@
+/* What the files of ref/ share: declarations of the slot functions that table.cc installs. */
+#pragma once
+
+#include "core/kernels/kernels.h"
+
+void pack_f32p16__ref(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
+                      int64_t b_col_stride, float* dst);
+void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b, int64_t b_row_stride,
+                        int64_t b_col_stride);
+void transpose_b32__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
+                        int64_t y_row_stride);
+void gemm_f32__ref(const FolioGemmF32* args);
+void fill_elementwise__ref(FolioKernels* table);
+void fill_rows__ref(FolioKernels* table);
+void fill_convert__ref(FolioKernels* table);

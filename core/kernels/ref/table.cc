@@ -1,0 +1,15 @@
+// Fills every slot. kernel_check_test holds this table to be complete.
+#include "core/kernels/ref/ref.h"
+
+extern "C" void folio_fill_ref(FolioKernels* table);
+
+void folio_fill_ref(FolioKernels* table) {
+  table->pack_f32p16 = pack_f32p16__ref;
+  table->unpack_f32p16 = unpack_f32p16__ref;
+  table->transpose_b32 = transpose_b32__ref;
+  table->gemm_f32 = gemm_f32__ref;
+  table->gemm_f32_scratch_bytes = 0;
+  fill_elementwise__ref(table);
+  fill_rows__ref(table);
+  fill_convert__ref(table);
+}

@@ -1,0 +1,60 @@
+#include "core/kernels/select.h"
+
+#include <array>
+#include <mutex>
+
+#define FOLIO_ISA(folder, needs) extern "C" void folio_fill_##folder(FolioKernels*);
+#include "isa_list.inc"
+#undef FOLIO_ISA
+
+namespace folio {
+namespace {
+
+const KernelLevel kLevels[] = {
+#define FOLIO_ISA(folder, needs) {#folder, static_cast<CpuBits>(needs), folio_fill_##folder},
+#include "isa_list.inc"
+#undef FOLIO_ISA
+};
+
+constexpr size_t kLevelCount = sizeof(kLevels) / sizeof(kLevels[0]);
+static_assert(kLevelCount <= 8, "a table per subset of levels would grow too large");
+
+// One entry per subset of usable levels (a bit each); only the few that occur are ever filled.
+struct Entry {
+  std::once_flag once;
+  FolioKernels kernels;
+};
+
+unsigned usable_levels(CpuBits bits) {
+  unsigned usable = 0;
+  for (size_t i = 0; i < kLevelCount; ++i) {
+    if (level_usable(kLevels[i], bits)) usable |= 1u << i;
+  }
+  return usable;
+}
+
+}  // namespace
+
+KernelLevels kernel_levels() { return {kLevels, kLevelCount}; }
+
+const FolioKernels& kernels_for(CpuBits bits) {
+  static std::array<Entry, size_t{1} << kLevelCount> entries;
+  const unsigned usable = usable_levels(bits);
+  Entry& entry = entries[usable];
+  std::call_once(entry.once, [&] {
+    for (size_t i = 0; i < kLevelCount; ++i) {
+      if (usable & (1u << i)) kLevels[i].fill(&entry.kernels);
+    }
+  });
+  return entry.kernels;
+}
+
+const char* kernel_level_name(CpuBits bits) {
+  const char* name = kLevels[0].name;
+  for (const KernelLevel& level : kLevels) {
+    if (level_usable(level, bits)) name = level.name;
+  }
+  return name;
+}
+
+}  // namespace folio

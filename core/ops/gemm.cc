@@ -1,0 +1,240 @@
+// General matrix product: y = alpha * A' * B' + beta * C.
+//
+// Source: ONNX operator spec, Gemm, opsets 1, 6 (broadcast attribute), 7, 9, 11 (C optional), 13.
+// Shapes: A' [m, k] (A transposed when transA), B' [k, n], C broadcasts to [m, n] one way.
+// Types:  float by kernels; float16 and bfloat16 in float; double, (u)int32, (u)int64 by loops
+//         (alpha and beta as the element type).
+// Errors: kInvalidArgument when ranks are not 2, k differs, or C does not broadcast.
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+struct GemmSizes {
+  int64_t m, n, k;
+};
+
+class Gemm final : public OpKernel {
+ public:
+  float alpha = 1.0F;
+  float beta = 1.0F;
+  bool trans_a = false;
+  bool trans_b = false;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* a, run.tensor(0));
+    FOLIO_TRY(const Tensor* b, run.tensor(1, a->dtype()));
+    const Tensor* c = nullptr;
+    if (run.has_input(2)) {
+      FOLIO_TRY(c, run.tensor(2, a->dtype()));
+    }
+    FOLIO_TRY(const GemmSizes s, sizes(*a, *b, c));
+    FOLIO_TRY(Tensor* y, run.output(0, a->dtype(), Shape{s.m, s.n}));
+    switch (a->dtype()) {
+      case DType::kFloat:
+        return run_f32(run, s, a->data<float>(), b->raw(), c ? c->data<float>() : nullptr, c,
+                       y->data_mut<float>());
+      case DType::kFloat16:
+      case DType::kBfloat16:
+        return run_half(run, s, *a, *b, c, y);
+      case DType::kDouble:
+        return run_loops<double>(run, s, *a, *b, c, y);
+      case DType::kInt32:
+        return run_loops<int32_t>(run, s, *a, *b, c, y);
+      case DType::kUint32:
+        return run_loops<uint32_t>(run, s, *a, *b, c, y);
+      case DType::kInt64:
+        return run_loops<int64_t>(run, s, *a, *b, c, y);
+      case DType::kUint64:
+        return run_loops<uint64_t>(run, s, *a, *b, c, y);
+      default:
+        return not_implemented("Gemm of ", dtype_name(a->dtype()));
+    }
+  }
+
+ private:
+  Result<GemmSizes> sizes(const Tensor& a, const Tensor& b, const Tensor* c) const {
+    if (a.rank() != 2 || b.rank() != 2) {
+      return invalid_argument("A ", a.shape().to_string(), " and B ", b.shape().to_string(),
+                              " must have 2 dims");
+    }
+    const GemmSizes s{a.dim(trans_a ? 1 : 0), b.dim(trans_b ? 0 : 1), a.dim(trans_a ? 0 : 1)};
+    if (s.k != b.dim(trans_b ? 1 : 0)) {
+      return invalid_argument("A ", a.shape().to_string(), " and B ", b.shape().to_string(),
+                              " do not match: k is ", s.k, " and ", b.dim(trans_b ? 1 : 0));
+    }
+    if (c) {
+      const Shape out{s.m, s.n};
+      auto both = broadcast(c->shape(), out);
+      if (!both.is_ok() || !(both.value() == out)) {
+        return invalid_argument("C ", c->shape().to_string(), " does not broadcast to ",
+                                out.to_string());
+      }
+    }
+    return s;
+  }
+
+  // Strides of C as [m, n], 0 where it is broadcast.
+  static std::pair<int64_t, int64_t> c_strides(const Tensor& c) {
+    const int rank = c.rank();
+    const int64_t cols = rank > 0 ? c.dim(rank - 1) : 1;
+    const int64_t rows = rank > 1 ? c.dim(rank - 2) : 1;
+    return {rows > 1 ? cols : 0, cols > 1 ? 1 : 0};
+  }
+
+  Status run_f32(OpRun& run, const GemmSizes& s, const float* a, const void* b, const float* c,
+                 const Tensor* c_tensor, float* y) const {
+    FolioGemmF32 args{};
+    args.m = s.m;
+    args.n = s.n;
+    args.k = s.k;
+    args.a = a;
+    args.a_row_stride = trans_a ? 1 : s.k;
+    args.a_col_stride = trans_a ? s.m : 1;
+    args.c = y;
+    args.c_row_stride = s.n;
+    args.alpha = alpha;
+    GemmB plain;
+    plain.data = b;
+    plain.row_stride = trans_b ? 1 : s.n;
+    plain.col_stride = trans_b ? s.k : 1;
+    if (const PackedBlob* blob = run.packed(1)) {
+      plain.packed = reinterpret_cast<const float*>(blob->data());
+    }
+    const bool has_c = c && beta != 0.0F;
+    const auto [row_step, col_step] = has_c ? c_strides(*c_tensor) : std::pair<int64_t, int64_t>{};
+    // A bias per column, the usual case, is added inside the kernel.
+    const bool in_kernel = has_c && row_step == 0 && col_step == 1 && beta == 1.0F;
+    if (in_kernel) args.col_bias = c;
+    FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
+    if (has_c && !in_kernel) {
+      for (int64_t i = 0; i < s.m; ++i) {
+        for (int64_t j = 0; j < s.n; ++j) {
+          y[i * s.n + j] += beta * c[i * row_step + j * col_step];
+        }
+      }
+    }
+    return Status::ok();
+  }
+
+  Status run_half(OpRun& run, const GemmSizes& s, const Tensor& a, const Tensor& b,
+                  const Tensor* c, Tensor* y) const {
+    FOLIO_TRY(const float* a32, widen_half(run, a));
+    FOLIO_TRY(const float* b32, widen_half(run, b));
+    const float* c32 = nullptr;
+    if (c) {
+      FOLIO_TRY(c32, widen_half(run, *c));
+    }
+    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+    auto* y32 = reinterpret_cast<float*>(bytes);
+    FOLIO_RETURN_IF_ERROR(run_f32(run, s, a32, b32, c32, c, y32));
+    narrow_half(run, y32, y);
+    return Status::ok();
+  }
+
+  template <typename T>
+  static T scaled(float factor, T value) {
+    if constexpr (std::is_integral_v<T>) {
+      // Integer Gemm: only whole factors have a meaning; arithmetic wraps.
+      using U = std::make_unsigned_t<T>;
+      const double bounded = std::clamp<double>(std::isnan(factor) ? 0.0 : factor, -9e18, 9e18);
+      return static_cast<T>(static_cast<U>(static_cast<int64_t>(bounded)) * static_cast<U>(value));
+    } else {
+      return static_cast<T>(factor) * value;
+    }
+  }
+
+  template <typename T>
+  Status run_loops(OpRun& run, const GemmSizes& s, const Tensor& a, const Tensor& given_b,
+                   const Tensor* c, Tensor* y) const {
+    FOLIO_TRY(const Tensor b, aligned(given_b));
+    const T* a_data = a.data<T>();
+    const T* b_data = b.data<T>();
+    const T* c_data = c ? c->data<T>() : nullptr;
+    const auto [row_step, col_step] = c ? c_strides(*c) : std::pair<int64_t, int64_t>{};
+    T* out = y->data_mut<T>();
+    const auto times = [](T x, T w) {
+      if constexpr (std::is_integral_v<T>) {
+        using U = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<U>(x) * static_cast<U>(w));
+      } else {
+        return x * w;
+      }
+    };
+    const auto plus = [](T x, T w) {
+      if constexpr (std::is_integral_v<T>) {
+        using U = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<U>(x) + static_cast<U>(w));
+      } else {
+        return x + w;
+      }
+    };
+    run.parallel().for_range(s.m, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t j = 0; j < s.n; ++j) {
+          T sum{};
+          for (int64_t p = 0; p < s.k; ++p) {
+            const T x = a_data[trans_a ? p * s.m + i : i * s.k + p];
+            const T w = b_data[trans_b ? j * s.k + p : p * s.n + j];
+            sum = plus(sum, times(x, w));
+          }
+          sum = scaled(alpha, sum);
+          if (c_data) sum = plus(sum, scaled(beta, c_data[i * row_step + j * col_step]));
+          out[i * s.n + j] = sum;
+        }
+      }
+    });
+    return Status::ok();
+  }
+};
+
+Status infer(OpInfer& infer) {
+  FOLIO_TRY(const int64_t trans_a, infer.attrs().get_int("transA", 0));
+  FOLIO_TRY(const int64_t trans_b, infer.attrs().get_int("transB", 0));
+  const Dims* a = infer.dims_of(0);
+  const Dims* b = infer.dims_of(1);
+  Dims out(2, Dim::unknown());
+  for (const Dims* dims : {a, b}) {
+    if (dims && dims->size() != 2) return invalid_graph("A and B must have 2 dims");
+  }
+  if (a) out[0] = (*a)[trans_a != 0 ? 1 : 0];
+  if (b) out[1] = (*b)[trans_b != 0 ? 0 : 1];
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<Gemm>();
+  FOLIO_TRY(kernel->alpha, build.attrs().get_float("alpha", 1.0F));
+  FOLIO_TRY(kernel->beta, build.attrs().get_float("beta", 1.0F));
+  FOLIO_TRY(const int64_t trans_a, build.attrs().get_int("transA", 0));
+  FOLIO_TRY(const int64_t trans_b, build.attrs().get_int("transB", 0));
+  kernel->trans_a = trans_a != 0;
+  kernel->trans_b = trans_b != 0;
+  const Initializer* b = build.initializer(1);
+  if (b && b->dtype == DType::kFloat && b->shape.rank() == 2) {
+    const int64_t k = b->shape[kernel->trans_b ? 1 : 0];
+    const int64_t n = b->shape[kernel->trans_b ? 0 : 1];
+    request_f32p16(build, 1, k, n, kernel->trans_b ? 1 : n, kernel->trans_b ? k : 1);
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+void register_gemm(OpRegistry& registry) {
+  OpDef def;
+  def.type = "Gemm";
+  def.min_inputs = 2;
+  def.max_inputs = 3;
+  def.infer = infer;
+  def.make = make;
+  def.unaligned_inputs = 1U << 1;
+  registry.add(def);
+}
+
+}  // namespace folio

@@ -1,0 +1,138 @@
+#include "core/ops/op_gemm.h"
+
+#include <algorithm>
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_evaluate.h"
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+namespace {
+
+constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
+
+// Work for one chunk: about 2 million multiply-adds, some 20 us on one AVX-512 core, so that a
+// stolen core costs little and hand-out costs nothing. By shape only.
+constexpr int64_t kChunkMacs = 2 << 20;
+// A plain B is packed in tiles of at most this many columns: k = 4096 makes 2 MiB.
+constexpr int64_t kTileColumns = 128;
+
+struct Blocks {
+  int64_t rows;     // of C in a chunk
+  int64_t columns;  // a multiple of 16
+};
+
+Blocks blocks_for(int64_t m, int64_t n, int64_t k, bool packed) {
+  Blocks blocks{};
+  blocks.columns = packed ? align_up(static_cast<size_t>(n), kPanel)
+                          : std::min<int64_t>(kTileColumns, static_cast<int64_t>(align_up(static_cast<size_t>(n), kPanel)));
+  // Few rows (a GEMV): split columns. Otherwise rows, in multiples of 48 (of both kernels' tiles).
+  const int64_t depth = std::max<int64_t>(k, 1);
+  if (packed && m < 48) {
+    const int64_t columns = kChunkMacs / (depth * std::max<int64_t>(m, 1)) / kPanel * kPanel;
+    blocks.columns = std::clamp<int64_t>(columns, kPanel, blocks.columns);
+    blocks.rows = m;
+    return blocks;
+  }
+  if (!packed) {
+    blocks.rows = m;  // a tile is packed once and used for all rows
+    return blocks;
+  }
+  const int64_t rows = kChunkMacs / (depth * std::min<int64_t>(blocks.columns, 512)) / 48 * 48;
+  blocks.columns = std::min<int64_t>(blocks.columns, 512);
+  blocks.rows = std::clamp<int64_t>(rows, 48, std::max<int64_t>(m, 48));
+  return blocks;
+}
+
+size_t tile_bytes(int64_t k, int64_t columns) {
+  return static_cast<size_t>(std::max<int64_t>(k, 1) * columns) * sizeof(float);
+}
+
+}  // namespace
+
+Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+  if (args.m == 0 || args.n == 0) return Status::ok();
+  const FolioKernels& kernels = run.kernels();
+  const Blocks blocks = blocks_for(args.m, args.n, args.k, b.packed != nullptr);
+  const int64_t row_blocks = (args.m + blocks.rows - 1) / blocks.rows;
+  const int64_t col_blocks = (args.n + blocks.columns - 1) / blocks.columns;
+  const int64_t chunks = row_blocks * col_blocks;
+
+  const size_t tile = b.packed ? 0 : align_up(tile_bytes(args.k, blocks.columns), 64);
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile + kernels.gemm_f32_scratch_bytes, &scratch));
+
+  const auto compute = [&](int64_t chunk, uint8_t* own) {
+    const int64_t row = chunk / col_blocks * blocks.rows;
+    const int64_t col = chunk % col_blocks * blocks.columns;
+    FolioGemmF32 part = args;
+    part.m = std::min(blocks.rows, args.m - row);
+    part.n = std::min(blocks.columns, args.n - col);
+    part.a += row * args.a_row_stride;
+    part.c += row * args.c_row_stride + col;
+    if (args.col_bias) part.col_bias += col;
+    if (args.row_bias) part.row_bias += row;
+    part.scratch = own + tile;
+    if (b.packed) {
+      part.b = b.packed + col * args.k;
+    } else {
+      auto* packed = reinterpret_cast<float*>(own);
+      const auto* from = static_cast<const char*>(b.data) +
+                         col * b.col_stride * static_cast<int64_t>(sizeof(float));
+      kernels.pack_f32p16(args.k, part.n, from, b.row_stride, b.col_stride, packed);
+      part.b = packed;
+    }
+    kernels.gemm_f32(&part);
+  };
+  run.parallel().for_range(chunks, 1, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    for (int64_t chunk = begin; chunk < end; ++chunk) compute(chunk, block.data());
+  });
+  return Status::ok();
+}
+
+void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
+                    int64_t col_stride) {
+  PackRequest request;
+  request.layout = Layout::kF32P16;
+  request.version = kF32P16Version;
+  request.k = k;
+  request.n = n;
+  request.row_stride = row_stride;
+  request.col_stride = col_stride;
+  request.context = &build.kernels();
+  request.fill = [](const PackRequest& r, const void* context, const Tensor& source,
+                    uint8_t* blob) {
+    const auto* kernels = static_cast<const FolioKernels*>(context);
+    kernels->pack_f32p16(r.k, r.n, source.raw(), r.row_stride, r.col_stride,
+                         reinterpret_cast<float*>(blob));
+    return Status::ok();
+  };
+  // A matrix without elements is never read: nothing to pack.
+  if (f32p16_bytes(k, n, &request.bytes) && request.bytes > 0) {
+    build.request_pack(input, request);
+  }
+}
+
+Result<float*> widen_half(OpRun& run, const Tensor& source) {
+  const auto count = static_cast<size_t>(source.count());
+  FOLIO_TRY(uint8_t* bytes, run.scratch(count * sizeof(float)));
+  auto* out = reinterpret_cast<float*>(bytes);
+  const auto convert = source.dtype() == DType::kFloat16 ? run.kernels().f16_to_f32
+                                                         : run.kernels().bf16_to_f32;
+  convert(source.count(), source.raw(), out);
+  return out;
+}
+
+void narrow_half(OpRun& run, const float* source, Tensor* target) {
+  const auto convert = target->dtype() == DType::kFloat16 ? run.kernels().f32_to_f16
+                                                          : run.kernels().f32_to_bf16;
+  convert(target->count(), source, target->raw_mut());
+}
+
+Result<Tensor> aligned(const Tensor& source) {
+  if (is_aligned_for(source)) return source;
+  return copy_tensor(source);
+}
+
+}  // namespace folio

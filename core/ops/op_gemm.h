@@ -1,0 +1,37 @@
+// What MatMul, Gemm, Conv and attention share: one matrix product over threads.
+//
+// Math:    C[i, j] = alpha * sum_p A[i, p] * B[p, j] + col_bias[j] + row_bias[i]
+// Splits:  rows in blocks, columns in multiples of 16; by shape only, so that results do not
+//          depend on the number of threads (kernels.h: gemm_f32 is bit-identical under splits).
+// B:       F32P16 when it was packed at load, else plain bytes (any alignment, any strides) that
+//          are packed tile by tile: bit-identical, no memory beyond a tile a thread.
+#pragma once
+
+#include "core/ops/op.h"
+
+namespace folio {
+
+struct GemmB {
+  const void* data = nullptr;  // plain bytes
+  int64_t row_stride = 0;      // elements between B[p, j] and B[p + 1, j]
+  int64_t col_stride = 0;
+  const float* packed = nullptr;  // F32P16; wins over `data`
+};
+
+// Fills `args.c`; m, n, k, a, strides, c, biases, alpha and activation of `args` are used, `b` and
+// `scratch` are set here.
+Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
+
+// Asks for constant input i, a matrix [k, n] of floats with these strides, as F32P16.
+void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
+                    int64_t col_stride);
+
+// float16 and bfloat16 are computed in float: scratch copies that live as long as this call of the
+// operator. The source may be unaligned.
+Result<float*> widen_half(OpRun& run, const Tensor& source);
+void narrow_half(OpRun& run, const float* source, Tensor* target);
+
+// The tensor itself, or a scratch copy when its bytes are unaligned for its type.
+Result<Tensor> aligned(const Tensor& source);
+
+}  // namespace folio

@@ -1,0 +1,54 @@
+// The sliding window of Conv, ConvTranspose and pooling: attributes, output dims, padding.
+//
+// Source: ONNX operator spec, Conv and MaxPool: auto_pad, pads, strides, dilations, ceil_mode.
+// Shapes: spatial dims are handled as exactly three, [d, h, w], leading ones filled with 1.
+// Errors: kInvalidGraph for attributes of wrong length or value; kInvalidArgument when an input
+//         does not fit the window.
+#pragma once
+
+#include "core/ops/op.h"
+
+namespace folio {
+
+inline constexpr int kSpatial = 3;
+
+enum class AutoPad : uint8_t { kNotSet, kSameUpper, kSameLower, kValid };
+
+// Attributes as given; vectors may be empty (then defaults hold for the rank at run).
+struct WindowAttrs {
+  std::vector<int64_t> kernel;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> dilations;
+  std::vector<int64_t> pads;  // all begins, then all ends
+  AutoPad auto_pad = AutoPad::kNotSet;
+  bool ceil_mode = false;
+};
+
+Result<WindowAttrs> parse_window(const Attributes& attrs);
+
+// One window over one input shape.
+struct Window {
+  int rank = 0;  // spatial dims of the tensors
+  int64_t in[kSpatial] = {1, 1, 1};
+  int64_t out[kSpatial] = {1, 1, 1};
+  int64_t kernel[kSpatial] = {1, 1, 1};
+  int64_t stride[kSpatial] = {1, 1, 1};
+  int64_t dilation[kSpatial] = {1, 1, 1};
+  int64_t pad_begin[kSpatial] = {0, 0, 0};
+  int64_t pad_end[kSpatial] = {0, 0, 0};
+
+  int64_t in_count() const { return in[0] * in[1] * in[2]; }
+  int64_t out_count() const { return out[0] * out[1] * out[2]; }
+  int64_t kernel_count() const { return kernel[0] * kernel[1] * kernel[2]; }
+  // Appends the spatial output dims.
+  void append_out(Shape* shape) const;
+};
+
+// `x` is [N, C, spatial...]; `kernel` holds the spatial kernel dims.
+Result<Window> make_window(const WindowAttrs& attrs, const Shape& x, Span<const int64_t> kernel);
+
+// Output dim of one axis, symbolically; unknown where a rule needs numbers.
+Dim window_out_dim(const WindowAttrs& attrs, DimTable& table, Dim in, int64_t kernel, size_t axis,
+                   size_t rank);
+
+}  // namespace folio

@@ -1,0 +1,15 @@
+#include "core/prepack/layout.h"
+
+#include "core/base/checked_math.h"
+
+namespace folio {
+
+bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
+  if (k < 0 || n < 0 || n > INT64_MAX - 15) return false;
+  const uint64_t columns = (static_cast<uint64_t>(n) + 15) / 16 * 16;
+  uint64_t count = 0;
+  return checked_mul(static_cast<uint64_t>(k), columns, &count) &&
+         checked_mul(count, uint64_t{sizeof(float)}, out_bytes);
+}
+
+}  // namespace folio

@@ -1,0 +1,21 @@
+// Layouts: identified, versioned, ISA-neutral arrangements of a packed weight.
+//
+// Rule:    equal id and version mean equal bytes for equal sources, on every machine. A change of
+//          the bytes is a new version. Byte by byte: docs/layouts.md comes with the on-disk form;
+//          F32P16 is stated in core/kernels/kernels.h.
+#pragma once
+
+#include <cstdint>
+
+namespace folio {
+
+enum class Layout : uint16_t {
+  kF32P16 = 1,  // [ceil(n / 16)][k][16] float, zero padded columns
+};
+
+inline constexpr uint16_t kF32P16Version = 1;
+
+// Bytes of B[k, n] as F32P16; false on overflow or negative dims.
+[[nodiscard]] bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
+
+}  // namespace folio

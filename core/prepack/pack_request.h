@@ -1,0 +1,29 @@
+// PackRequest: what an operator asks for: a layout, its size, and how to fill it.
+//
+// Flow:    OpDef::make -> OpBuild::request_pack -> plan/ asks the PackedCache.
+// Owns:    plain numbers; `fill` is a function without state.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/tensor.h"
+#include "core/prepack/layout.h"
+
+namespace folio {
+
+struct PackRequest {
+  Layout layout = Layout::kF32P16;
+  uint16_t version = 0;
+  // The matrix inside the source tensor: B[p, j] at element p * row_stride + j * col_stride.
+  int64_t k = 0;
+  int64_t n = 0;
+  int64_t row_stride = 0;
+  int64_t col_stride = 0;
+  uint64_t bytes = 0;  // of the blob
+  // Writes exactly `bytes` bytes at `blob`. The source may be unaligned.
+  Status (*fill)(const PackRequest& request, const void* context, const Tensor& source,
+                 uint8_t* blob) = nullptr;
+  const void* context = nullptr;  // the kernel table; outlives the process's programs
+};
+
+}  // namespace folio
