@@ -397,7 +397,10 @@ void OpTester::add_input(Setting setting, size_t i, const OpDef& def, Case* out)
         std::vector<Dim> data;
         for (int64_t e = 0; e < given.tensor().count(); ++e) {
           const int64_t number = int_at(given.tensor(), e);
-          data.push_back(number >= 0 ? out->symbol_for(number) : Dim::unknown());
+          // Zero stays a number: Reshape trusts that a symbol among its dims is not zero.
+          data.push_back(number > 0    ? out->symbol_for(number)
+                         : number == 0 ? Dim::of(0)
+                                       : Dim::unknown());
         }
         value.data = std::move(data);
       }
