@@ -168,7 +168,9 @@ TEST(OnnxAttribute, SubgraphsNestToTheLimitAndNotDeeper) {
   const std::string limit = cat("nest deeper than ", kMaxSubgraphDepth);
   EXPECT_TRUE(load_bytes(model_of(nested_graphs(kMaxSubgraphDepth))).is_ok());
   expect_graph_error(nested_graphs(kMaxSubgraphDepth + 1), kBad, {limit});
-  const std::string deep = model_of(nested_graphs(10'000));
+  const PbWriter deepest = PbWriter().raw(
+      nested_deeply("", {A::kG, NodeFields::kAttribute, GraphFields::kNode}, 10'000));
+  const std::string deep = model_of(deepest);
   const auto begin = std::chrono::steady_clock::now();
   expect_error(deep, kBad, {limit});
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
@@ -267,15 +269,15 @@ TEST(OnnxType, NestsToTheLimitAndNotDeeper) {
   const std::string limit = cat("a type nests deeper than ", kMaxTypeDepth);
   EXPECT_EQ(load_type(sequences(kMaxTypeDepth)).kind, TypeInfo::Kind::kSequence);
   expect_type_error(sequences(kMaxTypeDepth + 1), kBad, {"value 'x'", limit});
-  expect_type_error(sequences(10'000), kBad, {limit});
-  PbWriter maps = tensor_type(DType::kFloat);
-  for (int i = 0; i < 10'000; ++i) {
-    maps =
-        PbWriter().message(TypeFields::kMap, PbWriter().message(MapTypeFields::kValueType, maps));
-  }
-  expect_type_error(maps, kBad, {limit});
-  const PbWriter tp = attribute(Type::kTypeProto).message(A::kTp, sequences(10'000));
-  expect_graph_error(graph_of_attribute(tp), kBad, {"attribute 'a'", limit});
+  const auto deep = [](uint32_t field, uint32_t kind) {
+    return PbWriter().raw(nested_deeply("", {field, kind}, 10'000));
+  };
+  const PbWriter sequence = deep(ElementTypeFields::kElemType, TypeFields::kSequence);
+  expect_type_error(sequence, kBad, {limit});
+  expect_type_error(deep(ElementTypeFields::kElemType, TypeFields::kOptional), kBad, {limit});
+  expect_type_error(deep(MapTypeFields::kValueType, TypeFields::kMap), kBad, {limit});
+  expect_attribute_error(attribute(Type::kTypeProto).message(A::kTp, sequence),
+                         {"attribute 'a'", limit});
 }
 
 TEST(OnnxType, UnknownElementTypesAndHighRanksAreRefused) {

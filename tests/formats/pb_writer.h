@@ -75,6 +75,20 @@ class PbWriter {
   std::string out_;
 };
 
+// `innermost` inside `levels` times the messages that `fields` name, from the inside out. Takes
+// linear time, where nesting PbWriters would copy every level into the next.
+inline std::string nested_deeply(const std::string& innermost, const std::vector<uint32_t>& fields,
+                                 int levels) {
+  std::string reversed(innermost.rbegin(), innermost.rend());
+  for (int level = 0; level < levels; ++level) {
+    for (const uint32_t field : fields) {
+      const std::string head = PbWriter().key(field, 2).raw_varint(reversed.size()).str();
+      reversed.append(head.rbegin(), head.rend());
+    }
+  }
+  return std::string(reversed.rbegin(), reversed.rend());
+}
+
 // The bytes of `values` as raw_data has them.
 template <typename T>
 std::string raw_bytes(const std::vector<T>& values) {

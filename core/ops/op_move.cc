@@ -1,0 +1,64 @@
+#include "core/ops/op_move.h"
+
+namespace folio {
+
+void unpack_bits(const Tensor& from, uint8_t* to) {
+  const int bits = dtype_bits(from.dtype());
+  const int per_byte = 8 / bits;
+  const auto mask = static_cast<uint8_t>((1 << bits) - 1);
+  const int64_t count = from.count();
+  for (int64_t i = 0; i < count; ++i) {
+    const auto shift = static_cast<int>(i % per_byte) * bits;
+    to[i] = static_cast<uint8_t>(from.raw()[i / per_byte] >> shift & mask);
+  }
+}
+
+void pack_bits(const uint8_t* from, Tensor* to) {
+  const int bits = dtype_bits(to->dtype());
+  const int per_byte = 8 / bits;
+  const int64_t count = to->count();
+  for (int64_t i = 0; i < count; i += per_byte) {
+    unsigned byte = 0;
+    for (int64_t j = i; j < std::min<int64_t>(i + per_byte, count); ++j) {
+      byte |= static_cast<unsigned>(from[j]) << (static_cast<int>(j - i) * bits);
+    }
+    to->raw_mut()[i / per_byte] = static_cast<uint8_t>(byte);
+  }
+}
+
+Result<std::vector<int>> normalize_axes(Span<const int64_t> axes, int rank) {
+  std::vector<int> out;
+  for (const int64_t given : axes) {
+    FOLIO_TRY(const int axis, normalize_axis(given, rank));
+    if (std::find(out.begin(), out.end(), axis) != out.end()) {
+      return invalid_argument("axis ", given, " is given twice");
+    }
+    out.push_back(axis);
+  }
+  return out;
+}
+
+void row_strides(const Shape& shape, int64_t* strides) {
+  int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride *= shape[i];
+  }
+}
+
+Status copy_to_output(OpRun& run, int i, const Tensor& source) {
+  FOLIO_TRY(Tensor * out, run.output(i, source.dtype(), source.shape()));
+  if (source.is_string()) {
+    std::copy_n(source.data<std::string>(), source.count(), out->data_mut<std::string>());
+  } else if (source.bytes() > 0) {
+    std::memcpy(out->raw_mut(), source.raw(), source.bytes());
+  }
+  return Status::ok();
+}
+
+void infer_same(OpInfer& infer, int from, int to) {
+  infer.set_output(to, infer.input(from));
+  if (auto data = infer.data(from)) infer.set_data(to, std::move(*data));
+}
+
+}  // namespace folio

@@ -1,0 +1,105 @@
+// What operators share that move elements without looking at them: dispatch on the element's size,
+// copies that accept unaligned sources, axes, and packed 2- and 4-bit elements.
+//
+// Errors:  kNotImplemented for element types that cannot be moved one by one (below 8 bits), which
+//          operators that take them handle with unpack_bits / pack_bits.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/ops/op.h"
+
+namespace folio {
+
+// 128 bits that need no more than 8-byte alignment (complex128).
+struct Bits128 {
+  uint64_t half[2];
+};
+
+template <typename T>
+struct MoveTag {
+  using type = T;
+};
+
+// Calls body(MoveTag<T>) -> Status, T being an unsigned integer of the element's size or a string.
+template <typename Body>
+Status dispatch_move(DType dtype, Body&& body) {
+  if (dtype == DType::kString) return body(MoveTag<std::string>{});
+  switch (dtype_bits(dtype)) {
+    case 8:
+      return body(MoveTag<uint8_t>{});
+    case 16:
+      return body(MoveTag<uint16_t>{});
+    case 32:
+      return body(MoveTag<uint32_t>{});
+    case 64:
+      return body(MoveTag<uint64_t>{});
+    case 128:
+      return body(MoveTag<Bits128>{});
+    default:
+      return not_implemented("elements of type ", dtype_name(dtype), " are not supported here");
+  }
+}
+
+// Copies n elements that do not overlap. `from` may be unaligned unless T is a string.
+template <typename T>
+void move_run(T* to, const T* from, int64_t n) {
+  if (n <= 0) return;
+  if constexpr (std::is_same_v<T, std::string>) {
+    std::copy_n(from, n, to);
+  } else {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  }
+}
+
+// One element, by value.
+template <typename T>
+void move_one(T* to, const T* from) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    *to = *from;
+  } else {
+    std::memcpy(to, from, sizeof(T));
+  }
+}
+
+// Where element i of a possibly unaligned array stands, without forming a misaligned T&.
+template <typename T>
+const T* element_at(const void* base, int64_t i) {
+  return reinterpret_cast<const T*>(static_cast<const uint8_t*>(base) +
+                                    i * static_cast<int64_t>(sizeof(T)));
+}
+
+// Elements below 8 bits, one a byte (not sign-extended), and back.
+void unpack_bits(const Tensor& from, uint8_t* to);
+void pack_bits(const uint8_t* from, Tensor* to);
+
+// Axes in [-rank, rank), each at most once.
+Result<std::vector<int>> normalize_axes(Span<const int64_t> axes, int rank);
+
+// Row-major strides in elements.
+void row_strides(const Shape& shape, int64_t* strides);
+
+// An index in [-size, size) as one in [0, size); false when it is outside.
+inline bool wrap_index(int64_t* index, int64_t size) {
+  if (*index < -size || *index >= size) return false;
+  if (*index < 0) *index += size;
+  return true;
+}
+
+// A copy of a whole tensor as output i (fresh memory).
+Status copy_to_output(OpRun& run, int i, const Tensor& source);
+
+// Output `to` is of the type of input `from`, contents included.
+void infer_same(OpInfer& infer, int from, int to);
+
+// Elements worth a task of their own.
+inline constexpr int64_t kMoveGrain = 32768;
+inline int64_t rows_per_task(int64_t row_elements) {
+  return std::max<int64_t>(1, kMoveGrain / std::max<int64_t>(1, row_elements));
+}
+
+}  // namespace folio
