@@ -607,21 +607,35 @@ TEST(OrtLoader, RefusesSparseTensorsAboveTheBudgetOfTheModel) {
                  {dense + "100 bytes, 80 are taken"}, limits);
 }
 
+// A node with a subgraph with a node with a subgraph ..., made without recursion.
 std::string nested_graphs(int levels) {
-  ModelDef model = ort_add_model(2);
-  std::shared_ptr<GraphDef> inner = branch("leaf");
-  for (int i = 1; i < levels; ++i) {
-    auto outer = std::make_shared<GraphDef>();
-    NodeDef node;
-    node.op_type = "If";
-    node.attributes.push_back(attribute("then_branch", Type::kGraph));
-    node.attributes[0].graphs = {inner};
-    outer->nodes.push_back(node);
-    inner = outer;
+  namespace schema = ort_schema;
+  flatbuffers::FlatBufferBuilder builder;
+  auto graph = schema::CreateGraph(builder);
+  const auto name = builder.CreateString("body");
+  for (int i = 0; i < levels; ++i) {
+    schema::AttributeBuilder body(builder);
+    body.add_name(name);
+    body.add_type(schema::AttributeType::GRAPH);
+    body.add_g(graph);
+    const auto attributes = builder.CreateVector(std::vector{body.Finish()});
+    schema::NodeBuilder node(builder);
+    node.add_op_type(name);
+    node.add_attributes(attributes);
+    const auto nodes = builder.CreateVector(std::vector{node.Finish()});
+    schema::GraphBuilder outer(builder);
+    outer.add_nodes(nodes);
+    graph = outer.Finish();
   }
-  model.graph.nodes[0].attributes.push_back(attribute("body", Type::kGraph));
-  model.graph.nodes[0].attributes[0].graphs = {inner};
-  return write_ort(model);
+  const auto domain = builder.CreateString("");
+  const auto opsets =
+      builder.CreateVector(std::vector{schema::CreateOperatorSetId(builder, domain, 14)});
+  const auto version = builder.CreateString("6");
+  schema::ModelBuilder model(builder);
+  model.add_opset_import(opsets);
+  model.add_graph(graph);
+  builder.Finish(schema::CreateInferenceSession(builder, version, model.Finish()), "ORTM");
+  return std::string(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
 }
 
 TEST(OrtLoader, LimitsTheNestingOfSubgraphs) {
