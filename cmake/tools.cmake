@@ -19,13 +19,16 @@ endif()
 if(FOLIO_TOOLS)
   file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/folio/*.cc)
   if(cli_sources AND TARGET folio)
-    add_executable(folio_cli ${cli_sources})
-    target_include_directories(folio_cli PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(folio_cli PRIVATE folio folio_flags folio_tool_third_party Threads::Threads ${CMAKE_DL_LIBS})
-    target_compile_definitions(folio_cli PRIVATE FOLIO_VERSION="${PROJECT_VERSION}")
     cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
                OUTPUT_VARIABLE bin_to_lib)
-    set_target_properties(folio_cli PROPERTIES OUTPUT_NAME folio INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+    add_executable(folio_cli ${cli_sources})
+    add_dependencies(folio_cli folio) # opened at run time, relative to the executable: see cli.cc
+    target_include_directories(folio_cli PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/c_api/include)
+    target_link_libraries(folio_cli PRIVATE
+      folio_flags folio_third_party folio_tool_third_party Threads::Threads ${CMAKE_DL_LIBS})
+    target_compile_definitions(folio_cli PRIVATE
+      FOLIO_NO_LINK FOLIO_VERSION="${PROJECT_VERSION}" FOLIO_BIN_TO_LIB="${bin_to_lib}")
+    set_target_properties(folio_cli PROPERTIES OUTPUT_NAME folio)
   else()
     list(APPEND FOLIO_LEFT_OUT "the folio command (tools/folio or libfolio has no sources)")
   endif()

@@ -54,8 +54,7 @@ class ViewBuffer final : public Buffer {
 }  // namespace
 
 Result<Ref<Buffer>> allocate_buffer(size_t bytes) {
-  const AllocationHook hook = g_hook.load(std::memory_order_relaxed);
-  if (bytes > SIZE_MAX / 2 || (hook && !hook(bytes))) {
+  if (bytes > SIZE_MAX / 2 || !allocation_allowed(bytes)) {
     return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
   }
   const size_t rounded = align_up(bytes == 0 ? 1 : bytes, kAlignment);
@@ -66,8 +65,8 @@ Result<Ref<Buffer>> allocate_buffer(size_t bytes) {
 }
 
 Result<Ref<Buffer>> allocate_strings(size_t count) {
-  const AllocationHook hook = g_hook.load(std::memory_order_relaxed);
-  if (count > SIZE_MAX / 2 / sizeof(std::string) || (hook && !hook(count * sizeof(std::string)))) {
+  if (count > SIZE_MAX / 2 / sizeof(std::string) ||
+      !allocation_allowed(count * sizeof(std::string))) {
     return error(Code::kOutOfMemory, "cannot allocate ", count, " strings");
   }
   return Ref<Buffer>(make_ref<StringBuffer>(count));
@@ -82,6 +81,10 @@ Ref<Buffer> view_buffer(Buffer::Kind kind, const void* data, size_t bytes,
 }
 
 void set_allocation_hook(AllocationHook hook) { g_hook.store(hook); }
+bool allocation_allowed(size_t bytes) {
+  const AllocationHook hook = g_hook.load(std::memory_order_relaxed);
+  return !hook || hook(bytes);
+}
 uint64_t buffer_bytes_live() { return g_live.load(std::memory_order_relaxed); }
 uint64_t buffer_bytes_peak() { return g_peak.load(std::memory_order_relaxed); }
 

@@ -50,6 +50,9 @@ Ref<Buffer> view_buffer(Buffer::Kind kind, const void* data, size_t bytes, Ref<R
 using AllocationHook = bool (*)(size_t bytes);
 void set_allocation_hook(AllocationHook hook);
 
+// Asks the hook; for memory that is not made by allocate_buffer (arenas).
+bool allocation_allowed(size_t bytes);
+
 // Bytes that allocate_buffer holds now and held at most, in this process. For reports.
 uint64_t buffer_bytes_live();
 uint64_t buffer_bytes_peak();

@@ -15,7 +15,7 @@ ModelFormat sniff_format(Bytes bytes) {
 Result<ModelDef> load_model_def(Ref<ByteSource> source, const LoadOptions& options) {
   const ModelFormat format =
       options.format == ModelFormat::kAuto ? sniff_format(source->bytes()) : options.format;
-  return format == ModelFormat::kOrt ? load_ort(std::move(source))
+  return format == ModelFormat::kOrt ? load_ort(std::move(source), options)
                                      : load_onnx(std::move(source), options);
 }
 

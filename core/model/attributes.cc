@@ -14,6 +14,13 @@ std::string_view type_name(Type type) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
+// The value of a single-valued attribute. Protobuf leaves out a field that holds its default, so
+// an absent one is 0 or "".
+template <typename T>
+T only(const std::vector<T>& values) {
+  return values.empty() ? T{} : values.front();
+}
+
 }  // namespace
 
 const AttributeDef* Attributes::find(std::string_view name) const {
@@ -51,18 +58,18 @@ Result<const AttributeDef*> Attributes::required(std::string_view name, Type typ
 
 Result<int64_t> Attributes::get_int(std::string_view name, int64_t fallback) const {
   FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kInt));
-  return attribute ? attribute->ints.at(0) : fallback;
+  return attribute ? only(attribute->ints) : fallback;
 }
 
 Result<float> Attributes::get_float(std::string_view name, float fallback) const {
   FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kFloat));
-  return attribute ? attribute->floats.at(0) : fallback;
+  return attribute ? only(attribute->floats) : fallback;
 }
 
 Result<std::string> Attributes::get_string(std::string_view name,
                                            std::string_view fallback) const {
   FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kString));
-  return attribute ? attribute->strings.at(0) : std::string(fallback);
+  return attribute ? only(attribute->strings) : std::string(fallback);
 }
 
 Result<std::vector<int64_t>> Attributes::get_ints(std::string_view name,
@@ -84,22 +91,23 @@ Result<std::vector<std::string>> Attributes::get_strings(std::string_view name) 
 
 Result<int64_t> Attributes::get_int(std::string_view name) const {
   FOLIO_TRY(const AttributeDef* attribute, required(name, Type::kInt));
-  return attribute->ints.at(0);
+  return only(attribute->ints);
 }
 
 Result<float> Attributes::get_float(std::string_view name) const {
   FOLIO_TRY(const AttributeDef* attribute, required(name, Type::kFloat));
-  return attribute->floats.at(0);
+  return only(attribute->floats);
 }
 
 Result<std::string> Attributes::get_string(std::string_view name) const {
   FOLIO_TRY(const AttributeDef* attribute, required(name, Type::kString));
-  return attribute->strings.at(0);
+  return only(attribute->strings);
 }
 
 Result<Tensor> Attributes::get_tensor(std::string_view name) const {
   FOLIO_TRY(const AttributeDef* attribute, required(name, Type::kTensor));
-  return attribute->tensors.at(0);
+  if (attribute->tensors.empty()) return invalid_graph("attribute '", name, "' holds no tensor");
+  return attribute->tensors[0];
 }
 
 }  // namespace folio

@@ -45,7 +45,7 @@ Dim DimTable::named(const std::string& name) {
   if (name.empty()) return anonymous();
   if (const auto fixed = fixed_.find(name); fixed != fixed_.end()) return Dim::of(fixed->second);
   const auto [it, added] = by_name_.try_emplace(name, static_cast<int32_t>(expressions_.size()));
-  if (added) expressions_.push_back({Op::kSymbol, {}, {}, name});
+  if (added) expressions_.push_back({Op::kSymbol, {}, {}, name, false});
   return Dim::of_symbol(it->second);
 }
 
@@ -106,7 +106,10 @@ Dim DimTable::make(Op op, Dim a, Dim b) {
   if (commutes && std::tie(b.symbol, b.value) < std::tie(a.symbol, a.value)) std::swap(a, b);
   const Key key{op, a.value, a.symbol, b.value, b.symbol};
   const auto [it, added] = by_key_.try_emplace(key, static_cast<int32_t>(expressions_.size()));
-  if (added) expressions_.push_back({op, a, b, {}});
+  if (added) {
+    const bool may_be_negative = op == Op::kSub || !never_negative(a) || !never_negative(b);
+    expressions_.push_back({op, a, b, {}, may_be_negative});
+  }
   return Dim::of_symbol(it->second);
 }
 

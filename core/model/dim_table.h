@@ -35,6 +35,11 @@ class DimTable {
   Dim max(Dim a, Dim b) { return make(Op::kMax, a, b); }
   Dim product(const Dims& dims);
 
+  // True for what can only be zero or more: everything except what a subtraction went into.
+  bool never_negative(Dim d) const {
+    return d.is_value() || (d.is_symbol() && !expressions_[static_cast<size_t>(d.symbol)].may_be_negative);
+  }
+
   // Broadcasting of two dims: unknown when neither is known to decide.
   Dim broadcast(Dim a, Dim b);
 
@@ -57,6 +62,7 @@ class DimTable {
     Dim a;
     Dim b;
     std::string name;
+    bool may_be_negative = false;
   };
   using Key = std::tuple<Op, int64_t, int32_t, int64_t, int32_t>;
 

@@ -206,7 +206,8 @@ Status Builder::add_nodes(Scope* scope, GraphDef* def) {
 Status Builder::add_node(Scope* scope, NodeDef def) {
   Graph& graph = *scope->graph;
   Node node;
-  node.name = std::move(def.name);
+  // Exporters may leave nodes unnamed; messages still need to point at one.
+  node.name = def.name.empty() && !def.outputs.empty() ? def.outputs[0] : std::move(def.name);
   node.domain = std::move(def.domain);
   node.op_type = std::move(def.op_type);
   const int imported = model_->opset_version(node.domain);

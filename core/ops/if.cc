@@ -1,25 +1,30 @@
 // If: one of two subgraphs.
 //
-// Source: ONNX operator spec, If, opsets 1, 11, 13 (sequences), 16 (optionals), 19 to 25.
-// Shapes: what the branch that runs gives; the branches need agree in number and type only.
-// Errors: kInvalidArgument when the condition is not one bool.
-#include "core/ops/op_control.h"
+// Source: ONNX operator spec, If, opsets 1, 11, 13, 16 and later (only types were added).
+// Inputs: cond, one bool. Outputs: those of the branch taken; values of any kind.
+#include <algorithm>
+
 #include "core/ops/op_registry.h"
+#include "core/ops/op_subgraph.h"
 
 namespace folio {
 namespace {
 
 class If final : public OpKernel {
  public:
-  If(int then_branch, int else_branch) : then_(then_branch), else_(else_branch) {}
+  int then_branch = 0;
+  int else_branch = 0;
 
   Status run(OpRun& run) const override {
-    if (!run.has_input(0)) return invalid_argument("the condition is missing");
-    FOLIO_TRY(const bool condition, as_condition(run.value(0)));
+    FOLIO_TRY(const Tensor* cond, run.tensor(0, DType::kBool));
+    if (cond->count() != 1) {
+      return invalid_argument("cond has ", cond->count(), " elements, expected 1");
+    }
+    const int branch = *cond->data<uint8_t>() != 0 ? then_branch : else_branch;
     std::vector<Value> outputs;
-    FOLIO_RETURN_IF_ERROR(run.host().run_subgraph(condition ? then_ : else_, {}, &outputs));
-    if (outputs.size() != static_cast<size_t>(run.output_count())) {
-      return invalid_graph("the branch gives ", outputs.size(), " values, expected ",
+    FOLIO_RETURN_IF_ERROR(run.host().run_subgraph(branch, {}, &outputs));
+    if (static_cast<int>(outputs.size()) < run.output_count()) {
+      return invalid_graph("a branch has ", outputs.size(), " outputs, expected ",
                            run.output_count());
     }
     for (int i = 0; i < run.output_count(); ++i) {
@@ -27,32 +32,33 @@ class If final : public OpKernel {
     }
     return Status::ok();
   }
-
- private:
-  int then_;
-  int else_;
 };
 
-Status infer_if(OpInfer& infer) {
-  FOLIO_TRY(const int then_branch, subgraph_index(infer.node(), "then_branch"));
-  FOLIO_TRY(const int else_branch, subgraph_index(infer.node(), "else_branch"));
-  FOLIO_TRY(const std::vector<TypeInfo> a, infer.infer_subgraph(then_branch, {}));
-  FOLIO_TRY(const std::vector<TypeInfo> b, infer.infer_subgraph(else_branch, {}));
-  const auto expected = static_cast<size_t>(infer.output_count());
-  if (a.size() != expected || b.size() != expected) {
-    return invalid_graph("the branches have ", a.size(), " and ", b.size(), " outputs, expected ",
-                         expected);
+Status infer(OpInfer& infer) {
+  FOLIO_TRY(const int then_branch, find_subgraph(infer.node(), "then_branch"));
+  FOLIO_TRY(const int else_branch, find_subgraph(infer.node(), "else_branch"));
+  FOLIO_TRY(const std::vector<TypeInfo> taken, infer.infer_subgraph(then_branch, {}));
+  FOLIO_TRY(const std::vector<TypeInfo> other, infer.infer_subgraph(else_branch, {}));
+  const auto wanted = static_cast<size_t>(infer.output_count());
+  if (taken.size() < wanted || other.size() < wanted) {
+    return invalid_graph("has ", wanted, " outputs, its branches ", taken.size(), " and ",
+                         other.size());
   }
-  for (size_t i = 0; i < expected; ++i) {
-    infer.set_output(static_cast<int>(i), merge_types(a[i], b[i]));
+  for (size_t i = 0; i < wanted; ++i) {
+    infer.set_output(static_cast<int>(i), common_type(taken[i], other[i]));
   }
   return Status::ok();
 }
 
-Result<std::unique_ptr<OpKernel>> make_if(OpBuild& build) {
-  FOLIO_TRY(const int then_branch, subgraph_index(build.node(), "then_branch"));
-  FOLIO_TRY(const int else_branch, subgraph_index(build.node(), "else_branch"));
-  return std::unique_ptr<OpKernel>(std::make_unique<If>(then_branch, else_branch));
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<If>();
+  FOLIO_TRY(kernel->then_branch, find_subgraph(build.node(), "then_branch"));
+  FOLIO_TRY(kernel->else_branch, find_subgraph(build.node(), "else_branch"));
+  for (const int branch : {kernel->then_branch, kernel->else_branch}) {
+    const Graph& graph = *build.node().subgraphs[static_cast<size_t>(branch)];
+    if (!graph.inputs.empty()) return invalid_graph("a branch of If takes no inputs, found ", graph.inputs.size());
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
 }  // namespace
@@ -61,8 +67,8 @@ void register_if(OpRegistry& registry) {
   OpDef def;
   def.type = "If";
   def.max_outputs = kVariadic;
-  def.infer = infer_if;
-  def.make = make_if;
+  def.infer = infer;
+  def.make = make;
   registry.add(def);
 }
 

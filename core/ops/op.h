@@ -92,7 +92,6 @@ class OpBuild {
   bool has_input(int i) const;
   bool has_output(int i) const;
   const TypeInfo& input(int i) const;
-  const TypeInfo& output(int i) const;  // as inferred; kUnknown when absent or not known
   const FolioKernels& kernels() const { return kernels_; }
 
   // The constant behind input i (bytes or recipe), or null when it is no constant.

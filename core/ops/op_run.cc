@@ -107,11 +107,6 @@ const TypeInfo& OpBuild::input(int i) const {
   return id == kNone ? kUnknownType : graph_.value(id).type;
 }
 
-const TypeInfo& OpBuild::output(int i) const {
-  const ValueId id = id_at(node_.outputs, i);
-  return id == kNone ? kUnknownType : graph_.value(id).type;
-}
-
 const Initializer* OpBuild::initializer(int i) const {
   return constant_of(graph_, id_at(node_.inputs, i));
 }

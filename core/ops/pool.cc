@@ -260,7 +260,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
     // Version 1 had a float p.
     const AttributeDef* p = attrs.find("p");
     if (p && p->type == AttributeDef::Type::kFloat) {
-      kernel->attrs.p = static_cast<int64_t>(std::clamp(p->floats.at(0), 1.0F, 1e6F));
+      kernel->attrs.p = static_cast<int64_t>(std::clamp(p->floats.empty() ? 2.0F : p->floats[0], 1.0F, 1e6F));
     } else {
       FOLIO_TRY(kernel->attrs.p, attrs.get_int("p", 2));
     }

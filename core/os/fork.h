@@ -21,7 +21,8 @@ enum class ForkOrder : int {
   kBase = 60,
 };
 
-// Holds `mutex` across every later fork, so that no child finds it locked by a thread it lacks.
+// Holds `mutex` across every later fork, so that no child finds it locked by a thread it lacks. Call
+// it with no registered lock held.
 void hold_across_fork(ForkOrder order, std::mutex* mutex);
 
 // Called in the child, all registered locks held, before fork returns there.

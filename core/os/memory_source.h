@@ -2,7 +2,7 @@
 //
 // Flow:    session/ wraps the caller's bytes -> formats/ read them as they read a file; external data
 //          come from bytes given beside the model, or from a folder if the caller names one.
-// Owns:    a copy of the bytes, or, borrowed, the promise to call `release` exactly once when the last
+// Owns:    a copy of the bytes, or, borrowed, the promise to call `on_release` exactly once when the last
 //          Ref goes (from whichever thread that is).
 // Threads: immutable after creation.
 // Errors:  kOutOfMemory (copy); open_sibling: kNoSuchFile naming the location, else as open_in_folder.
@@ -30,18 +30,19 @@ class MemorySource final : public ByteSource {
 
   static Result<Ref<MemorySource>> copy(Bytes bytes, MemorySourceOptions options = {});
 
-  // `release` may be null: the bytes then outlive everything. It must not throw.
-  static Ref<MemorySource> borrow(Bytes bytes, Release release, void* user,
+  // `on_release` may be null: the bytes then outlive everything. It must not throw.
+  static Ref<MemorySource> borrow(Bytes bytes, Release on_release, void* user,
                                   MemorySourceOptions options = {});
 
   Bytes bytes() const override { return bytes_; }
   const std::string& name() const override { return options_.name; }
+  bool is_copy() const { return static_cast<bool>(copy_); }
 
   // Siblings given as bytes come first; their names are compared exactly, but for a leading "./".
   Result<Ref<ByteSource>> open_sibling(const std::string& location) const override;
 
  private:
-  MemorySource(Bytes bytes, Ref<Buffer> copy, Release release, void* user,
+  MemorySource(Bytes bytes, Ref<Buffer> own, Release on_release, void* user,
                MemorySourceOptions options);
   ~MemorySource() override;
 

@@ -401,10 +401,6 @@ class SessionOptions {
     internal::check(api().AddFreeDimensionOverrideByName(get(), name.c_str(), value));
     return *this;
   }
-  SessionOptions& free_dimension_by_denotation(const std::string& denotation, std::int64_t value) {
-    internal::check(api().AddFreeDimensionOverride(get(), denotation.c_str(), value));
-    return *this;
-  }
   SessionOptions& initializer(const std::string& name, const Value& value) {
     internal::check(api().AddInitializer(get(), name.c_str(), value.get()));
     return *this;
@@ -567,12 +563,6 @@ class Session {
   }
   inline void run(IoBinding& binding, const RunOptions* options = nullptr);
 
-  // True if nothing is left to pack. Negative: waits as long as it takes.
-  bool wait_packed(std::chrono::milliseconds limit = std::chrono::milliseconds(-1)) {
-    return internal::value_of<std::int32_t>(api().SessionWaitPacked, get(),
-                                            static_cast<std::int64_t>(limit.count())) != 0;
-  }
-  void trim() { internal::check(api().SessionTrim(get())); }
   Metrics metrics() const {
     auto result = internal::sized<FolioMetrics>();
     internal::check(api().SessionGetMetrics(get(), &result));

@@ -202,7 +202,6 @@ class MemoryReport {
     std::uint64_t bytes = 0;
     std::uint64_t resident_bytes = 0;
     bool is_private = false;
-    std::uint32_t user_count = 0;
   };
 
   explicit MemoryReport(FolioMemoryReport* handle) : handle_(handle) {}
@@ -213,8 +212,8 @@ class MemoryReport {
     for (size_t i = 0; i < count; ++i) {
       auto entry = internal::sized<FolioMemoryEntry>();
       internal::check(api().MemoryReportGetEntry(handle_.get(), i, &entry));
-      result.push_back({entry.name, entry.kind, entry.bytes, entry.resident_bytes,
-                        entry.is_private != 0, entry.user_count});
+      result.push_back(
+          {entry.name, entry.kind, entry.bytes, entry.resident_bytes, entry.is_private != 0});
     }
     return result;
   }
@@ -231,20 +230,19 @@ class MemoryReport {
 
 struct EnvOptions {
   std::uint32_t thread_count = 0;
-  std::vector<std::uint32_t> cpus;
+  std::uint32_t max_arenas = 0;
   LogLevel log_level = FOLIO_LOG_WARNING;
-  std::function<void(LogLevel, const std::string&)> log;  // empty: standard error
+  std::function<void(LogLevel, const std::string&)> log;  // empty: leaves the log as it is
 };
 
-// Threads and log of a group of sessions. A default-constructed Env stands for the default one.
+// Threads of a group of sessions, and the log. A default-constructed one is the default Env.
 class Env {
  public:
   Env() = default;
   explicit Env(const EnvOptions& options) {
     auto raw = internal::sized<FolioEnvOptions>();
     raw.thread_count = options.thread_count;
-    raw.cpus = options.cpus.empty() ? nullptr : options.cpus.data();
-    raw.cpu_count = options.cpus.size();
+    raw.max_arenas = options.max_arenas;
     std::unique_ptr<LogFunction> log;
     if (options.log) {
       log = std::make_unique<LogFunction>(options.log);

@@ -37,8 +37,9 @@
  *     and writes no further; what it does not know about in a longer struct it leaves alone. In
  *     structs that you fill, 0 and NULL in any other member ask for the default.
  *  8. Callbacks run without any lock of the library held, in whatever thread is doing the work.
- *     They must not throw or longjmp. They may call any entry, except SessionClose on a session
- *     whose run they are called from, which would wait for itself.
+ *     They must not throw or longjmp. They may call any entry but one that would wait for the
+ *     very call they are in: SessionClose on a session whose run it is, or, while a session is
+ *     created, creating another of the same model with equal options.
  *  9. Dims are int64_t, outermost first, and never negative in values. A scalar has 0 dims (dims
  *     may then be NULL). Sizes in bytes are called bytes, sizes in elements count.
  * 10. The table is append-only: entries keep place, signature and meaning. "Since N" is the
@@ -92,7 +93,7 @@ typedef enum FolioErrorCode {
   FOLIO_CANCELLED = 100,          /* a run was cancelled or its time ran out */
   FOLIO_OUT_OF_MEMORY = 101,      /* memory or address space */
   FOLIO_UNSUPPORTED_OPERATOR = 102, /* see ModelGetUnsupportedOperator for the whole list */
-  FOLIO_MODEL_CHANGED = 103,        /* the model's file changed while it was open */
+  FOLIO_MODEL_CHANGED = 103,        /* reserved: the model's file changed while it was open */
   FOLIO_CLOSED = 104,               /* the session was closed */
   FOLIO_IO = 105                    /* the operating system refused to open, read or map */
 } FolioErrorCode;
@@ -123,7 +124,10 @@ typedef enum FolioElementType {
   FOLIO_FLOAT8E5M2FNUZ = 20,
   FOLIO_UINT4 = 21,
   FOLIO_INT4 = 22,
-  FOLIO_FLOAT4E2M1 = 23
+  FOLIO_FLOAT4E2M1 = 23,
+  FOLIO_FLOAT8E8M0 = 24,
+  FOLIO_UINT2 = 25,
+  FOLIO_INT2 = 26
 } FolioElementType;
 
 /* What a value is, with ONNX Runtime's numbers (ONNXType). */
@@ -168,27 +172,32 @@ typedef int (*FolioProgressFunction)(void* user, const char* stage, double fract
 /* Input of CreateEnv. */
 typedef struct FolioEnvOptions {
   size_t size;
-  /* Threads that compute one run, the calling thread included. 0: environment variable
-   * FOLIO_THREADS, else the smallest of affinity, cgroup quota and physical cores. */
+  /* Threads that compute one run, the calling thread included, of sessions whose options do not say
+   * (folio.threads); at most 256. 0: environment variable FOLIO_THREADS, else the smallest of
+   * affinity, cgroup quota and physical cores. */
   uint32_t thread_count;
-  /* Lines below this level are dropped; 0 is FOLIO_LOG_VERBOSE. Read only where `log` is given:
-   * without it, warnings and errors go to standard error. */
+  /* At most so many arenas (the scratch memory of runs) are kept, by the whole process, whichever
+   * environment said so last; more runs than that at once get temporary ones, and nobody waits.
+   * 0: leaves the limit as it is, which is none at first. */
+  uint32_t max_arenas;
+  /* Lines below this level are dropped; 0 is FOLIO_LOG_VERBOSE. Read only where `log` is given. */
   FolioLogLevel log_level;
-  FolioLogFunction log; /* NULL: standard error. Called by one thread at a time. */
+  /* Receives the log of the whole process, from any thread and from several at once, until the
+   * environment and all that was made with it are gone; of several environments, the newest has
+   * it. NULL: does not touch the log. With no log function, warnings and errors go to standard
+   * error. */
+  FolioLogFunction log;
   void* log_user;
   FolioReleaseFunction log_release; /* called with log_user after the last line; may be NULL */
-  /* CPU numbers to which worker threads are pinned, worker i to cpus[i % cpu_count]; the calling
-   * thread is never pinned. Copied. NULL: no pinning. */
-  const uint32_t* cpus;
-  size_t cpu_count;
 } FolioEnvOptions;
 
 /* Output of GetCpuInfo. The strings live as long as the library. */
 typedef struct FolioCpuInfo {
   size_t size;
-  const char* level;          /* kernels in use: "ref", "avx2", "avx512" or "amx"; see FOLIO_CPU */
-  const char* features;       /* what the CPU has of what Folio looks for, separated by spaces */
-  uint32_t logical_cpu_count; /* CPUs in this process's affinity mask */
+  const char* level;          /* the newest kernels in use: "ref", "x86_avx2", ...; see FOLIO_CPU */
+  const char* features;       /* what Folio uses of the CPU's features, separated by spaces */
+  const char* brand;          /* as the CPU calls itself; "" if it does not */
+  uint32_t logical_cpu_count; /* CPUs in the calling thread's affinity mask */
   uint32_t default_thread_count; /* what thread_count 0 stands for */
 } FolioCpuInfo;
 
@@ -207,7 +216,7 @@ typedef struct FolioModelInfo {
   uint64_t node_count; /* of the graph and all its subgraphs, as the three below */
   uint64_t initializer_count;
   uint64_t initializer_bytes;
-  uint64_t file_bytes; /* model file and external data */
+  uint64_t file_bytes; /* of the model file, without external data */
 } FolioModelInfo;
 
 /* Output of ModelGetUnsupportedOperator: one node that Folio cannot run. Strings: the model's. */
@@ -217,7 +226,7 @@ typedef struct FolioUnsupportedOperator {
   const char* op_type;
   int64_t opset_version; /* that the model imports for this domain */
   const char* node_name; /* "" where the node has none */
-  const char* reason;    /* "unknown operator", "opset 25 is newer than 24", ... */
+  const char* reason;    /* "unknown operator", "opset 30 is newer than 28", ... */
 } FolioUnsupportedOperator;
 
 /* Input of CreatePackCache. */
@@ -240,28 +249,27 @@ typedef struct FolioPackCacheStats {
 /* Output of MemoryReportGetEntry. Strings belong to the report. */
 typedef struct FolioMemoryEntry {
   size_t size;
-  const char* name; /* what it is: the file's path, "arena", "graph", "packed weights", ... */
-  const char* kind; /* "mapping", "packed", "arena", "graph", "value" or "other" */
+  const char* name; /* what it is: the file's path, "packed weights", "constants", ... */
+  const char* kind; /* "mapping", "memory", "packed", "constant", "arena" or "buffer" */
   uint64_t bytes;   /* address space that it takes */
-  uint64_t resident_bytes; /* of these, in physical memory now; 0 if that is not known */
-  int32_t is_private;      /* 1: anonymous memory of this process; 0: page cache, shared by all */
-  uint32_t user_count;     /* sessions of this process that share it */
+  uint64_t resident_bytes; /* of a mapping: what this process has touched of it and is in memory
+                            * now; 0 for the other kinds, and where the system does not say */
+  int32_t is_private;      /* 1: memory that Folio allocated; 0: page cache, or the caller's */
 } FolioMemoryEntry;
 
-/* Runs by duration: bucket i counts those of less than 2^i microseconds that are in no bucket
- * before it; the last counts all the rest. Bucket 0: below 1 us; bucket 27: above 67 s. */
-#define FOLIO_LATENCY_BUCKET_COUNT 28
+/* Runs by duration. Bucket i counts those that took at most 10, 20, 50, 100, 200, 500 ... us (steps
+ * of 1-2-5 up to 10 s) and are in no bucket before it; the last counts all the rest. */
+#define FOLIO_LATENCY_BUCKET_COUNT 20
 
 /* Output of SessionGetMetrics and EnvGetMetrics. Counters only grow, except the gauges. */
 typedef struct FolioMetrics {
   size_t size;
-  uint64_t run_count;       /* runs that have ended, however they ended */
-  uint64_t error_count;     /* of these, ended in an error that is none of the next two */
-  uint64_t cancelled_count; /* of these, cancelled */
-  uint64_t timeout_count;   /* of these, out of time */
+  uint64_t run_count;       /* runs that have ended, however they ended; so do the buckets */
+  uint64_t error_count;     /* of these, ended in an error other than the next */
+  uint64_t cancelled_count; /* of these, cancelled or out of time */
   uint64_t in_flight_count; /* gauge: running now */
-  uint64_t session_count;   /* gauge: open sessions (1 or 0 for a session) */
-  uint64_t latency_sum_ns;  /* over successful runs, as the buckets */
+  uint64_t session_count;   /* gauge: sessions that exist (1 for a session) */
+  uint64_t latency_sum_us;
   uint64_t latency_buckets[FOLIO_LATENCY_BUCKET_COUNT];
 } FolioMetrics;
 
@@ -273,7 +281,7 @@ typedef struct FolioApi {
   /* "1.2.3". Since 1. */
   const char* (*GetVersionString)(void);
 
-  /* Version, compiler, build type and commit in one line for bug reports. Since 1. */
+  /* Version, compiler and build type in one line, for bug reports. Since 1. */
   const char* (*GetBuildInfo)(void);
 
   /* What Folio found of the CPU and what it makes of it. Since 1. */
@@ -306,14 +314,13 @@ typedef struct FolioApi {
   /* ---- Env -----------------------------------------------------------------------------------
    * Optional: wherever an entry takes a FolioEnv*, NULL is the process's default environment, which
    * is made at its first use, has the defaults of FolioEnvOptions and lasts as long as the process.
-   * No thread starts before the first run or packing that needs one. */
+   * All environments use one pool of threads; none starts before the first run that needs one. */
 
-  /* An environment with threads of its own if `options` asks for a number or for pinning, else with
-   * those of the default environment. `options` may be NULL. Since 1. */
+  /* `options` may be NULL. Since 1. */
   FolioStatus* (*CreateEnv)(const FolioEnvOptions* options, FolioEnv** out);
 
-  /* Gives memory that idle arenas hold back to the system. Costs the next runs its first touch.
-   * `env` may be NULL. Since 1. */
+  /* Gives the memory that idle arenas of the process hold back to the system. Costs the next runs
+   * its first touch. `env` may be NULL. Since 1. */
   FolioStatus* (*EnvTrim)(const FolioEnv* env);
 
   /* Sums over all sessions of the environment, released ones included. `env` may be NULL. Since
@@ -323,7 +330,8 @@ typedef struct FolioApi {
   /* The same in Prometheus' text format. Free with ReleaseString. `env` may be NULL. Since 1. */
   FolioStatus* (*EnvGetMetricsText)(const FolioEnv* env, char** out);
 
-  /* All that the environment's models and sessions hold. `env` may be NULL. Since 1. */
+  /* All that Folio holds in this process, and what the system says of the process. `env` may be
+   * NULL. Since 1. */
   FolioStatus* (*EnvGetMemoryReport)(const FolioEnv* env, FolioMemoryReport** out);
 
   /* Since 1. */
@@ -473,7 +481,7 @@ typedef struct FolioApi {
   FolioStatus* (*CreateSessionOptions)(FolioSessionOptions** out);
 
   /* As AddModelConfigEntry. Where a session is created from a path or from bytes, keys of the model
-   * are given here too. Since 1. */
+   * are given here too; CreateSessionFromModel does not look at those. Since 1. */
   FolioStatus* (*AddSessionConfigEntry)(FolioSessionOptions* options, const char* key,
                                         const char* value);
 
@@ -481,10 +489,6 @@ typedef struct FolioApi {
    * must then keep to it. A name that the model lacks is no error. Since 1. */
   FolioStatus* (*AddFreeDimensionOverrideByName)(FolioSessionOptions* options, const char* name,
                                                  int64_t value);
-
-  /* The same for dims whose denotation ("DATA_BATCH") is `denotation`. Since 1. */
-  FolioStatus* (*AddFreeDimensionOverride)(FolioSessionOptions* options, const char* denotation,
-                                           int64_t value);
 
   /* Replaces the initializer `name` of the graph by a tensor of the same type and shape. The
    * options and the sessions hold `value`; it must not be changed any more. A name that is no
@@ -515,9 +519,9 @@ typedef struct FolioApi {
   FolioStatus* (*CreateSessionFromArray)(const FolioEnv* env, const void* data, size_t bytes,
                                          const FolioSessionOptions* options, FolioSession** out);
 
-  /* Compiles a model. Sessions with equal options share the result. Environment: the model's.
-   * Errors: UNSUPPORTED_OPERATOR, INVALID_GRAPH, NOT_IMPLEMENTED, MODEL_CHANGED, IO,
-   * MODEL_LOAD_CANCELED. Since 1. */
+  /* Compiles a model. Sessions with equal options share the result, unless those replace an
+   * initializer or name a cache. Environment: the model's. Errors: UNSUPPORTED_OPERATOR,
+   * INVALID_GRAPH, NOT_IMPLEMENTED, IO, MODEL_LOAD_CANCELED. Since 1. */
   FolioStatus* (*CreateSessionFromModel)(const FolioModel* model,
                                          const FolioSessionOptions* options, FolioSession** out);
 
@@ -525,8 +529,8 @@ typedef struct FolioApi {
    * ReleaseModel. Since 1. */
   FolioStatus* (*SessionGetModel)(const FolioSession* session, FolioModel** out);
 
-  /* As the model's, with free dimension overrides applied. They also answer after SessionClose.
-   * Since 1. */
+  /* As the model's, with free dimension overrides applied, and with dims that the model leaves open
+   * but compiling found. They also answer after SessionClose. Since 1. */
   FolioStatus* (*SessionGetInputCount)(const FolioSession* session, size_t* out);
   FolioStatus* (*SessionGetInput)(const FolioSession* session, size_t index,
                                   const FolioValueInfo** out);
@@ -538,8 +542,8 @@ typedef struct FolioApi {
                                                    const FolioValueInfo** out);
 
   /* Plans runs with these input shapes beforehand, so that the first one need not: input i has
-   * dim_counts[i] dims at dims[i]. Inputs left out must have fixed shapes.
-   * Errors: CLOSED. Since 1. */
+   * dim_counts[i] dims at dims[i]. Inputs left out must have fixed shapes, or dims that those
+   * given determine. The last 16 plans are kept. Errors: CLOSED. Since 1. */
   FolioStatus* (*SessionPrepareShapes)(FolioSession* session, const char* const* input_names,
                                        const int64_t* const* dims, const size_t* dim_counts,
                                        size_t input_count);
@@ -552,7 +556,7 @@ typedef struct FolioApi {
    * into, if its type and shape are those of the result, else the run fails. One value must not be
    * output twice, or both input and output. After an error, outputs[i] that was NULL still is, and
    * the contents of tensors that were given are undefined. `options` may be NULL.
-   * Errors: CANCELLED, CLOSED, RUNTIME_EXCEPTION, NOT_IMPLEMENTED, MODEL_CHANGED. Since 1. */
+   * Errors: CANCELLED, CLOSED, RUNTIME_EXCEPTION, NOT_IMPLEMENTED. Since 1. */
   FolioStatus* (*Run)(FolioSession* session, const FolioRunOptions* options,
                       const char* const* input_names, FolioValue* const* inputs, size_t input_count,
                       const char* const* output_names, size_t output_count, FolioValue** outputs);
@@ -562,22 +566,13 @@ typedef struct FolioApi {
   FolioStatus* (*RunWithBinding)(FolioSession* session, const FolioRunOptions* options,
                                  FolioIoBinding* binding);
 
-  /* Waits until no weight of the session waits for being packed in the background; results do not
-   * depend on it, times do. At most `timeout_ms` (-1: as long as it takes); *out_done becomes 1 if
-   * there is nothing left to pack, else 0. Errors: CLOSED. Since 1. */
-  FolioStatus* (*SessionWaitPacked)(FolioSession* session, int64_t timeout_ms, int32_t* out_done);
-
-  /* Gives back memory of the session's idle arenas and forgets its shape plans.
-   * Errors: CLOSED. Since 1. */
-  FolioStatus* (*SessionTrim)(FolioSession* session);
-
   /* Since 1. */
   FolioStatus* (*SessionGetMetrics)(const FolioSession* session, FolioMetrics* out);
 
   /* The same in Prometheus' text format. Free with ReleaseString. Since 1. */
   FolioStatus* (*SessionGetMetricsText)(const FolioSession* session, char** out);
 
-  /* What the session and its model hold; see user_count for what is shared. Since 1. */
+  /* What the session and its model hold, alone or with other sessions. Since 1. */
   FolioStatus* (*SessionGetMemoryReport)(const FolioSession* session, FolioMemoryReport** out);
 
   /* Refuses new runs (FOLIO_CLOSED), returns when none is in flight. The handle stays valid.
@@ -644,7 +639,7 @@ typedef struct FolioApi {
   /* Since 1. */
   FolioStatus* (*GetValueKind)(const FolioValue* value, FolioValueKind* out);
 
-  /* Of a tensor; of a sequence's tensors; of a map's keys. Since 1. */
+  /* Of a tensor; of a sequence's tensors (FOLIO_UNDEFINED for maps); of a map's keys. Since 1. */
   FolioStatus* (*GetElementType)(const FolioValue* value, FolioElementType* out);
 
   /* Of a tensor. Since 1. */
@@ -696,7 +691,8 @@ typedef struct FolioApi {
 
   /* Asks for output `name` in memory that has room for `capacity_bytes`: a run makes a tensor of
    * the result's shape over the front of it, or fails with INVALID_ARGUMENT and a message that
-   * says how many bytes it takes. `release` as in CreateTensorWithData. Since 1. */
+   * says how many bytes it takes. Each run writes the same memory. Not for strings. `release` as
+   * in CreateTensorWithData. Since 1. */
   FolioStatus* (*BindOutputWithCapacity)(FolioIoBinding* binding, const char* name, void* data,
                                          size_t capacity_bytes, FolioReleaseFunction release,
                                          void* user);
@@ -725,7 +721,8 @@ typedef struct FolioApi {
   FolioStatus* (*MemoryReportGetEntry)(const FolioMemoryReport* report, size_t index,
                                        FolioMemoryEntry* out);
 
-  /* The report as one JSON object: "entries", sums, and the arithmetic in force. Since 1. */
+  /* The report as one JSON object: "entries", sums, "kernels" in use and, of an environment,
+   * "process": what the system says of this process. Since 1. */
   FolioStatus* (*MemoryReportGetJson)(const FolioMemoryReport* report, const char** out);
 
   /* The report as a table for people. Since 1. */

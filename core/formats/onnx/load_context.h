@@ -12,6 +12,7 @@
 #include "core/formats/load.h"
 #include "core/formats/onnx/external_data.h"
 #include "core/formats/onnx/wire_reader.h"
+#include "core/formats/sparse.h"
 
 namespace folio {
 
@@ -19,8 +20,8 @@ struct LoadContext {
   Ref<ByteSource> source;
   const LoadOptions& options;
   ExternalFiles external = {};
-  size_t node_count = 0;     // of the whole model
-  uint64_t dense_bytes = 0;  // spent on sparse tensors
+  size_t node_count = 0;  // of the whole model
+  DenseBudget dense = {options.max_dense_bytes, 0};
   uint32_t steps = 0;
 
   // `message_name` must be a literal.

@@ -22,7 +22,7 @@ struct TensorScan {
   int64_t data_location = TensorFields::kLocationDefault;
   bool has_segment = false;
   ExternalLocation external;
-  // Per field number: elements found (bytes for the fixed-width fields and raw_data), how many
+  // Per field number: elements found (bytes for the fixed-width fields), how many
   // times the field occurred, and its last occurrence (not for varints and strings).
   uint64_t found[kFieldCount] = {};
   uint64_t pieces[kFieldCount] = {};
@@ -74,7 +74,6 @@ Status scan_payload_field(WireReader& reader, uint32_t field, TensorScan* scan) 
   uint64_t count = 1;
   switch (field) {
     case TensorFields::kRawData:
-      scan->found[field] = 0;  // not repeated: the last one counts
       FOLIO_RETURN_IF_ERROR(reader.read_bytes(&last));
       count = last.size();
       break;
@@ -272,15 +271,15 @@ Status decode_tensor(LoadContext& context, const TensorScan& scan, InitializerDe
   const auto dtype = static_cast<DType>(scan.data_type);
   const uint32_t field = typed_field(dtype);
   // An empty raw_data beside a typed field is what some writers leave there.
+  const Bytes raw = scan.last[TensorFields::kRawData];  // not repeated: the last one counts
   const bool has_raw = scan.pieces[TensorFields::kRawData] > 0;
-  if (!has_raw || (scan.found[TensorFields::kRawData] == 0 && scan.found[field] > 0)) {
+  if (!has_raw || (raw.empty() && scan.found[field] > 0)) {
     return decode_typed(context, scan, bytes, out);
   }
   if (dtype == DType::kString) return invalid_graph("strings cannot be raw_data");
   if (scan.found[field] > 0) {
     return invalid_graph("both raw_data and ", field_name(field), " are filled");
   }
-  const Bytes raw = scan.last[TensorFields::kRawData];
   if (raw.size() != bytes) return size_error(scan, bytes, raw.size(), TensorFields::kRawData);
   const Shape shape((Span<const int64_t>(scan.dims)));
   return place_payload(context.source, raw, dtype, shape, out);

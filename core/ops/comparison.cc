@@ -1,0 +1,116 @@
+// Equal, Less, Greater, LessOrEqual, GreaterOrEqual, with broadcasting.
+//
+// Source: ONNX operator spec; Equal 1, 7, 11, 13, 19 (strings), Less and Greater 1, 7, 9, 13,
+//         LessOrEqual and GreaterOrEqual 12, 16; before 7: attributes broadcast and axis.
+// Shapes: the inputs' numpy broadcast; the result is bool.
+// Math:   comparisons with NaN are false.
+// Errors: kInvalidArgument for mixed element types.
+#include <string>
+
+#include "core/ops/op_broadcast.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+struct EqualFunction {
+  static constexpr bool kTakesStringAndBool = true;
+  bool operator()(const auto& a, const auto& b) const { return a == b; }
+};
+struct LessFunction {
+  static constexpr bool kTakesStringAndBool = false;
+  bool operator()(const auto& a, const auto& b) const { return a < b; }
+};
+struct GreaterFunction {
+  static constexpr bool kTakesStringAndBool = false;
+  bool operator()(const auto& a, const auto& b) const { return a > b; }
+};
+struct LessOrEqualFunction {
+  static constexpr bool kTakesStringAndBool = false;
+  bool operator()(const auto& a, const auto& b) const { return a <= b; }
+};
+struct GreaterOrEqualFunction {
+  static constexpr bool kTakesStringAndBool = false;
+  bool operator()(const auto& a, const auto& b) const { return a >= b; }
+};
+
+void equal_strings(int64_t n, const void* av, int64_t a_step, const void* bv, int64_t b_step,
+                   void* y) {
+  const auto* a = static_cast<const std::string*>(av);
+  const auto* b = static_cast<const std::string*>(bv);
+  for (int64_t i = 0; i < n; ++i) static_cast<uint8_t*>(y)[i] = a[i * a_step] == b[i * b_step];
+}
+
+// Bytes of a bool tensor from outside may be any non-zero value.
+void equal_bools(int64_t n, const void* av, int64_t a_step, const void* bv, int64_t b_step,
+                 void* y) {
+  const auto* a = static_cast<const uint8_t*>(av);
+  const auto* b = static_cast<const uint8_t*>(bv);
+  for (int64_t i = 0; i < n; ++i) {
+    static_cast<uint8_t*>(y)[i] = (a[i * a_step] != 0) == (b[i * b_step] != 0);
+  }
+}
+
+template <typename F>
+BinaryRow row_for(DType dtype) {
+  if (F::kTakesStringAndBool && dtype == DType::kString) return equal_strings;
+  if (F::kTakesStringAndBool && dtype == DType::kBool) return equal_bools;
+  BinaryRow row = nullptr;
+  dispatch(NumericTypes{}, dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    row = binary_row<T, T, uint8_t, F>;
+  });
+  return row;
+}
+
+template <typename F>
+class ComparisonKernel final : public OpKernel {
+ public:
+  explicit ComparisonKernel(const LegacyBroadcast& legacy) : legacy_(legacy) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* a, run.tensor(0));
+    const BinaryRow row = row_for<F>(a->dtype());
+    if (!row) return wrong_type(0, a->dtype());
+    FOLIO_TRY(const Tensor* b, run.tensor(1, a->dtype()));
+    FOLIO_TRY(const Shape b_shape, legacy_.second(a->shape(), b->shape()));
+    FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b_shape));
+    FOLIO_TRY(Tensor* y, run.output(0, DType::kBool, plan.out));
+    run_binary_rows(run, plan, row, *a, *b, y);
+    return Status::ok();
+  }
+
+ private:
+  LegacyBroadcast legacy_;
+};
+
+template <typename F>
+Result<std::unique_ptr<OpKernel>> make_comparison(OpBuild& build) {
+  FOLIO_TRY(const LegacyBroadcast legacy, LegacyBroadcast::parse(build.attrs(), build.version()));
+  return std::unique_ptr<OpKernel>(std::make_unique<ComparisonKernel<F>>(legacy));
+}
+
+Status infer_comparison(OpInfer& infer) {
+  FOLIO_RETURN_IF_ERROR(infer_common_dtype(infer).status());
+  FOLIO_TRY(std::optional<Dims> dims, infer_binary_dims(infer));
+  infer.set_tensor(0, DType::kBool, dims);
+  return Status::ok();
+}
+
+template <typename F>
+void add(OpRegistry& registry, std::string_view type, int since) {
+  registry.add({.domain = "", .type = type, .since = since, .min_inputs = 2, .max_inputs = 2,
+                .infer = infer_comparison, .make = make_comparison<F>});
+}
+
+}  // namespace
+
+void register_comparison(OpRegistry& registry) {
+  add<EqualFunction>(registry, "Equal", 1);
+  add<LessFunction>(registry, "Less", 1);
+  add<GreaterFunction>(registry, "Greater", 1);
+  add<LessOrEqualFunction>(registry, "LessOrEqual", 12);
+  add<GreaterOrEqualFunction>(registry, "GreaterOrEqual", 12);
+}
+
+}  // namespace folio

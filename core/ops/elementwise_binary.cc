@@ -1,0 +1,243 @@
+// Add, Sub, Mul, Div (two inputs), Min, Max, Sum, Mean (any number of inputs), with broadcasting.
+//
+// Source: ONNX operator spec; Add..Div opsets 1, 6, 7, 13, 14 (before 7: attributes broadcast and
+//         axis), Min/Max 1, 6, 8, 12, 13, Sum/Mean 1, 6, 8, 13.
+// Shapes: the inputs' numpy broadcast.
+// Math:   integers wrap; Div of integers truncates; Min and Max are NaN when any input is; Mean is
+//         the sum, taken from left to right, divided by the count.
+// Errors: kInvalidArgument for integer division by zero, mixed element types, shapes that do not
+//         broadcast.
+#include "core/ops/op_arithmetic.h"
+#include "core/ops/op_broadcast.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+template <typename F, typename Types>
+BinaryRow row_for(DType dtype) {
+  BinaryRow row = nullptr;
+  dispatch(Types{}, dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    row = binary_row<T, T, T, F>;
+  });
+  return row;
+}
+
+// The kernels' slot has typed pointers, so it is called here rather than through BinaryRow.
+void run_f32(OpRun& run, int slot, const BroadcastPlan& plan, const Tensor& a, const Tensor& b,
+             Tensor* y) {
+  const FolioBinaryF32 kernel = run.kernels().binary_f32[slot];
+  const float* a_data = a.data<float>();
+  const float* b_data = b.data<float>();
+  float* y_data = y->data_mut<float>();
+  for_broadcast_rows(run.parallel(), plan,
+                     [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+                       kernel(count, a_data + a_at, plan.a_step, b_data + b_at, plan.b_step,
+                              y_data + y_at);
+                     });
+}
+
+bool has_zero(const Tensor& tensor) {
+  bool found = false;
+  dispatch(IntegerTypes{}, tensor.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (const T value : tensor.span<T>()) found |= value == 0;
+  });
+  return found;
+}
+
+template <typename F, typename Types>
+Status run_pair(OpRun& run, const BroadcastPlan& plan, const Tensor& a, const Tensor& b,
+                Tensor* y) {
+  if (a.dtype() == DType::kFloat) {
+    run_f32(run, F::kSlot, plan, a, b, y);
+    return Status::ok();
+  }
+  if (std::is_same_v<F, DivFunction> && has_zero(b)) {
+    return invalid_argument("division by zero in ", dtype_name(b.dtype()));
+  }
+  run_binary_rows(run, plan, row_for<F, Types>(a.dtype()), a, b, y);
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- two inputs
+
+template <typename F>
+class BinaryKernel final : public OpKernel {
+ public:
+  explicit BinaryKernel(const LegacyBroadcast& legacy) : legacy_(legacy) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* a, run.tensor(0));
+    if (!contains(NumericTypes{}, a->dtype())) return wrong_type(0, a->dtype());
+    FOLIO_TRY(const Tensor* b, run.tensor(1, a->dtype()));
+    FOLIO_TRY(const Shape b_shape, legacy_.second(a->shape(), b->shape()));
+    FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b_shape));
+    FOLIO_TRY(Tensor* y, run.output(0, a->dtype(), plan.out));
+    return run_pair<F, NumericTypes>(run, plan, *a, *b, y);
+  }
+
+ private:
+  LegacyBroadcast legacy_;
+};
+
+template <typename F>
+Result<std::unique_ptr<OpKernel>> make_binary(OpBuild& build) {
+  FOLIO_TRY(const LegacyBroadcast legacy, LegacyBroadcast::parse(build.attrs(), build.version()));
+  return std::unique_ptr<OpKernel>(std::make_unique<BinaryKernel<F>>(legacy));
+}
+
+template <typename F>
+Dim combine(DimTable& table, Dim a, Dim b) {
+  if constexpr (std::is_same_v<F, AddFunction>) return table.add(a, b);
+  if constexpr (std::is_same_v<F, SubFunction>) return table.sub(a, b);
+  if constexpr (std::is_same_v<F, MulFunction>) return table.mul(a, b);
+  if constexpr (std::is_same_v<F, MinFunction>) return table.min(a, b);
+  if constexpr (std::is_same_v<F, MaxFunction>) return table.max(a, b);
+  if constexpr (std::is_same_v<F, DivFunction>) {
+    // The operator truncates and the table floors: the same only where nothing is negative.
+    if (table.never_negative(a) && table.never_negative(b)) return table.floor_div(a, b);
+  }
+  return Dim::unknown();
+}
+
+// Contents of shape arithmetic: both sides small integer vectors (or one a scalar).
+template <typename F>
+void propagate_data(OpInfer& infer, const std::optional<Dims>& dims) {
+  if (!dims || dims->size() > 1) return;
+  auto total = infer.data(0);
+  for (int i = 1; total && i < infer.input_count(); ++i) {
+    const auto next = infer.data(i);
+    if (!next) return;
+    const size_t count = total->size() == 1 ? next->size() : total->size();
+    if (next->size() != 1 && next->size() != count) return;
+    std::vector<Dim> out(count);
+    for (size_t k = 0; k < count; ++k) {
+      out[k] = combine<F>(infer.table(), total->at(total->size() == 1 ? 0 : k),
+                          next->at(next->size() == 1 ? 0 : k));
+    }
+    total = std::move(out);
+  }
+  if (total) infer.set_data(0, std::move(*total));
+}
+
+bool holds_shapes(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
+
+template <typename F>
+Status infer_binary(OpInfer& infer) {
+  FOLIO_TRY(const DType dtype, infer_common_dtype(infer));
+  FOLIO_TRY(std::optional<Dims> dims, infer_binary_dims(infer));
+  if (dtype == DType::kUndefined) return Status::ok();
+  infer.set_tensor(0, dtype, dims);
+  if (holds_shapes(dtype)) propagate_data<F>(infer, dims);
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- any number of inputs
+
+enum class Finish { kNone, kDivideByCount };
+
+void divide_by(OpRun& run, double count, Tensor* y) {
+  dispatch(FloatTypes{}, y->dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* data = y->data_mut<T>();
+    const auto divisor = static_cast<Compute<T>>(count);
+    run.parallel().for_range(y->count(), kElementGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = static_cast<T>(data[i] / divisor);
+    });
+  });
+}
+
+template <typename F, typename Types, Finish kFinish>
+class VariadicKernel final : public OpKernel {
+ public:
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* first, run.tensor(0));
+    const DType dtype = first->dtype();
+    if (!contains(Types{}, dtype)) return wrong_type(0, dtype);
+    Shape shape = first->shape();
+    for (int i = 1; i < run.input_count(); ++i) {
+      FOLIO_TRY(const Tensor* next, run.tensor(i, dtype));
+      FOLIO_TRY(shape, broadcast(shape, next->shape()));
+    }
+    FOLIO_TRY(Tensor* y, run.output(0, dtype, shape));
+    FOLIO_RETURN_IF_ERROR(fold(run, *first, y));
+    if (kFinish == Finish::kDivideByCount) divide_by(run, run.input_count(), y);
+    return Status::ok();
+  }
+
+ private:
+  // y = first, then y = f(y, next) in place: an output of the full shape may be an input of the
+  // same length.
+  Status fold(OpRun& run, const Tensor& first, Tensor* y) const {
+    const bool whole = first.shape() == y->shape();
+    const int inputs = run.input_count();
+    if (inputs == 1 || !whole) {
+      FOLIO_TRY(const BroadcastPlan copy, plan_broadcast(first.shape(), y->shape()));
+      run_binary_rows(run, copy, copy_row(first.dtype()), first, *y, y);
+    }
+    for (int i = 1; i < inputs; ++i) {
+      const Tensor& left = i == 1 && whole ? first : *y;
+      const Tensor& next = run.value(i).tensor();
+      FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(y->shape(), next.shape()));
+      FOLIO_RETURN_IF_ERROR((run_pair<F, Types>(run, plan, left, next, y)));
+    }
+    return Status::ok();
+  }
+
+  static BinaryRow copy_row(DType dtype) {
+    BinaryRow row = nullptr;
+    dispatch(Types{}, dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      row = [](int64_t n, const void* a, int64_t a_step, const void*, int64_t, void* y) {
+        for (int64_t i = 0; i < n; ++i) {
+          static_cast<T*>(y)[i] = static_cast<const T*>(a)[i * a_step];
+        }
+      };
+    });
+    return row;
+  }
+};
+
+template <typename F, typename Types, Finish kFinish>
+Result<std::unique_ptr<OpKernel>> make_variadic(OpBuild&) {
+  return std::unique_ptr<OpKernel>(std::make_unique<VariadicKernel<F, Types, kFinish>>());
+}
+
+template <typename F>
+Status infer_variadic(OpInfer& infer) {
+  FOLIO_TRY(const DType dtype, infer_common_dtype(infer));
+  FOLIO_TRY(std::optional<Dims> dims, infer_variadic_dims(infer));
+  if (dtype == DType::kUndefined) return Status::ok();
+  infer.set_tensor(0, dtype, dims);
+  if (holds_shapes(dtype)) propagate_data<F>(infer, dims);
+  return Status::ok();
+}
+
+template <typename F>
+void add_binary(OpRegistry& registry, std::string_view type) {
+  registry.add({.domain = "", .type = type, .min_inputs = 2, .max_inputs = 2,
+                .infer = infer_binary<F>, .make = make_binary<F>});
+}
+
+template <typename F, typename Types, Finish kFinish = Finish::kNone>
+void add_variadic(OpRegistry& registry, std::string_view type) {
+  registry.add({.domain = "", .type = type, .min_inputs = 1, .max_inputs = kVariadic,
+                .infer = infer_variadic<F>, .make = make_variadic<F, Types, kFinish>});
+}
+
+}  // namespace
+
+void register_elementwise_binary(OpRegistry& registry) {
+  add_binary<AddFunction>(registry, "Add");
+  add_binary<SubFunction>(registry, "Sub");
+  add_binary<MulFunction>(registry, "Mul");
+  add_binary<DivFunction>(registry, "Div");
+  add_variadic<MinFunction, NumericTypes>(registry, "Min");
+  add_variadic<MaxFunction, NumericTypes>(registry, "Max");
+  add_variadic<AddFunction, FloatTypes>(registry, "Sum");
+  add_variadic<AddFunction, FloatTypes, Finish::kDivideByCount>(registry, "Mean");
+}
+
+}  // namespace folio

@@ -1,0 +1,232 @@
+// Element-wise functions of one tensor, activations included.
+//
+// Source: ONNX operator spec; each row below names the first opset version; later ones only added
+//         types. Gelu 20, Mish 18, Swish 24, HardSwish 14, Celu 12.
+// Shapes: y has x's shape.
+// Types:  float by kernels where a slot exists; double; float16 and bfloat16 in float; integers
+//         where the function keeps them (Abs, Neg, Sign, Relu), wrapping at the lowest value.
+// Errors: kInvalidArgument for a type the function does not take.
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/op_dispatch.h"
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements a chunk: about 10 us of the cheapest function
+constexpr int kNoSlot = -1;
+
+// Parameters as the attributes give them.
+struct Params {
+  float a = 0.0F;
+  float b = 0.0F;
+};
+
+enum class Integers : uint8_t { kNo, kSigned, kAll };
+
+struct Row {
+  std::string_view name;
+  int since;
+  int slot;
+  Integers integers;
+  std::string_view a_name;
+  float a;
+  std::string_view b_name;
+  float b;
+  float (*f32)(float x, Params p);
+  double (*f64)(double x, Params p);
+};
+
+template <typename F>
+constexpr Row row(std::string_view name, int since, int slot, F, Integers integers = Integers::kNo,
+                  std::string_view a_name = "", float a = 0, std::string_view b_name = "",
+                  float b = 0) {
+  return {name, since, slot, integers, a_name, a, b_name, b,
+          [](float x, Params p) -> float { return F{}(x, p); },
+          [](double x, Params p) -> double { return F{}(x, p); }};
+}
+
+// A function over float and double from one expression in x and p; T is the type of x.
+#define FOLIO_FN(expression)                                \
+  [](auto x, [[maybe_unused]] Params p) {                   \
+    using T [[maybe_unused]] = decltype(x);                 \
+    return static_cast<T>(expression);                      \
+  }
+
+constexpr Row kRows[] = {
+    row("Abs", 1, kFolioAbs, FOLIO_FN(std::abs(x)), Integers::kAll),
+    row("Neg", 1, kFolioNeg, FOLIO_FN(-x), Integers::kSigned),
+    row("Sign", 9, kNoSlot, FOLIO_FN(std::isnan(x) ? x : T((x > 0) - (x < 0))), Integers::kAll),
+    row("Exp", 1, kFolioExp, FOLIO_FN(std::exp(x))),
+    row("Log", 1, kFolioLog, FOLIO_FN(std::log(x))),
+    row("Sqrt", 1, kFolioSqrt, FOLIO_FN(std::sqrt(x))),
+    row("Reciprocal", 1, kFolioReciprocal, FOLIO_FN(1 / x)),
+    row("Floor", 1, kFolioFloor, FOLIO_FN(std::floor(x))),
+    row("Ceil", 1, kFolioCeil, FOLIO_FN(std::ceil(x))),
+    row("Round", 11, kFolioRound, FOLIO_FN(std::nearbyint(x))),
+    row("Erf", 9, kFolioErf, FOLIO_FN(std::erf(x))),
+    row("Sin", 7, kFolioSin, FOLIO_FN(std::sin(x))),
+    row("Cos", 7, kFolioCos, FOLIO_FN(std::cos(x))),
+    row("Tan", 7, kNoSlot, FOLIO_FN(std::tan(x))),
+    row("Asin", 7, kNoSlot, FOLIO_FN(std::asin(x))),
+    row("Acos", 7, kNoSlot, FOLIO_FN(std::acos(x))),
+    row("Atan", 7, kNoSlot, FOLIO_FN(std::atan(x))),
+    row("Sinh", 9, kNoSlot, FOLIO_FN(std::sinh(x))),
+    row("Cosh", 9, kNoSlot, FOLIO_FN(std::cosh(x))),
+    row("Asinh", 9, kNoSlot, FOLIO_FN(std::asinh(x))),
+    row("Acosh", 9, kNoSlot, FOLIO_FN(std::acosh(x))),
+    row("Atanh", 9, kNoSlot, FOLIO_FN(std::atanh(x))),
+    row("Relu", 1, kFolioRelu, FOLIO_FN(x < 0 ? T(0) : x), Integers::kSigned),
+    row("Tanh", 1, kFolioTanh, FOLIO_FN(std::tanh(x))),
+    row("Sigmoid", 1, kFolioSigmoid, FOLIO_FN(1 / (1 + std::exp(-x)))),
+    row("LeakyRelu", 1, kNoSlot, FOLIO_FN(x < 0 ? T(p.a) * x : x), Integers::kNo, "alpha", 0.01F),
+    row("Elu", 1, kNoSlot, FOLIO_FN(x < 0 ? T(p.a) * std::expm1(x) : x), Integers::kNo, "alpha", 1),
+    row("Selu", 1, kNoSlot,
+        FOLIO_FN(x <= 0 ? T(p.b) * (T(p.a) * std::exp(x) - T(p.a)) : T(p.b) * x), Integers::kNo,
+        "alpha", 1.67326319217681884765625F, "gamma", 1.05070102214813232421875F),
+    row("Celu", 12, kNoSlot,
+        FOLIO_FN(std::max(T(0), x) + std::min(T(0), T(p.a) * std::expm1(x / T(p.a)))),
+        Integers::kNo, "alpha", 1),
+    row("HardSigmoid", 1, kNoSlot,
+        FOLIO_FN(std::isnan(x) ? x : std::clamp(T(p.a) * x + T(p.b), T(0), T(1))), Integers::kNo,
+        "alpha", 0.2F, "beta", 0.5F),
+    row("HardSwish", 14, kFolioHardSwish,
+        FOLIO_FN(x * std::clamp(x / 6 + T(0.5), T(0), T(1)))),
+    row("ThresholdedRelu", 10, kNoSlot, FOLIO_FN(x > T(p.a) ? x : T(0)), Integers::kNo, "alpha", 1),
+    row("Softplus", 1, kFolioSoftplus,
+        FOLIO_FN(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x))))),
+    row("Softsign", 1, kNoSlot, FOLIO_FN(x / (1 + std::abs(x)))),
+    row("Mish", 18, kNoSlot,
+        FOLIO_FN(x * std::tanh(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)))))),
+    row("Swish", 24, kNoSlot, FOLIO_FN(x / (1 + std::exp(-T(p.a) * x))), Integers::kNo, "alpha", 1),
+};
+
+constexpr Row kGeluErf = row("Gelu", 20, kFolioGeluErf,
+                             FOLIO_FN(x / 2 * (1 + std::erf(x * T(M_SQRT1_2)))));
+constexpr Row kGeluTanh =
+    row("Gelu", 20, kFolioGeluTanh,
+        FOLIO_FN(x / 2 * (1 + std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)))));
+#undef FOLIO_FN
+
+class Unary final : public OpKernel {
+ public:
+  const Row* row = nullptr;
+  Params params;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    const int64_t count = x->count();
+    switch (x->dtype()) {
+      case DType::kFloat:
+        floats(run, count, x->data<float>(), y->data_mut<float>());
+        return Status::ok();
+      case DType::kDouble:
+        run.parallel().for_range(count, kGrain / 4, [&](int64_t begin, int64_t end) {
+          const double* from = x->data<double>();
+          double* to = y->data_mut<double>();
+          for (int64_t i = begin; i < end; ++i) to[i] = row->f64(from[i], params);
+        });
+        return Status::ok();
+      case DType::kFloat16:
+      case DType::kBfloat16: {
+        FOLIO_TRY(float* wide, widen_half(run, *x));
+        floats(run, count, wide, wide);
+        narrow_half(run, wide, y);
+        return Status::ok();
+      }
+      default:
+        return integers(*x, y);
+    }
+  }
+
+ private:
+  void floats(OpRun& run, int64_t count, const float* x, float* y) const {
+    const FolioUnaryF32 kernel =
+        row->slot == kNoSlot ? nullptr : run.kernels().unary_f32[row->slot];
+    run.parallel().for_range(count, kGrain, [&](int64_t begin, int64_t end) {
+      if (kernel) {
+        kernel(end - begin, x + begin, y + begin);
+        return;
+      }
+      for (int64_t i = begin; i < end; ++i) y[i] = row->f32(x[i], params);
+    });
+  }
+
+  Status integers(const Tensor& x, Tensor* y) const {
+    bool done = false;
+    const auto body = [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      using U = std::make_unsigned_t<T>;
+      const T* from = x.data<T>();
+      T* to = y->data_mut<T>();
+      for (int64_t i = 0; i < x.count(); ++i) {
+        const T v = from[i];
+        const auto negated = static_cast<T>(static_cast<U>(0) - static_cast<U>(v));
+        if (row->name == "Sign") {
+          to[i] = static_cast<T>((v > 0) - (v < 0));
+        } else if (row->name == "Neg") {
+          to[i] = negated;
+        } else if (row->name == "Relu") {
+          to[i] = v < 0 ? T{0} : v;
+        } else {
+          to[i] = v < 0 ? negated : v;
+        }
+      }
+      done = true;
+    };
+    if (row->integers != Integers::kNo) dispatch(SignedTypes{}, x.dtype(), body);
+    if (row->integers == Integers::kAll) dispatch(UnsignedTypes{}, x.dtype(), body);
+    return done ? Status::ok() : wrong_type(0, x.dtype());
+  }
+};
+
+Status infer(OpInfer& infer) {
+  infer.set_output(0, infer.input(0));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<Unary>();
+  const std::string& type = build.node().op_type;
+  if (type == "Gelu") {
+    FOLIO_TRY(const std::string approximate, build.attrs().get_string("approximate", "none"));
+    if (approximate != "none" && approximate != "tanh") {
+      return invalid_graph("attribute 'approximate' is '", approximate, "', expected none or tanh");
+    }
+    kernel->row = approximate == "tanh" ? &kGeluTanh : &kGeluErf;
+    return std::unique_ptr<OpKernel>(std::move(kernel));
+  }
+  for (const Row& each : kRows) {
+    if (each.name == type) kernel->row = &each;
+  }
+  const Row& found = *kernel->row;
+  if (!found.a_name.empty()) {
+    FOLIO_TRY(kernel->params.a, build.attrs().get_float(found.a_name, found.a));
+  }
+  if (!found.b_name.empty()) {
+    FOLIO_TRY(kernel->params.b, build.attrs().get_float(found.b_name, found.b));
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+void register_elementwise_unary(OpRegistry& registry) {
+  OpDef def;
+  def.infer = infer;
+  def.make = make;
+  for (const Row& each : kRows) {
+    def.type = each.name;
+    def.since = each.since;
+    registry.add(def);
+  }
+  def.type = "Gelu";
+  def.since = 20;
+  registry.add(def);
+}
+
+}  // namespace folio

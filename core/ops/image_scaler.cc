@@ -1,0 +1,55 @@
+// ImageScaler: y = x * scale + bias[channel].
+//
+// Source: ONNX operator spec before 1.5, ImageScaler, experimental opset 1 (CoreML converters).
+// Shapes: x, y [N, C, H, W]; bias attribute of C floats.
+// Types:  float.
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+class ImageScaler final : public OpKernel {
+ public:
+  float scale = 1.0F;
+  std::vector<float> bias;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
+    if (x->rank() != 4 || x->dim(1) != static_cast<int64_t>(bias.size())) {
+      return invalid_argument("X ", x->shape().to_string(), " must be [N,", bias.size(), ",H,W]");
+    }
+    FOLIO_TRY(Tensor* y, run.output(0, DType::kFloat, x->shape()));
+    const int64_t inner = x->dim(2) * x->dim(3);
+    const float* from = x->data<float>();
+    float* to = y->data_mut<float>();
+    for (int64_t row = 0; row < x->dim(0) * x->dim(1); ++row) {
+      const float plus = bias[static_cast<size_t>(row % x->dim(1))];
+      for (int64_t i = row * inner; i < (row + 1) * inner; ++i) to[i] = from[i] * scale + plus;
+    }
+    return Status::ok();
+  }
+};
+
+Status infer(OpInfer& infer) {
+  infer.set_output(0, infer.input(0));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<ImageScaler>();
+  FOLIO_TRY(kernel->scale, build.attrs().get_float("scale", 1.0F));
+  FOLIO_TRY(kernel->bias, build.attrs().get_floats("bias"));
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+void register_image_scaler(OpRegistry& registry) {
+  OpDef def;
+  def.type = "ImageScaler";
+  def.infer = infer;
+  def.make = make;
+  registry.add(def);
+}
+
+}  // namespace folio

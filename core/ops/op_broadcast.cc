@@ -1,0 +1,169 @@
+#include "core/ops/op_broadcast.h"
+
+namespace folio {
+namespace {
+
+// Strides of `shape` as seen from the broadcast shape of `rank` dims: 0 where it repeats.
+void broadcast_strides(const Shape& shape, int rank, int64_t* strides) {
+  int64_t stride = 1;
+  for (int i = rank - 1; i >= 0; --i) {
+    const int own = i - (rank - shape.rank());
+    const int64_t dim = own < 0 ? 1 : shape[own];
+    strides[i] = dim == 1 ? 0 : stride;
+    stride *= dim;
+  }
+}
+
+}  // namespace
+
+Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b) {
+  BroadcastPlan plan;
+  FOLIO_TRY(plan.out, broadcast(a, b));
+  const int rank = plan.out.rank();
+  int64_t a_strides[kMaxRank] = {};
+  int64_t b_strides[kMaxRank] = {};
+  broadcast_strides(a, rank, a_strides);
+  broadcast_strides(b, rank, b_strides);
+
+  // Groups of dims that both inputs walk through (or repeat) as one, innermost first.
+  int64_t dims[kMaxRank] = {};
+  int64_t as[kMaxRank] = {};
+  int64_t bs[kMaxRank] = {};
+  int groups = 0;
+  for (int i = rank - 1; i >= 0; --i) {
+    if (plan.out[i] == 1) continue;
+    const bool joins = groups > 0 && a_strides[i] == as[groups - 1] * dims[groups - 1] &&
+                       b_strides[i] == bs[groups - 1] * dims[groups - 1];
+    if (joins) {
+      dims[groups - 1] *= plan.out[i];
+      continue;
+    }
+    dims[groups] = plan.out[i];
+    as[groups] = a_strides[i];
+    bs[groups] = b_strides[i];
+    ++groups;
+  }
+  if (groups > 0) {
+    plan.row = dims[0];
+    plan.a_step = as[0];
+    plan.b_step = bs[0];
+  }
+  for (int g = groups - 1; g >= 1; --g) {
+    plan.dims[plan.outer_rank] = dims[g];
+    plan.a_strides[plan.outer_rank] = as[g];
+    plan.b_strides[plan.outer_rank] = bs[g];
+    ++plan.outer_rank;
+    plan.rows *= dims[g];
+  }
+  return plan;
+}
+
+void run_binary_rows(OpRun& run, const BroadcastPlan& plan, BinaryRow row, const Tensor& a,
+                     const Tensor& b, Tensor* y) {
+  const int64_t a_bytes = dtype_bits(a.dtype()) / 8;
+  const int64_t b_bytes = dtype_bits(b.dtype()) / 8;
+  const int64_t y_bytes = dtype_bits(y->dtype()) / 8;
+  const uint8_t* a_data = a.raw();
+  const uint8_t* b_data = b.raw();
+  uint8_t* y_data = y->raw_mut();
+  for_broadcast_rows(run.parallel(), plan,
+                     [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+                       row(count, a_data + a_at * a_bytes, plan.a_step, b_data + b_at * b_bytes,
+                           plan.b_step, y_data + y_at * y_bytes);
+                     });
+}
+
+// ---------------------------------------------------------------- opset < 7
+
+Result<LegacyBroadcast> LegacyBroadcast::parse(const Attributes& attributes, int version) {
+  LegacyBroadcast legacy;
+  if (version >= 7) return legacy;
+  FOLIO_TRY(const int64_t enabled, attributes.get_int("broadcast", 0));
+  legacy.mode = enabled != 0 ? Mode::kAxis : Mode::kEqual;
+  legacy.has_axis = attributes.has("axis");
+  FOLIO_TRY(legacy.axis, attributes.get_int("axis", 0));
+  return legacy;
+}
+
+Result<Shape> LegacyBroadcast::second(const Shape& a, const Shape& b) const {
+  if (mode == Mode::kNumpy) return b;
+  if (mode == Mode::kEqual) {
+    if (!(a == b)) {
+      return invalid_argument("shapes ", a.to_string(), " and ", b.to_string(),
+                              " differ, and before opset 7 only broadcast=1 allows that");
+    }
+    return b;
+  }
+  const int free = a.rank() - b.rank();
+  if (free < 0) {
+    return invalid_argument("input 1 has ", b.rank(), " dims, more than the ", a.rank(),
+                            " of input 0");
+  }
+  int64_t start = free;
+  if (has_axis && b.rank() > 0) {
+    start = axis < 0 ? axis + a.rank() : axis;
+    if (start < 0 || start > free) {
+      return invalid_argument("axis ", axis, " leaves no room for the ", b.rank(),
+                              " dims of input 1 in the ", a.rank(), " of input 0");
+    }
+  }
+  Shape padded = b;
+  for (int64_t i = start; i < free; ++i) padded.push_back(1);
+  return padded;
+}
+
+// ---------------------------------------------------------------- inference
+
+Result<Dims> infer_broadcast(DimTable& table, const Dims& a, const Dims& b) {
+  const size_t rank = std::max(a.size(), b.size());
+  Dims out(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const Dim da = i + a.size() < rank ? Dim::of(1) : a[i + a.size() - rank];
+    const Dim db = i + b.size() < rank ? Dim::of(1) : b[i + b.size() - rank];
+    if (da.is_value() && db.is_value() && da.value != db.value && da.value != 1 && db.value != 1) {
+      return invalid_graph("dims ", da.value, " and ", db.value, " do not broadcast");
+    }
+    out[i] = table.broadcast(da, db);
+  }
+  return out;
+}
+
+Result<std::optional<Dims>> infer_binary_dims(OpInfer& infer) {
+  const Dims* a = infer.dims_of(0);
+  const Dims* b = infer.dims_of(1);
+  if (infer.version() < 7) {
+    // Input 1 never makes the output larger.
+    if (a) return std::optional<Dims>(*a);
+    return std::optional<Dims>();
+  }
+  if (!a || !b) return std::optional<Dims>();
+  FOLIO_TRY(Dims out, infer_broadcast(infer.table(), *a, *b));
+  return std::optional<Dims>(std::move(out));
+}
+
+Result<std::optional<Dims>> infer_variadic_dims(OpInfer& infer) {
+  if (!infer.dims_of(0)) return std::optional<Dims>();
+  Dims out = *infer.dims_of(0);
+  for (int i = 1; i < infer.input_count(); ++i) {
+    if (!infer.dims_of(i)) return std::optional<Dims>();
+    FOLIO_TRY(out, infer_broadcast(infer.table(), out, *infer.dims_of(i)));
+  }
+  return std::optional<Dims>(std::move(out));
+}
+
+Result<DType> infer_common_dtype(const OpInfer& infer) {
+  DType found = DType::kUndefined;
+  for (int i = 0; i < infer.input_count(); ++i) {
+    if (!infer.input(i).is_tensor()) continue;
+    const DType dtype = infer.dtype(i);
+    if (found == DType::kUndefined) {
+      found = dtype;
+    } else if (dtype != DType::kUndefined && dtype != found) {
+      return invalid_graph("input ", i, " is ", dtype_name(dtype), ", but the others are ",
+                           dtype_name(found));
+    }
+  }
+  return found;
+}
+
+}  // namespace folio

@@ -1,0 +1,133 @@
+// Broadcasting of two inputs: how rows of the output step through both, and what shape inference
+// makes of it.
+//
+// Flow:    plan_broadcast() merges dims that broadcast alike, so that a row is as long as can be;
+//          for_broadcast_rows() walks the rows. infer_broadcast() does the same for symbolic dims.
+// Owns:    plain values.
+// Errors:  shapes that do not broadcast: kInvalidArgument at run, kInvalidGraph at inference.
+#pragma once
+
+#include <algorithm>
+
+#include "core/ops/op.h"
+#include "core/ops/op_dispatch.h"
+
+namespace folio {
+
+// Work items of this many elements are worth a thread (about 10 microseconds of a cheap kernel).
+inline constexpr int64_t kElementGrain = 16384;
+
+struct BroadcastPlan {
+  Shape out;
+  // A row: `row` consecutive outputs, a and b stepping by 0 or 1.
+  int64_t row = 1;
+  int64_t a_step = 0;
+  int64_t b_step = 0;
+  // The dims outside a row, outermost first, with the strides of a and b in elements.
+  int64_t rows = 1;
+  int outer_rank = 0;
+  int64_t dims[kMaxRank] = {};
+  int64_t a_strides[kMaxRank] = {};
+  int64_t b_strides[kMaxRank] = {};
+};
+
+Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b);
+
+// Calls body(a_offset, b_offset, out_offset, count) for pieces of rows that cover the output.
+template <typename Body>
+void for_broadcast_rows(Parallel& parallel, const BroadcastPlan& plan, Body&& body) {
+  if (plan.rows == 0 || plan.row == 0) return;
+  if (plan.rows == 1) {
+    parallel.for_range(plan.row, kElementGrain, [&](int64_t begin, int64_t end) {
+      body(begin * plan.a_step, begin * plan.b_step, begin, end - begin);
+    });
+    return;
+  }
+  const int64_t grain = std::max<int64_t>(1, kElementGrain / plan.row);
+  parallel.for_range(plan.rows, grain, [&](int64_t begin, int64_t end) {
+    int64_t index[kMaxRank];
+    int64_t a = 0;
+    int64_t b = 0;
+    int64_t rest = begin;
+    for (int d = plan.outer_rank - 1; d >= 0; --d) {
+      index[d] = rest % plan.dims[d];
+      rest /= plan.dims[d];
+      a += index[d] * plan.a_strides[d];
+      b += index[d] * plan.b_strides[d];
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      body(a, b, r * plan.row, plan.row);
+      for (int d = plan.outer_rank - 1; d >= 0; --d) {
+        a += plan.a_strides[d];
+        b += plan.b_strides[d];
+        if (++index[d] < plan.dims[d]) break;
+        a -= plan.a_strides[d] * plan.dims[d];
+        b -= plan.b_strides[d] * plan.dims[d];
+        index[d] = 0;
+      }
+    }
+  });
+}
+
+// One row of a binary operator; a_step and b_step are 0 or 1.
+using BinaryRow = void (*)(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,
+                           void* y);
+
+// y[i] = f(a[i], b[i]) in the types' compute types.
+template <typename A, typename B, typename Y, typename F>
+void binary_row(int64_t n, const void* av, int64_t a_step, const void* bv, int64_t b_step,
+                void* yv) {
+  const A* a = static_cast<const A*>(av);
+  const B* b = static_cast<const B*>(bv);
+  Y* y = static_cast<Y*>(yv);
+  using CA = Compute<A>;
+  using CB = Compute<B>;
+  const F f{};
+  if (a_step == 1 && b_step == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = static_cast<Y>(f(static_cast<CA>(a[i]), static_cast<CB>(b[i])));
+    }
+  } else if (a_step == 1) {
+    const CB second = n > 0 ? static_cast<CB>(*b) : CB{};
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(static_cast<CA>(a[i]), second));
+  } else {
+    const CA first = n > 0 ? static_cast<CA>(*a) : CA{};
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = static_cast<Y>(f(first, static_cast<CB>(b[i * b_step])));
+    }
+  }
+}
+
+// Computes a whole broadcast output by rows of elements of the given sizes.
+void run_binary_rows(OpRun& run, const BroadcastPlan& plan, BinaryRow row, const Tensor& a,
+                     const Tensor& b, Tensor* y);
+
+// ---------------------------------------------------------------- opset < 7
+
+// Before opset 7 only input 1 broadcasts, and only when the attribute `broadcast` is 1: its dims
+// then stand at `axis` of input 0's (default: at the end).
+struct LegacyBroadcast {
+  enum class Mode { kNumpy, kEqual, kAxis };
+  Mode mode = Mode::kNumpy;
+  bool has_axis = false;
+  int64_t axis = 0;
+
+  static Result<LegacyBroadcast> parse(const Attributes& attributes, int version);
+  // b's shape padded with ones so that numpy's rule means the same.
+  Result<Shape> second(const Shape& a, const Shape& b) const;
+};
+
+// ---------------------------------------------------------------- inference
+
+// The broadcast of two symbolic shapes; kInvalidGraph when numbers contradict each other.
+Result<Dims> infer_broadcast(DimTable& table, const Dims& a, const Dims& b);
+
+// Dims of output 0 from inputs 0 and 1 (or all inputs), with the legacy rule below opset 7; absent
+// when an input's rank is unknown.
+Result<std::optional<Dims>> infer_binary_dims(OpInfer& infer);
+Result<std::optional<Dims>> infer_variadic_dims(OpInfer& infer);
+
+// The first known element type among the inputs; kInvalidGraph when two known ones differ.
+Result<DType> infer_common_dtype(const OpInfer& infer);
+
+}  // namespace folio

@@ -1,0 +1,326 @@
+#include "core/ops/op_rnn.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace folio {
+namespace {
+
+using Kind = RnnActivation::Kind;
+
+struct ActivationRow {
+  std::string_view name;
+  Kind kind;
+  float alpha;  // the spec's defaults
+  float beta;
+};
+
+constexpr ActivationRow kActivations[] = {
+    {"Sigmoid", Kind::kSigmoid, 0, 0},
+    {"Tanh", Kind::kTanh, 0, 0},
+    {"Relu", Kind::kRelu, 0, 0},
+    {"Affine", Kind::kAffine, 1.0F, 0},
+    {"LeakyRelu", Kind::kLeakyRelu, 0.01F, 0},
+    {"ThresholdedRelu", Kind::kThresholdedRelu, 1.0F, 0},
+    {"ScaledTanh", Kind::kScaledTanh, 1.0F, 1.0F},
+    {"HardSigmoid", Kind::kHardSigmoid, 0.2F, 0.5F},
+    {"Elu", Kind::kElu, 1.0F, 0},
+    {"Softsign", Kind::kSoftsign, 0, 0},
+    {"Softplus", Kind::kSoftplus, 0, 0},
+};
+
+bool same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+bool takes_alpha(Kind kind) {
+  return kind == Kind::kAffine || kind == Kind::kLeakyRelu || kind == Kind::kThresholdedRelu ||
+         kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid || kind == Kind::kElu;
+}
+
+bool takes_beta(Kind kind) {
+  return kind == Kind::kAffine || kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid;
+}
+
+// alphas and betas are listed in the order of the functions that take one.
+Result<std::vector<RnnActivation>> parse_activations(const std::vector<std::string>& names,
+                                                     const std::vector<float>& alphas,
+                                                     const std::vector<float>& betas) {
+  std::vector<RnnActivation> out;
+  size_t alpha = 0;
+  size_t beta = 0;
+  for (const std::string& name : names) {
+    const auto* row = std::find_if(std::begin(kActivations), std::end(kActivations),
+                                   [&](const ActivationRow& r) { return same_name(r.name, name); });
+    if (row == std::end(kActivations)) return invalid_graph("unknown activation '", name, "'");
+    RnnActivation activation{row->kind, row->alpha, row->beta};
+    if (takes_alpha(row->kind) && alpha < alphas.size()) activation.alpha = alphas[alpha++];
+    if (takes_beta(row->kind) && beta < betas.size()) activation.beta = betas[beta++];
+    out.push_back(activation);
+  }
+  return out;
+}
+
+Status expect_shape(const Tensor& tensor, const Shape& expected, std::string_view what) {
+  if (tensor.shape() == expected) return Status::ok();
+  return invalid_argument(what, " has shape ", tensor.shape().to_string(), ", expected ",
+                          expected.to_string());
+}
+
+Shape state_shape(const RnnAttrs& attrs, const RnnRun& r) {
+  return attrs.batch_first ? Shape{r.batch, attrs.directions, r.hidden}
+                           : Shape{attrs.directions, r.batch, r.hidden};
+}
+
+}  // namespace
+
+void RnnActivation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
+  switch (kind) {
+    case Kind::kSigmoid:
+      return kernels.unary_f32[kFolioSigmoid](n, x, x);
+    case Kind::kTanh:
+      return kernels.unary_f32[kFolioTanh](n, x, x);
+    case Kind::kRelu:
+      return kernels.unary_f32[kFolioRelu](n, x, x);
+    case Kind::kSoftplus:
+      return kernels.unary_f32[kFolioSoftplus](n, x, x);
+    default:
+      break;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const float v = x[i];
+    switch (kind) {
+      case Kind::kAffine:
+        x[i] = alpha * v + beta;
+        break;
+      case Kind::kLeakyRelu:
+        x[i] = v < 0 ? alpha * v : v;
+        break;
+      case Kind::kThresholdedRelu:
+        x[i] = v > alpha ? v : 0.0F;
+        break;
+      case Kind::kScaledTanh:
+        x[i] = alpha * std::tanh(beta * v);
+        break;
+      case Kind::kHardSigmoid:
+        x[i] = std::clamp(alpha * v + beta, 0.0F, 1.0F);
+        break;
+      case Kind::kElu:
+        x[i] = v < 0 ? alpha * std::expm1(v) : v;
+        break;
+      default:  // kSoftsign
+        x[i] = v / (1.0F + std::abs(v));
+    }
+  }
+}
+
+Result<RnnAttrs> parse_rnn(const Attributes& attrs, int gates,
+                           const std::vector<std::string>& defaults) {
+  RnnAttrs out;
+  out.gates = gates;
+  FOLIO_TRY(const std::string direction, attrs.get_string("direction", "forward"));
+  FOLIO_TRY(const int64_t layout, attrs.get_int("layout", 0));
+  FOLIO_TRY(out.hidden, attrs.get_int("hidden_size", 0));
+  FOLIO_TRY(out.clip, attrs.get_float("clip", 0.0F));
+  FOLIO_TRY(std::vector<std::string> names, attrs.get_strings("activations"));
+  FOLIO_TRY(const std::vector<float> alphas, attrs.get_floats("activation_alpha"));
+  FOLIO_TRY(const std::vector<float> betas, attrs.get_floats("activation_beta"));
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
+    return invalid_graph("attribute 'direction' is '", direction, "'");
+  }
+  if (out.hidden < 0) return invalid_graph("attribute 'hidden_size' is ", out.hidden);
+  out.directions = direction == "bidirectional" ? 2 : 1;
+  out.first_is_reverse = direction == "reverse";
+  out.batch_first = layout != 0;
+  if (names.empty()) {
+    for (int d = 0; d < out.directions; ++d) {
+      names.insert(names.end(), defaults.begin(), defaults.end());
+    }
+  }
+  if (names.size() != defaults.size() * static_cast<size_t>(out.directions)) {
+    return invalid_graph("attribute 'activations' has ", names.size(), " entries, expected ",
+                         defaults.size() * static_cast<size_t>(out.directions));
+  }
+  FOLIO_TRY(out.activations, parse_activations(names, alphas, betas));
+  return out;
+}
+
+Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
+  FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
+  FOLIO_TRY(const Tensor* w, run.tensor(1, DType::kFloat));
+  FOLIO_TRY(const Tensor* r, run.tensor(2, DType::kFloat));
+  if (x->rank() != 3 || r->rank() != 3) {
+    return invalid_argument("X ", x->shape().to_string(), " and R ", r->shape().to_string(),
+                            " must have 3 dims");
+  }
+  RnnRun out;
+  out.seq = x->dim(attrs.batch_first ? 1 : 0);
+  out.batch = x->dim(attrs.batch_first ? 0 : 1);
+  out.input = x->dim(2);
+  out.hidden = r->dim(2);
+  if (attrs.hidden != 0 && attrs.hidden != out.hidden) {
+    return invalid_argument("hidden_size is ", attrs.hidden, ", R is ", r->shape().to_string());
+  }
+  // X may hold no element and still claim huge dims: what is allocated from them must not wrap.
+  uint64_t gate_count = 0;
+  const int64_t work_dims[] = {out.seq, out.batch, out.hidden, 64};
+  if (!checked_count(work_dims, &gate_count) || gate_count > (uint64_t{1} << 48)) {
+    return invalid_argument("X ", x->shape().to_string(), " and R ", r->shape().to_string(),
+                            " need too much memory");
+  }
+  const int64_t rows = attrs.gates * out.hidden;
+  FOLIO_RETURN_IF_ERROR(expect_shape(*w, Shape{attrs.directions, rows, out.input}, "W"));
+  FOLIO_RETURN_IF_ERROR(expect_shape(*r, Shape{attrs.directions, rows, out.hidden}, "R"));
+  out.x = x->data<float>();
+  out.w = w->data<float>();
+  out.r = r->data<float>();
+  if (run.has_input(3)) {
+    FOLIO_TRY(const Tensor* b, run.tensor(3, DType::kFloat));
+    FOLIO_RETURN_IF_ERROR(expect_shape(*b, Shape{attrs.directions, 2 * rows}, "B"));
+    out.b = b->data<float>();
+  }
+  out.lengths.assign(static_cast<size_t>(out.batch), out.seq);
+  if (run.has_input(4)) {
+    FOLIO_TRY(out.lengths, run.ints(4));
+    const auto bad = [&](int64_t length) { return length < 0 || length > out.seq; };
+    if (static_cast<int64_t>(out.lengths.size()) != out.batch ||
+        std::any_of(out.lengths.begin(), out.lengths.end(), bad)) {
+      return invalid_argument("sequence_lens must hold ", out.batch, " numbers from 0 to ", out.seq);
+    }
+  }
+  FOLIO_TRY(out.initial_h, rnn_state(attrs, out, run, 5));
+  if (const PackedBlob* blob = run.packed(1)) out.w_packed = reinterpret_cast<const float*>(blob->data());
+  if (const PackedBlob* blob = run.packed(2)) out.r_packed = reinterpret_cast<const float*>(blob->data());
+  return out;
+}
+
+Result<const float*> rnn_state(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run,
+                               int input) {
+  if (!run.has_input(input)) return static_cast<const float*>(nullptr);
+  FOLIO_TRY(const Tensor* state, run.tensor(input, DType::kFloat));
+  FOLIO_RETURN_IF_ERROR(expect_shape(*state, state_shape(attrs, r), cat("input ", input)));
+  return state->data<float>();
+}
+
+int64_t rnn_state_at(const RnnAttrs& attrs, const RnnRun& r, int dir, int64_t item) {
+  return (attrs.batch_first ? item * attrs.directions + dir : dir * r.batch + item) * r.hidden;
+}
+
+int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, int64_t item) {
+  const int64_t row = attrs.batch_first
+                          ? (item * r.seq + time) * attrs.directions + dir
+                          : (time * attrs.directions + dir) * r.batch + item;
+  return row * r.hidden;
+}
+
+Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
+                       float* gates) {
+  const int64_t rows = attrs.gates * r.hidden;
+  FolioGemmF32 args{};
+  args.n = rows;
+  args.k = r.input;
+  args.a_col_stride = 1;
+  args.alpha = 1.0F;
+  GemmB b;
+  b.data = r.w + dir * rows * r.input;
+  b.row_stride = 1;
+  b.col_stride = r.input;
+  if (r.w_packed) b.packed = r.w_packed + dir * rows * r.input;
+  if (!attrs.batch_first) {
+    args.m = r.seq * r.batch;
+    args.a = r.x;
+    args.a_row_stride = r.input;
+    args.c = gates;
+    args.c_row_stride = rows;
+    return gemm_f32(run, args, b);
+  }
+  for (int64_t item = 0; item < r.batch; ++item) {
+    args.m = r.seq;
+    args.a = r.x + item * r.seq * r.input;
+    args.a_row_stride = r.input;
+    args.c = gates + item * rows;
+    args.c_row_stride = r.batch * rows;
+    FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
+  }
+  return Status::ok();
+}
+
+Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
+                     int64_t first_row, int64_t columns, const float* h, float* out,
+                     int64_t out_stride) {
+  const int64_t row = dir * attrs.gates * r.hidden + first_row;
+  FolioGemmF32 args{};
+  args.m = r.batch;
+  args.n = columns;
+  args.k = r.hidden;
+  args.a = h;
+  args.a_row_stride = r.hidden;
+  args.a_col_stride = 1;
+  args.c = out;
+  args.c_row_stride = out_stride;
+  args.alpha = 1.0F;
+  args.accumulate = 1;
+  GemmB b;
+  b.data = r.r + row * r.hidden;
+  b.row_stride = 1;
+  b.col_stride = r.hidden;
+  if (r.r_packed && row % FOLIO_F32P16_COLUMNS == 0) b.packed = r.r_packed + row * r.hidden;
+  return gemm_f32(run, args, b);
+}
+
+Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run) {
+  if (!run.has_output(0)) return static_cast<float*>(nullptr);
+  const Shape shape = attrs.batch_first ? Shape{r.batch, r.seq, attrs.directions, r.hidden}
+                                        : Shape{r.seq, attrs.directions, r.batch, r.hidden};
+  FOLIO_TRY(Tensor* y, run.output(0, DType::kFloat, shape));
+  const auto short_one = [&](int64_t length) { return length != r.seq; };
+  if (std::any_of(r.lengths.begin(), r.lengths.end(), short_one) && y->bytes() > 0) {
+    std::memset(y->raw_mut(), 0, y->bytes());
+  }
+  return y->data_mut<float>();
+}
+
+Result<float*> rnn_state_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int output) {
+  if (!run.has_output(output)) return static_cast<float*>(nullptr);
+  FOLIO_TRY(Tensor* state, run.output(output, DType::kFloat, state_shape(attrs, r)));
+  return state->data_mut<float>();
+}
+
+Status infer_rnn(OpInfer& infer, int gates) {
+  FOLIO_TRY(const RnnAttrs attrs,
+            parse_rnn(infer.attrs(), gates,
+                      std::vector<std::string>(gates == 4 ? 3 : gates == 3 ? 2 : 1, "Tanh")));
+  const Dims* x = infer.dims_of(0);
+  const Dims* r = infer.dims_of(2);
+  Dim hidden = Dim::unknown();
+  if (attrs.hidden > 0) hidden = Dim::of(attrs.hidden);
+  if (r && r->size() == 3) hidden = r->back();
+  Dim seq = Dim::unknown();
+  Dim batch = Dim::unknown();
+  if (x && x->size() == 3) {
+    seq = (*x)[attrs.batch_first ? 1 : 0];
+    batch = (*x)[attrs.batch_first ? 0 : 1];
+  }
+  const Dim dirs = Dim::of(attrs.directions);
+  const DType dtype = infer.dtype(0);
+  infer.set_tensor(0, dtype, attrs.batch_first ? Dims{batch, seq, dirs, hidden} : Dims{seq, dirs, batch, hidden});
+  for (int output = 1; output < infer.output_count(); ++output) {
+    infer.set_tensor(output, dtype, attrs.batch_first ? Dims{batch, dirs, hidden} : Dims{dirs, batch, hidden});
+  }
+  return Status::ok();
+}
+
+void request_rnn_packs(OpBuild& build) {
+  for (const int input : {1, 2}) {
+    const Initializer* weights = build.initializer(input);
+    if (!weights || weights->dtype != DType::kFloat || weights->shape.rank() != 3) continue;
+    const Shape& shape = weights->shape;
+    if (shape[1] % FOLIO_F32P16_COLUMNS != 0) continue;
+    request_f32p16(build, input, shape[2], shape[0] * shape[1], 1, shape[2]);
+  }
+}
+
+}  // namespace folio

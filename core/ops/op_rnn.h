@@ -1,0 +1,87 @@
+// What LSTM, GRU and RNN share: attributes, shapes, activation functions, time order.
+//
+// Source: ONNX operator spec, LSTM, GRU, RNN, opsets 1, 7, 14 (layout), 22.
+// Shapes: X [seq, batch, input], W [dirs, gates * H, input], R [dirs, gates * H, H],
+//         B [dirs, 2 * gates * H], initial states [dirs, batch, H]; layout 1 puts batch first in X,
+//         Y and the states.
+// Types:  float.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ops/op_gemm.h"
+
+namespace folio {
+
+// f(x) of the spec's table of activation functions, alpha and beta bound.
+struct RnnActivation {
+  enum class Kind : uint8_t {
+    kSigmoid, kTanh, kRelu, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid,
+    kElu, kSoftsign, kSoftplus,
+  };
+  Kind kind = Kind::kTanh;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+
+  // In place over a row.
+  void apply(const FolioKernels& kernels, int64_t n, float* x) const;
+};
+
+struct RnnAttrs {
+  int gates = 0;
+  int directions = 1;
+  bool first_is_reverse = false;
+  bool batch_first = false;
+  int64_t hidden = 0;  // 0: taken from R
+  float clip = 0.0F;   // 0: none
+  std::vector<RnnActivation> activations;  // directions * per_direction
+};
+
+// `defaults` names the activation functions of one direction.
+Result<RnnAttrs> parse_rnn(const Attributes& attrs, int gates,
+                           const std::vector<std::string>& defaults);
+
+// Checked sizes and pointers of one run.
+struct RnnRun {
+  int64_t seq = 0;
+  int64_t batch = 0;
+  int64_t input = 0;
+  int64_t hidden = 0;
+  const float* x = nullptr;
+  const float* w = nullptr;
+  const float* r = nullptr;
+  const float* b = nullptr;       // or null
+  std::vector<int64_t> lengths;   // by batch
+  const float* initial_h = nullptr;
+  const float* w_packed = nullptr;  // F32P16 of all directions' rows, or null
+  const float* r_packed = nullptr;
+};
+
+// Inputs 0 X, 1 W, 2 R, 3 B, 4 sequence_lens, 5 initial_h.
+Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run);
+
+// A state input [dirs, batch, H] (layout 1: [batch, dirs, H]) as float, or null when absent.
+Result<const float*> rnn_state(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run, int input);
+
+// Offset of [dir, batch item] in a state tensor, and of [time, dir, item] in Y.
+int64_t rnn_state_at(const RnnAttrs& attrs, const RnnRun& r, int dir, int64_t item);
+int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, int64_t item);
+
+// gates[t, item, :] = X[t, item] * W[dir]^T, for all t at once: [seq, batch, gates * H].
+Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, float* gates);
+
+// out[rows, columns] (+)= h[rows, H] * R[dir][first_row .. first_row + columns)^T.
+Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
+                     int64_t first_row, int64_t columns, const float* h, float* out,
+                     int64_t out_stride);
+
+// Y, Y_h (and Y_c) with their shapes; null where not wanted. Y is zeroed when lengths differ.
+Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run);
+Result<float*> rnn_state_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int output);
+
+Status infer_rnn(OpInfer& infer, int gates);
+// W and R as F32P16 where the gates of a direction start at a panel.
+void request_rnn_packs(OpBuild& build);
+
+}  // namespace folio

@@ -1,0 +1,123 @@
+#include "core/ops/op_subgraph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace folio {
+namespace {
+
+// Copies `count` blocks of `block` elements, `from_step` and `to_step` elements apart.
+void copy_blocks(const Tensor& from, int64_t from_at, int64_t from_step, Tensor* to, int64_t to_at,
+                 int64_t to_step, int64_t block, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t a = from_at + i * from_step;
+    const int64_t b = to_at + i * to_step;
+    if (from.is_string()) {
+      std::copy_n(from.data<std::string>() + a, block, to->data_mut<std::string>() + b);
+    } else {
+      const int64_t size = dtype_bits(from.dtype()) / 8;
+      std::memcpy(to->raw_mut() + b * size, from.raw() + a * size, static_cast<size_t>(block * size));
+    }
+  }
+}
+
+}  // namespace
+
+Result<int> find_subgraph(const Node& node, std::string_view name) {
+  for (size_t i = 0; i < node.subgraph_names.size(); ++i) {
+    if (node.subgraph_names[i] == name) return static_cast<int>(i);
+  }
+  return invalid_graph("graph attribute '", name, "' is required but missing");
+}
+
+TypeInfo common_type(const TypeInfo& a, const TypeInfo& b) {
+  if (a.kind != b.kind || a.dtype != b.dtype) return TypeInfo();
+  TypeInfo out = a;
+  if (!a.dims || !b.dims || a.dims->size() != b.dims->size()) {
+    out.dims.reset();
+  } else {
+    for (size_t i = 0; i < out.dims->size(); ++i) {
+      if (!((*a.dims)[i] == (*b.dims)[i])) (*out.dims)[i] = Dim::unknown();
+    }
+  }
+  if (a.element && b.element) {
+    out.element = std::make_shared<const TypeInfo>(common_type(*a.element, *b.element));
+  } else {
+    out.element.reset();
+  }
+  return out;
+}
+
+TypeInfo without_dims(const TypeInfo& type) {
+  TypeInfo out = type;
+  out.dims.reset();
+  return out;
+}
+
+TypeInfo stacked_type(const TypeInfo& element) {
+  if (!element.is_tensor()) return TypeInfo();
+  TypeInfo out = element;
+  if (out.dims) out.dims->insert(out.dims->begin(), Dim::unknown());
+  return out;
+}
+
+Status ScanOutput::add(const Value& value) {
+  if (!value.is_tensor()) return invalid_argument("a scan output must be a tensor");
+  const Tensor& tensor = value.tensor();
+  if (dtype_is_subbyte(tensor.dtype())) {
+    return not_implemented("scan output of ", dtype_name(tensor.dtype()));
+  }
+  if (!parts_.empty() && (parts_[0].dtype() != tensor.dtype() || !(parts_[0].shape() == tensor.shape()))) {
+    return invalid_argument("a scan output changes from ", dtype_name(parts_[0].dtype()), " ",
+                            parts_[0].shape().to_string(), " to ", dtype_name(tensor.dtype()), " ",
+                            tensor.shape().to_string());
+  }
+  parts_.push_back(tensor);
+  return Status::ok();
+}
+
+Result<Tensor> ScanOutput::stack(int64_t axis, bool reverse, const TypeInfo& empty_type) const {
+  Shape shape;
+  DType dtype = empty_type.dtype;
+  if (!parts_.empty()) {
+    dtype = parts_[0].dtype();
+    shape = parts_[0].shape();
+  } else if (empty_type.dims && empty_type.dims->size() < static_cast<size_t>(kMaxRank)) {
+    for (const Dim dim : *empty_type.dims) shape.push_back(dim.is_value() ? dim.value : 0);
+  }
+  if (dtype == DType::kUndefined) return invalid_argument("an empty scan output has no known type");
+  if (shape.rank() >= kMaxRank) return not_implemented("a scan output of rank ", shape.rank() + 1);
+  FOLIO_TRY(const int at, normalize_axis(axis, shape.rank() + 1));
+  const auto count = static_cast<int64_t>(parts_.size());
+  const int64_t outer = shape.product(0, at);
+  const int64_t inner = shape.product(at, shape.rank());
+  shape.insert(at, count);
+  FOLIO_TRY(Tensor out, allocate_tensor(dtype, shape));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t place = reverse ? count - 1 - i : i;
+    copy_blocks(parts_[static_cast<size_t>(i)], 0, inner, &out, place * inner, count * inner, inner, outer);
+  }
+  return out;
+}
+
+Result<Tensor> slice_axis(const Tensor& tensor, int axis, int64_t index) {
+  Shape shape = tensor.shape();
+  const int64_t outer = shape.product(0, axis);
+  const int64_t length = shape[axis];
+  const int64_t inner = shape.product(axis + 1, shape.rank());
+  shape.erase(axis);
+  if (dtype_is_subbyte(tensor.dtype())) {
+    return not_implemented("scanning over ", dtype_name(tensor.dtype()));
+  }
+  if (outer == 1) {
+    const int64_t size = dtype_bits(tensor.dtype()) / 8;
+    uint8_t* data = const_cast<uint8_t*>(tensor.raw()) + index * inner * size;
+    return Tensor(tensor.dtype(), shape, data, tensor.buffer());
+  }
+  FOLIO_TRY(Tensor out, allocate_tensor(tensor.dtype(), shape));
+  copy_blocks(tensor, index * inner, length * inner, &out, 0, inner, inner, outer);
+  return out;
+}
+
+}  // namespace folio

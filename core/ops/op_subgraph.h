@@ -1,0 +1,38 @@
+// What If, Loop and Scan share: finding their subgraphs, merging types, stacking scan outputs.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/ops/op.h"
+
+namespace folio {
+
+// Position of the graph attribute `name` among the node's subgraphs.
+Result<int> find_subgraph(const Node& node, std::string_view name);
+
+// What is true of both: dims that differ become unknown; kinds or types that differ, unknown.
+TypeInfo common_type(const TypeInfo& a, const TypeInfo& b);
+
+// The same type with nothing known about its dims: a value that may change between iterations.
+TypeInfo without_dims(const TypeInfo& type);
+
+// Type of a stack of `element`s along a new axis 0 of unknown length.
+TypeInfo stacked_type(const TypeInfo& element);
+
+// Collects one tensor per iteration and stacks them along a new axis.
+class ScanOutput {
+ public:
+  Status add(const Value& value);
+  // Stacks along `axis` of the result, in order or reversed. Without any element the result is
+  // [0, dims...] with `empty_type` (0 for each dim that is not known).
+  Result<Tensor> stack(int64_t axis, bool reverse, const TypeInfo& empty_type) const;
+
+ private:
+  std::vector<Tensor> parts_;
+};
+
+// Element `index` along `axis` of a tensor, as a tensor without that axis. Axis 0: a view.
+Result<Tensor> slice_axis(const Tensor& tensor, int axis, int64_t index);
+
+}  // namespace folio

@@ -1,0 +1,145 @@
+// Softmax, LogSoftmax and Hardmax.
+//
+// Source: ONNX operator spec, opsets 1 and 11 (x is flattened to [outer, rest] at axis, default 1)
+//         and 13 (along one axis, default -1).
+// Shapes: x, y [outer, n, inner]; inner is 1 in the flattened form.
+// Math:   exp(x - max) / sum(exp(x - max)), its logarithm, or 1 at the first maximum and 0 elsewhere.
+// Types:  float; float16 and bfloat16 in float; double.
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/op_dispatch.h"
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+enum class SoftmaxKind : uint8_t { kSoftmax, kLog, kHard };
+
+template <typename T>
+void hardmax_row(int64_t n, const T* x, T* y) {
+  const auto best = std::max_element(x, x + n) - x;  // before y, which may be x, is written
+  std::fill_n(y, n, T(0));
+  y[best] = T(1);
+}
+
+void double_row(SoftmaxKind kind, int64_t n, const double* x, double* y) {
+  if (kind == SoftmaxKind::kHard) return hardmax_row(n, x, y);
+  const double most = *std::max_element(x, x + n);
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - most);
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = kind == SoftmaxKind::kLog ? x[i] - most - std::log(sum) : std::exp(x[i] - most) / sum;
+  }
+}
+
+void float_row(const FolioKernels& kernels, SoftmaxKind kind, int64_t n, const float* x,
+               float* y) {
+  switch (kind) {
+    case SoftmaxKind::kSoftmax:
+      return kernels.softmax_f32(n, x, y);
+    case SoftmaxKind::kLog:
+      return kernels.log_softmax_f32(n, x, y);
+    case SoftmaxKind::kHard:
+      return hardmax_row(n, x, y);
+  }
+}
+
+class Softmax final : public OpKernel {
+ public:
+  SoftmaxKind kind = SoftmaxKind::kSoftmax;
+  int64_t axis = -1;
+  bool flatten = false;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    const Shape& shape = x->shape();
+    int at = 0;
+    if (shape.rank() > 0) {
+      FOLIO_TRY(at, normalize_axis(axis, shape.rank()));
+    }
+    const int64_t outer = shape.product(0, at);
+    const int64_t n = flatten ? shape.product(at, shape.rank())
+                              : (shape.rank() > 0 ? shape[at] : 1);
+    const int64_t inner = flatten || shape.rank() == 0 ? 1 : shape.product(at + 1, shape.rank());
+    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), shape));
+    if (y->count() == 0) return Status::ok();
+    switch (x->dtype()) {
+      case DType::kFloat:
+        return rows(run, outer, n, inner, x->data<float>(), y->data_mut<float>());
+      case DType::kDouble:
+        return rows(run, outer, n, inner, x->data<double>(), y->data_mut<double>());
+      case DType::kFloat16:
+      case DType::kBfloat16: {
+        FOLIO_TRY(float* wide, widen_half(run, *x));
+        FOLIO_RETURN_IF_ERROR(rows(run, outer, n, inner, wide, wide));
+        narrow_half(run, wide, y);
+        return Status::ok();
+      }
+      default:
+        return wrong_type(0, x->dtype());
+    }
+  }
+
+ private:
+  template <typename T>
+  Status rows(OpRun& run, int64_t outer, int64_t n, int64_t inner, const T* x, T* y) const {
+    const auto one = [&](int64_t count, const T* from, T* to) {
+      if constexpr (std::is_same_v<T, float>) {
+        float_row(run.kernels(), kind, count, from, to);
+      } else {
+        double_row(kind, count, from, to);
+      }
+    };
+    const int64_t grain = std::max<int64_t>(1, 8192 / n);
+    if (inner == 1) {
+      run.parallel().for_range(outer, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) one(n, x + o * n, y + o * n);
+      });
+      return Status::ok();
+    }
+    // A strided axis: one line is gathered, computed and scattered.
+    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(n) * sizeof(T)));
+    auto* line = reinterpret_cast<T*>(bytes);
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < inner; ++i) {
+        const int64_t base = o * n * inner + i;
+        for (int64_t j = 0; j < n; ++j) line[j] = x[base + j * inner];
+        one(n, line, line);
+        for (int64_t j = 0; j < n; ++j) y[base + j * inner] = line[j];
+      }
+    }
+    return Status::ok();
+  }
+};
+
+Status infer(OpInfer& infer) {
+  infer.set_output(0, infer.input(0));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<Softmax>();
+  const std::string& type = build.node().op_type;
+  kernel->kind = type == "Softmax"      ? SoftmaxKind::kSoftmax
+                 : type == "LogSoftmax" ? SoftmaxKind::kLog
+                                        : SoftmaxKind::kHard;
+  kernel->flatten = build.version() < 13;
+  FOLIO_TRY(kernel->axis, build.attrs().get_int("axis", kernel->flatten ? 1 : -1));
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+void register_softmax(OpRegistry& registry) {
+  OpDef def;
+  def.infer = infer;
+  def.make = make;
+  for (const char* type : {"Softmax", "LogSoftmax", "Hardmax"}) {
+    def.type = type;
+    registry.add(def);
+  }
+}
+
+}  // namespace folio

@@ -1,0 +1,290 @@
+#include "core/os/cpu_features.h"
+
+#include <cpuid.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/status.h"
+
+namespace folio {
+namespace {
+
+struct Registers {
+  uint32_t eax = 0;
+  uint32_t ebx = 0;
+  uint32_t ecx = 0;
+  uint32_t edx = 0;
+};
+
+// All zero when the CPU lacks the leaf.
+Registers cpuid(uint32_t leaf, uint32_t subleaf) {
+  Registers r;
+  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return {};
+  return r;
+}
+
+bool bit(uint32_t word, int index) { return (word >> index) & 1; }
+
+// Which register states the kernel saves; 0 without OSXSAVE.
+uint64_t read_xcr0() {
+  if (!bit(cpuid(1, 0).ecx, 27)) return 0;
+  uint32_t low = 0;
+  uint32_t high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t{high} << 32) | low;
+}
+
+constexpr uint64_t kXcr0Avx = 0x6;            // SSE and AVX
+constexpr uint64_t kXcr0Avx512 = 0xE6;        // and opmask, ZMM_Hi256, Hi16_ZMM
+constexpr uint64_t kXcr0Amx = 0x60000;        // tile configuration and tile data
+constexpr CpuBits kAmxBits = kCpuAmxTile | kCpuAmxInt8 | kCpuAmxBf16;
+constexpr CpuBits kAvx2Bits = kCpuAvx2 | kCpuFma | kCpuF16c;
+
+void set_if(bool present, CpuBits feature, CpuBits* bits) {
+  if (present) *bits |= feature;
+}
+
+// Bit numbers: Intel SDM volume 2A, table of CPUID leaves 1 and 7.
+CpuBits detect_bits() {
+  const uint64_t xcr0 = read_xcr0();
+  const Registers leaf1 = cpuid(1, 0);
+  const Registers leaf7 = cpuid(7, 0);
+  const Registers leaf7_1 = leaf7.eax >= 1 ? cpuid(7, 1) : Registers{};
+  CpuBits bits = 0;
+  if ((xcr0 & kXcr0Avx) != kXcr0Avx || !bit(leaf1.ecx, 28)) return 0;
+  set_if(bit(leaf7.ebx, 5), kCpuAvx2, &bits);
+  set_if(bit(leaf1.ecx, 12), kCpuFma, &bits);
+  set_if(bit(leaf1.ecx, 29), kCpuF16c, &bits);
+  set_if(bit(leaf7_1.eax, 4), kCpuAvxVnni, &bits);
+  if ((xcr0 & kXcr0Avx512) == kXcr0Avx512 && bit(leaf7.ebx, 16)) {
+    bits |= kCpuAvx512F;
+    set_if(bit(leaf7.ebx, 17), kCpuAvx512Dq, &bits);
+    set_if(bit(leaf7.ebx, 30), kCpuAvx512Bw, &bits);
+    set_if(bit(leaf7.ebx, 31), kCpuAvx512Vl, &bits);
+    set_if(bit(leaf7.ecx, 11), kCpuAvx512Vnni, &bits);
+    set_if(bit(leaf7_1.eax, 5), kCpuAvx512Bf16, &bits);
+  }
+  if ((xcr0 & kXcr0Amx) == kXcr0Amx && bit(leaf7.edx, 24)) {
+    bits |= kCpuAmxTile;
+    set_if(bit(leaf7.edx, 25), kCpuAmxInt8, &bits);
+    set_if(bit(leaf7.edx, 22), kCpuAmxBf16, &bits);
+  }
+  return bits;
+}
+
+// The kernel gives tile state (8 KiB a thread) only to processes that ask; the answer holds for all
+// threads and for children.
+bool ask_for_amx() {
+  constexpr long kArchReqXcompPerm = 0x1023;
+  constexpr long kXfeatureTileData = 18;
+  return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureTileData) == 0;
+}
+
+CpuBits find_bits() {
+  CpuBits bits = detect_bits();
+  const char* const level = std::getenv("FOLIO_CPU");
+  if (level && *level && !limit_cpu_bits(level, &bits)) {
+    log(LogLevel::kWarning,
+        cat("FOLIO_CPU='", level, "' ignored: expected ref, avx2, avx512 or amx"));
+  }
+  if ((bits & kAmxBits) && !ask_for_amx()) bits &= ~kAmxBits;
+  return bits;
+}
+
+std::string find_brand() {
+  uint32_t words[12] = {};
+  if (static_cast<uint32_t>(__get_cpuid_max(0x80000000, nullptr)) < 0x80000004) return "";
+  for (uint32_t i = 0; i < 3; ++i) {
+    const Registers r = cpuid(0x80000002 + i, 0);
+    const uint32_t part[4] = {r.eax, r.ebx, r.ecx, r.edx};
+    std::memcpy(words + i * 4, part, sizeof part);
+  }
+  char text[sizeof words + 1] = {};
+  std::memcpy(text, words, sizeof words);
+  const std::string padded(text);
+  const size_t first = padded.find_first_not_of(' ');
+  if (first == std::string::npos) return "";
+  return padded.substr(first, padded.find_last_not_of(' ') - first + 1);
+}
+
+// The CPUs of this thread's mask; empty when the kernel does not say.
+std::vector<int> affinity_cpus() {
+  // The kernel refuses a set smaller than its own, so grow until it fits.
+  for (int capacity = 1024; capacity <= 65536; capacity *= 4) {
+    struct Free {
+      void operator()(cpu_set_t* set) const { CPU_FREE(set); }
+    };
+    const std::unique_ptr<cpu_set_t, Free> set(CPU_ALLOC(static_cast<size_t>(capacity)));
+    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
+    if (!set) return {};
+    CPU_ZERO_S(bytes, set.get());
+    if (sched_getaffinity(0, bytes, set.get()) != 0) continue;
+    std::vector<int> cpus;
+    for (int cpu = 0; cpu < capacity; ++cpu) {
+      if (CPU_ISSET_S(static_cast<size_t>(cpu), bytes, set.get())) cpus.push_back(cpu);
+    }
+    return cpus;
+  }
+  return {};
+}
+
+// The file's first 64 KiB, or "" when it cannot be read.
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  std::string text(size_t{1} << 16, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+bool parse_int(std::string_view text, int64_t* out) {
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return parsed.ec == std::errc() && parsed.ptr != text.data();
+}
+
+// 0: no limit.
+int cpus_of_quota(int64_t quota, int64_t period) {
+  if (quota <= 0 || period <= 0) return 0;
+  return static_cast<int>(std::min<int64_t>((quota - 1) / period + 1, 1 << 20));
+}
+
+int quota_of_folder(const std::string& folder, bool unified) {
+  int64_t quota = 0;
+  int64_t period = 0;
+  if (unified) {  // "max 100000" or "150000 100000"
+    const std::string text = read_text(folder + "/cpu.max");
+    const size_t space = text.find(' ');
+    if (space == std::string::npos || !parse_int(text, &quota)) return 0;
+    if (!parse_int(std::string_view(text).substr(space + 1), &period)) return 0;
+  } else {  // -1: no limit
+    if (!parse_int(read_text(folder + "/cpu.cfs_quota_us"), &quota)) return 0;
+    if (!parse_int(read_text(folder + "/cpu.cfs_period_us"), &period)) return 0;
+  }
+  return cpus_of_quota(quota, period);
+}
+
+bool list_has(const std::string& comma_separated, std::string_view word) {
+  std::istringstream in(comma_separated);
+  for (std::string item; std::getline(in, item, ',');) {
+    if (item == word) return true;
+  }
+  return false;
+}
+
+// A mounted cgroup hierarchy that can limit CPU time, and where this process stands in it.
+struct Hierarchy {
+  bool unified = false;
+  std::string mount;       // where the hierarchy is mounted
+  std::string mount_root;  // which of its groups is mounted there
+  std::string group;       // of this process, from the hierarchy's root
+};
+
+std::vector<Hierarchy> find_hierarchies(const std::string& root) {
+  std::vector<Hierarchy> found;
+  std::istringstream mounts(read_text(root + "/proc/self/mountinfo"));
+  for (std::string line; std::getline(mounts, line);) {
+    // id parent dev root mount options [tags] - type source super-options
+    std::istringstream fields(line);
+    const std::vector<std::string> f{std::istream_iterator<std::string>(fields), {}};
+    const auto dash = std::find(f.begin(), f.end(), "-");
+    if (dash - f.begin() < 6 || f.end() - dash < 4) continue;
+    const bool unified = dash[1] == "cgroup2";
+    if (unified || (dash[1] == "cgroup" && list_has(dash[3], "cpu"))) {
+      found.push_back({unified, f[4], f[3], ""});
+    }
+  }
+  std::istringstream groups(read_text(root + "/proc/self/cgroup"));
+  for (std::string line; std::getline(groups, line);) {
+    // id:controllers:group; the unified hierarchy names no controller
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    for (Hierarchy& h : found) {
+      if (h.unified ? controllers.empty() : list_has(controllers, "cpu")) {
+        h.group = line.substr(second + 1);
+      }
+    }
+  }
+  return found;
+}
+
+// The group as seen below the mount: without the part that the mount already stands for.
+std::string group_below_mount(const Hierarchy& h) {
+  if (h.mount_root == "/" || h.mount_root.empty()) return h.group;
+  const std::string& r = h.mount_root;
+  if (h.group.compare(0, r.size(), r) == 0 && (h.group.size() == r.size() || h.group[r.size()] == '/')) {
+    return h.group.substr(r.size());
+  }
+  return "";  // a container whose /proc shows the host's path: the mount is its own group
+}
+
+}  // namespace
+
+bool limit_cpu_bits(std::string_view level, CpuBits* bits) {
+  if (level == "amx") return true;
+  if (level == "avx512") {
+    *bits &= ~kAmxBits;
+  } else if (level == "avx2") {
+    *bits &= kAvx2Bits;
+  } else if (level == "ref") {
+    *bits = 0;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+CpuBits cpu_bits() {
+  static const CpuBits bits = find_bits();
+  return bits;
+}
+
+const std::string& cpu_brand() {
+  static const std::string* const brand = new std::string(find_brand());
+  return *brand;
+}
+
+int affinity_cpu_count() { return std::max<int>(1, static_cast<int>(affinity_cpus().size())); }
+
+int physical_core_count() {
+  const std::vector<int> cpus = affinity_cpus();
+  std::set<std::string> cores;  // each as the list of its threads
+  for (const int cpu : cpus) {
+    const std::string threads = read_text(
+        cat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
+    cores.insert(threads.empty() ? cat("cpu", cpu) : threads);
+  }
+  return std::max<int>(1, static_cast<int>(cores.size()));
+}
+
+int cgroup_cpu_limit(const std::string& root) {
+  int limit = 0;
+  for (const Hierarchy& h : find_hierarchies(root)) {
+    std::string group = group_below_mount(h);
+    for (;;) {  // a limit of any ancestor holds for all below it
+      while (!group.empty() && group.back() == '/') group.pop_back();
+      const int cpus = quota_of_folder(root + h.mount + group, h.unified);
+      if (cpus > 0 && (limit == 0 || cpus < limit)) limit = cpus;
+      if (group.empty()) break;
+      group.resize(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
+    }
+  }
+  return limit;
+}
+
+}  // namespace folio

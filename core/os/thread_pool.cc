@@ -1,0 +1,346 @@
+// The region's protocol, in one 64-bit word (`gate`): epoch | open slots | active workers.
+//
+//   The caller writes the task, then opens the gate: a new epoch and as many slots as it wants help.
+//   A worker that takes a slot (slots - 1, active + 1 in one step) may read the task until it leaves
+//   (active - 1). The caller takes chunks too; when none is left it closes the slots and waits until
+//   active is 0. Only then may the task be written again. All waiting is "spin, then futex".
+#include "core/os/thread_pool.h"
+
+#include <immintrin.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "core/base/log.h"
+#include "core/base/status.h"
+#include "core/os/clock.h"
+#include "core/os/cpu_features.h"
+#include "core/os/fork.h"
+
+namespace folio {
+namespace {
+
+// How long a thread looks for work, or for the end of a region, before it sleeps: about what a futex
+// wake-up costs, so that steps that follow one another find their workers awake.
+constexpr int64_t kSpinNs = 50000;
+constexpr int kPausesPerLook = 32;  // between two looks at the clock, which costs 25 ns
+
+// Below 2 MiB, so that no huge page ever backs a stack.
+constexpr size_t kStackBytes = size_t{1} << 20;
+
+constexpr uint64_t kActiveOne = 1;
+constexpr uint64_t kSlotOne = uint64_t{1} << 16;
+constexpr uint64_t kEpochOne = uint64_t{1} << 32;
+constexpr uint64_t kActiveMask = 0xFFFF;
+
+uint32_t active_of(uint64_t gate) { return static_cast<uint32_t>(gate & kActiveMask); }
+uint32_t slots_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 16) & 0xFFFF; }
+uint32_t epoch_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 32); }
+
+void futex_wait(std::atomic<uint32_t>* word, uint32_t expected) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+void futex_wake(std::atomic<uint32_t>* word, int count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+// Calls `done` until it says true or the spin time is over; false when it is.
+template <typename Done>
+bool spin_until(int64_t spin_ns, Done done) {
+  if (done()) return true;
+  if (spin_ns == 0) return false;
+  const int64_t end = monotonic_ns() + spin_ns;
+  do {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      _mm_pause();
+      if (done()) return true;
+    }
+  } while (monotonic_ns() < end);
+  return false;
+}
+
+void run_inline(int64_t count, int64_t grain, Parallel::Task task) {
+  for (int64_t begin = 0; begin < count;) {
+    const int64_t end = count - begin > grain ? begin + grain : count;
+    task.run(task.state, begin, end);
+    begin = end;
+  }
+}
+
+class Pool {
+ public:
+  Pool();
+  void add_user();
+  void remove_user();
+  void run(int threads, int64_t count, int64_t grain, Parallel::Task task);
+  int worker_count() const { return workers_.load(std::memory_order_relaxed); }
+  void forget_threads_after_fork();
+
+ private:
+  struct Region {
+    Parallel::Task task;
+    int64_t count = 0;
+    int64_t grain = 0;
+    int64_t chunks = 0;
+    unsigned mxcsr = 0;
+  };
+
+  static void* worker_entry(void* start);
+  void work(uint32_t seen_epoch);
+  bool join_region(uint32_t* seen_epoch);
+  void take_chunks();
+  void leave_region();
+  void ensure_workers(int wanted);
+  bool start_worker(int number);
+  void open_region(uint32_t slots);
+  void close_region();
+  int64_t spin_ns() const;
+
+  // Each line of words that different threads write is alone on its cache line.
+  alignas(64) std::atomic<uint64_t> gate_{0};
+  alignas(64) std::atomic<int64_t> next_chunk_{0};
+  alignas(64) std::atomic<uint32_t> wake_{0};  // workers sleep on it; moves when there is news
+  std::atomic<uint32_t> sleepers_{0};
+  alignas(64) std::atomic<uint32_t> caller_sleeps_{0};
+  alignas(64) std::atomic<bool> busy_{false};  // a region runs
+  Region region_;  // written while busy_ and active == 0; read by who is active
+  std::atomic<bool> stop_{false};
+  std::atomic<int> workers_{0};
+  int cpus_ = 1;
+
+  std::mutex mutex_;  // starting and joining workers, users_
+  int users_ = 0;
+  pthread_t threads_[kMaxThreads] = {};
+};
+
+Pool& pool() {
+  static Pool* const the_pool = new Pool;  // never destroyed: workers may outlive static objects
+  return *the_pool;
+}
+
+Pool::Pool() : cpus_(affinity_cpu_count()) {
+  hold_across_fork(ForkOrder::kPool, &mutex_);
+  call_in_fork_child([] { pool().forget_threads_after_fork(); });
+}
+
+// Spinning when threads outnumber CPUs keeps the one that has the work from running.
+int64_t Pool::spin_ns() const { return worker_count() + 1 > cpus_ ? 0 : kSpinNs; }
+
+void Pool::add_user() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++users_;
+}
+
+void Pool::remove_user() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--users_ > 0) return;
+  const int count = workers_.load(std::memory_order_relaxed);
+  if (count == 0) return;
+  stop_.store(true);
+  wake_.fetch_add(1);
+  futex_wake(&wake_, kMaxThreads);
+  for (int i = 0; i < count; ++i) pthread_join(threads_[i], nullptr);
+  workers_.store(0);
+  stop_.store(false);
+}
+
+// The child has the forking thread only. If that thread is inside a region, it finishes the chunks
+// that nobody had taken and does not wait for the others.
+void Pool::forget_threads_after_fork() {
+  workers_.store(0);
+  sleepers_.store(0);
+  caller_sleeps_.store(0);
+  stop_.store(false);
+  busy_.store(false);
+  gate_.store(gate_.load() & ~(kEpochOne - 1));
+}
+
+struct WorkerStart {
+  Pool* pool;
+  uint32_t seen_epoch;
+};
+
+void* Pool::worker_entry(void* start) {
+  const WorkerStart copy = *static_cast<WorkerStart*>(start);
+  delete static_cast<WorkerStart*>(start);
+  copy.pool->work(copy.seen_epoch);
+  return nullptr;
+}
+
+bool Pool::start_worker(int number) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  // A new thread inherits the mask: the host's signals are for the host's threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  auto* start = new WorkerStart{this, epoch_of(gate_.load(std::memory_order_relaxed))};
+  const int failed = pthread_create(&threads_[number], &attributes, worker_entry, start);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (failed) {
+    delete start;
+    return false;
+  }
+  pthread_setname_np(threads_[number], cat("folio-", number + 1).c_str());
+  return true;
+}
+
+void Pool::ensure_workers(int wanted) {
+  if (workers_.load(std::memory_order_relaxed) >= wanted) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (int have = workers_.load(std::memory_order_relaxed); have < wanted; ++have) {
+    if (!start_worker(have)) return;
+    workers_.store(have + 1, std::memory_order_relaxed);
+  }
+}
+
+bool Pool::join_region(uint32_t* seen_epoch) {
+  uint64_t gate = gate_.load(std::memory_order_acquire);
+  while (epoch_of(gate) != *seen_epoch && slots_of(gate) > 0) {
+    if (gate_.compare_exchange_weak(gate, gate - kSlotOne + kActiveOne,
+                                    std::memory_order_acq_rel, std::memory_order_acquire)) {
+      *seen_epoch = epoch_of(gate);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Pool::leave_region() {
+  const uint64_t before = gate_.fetch_sub(kActiveOne);
+  if (active_of(before) == 1 && caller_sleeps_.exchange(0) == 1) futex_wake(&caller_sleeps_, 1);
+}
+
+void Pool::work(uint32_t seen_epoch) {
+  for (;;) {
+    const uint32_t news = wake_.load();
+    if (stop_.load()) return;
+    bool joined = false;
+    const bool stop_spinning = spin_until(spin_ns(), [&] {
+      joined = join_region(&seen_epoch);
+      return joined || wake_.load(std::memory_order_relaxed) != news;
+    });
+    if (joined) {
+      const unsigned own = _mm_getcsr();
+      if (own != region_.mxcsr) _mm_setcsr(region_.mxcsr);
+      take_chunks();
+      if (_mm_getcsr() != own) _mm_setcsr(own);
+      leave_region();
+      continue;
+    }
+    if (stop_spinning) continue;
+    // Either the caller sees this sleeper and wakes it, or this thread sees the moved word.
+    sleepers_.fetch_add(1);
+    if (wake_.load() == news) futex_wait(&wake_, news);
+    sleepers_.fetch_sub(1);
+  }
+}
+
+void Pool::take_chunks() {
+  const Region& r = region_;
+  for (;;) {
+    const int64_t chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= r.chunks) return;
+    const int64_t begin = chunk * r.grain;
+    r.task.run(r.task.state, begin, r.count - begin > r.grain ? begin + r.grain : r.count);
+  }
+}
+
+void Pool::open_region(uint32_t slots) {
+  const uint64_t epoch = epoch_of(gate_.load(std::memory_order_relaxed)) + uint64_t{1};
+  gate_.store(epoch * kEpochOne + slots * kSlotOne);  // the epoch's carry falls off the top
+  wake_.fetch_add(1);
+  const uint32_t asleep = sleepers_.load();
+  if (asleep > 0) futex_wake(&wake_, static_cast<int>(std::min(slots, asleep)));
+}
+
+void Pool::close_region() {
+  uint64_t gate = gate_.load();
+  while (!gate_.compare_exchange_weak(gate, gate & ~(0xFFFF * kSlotOne))) {
+  }
+  const auto all_left = [&] { return active_of(gate_.load(std::memory_order_acquire)) == 0; };
+  if (spin_until(spin_ns(), all_left)) return;
+  while (!all_left()) {
+    caller_sleeps_.store(1);
+    if (active_of(gate_.load()) == 0) break;
+    futex_wait(&caller_sleeps_, 1);
+  }
+  caller_sleeps_.store(0);
+}
+
+void Pool::run(int threads, int64_t count, int64_t grain, Parallel::Task task) {
+  const int64_t chunks = count > 0 ? (count - 1) / grain + 1 : 0;
+  if (threads <= 1 || chunks <= 1 || busy_.exchange(true, std::memory_order_acquire)) {
+    run_inline(count, grain, task);
+    return;
+  }
+  const int wanted = static_cast<int>(std::min<int64_t>(threads, chunks)) - 1;
+  ensure_workers(wanted);
+  const int helpers = std::min(wanted, worker_count());
+  region_ = Region{task, count, grain, chunks, _mm_getcsr()};
+  next_chunk_.store(0, std::memory_order_relaxed);
+  open_region(static_cast<uint32_t>(helpers));
+  take_chunks();
+  close_region();
+  busy_.store(false, std::memory_order_release);
+}
+
+int find_default_thread_count() {
+  int count = std::min(affinity_cpu_count(), physical_core_count());
+  const int quota = cgroup_cpu_limit();
+  if (quota > 0) count = std::min(count, quota);
+  count = std::clamp(count, 1, kMaxThreads);
+  const char* const text = std::getenv("FOLIO_THREADS");
+  if (!text || !*text) return count;
+  int forced = 0;
+  const char* const end = text + std::strlen(text);
+  const auto parsed = std::from_chars(text, end, forced);
+  if (parsed.ec == std::errc() && parsed.ptr == end && forced >= 1 && forced <= kMaxThreads) {
+    return forced;
+  }
+  log(LogLevel::kWarning, cat("FOLIO_THREADS='", text, "' ignored: expected a number from 1 to ",
+                              kMaxThreads, "; using ", count));
+  return count;
+}
+
+}  // namespace
+
+int default_thread_count() {
+  static const int count = find_default_thread_count();
+  return count;
+}
+
+PoolView::PoolView(int threads)
+    : threads_(threads <= 0 ? default_thread_count() : std::min(threads, kMaxThreads)) {
+  if (threads_ > 1) pool().add_user();
+}
+
+PoolView::~PoolView() {
+  if (threads_ > 1) pool().remove_user();
+}
+
+void PoolView::run(int64_t count, int64_t grain, Task task) {
+  grain = std::max<int64_t>(grain, 1);
+  if (threads_ <= 1) {
+    run_inline(count, grain, task);
+    return;
+  }
+  pool().run(threads_, count, grain, task);
+}
+
+int pool_worker_count() { return pool().worker_count(); }
+
+}  // namespace folio

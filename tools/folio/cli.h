@@ -1,0 +1,136 @@
+// What the subcommands of `folio` share: exit codes, errors, the library, options of several.
+//
+// Flow:    main.cc parses, then calls one run_... below. Each prints its result on standard output.
+// Threads: one thread.
+// Errors:  CliError and folio::Error; main prints them as one line `folio: ...`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "folio/folio.hpp"
+
+namespace folio_cli {
+
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitTestFailed = 1,
+  kExitUsage = 2,
+  kExitCannotRun = 3,
+  kExitUnsupported = 4,
+};
+
+class CliError : public std::runtime_error {
+ public:
+  CliError(ExitCode exit_code, const std::string& message)
+      : std::runtime_error(message), exit_code_(exit_code) {}
+  ExitCode exit_code() const { return exit_code_; }
+
+ private:
+  ExitCode exit_code_;
+};
+
+// The exit code that fits an error of the library.
+ExitCode exit_code_of(const folio::Error& error);
+
+// `text` with every control character replaced by a space: what is printed stays one line.
+std::string one_line(const std::string& text);
+
+// "NAME=VALUE" split at the last '=' (names may contain one, values of options do not), or, for
+// config entries and files, at the first.
+enum class SplitAt { kFirst, kLast };
+std::pair<std::string, std::string> split_assignment(const std::string& option,
+                                                     const std::string& text, SplitAt at);
+
+// A whole number of at least `min`; `option` is for the message.
+int64_t parse_count(const std::string& option, const std::string& text, int64_t min);
+double parse_number(const std::string& option, const std::string& text);
+
+// Options of all commands.
+struct CommonOptions {
+  std::string library;  // "": beside the executable, then where the dynamic linker looks
+};
+
+// Options of the commands that compile a model.
+struct SessionSettings {
+  std::vector<std::string> config;  // KEY=VALUE
+  uint32_t threads = 0;             // 0: the library's choice
+};
+
+// Loads libfolio and makes folio.hpp use it. The library stays loaded until the process ends.
+void load_library(const CommonOptions& common);
+std::string library_path(const CommonOptions& common);  // what load_library tries first
+std::string executable_path();
+
+folio::SessionOptions make_session_options(const SessionSettings& settings);
+
+// How random inputs are made; see random_inputs.h.
+struct InputOptions {
+  std::vector<std::string> dims;    // NAME=N
+  std::vector<std::string> ranges;  // NAME=LO:HI
+  uint64_t seed = 1;
+};
+
+struct RunCommand {
+  std::string model;
+  std::vector<std::string> inputs;  // NAME=FILE
+  std::string output_dir;
+  InputOptions input;
+  SessionSettings session;
+};
+int run_run(const CommonOptions& common, const RunCommand& command);
+
+struct TestCommand {
+  std::vector<std::string> folders;
+  double rtol = -1;  // negative: data.json's, else ONNX's
+  double atol = -1;
+  uint32_t jobs = 1;
+  uint32_t timeout_seconds = 300;
+  bool in_process = false;
+  bool json = false;
+  SessionSettings session;
+};
+int run_test(const CommonOptions& common, const TestCommand& command);
+
+struct BenchCommand {
+  std::string model;
+  uint32_t warmup = 3;
+  uint32_t iterations = 20;
+  double seconds = 0;  // above 0: instead of iterations
+  uint32_t sessions = 1;
+  uint32_t sample_us = 3000;
+  bool json = false;
+  bool hold = false;
+  int64_t hold_ms = -1;
+  InputOptions input;
+  SessionSettings session;
+};
+int run_bench(const CommonOptions& common, const BenchCommand& command);
+
+struct MemoryCommand {
+  std::string model;
+  uint32_t processes = 4;
+  uint32_t sessions = 1;
+  std::string plot;
+  bool json = false;
+  InputOptions input;
+  SessionSettings session;
+};
+int run_memory(const CommonOptions& common, const MemoryCommand& command);
+
+struct InspectCommand {
+  std::string model;
+  bool json = false;
+};
+int run_inspect(const CommonOptions& common, const InspectCommand& command);
+
+struct DoctorCommand {
+  bool json = false;
+};
+int run_doctor(const CommonOptions& common, const DoctorCommand& command);
+
+}  // namespace folio_cli

@@ -1,0 +1,172 @@
+#include "tools/folio/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "tools/folio/element_type.h"
+
+namespace folio_cli {
+
+namespace {
+
+constexpr size_t kShownCharsMax = 40;
+
+bool close_parts(double got, double expected, const Tolerance& t) {
+  if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got);
+  if (got == expected) return true;
+  if (std::isinf(expected) || std::isinf(got)) return false;
+  return std::fabs(got - expected) <= t.atol + t.rtol * std::fabs(expected);
+}
+
+struct Mismatches {
+  size_t count = 0;
+  size_t first = 0;
+  size_t worst = 0;
+  double worst_difference = -1;  // NaN and infinities do not take part
+
+  void add(size_t index, double difference) {
+    if (count++ == 0) first = index;
+    if (difference > worst_difference) {
+      worst = index;
+      worst_difference = difference;
+    }
+  }
+};
+
+Mismatches compare_numbers(const HostValue& got, const HostValue& expected, const Tolerance& t) {
+  Mismatches result;
+  const FolioElementType type = expected.type;
+  const size_t count = expected.element_count();
+  for (size_t i = 0; i < count; ++i) {
+    const double g = element_as_double(type, got.bytes.data(), i);
+    const double e = element_as_double(type, expected.bytes.data(), i);
+    double distance = std::fabs(g - e);
+    bool good = close_parts(g, e, t);
+    if (is_complex(type)) {
+      const double g_imaginary = imaginary_part(type, got.bytes.data(), i);
+      const double e_imaginary = imaginary_part(type, expected.bytes.data(), i);
+      distance = std::hypot(g - e, g_imaginary - e_imaginary);
+      good = std::isfinite(distance) ? distance <= t.atol + t.rtol * std::hypot(e, e_imaginary)
+                                     : good && close_parts(g_imaginary, e_imaginary, t);
+    }
+    if (!good) result.add(i, std::isfinite(distance) ? distance : -1);
+  }
+  return result;
+}
+
+Mismatches compare_strings(const HostValue& got, const HostValue& expected) {
+  Mismatches result;
+  for (size_t i = 0; i < expected.strings.size(); ++i) {
+    if (got.strings[i] != expected.strings[i]) result.add(i, -1);
+  }
+  return result;
+}
+
+std::string index_text(const folio::Dims& dims, size_t index) {
+  folio::Dims at(dims.size());
+  for (size_t k = dims.size(); k-- > 0;) {
+    at[k] = static_cast<int64_t>(index % static_cast<size_t>(dims[k]));
+    index /= static_cast<size_t>(dims[k]);
+  }
+  return dims_text(at);
+}
+
+std::string element_text(const HostValue& value, size_t index) {
+  if (value.type != FOLIO_STRING) return element_as_text(value.type, value.bytes.data(), index);
+  const std::string& text = value.strings[index];
+  return "'" + text.substr(0, kShownCharsMax) + (text.size() > kShownCharsMax ? "...'" : "'");
+}
+
+std::string tensor_difference(const std::string& name, const HostValue& got,
+                              const HostValue& expected, const Tolerance& tolerance) {
+  if (got.type != expected.type || got.dims != expected.dims) {
+    return name + ": got " + describe(got) + ", expected " + describe(expected);
+  }
+  const Mismatches wrong = expected.type == FOLIO_STRING
+                               ? compare_strings(got, expected)
+                               : compare_numbers(got, expected, tolerance);
+  if (wrong.count == 0) return "";
+  std::string text = name + index_text(expected.dims, wrong.first) + ": got " +
+                     element_text(got, wrong.first) + ", expected " +
+                     element_text(expected, wrong.first) + " (" + std::to_string(wrong.count) +
+                     " of " + std::to_string(expected.element_count()) + " differ";
+  if (wrong.worst_difference >= 0) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.3g", wrong.worst_difference);
+    text += std::string(", most by ") + number + " at " + index_text(expected.dims, wrong.worst) +
+            ": got " + element_text(got, wrong.worst) + ", expected " +
+            element_text(expected, wrong.worst);
+  }
+  return text + ")";
+}
+
+std::string key_text(const HostValue& keys, size_t index) {
+  return keys.type == FOLIO_STRING ? keys.strings[index]
+                                   : element_as_text(keys.type, keys.bytes.data(), index);
+}
+
+// Copies one element between tensors of one type.
+void copy_element(const HostValue& from, size_t from_index, HostValue* to, size_t to_index) {
+  if (from.type == FOLIO_STRING) {
+    to->strings[to_index] = from.strings[from_index];
+    return;
+  }
+  const size_t width = packed_bytes(from.type, 1);
+  std::memcpy(&to->bytes[to_index * width], &from.bytes[from_index * width], width);
+}
+
+// A map has no order: both are put into that of `expected`'s keys before they are compared.
+HostValue in_order_of(const HostValue& map, const HostValue& expected) {
+  const HostValue& keys = map.parts[0];
+  const HostValue& values = map.parts[1];
+  const size_t count = keys.element_count();
+  if (keys.type != expected.parts[0].type || keys.dims != expected.parts[0].dims ||
+      values.kind != FOLIO_KIND_TENSOR || values.dims != keys.dims ||
+      facts_of(values.type).bits % 8 != 0) {
+    return map;
+  }
+  HostValue result = map;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string wanted = key_text(expected.parts[0], i);
+    for (size_t k = 0; k < count; ++k) {
+      if (key_text(keys, k) != wanted) continue;
+      copy_element(keys, k, &result.parts[0], i);
+      copy_element(values, k, &result.parts[1], i);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string difference(const std::string& name, const HostValue& got, const HostValue& expected,
+                       const Tolerance& tolerance) {
+  // An optional that holds something is what it holds.
+  if (got.kind == FOLIO_KIND_OPTIONAL && got.parts.size() == 1) {
+    return difference(name, got.parts[0], expected, tolerance);
+  }
+  if (expected.kind == FOLIO_KIND_OPTIONAL && expected.parts.size() == 1) {
+    return difference(name, got, expected.parts[0], tolerance);
+  }
+  if (got.kind != expected.kind || got.parts.size() != expected.parts.size()) {
+    return name + ": got " + describe(got) + ", expected " + describe(expected);
+  }
+  if (expected.kind == FOLIO_KIND_TENSOR) {
+    return tensor_difference(name, got, expected, tolerance);
+  }
+  const bool is_map = expected.kind == FOLIO_KIND_MAP;
+  const HostValue ordered = is_map ? in_order_of(got, expected) : HostValue();
+  const HostValue& source = is_map ? ordered : got;
+  for (size_t i = 0; i < expected.parts.size(); ++i) {
+    const std::string part = is_map ? (i == 0 ? "keys" : "values") : std::to_string(i);
+    std::string text =
+        difference(name + "(" + part + ")", source.parts[i], expected.parts[i], tolerance);
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+}  // namespace folio_cli

@@ -1,0 +1,139 @@
+// The `folio` command: reads the command line and calls one subcommand.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <functional>
+
+#include "tools/folio/cli.h"
+
+namespace folio_cli {
+
+namespace {
+
+class Cli {
+ public:
+  Cli() {
+    app_.name("folio");
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", "folio " FOLIO_VERSION);
+    app_.add_option("--library", common_.library, "libfolio.so.1 to use")->type_name("PATH");
+    app_.fallthrough();  // so that --library may follow the subcommand
+    app_.footer(
+        "Exit codes: 0 done, 1 a test failed, 2 usage, 3 cannot load or run, 4 unsupported.\n"
+        "Options of a command: folio COMMAND --help");
+    add_run();
+    add_test();
+  }
+
+  int run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+      return chosen_();
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) return app_.exit(error);
+      return report(error.what(), kExitUsage);
+    } catch (const folio::Error& error) {
+      return report(error.what(), exit_code_of(error));
+    } catch (const CliError& error) {
+      return report(error.what(), error.exit_code());
+    } catch (const std::bad_alloc&) {
+      return report("out of memory", kExitCannotRun);
+    } catch (const std::exception& error) {
+      return report(error.what(), kExitCannotRun);
+    }
+  }
+
+ private:
+  static int report(const std::string& message, ExitCode code) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "folio: %s\n", one_line(message).c_str());
+    return code;
+  }
+
+  CLI::App* add_command(const char* name, const char* what, std::function<int()> function) {
+    CLI::App* command = app_.add_subcommand(name, what);
+    command->final_callback([this, function = std::move(function)] { chosen_ = function; });
+    return command;
+  }
+
+  static void add_session_options(CLI::App* command, SessionSettings* settings) {
+    command->add_option("--threads", settings->threads, "threads of a run; 0: the library's choice")
+        ->type_name("N");
+    repeated(command, "--config", &settings->config, "KEY=VALUE",
+             "a configuration key, see docs/config_keys.md; may be repeated");
+  }
+
+  static void add_input_options(CLI::App* command, InputOptions* input) {
+    repeated(command, "--dim", &input->dims, "NAME=N",
+             "value of a free dimension of made-up inputs (1); may be repeated");
+    repeated(command, "--range", &input->ranges, "NAME=LO:HI",
+             "range of a made-up input; may be repeated");
+    command->add_option("--seed", input->seed, "seed of made-up inputs (1)")->type_name("N");
+  }
+
+  static void repeated(CLI::App* command, const char* name, std::vector<std::string>* values,
+                       const char* type, const char* what) {
+    command->add_option(name, *values, what)
+        ->type_name(type)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+
+  void add_run() {
+    CLI::App* command =
+        add_command("run", "run a model once", [this] { return run_run(common_, run_); });
+    command->add_option("MODEL", run_.model, ".onnx or .ort file")->required();
+    repeated(command, "--input", &run_.inputs, "NAME=FILE",
+             "an input from a .npy or .pb file; others are made up; may be repeated");
+    command->add_option("--output-dir", run_.output_dir, "write each output there as .npy")
+        ->type_name("DIR");
+    add_input_options(command, &run_.input);
+    add_session_options(command, &run_.session);
+    command->footer(
+        "Examples:\n"
+        "  folio run model.onnx\n"
+        "  folio run model.onnx --input image=cat.npy --output-dir out\n"
+        "  folio run bert.onnx --dim batch=1 --dim sequence=128 --range input_ids=0:30000");
+  }
+
+  void add_test() {
+    CLI::App* command = add_command("test", "compare models with their reference outputs",
+                                    [this] { return run_test(common_, test_); });
+    command->add_option("DIR", test_.folders, "folders in the ONNX test layout, at any depth")
+        ->required();
+    command->add_option("--rtol", test_.rtol, "relative tolerance (data.json, else 1e-3)")
+        ->type_name("R")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--atol", test_.atol, "absolute tolerance (data.json, else 1e-7)")
+        ->type_name("A")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--jobs", test_.jobs, "tests at a time (1)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command->add_option("--timeout", test_.timeout_seconds, "seconds a test may take (300)")
+        ->type_name("S");
+    command->add_flag("--in-process", test_.in_process,
+                      "no process per test: a crash ends the command; for debuggers");
+    command->add_flag("--json", test_.json, "one JSON object on standard output");
+    add_session_options(command, &test_.session);
+    command->footer(
+        "Prints PASS|FAIL|UNSUPPORTED path reason, then the counts. A test is a model.onnx or\n"
+        "model.ort with folders test_data_set_<k> beside it.\n"
+        "Examples:\n"
+        "  folio test models\n"
+        "  folio test models --config session.disable_prepacking=1 --json");
+  }
+
+  CLI::App app_{"Runs, tests and measures ONNX and ORT models with Folio."};
+  std::function<int()> chosen_;
+  CommonOptions common_;
+  RunCommand run_;
+  TestCommand test_;
+};
+
+}  // namespace
+
+}  // namespace folio_cli
+
+int main(int argc, char** argv) { return folio_cli::Cli().run(argc, argv); }

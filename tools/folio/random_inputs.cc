@@ -1,0 +1,93 @@
+#include "tools/folio/random_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/folio/element_type.h"
+
+namespace folio_cli {
+
+namespace {
+
+uint64_t split_mix(uint64_t* state) {
+  *state += 0x9e3779b97f4a7c15u;
+  uint64_t z = *state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+double uniform(uint64_t* state) { return static_cast<double>(split_mix(state) >> 11) * 0x1p-53; }
+
+}  // namespace
+
+RandomInputs::RandomInputs(const InputOptions& options) : seed_(options.seed) {
+  for (const std::string& option : options.dims) {
+    const auto [name, value] = split_assignment("--dim", option, SplitAt::kLast);
+    dims_[name] = parse_count("--dim " + name, value, 0);
+  }
+  for (const std::string& option : options.ranges) {
+    const auto [name, value] = split_assignment("--range", option, SplitAt::kLast);
+    const size_t colon = value.find(':');
+    if (colon == std::string::npos) {
+      throw CliError(kExitUsage, "--range needs NAME=LO:HI, got '" + option + "'");
+    }
+    const double lo = parse_number("--range " + name, value.substr(0, colon));
+    const double hi = parse_number("--range " + name, value.substr(colon + 1));
+    ranges_[name] = {lo, hi};
+  }
+}
+
+HostValue RandomInputs::make(const folio::ValueInfo& input) const {
+  if (input.kind != FOLIO_KIND_TENSOR || is_complex(input.type) ||
+      (facts_of(input.type).bits == 0 && input.type != FOLIO_STRING)) {
+    throw CliError(
+        kExitCannotRun,
+        "input '" + input.name + "' is of a kind that cannot be made up: give it with --input");
+  }
+  HostValue result;
+  result.type = input.type;
+  for (size_t i = 0; i < input.dims.size(); ++i) {
+    const auto named = dims_.find(input.symbolic_dims[i]);
+    const int64_t open = named == dims_.end() ? 1 : named->second;
+    result.dims.push_back(input.dims[i] >= 0 ? input.dims[i] : open);
+  }
+  const size_t count = checked_count(result.dims, result.type);
+  const bool whole = !is_float(input.type);
+  Range range = {whole ? 1.0 : -1.0, 1.0};
+  const auto given = ranges_.find(input.name);
+  if (given != ranges_.end()) range = given->second;
+  uint64_t state = seed_;
+  for (const char c : input.name) state = state * 131 + static_cast<unsigned char>(c);
+  result.bytes.resize(packed_bytes(input.type, input.type == FOLIO_STRING ? 0 : count));
+  for (size_t i = 0; i < count; ++i) {
+    const double u = uniform(&state);
+    const double value = whole ? std::floor(range.lo + u * (range.hi - range.lo + 1))
+                               : range.lo + u * (range.hi - range.lo);
+    if (input.type == FOLIO_STRING) {
+      result.strings.push_back(std::to_string(static_cast<int64_t>(value)));
+    } else {
+      store_double(input.type, value, result.bytes.data(), i);
+    }
+  }
+  return result;
+}
+
+std::string RandomInputs::unused_names(const std::vector<folio::ValueInfo>& inputs) const {
+  std::string names;
+  for (const auto& [name, value] : dims_) {
+    const bool used = std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) {
+      const auto& symbols = input.symbolic_dims;
+      return std::find(symbols.begin(), symbols.end(), name) != symbols.end();
+    });
+    if (!used) names += " --dim " + name;
+  }
+  for (const auto& [name, range] : ranges_) {
+    const bool used = std::any_of(inputs.begin(), inputs.end(),
+                                  [&](const auto& input) { return input.name == name; });
+    if (!used) names += " --range " + name;
+  }
+  return names;
+}
+
+}  // namespace folio_cli
