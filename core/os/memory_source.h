@@ -36,6 +36,7 @@ class MemorySource final : public ByteSource {
 
   Bytes bytes() const override { return bytes_; }
   const std::string& name() const override { return options_.name; }
+  bool is_copy() const { return static_cast<bool>(copy_); }
 
   // Siblings given as bytes come first; their names are compared exactly, but for a leading "./".
   Result<Ref<ByteSource>> open_sibling(const std::string& location) const override;

@@ -21,7 +21,28 @@ void collect(const Graph& graph, Found* found) {
 // Enough names to find the nodes by; a model with thousands should not give a page of them.
 constexpr size_t kMaxNames = 5;
 
+void collect_nodes(const Graph& graph, std::vector<UnsupportedNode>* out) {
+  for (const Node& node : graph.nodes) {
+    std::string reason;
+    if (node.domain.empty() && node.version > kNewestOpset) {
+      reason = cat("opset ", node.version, " is newer than ", kNewestOpset);
+    } else if (!op_registry().find(node.domain, node.op_type, node.version)) {
+      reason = cat("unknown operator at opset ", node.version);
+    }
+    if (!reason.empty()) {
+      out->push_back({node.domain, node.op_type, node.version, node.name, std::move(reason)});
+    }
+    for (const auto& subgraph : node.subgraphs) collect_nodes(*subgraph, out);
+  }
+}
+
 }  // namespace
+
+std::vector<UnsupportedNode> unsupported_nodes(const Model& model) {
+  std::vector<UnsupportedNode> out;
+  collect_nodes(model.graph, &out);
+  return out;
+}
 
 std::vector<std::string> unsupported_operators(const Model& model) {
   Found found;

@@ -14,6 +14,16 @@
 
 namespace folio {
 
+// A node that this build cannot run, and why.
+struct UnsupportedNode {
+  std::string domain;
+  std::string op_type;
+  int version = 0;  // that is in force for the domain
+  std::string name;
+  std::string reason;
+};
+std::vector<UnsupportedNode> unsupported_nodes(const Model& model);
+
 // "Foo (opset 17): node 'a', node 'b'" for each operator that this build lacks; empty: none.
 std::vector<std::string> unsupported_operators(const Model& model);
 Status check_supported(const Model& model);

@@ -9,6 +9,15 @@
 namespace folio {
 namespace {
 
+// The tensor as a constant of a program: read-only, so that a run which outputs it makes a copy.
+Tensor as_constant(const Tensor& tensor) {
+  if (!tensor.escapes() || !tensor.buffer()) return tensor;
+  Ref<Buffer> view = view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(),
+                                 Ref<RefCounted>(tensor.buffer()));
+  uint8_t* data = view->data();
+  return Tensor(tensor.dtype(), tensor.shape(), data, std::move(view));
+}
+
 class ProgramBuilder {
  public:
   ProgramBuilder(Graph* graph, const Evaluator& evaluator, const ProgramOptions& options,
@@ -57,7 +66,7 @@ class ProgramBuilder {
     port.slot = slot_of(id);
     if (value.initializer) {
       port.has_default = true;
-      port.default_value = Value(*value.initializer->tensor);
+      port.default_value = Value(as_constant(*value.initializer->tensor));
     }
     program_.inputs.push_back(std::move(port));
   }
@@ -91,9 +100,9 @@ class ProgramBuilder {
     const auto index = static_cast<int32_t>(program_.constants.size());
     if (copy) {
       FOLIO_TRY(Tensor tensor, copy_tensor(*initializer->tensor));
-      program_.constants.emplace_back(std::move(tensor));
+      program_.constants.emplace_back(as_constant(tensor));
     } else {
-      program_.constants.emplace_back(*initializer->tensor);
+      program_.constants.emplace_back(as_constant(*initializer->tensor));
     }
     program_.keepers.push_back(initializer);
     known[initializer.get()] = index;

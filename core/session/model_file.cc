@@ -58,6 +58,7 @@ ModelInfo describe(const Model& model, const ByteSource& source) {
   }
   info.dims = model.dims;
   info.unsupported = unsupported_operators(model);
+  info.unsupported_nodes = unsupported_nodes(model);
   info.file_bytes = source.bytes().size();
   Counter counter{&info, {}, {}};
   counter.count(model.graph);
@@ -65,9 +66,34 @@ ModelInfo describe(const Model& model, const ByteSource& source) {
   return info;
 }
 
+// A model's bytes with external data that the caller gave; all other siblings are the model's own.
+class SourceWithFiles final : public ByteSource {
+ public:
+  SourceWithFiles(Ref<ByteSource> model, std::map<std::string, Ref<ByteSource>> files)
+      : model_(std::move(model)), files_(std::move(files)) {}
+
+  uint64_t serial() const override { return model_->serial(); }
+  Bytes bytes() const override { return model_->bytes(); }
+  const std::string& name() const override { return model_->name(); }
+  Result<Ref<ByteSource>> open_sibling(const std::string& location) const override {
+    const bool dotted = location.starts_with("./");
+    const auto found = files_.find(dotted ? location.substr(2) : location);
+    return found != files_.end() ? Result(found->second) : model_->open_sibling(location);
+  }
+
+ private:
+  Ref<ByteSource> model_;
+  std::map<std::string, Ref<ByteSource>> files_;
+};
+
 Result<std::unique_ptr<Model>> parse(const Ref<ByteSource>& source, const ModelOptions& options,
-                                     const FreeDims& free_dims) {
+                                     const FreeDims& free_dims, const Progress& progress) {
   LoadOptions load;
+  if (progress) {
+    load.on_progress = [&](uint64_t done, uint64_t total) {
+      return progress(total ? static_cast<float>(done) / static_cast<float>(total) : 0.0F, "parse");
+    };
+  }
   if (options.format == "ONNX") load.format = ModelFormat::kOnnx;
   if (options.format == "ORT") load.format = ModelFormat::kOrt;
   FOLIO_TRY(ModelDef def, load_model_def(source, load));
@@ -84,16 +110,49 @@ Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptio
 
 Result<Ref<ModelFile>> ModelFile::open(Ref<ByteSource> source, const ModelOptions& options) {
   auto file = make_ref<ModelFile>();
+  if (!options.files.empty()) {
+    source = make_ref<SourceWithFiles>(std::move(source), options.files);
+  }
   file->source_ = std::move(source);
   file->options_ = options;
-  FOLIO_RETURN_IF_ERROR(file->load().with_context(file->source_->name()));
+  file->options_.progress = nullptr;  // the caller's, for this call only
+  FOLIO_RETURN_IF_ERROR(file->load(options.progress).with_context(file->source_->name()));
   return file;
 }
 
-Status ModelFile::load() {
-  FOLIO_TRY(first_, parse(source_, options_, {}));
+Status ModelFile::load(const Progress& progress) {
+  const auto report = [&](float done, const char* what) {
+    if (!progress || progress(done, what)) return Status::ok();
+    return error(Code::kModelLoadCancelled, "loading was cancelled");
+  };
+  FOLIO_RETURN_IF_ERROR(report(0.0F, "open"));
+  FOLIO_TRY(first_, parse(source_, options_, {}, progress));
   info_ = describe(*first_, *source_);
-  return Status::ok();
+  return report(1.0F, "ready");
+}
+
+Result<Ref<Program>> ModelFile::program(const std::string& key,
+                                        const std::function<Result<Ref<Program>>()>& make) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  made_.wait(lock, [&] { return being_made_.count(key) == 0; });
+  if (const auto it = programs_.find(key); it != programs_.end()) return it->second;
+  being_made_.insert(key);
+  // Whatever way `make` ends, those who wait go on: the next of them tries itself.
+  struct Unmark {
+    ModelFile* file;
+    const std::string& key;
+    std::unique_lock<std::mutex>& lock;
+    ~Unmark() {
+      if (!lock.owns_lock()) lock.lock();
+      file->being_made_.erase(key);
+      file->made_.notify_all();
+    }
+  } const unmark{this, key, lock};
+  lock.unlock();
+  auto made = make();
+  lock.lock();
+  if (made.is_ok()) programs_[key] = made.value();
+  return made;
 }
 
 Result<std::unique_ptr<Model>> ModelFile::take_model(const FreeDims& free_dims) {
@@ -101,7 +160,7 @@ Result<std::unique_ptr<Model>> ModelFile::take_model(const FreeDims& free_dims) 
     const std::lock_guard<std::mutex> lock(model_mutex_);
     if (first_) return std::move(first_);
   }
-  auto model = parse(source_, options_, free_dims);
+  auto model = parse(source_, options_, free_dims, nullptr);
   if (!model.is_ok()) return std::move(model).take_status().with_context(source_->name());
   return model;
 }

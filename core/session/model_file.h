@@ -5,9 +5,13 @@
 // Threads: any method from any thread.
 #pragma once
 
+#include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 
+#include "core/passes/passes.h"
 #include "core/plan/program.h"
 #include "core/session/options.h"
 
@@ -31,6 +35,7 @@ struct ModelInfo {
   std::vector<PortInfo> overridable;
   DimTable dims;
   std::vector<std::string> unsupported;  // one line per operator
+  std::vector<UnsupportedNode> unsupported_nodes;
   uint64_t file_bytes = 0;
   uint64_t initializer_bytes = 0;
   int64_t initializer_count = 0;
@@ -50,20 +55,15 @@ class ModelFile : public RefCounted {
   // A fresh, verified Model. The one that `open` made is handed out first.
   Result<std::unique_ptr<Model>> take_model(const FreeDims& free_dims);
 
-  // The program made under `key`, or what `make` gives; made once however many ask.
-  template <typename Make>
-  Result<Ref<Program>> program(const std::string& key, Make&& make) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto it = programs_.find(key); it != programs_.end()) return it->second;
-    FOLIO_TRY(Ref<Program> made, make());
-    programs_[key] = made;
-    return made;
-  }
+  // The program made under `key`, or what `make` gives; made once however many ask. `make` runs
+  // without a lock held: it reports progress to the user.
+  Result<Ref<Program>> program(const std::string& key,
+                               const std::function<Result<Ref<Program>>()>& make);
   // Called by a session that ends: drops a program that nobody else uses.
   void release_program(const std::string& key, Ref<Program> program);
 
  private:
-  Status load();
+  Status load(const Progress& progress);
 
   Ref<ByteSource> source_;
   ModelOptions options_;
@@ -72,6 +72,8 @@ class ModelFile : public RefCounted {
   std::mutex model_mutex_;
   std::unique_ptr<Model> first_;
   std::map<std::string, Ref<Program>> programs_;
+  std::set<std::string> being_made_;
+  std::condition_variable made_;
 };
 
 }  // namespace folio

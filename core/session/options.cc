@@ -9,8 +9,11 @@
 namespace folio {
 namespace {
 
+enum class KeyOf { kModel, kSession };
+
 struct Key {
   std::string_view name;
+  KeyOf of;
   std::string_view values;  // for the message
   // False when the value is none of these.
   bool (*set)(ModelOptions* model, SessionOptions* session, std::string_view value);
@@ -35,34 +38,34 @@ bool set_threads(int* threads, std::string_view value) {
 
 // All keys of this version. docs/config_keys.md has the same table.
 constexpr Key kKeys[] = {
-    {"folio.model_loading", "map or read",
+    {"folio.model_loading", KeyOf::kModel, "map or read",
      [](ModelOptions* m, SessionOptions*, std::string_view v) {
        if (v != "map" && v != "read") return false;
        m->read_into_memory = v == "read";
        return true;
      }},
-    {"folio.optimize", "all or none",
+    {"folio.optimize", KeyOf::kSession, "all or none",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        if (v != "all" && v != "none") return false;
        s->optimize = v == "all" ? Optimize::kAll : Optimize::kOff;
        return true;
      }},
-    {"folio.threads", "a number, 0 for the process's default",
+    {"folio.threads", KeyOf::kSession, "a number, 0 for the process's default",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        return set_threads(&s->threads, v);
      }},
-    {"session.disable_prepacking", "0 or 1",
+    {"session.disable_prepacking", KeyOf::kSession, "0 or 1",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        bool disable = false;
        if (!set_flag(&disable, v)) return false;
        s->prepack = !disable;
        return true;
      }},
-    {"session.set_denormal_as_zero", "0 or 1",
+    {"session.set_denormal_as_zero", KeyOf::kSession, "0 or 1",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        return set_flag(&s->flush_denormals, v);
      }},
-    {"session.load_model_format", "ONNX or ORT",
+    {"session.load_model_format", KeyOf::kModel, "ONNX or ORT",
      [](ModelOptions* m, SessionOptions*, std::string_view v) {
        if (v != "ONNX" && v != "ORT") return false;
        m->format = std::string(v);
@@ -116,6 +119,11 @@ Status set_config(ModelOptions* model, SessionOptions* session, std::string_view
   }
   for (const Key& known : kKeys) {
     if (known.name != key) continue;
+    const bool of_model = known.of == KeyOf::kModel;
+    if (of_model ? model == nullptr : session == nullptr) {
+      return invalid_argument("config key '", key, "' is one of ", of_model ? "models" : "sessions",
+                              " and has no place here");
+    }
     if (known.set(model, session, value)) return Status::ok();
     return invalid_argument("config key '", key, "' is '", value, "', expected ", known.values);
   }

@@ -5,12 +5,14 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/base/byte_source.h"
 #include "core/base/tensor.h"
 #include "core/formats/load.h"
 #include "core/model/graph_builder.h"
@@ -25,7 +27,7 @@ using Progress = std::function<bool(float done, const char* what)>;
 struct ModelOptions {
   bool read_into_memory = false;          // folio.model_loading = map (default) | read
   std::string format;                     // session.load_model_format: "" = by content, ONNX, ORT
-  std::vector<std::pair<std::string, std::string>> files;  // external data given as bytes
+  std::map<std::string, Ref<ByteSource>> files;  // external data given as bytes, by location
   Progress progress;
 };
 
@@ -46,8 +48,9 @@ struct RunOptions {
   std::string tag;                        // stands in messages of this run
 };
 
-// Sets one key. kInvalidArgument for an unknown `folio.` key (with the nearest known one) or a bad
-// value; an unknown `session.` key is logged once and ignored, as in ONNX Runtime.
+// Sets one key; what the caller has no options for is null. kInvalidArgument for an unknown `folio.`
+// key (with the nearest known one), a key of options that are null, or a bad value; an unknown
+// `session.` key is logged once and ignored, as in ONNX Runtime.
 Status set_config(ModelOptions* model, SessionOptions* session, std::string_view key,
                   std::string_view value);
 

@@ -33,7 +33,18 @@ Status replace_initializers(Model* model,
   return Status::ok();
 }
 
-// "input 'x' has shape [2,3], expected [2,?]": rank and fixed dims must agree, symbols are free.
+// Rank and fixed dims must agree, symbols are free.
+bool shape_fits(const TypeInfo& type, const Shape& shape) {
+  if (!type.dims) return true;
+  bool fits = shape.rank() == type.rank();
+  for (int i = 0; fits && i < shape.rank(); ++i) {
+    const Dim dim = (*type.dims)[static_cast<size_t>(i)];
+    fits = !dim.is_value() || dim.value == shape[i];
+  }
+  return fits;
+}
+
+// "input 'x' has shape [2,3], expected [2,?]".
 Status check_input(const PortInfo& port, const Value& value) {
   const TypeInfo& type = port.type;
   const auto wrong_kind = [&] {
@@ -54,13 +65,7 @@ Status check_input(const PortInfo& port, const Value& value) {
     return invalid_argument("input '", port.name, "' is ", dtype_name(tensor.dtype()),
                             ", expected ", dtype_name(type.dtype));
   }
-  if (!type.dims) return Status::ok();
-  bool fits = tensor.rank() == type.rank();
-  for (int i = 0; fits && i < tensor.rank(); ++i) {
-    const Dim dim = (*type.dims)[static_cast<size_t>(i)];
-    fits = !dim.is_value() || dim.value == tensor.dim(i);
-  }
-  if (fits) return Status::ok();
+  if (shape_fits(type, tensor.shape())) return Status::ok();
   return invalid_argument("input '", port.name, "' has shape ", tensor.shape().to_string(),
                           ", expected ", type_to_string(type));
 }
@@ -232,6 +237,42 @@ Status Session::run(const RunOptions& options, const std::vector<NamedValue>& in
   }
   return options.tag.empty() ? std::move(status)
                              : std::move(status).with_context(cat("run '", options.tag, "'"));
+}
+
+Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes) {
+  if (is_closed()) return error(Code::kClosed, "the session is closed");
+  const std::vector<int32_t>& symbols = program_->shapes.symbols();
+  std::vector<int64_t> signature(symbols.size(), -1);
+  for (const auto& [name, shape] : shapes) {
+    const auto port = std::find_if(program_->inputs.begin(), program_->inputs.end(),
+                                   [&, &wanted = name](const PortInfo& p) { return p.name == wanted; });
+    if (port == program_->inputs.end()) {
+      return invalid_argument("the model has no input '", name, "'");
+    }
+    if (!port->type.is_tensor() || !shape_fits(port->type, shape)) {
+      return invalid_argument("input '", name, "' has shape ", shape.to_string(), ", expected ",
+                              type_to_string(port->type));
+    }
+    for (int d = 0; port->type.dims && d < shape.rank(); ++d) {
+      const Dim dim = (*port->type.dims)[static_cast<size_t>(d)];
+      const auto it = std::find(symbols.begin(), symbols.end(), dim.symbol);
+      if (!dim.is_symbol() || it == symbols.end()) continue;
+      int64_t& known = signature[static_cast<size_t>(it - symbols.begin())];
+      if (known < 0) known = shape[d];  // the first input decides, as in a run
+    }
+  }
+  for (const PortInfo& port : program_->inputs) {
+    if (!port.is_read || port.has_default || !port.type.has_rank()) continue;
+    for (const Dim dim : *port.type.dims) {
+      const auto it = std::find(symbols.begin(), symbols.end(), dim.symbol);
+      if (!dim.is_symbol() || it == symbols.end()) continue;
+      if (signature[static_cast<size_t>(it - symbols.begin())] >= 0) continue;
+      return invalid_argument("the shape of input '", port.name, "' (", type_to_string(port.type),
+                              ") is needed");
+    }
+  }
+  program_->shapes.plan_for(signature);
+  return Status::ok();
 }
 
 void Session::close(Close how) {

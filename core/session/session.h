@@ -40,6 +40,9 @@ class Session : public RefCounted {
   Status run(const RunOptions& options, const std::vector<NamedValue>& inputs,
              const std::vector<WantedOutput>& wanted, std::vector<Value>* outputs);
 
+  // Plans runs with these input shapes beforehand. What a run would refuse is kInvalidArgument.
+  Status prepare(const std::vector<std::pair<std::string, Shape>>& shapes);
+
   enum class Close { kWait, kCancel };
   void close(Close how);
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }

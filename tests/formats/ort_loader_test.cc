@@ -6,7 +6,7 @@
 
 #include "core/formats/ort/ort_schema_generated.h"
 #include "tests/fuzz/model_walk.h"
-#include "tests/support/memory_source.h"
+#include "tests/support/test_source.h"
 #include "tests/support/ort_writer.h"
 
 namespace folio {
@@ -15,7 +15,7 @@ namespace {
 using Type = AttributeDef::Type;
 
 Result<ModelDef> load(std::string_view bytes, const LoadOptions& options = {}) {
-  return load_ort(make_ref<MemorySource>(bytes, "m.ort"), options);
+  return load_ort(make_ref<TestSource>(bytes, "m.ort"), options);
 }
 
 ModelDef load_or_fail(std::string_view bytes) {
@@ -413,7 +413,7 @@ TEST(OrtLoader, UsesLargePayloadsInPlaceAndCopiesSmallOnes) {
     for (const int64_t count : {kSmall, kSmall + 1}) {
       OrtWriteOptions options;
       options.payload_alignment = alignment;
-      auto source = make_ref<MemorySource>(write_ort(ort_add_model(count), options));
+      auto source = make_ref<TestSource>(write_ort(ort_add_model(count), options));
       Result<ModelDef> model = load_ort(source);
       ASSERT_TRUE(model.is_ok()) << model.status().message();
       const InitializerDef& w = model.value().graph.initializers[0];

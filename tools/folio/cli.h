@@ -96,4 +96,41 @@ struct TestCommand {
 };
 int run_test(const CommonOptions& common, const TestCommand& command);
 
+struct BenchCommand {
+  std::string model;
+  uint32_t warmup = 3;
+  uint32_t iterations = 20;
+  double seconds = 0;  // above 0: instead of iterations
+  uint32_t sessions = 1;
+  uint32_t sample_us = 3000;
+  bool json = false;
+  bool hold = false;
+  int64_t hold_ms = -1;
+  InputOptions input;
+  SessionSettings session;
+};
+int run_bench(const CommonOptions& common, const BenchCommand& command);
+
+struct MemoryCommand {
+  std::string model;
+  uint32_t processes = 4;
+  uint32_t sessions = 1;
+  std::string plot;
+  bool json = false;
+  InputOptions input;
+  SessionSettings session;
+};
+int run_memory(const CommonOptions& common, const MemoryCommand& command);
+
+struct InspectCommand {
+  std::string model;
+  bool json = false;
+};
+int run_inspect(const CommonOptions& common, const InspectCommand& command);
+
+struct DoctorCommand {
+  bool json = false;
+};
+int run_doctor(const CommonOptions& common, const DoctorCommand& command);
+
 }  // namespace folio_cli

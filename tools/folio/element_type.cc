@@ -10,7 +10,7 @@ namespace folio_cli {
 
 namespace {
 
-constexpr std::array<ElementTypeFacts, 24> kFacts = {{
+constexpr std::array<ElementTypeFacts, 27> kFacts = {{
     {"undefined", 0, nullptr, false},    {"float", 32, "<f4", true},
     {"uint8", 8, "|u1", true},           {"int8", 8, "|i1", true},
     {"uint16", 16, "<u2", true},         {"int16", 16, "<i2", true},
@@ -23,6 +23,8 @@ constexpr std::array<ElementTypeFacts, 24> kFacts = {{
     {"float8e4m3fnuz", 8, "|u1", false}, {"float8e5m2", 8, "|u1", false},
     {"float8e5m2fnuz", 8, "|u1", false}, {"uint4", 4, "|u1", false},
     {"int4", 4, "|i1", false},           {"float4e2m1", 4, "|u1", false},
+    {"float8e8m0", 8, "|u1", false},     {"uint2", 2, "|u1", false},
+    {"int2", 2, "|i1", false},
 }};
 
 // What a small float type does with its highest exponent.
@@ -87,6 +89,11 @@ double decode(const FloatFormat& f, uint32_t bits) {
   return sign * std::ldexp(static_cast<double>(significand), power);
 }
 
+// Powers of two, without sign or zero.
+double e8m0(uint8_t bits) {
+  return bits == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, bits - 127);
+}
+
 // For formats with IEEE's specials.
 uint32_t encode(const FloatFormat& f, double value) {
   const uint32_t exponent_mask = (1u << f.exponent_bits) - 1;
@@ -117,24 +124,25 @@ void store(std::byte* data, size_t index, T value) {
   std::memcpy(data + index * sizeof(T), &value, sizeof(T));
 }
 
-uint32_t nibble(const std::byte* data, size_t index) {
-  const auto byte = static_cast<uint32_t>(data[index / 2]);
-  return index % 2 == 0 ? byte & 15 : byte >> 4;
+// Element `index` of `bits` (2 or 4) bits, low bits first.
+uint32_t sub_byte(const std::byte* data, size_t index, uint32_t bits) {
+  const size_t per_byte = 8 / bits;
+  const auto byte = static_cast<uint32_t>(data[index / per_byte]);
+  return byte >> (index % per_byte * bits) & ((1u << bits) - 1);
 }
 
-void store_nibble(std::byte* data, size_t index, uint32_t value) {
-  const auto old = static_cast<uint32_t>(data[index / 2]);
-  const uint32_t changed =
-      index % 2 == 0 ? (old & 0xf0) | (value & 15) : (old & 15) | (value & 15) << 4;
-  data[index / 2] = static_cast<std::byte>(changed);
+int signed_sub_byte(const std::byte* data, size_t index, uint32_t bits) {
+  const auto value = static_cast<int>(sub_byte(data, index, bits));
+  const int half = 1 << (bits - 1);
+  return value >= half ? value - 2 * half : value;
 }
 
-int sign_extended(uint32_t four_bits) { return static_cast<int>(four_bits ^ 8) - 8; }
-
-uint32_t small_bits(FolioElementType type, const std::byte* data, size_t index) {
-  const uint32_t bits = facts_of(type).bits;
-  if (bits == 4) return nibble(data, index);
-  return bits == 8 ? load<uint8_t>(data, index) : load<uint16_t>(data, index);
+void store_sub_byte(std::byte* data, size_t index, uint32_t bits, uint32_t value) {
+  const size_t per_byte = 8 / bits;
+  const size_t shift = index % per_byte * bits;
+  const uint32_t mask = ((1u << bits) - 1) << shift;
+  const auto old = static_cast<uint32_t>(data[index / per_byte]);
+  data[index / per_byte] = static_cast<std::byte>((old & ~mask) | (value << shift & mask));
 }
 
 }  // namespace
@@ -146,7 +154,10 @@ const ElementTypeFacts& facts_of(FolioElementType type) {
 
 size_t packed_bytes(FolioElementType type, size_t count) {
   const uint32_t bits = facts_of(type).bits;
-  return bits >= 8 ? count * (bits / 8) : count / 2 + count % 2;
+  if (bits == 0) return 0;
+  if (bits >= 8) return count * (bits / 8);
+  const size_t per_byte = 8 / bits;
+  return count / per_byte + (count % per_byte != 0 ? 1 : 0);
 }
 
 bool is_complex(FolioElementType type) {
@@ -155,7 +166,8 @@ bool is_complex(FolioElementType type) {
 
 bool is_float(FolioElementType type) {
   FloatFormat ignored;
-  return type == FOLIO_FLOAT || type == FOLIO_DOUBLE || float_format(type, &ignored);
+  return type == FOLIO_FLOAT || type == FOLIO_DOUBLE || type == FOLIO_FLOAT8E8M0 ||
+         float_format(type, &ignored);
 }
 
 bool is_integer(FolioElementType type) {
@@ -164,7 +176,7 @@ bool is_integer(FolioElementType type) {
 
 double element_as_double(FolioElementType type, const std::byte* data, size_t index) {
   FloatFormat format;
-  if (float_format(type, &format)) return decode(format, small_bits(type, data, index));
+  if (float_format(type, &format)) return decode(format, element_bits(type, data, index));
   switch (type) {
     case FOLIO_FLOAT:
       return load<float>(data, index);
@@ -192,12 +204,26 @@ double element_as_double(FolioElementType type, const std::byte* data, size_t in
     case FOLIO_INT64:
       return static_cast<double>(load<int64_t>(data, index));
     case FOLIO_UINT4:
-      return nibble(data, index);
+    case FOLIO_UINT2:
+      return sub_byte(data, index, facts_of(type).bits);
     case FOLIO_INT4:
-      return sign_extended(nibble(data, index));
+    case FOLIO_INT2:
+      return signed_sub_byte(data, index, facts_of(type).bits);
+    case FOLIO_FLOAT8E8M0:
+      return e8m0(load<uint8_t>(data, index));
     default:
       return std::numeric_limits<double>::quiet_NaN();
   }
+}
+
+uint32_t element_bits(FolioElementType type, const std::byte* data, size_t index) {
+  const uint32_t bits = facts_of(type).bits;
+  if (bits < 8) return sub_byte(data, index, bits);
+  return bits == 8 ? load<uint8_t>(data, index) : load<uint16_t>(data, index);
+}
+
+void store_bits(FolioElementType type, uint32_t bits, std::byte* data, size_t index) {
+  store_sub_byte(data, index, facts_of(type).bits, bits);
 }
 
 double imaginary_part(FolioElementType type, const std::byte* data, size_t index) {
@@ -253,7 +279,9 @@ void store_double(FolioElementType type, double value, std::byte* data, size_t i
       return store(data, index, integer);
     case FOLIO_UINT4:
     case FOLIO_INT4:
-      return store_nibble(data, index, static_cast<uint32_t>(integer));
+    case FOLIO_UINT2:
+    case FOLIO_INT2:
+      return store_sub_byte(data, index, facts_of(type).bits, static_cast<uint32_t>(integer));
     default:
       return store(data, index, static_cast<uint8_t>(integer));
   }

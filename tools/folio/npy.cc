@@ -112,11 +112,13 @@ void parse_strings(const Header& header, const std::string& data, HostValue* out
       parse_count("the length of strings in an .npy file", header.descr.substr(kind + 1), 0));
   const size_t unit = utf32 ? 4 : 1;
   const size_t count = checked_count(header.dims, FOLIO_STRING);
-  if (width > data.size() || (width != 0 && count > data.size() / width / unit) ||
-      count * width * unit != data.size()) {
+  const size_t units = data.size() / unit;
+  const bool fits = width == 0 ? data.empty() : units / width == count;
+  if (!fits || count * width * unit != data.size()) {
     fail("an .npy file whose size does not fit its shape");
   }
-  if (width == 0 && count > data.max_size() / 64) fail("too many strings in an .npy file");
+  constexpr size_t kEmptyStringsMax = size_t{1} << 24;  // no bytes in the file bound them
+  if (width == 0 && count > kEmptyStringsMax) fail("too many strings in an .npy file");
   for (size_t i = 0; i < count; ++i) {
     std::string text;
     for (size_t k = 0; k < width; ++k) {
@@ -157,23 +159,23 @@ HostValue with_type(HostValue value, FolioElementType wanted) {
   if (!is_raw) return value;
   HostValue result = value;
   result.type = wanted;
-  if (facts.bits != 4) return result;
+  if (facts.bits >= 8) return result;
   const size_t count = value.element_count();
   result.bytes.assign(packed_bytes(wanted, count), std::byte{0});
   for (size_t i = 0; i < count; ++i) {
-    const auto half = static_cast<unsigned>(value.bytes[i]) & 15;
-    result.bytes[i / 2] |= static_cast<std::byte>(i % 2 == 0 ? half : half << 4);
+    store_bits(wanted, static_cast<uint32_t>(value.bytes[i]), result.bytes.data(), i);
   }
   return result;
 }
 
-std::string unpacked_nibbles(const HostValue& tensor) {
+// One byte per element, signed if the type is.
+std::string unpacked(const HostValue& tensor) {
   std::string result(tensor.element_count(), '\0');
+  const bool whole = is_integer(tensor.type);
   for (size_t i = 0; i < result.size(); ++i) {
-    const auto byte = static_cast<unsigned>(tensor.bytes[i / 2]);
-    const unsigned half = i % 2 == 0 ? byte & 15 : byte >> 4;
-    const bool negative = tensor.type == FOLIO_INT4 && half >= 8;
-    result[i] = static_cast<char>(negative ? half | 0xf0 : half);
+    const double number = whole ? element_as_double(tensor.type, tensor.bytes.data(), i) : 0;
+    const uint32_t bits = whole ? 0 : element_bits(tensor.type, tensor.bytes.data(), i);
+    result[i] = static_cast<char>(whole ? static_cast<int>(number) : static_cast<int>(bits));
   }
   return result;
 }
@@ -182,7 +184,7 @@ std::string data_of(const HostValue& tensor, std::string* descr) {
   if (tensor.type != FOLIO_STRING) {
     const ElementTypeFacts& facts = facts_of(tensor.type);
     *descr = facts.npy;
-    if (facts.bits == 4) return unpacked_nibbles(tensor);
+    if (facts.bits < 8) return unpacked(tensor);
     return std::string(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   }
   std::vector<std::u32string> decoded;
@@ -274,8 +276,7 @@ void write_npy(const std::string& path, const HostValue& tensor) {
 std::string npy_note(folio::ElementType type) {
   const ElementTypeFacts& facts = facts_of(type);
   if (facts.npy == nullptr || facts.npy_is_exact) return "";
-  const bool is_integer4 = type == FOLIO_UINT4 || type == FOLIO_INT4;
-  return (is_integer4 ? "one byte per " : "raw bits of ") + std::string(facts.name);
+  return (is_integer(type) ? "one byte per " : "raw bits of ") + std::string(facts.name);
 }
 
 }  // namespace folio_cli

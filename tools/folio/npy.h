@@ -1,7 +1,7 @@
 // Reads and writes numpy's .npy files.
 //
 // Types:   those that numpy lacks are stored as their raw bits in unsigned integers (bfloat16 as
-//          uint16, float8 as uint8); uint4, int4 and float4 as one element per byte. The name of
+//          uint16, float8 as uint8); those of 2 or 4 bits as one element per byte. The name of
 //          the type is not in the file: read_npy takes it.
 // Format:  versions 1.0 to 3.0 are read, 1.0 is written. Little-endian; strings as UTF-32.
 // Errors:  CliError that names the file.

@@ -212,7 +212,8 @@ struct Child {
   std::string text;  // the verdict's letter, then the reason
 };
 
-constexpr char kUsageError = '!';
+// Then comes the exit code as a digit: something that would stop every test.
+constexpr char kFatal = '!';
 
 [[noreturn]] void be_child(int pipe, const fs::path& model, const CommonOptions& common,
                            const TestCommand& command) {
@@ -222,8 +223,10 @@ constexpr char kUsageError = '!';
     load_library(common);
     const Result result = run_model(model, command);
     text = static_cast<char>(result.verdict) + result.reason;
-  } catch (const std::exception& error) {  // the library or an option: the same for all tests
-    text = kUsageError + std::string(error.what());
+  } catch (const CliError& error) {
+    text = kFatal + std::to_string(error.exit_code()) + error.what();
+  } catch (const std::exception& error) {
+    text = kFatal + std::to_string(kExitCannotRun) + error.what();
   }
   for (size_t done = 0; done < text.size();) {
     const ssize_t written = write(pipe, text.data() + done, text.size() - done);
@@ -281,7 +284,9 @@ Result end_of(Child* child, uint32_t timeout_seconds) {
     return {Verdict::kFail, "the process ended with exit code " + std::to_string(code)};
   }
   const char letter = child->text[0];
-  if (letter == kUsageError) throw CliError(kExitUsage, child->text.substr(1));
+  if (letter == kFatal) {
+    throw CliError(static_cast<ExitCode>(child->text[1] - '0'), child->text.substr(2));
+  }
   return {static_cast<Verdict>(letter), child->text.substr(1)};
 }
 

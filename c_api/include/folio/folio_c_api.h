@@ -124,7 +124,10 @@ typedef enum FolioElementType {
   FOLIO_FLOAT8E5M2FNUZ = 20,
   FOLIO_UINT4 = 21,
   FOLIO_INT4 = 22,
-  FOLIO_FLOAT4E2M1 = 23
+  FOLIO_FLOAT4E2M1 = 23,
+  FOLIO_FLOAT8E8M0 = 24,
+  FOLIO_UINT2 = 25,
+  FOLIO_INT2 = 26
 } FolioElementType;
 
 /* What a value is, with ONNX Runtime's numbers (ONNXType). */

@@ -1,0 +1,242 @@
+// Entries: Model.
+#include "c_api/entries.h"
+#include "c_api/handles.h"
+#include "c_api/reports.h"
+#include "core/base/utf8.h"
+#include "core/os/mapped_file.h"
+
+namespace folio {
+namespace {
+
+ModelState::Texts texts_of(const ModelInfo& info) {
+  ModelState::Texts texts;
+  texts.producer_name = utf8_repaired(info.producer_name);
+  texts.producer_version = utf8_repaired(info.producer_version);
+  texts.domain = utf8_repaired(info.domain);
+  texts.description = utf8_repaired(info.doc_string);
+  texts.graph_name = utf8_repaired(info.graph_name);
+  for (const auto& [key, value] : info.metadata) {
+    texts.metadata.emplace_back(utf8_repaired(key), utf8_repaired(value));
+  }
+  for (UnsupportedNode node : info.unsupported_nodes) {
+    node.domain = utf8_repaired(node.domain);
+    node.op_type = utf8_repaired(node.op_type);
+    node.name = utf8_repaired(node.name);
+    texts.unsupported.push_back(std::move(node));
+  }
+  return texts;
+}
+
+// The options for one open, with the progress of this call.
+ModelOptions with_progress(const FolioModelOptions* options) {
+  if (!options) return {};
+  ModelOptions result = options->options;
+  result.progress = progress_for(options->progress, options->progress_user, options->cancel, 0, 1);
+  return result;
+}
+
+FolioStatus* get_count(const FolioModel* model, size_t* out,
+                       std::vector<FolioValueInfo> Ports::*infos) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    *out = (model->state->ports().*infos).size();
+    return Status::ok();
+  });
+}
+
+FolioStatus* get_info(const FolioModel* model, size_t index, const FolioValueInfo** out,
+                      std::vector<FolioValueInfo> Ports::*infos, const char* what) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    const auto& all = model->state->ports().*infos;
+    FOLIO_RETURN_IF_ERROR(check_index(index, all.size(), what));
+    *out = &all[index];
+    return Status::ok();
+  });
+}
+
+}  // namespace
+
+ModelState::ModelState(Ref<EnvState> env, Ref<ModelFile> file, Ref<ByteSource> source,
+                       std::string path)
+    : env_(std::move(env)),
+      file_(std::move(file)),
+      source_(std::move(source)),
+      path_(std::move(path)),
+      ports_(ports_of(file_->info())),
+      texts_(texts_of(file_->info())) {}
+
+Result<Ref<ModelState>> open_model(const FolioEnv* env, const char* path,
+                                   const ModelOptions& options) {
+  const FileLoading loading = options.read_into_memory ? FileLoading::kRead : FileLoading::kMap;
+  FOLIO_TRY(Ref<ByteSource> source, open_mapped_file(path, loading));
+  auto file = ModelFile::open(source, options);
+  if (!file.is_ok()) return as_load_error(std::move(file).take_status());
+  return make_ref<ModelState>(env_of(env), std::move(file).take(), std::move(source), path);
+}
+
+Result<Ref<ModelState>> open_model(const FolioEnv* env, Ref<ByteSource> source,
+                                   const ModelOptions& options) {
+  auto file = ModelFile::open(source, options);
+  if (!file.is_ok()) return as_load_error(std::move(file).take_status());
+  return make_ref<ModelState>(env_of(env), std::move(file).take(), std::move(source), "");
+}
+
+namespace entry {
+
+FolioStatus* OpenModel(const FolioEnv* env, const char* path, const FolioModelOptions* options,
+                       FolioModel** out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(path);
+    FOLIO_NOT_NULL(out);
+    auto model = std::make_unique<FolioModel>();
+    FOLIO_TRY(model->state, open_model(env, path, with_progress(options)));
+    *out = model.release();
+    return Status::ok();
+  });
+}
+
+FolioStatus* OpenModelFromMemory(const FolioEnv* env, const void* data, size_t bytes,
+                                 FolioReleaseFunction release, void* user,
+                                 const FolioModelOptions* options, FolioModel** out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(data);
+    FOLIO_NOT_NULL(out);
+    auto model = std::make_unique<FolioModel>();
+    Ref<Lent> lent;
+    FOLIO_TRY(Ref<ByteSource> source, lend_bytes(data, bytes, release, user, "<bytes>", &lent));
+    FOLIO_TRY(model->state, open_model(env, std::move(source), with_progress(options)));
+    if (lent) lent->keep();
+    *out = model.release();
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelGetInfo(const FolioModel* model, FolioModelInfo* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    const ModelInfo& found = model->state->info();
+    const ModelState::Texts& texts = model->state->texts();
+    FolioModelInfo info = {};
+    info.format = found.format.c_str();
+    info.path = model->state->path().c_str();
+    info.producer_name = texts.producer_name.c_str();
+    info.producer_version = texts.producer_version.c_str();
+    info.domain = texts.domain.c_str();
+    info.description = texts.description.c_str();
+    info.graph_name = texts.graph_name.c_str();
+    info.model_version = found.model_version;
+    info.ir_version = found.ir_version;
+    info.node_count = static_cast<uint64_t>(found.node_count);
+    info.initializer_count = static_cast<uint64_t>(found.initializer_count);
+    info.initializer_bytes = found.initializer_bytes;
+    info.file_bytes = found.file_bytes;
+    return write_struct(out, info, "FolioModelInfo");
+  });
+}
+
+FolioStatus* ModelGetInputCount(const FolioModel* model, size_t* out) {
+  return get_count(model, out, &Ports::inputs);
+}
+
+FolioStatus* ModelGetInput(const FolioModel* model, size_t index, const FolioValueInfo** out) {
+  return get_info(model, index, out, &Ports::inputs, "inputs");
+}
+
+FolioStatus* ModelGetOutputCount(const FolioModel* model, size_t* out) {
+  return get_count(model, out, &Ports::outputs);
+}
+
+FolioStatus* ModelGetOutput(const FolioModel* model, size_t index, const FolioValueInfo** out) {
+  return get_info(model, index, out, &Ports::outputs, "outputs");
+}
+
+FolioStatus* ModelGetOverridableInitializerCount(const FolioModel* model, size_t* out) {
+  return get_count(model, out, &Ports::overridable);
+}
+
+FolioStatus* ModelGetOverridableInitializer(const FolioModel* model, size_t index,
+                                            const FolioValueInfo** out) {
+  return get_info(model, index, out, &Ports::overridable, "overridable initializers");
+}
+
+FolioStatus* ModelGetMetadataCount(const FolioModel* model, size_t* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    *out = model->state->texts().metadata.size();
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelGetMetadataEntry(const FolioModel* model, size_t index, const char** out_key,
+                                   const char** out_value) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out_key);
+    FOLIO_NOT_NULL(out_value);
+    const auto& metadata = model->state->texts().metadata;
+    FOLIO_RETURN_IF_ERROR(check_index(index, metadata.size(), "metadata entries"));
+    *out_key = metadata[index].first.c_str();
+    *out_value = metadata[index].second.c_str();
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelLookupMetadata(const FolioModel* model, const char* key, const char** out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(key);
+    FOLIO_NOT_NULL(out);
+    const char* value = nullptr;
+    for (const auto& [name, text] : model->state->texts().metadata) {
+      if (!value && name == key) value = text.c_str();
+    }
+    *out = value;
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelGetUnsupportedOperatorCount(const FolioModel* model, size_t* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    *out = model->state->texts().unsupported.size();
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelGetUnsupportedOperator(const FolioModel* model, size_t index,
+                                         FolioUnsupportedOperator* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    const auto& nodes = model->state->texts().unsupported;
+    FOLIO_RETURN_IF_ERROR(check_index(index, nodes.size(), "unsupported operators"));
+    const UnsupportedNode& node = nodes[index];
+    FolioUnsupportedOperator found = {};
+    found.domain = node.domain.c_str();
+    found.op_type = node.op_type.c_str();
+    found.opset_version = node.version;
+    found.node_name = node.name.c_str();
+    found.reason = node.reason.c_str();
+    return write_struct(out, found, "FolioUnsupportedOperator");
+  });
+}
+
+FolioStatus* ModelGetMemoryReport(const FolioModel* model, FolioMemoryReport** out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    *out = report_model(*model->state).release();
+    return Status::ok();
+  });
+}
+
+void ReleaseModel(FolioModel* model) { delete model; }
+
+}  // namespace entry
+}  // namespace folio

@@ -1,0 +1,365 @@
+// folio bench: what a model costs to load and to run, in time and memory.
+//
+// Flow:    start of the library -> loads -> inputs (not timed) -> first runs -> warm-up -> timed
+// runs. JSON:    one object on one line, whose fields are named and measured as ONNX Runtime's
+// bench does
+//          it, so that the two can be put side by side. Memory in KiB, times in ms.
+// Threads: one, and during the loads another that watches the peak of anonymous memory.
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tools/folio/cli.h"
+#include "tools/folio/host_value.h"
+#include "tools/folio/process_memory.h"
+#include "tools/folio/random_inputs.h"
+#include "tools/folio/table.h"
+
+namespace folio_cli {
+
+namespace {
+
+double clock_ms(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+double wall_ms() { return clock_ms(CLOCK_MONOTONIC); }
+
+struct Faults {
+  long minor = 0;
+  long major = 0;
+};
+Faults faults_now() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return {usage.ru_minflt, usage.ru_majflt};
+}
+
+// Highest RssAnon while it lives; VmHWM counts pages of mapped files too.
+class PeakAnon {
+ public:
+  explicit PeakAnon(uint32_t interval_us) {
+    if (interval_us == 0) return;
+    thread_ = std::thread([this, interval_us] {
+      while (running_.load(std::memory_order_relaxed)) {
+        note(read_status("self", "RssAnon"));
+        std::this_thread::sleep_for(std::chrono::microseconds(interval_us));
+      }
+    });
+  }
+  ~PeakAnon() { stop(); }
+  PeakAnon(const PeakAnon&) = delete;
+  PeakAnon& operator=(const PeakAnon&) = delete;
+
+  void stop() {
+    running_.store(false, std::memory_order_relaxed);
+    if (thread_.joinable()) thread_.join();
+  }
+  void note(long anon) { peak_ = std::max(peak_, anon); }
+  long peak() const { return peak_; }  // after stop()
+
+ private:
+  std::atomic<bool> running_{true};
+  long peak_ = 0;
+  std::thread thread_;
+};
+
+struct BenchResult {
+  double init_ms = 0;
+  double load_ms = 0;
+  double load_cpu_ms = 0;
+  double first_load_ms = 0;
+  double first_run_ms = 0;
+  std::vector<double> run_ms;  // sorted
+  size_t out_count = 0;
+  double out_sum = 0;
+  double out_abs = 0;
+  ProcessMemory at_init, at_first, at_load, at_run;
+  long peak_rss_load = 0;
+  long peak_anon_load = 0;
+  long peak_rss = 0;
+  long vm_pte = 0;
+  Faults load_faults;  // counts of the phase
+  Faults run_faults;
+  folio::PackCacheStats packs{};
+  std::string pack_source;
+  uint64_t arena_bytes = 0;
+  std::string arithmetic;
+  uint32_t threads = 0;
+};
+
+// A session with the inputs that it runs on.
+struct Bench {
+  folio::Session session;
+  std::vector<std::string> input_names;
+  std::vector<folio::Value> input_values;
+  std::vector<folio::Input> inputs;
+  std::vector<std::string> output_names;
+  std::vector<folio::Value> outputs;
+
+  explicit Bench(folio::Session loaded) : session(std::move(loaded)) {}
+
+  void make_inputs(const RandomInputs& random) {
+    const auto infos = session.inputs();
+    const std::string unused = random.unused_names(infos);
+    if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
+    for (const folio::ValueInfo& info : infos) {
+      input_names.push_back(info.name);
+      input_values.push_back(to_value(random.make(info)));
+    }
+    for (size_t i = 0; i < infos.size(); ++i) inputs.emplace_back(input_names[i], input_values[i]);
+    for (const folio::ValueInfo& info : session.outputs()) output_names.push_back(info.name);
+  }
+
+  void run() {
+    outputs.clear();
+    outputs = session.run(inputs, output_names);
+  }
+};
+
+double timed_run(Bench* bench) {
+  const double start = wall_ms();
+  bench->run();
+  return wall_ms() - start;
+}
+
+std::vector<Bench> load(const BenchCommand& command, BenchResult* result) {
+  const folio::SessionOptions options = make_session_options(command.session);
+  std::vector<Bench> benches;
+  benches.reserve(command.sessions);
+  reset_peak_rss();
+  PeakAnon peak(command.sample_us);
+  const Faults before = faults_now();
+  const double start = wall_ms();
+  const double cpu_start = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+  for (uint32_t i = 0; i < command.sessions; ++i) {
+    benches.emplace_back(folio::Session(command.model, options));
+    if (i != 0) continue;
+    result->first_load_ms = wall_ms() - start;
+    if (command.sessions > 1) result->at_first = read_process_memory("self");
+  }
+  result->load_ms = wall_ms() - start;
+  result->load_cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_start;
+  const Faults after = faults_now();
+  result->load_faults = {after.minor - before.minor, after.major - before.major};
+  peak.stop();
+  result->peak_rss_load = read_status("self", "VmHWM");
+  result->at_load = read_process_memory("self");
+  peak.note(result->at_load.anon);
+  result->peak_anon_load = peak.peak();
+  return benches;
+}
+
+void sum_output(const Bench& bench, BenchResult* result) {
+  if (bench.outputs.empty() || bench.outputs[0].empty()) return;
+  const folio::Value& output = bench.outputs[0];
+  if (output.kind() != FOLIO_KIND_TENSOR) return;
+  result->out_count = output.element_count();
+  if (output.type() != FOLIO_FLOAT) return;
+  const float* elements = output.as<float>();
+  for (size_t i = 0; i < result->out_count; ++i) {
+    result->out_sum += elements[i];
+    result->out_abs += std::fabs(static_cast<double>(elements[i]));
+  }
+}
+
+void run_all(const BenchCommand& command, std::vector<Bench>* benches, BenchResult* result) {
+  const RandomInputs random(command.input);
+  for (Bench& bench : *benches) bench.make_inputs(random);
+  for (Bench& bench : *benches) {
+    const double ms = timed_run(&bench);
+    if (&bench == &benches->front()) result->first_run_ms = ms;
+  }
+  Bench& first = benches->front();
+  for (uint32_t i = 0; i < command.warmup; ++i) first.run();
+  const double end = wall_ms() + command.seconds * 1e3;
+  const auto is_done = [&] {
+    if (command.seconds > 0) return !result->run_ms.empty() && wall_ms() >= end;
+    return result->run_ms.size() >= command.iterations;
+  };
+  while (!is_done()) result->run_ms.push_back(timed_run(&first));
+  sum_output(first, result);
+  std::sort(result->run_ms.begin(), result->run_ms.end());
+}
+
+// What the library says of itself after the runs.
+void ask_library(const BenchCommand& command, const Bench& bench, BenchResult* result) {
+  result->packs = folio::PackCache::shared_stats();
+  const folio::MemoryReport process = folio::Env().memory_report();
+  for (const auto& entry : process.entries()) {
+    if (entry.kind == "arena") result->arena_bytes += entry.bytes;
+  }
+  result->pack_source = "none";
+  for (const auto& entry : bench.session.memory_report().entries()) {
+    if (entry.kind == "packed" && entry.bytes != 0) {
+      result->pack_source = entry.is_private ? "memory" : "file";
+    }
+  }
+  const auto report = nlohmann::json::parse(process.json(), nullptr, false);
+  for (const char* key : {"kernels", "arithmetic"}) {  // the second says more, where it is known
+    if (report.is_object() && report.contains(key) && report[key].is_string()) {
+      result->arithmetic = report[key].get<std::string>();
+    }
+  }
+  const uint32_t asked = command.session.threads;
+  result->threads = asked != 0 ? asked : folio::cpu_info().default_thread_count;
+}
+
+// ---- Output -----------------------------------------------------------------------------------
+
+double rounded(double ms) { return std::round(ms * 1e4) / 1e4; }
+
+double percentile(const std::vector<double>& sorted, size_t tenths) {
+  return sorted[std::min(sorted.size() * tenths / 10, sorted.size() - 1)];
+}
+
+nlohmann::ordered_json memory_json(const ProcessMemory& memory) {
+  return {{"rss", memory.rss},
+          {"pss", memory.pss},
+          {"private_clean", memory.private_clean},
+          {"private_dirty", memory.private_dirty},
+          {"shared_clean", memory.shared_clean},
+          {"shared_dirty", memory.shared_dirty},
+          {"anon", memory.anon}};
+}
+
+nlohmann::ordered_json to_json(const BenchCommand& command, const BenchResult& r) {
+  nlohmann::ordered_json json;
+  json["backend"] = "folio";
+  json["version"] = folio::version_string();
+  json["model"] = std::filesystem::path(command.model).filename().string();
+  json["threads"] = r.threads;
+  json["sessions"] = command.sessions;
+  json["init_ms"] = rounded(r.init_ms);
+  json["load_ms"] = rounded(r.load_ms);
+  json["load_cpu_ms"] = rounded(r.load_cpu_ms);
+  json["first_load_ms"] = rounded(r.first_load_ms);
+  if (!r.run_ms.empty()) {
+    json["first_run_ms"] = rounded(r.first_run_ms);
+    json["ready_ms"] = rounded(r.init_ms + r.first_load_ms + r.first_run_ms);
+    json["run_min_ms"] = rounded(r.run_ms.front());
+    json["run_p50_ms"] = rounded(percentile(r.run_ms, 5));
+    json["run_p90_ms"] = rounded(percentile(r.run_ms, 9));
+    json["run_count"] = r.run_ms.size();
+    json["out_count"] = r.out_count;
+    json["out_sum"] = r.out_sum;  // null: not finite
+    json["out_abs"] = r.out_abs;
+  }
+  json["mem_init"] = memory_json(r.at_init);
+  if (command.sessions > 1) json["mem_first"] = memory_json(r.at_first);
+  json["mem_load"] = memory_json(r.at_load);
+  json["mem_run"] = memory_json(r.at_run);
+  json["peak_rss_load"] = r.peak_rss_load;
+  json["peak_anon_load"] = r.peak_anon_load;
+  json["peak_rss"] = r.peak_rss;
+  json["minflt_load"] = r.load_faults.minor;
+  json["majflt_load"] = r.load_faults.major;
+  json["minflt_run"] = r.run_faults.minor;
+  json["majflt_run"] = r.run_faults.major;
+  json["pack"] = {
+      {"hits", r.packs.hit_count}, {"misses", r.packs.miss_count}, {"source", r.pack_source}};
+  json["arena_bytes"] = r.arena_bytes;
+  json["vm_pte"] = r.vm_pte;
+  json["arithmetic"] = r.arithmetic;
+  return json;
+}
+
+std::string kib_text(long kib) {
+  return kib < 0 ? "?" : number_text("%.1f", static_cast<double>(kib) / 1024);
+}
+
+void print_table(const BenchCommand& command, const BenchResult& r) {
+  std::printf("%s, Folio %s, %u thread%s, %s\n\n", one_line(command.model).c_str(),
+              folio::version_string().c_str(), r.threads, r.threads == 1 ? "" : "s",
+              r.arithmetic.c_str());
+  using Align = Table::Align;
+  Table times({{"", Align::kLeft}, {"ms", Align::kRight}});
+  const auto add = [&times](const std::string& name, double ms) {
+    times.add({name, number_text("%.3f", ms)});
+  };
+  add("library start", r.init_ms);
+  if (command.sessions == 1) {
+    add("load", r.load_ms);
+  } else {
+    add("load, first session", r.first_load_ms);
+    add("load, all " + std::to_string(command.sessions) + " sessions", r.load_ms);
+  }
+  if (!r.run_ms.empty()) {
+    add("first run", r.first_run_ms);
+    const std::string count = " of " + std::to_string(r.run_ms.size()) + " runs";
+    add("fastest" + count, r.run_ms.front());
+    add("p50", percentile(r.run_ms, 5));
+    add("p90", percentile(r.run_ms, 9));
+  }
+  std::printf("%s\n", times.text().c_str());
+
+  Table memory({{"MB", Align::kLeft}, {"RSS"}, {"PSS"}, {"anonymous"}, {"private dirty"}});
+  const auto add_memory = [&memory](const char* name, const ProcessMemory& m) {
+    memory.add(
+        {name, kib_text(m.rss), kib_text(m.pss), kib_text(m.anon), kib_text(m.private_dirty)});
+  };
+  add_memory("library started", r.at_init);
+  add_memory("loaded", r.at_load);
+  if (!r.run_ms.empty()) add_memory("after runs", r.at_run);
+  std::printf("%s\n", memory.text().c_str());
+  std::printf("peak while loading: %s MB RSS, %s MB anonymous; arenas %.1f MB; page tables %s MB\n",
+              kib_text(r.peak_rss_load).c_str(), kib_text(r.peak_anon_load).c_str(),
+              static_cast<double>(r.arena_bytes) / (1 << 20), kib_text(r.vm_pte).c_str());
+  std::printf("packed weights: %llu made, %llu found, from: %s\n",
+              static_cast<unsigned long long>(r.packs.miss_count),
+              static_cast<unsigned long long>(r.packs.hit_count), r.pack_source.c_str());
+}
+
+void hold(const BenchCommand& command) {
+  if (!command.hold && command.hold_ms < 0) return;
+  std::printf("SESSION_READY\n");
+  std::fflush(stdout);
+  if (command.hold) {
+    while (std::getchar() != EOF) {
+    }
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(command.hold_ms));
+  }
+}
+
+}  // namespace
+
+int run_bench(const CommonOptions& common, const BenchCommand& command) {
+  BenchResult result;
+  const double start = wall_ms();
+  load_library(common);
+  result.init_ms = wall_ms() - start;
+  result.at_init = read_process_memory("self");
+  std::vector<Bench> benches = load(command, &result);
+  const Faults before = faults_now();
+  if (command.iterations > 0 || command.seconds > 0) run_all(command, &benches, &result);
+  const Faults after = faults_now();
+  result.run_faults = {after.minor - before.minor, after.major - before.major};
+  result.at_run = read_process_memory("self");
+  result.peak_rss = read_status("self", "VmHWM");
+  result.vm_pte = read_status("self", "VmPTE");
+  ask_library(command, benches.front(), &result);
+  if (command.json) {
+    std::printf("%s\n", to_json(command, result)
+                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                            .c_str());
+  } else {
+    print_table(command, result);
+  }
+  std::fflush(stdout);
+  hold(command);
+  return kExitOk;
+}
+
+}  // namespace folio_cli

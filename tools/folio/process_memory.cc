@@ -1,0 +1,73 @@
+#include "tools/folio/process_memory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace folio_cli {
+
+void ProcessMemory::add(const ProcessMemory& other) {
+  const auto sum = [](long a, long b) { return a < 0 ? b : b < 0 ? a : a + b; };
+  rss = sum(rss, other.rss);
+  pss = sum(pss, other.pss);
+  pss_anon = sum(pss_anon, other.pss_anon);
+  pss_file = sum(pss_file, other.pss_file);
+  private_clean = sum(private_clean, other.private_clean);
+  private_dirty = sum(private_dirty, other.private_dirty);
+  shared_clean = sum(shared_clean, other.shared_clean);
+  shared_dirty = sum(shared_dirty, other.shared_dirty);
+  anon = sum(anon, other.anon);
+}
+
+std::string read_text(const std::string& path) {
+  std::string text;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char chunk[4096];
+  for (ssize_t got; (got = read(file, chunk, sizeof chunk)) > 0;) {
+    text.append(chunk, static_cast<size_t>(got));
+  }
+  close(file);
+  return text;
+}
+
+long field_of(const std::string& text, const std::string& key) {
+  const std::string start = key + ":";
+  size_t at = 0;
+  if (text.compare(0, start.size(), start) != 0) {
+    at = text.find("\n" + start);
+    if (at == std::string::npos) return -1;
+    ++at;
+  }
+  return std::strtol(text.c_str() + at + start.size(), nullptr, 10);
+}
+
+ProcessMemory read_process_memory(const std::string& process) {
+  const std::string text = read_text("/proc/" + process + "/smaps_rollup");
+  ProcessMemory result;
+  result.rss = field_of(text, "Rss");
+  result.pss = field_of(text, "Pss");
+  result.pss_anon = field_of(text, "Pss_Anon");
+  result.pss_file = field_of(text, "Pss_File");
+  result.private_clean = field_of(text, "Private_Clean");
+  result.private_dirty = field_of(text, "Private_Dirty");
+  result.shared_clean = field_of(text, "Shared_Clean");
+  result.shared_dirty = field_of(text, "Shared_Dirty");
+  result.anon = field_of(text, "Anonymous");
+  return result;
+}
+
+long read_status(const std::string& process, const std::string& key) {
+  return field_of(read_text("/proc/" + process + "/status"), key);
+}
+
+void reset_peak_rss() {
+  const int file = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  const ssize_t written = write(file, "5", 1);  // a kernel that refuses leaves the old peak
+  static_cast<void>(written);
+  close(file);
+}
+
+}  // namespace folio_cli

@@ -1,0 +1,41 @@
+// What the kernel says of a process's memory, for tables and JSON.
+//
+// Units:   KiB; -1: the kernel does not say.
+// Threads: any.
+// Errors:  none: what cannot be read is -1.
+#pragma once
+
+#include <string>
+
+namespace folio_cli {
+
+struct ProcessMemory {
+  long rss = -1;
+  long pss = -1;
+  long pss_anon = -1;
+  long pss_file = -1;
+  long private_clean = -1;
+  long private_dirty = -1;
+  long shared_clean = -1;
+  long shared_dirty = -1;
+  long anon = -1;
+
+  void add(const ProcessMemory& other);
+};
+
+// Of /proc/<process>/smaps_rollup; "self" or a number.
+ProcessMemory read_process_memory(const std::string& process);
+
+// One line of /proc/<process>/status, such as "VmPTE".
+long read_status(const std::string& process, const std::string& key);
+
+// The number behind `key` at the beginning of a line of "Key:   123 kB" text.
+long field_of(const std::string& text, const std::string& key);
+
+// A small file as text; "" if it cannot be read.
+std::string read_text(const std::string& path);
+
+// Starts VmHWM, the highest RSS, anew.
+void reset_peak_rss();
+
+}  // namespace folio_cli
