@@ -59,6 +59,22 @@ bool dispatch_quantized(DType dtype, Body&& body) {
   }
 }
 
+// Nearest integer, ties to even, of what fits 22 bits: the sum's last place is 1.
+inline int32_t round_small(float value) {
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
+  return static_cast<int32_t>(value + kMagic - kMagic);
+}
+
+// saturate(round(x / scale) + zero) as Q; NaN as zero.
+template <typename Q>
+int32_t quantize_one(float x, float scale, int32_t zero) {
+  // Past this, any zero point of 16 bits leaves the range anyway.
+  constexpr float kBound = 200000.0f;
+  const float ratio = x / scale;
+  const float bounded = ratio != ratio ? 0.0f : std::clamp(ratio, -kBound, kBound);
+  return std::clamp(round_small(bounded) + zero, Q::kMin, Q::kMax);
+}
+
 // Rows of the data over which the scale is constant (step 0) or steps along (step 1).
 struct ScalePlan {
   enum class Mode { kTensor, kAxis, kBlocks };

@@ -62,21 +62,6 @@ Result<const uint8_t*> zero_point_of(const OpRun& run, const Tensor& scale, DTyp
 
 // ---------------------------------------------------------------- quantize
 
-// Nearest integer, ties to even, of what fits 22 bits: the sum's last place is 1.
-int32_t round_small(float value) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
-  return static_cast<int32_t>(value + kMagic - kMagic);
-}
-
-template <typename Q>
-int32_t quantize_one(float x, float scale, int32_t zero) {
-  // Past this, any zero point of 16 bits leaves the range anyway.
-  constexpr float kBound = 200000.0f;
-  const float ratio = x / scale;
-  const float bounded = ratio != ratio ? 0.0f : std::clamp(ratio, -kBound, kBound);
-  return std::clamp(round_small(bounded) + zero, Q::kMin, Q::kMax);
-}
-
 template <typename Q>
 void quantize_rows(OpRun& run, const ScalePlan& plan, const float* x, const float* scale,
                    const uint8_t* zero, uint8_t* y) {
