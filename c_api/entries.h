@@ -20,6 +20,7 @@
   X(ModelGetOutputCount) X(ModelGetOutput) X(ModelGetOverridableInitializerCount)                 \
   X(ModelGetOverridableInitializer) X(ModelGetMetadataCount) X(ModelGetMetadataEntry)             \
   X(ModelLookupMetadata) X(ModelGetUnsupportedOperatorCount) X(ModelGetUnsupportedOperator)       \
+  X(ModelGetOpsetCount) X(ModelGetOpset) X(ModelGetOperatorCount) X(ModelGetOperator)             \
   X(ModelGetMemoryReport) X(ReleaseModel) X(ValueInfoGetName) X(ValueInfoGetKind)                 \
   X(ValueInfoGetElementType) X(ValueInfoHasShape) X(ValueInfoGetDims) X(ValueInfoGetSymbolicDim)  \
   X(ValueInfoGetElement) X(CreatePackCache) X(PackCacheGetStats) X(ReleasePackCache)              \

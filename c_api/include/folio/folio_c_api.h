@@ -428,6 +428,17 @@ typedef struct FolioApi {
   FolioStatus* (*ModelGetUnsupportedOperator)(const FolioModel* model, size_t index,
                                               FolioUnsupportedOperator* out);
 
+  /* Operator sets that the model imports: a domain ("" is ai.onnx) and its version. Since 1. */
+  FolioStatus* (*ModelGetOpsetCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetOpset)(const FolioModel* model, size_t index, const char** out_domain,
+                                int64_t* out_version);
+
+  /* Operators by name ("Conv", "com.microsoft.Gelu") and how many nodes of the graph and all its
+   * subgraphs are of them, in the order of the names. Since 1. */
+  FolioStatus* (*ModelGetOperatorCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetOperator)(const FolioModel* model, size_t index, const char** out_name,
+                                   uint64_t* out_node_count);
+
   /* What the model holds: mappings and graph. Since 1. */
   FolioStatus* (*ModelGetMemoryReport)(const FolioModel* model, FolioMemoryReport** out);
 
