@@ -10,7 +10,7 @@
 
 #include "core/formats/ort/ort_loader.h"
 #include "core/formats/ort/ort_schema_generated.h"
-#include "tests/support/memory_source.h"
+#include "tests/support/test_source.h"
 #include "tests/support/ort_writer.h"
 
 namespace folio::ort_case {
@@ -18,7 +18,7 @@ namespace folio::ort_case {
 using Type = AttributeDef::Type;
 
 inline Result<ModelDef> load(std::string_view bytes, const LoadOptions& options = {}) {
-  return load_ort(make_ref<MemorySource>(bytes, "m.ort"), options);
+  return load_ort(make_ref<TestSource>(bytes, "m.ort"), options);
 }
 
 inline ModelDef load_or_fail(std::string_view bytes) {

@@ -12,7 +12,7 @@ TEST(OrtTensors, UsesLargePayloadsInPlaceAndCopiesSmallOnes) {
     for (const int64_t count : {kSmall, kSmall + 1}) {
       OrtWriteOptions options;
       options.payload_alignment = alignment;
-      auto source = make_ref<MemorySource>(write_ort(ort_add_model(count), options));
+      auto source = make_ref<TestSource>(write_ort(ort_add_model(count), options));
       Result<ModelDef> model = load_ort(source);
       ASSERT_TRUE(model.is_ok()) << model.status().message();
       const InitializerDef& w = model.value().graph.initializers[0];
