@@ -44,8 +44,19 @@ bool shape_fits(const TypeInfo& type, const Shape& shape) {
   return fits;
 }
 
-// "input 'x' has shape [2,3], expected [2,?]".
-Status check_input(const PortInfo& port, const Value& value) {
+// "[batch,3]": the dims of an input as the model declares them.
+std::string dims_text(const Dims& dims, const DimTable& table) {
+  std::string out = "[";
+  for (const Dim dim : dims) {
+    if (out.size() > 1) out += ',';
+    const std::string name = dim.is_symbol() ? table.name(dim.symbol) : "";
+    out += dim.is_value() ? std::to_string(dim.value) : name.empty() ? "?" : name;
+  }
+  return out + "]";
+}
+
+// "input 'x' has shape [3], expected [batch,3]".
+Status check_input(const PortInfo& port, const DimTable& dims, const Value& value) {
   const TypeInfo& type = port.type;
   const auto wrong_kind = [&] {
     return invalid_argument("input '", port.name, "' must be ", type_to_string(type));
@@ -67,7 +78,7 @@ Status check_input(const PortInfo& port, const Value& value) {
   }
   if (shape_fits(type, tensor.shape())) return Status::ok();
   return invalid_argument("input '", port.name, "' has shape ", tensor.shape().to_string(),
-                          ", expected ", type_to_string(type));
+                          ", expected ", dims_text(*type.dims, dims));
 }
 
 }  // namespace
@@ -147,7 +158,7 @@ Status Session::bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* r
     }
     const auto index = static_cast<size_t>(it - ports.begin());
     if (given[index]++) return invalid_argument("input '", input.name, "' is given twice");
-    FOLIO_RETURN_IF_ERROR(check_input(*it, input.value));
+    FOLIO_RETURN_IF_ERROR(check_input(*it, program_->dims, input.value));
     request->inputs[index] = input.value;
   }
   for (size_t i = 0; i < ports.size(); ++i) {

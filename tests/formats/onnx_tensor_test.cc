@@ -410,7 +410,7 @@ TEST(OnnxSparse, WrongIndicesAreRefused) {
   check(int64_tensor({2, 2}, {0, 0, -1, 0}), "index -1");
   check(int64_tensor({2, 3}, {0, 0, 0, 0, 0, 1}), "expected int64[2]");
   check(int64_tensor({1}, {0}), "expected int64[2]");
-  check(raw_tensor("", DType::kInt32, {2}, std::string(8, '\0')), "indices are int32");
+  check(raw_tensor("", DType::kFloat, {2}, std::string(8, '\0')), "indices are float");
 }
 
 TEST(OnnxSparse, DenseSizeIsLimitedPerModel) {
