@@ -53,7 +53,9 @@ std::string shown(std::string_view text) {
   return text.size() > kMaxShownBytes ? out + "..." : out;
 }
 
-std::string quoted(std::string_view path) { return cat("'", shown(path), "'"); }
+std::string quoted(std::string_view path) {
+  return cat("'", shown(path), "'");
+}
 
 Status errno_error(std::string_view what, std::string_view path) {
   const int number = errno;
@@ -237,8 +239,8 @@ FileBytes::~FileBytes() {
 
 Status FileBytes::map(std::string_view name) {
   // Shared and read-only: every process has the same pages, and a stray write faults.
-  void* const start = mmap(nullptr, static_cast<size_t>(identity_.size), PROT_READ, MAP_SHARED,
-                           fd_.get(), 0);
+  void* const start =
+      mmap(nullptr, static_cast<size_t>(identity_.size), PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (start == MAP_FAILED) return errno_error("cannot map", name);
   data_ = static_cast<const uint8_t*>(start);
   return Status::ok();
@@ -280,8 +282,8 @@ Status FileBytes::check_unchanged(std::string_view name) const {
   const FileIdentity current = identity_of(now);
   if (current == identity_) return Status::ok();
   if (current.size != identity_.size) {
-    return error(Code::kModelChanged, quoted(name), " changed on disk: ", current.size,
-                 " bytes, ", identity_.size, " when it was opened");
+    return error(Code::kModelChanged, quoted(name), " changed on disk: ", current.size, " bytes, ",
+                 identity_.size, " when it was opened");
   }
   if (current.mtime_ns == identity_.mtime_ns && only_names_changed(now)) return Status::ok();
   return error(Code::kModelChanged, quoted(name), " was written to since it was opened");
@@ -393,10 +395,18 @@ MappedFile::MappedFile(Ref<internal::FileBytes> file, std::string name, std::str
 
 MappedFile::~MappedFile() = default;
 
-Bytes MappedFile::bytes() const { return file_->bytes(); }
-const FileIdentity& MappedFile::identity() const { return file_->identity(); }
-FileLoading MappedFile::loading() const { return file_->loading(); }
-Status MappedFile::check_unchanged() const { return file_->check_unchanged(name_); }
+Bytes MappedFile::bytes() const {
+  return file_->bytes();
+}
+const FileIdentity& MappedFile::identity() const {
+  return file_->identity();
+}
+FileLoading MappedFile::loading() const {
+  return file_->loading();
+}
+Status MappedFile::check_unchanged() const {
+  return file_->check_unchanged(name_);
+}
 void MappedFile::drop_pages(uint64_t offset, uint64_t count) const {
   file_->drop_pages(offset, count);
 }
@@ -407,8 +417,8 @@ Result<Ref<ByteSource>> MappedFile::open_sibling(const std::string& location) co
                  ", in which external data are looked for (is /proc mounted?)");
   }
   const std::string model_folder = real_path_.empty() ? "" : folder_part(real_path_);
-  return open_location(given_folder_, model_folder, location,
-                       joined(folder_part(name_), location), loading());
+  return open_location(given_folder_, model_folder, location, joined(folder_part(name_), location),
+                       loading());
 }
 
 Result<Ref<ByteSource>> open_mapped_file(const std::string& path, FileLoading mode) {
@@ -440,6 +450,8 @@ const MappedFile* as_mapped_file(const ByteSource& source) {
   return dynamic_cast<const MappedFile*>(&source);
 }
 
-RegistryStats registry_stats() { return Registry::instance().stats(); }
+RegistryStats registry_stats() {
+  return Registry::instance().stats();
+}
 
 }  // namespace folio

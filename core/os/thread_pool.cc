@@ -42,9 +42,15 @@ constexpr uint64_t kSlotOne = uint64_t{1} << 16;
 constexpr uint64_t kEpochOne = uint64_t{1} << 32;
 constexpr uint64_t kActiveMask = 0xFFFF;
 
-uint32_t active_of(uint64_t gate) { return static_cast<uint32_t>(gate & kActiveMask); }
-uint32_t slots_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 16) & 0xFFFF; }
-uint32_t epoch_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 32); }
+uint32_t active_of(uint64_t gate) {
+  return static_cast<uint32_t>(gate & kActiveMask);
+}
+uint32_t slots_of(uint64_t gate) {
+  return static_cast<uint32_t>(gate >> 16) & 0xFFFF;
+}
+uint32_t epoch_of(uint64_t gate) {
+  return static_cast<uint32_t>(gate >> 32);
+}
 
 void futex_wait(std::atomic<uint32_t>* word, uint32_t expected) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -134,7 +140,9 @@ Pool::Pool() : cpus_(affinity_cpu_count()) {
 }
 
 // Spinning when threads outnumber CPUs keeps the one that has the work from running.
-int64_t Pool::spin_ns() const { return worker_count() + 1 > cpus_ ? 0 : kSpinNs; }
+int64_t Pool::spin_ns() const {
+  return worker_count() + 1 > cpus_ ? 0 : kSpinNs;
+}
 
 void Pool::add_user() {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -210,8 +218,8 @@ void Pool::ensure_workers(int wanted) {
 bool Pool::join_region(uint32_t* seen_epoch) {
   uint64_t gate = gate_.load(std::memory_order_acquire);
   while (epoch_of(gate) != *seen_epoch && slots_of(gate) > 0) {
-    if (gate_.compare_exchange_weak(gate, gate - kSlotOne + kActiveOne,
-                                    std::memory_order_acq_rel, std::memory_order_acquire)) {
+    if (gate_.compare_exchange_weak(gate, gate - kSlotOne + kActiveOne, std::memory_order_acq_rel,
+                                    std::memory_order_acquire)) {
       *seen_epoch = epoch_of(gate);
       return true;
     }
@@ -341,6 +349,8 @@ void PoolView::run(int64_t count, int64_t grain, Task task) {
   pool().run(threads_, count, grain, task);
 }
 
-int pool_worker_count() { return pool().worker_count(); }
+int pool_worker_count() {
+  return pool().worker_count();
+}
 
 }  // namespace folio

@@ -44,12 +44,12 @@ TEST(CpuFeatures, AgreesWithTheKernel) {
   const struct {
     CpuBits bit;
     const char* flag;
-  } pairs[] = {{kCpuAvx2, "avx2"},           {kCpuFma, "fma"},
-               {kCpuF16c, "f16c"},           {kCpuAvx512F, "avx512f"},
-               {kCpuAvx512Bw, "avx512bw"},   {kCpuAvx512Dq, "avx512dq"},
-               {kCpuAvx512Vl, "avx512vl"},   {kCpuAvx512Vnni, "avx512_vnni"},
-               {kCpuAvxVnni, "avx_vnni"},    {kCpuAvx512Bf16, "avx512_bf16"},
-               {kCpuAmxTile, "amx_tile"},    {kCpuAmxInt8, "amx_int8"},
+  } pairs[] = {{kCpuAvx2, "avx2"},         {kCpuFma, "fma"},
+               {kCpuF16c, "f16c"},         {kCpuAvx512F, "avx512f"},
+               {kCpuAvx512Bw, "avx512bw"}, {kCpuAvx512Dq, "avx512dq"},
+               {kCpuAvx512Vl, "avx512vl"}, {kCpuAvx512Vnni, "avx512_vnni"},
+               {kCpuAvxVnni, "avx_vnni"},  {kCpuAvx512Bf16, "avx512_bf16"},
+               {kCpuAmxTile, "amx_tile"},  {kCpuAmxInt8, "amx_int8"},
                {kCpuAmxBf16, "amx_bf16"}};
   for (const auto& pair : pairs) {
     EXPECT_EQ((bits & pair.bit) != 0, kernel_sees(pair.flag)) << pair.flag;
@@ -102,7 +102,8 @@ TEST(CpuFeatures, CountsTheCpusOfThisThreadsMask) {
     ASSERT_EQ(sched_setaffinity(0, sizeof mask, &mask), 0);
     EXPECT_EQ(affinity_cpu_count(), 1);
     EXPECT_EQ(physical_core_count(), 1);
-  }).join();
+  })
+      .join();
   EXPECT_EQ(affinity_cpu_count(), before);
 }
 
@@ -156,7 +157,8 @@ TEST(CgroupLimit, ReadsVersionOne) {
 
 TEST(CgroupLimit, FindsTheGroupThatAContainerHasMounted) {
   const TempFolder root;
-  root.write("proc/self/mountinfo", "32 31 0:30 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n");
+  root.write("proc/self/mountinfo",
+             "32 31 0:30 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n");
   root.write("proc/self/cgroup", "1:cpu:/docker/abc/inner\n");
   root.write("sys/fs/cgroup/cpu/inner/cpu.cfs_quota_us", "100000\n");
   root.write("sys/fs/cgroup/cpu/inner/cpu.cfs_period_us", "100000\n");

@@ -32,7 +32,9 @@ Ref<ByteSource> open_ok(const std::string& path, FileLoading mode = FileLoading:
   return opened.is_ok() ? std::move(opened).take() : nullptr;
 }
 
-Code open_code(const std::string& path) { return open_mapped_file(path).status().code(); }
+Code open_code(const std::string& path) {
+  return open_mapped_file(path).status().code();
+}
 
 Code sibling_code(const Ref<ByteSource>& model, const std::string& location) {
   return model->open_sibling(location).status().code();
@@ -43,7 +45,8 @@ int count_mappings(const std::string& path) {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
   for (std::string line; std::getline(maps, line);) {
-    if (line.size() > path.size() && line.compare(line.size() - path.size(), path.size(), path) == 0) {
+    if (line.size() > path.size() &&
+        line.compare(line.size() - path.size(), path.size(), path) == 0) {
       ++count;
     }
   }

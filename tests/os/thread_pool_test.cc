@@ -72,7 +72,8 @@ void meet(Parallel& parallel, int threads, const std::function<void(int64_t)>& i
 
 int threads_of_this_process() {
   int count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/task")) {
     ++count;
   }
   return count;
@@ -180,7 +181,8 @@ TEST(ThreadPool, ServesConcurrentCallers) {
       PoolView own(1 + t % 4);
       for (int round = 0; round < 200; ++round) {
         Parallel& parallel = round % 2 ? static_cast<Parallel&>(own) : view;
-        if (!visits_each_once(parallel, 1 + (round * 13 + t) % 97, 1 + round % 5)) wrong.fetch_add(1);
+        if (!visits_each_once(parallel, 1 + (round * 13 + t) % 97, 1 + round % 5))
+          wrong.fetch_add(1);
       }
     });
   }
