@@ -37,7 +37,8 @@ class DimTable {
 
   // True for what can only be zero or more: everything except what a subtraction went into.
   bool never_negative(Dim d) const {
-    return d.is_value() || (d.is_symbol() && !expressions_[static_cast<size_t>(d.symbol)].may_be_negative);
+    if (!d.is_symbol()) return d.is_value();
+    return !expressions_[static_cast<size_t>(d.symbol)].may_be_negative;
   }
 
   // Broadcasting of two dims: unknown when neither is known to decide.

@@ -43,7 +43,8 @@ class AxesNorm {
       : run_(run), plan_(plan_reduce(shape, reduce, /*keep_dims=*/true)) {}
 
   Status prepare(const Shape& shape) {
-    FOLIO_TRY(uint8_t* memory, run_.scratch(static_cast<size_t>(plan_.out.count()) * 2 * sizeof(T)));
+    const auto groups = static_cast<size_t>(plan_.out.count());
+    FOLIO_TRY(uint8_t* memory, run_.scratch(groups * 2 * sizeof(T)));
     first_ = reinterpret_cast<T*>(memory);
     second_ = first_ + plan_.out.count();
     FOLIO_TRY(spread_, plan_broadcast(shape, plan_.out));

@@ -84,7 +84,9 @@ class Lrn final : public OpKernel {
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Lrn>();
   FOLIO_TRY(kernel->size, build.attrs().get_int("size"));
-  if (kernel->size < 1) return invalid_graph("attribute 'size' is ", kernel->size, ", expected >= 1");
+  if (kernel->size < 1) {
+    return invalid_graph("attribute 'size' is ", kernel->size, ", expected >= 1");
+  }
   FOLIO_TRY(kernel->alpha, build.attrs().get_float("alpha", 0.0001f));
   FOLIO_TRY(kernel->beta, build.attrs().get_float("beta", 0.75f));
   FOLIO_TRY(kernel->bias, build.attrs().get_float("bias", 1.0f));

@@ -47,7 +47,8 @@ Result<std::optional<Dims>> infer_matmul_dims(OpInfer& infer, int input_a, int i
   const Dim k_b = b->size() > 1 ? (*b)[b->size() - 2] : (*b)[0];
   if (k_a.is_value() && k_b.is_value() && !(k_a == k_b)) {
     return invalid_graph("k is ", k_a.value, " and ", k_b.value, " (shapes ",
-                         type_to_string(infer.input(input_a)), " and ", type_to_string(infer.input(input_b)),
+                         type_to_string(infer.input(input_a)), " and ",
+                         type_to_string(infer.input(input_b)),
                          ")");
   }
   const size_t rank_a = a->size() > 2 ? a->size() - 2 : 0;

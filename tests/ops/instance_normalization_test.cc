@@ -20,10 +20,12 @@ TEST(GroupNormalization, ScaleIsPerGroupBeforeOpset21) {
     OpTester t("GroupNormalization", version);
     t.attr("num_groups", 1);
     t.input<float>({1, 2, 1}, {1, 3});
+    using Floats = std::vector<float>;
     const bool per_channel = version == 21;
-    t.input<float>({per_channel ? 2 : 1}, per_channel ? std::vector<float>{1, 2} : std::vector<float>{5});
-    t.input<float>({per_channel ? 2 : 1}, per_channel ? std::vector<float>{0, 1} : std::vector<float>{0});
-    t.expect<float>(0, {1, 2, 1}, per_channel ? std::vector<float>{-1, 3} : std::vector<float>{-5, 5}, 1e-4);
+    const int64_t count = per_channel ? 2 : 1;
+    t.input<float>({count}, per_channel ? Floats{1, 2} : Floats{5});
+    t.input<float>({count}, per_channel ? Floats{0, 1} : Floats{0});
+    t.expect<float>(0, {1, 2, 1}, per_channel ? Floats{-1, 3} : Floats{-5, 5}, 1e-4);
     t.run();
   }
 }
