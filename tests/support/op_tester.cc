@@ -247,6 +247,21 @@ void check_type(const TypeInfo& type, const Value& actual, const std::vector<int
   }
 }
 
+// Gives the stand-in of a subgraph the inputs and outputs that inference found.
+void describe_subgraph(const std::vector<TypeInfo>& inputs, const std::vector<TypeInfo>& outputs,
+                       Graph* graph) {
+  graph->values.clear();
+  graph->inputs.clear();
+  graph->outputs.clear();
+  const auto add = [graph](const TypeInfo& type, std::vector<ValueId>* ids) {
+    ids->push_back(static_cast<ValueId>(graph->values.size()));
+    graph->values.emplace_back();
+    graph->values.back().type = type;
+  };
+  for (const TypeInfo& type : inputs) add(type, &graph->inputs);
+  for (const TypeInfo& type : outputs) add(type, &graph->outputs);
+}
+
 AttributeDef attribute_of(std::string name, AttributeDef::Type type) {
   AttributeDef attribute;
   attribute.name = std::move(name);
@@ -490,7 +505,10 @@ Status OpTester::infer_and_run(Setting setting, const OpDef& def, Case* out) {
          const std::vector<TypeInfo>& types) -> Result<std::vector<TypeInfo>> {
     const State& self = *static_cast<State*>(opaque);
     for (size_t k = 0; k < self.tester->subgraphs_.size(); ++k) {
-      if (self.at->node.subgraphs[k].get() == &graph) return self.tester->subgraphs_[k].infer(types);
+      if (self.at->node.subgraphs[k].get() != &graph) continue;
+      FOLIO_TRY(std::vector<TypeInfo> outputs, self.tester->subgraphs_[k].infer(types));
+      describe_subgraph(types, outputs, &graph);
+      return outputs;
     }
     return invalid_graph("no such subgraph");
   };
