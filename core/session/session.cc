@@ -45,19 +45,20 @@ bool shape_fits(const TypeInfo& type, const Shape& shape) {
   return fits;
 }
 
-// "[batch,3]": the dims of an input as the model declares them.
-std::string dims_text(const Dims& dims, const DimTable& table) {
-  std::string out = "[";
-  for (const Dim dim : dims) {
-    if (out.size() > 1) out += ',';
-    const std::string name = dim.is_symbol() ? table.name(dim.symbol) : "";
-    out += dim.is_value() ? std::to_string(dim.value) : name.empty() ? "?" : name;
+// "tensor(float)[batch,3]": the type with the names that its dims have in the model.
+std::string type_text(const TypeInfo& type, const DimTable& table) {
+  if (!type.has_rank()) return type_to_string(type);
+  std::string text = type_to_string(TypeInfo::tensor(type.dtype)) + "[";
+  for (const Dim dim : *type.dims) {
+    if (text.back() != '[') text += ',';
+    const std::string& name = dim.is_symbol() ? table.name(dim.symbol) : "";
+    text += dim.is_value() ? std::to_string(dim.value) : name.empty() ? "?" : name;
   }
-  return out + "]";
+  return text + "]";
 }
 
-// "input 'x' has shape [3], expected [batch,3]".
-Status check_input(const PortInfo& port, const DimTable& dims, const Value& value) {
+// "input 'x' has shape [2,3], expected tensor(float)[2,4]".
+Status check_input(const PortInfo& port, const Value& value, const DimTable& table) {
   const TypeInfo& type = port.type;
   const auto wrong_kind = [&] {
     return invalid_argument("input '", port.name, "' must be ", type_to_string(type));
@@ -79,7 +80,7 @@ Status check_input(const PortInfo& port, const DimTable& dims, const Value& valu
   }
   if (shape_fits(type, tensor.shape())) return Status::ok();
   return invalid_argument("input '", port.name, "' has shape ", tensor.shape().to_string(),
-                          ", expected ", dims_text(*type.dims, dims));
+                          ", expected ", type_text(type, table));
 }
 
 std::string names_of(const std::vector<PortInfo>& ports) {
@@ -168,7 +169,7 @@ Status Session::bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* r
     }
     const auto index = static_cast<size_t>(it - ports.begin());
     if (given[index]++) return invalid_argument("input '", input.name, "' is given twice");
-    FOLIO_RETURN_IF_ERROR(check_input(*it, program_->dims, input.value));
+    FOLIO_RETURN_IF_ERROR(check_input(*it, input.value, program_->dims));
     request->inputs[index] = input.value;
     // Kernels read whole elements: memory that a caller cut out of a larger piece may stand anywhere.
     if (input.value.is_tensor() && !is_aligned_for(input.value.tensor())) {
@@ -179,7 +180,8 @@ Status Session::bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* r
   for (size_t i = 0; i < ports.size(); ++i) {
     const bool optional = ports[i].type.kind == TypeInfo::Kind::kOptional;
     if (!given[i] && !ports[i].has_default && ports[i].is_read && !optional) {
-      return invalid_argument("input '", ports[i].name, "' (", type_to_string(ports[i].type),
+      return invalid_argument("input '", ports[i].name, "' (",
+                              type_text(ports[i].type, program_->dims),
                               ") is missing");
     }
   }
@@ -280,7 +282,7 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
     }
     if (!port->type.is_tensor() || !shape_fits(port->type, shape)) {
       return invalid_argument("input '", name, "' has shape ", shape.to_string(), ", expected ",
-                              type_to_string(port->type));
+                              type_text(port->type, program_->dims));
     }
     for (int d = 0; port->type.dims && d < shape.rank(); ++d) {
       const Dim dim = (*port->type.dims)[static_cast<size_t>(d)];
@@ -296,8 +298,8 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
       const auto it = std::find(symbols.begin(), symbols.end(), dim.symbol);
       if (!dim.is_symbol() || it == symbols.end()) continue;
       if (signature[static_cast<size_t>(it - symbols.begin())] >= 0) continue;
-      return invalid_argument("the shape of input '", port.name, "' (", type_to_string(port.type),
-                              ") is needed");
+      return invalid_argument("the shape of input '", port.name, "' (",
+                              type_text(port.type, program_->dims), ") is needed");
     }
   }
   program_->shapes.plan_for(signature);

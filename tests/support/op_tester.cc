@@ -506,9 +506,9 @@ Status OpTester::infer_and_run(Setting setting, const OpDef& def, Case* out) {
     const State& self = *static_cast<State*>(opaque);
     for (size_t k = 0; k < self.tester->subgraphs_.size(); ++k) {
       if (self.at->node.subgraphs[k].get() != &graph) continue;
-      FOLIO_TRY(std::vector<TypeInfo> outputs, self.tester->subgraphs_[k].infer(types));
-      describe_subgraph(types, outputs, &graph);
-      return outputs;
+      FOLIO_TRY(std::vector<TypeInfo> inferred, self.tester->subgraphs_[k].infer(types));
+      describe_subgraph(types, inferred, &graph);
+      return inferred;
     }
     return invalid_graph("no such subgraph");
   };
