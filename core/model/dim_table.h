@@ -46,7 +46,9 @@ class DimTable {
 
   size_t size() const { return expressions_.size(); }
   // The base symbol's name ("" for an anonymous dim or an expression).
-  const std::string& name(int32_t symbol) const { return expressions_[static_cast<size_t>(symbol)].name; }
+  const std::string& name(int32_t symbol) const {
+    return expressions_[static_cast<size_t>(symbol)].name;
+  }
   int32_t find(const std::string& name) const;  // -1 when absent
 
   // Replaces a named dim by a number wherever it is used from now on (free dimension overrides,

@@ -90,7 +90,7 @@ void Graph::replace_uses(const Replacements& replacements) {
 }
 
 void Graph::replace_captures(const Replacements& replacements) {
-  Replacements merged;  // inner values that became one with another
+  Replacements merged;                             // inner values that became one with another
   std::vector<std::pair<ValueId, ValueId>> moved;  // outer value now captured, inner value
   for (auto it = captures_.begin(); it != captures_.end();) {
     const auto found = replacements.find(it->first);

@@ -55,7 +55,7 @@ struct Node {
   std::string name;
   std::string domain;
   std::string op_type;
-  int version = 0;  // version of the operator's domain that is in force
+  int version = 0;               // version of the operator's domain that is in force
   std::vector<ValueId> inputs;   // kNone = absent
   std::vector<ValueId> outputs;  // kNone = not wanted
   Attributes attributes;
@@ -89,13 +89,13 @@ struct GraphValue {
 class Graph {
  public:
   std::string name;
-  std::vector<Node> nodes;         // topologically ordered; dead ones stay until compacted
+  std::vector<Node> nodes;  // topologically ordered; dead ones stay until compacted
   std::vector<GraphValue> values;
-  std::vector<ValueId> inputs;     // in the file's order, overridable initializers excluded
+  std::vector<ValueId> inputs;  // in the file's order, overridable initializers excluded
   std::vector<ValueId> overridable;
-  std::vector<ValueId> outputs;    // kNone never
+  std::vector<ValueId> outputs;  // kNone never
 
-  Graph* parent = nullptr;         // enclosing graph of a subgraph
+  Graph* parent = nullptr;  // enclosing graph of a subgraph
 
   GraphValue& value(ValueId id) { return values[static_cast<size_t>(id)]; }
   const GraphValue& value(ValueId id) const { return values[static_cast<size_t>(id)]; }

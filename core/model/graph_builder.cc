@@ -49,7 +49,9 @@ Result<Tensor> constant_tensor(const NodeDef& def) {
     return invalid_graph("a Constant has ", def.attributes.size(), " attributes, expected 1");
   }
   const AttributeDef& a = def.attributes[0];
-  const auto wrong = [&] { return invalid_graph("attribute '", a.name, "' of a Constant has the wrong type"); };
+  const auto wrong = [&] {
+    return invalid_graph("attribute '", a.name, "' of a Constant has the wrong type");
+  };
   using Type = AttributeDef::Type;
   if (a.name == "value" || a.name == "sparse_value") {
     const Type expected = a.name == "value" ? Type::kTensor : Type::kSparseTensor;
@@ -61,7 +63,8 @@ Result<Tensor> constant_tensor(const NodeDef& def) {
   const auto make = [&](DType dtype, const auto& values) -> Result<Tensor> {
     using T = typename std::decay_t<decltype(values)>::value_type;
     if (!is_list && values.size() > 1) return wrong();
-    FOLIO_TRY(Tensor t, allocate_tensor(dtype, is_list ? Shape{static_cast<int64_t>(values.size())} : Shape()));
+    FOLIO_TRY(Tensor t, allocate_tensor(
+                            dtype, is_list ? Shape{static_cast<int64_t>(values.size())} : Shape()));
     if (!is_list && values.empty()) *t.data_mut<T>() = T{};
     std::copy(values.begin(), values.end(), t.data_mut<T>());
     return t;
@@ -127,8 +130,8 @@ Status Builder::add_inputs(Scope* scope, const GraphDef& def) {
     value.is_input = true;
     value.type = value.declared = type_of(input.type, true);
     if (value.type.has_rank() && value.type.rank() > kMaxRank) {
-      return not_implemented("input '", input.name, "' has ", value.type.rank(),
-                             " dims; at most ", kMaxRank, " are supported");
+      return not_implemented("input '", input.name, "' has ", value.type.rank(), " dims; at most ",
+                             kMaxRank, " are supported");
     }
     scope->graph->inputs.push_back(id);
   }
@@ -235,7 +238,8 @@ Status Builder::add_node(Scope* scope, NodeDef def) {
   const int imported = model_->opset_version(node.domain);
   node.version = def.since_version != 0 ? def.since_version : imported;
   if (node.version == 0) {
-    return invalid_graph(node.label(), ": the model imports no opset for domain '", node.domain, "'");
+    return invalid_graph(node.label(), ": the model imports no opset for domain '", node.domain,
+                         "'");
   }
   for (const std::string& output : def.outputs) {
     ValueId id = kNone;
@@ -262,7 +266,8 @@ Status Builder::connect_node(Scope* scope, NodeDef def, Node* node) {
   for (const std::string& input : def.inputs) {
     const ValueId id = input.empty() ? kNone : resolve(scope, input);
     if (!input.empty() && id == kNone) {
-      return invalid_graph(node->label(), ": input '", input, "' is produced by no node, input or initializer");
+      return invalid_graph(node->label(), ": input '", input,
+                           "' is produced by no node, input or initializer");
     }
     node->inputs.push_back(id);
   }
@@ -293,7 +298,8 @@ Status Builder::add_outputs(Scope* scope, const GraphDef& def) {
   for (const ValueDef& output : def.outputs) {
     const ValueId id = resolve(scope, output.name);
     if (id == kNone) {
-      return invalid_graph("graph output '", output.name, "' is produced by no node, input or initializer");
+      return invalid_graph("graph output '", output.name,
+                           "' is produced by no node, input or initializer");
     }
     GraphValue& value = scope->graph->value(id);
     if (value.declared.kind == TypeInfo::Kind::kUnknown) {
@@ -373,8 +379,8 @@ Status check_opsets(const std::vector<OpsetImport>& opsets) {
 Result<std::unique_ptr<Model>> build_model(ModelDef def, const FreeDims& free_dims) {
   FOLIO_RETURN_IF_ERROR(check_opsets(def.opsets));
   for (const FunctionDef& function : def.functions) {
-    FOLIO_RETURN_IF_ERROR(check_opsets(function.opsets)
-                              .with_context(cat("function '", function.name, "'")));
+    FOLIO_RETURN_IF_ERROR(
+        check_opsets(function.opsets).with_context(cat("function '", function.name, "'")));
   }
   FOLIO_RETURN_IF_ERROR(inline_functions(&def));
   auto model = std::make_unique<Model>();

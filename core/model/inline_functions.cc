@@ -62,7 +62,8 @@ class Inliner {
   // `depth` counts both calls and subgraphs: each costs stack.
   Status expand_graph(GraphDef* graph, int depth) {
     if (depth > kMaxSubgraphDepth) {
-      return invalid_graph("function calls and subgraphs are nested deeper than ", kMaxSubgraphDepth);
+      return invalid_graph("function calls and subgraphs are nested deeper than ",
+                           kMaxSubgraphDepth);
     }
     std::vector<NodeDef> out;
     for (NodeDef& node : graph->nodes) {
@@ -101,8 +102,8 @@ class Inliner {
     if (node.inputs.size() > function.inputs.size() ||
         node.outputs.size() > function.outputs.size()) {
       return invalid_graph("node '", node.name, "' passes ", node.inputs.size(), " inputs and ",
-                           node.outputs.size(), " outputs; function '", function.name,
-                           "' has ", function.inputs.size(), " and ", function.outputs.size());
+                           node.outputs.size(), " outputs; function '", function.name, "' has ",
+                           function.inputs.size(), " and ", function.outputs.size());
     }
     Call call;
     call.node = &node;

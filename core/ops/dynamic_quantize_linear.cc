@@ -25,15 +25,15 @@ class DynamicQuantize final : public OpKernel {
     const int32_t zero = quantize_one<Byte>(-low, scale, 0);
 
     if (run.has_output(1)) {
-      FOLIO_TRY(Tensor* y_scale, run.output(1, DType::kFloat, Shape{}));
+      FOLIO_TRY(Tensor * y_scale, run.output(1, DType::kFloat, Shape{}));
       *y_scale->data_mut<float>() = scale;
     }
     if (run.has_output(2)) {
-      FOLIO_TRY(Tensor* y_zero, run.output(2, DType::kUint8, Shape{}));
+      FOLIO_TRY(Tensor * y_zero, run.output(2, DType::kUint8, Shape{}));
       *y_zero->raw_mut() = static_cast<uint8_t>(zero);
     }
     if (!run.has_output(0)) return Status::ok();
-    FOLIO_TRY(Tensor* y, run.output(0, DType::kUint8, x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kUint8, x->shape()));
     uint8_t* out = y->raw_mut();
     run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -59,8 +59,13 @@ Status infer(OpInfer& infer) {
 }  // namespace
 
 void register_dynamic_quantize_linear(OpRegistry& registry) {
-  registry.add({.domain = "", .type = "DynamicQuantizeLinear", .since = 11, .min_outputs = 3,
-                .max_outputs = 3, .infer = infer, .make = make});
+  registry.add({.domain = "",
+                .type = "DynamicQuantizeLinear",
+                .since = 11,
+                .min_outputs = 3,
+                .max_outputs = 3,
+                .infer = infer,
+                .make = make});
 }
 
 }  // namespace folio

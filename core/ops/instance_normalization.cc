@@ -79,7 +79,7 @@ class GroupNorm final : public OpKernel {
                                 ", expected [", expected, "]");
       }
     }
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     if (x->dtype() == DType::kDouble) {
       normalize(run, g, x->data<double>(), scale->data<double>(), bias->data<double>(), epsilon,
                 y->data_mut<double>());
@@ -136,10 +136,19 @@ Status infer(OpInfer& infer) {
 }  // namespace
 
 void register_instance_normalization(OpRegistry& registry) {
-  registry.add({.domain = "", .type = "InstanceNormalization", .min_inputs = 3, .max_inputs = 3,
-                .infer = infer, .make = make});
-  registry.add({.domain = "", .type = "GroupNormalization", .since = 18, .min_inputs = 3,
-                .max_inputs = 3, .infer = infer, .make = make});
+  registry.add({.domain = "",
+                .type = "InstanceNormalization",
+                .min_inputs = 3,
+                .max_inputs = 3,
+                .infer = infer,
+                .make = make});
+  registry.add({.domain = "",
+                .type = "GroupNormalization",
+                .since = 18,
+                .min_inputs = 3,
+                .max_inputs = 3,
+                .infer = infer,
+                .make = make});
 }
 
 }  // namespace folio

@@ -44,7 +44,7 @@ class AxesNorm {
 
   Status prepare(const Shape& shape) {
     const auto groups = static_cast<size_t>(plan_.out.count());
-    FOLIO_TRY(uint8_t* memory, run_.scratch(groups * 2 * sizeof(T)));
+    FOLIO_TRY(uint8_t * memory, run_.scratch(groups * 2 * sizeof(T)));
     first_ = reinterpret_cast<T*>(memory);
     second_ = first_ + plan_.out.count();
     FOLIO_TRY(spread_, plan_broadcast(shape, plan_.out));
@@ -59,13 +59,12 @@ class AxesNorm {
       const T norm = p == 1 ? first_[i] : std::sqrt(first_[i]);
       first_[i] = norm == T{0} ? T{1} : norm;  // then all of x is 0
     }
-    for_broadcast_rows(run_.parallel(), spread_,
-                       [&](int64_t from, int64_t group, int64_t to, int64_t count) {
-                         for (int64_t i = 0; i < count; ++i) {
-                           y[to + i] = x[from + i * spread_.a_step] /
-                                       first_[group + i * spread_.b_step];
-                         }
-                       });
+    for_broadcast_rows(
+        run_.parallel(), spread_, [&](int64_t from, int64_t group, int64_t to, int64_t count) {
+          for (int64_t i = 0; i < count; ++i) {
+            y[to + i] = x[from + i * spread_.a_step] / first_[group + i * spread_.b_step];
+          }
+        });
   }
 
   void mean_variance(const T* x, T* y) {
@@ -109,7 +108,7 @@ class Normalize final : public OpKernel {
       FOLIO_TRY(const int at, normalize_axis(axis, x->rank()));
       reduce[at] = true;
     }
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     if (x->count() == 0) return Status::ok();
     if (x->dtype() == DType::kFloat) {
       return apply(run, x->shape(), reduce, x->data<float>(), y->data_mut<float>());
@@ -162,8 +161,11 @@ Status infer(OpInfer& infer) {
 
 void register_lp_normalization(OpRegistry& registry) {
   registry.add({.domain = "", .type = "LpNormalization", .infer = infer, .make = make});
-  registry.add({.domain = "", .type = "MeanVarianceNormalization", .since = 9,
-                .infer = infer, .make = make});
+  registry.add({.domain = "",
+                .type = "MeanVarianceNormalization",
+                .since = 9,
+                .infer = infer,
+                .make = make});
 }
 
 }  // namespace folio

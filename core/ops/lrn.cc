@@ -30,12 +30,12 @@ class Lrn final : public OpKernel {
     if (!is_half && x->dtype() != DType::kFloat && x->dtype() != DType::kDouble) {
       return wrong_type(0, x->dtype());
     }
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     if (x->dtype() == DType::kDouble) {
       normalize<double>(run, x->shape(), x->data<double>(), y->data_mut<double>());
     } else if (is_half) {
       FOLIO_TRY(const float* wide, widen_half(run, *x));
-      FOLIO_TRY(uint8_t* out, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
+      FOLIO_TRY(uint8_t * out, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
       normalize<float>(run, x->shape(), wide, reinterpret_cast<float*>(out));
       narrow_half(run, reinterpret_cast<float*>(out), y);
     } else {

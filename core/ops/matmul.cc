@@ -14,8 +14,8 @@
 namespace folio {
 namespace {
 
-Status run_f32(OpRun& run, const MatMulGeometry& g, const float* a, const void* b, const float* packed,
-               float* y) {
+Status run_f32(OpRun& run, const MatMulGeometry& g, const float* a, const void* b,
+               const float* packed, float* y) {
   FolioGemmF32 args{};
   args.m = g.m;
   args.n = g.n;
@@ -59,7 +59,8 @@ void run_loops(OpRun& run, const MatMulGeometry& g, const T* a, const T* b, T* y
       for (int64_t j = 0; j < g.n; ++j) {
         Acc sum{};
         for (int64_t p = 0; p < g.k; ++p) {
-          sum = static_cast<Acc>(sum + static_cast<Acc>(a_row[p]) * static_cast<Acc>(b_mat[p * g.n + j]));
+          sum = static_cast<Acc>(sum +
+                                 static_cast<Acc>(a_row[p]) * static_cast<Acc>(b_mat[p * g.n + j]));
         }
         y[row * g.n + j] = static_cast<T>(sum);
       }
@@ -76,7 +77,7 @@ class MatMul final : public OpKernel {
     FOLIO_TRY(const Tensor aligned_b, a->dtype() == DType::kFloat ? *given_b : aligned(*given_b));
     const Tensor* b = &aligned_b;
     FOLIO_TRY(const MatMulGeometry g, matmul_geometry(a->shape(), b->shape()));
-    FOLIO_TRY(Tensor* y, run.output(0, a->dtype(), g.out));
+    FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), g.out));
     if (y->count() == 0) return Status::ok();
     switch (a->dtype()) {
       case DType::kFloat: {
@@ -88,15 +89,18 @@ class MatMul final : public OpKernel {
       case DType::kBfloat16:
         return run_half(run, g, *a, *b, y);
       case DType::kDouble:
-        run_loops<double, double>(run, g, a->data<double>(), b->data<double>(), y->data_mut<double>());
+        run_loops<double, double>(run, g, a->data<double>(), b->data<double>(),
+                                  y->data_mut<double>());
         return Status::ok();
       case DType::kInt32:
       case DType::kUint32:
-        run_loops<uint32_t, uint32_t>(run, g, a->data<uint32_t>(), b->data<uint32_t>(), y->data_mut<uint32_t>());
+        run_loops<uint32_t, uint32_t>(run, g, a->data<uint32_t>(), b->data<uint32_t>(),
+                                      y->data_mut<uint32_t>());
         return Status::ok();
       case DType::kInt64:
       case DType::kUint64:
-        run_loops<uint64_t, uint64_t>(run, g, a->data<uint64_t>(), b->data<uint64_t>(), y->data_mut<uint64_t>());
+        run_loops<uint64_t, uint64_t>(run, g, a->data<uint64_t>(), b->data<uint64_t>(),
+                                      y->data_mut<uint64_t>());
         return Status::ok();
       default:
         return not_implemented("MatMul of ", dtype_name(a->dtype()));
@@ -108,7 +112,7 @@ class MatMul final : public OpKernel {
                          Tensor* y) {
     FOLIO_TRY(float* a32, widen_half(run, a));
     FOLIO_TRY(float* b32, widen_half(run, b));
-    FOLIO_TRY(uint8_t* y32, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * y32, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
     auto* out = reinterpret_cast<float*>(y32);
     FOLIO_RETURN_IF_ERROR(run_f32(run, g, a32, b32, nullptr, out));
     narrow_half(run, out, y);

@@ -1,11 +1,12 @@
 // MatMulInteger: product of 8-bit matrices with zero points, in int32.
 //
 // Source: ONNX operator spec, opset 10.
-// Shapes: as MatMul; a_zero: one element, one per row of a matrix [m] or per row of all [..., m, 1];
+// Shapes: as MatMul; a_zero: one element, one per row of a matrix [m] or per row of all [..., m,
+// 1];
 //         b_zero: one element, one per column [n] or [..., 1, n].
 // Math:   y[i, j] = sum over p of (a[i, p] - a_zero) * (b[p, j] - b_zero), wrapping.
-//         Computed exactly in float by blocks of k: a factor is at most 255, so sums of 256 products
-//         stay below 2^24.
+//         Computed exactly in float by blocks of k: a factor is at most 255, so sums of 256
+//         products stay below 2^24.
 // Errors: kInvalidArgument for other types, shapes that do not match, zero points that do not fit.
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_matmul.h"
@@ -68,7 +69,7 @@ void widen_rows(OpRun& run, const uint8_t* raw, const ZeroPoint& zero, int64_t m
 // The operand as floats without its zero point, in scratch.
 Result<const float*> widen(OpRun& run, const Tensor& tensor, const ZeroPoint& zero,
                            int64_t matrices, int64_t rows, int64_t cols) {
-  FOLIO_TRY(uint8_t* memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
   auto* out = reinterpret_cast<float*>(memory);
   if (tensor.dtype() == DType::kInt8) {
     widen_rows<QuantizedType<DType::kInt8, 8, true>>(run, tensor.raw(), zero, matrices, rows, cols,
@@ -105,7 +106,7 @@ class MatMulInteger final : public OpKernel {
               zero_point_of(run, 2, a->dtype(), a_count, g.m, ZeroAxis::kRows));
     FOLIO_TRY(const ZeroPoint b_zero,
               zero_point_of(run, 3, b->dtype(), b_count, g.n, ZeroAxis::kColumns));
-    FOLIO_TRY(Tensor* y, run.output(0, DType::kInt32, g.out));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kInt32, g.out));
     if (y->count() == 0) return Status::ok();
     if (g.k == 0) {
       std::fill_n(y->data_mut<int32_t>(), y->count(), 0);
@@ -123,7 +124,7 @@ class MatMulInteger final : public OpKernel {
     const bool is_flat = g.batch_b.count() == 1;
     const int64_t rows = is_flat ? g.m * g.batch.count() : g.m;
     const int64_t batches = is_flat ? 1 : g.batch.count();
-    FOLIO_TRY(uint8_t* memory, run.scratch(static_cast<size_t>(rows * g.n) * sizeof(float)));
+    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(rows * g.n) * sizeof(float)));
     FolioGemmF32 args{};
     args.m = rows;
     args.n = g.n;
@@ -163,8 +164,13 @@ Status infer(OpInfer& infer) {
 }  // namespace
 
 void register_matmul_integer(OpRegistry& registry) {
-  registry.add({.domain = "", .type = "MatMulInteger", .since = 10, .min_inputs = 2,
-                .max_inputs = 4, .infer = infer, .make = make});
+  registry.add({.domain = "",
+                .type = "MatMulInteger",
+                .since = 10,
+                .min_inputs = 2,
+                .max_inputs = 4,
+                .infer = infer,
+                .make = make});
 }
 
 }  // namespace folio

@@ -48,8 +48,7 @@ Result<std::optional<Dims>> infer_matmul_dims(OpInfer& infer, int input_a, int i
   if (k_a.is_value() && k_b.is_value() && !(k_a == k_b)) {
     return invalid_graph("k is ", k_a.value, " and ", k_b.value, " (shapes ",
                          type_to_string(infer.input(input_a)), " and ",
-                         type_to_string(infer.input(input_b)),
-                         ")");
+                         type_to_string(infer.input(input_b)), ")");
   }
   const size_t rank_a = a->size() > 2 ? a->size() - 2 : 0;
   const size_t rank_b = b->size() > 2 ? b->size() - 2 : 0;

@@ -37,9 +37,7 @@ Registers cpuid(uint32_t leaf, uint32_t subleaf) {
   return r;
 }
 
-bool bit(uint32_t word, int index) {
-  return (word >> index) & 1;
-}
+bool bit(uint32_t word, int index) { return (word >> index) & 1; }
 
 // Which register states the kernel saves; 0 without OSXSAVE.
 uint64_t read_xcr0() {
@@ -262,9 +260,7 @@ const std::string& cpu_brand() {
   return *brand;
 }
 
-int affinity_cpu_count() {
-  return std::max<int>(1, static_cast<int>(affinity_cpus().size()));
-}
+int affinity_cpu_count() { return std::max<int>(1, static_cast<int>(affinity_cpus().size())); }
 
 int physical_core_count() {
   const std::vector<int> cpus = affinity_cpus();

@@ -33,9 +33,7 @@ void release_all(ForkList& list) {
   list.mutex.unlock();
 }
 
-void after_fork_in_parent() {
-  release_all(fork_list());
-}
+void after_fork_in_parent() { release_all(fork_list()); }
 
 void after_fork_in_child() {
   ForkList& list = fork_list();

@@ -53,9 +53,7 @@ std::string shown(std::string_view text) {
   return text.size() > kMaxShownBytes ? out + "..." : out;
 }
 
-std::string quoted(std::string_view path) {
-  return cat("'", shown(path), "'");
-}
+std::string quoted(std::string_view path) { return cat("'", shown(path), "'"); }
 
 Status errno_error(std::string_view what, std::string_view path) {
   const int number = errno;
@@ -73,8 +71,8 @@ FileIdentity identity_of(const struct stat& s) {
           nanoseconds(s.st_ctim)};
 }
 
-// Where the kernel says that `fd` points, without symlinks; empty when it cannot say (no /proc, a path
-// beyond PATH_MAX, or one outside this process's root).
+// Where the kernel says that `fd` points, without symlinks; empty when it cannot say (no /proc, a
+// path beyond PATH_MAX, or one outside this process's root).
 std::string real_path_of(int fd) {
   char target[PATH_MAX];
   const ssize_t length = readlink(cat("/proc/self/fd/", fd).c_str(), target, sizeof target);
@@ -268,8 +266,8 @@ Status FileBytes::read(std::string_view name) {
   return Status::ok();
 }
 
-// A rename, a new or removed link (which a replacement by rename is, too), chmod and chown move ctime
-// and leave the bytes alone.
+// A rename, a new or removed link (which a replacement by rename is, too), chmod and chown move
+// ctime and leave the bytes alone.
 bool FileBytes::only_names_changed(const struct stat& now) const {
   return now.st_nlink != links_ || now.st_mode != mode_ || now.st_uid != user_ ||
          now.st_gid != group_ || real_path_of(fd_.get()) != path_;
@@ -395,18 +393,10 @@ MappedFile::MappedFile(Ref<internal::FileBytes> file, std::string name, std::str
 
 MappedFile::~MappedFile() = default;
 
-Bytes MappedFile::bytes() const {
-  return file_->bytes();
-}
-const FileIdentity& MappedFile::identity() const {
-  return file_->identity();
-}
-FileLoading MappedFile::loading() const {
-  return file_->loading();
-}
-Status MappedFile::check_unchanged() const {
-  return file_->check_unchanged(name_);
-}
+Bytes MappedFile::bytes() const { return file_->bytes(); }
+const FileIdentity& MappedFile::identity() const { return file_->identity(); }
+FileLoading MappedFile::loading() const { return file_->loading(); }
+Status MappedFile::check_unchanged() const { return file_->check_unchanged(name_); }
 void MappedFile::drop_pages(uint64_t offset, uint64_t count) const {
   file_->drop_pages(offset, count);
 }
@@ -425,8 +415,8 @@ Result<Ref<ByteSource>> open_mapped_file(const std::string& path, FileLoading mo
   if (path.find('\0') != std::string::npos) {
     return invalid_argument("path ", quoted(path), " contains a NUL byte");
   }
-  // stat first, so that no device is opened; O_NONBLOCK, so that a fifo put there meanwhile cannot hang
-  // the caller. What counts is the descriptor, checked again later.
+  // stat first, so that no device is opened; O_NONBLOCK, so that a fifo put there meanwhile cannot
+  // hang the caller. What counts is the descriptor, checked again later.
   struct stat s = {};
   if (stat(path.c_str(), &s) != 0) return errno_error("cannot open", path);
   FOLIO_RETURN_IF_ERROR(check_kind(s, path, Code::kInvalidArgument));
@@ -450,8 +440,6 @@ const MappedFile* as_mapped_file(const ByteSource& source) {
   return dynamic_cast<const MappedFile*>(&source);
 }
 
-RegistryStats registry_stats() {
-  return Registry::instance().stats();
-}
+RegistryStats registry_stats() { return Registry::instance().stats(); }
 
 }  // namespace folio

@@ -1,9 +1,10 @@
 // The region's protocol, in one 64-bit word (`gate`): epoch | open slots | active workers.
 //
-//   The caller writes the task, then opens the gate: a new epoch and as many slots as it wants help.
-//   A worker that takes a slot (slots - 1, active + 1 in one step) may read the task until it leaves
-//   (active - 1). The caller takes chunks too; when none is left it closes the slots and waits until
-//   active is 0. Only then may the task be written again. All waiting is "spin, then futex".
+//   The caller writes the task, then opens the gate: a new epoch and as many slots as it wants
+//   help. A worker that takes a slot (slots - 1, active + 1 in one step) may read the task until it
+//   leaves (active - 1). The caller takes chunks too; when none is left it closes the slots and
+//   waits until active is 0. Only then may the task be written again. All waiting is "spin, then
+//   futex".
 #include "core/os/thread_pool.h"
 
 #include <immintrin.h>
@@ -29,8 +30,8 @@
 namespace folio {
 namespace {
 
-// How long a thread looks for work, or for the end of a region, before it sleeps: about what a futex
-// wake-up costs, so that steps that follow one another find their workers awake.
+// How long a thread looks for work, or for the end of a region, before it sleeps: about what a
+// futex wake-up costs, so that steps that follow one another find their workers awake.
 constexpr int64_t kSpinNs = 50000;
 constexpr int kPausesPerLook = 32;  // between two looks at the clock, which costs 25 ns
 
@@ -42,15 +43,9 @@ constexpr uint64_t kSlotOne = uint64_t{1} << 16;
 constexpr uint64_t kEpochOne = uint64_t{1} << 32;
 constexpr uint64_t kActiveMask = 0xFFFF;
 
-uint32_t active_of(uint64_t gate) {
-  return static_cast<uint32_t>(gate & kActiveMask);
-}
-uint32_t slots_of(uint64_t gate) {
-  return static_cast<uint32_t>(gate >> 16) & 0xFFFF;
-}
-uint32_t epoch_of(uint64_t gate) {
-  return static_cast<uint32_t>(gate >> 32);
-}
+uint32_t active_of(uint64_t gate) { return static_cast<uint32_t>(gate & kActiveMask); }
+uint32_t slots_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 16) & 0xFFFF; }
+uint32_t epoch_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 32); }
 
 void futex_wait(std::atomic<uint32_t>* word, uint32_t expected) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -140,9 +135,7 @@ Pool::Pool() : cpus_(affinity_cpu_count()) {
 }
 
 // Spinning when threads outnumber CPUs keeps the one that has the work from running.
-int64_t Pool::spin_ns() const {
-  return worker_count() + 1 > cpus_ ? 0 : kSpinNs;
-}
+int64_t Pool::spin_ns() const { return worker_count() + 1 > cpus_ ? 0 : kSpinNs; }
 
 void Pool::add_user() {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -349,8 +342,6 @@ void PoolView::run(int64_t count, int64_t grain, Task task) {
   pool().run(threads_, count, grain, task);
 }
 
-int pool_worker_count() {
-  return pool().worker_count();
-}
+int pool_worker_count() { return pool().worker_count(); }
 
 }  // namespace folio

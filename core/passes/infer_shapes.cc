@@ -9,15 +9,14 @@ Status check_counts(const OpDef& def, const Node& node) {
   const auto outputs = static_cast<int>(node.outputs.size());
   if (inputs < def.min_inputs || inputs > def.max_inputs) {
     return invalid_graph(node.label(), ": has ", inputs, " inputs, expected ", def.min_inputs,
-                         def.max_inputs == kVariadic ? std::string(" or more")
+                         def.max_inputs == kVariadic        ? std::string(" or more")
                          : def.max_inputs == def.min_inputs ? std::string()
-                                                 : cat(" to ", def.max_inputs));
+                                                            : cat(" to ", def.max_inputs));
   }
   if (outputs < def.min_outputs || outputs > def.max_outputs) {
-    return invalid_graph(node.label(), ": has ", outputs, " outputs, expected ",
-                         def.min_outputs, " to ", def.max_outputs == kVariadic
-                                                       ? std::string("any number")
-                                                       : cat(def.max_outputs));
+    return invalid_graph(
+        node.label(), ": has ", outputs, " outputs, expected ", def.min_outputs, " to ",
+        def.max_outputs == kVariadic ? std::string("any number") : cat(def.max_outputs));
   }
   return Status::ok();
 }

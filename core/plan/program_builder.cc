@@ -13,8 +13,10 @@ namespace {
 // share a weight with a caller who may write to them.
 Tensor as_constant(const Tensor& tensor) {
   if (!tensor.escapes()) return tensor;
-  Ref<Buffer> view = view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(), tensor.buffer());
-  return Tensor(tensor.dtype(), tensor.shape(), const_cast<uint8_t*>(tensor.raw()), std::move(view));
+  Ref<Buffer> view =
+      view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(), tensor.buffer());
+  return Tensor(tensor.dtype(), tensor.shape(), const_cast<uint8_t*>(tensor.raw()),
+                std::move(view));
 }
 
 class ProgramBuilder {
@@ -65,7 +67,8 @@ class ProgramBuilder {
     port.slot = slot_of(id);
     if (value.initializer) {
       port.has_default = true;
-      FOLIO_TRY(const Operand constant, constant_operand(value.initializer, /*any_alignment=*/false));
+      FOLIO_TRY(const Operand constant,
+                constant_operand(value.initializer, /*any_alignment=*/false));
       port.default_value = program_.constants[constant.index()];
     }
     program_.inputs.push_back(std::move(port));

@@ -9,9 +9,10 @@
 namespace folio {
 namespace {
 
-constexpr size_t kAlignment = 64;      // one cache line: no two values share one
-constexpr size_t kMaxPlans = 16;       // signatures kept; a server sees few lengths at a time
-constexpr uint64_t kMaxArenaValue = uint64_t{1} << 40;  // larger claims go to the heap and fail there
+constexpr size_t kAlignment = 64;  // one cache line: no two values share one
+constexpr size_t kMaxPlans = 16;   // signatures kept; a server sees few lengths at a time
+constexpr uint64_t kMaxArenaValue = uint64_t{1}
+                                    << 40;  // larger claims go to the heap and fail there
 
 size_t bytes_of(const PlannedSlot& slot, const std::vector<int64_t>& values) {
   uint64_t count = 1;
@@ -76,8 +77,10 @@ size_t pack_in_order(const std::vector<PlannedSlot>& slots, const std::vector<si
     if (bytes[i] != kNoOffset) starts.push_back(i);
   }
   std::vector<size_t> ends = starts;
-  std::stable_sort(starts.begin(), starts.end(), [&](size_t a, size_t b) { return slots[a].first_step < slots[b].first_step; });
-  std::stable_sort(ends.begin(), ends.end(), [&](size_t a, size_t b) { return slots[a].last_step < slots[b].last_step; });
+  std::stable_sort(starts.begin(), starts.end(),
+                   [&](size_t a, size_t b) { return slots[a].first_step < slots[b].first_step; });
+  std::stable_sort(ends.begin(), ends.end(),
+                   [&](size_t a, size_t b) { return slots[a].last_step < slots[b].last_step; });
   FreeRanges free;
   size_t ended = 0;
   for (const size_t i : starts) {
@@ -109,8 +112,8 @@ size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<s
     const size_t need = room_of(bytes[i]);
     size_t at = 0;
     for (const size_t j : placed) {
-      const bool together = slots[i].first_step <= slots[j].last_step &&
-                            slots[j].first_step <= slots[i].last_step;
+      const bool together =
+          slots[i].first_step <= slots[j].last_step && slots[j].first_step <= slots[i].last_step;
       if (!together) continue;
       if (at + need <= (*offsets)[j]) break;
       at = std::max(at, (*offsets)[j] + room_of(bytes[j]));

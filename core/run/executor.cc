@@ -218,9 +218,10 @@ Status deliver(const std::string& name, const Tensor& memory, Value* value) {
 // True when an earlier output has the same bytes: one value may be several outputs, or a view.
 bool shares_bytes(const std::vector<Value>& outputs, size_t i) {
   if (!outputs[i].is_tensor() || !outputs[i].tensor().buffer()) return false;
-  return std::any_of(outputs.begin(), outputs.begin() + static_cast<ptrdiff_t>(i), [&](const Value& earlier) {
-    return earlier.is_tensor() && earlier.tensor().buffer() == outputs[i].tensor().buffer();
-  });
+  return std::any_of(
+      outputs.begin(), outputs.begin() + static_cast<ptrdiff_t>(i), [&](const Value& earlier) {
+        return earlier.is_tensor() && earlier.tensor().buffer() == outputs[i].tensor().buffer();
+      });
 }
 
 Status take_outputs(const Program& program, const RunRequest& request, const Frame& frame,
@@ -261,7 +262,8 @@ Value borrowed(const Value& input) {
   const Tensor& tensor = input.tensor();
   Ref<Buffer> view =
       view_buffer(Buffer::Kind::kBorrowed, tensor.raw(), tensor.bytes(), tensor.buffer());
-  return Value(Tensor(tensor.dtype(), tensor.shape(), const_cast<uint8_t*>(tensor.raw()), std::move(view)));
+  return Value(
+      Tensor(tensor.dtype(), tensor.shape(), const_cast<uint8_t*>(tensor.raw()), std::move(view)));
 }
 
 }  // namespace
@@ -286,7 +288,8 @@ Status run_program(Program& program, const RunRequest& request, std::vector<Valu
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const PortInfo& port = program.inputs[i];
     const bool given = !request.inputs[i].is_none();
-    frame.set(port.slot, given || !port.has_default ? borrowed(request.inputs[i]) : port.default_value);
+    frame.set(port.slot,
+              given || !port.has_default ? borrowed(request.inputs[i]) : port.default_value);
   }
   const auto plan = program.shapes.plan_for(signature_of(program, frame));
   if (plan->arena_bytes > 0) {
@@ -296,12 +299,15 @@ Status run_program(Program& program, const RunRequest& request, std::vector<Valu
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const Operand source = program.outputs[i].source;
     const Tensor& memory = request.memory[i];
-    if (memory.dtype() != DType::kUndefined && source.is_slot() && !overlaps_input(request, memory)) {
+    if (memory.dtype() != DType::kUndefined && source.is_slot() &&
+        !overlaps_input(request, memory)) {
       frame.use_memory(static_cast<int32_t>(source.index()), memory);
     }
   }
-  const bool all = std::all_of(request.wanted.begin(), request.wanted.end(), [](uint8_t w) { return w != 0; });
-  const std::vector<uint8_t> needed = all ? std::vector<uint8_t>() : needed_steps(program, request.wanted);
+  const bool all =
+      std::all_of(request.wanted.begin(), request.wanted.end(), [](uint8_t w) { return w != 0; });
+  const std::vector<uint8_t> needed =
+      all ? std::vector<uint8_t>() : needed_steps(program, request.wanted);
   FOLIO_RETURN_IF_ERROR(frame.run(all ? nullptr : &needed));
   return take_outputs(program, request, frame, outputs);
 }

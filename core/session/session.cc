@@ -110,8 +110,8 @@ Session::~Session() {
 // What two sessions must agree on to share a program; empty: nothing to share.
 std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache) return "";
-  std::string key = cat("prepack=", options_.prepack, " optimize=",
-                        static_cast<int>(options_.optimize));
+  std::string key =
+      cat("prepack=", options_.prepack, " optimize=", static_cast<int>(options_.optimize));
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
   // With its length, since a name may hold any character.
@@ -165,13 +165,15 @@ Status Session::bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* r
     const auto it = std::find_if(ports.begin(), ports.end(),
                                  [&](const PortInfo& port) { return port.name == input.name; });
     if (it == ports.end()) {
-      return invalid_argument("the model has no input '", input.name, "'; it has ", names_of(ports));
+      return invalid_argument("the model has no input '", input.name, "'; it has ",
+                              names_of(ports));
     }
     const auto index = static_cast<size_t>(it - ports.begin());
     if (given[index]++) return invalid_argument("input '", input.name, "' is given twice");
     FOLIO_RETURN_IF_ERROR(check_input(*it, input.value, program_->dims));
     request->inputs[index] = input.value;
-    // Kernels read whole elements: memory that a caller cut out of a larger piece may stand anywhere.
+    // Kernels read whole elements: memory that a caller cut out of a larger piece may stand
+    // anywhere.
     if (input.value.is_tensor() && !is_aligned_for(input.value.tensor())) {
       FOLIO_TRY(Tensor aligned, copy_tensor(input.value.tensor()));
       request->inputs[index] = Value(std::move(aligned));
@@ -181,8 +183,7 @@ Status Session::bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* r
     const bool optional = ports[i].type.kind == TypeInfo::Kind::kOptional;
     if (!given[i] && !ports[i].has_default && ports[i].is_read && !optional) {
       return invalid_argument("input '", ports[i].name, "' (",
-                              type_text(ports[i].type, program_->dims),
-                              ") is missing");
+                              type_text(ports[i].type, program_->dims), ") is missing");
     }
   }
   return Status::ok();
@@ -202,9 +203,12 @@ Status Session::bind_outputs(const std::vector<WantedOutput>& wanted, RunRequest
       known = true;
       if (!request->wanted[index]) break;
     }
-    if (!known) return invalid_argument("the model has no output '", output.name, "'; it has ", names_of(ports));
+    if (!known)
+      return invalid_argument("the model has no output '", output.name, "'; it has ",
+                              names_of(ports));
     if (index == ports.size()) {
-      return invalid_argument("output '", output.name, "' is asked for too often");
+      return invalid_argument("output '", output.name,
+                              "' is asked for twice, or more often than the model gives it");
     }
     request->wanted[index] = 1;
     request->memory[index] = output.memory;
@@ -275,8 +279,9 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
   const std::vector<int32_t>& symbols = program_->shapes.symbols();
   std::vector<int64_t> signature(symbols.size(), -1);
   for (const auto& [name, shape] : shapes) {
-    const auto port = std::find_if(program_->inputs.begin(), program_->inputs.end(),
-                                   [&, &wanted = name](const PortInfo& p) { return p.name == wanted; });
+    const auto port =
+        std::find_if(program_->inputs.begin(), program_->inputs.end(),
+                     [&, &wanted = name](const PortInfo& p) { return p.name == wanted; });
     if (port == program_->inputs.end()) {
       return invalid_argument("the model has no input '", name, "'");
     }

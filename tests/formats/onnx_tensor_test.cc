@@ -272,7 +272,7 @@ TEST(OnnxExternal, LargeTensorsAreViewsOfOneSharedFile) {
                 external_tensor("b", DType::kUint8, {count},
                                 {{"location", "w.bin"}, {"offset", std::to_string(3 + count)}}));
   const auto source = make_ref<TestSource>(model_of(graph), "m.onnx",
-                                             TestSource::Siblings{{"w.bin", "..." + a + b}});
+                                           TestSource::Siblings{{"w.bin", "..." + a + b}});
   Result<ModelDef> model = load_model_def(source, LoadOptions{});
   ASSERT_TRUE(model.is_ok()) << model.status().message();
   const auto& inits = model.value().graph.initializers;

@@ -10,8 +10,8 @@
 
 #include "core/formats/ort/ort_loader.h"
 #include "core/formats/ort/ort_schema_generated.h"
-#include "tests/support/test_source.h"
 #include "tests/support/ort_writer.h"
+#include "tests/support/test_source.h"
 
 namespace folio::ort_case {
 

@@ -29,7 +29,8 @@ TEST(Attributes, AbsentOnesGiveTheDefault) {
 
 TEST(Attributes, RequiredOnesThatAreMissingAreNamed) {
   const Attributes attributes;
-  EXPECT_TRUE(fails_with(attributes.get_int("axis").status(), Code::kInvalidGraph, {"'axis'", "missing"}));
+  EXPECT_TRUE(
+      fails_with(attributes.get_int("axis").status(), Code::kInvalidGraph, {"'axis'", "missing"}));
   EXPECT_TRUE(fails_with(attributes.get_float("f").status(), Code::kInvalidGraph, {"'f'"}));
   EXPECT_TRUE(fails_with(attributes.get_string("s").status(), Code::kInvalidGraph, {"'s'"}));
   EXPECT_TRUE(fails_with(attributes.get_tensor("t").status(), Code::kInvalidGraph, {"'t'"}));
@@ -39,8 +40,10 @@ TEST(Attributes, AWrongTypeIsNamedWithTheExpectedOne) {
   const Attributes attributes({int_attribute("axis", {3})});
   EXPECT_TRUE(fails_with(attributes.get_float("axis", 1).status(), Code::kInvalidGraph,
                          {"'axis'", "int", "expected float"}));
-  EXPECT_TRUE(fails_with(attributes.get_ints("axis").status(), Code::kInvalidGraph, {"expected ints"}));
-  EXPECT_TRUE(fails_with(attributes.get_tensor("axis").status(), Code::kInvalidGraph, {"expected tensor"}));
+  EXPECT_TRUE(
+      fails_with(attributes.get_ints("axis").status(), Code::kInvalidGraph, {"expected ints"}));
+  EXPECT_TRUE(
+      fails_with(attributes.get_tensor("axis").status(), Code::kInvalidGraph, {"expected tensor"}));
 }
 
 TEST(Attributes, AnEmptySingleValueIsItsDefault) {
@@ -54,7 +57,8 @@ TEST(Attributes, AnEmptyTensorAttributeIsAnError) {
   attribute.name = "value";
   attribute.type = Type::kTensor;
   const Attributes attributes({attribute});
-  EXPECT_TRUE(fails_with(attributes.get_tensor("value").status(), Code::kInvalidGraph, {"'value'"}));
+  EXPECT_TRUE(
+      fails_with(attributes.get_tensor("value").status(), Code::kInvalidGraph, {"'value'"}));
 }
 
 TEST(Attributes, SetReplacesByName) {

@@ -26,9 +26,12 @@ std::optional<Number> apply(int op, std::optional<Number> a, std::optional<Numbe
   const Number y = *b;
   Number out = 0;
   switch (op) {
-    case 0: return checked_add(x, y, &out) ? std::optional(out) : std::nullopt;
-    case 1: return checked_sub(x, y, &out) ? std::optional(out) : std::nullopt;
-    case 2: return checked_mul(x, y, &out) ? std::optional(out) : std::nullopt;
+    case 0:
+      return checked_add(x, y, &out) ? std::optional(out) : std::nullopt;
+    case 1:
+      return checked_sub(x, y, &out) ? std::optional(out) : std::nullopt;
+    case 2:
+      return checked_mul(x, y, &out) ? std::optional(out) : std::nullopt;
     case 3:
     case 4: {
       if (y <= 0) return std::nullopt;
@@ -37,20 +40,29 @@ std::optional<Number> apply(int op, std::optional<Number> a, std::optional<Numbe
       if (op == 3) return r < 0 ? q - 1 : q;
       return r > 0 ? q + 1 : q;
     }
-    case 5: return std::min(x, y);
-    default: return std::max(x, y);
+    case 5:
+      return std::min(x, y);
+    default:
+      return std::max(x, y);
   }
 }
 
 Dim combine(DimTable* table, int op, Dim a, Dim b) {
   switch (op) {
-    case 0: return table->add(a, b);
-    case 1: return table->sub(a, b);
-    case 2: return table->mul(a, b);
-    case 3: return table->floor_div(a, b);
-    case 4: return table->ceil_div(a, b);
-    case 5: return table->min(a, b);
-    default: return table->max(a, b);
+    case 0:
+      return table->add(a, b);
+    case 1:
+      return table->sub(a, b);
+    case 2:
+      return table->mul(a, b);
+    case 3:
+      return table->floor_div(a, b);
+    case 4:
+      return table->ceil_div(a, b);
+    case 5:
+      return table->min(a, b);
+    default:
+      return table->max(a, b);
   }
 }
 

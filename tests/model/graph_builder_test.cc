@@ -129,8 +129,10 @@ TEST(GraphBuilder, DuplicateNamesAreRefused) {
 
 TEST(GraphBuilder, AConstantNodeMayNotGiveAGraphInput) {
   ModelWriter writer = relu_model();
-  writer.graph().node("Constant", {}, {"x"}).named("const").attr_tensor(
-      "value", f32_tensor("", {2}, {1, 2}));
+  writer.graph()
+      .node("Constant", {}, {"x"})
+      .named("const")
+      .attr_tensor("value", f32_tensor("", {2}, {1, 2}));
   expect_refused(writer, {"'x'", "exists already"});
 }
 
@@ -152,11 +154,11 @@ TEST(GraphBuilder, InnerNamesShadowOuterOnes) {
       .attr_graph("else_branch", std::move(else_graph));
   graph.output("y", f32_type({2}));
   for (const bool condition : {true, false}) {
-    const auto outputs =
-        run_once(writer, {{"c", make_tensor<bool>({}, {condition})},
-                          {"x", make_tensor<float>({2}, {1, -2})}});
+    const auto outputs = run_once(writer, {{"c", make_tensor<bool>({}, {condition})},
+                                           {"x", make_tensor<float>({2}, {1, -2})}});
     ASSERT_TRUE(outputs.is_ok()) << text_of(outputs.status());
-    const std::vector<float> expected = condition ? std::vector<float>{-1, 2} : std::vector<float>{1, 0};
+    const std::vector<float> expected =
+        condition ? std::vector<float>{-1, 2} : std::vector<float>{1, 0};
     EXPECT_EQ(floats_of(outputs.value()[0]), expected);
   }
 }
@@ -210,8 +212,10 @@ TEST(GraphBuilder, OpsetVersionsAreChecked) {
 TEST(GraphBuilder, AnAttributeReferenceOutsideOfAFunctionIsRefused) {
   ModelWriter writer = plain_model();
   writer.graph().input("x", f32_type({2}));
-  writer.graph().node("LeakyRelu", {"x"}, {"y"}).named("leaky").attr_ref(
-      "alpha", "slope", model_writer::AttributeType::kFloat);
+  writer.graph()
+      .node("LeakyRelu", {"x"}, {"y"})
+      .named("leaky")
+      .attr_ref("alpha", "slope", model_writer::AttributeType::kFloat);
   writer.graph().output("y", f32_type({2}));
   expect_refused(writer, {"leaky", "alpha", "slope", "function"});
 }
@@ -247,7 +251,8 @@ TEST(GraphBuilder, NestingIsLimited) {
 TEST(GraphBuilder, TenThousandLevelsAreRefused) {
   const auto model = build(model_writer::build_deep(1, 10000).model);
   ASSERT_FALSE(model.is_ok());
-  EXPECT_NE(model.status().message().find("deeper"), std::string_view::npos) << model.status().message();
+  EXPECT_NE(model.status().message().find("deeper"), std::string_view::npos)
+      << model.status().message();
 }
 
 TEST(GraphBuilder, TheSameNameIsTheSameDim) {
@@ -267,7 +272,8 @@ TEST(GraphBuilder, TheSameNameIsTheSameDim) {
   const auto fixed = build(writer, {{"n", 7}});
   ASSERT_TRUE(fixed.is_ok());
   EXPECT_EQ((*fixed.value()->graph.value(fixed.value()->graph.inputs[1]).type.dims)[0], Dim::of(7));
-  EXPECT_TRUE(fails_with(build(writer, {{"n", -1}}).status(), Code::kInvalidArgument, {"'n'", "-1"}));
+  EXPECT_TRUE(
+      fails_with(build(writer, {{"n", -1}}).status(), Code::kInvalidArgument, {"'n'", "-1"}));
 }
 
 TEST(GraphBuilder, InputsOfTooManyDimsAreRefused) {
@@ -384,7 +390,8 @@ TEST(GraphBuilder, ASingleConstantOfTwoValuesIsRefused) {
   value.ints = {1, 2, 3};
   node.attributes = {value};
   def.graph.nodes = {node};
-  EXPECT_TRUE(fails_with(build_model(std::move(def), {}).status(), Code::kInvalidGraph, {"value_int"}));
+  EXPECT_TRUE(
+      fails_with(build_model(std::move(def), {}).status(), Code::kInvalidGraph, {"value_int"}));
 }
 
 }  // namespace

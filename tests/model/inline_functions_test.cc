@@ -16,7 +16,8 @@ using model_writer::ModelWriter;
 
 constexpr const char* kDomain = "local";
 
-ModelWriter calling_model(FunctionWriter function, const std::vector<std::string>& outputs = {"y"}) {
+ModelWriter calling_model(FunctionWriter function,
+                          const std::vector<std::string>& outputs = {"y"}) {
   ModelWriter writer = plain_model();
   writer.opset(kDomain, 1);
   writer.function(std::move(function));
@@ -27,7 +28,8 @@ ModelWriter calling_model(FunctionWriter function, const std::vector<std::string
   return writer;
 }
 
-std::vector<float> result_of(const ModelWriter& writer, const std::vector<float>& x, size_t output = 0) {
+std::vector<float> result_of(const ModelWriter& writer, const std::vector<float>& x,
+                             size_t output = 0) {
   const auto outputs = run_once(writer, {{"x", make_tensor<float>({2}, x)}});
   EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
   return outputs.is_ok() ? floats_of(outputs.value()[output]) : std::vector<float>{};
@@ -231,7 +233,8 @@ TEST(InlineFunctions, LongNamesAndAttributesDoNotMultiply) {
   const std::string big(size_t{1} << 20, 'n');
   FunctionWriter named(kDomain, big, {"a"}, {"b"});
   named.opset("", 17);
-  for (int i = 0; i < 20000; ++i) named.node("Neg", {"a"}, {i == 0 ? "b" : "t" + std::to_string(i)});
+  for (int i = 0; i < 20000; ++i)
+    named.node("Neg", {"a"}, {i == 0 ? "b" : "t" + std::to_string(i)});
   ModelWriter names = calling_model(std::move(named));
   names.graph().node(big, {"x"}, {"y"}).in_domain(kDomain);
   const auto model = build(names);
@@ -247,7 +250,8 @@ TEST(InlineFunctions, LongNamesAndAttributesDoNotMultiply) {
   }
   ModelWriter attributes = calling_model(std::move(given));
   attributes.graph().node("Given", {"x"}, {"y"}).in_domain(kDomain).attr_string("text", big);
-  EXPECT_TRUE(fails_with(build(attributes).status(), Code::kInvalidGraph, {"inlining functions", "bytes"}));
+  EXPECT_TRUE(
+      fails_with(build(attributes).status(), Code::kInvalidGraph, {"inlining functions", "bytes"}));
 }
 
 TEST(InlineFunctions, AFunctionDefinedTwiceIsRefused) {

@@ -1,7 +1,7 @@
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/op_tester.h"
 
@@ -156,8 +156,8 @@ TEST(Mod, TakesTheSignOfTheDivisorOrOfTheDividend) {
     t.attr("fmod", fmod);
     t.input<int32_t>({4}, {-4, 7, 5, 4});
     t.input<int32_t>({4}, {3, -3, 8, 2});
-    t.expect<int32_t>(0, {4}, fmod ? std::vector<int32_t>{-1, 1, 5, 0}
-                                   : std::vector<int32_t>{2, -2, 5, 0});
+    t.expect<int32_t>(0, {4},
+                      fmod ? std::vector<int32_t>{-1, 1, 5, 0} : std::vector<int32_t>{2, -2, 5, 0});
     t.run();
   }
 }

@@ -10,8 +10,7 @@ TEST(InstanceNormalization, FollowsTheSpecExample) {
   t.input<float>({1, 2, 1, 3}, {-1, 0, 1, 2, 3, 4});
   t.input<float>({2}, {1, 1.5f});
   t.input<float>({2}, {0, 1});
-  t.expect<float>(0, {1, 2, 1, 3},
-                  {-1.2247356f, 0, 1.2247356f, -0.8371034f, 1, 2.8371034f}, 1e-5);
+  t.expect<float>(0, {1, 2, 1, 3}, {-1.2247356f, 0, 1.2247356f, -0.8371034f, 1, 2.8371034f}, 1e-5);
   t.run();
 }
 

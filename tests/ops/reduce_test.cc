@@ -1,7 +1,7 @@
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/op_tester.h"
 
@@ -47,8 +47,10 @@ TEST(Reduce, NoAxesWithNoopKeepsTheInput) {
 
 TEST(Reduce, EmptySetGivesNeutralElements) {
   for (const auto& [type, value] : {std::pair<const char*, float>{"ReduceSum", 0},
-                                    {"ReduceProd", 1}, {"ReduceMax", -kInf},
-                                    {"ReduceMin", kInf}, {"ReduceLogSumExp", -kInf}}) {
+                                    {"ReduceProd", 1},
+                                    {"ReduceMax", -kInf},
+                                    {"ReduceMin", kInf},
+                                    {"ReduceLogSumExp", -kInf}}) {
     OpTester t(type, 20);
     t.input<float>({2, 0, 2}, {});
     t.constant<int64_t>({1}, {1});

@@ -32,9 +32,7 @@ Ref<ByteSource> open_ok(const std::string& path, FileLoading mode = FileLoading:
   return opened.is_ok() ? std::move(opened).take() : nullptr;
 }
 
-Code open_code(const std::string& path) {
-  return open_mapped_file(path).status().code();
-}
+Code open_code(const std::string& path) { return open_mapped_file(path).status().code(); }
 
 Code sibling_code(const Ref<ByteSource>& model, const std::string& location) {
   return model->open_sibling(location).status().code();

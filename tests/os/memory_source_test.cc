@@ -21,9 +21,7 @@ std::string text_of(const Ref<ByteSource>& source) {
   return std::string(reinterpret_cast<const char*>(source->bytes().data()), source->bytes().size());
 }
 
-void count_release(void* user) {
-  static_cast<std::atomic<int>*>(user)->fetch_add(1);
-}
+void count_release(void* user) { static_cast<std::atomic<int>*>(user)->fetch_add(1); }
 
 TEST(MemorySource, CopiesBytes) {
   std::string text = "model";

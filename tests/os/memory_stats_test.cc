@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// `pages` anonymous pages between two that cannot be touched, so that no neighbour is merged with them.
+// `pages` anonymous pages between two that cannot be touched, so that no neighbour is merged with
+// them.
 class Pages {
  public:
   explicit Pages(size_t pages) : bytes_(pages * kPage) {

@@ -374,9 +374,7 @@ int default_with_environment(const char* value) {
 }
 
 // Not a test of its own: the child of the next one.
-TEST(ThreadPool, DISABLED_PrintsItsDefault) {
-  std::printf("default=%d\n", default_thread_count());
-}
+TEST(ThreadPool, DISABLED_PrintsItsDefault) { std::printf("default=%d\n", default_thread_count()); }
 
 TEST(ThreadPool, TakesItsDefaultFromTheEnvironment) {
   EXPECT_EQ(default_with_environment("7"), 7);

@@ -92,8 +92,8 @@ std::string text_of(const Status& status) {
 ::testing::AssertionResult fails_with(const Status& status, Code code,
                                       const std::vector<std::string>& parts) {
   if (status.code() != code) {
-    return ::testing::AssertionFailure() << "expected code " << static_cast<int>(code) << ", got "
-                                         << text_of(status);
+    return ::testing::AssertionFailure()
+           << "expected code " << static_cast<int>(code) << ", got " << text_of(status);
   }
   for (const std::string& part : parts) {
     if (status.message().find(part) == std::string_view::npos) {

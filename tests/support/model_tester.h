@@ -28,11 +28,13 @@ inline constexpr model_writer::ElementType kBoolean = model_writer::ElementType:
 inline model_writer::Type f32_type(const std::vector<model_writer::Dim>& dims) {
   return model_writer::Type::tensor(kF32, dims);
 }
-inline model_writer::TensorWriter f32_tensor(std::string_view name, const std::vector<int64_t>& dims,
+inline model_writer::TensorWriter f32_tensor(std::string_view name,
+                                             const std::vector<int64_t>& dims,
                                              const std::vector<float>& values) {
   return model_writer::TensorWriter(name, kF32, dims).floats(values);
 }
-inline model_writer::TensorWriter i64_tensor(std::string_view name, const std::vector<int64_t>& dims,
+inline model_writer::TensorWriter i64_tensor(std::string_view name,
+                                             const std::vector<int64_t>& dims,
                                              const std::vector<int64_t>& values) {
   return model_writer::TensorWriter(name, kI64, dims).int64s(values);
 }

@@ -164,8 +164,8 @@ void compare_tensors(const Tensor& expected, const Tensor& actual, double tolera
   std::vector<double> expected_numbers;
   std::vector<double> actual_numbers;
   const bool numbers = dtype_is_float(expected.dtype()) || tolerance > 0;
-  const bool as_numbers = numbers && to_doubles(expected, &expected_numbers) &&
-                          to_doubles(actual, &actual_numbers);
+  const bool as_numbers =
+      numbers && to_doubles(expected, &expected_numbers) && to_doubles(actual, &actual_numbers);
   for (int64_t i = 0; i < expected.count(); ++i) {
     bool equal = false;
     if (as_numbers) {
@@ -396,8 +396,8 @@ void OpTester::add_input(Setting setting, size_t i, const OpDef& def, Case* out)
     out->inputs.emplace_back();
     return;
   }
-  const bool constant = input.value.is_tensor() &&
-                        (input.always_constant || setting == Setting::kConstant);
+  const bool constant =
+      input.value.is_tensor() && (input.always_constant || setting == Setting::kConstant);
   GraphValue value;
   value.name = cat("input", i);
   value.type = input.type;
