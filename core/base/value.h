@@ -15,6 +15,9 @@ class Value;
 
 // Element types of containers are kept, so that an empty sequence still has a type.
 struct SequenceData : RefCounted {
+  SequenceData();  // out of line, as the destructor: Value is not complete yet here
+  ~SequenceData() override;
+
   DType dtype = DType::kUndefined;  // of tensor elements; kUndefined when elements are maps
   std::vector<Value> elements;
 };
@@ -27,7 +30,12 @@ struct MapData : RefCounted {
 
 class Value {
  public:
-  enum class Kind : uint8_t { kAbsent, kTensor, kSequence, kMap };  // kAbsent: not given or empty optional
+  enum class Kind : uint8_t {
+    kAbsent,
+    kTensor,
+    kSequence,
+    kMap
+  };  // kAbsent: not given or empty optional
 
   Value() = default;
   Value(Tensor tensor) : kind_(Kind::kTensor), tensor_(std::move(tensor)) {}  // NOLINT

@@ -51,11 +51,13 @@ struct Problem {
 std::vector<float> run(const LevelUnderTest& level, const Problem& problem, FolioGemmF32 args,
                        int64_t gap = 0) {
   const int64_t stride = problem.n + gap;
-  const size_t count = problem.m == 0 ? 0 : static_cast<size_t>((problem.m - 1) * stride + problem.n);
+  const size_t count =
+      problem.m == 0 ? 0 : static_cast<size_t>((problem.m - 1) * stride + problem.n);
   std::vector<float> start(count, 777.0f);
   for (int64_t i = 0; i < problem.m; ++i) {
     for (int64_t j = 0; j < problem.n; ++j) {
-      start[static_cast<size_t>(i * stride + j)] = problem.c[static_cast<size_t>(i * problem.n + j)];
+      start[static_cast<size_t>(i * stride + j)] =
+          problem.c[static_cast<size_t>(i * problem.n + j)];
     }
   }
   Guarded c(start, static_cast<size_t>(gap) % 5);
@@ -128,12 +130,13 @@ TEST(Gemm, StaysWithinTheBoundForAllEdgeShapes) {
 TEST(Gemm, StaysWithinTheBoundAcrossCacheBlocks) {
   for (const LevelUnderTest& level : levels_under_test()) {
     std::vector<float> scratch(level.kernels.gemm_f32_scratch_bytes / 4 + 16);
-    for (const auto& [m, n, k] : {std::array<int64_t, 3>{57, 33, 257}, {173, 40, 511},
-                                  {340, 17, 513}, {4, 300, 600}}) {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{57, 33, 257}, {173, 40, 511}, {340, 17, 513}, {4, 300, 600}}) {
       const Problem p(m, n, k);
       FolioGemmF32 args = p.args();
       expect_close(level, p, args, run(level, p, args));
-      args.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64 / 4;
+      args.scratch =
+          scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64 / 4;
       expect_close(level, p, args, run(level, p, args));
     }
   }
@@ -145,7 +148,8 @@ TEST(Gemm, ScratchChangesNoBit) {
     std::vector<float> scratch(level.kernels.gemm_f32_scratch_bytes / 4 + 16);
     FolioGemmF32 args = p.args();
     const std::vector<float> without = run(level, p, args);
-    args.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64 / 4;
+    args.scratch =
+        scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64 / 4;
     EXPECT_TRUE(same_bits(without, run(level, p, args))) << level.name;
   }
 }
@@ -220,7 +224,8 @@ TEST(Gemm, SplittingRowsColumnsAndDepthChangesNoBit) {
       std::vector<float> parts(whole.size(), kNan);
       for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, split}, {split, p.k}}) {
         std::vector<float> panels(panel_floats(end - begin, p.n));
-        level.kernels.pack_f32p16(end - begin, p.n, p.b.data() + begin * p.n, p.n, 1, panels.data());
+        level.kernels.pack_f32p16(end - begin, p.n, p.b.data() + begin * p.n, p.n, 1,
+                                  panels.data());
         FolioGemmF32 args = p.args();
         args.k = end - begin;
         args.a += begin;
@@ -274,8 +279,8 @@ TEST(Gemm, KeepsNanAndInfInTheirRowAndColumn) {
     for (const int64_t m : {2, 9, 30}) {
       for (const int activation : {kFolioActNone, kFolioActRelu, kFolioActClip}) {
         Problem p(m, 21, 6);
-        p.a[7] = kNan;              // row 1
-        p.b[3 * 21 + 17] = kInf;    // column 17
+        p.a[7] = kNan;            // row 1
+        p.b[3 * 21 + 17] = kInf;  // column 17
         p.pack();
         FolioGemmF32 args = p.args();
         args.activation = activation;
@@ -284,9 +289,12 @@ TEST(Gemm, KeepsNanAndInfInTheirRowAndColumn) {
         const std::vector<float> c = run(level, p, args);
         for (int64_t j = 0; j < 21; ++j) EXPECT_TRUE(std::isnan(c[static_cast<size_t>(21 + j)]));
         for (int64_t j = 0; j < 21; ++j) {
-          if (j != 17) EXPECT_TRUE(std::isfinite(c[static_cast<size_t>(j)])) << level.name << j;
+          if (j == 17) continue;
+          EXPECT_TRUE(std::isfinite(c[static_cast<size_t>(j)])) << level.name << j;
         }
-        if (activation == kFolioActNone) EXPECT_TRUE(std::isinf(c[17])) << level.name;
+        if (activation == kFolioActNone) {
+          EXPECT_TRUE(std::isinf(c[17])) << level.name;
+        }
       }
     }
   }
@@ -294,8 +302,8 @@ TEST(Gemm, KeepsNanAndInfInTheirRowAndColumn) {
 
 TEST(Gemm, ReadsNothingBehindItsInputs) {
   for (const LevelUnderTest& level : levels_under_test()) {
-    for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 7, 33}, {5, 16, 9}, {7, 30, 3},
-                                  {14, 45, 258}, {31, 20, 12}}) {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{1, 7, 33}, {5, 16, 9}, {7, 30, 3}, {14, 45, 258}, {31, 20, 12}}) {
       const Problem p(m, n, k);
       const BeforeUnreadable a(p.a);
       const BeforeUnreadable b(p.packed);
@@ -315,10 +323,10 @@ TEST(Pack, GivesRefsBytesForAnyStridesAndAlignment) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t k : {0, 1, 7, 8, 9, 64, 71, 130}) {
       for (const int64_t n : {0, 1, 8, 15, 16, 17, 40, 64}) {
-        std::vector<float> b = random_floats(static_cast<size_t>(3 * k * n + 8), 4);
+        std::vector<float> b = random_floats(static_cast<size_t>(4 * k * n + 8 * (k + n) + 8), 4);
         b[0] = from_bits(0x7f800001u);  // a signalling NaN must not change
-        const std::pair<int64_t, int64_t> strides[] = {
-            {n, 1}, {1, k}, {n + 3, 1}, {1, k + 5}, {2 * n, 2}, {0, 1}};
+        const std::pair<int64_t, int64_t> strides[] = {{n, 1},     {1, k},     {n + 3, 1},
+                                                       {1, k + 5}, {2 * n, 2}, {0, 1}};
         for (const auto& [row, col] : strides) {
           Guarded want(panel_floats(k, n));
           Guarded got(panel_floats(k, n));

@@ -39,8 +39,8 @@ class Guarded {
   size_t count_;
 };
 
-// `count` floats that end right before a page that cannot be read, and begin anywhere: a kernel that
-// reads behind its input dies.
+// `count` floats that end right before a page that cannot be read, and begin anywhere: a kernel
+// that reads behind its input dies.
 class BeforeUnreadable {
  public:
   explicit BeforeUnreadable(const std::vector<float>& values);
@@ -61,8 +61,8 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), 4 * a.size()) == 0);
 }
 
-// |got - want| in units of the last place of `want` as f32 (at least 2^-149). 0 when both are NaN or
-// the same infinity; infinite when only one is.
+// |got - want| in units of the last place of `want` as f32 (at least 2^-149). 0 when both are NaN
+// or the same infinity; infinite when only one is.
 double ulp_distance(float got, double want);
 
 }  // namespace folio

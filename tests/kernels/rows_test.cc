@@ -82,8 +82,8 @@ TEST(Reduction, ExtremesAreNanWhenAnyIsAndAcceptInf) {
   }
 }
 
-// exp: 2 ulp; x - max: half an ulp of up to |x - max| <= 20, so 20 * 2^-24 relative in exp; the sum:
-// n 2^-24; the division: 1 ulp. Together below (n + 26) 2^-24 relative.
+// exp: 2 ulp; x - max: half an ulp of up to |x - max| <= 20, so 20 * 2^-24 relative in exp; the
+// sum: n 2^-24; the division: 1 ulp. Together below (n + 26) 2^-24 relative.
 TEST(Softmax, StaysWithinTheBound) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const size_t n : kRowCounts) {
@@ -202,9 +202,10 @@ TEST(Convert, HalfGivesEveryValueAndComesBack) {
         ASSERT_EQ(back[i], halves[i] | 0x200) << level.name << ' ' << i;
         continue;
       }
-      const float want = exponent == 31   ? kInf
-                         : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                                         : std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+      const float want = exponent == 31 ? kInf
+                         : exponent == 0
+                             ? std::ldexp(static_cast<float>(mantissa), -24)
+                             : std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
       ASSERT_EQ(bits_of(floats[i]), bits_of(sign * want)) << level.name << ' ' << i;
       ASSERT_EQ(back[i], halves[i]) << level.name << ' ' << i;
     }
@@ -290,7 +291,8 @@ TEST(Transpose, MovesEveryElementAndNothingElse) {
         Guarded want(std::vector<float>(y_count, 5.0f), 0);
         Guarded got(std::vector<float>(y_count, 5.0f), 1);
         for (int64_t i = 0; i < rows; ++i) {
-          for (int64_t j = 0; j < cols; ++j) want.data()[j * y_stride + i] = x[static_cast<size_t>(i * x_stride + j)];
+          for (int64_t j = 0; j < cols; ++j)
+            want.data()[j * y_stride + i] = x[static_cast<size_t>(i * x_stride + j)];
         }
         level.kernels.transpose_b32(rows, cols, x.data(), x_stride, got.data(), y_stride);
         ASSERT_TRUE(got.intact() && same_bits(want.values(), got.values()))

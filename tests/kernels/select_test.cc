@@ -45,7 +45,8 @@ TEST(Select, SameLevelsGiveTheSameTable) {
 
 TEST(Select, NewerLevelsOverwriteOlderOnes) {
   const CpuBits avx2 = kCpuAvx2 | kCpuFma | kCpuF16c;
-  if (std::strcmp(kernel_level_name(avx2), "x86_avx2") != 0) GTEST_SKIP() << "no AVX2 in this build";
+  if (std::strcmp(kernel_level_name(avx2), "x86_avx2") != 0)
+    GTEST_SKIP() << "no AVX2 in this build";
   EXPECT_NE(kernels_for(avx2).gemm_f32, kernels_for(0).gemm_f32);
   EXPECT_NE(kernels_for(~CpuBits{0}).gemm_f32, kernels_for(avx2).gemm_f32);
 }

@@ -2,7 +2,8 @@
 // into a commit message.
 //
 // Usage:   kernel_bench [gemm|rows] [seconds per figure, default 0.5]
-// Figures: medians over calls; GF/s for products (2 m n k / t), ns per element for the others. Levels
+// Figures: medians over calls; GF/s for products (2 m n k / t), ns per element for the others.
+// Levels
 //          take turns call by call, so that a noisy neighbour hits all alike; the clock is the
 //          thread's CPU time, which stands still while another process has the core.
 #include <time.h>
@@ -150,9 +151,11 @@ void bench_rows(const std::vector<Level>& levels, double seconds) {
   constexpr int64_t kCount = kRows * kColumns;
   std::vector<std::pair<std::string, RowFn>> cases;
   const std::pair<const char*, int> unary[] = {
-      {"exp", kFolioExp},         {"log", kFolioLog},          {"tanh", kFolioTanh},
-      {"sigmoid", kFolioSigmoid}, {"erf", kFolioErf},          {"relu", kFolioRelu},
-      {"gelu_erf", kFolioGeluErf}, {"gelu_tanh", kFolioGeluTanh}, {"softplus", kFolioSoftplus}};
+      {"exp", kFolioExp},          {"log", kFolioLog},
+      {"tanh", kFolioTanh},        {"sigmoid", kFolioSigmoid},
+      {"erf", kFolioErf},          {"relu", kFolioRelu},
+      {"gelu_erf", kFolioGeluErf}, {"gelu_tanh", kFolioGeluTanh},
+      {"softplus", kFolioSoftplus}};
   for (const auto& [name, function] : unary) {
     cases.emplace_back(name, [f = function](const FolioKernels& k, const float* x, float* y) {
       k.unary_f32[f](kCount, x, y);
@@ -167,14 +170,14 @@ void bench_rows(const std::vector<Level>& levels, double seconds) {
     k.binary_f32[kFolioAdd](kCount, x, 1, x, 1, y);
   });
   cases.emplace_back("softmax rows", by_row([](const FolioKernels& k, const float* x, float* y) {
-    k.softmax_f32(kColumns, x, y);
-  }));
+                       k.softmax_f32(kColumns, x, y);
+                     }));
   cases.emplace_back("layer_norm rows", by_row([](const FolioKernels& k, const float* x, float* y) {
-    k.layer_norm_f32(kColumns, x, x, x, 1e-5f, y, nullptr, nullptr);
-  }));
+                       k.layer_norm_f32(kColumns, x, x, x, 1e-5f, y, nullptr, nullptr);
+                     }));
   cases.emplace_back("max rows", by_row([](const FolioKernels& k, const float* x, float* y) {
-    *y = k.max_f32(kColumns, x);
-  }));
+                       *y = k.max_f32(kColumns, x);
+                     }));
   cases.emplace_back("f32_to_f16", [](const FolioKernels& k, const float* x, float* y) {
     k.f32_to_f16(kCount, x, y);
   });

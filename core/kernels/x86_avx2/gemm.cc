@@ -1,16 +1,21 @@
 // Matrix product and all that only moves data. Tiles of 6 x 16: 12 of 16 registers hold sums.
 #include "core/kernels/x86_avx2/x86_avx2.h"
+
 #include "core/kernels/x86_avx2/vec.h"
+
 #include "core/kernels/vector/math.inl"
+
 #include "core/kernels/vector/move.inl"
 
 constexpr int64_t kTileRows = 6;
 constexpr int64_t kTilePanels = 1;
 #include "core/kernels/vector/gemm_tile.inl"
 
-#define FOLIO_TILES(panels) \
-  {nullptr, gemm_tile<1, panels, 1>, gemm_tile<2, panels, 1>, gemm_tile<3, panels, 1>, \
-   gemm_tile<4, panels, 1>, gemm_tile<5, panels, 1>, gemm_tile<6, panels, 1>}
+#define FOLIO_TILES(panels)                                                             \
+  {                                                                                     \
+    nullptr, gemm_tile<1, panels, 1>, gemm_tile<2, panels, 1>, gemm_tile<3, panels, 1>, \
+        gemm_tile<4, panels, 1>, gemm_tile<5, panels, 1>, gemm_tile<6, panels, 1>       \
+  }
 static const TileFn kTiles[kTilePanels][kTileRows + 1] = {
     FOLIO_TILES(1),
 };

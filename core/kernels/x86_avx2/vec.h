@@ -25,7 +25,8 @@ VFN V v_load(const float* p) { return _mm256_loadu_ps(p); }
 VFN void v_store(float* p, V a) { _mm256_storeu_ps(p, a); }
 /* The first count lanes, 0 <= count <= kLanes; a load fills the others with 0. */
 VFN VM v_first(int64_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 VFN V v_load_masked(const float* p, VM m) { return _mm256_maskload_ps(p, m); }
 VFN void v_store_masked(float* p, VM m, V a) { _mm256_maskstore_ps(p, m, a); }
@@ -36,8 +37,8 @@ VFN V v_add(V a, V b) { return _mm256_add_ps(a, b); }
 VFN V v_sub(V a, V b) { return _mm256_sub_ps(a, b); }
 VFN V v_mul(V a, V b) { return _mm256_mul_ps(a, b); }
 VFN V v_div(V a, V b) { return _mm256_div_ps(a, b); }
-VFN V v_fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }    /* a * b + c */
-VFN V v_fnma(V a, V b, V c) { return _mm256_fnmadd_ps(a, b, c); }  /* c - a * b */
+VFN V v_fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }   /* a * b + c */
+VFN V v_fnma(V a, V b, V c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */
 VFN V v_min(V a, V b) { return _mm256_min_ps(a, b); }
 VFN V v_max(V a, V b) { return _mm256_max_ps(a, b); }
 VFN V v_sqrt(V a) { return _mm256_sqrt_ps(a); }
@@ -113,6 +114,6 @@ VFN VI vi_load_u16(const void* p) {
   return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p));
 }
 VFN void vi_store_u16(void* p, VI a) {
-  _mm_storeu_si128((__m128i*)p, _mm_packus_epi32(_mm256_castsi256_si128(a),
-                                                 _mm256_extracti128_si256(a, 1)));
+  _mm_storeu_si128((__m128i*)p,
+                   _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
 }

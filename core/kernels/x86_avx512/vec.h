@@ -44,12 +44,14 @@ VFN V v_add(V a, V b) { return _mm512_add_ps(a, b); }
 VFN V v_sub(V a, V b) { return _mm512_sub_ps(a, b); }
 VFN V v_mul(V a, V b) { return _mm512_mul_ps(a, b); }
 VFN V v_div(V a, V b) { return _mm512_div_ps(a, b); }
-VFN V v_fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }    /* a * b + c */
-VFN V v_fnma(V a, V b, V c) { return _mm512_fnmadd_ps(a, b, c); }  /* c - a * b */
+VFN V v_fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }   /* a * b + c */
+VFN V v_fnma(V a, V b, V c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a * b */
 VFN V v_min(V a, V b) { return _mm512_min_ps(a, b); }
 VFN V v_max(V a, V b) { return _mm512_max_ps(a, b); }
 VFN V v_sqrt(V a) { return _mm512_sqrt_ps(a); }
-VFN V v_round(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+VFN V v_round(V a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 VFN V v_floor(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 VFN V v_ceil(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
 
@@ -96,16 +98,13 @@ VFN float v_max_lane(V a) { return _mm512_reduce_max_ps(a); }
 VFN float v_min_lane(V a) { return _mm512_reduce_min_ps(a); }
 VFN int v_any(VM m) { return m != 0; }
 
-VFN V v_from_half(const void* p) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p));
-}
+VFN V v_from_half(const void* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
 VFN void v_to_half(void* p, V a) {
-  _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  _mm256_storeu_si256((__m256i*)p,
+                      _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 /* kLanes uint16, and the low halves of kLanes int32. */
 VFN VI vi_load_u16(const void* p) {
   return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
 }
-VFN void vi_store_u16(void* p, VI a) {
-  _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(a));
-}
+VFN void vi_store_u16(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(a)); }
