@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Fits the polynomials of core/kernels/vector/math.inl and prints their f32 coefficients.
 
 Minimises the largest weighted error by reweighted least squares (Lawson), rounds the lowest
