@@ -13,12 +13,14 @@ static float activate(const FolioGemmF32* args, float v) {
 void gemm_f32__ref(const FolioGemmF32* args) {
   const int64_t columns = FOLIO_F32P16_COLUMNS;
   for (int64_t i = 0; i < args->m; ++i) {
-    const float* a = args->a + i * args->a_row_stride;
     float* c = args->c + i * args->c_row_stride;
     for (int64_t j = 0; j < args->n; ++j) {
-      const float* b = args->b + j / columns * columns * args->k + j % columns;
+      const int64_t b_first = j / columns * columns * args->k + j % columns;
       float sum = args->accumulate ? c[j] : 0.0f;
-      for (int64_t p = 0; p < args->k; ++p) sum += a[p * args->a_col_stride] * b[p * columns];
+      for (int64_t p = 0; p < args->k; ++p) {  // for k = 0, a and b may be null: no address of them
+        sum += args->a[i * args->a_row_stride + p * args->a_col_stride] *
+               args->b[b_first + p * columns];
+      }
       float v = args->alpha * sum;
       if (args->col_bias) v += args->col_bias[j];
       if (args->row_bias) v += args->row_bias[i];

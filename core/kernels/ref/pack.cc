@@ -25,9 +25,9 @@ void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b, int64_t
                         int64_t b_col_stride) {
   char* target = static_cast<char*>(b);
   for (int64_t j = 0; j < n; ++j) {
-    const float* column = src + j / kColumns * kColumns * k + j % kColumns;
+    const int64_t first = j / kColumns * kColumns * k + j % kColumns;
     for (int64_t p = 0; p < k; ++p) {
-      memcpy(target + 4 * (p * b_row_stride + j * b_col_stride), column + p * kColumns, 4);
+      memcpy(target + 4 * (p * b_row_stride + j * b_col_stride), src + first + p * kColumns, 4);
     }
   }
 }

@@ -47,7 +47,8 @@ static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
   const FolioGemmF32* args = tile->args;
   const int64_t first_row = tile->row;
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-  for (int64_t t = 0; t < tiles; ++t) {
+  /* For k = 0, a may be null: no address of it is made. */
+  for (int64_t t = 0; t < tiles && tile->depth > 0; ++t) {
     const int64_t begin = rows * t / tiles;
     const int64_t end = rows * (t + 1) / tiles;
     pack_tile(end - begin, tile->depth,
