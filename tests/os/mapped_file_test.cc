@@ -346,6 +346,29 @@ TEST(MappedFile, OpensOnceWhenManyThreadsOpen) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Reading takes long enough for the others to miss the registry too.
+TEST(MappedFile, ReadsIntoOneCopyWhenManyThreadsMiss) {
+  const TempFolder folder;
+  const std::string path = folder.write("model.onnx", std::string(size_t{4} << 20, 'w'));
+  for (int round = 0; round < 10; ++round) {
+    std::vector<Ref<ByteSource>> opened(4);
+    std::atomic<int> ready{0};
+    std::vector<std::thread> threads;
+    for (Ref<ByteSource>& mine : opened) {
+      threads.emplace_back([&] {
+        ready.fetch_add(1);
+        while (ready.load() < 4) std::this_thread::yield();
+        mine = open_ok(path, FileLoading::kRead);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Ref<ByteSource>& source : opened) {
+      ASSERT_EQ(source->bytes().data(), opened[0]->bytes().data()) << round;
+    }
+    ASSERT_EQ(registry_stats().read_files, 1u);
+  }
+}
+
 TEST(MappedFile, SurvivesOpeningWhileTheLastReferenceGoes) {
   const TempFolder folder;
   const std::string path = folder.write("model.onnx", "weights");
