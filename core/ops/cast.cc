@@ -1,243 +1,397 @@
-// Cast and CastLike: every element type to every other.
+// Cast and CastLike: elements as another type.
 //
-// Source: ONNX operator spec, Cast opsets 1, 6, 9 (strings), 13, 19 (float 8, saturate), 21, 23, 24;
-//         CastLike 15 and later.
+// Source: ONNX operator spec, Cast, opsets 1 (`to` is a name), 6, 9 (strings), 13 (bfloat16),
+//         19 (float8, saturate), 21 (4-bit), 23 to 25 (round_mode); CastLike, opsets 15 to 25.
 // Shapes: y has x's shape.
-// Rules:  float to integer truncates towards zero and saturates where C leaves it undefined (NaN
-//         gives 0); integers wrap; to bool is != 0; narrowing floats round to nearest even; strings
-//         hold decimal numbers, NaN, INF, -INF.
-// Types:  bool, (u)int8 to 64, float, double, float16, bfloat16, string, (u)int4, (u)int2.
-//         Float 8 and float 4: kNotImplemented.
-#include <algorithm>
+// Math:   float to integer truncates; out of range, 8- and 16-bit results keep the low bits of the
+//         32-bit one, wider ones saturate, NaN is 0 (the spec leaves these open). To bool: not 0.
+//         Narrow types go through float. Numbers print shortest such that they read back.
+// Errors: kInvalidArgument for strings that are no number; kNotImplemented for complex types.
 #include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "core/ops/op_dispatch.h"
+#include "core/ops/op_move.h"
+#include "core/ops/op_narrow.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
 namespace {
 
-using PlainTypes = TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t,
-                            uint8_t, uint16_t, uint32_t, uint64_t, bool>;
+using CastTypes = TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t,
+                           uint8_t, uint16_t, uint32_t, uint64_t, bool>;
+
+struct Options {
+  bool saturate = true;
+  ScaleRounding rounding = ScaleRounding::kUp;
+};
+
+// ---------------------------------------------------------------- numbers
 
 template <typename To, typename From>
-To convert(From from) {
-  const auto value = static_cast<Compute<From>>(from);
-  using V = decltype(value);
+To convert(From value) {
   if constexpr (std::is_same_v<To, bool>) {
-    return value != V(0);
-  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<Compute<From>>) {
-    return saturating_cast<To>(static_cast<Compute<From>>(value));
+    return !(static_cast<Compute<From>>(value) == 0);
+  } else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
+    const auto number = static_cast<Compute<From>>(value);
+    if constexpr (sizeof(To) < 4) {
+      return static_cast<To>(saturating_cast<int32_t>(number));
+    } else if constexpr (std::is_unsigned_v<To>) {
+      // Negative numbers wrap, as in the narrower types.
+      if (number < 0) return static_cast<To>(saturating_cast<int64_t>(number));
+      return saturating_cast<To>(number);
+    } else {
+      return saturating_cast<To>(number);
+    }
   } else if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
-    return To(static_cast<float>(value));
+    return To(static_cast<float>(static_cast<Compute<From>>(value)));
   } else {
-    return static_cast<To>(value);
+    return static_cast<To>(static_cast<Compute<From>>(value));
   }
 }
 
-template <typename T>
-std::string to_text(T value) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return value ? "1" : "0";
-  } else if constexpr (std::is_integral_v<T>) {
-    return std::to_string(value);
-  } else {
-    const auto number = static_cast<Compute<T>>(value);
-    if (std::isnan(number)) return "NaN";
-    if (std::isinf(number)) return number < 0 ? "-INF" : "INF";
-    char text[64];
-    // %.8g and %.17g: what ONNX Runtime writes.
-    const bool is_double = std::is_same_v<T, double>;
-    std::snprintf(text, sizeof(text), is_double ? "%.17g" : "%.8g", static_cast<double>(number));
-    return text;
+// Elements [begin, end); the source may be unaligned.
+template <typename From, typename To>
+void convert_run(const void* from, To* to, int64_t begin, int64_t end) {
+  // A bool of hostile bytes must not be read as bool.
+  using Stored = std::conditional_t<std::is_same_v<From, bool>, uint8_t, From>;
+  for (int64_t i = begin; i < end; ++i) {
+    Stored value;
+    move_one(&value, element_at<Stored>(from, i));
+    if constexpr (std::is_same_v<From, bool>) {
+      to[i] = convert<To, uint8_t>(value != 0 ? 1 : 0);
+    } else {
+      to[i] = convert<To, From>(value);
+    }
   }
 }
 
-template <typename T>
-bool from_text(const std::string& text, T* out) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    const char* begin = text.c_str() + (text.starts_with('+') ? 1 : 0);
-    const char* end = text.c_str() + text.size();
-    const auto parsed = std::from_chars(begin, end, *out);
-    return parsed.ec == std::errc() && parsed.ptr == end;
+// The four conversions between float and the 16-bit formats have kernels.
+bool convert_by_kernel(const FolioKernels& kernels, DType from, DType to, int64_t n,
+                       const uint8_t* x, uint8_t* y) {
+  if (to == DType::kFloat && from == DType::kFloat16) {
+    kernels.f16_to_f32(n, x, reinterpret_cast<float*>(y));
+  } else if (to == DType::kFloat && from == DType::kBfloat16) {
+    kernels.bf16_to_f32(n, x, reinterpret_cast<float*>(y));
   } else {
-    // strtod knows decimal and exponent forms, inf and nan in any case.
-    char* end = nullptr;
-    const double number = std::strtod(text.c_str(), &end);
-    if (text.empty() || end != text.c_str() + text.size()) return false;
-    *out = convert<T>(number);
+    return false;
+  }
+  return true;
+}
+
+void convert_numbers(OpRun& run, DType from, const uint8_t* x, DType to, uint8_t* y, int64_t n) {
+  const int64_t from_bytes = dtype_bits(from) / 8;
+  const int64_t to_bytes = dtype_bits(to) / 8;
+  run.parallel().for_range(n, kMoveGrain, [&](int64_t begin, int64_t end) {
+    if (convert_by_kernel(run.kernels(), from, to, end - begin, x + begin * from_bytes,
+                          y + begin * to_bytes)) {
+      return;
+    }
+    dispatch(CastTypes{}, from, [&](auto from_tag) {
+      using From = typename decltype(from_tag)::type;
+      dispatch(CastTypes{}, to, [&](auto to_tag) {
+        using To = typename decltype(to_tag)::type;
+        convert_run<From, To>(x, reinterpret_cast<To*>(y), begin, end);
+      });
+    });
+  });
+}
+
+// ---------------------------------------------------------------- narrow types
+
+bool is_narrow_integer(DType dtype) { return dtype_is_subbyte(dtype) && !is_narrow_float(dtype); }
+
+// Elements of a narrow type as floats, exactly.
+void widen_narrow(const Tensor& from, const uint8_t* codes, float* to) {
+  const int bits = dtype_bits(from.dtype());
+  const bool is_signed = from.dtype() == DType::kInt4 || from.dtype() == DType::kInt2;
+  const bool is_float = is_narrow_float(from.dtype());
+  for (int64_t i = 0; i < from.count(); ++i) {
+    if (is_float) {
+      to[i] = narrow_to_float(from.dtype(), codes[i]);
+    } else {
+      const int code = codes[i];
+      const bool negative = is_signed && code >= 1 << (bits - 1);
+      to[i] = static_cast<float>(negative ? code - (1 << bits) : code);
+    }
+  }
+}
+
+Status from_narrow(OpRun& run, const Tensor& x, Tensor* y) {
+  const auto n = static_cast<size_t>(x.count());
+  FOLIO_TRY(uint8_t * floats, run.scratch(n * sizeof(float)));
+  const uint8_t* codes = x.raw();
+  if (dtype_is_subbyte(x.dtype())) {
+    FOLIO_TRY(uint8_t * unpacked, run.scratch(n));
+    unpack_bits(x, unpacked);
+    codes = unpacked;
+  }
+  widen_narrow(x, codes, reinterpret_cast<float*>(floats));
+  convert_numbers(run, DType::kFloat, floats, y->dtype(), y->raw_mut(), x.count());
+  return Status::ok();
+}
+
+Status to_narrow(OpRun& run, const Tensor& x, const Options& options, Tensor* y) {
+  const int64_t n = x.count();
+  uint8_t* codes = y->raw_mut();
+  if (dtype_is_subbyte(y->dtype())) {
+    FOLIO_TRY(codes, run.scratch(static_cast<size_t>(n)));
+  }
+  if (is_narrow_integer(y->dtype())) {
+    // The low bits of the integer.
+    convert_numbers(run, x.dtype(), x.raw(), DType::kInt8, codes, n);
+    const auto mask = static_cast<uint8_t>((1 << dtype_bits(y->dtype())) - 1);
+    for (int64_t i = 0; i < n; ++i) codes[i] &= mask;
+  } else {
+    FOLIO_TRY(uint8_t * floats, run.scratch(static_cast<size_t>(n) * sizeof(float)));
+    convert_numbers(run, x.dtype(), x.raw(), DType::kFloat, floats, n);
+    const auto* values = reinterpret_cast<const float*>(floats);
+    for (int64_t i = 0; i < n; ++i) {
+      codes[i] = float_to_narrow(y->dtype(), values[i], options.saturate, options.rounding);
+    }
+  }
+  if (dtype_is_subbyte(y->dtype())) pack_bits(codes, y);
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- strings
+
+template <typename T>
+std::string print_number(T value) {
+  char text[64];
+  if constexpr (std::is_floating_point_v<T>) {
+    if (value != value) return "NaN";
+    if (value > std::numeric_limits<T>::max()) return "INF";
+    if (value < std::numeric_limits<T>::lowest()) return "-INF";
+    // Plain notation where NumPy uses it, else 1e+20.
+    const T magnitude = value < 0 ? -value : value;
+    const bool plain = magnitude == 0 || (magnitude >= T(1e-4) && magnitude < T(1e16));
+    const auto format = plain ? std::chars_format::fixed : std::chars_format::scientific;
+    const auto end = std::to_chars(text, text + sizeof(text), value, format);
+    return std::string(text, end.ptr);
+  } else {
+    const auto end = std::to_chars(text, text + sizeof(text), value);
+    return std::string(text, end.ptr);
+  }
+}
+
+// The whole text as a number, spaces around it aside.
+template <typename T>
+bool read_number(std::string_view text, T* out) {
+  constexpr std::string_view kSpaces = " \t\r\n";
+  const size_t first = text.find_first_not_of(kSpaces);
+  if (first == std::string_view::npos) return false;
+  text = text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const char* end = text.data() + text.size();
+  const auto found = std::from_chars(text.data(), end, *out);
+  if (found.ec == std::errc() && found.ptr == end) return true;
+  if constexpr (std::is_floating_point_v<T>) {
+    // Too large or too small for T: what the wider type rounds to.
+    long double wide = 0;
+    const auto again = std::from_chars(text.data(), end, wide);
+    if (found.ec != std::errc::result_out_of_range || again.ptr != end) return false;
+    if (again.ec != std::errc()) return false;
+    *out = static_cast<T>(wide);
+    return true;
+  } else {
+    double number = 0;
+    if (!read_number(text, &number)) return false;
+    *out = saturating_cast<T>(number);
     return true;
   }
 }
 
-int64_t packed_at(const uint8_t* data, int64_t i, int bits, bool is_signed) {
-  const int64_t per_byte = 8 / bits;
-  const int mask = (1 << bits) - 1;
-  const int raw = data[i / per_byte] >> (i % per_byte * bits) & mask;
-  return is_signed && raw >> (bits - 1) != 0 ? raw - (1 << bits) : raw;
+Status to_strings(OpRun& run, const Tensor& x, Tensor* y) {
+  const int64_t n = x.count();
+  std::string* out = y->data_mut<std::string>();
+  const bool whole = !dtype_is_float(x.dtype());
+  const DType via = x.dtype() == DType::kFloat || x.dtype() == DType::kDouble ? x.dtype()
+                    : x.dtype() == DType::kUint64                             ? DType::kUint64
+                    : whole                                                   ? DType::kInt64
+                                                                              : DType::kFloat;
+  FOLIO_TRY(uint8_t * wide, run.scratch(static_cast<size_t>(n) * 8));
+  convert_numbers(run, x.dtype(), x.raw(), via, wide, n);
+  for (int64_t i = 0; i < n; ++i) {
+    if (via == DType::kFloat) out[i] = print_number(reinterpret_cast<const float*>(wide)[i]);
+    if (via == DType::kDouble) out[i] = print_number(reinterpret_cast<const double*>(wide)[i]);
+    if (via == DType::kInt64) out[i] = print_number(reinterpret_cast<const int64_t*>(wide)[i]);
+    if (via == DType::kUint64) out[i] = print_number(reinterpret_cast<const uint64_t*>(wide)[i]);
+  }
+  return Status::ok();
 }
 
-void pack_at(uint8_t* data, int64_t i, int bits, int64_t value) {
-  const int64_t per_byte = 8 / bits;
-  const auto shift = static_cast<int>(i % per_byte) * bits;
-  const int mask = (1 << bits) - 1;
-  const int kept = data[i / per_byte] & ~(mask << shift);
-  data[i / per_byte] = static_cast<uint8_t>(kept | (static_cast<int>(value & mask) << shift));
-}
-
-bool is_packed_int(DType dtype) {
-  return dtype == DType::kInt4 || dtype == DType::kUint4 || dtype == DType::kInt2 ||
-         dtype == DType::kUint2;
-}
-
-bool is_signed_packed(DType dtype) { return dtype == DType::kInt4 || dtype == DType::kInt2; }
-
-// Sub-byte integers go through int8: both directions are exact but for the wanted truncation.
-Result<Tensor> unpack(const Tensor& x) {
-  FOLIO_TRY(Tensor wide, allocate_tensor(DType::kInt8, x.shape()));
-  const int bits = dtype_bits(x.dtype());
+template <typename Via>
+Status read_all(const Tensor& x, Via* out) {
   for (int64_t i = 0; i < x.count(); ++i) {
-    wide.data_mut<int8_t>()[i] =
-        static_cast<int8_t>(packed_at(x.raw(), i, bits, is_signed_packed(x.dtype())));
-  }
-  return wide;
-}
-
-Status cast_to_strings(const Tensor& x, Tensor* y) {
-  std::string* to = y->data_mut<std::string>();
-  const bool known = dispatch(PlainTypes{}, x.dtype(), [&](auto tag) {
-    using From = typename decltype(tag)::type;
-    for (int64_t i = 0; i < x.count(); ++i) to[i] = to_text(x.data<From>()[i]);
-  });
-  return known ? Status::ok() : wrong_type(0, x.dtype());
-}
-
-Status cast_from_strings(const Tensor& x, Tensor* y) {
-  const std::string* from = x.data<std::string>();
-  Status status;
-  const bool known = dispatch(PlainTypes{}, y->dtype(), [&](auto tag) {
-    using To = typename decltype(tag)::type;
-    for (int64_t i = 0; i < x.count(); ++i) {
-      if (from_text(from[i], y->data_mut<To>() + i)) continue;
-      status = invalid_argument("element ", i, " '", from[i].substr(0, 40), "' is no ",
-                                dtype_name(y->dtype()));
-      return;
+    const std::string& text = x.data<std::string>()[i];
+    if (!read_number(text, out + i)) {
+      return invalid_argument("'", std::string_view(text).substr(0, 64), "' is not a number");
     }
-  });
-  return known ? status : wrong_type(0, y->dtype());
-}
-
-Status cast_plain(OpRun& run, const Tensor& x, Tensor* y) {
-  bool known = false;
-  dispatch(PlainTypes{}, x.dtype(), [&](auto from_tag) {
-    using From = typename decltype(from_tag)::type;
-    known = dispatch(PlainTypes{}, y->dtype(), [&](auto to_tag) {
-      using To = typename decltype(to_tag)::type;
-      const From* from = x.data<From>();
-      To* to = y->data_mut<To>();
-      run.parallel().for_range(x.count(), 32768, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = convert<To>(from[i]);
-      });
-    });
-  });
-  if (known) return Status::ok();
-  return not_implemented("a cast from ", dtype_name(x.dtype()), " to ", dtype_name(y->dtype()));
-}
-
-Status cast_to_packed(OpRun& run, const Tensor& x, Tensor* y) {
-  FOLIO_TRY(Tensor wide, allocate_tensor(DType::kInt8, x.shape()));
-  if (x.is_string()) {
-    FOLIO_RETURN_IF_ERROR(cast_from_strings(x, &wide));
-  } else {
-    FOLIO_RETURN_IF_ERROR(cast_plain(run, x, &wide));
   }
-  if (y->bytes() > 0) std::memset(y->raw_mut(), 0, y->bytes());
-  const int bits = dtype_bits(y->dtype());
-  for (int64_t i = 0; i < x.count(); ++i) pack_at(y->raw_mut(), i, bits, wide.data<int8_t>()[i]);
+  return Status::ok();
+}
+
+// What strings are read as on their way to `to`.
+DType reading_type(DType to) {
+  if (to == DType::kUint64 || to == DType::kDouble) return to;
+  if (to == DType::kBool) return DType::kDouble;
+  return dtype_is_integer(to) || is_narrow_integer(to) ? DType::kInt64 : DType::kFloat;
+}
+
+Result<Tensor> read_strings(OpRun& run, const Tensor& x, DType to) {
+  const DType via = reading_type(to);
+  FOLIO_TRY(uint8_t * wide, run.scratch(static_cast<size_t>(x.count()) * 8));
+  if (via == DType::kFloat) {
+    FOLIO_RETURN_IF_ERROR(read_all(x, reinterpret_cast<float*>(wide)));
+  } else if (via == DType::kDouble) {
+    FOLIO_RETURN_IF_ERROR(read_all(x, reinterpret_cast<double*>(wide)));
+  } else if (via == DType::kInt64) {
+    FOLIO_RETURN_IF_ERROR(read_all(x, reinterpret_cast<int64_t*>(wide)));
+  } else {
+    FOLIO_RETURN_IF_ERROR(read_all(x, reinterpret_cast<uint64_t*>(wide)));
+  }
+  return Tensor(via, x.shape(), wide, nullptr);
+}
+
+// ---------------------------------------------------------------- the operators
+
+bool is_castable(DType dtype) {
+  return contains(CastTypes{}, dtype) || is_narrow_float(dtype) || is_narrow_integer(dtype) ||
+         dtype == DType::kString;
+}
+
+Status cast_tensor(OpRun& run, const Tensor& given, DType to, const Options& options) {
+  if (!is_castable(given.dtype()) || !is_castable(to)) {
+    return not_implemented("casting ", dtype_name(given.dtype()), " to ", dtype_name(to));
+  }
+  if (given.dtype() == to) return copy_to_output(run, 0, given);
+  Tensor x = given;
+  if (x.is_string()) {
+    FOLIO_TRY(x, read_strings(run, given, to));
+  }
+  FOLIO_TRY(Tensor * y, run.output(0, to, x.shape()));
+  const bool narrow_from = is_narrow_float(x.dtype()) || is_narrow_integer(x.dtype());
+  const bool narrow_to = is_narrow_float(to) || is_narrow_integer(to);
+  if (narrow_from && (narrow_to || to == DType::kString)) {
+    FOLIO_TRY(uint8_t * floats, run.scratch(static_cast<size_t>(x.count()) * sizeof(float)));
+    Tensor wide(DType::kFloat, x.shape(), floats, nullptr);
+    FOLIO_RETURN_IF_ERROR(from_narrow(run, x, &wide));
+    return narrow_to ? to_narrow(run, wide, options, y) : to_strings(run, wide, y);
+  }
+  if (narrow_from) return from_narrow(run, x, y);
+  if (narrow_to) return to_narrow(run, x, options, y);
+  if (to == DType::kString) return to_strings(run, x, y);
+  convert_numbers(run, x.dtype(), x.raw(), to, y->raw_mut(), x.count());
   return Status::ok();
 }
 
 class Cast final : public OpKernel {
  public:
-  DType to = DType::kUndefined;  // undefined: as input 1 (CastLike)
+  // kUndefined: like input 1.
+  Cast(DType to, Options options) : to_(to), options_(options) {}
 
   Status run(OpRun& run) const override {
-    FOLIO_TRY(const Tensor* given, run.tensor(0));
-    DType target = to;
-    if (target == DType::kUndefined) {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    DType to = to_;
+    if (to == DType::kUndefined) {
       FOLIO_TRY(const Tensor* like, run.tensor(1));
-      target = like->dtype();
+      to = like->dtype();
     }
-    FOLIO_TRY(Tensor* y, run.output(0, target, given->shape()));
-    if (target == given->dtype()) return copy(*given, y);
-    Tensor x = *given;
-    if (is_packed_int(x.dtype())) {
-      FOLIO_TRY(x, unpack(x));
-    }
-    if (is_packed_int(target)) return cast_to_packed(run, x, y);
-    if (target == DType::kString) return cast_to_strings(x, y);
-    if (x.is_string()) return cast_from_strings(x, y);
-    return cast_plain(run, x, y);
+    return cast_tensor(run, *x, to, options_);
   }
 
  private:
-  static Status copy(const Tensor& x, Tensor* y) {
-    if (x.is_string()) {
-      std::copy_n(x.data<std::string>(), x.count(), y->data_mut<std::string>());
-    } else if (x.bytes() > 0) {
-      std::memcpy(y->raw_mut(), x.raw(), x.bytes());
-    }
-    return Status::ok();
-  }
+  DType to_;
+  Options options_;
 };
 
-Result<DType> target_of(const Attributes& attrs) {
-  FOLIO_TRY(const int64_t to, attrs.get_int("to"));
-  if (!dtype_known(to)) return invalid_graph("attribute 'to' is ", to, ", which is no element type");
-  return static_cast<DType>(to);
+// Opset 1 spells types out: "FLOAT", "INT64".
+Result<DType> type_named(const std::string& name) {
+  std::string lower;
+  for (const char c : name) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  for (int number = 1; number < kDTypeCount; ++number) {
+    const auto dtype = static_cast<DType>(number);
+    if (lower == dtype_name(dtype)) return dtype;
+  }
+  return invalid_graph("'to' is '", name, "', which is no element type");
 }
 
-Status infer(OpInfer& infer) {
-  DType to = infer.dtype(1);
-  if (infer.node().op_type == "Cast") {
-    FOLIO_TRY(to, target_of(infer.attrs()));
+Result<DType> target_of(const Attributes& attrs, int version) {
+  const AttributeDef* to = attrs.find("to");
+  if (version < 6 && to && to->type == AttributeDef::Type::kString) {
+    FOLIO_TRY(const std::string name, attrs.get_string("to"));
+    return type_named(name);
   }
-  TypeInfo type = infer.input(0);
-  if (!type.is_tensor()) return Status::ok();
-  type.dtype = to;
-  infer.set_output(0, std::move(type));
-  // Dims pass through casts between integers.
-  const auto data = infer.data(0);
-  if (data && (to == DType::kInt64 || to == DType::kInt32)) infer.set_data(0, *data);
+  FOLIO_TRY(const int64_t number, attrs.get_int("to"));
+  if (!dtype_known(number)) return invalid_graph("'to' is ", number, ", which is no element type");
+  return static_cast<DType>(number);
+}
+
+Result<Options> options_of(const Attributes& attrs) {
+  Options options;
+  FOLIO_TRY(const int64_t saturate, attrs.get_int("saturate", 1));
+  options.saturate = saturate != 0;
+  FOLIO_TRY(const std::string rounding, attrs.get_string("round_mode", "up"));
+  if (rounding == "down") {
+    options.rounding = ScaleRounding::kDown;
+  } else if (rounding == "nearest") {
+    options.rounding = ScaleRounding::kNearest;
+  } else if (rounding != "up") {
+    return invalid_graph("round_mode is '", rounding, "', expected up, down or nearest");
+  }
+  return options;
+}
+
+Status infer_as(OpInfer& infer, DType to) {
+  const Dims* x = infer.dims_of(0);
+  infer.set_tensor(0, to, x ? std::optional(*x) : std::nullopt);
+  const bool is_int = to == DType::kInt64 || to == DType::kInt32;
+  auto data = infer.data(0);
+  if (!is_int || !data) return Status::ok();
+  for (Dim& dim : *data) {
+    // A dim that int32 cannot hold would change.
+    if (to == DType::kInt32 && dim.is_value() && dim.value > INT32_MAX) dim = Dim::unknown();
+  }
+  infer.set_data(0, std::move(*data));
   return Status::ok();
 }
 
-Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
-  auto kernel = std::make_unique<Cast>();
-  if (build.node().op_type == "CastLike") return std::unique_ptr<OpKernel>(std::move(kernel));
-  // Version 1 spelled the type as a string.
-  const AttributeDef* to = build.attrs().find("to");
-  if (to && to->type == AttributeDef::Type::kString) return not_implemented("Cast of opset 1");
-  FOLIO_TRY(kernel->to, target_of(build.attrs()));
-  return std::unique_ptr<OpKernel>(std::move(kernel));
+Status infer_cast(OpInfer& infer) {
+  FOLIO_TRY(const DType to, target_of(infer.attrs(), infer.version()));
+  return infer_as(infer, to);
+}
+
+Status infer_cast_like(OpInfer& infer) { return infer_as(infer, infer.dtype(1)); }
+
+Result<std::unique_ptr<OpKernel>> make_cast(OpBuild& build) {
+  FOLIO_TRY(const DType to, target_of(build.attrs(), build.version()));
+  if (!is_castable(to)) return not_implemented("casting to ", dtype_name(to));
+  FOLIO_TRY(const Options options, options_of(build.attrs()));
+  return std::unique_ptr<OpKernel>(std::make_unique<Cast>(to, options));
+}
+
+Result<std::unique_ptr<OpKernel>> make_cast_like(OpBuild& build) {
+  FOLIO_TRY(const Options options, options_of(build.attrs()));
+  return std::unique_ptr<OpKernel>(std::make_unique<Cast>(DType::kUndefined, options));
 }
 
 }  // namespace
 
 void register_cast(OpRegistry& registry) {
   OpDef def;
-  def.infer = infer;
-  def.make = make;
   def.type = "Cast";
-  def.since = 6;
+  def.infer = infer_cast;
+  def.make = make_cast;
+  def.unaligned_inputs = 1;
   registry.add(def);
+
   def.type = "CastLike";
   def.since = 15;
-  def.min_inputs = def.max_inputs = 2;
+  def.min_inputs = 2;
+  def.max_inputs = 2;
+  def.infer = infer_cast_like;
+  def.make = make_cast_like;
+  def.unaligned_inputs = 3;
   registry.add(def);
 }
 

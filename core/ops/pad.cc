@@ -1,234 +1,277 @@
-// Pad: adds (or with negative pads removes) elements at both ends of each axis.
+// Pad: elements put around a tensor, or cut off where a pad is negative.
 //
-// Source: ONNX operator spec, Pad, opsets 1 and 2 (attributes), 11, 13, 18 (axes), 19 (wrap), 21+.
-// Inputs: x, pads int64 [2 * axes] (begins, then ends), constant_value, axes.
-// Rules:  constant, edge (nearest), reflect (mirrored, edge not repeated), wrap (periodic). Reflect
-//         and wrap may pad by more than the dim: they go on mirroring and repeating.
-#include <vector>
+// Source: ONNX operator spec, Pad, opsets 1 (`paddings`), 2 (`pads` attribute), 11 (inputs), 13,
+//         18 (axes), 19 (wrap), 21 (4-bit), 23 to 25.
+// Shapes: pads [2 * n]: begins of n axes, then ends; y's dim is begin + dim + end.
+// Math:   constant: `value`; edge: the nearest element; reflect: mirrored about the edge element;
+//         wrap: from the other side. Cutting comes first, padding sees what is left.
+// Errors: kInvalidArgument for lengths that differ, dims below 0, and modes that need an element
+//         where there is none.
+#include <cstdint>
 
-#include "core/ops/op_elements.h"
+#include "core/base/checked_math.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_strided.h"
 
 namespace folio {
 namespace {
 
-enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };
+enum class Mode : uint8_t { kConstant, kReflect, kEdge, kWrap };
 
-Result<PadMode> mode_of(const std::string& name) {
-  if (name == "constant") return PadMode::kConstant;
-  if (name == "edge") return PadMode::kEdge;
-  if (name == "reflect") return PadMode::kReflect;
-  if (name == "wrap") return PadMode::kWrap;
-  return invalid_graph("attribute 'mode' is '", name, "', expected constant, edge, reflect or wrap");
+Result<Mode> mode_of(const Attributes& attrs, int version) {
+  FOLIO_TRY(const std::string name, attrs.get_string("mode", "constant"));
+  if (name == "constant") return Mode::kConstant;
+  if (name == "reflect") return Mode::kReflect;
+  if (name == "edge") return Mode::kEdge;
+  if (name == "wrap" && version >= 19) return Mode::kWrap;
+  return invalid_graph("mode is '", name, "', expected constant, reflect, edge",
+                       version >= 19 ? " or wrap" : "");
 }
 
-int64_t positive_mod(int64_t a, int64_t n) {
-  const int64_t rest = a % n;
-  return rest < 0 ? rest + n : rest;
-}
-
-// Where output position `at` (relative to the input's start) reads from; -1: the constant.
-int64_t source_of(PadMode mode, int64_t at, int64_t n) {
-  if (at >= 0 && at < n) return at;
-  switch (mode) {
-    case PadMode::kConstant:
-      return -1;
-    case PadMode::kEdge:
-      return at < 0 ? 0 : n - 1;
-    case PadMode::kWrap:
-      return positive_mod(at, n);
-    case PadMode::kReflect:
-      break;
+// Where along the axis each output element comes from; -1: the constant.
+Result<std::vector<int64_t>> source_places(int64_t dim, int64_t begin, int64_t end, Mode mode) {
+  int64_t out = 0;
+  if (!checked_add(dim, begin, &out) || !checked_add(out, end, &out) || out < 0) {
+    return invalid_argument("a dim of ", dim, " cannot be padded by ", begin, " and ", end);
   }
-  if (n == 1) return 0;
-  const int64_t period = positive_mod(at, 2 * (n - 1));
-  return period < n ? period : 2 * (n - 1) - period;
+  // What cutting leaves: [first, first + n).
+  const int64_t first = begin < 0 ? std::min(-begin, dim) : 0;
+  const int64_t cut = end < 0 ? std::min(-end, dim) : 0;
+  const int64_t n = std::max<int64_t>(0, dim - first - cut);
+  if (n == 0 && out > 0 && mode != Mode::kConstant) {
+    return invalid_argument("nothing is left of a dim of ", dim, " to pad with");
+  }
+  uint64_t bytes = 0;
+  if (!dtype_bytes(DType::kInt64, static_cast<uint64_t>(out), &bytes) || bytes > INT64_MAX / 2) {
+    return invalid_argument("a padded dim of ", out, " is too large");
+  }
+  std::vector<int64_t> places(static_cast<size_t>(out));
+  const int64_t lead = std::max<int64_t>(begin, 0);
+  const int64_t period = n > 1 ? 2 * (n - 1) : 1;
+  for (int64_t i = 0; i < out; ++i) {
+    int64_t at = i - lead;
+    if (at < 0 || at >= n) {
+      switch (mode) {
+        case Mode::kConstant:
+          places[static_cast<size_t>(i)] = -1;
+          continue;
+        case Mode::kEdge:
+          at = at < 0 ? 0 : n - 1;
+          break;
+        case Mode::kReflect:
+          at = (at % period + period) % period;
+          if (at >= n) at = period - at;
+          break;
+        case Mode::kWrap:
+          at = (at % n + n) % n;
+          break;
+      }
+    }
+    places[static_cast<size_t>(i)] = first + at;
+  }
+  return places;
 }
 
-// begins and ends of every axis, from the pads of some.
-struct Pads {
-  std::vector<int64_t> begin;
-  std::vector<int64_t> end;
+// For each row of the output, the source row (or none), then elements by place.
+template <typename T>
+void pad_rows(OpRun& run, const Shape& x, const std::vector<std::vector<int64_t>>& places,
+              const void* from, const T& fill, const Shape& shape, T* to) {
+  const int last = shape.rank() - 1;
+  const int64_t n = shape[last];
+  const int64_t rows = shape.count() / n;
+  const std::vector<int64_t>& row_places = places[static_cast<size_t>(last)];
+  int64_t strides[kMaxRank];
+  row_strides(x, strides);
+  run.parallel().for_range(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t rest = row;
+      int64_t offset = 0;
+      bool outside = false;
+      for (int i = last - 1; i >= 0; --i) {
+        const int64_t place = places[static_cast<size_t>(i)][static_cast<size_t>(rest % shape[i])];
+        rest /= shape[i];
+        outside |= place < 0;
+        offset += place * strides[i];
+      }
+      T* out = to + row * n;
+      if (outside) {
+        std::fill_n(out, n, fill);
+        continue;
+      }
+      for (int64_t i = 0; i < n;) {
+        const int64_t place = row_places[static_cast<size_t>(i)];
+        if (place < 0) {
+          out[i++] = fill;
+          continue;
+        }
+        int64_t length = 1;
+        while (i + length < n && row_places[static_cast<size_t>(i + length)] == place + length) {
+          ++length;
+        }
+        move_run(out + i, element_at<T>(from, offset + place), length);
+        i += length;
+      }
+    }
+  });
+}
+
+struct Options {
+  Mode mode = Mode::kConstant;
+  std::vector<int64_t> pads;  // before opset 11
+  float value = 0;
 };
 
-Result<Pads> pads_of(const std::vector<int64_t>& pads, const std::vector<int64_t>* axes,
-                     int rank) {
-  const size_t count = axes ? axes->size() : static_cast<size_t>(rank);
-  if (pads.size() != 2 * count) {
-    return invalid_argument("pads has ", pads.size(), " entries, expected ", 2 * count);
+Result<Options> parse(const Attributes& attrs, int version) {
+  Options options;
+  FOLIO_TRY(options.mode, mode_of(attrs, version));
+  if (version < 11) {
+    FOLIO_TRY(options.pads, attrs.get_ints(version == 1 ? "paddings" : "pads"));
+    FOLIO_TRY(options.value, attrs.get_float("value", 0.0F));
   }
-  Pads out{std::vector<int64_t>(static_cast<size_t>(rank)), std::vector<int64_t>(static_cast<size_t>(rank))};
-  for (size_t i = 0; i < count; ++i) {
-    int axis = static_cast<int>(i);
-    if (axes) {
-      FOLIO_TRY(axis, normalize_axis((*axes)[i], rank));
-    }
-    constexpr int64_t kMaxPad = int64_t{1} << 40;
-    if (pads[i] < -kMaxPad || pads[i] > kMaxPad || pads[i + count] < -kMaxPad || pads[i + count] > kMaxPad) {
-      return invalid_argument("pads of ", pads[i], " and ", pads[i + count], " are out of range");
-    }
-    out.begin[static_cast<size_t>(axis)] = pads[i];
-    out.end[static_cast<size_t>(axis)] = pads[i + count];
+  return options;
+}
+
+// Pads of `axes` as begins and ends of all axes.
+Result<std::vector<int64_t>> spread(const std::vector<int64_t>& pads, const std::vector<int>& axes,
+                                    int rank) {
+  if (pads.size() != 2 * axes.size()) {
+    return invalid_argument("pads has ", pads.size(), " entries, expected ", 2 * axes.size());
+  }
+  std::vector<int64_t> out(static_cast<size_t>(2 * rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    out[static_cast<size_t>(axes[i])] = pads[i];
+    out[static_cast<size_t>(axes[i] + rank)] = pads[i + axes.size()];
   }
   return out;
 }
 
+Result<std::vector<int>> padded_axes(const std::optional<std::vector<int64_t>>& given, int rank) {
+  if (given) return normalize_axes(*given, rank);
+  std::vector<int> all;
+  for (int i = 0; i < rank; ++i) all.push_back(i);
+  return all;
+}
+
 class Pad final : public OpKernel {
  public:
-  PadMode mode = PadMode::kConstant;
-  bool by_attributes = false;
-  std::vector<int64_t> pads;
-  float value = 0.0F;
+  Pad(Options options, int version) : options_(std::move(options)), version_(version) {}
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
-    FOLIO_RETURN_IF_ERROR(check_whole_bytes(*x));
-    FOLIO_TRY(const Pads given, read_pads(run, x->rank()));
-    FOLIO_TRY(const Tensor constant, read_constant(run, *x));
-    Shape shape;
-    for (int i = 0; i < x->rank(); ++i) {
-      const auto axis = static_cast<size_t>(i);
-      const int64_t dim = x->dim(i) + given.begin[axis] + given.end[axis];
-      if (dim < 0) return invalid_argument("pads leave axis ", i, " with ", dim, " elements");
-      if (x->dim(i) == 0 && dim > 0 && mode != PadMode::kConstant) {
-        return invalid_argument("axis ", i, " is empty: only constants can pad it");
-      }
-      shape.push_back(dim);
+    const int rank = x->rank();
+    std::vector<int64_t> pads = options_.pads;
+    std::optional<std::vector<int64_t>> given_axes;
+    if (version_ >= 11) {
+      FOLIO_TRY(pads, run.ints(1));
     }
-    uint64_t count = 0;
-    if (!checked_count(shape.dims(), &count)) {
-      return invalid_argument("padded shape ", shape.to_string(), " overflows");
+    if (version_ >= 18 && run.has_input(3)) {
+      FOLIO_TRY(given_axes, run.ints(3));
     }
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), shape));
-    if (count == 0) return Status::ok();
-    fill(*x, constant, given, y);
-    return Status::ok();
+    FOLIO_TRY(const std::vector<int> axes, padded_axes(given_axes, rank));
+    FOLIO_TRY(pads, spread(pads, axes, rank));
+    std::vector<std::vector<int64_t>> places;
+    std::vector<int64_t> dims;
+    for (int i = 0; i < rank; ++i) {
+      const auto at = static_cast<size_t>(i);
+      FOLIO_TRY(
+          std::vector<int64_t> axis,
+          source_places(x->dim(i), pads[at], pads[at + static_cast<size_t>(rank)], options_.mode));
+      dims.push_back(static_cast<int64_t>(axis.size()));
+      places.push_back(std::move(axis));
+    }
+    FOLIO_TRY(Shape shape, shape_from(dims));
+    FOLIO_TRY(const Tensor fill, fill_value(run, x->dtype()));
+    FOLIO_TRY(Tensor * out, run.output(0, x->dtype(), shape));
+    if (out->count() == 0) return Status::ok();
+    if (rank == 0) {
+      StridedView view;
+      return copy_strided(run, view, *x, out);
+    }
+    return move(run, *x, fill, places, out);
   }
 
  private:
-  Result<Pads> read_pads(OpRun& run, int rank) const {
-    if (by_attributes) return pads_of(pads, nullptr, rank);
-    FOLIO_TRY(const std::vector<int64_t> values, run.ints(1));
-    if (!run.has_input(3)) return pads_of(values, nullptr, rank);
-    FOLIO_TRY(const std::vector<int64_t> axes, run.ints(3));
-    return pads_of(values, &axes, rank);
-  }
-
-  // One element of x's type: the input, the attribute (old opsets), or zero.
-  Result<Tensor> read_constant(OpRun& run, const Tensor& x) const {
-    if (!by_attributes && run.has_input(2)) {
-      FOLIO_TRY(const Tensor* given, run.tensor(2, x.dtype()));
-      if (given->count() != 1) {
-        return invalid_argument("constant_value has ", given->count(), " elements, expected 1");
-      }
-      return *given;
-    }
-    FOLIO_TRY(Tensor one, allocate_tensor(x.dtype(), Shape{1}));
-    if (!one.is_string()) std::memset(one.raw_mut(), 0, one.bytes());
-    if (by_attributes && value != 0.0F) {
-      if (x.dtype() == DType::kFloat) {
-        *one.data_mut<float>() = value;
-      } else if (x.dtype() == DType::kDouble) {
-        *one.data_mut<double>() = static_cast<double>(value);
+  // One element of x's type, as a tensor. Numbers keep their bits; 0 has none set in any type.
+  Result<Tensor> fill_value(OpRun& run, DType dtype) const {
+    FOLIO_TRY(Tensor fill, allocate_tensor(dtype, Shape{}));
+    if (dtype != DType::kString) std::memset(fill.raw_mut(), 0, fill.bytes());
+    if (version_ >= 11 && run.has_input(2)) {
+      FOLIO_TRY(const Tensor* given, run.tensor(2, dtype));
+      if (given->count() < 1) return fill;  // ORT takes an empty one as absent
+      if (dtype == DType::kString) return given->count() == 1 ? *given : fill;
+      std::memcpy(fill.raw_mut(), given->raw(), fill.bytes());
+    } else if (options_.value != 0) {
+      if (dtype == DType::kFloat) {
+        *fill.data_mut<float>() = options_.value;
+      } else if (dtype == DType::kDouble) {
+        *fill.data_mut<double>() = options_.value;
+      } else if (dtype == DType::kFloat16) {
+        run.kernels().f32_to_f16(1, &options_.value, fill.raw_mut());
       } else {
-        return not_implemented("Pad of ", dtype_name(x.dtype()), " with a value attribute");
+        return invalid_argument("input 0 is ", dtype_name(dtype),
+                                ", expected a floating point type");
       }
     }
-    return one;
+    return fill;
   }
 
-  void fill(const Tensor& x, const Tensor& constant, const Pads& given, Tensor* y) const {
-    const int rank = x.rank();
-    if (rank == 0) return move_elements(x, 0, y, 0, 1);
-    const int last = rank - 1;
-    const int64_t n = x.dim(last);
-    const int64_t width = y->dim(last);
-    const int64_t begin = given.begin[static_cast<size_t>(last)];
-    const int64_t from = std::clamp<int64_t>(begin, 0, width);  // the part copied as it stands
-    const int64_t to = std::clamp<int64_t>(begin + n, from, width);
-    std::vector<int64_t> index(static_cast<size_t>(rank), 0);
-    const int64_t rows = y->count() / width;
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t source = source_row(x, given, index);
-      const int64_t at = row * width;
-      if (source < 0) {
-        fill_elements(constant, y, at, width);
-      } else {
-        for (int64_t j = 0; j < width; ++j) {
-          if (j == from && to > from) {
-            move_elements(x, source * n + from - begin, y, at + from, to - from);
-            j = to - 1;
-            continue;
-          }
-          const int64_t column = source_of(mode, j - begin, n);
-          if (column < 0) {
-            move_elements(constant, 0, y, at + j, 1);
-          } else {
-            move_elements(x, source * n + column, y, at + j, 1);
-          }
-        }
-      }
-      for (int d = last - 1; d >= 0; --d) {
-        if (++index[static_cast<size_t>(d)] < y->dim(d)) break;
-        index[static_cast<size_t>(d)] = 0;
-      }
+  static Status move(OpRun& run, const Tensor& x, const Tensor& fill,
+                     const std::vector<std::vector<int64_t>>& places, Tensor* out) {
+    if (dtype_is_subbyte(x.dtype())) {
+      FOLIO_TRY(uint8_t * from, run.scratch(static_cast<size_t>(x.count()) + 1));
+      FOLIO_TRY(uint8_t * to, run.scratch(static_cast<size_t>(out->count())));
+      unpack_bits(x, from);
+      uint8_t one = 0;
+      unpack_bits(fill, &one);
+      pad_rows(run, x.shape(), places, from, one, out->shape(), to);
+      pack_bits(to, out);
+      return Status::ok();
     }
+    return dispatch_move(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      pad_rows(run, x.shape(), places, x.raw(), *fill.data<T>(), out->shape(), out->data_mut<T>());
+      return Status::ok();
+    });
   }
 
-  // Which row of x (all dims but the last) an output row reads; -1: the constant.
-  int64_t source_row(const Tensor& x, const Pads& given, const std::vector<int64_t>& index) const {
-    int64_t row = 0;
-    for (int d = 0; d + 1 < x.rank(); ++d) {
-      const auto axis = static_cast<size_t>(d);
-      const int64_t at = source_of(mode, index[axis] - given.begin[axis], x.dim(d));
-      if (at < 0) return -1;
-      row = row * x.dim(d) + at;
-    }
-    return row;
-  }
+  Options options_;
+  int version_;
 };
 
-Result<std::vector<int64_t>> attribute_pads(const Attributes& attrs) {
-  return attrs.get_ints(attrs.has("paddings") ? "paddings" : "pads");
-}
-
-Status infer(OpInfer& infer) {
+Status infer_pad(OpInfer& infer) {
+  FOLIO_TRY(const Options options, parse(infer.attrs(), infer.version()));
   const Dims* x = infer.dims_of(0);
-  infer.set_tensor(0, infer.dtype(0));
-  if (!x) return Status::ok();
-  const auto rank = static_cast<int>(x->size());
-  std::optional<std::vector<int64_t>> values;
-  std::optional<std::vector<int64_t>> axes;
-  if (infer.version() < 11) {
-    FOLIO_TRY(values, attribute_pads(infer.attrs()));
-  } else {
-    values = infer.ints(1);
-    if (infer.has_input(3)) axes = infer.ints(3);
+  if (!x) {
+    infer.set_tensor(0, infer.dtype(0));
+    return Status::ok();
   }
-  Dims dims(x->size(), Dim::unknown());
-  if (values && (axes || infer.version() < 11 || !infer.has_input(3))) {
-    FOLIO_TRY(const Pads pads, pads_of(*values, axes ? &*axes : nullptr, rank));
-    for (size_t i = 0; i < dims.size(); ++i) {
-      const int64_t sum = pads.begin[i] + pads.end[i];
-      dims[i] = sum >= 0 ? infer.table().add((*x)[i], Dim::of(sum)) : infer.table().sub((*x)[i], Dim::of(-sum));
+  const auto rank = static_cast<int>(x->size());
+  Dims out(x->size());
+  const auto pads = infer.version() < 11 ? std::optional(options.pads) : infer.ints(1);
+  std::optional<std::vector<int64_t>> given;
+  bool axes_known = true;
+  if (infer.version() >= 18 && infer.has_input(3)) {
+    given = infer.ints(3);
+    axes_known = given.has_value();
+  }
+  if (pads && axes_known) {
+    FOLIO_TRY(const std::vector<int> axes, padded_axes(given, rank));
+    FOLIO_TRY(const std::vector<int64_t> all, spread(*pads, axes, rank));
+    for (size_t i = 0; i < x->size(); ++i) {
+      int64_t grown = 0;
+      if (!checked_add(all[i], all[i + x->size()], &grown) || grown == INT64_MIN) continue;
+      DimTable& table = infer.table();
+      out[i] =
+          grown >= 0 ? table.add((*x)[i], Dim::of(grown)) : table.sub((*x)[i], Dim::of(-grown));
     }
   }
-  infer.set_tensor(0, infer.dtype(0), std::move(dims));
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
   return Status::ok();
 }
 
-Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
-  auto kernel = std::make_unique<Pad>();
-  FOLIO_TRY(const std::string mode, build.attrs().get_string("mode", "constant"));
-  FOLIO_TRY(kernel->mode, mode_of(mode));
-  kernel->by_attributes = build.version() < 11;
-  if (kernel->by_attributes) {
-    FOLIO_TRY(kernel->pads, attribute_pads(build.attrs()));
-    FOLIO_TRY(kernel->value, build.attrs().get_float("value", 0.0F));
-  } else if (!build.has_input(1)) {
-    return invalid_graph("input 1 (pads) is required but missing");
-  }
-  return std::unique_ptr<OpKernel>(std::move(kernel));
+Result<std::unique_ptr<OpKernel>> make_pad(OpBuild& build) {
+  FOLIO_TRY(Options options, parse(build.attrs(), build.version()));
+  return std::unique_ptr<OpKernel>(std::make_unique<Pad>(std::move(options), build.version()));
 }
 
 }  // namespace
@@ -236,9 +279,18 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 void register_pad(OpRegistry& registry) {
   OpDef def;
   def.type = "Pad";
+  def.until = 10;
+  def.infer = infer_pad;
+  def.make = make_pad;
+  registry.add(def);
+  def.since = 11;
+  def.until = 17;
+  def.min_inputs = 2;
+  def.max_inputs = 3;
+  registry.add(def);
+  def.since = 18;
+  def.until = kLatest;
   def.max_inputs = 4;
-  def.infer = infer;
-  def.make = make;
   registry.add(def);
 }
 

@@ -1,92 +1,117 @@
-// Where: elements of x where cond holds, else of y.
+// Where: x where the condition holds, else y.
 //
-// Source: ONNX operator spec, Where, opset 9 and later.
-// Shapes: cond bool, x and y broadcast to one shape.
-#include "core/ops/op_broadcast.h"
-#include "core/ops/op_elements.h"
+// Source: ONNX operator spec, Where, opsets 9, 16.
+// Shapes: condition (bool), x and y broadcast together.
+// Errors: kInvalidArgument when types differ or shapes do not broadcast.
 #include "core/ops/op_registry.h"
+#include "core/ops/op_strided.h"
 
 namespace folio {
 namespace {
 
-// Strides of `from` seen as `to`, 0 where it is broadcast.
-void strides_as(const Shape& from, const Shape& to, int64_t out[]) {
-  int64_t step = 1;
-  for (int i = to.rank() - 1; i >= 0; --i) {
-    const int own = i - (to.rank() - from.rank());
-    out[i] = own < 0 || from[own] == 1 ? 0 : step;
-    if (own >= 0) step *= from[own];
+struct Operands {
+  const uint8_t* condition;  // any byte but 0 holds
+  const uint8_t* x;
+  const uint8_t* y;
+  int64_t steps[3];  // along the last dim: 0 or 1
+};
+
+template <typename T>
+void choose_row(const Operands& in, const int64_t (&at)[3], int64_t n, T* out) {
+  const uint8_t* condition = in.condition + at[0];
+  const T* x = reinterpret_cast<const T*>(in.x) + at[1];
+  const T* y = reinterpret_cast<const T*>(in.y) + at[2];
+  for (int64_t i = 0; i < n; ++i) {
+    out[i] = condition[i * in.steps[0]] != 0 ? x[i * in.steps[1]] : y[i * in.steps[2]];
   }
 }
 
 class Where final : public OpKernel {
  public:
   Status run(OpRun& run) const override {
-    FOLIO_TRY(const Tensor* cond, run.tensor(0, DType::kBool));
+    FOLIO_TRY(const Tensor* condition, run.tensor(0, DType::kBool));
     FOLIO_TRY(const Tensor* x, run.tensor(1));
     FOLIO_TRY(const Tensor* y, run.tensor(2, x->dtype()));
-    FOLIO_RETURN_IF_ERROR(check_whole_bytes(*x));
     FOLIO_TRY(const Shape both, broadcast(x->shape(), y->shape()));
-    FOLIO_TRY(const Shape shape, broadcast(cond->shape(), both));
-    FOLIO_TRY(Tensor* out, run.output(0, x->dtype(), shape));
-    const int64_t count = out->count();
-    if (count == 0) return Status::ok();
-    const int rank = shape.rank();
-    int64_t strides[3][kMaxRank] = {};
-    strides_as(cond->shape(), shape, strides[0]);
-    strides_as(x->shape(), shape, strides[1]);
-    strides_as(y->shape(), shape, strides[2]);
-    const int64_t row = rank > 0 ? shape[rank - 1] : 1;
-    run.parallel().for_range(count / row, 1 + 16384 / row, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        int64_t at[3] = {0, 0, 0};
-        int64_t rest = r;
-        for (int d = rank - 2; d >= 0; --d) {
-          for (int k = 0; k < 3; ++k) at[k] += rest % shape[d] * strides[k][d];
-          rest /= shape[d];
-        }
-        int64_t step[3] = {0, 0, 0};
-        for (int k = 0; rank > 0 && k < 3; ++k) step[k] = strides[k][rank - 1];
-        pick_row(*cond, *x, *y, at, step, r * row, row, out);
-      }
+    FOLIO_TRY(const Shape shape, broadcast(condition->shape(), both));
+    FOLIO_TRY(Tensor * out, run.output(0, x->dtype(), shape));
+    if (out->count() == 0) return Status::ok();
+    return dispatch_move(x->dtype(), [&](auto tag) {
+      choose<typename decltype(tag)::type>(run, *condition, *x, *y, out);
+      return Status::ok();
     });
-    return Status::ok();
   }
 
  private:
-  static void pick_row(const Tensor& cond, const Tensor& x, const Tensor& y, const int64_t at[],
-                       const int64_t step[], int64_t to, int64_t count, Tensor* out) {
-    const uint8_t* flags = cond.data<uint8_t>() + at[0];
-    if (dtype_bits(x.dtype()) == 32) {
-      const auto* a = x.data<uint32_t>() + at[1];
-      const auto* b = y.data<uint32_t>() + at[2];
-      uint32_t* o = out->data_mut<uint32_t>() + to;
-      for (int64_t i = 0; i < count; ++i) {
-        o[i] = flags[i * step[0]] != 0 ? a[i * step[1]] : b[i * step[2]];
-      }
+  template <typename T>
+  static void choose(OpRun& run, const Tensor& condition, const Tensor& x, const Tensor& y,
+                     Tensor* out) {
+    const Shape& shape = out->shape();
+    const Tensor* inputs[3] = {&condition, &x, &y};
+    int64_t strides[3][kMaxRank];
+    const int last = std::max(0, shape.rank() - 1);
+    Operands operands{condition.raw(), x.raw(), y.raw(), {}};
+    for (int k = 0; k < 3; ++k) {
+      broadcast_strides(inputs[k]->shape(), shape, strides[k]);
+      operands.steps[k] = shape.rank() > 0 ? strides[k][last] : 0;
+    }
+    const int64_t n = shape.rank() > 0 ? shape[last] : 1;
+    const int64_t rows = shape.count() / n;
+    T* to = out->data_mut<T>();
+    if (rows == 1) {
+      run.parallel().for_range(n, kMoveGrain, [&](int64_t begin, int64_t end) {
+        const int64_t at[3] = {begin * operands.steps[0], begin * operands.steps[1],
+                               begin * operands.steps[2]};
+        choose_row(operands, at, end - begin, to + begin);
+      });
       return;
     }
-    for (int64_t i = 0; i < count; ++i) {
-      const bool first = flags[i * step[0]] != 0;
-      move_elements(first ? x : y, first ? at[1] + i * step[1] : at[2] + i * step[2], out, to + i, 1);
-    }
+    run.parallel().for_range(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
+      Odometer<3> odometer(last, shape.begin(), {strides[0], strides[1], strides[2]});
+      odometer.seek(begin);
+      for (int64_t row = begin; row < end; ++row, odometer.advance()) {
+        const int64_t at[3] = {odometer.offset(0), odometer.offset(1), odometer.offset(2)};
+        choose_row(operands, at, n, to + row * n);
+      }
+    });
   }
 };
 
-Status infer(OpInfer& infer) {
+std::optional<Dims> broadcast_dims(DimTable& table, const Dims* a, const Dims* b) {
+  if (!a || !b) return std::nullopt;
+  Dims out(std::max(a->size(), b->size()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t skip_a = out.size() - a->size();
+    const size_t skip_b = out.size() - b->size();
+    out[i] = table.broadcast(i < skip_a ? Dim::of(1) : (*a)[i - skip_a],
+                             i < skip_b ? Dim::of(1) : (*b)[i - skip_b]);
+  }
+  return out;
+}
+
+Status infer_where(OpInfer& infer) {
+  DimTable& table = infer.table();
+  const auto both = broadcast_dims(table, infer.dims_of(1), infer.dims_of(2));
+  auto out = broadcast_dims(table, infer.dims_of(0), both ? &*both : nullptr);
+  // Exporters choose between -1 and a dim with it: contents are the same dims either way or
+  // unknown.
+  const auto x = infer.data(1);
+  const auto y = infer.data(2);
+  if (x && y && x->size() == y->size() && out && out->size() <= 1 &&
+      infer.dims_of(1)->size() == out->size() && infer.dims_of(2)->size() == out->size()) {
+    std::vector<Dim> data;
+    for (size_t i = 0; i < x->size(); ++i) {
+      data.push_back((*x)[i] == (*y)[i] ? (*x)[i] : Dim::unknown());
+    }
+    const bool same_count = out->empty() || (*out)[0] == Dim::of(static_cast<int64_t>(x->size()));
+    if (same_count) infer.set_data(0, std::move(data));
+  }
   const DType dtype = infer.dtype(1) != DType::kUndefined ? infer.dtype(1) : infer.dtype(2);
-  const Dims* cond = infer.dims_of(0);
-  const Dims* x = infer.dims_of(1);
-  const Dims* y = infer.dims_of(2);
-  infer.set_tensor(0, dtype);
-  if (!cond || !x || !y) return Status::ok();
-  FOLIO_TRY(const Dims both, infer_broadcast(infer.table(), *x, *y));
-  FOLIO_TRY(Dims dims, infer_broadcast(infer.table(), *cond, both));
-  infer.set_tensor(0, dtype, std::move(dims));
+  infer.set_tensor(0, dtype, std::move(out));
   return Status::ok();
 }
 
-Result<std::unique_ptr<OpKernel>> make(OpBuild&) {
+Result<std::unique_ptr<OpKernel>> make_where(OpBuild&) {
   return std::unique_ptr<OpKernel>(std::make_unique<Where>());
 }
 
@@ -96,9 +121,10 @@ void register_where(OpRegistry& registry) {
   OpDef def;
   def.type = "Where";
   def.since = 9;
-  def.min_inputs = def.max_inputs = 3;
-  def.infer = infer;
-  def.make = make;
+  def.min_inputs = 3;
+  def.max_inputs = 3;
+  def.infer = infer_where;
+  def.make = make_where;
   registry.add(def);
 }
 

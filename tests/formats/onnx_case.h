@@ -7,24 +7,24 @@
 
 #include "core/formats/load.h"
 #include "tests/formats/pb_writer.h"
-#include "tests/support/memory_source.h"
+#include "tests/support/test_source.h"
 
 namespace folio {
 
-inline Result<ModelDef> load_bytes(std::string_view bytes, MemorySource::Siblings siblings = {},
+inline Result<ModelDef> load_bytes(std::string_view bytes, TestSource::Siblings siblings = {},
                                    const LoadOptions& options = {}) {
-  return load_model_def(make_ref<MemorySource>(bytes, "m.onnx", std::move(siblings)), options);
+  return load_model_def(make_ref<TestSource>(bytes, "m.onnx", std::move(siblings)), options);
 }
 
 // The model of `graph`; a failed load fails the test and gives an empty model.
-inline ModelDef load_graph(const PbWriter& graph, MemorySource::Siblings siblings = {}) {
+inline ModelDef load_graph(const PbWriter& graph, TestSource::Siblings siblings = {}) {
   Result<ModelDef> model = load_bytes(model_of(graph), std::move(siblings));
   EXPECT_TRUE(model.is_ok()) << model.status().message();
   return model.is_ok() ? std::move(model).take() : ModelDef{};
 }
 
 // The one initializer of a model that has `tensor`.
-inline InitializerDef load_tensor(const PbWriter& tensor, MemorySource::Siblings siblings = {}) {
+inline InitializerDef load_tensor(const PbWriter& tensor, TestSource::Siblings siblings = {}) {
   ModelDef model = load_graph(graph_of_tensor(tensor), std::move(siblings));
   EXPECT_EQ(model.graph.initializers.size(), 1U);
   return model.graph.initializers.empty() ? InitializerDef{}
@@ -33,7 +33,7 @@ inline InitializerDef load_tensor(const PbWriter& tensor, MemorySource::Siblings
 
 // Expects a load to fail with `code` and a message that holds every one of `parts`.
 inline void expect_error(std::string_view bytes, Code code, const std::vector<std::string>& parts,
-                         MemorySource::Siblings siblings = {}) {
+                         TestSource::Siblings siblings = {}) {
   const Result<ModelDef> model = load_bytes(bytes, std::move(siblings));
   ASSERT_FALSE(model.is_ok());
   const std::string message(model.status().message());
@@ -46,13 +46,13 @@ inline void expect_error(std::string_view bytes, Code code, const std::vector<st
 
 inline void expect_graph_error(const PbWriter& graph, Code code,
                                const std::vector<std::string>& parts,
-                               MemorySource::Siblings siblings = {}) {
+                               TestSource::Siblings siblings = {}) {
   expect_error(model_of(graph), code, parts, std::move(siblings));
 }
 
 inline void expect_tensor_error(const PbWriter& tensor, Code code,
                                 const std::vector<std::string>& parts,
-                                MemorySource::Siblings siblings = {}) {
+                                TestSource::Siblings siblings = {}) {
   expect_graph_error(graph_of_tensor(tensor), code, parts, std::move(siblings));
 }
 

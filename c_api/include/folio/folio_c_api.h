@@ -249,9 +249,9 @@ typedef struct FolioPackCacheStats {
 /* Output of MemoryReportGetEntry. Strings belong to the report. */
 typedef struct FolioMemoryEntry {
   size_t size;
-  const char* name; /* what it is: the file's path, "packed weights", "constants", ... */
-  const char* kind; /* "mapping", "memory", "packed", "constant", "arena" or "buffer" */
-  uint64_t bytes;   /* address space that it takes */
+  const char* name;        /* what it is: the file's path, "packed weights", "constants", ... */
+  const char* kind;        /* "mapping", "memory", "packed", "constant", "arena" or "buffer" */
+  uint64_t bytes;          /* address space that it takes */
   uint64_t resident_bytes; /* of a mapping: what this process has touched of it and is in memory
                             * now; 0 for the other kinds, and where the system does not say */
   int32_t is_private;      /* 1: memory that Folio allocated; 0: page cache, or the caller's */

@@ -1,4 +1,4 @@
-// MemorySource: a ByteSource over bytes a test made, with siblings out of a map.
+// TestSource: a ByteSource over bytes a test made, with siblings out of a map.
 //
 // Owns:    its bytes, in a block of exactly their size so that sanitizers see reads past the end.
 // Errors:  open_sibling: kNoSuchFile for names that are not in the map. It does not judge paths;
@@ -14,12 +14,11 @@
 
 namespace folio {
 
-class MemorySource final : public ByteSource {
+class TestSource final : public ByteSource {
  public:
   using Siblings = std::map<std::string, std::string>;  // location -> bytes
 
-  explicit MemorySource(std::string_view bytes, std::string name = "<bytes>",
-                        Siblings siblings = {});
+  explicit TestSource(std::string_view bytes, std::string name = "<bytes>", Siblings siblings = {});
 
   Bytes bytes() const override { return {data_.get(), size_}; }
   const std::string& name() const override { return name_; }

@@ -1,0 +1,75 @@
+// IsNaN and IsInf.
+//
+// Source: ONNX operator spec; IsNaN 9, 13, 20; IsInf 10, 20 (detect_positive, detect_negative).
+// Shapes: y is bool, shaped like x. Types: float, double, float16, bfloat16.
+#include <cmath>
+
+#include "core/ops/op_broadcast.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+struct IsNan {
+  static Result<IsNan> parse(OpBuild&) { return IsNan{}; }
+  bool operator()(auto x) const { return std::isnan(x); }
+};
+
+struct IsInf {
+  bool positive = true;
+  bool negative = true;
+
+  static Result<IsInf> parse(OpBuild& build) {
+    FOLIO_TRY(const int64_t positive, build.attrs().get_int("detect_positive", 1));
+    FOLIO_TRY(const int64_t negative, build.attrs().get_int("detect_negative", 1));
+    return IsInf{positive != 0, negative != 0};
+  }
+  bool operator()(auto x) const { return std::isinf(x) && (x > 0 ? positive : negative); }
+};
+
+template <typename F>
+class TestKernel final : public OpKernel {
+ public:
+  explicit TestKernel(const F& function) : function_(function) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    if (!contains(FloatTypes{}, x->dtype())) return wrong_type(0, x->dtype());
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, x->shape()));
+    uint8_t* to = y->raw_mut();
+    dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* from = x->data<T>();
+      run.parallel().for_range(x->count(), kElementGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          to[i] = function_(static_cast<Compute<T>>(from[i])) ? 1 : 0;
+        }
+      });
+    });
+    return Status::ok();
+  }
+
+ private:
+  F function_;
+};
+
+template <typename F>
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  FOLIO_TRY(const F function, F::parse(build));
+  return std::unique_ptr<OpKernel>(std::make_unique<TestKernel<F>>(function));
+}
+
+Status infer(OpInfer& infer) {
+  const Dims* dims = infer.dims_of(0);
+  infer.set_tensor(0, DType::kBool, dims ? std::optional<Dims>(*dims) : std::nullopt);
+  return Status::ok();
+}
+
+}  // namespace
+
+void register_is_nan(OpRegistry& registry) {
+  registry.add({.domain = "", .type = "IsNaN", .since = 9, .infer = infer, .make = make<IsNan>});
+  registry.add({.domain = "", .type = "IsInf", .since = 10, .infer = infer, .make = make<IsInf>});
+}
+
+}  // namespace folio

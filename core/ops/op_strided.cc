@@ -1,0 +1,165 @@
+#include "core/ops/op_strided.h"
+
+namespace folio {
+namespace {
+
+// Drops dims of 1 and joins neighbours that are one dim in memory.
+void coalesce(StridedView* view) {
+  StridedView out;
+  out.offset = view->offset;
+  for (int i = 0; i < view->rank; ++i) {
+    if (view->dims[i] == 1) continue;
+    const int last = out.rank - 1;
+    if (last >= 0 && out.strides[last] == view->strides[i] * view->dims[i]) {
+      out.dims[last] *= view->dims[i];
+      out.strides[last] = view->strides[i];
+    } else {
+      out.add(view->dims[i], view->strides[i]);
+    }
+  }
+  if (out.rank == 0) out.add(1, 1);
+  *view = out;
+}
+
+template <typename T>
+void copy_row(T* to, const void* base, int64_t from, int64_t n, int64_t stride) {
+  if (stride == 1) {
+    move_run(to, element_at<T>(base, from), n);
+  } else if (stride == 0) {
+    move_one(to, element_at<T>(base, from));
+    std::fill_n(to + 1, n - 1, *to);
+  } else {
+    for (int64_t i = 0; i < n; ++i) move_one(to + i, element_at<T>(base, from + i * stride));
+  }
+}
+
+template <typename T>
+void copy_rows(OpRun& run, const StridedView& view, const void* from, T* to) {
+  const int last = view.rank - 1;
+  const int64_t n = view.dims[last];
+  int64_t rows = 1;
+  for (int i = 0; i < last; ++i) rows *= view.dims[i];
+  if (rows == 1 && view.strides[last] == 1) {
+    // One long copy: cut it so that threads share it.
+    run.parallel().for_range(n, kMoveGrain * 4, [&](int64_t begin, int64_t end) {
+      move_run(to + begin, element_at<T>(from, view.offset + begin), end - begin);
+    });
+    return;
+  }
+  run.parallel().for_range(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
+    Odometer<1> at(last, view.dims, {view.strides});
+    at.seek(begin);
+    for (int64_t row = begin; row < end; ++row, at.advance()) {
+      copy_row(to + row * n, from, view.offset + at.offset(), n, view.strides[last]);
+    }
+  });
+}
+
+// to[j * to_stride + i] = from[i * from_stride + j], i < rows, j < cols.
+template <typename T>
+void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, const T* from,
+                     int64_t from_stride, T* to, int64_t to_stride) {
+  if constexpr (sizeof(T) == 4) {
+    if (from_stride >= cols && kernels.transpose_b32) {
+      kernels.transpose_b32(rows, cols, from, from_stride, to, to_stride);
+      return;
+    }
+  }
+  constexpr int64_t kTile = 16;  // 16 rows of at most 16 bytes: one line each
+  for (int64_t j0 = 0; j0 < cols; j0 += kTile) {
+    const int64_t j1 = std::min(cols, j0 + kTile);
+    for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
+      const int64_t i1 = std::min(rows, i0 + kTile);
+      for (int64_t j = j0; j < j1; ++j) {
+        for (int64_t i = i0; i < i1; ++i) {
+          move_one(to + j * to_stride + i, element_at<T>(from, i * from_stride + j));
+        }
+      }
+    }
+  }
+}
+
+// The last dim jumps while dim `dense` is contiguous in the source: transposes of those two.
+template <typename T>
+void copy_transposed(OpRun& run, const StridedView& view, int dense, const void* from, T* to) {
+  const int last = view.rank - 1;
+  const int64_t rows = view.dims[last];
+  const int64_t cols = view.dims[dense];
+  int64_t out_strides[kMaxStridedRank];
+  int64_t stride = 1;
+  for (int i = last; i >= 0; --i) {
+    out_strides[i] = stride;
+    stride *= view.dims[i];
+  }
+  // The dims around the block, and strips of columns within it.
+  constexpr int64_t kStrip = 64;
+  const int64_t strips = (cols + kStrip - 1) / kStrip;
+  int outer_rank = 0;
+  int64_t dims[kMaxStridedRank];
+  int64_t in[kMaxStridedRank];
+  int64_t out[kMaxStridedRank];
+  int64_t outer = 1;
+  for (int i = 0; i < last; ++i) {
+    if (i == dense) continue;
+    dims[outer_rank] = view.dims[i];
+    in[outer_rank] = view.strides[i];
+    out[outer_rank++] = out_strides[i];
+    outer *= view.dims[i];
+  }
+  dims[outer_rank] = strips;
+  in[outer_rank] = kStrip;
+  out[outer_rank++] = kStrip * out_strides[dense];
+  const int64_t grain = rows_per_task(rows * std::min(cols, kStrip));
+  run.parallel().for_range(outer * strips, grain, [&](int64_t begin, int64_t end) {
+    Odometer<2> at(outer_rank, dims, {in, out});
+    at.seek(begin);
+    for (int64_t i = begin; i < end; ++i, at.advance()) {
+      const int64_t first = at.index(outer_rank - 1) * kStrip;
+      const T* block = element_at<T>(from, view.offset + at.offset(0));
+      transpose_block(run.kernels(), rows, std::min(kStrip, cols - first), block,
+                      view.strides[last], to + at.offset(1), out_strides[dense]);
+    }
+  });
+}
+
+template <typename T>
+void copy_elements(OpRun& run, const StridedView& view, const void* from, T* to) {
+  const int last = view.rank - 1;
+  if (view.strides[last] != 1 && view.strides[last] != 0) {
+    for (int i = 0; i < last; ++i) {
+      if (view.strides[i] == 1) return copy_transposed(run, view, i, from, to);
+    }
+  }
+  copy_rows(run, view, from, to);
+}
+
+}  // namespace
+
+Status copy_strided(OpRun& run, StridedView view, const Tensor& source, Tensor* out) {
+  if (out->count() == 0) return Status::ok();
+  coalesce(&view);
+  if (dtype_is_subbyte(source.dtype())) {
+    FOLIO_TRY(uint8_t * from, run.scratch(static_cast<size_t>(source.count())));
+    FOLIO_TRY(uint8_t * to, run.scratch(static_cast<size_t>(out->count())));
+    unpack_bits(source, from);
+    copy_elements(run, view, from, to);
+    pack_bits(to, out);
+    return Status::ok();
+  }
+  return dispatch_move(source.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy_elements(run, view, source.raw(), out->data_mut<T>());
+    return Status::ok();
+  });
+}
+
+void broadcast_strides(const Shape& shape, const Shape& to, int64_t* strides) {
+  int64_t own[kMaxRank];
+  row_strides(shape, own);
+  const int missing = to.rank() - shape.rank();
+  for (int i = 0; i < to.rank(); ++i) {
+    strides[i] = i < missing || shape[i - missing] == 1 ? 0 : own[i - missing];
+  }
+}
+
+}  // namespace folio

@@ -1,0 +1,241 @@
+// QuantizeLinear and DequantizeLinear.
+//
+// Source: ONNX operator spec; opsets 10 (per tensor), 13 (per axis), 19 (16-bit floats), 21
+// (blocks,
+//         16-bit and 4-bit integers, output_dtype), 23, 25 (2-bit); com.microsoft version 1.
+// Shapes: y has x's shape; scale and zero point: one element, [dims(axis)], or x's shape with
+//         ceil(dims(axis) / block_size) at axis.
+// Math:   quantize: saturate(round(x / scale) + zero_point), ties to even, NaN as 0.
+//         dequantize: (x - zero_point) * scale, in float.
+// Errors: kInvalidArgument for shapes and types that do not fit; kNotImplemented for float8,
+// float4.
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_quantized.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+struct QuantizeOptions {
+  int64_t axis = 1;
+  int64_t block_size = 0;
+  DType output_dtype = DType::kUndefined;
+
+  static Result<QuantizeOptions> parse(const Attributes& attributes) {
+    QuantizeOptions options;
+    FOLIO_TRY(options.axis, attributes.get_int("axis", 1));
+    FOLIO_TRY(options.block_size, attributes.get_int("block_size", 0));
+    FOLIO_TRY(const int64_t dtype, attributes.get_int("output_dtype", 0));
+    if (dtype != 0 && !dtype_known(dtype)) {
+      return invalid_graph("attribute 'output_dtype' is ", dtype, ", which is no element type");
+    }
+    options.output_dtype = static_cast<DType>(dtype);
+    return options;
+  }
+};
+
+// A float, float16, bfloat16 or int32 tensor as floats: its own bytes, or scratch.
+Result<const float*> as_floats(OpRun& run, int input, const Tensor& tensor) {
+  if (tensor.dtype() == DType::kFloat) return tensor.data<float>();
+  if (tensor.dtype() == DType::kFloat16 || tensor.dtype() == DType::kBfloat16) {
+    FOLIO_TRY(const float* wide, widen_half(run, tensor));
+    return wide;
+  }
+  if (tensor.dtype() != DType::kInt32) return wrong_type(input, tensor.dtype());
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
+  auto* wide = reinterpret_cast<float*>(memory);
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    wide[i] = static_cast<float>(tensor.data<int32_t>()[i]);
+  }
+  return static_cast<const float*>(wide);
+}
+
+// The zero point's bytes, or null when absent (0).
+Result<const uint8_t*> zero_point_of(const OpRun& run, const Tensor& scale, DType dtype) {
+  const uint8_t* none = nullptr;
+  if (!run.has_input(2)) return none;
+  FOLIO_TRY(const Tensor* zero, run.tensor(2, dtype));
+  if (zero->count() != scale.count()) {
+    return invalid_argument("zero point shape ", zero->shape().to_string(), " differs from scale ",
+                            scale.shape().to_string());
+  }
+  return zero->raw();
+}
+
+// ---------------------------------------------------------------- quantize
+
+template <typename Q>
+void quantize_rows(OpRun& run, const ScalePlan& plan, const float* x, const float* scale,
+                   const uint8_t* zero, uint8_t* y) {
+  // Values of sub-byte types are written as whole bytes first.
+  using Byte = QuantizedType<DType::kInt8, 8, true>;
+  using Out = std::conditional_t<Q::kSubByte, Byte, Q>;
+  for_scale_rows(run.parallel(), plan, [&](int64_t at, int64_t scale_at, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t s = scale_at + i * plan.step;
+      Out::set(y, at + i, quantize_one<Q>(x[at + i], scale[s], zero ? Q::get(zero, s) : 0));
+    }
+  });
+}
+
+void pack_bytes(const uint8_t* values, int64_t count, int bits, uint8_t* packed) {
+  const int per_byte = 8 / bits;
+  const int mask = (1 << bits) - 1;
+  std::fill_n(packed, (count + per_byte - 1) / per_byte, uint8_t{0});
+  for (int64_t i = 0; i < count; ++i) {
+    const int shift = static_cast<int>(i % per_byte) * bits;
+    packed[i / per_byte] |= static_cast<uint8_t>((values[i] & mask) << shift);
+  }
+}
+
+class Quantize final : public OpKernel {
+ public:
+  explicit Quantize(const QuantizeOptions& options) : options_(options) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    FOLIO_TRY(const Tensor* scale, run.tensor(1));
+    DType dtype = options_.output_dtype;
+    if (run.has_input(2)) {
+      FOLIO_TRY(const Tensor* zero, run.tensor(2));
+      dtype = zero->dtype();
+    } else if (dtype == DType::kUndefined) {
+      dtype = DType::kUint8;
+    }
+    FOLIO_TRY(const ScalePlan plan,
+              plan_scales(x->shape(), scale->shape(), options_.axis, options_.block_size));
+    FOLIO_TRY(const uint8_t* zero, zero_point_of(run, *scale, dtype));
+    FOLIO_TRY(const float* x_data, as_floats(run, 0, *x));
+    FOLIO_TRY(const float* scale_data, as_floats(run, 1, *scale));
+    if (dtype == DType::kInt32) return wrong_type(2, dtype);
+    FOLIO_TRY(Tensor * y, run.output(0, dtype, x->shape()));
+    uint8_t* bytes = y->raw_mut();
+    if (dtype_is_subbyte(dtype)) {
+      FOLIO_TRY(bytes, run.scratch(static_cast<size_t>(x->count())));
+    }
+    const bool done = dispatch_quantized(dtype, [&](auto quantized) {
+      using Q = decltype(quantized);
+      if constexpr (Q::kDType != DType::kInt32) {
+        quantize_rows<Q>(run, plan, x_data, scale_data, zero, bytes);
+      }
+    });
+    if (!done) return not_implemented("quantizing to ", dtype_name(dtype), " is not supported");
+    if (bytes != y->raw()) pack_bytes(bytes, x->count(), dtype_bits(dtype), y->raw_mut());
+    return Status::ok();
+  }
+
+ private:
+  QuantizeOptions options_;
+};
+
+// ---------------------------------------------------------------- dequantize
+
+template <typename Q>
+void dequantize_rows(OpRun& run, const ScalePlan& plan, const uint8_t* x, const float* scale,
+                     const uint8_t* zero, float* y) {
+  // Only 32-bit values may leave int32 when the zero point is subtracted.
+  using Difference = std::conditional_t<Q::kDType == DType::kInt32, int64_t, int32_t>;
+  for_scale_rows(run.parallel(), plan, [&](int64_t at, int64_t scale_at, int64_t count) {
+    if (plan.step == 0) {
+      const Difference offset = zero ? Q::get(zero, scale_at) : 0;
+      const float factor = scale[scale_at];
+      for (int64_t i = 0; i < count; ++i) {
+        y[at + i] = static_cast<float>(Q::get(x, at + i) - offset) * factor;
+      }
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const Difference offset = zero ? Q::get(zero, scale_at + i) : 0;
+      y[at + i] = static_cast<float>(Q::get(x, at + i) - offset) * scale[scale_at + i];
+    }
+  });
+}
+
+class Dequantize final : public OpKernel {
+ public:
+  explicit Dequantize(const QuantizeOptions& options) : options_(options) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    FOLIO_TRY(const Tensor* scale, run.tensor(1));
+    if (scale->dtype() == DType::kInt32) return wrong_type(1, scale->dtype());
+    const DType dtype =
+        options_.output_dtype != DType::kUndefined ? options_.output_dtype : scale->dtype();
+    FOLIO_TRY(const ScalePlan plan,
+              plan_scales(x->shape(), scale->shape(), options_.axis, options_.block_size));
+    FOLIO_TRY(const uint8_t* zero, zero_point_of(run, *scale, x->dtype()));
+    FOLIO_TRY(const float* scale_data, as_floats(run, 1, *scale));
+    const bool is_half = dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+    if (!is_half && dtype != DType::kFloat) {
+      return not_implemented("dequantizing to ", dtype_name(dtype), " is not supported");
+    }
+    FOLIO_TRY(Tensor * y, run.output(0, dtype, x->shape()));
+    float* out = reinterpret_cast<float*>(y->raw_mut());
+    if (is_half) {
+      FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
+      out = reinterpret_cast<float*>(memory);
+    }
+    const bool done = dispatch_quantized(x->dtype(), [&](auto quantized) {
+      dequantize_rows<decltype(quantized)>(run, plan, x->raw(), scale_data, zero, out);
+    });
+    if (!done) return not_implemented("dequantizing ", dtype_name(x->dtype()), " is not supported");
+    if (is_half) narrow_half(run, out, y);
+    return Status::ok();
+  }
+
+ private:
+  QuantizeOptions options_;
+};
+
+// ---------------------------------------------------------------- registration
+
+template <typename Kernel>
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  FOLIO_TRY(const QuantizeOptions options, QuantizeOptions::parse(build.attrs()));
+  return std::unique_ptr<OpKernel>(std::make_unique<Kernel>(options));
+}
+
+void set_like_input(OpInfer& infer, DType dtype) {
+  const Dims* dims = infer.dims_of(0);
+  if (dtype == DType::kUndefined) return;
+  infer.set_tensor(0, dtype, dims ? std::optional<Dims>(*dims) : std::nullopt);
+}
+
+Status infer_quantize(OpInfer& infer) {
+  FOLIO_TRY(const QuantizeOptions options, QuantizeOptions::parse(infer.attrs()));
+  DType dtype = options.output_dtype == DType::kUndefined ? DType::kUint8 : options.output_dtype;
+  if (infer.has_input(2)) dtype = infer.dtype(2);
+  set_like_input(infer, dtype);
+  return Status::ok();
+}
+
+Status infer_dequantize(OpInfer& infer) {
+  FOLIO_TRY(const QuantizeOptions options, QuantizeOptions::parse(infer.attrs()));
+  set_like_input(infer,
+                 options.output_dtype == DType::kUndefined ? infer.dtype(1) : options.output_dtype);
+  return Status::ok();
+}
+
+}  // namespace
+
+void register_quantize_linear(OpRegistry& registry) {
+  for (const std::string_view domain : {"", "com.microsoft"}) {
+    const int since = domain.empty() ? 10 : 1;
+    registry.add({.domain = domain,
+                  .type = "QuantizeLinear",
+                  .since = since,
+                  .min_inputs = 2,
+                  .max_inputs = 3,
+                  .infer = infer_quantize,
+                  .make = make<Quantize>});
+    registry.add({.domain = domain,
+                  .type = "DequantizeLinear",
+                  .since = since,
+                  .min_inputs = 2,
+                  .max_inputs = 3,
+                  .infer = infer_dequantize,
+                  .make = make<Dequantize>});
+  }
+}
+
+}  // namespace folio

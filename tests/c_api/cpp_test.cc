@@ -1,0 +1,71 @@
+#include <folio/folio.hpp>
+
+#include "tests/c_api/capi_support.h"
+
+namespace capi_test {
+namespace {
+
+TEST(Cpp, RunsAndSharesNothingItShouldNot) {
+  const TempFolder folder;
+  const std::string path = folder.write("add.onnx", add_model());
+  folio::Session session(path, folio::SessionOptions().threads(1));
+  std::vector<float> x = {1, 2, 3};
+  const auto input = folio::Value::wrap(x, {1, 3});
+  const auto outputs = session.run({{"x", input}});
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(outputs[0].to_vector<float>(), (std::vector<float>{11, 22, 33}));
+  EXPECT_EQ(session.inputs()[0].symbolic_dims[0], "batch");
+  session.prepare_shapes({{"x", {7, 3}}});
+  EXPECT_EQ(session.metrics().run_count, 1u);
+  EXPECT_EQ(session.memory_report().entries()[0].name, path);
+  session.close();
+  EXPECT_THROW(session.run({{"x", input}}), folio::Error);
+}
+
+TEST(Cpp, ErrorsCarryCodeAndMessage) {
+  try {
+    folio::Session session("/nowhere/at/all.onnx");
+    FAIL() << "opened";
+  } catch (const folio::Error& error) {
+    EXPECT_EQ(error.code(), FOLIO_NO_SUCHFILE);
+    EXPECT_NE(std::string(error.what()).find("/nowhere/at/all.onnx"), std::string::npos);
+  }
+}
+
+TEST(Cpp, ExceptionsOfAProgressCallbackComeOut) {
+  const TempFolder folder;
+  const std::string path = folder.write("add.onnx", add_model());
+  folio::SessionOptions options;
+  options.progress([](const std::string&, double) -> bool { throw std::runtime_error("mine"); });
+  try {
+    folio::Session session(path, options);
+    FAIL() << "opened";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "mine");
+  }
+}
+
+TEST(Cpp, BindingAndEnvironment) {
+  const TempFolder folder;
+  const std::string path = folder.write("add.onnx", add_model());
+  folio::EnvOptions env_options;
+  env_options.thread_count = 1;
+  env_options.log = [](folio::LogLevel, const std::string&) {};
+  const folio::Env env(env_options);
+  folio::Session session(env, path, folio::SessionOptions());
+  folio::IoBinding binding(session);
+  std::vector<float> x = {1, 2, 3};
+  const auto input = folio::Value::wrap(x, {1, 3});
+  std::vector<float> room(3);
+  bool released = false;
+  binding.bind_input("x", input);
+  binding.bind_output_with_capacity("y", room.data(), 12, [&] { released = true; });
+  session.run(binding);
+  EXPECT_EQ(room, (std::vector<float>{11, 22, 33}));
+  binding.clear_outputs();
+  EXPECT_TRUE(released);
+  EXPECT_EQ(env.metrics().run_count, 1u);
+}
+
+}  // namespace
+}  // namespace capi_test

@@ -1,0 +1,86 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+TEST(Expand, BroadcastsBothWays) {
+  OpTester t("Expand", 13);
+  t.input<float>({3, 1}, {1, 2, 3}).input<int64_t>({3}, {2, 1, 2});
+  t.expect<float>(0, {2, 3, 2}, {1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3});
+  t.run();
+  OpTester keeps("Expand", 8);
+  keeps.input<float>({3, 1}, {1, 2, 3}).constant<int64_t>({1}, {1});
+  keeps.expect<float>(0, {3, 1}, {1, 2, 3}).expect_inferred(0, "tensor(float)[3,1]");
+  keeps.run();
+}
+
+TEST(Expand, TakesScalarsStringsAndZero) {
+  OpTester scalar("Expand", 13);
+  scalar.input<std::string>({}, {"a"}).input<int64_t>({1}, {2});
+  scalar.expect<std::string>(0, {2}, {"a", "a"});
+  scalar.run();
+  OpTester zero("Expand", 13);
+  zero.input<float>({1}, {1}).input<int64_t>({1}, {0}).expect<float>(0, {0}, {});
+  zero.run();
+}
+
+TEST(Expand, RefusesDimsThatDoNotBroadcast) {
+  OpTester t("Expand", 13);
+  t.input<float>({2}, {1, 2}).input<int64_t>({1}, {3}).fails("do not broadcast");
+  OpTester huge("Expand", 13);
+  huge.input<float>({1}, {1}).input<int64_t>({2}, {INT64_MAX, 4}).fails("overflow");
+  OpTester negative("Expand", 13);
+  negative.input<float>({1}, {1}).input<int64_t>({1}, {-1}).fails("negative");
+}
+
+TEST(Tile, RepeatsEveryAxis) {
+  OpTester t("Tile", 13);
+  t.input<float>({2, 2}, {0, 1, 2, 3}).input<int64_t>({2}, {2, 2});
+  t.expect<float>(0, {4, 4}, {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3});
+  t.run();
+  OpTester none("Tile", 6);
+  none.input<float>({2}, {0, 1}).input<int64_t>({1}, {0}).expect<float>(0, {0}, {});
+  none.run();
+  OpTester old("Tile", 1);
+  old.input<float>({1, 2}, {0, 1}).input<int64_t>({1}, {2}).input<int64_t>({1}, {1});
+  old.expect<float>(0, {1, 4}, {0, 1, 0, 1});
+  old.run();
+}
+
+TEST(Tile, RefusesBadRepeats) {
+  OpTester length("Tile", 13);
+  length.input<float>({2}, {0, 1}).input<int64_t>({2}, {1, 1}).fails("2 entries, expected 1");
+  OpTester negative("Tile", 13);
+  negative.input<float>({2}, {0, 1}).input<int64_t>({1}, {-1}).fails("-1 times");
+  OpTester huge("Tile", 13);
+  huge.input<float>({2}, {0, 1}).input<int64_t>({1}, {INT64_MAX}).fails("cannot be repeated");
+}
+
+TEST(Where, ChoosesWithBroadcasting) {
+  OpTester t("Where", 9);
+  t.input<bool>({2, 2}, {true, false, true, true}).input<float>({2, 2}, {1, 2, 3, 4});
+  t.input<float>({2, 2}, {9, 8, 7, 6}).expect<float>(0, {2, 2}, {1, 8, 3, 4});
+  t.expect_inferred(0, "tensor(float)[2,2]");
+  t.run();
+  OpTester wide("Where", 16);
+  wide.input<bool>({2, 1}, {true, false}).input<int64_t>({}, {5}).input<int64_t>({3}, {1, 2, 3});
+  wide.expect<int64_t>(0, {2, 3}, {5, 5, 5, 1, 2, 3});
+  wide.run();
+  OpTester strings("Where", 9);
+  strings.input<bool>({}, {false}).input<std::string>({}, {"x"}).input<std::string>({}, {"y"});
+  strings.expect<std::string>(0, {}, {"y"});
+  strings.run();
+}
+
+TEST(Where, RefusesMixedTypes) {
+  OpTester t("Where", 9);
+  t.input<bool>({}, {true}).input<float>({}, {1}).input<int64_t>({}, {1}).fails("is int64");
+  OpTester condition("Where", 9);
+  condition.input<float>({}, {1}).input<float>({}, {1}).input<float>({}, {1}).fails(
+      "expected bool");
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+TEST(Pad, ConstantFromInputs) {
+  OpTester t("Pad", 13);
+  t.input<float>({3, 2}, {1, 2, 3, 4, 5, 6}).input<int64_t>({4}, {0, 2, 0, 0});
+  t.input<float>({}, {9}).expect<float>(0, {3, 4}, {9, 9, 1, 2, 9, 9, 3, 4, 9, 9, 5, 6});
+  t.run();
+  OpTester zero("Pad", 11);
+  zero.input<int32_t>({1}, {7}).constant<int64_t>({2}, {1, 1}).expect<int32_t>(0, {3}, {0, 7, 0});
+  zero.expect_inferred(0, "tensor(int32)[3]");
+  zero.run();
+}
+
+TEST(Pad, ConstantFromAttributes) {
+  OpTester two("Pad", 2);
+  two.attr_ints("pads", {1, 0, 0, 1}).attr("value", 5.0F).input<float>({1, 1}, {1});
+  two.expect<float>(0, {2, 2}, {5, 5, 1, 5});
+  two.run();
+  OpTester one("Pad", 1);
+  one.attr_ints("paddings", {0, 1}).attr("mode", "edge").input<float>({2}, {1, 2});
+  one.expect<float>(0, {3}, {1, 2, 2});
+  one.run();
+}
+
+TEST(Pad, ReflectEdgeAndWrap) {
+  const std::vector<float> x = {1, 2, 3};
+  const std::pair<const char*, std::vector<float>> cases[] = {
+      {"reflect", {3, 2, 1, 2, 3, 2}}, {"edge", {1, 1, 1, 2, 3, 3}}, {"wrap", {2, 3, 1, 2, 3, 1}}};
+  for (const auto& [mode, expected] : cases) {
+    OpTester t("Pad", 19);
+    t.attr("mode", mode).input<float>({3}, x).input<int64_t>({2}, {2, 1});
+    t.expect<float>(0, {6}, expected);
+    t.run();
+  }
+}
+
+TEST(Pad, ReflectsAgainAndAgain) {
+  OpTester t("Pad", 13);
+  t.attr("mode", "reflect").input<float>({2}, {1, 2}).input<int64_t>({2}, {3, 2});
+  t.expect<float>(0, {7}, {2, 1, 2, 1, 2, 1, 2});
+  t.run();
+  OpTester one("Pad", 13);
+  one.attr("mode", "reflect").input<float>({1}, {1}).input<int64_t>({2}, {2, 1});
+  one.expect<float>(0, {4}, {1, 1, 1, 1});
+  one.run();
+}
+
+TEST(Pad, NegativePadsCut) {
+  OpTester t("Pad", 13);
+  t.input<float>({4}, {1, 2, 3, 4}).input<int64_t>({2}, {-1, -2}).expect<float>(0, {1}, {2});
+  t.run();
+  OpTester mixed("Pad", 13);
+  mixed.attr("mode", "edge").input<float>({3}, {1, 2, 3}).input<int64_t>({2}, {-1, 2});
+  mixed.expect<float>(0, {4}, {2, 3, 3, 3});
+  mixed.run();
+}
+
+TEST(Pad, AxesInputNamesWhatIsPadded) {
+  OpTester t("Pad", 18);
+  t.input<float>({1, 2}, {1, 2}).input<int64_t>({2}, {1, 0}).input_absent();
+  t.input<int64_t>({1}, {-1}).expect<float>(0, {1, 3}, {0, 1, 2});
+  t.run();
+}
+
+TEST(Pad, TakesFourBitAndStrings) {
+  OpTester nibbles("Pad", 21);
+  nibbles.input_value(make_raw_tensor(DType::kUint4, {2}, {0x21})).input<int64_t>({2}, {1, 0});
+  nibbles.input_value(make_raw_tensor(DType::kUint4, {}, {0x0f}));
+  nibbles.expect_value(0, make_raw_tensor(DType::kUint4, {3}, {0x1f, 0x02}));
+  nibbles.run();
+  OpTester strings("Pad", 13);
+  strings.input<std::string>({1}, {"a"}).input<int64_t>({2}, {1, 0}).input<std::string>({}, {"-"});
+  strings.expect<std::string>(0, {2}, {"-", "a"});
+  strings.run();
+}
+
+TEST(Pad, RefusesHostilePads) {
+  OpTester huge("Pad", 13);
+  huge.input<float>({1}, {1}).input<int64_t>({2}, {INT64_MAX, 1}).fails("cannot be padded");
+  OpTester wide("Pad", 13);
+  wide.input<float>({1}, {1}).input<int64_t>({2}, {INT64_MAX / 2, 1}).fails("too large");
+  OpTester negative("Pad", 13);
+  negative.input<float>({1}, {1}).input<int64_t>({2}, {-1, -1}).fails("cannot be padded");
+  OpTester lowest("Pad", 13);
+  lowest.input<float>({1}, {1}).input<int64_t>({2}, {INT64_MIN, 0}).fails("cannot be padded");
+  OpTester length("Pad", 13);
+  length.input<float>({1}, {1}).input<int64_t>({1}, {1}).fails("1 entries, expected 2");
+  OpTester mode("Pad", 13);
+  mode.attr("mode", "wrap").input<float>({1}, {1}).input<int64_t>({2}, {0, 0}).fails("'wrap'");
+  OpTester empty("Pad", 13);
+  empty.attr("mode", "edge").input<float>({0}, {}).input<int64_t>({2}, {1, 0}).fails("nothing is");
+}
+
+}  // namespace
+}  // namespace folio
