@@ -99,8 +99,7 @@ std::string tensor_difference(const std::string& name, const HostValue& got,
     text += std::string(", most by ") + number;
     if (wrong.worst != wrong.first) {
       text += " at " + index_text(expected.dims, wrong.worst) + ": got " +
-              element_text(got, wrong.worst) + ", expected " +
-              element_text(expected, wrong.worst);
+              element_text(got, wrong.worst) + ", expected " + element_text(expected, wrong.worst);
     }
   }
   return text + ")";
