@@ -15,6 +15,9 @@ class Value;
 
 // Element types of containers are kept, so that an empty sequence still has a type.
 struct SequenceData : RefCounted {
+  SequenceData();  // out of line, as the destructor: Value is not complete yet here
+  ~SequenceData() override;
+
   DType dtype = DType::kUndefined;  // of tensor elements; kUndefined when elements are maps
   std::vector<Value> elements;
 };

@@ -31,7 +31,7 @@ typedef enum FolioUnary {
   kFolioLog,        /* 2 ulp; log(0) = -inf, log(x < 0) = NaN */
   kFolioTanh,       /* 2.5 ulp; exactly 1 at inf */
   kFolioSigmoid,    /* 1 / (1 + exp(-x)), 3 ulp */
-  kFolioErf,        /* 2.5 ulp */
+  kFolioErf,        /* 2.5 ulp; exactly 1 at inf */
   kFolioRelu,       /* x < 0 ? 0 : x, so that NaN and -0 stay */
   kFolioSqrt,       /* correctly rounded */
   kFolioAbs,        /* exact */

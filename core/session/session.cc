@@ -61,7 +61,7 @@ std::string type_text(const TypeInfo& type, const DimTable& table) {
 Status check_input(const PortInfo& port, const Value& value, const DimTable& table) {
   const TypeInfo& type = port.type;
   const auto wrong_kind = [&] {
-    return invalid_argument("input '", port.name, "' must be ", type_to_string(type));
+    return invalid_argument("input '", port.name, "' must be ", type_text(type, table));
   };
   if (type.kind == TypeInfo::Kind::kOptional || type.kind == TypeInfo::Kind::kUnknown) {
     return Status::ok();

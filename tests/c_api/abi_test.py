@@ -39,7 +39,7 @@ def probe():
     """A C program that prints the golden text, made from the header's declarations."""
     text = header_text()
     lines = []
-    for name, body in re.findall(r"typedef enum (\w+) \{(.*?)\}", text, flags=re.S):
+    for name, body in re.findall(r"typedef enum (\w+) FOLIO_INT_ENUM \{(.*?)\}", text, flags=re.S):
         for value in re.findall(r"(\w+) = -?\d+", body):
             lines.append(f'printf("enum {name} {value} %d\\n", (int){value});')
     for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\} \1;", text, flags=re.S):

@@ -53,6 +53,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Any int may come through this boundary: in C++ too, where an enum without a type holds only its
+ * own range of values. */
+#ifdef __cplusplus
+#define FOLIO_INT_ENUM : int
+#else
+#define FOLIO_INT_ENUM
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -76,7 +84,7 @@ typedef struct FolioIoBinding FolioIoBinding;           /* inputs and outputs fi
 typedef struct FolioMemoryReport FolioMemoryReport;     /* where the bytes are, at one moment */
 
 /* What went wrong. 0 to 12 have ONNX Runtime's numbers and names, used or not. */
-typedef enum FolioErrorCode {
+typedef enum FolioErrorCode FOLIO_INT_ENUM {
   FOLIO_OK = 0,
   FOLIO_FAIL = 1,                 /* a defect in Folio, or a failure without a better code */
   FOLIO_INVALID_ARGUMENT = 2,     /* the call is wrong: convention 1 */
@@ -100,7 +108,7 @@ typedef enum FolioErrorCode {
 
 /* Element types, with ONNX's numbers (TensorProto.DataType). Types of less than a byte are packed
  * low bits first, and a tensor of them has ceil(count * bits / 8) bytes. */
-typedef enum FolioElementType {
+typedef enum FolioElementType FOLIO_INT_ENUM {
   FOLIO_UNDEFINED = 0,
   FOLIO_FLOAT = 1,
   FOLIO_UINT8 = 2,
@@ -131,7 +139,7 @@ typedef enum FolioElementType {
 } FolioElementType;
 
 /* What a value is, with ONNX Runtime's numbers (ONNXType). */
-typedef enum FolioValueKind {
+typedef enum FolioValueKind FOLIO_INT_ENUM {
   FOLIO_KIND_UNKNOWN = 0,
   FOLIO_KIND_TENSOR = 1,
   FOLIO_KIND_SEQUENCE = 2,
@@ -142,7 +150,7 @@ typedef enum FolioValueKind {
 } FolioValueKind;
 
 /* ONNX Runtime's numbers. */
-typedef enum FolioLogLevel {
+typedef enum FolioLogLevel FOLIO_INT_ENUM {
   FOLIO_LOG_VERBOSE = 0,
   FOLIO_LOG_INFO = 1,
   FOLIO_LOG_WARNING = 2,
@@ -150,7 +158,7 @@ typedef enum FolioLogLevel {
 } FolioLogLevel;
 
 /* What SessionClose does with runs in flight. It returns after the last of them either way. */
-typedef enum FolioCloseMode {
+typedef enum FolioCloseMode FOLIO_INT_ENUM {
   FOLIO_CLOSE_WAIT = 0,  /* lets them finish */
   FOLIO_CLOSE_CANCEL = 1 /* makes them return FOLIO_CANCELLED at the next step */
 } FolioCloseMode;

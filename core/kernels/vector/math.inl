@@ -1,8 +1,8 @@
 /* exp, log, tanh, sigmoid, erf and what is made of them, on one vector; see kernels.h for accuracy.
  *
- * Coefficients: minimax in the stated weight, rounded to f32 from the lowest degree up with the rest
- * fitted again (tools/kernel_bench/fit.py, November 2026). Coefficients are f32 throughout, so the
- * bound of a function is the fit's error plus the roundings of the last two steps. */
+ * Coefficients: minimax in the stated weight, rounded to f32 from the lowest degree up with the
+ * rest fitted again (tools/kernel_bench/fit.py, November 2026). Coefficients are f32 throughout, so
+ * the bound of a function is the fit's error plus the roundings of the last two steps. */
 
 /* (e^r - 1 - r) / r^2 on |r| <= ln(2) / 2, relative to e^r: 2^-28.2. */
 VFN V v_exp_tail(V r) {
@@ -37,8 +37,8 @@ VFN V v_log(V x) {
   const VI shifted = vi_sub(vi_from_bits(normal), vi_from_bits(v_set1(0x1.6a09e6p-1f)));
   V e = v_from_int(vi_shift_right_signed(shifted, 23));
   e = v_sub(e, v_select(tiny, v_set1(23.0f), v_zero()));
-  const VI mantissa = vi_add(vi_and(shifted, vi_set1(0x007fffff)),
-                             vi_from_bits(v_set1(0x1.6a09e6p-1f)));
+  const VI mantissa =
+      vi_add(vi_and(shifted, vi_set1(0x007fffff)), vi_from_bits(v_set1(0x1.6a09e6p-1f)));
   const V f = v_sub(v_from_bits(mantissa), v_set1(1.0f));
   V p = v_set1(0x1.1484e8p-4f);
   p = v_fma(p, f, v_set1(-0x1.de1004p-4f));
@@ -76,7 +76,8 @@ VFN V v_tanh(V x) {
   const V grown = v_fma(v_mul(r, r), v_exp_tail(r), r);
   const V less_one = v_fma(power, grown, v_sub(power, v_set1(1.0f)));
   const V ratio = v_div_fast(less_one, v_add(less_one, v_set1(2.0f)));
-  /* The division may miss 1 by an ulp; from 9.0625 on the result is 1. NaN compares as not above. */
+  /* The division may miss 1 by an ulp; from 9.0625 on the result is 1. NaN compares as not above.
+   */
   const V bounded = v_select(v_lt(v_set1(9.0625f), a), v_set1(1.0f), ratio);
   return v_with_sign_of(bounded, x);
 }
@@ -110,7 +111,8 @@ static const float kErfTable[8][8] = {
      0x1.ecb78ep-6f, 0x1.85126ap-6f, -0x1.d6d0bap-6f},
 };
 
-/* A polynomial per half unit. From 3.92 on the result rounds to 1, so the last interval is enough. */
+/* A polynomial per half unit. From 3.92 on the result rounds to 1, so the last interval is enough.
+ */
 VFN V v_erf(V x) {
   const V a = v_min(v_set1(0x1.fffffep+1f), v_abs(x));
   const V twice = v_floor(v_add(a, a));
@@ -147,7 +149,8 @@ VFN V v_gelu_tanh(V x) {
 
 VFN V v_silu(V x) { return v_mul(x, v_sigmoid(x)); }
 
-/* max(x, 0) + log(1 + e), e = exp(-|x|). u = 1 + e rounds: log(1 + e) = log(u) + (e - (u - 1)) / u. */
+/* max(x, 0) + log(1 + e), e = exp(-|x|). u = 1 + e rounds: log(1 + e) = log(u) + (e - (u - 1)) / u.
+ */
 VFN V v_softplus(V x) {
   const V e = v_exp(v_neg(v_abs(x)));
   const V u = v_add(e, v_set1(1.0f));

@@ -1,8 +1,11 @@
 // Matrix product and all that only moves data. Tiles of 6 x 16: 12 of 16 registers hold sums.
-#include "core/kernels/vector/math.inl"
-#include "core/kernels/vector/move.inl"
-#include "core/kernels/x86_avx2/vec.h"
 #include "core/kernels/x86_avx2/x86_avx2.h"
+
+#include "core/kernels/x86_avx2/vec.h"
+
+#include "core/kernels/vector/math.inl"
+
+#include "core/kernels/vector/move.inl"
 
 constexpr int64_t kTileRows = 6;
 constexpr int64_t kTilePanels = 1;

@@ -1,8 +1,11 @@
 // Matrix product and all that only moves data. Tiles of 14 x 32: 28 of 32 registers hold sums.
-#include "core/kernels/vector/math.inl"
-#include "core/kernels/vector/move.inl"
-#include "core/kernels/x86_avx512/vec.h"
 #include "core/kernels/x86_avx512/x86_avx512.h"
+
+#include "core/kernels/x86_avx512/vec.h"
+
+#include "core/kernels/vector/math.inl"
+
+#include "core/kernels/vector/move.inl"
 
 constexpr int64_t kTileRows = 14;
 constexpr int64_t kTilePanels = 2;

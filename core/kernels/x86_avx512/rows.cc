@@ -1,11 +1,14 @@
 // Element-wise maps, reductions, softmax and normalisations: core/kernels/vector on this folder's
 // vec.h.
-#include "core/kernels/vector/rows.inl"
+#include "core/kernels/x86_avx512/x86_avx512.h"
+
+#include "core/kernels/x86_avx512/vec.h"
+
+#include "core/kernels/vector/math.inl"
 
 #include "core/kernels/vector/elementwise.inl"
-#include "core/kernels/vector/math.inl"
-#include "core/kernels/x86_avx512/vec.h"
-#include "core/kernels/x86_avx512/x86_avx512.h"
+
+#include "core/kernels/vector/rows.inl"
 
 void folio_fill_rows__x86_avx512(FolioKernels* table) {
   fill_elementwise(table);

@@ -1,0 +1,72 @@
+// set_config: every key, bad values, and what unknown keys are told.
+#include "core/session/options.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/model_tester.h"
+
+namespace folio {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  SessionOptions session;
+
+  Status set(std::string_view key, std::string_view value) {
+    return set_config(&model, &session, key, value);
+  }
+};
+
+TEST(SetConfig, EveryKeyDoesWhatItSays) {
+  Options options;
+  ASSERT_TRUE(options.set("folio.model_loading", "read").is_ok());
+  EXPECT_TRUE(options.model.read_into_memory);
+  ASSERT_TRUE(options.set("folio.optimize", "none").is_ok());
+  EXPECT_EQ(options.session.optimize, Optimize::kOff);
+  ASSERT_TRUE(options.set("folio.threads", "12").is_ok());
+  EXPECT_EQ(options.session.threads, 12);
+  ASSERT_TRUE(options.set("session.disable_prepacking", "1").is_ok());
+  EXPECT_FALSE(options.session.prepack);
+  ASSERT_TRUE(options.set("session.set_denormal_as_zero", "1").is_ok());
+  EXPECT_TRUE(options.session.flush_denormals);
+  ASSERT_TRUE(options.set("session.load_model_format", "ORT").is_ok());
+  EXPECT_EQ(options.model.format, "ORT");
+}
+
+TEST(SetConfig, BadValuesAreNamedWithTheGoodOnes) {
+  Options options;
+  EXPECT_TRUE(fails_with(options.set("folio.optimize", "some"), Code::kInvalidArgument,
+                         {"folio.optimize", "'some'", "all or none"}));
+  for (const char* bad : {"", "-1", "1x", "12345", "+1", " 1"}) {
+    EXPECT_TRUE(
+        fails_with(options.set("folio.threads", bad), Code::kInvalidArgument, {"folio.threads"}))
+        << bad;
+  }
+  EXPECT_TRUE(fails_with(options.set("session.disable_prepacking", "yes"), Code::kInvalidArgument,
+                         {"0 or 1"}));
+  EXPECT_EQ(options.session.threads, 0) << "bad values change nothing";
+  EXPECT_TRUE(options.session.prepack);
+}
+
+TEST(SetConfig, UnknownKeysOfOursSuggestTheNearest) {
+  Options options;
+  EXPECT_TRUE(fails_with(options.set("folio.thread", "1"), Code::kInvalidArgument,
+                         {"'folio.thread'", "did you mean 'folio.threads'"}));
+}
+
+TEST(SetConfig, KeysOfOthersAreIgnored) {
+  Options options;
+  EXPECT_TRUE(options.set("session.use_env_allocators", "1").is_ok());
+  EXPECT_TRUE(options.set("whatever", "").is_ok());
+}
+
+TEST(SetConfig, LengthsAreLimited) {
+  Options options;
+  EXPECT_FALSE(options.set("", "1").is_ok());
+  EXPECT_FALSE(options.set(std::string(129, 'k'), "1").is_ok());
+  EXPECT_TRUE(options.set(std::string(128, 'k'), std::string(1024, 'v')).is_ok());
+  EXPECT_FALSE(options.set("key", std::string(1025, 'v')).is_ok());
+}
+
+}  // namespace
+}  // namespace folio
