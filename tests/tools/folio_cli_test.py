@@ -1,5 +1,6 @@
 """Proves what scripts rely on of the `folio` command: exit codes, lines, JSON keys, files."""
 
+import ast
 import json
 import os
 import struct
@@ -94,7 +95,7 @@ def read_npy(path):
     assert raw[:8] == b"\x93NUMPY\x01\x00", raw[:8]
     size = struct.unpack("<H", raw[8:10])[0]
     assert (10 + size) % 64 == 0
-    header = eval(raw[10:10 + size], {})  # a dict of literals, which this test caused to be written
+    header = ast.literal_eval(raw[10:10 + size].decode())
     assert header["fortran_order"] is False
     return header["descr"], header["shape"], raw[10 + size:]
 
@@ -205,7 +206,7 @@ class TestCommand(FolioCase):
         self.write_test("a/wrong", [2, 7, 6], [1, 2.5, 3])
         lines = self.lines(1, root / "a")
         self.assertEqual(lines[2], f"FAIL {root}/a/wrong/model.onnx test_data_set_0: y[1]: got 5, "
-                         "expected 7 (1 of 3 differ, most by 2 at [1]: got 5, expected 7)")
+                         "expected 7 (1 of 3 differ, most by 2)")
         self.assertEqual(lines[3], "1 passed, 1 failed, 1 unsupported")
 
     def test_shape_and_type_must_be_equal(self):

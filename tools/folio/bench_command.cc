@@ -174,8 +174,8 @@ void sum_output(const Bench& bench, BenchResult* result) {
   }
 }
 
-void run_all(const BenchCommand& command, std::vector<Bench>* benches, BenchResult* result) {
-  const RandomInputs random(command.input);
+void run_all(const BenchCommand& command, const RandomInputs& random, std::vector<Bench>* benches,
+             BenchResult* result) {
   for (Bench& bench : *benches) bench.make_inputs(random);
   for (Bench& bench : *benches) {
     const double ms = timed_run(&bench);
@@ -336,6 +336,7 @@ void hold(const BenchCommand& command) {
 }  // namespace
 
 int run_bench(const CommonOptions& common, const BenchCommand& command) {
+  const RandomInputs random(command.input);  // refuses bad options before the load
   BenchResult result;
   const double start = wall_ms();
   load_library(common);
@@ -343,7 +344,7 @@ int run_bench(const CommonOptions& common, const BenchCommand& command) {
   result.at_init = read_process_memory("self");
   std::vector<Bench> benches = load(command, &result);
   const Faults before = faults_now();
-  if (command.iterations > 0 || command.seconds > 0) run_all(command, &benches, &result);
+  if (command.iterations > 0 || command.seconds > 0) run_all(command, random, &benches, &result);
   const Faults after = faults_now();
   result.run_faults = {after.minor - before.minor, after.major - before.major};
   result.at_run = read_process_memory("self");

@@ -96,9 +96,11 @@ std::string tensor_difference(const std::string& name, const HostValue& got,
   if (wrong.worst_difference >= 0) {
     char number[32];
     std::snprintf(number, sizeof number, "%.3g", wrong.worst_difference);
-    text += std::string(", most by ") + number + " at " + index_text(expected.dims, wrong.worst) +
-            ": got " + element_text(got, wrong.worst) + ", expected " +
-            element_text(expected, wrong.worst);
+    text += std::string(", most by ") + number;
+    if (wrong.worst != wrong.first) {
+      text += " at " + index_text(expected.dims, wrong.worst) + ": got " +
+              element_text(got, wrong.worst) + ", expected " + element_text(expected, wrong.worst);
+    }
   }
   return text + ")";
 }

@@ -237,6 +237,7 @@ std::string element_as_text(FolioElementType type, const std::byte* data, size_t
   if (type == FOLIO_BOOL && load<uint8_t>(data, index) <= 1) {
     return load<uint8_t>(data, index) != 0 ? "true" : "false";
   }
+  if (is_float(type) && std::isnan(element_as_double(type, data, index))) return "nan";
   // Enough digits to tell two neighbours apart.
   const int digits = type == FOLIO_DOUBLE || type == FOLIO_COMPLEX128 ? 17
                      : is_integer(type)                               ? 10
@@ -253,8 +254,9 @@ std::string element_as_text(FolioElementType type, const std::byte* data, size_t
 
 void store_double(FolioElementType type, double value, std::byte* data, size_t index) {
   FloatFormat format;
-  const auto integer = static_cast<int64_t>(
-      is_integer(type) ? std::fmin(std::fmax(value, -0x1p63), 0x1p62 * 1.9999999) : 0);
+  constexpr double kInt64Max = 0x1.fffffffffffffp62;  // the last double below 2^63
+  const double whole = is_integer(type) ? std::fmin(std::fmax(value, -0x1p63), kInt64Max) : 0;
+  const auto integer = static_cast<int64_t>(whole);
   if (type == FOLIO_FLOAT16 || type == FOLIO_BFLOAT16) {
     float_format(type, &format);
     return store(data, index, static_cast<uint16_t>(encode(format, value)));

@@ -17,8 +17,7 @@ class Cli {
     app_.name("folio");
     app_.require_subcommand(1);
     app_.set_version_flag("--version", "folio " FOLIO_VERSION);
-    app_.add_option("--library", common_.library, "libfolio.so.1 to use")->type_name("PATH");
-    app_.fallthrough();  // so that --library may follow the subcommand
+    add_library_option(&app_);
     app_.footer(
         "Exit codes: 0 done, 1 a test failed, 2 usage, 3 cannot load or run, 4 unsupported.\n"
         "Options of a command: folio COMMAND --help");
@@ -55,8 +54,15 @@ class Cli {
     return code;
   }
 
+  // Before and after the command's name; CLI11's own way for that (fallthrough) would take a folder
+  // called like a command for the command.
+  void add_library_option(CLI::App* app) {
+    app->add_option("--library", common_.library, "libfolio.so.1 to use")->type_name("PATH");
+  }
+
   CLI::App* add_command(const char* name, const char* what, std::function<int()> function) {
     CLI::App* command = app_.add_subcommand(name, what);
+    add_library_option(command);
     command->final_callback([this, function = std::move(function)] { chosen_ = function; });
     return command;
   }
