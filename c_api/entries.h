@@ -1,7 +1,7 @@
 // The functions behind the table: each is declared with the type that its entry in FolioApi has.
 //
-// Flow:    *_api.cc define them, api_table.cc puts them into the table. FOLIO_ENTRIES is the table's
-//          order, which is the ABI: new entries go to its end.
+// Flow:    *_api.cc define them, api_table.cc puts them into the table. FOLIO_ENTRIES has the order of
+//          the table, which is the ABI: new entries go to its end.
 // Threads, errors: as folio_c_api.h says beside each entry.
 #pragma once
 

@@ -13,7 +13,8 @@ Status check_env_options(const FolioEnvOptions& options) {
     return invalid_argument("thread_count is ", options.thread_count, ", expected at most ",
                             kMaxThreads);
   }
-  if (options.log && (options.log_level < FOLIO_LOG_VERBOSE || options.log_level > FOLIO_LOG_ERROR)) {
+  if (options.log &&
+      (options.log_level < FOLIO_LOG_VERBOSE || options.log_level > FOLIO_LOG_ERROR)) {
     return invalid_argument("log_level is ", static_cast<int>(options.log_level),
                             ", expected one of FolioLogLevel");
   }

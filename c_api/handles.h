@@ -2,9 +2,11 @@
 // other child to parent, so that any order of release is legal.
 //
 // Flow:    entries make a state, give out handles to it, and look into it through the handle.
-// Owns:    SessionState -> ModelState -> EnvState; a binding -> its session; options -> what was put
+// Owns:    SessionState -> ModelState -> EnvState; a binding -> its session; options -> what was
+// put
 //          into them. A release function of the user's is called by Lent, when the last one goes.
-// Threads: EnvState, ModelState, SessionState and CancelState may be used by any thread; the rest by
+// Threads: EnvState, ModelState, SessionState and CancelState may be used by any thread; the rest
+// by
 //          one at a time.
 #pragma once
 
@@ -222,8 +224,8 @@ struct FolioValue {
 struct FolioIoBinding {
   struct Output {
     std::string name;
-    folio::Tensor memory;                  // to be written into; undefined: a new value
-    folio::Ref<folio::Buffer> capacity;    // room for a result of any shape; or null
+    folio::Tensor memory;                // to be written into; undefined: a new value
+    folio::Ref<folio::Buffer> capacity;  // room for a result of any shape; or null
     folio::Value result;
   };
   folio::Ref<folio::SessionState> session;

@@ -51,8 +51,8 @@ FolioStatus* ModelOptionsSetCancel(FolioModelOptions* options, FolioCancel* canc
 }
 
 FolioStatus* AddExternalFileFromMemory(FolioModelOptions* options, const char* name,
-                                       const void* data, size_t bytes,
-                                       FolioReleaseFunction release, void* user) {
+                                       const void* data, size_t bytes, FolioReleaseFunction release,
+                                       void* user) {
   return guarded([&]() -> Status {
     FOLIO_NOT_NULL(options);
     FOLIO_RETURN_IF_ERROR(check_name(name, "name"));
@@ -125,8 +125,8 @@ FolioStatus* AddFreeDimensionOverrideByName(FolioSessionOptions* options, const 
     if (*name == '\0') return invalid_argument("the name of a dim is empty");
     if (value < 0) return invalid_argument("dim '", name, "' is set to ", value, ", below 0");
     FreeDims& dims = options->options.free_dims;
-    const auto known = std::find_if(dims.begin(), dims.end(),
-                                    [&](const auto& dim) { return dim.first == name; });
+    const auto known =
+        std::find_if(dims.begin(), dims.end(), [&](const auto& dim) { return dim.first == name; });
     if (known != dims.end()) {
       known->second = value;
     } else {
@@ -164,8 +164,8 @@ FolioStatus* SessionOptionsSetPackCache(FolioSessionOptions* options, FolioPackC
   });
 }
 
-FolioStatus* SessionOptionsSetProgress(FolioSessionOptions* options,
-                                       FolioProgressFunction progress, void* user) {
+FolioStatus* SessionOptionsSetProgress(FolioSessionOptions* options, FolioProgressFunction progress,
+                                       void* user) {
   return guarded([&]() -> Status {
     FOLIO_NOT_NULL(options);
     options->progress = progress;

@@ -213,8 +213,8 @@ std::unique_ptr<FolioMemoryReport> report_process() {
   entries.push_back({"packed weights", "packed", packed, 0, true});
   entries.push_back({"arenas in use", "arena", arenas.leased_bytes, 0, true});
   entries.push_back({"idle arenas", "arena", arenas.idle_bytes, 0, true});
-  entries.push_back({"tensors and copies", "buffer", buffers > counted ? buffers - counted : 0, 0,
-                     true});
+  entries.push_back(
+      {"tensors and copies", "buffer", buffers > counted ? buffers - counted : 0, 0, true});
   return make_report(std::move(entries), process_rows());
 }
 
@@ -223,8 +223,8 @@ std::string metrics_text(const FolioMetrics& metrics) {
     return cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n", name, " ", value,
                "\n");
   };
-  std::string out = number("folio_runs_total", "counter", "Runs that have ended.",
-                           metrics.run_count);
+  std::string out =
+      number("folio_runs_total", "counter", "Runs that have ended.", metrics.run_count);
   out += number("folio_run_errors_total", "counter", "Runs that ended in an error.",
                 metrics.error_count);
   out += number("folio_runs_cancelled_total", "counter", "Runs cancelled or out of time.",

@@ -115,9 +115,8 @@ Status place_output(FolioIoBinding* binding, FolioIoBinding::Output output) {
     return invalid_argument("the model has no output '", output.name, "'");
   }
   auto& outputs = binding->outputs;
-  const auto known = std::find_if(outputs.begin(), outputs.end(), [&](const auto& bound) {
-    return bound.name == output.name;
-  });
+  const auto known = std::find_if(outputs.begin(), outputs.end(),
+                                  [&](const auto& bound) { return bound.name == output.name; });
   if (known != outputs.end()) {
     *known = std::move(output);
   } else {

@@ -14,7 +14,8 @@ Result<Ref<SessionState>> compile(const Ref<ModelState>& model, const FolioSessi
   SessionOptions asked = options ? options->options : SessionOptions();
   if (asked.threads == 0) asked.threads = model->env()->threads();
   if (options) {
-    asked.progress = progress_for(options->progress, options->progress_user, options->cancel, from, 1);
+    asked.progress =
+        progress_for(options->progress, options->progress_user, options->cancel, from, 1);
   }
   // A program that another session has made already reports nothing.
   if (asked.progress && !asked.progress(0.0F, "compile")) {
@@ -225,7 +226,8 @@ FolioStatus* SessionClose(FolioSession* session, FolioCloseMode mode) {
   return guarded([&]() -> Status {
     FOLIO_NOT_NULL(session);
     if (mode != FOLIO_CLOSE_WAIT && mode != FOLIO_CLOSE_CANCEL) {
-      return invalid_argument("mode is ", static_cast<int>(mode), ", expected one of FolioCloseMode");
+      return invalid_argument("mode is ", static_cast<int>(mode),
+                              ", expected one of FolioCloseMode");
     }
     session->state->session().close(mode == FOLIO_CLOSE_CANCEL ? Session::Close::kCancel
                                                                : Session::Close::kWait);

@@ -25,18 +25,12 @@ constexpr const char* kBuildInfo = "Folio " FOLIO_VERSION ", GCC " __VERSION__
 const std::string& feature_names() {
   static const auto* const names = [] {
     constexpr std::pair<CpuBits, const char*> kNames[] = {
-        {kCpuAvx2, "avx2"},
-        {kCpuFma, "fma"},
-        {kCpuF16c, "f16c"},
-        {kCpuAvx512F, "avx512f"},
-        {kCpuAvx512Bw, "avx512bw"},
-        {kCpuAvx512Dq, "avx512dq"},
-        {kCpuAvx512Vl, "avx512vl"},
-        {kCpuAvx512Vnni, "avx512_vnni"},
-        {kCpuAvxVnni, "avx_vnni"},
-        {kCpuAvx512Bf16, "avx512_bf16"},
-        {kCpuAmxTile, "amx_tile"},
-        {kCpuAmxInt8, "amx_int8"},
+        {kCpuAvx2, "avx2"},         {kCpuFma, "fma"},
+        {kCpuF16c, "f16c"},         {kCpuAvx512F, "avx512f"},
+        {kCpuAvx512Bw, "avx512bw"}, {kCpuAvx512Dq, "avx512dq"},
+        {kCpuAvx512Vl, "avx512vl"}, {kCpuAvx512Vnni, "avx512_vnni"},
+        {kCpuAvxVnni, "avx_vnni"},  {kCpuAvx512Bf16, "avx512_bf16"},
+        {kCpuAmxTile, "amx_tile"},  {kCpuAmxInt8, "amx_int8"},
         {kCpuAmxBf16, "amx_bf16"},
     };
     auto* text = new std::string;
@@ -71,25 +65,44 @@ FolioStatus* GetCpuInfo(FolioCpuInfo* out) {
 
 const char* GetErrorName(FolioErrorCode code) {
   switch (code) {
-    case FOLIO_OK: return "OK";
-    case FOLIO_FAIL: return "FAIL";
-    case FOLIO_INVALID_ARGUMENT: return "INVALID_ARGUMENT";
-    case FOLIO_NO_SUCHFILE: return "NO_SUCHFILE";
-    case FOLIO_NO_MODEL: return "NO_MODEL";
-    case FOLIO_ENGINE_ERROR: return "ENGINE_ERROR";
-    case FOLIO_RUNTIME_EXCEPTION: return "RUNTIME_EXCEPTION";
-    case FOLIO_INVALID_PROTOBUF: return "INVALID_PROTOBUF";
-    case FOLIO_MODEL_LOADED: return "MODEL_LOADED";
-    case FOLIO_NOT_IMPLEMENTED: return "NOT_IMPLEMENTED";
-    case FOLIO_INVALID_GRAPH: return "INVALID_GRAPH";
-    case FOLIO_EP_FAIL: return "EP_FAIL";
-    case FOLIO_MODEL_LOAD_CANCELED: return "MODEL_LOAD_CANCELED";
-    case FOLIO_CANCELLED: return "CANCELLED";
-    case FOLIO_OUT_OF_MEMORY: return "OUT_OF_MEMORY";
-    case FOLIO_UNSUPPORTED_OPERATOR: return "UNSUPPORTED_OPERATOR";
-    case FOLIO_MODEL_CHANGED: return "MODEL_CHANGED";
-    case FOLIO_CLOSED: return "CLOSED";
-    case FOLIO_IO: return "IO";
+    case FOLIO_OK:
+      return "OK";
+    case FOLIO_FAIL:
+      return "FAIL";
+    case FOLIO_INVALID_ARGUMENT:
+      return "INVALID_ARGUMENT";
+    case FOLIO_NO_SUCHFILE:
+      return "NO_SUCHFILE";
+    case FOLIO_NO_MODEL:
+      return "NO_MODEL";
+    case FOLIO_ENGINE_ERROR:
+      return "ENGINE_ERROR";
+    case FOLIO_RUNTIME_EXCEPTION:
+      return "RUNTIME_EXCEPTION";
+    case FOLIO_INVALID_PROTOBUF:
+      return "INVALID_PROTOBUF";
+    case FOLIO_MODEL_LOADED:
+      return "MODEL_LOADED";
+    case FOLIO_NOT_IMPLEMENTED:
+      return "NOT_IMPLEMENTED";
+    case FOLIO_INVALID_GRAPH:
+      return "INVALID_GRAPH";
+    case FOLIO_EP_FAIL:
+      return "EP_FAIL";
+    case FOLIO_MODEL_LOAD_CANCELED:
+      return "MODEL_LOAD_CANCELED";
+    case FOLIO_CANCELLED:
+      return "CANCELLED";
+    case FOLIO_OUT_OF_MEMORY:
+      return "OUT_OF_MEMORY";
+    case FOLIO_UNSUPPORTED_OPERATOR:
+      return "UNSUPPORTED_OPERATOR";
+    case FOLIO_MODEL_CHANGED:
+      return "MODEL_CHANGED";
+    case FOLIO_CLOSED:
+      return "CLOSED";
+    case FOLIO_IO:
+      return "IO";
   }
   return "UNKNOWN";
 }

@@ -112,8 +112,7 @@ FolioStatus* CreateTensorWithData(void* data, size_t bytes, const int64_t* dims,
 
 FolioStatus* CreateTensorWithConstData(const void* data, size_t bytes, const int64_t* dims,
                                        size_t dim_count, FolioElementType type,
-                                       FolioReleaseFunction release, void* user,
-                                       FolioValue** out) {
+                                       FolioReleaseFunction release, void* user, FolioValue** out) {
   return wrap(data, bytes, dims, dim_count, type, release, user, Buffer::Kind::kConstant, out);
 }
 
@@ -185,10 +184,18 @@ FolioStatus* GetValueKind(const FolioValue* value, FolioValueKind* out) {
     FOLIO_NOT_NULL(value);
     FOLIO_NOT_NULL(out);
     switch (value->value.kind()) {
-      case Value::Kind::kTensor: *out = FOLIO_KIND_TENSOR; break;
-      case Value::Kind::kSequence: *out = FOLIO_KIND_SEQUENCE; break;
-      case Value::Kind::kMap: *out = FOLIO_KIND_MAP; break;
-      case Value::Kind::kAbsent: *out = FOLIO_KIND_OPTIONAL; break;
+      case Value::Kind::kTensor:
+        *out = FOLIO_KIND_TENSOR;
+        break;
+      case Value::Kind::kSequence:
+        *out = FOLIO_KIND_SEQUENCE;
+        break;
+      case Value::Kind::kMap:
+        *out = FOLIO_KIND_MAP;
+        break;
+      case Value::Kind::kAbsent:
+        *out = FOLIO_KIND_OPTIONAL;
+        break;
     }
     return Status::ok();
   });
@@ -199,10 +206,17 @@ FolioStatus* GetElementType(const FolioValue* value, FolioElementType* out) {
     FOLIO_NOT_NULL(value);
     FOLIO_NOT_NULL(out);
     switch (value->value.kind()) {
-      case Value::Kind::kTensor: *out = type_of(value->value.tensor().dtype()); break;
-      case Value::Kind::kSequence: *out = type_of(value->value.sequence().dtype); break;
-      case Value::Kind::kMap: *out = type_of(value->value.map().keys.dtype()); break;
-      case Value::Kind::kAbsent: return invalid_argument("the value is an empty optional");
+      case Value::Kind::kTensor:
+        *out = type_of(value->value.tensor().dtype());
+        break;
+      case Value::Kind::kSequence:
+        *out = type_of(value->value.sequence().dtype);
+        break;
+      case Value::Kind::kMap:
+        *out = type_of(value->value.map().keys.dtype());
+        break;
+      case Value::Kind::kAbsent:
+        return invalid_argument("the value is an empty optional");
     }
     return Status::ok();
   });
@@ -281,9 +295,14 @@ FolioStatus* GetValueCount(const FolioValue* value, size_t* out) {
     FOLIO_NOT_NULL(value);
     FOLIO_NOT_NULL(out);
     switch (value->value.kind()) {
-      case Value::Kind::kSequence: *out = value->value.sequence().elements.size(); break;
-      case Value::Kind::kMap: *out = 2; break;
-      default: *out = 0;
+      case Value::Kind::kSequence:
+        *out = value->value.sequence().elements.size();
+        break;
+      case Value::Kind::kMap:
+        *out = 2;
+        break;
+      default:
+        *out = 0;
     }
     return Status::ok();
   });

@@ -9,12 +9,18 @@ namespace {
 
 FolioValueKind kind_of(TypeInfo::Kind kind) {
   switch (kind) {
-    case TypeInfo::Kind::kTensor: return FOLIO_KIND_TENSOR;
-    case TypeInfo::Kind::kSequence: return FOLIO_KIND_SEQUENCE;
-    case TypeInfo::Kind::kMap: return FOLIO_KIND_MAP;
-    case TypeInfo::Kind::kOptional: return FOLIO_KIND_OPTIONAL;
-    case TypeInfo::Kind::kSparseTensor: return FOLIO_KIND_SPARSE_TENSOR;
-    case TypeInfo::Kind::kUnknown: break;
+    case TypeInfo::Kind::kTensor:
+      return FOLIO_KIND_TENSOR;
+    case TypeInfo::Kind::kSequence:
+      return FOLIO_KIND_SEQUENCE;
+    case TypeInfo::Kind::kMap:
+      return FOLIO_KIND_MAP;
+    case TypeInfo::Kind::kOptional:
+      return FOLIO_KIND_OPTIONAL;
+    case TypeInfo::Kind::kSparseTensor:
+      return FOLIO_KIND_SPARSE_TENSOR;
+    case TypeInfo::Kind::kUnknown:
+      break;
   }
   return FOLIO_KIND_UNKNOWN;
 }

@@ -10,9 +10,9 @@ TEST(Binding, RunsAgainAndAgainOverTheSameMemory) {
   const auto binding = make<Binding>(api().CreateIoBinding, session.get());
   float in[3] = {1, 2, 3};
   const int64_t dims[] = {1, 3};
-  const auto x = make<Value>(api().CreateTensorWithData, static_cast<void*>(in), sizeof in, dims,
-                             size_t{2}, FOLIO_FLOAT, FolioReleaseFunction{nullptr},
-                             static_cast<void*>(nullptr));
+  const auto x =
+      make<Value>(api().CreateTensorWithData, static_cast<void*>(in), sizeof in, dims, size_t{2},
+                  FOLIO_FLOAT, FolioReleaseFunction{nullptr}, static_cast<void*>(nullptr));
   auto y = floats({0, 0, 0}, {1, 3});
   ASSERT_CALL(api().BindInput(binding.get(), "x", x.get()));
   ASSERT_CALL(api().BindOutput(binding.get(), "z", nullptr));
@@ -37,7 +37,8 @@ TEST(Binding, CapacityTakesAnyShapeThatFits) {
   auto binding = make<Binding>(api().CreateIoBinding, session.get());
   float room[6] = {};
   int calls = 0;
-  ASSERT_CALL(api().BindOutputWithCapacity(binding.get(), "y", room, sizeof room, &count_call, &calls));
+  ASSERT_CALL(
+      api().BindOutputWithCapacity(binding.get(), "y", room, sizeof room, &count_call, &calls));
   Value y;
   for (const int64_t batch : {2, 1}) {
     const auto x = floats(std::vector<float>(static_cast<size_t>(3 * batch), 1), {batch, 3});
@@ -52,8 +53,8 @@ TEST(Binding, CapacityTakesAnyShapeThatFits) {
   }
   const auto three = floats(std::vector<float>(9, 1), {3, 3});
   ASSERT_CALL(api().BindInput(binding.get(), "x", three.get()));
-  EXPECT_TRUE(fails(api().RunWithBinding(session.get(), nullptr, binding.get()), FOLIO_INVALID_ARGUMENT,
-                    {"'y'", "[3,3]", "36 bytes", "24"}));
+  EXPECT_TRUE(fails(api().RunWithBinding(session.get(), nullptr, binding.get()),
+                    FOLIO_INVALID_ARGUMENT, {"'y'", "[3,3]", "36 bytes", "24"}));
   binding.reset();
   EXPECT_EQ(calls, 0) << "the value holds the memory";
   y.reset();
@@ -68,20 +69,22 @@ TEST(Binding, WrongNamesSessionsAndMomentsAreRefused) {
   FolioValue* value = nullptr;
   int calls = 0;
   float room[3];
-  EXPECT_TRUE(fails(api().BindInput(binding.get(), "y", x.get()), FOLIO_INVALID_ARGUMENT, {"no input 'y'"}));
-  EXPECT_TRUE(fails(api().BindOutput(binding.get(), "x", nullptr), FOLIO_INVALID_ARGUMENT, {"no output 'x'"}));
+  EXPECT_TRUE(fails(api().BindInput(binding.get(), "y", x.get()), FOLIO_INVALID_ARGUMENT,
+                    {"no input 'y'"}));
+  EXPECT_TRUE(fails(api().BindOutput(binding.get(), "x", nullptr), FOLIO_INVALID_ARGUMENT,
+                    {"no output 'x'"}));
   EXPECT_TRUE(fails(api().BindOutputWithCapacity(binding.get(), "x", room, 4, &count_call, &calls),
                     FOLIO_INVALID_ARGUMENT));
   EXPECT_EQ(calls, 0);
-  EXPECT_TRUE(fails(api().RunWithBinding(session.get(), nullptr, binding.get()), FOLIO_INVALID_ARGUMENT,
-                    {"no output is bound"}));
+  EXPECT_TRUE(fails(api().RunWithBinding(session.get(), nullptr, binding.get()),
+                    FOLIO_INVALID_ARGUMENT, {"no output is bound"}));
   ASSERT_CALL(api().BindOutput(binding.get(), "y", nullptr));
-  EXPECT_TRUE(fails(api().RunWithBinding(session.get(), nullptr, binding.get()), FOLIO_INVALID_ARGUMENT,
-                    {"'x'", "missing"}));
+  EXPECT_TRUE(fails(api().RunWithBinding(session.get(), nullptr, binding.get()),
+                    FOLIO_INVALID_ARGUMENT, {"'x'", "missing"}));
   EXPECT_TRUE(fails(api().GetBoundOutputValue(binding.get(), 0, &value), FOLIO_INVALID_ARGUMENT,
                     {"not been run"}));
-  EXPECT_TRUE(fails(api().RunWithBinding(other.get(), nullptr, binding.get()), FOLIO_INVALID_ARGUMENT,
-                    {"another session"}));
+  EXPECT_TRUE(fails(api().RunWithBinding(other.get(), nullptr, binding.get()),
+                    FOLIO_INVALID_ARGUMENT, {"another session"}));
   EXPECT_EQ(value, nullptr);
 }
 
@@ -92,7 +95,8 @@ TEST(Binding, ClearForgetsWhatWasBound) {
   ASSERT_CALL(api().BindInput(binding.get(), "x", x.get()));
   ASSERT_CALL(api().BindOutput(binding.get(), "y", nullptr));
   ASSERT_CALL(api().ClearBoundInputs(binding.get()));
-  EXPECT_TRUE(fails(api().RunWithBinding(session.get(), nullptr, binding.get()), FOLIO_INVALID_ARGUMENT));
+  EXPECT_TRUE(
+      fails(api().RunWithBinding(session.get(), nullptr, binding.get()), FOLIO_INVALID_ARGUMENT));
   ASSERT_CALL(api().ClearBoundOutputs(binding.get()));
   size_t count = 1;
   ASSERT_CALL(api().GetBoundOutputCount(binding.get(), &count));

@@ -34,9 +34,7 @@ std::string add_model_with(TensorWriter weight) {
 
 }  // namespace
 
-std::string add_model() {
-  return add_model_with(model_writer::f32_tensor("w", {3}, {10, 20, 30}));
-}
+std::string add_model() { return add_model_with(model_writer::f32_tensor("w", {3}, {10, 20, 30})); }
 
 std::string external_model() {
   TensorWriter weight("w", ElementType::kFloat, {3});

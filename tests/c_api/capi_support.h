@@ -45,8 +45,8 @@ inline testing::AssertionResult fails(FolioStatus* status, FolioErrorCode code,
   const Outcome outcome(status);
   const auto wrong = [&] {
     return testing::AssertionFailure()
-           << "got " << api().GetErrorName(outcome.code) << ": '" << outcome.message << "', expected "
-           << api().GetErrorName(code);
+           << "got " << api().GetErrorName(outcome.code) << ": '" << outcome.message
+           << "', expected " << api().GetErrorName(code);
   };
   if (outcome.code != code) return wrong();
   for (const char* part : parts) {

@@ -55,9 +55,9 @@ TEST(Env, LogLivesAsLongAsTheSessionsOfItsEnvironment) {
   Log log;
   auto env = env_with_log(&log);
   const std::string model = add_model();
-  auto session = make<Session>(api().CreateSessionFromArray, env.get(),
-                               static_cast<const void*>(model.data()), model.size(),
-                               static_cast<const FolioSessionOptions*>(nullptr));
+  auto session =
+      make<Session>(api().CreateSessionFromArray, env.get(), static_cast<const void*>(model.data()),
+                    model.size(), static_cast<const FolioSessionOptions*>(nullptr));
   env.reset();
   cause_warning("session.env_test_d");
   EXPECT_EQ(log.lines.size(), 1u);
@@ -77,7 +77,8 @@ TEST(Env, BadOptionsAreRefusedAndTakeNothing) {
   EXPECT_TRUE(fails(api().CreateEnv(&options, &env), FOLIO_INVALID_ARGUMENT, {"log_level"}));
   options.log_level = FOLIO_LOG_INFO;
   options.thread_count = 100000;
-  EXPECT_TRUE(fails(api().CreateEnv(&options, &env), FOLIO_INVALID_ARGUMENT, {"thread_count", "256"}));
+  EXPECT_TRUE(
+      fails(api().CreateEnv(&options, &env), FOLIO_INVALID_ARGUMENT, {"thread_count", "256"}));
   EXPECT_EQ(env, nullptr);
   EXPECT_EQ(log.releases, 0);
 }
@@ -122,8 +123,9 @@ TEST(MemoryReport, SessionListsMappingAndPackedWeights) {
   const TempFolder folder;
   const std::string bytes = matmul_model();
   const std::string path = folder.write("matmul.onnx", bytes);
-  const auto session = make<Session>(api().CreateSession, static_cast<const FolioEnv*>(nullptr),
-                                     path.c_str(), static_cast<const FolioSessionOptions*>(nullptr));
+  const auto session =
+      make<Session>(api().CreateSession, static_cast<const FolioEnv*>(nullptr), path.c_str(),
+                    static_cast<const FolioSessionOptions*>(nullptr));
   const auto report = make<Report>(api().SessionGetMemoryReport, session.get());
   size_t count = 0;
   ASSERT_CALL(api().MemoryReportGetEntryCount(report.get(), &count));
@@ -138,7 +140,8 @@ TEST(MemoryReport, SessionListsMappingAndPackedWeights) {
   ASSERT_CALL(api().MemoryReportGetEntry(report.get(), 1, &entry));
   EXPECT_STREQ(entry.kind, "packed");
   EXPECT_EQ(entry.is_private, 1);
-  EXPECT_TRUE(fails(api().MemoryReportGetEntry(report.get(), count, &entry), FOLIO_INVALID_ARGUMENT));
+  EXPECT_TRUE(
+      fails(api().MemoryReportGetEntry(report.get(), count, &entry), FOLIO_INVALID_ARGUMENT));
   const char* text = nullptr;
   ASSERT_CALL(api().MemoryReportGetText(report.get(), &text));
   EXPECT_NE(std::string(text).find(path), std::string::npos);
@@ -150,10 +153,10 @@ TEST(MemoryReport, CopiedModelsArePrivateAndBorrowedOnesAreNot) {
   const std::string bytes = add_model();
   auto entry = sized<FolioMemoryEntry>();
   for (const FolioReleaseFunction release : {FolioReleaseFunction{nullptr}, +[](void*) {}}) {
-    const auto model = make<Model>(api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
-                                   static_cast<const void*>(bytes.data()), bytes.size(), release,
-                                   static_cast<void*>(nullptr),
-                                   static_cast<const FolioModelOptions*>(nullptr));
+    const auto model =
+        make<Model>(api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
+                    static_cast<const void*>(bytes.data()), bytes.size(), release,
+                    static_cast<void*>(nullptr), static_cast<const FolioModelOptions*>(nullptr));
     const auto report = make<Report>(api().ModelGetMemoryReport, model.get());
     ASSERT_CALL(api().MemoryReportGetEntry(report.get(), 0, &entry));
     EXPECT_STREQ(entry.kind, "memory");
@@ -163,8 +166,7 @@ TEST(MemoryReport, CopiedModelsArePrivateAndBorrowedOnesAreNot) {
 }
 
 TEST(MemoryReport, ProcessReportHasWhatTheSystemSays) {
-  const auto report =
-      make<Report>(api().EnvGetMemoryReport, static_cast<const FolioEnv*>(nullptr));
+  const auto report = make<Report>(api().EnvGetMemoryReport, static_cast<const FolioEnv*>(nullptr));
   const char* json = nullptr;
   ASSERT_CALL(api().MemoryReportGetJson(report.get(), &json));
   EXPECT_NE(std::string(json).find("\"process\": {\"rss_kib\": "), std::string::npos) << json;

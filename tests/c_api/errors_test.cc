@@ -64,8 +64,8 @@ TEST(Errors, NullArgumentsAreNamed) {
                     {"'path' is NULL"}));
   EXPECT_TRUE(fails(api().SessionGetInputCount(nullptr, &count), FOLIO_INVALID_ARGUMENT,
                     {"'session' is NULL"}));
-  EXPECT_TRUE(fails(api().SessionGetInput(session.get(), 0, nullptr), FOLIO_INVALID_ARGUMENT,
-                    {"'out'"}));
+  EXPECT_TRUE(
+      fails(api().SessionGetInput(session.get(), 0, nullptr), FOLIO_INVALID_ARGUMENT, {"'out'"}));
   EXPECT_TRUE(fails(api().SessionGetInput(session.get(), 7, &info), FOLIO_INVALID_ARGUMENT,
                     {"index 7", "1 inputs"}));
   EXPECT_EQ(info, nullptr);
@@ -112,7 +112,8 @@ TEST(Errors, ExceptionsOfTheAllocatorBecomeOutOfMemory) {
 TEST(Errors, TensorsLargerThanTheAddressSpaceAreOutOfMemory) {
   const int64_t dims[] = {int64_t{1} << 48};
   FolioValue* value = nullptr;
-  EXPECT_TRUE(fails(api().CreateTensor(FOLIO_FLOAT, dims, 1, &value), FOLIO_OUT_OF_MEMORY, {"bytes"}));
+  EXPECT_TRUE(
+      fails(api().CreateTensor(FOLIO_FLOAT, dims, 1, &value), FOLIO_OUT_OF_MEMORY, {"bytes"}));
   EXPECT_EQ(value, nullptr);
 }
 #endif
@@ -123,8 +124,8 @@ TEST(Config, UnknownKeySuggestsTheNearest) {
                     FOLIO_INVALID_ARGUMENT, {"'folio.thread'", "did you mean 'folio.threads'"}));
   EXPECT_TRUE(fails(api().AddSessionConfigEntry(options.get(), "folio.threads", "many"),
                     FOLIO_INVALID_ARGUMENT, {"'many'"}));
-  EXPECT_TRUE(fails(api().AddSessionConfigEntry(options.get(), nullptr, "1"), FOLIO_INVALID_ARGUMENT,
-                    {"'key' is NULL"}));
+  EXPECT_TRUE(fails(api().AddSessionConfigEntry(options.get(), nullptr, "1"),
+                    FOLIO_INVALID_ARGUMENT, {"'key' is NULL"}));
 }
 
 TEST(Config, KeysOfOtherRuntimesAreWarningsOnly) {

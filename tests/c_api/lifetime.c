@@ -77,14 +77,30 @@ static Handles create(void) {
 
 static void release(Handles* h, int which) {
   switch (which) {
-    case 0: folio->ReleaseEnv(h->env); break;
-    case 1: folio->ReleaseModelOptions(h->model_options); break;
-    case 2: folio->ReleaseModel(h->model); break;
-    case 3: folio->ReleaseSessionOptions(h->session_options); break;
-    case 4: folio->ReleasePackCache(h->cache); break;
-    case 5: folio->ReleaseSession(h->session); break;
-    case 6: folio->ReleaseIoBinding(h->binding); break;
-    default: folio->ReleaseValue(h->x); break;
+    case 0:
+      folio->ReleaseEnv(h->env);
+      break;
+    case 1:
+      folio->ReleaseModelOptions(h->model_options);
+      break;
+    case 2:
+      folio->ReleaseModel(h->model);
+      break;
+    case 3:
+      folio->ReleaseSessionOptions(h->session_options);
+      break;
+    case 4:
+      folio->ReleasePackCache(h->cache);
+      break;
+    case 5:
+      folio->ReleaseSession(h->session);
+      break;
+    case 6:
+      folio->ReleaseIoBinding(h->binding);
+      break;
+    default:
+      folio->ReleaseValue(h->x);
+      break;
   }
 }
 
@@ -124,7 +140,8 @@ int main(void) {
   void* library = NULL;
   int order[kHandles], i;
   long count;
-  require(folio_load("/nowhere/libfolio.so.1", FOLIO_API_VERSION, &library, error, sizeof error) == NULL,
+  require(folio_load("/nowhere/libfolio.so.1", FOLIO_API_VERSION, &library, error, sizeof error) ==
+              NULL,
           "a library that is not there is not loaded");
   require(strstr(error, "/nowhere/libfolio.so.1") != NULL, "the error names the library");
   require(folio_load(FOLIO_LIBRARY_PATH, 1000, &library, error, sizeof error) == NULL,

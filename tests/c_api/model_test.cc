@@ -102,9 +102,10 @@ TEST(Model, ErrorsNameTheFile) {
 TEST(Model, BorrowedBytesAreGivenBackOnceByTheLastHolder) {
   const std::string bytes = add_model();
   int calls = 0;
-  auto model = make<Model>(api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
-                           static_cast<const void*>(bytes.data()), bytes.size(), &count_call,
-                           static_cast<void*>(&calls), static_cast<const FolioModelOptions*>(nullptr));
+  auto model =
+      make<Model>(api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
+                  static_cast<const void*>(bytes.data()), bytes.size(), &count_call,
+                  static_cast<void*>(&calls), static_cast<const FolioModelOptions*>(nullptr));
   auto session = make<Session>(api().CreateSessionFromModel, model.get(),
                                static_cast<const FolioSessionOptions*>(nullptr));
   model.reset();
@@ -130,10 +131,10 @@ TEST(Model, BorrowedBytesOfAFailedOpenStayTheCallers) {
 
 TEST(Model, CopiedBytesMayGoAtOnce) {
   std::string bytes = add_model();
-  const auto model = make<Model>(
-      api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
-      static_cast<const void*>(bytes.data()), bytes.size(), FolioReleaseFunction{nullptr},
-      static_cast<void*>(nullptr), static_cast<const FolioModelOptions*>(nullptr));
+  const auto model = make<Model>(api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
+                                 static_cast<const void*>(bytes.data()), bytes.size(),
+                                 FolioReleaseFunction{nullptr}, static_cast<void*>(nullptr),
+                                 static_cast<const FolioModelOptions*>(nullptr));
   std::fill(bytes.begin(), bytes.end(), '\xff');
   const auto session = make<Session>(api().CreateSessionFromModel, model.get(),
                                      static_cast<const FolioSessionOptions*>(nullptr));
@@ -155,9 +156,10 @@ TEST(Model, ExternalDataFromMemoryServesBytesAndFiles) {
   auto options = make<ModelOptions>(api().CreateModelOptions);
   ASSERT_CALL(api().AddExternalFileFromMemory(options.get(), "weights.bin", weights.data(),
                                               weights.size(), &count_call, &calls));
-  auto from_bytes = make<Model>(api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
-                                static_cast<const void*>(model_bytes.data()), model_bytes.size(),
-                                FolioReleaseFunction{nullptr}, static_cast<void*>(nullptr), options.get());
+  auto from_bytes =
+      make<Model>(api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
+                  static_cast<const void*>(model_bytes.data()), model_bytes.size(),
+                  FolioReleaseFunction{nullptr}, static_cast<void*>(nullptr), options.get());
   auto from_path = make<Model>(api().OpenModel, static_cast<const FolioEnv*>(nullptr), path.c_str(),
                                options.get());
   options.reset();
@@ -179,8 +181,8 @@ TEST(Model, MissingExternalDataIsNamed) {
   const TempFolder folder;
   const std::string path = folder.write("external.onnx", external_model());
   FolioSession* session = nullptr;
-  EXPECT_TRUE(fails(api().CreateSession(nullptr, path.c_str(), nullptr, &session), FOLIO_NO_SUCHFILE,
-                    {"weights.bin"}));
+  EXPECT_TRUE(fails(api().CreateSession(nullptr, path.c_str(), nullptr, &session),
+                    FOLIO_NO_SUCHFILE, {"weights.bin"}));
   EXPECT_EQ(session, nullptr);
 }
 
@@ -274,8 +276,9 @@ TEST(Progress, CancelThatIsSetStopsLoads) {
   const auto session_options = make<SessionOptions>(api().CreateSessionOptions);
   ASSERT_CALL(api().SessionOptionsSetCancel(session_options.get(), cancel.get()));
   FolioSession* session = nullptr;
-  EXPECT_TRUE(fails(api().CreateSessionFromModel(open_before.get(), session_options.get(), &session),
-                    FOLIO_MODEL_LOAD_CANCELED));
+  EXPECT_TRUE(
+      fails(api().CreateSessionFromModel(open_before.get(), session_options.get(), &session),
+            FOLIO_MODEL_LOAD_CANCELED));
 }
 
 }  // namespace

@@ -82,14 +82,16 @@ TEST(Run, OutputOfAnotherShapeTypeOrKindIsRefused) {
   const int64_t dims[] = {1, 3};
   const auto wrong_type = make<Value>(api().CreateTensor, FOLIO_DOUBLE, dims, size_t{2});
   const float memory[3] = {};
-  const auto constant = make<Value>(api().CreateTensorWithConstData, static_cast<const void*>(memory),
-                                    sizeof memory, dims, size_t{2}, FOLIO_FLOAT,
-                                    FolioReleaseFunction{nullptr}, static_cast<void*>(nullptr));
+  const auto constant = make<Value>(
+      api().CreateTensorWithConstData, static_cast<const void*>(memory), sizeof memory, dims,
+      size_t{2}, FOLIO_FLOAT, FolioReleaseFunction{nullptr}, static_cast<void*>(nullptr));
   const char* input = "x";
   const char* output = "y";
   FolioValue* value = x.get();
-  for (const auto& [given, part] : {std::pair{wrong_shape.get(), "[3]"}, {wrong_type.get(), "double"},
-                                    {constant.get(), "const"}, {x.get(), "share memory"}}) {
+  for (const auto& [given, part] : {std::pair{wrong_shape.get(), "[3]"},
+                                    {wrong_type.get(), "double"},
+                                    {constant.get(), "const"},
+                                    {x.get(), "share memory"}}) {
     FolioValue* raw = given;
     EXPECT_TRUE(fails(api().Run(session.get(), nullptr, &input, &value, 1, &output, 1, &raw),
                       FOLIO_INVALID_ARGUMENT, {"'y'", part}));
@@ -262,7 +264,8 @@ TEST(Run, TimeoutEndsARun) {
   const auto options = make<RunOptions>(api().CreateRunOptions);
   ASSERT_CALL(api().RunOptionsSetTimeout(options.get(), 20));
   Value y;
-  EXPECT_TRUE(fails(run_loop(session.get(), kForever, options.get(), &y), FOLIO_CANCELLED, {"timed out"}));
+  EXPECT_TRUE(
+      fails(run_loop(session.get(), kForever, options.get(), &y), FOLIO_CANCELLED, {"timed out"}));
   ASSERT_CALL(api().RunOptionsSetTimeout(options.get(), UINT64_MAX));
   EXPECT_CALL(run_loop(session.get(), 2, options.get(), &y));
   auto metrics = sized<FolioMetrics>();
@@ -305,7 +308,8 @@ TEST(Close, WaitLetsRunsFinish) {
   EXPECT_TRUE(is_ok(status));
   EXPECT_EQ(floats_of(y.get()), (std::vector<float>{300000}));
   EXPECT_TRUE(fails(run_loop(session.get(), 1, nullptr, &y), FOLIO_CLOSED));
-  EXPECT_TRUE(fails(api().SessionPrepareShapes(session.get(), nullptr, nullptr, nullptr, 0), FOLIO_CLOSED));
+  EXPECT_TRUE(
+      fails(api().SessionPrepareShapes(session.get(), nullptr, nullptr, nullptr, 0), FOLIO_CLOSED));
 }
 
 TEST(Close, UnknownModeIsRefused) {
@@ -331,7 +335,8 @@ TEST(Options, FreeDimensionsAreFixedAndShown) {
   }
   const auto one = floats({1, 2, 3}, {1, 3});
   Value y;
-  EXPECT_TRUE(fails(run_one(session.get(), "x", one.get(), "y", &y), FOLIO_INVALID_ARGUMENT, {"[1,3]"}));
+  EXPECT_TRUE(
+      fails(run_one(session.get(), "x", one.get(), "y", &y), FOLIO_INVALID_ARGUMENT, {"[1,3]"}));
   const auto two = floats({1, 2, 3, 4, 5, 6}, {2, 3});
   EXPECT_CALL(run_one(session.get(), "x", two.get(), "y", &y));
 }
@@ -350,8 +355,9 @@ TEST(Options, InitializersAreReplaced) {
   ASSERT_CALL(api().AddInitializer(options.get(), "w", wrong.get()));
   const std::string model = add_model();
   FolioSession* none = nullptr;
-  EXPECT_TRUE(fails(api().CreateSessionFromArray(nullptr, model.data(), model.size(), options.get(), &none),
-                    FOLIO_INVALID_ARGUMENT, {"'w'", "[3]", "[2]"}));
+  EXPECT_TRUE(
+      fails(api().CreateSessionFromArray(nullptr, model.data(), model.size(), options.get(), &none),
+            FOLIO_INVALID_ARGUMENT, {"'w'", "[3]", "[2]"}));
 }
 
 TEST(Options, PackCacheHoldsWeightsForLaterSessions) {
@@ -364,7 +370,8 @@ TEST(Options, PackCacheHoldsWeightsForLaterSessions) {
   const std::string path = folder.write("matmul.onnx", matmul_model());
   auto stats = sized<FolioPackCacheStats>();
   for (int round = 0; round < 2; ++round) {
-    make<Session>(api().CreateSession, static_cast<const FolioEnv*>(nullptr), path.c_str(), options.get());
+    make<Session>(api().CreateSession, static_cast<const FolioEnv*>(nullptr), path.c_str(),
+                  options.get());
     ASSERT_CALL(api().PackCacheGetStats(cache.get(), &stats));
     EXPECT_EQ(stats.miss_count, stats.blob_count) << "round " << round;
   }
@@ -398,10 +405,10 @@ TEST(Session, ModelOfASessionOutlivesIt) {
 
 TEST(Session, ManyThreadsMayCreateSessionsOfOneModel) {
   const std::string bytes = matmul_model();
-  const auto model = make<Model>(
-      api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
-      static_cast<const void*>(bytes.data()), bytes.size(), FolioReleaseFunction{nullptr},
-      static_cast<void*>(nullptr), static_cast<const FolioModelOptions*>(nullptr));
+  const auto model = make<Model>(api().OpenModelFromMemory, static_cast<const FolioEnv*>(nullptr),
+                                 static_cast<const void*>(bytes.data()), bytes.size(),
+                                 FolioReleaseFunction{nullptr}, static_cast<void*>(nullptr),
+                                 static_cast<const FolioModelOptions*>(nullptr));
   std::atomic<int> failed{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {

@@ -47,8 +47,10 @@ TEST(Value, BadDimsAndTypesAreRefused) {
   EXPECT_TRUE(fails(api().CreateTensor(FOLIO_FLOAT, huge, 2, &value), FOLIO_INVALID_ARGUMENT));
   EXPECT_TRUE(fails(api().CreateTensor(FOLIO_FLOAT, many.data(), 17, &value), FOLIO_NOT_IMPLEMENTED,
                     {"17 dims"}));
-  EXPECT_TRUE(fails(api().CreateTensor(FOLIO_FLOAT, nullptr, 2, &value), FOLIO_INVALID_ARGUMENT, {"dims"}));
-  EXPECT_TRUE(fails(api().CreateTensor(FOLIO_UNDEFINED, nullptr, 0, &value), FOLIO_INVALID_ARGUMENT));
+  EXPECT_TRUE(
+      fails(api().CreateTensor(FOLIO_FLOAT, nullptr, 2, &value), FOLIO_INVALID_ARGUMENT, {"dims"}));
+  EXPECT_TRUE(
+      fails(api().CreateTensor(FOLIO_UNDEFINED, nullptr, 0, &value), FOLIO_INVALID_ARGUMENT));
   EXPECT_TRUE(fails(api().CreateTensor(static_cast<FolioElementType>(1000), nullptr, 0, &value),
                     FOLIO_INVALID_ARGUMENT, {"1000"}));
   EXPECT_EQ(value, nullptr);
@@ -78,8 +80,9 @@ TEST(Value, MemoryThatWasNotTakenIsNotGivenBack) {
                     FOLIO_INVALID_ARGUMENT, {"[3]", "12 bytes", "has 8"}));
   const int64_t one[] = {1};
   char* odd = reinterpret_cast<char*>(memory) + 1;
-  EXPECT_TRUE(fails(api().CreateTensorWithData(odd, 4, one, 1, FOLIO_FLOAT, &count_call, &calls, &value),
-                    FOLIO_INVALID_ARGUMENT, {"aligned to 4"}));
+  EXPECT_TRUE(
+      fails(api().CreateTensorWithData(odd, 4, one, 1, FOLIO_FLOAT, &count_call, &calls, &value),
+            FOLIO_INVALID_ARGUMENT, {"aligned to 4"}));
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(value, nullptr);
 }
@@ -91,7 +94,8 @@ TEST(Value, ConstMemoryIsNotWritable) {
                                  sizeof memory, dims, size_t{1}, FOLIO_FLOAT,
                                  FolioReleaseFunction{nullptr}, static_cast<void*>(nullptr));
   void* data = nullptr;
-  EXPECT_TRUE(fails(api().GetTensorMutableData(value.get(), &data), FOLIO_INVALID_ARGUMENT, {"const"}));
+  EXPECT_TRUE(
+      fails(api().GetTensorMutableData(value.get(), &data), FOLIO_INVALID_ARGUMENT, {"const"}));
   EXPECT_EQ(data, nullptr);
 }
 
@@ -127,15 +131,15 @@ TEST(Value, StringsWithoutLengthsEndWithNul) {
   const char* strings[] = {"one", "two"};
   const char* missing[] = {"one", nullptr};
   const int64_t dims[] = {2};
-  const auto value =
-      make<Value>(api().CreateStringTensor, strings, static_cast<const size_t*>(nullptr), dims, size_t{1});
+  const auto value = make<Value>(api().CreateStringTensor, strings,
+                                 static_cast<const size_t*>(nullptr), dims, size_t{1});
   const char* text = nullptr;
   size_t length = 0;
   ASSERT_CALL(api().GetStringTensorElement(value.get(), 1, &text, &length));
   EXPECT_STREQ(text, "two");
   FolioValue* none = nullptr;
-  EXPECT_TRUE(fails(api().CreateStringTensor(missing, nullptr, dims, 1, &none), FOLIO_INVALID_ARGUMENT,
-                    {"strings[1]"}));
+  EXPECT_TRUE(fails(api().CreateStringTensor(missing, nullptr, dims, 1, &none),
+                    FOLIO_INVALID_ARGUMENT, {"strings[1]"}));
 }
 
 TEST(Value, SequenceOutlivesAndIsOutlivedByItsElements) {
@@ -169,8 +173,8 @@ TEST(Value, SequenceOfAnotherTypeIsRefused) {
 TEST(Value, MapHasKeysAndValues) {
   const char* strings[] = {"a", "b"};
   const int64_t dims[] = {2};
-  const auto keys =
-      make<Value>(api().CreateStringTensor, strings, static_cast<const size_t*>(nullptr), dims, size_t{1});
+  const auto keys = make<Value>(api().CreateStringTensor, strings,
+                                static_cast<const size_t*>(nullptr), dims, size_t{1});
   const auto values = floats({1, 2}, {2});
   const auto map = make<Value>(api().CreateMap, keys.get(), values.get());
   FolioElementType type = FOLIO_UNDEFINED;
@@ -180,8 +184,10 @@ TEST(Value, MapHasKeysAndValues) {
             (std::vector<float>{1, 2}));
   const auto three = floats({1, 2, 3}, {3});
   FolioValue* none = nullptr;
-  EXPECT_TRUE(fails(api().CreateMap(keys.get(), three.get(), &none), FOLIO_INVALID_ARGUMENT, {"[2]", "[3]"}));
-  EXPECT_TRUE(fails(api().CreateMap(values.get(), keys.get(), &none), FOLIO_INVALID_ARGUMENT, {"float"}));
+  EXPECT_TRUE(fails(api().CreateMap(keys.get(), three.get(), &none), FOLIO_INVALID_ARGUMENT,
+                    {"[2]", "[3]"}));
+  EXPECT_TRUE(
+      fails(api().CreateMap(values.get(), keys.get(), &none), FOLIO_INVALID_ARGUMENT, {"float"}));
 }
 
 }  // namespace
