@@ -128,6 +128,8 @@ class ModelState final : public RefCounted {
     std::string producer_name, producer_version, domain, description, graph_name;
     std::vector<std::pair<std::string, std::string>> metadata;
     std::vector<UnsupportedNode> unsupported;
+    std::vector<OpsetImport> opsets;
+    std::vector<std::pair<std::string, int64_t>> operators;
   };
   const Texts& texts() const { return texts_; }
 

@@ -24,6 +24,12 @@ ModelState::Texts texts_of(const ModelInfo& info) {
     node.name = utf8_repaired(node.name);
     texts.unsupported.push_back(std::move(node));
   }
+  for (const OpsetImport& opset : info.opsets) {
+    texts.opsets.push_back({utf8_repaired(opset.domain), opset.version});
+  }
+  for (const auto& [name, count] : info.operators) {
+    texts.operators.emplace_back(utf8_repaired(name), count);
+  }
   return texts;
 }
 
@@ -224,6 +230,52 @@ FolioStatus* ModelGetUnsupportedOperator(const FolioModel* model, size_t index,
     found.node_name = node.name.c_str();
     found.reason = node.reason.c_str();
     return write_struct(out, found, "FolioUnsupportedOperator");
+  });
+}
+
+FolioStatus* ModelGetOpsetCount(const FolioModel* model, size_t* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    *out = model->state->texts().opsets.size();
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelGetOpset(const FolioModel* model, size_t index, const char** out_domain,
+                           int64_t* out_version) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out_domain);
+    FOLIO_NOT_NULL(out_version);
+    const auto& opsets = model->state->texts().opsets;
+    FOLIO_RETURN_IF_ERROR(check_index(index, opsets.size(), "opsets"));
+    *out_domain = opsets[index].domain.c_str();
+    *out_version = opsets[index].version;
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelGetOperatorCount(const FolioModel* model, size_t* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    *out = model->state->texts().operators.size();
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelGetOperator(const FolioModel* model, size_t index, const char** out_name,
+                              uint64_t* out_node_count) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out_name);
+    FOLIO_NOT_NULL(out_node_count);
+    const auto& operators = model->state->texts().operators;
+    FOLIO_RETURN_IF_ERROR(check_index(index, operators.size(), "operators"));
+    *out_name = operators[index].first.c_str();
+    *out_node_count = static_cast<uint64_t>(operators[index].second);
+    return Status::ok();
   });
 }
 

@@ -35,3 +35,9 @@ if(FOLIO_TOOLS)
 else()
   list(APPEND FOLIO_LEFT_OUT "the folio command (FOLIO_TOOLS=OFF)")
 endif()
+
+# kernel_bench: timings of every kernel level, for commit messages. Not built unless named.
+if(FOLIO_TOOLS AND TARGET folio_core)
+  add_executable(kernel_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/kernel_bench/main.cc)
+  target_link_libraries(kernel_bench PRIVATE folio_core Threads::Threads)
+endif()

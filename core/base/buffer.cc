@@ -72,8 +72,7 @@ Result<Ref<Buffer>> allocate_strings(size_t count) {
   return Ref<Buffer>(make_ref<StringBuffer>(count));
 }
 
-Ref<Buffer> view_buffer(Buffer::Kind kind, const void* data, size_t bytes,
-                        Ref<RefCounted> keeper) {
+Ref<Buffer> view_buffer(Buffer::Kind kind, const void* data, size_t bytes, Ref<RefCounted> keeper) {
   // Constness is given up here once; kConstant buffers are never written (the mapping is
   // PROT_READ, so a kernel that tried would fault).
   auto* raw = static_cast<uint8_t*>(const_cast<void*>(data));

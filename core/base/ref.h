@@ -43,14 +43,14 @@ template <typename T>
 class Ref {
  public:
   Ref() = default;
-  Ref(std::nullptr_t) {}                                     // NOLINT: implicit on purpose
+  Ref(std::nullptr_t) {}  // NOLINT: implicit on purpose
   explicit Ref(T* object) : object_(object) {
     if (object_) object_->add_ref();
   }
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <typename U>
-  Ref(const Ref<U>& other) : Ref(other.get()) {}             // NOLINT: upcast
+  Ref(const Ref<U>& other) : Ref(other.get()) {}  // NOLINT: upcast
   ~Ref() {
     if (object_) object_->release();
   }

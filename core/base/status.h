@@ -40,7 +40,8 @@ enum class Code : int {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : rep_(std::make_unique<Rep>(Rep{code, std::move(message)})) {}
+  Status(Code code, std::string message)
+      : rep_(std::make_unique<Rep>(Rep{code, std::move(message)})) {}
   Status(const Status& other) : rep_(other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr) {}
   Status(Status&&) noexcept = default;
   Status& operator=(const Status& other) {
@@ -117,8 +118,8 @@ Status not_implemented(const Parts&... parts) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}           // NOLINT: implicit on purpose
-  Result(Status status) : status_(std::move(status)) {}   // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit on purpose
 
   bool is_ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -136,18 +137,19 @@ class [[nodiscard]] Result {
 #define FOLIO_CONCAT(a, b) FOLIO_CONCAT_INNER(a, b)
 
 // FOLIO_RETURN_IF_ERROR(expr): passes an error Status up.
-#define FOLIO_RETURN_IF_ERROR(expr)                           \
-  do {                                                        \
-    ::folio::Status folio_status = (expr);                    \
-    if (!folio_status.is_ok()) return folio_status;           \
+#define FOLIO_RETURN_IF_ERROR(expr)                 \
+  do {                                              \
+    ::folio::Status folio_status = (expr);          \
+    if (!folio_status.is_ok()) return folio_status; \
   } while (false)
 
-// FOLIO_TRY(const int axis, normalize_axis(...)): declares on success, passes the error up otherwise.
+// FOLIO_TRY(const int axis, normalize_axis(...)): declares on success, passes the error up
+// otherwise.
 #define FOLIO_TRY(declaration, expr) \
   FOLIO_TRY_INNER(FOLIO_CONCAT(folio_result_, __LINE__), declaration, expr)
-#define FOLIO_TRY_INNER(result, declaration, expr)                  \
-  auto result = (expr);                                             \
-  if (!result.is_ok()) return std::move(result).take_status();      \
+#define FOLIO_TRY_INNER(result, declaration, expr)             \
+  auto result = (expr);                                        \
+  if (!result.is_ok()) return std::move(result).take_status(); \
   declaration = std::move(result).take()
 
 }  // namespace folio

@@ -7,9 +7,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-bool is_continuation(unsigned char byte) {
-  return (byte & 0xC0) == 0x80;
-}
+bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
 // Bytes of the well-formed character at the front of `text` (not empty); 0 when there is none.
 size_t character_bytes(std::string_view text) {

@@ -27,7 +27,12 @@ struct MapData : RefCounted {
 
 class Value {
  public:
-  enum class Kind : uint8_t { kAbsent, kTensor, kSequence, kMap };  // kAbsent: not given or empty optional
+  enum class Kind : uint8_t {
+    kAbsent,
+    kTensor,
+    kSequence,
+    kMap
+  };  // kAbsent: not given or empty optional
 
   Value() = default;
   Value(Tensor tensor) : kind_(Kind::kTensor), tensor_(std::move(tensor)) {}  // NOLINT

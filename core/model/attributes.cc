@@ -7,9 +7,9 @@ using Type = AttributeDef::Type;
 
 std::string_view type_name(Type type) {
   static constexpr std::string_view kNames[] = {
-      "undefined", "float",   "int",    "string",        "tensor",         "graph",      "floats",
-      "ints",      "strings", "tensors", "graphs",       "sparse_tensor",  "sparse_tensors",
-      "type_proto", "type_protos"};
+      "undefined",      "float",      "int",        "string",  "tensor", "graph",
+      "floats",         "ints",       "strings",    "tensors", "graphs", "sparse_tensor",
+      "sparse_tensors", "type_proto", "type_protos"};
   const auto index = static_cast<size_t>(type);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
@@ -66,8 +66,7 @@ Result<float> Attributes::get_float(std::string_view name, float fallback) const
   return attribute ? only(attribute->floats) : fallback;
 }
 
-Result<std::string> Attributes::get_string(std::string_view name,
-                                           std::string_view fallback) const {
+Result<std::string> Attributes::get_string(std::string_view name, std::string_view fallback) const {
   FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kString));
   return attribute ? only(attribute->strings) : std::string(fallback);
 }

@@ -37,7 +37,8 @@ class DimTable {
 
   // True for what can only be zero or more: everything except what a subtraction went into.
   bool never_negative(Dim d) const {
-    return d.is_value() || (d.is_symbol() && !expressions_[static_cast<size_t>(d.symbol)].may_be_negative);
+    if (!d.is_symbol()) return d.is_value();
+    return !expressions_[static_cast<size_t>(d.symbol)].may_be_negative;
   }
 
   // Broadcasting of two dims: unknown when neither is known to decide.
@@ -45,7 +46,9 @@ class DimTable {
 
   size_t size() const { return expressions_.size(); }
   // The base symbol's name ("" for an anonymous dim or an expression).
-  const std::string& name(int32_t symbol) const { return expressions_[static_cast<size_t>(symbol)].name; }
+  const std::string& name(int32_t symbol) const {
+    return expressions_[static_cast<size_t>(symbol)].name;
+  }
   int32_t find(const std::string& name) const;  // -1 when absent
 
   // Replaces a named dim by a number wherever it is used from now on (free dimension overrides,

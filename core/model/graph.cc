@@ -4,6 +4,20 @@
 
 namespace folio {
 
+Initializer::~Initializer() {
+  std::vector<std::unique_ptr<Recipe>> dying;
+  if (recipe) dying.push_back(std::move(recipe));
+  while (!dying.empty()) {
+    const std::unique_ptr<Recipe> top = std::move(dying.back());
+    dying.pop_back();
+    for (Ref<Initializer>& input : top->inputs) {
+      // The last owner takes the recipe out, so that the destructor it runs has nothing to do.
+      if (input && input->is_unique() && input->recipe) dying.push_back(std::move(input->recipe));
+      input = nullptr;
+    }
+  }
+}
+
 std::string Node::label() const { return cat("node '", name, "' (", op_type, ")"); }
 
 Graph* Node::subgraph(std::string_view attribute) const {
@@ -65,24 +79,36 @@ std::vector<int> Graph::use_counts() const {
   return counts;
 }
 
-void Graph::replace_uses(ValueId from, ValueId to) {
+void Graph::replace_uses(const Replacements& replacements) {
+  if (replacements.empty()) return;
   for (Node& node : nodes) {
-    std::replace(node.inputs.begin(), node.inputs.end(), from, to);
-    for (auto& subgraph : node.subgraphs) {
-      const auto it = subgraph->captures_.find(from);
-      if (it == subgraph->captures_.end()) continue;
-      const ValueId inner = it->second;
-      subgraph->captures_.erase(it);
-      const auto [existing, added] = subgraph->captures_.try_emplace(to, inner);
-      if (added) {
-        subgraph->value(inner).outer = to;
-        continue;
-      }
-      // `to` was captured already: the two inner values become one.
-      subgraph->value(inner).outer = kNone;
-      subgraph->replace_uses(inner, existing->second);
-      std::replace(subgraph->outputs.begin(), subgraph->outputs.end(), inner, existing->second);
+    for (ValueId& input : node.inputs) {
+      if (const auto it = replacements.find(input); it != replacements.end()) input = it->second;
     }
+    for (auto& subgraph : node.subgraphs) subgraph->replace_captures(replacements);
+  }
+}
+
+void Graph::replace_captures(const Replacements& replacements) {
+  Replacements merged;                             // inner values that became one with another
+  std::vector<std::pair<ValueId, ValueId>> moved;  // outer value now captured, inner value
+  for (auto it = captures_.begin(); it != captures_.end();) {
+    const auto found = replacements.find(it->first);
+    if (found == replacements.end()) {
+      ++it;
+      continue;
+    }
+    moved.emplace_back(found->second, it->second);
+    it = captures_.erase(it);
+  }
+  for (const auto& [outer, inner] : moved) {
+    const auto [existing, added] = captures_.try_emplace(outer, inner);
+    value(inner).outer = added ? outer : kNone;
+    if (!added) merged.emplace(inner, existing->second);
+  }
+  replace_uses(merged);
+  for (ValueId& output : outputs) {
+    if (const auto it = merged.find(output); it != merged.end()) output = it->second;
   }
 }
 

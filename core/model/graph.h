@@ -40,6 +40,8 @@ struct Recipe {
 
 // A constant tensor: bytes with their keeper, or a recipe with known dtype and shape.
 struct Initializer : RefCounted {
+  ~Initializer() override;  // frees long chains of recipes without recursion
+
   std::string name;
   DType dtype = DType::kUndefined;
   Shape shape;
@@ -53,7 +55,7 @@ struct Node {
   std::string name;
   std::string domain;
   std::string op_type;
-  int version = 0;  // version of the operator's domain that is in force
+  int version = 0;               // version of the operator's domain that is in force
   std::vector<ValueId> inputs;   // kNone = absent
   std::vector<ValueId> outputs;  // kNone = not wanted
   Attributes attributes;
@@ -87,13 +89,13 @@ struct GraphValue {
 class Graph {
  public:
   std::string name;
-  std::vector<Node> nodes;         // topologically ordered; dead ones stay until compacted
+  std::vector<Node> nodes;  // topologically ordered; dead ones stay until compacted
   std::vector<GraphValue> values;
-  std::vector<ValueId> inputs;     // in the file's order, overridable initializers excluded
+  std::vector<ValueId> inputs;  // in the file's order, overridable initializers excluded
   std::vector<ValueId> overridable;
-  std::vector<ValueId> outputs;    // kNone never
+  std::vector<ValueId> outputs;  // kNone never
 
-  Graph* parent = nullptr;         // enclosing graph of a subgraph
+  Graph* parent = nullptr;  // enclosing graph of a subgraph
 
   GraphValue& value(ValueId id) { return values[static_cast<size_t>(id)]; }
   const GraphValue& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
@@ -107,15 +109,18 @@ class Graph {
   static std::vector<ValueId> reads(const Node& node);
   // Readers of each value: node inputs, subgraph captures and graph outputs.
   std::vector<int> use_counts() const;
-  // Makes every reader of `from` (in this graph and, as captures, in subgraphs) read `to`.
-  // Graph outputs are left as they are.
-  void replace_uses(ValueId from, ValueId to);
+  // Makes every reader of a key (in this graph and, as captures, in subgraphs) read its value, all
+  // in one pass; no value is a key itself. Graph outputs are left as they are.
+  using Replacements = std::unordered_map<ValueId, ValueId>;
+  void replace_uses(const Replacements& replacements);
   // Removes dead nodes.
   void compact();
   // Forgets captures that nothing in this graph reads.
   void drop_unused_captures();
 
  private:
+  void replace_captures(const Replacements& replacements);
+
   std::unordered_map<ValueId, ValueId> captures_;  // outer -> inner
 };
 

@@ -29,7 +29,7 @@ class Builder {
   Status declare(Scope* scope, const std::string& name, std::string_view what, ValueId* out);
   Status add_inputs(Scope* scope, const GraphDef& def);
   Status add_initializers(Scope* scope, GraphDef* def);
-  Status add_initializer(Scope* scope, InitializerDef def);
+  Status add_initializer(Scope* scope, InitializerDef def, bool may_be_input);
   Status add_nodes(Scope* scope, GraphDef* def);
   Status add_node(Scope* scope, NodeDef def);
   Status add_constant(Scope* scope, const NodeDef& def);
@@ -49,7 +49,9 @@ Result<Tensor> constant_tensor(const NodeDef& def) {
     return invalid_graph("a Constant has ", def.attributes.size(), " attributes, expected 1");
   }
   const AttributeDef& a = def.attributes[0];
-  const auto wrong = [&] { return invalid_graph("attribute '", a.name, "' of a Constant has the wrong type"); };
+  const auto wrong = [&] {
+    return invalid_graph("attribute '", a.name, "' of a Constant has the wrong type");
+  };
   using Type = AttributeDef::Type;
   if (a.name == "value" || a.name == "sparse_value") {
     const Type expected = a.name == "value" ? Type::kTensor : Type::kSparseTensor;
@@ -57,26 +59,27 @@ Result<Tensor> constant_tensor(const NodeDef& def) {
     return a.tensors[0];
   }
   const bool is_list = a.name.size() > 1 && a.name.back() == 's';
-  const auto make = [&](DType dtype, size_t count) {
-    return allocate_tensor(dtype, is_list ? Shape{static_cast<int64_t>(count)} : Shape());
+  // Protobuf leaves out a field that holds its default: a single value may be absent.
+  const auto make = [&](DType dtype, const auto& values) -> Result<Tensor> {
+    using T = typename std::decay_t<decltype(values)>::value_type;
+    if (!is_list && values.size() > 1) return wrong();
+    FOLIO_TRY(Tensor t, allocate_tensor(
+                            dtype, is_list ? Shape{static_cast<int64_t>(values.size())} : Shape()));
+    if (!is_list && values.empty()) *t.data_mut<T>() = T{};
+    std::copy(values.begin(), values.end(), t.data_mut<T>());
+    return t;
   };
   if (a.name == "value_int" || a.name == "value_ints") {
     if (a.type != (is_list ? Type::kInts : Type::kInt)) return wrong();
-    FOLIO_TRY(Tensor t, make(DType::kInt64, a.ints.size()));
-    std::copy(a.ints.begin(), a.ints.end(), t.data_mut<int64_t>());
-    return t;
+    return make(DType::kInt64, a.ints);
   }
   if (a.name == "value_float" || a.name == "value_floats") {
     if (a.type != (is_list ? Type::kFloats : Type::kFloat)) return wrong();
-    FOLIO_TRY(Tensor t, make(DType::kFloat, a.floats.size()));
-    std::copy(a.floats.begin(), a.floats.end(), t.data_mut<float>());
-    return t;
+    return make(DType::kFloat, a.floats);
   }
   if (a.name == "value_string" || a.name == "value_strings") {
     if (a.type != (is_list ? Type::kStrings : Type::kString)) return wrong();
-    FOLIO_TRY(Tensor t, make(DType::kString, a.strings.size()));
-    std::copy(a.strings.begin(), a.strings.end(), t.data_mut<std::string>());
-    return t;
+    return make(DType::kString, a.strings);
   }
   return invalid_graph("a Constant has the unknown attribute '", a.name, "'");
 }
@@ -127,25 +130,43 @@ Status Builder::add_inputs(Scope* scope, const GraphDef& def) {
     value.is_input = true;
     value.type = value.declared = type_of(input.type, true);
     if (value.type.has_rank() && value.type.rank() > kMaxRank) {
-      return not_implemented("input '", input.name, "' has ", value.type.rank(),
-                             " dims; at most ", kMaxRank, " are supported");
+      return not_implemented("input '", input.name, "' has ", value.type.rank(), " dims; at most ",
+                             kMaxRank, " are supported");
     }
     scope->graph->inputs.push_back(id);
   }
   return Status::ok();
 }
 
-Status Builder::add_initializer(Scope* scope, InitializerDef def) {
+// A default must be what its input may be: runs plan with the declared type.
+Status check_default(const GraphValue& value, const Tensor& tensor) {
+  const TypeInfo& type = value.declared;
+  if (type.kind == TypeInfo::Kind::kUnknown) return Status::ok();
+  bool fits = type.is_tensor() && type.dtype == tensor.dtype();
+  if (fits && type.dims) {
+    fits = type.rank() == tensor.rank();
+    for (int i = 0; fits && i < tensor.rank(); ++i) {
+      const Dim dim = (*type.dims)[static_cast<size_t>(i)];
+      fits = !dim.is_value() || dim.value == tensor.dim(i);
+    }
+  }
+  if (fits) return Status::ok();
+  return invalid_graph("initializer '", value.name, "' is ", dtype_name(tensor.dtype()), " ",
+                       tensor.shape().to_string(), ", the input of this name is declared as ",
+                       type_to_string(type));
+}
+
+Status Builder::add_initializer(Scope* scope, InitializerDef def, bool may_be_input) {
   Graph& graph = *scope->graph;
   ValueId id = kNone;
   if (const auto it = scope->names.find(def.name); it != scope->names.end()) {
     id = it->second;
     GraphValue& value = graph.value(id);
-    if (!value.is_input || value.initializer) {
+    if (!may_be_input || !value.is_input || value.initializer) {
       return invalid_graph("initializer '", def.name, "': a value of this name exists already");
     }
-    graph.inputs.erase(std::find(graph.inputs.begin(), graph.inputs.end(), id));
     if (initializers_overridable_ && !graph.parent) {
+      FOLIO_RETURN_IF_ERROR(check_default(value, def.tensor));
       graph.overridable.push_back(id);
     } else {
       value.is_input = false;
@@ -170,8 +191,11 @@ Status Builder::add_initializer(Scope* scope, InitializerDef def) {
 
 Status Builder::add_initializers(Scope* scope, GraphDef* def) {
   for (InitializerDef& initializer : def->initializers) {
-    FOLIO_RETURN_IF_ERROR(add_initializer(scope, std::move(initializer)));
+    FOLIO_RETURN_IF_ERROR(add_initializer(scope, std::move(initializer), /*may_be_input=*/true));
   }
+  // In one pass: old files list every weight as an input.
+  Graph& graph = *scope->graph;
+  std::erase_if(graph.inputs, [&](ValueId id) { return graph.value(id).initializer; });
   return Status::ok();
 }
 
@@ -186,7 +210,8 @@ Status Builder::add_constant(Scope* scope, const NodeDef& def) {
   InitializerDef initializer;
   initializer.name = def.outputs[0];
   initializer.tensor = std::move(tensor).take();
-  return add_initializer(scope, std::move(initializer));
+  auto status = add_initializer(scope, std::move(initializer), /*may_be_input=*/false);
+  return std::move(status).with_context(cat("node '", def.name, "' (Constant)"));
 }
 
 // Declares the outputs of all nodes first, so that order in the file does not matter.
@@ -213,7 +238,8 @@ Status Builder::add_node(Scope* scope, NodeDef def) {
   const int imported = model_->opset_version(node.domain);
   node.version = def.since_version != 0 ? def.since_version : imported;
   if (node.version == 0) {
-    return invalid_graph(node.label(), ": the model imports no opset for domain '", node.domain, "'");
+    return invalid_graph(node.label(), ": the model imports no opset for domain '", node.domain,
+                         "'");
   }
   for (const std::string& output : def.outputs) {
     ValueId id = kNone;
@@ -240,12 +266,17 @@ Status Builder::connect_node(Scope* scope, NodeDef def, Node* node) {
   for (const std::string& input : def.inputs) {
     const ValueId id = input.empty() ? kNone : resolve(scope, input);
     if (!input.empty() && id == kNone) {
-      return invalid_graph(node->label(), ": input '", input, "' is produced by no node, input or initializer");
+      return invalid_graph(node->label(), ": input '", input,
+                           "' is produced by no node, input or initializer");
     }
     node->inputs.push_back(id);
   }
   std::vector<AttributeDef> plain;
   for (AttributeDef& attribute : def.attributes) {
+    if (!attribute.ref_attr_name.empty()) {
+      return invalid_graph(node->label(), ": attribute '", attribute.name, "' refers to '",
+                           attribute.ref_attr_name, "' of a function, but stands in none");
+    }
     if (attribute.graphs.empty()) {
       plain.push_back(std::move(attribute));
       continue;
@@ -267,7 +298,8 @@ Status Builder::add_outputs(Scope* scope, const GraphDef& def) {
   for (const ValueDef& output : def.outputs) {
     const ValueId id = resolve(scope, output.name);
     if (id == kNone) {
-      return invalid_graph("graph output '", output.name, "' is produced by no node, input or initializer");
+      return invalid_graph("graph output '", output.name,
+                           "' is produced by no node, input or initializer");
     }
     GraphValue& value = scope->graph->value(id);
     if (value.declared.kind == TypeInfo::Kind::kUnknown) {
@@ -333,11 +365,10 @@ Status Builder::build(GraphDef def, Graph* graph, Scope* outer, int depth) {
   return sort(graph);
 }
 
-Status check_opsets(const ModelDef& def) {
-  for (size_t i = 0; i < def.opsets.size(); ++i) {
-    if (def.opsets[i].version < 1 || def.opsets[i].version > (1 << 20)) {
-      return invalid_graph("opset import '", def.opsets[i].domain, "' has version ",
-                           def.opsets[i].version);
+Status check_opsets(const std::vector<OpsetImport>& opsets) {
+  for (const OpsetImport& import : opsets) {
+    if (import.version < 1 || import.version > (1 << 20)) {
+      return invalid_graph("opset import '", import.domain, "' has version ", import.version);
     }
   }
   return Status::ok();
@@ -346,7 +377,11 @@ Status check_opsets(const ModelDef& def) {
 }  // namespace
 
 Result<std::unique_ptr<Model>> build_model(ModelDef def, const FreeDims& free_dims) {
-  FOLIO_RETURN_IF_ERROR(check_opsets(def));
+  FOLIO_RETURN_IF_ERROR(check_opsets(def.opsets));
+  for (const FunctionDef& function : def.functions) {
+    FOLIO_RETURN_IF_ERROR(
+        check_opsets(function.opsets).with_context(cat("function '", function.name, "'")));
+  }
   FOLIO_RETURN_IF_ERROR(inline_functions(&def));
   auto model = std::make_unique<Model>();
   for (const auto& [name, value] : free_dims) {

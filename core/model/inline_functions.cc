@@ -8,15 +8,39 @@ namespace {
 
 using Key = std::tuple<std::string, std::string, std::string>;
 
+// What inlining may add to a model. A few bytes of a hostile file can call functions that call
+// functions, or hand one long attribute to thousands of nodes.
+constexpr size_t kMaxInlinedBytes = size_t{1} << 30;
+constexpr size_t kMaxPrefixName = 64;  // of a function's name, in front of each of its nodes' names
+
+size_t bytes_of(const AttributeDef& attribute) {
+  size_t bytes = sizeof(attribute) + attribute.name.size();
+  bytes += attribute.floats.size() * sizeof(float) + attribute.ints.size() * sizeof(int64_t);
+  for (const std::string& text : attribute.strings) bytes += sizeof(text) + text.size();
+  bytes += attribute.tensors.size() * sizeof(Tensor) + attribute.types.size() * sizeof(TypeDef);
+  return bytes;
+}
+
+size_t bytes_of(const NodeDef& node) {
+  size_t bytes = sizeof(node) + node.name.size() + node.domain.size() + node.op_type.size();
+  for (const std::string& name : node.inputs) bytes += sizeof(name) + name.size();
+  for (const std::string& name : node.outputs) bytes += sizeof(name) + name.size();
+  return bytes;
+}
+
 class Inliner {
  public:
-  explicit Inliner(ModelDef* def) : def_(def) {
-    for (const FunctionDef& function : def->functions) {
-      functions_[{function.domain, function.name, function.overload}] = &function;
-    }
-  }
+  explicit Inliner(ModelDef* def) : def_(def) {}
 
-  Status run() { return expand_graph(&def_->graph, 0); }
+  Status run() {
+    for (const FunctionDef& function : def_->functions) {
+      const Key key{function.domain, function.name, function.overload};
+      if (!functions_.try_emplace(key, &function).second) {
+        return invalid_graph("function '", function.name, "' is defined twice");
+      }
+    }
+    return expand_graph(&def_->graph, 0);
+  }
 
  private:
   // One call: how names and attributes of the body become names and values of the caller.
@@ -27,7 +51,20 @@ class Inliner {
     const FunctionDef* function = nullptr;
   };
 
+  // Counts what a copy adds before it is made.
+  Status charge(size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ <= kMaxInlinedBytes) return Status::ok();
+    return invalid_graph("inlining functions adds more than ", kMaxInlinedBytes,
+                         " bytes of nodes and attributes");
+  }
+
+  // `depth` counts both calls and subgraphs: each costs stack.
   Status expand_graph(GraphDef* graph, int depth) {
+    if (depth > kMaxSubgraphDepth) {
+      return invalid_graph("function calls and subgraphs are nested deeper than ",
+                           kMaxSubgraphDepth);
+    }
     std::vector<NodeDef> out;
     for (NodeDef& node : graph->nodes) {
       FOLIO_RETURN_IF_ERROR(expand_node(std::move(node), depth, &out));
@@ -40,9 +77,10 @@ class Inliner {
     const auto it = functions_.find({node.domain, node.op_type, node.overload});
     if (it == functions_.end()) {
       for (AttributeDef& attribute : node.attributes) {
-        for (auto& graph : attribute.graphs) FOLIO_RETURN_IF_ERROR(expand_graph(graph.get(), depth));
+        for (auto& graph : attribute.graphs) {
+          FOLIO_RETURN_IF_ERROR(expand_graph(graph.get(), depth + 1));
+        }
       }
-      if (++node_count_ > kMaxNodes) return invalid_graph("more than ", kMaxNodes, " nodes after inlining functions");
       out->push_back(std::move(node));
       return Status::ok();
     }
@@ -51,6 +89,7 @@ class Inliner {
       return invalid_graph("function '", function.name, "' is nested deeper than ",
                            kMaxSubgraphDepth, " calls (or calls itself)");
     }
+    FOLIO_RETURN_IF_ERROR(charge(sizeof(Call) + bytes_of(node)));  // a body may be empty
     FOLIO_TRY(Call call, make_call(node, function));
     for (const NodeDef& body : function.nodes) {
       FOLIO_TRY(NodeDef renamed, rename_node(body, call));
@@ -63,13 +102,13 @@ class Inliner {
     if (node.inputs.size() > function.inputs.size() ||
         node.outputs.size() > function.outputs.size()) {
       return invalid_graph("node '", node.name, "' passes ", node.inputs.size(), " inputs and ",
-                           node.outputs.size(), " outputs; function '", function.name,
-                           "' has ", function.inputs.size(), " and ", function.outputs.size());
+                           node.outputs.size(), " outputs; function '", function.name, "' has ",
+                           function.inputs.size(), " and ", function.outputs.size());
     }
     Call call;
     call.node = &node;
     call.function = &function;
-    call.prefix = cat("__fn", call_count_++, "_", function.name, "_");
+    call.prefix = cat("__fn", call_count_++, "_", function.name.substr(0, kMaxPrefixName), "_");
     for (size_t i = 0; i < function.inputs.size(); ++i) {
       call.names[function.inputs[i]] = i < node.inputs.size() ? node.inputs[i] : "";
     }
@@ -81,13 +120,14 @@ class Inliner {
     return call;
   }
 
-  std::string rename(const std::string& name, Call& call) {
+  static std::string rename(const std::string& name, Call& call) {
     if (name.empty()) return name;
     const auto [it, added] = call.names.try_emplace(name, call.prefix + name);
     return it->second;
   }
 
   Result<NodeDef> rename_node(const NodeDef& body, Call& call) {
+    FOLIO_RETURN_IF_ERROR(charge(bytes_of(body) + call.prefix.size()));
     NodeDef node = body;
     node.name = call.prefix + (body.name.empty() ? body.op_type : body.name);
     if (node.since_version == 0) {
@@ -107,22 +147,42 @@ class Inliner {
                                                     Call& call) {
     std::vector<AttributeDef> out;
     for (const AttributeDef& attribute : attributes) {
-      if (attribute.ref_attr_name.empty()) {
-        out.push_back(attribute);
-        for (auto& graph : out.back().graphs) {
+      const AttributeDef* found = &attribute;
+      if (!attribute.ref_attr_name.empty()) {
+        found = find(call.node->attributes, attribute.ref_attr_name);
+        if (!found) found = find(call.function->attribute_defaults, attribute.ref_attr_name);
+        if (!found) continue;
+      }
+      FOLIO_RETURN_IF_ERROR(charge(bytes_of(*found)));
+      out.push_back(*found);
+      out.back().name = attribute.name;
+      for (auto& graph : out.back().graphs) {
+        // Every user has a copy of its own, since building a graph uses it up. A graph that the
+        // caller gave has the caller's names already.
+        if (found == &attribute) {
           auto copy = std::make_shared<GraphDef>(*graph);
           FOLIO_RETURN_IF_ERROR(rename_graph(copy.get(), call));
           graph = std::move(copy);
+        } else {
+          FOLIO_TRY(graph, copy_graph(*graph));
         }
-        continue;
       }
-      const AttributeDef* found = find(call.node->attributes, attribute.ref_attr_name);
-      if (!found) found = find(call.function->attribute_defaults, attribute.ref_attr_name);
-      if (!found) continue;
-      out.push_back(*found);
-      out.back().name = attribute.name;
     }
     return out;
+  }
+
+  Result<std::shared_ptr<GraphDef>> copy_graph(const GraphDef& graph) {
+    auto copy = std::make_shared<GraphDef>(graph);
+    for (NodeDef& node : copy->nodes) {
+      FOLIO_RETURN_IF_ERROR(charge(bytes_of(node)));
+      for (AttributeDef& attribute : node.attributes) {
+        FOLIO_RETURN_IF_ERROR(charge(bytes_of(attribute)));
+        for (auto& inner : attribute.graphs) {
+          FOLIO_TRY(inner, copy_graph(*inner));
+        }
+      }
+    }
+    return copy;
   }
 
   Status rename_graph(GraphDef* graph, Call& call) {
@@ -142,9 +202,11 @@ class Inliner {
   Status forward_inputs(const Call& call, std::vector<NodeDef>* out) {
     for (size_t i = 0; i < call.node->outputs.size(); ++i) {
       const std::string& wanted = call.node->outputs[i];
+      if (wanted.empty()) continue;  // then the function's name for it may be nobody's
       const std::string& given = call.names.at(call.function->outputs[i]);
-      if (wanted.empty() || wanted == given) continue;
+      if (wanted == given) continue;
       NodeDef identity;
+      identity.since_version = identity_version(*call.function);
       identity.name = call.prefix + "output";
       identity.op_type = "Identity";
       identity.inputs = {given};
@@ -152,6 +214,14 @@ class Inliner {
       out->push_back(std::move(identity));
     }
     return Status::ok();
+  }
+
+  // The model itself may import only domains of its own.
+  static int identity_version(const FunctionDef& function) {
+    for (const OpsetImport& import : function.opsets) {
+      if (import.domain.empty()) return static_cast<int>(import.version);
+    }
+    return 16;  // the first that takes values of every kind
   }
 
   static const AttributeDef* find(const std::vector<AttributeDef>& attributes,
@@ -164,7 +234,7 @@ class Inliner {
 
   ModelDef* def_;
   std::map<Key, const FunctionDef*> functions_;
-  size_t node_count_ = 0;
+  size_t bytes_ = 0;  // added so far
   int64_t call_count_ = 0;
 };
 

@@ -30,7 +30,7 @@ struct DimDef {
 
 struct TypeDef {
   TypeInfo::Kind kind = TypeInfo::Kind::kUnknown;
-  DType dtype = DType::kUndefined;   // elements, or a map's keys
+  DType dtype = DType::kUndefined;  // elements, or a map's keys
   bool has_shape = false;
   std::vector<DimDef> dims;
   std::shared_ptr<TypeDef> element;  // sequence, optional: element; map: value
@@ -44,20 +44,32 @@ struct ValueDef {
 struct AttributeDef {
   // ONNX AttributeProto.AttributeType numbers.
   enum class Type : uint8_t {
-    kUndefined = 0, kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6,
-    kInts = 7, kStrings = 8, kTensors = 9, kGraphs = 10, kSparseTensor = 11, kSparseTensors = 12,
-    kTypeProto = 13, kTypeProtos = 14,
+    kUndefined = 0,
+    kFloat = 1,
+    kInt = 2,
+    kString = 3,
+    kTensor = 4,
+    kGraph = 5,
+    kFloats = 6,
+    kInts = 7,
+    kStrings = 8,
+    kTensors = 9,
+    kGraphs = 10,
+    kSparseTensor = 11,
+    kSparseTensors = 12,
+    kTypeProto = 13,
+    kTypeProtos = 14,
   };
 
   std::string name;
   Type type = Type::kUndefined;
-  std::string ref_attr_name;              // inside functions: take the caller's attribute
-  std::vector<float> floats;              // kFloat: one entry; kFloats
-  std::vector<int64_t> ints;              // kInt: one entry; kInts
-  std::vector<std::string> strings;       // kString: one entry (any bytes); kStrings
-  std::vector<Tensor> tensors;            // kTensor, kSparseTensor (made dense): one entry; ...
+  std::string ref_attr_name;         // inside functions: take the caller's attribute
+  std::vector<float> floats;         // kFloat: one entry; kFloats
+  std::vector<int64_t> ints;         // kInt: one entry; kInts
+  std::vector<std::string> strings;  // kString: one entry (any bytes); kStrings
+  std::vector<Tensor> tensors;       // kTensor, kSparseTensor (made dense): one entry; ...
   std::vector<std::shared_ptr<GraphDef>> graphs;  // kGraph: one entry; kGraphs
-  std::vector<TypeDef> types;             // kTypeProto: one entry; kTypeProtos
+  std::vector<TypeDef> types;                     // kTypeProto: one entry; kTypeProtos
 };
 
 struct NodeDef {
@@ -73,7 +85,7 @@ struct NodeDef {
 
 struct InitializerDef {
   std::string name;
-  Tensor tensor;               // payload in place (view on the source) or decoded on the heap
+  Tensor tensor;  // payload in place (view on the source) or decoded on the heap
   // Where the payload stands, when it is a view: for content ids and reports. Null otherwise.
   Ref<ByteSource> source;
   uint64_t offset = 0;
@@ -84,7 +96,7 @@ struct GraphDef {
   std::vector<NodeDef> nodes;
   std::vector<ValueDef> inputs;
   std::vector<ValueDef> outputs;
-  std::vector<ValueDef> values;        // value_info / node_args: types of any inner values
+  std::vector<ValueDef> values;  // value_info / node_args: types of any inner values
   std::vector<InitializerDef> initializers;
 };
 
@@ -99,8 +111,8 @@ struct FunctionDef {
   std::string overload;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::vector<std::string> attributes;            // names without defaults
-  std::vector<AttributeDef> attribute_defaults;   // attribute_proto
+  std::vector<std::string> attributes;           // names without defaults
+  std::vector<AttributeDef> attribute_defaults;  // attribute_proto
   std::vector<OpsetImport> opsets;
   std::vector<NodeDef> nodes;
 };

@@ -35,9 +35,9 @@ struct TypeInfo {
   enum class Kind : uint8_t { kUnknown, kTensor, kSequence, kMap, kOptional, kSparseTensor };
 
   Kind kind = Kind::kUnknown;
-  DType dtype = DType::kUndefined;         // kTensor, kSparseTensor: elements; kMap: keys
-  std::optional<Dims> dims;                // kTensor: absent = unknown rank
-  std::shared_ptr<const TypeInfo> element; // kSequence, kOptional: element; kMap: value
+  DType dtype = DType::kUndefined;          // kTensor, kSparseTensor: elements; kMap: keys
+  std::optional<Dims> dims;                 // kTensor: absent = unknown rank
+  std::shared_ptr<const TypeInfo> element;  // kSequence, kOptional: element; kMap: value
 
   static TypeInfo tensor(DType dtype, std::optional<Dims> dims = std::nullopt) {
     TypeInfo type;

@@ -28,7 +28,7 @@ class ArgMax final : public OpKernel {
     } else {
       shape.erase(at);
     }
-    FOLIO_TRY(Tensor* y, run.output(0, DType::kInt64, shape));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kInt64, shape));
     if (y->count() == 0) return Status::ok();
     if (n == 0) return invalid_argument("axis ", axis, " of ", x->shape().to_string(), " is empty");
     const int64_t inner = x->shape().product(at + 1, x->rank());

@@ -24,7 +24,7 @@ class ArrayFeatureExtractor final : public OpKernel {
     const auto k = static_cast<int64_t>(columns.size());
     Shape shape = x->rank() == 1 ? Shape{1, k} : x->shape();
     shape[shape.rank() - 1] = k;
-    FOLIO_TRY(Tensor* z, run.output(0, x->dtype(), shape));
+    FOLIO_TRY(Tensor * z, run.output(0, x->dtype(), shape));
     const int64_t rows = n == 0 ? 0 : x->count() / n;
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t i = 0; i < k; ++i) {

@@ -64,8 +64,8 @@ Result<Heads> heads_of(const Tensor& tensor, const float* data, int64_t head_cou
     return h;
   }
   if (s.rank() != 3 || head_count < 1 || s[2] % head_count != 0) {
-    return invalid_argument(what, " has shape ", s.to_string(), ", expected [B,H,S,D], or [B,S,H*D] ",
-                            "with ", head_count, " heads");
+    return invalid_argument(what, " has shape ", s.to_string(),
+                            ", expected [B,H,S,D], or [B,S,H*D] ", "with ", head_count, " heads");
   }
   h.heads = head_count;
   h.seq = s[1];
@@ -136,7 +136,7 @@ Status Attention::append(OpRun& run, int past_input, int present, Heads* fresh,
   if (out && dtype == DType::kFloat) {
     data = out->data_mut<float>();
   } else {
-    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(shape.count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(shape.count()) * sizeof(float)));
     data = reinterpret_cast<float*>(bytes);
   }
   float* to = data;
@@ -225,13 +225,13 @@ Status Attention::bind_output(OpRun& run, AttentionRun* a, Tensor** y, float** y
   const Tensor& q = run.value(0).tensor();
   const Heads& h = a->q;
   const bool flat = q.rank() == 3;
-  const Shape shape = flat ? Shape{h.batch, h.seq, h.heads * a->v.size}
-                           : Shape{h.batch, h.heads, h.seq, a->v.size};
+  const Shape shape =
+      flat ? Shape{h.batch, h.seq, h.heads * a->v.size} : Shape{h.batch, h.heads, h.seq, a->v.size};
   FOLIO_TRY(*y, run.output(0, q.dtype(), shape));
   if (q.dtype() == DType::kFloat) {
     *y32 = (*y)->data_mut<float>();
   } else {
-    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>((*y)->count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>((*y)->count()) * sizeof(float)));
     *y32 = reinterpret_cast<float*>(bytes);
   }
   a->y = *y32;
@@ -243,14 +243,13 @@ Status Attention::bind_output(OpRun& run, AttentionRun* a, Tensor** y, float** y
   if (q.dtype() == DType::kFloat) {
     a->qk = (*qk)->data_mut<float>();
   } else {
-    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>((*qk)->count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>((*qk)->count()) * sizeof(float)));
     a->qk = reinterpret_cast<float*>(bytes);
   }
   return Status::ok();
 }
 
-void Attention::add_mask(const AttentionRun& a, int64_t b, int64_t h, int64_t i,
-                         float* row) const {
+void Attention::add_mask(const AttentionRun& a, int64_t b, int64_t h, int64_t i, float* row) const {
   const int64_t total = a.k.seq;
   if (a.mask.tensor) {
     const Mask& m = a.mask;
@@ -276,8 +275,8 @@ void Attention::add_mask(const AttentionRun& a, int64_t b, int64_t h, int64_t i,
   for (int64_t j = std::max<int64_t>(visible, 0); j < total; ++j) row[j] = kMinusInf;
 }
 
-void Attention::finish_row(const FolioKernels& kernels, const AttentionRun& a, int64_t b,
-                           int64_t h, int64_t i, float* row) const {
+void Attention::finish_row(const FolioKernels& kernels, const AttentionRun& a, int64_t b, int64_t h,
+                           int64_t i, float* row) const {
   const int64_t total = a.k.seq;
   float* saved = a.qk ? a.qk + ((b * a.q.heads + h) * a.q.seq + i) * total : nullptr;
   if (saved && qk_mode == 0) std::copy_n(row, total, saved);
@@ -393,7 +392,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   kernel->causal = causal != 0;
   kernel->has_scale = attrs.has("scale");
   if (kernel->qk_mode < 0 || kernel->qk_mode > 3) {
-    return invalid_graph("attribute 'qk_matmul_output_mode' is ", kernel->qk_mode, ", expected 0 to 3");
+    return invalid_graph("attribute 'qk_matmul_output_mode' is ", kernel->qk_mode,
+                         ", expected 0 to 3");
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

@@ -18,12 +18,14 @@ namespace {
 Result<std::vector<double>> numbers(const OpRun& run, int input, int64_t count) {
   FOLIO_TRY(const Tensor* tensor, run.tensor(input));
   if (tensor->count() != count) {
-    return invalid_argument("input ", input, " has ", tensor->count(), " elements, expected ", count);
+    return invalid_argument("input ", input, " has ", tensor->count(), " elements, expected ",
+                            count);
   }
   std::vector<double> out;
   const bool known = dispatch(FloatTypes{}, tensor->dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (const T& value : tensor->span<T>()) out.push_back(static_cast<double>(static_cast<Compute<T>>(value)));
+    for (const T& value : tensor->span<T>())
+      out.push_back(static_cast<double>(static_cast<Compute<T>>(value)));
   });
   if (!known) return wrong_type(input, tensor->dtype());
   return out;
@@ -38,8 +40,9 @@ class BatchNormalization final : public OpKernel {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     if (x->rank() < 1) return invalid_argument("X has no dims");
     const int64_t batch = x->dim(0);
-    const int64_t channels = per_element ? x->shape().product(1, x->rank())
-                             : x->rank() > 1 ? x->dim(1) : 1;
+    const int64_t channels = per_element     ? x->shape().product(1, x->rank())
+                             : x->rank() > 1 ? x->dim(1)
+                                             : 1;
     const int64_t inner = per_element || x->rank() < 3 ? 1 : x->shape().product(2, x->rank());
     FOLIO_TRY(const std::vector<double> scale, numbers(run, 1, channels));
     FOLIO_TRY(const std::vector<double> bias, numbers(run, 2, channels));
@@ -51,7 +54,7 @@ class BatchNormalization final : public OpKernel {
       a[c] = scale[c] / std::sqrt(var[c] + static_cast<double>(epsilon));
       b[c] = bias[c] - mean[c] * a[c];
     }
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     const bool known = dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = Compute<T>;

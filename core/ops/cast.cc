@@ -98,9 +98,7 @@ void convert_numbers(OpRun& run, DType from, const uint8_t* x, DType to, uint8_t
 
 // ---------------------------------------------------------------- narrow types
 
-bool is_narrow_integer(DType dtype) {
-  return dtype_is_subbyte(dtype) && !is_narrow_float(dtype);
-}
+bool is_narrow_integer(DType dtype) { return dtype_is_subbyte(dtype) && !is_narrow_float(dtype); }
 
 // Elements of a narrow type as floats, exactly.
 void widen_narrow(const Tensor& from, const uint8_t* codes, float* to) {
@@ -120,10 +118,10 @@ void widen_narrow(const Tensor& from, const uint8_t* codes, float* to) {
 
 Status from_narrow(OpRun& run, const Tensor& x, Tensor* y) {
   const auto n = static_cast<size_t>(x.count());
-  FOLIO_TRY(uint8_t* floats, run.scratch(n * sizeof(float)));
+  FOLIO_TRY(uint8_t * floats, run.scratch(n * sizeof(float)));
   const uint8_t* codes = x.raw();
   if (dtype_is_subbyte(x.dtype())) {
-    FOLIO_TRY(uint8_t* unpacked, run.scratch(n));
+    FOLIO_TRY(uint8_t * unpacked, run.scratch(n));
     unpack_bits(x, unpacked);
     codes = unpacked;
   }
@@ -144,7 +142,7 @@ Status to_narrow(OpRun& run, const Tensor& x, const Options& options, Tensor* y)
     const auto mask = static_cast<uint8_t>((1 << dtype_bits(y->dtype())) - 1);
     for (int64_t i = 0; i < n; ++i) codes[i] &= mask;
   } else {
-    FOLIO_TRY(uint8_t* floats, run.scratch(static_cast<size_t>(n) * sizeof(float)));
+    FOLIO_TRY(uint8_t * floats, run.scratch(static_cast<size_t>(n) * sizeof(float)));
     convert_numbers(run, x.dtype(), x.raw(), DType::kFloat, floats, n);
     const auto* values = reinterpret_cast<const float*>(floats);
     for (int64_t i = 0; i < n; ++i) {
@@ -211,7 +209,7 @@ Status to_strings(OpRun& run, const Tensor& x, Tensor* y) {
                     : x.dtype() == DType::kUint64                             ? DType::kUint64
                     : whole                                                   ? DType::kInt64
                                                                               : DType::kFloat;
-  FOLIO_TRY(uint8_t* wide, run.scratch(static_cast<size_t>(n) * 8));
+  FOLIO_TRY(uint8_t * wide, run.scratch(static_cast<size_t>(n) * 8));
   convert_numbers(run, x.dtype(), x.raw(), via, wide, n);
   for (int64_t i = 0; i < n; ++i) {
     if (via == DType::kFloat) out[i] = print_number(reinterpret_cast<const float*>(wide)[i]);
@@ -242,7 +240,7 @@ DType reading_type(DType to) {
 
 Result<Tensor> read_strings(OpRun& run, const Tensor& x, DType to) {
   const DType via = reading_type(to);
-  FOLIO_TRY(uint8_t* wide, run.scratch(static_cast<size_t>(x.count()) * 8));
+  FOLIO_TRY(uint8_t * wide, run.scratch(static_cast<size_t>(x.count()) * 8));
   if (via == DType::kFloat) {
     FOLIO_RETURN_IF_ERROR(read_all(x, reinterpret_cast<float*>(wide)));
   } else if (via == DType::kDouble) {
@@ -275,7 +273,7 @@ Status cast_tensor(OpRun& run, const Tensor& given, DType to, const Options& opt
   const bool narrow_from = is_narrow_float(x.dtype()) || is_narrow_integer(x.dtype());
   const bool narrow_to = is_narrow_float(to) || is_narrow_integer(to);
   if (narrow_from && (narrow_to || to == DType::kString)) {
-    FOLIO_TRY(uint8_t* floats, run.scratch(static_cast<size_t>(x.count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * floats, run.scratch(static_cast<size_t>(x.count()) * sizeof(float)));
     Tensor wide(DType::kFloat, x.shape(), floats, nullptr);
     FOLIO_RETURN_IF_ERROR(from_narrow(run, x, &wide));
     return narrow_to ? to_narrow(run, wide, options, y) : to_strings(run, wide, y);

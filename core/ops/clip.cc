@@ -35,9 +35,8 @@ class Clip final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     Status status = wrong_type(0, x->dtype());
-    dispatch(NumericTypes{}, x->dtype(), [&](auto tag) {
-      status = run_type<typename decltype(tag)::type>(run, *x);
-    });
+    dispatch(NumericTypes{}, x->dtype(),
+             [&](auto tag) { status = run_type<typename decltype(tag)::type>(run, *x); });
     return status;
   }
 
@@ -56,7 +55,7 @@ class Clip final : public OpKernel {
     } else {
       return wrong_type(0, x.dtype());
     }
-    FOLIO_TRY(Tensor* y, run.output(0, x.dtype(), x.shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x.dtype(), x.shape()));
     const T* from = x.data<T>();
     T* to = y->data_mut<T>();
     run.parallel().for_range(x.count(), kElementGrain, [&](int64_t begin, int64_t end) {
@@ -104,10 +103,10 @@ Status infer(OpInfer& infer) {
 }  // namespace
 
 void register_clip(OpRegistry& registry) {
-  registry.add({.domain = "", .type = "Clip", .since = 1, .until = 10,
-                .infer = infer, .make = make});
-  registry.add({.domain = "", .type = "Clip", .since = 11, .max_inputs = 3,
-                .infer = infer, .make = make});
+  registry.add(
+      {.domain = "", .type = "Clip", .since = 1, .until = 10, .infer = infer, .make = make});
+  registry.add(
+      {.domain = "", .type = "Clip", .since = 11, .max_inputs = 3, .infer = infer, .make = make});
 }
 
 }  // namespace folio

@@ -75,7 +75,7 @@ class ComparisonKernel final : public OpKernel {
     FOLIO_TRY(const Tensor* b, run.tensor(1, a->dtype()));
     FOLIO_TRY(const Shape b_shape, legacy_.second(a->shape(), b->shape()));
     FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b_shape));
-    FOLIO_TRY(Tensor* y, run.output(0, DType::kBool, plan.out));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, plan.out));
     run_binary_rows(run, plan, row, *a, *b, y);
     return Status::ok();
   }
@@ -99,8 +99,13 @@ Status infer_comparison(OpInfer& infer) {
 
 template <typename F>
 void add(OpRegistry& registry, std::string_view type, int since) {
-  registry.add({.domain = "", .type = type, .since = since, .min_inputs = 2, .max_inputs = 2,
-                .infer = infer_comparison, .make = make_comparison<F>});
+  registry.add({.domain = "",
+                .type = type,
+                .since = since,
+                .min_inputs = 2,
+                .max_inputs = 2,
+                .infer = infer_comparison,
+                .make = make_comparison<F>});
 }
 
 }  // namespace

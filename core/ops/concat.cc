@@ -27,8 +27,9 @@ class Concat final : public OpKernel {
       Shape same = x->shape();
       if (same.rank() == shape.rank()) same[axis] = first->dim(axis);
       if (!(same == first->shape())) {
-        return invalid_argument("input ", k, " is ", x->shape().to_string(), ", which does not fit ",
-                                first->shape().to_string(), " along axis ", axis);
+        return invalid_argument("input ", k, " is ", x->shape().to_string(),
+                                ", which does not fit ", first->shape().to_string(), " along axis ",
+                                axis);
       }
       if (!checked_add(shape[axis], x->dim(axis), &shape[axis])) {
         return invalid_argument("the joined dim overflows");

@@ -69,13 +69,14 @@ Status infer_constant_of_shape(OpInfer& infer) {
                            " are supported");
     }
     out = std::move(*dims);
-  } else if (const Dims* shape = infer.dims_of(0);
-             shape && shape->size() == 1 && (*shape)[0].is_value() &&
-             (*shape)[0].value <= kMaxRank) {
+  } else if (const Dims* shape = infer.dims_of(0); shape && shape->size() == 1 &&
+                                                   (*shape)[0].is_value() &&
+                                                   (*shape)[0].value <= kMaxRank) {
     out.emplace(static_cast<size_t>((*shape)[0].value));
   }
-  const bool is_list = out && (out->empty() || (out->size() == 1 && (*out)[0].is_value() &&
-                                                (*out)[0].value <= kMaxKnown));
+  const bool is_list =
+      out &&
+      (out->empty() || (out->size() == 1 && (*out)[0].is_value() && (*out)[0].value <= kMaxKnown));
   if (is_list && (value.dtype() == DType::kInt64 || value.dtype() == DType::kInt32)) {
     const int64_t number =
         value.dtype() == DType::kInt64 ? *value.data<int64_t>() : *value.data<int32_t>();

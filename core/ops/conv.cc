@@ -2,8 +2,8 @@
 //
 // Source: ONNX operator spec, Conv, opsets 1, 11, 22.
 // Shapes: x [N, C, spatial...], w [M, C / group, kernel...], b [M] -> y [N, M, out...]
-// Math:   y[n, m, o] = b[m] + sum over c, t of w[m, c, t] * x[n, c, o * stride + t * dilation - pad]
-// Method: per image and group one matrix product W [M/g, K] * X [K, pixels]; X is laid out as
+// Math:   y[n, m, o] = b[m] + sum over c, t of w[m, c, t] * x[n, c, o * stride + t * dilation -
+// pad] Method: per image and group one matrix product W [M/g, K] * X [K, pixels]; X is laid out as
 //         F32P16 panels of 16 output pixels, tile by tile, so memory is bounded by a tile a
 //         thread and weights are read where they stand. Depthwise: direct loops.
 // Types:  float; float16 and bfloat16 in float; double by loops.
@@ -145,8 +145,7 @@ Status run_tiled(OpRun& run, const ConvSizes& s, const float* x, const float* w,
   const FolioKernels& kernels = run.kernels();
   const int64_t pixels = s.window.out_count();
   const int64_t tiles = (pixels + kTilePixels - 1) / kTilePixels;
-  const auto tile_bytes =
-      align_up(static_cast<size_t>(s.k() * kTilePixels) * sizeof(float), 64);
+  const auto tile_bytes = align_up(static_cast<size_t>(s.k() * kTilePixels) * sizeof(float), 64);
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(
       ThreadScratch::make(run, tile_bytes + kernels.gemm_f32_scratch_bytes, &scratch));
@@ -191,7 +190,8 @@ void direct_plane(const ConvSizes& s, const T* x, const T* filter, T bias, T* y)
       const T* taps = filter + c * w.kernel_count();
       for (int64_t kd = from[0]; kd < to[0]; ++kd) {
         for (int64_t kh = from[1]; kh < to[1]; ++kh) {
-          const int64_t row = ((first[0] + kd * w.dilation[0]) * w.in[1] + first[1] + kh * w.dilation[1]) * w.in[2];
+          const int64_t row =
+              ((first[0] + kd * w.dilation[0]) * w.in[1] + first[1] + kh * w.dilation[1]) * w.in[2];
           const T* tap = taps + (kd * w.kernel[1] + kh) * w.kernel[2];
           for (int64_t kw = from[2]; kw < to[2]; ++kw) {
             sum += tap[kw] * plane[row + first[2] + kw * w.dilation[2]];
@@ -238,7 +238,7 @@ class Conv final : public OpKernel {
       FOLIO_TRY(b, run.tensor(2, x->dtype()));
     }
     FOLIO_TRY(const ConvSizes s, sizes(*x, *w, b));
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), s.out));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), s.out));
     if (y->count() == 0) return Status::ok();
     switch (x->dtype()) {
       case DType::kFloat:
@@ -263,7 +263,8 @@ class Conv final : public OpKernel {
                               " must have the same rank, 3 or more");
     }
     const Span<const int64_t> kernel = w.shape().dims().subspan(2);
-    if (!attrs.kernel.empty() && !std::equal(kernel.begin(), kernel.end(), attrs.kernel.begin(), attrs.kernel.end())) {
+    if (!attrs.kernel.empty() &&
+        !std::equal(kernel.begin(), kernel.end(), attrs.kernel.begin(), attrs.kernel.end())) {
       return invalid_argument("kernel_shape does not agree with W ", w.shape().to_string());
     }
     ConvSizes s;
@@ -293,7 +294,7 @@ class Conv final : public OpKernel {
     if (b) {
       FOLIO_TRY(b32, widen_half(run, *b));
     }
-    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
     auto* y32 = reinterpret_cast<float*>(bytes);
     FOLIO_RETURN_IF_ERROR(run_f32(run, s, x32, w32, b32, y32));
     narrow_half(run, y32, y);

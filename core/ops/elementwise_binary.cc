@@ -31,11 +31,10 @@ void run_f32(OpRun& run, int slot, const BroadcastPlan& plan, const Tensor& a, c
   const float* a_data = a.data<float>();
   const float* b_data = b.data<float>();
   float* y_data = y->data_mut<float>();
-  for_broadcast_rows(run.parallel(), plan,
-                     [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-                       kernel(count, a_data + a_at, plan.a_step, b_data + b_at, plan.b_step,
-                              y_data + y_at);
-                     });
+  for_broadcast_rows(
+      run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+        kernel(count, a_data + a_at, plan.a_step, b_data + b_at, plan.b_step, y_data + y_at);
+      });
 }
 
 bool has_zero(const Tensor& tensor) {
@@ -74,7 +73,7 @@ class BinaryKernel final : public OpKernel {
     FOLIO_TRY(const Tensor* b, run.tensor(1, a->dtype()));
     FOLIO_TRY(const Shape b_shape, legacy_.second(a->shape(), b->shape()));
     FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b_shape));
-    FOLIO_TRY(Tensor* y, run.output(0, a->dtype(), plan.out));
+    FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), plan.out));
     return run_pair<F, NumericTypes>(run, plan, *a, *b, y);
   }
 
@@ -161,7 +160,7 @@ class VariadicKernel final : public OpKernel {
       FOLIO_TRY(const Tensor* next, run.tensor(i, dtype));
       FOLIO_TRY(shape, broadcast(shape, next->shape()));
     }
-    FOLIO_TRY(Tensor* y, run.output(0, dtype, shape));
+    FOLIO_TRY(Tensor * y, run.output(0, dtype, shape));
     FOLIO_RETURN_IF_ERROR(fold(run, *first, y));
     if (kFinish == Finish::kDivideByCount) divide_by(run, run.input_count(), y);
     return Status::ok();
@@ -217,14 +216,22 @@ Status infer_variadic(OpInfer& infer) {
 
 template <typename F>
 void add_binary(OpRegistry& registry, std::string_view type) {
-  registry.add({.domain = "", .type = type, .min_inputs = 2, .max_inputs = 2,
-                .infer = infer_binary<F>, .make = make_binary<F>});
+  registry.add({.domain = "",
+                .type = type,
+                .min_inputs = 2,
+                .max_inputs = 2,
+                .infer = infer_binary<F>,
+                .make = make_binary<F>});
 }
 
 template <typename F, typename Types, Finish kFinish = Finish::kNone>
 void add_variadic(OpRegistry& registry, std::string_view type) {
-  registry.add({.domain = "", .type = type, .min_inputs = 1, .max_inputs = kVariadic,
-                .infer = infer_variadic<F>, .make = make_variadic<F, Types, kFinish>});
+  registry.add({.domain = "",
+                .type = type,
+                .min_inputs = 1,
+                .max_inputs = kVariadic,
+                .infer = infer_variadic<F>,
+                .make = make_variadic<F, Types, kFinish>});
 }
 
 }  // namespace

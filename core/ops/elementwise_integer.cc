@@ -105,7 +105,7 @@ class IntegerKernel final : public OpKernel {
       return invalid_argument("modulo zero in ", dtype_name(b->dtype()));
     }
     FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b->shape()));
-    FOLIO_TRY(Tensor* y, run.output(0, a->dtype(), plan.out));
+    FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), plan.out));
     run_binary_rows(run, plan, row, *a, *b, y);
     return Status::ok();
   }
@@ -151,7 +151,7 @@ class BitwiseNotKernel final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     if (!contains(IntegerTypes{}, x->dtype())) return wrong_type(0, x->dtype());
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     const uint8_t* from = x->raw();
     uint8_t* to = y->raw_mut();
     const auto bytes = static_cast<int64_t>(x->bytes());
@@ -175,16 +175,21 @@ Status infer_not(OpInfer& infer) {
 
 void register_elementwise_integer(OpRegistry& registry) {
   const auto add = [&](std::string_view type, int since, MakeFn make) {
-    registry.add({.domain = "", .type = type, .since = since, .min_inputs = 2, .max_inputs = 2,
-                  .infer = infer_binary, .make = make});
+    registry.add({.domain = "",
+                  .type = type,
+                  .since = since,
+                  .min_inputs = 2,
+                  .max_inputs = 2,
+                  .infer = infer_binary,
+                  .make = make});
   };
   add("Mod", 10, make_mod);
   add("BitShift", 11, make_shift);
   add("BitwiseAnd", 18, make_bitwise<BitAnd>);
   add("BitwiseOr", 18, make_bitwise<BitOr>);
   add("BitwiseXor", 18, make_bitwise<BitXor>);
-  registry.add({.domain = "", .type = "BitwiseNot", .since = 18,
-                .infer = infer_not, .make = make_not});
+  registry.add(
+      {.domain = "", .type = "BitwiseNot", .since = 18, .infer = infer_not, .make = make_not});
 }
 
 }  // namespace folio

@@ -44,16 +44,23 @@ template <typename F>
 constexpr Row row(std::string_view name, int since, int slot, F, Integers integers = Integers::kNo,
                   std::string_view a_name = "", float a = 0, std::string_view b_name = "",
                   float b = 0) {
-  return {name, since, slot, integers, a_name, a, b_name, b,
+  return {name,
+          since,
+          slot,
+          integers,
+          a_name,
+          a,
+          b_name,
+          b,
           [](float x, Params p) -> float { return F{}(x, p); },
           [](double x, Params p) -> double { return F{}(x, p); }};
 }
 
 // A function over float and double from one expression in x and p; T is the type of x.
-#define FOLIO_FN(expression)                                \
-  [](auto x, [[maybe_unused]] Params p) {                   \
-    using T [[maybe_unused]] = decltype(x);                 \
-    return static_cast<T>(expression);                      \
+#define FOLIO_FN(expression)                \
+  [](auto x, [[maybe_unused]] Params p) {   \
+    using T [[maybe_unused]] = decltype(x); \
+    return static_cast<T>(expression);      \
   }
 
 constexpr Row kRows[] = {
@@ -93,19 +100,18 @@ constexpr Row kRows[] = {
     row("HardSigmoid", 1, kNoSlot,
         FOLIO_FN(std::isnan(x) ? x : std::clamp(T(p.a) * x + T(p.b), T(0), T(1))), Integers::kNo,
         "alpha", 0.2F, "beta", 0.5F),
-    row("HardSwish", 14, kFolioHardSwish,
-        FOLIO_FN(x * std::clamp(x / 6 + T(0.5), T(0), T(1)))),
+    row("HardSwish", 14, kFolioHardSwish, FOLIO_FN(x* std::clamp(x / 6 + T(0.5), T(0), T(1)))),
     row("ThresholdedRelu", 10, kNoSlot, FOLIO_FN(x > T(p.a) ? x : T(0)), Integers::kNo, "alpha", 1),
     row("Softplus", 1, kFolioSoftplus,
         FOLIO_FN(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x))))),
     row("Softsign", 1, kNoSlot, FOLIO_FN(x / (1 + std::abs(x)))),
     row("Mish", 18, kNoSlot,
-        FOLIO_FN(x * std::tanh(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)))))),
+        FOLIO_FN(x* std::tanh(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)))))),
     row("Swish", 24, kNoSlot, FOLIO_FN(x / (1 + std::exp(-T(p.a) * x))), Integers::kNo, "alpha", 1),
 };
 
-constexpr Row kGeluErf = row("Gelu", 20, kFolioGeluErf,
-                             FOLIO_FN(x / 2 * (1 + std::erf(x * T(M_SQRT1_2)))));
+constexpr Row kGeluErf =
+    row("Gelu", 20, kFolioGeluErf, FOLIO_FN(x / 2 * (1 + std::erf(x * T(M_SQRT1_2)))));
 constexpr Row kGeluTanh =
     row("Gelu", 20, kFolioGeluTanh,
         FOLIO_FN(x / 2 * (1 + std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)))));
@@ -118,7 +124,7 @@ class Unary final : public OpKernel {
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     const int64_t count = x->count();
     switch (x->dtype()) {
       case DType::kFloat:

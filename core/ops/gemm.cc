@@ -33,7 +33,7 @@ class Gemm final : public OpKernel {
       FOLIO_TRY(c, run.tensor(2, a->dtype()));
     }
     FOLIO_TRY(const GemmSizes s, sizes(*a, *b, c));
-    FOLIO_TRY(Tensor* y, run.output(0, a->dtype(), Shape{s.m, s.n}));
+    FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), Shape{s.m, s.n}));
     switch (a->dtype()) {
       case DType::kFloat:
         return run_f32(run, s, a->data<float>(), b->raw(), c ? c->data<float>() : nullptr, c,
@@ -121,15 +121,15 @@ class Gemm final : public OpKernel {
     return Status::ok();
   }
 
-  Status run_half(OpRun& run, const GemmSizes& s, const Tensor& a, const Tensor& b,
-                  const Tensor* c, Tensor* y) const {
+  Status run_half(OpRun& run, const GemmSizes& s, const Tensor& a, const Tensor& b, const Tensor* c,
+                  Tensor* y) const {
     FOLIO_TRY(const float* a32, widen_half(run, a));
     FOLIO_TRY(const float* b32, widen_half(run, b));
     const float* c32 = nullptr;
     if (c) {
       FOLIO_TRY(c32, widen_half(run, *c));
     }
-    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
     auto* y32 = reinterpret_cast<float*>(bytes);
     FOLIO_RETURN_IF_ERROR(run_f32(run, s, a32, b32, c32, c, y32));
     narrow_half(run, y32, y);

@@ -56,7 +56,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(kernel->else_branch, find_subgraph(build.node(), "else_branch"));
   for (const int branch : {kernel->then_branch, kernel->else_branch}) {
     const Graph& graph = *build.node().subgraphs[static_cast<size_t>(branch)];
-    if (!graph.inputs.empty()) return invalid_graph("a branch of If takes no inputs, found ", graph.inputs.size());
+    if (!graph.inputs.empty())
+      return invalid_graph("a branch of If takes no inputs, found ", graph.inputs.size());
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

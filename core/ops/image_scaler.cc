@@ -18,7 +18,7 @@ class ImageScaler final : public OpKernel {
     if (x->rank() != 4 || x->dim(1) != static_cast<int64_t>(bias.size())) {
       return invalid_argument("X ", x->shape().to_string(), " must be [N,", bias.size(), ",H,W]");
     }
-    FOLIO_TRY(Tensor* y, run.output(0, DType::kFloat, x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, x->shape()));
     const int64_t inner = x->dim(2) * x->dim(3);
     const float* from = x->data<float>();
     float* to = y->data_mut<float>();

@@ -35,7 +35,7 @@ class TestKernel final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     if (!contains(FloatTypes{}, x->dtype())) return wrong_type(0, x->dtype());
-    FOLIO_TRY(Tensor* y, run.output(0, DType::kBool, x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, x->shape()));
     uint8_t* to = y->raw_mut();
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;

@@ -3,7 +3,8 @@
 //
 // Source: ONNX operator spec, LayerNormalization opset 17, RMSNormalization opset 23; ONNX Runtime
 //         ContribOperators, SimplifiedLayerNormalization.
-// Shapes: x, y [rows, n], n = product of dims from `axis` on; Scale and B broadcast to x's dims from
+// Shapes: x, y [rows, n], n = product of dims from `axis` on; Scale and B broadcast to x's dims
+// from
 //         axis on (full size here). Mean and InvStdDev: x's dims, ones from axis on.
 // Types:  float; float16 and bfloat16 in float (stash_type 1).
 #include <algorithm>
@@ -41,10 +42,10 @@ class Normalization final : public OpKernel {
     if (run.has_input(2)) {
       FOLIO_TRY(bias, parameter(run, 2, n));
     }
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     float* y32 = y->data_mut<float>();
     if (y->dtype() != DType::kFloat) {
-      FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+      FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
       y32 = reinterpret_cast<float*>(bytes);
     }
     FOLIO_TRY(float* mean, statistic(run, rms ? -1 : 1, x->shape(), at));
@@ -58,7 +59,8 @@ class Normalization final : public OpKernel {
         if (rms) {
           kernels.rms_norm_f32(n, from, scale, epsilon, to, std_at);
         } else {
-          kernels.layer_norm_f32(n, from, scale, bias, epsilon, to, mean ? mean + row : nullptr, std_at);
+          kernels.layer_norm_f32(n, from, scale, bias, epsilon, to, mean ? mean + row : nullptr,
+                                 std_at);
         }
       }
     });
@@ -76,7 +78,7 @@ class Normalization final : public OpKernel {
       return invalid_argument("input ", input, " ", tensor->shape().to_string(), " has ",
                               tensor->count(), " elements, expected ", n);
     }
-    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(n) * sizeof(float)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(n) * sizeof(float)));
     auto* filled = reinterpret_cast<float*>(bytes);
     std::fill_n(filled, n, data[0]);
     return static_cast<const float*>(filled);
@@ -86,7 +88,7 @@ class Normalization final : public OpKernel {
     if (output < 0 || !run.has_output(output)) return static_cast<float*>(nullptr);
     Shape shape = x;
     for (int i = axis; i < shape.rank(); ++i) shape[i] = 1;
-    FOLIO_TRY(Tensor* tensor, run.output(output, DType::kFloat, shape));
+    FOLIO_TRY(Tensor * tensor, run.output(output, DType::kFloat, shape));
     return tensor->data_mut<float>();
   }
 };

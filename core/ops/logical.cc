@@ -28,7 +28,7 @@ class LogicalKernel final : public OpKernel {
     FOLIO_TRY(const Tensor* b, run.tensor(1, DType::kBool));
     FOLIO_TRY(const Shape b_shape, legacy_.second(a->shape(), b->shape()));
     FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b_shape));
-    FOLIO_TRY(Tensor* y, run.output(0, DType::kBool, plan.out));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, plan.out));
     run_binary_rows(run, plan, binary_row<uint8_t, uint8_t, uint8_t, F>, *a, *b, y);
     return Status::ok();
   }
@@ -53,7 +53,7 @@ class NotKernel final : public OpKernel {
  public:
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kBool));
-    FOLIO_TRY(Tensor* y, run.output(0, DType::kBool, x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, x->shape()));
     const uint8_t* from = x->raw();
     uint8_t* to = y->raw_mut();
     run.parallel().for_range(x->count(), kElementGrain, [&](int64_t begin, int64_t end) {
@@ -75,8 +75,12 @@ Status infer_not(OpInfer& infer) {
 
 template <typename F>
 void add(OpRegistry& registry, std::string_view type) {
-  registry.add({.domain = "", .type = type, .min_inputs = 2, .max_inputs = 2,
-                .infer = infer_logical, .make = make_logical<F>});
+  registry.add({.domain = "",
+                .type = type,
+                .min_inputs = 2,
+                .max_inputs = 2,
+                .infer = infer_logical,
+                .make = make_logical<F>});
 }
 
 }  // namespace

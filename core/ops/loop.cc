@@ -100,8 +100,8 @@ Status infer(OpInfer& infer) {
                          " or more");
   }
   for (size_t i = 0; 1 + i < outputs.size(); ++i) {
-    infer.set_output(static_cast<int>(i), i < carried ? without_dims(outputs[1 + i])
-                                                      : stacked_type(outputs[1 + i]));
+    infer.set_output(static_cast<int>(i),
+                     i < carried ? without_dims(outputs[1 + i]) : stacked_type(outputs[1 + i]));
   }
   return Status::ok();
 }

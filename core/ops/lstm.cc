@@ -39,7 +39,7 @@ class Lstm final : public OpKernel {
     FOLIO_TRY(float* y_c, rnn_state_output(attrs, r, run, 2));
     const auto state_floats = static_cast<size_t>(r.batch * r.hidden);
     const auto gate_floats = static_cast<size_t>(r.seq) * state_floats * kGates;
-    FOLIO_TRY(uint8_t* bytes, run.scratch((gate_floats + 3 * state_floats) * sizeof(float)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch((gate_floats + 3 * state_floats) * sizeof(float)));
     Direction d;
     d.gates = reinterpret_cast<float*>(bytes);
     d.h = d.gates + gate_floats;

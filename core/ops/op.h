@@ -205,7 +205,7 @@ struct OpDef {
   std::string_view domain;  // "" = ai.onnx
   std::string_view type;
   int since = 1;
-  int until = kLatest;      // inclusive
+  int until = kLatest;  // inclusive
   int min_inputs = 1;
   int max_inputs = 1;
   int min_outputs = 1;

@@ -71,7 +71,8 @@ inline Status wrong_type(int input, DType dtype) {
 
 // What a T is computed in: float for the 16-bit formats, else T.
 template <typename T>
-using Compute = std::conditional_t<std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>, float, T>;
+using Compute =
+    std::conditional_t<std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>, float, T>;
 
 // Float to integer as a clamp (NaN is 0): the plain cast is undefined out of range.
 template <typename T, typename F>

@@ -1,7 +1,8 @@
 // Runs one operator on constants: constant folding and recipes.
 //
-// Flow:    passes/ fold small values with it while loading; plan/ computes recipes that a step reads.
-// Owns:    results are heap tensors, or views of their inputs' bytes; nothing is cached but in the
+// Flow:    passes/ fold small values with it while loading; plan/ computes recipes that a step
+// reads. Owns:    results are heap tensors, or views of their inputs' bytes; nothing is cached but
+// in the
 //          Initializer itself, whose recipe is dropped once its bytes are there.
 // Threads: one thread (loading). The real kernels compute, never a second implementation.
 #pragma once

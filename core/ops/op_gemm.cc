@@ -24,8 +24,10 @@ struct Blocks {
 
 Blocks blocks_for(int64_t m, int64_t n, int64_t k, bool packed) {
   Blocks blocks{};
-  blocks.columns = packed ? align_up(static_cast<size_t>(n), kPanel)
-                          : std::min<int64_t>(kTileColumns, static_cast<int64_t>(align_up(static_cast<size_t>(n), kPanel)));
+  blocks.columns =
+      packed ? align_up(static_cast<size_t>(n), kPanel)
+             : std::min<int64_t>(kTileColumns,
+                                 static_cast<int64_t>(align_up(static_cast<size_t>(n), kPanel)));
   // Few rows (a GEMV): split columns. Otherwise rows, in multiples of 48 (of both kernels' tiles).
   const int64_t depth = std::max<int64_t>(k, 1);
   if (packed && m < 48) {
@@ -116,17 +118,17 @@ void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row
 
 Result<float*> widen_half(OpRun& run, const Tensor& source) {
   const auto count = static_cast<size_t>(source.count());
-  FOLIO_TRY(uint8_t* bytes, run.scratch(count * sizeof(float)));
+  FOLIO_TRY(uint8_t * bytes, run.scratch(count * sizeof(float)));
   auto* out = reinterpret_cast<float*>(bytes);
-  const auto convert = source.dtype() == DType::kFloat16 ? run.kernels().f16_to_f32
-                                                         : run.kernels().bf16_to_f32;
+  const auto convert =
+      source.dtype() == DType::kFloat16 ? run.kernels().f16_to_f32 : run.kernels().bf16_to_f32;
   convert(source.count(), source.raw(), out);
   return out;
 }
 
 void narrow_half(OpRun& run, const float* source, Tensor* target) {
-  const auto convert = target->dtype() == DType::kFloat16 ? run.kernels().f32_to_f16
-                                                          : run.kernels().f32_to_bf16;
+  const auto convert =
+      target->dtype() == DType::kFloat16 ? run.kernels().f32_to_f16 : run.kernels().f32_to_bf16;
   convert(target->count(), source, target->raw_mut());
 }
 

@@ -13,9 +13,9 @@ constexpr int kNoCode = -1;
 struct Format {
   int mantissa_bits;
   int bias;
-  int largest;        // code of the largest number
-  int infinity;       // kNoCode: none
-  int nan;            // with the sign bit where the format has a single NaN
+  int largest;   // code of the largest number
+  int infinity;  // kNoCode: none
+  int nan;       // with the sign bit where the format has a single NaN
   bool negative_zero;
   int sign_bit;
 };

@@ -1,6 +1,7 @@
 // Quantized element types and how scales and zero points lie over a tensor.
 //
-// Flow:    QuantizeLinear, DequantizeLinear and their kin plan with plan_scales(), then work on rows
+// Flow:    QuantizeLinear, DequantizeLinear and their kin plan with plan_scales(), then work on
+// rows
 //          in which scale and zero point step by 0 or 1.
 // Owns:    plain values.
 // Errors:  kInvalidArgument for scales whose shape fits neither per tensor, per axis nor blocks.
@@ -17,8 +18,7 @@ template <DType kType, int kBits, bool kSigned>
 struct QuantizedType {
   static constexpr DType kDType = kType;
   static constexpr bool kSubByte = kBits < 8;
-  static constexpr int32_t kMin =
-      kSigned ? static_cast<int32_t>(-(int64_t{1} << (kBits - 1))) : 0;
+  static constexpr int32_t kMin = kSigned ? static_cast<int32_t>(-(int64_t{1} << (kBits - 1))) : 0;
   static constexpr int32_t kMax =
       static_cast<int32_t>((int64_t{1} << (kSigned ? kBits - 1 : kBits)) - 1);
 
@@ -46,17 +46,43 @@ struct QuantizedType {
 template <typename Body>
 bool dispatch_quantized(DType dtype, Body&& body) {
   switch (dtype) {
-    case DType::kUint8: return body(QuantizedType<DType::kUint8, 8, false>{}), true;
-    case DType::kInt8: return body(QuantizedType<DType::kInt8, 8, true>{}), true;
-    case DType::kUint16: return body(QuantizedType<DType::kUint16, 16, false>{}), true;
-    case DType::kInt16: return body(QuantizedType<DType::kInt16, 16, true>{}), true;
-    case DType::kInt32: return body(QuantizedType<DType::kInt32, 32, true>{}), true;
-    case DType::kUint4: return body(QuantizedType<DType::kUint4, 4, false>{}), true;
-    case DType::kInt4: return body(QuantizedType<DType::kInt4, 4, true>{}), true;
-    case DType::kUint2: return body(QuantizedType<DType::kUint2, 2, false>{}), true;
-    case DType::kInt2: return body(QuantizedType<DType::kInt2, 2, true>{}), true;
-    default: return false;
+    case DType::kUint8:
+      return body(QuantizedType<DType::kUint8, 8, false>{}), true;
+    case DType::kInt8:
+      return body(QuantizedType<DType::kInt8, 8, true>{}), true;
+    case DType::kUint16:
+      return body(QuantizedType<DType::kUint16, 16, false>{}), true;
+    case DType::kInt16:
+      return body(QuantizedType<DType::kInt16, 16, true>{}), true;
+    case DType::kInt32:
+      return body(QuantizedType<DType::kInt32, 32, true>{}), true;
+    case DType::kUint4:
+      return body(QuantizedType<DType::kUint4, 4, false>{}), true;
+    case DType::kInt4:
+      return body(QuantizedType<DType::kInt4, 4, true>{}), true;
+    case DType::kUint2:
+      return body(QuantizedType<DType::kUint2, 2, false>{}), true;
+    case DType::kInt2:
+      return body(QuantizedType<DType::kInt2, 2, true>{}), true;
+    default:
+      return false;
   }
+}
+
+// Nearest integer, ties to even, of what fits 22 bits: the sum's last place is 1.
+inline int32_t round_small(float value) {
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
+  return static_cast<int32_t>(value + kMagic - kMagic);
+}
+
+// saturate(round(x / scale) + zero) as Q; NaN as zero.
+template <typename Q>
+int32_t quantize_one(float x, float scale, int32_t zero) {
+  // Past this, any zero point of 16 bits leaves the range anyway.
+  constexpr float kBound = 200000.0f;
+  const float ratio = x / scale;
+  const float bounded = ratio != ratio ? 0.0f : std::clamp(ratio, -kBound, kBound);
+  return std::clamp(round_small(bounded) + zero, Q::kMin, Q::kMax);
 }
 
 // Rows of the data over which the scale is constant (step 0) or steps along (step 1).
@@ -68,7 +94,7 @@ struct ScalePlan {
   int64_t block = 1;   // elements of the axis under one scale
   int64_t blocks = 1;  // scales along the axis
   int64_t rows = 1;
-  int64_t row = 1;     // length of a row; with inner == 1 the last block may be shorter
+  int64_t row = 1;  // length of a row; with inner == 1 the last block may be shorter
   int64_t step = 0;
 };
 
@@ -82,9 +108,8 @@ void for_scale_rows(Parallel& parallel, const ScalePlan& plan, Body&& body) {
   using Mode = ScalePlan::Mode;
   if (plan.row == 0 || plan.rows == 0) return;
   if (plan.mode == Mode::kTensor) {
-    parallel.for_range(plan.row, kElementGrain, [&](int64_t begin, int64_t end) {
-      body(begin, int64_t{0}, end - begin);
-    });
+    parallel.for_range(plan.row, kElementGrain,
+                       [&](int64_t begin, int64_t end) { body(begin, int64_t{0}, end - begin); });
     return;
   }
   const int64_t grain = std::max<int64_t>(1, kElementGrain / plan.row);

@@ -68,9 +68,8 @@ void reduce_groups(Parallel& parallel, const ReducePlan& plan, const Step& step,
       for (int64_t o = begin; o < end; ++o) {
         A total = step.first();
         const A shift = shifts ? shifts[o] : A{};
-        for_each_offset(plan.reduced, plan.kept.offset(o), [&](int64_t at) {
-          total = step.row(total, x + at, plan.inner, shift);
-        });
+        for_each_offset(plan.reduced, plan.kept.offset(o),
+                        [&](int64_t at) { total = step.row(total, x + at, plan.inner, shift); });
         acc[o] = total;
       }
     });

@@ -188,12 +188,15 @@ Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
     const auto bad = [&](int64_t length) { return length < 0 || length > out.seq; };
     if (static_cast<int64_t>(out.lengths.size()) != out.batch ||
         std::any_of(out.lengths.begin(), out.lengths.end(), bad)) {
-      return invalid_argument("sequence_lens must hold ", out.batch, " numbers from 0 to ", out.seq);
+      return invalid_argument("sequence_lens must hold ", out.batch, " numbers from 0 to ",
+                              out.seq);
     }
   }
   FOLIO_TRY(out.initial_h, rnn_state(attrs, out, run, 5));
-  if (const PackedBlob* blob = run.packed(1)) out.w_packed = reinterpret_cast<const float*>(blob->data());
-  if (const PackedBlob* blob = run.packed(2)) out.r_packed = reinterpret_cast<const float*>(blob->data());
+  if (const PackedBlob* blob = run.packed(1))
+    out.w_packed = reinterpret_cast<const float*>(blob->data());
+  if (const PackedBlob* blob = run.packed(2))
+    out.r_packed = reinterpret_cast<const float*>(blob->data());
   return out;
 }
 
@@ -210,14 +213,12 @@ int64_t rnn_state_at(const RnnAttrs& attrs, const RnnRun& r, int dir, int64_t it
 }
 
 int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, int64_t item) {
-  const int64_t row = attrs.batch_first
-                          ? (item * r.seq + time) * attrs.directions + dir
-                          : (time * attrs.directions + dir) * r.batch + item;
+  const int64_t row = attrs.batch_first ? (item * r.seq + time) * attrs.directions + dir
+                                        : (time * attrs.directions + dir) * r.batch + item;
   return row * r.hidden;
 }
 
-Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
-                       float* gates) {
+Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, float* gates) {
   const int64_t rows = attrs.gates * r.hidden;
   FolioGemmF32 args{};
   args.n = rows;
@@ -248,9 +249,8 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
   return Status::ok();
 }
 
-Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
-                     int64_t first_row, int64_t columns, const float* h, float* out,
-                     int64_t out_stride) {
+Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
+                     int64_t columns, const float* h, float* out, int64_t out_stride) {
   const int64_t row = dir * attrs.gates * r.hidden + first_row;
   FolioGemmF32 args{};
   args.m = r.batch;
@@ -275,7 +275,7 @@ Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run) 
   if (!run.has_output(0)) return static_cast<float*>(nullptr);
   const Shape shape = attrs.batch_first ? Shape{r.batch, r.seq, attrs.directions, r.hidden}
                                         : Shape{r.seq, attrs.directions, r.batch, r.hidden};
-  FOLIO_TRY(Tensor* y, run.output(0, DType::kFloat, shape));
+  FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, shape));
   const auto short_one = [&](int64_t length) { return length != r.seq; };
   if (std::any_of(r.lengths.begin(), r.lengths.end(), short_one) && y->bytes() > 0) {
     std::memset(y->raw_mut(), 0, y->bytes());
@@ -285,14 +285,16 @@ Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run) 
 
 Result<float*> rnn_state_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int output) {
   if (!run.has_output(output)) return static_cast<float*>(nullptr);
-  FOLIO_TRY(Tensor* state, run.output(output, DType::kFloat, state_shape(attrs, r)));
+  FOLIO_TRY(Tensor * state, run.output(output, DType::kFloat, state_shape(attrs, r)));
   return state->data_mut<float>();
 }
 
 Status infer_rnn(OpInfer& infer, int gates) {
-  FOLIO_TRY(const RnnAttrs attrs,
-            parse_rnn(infer.attrs(), gates,
-                      std::vector<std::string>(gates == 4 ? 3 : gates == 3 ? 2 : 1, "Tanh")));
+  FOLIO_TRY(const RnnAttrs attrs, parse_rnn(infer.attrs(), gates,
+                                            std::vector<std::string>(gates == 4   ? 3
+                                                                     : gates == 3 ? 2
+                                                                                  : 1,
+                                                                     "Tanh")));
   const Dims* x = infer.dims_of(0);
   const Dims* r = infer.dims_of(2);
   Dim hidden = Dim::unknown();
@@ -306,9 +308,12 @@ Status infer_rnn(OpInfer& infer, int gates) {
   }
   const Dim dirs = Dim::of(attrs.directions);
   const DType dtype = infer.dtype(0);
-  infer.set_tensor(0, dtype, attrs.batch_first ? Dims{batch, seq, dirs, hidden} : Dims{seq, dirs, batch, hidden});
+  infer.set_tensor(
+      0, dtype,
+      attrs.batch_first ? Dims{batch, seq, dirs, hidden} : Dims{seq, dirs, batch, hidden});
   for (int output = 1; output < infer.output_count(); ++output) {
-    infer.set_tensor(output, dtype, attrs.batch_first ? Dims{batch, dirs, hidden} : Dims{dirs, batch, hidden});
+    infer.set_tensor(output, dtype,
+                     attrs.batch_first ? Dims{batch, dirs, hidden} : Dims{dirs, batch, hidden});
   }
   return Status::ok();
 }

@@ -17,8 +17,17 @@ namespace folio {
 // f(x) of the spec's table of activation functions, alpha and beta bound.
 struct RnnActivation {
   enum class Kind : uint8_t {
-    kSigmoid, kTanh, kRelu, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid,
-    kElu, kSoftsign, kSoftplus,
+    kSigmoid,
+    kTanh,
+    kRelu,
+    kAffine,
+    kLeakyRelu,
+    kThresholdedRelu,
+    kScaledTanh,
+    kHardSigmoid,
+    kElu,
+    kSoftsign,
+    kSoftplus,
   };
   Kind kind = Kind::kTanh;
   float alpha = 0.0F;
@@ -33,8 +42,8 @@ struct RnnAttrs {
   int directions = 1;
   bool first_is_reverse = false;
   bool batch_first = false;
-  int64_t hidden = 0;  // 0: taken from R
-  float clip = 0.0F;   // 0: none
+  int64_t hidden = 0;                      // 0: taken from R
+  float clip = 0.0F;                       // 0: none
   std::vector<RnnActivation> activations;  // directions * per_direction
 };
 
@@ -51,8 +60,8 @@ struct RnnRun {
   const float* x = nullptr;
   const float* w = nullptr;
   const float* r = nullptr;
-  const float* b = nullptr;       // or null
-  std::vector<int64_t> lengths;   // by batch
+  const float* b = nullptr;      // or null
+  std::vector<int64_t> lengths;  // by batch
   const float* initial_h = nullptr;
   const float* w_packed = nullptr;  // F32P16 of all directions' rows, or null
   const float* r_packed = nullptr;
@@ -72,9 +81,8 @@ int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, 
 Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, float* gates);
 
 // out[rows, columns] (+)= h[rows, H] * R[dir][first_row .. first_row + columns)^T.
-Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
-                     int64_t first_row, int64_t columns, const float* h, float* out,
-                     int64_t out_stride);
+Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
+                     int64_t columns, const float* h, float* out, int64_t out_stride);
 
 // Y, Y_h (and Y_c) with their shapes; null where not wanted. Y is zeroed when lengths differ.
 Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run);

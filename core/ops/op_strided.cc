@@ -139,8 +139,8 @@ Status copy_strided(OpRun& run, StridedView view, const Tensor& source, Tensor* 
   if (out->count() == 0) return Status::ok();
   coalesce(&view);
   if (dtype_is_subbyte(source.dtype())) {
-    FOLIO_TRY(uint8_t* from, run.scratch(static_cast<size_t>(source.count())));
-    FOLIO_TRY(uint8_t* to, run.scratch(static_cast<size_t>(out->count())));
+    FOLIO_TRY(uint8_t * from, run.scratch(static_cast<size_t>(source.count())));
+    FOLIO_TRY(uint8_t * to, run.scratch(static_cast<size_t>(out->count())));
     unpack_bits(source, from);
     copy_elements(run, view, from, to);
     pack_bits(to, out);

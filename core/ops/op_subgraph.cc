@@ -17,7 +17,8 @@ void copy_blocks(const Tensor& from, int64_t from_at, int64_t from_step, Tensor*
       std::copy_n(from.data<std::string>() + a, block, to->data_mut<std::string>() + b);
     } else {
       const int64_t size = dtype_bits(from.dtype()) / 8;
-      std::memcpy(to->raw_mut() + b * size, from.raw() + a * size, static_cast<size_t>(block * size));
+      std::memcpy(to->raw_mut() + b * size, from.raw() + a * size,
+                  static_cast<size_t>(block * size));
     }
   }
 }
@@ -68,7 +69,8 @@ Status ScanOutput::add(const Value& value) {
   if (dtype_is_subbyte(tensor.dtype())) {
     return not_implemented("scan output of ", dtype_name(tensor.dtype()));
   }
-  if (!parts_.empty() && (parts_[0].dtype() != tensor.dtype() || !(parts_[0].shape() == tensor.shape()))) {
+  if (!parts_.empty() &&
+      (parts_[0].dtype() != tensor.dtype() || !(parts_[0].shape() == tensor.shape()))) {
     return invalid_argument("a scan output changes from ", dtype_name(parts_[0].dtype()), " ",
                             parts_[0].shape().to_string(), " to ", dtype_name(tensor.dtype()), " ",
                             tensor.shape().to_string());
@@ -96,7 +98,8 @@ Result<Tensor> ScanOutput::stack(int64_t axis, bool reverse, const TypeInfo& emp
   FOLIO_TRY(Tensor out, allocate_tensor(dtype, shape));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t place = reverse ? count - 1 - i : i;
-    copy_blocks(parts_[static_cast<size_t>(i)], 0, inner, &out, place * inner, count * inner, inner, outer);
+    copy_blocks(parts_[static_cast<size_t>(i)], 0, inner, &out, place * inner, count * inner, inner,
+                outer);
   }
   return out;
 }

@@ -132,8 +132,8 @@ Result<Options> parse(const Attributes& attrs, int version) {
 }
 
 // Pads of `axes` as begins and ends of all axes.
-Result<std::vector<int64_t>> spread(const std::vector<int64_t>& pads,
-                                    const std::vector<int>& axes, int rank) {
+Result<std::vector<int64_t>> spread(const std::vector<int64_t>& pads, const std::vector<int>& axes,
+                                    int rank) {
   if (pads.size() != 2 * axes.size()) {
     return invalid_argument("pads has ", pads.size(), " entries, expected ", 2 * axes.size());
   }
@@ -173,9 +173,9 @@ class Pad final : public OpKernel {
     std::vector<int64_t> dims;
     for (int i = 0; i < rank; ++i) {
       const auto at = static_cast<size_t>(i);
-      FOLIO_TRY(std::vector<int64_t> axis,
-                source_places(x->dim(i), pads[at], pads[at + static_cast<size_t>(rank)],
-                              options_.mode));
+      FOLIO_TRY(
+          std::vector<int64_t> axis,
+          source_places(x->dim(i), pads[at], pads[at + static_cast<size_t>(rank)], options_.mode));
       dims.push_back(static_cast<int64_t>(axis.size()));
       places.push_back(std::move(axis));
     }
@@ -218,8 +218,8 @@ class Pad final : public OpKernel {
   static Status move(OpRun& run, const Tensor& x, const Tensor& fill,
                      const std::vector<std::vector<int64_t>>& places, Tensor* out) {
     if (dtype_is_subbyte(x.dtype())) {
-      FOLIO_TRY(uint8_t* from, run.scratch(static_cast<size_t>(x.count()) + 1));
-      FOLIO_TRY(uint8_t* to, run.scratch(static_cast<size_t>(out->count())));
+      FOLIO_TRY(uint8_t * from, run.scratch(static_cast<size_t>(x.count()) + 1));
+      FOLIO_TRY(uint8_t * to, run.scratch(static_cast<size_t>(out->count())));
       unpack_bits(x, from);
       uint8_t one = 0;
       unpack_bits(fill, &one);
@@ -261,8 +261,8 @@ Status infer_pad(OpInfer& infer) {
       int64_t grown = 0;
       if (!checked_add(all[i], all[i + x->size()], &grown) || grown == INT64_MIN) continue;
       DimTable& table = infer.table();
-      out[i] = grown >= 0 ? table.add((*x)[i], Dim::of(grown))
-                          : table.sub((*x)[i], Dim::of(-grown));
+      out[i] =
+          grown >= 0 ? table.add((*x)[i], Dim::of(grown)) : table.sub((*x)[i], Dim::of(-grown));
     }
   }
   infer.set_tensor(0, infer.dtype(0), std::move(out));

@@ -109,7 +109,9 @@ T lp_norm(const PoolAttrs& attrs, const Window& w, const Range r[], const T* x) 
   T sum{};
   const T power = static_cast<T>(attrs.p);
   for_taps(w, r, x, [&](T value, int64_t) {
-    sum += attrs.p == 2 ? value * value : attrs.p == 1 ? std::abs(value) : std::pow(std::abs(value), power);
+    sum += attrs.p == 2   ? value * value
+           : attrs.p == 1 ? std::abs(value)
+                          : std::pow(std::abs(value), power);
   });
   if (attrs.p == 2) return std::sqrt(sum);
   return attrs.p == 1 ? sum : std::pow(sum, 1 / power);
@@ -163,10 +165,10 @@ class Pool final : public OpKernel {
     FOLIO_TRY(const Window w, window_of(x->shape()));
     Shape out{x->dim(0), x->dim(1)};
     w.append_out(&out);
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), out));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), out));
     int64_t* indices = nullptr;
     if (run.has_output(1)) {
-      FOLIO_TRY(Tensor* index_tensor, run.output(1, DType::kInt64, out));
+      FOLIO_TRY(Tensor * index_tensor, run.output(1, DType::kInt64, out));
       indices = index_tensor->data_mut<int64_t>();
     }
     if (y->count() == 0) return Status::ok();
@@ -182,17 +184,19 @@ class Pool final : public OpKernel {
       case DType::kFloat16:
       case DType::kBfloat16: {
         FOLIO_TRY(const float* x32, widen_half(run, *x));
-        FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+        FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
         auto* y32 = reinterpret_cast<float*>(bytes);
         pool_planes(run, attrs, w, planes, x32, y32, indices);
         narrow_half(run, y32, y);
         return Status::ok();
       }
       case DType::kInt8:
-        if (is_max) pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(), indices);
+        if (is_max)
+          pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(), indices);
         break;
       case DType::kUint8:
-        if (is_max) pool_planes(run, attrs, w, planes, x->data<uint8_t>(), y->data_mut<uint8_t>(), indices);
+        if (is_max)
+          pool_planes(run, attrs, w, planes, x->data<uint8_t>(), y->data_mut<uint8_t>(), indices);
         break;
       default:
         return not_implemented("pooling of ", dtype_name(x->dtype()));
@@ -227,8 +231,8 @@ Status infer(OpInfer& infer, bool global) {
       if (global) {
         out->push_back(Dim::of(1));
       } else if (attrs.kernel.size() == rank) {
-        out->push_back(window_out_dim(attrs, infer.table(), (*x)[axis + 2], attrs.kernel[axis],
-                                      axis, rank));
+        out->push_back(
+            window_out_dim(attrs, infer.table(), (*x)[axis + 2], attrs.kernel[axis], axis, rank));
       } else {
         return invalid_graph("kernel_shape has ", attrs.kernel.size(), " entries, the input ",
                              type_to_string(infer.input(0)), " ", rank, " spatial dims");
@@ -260,7 +264,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
     // Version 1 had a float p.
     const AttributeDef* p = attrs.find("p");
     if (p && p->type == AttributeDef::Type::kFloat) {
-      kernel->attrs.p = static_cast<int64_t>(std::clamp(p->floats.empty() ? 2.0F : p->floats[0], 1.0F, 1e6F));
+      kernel->attrs.p =
+          static_cast<int64_t>(std::clamp(p->floats.empty() ? 2.0F : p->floats[0], 1.0F, 1e6F));
     } else {
       FOLIO_TRY(kernel->attrs.p, attrs.get_int("p", 2));
     }

@@ -1,8 +1,8 @@
 // Pow: y = base ^ exponent, with broadcasting.
 //
-// Source: ONNX operator spec, opsets 1 (attributes broadcast, axis), 7, 12 (two element types), 13, 15.
-// Shapes: the inputs' numpy broadcast; the result has the base's element type.
-// Math:   floats: C's pow in the base's compute type. Integer bases with integer exponents:
+// Source: ONNX operator spec, opsets 1 (attributes broadcast, axis), 7, 12 (two element types),
+// 13, 15. Shapes: the inputs' numpy broadcast; the result has the base's element type. Math:
+// floats: C's pow in the base's compute type. Integer bases with integer exponents:
 //         repeated products that wrap; a negative exponent is the truncated reciprocal (0 for
 //         |base| > 1; base 0 gives 0). Integer bases with float exponents: pow in double, clamped.
 // Errors: kInvalidArgument for element types that are no numbers.
@@ -84,9 +84,9 @@ BinaryRow row_for(DType base) {
   BinaryRow row = nullptr;
   dispatch(NumericTypes{}, base, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    constexpr bool kUsed = std::is_same_v<T, double>    ? std::is_same_v<E, double>
-                           : std::is_integral_v<T>      ? !std::is_same_v<E, float>
-                                                        : std::is_same_v<E, float>;
+    constexpr bool kUsed = std::is_same_v<T, double> ? std::is_same_v<E, double>
+                           : std::is_integral_v<T>   ? !std::is_same_v<E, float>
+                                                     : std::is_same_v<E, float>;
     if constexpr (kUsed) row = binary_row<T, E, T, PowFunction>;
   });
   return row;
@@ -103,7 +103,7 @@ class PowKernel final : public OpKernel {
     if (!contains(NumericTypes{}, b->dtype())) return wrong_type(1, b->dtype());
     FOLIO_TRY(const Shape b_shape, legacy_.second(a->shape(), b->shape()));
     FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b_shape));
-    FOLIO_TRY(Tensor* y, run.output(0, a->dtype(), plan.out));
+    FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), plan.out));
     switch (exponent_kind(a->dtype(), b->dtype())) {
       case ExponentKind::kFloat:
         return run_with<float>(run, plan, *a, *b, y);
@@ -121,7 +121,7 @@ class PowKernel final : public OpKernel {
                          Tensor* y) {
     Tensor exponents = b;
     if (b.dtype() != dtype_of<E>()) {
-      FOLIO_TRY(uint8_t* memory, run.scratch(static_cast<size_t>(b.count()) * sizeof(E)));
+      FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(b.count()) * sizeof(E)));
       convert_exponents<E>(b, reinterpret_cast<E*>(memory));
       exponents = Tensor(dtype_of<E>(), b.shape(), memory, {});
     }
@@ -141,16 +141,16 @@ class PowKernel final : public OpKernel {
     const FolioKernels& kernels = run.kernels();
     // Squares, the normalisations' favourite: one product is as exact as pow.
     const bool is_square = exponents.count() == 1 && b_data[0] == 2.0f;
-    for_broadcast_rows(
-        run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-          if (is_square) {
-            kernels.binary_f32[kFolioMul](count, a_data + a_at, plan.a_step, a_data + a_at,
-                                          plan.a_step, y_data + y_at);
-          } else {
-            kernels.binary_f32[kFolioPow](count, a_data + a_at, plan.a_step, b_data + b_at,
-                                          plan.b_step, y_data + y_at);
-          }
-        });
+    for_broadcast_rows(run.parallel(), plan,
+                       [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+                         if (is_square) {
+                           kernels.binary_f32[kFolioMul](count, a_data + a_at, plan.a_step,
+                                                         a_data + a_at, plan.a_step, y_data + y_at);
+                         } else {
+                           kernels.binary_f32[kFolioPow](count, a_data + a_at, plan.a_step,
+                                                         b_data + b_at, plan.b_step, y_data + y_at);
+                         }
+                       });
   }
 
   LegacyBroadcast legacy_;
@@ -170,8 +170,12 @@ Status infer_pow(OpInfer& infer) {
 }  // namespace
 
 void register_pow(OpRegistry& registry) {
-  registry.add({.domain = "", .type = "Pow", .min_inputs = 2, .max_inputs = 2,
-                .infer = infer_pow, .make = make_pow});
+  registry.add({.domain = "",
+                .type = "Pow",
+                .min_inputs = 2,
+                .max_inputs = 2,
+                .infer = infer_pow,
+                .make = make_pow});
 }
 
 }  // namespace folio

@@ -22,8 +22,7 @@ struct PReluFunction {
   }
 };
 
-using PReluTypes =
-    TypeList<float, double, Float16, BFloat16, int32_t, int64_t, uint32_t, uint64_t>;
+using PReluTypes = TypeList<float, double, Float16, BFloat16, int32_t, int64_t, uint32_t, uint64_t>;
 
 class PRelu final : public OpKernel {
  public:
@@ -47,7 +46,7 @@ class PRelu final : public OpKernel {
       return invalid_argument("slope shape ", slope->shape().to_string(),
                               " does not broadcast to the input's ", x->shape().to_string());
     }
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), plan.out));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), plan.out));
     run_binary_rows(run, plan, row, *x, *slope, y);
     return Status::ok();
   }
@@ -68,8 +67,12 @@ Status infer(OpInfer& infer) {
 }  // namespace
 
 void register_prelu(OpRegistry& registry) {
-  registry.add({.domain = "", .type = "PRelu", .min_inputs = 2, .max_inputs = 2,
-                .infer = infer, .make = make});
+  registry.add({.domain = "",
+                .type = "PRelu",
+                .min_inputs = 2,
+                .max_inputs = 2,
+                .infer = infer,
+                .make = make});
 }
 
 }  // namespace folio

@@ -1,12 +1,14 @@
 // QuantizeLinear and DequantizeLinear.
 //
-// Source: ONNX operator spec; opsets 10 (per tensor), 13 (per axis), 19 (16-bit floats), 21 (blocks,
+// Source: ONNX operator spec; opsets 10 (per tensor), 13 (per axis), 19 (16-bit floats), 21
+// (blocks,
 //         16-bit and 4-bit integers, output_dtype), 23, 25 (2-bit); com.microsoft version 1.
 // Shapes: y has x's shape; scale and zero point: one element, [dims(axis)], or x's shape with
 //         ceil(dims(axis) / block_size) at axis.
 // Math:   quantize: saturate(round(x / scale) + zero_point), ties to even, NaN as 0.
 //         dequantize: (x - zero_point) * scale, in float.
-// Errors: kInvalidArgument for shapes and types that do not fit; kNotImplemented for float8, float4.
+// Errors: kInvalidArgument for shapes and types that do not fit; kNotImplemented for float8,
+// float4.
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
@@ -40,7 +42,7 @@ Result<const float*> as_floats(OpRun& run, int input, const Tensor& tensor) {
     return wide;
   }
   if (tensor.dtype() != DType::kInt32) return wrong_type(input, tensor.dtype());
-  FOLIO_TRY(uint8_t* memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
   auto* wide = reinterpret_cast<float*>(memory);
   for (int64_t i = 0; i < tensor.count(); ++i) {
     wide[i] = static_cast<float>(tensor.data<int32_t>()[i]);
@@ -61,21 +63,6 @@ Result<const uint8_t*> zero_point_of(const OpRun& run, const Tensor& scale, DTyp
 }
 
 // ---------------------------------------------------------------- quantize
-
-// Nearest integer, ties to even, of what fits 22 bits: the sum's last place is 1.
-int32_t round_small(float value) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
-  return static_cast<int32_t>(value + kMagic - kMagic);
-}
-
-template <typename Q>
-int32_t quantize_one(float x, float scale, int32_t zero) {
-  // Past this, any zero point of 16 bits leaves the range anyway.
-  constexpr float kBound = 200000.0f;
-  const float ratio = x / scale;
-  const float bounded = ratio != ratio ? 0.0f : std::clamp(ratio, -kBound, kBound);
-  return std::clamp(round_small(bounded) + zero, Q::kMin, Q::kMax);
-}
 
 template <typename Q>
 void quantize_rows(OpRun& run, const ScalePlan& plan, const float* x, const float* scale,
@@ -121,7 +108,7 @@ class Quantize final : public OpKernel {
     FOLIO_TRY(const float* x_data, as_floats(run, 0, *x));
     FOLIO_TRY(const float* scale_data, as_floats(run, 1, *scale));
     if (dtype == DType::kInt32) return wrong_type(2, dtype);
-    FOLIO_TRY(Tensor* y, run.output(0, dtype, x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, dtype, x->shape()));
     uint8_t* bytes = y->raw_mut();
     if (dtype_is_subbyte(dtype)) {
       FOLIO_TRY(bytes, run.scratch(static_cast<size_t>(x->count())));
@@ -182,10 +169,10 @@ class Dequantize final : public OpKernel {
     if (!is_half && dtype != DType::kFloat) {
       return not_implemented("dequantizing to ", dtype_name(dtype), " is not supported");
     }
-    FOLIO_TRY(Tensor* y, run.output(0, dtype, x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, dtype, x->shape()));
     float* out = reinterpret_cast<float*>(y->raw_mut());
     if (is_half) {
-      FOLIO_TRY(uint8_t* memory, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
+      FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
       out = reinterpret_cast<float*>(memory);
     }
     const bool done = dispatch_quantized(x->dtype(), [&](auto quantized) {
@@ -224,8 +211,8 @@ Status infer_quantize(OpInfer& infer) {
 
 Status infer_dequantize(OpInfer& infer) {
   FOLIO_TRY(const QuantizeOptions options, QuantizeOptions::parse(infer.attrs()));
-  set_like_input(infer, options.output_dtype == DType::kUndefined ? infer.dtype(1)
-                                                                  : options.output_dtype);
+  set_like_input(infer,
+                 options.output_dtype == DType::kUndefined ? infer.dtype(1) : options.output_dtype);
   return Status::ok();
 }
 
@@ -234,10 +221,20 @@ Status infer_dequantize(OpInfer& infer) {
 void register_quantize_linear(OpRegistry& registry) {
   for (const std::string_view domain : {"", "com.microsoft"}) {
     const int since = domain.empty() ? 10 : 1;
-    registry.add({.domain = domain, .type = "QuantizeLinear", .since = since, .min_inputs = 2,
-                  .max_inputs = 3, .infer = infer_quantize, .make = make<Quantize>});
-    registry.add({.domain = domain, .type = "DequantizeLinear", .since = since, .min_inputs = 2,
-                  .max_inputs = 3, .infer = infer_dequantize, .make = make<Dequantize>});
+    registry.add({.domain = domain,
+                  .type = "QuantizeLinear",
+                  .since = since,
+                  .min_inputs = 2,
+                  .max_inputs = 3,
+                  .infer = infer_quantize,
+                  .make = make<Quantize>});
+    registry.add({.domain = domain,
+                  .type = "DequantizeLinear",
+                  .since = since,
+                  .min_inputs = 2,
+                  .max_inputs = 3,
+                  .infer = infer_dequantize,
+                  .make = make<Dequantize>});
   }
 }
 

@@ -91,9 +91,9 @@ Status infer_range(OpInfer& infer) {
     if (n <= kMaxKnown) {
       std::vector<Dim> data;
       for (int64_t i = 0; i < n; ++i) {
-        const auto value = static_cast<int64_t>(static_cast<uint64_t>((*start)[0]) +
-                                                static_cast<uint64_t>(i) *
-                                                    static_cast<uint64_t>((*delta)[0]));
+        const auto value =
+            static_cast<int64_t>(static_cast<uint64_t>((*start)[0]) +
+                                 static_cast<uint64_t>(i) * static_cast<uint64_t>((*delta)[0]));
         data.push_back(value >= 0 ? Dim::of(value) : Dim::unknown());
       }
       infer.set_data(0, std::move(data));

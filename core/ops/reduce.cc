@@ -4,7 +4,8 @@
 //         (ReduceSum) or 18 (the others), an optional input since.
 // Shapes: reduced axes become 1 (keepdims, the default) or go. No axes: all of them, unless
 //         noop_with_empty_axes: then each element is reduced alone.
-// Math:   floats add up in their compute type, integers in 64 bits, wrapping. An empty set gives the
+// Math:   floats add up in their compute type, integers in 64 bits, wrapping. An empty set gives
+// the
 //         neutral element (-inf and +inf, or the type's bounds, for Max and Min; NaN for Mean).
 //         LogSumExp subtracts the maximum first.
 // Errors: kInvalidArgument for axes out of range, element types, an integer mean of nothing.
@@ -18,7 +19,16 @@ namespace folio {
 namespace {
 
 enum class ReduceKind : uint8_t {
-  kSum, kMean, kMax, kMin, kProd, kL1, kL2, kLogSum, kLogSumExp, kSumSquare,
+  kSum,
+  kMean,
+  kMax,
+  kMin,
+  kProd,
+  kL1,
+  kL2,
+  kLogSum,
+  kLogSumExp,
+  kSumSquare,
 };
 
 struct ReduceRow {
@@ -42,9 +52,8 @@ constexpr ReduceRow kRows[] = {
 
 // What elements of type T add up in.
 template <typename T>
-using Accumulator =
-    std::conditional_t<!std::is_integral_v<T>, Compute<T>,
-                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+using Accumulator = std::conditional_t<!std::is_integral_v<T>, Compute<T>,
+                                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 // ---------------------------------------------------------------- steps
 
@@ -111,8 +120,8 @@ struct Step {
 
   void column(A* acc, const T* x, int64_t n, const A* shifts) const {
     if constexpr (std::is_same_v<T, float>) {
-      constexpr bool kAdds = kKind == ReduceKind::kSum || kKind == ReduceKind::kMean ||
-                             kKind == ReduceKind::kLogSum;
+      constexpr bool kAdds =
+          kKind == ReduceKind::kSum || kKind == ReduceKind::kMean || kKind == ReduceKind::kLogSum;
       if (kAdds) return kernels.binary_f32[kFolioAdd](n, acc, 1, x, 1, acc);
     }
     for (int64_t i = 0; i < n; ++i) {
@@ -173,8 +182,8 @@ template <ReduceKind kKind, typename T>
 Status reduce(OpRun& run, const ReducePlan& plan, const T* x, T* y) {
   // LogSumExp of integers is a sum of fractions.
   using Sum = Accumulator<T>;
-  using A = std::conditional_t<kKind == ReduceKind::kLogSumExp && std::is_integral_v<T>, double,
-                               Sum>;
+  using A =
+      std::conditional_t<kKind == ReduceKind::kLogSumExp && std::is_integral_v<T>, double, Sum>;
   const int64_t outputs = plan.out.count();
   if (outputs == 0) return Status::ok();
   if (kKind == ReduceKind::kMean && std::is_integral_v<T> && plan.reduced_count == 0) {
@@ -185,14 +194,13 @@ Status reduce(OpRun& run, const ReducePlan& plan, const T* x, T* y) {
   if constexpr (std::is_same_v<A, T>) {
     acc = y;
   } else {
-    FOLIO_TRY(uint8_t* memory, run.scratch(static_cast<size_t>(outputs) * sizeof(A)));
+    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(outputs) * sizeof(A)));
     acc = reinterpret_cast<A*>(memory);
   }
   if constexpr (kKind == ReduceKind::kLogSumExp) {
-    FOLIO_TRY(uint8_t* memory, run.scratch(static_cast<size_t>(outputs) * sizeof(A)));
+    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(outputs) * sizeof(A)));
     shifts = reinterpret_cast<A*>(memory);
-    const Step<ReduceKind::kMax, T, A> largest{run.kernels(),
-                                               -std::numeric_limits<A>::infinity()};
+    const Step<ReduceKind::kMax, T, A> largest{run.kernels(), -std::numeric_limits<A>::infinity()};
     reduce_groups<T, A>(run.parallel(), plan, largest, x, static_cast<const A*>(nullptr), shifts);
     // exp(inf - inf) is no number; without a shift infinities take care of themselves.
     for (int64_t o = 0; o < outputs; ++o) shifts[o] = std::isfinite(shifts[o]) ? shifts[o] : A{0};
@@ -309,7 +317,7 @@ class Reduce final : public OpKernel {
       FOLIO_RETURN_IF_ERROR(options_.mask(axes, x->rank(), reduce));
     }
     const ReducePlan plan = plan_reduce(x->shape(), reduce, options_.keep_dims);
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), plan.out));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), plan.out));
     return reduce_kind(options_.kind, run, plan, *x, y);
   }
 
@@ -361,10 +369,18 @@ Status infer(OpInfer& infer) {
 
 void register_reduce(OpRegistry& registry) {
   for (const ReduceRow& row : kRows) {
-    registry.add({.domain = "", .type = row.type, .since = 1, .until = row.axes_input_since - 1,
-                  .infer = infer, .make = make});
-    registry.add({.domain = "", .type = row.type, .since = row.axes_input_since, .max_inputs = 2,
-                  .infer = infer, .make = make});
+    registry.add({.domain = "",
+                  .type = row.type,
+                  .since = 1,
+                  .until = row.axes_input_since - 1,
+                  .infer = infer,
+                  .make = make});
+    registry.add({.domain = "",
+                  .type = row.type,
+                  .since = row.axes_input_since,
+                  .max_inputs = 2,
+                  .infer = infer,
+                  .make = make});
   }
 }
 

@@ -31,7 +31,7 @@ class RotaryEmbedding final : public OpKernel {
     FOLIO_TRY(const Tensor* sin, run.tensor(2, x->dtype()));
     FOLIO_TRY(const RotarySizes s, sizes(*x));
     FOLIO_TRY(const std::vector<int64_t> rows, cache_rows(run, s, *cos, *sin));
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), x->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     if (y->count() == 0) return Status::ok();
     if (x->dtype() == DType::kFloat) {
       rotate(run, s, rows, x->data<float>(), cos->data<float>(), sin->data<float>(),
@@ -44,7 +44,7 @@ class RotaryEmbedding final : public OpKernel {
     FOLIO_TRY(const float* x32, widen_half(run, *x));
     FOLIO_TRY(const float* cos32, widen_half(run, *cos));
     FOLIO_TRY(const float* sin32, widen_half(run, *sin));
-    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
     auto* y32 = reinterpret_cast<float*>(bytes);
     rotate(run, s, rows, x32, cos32, sin32, y32);
     narrow_half(run, y32, y);
@@ -107,8 +107,8 @@ class RotaryEmbedding final : public OpKernel {
         const float* c = cos + rows[static_cast<size_t>(at)] * half;
         const float* n = sin + rows[static_cast<size_t>(at)] * half;
         for (int64_t h = 0; h < s.heads; ++h) {
-          const int64_t base = at / s.seq * s.heads * s.seq * s.size + at % s.seq * s.seq_stride +
-                               h * s.head_stride;
+          const int64_t base =
+              at / s.seq * s.heads * s.seq * s.size + at % s.seq * s.seq_stride + h * s.head_stride;
           for (int64_t i = 0; i < half; ++i) {
             const float a = x[base + i * step];
             const float b = x[base + i * step + other];

@@ -35,7 +35,8 @@ class Scan final : public OpKernel {
     std::vector<Tensor> outputs;
     FOLIO_RETURN_IF_ERROR(scan(run, input_axes, INT64_MAX, inputs, &state, &outputs));
     for (size_t i = 0; i < states; ++i) {
-      if (run.has_output(static_cast<int>(i))) run.set_output(static_cast<int>(i), std::move(state[i]));
+      if (run.has_output(static_cast<int>(i)))
+        run.set_output(static_cast<int>(i), std::move(state[i]));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       const auto at = static_cast<int>(states + i);
@@ -109,13 +110,15 @@ class Scan final : public OpKernel {
     if (run.has_input(0)) {
       FOLIO_TRY(lengths, run.ints(0));
       const auto bad = [&](int64_t n) { return n < 0 || n > longest; };
-      if (static_cast<int64_t>(lengths.size()) != batch || std::any_of(lengths.begin(), lengths.end(), bad)) {
+      if (static_cast<int64_t>(lengths.size()) != batch ||
+          std::any_of(lengths.begin(), lengths.end(), bad)) {
         return invalid_argument("sequence_lens must be ", batch, " numbers from 0 to ", longest);
       }
     }
     std::vector<ScanOutput> results(states + scan_types.size());
     for (int64_t b = 0; b < batch; ++b) {
-      FOLIO_RETURN_IF_ERROR(run_item(run, b, lengths[static_cast<size_t>(b)], longest, all, &results));
+      FOLIO_RETURN_IF_ERROR(
+          run_item(run, b, lengths[static_cast<size_t>(b)], longest, all, &results));
     }
     for (size_t i = 0; i < results.size(); ++i) {
       if (!run.has_output(static_cast<int>(i))) continue;
@@ -159,13 +162,24 @@ class Scan final : public OpKernel {
   }
 };
 
+// Opset 8 adds a batch dim to everything: only element types are inferred.
+Status infer_batched(OpInfer& infer, int body) {
+  std::vector<TypeInfo> inputs;
+  for (int i = 1; i < infer.input_count(); ++i) inputs.push_back(without_dims(infer.input(i)));
+  FOLIO_TRY(const std::vector<TypeInfo> outputs, infer.infer_subgraph(body, inputs));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    infer.set_output(static_cast<int>(i), without_dims(outputs[i]));
+  }
+  return Status::ok();
+}
+
 Status infer(OpInfer& infer) {
-  // Opset 8 adds a batch dim to everything: left to the run.
-  if (infer.version() < 9) return Status::ok();
   FOLIO_TRY(const int body, find_subgraph(infer.node(), "body"));
+  if (infer.version() < 9) return infer_batched(infer, body);
   FOLIO_TRY(const int64_t scan_inputs, infer.attrs().get_int("num_scan_inputs"));
   FOLIO_TRY(const std::vector<int64_t> axes, infer.attrs().get_ints("scan_input_axes"));
-  const int states = infer.input_count() - static_cast<int>(std::clamp<int64_t>(scan_inputs, 0, infer.input_count()));
+  const int states = infer.input_count() -
+                     static_cast<int>(std::clamp<int64_t>(scan_inputs, 0, infer.input_count()));
   std::vector<TypeInfo> inputs;
   for (int i = 0; i < infer.input_count(); ++i) {
     TypeInfo type = infer.input(i);
@@ -198,7 +212,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   const int64_t total = build.input_count() - (kernel->batched ? 1 : 0);
   const Graph& body = *build.node().subgraphs[static_cast<size_t>(kernel->body)];
   if (scan_inputs < 1 || scan_inputs > total) {
-    return invalid_graph("attribute 'num_scan_inputs' is ", scan_inputs, ", there are ", total, " inputs");
+    return invalid_graph("attribute 'num_scan_inputs' is ", scan_inputs, ", there are ", total,
+                         " inputs");
   }
   kernel->scan_inputs = static_cast<size_t>(scan_inputs);
   kernel->states = static_cast<size_t>(total - scan_inputs);

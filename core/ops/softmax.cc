@@ -3,8 +3,8 @@
 // Source: ONNX operator spec, opsets 1 and 11 (x is flattened to [outer, rest] at axis, default 1)
 //         and 13 (along one axis, default -1).
 // Shapes: x, y [outer, n, inner]; inner is 1 in the flattened form.
-// Math:   exp(x - max) / sum(exp(x - max)), its logarithm, or 1 at the first maximum and 0 elsewhere.
-// Types:  float; float16 and bfloat16 in float; double.
+// Math:   exp(x - max) / sum(exp(x - max)), its logarithm, or 1 at the first maximum and 0
+// elsewhere. Types:  float; float16 and bfloat16 in float; double.
 #include <algorithm>
 #include <cmath>
 
@@ -34,8 +34,7 @@ void double_row(SoftmaxKind kind, int64_t n, const double* x, double* y) {
   }
 }
 
-void float_row(const FolioKernels& kernels, SoftmaxKind kind, int64_t n, const float* x,
-               float* y) {
+void float_row(const FolioKernels& kernels, SoftmaxKind kind, int64_t n, const float* x, float* y) {
   switch (kind) {
     case SoftmaxKind::kSoftmax:
       return kernels.softmax_f32(n, x, y);
@@ -60,10 +59,10 @@ class Softmax final : public OpKernel {
       FOLIO_TRY(at, normalize_axis(axis, shape.rank()));
     }
     const int64_t outer = shape.product(0, at);
-    const int64_t n = flatten ? shape.product(at, shape.rank())
-                              : (shape.rank() > 0 ? shape[at] : 1);
+    const int64_t n =
+        flatten ? shape.product(at, shape.rank()) : (shape.rank() > 0 ? shape[at] : 1);
     const int64_t inner = flatten || shape.rank() == 0 ? 1 : shape.product(at + 1, shape.rank());
-    FOLIO_TRY(Tensor* y, run.output(0, x->dtype(), shape));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
     if (y->count() == 0) return Status::ok();
     switch (x->dtype()) {
       case DType::kFloat:
@@ -100,7 +99,7 @@ class Softmax final : public OpKernel {
       return Status::ok();
     }
     // A strided axis: one line is gathered, computed and scattered.
-    FOLIO_TRY(uint8_t* bytes, run.scratch(static_cast<size_t>(n) * sizeof(T)));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(n) * sizeof(T)));
     auto* line = reinterpret_cast<T*>(bytes);
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < inner; ++i) {

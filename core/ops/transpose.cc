@@ -52,8 +52,7 @@ Status infer_transpose(OpInfer& infer) {
   const bool given = infer.attrs().has("perm");
   std::optional<Dims> out;
   if (const Dims* x = infer.dims_of(0)) {
-    FOLIO_TRY(const std::vector<int> order,
-              permutation(perm, given, static_cast<int>(x->size())));
+    FOLIO_TRY(const std::vector<int> order, permutation(perm, given, static_cast<int>(x->size())));
     out.emplace();
     for (const int axis : order) out->push_back((*x)[static_cast<size_t>(axis)]);
   } else if (given && perm.size() <= static_cast<size_t>(kMaxRank)) {

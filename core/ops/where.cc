@@ -93,11 +93,12 @@ Status infer_where(OpInfer& infer) {
   DimTable& table = infer.table();
   const auto both = broadcast_dims(table, infer.dims_of(1), infer.dims_of(2));
   auto out = broadcast_dims(table, infer.dims_of(0), both ? &*both : nullptr);
-  // Exporters choose between -1 and a dim with it: contents are the same dims either way or unknown.
+  // Exporters choose between -1 and a dim with it: contents are the same dims either way or
+  // unknown.
   const auto x = infer.data(1);
   const auto y = infer.data(2);
-  if (x && y && x->size() == y->size() && out && out->size() <= 1 && infer.dims_of(1)->size() ==
-      out->size() && infer.dims_of(2)->size() == out->size()) {
+  if (x && y && x->size() == y->size() && out && out->size() <= 1 &&
+      infer.dims_of(1)->size() == out->size() && infer.dims_of(2)->size() == out->size()) {
     std::vector<Dim> data;
     for (size_t i = 0; i < x->size(); ++i) {
       data.push_back((*x)[i] == (*y)[i] ? (*x)[i] : Dim::unknown());

@@ -42,15 +42,18 @@ Status infer(OpInfer& infer) {
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<ZipMap>();
-  FOLIO_TRY(const std::vector<std::string> strings, build.attrs().get_strings("classlabels_strings"));
+  FOLIO_TRY(const std::vector<std::string> strings,
+            build.attrs().get_strings("classlabels_strings"));
   FOLIO_TRY(const std::vector<int64_t> numbers, build.attrs().get_ints("classlabels_int64s"));
   if (strings.empty() == numbers.empty()) {
     return invalid_graph("one of classlabels_strings and classlabels_int64s must be given");
   }
   if (strings.empty()) {
-    FOLIO_TRY(kernel->keys, make_int64_tensor(numbers, Shape{static_cast<int64_t>(numbers.size())}));
+    FOLIO_TRY(kernel->keys,
+              make_int64_tensor(numbers, Shape{static_cast<int64_t>(numbers.size())}));
   } else {
-    FOLIO_TRY(kernel->keys, allocate_tensor(DType::kString, Shape{static_cast<int64_t>(strings.size())}));
+    FOLIO_TRY(kernel->keys,
+              allocate_tensor(DType::kString, Shape{static_cast<int64_t>(strings.size())}));
     std::copy(strings.begin(), strings.end(), kernel->keys.data_mut<std::string>());
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));

@@ -13,8 +13,8 @@
 namespace folio {
 namespace {
 
-constexpr size_t kAlignment = 64;              // one cache line, one zmm register
-constexpr size_t kMapFrom = size_t{1} << 20;   // below, malloc's own memory does as well
+constexpr size_t kAlignment = 64;             // one cache line, one zmm register
+constexpr size_t kMapFrom = size_t{1} << 20;  // below, malloc's own memory does as well
 
 }  // namespace
 

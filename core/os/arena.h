@@ -1,6 +1,7 @@
 // Arenas: the scratch memory of runs, shared by all sessions of the process.
 //
-// Flow:    run/ acquires one for each run in flight and puts activations at planned offsets; the lease
+// Flow:    run/ acquires one for each run in flight and puts activations at planned offsets; the
+// lease
 //          gives it back; 200 idle sessions hold nothing.
 // Owns:    the pool owns idle arenas, a lease the one it holds. A tensor that keeps the arena's Ref
 //          beyond its lease is safe: such an arena does not go back, it dies with the last Ref.
@@ -17,8 +18,8 @@
 
 namespace folio {
 
-// 64-byte aligned, of kind kArena. From 1 MiB on it is a mapping of its own, so that its pages go back
-// to the system when it is freed; huge pages are left to the system's setting.
+// 64-byte aligned, of kind kArena. From 1 MiB on it is a mapping of its own, so that its pages go
+// back to the system when it is freed; huge pages are left to the system's setting.
 class Arena final : public Buffer {
  public:
   // Uninitialised.
@@ -74,12 +75,12 @@ class ArenaPool {
   ArenaPool(const ArenaPool&) = delete;
   ArenaPool& operator=(const ArenaPool&) = delete;
 
-  // An arena of at least `bytes`: the smallest idle one that fits; otherwise the largest idle one is
-  // freed and a larger one made in its place. A hit allocates nothing. Contents are undefined.
+  // An arena of at least `bytes`: the smallest idle one that fits; otherwise the largest idle one
+  // is freed and a larger one made in its place. A hit allocates nothing. Contents are undefined.
   Result<ArenaLease> acquire(size_t bytes);
 
-  // At most `count` arenas are kept, idle and leased together; runs beyond that get a temporary one,
-  // freed when its lease goes. Nobody waits. 0: no limit, which is the default.
+  // At most `count` arenas are kept, idle and leased together; runs beyond that get a temporary
+  // one, freed when its lease goes. Nobody waits. 0: no limit, which is the default.
   void set_max_arenas(size_t count);
 
   // Frees all idle arenas; the bytes freed.

@@ -48,9 +48,9 @@ uint64_t read_xcr0() {
   return (uint64_t{high} << 32) | low;
 }
 
-constexpr uint64_t kXcr0Avx = 0x6;            // SSE and AVX
-constexpr uint64_t kXcr0Avx512 = 0xE6;        // and opmask, ZMM_Hi256, Hi16_ZMM
-constexpr uint64_t kXcr0Amx = 0x60000;        // tile configuration and tile data
+constexpr uint64_t kXcr0Avx = 0x6;      // SSE and AVX
+constexpr uint64_t kXcr0Avx512 = 0xE6;  // and opmask, ZMM_Hi256, Hi16_ZMM
+constexpr uint64_t kXcr0Amx = 0x60000;  // tile configuration and tile data
 constexpr CpuBits kAmxBits = kCpuAmxTile | kCpuAmxInt8 | kCpuAmxBf16;
 constexpr CpuBits kAvx2Bits = kCpuAvx2 | kCpuFma | kCpuF16c;
 
@@ -227,7 +227,8 @@ std::vector<Hierarchy> find_hierarchies(const std::string& root) {
 std::string group_below_mount(const Hierarchy& h) {
   if (h.mount_root == "/" || h.mount_root.empty()) return h.group;
   const std::string& r = h.mount_root;
-  if (h.group.compare(0, r.size(), r) == 0 && (h.group.size() == r.size() || h.group[r.size()] == '/')) {
+  if (h.group.compare(0, r.size(), r) == 0 &&
+      (h.group.size() == r.size() || h.group[r.size()] == '/')) {
     return h.group.substr(r.size());
   }
   return "";  // a container whose /proc shows the host's path: the mount is its own group
@@ -265,8 +266,8 @@ int physical_core_count() {
   const std::vector<int> cpus = affinity_cpus();
   std::set<std::string> cores;  // each as the list of its threads
   for (const int cpu : cpus) {
-    const std::string threads = read_text(
-        cat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
+    const std::string threads =
+        read_text(cat("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
     cores.insert(threads.empty() ? cat("cpu", cpu) : threads);
   }
   return std::max<int>(1, static_cast<int>(cores.size()));

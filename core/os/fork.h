@@ -10,7 +10,8 @@
 
 namespace folio {
 
-// Order in which locks are taken when they nest, outermost first: fork takes them in the same order.
+// Order in which locks are taken when they nest, outermost first: fork takes them in the same
+// order.
 enum class ForkOrder : int {
   kSession = 0,
   kPrepack = 10,
@@ -21,8 +22,8 @@ enum class ForkOrder : int {
   kBase = 60,
 };
 
-// Holds `mutex` across every later fork, so that no child finds it locked by a thread it lacks. Call
-// it with no registered lock held.
+// Holds `mutex` across every later fork, so that no child finds it locked by a thread it lacks.
+// Call it with no registered lock held.
 void hold_across_fork(ForkOrder order, std::mutex* mutex);
 
 // Called in the child, all registered locks held, before fork returns there.

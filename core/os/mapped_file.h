@@ -61,9 +61,9 @@ class MappedFile final : public ByteSource {
   // the bytes are the same. Costs one fstat (about 0.2 us). A private copy never changes.
   Status check_unchanged() const;
 
-  // Gives the pages that lie wholly inside [offset, offset + count) back (MADV_DONTNEED): they leave
-  // this process, not the page cache, and return at the next touch. Out-of-range parts are ignored;
-  // a private copy keeps its pages.
+  // Gives the pages that lie wholly inside [offset, offset + count) back (MADV_DONTNEED): they
+  // leave this process, not the page cache, and return at the next touch. Out-of-range parts are
+  // ignored; a private copy keeps its pages.
   void drop_pages(uint64_t offset, uint64_t count) const;
 
  private:

@@ -71,8 +71,8 @@ FileIdentity identity_of(const struct stat& s) {
           nanoseconds(s.st_ctim)};
 }
 
-// Where the kernel says that `fd` points, without symlinks; empty when it cannot say (no /proc, a path
-// beyond PATH_MAX, or one outside this process's root).
+// Where the kernel says that `fd` points, without symlinks; empty when it cannot say (no /proc, a
+// path beyond PATH_MAX, or one outside this process's root).
 std::string real_path_of(int fd) {
   char target[PATH_MAX];
   const ssize_t length = readlink(cat("/proc/self/fd/", fd).c_str(), target, sizeof target);
@@ -237,8 +237,8 @@ FileBytes::~FileBytes() {
 
 Status FileBytes::map(std::string_view name) {
   // Shared and read-only: every process has the same pages, and a stray write faults.
-  void* const start = mmap(nullptr, static_cast<size_t>(identity_.size), PROT_READ, MAP_SHARED,
-                           fd_.get(), 0);
+  void* const start =
+      mmap(nullptr, static_cast<size_t>(identity_.size), PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (start == MAP_FAILED) return errno_error("cannot map", name);
   data_ = static_cast<const uint8_t*>(start);
   return Status::ok();
@@ -266,8 +266,8 @@ Status FileBytes::read(std::string_view name) {
   return Status::ok();
 }
 
-// A rename, a new or removed link (which a replacement by rename is, too), chmod and chown move ctime
-// and leave the bytes alone.
+// A rename, a new or removed link (which a replacement by rename is, too), chmod and chown move
+// ctime and leave the bytes alone.
 bool FileBytes::only_names_changed(const struct stat& now) const {
   return now.st_nlink != links_ || now.st_mode != mode_ || now.st_uid != user_ ||
          now.st_gid != group_ || real_path_of(fd_.get()) != path_;
@@ -280,8 +280,8 @@ Status FileBytes::check_unchanged(std::string_view name) const {
   const FileIdentity current = identity_of(now);
   if (current == identity_) return Status::ok();
   if (current.size != identity_.size) {
-    return error(Code::kModelChanged, quoted(name), " changed on disk: ", current.size,
-                 " bytes, ", identity_.size, " when it was opened");
+    return error(Code::kModelChanged, quoted(name), " changed on disk: ", current.size, " bytes, ",
+                 identity_.size, " when it was opened");
   }
   if (current.mtime_ns == identity_.mtime_ns && only_names_changed(now)) return Status::ok();
   return error(Code::kModelChanged, quoted(name), " was written to since it was opened");
@@ -407,16 +407,16 @@ Result<Ref<ByteSource>> MappedFile::open_sibling(const std::string& location) co
                  ", in which external data are looked for (is /proc mounted?)");
   }
   const std::string model_folder = real_path_.empty() ? "" : folder_part(real_path_);
-  return open_location(given_folder_, model_folder, location,
-                       joined(folder_part(name_), location), loading());
+  return open_location(given_folder_, model_folder, location, joined(folder_part(name_), location),
+                       loading());
 }
 
 Result<Ref<ByteSource>> open_mapped_file(const std::string& path, FileLoading mode) {
   if (path.find('\0') != std::string::npos) {
     return invalid_argument("path ", quoted(path), " contains a NUL byte");
   }
-  // stat first, so that no device is opened; O_NONBLOCK, so that a fifo put there meanwhile cannot hang
-  // the caller. What counts is the descriptor, checked again later.
+  // stat first, so that no device is opened; O_NONBLOCK, so that a fifo put there meanwhile cannot
+  // hang the caller. What counts is the descriptor, checked again later.
   struct stat s = {};
   if (stat(path.c_str(), &s) != 0) return errno_error("cannot open", path);
   FOLIO_RETURN_IF_ERROR(check_kind(s, path, Code::kInvalidArgument));

@@ -12,8 +12,8 @@ std::string without_dot_slash(const std::string& location) {
 
 }  // namespace
 
-MemorySource::MemorySource(Bytes bytes, Ref<Buffer> own, Release on_release,
-                           void* user, MemorySourceOptions options)
+MemorySource::MemorySource(Bytes bytes, Ref<Buffer> own, Release on_release, void* user,
+                           MemorySourceOptions options)
     : bytes_(bytes),
       copy_(std::move(own)),
       release_(on_release),
@@ -34,8 +34,7 @@ Result<Ref<MemorySource>> MemorySource::copy(Bytes bytes, MemorySourceOptions op
 
 Ref<MemorySource> MemorySource::borrow(Bytes bytes, Release on_release, void* user,
                                        MemorySourceOptions options) {
-  return Ref<MemorySource>(
-      new MemorySource(bytes, nullptr, on_release, user, std::move(options)));
+  return Ref<MemorySource>(new MemorySource(bytes, nullptr, on_release, user, std::move(options)));
 }
 
 Result<Ref<ByteSource>> MemorySource::open_sibling(const std::string& location) const {

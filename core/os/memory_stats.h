@@ -1,6 +1,7 @@
 // What the kernel says about a process's memory.
 //
-// Flow:    reports and benches read; nothing else depends on it. PSS and the private figures are the
+// Flow:    reports and benches read; nothing else depends on it. PSS and the private figures are
+// the
 //          honest ones: RSS counts shared pages fully in every process.
 // Owns:    nothing.
 // Threads: any.
@@ -41,8 +42,8 @@ struct AddressRange {
   size_t bytes = 0;
 };
 
-// In KiB, over all ranges. The kernel reports whole mappings: one that a range covers in part counts
-// by the share of its bytes inside, and then `exact` is false.
+// In KiB, over all ranges. The kernel reports whole mappings: one that a range covers in part
+// counts by the share of its bytes inside, and then `exact` is false.
 struct RangeStats {
   uint64_t size = 0;
   uint64_t rss = 0;

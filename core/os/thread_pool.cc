@@ -1,9 +1,10 @@
 // The region's protocol, in one 64-bit word (`gate`): epoch | open slots | active workers.
 //
-//   The caller writes the task, then opens the gate: a new epoch and as many slots as it wants help.
-//   A worker that takes a slot (slots - 1, active + 1 in one step) may read the task until it leaves
-//   (active - 1). The caller takes chunks too; when none is left it closes the slots and waits until
-//   active is 0. Only then may the task be written again. All waiting is "spin, then futex".
+//   The caller writes the task, then opens the gate: a new epoch and as many slots as it wants
+//   help. A worker that takes a slot (slots - 1, active + 1 in one step) may read the task until it
+//   leaves (active - 1). The caller takes chunks too; when none is left it closes the slots and
+//   waits until active is 0. Only then may the task be written again. All waiting is "spin, then
+//   futex".
 #include "core/os/thread_pool.h"
 
 #include <immintrin.h>
@@ -29,8 +30,8 @@
 namespace folio {
 namespace {
 
-// How long a thread looks for work, or for the end of a region, before it sleeps: about what a futex
-// wake-up costs, so that steps that follow one another find their workers awake.
+// How long a thread looks for work, or for the end of a region, before it sleeps: about what a
+// futex wake-up costs, so that steps that follow one another find their workers awake.
 constexpr int64_t kSpinNs = 50000;
 constexpr int kPausesPerLook = 32;  // between two looks at the clock, which costs 25 ns
 
@@ -210,8 +211,8 @@ void Pool::ensure_workers(int wanted) {
 bool Pool::join_region(uint32_t* seen_epoch) {
   uint64_t gate = gate_.load(std::memory_order_acquire);
   while (epoch_of(gate) != *seen_epoch && slots_of(gate) > 0) {
-    if (gate_.compare_exchange_weak(gate, gate - kSlotOne + kActiveOne,
-                                    std::memory_order_acq_rel, std::memory_order_acquire)) {
+    if (gate_.compare_exchange_weak(gate, gate - kSlotOne + kActiveOne, std::memory_order_acq_rel,
+                                    std::memory_order_acquire)) {
       *seen_epoch = epoch_of(gate);
       return true;
     }

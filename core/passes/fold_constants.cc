@@ -63,10 +63,13 @@ class Folder {
       add_recipes(graph, node, recipe);
       return true;
     }
-    for (const Ref<Initializer>& input : recipe.inputs) {
-      if (input) FOLIO_RETURN_IF_ERROR(evaluate(evaluator_, input.get()));
+    auto computed = compute(recipe);
+    if (!computed.is_ok()) {
+      // The node may stand where no run comes by; if one does, it says what is wrong.
+      if (computed.status().code() != Code::kOutOfMemory) return false;
+      return std::move(computed).take_status();
     }
-    FOLIO_TRY(std::vector<Value> outputs, evaluate_outputs(evaluator_, recipe));
+    const std::vector<Value> outputs = std::move(computed).take();
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNone && !outputs[i].is_tensor()) return false;
     }
@@ -74,6 +77,13 @@ class Folder {
       if (node.outputs[i] != kNone) set_bytes(graph, node.outputs[i], outputs[i].tensor());
     }
     return true;
+  }
+
+  Result<std::vector<Value>> compute(const Recipe& recipe) {
+    for (const Ref<Initializer>& input : recipe.inputs) {
+      if (input) FOLIO_RETURN_IF_ERROR(evaluate(evaluator_, input.get()));
+    }
+    return evaluate_outputs(evaluator_, recipe);
   }
 
   bool fold_known(Graph* graph, const Node& node) {

@@ -4,6 +4,34 @@
 namespace folio {
 namespace {
 
+Status check_counts(const OpDef& def, const Node& node) {
+  const auto inputs = static_cast<int>(node.inputs.size());
+  const auto outputs = static_cast<int>(node.outputs.size());
+  if (inputs < def.min_inputs || inputs > def.max_inputs) {
+    return invalid_graph(node.label(), ": has ", inputs, " inputs, expected ", def.min_inputs,
+                         def.max_inputs == kVariadic        ? std::string(" or more")
+                         : def.max_inputs == def.min_inputs ? std::string()
+                                                            : cat(" to ", def.max_inputs));
+  }
+  if (outputs < def.min_outputs || outputs > def.max_outputs) {
+    return invalid_graph(
+        node.label(), ": has ", outputs, " outputs, expected ", def.min_outputs, " to ",
+        def.max_outputs == kVariadic ? std::string("any number") : cat(def.max_outputs));
+  }
+  return Status::ok();
+}
+
+// Of every graph before anything else looks at one: operators that know nothing of subgraphs may
+// have them all the same, and then nobody infers what is in there.
+Status check_all_counts(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
+    FOLIO_RETURN_IF_ERROR(check_counts(*def, node));
+    for (const auto& subgraph : node.subgraphs) FOLIO_RETURN_IF_ERROR(check_all_counts(*subgraph));
+  }
+  return Status::ok();
+}
+
 class Inference {
  public:
   explicit Inference(DimTable* dims) : dims_(dims) {}
@@ -30,7 +58,6 @@ class Inference {
 
   Status infer_node(Graph* graph, Node* node) {
     const OpDef* def = op_registry().find(node->domain, node->op_type, node->version);
-    FOLIO_RETURN_IF_ERROR(check_counts(*def, *node));
     for (const ValueId output : node->outputs) {
       if (output == kNone) continue;
       graph->value(output).type = TypeInfo();
@@ -40,24 +67,6 @@ class Inference {
       OpInfer infer(*graph, *node, *dims_, &Inference::infer_subgraph, this);
       auto status = def->infer(infer);
       if (!status.is_ok()) return std::move(status).with_context(node->label());
-    }
-    return Status::ok();
-  }
-
-  static Status check_counts(const OpDef& def, const Node& node) {
-    const auto inputs = static_cast<int>(node.inputs.size());
-    const auto outputs = static_cast<int>(node.outputs.size());
-    if (inputs < def.min_inputs || inputs > def.max_inputs) {
-      return invalid_graph(node.label(), ": has ", inputs, " inputs, expected ", def.min_inputs,
-                           def.max_inputs == kVariadic ? std::string(" or more")
-                           : def.max_inputs == def.min_inputs ? std::string()
-                                                   : cat(" to ", def.max_inputs));
-    }
-    if (outputs < def.min_outputs || outputs > def.max_outputs) {
-      return invalid_graph(node.label(), ": has ", outputs, " outputs, expected ",
-                           def.min_outputs, " to ", def.max_outputs == kVariadic
-                                                         ? std::string("any number")
-                                                         : cat(def.max_outputs));
     }
     return Status::ok();
   }
@@ -83,6 +92,9 @@ class Inference {
 
 }  // namespace
 
-Status infer_shapes(Model* model) { return Inference(&model->dims).infer(&model->graph); }
+Status infer_shapes(Model* model) {
+  FOLIO_RETURN_IF_ERROR(check_all_counts(model->graph));
+  return Inference(&model->dims).infer(&model->graph);
+}
 
 }  // namespace folio

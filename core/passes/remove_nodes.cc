@@ -1,5 +1,6 @@
 // Removes nodes that change nothing and nodes that nobody reads.
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/passes/passes.h"
 
@@ -26,17 +27,21 @@ bool does_nothing(const Graph& graph, const Node& node) {
 }
 
 void remove_in(Graph* graph, bool* changed) {
+  const std::unordered_set<ValueId> outputs(graph->outputs.begin(), graph->outputs.end());
+  Graph::Replacements replacements;
   for (Node& node : graph->nodes) {
     for (auto& subgraph : node.subgraphs) remove_in(subgraph.get(), changed);
     if (node.dead || !does_nothing(*graph, node)) continue;
     const ValueId output = node.outputs[0];
-    const auto& outputs = graph->outputs;
     // A graph output keeps its node: it needs memory of its own anyway.
-    if (std::find(outputs.begin(), outputs.end(), output) != outputs.end()) continue;
-    graph->replace_uses(output, node.inputs[0]);
+    if (output == kNone || outputs.contains(output)) continue;
+    // Nodes are sorted, so what the input itself was replaced by is known.
+    const auto source = replacements.find(node.inputs[0]);
+    replacements[output] = source == replacements.end() ? node.inputs[0] : source->second;
     node.dead = true;
     *changed = true;
   }
+  graph->replace_uses(replacements);
 }
 
 void drop_in(Graph* graph) {

@@ -52,8 +52,8 @@ struct Step {
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;  // slots; kNone = not wanted
   std::vector<uint8_t> wanted;
-  bool is_view = false;          // OpDef::view_of: output 0 shares an input's bytes
-  std::vector<int32_t> frees;    // slots that nothing reads after this step
+  bool is_view = false;                   // OpDef::view_of: output 0 shares an input's bytes
+  std::vector<int32_t> frees;             // slots that nothing reads after this step
   std::vector<const PackedBlob*> packed;  // by input; empty when nothing is packed
   std::vector<Subprogram> subprograms;
 };
@@ -78,7 +78,7 @@ class Program : public RefCounted {
   std::vector<PortInfo> outputs;
   std::vector<Ref<const PackedBlob>> blobs;
   std::vector<Ref<Initializer>> keepers;
-  ShapePlanner shapes;           // empty in subprograms: their values live on the heap
+  ShapePlanner shapes;  // empty in subprograms: their values live on the heap
 
   // Names of symbolic dims by expression index, for reports.
   DimTable dims;

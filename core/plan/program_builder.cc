@@ -9,13 +9,14 @@
 namespace folio {
 namespace {
 
-// The tensor as a constant of a program: read-only, so that a run which outputs it makes a copy.
+// A tensor of kind kConstant, whatever holds its bytes: outputs and elements of sequences must not
+// share a weight with a caller who may write to them.
 Tensor as_constant(const Tensor& tensor) {
-  if (!tensor.escapes() || !tensor.buffer()) return tensor;
-  Ref<Buffer> view = view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(),
-                                 Ref<RefCounted>(tensor.buffer()));
-  uint8_t* data = view->data();
-  return Tensor(tensor.dtype(), tensor.shape(), data, std::move(view));
+  if (!tensor.escapes()) return tensor;
+  Ref<Buffer> view =
+      view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(), tensor.buffer());
+  return Tensor(tensor.dtype(), tensor.shape(), const_cast<uint8_t*>(tensor.raw()),
+                std::move(view));
 }
 
 class ProgramBuilder {
@@ -26,8 +27,8 @@ class ProgramBuilder {
 
   Status build() {
     slots_.assign(graph_.values.size(), kNone);
-    for (const ValueId input : graph_.inputs) add_input(input);
-    for (const ValueId input : graph_.overridable) add_input(input);
+    for (const ValueId input : graph_.inputs) FOLIO_RETURN_IF_ERROR(add_input(input));
+    for (const ValueId input : graph_.overridable) FOLIO_RETURN_IF_ERROR(add_input(input));
     for (Node& node : graph_.nodes) {
       auto status = add_step(&node);
       if (!status.is_ok()) return std::move(status).with_context(node.label());
@@ -58,7 +59,7 @@ class ProgramBuilder {
     return slot;
   }
 
-  void add_input(ValueId id) {
+  Status add_input(ValueId id) {
     const GraphValue& value = graph_.value(id);
     PortInfo port;
     port.name = value.name;
@@ -66,9 +67,12 @@ class ProgramBuilder {
     port.slot = slot_of(id);
     if (value.initializer) {
       port.has_default = true;
-      port.default_value = Value(as_constant(*value.initializer->tensor));
+      FOLIO_TRY(const Operand constant,
+                constant_operand(value.initializer, /*any_alignment=*/false));
+      port.default_value = program_.constants[constant.index()];
     }
     program_.inputs.push_back(std::move(port));
+    return Status::ok();
   }
 
   Status add_outputs() {
@@ -98,12 +102,11 @@ class ProgramBuilder {
       return Operand::constant(it->second);
     }
     const auto index = static_cast<int32_t>(program_.constants.size());
+    Tensor tensor = *initializer->tensor;
     if (copy) {
-      FOLIO_TRY(Tensor tensor, copy_tensor(*initializer->tensor));
-      program_.constants.emplace_back(as_constant(tensor));
-    } else {
-      program_.constants.emplace_back(as_constant(*initializer->tensor));
+      FOLIO_TRY(tensor, copy_tensor(tensor));
     }
+    program_.constants.emplace_back(as_constant(tensor));
     program_.keepers.push_back(initializer);
     known[initializer.get()] = index;
     return Operand::constant(index);

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "core/os/fork.h"
+
 namespace folio {
 
 // Outlives the cache while blobs do: a dying blob removes its own entry.
@@ -19,7 +21,11 @@ struct PackedCache::Shared {
 class PackedCache::Shared::Entry final : public PackedBlob {
  public:
   Entry(std::shared_ptr<Shared> shared, const PackKey& key, Ref<Buffer> buffer, size_t bytes)
-      : PackedBlob(std::move(buffer), bytes), shared_(std::move(shared)), key_(key) {}
+      : PackedBlob(std::move(buffer), bytes), shared_(std::move(shared)), key_(key) {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    ++shared_->stats.live_blobs;
+    shared_->stats.live_bytes += bytes;
+  }
   ~Entry() override {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     --shared_->stats.live_blobs;
@@ -40,7 +46,11 @@ PackedCache::~PackedCache() { clear(); }
 
 PackedCache& PackedCache::process() {
   // Leaked on purpose: programs of a host may outlive static destruction.
-  static auto* const cache = new PackedCache();
+  static auto* const cache = [] {
+    auto* const made = new PackedCache();
+    hold_across_fork(ForkOrder::kPrepack, &made->shared_->mutex);
+    return made;
+  }();
   return *cache;
 }
 
@@ -64,31 +74,37 @@ Result<Ref<const PackedBlob>> PackedCache::get_or_pack(const PackKey& key, const
     }
     ++shared.stats.misses;
   }
-  const auto pack = [&]() -> Result<Ref<Buffer>> {
-    FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(request.bytes));
-    FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, source, buffer->data()));
-    return buffer;
-  };
-  auto buffer = pack();
-  Ref<const PackedBlob> blob;
+  // Whatever happens, exceptions included, those who wait for this key must be woken.
+  struct Promise {
+    Shared& shared;
+    const PackKey& key;
+    bool kept = false;
+    ~Promise() {
+      {
+        const std::lock_guard<std::mutex> lock(shared.mutex);
+        if (!kept) {
+          shared.entries.erase(key);
+          ++shared.stats.failures;
+        }
+      }
+      shared.packed.notify_all();
+    }
+  } promise{shared, key};
+  FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(request.bytes));
+  FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, source, buffer->data()));
+  // Made, and perhaps ended, outside the lock, which its destructor takes.
+  const auto blob = make_ref<Shared::Entry>(shared_, key, std::move(buffer), request.bytes);
   {
     const std::lock_guard<std::mutex> lock(shared.mutex);
-    if (buffer.is_ok()) {
-      const auto entry =
-          make_ref<Shared::Entry>(shared_, key, std::move(buffer).take(), request.bytes);
-      shared.entries[key] = entry.get();
-      ++shared.stats.live_blobs;
-      shared.stats.live_bytes += request.bytes;
-      blob = Ref<const PackedBlob>(entry.get());
-      if (shared.keep == Keep::kHold) shared.held.push_back(blob);
-    } else {
-      shared.entries.erase(key);
-      ++shared.stats.failures;
-    }
+    shared.entries[key] = blob.get();  // the key is there: nothing is allocated
+    promise.kept = true;
+    if (shared.keep == Keep::kHold) shared.held.push_back(blob);
   }
-  shared.packed.notify_all();
-  if (!blob) return std::move(buffer).take_status();
-  return blob;
+  if (shared.keep == Keep::kHold) {
+    const std::lock_guard<std::mutex> lock(shared.mutex);
+    shared.held.push_back(blob);
+  }
+  return Ref<const PackedBlob>(blob);
 }
 
 PackedCache::Stats PackedCache::stats() const {

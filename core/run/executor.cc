@@ -1,33 +1,14 @@
 #include "core/run/executor.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "core/os/arena.h"
+#include "core/run/float_control.h"
 
 namespace folio {
 namespace {
-
-// Flush-to-zero and denormals-are-zero bits of MXCSR (Intel SDM volume 1, 10.2.3).
-constexpr unsigned kFlushBits = 0x8040;
-
-// Sets this thread's floating point control for one run: default rounding, no trap, denormals as
-// asked; puts the host's own setting back.
-class FloatControl {
- public:
-  explicit FloatControl(bool flush) : saved_(_mm_getcsr()) {
-    constexpr unsigned kDefault = 0x1f80;  // all exceptions masked, round to nearest even
-    _mm_setcsr(flush ? kDefault | kFlushBits : kDefault);
-  }
-  ~FloatControl() { _mm_setcsr(saved_); }
-  FloatControl(const FloatControl&) = delete;
-  FloatControl& operator=(const FloatControl&) = delete;
-
- private:
-  unsigned saved_;
-};
 
 // One program's values while it runs: the root's, or a subgraph's.
 class Frame final : public OpHost {
@@ -226,11 +207,21 @@ Status deliver(const std::string& name, const Tensor& memory, Value* value) {
     if (result.is_string()) {
       std::copy_n(result.data<std::string>(), result.count(), target.data_mut<std::string>());
     } else if (result.bytes() > 0) {
-      std::memcpy(target.raw_mut(), result.raw(), result.bytes());
+      // The memory may be that of the input which the result is a view of.
+      std::memmove(target.raw_mut(), result.raw(), result.bytes());
     }
   }
   *value = Value(std::move(target));
   return Status::ok();
+}
+
+// True when an earlier output has the same bytes: one value may be several outputs, or a view.
+bool shares_bytes(const std::vector<Value>& outputs, size_t i) {
+  if (!outputs[i].is_tensor() || !outputs[i].tensor().buffer()) return false;
+  return std::any_of(
+      outputs.begin(), outputs.begin() + static_cast<ptrdiff_t>(i), [&](const Value& earlier) {
+        return earlier.is_tensor() && earlier.tensor().buffer() == outputs[i].tensor().buffer();
+      });
 }
 
 Status take_outputs(const Program& program, const RunRequest& request, const Frame& frame,
@@ -243,12 +234,36 @@ Status take_outputs(const Program& program, const RunRequest& request, const Fra
     const Tensor& memory = request.memory[i];
     if (memory.dtype() != DType::kUndefined) {
       FOLIO_RETURN_IF_ERROR(deliver(port.name, memory, &out[i]));
+    } else if (shares_bytes(out, i)) {
+      FOLIO_TRY(Tensor copy, copy_tensor(out[i].tensor()));
+      out[i] = Value(std::move(copy));
     } else {
       FOLIO_RETURN_IF_ERROR(make_owned(&out[i]));
     }
   }
   *outputs = std::move(out);
   return Status::ok();
+}
+
+// Some memory given for an output may be that of an input which later steps still read.
+bool overlaps_input(const RunRequest& request, const Tensor& memory) {
+  return std::any_of(request.inputs.begin(), request.inputs.end(), [&](const Value& input) {
+    if (!input.is_tensor()) return false;
+    const Tensor& tensor = input.tensor();
+    return std::less<>()(tensor.raw(), memory.raw() + memory.bytes()) &&
+           std::less<>()(memory.raw(), tensor.raw() + tensor.bytes());
+  });
+}
+
+// An input as the frame has it: of kind kBorrowed, so that no output shares bytes with it. The
+// caller may fill it anew for the next run while results of this one are still in use.
+Value borrowed(const Value& input) {
+  if (!input.is_tensor() || !input.tensor().escapes()) return input;
+  const Tensor& tensor = input.tensor();
+  Ref<Buffer> view =
+      view_buffer(Buffer::Kind::kBorrowed, tensor.raw(), tensor.bytes(), tensor.buffer());
+  return Value(
+      Tensor(tensor.dtype(), tensor.shape(), const_cast<uint8_t*>(tensor.raw()), std::move(view)));
 }
 
 }  // namespace
@@ -273,7 +288,8 @@ Status run_program(Program& program, const RunRequest& request, std::vector<Valu
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const PortInfo& port = program.inputs[i];
     const bool given = !request.inputs[i].is_none();
-    frame.set(port.slot, given || !port.has_default ? request.inputs[i] : port.default_value);
+    frame.set(port.slot,
+              given || !port.has_default ? borrowed(request.inputs[i]) : port.default_value);
   }
   const auto plan = program.shapes.plan_for(signature_of(program, frame));
   if (plan->arena_bytes > 0) {
@@ -282,12 +298,16 @@ Status run_program(Program& program, const RunRequest& request, std::vector<Valu
   }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const Operand source = program.outputs[i].source;
-    if (request.memory[i].dtype() != DType::kUndefined && source.is_slot()) {
-      frame.use_memory(static_cast<int32_t>(source.index()), request.memory[i]);
+    const Tensor& memory = request.memory[i];
+    if (memory.dtype() != DType::kUndefined && source.is_slot() &&
+        !overlaps_input(request, memory)) {
+      frame.use_memory(static_cast<int32_t>(source.index()), memory);
     }
   }
-  const bool all = std::all_of(request.wanted.begin(), request.wanted.end(), [](uint8_t w) { return w != 0; });
-  const std::vector<uint8_t> needed = all ? std::vector<uint8_t>() : needed_steps(program, request.wanted);
+  const bool all =
+      std::all_of(request.wanted.begin(), request.wanted.end(), [](uint8_t w) { return w != 0; });
+  const std::vector<uint8_t> needed =
+      all ? std::vector<uint8_t>() : needed_steps(program, request.wanted);
   FOLIO_RETURN_IF_ERROR(frame.run(all ? nullptr : &needed));
   return take_outputs(program, request, frame, outputs);
 }

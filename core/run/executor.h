@@ -19,17 +19,17 @@ namespace folio {
 
 // Ends a run from another thread or at a point in time.
 struct RunControl {
-  const std::atomic<bool>* cancel = nullptr;    // the caller's token
-  const std::atomic<bool>* closing = nullptr;   // the session's
+  const std::atomic<bool>* cancel = nullptr;   // the caller's token
+  const std::atomic<bool>* closing = nullptr;  // the session's
   std::optional<std::chrono::steady_clock::time_point> deadline;
 
   Status check() const;
 };
 
 struct RunRequest {
-  std::vector<Value> inputs;       // by Program::inputs; none = the default value, or left out
-  std::vector<uint8_t> wanted;     // by Program::outputs; what no wanted output needs is not run
-  std::vector<Tensor> memory;      // by Program::outputs: the caller's memory, or an empty Tensor
+  std::vector<Value> inputs;    // by Program::inputs; none = the default value, or left out
+  std::vector<uint8_t> wanted;  // by Program::outputs; what no wanted output needs is not run
+  std::vector<Tensor> memory;   // by Program::outputs: the caller's memory, or an empty Tensor
   RunControl control;
   Parallel* parallel = nullptr;
   const FolioKernels* kernels = nullptr;

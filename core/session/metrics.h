@@ -12,8 +12,8 @@ namespace folio {
 struct Metrics {
   // Upper bounds in microseconds: 1-2-5 steps from 10 us to 10 s; the last bucket is above all.
   static constexpr std::array<uint64_t, 19> kBounds = {
-      10,     20,     50,      100,     200,     500,     1000,    2000,    5000,    10000,
-      20000,  50000,  100000,  200000,  500000,  1000000, 2000000, 5000000, 10000000};
+      10,    20,    50,     100,    200,    500,     1000,    2000,    5000,    10000,
+      20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000};
 
   std::atomic<uint64_t> runs{0};
   std::atomic<uint64_t> failed{0};

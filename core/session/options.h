@@ -25,32 +25,32 @@ namespace folio {
 using Progress = std::function<bool(float done, const char* what)>;
 
 struct ModelOptions {
-  bool read_into_memory = false;          // folio.model_loading = map (default) | read
-  std::string format;                     // session.load_model_format: "" = by content, ONNX, ORT
+  bool read_into_memory = false;  // folio.model_loading = map (default) | read
+  std::string format;             // session.load_model_format: "" = by content, ONNX, ORT
   std::map<std::string, Ref<ByteSource>> files;  // external data given as bytes, by location
   Progress progress;
 };
 
 struct SessionOptions {
-  bool prepack = true;                    // session.disable_prepacking
-  bool flush_denormals = false;           // session.set_denormal_as_zero
-  Optimize optimize = Optimize::kAll;     // folio.optimize = all | none
-  int threads = 0;                        // folio.threads: 0 = the process pool's size
+  bool prepack = true;                 // session.disable_prepacking
+  bool flush_denormals = false;        // session.set_denormal_as_zero
+  Optimize optimize = Optimize::kAll;  // folio.optimize = all | none
+  int threads = 0;                     // folio.threads: 0 = the process pool's size
   FreeDims free_dims;
   std::vector<std::pair<std::string, Tensor>> initializers;  // replace those of the model
-  std::shared_ptr<PackedCache> cache;     // null: the process's own
+  std::shared_ptr<PackedCache> cache;                        // null: the process's own
   Progress progress;
 };
 
 struct RunOptions {
   const std::atomic<bool>* cancel = nullptr;
-  std::chrono::milliseconds timeout{0};   // 0 = none
-  std::string tag;                        // stands in messages of this run
+  std::chrono::milliseconds timeout{0};  // 0 = none
+  std::string tag;                       // stands in messages of this run
 };
 
-// Sets one key; what the caller has no options for is null. kInvalidArgument for an unknown `folio.`
-// key (with the nearest known one), a key of options that are null, or a bad value; an unknown
-// `session.` key is logged once and ignored, as in ONNX Runtime.
+// Sets one key; what the caller has no options for is null. kInvalidArgument for an unknown
+// `folio.` key (with the nearest known one), a key of options that are null, or a bad value; an
+// unknown `session.` key is logged once and ignored, as in ONNX Runtime.
 Status set_config(ModelOptions* model, SessionOptions* session, std::string_view key,
                   std::string_view value);
 

@@ -7,6 +7,7 @@
 #include "core/os/thread_pool.h"
 #include "core/passes/passes.h"
 #include "core/plan/program_builder.h"
+#include "core/run/float_control.h"
 
 namespace folio {
 namespace {
@@ -82,6 +83,15 @@ Status check_input(const PortInfo& port, const Value& value, const DimTable& tab
                           ", expected ", type_text(type, table));
 }
 
+std::string names_of(const std::vector<PortInfo>& ports) {
+  std::string names;
+  for (const PortInfo& port : ports) names += cat(names.empty() ? "'" : ", '", port.name, "'");
+  return names.empty() ? "none" : names;
+}
+
+// A timeout of more than that is none; adding it to the clock could overflow.
+constexpr std::chrono::hours kLongestTimeout{24 * 365};
+
 }  // namespace
 
 Result<Ref<Session>> Session::create(Ref<ModelFile> model, const SessionOptions& options) {
@@ -100,11 +110,12 @@ Session::~Session() {
 // What two sessions must agree on to share a program; empty: nothing to share.
 std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache) return "";
-  std::string key = cat("prepack=", options_.prepack, " optimize=",
-                        static_cast<int>(options_.optimize));
+  std::string key =
+      cat("prepack=", options_.prepack, " optimize=", static_cast<int>(options_.optimize));
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
-  for (const auto& [name, value] : dims) key += cat(' ', name, '=', value);
+  // With its length, since a name may hold any character.
+  for (const auto& [name, value] : dims) key += cat(' ', name.size(), ':', name, '=', value);
   return key;
 }
 
@@ -127,6 +138,7 @@ Result<Ref<Program>> Session::make_program() {
     return error(Code::kCancelled, "loading was cancelled");
   };
   const Evaluator evaluator{kernels_for(cpu_bits()), *threads_};
+  const FloatControl float_control(/*flush_denormals=*/false);  // the program may be shared
 
   FOLIO_RETURN_IF_ERROR(report(0.0F, "parse"));
   FOLIO_TRY(const std::unique_ptr<Model> model, model_->take_model(options_.free_dims));
@@ -153,21 +165,25 @@ Status Session::bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* r
     const auto it = std::find_if(ports.begin(), ports.end(),
                                  [&](const PortInfo& port) { return port.name == input.name; });
     if (it == ports.end()) {
-      std::string known;
-      for (const PortInfo& port : ports) known += cat(known.empty() ? "'" : ", '", port.name, "'");
-      return invalid_argument("the model has no input '", input.name, "'; it has ", known);
+      return invalid_argument("the model has no input '", input.name, "'; it has ",
+                              names_of(ports));
     }
     const auto index = static_cast<size_t>(it - ports.begin());
     if (given[index]++) return invalid_argument("input '", input.name, "' is given twice");
     FOLIO_RETURN_IF_ERROR(check_input(*it, input.value, program_->dims));
     request->inputs[index] = input.value;
+    // Kernels read whole elements: memory that a caller cut out of a larger piece may stand
+    // anywhere.
+    if (input.value.is_tensor() && !is_aligned_for(input.value.tensor())) {
+      FOLIO_TRY(Tensor aligned, copy_tensor(input.value.tensor()));
+      request->inputs[index] = Value(std::move(aligned));
+    }
   }
   for (size_t i = 0; i < ports.size(); ++i) {
     const bool optional = ports[i].type.kind == TypeInfo::Kind::kOptional;
     if (!given[i] && !ports[i].has_default && ports[i].is_read && !optional) {
       return invalid_argument("input '", ports[i].name, "' (",
-                              type_text(ports[i].type, program_->dims),
-                              ") is missing");
+                              type_text(ports[i].type, program_->dims), ") is missing");
     }
   }
   return Status::ok();
@@ -179,14 +195,20 @@ Status Session::bind_outputs(const std::vector<WantedOutput>& wanted, RunRequest
   request->wanted.assign(ports.size(), 0);
   request->memory.assign(ports.size(), Tensor());
   for (const WantedOutput& output : wanted) {
-    const auto it = std::find_if(ports.begin(), ports.end(),
-                                 [&](const PortInfo& port) { return port.name == output.name; });
-    if (it == ports.end()) {
-      return invalid_argument("the model has no output '", output.name, "'");
+    // A model may give one value several times: each time it is asked for is the next one.
+    bool known = false;
+    size_t index = 0;
+    for (; index < ports.size(); ++index) {
+      if (ports[index].name != output.name) continue;
+      known = true;
+      if (!request->wanted[index]) break;
     }
-    const auto index = static_cast<size_t>(it - ports.begin());
-    if (request->wanted[index]) {
-      return invalid_argument("output '", output.name, "' is asked for twice");
+    if (!known)
+      return invalid_argument("the model has no output '", output.name, "'; it has ",
+                              names_of(ports));
+    if (index == ports.size()) {
+      return invalid_argument("output '", output.name,
+                              "' is asked for twice, or more often than the model gives it");
     }
     request->wanted[index] = 1;
     request->memory[index] = output.memory;
@@ -203,7 +225,7 @@ Status Session::execute(const RunOptions& options, const std::vector<NamedValue>
   FOLIO_RETURN_IF_ERROR(bind_outputs(wanted, &request, &order));
   request.control.cancel = options.cancel;
   request.control.closing = &cancel_runs_;
-  if (options.timeout.count() > 0) {
+  if (options.timeout.count() > 0 && options.timeout < kLongestTimeout) {
     request.control.deadline = std::chrono::steady_clock::now() + options.timeout;
   }
   request.parallel = threads_.get();
@@ -257,8 +279,9 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
   const std::vector<int32_t>& symbols = program_->shapes.symbols();
   std::vector<int64_t> signature(symbols.size(), -1);
   for (const auto& [name, shape] : shapes) {
-    const auto port = std::find_if(program_->inputs.begin(), program_->inputs.end(),
-                                   [&, &wanted = name](const PortInfo& p) { return p.name == wanted; });
+    const auto port =
+        std::find_if(program_->inputs.begin(), program_->inputs.end(),
+                     [&, &wanted = name](const PortInfo& p) { return p.name == wanted; });
     if (port == program_->inputs.end()) {
       return invalid_argument("the model has no input '", name, "'");
     }

@@ -173,9 +173,7 @@ typedef struct Segment {
   size_t begin, end;
 } Segment;
 
-static double seconds(size_t window) {
-  return (double)(window * kWindow) / kSampleRate;
-}
+static double seconds(size_t window) { return (double)(window * kWindow) / kSampleRate; }
 
 /* `segments` has room for one of each two windows. Returns how many there are. */
 static size_t find_segments(const float* probabilities, size_t window_count, Segment* segments) {

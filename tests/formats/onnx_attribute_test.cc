@@ -13,9 +13,7 @@ using Type = AttributeDef::Type;
 
 constexpr auto kBad = Code::kInvalidGraph;
 
-PbWriter attribute(Type type) {
-  return attribute_of("a", static_cast<int64_t>(type));
-}
+PbWriter attribute(Type type) { return attribute_of("a", static_cast<int64_t>(type)); }
 
 AttributeDef load_attribute(const PbWriter& attribute) {
   ModelDef model = load_graph(graph_of_attribute(attribute));

@@ -343,9 +343,7 @@ TEST(OnnxLoader, AModelCutAnywhereIsAnErrorUnlessItStillHasItsGraph) {
                {"ModelProto field 7", "truncated or damaged"});
 }
 
-TEST(OnnxLoader, ALargerModelCutAnywhereIsAnError) {
-  check_cuts(rich_model(100'000), 1000);
-}
+TEST(OnnxLoader, ALargerModelCutAnywhereIsAnError) { check_cuts(rich_model(100'000), 1000); }
 
 TEST(OnnxLoader, RandomDamageNeverCrashes) {
   const std::string original = rich_model(10);

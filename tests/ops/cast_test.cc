@@ -61,8 +61,7 @@ TEST(Cast, KnowsSmallIntegers) {
 TEST(Cast, NumbersToStringsAndBack) {
   OpTester print = to(DType::kString);
   print.input<float>({7}, {0.47892547F, 1, 100000, 1e20F, -2.5F, NAN, -INFINITY});
-  print.expect<std::string>(
-      0, {7}, {"0.47892547", "1", "100000", "1e+20", "-2.5", "NaN", "-INF"});
+  print.expect<std::string>(0, {7}, {"0.47892547", "1", "100000", "1e+20", "-2.5", "NaN", "-INF"});
   print.run();
   OpTester read = to(DType::kFloat);
   read.input<std::string>({6}, {"0.5", "+INF", "-INF", "NaN", " 1e3 ", "1e99"});
@@ -120,7 +119,8 @@ TEST(Cast, FourAndTwoBitTypes) {
   read.expect<int8_t>(0, {3}, {-1, -8, 7});
   read.run();
   OpTester write = to(DType::kUint4, 21);
-  write.input<float>({3}, {1, 15, 7}).expect_value(0, make_raw_tensor(DType::kUint4, {3}, {0xf1, 7}));
+  write.input<float>({3}, {1, 15, 7})
+      .expect_value(0, make_raw_tensor(DType::kUint4, {3}, {0xf1, 7}));
   write.run();
   OpTester f4 = to(DType::kFloat4E2M1, 23);
   f4.input<float>({4}, {0.5F, -6, 100, 2.5F});

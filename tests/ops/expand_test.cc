@@ -78,7 +78,8 @@ TEST(Where, RefusesMixedTypes) {
   OpTester t("Where", 9);
   t.input<bool>({}, {true}).input<float>({}, {1}).input<int64_t>({}, {1}).fails("is int64");
   OpTester condition("Where", 9);
-  condition.input<float>({}, {1}).input<float>({}, {1}).input<float>({}, {1}).fails("expected bool");
+  condition.input<float>({}, {1}).input<float>({}, {1}).input<float>({}, {1}).fails(
+      "expected bool");
 }
 
 }  // namespace

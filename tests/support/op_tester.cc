@@ -164,8 +164,8 @@ void compare_tensors(const Tensor& expected, const Tensor& actual, double tolera
   std::vector<double> expected_numbers;
   std::vector<double> actual_numbers;
   const bool numbers = dtype_is_float(expected.dtype()) || tolerance > 0;
-  const bool as_numbers = numbers && to_doubles(expected, &expected_numbers) &&
-                          to_doubles(actual, &actual_numbers);
+  const bool as_numbers =
+      numbers && to_doubles(expected, &expected_numbers) && to_doubles(actual, &actual_numbers);
   for (int64_t i = 0; i < expected.count(); ++i) {
     bool equal = false;
     if (as_numbers) {
@@ -245,6 +245,21 @@ void check_type(const TypeInfo& type, const Value& actual, const std::vector<int
     default:
       return;
   }
+}
+
+// Gives the stand-in of a subgraph the inputs and outputs that inference found.
+void describe_subgraph(const std::vector<TypeInfo>& inputs, const std::vector<TypeInfo>& outputs,
+                       Graph* graph) {
+  graph->values.clear();
+  graph->inputs.clear();
+  graph->outputs.clear();
+  const auto add = [graph](const TypeInfo& type, std::vector<ValueId>* ids) {
+    ids->push_back(static_cast<ValueId>(graph->values.size()));
+    graph->values.emplace_back();
+    graph->values.back().type = type;
+  };
+  for (const TypeInfo& type : inputs) add(type, &graph->inputs);
+  for (const TypeInfo& type : outputs) add(type, &graph->outputs);
 }
 
 AttributeDef attribute_of(std::string name, AttributeDef::Type type) {
@@ -381,8 +396,8 @@ void OpTester::add_input(Setting setting, size_t i, const OpDef& def, Case* out)
     out->inputs.emplace_back();
     return;
   }
-  const bool constant = input.value.is_tensor() &&
-                        (input.always_constant || setting == Setting::kConstant);
+  const bool constant =
+      input.value.is_tensor() && (input.always_constant || setting == Setting::kConstant);
   GraphValue value;
   value.name = cat("input", i);
   value.type = input.type;
@@ -490,7 +505,10 @@ Status OpTester::infer_and_run(Setting setting, const OpDef& def, Case* out) {
          const std::vector<TypeInfo>& types) -> Result<std::vector<TypeInfo>> {
     const State& self = *static_cast<State*>(opaque);
     for (size_t k = 0; k < self.tester->subgraphs_.size(); ++k) {
-      if (self.at->node.subgraphs[k].get() == &graph) return self.tester->subgraphs_[k].infer(types);
+      if (self.at->node.subgraphs[k].get() != &graph) continue;
+      FOLIO_TRY(std::vector<TypeInfo> inferred, self.tester->subgraphs_[k].infer(types));
+      describe_subgraph(types, inferred, &graph);
+      return inferred;
     }
     return invalid_graph("no such subgraph");
   };

@@ -22,8 +22,9 @@ class OrtWriter {
   std::string write(const ModelDef& model) {
     const auto table = write_model(model);
     const auto version = text(options_.ort_version);
+    Offsets<schema::OpIdKernelTypeStrArgsEntry> kernel_types;  // none: Folio does not read them
     const auto resolver = schema::CreateKernelTypeStrResolver(
-        builder_, builder_.CreateVectorOfSortedTables<schema::OpIdKernelTypeStrArgsEntry>({}));
+        builder_, builder_.CreateVectorOfSortedTables(&kernel_types));
     builder_.Finish(schema::CreateInferenceSession(builder_, version, table, resolver),
                     schema::InferenceSessionIdentifier());
     return std::string(reinterpret_cast<const char*>(builder_.GetBufferPointer()),

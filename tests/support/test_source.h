@@ -18,8 +18,7 @@ class TestSource final : public ByteSource {
  public:
   using Siblings = std::map<std::string, std::string>;  // location -> bytes
 
-  explicit TestSource(std::string_view bytes, std::string name = "<bytes>",
-                        Siblings siblings = {});
+  explicit TestSource(std::string_view bytes, std::string name = "<bytes>", Siblings siblings = {});
 
   Bytes bytes() const override { return {data_.get(), size_}; }
   const std::string& name() const override { return name_; }

@@ -151,9 +151,7 @@ std::vector<uint64_t> packed_varints(std::string_view bytes) {
 }
 
 // A model's graph; `model` must outlive the view.
-std::string_view graph_of(const std::string& model) {
-  return only(model, 7).bytes;
-}
+std::string_view graph_of(const std::string& model) { return only(model, 7).bytes; }
 
 // The initializer of that name in a graph.
 std::string_view initializer_named(std::string_view graph, const std::string& name) {

@@ -24,6 +24,10 @@ class Cli {
         "Options of a command: folio COMMAND --help");
     add_run();
     add_test();
+    add_bench();
+    add_inspect();
+    add_memory();
+    add_doctor();
   }
 
   int run(int argc, char** argv) {
@@ -125,11 +129,86 @@ class Cli {
         "  folio test models --config session.disable_prepacking=1 --json");
   }
 
+  void add_bench() {
+    CLI::App* command = add_command("bench", "measure load, runs and memory",
+                                    [this] { return run_bench(common_, bench_); });
+    command->add_option("MODEL", bench_.model, ".onnx or .ort file")->required();
+    command->add_option("--warmup", bench_.warmup, "runs before the timed ones (3)")
+        ->type_name("N");
+    command->add_option("--iterations", bench_.iterations, "timed runs (20); 0: only load")
+        ->type_name("N");
+    command->add_option("--seconds", bench_.seconds, "timed runs for so long, instead")
+        ->type_name("S")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--sessions", bench_.sessions, "sessions of the model (1)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command
+        ->add_option("--sample-us", bench_.sample_us,
+                     "interval at which peak memory is looked at (3000); 0: never")
+        ->type_name("N");
+    command->add_flag("--json", bench_.json, "one JSON object on one line of standard output");
+    auto* hold = command->add_flag("--hold", bench_.hold,
+                                   "then print SESSION_READY and wait for the end of input");
+    command->add_option("--hold-ms", bench_.hold_ms, "then print SESSION_READY and sleep")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber)
+        ->excludes(hold);
+    add_input_options(command, &bench_.input);
+    add_session_options(command, &bench_.session);
+    command->footer(
+        "Examples:\n"
+        "  folio bench model.onnx --threads 2\n"
+        "  folio bench bert.onnx --dim batch=1 --dim sequence=128 --seconds 5 --json\n"
+        "  folio bench model.onnx --iterations 1 --sessions 100 --hold");
+  }
+
+  void add_inspect() {
+    CLI::App* command = add_command("inspect", "show what is in a model",
+                                    [this] { return run_inspect(common_, inspect_); });
+    command->add_option("MODEL", inspect_.model, ".onnx or .ort file")->required();
+    command->add_flag("--json", inspect_.json, "one JSON object on standard output");
+    command->footer(
+        "Exit code 4, and a list of nodes, if there are operators that Folio cannot run.\n"
+        "Example:\n"
+        "  folio inspect model.onnx");
+  }
+
+  void add_memory() {
+    CLI::App* command = add_command("memory", "show what a model costs in several processes",
+                                    [this] { return run_memory(common_, memory_); });
+    command->add_option("MODEL", memory_.model, ".onnx or .ort file")->required();
+    command->add_option("--processes", memory_.processes, "1 to so many processes (4)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command->add_option("--sessions", memory_.sessions, "sessions in each process (1)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command->add_option("--plot", memory_.plot, "write a bar plot")->type_name("FILE.svg");
+    command->add_flag("--json", memory_.json, "one JSON object on standard output");
+    add_input_options(command, &memory_.input);
+    add_session_options(command, &memory_.session);
+    command->footer(
+        "Example:\n"
+        "  folio memory model.onnx --processes 8 --threads 1 --plot memory.svg");
+  }
+
+  void add_doctor() {
+    CLI::App* command = add_command("doctor", "show what matters of this machine",
+                                    [this] { return run_doctor(common_, doctor_); });
+    command->add_flag("--json", doctor_.json, "one JSON object on standard output");
+    command->footer("Put its output into bug reports.");
+  }
+
   CLI::App app_{"Runs, tests and measures ONNX and ORT models with Folio."};
   std::function<int()> chosen_;
   CommonOptions common_;
   RunCommand run_;
   TestCommand test_;
+  BenchCommand bench_;
+  InspectCommand inspect_;
+  MemoryCommand memory_;
+  DoctorCommand doctor_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "tools/folio/random_inputs.h"
 
-#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "tools/folio/element_type.h"
 
@@ -74,20 +74,20 @@ HostValue RandomInputs::make(const folio::ValueInfo& input) const {
 }
 
 std::string RandomInputs::unused_names(const std::vector<folio::ValueInfo>& inputs) const {
-  std::string names;
-  for (const auto& [name, value] : dims_) {
-    const bool used = std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) {
-      const auto& symbols = input.symbolic_dims;
-      return std::find(symbols.begin(), symbols.end(), name) != symbols.end();
-    });
-    if (!used) names += " --dim " + name;
+  std::set<std::string> symbols;
+  std::set<std::string> names;
+  for (const folio::ValueInfo& input : inputs) {
+    symbols.insert(input.symbolic_dims.begin(), input.symbolic_dims.end());
+    names.insert(input.name);
   }
-  for (const auto& [name, range] : ranges_) {
-    const bool used = std::any_of(inputs.begin(), inputs.end(),
-                                  [&](const auto& input) { return input.name == name; });
-    if (!used) names += " --range " + name;
+  std::string unused;
+  for (const auto& dim : dims_) {
+    if (symbols.count(dim.first) == 0) unused += " --dim " + dim.first;
   }
-  return names;
+  for (const auto& range : ranges_) {
+    if (names.count(range.first) == 0) unused += " --range " + range.first;
+  }
+  return unused;
 }
 
 }  // namespace folio_cli

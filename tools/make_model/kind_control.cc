@@ -15,12 +15,8 @@ TensorWriter weights(Seeds& seeds, const std::string& name, const std::vector<in
   return f32_tensor(name, dims, uniform_values(seeds.next(), count, -scale, scale));
 }
 
-Type rows() {
-  return Type::tensor(ElementType::kFloat, {"batch", kWidth});
-}
-Type scalar(ElementType element) {
-  return Type::tensor(element, {});
-}
+Type rows() { return Type::tensor(ElementType::kFloat, {"batch", kWidth}); }
+Type scalar(ElementType element) { return Type::tensor(element, {}); }
 
 // Both branches own an initializer, and capture the graph input x and the outer initializer.
 void add_if(GraphWriter& graph, Seeds& seeds) {

@@ -41,7 +41,8 @@ FunctionWriter layer() {
   return function;
 }
 
-// Holds a subgraph that captures the function's inputs, and inner names that the main graph has too.
+// Holds a subgraph that captures the function's inputs, and inner names that the main graph has
+// too.
 FunctionWriter choose() {
   FunctionWriter function(kDomain, "Choose", {"flag", "a", "b"}, {"y"});
   function.opset("", kPlainOpset).opset(kDomain, 1);

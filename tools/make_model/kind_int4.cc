@@ -14,9 +14,7 @@ constexpr int64_t kInt4IrVersion = 10;
 constexpr int64_t kInt4Opset = 21;
 
 // Integers in [-8, 7] times this are weights whose variance is about 1 / fan_in.
-float int4_scale(uint64_t fan_in) {
-  return weight_scale(fan_in) / 8.0f;
-}
+float int4_scale(uint64_t fan_in) { return weight_scale(fan_in) / 8.0f; }
 
 class Int4Builder {
  public:

@@ -9,9 +9,7 @@ namespace {
 
 constexpr int64_t kWidth = 4;
 
-Type rows() {
-  return Type::tensor(ElementType::kFloat, {"batch", kWidth});
-}
+Type rows() { return Type::tensor(ElementType::kFloat, {"batch", kWidth}); }
 
 // The branch at `level` that does not go deeper.
 GraphWriter flat_branch(uint64_t level) {

@@ -7,9 +7,7 @@ namespace {
 
 constexpr int64_t kWidth = 4;
 
-Type rows() {
-  return Type::tensor(ElementType::kFloat, {"batch", kWidth});
-}
+Type rows() { return Type::tensor(ElementType::kFloat, {"batch", kWidth}); }
 
 // x, then a constant row, then -x; without its first element again; as one tensor.
 void add_construct(GraphWriter& graph) {

@@ -213,6 +213,4 @@ class Cli {
 
 }  // namespace model_writer
 
-int main(int argc, char** argv) {
-  return model_writer::Cli().run(argc, argv);
-}
+int main(int argc, char** argv) { return model_writer::Cli().run(argc, argv); }

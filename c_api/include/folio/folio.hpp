@@ -351,6 +351,30 @@ class Model {
     }
     return result;
   }
+  // Domain and version.
+  std::vector<std::pair<std::string, std::int64_t>> opsets() const {
+    std::vector<std::pair<std::string, std::int64_t>> result;
+    const auto count = internal::value_of<size_t>(api().ModelGetOpsetCount, get());
+    for (size_t i = 0; i < count; ++i) {
+      const char* domain = nullptr;
+      std::int64_t version = 0;
+      internal::check(api().ModelGetOpset(get(), i, &domain, &version));
+      result.emplace_back(domain, version);
+    }
+    return result;
+  }
+  // Name and number of nodes.
+  std::vector<std::pair<std::string, std::uint64_t>> operators() const {
+    std::vector<std::pair<std::string, std::uint64_t>> result;
+    const auto count = internal::value_of<size_t>(api().ModelGetOperatorCount, get());
+    for (size_t i = 0; i < count; ++i) {
+      const char* name = nullptr;
+      std::uint64_t node_count = 0;
+      internal::check(api().ModelGetOperator(get(), i, &name, &node_count));
+      result.emplace_back(name, node_count);
+    }
+    return result;
+  }
   MemoryReport memory_report() const {
     return MemoryReport(internal::value_of<FolioMemoryReport*>(api().ModelGetMemoryReport, get()));
   }

@@ -45,9 +45,7 @@ inline std::atomic<const FolioApi*> table{nullptr};
 }  // namespace internal
 
 // Makes all objects of the process use this table; before the first of them.
-inline void use(const FolioApi* table) {
-  internal::table.store(table, std::memory_order_release);
-}
+inline void use(const FolioApi* table) { internal::table.store(table, std::memory_order_release); }
 
 // The table in use. Throws FAIL if there is none.
 inline const FolioApi& api() {
@@ -171,21 +169,11 @@ struct Progress {
 
 // ---- Base -------------------------------------------------------------------------------------
 
-inline std::string version_string() {
-  return api().GetVersionString();
-}
-inline std::string build_info() {
-  return api().GetBuildInfo();
-}
-inline std::string error_name(ErrorCode code) {
-  return api().GetErrorName(code);
-}
-inline std::string type_name(ElementType type) {
-  return api().GetElementTypeName(type);
-}
-inline std::uint32_t type_bits(ElementType type) {
-  return api().GetElementTypeBits(type);
-}
+inline std::string version_string() { return api().GetVersionString(); }
+inline std::string build_info() { return api().GetBuildInfo(); }
+inline std::string error_name(ErrorCode code) { return api().GetErrorName(code); }
+inline std::string type_name(ElementType type) { return api().GetElementTypeName(type); }
+inline std::uint32_t type_bits(ElementType type) { return api().GetElementTypeBits(type); }
 
 inline FolioCpuInfo cpu_info() {
   auto info = internal::sized<FolioCpuInfo>();

@@ -249,9 +249,9 @@ typedef struct FolioPackCacheStats {
 /* Output of MemoryReportGetEntry. Strings belong to the report. */
 typedef struct FolioMemoryEntry {
   size_t size;
-  const char* name; /* what it is: the file's path, "packed weights", "constants", ... */
-  const char* kind; /* "mapping", "memory", "packed", "constant", "arena" or "buffer" */
-  uint64_t bytes;   /* address space that it takes */
+  const char* name;        /* what it is: the file's path, "packed weights", "constants", ... */
+  const char* kind;        /* "mapping", "memory", "packed", "constant", "arena" or "buffer" */
+  uint64_t bytes;          /* address space that it takes */
   uint64_t resident_bytes; /* of a mapping: what this process has touched of it and is in memory
                             * now; 0 for the other kinds, and where the system does not say */
   int32_t is_private;      /* 1: memory that Folio allocated; 0: page cache, or the caller's */
@@ -427,6 +427,17 @@ typedef struct FolioApi {
   FolioStatus* (*ModelGetUnsupportedOperatorCount)(const FolioModel* model, size_t* out);
   FolioStatus* (*ModelGetUnsupportedOperator)(const FolioModel* model, size_t index,
                                               FolioUnsupportedOperator* out);
+
+  /* Operator sets that the model imports: a domain ("" is ai.onnx) and its version. Since 1. */
+  FolioStatus* (*ModelGetOpsetCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetOpset)(const FolioModel* model, size_t index, const char** out_domain,
+                                int64_t* out_version);
+
+  /* Operators by name ("Conv", "com.microsoft.Gelu") and how many nodes of the graph and all its
+   * subgraphs are of them, in the order of the names. Since 1. */
+  FolioStatus* (*ModelGetOperatorCount)(const FolioModel* model, size_t* out);
+  FolioStatus* (*ModelGetOperator)(const FolioModel* model, size_t index, const char** out_name,
+                                   uint64_t* out_node_count);
 
   /* What the model holds: mappings and graph. Since 1. */
   FolioStatus* (*ModelGetMemoryReport)(const FolioModel* model, FolioMemoryReport** out);

@@ -42,8 +42,6 @@ struct LoadContext {
 };
 
 // A name as messages show it: quoted, and not a megabyte of it.
-inline std::string quoted(std::string_view name) {
-  return "'" + utf8_shortened(name, 200) + "'";
-}
+inline std::string quoted(std::string_view name) { return "'" + utf8_shortened(name, 200) + "'"; }
 
 }  // namespace folio

@@ -27,12 +27,8 @@ const char* wire_type_name(pbf_wire_type type) {
   }
 }
 
-const char* as_chars(const uint8_t* bytes) {
-  return reinterpret_cast<const char*>(bytes);
-}
-const uint8_t* as_bytes(const char* chars) {
-  return reinterpret_cast<const uint8_t*>(chars);
-}
+const char* as_chars(const uint8_t* bytes) { return reinterpret_cast<const char*>(bytes); }
+const uint8_t* as_bytes(const char* chars) { return reinterpret_cast<const uint8_t*>(chars); }
 
 }  // namespace
 
@@ -42,13 +38,9 @@ WireReader::WireReader(Bytes message, const uint8_t* file_begin, const char* mes
       field_begin_(message.data()),
       message_name_(message_name) {}
 
-const uint8_t* WireReader::position() const {
-  return as_bytes(reader_.data().data());
-}
+const uint8_t* WireReader::position() const { return as_bytes(reader_.data().data()); }
 
-bool WireReader::is_varint() const {
-  return reader_.has_wire_type(pbf_wire_type::varint);
-}
+bool WireReader::is_varint() const { return reader_.has_wire_type(pbf_wire_type::varint); }
 
 Status WireReader::field_error(std::string_view what) const {
   return error(Code::kInvalidProtobuf, "byte ", field_begin_ - file_begin_, ": ", message_name_,

@@ -20,8 +20,8 @@ static float gelu_erf(float x) {
 static float gelu_tanh(float x) {
   const double sqrt_2_over_pi = 0.79788456080286536;
   const double wide = x;
-  return static_cast<float>(
-      0.5 * wide * (1.0 + tanh(sqrt_2_over_pi * (wide + 0.044715 * wide * wide * wide))));
+  return static_cast<float>(0.5 * wide *
+                            (1.0 + tanh(sqrt_2_over_pi * (wide + 0.044715 * wide * wide * wide))));
 }
 
 static float silu(float x) { return static_cast<float>(x / (1.0 + exp(-double{x}))); }

@@ -1,4 +1,5 @@
-// Rearranging matrices: F32P16 panels and back, and plain transposes. Bits move, nothing is computed.
+// Rearranging matrices: F32P16 panels and back, and plain transposes. Bits move, nothing is
+// computed.
 #include <string.h>
 
 #include "core/kernels/ref/ref.h"

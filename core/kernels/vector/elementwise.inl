@@ -1,0 +1,94 @@
+/* Unary and binary maps. Every element takes the same instructions, in the tail under a mask, so a
+ * result does not depend on where in the row its element stands. */
+
+template <V (*kFunction)(V)>
+static void map1(int64_t n, const float* x, float* y) {
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const V a = kFunction(v_load(x + i));
+    const V b = kFunction(v_load(x + i + kLanes));
+    v_store(y + i, a);
+    v_store(y + i + kLanes, b);
+  }
+  for (; i < n; i += kLanes) {
+    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
+    v_store_masked(y + i, m, kFunction(v_load_masked(x + i, m)));
+  }
+}
+
+VFN V v_pick_min(V a, V b) { return v_select(v_is_nan(a), a, v_min(a, b)); }
+VFN V v_pick_max(V a, V b) { return v_select(v_is_nan(a), a, v_max(a, b)); }
+
+template <V (*kFunction)(V, V), int kAStep, int kBStep>
+VFN void map2_steps(int64_t n, const float* a, const float* b, float* y) {
+  /* A repeated operand is read once: it may be the first element of y. */
+  const V a0 = kAStep ? v_zero() : v_set1(*a);
+  const V b0 = kBStep ? v_zero() : v_set1(*b);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    v_store(y + i, kFunction(kAStep ? v_load(a + i) : a0, kBStep ? v_load(b + i) : b0));
+  }
+  if (i < n) {
+    const VM m = v_first(n - i);
+    v_store_masked(y + i, m, kFunction(kAStep ? v_load_masked(a + i, m) : a0,
+                                       kBStep ? v_load_masked(b + i, m) : b0));
+  }
+}
+
+template <V (*kFunction)(V, V)>
+static void map2(int64_t n, const float* a, int64_t a_step, const float* b, int64_t b_step,
+                 float* y) {
+  if (n == 0) return;
+  if (a_step && b_step) {
+    map2_steps<kFunction, 1, 1>(n, a, b, y);
+  } else if (a_step) {
+    map2_steps<kFunction, 1, 0>(n, a, b, y);
+  } else if (b_step) {
+    map2_steps<kFunction, 0, 1>(n, a, b, y);
+  } else {
+    map2_steps<kFunction, 0, 0>(n, a, b, y);
+  }
+}
+
+static void FOLIO_LEVEL(clip_f32)(int64_t n, const float* x, float lo, float hi, float* y) {
+  const V low = v_set1(lo);
+  const V high = v_set1(hi);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) v_store(y + i, v_clip(v_load(x + i), low, high));
+  if (i < n) {
+    const VM m = v_first(n - i);
+    v_store_masked(y + i, m, v_clip(v_load_masked(x + i, m), low, high));
+  }
+}
+
+/* sin, cos and pow stay with ref/: they are rare, and large arguments need care. */
+static void fill_elementwise(FolioKernels* table) {
+  FolioUnaryF32* unary = table->unary_f32;
+  unary[kFolioExp] = map1<v_exp>;
+  unary[kFolioLog] = map1<v_log>;
+  unary[kFolioTanh] = map1<v_tanh>;
+  unary[kFolioSigmoid] = map1<v_sigmoid>;
+  unary[kFolioErf] = map1<v_erf>;
+  unary[kFolioRelu] = map1<v_relu>;
+  unary[kFolioSqrt] = map1<v_sqrt>;
+  unary[kFolioAbs] = map1<v_abs>;
+  unary[kFolioNeg] = map1<v_neg>;
+  unary[kFolioReciprocal] = map1<v_reciprocal>;
+  unary[kFolioFloor] = map1<v_floor>;
+  unary[kFolioCeil] = map1<v_ceil>;
+  unary[kFolioRound] = map1<v_round>;
+  unary[kFolioGeluErf] = map1<v_gelu_erf>;
+  unary[kFolioGeluTanh] = map1<v_gelu_tanh>;
+  unary[kFolioSilu] = map1<v_silu>;
+  unary[kFolioSoftplus] = map1<v_softplus>;
+  unary[kFolioHardSwish] = map1<v_hard_swish>;
+
+  FolioBinaryF32* binary = table->binary_f32;
+  binary[kFolioAdd] = map2<v_add>;
+  binary[kFolioSub] = map2<v_sub>;
+  binary[kFolioMul] = map2<v_mul>;
+  binary[kFolioDiv] = map2<v_div>;
+  binary[kFolioMin] = map2<v_pick_min>;
+  binary[kFolioMax] = map2<v_pick_max>;
+  table->clip_f32 = FOLIO_LEVEL(clip_f32);
+}

@@ -1,0 +1,162 @@
+/* exp, log, tanh, sigmoid, erf and what is made of them, on one vector; see kernels.h for accuracy.
+ *
+ * Coefficients: minimax in the stated weight, rounded to f32 from the lowest degree up with the rest
+ * fitted again (tools/kernel_bench/fit.py, November 2026). Coefficients are f32 throughout, so the
+ * bound of a function is the fit's error plus the roundings of the last two steps. */
+
+/* (e^r - 1 - r) / r^2 on |r| <= ln(2) / 2, relative to e^r: 2^-28.2. */
+VFN V v_exp_tail(V r) {
+  V p = v_set1(0x1.6a4744p-10f);
+  p = v_fma(p, r, v_set1(0x1.1239a2p-7f));
+  p = v_fma(p, r, v_set1(0x1.5558b6p-5f));
+  p = v_fma(p, r, v_set1(0x1.555492p-3f));
+  return v_fma(p, r, v_set1(0x1.fffffcp-2f));
+}
+
+/* x = n ln(2) + r, n integral. ln(2) in two parts: the first product cancels exactly under fma. */
+VFN V v_exp_reduce(V x, V* n) {
+  *n = v_round(v_mul(x, v_set1(0x1.715476p+0f)));
+  const V r = v_fnma(*n, v_set1(0x1.62e43p-1f), x);
+  return v_fnma(*n, v_set1(-0x1.05c61p-29f), r);
+}
+
+VFN V v_exp(V x) {
+  /* Beyond the clamps the result is inf or 0 all the same; a NaN passes as the second operand. */
+  x = v_min(v_set1(89.0f), v_max(v_set1(-105.0f), x));
+  V n;
+  const V r = v_exp_reduce(x, &n);
+  const V p = v_add(v_fma(v_mul(r, r), v_exp_tail(r), r), v_set1(1.0f));
+  return v_scale2(p, n);
+}
+
+/* x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)):
+ * log(1 + f) = f - f^2 / 2 + f^3 p(f), relative 2^-30.3; plus e ln(2) in two parts. */
+VFN V v_log(V x) {
+  const VM tiny = v_lt(x, v_set1(0x1p-126f));
+  const V normal = v_select(tiny, v_mul(x, v_set1(0x1p23f)), x);
+  const VI shifted = vi_sub(vi_from_bits(normal), vi_from_bits(v_set1(0x1.6a09e6p-1f)));
+  V e = v_from_int(vi_shift_right_signed(shifted, 23));
+  e = v_sub(e, v_select(tiny, v_set1(23.0f), v_zero()));
+  const VI mantissa = vi_add(vi_and(shifted, vi_set1(0x007fffff)),
+                             vi_from_bits(v_set1(0x1.6a09e6p-1f)));
+  const V f = v_sub(v_from_bits(mantissa), v_set1(1.0f));
+  V p = v_set1(0x1.1484e8p-4f);
+  p = v_fma(p, f, v_set1(-0x1.de1004p-4f));
+  p = v_fma(p, f, v_set1(0x1.e6c03ep-4f));
+  p = v_fma(p, f, v_set1(-0x1.fc26acp-4f));
+  p = v_fma(p, f, v_set1(0x1.233b78p-3f));
+  p = v_fma(p, f, v_set1(-0x1.555c4ep-3f));
+  p = v_fma(p, f, v_set1(0x1.99a478p-3f));
+  p = v_fma(p, f, v_set1(-0x1.000006p-2f));
+  p = v_fma(p, f, v_set1(0x1.555548p-2f));
+  const V f2 = v_mul(f, f);
+  V tail = v_fma(v_mul(f2, f), p, v_mul(e, v_set1(-0x1.05c61p-29f)));
+  tail = v_fma(f2, v_set1(-0.5f), tail);
+  V y = v_fma(e, v_set1(0x1.62e43p-1f), v_add(f, tail));
+  const V inf = v_set1(__builtin_inff());
+  y = v_select(v_eq(x, inf), inf, y);
+  y = v_select(v_eq(x, v_zero()), v_set1(-__builtin_inff()), y);
+  y = v_select(v_lt(x, v_zero()), v_set1(__builtin_nanf("")), y);
+  return v_select(v_is_nan(x), x, y);
+}
+
+VFN V v_abs(V x) { return v_from_bits(vi_and(vi_from_bits(x), vi_set1(0x7fffffff))); }
+VFN V v_neg(V x) { return v_from_bits(vi_xor(vi_from_bits(x), vi_set1(INT32_MIN))); }
+VFN V v_with_sign_of(V magnitude, V x) {
+  return v_from_bits(vi_or(vi_from_bits(magnitude), vi_and(vi_from_bits(x), vi_set1(INT32_MIN))));
+}
+
+/* tanh(x) = (e^2x - 1) / (e^2x + 1) with e^2x - 1 computed without cancellation: 2x = n ln(2) + r,
+ * e^2x - 1 = 2^n (e^r - 1) + (2^n - 1). From 9.2 on the result rounds to 1. */
+VFN V v_tanh(V x) {
+  const V a = v_min(v_set1(9.2f), v_abs(x));
+  V n;
+  const V r = v_exp_reduce(v_add(a, a), &n);
+  const V power = v_scale2(v_set1(1.0f), n);
+  const V grown = v_fma(v_mul(r, r), v_exp_tail(r), r);
+  const V less_one = v_fma(power, grown, v_sub(power, v_set1(1.0f)));
+  const V ratio = v_div_fast(less_one, v_add(less_one, v_set1(2.0f)));
+  /* The division may miss 1 by an ulp; from 9.0625 on the result is 1. NaN compares as not above. */
+  const V bounded = v_select(v_lt(v_set1(9.0625f), a), v_set1(1.0f), ratio);
+  return v_with_sign_of(bounded, x);
+}
+
+/* With e = exp(-|x|): 1 / (1 + e) for x >= 0, e / (1 + e) below, so that the small end keeps its
+ * digits. */
+VFN V v_sigmoid(V x) {
+  const V e = v_exp(v_neg(v_abs(x)));
+  const V right = v_div_fast(v_set1(1.0f), v_add(e, v_set1(1.0f)));
+  return v_select(v_lt(x, v_zero()), v_mul(e, right), right);
+}
+
+/* Column i: coefficients of erf(i / 2 + t), 0 <= t < 1/2, of degree 0 to 7; relative 2^-24.2 for
+ * i = 0 (its leading coefficient rounded), 2^-25 for the others. */
+static const float kErfTable[8][8] = {
+    {0x0.0p+0f, 0x1.0a7ef6p-1f, 0x1.af767ap-1f, 0x1.eea556p-1f, 0x1.fd9ae2p-1f, 0x1.ffcaa8p-1f,
+     0x1.fffd1ap-1f, 0x1.ffffe8p-1f},
+    {0x1.20dd76p+0f, 0x1.c1ef98p-1f, 0x1.a912a0p-2f, 0x1.e7200ep-4f, 0x1.5289b8p-6f, 0x1.1e3c82p-9f,
+     0x1.2d50bap-13f, 0x1.800c72p-35f},
+    {-0x1.2c5b8ap-17f, -0x1.c1e2dcp-2f, -0x1.a92786p-2f, -0x1.6d2452p-3f, -0x1.517ebap-5f,
+     -0x1.7073aep-8f, -0x1.251588p-11f, 0x1.41ebc4p-13f},
+    {-0x1.80ec76p-2f, -0x1.2d2cf2p-3f, 0x1.1d59dap-3f, 0x1.199ebcp-3f, 0x1.7dc182p-5f,
+     0x1.56e926p-7f, 0x1.454eb2p-9f, -0x1.095de6p-9f},
+    {-0x1.114cbcp-9f, 0x1.7db89ap-3f, 0x1.05d5a2p-4f, -0x1.332dfep-5f, -0x1.9d7fd2p-6f,
+     -0x1.531f48p-6f, -0x1.5edc26p-7f, 0x1.809afcp-7f},
+    {0x1.f2f70ep-4f, -0x1.9322b0p-10f, -0x1.c25846p-5f, -0x1.24c792p-5f, -0x1.beb6a8p-7f,
+     0x1.542db0p-5f, 0x1.e083d0p-6f, -0x1.1aed80p-5f},
+    {-0x1.31fe32p-6f, -0x1.4ca4e4p-5f, -0x1.98750ap-7f, 0x1.9988eep-5f, 0x1.3b4204p-5f,
+     -0x1.bcdfd4p-5f, -0x1.56c10cp-5f, 0x1.9bdeaap-5f},
+    {-0x1.61ebeap-7f, 0x1.01cf7ap-7f, 0x1.35e142p-6f, -0x1.7f762ap-6f, -0x1.822856p-6f,
+     0x1.ecb78ep-6f, 0x1.85126ap-6f, -0x1.d6d0bap-6f},
+};
+
+/* A polynomial per half unit. From 3.92 on the result rounds to 1, so the last interval is enough. */
+VFN V v_erf(V x) {
+  const V a = v_min(v_set1(0x1.fffffep+1f), v_abs(x));
+  const V twice = v_floor(v_add(a, a));
+  const VI index = vi_truncate(twice);
+  const V t = v_fnma(twice, v_set1(0.5f), a);
+  V p = v_lookup8(kErfTable[7], index);
+  p = v_fma(p, t, v_lookup8(kErfTable[6], index));
+  p = v_fma(p, t, v_lookup8(kErfTable[5], index));
+  p = v_fma(p, t, v_lookup8(kErfTable[4], index));
+  p = v_fma(p, t, v_lookup8(kErfTable[3], index));
+  p = v_fma(p, t, v_lookup8(kErfTable[2], index));
+  p = v_fma(p, t, v_lookup8(kErfTable[1], index));
+  p = v_fma(p, t, v_lookup8(kErfTable[0], index));
+  /* erf(3.9375) is 1 - 2^-25.4: it rounds to 1, which the fit may miss by an ulp. */
+  const V bounded = v_select(v_lt(v_set1(3.9375f), a), v_set1(1.0f), v_min(v_set1(1.0f), p));
+  return v_with_sign_of(bounded, x);
+}
+
+VFN V v_relu(V x) { return v_max(v_zero(), x); }
+VFN V v_clip(V x, V lo, V hi) { return v_min(hi, v_max(lo, x)); }
+VFN V v_reciprocal(V x) { return v_div(v_set1(1.0f), x); }
+
+VFN V v_gelu_erf(V x) {
+  const V half = v_mul(x, v_set1(0.5f));
+  return v_fma(half, v_erf(v_mul(x, v_set1(0x1.6a09e6p-1f))), half);
+}
+
+/* (1 + tanh(u)) / 2 = sigmoid(2u). */
+VFN V v_gelu_tanh(V x) {
+  const V cube = v_mul(v_mul(x, x), x);
+  const V u = v_fma(cube, v_set1(0.044715f), x);
+  return v_mul(x, v_sigmoid(v_mul(u, v_set1(1.5957691216f))));
+}
+
+VFN V v_silu(V x) { return v_mul(x, v_sigmoid(x)); }
+
+/* max(x, 0) + log(1 + e), e = exp(-|x|). u = 1 + e rounds: log(1 + e) = log(u) + (e - (u - 1)) / u. */
+VFN V v_softplus(V x) {
+  const V e = v_exp(v_neg(v_abs(x)));
+  const V u = v_add(e, v_set1(1.0f));
+  const V lost = v_sub(e, v_sub(u, v_set1(1.0f)));
+  return v_add(v_max(v_zero(), x), v_add(v_log(u), v_div_fast(lost, u)));
+}
+
+VFN V v_hard_swish(V x) {
+  V gate = v_add(v_mul(x, v_set1(1.0f / 6.0f)), v_set1(0.5f));
+  gate = v_min(v_set1(1.0f), v_max(v_zero(), gate));
+  return v_mul(x, gate);
+}

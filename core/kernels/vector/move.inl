@@ -1,0 +1,155 @@
+/* Conversions between formats, transposes and packing. */
+
+/* Calls one kLanes-wide step over n elements; the last n % kLanes go through a buffer. */
+#define FOLIO_CONVERT(n, in_bytes, x, out_bytes, y, step)                              \
+  do {                                                                                 \
+    const char* from = (const char*)(x);                                               \
+    char* to = (char*)(y);                                                             \
+    int64_t left = (n);                                                                \
+    for (; left >= kLanes; left -= kLanes) {                                           \
+      step(from, to);                                                                  \
+      from += kLanes * (in_bytes);                                                     \
+      to += kLanes * (out_bytes);                                                      \
+    }                                                                                  \
+    if (left > 0) {                                                                    \
+      char in[kLanes * 4] = {0};                                                       \
+      char out[kLanes * 4];                                                            \
+      __builtin_memcpy(in, from, (size_t)left * (in_bytes));                           \
+      step(in, out);                                                                   \
+      __builtin_memcpy(to, out, (size_t)left * (out_bytes));                           \
+    }                                                                                  \
+  } while (0)
+
+VFN void widen_half(const char* from, char* to) { v_store((float*)(void*)to, v_from_half(from)); }
+VFN void narrow_half(const char* from, char* to) {
+  v_to_half(to, v_load((const float*)(const void*)from));
+}
+
+VFN VM vi_nan(VI bits) { return v_is_nan(v_from_bits(bits)); }
+VFN VI vi_select(VM m, VI yes, VI no) {
+  return vi_from_bits(v_select(m, v_from_bits(yes), v_from_bits(no)));
+}
+
+VFN void widen_bf16(const char* from, char* to) {
+  const VI bits = vi_shift_left(vi_load_u16(from), 16);
+  vi_store(to, vi_select(vi_nan(bits), vi_or(bits, vi_set1(0x00400000)), bits));
+}
+
+VFN void narrow_bf16(const char* from, char* to) {
+  const VI bits = vi_load(from);
+  const VI odd = vi_and(vi_shift_right(bits, 16), vi_set1(1));
+  const VI rounded = vi_shift_right(vi_add(bits, vi_add(odd, vi_set1(0x7fff))), 16);
+  const VI quiet = vi_or(vi_shift_right(bits, 16), vi_set1(0x40));
+  vi_store_u16(to, vi_select(vi_nan(bits), quiet, rounded));
+}
+
+static void FOLIO_LEVEL(f16_to_f32)(int64_t n, const void* x, float* y) {
+  FOLIO_CONVERT(n, 2, x, 4, y, widen_half);
+}
+static void FOLIO_LEVEL(f32_to_f16)(int64_t n, const float* x, void* y) {
+  FOLIO_CONVERT(n, 4, x, 2, y, narrow_half);
+}
+static void FOLIO_LEVEL(bf16_to_f32)(int64_t n, const void* x, float* y) {
+  FOLIO_CONVERT(n, 2, x, 4, y, widen_bf16);
+}
+static void FOLIO_LEVEL(f32_to_bf16)(int64_t n, const float* x, void* y) {
+  FOLIO_CONVERT(n, 4, x, 2, y, narrow_bf16);
+}
+#undef FOLIO_CONVERT
+
+VFN void copy_b32(void* to, const void* from) { __builtin_memcpy(to, from, 4); }
+VFN __m256 load8(const char* p) { return _mm256_loadu_ps((const float*)(const void*)p); }
+VFN void store8(char* p, __m256 a) { _mm256_storeu_ps((float*)(void*)p, a); }
+
+/* y[j][i] = x[i][j] of 8 x 8 elements; row strides in bytes. */
+VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride) {
+  __m256 r[8], s[8];
+  for (int i = 0; i < 8; ++i) r[i] = load8(x + i * x_stride);
+  for (int i = 0; i < 8; i += 2) {
+    s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
+    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    store8(y + i * y_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+    store8(y + (i + 4) * y_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+  }
+}
+
+/* Any size; strides in bytes. */
+static void transpose_bytes(int64_t rows, int64_t cols, const char* x, int64_t x_stride, char* y,
+                            int64_t y_stride) {
+  const int64_t whole_rows = rows & ~(int64_t)7;
+  const int64_t whole_cols = cols & ~(int64_t)7;
+  for (int64_t i = 0; i < whole_rows; i += 8) {
+    for (int64_t j = 0; j < whole_cols; j += 8) {
+      transpose8x8(x + i * x_stride + 4 * j, x_stride, y + j * y_stride + 4 * i, y_stride);
+    }
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = i < whole_rows ? whole_cols : 0; j < cols; ++j) {
+      copy_b32(y + j * y_stride + 4 * i, x + i * x_stride + 4 * j);
+    }
+  }
+}
+
+static void FOLIO_LEVEL(transpose_b32)(int64_t rows, int64_t cols, const void* x,
+                                       int64_t x_row_stride, void* y, int64_t y_row_stride) {
+  transpose_bytes(rows, cols, (const char*)x, 4 * x_row_stride, (char*)y, 4 * y_row_stride);
+}
+
+constexpr int64_t kPanelColumns = FOLIO_F32P16_COLUMNS;
+constexpr int64_t kPanelBytes = 4 * kPanelColumns;
+
+/* Rows [0, count) of one panel of `columns` columns, `row` and `col` strides in bytes. */
+VFN void pack_panel(int64_t count, int64_t columns, const char* b, int64_t row, int64_t col,
+                    char* dst) {
+  if (columns == kPanelColumns && col == 4) {
+    for (int64_t p = 0; p < count; ++p) {
+      store8(dst + p * kPanelBytes, load8(b + p * row));
+      store8(dst + p * kPanelBytes + 32, load8(b + p * row + 32));
+    }
+    return;
+  }
+  if (columns < kPanelColumns) {
+    __builtin_memset(dst, 0, (size_t)(count * kPanelBytes));
+  }
+  if (row == 4) {
+    transpose_bytes(columns, count, b, col, dst, kPanelBytes);
+    return;
+  }
+  for (int64_t p = 0; p < count; ++p) {
+    for (int64_t c = 0; c < columns; ++c) {
+      copy_b32(dst + p * kPanelBytes + 4 * c, b + p * row + c * col);
+    }
+  }
+}
+
+/* Blocks of 64 rows, and in a block panel after panel: source rows are then read as 64 streams that
+ * the prefetcher follows, and each panel is written 4 KiB at a time. */
+static void FOLIO_LEVEL(pack_f32p16)(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
+                                     int64_t b_col_stride, float* dst) {
+  const int64_t block = 64;
+  for (int64_t p = 0; p < k; p += block) {
+    const int64_t count = k - p < block ? k - p : block;
+    for (int64_t j = 0; j < n; j += kPanelColumns) {
+      const int64_t columns = n - j < kPanelColumns ? n - j : kPanelColumns;
+      pack_panel(count, columns, (const char*)b + 4 * (p * b_row_stride + j * b_col_stride),
+                 4 * b_row_stride, 4 * b_col_stride, (char*)(dst + j * k + p * kPanelColumns));
+    }
+  }
+}
+
+static void fill_move(FolioKernels* table) {
+  table->pack_f32p16 = FOLIO_LEVEL(pack_f32p16);
+  table->transpose_b32 = FOLIO_LEVEL(transpose_b32);
+  table->f16_to_f32 = FOLIO_LEVEL(f16_to_f32);
+  table->f32_to_f16 = FOLIO_LEVEL(f32_to_f16);
+  table->bf16_to_f32 = FOLIO_LEVEL(bf16_to_f32);
+  table->f32_to_bf16 = FOLIO_LEVEL(f32_to_bf16);
+}

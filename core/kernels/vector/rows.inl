@@ -1,0 +1,202 @@
+/* Functions of one row: four sums side by side, joined in a fixed order, so that a result depends
+ * on n and the values only. */
+
+VFN V v_row_part(const float* x, int64_t i, int64_t n, float fill) {
+  if (n - i >= kLanes) return v_load(x + i);
+  const VM m = v_first(n - i);
+  return v_select(m, v_load_masked(x + i, m), v_set1(fill));
+}
+
+VFN V v_add_value(V sum, V x) { return v_add(sum, x); }
+VFN V v_add_square(V sum, V x) { return v_fma(x, x, sum); }
+
+template <V (*kStep)(V, V)>
+VFN float row_sum(int64_t n, const float* x) {
+  V sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (int u = 0; u < 4; ++u) sum[u] = kStep(sum[u], v_load(x + i + u * kLanes));
+  }
+  for (; i < n; i += kLanes) sum[0] = kStep(sum[0], v_row_part(x, i, n, 0.0f));
+  return v_sum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
+}
+
+static float FOLIO_LEVEL(sum_f32)(int64_t n, const float* x) { return row_sum<v_add_value>(n, x); }
+static float FOLIO_LEVEL(sum_squares_f32)(int64_t n, const float* x) {
+  return row_sum<v_add_square>(n, x);
+}
+
+static float FOLIO_LEVEL(dot_f32)(int64_t n, const float* a, const float* b) {
+  V sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (int u = 0; u < 4; ++u) {
+      sum[u] = v_fma(v_load(a + i + u * kLanes), v_load(b + i + u * kLanes), sum[u]);
+    }
+  }
+  for (; i < n; i += kLanes) {
+    sum[0] = v_fma(v_row_part(a, i, n, 0.0f), v_row_part(b, i, n, 0.0f), sum[0]);
+  }
+  return v_sum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
+}
+
+/* The instructions drop NaN, so every x is also added to a sum of x * 0: NaN in, or inf, makes that
+ * NaN, and only then the row is searched. */
+template <V (*kPick)(V, V), float (*kLane)(V)>
+VFN float row_best(int64_t n, const float* x, float start) {
+  V best[2] = {v_set1(start), v_set1(start)};
+  V doubt = v_zero();
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const V a = v_load(x + i);
+    const V b = v_load(x + i + kLanes);
+    best[0] = kPick(a, best[0]);
+    best[1] = kPick(b, best[1]);
+    doubt = v_fma(a, v_zero(), doubt);
+    doubt = v_fma(b, v_zero(), doubt);
+  }
+  for (; i < n; i += kLanes) {
+    const V a = v_row_part(x, i, n, start);
+    best[0] = kPick(a, best[0]);
+    doubt = v_fma(v_row_part(x, i, n, 0.0f), v_zero(), doubt);
+  }
+  if (v_any(v_is_nan(doubt))) {
+    for (int64_t j = 0; j < n; ++j) {
+      if (x[j] != x[j]) return x[j];
+    }
+  }
+  return kLane(kPick(best[0], best[1]));
+}
+
+static float FOLIO_LEVEL(max_f32)(int64_t n, const float* x) {
+  return row_best<v_max, v_max_lane>(n, x, -__builtin_inff());
+}
+static float FOLIO_LEVEL(min_f32)(int64_t n, const float* x) {
+  return row_best<v_min, v_min_lane>(n, x, __builtin_inff());
+}
+
+/* Pass 2 of softmax: the sum of exp(x - max), stored to y when there is one. */
+template <int kStores>
+VFN float row_exp_sum(int64_t n, const float* x, float max, float* y) {
+  const V top = v_set1(max);
+  V sum[2] = {v_zero(), v_zero()};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    for (int u = 0; u < 2; ++u) {
+      const V e = v_exp(v_sub(v_load(x + i + u * kLanes), top));
+      if (kStores) v_store(y + i + u * kLanes, e);
+      sum[u] = v_add(sum[u], e);
+    }
+  }
+  for (; i < n; i += kLanes) {
+    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
+    const V e = v_exp(v_sub(v_load_masked(x + i, m), top));
+    if (kStores) v_store_masked(y + i, m, e);
+    sum[0] = v_add(sum[0], v_select(m, e, v_zero()));
+  }
+  return v_sum(v_add(sum[0], sum[1]));
+}
+
+static void FOLIO_LEVEL(softmax_f32)(int64_t n, const float* x, float* y) {
+  if (n == 0) return;
+  const float max = FOLIO_LEVEL(max_f32)(n, x);
+  const float sum = row_exp_sum<1>(n, x, max, y);
+  const V scale = v_set1(1.0f / sum);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) v_store(y + i, v_mul(v_load(y + i), scale));
+  if (i < n) {
+    const VM m = v_first(n - i);
+    v_store_masked(y + i, m, v_mul(v_load_masked(y + i, m), scale));
+  }
+}
+
+static void FOLIO_LEVEL(log_softmax_f32)(int64_t n, const float* x, float* y) {
+  if (n == 0) return;
+  const V top = v_set1(FOLIO_LEVEL(max_f32)(n, x));
+  float max;
+  v_store_masked(&max, v_first(1), top);
+  const V log_sum = v_log(v_set1(row_exp_sum<0>(n, x, max, y)));
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
+    v_store_masked(y + i, m, v_sub(v_sub(v_load_masked(x + i, m), top), log_sum));
+  }
+}
+
+/* y = (x - shift) * scale * gamma + beta, where gamma and beta may be absent. */
+template <int kGamma, int kBeta>
+VFN void row_normalize(int64_t n, const float* x, float shift, float scale, const float* gamma,
+                       const float* beta, float* y) {
+  const V shifts = v_set1(shift);
+  const V scales = v_set1(scale);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
+    V v = v_mul(v_sub(v_load_masked(x + i, m), shifts), scales);
+    if (kGamma && kBeta) {
+      v = v_fma(v, v_load_masked(gamma + i, m), v_load_masked(beta + i, m));
+    } else if (kGamma) {
+      v = v_mul(v, v_load_masked(gamma + i, m));
+    } else if (kBeta) {
+      v = v_add(v, v_load_masked(beta + i, m));
+    }
+    v_store_masked(y + i, m, v);
+  }
+}
+
+static void normalize(int64_t n, const float* x, float shift, float scale, const float* gamma,
+                      const float* beta, float* y) {
+  if (gamma && beta) {
+    row_normalize<1, 1>(n, x, shift, scale, gamma, beta, y);
+  } else if (gamma) {
+    row_normalize<1, 0>(n, x, shift, scale, gamma, beta, y);
+  } else if (beta) {
+    row_normalize<0, 1>(n, x, shift, scale, gamma, beta, y);
+  } else {
+    row_normalize<0, 0>(n, x, shift, scale, gamma, beta, y);
+  }
+}
+
+VFN float inverse_root(float squares, int64_t n, float eps) {
+  return 1.0f / __builtin_sqrtf(squares / (float)n + eps);
+}
+
+static void FOLIO_LEVEL(layer_norm_f32)(int64_t n, const float* x, const float* gamma,
+                                        const float* beta, float eps, float* y, float* mean_out,
+                                        float* inv_std_out) {
+  const float mean = FOLIO_LEVEL(sum_f32)(n, x) / (float)n;
+  const V center = v_set1(mean);
+  V sum[2] = {v_zero(), v_zero()};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    for (int u = 0; u < 2; ++u) {
+      const V d = v_sub(v_load(x + i + u * kLanes), center);
+      sum[u] = v_fma(d, d, sum[u]);
+    }
+  }
+  for (; i < n; i += kLanes) {
+    const V d = v_sub(v_row_part(x, i, n, mean), center);
+    sum[0] = v_fma(d, d, sum[0]);
+  }
+  const float inv_std = inverse_root(v_sum(v_add(sum[0], sum[1])), n, eps);
+  normalize(n, x, mean, inv_std, gamma, beta, y);
+  if (mean_out) *mean_out = mean;
+  if (inv_std_out) *inv_std_out = inv_std;
+}
+
+static void FOLIO_LEVEL(rms_norm_f32)(int64_t n, const float* x, const float* gamma, float eps,
+                                      float* y, float* inv_rms_out) {
+  const float inv_rms = inverse_root(FOLIO_LEVEL(sum_squares_f32)(n, x), n, eps);
+  normalize(n, x, 0.0f, inv_rms, gamma, nullptr, y);
+  if (inv_rms_out) *inv_rms_out = inv_rms;
+}
+
+static void fill_rows(FolioKernels* table) {
+  table->sum_f32 = FOLIO_LEVEL(sum_f32);
+  table->sum_squares_f32 = FOLIO_LEVEL(sum_squares_f32);
+  table->dot_f32 = FOLIO_LEVEL(dot_f32);
+  table->max_f32 = FOLIO_LEVEL(max_f32);
+  table->min_f32 = FOLIO_LEVEL(min_f32);
+  table->softmax_f32 = FOLIO_LEVEL(softmax_f32);
+  table->log_softmax_f32 = FOLIO_LEVEL(log_softmax_f32);
+  table->layer_norm_f32 = FOLIO_LEVEL(layer_norm_f32);
+  table->rms_norm_f32 = FOLIO_LEVEL(rms_norm_f32);
+}

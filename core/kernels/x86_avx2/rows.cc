@@ -1,0 +1,13 @@
+// Element-wise maps, reductions, softmax and normalisations: core/kernels/vector on this folder's
+// vec.h.
+#include "core/kernels/vector/rows.inl"
+
+#include "core/kernels/vector/elementwise.inl"
+#include "core/kernels/vector/math.inl"
+#include "core/kernels/x86_avx2/vec.h"
+#include "core/kernels/x86_avx2/x86_avx2.h"
+
+void folio_fill_rows__x86_avx2(FolioKernels* table) {
+  fill_elementwise(table);
+  fill_rows(table);
+}

@@ -1,0 +1,119 @@
+/* The words in which core/kernels/vector is written, for AVX2 with FMA and F16C.
+ *
+ * V is a vector of floats, VI of as many int32, VM a mask. Everything has internal linkage: an
+ * inline function with AVX2 code that the linker shares would crash older CPUs.
+ * Min and max give their second operand when either is NaN, as the instructions do. */
+#pragma once
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__) || defined(__AVX512F__)
+#error "compile this folder with the flags of its isa.cmake"
+#endif
+
+#define FOLIO_LEVEL(name) name##__x86_avx2
+#define VFN static inline __attribute__((always_inline))
+
+typedef __m256 V;
+typedef __m256i VI;
+typedef __m256i VM; /* all bits of a lane set or none */
+constexpr int64_t kLanes = 8;
+
+VFN V v_load(const float* p) { return _mm256_loadu_ps(p); }
+VFN void v_store(float* p, V a) { _mm256_storeu_ps(p, a); }
+/* The first count lanes, 0 <= count <= kLanes; a load fills the others with 0. */
+VFN VM v_first(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+VFN V v_load_masked(const float* p, VM m) { return _mm256_maskload_ps(p, m); }
+VFN void v_store_masked(float* p, VM m, V a) { _mm256_maskstore_ps(p, m, a); }
+
+VFN V v_set1(float x) { return _mm256_set1_ps(x); }
+VFN V v_zero(void) { return _mm256_setzero_ps(); }
+VFN V v_add(V a, V b) { return _mm256_add_ps(a, b); }
+VFN V v_sub(V a, V b) { return _mm256_sub_ps(a, b); }
+VFN V v_mul(V a, V b) { return _mm256_mul_ps(a, b); }
+VFN V v_div(V a, V b) { return _mm256_div_ps(a, b); }
+VFN V v_fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }   /* a * b + c */
+VFN V v_fnma(V a, V b, V c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */
+VFN V v_min(V a, V b) { return _mm256_min_ps(a, b); }
+VFN V v_max(V a, V b) { return _mm256_max_ps(a, b); }
+VFN V v_sqrt(V a) { return _mm256_sqrt_ps(a); }
+VFN V v_round(V a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+VFN V v_floor(V a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+VFN V v_ceil(V a) { return _mm256_round_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+
+VFN VI vi_from_bits(V a) { return _mm256_castps_si256(a); }
+VFN V v_from_bits(VI a) { return _mm256_castsi256_ps(a); }
+
+VFN VM v_lt(V a, V b) { return vi_from_bits(_mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
+VFN VM v_eq(V a, V b) { return vi_from_bits(_mm256_cmp_ps(a, b, _CMP_EQ_OQ)); }
+VFN VM v_is_nan(V a) { return vi_from_bits(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)); }
+VFN V v_select(VM m, V yes, V no) { return _mm256_blendv_ps(no, yes, v_from_bits(m)); }
+
+VFN VI vi_load(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
+VFN void vi_store(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, a); }
+VFN VI vi_set1(int32_t x) { return _mm256_set1_epi32(x); }
+VFN VI vi_add(VI a, VI b) { return _mm256_add_epi32(a, b); }
+VFN VI vi_sub(VI a, VI b) { return _mm256_sub_epi32(a, b); }
+VFN VI vi_and(VI a, VI b) { return _mm256_and_si256(a, b); }
+VFN VI vi_or(VI a, VI b) { return _mm256_or_si256(a, b); }
+VFN VI vi_xor(VI a, VI b) { return _mm256_xor_si256(a, b); }
+VFN VI vi_andnot(VI a, VI b) { return _mm256_andnot_si256(a, b); } /* ~a & b */
+VFN VI vi_shift_left(VI a, int count) { return _mm256_slli_epi32(a, count); }
+VFN VI vi_shift_right(VI a, int count) { return _mm256_srli_epi32(a, count); }
+VFN VI vi_shift_right_signed(VI a, int count) { return _mm256_srai_epi32(a, count); }
+VFN V v_from_int(VI a) { return _mm256_cvtepi32_ps(a); }
+VFN VI vi_truncate(V a) { return _mm256_cvttps_epi32(a); }
+
+/* a * 2^n for integral n in [-200, 200], rounded once if |a| is in [1/2, 2]: the first factor keeps
+ * the product normal. */
+VFN V v_scale2(V a, V n) {
+  const VI whole = vi_truncate(n);
+  const VI half = vi_shift_right_signed(whole, 1);
+  const VI bias = vi_set1(127);
+  const V first = v_from_bits(vi_shift_left(vi_add(half, bias), 23));
+  const V second = v_from_bits(vi_shift_left(vi_add(vi_sub(whole, half), bias), 23));
+  return v_mul(v_mul(a, first), second);
+}
+
+/* a / b within 1 ulp; vdivps for 8 lanes is fast enough. */
+VFN V v_div_fast(V a, V b) { return _mm256_div_ps(a, b); }
+
+/* row[index & 7] of 8 floats. */
+VFN V v_lookup8(const float* row, VI index) {
+  return _mm256_permutevar8x32_ps(_mm256_loadu_ps(row), index);
+}
+
+VFN float v_sum(V a) {
+  __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+VFN float v_max_lane(V a) {
+  __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+VFN float v_min_lane(V a) {
+  __m128 x = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  x = _mm_min_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_min_ss(x, _mm_movehdup_ps(x)));
+}
+VFN int v_any(VM m) { return _mm256_movemask_epi8(m) != 0; }
+
+VFN V v_from_half(const void* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
+VFN void v_to_half(void* p, V a) {
+  _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+/* kLanes uint16, and the low halves of kLanes int32, which must be below 2^16. */
+VFN VI vi_load_u16(const void* p) {
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+VFN void vi_store_u16(void* p, VI a) {
+  _mm_storeu_si128((__m128i*)p,
+                   _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
+}

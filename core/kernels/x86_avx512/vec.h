@@ -1,0 +1,110 @@
+/* The words in which core/kernels/vector is written, for AVX-512.
+ *
+ * V is a vector of floats, VI of as many int32, VM a mask. Everything has internal linkage: an
+ * inline function with AVX-512 code that the linker shares would crash older CPUs.
+ * Min and max give their second operand when either is NaN, as the instructions do. */
+#pragma once
+
+/* g++ 12 warns of its own headers' undefined vectors (GCC bug 105593). */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || \
+    !defined(__AVX512VL__) || !defined(__FMA__) || !defined(__F16C__)
+#error "compile this folder with the flags of its isa.cmake"
+#endif
+
+#define FOLIO_LEVEL(name) name##__x86_avx512
+#define VFN static inline __attribute__((always_inline))
+
+typedef __m512 V;
+typedef __m512i VI;
+typedef __mmask16 VM;
+constexpr int64_t kLanes = 16;
+
+VFN V v_load(const float* p) { return _mm512_loadu_ps(p); }
+VFN void v_store(float* p, V a) { _mm512_storeu_ps(p, a); }
+/* The first count lanes, 0 <= count <= kLanes; a load fills the others with 0. */
+VFN VM v_first(int64_t count) { return (VM)((1u << count) - 1); }
+VFN V v_load_masked(const float* p, VM m) { return _mm512_maskz_loadu_ps(m, p); }
+VFN void v_store_masked(float* p, VM m, V a) { _mm512_mask_storeu_ps(p, m, a); }
+
+VFN V v_set1(float x) { return _mm512_set1_ps(x); }
+VFN V v_zero(void) { return _mm512_setzero_ps(); }
+VFN V v_add(V a, V b) { return _mm512_add_ps(a, b); }
+VFN V v_sub(V a, V b) { return _mm512_sub_ps(a, b); }
+VFN V v_mul(V a, V b) { return _mm512_mul_ps(a, b); }
+VFN V v_div(V a, V b) { return _mm512_div_ps(a, b); }
+VFN V v_fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }   /* a * b + c */
+VFN V v_fnma(V a, V b, V c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a * b */
+VFN V v_min(V a, V b) { return _mm512_min_ps(a, b); }
+VFN V v_max(V a, V b) { return _mm512_max_ps(a, b); }
+VFN V v_sqrt(V a) { return _mm512_sqrt_ps(a); }
+VFN V v_round(V a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+VFN V v_floor(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+VFN V v_ceil(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+
+VFN VM v_lt(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+VFN VM v_eq(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+VFN VM v_is_nan(V a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
+VFN V v_select(VM m, V yes, V no) { return _mm512_mask_blend_ps(m, no, yes); }
+
+VFN VI vi_from_bits(V a) { return _mm512_castps_si512(a); }
+VFN V v_from_bits(VI a) { return _mm512_castsi512_ps(a); }
+VFN VI vi_load(const void* p) { return _mm512_loadu_si512(p); }
+VFN void vi_store(void* p, VI a) { _mm512_storeu_si512(p, a); }
+VFN VI vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
+VFN VI vi_add(VI a, VI b) { return _mm512_add_epi32(a, b); }
+VFN VI vi_sub(VI a, VI b) { return _mm512_sub_epi32(a, b); }
+VFN VI vi_and(VI a, VI b) { return _mm512_and_si512(a, b); }
+VFN VI vi_or(VI a, VI b) { return _mm512_or_si512(a, b); }
+VFN VI vi_xor(VI a, VI b) { return _mm512_xor_si512(a, b); }
+VFN VI vi_andnot(VI a, VI b) { return _mm512_andnot_si512(a, b); } /* ~a & b */
+VFN VI vi_shift_left(VI a, int count) { return _mm512_slli_epi32(a, (unsigned)count); }
+VFN VI vi_shift_right(VI a, int count) { return _mm512_srli_epi32(a, (unsigned)count); }
+VFN VI vi_shift_right_signed(VI a, int count) { return _mm512_srai_epi32(a, (unsigned)count); }
+VFN V v_from_int(VI a) { return _mm512_cvtepi32_ps(a); }
+VFN VI vi_truncate(V a) { return _mm512_cvttps_epi32(a); }
+
+/* a * 2^n for integral n in [-200, 200], rounded once. */
+VFN V v_scale2(V a, V n) { return _mm512_scalef_ps(a, n); }
+
+/* a / b within 1 ulp for b in [2^-60, 2^60] and |a| <= b; vdivps takes 16 cycles for 16 lanes. */
+VFN V v_div_fast(V a, V b) {
+  V y = _mm512_rcp14_ps(b);
+  y = v_fma(y, v_fnma(b, y, v_set1(1.0f)), y);
+  const V quotient = v_mul(a, y);
+  return v_fma(v_fnma(quotient, b, a), y, quotient);
+}
+
+/* row[index & 7] of 8 floats. */
+VFN V v_lookup8(const float* row, VI index) {
+  return _mm512_permutexvar_ps(index, _mm512_broadcast_f32x8(_mm256_loadu_ps(row)));
+}
+
+VFN float v_sum(V a) { return _mm512_reduce_add_ps(a); }
+VFN float v_max_lane(V a) { return _mm512_reduce_max_ps(a); }
+VFN float v_min_lane(V a) { return _mm512_reduce_min_ps(a); }
+VFN int v_any(VM m) { return m != 0; }
+
+VFN V v_from_half(const void* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
+VFN void v_to_half(void* p, V a) {
+  _mm256_storeu_si256((__m256i*)p,
+                      _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+/* kLanes uint16, and the low halves of kLanes int32. */
+VFN VI vi_load_u16(const void* p) {
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
+}
+VFN void vi_store_u16(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(a)); }

@@ -1,0 +1,7 @@
+/* The files of this folder to each other. */
+#pragma once
+
+#include "core/kernels/kernels.h"
+
+void folio_fill_rows__x86_avx512(FolioKernels* table);
+void folio_fill_gemm__x86_avx512(FolioKernels* table);

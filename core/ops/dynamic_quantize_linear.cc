@@ -1,0 +1,71 @@
+// DynamicQuantizeLinear: x to uint8 with a scale and zero point from its own range.
+//
+// Source: ONNX operator spec, opset 11.
+// Shapes: x, y alike; scale and zero point are scalars.
+// Math:   lo = min(0, min x), hi = max(0, max x); scale = (hi - lo) / 255, 1 when that is 0;
+//         zero = saturate(round(-lo / scale)); y = saturate(round(x / scale) + zero).
+#include "core/ops/op_quantized.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+using Byte = QuantizedType<DType::kUint8, 8, false>;
+
+class DynamicQuantize final : public OpKernel {
+ public:
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
+    const float* data = x->data<float>();
+    const int64_t count = x->count();
+    // An empty tensor's extremes are -inf and +inf.
+    const float low = std::min(0.0f, run.kernels().min_f32(count, data));
+    const float high = std::max(0.0f, run.kernels().max_f32(count, data));
+    const float scale = high == low ? 1.0f : (high - low) / 255.0f;
+    const int32_t zero = quantize_one<Byte>(-low, scale, 0);
+
+    if (run.has_output(1)) {
+      FOLIO_TRY(Tensor * y_scale, run.output(1, DType::kFloat, Shape{}));
+      *y_scale->data_mut<float>() = scale;
+    }
+    if (run.has_output(2)) {
+      FOLIO_TRY(Tensor * y_zero, run.output(2, DType::kUint8, Shape{}));
+      *y_zero->raw_mut() = static_cast<uint8_t>(zero);
+    }
+    if (!run.has_output(0)) return Status::ok();
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kUint8, x->shape()));
+    uint8_t* out = y->raw_mut();
+    run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        out[i] = static_cast<uint8_t>(quantize_one<Byte>(data[i], scale, zero));
+      }
+    });
+    return Status::ok();
+  }
+};
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild&) {
+  return std::unique_ptr<OpKernel>(std::make_unique<DynamicQuantize>());
+}
+
+Status infer(OpInfer& infer) {
+  const Dims* dims = infer.dims_of(0);
+  infer.set_tensor(0, DType::kUint8, dims ? std::optional<Dims>(*dims) : std::nullopt);
+  infer.set_tensor(1, DType::kFloat, Dims{});
+  infer.set_tensor(2, DType::kUint8, Dims{});
+  return Status::ok();
+}
+
+}  // namespace
+
+void register_dynamic_quantize_linear(OpRegistry& registry) {
+  registry.add({.domain = "",
+                .type = "DynamicQuantizeLinear",
+                .since = 11,
+                .min_outputs = 3,
+                .max_outputs = 3,
+                .infer = infer,
+                .make = make});
+}
+
+}  // namespace folio

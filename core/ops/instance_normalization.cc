@@ -1,0 +1,154 @@
+// InstanceNormalization and GroupNormalization.
+//
+// Source: ONNX operator spec; InstanceNormalization 1, 6, 22; GroupNormalization 18 (scale and bias
+//         per group), 21 (per channel).
+// Shapes: x, y [n, c, ...]; an instance is one channel, a group c / num_groups of them.
+// Math:   y = (x - mean) / sqrt(variance + epsilon) * scale + bias over each instance or group.
+// Types:  float by kernels, float16 and bfloat16 in float, double.
+// Errors: kInvalidArgument when channels do not divide into groups or scale and bias do not fit.
+#include <cmath>
+
+#include "core/ops/op_broadcast.h"
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+struct Groups {
+  int64_t count = 0;     // of all groups: n * groups
+  int64_t groups = 0;    // in one batch item
+  int64_t channels = 0;  // in one group
+  int64_t inner = 0;     // elements of one channel
+  bool scale_per_channel = true;
+};
+
+void normalize_row(const FolioKernels& kernels, int64_t n, const float* x, float epsilon,
+                   float* y) {
+  kernels.layer_norm_f32(n, x, nullptr, nullptr, epsilon, y, nullptr, nullptr);
+}
+
+void normalize_row(const FolioKernels&, int64_t n, const double* x, float epsilon, double* y) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  const double mean = sum / static_cast<double>(n);
+  double squares = 0;
+  for (int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const double factor =
+      1 / std::sqrt(squares / static_cast<double>(n) + static_cast<double>(epsilon));
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * factor;
+}
+
+template <typename T>
+void normalize(OpRun& run, const Groups& g, const T* x, const T* scale, const T* bias,
+               float epsilon, T* y) {
+  const int64_t size = g.channels * g.inner;
+  if (size == 0) return;
+  const int64_t grain = std::max<int64_t>(1, kElementGrain / size);
+  run.parallel().for_range(g.count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group) {
+      T* out = y + group * size;
+      normalize_row(run.kernels(), size, x + group * size, epsilon, out);
+      for (int64_t c = 0; c < g.channels; ++c) {
+        const int64_t at =
+            g.scale_per_channel ? group % g.groups * g.channels + c : group % g.groups;
+        T* row = out + c * g.inner;
+        for (int64_t i = 0; i < g.inner; ++i) row[i] = row[i] * scale[at] + bias[at];
+      }
+    }
+  });
+}
+
+class GroupNorm final : public OpKernel {
+ public:
+  bool is_instance = true;
+  int64_t num_groups = 0;
+  bool scale_per_channel = true;
+  float epsilon = 1e-5f;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    if (!contains(FloatTypes{}, x->dtype())) return wrong_type(0, x->dtype());
+    FOLIO_TRY(const Tensor* scale, run.tensor(1, x->dtype()));
+    FOLIO_TRY(const Tensor* bias, run.tensor(2, x->dtype()));
+    FOLIO_TRY(const Groups g, groups_of(x->shape()));
+    const int64_t expected = scale_per_channel ? g.groups * g.channels : g.groups;
+    for (const Tensor* each : {scale, bias}) {
+      if (each->rank() != 1 || each->count() != expected) {
+        return invalid_argument("scale or bias has shape ", each->shape().to_string(),
+                                ", expected [", expected, "]");
+      }
+    }
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
+    if (x->dtype() == DType::kDouble) {
+      normalize(run, g, x->data<double>(), scale->data<double>(), bias->data<double>(), epsilon,
+                y->data_mut<double>());
+    } else if (x->dtype() == DType::kFloat) {
+      normalize(run, g, x->data<float>(), scale->data<float>(), bias->data<float>(), epsilon,
+                y->data_mut<float>());
+    } else {
+      FOLIO_TRY(float* wide, widen_half(run, *x));
+      FOLIO_TRY(const float* wide_scale, widen_half(run, *scale));
+      FOLIO_TRY(const float* wide_bias, widen_half(run, *bias));
+      normalize<float>(run, g, wide, wide_scale, wide_bias, epsilon, wide);
+      narrow_half(run, wide, y);
+    }
+    return Status::ok();
+  }
+
+ private:
+  Result<Groups> groups_of(const Shape& shape) const {
+    if (shape.rank() < 2) {
+      return invalid_argument("input 0 has ", shape.rank(), " dims, expected at least 2");
+    }
+    Groups g;
+    g.groups = is_instance ? shape[1] : num_groups;
+    if (!is_instance && shape[1] % g.groups != 0) {
+      return invalid_argument(shape[1], " channels do not divide into ", g.groups, " groups");
+    }
+    g.channels = is_instance ? 1 : shape[1] / g.groups;
+    g.count = shape[0] * g.groups;
+    g.inner = shape.product(2, shape.rank());
+    g.scale_per_channel = scale_per_channel;
+    return g;
+  }
+};
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<GroupNorm>();
+  FOLIO_TRY(kernel->epsilon, build.attrs().get_float("epsilon", 1e-5f));
+  kernel->is_instance = build.node().op_type == "InstanceNormalization";
+  if (!kernel->is_instance) {
+    FOLIO_TRY(kernel->num_groups, build.attrs().get_int("num_groups"));
+    if (kernel->num_groups < 1) {
+      return invalid_graph("attribute 'num_groups' is ", kernel->num_groups, ", expected >= 1");
+    }
+    kernel->scale_per_channel = build.version() >= 21;
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+Status infer(OpInfer& infer) {
+  if (infer.input(0).is_tensor()) infer.set_output(0, infer.input(0));
+  return Status::ok();
+}
+
+}  // namespace
+
+void register_instance_normalization(OpRegistry& registry) {
+  registry.add({.domain = "",
+                .type = "InstanceNormalization",
+                .min_inputs = 3,
+                .max_inputs = 3,
+                .infer = infer,
+                .make = make});
+  registry.add({.domain = "",
+                .type = "GroupNormalization",
+                .since = 18,
+                .min_inputs = 3,
+                .max_inputs = 3,
+                .infer = infer,
+                .make = make});
+}
+
+}  // namespace folio

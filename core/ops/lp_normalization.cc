@@ -1,0 +1,171 @@
+// LpNormalization and MeanVarianceNormalization.
+//
+// Source: ONNX operator spec; LpNormalization 1, 22 (axis, p = 1 or 2);
+//         MeanVarianceNormalization 9, 13 (axes, by default [0, 2, 3]).
+// Shapes: y has x's shape.
+// Math:   x / norm along the axis (0 where the norm is 0);
+//         (x - mean) / (sqrt(variance) + 1e-9) over the axes.
+// Types:  float, double, float16 and bfloat16 (in float).
+// Errors: kInvalidArgument for axes out of range; kInvalidGraph for another p.
+#include <cmath>
+
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_reduce.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+enum class Term { kValue, kAbsolute, kSquare };
+
+template <typename T>
+struct SumStep {
+  Term term;
+  T first() const { return T{0}; }
+  T of(T x, T shift) const {
+    const T v = x - shift;
+    return term == Term::kSquare ? v * v : term == Term::kAbsolute ? std::abs(v) : v;
+  }
+  T row(T acc, const T* x, int64_t n, T shift) const {
+    for (int64_t i = 0; i < n; ++i) acc += of(x[i], shift);
+    return acc;
+  }
+  void column(T* acc, const T* x, int64_t n, const T* shifts) const {
+    for (int64_t i = 0; i < n; ++i) acc[i] += of(x[i], shifts ? shifts[i] : T{0});
+  }
+};
+
+// A reduction over fixed axes whose results are then broadcast over the input again.
+template <typename T>
+class AxesNorm {
+ public:
+  AxesNorm(OpRun& run, const Shape& shape, const bool* reduce)
+      : run_(run), plan_(plan_reduce(shape, reduce, /*keep_dims=*/true)) {}
+
+  Status prepare(const Shape& shape) {
+    const auto groups = static_cast<size_t>(plan_.out.count());
+    FOLIO_TRY(uint8_t * memory, run_.scratch(groups * 2 * sizeof(T)));
+    first_ = reinterpret_cast<T*>(memory);
+    second_ = first_ + plan_.out.count();
+    FOLIO_TRY(spread_, plan_broadcast(shape, plan_.out));
+    return Status::ok();
+  }
+
+  void lp(const T* x, int64_t p, T* y) {
+    const Term term = p == 1 ? Term::kAbsolute : Term::kSquare;
+    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{term}, x, static_cast<const T*>(nullptr),
+                        first_);
+    for (int64_t i = 0; i < plan_.out.count(); ++i) {
+      const T norm = p == 1 ? first_[i] : std::sqrt(first_[i]);
+      first_[i] = norm == T{0} ? T{1} : norm;  // then all of x is 0
+    }
+    for_broadcast_rows(
+        run_.parallel(), spread_, [&](int64_t from, int64_t group, int64_t to, int64_t count) {
+          for (int64_t i = 0; i < count; ++i) {
+            y[to + i] = x[from + i * spread_.a_step] / first_[group + i * spread_.b_step];
+          }
+        });
+  }
+
+  void mean_variance(const T* x, T* y) {
+    const auto count = static_cast<T>(plan_.reduced_count);
+    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{Term::kValue}, x,
+                        static_cast<const T*>(nullptr), first_);
+    for (int64_t i = 0; i < plan_.out.count(); ++i) first_[i] /= count;
+    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{Term::kSquare}, x,
+                        static_cast<const T*>(first_), second_);
+    for (int64_t i = 0; i < plan_.out.count(); ++i) {
+      second_[i] = std::sqrt(second_[i] / count) + T{1e-9f};
+    }
+    for_broadcast_rows(run_.parallel(), spread_,
+                       [&](int64_t from, int64_t group, int64_t to, int64_t n) {
+                         for (int64_t i = 0; i < n; ++i) {
+                           const int64_t at = group + i * spread_.b_step;
+                           y[to + i] = (x[from + i * spread_.a_step] - first_[at]) / second_[at];
+                         }
+                       });
+  }
+
+ private:
+  OpRun& run_;
+  ReducePlan plan_;
+  BroadcastPlan spread_;
+  T* first_ = nullptr;
+  T* second_ = nullptr;
+};
+
+class Normalize final : public OpKernel {
+ public:
+  bool is_lp = true;
+  int64_t p = 2;
+  std::vector<int64_t> axes;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    if (!contains(FloatTypes{}, x->dtype())) return wrong_type(0, x->dtype());
+    bool reduce[kMaxRank] = {};
+    for (const int64_t axis : axes) {
+      FOLIO_TRY(const int at, normalize_axis(axis, x->rank()));
+      reduce[at] = true;
+    }
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
+    if (x->count() == 0) return Status::ok();
+    if (x->dtype() == DType::kFloat) {
+      return apply(run, x->shape(), reduce, x->data<float>(), y->data_mut<float>());
+    }
+    if (x->dtype() == DType::kDouble) {
+      return apply(run, x->shape(), reduce, x->data<double>(), y->data_mut<double>());
+    }
+    FOLIO_TRY(float* wide, widen_half(run, *x));
+    FOLIO_RETURN_IF_ERROR(apply<float>(run, x->shape(), reduce, wide, wide));
+    narrow_half(run, wide, y);
+    return Status::ok();
+  }
+
+ private:
+  template <typename T>
+  Status apply(OpRun& run, const Shape& shape, const bool* reduce, const T* x, T* y) const {
+    AxesNorm<T> norm(run, shape, reduce);
+    FOLIO_RETURN_IF_ERROR(norm.prepare(shape));
+    if (is_lp) {
+      norm.lp(x, p, y);
+    } else {
+      norm.mean_variance(x, y);
+    }
+    return Status::ok();
+  }
+};
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<Normalize>();
+  kernel->is_lp = build.node().op_type == "LpNormalization";
+  if (kernel->is_lp) {
+    FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", -1));
+    FOLIO_TRY(kernel->p, build.attrs().get_int("p", 2));
+    kernel->axes = {axis};
+    if (kernel->p != 1 && kernel->p != 2) {
+      return invalid_graph("attribute 'p' is ", kernel->p, ", expected 1 or 2");
+    }
+  } else {
+    FOLIO_TRY(kernel->axes, build.attrs().get_ints("axes", {0, 2, 3}));
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+Status infer(OpInfer& infer) {
+  if (infer.input(0).is_tensor()) infer.set_output(0, infer.input(0));
+  return Status::ok();
+}
+
+}  // namespace
+
+void register_lp_normalization(OpRegistry& registry) {
+  registry.add({.domain = "", .type = "LpNormalization", .infer = infer, .make = make});
+  registry.add({.domain = "",
+                .type = "MeanVarianceNormalization",
+                .since = 9,
+                .infer = infer,
+                .make = make});
+}
+
+}  // namespace folio

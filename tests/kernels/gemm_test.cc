@@ -1,0 +1,374 @@
+// gemm_f32 and pack_f32p16 of every usable level.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/kernels/kernel_tester.h"
+
+namespace folio {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+size_t panel_floats(int64_t k, int64_t n) { return static_cast<size_t>((n + 15) / 16 * 16 * k); }
+
+// A problem with its own data; B is packed by ref.
+struct Problem {
+  Problem(int64_t m_, int64_t n_, int64_t k_, uint32_t seed = 1)
+      : m(m_),
+        n(n_),
+        k(k_),
+        a(random_floats(static_cast<size_t>(m * k), seed)),
+        b(random_floats(static_cast<size_t>(k * n), seed + 1)),
+        c(random_floats(static_cast<size_t>(m * n), seed + 2)),
+        col_bias(random_floats(static_cast<size_t>(n), seed + 3)),
+        row_bias(random_floats(static_cast<size_t>(m), seed + 4)),
+        packed(panel_floats(k, n)) {
+    pack();
+  }
+  void pack() { ref_kernels().pack_f32p16(k, n, b.data(), n, 1, packed.data()); }
+
+  FolioGemmF32 args() const {
+    FolioGemmF32 args = {};
+    args.m = m;
+    args.n = n;
+    args.k = k;
+    args.a = a.data();
+    args.a_row_stride = k;
+    args.a_col_stride = 1;
+    args.b = packed.data();
+    args.alpha = 1;
+    return args;
+  }
+
+  int64_t m, n, k;
+  std::vector<float> a, b, c, col_bias, row_bias;
+  std::vector<float> packed;
+};
+
+// Runs into a guarded C with rows `gap` floats apart, and returns C without the gaps.
+std::vector<float> run(const LevelUnderTest& level, const Problem& problem, FolioGemmF32 args,
+                       int64_t gap = 0) {
+  const int64_t stride = problem.n + gap;
+  const size_t count =
+      problem.m == 0 ? 0 : static_cast<size_t>((problem.m - 1) * stride + problem.n);
+  std::vector<float> start(count, 777.0f);
+  for (int64_t i = 0; i < problem.m; ++i) {
+    for (int64_t j = 0; j < problem.n; ++j) {
+      start[static_cast<size_t>(i * stride + j)] =
+          problem.c[static_cast<size_t>(i * problem.n + j)];
+    }
+  }
+  Guarded c(start, static_cast<size_t>(gap) % 5);
+  args.c = c.data();
+  args.c_row_stride = stride;
+  level.kernels.gemm_f32(&args);
+  EXPECT_TRUE(c.intact()) << level.name;
+  std::vector<float> result;
+  for (int64_t i = 0; i < problem.m; ++i) {
+    for (int64_t j = 0; j < stride && (i + 1 < problem.m || j < problem.n); ++j) {
+      const float value = c.data()[i * stride + j];
+      if (j < problem.n) {
+        result.push_back(value);
+      } else {
+        EXPECT_EQ(value, 777.0f) << level.name << " wrote between the rows";
+      }
+    }
+  }
+  return result;
+}
+
+// The definition in double, and the bound of kernels.h: (k + 3) 2^-24 sum |A| |B|, where bias and C
+// count as two more products (and 2^-140 keeps the bound above 0).
+void expect_close(const LevelUnderTest& level, const Problem& p, const FolioGemmF32& args,
+                  const std::vector<float>& got) {
+  ASSERT_EQ(got.size(), static_cast<size_t>(p.m * p.n));
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      const auto at = static_cast<size_t>(i * p.n + j);
+      double sum = args.accumulate ? p.c[at] : 0;
+      double size = std::fabs(sum);
+      for (int64_t q = 0; q < p.k; ++q) {
+        const double product = double{args.a[i * args.a_row_stride + q * args.a_col_stride]} *
+                               p.b[static_cast<size_t>(q * p.n + j)];
+        sum += product;
+        size += std::fabs(product);
+      }
+      double want = args.alpha * sum;
+      size *= std::fabs(args.alpha);
+      if (args.col_bias) want += args.col_bias[j], size += std::fabs(args.col_bias[j]);
+      if (args.row_bias) want += args.row_bias[i], size += std::fabs(args.row_bias[i]);
+      if (args.activation == kFolioActRelu) want = std::max(want, 0.0);
+      if (args.activation == kFolioActClip) {
+        want = std::min<double>(std::max<double>(want, args.clip_lo), args.clip_hi);
+      }
+      const double bound = static_cast<double>(p.k + 5) * 0x1p-24 * size + 0x1p-140;
+      ASSERT_LE(std::fabs(got[at] - want), bound)
+          << level.name << ' ' << p.m << 'x' << p.n << 'x' << p.k << " at " << i << ", " << j;
+    }
+  }
+}
+
+const int64_t kRowCounts[] = {0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15, 27, 29, 35};
+const int64_t kColumnCounts[] = {0, 1, 15, 16, 17, 31, 32, 33, 48, 63, 130, 145};
+const int64_t kDepths[] = {0, 1, 2, 3, 7, 8, 17, 35};
+
+TEST(Gemm, StaysWithinTheBoundForAllEdgeShapes) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : kRowCounts) {
+      for (const int64_t n : kColumnCounts) {
+        for (const int64_t k : kDepths) {
+          const Problem p(m, n, k);
+          expect_close(level, p, p.args(), run(level, p, p.args(), /*gap=*/m % 4));
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, StaysWithinTheBoundAcrossCacheBlocks) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<float> scratch(level.kernels.gemm_f32_scratch_bytes / 4 + 16);
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{57, 33, 257}, {173, 40, 511}, {340, 17, 513}, {4, 300, 600}}) {
+      const Problem p(m, n, k);
+      FolioGemmF32 args = p.args();
+      expect_close(level, p, args, run(level, p, args));
+      args.scratch =
+          scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64 / 4;
+      expect_close(level, p, args, run(level, p, args));
+    }
+  }
+}
+
+TEST(Gemm, ScratchChangesNoBit) {
+  const Problem p(181, 49, 300);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<float> scratch(level.kernels.gemm_f32_scratch_bytes / 4 + 16);
+    FolioGemmF32 args = p.args();
+    const std::vector<float> without = run(level, p, args);
+    args.scratch =
+        scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64 / 4;
+    EXPECT_TRUE(same_bits(without, run(level, p, args))) << level.name;
+  }
+}
+
+TEST(Gemm, AppliesAlphaBiasesAndActivationInThatOrder) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {1, 3, 9, 31}) {
+      for (const int64_t n : {5, 16, 50}) {
+        for (int variant = 0; variant < 24; ++variant) {
+          const Problem p(m, n, 9, static_cast<uint32_t>(variant));
+          FolioGemmF32 args = p.args();
+          if (variant & 1) args.col_bias = p.col_bias.data();
+          if (variant & 2) args.row_bias = p.row_bias.data();
+          if (variant & 4) args.alpha = -0.75f;
+          args.accumulate = variant % 3 == 0;
+          args.activation = variant / 8;
+          args.clip_lo = -0.5f;
+          args.clip_hi = 0.25f;
+          expect_close(level, p, args, run(level, p, args, 3));
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, TakesATransposedOrAnyStridedA) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {1, 4, 6, 14, 23, 40}) {
+      const Problem p(m, 37, 21);
+      const std::vector<float> a = random_floats(static_cast<size_t>(7 * m * 21), 9);
+      FolioGemmF32 args = p.args();
+      args.a = a.data();
+      args.a_row_stride = 1;  // transposed
+      args.a_col_stride = m;
+      expect_close(level, p, args, run(level, p, args));
+      args.a_row_stride = 2;  // every second column of a transposed matrix
+      args.a_col_stride = 2 * m + 1;
+      expect_close(level, p, args, run(level, p, args));
+      args.a = a.data() + (m - 1) * 21;  // rows upside down
+      args.a_row_stride = -21;
+      args.a_col_stride = 1;
+      expect_close(level, p, args, run(level, p, args));
+    }
+  }
+}
+
+// The promise on which operators build their threads.
+TEST(Gemm, SplittingRowsColumnsAndDepthChangesNoBit) {
+  const Problem p(61, 147, 300);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const std::vector<float> whole = run(level, p, p.args());
+    for (const int64_t rows : {1, 2, 5, 14, 60}) {
+      for (const int64_t columns : {16, 48, 112}) {
+        std::vector<float> parts(whole.size());
+        for (int64_t i = 0; i < p.m; i += rows) {
+          for (int64_t j = 0; j < p.n; j += columns) {
+            FolioGemmF32 args = p.args();
+            args.m = std::min(rows, p.m - i);
+            args.n = std::min(columns, p.n - j);
+            args.a += i * p.k;
+            args.b += j * p.k;
+            args.c = parts.data() + i * p.n + j;
+            args.c_row_stride = p.n;
+            level.kernels.gemm_f32(&args);
+          }
+        }
+        EXPECT_TRUE(same_bits(whole, parts)) << level.name << ' ' << rows << ' ' << columns;
+      }
+    }
+    // In depth: the panels of B are packed for each part.
+    for (const int64_t split : {1, 255, 256, 299}) {
+      std::vector<float> parts(whole.size(), kNan);
+      for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, split}, {split, p.k}}) {
+        std::vector<float> panels(panel_floats(end - begin, p.n));
+        level.kernels.pack_f32p16(end - begin, p.n, p.b.data() + begin * p.n, p.n, 1,
+                                  panels.data());
+        FolioGemmF32 args = p.args();
+        args.k = end - begin;
+        args.a += begin;
+        args.b = panels.data();
+        args.accumulate = begin > 0;
+        args.c = parts.data();
+        args.c_row_stride = p.n;
+        level.kernels.gemm_f32(&args);
+      }
+      EXPECT_TRUE(same_bits(whole, parts)) << level.name << " depth " << split;
+    }
+  }
+}
+
+TEST(Gemm, FmaLevelsAgreeBitForBitWithAChainOfFmaf) {
+  const Problem p(19, 35, 270);
+  std::vector<float> want;
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      float sum = 0;
+      for (int64_t q = 0; q < p.k; ++q) {
+        sum = std::fma(p.a[static_cast<size_t>(i * p.k + q)], p.b[static_cast<size_t>(q * p.n + j)],
+                       sum);
+      }
+      want.push_back(sum);
+    }
+  }
+  for (const LevelUnderTest& level : levels_under_test()) {
+    if (level.name == "ref") continue;
+    EXPECT_TRUE(same_bits(want, run(level, p, p.args()))) << level.name;
+  }
+}
+
+TEST(Gemm, EmptyDepthGivesBiasOrZeroOrC) {
+  const Problem p(5, 20, 0);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const float value : run(level, p, p.args())) EXPECT_EQ(value, 0.0f) << level.name;
+    FolioGemmF32 args = p.args();
+    args.accumulate = 1;
+    EXPECT_TRUE(same_bits(p.c, run(level, p, args))) << level.name;
+    args.accumulate = 0;
+    args.row_bias = p.row_bias.data();
+    const std::vector<float> biased = run(level, p, args);
+    EXPECT_EQ(biased[20], p.row_bias[1]) << level.name;
+  }
+}
+
+// A NaN or inf stays in its row (from A) or column (from B), and activations pass a NaN.
+TEST(Gemm, KeepsNanAndInfInTheirRowAndColumn) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {2, 9, 30}) {
+      for (const int activation : {kFolioActNone, kFolioActRelu, kFolioActClip}) {
+        Problem p(m, 21, 6);
+        p.a[7] = kNan;            // row 1
+        p.b[3 * 21 + 17] = kInf;  // column 17
+        p.pack();
+        FolioGemmF32 args = p.args();
+        args.activation = activation;
+        args.clip_lo = -10;
+        args.clip_hi = 10;
+        const std::vector<float> c = run(level, p, args);
+        for (int64_t j = 0; j < 21; ++j) EXPECT_TRUE(std::isnan(c[static_cast<size_t>(21 + j)]));
+        for (int64_t j = 0; j < 21; ++j) {
+          if (j == 17) continue;
+          EXPECT_TRUE(std::isfinite(c[static_cast<size_t>(j)])) << level.name << j;
+        }
+        if (activation == kFolioActNone) {
+          EXPECT_TRUE(std::isinf(c[17])) << level.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, ReadsNothingBehindItsInputs) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{1, 7, 33}, {5, 16, 9}, {7, 30, 3}, {14, 45, 258}, {31, 20, 12}}) {
+      const Problem p(m, n, k);
+      const BeforeUnreadable a(p.a);
+      const BeforeUnreadable b(p.packed);
+      const BeforeUnreadable col_bias(p.col_bias);
+      const BeforeUnreadable row_bias(p.row_bias);
+      FolioGemmF32 args = p.args();
+      args.a = a.data();
+      args.b = b.data();
+      args.col_bias = col_bias.data();
+      args.row_bias = row_bias.data();
+      expect_close(level, p, args, run(level, p, args));
+    }
+  }
+}
+
+TEST(Pack, GivesRefsBytesForAnyStridesAndAlignment) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t k : {0, 1, 7, 8, 9, 64, 71, 130}) {
+      for (const int64_t n : {0, 1, 8, 15, 16, 17, 40, 64}) {
+        std::vector<float> b = random_floats(static_cast<size_t>(4 * k * n + 8 * (k + n) + 8), 4);
+        b[0] = from_bits(0x7f800001u);  // a signalling NaN must not change
+        const std::pair<int64_t, int64_t> strides[] = {{n, 1},     {1, k},     {n + 3, 1},
+                                                       {1, k + 5}, {2 * n, 2}, {0, 1}};
+        for (const auto& [row, col] : strides) {
+          Guarded want(panel_floats(k, n));
+          Guarded got(panel_floats(k, n));
+          // One byte off any alignment.
+          std::vector<char> bytes(4 * b.size() + 1);
+          std::memcpy(bytes.data() + 1, b.data(), 4 * b.size());
+          ref_kernels().pack_f32p16(k, n, b.data(), row, col, want.data());
+          level.kernels.pack_f32p16(k, n, bytes.data() + 1, row, col, got.data());
+          ASSERT_TRUE(got.intact()) << level.name;
+          ASSERT_TRUE(same_bits(want.values(), got.values()))
+              << level.name << ' ' << k << ' ' << n << ' ' << row << ' ' << col;
+        }
+      }
+    }
+  }
+}
+
+TEST(Pack, UnpackGivesBackTheBytes) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const auto& [k, n] : {std::pair<int64_t, int64_t>{5, 3}, {33, 47}, {1, 16}}) {
+      std::vector<float> b = random_floats(static_cast<size_t>(k * n), 5);
+      b[0] = from_bits(0xff800001u);
+      std::vector<float> panels(panel_floats(k, n));
+      level.kernels.pack_f32p16(k, n, b.data(), 1, k, panels.data());
+      Guarded back(b.size());
+      level.kernels.unpack_f32p16(k, n, panels.data(), back.data(), 1, k);
+      EXPECT_TRUE(back.intact() && same_bits(b, back.values())) << level.name;
+    }
+  }
+}
+
+TEST(Pack, PadsWithZerosWhateverWasThere) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const std::vector<float> b(3 * 17, 1.0f);
+    std::vector<float> panels(panel_floats(3, 17), kNan);
+    level.kernels.pack_f32p16(3, 17, b.data(), 17, 1, panels.data());
+    for (size_t i = 0; i < panels.size(); ++i) {
+      const bool is_padding = i >= 48 && i % 16 != 0;
+      EXPECT_EQ(bits_of(panels[i]), is_padding ? 0u : bits_of(1.0f)) << level.name << ' ' << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace folio

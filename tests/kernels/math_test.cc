@@ -1,0 +1,260 @@
+// Element-wise slots of every usable level: accuracy against double, special values, places.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "tests/kernels/kernel_tester.h"
+
+namespace folio {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+struct UnaryCase {
+  FolioUnary slot;
+  const char* name;
+  double (*truth)(double);
+  double max_ulp;       // as kernels.h states
+  double max_relative;  // of |x|, instead of ulp, where > 0
+};
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double relu(double x) { return x < 0 ? 0 : x; }
+double silu(double x) { return x / (1 + std::exp(-x)); }
+double gelu_erf(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
+double gelu_tanh(double x) {
+  return x * sigmoid(2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+}
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+double hard_swish(double x) { return x * std::min(std::max(x / 6 + 0.5, 0.0), 1.0); }
+double negate(double x) { return -x; }
+double reciprocal(double x) { return 1 / x; }
+double absolute(double x) { return std::fabs(x); }
+double half_even(double x) { return std::nearbyint(x); }
+
+const UnaryCase kUnaryCases[] = {
+    {kFolioExp, "exp", std::exp, 2, 0},
+    {kFolioLog, "log", std::log, 2, 0},
+    {kFolioTanh, "tanh", std::tanh, 2.5, 0},
+    {kFolioSigmoid, "sigmoid", sigmoid, 3, 0},
+    {kFolioErf, "erf", std::erf, 2.5, 0},
+    {kFolioRelu, "relu", relu, 0, 0},
+    {kFolioSqrt, "sqrt", std::sqrt, 0.5, 0},
+    {kFolioAbs, "abs", absolute, 0, 0},
+    {kFolioNeg, "neg", negate, 0, 0},
+    {kFolioReciprocal, "reciprocal", reciprocal, 0.5, 0},
+    {kFolioFloor, "floor", std::floor, 0, 0},
+    {kFolioCeil, "ceil", std::ceil, 0, 0},
+    {kFolioRound, "round", half_even, 0, 0},
+    {kFolioSin, "sin", std::sin, 2, 0},
+    {kFolioCos, "cos", std::cos, 2, 0},
+    {kFolioGeluErf, "gelu_erf", gelu_erf, 0, 0x1p-22},
+    {kFolioGeluTanh, "gelu_tanh", gelu_tanh, 0, 0x1p-22},
+    {kFolioSilu, "silu", silu, 4, 0},
+    {kFolioSoftplus, "softplus", softplus, 4, 0},
+    // Three roundings, and 1/6 rounded; near x = -3 the gate cancels: 2^-24 * 0.5 * |x| each.
+    {kFolioHardSwish, "hard_swish", hard_swish, 0, 0x1p-22},
+};
+
+// Every 4099th float of all 2^32 (a prime, so that all exponents and mantissas take part), and a
+// fine walk where the functions bend.
+const std::vector<float>& probes() {
+  static const std::vector<float> list = [] {
+    std::vector<float> values;
+    for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4099) {
+      const float x = from_bits(static_cast<uint32_t>(bits));
+      if (std::isfinite(x)) values.push_back(x);
+    }
+    for (int i = -200000; i < 200000; ++i)
+      values.push_back(static_cast<float>(i) * 0x1.0624dep-11f);
+    return values;
+  }();
+  return list;
+}
+
+TEST(Unary, StaysWithinTheStatedAccuracy) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<float> y(probes().size());
+    for (const UnaryCase& test : kUnaryCases) {
+      level.kernels.unary_f32[test.slot](static_cast<int64_t>(y.size()), probes().data(), y.data());
+      double worst = 0;
+      float worst_x = 0;
+      for (size_t i = 0; i < y.size(); ++i) {
+        const float x = probes()[i];
+        const double want = test.truth(x);
+        double distance = ulp_distance(y[i], want);
+        if (test.max_relative > 0 && std::isfinite(static_cast<float>(want))) {
+          distance = std::fabs(y[i] - want) / (std::fabs(x) * test.max_relative + 0x1p-149);
+        }
+        // exp(x) of a large negative x is subnormal before x multiplies it: kernels.h allows silu
+        // 64 ulp there, 16 times its 4.
+        if (test.slot == kFolioSilu && x < -87.33f) distance /= 16;
+        if (!(distance <= worst)) worst = distance, worst_x = x;
+      }
+      const double limit = test.max_relative > 0 ? 1 : test.max_ulp;
+      EXPECT_LE(worst, limit) << level.name << ' ' << test.name << " at " << worst_x;
+      RecordProperty(level.name + "." + test.name, std::to_string(worst));
+    }
+  }
+}
+
+TEST(Unary, HandlesSpecialValues) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const auto at = [&](FolioUnary slot, float x) {
+      float y = 123;
+      level.kernels.unary_f32[slot](1, &x, &y);
+      return y;
+    };
+    for (int slot = 0; slot < kFolioUnaryCount; ++slot) {
+      EXPECT_TRUE(std::isnan(at(static_cast<FolioUnary>(slot), kNan))) << level.name << ' ' << slot;
+    }
+    EXPECT_EQ(at(kFolioExp, kInf), kInf) << level.name;
+    EXPECT_EQ(at(kFolioExp, -kInf), 0) << level.name;
+    EXPECT_EQ(at(kFolioExp, 0), 1) << level.name;
+    EXPECT_EQ(at(kFolioLog, 0), -kInf) << level.name;
+    EXPECT_EQ(at(kFolioLog, kInf), kInf) << level.name;
+    EXPECT_EQ(at(kFolioLog, 1), 0) << level.name;
+    EXPECT_TRUE(std::isnan(at(kFolioLog, -1))) << level.name;
+    EXPECT_TRUE(std::isnan(at(kFolioLog, -kInf))) << level.name;
+    for (const FolioUnary slot : {kFolioTanh, kFolioErf}) {
+      EXPECT_EQ(at(slot, kInf), 1) << level.name;
+      EXPECT_EQ(at(slot, -kInf), -1) << level.name;
+      EXPECT_EQ(bits_of(at(slot, -0.0f)), bits_of(-0.0f)) << level.name;
+    }
+    EXPECT_EQ(at(kFolioSigmoid, kInf), 1) << level.name;
+    EXPECT_EQ(at(kFolioSigmoid, -kInf), 0) << level.name;
+    EXPECT_EQ(bits_of(at(kFolioRelu, -0.0f)), bits_of(-0.0f)) << level.name;
+    EXPECT_EQ(at(kFolioReciprocal, -0.0f), -kInf) << level.name;
+    EXPECT_EQ(bits_of(at(kFolioRound, -0.5f)), bits_of(-0.0f)) << level.name;
+    EXPECT_EQ(at(kFolioRound, 2.5f), 2) << level.name;
+    EXPECT_EQ(at(kFolioSoftplus, kInf), kInf) << level.name;
+    EXPECT_EQ(at(kFolioSoftplus, -kInf), 0) << level.name;
+  }
+}
+
+TEST(Unary, NeverExceedsOne) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<float> y(probes().size());
+    for (const FolioUnary slot : {kFolioTanh, kFolioErf, kFolioSigmoid}) {
+      level.kernels.unary_f32[slot](static_cast<int64_t>(y.size()), probes().data(), y.data());
+      for (const float value : y) ASSERT_LE(std::fabs(value), 1.0f) << level.name << ' ' << slot;
+    }
+  }
+}
+
+// Splits, tails, alignment and in-place use give the bits of the whole row.
+TEST(Unary, ResultDoesNotDependOnThePlace) {
+  const std::vector<float> x = random_floats(131, 7, -8.0f, 8.0f);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (int slot = 0; slot < kFolioUnaryCount; ++slot) {
+      std::vector<float> want(x.size());
+      for (size_t i = 0; i < x.size(); ++i) level.kernels.unary_f32[slot](1, &x[i], &want[i]);
+      for (size_t n = 0; n <= x.size(); ++n) {
+        Guarded y({x.begin(), x.begin() + static_cast<std::ptrdiff_t>(n)}, n % 7);
+        level.kernels.unary_f32[slot](static_cast<int64_t>(n), y.data(), y.data());
+        const std::vector<float> begin(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(n));
+        ASSERT_TRUE(y.intact() && same_bits(begin, y.values()))
+            << level.name << ' ' << slot << ' ' << n;
+      }
+    }
+  }
+}
+
+TEST(Unary, ReadsNothingBehindItsInput) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (size_t n = 0; n < 40; ++n) {
+      const BeforeUnreadable x(std::vector<float>(n, 0.5f));
+      std::vector<float> y(n);
+      for (const FolioUnaryF32 slot : level.kernels.unary_f32) {
+        slot(static_cast<int64_t>(n), x.data(), y.data());
+      }
+      level.kernels.clip_f32(static_cast<int64_t>(n), x.data(), 0, 1, y.data());
+    }
+  }
+}
+
+TEST(Binary, AgreesWithRefForAllStepsTailsAndAliases) {
+  std::vector<float> a = random_floats(70, 11, 0.1f, 4.0f);
+  std::vector<float> b = random_floats(70, 12, -3.0f, 3.0f);
+  a[3] = kNan, b[5] = kNan, a[9] = kInf, b[9] = -kInf, a[11] = -0.0f, b[11] = 0.0f, b[13] = 0.0f;
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (int slot = 0; slot < kFolioBinaryCount; ++slot) {
+      for (int64_t n = 0; n <= 70; ++n) {
+        for (int steps = 0; steps < 4; ++steps) {
+          const int64_t a_step = steps & 1;
+          const int64_t b_step = steps >> 1;
+          std::vector<float> want(static_cast<size_t>(n));
+          ref_kernels().binary_f32[slot](n, a.data(), a_step, b.data(), b_step, want.data());
+          for (const bool in_place : {false, true}) {
+            Guarded y(in_place && a_step ? std::vector<float>(a.begin(), a.begin() + n)
+                                         : std::vector<float>(static_cast<size_t>(n)),
+                      static_cast<size_t>(n) % 5);
+            const float* left = in_place && a_step ? y.data() : a.data();
+            level.kernels.binary_f32[slot](n, left, a_step, b.data(), b_step, y.data());
+            const std::vector<float> got = y.values();
+            ASSERT_TRUE(y.intact());
+            for (size_t i = 0; i < got.size(); ++i) {
+              const bool both_nan = std::isnan(want[i]) && std::isnan(got[i]);
+              ASSERT_TRUE(both_nan || got[i] == want[i])
+                  << level.name << ' ' << slot << ' ' << n << ' ' << i;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Binary, ARepeatedOperandMayBeTheFirstResult) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<float> y(37);
+    for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<float>(i + 1);
+    y[0] = 2;
+    const std::vector<float> b(37, 10.0f);
+    level.kernels.binary_f32[kFolioMul](37, y.data(), 0, b.data(), 1, y.data());
+    for (const float value : y) EXPECT_EQ(value, 20.0f) << level.name;
+  }
+}
+
+TEST(Binary, MinAndMaxGiveNanWhenEitherIs) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const FolioBinary slot : {kFolioMin, kFolioMax}) {
+      for (const bool first : {false, true}) {
+        const float a = first ? kNan : 1.0f;
+        const float b = first ? 1.0f : kNan;
+        float y = 0;
+        level.kernels.binary_f32[slot](1, &a, 1, &b, 1, &y);
+        EXPECT_TRUE(std::isnan(y)) << level.name << ' ' << slot << ' ' << first;
+      }
+    }
+  }
+}
+
+TEST(Clip, ClampsAndKeepsNan) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (size_t n = 0; n < 40; ++n) {
+      std::vector<float> x = random_floats(n, 3, -2.0f, 2.0f);
+      if (n > 20) x[20] = kNan;
+      Guarded y(n, n % 3);
+      level.kernels.clip_f32(static_cast<int64_t>(n), x.data(), -0.5f, 1.5f, y.data());
+      ASSERT_TRUE(y.intact());
+      for (size_t i = 0; i < n; ++i) {
+        if (i == 20) {
+          ASSERT_TRUE(std::isnan(y.data()[i])) << level.name;
+        } else {
+          ASSERT_EQ(y.data()[i], std::min(std::max(x[i], -0.5f), 1.5f)) << level.name;
+        }
+      }
+    }
+    // Bounds in the wrong order: all become hi, as ONNX says.
+    const float x = 0;
+    float y = 0;
+    level.kernels.clip_f32(1, &x, 2.0f, 1.0f, &y);
+    EXPECT_EQ(y, 1.0f) << level.name;
+  }
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,306 @@
+// Reductions, softmax, normalisations, conversions and transposes of every usable level.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/kernels/kernel_tester.h"
+
+namespace folio {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+const size_t kRowCounts[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 1000};
+
+int64_t wide(size_t n) { return static_cast<int64_t>(n); }
+
+TEST(Reduction, SumsStayWithinTheBound) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const size_t n : kRowCounts) {
+      const std::vector<float> values = random_floats(n, 21, -1.0f, 3.0f);
+      const std::vector<float> others = random_floats(n, 22);
+      const BeforeUnreadable x(values);
+      const BeforeUnreadable y(others);
+      double sum = 0, size = 0, squares = 0, dot = 0, dot_size = 0;
+      for (size_t i = 0; i < n; ++i) {
+        sum += values[i];
+        size += std::fabs(values[i]);
+        squares += double{values[i]} * values[i];
+        dot += double{values[i]} * others[i];
+        dot_size += std::fabs(double{values[i]} * others[i]);
+      }
+      const double bound = static_cast<double>(n) * 0x1p-24;
+      const FolioKernels& k = level.kernels;
+      EXPECT_NEAR(k.sum_f32(wide(n), x.data()), sum, bound * size) << level.name << ' ' << n;
+      EXPECT_NEAR(k.sum_squares_f32(wide(n), x.data()), squares, bound * squares) << level.name;
+      EXPECT_NEAR(k.dot_f32(wide(n), x.data(), y.data()), dot, bound * dot_size) << level.name;
+    }
+  }
+}
+
+TEST(Reduction, OfNothingIsTheNeutralElement) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const FolioKernels& k = level.kernels;
+    EXPECT_EQ(k.sum_f32(0, nullptr), 0) << level.name;
+    EXPECT_EQ(k.sum_squares_f32(0, nullptr), 0) << level.name;
+    EXPECT_EQ(k.dot_f32(0, nullptr, nullptr), 0) << level.name;
+    EXPECT_EQ(k.max_f32(0, nullptr), -kInf) << level.name;
+    EXPECT_EQ(k.min_f32(0, nullptr), kInf) << level.name;
+  }
+}
+
+TEST(Reduction, FindsExtremesAtEveryPlace) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const size_t n : {1, 5, 16, 17, 40, 70}) {
+      for (size_t at = 0; at < n; ++at) {
+        std::vector<float> values = random_floats(n, 23);
+        values[at] = 5;
+        const BeforeUnreadable high(values);
+        ASSERT_EQ(level.kernels.max_f32(wide(n), high.data()), 5) << level.name << ' ' << at;
+        values[at] = -5;
+        const BeforeUnreadable low(values);
+        ASSERT_EQ(level.kernels.min_f32(wide(n), low.data()), -5) << level.name << ' ' << at;
+      }
+    }
+  }
+}
+
+TEST(Reduction, ExtremesAreNanWhenAnyIsAndAcceptInf) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (size_t at = 0; at < 70; ++at) {
+      std::vector<float> values = random_floats(70, 24);
+      values[at] = kNan;
+      ASSERT_TRUE(std::isnan(level.kernels.max_f32(70, values.data()))) << level.name << ' ' << at;
+      ASSERT_TRUE(std::isnan(level.kernels.min_f32(70, values.data()))) << level.name << ' ' << at;
+      values[at] = kInf;
+      ASSERT_EQ(level.kernels.max_f32(70, values.data()), kInf) << level.name << ' ' << at;
+      values[at] = -kInf;
+      ASSERT_EQ(level.kernels.min_f32(70, values.data()), -kInf) << level.name << ' ' << at;
+    }
+    const std::vector<float> all(20, -kInf);
+    EXPECT_EQ(level.kernels.max_f32(20, all.data()), -kInf) << level.name;
+  }
+}
+
+// exp: 2 ulp; x - max: half an ulp of up to |x - max| <= 20, so 20 * 2^-24 relative in exp; the
+// sum: n 2^-24; the division: 1 ulp. Together below (n + 26) 2^-24 relative.
+TEST(Softmax, StaysWithinTheBound) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const size_t n : kRowCounts) {
+      const std::vector<float> x = random_floats(n, 25, -10.0f, 10.0f);
+      double max = -INFINITY, sum = 0;
+      for (const float value : x) max = std::max<double>(max, value);
+      for (const float value : x) sum += std::exp(value - max);
+      Guarded y(x, n % 3);
+      level.kernels.softmax_f32(wide(n), y.data(), y.data());
+      Guarded logs(n, 1);
+      level.kernels.log_softmax_f32(wide(n), x.data(), logs.data());
+      ASSERT_TRUE(y.intact() && logs.intact()) << level.name;
+      const double relative = static_cast<double>(n + 26) * 0x1p-24;
+      for (size_t i = 0; i < n; ++i) {
+        const double want = std::exp(x[i] - max) / sum;
+        ASSERT_NEAR(y.data()[i], want, relative * want) << level.name << ' ' << n;
+        // A relative error of the sum is an absolute one of its logarithm; |x - max| rounds twice.
+        ASSERT_NEAR(logs.data()[i], std::log(want), relative + 60 * 0x1p-24) << level.name;
+      }
+    }
+  }
+}
+
+TEST(Softmax, HandlesMaskedAndUndefinedRows) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const size_t n : {3, 20, 70}) {
+      std::vector<float> x(n, -kInf);
+      x[1] = 2;
+      std::vector<float> y(n);
+      level.kernels.softmax_f32(wide(n), x.data(), y.data());
+      for (size_t i = 0; i < n; ++i) EXPECT_EQ(y[i], i == 1 ? 1.0f : 0.0f) << level.name;
+      for (const float bad : {kNan, kInf}) {
+        x[2] = bad;
+        level.kernels.softmax_f32(wide(n), x.data(), y.data());
+        EXPECT_TRUE(std::isnan(y[2])) << level.name;
+      }
+      const std::vector<float> masked(n, -kInf);
+      level.kernels.softmax_f32(wide(n), masked.data(), y.data());
+      EXPECT_TRUE(std::isnan(y[0])) << level.name;
+    }
+  }
+}
+
+struct NormTruth {
+  double mean, inv_std, inv_rms;
+};
+NormTruth norm_truth(const std::vector<float>& x, double eps) {
+  const auto n = static_cast<double>(x.size());
+  double sum = 0, squares = 0, centered = 0;
+  for (const float v : x) sum += v;
+  for (const float v : x) squares += double{v} * v;
+  for (const float v : x) centered += (v - sum / n) * (v - sum / n);
+  return {sum / n, 1 / std::sqrt(centered / n + eps), 1 / std::sqrt(squares / n + eps)};
+}
+
+// |x| < 4: mean is off by n 2^-24 * 4, inv_std by n 2^-24 relative (errors of a sum of squares are
+// halved by the root), the last steps by a few units; y is below 4 inv_std * 2 + 1.
+TEST(Normalisation, StaysWithinTheBoundWithAndWithoutGammaAndBeta) {
+  constexpr float kEps = 1e-3f;
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const size_t n : kRowCounts) {
+      const std::vector<float> x = random_floats(n, 26, -2.0f, 4.0f);
+      const std::vector<float> gamma = random_floats(n, 27, -2.0f, 2.0f);
+      const std::vector<float> beta = random_floats(n, 28);
+      const NormTruth truth = norm_truth(x, kEps);
+      for (int variant = 0; variant < 4; ++variant) {
+        const float* g = variant & 1 ? gamma.data() : nullptr;
+        const float* b = variant & 2 ? beta.data() : nullptr;
+        Guarded y(x, n % 4);
+        Guarded rms(n, n % 5);
+        float mean = 0, inv_std = 0, inv_rms = 0;
+        level.kernels.layer_norm_f32(wide(n), y.data(), g, b, kEps, y.data(), &mean, &inv_std);
+        level.kernels.rms_norm_f32(wide(n), x.data(), g, kEps, rms.data(), &inv_rms);
+        ASSERT_TRUE(y.intact() && rms.intact()) << level.name;
+        const double unit = static_cast<double>(n + 8) * 0x1p-24;
+        ASSERT_NEAR(mean, truth.mean, 4 * unit) << level.name << ' ' << n;
+        // A mean off by d adds d^2 to the variance and its own error to every difference.
+        ASSERT_NEAR(inv_std, truth.inv_std, 8 * unit * truth.inv_std) << level.name << ' ' << n;
+        ASSERT_NEAR(inv_rms, truth.inv_rms, unit * truth.inv_rms) << level.name;
+        for (size_t i = 0; i < n; ++i) {
+          const double scale = g ? g[i] : 1.0;
+          const double want = (x[i] - truth.mean) * truth.inv_std * scale + (b ? b[i] : 0.0);
+          ASSERT_NEAR(y.data()[i], want, 64 * unit * truth.inv_std + unit) << level.name;
+          ASSERT_NEAR(rms.data()[i], x[i] * truth.inv_rms * scale, 8 * unit * truth.inv_rms);
+        }
+      }
+    }
+  }
+}
+
+TEST(Normalisation, AcceptsNoStatisticsOutputs) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const std::vector<float> x(9, 3.0f);
+    std::vector<float> y(9, kNan);
+    level.kernels.layer_norm_f32(9, x.data(), nullptr, nullptr, 1.0f, y.data(), nullptr, nullptr);
+    EXPECT_EQ(y, std::vector<float>(9, 0.0f)) << level.name;
+    level.kernels.rms_norm_f32(9, x.data(), nullptr, 0.0f, y.data(), nullptr);
+    EXPECT_FLOAT_EQ(y[8], 1.0f) << level.name;
+  }
+}
+
+TEST(Convert, HalfGivesEveryValueAndComesBack) {
+  std::vector<uint16_t> halves(1 << 16);
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<float> floats(halves.size());
+    level.kernels.f16_to_f32(wide(halves.size()), halves.data(), floats.data());
+    std::vector<uint16_t> back(halves.size());
+    level.kernels.f32_to_f16(wide(halves.size()), floats.data(), back.data());
+    for (size_t i = 0; i < halves.size(); ++i) {
+      const int exponent = (halves[i] >> 10) & 31;
+      const int mantissa = halves[i] & 1023;
+      const float sign = halves[i] & 0x8000 ? -1.0f : 1.0f;
+      if (exponent == 31 && mantissa != 0) {
+        ASSERT_TRUE(std::isnan(floats[i])) << level.name << ' ' << i;
+        ASSERT_EQ(back[i], halves[i] | 0x200) << level.name << ' ' << i;
+        continue;
+      }
+      const float want = exponent == 31 ? kInf
+                         : exponent == 0
+                             ? std::ldexp(static_cast<float>(mantissa), -24)
+                             : std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+      ASSERT_EQ(bits_of(floats[i]), bits_of(sign * want)) << level.name << ' ' << i;
+      ASSERT_EQ(back[i], halves[i]) << level.name << ' ' << i;
+    }
+  }
+}
+
+// Floats around every half and every tie between two halves, against the nearest in double.
+TEST(Convert, NarrowingRoundsToNearestEven) {
+  std::vector<float> values;
+  for (uint32_t half = 0; half < 0x7c00; ++half) {
+    const uint16_t pair[2] = {static_cast<uint16_t>(half), static_cast<uint16_t>(half + 1)};
+    float ends[2];
+    ref_kernels().f16_to_f32(2, pair, ends);
+    const float tie = half == 0x7bff ? 65520.0f : (ends[0] + ends[1]) / 2;
+    for (const float x : {std::nextafter(tie, 0.0f), tie, std::nextafter(tie, kInf)}) {
+      values.push_back(x);
+      values.push_back(-x);
+    }
+  }
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<uint16_t> got(values.size());
+    level.kernels.f32_to_f16(wide(values.size()), values.data(), got.data());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto half = static_cast<uint32_t>(i / 6);
+      const uint32_t up = i % 6 / 2 == 2 || (i % 6 / 2 == 1 && (half & 1)) ? 1 : 0;
+      ASSERT_EQ(got[i], (half + up) | (i % 2 ? 0x8000u : 0u)) << level.name << ' ' << values[i];
+    }
+  }
+}
+
+TEST(Convert, Bfloat16RoundsToNearestEvenAndWidensExactly) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const std::pair<uint32_t, uint16_t> cases[] = {
+        {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f818000, 0x3f82}, {0x3f808001, 0x3f81},
+        {0x3f807fff, 0x3f80}, {0x7f7fffff, 0x7f80}, {0xff7fffff, 0xff80}, {0x7f800000, 0x7f80},
+        {0x7f800001, 0x7fc0}, {0xffffffff, 0xffff}, {0x00000000, 0x0000}, {0x80000000, 0x8000},
+        {0x00008000, 0x0000}, {0x00018000, 0x0002}, {0x7fa00000, 0x7fe0}};
+    for (const auto& [bits, want] : cases) {
+      const std::vector<float> x(21, from_bits(bits));
+      std::vector<uint16_t> got(21);
+      level.kernels.f32_to_bf16(21, x.data(), got.data());
+      EXPECT_EQ(got[0], want) << level.name << std::hex << ' ' << bits;
+      EXPECT_EQ(got[20], want) << level.name << std::hex << ' ' << bits;
+    }
+    const uint16_t narrow[] = {0x3f80, 0x0001, 0xff80, 0x7f81};
+    float floats[4];
+    level.kernels.bf16_to_f32(4, narrow, floats);
+    EXPECT_EQ(floats[0], 1.0f) << level.name;
+    EXPECT_EQ(bits_of(floats[1]), 0x00010000u) << level.name;
+    EXPECT_EQ(floats[2], -kInf) << level.name;
+    EXPECT_EQ(bits_of(floats[3]), 0x7fc10000u) << level.name;
+  }
+}
+
+TEST(Convert, TailsStayInsideAndSourcesMayBeUnaligned) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (size_t n = 0; n < 40; ++n) {
+      const std::vector<float> x = random_floats(n, 29);
+      std::vector<uint16_t> want(n);
+      ref_kernels().f32_to_f16(wide(n), x.data(), want.data());
+      std::vector<char> bytes(2 * n + 2, 'g');
+      level.kernels.f32_to_f16(wide(n), x.data(), bytes.data() + 1);
+      ASSERT_EQ(bytes.front(), 'g');
+      ASSERT_EQ(bytes.back(), 'g');
+      ASSERT_TRUE(n == 0 || std::memcmp(bytes.data() + 1, want.data(), 2 * n) == 0) << level.name;
+      std::vector<float> straight(n);
+      ref_kernels().f16_to_f32(wide(n), want.data(), straight.data());
+      Guarded back(n, n % 3);
+      level.kernels.f16_to_f32(wide(n), bytes.data() + 1, back.data());
+      ASSERT_TRUE(back.intact() && same_bits(straight, back.values())) << level.name << ' ' << n;
+    }
+  }
+}
+
+TEST(Transpose, MovesEveryElementAndNothingElse) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t rows : {0, 1, 3, 8, 13, 24}) {
+      for (const int64_t cols : {0, 1, 5, 8, 16, 19}) {
+        const int64_t x_stride = cols + 2;
+        const int64_t y_stride = rows + 3;
+        const std::vector<float> x = random_floats(static_cast<size_t>(rows * x_stride), 30);
+        const auto y_count = static_cast<size_t>(cols == 0 ? 0 : (cols - 1) * y_stride + rows);
+        Guarded want(std::vector<float>(y_count, 5.0f), 0);
+        Guarded got(std::vector<float>(y_count, 5.0f), 1);
+        for (int64_t i = 0; i < rows; ++i) {
+          for (int64_t j = 0; j < cols; ++j)
+            want.data()[j * y_stride + i] = x[static_cast<size_t>(i * x_stride + j)];
+        }
+        level.kernels.transpose_b32(rows, cols, x.data(), x_stride, got.data(), y_stride);
+        ASSERT_TRUE(got.intact() && same_bits(want.values(), got.values()))
+            << level.name << ' ' << rows << ' ' << cols;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,55 @@
+// Which table a CPU gets.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/kernels/kernel_tester.h"
+
+namespace folio {
+namespace {
+
+// Every slot is one pointer (or the scratch size), so the table can be looked at as words.
+TEST(Select, RefFillsEverySlot) {
+  FolioKernels kernels;
+  std::memset(&kernels, 0, sizeof(kernels));
+  kernel_levels().first->fill(&kernels);
+  kernels.gemm_f32_scratch_bytes = 1;  // 0 is right for ref
+  void* words[sizeof(kernels) / sizeof(void*)];
+  static_assert(sizeof(words) == sizeof(kernels));
+  std::memcpy(words, &kernels, sizeof(kernels));
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) EXPECT_NE(words[i], nullptr) << i;
+}
+
+TEST(Select, ACpuWithoutBitsGetsRef) {
+  EXPECT_STREQ(kernel_levels().first->name, "ref");
+  EXPECT_STREQ(kernel_level_name(0), "ref");
+  FolioKernels ref = {};
+  kernel_levels().first->fill(&ref);
+  EXPECT_EQ(std::memcmp(&kernels_for(0), &ref, sizeof(ref)), 0);
+}
+
+TEST(Select, EveryNeededBitIsNeeded) {
+  for (const KernelLevel& level : kernel_levels()) {
+    EXPECT_TRUE(level_usable(level, ~CpuBits{0})) << level.name;
+    for (int bit = 0; bit < 32; ++bit) {
+      const CpuBits one = CpuBits{1} << bit;
+      EXPECT_EQ(level_usable(level, ~one), (level.needs & one) == 0) << level.name << ' ' << bit;
+    }
+  }
+}
+
+TEST(Select, SameLevelsGiveTheSameTable) {
+  EXPECT_EQ(&kernels_for(0), &kernels_for(kCpuAvx2));  // without FMA the level is not usable
+  EXPECT_EQ(&kernels_for(~CpuBits{0}), &kernels_for(~CpuBits{0}));
+}
+
+TEST(Select, NewerLevelsOverwriteOlderOnes) {
+  const CpuBits avx2 = kCpuAvx2 | kCpuFma | kCpuF16c;
+  if (std::strcmp(kernel_level_name(avx2), "x86_avx2") != 0)
+    GTEST_SKIP() << "no AVX2 in this build";
+  EXPECT_NE(kernels_for(avx2).gemm_f32, kernels_for(0).gemm_f32);
+  EXPECT_NE(kernels_for(~CpuBits{0}).gemm_f32, kernels_for(avx2).gemm_f32);
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+TEST(ElementwiseBinary, AddBroadcastsBothWays) {
+  OpTester t("Add", 14);
+  t.input<float>({2, 1}, {10, 20});
+  t.input<float>({1, 3}, {1, 2, 3});
+  t.expect<float>(0, {2, 3}, {11, 12, 13, 21, 22, 23});
+  t.run();
+}
+
+TEST(ElementwiseBinary, MulBroadcastsChannelsInTheMiddle) {
+  OpTester t("Mul", 14);
+  t.input<float>({1, 2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  t.input<float>({2, 1, 1}, {2, 10});
+  t.expect<float>(0, {1, 2, 2, 2}, {2, 4, 6, 8, 50, 60, 70, 80});
+  t.run();
+}
+
+TEST(ElementwiseBinary, SubOfIntegersWraps) {
+  OpTester t("Sub", 14);
+  t.input<int32_t>({2}, {std::numeric_limits<int32_t>::min(), 5});
+  t.input<int32_t>({}, {1});
+  t.expect<int32_t>(0, {2}, {std::numeric_limits<int32_t>::max(), 4});
+  t.run();
+}
+
+TEST(ElementwiseBinary, IntegerDivTruncatesAndLowestByMinusOneWraps) {
+  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+  OpTester t("Div", 14);
+  t.input<int64_t>({3}, {-7, 7, kLowest});
+  t.input<int64_t>({3}, {2, -2, -1});
+  t.expect<int64_t>(0, {3}, {-3, -3, kLowest});
+  t.run();
+}
+
+TEST(ElementwiseBinary, IntegerDivisionByZeroIsAnError) {
+  OpTester t("Div", 14);
+  t.input<int32_t>({2}, {1, 2});
+  t.input<int32_t>({2}, {1, 0});
+  t.outputs(1).fails("division by zero");
+}
+
+TEST(ElementwiseBinary, LegacyAxisPlacesTheSecondInput) {
+  OpTester t("Add", 6);
+  t.attr("broadcast", 1).attr("axis", 0);
+  t.input<float>({2, 2}, {1, 2, 3, 4});
+  t.input<float>({2}, {10, 20});
+  t.expect<float>(0, {2, 2}, {11, 12, 23, 24});
+  t.run();
+}
+
+TEST(ElementwiseBinary, Float16AddsInFloat) {
+  OpTester t("Add", 14);
+  t.input_as(DType::kFloat16, {2}, {0.5, 65504});
+  t.input_as(DType::kFloat16, {}, {0.25});
+  t.expect_as(0, DType::kFloat16, {2}, {0.75, 65504});
+  t.run();
+}
+
+TEST(ElementwiseBinary, EmptyInputGivesEmptyOutput) {
+  OpTester t("Mul", 14);
+  t.input<float>({0, 3}, {});
+  t.input<float>({3}, {1, 2, 3});
+  t.expect<float>(0, {0, 3}, {});
+  t.run();
+}
+
+TEST(ElementwiseBinary, ShapesThatDoNotBroadcastAreNamed) {
+  OpTester t("Add", 14);
+  t.input<float>({2}, {1, 2});
+  t.input<float>({3}, {1, 2, 3});
+  t.outputs(1).fails("do not broadcast");
+}
+
+TEST(ElementwiseBinary, MaxOfThreeBroadcastsTheFirst) {
+  OpTester t("Max", 13);
+  t.input<float>({}, {2});
+  t.input<float>({2, 1}, {1, 5});
+  t.input<float>({1, 2}, {3, 0});
+  t.expect<float>(0, {2, 2}, {3, 2, 5, 5});
+  t.run();
+}
+
+TEST(ElementwiseBinary, MinIsNanWhenAnyInputIs) {
+  OpTester t("Min", 13);
+  t.input<double>({3}, {kNaN, 1, 2});
+  t.input<double>({3}, {0, kNaN, 3});
+  t.expect<double>(0, {3}, {kNaN, kNaN, 2});
+  t.run();
+}
+
+TEST(ElementwiseBinary, MeanDividesByTheInputCount) {
+  OpTester t("Mean", 13);
+  t.input<float>({3}, {3, 0, 2});
+  t.input<float>({3}, {1, 3, 4});
+  t.input<float>({3}, {2, 6, 6});
+  t.expect<float>(0, {3}, {2, 3, 4});
+  t.run();
+}
+
+TEST(Pow, SquaresAndMixedTypes) {
+  OpTester t("Pow", 15);
+  t.input<float>({3}, {1, -2, 3});
+  t.input<int64_t>({}, {2});
+  t.expect<float>(0, {3}, {1, 4, 9});
+  t.run();
+}
+
+TEST(Pow, IntegerBaseWithNegativeExponentTruncates) {
+  OpTester t("Pow", 15);
+  t.input<int32_t>({4}, {2, 1, -1, 3});
+  t.input<int32_t>({4}, {-1, -5, -3, 4});
+  t.expect<int32_t>(0, {4}, {0, 1, -1, 81});
+  t.run();
+}
+
+TEST(Comparison, EqualTakesStrings) {
+  OpTester t("Equal", 19);
+  t.input<std::string>({2}, {"a", "b"});
+  t.input<std::string>({1}, {"b"});
+  t.expect<bool>(0, {2}, {false, true});
+  t.run();
+}
+
+TEST(Comparison, NanIsNeitherLessNorGreaterOrEqual) {
+  for (const char* type : {"Less", "GreaterOrEqual"}) {
+    OpTester t(type, 16);
+    t.input<float>({1}, {kNaN});
+    t.input<float>({1}, {1});
+    t.expect<bool>(0, {1}, {false});
+    t.run();
+  }
+}
+
+TEST(Logical, XorBroadcasts) {
+  OpTester t("Xor", 7);
+  t.input<bool>({2, 1}, {true, false});
+  t.input<bool>({2}, {true, false});
+  t.expect<bool>(0, {2, 2}, {false, true, true, false});
+  t.run();
+}
+
+TEST(Mod, TakesTheSignOfTheDivisorOrOfTheDividend) {
+  for (const int fmod : {0, 1}) {
+    OpTester t("Mod", 13);
+    t.attr("fmod", fmod);
+    t.input<int32_t>({4}, {-4, 7, 5, 4});
+    t.input<int32_t>({4}, {3, -3, 8, 2});
+    t.expect<int32_t>(0, {4},
+                      fmod ? std::vector<int32_t>{-1, 1, 5, 0} : std::vector<int32_t>{2, -2, 5, 0});
+    t.run();
+  }
+}
+
+TEST(BitShift, ByTheWidthGivesZero) {
+  OpTester t("BitShift", 11);
+  t.attr("direction", "RIGHT");
+  t.input<uint8_t>({3}, {16, 255, 255});
+  t.input<uint8_t>({3}, {2, 8, 200});
+  t.expect<uint8_t>(0, {3}, {4, 0, 0});
+  t.run();
+}
+
+TEST(PRelu, SlopeIsPerChannelBeforeOpset7) {
+  OpTester t("PRelu", 6);
+  t.input<float>({1, 2, 2}, {-1, 1, -1, 1});
+  t.input<float>({2}, {2, 3});
+  t.expect<float>(0, {1, 2, 2}, {-2, 1, -3, 1});
+  t.run();
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,221 @@
+// kernel_bench: times the kernels of every level that this machine can run, as a table to paste
+// into a commit message.
+//
+// Usage:   kernel_bench [gemm|rows] [seconds per figure, default 0.5]
+// Figures: medians over calls; GF/s for products (2 m n k / t), ns per element for the others.
+// Levels
+//          take turns call by call, so that a noisy neighbour hits all alike; the clock is the
+//          thread's CPU time, which stands still while another process has the core.
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/kernels/select.h"
+#include "core/os/cpu_features.h"
+
+namespace {
+
+using folio::KernelLevel;
+
+double cpu_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct Level {
+  const char* name;
+  FolioKernels kernels;
+};
+
+std::vector<Level> usable_levels() {
+  std::vector<Level> levels;
+  FolioKernels kernels = {};
+  for (const KernelLevel& level : folio::kernel_levels()) {
+    if (!folio::level_usable(level, folio::cpu_bits())) continue;
+    level.fill(&kernels);
+    levels.push_back({level.name, kernels});
+  }
+  return levels;
+}
+
+// 64-byte aligned floats in [-1, 1).
+struct Floats {
+  explicit Floats(size_t count)
+      : data(static_cast<float*>(std::aligned_alloc(64, (count * 4 + 63) / 64 * 64))) {
+    uint32_t state = 12345;
+    for (size_t i = 0; i < count; ++i) {
+      state = state * 1664525u + 1013904223u;
+      data.get()[i] = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
+    }
+  }
+  struct Free {
+    void operator()(float* p) const { std::free(p); }
+  };
+  float* get() const { return data.get(); }
+  std::unique_ptr<float, Free> data;
+};
+
+// Calls for about 100 microseconds, against which the clock's own 0.3 do not count.
+int calls_per_sample(const std::function<void()>& body) {
+  body();
+  const double begin = cpu_seconds();
+  body();
+  return std::max(1, static_cast<int>(100e-6 / (cpu_seconds() - begin)));
+}
+
+// Median seconds of each body, the bodies taking turns.
+std::vector<double> medians(const std::vector<std::function<void()>>& bodies, double seconds) {
+  std::vector<std::vector<double>> times(bodies.size());
+  std::vector<int> calls;
+  for (const auto& body : bodies) calls.push_back(calls_per_sample(body));
+  const double end = cpu_seconds() + seconds;
+  for (int round = 0; round < 3 || cpu_seconds() < end; ++round) {
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      const double begin = cpu_seconds();
+      for (int call = 0; call < calls[i]; ++call) bodies[i]();
+      times[i].push_back((cpu_seconds() - begin) / calls[i]);
+    }
+  }
+  std::vector<double> result;
+  for (auto& list : times) {
+    const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);
+    std::nth_element(list.begin(), middle, list.end());
+    result.push_back(*middle);
+  }
+  return result;
+}
+
+void print_head(const char* what, const std::vector<std::string>& columns) {
+  std::printf("%-24s", what);
+  for (const std::string& column : columns) std::printf(" %18s", column.c_str());
+  std::printf("\n");
+}
+
+void bench_gemm(const std::vector<Level>& all, double seconds) {
+  // ref takes seconds for the large ones and is no rival.
+  const std::vector<Level> levels(all.begin() + (all.size() > 1 ? 1 : 0), all.end());
+  std::vector<std::string> columns;
+  for (const Level& level : levels) {
+    columns.push_back(level.name);
+    columns.push_back("without scratch");
+  }
+  print_head("gemm_f32 GF/s", columns);
+  const int64_t shapes[][3] = {{512, 512, 512},  {1024, 1024, 1024}, {128, 3072, 768},
+                               {128, 768, 3072}, {1, 4096, 4096},    {4, 4096, 4096},
+                               {8, 4096, 4096},  {16, 768, 768},     {128, 128, 64},
+                               {128, 64, 128},   {64, 16, 576},      {256, 128, 1152}};
+  for (const auto& [m, n, k] : shapes) {
+    Floats a(static_cast<size_t>(m * k));
+    Floats b(static_cast<size_t>((n + 15) / 16 * 16 * k));
+    Floats c(static_cast<size_t>(m * n));
+    Floats scratch(1 << 17);
+    FolioGemmF32 args = {};
+    args.m = m;
+    args.n = n;
+    args.k = k;
+    args.a = a.get();
+    args.a_row_stride = k;
+    args.a_col_stride = 1;
+    args.b = b.get();
+    args.c = c.get();
+    args.c_row_stride = n;
+    args.alpha = 1;
+    std::vector<std::function<void()>> bodies;
+    for (const Level& level : levels) {
+      FolioGemmF32 with = args;
+      with.scratch = scratch.get();
+      bodies.push_back([with, &level] { level.kernels.gemm_f32(&with); });
+      bodies.push_back([args, &level] { level.kernels.gemm_f32(&args); });
+    }
+    const double work = 2e-9 * static_cast<double>(m) * static_cast<double>(n * k);
+    std::printf("%4lld x %4lld x %-10lld", static_cast<long long>(m), static_cast<long long>(n),
+                static_cast<long long>(k));
+    for (const double median : medians(bodies, seconds)) std::printf(" %18.1f", work / median);
+    std::printf("\n");
+  }
+}
+
+using RowFn = std::function<void(const FolioKernels&, const float*, float*)>;
+
+void bench_rows(const std::vector<Level>& levels, double seconds) {
+  constexpr int64_t kRows = 128;
+  constexpr int64_t kColumns = 768;
+  constexpr int64_t kCount = kRows * kColumns;
+  std::vector<std::pair<std::string, RowFn>> cases;
+  const std::pair<const char*, int> unary[] = {
+      {"exp", kFolioExp},          {"log", kFolioLog},
+      {"tanh", kFolioTanh},        {"sigmoid", kFolioSigmoid},
+      {"erf", kFolioErf},          {"relu", kFolioRelu},
+      {"gelu_erf", kFolioGeluErf}, {"gelu_tanh", kFolioGeluTanh},
+      {"softplus", kFolioSoftplus}};
+  for (const auto& [name, function] : unary) {
+    cases.emplace_back(name, [f = function](const FolioKernels& k, const float* x, float* y) {
+      k.unary_f32[f](kCount, x, y);
+    });
+  }
+  const auto by_row = [](auto body) -> RowFn {
+    return [body](const FolioKernels& k, const float* x, float* y) {
+      for (int64_t i = 0; i < kCount; i += kColumns) body(k, x + i, y + i);
+    };
+  };
+  cases.emplace_back("add", [](const FolioKernels& k, const float* x, float* y) {
+    k.binary_f32[kFolioAdd](kCount, x, 1, x, 1, y);
+  });
+  cases.emplace_back("softmax rows", by_row([](const FolioKernels& k, const float* x, float* y) {
+                       k.softmax_f32(kColumns, x, y);
+                     }));
+  cases.emplace_back("layer_norm rows", by_row([](const FolioKernels& k, const float* x, float* y) {
+                       k.layer_norm_f32(kColumns, x, x, x, 1e-5f, y, nullptr, nullptr);
+                     }));
+  cases.emplace_back("max rows", by_row([](const FolioKernels& k, const float* x, float* y) {
+                       *y = k.max_f32(kColumns, x);
+                     }));
+  cases.emplace_back("f32_to_f16", [](const FolioKernels& k, const float* x, float* y) {
+    k.f32_to_f16(kCount, x, y);
+  });
+  cases.emplace_back("transpose", [](const FolioKernels& k, const float* x, float* y) {
+    k.transpose_b32(kRows, kColumns, x, kColumns, y, kRows);
+  });
+  cases.emplace_back("pack", [](const FolioKernels& k, const float* x, float* y) {
+    k.pack_f32p16(kRows, kColumns, x, kColumns, 1, y);
+  });
+  cases.emplace_back("pack transposed", [](const FolioKernels& k, const float* x, float* y) {
+    k.pack_f32p16(kRows, kColumns, x, 1, kRows, y);
+  });
+
+  std::vector<std::string> columns;
+  for (const Level& level : levels) columns.push_back(level.name);
+  print_head("ns per element, 128x768", columns);
+  Floats x(kCount);
+  Floats y(kCount);
+  for (const auto& [name, body] : cases) {
+    std::vector<std::function<void()>> bodies;
+    for (const Level& level : levels) {
+      bodies.push_back([&, fn = body] { fn(level.kernels, x.get(), y.get()); });
+    }
+    std::printf("%-24s", name.c_str());
+    for (const double median : medians(bodies, seconds)) {
+      std::printf(" %18.3f", 1e9 * median / kCount);
+    }
+    std::printf("\n");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
+  const double seconds = argc > 2 ? std::atof(argv[2]) : 0.5;
+  const std::vector<Level> levels = usable_levels();
+  if (std::strcmp(what, "rows") != 0) bench_gemm(levels, seconds);
+  if (std::strcmp(what, "gemm") != 0) bench_rows(levels, seconds);
+  return 0;
+}
