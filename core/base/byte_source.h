@@ -5,6 +5,7 @@
 // Threads: immutable after creation.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/base/ref.h"
@@ -13,10 +14,14 @@
 
 namespace folio {
 
+// A number that nothing in this process had before; never 0.
+uint64_t next_source_serial();
+
 class ByteSource : public RefCounted {
  public:
   // A number that no other live or dead source of this process has, unless both are the same
   // bytes: what a packed weight is named by without hashing. 0: none, contents must be hashed.
+  // Memory given by the caller has none, so that equal copies of a model share what is packed.
   virtual uint64_t serial() const { return 0; }
 
   virtual Bytes bytes() const = 0;

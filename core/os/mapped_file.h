@@ -40,6 +40,7 @@ class FileBytes;  // the shared part: mapping or copy, identity, registry entry
 
 class MappedFile final : public ByteSource {
  public:
+  uint64_t serial() const override;  // of the mapping, which all that open this file share
   Bytes bytes() const override;
   const std::string& name() const override { return name_; }
 

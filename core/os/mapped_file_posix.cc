@@ -132,6 +132,7 @@ class FileBytes final : public RefCounted {
   Status check_unchanged(std::string_view name) const;
   void drop_pages(uint64_t offset, uint64_t count) const;
 
+  uint64_t serial() const { return serial_; }
   Bytes bytes() const { return {data_, static_cast<size_t>(identity_.size)}; }
   const FileIdentity& identity() const { return identity_; }
   FileLoading loading() const { return loading_; }
@@ -140,6 +141,7 @@ class FileBytes final : public RefCounted {
   ~FileBytes() override;
   bool only_names_changed(const struct stat& now) const;
 
+  const uint64_t serial_ = next_source_serial();
   const FileIdentity identity_;
   const nlink_t links_;
   const mode_t mode_;
@@ -393,6 +395,7 @@ MappedFile::MappedFile(Ref<internal::FileBytes> file, std::string name, std::str
 
 MappedFile::~MappedFile() = default;
 
+uint64_t MappedFile::serial() const { return file_->serial(); }
 Bytes MappedFile::bytes() const { return file_->bytes(); }
 const FileIdentity& MappedFile::identity() const { return file_->identity(); }
 FileLoading MappedFile::loading() const { return file_->loading(); }

@@ -1,14 +1,12 @@
 // MemorySource: a model that the caller gives as bytes.
 //
 // Flow:    session/ wraps the caller's bytes -> formats/ read them as they read a file; external
-// data
-//          come from bytes given beside the model, or from a folder if the caller names one.
+//          data come from bytes given beside the model, or from a folder if the caller names one.
 // Owns:    a copy of the bytes, or, borrowed, the promise to call `on_release` exactly once when
-// the last
-//          Ref goes (from whichever thread that is).
+//          the last Ref goes (from whichever thread that is).
 // Threads: immutable after creation.
 // Errors:  kOutOfMemory (copy); open_sibling: kNoSuchFile naming the location, else as
-// open_in_folder.
+//          open_in_folder.
 #pragma once
 
 #include <map>

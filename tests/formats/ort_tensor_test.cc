@@ -8,7 +8,7 @@ using namespace ort_case;
 
 TEST(OrtTensors, UsesLargePayloadsInPlaceAndCopiesSmallOnes) {
   constexpr int64_t kSmall = static_cast<int64_t>(kSmallTensorBytes / sizeof(float)) - 1;
-  for (const size_t alignment : {4, 64}) {
+  for (const size_t alignment : {4, 32}) {  // what Debian's flatbuffers can write
     for (const int64_t count : {kSmall, kSmall + 1}) {
       OrtWriteOptions options;
       options.payload_alignment = alignment;

@@ -1,8 +1,9 @@
 // Runs a fuzz target over saved inputs, so that every past finding is an ordinary test.
 //
 // Usage:  <x>_fuzz FILE_OR_FOLDER...   each file, and each file below each folder, in the order of
-// its path Errors: a file that cannot be read fails the run; a path that does not exist is an empty
-// corpus.
+//         its path
+// Errors: a file that cannot be read fails the run; a path that does not exist is an empty
+//         corpus.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/os/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace folio {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/buffer.h"
-#include "tests/os/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace folio {
 namespace {
@@ -54,6 +54,22 @@ int count_mappings(const std::string& path) {
 void set_mtime(const std::string& path, time_t seconds) {
   const timespec times[2] = {{seconds, 0}, {seconds, 0}};
   ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
+
+TEST(MappedFile, ASerialNumberNamesAMappingAndIsNeverUsedAgain) {
+  const TempFolder folder;
+  const std::string path = folder.write("model.onnx", "weights");
+  Ref<ByteSource> a = open_ok(path);
+  Ref<ByteSource> b = open_ok(folder.link("model.onnx", "soft.onnx"));
+  const Ref<ByteSource> other = open_ok(folder.write("other.onnx", "weights"));
+  const uint64_t serial = a->serial();
+  EXPECT_NE(serial, 0U);
+  EXPECT_EQ(b->serial(), serial);
+  EXPECT_NE(other->serial(), serial);
+  a = nullptr;
+  b = nullptr;
+  // Unmapped and mapped again, perhaps at the same address: another mapping.
+  EXPECT_NE(open_ok(path)->serial(), serial);
 }
 
 TEST(MappedFile, SharesOneMappingBetweenAllNamesOfAFile) {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/os/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace folio {
 namespace {

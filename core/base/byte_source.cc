@@ -1,0 +1,12 @@
+#include "core/base/byte_source.h"
+
+#include <atomic>
+
+namespace folio {
+
+uint64_t next_source_serial() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace folio

@@ -1,0 +1,82 @@
+// pack_weight: an initializer is named by its place in a mapping, else by its bytes.
+#include "core/plan/pack_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/os/mapped_file.h"
+#include "tests/support/op_tester.h"
+#include "tests/support/temp_folder.h"
+
+namespace folio {
+namespace {
+
+Status fill_zeros(const PackRequest& request, const void*, const Tensor&, uint8_t* blob) {
+  std::memset(blob, 0, request.bytes);
+  return Status::ok();
+}
+
+PackRequest request_2x2() {
+  PackRequest request;
+  request.k = 2;
+  request.n = 2;
+  request.row_stride = 2;
+  request.col_stride = 1;
+  request.bytes = 64;
+  request.fill = fill_zeros;
+  return request;
+}
+
+Ref<Initializer> weight(std::vector<float> values, Ref<ByteSource> source) {
+  auto initializer = make_ref<Initializer>();
+  initializer->tensor = make_tensor<float>({2, 2}, std::move(values));
+  initializer->source = std::move(source);
+  initializer->offset = 16;
+  return initializer;
+}
+
+Ref<ByteSource> mapped(const testing::TempFolder& folder, const char* name) {
+  Result<Ref<ByteSource>> source = open_mapped_file(folder.write(name, "some model"));
+  EXPECT_TRUE(source.is_ok()) << source.status().message();
+  return source.is_ok() ? std::move(source).take() : nullptr;
+}
+
+Ref<const PackedBlob> packed(PackedCache& cache, const Ref<Initializer>& initializer) {
+  Result<Ref<const PackedBlob>> blob = pack_weight(cache, *initializer, request_2x2());
+  EXPECT_TRUE(blob.is_ok()) << blob.status().message();
+  return blob.is_ok() ? std::move(blob).take() : nullptr;
+}
+
+// The bytes differ, which a real mapping's cannot: whoever looked at them would see it.
+TEST(PackWeight, BytesOfASourceAreNotLookedAt) {
+  PackedCache cache;
+  const testing::TempFolder folder;
+  const Ref<ByteSource> source = mapped(folder, "model.onnx");
+  const Ref<Initializer> a = weight({1, 2, 3, 4}, source);
+  const Ref<Initializer> b = weight({5, 6, 7, 8}, source);
+  const Ref<const PackedBlob> blob = packed(cache, a);
+  EXPECT_EQ(packed(cache, b).get(), blob.get());
+}
+
+TEST(PackWeight, SourcesAreNotTakenForOneAnother) {
+  PackedCache cache;
+  const testing::TempFolder folder;
+  const Ref<Initializer> a = weight({1, 2, 3, 4}, mapped(folder, "a.onnx"));
+  const Ref<Initializer> b = weight({5, 6, 7, 8}, mapped(folder, "b.onnx"));
+  const Ref<const PackedBlob> blob = packed(cache, a);
+  EXPECT_NE(packed(cache, b).get(), blob.get());
+}
+
+TEST(PackWeight, ComputedWeightsAreNamedByTheirBytes) {
+  PackedCache cache;
+  const Ref<Initializer> a = weight({1, 2, 3, 4}, nullptr);
+  const Ref<Initializer> same = weight({1, 2, 3, 4}, nullptr);
+  const Ref<Initializer> other = weight({1, 2, 3, 5}, nullptr);
+  const Ref<const PackedBlob> blob = packed(cache, a);
+  EXPECT_EQ(packed(cache, same).get(), blob.get());
+  EXPECT_NE(packed(cache, other).get(), blob.get());
+}
+
+}  // namespace
+}  // namespace folio
