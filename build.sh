@@ -21,6 +21,8 @@ BUILD_PACKAGES=(g++ cmake make ninja-build ccache pkg-config git python3
 TEST_PACKAGES=(binutils util-linux junit5 libnunit-cil-dev nunit-console libonnx-testdata
   clang-14 libclang-rt-14-dev clang-format-14)
 
+CONFORMANCE_MODELS=/usr/share/libonnx-testdata/data/node # of package libonnx-testdata
+
 ASAN_ROOMS="base;formats;prepack;run;c_api"
 TSAN_ROOMS="prepack;run;c_api"
 FORMATTED_FOLDERS=(bindings c_api core samples tests tools)
@@ -105,6 +107,8 @@ fuzz_each_target() {
     # New inputs go to the first folder, which is in the build tree; the saved corpus is only read.
     folders=("build/fuzz/found/$name")
     [ ! -d "tests/fuzz/corpus/$name" ] || folders+=("tests/fuzz/corpus/$name")
+    # A model of every operator to begin with.
+    [ "$name" = ort ] || [ ! -d "$CONFORMANCE_MODELS" ] || folders+=("$CONFORMANCE_MODELS")
     mkdir -p "build/fuzz/found/$name" "build/fuzz/crashes/$name"
     echo "--- $name for ${FOLIO_FUZZ_SECONDS:-10} s"
     "$target" -max_total_time="${FOLIO_FUZZ_SECONDS:-10}" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \

@@ -155,7 +155,8 @@ class Gemm final : public OpKernel {
     const T* a_data = a.data<T>();
     const T* b_data = b.data<T>();
     const T* c_data = c ? c->data<T>() : nullptr;
-    const auto [row_step, col_step] = c ? c_strides(*c) : std::pair<int64_t, int64_t>{};
+    // Not a structured binding: clang 14 lets no lambda have one.
+    const auto steps = c ? c_strides(*c) : std::pair<int64_t, int64_t>{};
     T* out = y->data_mut<T>();
     const auto times = [](T x, T w) {
       if constexpr (std::is_integral_v<T>) {
@@ -183,7 +184,7 @@ class Gemm final : public OpKernel {
             sum = plus(sum, times(x, w));
           }
           sum = scaled(alpha, sum);
-          if (c_data) sum = plus(sum, scaled(beta, c_data[i * row_step + j * col_step]));
+          if (c_data) sum = plus(sum, scaled(beta, c_data[i * steps.first + j * steps.second]));
           out[i * s.n + j] = sum;
         }
       }
