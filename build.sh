@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Builds, tests and shows Folio on a fresh Debian 12: installs what is missing, asks nothing, fails at the first bad stage.
 #
-#   ./build.sh test [--all | --only LANE]   release and style; every lane; or one of
-#                                   release | asan | tsan | fuzz | style
+#   ./build.sh test [--only LANE]   every lane, or one of style | release | asan | tsan | fuzz
 #   ./build.sh demo                 what a user builds, then samples/demo.sh
 #   ./build.sh build                what a user builds: library, command, bindings
 #   ./build.sh format               rewrites the sources with clang-format
@@ -165,13 +164,11 @@ lane_style() {
 # --- commands -----------------------------------------------------------------------------------
 
 run_all_tests() {
-  # asan, tsan and fuzz join the default as soon as they have been seen green on the whole tree.
-  local every=(release asan tsan fuzz style) lanes=(release style) lane
+  local every=(style release asan tsan fuzz) lanes lane
+  lanes=("${every[@]}")
   if [ "${1:-}" = --only ]; then
     [[ " ${every[*]} " == *" ${2:-} "* ]] || usage
     lanes=("$2")
-  elif [ "${1:-}" = --all ]; then
-    lanes=("${every[@]}")
   elif (($# > 0)); then
     usage
   fi
