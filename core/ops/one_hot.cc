@@ -30,7 +30,7 @@ Result<std::vector<int64_t>> whole_numbers(OpRun& run, int i) {
 
 class OneHot final : public OpKernel {
  public:
-  explicit OneHot(int64_t axis) : axis_(axis) {}
+  OneHot(int64_t axis, bool from_end) : axis_(axis), from_end_(from_end) {}
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(std::vector<int64_t> indices, whole_numbers(run, 0));
@@ -59,6 +59,7 @@ class OneHot final : public OpKernel {
       for (int64_t outer = 0; i < static_cast<int64_t>(indices.size()); ++outer) {
         for (int64_t j = 0; j < inner; ++j, ++i) {
           int64_t index = indices[static_cast<size_t>(i)];
+          if (index < 0 && !from_end_) continue;
           if (wrap_index(&index, depth)) to[(outer * depth + index) * inner + j] = off_on[1];
         }
       }
@@ -68,6 +69,7 @@ class OneHot final : public OpKernel {
 
  private:
   int64_t axis_;
+  bool from_end_;  // negative indices mean something
 };
 
 Status infer_one_hot(OpInfer& infer) {
@@ -86,7 +88,7 @@ Status infer_one_hot(OpInfer& infer) {
 
 Result<std::unique_ptr<OpKernel>> make_one_hot(OpBuild& build) {
   FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", -1));
-  return std::unique_ptr<OpKernel>(std::make_unique<OneHot>(axis));
+  return std::unique_ptr<OpKernel>(std::make_unique<OneHot>(axis, build.version() >= 11));
 }
 
 }  // namespace
