@@ -29,6 +29,8 @@ constexpr int64_t kDotMacs = 1 << 18;          // a task of dot products
 constexpr int64_t kMaxDim = int64_t{1} << 31;  // of K and N
 constexpr int64_t kMaxBlock = 1 << 20;
 constexpr int64_t kMaxRoundedBlock = 256;  // longer ones are not rounded
+constexpr int64_t kRoundedColumns = 64;
+constexpr int64_t kRoundedRows = 64;
 
 struct Sizes {
   int64_t k = 0;
@@ -122,7 +124,8 @@ void widen_panels(const Weights& w, int64_t begin, int64_t end, float* panels) {
 // byte stand together (plane), zeros after K.
 struct DotRow {
   const float* planes = nullptr;
-  const float* sums = nullptr;  // of each block
+  const float* sums = nullptr;    // of each block
+  const float* scales = nullptr;  // of each block, or null: 1
 };
 
 template <int kBits>
@@ -167,28 +170,54 @@ float dot_column(const Weights& w, int64_t n, const DotRow& row) {
     const float* planes = row.planes + block * w.size.block;
     const float dot = bytes % 16 == 0 ? dot_block<kBits, 16>(w.blob(n, block), planes, bytes)
                                       : dot_block<kBits, 4>(w.blob(n, block), planes, bytes);
-    sum += w.scale(n, block) * (dot - w.zero(n, block) * row.sums[block]);
+    const float scale = row.scales ? w.scale(n, block) * row.scales[block] : w.scale(n, block);
+    sum += scale * (dot - w.zero(n, block) * row.sums[block]);
   }
   return sum;
 }
 
-// A rounded to q * scale, q of 8 bits, in blocks: |a| at most 127 * scale.
-void round_rows(OpRun& run, const Sizes& s, int64_t rows, const float* a, float* rounded) {
+// A as integers of 8 bits (held as floats) times one scale a block.
+struct RoundedRows {
+  const float* codes = nullptr;   // [rows, K]
+  const float* scales = nullptr;  // [rows, blocks]
+};
+
+Result<RoundedRows> round_rows(OpRun& run, const Sizes& s, int64_t rows, const float* a) {
+  const int64_t blocks = s.blocks();
+  FOLIO_TRY(float* codes, scratch_floats(run, rows * s.k));
+  FOLIO_TRY(float* scales, scratch_floats(run, rows * blocks));
   run.parallel().for_range(rows, 1 + 8192 / s.k, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      for (int64_t first = 0; first < s.k; first += s.block) {
-        const int64_t n = std::min(s.block, s.k - first);
-        const float* from = a + row * s.k + first;
-        float* to = rounded + row * s.k + first;
-        float max = 0;
-        for (int64_t i = 0; i < n; ++i) max = std::max(max, std::abs(from[i]));
-        const float scale = max / 127.0F;
-        const float inverse = max > 0 ? 127.0F / max : 0.0F;
-        for (int64_t i = 0; i < n; ++i) to[i] = std::nearbyint(from[i] * inverse) * scale;
-      }
+    for (int64_t at = begin * blocks; at < end * blocks; ++at) {
+      const int64_t first = at % blocks * s.block;
+      const int64_t n = std::min(s.block, s.k - first);
+      const float* from = a + at / blocks * s.k + first;
+      float* to = codes + at / blocks * s.k + first;
+      float max = 0;
+      for (int64_t i = 0; i < n; ++i) max = std::max(max, std::abs(from[i]));
+      const float inverse = max > 0 ? 127.0F / max : 0.0F;
+      for (int64_t i = 0; i < n; ++i) to[i] = std::nearbyint(from[i] * inverse);
+      scales[at] = max / 127.0F;
     }
   });
+  return RoundedRows{codes, scales};
 }
+
+struct Product {
+  int64_t rows = 0;
+  const float* a = nullptr;
+  RoundedRows rounded;  // or null
+  const float* bias = nullptr;
+  float* y = nullptr;
+};
+
+// What one thread works on in a product of integers.
+struct RoundedTile {
+  int64_t first = 0;  // column
+  int64_t width = 0;
+  float* panels = nullptr;  // a block of the columns as F32P16
+  float* sums = nullptr;    // [kRoundedRows, kRoundedColumns]
+  float* scales = nullptr;  // of the columns' blocks
+};
 
 class MatMulNBits final : public OpKernel {
  public:
@@ -212,20 +241,20 @@ class MatMulNBits final : public OpKernel {
     FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, a->dtype(), shape));
     const int64_t rows = a->count() / size.k;
     const bool packed_zeros = !weights.zeros || weights.zeros->dtype() == DType::kUint8;
+    RoundedRows rounded;
     if (rounds && packed_zeros && !weights.groups) {
-      FOLIO_TRY(float* rounded, scratch_floats(run, a->count()));
-      round_rows(run, size, rows, a32, rounded);
-      a32 = rounded;
+      FOLIO_TRY(rounded, round_rows(run, size, rows, a32));
     }
+    const Product product{rows, a32, rounded, bias, y.data()};
     switch (size.bits) {
       case 2:
-        FOLIO_RETURN_IF_ERROR(multiply<2>(run, weights, rows, a32, bias, y.data()));
+        FOLIO_RETURN_IF_ERROR(multiply<2>(run, weights, product));
         break;
       case 4:
-        FOLIO_RETURN_IF_ERROR(multiply<4>(run, weights, rows, a32, bias, y.data()));
+        FOLIO_RETURN_IF_ERROR(multiply<4>(run, weights, product));
         break;
       default:
-        FOLIO_RETURN_IF_ERROR(multiply<8>(run, weights, rows, a32, bias, y.data()));
+        FOLIO_RETURN_IF_ERROR(multiply<8>(run, weights, product));
         break;
     }
     y.finish(run);
@@ -266,32 +295,32 @@ class MatMulNBits final : public OpKernel {
   }
 
   template <int kBits>
-  static Status multiply(OpRun& run, const Weights& w, int64_t rows, const float* a,
-                         const float* bias, float* y) {
-    if (rows == 0) return Status::ok();
-    if (rows <= kFewRows && !w.groups) return multiply_dots<kBits>(run, w, rows, a, bias, y);
-    return multiply_panels<kBits>(run, w, rows, a, bias, y);
+  static Status multiply(OpRun& run, const Weights& w, const Product& p) {
+    if (p.rows == 0) return Status::ok();
+    if (p.rows <= kFewRows && !w.groups) return multiply_dots<kBits>(run, w, p);
+    if (p.rounded.codes) return multiply_rounded<kBits>(run, w, p);
+    return multiply_panels<kBits>(run, w, p);
   }
 
   template <int kBits>
-  static Status multiply_dots(OpRun& run, const Weights& w, int64_t rows, const float* a,
-                              const float* bias, float* y) {
+  static Status multiply_dots(OpRun& run, const Weights& w, const Product& p) {
     const Sizes& s = w.size;
     const int64_t blocks = s.blocks();
-    FOLIO_TRY(float* memory, scratch_floats(run, rows * blocks * (s.block + 1)));
+    const float* a = p.rounded.codes ? p.rounded.codes : p.a;
+    FOLIO_TRY(float* memory, scratch_floats(run, p.rows * blocks * (s.block + 1)));
     DotRow split[kFewRows];
-    for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t i = 0; i < p.rows; ++i) {
       float* planes = memory + i * blocks * s.block;
-      float* sums = memory + rows * blocks * s.block + i * blocks;
+      float* sums = memory + p.rows * blocks * s.block + i * blocks;
       split_planes<kBits>(s, a + i * s.k, planes, sums);
-      split[i] = {planes, sums};
+      split[i] = {planes, sums, p.rounded.scales ? p.rounded.scales + i * blocks : nullptr};
     }
-    const int64_t grain = std::max<int64_t>(1, kDotMacs / (rows * s.k));
+    const int64_t grain = std::max<int64_t>(1, kDotMacs / (p.rows * s.k));
     run.parallel().for_range(s.n, grain, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
-        const float offset = bias ? bias[n] : 0.0F;
-        for (int64_t i = 0; i < rows; ++i) {
-          y[i * s.n + n] = dot_column<kBits>(w, n, split[i]) + offset;
+        const float offset = p.bias ? p.bias[n] : 0.0F;
+        for (int64_t i = 0; i < p.rows; ++i) {
+          p.y[i * s.n + n] = dot_column<kBits>(w, n, split[i]) + offset;
         }
       }
     });
@@ -299,8 +328,7 @@ class MatMulNBits final : public OpKernel {
   }
 
   template <int kBits>
-  static Status multiply_panels(OpRun& run, const Weights& w, int64_t rows, const float* a,
-                                const float* bias, float* y) {
+  static Status multiply_panels(OpRun& run, const Weights& w, const Product& p) {
     const Sizes& s = w.size;
     const int64_t columns = std::clamp<int64_t>(kTileFloats / s.k / kPanel, 1, 8) * kPanel;
     const FolioKernels& kernels = run.kernels();
@@ -317,22 +345,94 @@ class MatMulNBits final : public OpKernel {
         const int64_t last = std::min(first + columns, s.n);
         widen_panels<kBits>(w, first, last, panels);
         FolioGemmF32 args{};
-        args.m = rows;
+        args.m = p.rows;
         args.n = last - first;
         args.k = s.k;
-        args.a = a;
+        args.a = p.a;
         args.a_row_stride = s.k;
         args.a_col_stride = 1;
         args.b = panels;
-        args.c = y + first;
+        args.c = p.y + first;
         args.c_row_stride = s.n;
-        args.col_bias = bias ? bias + first : nullptr;
+        args.col_bias = p.bias ? p.bias + first : nullptr;
         args.alpha = 1.0F;
-        args.scratch = block.data() + tile;  // tile is a multiple of 64: 16 floats a row
+        args.scratch = block.data() + tile;  // a multiple of 64: rows of 16 floats
         kernels.gemm_f32(&args);
       }
     });
     return Status::ok();
+  }
+
+  // Sums of a block are integers below 2^24, so exact in floats; scales follow block by block.
+  template <int kBits>
+  static Status multiply_rounded(OpRun& run, const Weights& w, const Product& p) {
+    const Sizes& s = w.size;
+    const int64_t floats = kRoundedColumns * (s.block + kRoundedRows + 1);
+    ThreadScratch scratch;
+    FOLIO_RETURN_IF_ERROR(
+        ThreadScratch::make(run, static_cast<size_t>(floats) * sizeof(float), &scratch));
+    const int64_t tiles = (s.n + kRoundedColumns - 1) / kRoundedColumns;
+    run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
+      const ThreadScratch::Block memory(scratch);
+      RoundedTile tile;
+      tile.panels = reinterpret_cast<float*>(memory.data());
+      tile.sums = tile.panels + kRoundedColumns * s.block;
+      tile.scales = tile.sums + kRoundedColumns * kRoundedRows;
+      for (int64_t at = begin; at < end; ++at) {
+        tile.first = at * kRoundedColumns;
+        tile.width = std::min(kRoundedColumns, s.n - tile.first);
+        for (int64_t row = 0; row < p.rows; ++row) {
+          float* to = p.y + row * s.n + tile.first;
+          if (p.bias) {
+            std::copy_n(p.bias + tile.first, tile.width, to);
+          } else {
+            std::fill_n(to, tile.width, 0.0F);
+          }
+        }
+        for (int64_t block = 0; block < s.blocks(); ++block) {
+          add_block<kBits>(run.kernels(), w, p, tile, block);
+        }
+      }
+    });
+    return Status::ok();
+  }
+
+  template <int kBits>
+  static void add_block(const FolioKernels& kernels, const Weights& w, const Product& p,
+                        const RoundedTile& tile, int64_t block) {
+    const Sizes& s = w.size;
+    const int64_t depth = std::min(s.block, s.k - block * s.block);
+    std::fill_n(tile.panels, kRoundedColumns * depth, 0.0F);
+    for (int64_t j = 0; j < tile.width; ++j) {
+      const int64_t n = tile.first + j;
+      tile.scales[j] = w.scale(n, block);
+      const float zero = w.zero(n, block);
+      const uint8_t* blob = w.blob(n, block);
+      float* out = tile.panels + j / kPanel * kPanel * depth + j % kPanel;
+      for (int64_t i = 0; i < depth; ++i) {
+        out[i * kPanel] = static_cast<float>(code_at<kBits>(blob, i)) - zero;
+      }
+    }
+    FolioGemmF32 args{};
+    args.n = tile.width;
+    args.k = depth;
+    args.a_row_stride = s.k;
+    args.a_col_stride = 1;
+    args.b = tile.panels;
+    args.c = tile.sums;
+    args.c_row_stride = kRoundedColumns;
+    args.alpha = 1.0F;
+    for (int64_t row = 0; row < p.rows; row += kRoundedRows) {
+      args.m = std::min(kRoundedRows, p.rows - row);
+      args.a = p.rounded.codes + row * s.k + block * s.block;
+      kernels.gemm_f32(&args);
+      for (int64_t i = 0; i < args.m; ++i) {
+        const float scale = p.rounded.scales[(row + i) * s.blocks() + block];
+        const float* sums = tile.sums + i * kRoundedColumns;
+        float* to = p.y + (row + i) * s.n + tile.first;
+        for (int64_t j = 0; j < tile.width; ++j) to[j] += sums[j] * (scale * tile.scales[j]);
+      }
+    }
   }
 };
 
