@@ -173,13 +173,15 @@ class Widener {
     for (const auto& [from, to] : casts) add_cast(from, to, kHalf);
   }
 
-  // A Cast of what stands as floats already reads those.
+  // A Cast of what stands as floats already reads those, and the floats that a Cast rounds serve
+  // whoever would widen them again.
   void pass_cast(Node* node) {
-    if (node->inputs.size() != 1) return;
-    const auto found = floats_.find(node->inputs[0]);
-    if (found != floats_.end() && from_widened_.contains(node->inputs[0])) {
-      node->inputs[0] = found->second;
-    }
+    if (node->inputs.size() != 1 || node->outputs.size() != 1) return;
+    const ValueId input = node->inputs[0];
+    if (from_widened_.contains(input)) node->inputs[0] = floats_[input];
+    if (input == kNone || !is_half(node->outputs[0])) return;
+    const TypeInfo& type = graph_.value(input).type;
+    if (type.is_tensor() && type.dtype == DType::kFloat) floats_[node->outputs[0]] = input;
   }
 
   Graph& graph_;
