@@ -14,7 +14,7 @@
 namespace folio {
 namespace {
 
-// Operators that keep float16 unless all of it comes from widened operators.
+// Operators that keep float16, unless all of it comes from and goes to ones that do not.
 constexpr std::string_view kKeepsHalf[] = {
     "Attention",
     "Cast",
@@ -69,6 +69,10 @@ class Widener {
       if (node.subgraphs.empty()) continue;
       for (const ValueId read : Graph::reads(node)) kept_.insert(read);
     }
+    for (const Node& node : graph->nodes) {
+      if (takes_half(node) && !keeps_half(node)) continue;
+      for (const ValueId input : node.inputs) kept_.insert(input);
+    }
   }
 
   void widen() {
@@ -99,7 +103,8 @@ class Widener {
     return type.is_tensor() && type.dtype != DType::kUndefined;
   }
 
-  bool wants_floats(const Node& node) const {
+  // A node whose types are all known and that reads float16; its outputs follow its inputs.
+  bool takes_half(const Node& node) const {
     if (!node.subgraphs.empty()) return false;
     const bool known = std::all_of(node.inputs.begin(), node.inputs.end(),
                                    [&](ValueId id) { return is_known(id); }) &&
@@ -111,12 +116,17 @@ class Widener {
       const auto value = node.attributes.get_int(name, 0);
       if (!value.is_ok() || value.value() == kHalf) return false;
     }
+    return true;
+  }
+
+  bool wants_floats(const Node& node) const {
+    if (!takes_half(node)) return false;
     if (!keeps_half(node)) return true;
-    // Between widened operators it may as well move floats: no casts around it.
     const bool surrounded = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
       return !is_half(id) || from_widened_.contains(id);
     });
-    const bool gives_half = std::any_of(node.outputs.begin(), node.outputs.end(), half);
+    const bool gives_half = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                        [&](ValueId id) { return is_half(id); });
     const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(),
                                     [&](ValueId id) { return kept_.contains(id); });
     return surrounded && gives_half && !wanted;
@@ -190,7 +200,8 @@ class Widener {
   std::vector<Node> out_;
   std::unordered_map<ValueId, ValueId> floats_;  // float16 value -> its float32 twin
   std::unordered_set<ValueId> from_widened_;     // float16 values whose producer gives floats
-  std::unordered_set<ValueId> kept_;             // graph outputs and what subgraphs read
+  // Graph outputs, what subgraphs read, and what operators read that keep float16.
+  std::unordered_set<ValueId> kept_;
 };
 
 void widen_in(Graph* graph, int opset, bool* changed) {
