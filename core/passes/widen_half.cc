@@ -122,9 +122,12 @@ class Widener {
   bool wants_floats(const Node& node) const {
     if (!takes_half(node)) return false;
     if (!keeps_half(node)) return true;
-    const bool surrounded = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      return !is_half(id) || from_widened_.contains(id);
-    });
+    const auto floats = [&](ValueId id) { return from_widened_.contains(id); };
+    const bool surrounded =
+        std::any_of(node.inputs.begin(), node.inputs.end(), floats) &&
+        std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+          return !is_half(id) || floats(id) || graph_.constant_value(id) != nullptr;
+        });
     const bool gives_half = std::any_of(node.outputs.begin(), node.outputs.end(),
                                         [&](ValueId id) { return is_half(id); });
     const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(),
