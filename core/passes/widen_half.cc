@@ -25,15 +25,12 @@ constexpr std::string_view kKeepsHalf[] = {
     "Expand",
     "Flatten",
     "Gather",
-    "GatherBlockQuantized",
     "GatherElements",
     "GatherND",
     "Gelu",
-    "GroupQueryAttention",
     "Identity",
     "IsNaN",
     "LayerNormalization",
-    "MatMulNBits",
     "QuantizeLinear",
     "RMSNormalization",
     "Reshape",
@@ -43,8 +40,6 @@ constexpr std::string_view kKeepsHalf[] = {
     "Shape",
     "SimplifiedLayerNormalization",
     "Size",
-    "SkipLayerNormalization",
-    "SkipSimplifiedLayerNormalization",
     "Slice",
     "Split",
     "Squeeze",
@@ -52,9 +47,17 @@ constexpr std::string_view kKeepsHalf[] = {
     "Transpose",
     "Unsqueeze",
 };
+// The same of com.microsoft.
+constexpr std::string_view kFusedKeepsHalf[] = {
+    "GatherBlockQuantized", "GroupQueryAttention",    "MatMulNBits",
+    "RotaryEmbedding",      "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+};
 
 bool keeps_half(const Node& node) {
-  return std::binary_search(std::begin(kKeepsHalf), std::end(kKeepsHalf), node.op_type);
+  if (node.domain.empty()) {
+    return std::binary_search(std::begin(kKeepsHalf), std::end(kKeepsHalf), node.op_type);
+  }
+  return std::binary_search(std::begin(kFusedKeepsHalf), std::end(kFusedKeepsHalf), node.op_type);
 }
 
 constexpr auto kHalf = static_cast<int64_t>(DType::kFloat16);
