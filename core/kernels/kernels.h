@@ -138,6 +138,12 @@ typedef struct FolioKernels {
   float (*max_f32)(int64_t n, const float* x);
   float (*min_f32)(int64_t n, const float* x);
 
+  /* y[i] = bias + sum over t of w[t] * x[offsets[t] + i], i < n, t < taps: a small filter over rows
+   * that lie anywhere in x. Added in the order of t from bias on, in f32 (the levels from AVX2 on:
+   * one fused multiply-add each). y overlaps nothing. */
+  void (*shifted_sum_f32)(int64_t n, int64_t taps, const float* w, const int64_t* offsets,
+                          const float* x, float bias, float* y);
+
   /* One row: y[i] = exp(x[i] - max) / sum of exp(x[j] - max); log_softmax is its logarithm,
    * x[i] - max - log(sum). All -inf, or any +inf or NaN: NaN, as in the formula. */
   void (*softmax_f32)(int64_t n, const float* x, float* y);

@@ -4,14 +4,17 @@
 //         and activation_params, input Z of y's shape that is added before.
 // Shapes: x [N, C, spatial...], w [M, C / group, kernel...], b [M] -> y [N, M, out...]
 // Math:   y[n, m, o] = b[m] + sum over c, t of w[m, c, t] * x[n, c, o * stride + t * dilation -
-// pad]
-//         as matrix products by tiles (op_conv.h). Depthwise: direct loops.
+// pad] Method: constant weights are packed at load (op_conv_packed.h); others, or when nothing is
+// packed,
+//         are read where they stand (op_conv.h); filters over one channel: op_depthwise.h.
 // Types:  float; float16 and bfloat16 in float; double by loops.
 #include <algorithm>
 
 #include "core/ops/op_activation.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_conv.h"
+#include "core/ops/op_conv_packed.h"
+#include "core/ops/op_depthwise.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
@@ -24,15 +27,6 @@ struct Finish {
   const float* z = nullptr;  // as y
   Activation activation;
 };
-
-bool is_pointwise(const Window& w) {
-  bool pointwise = true;
-  for (int d = 0; d < kSpatial; ++d) {
-    pointwise = pointwise && w.kernel[d] == 1 && w.stride[d] == 1 && w.pad_begin[d] == 0 &&
-                w.pad_end[d] == 0;
-  }
-  return pointwise;
-}
 
 FolioGemmF32 gemm_args(const ConvSizes& s, const float* weights, const float* bias,
                        const Finish& finish) {
@@ -114,11 +108,21 @@ void run_direct(OpRun& run, const ConvSizes& s, const T* x, const T* w, const T*
 Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, const float* bias,
                const Finish& finish, float* y) {
   const FolioKernels& kernels = run.kernels();
+  const PackedBlob* packed = run.packed(1);
   FolioGemmF32 probe{};
-  bool is_finished = !finish.z && finish.activation.set_in_gemm(&probe);
-  if (s.c_in == 1 && s.c_out == 1) {
-    run_direct(run, s, x, w, bias, y);
+  const bool product_finishes = !finish.z && finish.activation.set_in_gemm(&probe);
+  bool is_finished = product_finishes;
+  if (s.c_in == 1 && s.c_out < FOLIO_F32P16_COLUMNS) {
+    if (fits_depthwise(s)) {
+      FOLIO_RETURN_IF_ERROR(run_depthwise(run, s, x, w, bias, y));
+    } else {
+      run_direct(run, s, x, w, bias, y);
+    }
     is_finished = !finish.z && finish.activation.kind == Activation::Kind::kIdentity;
+  } else if (packed) {
+    const Activation none;
+    FOLIO_RETURN_IF_ERROR(run_packed_conv(run, s, x, reinterpret_cast<const float*>(packed->data()),
+                                          bias, product_finishes ? finish.activation : none, y));
   } else if (is_pointwise(s.window)) {
     FOLIO_RETURN_IF_ERROR(run_pointwise(run, s, x, w, bias, finish, y));
   } else {
@@ -202,6 +206,7 @@ class Conv final : public OpKernel {
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Conv>();
   FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
+  request_packed_conv(build, kernel->attrs.group);
   kernel->fused = build.node().op_type == "FusedConv";
   if (kernel->fused) {
     FOLIO_TRY(const std::vector<float> parameters, build.attrs().get_floats("activation_params"));

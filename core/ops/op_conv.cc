@@ -65,6 +65,28 @@ Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input) {
   return Status::ok();
 }
 
+void copy_strided_row(int64_t n, const float* x, int64_t in, int64_t first, int64_t stride,
+                      float* dst) {
+  const int64_t begin = std::clamp<int64_t>(first < 0 ? (-first + stride - 1) / stride : 0, 0, n);
+  const int64_t end = std::clamp<int64_t>(first < in ? (in - 1 - first) / stride + 1 : 0, begin, n);
+  std::fill_n(dst, begin, 0.0F);
+  if (stride == 1 && end > begin) {
+    std::memcpy(dst + begin, x + begin + first, static_cast<size_t>(end - begin) * sizeof(float));
+  } else {
+    for (int64_t i = begin; i < end; ++i) dst[i] = x[i * stride + first];
+  }
+  std::fill(dst + end, dst + n, 0.0F);
+}
+
+bool is_pointwise(const Window& w) {
+  bool pointwise = true;
+  for (int d = 0; d < kSpatial; ++d) {
+    pointwise = pointwise && w.kernel[d] == 1 && w.stride[d] == 1 && w.pad_begin[d] == 0 &&
+                w.pad_end[d] == 0;
+  }
+  return pointwise;
+}
+
 PanelOrigin panel_origin(const Window& w, int64_t pixel, int64_t count) {
   constexpr int64_t kPanel = PanelOrigin::kPanel;
   PanelOrigin origin;

@@ -40,6 +40,13 @@ Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Tensor& x, const Tens
 // Sets output 0 to this type and the dims that inputs x and w make.
 Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input);
 
+// 1x1 without stride and border: the image is the matrix.
+bool is_pointwise(const Window& w);
+
+// dst[i] = x[i * stride + first] for i < n, zero where that is outside of [0, in).
+void copy_strided_row(int64_t n, const float* x, int64_t in, int64_t first, int64_t stride,
+                      float* dst);
+
 // Pixels of one tile: K * 64 floats stay in L2 for every K of real models.
 inline constexpr int64_t kConvTile = 64;
 

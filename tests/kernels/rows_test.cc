@@ -1,6 +1,7 @@
 // Reductions, softmax, normalisations, conversions and transposes of every usable level.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/kernels/kernel_tester.h"
@@ -34,6 +35,35 @@ TEST(Reduction, SumsStayWithinTheBound) {
       EXPECT_NEAR(k.sum_f32(wide(n), x.data()), sum, bound * size) << level.name << ' ' << n;
       EXPECT_NEAR(k.sum_squares_f32(wide(n), x.data()), squares, bound * squares) << level.name;
       EXPECT_NEAR(k.dot_f32(wide(n), x.data(), y.data()), dot, bound * dot_size) << level.name;
+    }
+  }
+}
+
+TEST(ShiftedSum, AddsEveryTapToEveryElement) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const size_t n : {0, 1, 3, 8, 15, 16, 17, 33, 64, 127, 128, 129, 300}) {
+      for (const size_t taps : {0, 1, 9, 25}) {
+        const std::vector<float> w = random_floats(taps, 31);
+        std::vector<int64_t> offsets;
+        for (size_t t = 0; t < taps; ++t) offsets.push_back(static_cast<int64_t>(t * 37 % 50));
+        const int64_t reach = taps > 0 ? *std::max_element(offsets.begin(), offsets.end()) : 0;
+        const std::vector<float> values = random_floats(n + static_cast<size_t>(reach), 32);
+        const BeforeUnreadable x(values);
+        std::vector<float> y(n + 1, 7.0F);
+        level.kernels.shifted_sum_f32(wide(n), wide(taps), w.data(), offsets.data(), x.data(), 0.5F,
+                                      y.data());
+        for (size_t i = 0; i < n; ++i) {
+          double sum = 0.5, size = 0.5;
+          for (size_t t = 0; t < taps; ++t) {
+            const double part = double{w[t]} * values[static_cast<size_t>(offsets[t]) + i];
+            sum += part;
+            size += std::fabs(part);
+          }
+          ASSERT_NEAR(y[i], sum, static_cast<double>(taps + 1) * 0x1p-24 * size)
+              << level.name << ' ' << n << ' ' << taps << ' ' << i;
+        }
+        ASSERT_EQ(y[n], 7.0F) << level.name << " wrote past the row";
+      }
     }
   }
 }

@@ -33,6 +33,15 @@ static float min_f32__ref(int64_t n, const float* x) {
   return best;
 }
 
+static void shifted_sum_f32__ref(int64_t n, int64_t taps, const float* w, const int64_t* offsets,
+                                 const float* x, float bias, float* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    float sum = bias;
+    for (int64_t t = 0; t < taps; ++t) sum += w[t] * x[offsets[t] + i];
+    y[i] = sum;
+  }
+}
+
 static void softmax_f32__ref(int64_t n, const float* x, float* y) {
   const float max = max_f32__ref(n, x);
   float sum = 0.0f;
@@ -78,6 +87,7 @@ void fill_rows__ref(FolioKernels* table) {
   table->dot_f32 = dot_f32__ref;
   table->max_f32 = max_f32__ref;
   table->min_f32 = min_f32__ref;
+  table->shifted_sum_f32 = shifted_sum_f32__ref;
   table->softmax_f32 = softmax_f32__ref;
   table->log_softmax_f32 = log_softmax_f32__ref;
   table->layer_norm_f32 = layer_norm_f32__ref;

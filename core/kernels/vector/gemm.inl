@@ -29,12 +29,22 @@ VFN void pack_tile_blocks(int64_t rows, int64_t depth, const float* a, int64_t a
   }
 }
 
+/* n <= kTileRows. */
+VFN void copy_row(int64_t n, const float* from, float* to) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
+    v_store_masked(to + i, m, v_load_masked(from + i, m));
+  }
+}
+
 static void pack_tile(int64_t rows, int64_t depth, const float* a, int64_t a_row, int64_t a_col,
                       float* dst) {
   if (a_col == 1 && rows >= 8 && depth >= 8) {
     pack_tile_blocks<8>(rows, depth, a, a_row, dst);
   } else if (a_col == 1 && rows >= 4 && depth >= 4) {
     pack_tile_blocks<4>(rows, depth, a, a_row, dst);
+  } else if (a_row == 1) {
+    for (int64_t p = 0; p < depth; ++p) copy_row(rows, a + p * a_col, dst + p * rows);
   } else {
     for (int64_t p = 0; p < depth; ++p) {
       for (int64_t i = 0; i < rows; ++i) dst[p * rows + i] = a[i * a_row + p * a_col];

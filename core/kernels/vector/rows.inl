@@ -75,6 +75,38 @@ static float FOLIO_LEVEL(min_f32)(int64_t n, const float* x) {
   return row_best<v_min, v_min_lane>(n, x, __builtin_inff());
 }
 
+/* kVectors sums side by side, so that their chains of additions overlap. */
+template <int kVectors>
+VFN void shifted_sums(int64_t taps, const float* w, const int64_t* offsets, const float* x,
+                      float bias, float* y) {
+  V sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) sum[v] = v_set1(bias);
+  for (int64_t t = 0; t < taps; ++t) {
+    const V scale = v_set1(w[t]);
+    const float* from = x + offsets[t];
+    for (int v = 0; v < kVectors; ++v) sum[v] = v_fma(scale, v_load(from + v * kLanes), sum[v]);
+  }
+  for (int v = 0; v < kVectors; ++v) v_store(y + v * kLanes, sum[v]);
+}
+
+static void FOLIO_LEVEL(shifted_sum_f32)(int64_t n, int64_t taps, const float* w,
+                                         const int64_t* offsets, const float* x, float bias,
+                                         float* y) {
+  int64_t i = 0;
+  for (; i + 8 * kLanes <= n; i += 8 * kLanes)
+    shifted_sums<8>(taps, w, offsets, x + i, bias, y + i);
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes)
+    shifted_sums<2>(taps, w, offsets, x + i, bias, y + i);
+  for (; i < n; i += kLanes) {
+    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
+    V sum = v_set1(bias);
+    for (int64_t t = 0; t < taps; ++t) {
+      sum = v_fma(v_set1(w[t]), v_load_masked(x + offsets[t] + i, m), sum);
+    }
+    v_store_masked(y + i, m, sum);
+  }
+}
+
 /* Pass 2 of softmax: the sum of exp(x - max), stored to y when there is one. */
 template <int kStores>
 VFN float row_exp_sum(int64_t n, const float* x, float max, float* y) {
@@ -195,6 +227,7 @@ static void fill_rows(FolioKernels* table) {
   table->dot_f32 = FOLIO_LEVEL(dot_f32);
   table->max_f32 = FOLIO_LEVEL(max_f32);
   table->min_f32 = FOLIO_LEVEL(min_f32);
+  table->shifted_sum_f32 = FOLIO_LEVEL(shifted_sum_f32);
   table->softmax_f32 = FOLIO_LEVEL(softmax_f32);
   table->log_softmax_f32 = FOLIO_LEVEL(log_softmax_f32);
   table->layer_norm_f32 = FOLIO_LEVEL(layer_norm_f32);
