@@ -67,14 +67,18 @@ Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input) {
 
 void copy_strided_row(int64_t n, const float* x, int64_t in, int64_t first, int64_t stride,
                       float* dst) {
+  if (stride == 1) {
+    const int64_t begin = std::clamp<int64_t>(-first, 0, n);
+    const int64_t end = std::clamp<int64_t>(in - first, begin, n);
+    std::fill_n(dst, begin, 0.0F);
+    std::copy(x + first + begin, x + first + end, dst + begin);
+    std::fill(dst + end, dst + n, 0.0F);
+    return;
+  }
   const int64_t begin = std::clamp<int64_t>(first < 0 ? (-first + stride - 1) / stride : 0, 0, n);
   const int64_t end = std::clamp<int64_t>(first < in ? (in - 1 - first) / stride + 1 : 0, begin, n);
   std::fill_n(dst, begin, 0.0F);
-  if (stride == 1 && end > begin) {
-    std::memcpy(dst + begin, x + begin + first, static_cast<size_t>(end - begin) * sizeof(float));
-  } else {
-    for (int64_t i = begin; i < end; ++i) dst[i] = x[i * stride + first];
-  }
+  for (int64_t i = begin; i < end; ++i) dst[i] = x[i * stride + first];
   std::fill(dst + end, dst + n, 0.0F);
 }
 

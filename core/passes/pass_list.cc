@@ -23,8 +23,11 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
     remove_identities(model, &changed);
     FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
     drop_dead(model);
-    if (!changed) return Status::ok();
+    if (!changed) break;
   }
+  bool fused = false;
+  fuse_activations(model, &fused);
+  if (fused) drop_dead(model);
   return infer_shapes(model);
 }
 

@@ -44,6 +44,9 @@ void drop_dead(Model* model);
 // Computes float16 in float32 where ONNX Runtime's CPU does; needs inferred types.
 void widen_half(Model* model, bool* changed);
 
+// Conv and Gemm take in the function that reads their result; needs inferred types.
+void fuse_activations(Model* model, bool* changed);
+
 // All of the above in their order.
 enum class Optimize { kOff, kAll };
 Status run_passes(Model* model, const Evaluator& evaluator, Optimize level);

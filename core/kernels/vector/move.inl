@@ -81,19 +81,28 @@ VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride
   }
 }
 
-/* Any size; strides in bytes. */
+/* The last block of a row of blocks overlaps the one before. */
+VFN int64_t block_start(int64_t i, int64_t n) { return i + 8 <= n ? i : n - 8; }
+
+/* Any size; strides in bytes. The side with the wider stride is walked outside: its lines then stay
+ * in the cache until they are whole. */
 static void transpose_bytes(int64_t rows, int64_t cols, const char* x, int64_t x_stride, char* y,
                             int64_t y_stride) {
-  const int64_t whole_rows = rows & ~(int64_t)7;
-  const int64_t whole_cols = cols & ~(int64_t)7;
-  for (int64_t i = 0; i < whole_rows; i += 8) {
-    for (int64_t j = 0; j < whole_cols; j += 8) {
-      transpose8x8(x + i * x_stride + 4 * j, x_stride, y + j * y_stride + 4 * i, y_stride);
+  if (rows < 8 || cols < 8) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < cols; ++j) copy_b32(y + j * y_stride + 4 * i, x + i * x_stride + 4 * j);
     }
+    return;
   }
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = i < whole_rows ? whole_cols : 0; j < cols; ++j) {
-      copy_b32(y + j * y_stride + 4 * i, x + i * x_stride + 4 * j);
+  const int by_column = y_stride > x_stride;
+  const int64_t outer = by_column ? cols : rows;
+  const int64_t inner = by_column ? rows : cols;
+  for (int64_t o = 0; o < outer; o += 8) {
+    const int64_t at = block_start(o, outer);
+    for (int64_t n = 0; n < inner; n += 8) {
+      const int64_t i = by_column ? block_start(n, inner) : at;
+      const int64_t j = by_column ? at : block_start(n, inner);
+      transpose8x8(x + i * x_stride + 4 * j, x_stride, y + j * y_stride + 4 * i, y_stride);
     }
   }
 }

@@ -1,0 +1,200 @@
+// Conv and Gemm take in the function that alone reads their result, and Conv the sum before it.
+//
+//   Conv -> [Add z ->] [Relu | Clip | LeakyRelu | Sigmoid | Tanh | HardSigmoid]   com.microsoft
+//   FusedConv Gemm -> [the same] com.microsoft FusedGemm
+//
+// One pass over the result less for each, while it is still in the cache. Float only: the fused
+// operators know no other type. z must have the shape of the result, in numbers: equal symbols may
+// differ at run, and an Add would broadcast.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/passes/passes.h"
+
+namespace folio {
+namespace {
+
+constexpr std::string_view kFunctions[] = {"Clip", "HardSigmoid", "LeakyRelu",
+                                           "Relu", "Sigmoid",     "Tanh"};
+
+AttributeDef text_attribute(std::string name, std::string value) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kString;
+  attribute.strings = {std::move(value)};
+  return attribute;
+}
+
+AttributeDef float_attribute(std::string name, float value) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kFloat;
+  attribute.floats = {value};
+  return attribute;
+}
+
+class ActivationFuser {
+ public:
+  ActivationFuser(Graph* graph, bool* changed)
+      : graph_(*graph), changed_(changed), uses_(graph->use_counts()) {
+    readers_.assign(graph->values.size(), kNone);
+    for (size_t i = 0; i < graph->nodes.size(); ++i) {
+      for (const ValueId input : graph->nodes[i].inputs) {
+        if (input != kNone) readers_[static_cast<size_t>(input)] = static_cast<NodeId>(i);
+      }
+    }
+  }
+
+  void fuse() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      Node& node = graph_.nodes[i];
+      if (node.dead || !node.domain.empty() || node.outputs.size() != 1) continue;
+      if (node.op_type == "Conv") fuse_conv(static_cast<NodeId>(i));
+      if (node.op_type == "Gemm") fuse_into(static_cast<NodeId>(i), static_cast<NodeId>(i), kNone);
+    }
+    graph_.compact();
+  }
+
+ private:
+  Node& node(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
+
+  bool is_float(ValueId id) const {
+    const TypeInfo& type = graph_.value(id).type;
+    return type.is_tensor() && type.dtype == DType::kFloat;
+  }
+
+  // The node that alone reads the only output of `id`, once; kNone when there is none.
+  NodeId sole_reader(NodeId id) {
+    const ValueId output = node(id).outputs[0];
+    if (output == kNone || !is_float(output) || uses_[static_cast<size_t>(output)] != 1) {
+      return kNone;
+    }
+    const NodeId reader = readers_[static_cast<size_t>(output)];
+    if (reader == kNone || !node(reader).subgraphs.empty()) return kNone;
+    // It may be gone already: into the other Conv whose result it adds.
+    return !node(reader).dead && node(reader).domain.empty() && node(reader).outputs.size() == 1
+               ? reader
+               : kNone;
+  }
+
+  // A scalar constant of the graph, or `otherwise` when the input is absent; false when unknown.
+  bool scalar(const Node& from, size_t i, float otherwise, float* out) const {
+    *out = otherwise;
+    if (i >= from.inputs.size() || from.inputs[i] == kNone) return true;
+    const GraphValue* value = graph_.constant_value(from.inputs[i]);
+    if (!value || !value->initializer->tensor) return false;
+    const Tensor& tensor = *value->initializer->tensor;
+    if (tensor.dtype() != DType::kFloat || tensor.count() != 1) return false;
+    std::memcpy(out, tensor.raw(), sizeof *out);
+    return true;
+  }
+
+  // What a function needs as alpha and beta; false when it cannot be fused.
+  bool parameters(const Node& function, std::vector<float>* out) const {
+    const auto attribute = [&](std::string_view name, float otherwise) {
+      const auto value = function.attributes.get_float(name, otherwise);
+      out->push_back(value.is_ok() ? value.value() : std::nanf(""));
+    };
+    constexpr float kMost = std::numeric_limits<float>::max();
+    if (function.op_type == "Clip" && function.version < 11) {
+      attribute("min", -kMost);
+      attribute("max", kMost);
+    } else if (function.op_type == "Clip") {
+      out->resize(2);
+      if (!scalar(function, 1, -kMost, &(*out)[0]) || !scalar(function, 2, kMost, &(*out)[1])) {
+        return false;
+      }
+    } else if (function.op_type == "LeakyRelu") {
+      attribute("alpha", 0.01F);
+    } else if (function.op_type == "HardSigmoid") {
+      attribute("alpha", 0.2F);
+      attribute("beta", 0.5F);
+    }
+    return std::none_of(out->begin(), out->end(), [](float x) { return std::isnan(x); });
+  }
+
+  void fuse_conv(NodeId conv) {
+    const NodeId add = sole_reader(conv);
+    if (add == kNone || node(add).op_type != "Add" || node(add).inputs.size() != 2) {
+      fuse_into(conv, conv, kNone);
+      return;
+    }
+    const std::vector<ValueId>& inputs = node(add).inputs;
+    const ValueId z = inputs[0] == node(conv).outputs[0] ? inputs[1] : inputs[0];
+    const TypeInfo& sum = graph_.value(node(conv).outputs[0]).type;
+    const TypeInfo& other = graph_.value(z).type;
+    const bool fits = z != node(conv).outputs[0] && is_float(z) && sum.dims && other.dims &&
+                      *sum.dims == *other.dims &&
+                      std::all_of(sum.dims->begin(), sum.dims->end(),
+                                  [](const Dim& dim) { return dim.is_value(); });
+    if (fits) fuse_into(conv, add, z);
+  }
+
+  // `last` is the node behind which a function may stand: `id` itself or the Add after it.
+  void fuse_into(NodeId id, NodeId last, ValueId z) {
+    const NodeId reader = sole_reader(last);
+    std::vector<float> alpha_beta;
+    const bool has_function =
+        reader != kNone &&
+        std::binary_search(std::begin(kFunctions), std::end(kFunctions), node(reader).op_type) &&
+        node(reader).inputs[0] == node(last).outputs[0] && parameters(node(reader), &alpha_beta);
+    if (!has_function && id == last) return;
+    if (!is_float(node(id).outputs[0])) return;
+    const NodeId end = has_function ? reader : last;
+    Node fused = std::move(node(id));
+    node(id) = Node();
+    node(id).dead = true;
+    const std::string function = has_function ? node(reader).op_type : std::string();
+    if (has_function) set_function(&fused, function, alpha_beta);
+    fused.op_type = fused.op_type == "Conv" ? "FusedConv" : "FusedGemm";
+    fused.domain = "com.microsoft";
+    fused.version = 1;
+    if (z != kNone) {
+      fused.inputs.resize(4, kNone);
+      fused.inputs[3] = z;
+      node(last).dead = true;
+    }
+    // In the place of the last one: all its inputs are made by then.
+    fused.outputs = node(end).outputs;
+    node(end) = std::move(fused);
+    *changed_ = true;
+  }
+
+  static void set_function(Node* fused, const std::string& function,
+                           const std::vector<float>& alpha_beta) {
+    fused->attributes.set(text_attribute("activation", function));
+    if (alpha_beta.empty()) return;
+    if (fused->op_type == "Gemm") {
+      fused->attributes.set(float_attribute("activation_alpha", alpha_beta[0]));
+      if (alpha_beta.size() > 1) {
+        fused->attributes.set(float_attribute("activation_beta", alpha_beta[1]));
+      }
+      return;
+    }
+    AttributeDef list;
+    list.name = "activation_params";
+    list.type = AttributeDef::Type::kFloats;
+    list.floats = alpha_beta;
+    fused->attributes.set(std::move(list));
+  }
+
+  Graph& graph_;
+  bool* changed_;
+  std::vector<int> uses_;
+  std::vector<NodeId> readers_;  // the last node that reads each value
+};
+
+void fuse_in(Graph* graph, bool* changed) {
+  for (Node& node : graph->nodes) {
+    for (auto& subgraph : node.subgraphs) fuse_in(subgraph.get(), changed);
+  }
+  ActivationFuser(graph, changed).fuse();
+}
+
+}  // namespace
+
+void fuse_activations(Model* model, bool* changed) { fuse_in(&model->graph, changed); }
+
+}  // namespace folio
