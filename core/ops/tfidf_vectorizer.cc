@@ -121,6 +121,10 @@ std::vector<int64_t> number_pool(const std::vector<T>& pool,
 // The pool holds the 1-grams, then from counts[1] the 2-grams, and so on.
 Status fill_grams(const std::vector<int64_t>& pool, const std::vector<int64_t>& counts,
                   const std::vector<int64_t>& indexes, TfIdf* kernel) {
+  for (const int64_t index : indexes) {
+    if (index < 0 || index >= INT64_MAX / 8) return invalid_graph("an ngram index is ", index);
+    kernel->columns = std::max(kernel->columns, index + 1);
+  }
   const auto size = static_cast<int64_t>(pool.size());
   size_t gram = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -132,16 +136,11 @@ Status fill_grams(const std::vector<int64_t>& pool, const std::vector<int64_t>& 
                            " of a pool of ", size);
     }
     for (int64_t at = begin; at < end; at += n, ++gram) {
-      if (gram >= indexes.size() || indexes[gram] < 0) {
+      if (gram >= indexes.size()) {
         return invalid_graph("ngram_indexes has no place for n-gram ", gram);
       }
-      kernel->columns = std::max(kernel->columns, indexes[gram] + 1);
       kernel->grams[std::vector<int64_t>(pool.begin() + at, pool.begin() + at + n)] = indexes[gram];
     }
-  }
-  for (const int64_t index : indexes) {
-    if (index < 0 || index >= INT64_MAX / 8) return invalid_graph("an ngram index is ", index);
-    kernel->columns = std::max(kernel->columns, index + 1);
   }
   return Status::ok();
 }
