@@ -52,43 +52,5 @@ TEST(GridSample, RefusesGridsThatDoNotFit) {
   empty.fails("nothing to sample");
 }
 
-TEST(AffineGrid, GivesThePlacesOfTheIdentity) {
-  OpTester t("AffineGrid", 20);
-  t.input<float>({1, 2, 3}, {1, 0, 0, 0, 1, 0}).constant<int64_t>({4}, {1, 3, 1, 2});
-  t.expect<float>(0, {1, 1, 2, 2}, {-0.5F, 0, 0.5F, 0})
-      .expect_inferred(0, "tensor(float)[1,1,2,2]");
-  t.run();
-  OpTester align("AffineGrid", 20);
-  align.attr("align_corners", 1).input<float>({1, 2, 3}, {2, 0, 1, 0, 1, 0});
-  align.input<int64_t>({4}, {1, 3, 1, 2}).expect<float>(0, {1, 1, 2, 2}, {-1, 0, 3, 0}).run();
-  OpTester rank("AffineGrid", 20);
-  rank.input<float>({1, 2, 3}, {1, 0, 0, 0, 1, 0}).input<int64_t>({3}, {1, 1, 1}).outputs(1);
-  rank.fails("size has 3 entries");
-}
-
-TEST(RoiAlign, MeansTheSamplesOfABin) {
-  OpTester t("RoiAlign", 10);
-  t.attr("sampling_ratio", 1).input<float>({1, 1, 2, 2}, {1, 2, 3, 4});
-  t.input<float>({1, 4}, {0, 0, 1, 1}).input<int64_t>({1}, {0});
-  t.expect<float>(0, {1, 1, 1, 1}, {2.5F}).run();
-  OpTester outside("RoiAlign", 16);
-  outside.input<float>({1, 1, 1, 1}, {7}).input<float>({1, 4}, {50, 50, 60, 60});
-  outside.input<int64_t>({1}, {0}).expect<float>(0, {1, 1, 1, 1}, {0}).run();
-}
-
-TEST(RoiAlign, RefusesRegionsThatCannotBeSampled) {
-  for (const float far : {INFINITY, NAN, 1e30F}) {
-    OpTester t("RoiAlign", 16);
-    t.input<float>({1, 1, 1, 1}, {1}).input<float>({1, 4}, {0, 0, far, 1}).input<int64_t>({1}, {0});
-    t.outputs(1).fails("cannot be sampled");
-  }
-  OpTester batch("RoiAlign", 16);
-  batch.input<float>({1, 1, 1, 1}, {1}).input<float>({1, 4}, {0, 0, 1, 1}).input<int64_t>({1}, {1});
-  batch.outputs(1).fails("batch index 1");
-  OpTester many("RoiAlign", 16);
-  many.attr("output_width", 1 << 22).attr("sampling_ratio", 2).input<float>({1, 1, 1, 1}, {1});
-  many.input<float>({1, 4}, {0, 0, 1, 1}).input<int64_t>({1}, {0}).outputs(1).fails("bins");
-}
-
 }  // namespace
 }  // namespace folio
