@@ -235,7 +235,9 @@ Status Builder::add_node(Scope* scope, NodeDef def) {
   node.name = def.name.empty() && !def.outputs.empty() ? def.outputs[0] : std::move(def.name);
   node.domain = std::move(def.domain);
   node.op_type = std::move(def.op_type);
-  const int imported = model_->opset_version(node.domain);
+  // ONNX Runtime writes and reads models that use its own operators without importing them.
+  const int assumed = node.domain == "com.microsoft" ? 1 : 0;
+  const int imported = std::max(model_->opset_version(node.domain), assumed);
   node.version = def.since_version != 0 ? def.since_version : imported;
   if (node.version == 0) {
     return invalid_graph(node.label(), ": the model imports no opset for domain '", node.domain,

@@ -1,7 +1,8 @@
 // Element-wise functions of one tensor, activations included.
 //
 // Source: ONNX operator spec; each row below names the first opset version; later ones only added
-//         types. Gelu 20, Mish 18, Swish 24, HardSwish 14, Celu 12.
+//         types. Gelu 20, Mish 18, Swish 24, HardSwish 14, Celu 12. ONNX Runtime ContribOperators:
+//         com.microsoft Gelu and QuickGelu (x * sigmoid(alpha * x)).
 // Shapes: y has x's shape.
 // Types:  float by kernels where a slot exists; double; float16 and bfloat16 in float; integers
 //         where the function keeps them (Abs, Neg, Sign, Relu), wrapping at the lowest value.
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int64_t kGrain = 16384;  // elements a chunk: about 10 us of the cheapest function
 constexpr int kNoSlot = -1;
+constexpr int kSwishSlot = -2;  // x * sigmoid(a * x) through the sigmoid kernel
 
 // Parameters as the attributes give them.
 struct Params {
@@ -107,8 +109,13 @@ constexpr Row kRows[] = {
     row("Softsign", 1, kNoSlot, FOLIO_FN(x / (1 + std::abs(x)))),
     row("Mish", 18, kNoSlot,
         FOLIO_FN(x* std::tanh(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)))))),
-    row("Swish", 24, kNoSlot, FOLIO_FN(x / (1 + std::exp(-T(p.a) * x))), Integers::kNo, "alpha", 1),
+    row("Swish", 24, kSwishSlot, FOLIO_FN(x / (1 + std::exp(-T(p.a) * x))), Integers::kNo, "alpha",
+        1),
 };
+
+constexpr Row kQuickGelu =
+    row("QuickGelu", 1, kSwishSlot, FOLIO_FN(x / (1 + std::exp(-T(p.a) * x))), Integers::kNo,
+        "alpha", 1.702F);
 
 constexpr Row kGeluErf =
     row("Gelu", 20, kFolioGeluErf, FOLIO_FN(x / 2 * (1 + std::erf(x * T(M_SQRT1_2)))));
@@ -151,15 +158,29 @@ class Unary final : public OpKernel {
 
  private:
   void floats(OpRun& run, int64_t count, const float* x, float* y) const {
-    const FolioUnaryF32 kernel =
-        row->slot == kNoSlot ? nullptr : run.kernels().unary_f32[row->slot];
+    const FolioUnaryF32 kernel = row->slot < 0 ? nullptr : run.kernels().unary_f32[row->slot];
     run.parallel().for_range(count, kGrain, [&](int64_t begin, int64_t end) {
+      if (row->slot == kSwishSlot) {
+        swish(run.kernels(), end - begin, x + begin, y + begin);
+        return;
+      }
       if (kernel) {
         kernel(end - begin, x + begin, y + begin);
         return;
       }
       for (int64_t i = begin; i < end; ++i) y[i] = row->f32(x[i], params);
     });
+  }
+
+  // y may be x.
+  void swish(const FolioKernels& kernels, int64_t count, const float* x, float* y) const {
+    float part[256];
+    for (int64_t at = 0; at < count; at += 256) {
+      const int64_t n = std::min<int64_t>(256, count - at);
+      for (int64_t i = 0; i < n; ++i) part[i] = params.a * x[at + i];
+      kernels.unary_f32[kFolioSigmoid](n, part, part);
+      for (int64_t i = 0; i < n; ++i) y[at + i] = x[at + i] * part[i];
+    }
   }
 
   Status integers(const Tensor& x, Tensor* y) const {
@@ -209,6 +230,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   for (const Row& each : kRows) {
     if (each.name == type) kernel->row = &each;
   }
+  if (type == kQuickGelu.name) kernel->row = &kQuickGelu;
   const Row& found = *kernel->row;
   if (!found.a_name.empty()) {
     FOLIO_TRY(kernel->params.a, build.attrs().get_float(found.a_name, found.a));
@@ -232,6 +254,11 @@ void register_elementwise_unary(OpRegistry& registry) {
   }
   def.type = "Gelu";
   def.since = 20;
+  registry.add(def);
+  def.domain = "com.microsoft";
+  def.since = 1;
+  registry.add(def);
+  def.type = kQuickGelu.name;
   registry.add(def);
 }
 

@@ -7,23 +7,11 @@
 // from
 //         axis on (full size here). Mean and InvStdDev: x's dims, ones from axis on.
 // Types:  float; float16 and bfloat16 in float (stash_type 1).
-#include <algorithm>
-
-#include "core/ops/op_dispatch.h"
-#include "core/ops/op_gemm.h"
+#include "core/ops/op_norm.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
 namespace {
-
-Result<const float*> as_f32(OpRun& run, const Tensor& tensor) {
-  if (tensor.dtype() == DType::kFloat) return tensor.data<float>();
-  if (tensor.dtype() != DType::kFloat16 && tensor.dtype() != DType::kBfloat16) {
-    return not_implemented("normalization of ", dtype_name(tensor.dtype()));
-  }
-  FOLIO_TRY(const float* wide, widen_half(run, tensor));
-  return wide;
-}
 
 class Normalization final : public OpKernel {
  public:
@@ -36,35 +24,22 @@ class Normalization final : public OpKernel {
     FOLIO_TRY(const int at, normalize_axis(axis, x->rank()));
     const int64_t rows = x->shape().product(0, at);
     const int64_t n = x->shape().product(at, x->rank());
-    FOLIO_TRY(const float* x32, as_f32(run, *x));
-    FOLIO_TRY(const float* scale, parameter(run, 1, n));
-    const float* bias = nullptr;
+    FOLIO_TRY(const float* x32, floats_of(run, *x));
+    NormRows norm;
+    norm.rms = rms;
+    norm.epsilon = epsilon;
+    norm.n = n;
+    FOLIO_TRY(norm.scale, parameter(run, 1, n));
     if (run.has_input(2)) {
-      FOLIO_TRY(bias, parameter(run, 2, n));
+      FOLIO_TRY(norm.bias, parameter(run, 2, n));
     }
-    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
-    float* y32 = y->data_mut<float>();
-    if (y->dtype() != DType::kFloat) {
-      FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
-      y32 = reinterpret_cast<float*>(bytes);
-    }
-    FOLIO_TRY(float* mean, statistic(run, rms ? -1 : 1, x->shape(), at));
-    FOLIO_TRY(float* inv_std, statistic(run, rms ? 1 : 2, x->shape(), at));
-    const FolioKernels& kernels = run.kernels();
-    run.parallel().for_range(rows, 1 + 8192 / (n + 1), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const float* from = x32 + row * n;
-        float* to = y32 + row * n;
-        float* std_at = inv_std ? inv_std + row : nullptr;
-        if (rms) {
-          kernels.rms_norm_f32(n, from, scale, epsilon, to, std_at);
-        } else {
-          kernels.layer_norm_f32(n, from, scale, bias, epsilon, to, mean ? mean + row : nullptr,
-                                 std_at);
-        }
-      }
-    });
-    if (y->dtype() != DType::kFloat) narrow_half(run, y32, y);
+    // SimplifiedLayerNormalization gives the scale's type, which all others share with x.
+    FOLIO_TRY(const FloatOutput y,
+              FloatOutput::make(run, 0, run.value(1).tensor().dtype(), x->shape()));
+    FOLIO_TRY(norm.mean, statistic(run, rms ? -1 : 1, x->shape(), at));
+    FOLIO_TRY(norm.inv_std, statistic(run, rms ? 1 : 2, x->shape(), at));
+    norm.run(run, rows, x32, y.data());
+    y.finish(run);
     return Status::ok();
   }
 
@@ -72,14 +47,13 @@ class Normalization final : public OpKernel {
   // Scale or bias as n floats; one element stands for all.
   static Result<const float*> parameter(OpRun& run, int input, int64_t n) {
     FOLIO_TRY(const Tensor* tensor, run.tensor(input));
-    FOLIO_TRY(const float* data, as_f32(run, *tensor));
+    FOLIO_TRY(const float* data, floats_of(run, *tensor));
     if (tensor->count() == n) return data;
     if (tensor->count() != 1) {
       return invalid_argument("input ", input, " ", tensor->shape().to_string(), " has ",
                               tensor->count(), " elements, expected ", n);
     }
-    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(n) * sizeof(float)));
-    auto* filled = reinterpret_cast<float*>(bytes);
+    FOLIO_TRY(float* filled, scratch_floats(run, n));
     std::fill_n(filled, n, data[0]);
     return static_cast<const float*>(filled);
   }
@@ -94,7 +68,8 @@ class Normalization final : public OpKernel {
 };
 
 Status infer(OpInfer& infer) {
-  infer.set_output(0, infer.input(0));
+  const Dims* given = infer.dims_of(0);
+  infer.set_tensor(0, infer.dtype(1), given ? std::optional<Dims>(*given) : std::nullopt);
   FOLIO_TRY(const int64_t axis, infer.attrs().get_int("axis", -1));
   const Dims* x = infer.dims_of(0);
   std::optional<Dims> dims;

@@ -22,6 +22,7 @@ Result<bool> read_bool(const Value& value) {
 class Loop final : public OpKernel {
  public:
   int body = 0;
+  Shape own_shapes[2];  // of the iteration number and the condition
   size_t carried = 0;
   std::vector<TypeInfo> scan_types;
 
@@ -63,9 +64,9 @@ class Loop final : public OpKernel {
   Status iterate(OpRun& run, int64_t index, bool* condition, std::vector<Value>* state,
                  std::vector<ScanOutput>* scans) const {
     std::vector<Value> inputs;
-    FOLIO_TRY(Tensor iteration, allocate_tensor(DType::kInt64, Shape()));
+    FOLIO_TRY(Tensor iteration, allocate_tensor(DType::kInt64, own_shapes[0]));
     *iteration.data_mut<int64_t>() = index;
-    FOLIO_TRY(Tensor cond, allocate_tensor(DType::kBool, Shape()));
+    FOLIO_TRY(Tensor cond, allocate_tensor(DType::kBool, own_shapes[1]));
     *cond.raw_mut() = 1;  // otherwise there would be no iteration
     inputs.emplace_back(std::move(iteration));
     inputs.emplace_back(std::move(cond));
@@ -85,11 +86,22 @@ class Loop final : public OpKernel {
   }
 };
 
+// The iteration number and the condition are scalars; bodies that declare them as [1] get that.
+bool declares_list(const Graph& body, size_t input) {
+  if (input >= body.inputs.size()) return false;
+  const TypeInfo& type = body.value(body.inputs[input]).declared;
+  return type.is_tensor() && type.has_rank() && type.rank() == 1;
+}
+
 Status infer(OpInfer& infer) {
   FOLIO_TRY(const int body, find_subgraph(infer.node(), "body"));
   const auto carried = static_cast<size_t>(std::max(infer.input_count() - 2, 0));
-  std::vector<TypeInfo> inputs{TypeInfo::tensor(DType::kInt64, Dims{}),
-                               TypeInfo::tensor(DType::kBool, Dims{})};
+  const Graph& graph = *infer.node().subgraphs[static_cast<size_t>(body)];
+  std::vector<TypeInfo> inputs;
+  for (const DType dtype : {DType::kInt64, DType::kBool}) {
+    const bool list = declares_list(graph, inputs.size());
+    inputs.push_back(TypeInfo::tensor(dtype, list ? Dims{Dim::of(1)} : Dims{}));
+  }
   for (size_t i = 0; i < carried; ++i) {
     // Dims may change from one iteration to the next.
     inputs.push_back(without_dims(infer.input(static_cast<int>(i) + 2)));
@@ -114,6 +126,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   if (body.inputs.size() != kernel->carried + 2 || body.outputs.size() < kernel->carried + 1) {
     return invalid_graph("the body has ", body.inputs.size(), " inputs and ", body.outputs.size(),
                          " outputs for ", kernel->carried, " loop-carried values");
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    if (declares_list(body, i)) kernel->own_shapes[i] = Shape{1};
   }
   for (size_t i = kernel->carried + 1; i < body.outputs.size(); ++i) {
     const GraphValue& output = body.value(body.outputs[i]);

@@ -1,124 +1,95 @@
 // Rotary position embedding.
 //
-// Source: ONNX operator spec, RotaryEmbedding, opset 23 (Su et al. 2021, RoFormer).
-// Shapes: X [B, H, S, D] or [B, S, H * D]; caches [max, R / 2] with position_ids [B, S], else
-//         [B, S, R / 2]; R = rotary_embedding_dim, 0 meaning D. Y has X's shape.
-// Math:   (a, b) -> (a cos - b sin, a sin + b cos) for each pair of the first R of D elements:
-//         element i and i + R / 2, or 2i and 2i + 1 when interleaved.
+// Source: ONNX operator spec, RotaryEmbedding, opset 23; ONNX Runtime ContribOperators,
+//         com.microsoft.RotaryEmbedding (whose `scale` and `is_packed_batching` change nothing).
+// Shapes: X [B, H, S, D] or [B, S, H * D]; Y has X's shape. R = rotary_embedding_dim, 0 meaning D.
+//         ai.onnx: X, caches, position_ids: caches [max, R / 2] with position_ids [B, S], else
+//         [B, S, R / 2]. com.microsoft: X, position_ids, caches [max, R / 2]; position_ids [B, S]
+//         or one number, the first position of every sequence; without num_heads a 3-D X has
+//         heads of twice the caches' width.
+// Math:   op_rotary.h.
 // Types:  float; float16 and bfloat16 in float.
-#include <algorithm>
-
-#include "core/ops/op_gemm.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_rotary.h"
 
 namespace folio {
 namespace {
 
-struct RotarySizes {
-  int64_t batch = 0, heads = 0, seq = 0, size = 0, rotary = 0;
-  int64_t head_stride = 0, seq_stride = 0;
-};
-
 class RotaryEmbedding final : public OpKernel {
  public:
+  bool contrib = false;
   bool interleaved = false;
-  int64_t heads = 0;
+  int64_t head_count = 0;
   int64_t rotary_dim = 0;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
-    FOLIO_TRY(const Tensor* cos, run.tensor(1, x->dtype()));
-    FOLIO_TRY(const Tensor* sin, run.tensor(2, x->dtype()));
-    FOLIO_TRY(const RotarySizes s, sizes(*x));
-    FOLIO_TRY(const std::vector<int64_t> rows, cache_rows(run, s, *cos, *sin));
-    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
-    if (y->count() == 0) return Status::ok();
-    if (x->dtype() == DType::kFloat) {
-      rotate(run, s, rows, x->data<float>(), cos->data<float>(), sin->data<float>(),
-             y->data_mut<float>());
-      return Status::ok();
+    FOLIO_TRY(const Tensor* cos, run.tensor(contrib ? 2 : 1, x->dtype()));
+    FOLIO_TRY(const Tensor* sin, run.tensor(contrib ? 3 : 2, x->dtype()));
+    FOLIO_TRY(Heads heads, heads_of(x->shape(), heads_in(*x, *cos), "X"));
+    RotaryTable table;
+    table.interleaved = interleaved;
+    const int64_t rotated = rotary_dim > 0 ? rotary_dim : heads.size;
+    if (rotated > heads.size || rotated % 2 != 0) {
+      return invalid_argument("rotary_embedding_dim is ", rotated,
+                              ", expected an even number up to the head size ", heads.size);
     }
-    if (x->dtype() != DType::kFloat16 && x->dtype() != DType::kBfloat16) {
-      return not_implemented("RotaryEmbedding of ", dtype_name(x->dtype()));
-    }
-    FOLIO_TRY(const float* x32, widen_half(run, *x));
-    FOLIO_TRY(const float* cos32, widen_half(run, *cos));
-    FOLIO_TRY(const float* sin32, widen_half(run, *sin));
-    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
-    auto* y32 = reinterpret_cast<float*>(bytes);
-    rotate(run, s, rows, x32, cos32, sin32, y32);
-    narrow_half(run, y32, y);
+    table.half = rotated / 2;
+    FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, x->dtype(), x->shape()));
+    if (y.count() == 0) return Status::ok();
+    FOLIO_TRY(const std::vector<int64_t> rows, cache_rows(run, heads, *cos, *sin, table.half));
+    FOLIO_TRY(heads.data, floats_of(run, *x));
+    FOLIO_TRY(table.cos, floats_of(run, *cos));
+    FOLIO_TRY(table.sin, floats_of(run, *sin));
+    rotate_heads(run, heads, table, rows, y.data());
+    y.finish(run);
     return Status::ok();
   }
 
  private:
-  Result<RotarySizes> sizes(const Tensor& x) const {
-    RotarySizes s;
-    if (x.rank() == 4) {
-      s = {x.dim(0), x.dim(1), x.dim(2), x.dim(3), 0, x.dim(2) * x.dim(3), x.dim(3)};
-    } else if (x.rank() == 3 && heads > 0 && x.dim(2) % heads == 0) {
-      s = {x.dim(0), heads, x.dim(1), x.dim(2) / heads, 0, x.dim(2) / heads, x.dim(2)};
-    } else {
-      return invalid_argument("X has shape ", x.shape().to_string(),
-                              ", expected [B,H,S,D], or [B,S,H*D] with ", heads, " heads");
+  int64_t heads_in(const Tensor& x, const Tensor& cos) const {
+    if (head_count > 0 || !contrib || x.rank() != 3 || cos.rank() != 2 || cos.dim(1) < 1) {
+      return head_count;
     }
-    s.rotary = rotary_dim == 0 ? s.size : rotary_dim;
-    if (s.rotary < 0 || s.rotary > s.size || s.rotary % 2 != 0) {
-      return invalid_argument("cannot rotate ", s.rotary, " of ", s.size, " elements");
-    }
-    return s;
+    return x.dim(2) % 2 == 0 ? x.dim(2) / 2 / cos.dim(1) : 0;
   }
 
-  // The cache row of each [batch, position].
-  static Result<std::vector<int64_t>> cache_rows(const OpRun& run, const RotarySizes& s,
-                                                 const Tensor& cos, const Tensor& sin) {
-    const int rank = run.has_input(3) ? 2 : 3;
+  // Which row of the caches belongs to each batch and position.
+  Result<std::vector<int64_t>> cache_rows(OpRun& run, const Heads& x, const Tensor& cos,
+                                          const Tensor& sin, int64_t half) const {
+    const int positions = contrib ? 1 : 3;
+    const int rank = contrib || run.has_input(positions) ? 2 : 3;
     const bool shapes = cos.shape() == sin.shape() && cos.rank() == rank &&
-                        cos.dim(rank - 1) == s.rotary / 2 &&
-                        (rank == 2 || (cos.dim(0) == s.batch && cos.dim(1) == s.seq));
+                        cos.dim(rank - 1) == half &&
+                        (rank == 2 || (cos.dim(0) == x.batch && cos.dim(1) == x.seq));
     if (!shapes) {
       return invalid_argument("cos_cache ", cos.shape().to_string(), " and sin_cache ",
-                              sin.shape().to_string(), " do not fit X: batch ", s.batch,
-                              ", sequence ", s.seq, ", rotated ", s.rotary);
+                              sin.shape().to_string(), " do not fit X: batch ", x.batch,
+                              ", sequence ", x.seq, ", rotated ", half * 2);
     }
-    std::vector<int64_t> rows;
-    if (rank == 3) {
-      rows.resize(static_cast<size_t>(s.batch * s.seq));
-      for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
-      return rows;
+    if (rank == 2 && (!contrib || count_of(run, positions) != 1 || x.batch * x.seq == 1)) {
+      return table_rows(run, positions, x.batch * x.seq, cos.dim(0));
     }
-    FOLIO_TRY(rows, run.ints(3));
-    const auto outside = [&](int64_t row) { return row < 0 || row >= cos.dim(0); };
-    if (static_cast<int64_t>(rows.size()) != s.batch * s.seq ||
-        std::any_of(rows.begin(), rows.end(), outside)) {
-      return invalid_argument("position_ids must be ", s.batch * s.seq, " numbers from 0 to ",
-                              cos.dim(0) - 1);
+    int64_t first = 0;
+    if (rank == 2) {
+      FOLIO_TRY(const std::vector<int64_t> given, run.ints(positions));
+      first = given[0];
+      if (first < 0 || first > cos.dim(0) - x.seq) {
+        return invalid_argument("position_ids starts at ", first, ", expected ", x.seq,
+                                " positions within ", cos.dim(0));
+      }
+    }
+    std::vector<int64_t> rows(static_cast<size_t>(x.batch * x.seq));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      rows[i] = rank == 2 ? first + at % x.seq : at;
     }
     return rows;
   }
 
-  void rotate(OpRun& run, const RotarySizes& s, const std::vector<int64_t>& rows, const float* x,
-              const float* cos, const float* sin, float* y) const {
-    const int64_t half = s.rotary / 2;
-    const int64_t step = interleaved ? 2 : 1;
-    const int64_t other = interleaved ? 1 : half;
-    run.parallel().for_range(s.batch * s.seq, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; ++at) {
-        const float* c = cos + rows[static_cast<size_t>(at)] * half;
-        const float* n = sin + rows[static_cast<size_t>(at)] * half;
-        for (int64_t h = 0; h < s.heads; ++h) {
-          const int64_t base =
-              at / s.seq * s.heads * s.seq * s.size + at % s.seq * s.seq_stride + h * s.head_stride;
-          for (int64_t i = 0; i < half; ++i) {
-            const float a = x[base + i * step];
-            const float b = x[base + i * step + other];
-            y[base + i * step] = a * c[i] - b * n[i];
-            y[base + i * step + other] = a * n[i] + b * c[i];
-          }
-          std::copy_n(x + base + s.rotary, s.size - s.rotary, y + base + s.rotary);
-        }
-      }
-    });
+  static int64_t count_of(const OpRun& run, int input) {
+    const Result<const Tensor*> tensor = run.tensor(input);
+    return tensor.is_ok() ? tensor.value()->count() : 0;
   }
 };
 
@@ -130,8 +101,9 @@ Status infer(OpInfer& infer) {
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<RotaryEmbedding>();
   FOLIO_TRY(const int64_t interleaved, build.attrs().get_int("interleaved", 0));
-  FOLIO_TRY(kernel->heads, build.attrs().get_int("num_heads", 0));
+  FOLIO_TRY(kernel->head_count, build.attrs().get_int("num_heads", 0));
   FOLIO_TRY(kernel->rotary_dim, build.attrs().get_int("rotary_embedding_dim", 0));
+  kernel->contrib = !build.node().domain.empty();
   kernel->interleaved = interleaved != 0;
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
@@ -146,6 +118,10 @@ void register_rotary_embedding(OpRegistry& registry) {
   def.max_inputs = 4;
   def.infer = infer;
   def.make = make;
+  registry.add(def);
+  def.domain = "com.microsoft";
+  def.since = 1;
+  def.min_inputs = 4;
   registry.add(def);
 }
 

@@ -15,6 +15,11 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
     bool changed = false;
     FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     if (level == Optimize::kOff) return Status::ok();
+    if (round == 0) {
+      bool widened = false;
+      widen_half(model, &widened);
+      if (widened) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
+    }
     remove_identities(model, &changed);
     FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
     drop_dead(model);

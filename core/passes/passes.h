@@ -41,6 +41,9 @@ void remove_identities(Model* model, bool* changed);
 // Removes nodes that no output needs.
 void drop_dead(Model* model);
 
+// Computes float16 in float32 where ONNX Runtime's CPU does; needs inferred types.
+void widen_half(Model* model, bool* changed);
+
 // All of the above in their order.
 enum class Optimize { kOff, kAll };
 Status run_passes(Model* model, const Evaluator& evaluator, Optimize level);

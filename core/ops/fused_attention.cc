@@ -1,0 +1,334 @@
+// Attention and QAttention of com.microsoft: the projection to q, k and v and the attention.
+//
+// Source: ONNX Runtime ContribOperators, com.microsoft.Attention and .QAttention (CPU; do_rotary is
+//         refused).
+// Shapes: input [B, S, I], weights [I, D + D + Dv], bias [D + D + Dv]; past [2, B, H, P, d], with
+//         past_present_share_buffer a buffer whose first past_sequence_length rows count; Y
+//         [B, S, Dv]; present [2, B, H, P + S, d] or of the buffer's length.
+// Math:   input * weights + bias, then op_attention.h with the masks of op_padding_rule.h.
+//         QAttention: (input - zero) * (weights - zero) times both scales, weights widened a few
+//         columns at a time.
+// Types:  float; float16 and bfloat16 in float; QAttention: uint8 and int8.
+#include <cmath>
+
+#include "core/ops/op_padding_rule.h"
+#include "core/ops/op_registry.h"
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+namespace {
+
+struct InputNames {
+  int bias, mask, past, attention_bias, past_length;
+};
+constexpr InputNames kFloat = {2, 3, 4, 5, 6};
+constexpr InputNames kQuantized = {2, 5, 8, -1, -1};
+
+constexpr int64_t kTileColumns = 64;
+
+// Where scale and zero point of a byte tensor stand, one of each or one a column.
+struct ByteColumns {
+  const Tensor* tensor = nullptr;
+  const Tensor* zeros = nullptr;  // or null: 0
+  const float* scales = nullptr;
+  int64_t scale_step = 0;
+
+  static int32_t byte_at(const Tensor& t, int64_t i) {
+    return t.dtype() == DType::kInt8 ? t.data<int8_t>()[i] : t.data<uint8_t>()[i];
+  }
+  int32_t zero(int64_t column) const {
+    return zeros ? byte_at(*zeros, zeros->count() == 1 ? 0 : column) : 0;
+  }
+};
+
+class FusedAttention final : public OpKernel {
+ public:
+  bool quantized = false;
+  InputNames in = kFloat;
+  int64_t heads = 0;
+  int64_t hidden = 0;    // of q and of k; 0: a third of the weights each
+  int64_t v_hidden = 0;  // of v
+  float scale = 0.0F;
+  float filter = -10000.0F;
+  bool causal = false;
+  bool share_buffer = false;
+
+  Status run(OpRun& run) const override;
+
+ private:
+  Status project(OpRun& run, AttendArgs* a) const;
+  Status multiply(OpRun& run, const FolioGemmF32& args) const;
+  Status multiply_bytes(OpRun& run, const FolioGemmF32& args) const;
+  static Result<ByteColumns> bytes_of(const OpRun& run, int input, int scale, int zero,
+                                      int64_t columns);
+  Status append(OpRun& run, DType dtype, AttendArgs* a, int64_t* past) const;
+  bool has(const OpRun& run, int input) const { return input >= 0 && run.has_input(input); }
+};
+
+Result<ByteColumns> FusedAttention::bytes_of(const OpRun& run, int input, int scale, int zero,
+                                             int64_t columns) {
+  ByteColumns b;
+  FOLIO_TRY(b.tensor, run.tensor(input));
+  const DType dtype = b.tensor->dtype();
+  if (dtype != DType::kUint8 && dtype != DType::kInt8) {
+    return invalid_argument("input ", input, " is ", dtype_name(dtype), ", expected uint8 or int8");
+  }
+  FOLIO_TRY(const Tensor* scales, run.tensor(scale, DType::kFloat));
+  if (run.has_input(zero)) {
+    FOLIO_TRY(b.zeros, run.tensor(zero, dtype));
+  }
+  const auto fits = [&](int64_t count) { return count == 1 || count == columns; };
+  if (!fits(scales->count()) || (b.zeros && !fits(b.zeros->count()))) {
+    return invalid_argument("scale and zero point of input ", input, " must have 1 or ", columns,
+                            " elements");
+  }
+  b.scales = scales->data<float>();
+  b.scale_step = scales->count() == 1 ? 0 : 1;
+  return b;
+}
+
+// C = A W with W of bytes, tile by tile; A comes from the bytes of input 0.
+Status FusedAttention::multiply_bytes(OpRun& run, const FolioGemmF32& whole) const {
+  FOLIO_TRY(const ByteColumns x, bytes_of(run, 0, 3, 6, 1));
+  FOLIO_TRY(const ByteColumns w, bytes_of(run, 1, 4, 7, whole.n));
+  FOLIO_TRY(float* a, scratch_floats(run, whole.m * whole.k));
+  const int32_t x_zero = x.zero(0);
+  for (int64_t i = 0; i < whole.m * whole.k; ++i) {
+    a[i] = static_cast<float>(ByteColumns::byte_at(*x.tensor, i) - x_zero);
+  }
+  const FolioKernels& kernels = run.kernels();
+  const size_t panel_bytes = static_cast<size_t>(kTileColumns * whole.k) * sizeof(float);
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(
+      ThreadScratch::make(run, panel_bytes + kernels.gemm_f32_scratch_bytes, &scratch));
+  const int64_t tiles = (whole.n + kTileColumns - 1) / kTileColumns;
+  run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    auto* panels = reinterpret_cast<float*>(block.data());
+    for (int64_t tile = begin; tile < end; ++tile) {
+      FolioGemmF32 args = whole;
+      const int64_t first = tile * kTileColumns;
+      args.n = std::min(kTileColumns, whole.n - first);
+      std::fill_n(panels, kTileColumns * whole.k, 0.0F);
+      for (int64_t p = 0; p < whole.k; ++p) {
+        for (int64_t j = 0; j < args.n; ++j) {
+          const int32_t value = ByteColumns::byte_at(*w.tensor, p * whole.n + first + j);
+          panels[j / 16 * 16 * whole.k + p * 16 + j % 16] =
+              static_cast<float>(value - w.zero(first + j));
+        }
+      }
+      args.a = a;
+      args.b = panels;
+      args.c = whole.c + first;
+      args.col_bias = nullptr;
+      args.scratch = block.data() + panel_bytes;
+      kernels.gemm_f32(&args);
+      for (int64_t row = 0; row < args.m; ++row) {
+        float* to = args.c + row * args.c_row_stride;
+        for (int64_t j = 0; j < args.n; ++j) {
+          const float unit = x.scales[0] * w.scales[(first + j) * w.scale_step];
+          to[j] = to[j] * unit + (whole.col_bias ? whole.col_bias[first + j] : 0.0F);
+        }
+      }
+    }
+  });
+  return Status::ok();
+}
+
+Status FusedAttention::multiply(OpRun& run, const FolioGemmF32& whole) const {
+  if (quantized) return multiply_bytes(run, whole);
+  FolioGemmF32 args = whole;
+  FOLIO_TRY(const Tensor* weights, run.tensor(1, run.value(0).tensor().dtype()));
+  FOLIO_TRY(args.a, floats_of(run, run.value(0).tensor()));
+  GemmB b;
+  b.row_stride = args.n;
+  b.col_stride = 1;
+  const PackedBlob* blob = run.packed(1);
+  if (weights->dtype() == DType::kFloat) {
+    b.data = weights->raw();
+    b.packed = blob ? reinterpret_cast<const float*>(blob->data()) : nullptr;
+  } else {
+    FOLIO_TRY(b.data, floats_of(run, *weights));
+  }
+  return gemm_f32(run, args, b);
+}
+
+Status FusedAttention::project(OpRun& run, AttendArgs* a) const {
+  FOLIO_TRY(const Tensor* x, run.tensor(0));
+  FOLIO_TRY(const Tensor* weights, run.tensor(1));
+  const Shape& s = x->shape();
+  const Shape& w = weights->shape();
+  const int64_t columns = w.rank() == 2 ? w[1] : 0;
+  const int64_t qk = hidden > 0 ? hidden : columns / 3;
+  const int64_t v = hidden > 0 ? v_hidden : columns / 3;
+  const bool fits = s.rank() == 3 && w.rank() == 2 && w[0] == s[2] && columns == 2 * qk + v &&
+                    qk > 0 && qk % heads == 0 && v % heads == 0;
+  if (!fits) {
+    return invalid_argument("input ", s.to_string(), " and weights ", w.to_string(), " do not fit ",
+                            heads, " heads of q, k and v");
+  }
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[1], qk / heads, "input"));
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[1], v / heads, "input"));
+  FOLIO_TRY(const Shape projected, shape_from(std::vector<int64_t>{s[0], s[1], columns}));
+  FolioGemmF32 args{};
+  args.m = s[0] * s[1];
+  args.n = columns;
+  args.k = s[2];
+  args.a_row_stride = args.k;
+  args.a_col_stride = 1;
+  args.c_row_stride = columns;
+  args.alpha = 1.0F;
+  if (run.has_input(in.bias)) {
+    FOLIO_TRY(args.col_bias, floats_of_input(run, in.bias, columns));
+  }
+  FOLIO_TRY(args.c, scratch_floats(run, projected.count()));
+  if (projected.count() > 0) FOLIO_RETURN_IF_ERROR(multiply(run, args));
+  a->q = Heads::seq_major(args.c, s[0], s[1], heads, qk / heads, columns);
+  a->k = Heads::seq_major(args.c + qk, s[0], s[1], heads, qk / heads, columns);
+  a->v = Heads::seq_major(args.c + 2 * qk, s[0], s[1], heads, v / heads, columns);
+  return Status::ok();
+}
+
+Status FusedAttention::append(OpRun& run, DType dtype, AttendArgs* a, int64_t* past) const {
+  const bool wanted = run.has_output(1);
+  if (!has(run, in.past) && !wanted) return Status::ok();
+  const Heads q = a->q;
+  int64_t capacity = q.seq;
+  Heads old[2];
+  if (a->v.size != q.size) return invalid_argument("a cache needs heads of one size for k and v");
+  if (has(run, in.past)) {
+    FOLIO_TRY(const Tensor* tensor, run.tensor(in.past, dtype));
+    const Shape& s = tensor->shape();
+    if (s.rank() != 5 || s[0] != 2 || s[1] != q.batch || s[2] != heads || s[4] != q.size) {
+      return invalid_argument("past ", s.to_string(), " does not fit [2,", q.batch, ",", heads,
+                              ",*,", q.size, "]");
+    }
+    FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[3], s[4], "past"));
+    FOLIO_TRY(const float* data, floats_of(run, *tensor));
+    old[0] = Heads::head_major(data, q.batch, heads, s[3], s[4]);
+    old[1] = old[0];
+    old[1].data += tensor->count() / 2;
+    *past = s[3];
+    capacity = *past + q.seq;
+    if (share_buffer) {
+      if (!has(run, in.past_length)) return invalid_argument("past_sequence_length is absent");
+      FOLIO_TRY(const std::vector<int64_t> given, run.ints(in.past_length));
+      capacity = s[3];
+      if (given.size() != 1 || given[0] < 0 || given[0] > capacity - q.seq) {
+        return invalid_argument("past_sequence_length does not fit ", q.seq,
+                                " new positions into a buffer of ", capacity);
+      }
+      *past = given[0];
+    }
+  }
+  FOLIO_TRY(const Shape shape,
+            shape_from(std::vector<int64_t>{2, q.batch, heads, capacity, q.size}));
+  FloatOutput out;
+  float* to = nullptr;
+  if (wanted) {
+    FOLIO_TRY(out, FloatOutput::make(run, 1, dtype, shape));
+    to = out.data();
+  } else {
+    FOLIO_TRY(to, scratch_floats(run, shape.count()));
+  }
+  const std::vector<int64_t> rows(static_cast<size_t>(q.batch), *past);
+  a->k = append_cache(run, old[0], rows, a->k, capacity, to);
+  a->v = append_cache(run, old[1], rows, a->v, capacity, to + shape.count() / 2);
+  a->k.seq = a->v.seq = *past + q.seq;
+  out.finish(run);
+  return Status::ok();
+}
+
+Status FusedAttention::run(OpRun& run) const {
+  AttendArgs a;
+  PaddingRule rule;
+  FOLIO_RETURN_IF_ERROR(project(run, &a));
+  const DType dtype = quantized ? DType::kFloat : run.value(0).tensor().dtype();
+  FOLIO_RETURN_IF_ERROR(append(run, dtype, &a, &rule.past));
+  rule.causal = causal && a.q.seq > 1;
+  rule.filter = filter;
+  FOLIO_RETURN_IF_ERROR(rule.bind_mask(run, in.mask, a.q, a.k.seq));
+  if (in.attention_bias >= 0) {
+    FOLIO_RETURN_IF_ERROR(rule.bind_bias(run, in.attention_bias, a.q, a.k.seq));
+  }
+  a.rule = &rule;
+  a.scale = scale == 0.0F ? 1.0F / std::sqrt(static_cast<float>(a.q.size)) : scale;
+  const Shape shape{a.q.batch, a.q.seq, heads * a.v.size};
+  FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, dtype, shape));
+  a.write_seq_major(y.data());
+  FOLIO_RETURN_IF_ERROR(attend(run, a));
+  y.finish(run);
+  return Status::ok();
+}
+
+Status infer(OpInfer& infer) {
+  FOLIO_TRY(const std::vector<int64_t> sizes, infer.attrs().get_ints("qkv_hidden_sizes"));
+  const bool quantized = infer.node().op_type == "QAttention";
+  const DType dtype = quantized ? DType::kFloat : infer.dtype(0);
+  for (int i = 0; i < infer.output_count(); ++i) infer.set_tensor(i, dtype);
+  const Dims* x = infer.dims_of(0);
+  const Dims* w = infer.dims_of(1);
+  if (!x || x->size() != 3 || !w || w->size() != 2) return Status::ok();
+  const Dim width =
+      sizes.size() == 3 ? Dim::of(sizes[2]) : infer.table().floor_div((*w)[1], Dim::of(3));
+  infer.set_tensor(0, dtype, Dims{(*x)[0], (*x)[1], width});
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  const Attributes& attrs = build.attrs();
+  auto kernel = std::make_unique<FusedAttention>();
+  FOLIO_TRY(kernel->heads, attrs.get_int("num_heads"));
+  FOLIO_TRY(kernel->scale, attrs.get_float("scale", 0.0F));
+  FOLIO_TRY(kernel->filter, attrs.get_float("mask_filter_value", -10000.0F));
+  FOLIO_TRY(const int64_t unidirectional, attrs.get_int("unidirectional", 0));
+  FOLIO_TRY(const int64_t share, attrs.get_int("past_present_share_buffer", 0));
+  FOLIO_TRY(const int64_t rotary, attrs.get_int("do_rotary", 0));
+  FOLIO_TRY(const std::vector<int64_t> sizes, attrs.get_ints("qkv_hidden_sizes"));
+  if (rotary != 0) return not_implemented("attribute 'do_rotary'");
+  if (kernel->heads < 1 || kernel->heads > (1 << 20)) {
+    return invalid_graph("attribute 'num_heads' is ", kernel->heads, ", expected 1 to 1048576");
+  }
+  if (!sizes.empty()) {
+    const int64_t limit = int64_t{1} << 40;
+    if (sizes.size() != 3 || sizes[0] != sizes[1] || sizes[0] < 1 || sizes[0] > limit ||
+        sizes[2] < 1 || sizes[2] > limit) {
+      return invalid_graph("attribute 'qkv_hidden_sizes' must be 3 numbers, the first two equal");
+    }
+    kernel->hidden = sizes[0];
+    kernel->v_hidden = sizes[2];
+  }
+  kernel->causal = unidirectional == 1;
+  kernel->share_buffer = share == 1;
+  if (build.node().op_type == "QAttention") {
+    kernel->quantized = true;
+    kernel->in = kQuantized;
+    return std::unique_ptr<OpKernel>(std::move(kernel));
+  }
+  const Initializer* weights = build.initializer(1);
+  if (weights && weights->dtype == DType::kFloat && weights->shape.rank() == 2) {
+    const Shape& s = weights->shape;
+    request_f32p16(build, 1, s[0], s[1], s[1], 1);
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+void register_fused_attention(OpRegistry& registry) {
+  OpDef def;
+  def.domain = "com.microsoft";
+  def.type = "Attention";
+  def.min_inputs = 2;
+  def.max_inputs = 7;
+  def.max_outputs = 2;
+  def.infer = infer;
+  def.make = make;
+  registry.add(def);
+  def.type = "QAttention";
+  def.min_inputs = 5;
+  def.max_inputs = 9;
+  registry.add(def);
+}
+
+}  // namespace folio

@@ -1,0 +1,355 @@
+// GroupQueryAttention: attention with grouped heads, rotary positions and a key/value cache, as
+// language models exported for ONNX Runtime have it.
+//
+// Source: ONNX Runtime ContribOperators, com.microsoft.GroupQueryAttention (CPU). Quantized and
+//         windowed caches and the norms of q and k are refused by name.
+// Shapes: query [B, S, H * D] with key and value [B, S, Hkv * D], or all three packed in query;
+//         past_* [B, Hkv, P, D]; seqlens_k [B]: positions of each sequence less one;
+//         total_sequence_length: the longest sequence. Y [B, S, H * D]; present_*
+//         [B, Hkv, max(P, total), D], zeros after each sequence's end.
+// Math:   op_attention.h and op_rotary.h. A sequence of length L stood at L - S before this call (0
+//         when S is the total: the first prompt); query i stands at position L - S + i and sees
+//         the last local_window_size keys up to its own.
+// Types:  float; float16 and bfloat16 in float, rotated keys rounded as the cache holds them.
+#include <cmath>
+
+#include "core/ops/op_registry.h"
+#include "core/ops/op_rotary.h"
+
+namespace folio {
+namespace {
+
+enum Input {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kSeqLens,
+  kTotal,
+  kCos,
+  kSin,
+  kPositions,
+  kBias,
+  kSink,
+  kKeyScale,
+  kValueScale,
+  kQueryNorm,
+  kKeyNorm
+};
+
+class CausalRule final : public ScoreRule {
+ public:
+  bool causal = true;
+  int64_t window = -1;
+  std::vector<int64_t> past;     // of each sequence
+  std::vector<int64_t> lengths;  // past and this call
+  const float* bias = nullptr;   // [B or 1, H or 1, S, bias_row] or null
+  int64_t bias_batch = 0, bias_head = 0, bias_row = 0;
+
+  KeyRange visible(int64_t b, int64_t i) const override {
+    KeyRange keys{0, lengths[static_cast<size_t>(b)]};
+    const int64_t at = past[static_cast<size_t>(b)] + i;
+    if (causal) keys.end = std::min(keys.end, at + 1);
+    if (window > 0) keys.begin = std::max<int64_t>(0, at + 1 - window);
+    return keys;
+  }
+
+  void add_bias(int64_t b, int64_t h, int64_t i, KeyRange keys, float* row) const override {
+    if (!bias) return;
+    const float* from = bias + b * bias_batch + h * bias_head + i * bias_row;
+    for (int64_t j = keys.begin; j < keys.end; ++j) row[j] += from[j];
+  }
+};
+
+struct Step {
+  Heads q, k, v;
+  int64_t total = 0;     // of the longest sequence
+  int64_t capacity = 0;  // rows of the present tensors
+  CausalRule rule;
+};
+
+class GroupQueryAttention final : public OpKernel {
+ public:
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  float scale = 0.0F;
+  float softcap = 0.0F;
+  bool rotary = false;
+  bool interleaved = false;
+  bool smooth = false;
+  bool causal = true;
+  int64_t window = -1;
+  int64_t qk_output = 0;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* query, run.tensor(kQuery));
+    Step step;
+    FOLIO_RETURN_IF_ERROR(bind_heads(run, &step));
+    FOLIO_RETURN_IF_ERROR(bind_lengths(run, &step));
+    if (rotary) FOLIO_RETURN_IF_ERROR(rotate(run, query->dtype(), &step));
+    FOLIO_RETURN_IF_ERROR(append(run, kPastKey, 1, step, &step.k));
+    FOLIO_RETURN_IF_ERROR(append(run, kPastValue, 2, step, &step.v));
+    FOLIO_RETURN_IF_ERROR(bind_bias(run, &step));
+    AttendArgs a;
+    a.q = step.q;
+    a.k = step.k;
+    a.v = step.v;
+    a.k.seq = a.v.seq = step.total;
+    a.scale = scale == 0.0F ? 1.0F / std::sqrt(static_cast<float>(step.q.size)) : scale;
+    a.softcap = softcap;
+    a.rule = &step.rule;
+    a.smooth = smooth || run.has_input(kSink);
+    if (run.has_input(kSink)) {
+      FOLIO_TRY(a.sinks, floats_of_input(run, kSink, heads));
+    }
+    const Shape shape{step.q.batch, step.q.seq, heads * step.q.size};
+    FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, query->dtype(), shape));
+    a.write_seq_major(y.data());
+    FloatOutput qk;
+    if (run.has_output(3) && qk_output != 0) {
+      const Shape scores{step.q.batch, heads, step.q.seq, step.total};
+      FOLIO_TRY(qk, FloatOutput::make(run, 3, query->dtype(), scores));
+      a.qk = qk.data();
+      a.stage = qk_output == 1 ? ScoreStage::kBiased : ScoreStage::kWeights;
+    }
+    FOLIO_RETURN_IF_ERROR(attend(run, a));
+    y.finish(run);
+    qk.finish(run);
+    return Status::ok();
+  }
+
+ private:
+  Status bind_heads(OpRun& run, Step* step) const;
+  Status bind_lengths(OpRun& run, Step* step) const;
+  Status bind_bias(OpRun& run, Step* step) const;
+  Status rotate(OpRun& run, DType dtype, Step* step) const;
+  Status append(OpRun& run, int past, int present, const Step& step, Heads* fresh) const;
+};
+
+Status GroupQueryAttention::bind_heads(OpRun& run, Step* step) const {
+  for (const int input : {kKeyScale, kValueScale, kQueryNorm, kKeyNorm}) {
+    if (run.has_input(input)) return not_implemented("input ", input, " (quantized cache or norm)");
+  }
+  FOLIO_TRY(const Tensor* query, run.tensor(kQuery));
+  const bool packed = !run.has_input(kKey);
+  const int64_t all = packed ? heads + 2 * kv_heads : heads;
+  if (query->rank() != 3) {
+    return invalid_argument("query has shape ", query->shape().to_string(), ", expected 3 dims");
+  }
+  FOLIO_TRY(step->q, heads_of(query->shape(), all, "query"));
+  FOLIO_TRY(step->q.data, floats_of(run, *query));
+  Heads& q = step->q;
+  q.heads = heads;
+  if (packed) {
+    step->k = step->v = q;
+    step->k.heads = step->v.heads = kv_heads;
+    step->k.data += heads * q.size;
+    step->v.data += (heads + kv_heads) * q.size;
+    return Status::ok();
+  }
+  for (const int input : {kKey, kValue}) {
+    Heads& to = input == kKey ? step->k : step->v;
+    FOLIO_TRY(const Tensor* tensor, run.tensor(input, query->dtype()));
+    FOLIO_TRY(to, heads_of(tensor->shape(), kv_heads, "key or value"));
+    FOLIO_TRY(to.data, floats_of(run, *tensor));
+    if (tensor->rank() != 3 || to.batch != q.batch || to.seq != q.seq || to.size != q.size) {
+      return invalid_argument("key or value has shape ", tensor->shape().to_string(),
+                              ", expected [", q.batch, ",", q.seq, ",", kv_heads * q.size, "]");
+    }
+  }
+  return Status::ok();
+}
+
+Status GroupQueryAttention::bind_lengths(OpRun& run, Step* step) const {
+  FOLIO_TRY(const std::vector<int64_t> lengths, run.ints(kSeqLens));
+  FOLIO_TRY(const std::vector<int64_t> total, run.ints(kTotal));
+  const int64_t batch = step->q.batch;
+  const int64_t fresh = step->q.seq;
+  if (static_cast<int64_t>(lengths.size()) != batch || total.size() != 1) {
+    return invalid_argument("seqlens_k has ", lengths.size(), " and total_sequence_length ",
+                            total.size(), " elements, expected ", batch, " and 1");
+  }
+  step->total = total[0];
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, step->total, step->q.size, "the sequence"));
+  int64_t held = 0;
+  if (run.has_input(kPastKey)) {
+    FOLIO_TRY(const Tensor* past, run.tensor(kPastKey));
+    held = past->rank() == 4 ? past->dim(2) : 0;
+  }
+  step->capacity = std::max(step->total, held);
+  const bool first = step->total == fresh;
+  for (const int64_t given : lengths) {
+    const int64_t length = given + 1;
+    const int64_t past = first ? 0 : length - fresh;
+    // In a first prompt shorter sequences are padded at their end.
+    if (length < 1 || length > step->total || past < 0 || past > held ||
+        past + fresh > step->capacity) {
+      return invalid_argument("seqlens_k holds ", given, ", which does not fit ", fresh,
+                              " new positions, a past of ", held, " and a total of ", step->total);
+    }
+    step->rule.past.push_back(past);
+    step->rule.lengths.push_back(length);
+  }
+  step->rule.causal = causal;
+  step->rule.window = window;
+  return Status::ok();
+}
+
+Status GroupQueryAttention::rotate(OpRun& run, DType dtype, Step* step) const {
+  FOLIO_TRY(const Tensor* cos, run.tensor(kCos, dtype));
+  FOLIO_TRY(const Tensor* sin, run.tensor(kSin, dtype));
+  const Heads& q = step->q;
+  if (cos->rank() != 2 || cos->shape() != sin->shape() || cos->dim(1) > q.size / 2) {
+    return invalid_argument("cos_cache ", cos->shape().to_string(), " and sin_cache ",
+                            sin->shape().to_string(), " do not fit a head of ", q.size);
+  }
+  RotaryTable table;
+  table.half = cos->dim(1);
+  table.interleaved = interleaved;
+  FOLIO_TRY(table.cos, floats_of(run, *cos));
+  FOLIO_TRY(table.sin, floats_of(run, *sin));
+  std::vector<int64_t> rows;
+  if (run.has_input(kPositions)) {
+    FOLIO_TRY(rows, table_rows(run, kPositions, q.batch * q.seq, cos->dim(0)));
+  } else {
+    for (int64_t b = 0; b < q.batch; ++b) {
+      const auto at = static_cast<size_t>(b);
+      const int64_t past = step->rule.past[at];
+      for (int64_t i = 0; i < q.seq; ++i) {
+        // What stands behind the end of a padded prompt is never read: any row will do.
+        rows.push_back(past + i < step->rule.lengths[at] ? past + i : 0);
+        if (rows.back() >= cos->dim(0)) {
+          return invalid_argument("position ", rows.back(), " is beyond the ", cos->dim(0),
+                                  " rows of cos_cache");
+        }
+      }
+    }
+  }
+  for (Heads* heads_at : {&step->q, &step->k}) {
+    // Strides stay, so packed queries are rotated into a buffer of the packed size.
+    FOLIO_TRY(float* out, scratch_floats(run, heads_at->batch * heads_at->batch_stride));
+    rotate_heads(run, *heads_at, table, rows, out);
+    heads_at->data = out;
+  }
+  return Status::ok();
+}
+
+Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step& step,
+                                   Heads* fresh) const {
+  const DType dtype = run.value(kQuery).tensor().dtype();
+  Heads old;
+  if (run.has_input(past)) {
+    FOLIO_TRY(const Tensor* tensor, run.tensor(past, dtype));
+    if (tensor->rank() != 4) return invalid_argument("a past tensor must have 4 dims");
+    FOLIO_TRY(old, heads_of(tensor->shape(), 0, "past"));
+    FOLIO_TRY(old.data, floats_of(run, *tensor));
+    if (old.batch != fresh->batch || old.heads != kv_heads || old.size != fresh->size) {
+      return invalid_argument("past ", tensor->shape().to_string(), " does not fit [", fresh->batch,
+                              ",", kv_heads, ",*,", fresh->size, "]");
+    }
+  }
+  const bool enough = std::all_of(step.rule.past.begin(), step.rule.past.end(),
+                                  [&](int64_t rows) { return rows <= old.seq; });
+  if (!enough) return invalid_argument("past_key and past_value differ in length");
+  FOLIO_TRY(const Shape shape,
+            shape_from(std::vector<int64_t>{fresh->batch, kv_heads, step.capacity, fresh->size}));
+  FloatOutput out;
+  float* to = nullptr;
+  if (run.has_output(present)) {
+    FOLIO_TRY(out, FloatOutput::make(run, present, dtype, shape));
+    to = out.data();
+  } else {
+    FOLIO_TRY(to, scratch_floats(run, shape.count()));
+  }
+  *fresh = append_cache(run, old, step.rule.past, *fresh, step.capacity, to);
+  out.finish(run);
+  return Status::ok();
+}
+
+Status GroupQueryAttention::bind_bias(OpRun& run, Step* step) const {
+  if (!run.has_input(kBias)) return Status::ok();
+  FOLIO_TRY(const Tensor* bias, run.tensor(kBias));
+  const Shape& s = bias->shape();
+  const Heads& q = step->q;
+  const bool fits = s.rank() == 4 && (s[0] == 1 || s[0] == q.batch) &&
+                    (s[1] == 1 || s[1] == heads) && s[2] == q.seq && s[3] >= step->total;
+  if (!fits) {
+    return invalid_argument("attention_bias ", s.to_string(), " does not broadcast to [", q.batch,
+                            ",", heads, ",", q.seq, ",", step->total, "]");
+  }
+  CausalRule& rule = step->rule;
+  FOLIO_TRY(rule.bias, floats_of(run, *bias));
+  rule.bias_row = s[3];
+  rule.bias_head = s[1] == 1 ? 0 : s[2] * s[3];
+  rule.bias_batch = s[0] == 1 ? 0 : s[1] * s[2] * s[3];
+  return Status::ok();
+}
+
+Status infer(OpInfer& infer) {
+  FOLIO_TRY(const int64_t heads, infer.attrs().get_int("num_heads"));
+  FOLIO_TRY(const int64_t kv_heads, infer.attrs().get_int("kv_num_heads"));
+  const DType dtype = infer.dtype(kQuery);
+  for (int i = 0; i < infer.output_count(); ++i) infer.set_tensor(i, dtype);
+  const Dims* query = infer.dims_of(kQuery);
+  if (!query || query->size() != 3 || heads < 1 || kv_heads < 1) return Status::ok();
+  if (infer.has_input(kKey)) {
+    infer.set_tensor(0, dtype, *query);
+  } else if ((*query)[2].is_value() && heads < (1 << 20) && kv_heads < (1 << 20)) {
+    const int64_t size = (*query)[2].value / (heads + 2 * kv_heads);
+    infer.set_tensor(0, dtype, Dims{(*query)[0], (*query)[1], Dim::of(heads * size)});
+  }
+  return Status::ok();
+}
+
+Status refuse(const Attributes& attrs, std::string_view name, std::string_view allowed) {
+  FOLIO_TRY(const std::string given, attrs.get_string(name, allowed));
+  if (given == allowed) return Status::ok();
+  return not_implemented("attribute '", name, "' = '", given, "'");
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  const Attributes& attrs = build.attrs();
+  auto kernel = std::make_unique<GroupQueryAttention>();
+  FOLIO_TRY(kernel->heads, attrs.get_int("num_heads"));
+  FOLIO_TRY(kernel->kv_heads, attrs.get_int("kv_num_heads"));
+  FOLIO_TRY(kernel->scale, attrs.get_float("scale", 0.0F));
+  FOLIO_TRY(kernel->softcap, attrs.get_float("softcap", 0.0F));
+  FOLIO_TRY(kernel->window, attrs.get_int("local_window_size", -1));
+  FOLIO_TRY(kernel->qk_output, attrs.get_int("qk_output", 0));
+  FOLIO_TRY(const int64_t rotary, attrs.get_int("do_rotary", 0));
+  FOLIO_TRY(const int64_t interleaved, attrs.get_int("rotary_interleaved", 0));
+  FOLIO_TRY(const int64_t smooth, attrs.get_int("smooth_softmax", 0));
+  FOLIO_TRY(const int64_t causal, attrs.get_int("causal", 1));
+  FOLIO_TRY(const int64_t windowed, attrs.get_int("sliding_window_cache", 0));
+  FOLIO_RETURN_IF_ERROR(refuse(attrs, "k_quant_type", "NONE"));
+  FOLIO_RETURN_IF_ERROR(refuse(attrs, "v_quant_type", "NONE"));
+  if (windowed != 0) return not_implemented("attribute 'sliding_window_cache' = ", windowed);
+  const int64_t limit = 1 << 20;
+  if (kernel->heads < 1 || kernel->heads > limit || kernel->kv_heads < 1 ||
+      kernel->kv_heads > limit || kernel->heads % kernel->kv_heads != 0) {
+    return invalid_graph("attributes 'num_heads' and 'kv_num_heads' are ", kernel->heads, " and ",
+                         kernel->kv_heads, ", expected a multiple and its divisor");
+  }
+  kernel->rotary = rotary == 1;
+  kernel->interleaved = interleaved == 1;
+  kernel->smooth = smooth == 1;
+  kernel->causal = causal != 0;
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+void register_group_query_attention(OpRegistry& registry) {
+  OpDef def;
+  def.domain = "com.microsoft";
+  def.type = "GroupQueryAttention";
+  def.min_inputs = 7;
+  def.max_inputs = 16;
+  def.max_outputs = 4;
+  def.infer = infer;
+  def.make = make;
+  registry.add(def);
+}
+
+}  // namespace folio

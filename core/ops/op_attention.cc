@@ -1,0 +1,259 @@
+#include "core/ops/op_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+namespace {
+
+constexpr int64_t kQueryRows = 64;   // of scores in scratch at a time
+constexpr int64_t kDirectRows = 4;   // up to so many queries, packing keys costs more than it gains
+constexpr int64_t kCacheGrain = 32;  // KiB of a cache a task
+// Bounds under which no product of sizes overflows, whatever a file says; far above any model.
+constexpr int64_t kMaxHeads = 1 << 20;
+constexpr int64_t kMaxHeadSize = 1 << 20;
+constexpr int64_t kMaxSequence = 1 << 22;
+constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+
+int64_t panels(int64_t n) { return (n + 15) / 16 * 16; }
+
+// Scratch of one task: K^T and V of one key head as panels, then the scores of a block of queries.
+struct Workspace {
+  float* keys = nullptr;
+  float* values = nullptr;
+  float* scores = nullptr;
+};
+
+class Head {
+ public:
+  Head(const FolioKernels& kernels, const AttendArgs& args, int64_t b, int64_t kv)
+      : kernels_(kernels), a_(args), b_(b), kv_(kv), total_(args.k.seq) {}
+
+  void run(const Workspace& w) const {
+    const bool direct = a_.q.seq <= kDirectRows;
+    if (!direct) {
+      kernels_.pack_f32p16(a_.k.size, total_, a_.k.at(b_, kv_), 1, a_.k.seq_stride, w.keys);
+      kernels_.pack_f32p16(total_, a_.v.size, a_.v.at(b_, kv_), a_.v.seq_stride, 1, w.values);
+    }
+    const int64_t group = a_.q.heads / a_.k.heads;
+    for (int64_t h = kv_ * group; h < (kv_ + 1) * group; ++h) {
+      for (int64_t first = 0; first < a_.q.seq; first += kQueryRows) {
+        const int64_t rows = std::min(kQueryRows, a_.q.seq - first);
+        if (direct) {
+          run_direct(h, first, rows, w.scores);
+        } else {
+          run_packed(h, first, rows, w);
+        }
+      }
+    }
+  }
+
+ private:
+  KeyRange visible(int64_t i) const {
+    if (!a_.rule) return {0, total_};
+    KeyRange keys = a_.rule->visible(b_, i);
+    keys.end = std::clamp<int64_t>(keys.end, 0, total_);
+    keys.begin = std::clamp<int64_t>(keys.begin, 0, keys.end);
+    return keys;
+  }
+
+  float* y_at(int64_t h, int64_t i) const {
+    return a_.y + b_ * a_.y_batch + h * a_.y_head + i * a_.y_seq;
+  }
+
+  void run_packed(int64_t h, int64_t first, int64_t rows, const Workspace& w) const {
+    // Keys beyond all these queries' reach are not even multiplied.
+    int64_t reach = a_.qk ? total_ : 0;
+    for (int64_t i = 0; i < rows; ++i) reach = std::max(reach, visible(first + i).end);
+    FolioGemmF32 qk{};
+    qk.m = rows;
+    qk.n = reach;
+    qk.k = a_.q.size;
+    qk.a = a_.q.at(b_, h) + first * a_.q.seq_stride;
+    qk.a_row_stride = a_.q.seq_stride;
+    qk.a_col_stride = 1;
+    qk.b = w.keys;
+    qk.c = w.scores;
+    qk.c_row_stride = total_;
+    qk.alpha = a_.scale;
+    kernels_.gemm_f32(&qk);
+    for (int64_t i = 0; i < rows; ++i) {
+      float* row = w.scores + i * total_;
+      const KeyRange keys = visible(first + i);
+      finish_row(h, first + i, keys, row);
+      std::fill(row, row + keys.begin, 0.0F);
+      std::fill(row + keys.end, row + reach, 0.0F);
+    }
+    FolioGemmF32 pv{};
+    pv.m = rows;
+    pv.n = a_.v.size;
+    pv.k = reach;
+    pv.a = w.scores;
+    pv.a_row_stride = total_;
+    pv.a_col_stride = 1;
+    pv.c_row_stride = a_.y_seq;
+    pv.alpha = 1.0F;
+    // Panels of V are total_ rows high: a shorter product goes through them one by one.
+    for (int64_t column = 0; column < a_.v.size; column += FOLIO_F32P16_COLUMNS) {
+      if (reach != total_) pv.n = std::min<int64_t>(FOLIO_F32P16_COLUMNS, a_.v.size - column);
+      pv.b = w.values + column * total_;
+      pv.c = y_at(h, first) + column;
+      kernels_.gemm_f32(&pv);
+      if (reach == total_) break;
+    }
+  }
+
+  void run_direct(int64_t h, int64_t first, int64_t rows, float* row) const {
+    for (int64_t i = first; i < first + rows; ++i) {
+      const KeyRange keys = visible(i);
+      const KeyRange wanted = a_.qk ? KeyRange{0, total_} : keys;
+      const float* q = a_.q.at(b_, h) + i * a_.q.seq_stride;
+      const float* k = a_.k.at(b_, kv_);
+      for (int64_t j = wanted.begin; j < wanted.end; ++j) {
+        row[j] = a_.scale * kernels_.dot_f32(a_.q.size, q, k + j * a_.k.seq_stride);
+      }
+      finish_row(h, i, keys, row);
+      float* y = y_at(h, i);
+      std::fill_n(y, a_.v.size, 0.0F);
+      for (int64_t j = keys.begin; j < keys.end; ++j) {
+        const float weight = row[j];
+        const float* v = a_.v.at(b_, kv_) + j * a_.v.seq_stride;
+        for (int64_t d = 0; d < a_.v.size; ++d) y[d] += weight * v[d];
+      }
+    }
+  }
+
+  // Scores into weights, in place, over the visible keys.
+  void finish_row(int64_t h, int64_t i, KeyRange keys, float* row) const {
+    float* saved = a_.qk ? a_.qk + ((b_ * a_.q.heads + h) * a_.q.seq + i) * total_ : nullptr;
+    if (saved && a_.stage == ScoreStage::kRaw) std::copy_n(row, total_, saved);
+    if (a_.softcap > 0) {
+      const KeyRange all = saved ? KeyRange{0, total_} : keys;
+      for (int64_t j = all.begin; j < all.end; ++j) {
+        row[j] = std::tanh(row[j] / a_.softcap) * a_.softcap;
+      }
+    }
+    if (saved && a_.stage == ScoreStage::kCapped) std::copy_n(row, total_, saved);
+    if (a_.rule) a_.rule->add_bias(b_, h, i, keys, row);
+    if (saved && a_.stage == ScoreStage::kBiased) save(keys, row, kMinusInf, saved);
+    softmax(h, keys.end - keys.begin, row + keys.begin);
+    if (saved && a_.stage == ScoreStage::kWeights) save(keys, row, 0.0F, saved);
+  }
+
+  void save(KeyRange keys, const float* row, float outside, float* saved) const {
+    std::fill_n(saved, total_, outside);
+    std::copy(row + keys.begin, row + keys.end, saved + keys.begin);
+  }
+
+  void softmax(int64_t h, int64_t n, float* x) const {
+    const float max = kernels_.max_f32(n, x);
+    if (max == kMinusInf) {
+      std::fill_n(x, n, 0.0F);
+      return;
+    }
+    if (!a_.smooth) {
+      kernels_.softmax_f32(n, x, x);
+      return;
+    }
+    const float sink = a_.sinks ? a_.sinks[h] : 0.0F;
+    const float top = std::max(max, sink);
+    for (int64_t j = 0; j < n; ++j) x[j] -= top;
+    kernels_.unary_f32[kFolioExp](n, x, x);
+    const float sum = kernels_.sum_f32(n, x) + std::exp(sink - top);
+    for (int64_t j = 0; j < n; ++j) x[j] /= sum;
+  }
+
+  const FolioKernels& kernels_;
+  const AttendArgs& a_;
+  int64_t b_;
+  int64_t kv_;
+  int64_t total_;
+};
+
+}  // namespace
+
+Heads Heads::head_major(const float* data, int64_t batch, int64_t heads, int64_t seq,
+                        int64_t size) {
+  return {data, batch, heads, seq, size, heads * seq * size, seq * size, size};
+}
+
+Heads Heads::seq_major(const float* data, int64_t batch, int64_t seq, int64_t heads, int64_t size,
+                       int64_t row) {
+  return {data, batch, heads, seq, size, seq * row, size, row};
+}
+
+Status check_head_sizes(int64_t heads, int64_t seq, int64_t size, std::string_view what) {
+  if (heads <= kMaxHeads && seq <= kMaxSequence && size <= kMaxHeadSize) return Status::ok();
+  return invalid_argument(what, " has ", heads, " heads of ", size, " elements and ", seq,
+                          " positions, at most ", kMaxHeads, ", ", kMaxHeadSize, " and ",
+                          kMaxSequence, " are supported");
+}
+
+Result<Heads> heads_of(const Shape& s, int64_t head_count, std::string_view what) {
+  if (s.rank() == 4) {
+    FOLIO_RETURN_IF_ERROR(check_head_sizes(s[1], s[2], s[3], what));
+    return Heads::head_major(nullptr, s[0], s[1], s[2], s[3]);
+  }
+  if (s.rank() != 3 || head_count < 1 || s[2] % head_count != 0) {
+    return invalid_argument(what, " has shape ", s.to_string(),
+                            ", expected [B,H,S,D], or [B,S,H*D] with ", head_count, " heads");
+  }
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(head_count, s[1], s[2] / head_count, what));
+  return Heads::seq_major(nullptr, s[0], s[1], head_count, s[2] / head_count, s[2]);
+}
+
+Heads append_cache(OpRun& run, const Heads& old, Span<const int64_t> old_rows, const Heads& fresh,
+                   int64_t capacity, float* to) {
+  const int64_t size = fresh.size;
+  const int64_t grain = std::max<int64_t>(
+      1, kCacheGrain * 256 / std::max<int64_t>(1, size) / std::max<int64_t>(1, capacity));
+  run.parallel().for_range(fresh.batch * fresh.heads, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t b = at / fresh.heads;
+      const int64_t h = at % fresh.heads;
+      const int64_t rows = old.data ? old_rows[static_cast<size_t>(b)] : 0;
+      float* out = to + at * capacity * size;
+      const bool in_place = old.data == to;
+      if (rows > 0 && !in_place) std::copy_n(old.at(b, h), rows * size, out);
+      for (int64_t s = 0; s < fresh.seq; ++s) {
+        std::copy_n(fresh.at(b, h) + s * fresh.seq_stride, size, out + (rows + s) * size);
+      }
+      if (!in_place) std::fill(out + (rows + fresh.seq) * size, out + capacity * size, 0.0F);
+    }
+  });
+  return Heads::head_major(to, fresh.batch, fresh.heads, capacity, size);
+}
+
+void AttendArgs::write_seq_major(float* to) {
+  y = to;
+  y_head = v.size;
+  y_seq = q.heads * v.size;
+  y_batch = q.seq * y_seq;
+}
+
+Status attend(OpRun& run, const AttendArgs& a) {
+  if (a.q.batch == 0 || a.q.heads == 0 || a.q.seq == 0) return Status::ok();
+  const bool direct = a.q.seq <= kDirectRows;
+  const int64_t keys = direct ? 0 : a.k.size * panels(a.k.seq);
+  const int64_t values = direct ? 0 : a.k.seq * panels(a.v.size);
+  const int64_t scores = std::min(kQueryRows, a.q.seq) * a.k.seq;
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(
+      run, static_cast<size_t>(keys + values + scores) * sizeof(float), &scratch));
+  run.parallel().for_range(a.q.batch * a.k.heads, 1, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    Workspace w;
+    w.keys = reinterpret_cast<float*>(block.data());
+    w.values = w.keys + keys;
+    w.scores = w.values + values;
+    for (int64_t at = begin; at < end; ++at) {
+      Head(run.kernels(), a, at / a.k.heads, at % a.k.heads).run(w);
+    }
+  });
+  return Status::ok();
+}
+
+}  // namespace folio

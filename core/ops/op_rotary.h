@@ -1,0 +1,63 @@
+// Rotary position embedding of heads: what RotaryEmbedding and the attention operators that rotate
+// by themselves share.
+//
+// Source: Su et al. 2021, RoFormer.
+// Math:   (a, b) -> (a cos - b sin, a sin + b cos) for each pair of the first 2 * half elements of
+//         a head: element i and i + half, or 2i and 2i + 1 when interleaved. The rest is copied.
+// Owns:   plain views.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "core/ops/op_attention.h"
+
+namespace folio {
+
+struct RotaryTable {
+  const float* cos = nullptr;  // [rows, half]
+  const float* sin = nullptr;
+  int64_t half = 0;
+  bool interleaved = false;
+};
+
+// y has x's strides and may be x; `rows` names the table's row of each batch and position.
+inline void rotate_heads(OpRun& run, const Heads& x, const RotaryTable& table,
+                         const std::vector<int64_t>& rows, float* y) {
+  const int64_t step = table.interleaved ? 2 : 1;
+  const int64_t other = table.interleaved ? 1 : table.half;
+  const int64_t rotated = table.half * 2;
+  run.parallel().for_range(x.batch * x.seq, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const float* c = table.cos + rows[static_cast<size_t>(at)] * table.half;
+      const float* n = table.sin + rows[static_cast<size_t>(at)] * table.half;
+      for (int64_t h = 0; h < x.heads; ++h) {
+        const int64_t base =
+            at / x.seq * x.batch_stride + at % x.seq * x.seq_stride + h * x.head_stride;
+        const float* from = x.data + base;
+        float* to = y + base;
+        for (int64_t i = 0; i < table.half; ++i) {
+          const float a = from[i * step];
+          const float b = from[i * step + other];
+          to[i * step] = a * c[i] - b * n[i];
+          to[i * step + other] = a * n[i] + b * c[i];
+        }
+        if (to != from) std::copy(from + rotated, from + x.size, to + rotated);
+      }
+    }
+  });
+}
+
+// Input `input` as numbers that index a table of `limit` rows: `count` of them are expected.
+inline Result<std::vector<int64_t>> table_rows(OpRun& run, int input, int64_t count,
+                                               int64_t limit) {
+  FOLIO_TRY(std::vector<int64_t> rows, run.ints(input));
+  const auto outside = [&](int64_t row) { return row < 0 || row >= limit; };
+  if (static_cast<int64_t>(rows.size()) != count ||
+      std::any_of(rows.begin(), rows.end(), outside)) {
+    return invalid_argument("position_ids must be ", count, " numbers from 0 to ", limit - 1);
+  }
+  return rows;
+}
+
+}  // namespace folio
