@@ -2,7 +2,7 @@
 //
 // Source: ONNX operator spec, ai.onnx.ml ArrayFeatureExtractor, opset 1.
 // Shapes: x [..., n], y int64 [k] (any shape, flattened) -> z [..., k]; a 1-D x gives [1, k].
-#include "core/ops/op_elements.h"
+#include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -13,7 +13,6 @@ class ArrayFeatureExtractor final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const std::vector<int64_t> columns, run.ints(1));
-    FOLIO_RETURN_IF_ERROR(check_whole_bytes(*x));
     if (x->rank() == 0 || columns.empty()) return invalid_argument("X is a scalar, or Y is empty");
     const int64_t n = x->dim(x->rank() - 1);
     for (const int64_t column : columns) {
@@ -24,14 +23,18 @@ class ArrayFeatureExtractor final : public OpKernel {
     const auto k = static_cast<int64_t>(columns.size());
     Shape shape = x->rank() == 1 ? Shape{1, k} : x->shape();
     shape[shape.rank() - 1] = k;
+    FOLIO_TRY(shape, shape_from(shape.dims()));
     FOLIO_TRY(Tensor * z, run.output(0, x->dtype(), shape));
-    const int64_t rows = n == 0 ? 0 : x->count() / n;
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < k; ++i) {
-        move_elements(*x, row * n + columns[static_cast<size_t>(i)], z, row * k + i, 1);
+    return dispatch_move(x->dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* to = z->data_mut<T>();
+      const int64_t rows = n == 0 ? 0 : x->count() / n;
+      for (int64_t row = 0; row < rows; ++row) {
+        const T* from = x->data<T>() + row * n;
+        for (const int64_t column : columns) *to++ = from[column];
       }
-    }
-    return Status::ok();
+      return Status::ok();
+    });
   }
 };
 

@@ -24,9 +24,14 @@ using Places = std::vector<std::vector<int64_t>>;
 
 // One row by its places.
 template <typename T>
-void nearest_row(const T* from, const std::vector<int64_t>& places, const T& fill, T* to) {
+void nearest_row(const T* from, const std::vector<int64_t>& places, bool extends, const T& fill,
+                 T* to) {
   const auto n = static_cast<int64_t>(places.size());
   const int64_t* at = places.data();
+  if (!extends) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[at[i]];
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) to[i] = at[i] < 0 ? fill : from[at[i]];
 }
 
@@ -65,6 +70,8 @@ void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& 
   const int64_t n = shape[shape.rank() - 1];
   const int64_t length = x.dim(x.rank() - 1);
   const RowWalk walk(x.shape(), shape, places);
+  const bool extends =
+      std::find(places.back().begin(), places.back().end(), -1) != places.back().end();
   const T* from = x.data<T>();
   T* to = y->data_mut<T>();
   run.parallel().for_range(y->count() / n, rows_per_task(n), [&](int64_t begin, int64_t end) {
@@ -77,7 +84,7 @@ void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& 
       } else if (source < 0) {
         std::fill_n(out, n, fill);
       } else {
-        nearest_row(from + source * length, places.back(), fill, out);
+        nearest_row(from + source * length, places.back(), extends, fill, out);
       }
       last = source;
     }

@@ -63,6 +63,28 @@ TEST(Loop, CarriesAndCollectsUntilTheTripCount) {
   t.run();
 }
 
+TEST(Loop, CarriesASequenceWhoseElementsMayChange) {
+  const auto longer = [](Span<const Value> inputs, std::vector<Value>* outputs) {
+    std::vector<Value> elements = inputs[2].sequence().elements;
+    const int64_t at = number(inputs[0]);
+    elements.push_back(
+        make_tensor<int64_t>({at}, std::vector<int64_t>(static_cast<size_t>(at), 7)));
+    *outputs = {flag(true), make_sequence(DType::kInt64, std::move(elements))};
+    return Status::ok();
+  };
+  const TypeInfo declared = TypeInfo::sequence(TypeInfo::tensor(DType::kInt64, Dims{}));
+  const auto as_given = [](const std::vector<TypeInfo>& inputs) -> Result<std::vector<TypeInfo>> {
+    return std::vector<TypeInfo>{kBoolScalar, inputs[2]};
+  };
+  OpTester t("Loop", 13);
+  t.input<int64_t>({}, {2}).input_absent();
+  t.input_value(make_sequence(DType::kInt64, {scalar(1)}), declared);
+  t.subgraph("body", as_given, longer);
+  t.expect_value(0, make_sequence(DType::kInt64, {scalar(1), make_tensor<int64_t>({0}, {}),
+                                                  make_tensor<int64_t>({1}, {7})}));
+  t.expect_inferred(0, "seq(tensor(int64))").run();
+}
+
 TEST(Loop, StopsAtItsConditionWithoutATripCount) {
   OpTester t("Loop", 11);
   t.input_absent().input_absent().input<int64_t>({}, {0});

@@ -1,0 +1,256 @@
+// GridSample: an image read at given places.
+//
+// Source: ONNX operator spec, GridSample, opsets 16 (2 spatial axes; bilinear, bicubic), 20 (any
+//         number; linear, cubic), 22.
+// Shapes: x [n, c, in..], grid [n, out.., k] for k spatial axes -> y [n, c, out..]; a place is
+//         (.., y, x): its numbers belong to the axes from the last to the first, -1 to 1.
+// Math:   what lies outside is 0, or the border's, or reflected at the border; cubic: a = -0.75.
+// Errors: kInvalidArgument when shapes do not fit; kNotImplemented for more than 4 spatial axes.
+#include <cmath>
+
+#include "core/ops/op_dispatch.h"
+#include "core/ops/op_move.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+enum class Mode : uint8_t { kNearest, kLinear, kCubic };
+enum class Padding : uint8_t { kZeros, kBorder, kReflection };
+
+constexpr int kMaxSpatial = 4;
+constexpr int kMaxTaps = 256;  // 4 ^ kMaxSpatial
+
+struct Options {
+  Mode mode = Mode::kLinear;
+  Padding padding = Padding::kZeros;
+  bool align_corners = false;
+};
+
+Result<Options> parse(const Attributes& attrs, int version) {
+  Options options;
+  const bool old = version < 20;
+  FOLIO_TRY(const std::string mode, attrs.get_string("mode", old ? "bilinear" : "linear"));
+  if (mode == "nearest") {
+    options.mode = Mode::kNearest;
+  } else if (mode == (old ? "bicubic" : "cubic")) {
+    options.mode = Mode::kCubic;
+  } else if (mode != (old ? "bilinear" : "linear")) {
+    return invalid_graph("mode is '", mode, "', which opset ", version, " does not have");
+  }
+  FOLIO_TRY(const std::string padding, attrs.get_string("padding_mode", "zeros"));
+  if (padding == "border") {
+    options.padding = Padding::kBorder;
+  } else if (padding == "reflection") {
+    options.padding = Padding::kReflection;
+  } else if (padding != "zeros") {
+    return invalid_graph("padding_mode is '", padding, "', expected zeros, border or reflection");
+  }
+  FOLIO_TRY(const int64_t align, attrs.get_int("align_corners", 0));
+  options.align_corners = align != 0;
+  return options;
+}
+
+// Folds x into [low, high] by reflecting it at both ends.
+double reflect(double x, double low, double high) {
+  const double range = high - low;
+  if (!(range > 0)) return low;
+  const double outside = x < low ? low - x : x > high ? x - high : 0;
+  if (outside == 0) return x;
+  const double rest = std::fmod(outside, 2 * range);
+  const double inward = rest <= range ? rest : 2 * range - rest;
+  return x < low ? low + inward : high - inward;
+}
+
+// The elements of one axis that a place is made of.
+struct AxisTaps {
+  int count = 0;
+  int64_t index[4];  // -1: outside, where zeros are
+  double weight[4];
+};
+
+int64_t pad_index(const Options& options, double i, int64_t n) {
+  const auto size = static_cast<double>(n);
+  if (i >= 0 && i < size) return static_cast<int64_t>(i);
+  if (options.padding == Padding::kZeros) return -1;
+  if (options.padding == Padding::kReflection) {
+    const double edge = options.align_corners ? 0 : 0.5;
+    i = reflect(i, -edge, size - 1 + edge);
+  }
+  return static_cast<int64_t>(std::clamp(i, 0.0, size - 1));
+}
+
+double cubic_weight(double x) {
+  constexpr double kA = -0.75;
+  x = std::fabs(x);
+  if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+  if (x < 2) return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA;
+  return 0;
+}
+
+void find_taps(const Options& options, double place, int64_t n, AxisTaps* taps) {
+  const auto size = static_cast<double>(n);
+  double x = options.align_corners ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
+  if (options.mode == Mode::kNearest) x = std::nearbyint(x);
+  const double edge = options.align_corners ? 0 : 0.5;
+  if (!(x >= -edge && x <= size - 1 + edge)) {
+    if (options.padding == Padding::kBorder) x = std::clamp(x, 0.0, size - 1);
+    if (options.padding == Padding::kReflection) x = reflect(x, -edge, size - 1 + edge);
+  }
+  // NaN and what is far away are outside, however far.
+  x = x == x ? std::clamp(x, -8.0, size + 8) : -8.0;
+  const double first = std::floor(x);
+  switch (options.mode) {
+    case Mode::kNearest:
+      taps->count = 1;
+      taps->index[0] = pad_index(options, std::nearbyint(x), n);
+      taps->weight[0] = 1;
+      return;
+    case Mode::kLinear:
+      taps->count = 2;
+      for (int t = 0; t < 2; ++t) {
+        taps->index[t] = pad_index(options, first + t, n);
+        taps->weight[t] = t == 0 ? 1 - (x - first) : x - first;
+      }
+      return;
+    case Mode::kCubic:
+      taps->count = 4;
+      for (int t = 0; t < 4; ++t) {
+        taps->index[t] = pad_index(options, first + t - 1, n);
+        taps->weight[t] = cubic_weight(first + t - 1 - x);
+      }
+  }
+}
+
+// All axes' taps multiplied out: offsets in a plane and weights. Gives how many.
+template <typename A>
+int multiply_taps(const AxisTaps* axes, int spatial, const int64_t* dims, int64_t* offsets,
+                  A* weights) {
+  int64_t offset[2][kMaxTaps] = {{0}};
+  double weight[2][kMaxTaps] = {{1}};
+  int count = 1;
+  int from = 0;
+  for (int i = 0; i < spatial; ++i) {
+    int next = 0;
+    for (int a = 0; a < count; ++a) {
+      for (int t = 0; t < axes[i].count; ++t) {
+        if (axes[i].index[t] < 0) continue;
+        offset[1 - from][next] = offset[from][a] * dims[i] + axes[i].index[t];
+        weight[1 - from][next++] = weight[from][a] * axes[i].weight[t];
+      }
+    }
+    count = next;
+    from = 1 - from;
+  }
+  for (int a = 0; a < count; ++a) {
+    offsets[a] = offset[from][a];
+    weights[a] = static_cast<A>(weight[from][a]);
+  }
+  return count;
+}
+
+class GridSample final : public OpKernel {
+ public:
+  explicit GridSample(Options options) : options_(options) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    FOLIO_TRY(const Tensor* grid, run.tensor(1));
+    const int spatial = x->rank() - 2;
+    if (spatial > kMaxSpatial) return not_implemented(spatial, " spatial axes");
+    const bool fits = spatial >= 1 && grid->rank() == x->rank() && grid->dim(0) == x->dim(0) &&
+                      grid->dim(spatial + 1) == spatial;
+    if (!fits) {
+      return invalid_argument("input 0 is ", x->shape().to_string(), " and grid ",
+                              grid->shape().to_string(), ", expected [n,c,in..] and [n,out..,k]");
+    }
+    std::vector<int64_t> dims{x->dim(0), x->dim(1)};
+    dims.insert(dims.end(), grid->shape().begin() + 1, grid->shape().end() - 1);
+    FOLIO_TRY(const Shape shape, shape_from(dims));
+    if (!contains(NumericTypes{}, x->dtype())) return wrong_type(0, x->dtype());
+    if (!contains(FloatTypes{}, grid->dtype())) return wrong_type(1, grid->dtype());
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
+    if (y->count() == 0) return Status::ok();
+    if (x->count() == 0) return invalid_argument("nothing to sample");
+    dispatch(NumericTypes{}, x->dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      dispatch(FloatTypes{}, grid->dtype(), [&](auto grid_tag) {
+        sample<T, typename decltype(grid_tag)::type>(run, *x, *grid, y);
+      });
+    });
+    return Status::ok();
+  }
+
+ private:
+  template <typename T, typename G>
+  void sample(OpRun& run, const Tensor& x, const Tensor& grid, Tensor* y) const {
+    using A = std::conditional_t<std::is_same_v<Compute<T>, float>, float, double>;
+    const int spatial = x.rank() - 2;
+    const int64_t channels = x.dim(1);
+    const int64_t points = y->shape().product(2, y->rank());
+    const int64_t plane = x.shape().product(2, x.rank());
+    const int64_t* dims = x.shape().begin() + 2;
+    const auto grain = rows_per_task(channels * 16);
+    run.parallel().for_range(x.dim(0) * points, grain, [&](int64_t begin, int64_t end) {
+      AxisTaps taps[kMaxSpatial];
+      int64_t offsets[kMaxTaps];
+      A weights[kMaxTaps];
+      for (int64_t at = begin; at < end; ++at) {
+        const G* place = grid.data<G>() + at * spatial;
+        for (int i = 0; i < spatial; ++i) {
+          const auto v = static_cast<double>(static_cast<Compute<G>>(place[spatial - 1 - i]));
+          find_taps(options_, v, dims[i], &taps[i]);
+        }
+        const int count = multiply_taps(taps, spatial, dims, offsets, weights);
+        const int64_t batch = at / points;
+        const T* from = x.data<T>() + batch * channels * plane;
+        T* to = y->data_mut<T>() + batch * channels * points + at % points;
+        for (int64_t c = 0; c < channels; ++c, from += plane, to += points) {
+          A sum = 0;
+          for (int t = 0; t < count; ++t) {
+            sum += weights[t] * static_cast<A>(static_cast<Compute<T>>(from[offsets[t]]));
+          }
+          if constexpr (std::is_integral_v<T>) {
+            *to = saturating_cast<T>(sum);
+          } else {
+            *to = static_cast<T>(sum);
+          }
+        }
+      }
+    });
+  }
+
+  Options options_;
+};
+
+Status infer_grid_sample(OpInfer& infer) {
+  FOLIO_RETURN_IF_ERROR(parse(infer.attrs(), infer.version()).status());
+  const Dims* x = infer.dims_of(0);
+  const Dims* grid = infer.dims_of(1);
+  std::optional<Dims> out;
+  if (x && grid && x->size() == grid->size() && x->size() >= 3) {
+    out = Dims{(*x)[0], (*x)[1]};
+    out->insert(out->end(), grid->begin() + 1, grid->end() - 1);
+  }
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make_grid_sample(OpBuild& build) {
+  FOLIO_TRY(const Options options, parse(build.attrs(), build.version()));
+  return std::unique_ptr<OpKernel>(std::make_unique<GridSample>(options));
+}
+
+}  // namespace
+
+void register_grid_sample(OpRegistry& registry) {
+  OpDef def;
+  def.type = "GridSample";
+  def.since = 16;
+  def.min_inputs = def.max_inputs = 2;
+  def.infer = infer_grid_sample;
+  def.make = make_grid_sample;
+  registry.add(def);
+}
+
+}  // namespace folio
