@@ -124,35 +124,32 @@ void widen_panels(const Weights& w, int64_t begin, int64_t end, float* panels) {
 // byte stand together (plane), zeros after K.
 struct DotRow {
   const float* planes = nullptr;
-  const float* sums = nullptr;    // of each block
   const float* scales = nullptr;  // of each block, or null: 1
 };
 
 template <int kBits>
-void split_planes(const Sizes& s, const float* a, float* planes, float* sums) {
+void split_planes(const Sizes& s, const float* a, float* planes) {
   constexpr int kPerByte = 8 / kBits;
   for (int64_t block = 0; block < s.blocks(); ++block) {
-    float sum = 0;
     float* to = planes + block * s.block;
     const int64_t first = block * s.block;
     for (int64_t i = 0; i < s.block; ++i) {
       const float value = first + i < s.k ? a[first + i] : 0.0F;
       to[i % kPerByte * s.blob() + i / kPerByte] = value;
-      sum += value;
     }
-    sums[block] = sum;
   }
 }
 
+// Zero is taken off each code: off the sums it would cost their precision.
 template <int kBits, int kLanes>
-float dot_block(const uint8_t* blob, const float* planes, int64_t bytes) {
+float dot_block(const uint8_t* blob, float zero, const float* planes, int64_t bytes) {
   constexpr int kMask = (1 << kBits) - 1;
   float lanes[kLanes] = {};
   for (int64_t i = 0; i < bytes; i += kLanes) {
     for (int shift = 0; shift < 8; shift += kBits) {
       const float* plane = planes + shift / kBits * bytes + i;
       for (int l = 0; l < kLanes; ++l) {
-        lanes[l] += plane[l] * static_cast<float>(blob[i + l] >> shift & kMask);
+        lanes[l] += plane[l] * (static_cast<float>(blob[i + l] >> shift & kMask) - zero);
       }
     }
   }
@@ -167,11 +164,12 @@ float dot_column(const Weights& w, int64_t n, const DotRow& row) {
   const int64_t bytes = w.size.blob();  // a multiple of 4, as blocks are of 16 at least
   float sum = 0;
   for (int64_t block = 0; block < w.size.blocks(); ++block) {
+    const uint8_t* blob = w.blob(n, block);
     const float* planes = row.planes + block * w.size.block;
-    const float dot = bytes % 16 == 0 ? dot_block<kBits, 16>(w.blob(n, block), planes, bytes)
-                                      : dot_block<kBits, 4>(w.blob(n, block), planes, bytes);
-    const float scale = row.scales ? w.scale(n, block) * row.scales[block] : w.scale(n, block);
-    sum += scale * (dot - w.zero(n, block) * row.sums[block]);
+    const float zero = w.zero(n, block);
+    const float dot = bytes % 16 == 0 ? dot_block<kBits, 16>(blob, zero, planes, bytes)
+                                      : dot_block<kBits, 4>(blob, zero, planes, bytes);
+    sum += dot * (row.scales ? w.scale(n, block) * row.scales[block] : w.scale(n, block));
   }
   return sum;
 }
@@ -307,13 +305,12 @@ class MatMulNBits final : public OpKernel {
     const Sizes& s = w.size;
     const int64_t blocks = s.blocks();
     const float* a = p.rounded.codes ? p.rounded.codes : p.a;
-    FOLIO_TRY(float* memory, scratch_floats(run, p.rows * blocks * (s.block + 1)));
+    FOLIO_TRY(float* memory, scratch_floats(run, p.rows * blocks * s.block));
     DotRow split[kFewRows];
     for (int64_t i = 0; i < p.rows; ++i) {
       float* planes = memory + i * blocks * s.block;
-      float* sums = memory + p.rows * blocks * s.block + i * blocks;
-      split_planes<kBits>(s, a + i * s.k, planes, sums);
-      split[i] = {planes, sums, p.rounded.scales ? p.rounded.scales + i * blocks : nullptr};
+      split_planes<kBits>(s, a + i * s.k, planes);
+      split[i] = {planes, p.rounded.scales ? p.rounded.scales + i * blocks : nullptr};
     }
     const int64_t grain = std::max<int64_t>(1, kDotMacs / (p.rows * s.k));
     run.parallel().for_range(s.n, grain, [&](int64_t begin, int64_t end) {
