@@ -16,15 +16,14 @@
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_float.h"
+#include "core/ops/op_gemm_tiles.h"
 #include "core/ops/op_registry.h"
-#include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr int64_t kFewRows = 4;
-constexpr int64_t kTileFloats = 1 << 18;       // of widened weights a thread: 1 MiB
 constexpr int64_t kDotMacs = 1 << 18;          // a task of dot products
 constexpr int64_t kMaxDim = int64_t{1} << 31;  // of K and N
 constexpr int64_t kMaxBlock = 1 << 20;
@@ -326,38 +325,20 @@ class MatMulNBits final : public OpKernel {
 
   template <int kBits>
   static Status multiply_panels(OpRun& run, const Weights& w, const Product& p) {
-    const Sizes& s = w.size;
-    const int64_t columns = std::clamp<int64_t>(kTileFloats / s.k / kPanel, 1, 8) * kPanel;
-    const FolioKernels& kernels = run.kernels();
-    const auto tile = static_cast<size_t>(columns * s.k) * sizeof(float);
-    ThreadScratch scratch;
-    FOLIO_RETURN_IF_ERROR(
-        ThreadScratch::make(run, tile + kernels.gemm_f32_scratch_bytes, &scratch));
-    const int64_t tiles = (s.n + columns - 1) / columns;
-    run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
-      const ThreadScratch::Block block(scratch);
-      auto* panels = reinterpret_cast<float*>(block.data());
-      for (int64_t at = begin; at < end; ++at) {
-        const int64_t first = at * columns;
-        const int64_t last = std::min(first + columns, s.n);
-        widen_panels<kBits>(w, first, last, panels);
-        FolioGemmF32 args{};
-        args.m = p.rows;
-        args.n = last - first;
-        args.k = s.k;
-        args.a = p.a;
-        args.a_row_stride = s.k;
-        args.a_col_stride = 1;
-        args.b = panels;
-        args.c = p.y + first;
-        args.c_row_stride = s.n;
-        args.col_bias = p.bias ? p.bias + first : nullptr;
-        args.alpha = 1.0F;
-        args.scratch = block.data() + tile;  // a multiple of 64: rows of 16 floats
-        kernels.gemm_f32(&args);
-      }
+    FolioGemmF32 args{};
+    args.m = p.rows;
+    args.n = w.size.n;
+    args.k = w.size.k;
+    args.a = p.a;
+    args.a_row_stride = w.size.k;
+    args.a_col_stride = 1;
+    args.c = p.y;
+    args.c_row_stride = w.size.n;
+    args.col_bias = p.bias;
+    args.alpha = 1.0F;
+    return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end, float* panels) {
+      widen_panels<kBits>(w, begin, end, panels);
     });
-    return Status::ok();
   }
 
   // Sums of a block are integers below 2^24, so exact in floats; scales follow block by block.
