@@ -160,8 +160,12 @@ compare_with_peer() { # MODEL
   fi
   heading "All processes at once, 1 thread each, after one run; load and first run are those of the last process"
   printf '%-20s %9s %10s %13s %10s %13s\n' "" processes load_ms first_run_ms PSS_MB private_MB
+  local -a folio=("$build/bin/folio" bench "$model" --threads 1 --warmup 0 --iterations 1 --json --hold)
   for count in "${process_counts[@]}"; do
-    compare_row "Folio" "$count" "$build/bin/folio" bench "$model" --threads 1 --warmup 0 --iterations 1 --json --hold
+    compare_row "Folio, in place" "$count" "${folio[@]}" --config session.disable_prepacking=1
+  done
+  for count in "${process_counts[@]}"; do
+    compare_row "Folio, packed" "$count" "${folio[@]}"
   done
   [ -n "$peer" ] || return 0
   for count in "${process_counts[@]}"; do

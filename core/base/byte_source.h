@@ -26,6 +26,10 @@ class ByteSource : public RefCounted {
 
   virtual Bytes bytes() const = 0;
 
+  // These bytes have been read and will hardly be read again: a mapping gives the pages that lie
+  // wholly inside back, to return from the page cache at the next touch. Only advice.
+  virtual void drop_pages(uint64_t offset, uint64_t count) const { (void)offset, (void)count; }
+
   // For messages: the path as the user gave it, or "<bytes>".
   virtual const std::string& name() const = 0;
 

@@ -18,11 +18,9 @@ class DynamicQuantize final : public OpKernel {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
     const float* data = x->data<float>();
     const int64_t count = x->count();
-    // An empty tensor's extremes are -inf and +inf.
-    const float low = std::min(0.0f, run.kernels().min_f32(count, data));
-    const float high = std::max(0.0f, run.kernels().max_f32(count, data));
-    const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-    const int32_t zero = quantize_one<Byte>(-low, scale, 0);
+    const QuantScalar quant = dynamic_quant(run.kernels(), count, data);
+    const float scale = quant.scale;
+    const int32_t zero = quant.zero;
 
     if (run.has_output(1)) {
       FOLIO_TRY(Tensor * y_scale, run.output(1, DType::kFloat, Shape{}));

@@ -1,6 +1,7 @@
 // General matrix product: y = alpha * A' * B' + beta * C.
 //
-// Source: ONNX operator spec, Gemm, opsets 1, 6 (broadcast attribute), 7, 9, 11 (C optional), 13.
+// Source: ONNX operator spec, Gemm, opsets 1, 6 (broadcast attribute), 7, 9, 11 (C optional), 13;
+//         com.microsoft FusedGemm (float): activation, activation_alpha, activation_beta.
 // Shapes: A' [m, k] (A transposed when transA), B' [k, n], C broadcasts to [m, n] one way.
 // Types:  float by kernels; float16 and bfloat16 in float; double, (u)int32, (u)int64 by loops
 //         (alpha and beta as the element type).
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/op_activation.h"
+#include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_registry.h"
 
@@ -24,6 +27,8 @@ class Gemm final : public OpKernel {
   float beta = 1.0F;
   bool trans_a = false;
   bool trans_b = false;
+  bool fused = false;
+  Activation activation;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* a, run.tensor(0));
@@ -32,6 +37,7 @@ class Gemm final : public OpKernel {
     if (run.has_input(2)) {
       FOLIO_TRY(c, run.tensor(2, a->dtype()));
     }
+    if (fused && a->dtype() != DType::kFloat) return wrong_type(0, a->dtype());
     FOLIO_TRY(const GemmSizes s, sizes(*a, *b, c));
     FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), Shape{s.m, s.n}));
     switch (a->dtype()) {
@@ -110,6 +116,7 @@ class Gemm final : public OpKernel {
     // A bias per column, the usual case, is added inside the kernel.
     const bool in_kernel = has_c && row_step == 0 && col_step == 1 && beta == 1.0F;
     if (in_kernel) args.col_bias = c;
+    const bool is_finished = (!has_c || in_kernel) && activation.set_in_gemm(&args);
     FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
     if (has_c && !in_kernel) {
       for (int64_t i = 0; i < s.m; ++i) {
@@ -118,6 +125,10 @@ class Gemm final : public OpKernel {
         }
       }
     }
+    if (is_finished) return Status::ok();
+    run.parallel().for_range(s.m * s.n, kElementGrain, [&](int64_t begin, int64_t end) {
+      activation.apply(run.kernels(), end - begin, y + begin);
+    });
     return Status::ok();
   }
 
@@ -155,7 +166,8 @@ class Gemm final : public OpKernel {
     const T* a_data = a.data<T>();
     const T* b_data = b.data<T>();
     const T* c_data = c ? c->data<T>() : nullptr;
-    const auto [row_step, col_step] = c ? c_strides(*c) : std::pair<int64_t, int64_t>{};
+    // Not a structured binding: clang 14 lets no lambda have one.
+    const auto steps = c ? c_strides(*c) : std::pair<int64_t, int64_t>{};
     T* out = y->data_mut<T>();
     const auto times = [](T x, T w) {
       if constexpr (std::is_integral_v<T>) {
@@ -183,7 +195,7 @@ class Gemm final : public OpKernel {
             sum = plus(sum, times(x, w));
           }
           sum = scaled(alpha, sum);
-          if (c_data) sum = plus(sum, scaled(beta, c_data[i * row_step + j * col_step]));
+          if (c_data) sum = plus(sum, scaled(beta, c_data[i * steps.first + j * steps.second]));
           out[i * s.n + j] = sum;
         }
       }
@@ -207,6 +219,13 @@ Status infer(OpInfer& infer) {
   return Status::ok();
 }
 
+Result<Activation> parse_fused_gemm(const Attributes& attrs) {
+  FOLIO_TRY(Activation activation, parse_fused_activation(attrs, {}));
+  FOLIO_TRY(activation.alpha, attrs.get_float("activation_alpha", activation.alpha));
+  FOLIO_TRY(activation.beta, attrs.get_float("activation_beta", activation.beta));
+  return activation;
+}
+
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Gemm>();
   FOLIO_TRY(kernel->alpha, build.attrs().get_float("alpha", 1.0F));
@@ -215,6 +234,10 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(const int64_t trans_b, build.attrs().get_int("transB", 0));
   kernel->trans_a = trans_a != 0;
   kernel->trans_b = trans_b != 0;
+  kernel->fused = build.node().op_type == "FusedGemm";
+  if (kernel->fused) {
+    FOLIO_TRY(kernel->activation, parse_fused_gemm(build.attrs()));
+  }
   const Initializer* b = build.initializer(1);
   if (b && b->dtype == DType::kFloat && b->shape.rank() == 2) {
     const int64_t k = b->shape[kernel->trans_b ? 1 : 0];
@@ -234,6 +257,9 @@ void register_gemm(OpRegistry& registry) {
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;
+  registry.add(def);
+  def.domain = "com.microsoft";
+  def.type = "FusedGemm";
   registry.add(def);
 }
 

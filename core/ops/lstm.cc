@@ -144,7 +144,7 @@ class Lstm final : public OpKernel {
       add(kGates * n, gate_i, 1, bias, 1, gate_i);
       add(kGates * n, gate_i, 1, bias + kGates * n, 1, gate_i);
     }
-    const RnnActivation* f = attrs.activations.data() + d.dir * 3;
+    const Activation* f = attrs.activations.data() + d.dir * 3;
     for (int64_t j = 0; d.peepholes && j < n; ++j) {
       gate_i[j] += d.peepholes[j] * c[j];
       gate_f[j] += d.peepholes[2 * n + j] * c[j];

@@ -1,12 +1,16 @@
 // Matrix product with batch broadcasting.
 //
-// Source: ONNX operator spec, MatMul, opsets 1, 9 (integers), 13 (bfloat16): NumPy's matmul.
+// Source: ONNX operator spec, MatMul, opsets 1, 9 (integers), 13 (bfloat16): NumPy's matmul;
+//         com.microsoft FusedMatMul (and its old name TransposeMatMul): alpha, transA, transB,
+//         transBatchA, transBatchB.
 // Shapes: a [..., m, k], b [..., k, n] -> y [..., m, n]; 1-D operands are a row or a column whose
-//         dim is dropped from the result.
+//         dim is dropped from the result. transBatch: dim 0 stands before the last one; then
+//         trans: the last two dims are swapped. Operands are read where they stand, by strides.
 // Types:  float by kernels; float16, bfloat16 in float; double and integers (wrapping) by loops.
 // Errors: kInvalidArgument when ranks are 0, k differs, or batches do not broadcast.
 #include <algorithm>
 
+#include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_matmul.h"
 #include "core/ops/op_registry.h"
@@ -14,55 +18,101 @@
 namespace folio {
 namespace {
 
-Status run_f32(OpRun& run, const MatMulGeometry& g, const float* a, const void* b,
-               const float* packed, float* y) {
+struct Options {
+  float alpha = 1.0F;
+  bool trans[2] = {false, false};
+  bool trans_batch[2] = {false, false};
+};
+
+// Where the matrices of an operand lie: element [i, j] of matrix q at
+// q * matrix + i * row + j * col.
+struct Strides {
+  int64_t matrix = 0;
+  int64_t row = 0;
+  int64_t col = 0;
+};
+
+// The operand's shape as the product sees it; vectors are never transposed.
+Shape logical_shape(const Options& options, int operand, const Shape& shape) {
+  const int rank = shape.rank();
+  if (rank < 2) return shape;
+  Shape out = shape;
+  if (options.trans_batch[operand]) {
+    for (int i = 0; i + 2 < rank; ++i) out[i] = shape[i + 1];
+    out[rank - 2] = shape[0];
+  }
+  if (options.trans[operand]) std::swap(out[rank - 2], out[rank - 1]);
+  return out;
+}
+
+// `rows` and `cols` of the logical matrices, `batches` of them.
+Strides strides_of(const Options& options, int operand, int rank, int64_t rows, int64_t cols,
+                   int64_t batches) {
+  if (rank < 2) return {0, operand == 0 ? cols : 1, operand == 0 ? 1 : 0};
+  if (options.trans[operand]) std::swap(rows, cols);
+  Strides s{rows * cols, cols, 1};
+  if (options.trans_batch[operand]) s = {cols, batches * cols, 1};
+  if (options.trans[operand]) std::swap(s.row, s.col);
+  return s;
+}
+
+struct Product {
+  MatMulGeometry g;
+  Strides a;
+  Strides b;
+  float alpha = 1.0F;
+};
+
+Status run_f32(OpRun& run, const Product& p, const float* a, const void* b, const float* packed,
+               float* y) {
+  const MatMulGeometry& g = p.g;
   FolioGemmF32 args{};
   args.m = g.m;
   args.n = g.n;
   args.k = g.k;
-  args.a_row_stride = g.k;
-  args.a_col_stride = 1;
+  args.a_row_stride = p.a.row;
+  args.a_col_stride = p.a.col;
   args.c_row_stride = g.n;
-  args.alpha = 1.0F;
+  args.alpha = p.alpha;
   GemmB plain;
-  plain.row_stride = g.n;
-  plain.col_stride = 1;
+  plain.row_stride = p.b.row;
+  plain.col_stride = p.b.col;
   plain.packed = packed;
-  if (g.batch_b.count() == 1) {
+  const int64_t batches = g.batch.count();
+  if (g.batch_b.count() == 1 && (batches == 1 || p.a.matrix == g.m * p.a.row)) {
     // One B for all batches: they are just more rows.
-    args.m = g.m * g.batch.count();
+    args.m = g.m * batches;
     args.a = a;
     args.c = y;
     plain.data = b;
     return gemm_f32(run, args, plain);
   }
-  const int64_t batches = g.batch.count();
   for (int64_t i = 0; i < batches; ++i) {
-    args.a = a + g.index_a(i) * g.m * g.k;
+    args.a = a + g.index_a(i) * p.a.matrix;
     args.c = y + i * g.m * g.n;
     plain.data = static_cast<const char*>(b) +
-                 g.index_b(i) * g.k * g.n * static_cast<int64_t>(sizeof(float));
+                 g.index_b(i) * p.b.matrix * static_cast<int64_t>(sizeof(float));
     FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
   }
   return Status::ok();
 }
 
 // The plain loops, for types that no kernel has. Acc wraps for integers.
-template <typename T, typename Acc>
-void run_loops(OpRun& run, const MatMulGeometry& g, const T* a, const T* b, T* y) {
-  const int64_t batches = g.batch.count();
-  run.parallel().for_range(batches * g.m, 4, [&](int64_t begin, int64_t end) {
+template <typename T>
+void run_loops(OpRun& run, const Product& p, const T* a, const T* b, T* y) {
+  const MatMulGeometry& g = p.g;
+  const T alpha = static_cast<T>(p.alpha);  // other than 1 for floating point only
+  run.parallel().for_range(g.batch.count() * g.m, 4, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t batch = row / g.m;
-      const T* a_row = a + (g.index_a(batch) * g.m + row % g.m) * g.k;
-      const T* b_mat = b + g.index_b(batch) * g.k * g.n;
+      const T* a_row = a + g.index_a(batch) * p.a.matrix + row % g.m * p.a.row;
+      const T* b_mat = b + g.index_b(batch) * p.b.matrix;
       for (int64_t j = 0; j < g.n; ++j) {
-        Acc sum{};
-        for (int64_t p = 0; p < g.k; ++p) {
-          sum = static_cast<Acc>(sum +
-                                 static_cast<Acc>(a_row[p]) * static_cast<Acc>(b_mat[p * g.n + j]));
+        T sum{};
+        for (int64_t q = 0; q < g.k; ++q) {
+          sum = static_cast<T>(sum + a_row[q * p.a.col] * b_mat[q * p.b.row + j * p.b.col]);
         }
-        y[row * g.n + j] = static_cast<T>(sum);
+        y[row * g.n + j] = static_cast<T>(alpha * sum);
       }
     }
   });
@@ -70,37 +120,43 @@ void run_loops(OpRun& run, const MatMulGeometry& g, const T* a, const T* b, T* y
 
 class MatMul final : public OpKernel {
  public:
+  Options options;
+  bool fused = false;
+
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* a, run.tensor(0));
     FOLIO_TRY(const Tensor* given_b, run.tensor(1, a->dtype()));
     // Float kernels take B as it stands in the file; the loops want it aligned.
     FOLIO_TRY(const Tensor aligned_b, a->dtype() == DType::kFloat ? *given_b : aligned(*given_b));
     const Tensor* b = &aligned_b;
-    FOLIO_TRY(const MatMulGeometry g, matmul_geometry(a->shape(), b->shape()));
-    FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), g.out));
+    if (fused && !contains(FloatTypes{}, a->dtype())) return wrong_type(0, a->dtype());
+    Product p;
+    p.alpha = options.alpha;
+    FOLIO_TRY(p.g, matmul_geometry(logical_shape(options, 0, a->shape()),
+                                   logical_shape(options, 1, b->shape())));
+    p.a = strides_of(options, 0, a->rank(), p.g.m, p.g.k, p.g.batch_a.count());
+    p.b = strides_of(options, 1, b->rank(), p.g.k, p.g.n, p.g.batch_b.count());
+    FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), p.g.out));
     if (y->count() == 0) return Status::ok();
     switch (a->dtype()) {
       case DType::kFloat: {
         const PackedBlob* blob = run.packed(1);
         const float* packed = blob ? reinterpret_cast<const float*>(blob->data()) : nullptr;
-        return run_f32(run, g, a->data<float>(), b->raw(), packed, y->data_mut<float>());
+        return run_f32(run, p, a->data<float>(), b->raw(), packed, y->data_mut<float>());
       }
       case DType::kFloat16:
       case DType::kBfloat16:
-        return run_half(run, g, *a, *b, y);
+        return run_half(run, p, *a, *b, y);
       case DType::kDouble:
-        run_loops<double, double>(run, g, a->data<double>(), b->data<double>(),
-                                  y->data_mut<double>());
+        run_loops(run, p, a->data<double>(), b->data<double>(), y->data_mut<double>());
         return Status::ok();
       case DType::kInt32:
       case DType::kUint32:
-        run_loops<uint32_t, uint32_t>(run, g, a->data<uint32_t>(), b->data<uint32_t>(),
-                                      y->data_mut<uint32_t>());
+        run_loops(run, p, a->data<uint32_t>(), b->data<uint32_t>(), y->data_mut<uint32_t>());
         return Status::ok();
       case DType::kInt64:
       case DType::kUint64:
-        run_loops<uint64_t, uint64_t>(run, g, a->data<uint64_t>(), b->data<uint64_t>(),
-                                      y->data_mut<uint64_t>());
+        run_loops(run, p, a->data<uint64_t>(), b->data<uint64_t>(), y->data_mut<uint64_t>());
         return Status::ok();
       default:
         return not_implemented("MatMul of ", dtype_name(a->dtype()));
@@ -108,31 +164,60 @@ class MatMul final : public OpKernel {
   }
 
  private:
-  static Status run_half(OpRun& run, const MatMulGeometry& g, const Tensor& a, const Tensor& b,
+  static Status run_half(OpRun& run, const Product& p, const Tensor& a, const Tensor& b,
                          Tensor* y) {
     FOLIO_TRY(float* a32, widen_half(run, a));
     FOLIO_TRY(float* b32, widen_half(run, b));
     FOLIO_TRY(uint8_t * y32, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
     auto* out = reinterpret_cast<float*>(y32);
-    FOLIO_RETURN_IF_ERROR(run_f32(run, g, a32, b32, nullptr, out));
+    FOLIO_RETURN_IF_ERROR(run_f32(run, p, a32, b32, nullptr, out));
     narrow_half(run, out, y);
     return Status::ok();
   }
 };
 
+Result<Options> parse(const Node& node) {
+  Options options;
+  if (node.op_type == "MatMul") return options;
+  FOLIO_TRY(options.alpha, node.attributes.get_float("alpha", 1.0F));
+  const std::string_view names[] = {"transA", "transB", "transBatchA", "transBatchB"};
+  for (int i = 0; i < 4; ++i) {
+    FOLIO_TRY(const int64_t flag, node.attributes.get_int(names[i], 0));
+    (i < 2 ? options.trans : options.trans_batch)[i % 2] = flag != 0;
+  }
+  return options;
+}
+
 Status infer(OpInfer& infer) {
-  FOLIO_TRY(std::optional<Dims> dims, infer_matmul_dims(infer, 0, 1));
+  FOLIO_TRY(const Options options, parse(infer.node()));
+  std::optional<Dims> operands[2];
+  for (int i = 0; i < 2; ++i) {
+    if (!infer.dims_of(i)) continue;
+    Dims dims = *infer.dims_of(i);
+    if (dims.size() >= 2 && options.trans_batch[i]) {
+      std::rotate(dims.begin(), dims.begin() + 1, dims.end() - 1);
+    }
+    if (dims.size() >= 2 && options.trans[i]) std::swap(dims.end()[-1], dims.end()[-2]);
+    operands[i] = std::move(dims);
+  }
+  FOLIO_TRY(std::optional<Dims> dims, infer_matmul_dims(infer.table(), operands[0], operands[1]));
   infer.set_tensor(0, infer.dtype(0), std::move(dims));
   return Status::ok();
 }
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<MatMul>();
+  FOLIO_TRY(kernel->options, parse(build.node()));
+  kernel->fused = build.node().op_type != "MatMul";
   // A constant [k, n] is packed; batches of matrices are packed tile by tile at run.
   const Initializer* b = build.initializer(1);
   if (b && b->dtype == DType::kFloat && b->shape.rank() == 2) {
-    request_f32p16(build, 1, b->shape[0], b->shape[1], b->shape[1], 1);
+    const bool trans = kernel->options.trans[1];
+    const int64_t k = b->shape[trans ? 1 : 0];
+    const int64_t n = b->shape[trans ? 0 : 1];
+    request_f32p16(build, 1, k, n, trans ? 1 : n, trans ? k : 1);
   }
-  return std::unique_ptr<OpKernel>(std::make_unique<MatMul>());
+  return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
 }  // namespace
@@ -145,6 +230,11 @@ void register_matmul(OpRegistry& registry) {
   def.make = make;
   def.unaligned_inputs = 1U << 1;
   registry.add(def);
+  def.domain = "com.microsoft";
+  for (const char* type : {"FusedMatMul", "TransposeMatMul"}) {
+    def.type = type;
+    registry.add(def);
+  }
 }
 
 }  // namespace folio

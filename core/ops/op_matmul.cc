@@ -35,6 +35,12 @@ Result<MatMulGeometry> matmul_geometry(const Shape& a, const Shape& b) {
   g.out = g.batch;
   if (a.rank() > 1) g.out.push_back(g.m);
   if (b.rank() > 1) g.out.push_back(g.n);
+  // Operands without elements may claim any m and n: scratch of the result's size must not wrap.
+  uint64_t count = 0;
+  if (!checked_count(g.out.dims(), &count) || count > (uint64_t{1} << 58)) {
+    return invalid_argument("the product of ", a.to_string(), " and ", b.to_string(),
+                            " is too large");
+  }
   return g;
 }
 
@@ -42,13 +48,19 @@ Result<std::optional<Dims>> infer_matmul_dims(OpInfer& infer, int input_a, int i
   const Dims* a = infer.dims_of(input_a);
   const Dims* b = infer.dims_of(input_b);
   if (!a || !b) return std::optional<Dims>();
+  return infer_matmul_dims(infer.table(), *a, *b);
+}
+
+Result<std::optional<Dims>> infer_matmul_dims(DimTable& table, const std::optional<Dims>& a,
+                                              const std::optional<Dims>& b) {
+  if (!a || !b) return std::optional<Dims>();
   if (a->empty() || b->empty()) return invalid_graph("MatMul of a scalar");
   const Dim k_a = a->back();
   const Dim k_b = b->size() > 1 ? (*b)[b->size() - 2] : (*b)[0];
   if (k_a.is_value() && k_b.is_value() && !(k_a == k_b)) {
     return invalid_graph("k is ", k_a.value, " and ", k_b.value, " (shapes ",
-                         type_to_string(infer.input(input_a)), " and ",
-                         type_to_string(infer.input(input_b)), ")");
+                         type_to_string(TypeInfo::tensor(DType::kUndefined, a)), " and ",
+                         type_to_string(TypeInfo::tensor(DType::kUndefined, b)), ")");
   }
   const size_t rank_a = a->size() > 2 ? a->size() - 2 : 0;
   const size_t rank_b = b->size() > 2 ? b->size() - 2 : 0;
@@ -57,7 +69,7 @@ Result<std::optional<Dims>> infer_matmul_dims(OpInfer& infer, int input_a, int i
   for (size_t i = 0; i < rank; ++i) {
     const Dim da = i + rank_a < rank ? Dim::of(1) : (*a)[i + rank_a - rank];
     const Dim db = i + rank_b < rank ? Dim::of(1) : (*b)[i + rank_b - rank];
-    out.push_back(infer.table().broadcast(da, db));
+    out.push_back(table.broadcast(da, db));
   }
   if (a->size() > 1) out.push_back((*a)[a->size() - 2]);
   if (b->size() > 1) out.push_back(b->back());

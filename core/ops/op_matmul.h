@@ -32,5 +32,7 @@ Result<MatMulGeometry> matmul_geometry(const Shape& a, const Shape& b);
 
 // Dims of the product of inputs a and b; absent when a rank is unknown.
 Result<std::optional<Dims>> infer_matmul_dims(OpInfer& infer, int a, int b);
+Result<std::optional<Dims>> infer_matmul_dims(DimTable& table, const std::optional<Dims>& a,
+                                              const std::optional<Dims>& b);
 
 }  // namespace folio

@@ -1,5 +1,7 @@
 #include "core/ops/op_quantized.h"
 
+#include "core/ops/op_gemm.h"
+
 namespace folio {
 namespace {
 
@@ -29,6 +31,56 @@ Result<ScalePlan> plan_blocks(const Shape& data, const Shape& scale, int axis, i
 }
 
 }  // namespace
+
+Result<const float*> as_floats(OpRun& run, int input, const Tensor& tensor) {
+  if (tensor.dtype() == DType::kFloat) return tensor.data<float>();
+  if (tensor.dtype() == DType::kFloat16 || tensor.dtype() == DType::kBfloat16) {
+    FOLIO_TRY(const float* wide, widen_half(run, tensor));
+    return wide;
+  }
+  if (tensor.dtype() != DType::kInt32) return wrong_type(input, tensor.dtype());
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
+  auto* wide = reinterpret_cast<float*>(memory);
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    wide[i] = static_cast<float>(tensor.data<int32_t>()[i]);
+  }
+  return static_cast<const float*>(wide);
+}
+
+Result<QuantScalar> quant_scalar(const OpRun& run, int scale, int zero, DType dtype) {
+  QuantScalar out;
+  FOLIO_TRY(const Tensor* scale_tensor, run.tensor(scale, DType::kFloat));
+  if (scale_tensor->count() != 1) {
+    return invalid_argument("the scale, input ", scale, ", has shape ",
+                            scale_tensor->shape().to_string(), ", expected one element");
+  }
+  out.scale = *scale_tensor->data<float>();
+  if (!run.has_input(zero)) return out;
+  FOLIO_TRY(const Tensor* zero_tensor, run.tensor(zero, dtype));
+  if (zero_tensor->count() != 1) {
+    return invalid_argument("the zero point, input ", zero, ", has shape ",
+                            zero_tensor->shape().to_string(), ", expected one element");
+  }
+  out.zero = byte_at(*zero_tensor, 0);
+  return out;
+}
+
+QuantScalar dynamic_quant(const FolioKernels& kernels, int64_t count, const float* x) {
+  using Byte = QuantizedType<DType::kUint8, 8, false>;
+  // An empty tensor's extremes are -inf and +inf.
+  const float low = std::min(0.0f, kernels.min_f32(count, x));
+  const float high = std::max(0.0f, kernels.max_f32(count, x));
+  QuantScalar out;
+  out.scale = high == low ? 1.0f : (high - low) / 255.0f;
+  out.zero = quantize_one<Byte>(-low, out.scale, 0);
+  return out;
+}
+
+Result<const Tensor*> byte_tensor(const OpRun& run, int i) {
+  FOLIO_TRY(const Tensor* tensor, run.tensor(i));
+  if (!is_byte(tensor->dtype())) return wrong_type(i, tensor->dtype());
+  return tensor;
+}
 
 Result<ScalePlan> plan_scales(const Shape& data, const Shape& scale, int64_t axis,
                               int64_t block_size) {

@@ -75,15 +75,54 @@ inline int32_t round_small(float value) {
   return static_cast<int32_t>(value + kMagic - kMagic);
 }
 
-// saturate(round(x / scale) + zero) as Q; NaN as zero.
+// saturate(round(ratio) + zero) as Q; NaN as zero.
 template <typename Q>
-int32_t quantize_one(float x, float scale, int32_t zero) {
+int32_t quantize_ratio(float ratio, int32_t zero) {
   // Past this, any zero point of 16 bits leaves the range anyway.
   constexpr float kBound = 200000.0f;
-  const float ratio = x / scale;
   const float bounded = ratio != ratio ? 0.0f : std::clamp(ratio, -kBound, kBound);
   return std::clamp(round_small(bounded) + zero, Q::kMin, Q::kMax);
 }
+
+// The same of x / scale.
+template <typename Q>
+int32_t quantize_one(float x, float scale, int32_t zero) {
+  return quantize_ratio<Q>(x / scale, zero);
+}
+
+inline bool is_byte(DType dtype) { return dtype == DType::kUint8 || dtype == DType::kInt8; }
+
+// Calls body(QuantizedType<...>{}) for int8 or uint8, which the caller has checked.
+template <typename Body>
+void dispatch_byte(DType dtype, Body&& body) {
+  if (dtype == DType::kInt8) {
+    body(QuantizedType<DType::kInt8, 8, true>{});
+  } else {
+    body(QuantizedType<DType::kUint8, 8, false>{});
+  }
+}
+
+inline int32_t byte_at(const Tensor& tensor, int64_t i) {
+  return tensor.dtype() == DType::kInt8 ? tensor.data<int8_t>()[i] : tensor.raw()[i];
+}
+
+// A float, float16, bfloat16 or int32 tensor as floats: its own bytes, or scratch.
+Result<const float*> as_floats(OpRun& run, int input, const Tensor& tensor);
+
+// Scale and zero point of a whole tensor.
+struct QuantScalar {
+  float scale = 1.0F;
+  int32_t zero = 0;
+};
+
+// Inputs `scale` (float) and `zero` (of type `dtype`, absent: 0), both of one element.
+Result<QuantScalar> quant_scalar(const OpRun& run, int scale, int zero, DType dtype);
+
+// Scale and zero point (as uint8) of the range of x, zero included: DynamicQuantizeLinear.
+QuantScalar dynamic_quant(const FolioKernels& kernels, int64_t count, const float* x);
+
+// Input i as int8 or uint8.
+Result<const Tensor*> byte_tensor(const OpRun& run, int i);
 
 // Rows of the data over which the scale is constant (step 0) or steps along (step 1).
 struct ScalePlan {

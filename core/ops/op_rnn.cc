@@ -7,58 +7,17 @@
 namespace folio {
 namespace {
 
-using Kind = RnnActivation::Kind;
-
-struct ActivationRow {
-  std::string_view name;
-  Kind kind;
-  float alpha;  // the spec's defaults
-  float beta;
-};
-
-constexpr ActivationRow kActivations[] = {
-    {"Sigmoid", Kind::kSigmoid, 0, 0},
-    {"Tanh", Kind::kTanh, 0, 0},
-    {"Relu", Kind::kRelu, 0, 0},
-    {"Affine", Kind::kAffine, 1.0F, 0},
-    {"LeakyRelu", Kind::kLeakyRelu, 0.01F, 0},
-    {"ThresholdedRelu", Kind::kThresholdedRelu, 1.0F, 0},
-    {"ScaledTanh", Kind::kScaledTanh, 1.0F, 1.0F},
-    {"HardSigmoid", Kind::kHardSigmoid, 0.2F, 0.5F},
-    {"Elu", Kind::kElu, 1.0F, 0},
-    {"Softsign", Kind::kSoftsign, 0, 0},
-    {"Softplus", Kind::kSoftplus, 0, 0},
-};
-
-bool same_name(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-bool takes_alpha(Kind kind) {
-  return kind == Kind::kAffine || kind == Kind::kLeakyRelu || kind == Kind::kThresholdedRelu ||
-         kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid || kind == Kind::kElu;
-}
-
-bool takes_beta(Kind kind) {
-  return kind == Kind::kAffine || kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid;
-}
-
 // alphas and betas are listed in the order of the functions that take one.
-Result<std::vector<RnnActivation>> parse_activations(const std::vector<std::string>& names,
-                                                     const std::vector<float>& alphas,
-                                                     const std::vector<float>& betas) {
-  std::vector<RnnActivation> out;
+Result<std::vector<Activation>> parse_activations(const std::vector<std::string>& names,
+                                                  const std::vector<float>& alphas,
+                                                  const std::vector<float>& betas) {
+  std::vector<Activation> out;
   size_t alpha = 0;
   size_t beta = 0;
   for (const std::string& name : names) {
-    const auto* row = std::find_if(std::begin(kActivations), std::end(kActivations),
-                                   [&](const ActivationRow& r) { return same_name(r.name, name); });
-    if (row == std::end(kActivations)) return invalid_graph("unknown activation '", name, "'");
-    RnnActivation activation{row->kind, row->alpha, row->beta};
-    if (takes_alpha(row->kind) && alpha < alphas.size()) activation.alpha = alphas[alpha++];
-    if (takes_beta(row->kind) && beta < betas.size()) activation.beta = betas[beta++];
+    FOLIO_TRY(Activation activation, find_activation(name));
+    if (activation.takes_alpha() && alpha < alphas.size()) activation.alpha = alphas[alpha++];
+    if (activation.takes_beta() && beta < betas.size()) activation.beta = betas[beta++];
     out.push_back(activation);
   }
   return out;
@@ -76,46 +35,6 @@ Shape state_shape(const RnnAttrs& attrs, const RnnRun& r) {
 }
 
 }  // namespace
-
-void RnnActivation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
-  switch (kind) {
-    case Kind::kSigmoid:
-      return kernels.unary_f32[kFolioSigmoid](n, x, x);
-    case Kind::kTanh:
-      return kernels.unary_f32[kFolioTanh](n, x, x);
-    case Kind::kRelu:
-      return kernels.unary_f32[kFolioRelu](n, x, x);
-    case Kind::kSoftplus:
-      return kernels.unary_f32[kFolioSoftplus](n, x, x);
-    default:
-      break;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    const float v = x[i];
-    switch (kind) {
-      case Kind::kAffine:
-        x[i] = alpha * v + beta;
-        break;
-      case Kind::kLeakyRelu:
-        x[i] = v < 0 ? alpha * v : v;
-        break;
-      case Kind::kThresholdedRelu:
-        x[i] = v > alpha ? v : 0.0F;
-        break;
-      case Kind::kScaledTanh:
-        x[i] = alpha * std::tanh(beta * v);
-        break;
-      case Kind::kHardSigmoid:
-        x[i] = std::clamp(alpha * v + beta, 0.0F, 1.0F);
-        break;
-      case Kind::kElu:
-        x[i] = v < 0 ? alpha * std::expm1(v) : v;
-        break;
-      default:  // kSoftsign
-        x[i] = v / (1.0F + std::abs(v));
-    }
-  }
-}
 
 Result<RnnAttrs> parse_rnn(const Attributes& attrs, int gates,
                            const std::vector<std::string>& defaults) {

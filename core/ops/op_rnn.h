@@ -10,41 +10,19 @@
 #include <string>
 #include <vector>
 
+#include "core/ops/op_activation.h"
 #include "core/ops/op_gemm.h"
 
 namespace folio {
-
-// f(x) of the spec's table of activation functions, alpha and beta bound.
-struct RnnActivation {
-  enum class Kind : uint8_t {
-    kSigmoid,
-    kTanh,
-    kRelu,
-    kAffine,
-    kLeakyRelu,
-    kThresholdedRelu,
-    kScaledTanh,
-    kHardSigmoid,
-    kElu,
-    kSoftsign,
-    kSoftplus,
-  };
-  Kind kind = Kind::kTanh;
-  float alpha = 0.0F;
-  float beta = 0.0F;
-
-  // In place over a row.
-  void apply(const FolioKernels& kernels, int64_t n, float* x) const;
-};
 
 struct RnnAttrs {
   int gates = 0;
   int directions = 1;
   bool first_is_reverse = false;
   bool batch_first = false;
-  int64_t hidden = 0;                      // 0: taken from R
-  float clip = 0.0F;                       // 0: none
-  std::vector<RnnActivation> activations;  // directions * per_direction
+  int64_t hidden = 0;                   // 0: taken from R
+  float clip = 0.0F;                    // 0: none
+  std::vector<Activation> activations;  // directions * per_direction
 };
 
 // `defaults` names the activation functions of one direction.

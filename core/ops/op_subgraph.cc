@@ -33,7 +33,9 @@ Result<int> find_subgraph(const Node& node, std::string_view name) {
 }
 
 TypeInfo common_type(const TypeInfo& a, const TypeInfo& b) {
-  if (a.kind != b.kind || a.dtype != b.dtype) return TypeInfo();
+  if (a.kind != b.kind || a.dtype != b.dtype || a.kind == TypeInfo::Kind::kUnknown) {
+    return TypeInfo();
+  }
   TypeInfo out = a;
   if (!a.dims || !b.dims || a.dims->size() != b.dims->size()) {
     out.dims.reset();
@@ -53,6 +55,8 @@ TypeInfo common_type(const TypeInfo& a, const TypeInfo& b) {
 TypeInfo without_dims(const TypeInfo& type) {
   TypeInfo out = type;
   out.dims.reset();
+  // The elements of a sequence may change as well.
+  if (type.element) out.element = std::make_shared<const TypeInfo>(without_dims(*type.element));
   return out;
 }
 

@@ -3,6 +3,8 @@
 // Source: ONNX operator spec: MaxPool (1, 8 indices, 10 ceil_mode and dilations, 11, 12, 22),
 //         AveragePool (1, 7, 10, 11, 19 dilations, 22), LpPool (1 auto_pad as 2, 2, 11, 18, 22),
 //         GlobalMaxPool, GlobalAveragePool (1, 22), GlobalLpPool (1, 2, 22).
+//         com.microsoft QLinearAveragePool and QLinearGlobalAveragePool, version 1: x and y int8 or
+//         uint8 with scale and zero point, averaged in float; channels_last: x [N, spatial..., C].
 // Shapes: x [N, C, spatial...] -> y [N, C, out...], each window reduced to one element.
 // Types:  float, double; float16 and bfloat16 in float; MaxPool also int8 and uint8.
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <limits>
 
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_window.h"
 
@@ -141,7 +144,7 @@ void pool_planes(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t pl
   });
 }
 
-class Pool final : public OpKernel {
+class Pool : public OpKernel {
  public:
   PoolAttrs attrs;
 
@@ -189,7 +192,7 @@ class Pool final : public OpKernel {
     return is_max ? Status::ok() : not_implemented("average of ", dtype_name(x->dtype()));
   }
 
- private:
+ protected:
   Result<Window> window_of(const Shape& x) const {
     if (x.rank() < 2) return invalid_argument("input ", x.to_string(), " has too few dims");
     if (!attrs.global) {
@@ -205,8 +208,79 @@ class Pool final : public OpKernel {
   }
 };
 
+// Inputs X, x_scale, x_zero, y_scale, y_zero.
+class QLinearPool final : public Pool {
+ public:
+  bool channels_last = false;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
+    FOLIO_TRY(const QuantScalar qx, quant_scalar(run, 1, 2, x->dtype()));
+    FOLIO_TRY(const QuantScalar qy, quant_scalar(run, 3, 4, x->dtype()));
+    if (x->rank() < 2) return invalid_argument("input ", x->shape().to_string(), " is too flat");
+    const Shape shape = channels_last ? to_first(x->shape()) : x->shape();
+    FOLIO_TRY(const Window w, window_of(shape));
+    Shape out{shape[0], shape[1]};
+    w.append_out(&out);
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), channels_last ? to_last(out) : out));
+    if (y->count() == 0) return Status::ok();
+    FOLIO_TRY(uint8_t * x_bytes, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
+    FOLIO_TRY(uint8_t * y_bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+    auto* x32 = reinterpret_cast<float*>(x_bytes);
+    auto* y32 = reinterpret_cast<float*>(y_bytes);
+    dispatch_byte(x->dtype(), [&](auto quantized) {
+      using Q = decltype(quantized);
+      each_element(run, shape, w.in_count(), [&](int64_t first, int64_t stored) {
+        x32[first] = static_cast<float>(Q::get(x->raw(), stored) - qx.zero);
+      });
+      pool_planes(run, attrs, w, shape[0] * shape[1], x32, y32, nullptr);
+      each_element(run, shape, w.out_count(), [&](int64_t first, int64_t stored) {
+        const float value = y32[first] * qx.scale;
+        Q::set(y->raw_mut(), stored, quantize_one<Q>(value, qy.scale, qy.zero));
+      });
+    });
+    return Status::ok();
+  }
+
+ private:
+  static Shape to_first(const Shape& last) {
+    Shape first = last;
+    first.erase(last.rank() - 1);
+    first.insert(1, last[last.rank() - 1]);
+    return first;
+  }
+  static Shape to_last(const Shape& first) {
+    Shape last = first;
+    last.erase(1);
+    last.push_back(first[1]);
+    return last;
+  }
+
+  // Calls body(index with channels first, index as stored) for each element of planes of `pixels`.
+  template <typename Body>
+  void each_element(OpRun& run, const Shape& shape, int64_t pixels, Body&& body) const {
+    const int64_t channels = shape[1];
+    const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(1, pixels));
+    run.parallel().for_range(shape[0] * channels, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) {
+        const int64_t first = plane * pixels;
+        const int64_t last = plane / channels * pixels * channels + plane % channels;
+        for (int64_t p = 0; p < pixels; ++p) {
+          body(first + p, channels_last ? last + p * channels : first + p);
+        }
+      }
+    });
+  }
+};
+
 Status infer(OpInfer& infer, bool global) {
-  const Dims* x = infer.dims_of(0);
+  const Dims* given = infer.dims_of(0);
+  std::optional<Dims> x;
+  if (given) x = *given;
+  FOLIO_TRY(const int64_t channels_last, infer.attrs().get_int("channels_last", 0));
+  if (x && x->size() >= 2 && channels_last != 0) {
+    std::rotate(x->begin() + 1, x->end() - 1, x->end());
+  }
   std::optional<Dims> out;
   if (x && x->size() >= 2) {
     FOLIO_TRY(const WindowAttrs attrs, parse_window(infer.attrs()));
@@ -224,14 +298,15 @@ Status infer(OpInfer& infer, bool global) {
       }
     }
   }
+  if (out && channels_last != 0) std::rotate(out->begin() + 1, out->begin() + 2, out->end());
   infer.set_tensor(0, infer.dtype(0), out);
   infer.set_tensor(1, DType::kInt64, std::move(out));
   return Status::ok();
 }
 
-template <PoolKind kind, bool global>
-Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
-  auto kernel = std::make_unique<Pool>();
+template <PoolKind kind, bool global, typename Kernel>
+Result<std::unique_ptr<Kernel>> make_kernel(OpBuild& build) {
+  auto kernel = std::make_unique<Kernel>();
   kernel->attrs.kind = kind;
   kernel->attrs.global = global;
   const Attributes& attrs = build.attrs();
@@ -256,7 +331,33 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
     }
     if (kernel->attrs.p < 1) return invalid_graph("attribute 'p' is ", kernel->attrs.p);
   }
+  return kernel;
+}
+
+template <PoolKind kind, bool global>
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  FOLIO_TRY(auto kernel, (make_kernel<kind, global, Pool>(build)));
   return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+template <bool global>
+Result<std::unique_ptr<OpKernel>> make_qlinear(OpBuild& build) {
+  FOLIO_TRY(auto kernel, (make_kernel<PoolKind::kAverage, global, QLinearPool>(build)));
+  FOLIO_TRY(const int64_t channels_last, build.attrs().get_int("channels_last", 0));
+  kernel->channels_last = channels_last != 0;
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+template <bool global>
+OpDef qlinear_def(std::string_view type) {
+  OpDef def;
+  def.domain = "com.microsoft";
+  def.type = type;
+  def.min_inputs = 4;
+  def.max_inputs = 5;
+  def.infer = [](OpInfer& i) { return infer(i, global); };
+  def.make = make_qlinear<global>;
+  return def;
 }
 
 template <PoolKind kind, bool global>
@@ -278,6 +379,8 @@ void register_pool(OpRegistry& registry) {
   registry.add(def_of<PoolKind::kMax, true>("GlobalMaxPool"));
   registry.add(def_of<PoolKind::kAverage, true>("GlobalAveragePool"));
   registry.add(def_of<PoolKind::kLp, true>("GlobalLpPool"));
+  registry.add(qlinear_def<false>("QLinearAveragePool"));
+  registry.add(qlinear_def<true>("QLinearGlobalAveragePool"));
 }
 
 }  // namespace folio

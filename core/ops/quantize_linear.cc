@@ -34,22 +34,6 @@ struct QuantizeOptions {
   }
 };
 
-// A float, float16, bfloat16 or int32 tensor as floats: its own bytes, or scratch.
-Result<const float*> as_floats(OpRun& run, int input, const Tensor& tensor) {
-  if (tensor.dtype() == DType::kFloat) return tensor.data<float>();
-  if (tensor.dtype() == DType::kFloat16 || tensor.dtype() == DType::kBfloat16) {
-    FOLIO_TRY(const float* wide, widen_half(run, tensor));
-    return wide;
-  }
-  if (tensor.dtype() != DType::kInt32) return wrong_type(input, tensor.dtype());
-  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
-  auto* wide = reinterpret_cast<float*>(memory);
-  for (int64_t i = 0; i < tensor.count(); ++i) {
-    wide[i] = static_cast<float>(tensor.data<int32_t>()[i]);
-  }
-  return static_cast<const float*>(wide);
-}
-
 // The zero point's bytes, or null when absent (0).
 Result<const uint8_t*> zero_point_of(const OpRun& run, const Tensor& scale, DType dtype) {
   const uint8_t* none = nullptr;

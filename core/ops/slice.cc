@@ -12,7 +12,6 @@
 namespace folio {
 namespace {
 
-constexpr int64_t kFarEnd = std::numeric_limits<int64_t>::max();
 constexpr int64_t kFarStart = std::numeric_limits<int64_t>::min();
 constexpr int64_t kLongStep = int64_t{1} << 62;  // beyond any dim, and safe to negate and add
 

@@ -65,7 +65,7 @@ class MappedFile final : public ByteSource {
   // Gives the pages that lie wholly inside [offset, offset + count) back (MADV_DONTNEED): they
   // leave this process, not the page cache, and return at the next touch. Out-of-range parts are
   // ignored; a private copy keeps its pages.
-  void drop_pages(uint64_t offset, uint64_t count) const;
+  void drop_pages(uint64_t offset, uint64_t count) const override;
 
  private:
   friend class MappedFileOpener;  // mapped_file_posix.cc

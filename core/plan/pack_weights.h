@@ -10,7 +10,8 @@
 namespace folio {
 
 // `initializer` has its bytes. A mapped payload is named by its mapping and offset, so that
-// nothing is hashed; computed ones are named by their content.
+// nothing is hashed, and its pages are dropped once packed; computed ones are named by their
+// content.
 Result<Ref<const PackedBlob>> pack_weight(PackedCache& cache, const Initializer& initializer,
                                           const PackRequest& request);
 

@@ -100,10 +100,6 @@ Result<Ref<const PackedBlob>> PackedCache::get_or_pack(const PackKey& key, const
     promise.kept = true;
     if (shared.keep == Keep::kHold) shared.held.push_back(blob);
   }
-  if (shared.keep == Keep::kHold) {
-    const std::lock_guard<std::mutex> lock(shared.mutex);
-    shared.held.push_back(blob);
-  }
   return Ref<const PackedBlob>(blob);
 }
 

@@ -74,6 +74,9 @@ class SourceWithFiles final : public ByteSource {
 
   uint64_t serial() const override { return model_->serial(); }
   Bytes bytes() const override { return model_->bytes(); }
+  void drop_pages(uint64_t offset, uint64_t count) const override {
+    model_->drop_pages(offset, count);
+  }
   const std::string& name() const override { return model_->name(); }
   Result<Ref<ByteSource>> open_sibling(const std::string& location) const override {
     const bool dotted = location.starts_with("./");

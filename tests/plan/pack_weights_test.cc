@@ -68,6 +68,35 @@ TEST(PackWeight, SourcesAreNotTakenForOneAnother) {
   EXPECT_NE(packed(cache, b).get(), blob.get());
 }
 
+// A source that only counts what it may forget.
+class CountingSource final : public ByteSource {
+ public:
+  uint64_t serial() const override { return 77; }
+  Bytes bytes() const override { return {}; }
+  const std::string& name() const override { return name_; }
+  Result<Ref<ByteSource>> open_sibling(const std::string&) const override {
+    return error(Code::kNoSuchFile, "no files");
+  }
+  void drop_pages(uint64_t offset, uint64_t count) const override {
+    drops.emplace_back(offset, count);
+  }
+  mutable std::vector<std::pair<uint64_t, uint64_t>> drops;
+
+ private:
+  std::string name_ = "counting";
+};
+
+TEST(PackWeight, WhoPacksGivesThePagesBackAndWhoFindsLeavesThem) {
+  PackedCache cache;
+  const auto source = make_ref<CountingSource>();
+  const Ref<Initializer> a = weight({1, 2, 3, 4}, source);
+  const Ref<const PackedBlob> blob = packed(cache, a);
+  ASSERT_EQ(source->drops.size(), 1U);
+  EXPECT_EQ(source->drops[0], std::make_pair(uint64_t{16}, uint64_t{16}));
+  packed(cache, a);
+  EXPECT_EQ(source->drops.size(), 1U);
+}
+
 TEST(PackWeight, ComputedWeightsAreNamedByTheirBytes) {
   PackedCache cache;
   const Ref<Initializer> a = weight({1, 2, 3, 4}, nullptr);

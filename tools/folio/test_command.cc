@@ -149,8 +149,11 @@ void read_inputs(const fs::path& set, const std::vector<folio::ValueInfo>& infos
   for (size_t i = 0; i < infos.size(); ++i) {
     const fs::path path = numbered(set, "input", i);
     if (!fs::exists(path)) continue;
-    const HostValue value = read_pb(path.string(), infos[i].kind);
+    HostValue value = read_pb(path.string(), infos[i].kind);
     if (value.kind == FOLIO_KIND_OPTIONAL && value.parts.empty()) continue;
+    if (value.kind == FOLIO_KIND_SEQUENCE && value.parts.empty() && !infos[i].element.empty()) {
+      value.type = infos[i].element[0].type;  // which the file of an empty sequence does not say
+    }
     names->push_back(infos[i].name);
     values->push_back(to_value(value));
   }

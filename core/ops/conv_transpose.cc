@@ -1,0 +1,387 @@
+// Transposed convolution over 1 to 3 spatial dims, grouped, dilated, padded.
+//
+// Source: ONNX operator spec, ConvTranspose, opsets 1, 11, 22.
+// Shapes: x [N, C, spatial...], w [C, M / group, kernel...], b [M] -> y [N, M, out...]
+//         out = stride * (in - 1) + output_padding + (kernel - 1) * dilation + 1 - pads, or
+//         output_shape (then the pads follow), or in * stride (auto_pad SAME).
+// Math:   y[n, m, i * stride + t * dilation - pad] += w[c, m, t] * x[n, c, i], starting from b[m]:
+//         columns W' [M/g * taps, C/g] * X [C/g, pixels] by a matrix product, tile by tile of
+//         pixels, then each output channel adds its rows where they belong.
+// Types:  float; float16 and bfloat16 in float; double by loops.
+#include <algorithm>
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_broadcast.h"
+#include "core/ops/op_conv.h"
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+// Floats of one tile of columns: 16 MiB.
+constexpr int64_t kColumnFloats = 4 << 20;
+// Larger numbers only serve to overflow index arithmetic.
+constexpr int64_t kMaxSize = int64_t{1} << 30;
+
+struct TransposeAttrs {
+  ConvAttrs conv;
+  std::vector<int64_t> output_padding;
+  std::vector<int64_t> output_shape;  // spatial, or with batch and channels in front
+};
+
+Result<TransposeAttrs> parse(const Attributes& attrs) {
+  TransposeAttrs out;
+  FOLIO_TRY(out.conv, parse_conv(attrs));
+  FOLIO_TRY(out.output_padding, attrs.get_ints("output_padding"));
+  FOLIO_TRY(out.output_shape, attrs.get_ints("output_shape"));
+  for (const auto* values : {&out.output_padding, &out.output_shape}) {
+    for (const int64_t value : *values) {
+      if (value < 0 || value > kMaxSize) {
+        return invalid_graph("attribute 'output_padding' or 'output_shape' holds ", value);
+      }
+    }
+  }
+  return out;
+}
+
+struct AxisSizes {
+  int64_t out = 0;
+  int64_t pad_begin = 0;
+  int64_t pad_end = 0;
+};
+
+int64_t at_or(const std::vector<int64_t>& values, size_t i, int64_t fallback) {
+  return values.empty() ? fallback : values[i];
+}
+
+// The attributes' lengths have been checked for this rank.
+AxisSizes axis_sizes(const TransposeAttrs& attrs, int64_t in, int64_t kernel, size_t axis,
+                     size_t rank) {
+  const WindowAttrs& w = attrs.conv.window;
+  const int64_t stride = at_or(w.strides, axis, 1);
+  const int64_t span = (kernel - 1) * at_or(w.dilations, axis, 1) + 1;
+  const int64_t whole = stride * (in - 1) + at_or(attrs.output_padding, axis, 0) + span;
+  const bool same = w.auto_pad == AutoPad::kSameUpper || w.auto_pad == AutoPad::kSameLower;
+  AxisSizes sizes;
+  if (attrs.output_shape.empty() && !same) {
+    const bool pads = w.auto_pad == AutoPad::kNotSet;
+    sizes.pad_begin = pads ? at_or(w.pads, axis, 0) : 0;
+    sizes.pad_end = pads ? at_or(w.pads, axis + rank, 0) : 0;
+    sizes.out = whole - sizes.pad_begin - sizes.pad_end;
+    return sizes;
+  }
+  sizes.out = attrs.output_shape.empty()
+                  ? in * stride
+                  : attrs.output_shape[attrs.output_shape.size() - rank + axis];
+  const int64_t total = std::max<int64_t>(whole - sizes.out, 0);
+  sizes.pad_begin = w.auto_pad == AutoPad::kSameUpper ? total / 2 : total - total / 2;
+  sizes.pad_end = total - sizes.pad_begin;
+  return sizes;
+}
+
+bool lengths_fit(const TransposeAttrs& attrs, size_t rank) {
+  const WindowAttrs& w = attrs.conv.window;
+  const auto fits = [](const std::vector<int64_t>& values, size_t size) {
+    return values.empty() || values.size() == size;
+  };
+  return fits(w.kernel, rank) && fits(w.strides, rank) && fits(w.dilations, rank) &&
+         fits(w.pads, 2 * rank) && fits(attrs.output_padding, rank) &&
+         (fits(attrs.output_shape, rank) || attrs.output_shape.size() == rank + 2);
+}
+
+Result<Window> window_of(const TransposeAttrs& attrs, const Shape& x, const Shape& w) {
+  const int rank = x.rank() - 2;
+  if (rank < 1 || rank > kSpatial || w.rank() != x.rank()) {
+    return invalid_argument("X ", x.to_string(), " and W ", w.to_string(),
+                            " must have the same rank, 3 to ", kSpatial + 2);
+  }
+  const auto wanted = static_cast<size_t>(rank);
+  const WindowAttrs& given = attrs.conv.window;
+  if (!lengths_fit(attrs, wanted)) {
+    return invalid_argument("an attribute does not have one entry per spatial dim of the input ",
+                            x.to_string());
+  }
+  Window window;
+  window.rank = rank;
+  for (size_t axis = 0; axis < wanted; ++axis) {
+    const size_t i = axis + static_cast<size_t>(kSpatial - rank);
+    window.in[i] = x[static_cast<int>(axis) + 2];
+    window.kernel[i] = w[static_cast<int>(axis) + 2];
+    window.stride[i] = at_or(given.strides, axis, 1);
+    window.dilation[i] = at_or(given.dilations, axis, 1);
+    if (window.in[i] > kMaxSize || window.kernel[i] < 1 || window.kernel[i] > kMaxSize ||
+        at_or(given.kernel, axis, window.kernel[i]) != window.kernel[i]) {
+      return invalid_argument("X ", x.to_string(), " or W ", w.to_string(),
+                              " is out of range or does not agree with kernel_shape");
+    }
+    const AxisSizes sizes = axis_sizes(attrs, window.in[i], window.kernel[i], axis, wanted);
+    if (sizes.out < 0) {
+      return invalid_argument("the pads leave ", sizes.out, " of dim ", axis + 2, " of the output");
+    }
+    window.out[i] = sizes.out;
+    window.pad_begin[i] = sizes.pad_begin;
+    window.pad_end[i] = sizes.pad_end;
+  }
+  return window;
+}
+
+// Output positions of one tap along one axis: first + i * stride, inside for i in [from, to).
+struct TapRange {
+  int64_t first, from, to;
+};
+
+TapRange tap_range(const Window& w, int axis, int64_t tap) {
+  TapRange r{};
+  r.first = tap * w.dilation[axis] - w.pad_begin[axis];
+  const int64_t stride = w.stride[axis];
+  r.from = r.first < 0 ? (-r.first + stride - 1) / stride : 0;
+  const int64_t room = w.out[axis] - r.first;
+  r.to = room <= 0 ? 0 : std::min(w.in[axis], (room + stride - 1) / stride);
+  return r;
+}
+
+// Adds the row of one tap, columns of the input pixels [begin, end), to the output plane.
+template <typename T>
+void scatter_tap(const Window& w, const int64_t tap[], const T* column, int64_t begin, int64_t end,
+                 T factor, T* plane) {
+  const TapRange rd = tap_range(w, 0, tap[0]);
+  const TapRange rh = tap_range(w, 1, tap[1]);
+  const TapRange rw = tap_range(w, 2, tap[2]);
+  const int64_t rows_begin = begin / w.in[2];
+  const int64_t rows_end = (end + w.in[2] - 1) / w.in[2];
+  for (int64_t row = rows_begin; row < rows_end; ++row) {
+    const int64_t d = row / w.in[1];
+    const int64_t h = row % w.in[1];
+    if (d < rd.from || d >= rd.to || h < rh.from || h >= rh.to) continue;
+    const int64_t start = row * w.in[2];
+    const int64_t from = std::max(rw.from, begin - start);
+    const int64_t to = std::min(rw.to, end - start);
+    const int64_t out_row = (rd.first + d * w.stride[0]) * w.out[1] + rh.first + h * w.stride[1];
+    T* out = plane + out_row * w.out[2];
+    for (int64_t i = from; i < to; ++i) {
+      out[rw.first + i * w.stride[2]] += factor * column[start - begin + i];
+    }
+  }
+}
+
+// Calls body(tap, number) for each kernel tap.
+template <typename Body>
+void for_each_tap(const Window& w, Body&& body) {
+  int64_t number = 0;
+  for (int64_t d = 0; d < w.kernel[0]; ++d) {
+    for (int64_t h = 0; h < w.kernel[1]; ++h) {
+      for (int64_t v = 0; v < w.kernel[2]; ++v, ++number) {
+        const int64_t tap[kSpatial] = {d, h, v};
+        body(tap, number);
+      }
+    }
+  }
+}
+
+template <typename T>
+void fill_bias(OpRun& run, const ConvSizes& s, const T* bias, T* y) {
+  const int64_t plane = s.window.out_count();
+  const int64_t channels = s.group * s.c_out;
+  const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(plane, 1));
+  run.parallel().for_range(s.batch * channels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      std::fill_n(y + p * plane, plane, bias ? bias[p % channels] : T{});
+    }
+  });
+}
+
+Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, const float* bias,
+               float* y) {
+  fill_bias(run, s, bias, y);
+  if (s.c_in == 0) return Status::ok();
+  const Window& window = s.window;
+  const int64_t taps = window.kernel_count();
+  const int64_t pixels = window.in_count();
+  const int64_t rows = s.c_out * taps;
+  const int64_t tile = std::clamp<int64_t>(kColumnFloats / rows, 16, std::max<int64_t>(pixels, 16));
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(rows * tile) * sizeof(float)));
+  FolioGemmF32 args{};
+  args.m = rows;
+  args.k = s.c_in;
+  args.a_row_stride = 1;
+  args.a_col_stride = rows;
+  args.c = reinterpret_cast<float*>(bytes);
+  args.alpha = 1.0F;
+  GemmB b;
+  b.row_stride = pixels;
+  b.col_stride = 1;
+  for (int64_t i = 0; i < s.batch * s.group; ++i) {
+    args.a = w + i % s.group * s.c_in * rows;
+    float* planes = y + i * s.c_out * window.out_count();
+    for (int64_t pixel = 0; pixel < pixels; pixel += tile) {
+      args.n = args.c_row_stride = std::min(tile, pixels - pixel);
+      b.data = x + i * s.c_in * pixels + pixel;
+      FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
+      run.parallel().for_range(s.c_out, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t m = begin; m < end; ++m) {
+          for_each_tap(window, [&](const int64_t tap[], int64_t t) {
+            scatter_tap(window, tap, args.c + (m * taps + t) * args.n, pixel, pixel + args.n, 1.0F,
+                        planes + m * window.out_count());
+          });
+        }
+      });
+    }
+  }
+  return Status::ok();
+}
+
+void run_f64(OpRun& run, const ConvSizes& s, const double* x, const double* w, const double* bias,
+             double* y) {
+  fill_bias(run, s, bias, y);
+  const Window& window = s.window;
+  const int64_t taps = window.kernel_count();
+  run.parallel().for_range(s.batch * s.group * s.c_out, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const int64_t image_group = plane / s.c_out;
+      const int64_t g = image_group % s.group;
+      for (int64_t c = 0; c < s.c_in; ++c) {
+        const double* from = x + (image_group * s.c_in + c) * window.in_count();
+        const double* filter = w + ((g * s.c_in + c) * s.c_out + plane % s.c_out) * taps;
+        for_each_tap(window, [&](const int64_t tap[], int64_t t) {
+          scatter_tap(window, tap, from, 0, window.in_count(), filter[t],
+                      y + plane * window.out_count());
+        });
+      }
+    }
+  });
+}
+
+class ConvTranspose final : public OpKernel {
+ public:
+  TransposeAttrs attrs;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    FOLIO_TRY(const Tensor* w, run.tensor(1, x->dtype()));
+    const Tensor* b = nullptr;
+    if (run.has_input(2)) {
+      FOLIO_TRY(b, run.tensor(2, x->dtype()));
+    }
+    FOLIO_TRY(const ConvSizes s, sizes(*x, *w, b));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), s.out));
+    if (y->count() == 0) return Status::ok();
+    switch (x->dtype()) {
+      case DType::kFloat:
+        return run_f32(run, s, x->data<float>(), w->data<float>(), b ? b->data<float>() : nullptr,
+                       y->data_mut<float>());
+      case DType::kDouble:
+        run_f64(run, s, x->data<double>(), w->data<double>(), b ? b->data<double>() : nullptr,
+                y->data_mut<double>());
+        return Status::ok();
+      case DType::kFloat16:
+      case DType::kBfloat16:
+        return run_half(run, s, *x, *w, b, y);
+      default:
+        return wrong_type(0, x->dtype());
+    }
+  }
+
+ private:
+  Result<ConvSizes> sizes(const Tensor& x, const Tensor& w, const Tensor* b) const {
+    ConvSizes s;
+    FOLIO_TRY(s.window, window_of(attrs, x.shape(), w.shape()));
+    s.batch = x.dim(0);
+    s.group = attrs.conv.group;
+    s.c_in = x.dim(1) / s.group;
+    s.c_out = w.dim(1);
+    int64_t channels = 0;
+    if (x.dim(1) != w.dim(0) || x.dim(1) % s.group != 0 ||
+        !checked_mul(s.c_out, s.group, &channels)) {
+      return invalid_argument("X ", x.shape().to_string(), ", W ", w.shape().to_string(),
+                              " and group ", s.group, " do not agree on channels");
+    }
+    if (b && (b->rank() != 1 || b->dim(0) != channels)) {
+      return invalid_argument("B ", b->shape().to_string(), " must have ", channels, " entries");
+    }
+    s.out = Shape{s.batch, channels};
+    s.window.append_out(&s.out);
+    // An empty X may claim any batch: the output's size must be known to fit.
+    FOLIO_TRY(s.out, shape_from(s.out.dims()));
+    // Without elements, X and W may claim dims whose products wrap.
+    const Window& v = s.window;
+    const int64_t rows[] = {s.c_out, v.kernel[0], v.kernel[1], v.kernel[2], 64};
+    uint64_t count = 0;
+    if (!checked_count(v.in, &count) || !checked_count(rows, &count)) {
+      return invalid_argument("X ", x.shape().to_string(), " or W ", w.shape().to_string(),
+                              " is too large");
+    }
+    return s;
+  }
+
+  static Status run_half(OpRun& run, const ConvSizes& s, const Tensor& x, const Tensor& w,
+                         const Tensor* b, Tensor* y) {
+    FOLIO_TRY(const float* x32, widen_half(run, x));
+    FOLIO_TRY(const float* w32, widen_half(run, w));
+    const float* b32 = nullptr;
+    if (b) {
+      FOLIO_TRY(b32, widen_half(run, *b));
+    }
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+    auto* y32 = reinterpret_cast<float*>(bytes);
+    FOLIO_RETURN_IF_ERROR(run_f32(run, s, x32, w32, b32, y32));
+    narrow_half(run, y32, y);
+    return Status::ok();
+  }
+};
+
+// One spatial dim, symbolically: only a number or `in * constant` forms are claimed.
+Dim infer_axis(const TransposeAttrs& attrs, DimTable& table, Dim in, Dim kernel, size_t axis,
+               size_t rank) {
+  if (!attrs.output_shape.empty()) {
+    return Dim::of(attrs.output_shape[attrs.output_shape.size() - rank + axis]);
+  }
+  const WindowAttrs& w = attrs.conv.window;
+  const bool same = w.auto_pad == AutoPad::kSameUpper || w.auto_pad == AutoPad::kSameLower;
+  const int64_t stride = at_or(w.strides, axis, 1);
+  if (same) return table.mul(in, Dim::of(stride));
+  if (!kernel.is_value() || kernel.value < 1 || kernel.value > kMaxSize) return Dim::unknown();
+  // out = in * stride + rest.
+  const int64_t rest = axis_sizes(attrs, 1, kernel.value, axis, rank).out - stride;
+  const Dim scaled = table.mul(in, Dim::of(stride));
+  if (in.is_value()) {
+    if (in.value > kMaxSize || in.value * stride + rest < 0) return Dim::unknown();
+    return Dim::of(in.value * stride + rest);
+  }
+  return rest >= 0 ? table.add(scaled, Dim::of(rest)) : table.sub(scaled, Dim::of(-rest));
+}
+
+Status infer(OpInfer& infer) {
+  FOLIO_TRY(const TransposeAttrs attrs, parse(infer.attrs()));
+  const Dims* x = infer.dims_of(0);
+  const Dims* w = infer.dims_of(1);
+  infer.set_tensor(0, infer.dtype(0));
+  if (!x || !w || x->size() < 3 || w->size() != x->size()) return Status::ok();
+  const size_t rank = x->size() - 2;
+  if (!lengths_fit(attrs, rank)) return Status::ok();
+  Dims out{(*x)[0], infer.table().mul((*w)[1], Dim::of(attrs.conv.group))};
+  for (size_t axis = 0; axis < rank; ++axis) {
+    out.push_back(infer_axis(attrs, infer.table(), (*x)[axis + 2], (*w)[axis + 2], axis, rank));
+  }
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<ConvTranspose>();
+  FOLIO_TRY(kernel->attrs, parse(build.attrs()));
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+void register_conv_transpose(OpRegistry& registry) {
+  registry.add({.domain = "",
+                .type = "ConvTranspose",
+                .min_inputs = 2,
+                .max_inputs = 3,
+                .infer = infer,
+                .make = make});
+}
+
+}  // namespace folio

@@ -1,0 +1,193 @@
+// GatherElements, ScatterElements and Scatter: one index for each element.
+//
+// Source: ONNX operator spec, GatherElements, opsets 11, 13; Scatter, opset 9 (the same as
+//         ScatterElements, deprecated in 11); ScatterElements, opsets 11, 13, 16 (reduction), 18
+//         (max, min).
+// Shapes: indices and updates have x's rank and no dim above x's, except along the axis.
+// Math:   GatherElements: y[i][j][k] = x[indices[i][j][k]][j][k] for axis 0; ScatterElements: y is
+//         x, then y[indices[i][j][k]][j][k] meets updates[i][j][k], in order.
+// Errors: kInvalidArgument when an index is outside [-n, n), or dims do not fit.
+#include "core/ops/op_registry.h"
+#include "core/ops/op_scatter.h"
+#include "core/ops/op_strided.h"
+
+namespace folio {
+namespace {
+
+// Rows of an index tensor and where they lie in the data.
+struct Rows {
+  int rank = 0;  // of what is outside a row
+  int64_t count = 0;
+  int64_t length = 0;  // indices in a row
+  int64_t dims[kMaxRank] = {};
+  int64_t strides[kMaxRank] = {};  // of the data; 0 along the axis
+  int64_t step = 0;                // of the data along the row; 0 when that is the axis
+  int64_t axis_stride = 0;
+  int64_t axis_dim = 0;
+};
+
+Result<Rows> plan_rows(const Tensor& x, const Tensor& indices, int axis) {
+  bool fits = x.rank() == indices.rank() && x.rank() > 0;
+  for (int i = 0; fits && i < x.rank(); ++i) {
+    fits = i == axis || indices.dim(i) <= x.dim(i);
+  }
+  if (!fits) {
+    return invalid_argument("indices are ", indices.shape().to_string(), ", which does not fit ",
+                            x.shape().to_string(), " along axis ", axis);
+  }
+  int64_t strides[kMaxRank];
+  row_strides(x.shape(), strides);
+  Rows rows;
+  rows.rank = x.rank() - 1;
+  rows.length = indices.dim(rows.rank);
+  rows.count = rows.length == 0 ? 0 : indices.count() / rows.length;
+  for (int i = 0; i < rows.rank; ++i) {
+    rows.dims[i] = indices.dim(i);
+    rows.strides[i] = i == axis ? 0 : strides[i];
+  }
+  rows.step = axis == rows.rank ? 0 : 1;
+  rows.axis_stride = strides[axis];
+  rows.axis_dim = x.dim(axis);
+  return rows;
+}
+
+// All indices as offsets from the first element along the axis.
+Result<std::vector<int64_t>> offsets_of(OpRun& run, int i, const Rows& rows) {
+  FOLIO_TRY(std::vector<int64_t> indices, run.ints(i));
+  for (int64_t& index : indices) {
+    const int64_t given = index;
+    if (!wrap_index(&index, rows.axis_dim)) {
+      return invalid_argument("index ", given, " is outside an axis of ", rows.axis_dim);
+    }
+    index *= rows.axis_stride;
+  }
+  return indices;
+}
+
+class GatherElements final : public OpKernel {
+ public:
+  explicit GatherElements(int64_t axis) : axis_(axis) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    FOLIO_TRY(const Tensor* where, run.tensor(1));
+    FOLIO_TRY(const int axis, normalize_axis(axis_, x->rank()));
+    FOLIO_TRY(const Rows rows, plan_rows(*x, *where, axis));
+    FOLIO_TRY(const std::vector<int64_t> offsets, offsets_of(run, 1, rows));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), where->shape()));
+    if (y->count() == 0) return Status::ok();
+    return dispatch_move(x->dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      gather(run, rows, offsets.data(), x->data<T>(), y->data_mut<T>());
+      return Status::ok();
+    });
+  }
+
+ private:
+  template <typename T>
+  static void gather(OpRun& run, const Rows& rows, const int64_t* offsets, const T* x, T* y) {
+    const int64_t n = rows.length;
+    run.parallel().for_range(rows.count, rows_per_task(n), [&](int64_t begin, int64_t end) {
+      Odometer<1> at(rows.rank, rows.dims, {rows.strides});
+      at.seek(begin);
+      for (int64_t row = begin; row < end; ++row, at.advance()) {
+        const T* from = x + at.offset();
+        const int64_t* offset = offsets + row * n;
+        for (int64_t j = 0; j < n; ++j) y[row * n + j] = from[offset[j] + j * rows.step];
+      }
+    });
+  }
+
+  int64_t axis_;
+};
+
+class ScatterElements final : public OpKernel {
+ public:
+  ScatterElements(int64_t axis, ScatterReduction reduction) : axis_(axis), reduction_(reduction) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    FOLIO_TRY(const Tensor* where, run.tensor(1));
+    FOLIO_TRY(const Tensor* updates, run.tensor(2, x->dtype()));
+    FOLIO_TRY(const int axis, normalize_axis(axis_, x->rank()));
+    if (!(updates->shape() == where->shape())) {
+      return invalid_argument("updates are ", updates->shape().to_string(), ", indices ",
+                              where->shape().to_string());
+    }
+    FOLIO_TRY(const Rows rows, plan_rows(*x, *where, axis));
+    FOLIO_TRY(const std::vector<int64_t> offsets, offsets_of(run, 1, rows));
+    FOLIO_RETURN_IF_ERROR(copy_to_output(run, 0, *x));
+    Tensor* y = &run.outputs()[0].tensor();
+    return dispatch_scatter(reduction_, x->dtype(), [&](auto update) {
+      using T = typename decltype(update)::Element;
+      const int64_t n = rows.length;
+      Odometer<1> at(rows.rank, rows.dims, {rows.strides});
+      at.seek(0);
+      for (int64_t row = 0; row < rows.count; ++row, at.advance()) {
+        T* to = y->template data_mut<T>() + at.offset();
+        const T* from = updates->template data<T>() + row * n;
+        const int64_t* offset = offsets.data() + row * n;
+        for (int64_t j = 0; j < n; ++j) update(to + offset[j] + j * rows.step, from + j, 1);
+      }
+      return Status::ok();
+    });
+  }
+
+ private:
+  int64_t axis_;
+  ScatterReduction reduction_;
+};
+
+Status check_axis(const OpInfer& infer) {
+  FOLIO_TRY(const int64_t axis, infer.attrs().get_int("axis", 0));
+  if (const Dims* x = infer.dims_of(0)) {
+    return normalize_axis(axis, static_cast<int>(x->size())).status();
+  }
+  return Status::ok();
+}
+
+Status infer_gather(OpInfer& infer) {
+  FOLIO_RETURN_IF_ERROR(check_axis(infer));
+  const Dims* where = infer.dims_of(1);
+  infer.set_tensor(0, infer.dtype(0), where ? std::optional<Dims>(*where) : std::nullopt);
+  return Status::ok();
+}
+
+Status infer_scatter(OpInfer& infer) {
+  FOLIO_RETURN_IF_ERROR(check_axis(infer));
+  infer.set_output(0, infer.input(0));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
+  FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", 0));
+  return std::unique_ptr<OpKernel>(std::make_unique<GatherElements>(axis));
+}
+
+Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
+  FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", 0));
+  FOLIO_TRY(const ScatterReduction reduction, scatter_reduction(build.attrs(), build.version()));
+  return std::unique_ptr<OpKernel>(std::make_unique<ScatterElements>(axis, reduction));
+}
+
+}  // namespace
+
+void register_gather_elements(OpRegistry& registry) {
+  OpDef def;
+  def.type = "GatherElements";
+  def.since = 11;
+  def.min_inputs = def.max_inputs = 2;
+  def.infer = infer_gather;
+  def.make = make_gather;
+  registry.add(def);
+  def.type = "ScatterElements";
+  def.min_inputs = def.max_inputs = 3;
+  def.infer = infer_scatter;
+  def.make = make_scatter;
+  registry.add(def);
+  def.type = "Scatter";
+  def.since = 9;
+  registry.add(def);
+}
+
+}  // namespace folio

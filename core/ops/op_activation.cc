@@ -1,0 +1,124 @@
+#include "core/ops/op_activation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace folio {
+namespace {
+
+using Kind = Activation::Kind;
+
+struct ActivationRow {
+  std::string_view name;
+  Kind kind;
+  float alpha;  // the spec's defaults
+  float beta;
+};
+
+constexpr ActivationRow kActivations[] = {
+    {"Sigmoid", Kind::kSigmoid, 0, 0},
+    {"Tanh", Kind::kTanh, 0, 0},
+    {"Relu", Kind::kRelu, 0, 0},
+    {"Affine", Kind::kAffine, 1.0F, 0},
+    {"LeakyRelu", Kind::kLeakyRelu, 0.01F, 0},
+    {"ThresholdedRelu", Kind::kThresholdedRelu, 1.0F, 0},
+    {"ScaledTanh", Kind::kScaledTanh, 1.0F, 1.0F},
+    {"HardSigmoid", Kind::kHardSigmoid, 0.2F, 0.5F},
+    {"Elu", Kind::kElu, 1.0F, 0},
+    {"Softsign", Kind::kSoftsign, 0, 0},
+    {"Softplus", Kind::kSoftplus, 0, 0},
+    {"Clip", Kind::kClip, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()},
+};
+
+bool same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+}  // namespace
+
+bool Activation::takes_alpha() const {
+  return kind == Kind::kAffine || kind == Kind::kLeakyRelu || kind == Kind::kThresholdedRelu ||
+         kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid || kind == Kind::kElu ||
+         kind == Kind::kClip;
+}
+
+bool Activation::takes_beta() const {
+  return kind == Kind::kAffine || kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid ||
+         kind == Kind::kClip;
+}
+
+void Activation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
+  switch (kind) {
+    case Kind::kIdentity:
+      return;
+    case Kind::kSigmoid:
+      return kernels.unary_f32[kFolioSigmoid](n, x, x);
+    case Kind::kTanh:
+      return kernels.unary_f32[kFolioTanh](n, x, x);
+    case Kind::kRelu:
+      return kernels.unary_f32[kFolioRelu](n, x, x);
+    case Kind::kSoftplus:
+      return kernels.unary_f32[kFolioSoftplus](n, x, x);
+    case Kind::kClip:
+      return kernels.clip_f32(n, x, alpha, beta, x);
+    default:
+      break;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const float v = x[i];
+    switch (kind) {
+      case Kind::kAffine:
+        x[i] = alpha * v + beta;
+        break;
+      case Kind::kLeakyRelu:
+        x[i] = v < 0 ? alpha * v : v;
+        break;
+      case Kind::kThresholdedRelu:
+        x[i] = v > alpha ? v : 0.0F;
+        break;
+      case Kind::kScaledTanh:
+        x[i] = alpha * std::tanh(beta * v);
+        break;
+      case Kind::kHardSigmoid:
+        x[i] = std::clamp(alpha * v + beta, 0.0F, 1.0F);
+        break;
+      case Kind::kElu:
+        x[i] = v < 0 ? alpha * std::expm1(v) : v;
+        break;
+      default:  // kSoftsign
+        x[i] = v / (1.0F + std::abs(v));
+    }
+  }
+}
+
+bool Activation::set_in_gemm(FolioGemmF32* args) const {
+  if (kind == Kind::kRelu) args->activation = kFolioActRelu;
+  if (kind == Kind::kClip) {
+    args->activation = kFolioActClip;
+    args->clip_lo = alpha;
+    args->clip_hi = beta;
+  }
+  return kind == Kind::kIdentity || kind == Kind::kRelu || kind == Kind::kClip;
+}
+
+Result<Activation> find_activation(std::string_view name) {
+  for (const ActivationRow& row : kActivations) {
+    if (same_name(row.name, name)) return Activation{row.kind, row.alpha, row.beta};
+  }
+  return invalid_graph("unknown activation '", name, "'");
+}
+
+Result<Activation> parse_fused_activation(const Attributes& attrs,
+                                          const std::vector<float>& parameters) {
+  FOLIO_TRY(const std::string name, attrs.get_string("activation", ""));
+  if (name.empty()) return Activation{};
+  FOLIO_TRY(Activation activation, find_activation(name));
+  if (!parameters.empty()) activation.alpha = parameters[0];
+  if (parameters.size() > 1) activation.beta = parameters[1];
+  return activation;
+}
+
+}  // namespace folio

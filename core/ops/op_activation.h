@@ -1,0 +1,52 @@
+// Activation: a function by name with its parameters, applied to rows in place; what recurrent
+// layers and fused convolutions and products share.
+//
+// Source:  ONNX operator spec, LSTM: table of activation functions; com.microsoft FusedConv adds
+//          Clip(x) = min(max(x, alpha), beta).
+// Owns:    plain values.
+// Errors:  kInvalidGraph for a name that is not in the table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ops/op.h"
+
+namespace folio {
+
+struct Activation {
+  enum class Kind : uint8_t {
+    kIdentity,
+    kSigmoid,
+    kTanh,
+    kRelu,
+    kAffine,
+    kLeakyRelu,
+    kThresholdedRelu,
+    kScaledTanh,
+    kHardSigmoid,
+    kElu,
+    kSoftsign,
+    kSoftplus,
+    kClip,
+  };
+  Kind kind = Kind::kIdentity;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+
+  bool takes_alpha() const;
+  bool takes_beta() const;
+  // In place over a row.
+  void apply(const FolioKernels& kernels, int64_t n, float* x) const;
+  // Lets the product itself apply it: false when it cannot.
+  bool set_in_gemm(FolioGemmF32* args) const;
+};
+
+// The function of this name (case does not matter) with the spec's default parameters.
+Result<Activation> find_activation(std::string_view name);
+
+// The attribute `activation` of fused operators (absent: none); `parameters` are alpha and beta.
+Result<Activation> parse_fused_activation(const Attributes& attrs,
+                                          const std::vector<float>& parameters);
+
+}  // namespace folio

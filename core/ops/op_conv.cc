@@ -1,0 +1,83 @@
+#include "core/ops/op_conv.h"
+
+#include "core/base/checked_math.h"
+
+namespace folio {
+
+Result<ConvAttrs> parse_conv(const Attributes& attrs) {
+  ConvAttrs out;
+  FOLIO_TRY(out.window, parse_window(attrs));
+  FOLIO_TRY(out.group, attrs.get_int("group", 1));
+  if (out.group < 1) return invalid_graph("attribute 'group' is ", out.group);
+  return out;
+}
+
+Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Tensor& x, const Tensor& w,
+                             const Tensor* b) {
+  if (x.rank() < 3 || w.rank() != x.rank()) {
+    return invalid_argument("X ", x.shape().to_string(), " and W ", w.shape().to_string(),
+                            " must have the same rank, 3 or more");
+  }
+  const Span<const int64_t> kernel = w.shape().dims().subspan(2);
+  const std::vector<int64_t>& given = attrs.window.kernel;
+  if (!given.empty() && !std::equal(kernel.begin(), kernel.end(), given.begin(), given.end())) {
+    return invalid_argument("kernel_shape does not agree with W ", w.shape().to_string());
+  }
+  ConvSizes s;
+  FOLIO_TRY(s.window, make_window(attrs.window, x.shape(), kernel));
+  s.batch = x.dim(0);
+  s.group = attrs.group;
+  s.c_in = w.dim(1);
+  s.c_out = w.dim(0) / attrs.group;
+  int64_t channels = 0;
+  if (!checked_mul(s.c_in, attrs.group, &channels) || x.dim(1) != channels ||
+      w.dim(0) % attrs.group != 0) {
+    return invalid_argument("X ", x.shape().to_string(), ", W ", w.shape().to_string(),
+                            " and group ", attrs.group, " do not agree on channels");
+  }
+  if (b && (b->rank() != 1 || b->dim(0) != w.dim(0))) {
+    return invalid_argument("B ", b->shape().to_string(), " must have ", w.dim(0), " entries");
+  }
+  s.out = Shape{x.dim(0), w.dim(0)};
+  s.window.append_out(&s.out);
+  return s;
+}
+
+Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input) {
+  const Dims* x = infer.dims_of(x_input);
+  const Dims* w = infer.dims_of(w_input);
+  infer.set_tensor(0, dtype);
+  if (!x || !w || x->size() < 3) return Status::ok();
+  if (w->size() != x->size()) {
+    return invalid_graph("X ", type_to_string(infer.input(x_input)), " and W ",
+                         type_to_string(infer.input(w_input)), " must have the same rank");
+  }
+  FOLIO_TRY(const WindowAttrs attrs, parse_window(infer.attrs()));
+  Dims out{(*x)[0], (*w)[0]};
+  const size_t rank = x->size() - 2;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const Dim kernel = (*w)[axis + 2];
+    out.push_back(kernel.is_value() ? window_out_dim(attrs, infer.table(), (*x)[axis + 2],
+                                                     kernel.value, axis, rank)
+                                    : Dim::unknown());
+  }
+  infer.set_tensor(0, dtype, std::move(out));
+  return Status::ok();
+}
+
+PanelOrigin panel_origin(const Window& w, int64_t pixel, int64_t count) {
+  constexpr int64_t kPanel = PanelOrigin::kPanel;
+  PanelOrigin origin;
+  origin.count = std::min(count, kPanel);
+  for (int64_t i = 0; i < origin.count; ++i) {
+    const int64_t p = pixel + i;
+    const int64_t o[kSpatial] = {p / (w.out[1] * w.out[2]), p / w.out[2] % w.out[1], p % w.out[2]};
+    for (int d = 0; d < kSpatial; ++d) origin.at[i][d] = o[d] * w.stride[d] - w.pad_begin[d];
+  }
+  const int64_t last = origin.count - 1;
+  origin.one_row = origin.count == kPanel && w.stride[2] == 1 &&
+                   origin.at[last][0] == origin.at[0][0] && origin.at[last][1] == origin.at[0][1];
+  return origin;
+}
+
+}  // namespace folio

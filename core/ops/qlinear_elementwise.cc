@@ -1,0 +1,275 @@
+// Element-wise operators on quantized tensors: QLinearAdd, QLinearMul, QLinearSigmoid,
+// QLinearLeakyRelu, QLinearSoftmax, QLinearConcat.
+//
+// Source: com.microsoft, version 1.
+// Shapes: Add, Mul: numpy broadcast of A and B; Sigmoid, LeakyRelu, Softmax: x's; Concat: along
+//         axis.
+// Math:   y = saturate(round(f(dequantized inputs) / y_scale) + y_zero); functions of one element
+//         by a table of its 256 values. Softmax before opset 13 (attribute opset) is over all dims
+//         from axis on.
+// Types:  int8 and uint8, the same for inputs and output.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_quantized.h"
+#include "core/ops/op_registry.h"
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+namespace {
+
+// ---------------------------------------------------------------- Add, Mul
+
+// Inputs A, A_scale, A_zero, B, B_scale, B_zero, C_scale, C_zero.
+template <bool kAdd>
+class Binary final : public OpKernel {
+ public:
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* a, byte_tensor(run, 0));
+    FOLIO_TRY(const Tensor* b, run.tensor(3, a->dtype()));
+    FOLIO_TRY(const QuantScalar qa, quant_scalar(run, 1, 2, a->dtype()));
+    FOLIO_TRY(const QuantScalar qb, quant_scalar(run, 4, 5, a->dtype()));
+    FOLIO_TRY(const QuantScalar qy, quant_scalar(run, 6, 7, a->dtype()));
+    FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b->shape()));
+    FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), plan.out));
+    dispatch_byte(a->dtype(), [&](auto quantized) {
+      using Q = decltype(quantized);
+      for_broadcast_rows(
+          run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+            for (int64_t i = 0; i < count; ++i) {
+              const auto va = Q::get(a->raw(), a_at + i * plan.a_step) - qa.zero;
+              const auto vb = Q::get(b->raw(), b_at + i * plan.b_step) - qb.zero;
+              const float fa = static_cast<float>(va) * qa.scale;
+              const float fb = static_cast<float>(vb) * qb.scale;
+              const float value = kAdd ? fa + fb : fa * fb;
+              Q::set(y->raw_mut(), y_at + i, quantize_one<Q>(value, qy.scale, qy.zero));
+            }
+          });
+    });
+    return Status::ok();
+  }
+};
+
+Status infer_binary(OpInfer& infer) {
+  const Dims* a = infer.dims_of(0);
+  const Dims* b = infer.dims_of(3);
+  infer.set_tensor(0, infer.dtype(0));
+  if (!a || !b) return Status::ok();
+  FOLIO_TRY(Dims out, infer_broadcast(infer.table(), *a, *b));
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- tables
+
+using ByteTable = std::array<uint8_t, 256>;
+
+// Code of y for each code of x, y = f(x).
+template <typename F>
+ByteTable make_table(DType x_dtype, QuantScalar x, DType y_dtype, QuantScalar y, const F& f) {
+  ByteTable table{};
+  for (int code = 0; code < 256; ++code) {
+    const int32_t number = x_dtype == DType::kInt8 ? static_cast<int8_t>(code) : code;
+    const float value = f(static_cast<float>(number - x.zero) * x.scale);
+    dispatch_byte(y_dtype, [&](auto quantized) {
+      using Q = decltype(quantized);
+      Q::set(table.data(), code, quantize_one<Q>(value, y.scale, y.zero));
+    });
+  }
+  return table;
+}
+
+void map_bytes(Parallel& parallel, const ByteTable& table, int64_t count, const uint8_t* x,
+               uint8_t* y) {
+  parallel.for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = table[x[i]];
+  });
+}
+
+float sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
+
+// Inputs X, X_scale, X_zero, Y_scale, Y_zero.
+class Unary final : public OpKernel {
+ public:
+  bool is_sigmoid = false;
+  float alpha = 0.01F;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
+    FOLIO_TRY(const QuantScalar qx, quant_scalar(run, 1, 2, x->dtype()));
+    FOLIO_TRY(const QuantScalar qy, quant_scalar(run, 3, 4, x->dtype()));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
+    const ByteTable table = make_table(x->dtype(), qx, x->dtype(), qy, [&](float v) {
+      return is_sigmoid ? sigmoid(v) : (v < 0 ? alpha * v : v);
+    });
+    map_bytes(run.parallel(), table, x->count(), x->raw(), y->raw_mut());
+    return Status::ok();
+  }
+};
+
+Status infer_like(OpInfer& infer) {
+  infer.set_output(0, infer.input(0));
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- Softmax
+
+class Softmax final : public OpKernel {
+ public:
+  int64_t axis = -1;
+  bool flatten = false;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
+    FOLIO_TRY(const QuantScalar qx, quant_scalar(run, 1, 2, x->dtype()));
+    FOLIO_TRY(const QuantScalar qy, quant_scalar(run, 3, 4, x->dtype()));
+    const Shape& shape = x->shape();
+    FOLIO_TRY(const int at, normalize_axis(axis, shape.rank()));
+    const int64_t n = flatten ? shape.product(at, shape.rank()) : shape[at];
+    const int64_t inner = flatten ? 1 : shape.product(at + 1, shape.rank());
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
+    if (y->count() == 0) return Status::ok();
+    ThreadScratch scratch;
+    FOLIO_RETURN_IF_ERROR(
+        ThreadScratch::make(run, static_cast<size_t>(n) * sizeof(float), &scratch));
+    const int64_t grain = std::max<int64_t>(1, 8192 / n);
+    dispatch_byte(x->dtype(), [&](auto quantized) {
+      using Q = decltype(quantized);
+      run.parallel().for_range(x->count() / n, grain, [&](int64_t begin, int64_t end) {
+        const ThreadScratch::Block block(scratch);
+        auto* line = reinterpret_cast<float*>(block.data());
+        for (int64_t r = begin; r < end; ++r) {
+          const int64_t base = r / inner * n * inner + r % inner;
+          for (int64_t i = 0; i < n; ++i) {
+            line[i] = static_cast<float>(Q::get(x->raw(), base + i * inner) - qx.zero) * qx.scale;
+          }
+          run.kernels().softmax_f32(n, line, line);
+          for (int64_t i = 0; i < n; ++i) {
+            Q::set(y->raw_mut(), base + i * inner, quantize_one<Q>(line[i], qy.scale, qy.zero));
+          }
+        }
+      });
+    });
+    return Status::ok();
+  }
+};
+
+// ---------------------------------------------------------------- Concat
+
+// Inputs Y_scale, Y_zero, then X, X_scale, X_zero of each part.
+class Concat final : public OpKernel {
+ public:
+  int64_t axis = 0;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* y_zero, byte_tensor(run, 1));
+    const DType dtype = y_zero->dtype();
+    FOLIO_TRY(const QuantScalar qy, quant_scalar(run, 0, 1, dtype));
+    const int parts = (run.input_count() - 2) / 3;
+    FOLIO_TRY(const Tensor* first, run.tensor(2, dtype));
+    FOLIO_TRY(const int at, normalize_axis(axis, first->rank()));
+    Shape out = first->shape();
+    out[at] = 0;
+    for (int part = 0; part < parts; ++part) {
+      FOLIO_TRY(const Tensor* x, run.tensor(2 + 3 * part, dtype));
+      Shape rest = x->shape();
+      if (rest.rank() == out.rank()) rest[at] = out[at];
+      if (!(rest == out) || !checked_add(out[at], x->dim(at), &out[at])) {
+        return invalid_argument("part ", part, " of shape ", x->shape().to_string(),
+                                " does not fit the first, ", first->shape().to_string());
+      }
+    }
+    FOLIO_TRY(Tensor * y, run.output(0, dtype, out));
+    const int64_t outer = out.product(0, at);
+    const int64_t inner = out.product(at + 1, out.rank());
+    int64_t offset = 0;
+    for (int part = 0; part < parts; ++part) {
+      const Tensor& x = run.value(2 + 3 * part).tensor();
+      FOLIO_TRY(const QuantScalar qx, quant_scalar(run, 3 + 3 * part, 4 + 3 * part, dtype));
+      const ByteTable table = make_table(dtype, qx, dtype, qy, [](float v) { return v; });
+      const int64_t row = x.dim(at) * inner;
+      for (int64_t o = 0; o < outer && row > 0; ++o) {
+        map_bytes(run.parallel(), table, row, x.raw() + o * row,
+                  y->raw_mut() + o * out[at] * inner + offset);
+      }
+      offset += row;
+    }
+    return Status::ok();
+  }
+};
+
+Status infer_concat(OpInfer& infer) {
+  FOLIO_TRY(const int64_t axis, infer.attrs().get_int("axis", 0));
+  infer.set_tensor(0, infer.dtype(1));
+  std::optional<Dims> out;
+  for (int i = 2; i + 2 < infer.input_count(); i += 3) {
+    const Dims* dims = infer.dims_of(i);
+    if (!dims) return Status::ok();
+    if (!out) {
+      out = *dims;
+      continue;
+    }
+    const auto rank = static_cast<int64_t>(out->size());
+    if (dims->size() != out->size() || axis < -rank || axis >= rank) return Status::ok();
+    const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+    (*out)[at] = infer.table().add((*out)[at], (*dims)[at]);
+  }
+  infer.set_tensor(0, infer.dtype(1), std::move(out));
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- registration
+
+template <typename Kernel>
+Result<std::unique_ptr<OpKernel>> make_plain(OpBuild&) {
+  return std::unique_ptr<OpKernel>(std::make_unique<Kernel>());
+}
+
+Result<std::unique_ptr<OpKernel>> make_unary(OpBuild& build) {
+  auto kernel = std::make_unique<Unary>();
+  kernel->is_sigmoid = build.node().op_type == "QLinearSigmoid";
+  FOLIO_TRY(kernel->alpha, build.attrs().get_float("alpha", 0.01F));
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+Result<std::unique_ptr<OpKernel>> make_softmax(OpBuild& build) {
+  auto kernel = std::make_unique<Softmax>();
+  FOLIO_TRY(kernel->axis, build.attrs().get_int("axis", -1));
+  FOLIO_TRY(const int64_t opset, build.attrs().get_int("opset", 13));
+  kernel->flatten = opset < 13;
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+Result<std::unique_ptr<OpKernel>> make_concat(OpBuild& build) {
+  auto kernel = std::make_unique<Concat>();
+  FOLIO_TRY(kernel->axis, build.attrs().get_int("axis"));
+  if ((build.input_count() - 2) % 3 != 0) {
+    return invalid_graph(build.input_count(), " inputs, expected 2 and 3 for each part");
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_inputs, InferFn infer,
+         MakeFn make) {
+  registry.add({.domain = "com.microsoft",
+                .type = type,
+                .min_inputs = min_inputs,
+                .max_inputs = max_inputs,
+                .infer = infer,
+                .make = make});
+}
+
+}  // namespace
+
+void register_qlinear_elementwise(OpRegistry& registry) {
+  add(registry, "QLinearAdd", 7, 8, infer_binary, make_plain<Binary<true>>);
+  add(registry, "QLinearMul", 7, 8, infer_binary, make_plain<Binary<false>>);
+  add(registry, "QLinearSigmoid", 4, 5, infer_like, make_unary);
+  add(registry, "QLinearLeakyRelu", 4, 5, infer_like, make_unary);
+  add(registry, "QLinearSoftmax", 4, 5, infer_like, make_softmax);
+  add(registry, "QLinearConcat", 5, kVariadic, infer_concat, make_concat);
+}
+
+}  // namespace folio

@@ -1,0 +1,449 @@
+// Resize and Upsample: tensors scaled along their axes.
+//
+// Source: ONNX operator spec, Upsample, opsets 1 (height_scale, width_scale), 7 (scales an
+//         attribute), 9 (an input); Resize, opsets 10 (as Upsample), 11, 13, 18 (antialias, axes,
+//         keep_aspect_ratio_policy), 19 (half_pixel_symmetric).
+// Shapes: y's dim is floor(dim * scale), or what sizes says.
+// Math:   nearest moves elements; linear and cubic are sums along one axis after the other, in
+//         float (double for double and the wide integers). What is computed of integers is cut
+//         off towards zero (rounded with antialias), and clamped to what the type holds.
+// Errors: kInvalidArgument for scales, sizes, roi or axes that do not fit the input.
+#include <cmath>
+
+#include "core/ops/op_dispatch.h"
+#include "core/ops/op_move.h"
+#include "core/ops/op_registry.h"
+#include "core/ops/op_resize.h"
+
+namespace folio {
+namespace {
+
+using Places = std::vector<std::vector<int64_t>>;
+
+// ---------------------------------------------------------------- nearest
+
+// One row by its places.
+template <typename T>
+void nearest_row(const T* from, const std::vector<int64_t>& places, const T& fill, T* to) {
+  const auto n = static_cast<int64_t>(places.size());
+  const int64_t* at = places.data();
+  for (int64_t i = 0; i < n; ++i) to[i] = at[i] < 0 ? fill : from[at[i]];
+}
+
+// Walks the rows of the output; `source` is the row of the input it shows, -1 for none.
+class RowWalk {
+ public:
+  RowWalk(const Shape& in, const Shape& out, const Places& places) : out_(out), places_(places) {
+    rank_ = out.rank() - 1;
+    int64_t stride = 1;
+    for (int i = rank_ - 1; i >= 0; --i) {
+      strides_[i] = stride;
+      stride *= in[i];
+    }
+  }
+  int64_t source(int64_t row) const {
+    int64_t at = 0;
+    for (int i = rank_ - 1; i >= 0; --i) {
+      const int64_t place = places_[static_cast<size_t>(i)][static_cast<size_t>(row % out_[i])];
+      row /= out_[i];
+      if (place < 0) return -1;
+      at += place * strides_[i];
+    }
+    return at;
+  }
+
+ private:
+  const Shape& out_;
+  const Places& places_;
+  int rank_ = 0;
+  int64_t strides_[kMaxRank] = {};
+};
+
+template <typename T>
+void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& fill, Tensor* y) {
+  const Shape& shape = y->shape();
+  const int64_t n = shape[shape.rank() - 1];
+  const int64_t length = x.dim(x.rank() - 1);
+  const RowWalk walk(x.shape(), shape, places);
+  const T* from = x.data<T>();
+  T* to = y->data_mut<T>();
+  run.parallel().for_range(y->count() / n, rows_per_task(n), [&](int64_t begin, int64_t end) {
+    int64_t last = -2;
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t source = walk.source(row);
+      T* out = to + row * n;
+      if (source == last) {
+        move_run(out, out - n, n);  // rows that show the same one stand together
+      } else if (source < 0) {
+        std::fill_n(out, n, fill);
+      } else {
+        nearest_row(from + source * length, places.back(), fill, out);
+      }
+      last = source;
+    }
+  });
+}
+
+// ---------------------------------------------------------------- linear and cubic
+
+// y[outer, out, inner] = sums of x[outer, in, inner] along the middle axis.
+template <typename A>
+void sum_axis(OpRun& run, const AxisTaps& table, int64_t outer, int64_t in, int64_t inner,
+              const A* x, A* y) {
+  const int64_t taps = table.taps;
+  const int64_t out = static_cast<int64_t>(table.index.size()) / taps;
+  const std::vector<A> weights(table.weights.begin(), table.weights.end());
+  const int64_t* index = table.index.data();
+  if (inner == 1) {
+    run.parallel().for_range(outer, rows_per_task(out * taps), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const A* from = x + row * in;
+        A* to = y + row * out;
+        if (taps == 2) {
+          for (int64_t i = 0; i < out; ++i) {
+            to[i] = weights[static_cast<size_t>(2 * i)] * from[index[2 * i]] +
+                    weights[static_cast<size_t>(2 * i + 1)] * from[index[2 * i + 1]];
+          }
+          continue;
+        }
+        for (int64_t i = 0; i < out; ++i) {
+          A sum = 0;
+          for (int64_t t = i * taps; t < (i + 1) * taps; ++t) {
+            sum += weights[static_cast<size_t>(t)] * from[index[t]];
+          }
+          to[i] = sum;
+        }
+      }
+    });
+    return;
+  }
+  run.parallel().for_range(
+      outer * out, rows_per_task(inner * taps), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t i = row % out;
+          const A* from = x + row / out * in * inner;
+          A* to = y + row * inner;
+          const A* a = from + index[i * taps] * inner;
+          const A* b = from + index[i * taps + 1] * inner;  // there are always two
+          const A wa = weights[static_cast<size_t>(i * taps)];
+          const A wb = weights[static_cast<size_t>(i * taps + 1)];
+          for (int64_t j = 0; j < inner; ++j) to[j] = wa * a[j] + wb * b[j];
+          for (int64_t t = i * taps + 2; t < (i + 1) * taps; ++t) {
+            const A w = weights[static_cast<size_t>(t)];
+            const A* c = from + index[t] * inner;
+            for (int64_t j = 0; j < inner; ++j) to[j] += w * c[j];
+          }
+        }
+      });
+}
+
+// From the last axis to the first; `y` is the output, or scratch of the same length.
+template <typename A>
+Status sum_axes(OpRun& run, const std::vector<ResizeAxis>& axes,
+                const std::vector<AxisTaps>& tables, const A* x, A* y) {
+  const auto rank = static_cast<int>(axes.size());
+  int last = -1;  // the axis that is resized at the end
+  int64_t outer[kMaxRank + 1] = {1};
+  for (int i = 0; i < rank; ++i) {
+    outer[i + 1] = outer[i] * axes[static_cast<size_t>(i)].in;
+    if (last < 0 && tables[static_cast<size_t>(i)].taps > 0) last = i;
+  }
+  int64_t inner = 1;
+  const A* at = x;
+  for (int i = rank - 1; i >= 0; --i) {
+    const ResizeAxis& axis = axes[static_cast<size_t>(i)];
+    const AxisTaps& table = tables[static_cast<size_t>(i)];
+    if (table.taps > 0) {
+      A* to = y;
+      if (i != last) {
+        uint64_t count = 0;
+        uint64_t bytes = 0;
+        if (!checked_count(std::vector<int64_t>{outer[i], axis.out, inner}, &count) ||
+            !dtype_bytes(dtype_of<A>(), count, &bytes)) {
+          return invalid_argument("the tensor between two axes is too large");
+        }
+        FOLIO_TRY(uint8_t * memory, run.scratch(bytes));
+        to = reinterpret_cast<A*>(memory);
+      }
+      sum_axis(run, table, outer[i], axis.in, inner, at, to);
+      at = to;
+    }
+    inner *= axis.out;
+  }
+  if (last < 0) std::copy_n(x, inner, y);
+  return Status::ok();
+}
+
+// What is outside along any axis gets the extrapolation value.
+template <typename A>
+void extrapolate(const std::vector<AxisTaps>& tables, const Shape& shape, A value, A* y) {
+  int64_t inner = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    const std::vector<uint8_t>& outside = tables[static_cast<size_t>(i)].outside;
+    for (size_t at = 0; at < outside.size(); ++at) {
+      if (!outside[at]) continue;
+      const int64_t outer = shape.product(0, i);
+      for (int64_t o = 0; o < outer; ++o) {
+        std::fill_n(y + (o * shape[i] + static_cast<int64_t>(at)) * inner, inner, value);
+      }
+    }
+    inner *= shape[i];
+  }
+}
+
+template <typename T, typename A>
+T from_sum(A value, bool rounds) {
+  if constexpr (std::is_integral_v<T>) {
+    if (rounds) return saturating_cast<T>(std::nearbyint(value));
+    // A sum just below a whole number is that number but for rounding.
+    constexpr A kSlack = static_cast<A>(1.0 / 1024);
+    return saturating_cast<T>(std::trunc(value + (value < 0 ? -kSlack : kSlack)));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <typename T>
+Status resize_sums(OpRun& run, const ResizeOptions& options, const std::vector<ResizeAxis>& axes,
+                   const Tensor& x, Tensor* y) {
+  using A =
+      std::conditional_t<std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) >= 4),
+                         double, float>;
+  std::vector<AxisTaps> tables(axes.size());
+  bool extends = false;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].is_identity(options)) continue;
+    FOLIO_TRY(tables[i], axis_taps(options, axes[i]));
+    extends |= !tables[i].outside.empty();
+  }
+  const A* from = nullptr;
+  A* to = nullptr;
+  if constexpr (std::is_same_v<T, A>) {
+    from = x.data<A>();
+    to = y->data_mut<A>();
+  } else {
+    const auto longest = static_cast<uint64_t>(std::max(x.count(), y->count()));
+    uint64_t bytes = 0;
+    if (!dtype_bytes(dtype_of<A>(), longest, &bytes)) return invalid_argument("is too large");
+    FOLIO_TRY(uint8_t * in, run.scratch(bytes));
+    FOLIO_TRY(uint8_t * out, run.scratch(bytes));
+    std::copy_n(x.data<T>(), x.count(), reinterpret_cast<A*>(in));
+    from = reinterpret_cast<const A*>(in);
+    to = reinterpret_cast<A*>(out);
+  }
+  FOLIO_RETURN_IF_ERROR(sum_axes(run, axes, tables, from, to));
+  if (extends) extrapolate(tables, y->shape(), static_cast<A>(options.extrapolation), to);
+  if constexpr (!std::is_same_v<T, A>) {
+    T* out = y->data_mut<T>();
+    for (int64_t i = 0; i < y->count(); ++i) out[i] = from_sum<T>(to[i], options.antialias);
+  }
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- the operators
+
+Result<std::vector<float>> floats_of(const Tensor& tensor, int input) {
+  std::vector<float> out;
+  const bool known = dispatch(FloatTypes{}, tensor.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (const T value : tensor.span<T>()) {
+      out.push_back(static_cast<float>(static_cast<Compute<T>>(value)));
+    }
+  });
+  if (!known) return wrong_type(input, tensor.dtype());
+  return out;
+}
+
+// Which inputs hold what: -1 where the version has none.
+struct Inputs {
+  int roi = -1;
+  int scales = -1;
+  int sizes = -1;
+};
+Inputs inputs_of(const Node& node) {
+  if (node.op_type == "Upsample") return {-1, node.version >= 9 ? 1 : -1, -1};
+  return node.version >= 11 ? Inputs{1, 2, 3} : Inputs{-1, 1, -1};
+}
+
+class Resize final : public OpKernel {
+ public:
+  Resize(ResizeOptions options, Inputs inputs) : options_(std::move(options)), inputs_(inputs) {}
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    std::vector<float> scales = options_.scales;
+    std::vector<float> roi;
+    std::vector<int64_t> sizes;
+    if (inputs_.scales >= 0 && run.has_input(inputs_.scales)) {
+      FOLIO_TRY(const Tensor* given, run.tensor(inputs_.scales));
+      FOLIO_TRY(scales, floats_of(*given, inputs_.scales));
+    }
+    if (inputs_.sizes >= 0 && run.has_input(inputs_.sizes)) {
+      FOLIO_TRY(sizes, run.ints(inputs_.sizes));
+    }
+    if (options_.coordinates == ResizeCoordinates::kTfCropAndResize && run.has_input(inputs_.roi)) {
+      FOLIO_TRY(const Tensor* given, run.tensor(inputs_.roi));
+      FOLIO_TRY(roi, floats_of(*given, inputs_.roi));
+    }
+    // Exporters write both where one is a leftover: sizes are what they mean.
+    if (!sizes.empty()) scales.clear();
+    FOLIO_TRY(const std::vector<ResizeAxis> axes,
+              resize_axes(options_, x->shape().dims(), scales, sizes, roi));
+    std::vector<int64_t> dims;
+    for (const ResizeAxis& axis : axes) dims.push_back(axis.out);
+    FOLIO_TRY(const Shape shape, shape_from(dims));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
+    if (y->count() == 0) return Status::ok();
+    if (x->count() == 0) return invalid_argument("nothing to resize to ", shape.to_string());
+    if (x->rank() == 0) {
+      return dispatch_move(x->dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        *y->data_mut<T>() = *x->data<T>();
+        return Status::ok();
+      });
+    }
+    return options_.mode == ResizeMode::kNearest ? nearest(run, axes, *x, y)
+                                                 : sums(run, axes, *x, y);
+  }
+
+ private:
+  Status nearest(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x,
+                 Tensor* y) const {
+    Places places;
+    bool extends = false;
+    for (const ResizeAxis& axis : axes) {
+      FOLIO_TRY(std::vector<int64_t> table, nearest_places(options_, axis));
+      extends |= std::find(table.begin(), table.end(), -1) != table.end();
+      places.push_back(std::move(table));
+    }
+    if (extends) {
+      Status status = wrong_type(0, x.dtype());
+      dispatch(NumericTypes{}, x.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        resize_nearest<T>(run, x, places, from_sum<T>(options_.extrapolation, false), y);
+        status = Status::ok();
+      });
+      return status;
+    }
+    return dispatch_move(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      resize_nearest<T>(run, x, places, T{}, y);
+      return Status::ok();
+    });
+  }
+
+  Status sums(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x, Tensor* y) const {
+    Status status = wrong_type(0, x.dtype());
+    dispatch(NumericTypes{}, x.dtype(), [&](auto tag) {
+      status = resize_sums<typename decltype(tag)::type>(run, options_, axes, x, y);
+    });
+    return status;
+  }
+
+  ResizeOptions options_;
+  Inputs inputs_;
+};
+
+Result<ResizeOptions> parse(const Node& node) {
+  return node.op_type == "Upsample" ? ResizeOptions::parse_upsample(node.attributes, node.version)
+                                    : ResizeOptions::parse_resize(node.attributes, node.version);
+}
+
+Dim scale_dim(DimTable& table, Dim dim, float scale) {
+  if (dim.is_value()) {
+    const Result<int64_t> out = scaled_dim(dim.value, scale);
+    return out.is_ok() ? Dim::of(out.value()) : Dim::unknown();
+  }
+  if (scale == 1) return dim;
+  if (scale >= 1 && scale < 1e6F && scale == std::floor(scale)) {
+    return table.mul(dim, Dim::of(static_cast<int64_t>(scale)));
+  }
+  for (int64_t by = 2; by <= 64; by *= 2) {
+    if (scale == 1 / static_cast<float>(by)) return table.floor_div(dim, Dim::of(by));
+  }
+  return Dim::unknown();
+}
+
+// Dims of the resized axes as far as scales or sizes are known.
+void infer_axes(OpInfer& infer, const ResizeOptions& options, const std::vector<size_t>& axes,
+                Dims* out) {
+  const Inputs inputs = inputs_of(infer.node());
+  if (inputs.sizes >= 0 && infer.has_input(inputs.sizes)) {
+    const auto sizes = infer.data(inputs.sizes);
+    if (!sizes) return;
+    if (!sizes->empty()) {
+      if (sizes->size() != axes.size() || options.policy != ResizePolicy::kStretch) return;
+      for (size_t i = 0; i < axes.size(); ++i) (*out)[axes[i]] = (*sizes)[i];
+      return;
+    }
+  }
+  std::vector<float> scales = options.scales;
+  if (inputs.scales >= 0) {
+    const Tensor* given = infer.constant(inputs.scales);
+    if (!given || given->dtype() != DType::kFloat) return;
+    scales.assign(given->data<float>(), given->data<float>() + given->count());
+  }
+  const Dims* x = infer.dims_of(0);
+  if (scales.size() != axes.size() || options.coordinates == ResizeCoordinates::kTfCropAndResize) {
+    return;
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    (*out)[axes[i]] = scale_dim(infer.table(), (*x)[axes[i]], scales[i]);
+  }
+}
+
+Status infer_resize(OpInfer& infer) {
+  FOLIO_TRY(const ResizeOptions options, parse(infer.node()));
+  const Dims* x = infer.dims_of(0);
+  if (!x) {
+    infer.set_tensor(0, infer.dtype(0));
+    return Status::ok();
+  }
+  Dims out(x->size());
+  std::vector<size_t> axes;
+  if (options.axes) {
+    out = *x;
+    for (const int64_t given : *options.axes) {
+      FOLIO_TRY(const int axis, normalize_axis(given, static_cast<int>(x->size())));
+      axes.push_back(static_cast<size_t>(axis));
+      out[axes.back()] = Dim::unknown();
+    }
+  } else {
+    for (size_t i = 0; i < x->size(); ++i) axes.push_back(i);
+  }
+  infer_axes(infer, options, axes, &out);
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make_resize(OpBuild& build) {
+  FOLIO_TRY(ResizeOptions options, parse(build.node()));
+  return std::unique_ptr<OpKernel>(
+      std::make_unique<Resize>(std::move(options), inputs_of(build.node())));
+}
+
+}  // namespace
+
+void register_resize(OpRegistry& registry) {
+  OpDef def;
+  def.type = "Upsample";
+  def.infer = infer_resize;
+  def.make = make_resize;
+  def.until = 8;
+  registry.add(def);
+  def.since = 9;
+  def.until = kLatest;  // deprecated since 10, but files use it
+  def.min_inputs = def.max_inputs = 2;
+  registry.add(def);
+
+  def.type = "Resize";
+  def.since = def.until = 10;
+  registry.add(def);
+  def.since = 11;
+  def.until = kLatest;
+  def.min_inputs = 1;
+  def.max_inputs = 4;
+  registry.add(def);
+}
+
+}  // namespace folio

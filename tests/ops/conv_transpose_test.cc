@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+TEST(ConvTranspose, FollowsTheSpecExample) {
+  OpTester t("ConvTranspose", 11);
+  t.input<float>({1, 1, 3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+  t.input<float>({1, 1, 3, 3}, std::vector<float>(9, 1.0F));
+  t.expect<float>(0, {1, 1, 5, 5}, {0,  1,  3, 3,  2,  3,  8,  15, 12, 7,  9,  21, 36,
+                                    27, 15, 9, 20, 33, 24, 13, 6,  13, 21, 15, 8});
+  t.run();
+}
+
+TEST(ConvTranspose, OutputPaddingHoldsTheBias) {
+  OpTester t("ConvTranspose", 11);
+  t.attr_ints("strides", {3}).attr_ints("output_padding", {1});
+  t.input<float>({1, 1, 2}, {1, 2});
+  t.input<float>({1, 1, 2}, {1, 10});
+  t.input<float>({1}, {100});
+  t.expect<float>(0, {1, 1, 6}, {101, 110, 100, 102, 120, 100});
+  t.run();
+}
+
+TEST(ConvTranspose, SameUpperKeepsInputTimesStride) {
+  OpTester t("ConvTranspose", 11);
+  t.attr("auto_pad", "SAME_UPPER").attr_ints("strides", {2});
+  t.input<float>({1, 1, 2}, {1, 2});
+  t.input<float>({1, 1, 3}, {1, 10, 100});
+  t.expect<float>(0, {1, 1, 4}, {1, 10, 102, 20});
+  t.run();
+}
+
+TEST(ConvTranspose, GroupsAndDoubleAgreeWithFloat) {
+  const std::vector<double> x = {1, 2, 3, 4};
+  const std::vector<double> w = {1, -1, 2, 5};
+  for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kFloat16}) {
+    OpTester t("ConvTranspose", 11);
+    t.attr("group", 2);
+    t.input_as(dtype, {1, 2, 2}, x);
+    t.input_as(dtype, {2, 1, 2}, w);
+    t.expect_as(0, dtype, {1, 2, 3}, {1, 1, -2, 6, 23, 20});
+    t.run();
+  }
+}
+
+TEST(ConvTranspose, HugeStridesAreRefusedNotComputed) {
+  OpTester t("ConvTranspose", 11);
+  t.attr_ints("strides", {int64_t{1} << 40});
+  t.input<float>({1, 1, 2}, {1, 2});
+  t.input<float>({1, 1, 2}, {1, 1});
+  t.outputs(1).fails("strides");
+}
+
+}  // namespace
+}  // namespace folio

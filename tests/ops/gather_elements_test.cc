@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+const std::vector<float> kNine = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+TEST(GatherElements, TakesOneIndexForEachElement) {
+  OpTester rows("GatherElements", 13);
+  rows.attr("axis", 1).input<float>({2, 2}, {1, 2, 3, 4}).input<int64_t>({2, 2}, {0, 0, 1, -2});
+  rows.expect<float>(0, {2, 2}, {1, 1, 4, 3}).run();
+  OpTester columns("GatherElements", 11);
+  columns.input<float>({3, 3}, kNine).input<int32_t>({2, 3}, {1, 2, 0, 2, 0, 0});
+  columns.expect<float>(0, {2, 3}, {4, 8, 3, 7, 2, 3}).run();
+}
+
+TEST(GatherElements, TakesFewerIndicesThanTheDataHas) {
+  OpTester t("GatherElements", 13);
+  t.attr("axis", 1).input<std::string>({2, 2, 2}, {"a", "b", "c", "d", "e", "f", "g", "h"});
+  t.input<int64_t>({2, 1, 1}, {1, 0}).expect<std::string>(0, {2, 1, 1}, {"c", "e"}).run();
+  OpTester none("GatherElements", 13);
+  none.input<float>({2}, {1, 2}).input<int64_t>({0}, {}).expect<float>(0, {0}, {}).run();
+}
+
+TEST(GatherElements, RefusesWhatDoesNotFit) {
+  OpTester index("GatherElements", 13);
+  index.input<float>({2}, {1, 2}).input<int64_t>({1}, {2}).outputs(1).fails("index 2 is outside");
+  OpTester rank("GatherElements", 13);
+  rank.input<float>({2}, {1, 2}).input<int64_t>({1, 1}, {0}).outputs(1).fails("does not fit");
+  OpTester wide("GatherElements", 13);
+  wide.input<float>({1, 1}, {1}).input<int64_t>({1, 2}, {0, 0}).outputs(1).fails("does not fit");
+  OpTester scalar("GatherElements", 13);
+  scalar.input<float>({}, {1}).input<int64_t>({}, {0}).outputs(1).fails("axis 0 is outside");
+}
+
+TEST(ScatterElements, WritesOneElementForEachIndex) {
+  OpTester t("ScatterElements", 11);
+  t.input<float>({3, 3}, std::vector<float>(9, 0)).input<int64_t>({2, 3}, {1, 0, 2, 0, 2, 1});
+  t.input<float>({2, 3}, {1, 1.1F, 1.2F, 2, 2.1F, 2.2F});
+  t.expect<float>(0, {3, 3}, {2, 1.1F, 0, 1, 0, 2.2F, 0, 2.1F, 1.2F}).run();
+  OpTester old("Scatter", 9);
+  old.attr("axis", 1).input<float>({1, 5}, {1, 2, 3, 4, 5}).input<int64_t>({1, 2}, {1, 3});
+  old.input<float>({1, 2}, {1.1F, 2.1F}).expect<float>(0, {1, 5}, {1, 1.1F, 3, 2.1F, 5}).run();
+}
+
+TEST(ScatterElements, CombinesWhatMeetsTwice) {
+  const std::vector<std::pair<const char*, std::vector<int8_t>>> cases = {{"none", {1, 3, 3}},
+                                                                          {"add", {1, 7, 3}},
+                                                                          {"mul", {1, 12, 3}},
+                                                                          {"max", {1, 3, 3}},
+                                                                          {"min", {1, 2, 3}}};
+  for (const auto& entry : cases) {
+    OpTester t("ScatterElements", 18);
+    t.attr("reduction", entry.first).input<int8_t>({3}, {1, 2, 3}).input<int64_t>({2}, {1, -2});
+    t.input<int8_t>({2}, {2, 3}).expect<int8_t>(0, {3}, entry.second).run();
+  }
+}
+
+TEST(ScatterElements, RefusesWhatDoesNotFit) {
+  OpTester updates("ScatterElements", 18);
+  updates.input<float>({2}, {1, 2}).input<int64_t>({1}, {0}).input<float>({2}, {1, 2}).outputs(1);
+  updates.fails("updates are [2]");
+  OpTester type("ScatterElements", 18);
+  type.input<float>({2}, {1, 2}).input<int64_t>({1}, {0}).input<int32_t>({1}, {1}).outputs(1);
+  type.fails("expected float");
+  OpTester index("ScatterElements", 18);
+  index.input<float>({2}, {1, 2}).input<int64_t>({1}, {-3}).input<float>({1}, {1}).outputs(1);
+  index.fails("index -3");
+  OpTester reduction("ScatterElements", 16);
+  reduction.attr("reduction", "max").input<float>({1}, {1}).input<int64_t>({1}, {0});
+  reduction.input<float>({1}, {1}).outputs(1).fails("reduction is 'max'");
+  OpTester strings("ScatterElements", 18);
+  strings.attr("reduction", "add").input<std::string>({1}, {"a"}).input<int64_t>({1}, {0});
+  strings.input<std::string>({1}, {"b"}).outputs(1).fails("string");
+}
+
+}  // namespace
+}  // namespace folio

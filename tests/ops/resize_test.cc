@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+const std::vector<float> kSquare = {1, 2, 3, 4};
+const std::vector<float> kRow = {1, 2, 3, 4};
+
+OpTester resize(int version, const char* mode, const char* coordinates) {
+  OpTester t("Resize", version);
+  t.attr("mode", mode);
+  t.attr("coordinate_transformation_mode", coordinates);
+  return t;
+}
+// One dim of kRow to what `scale` makes of it.
+OpTester& scaled(OpTester& t, float scale) {
+  return t.input<float>({4}, kRow).input_absent().constant<float>({1}, {scale});
+}
+
+TEST(Resize, NearestRepeatsElementsAndKnowsItsDims) {
+  OpTester t("Resize", 13);
+  t.input<float>({1, 1, 2, 2}, kSquare).input_absent().constant<float>({4}, {1, 1, 2, 3});
+  t.expect<float>(0, {1, 1, 4, 6},
+                  {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
+  t.expect_inferred(0, "tensor(float)[1,1,4,6]").run();
+}
+
+TEST(Resize, NearestRoundsAsAsked) {
+  // Places along the axis: 0.5, 2.5.
+  const std::vector<std::pair<const char*, std::vector<float>>> cases = {
+      {"round_prefer_floor", {1, 3}},
+      {"round_prefer_ceil", {2, 4}},
+      {"floor", {1, 3}},
+      {"ceil", {2, 4}}};
+  for (const auto& [mode, expected] : cases) {
+    OpTester t("Resize", 11);
+    scaled(t.attr("nearest_mode", mode), 0.5F).expect<float>(0, {2}, expected).run();
+  }
+}
+
+TEST(Resize, LinearWeighsNeighboursByCoordinateMode) {
+  OpTester half = resize(13, "linear", "half_pixel");
+  scaled(half, 2).expect<float>(0, {8}, {1, 1.25F, 1.75F, 2.25F, 2.75F, 3.25F, 3.75F, 4}).run();
+  OpTester corners = resize(13, "linear", "align_corners");
+  corners.input<float>({4}, kRow).input_absent().input_absent().constant<int64_t>({1}, {7});
+  corners.expect<float>(0, {7}, {1, 1.5F, 2, 2.5F, 3, 3.5F, 4}, 1e-6).run();
+  OpTester asymmetric = resize(13, "linear", "asymmetric");
+  scaled(asymmetric, 1.5F)
+      .expect<float>(0, {6}, {1, 1.6666667F, 2.3333333F, 3, 3.6666667F, 4}, 1e-6);
+  asymmetric.run();
+  OpTester pytorch = resize(13, "linear", "pytorch_half_pixel");
+  scaled(pytorch, 0.25F).expect<float>(0, {1}, {1}).run();
+}
+
+TEST(Resize, ResizesMiddleAxesWithAnInnerDim) {
+  OpTester t = resize(11, "linear", "asymmetric");
+  t.input<float>({1, 2, 1, 3}, {0, 1, 2, 10, 11, 12}).input_absent();
+  t.constant<float>({4}, {1, 2, 2, 1});
+  t.expect<float>(0, {1, 4, 2, 3}, {0,  1,  2,  0,  1,  2,  5,  6,  7,  5,  6,  7,
+                                    10, 11, 12, 10, 11, 12, 10, 11, 12, 10, 11, 12});
+  t.run();
+}
+
+TEST(Resize, CubicSumsToOneAtTheBorderToo) {
+  for (const int exclude : {0, 1}) {
+    OpTester t = resize(13, "cubic", "half_pixel");
+    t.attr("exclude_outside", exclude).input<float>({4}, {5, 5, 5, 5}).input_absent();
+    t.constant<float>({1}, {1.75F}).expect<float>(0, {7}, {5, 5, 5, 5, 5, 5, 5}, 1e-6).run();
+  }
+  OpTester half = resize(13, "cubic", "half_pixel");
+  scaled(half, 0.5F).expect<float>(0, {2}, {1.40625F, 3.59375F}, 1e-6).run();
+}
+
+TEST(Resize, AntialiasSeesAllInputsOfAShrunkAxis) {
+  OpTester t = resize(18, "linear", "half_pixel");
+  t.attr("antialias", 1);
+  scaled(t, 0.5F).expect<float>(0, {2}, {1.625F, 3.375F}, 1e-6).run();
+}
+
+TEST(Resize, CropTakesTheExtrapolationValueOutside) {
+  for (const char* mode : {"linear", "nearest"}) {
+    OpTester t = resize(13, mode, "tf_crop_and_resize");
+    t.attr("extrapolation_value", 9.0F).input<float>({4}, kRow).input<float>({2}, {0, 2});
+    t.input_absent().input<int64_t>({1}, {3}).expect<float>(0, {3}, {1, 4, 9}).run();
+  }
+}
+
+TEST(Resize, KeepsTheRatioOfTheAxesGiven) {
+  const std::vector<std::pair<const char*, Shape>> cases = {{"not_larger", {1, 2, 4}},
+                                                            {"not_smaller", {1, 3, 6}}};
+  for (const auto& [policy, shape] : cases) {
+    OpTester t("Resize", 18);
+    t.attr("keep_aspect_ratio_policy", policy).attr_ints("axes", {2, 1});
+    t.input<uint8_t>({1, 1, 2}, {7, 7}).input_absent().input_absent();
+    t.constant<int64_t>({2}, {4, 3});
+    t.expect<uint8_t>(0, shape, std::vector<uint8_t>(static_cast<size_t>(shape.count()), 7)).run();
+  }
+}
+
+TEST(Resize, CutsTheFractionOfIntegersAndClamps) {
+  OpTester linear = resize(13, "linear", "half_pixel");
+  linear.input<int8_t>({2}, {-5, 4}).input_absent().constant<float>({1}, {2});
+  linear.expect<int8_t>(0, {4}, {-5, -2, 1, 4}).run();
+  OpTester cubic = resize(13, "cubic", "half_pixel");
+  cubic.input<uint8_t>({4}, {0, 255, 255, 0}).input_absent().constant<float>({1}, {2});
+  cubic.run();
+  EXPECT_EQ(cubic.output_values<uint8_t>(0)[3], 255);
+  OpTester flat = resize(13, "linear", "half_pixel");
+  flat.input<uint8_t>({3}, {100, 100, 100}).input_absent().constant<float>({1}, {1.7F});
+  flat.expect<uint8_t>(0, {5}, {100, 100, 100, 100, 100}).run();
+}
+
+TEST(Resize, Opset10AndUpsampleAreAsymmetric) {
+  OpTester shrink("Resize", 10);
+  shrink.input<float>({4}, kRow).constant<float>({1}, {0.6F}).expect<float>(0, {2}, {1, 3}).run();
+  OpTester attribute("Upsample", 7);
+  attribute.attr("mode", "linear").attr_floats("scales", {2}).input<float>({2}, {1, 3});
+  attribute.expect<float>(0, {4}, {1, 2, 3, 3}).run();
+  OpTester input("Upsample", 9);
+  input.input<std::string>({2}, {"a", "b"}).constant<float>({1}, {2});
+  input.expect<std::string>(0, {4}, {"a", "a", "b", "b"}).run();
+  OpTester first("Upsample", 1);
+  first.attr("height_scale", 1.0F).attr("width_scale", 2.0F).attr("mode", "bilinear");
+  first.input<float>({1, 1, 1, 2}, {1, 3}).expect<float>(0, {1, 1, 1, 4}, {1, 2, 3, 3}).run();
+}
+
+TEST(Resize, RefusesScalesThatGiveNoShape) {
+  for (const float scale : {0.0F, -1.0F, std::nanf(""), INFINITY, 1e30F}) {
+    OpTester t("Resize", 13);
+    scaled(t, scale).outputs(1).fails("cannot be scaled by");
+  }
+  OpTester count("Resize", 13);
+  count.input<float>({4}, kRow).input_absent().input<float>({2}, {1, 1}).outputs(1);
+  count.fails("2 scales");
+  OpTester none("Resize", 13);
+  none.input<float>({4}, kRow).outputs(1).fails("one of scales and sizes");
+  OpTester size("Resize", 13);
+  size.input<float>({4}, kRow).input_absent().input_absent().input<int64_t>({1}, {-2}).outputs(1);
+  size.fails("cannot be resized to -2");
+  OpTester roi = resize(13, "linear", "tf_crop_and_resize");
+  scaled(roi, 2).outputs(1).fails("0 entries of roi");
+  OpTester far = resize(13, "linear", "tf_crop_and_resize");
+  far.input<float>({4}, kRow).input<float>({2}, {0, 1e30F}).input<float>({1}, {2}).outputs(1);
+  far.fails("cannot be scaled by");
+}
+
+TEST(Resize, RefusesInputsItCannotSample) {
+  OpTester empty("Resize", 13);
+  empty.input<float>({0}, {}).input_absent().input_absent().input<int64_t>({1}, {2}).outputs(1);
+  empty.fails("cannot be resized to 2");
+  OpTester strings = resize(13, "linear", "half_pixel");
+  strings.input<std::string>({1}, {"a"}).input_absent().input<float>({1}, {2}).outputs(1);
+  strings.fails("string");
+  OpTester mode("Resize", 13);
+  mode.attr("mode", "quartic").input<float>({1}, {1}).outputs(1).fails("quartic");
+  OpTester twice("Resize", 18);
+  twice.attr_ints("axes", {0, -1}).input<float>({4}, kRow).input_absent();
+  twice.input<float>({2}, {2, 2}).outputs(1).fails("given twice");
+}
+
+}  // namespace
+}  // namespace folio
