@@ -141,8 +141,8 @@ Status FusedAttention::project(OpRun& run, AttendArgs* a) const {
     return invalid_argument("input ", s.to_string(), " and weights ", w.to_string(), " do not fit ",
                             heads, " heads of q, k and v");
   }
-  FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[1], qk / heads, "input"));
-  FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[1], v / heads, "input"));
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(s[0], heads, s[1], qk / heads, "input"));
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(s[0], heads, s[1], v / heads, "input"));
   FOLIO_TRY(const Shape projected, shape_from(std::vector<int64_t>{s[0], s[1], columns}));
   FolioGemmF32 args{};
   args.m = s[0] * s[1];
@@ -177,7 +177,7 @@ Status FusedAttention::append(OpRun& run, DType dtype, AttendArgs* a, int64_t* p
       return invalid_argument("past ", s.to_string(), " does not fit [2,", q.batch, ",", heads,
                               ",*,", q.size, "]");
     }
-    FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[3], s[4], "past"));
+    FOLIO_RETURN_IF_ERROR(check_head_sizes(s[1], heads, s[3], s[4], "past"));
     FOLIO_TRY(const float* data, floats_of(run, *tensor));
     old[0] = Heads::head_major(data, q.batch, heads, s[3], s[4]);
     old[1] = old[0];

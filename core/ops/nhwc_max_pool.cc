@@ -19,7 +19,7 @@ Shape channels_first(const Shape& x) {
 }
 
 template <typename T>
-void pool_pixel(const Window& w, const TapRange r[], int64_t channels, const T* x, T* y) {
+void pool_pixel(const Window& w, const WindowTaps r[], int64_t channels, const T* x, T* y) {
   std::fill_n(y, channels, std::numeric_limits<T>::lowest());
   for (int64_t kd = r[0].from; kd < r[0].to; ++kd) {
     const int64_t d = r[0].first + kd * w.dilation[0];
@@ -41,10 +41,10 @@ void pool(OpRun& run, const Window& w, int64_t batch, int64_t channels, const T*
   run.parallel().for_range(batch * rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       const T* image = x + at / rows * w.in_count() * channels;
-      TapRange r[kSpatial] = {tap_range(w, 0, at % rows / w.out[1]), tap_range(w, 1, at % w.out[1]),
-                              TapRange{}};
+      WindowTaps r[kSpatial] = {taps_inside(w, 0, at % rows / w.out[1]),
+                                taps_inside(w, 1, at % w.out[1]), WindowTaps{}};
       for (int64_t v = 0; v < w.out[2]; ++v) {
-        r[2] = tap_range(w, 2, v);
+        r[2] = taps_inside(w, 2, v);
         pool_pixel(w, r, channels, image, y + (at * w.out[2] + v) * channels);
       }
     }

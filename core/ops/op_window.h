@@ -48,12 +48,12 @@ struct Window {
 
 // Which taps of one output's window along one axis stand inside the image: [from, to), each at
 // first + tap * dilation.
-struct TapRange {
+struct WindowTaps {
   int64_t first, from, to;
 };
 
-inline TapRange tap_range(const Window& w, int axis, int64_t out) {
-  TapRange r{};
+inline WindowTaps taps_inside(const Window& w, int axis, int64_t out) {
+  WindowTaps r{};
   r.first = out * w.stride[axis] - w.pad_begin[axis];
   r.from = r.first < 0 ? (-r.first + w.dilation[axis] - 1) / w.dilation[axis] : 0;
   const int64_t room = w.in[axis] - r.first;

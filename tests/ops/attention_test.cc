@@ -92,6 +92,15 @@ TEST(Attention, HostileWindowsAndLengthsStayInBounds) {
   t.run();
 }
 
+TEST(Attention, EmptyHeadsAndEnormousEmptyBatchesAreRefused) {
+  const int64_t huge = int64_t{1} << 40;
+  for (const Shape& shape : {Shape{1, 1, 2, 0}, Shape{huge, 1, 0, 1}}) {
+    OpTester t("Attention", 23);
+    for (int i = 0; i < 3; ++i) t.input<float>(shape, {});
+    t.outputs(3).fails("supported");
+  }
+}
+
 TEST(Attention, HeadsThatDoNotDivideAreRefused) {
   OpTester t("Attention", 23);
   t.input<float>({1, 3, 1, 1}, {0, 0, 0});
