@@ -11,9 +11,9 @@
 // Types:  float; float16 and bfloat16 in float; QAttention: uint8 and int8.
 #include <cmath>
 
+#include "core/ops/op_gemm_tiles.h"
 #include "core/ops/op_padding_rule.h"
 #include "core/ops/op_registry.h"
-#include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
@@ -23,8 +23,6 @@ struct InputNames {
 };
 constexpr InputNames kFloat = {2, 3, 4, 5, 6};
 constexpr InputNames kQuantized = {2, 5, 8, -1, -1};
-
-constexpr int64_t kTileColumns = 64;
 
 // Where scale and zero point of a byte tensor stand, one of each or one a column.
 struct ByteColumns {
@@ -87,7 +85,7 @@ Result<ByteColumns> FusedAttention::bytes_of(const OpRun& run, int input, int sc
   return b;
 }
 
-// C = A W with W of bytes, tile by tile; A comes from the bytes of input 0.
+// C = A W with both of bytes; both scales go into W.
 Status FusedAttention::multiply_bytes(OpRun& run, const FolioGemmF32& whole) const {
   FOLIO_TRY(const ByteColumns x, bytes_of(run, 0, 3, 6, 1));
   FOLIO_TRY(const ByteColumns w, bytes_of(run, 1, 4, 7, whole.n));
@@ -96,43 +94,19 @@ Status FusedAttention::multiply_bytes(OpRun& run, const FolioGemmF32& whole) con
   for (int64_t i = 0; i < whole.m * whole.k; ++i) {
     a[i] = static_cast<float>(ByteColumns::byte_at(*x.tensor, i) - x_zero);
   }
-  const FolioKernels& kernels = run.kernels();
-  const size_t panel_bytes = static_cast<size_t>(kTileColumns * whole.k) * sizeof(float);
-  ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(
-      ThreadScratch::make(run, panel_bytes + kernels.gemm_f32_scratch_bytes, &scratch));
-  const int64_t tiles = (whole.n + kTileColumns - 1) / kTileColumns;
-  run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
-    const ThreadScratch::Block block(scratch);
-    auto* panels = reinterpret_cast<float*>(block.data());
-    for (int64_t tile = begin; tile < end; ++tile) {
-      FolioGemmF32 args = whole;
-      const int64_t first = tile * kTileColumns;
-      args.n = std::min(kTileColumns, whole.n - first);
-      std::fill_n(panels, kTileColumns * whole.k, 0.0F);
-      for (int64_t p = 0; p < whole.k; ++p) {
-        for (int64_t j = 0; j < args.n; ++j) {
-          const int32_t value = ByteColumns::byte_at(*w.tensor, p * whole.n + first + j);
-          panels[j / 16 * 16 * whole.k + p * 16 + j % 16] =
-              static_cast<float>(value - w.zero(first + j));
-        }
-      }
-      args.a = a;
-      args.b = panels;
-      args.c = whole.c + first;
-      args.col_bias = nullptr;
-      args.scratch = block.data() + panel_bytes;
-      kernels.gemm_f32(&args);
-      for (int64_t row = 0; row < args.m; ++row) {
-        float* to = args.c + row * args.c_row_stride;
-        for (int64_t j = 0; j < args.n; ++j) {
-          const float unit = x.scales[0] * w.scales[(first + j) * w.scale_step];
-          to[j] = to[j] * unit + (whole.col_bias ? whole.col_bias[first + j] : 0.0F);
-        }
+  FolioGemmF32 args = whole;
+  args.a = a;
+  return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end, float* panels) {
+    std::fill_n(panels, (end - begin + 15) / 16 * 16 * whole.k, 0.0F);
+    for (int64_t p = 0; p < whole.k; ++p) {
+      for (int64_t j = begin; j < end; ++j) {
+        const int32_t code = ByteColumns::byte_at(*w.tensor, p * whole.n + j) - w.zero(j);
+        const float unit = x.scales[0] * w.scales[j * w.scale_step];
+        const int64_t at = j - begin;
+        panels[at / 16 * 16 * whole.k + p * 16 + at % 16] = static_cast<float>(code) * unit;
       }
     }
   });
-  return Status::ok();
 }
 
 Status FusedAttention::multiply(OpRun& run, const FolioGemmF32& whole) const {
@@ -167,8 +141,8 @@ Status FusedAttention::project(OpRun& run, AttendArgs* a) const {
     return invalid_argument("input ", s.to_string(), " and weights ", w.to_string(), " do not fit ",
                             heads, " heads of q, k and v");
   }
-  FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[1], qk / heads, "input"));
-  FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[1], v / heads, "input"));
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(s[0], heads, s[1], qk / heads, "input"));
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(s[0], heads, s[1], v / heads, "input"));
   FOLIO_TRY(const Shape projected, shape_from(std::vector<int64_t>{s[0], s[1], columns}));
   FolioGemmF32 args{};
   args.m = s[0] * s[1];
@@ -203,7 +177,7 @@ Status FusedAttention::append(OpRun& run, DType dtype, AttendArgs* a, int64_t* p
       return invalid_argument("past ", s.to_string(), " does not fit [2,", q.batch, ",", heads,
                               ",*,", q.size, "]");
     }
-    FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[3], s[4], "past"));
+    FOLIO_RETURN_IF_ERROR(check_head_sizes(s[1], heads, s[3], s[4], "past"));
     FOLIO_TRY(const float* data, floats_of(run, *tensor));
     old[0] = Heads::head_major(data, q.batch, heads, s[3], s[4]);
     old[1] = old[0];

@@ -171,7 +171,7 @@ Status GroupQueryAttention::bind_lengths(OpRun& run, Step* step) const {
                             total.size(), " elements, expected ", batch, " and 1");
   }
   step->total = total[0];
-  FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, step->total, step->q.size, "the sequence"));
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(batch, heads, step->total, step->q.size, "the cache"));
   int64_t held = 0;
   if (run.has_input(kPastKey)) {
     FOLIO_TRY(const Tensor* past, run.tensor(kPastKey));

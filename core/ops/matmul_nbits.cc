@@ -16,15 +16,14 @@
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_float.h"
+#include "core/ops/op_gemm_tiles.h"
 #include "core/ops/op_registry.h"
-#include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr int64_t kFewRows = 4;
-constexpr int64_t kTileFloats = 1 << 18;       // of widened weights a thread: 1 MiB
 constexpr int64_t kDotMacs = 1 << 18;          // a task of dot products
 constexpr int64_t kMaxDim = int64_t{1} << 31;  // of K and N
 constexpr int64_t kMaxBlock = 1 << 20;
@@ -124,35 +123,32 @@ void widen_panels(const Weights& w, int64_t begin, int64_t end, float* panels) {
 // byte stand together (plane), zeros after K.
 struct DotRow {
   const float* planes = nullptr;
-  const float* sums = nullptr;    // of each block
   const float* scales = nullptr;  // of each block, or null: 1
 };
 
 template <int kBits>
-void split_planes(const Sizes& s, const float* a, float* planes, float* sums) {
+void split_planes(const Sizes& s, const float* a, float* planes) {
   constexpr int kPerByte = 8 / kBits;
   for (int64_t block = 0; block < s.blocks(); ++block) {
-    float sum = 0;
     float* to = planes + block * s.block;
     const int64_t first = block * s.block;
     for (int64_t i = 0; i < s.block; ++i) {
       const float value = first + i < s.k ? a[first + i] : 0.0F;
       to[i % kPerByte * s.blob() + i / kPerByte] = value;
-      sum += value;
     }
-    sums[block] = sum;
   }
 }
 
+// Zero is taken off each code: off the sums it would cost their precision.
 template <int kBits, int kLanes>
-float dot_block(const uint8_t* blob, const float* planes, int64_t bytes) {
+float dot_block(const uint8_t* blob, float zero, const float* planes, int64_t bytes) {
   constexpr int kMask = (1 << kBits) - 1;
   float lanes[kLanes] = {};
   for (int64_t i = 0; i < bytes; i += kLanes) {
     for (int shift = 0; shift < 8; shift += kBits) {
       const float* plane = planes + shift / kBits * bytes + i;
       for (int l = 0; l < kLanes; ++l) {
-        lanes[l] += plane[l] * static_cast<float>(blob[i + l] >> shift & kMask);
+        lanes[l] += plane[l] * (static_cast<float>(blob[i + l] >> shift & kMask) - zero);
       }
     }
   }
@@ -167,11 +163,12 @@ float dot_column(const Weights& w, int64_t n, const DotRow& row) {
   const int64_t bytes = w.size.blob();  // a multiple of 4, as blocks are of 16 at least
   float sum = 0;
   for (int64_t block = 0; block < w.size.blocks(); ++block) {
+    const uint8_t* blob = w.blob(n, block);
     const float* planes = row.planes + block * w.size.block;
-    const float dot = bytes % 16 == 0 ? dot_block<kBits, 16>(w.blob(n, block), planes, bytes)
-                                      : dot_block<kBits, 4>(w.blob(n, block), planes, bytes);
-    const float scale = row.scales ? w.scale(n, block) * row.scales[block] : w.scale(n, block);
-    sum += scale * (dot - w.zero(n, block) * row.sums[block]);
+    const float zero = w.zero(n, block);
+    const float dot = bytes % 16 == 0 ? dot_block<kBits, 16>(blob, zero, planes, bytes)
+                                      : dot_block<kBits, 4>(blob, zero, planes, bytes);
+    sum += dot * (row.scales ? w.scale(n, block) * row.scales[block] : w.scale(n, block));
   }
   return sum;
 }
@@ -307,13 +304,12 @@ class MatMulNBits final : public OpKernel {
     const Sizes& s = w.size;
     const int64_t blocks = s.blocks();
     const float* a = p.rounded.codes ? p.rounded.codes : p.a;
-    FOLIO_TRY(float* memory, scratch_floats(run, p.rows * blocks * (s.block + 1)));
+    FOLIO_TRY(float* memory, scratch_floats(run, p.rows * blocks * s.block));
     DotRow split[kFewRows];
     for (int64_t i = 0; i < p.rows; ++i) {
       float* planes = memory + i * blocks * s.block;
-      float* sums = memory + p.rows * blocks * s.block + i * blocks;
-      split_planes<kBits>(s, a + i * s.k, planes, sums);
-      split[i] = {planes, sums, p.rounded.scales ? p.rounded.scales + i * blocks : nullptr};
+      split_planes<kBits>(s, a + i * s.k, planes);
+      split[i] = {planes, p.rounded.scales ? p.rounded.scales + i * blocks : nullptr};
     }
     const int64_t grain = std::max<int64_t>(1, kDotMacs / (p.rows * s.k));
     run.parallel().for_range(s.n, grain, [&](int64_t begin, int64_t end) {
@@ -329,38 +325,20 @@ class MatMulNBits final : public OpKernel {
 
   template <int kBits>
   static Status multiply_panels(OpRun& run, const Weights& w, const Product& p) {
-    const Sizes& s = w.size;
-    const int64_t columns = std::clamp<int64_t>(kTileFloats / s.k / kPanel, 1, 8) * kPanel;
-    const FolioKernels& kernels = run.kernels();
-    const auto tile = static_cast<size_t>(columns * s.k) * sizeof(float);
-    ThreadScratch scratch;
-    FOLIO_RETURN_IF_ERROR(
-        ThreadScratch::make(run, tile + kernels.gemm_f32_scratch_bytes, &scratch));
-    const int64_t tiles = (s.n + columns - 1) / columns;
-    run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
-      const ThreadScratch::Block block(scratch);
-      auto* panels = reinterpret_cast<float*>(block.data());
-      for (int64_t at = begin; at < end; ++at) {
-        const int64_t first = at * columns;
-        const int64_t last = std::min(first + columns, s.n);
-        widen_panels<kBits>(w, first, last, panels);
-        FolioGemmF32 args{};
-        args.m = p.rows;
-        args.n = last - first;
-        args.k = s.k;
-        args.a = p.a;
-        args.a_row_stride = s.k;
-        args.a_col_stride = 1;
-        args.b = panels;
-        args.c = p.y + first;
-        args.c_row_stride = s.n;
-        args.col_bias = p.bias ? p.bias + first : nullptr;
-        args.alpha = 1.0F;
-        args.scratch = block.data() + tile;  // a multiple of 64: rows of 16 floats
-        kernels.gemm_f32(&args);
-      }
+    FolioGemmF32 args{};
+    args.m = p.rows;
+    args.n = w.size.n;
+    args.k = w.size.k;
+    args.a = p.a;
+    args.a_row_stride = w.size.k;
+    args.a_col_stride = 1;
+    args.c = p.y;
+    args.c_row_stride = w.size.n;
+    args.col_bias = p.bias;
+    args.alpha = 1.0F;
+    return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end, float* panels) {
+      widen_panels<kBits>(w, begin, end, panels);
     });
-    return Status::ok();
   }
 
   // Sums of a block are integers below 2^24, so exact in floats; scales follow block by block.

@@ -62,7 +62,7 @@ Heads packed_part(const float* data, const Shape& s, int64_t part) {
 // Packed inputs have no key (q, k and v in query) or no value (k and v in key).
 Status MultiHeadAttention::bind_packed(const Shape& s, Projected* p) const {
   if (s.rank() == 5 && s[2] == heads && s[3] == 3) {
-    FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[1], s[4], "query"));
+    FOLIO_RETURN_IF_ERROR(check_head_sizes(s[0], heads, s[1], s[4], "query"));
     const float* data = p->q.data;
     p->q = packed_part(data, s, 0);
     p->k = packed_part(data, s, 1);
@@ -99,7 +99,7 @@ Result<Projected> MultiHeadAttention::bind(OpRun& run) const {
       return invalid_argument("key has shape ", s.to_string(), ", expected [B,L,", heads,
                               ",2,d] without value");
     }
-    FOLIO_RETURN_IF_ERROR(check_head_sizes(heads, s[1], s[4], "key"));
+    FOLIO_RETURN_IF_ERROR(check_head_sizes(s[0], heads, s[1], s[4], "key"));
     p.k = packed_part(key32, s, 0);
     p.v = packed_part(key32, s, 1);
   } else {

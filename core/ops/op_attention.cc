@@ -12,10 +12,12 @@ namespace {
 constexpr int64_t kQueryRows = 64;   // of scores in scratch at a time
 constexpr int64_t kDirectRows = 4;   // up to so many queries, packing keys costs more than it gains
 constexpr int64_t kCacheGrain = 32;  // KiB of a cache a task
-// Bounds under which no product of sizes overflows, whatever a file says; far above any model.
+// Bounds under which no product of sizes overflows and no loop over empty heads takes long,
+// whatever a file says; far above any model.
 constexpr int64_t kMaxHeads = 1 << 20;
 constexpr int64_t kMaxHeadSize = 1 << 20;
 constexpr int64_t kMaxSequence = 1 << 22;
+constexpr int64_t kMaxBatchHeads = 1 << 28;
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
 int64_t panels(int64_t n) { return (n + 15) / 16 * 16; }
@@ -185,23 +187,27 @@ Heads Heads::seq_major(const float* data, int64_t batch, int64_t seq, int64_t he
   return {data, batch, heads, seq, size, seq * row, size, row};
 }
 
-Status check_head_sizes(int64_t heads, int64_t seq, int64_t size, std::string_view what) {
-  if (heads <= kMaxHeads && seq <= kMaxSequence && size <= kMaxHeadSize) return Status::ok();
-  return invalid_argument(what, " has ", heads, " heads of ", size, " elements and ", seq,
-                          " positions, at most ", kMaxHeads, ", ", kMaxHeadSize, " and ",
-                          kMaxSequence, " are supported");
+Status check_head_sizes(int64_t batch, int64_t heads, int64_t seq, int64_t size,
+                        std::string_view what) {
+  const bool fits = size > 0 && size <= kMaxHeadSize && heads <= kMaxHeads && seq <= kMaxSequence &&
+                    batch <= kMaxBatchHeads / std::max<int64_t>(heads, 1);
+  if (fits) return Status::ok();
+  return invalid_argument(what, " has ", heads, " heads of ", size, " elements, ", seq,
+                          " positions and batch ", batch, "; supported are up to ", kMaxHeads,
+                          ", 1 to ", kMaxHeadSize, ", up to ", kMaxSequence, " and ",
+                          kMaxBatchHeads, " heads in all");
 }
 
 Result<Heads> heads_of(const Shape& s, int64_t head_count, std::string_view what) {
   if (s.rank() == 4) {
-    FOLIO_RETURN_IF_ERROR(check_head_sizes(s[1], s[2], s[3], what));
+    FOLIO_RETURN_IF_ERROR(check_head_sizes(s[0], s[1], s[2], s[3], what));
     return Heads::head_major(nullptr, s[0], s[1], s[2], s[3]);
   }
   if (s.rank() != 3 || head_count < 1 || s[2] % head_count != 0) {
     return invalid_argument(what, " has shape ", s.to_string(),
                             ", expected [B,H,S,D], or [B,S,H*D] with ", head_count, " heads");
   }
-  FOLIO_RETURN_IF_ERROR(check_head_sizes(head_count, s[1], s[2] / head_count, what));
+  FOLIO_RETURN_IF_ERROR(check_head_sizes(s[0], head_count, s[1], s[2] / head_count, what));
   return Heads::seq_major(nullptr, s[0], s[1], head_count, s[2] / head_count, s[2]);
 }
 

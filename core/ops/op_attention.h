@@ -30,8 +30,9 @@ struct Heads {
                          int64_t row);
 };
 
-// kInvalidArgument when a product of such sizes might overflow.
-Status check_head_sizes(int64_t heads, int64_t seq, int64_t size, std::string_view what);
+// kInvalidArgument when a product of such sizes might overflow, or heads are empty.
+Status check_head_sizes(int64_t batch, int64_t heads, int64_t seq, int64_t size,
+                        std::string_view what);
 
 // A 4-D tensor, or a 3-D one of `head_count` heads, as heads without data.
 Result<Heads> heads_of(const Shape& shape, int64_t head_count, std::string_view what);

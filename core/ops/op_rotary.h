@@ -37,10 +37,11 @@ inline void rotate_heads(OpRun& run, const Heads& x, const RotaryTable& table,
         const float* from = x.data + base;
         float* to = y + base;
         for (int64_t i = 0; i < table.half; ++i) {
-          const float a = from[i * step];
-          const float b = from[i * step + other];
-          to[i * step] = a * c[i] - b * n[i];
-          to[i * step + other] = a * n[i] + b * c[i];
+          // In double: both products are exact, so each result is rounded once.
+          const double a = from[i * step];
+          const double b = from[i * step + other];
+          to[i * step] = static_cast<float>(a * c[i] - b * n[i]);
+          to[i * step + other] = static_cast<float>(a * n[i] + b * c[i]);
         }
         if (to != from) std::copy(from + rotated, from + x.size, to + rotated);
       }

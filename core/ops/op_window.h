@@ -6,6 +6,8 @@
 //         does not fit the window.
 #pragma once
 
+#include <algorithm>
+
 #include "core/ops/op.h"
 
 namespace folio {
@@ -43,6 +45,22 @@ struct Window {
   // Appends the spatial output dims.
   void append_out(Shape* shape) const;
 };
+
+// Which taps of one output's window along one axis stand inside the image: [from, to), each at
+// first + tap * dilation.
+struct WindowTaps {
+  int64_t first, from, to;
+};
+
+inline WindowTaps taps_inside(const Window& w, int axis, int64_t out) {
+  WindowTaps r{};
+  r.first = out * w.stride[axis] - w.pad_begin[axis];
+  r.from = r.first < 0 ? (-r.first + w.dilation[axis] - 1) / w.dilation[axis] : 0;
+  const int64_t room = w.in[axis] - r.first;
+  const int64_t taps = room <= 0 ? 0 : (room + w.dilation[axis] - 1) / w.dilation[axis];
+  r.to = std::max(r.from, std::min(w.kernel[axis], taps));
+  return r;
+}
 
 // `x` is [N, C, spatial...]; `kernel` holds the spatial kernel dims.
 Result<Window> make_window(const WindowAttrs& attrs, const Shape& x, Span<const int64_t> kernel);

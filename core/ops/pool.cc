@@ -30,24 +30,9 @@ struct PoolAttrs {
   WindowAttrs window;
 };
 
-// Input range of one window along one axis: taps [from, to) at first + tap * dilation.
-struct Range {
-  int64_t first, from, to;
-};
-
-Range range_of(const Window& w, int axis, int64_t out) {
-  Range r{};
-  r.first = out * w.stride[axis] - w.pad_begin[axis];
-  r.from = r.first < 0 ? (-r.first + w.dilation[axis] - 1) / w.dilation[axis] : 0;
-  const int64_t room = w.in[axis] - r.first;
-  const int64_t taps = room <= 0 ? 0 : (room + w.dilation[axis] - 1) / w.dilation[axis];
-  r.to = std::max(r.from, std::min(w.kernel[axis], taps));
-  return r;
-}
-
 // How many taps an average divides by: those inside the image, or inside image and padding (a
 // ceil_mode window may hang over the padding too; what hangs over never counts).
-int64_t divisor(const PoolAttrs& attrs, const Window& w, const Range r[]) {
+int64_t divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps r[]) {
   int64_t count = 1;
   for (int d = 0; d < kSpatial; ++d) {
     if (!attrs.count_pad) {
@@ -62,7 +47,7 @@ int64_t divisor(const PoolAttrs& attrs, const Window& w, const Range r[]) {
 
 // Calls body(value, index in the plane) for each tap inside the image.
 template <typename T, typename Body>
-void for_taps(const Window& w, const Range r[], const T* x, Body&& body) {
+void for_taps(const Window& w, const WindowTaps r[], const T* x, Body&& body) {
   for (int64_t kd = r[0].from; kd < r[0].to; ++kd) {
     const int64_t d = r[0].first + kd * w.dilation[0];
     for (int64_t kh = r[1].from; kh < r[1].to; ++kh) {
@@ -89,7 +74,7 @@ T lowest() {
 }
 
 template <typename T>
-void max_window(const PoolAttrs& attrs, const Window& w, const Range r[], const T* x, T* y,
+void max_window(const PoolAttrs& attrs, const Window& w, const WindowTaps r[], const T* x, T* y,
                 int64_t base, int64_t* index) {
   T best = lowest<T>();
   int64_t best_at = -1;
@@ -108,7 +93,7 @@ void max_window(const PoolAttrs& attrs, const Window& w, const Range r[], const 
 }
 
 template <typename T>
-T lp_norm(const PoolAttrs& attrs, const Window& w, const Range r[], const T* x) {
+T lp_norm(const PoolAttrs& attrs, const Window& w, const WindowTaps r[], const T* x) {
   T sum{};
   const T power = static_cast<T>(attrs.p);
   for_taps(w, r, x, [&](T value, int64_t) {
@@ -127,7 +112,8 @@ void pool_plane(const PoolAttrs& attrs, const Window& w, const T* x, T* y, int64
   for (int64_t d = 0; d < w.out[0]; ++d) {
     for (int64_t h = 0; h < w.out[1]; ++h) {
       for (int64_t v = 0; v < w.out[2]; ++v, ++at) {
-        const Range r[kSpatial] = {range_of(w, 0, d), range_of(w, 1, h), range_of(w, 2, v)};
+        const WindowTaps r[kSpatial] = {taps_inside(w, 0, d), taps_inside(w, 1, h),
+                                        taps_inside(w, 2, v)};
         if (attrs.kind == PoolKind::kMax) {
           max_window(attrs, w, r, x, y + at, base, indices ? indices + at : nullptr);
           continue;

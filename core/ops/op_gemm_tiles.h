@@ -1,0 +1,49 @@
+// A matrix product whose second operand is made a few columns at a time: for weights that are
+// stored in other formats, so that they never stand in memory as a whole.
+//
+// Math:    as op_gemm.h; B comes from widen(begin, end, panels), which writes columns [begin, end),
+//          `begin` a multiple of 16, as F32P16 (kernels.h), zeros beyond `end` included.
+// Splits:  columns by shape only, so results do not depend on the number of threads.
+#pragma once
+
+#include <algorithm>
+
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+
+inline constexpr int64_t kTileFloats = 1 << 18;  // of widened columns a thread: 1 MiB
+
+// Fills `whole.c`; its b and scratch are set here. `widen` is called from many threads.
+template <typename Widen>
+Status gemm_by_tiles(OpRun& run, const FolioGemmF32& whole, const Widen& widen) {
+  constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
+  if (whole.m == 0 || whole.n == 0) return Status::ok();
+  const int64_t depth = std::max<int64_t>(whole.k, 1);
+  const int64_t columns = std::clamp<int64_t>(kTileFloats / depth / kPanel, 1, 8) * kPanel;
+  const FolioKernels& kernels = run.kernels();
+  const auto tile = static_cast<size_t>(columns * depth) * sizeof(float);  // a multiple of 64
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile + kernels.gemm_f32_scratch_bytes, &scratch));
+  const int64_t tiles = (whole.n + columns - 1) / columns;
+  run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    auto* panels = reinterpret_cast<float*>(block.data());
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t first = at * columns;
+      const int64_t last = std::min(first + columns, whole.n);
+      widen(first, last, panels);
+      FolioGemmF32 args = whole;
+      args.n = last - first;
+      args.b = panels;
+      args.c += first;
+      if (args.col_bias) args.col_bias += first;
+      args.scratch = block.data() + tile;
+      kernels.gemm_f32(&args);
+    }
+  });
+  return Status::ok();
+}
+
+}  // namespace folio

@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+using Floats = std::vector<float>;
+
+TEST(Attention, WeighsValuesBySoftmaxOfScaledProducts) {
+  // scores ln 3 and 0: weights 3/4 and 1/4
+  OpTester t("Attention", 23);
+  t.attr("scale", 1.0f);
+  t.input<float>({1, 1, 1, 1}, {1.0986123f});
+  t.input<float>({1, 1, 2, 1}, {1, 0});
+  t.input<float>({1, 1, 2, 1}, {1, 5});
+  t.expect<float>(0, {1, 1, 1, 1}, {2}, 1e-6);
+  t.run();
+}
+
+TEST(Attention, CausalQueriesSeeThePastAndThemselves) {
+  OpTester t("Attention", 23);
+  t.attr("is_causal", 1).attr("q_num_heads", 2).attr("kv_num_heads", 1);
+  t.input<float>({1, 2, 2}, {0, 0, 0, 0});  // two heads share one key head
+  t.input<float>({1, 2, 1}, {0, 0});
+  t.input<float>({1, 2, 1}, {4, 9});
+  t.input_absent();
+  t.input<float>({1, 1, 1, 1}, {7});
+  t.input<float>({1, 1, 1, 1}, {2});
+  t.expect<float>(0, {1, 2, 2}, {3, 3, 5, 5}, 1e-6);
+  t.expect<float>(1, {1, 1, 3, 1}, {7, 0, 0});
+  t.expect<float>(2, {1, 1, 3, 1}, {2, 4, 9});
+  t.run();
+}
+
+TEST(Attention, ManyQueriesGiveTheSameAsFew) {
+  // Seven causal queries go through packed panels, fewer through dot products.
+  OpTester t("Attention", 23);
+  t.attr("is_causal", 1);
+  t.input<float>({1, 1, 7, 2}, Floats(14, 0));
+  t.input<float>({1, 1, 7, 2}, Floats(14, 1));
+  t.input<float>({1, 1, 7, 1}, {1, 2, 3, 4, 5, 6, 7});
+  t.expect<float>(0, {1, 1, 7, 1}, {1, 1.5f, 2, 2.5f, 3, 3.5f, 4}, 1e-6);
+  t.run();
+}
+
+TEST(Attention, AQueryThatSeesNothingGivesZeros) {
+  OpTester t("Attention", 24);
+  t.attr("qk_matmul_output_mode", 3);
+  t.input<float>({1, 1, 2, 1}, {1, 1});
+  t.input<float>({1, 1, 2, 1}, {1, 1});
+  t.input<float>({1, 1, 2, 1}, {3, 5});
+  t.input<bool>({2, 2}, {false, false, true, true});
+  t.outputs(4);
+  t.expect<float>(0, {1, 1, 2, 1}, {0, 4}, 1e-6);
+  t.expect<float>(3, {1, 1, 2, 2}, {0, 0, 0.5f, 0.5f}, 1e-6);
+  t.run();
+}
+
+TEST(Attention, CausalQueriesBeforeTheKeysGiveZeros) {
+  // 3 queries stand at positions -1, 0, 1 of a cache with 2 valid keys
+  OpTester t("Attention", 24);
+  t.attr("is_causal", 1);
+  t.input<float>({1, 1, 3, 1}, {0, 0, 0});
+  t.input<float>({1, 1, 4, 1}, {0, 0, 0, 0});
+  t.input<float>({1, 1, 4, 1}, {2, 4, 100, 100});
+  for (int i = 0; i < 3; ++i) t.input_absent();
+  t.input<int64_t>({1}, {2});
+  t.expect<float>(0, {1, 1, 3, 1}, {0, 2, 3}, 1e-6);
+  t.run();
+}
+
+TEST(Attention, WindowsBoundBothSides) {
+  OpTester t("Attention", 25);
+  t.attr("left_window_size", 1).attr("right_window_size", 0);
+  t.input<float>({1, 1, 3, 1}, {0, 0, 0});
+  t.input<float>({1, 1, 3, 1}, {0, 0, 0});
+  t.input<float>({1, 1, 3, 1}, {1, 3, 8});
+  t.expect<float>(0, {1, 1, 3, 1}, {1, 2, 5.5f}, 1e-6);
+  t.run();
+}
+
+TEST(Attention, HostileWindowsAndLengthsStayInBounds) {
+  OpTester t("Attention", 25);
+  t.attr("left_window_size", INT64_MAX).attr("right_window_size", INT64_MAX);
+  t.input<float>({1, 1, 1, 1}, {0});
+  t.input<float>({1, 1, 1, 1}, {0});
+  t.input<float>({1, 1, 1, 1}, {6});
+  for (int i = 0; i < 3; ++i) t.input_absent();
+  t.input<int64_t>({1}, {INT64_MAX});
+  t.expect<float>(0, {1, 1, 1, 1}, {6}, 1e-6);
+  t.run();
+}
+
+TEST(Attention, EmptyHeadsAndEnormousEmptyBatchesAreRefused) {
+  const int64_t huge = int64_t{1} << 40;
+  for (const Shape& shape : {Shape{1, 1, 2, 0}, Shape{huge, 1, 0, 1}}) {
+    OpTester t("Attention", 23);
+    for (int i = 0; i < 3; ++i) t.input<float>(shape, {});
+    t.outputs(3).fails("supported");
+  }
+}
+
+TEST(Attention, HeadsThatDoNotDivideAreRefused) {
+  OpTester t("Attention", 23);
+  t.input<float>({1, 3, 1, 1}, {0, 0, 0});
+  t.input<float>({1, 2, 1, 1}, {0, 0});
+  t.input<float>({1, 2, 1, 1}, {0, 0});
+  t.outputs(1).fails("do not agree");
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+TEST(ElementwiseUnary, KeepsIntegersAndWrapsTheLowest) {
+  OpTester abs("Abs", 13);
+  abs.input<int8_t>({3}, {-128, -1, 5});
+  abs.expect<int8_t>(0, {3}, {-128, 1, 5});
+  abs.run();
+  OpTester sign("Sign", 13);
+  sign.input<uint16_t>({2}, {0, 9});
+  sign.expect<uint16_t>(0, {2}, {0, 1});
+  sign.run();
+  OpTester relu("Relu", 14);
+  relu.input<int32_t>({2}, {-7, 7});
+  relu.expect<int32_t>(0, {2}, {0, 7});
+  relu.run();
+}
+
+TEST(ElementwiseUnary, RoundsTiesToEven) {
+  OpTester t("Round", 22);
+  t.input<double>({5}, {0.5, 1.5, 2.5, -0.5, -1.5});
+  t.expect<double>(0, {5}, {0, 2, 2, 0, -2});
+  t.run();
+}
+
+TEST(ElementwiseUnary, ComputesHalfInFloat) {
+  OpTester t("Sqrt", 13);
+  t.input_as(DType::kFloat16, {2}, {4, 2});
+  t.expect_as(0, DType::kFloat16, {2}, {2, 1.4140625}, 1e-4);
+  t.run();
+}
+
+TEST(ElementwiseUnary, TakesParametersFromAttributes) {
+  OpTester t("HardSigmoid", 22);
+  t.attr("alpha", 0.5f).attr("beta", 0.6f);
+  t.input<float>({3}, {-1, 0, 1});
+  t.expect<float>(0, {3}, {0.1f, 0.6f, 1}, 1e-6);
+  t.run();
+}
+
+TEST(ElementwiseUnary, SpecialValuesFollowTheFormula) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  OpTester t("Sigmoid", 13);
+  t.input<float>({4}, {-inf, 0, inf, nan});
+  t.expect<float>(0, {4}, {0, 0.5f, 1, nan}, 1e-6);
+  t.run();
+}
+
+TEST(Gelu, HasTwoForms) {
+  for (const bool tanh : {false, true}) {
+    OpTester t("Gelu", 20);
+    t.attr("approximate", tanh ? "tanh" : "none");
+    t.input<float>({3}, {-1, 0, 1});
+    const float at_one = tanh ? 0.841192f : 0.8413447f;
+    t.expect<float>(0, {3}, {at_one - 1, 0, at_one}, 1e-6);
+    t.run();
+  }
+  OpTester fused("Gelu", 1, "com.microsoft");
+  fused.input<float>({1}, {1});
+  fused.expect<float>(0, {1}, {0.8413447f}, 1e-6);
+  fused.run();
+}
+
+TEST(QuickGelu, IsXTimesSigmoidOfAlphaX) {
+  for (const float alpha : {1.702f, 1.0f}) {
+    std::vector<float> x;
+    std::vector<float> y;
+    for (int i = 0; i < 300; ++i) {  // more than one piece
+      x.push_back(static_cast<float>(i) / 30 - 5);
+      y.push_back(x.back() / (1 + std::exp(-alpha * x.back())));
+    }
+    OpTester t("QuickGelu", 1, "com.microsoft");
+    if (alpha == 1.0f) t.attr("alpha", alpha);
+    t.input<float>({300}, x);
+    t.expect<float>(0, {300}, y, 1e-5);
+    t.run();
+  }
+}
+
+TEST(ElementwiseUnary, RefusesTypesThatTheFunctionLacks) {
+  OpTester t("Exp", 13);
+  t.input<int64_t>({1}, {1});
+  t.outputs(1).fails("does not take");
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+TEST(FusedAttention, ProjectsAndAttends) {
+  OpTester t("Attention", 1, "com.microsoft");
+  t.attr("num_heads", 1).attr("unidirectional", 1);
+  t.input<float>({1, 2, 1}, {1, 3});
+  t.input<float>({1, 3}, {0, 2, 1});
+  t.input<float>({3}, {0, 0, 0.5f});
+  t.expect<float>(0, {1, 2, 1}, {1.5f, 2.5f}, 1e-6);
+  t.expect<float>(1, {2, 1, 1, 2, 1}, {2, 6, 1.5f, 3.5f}, 1e-6);
+  t.run();
+}
+
+TEST(FusedAttention, MaskIndexNamesTheEndOfEachSequence) {
+  OpTester t("Attention", 1, "com.microsoft");
+  t.attr("num_heads", 1);
+  t.input<float>({1, 3, 1}, {1, 3, 100});
+  t.input<float>({1, 3}, {0, 0, 1});
+  t.input_absent();
+  t.input<int32_t>({1}, {2});
+  t.expect<float>(0, {1, 3, 1}, {2, 2, 2}, 1e-5);
+  t.run();
+}
+
+TEST(FusedAttention, ReadsItsPast) {
+  OpTester t("Attention", 1, "com.microsoft");
+  t.attr("num_heads", 1).attr("unidirectional", 1);
+  t.input<float>({1, 1, 1}, {4});
+  t.input<float>({1, 3}, {0, 1, 1});
+  t.input_absent();
+  t.input_absent();
+  t.input<float>({2, 1, 1, 1, 1}, {7, 2});
+  t.expect<float>(0, {1, 1, 1}, {3}, 1e-6);
+  t.expect<float>(1, {2, 1, 1, 2, 1}, {7, 4, 2, 4}, 1e-6);
+  t.run();
+}
+
+TEST(QAttention, ScalesTheProductOfBytes) {
+  OpTester t("QAttention", 1, "com.microsoft");
+  t.attr("num_heads", 1);
+  t.input<uint8_t>({1, 2, 1}, {3, 7});  // (3 - 1) / 2 = 1, (7 - 1) / 2 = 3
+  t.input<int8_t>({1, 3}, {4, 4, 6});   // less 4: 0, 0, 2
+  t.input<float>({3}, {0, 0, 1});
+  t.input<float>({}, {0.5f});
+  t.input<float>({3}, {1, 1, 10});
+  t.input_absent();
+  t.input<uint8_t>({}, {1});
+  t.input<int8_t>({}, {4});
+  t.expect<float>(0, {1, 2, 1}, {41, 41}, 1e-6);
+  t.run();
+}
+
+TEST(FusedAttention, HeadsThatDoNotDivideAreRefused) {
+  OpTester t("Attention", 1, "com.microsoft");
+  t.attr("num_heads", 2);
+  t.input<float>({1, 1, 1}, {1});
+  t.input<float>({1, 3}, {0, 0, 1});
+  t.outputs(1).fails("do not fit 2 heads");
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+// One new position after one past position, two query heads on one key head of size 2; queries
+// are zero, so that all visible values weigh the same: the past (2, 4) and the new (6, 8).
+struct Decode {
+  OpTester t{"GroupQueryAttention", 1, "com.microsoft"};
+  int64_t capacity = 1;
+  int32_t seqlen = 1;
+
+  void inputs() {
+    t.attr("num_heads", 2).attr("kv_num_heads", 1);
+    t.input<float>({1, 1, 4}, {0, 0, 0, 0});
+    t.input<float>({1, 1, 2}, {1, 2});
+    t.input<float>({1, 1, 2}, {6, 8});
+    std::vector<float> past(static_cast<size_t>(capacity * 2), 99);
+    past[0] = 3;
+    past[1] = 5;
+    t.input<float>({1, 1, capacity, 2}, past);
+    past[0] = 2;
+    past[1] = 4;
+    t.input<float>({1, 1, capacity, 2}, past);
+    t.input<int32_t>({1}, {seqlen});
+    t.input<int32_t>({1}, {2});
+  }
+};
+
+TEST(GroupQueryAttention, AppendsToThePast) {
+  Decode d;
+  d.inputs();
+  d.t.expect<float>(0, {1, 1, 4}, {4, 6, 4, 6}, 1e-6);
+  d.t.expect<float>(1, {1, 1, 2, 2}, {3, 5, 1, 2});
+  d.t.expect<float>(2, {1, 1, 2, 2}, {2, 4, 6, 8});
+  d.t.run();
+}
+
+TEST(GroupQueryAttention, KeepsTheSizeOfASharedBuffer) {
+  Decode d;
+  d.capacity = 3;
+  d.inputs();
+  d.t.expect<float>(0, {1, 1, 4}, {4, 6, 4, 6}, 1e-6);
+  d.t.expect<float>(1, {1, 1, 3, 2}, {3, 5, 1, 2, 0, 0});
+  d.t.expect<float>(2, {1, 1, 3, 2}, {2, 4, 6, 8, 0, 0});
+  d.t.run();
+}
+
+TEST(GroupQueryAttention, AWindowOfOneSeesItselfOnly) {
+  Decode d;
+  d.t.attr("local_window_size", 1);
+  d.inputs();
+  d.t.expect<float>(0, {1, 1, 4}, {6, 8, 6, 8}, 1e-6);
+  d.t.run();
+}
+
+TEST(GroupQueryAttention, SinksTakeTheirShareOfTheWeights) {
+  Decode d;
+  d.inputs();
+  for (int i = 0; i < 4; ++i) d.t.input_absent();
+  d.t.input<float>({2}, {0, 0.6931472f});  // exp: 1 and 2, beside 1 + 1 of the keys
+  d.t.expect<float>(0, {1, 1, 4}, {8.0f / 3, 4, 2, 3}, 1e-6);
+  d.t.run();
+}
+
+TEST(GroupQueryAttention, RotatesNewKeysByTheirPosition) {
+  Decode d;
+  d.t.attr("do_rotary", 1);
+  d.inputs();
+  d.t.input<float>({2, 1}, {1, 0});  // position 1: a quarter turn
+  d.t.input<float>({2, 1}, {0, 1});
+  d.t.expect<float>(0, {1, 1, 4}, {4, 6, 4, 6}, 1e-6);
+  d.t.expect<float>(1, {1, 1, 2, 2}, {3, 5, -2, 1});
+  d.t.run();
+}
+
+TEST(GroupQueryAttention, TakesQueryKeyAndValuePacked) {
+  OpTester t("GroupQueryAttention", 1, "com.microsoft");
+  t.attr("num_heads", 2).attr("kv_num_heads", 1);
+  t.input<float>({1, 2, 4}, {0, 0, 7, 3, 0, 0, 8, 5});
+  for (int i = 0; i < 4; ++i) t.input_absent();
+  t.input<int32_t>({1}, {1});
+  t.input<int32_t>({}, {2});
+  t.expect<float>(0, {1, 2, 2}, {3, 3, 4, 4}, 1e-6);
+  t.expect<float>(1, {1, 1, 2, 1}, {7, 8});
+  t.run();
+}
+
+TEST(GroupQueryAttention, LengthsThatDoNotFitAreRefused) {
+  for (const int32_t seqlen : {7, -2, INT32_MAX, INT32_MIN}) {
+    Decode d;
+    d.seqlen = seqlen;
+    d.inputs();
+    d.t.outputs(3).fails("seqlens_k holds");
+  }
+}
+
+TEST(GroupQueryAttention, QuantizedCachesAreRefusedByName) {
+  Decode d;
+  d.t.attr("k_quant_type", "PER_TENSOR");
+  d.inputs();
+  d.t.outputs(1).fails("k_quant_type");
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,39 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+TEST(SkipLayerNormalization, NormalizesTheSum) {
+  OpTester t("SkipLayerNormalization", 1, "com.microsoft");
+  t.input<float>({2, 1, 2}, {1, 2, 0, 0});
+  t.input<float>({1, 1, 2}, {2, 5});  // for both batches
+  t.input<float>({2}, {2, 2});
+  t.input<float>({2}, {1, 1});
+  t.input<float>({2}, {0, 2});
+  t.outputs(4);
+  t.expect<float>(0, {2, 1, 2}, {-1, 3, -1, 3}, 1e-5);
+  t.expect<float>(3, {2, 1, 2}, {3, 9, 2, 7});
+  t.run();
+}
+
+TEST(SkipSimplifiedLayerNormalization, HasNeitherMeanNorBeta) {
+  OpTester t("SkipSimplifiedLayerNormalization", 1, "com.microsoft");
+  t.input<float>({1, 2}, {1, 3});
+  t.input<float>({1, 2}, {0, 4});
+  t.input<float>({2}, {5, 10});
+  t.expect<float>(0, {1, 2}, {1, 14}, 1e-5);
+  t.run();
+}
+
+TEST(SkipLayerNormalization, ASkipOfAnotherShapeIsRefused) {
+  OpTester t("SkipLayerNormalization", 1, "com.microsoft");
+  t.input<float>({2, 1, 2}, {1, 2, 0, 0});
+  t.input<float>({3, 1, 2}, {2, 5, 0, 0, 0, 0});
+  t.input<float>({2}, {2, 2});
+  t.outputs(1).fails("does not fit");
+}
+
+}  // namespace
+}  // namespace folio
