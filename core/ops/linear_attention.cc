@@ -47,6 +47,7 @@ class LinearAttention final : public OpKernel {
     FOLIO_TRY(const LinearSizes s, sizes(run, *q));
     FOLIO_TRY(Tensor * y, run.output(0, q->dtype(), Shape{s.batch, s.time, q_heads * s.dv}));
     FOLIO_TRY(Tensor * present, run.output(1, q->dtype(), Shape{s.batch, heads, s.dk, s.dv}));
+    if (y->count() == 0 && present->count() == 0) return Status::ok();
     Status status;
     dispatch(LinearTypes{}, q->dtype(), [&](auto tag) {
       status = run_heads<typename decltype(tag)::type>(run, s, y, present);

@@ -30,6 +30,7 @@ class Normalizer final : public OpKernel {
     FOLIO_TRY(const MlRows rows, ml_rows(*x));
     FOLIO_TRY(const float* from, ml_floats(run, 0));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, x->shape()));
+    if (y->count() == 0) return Status::ok();  // of rows without columns there may be any number
     float* to = y->data_mut<float>();
     for (int64_t row = 0; row < rows.rows; ++row) {
       const float* line = from + row * rows.columns;
@@ -219,6 +220,7 @@ class FeatureVectorizer final : public OpKernel {
       rows = own.rows;
     }
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, Shape{rows, total}));
+    if (y->count() == 0) return Status::ok();
     int64_t at = 0;
     for (int i = 0; i < run.input_count(); ++i) {
       const int64_t width = dims[static_cast<size_t>(i)];

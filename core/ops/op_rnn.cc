@@ -83,6 +83,9 @@ Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
   if (attrs.hidden != 0 && attrs.hidden != out.hidden) {
     return invalid_argument("hidden_size is ", attrs.hidden, ", R is ", r->shape().to_string());
   }
+  if (out.hidden == 0) {
+    return invalid_argument("R is ", r->shape().to_string(), ", a hidden size of 0");
+  }
   // X may hold no element and still claim huge dims: what is allocated from them must not wrap.
   uint64_t gate_count = 0;
   const int64_t work_dims[] = {out.seq, out.batch, out.hidden, 64};

@@ -217,7 +217,7 @@ class Classifier final : public OpKernel {
   struct Work {
     explicit Work(const SvmClasses& svm)
         : kernels(static_cast<size_t>(svm.first.back())),
-          scores(static_cast<size_t>(std::max(svm.pairs, svm.classes))),
+          scores(static_cast<size_t>(std::max(svm.linear() ? 0 : svm.pairs, svm.classes))),
           votes(static_cast<size_t>(svm.classes)) {
       if (svm.prob_a.empty()) return;
       const auto n = static_cast<size_t>(svm.classes);
