@@ -118,7 +118,7 @@ class Gemm final : public OpKernel {
     if (in_kernel) args.col_bias = c;
     const bool is_finished = (!has_c || in_kernel) && activation.set_in_gemm(&args);
     FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
-    if (has_c && !in_kernel) {
+    if (has_c && !in_kernel && s.n > 0) {
       for (int64_t i = 0; i < s.m; ++i) {
         for (int64_t j = 0; j < s.n; ++j) {
           y[i * s.n + j] += beta * c[i * row_step + j * col_step];

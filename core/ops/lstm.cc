@@ -47,12 +47,12 @@ class Lstm final : public OpKernel {
     d.squashed = d.c + state_floats;
     d.y = y;
     for (d.dir = 0; d.dir < attrs.directions; ++d.dir) {
-      load(r.initial_h, r, d.dir, d.h);
-      load(initial_c, r, d.dir, d.c);
+      rnn_load_state(attrs, r, r.initial_h, d.dir, d.h);
+      rnn_load_state(attrs, r, initial_c, d.dir, d.c);
       d.peepholes = peepholes ? peepholes + d.dir * 3 * r.hidden : nullptr;
       FOLIO_RETURN_IF_ERROR(run_direction(run, r, d));
-      store(d.h, r, d.dir, y_h);
-      store(d.c, r, d.dir, y_c);
+      rnn_store_state(attrs, r, d.h, d.dir, y_h);
+      rnn_store_state(attrs, r, d.c, d.dir, y_c);
     }
     return Status::ok();
   }
@@ -69,59 +69,16 @@ class Lstm final : public OpKernel {
     float* y = nullptr;
   };
 
-  void load(const float* state, const RnnRun& r, int dir, float* out) const {
-    for (int64_t item = 0; item < r.batch; ++item) {
-      float* row = out + item * r.hidden;
-      if (state) {
-        std::copy_n(state + rnn_state_at(attrs, r, dir, item), r.hidden, row);
-      } else {
-        std::fill_n(row, r.hidden, 0.0F);
-      }
-    }
-  }
-
-  void store(const float* state, const RnnRun& r, int dir, float* out) const {
-    for (int64_t item = 0; out && item < r.batch; ++item) {
-      std::copy_n(state + item * r.hidden, r.hidden, out + rnn_state_at(attrs, r, dir, item));
-    }
-  }
-
   Status run_direction(OpRun& run, const RnnRun& r, const Direction& d) const {
-    const bool reverse = attrs.first_is_reverse || d.dir == 1;
     const int64_t width = kGates * r.hidden;
     FOLIO_RETURN_IF_ERROR(rnn_input_gates(attrs, r, run, d.dir, d.gates));
-    for (int64_t step = 0; step < r.seq; ++step) {
-      // Items of different length: item i is at time step, or length - 1 - step backwards.
-      const bool together = std::all_of(r.lengths.begin(), r.lengths.end(),
-                                        [&](int64_t length) { return length == r.seq; });
-      const int64_t time = reverse ? r.seq - 1 - step : step;
-      if (together) {
-        float* gates = d.gates + time * r.batch * width;
-        FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, d.dir, 0, width, d.h, gates, width));
-        for (int64_t item = 0; item < r.batch; ++item) step_item(run, r, d, time, item);
-        continue;
-      }
-      FOLIO_RETURN_IF_ERROR(run_ragged(run, r, d, step, reverse));
-    }
-    return Status::ok();
-  }
-
-  // Sequences of their own lengths: finished items keep their state.
-  Status run_ragged(OpRun& run, const RnnRun& r, const Direction& d, int64_t step,
-                    bool reverse) const {
-    const int64_t width = kGates * r.hidden;
-    RnnRun one = r;
-    one.batch = 1;
-    for (int64_t item = 0; item < r.batch; ++item) {
-      const int64_t length = r.lengths[static_cast<size_t>(item)];
-      if (step >= length) continue;
-      const int64_t time = reverse ? length - 1 - step : step;
+    return rnn_walk(attrs, r, d.dir, [&](int64_t time, int64_t item, int64_t count) {
       float* gates = d.gates + (time * r.batch + item) * width;
-      FOLIO_RETURN_IF_ERROR(
-          rnn_recurrent(attrs, one, run, d.dir, 0, width, d.h + item * r.hidden, gates, width));
-      step_item(run, r, d, time, item);
-    }
-    return Status::ok();
+      FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, d.dir, 0, width, count,
+                                          d.h + item * r.hidden, gates, width));
+      for (int64_t i = item; i < item + count; ++i) step_item(run, r, d, time, i);
+      return Status::ok();
+    });
   }
 
   void clip(const FolioKernels& kernels, int64_t n, float* x) const {
@@ -138,12 +95,9 @@ class Lstm final : public OpKernel {
     float* gate_c = gate_f + n;
     float* h = d.h + item * n;
     float* c = d.c + item * n;
-    if (r.b) {
-      const float* bias = r.b + d.dir * 2 * kGates * n;
-      const FolioBinaryF32 add = kernels.binary_f32[kFolioAdd];
-      add(kGates * n, gate_i, 1, bias, 1, gate_i);
-      add(kGates * n, gate_i, 1, bias + kGates * n, 1, gate_i);
-    }
+    const float* bias = r.b ? r.b + d.dir * 2 * kGates * n : nullptr;
+    rnn_add_bias(kernels, kGates * n, bias, gate_i);
+    rnn_add_bias(kernels, kGates * n, bias ? bias + kGates * n : nullptr, gate_i);
     const Activation* f = attrs.activations.data() + d.dir * 3;
     for (int64_t j = 0; d.peepholes && j < n; ++j) {
       gate_i[j] += d.peepholes[j] * c[j];

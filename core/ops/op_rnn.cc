@@ -83,6 +83,9 @@ Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
   if (attrs.hidden != 0 && attrs.hidden != out.hidden) {
     return invalid_argument("hidden_size is ", attrs.hidden, ", R is ", r->shape().to_string());
   }
+  if (out.hidden == 0) {
+    return invalid_argument("R is ", r->shape().to_string(), ", a hidden size of 0");
+  }
   // X may hold no element and still claim huge dims: what is allocated from them must not wrap.
   uint64_t gate_count = 0;
   const int64_t work_dims[] = {out.seq, out.batch, out.hidden, 64};
@@ -169,10 +172,11 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
 }
 
 Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
-                     int64_t columns, const float* h, float* out, int64_t out_stride) {
+                     int64_t columns, int64_t rows, const float* h, float* out,
+                     int64_t out_stride) {
   const int64_t row = dir * attrs.gates * r.hidden + first_row;
   FolioGemmF32 args{};
-  args.m = r.batch;
+  args.m = rows;
   args.n = columns;
   args.k = r.hidden;
   args.a = h;
@@ -206,6 +210,29 @@ Result<float*> rnn_state_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& r
   if (!run.has_output(output)) return static_cast<float*>(nullptr);
   FOLIO_TRY(Tensor * state, run.output(output, DType::kFloat, state_shape(attrs, r)));
   return state->data_mut<float>();
+}
+
+void rnn_load_state(const RnnAttrs& attrs, const RnnRun& r, const float* state, int dir,
+                    float* out) {
+  for (int64_t item = 0; item < r.batch; ++item) {
+    float* row = out + item * r.hidden;
+    if (state) {
+      std::copy_n(state + rnn_state_at(attrs, r, dir, item), r.hidden, row);
+    } else {
+      std::fill_n(row, r.hidden, 0.0F);
+    }
+  }
+}
+
+void rnn_store_state(const RnnAttrs& attrs, const RnnRun& r, const float* state, int dir,
+                     float* out) {
+  for (int64_t item = 0; out && item < r.batch; ++item) {
+    std::copy_n(state + item * r.hidden, r.hidden, out + rnn_state_at(attrs, r, dir, item));
+  }
+}
+
+void rnn_add_bias(const FolioKernels& kernels, int64_t n, const float* bias, float* row) {
+  if (bias) kernels.binary_f32[kFolioAdd](n, row, 1, bias, 1, row);
 }
 
 Status infer_rnn(OpInfer& infer, int gates) {

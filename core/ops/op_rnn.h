@@ -7,6 +7,7 @@
 // Types:  float.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -58,13 +59,43 @@ int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, 
 // gates[t, item, :] = X[t, item] * W[dir]^T, for all t at once: [seq, batch, gates * H].
 Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, float* gates);
 
-// out[rows, columns] (+)= h[rows, H] * R[dir][first_row .. first_row + columns)^T.
+// out[rows, columns] += h[rows, H] * R[dir][first_row .. first_row + columns)^T.
 Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
-                     int64_t columns, const float* h, float* out, int64_t out_stride);
+                     int64_t columns, int64_t rows, const float* h, float* out, int64_t out_stride);
 
 // Y, Y_h (and Y_c) with their shapes; null where not wanted. Y is zeroed when lengths differ.
 Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run);
 Result<float*> rnn_state_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int output);
+
+// One direction's states [batch, H] from and to a state tensor; a null one is zeros, or not wanted.
+void rnn_load_state(const RnnAttrs& attrs, const RnnRun& r, const float* state, int dir,
+                    float* out);
+void rnn_store_state(const RnnAttrs& attrs, const RnnRun& r, const float* state, int dir,
+                     float* out);
+
+// Adds n numbers of a bias, which may be null, to a row.
+void rnn_add_bias(const FolioKernels& kernels, int64_t n, const float* bias, float* row);
+
+// Time order of one direction: calls step(time, item, count), which returns a Status, for the
+// sequences [item, item + count) that are at `time`. Finished sequences keep their state.
+template <typename Step>
+Status rnn_walk(const RnnAttrs& attrs, const RnnRun& r, int dir, Step&& step) {
+  const bool reverse = attrs.first_is_reverse || dir == 1;
+  const bool together = std::all_of(r.lengths.begin(), r.lengths.end(),
+                                    [&](int64_t length) { return length == r.seq; });
+  for (int64_t at = 0; at < r.seq; ++at) {
+    if (together) {
+      FOLIO_RETURN_IF_ERROR(step(reverse ? r.seq - 1 - at : at, int64_t{0}, r.batch));
+      continue;
+    }
+    for (int64_t item = 0; item < r.batch; ++item) {
+      const int64_t length = r.lengths[static_cast<size_t>(item)];
+      if (at >= length) continue;
+      FOLIO_RETURN_IF_ERROR(step(reverse ? length - 1 - at : at, item, int64_t{1}));
+    }
+  }
+  return Status::ok();
+}
 
 Status infer_rnn(OpInfer& infer, int gates);
 // W and R as F32P16 where the gates of a direction start at a panel.

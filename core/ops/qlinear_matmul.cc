@@ -134,11 +134,12 @@ class QGemm final : public OpKernel {
       return invalid_argument("C ", c->shape().to_string(), " does not broadcast to ",
                               g.out.to_string());
     }
+    const int64_t rows = g.n > 0 ? g.m : 0;  // of empty rows there may be any number
     const int rank = c->rank();
     const int64_t cols = rank > 0 ? c->dim(rank - 1) : 1;
     const int64_t row_step = rank > 1 && c->dim(rank - 2) > 1 ? cols : 0;
     const int64_t col_step = cols > 1 ? 1 : 0;
-    for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t i = 0; i < rows; ++i) {
       const int32_t* from = c->data<int32_t>() + i * row_step;
       for (int64_t j = 0; j < g.n; ++j) {
         int32_t& sum = sums[i * g.n + j];
@@ -151,9 +152,10 @@ class QGemm final : public OpKernel {
 
   static Status finish(OpRun& run, const MatMulGeometry& g, const int32_t* sums, float scale,
                        const float* b_scale, int64_t b_step) {
+    const int64_t rows = g.n > 0 ? g.m : 0;
     if (!run.has_input(7)) {
       FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, g.out));
-      for (int64_t i = 0; i < g.m; ++i) {
+      for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < g.n; ++j) {
           y->data_mut<float>()[i * g.n + j] =
               static_cast<float>(sums[i * g.n + j]) * (scale * b_scale[j * b_step]);
@@ -170,7 +172,7 @@ class QGemm final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, dtype, g.out));
     dispatch_byte(dtype, [&](auto quantized) {
       using Q = decltype(quantized);
-      for (int64_t i = 0; i < g.m; ++i) {
+      for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < g.n; ++j) {
           const float factor = scale * b_scale[j * b_step] / quant.scale;
           const float value = static_cast<float>(sums[i * g.n + j]) * factor;

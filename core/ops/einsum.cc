@@ -1,0 +1,417 @@
+// Einstein summation.
+//
+// Source: ONNX operator spec, Einsum, opset 12: NumPy's notation with letters, spaces, "..." and
+//         "->"; without "->" the output has the ellipsis and, sorted, the letters that occur once.
+// Shapes: one label a dim; a label's dims are equal or 1 (which repeats); a label twice in one
+//         operand is its diagonal.
+// Math:   y[out labels] = sum over the other labels of the product of the operands.
+//         Two float operands: a matrix product per batch, [batch, m, k] and [batch, k, n] copied
+//         into place; everything else: loops with strides.
+// Types:  float, double; float16, bfloat16 in float; integers, wrapping.
+// Errors: kInvalidGraph for the notation, kInvalidArgument for shapes that do not fit it.
+#include <algorithm>
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_broadcast.h"
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_registry.h"
+#include "core/ops/op_strided.h"
+
+namespace folio {
+namespace {
+
+// Labels: 'A' to 'Z' and 'a' to 'z' as their codes, dims of the ellipsis from kEllipsis on
+// (counted from the last one), kDots where "..." stands in an equation.
+constexpr int kDots = -1;
+constexpr int kEllipsis = 128;
+
+struct Equation {
+  std::vector<std::vector<int>> inputs;
+  std::vector<int> output;
+};
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+Result<std::vector<int>> parse_term(std::string_view text) {
+  std::vector<int> labels;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ' ') continue;
+    if (is_letter(text[i])) {
+      labels.push_back(text[i]);
+    } else if (text.substr(i, 3) == "..." &&
+               std::find(labels.begin(), labels.end(), kDots) == labels.end()) {
+      labels.push_back(kDots);
+      i += 2;
+    } else {
+      return invalid_graph("attribute 'equation' has '", text[i], "' where a label is expected");
+    }
+  }
+  return labels;
+}
+
+Result<Equation> parse_equation(const Attributes& attrs) {
+  FOLIO_TRY(const std::string text, attrs.get_string("equation"));
+  Equation equation;
+  const size_t arrow = text.find("->");
+  std::string_view rest = std::string_view(text).substr(0, arrow);
+  for (;;) {
+    const size_t comma = rest.find(',');
+    FOLIO_TRY(std::vector<int> labels, parse_term(rest.substr(0, comma)));
+    equation.inputs.push_back(std::move(labels));
+    if (comma == std::string_view::npos) break;
+    rest = rest.substr(comma + 1);
+  }
+  if (arrow != std::string::npos) {
+    FOLIO_TRY(equation.output, parse_term(std::string_view(text).substr(arrow + 2)));
+    return equation;
+  }
+  int counts[kEllipsis] = {};
+  bool dots = false;
+  for (const std::vector<int>& term : equation.inputs) {
+    for (const int label : term) {
+      if (label == kDots) {
+        dots = true;
+      } else {
+        ++counts[label];
+      }
+    }
+  }
+  if (dots) equation.output.push_back(kDots);
+  for (int label = 0; label < kEllipsis; ++label) {
+    if (counts[label] == 1) equation.output.push_back(label);
+  }
+  return equation;
+}
+
+// "..." as this many labels, the first dims first.
+std::vector<int> expand_dots(const std::vector<int>& term, int count) {
+  std::vector<int> labels;
+  for (const int label : term) {
+    if (label != kDots) labels.push_back(label);
+    for (int i = count; label == kDots && i > 0; --i) labels.push_back(kEllipsis + i - 1);
+  }
+  return labels;
+}
+
+// How many dims "..." stands for in a term over `rank` dims; -1 when the term does not fit.
+int dots_of(const std::vector<int>& term, int rank) {
+  const bool dots = std::find(term.begin(), term.end(), kDots) != term.end();
+  const int free = rank - static_cast<int>(term.size()) + (dots ? 1 : 0);
+  return free < 0 || (!dots && free != 0) ? -1 : free;
+}
+
+// One label over all operands.
+struct Axis {
+  int label = 0;
+  int64_t dim = 1;
+  bool in_output = false;
+  std::vector<int64_t> strides;  // by operand, 0 where it does not have the label
+  std::vector<uint8_t> has;
+};
+
+struct Plan {
+  std::vector<Axis> axes;  // output labels in their order, then the summed ones
+  size_t output_rank = 0;
+  Shape out;
+  int64_t summed = 1;  // elements that go into one output
+};
+
+Status add_operand(const std::vector<int>& labels, const Shape& shape, size_t operand,
+                   size_t operands, std::vector<Axis>* axes) {
+  int64_t stride = 1;
+  for (size_t i = labels.size(); i-- > 0;) {
+    const int64_t dim = shape[static_cast<int>(i)];
+    auto axis = std::find_if(axes->begin(), axes->end(),
+                             [&](const Axis& a) { return a.label == labels[i]; });
+    if (axis == axes->end()) {
+      Axis fresh;
+      fresh.label = labels[i];
+      fresh.strides.resize(operands);
+      fresh.has.resize(operands);
+      axis = axes->insert(axes->end(), std::move(fresh));
+    }
+    if (dim != 1 && axis->dim != 1 && dim != axis->dim) {
+      return invalid_argument("operand ", operand, " ", shape.to_string(), ": dim ", i, " is ", dim,
+                              ", where the same label is ", axis->dim, " elsewhere");
+    }
+    if (dim != 1) axis->dim = dim;
+    if (dim != 1) axis->strides[operand] += stride;
+    axis->has[operand] = 1;
+    stride *= dim;
+  }
+  return Status::ok();
+}
+
+Result<Plan> make_plan(const Equation& equation, const std::vector<const Tensor*>& inputs) {
+  int dots = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int own = dots_of(equation.inputs[i], inputs[i]->rank());
+    if (own < 0) {
+      return invalid_argument("operand ", i, " ", inputs[i]->shape().to_string(),
+                              " has another rank than its term of the equation");
+    }
+    dots = std::max(dots, own);
+  }
+  std::vector<Axis> found;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = inputs[i]->shape();
+    const int own = dots_of(equation.inputs[i], shape.rank());
+    const std::vector<int> labels = expand_dots(equation.inputs[i], own);
+    FOLIO_RETURN_IF_ERROR(add_operand(labels, shape, i, inputs.size(), &found));
+  }
+  Plan plan;
+  std::vector<int64_t> dims;
+  for (const int label : expand_dots(equation.output, dots)) {
+    const auto axis = std::find_if(found.begin(), found.end(),
+                                   [&](const Axis& a) { return a.label == label && !a.in_output; });
+    if (axis == found.end()) {
+      return invalid_argument("an output label is in no operand, or twice in the output");
+    }
+    axis->in_output = true;
+    plan.axes.push_back(*axis);
+    dims.push_back(axis->dim);
+  }
+  plan.output_rank = plan.axes.size();
+  FOLIO_TRY(plan.out, shape_from(dims));
+  for (const Axis& axis : found) {
+    if (axis.in_output) continue;
+    if (!checked_mul(plan.summed, axis.dim, &plan.summed)) {
+      return invalid_argument("the sum runs over too many elements");
+    }
+    plan.axes.push_back(axis);
+  }
+  return plan;
+}
+
+// ---------------------------------------------------------------- loops
+
+// Position over axes [from, to) and the operands' offsets there.
+class Walk {
+ public:
+  Walk(const Plan& plan, size_t from, size_t to, size_t operands)
+      : plan_(plan), from_(from), to_(to), index_(to - from), offsets_(operands) {}
+
+  void seek(int64_t at) {
+    for (size_t i = to_; i-- > from_;) move(i, at % plan_.axes[i].dim, &at);
+  }
+  void advance() {
+    for (size_t i = to_; i-- > from_;) {
+      const Axis& axis = plan_.axes[i];
+      int64_t& index = index_[i - from_];
+      const int64_t step = ++index < axis.dim ? 1 : 1 - axis.dim;
+      for (size_t k = 0; k < offsets_.size(); ++k) offsets_[k] += step * axis.strides[k];
+      if (step == 1 && index < axis.dim) return;
+      index = 0;
+    }
+  }
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+
+ private:
+  void move(size_t i, int64_t index, int64_t* at) {
+    *at /= plan_.axes[i].dim;
+    index_[i - from_] = index;
+    for (size_t k = 0; k < offsets_.size(); ++k) offsets_[k] += index * plan_.axes[i].strides[k];
+  }
+
+  const Plan& plan_;
+  size_t from_, to_;
+  std::vector<int64_t> index_;
+  std::vector<int64_t> offsets_;
+};
+
+template <typename T>
+void run_loops(OpRun& run, const Plan& plan, const std::vector<const Tensor*>& inputs, Tensor* y) {
+  using C = Compute<T>;
+  using Work = std::conditional_t<std::is_integral_v<C>, uint64_t, C>;  // integers wrap
+  const size_t operands = inputs.size();
+  std::vector<const T*> data;
+  for (const Tensor* input : inputs) data.push_back(input->data<T>());
+  T* out = y->data_mut<T>();
+  const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, plan.summed));
+  run.parallel().for_range(plan.out.count(), grain, [&](int64_t begin, int64_t end) {
+    Walk outer(plan, 0, plan.output_rank, operands);
+    outer.seek(begin);
+    Walk inner(plan, plan.output_rank, plan.axes.size(), operands);  // ends where it began
+    for (int64_t at = begin; at < end; ++at, outer.advance()) {
+      Work sum{};
+      for (int64_t s = 0; s < plan.summed; ++s, inner.advance()) {
+        Work product{1};
+        for (size_t k = 0; k < operands; ++k) {
+          const T value = data[k][outer.offsets()[k] + inner.offsets()[k]];
+          product *= static_cast<Work>(static_cast<C>(value));
+        }
+        sum += product;
+      }
+      out[at] = static_cast<T>(static_cast<C>(sum));
+    }
+  });
+}
+
+// ---------------------------------------------------------------- as matrix products
+
+// Axes by their role; a label of one operand alone that is summed makes it no matrix product.
+struct Roles {
+  std::vector<const Axis*> batch, m, n, k;
+
+  static bool of(const Plan& plan, Roles* out) {
+    for (const Axis& axis : plan.axes) {
+      const bool a = axis.has[0] != 0;
+      const bool b = axis.has[1] != 0;
+      if (!axis.in_output && !(a && b)) return false;
+      (!axis.in_output ? out->k : a && b ? out->batch : a ? out->m : out->n).push_back(&axis);
+    }
+    return plan.axes.size() <= kMaxStridedRank;
+  }
+};
+
+int64_t count_of(const std::vector<const Axis*>& axes) {
+  int64_t count = 1;
+  for (const Axis* axis : axes) count *= axis->dim;
+  return count;
+}
+
+// Operand k's elements in the order of these groups of axes, dense, in scratch.
+Result<const float*> arrange(OpRun& run, const Tensor& source, size_t operand,
+                             std::initializer_list<const std::vector<const Axis*>*> groups) {
+  StridedView view;
+  int64_t count = 1;
+  for (const auto* group : groups) {
+    for (const Axis* axis : *group) {
+      view.add(axis->dim, axis->strides[operand]);
+      if (!checked_mul(count, axis->dim, &count))
+        return invalid_argument("an operand is too large");
+    }
+  }
+  if (count > int64_t{1} << 58) return invalid_argument("an operand is too large");
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(count) * sizeof(float)));
+  Tensor out(DType::kFloat, Shape{count}, bytes, {});
+  if (view.rank == 0) view.add(1, 1);
+  FOLIO_RETURN_IF_ERROR(copy_strided(run, view, source, &out));
+  return reinterpret_cast<const float*>(bytes);
+}
+
+Status run_products(OpRun& run, const Plan& plan, const Roles& roles,
+                    const std::vector<const Tensor*>& inputs, Tensor* y) {
+  FOLIO_TRY(const float* a, arrange(run, *inputs[0], 0, {&roles.batch, &roles.m, &roles.k}));
+  FOLIO_TRY(const float* b, arrange(run, *inputs[1], 1, {&roles.batch, &roles.k, &roles.n}));
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+  FolioGemmF32 args{};
+  args.m = count_of(roles.m);
+  args.n = count_of(roles.n);
+  args.k = plan.summed;
+  args.a_row_stride = args.k;
+  args.a_col_stride = 1;
+  args.c_row_stride = args.n;
+  args.alpha = 1.0F;
+  GemmB plain;
+  plain.row_stride = args.n;
+  plain.col_stride = 1;
+  const int64_t batches = count_of(roles.batch);
+  for (int64_t i = 0; i < batches; ++i) {
+    args.a = a + i * args.m * args.k;
+    plain.data = b + i * args.k * args.n;
+    args.c = reinterpret_cast<float*>(bytes) + i * args.m * args.n;
+    FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
+  }
+  // From [batch, m, n] to the output's order.
+  int64_t stride = y->count();
+  std::vector<std::pair<const Axis*, int64_t>> strides;
+  for (const auto* group : {&roles.batch, &roles.m, &roles.n}) {
+    for (const Axis* axis : *group) {
+      stride /= axis->dim;
+      strides.emplace_back(axis, stride);
+    }
+  }
+  StridedView view;
+  for (size_t i = 0; i < plan.output_rank; ++i) {
+    for (const auto& entry : strides) {
+      if (entry.first == &plan.axes[i]) view.add(entry.first->dim, entry.second);
+    }
+  }
+  if (view.rank == 0) view.add(1, 1);
+  return copy_strided(run, view, Tensor(DType::kFloat, y->shape(), bytes, {}), y);
+}
+
+// ---------------------------------------------------------------- operator
+
+class Einsum final : public OpKernel {
+ public:
+  Equation equation;
+
+  Status run(OpRun& run) const override {
+    std::vector<const Tensor*> inputs;
+    for (int i = 0; i < run.input_count(); ++i) {
+      FOLIO_TRY(const Tensor* input, run.tensor(i));
+      if (i > 0 && input->dtype() != inputs[0]->dtype()) return wrong_type(i, input->dtype());
+      inputs.push_back(input);
+    }
+    const DType dtype = inputs[0]->dtype();
+    if (!contains(NumericTypes{}, dtype)) return wrong_type(0, dtype);
+    FOLIO_TRY(const Plan plan, make_plan(equation, inputs));
+    FOLIO_TRY(Tensor * y, run.output(0, dtype, plan.out));
+    if (y->count() == 0) return Status::ok();
+    Roles roles;
+    if (dtype == DType::kFloat && inputs.size() == 2 && Roles::of(plan, &roles)) {
+      return run_products(run, plan, roles, inputs, y);
+    }
+    dispatch(NumericTypes{}, dtype,
+             [&](auto tag) { run_loops<typename decltype(tag)::type>(run, plan, inputs, y); });
+    return Status::ok();
+  }
+};
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<Einsum>();
+  FOLIO_TRY(kernel->equation, parse_equation(build.attrs()));
+  if (static_cast<int>(kernel->equation.inputs.size()) != build.input_count()) {
+    return invalid_graph("attribute 'equation' has ", kernel->equation.inputs.size(), " terms for ",
+                         build.input_count(), " inputs");
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+Status infer(OpInfer& infer) {
+  FOLIO_TRY(const Equation equation, parse_equation(infer.attrs()));
+  infer.set_tensor(0, infer.dtype(0));
+  int dots = 0;
+  const auto count = static_cast<int>(equation.inputs.size());
+  if (count != infer.input_count()) return Status::ok();
+  for (int i = 0; i < count; ++i) {
+    const Dims* dims = infer.dims_of(i);
+    if (!dims) return Status::ok();
+    const int own =
+        dots_of(equation.inputs[static_cast<size_t>(i)], static_cast<int>(dims->size()));
+    if (own < 0) return Status::ok();  // refused when it runs
+    dots = std::max(dots, own);
+  }
+  Dims out;
+  for (const int label : expand_dots(equation.output, dots)) {
+    Dim dim = Dim::of(1);
+    for (int i = 0; i < count; ++i) {
+      const Dims& dims = *infer.dims_of(i);
+      const std::vector<int>& term = equation.inputs[static_cast<size_t>(i)];
+      const std::vector<int> labels =
+          expand_dots(term, dots_of(term, static_cast<int>(dims.size())));
+      for (size_t k = 0; k < labels.size(); ++k) {
+        if (labels[k] == label) dim = infer.table().broadcast(dim, dims[k]);
+      }
+    }
+    out.push_back(dim);
+  }
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
+}
+
+}  // namespace
+
+void register_einsum(OpRegistry& registry) {
+  registry.add({.domain = "",
+                .type = "Einsum",
+                .since = 12,
+                .min_inputs = 1,
+                .max_inputs = kVariadic,
+                .infer = infer,
+                .make = make});
+}
+
+}  // namespace folio

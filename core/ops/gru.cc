@@ -1,0 +1,183 @@
+// Gated recurrent unit (GRU) and plain recurrent layer (RNN), one layer.
+//
+// Source: ONNX operator spec, GRU opsets 1, 3 (linear_before_reset), 7, 14, 22; RNN opsets 1, 7,
+//         14, 22; see op_rnn.h for shapes.
+// Math:   GRU, gates z, r, h in this order in W, R and B:
+//         z = f(Xt W_z' + Ht-1 R_z' + Wb_z + Rb_z), r alike
+//         h = g(Xt W_h' + (r * Ht-1) R_h' + Wb_h + Rb_h), or with linear_before_reset
+//         h = g(Xt W_h' + r * (Ht-1 R_h' + Rb_h) + Wb_h);  Ht = (1 - z) * h + z * Ht-1
+//         RNN: Ht = f(Xt W' + Ht-1 R' + Wb + Rb).
+// Types:  float.
+#include <algorithm>
+
+#include "core/ops/op_registry.h"
+#include "core/ops/op_rnn.h"
+
+namespace folio {
+namespace {
+
+// Working memory of one direction.
+struct Direction {
+  int dir = 0;
+  float* gates = nullptr;  // [seq, batch, gates * H]
+  float* h = nullptr;      // [batch, H]
+  float* work = nullptr;   // [batch, H]
+  float* y = nullptr;      // or null
+};
+
+class Recurrent final : public OpKernel {
+ public:
+  RnnAttrs attrs;
+  bool linear_before_reset = false;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const RnnRun r, check_rnn(attrs, run));
+    FOLIO_TRY(float* y, rnn_y_output(attrs, r, run));
+    FOLIO_TRY(float* y_h, rnn_state_output(attrs, r, run, 1));
+    const auto state_floats = static_cast<size_t>(r.batch * r.hidden);
+    const auto gate_floats =
+        static_cast<size_t>(r.seq) * state_floats * static_cast<size_t>(attrs.gates);
+    FOLIO_TRY(uint8_t * bytes, run.scratch((gate_floats + 2 * state_floats) * sizeof(float)));
+    Direction d;
+    d.gates = reinterpret_cast<float*>(bytes);
+    d.h = d.gates + gate_floats;
+    d.work = d.h + state_floats;
+    d.y = y;
+    for (d.dir = 0; d.dir < attrs.directions; ++d.dir) {
+      rnn_load_state(attrs, r, r.initial_h, d.dir, d.h);
+      FOLIO_RETURN_IF_ERROR(rnn_input_gates(attrs, r, run, d.dir, d.gates));
+      FOLIO_RETURN_IF_ERROR(
+          rnn_walk(attrs, r, d.dir, [&](int64_t time, int64_t item, int64_t count) {
+            return attrs.gates == 1 ? step_rnn(run, r, d, time, item, count)
+                                    : step_gru(run, r, d, time, item, count);
+          }));
+      rnn_store_state(attrs, r, d.h, d.dir, y_h);
+    }
+    return Status::ok();
+  }
+
+ private:
+  void clip(const FolioKernels& kernels, int64_t n, float* x) const {
+    if (attrs.clip > 0) kernels.clip_f32(n, x, -attrs.clip, attrs.clip, x);
+  }
+
+  // Biases of a direction: W's for `part` 0, R's for 1; null when there are none.
+  const float* bias_of(const RnnRun& r, int dir, int part) const {
+    return r.b ? r.b + (dir * 2 + part) * attrs.gates * r.hidden : nullptr;
+  }
+
+  void store_y(const RnnRun& r, const Direction& d, int64_t time, int64_t item) const {
+    if (!d.y) return;
+    std::copy_n(d.h + item * r.hidden, r.hidden, d.y + rnn_y_at(attrs, r, time, d.dir, item));
+  }
+
+  Status step_rnn(OpRun& run, const RnnRun& r, const Direction& d, int64_t time, int64_t item,
+                  int64_t count) const {
+    const FolioKernels& kernels = run.kernels();
+    const int64_t n = r.hidden;
+    float* gates = d.gates + (time * r.batch + item) * n;
+    FOLIO_RETURN_IF_ERROR(
+        rnn_recurrent(attrs, r, run, d.dir, 0, n, count, d.h + item * n, gates, n));
+    for (int64_t i = item; i < item + count; ++i, gates += n) {
+      rnn_add_bias(kernels, n, bias_of(r, d.dir, 0), gates);
+      rnn_add_bias(kernels, n, bias_of(r, d.dir, 1), gates);
+      clip(kernels, n, gates);
+      attrs.activations[static_cast<size_t>(d.dir)].apply(kernels, n, gates);
+      std::copy_n(gates, n, d.h + i * n);
+      store_y(r, d, time, i);
+    }
+    return Status::ok();
+  }
+
+  Status step_gru(OpRun& run, const RnnRun& r, const Direction& d, int64_t time, int64_t item,
+                  int64_t count) const {
+    const FolioKernels& kernels = run.kernels();
+    const int64_t n = r.hidden;
+    const int64_t width = 3 * n;
+    float* gates = d.gates + (time * r.batch + item) * width;
+    float* h = d.h + item * n;
+    float* work = d.work + item * n;
+    const float* bias_w = bias_of(r, d.dir, 0);
+    const float* bias_r = bias_of(r, d.dir, 1);
+    const Activation* f = attrs.activations.data() + d.dir * 2;
+    FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, d.dir, 0, 2 * n, count, h, gates, width));
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = gates + i * width;
+      rnn_add_bias(kernels, width, bias_w, row);
+      rnn_add_bias(kernels, 2 * n, bias_r, row);
+      clip(kernels, 2 * n, row);
+      f[0].apply(kernels, 2 * n, row);
+    }
+    FOLIO_RETURN_IF_ERROR(candidate(run, r, d.dir, count, bias_r, h, work, gates));
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = gates + i * width;
+      float* fresh = row + 2 * n;
+      clip(kernels, n, fresh);
+      f[1].apply(kernels, n, fresh);
+      for (int64_t j = 0; j < n; ++j) {
+        h[i * n + j] = (1.0F - row[j]) * fresh[j] + row[j] * h[i * n + j];
+      }
+      store_y(r, d, time, item + i);
+    }
+    return Status::ok();
+  }
+
+  // Adds the recurrent part of h to the third gate; `work` holds `count` rows.
+  Status candidate(OpRun& run, const RnnRun& r, int dir, int64_t count, const float* bias_r,
+                   const float* h, float* work, float* gates) const {
+    const FolioKernels& kernels = run.kernels();
+    const FolioBinaryF32 multiply = kernels.binary_f32[kFolioMul];
+    const int64_t n = r.hidden;
+    const int64_t width = 3 * n;
+    const float* bias = bias_r ? bias_r + 2 * n : nullptr;
+    if (!linear_before_reset) {
+      for (int64_t i = 0; i < count; ++i) {
+        multiply(n, gates + i * width + n, 1, h + i * n, 1, work + i * n);
+        rnn_add_bias(kernels, n, bias, gates + i * width + 2 * n);
+      }
+      return rnn_recurrent(attrs, r, run, dir, 2 * n, n, count, work, gates + 2 * n, width);
+    }
+    std::fill_n(work, count * n, 0.0F);
+    FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, dir, 2 * n, n, count, h, work, n));
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = work + i * n;
+      rnn_add_bias(kernels, n, bias, row);
+      multiply(n, gates + i * width + n, 1, row, 1, row);
+      rnn_add_bias(kernels, n, row, gates + i * width + 2 * n);
+    }
+    return Status::ok();
+  }
+};
+
+template <int kGates>
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<Recurrent>();
+  const std::vector<std::string> defaults =
+      kGates == 1 ? std::vector<std::string>{"Tanh"} : std::vector<std::string>{"Sigmoid", "Tanh"};
+  FOLIO_TRY(kernel->attrs, parse_rnn(build.attrs(), kGates, defaults));
+  FOLIO_TRY(const int64_t linear, build.attrs().get_int("linear_before_reset", 0));
+  kernel->linear_before_reset = linear != 0;
+  request_rnn_packs(build);
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+template <int kGates>
+void add(OpRegistry& registry, std::string_view type) {
+  registry.add({.domain = "",
+                .type = type,
+                .min_inputs = 3,
+                .max_inputs = 6,
+                .min_outputs = 0,
+                .max_outputs = 2,
+                .infer = [](OpInfer& infer) { return infer_rnn(infer, kGates); },
+                .make = make<kGates>});
+}
+
+}  // namespace
+
+void register_gru(OpRegistry& registry) {
+  add<3>(registry, "GRU");
+  add<1>(registry, "RNN");
+}
+
+}  // namespace folio

@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+TEST(BatchNormalization, ScalesEachChannel) {
+  OpTester t("BatchNormalization", 15);
+  t.attr("epsilon", 0.0F);
+  t.input<float>({1, 2, 1, 2}, {1, 3, 10, 20});
+  t.input<float>({2}, {1, 2}).input<float>({2}, {0, 1});
+  t.input<float>({2}, {1, 10}).input<float>({2}, {4, 25});
+  t.expect<float>(0, {1, 2, 1, 2}, {0, 1, 1, 5}, 1e-6);
+  t.run();
+}
+
+TEST(BatchNormalization, ParametersOfOtherLengthAreAnError) {
+  OpTester t("BatchNormalization", 15);
+  t.input<float>({1, 2, 1}, {1, 3});
+  t.input<float>({1}, {1}).input<float>({2}, {0, 1});
+  t.input<float>({2}, {1, 10}).input<float>({2}, {4, 25});
+  t.outputs(1).fails("expected 2");
+}
+
+TEST(LayerNormalization, GivesMeanAndInverseDeviation) {
+  OpTester t("LayerNormalization", 17);
+  t.attr("epsilon", 0.0F);
+  t.input<float>({2, 2}, {1, 3, -2, 2});
+  t.input<float>({2}, {1, 10});
+  t.input<float>({2}, {0, 1});
+  t.expect<float>(0, {2, 2}, {-1, 11, -1, 11}, 1e-6);
+  t.expect<float>(1, {2, 1}, {2, 0}, 1e-6);
+  t.expect<float>(2, {2, 1}, {1, 0.5F}, 1e-6);
+  t.run();
+}
+
+TEST(LayerNormalization, AxesOutsideAreAnError) {
+  OpTester t("LayerNormalization", 17);
+  t.attr("axis", 5);
+  t.input<float>({2, 2}, {1, 3, -2, 2}).input<float>({2}, {1, 10});
+  t.outputs(1).fails("axis 5 is outside");
+}
+
+TEST(RMSNormalization, DividesByTheRoot) {
+  OpTester t("RMSNormalization", 23);
+  t.attr("epsilon", 0.0F);
+  t.input<float>({1, 2}, {3, 4}).input<float>({2}, {1, 2});
+  const float rms = std::sqrt(12.5F);
+  t.expect<float>(0, {1, 2}, {3 / rms, 8 / rms}, 1e-6);
+  t.run();
+}
+
+TEST(LRN, SumsOverNeighbouringChannels) {
+  OpTester t("LRN", 13);
+  t.attr("size", 3).attr("alpha", 3.0F).attr("beta", 1.0F).attr("bias", 1.0F);
+  t.input<float>({1, 3, 1, 1}, {1, 2, 3});
+  t.expect<float>(0, {1, 3, 1, 1}, {1.0F / 6, 2.0F / 15, 3.0F / 14}, 1e-6);
+  t.run();
+}
+
+TEST(LRN, SizesBelowOneAreRefused) {
+  OpTester t("LRN", 13);
+  t.attr("size", 0);
+  t.input<float>({1, 3, 1, 1}, {1, 2, 3});
+  t.outputs(1).fails("attribute 'size' is 0");
+}
+
+}  // namespace
+}  // namespace folio
