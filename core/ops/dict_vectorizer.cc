@@ -10,7 +10,7 @@
 #include <charconv>
 
 #include "core/ops/op_dispatch.h"
-#include "core/ops/op_elements.h"
+#include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -53,7 +53,7 @@ class DictVectorizer final : public OpKernel {
     for (int64_t i = 0; i < count; ++i) {
       const auto at = static_cast<size_t>(i);
       const int64_t found = by_string ? find(map->keys, strings[at]) : find(map->keys, ints[at]);
-      if (found < map->keys.count()) move_elements(map->values, found, y, i, 1);
+      if (found < map->keys.count()) move_element(map->values, found, y, i);
     }
     return Status::ok();
   }

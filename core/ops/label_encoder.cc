@@ -11,8 +11,8 @@
 #include <unordered_map>
 
 #include "core/ops/op_dispatch.h"
-#include "core/ops/op_elements.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -108,7 +108,7 @@ Status run_map(OpRun& run, const LabelMap& map) {
   FOLIO_TRY(const Tensor* x, run.tensor(0));
   FOLIO_TRY(Tensor * y, run.output(0, map.values.dtype(), x->shape()));
   return map.keys.for_each(*x, [&](int64_t i, int64_t at) {
-    move_elements(at < 0 ? map.fallback : map.values, std::max<int64_t>(at, 0), y, i, 1);
+    move_element(at < 0 ? map.fallback : map.values, std::max<int64_t>(at, 0), y, i);
   });
 }
 

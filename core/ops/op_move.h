@@ -73,6 +73,23 @@ const T* element_at(const void* base, int64_t i) {
                                     i * static_cast<int64_t>(sizeof(T)));
 }
 
+// Refuses what move_element cannot move.
+inline Status check_whole_bytes(const Tensor& tensor) {
+  if (!dtype_is_subbyte(tensor.dtype())) return Status::ok();
+  return not_implemented("elements of type ", dtype_name(tensor.dtype()),
+                         " are not supported here");
+}
+
+// to[to_at] = from[from_at]; both are of one type of whole bytes.
+inline void move_element(const Tensor& from, int64_t from_at, Tensor* to, int64_t to_at) {
+  if (from.is_string()) {
+    to->data_mut<std::string>()[to_at] = from.data<std::string>()[from_at];
+    return;
+  }
+  const int64_t size = dtype_bits(from.dtype()) / 8;
+  std::memcpy(to->raw_mut() + to_at * size, from.raw() + from_at * size, static_cast<size_t>(size));
+}
+
 // Elements below 8 bits, one a byte (not sign-extended), and back.
 void unpack_bits(const Tensor& from, uint8_t* to);
 void pack_bits(const uint8_t* from, Tensor* to);
