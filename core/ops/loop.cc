@@ -132,7 +132,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   }
   for (size_t i = kernel->carried + 1; i < body.outputs.size(); ++i) {
     const GraphValue& output = body.value(body.outputs[i]);
-    kernel->scan_types.push_back(output.type.is_tensor() ? output.type : output.declared);
+    kernel->scan_types.push_back(type_without_iteration(output));
   }
   if (static_cast<size_t>(build.output_count()) > kernel->carried + kernel->scan_types.size()) {
     return invalid_graph("has ", build.output_count(), " outputs, its body gives ",

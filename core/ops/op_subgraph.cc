@@ -83,6 +83,13 @@ Status ScanOutput::add(const Value& value) {
   return Status::ok();
 }
 
+TypeInfo type_without_iteration(const GraphValue& output) {
+  if (!output.type.is_tensor()) return output.declared;
+  TypeInfo type = output.type;
+  if (!type.dims) type.dims = output.declared.dims;
+  return type;
+}
+
 Result<Tensor> ScanOutput::stack(int64_t axis, bool reverse, const TypeInfo& empty_type) const {
   Shape shape;
   DType dtype = empty_type.dtype;

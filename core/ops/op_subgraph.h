@@ -20,6 +20,10 @@ TypeInfo without_dims(const TypeInfo& type);
 // Type of a stack of `element`s along a new axis 0 of unknown length.
 TypeInfo stacked_type(const TypeInfo& element);
 
+// What a body's output is when no iteration makes one: as inferred, or, where inference could not
+// keep it (a carried shape may change), as the file declares it.
+TypeInfo type_without_iteration(const GraphValue& output);
+
 // Collects one tensor per iteration and stacks them along a new axis.
 class ScanOutput {
  public:

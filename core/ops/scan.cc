@@ -229,7 +229,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
             attrs.get_ints(kernel->batched ? "directions" : "scan_input_directions"));
   for (size_t i = kernel->states; i < body.outputs.size(); ++i) {
     const GraphValue& output = body.value(body.outputs[i]);
-    kernel->scan_types.push_back(output.type.is_tensor() ? output.type : output.declared);
+    kernel->scan_types.push_back(type_without_iteration(output));
   }
   for (int i = kernel->batched ? 1 : 0; i < build.input_count(); ++i) {
     if (!build.has_input(i)) return invalid_graph("input ", i, " is missing");

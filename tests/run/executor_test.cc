@@ -373,5 +373,28 @@ TEST(Executor, ResultsAreTheSameBitsHoweverTheyAreMade) {
   }
 }
 
+// A carried shape may change, so inference forgets it; the file says what a row would be.
+TEST(Executor, AStackOfNothingHasTheDeclaredDims) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("a", f32_type({3}));
+  graph.initializer(i64_tensor("trips", {}, {0}));
+  GraphWriter body("body");
+  body.input("i", model_writer::Type::tensor(kI64, {}));
+  body.input("go", model_writer::Type::tensor(kBoolean, {}));
+  body.input("b", f32_type({3}));
+  body.node("Identity", {"go"}, {"again"});
+  body.node("Neg", {"b"}, {"next"});
+  body.node("Abs", {"b"}, {"row"});
+  body.output("again", model_writer::Type::tensor(kBoolean, {}));
+  body.output("next", f32_type({3}));
+  body.output("row", f32_type({3}));
+  graph.node("Loop", {"trips", "", "a"}, {"last", "rows"}).attr_graph("body", std::move(body));
+  graph.output("rows", f32_type({"n", 3}));
+  const auto outputs = run_once(writer, {{"a", make_tensor<float>({3}, {1, 2, 3})}});
+  ASSERT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+  EXPECT_EQ(outputs.value()[0].tensor().shape(), Shape({0, 3}));
+}
+
 }  // namespace
 }  // namespace folio
