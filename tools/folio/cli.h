@@ -65,6 +65,8 @@ struct SessionSettings {
 void load_library(const CommonOptions& common);
 std::string library_path(const CommonOptions& common);  // what load_library tries first
 std::string executable_path();
+// A library as dlopen wants it: a file of that name here goes before the dynamic linker's.
+std::string file_or_name(const std::string& library);
 
 folio::SessionOptions make_session_options(const SessionSettings& settings);
 

@@ -178,7 +178,9 @@ class Cli {
     command->add_option("--iterations", options->iterations, "timed runs of a process (20)")
         ->type_name("N")
         ->check(CLI::PositiveNumber);
-    command->add_option("--timeout", options->timeout_seconds, "seconds a process may take (600)")
+    command
+        ->add_option("--timeout", options->timeout_seconds,
+                     "seconds a process may take (600); 0: no limit")
         ->type_name("S");
     add_input_options(command, &options->input);
     add_session_options(command, &options->session);

@@ -142,7 +142,7 @@ class OrtPeer : public Peer {
 
   void open(const std::string& path) {
     // Never unloaded: its threads may outlive everything here.
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen(file_or_name(path).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) fail(std::string("ONNX Runtime: ") + dlerror());
     void* symbol = dlsym(library, "OrtGetApiBase");
     if (symbol == nullptr) fail(path + " is not ONNX Runtime: it has no OrtGetApiBase");
