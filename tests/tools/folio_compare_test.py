@@ -149,6 +149,13 @@ class AgainstFolio(CompareCase):
         self.assertEqual(lines[0].split()[:2], ["model", "difference"])
         self.assertEqual([line.split()[0] for line in lines[1:4]], [*map(str, paths), "geometric"])
 
+    def test_folders_have_short_names(self):
+        for path in ("a/model.onnx", "a/model.ort", "b/c/model.onnx"):
+            self.write(path, b"none")
+        folders = [self.folder / "a/", self.folder / "b"]
+        lines = self.compare(3, *folders).stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in lines[1:4]], ["a", "a/model.ort", "c"])
+
     def test_strings_and_small_types(self):
         for dtype in (STRING, BOOL, UINT8, INT64, FLOAT16, DOUBLE):
             report = self.one(0, self.write("m.onnx", identity_model(dtype, [2, 3])))

@@ -515,9 +515,11 @@ std::vector<Model> find_models(const CompareCommand& command) {
       models.push_back({given, given, data_set_beside(given, command)});
       continue;
     }
+    const fs::path folder = fs::canonical(given, error).filename();
     for (const fs::path& model : models_below(given)) {
       fs::path name = model.lexically_relative(given);
-      const bool is_plain = name.filename() == "model.onnx" && name.has_parent_path();
+      if (!name.has_parent_path()) name = folder / name;
+      const bool is_plain = name.filename() == "model.onnx";
       models.push_back({model, is_plain ? name.parent_path().string() : name.string(),
                         data_set_beside(model, command)});
     }
