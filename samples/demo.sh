@@ -153,7 +153,7 @@ compare_with_peer() { # MODEL
   local model=$1 ort=$PWD/$cache/libonnxruntime.so.1 count peer=
   need_package npm npm
   if fetch_from_npm "$ort_package" "$ort_file" "$ort"; then
-    "${CC:-cc}" -std=c99 -O2 tools/ort_peer/ort_hold.c -o "$demo/ort_hold" -ldl
+    "${CC:-cc}" -std=c99 -O2 -I. tools/ort_peer/ort_hold.c -o "$demo/ort_hold" -ldl
     peer=1
   else
     echo "ONNX Runtime could not be fetched (see $demo/npm.log): Folio alone"

@@ -184,7 +184,7 @@ class ExitCodes(FolioCase):
     def test_help_is_0_and_has_examples(self):
         self.check(folio("--help"), 0)
         self.assertRegex(self.check(folio("--version"), 0).stdout, r"^folio \d+\.\d+\.\d+\n$")
-        for command in ("run", "test", "bench", "inspect", "memory"):
+        for command in ("run", "test", "bench", "compare", "inspect", "memory"):
             self.assertIn("Example", self.check(folio(command, "--help"), 0).stdout)
 
 

@@ -10,11 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -24,17 +22,11 @@
 #include "tools/folio/process_memory.h"
 #include "tools/folio/random_inputs.h"
 #include "tools/folio/table.h"
+#include "tools/folio/timing.h"
 
 namespace folio_cli {
 
 namespace {
-
-double clock_ms(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-double wall_ms() { return clock_ms(CLOCK_MONOTONIC); }
 
 struct Faults {
   long minor = 0;
@@ -45,35 +37,6 @@ Faults faults_now() {
   getrusage(RUSAGE_SELF, &usage);
   return {usage.ru_minflt, usage.ru_majflt};
 }
-
-// Highest RssAnon while it lives; VmHWM counts pages of mapped files too.
-class PeakAnon {
- public:
-  explicit PeakAnon(uint32_t interval_us) {
-    if (interval_us == 0) return;
-    thread_ = std::thread([this, interval_us] {
-      while (running_.load(std::memory_order_relaxed)) {
-        note(read_status("self", "RssAnon"));
-        std::this_thread::sleep_for(std::chrono::microseconds(interval_us));
-      }
-    });
-  }
-  ~PeakAnon() { stop(); }
-  PeakAnon(const PeakAnon&) = delete;
-  PeakAnon& operator=(const PeakAnon&) = delete;
-
-  void stop() {
-    running_.store(false, std::memory_order_relaxed);
-    if (thread_.joinable()) thread_.join();
-  }
-  void note(long anon) { peak_ = std::max(peak_, anon); }
-  long peak() const { return peak_; }  // after stop()
-
- private:
-  std::atomic<bool> running_{true};
-  long peak_ = 0;
-  std::thread thread_;
-};
 
 struct BenchResult {
   double init_ms = 0;
@@ -111,14 +74,14 @@ struct Bench {
   explicit Bench(folio::Session loaded) : session(std::move(loaded)) {}
 
   void make_inputs(const RandomInputs& random) {
-    const auto infos = session.inputs();
-    const std::string unused = random.unused_names(infos);
+    const std::vector<Port> ports = ports_of(session.inputs());
+    const std::string unused = random.unused_names(ports);
     if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
-    for (const folio::ValueInfo& info : infos) {
-      input_names.push_back(info.name);
-      input_values.push_back(to_value(random.make(info)));
+    for (const Port& port : ports) {
+      input_names.push_back(port.name);
+      input_values.push_back(to_value(random.make(port)));
     }
-    for (size_t i = 0; i < infos.size(); ++i) inputs.emplace_back(input_names[i], input_values[i]);
+    for (size_t i = 0; i < ports.size(); ++i) inputs.emplace_back(input_names[i], input_values[i]);
     for (const folio::ValueInfo& info : session.outputs()) output_names.push_back(info.name);
   }
 
@@ -217,12 +180,6 @@ void ask_library(const BenchCommand& command, const Bench& bench, BenchResult* r
 }
 
 // ---- Output -----------------------------------------------------------------------------------
-
-double rounded(double ms) { return std::round(ms * 1e4) / 1e4; }
-
-double percentile(const std::vector<double>& sorted, size_t tenths) {
-  return sorted[std::min(sorted.size() * tenths / 10, sorted.size() - 1)];
-}
 
 nlohmann::ordered_json memory_json(const ProcessMemory& memory) {
   return {{"rss", memory.rss},

@@ -60,12 +60,14 @@ std::string executable_path() {
   return error ? std::string() : path.string();
 }
 
+std::string file_or_name(const std::string& library) {
+  const bool has_slash = library.find('/') != std::string::npos;
+  std::error_code error;
+  return has_slash || !std::filesystem::exists(library, error) ? library : "./" + library;
+}
+
 std::string library_path(const CommonOptions& common) {
-  if (!common.library.empty()) {
-    const bool has_slash = common.library.find('/') != std::string::npos;
-    const bool is_file = std::filesystem::exists(common.library);
-    return has_slash || !is_file ? common.library : "./" + common.library;
-  }
+  if (!common.library.empty()) return file_or_name(common.library);
   const std::filesystem::path folder = std::filesystem::path(executable_path()).parent_path();
   // The second is where this build installs; the first, the build folder.
   for (const char* relative : {"../lib", FOLIO_BIN_TO_LIB}) {

@@ -65,6 +65,8 @@ struct SessionSettings {
 void load_library(const CommonOptions& common);
 std::string library_path(const CommonOptions& common);  // what load_library tries first
 std::string executable_path();
+// A library as dlopen wants it: a file of that name here goes before the dynamic linker's.
+std::string file_or_name(const std::string& library);
 
 folio::SessionOptions make_session_options(const SessionSettings& settings);
 
@@ -121,6 +123,40 @@ struct MemoryCommand {
   SessionSettings session;
 };
 int run_memory(const CommonOptions& common, const MemoryCommand& command);
+
+struct CompareCommand {
+  std::vector<std::string> models;  // files and folders
+  std::string against = "ort";      // or "folio"
+  std::string ort;                  // ONNX Runtime's library
+  std::string against_library;      // libfolio of the other side; "": the same
+  std::vector<std::string> against_config;
+  uint32_t rounds = 3;
+  uint32_t warmup = 3;
+  uint32_t iterations = 20;
+  uint32_t timeout_seconds = 600;
+  double rtol = -1;  // negative: data.json's, else ONNX's
+  double atol = -1;
+  bool made_up = false;
+  bool json = false;
+  InputOptions input;
+  SessionSettings session;
+};
+int run_compare(const CommonOptions& common, const CompareCommand& command);
+
+// One process of compare: measures one side once.
+struct CompareSideCommand {
+  std::string model;
+  std::string ort;       // "": Folio
+  std::string data_set;  // "": inputs are made up
+  int outputs = -1;      // file descriptor for the outputs; -1: not wanted
+  uint32_t warmup = 3;
+  uint32_t iterations = 20;
+  uint32_t timeout_seconds = 600;
+  bool strict_names = false;  // --dim and --range must name something that the model has
+  InputOptions input;
+  SessionSettings session;
+};
+int run_compare_side(const CommonOptions& common, const CompareSideCommand& command);
 
 struct InspectCommand {
   std::string model;

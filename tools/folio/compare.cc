@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "tools/folio/element_type.h"
@@ -36,23 +37,35 @@ struct Mismatches {
   }
 };
 
+struct Pair {
+  double distance = 0;   // not finite: one of the two is not
+  double magnitude = 0;  // of what is expected
+  bool good = false;
+};
+
+Pair compare_pair(const HostValue& got, const HostValue& expected, size_t i, const Tolerance& t) {
+  const FolioElementType type = expected.type;
+  const double g = element_as_double(type, got.bytes.data(), i);
+  const double e = element_as_double(type, expected.bytes.data(), i);
+  Pair pair = {std::fabs(g - e), std::fabs(e), close_parts(g, e, t)};
+  if (is_complex(type)) {
+    const double g_imaginary = imaginary_part(type, got.bytes.data(), i);
+    const double e_imaginary = imaginary_part(type, expected.bytes.data(), i);
+    pair.distance = std::hypot(g - e, g_imaginary - e_imaginary);
+    pair.magnitude = std::hypot(e, e_imaginary);
+    pair.good = std::isfinite(pair.distance)
+                    ? pair.distance <= t.atol + t.rtol * pair.magnitude
+                    : pair.good && close_parts(g_imaginary, e_imaginary, t);
+  }
+  return pair;
+}
+
 Mismatches compare_numbers(const HostValue& got, const HostValue& expected, const Tolerance& t) {
   Mismatches result;
-  const FolioElementType type = expected.type;
   const size_t count = expected.element_count();
   for (size_t i = 0; i < count; ++i) {
-    const double g = element_as_double(type, got.bytes.data(), i);
-    const double e = element_as_double(type, expected.bytes.data(), i);
-    double distance = std::fabs(g - e);
-    bool good = close_parts(g, e, t);
-    if (is_complex(type)) {
-      const double g_imaginary = imaginary_part(type, got.bytes.data(), i);
-      const double e_imaginary = imaginary_part(type, expected.bytes.data(), i);
-      distance = std::hypot(g - e, g_imaginary - e_imaginary);
-      good = std::isfinite(distance) ? distance <= t.atol + t.rtol * std::hypot(e, e_imaginary)
-                                     : good && close_parts(g_imaginary, e_imaginary, t);
-    }
-    if (!good) result.add(i, std::isfinite(distance) ? distance : -1);
+    const Pair pair = compare_pair(got, expected, i, t);
+    if (!pair.good) result.add(i, std::isfinite(pair.distance) ? pair.distance : -1);
   }
   return result;
 }
@@ -142,6 +155,60 @@ HostValue in_order_of(const HostValue& map, const HostValue& expected) {
   return result;
 }
 
+// Of two tensors of one type and shape; `part` is where they stand in a container.
+void add_tensors(const std::string& part, const HostValue& got, const HostValue& expected,
+                 const Tolerance& tolerance, Distance* sum) {
+  const size_t count = expected.element_count();
+  sum->elements += count;
+  if (expected.type == FOLIO_STRING) {
+    sum->beyond += compare_strings(got, expected).count;
+    return;
+  }
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  size_t absolute_at = count;
+  size_t relative_at = count;
+  for (size_t i = 0; i < count; ++i) {
+    Pair pair = compare_pair(got, expected, i, tolerance);
+    if (std::isfinite(pair.magnitude)) sum->magnitude = std::max(sum->magnitude, pair.magnitude);
+    if (!pair.good) ++sum->beyond;
+    if (!std::isfinite(pair.distance)) pair.distance = pair.good ? 0 : kInfinite;
+    if (pair.distance > sum->absolute) {
+      sum->absolute = pair.distance;
+      absolute_at = i;
+    }
+    const bool has_relative = pair.magnitude > 0 && std::isfinite(pair.magnitude);
+    if (has_relative && pair.distance / pair.magnitude > sum->relative) {
+      sum->relative = pair.distance / pair.magnitude;
+      relative_at = i;
+    }
+  }
+  if (absolute_at != count) sum->absolute_at = part + index_text(expected.dims, absolute_at);
+  if (relative_at != count) sum->relative_at = part + index_text(expected.dims, relative_at);
+}
+
+bool is_full_optional(const HostValue& value) {
+  return value.kind == FOLIO_KIND_OPTIONAL && value.parts.size() == 1;
+}
+
+// What cannot be put side by side takes no part.
+void add_values(const std::string& part, const HostValue& got, const HostValue& expected,
+                const Tolerance& tolerance, Distance* sum) {
+  if (is_full_optional(got)) return add_values(part, got.parts[0], expected, tolerance, sum);
+  if (is_full_optional(expected)) return add_values(part, got, expected.parts[0], tolerance, sum);
+  if (got.kind != expected.kind || got.parts.size() != expected.parts.size()) return;
+  if (expected.kind == FOLIO_KIND_TENSOR) {
+    if (got.type != expected.type || got.dims != expected.dims) return;
+    return add_tensors(part, got, expected, tolerance, sum);
+  }
+  const bool is_map = expected.kind == FOLIO_KIND_MAP;
+  const HostValue ordered = is_map ? in_order_of(got, expected) : HostValue();
+  const HostValue& source = is_map ? ordered : got;
+  for (size_t i = 0; i < expected.parts.size(); ++i) {
+    const std::string name = is_map ? (i == 0 ? "keys" : "values") : std::to_string(i);
+    add_values(part + "(" + name + ")", source.parts[i], expected.parts[i], tolerance, sum);
+  }
+}
+
 }  // namespace
 
 std::string difference(const std::string& name, const HostValue& got, const HostValue& expected,
@@ -169,6 +236,14 @@ std::string difference(const std::string& name, const HostValue& got, const Host
     if (!text.empty()) return text;
   }
   return "";
+}
+
+Distance distance(const std::string& name, const HostValue& got, const HostValue& expected,
+                  const Tolerance& tolerance) {
+  Distance result;
+  add_values("", got, expected, tolerance, &result);
+  result.difference = difference(name, got, expected, tolerance);
+  return result;
 }
 
 }  // namespace folio_cli

@@ -6,6 +6,7 @@
 // Errors:  none.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "tools/folio/host_value.h"
@@ -20,5 +21,19 @@ struct Tolerance {
 // "" if they agree, else one line that begins with `name`.
 std::string difference(const std::string& name, const HostValue& got, const HostValue& expected,
                        const Tolerance& tolerance);
+
+// How far two values are apart, tolerated or not.
+struct Distance {
+  size_t elements = 0;
+  size_t beyond = 0;        // elements that the tolerance does not cover
+  double magnitude = 0;     // largest |expected| that is finite
+  double absolute = 0;      // largest |got - expected|; infinite: only one of the two is finite
+  std::string absolute_at;  // "[0,3]"; of a part of a container "(1)[0,3]"; "": nowhere
+  double relative = 0;      // largest |got - expected| / |expected| where expected is not 0
+  std::string relative_at;
+  std::string difference;  // as difference() has it; "" if they agree
+};
+Distance distance(const std::string& name, const HostValue& got, const HostValue& expected,
+                  const Tolerance& tolerance);
 
 }  // namespace folio_cli

@@ -24,6 +24,8 @@ class Cli {
     add_run();
     add_test();
     add_bench();
+    add_compare();
+    add_compare_side();
     add_inspect();
     add_memory();
     add_doctor();
@@ -169,6 +171,72 @@ class Cli {
         "  folio bench model.onnx --iterations 1 --sessions 100 --hold");
   }
 
+  template <typename Command>
+  static void add_measure_options(CLI::App* command, Command* options) {
+    command->add_option("--warmup", options->warmup, "runs before the timed ones (3)")
+        ->type_name("N");
+    command->add_option("--iterations", options->iterations, "timed runs of a process (20)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command
+        ->add_option("--timeout", options->timeout_seconds,
+                     "seconds a process may take (600); 0: no limit")
+        ->type_name("S");
+    add_input_options(command, &options->input);
+    add_session_options(command, &options->session);
+  }
+
+  void add_compare() {
+    CLI::App* command = add_command("compare", "put Folio and ONNX Runtime side by side",
+                                    [this] { return run_compare(common_, compare_); });
+    command->add_option("MODEL", compare_.models, "models, or folders with model.onnx or model.ort")
+        ->required();
+    command->add_option("--ort", compare_.ort, "ONNX Runtime's library (FOLIO_ORT_LIBRARY)")
+        ->type_name("LIB")
+        ->envname("FOLIO_ORT_LIBRARY");
+    command->add_option("--against", compare_.against, "the other side: ort or folio (ort)")
+        ->type_name("NAME")
+        ->check(CLI::IsMember({"ort", "folio"}));
+    repeated(command, "--against-config", &compare_.against_config, "KEY=VALUE",
+             "a configuration key of the other side; may be repeated");
+    command
+        ->add_option("--against-library", compare_.against_library,
+                     "with --against folio: libfolio.so.1 of the other side")
+        ->type_name("PATH");
+    command->add_option("--rounds", compare_.rounds, "processes per side, in turns (3)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command->add_option("--rtol", compare_.rtol, "relative tolerance (data.json, else 1e-3)")
+        ->type_name("R")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--atol", compare_.atol, "absolute tolerance (data.json, else 1e-7)")
+        ->type_name("A")
+        ->check(CLI::NonNegativeNumber);
+    command->add_flag("--made-up", compare_.made_up, "make inputs up beside test data too");
+    command->add_flag("--json", compare_.json, "one JSON object per model, each on one line");
+    add_measure_options(command, &compare_);
+    command->footer(
+        "Differences are those of Folio's outputs from the other side's; ratios are Folio to the\n"
+        "other side: below 1, Folio is faster or smaller. Exit code 1: outputs differ.\n"
+        "Examples:\n"
+        "  folio compare models --ort libonnxruntime.so.1 --threads 1\n"
+        "  folio compare model.onnx --ort libonnxruntime.so.1 --dim batch=4 --json\n"
+        "  folio compare model.onnx --against folio --against-config session.disable_prepacking=1");
+  }
+
+  // What `folio compare` starts; not for people.
+  void add_compare_side() {
+    CLI::App* command = add_command("compare-side", "one process of folio compare",
+                                    [this] { return run_compare_side(common_, compare_side_); });
+    command->group("");
+    command->add_option("MODEL", compare_side_.model)->required();
+    command->add_option("--ort", compare_side_.ort);
+    command->add_option("--data-set", compare_side_.data_set);
+    command->add_option("--outputs", compare_side_.outputs);
+    command->add_flag("--strict-names", compare_side_.strict_names);
+    add_measure_options(command, &compare_side_);
+  }
+
   void add_inspect() {
     CLI::App* command = add_command("inspect", "show what is in a model",
                                     [this] { return run_inspect(common_, inspect_); });
@@ -212,6 +280,8 @@ class Cli {
   RunCommand run_;
   TestCommand test_;
   BenchCommand bench_;
+  CompareCommand compare_;
+  CompareSideCommand compare_side_;
   InspectCommand inspect_;
   MemoryCommand memory_;
   DoctorCommand doctor_;

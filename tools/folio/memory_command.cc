@@ -6,25 +6,20 @@
 // PSS:     shared pages count for each process by its share, so that the sum over processes is what
 //          they take of the machine.
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tools/folio/bar_plot.h"
+#include "tools/folio/child_process.h"
 #include "tools/folio/cli.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/table.h"
 #include "tools/folio/tensor_pb.h"
-
-extern char** environ;  // POSIX declares it nowhere
 
 namespace folio_cli {
 
@@ -35,47 +30,16 @@ namespace {
 // A child that holds the model open until its input ends.
 class Holder {
  public:
-  Holder(const std::string& executable, const std::vector<std::string>& arguments) {
-    int input[2];
-    int output[2];
-    if (pipe2(input, O_CLOEXEC) != 0) fail(std::string("cannot make a pipe: ") + strerror(errno));
-    if (pipe2(output, O_CLOEXEC) != 0) {
-      close(input[0]);
-      close(input[1]);
-      fail(std::string("cannot make a pipe: ") + strerror(errno));
-    }
-    std::vector<char*> argv;
-    for (const std::string& argument : arguments) {
-      argv.push_back(const_cast<char*>(argument.c_str()));  // posix_spawn does not write to them
-    }
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-    const int error =
-        posix_spawn(&pid_, executable.c_str(), &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(input[0]);
-    close(output[1]);
-    input_ = input[1];
-    output_ = fdopen(output[0], "r");
-    if (error != 0) {
-      pid_ = -1;
-      end();
-      fail("cannot start " + executable + ": " + std::strerror(error));
-    }
-  }
-  ~Holder() { end(); }
-  Holder(const Holder&) = delete;
-  Holder& operator=(const Holder&) = delete;
+  Holder(const std::string& executable, const std::vector<std::string>& arguments)
+      : child_(executable, arguments) {}
 
   // What it prints of itself before SESSION_READY. Its own message is on standard error already.
   nlohmann::json wait_ready() {
-    const std::string first = read_line();
-    const std::string second = read_line();
+    const std::string first = child_.read_line();
+    const std::string second = child_.read_line();
     if (second != "SESSION_READY") {
-      const int code = end();
+      const int status = child_.end();
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitCannotRun;
       throw CliError(code == kExitUnsupported || code == kExitUsage ? static_cast<ExitCode>(code)
                                                                     : kExitCannotRun,
                      "a process ended with exit code " + std::to_string(code) +
@@ -84,33 +48,11 @@ class Holder {
     return nlohmann::json::parse(first, nullptr, false);
   }
 
-  ProcessMemory memory() const { return read_process_memory(std::to_string(pid_)); }
-  long page_tables() const { return read_status(std::to_string(pid_), "VmPTE"); }
+  ProcessMemory memory() const { return read_process_memory(std::to_string(child_.pid())); }
+  long page_tables() const { return read_status(std::to_string(child_.pid()), "VmPTE"); }
 
  private:
-  std::string read_line() {
-    std::string line;
-    for (int c; (c = std::fgetc(output_)) != EOF && c != '\n';) line += static_cast<char>(c);
-    return line;
-  }
-
-  int end() {
-    if (input_ >= 0) close(input_);
-    if (output_ != nullptr) std::fclose(output_);
-    input_ = -1;
-    output_ = nullptr;
-    int status = 0;
-    if (pid_ > 0) {
-      while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-      }
-    }
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : kExitCannotRun;
-  }
-
-  pid_t pid_ = -1;
-  int input_ = -1;
-  std::FILE* output_ = nullptr;
+  ChildProcess child_;
 };
 
 struct Row {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 
 namespace folio_cli {
@@ -68,6 +69,21 @@ void reset_peak_rss() {
   const ssize_t written = write(file, "5", 1);  // a kernel that refuses leaves the old peak
   static_cast<void>(written);
   close(file);
+}
+
+PeakAnon::PeakAnon(uint32_t interval_us) {
+  if (interval_us == 0) return;
+  thread_ = std::thread([this, interval_us] {
+    while (running_.load(std::memory_order_relaxed)) {
+      note(read_status("self", "RssAnon"));
+      std::this_thread::sleep_for(std::chrono::microseconds(interval_us));
+    }
+  });
+}
+
+void PeakAnon::stop() {
+  running_.store(false, std::memory_order_relaxed);
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace folio_cli

@@ -5,7 +5,11 @@
 // Errors:  none: what cannot be read is -1.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <string>
+#include <thread>
 
 namespace folio_cli {
 
@@ -37,5 +41,24 @@ std::string read_text(const std::string& path);
 
 // Starts VmHWM, the highest RSS, anew.
 void reset_peak_rss();
+
+// Highest RssAnon while it lives, looked at by a thread of its own; VmHWM counts pages of mapped
+// files too.
+class PeakAnon {
+ public:
+  explicit PeakAnon(uint32_t interval_us);  // 0: no thread
+  ~PeakAnon() { stop(); }
+  PeakAnon(const PeakAnon&) = delete;
+  PeakAnon& operator=(const PeakAnon&) = delete;
+
+  void stop();
+  void note(long anon) { peak_ = std::max(peak_, anon); }
+  long peak() const { return peak_; }  // after stop()
+
+ private:
+  std::atomic<bool> running_{true};
+  long peak_ = 0;
+  std::thread thread_;
+};
 
 }  // namespace folio_cli

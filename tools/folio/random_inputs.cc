@@ -1,7 +1,6 @@
 #include "tools/folio/random_inputs.h"
 
 #include <cmath>
-#include <set>
 
 #include "tools/folio/element_type.h"
 
@@ -38,7 +37,7 @@ RandomInputs::RandomInputs(const InputOptions& options) : seed_(options.seed) {
   }
 }
 
-HostValue RandomInputs::make(const folio::ValueInfo& input) const {
+HostValue RandomInputs::make(const Port& input) const {
   if (input.kind != FOLIO_KIND_TENSOR || is_complex(input.type) ||
       (facts_of(input.type).bits == 0 && input.type != FOLIO_STRING)) {
     throw CliError(
@@ -73,10 +72,10 @@ HostValue RandomInputs::make(const folio::ValueInfo& input) const {
   return result;
 }
 
-std::string RandomInputs::unused_names(const std::vector<folio::ValueInfo>& inputs) const {
+std::string RandomInputs::unused_names(const std::vector<Port>& inputs) const {
   std::set<std::string> symbols;
   std::set<std::string> names;
-  for (const folio::ValueInfo& input : inputs) {
+  for (const Port& input : inputs) {
     symbols.insert(input.symbolic_dims.begin(), input.symbolic_dims.end());
     names.insert(input.name);
   }
@@ -88,6 +87,17 @@ std::string RandomInputs::unused_names(const std::vector<folio::ValueInfo>& inpu
     if (names.count(range.first) == 0) unused += " --range " + range.first;
   }
   return unused;
+}
+
+std::set<std::string> RandomInputs::free_dims(const std::vector<Port>& inputs) const {
+  std::set<std::string> names;
+  for (const Port& input : inputs) {
+    for (size_t i = 0; i < input.dims.size(); ++i) {
+      const std::string& name = input.symbolic_dims[i];
+      if (input.dims[i] < 0 && dims_.count(name) == 0) names.insert(name.empty() ? "?" : name);
+    }
+  }
+  return names;
 }
 
 }  // namespace folio_cli

@@ -8,8 +8,11 @@
 // Errors:  CliError for options that cannot be read, and for inputs that are no tensors.
 #pragma once
 
+#include <set>
+
 #include "tools/folio/cli.h"
 #include "tools/folio/host_value.h"
+#include "tools/folio/port.h"
 
 namespace folio_cli {
 
@@ -17,10 +20,13 @@ class RandomInputs {
  public:
   explicit RandomInputs(const InputOptions& options);
 
-  HostValue make(const folio::ValueInfo& input) const;
+  HostValue make(const Port& input) const;
 
   // Names in --dim and --range that none of `inputs` has: probably typing errors.
-  std::string unused_names(const std::vector<folio::ValueInfo>& inputs) const;
+  std::string unused_names(const std::vector<Port>& inputs) const;
+
+  // The dims of `inputs` that nothing gives a value, so that they become 1; "?": without a name.
+  std::set<std::string> free_dims(const std::vector<Port>& inputs) const;
 
  private:
   struct Range {

@@ -158,7 +158,7 @@ int run_run(const CommonOptions& common, const RunCommand& command) {
   load_library(common);
   folio::Session session(command.model, make_session_options(command.session));
   const std::vector<folio::ValueInfo> infos = session.inputs();
-  const std::string unused = random.unused_names(infos);
+  const std::string unused = random.unused_names(ports_of(infos));
   if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
   std::vector<std::string> names;
   std::vector<folio::Value> values;
@@ -166,7 +166,7 @@ int run_run(const CommonOptions& common, const RunCommand& command) {
     const auto file = files.find(info.name);
     if (file == files.end() && !may_make_up) return;
     const HostValue value =
-        file == files.end() ? random.make(info) : read_input(file->second, info);
+        file == files.end() ? random.make(port_of(info)) : read_input(file->second, info);
     if (file != files.end()) files.erase(file);
     names.push_back(info.name);
     values.push_back(to_value(value));

@@ -16,11 +16,11 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "tools/folio/cli.h"
 #include "tools/folio/compare.h"
 #include "tools/folio/tensor_pb.h"
+#include "tools/folio/test_layout.h"
 
 namespace folio_cli {
 
@@ -40,142 +40,35 @@ const char* verdict_name(Verdict verdict) {
   return verdict == Verdict::kFail ? "FAIL" : "UNSUPPORTED";
 }
 
-// ---- The layout -------------------------------------------------------------------------------
-
-// test_data_set_0, test_data_set_1 ... by number.
-std::vector<fs::path> data_sets(const fs::path& folder) {
-  const std::string prefix = "test_data_set_";
-  std::vector<std::pair<uint64_t, fs::path>> sets;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code ignored;
-    if (name.rfind(prefix, 0) != 0 || !fs::is_directory(it->path(), ignored)) continue;
-    sets.emplace_back(std::strtoull(name.c_str() + prefix.size(), nullptr, 10), it->path());
-  }
-  std::sort(sets.begin(), sets.end());
-  std::vector<fs::path> paths;
-  for (const auto& [number, path] : sets) paths.push_back(path);
-  return paths;
-}
-
-// Adds the model files of `folder` and below. Links are followed, but not into a folder that is
-// being walked already (`open`).
-void find_below(const fs::path& folder, std::set<fs::path>* open, std::vector<fs::path>* models) {
-  std::error_code error;
-  const fs::path real = fs::canonical(folder, error);
-  if (error || !open->insert(real).second) return;
-  for (const char* name : {"model.onnx", "model.ort"}) {
-    std::error_code ignored;
-    if (!fs::is_regular_file(folder / name, ignored)) continue;
-    if (data_sets(folder).empty()) {
-      std::fprintf(stderr, "folio: %s has no test_data_set_0 beside it: not a test\n",
-                   (folder / name).c_str());
-    } else {
-      models->push_back(folder / name);
-    }
-  }
-  std::vector<fs::path> folders;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    const bool is_data = it->path().filename().string().rfind("test_data_set_", 0) == 0;
-    if (!is_data && fs::is_directory(it->path(), ignored)) folders.push_back(it->path());
-  }
-  if (error) {
-    throw CliError(kExitUsage, "cannot list " + folder.string() + ": " + error.message());
-  }
-  std::sort(folders.begin(), folders.end());
-  for (const fs::path& below : folders) find_below(below, open, models);
-  open->erase(real);
-}
-
 std::vector<fs::path> find_tests(const std::vector<std::string>& folders) {
-  std::vector<fs::path> models;
+  std::vector<fs::path> tests;
   for (const std::string& folder : folders) {
-    std::error_code error;
-    if (!fs::is_directory(folder, error)) {
-      throw CliError(kExitUsage, folder + " is not a folder");
+    for (const fs::path& model : models_below(folder)) {
+      if (data_sets(model.parent_path()).empty()) {
+        std::fprintf(stderr, "folio: %s has no test_data_set_0 beside it: not a test\n",
+                     model.c_str());
+      } else {
+        tests.push_back(model);
+      }
     }
-    std::set<fs::path> open;
-    find_below(folder, &open, &models);
   }
-  return models;
+  return tests;
 }
-
-// data.json: {"rtol", "atol", "outputs": {NAME: {"atol"}}}.
-class Tolerances {
- public:
-  Tolerances(const fs::path& folder, const TestCommand& command) : command_(command) {
-    std::error_code error;
-    const fs::path path = folder / "data.json";
-    if (!fs::exists(path, error)) return;
-    data_ = nlohmann::json::parse(read_file(path.string()), nullptr, false);
-    if (!data_.is_object()) {
-      throw CliError(kExitCannotRun, path.string() + " is not a JSON object");
-    }
-  }
-
-  Tolerance of(const std::string& output) const {
-    Tolerance result;
-    take(data_, "rtol", &result.rtol);
-    take(data_, "atol", &result.atol);
-    if (data_.contains("outputs") && data_["outputs"].contains(output)) {
-      take(data_["outputs"][output], "rtol", &result.rtol);
-      take(data_["outputs"][output], "atol", &result.atol);
-    }
-    if (command_.rtol >= 0) result.rtol = command_.rtol;
-    if (command_.atol >= 0) result.atol = command_.atol;
-    return result;
-  }
-
- private:
-  static void take(const nlohmann::json& object, const char* key, double* out) {
-    if (object.contains(key) && object[key].is_number()) *out = object[key].get<double>();
-  }
-
-  const TestCommand& command_;
-  nlohmann::json data_;
-};
 
 // ---- One test ---------------------------------------------------------------------------------
 
-fs::path numbered(const fs::path& set, const char* what, size_t index) {
-  return set / (std::string(what) + "_" + std::to_string(index) + ".pb");
-}
-
-// The inputs of a set; one without a file is left out, as is an empty optional.
-void read_inputs(const fs::path& set, const std::vector<folio::ValueInfo>& infos,
-                 std::vector<std::string>* names, std::vector<folio::Value>* values) {
-  for (size_t i = 0; i < infos.size(); ++i) {
-    const fs::path path = numbered(set, "input", i);
-    if (!fs::exists(path)) continue;
-    HostValue value = read_pb(path.string(), infos[i].kind);
-    if (value.kind == FOLIO_KIND_OPTIONAL && value.parts.empty()) continue;
-    if (value.kind == FOLIO_KIND_SEQUENCE && value.parts.empty() && !infos[i].element.empty()) {
-      value.type = infos[i].element[0].type;  // which the file of an empty sequence does not say
-    }
-    names->push_back(infos[i].name);
-    values->push_back(to_value(value));
-  }
-  if (fs::exists(numbered(set, "input", infos.size()))) {
-    throw CliError(kExitCannotRun, numbered(set, "input", infos.size()).string() +
-                                       ": the model has " + std::to_string(infos.size()) +
-                                       " inputs");
-  }
-}
-
 // "" or the first difference.
 std::string run_set(folio::Session& session, const fs::path& set, const Tolerances& tolerances) {
-  std::vector<std::string> names;
+  const std::vector<NamedValue> given = read_inputs(set, ports_of(session.inputs()));
   std::vector<folio::Value> values;
-  read_inputs(set, session.inputs(), &names, &values);
   std::vector<folio::Input> inputs;
-  for (size_t i = 0; i < names.size(); ++i) inputs.emplace_back(names[i], values[i]);
+  for (const NamedValue& input : given) values.push_back(to_value(input.value));
+  for (size_t i = 0; i < given.size(); ++i) inputs.emplace_back(given[i].name, values[i]);
   const std::vector<folio::Value> outputs = session.run(inputs);
   const std::vector<folio::ValueInfo> infos = session.outputs();
   size_t compared = 0;
   for (size_t i = 0; i < infos.size(); ++i) {
-    const fs::path path = numbered(set, "output", i);
+    const fs::path path = data_file(set, "output", i);
     if (!fs::exists(path)) continue;
     const HostValue expected = read_pb(path.string(), infos[i].kind);
     const std::string text =
@@ -188,7 +81,7 @@ std::string run_set(folio::Session& session, const fs::path& set, const Toleranc
 
 Result run_model(const fs::path& model, const TestCommand& command) {
   try {
-    const Tolerances tolerances(model.parent_path(), command);
+    const Tolerances tolerances(model.parent_path(), command.rtol, command.atol);
     folio::Session session(model.string(), make_session_options(command.session));
     for (const fs::path& set : data_sets(model.parent_path())) {
       const std::string text = run_set(session, set, tolerances);

@@ -16,56 +16,9 @@
 #include <string.h>
 #include <time.h>
 
-/* The slots of the OrtApi table that are called here, at their places. The table only ever grows at
- * its end, so that the places hold for every version. */
-typedef void Handle; /* OrtEnv, OrtSession, OrtValue ...: opaque here */
-typedef Handle* Status;
-typedef struct OrtApi {
-  void* slots_0[2];
-  const char* (*GetErrorMessage)(const Handle* status);                 /* 2 */
-  Status (*CreateEnv)(int log_level, const char* log_id, Handle** out); /* 3 */
-  void* slots_4[3];
-  Status (*CreateSession)(const Handle* env, const char* path, const Handle* options,
-                          Handle** out); /* 7 */
-  void* slots_8[1];
-  Status (*Run)(Handle* session, const Handle* options, const char* const* input_names,
-                const Handle* const* inputs, size_t input_count, const char* const* output_names,
-                size_t output_count, Handle** outputs); /* 9 */
-  Status (*CreateSessionOptions)(Handle** out);         /* 10 */
-  void* slots_11[13];
-  Status (*SetIntraOpNumThreads)(Handle* options, int count); /* 24 */
-  void* slots_25[5];
-  Status (*SessionGetInputCount)(const Handle* session, size_t* out);  /* 30 */
-  Status (*SessionGetOutputCount)(const Handle* session, size_t* out); /* 31 */
-  void* slots_32[1];
-  Status (*SessionGetInputTypeInfo)(const Handle* session, size_t index, Handle** out); /* 33 */
-  void* slots_34[2];
-  Status (*SessionGetInputName)(const Handle* session, size_t index, Handle* allocator,
-                                char** out); /* 36 */
-  Status (*SessionGetOutputName)(const Handle* session, size_t index, Handle* allocator,
-                                 char** out); /* 37 */
-  void* slots_38[11];
-  Status (*CreateTensorWithDataAsOrtValue)(const Handle* memory, void* data, size_t bytes,
-                                           const int64_t* dims, size_t dim_count, int type,
-                                           Handle** out); /* 49 */
-  void* slots_50[5];
-  Status (*CastTypeInfoToTensorInfo)(const Handle* info, const Handle** out); /* 55 */
-  void* slots_56[4];
-  Status (*GetTensorElementType)(const Handle* info, int* out);             /* 60 */
-  Status (*GetDimensionsCount)(const Handle* info, size_t* out);            /* 61 */
-  Status (*GetDimensions)(const Handle* info, int64_t* dims, size_t count); /* 62 */
-  void* slots_63[6];
-  Status (*CreateCpuMemoryInfo)(int allocator_type, int memory_type, Handle** out); /* 69 */
-  void* slots_70[8];
-  Status (*GetAllocatorWithDefaultOptions)(Handle** out); /* 78 */
-} OrtApi;
+#include "tools/folio/ort_api.h"
 
-typedef struct OrtApiBase {
-  const OrtApi* (*GetApi)(uint32_t version);
-  const char* (*GetVersionString)(void);
-} OrtApiBase;
-
-enum { kApiVersion = 16, kLogError = 3, kArenaAllocator = 1, kMostValues = 64, kMostDims = 16 };
+enum { kLogError = 3, kMostValues = 64, kMostDims = 16 };
 enum { kMostElementBytes = 16, kMostElements = 1 << 28 };
 
 static const OrtApi* ort;
@@ -75,7 +28,7 @@ static void die(const char* what, const char* detail) {
   exit(3);
 }
 
-static void check(Status status) {
+static void check(OrtHandle* status) {
   if (status != NULL) die("ONNX Runtime", ort->GetErrorMessage(status));
 }
 
@@ -91,13 +44,13 @@ static void load_library(const char* path) {
   void* symbol = library != NULL ? dlsym(library, "OrtGetApiBase") : NULL;
   if (symbol == NULL) die(path, dlerror());
   memcpy(&get_base, &symbol, sizeof symbol);
-  ort = get_base()->GetApi(kApiVersion);
+  ort = get_base()->GetApi(kOrtApiVersion);
   if (ort == NULL) die(path, "is too old");
 }
 
-static Handle* zeros_for_input(const Handle* session, size_t index, const Handle* memory) {
-  Handle *info, *value;
-  const Handle* tensor;
+static OrtHandle* zeros_for_input(const OrtHandle* session, size_t index, const OrtHandle* memory) {
+  OrtHandle *info, *value;
+  const OrtHandle* tensor;
   int64_t dims[kMostDims];
   size_t dim_count, i, elements = 1;
   int type;
@@ -121,14 +74,14 @@ static Handle* zeros_for_input(const Handle* session, size_t index, const Handle
   return value;
 }
 
-static void run_once(Handle* session) {
+static void run_once(OrtHandle* session) {
   const char *input_names[kMostValues], *output_names[kMostValues];
-  const Handle* inputs[kMostValues];
-  Handle *outputs[kMostValues] = {NULL}, *allocator, *memory;
+  const OrtHandle* inputs[kMostValues];
+  OrtHandle *outputs[kMostValues] = {NULL}, *allocator, *memory;
   size_t input_count, output_count, i;
   char* name;
   check(ort->GetAllocatorWithDefaultOptions(&allocator));
-  check(ort->CreateCpuMemoryInfo(kArenaAllocator, 0, &memory));
+  check(ort->CreateCpuMemoryInfo(kOrtArenaAllocator, 0, &memory));
   check(ort->SessionGetInputCount(session, &input_count));
   check(ort->SessionGetOutputCount(session, &output_count));
   if (input_count > kMostValues || output_count > kMostValues) die("model", "too many inputs");
@@ -146,7 +99,7 @@ static void run_once(Handle* session) {
 }
 
 int main(int argc, char** argv) {
-  Handle *env, *options, *session;
+  OrtHandle *env, *options, *session;
   double started, loaded, ran;
   if (argc != 3) {
     fprintf(stderr, "usage: ort_hold LIBONNXRUNTIME MODEL\n");

@@ -1,0 +1,38 @@
+// Another program, with its standard input and output at our end of two pipes.
+//
+// Owns:    the process and both pipes: what ends last is waited for. The end of its input is its
+//          sign that we are gone.
+// Threads: one.
+// Errors:  CliError if it cannot be started.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace folio_cli {
+
+class ChildProcess {
+ public:
+  // `arguments` begin with the program's name.
+  ChildProcess(const std::string& executable, const std::vector<std::string>& arguments);
+  ~ChildProcess() { end(); }
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  std::string read_line();  // without its end; "" at the end of the output
+  std::string read_all();
+
+  // Closes the pipes and waits; the status of waitpid. Later calls give 0.
+  int end();
+
+ private:
+  pid_t pid_ = -1;
+  int input_ = -1;
+  std::FILE* output_ = nullptr;
+};
+
+}  // namespace folio_cli

@@ -1,0 +1,192 @@
+// folio compare-side: one process of `folio compare`, which measures one side once.
+//
+// Flow:    the library starts -> load -> inputs -> first run -> warm-up -> timed runs -> outputs.
+// JSON:    one line on standard output: what was measured, or "error" and the stage of it. Outputs
+//          go as bytes (wire.h) to the file descriptor that the parent made.
+// Threads: one, and during the load another that watches the peak of anonymous memory.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "tools/folio/cli.h"
+#include "tools/folio/ort_peer.h"
+#include "tools/folio/process_memory.h"
+#include "tools/folio/random_inputs.h"
+#include "tools/folio/timing.h"
+#include "tools/folio/wire.h"
+
+namespace folio_cli {
+
+namespace {
+
+constexpr uint32_t kSampleUs = 3000;  // as folio bench has it
+
+class FolioPeer : public Peer {
+ public:
+  FolioPeer(const CommonOptions& common, const SessionSettings& settings) {
+    load_library(common);
+    options_ = std::make_unique<folio::SessionOptions>(make_session_options(settings));
+  }
+
+  std::string version() const override { return folio::version_string(); }
+
+  void load(const std::string& model) override {
+    session_ = std::make_unique<folio::Session>(model, *options_);
+  }
+
+  std::vector<Port> inputs() const override { return ports_of(session_->inputs()); }
+
+  std::vector<std::string> output_names() const override {
+    std::vector<std::string> names;
+    for (const folio::ValueInfo& info : session_->outputs()) names.push_back(info.name);
+    return names;
+  }
+
+  void set_inputs(std::vector<NamedValue> inputs) override {
+    output_names_ = output_names();
+    for (NamedValue& input : inputs) {
+      input_values_.push_back(to_value(input.value));
+      input_names_.push_back(std::move(input.name));
+      input.value = HostValue();  // not held twice while measuring
+    }
+    for (size_t i = 0; i < input_names_.size(); ++i) {
+      inputs_.emplace_back(input_names_[i], input_values_[i]);
+    }
+  }
+
+  void run() override {
+    outputs_.clear();
+    outputs_ = session_->run(inputs_, output_names_);
+  }
+
+  std::vector<HostValue> outputs() const override {
+    std::vector<HostValue> values;
+    for (const folio::Value& output : outputs_) values.push_back(from_value(output));
+    return values;
+  }
+
+ private:
+  std::unique_ptr<folio::SessionOptions> options_;
+  std::unique_ptr<folio::Session> session_;
+  std::vector<std::string> input_names_;
+  std::vector<folio::Value> input_values_;
+  std::vector<folio::Input> inputs_;
+  std::vector<std::string> output_names_;
+  std::vector<folio::Value> outputs_;
+};
+
+long anonymous() { return read_process_memory("self").anon; }
+
+void load(const std::string& model, Peer* peer, nlohmann::json* said) {
+  PeakAnon peak(kSampleUs);
+  const double start = wall_ms();
+  peer->load(model);
+  (*said)["load_ms"] = rounded(wall_ms() - start);
+  peak.stop();
+  const long anon = anonymous();
+  peak.note(anon);
+  (*said)["anon_load"] = anon;
+  (*said)["peak_anon_load"] = peak.peak();
+}
+
+void give_inputs(const CompareSideCommand& command, const RandomInputs& random, Peer* peer,
+                 nlohmann::json* said) {
+  const std::vector<Port> ports = peer->inputs();
+  (*said)["free_dims"] = nlohmann::json::array();
+  if (!command.data_set.empty()) {
+    peer->set_inputs(read_inputs(command.data_set, ports));
+    return;
+  }
+  const std::string unused = random.unused_names(ports);
+  if (command.strict_names && !unused.empty()) {
+    throw CliError(kExitUsage, "no input has the name of" + unused);
+  }
+  for (const std::string& name : random.free_dims(ports)) (*said)["free_dims"].push_back(name);
+  std::vector<NamedValue> inputs;
+  for (const Port& port : ports) inputs.push_back({port.name, random.make(port)});
+  peer->set_inputs(std::move(inputs));
+}
+
+void run(const CompareSideCommand& command, Peer* peer, nlohmann::json* said) {
+  const auto timed_run = [peer] {
+    const double start = wall_ms();
+    peer->run();
+    return wall_ms() - start;
+  };
+  (*said)["first_run_ms"] = rounded(timed_run());
+  for (uint32_t i = 0; i < command.warmup; ++i) peer->run();
+  std::vector<double> times;
+  for (uint32_t i = 0; i < command.iterations; ++i) times.push_back(timed_run());
+  std::sort(times.begin(), times.end());
+  (*said)["run_p50_ms"] = rounded(percentile(times, 5));
+  (*said)["anon_run"] = anonymous();
+}
+
+void write_outputs(int file, const Peer& peer) {
+  const std::string bytes = pack_values(peer.outputs());
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t written = write(file, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      throw CliError(kExitCannotRun, std::string("cannot pass on outputs: ") + strerror(errno));
+    }
+    done += static_cast<size_t>(written);
+  }
+}
+
+void measure(const CommonOptions& common, const CompareSideCommand& command, nlohmann::json* said) {
+  (*said)["stage"] = "start";
+  const RandomInputs random(command.input);
+  const double start = wall_ms();
+  const std::unique_ptr<Peer> peer = command.ort.empty()
+                                         ? make_folio_peer(common, command.session)
+                                         : make_ort_peer(command.ort, command.session);
+  (*said)["init_ms"] = rounded(wall_ms() - start);
+  (*said)["version"] = peer->version();
+  (*said)["anon_init"] = anonymous();
+  (*said)["stage"] = "load";
+  load(command.model, peer.get(), said);
+  (*said)["stage"] = "inputs";
+  give_inputs(command, random, peer.get(), said);
+  (*said)["stage"] = "run";
+  run(command, peer.get(), said);
+  (*said)["output_names"] = peer->output_names();
+  (*said)["stage"] = "outputs";
+  if (command.outputs >= 0) write_outputs(command.outputs, *peer);
+  (*said)["stage"] = "end";
+}
+
+}  // namespace
+
+std::unique_ptr<Peer> make_folio_peer(const CommonOptions& common,
+                                      const SessionSettings& settings) {
+  return std::make_unique<FolioPeer>(common, settings);
+}
+
+int run_compare_side(const CommonOptions& common, const CompareSideCommand& command) {
+  alarm(command.timeout_seconds);
+  nlohmann::json said;
+  const auto note = [&said](const std::string& message, ExitCode code) {
+    said["error"] = one_line(message);
+    said["exit_code"] = static_cast<int>(code);
+  };
+  try {
+    measure(common, command, &said);
+  } catch (const folio::Error& error) {
+    note(error.what(), exit_code_of(error));
+  } catch (const CliError& error) {
+    note(error.what(), error.exit_code());
+  } catch (const std::exception& error) {
+    note(error.what(), kExitCannotRun);
+  }
+  std::printf("%s\n", said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::fflush(stdout);
+  return kExitOk;
+}
+
+}  // namespace folio_cli
