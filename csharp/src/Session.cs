@@ -27,14 +27,8 @@ namespace FolioRuntime
         /// <summary>Also when disposed.</summary>
         public IReadOnlyList<ValueInfo> Outputs { get; }
 
-        /// <summary>Computes all outputs, as new values: session.Run(("x", x)).</summary>
-        public Outputs Run(params (string Name, Value Value)[] inputs)
-        {
-            return RunNew(inputs, outputNames, null);
-        }
-
         /// <summary>
-        /// Computes the outputs named (null: all), and only what they need. `options` may be null.
+        /// Computes the outputs named (null: all), and only what they need, as new values. `options` may be null.
         /// </summary>
         public Outputs Run<TValue>(IReadOnlyDictionary<string, TValue> inputs, IReadOnlyList<string> names = null,
             RunOptions options = null) where TValue : Value
@@ -85,7 +79,7 @@ namespace FolioRuntime
             }
         }
 
-        private Outputs RunNew((string Name, Value Value)[] inputs, IReadOnlyList<string> names, RunOptions options)
+        private Outputs RunNew(List<KeyValuePair<string, Value>> inputs, IReadOnlyList<string> names, RunOptions options)
         {
             var values = new List<NativeValue>();
             try
@@ -103,7 +97,7 @@ namespace FolioRuntime
             }
         }
 
-        private void RunInto((string Name, Value Value)[] inputs, IReadOnlyList<string> outputNames,
+        private void RunInto(List<KeyValuePair<string, Value>> inputs, IReadOnlyList<string> outputNames,
             List<NativeValue> outputs, RunOptions options)
         {
             var leases = new List<Lease>();
@@ -113,10 +107,10 @@ namespace FolioRuntime
             {
                 lease.Enter();
                 leases.Add(lease);
-                foreach (var input in inputs)
+                foreach (KeyValuePair<string, Value> input in inputs)
                 {
-                    names.Add(input.Name);
-                    values.Add(Enter(input.Value, input.Name, leases));
+                    names.Add(input.Key);
+                    values.Add(Enter(input.Value, input.Key, leases));
                 }
                 byte[] inputText = Utf8.Join(names);
                 byte[] outputText = Utf8.Join(outputNames);
@@ -146,12 +140,14 @@ namespace FolioRuntime
             return value.Native;
         }
 
-        private static (string Name, Value Value)[] PairsOf<TValue>(IReadOnlyDictionary<string, TValue> values)
+        private static List<KeyValuePair<string, Value>> PairsOf<TValue>(IReadOnlyDictionary<string, TValue> values)
             where TValue : Value
         {
-            var result = new (string Name, Value Value)[values.Count];
-            int count = 0;
-            foreach (KeyValuePair<string, TValue> entry in values) result[count++] = (entry.Key, entry.Value);
+            var result = new List<KeyValuePair<string, Value>>(values.Count);
+            foreach (KeyValuePair<string, TValue> entry in values)
+            {
+                result.Add(new KeyValuePair<string, Value>(entry.Key, entry.Value));
+            }
             return result;
         }
     }
