@@ -35,8 +35,7 @@ namespace FolioRuntime
                 ?? Environment.GetEnvironmentVariable("FOLIO_LIBRARY_PATH");
             if (!string.IsNullOrEmpty(folder))
             {
-                string path = Path.GetFullPath(Path.Combine(folder, File));
-                if (dlopen(Utf8.Of(path + "\0"), Now) == IntPtr.Zero) throw new DllNotFoundException(LastError());
+                LoadFile(Path.GetFullPath(Path.Combine(folder, File)));
             }
             else
             {
@@ -53,13 +52,15 @@ namespace FolioRuntime
             if (folder == null) return false;
             string path = Path.Combine(folder, File);
             if (!System.IO.File.Exists(path)) return false;
-            if (dlopen(Utf8.Of(path + "\0"), Now) == IntPtr.Zero) throw new DllNotFoundException(LastError());
+            LoadFile(path);
             return true;
         }
 
-        private static string LastError()
+        private static void LoadFile(string path)
         {
-            return Marshal.PtrToStringAnsi(dlerror()) ?? File;
+            dlerror(); // binds the function itself: doing so after a failure would lose the message
+            if (dlopen(Utf8.Of(path + "\0"), Now) != IntPtr.Zero) return;
+            throw new DllNotFoundException(Marshal.PtrToStringAnsi(dlerror()) ?? path);
         }
 
         // Called from native code: SWIG's wrapper throws it when that has returned.

@@ -24,8 +24,8 @@ namespace FolioRuntime
             {
                 Value value = Value(name);
                 var tensor = value as Tensor;
-                if (tensor == null) throw FolioException.Invalid("output '" + name + "' is no tensor but a " + value.Kind);
-                return tensor;
+                if (tensor != null) return tensor;
+                throw FolioException.Invalid("output '" + name + "' is no tensor but a " + value.Kind);
             }
         }
 

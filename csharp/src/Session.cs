@@ -79,7 +79,8 @@ namespace FolioRuntime
             }
         }
 
-        private Outputs RunNew(List<KeyValuePair<string, Value>> inputs, IReadOnlyList<string> names, RunOptions options)
+        private Outputs RunNew(List<KeyValuePair<string, Value>> inputs, IReadOnlyList<string> names,
+            RunOptions options)
         {
             var values = new List<NativeValue>();
             try

@@ -11,8 +11,8 @@ import java.nio.ShortBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Elements of one type in a shape, row-major. `wrap` lies over memory of the caller's and copies nothing; `allocate` and
- * `copyOf` make memory of their own; `bytes`, `floats` ... are views of the memory, which stays as long as they do.
+ * Elements of one type in a shape, row-major. `wrap` lies over memory of the caller's and copies nothing; `allocate`
+ * and `copyOf` make memory of their own; `bytes`, `floats` ... are views of the memory, which stays as long as they do.
  */
 public final class Tensor extends Value {
     Tensor(NativeValue handle) {
