@@ -1,5 +1,6 @@
 using System;
 using System.IO;
+using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Threading;
 
@@ -43,8 +44,15 @@ namespace FolioRuntime
                 string beside = string.IsNullOrEmpty(assembly) ? null : Path.GetDirectoryName(assembly);
                 if (!TryBeside(beside)) TryBeside(AppDomain.CurrentDomain.BaseDirectory);
             }
-            FolioCsharpOnError(onError);
+            Register();
             return true;
+        }
+
+        // Apart from Load: mono looks for the library when it compiles a method that calls it.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static void Register()
+        {
+            FolioCsharpOnError(onError);
         }
 
         private static bool TryBeside(string folder)
