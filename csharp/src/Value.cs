@@ -1,0 +1,74 @@
+using System;
+
+namespace FolioRuntime
+{
+    /// <summary>
+    /// A tensor, or a sequence, map or optional of such. Many threads may use a value, but while a run writes into it,
+    /// only that run. Dispose it, or leave it to the collector, which knows little of native memory.
+    /// </summary>
+    public class Value : IDisposable
+    {
+        static Value()
+        {
+            NativeLibrary.Require();
+        }
+
+        internal Value(NativeValue native)
+        {
+            Native = native;
+            Lease = new Lease("value", native);
+        }
+
+        public ValueKind Kind
+        {
+            get { return (ValueKind)Call(value => value.Kind()); }
+        }
+
+        /// <summary>Of a tensor; of a sequence's tensors; of a map's keys.</summary>
+        public ElementType Type
+        {
+            get { return (ElementType)Call(value => value.Type()); }
+        }
+
+        /// <summary>A sequence's length, 2 for a map (keys, values), 0 or 1 for an optional, 0 for a tensor.</summary>
+        public int PartCount
+        {
+            get { return (int)Call(value => value.PartCount()); }
+        }
+
+        internal Lease Lease { get; }
+
+        internal NativeValue Native { get; }
+
+        /// <summary>Part number `index`, as a value of its own over the same data.</summary>
+        public Value Part(int index)
+        {
+            return Call(value => Of(value.Part(index)));
+        }
+
+        /// <summary>Disposing again is fine. Memory from AsMemory stays valid until it is collected.</summary>
+        public void Dispose()
+        {
+            Lease.Close();
+        }
+
+        /// <summary>Takes it over.</summary>
+        internal static Value Of(NativeValue native)
+        {
+            return native.Kind() == (int)ValueKind.Tensor ? new Tensor(native) : new Value(native);
+        }
+
+        internal T Call<T>(Func<NativeValue, T> function)
+        {
+            Lease.Enter();
+            try
+            {
+                return function(Native);
+            }
+            finally
+            {
+                Lease.Leave();
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+using System;
+using System.Buffers;
+using System.Runtime.InteropServices;
+using NUnit.Framework;
+
+namespace FolioRuntime.Tests
+{
+    [TestFixture]
+    public unsafe class TensorTests
+    {
+        [Test]
+        public void WrapSharesTheArrayBothWays()
+        {
+            var array = new float[6];
+            using (Tensor tensor = Tensor.Wrap(array, 2, 3))
+            {
+                array[5] = 1.5f;
+                Assert.AreEqual(1.5f, tensor.AsSpan<float>()[5]);
+                Span<float> view = tensor.AsSpan<float>();
+                view[0] = -2f;
+                Assert.AreEqual(-2f, array[0]);
+            }
+        }
+
+        [Test]
+        public void WrapTakesAPartOfAnArray()
+        {
+            var array = new long[] { 0, 1, 2, 3, 4 };
+            using (Tensor tensor = Tensor.Wrap(array.AsMemory(1, 3), 3))
+            {
+                CollectionAssert.AreEqual(new long[] { 1, 2, 3 }, tensor.ToArray<long>());
+                Assert.AreEqual(ElementType.Int64, tensor.Type);
+            }
+        }
+
+        [Test]
+        public void WrapRefusesAShapeOfAnotherSize()
+        {
+            Models.AssertFails(ErrorCode.InvalidArgument, "24", () => Tensor.Wrap(new float[6], 2, 4));
+            Models.AssertFails(ErrorCode.InvalidArgument, "-1", () => Tensor.Wrap(new float[6], -1));
+            Models.AssertFails(ErrorCode.InvalidArgument, "DateTime", () => Tensor.Wrap(new DateTime[1], 1));
+        }
+
+        [Test]
+        public void ReadOnlyMemoryIsNotWritten()
+        {
+            ReadOnlyMemory<float> memory = new float[] { 1, 2 };
+            using (Tensor tensor = Tensor.Wrap(memory, 2))
+            {
+                Assert.AreEqual(2f, tensor.AsReadOnlySpan<float>()[1]);
+                Models.AssertFails(ErrorCode.InvalidArgument, "written", () => tensor.AsMemory<float>());
+            }
+        }
+
+        [Test]
+        public void EmptyTensorsAndScalars()
+        {
+            using (Tensor empty = Tensor.Wrap(new float[0], 0, 4))
+            using (Tensor scalar = Tensor.CopyOf(new long[] { 7 }))
+            {
+                Assert.AreEqual(0, empty.ElementCount);
+                Assert.AreEqual(0, scalar.Shape.Length);
+                Assert.AreEqual(7, scalar.AsReadOnlySpan<long>()[0]);
+            }
+        }
+
+        [Test]
+        public void ElementTypesOfTheLanguage()
+        {
+            using (Tensor boolean = Tensor.CopyOf(new bool[] { true, false }, 2))
+            using (Tensor bytes = Tensor.CopyOf(new sbyte[] { -1 }, 1))
+            using (Tensor half = Tensor.WrapAs(new ushort[] { 0x3c00 }.AsMemory(), ElementType.Float16, 1))
+            {
+                Assert.AreEqual(ElementType.Bool, boolean.Type);
+                Assert.AreEqual(new[] { true, false }, boolean.ToArray<bool>());
+                Assert.AreEqual(ElementType.Int8, bytes.Type);
+                Assert.AreEqual(ElementType.Float16, half.Type);
+                Assert.AreEqual(0x3c, half.AsBytes()[1]);
+                Models.AssertFails(ErrorCode.InvalidArgument, "Float16", () => half.ToArray<float>());
+            }
+        }
+
+        [Test]
+        public void AllocateIsZeroAndAligned()
+        {
+            using (Tensor tensor = Tensor.Allocate(ElementType.Double, 3))
+            {
+                Assert.AreEqual(0.0, tensor.AsSpan<double>()[2]);
+                Assert.AreEqual(ValueKind.Tensor, tensor.Kind);
+                using (MemoryHandle pin = tensor.AsMemory<double>().Pin())
+                {
+                    Assert.AreEqual(0, (long)pin.Pointer % 64);
+                }
+            }
+        }
+
+        [Test]
+        public void StringsKeepEmojiAndNul()
+        {
+            string[] texts = { "日本-😀", "a\0b", "", "\0", "é" };
+            using (Tensor tensor = Tensor.CopyOf(texts, 5))
+            {
+                CollectionAssert.AreEqual(texts, tensor.ToStrings());
+                Assert.Throws<FolioException>(() => tensor.AsBytes());
+            }
+            Models.AssertFails(ErrorCode.InvalidArgument, "strings", () => Tensor.CopyOf(texts, 4));
+            Models.AssertFails(ErrorCode.InvalidArgument, "null", () => Tensor.CopyOf(new string[] { null }, 1));
+        }
+
+        [Test]
+        public void UseAfterDisposeThrowsAndDisposingAgainIsFine()
+        {
+            Tensor tensor = Tensor.Allocate(ElementType.Float, 2);
+            tensor.Dispose();
+            tensor.Dispose();
+            Models.AssertFails(ErrorCode.Closed, "closed", () => GC.KeepAlive(tensor.Shape));
+            Models.AssertFails(ErrorCode.Closed, "closed", () => tensor.AsSpan<float>());
+            Models.AssertFails(ErrorCode.Closed, "closed", () => tensor.AsMemory<float>());
+        }
+
+        [Test]
+        public void MemoryOutlivesItsTensor()
+        {
+            for (int round = 0; round < 50; ++round)
+            {
+                Memory<float> view;
+                using (Tensor tensor = Tensor.Allocate(ElementType.Float, 100000))
+                {
+                    view = tensor.AsMemory<float>();
+                    Span<float> written = view.Span;
+                    written[99999] = round;
+                }
+                if (round % 10 == 0) Collect();
+                using (Tensor other = Tensor.Allocate(ElementType.Float, 100000))
+                {
+                    Span<float> elsewhere = other.AsSpan<float>();
+                    elsewhere[99999] = -1f;
+                    Assert.AreEqual((float)round, view.Span[99999]);
+                }
+            }
+        }
+
+        [Test]
+        public void WrappedMemoryIsPinnedUntilItsTensorIsDisposed()
+        {
+            var memory = new CountedMemory(4);
+            Tensor tensor = Tensor.Wrap(memory.Memory, 4);
+            Assert.AreEqual(1, memory.Pins);
+            tensor.Dispose();
+            tensor.Dispose();
+            Assert.AreEqual(0, memory.Pins);
+            Assert.Throws<FolioException>(() => Tensor.Wrap(memory.Memory, 5));
+            Assert.AreEqual(0, memory.Pins, "a tensor that was refused holds its memory");
+        }
+
+        [Test]
+        public void WrappedArraysAreGivenBack()
+        {
+            long before = AddressSpaceKilobytes();
+            for (int i = 0; i < 4000; ++i) // 4 GB in all
+            {
+                Tensor tensor = Tensor.Wrap(new float[250000], 250000);
+                if (i % 2 == 0) tensor.Dispose();
+                if (i % 100 == 99) Collect();
+            }
+            Assert.Less(AddressSpaceKilobytes() - before, 2000000);
+        }
+
+        [Test]
+        public void TensorsThatNobodyDisposesAreCollected()
+        {
+            long before = AddressSpaceKilobytes();
+            for (int i = 0; i < 4000; ++i) // 4 GB in all
+            {
+                Tensor.Allocate(ElementType.Float, 250000);
+                if (i % 100 == 99) Collect();
+            }
+            Assert.Less(AddressSpaceKilobytes() - before, 2000000);
+        }
+
+        private static void Collect()
+        {
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
+        }
+
+        private static long AddressSpaceKilobytes()
+        {
+            foreach (string line in System.IO.File.ReadAllLines("/proc/self/status"))
+            {
+                if (line.StartsWith("VmSize:")) return long.Parse(line.Substring(7).Replace("kB", "").Trim());
+            }
+            throw new InvalidOperationException("/proc/self/status has no VmSize");
+        }
+
+        /// <summary>Native memory that counts its pins.</summary>
+        private sealed class CountedMemory : MemoryManager<float>
+        {
+            private readonly int count;
+            private readonly IntPtr data;
+
+            internal CountedMemory(int count)
+            {
+                this.count = count;
+                data = Marshal.AllocHGlobal(count * sizeof(float));
+            }
+
+            internal int Pins { get; private set; }
+
+            public override Span<float> GetSpan()
+            {
+                return new Span<float>((void*)data, count);
+            }
+
+            public override MemoryHandle Pin(int elementIndex = 0)
+            {
+                ++Pins;
+                return new MemoryHandle((float*)data + elementIndex, default(GCHandle), this);
+            }
+
+            public override void Unpin()
+            {
+                --Pins;
+            }
+
+            protected override void Dispose(bool disposing)
+            {
+                Marshal.FreeHGlobal(data);
+            }
+        }
+    }
+}

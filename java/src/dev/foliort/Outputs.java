@@ -1,0 +1,40 @@
+package dev.foliort;
+
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+
+/** The results of a run by name, in the order asked for. Closing closes them all; views of them stay valid. */
+public final class Outputs implements AutoCloseable {
+    private final Map<String, Value> values = new LinkedHashMap<>();
+
+    Outputs() {}
+
+    void put(String name, Value value) {
+        values.put(name, value);
+    }
+
+    public Set<String> names() {
+        return Collections.unmodifiableSet(values.keySet());
+    }
+
+    /** The tensor called `name`. */
+    public Tensor get(String name) {
+        Value value = value(name);
+        if (value instanceof Tensor) return (Tensor) value;
+        throw FolioException.invalid("output '" + name + "' is no tensor but a " + value.kind());
+    }
+
+    /** The value called `name`: a tensor, sequence, map or optional. */
+    public Value value(String name) {
+        Value value = values.get(name);
+        if (value == null) throw FolioException.invalid("there is no output '" + name + "' among " + values.keySet());
+        return value;
+    }
+
+    @Override
+    public void close() {
+        values.values().forEach(Value::close);
+    }
+}

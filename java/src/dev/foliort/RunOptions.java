@@ -1,0 +1,52 @@
+package dev.foliort;
+
+import java.time.Duration;
+
+/** How runs go: their time limit, and the flag that stops them. May serve many runs at once; lives until collected. */
+public final class RunOptions {
+    private final NativeRunOptions options;
+    private final NativeCancel cancel;
+    private final Lease lease;
+
+    public RunOptions() {
+        NativeLibrary.require();
+        NativeRunOptions newOptions = new NativeRunOptions();
+        NativeCancel newCancel = new NativeCancel();
+        options = newOptions;
+        cancel = newCancel;
+        lease = new Lease("run options", () -> {
+            newOptions.delete();
+            newCancel.delete();
+        });
+        lease.closeWith(this);
+        options.setCancel(cancel);
+    }
+
+    /** A run that takes longer throws {@link ErrorCode#CANCELLED}. Before the first run with these options. */
+    public RunOptions timeout(Duration limit) {
+        return call(() -> options.setTimeout(limit.toMillis()));
+    }
+
+    /** Makes the runs with these options throw {@link ErrorCode#CANCELLED}, those to come too. From any thread. */
+    public void cancel() {
+        call(cancel::request);
+    }
+
+    private RunOptions call(Runnable action) {
+        lease.enter();
+        try {
+            action.run();
+        } finally {
+            lease.leave();
+        }
+        return this;
+    }
+
+    Lease lease() {
+        return lease;
+    }
+
+    NativeRunOptions handle() {
+        return options;
+    }
+}

@@ -1,0 +1,172 @@
+package dev.foliort;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+import java.nio.ShortBuffer;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Elements of one type in a shape, row-major. `wrap` lies over memory of the caller's and copies nothing; `allocate`
+ * and `copyOf` make memory of their own; `bytes`, `floats` ... are views of the memory, which stays as long as they do.
+ */
+public final class Tensor extends Value {
+    Tensor(NativeValue handle) {
+        super(handle);
+    }
+
+    /** Zeros (or empty strings) in native memory, aligned to 64 bytes. */
+    public static Tensor allocate(ElementType type, long... shape) {
+        return new Tensor(NativeValue.tensor(type.number(), shape));
+    }
+
+    /**
+     * A tensor over the bytes between the position and limit of a direct buffer, which must be exactly its own. The
+     * buffer stays alive as long as the native library uses it. Over a read-only buffer it cannot be an output.
+     */
+    public static Tensor wrap(ByteBuffer buffer, ElementType type, long... shape) {
+        return wrap(buffer, 1, ByteOrder.nativeOrder(), type, shape);
+    }
+
+    /** Over a direct buffer in the machine's byte order, as ByteBuffer.order(ByteOrder.nativeOrder()) makes it. */
+    public static Tensor wrap(FloatBuffer buffer, long... shape) {
+        return wrap(buffer, Float.BYTES, buffer.order(), ElementType.FLOAT, shape);
+    }
+
+    public static Tensor wrap(DoubleBuffer buffer, long... shape) {
+        return wrap(buffer, Double.BYTES, buffer.order(), ElementType.DOUBLE, shape);
+    }
+
+    public static Tensor wrap(ShortBuffer buffer, long... shape) {
+        return wrap(buffer, Short.BYTES, buffer.order(), ElementType.INT16, shape);
+    }
+
+    public static Tensor wrap(IntBuffer buffer, long... shape) {
+        return wrap(buffer, Integer.BYTES, buffer.order(), ElementType.INT32, shape);
+    }
+
+    public static Tensor wrap(LongBuffer buffer, long... shape) {
+        return wrap(buffer, Long.BYTES, buffer.order(), ElementType.INT64, shape);
+    }
+
+    public static Tensor copyOf(float[] elements, long... shape) {
+        ByteBuffer copy = room(elements.length, Float.BYTES);
+        copy.asFloatBuffer().put(elements);
+        return wrap(copy, ElementType.FLOAT, shape);
+    }
+
+    public static Tensor copyOf(double[] elements, long... shape) {
+        ByteBuffer copy = room(elements.length, Double.BYTES);
+        copy.asDoubleBuffer().put(elements);
+        return wrap(copy, ElementType.DOUBLE, shape);
+    }
+
+    public static Tensor copyOf(int[] elements, long... shape) {
+        ByteBuffer copy = room(elements.length, Integer.BYTES);
+        copy.asIntBuffer().put(elements);
+        return wrap(copy, ElementType.INT32, shape);
+    }
+
+    public static Tensor copyOf(long[] elements, long... shape) {
+        ByteBuffer copy = room(elements.length, Long.BYTES);
+        copy.asLongBuffer().put(elements);
+        return wrap(copy, ElementType.INT64, shape);
+    }
+
+    public static Tensor copyOf(boolean[] elements, long... shape) {
+        ByteBuffer copy = room(elements.length, 1);
+        for (int i = 0; i < elements.length; ++i) copy.put(i, (byte) (elements[i] ? 1 : 0));
+        return wrap(copy, ElementType.BOOL, shape);
+    }
+
+    /** Copies the bytes of elements of any type but strings. */
+    public static Tensor copyOf(byte[] bytes, ElementType type, long... shape) {
+        return wrap(room(bytes.length, 1).put(0, bytes), type, shape);
+    }
+
+    public static Tensor copyOf(String[] elements, long... shape) {
+        long[] lengths = new long[elements.length];
+        byte[][] parts = new byte[elements.length][];
+        int bytes = 0;
+        for (int i = 0; i < elements.length; ++i) {
+            if (elements[i] == null) throw FolioException.invalid("string " + i + " is null");
+            parts[i] = elements[i].getBytes(StandardCharsets.UTF_8);
+            lengths[i] = parts[i].length;
+            bytes = Math.addExact(bytes, parts[i].length);
+        }
+        ByteBuffer text = ByteBuffer.allocate(bytes);
+        for (byte[] part : parts) text.put(part);
+        return new Tensor(NativeValue.strings(text.array(), lengths, shape));
+    }
+
+    public long[] shape() {
+        return call(NativeValue::dims);
+    }
+
+    public long elementCount() {
+        return call(NativeValue::elementCount);
+    }
+
+    /** A view of the elements, in the machine's byte order; read-only where the memory must not be written. */
+    public ByteBuffer bytes() {
+        ByteBuffer view = call(value -> {
+            ByteBuffer memory = value.view();
+            lease().holdFor(memory); // what is made from it, below and by the caller, keeps it reachable
+            return value.isWritable() ? memory.duplicate() : memory.asReadOnlyBuffer();
+        });
+        return view.order(ByteOrder.nativeOrder());
+    }
+
+    public FloatBuffer floats() {
+        return bytesOf(ElementType.FLOAT).asFloatBuffer();
+    }
+
+    public DoubleBuffer doubles() {
+        return bytesOf(ElementType.DOUBLE).asDoubleBuffer();
+    }
+
+    public IntBuffer ints() {
+        return bytesOf(ElementType.INT32).asIntBuffer();
+    }
+
+    public LongBuffer longs() {
+        return bytesOf(ElementType.INT64).asLongBuffer();
+    }
+
+    /** Copies of the strings. */
+    public String[] strings() {
+        return call(value -> {
+            if (ElementType.of(value.type()) != ElementType.STRING) throw wrongType(ElementType.STRING);
+            String[] result = new String[Math.toIntExact(value.elementCount())];
+            for (int i = 0; i < result.length; ++i) result[i] = Text.of(value.stringAt(i));
+            return result;
+        });
+    }
+
+    private ByteBuffer bytesOf(ElementType wanted) {
+        if (type() != wanted) throw wrongType(wanted);
+        return bytes();
+    }
+
+    private FolioException wrongType(ElementType wanted) {
+        return FolioException.invalid("the tensor is of " + type() + ", not of " + wanted);
+    }
+
+    private static ByteBuffer room(int count, int elementBytes) {
+        return ByteBuffer.allocateDirect(Math.multiplyExact(count, elementBytes)).order(ByteOrder.nativeOrder());
+    }
+
+    private static Tensor wrap(Buffer buffer, int elementBytes, ByteOrder order, ElementType type, long[] shape) {
+        if (!buffer.isDirect()) throw FolioException.invalid("the buffer is not direct; copyOf takes arrays");
+        if (order != ByteOrder.nativeOrder()) {
+            throw FolioException.invalid("the buffer's byte order is " + order + ", not the machine's");
+        }
+        Buffer slice = buffer.slice(); // begins at the position
+        long bytes = (long) slice.remaining() * elementBytes;
+        return new Tensor(NativeValue.wrap(slice, bytes, !buffer.isReadOnly(), shape, type.number()));
+    }
+}

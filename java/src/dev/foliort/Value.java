@@ -1,0 +1,75 @@
+package dev.foliort;
+
+import java.util.function.Function;
+
+/**
+ * A tensor, or a sequence, map or optional of such. Many threads may use a value, but while a run writes into it, only
+ * that run. Close it, or leave it to the collector, which knows little of native memory.
+ */
+public class Value implements AutoCloseable {
+    private final NativeValue handle;
+    private final Lease lease;
+
+    static {
+        NativeLibrary.require();
+    }
+
+    Value(NativeValue handle) {
+        this.handle = handle;
+        lease = new Lease("value", handle::delete);
+        lease.closeWith(this);
+    }
+
+    /** Takes `handle` over, also when it throws. */
+    static Value of(NativeValue handle) {
+        try {
+            boolean isTensor = ValueKind.of(handle.kind()) == ValueKind.TENSOR;
+            return isTensor ? new Tensor(handle) : new Value(handle);
+        } catch (RuntimeException e) {
+            handle.delete();
+            throw e;
+        }
+    }
+
+    public final ValueKind kind() {
+        return ValueKind.of(call(NativeValue::kind));
+    }
+
+    /** Of a tensor; of a sequence's tensors; of a map's keys. */
+    public final ElementType type() {
+        return ElementType.of(call(NativeValue::type));
+    }
+
+    /** Parts: the length of a sequence, 2 for a map (keys, values), 0 or 1 for an optional, 0 for a tensor. */
+    public final int partCount() {
+        return (int) (long) call(NativeValue::partCount);
+    }
+
+    /** Part `index`, as a value of its own over the same data. */
+    public final Value part(int index) {
+        return call(value -> Value.of(value.part(index)));
+    }
+
+    /** Closing again is fine. Views of a tensor stay valid until they are collected. */
+    @Override
+    public final void close() {
+        lease.close();
+    }
+
+    final <T> T call(Function<NativeValue, T> function) {
+        lease.enter();
+        try {
+            return function.apply(handle);
+        } finally {
+            lease.leave();
+        }
+    }
+
+    final Lease lease() {
+        return lease;
+    }
+
+    final NativeValue handle() {
+        return handle;
+    }
+}

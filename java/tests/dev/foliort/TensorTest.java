@@ -1,0 +1,179 @@
+package dev.foliort;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.lang.ref.WeakReference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.nio.ReadOnlyBufferException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+
+class TensorTest {
+    @Test
+    void wrapSharesTheBufferBothWays() {
+        FloatBuffer buffer = Models.direct(6);
+        try (Tensor tensor = Tensor.wrap(buffer, 2, 3)) {
+            buffer.put(5, 1.5f);
+            assertEquals(1.5f, tensor.floats().get(5));
+            tensor.floats().put(0, -2f);
+            assertEquals(-2f, buffer.get(0));
+        }
+    }
+
+    @Test
+    void wrapBeginsAtThePositionAndEndsAtTheLimit() {
+        FloatBuffer buffer = Models.direct(8);
+        for (int i = 0; i < 8; ++i) buffer.put(i, i);
+        buffer.position(2).limit(6);
+        try (Tensor tensor = Tensor.wrap(buffer, 4)) {
+            assertArrayEquals(new float[] {2, 3, 4, 5}, Models.copy(tensor.floats()));
+        }
+    }
+
+    @Test
+    void wrapRefusesWhatItWouldHaveToCopy() {
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "not direct",
+                () -> Tensor.wrap(FloatBuffer.allocate(4), 4));
+        ByteOrder other = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN
+                ? ByteOrder.BIG_ENDIAN : ByteOrder.LITTLE_ENDIAN;
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "byte order",
+                () -> Tensor.wrap(ByteBuffer.allocateDirect(16).order(other).asFloatBuffer(), 4));
+    }
+
+    @Test
+    void wrapRefusesAShapeOfAnotherSize() {
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "24", () -> Tensor.wrap(Models.direct(6), 2, 4));
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "-1", () -> Tensor.wrap(Models.direct(6), -1));
+    }
+
+    @Test
+    void readOnlyBufferGivesReadOnlyViews() {
+        FloatBuffer buffer = Models.direct(2);
+        try (Tensor tensor = Tensor.wrap(buffer.asReadOnlyBuffer(), 2)) {
+            assertTrue(tensor.bytes().isReadOnly());
+            assertThrows(ReadOnlyBufferException.class, () -> tensor.floats().put(0, 1f));
+        }
+    }
+
+    @Test
+    void copiesOfEachTypeHaveTheElements() {
+        try (Tensor f = Tensor.copyOf(new float[] {1, 2}, 2);
+                Tensor d = Tensor.copyOf(new double[] {3, 4}, 1, 2);
+                Tensor i = Tensor.copyOf(new int[] {5, 6}, 2, 1);
+                Tensor l = Tensor.copyOf(new long[] {7}, new long[0]);
+                Tensor b = Tensor.copyOf(new boolean[] {true, false}, 2);
+                Tensor h = Tensor.copyOf(new byte[] {0, 0x3c}, ElementType.FLOAT16, 1)) {
+            assertEquals(2f, f.floats().get(1));
+            assertEquals(4.0, d.doubles().get(1));
+            assertArrayEquals(new long[] {1, 2}, d.shape());
+            assertEquals(6, i.ints().get(1));
+            assertEquals(7L, l.longs().get(0));
+            assertEquals(0, l.shape().length);
+            assertEquals(1, b.bytes().get(0));
+            assertEquals(ElementType.FLOAT16, h.type());
+            assertEquals(0x3c, h.bytes().get(1));
+        }
+    }
+
+    @Test
+    void allocateIsZeroAndAligned() {
+        try (Tensor tensor = Tensor.allocate(ElementType.DOUBLE, 3)) {
+            assertEquals(0.0, tensor.doubles().get(2));
+            assertEquals(0, tensor.bytes().alignmentOffset(0, 64));
+            assertEquals(ValueKind.TENSOR, tensor.kind());
+            assertEquals(3, tensor.elementCount());
+        }
+    }
+
+    @Test
+    void aViewOfAnotherTypeFails() {
+        try (Tensor tensor = Tensor.allocate(ElementType.INT64, 1)) {
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "INT64", tensor::floats);
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "INT64", tensor::strings);
+        }
+    }
+
+    @Test
+    void stringsKeepEmojiAndNul() {
+        String[] texts = {"日本-😀", "a\0b", "", "\0", "é"};
+        try (Tensor tensor = Tensor.copyOf(texts, 5)) {
+            assertArrayEquals(texts, tensor.strings());
+            assertEquals(ElementType.STRING, tensor.type());
+            assertThrows(FolioException.class, tensor::bytes);
+        }
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "strings", () -> Tensor.copyOf(texts, 4));
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "null", () -> Tensor.copyOf(new String[] {null}, 1));
+    }
+
+    @Test
+    void useAfterCloseThrowsAndClosingAgainIsFine() {
+        Tensor tensor = Tensor.allocate(ElementType.FLOAT, 2);
+        tensor.close();
+        assertDoesNotThrow(tensor::close);
+        Models.assertFails(ErrorCode.CLOSED, "closed", tensor::shape);
+        Models.assertFails(ErrorCode.CLOSED, "closed", tensor::floats);
+        Models.assertFails(ErrorCode.CLOSED, "closed", tensor::kind);
+    }
+
+    @Test
+    void viewsOutliveTheirTensor() {
+        for (int round = 0; round < 50; ++round) {
+            FloatBuffer view;
+            try (Tensor tensor = Tensor.allocate(ElementType.FLOAT, 100_000)) {
+                view = tensor.floats();
+                view.put(99_999, round);
+            }
+            if (round % 10 == 0) System.gc();
+            try (Tensor other = Tensor.allocate(ElementType.FLOAT, 100_000)) {
+                other.floats().put(99_999, -1f);
+                assertEquals(round, view.get(99_999));
+            }
+        }
+    }
+
+    @Test
+    void aWrappedBufferLivesAsLongAsItsTensor() throws InterruptedException {
+        FloatBuffer buffer = Models.direct(1000);
+        WeakReference<FloatBuffer> seen = new WeakReference<>(buffer);
+        buffer.put(999, 7f);
+        Tensor tensor = Tensor.wrap(buffer, 1000);
+        buffer = null;
+        for (int i = 0; i < 100; ++i) {
+            if (i % 20 == 0) System.gc();
+            Models.direct(1000).put(999, -1f);
+        }
+        assertEquals(7f, tensor.floats().get(999));
+        tensor.close();
+        for (int i = 0; i < 100 && seen.get() != null; ++i) {
+            System.gc();
+            Thread.sleep(10);
+        }
+        assertEquals(null, seen.get(), "the buffer was not given back");
+    }
+
+    @Test
+    void tensorsThatNobodyClosesAreCollected() throws IOException {
+        long before = addressSpaceKilobytes();
+        for (int i = 0; i < 4000; ++i) { // 4 GB in all
+            Tensor.allocate(ElementType.FLOAT, 250_000);
+            if (i % 100 == 99) System.gc();
+        }
+        long grown = addressSpaceKilobytes() - before;
+        assertTrue(grown < 2_000_000, grown + " kB");
+    }
+
+    private static long addressSpaceKilobytes() throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
+            if (line.startsWith("VmSize:")) return Long.parseLong(line.replaceAll("[^0-9]", ""));
+        }
+        throw new IOException("/proc/self/status has no VmSize");
+    }
+}
