@@ -180,10 +180,13 @@ Result<Options> parse(const Node& node) {
   Options options;
   if (node.op_type == "MatMul") return options;
   FOLIO_TRY(options.alpha, node.attributes.get_float("alpha", 1.0F));
-  const std::string_view names[] = {"transA", "transB", "transBatchA", "transBatchB"};
-  for (int i = 0; i < 4; ++i) {
-    FOLIO_TRY(const int64_t flag, node.attributes.get_int(names[i], 0));
-    (i < 2 ? options.trans : options.trans_batch)[i % 2] = flag != 0;
+  const std::string_view names[] = {"transA", "transB"};
+  const std::string_view batch_names[] = {"transBatchA", "transBatchB"};
+  for (int i = 0; i < 2; ++i) {
+    FOLIO_TRY(const int64_t trans, node.attributes.get_int(names[i], 0));
+    FOLIO_TRY(const int64_t batch, node.attributes.get_int(batch_names[i], 0));
+    options.trans[i] = trans != 0;
+    options.trans_batch[i] = batch != 0;
   }
   return options;
 }
