@@ -145,7 +145,7 @@ compare_row() { # LABEL COUNT COMMAND...
   local label=$1 count=$2
   shift 2
   start_holders "$count" "$@"
-  measure "$label" "$count"
+  measure "$label" "$count" | tee -a "$demo/memory.txt"
   stop_holders
 }
 
@@ -187,7 +187,10 @@ show_sharing() {
     echo
     "$build/bin/folio" memory "$model" --processes "$count"
   done
+  rm -f "$demo/memory.txt"
   compare_with_peer "$model"
+  python3 -B samples/memory_picture.py "$demo/memory.svg" <"$demo/memory.txt"
+  printf '\nThe same as a picture: %s\n' "$demo/memory.svg"
 }
 
 [ -x "$build/bin/folio" ] || fail "$build/bin/folio is missing: build first (./build.sh build)"
