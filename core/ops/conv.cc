@@ -165,7 +165,10 @@ class Conv final : public OpKernel {
         return Status::ok();
       case DType::kFloat16:
       case DType::kBfloat16:
-        return run_half(run, s, *x, *w, b, y);
+        return run_in_float(run, *x, *w, b, y,
+                            [&](const float* x32, const float* w32, const float* b32, float* y32) {
+                              return run_f32(run, s, x32, w32, b32, Finish{}, y32);
+                            });
       default:
         return not_implemented("Conv of ", dtype_name(x->dtype()));
     }
@@ -185,21 +188,6 @@ class Conv final : public OpKernel {
     }
     finish.z = z->data<float>();
     return finish;
-  }
-
-  static Status run_half(OpRun& run, const ConvSizes& s, const Tensor& x, const Tensor& w,
-                         const Tensor* b, Tensor* y) {
-    FOLIO_TRY(const float* x32, widen_half(run, x));
-    FOLIO_TRY(const float* w32, widen_half(run, w));
-    const float* b32 = nullptr;
-    if (b) {
-      FOLIO_TRY(b32, widen_half(run, *b));
-    }
-    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
-    auto* y32 = reinterpret_cast<float*>(bytes);
-    FOLIO_RETURN_IF_ERROR(run_f32(run, s, x32, w32, b32, Finish{}, y32));
-    narrow_half(run, y32, y);
-    return Status::ok();
   }
 };
 

@@ -46,7 +46,10 @@ class Gemm final : public OpKernel {
                        y->data_mut<float>());
       case DType::kFloat16:
       case DType::kBfloat16:
-        return run_half(run, s, *a, *b, c, y);
+        return run_in_float(run, *a, *b, c, y,
+                            [&](const float* a32, const float* b32, const float* c32, float* y32) {
+                              return run_f32(run, s, a32, b32, c32, c, y32);
+                            });
       case DType::kDouble:
         return run_loops<double>(run, s, *a, *b, c, y);
       case DType::kInt32:
@@ -129,21 +132,6 @@ class Gemm final : public OpKernel {
     run.parallel().for_range(s.m * s.n, kElementGrain, [&](int64_t begin, int64_t end) {
       activation.apply(run.kernels(), end - begin, y + begin);
     });
-    return Status::ok();
-  }
-
-  Status run_half(OpRun& run, const GemmSizes& s, const Tensor& a, const Tensor& b, const Tensor* c,
-                  Tensor* y) const {
-    FOLIO_TRY(const float* a32, widen_half(run, a));
-    FOLIO_TRY(const float* b32, widen_half(run, b));
-    const float* c32 = nullptr;
-    if (c) {
-      FOLIO_TRY(c32, widen_half(run, *c));
-    }
-    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
-    auto* y32 = reinterpret_cast<float*>(bytes);
-    FOLIO_RETURN_IF_ERROR(run_f32(run, s, a32, b32, c32, c, y32));
-    narrow_half(run, y32, y);
     return Status::ok();
   }
 

@@ -146,7 +146,10 @@ class MatMul final : public OpKernel {
       }
       case DType::kFloat16:
       case DType::kBfloat16:
-        return run_half(run, p, *a, *b, y);
+        return run_in_float(run, *a, *b, nullptr, y,
+                            [&](const float* a32, const float* b32, const float*, float* y32) {
+                              return run_f32(run, p, a32, b32, nullptr, y32);
+                            });
       case DType::kDouble:
         run_loops(run, p, a->data<double>(), b->data<double>(), y->data_mut<double>());
         return Status::ok();
@@ -161,18 +164,6 @@ class MatMul final : public OpKernel {
       default:
         return not_implemented("MatMul of ", dtype_name(a->dtype()));
     }
-  }
-
- private:
-  static Status run_half(OpRun& run, const Product& p, const Tensor& a, const Tensor& b,
-                         Tensor* y) {
-    FOLIO_TRY(float* a32, widen_half(run, a));
-    FOLIO_TRY(float* b32, widen_half(run, b));
-    FOLIO_TRY(uint8_t * y32, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
-    auto* out = reinterpret_cast<float*>(y32);
-    FOLIO_RETURN_IF_ERROR(run_f32(run, p, a32, b32, nullptr, out));
-    narrow_half(run, out, y);
-    return Status::ok();
   }
 };
 

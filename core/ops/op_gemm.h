@@ -31,6 +31,24 @@ void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row
 Result<float*> widen_half(OpRun& run, const Tensor& source);
 void narrow_half(OpRun& run, const float* source, Tensor* target);
 
+// float16 and bfloat16: body(x, w, b, y) -> Status over float copies, narrowed to y; `b` may
+// be null.
+template <typename Body>
+Status run_in_float(OpRun& run, const Tensor& x, const Tensor& w, const Tensor* b, Tensor* y,
+                    Body&& body) {
+  FOLIO_TRY(const float* x32, widen_half(run, x));
+  FOLIO_TRY(const float* w32, widen_half(run, w));
+  const float* b32 = nullptr;
+  if (b) {
+    FOLIO_TRY(b32, widen_half(run, *b));
+  }
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+  auto* y32 = reinterpret_cast<float*>(bytes);
+  FOLIO_RETURN_IF_ERROR(body(x32, w32, b32, y32));
+  narrow_half(run, y32, y);
+  return Status::ok();
+}
+
 // The tensor itself, or a scratch copy when its bytes are unaligned for its type.
 Result<Tensor> aligned(const Tensor& source);
 
