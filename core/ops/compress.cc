@@ -52,27 +52,8 @@ class Compress final : public OpKernel {
   std::optional<int64_t> axis_;
 };
 
-Status infer_compress(OpInfer& infer) {
-  std::optional<Dims> out = Dims{Dim::unknown()};
-  if (infer.attrs().has("axis")) {
-    FOLIO_TRY(const int64_t given, infer.attrs().get_int("axis"));
-    const Dims* x = infer.dims_of(0);
-    out.reset();
-    if (x) {
-      FOLIO_TRY(const int axis, normalize_axis(given, static_cast<int>(x->size())));
-      out = *x;
-      (*out)[static_cast<size_t>(axis)] = Dim::unknown();
-    }
-  }
-  infer.set_tensor(0, infer.dtype(0), std::move(out));
-  return Status::ok();
-}
-
 Result<std::unique_ptr<OpKernel>> make_compress(OpBuild& build) {
-  std::optional<int64_t> axis;
-  if (build.attrs().has("axis")) {
-    FOLIO_TRY(axis, build.attrs().get_int("axis"));
-  }
+  FOLIO_TRY(const std::optional<int64_t> axis, optional_axis(build.attrs()));
   return std::unique_ptr<OpKernel>(std::make_unique<Compress>(axis));
 }
 
@@ -83,7 +64,7 @@ void register_compress(OpRegistry& registry) {
   def.type = "Compress";
   def.since = 9;
   def.min_inputs = def.max_inputs = 2;
-  def.infer = infer_compress;
+  def.infer = infer_selection;
   def.make = make_compress;
   registry.add(def);
 }

@@ -61,4 +61,26 @@ void infer_same(OpInfer& infer, int from, int to) {
   if (auto data = infer.data(from)) infer.set_data(to, std::move(*data));
 }
 
+Result<std::optional<int64_t>> optional_axis(const Attributes& attrs) {
+  if (!attrs.has("axis")) return std::optional<int64_t>();
+  FOLIO_TRY(const int64_t axis, attrs.get_int("axis"));
+  return std::optional<int64_t>(axis);
+}
+
+Status infer_selection(OpInfer& infer) {
+  std::optional<Dims> out = Dims{Dim::unknown()};
+  FOLIO_TRY(const std::optional<int64_t> given, optional_axis(infer.attrs()));
+  if (given) {
+    const Dims* x = infer.dims_of(0);
+    out.reset();
+    if (x) {
+      FOLIO_TRY(const int axis, normalize_axis(*given, static_cast<int>(x->size())));
+      out = *x;
+      (*out)[static_cast<size_t>(axis)] = Dim::unknown();
+    }
+  }
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
+}
+
 }  // namespace folio

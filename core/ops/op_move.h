@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -112,6 +113,12 @@ Status copy_to_output(OpRun& run, int i, const Tensor& source);
 
 // Output `to` is of the type of input `from`, contents included.
 void infer_same(OpInfer& infer, int from, int to);
+
+// Attribute `axis` where leaving it out means all elements, flattened.
+Result<std::optional<int64_t>> optional_axis(const Attributes& attrs);
+
+// Output 0 has some of the entries of input 0 along `axis`, or some of its elements without one.
+Status infer_selection(OpInfer& infer);
 
 // Elements worth a task of their own.
 inline constexpr int64_t kMoveGrain = 32768;

@@ -151,18 +151,7 @@ class Unique final : public OpKernel {
 };
 
 Status infer_unique(OpInfer& infer) {
-  std::optional<Dims> out = Dims{Dim::unknown()};
-  if (infer.attrs().has("axis")) {
-    FOLIO_TRY(const int64_t given, infer.attrs().get_int("axis"));
-    const Dims* x = infer.dims_of(0);
-    out.reset();
-    if (x) {
-      FOLIO_TRY(const int axis, normalize_axis(given, static_cast<int>(x->size())));
-      out = *x;
-      (*out)[static_cast<size_t>(axis)] = Dim::unknown();
-    }
-  }
-  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  FOLIO_RETURN_IF_ERROR(infer_selection(infer));
   for (int i = 1; i < infer.output_count(); ++i) {
     infer.set_tensor(i, DType::kInt64, Dims{Dim::unknown()});
   }
@@ -170,10 +159,7 @@ Status infer_unique(OpInfer& infer) {
 }
 
 Result<std::unique_ptr<OpKernel>> make_unique_entries(OpBuild& build) {
-  std::optional<int64_t> axis;
-  if (build.attrs().has("axis")) {
-    FOLIO_TRY(axis, build.attrs().get_int("axis"));
-  }
+  FOLIO_TRY(const std::optional<int64_t> axis, optional_axis(build.attrs()));
   FOLIO_TRY(const int64_t sorted, build.attrs().get_int("sorted", 1));
   return std::unique_ptr<OpKernel>(std::make_unique<Unique>(axis, sorted != 0));
 }
