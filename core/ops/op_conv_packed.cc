@@ -19,13 +19,22 @@ struct Segment {
   int64_t depth, line, column, count;
 };
 
-void list_segments(const Window& w, int64_t pixel, int64_t count, std::vector<Segment>* out) {
-  out->clear();
+// Of one tile, each with a pixel at least; on the stack, as pool threads must not allocate.
+struct Segments {
+  Segment list[kTileRows];
+  int64_t count = 0;
+
+  const Segment* begin() const { return list; }
+  const Segment* end() const { return list + count; }
+};
+
+void list_segments(const Window& w, int64_t pixel, int64_t count, Segments* out) {
+  out->count = 0;
   while (count > 0) {
     const int64_t row = pixel / w.out[2];
     const int64_t column = pixel % w.out[2];
     const int64_t n = std::min(count, w.out[2] - column);
-    out->push_back({row / w.out[1], row % w.out[1], column, n});
+    out->list[out->count++] = {row / w.out[1], row % w.out[1], column, n};
     pixel += n;
     count -= n;
   }
@@ -81,7 +90,7 @@ class PackedConv {
     return plan_.x_bytes(s_.k()) + plan_.y_bytes() + kernels_.gemm_f32_scratch_bytes;
   }
 
-  void compute(int64_t chunk, uint8_t* scratch, std::vector<Segment>* segments) const {
+  void compute(int64_t chunk, uint8_t* scratch, Segments* segments) const {
     const int64_t tile = chunk / plan_.blocks;
     const int64_t image_group = tile / plan_.tiles;
     const int64_t group = image_group % s_.group;
@@ -120,8 +129,7 @@ class PackedConv {
 
  private:
   // dst [K, pixels of the segments].
-  void gather(const float* image, const std::vector<Segment>& segments, int64_t pixels,
-              float* dst) const {
+  void gather(const float* image, const Segments& segments, int64_t pixels, float* dst) const {
     const Window& w = s_.window;
     int64_t tap[kSpatial];
     for (int64_t c = 0; c < s_.c_in; ++c, image += w.in_count()) {
@@ -135,7 +143,7 @@ class PackedConv {
     }
   }
 
-  void gather_row(const float* plane, const std::vector<Segment>& segments, const int64_t tap[],
+  void gather_row(const float* plane, const Segments& segments, const int64_t tap[],
                   float* dst) const {
     const Window& w = s_.window;
     const int64_t shift = tap[2] * w.dilation[2] - w.pad_begin[2];
@@ -183,7 +191,7 @@ Status run_packed_conv(OpRun& run, const ConvSizes& s, const float* x, const flo
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, conv.scratch_bytes(), &scratch));
   run.parallel().for_range(conv.chunks(), 1, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
-    std::vector<Segment> segments;
+    Segments segments;
     for (int64_t chunk = begin; chunk < end; ++chunk) conv.compute(chunk, block.data(), &segments);
   });
   return Status::ok();
