@@ -11,8 +11,9 @@ constexpr int kMaxRounds = 8;
 
 Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
   FOLIO_RETURN_IF_ERROR(check_supported(*model));
-  for (int round = 0; round < kMaxRounds; ++round) {
-    bool changed = false;
+  bool changed = true;
+  for (int round = 0; round < kMaxRounds && changed; ++round) {
+    changed = false;
     FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     if (level == Optimize::kOff) return Status::ok();
     if (round == 0) {
@@ -23,12 +24,12 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
     remove_identities(model, &changed);
     FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
     drop_dead(model);
-    if (!changed) break;
   }
+  if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
   bool fused = false;
-  fuse_activations(model, &fused);
+  fuse_activations(model, &fused);  // values keep the types they have
   if (fused) drop_dead(model);
-  return infer_shapes(model);
+  return Status::ok();
 }
 
 }  // namespace folio
