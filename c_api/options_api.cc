@@ -12,6 +12,26 @@ Status check_config(const char* key, const char* value) {
   return check_name(value, "value");
 }
 
+// Of models and of sessions.
+template <typename Options>
+FolioStatus* set_progress(Options* options, FolioProgressFunction progress, void* user) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(options);
+    options->progress = progress;
+    options->progress_user = user;
+    return Status::ok();
+  });
+}
+
+template <typename Options>
+FolioStatus* set_cancel(Options* options, FolioCancel* cancel) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(options);
+    options->cancel = cancel ? cancel->state : nullptr;
+    return Status::ok();
+  });
+}
+
 }  // namespace
 
 namespace entry {
@@ -34,20 +54,11 @@ FolioStatus* AddModelConfigEntry(FolioModelOptions* options, const char* key, co
 
 FolioStatus* ModelOptionsSetProgress(FolioModelOptions* options, FolioProgressFunction progress,
                                      void* user) {
-  return guarded([&]() -> Status {
-    FOLIO_NOT_NULL(options);
-    options->progress = progress;
-    options->progress_user = user;
-    return Status::ok();
-  });
+  return set_progress(options, progress, user);
 }
 
 FolioStatus* ModelOptionsSetCancel(FolioModelOptions* options, FolioCancel* cancel) {
-  return guarded([&]() -> Status {
-    FOLIO_NOT_NULL(options);
-    options->cancel = cancel ? cancel->state : nullptr;
-    return Status::ok();
-  });
+  return set_cancel(options, cancel);
 }
 
 FolioStatus* AddExternalFileFromMemory(FolioModelOptions* options, const char* name,
@@ -166,20 +177,11 @@ FolioStatus* SessionOptionsSetPackCache(FolioSessionOptions* options, FolioPackC
 
 FolioStatus* SessionOptionsSetProgress(FolioSessionOptions* options, FolioProgressFunction progress,
                                        void* user) {
-  return guarded([&]() -> Status {
-    FOLIO_NOT_NULL(options);
-    options->progress = progress;
-    options->progress_user = user;
-    return Status::ok();
-  });
+  return set_progress(options, progress, user);
 }
 
 FolioStatus* SessionOptionsSetCancel(FolioSessionOptions* options, FolioCancel* cancel) {
-  return guarded([&]() -> Status {
-    FOLIO_NOT_NULL(options);
-    options->cancel = cancel ? cancel->state : nullptr;
-    return Status::ok();
-  });
+  return set_cancel(options, cancel);
 }
 
 void ReleaseSessionOptions(FolioSessionOptions* options) { delete options; }
