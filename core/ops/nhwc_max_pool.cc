@@ -11,13 +11,6 @@
 namespace folio {
 namespace {
 
-// [N, C, spatial..] of [N, spatial.., C].
-Shape channels_first(const Shape& x) {
-  Shape out{x[0], x[x.rank() - 1]};
-  for (int i = 1; i + 1 < x.rank(); ++i) out.push_back(x[i]);
-  return out;
-}
-
 template <typename T>
 void pool_pixel(const Window& w, const WindowTaps r[], int64_t channels, const T* x, T* y) {
   std::fill_n(y, channels, std::numeric_limits<T>::lowest());

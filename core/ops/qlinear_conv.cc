@@ -160,7 +160,7 @@ class ConvInteger final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
     FOLIO_TRY(const Tensor* w, byte_tensor(run, 1));
-    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, *x, *w, nullptr));
+    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, x->shape(), w->shape(), nullptr));
     int32_t x_zero = 0;
     if (run.has_input(2)) {
       FOLIO_TRY(const Tensor* zero, run.tensor(2, x->dtype()));
@@ -216,7 +216,7 @@ class QLinearConv final : public OpKernel {
     if (run.has_input(8)) {
       FOLIO_TRY(b, run.tensor(8, DType::kInt32));
     }
-    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, *x, *w, b));
+    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, x->shape(), w->shape(), b));
     FOLIO_TRY(const QuantScalar x_quant, quant_scalar(run, 1, 2, x->dtype()));
     FOLIO_TRY(const QuantScalar y_quant, quant_scalar(run, 6, 7, y_zero->dtype()));
     FOLIO_TRY(const Tensor* scales, run.tensor(4, DType::kFloat));

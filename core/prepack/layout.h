@@ -10,10 +10,12 @@
 namespace folio {
 
 enum class Layout : uint16_t {
-  kF32P16 = 1,  // [ceil(n / 16)][k][16] float, zero padded columns
+  kF32P16 = 1,     // [ceil(n / 16)][k][16] float, zero padded columns
+  kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
 };
 
 inline constexpr uint16_t kF32P16Version = 1;
+inline constexpr uint16_t kF32TapwiseVersion = 1;
 
 // Bytes of B[k, n] as F32P16; false on overflow or negative dims.
 [[nodiscard]] bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
