@@ -105,7 +105,11 @@ Status evaluate(const Evaluator& evaluator, Initializer* initializer) {
     top->tensor = std::move(value.tensor());
     top->dtype = top->tensor->dtype();
     top->shape = top->tensor->shape();
-    // Heap inputs that only this recipe kept alive are freed here.
+    // Heap inputs that only this recipe kept alive are freed here; pages of the file that others
+    // read too come back from it.
+    for (const Ref<Initializer>& input : top->recipe->inputs) {
+      if (input && input->source) input->source->drop_pages(input->offset, input->tensor->bytes());
+    }
     top->recipe.reset();
     stack.pop_back();
   }
