@@ -1,14 +1,28 @@
 #include "core/ops/op_evaluate.h"
 
 #include "core/ops/op_registry.h"
+#include "core/os/arena.h"
 
 namespace folio {
 namespace {
 
+// Weights are computed to be packed and then freed: pages of their own go back at once, where
+// malloc would keep the holes between the packs.
+constexpr uint64_t kMapFrom = 1 << 20;
+
 class ConstantHost final : public OpHost {
  public:
   Result<Tensor> allocate_output(int, DType dtype, const Shape& shape) override {
-    return allocate_tensor(dtype, shape);
+    uint64_t bytes = 0;
+    const bool is_large = dtype != DType::kString &&
+                          dtype_bytes(dtype, static_cast<uint64_t>(shape.count()), &bytes) &&
+                          bytes >= kMapFrom;
+    if (!is_large) return allocate_tensor(dtype, shape);
+    FOLIO_TRY(Ref<Arena> map, Arena::create(static_cast<size_t>(bytes)));
+    uint8_t* data = map->data();
+    return Tensor(
+        dtype, shape, data,
+        view_buffer(Buffer::Kind::kHeap, data, static_cast<size_t>(bytes), std::move(map)));
   }
   Status run_subgraph(int, Span<const Value>, std::vector<Value>*) override {
     return error(Code::kFail, "subgraphs are not folded");
