@@ -7,6 +7,18 @@ namespace {
 // models settle after two or three rounds, so the limit only guards against a pass that never does.
 constexpr int kMaxRounds = 8;
 
+// In the order in which one makes what another looks for. Values keep the types they have.
+void fuse(Model* model) {
+  bool changed = false;
+  fold_scales(model, &changed);
+  fuse_functions(model, &changed);
+  fuse_norms(model, &changed);
+  fuse_matmul(model, &changed);
+  fuse_skips(model, &changed);
+  fuse_activations(model, &changed);
+  if (changed) drop_dead(model);
+}
+
 }  // namespace
 
 Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
@@ -26,9 +38,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
     drop_dead(model);
   }
   if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
-  bool fused = false;
-  fuse_activations(model, &fused);  // values keep the types they have
-  if (fused) drop_dead(model);
+  fuse(model);
   return Status::ok();
 }
 

@@ -29,6 +29,9 @@ struct PackRequest {
   Status (*fill)(const PackRequest& request, const void* context, const Tensor& source,
                  uint8_t* blob) = nullptr;
   const void* context = nullptr;  // the kernel table; outlives the process's programs
+  // Where there is the blob, the operator reads nothing of the source but type and shape: the bytes
+  // of a computed constant are freed then.
+  bool replaces_source = false;
 };
 
 }  // namespace folio
