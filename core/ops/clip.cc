@@ -104,9 +104,9 @@ Status infer(OpInfer& infer) {
 
 void register_clip(OpRegistry& registry) {
   registry.add(
-      {.domain = "", .type = "Clip", .since = 1, .until = 10, .infer = infer, .make = make});
+      {.domain = "", .type = "Clip", .since = 1, .until = 10, .infer = infer, .make = make, .elementwise = true});
   registry.add(
-      {.domain = "", .type = "Clip", .since = 11, .max_inputs = 3, .infer = infer, .make = make});
+      {.domain = "", .type = "Clip", .since = 11, .max_inputs = 3, .infer = infer, .make = make, .elementwise = true});
 }
 
 }  // namespace folio

@@ -221,7 +221,8 @@ void add_binary(OpRegistry& registry, std::string_view type) {
                 .min_inputs = 2,
                 .max_inputs = 2,
                 .infer = infer_binary<F>,
-                .make = make_binary<F>});
+                .make = make_binary<F>,
+                .elementwise = true});
 }
 
 template <typename F, typename Types, Finish kFinish = Finish::kNone>
@@ -231,7 +232,8 @@ void add_variadic(OpRegistry& registry, std::string_view type) {
                 .min_inputs = 1,
                 .max_inputs = kVariadic,
                 .infer = infer_variadic<F>,
-                .make = make_variadic<F, Types, kFinish>});
+                .make = make_variadic<F, Types, kFinish>,
+                .elementwise = true});
 }
 
 }  // namespace

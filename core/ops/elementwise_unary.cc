@@ -245,6 +245,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 void register_elementwise_unary(OpRegistry& registry) {
   OpDef def;
+  def.elementwise = true;
   def.infer = infer;
   def.make = make;
   for (const Row& each : kRows) {

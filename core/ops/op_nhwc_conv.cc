@@ -62,11 +62,10 @@ class NhwcProduct {
     pieces_ = joined_ ? w.kernel[0] * w.kernel[1] : w.kernel_count();
     const int64_t per_row = joined_ ? s.k() : pieces_;
     rows_ = s.batch * w.out_count();
-    const int64_t most = in_place_
-                             ? kTileRows
-                             : std::clamp(kMostPieces / std::max<int64_t>(per_row, 1) / kRowStep *
-                                              kRowStep,
-                                          kRowStep, kTileRows);
+    const int64_t most =
+        in_place_ ? kTileRows
+                  : std::clamp(kMostPieces / std::max<int64_t>(per_row, 1) / kRowStep * kRowStep,
+                               kRowStep, kTileRows);
     const int64_t work = std::max<int64_t>(1, most * s.k() * panel_columns(s.c_out));
     const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / work) : 1;
     const int64_t tiles = (rows_ + most * blocks - 1) / (most * blocks);
@@ -269,7 +268,8 @@ Status run_depthwise_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& ar
 
 bool fits_nhwc_conv(Span<const int64_t> w, int64_t group) {
   if (w.size() < 3 || w[0] < 1 || w[1] < 1 || group < 1 || w[0] % group != 0) return false;
-  // Groups of few channels would leave most of each panel empty, unless each is a filter of its own.
+  // Groups of few channels would leave most of each panel empty, unless each is a filter of its
+  // own.
   return group == 1 || (w[1] == 1 && w[0] == group) || w[0] / group >= kPanel / 2;
 }
 
@@ -277,8 +277,7 @@ Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const in
                                       int64_t group) {
   uint64_t taps = 0;
   int64_t k = 0;
-  if (!checked_count(w.subspan(2), &taps) ||
-      !checked_mul(w[1], static_cast<int64_t>(taps), &k)) {
+  if (!checked_count(w.subspan(2), &taps) || !checked_mul(w[1], static_cast<int64_t>(taps), &k)) {
     return invalid_argument("W has more elements than can be counted");
   }
   PackRequest request;

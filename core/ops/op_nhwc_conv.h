@@ -1,10 +1,12 @@
 // Convolution of floats with channels last, over weights packed at load.
 //
-// Math:    Y [pixels, M] = X [pixels, K] * W [K, M], K = taps * C/g, tap by tap: pixels are rows of A,
+// Math:    Y [pixels, M] = X [pixels, K] * W [K, M], K = taps * C/g, tap by tap: pixels are rows of
+// A,
 //          whose pieces, one for each tap, are read where they lie in x.
-// Method:  1x1 without stride or border: x is A. Few channels: the taps of one row of the window are
-//          one piece (they are neighbours in x). Outside of the image pieces are zeros. A filter over
-//          one channel each (depthwise): rows of the slot depthwise_f32.
+// Method:  1x1 without stride or border: x is A. Few channels: the taps of one row of the window
+// are
+//          one piece (they are neighbours in x). Outside of the image pieces are zeros. A filter
+//          over one channel each (depthwise): rows of the slot depthwise_f32.
 // Memory:  pointers and border pieces of a tile of pixels a thread.
 // Splits:  by shape only; bit-identical for any number of threads.
 #pragma once

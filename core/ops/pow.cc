@@ -175,7 +175,8 @@ void register_pow(OpRegistry& registry) {
                 .min_inputs = 2,
                 .max_inputs = 2,
                 .infer = infer_pow,
-                .make = make_pow});
+                .make = make_pow,
+                .elementwise = true});
 }
 
 }  // namespace folio

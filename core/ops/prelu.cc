@@ -72,7 +72,8 @@ void register_prelu(OpRegistry& registry) {
                 .min_inputs = 2,
                 .max_inputs = 2,
                 .infer = infer,
-                .make = make});
+                .make = make,
+                .elementwise = true});
 }
 
 }  // namespace folio

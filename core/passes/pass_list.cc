@@ -8,7 +8,7 @@ namespace {
 constexpr int kMaxRounds = 8;
 
 // In the order in which one makes what another looks for. Values keep the types they have.
-void fuse(Model* model) {
+void fuse(Model* model, Optimize level) {
   bool changed = false;
   fold_scales(model, &changed);
   fuse_functions(model, &changed);
@@ -16,6 +16,7 @@ void fuse(Model* model) {
   fuse_matmul(model, &changed);
   fuse_skips(model, &changed);
   fuse_activations(model, &changed);
+  if (level == Optimize::kAll) channels_last(model, &changed);
   if (changed) drop_dead(model);
 }
 
@@ -38,7 +39,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
     drop_dead(model);
   }
   if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
-  fuse(model);
+  fuse(model, level);
   return Status::ok();
 }
 

@@ -60,8 +60,12 @@ void fuse_matmul(Model* model, bool* changed);
 // Conv and Gemm take in the function that reads their result; needs inferred types.
 void fuse_activations(Model* model, bool* changed);
 
-// All of the above in their order.
-enum class Optimize { kOff, kAll };
+// Convolutions, pooling and what stands between them compute with channels last; needs inferred
+// types. Worth it only where weights are packed.
+void channels_last(Model* model, bool* changed);
+
+// All of the above in their order; kUnpacked: without forms that need packed weights.
+enum class Optimize { kOff, kUnpacked, kAll };
 Status run_passes(Model* model, const Evaluator& evaluator, Optimize level);
 
 }  // namespace folio

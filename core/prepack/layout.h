@@ -10,7 +10,7 @@
 namespace folio {
 
 enum class Layout : uint16_t {
-  kF32P16 = 1,     // [ceil(n / 16)][k][16] float, zero padded columns
+  kF32P16 = 1,      // [ceil(n / 16)][k][16] float, zero padded columns
   kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
 };
 

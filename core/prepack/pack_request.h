@@ -19,9 +19,9 @@ struct PackRequest {
   int64_t n = 0;
   int64_t row_stride = 0;
   int64_t col_stride = 0;
-  // Convolutions: each row p of B is one of `taps` elements side by side in the source, taps outermost
-  // (p = tap * k / taps + c at c * row_stride + tap), and columns stand in groups of n / groups, each
-  // with panels of its own.
+  // Convolutions: each row p of B is one of `taps` elements side by side in the source, taps
+  // outermost (p = tap * k / taps + c at c * row_stride + tap), and columns stand in groups of n /
+  // groups, each with panels of its own.
   int64_t taps = 1;
   int64_t groups = 1;
   uint64_t bytes = 0;  // of the blob

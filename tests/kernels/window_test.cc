@@ -89,35 +89,38 @@ double x_at(const WindowCase& c, const WindowData& d, int64_t t, int64_t i, int6
 }
 
 TEST(Window, DepthwiseIsBiasAndWeightedTaps) {
-  check(&FolioKernels::depthwise_f32,
-        [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
-          double sum = d.bias[static_cast<size_t>(j)];
-          for (int64_t t = 0; t < c.taps; ++t) {
-            sum += static_cast<double>(d.w_rows[static_cast<size_t>(t)][j]) * x_at(c, d, t, i, j);
-          }
-          return sum;
-        },
-        1e-5);
+  check(
+      &FolioKernels::depthwise_f32,
+      [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
+        double sum = d.bias[static_cast<size_t>(j)];
+        for (int64_t t = 0; t < c.taps; ++t) {
+          sum += static_cast<double>(d.w_rows[static_cast<size_t>(t)][j]) * x_at(c, d, t, i, j);
+        }
+        return sum;
+      },
+      1e-5);
 }
 
 TEST(Window, MaxIsTheLargestTap) {
-  check(&FolioKernels::max_window_f32,
-        [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
-          double best = -INFINITY;
-          for (int64_t t = 0; t < c.taps; ++t) best = std::max(best, x_at(c, d, t, i, j));
-          return best;
-        },
-        0.0);
+  check(
+      &FolioKernels::max_window_f32,
+      [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
+        double best = -INFINITY;
+        for (int64_t t = 0; t < c.taps; ++t) best = std::max(best, x_at(c, d, t, i, j));
+        return best;
+      },
+      0.0);
 }
 
 TEST(Window, SumIsScaled) {
-  check(&FolioKernels::sum_window_f32,
-        [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
-          double sum = 0;
-          for (int64_t t = 0; t < c.taps; ++t) sum += x_at(c, d, t, i, j);
-          return sum * 0.25;
-        },
-        1e-5);
+  check(
+      &FolioKernels::sum_window_f32,
+      [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
+        double sum = 0;
+        for (int64_t t = 0; t < c.taps; ++t) sum += x_at(c, d, t, i, j);
+        return sum * 0.25;
+      },
+      1e-5);
 }
 
 TEST(Window, DepthwiseAppliesItsActivationAndNeedsNoBias) {

@@ -50,7 +50,7 @@ Result<std::unique_ptr<Model>> build(const model_writer::ModelWriter& writer,
                                      const FreeDims& free_dims = {});
 // The same through run_passes.
 Result<std::unique_ptr<Model>> optimized(const model_writer::ModelWriter& writer,
-                                         Optimize level = Optimize::kAll);
+                                         Optimize level = Optimize::kUnpacked);
 Evaluator test_evaluator();
 
 Result<Ref<ModelFile>> open_model(const model_writer::ModelWriter& writer);

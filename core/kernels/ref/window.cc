@@ -7,9 +7,9 @@ static void depthwise_f32__ref(const FolioWindowF32* args) {
   for (int64_t i = 0; i < args->pixels; ++i) {
     for (int64_t c = 0; c < args->channels; ++c) {
       float v = args->bias ? args->bias[c] : 0.0f;
-      for (int64_t t = 0; t < args->taps; ++t) v += args->w[t][c] * args->x[t][i * args->x_step + c];
-      args->y[i * args->y_step + c] =
-          activate(args->activation, args->clip_lo, args->clip_hi, v);
+      for (int64_t t = 0; t < args->taps; ++t)
+        v += args->w[t][c] * args->x[t][i * args->x_step + c];
+      args->y[i * args->y_step + c] = activate(args->activation, args->clip_lo, args->clip_hi, v);
     }
   }
 }

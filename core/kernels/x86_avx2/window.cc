@@ -1,5 +1,5 @@
-// Filters of one channel each and pooling, channels side by side: core/kernels/vector on this folder's
-// vec.h.
+// Filters of one channel each and pooling, channels side by side: core/kernels/vector on this
+// folder's vec.h.
 #include "core/kernels/x86_avx2/x86_avx2.h"
 
 #include "core/kernels/x86_avx2/vec.h"

@@ -1,0 +1,433 @@
+// Convolutions and pooling compute with channels last, and what stands between them follows.
+//
+//   Conv, FusedConv, MaxPool, AveragePool, Global*Pool   become those of domain folio.nhwc
+//   element-wise operators, Concat, Split, Pad, Resize, Slice, Softmax, reductions over pixels
+//                                                        follow, with axes and constants renumbered
+//   Transpose                                            meets the one that it would undo
+//
+// A value keeps its id for readers that want channels first; its twin with channels last is made by
+// whoever can, and a Transpose stands where one form is wanted and the other is there: at the edges
+// of such a region. The input image of a convolution is worth turning; anything else follows only
+// when its input has a twin already. Private: the result is never saved.
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_nhwc.h"
+#include "core/ops/op_nhwc_conv.h"
+#include "core/ops/op_registry.h"
+#include "core/passes/passes.h"
+#include "core/passes/pattern.h"
+
+namespace folio {
+namespace {
+
+constexpr std::string_view kFused = "com.microsoft";
+
+std::vector<int64_t> to_last_order(size_t rank) {
+  std::vector<int64_t> perm{0};
+  for (size_t i = 2; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
+  perm.push_back(1);
+  return perm;
+}
+
+std::vector<int64_t> to_first_order(size_t rank) {
+  std::vector<int64_t> perm{0, static_cast<int64_t>(rank) - 1};
+  for (size_t i = 1; i + 1 < rank; ++i) perm.push_back(static_cast<int64_t>(i));
+  return perm;
+}
+
+template <typename T>
+std::vector<T> to_last(const std::vector<T>& first) {
+  std::vector<T> last = first;
+  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+  return last;
+}
+
+// Where an axis of [N, C, spatial...] stands in [N, spatial..., C].
+std::optional<int64_t> axis_last(int64_t axis, size_t rank) {
+  const auto r = static_cast<int64_t>(rank);
+  if (axis < -r || axis >= r) return std::nullopt;
+  if (axis < 0) axis += r;
+  return axis == 0 ? 0 : axis == 1 ? r - 1 : axis - 1;
+}
+
+class ChannelsLast {
+ public:
+  ChannelsLast(Graph* graph, int opset) : graph_(*graph), pattern_(graph), opset_(opset) {}
+
+  bool run() {
+    std::vector<Node> nodes = std::move(graph_.nodes);
+    for (Node& node : nodes) {
+      if (node.dead || convert(node)) continue;
+      for (const ValueId read : Graph::reads(node)) need_first(read);
+      out_.push_back(std::move(node));
+    }
+    for (const ValueId output : graph_.outputs) need_first(output);
+    graph_.nodes = std::move(out_);
+    return changed_;
+  }
+
+ private:
+  // ------------------------------------------------------------- values
+
+  const Dims* dims(ValueId id) const { return id == kNone ? nullptr : pattern_.dims(id); }
+  size_t rank(ValueId id) const { return dims(id) ? dims(id)->size() : 0; }
+  bool has_twin(ValueId id) const { return id != kNone && last_.contains(id); }
+
+  ValueId new_value(std::string name, const TypeInfo& like, std::optional<Dims> dims) {
+    TypeInfo type = like;
+    type.dims = std::move(dims);
+    return pattern_.add_value(std::move(name), std::move(type));
+  }
+
+  // The twin that a node is about to make.
+  ValueId make_twin(ValueId first) {
+    const GraphValue& value = graph_.value(first);
+    const std::string name = value.name + "/nhwc";
+    const ValueId id = new_value(name, value.type, to_last(*value.type.dims));
+    last_[first] = id;
+    only_last_.insert({first, true});
+    return id;
+  }
+
+  void add_transpose(ValueId from, ValueId to, std::vector<int64_t> perm) {
+    Node node = make_node(graph_.value(to).name, "", "Transpose", opset_, {from});
+    node.attributes.set(ints_attribute("perm", std::move(perm)));
+    node.outputs = {to};
+    out_.push_back(std::move(node));
+  }
+
+  // Somebody reads the value with channels first.
+  void need_first(ValueId first) {
+    const auto found = only_last_.find(first);
+    if (found == only_last_.end() || !found->second) return;
+    found->second = false;
+    add_transpose(last_[first], first, to_first_order(rank(first)));
+  }
+
+  ValueId twin(ValueId first) {
+    const auto found = last_.find(first);
+    if (found != last_.end()) return found->second;
+    const ValueId id = make_twin(first);
+    only_last_[first] = false;
+    add_transpose(first, id, to_last_order(rank(first)));
+    return id;
+  }
+
+  // ------------------------------------------------------------- nodes
+
+  // True when the node was put into `out_` in another form.
+  bool convert(Node& node) {
+    if (!node.subgraphs.empty() || node.outputs.empty() || node.inputs.empty()) return false;
+    const ValueId x = node.inputs[0];
+    const bool is_onnx = node.domain.empty();
+    bool done = false;
+    if (node.op_type == (is_onnx ? "Conv" : "FusedConv") && (is_onnx || node.domain == kFused)) {
+      done = convert_conv(node);
+    } else if (!is_onnx) {
+      done = false;
+    } else if (is_elementwise(node)) {
+      done = convert_elementwise(node);
+    } else if (!has_twin(x)) {
+      done = false;
+    } else if (node.op_type == "MaxPool" || node.op_type == "AveragePool" ||
+               node.op_type == "GlobalMaxPool" || node.op_type == "GlobalAveragePool") {
+      done = convert_pool(node);
+    } else if (node.op_type == "Transpose") {
+      done = convert_transpose(node);
+    } else if (node.op_type == "Concat" || node.op_type == "Split" || node.op_type == "Softmax" ||
+               node.op_type == "LogSoftmax") {
+      done = convert_axis(node);
+    } else if (node.op_type == "Pad") {
+      done = convert_pad(node);
+    } else if (node.op_type == "Slice") {
+      done = convert_slice(node);
+    } else if (node.op_type == "Resize") {
+      done = convert_resize(node);
+    } else if (node.op_type == "Shape") {
+      done = convert_shape(node);
+    }
+    changed_ |= done;
+    return done;
+  }
+
+  static bool is_elementwise(const Node& node) {
+    const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
+    return def && def->elementwise;
+  }
+
+  bool is_image(ValueId id) const {
+    return id != kNone && pattern_.is_float(id) && rank(id) >= 3 && rank(id) <= 5;
+  }
+
+  void emit(Node node, const std::vector<ValueId>& outputs) {
+    for (const ValueId output : outputs) {
+      node.outputs.push_back(output == kNone ? kNone : make_twin(output));
+    }
+    out_.push_back(std::move(node));
+  }
+
+  bool convert_conv(Node& node) {
+    const ValueId x = node.inputs[0];
+    const ValueId y = node.outputs[0];
+    const Initializer* w = pattern_.constant(node.inputs[1]);
+    const auto group = node.attributes.get_int("group", 1);
+    if (!is_image(x) || !is_image(y) || !w || w->dtype != DType::kFloat || !group.is_ok() ||
+        static_cast<size_t>(w->shape.rank()) != rank(x) || rank(y) != rank(x) ||
+        !fits_nhwc_conv(w->shape.dims(), group.value())) {
+      return false;
+    }
+    Node made = make_node(node.name, kNhwcDomain, "Conv", 1, node.inputs);
+    made.attributes = std::move(node.attributes);
+    made.inputs[0] = twin(x);
+    if (made.inputs.size() > 3 && made.inputs[3] != kNone) made.inputs[3] = twin(made.inputs[3]);
+    emit(std::move(made), {y});
+    return true;
+  }
+
+  bool convert_pool(Node& node) {
+    const bool single = node.outputs.size() == 1 || node.outputs[1] == kNone;
+    if (!single || !is_image(node.inputs[0]) || rank(node.outputs[0]) != rank(node.inputs[0])) {
+      return false;
+    }
+    Node made = make_node(node.name, kNhwcDomain, node.op_type, 1, {twin(node.inputs[0])});
+    made.attributes = std::move(node.attributes);
+    emit(std::move(made), {node.outputs[0]});
+    return true;
+  }
+
+  // A constant beside images of this rank, as it must be beside their twins; kNone: not possible.
+  ValueId constant_beside(ValueId id, size_t image_rank) {
+    const Initializer* constant = pattern_.constant(id);
+    if (!constant) return kNone;
+    const Span<const int64_t> shape = constant->shape.dims();
+    uint64_t count = 0;
+    if (shape.size() > image_rank || !checked_count(shape, &count)) return kNone;
+    if (count == 1 && shape.size() < image_rank) return id;
+    const size_t channel_from_end = image_rank - 1;
+    const bool has_channel = shape.size() >= channel_from_end;
+    const int64_t channels = has_channel ? shape[shape.size() - channel_from_end] : 1;
+    if (!constant->tensor || static_cast<uint64_t>(channels) != count) return kNone;
+    // Elements along channels alone: the same bytes as [C].
+    const Tensor view = constant->tensor->reshaped(Shape{channels});
+    return pattern_.add_constant(constant->name + "/nhwc", view);
+  }
+
+  bool convert_elementwise(Node& node) {
+    const ValueId y = node.outputs[0];
+    const size_t r = rank(y);
+    // Before opset 7 an axis said where the other operand stands.
+    if (node.outputs.size() != 1 || r < 3 || r > 5 || node.attributes.has("axis")) return false;
+    bool any_twin = false;
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) {
+      if (input == kNone || pattern_.constant(input)) continue;
+      if (rank(input) != r) return false;
+      any_twin |= has_twin(input);
+    }
+    if (!any_twin) return false;
+    for (const ValueId input : node.inputs) {
+      const bool constant = input != kNone && pattern_.constant(input);
+      const ValueId beside = constant ? constant_beside(input, r) : input;
+      if (constant && beside == kNone) return false;
+      inputs.push_back(beside);
+    }
+    for (ValueId& input : inputs) {
+      if (input != kNone && !pattern_.constant(input)) input = twin(input);
+    }
+    Node made = make_node(node.name, node.domain, node.op_type, node.version, std::move(inputs));
+    made.attributes = std::move(node.attributes);
+    emit(std::move(made), {y});
+    return true;
+  }
+
+  bool convert_transpose(Node& node) {
+    const auto perm = node.attributes.get_ints("perm");
+    const size_t r = rank(node.inputs[0]);
+    if (!perm.is_ok() || perm.value().size() != r) return false;
+    std::vector<int64_t> composed;
+    for (const int64_t axis : perm.value()) {
+      const std::optional<int64_t> from = axis_last(axis, r);
+      if (!from) return false;
+      composed.push_back(*from);
+    }
+    const bool is_same = std::is_sorted(composed.begin(), composed.end());
+    Node made = make_node(node.name, "", is_same ? "Identity" : "Transpose", opset_,
+                          {twin(node.inputs[0])});
+    if (!is_same) made.attributes.set(ints_attribute("perm", std::move(composed)));
+    made.outputs = {node.outputs[0]};
+    out_.push_back(std::move(made));
+    return true;
+  }
+
+  // Operators that name one axis; all inputs but the constants of Split are images.
+  bool convert_axis(Node& node) {
+    const size_t r = rank(node.inputs[0]);
+    const bool softmax = node.op_type == "Softmax" || node.op_type == "LogSoftmax";
+    if (softmax && node.version < 13) return false;  // flattens from the axis on
+    const auto axis = node.attributes.get_int("axis", softmax ? -1 : 0);
+    const std::optional<int64_t> to = axis.is_ok() ? axis_last(axis.value(), r) : std::nullopt;
+    if (!to || r < 3 || r > 5) return false;
+    const size_t images = node.op_type == "Concat" ? node.inputs.size() : 1;
+    size_t twins = 0;
+    for (size_t i = 0; i < images; ++i) {
+      if (rank(node.inputs[i]) != r || pattern_.constant(node.inputs[i])) return false;
+      twins += has_twin(node.inputs[i]) ? 1 : 0;
+    }
+    if (2 * twins < images) return false;
+    for (const ValueId output : node.outputs) {
+      if (output != kNone && rank(output) != r) return false;
+    }
+    Node made = make_node(node.name, "", node.op_type, node.version, std::move(node.inputs));
+    made.attributes = std::move(node.attributes);
+    made.attributes.set(int_attribute("axis", *to));
+    for (size_t i = 0; i < images; ++i) made.inputs[i] = twin(made.inputs[i]);
+    emit(std::move(made), node.outputs);
+    return true;
+  }
+
+  std::optional<ValueId> ints_constant(const std::string& name,
+                                       const std::vector<int64_t>& values) {
+    auto made = allocate_tensor(DType::kInt64, Shape{static_cast<int64_t>(values.size())});
+    if (!made.is_ok()) return std::nullopt;
+    Tensor tensor = std::move(made).take();
+    std::copy(values.begin(), values.end(), tensor.data_mut<int64_t>());
+    return pattern_.add_constant(name, std::move(tensor));
+  }
+
+  // pads: all begins, then all ends.
+  bool convert_pad(Node& node) {
+    const size_t r = rank(node.inputs[0]);
+    const bool has_axes = node.inputs.size() > 3 && node.inputs[3] != kNone;
+    if (r < 3 || rank(node.outputs[0]) != r || node.version < 11 || node.inputs.size() < 2 ||
+        has_axes) {
+      return false;
+    }
+    const std::optional<std::vector<int64_t>> pads = pattern_.ints(node.inputs[1]);
+    if (!pads || pads->size() != 2 * r) return false;
+    const auto middle = pads->begin() + static_cast<int64_t>(r);
+    std::vector<int64_t> last = to_last(std::vector<int64_t>(pads->begin(), middle));
+    const std::vector<int64_t> ends = to_last(std::vector<int64_t>(middle, pads->end()));
+    last.insert(last.end(), ends.begin(), ends.end());
+    const std::optional<ValueId> constant = ints_constant(node.name + "/pads/nhwc", last);
+    if (!constant) return false;
+    Node made = make_node(node.name, "", "Pad", node.version, std::move(node.inputs));
+    made.attributes = std::move(node.attributes);
+    made.inputs[0] = twin(made.inputs[0]);
+    made.inputs[1] = *constant;
+    emit(std::move(made), node.outputs);
+    return true;
+  }
+
+  bool convert_slice(Node& node) {
+    const size_t r = rank(node.inputs[0]);
+    if (r < 3 || rank(node.outputs[0]) != r || node.version < 10 || node.inputs.size() < 4 ||
+        node.inputs[3] == kNone) {
+      return false;
+    }
+    const std::optional<std::vector<int64_t>> axes = pattern_.ints(node.inputs[3]);
+    if (!axes) return false;
+    std::vector<int64_t> last;
+    for (const int64_t axis : *axes) {
+      const std::optional<int64_t> to = axis_last(axis, r);
+      if (!to) return false;
+      last.push_back(*to);
+    }
+    const std::optional<ValueId> constant = ints_constant(node.name + "/axes/nhwc", last);
+    if (!constant) return false;
+    Node made = make_node(node.name, "", "Slice", node.version, std::move(node.inputs));
+    made.inputs[0] = twin(made.inputs[0]);
+    made.inputs[3] = *constant;
+    emit(std::move(made), node.outputs);
+    return true;
+  }
+
+  // A constant with one entry an axis, renumbered; kNone stays.
+  std::optional<ValueId> per_axis(ValueId id, size_t r) {
+    if (id == kNone) return kNone;
+    const Tensor* tensor = pattern_.bytes(id);
+    if (!tensor || tensor->rank() != 1) return std::nullopt;
+    if (tensor->count() == 0) return id;
+    if (tensor->dim(0) != static_cast<int64_t>(r)) return std::nullopt;
+    const size_t size = tensor->bytes() / r;
+    auto made = allocate_tensor(tensor->dtype(), tensor->shape());
+    if (!made.is_ok()) return std::nullopt;
+    Tensor last = std::move(made).take();
+    const std::vector<int64_t> order = to_last_order(r);
+    for (size_t i = 0; i < r; ++i) {
+      std::memcpy(last.raw_mut() + i * size, tensor->raw() + static_cast<size_t>(order[i]) * size,
+                  size);
+    }
+    return pattern_.add_constant(graph_.value(id).name + "/nhwc", std::move(last));
+  }
+
+  // scales and sizes are one entry an axis; a region of interest is left alone.
+  bool convert_resize(Node& node) {
+    const size_t r = rank(node.inputs[0]);
+    if (r < 3 || rank(node.outputs[0]) != r || node.version < 11 || node.attributes.has("axes")) {
+      return false;
+    }
+    const auto mode = node.attributes.get_string("coordinate_transformation_mode", "");
+    if (!mode.is_ok() || mode.value() == "tf_crop_and_resize") return false;
+    std::vector<ValueId> inputs = node.inputs;
+    inputs.resize(std::max<size_t>(inputs.size(), 2), kNone);
+    for (size_t i = 2; i < inputs.size(); ++i) {
+      const std::optional<ValueId> renumbered = per_axis(inputs[i], r);
+      if (!renumbered) return false;
+      inputs[i] = *renumbered;
+    }
+    inputs[1] = kNone;
+    inputs[0] = twin(inputs[0]);
+    Node made = make_node(node.name, "", "Resize", node.version, std::move(inputs));
+    made.attributes = std::move(node.attributes);
+    emit(std::move(made), node.outputs);
+    return true;
+  }
+
+  // Only the dims are read: no reason to turn the value.
+  bool convert_shape(Node& node) {
+    const ValueId x = node.inputs[0];
+    const auto found = only_last_.find(x);
+    if (found == only_last_.end() || !found->second || !node.attributes.all().empty()) return false;
+    const size_t r = rank(x);
+    const std::optional<ValueId> order = ints_constant(node.name + "/nchw", to_first_order(r));
+    if (!order) return false;
+    const ValueId y = node.outputs[0];
+    const ValueId shape =
+        new_value(graph_.value(y).name + "/nhwc", graph_.value(y).type, graph_.value(y).type.dims);
+    Node first = make_node(node.name, "", "Shape", node.version, {twin(x)});
+    first.outputs = {shape};
+    out_.push_back(std::move(first));
+    Node gather = make_node(node.name, "", "Gather", opset_, {shape, *order});
+    gather.outputs = {y};
+    out_.push_back(std::move(gather));
+    return true;
+  }
+
+  Graph& graph_;
+  Pattern pattern_;  // for values and constants only: the nodes are on their way to `out_`
+  int opset_;
+  std::vector<Node> out_;
+  std::unordered_map<ValueId, ValueId> last_;    // value -> its twin
+  std::unordered_map<ValueId, bool> only_last_;  // twins made first: is the value itself missing?
+  bool changed_ = false;
+};
+
+void convert_in(Graph* graph, int opset, bool* changed) {
+  for (Node& node : graph->nodes) {
+    for (auto& subgraph : node.subgraphs) convert_in(subgraph.get(), opset, changed);
+  }
+  if (!ChannelsLast(graph, opset).run()) return;
+  graph->compact();
+  *changed = true;
+}
+
+}  // namespace
+
+void channels_last(Model* model, bool* changed) {
+  const int opset = model->opset_version("");
+  convert_in(&model->graph, opset > 0 ? opset : kNewestOpset, changed);
+}
+
+}  // namespace folio

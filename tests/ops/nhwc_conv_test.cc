@@ -1,0 +1,160 @@
+// Conv of domain folio.nhwc against ONNX's Conv between transposes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+struct ConvCase {
+  std::vector<int64_t> x;       // [N, C, spatial...]
+  std::vector<int64_t> kernel;  // spatial
+  int64_t out_channels = 1;
+  int64_t group = 1;
+  std::vector<int64_t> pads, strides, dilations;
+};
+
+int64_t count_of(const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  return count;
+}
+
+std::vector<float> wave(int64_t count, float step) {
+  std::vector<float> out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(std::sin(step * static_cast<float>(i)));
+  return out;
+}
+
+Shape shape_of(const std::vector<int64_t>& dims) {
+  Shape shape;
+  for (const int64_t dim : dims) shape.push_back(dim);
+  return shape;
+}
+
+// [N, C, pixels...] as [N, pixels..., C].
+std::vector<float> turned(const std::vector<float>& first, const Shape& shape) {
+  const int64_t batch = shape[0];
+  const int64_t channels = shape[1];
+  const int64_t pixels = static_cast<int64_t>(first.size()) / (batch * channels);
+  std::vector<float> last(first.size());
+  for (int64_t n = 0; n < batch; ++n) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t p = 0; p < pixels; ++p) {
+        last[static_cast<size_t>((n * pixels + p) * channels + c)] =
+            first[static_cast<size_t>((n * channels + c) * pixels + p)];
+      }
+    }
+  }
+  return last;
+}
+
+Shape turned(const Shape& first) {
+  Shape last = first;
+  last.erase(1);
+  last.push_back(first[1]);
+  return last;
+}
+
+void set_attributes(const ConvCase& c, OpTester* t) {
+  t->attr("group", c.group);
+  if (!c.pads.empty()) t->attr_ints("pads", c.pads);
+  if (!c.strides.empty()) t->attr_ints("strides", c.strides);
+  if (!c.dilations.empty()) t->attr_ints("dilations", c.dilations);
+}
+
+// Runs both and compares: with bias; with z and `activation` when that is not null.
+void expect_same(const ConvCase& c, const char* activation) {
+  const std::vector<float> x = wave(count_of(c.x), 0.37F);
+  std::vector<int64_t> w_dims{c.out_channels, c.x[1] / c.group};
+  w_dims.insert(w_dims.end(), c.kernel.begin(), c.kernel.end());
+  const std::vector<float> w = wave(count_of(w_dims), 0.73F);
+  const std::vector<float> bias = wave(c.out_channels, 0.19F);
+
+  OpTester plain("Conv", 11);
+  set_attributes(c, &plain);
+  plain.input<float>(shape_of(c.x), x).input<float>(shape_of(w_dims), w);
+  plain.input<float>({c.out_channels}, bias).outputs(1).run();
+  const Shape out = plain.output(0).tensor().shape();
+  std::vector<float> expected = plain.output_values<float>(0);
+  const std::vector<float> z = wave(static_cast<int64_t>(expected.size()), 0.41F);
+  if (activation) {
+    OpTester fused("FusedConv", 1, "com.microsoft");
+    set_attributes(c, &fused);
+    fused.attr("activation", activation);
+    fused.input<float>(shape_of(c.x), x).input<float>(shape_of(w_dims), w);
+    fused.input<float>({c.out_channels}, bias).input<float>(out, z).outputs(1).run();
+    expected = fused.output_values<float>(0);
+  }
+
+  OpTester t("Conv", 1, "folio.nhwc");
+  set_attributes(c, &t);
+  if (activation) t.attr("activation", activation);
+  t.input<float>(turned(shape_of(c.x)), turned(x, shape_of(c.x)));
+  t.input<float>(shape_of(w_dims), w).input<float>({c.out_channels}, bias);
+  if (activation) t.input<float>(turned(out), turned(z, out));
+  t.expect<float>(0, turned(out), turned(expected, out),
+                  2e-6 * static_cast<double>(count_of(w_dims)));
+  t.run();
+}
+
+const std::vector<ConvCase>& cases() {
+  static const std::vector<ConvCase> all = {
+      {{1, 3, 9, 11}, {3, 3}, 8, 1, {1, 1, 1, 1}, {}, {}},         // a window's row is one piece
+      {{2, 3, 17, 16}, {7, 7}, 20, 1, {3, 3, 3, 3}, {2, 2}, {}},   // the same, strides, two images
+      {{1, 2, 3, 2}, {5, 5}, 3, 1, {4, 4, 4, 4}, {}, {}},          // windows beside the image
+      {{1, 33, 8, 9}, {3, 3}, 17, 1, {1, 1, 1, 1}, {}, {}},        // piece by tap
+      {{1, 5, 10, 10}, {3, 3}, 4, 1, {2, 2, 2, 2}, {}, {2, 2}},    // dilated
+      {{2, 40, 13, 14}, {1, 1}, 33, 1, {}, {}, {}},                // x is A
+      {{1, 40, 9, 9}, {1, 1}, 16, 1, {}, {2, 2}, {}},              // 1x1 with strides
+      {{1, 40, 9, 9}, {1, 1}, 16, 1, {0, 1, 2, 0}, {}, {}},        // 1x1 with a border
+      {{1, 6, 8, 8}, {3, 3}, 40, 2, {1, 1, 1, 1}, {}, {}},         // groups
+      {{1, 32, 6, 6}, {1, 1}, 24, 2, {}, {}, {}},                  // groups of a 1x1
+      {{1, 19, 9, 10}, {3, 3}, 19, 19, {1, 1, 1, 1}, {}, {}},      // depthwise
+      {{2, 16, 9, 10}, {5, 5}, 16, 16, {2, 2, 2, 2}, {2, 2}, {}},  //
+      {{1, 7, 5, 9}, {2, 3}, 7, 7, {0, 3, 1, 0}, {1, 2}, {1, 3}},  //
+      {{1, 4, 30}, {5}, 6, 1, {2, 2}, {3}, {}},                    // one spatial dim
+      {{1, 3, 4, 5, 6}, {2, 3, 2}, 9, 1, {1, 0, 1, 0, 1, 0}, {}, {}},  // three
+      {{1, 8, 3, 3}, {3, 3}, 300, 1, {}, {}, {}},                      // one pixel, split channels
+  };
+  return all;
+}
+
+TEST(NhwcConv, IsConvBetweenTransposes) {
+  for (size_t i = 0; i < cases().size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    expect_same(cases()[i], nullptr);
+  }
+}
+
+TEST(NhwcConv, AddsZThenAppliesTheActivation) {
+  for (size_t i = 0; i < cases().size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    expect_same(cases()[i], "Relu");     // the product's own
+    expect_same(cases()[i], "Sigmoid");  // after it
+  }
+}
+
+TEST(NhwcConv, RefusesWhatDoesNotFit) {
+  {
+    OpTester t("Conv", 1, "folio.nhwc");
+    t.input<float>({1, 4, 3}, std::vector<float>(12)).input<float>({2, 2, 1}, {1, 2, 3, 4});
+    t.outputs(1).fails("do not agree on channels");
+  }
+  {
+    OpTester t("Conv", 1, "folio.nhwc");
+    t.attr("group", 2);
+    t.input<float>({1, 4, 4}, std::vector<float>(16));
+    t.input<float>({2, 2, 1}, {1, 2, 3, 4}).outputs(1).fails("in 2 groups");
+  }
+  {
+    OpTester t("Conv", 1, "folio.nhwc");
+    t.input<float>({1, 1, 1}, {1}).input<float>({1, 1, 1}, {1}).input_absent();
+    t.input<float>({1, 2, 1}, {1, 2}).outputs(1).fails("differs from the output");
+  }
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,138 @@
+// channels_last: which nodes compute with channels last, where transposes stand, and that results
+// stay.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/passes/pass_tester.h"
+
+namespace folio {
+namespace {
+
+using model_writer::GraphWriter;
+using model_writer::ModelWriter;
+using Rest = std::function<void(GraphWriter&)>;
+
+// x [1, 3, 6, 6] -> Conv -> c [1, 4, 6, 6], and what a test puts behind it; y is the output.
+ModelWriter conv_and(const Rest& rest, const std::vector<model_writer::Dim>& y) {
+  ModelWriter writer = plain_model(8, 18);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 3, 6, 6}));
+  graph.initializer(f32_tensor("w", {4, 3, 3, 3}, wave(108)));
+  graph.initializer(f32_tensor("w2", {4, 4, 1, 1}, wave(16)));
+  graph.node("Conv", {"x", "w"}, {"c"}).attr_ints("pads", {1, 1, 1, 1});
+  rest(graph);
+  graph.output("y", f32_type(y));
+  return writer;
+}
+
+// The node types after the passes, channels last included; results must stay.
+std::string types_after(const Rest& rest, const std::vector<model_writer::Dim>& y = {1, 4, 6, 6}) {
+  const ModelWriter writer = conv_and(rest, y);
+  fused(writer, {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108, 0.1F))}});
+  const auto model = optimized(writer, Optimize::kAll);
+  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
+  return model.is_ok() ? types_of(model.value()->graph) : "";
+}
+
+TEST(ChannelsLast, TransposesStandAtTheEdgesOfARegionOnly) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.node("Softplus", {"c"}, {"s"});
+              graph.node("MaxPool", {"s"}, {"m"}).attr_ints("kernel_shape", {1, 1});
+              graph.node("Conv", {"m", "w2"}, {"y"});
+            }),
+            "Transpose folio.nhwc.Conv Softplus folio.nhwc.MaxPool folio.nhwc.Conv Transpose");
+}
+
+TEST(ChannelsLast, AResidualIsAddedInTheSameForm) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.node("Conv", {"c", "w2"}, {"d"});
+              graph.node("Add", {"d", "c"}, {"e"});
+              graph.node("Relu", {"e"}, {"y"});
+            }),
+            "Transpose folio.nhwc.Conv folio.nhwc.Conv Transpose");
+}
+
+TEST(ChannelsLast, ConstantsOfChannelsAndScalarsFollow) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.initializer(f32_tensor("slope", {4, 1, 1}, {0.1F, 0.2F, 0.3F, 0.4F}));
+              graph.initializer(f32_tensor("two", {}, {2}));
+              graph.node("PRelu", {"c", "slope"}, {"p"});
+              graph.node("Max", {"p", "two"}, {"y"});
+            }),
+            "Transpose folio.nhwc.Conv PRelu Max Transpose");
+}
+
+TEST(ChannelsLast, AConstantOfPixelsWantsChannelsFirst) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.initializer(f32_tensor("row", {6}, wave(6)));
+              graph.node("Max", {"c", "row"}, {"y"});
+            }),
+            "Transpose folio.nhwc.Conv Transpose Max");
+}
+
+TEST(ChannelsLast, AxesFollow) {
+  EXPECT_EQ(types_after(
+                [](GraphWriter& graph) {
+                  graph.initializer(i64_tensor("pads", {8}, {0, 1, 0, 2, 0, 0, 3, 0}));
+                  graph.initializer(i64_tensor("starts", {2}, {1, 0}));
+                  graph.initializer(i64_tensor("ends", {2}, {5, 3}));
+                  graph.initializer(i64_tensor("axes", {2}, {-1, 1}));
+                  graph.initializer(f32_tensor("scales", {4}, {1, 1, 2, 3}));
+                  graph.node("Concat", {"c", "c"}, {"cc"}).attr_int("axis", 1);
+                  graph.node("Softmax", {"cc"}, {"s"}).attr_int("axis", 1);
+                  graph.node("Pad", {"s", "pads"}, {"p"});
+                  graph.node("Slice", {"p", "starts", "ends", "axes"}, {"l"});
+                  graph.node("Resize", {"l", "", "scales"}, {"y"});
+                },
+                {1, 3, 18, 12}),
+            "Transpose folio.nhwc.Conv Concat Softmax Pad Slice Resize Transpose");
+}
+
+TEST(ChannelsLast, ATransposeToChannelsLastIsNothing) {
+  EXPECT_EQ(types_after(
+                [](GraphWriter& graph) {
+                  graph.node("Transpose", {"c"}, {"t"}).attr_ints("perm", {0, 2, 3, 1});
+                  graph.node("Softplus", {"t"}, {"y"});
+                },
+                {1, 6, 6, 4}),
+            "Transpose folio.nhwc.Conv Identity Softplus");
+}
+
+TEST(ChannelsLast, BothFormsAreThereWhenBothAreRead) {
+  EXPECT_EQ(types_after(
+                [](GraphWriter& graph) {
+                  graph.initializer(i64_tensor("flat", {2}, {1, -1}));
+                  graph.node("Reshape", {"c", "flat"}, {"r"});
+                  graph.node("Conv", {"c", "w2"}, {"d"});
+                  graph.node("Reshape", {"d", "flat"}, {"e"});
+                  graph.node("Add", {"r", "e"}, {"y"});
+                },
+                {1, 144}),
+            "Transpose folio.nhwc.Conv Transpose Reshape folio.nhwc.Conv Transpose Reshape Add");
+}
+
+TEST(ChannelsLast, GraphsWithoutConvolutionsStay) {
+  ModelWriter writer = plain_model();
+  writer.graph().input("x", f32_type({1, 2, 4, 4}));
+  writer.graph().node("MaxPool", {"x"}, {"p"}).attr_ints("kernel_shape", {2, 2});
+  writer.graph().node("Softplus", {"p"}, {"y"});
+  writer.graph().output("y", f32_type({1, 2, 3, 3}));
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok());
+  EXPECT_EQ(types_of(model.value()->graph), "MaxPool Softplus");
+}
+
+TEST(ChannelsLast, WeightsThatAreNoConstantsKeepChannelsFirst) {
+  ModelWriter writer = plain_model();
+  writer.graph().input("x", f32_type({1, 2, 4, 4}));
+  writer.graph().input("w", f32_type({2, 2, 1, 1}));
+  writer.graph().node("Conv", {"x", "w"}, {"y"});
+  writer.graph().output("y", f32_type({1, 2, 4, 4}));
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok());
+  EXPECT_EQ(types_of(model.value()->graph), "Conv");
+}
+
+}  // namespace
+}  // namespace folio
