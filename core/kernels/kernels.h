@@ -64,8 +64,9 @@ typedef enum FolioBinary {
 
 typedef enum FolioActivation {
   kFolioActNone = 0,
-  kFolioActRelu, /* as kFolioRelu */
-  kFolioActClip  /* v < lo ? lo : v, then v > hi ? hi : v; NaN stays */
+  kFolioActRelu,     /* as kFolioRelu */
+  kFolioActClip,     /* v < clip_lo ? clip_lo : v, then v > clip_hi ? clip_hi : v; NaN stays */
+  kFolioActLeakyRelu /* v < 0 ? v * clip_lo : v */
 } FolioActivation;
 
 /* Arguments of gemm_f32. Zero-initialise, then set what differs (strides and alpha are needed):
@@ -97,8 +98,8 @@ typedef struct FolioGemmF32 {
 } FolioGemmF32;
 
 /* Arguments of the window slots: one row of output pixels with channels side by side.
- * Tap t of pixel i is the `channels` floats at x[t] + i * x_step; taps outside of the image are left
- * out by the caller. y[i * y_step + c], c < channels; y overlaps nothing. */
+ * Tap t of pixel i is the `channels` floats at x[t] + i * x_step; taps outside of the image are
+ * left out by the caller. y[i * y_step + c], c < channels; y overlaps nothing. */
 typedef struct FolioWindowF32 {
   int64_t pixels, channels, taps;
   const float* const* x; /* [taps] */

@@ -130,7 +130,12 @@ bool Activation::set_in_gemm(FolioGemmF32* args) const {
     args->clip_lo = alpha;
     args->clip_hi = beta;
   }
-  return kind == Kind::kIdentity || kind == Kind::kRelu || kind == Kind::kClip;
+  if (kind == Kind::kLeakyRelu) {
+    args->activation = kFolioActLeakyRelu;
+    args->clip_lo = alpha;
+  }
+  return kind == Kind::kIdentity || kind == Kind::kRelu || kind == Kind::kClip ||
+         kind == Kind::kLeakyRelu;
 }
 
 Result<Activation> find_activation(std::string_view name) {

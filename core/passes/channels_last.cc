@@ -296,26 +296,41 @@ class ChannelsLast {
     return pattern_.add_constant(name, std::move(tensor));
   }
 
-  // pads: all begins, then all ends.
+  // All begins, then all ends.
+  static std::vector<int64_t> pads_last(const std::vector<int64_t>& pads) {
+    const auto middle = pads.begin() + static_cast<int64_t>(pads.size() / 2);
+    std::vector<int64_t> last = to_last(std::vector<int64_t>(pads.begin(), middle));
+    const std::vector<int64_t> ends = to_last(std::vector<int64_t>(middle, pads.end()));
+    last.insert(last.end(), ends.begin(), ends.end());
+    return last;
+  }
+
+  // Before opset 11 pads are an attribute.
   bool convert_pad(Node& node) {
     const size_t r = rank(node.inputs[0]);
-    const bool has_axes = node.inputs.size() > 3 && node.inputs[3] != kNone;
-    if (r < 3 || rank(node.outputs[0]) != r || node.version < 11 || node.inputs.size() < 2 ||
-        has_axes) {
-      return false;
+    if (r < 3 || rank(node.outputs[0]) != r) return false;
+    std::optional<std::vector<int64_t>> pads;
+    std::optional<ValueId> constant;
+    if (node.version >= 11) {
+      const bool has_axes = node.inputs.size() > 3 && node.inputs[3] != kNone;
+      if (!has_axes && node.inputs.size() > 1) pads = pattern_.ints(node.inputs[1]);
+    } else if (auto given = node.attributes.get_ints("pads"); given.is_ok()) {
+      pads = std::move(given).take();
     }
-    const std::optional<std::vector<int64_t>> pads = pattern_.ints(node.inputs[1]);
     if (!pads || pads->size() != 2 * r) return false;
-    const auto middle = pads->begin() + static_cast<int64_t>(r);
-    std::vector<int64_t> last = to_last(std::vector<int64_t>(pads->begin(), middle));
-    const std::vector<int64_t> ends = to_last(std::vector<int64_t>(middle, pads->end()));
-    last.insert(last.end(), ends.begin(), ends.end());
-    const std::optional<ValueId> constant = ints_constant(node.name + "/pads/nhwc", last);
-    if (!constant) return false;
+    const std::vector<int64_t> last = pads_last(*pads);
+    if (node.version >= 11) {
+      constant = ints_constant(node.name + "/pads/nhwc", last);
+      if (!constant) return false;
+    }
     Node made = make_node(node.name, "", "Pad", node.version, std::move(node.inputs));
     made.attributes = std::move(node.attributes);
     made.inputs[0] = twin(made.inputs[0]);
-    made.inputs[1] = *constant;
+    if (constant) {
+      made.inputs[1] = *constant;
+    } else {
+      made.attributes.set(ints_attribute("pads", last));
+    }
     emit(std::move(made), node.outputs);
     return true;
   }

@@ -7,8 +7,8 @@
 // HardSwish, Swish, Gelu in both forms.
 //
 // One pass over the result less for each, while it is still in the cache. Float only: the fused
-// operators know no other type. z must have the shape of the result, in numbers: equal symbols may
-// differ at run, and an Add would broadcast.
+// operators know no other type. z must have the shape of the result in every run: an Add would
+// broadcast.
 #include <algorithm>
 
 #include "core/passes/passes.h"
@@ -20,7 +20,7 @@ namespace {
 class ActivationFuser {
  public:
   ActivationFuser(Graph* graph, bool* changed)
-      : graph_(*graph), changed_(changed), uses_(graph->use_counts()) {
+      : graph_(*graph), pattern_(graph), changed_(changed), uses_(graph->use_counts()) {
     readers_.assign(graph->values.size(), kNone);
     for (size_t i = 0; i < graph->nodes.size(); ++i) {
       for (const ValueId input : graph->nodes[i].inputs) {
@@ -68,12 +68,8 @@ class ActivationFuser {
     }
     const std::vector<ValueId>& inputs = node(add).inputs;
     const ValueId z = inputs[0] == node(conv).outputs[0] ? inputs[1] : inputs[0];
-    const TypeInfo& sum = graph_.value(node(conv).outputs[0]).type;
-    const TypeInfo& other = graph_.value(z).type;
-    const bool fits = z != node(conv).outputs[0] && is_float(z) && sum.dims && other.dims &&
-                      *sum.dims == *other.dims &&
-                      std::all_of(sum.dims->begin(), sum.dims->end(),
-                                  [](const Dim& dim) { return dim.is_value(); });
+    const bool fits =
+        z != node(conv).outputs[0] && is_float(z) && pattern_.same_dims(node(conv).outputs[0], z);
     if (fits) fuse_into(conv, add, z);
   }
 
@@ -125,6 +121,7 @@ class ActivationFuser {
   }
 
   Graph& graph_;
+  Pattern pattern_;  // for dims only: the nodes change without it
   bool* changed_;
   std::vector<int> uses_;
   std::vector<NodeId> readers_;  // the last node that reads each value

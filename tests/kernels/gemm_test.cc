@@ -100,6 +100,7 @@ void expect_close(const LevelUnderTest& level, const Problem& p, const FolioGemm
       if (args.col_bias) want += args.col_bias[j], size += std::fabs(args.col_bias[j]);
       if (args.row_bias) want += args.row_bias[i], size += std::fabs(args.row_bias[i]);
       if (args.activation == kFolioActRelu) want = std::max(want, 0.0);
+      if (args.activation == kFolioActLeakyRelu && want < 0) want *= args.clip_lo;
       if (args.activation == kFolioActClip) {
         want = std::min<double>(std::max<double>(want, args.clip_lo), args.clip_hi);
       }
@@ -299,7 +300,8 @@ TEST(Gemm, EmptyDepthGivesBiasOrZeroOrC) {
 TEST(Gemm, KeepsNanAndInfInTheirRowAndColumn) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t m : {2, 9, 30}) {
-      for (const int activation : {kFolioActNone, kFolioActRelu, kFolioActClip}) {
+      for (const int activation :
+           {kFolioActNone, kFolioActRelu, kFolioActClip, kFolioActLeakyRelu}) {
         Problem p(m, 21, 6);
         p.a[7] = kNan;            // row 1
         p.b[3 * 21 + 17] = kInf;  // column 17

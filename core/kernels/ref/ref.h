@@ -9,6 +9,7 @@ static inline float activate(int32_t activation, float lo, float hi, float v) {
     v = v < lo ? lo : v;
     v = v > hi ? hi : v;
   }
+  if (activation == kFolioActLeakyRelu) return v < 0.0f ? v * lo : v;
   return v;
 }
 

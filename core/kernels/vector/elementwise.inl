@@ -30,8 +30,9 @@ VFN void map2_steps(int64_t n, const float* a, const float* b, float* y) {
   }
   if (i < n) {
     const VM m = v_first(n - i);
-    v_store_masked(y + i, m, kFunction(kAStep ? v_load_masked(a + i, m) : a0,
-                                       kBStep ? v_load_masked(b + i, m) : b0));
+    v_store_masked(
+        y + i, m,
+        kFunction(kAStep ? v_load_masked(a + i, m) : a0, kBStep ? v_load_masked(b + i, m) : b0));
   }
 }
 

@@ -1,46 +1,125 @@
 /* gemm_f32: register tiles of kTileRows x (kTilePanels * 16) over F32P16 panels.
  *
- * Order: every element of C is one chain of fused multiply-adds in the order of p; between blocks of
- *        k it rests in C, which loses nothing. So blocking, tile sizes, and how callers split rows
- *        and columns do not change a bit, and both ISAs agree.
- * Cache: a B panel pair of a k block (kBlockK * 32 floats = 32 KiB) stays in L1 while all tiles of an
- *        A block (kBlockRows x kBlockK, packed as [tile][p][row]) stream from L2. A is packed because
- *        rows that lie a multiple of 4 KiB apart share few L1 sets.
- * m <= kVectorRows: A is read in place and B exactly once, kVectorPanels panels side by side. */
+ * Order: every element of C is one chain of fused multiply-adds in the order of p; between blocks
+ * of k it rests in C, which loses nothing. So blocking, tile sizes, and how callers split rows and
+ * columns do not change a bit, and both ISAs agree. Cache: a B panel pair of a k block (kBlockK *
+ * 32 floats = 32 KiB) stays in L1 while rows stream from L2: where they stand when each is
+ * contiguous, else packed as [tile][p][row] in blocks of kBlockRows x kBlockK. m <= kVectorRows: A
+ * is read in place and B exactly once, kVectorPanels panels side by side. */
 
 constexpr int64_t kPanelVectors = FOLIO_F32P16_COLUMNS / kLanes;
 constexpr int64_t kBlockK = 256;
 constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; A block: 168 KiB of L2 */
 constexpr int64_t kStackRows = 56;  /* without scratch: 56 KiB of stack */
 constexpr int64_t kVectorRows = 4;
+constexpr int kSteps = 4;
 
 /* Where a tile lies and what comes before and after it. */
 typedef struct Tile {
   const FolioGemmF32* args;
   int64_t row, column;
-  int64_t columns; /* of C in this tile: less than kPanels * 16 at the right edge */
-  int64_t depth;   /* of this k block */
+  int64_t columns;            /* of C in this tile: less than kPanels * 16 at the right edge */
+  int64_t first_depth, depth; /* of this k block */
   int64_t a_row_stride, a_col_stride;
   const float* a;
   const float* b;
   int is_first, is_last; /* of the k blocks */
 } Tile;
 
-VFN V activate(const FolioGemmF32* args, V v) {
-  if (args->activation == kFolioActRelu) return v_relu(v);
-  if (args->activation == kFolioActClip) {
-    return v_clip(v, v_set1(args->clip_lo), v_set1(args->clip_hi));
-  }
-  return v;
-}
-
 VFN VM tile_mask(const Tile* tile, int vector) {
   const int64_t left = tile->columns - vector * kLanes;
   return v_first(left < 0 ? 0 : left < kLanes ? left : kLanes);
 }
 
-/* kPackedA: a[p][row] of exactly kRows rows; else a with the strides of the tile. */
-template <int kRows, int kPanels, int kPackedA>
+/* How a tile reads A. */
+enum TileA {
+  kStridedA, /* a with the strides of the tile */
+  kPackedA,  /* a[p][row] of exactly kRows rows */
+  kRowsA     /* where it stands: rows that are contiguous, or made of contiguous pieces */
+};
+
+/* The piece of each row of a tile that holds depth p, from p on. */
+template <int kRows>
+VFN void tile_rows(const FolioGemmF32* args, int64_t row, int64_t p, const float** rows) {
+  if (args->a_rows) {
+    const float* const* piece = args->a_rows + p / args->a_run * args->m + row;
+    for (int i = 0; i < kRows; ++i) rows[i] = piece[i] + p % args->a_run;
+  } else {
+    const float* first = args->a + row * args->a_row_stride + p;
+    for (int i = 0; i < kRows; ++i) rows[i] = first + i * args->a_row_stride;
+  }
+}
+
+/* sum[i] += a row's element times one row of B. */
+template <int kRows, int kVectors>
+VFN void tile_step(V (*sum)[kVectors], const float* const* rows, int64_t q, const float* b,
+                   int64_t panel) {
+  V row[kVectors];
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    row[v] = v_load(b + v / kPanelVectors * panel + v % kPanelVectors * kLanes);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    const V scale = v_set1(rows[i][q]);
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = v_fma(scale, row[v], sum[i][v]);
+  }
+}
+
+/* Of a k block, A read by rows. Several steps for one load of a row's address: there are more rows
+ * than registers for them. */
+template <int kRows, int kVectors>
+VFN void tile_sum_rows(const Tile* tile, V (*sum)[kVectors]) {
+  const FolioGemmF32* args = tile->args;
+  const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
+  const int64_t run = args->a_rows ? args->a_run : args->k;
+  const float* b = tile->b;
+  const int64_t end = tile->first_depth + tile->depth;
+  int64_t n = 0;
+  for (int64_t p = tile->first_depth; p < end; p += n) {
+    const float* rows[kRows];
+    tile_rows<kRows>(args, tile->row, p, rows);
+    n = run - p % run < end - p ? run - p % run : end - p;
+    int64_t q = 0;
+    for (; q + kSteps <= n; q += kSteps) {
+#pragma GCC unroll 16
+      for (int u = 0; u < kSteps; ++u, b += FOLIO_F32P16_COLUMNS) {
+        tile_step<kRows, kVectors>(sum, rows, q + u, b, panel);
+      }
+    }
+    for (; q < n; ++q, b += FOLIO_F32P16_COLUMNS) {
+      tile_step<kRows, kVectors>(sum, rows, q, b, panel);
+    }
+  }
+}
+
+/* The same, A packed or with strides. */
+template <int kRows, int kVectors, int kA>
+VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
+  const int64_t panel = tile->args->k * FOLIO_F32P16_COLUMNS;
+  const float* a = tile->a;
+  const float* b = tile->b;
+  const int64_t a_row = kA == kPackedA ? 1 : tile->a_row_stride;
+  const int64_t a_col = kA == kPackedA ? kRows : tile->a_col_stride;
+  for (int64_t p = 0; p < tile->depth; ++p) {
+    V row[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      row[v] = v_load(b + v / kPanelVectors * panel + v % kPanelVectors * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V scale = v_set1(a[i * a_row]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = v_fma(scale, row[v], sum[i][v]);
+    }
+    a += a_col;
+    b += FOLIO_F32P16_COLUMNS;
+  }
+}
+
+template <int kRows, int kPanels, int kA>
 static void gemm_tile(const Tile* tile) {
   constexpr int64_t kVectors = kPanels * kPanelVectors;
   const FolioGemmF32* args = tile->args;
@@ -61,25 +140,10 @@ static void gemm_tile(const Tile* tile) {
     }
   }
 
-  const float* a = tile->a;
-  const int64_t a_row = kPackedA ? 1 : tile->a_row_stride;
-  const int64_t a_col = kPackedA ? kRows : tile->a_col_stride;
-  const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
-  const float* b = tile->b;
-  for (int64_t p = 0; p < tile->depth; ++p) {
-    V row[kVectors];
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
-      row[v] = v_load(b + v / kPanelVectors * panel + v % kPanelVectors * kLanes);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const V scale = v_set1(a[i * a_row]);
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = v_fma(scale, row[v], sum[i][v]);
-    }
-    a += a_col;
-    b += FOLIO_F32P16_COLUMNS;
+  if (kA == kRowsA) {
+    tile_sum_rows<kRows, kVectors>(tile, sum);
+  } else {
+    tile_sum_strided<kRows, kVectors, kA>(tile, sum);
   }
 
   if (tile->is_last) {
@@ -93,7 +157,7 @@ static void gemm_tile(const Tile* tile) {
         V x = v_mul(alpha, sum[i][v]);
         if (args->col_bias) x = v_add(x, bias);
         if (args->row_bias) x = v_add(x, v_set1(args->row_bias[tile->row + i]));
-        sum[i][v] = activate(args, x);
+        sum[i][v] = v_activate(x, args->activation, args->clip_lo, args->clip_hi);
       }
     }
   }

@@ -133,6 +133,16 @@ VFN V v_erf(V x) {
 
 VFN V v_relu(V x) { return v_max(v_zero(), x); }
 VFN V v_clip(V x, V lo, V hi) { return v_min(hi, v_max(lo, x)); }
+
+/* FolioActivation of an epilogue. */
+VFN V v_activate(V x, int32_t activation, float lo, float hi) {
+  if (activation == kFolioActRelu) return v_relu(x);
+  if (activation == kFolioActClip) return v_clip(x, v_set1(lo), v_set1(hi));
+  if (activation == kFolioActLeakyRelu) {
+    return v_select(v_lt(x, v_zero()), v_mul(x, v_set1(lo)), x);
+  }
+  return x;
+}
 VFN V v_reciprocal(V x) { return v_div(v_set1(1.0f), x); }
 
 VFN V v_gelu_erf(V x) {

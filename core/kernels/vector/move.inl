@@ -1,23 +1,23 @@
 /* Conversions between formats, transposes and packing. */
 
 /* Calls one kLanes-wide step over n elements; the last n % kLanes go through a buffer. */
-#define FOLIO_CONVERT(n, in_bytes, x, out_bytes, y, step)                              \
-  do {                                                                                 \
-    const char* from = (const char*)(x);                                               \
-    char* to = (char*)(y);                                                             \
-    int64_t left = (n);                                                                \
-    for (; left >= kLanes; left -= kLanes) {                                           \
-      step(from, to);                                                                  \
-      from += kLanes * (in_bytes);                                                     \
-      to += kLanes * (out_bytes);                                                      \
-    }                                                                                  \
-    if (left > 0) {                                                                    \
-      char in[kLanes * 4] = {0};                                                       \
-      char out[kLanes * 4];                                                            \
-      __builtin_memcpy(in, from, (size_t)left * (in_bytes));                           \
-      step(in, out);                                                                   \
-      __builtin_memcpy(to, out, (size_t)left * (out_bytes));                           \
-    }                                                                                  \
+#define FOLIO_CONVERT(n, in_bytes, x, out_bytes, y, step)  \
+  do {                                                     \
+    const char* from = (const char*)(x);                   \
+    char* to = (char*)(y);                                 \
+    int64_t left = (n);                                    \
+    for (; left >= kLanes; left -= kLanes) {               \
+      step(from, to);                                      \
+      from += kLanes * (in_bytes);                         \
+      to += kLanes * (out_bytes);                          \
+    }                                                      \
+    if (left > 0) {                                        \
+      char in[kLanes * 4] = {0};                           \
+      char out[kLanes * 4];                                \
+      __builtin_memcpy(in, from, (size_t)left*(in_bytes)); \
+      step(in, out);                                       \
+      __builtin_memcpy(to, out, (size_t)left*(out_bytes)); \
+    }                                                      \
   } while (0)
 
 VFN void widen_half(const char* from, char* to) { v_store((float*)(void*)to, v_from_half(from)); }
@@ -61,9 +61,10 @@ VFN void copy_b32(void* to, const void* from) { __builtin_memcpy(to, from, 4); }
 VFN __m256 load8(const char* p) { return _mm256_loadu_ps((const float*)(const void*)p); }
 VFN void store8(char* p, __m256 a) { _mm256_storeu_ps((float*)(void*)p, a); }
 
-/* y[j][i] = r[i][j] of 8 x 8 elements; row stride of y in bytes. */
-VFN void store_transposed8x8(__m256* r, char* y, int64_t y_stride) {
-  __m256 s[8];
+/* y[j][i] = x[i][j] of 8 x 8 elements; row strides in bytes. */
+VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride) {
+  __m256 r[8], s[8];
+  for (int i = 0; i < 8; ++i) r[i] = load8(x + i * x_stride);
   for (int i = 0; i < 8; i += 2) {
     s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
     s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
@@ -80,13 +81,6 @@ VFN void store_transposed8x8(__m256* r, char* y, int64_t y_stride) {
   }
 }
 
-/* y[j][i] = x[i][j] of 8 x 8 elements; row strides in bytes. */
-VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride) {
-  __m256 r[8];
-  for (int i = 0; i < 8; ++i) r[i] = load8(x + i * x_stride);
-  store_transposed8x8(r, y, y_stride);
-}
-
 /* The last block of a row of blocks overlaps the one before. */
 VFN int64_t block_start(int64_t i, int64_t n) { return i + 8 <= n ? i : n - 8; }
 
@@ -96,7 +90,8 @@ static void transpose_bytes(int64_t rows, int64_t cols, const char* x, int64_t x
                             int64_t y_stride) {
   if (rows < 8 || cols < 8) {
     for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < cols; ++j) copy_b32(y + j * y_stride + 4 * i, x + i * x_stride + 4 * j);
+      for (int64_t j = 0; j < cols; ++j)
+        copy_b32(y + j * y_stride + 4 * i, x + i * x_stride + 4 * j);
     }
     return;
   }

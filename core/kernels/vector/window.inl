@@ -7,14 +7,6 @@ constexpr int kHeldTaps = kLanes == 16 ? 25 : 9;
 
 enum WindowKind { kDepthwise, kMaxWindow, kSumWindow };
 
-VFN V window_activate(const FolioWindowF32* args, V v) {
-  if (args->activation == kFolioActRelu) return v_relu(v);
-  if (args->activation == kFolioActClip) {
-    return v_clip(v, v_set1(args->clip_lo), v_set1(args->clip_hi));
-  }
-  return v;
-}
-
 VFN V window_start(const FolioWindowF32* args, int kind, int64_t c, VM mask) {
   if (kind == kMaxWindow) return v_set1(-__builtin_inff());
   if (kind == kDepthwise && args->bias) return v_load_masked(args->bias + c, mask);
@@ -28,7 +20,7 @@ VFN V window_step(int kind, V sum, V w, V x) {
 }
 
 VFN V window_end(const FolioWindowF32* args, int kind, V v) {
-  if (kind == kDepthwise) return window_activate(args, v);
+  if (kind == kDepthwise) return v_activate(v, args->activation, args->clip_lo, args->clip_hi);
   if (kind == kSumWindow) return v_mul(v, v_set1(args->scale));
   return v;
 }

@@ -11,21 +11,23 @@ constexpr int64_t kTileRows = 6;
 constexpr int64_t kTilePanels = 1;
 #include "core/kernels/vector/gemm_tile.inl"
 
-#define FOLIO_TILES(panels)                                                             \
+#define FOLIO_TILES(panels, a)                                                          \
   {                                                                                     \
-    nullptr, gemm_tile<1, panels, 1>, gemm_tile<2, panels, 1>, gemm_tile<3, panels, 1>, \
-        gemm_tile<4, panels, 1>, gemm_tile<5, panels, 1>, gemm_tile<6, panels, 1>       \
+    nullptr, gemm_tile<1, panels, a>, gemm_tile<2, panels, a>, gemm_tile<3, panels, a>, \
+        gemm_tile<4, panels, a>, gemm_tile<5, panels, a>, gemm_tile<6, panels, a>       \
   }
-static const TileFn kTiles[kTilePanels][kTileRows + 1] = {
-    FOLIO_TILES(1),
+/* [packed or by rows][panels - 1][rows] */
+static const TileFn kTiles[2][kTilePanels][kTileRows + 1] = {
+    {FOLIO_TILES(1, kPackedA)},
+    {FOLIO_TILES(1, kRowsA)},
 };
 #undef FOLIO_TILES
 
 static const TileFn kVectorTiles[kVectorRows][4] = {
-    {gemm_tile<1, 1, 0>, gemm_tile<1, 2, 0>, gemm_tile<1, 4, 0>, nullptr},
-    {gemm_tile<2, 1, 0>, gemm_tile<2, 2, 0>, nullptr, nullptr},
-    {gemm_tile<3, 1, 0>, gemm_tile<3, 2, 0>, nullptr, nullptr},
-    {gemm_tile<4, 1, 0>, nullptr, nullptr, nullptr},
+    {gemm_tile<1, 1, kStridedA>, gemm_tile<1, 2, kStridedA>, gemm_tile<1, 4, kStridedA>, nullptr},
+    {gemm_tile<2, 1, kStridedA>, gemm_tile<2, 2, kStridedA>, nullptr, nullptr},
+    {gemm_tile<3, 1, kStridedA>, gemm_tile<3, 2, kStridedA>, nullptr, nullptr},
+    {gemm_tile<4, 1, kStridedA>, nullptr, nullptr, nullptr},
 };
 #include "core/kernels/vector/gemm.inl"
 
