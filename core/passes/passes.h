@@ -44,6 +44,9 @@ void drop_dead(Model* model);
 // Computes float16 in float32 where ONNX Runtime's CPU does; needs inferred types.
 void widen_half(Model* model, bool* changed);
 
+// Removes and merges nodes that only move or rename elements.
+void simplify_moves(Model* model, bool* changed);
+
 // Conv, ConvTranspose and Gemm take in BatchNormalization and constants per channel.
 void fold_scales(Model* model, bool* changed);
 
