@@ -248,6 +248,7 @@ class MoveSimplifier {
       const auto& known = p_.graph().value(target).data;
       if (known) to_constant_reshape(id, Dims(*known), p_.dims(p_.input(id, 0)));
     }
+    if (p_.is(id, "Reshape") && !p_.constant(p_.input(id, 1))) reshape_by_parts(id);
     while (merge_reshapes(id)) {
     }
   }
@@ -275,6 +276,67 @@ class MoveSimplifier {
     }
     // Of an empty tensor, -1 beside a copied 0 has no answer.
     if (has_rest && copies) return;
+    put_reshape(id, numbers);
+  }
+
+  // One element of a target: a number, or dim `axis` of a value.
+  struct Element {
+    int64_t number = 0;  // when `of` is none
+    ValueId of = kNone;
+    int64_t axis = 0;
+  };
+
+  // A target that Concat puts together from numbers and dims of values: exact where inference knows
+  // too little to name the dims.
+  void reshape_by_parts(NodeId id) {
+    const NodeId concat = p_.made_by(p_.input(id, 1), "Concat");
+    const ValueId x = p_.input(id, 0);
+    if (concat == kNone) return;
+    std::vector<Element> elements;
+    for (const ValueId part : p_.node(concat).inputs) {
+      if (!add_elements(part, &elements)) return;
+    }
+    std::vector<int64_t> numbers;
+    int copies = 0;
+    int rests = 0;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const Element& element = elements[i];
+      const bool copied = element.of == x && element.axis == static_cast<int64_t>(i);
+      if (element.of == kNone && element.number <= 0) return;
+      copies += copied ? 1 : 0;
+      rests += element.of != kNone && !copied ? 1 : 0;
+      numbers.push_back(element.of == kNone ? element.number : copied ? 0 : -1);
+    }
+    if (rests > 1 || (rests == 1 && copies > 0)) return;
+    put_reshape(id, numbers);
+  }
+
+  bool add_elements(ValueId part, std::vector<Element>* out) const {
+    if (const auto numbers = p_.ints(part)) {
+      for (const int64_t number : *numbers) out->push_back({number, kNone, 0});
+      return true;
+    }
+    // Shape(of)[axis], as Gather by a scalar that Unsqueeze makes [1], or by [axis].
+    ValueId value = part;
+    const NodeId unsqueeze = p_.made_by(value, "Unsqueeze");
+    if (unsqueeze != kNone) value = p_.input(unsqueeze, 0);
+    const NodeId gather = p_.made_by(value, "Gather");
+    const NodeId shape = gather == kNone ? kNone : p_.made_by(p_.input(gather, 0), "Shape");
+    const Dims* dims = shape == kNone ? nullptr : p_.dims(p_.input(shape, 0));
+    const Dims* one = p_.dims(part);
+    const auto index = gather == kNone ? std::nullopt : p_.ints(p_.input(gather, 1));
+    if (!dims || !one || one->size() != 1 || !index || index->size() != 1) return false;
+    // Since opset 15 Shape may begin elsewhere.
+    const Attributes& attrs = p_.node(shape).attributes;
+    if (attrs.has("start") || attrs.has("end")) return false;
+    const auto rank = static_cast<int64_t>(dims->size());
+    const int64_t axis = (*index)[0] < 0 ? (*index)[0] + rank : (*index)[0];
+    if (axis < 0 || axis >= rank) return false;
+    out->push_back({0, p_.input(shape, 0), axis});
+    return true;
+  }
+
+  void put_reshape(NodeId id, const std::vector<int64_t>& numbers) {
     auto made = make_int64_tensor(numbers, Shape{static_cast<int64_t>(numbers.size())});
     if (!made.is_ok()) return;
     const ValueId shape = p_.add_constant(p_.node(id).name + "/shape", std::move(made).take());

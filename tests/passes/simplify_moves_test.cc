@@ -156,6 +156,34 @@ TEST(SimplifyMoves, ATargetOfKnownDimsIsConstant) {
             "Reshape Sin");
 }
 
+TEST(SimplifyMoves, ATargetOfItsInputsDimsIsConstantWhateverTheyAre) {
+  const auto types = [](const char* of, const char* second) {
+    ModelWriter writer = plain_model();
+    GraphWriter& graph = writer.graph();
+    graph.input("u", f32_type({"a", "b", 4}));
+    graph.input("v", f32_type({"c", "d", 4}));
+    graph.initializer(i64_tensor("i0", {}, {0}));
+    graph.initializer(i64_tensor("i1", {}, {1}));
+    graph.initializer(i64_tensor("two", {1}, {2}));
+    graph.initializer(i64_tensor("axes", {1}, {0}));
+    graph.node("Add", {"u", "v"}, {"x"});  // broadcasts: nobody knows its dims
+    graph.node("Shape", {of}, {"dims"});
+    graph.node("Gather", {"dims", "i0"}, {"first"});
+    graph.node("Gather", {"dims", second}, {"second"});
+    graph.node("Unsqueeze", {"first", "axes"}, {"first1"});
+    graph.node("Unsqueeze", {"second", "axes"}, {"second1"});
+    graph.node("Concat", {"first1", "second1", "two", "two"}, {"target"}).attr_int("axis", 0);
+    graph.node("Reshape", {"x", "target"}, {"y"});
+    graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+    return types_of(fused(writer, {{"u", make_tensor<float>({3, 3, 4}, wave(36))},
+                                   {"v", make_tensor<float>({1, 3, 4}, wave(12))}})
+                        ->graph);
+  };
+  EXPECT_EQ(types("x", "i1"), "Add Reshape");
+  EXPECT_NE(types("u", "i1"), "Add Reshape");
+  EXPECT_NE(types("x", "i0"), "Add Reshape") << "its own first dim at the place of its second";
+}
+
 TEST(SimplifyMoves, DimsOfSizeOneMoveByAView) {
   ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
