@@ -299,16 +299,30 @@ class MoveSimplifier {
     std::vector<int64_t> numbers;
     int copies = 0;
     int rests = 0;
+    int asked_rests = 0;
     for (size_t i = 0; i < elements.size(); ++i) {
       const Element& element = elements[i];
-      const bool copied = element.of == x && element.axis == static_cast<int64_t>(i);
-      if (element.of == kNone && element.number <= 0) return;
+      const bool copied = is_dim_of(element, x, i);
+      const bool asks_rest = element.of == kNone && element.number == -1;
+      if (element.of == kNone && element.number <= 0 && !asks_rest) return;
+      asked_rests += asks_rest ? 1 : 0;
       copies += copied ? 1 : 0;
       rests += element.of != kNone && !copied ? 1 : 0;
       numbers.push_back(element.of == kNone ? element.number : copied ? 0 : -1);
     }
-    if (rests > 1 || (rests == 1 && copies > 0)) return;
+    // A -1 that the model asks for may stand beside copies: an empty tensor failed before too.
+    if (rests + asked_rests > 1 || (rests == 1 && copies > 0)) return;
     put_reshape(id, numbers);
+  }
+
+  // Dim i of x, or of what x is a transpose of.
+  bool is_dim_of(const Element& element, ValueId x, size_t i) const {
+    if (element.of == kNone) return false;
+    if (element.of == x) return element.axis == static_cast<int64_t>(i);
+    const NodeId transpose = p_.made_by(x, "Transpose");
+    if (transpose == kNone || p_.input(transpose, 0) != element.of) return false;
+    const auto perm = perm_of(transpose);
+    return perm && i < perm->size() && (*perm)[i] == element.axis;
   }
 
   bool add_elements(ValueId part, std::vector<Element>* out) const {

@@ -184,6 +184,26 @@ TEST(SimplifyMoves, ATargetOfItsInputsDimsIsConstantWhateverTheyAre) {
   EXPECT_NE(types("x", "i0"), "Add Reshape") << "its own first dim at the place of its second";
 }
 
+TEST(SimplifyMoves, DimsAreSeenThroughATranspose) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({"n", 3, "h", "w"}));
+  graph.initializer(i64_tensor("i0", {}, {0}));
+  graph.initializer(i64_tensor("rest", {1}, {-1}));
+  graph.initializer(i64_tensor("three", {1}, {3}));
+  graph.initializer(i64_tensor("axes", {1}, {0}));
+  graph.node("Sin", {"x"}, {"v"});
+  transpose(graph, "v", "t", {0, 2, 3, 1});
+  graph.node("Shape", {"v"}, {"dims"});
+  graph.node("Gather", {"dims", "i0"}, {"n"});
+  graph.node("Unsqueeze", {"n", "axes"}, {"n1"});
+  graph.node("Concat", {"n1", "rest", "three"}, {"target"}).attr_int("axis", 0);
+  graph.node("Reshape", {"t", "target"}, {"y"});
+  graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+  const auto model = fused(writer, {{"x", make_tensor<float>({2, 3, 2, 2}, wave(24))}});
+  EXPECT_EQ(types_of(model->graph), "Sin Transpose Reshape");
+}
+
 TEST(SimplifyMoves, DimsOfSizeOneMoveByAView) {
   ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
