@@ -1,4 +1,5 @@
-// Passes: graph -> graph. Shapes are inferred, constants folded, what does nothing removed.
+// Passes: graph -> graph. Shapes are inferred, constants folded, what does nothing removed, nodes
+// fused. docs/passes.md lists what each matches and leaves.
 //
 // Flow:    session/ calls run_passes between build_model and plan/.
 // Owns:    nothing; they rewrite the Model they are given.
