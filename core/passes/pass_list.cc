@@ -10,6 +10,7 @@ constexpr int kMaxRounds = 8;
 // In the order in which one makes what another looks for. Values keep the types they have.
 void fuse(Model* model, Optimize level) {
   bool changed = false;
+  simplify_moves(model, &changed);
   fold_scales(model, &changed);
   fuse_functions(model, &changed);
   fuse_norms(model, &changed);

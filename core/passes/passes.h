@@ -1,4 +1,5 @@
-// Passes: graph -> graph. Shapes are inferred, constants folded, what does nothing removed.
+// Passes: graph -> graph. Shapes are inferred, constants folded, what does nothing removed, nodes
+// fused. docs/passes.md lists what each matches and leaves.
 //
 // Flow:    session/ calls run_passes between build_model and plan/.
 // Owns:    nothing; they rewrite the Model they are given.
@@ -43,6 +44,9 @@ void drop_dead(Model* model);
 
 // Computes float16 in float32 where ONNX Runtime's CPU does; needs inferred types.
 void widen_half(Model* model, bool* changed);
+
+// Removes and merges nodes that only move or rename elements.
+void simplify_moves(Model* model, bool* changed);
 
 // Conv, ConvTranspose and Gemm take in BatchNormalization and constants per channel.
 void fold_scales(Model* model, bool* changed);

@@ -276,11 +276,15 @@ void Pattern::remove(NodeId id) {
   changed_ = true;
 }
 
-bool Pattern::bypass(ValueId value, ValueId by) {
+bool Pattern::can_bypass(ValueId value) const {
   const auto at = static_cast<size_t>(value);
-  // Subgraphs would have to capture `by`: what they read stays.
-  if (is_output_[at] || static_cast<size_t>(uses_[at]) != readers_[at].size()) return false;
-  const std::vector<NodeId> readers = readers_[at];
+  // Subgraphs would have to capture what comes instead: what they read stays.
+  return !is_output_[at] && static_cast<size_t>(uses_[at]) == readers_[at].size();
+}
+
+bool Pattern::bypass(ValueId value, ValueId by) {
+  if (!can_bypass(value)) return false;
+  const std::vector<NodeId> readers = readers_[static_cast<size_t>(value)];
   for (const NodeId id : readers) {
     count_reads(id, -1);
     for (ValueId& input : node(id).inputs) {

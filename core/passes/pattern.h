@@ -84,6 +84,7 @@ class Pattern {
   void remove(NodeId id);
   // Makes every reader of `value` read `by`, and drops what is then unread. Not for graph outputs.
   bool bypass(ValueId value, ValueId by);
+  bool can_bypass(ValueId value) const;
   bool changed() const { return changed_; }
 
  private:

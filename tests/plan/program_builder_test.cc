@@ -88,6 +88,44 @@ TEST(ProgramBuilder, ConstantsAreNeverOursToGiveAway) {
   for (const Value& constant : made.value()->constants) EXPECT_FALSE(constant.tensor().escapes());
 }
 
+// x * (-w) with a computed weight; `also_added` reads it once more.
+ModelWriter computed_weight_model(bool also_added) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({64, 64}));
+  graph.initializer(f32_tensor("w", {64, 64}, std::vector<float>(64 * 64, 0.5F)));
+  graph.node("Neg", {"w"}, {"v"});
+  graph.node("MatMul", {"x", "v"}, {also_added ? "p" : "y"});
+  if (also_added) graph.node("Mul", {"p", "v"}, {"y"});
+  graph.output("y", f32_type({64, 64}));
+  return writer;
+}
+
+TEST(ProgramBuilder, BytesOfAComputedWeightGoOnceItIsPacked) {
+  PackedCache cache;
+  const auto made = program_of(computed_weight_model(false), &cache);
+  ASSERT_TRUE(made.is_ok()) << text_of(made.status());
+  ASSERT_EQ(made.value()->constants.size(), 1U);
+  EXPECT_EQ(made.value()->constants[0].tensor().raw(), nullptr);
+  EXPECT_EQ(made.value()->constants[0].tensor().shape(), Shape({64, 64}));
+  const auto outputs = run_once(computed_weight_model(false),
+                                {{"x", make_tensor<float>({64, 64}, std::vector<float>(4096, 1))}});
+  ASSERT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+  EXPECT_EQ(floats_of(outputs.value()[0]), std::vector<float>(4096, -32));
+}
+
+TEST(ProgramBuilder, BytesOfAWeightThatOthersReadStay) {
+  PackedCache cache;
+  const auto shared = program_of(computed_weight_model(true), &cache);
+  ASSERT_TRUE(shared.is_ok()) << text_of(shared.status());
+  for (const Value& constant : shared.value()->constants) {
+    EXPECT_NE(constant.tensor().raw(), nullptr);
+  }
+  const auto unpacked = program_of(computed_weight_model(false), nullptr);
+  ASSERT_TRUE(unpacked.is_ok()) << text_of(unpacked.status());
+  EXPECT_NE(unpacked.value()->constants[0].tensor().raw(), nullptr);
+}
+
 TEST(ProgramBuilder, UnreadInputsAreMarked) {
   ModelWriter writer = matmul_model();
   writer.graph().input("unused", f32_type({1}));

@@ -1,0 +1,252 @@
+// simplify_moves: what is removed and merged, and what only looks like it.
+#include <functional>
+
+#include "tests/passes/pass_tester.h"
+
+namespace folio {
+namespace {
+
+using model_writer::GraphWriter;
+using model_writer::ModelWriter;
+using Rest = std::function<void(GraphWriter&)>;
+
+std::string types_after(const Rest& rest, int64_t opset = 17) {
+  ModelWriter writer = plain_model(8, opset);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({2, 3, 4}));
+  graph.input("z", f32_type({"a", "b", 4}));
+  graph.initializer(i64_tensor("zeros", {3}, {0, 0, 0}));
+  graph.initializer(i64_tensor("ones", {3}, {1, 1, 1}));
+  graph.initializer(i64_tensor("ends", {3}, {2, 3, 9223372036854775807}));
+  graph.initializer(i64_tensor("short", {3}, {2, 3, 3}));
+  graph.initializer(i64_tensor("same", {3}, {2, 3, 4}));
+  graph.initializer(i64_tensor("flat", {2}, {6, 4}));
+  graph.initializer(i64_tensor("copy", {3}, {0, -1, 2}));
+  graph.initializer(i64_tensor("i0", {1}, {0}));
+  graph.initializer(i64_tensor("i1", {1}, {1}));
+  graph.initializer(i64_tensor("two", {1}, {2}));
+  graph.initializer(i64_tensor("no_pads", {6}, {0, 0, 0, 0, 0, 0}));
+  graph.initializer(f32_tensor("number", {}, {0.5F}));
+  rest(graph);
+  graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+  const auto model = fused(writer, {{"x", make_tensor<float>({2, 3, 4}, wave(24))},
+                                    {"z", make_tensor<float>({1, 5, 4}, wave(20))}});
+  return types_of(model->graph);
+}
+
+// A node between two others, so that its result is no output.
+Rest between(const Rest& middle) {
+  return [=](GraphWriter& graph) {
+    graph.node("Sin", {"x"}, {"from"});
+    middle(graph);
+    graph.node("Cos", {"to"}, {"y"});
+  };
+}
+
+TEST(SimplifyMoves, WhatDoesNothingGoes) {
+  const Rest idle[] = {
+      [](GraphWriter& graph) { graph.node("Concat", {"from"}, {"to"}).attr_int("axis", 1); },
+      [](GraphWriter& graph) { graph.node("Sum", {"from"}, {"to"}); },
+      [](GraphWriter& graph) {
+        graph.node("Slice", {"from", "zeros", "ends"}, {"to"});
+      },
+      [](GraphWriter& graph) {
+        graph.node("Pad", {"from", "no_pads"}, {"to"});
+      },
+      [](GraphWriter& graph) {
+        graph.node("Expand", {"from", "ones"}, {"to"});
+      },
+      [](GraphWriter& graph) {
+        graph.node("Tile", {"from", "ones"}, {"to"});
+      },
+      [](GraphWriter& graph) {
+        graph.node("Reshape", {"from", "same"}, {"to"});
+      },
+      [](GraphWriter& graph) {
+        graph.node("Transpose", {"from"}, {"to"}).attr_ints("perm", {0, 1, 2});
+      },
+  };
+  for (const Rest& each : idle) EXPECT_EQ(types_after(between(each)), "Sin Cos");
+}
+
+TEST(SimplifyMoves, WhatTakesAPartStays) {
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {
+              graph.node("Slice", {"from", "zeros", "short"}, {"to"});
+            })),
+            "Sin Slice Cos");
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {
+              graph.node("Slice", {"from", "zeros", "same", "", "ones"}, {"part"});
+              graph.node("Slice", {"part", "i1", "two", "i0"}, {"to"});
+            })),
+            "Sin Slice Cos");
+}
+
+TEST(SimplifyMoves, ASumOfTwoIsAnAdd) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.node("Sum", {"x", "number"}, {"y"});
+            }),
+            "Add");
+}
+
+void transpose(GraphWriter& graph, const char* x, const char* y, const std::vector<int64_t>& perm) {
+  graph.node("Transpose", {x}, {y}).attr_ints("perm", perm);
+}
+
+TEST(SimplifyMoves, TransposesBecomeOneOrNone) {
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {
+              transpose(graph, "from", "t", {2, 0, 1});
+              transpose(graph, "t", "to", {1, 2, 0});
+            })),
+            "Sin Cos");
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {
+              transpose(graph, "from", "t", {2, 0, 1});
+              transpose(graph, "t", "to", {2, 0, 1});
+            })),
+            "Sin Transpose Cos");
+}
+
+TEST(SimplifyMoves, TransposesMeetThroughFunctions) {
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {
+              transpose(graph, "from", "t", {2, 0, 1});
+              graph.node("Relu", {"t"}, {"r"});
+              graph.node("Mul", {"number", "r"}, {"m"});
+              transpose(graph, "m", "to", {1, 2, 0});
+            })),
+            "Sin Relu Mul Cos");
+  // Another order, and a result that others read.
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {
+              transpose(graph, "from", "t", {2, 0, 1});
+              graph.node("Relu", {"t"}, {"r"});
+              transpose(graph, "r", "to", {2, 0, 1});
+            })),
+            "Sin Transpose Relu Transpose Cos");
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {
+              transpose(graph, "from", "t", {2, 0, 1});
+              graph.node("Relu", {"t"}, {"r"});
+              transpose(graph, "r", "to", {1, 2, 0});
+              graph.output("r", f32_type({4, 2, 3}));
+            })),
+            "Sin Transpose Relu Transpose Cos");
+}
+
+TEST(SimplifyMoves, AReshapeOfAReshapeIsOne) {
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {
+              graph.node("Reshape", {"from", "flat"}, {"r"});
+              graph.node("Unsqueeze", {"r", "i0"}, {"u"});
+              graph.node("Reshape", {"u", "same"}, {"s"});
+              graph.node("Reshape", {"s", "flat"}, {"to"});
+            })),
+            "Sin Reshape Cos");
+  EXPECT_EQ(types_after(between([](GraphWriter& graph) {  // 0 copies a dim of what is between
+              graph.node("Reshape", {"from", "flat"}, {"r"});
+              graph.node("Reshape", {"r", "copy"}, {"to"});
+            })),
+            "Sin Reshape Reshape Cos");
+}
+
+TEST(SimplifyMoves, ATargetOfKnownDimsIsConstant) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.node("Shape", {"z"}, {"dims"});
+              graph.node("Gather", {"dims", "i0"}, {"a"});
+              graph.node("Gather", {"dims", "i1"}, {"b"});
+              graph.node("Concat", {"a", "b", "two", "two"}, {"target"}).attr_int("axis", 0);
+              graph.node("Reshape", {"z", "target"}, {"r"});
+              graph.node("Sin", {"r"}, {"y"});
+            }),
+            "Reshape Sin");
+}
+
+TEST(SimplifyMoves, ATargetOfItsInputsDimsIsConstantWhateverTheyAre) {
+  const auto types = [](const char* of, const char* second) {
+    ModelWriter writer = plain_model();
+    GraphWriter& graph = writer.graph();
+    graph.input("u", f32_type({"a", "b", 4}));
+    graph.input("v", f32_type({"c", "d", 4}));
+    graph.initializer(i64_tensor("i0", {}, {0}));
+    graph.initializer(i64_tensor("i1", {}, {1}));
+    graph.initializer(i64_tensor("two", {1}, {2}));
+    graph.initializer(i64_tensor("axes", {1}, {0}));
+    graph.node("Add", {"u", "v"}, {"x"});  // broadcasts: nobody knows its dims
+    graph.node("Shape", {of}, {"dims"});
+    graph.node("Gather", {"dims", "i0"}, {"first"});
+    graph.node("Gather", {"dims", second}, {"second"});
+    graph.node("Unsqueeze", {"first", "axes"}, {"first1"});
+    graph.node("Unsqueeze", {"second", "axes"}, {"second1"});
+    graph.node("Concat", {"first1", "second1", "two", "two"}, {"target"}).attr_int("axis", 0);
+    graph.node("Reshape", {"x", "target"}, {"y"});
+    graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+    return types_of(fused(writer, {{"u", make_tensor<float>({3, 3, 4}, wave(36))},
+                                   {"v", make_tensor<float>({1, 3, 4}, wave(12))}})
+                        ->graph);
+  };
+  EXPECT_EQ(types("x", "i1"), "Add Reshape");
+  EXPECT_NE(types("u", "i1"), "Add Reshape");
+  EXPECT_NE(types("x", "i0"), "Add Reshape") << "its own first dim at the place of its second";
+}
+
+TEST(SimplifyMoves, DimsAreSeenThroughATranspose) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({"n", 3, "h", "w"}));
+  graph.initializer(i64_tensor("i0", {}, {0}));
+  graph.initializer(i64_tensor("rest", {1}, {-1}));
+  graph.initializer(i64_tensor("three", {1}, {3}));
+  graph.initializer(i64_tensor("axes", {1}, {0}));
+  graph.node("Sin", {"x"}, {"v"});
+  transpose(graph, "v", "t", {0, 2, 3, 1});
+  graph.node("Shape", {"v"}, {"dims"});
+  graph.node("Gather", {"dims", "i0"}, {"n"});
+  graph.node("Unsqueeze", {"n", "axes"}, {"n1"});
+  graph.node("Concat", {"n1", "rest", "three"}, {"target"}).attr_int("axis", 0);
+  graph.node("Reshape", {"t", "target"}, {"y"});
+  graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+  const auto model = fused(writer, {{"x", make_tensor<float>({2, 3, 2, 2}, wave(24))}});
+  EXPECT_EQ(types_of(model->graph), "Sin Transpose Reshape");
+}
+
+TEST(SimplifyMoves, DimsOfSizeOneMoveByAView) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({"n", 1, 4}));
+  transpose(graph, "x", "y", {1, 0, 2});
+  graph.output("y", f32_type({1, "n", 4}));
+  const auto model = fused(writer, {{"x", make_tensor<float>({3, 1, 4}, wave(12))}});
+  EXPECT_EQ(types_of(model->graph), "Reshape");
+}
+
+TEST(SimplifyMoves, CastsThroughAWiderTypeAreOne) {
+  const auto casts = [](model_writer::ElementType first, model_writer::ElementType second) {
+    return types_after([=](GraphWriter& graph) {
+      graph.node("Sin", {"x"}, {"from"});
+      graph.node("Cast", {"from"}, {"c"}).attr_int("to", static_cast<int64_t>(first));
+      graph.node("Cast", {"c"}, {"to"}).attr_int("to", static_cast<int64_t>(second));
+      graph.node("Cast", {"to"}, {"last"}).attr_int("to", static_cast<int64_t>(kF32));
+      graph.node("Cos", {"last"}, {"y"});
+    });
+  };
+  EXPECT_EQ(casts(model_writer::ElementType::kDouble, kI64), "Sin Cast Cast Cos");
+  EXPECT_EQ(casts(model_writer::ElementType::kDouble, kF32), "Sin Cos");
+  EXPECT_EQ(casts(kI64, model_writer::ElementType::kInt32), "Sin Cast Cast Cast Cos");
+}
+
+TEST(SimplifyMoves, ZeroPadsGoIntoConv) {
+  const auto types = [](const std::vector<int64_t>& pads, float value) {
+    ModelWriter writer = plain_model();
+    GraphWriter& graph = writer.graph();
+    graph.input("x", f32_type({1, 1, 4, 4}));
+    graph.initializer(i64_tensor("pads", {8}, pads));
+    graph.initializer(f32_tensor("value", {}, {value}));
+    graph.initializer(f32_tensor("w", {1, pads[1] + 1, 2, 2}, wave(4 * (pads[1] + 1))));
+    graph.node("Pad", {"x", "pads", "value"}, {"p"});
+    graph.node("Conv", {"p", "w"}, {"y"}).attr_ints("pads", {1, 0, 0, 0});
+    graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+    return types_of(fused(writer, {{"x", make_tensor<float>({1, 1, 4, 4}, wave(16))}})->graph);
+  };
+  EXPECT_EQ(types({0, 0, 1, 2, 0, 0, 0, 1}, 0), "Conv");
+  EXPECT_EQ(types({0, 0, 1, 2, 0, 0, 0, 1}, 1), "Pad Conv");
+  EXPECT_EQ(types({0, 1, 0, 0, 0, 0, 0, 0}, 0), "Pad Conv");
+  EXPECT_EQ(types({0, 0, -1, 0, 0, 0, 0, 0}, 0), "Pad Conv");
+}
+
+}  // namespace
+}  // namespace folio
