@@ -14,9 +14,12 @@ namespace folio {
 struct PackRequest {
   Layout layout = Layout::kF32P16;
   uint16_t version = 0;
-  // The matrix inside the source tensor: B[p, j] at element p * row_stride + j * col_stride.
+  // The matrix inside the source tensor: B[p, j] at element p * row_stride + j * col_stride; with
+  // `inner` (S8P16K4) at p / inner * outer_stride + p % inner * row_stride + j * col_stride.
   int64_t k = 0;
   int64_t n = 0;
+  int64_t inner = 0;
+  int64_t outer_stride = 0;
   int64_t row_stride = 0;
   int64_t col_stride = 0;
   uint64_t bytes = 0;  // of the blob
