@@ -13,7 +13,7 @@ Result<ConvAttrs> parse_conv(const Attributes& attrs) {
 }
 
 Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Tensor& x, const Tensor& w,
-                             const Tensor* b) {
+                             const Tensor* b, bool channels_last) {
   if (x.rank() < 3 || w.rank() != x.rank()) {
     return invalid_argument("X ", x.shape().to_string(), " and W ", w.shape().to_string(),
                             " must have the same rank, 3 or more");
@@ -24,13 +24,17 @@ Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Tensor& x, const Tens
     return invalid_argument("kernel_shape does not agree with W ", w.shape().to_string());
   }
   ConvSizes s;
-  FOLIO_TRY(s.window, make_window(attrs.window, x.shape(), kernel));
+  Shape image = x.shape();
+  if (channels_last) {
+    for (int i = 1; i < x.rank(); ++i) image[i] = x.dim(i == 1 ? x.rank() - 1 : i - 1);
+  }
+  FOLIO_TRY(s.window, make_window(attrs.window, image, kernel));
   s.batch = x.dim(0);
   s.group = attrs.group;
   s.c_in = w.dim(1);
   s.c_out = w.dim(0) / attrs.group;
   int64_t channels = 0;
-  if (!checked_mul(s.c_in, attrs.group, &channels) || x.dim(1) != channels ||
+  if (!checked_mul(s.c_in, attrs.group, &channels) || image[1] != channels ||
       w.dim(0) % attrs.group != 0) {
     return invalid_argument("X ", x.shape().to_string(), ", W ", w.shape().to_string(),
                             " and group ", attrs.group, " do not agree on channels");
@@ -40,10 +44,13 @@ Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Tensor& x, const Tens
   }
   s.out = Shape{x.dim(0), w.dim(0)};
   s.window.append_out(&s.out);
+  if (channels_last) {
+    for (int i = 1; i < x.rank(); ++i) s.out[i] = i + 1 < x.rank() ? s.out[i + 1] : w.dim(0);
+  }
   return s;
 }
 
-Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input) {
+Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input, bool channels_last) {
   const Dims* x = infer.dims_of(x_input);
   const Dims* w = infer.dims_of(w_input);
   infer.set_tensor(0, dtype);
@@ -55,12 +62,14 @@ Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input) {
   FOLIO_TRY(const WindowAttrs attrs, parse_window(infer.attrs()));
   Dims out{(*x)[0], (*w)[0]};
   const size_t rank = x->size() - 2;
+  const size_t first = channels_last ? 1 : 2;
   for (size_t axis = 0; axis < rank; ++axis) {
     const Dim kernel = (*w)[axis + 2];
-    out.push_back(kernel.is_value() ? window_out_dim(attrs, infer.table(), (*x)[axis + 2],
+    out.push_back(kernel.is_value() ? window_out_dim(attrs, infer.table(), (*x)[axis + first],
                                                      kernel.value, axis, rank)
                                     : Dim::unknown());
   }
+  if (channels_last) std::rotate(out.begin() + 1, out.begin() + 2, out.end());
   infer.set_tensor(0, dtype, std::move(out));
   return Status::ok();
 }

@@ -33,12 +33,13 @@ struct ConvSizes {
   int64_t k() const { return c_in * window.kernel_count(); }
 };
 
-// `b` may be null.
+// `b` may be null. `channels_last`: x and the output are [N, spatial..., C].
 Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Tensor& x, const Tensor& w,
-                             const Tensor* b);
+                             const Tensor* b, bool channels_last = false);
 
 // Sets output 0 to this type and the dims that inputs x and w make.
-Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input);
+Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input,
+                  bool channels_last = false);
 
 // 1x1 without stride and border: the image is the matrix.
 bool is_pointwise(const Window& w);

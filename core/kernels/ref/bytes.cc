@@ -19,10 +19,9 @@ static void pack_s8p16k4__ref(const FolioPackS8* args, void* dst) {
     uint32_t sum = 0;
     if (j < args->n) {
       uint8_t* to = base + j / kColumns * panel_bytes(k) + j % kColumns * 4;
-      const uint8_t* column = source + j * args->col_stride;
       int64_t p = 0;
       for (int64_t outer = 0; p < k; ++outer) {
-        const uint8_t* from = column + outer * args->outer_stride;
+        const uint8_t* from = source + j * args->col_stride + outer * args->outer_stride;
         for (int64_t i = 0; i < args->inner && p < k; ++i, ++p) {
           const uint8_t byte = from[i * args->row_stride] ^ args->flip;
           to[p / 4 * FOLIO_S8P16K4_GROUP + p % 4] = byte;
