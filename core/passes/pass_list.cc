@@ -22,11 +22,21 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
       if (widened) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     }
     remove_identities(model, &changed);
-    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
+    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed, Dequantized::kKeep));
     drop_dead(model);
   }
   if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
   bool fused = false;
+  fuse_qdq(model, &fused);
+  fuse_integer_matmul(model, &fused);
+  // Constants that no operator takes as bytes.
+  bool folded = false;
+  FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &folded));
+  if (fused || folded) {
+    drop_dead(model);
+    FOLIO_RETURN_IF_ERROR(infer_shapes(model));
+  }
+  fused = false;
   fuse_activations(model, &fused);  // values keep the types they have
   if (fused) drop_dead(model);
   return Status::ok();

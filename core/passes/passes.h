@@ -33,7 +33,10 @@ Status infer_shapes(Model* model);
 
 // Nodes whose inputs are all constant become constants: small results at once, large ones as
 // recipes that nobody computes before somebody reads them. Sets *changed.
-Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed);
+// kKeep: constants that DequantizeLinear makes are left to fuse_qdq.
+enum class Dequantized { kFold, kKeep };
+Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed,
+                      Dequantized dequantized = Dequantized::kFold);
 
 // Removes Identity, inference-mode Dropout and Casts to the type the value has already.
 void remove_identities(Model* model, bool* changed);
@@ -46,6 +49,12 @@ void widen_half(Model* model, bool* changed);
 
 // Conv and Gemm take in the function that reads their result; needs inferred types.
 void fuse_activations(Model* model, bool* changed);
+
+// Operators between DequantizeLinear and QuantizeLinear compute in bytes; needs inferred types.
+void fuse_qdq(Model* model, bool* changed);
+
+// Products of dynamically quantized activations give floats at once.
+void fuse_integer_matmul(Model* model, bool* changed);
 
 // All of the above in their order.
 enum class Optimize { kOff, kAll };
