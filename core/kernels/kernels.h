@@ -253,6 +253,9 @@ typedef struct FolioKernels {
   /* y[i] = quantize(dequantize(a[i]) + dequantize(b[i])), each step rounded to f32. */
   void (*add_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
                  const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y);
+  /* y[i] = the largest of rows[r][i], r < count, count >= 1, as int8 or uint8. y may be rows[0]. */
+  void (*max_b8)(int64_t n, int64_t count, const uint8_t* const* rows, int32_t is_signed,
+                 uint8_t* y);
 } FolioKernels;
 
 #ifdef __cplusplus

@@ -125,6 +125,19 @@ static void add_b8__ref(int64_t n, const uint8_t* a, const FolioByteScale* a_fro
   }
 }
 
+static void max_b8__ref(int64_t n, int64_t count, const uint8_t* const* rows, int32_t is_signed,
+                        uint8_t* y) {
+  const uint8_t flip = is_signed ? 0x80 : 0;  // the order of signed bytes
+  for (int64_t i = 0; i < n; ++i) {
+    uint8_t best = rows[0][i];
+    for (int64_t r = 1; r < count; ++r) {
+      const uint8_t value = rows[r][i];
+      if ((value ^ flip) > (best ^ flip)) best = value;
+    }
+    y[i] = best;
+  }
+}
+
 static void transpose_b8__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride,
                               void* y, int64_t y_row_stride) {
   const auto* source = static_cast<const uint8_t*>(x);
@@ -143,4 +156,5 @@ void fill_bytes__ref(FolioKernels* table) {
   table->quantize_f32 = quantize_f32__ref;
   table->dequantize_b8 = dequantize_b8__ref;
   table->add_b8 = add_b8__ref;
+  table->max_b8 = max_b8__ref;
 }

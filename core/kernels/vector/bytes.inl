@@ -107,21 +107,57 @@ static int32_t FOLIO_LEVEL(sum_u8)(int64_t n, const uint8_t* x) {
   return (int32_t)(uint32_t)sum;
 }
 
-/* y[j][i] = x[i][j] of 16 x 16 bytes: four times, neighbours of one half with those of the other. */
-VFN void transpose16x16(const uint8_t* x, int64_t x_stride, uint8_t* y, int64_t y_stride) {
-  __m128i r[16], s[16];
-  for (int i = 0; i < 16; ++i) r[i] = _mm_loadu_si128((const __m128i*)(x + i * x_stride));
+VFN __m256i max_bytes(__m256i a, __m256i b, int32_t is_signed) {
+  return is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
+}
+
+static void FOLIO_LEVEL(max_b8)(int64_t n, int64_t count, const uint8_t* const* rows,
+                                int32_t is_signed, uint8_t* y) {
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    __m256i best = _mm256_loadu_si256((const __m256i*)(rows[0] + i));
+    for (int64_t r = 1; r < count; ++r) {
+      best = max_bytes(best, _mm256_loadu_si256((const __m256i*)(rows[r] + i)), is_signed);
+    }
+    _mm256_storeu_si256((__m256i*)(y + i), best);
+  }
+  const uint8_t flip = is_signed ? 0x80 : 0;
+  for (; i < n; ++i) {
+    uint8_t best = rows[0][i];
+    for (int64_t r = 1; r < count; ++r) {
+      const uint8_t value = rows[r][i];
+      if ((value ^ flip) > (best ^ flip)) best = value;
+    }
+    y[i] = best;
+  }
+}
+
+/* y[j][i] = x[i][j] of 16 rows and 32 columns, in two blocks beside each other: four times,
+ * neighbours of one half with those of the other. With kColumns 16 the upper block is nothing. */
+template <int kColumns>
+VFN void transpose_block(const uint8_t* x, int64_t x_stride, uint8_t* y, int64_t y_stride) {
+  __m256i r[16], s[16];
+  for (int i = 0; i < 16; ++i) {
+    const uint8_t* from = x + i * x_stride;
+    r[i] = kColumns == 32 ? _mm256_loadu_si256((const __m256i*)from)
+                          : _mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)from));
+  }
 #pragma GCC unroll 4
   for (int step = 0; step < 4; ++step) {
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      s[2 * i] = _mm_unpacklo_epi8(r[i], r[i + 8]);
-      s[2 * i + 1] = _mm_unpackhi_epi8(r[i], r[i + 8]);
+      s[2 * i] = _mm256_unpacklo_epi8(r[i], r[i + 8]);
+      s[2 * i + 1] = _mm256_unpackhi_epi8(r[i], r[i + 8]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) r[i] = s[i];
   }
-  for (int i = 0; i < 16; ++i) _mm_storeu_si128((__m128i*)(y + i * y_stride), r[i]);
+  for (int i = 0; i < 16; ++i) {
+    _mm_storeu_si128((__m128i*)(y + i * y_stride), _mm256_castsi256_si128(r[i]));
+    if (kColumns == 32) {
+      _mm_storeu_si128((__m128i*)(y + (i + 16) * y_stride), _mm256_extracti128_si256(r[i], 1));
+    }
+  }
 }
 
 /* Blocks at the edges overlap their neighbours. */
@@ -142,12 +178,20 @@ static void FOLIO_LEVEL(transpose_b8)(int64_t rows, int64_t cols, const void* x,
     }
     return;
   }
-  for (int64_t j = 0; j < cols; j += 16) {
+  int64_t j = 0;
+  for (; j + 32 <= cols; j += 32) {
+    for (int64_t i = 0; i < rows; i += 16) {
+      const int64_t r = i + 16 <= rows ? i : rows - 16;
+      transpose_block<32>(from + r * x_row_stride + j, x_row_stride, to + j * y_row_stride + r,
+                          y_row_stride);
+    }
+  }
+  for (; j < cols; j += 16) {
     const int64_t c = j + 16 <= cols ? j : cols - 16;
     for (int64_t i = 0; i < rows; i += 16) {
       const int64_t r = i + 16 <= rows ? i : rows - 16;
-      transpose16x16(from + r * x_row_stride + c, x_row_stride, to + c * y_row_stride + r,
-                     y_row_stride);
+      transpose_block<16>(from + r * x_row_stride + c, x_row_stride, to + c * y_row_stride + r,
+                          y_row_stride);
     }
   }
 }
@@ -156,6 +200,7 @@ static void fill_bytes(FolioKernels* table) {
   table->quantize_f32 = FOLIO_LEVEL(quantize_f32);
   table->dequantize_b8 = FOLIO_LEVEL(dequantize_b8);
   table->add_b8 = FOLIO_LEVEL(add_b8);
+  table->max_b8 = FOLIO_LEVEL(max_b8);
   table->sum_u8 = FOLIO_LEVEL(sum_u8);
   table->transpose_b8 = FOLIO_LEVEL(transpose_b8);
 }
