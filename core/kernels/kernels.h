@@ -73,13 +73,17 @@ typedef enum FolioActivation {
  *   sum[i, j] = (accumulate ? C[i, j] : 0) + sum over p of A[i, p] * B[p, j]   i < m, j < n, p < k
  *   C[i, j]   = activation(alpha * sum[i, j] + col_bias[j] + row_bias[i])
  *
- * A[i, p] = a[i * a_row_stride + p * a_col_stride] (so A may be transposed);
+ * A[i, p] = a[i * a_row_stride + p * a_col_stride] (so A may be transposed), or, when a_rows is not
+ * null, a_rows[p / a_run * m + i][p % a_run] (rows of pieces that lie anywhere, as the pixels under
+ * a convolution's taps do; k is a multiple of a_run);
  * C[i, j] = c[i * c_row_stride + j]; C overlaps nothing else. k = 0 is an empty sum. */
 typedef struct FolioGemmF32 {
   int64_t m, n, k;
   const float* a;
   int64_t a_row_stride;
   int64_t a_col_stride;
+  const float* const* a_rows; /* [k / a_run][m] or null */
+  int64_t a_run;
   const float* b; /* F32P16 of [k, n], 64-byte aligned; see pack_f32p16 */
   float* c;
   int64_t c_row_stride;
@@ -91,6 +95,22 @@ typedef struct FolioGemmF32 {
   float clip_lo, clip_hi;
   void* scratch; /* null, or gemm_f32_scratch_bytes, 64-byte aligned, for this call alone */
 } FolioGemmF32;
+
+/* Arguments of the window slots: one row of output pixels with channels side by side.
+ * Tap t of pixel i is the `channels` floats at x[t] + i * x_step; taps outside of the image are left
+ * out by the caller. y[i * y_step + c], c < channels; y overlaps nothing. */
+typedef struct FolioWindowF32 {
+  int64_t pixels, channels, taps;
+  const float* const* x; /* [taps] */
+  int64_t x_step;
+  const float* const* w; /* depthwise: [taps] rows of `channels` floats */
+  const float* bias;     /* depthwise: [channels] or null */
+  int32_t activation;    /* depthwise: FolioActivation */
+  float clip_lo, clip_hi;
+  float scale; /* sum_window: y = sum * scale */
+  float* y;
+  int64_t y_step;
+} FolioWindowF32;
 
 /* F32P16: columns in panels of 16, dst[(j / 16) * k * 16 + p * 16 + j % 16] = B[p, j], columns
  * beyond n are zero. A panel starts every k * 16 floats, so gemm over columns [16 q, ...) takes
@@ -206,6 +226,14 @@ typedef struct FolioKernels {
    * one fused multiply-add each). y overlaps nothing. */
   void (*shifted_sum_f32)(int64_t n, int64_t taps, const float* w, const int64_t* offsets,
                           const float* x, float bias, float* y);
+
+  /* See FolioWindowF32. Each element alone, in the order of taps, in f32:
+   *   depthwise  y = activation(bias + sum over t of w[t] * x[t]); from AVX2 on fused multiply-adds
+   *   max        y = max over t of x[t], NaN when any is; -inf without taps
+   *   sum        y = scale * sum over t of x[t] */
+  void (*depthwise_f32)(const FolioWindowF32* args);
+  void (*max_window_f32)(const FolioWindowF32* args);
+  void (*sum_window_f32)(const FolioWindowF32* args);
 
   /* One row: y[i] = exp(x[i] - max) / sum of exp(x[j] - max); log_softmax is its logarithm,
    * x[i] - max - log(sum). All -inf, or any +inf or NaN: NaN, as in the formula. */

@@ -274,6 +274,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 void register_attention(OpRegistry& registry) {
   OpDef def;
   def.type = "Attention";
+  def.keeps_half = true;
   def.since = 23;
   def.min_inputs = 3;
   def.max_inputs = 7;

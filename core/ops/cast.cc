@@ -380,6 +380,7 @@ Result<std::unique_ptr<OpKernel>> make_cast_like(OpBuild& build) {
 void register_cast(OpRegistry& registry) {
   OpDef def;
   def.type = "Cast";
+  def.keeps_half = true;
   def.infer = infer_cast;
   def.make = make_cast;
   def.unaligned_inputs = 1;

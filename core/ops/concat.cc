@@ -134,6 +134,7 @@ Result<std::unique_ptr<OpKernel>> make_concat(OpBuild& build) {
 void register_concat(OpRegistry& registry) {
   OpDef def;
   def.type = "Concat";
+  def.keeps_half = true;
   def.max_inputs = kVariadic;
   def.infer = infer_concat;
   def.make = make_concat;

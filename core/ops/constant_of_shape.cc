@@ -97,6 +97,7 @@ Result<std::unique_ptr<OpKernel>> make_constant_of_shape(OpBuild& build) {
 void register_constant_of_shape(OpRegistry& registry) {
   OpDef def;
   def.type = "ConstantOfShape";
+  def.keeps_half = true;
   def.since = 9;
   def.infer = infer_constant_of_shape;
   def.make = make_constant_of_shape;

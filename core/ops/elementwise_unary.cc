@@ -254,8 +254,10 @@ void register_elementwise_unary(OpRegistry& registry) {
   }
   def.type = "Gelu";
   def.since = 20;
+  def.keeps_half = true;
   registry.add(def);
   def.domain = "com.microsoft";
+  def.keeps_half = false;
   def.since = 1;
   registry.add(def);
   def.type = kQuickGelu.name;

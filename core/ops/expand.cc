@@ -134,6 +134,7 @@ Result<std::unique_ptr<OpKernel>> make_tile(OpBuild& build) {
 void register_expand(OpRegistry& registry) {
   OpDef def;
   def.type = "Expand";
+  def.keeps_half = true;
   def.since = 8;
   def.min_inputs = 2;
   def.max_inputs = 2;
@@ -143,6 +144,7 @@ void register_expand(OpRegistry& registry) {
   registry.add(def);
 
   def.type = "Tile";
+  def.keeps_half = false;
   def.infer = infer_tile;
   def.make = make_tile;
   def.since = 1;

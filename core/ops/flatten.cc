@@ -55,6 +55,7 @@ Result<std::unique_ptr<OpKernel>> make_flatten(OpBuild& build) {
 void register_flatten(OpRegistry& registry) {
   OpDef def;
   def.type = "Flatten";
+  def.keeps_half = true;
   def.infer = infer_flatten;
   def.make = make_flatten;
   def.view_of = 0;

@@ -113,6 +113,7 @@ Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
 void register_gather(OpRegistry& registry) {
   OpDef def;
   def.type = "Gather";
+  def.keeps_half = true;
   def.min_inputs = 2;
   def.max_inputs = 2;
   def.infer = infer_gather;

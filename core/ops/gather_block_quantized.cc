@@ -210,6 +210,7 @@ void register_gather_block_quantized(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "GatherBlockQuantized";
+  def.keeps_half = true;
   def.min_inputs = 3;
   def.max_inputs = 4;
   def.infer = infer;

@@ -175,6 +175,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
 void register_gather_elements(OpRegistry& registry) {
   OpDef def;
   def.type = "GatherElements";
+  def.keeps_half = true;
   def.since = 11;
   def.min_inputs = def.max_inputs = 2;
   def.infer = infer_gather;
@@ -186,6 +187,7 @@ void register_gather_elements(OpRegistry& registry) {
   def.make = make_scatter;
   registry.add(def);
   def.type = "Scatter";
+  def.keeps_half = false;
   def.since = 9;
   registry.add(def);
 }

@@ -206,6 +206,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
 void register_gather_nd(OpRegistry& registry) {
   OpDef def;
   def.type = "GatherND";
+  def.keeps_half = true;
   def.since = 11;
   def.min_inputs = def.max_inputs = 2;
   def.infer = infer_gather;

@@ -230,7 +230,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   if (b && b->dtype == DType::kFloat && b->shape.rank() == 2) {
     const int64_t k = b->shape[kernel->trans_b ? 1 : 0];
     const int64_t n = b->shape[kernel->trans_b ? 0 : 1];
-    request_f32p16(build, 1, k, n, kernel->trans_b ? 1 : n, kernel->trans_b ? k : 1);
+    request_f32p16(build, 1, k, n, kernel->trans_b ? 1 : n, kernel->trans_b ? k : 1,
+                   /*replaces_source=*/true);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

@@ -344,6 +344,7 @@ void register_group_query_attention(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "GroupQueryAttention";
+  def.keeps_half = true;
   def.min_inputs = 7;
   def.max_inputs = 16;
   def.max_outputs = 4;

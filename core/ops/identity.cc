@@ -30,6 +30,7 @@ Result<std::unique_ptr<OpKernel>> make_identity(OpBuild&) {
 void register_identity(OpRegistry& registry) {
   OpDef def;
   def.type = "Identity";
+  def.keeps_half = true;
   def.infer = infer_identity;
   def.make = make_identity;
   def.view_of = 0;

@@ -68,7 +68,12 @@ Status infer(OpInfer& infer) {
 }  // namespace
 
 void register_is_nan(OpRegistry& registry) {
-  registry.add({.domain = "", .type = "IsNaN", .since = 9, .infer = infer, .make = make<IsNan>});
+  registry.add({.domain = "",
+                .type = "IsNaN",
+                .since = 9,
+                .infer = infer,
+                .make = make<IsNan>,
+                .keeps_half = true});
   registry.add({.domain = "", .type = "IsInf", .since = 10, .infer = infer, .make = make<IsInf>});
 }
 

@@ -98,6 +98,7 @@ void register_layer_normalization(OpRegistry& registry) {
   def.make = make;
   def.min_inputs = 2;
   def.type = "LayerNormalization";
+  def.keeps_half = true;
   def.max_inputs = 3;
   def.max_outputs = 3;
   registry.add(def);

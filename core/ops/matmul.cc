@@ -2,7 +2,9 @@
 //
 // Source: ONNX operator spec, MatMul, opsets 1, 9 (integers), 13 (bfloat16): NumPy's matmul;
 //         com.microsoft FusedMatMul (and its old name TransposeMatMul): alpha, transA, transB,
-//         transBatchA, transBatchB.
+//         transBatchA, transBatchB; folio FusedMatMul (passes/ only, float): the same with a bias
+//         per column, [n], as third input and a function (activation, activation_alpha,
+//         activation_beta) of the sum.
 // Shapes: a [..., m, k], b [..., k, n] -> y [..., m, n]; 1-D operands are a row or a column whose
 //         dim is dropped from the result. transBatch: dim 0 stands before the last one; then
 //         trans: the last two dims are swapped. Operands are read where they stand, by strides.
@@ -10,6 +12,8 @@
 // Errors: kInvalidArgument when ranks are 0, k differs, or batches do not broadcast.
 #include <algorithm>
 
+#include "core/ops/op_activation.h"
+#include "core/ops/op_broadcast.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_matmul.h"
@@ -61,7 +65,21 @@ struct Product {
   Strides a;
   Strides b;
   float alpha = 1.0F;
+  const float* bias = nullptr;  // per column, or null
+  Activation activation;
 };
+
+// The products that share one B: the function is applied where its result is still in the cache.
+Status multiply(OpRun& run, const Product& p, FolioGemmF32 args, const GemmB& b) {
+  args.col_bias = p.bias;
+  const bool is_finished = p.activation.set_in_gemm(&args);
+  FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
+  if (is_finished) return Status::ok();
+  run.parallel().for_range(args.m * args.n, kElementGrain, [&](int64_t begin, int64_t end) {
+    p.activation.apply(run.kernels(), end - begin, args.c + begin);
+  });
+  return Status::ok();
+}
 
 Status run_f32(OpRun& run, const Product& p, const float* a, const void* b, const float* packed,
                float* y) {
@@ -85,14 +103,14 @@ Status run_f32(OpRun& run, const Product& p, const float* a, const void* b, cons
     args.a = a;
     args.c = y;
     plain.data = b;
-    return gemm_f32(run, args, plain);
+    return multiply(run, p, args, plain);
   }
   for (int64_t i = 0; i < batches; ++i) {
     args.a = a + g.index_a(i) * p.a.matrix;
     args.c = y + i * g.m * g.n;
     plain.data = static_cast<const char*>(b) +
                  g.index_b(i) * p.b.matrix * static_cast<int64_t>(sizeof(float));
-    FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
+    FOLIO_RETURN_IF_ERROR(multiply(run, p, args, plain));
   }
   return Status::ok();
 }
@@ -122,6 +140,8 @@ class MatMul final : public OpKernel {
  public:
   Options options;
   bool fused = false;
+  bool finishes = false;  // folio's own: bias and function
+  Activation activation;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* a, run.tensor(0));
@@ -136,6 +156,7 @@ class MatMul final : public OpKernel {
                                    logical_shape(options, 1, b->shape())));
     p.a = strides_of(options, 0, a->rank(), p.g.m, p.g.k, p.g.batch_a.count());
     p.b = strides_of(options, 1, b->rank(), p.g.k, p.g.n, p.g.batch_b.count());
+    if (finishes) FOLIO_RETURN_IF_ERROR(bind_finish(run, a->dtype(), &p));
     FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), p.g.out));
     if (y->count() == 0) return Status::ok();
     switch (a->dtype()) {
@@ -164,6 +185,20 @@ class MatMul final : public OpKernel {
       default:
         return not_implemented("MatMul of ", dtype_name(a->dtype()));
     }
+  }
+
+ private:
+  Status bind_finish(const OpRun& run, DType dtype, Product* p) const {
+    if (dtype != DType::kFloat) return wrong_type(0, dtype);
+    p->activation = activation;
+    if (!run.has_input(2)) return Status::ok();
+    FOLIO_TRY(const Tensor* bias, run.tensor(2, dtype));
+    if (bias->count() != p->g.n) {
+      return invalid_argument("bias ", bias->shape().to_string(),
+                              " has not one element for each of ", p->g.n, " columns");
+    }
+    p->bias = bias->data<float>();
+    return Status::ok();
   }
 };
 
@@ -203,13 +238,21 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<MatMul>();
   FOLIO_TRY(kernel->options, parse(build.node()));
   kernel->fused = build.node().op_type != "MatMul";
+  kernel->finishes = build.node().domain == "folio";
+  if (kernel->finishes) {
+    FOLIO_TRY(kernel->activation, parse_fused_activation(build.attrs(), {}));
+    FOLIO_TRY(kernel->activation.alpha,
+              build.attrs().get_float("activation_alpha", kernel->activation.alpha));
+    FOLIO_TRY(kernel->activation.beta,
+              build.attrs().get_float("activation_beta", kernel->activation.beta));
+  }
   // A constant [k, n] is packed; batches of matrices are packed tile by tile at run.
   const Initializer* b = build.initializer(1);
   if (b && b->dtype == DType::kFloat && b->shape.rank() == 2) {
     const bool trans = kernel->options.trans[1];
     const int64_t k = b->shape[trans ? 1 : 0];
     const int64_t n = b->shape[trans ? 0 : 1];
-    request_f32p16(build, 1, k, n, trans ? 1 : n, trans ? k : 1);
+    request_f32p16(build, 1, k, n, trans ? 1 : n, trans ? k : 1, /*replaces_source=*/true);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
@@ -229,6 +272,10 @@ void register_matmul(OpRegistry& registry) {
     def.type = type;
     registry.add(def);
   }
+  def.domain = "folio";
+  def.type = "FusedMatMul";
+  def.max_inputs = 3;
+  registry.add(def);
 }
 
 }  // namespace folio

@@ -464,6 +464,7 @@ void register_matmul_nbits(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "MatMulNBits";
+  def.keeps_half = true;
   def.min_inputs = 3;
   def.max_inputs = 6;
   def.infer = infer;

@@ -11,13 +11,6 @@
 namespace folio {
 namespace {
 
-// [N, C, spatial..] of [N, spatial.., C].
-Shape channels_first(const Shape& x) {
-  Shape out{x[0], x[x.rank() - 1]};
-  for (int i = 1; i + 1 < x.rank(); ++i) out.push_back(x[i]);
-  return out;
-}
-
 // What is pooled: taps are taken together, as many as fit.
 struct Taps {
   static constexpr int64_t kMost = 32;
@@ -62,7 +55,8 @@ void pool(OpRun& run, const Window& w, int64_t batch, int64_t channels, bool is_
                                 taps_inside(w, 1, at % w.out[1]), WindowTaps{}};
       for (int64_t v = 0; v < w.out[2]; ++v) {
         r[2] = taps_inside(w, 2, v);
-        pool_pixel(run.kernels(), w, r, channels, is_signed, image, y + (at * w.out[2] + v) * channels);
+        pool_pixel(run.kernels(), w, r, channels, is_signed, image,
+                   y + (at * w.out[2] + v) * channels);
       }
     }
   });

@@ -219,6 +219,9 @@ struct OpDef {
   int view_of = -1;
   // False for what must run each time (random numbers).
   bool foldable = true;
+  // Computes float16 as float16: it only moves elements, or ONNX Runtime's CPU has such a kernel
+  // too. All others are widened to float32 (passes/widen_half.cc).
+  bool keeps_half = false;
 };
 
 }  // namespace folio

@@ -29,7 +29,28 @@ constexpr ActivationRow kActivations[] = {
     {"Softsign", Kind::kSoftsign, 0, 0},
     {"Softplus", Kind::kSoftplus, 0, 0},
     {"Clip", Kind::kClip, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()},
+    {"Swish", Kind::kSwish, 1.0F, 0},
+    {"HardSwish", Kind::kHardSwish, 0, 0},
+    {"Gelu", Kind::kGelu, 0, 0},
+    {"GeluTanh", Kind::kGeluTanh, 0, 0},
 };
+
+// x * sigmoid(alpha * x).
+void swish(const FolioKernels& kernels, int64_t n, float alpha, float* x) {
+  constexpr int64_t kPart = 512;
+  float part[kPart];
+  for (int64_t at = 0; at < n; at += kPart) {
+    const int64_t count = std::min(kPart, n - at);
+    float* y = x + at;
+    const float* scaled = y;
+    if (alpha != 1.0F) {
+      for (int64_t i = 0; i < count; ++i) part[i] = alpha * y[i];
+      scaled = part;
+    }
+    kernels.unary_f32[kFolioSigmoid](count, scaled, part);
+    kernels.binary_f32[kFolioMul](count, y, 1, part, 1, y);
+  }
+}
 
 bool same_name(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
@@ -42,7 +63,7 @@ bool same_name(std::string_view a, std::string_view b) {
 bool Activation::takes_alpha() const {
   return kind == Kind::kAffine || kind == Kind::kLeakyRelu || kind == Kind::kThresholdedRelu ||
          kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid || kind == Kind::kElu ||
-         kind == Kind::kClip;
+         kind == Kind::kClip || kind == Kind::kSwish;
 }
 
 bool Activation::takes_beta() const {
@@ -64,6 +85,14 @@ void Activation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
       return kernels.unary_f32[kFolioSoftplus](n, x, x);
     case Kind::kClip:
       return kernels.clip_f32(n, x, alpha, beta, x);
+    case Kind::kSwish:
+      return swish(kernels, n, alpha, x);
+    case Kind::kHardSwish:
+      return kernels.unary_f32[kFolioHardSwish](n, x, x);
+    case Kind::kGelu:
+      return kernels.unary_f32[kFolioGeluErf](n, x, x);
+    case Kind::kGeluTanh:
+      return kernels.unary_f32[kFolioGeluTanh](n, x, x);
     default:
       break;
   }

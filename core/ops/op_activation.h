@@ -2,7 +2,8 @@
 // layers and fused convolutions and products share.
 //
 // Source:  ONNX operator spec, LSTM: table of activation functions; com.microsoft FusedConv adds
-//          Clip(x) = min(max(x, alpha), beta).
+//          Clip(x) = min(max(x, alpha), beta); fuse_activations.cc further Swish(x) =
+//          x * sigmoid(alpha * x), HardSwish, Gelu (by erf) and GeluTanh.
 // Owns:    plain values.
 // Errors:  kInvalidGraph for a name that is not in the table.
 #pragma once
@@ -29,6 +30,10 @@ struct Activation {
     kSoftsign,
     kSoftplus,
     kClip,
+    kSwish,
+    kHardSwish,
+    kGelu,
+    kGeluTanh,
   };
   Kind kind = Kind::kIdentity;
   float alpha = 0.0F;

@@ -12,45 +12,51 @@ Result<ConvAttrs> parse_conv(const Attributes& attrs) {
   return out;
 }
 
-Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Tensor& x, const Tensor& w,
-                             const Tensor* b, bool channels_last) {
+Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Shape& x, const Shape& w,
+                             const Tensor* b) {
   if (x.rank() < 3 || w.rank() != x.rank()) {
-    return invalid_argument("X ", x.shape().to_string(), " and W ", w.shape().to_string(),
+    return invalid_argument("X ", x.to_string(), " and W ", w.to_string(),
                             " must have the same rank, 3 or more");
   }
-  const Span<const int64_t> kernel = w.shape().dims().subspan(2);
+  const Span<const int64_t> kernel = w.dims().subspan(2);
   const std::vector<int64_t>& given = attrs.window.kernel;
   if (!given.empty() && !std::equal(kernel.begin(), kernel.end(), given.begin(), given.end())) {
-    return invalid_argument("kernel_shape does not agree with W ", w.shape().to_string());
+    return invalid_argument("kernel_shape does not agree with W ", w.to_string());
   }
   ConvSizes s;
-  Shape image = x.shape();
-  if (channels_last) {
-    for (int i = 1; i < x.rank(); ++i) image[i] = x.dim(i == 1 ? x.rank() - 1 : i - 1);
-  }
-  FOLIO_TRY(s.window, make_window(attrs.window, image, kernel));
-  s.batch = x.dim(0);
+  FOLIO_TRY(s.window, make_window(attrs.window, x, kernel));
+  s.batch = x[0];
   s.group = attrs.group;
-  s.c_in = w.dim(1);
-  s.c_out = w.dim(0) / attrs.group;
+  s.c_in = w[1];
+  s.c_out = w[0] / attrs.group;
   int64_t channels = 0;
-  if (!checked_mul(s.c_in, attrs.group, &channels) || image[1] != channels ||
-      w.dim(0) % attrs.group != 0) {
-    return invalid_argument("X ", x.shape().to_string(), ", W ", w.shape().to_string(),
+  if (!checked_mul(s.c_in, attrs.group, &channels) || x[1] != channels ||
+      w[0] % attrs.group != 0) {
+    return invalid_argument("X ", x.to_string(), ", W ", w.to_string(),
                             " and group ", attrs.group, " do not agree on channels");
   }
-  if (b && (b->rank() != 1 || b->dim(0) != w.dim(0))) {
-    return invalid_argument("B ", b->shape().to_string(), " must have ", w.dim(0), " entries");
+  if (b && (b->rank() != 1 || b->dim(0) != w[0])) {
+    return invalid_argument("B ", b->shape().to_string(), " must have ", w[0], " entries");
   }
-  s.out = Shape{x.dim(0), w.dim(0)};
+  s.out = Shape{x[0], w[0]};
   s.window.append_out(&s.out);
-  if (channels_last) {
-    for (int i = 1; i < x.rank(); ++i) s.out[i] = i + 1 < x.rank() ? s.out[i + 1] : w.dim(0);
-  }
   return s;
 }
 
-Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input, bool channels_last) {
+Result<Dims> conv_out_dims(OpInfer& infer, const Dims& x, const Dims& w) {
+  FOLIO_TRY(const WindowAttrs attrs, parse_window(infer.attrs()));
+  Dims out{x[0], w[0]};
+  const size_t rank = x.size() - 2;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const Dim kernel = w[axis + 2];
+    out.push_back(kernel.is_value() ? window_out_dim(attrs, infer.table(), x[axis + 2],
+                                                     kernel.value, axis, rank)
+                                    : Dim::unknown());
+  }
+  return out;
+}
+
+Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input) {
   const Dims* x = infer.dims_of(x_input);
   const Dims* w = infer.dims_of(w_input);
   infer.set_tensor(0, dtype);
@@ -59,17 +65,7 @@ Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input, bool ch
     return invalid_graph("X ", type_to_string(infer.input(x_input)), " and W ",
                          type_to_string(infer.input(w_input)), " must have the same rank");
   }
-  FOLIO_TRY(const WindowAttrs attrs, parse_window(infer.attrs()));
-  Dims out{(*x)[0], (*w)[0]};
-  const size_t rank = x->size() - 2;
-  const size_t first = channels_last ? 1 : 2;
-  for (size_t axis = 0; axis < rank; ++axis) {
-    const Dim kernel = (*w)[axis + 2];
-    out.push_back(kernel.is_value() ? window_out_dim(attrs, infer.table(), (*x)[axis + first],
-                                                     kernel.value, axis, rank)
-                                    : Dim::unknown());
-  }
-  if (channels_last) std::rotate(out.begin() + 1, out.begin() + 2, out.end());
+  FOLIO_TRY(Dims out, conv_out_dims(infer, *x, *w));
   infer.set_tensor(0, dtype, std::move(out));
   return Status::ok();
 }

@@ -33,13 +33,15 @@ struct ConvSizes {
   int64_t k() const { return c_in * window.kernel_count(); }
 };
 
-// `b` may be null. `channels_last`: x and the output are [N, spatial..., C].
-Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Tensor& x, const Tensor& w,
-                             const Tensor* b, bool channels_last = false);
+// x [N, C, spatial...], w [M, C / group, kernel...]; `b` may be null.
+Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Shape& x, const Shape& w,
+                             const Tensor* b);
+
+// The output's dims, channels first, of x and w of equal rank, 3 or more.
+Result<Dims> conv_out_dims(OpInfer& infer, const Dims& x, const Dims& w);
 
 // Sets output 0 to this type and the dims that inputs x and w make.
-Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input,
-                  bool channels_last = false);
+Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input);
 
 // 1x1 without stride and border: the image is the matrix.
 bool is_pointwise(const Window& w);

@@ -21,8 +21,7 @@ bool is_depthwise(const ConvSizes& s) {
 
 PackRequest weights_request(int64_t c_in, int64_t taps, int64_t channels) {
   PackRequest request = s8p16k4_request(c_in * taps, channels, taps, c_in * taps);
-  request.inner = c_in;
-  request.outer_stride = 1;
+  request.taps = taps;
   return request;
 }
 

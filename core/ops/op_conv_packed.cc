@@ -176,7 +176,7 @@ void request_packed_conv(OpBuild& build, int64_t group) {
   uint64_t count = 0;
   if (!checked_count(w->shape.dims(), &count)) return;
   const int64_t k = static_cast<int64_t>(count) / channels;
-  request_f32p16(build, 1, k, channels, 1, k);
+  request_f32p16(build, 1, k, channels, 1, k, /*replaces_source=*/true);
 }
 
 Status run_packed_conv(OpRun& run, const ConvSizes& s, const float* x, const float* packed,

@@ -1,14 +1,28 @@
 #include "core/ops/op_evaluate.h"
 
 #include "core/ops/op_registry.h"
+#include "core/os/arena.h"
 
 namespace folio {
 namespace {
 
+// Weights are computed to be packed and then freed: pages of their own go back at once, where
+// malloc would keep the holes between the packs.
+constexpr uint64_t kMapFrom = 1 << 20;
+
 class ConstantHost final : public OpHost {
  public:
   Result<Tensor> allocate_output(int, DType dtype, const Shape& shape) override {
-    return allocate_tensor(dtype, shape);
+    uint64_t bytes = 0;
+    const bool is_large = dtype != DType::kString &&
+                          dtype_bytes(dtype, static_cast<uint64_t>(shape.count()), &bytes) &&
+                          bytes >= kMapFrom;
+    if (!is_large) return allocate_tensor(dtype, shape);
+    FOLIO_TRY(Ref<Arena> map, Arena::create(static_cast<size_t>(bytes)));
+    uint8_t* data = map->data();
+    return Tensor(
+        dtype, shape, data,
+        view_buffer(Buffer::Kind::kHeap, data, static_cast<size_t>(bytes), std::move(map)));
   }
   Status run_subgraph(int, Span<const Value>, std::vector<Value>*) override {
     return error(Code::kFail, "subgraphs are not folded");
@@ -105,7 +119,11 @@ Status evaluate(const Evaluator& evaluator, Initializer* initializer) {
     top->tensor = std::move(value.tensor());
     top->dtype = top->tensor->dtype();
     top->shape = top->tensor->shape();
-    // Heap inputs that only this recipe kept alive are freed here.
+    // Heap inputs that only this recipe kept alive are freed here; pages of the file that others
+    // read too come back from it.
+    for (const Ref<Initializer>& input : top->recipe->inputs) {
+      if (input && input->source) input->source->drop_pages(input->offset, input->tensor->bytes());
+    }
     top->recipe.reset();
     stack.pop_back();
   }

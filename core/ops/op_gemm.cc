@@ -94,8 +94,9 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
 }
 
 void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
-                    int64_t col_stride) {
+                    int64_t col_stride, bool replaces_source) {
   PackRequest request;
+  request.replaces_source = replaces_source;
   request.layout = Layout::kF32P16;
   request.version = kF32P16Version;
   request.k = k;

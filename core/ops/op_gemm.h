@@ -23,8 +23,9 @@ struct GemmB {
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 
 // Asks for constant input i, a matrix [k, n] of floats with these strides, as F32P16.
+// `replaces_source`: see PackRequest.
 void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
-                    int64_t col_stride);
+                    int64_t col_stride, bool replaces_source = false);
 
 // float16 and bfloat16 are computed in float: scratch copies that live as long as this call of the
 // operator. The source may be unaligned.

@@ -174,7 +174,6 @@ PackRequest s8p16k4_request(int64_t k, int64_t n, int64_t row_stride, int64_t co
   request.n = n;
   request.row_stride = row_stride;
   request.col_stride = col_stride;
-  request.inner = std::max<int64_t>(1, k);
   return request;
 }
 
@@ -184,8 +183,8 @@ void fill_panels(const FolioKernels& kernels, const PackRequest& r, const uint8_
   pack.k = r.k;
   pack.n = r.n;
   pack.bytes = bytes;
-  pack.inner = r.inner;
-  pack.outer_stride = r.outer_stride;
+  pack.inner = std::max<int64_t>(1, r.k / r.taps);
+  pack.outer_stride = 1;
   pack.row_stride = r.row_stride;
   pack.col_stride = r.col_stride;
   pack.flip = dtype == DType::kUint8 ? 0x80 : 0;

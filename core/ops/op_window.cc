@@ -88,6 +88,20 @@ void Window::append_out(Shape* shape) const {
   for (int i = kSpatial - rank; i < kSpatial; ++i) shape->push_back(out[i]);
 }
 
+Shape channels_first(const Shape& last) {
+  Shape first = last;
+  first.erase(last.rank() - 1);
+  first.insert(1, last[last.rank() - 1]);
+  return first;
+}
+
+Shape channels_last(const Shape& first) {
+  Shape last = first;
+  last.erase(1);
+  last.push_back(first[1]);
+  return last;
+}
+
 Result<Window> make_window(const WindowAttrs& attrs, const Shape& x, Span<const int64_t> kernel) {
   const int rank = x.rank() - 2;
   if (rank < 1 || rank > kSpatial) {

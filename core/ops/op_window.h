@@ -62,6 +62,10 @@ inline WindowTaps taps_inside(const Window& w, int axis, int64_t out) {
   return r;
 }
 
+// [N, C, spatial...] of [N, spatial..., C] and back; at least two dims.
+Shape channels_first(const Shape& last);
+Shape channels_last(const Shape& first);
+
 // `x` is [N, C, spatial...]; `kernel` holds the spatial kernel dims.
 Result<Window> make_window(const WindowAttrs& attrs, const Shape& x, Span<const int64_t> kernel);
 

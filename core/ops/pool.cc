@@ -11,39 +11,14 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ops/op_byte_pool.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_pool.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
-#include "core/ops/op_window.h"
 
 namespace folio {
 namespace {
-
-enum class PoolKind : uint8_t { kMax, kAverage, kLp };
-
-struct PoolAttrs {
-  PoolKind kind = PoolKind::kMax;
-  bool global = false;
-  bool count_pad = false;
-  bool column_major = false;  // MaxPool storage_order: how Indices count
-  int64_t p = 2;
-  WindowAttrs window;
-};
-
-// How many taps an average divides by: those inside the image, or inside image and padding (a
-// ceil_mode window may hang over the padding too; what hangs over never counts).
-int64_t divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps r[]) {
-  int64_t count = 1;
-  for (int d = 0; d < kSpatial; ++d) {
-    if (!attrs.count_pad) {
-      count *= r[d].to - r[d].from;
-      continue;
-    }
-    const int64_t room = w.in[d] + w.pad_end[d] - r[d].first;
-    count *= std::min(w.kernel[d], (room + w.dilation[d] - 1) / w.dilation[d]);
-  }
-  return std::max<int64_t>(count, 1);
-}
 
 // Calls body(value, index in the plane) for each tap inside the image.
 template <typename T, typename Body>
@@ -125,7 +100,7 @@ void pool_plane(const PoolAttrs& attrs, const Window& w, const T* x, T* y, int64
           }
           T sum{};
           for_taps(w, r, x, [&](T value, int64_t) { sum += value; });
-          y[at] = sum / static_cast<T>(divisor(attrs, w, r));
+          y[at] = sum / static_cast<T>(pool_divisor(attrs, w, r));
         }
       }
     }
@@ -151,7 +126,7 @@ class Pool : public OpKernel {
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
-    FOLIO_TRY(const Window w, window_of(x->shape()));
+    FOLIO_TRY(const Window w, pool_window(attrs, x->shape()));
     Shape out{x->dim(0), x->dim(1)};
     w.append_out(&out);
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), out));
@@ -180,50 +155,38 @@ class Pool : public OpKernel {
         return Status::ok();
       }
       case DType::kInt8:
-        if (is_max)
-          pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(), indices);
-        break;
       case DType::kUint8:
-        if (is_max)
+        if (is_max && !indices) {
+          return max_pool_bytes(run, w, planes, x->dtype() == DType::kInt8, x->raw(), y->raw_mut());
+        }
+        if (is_max && x->dtype() == DType::kInt8) {
+          pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(), indices);
+        } else if (is_max) {
           pool_planes(run, attrs, w, planes, x->data<uint8_t>(), y->data_mut<uint8_t>(), indices);
+        }
         break;
       default:
         return not_implemented("pooling of ", dtype_name(x->dtype()));
     }
     return is_max ? Status::ok() : not_implemented("average of ", dtype_name(x->dtype()));
   }
-
- protected:
-  Result<Window> window_of(const Shape& x) const {
-    if (x.rank() < 2) return invalid_argument("input ", x.to_string(), " has too few dims");
-    if (!attrs.global) {
-      return make_window(attrs.window, x, attrs.window.kernel);
-    }
-    // A global pool sees any number of spatial dims as one row.
-    Window w;
-    w.rank = x.rank() - 2;
-    if (w.rank > kSpatial) return not_implemented("global pooling of ", x.to_string());
-    w.in[2] = w.kernel[2] = x.product(2, x.rank());
-    if (w.in[2] == 0) return invalid_argument("input ", x.to_string(), " has an empty spatial dim");
-    return w;
-  }
 };
 
 // Inputs X, x_scale, x_zero, y_scale, y_zero.
 class QLinearPool final : public Pool {
  public:
-  bool channels_last = false;
+  bool last = false;  // channels
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
     FOLIO_TRY(const QuantScalar qx, quant_scalar(run, 1, 2, x->dtype()));
     FOLIO_TRY(const QuantScalar qy, quant_scalar(run, 3, 4, x->dtype()));
     if (x->rank() < 2) return invalid_argument("input ", x->shape().to_string(), " is too flat");
-    const Shape shape = channels_last ? to_first(x->shape()) : x->shape();
-    FOLIO_TRY(const Window w, window_of(shape));
+    const Shape shape = last ? channels_first(x->shape()) : x->shape();
+    FOLIO_TRY(const Window w, pool_window(attrs, shape));
     Shape out{shape[0], shape[1]};
     w.append_out(&out);
-    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), channels_last ? to_last(out) : out));
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), last ? channels_last(out) : out));
     if (y->count() == 0) return Status::ok();
     FOLIO_TRY(uint8_t * x_bytes, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
     FOLIO_TRY(uint8_t * y_bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
@@ -244,19 +207,6 @@ class QLinearPool final : public Pool {
   }
 
  private:
-  static Shape to_first(const Shape& last) {
-    Shape first = last;
-    first.erase(last.rank() - 1);
-    first.insert(1, last[last.rank() - 1]);
-    return first;
-  }
-  static Shape to_last(const Shape& first) {
-    Shape last = first;
-    last.erase(1);
-    last.push_back(first[1]);
-    return last;
-  }
-
   // Calls body(index with channels first, index as stored) for each element of planes of `pixels`.
   template <typename Body>
   void each_element(OpRun& run, const Shape& shape, int64_t pixels, Body&& body) const {
@@ -265,87 +215,28 @@ class QLinearPool final : public Pool {
     run.parallel().for_range(shape[0] * channels, grain, [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; ++plane) {
         const int64_t first = plane * pixels;
-        const int64_t last = plane / channels * pixels * channels + plane % channels;
+        const int64_t stored = plane / channels * pixels * channels + plane % channels;
         for (int64_t p = 0; p < pixels; ++p) {
-          body(first + p, channels_last ? last + p * channels : first + p);
+          body(first + p, last ? stored + p * channels : first + p);
         }
       }
     });
   }
 };
 
-Status infer(OpInfer& infer, bool global) {
-  const Dims* given = infer.dims_of(0);
-  std::optional<Dims> x;
-  if (given) x = *given;
-  FOLIO_TRY(const int64_t channels_last, infer.attrs().get_int("channels_last", 0));
-  if (x && x->size() >= 2 && channels_last != 0) {
-    std::rotate(x->begin() + 1, x->end() - 1, x->end());
-  }
-  std::optional<Dims> out;
-  if (x && x->size() >= 2) {
-    FOLIO_TRY(const WindowAttrs attrs, parse_window(infer.attrs()));
-    const size_t rank = x->size() - 2;
-    out = Dims{(*x)[0], (*x)[1]};
-    for (size_t axis = 0; axis < rank; ++axis) {
-      if (global) {
-        out->push_back(Dim::of(1));
-      } else if (attrs.kernel.size() == rank) {
-        out->push_back(
-            window_out_dim(attrs, infer.table(), (*x)[axis + 2], attrs.kernel[axis], axis, rank));
-      } else {
-        return invalid_graph("kernel_shape has ", attrs.kernel.size(), " entries, the input ",
-                             type_to_string(infer.input(0)), " ", rank, " spatial dims");
-      }
-    }
-  }
-  if (out && channels_last != 0) std::rotate(out->begin() + 1, out->begin() + 2, out->end());
-  infer.set_tensor(0, infer.dtype(0), out);
-  infer.set_tensor(1, DType::kInt64, std::move(out));
-  return Status::ok();
-}
-
-template <PoolKind kind, bool global, typename Kernel>
-Result<std::unique_ptr<Kernel>> make_kernel(OpBuild& build) {
-  auto kernel = std::make_unique<Kernel>();
-  kernel->attrs.kind = kind;
-  kernel->attrs.global = global;
-  const Attributes& attrs = build.attrs();
-  if (!global) {
-    FOLIO_TRY(kernel->attrs.window, parse_window(attrs));
-    if (kernel->attrs.window.kernel.empty()) {
-      return invalid_graph("attribute 'kernel_shape' is required but missing");
-    }
-  }
-  FOLIO_TRY(const int64_t count_pad, attrs.get_int("count_include_pad", 0));
-  FOLIO_TRY(const int64_t storage_order, attrs.get_int("storage_order", 0));
-  kernel->attrs.count_pad = count_pad != 0;
-  kernel->attrs.column_major = storage_order != 0;
-  if (kind == PoolKind::kLp) {
-    // Version 1 had a float p.
-    const AttributeDef* p = attrs.find("p");
-    if (p && p->type == AttributeDef::Type::kFloat) {
-      kernel->attrs.p =
-          static_cast<int64_t>(std::clamp(p->floats.empty() ? 2.0F : p->floats[0], 1.0F, 1e6F));
-    } else {
-      FOLIO_TRY(kernel->attrs.p, attrs.get_int("p", 2));
-    }
-    if (kernel->attrs.p < 1) return invalid_graph("attribute 'p' is ", kernel->attrs.p);
-  }
-  return kernel;
-}
-
 template <PoolKind kind, bool global>
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
-  FOLIO_TRY(auto kernel, (make_kernel<kind, global, Pool>(build)));
+  auto kernel = std::make_unique<Pool>();
+  FOLIO_TRY(kernel->attrs, parse_pool(build.attrs(), kind, global));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
 template <bool global>
 Result<std::unique_ptr<OpKernel>> make_qlinear(OpBuild& build) {
-  FOLIO_TRY(auto kernel, (make_kernel<PoolKind::kAverage, global, QLinearPool>(build)));
+  auto kernel = std::make_unique<QLinearPool>();
+  FOLIO_TRY(kernel->attrs, parse_pool(build.attrs(), PoolKind::kAverage, global));
   FOLIO_TRY(const int64_t channels_last, build.attrs().get_int("channels_last", 0));
-  kernel->channels_last = channels_last != 0;
+  kernel->last = channels_last != 0;
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -356,7 +247,10 @@ OpDef qlinear_def(std::string_view type) {
   def.type = type;
   def.min_inputs = 4;
   def.max_inputs = 5;
-  def.infer = [](OpInfer& i) { return infer(i, global); };
+  def.infer = [](OpInfer& infer) {
+    FOLIO_TRY(const int64_t channels_last, infer.attrs().get_int("channels_last", 0));
+    return infer_pool(infer, global, channels_last != 0);
+  };
   def.make = make_qlinear<global>;
   return def;
 }
@@ -366,7 +260,7 @@ OpDef def_of(std::string_view type) {
   OpDef def;
   def.type = type;
   def.max_outputs = kind == PoolKind::kMax && !global ? 2 : 1;
-  def.infer = [](OpInfer& i) { return infer(i, global); };
+  def.infer = [](OpInfer& infer) { return infer_pool(infer, global, /*channels_last=*/false); };
   def.make = make<kind, global>;
   return def;
 }

@@ -24,7 +24,7 @@ class ConvInteger final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
     FOLIO_TRY(const Tensor* w, byte_tensor(run, 1));
-    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, *x, *w, nullptr));
+    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, x->shape(), w->shape(), nullptr));
     int32_t x_zero = 0;
     if (run.has_input(2)) {
       FOLIO_TRY(const Tensor* zero, run.tensor(2, x->dtype()));
@@ -58,7 +58,7 @@ class ConvInteger final : public OpKernel {
 class QLinearConv final : public OpKernel {
  public:
   ConvAttrs attrs;
-  bool channels_last = false;
+  bool last = false;  // channels
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
@@ -68,12 +68,13 @@ class QLinearConv final : public OpKernel {
     if (run.has_input(8)) {
       FOLIO_TRY(b, run.tensor(8, DType::kInt32));
     }
-    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, *x, *w, b, channels_last));
+    const Shape image = last ? channels_first(x->shape()) : x->shape();
+    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, image, w->shape(), b));
     FOLIO_TRY(const QuantScalar x_quant, quant_scalar(run, 1, 2, x->dtype()));
     FOLIO_TRY(const QuantScalar y_quant, quant_scalar(run, 6, 7, y_zero->dtype()));
     FOLIO_TRY(const Tensor* scales, run.tensor(4, DType::kFloat));
     FOLIO_TRY(const ByteZero scale_at, line_strides(*scales, 1, w->dim(0), ZeroAxis::kRows));
-    FOLIO_TRY(Tensor * y, run.output(0, y_zero->dtype(), s.out));
+    FOLIO_TRY(Tensor * y, run.output(0, y_zero->dtype(), last ? channels_last(s.out) : s.out));
     if (y->count() == 0) return Status::ok();
     if (s.c_in == 0) return invalid_argument("X ", x->shape().to_string(), " has no channels");
     FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(w->dim(0)) * sizeof(float)));
@@ -88,7 +89,7 @@ class QLinearConv final : public OpKernel {
     conv.w_input = 3;
     FOLIO_TRY(conv.w_zero, byte_zero(run, 5, w->dtype(), 1, w->dim(0), ZeroAxis::kRows));
     conv.bias = b ? b->data<int32_t>() : nullptr;
-    conv.channels_last = channels_last;
+    conv.channels_last = last;
     conv.sums.to = kFolioToByte;
     conv.sums.scale = factors;
     conv.sums.zero = y_quant.zero;
@@ -111,15 +112,29 @@ Result<std::unique_ptr<OpKernel>> make_integer(OpBuild& build) {
 Result<std::unique_ptr<OpKernel>> make_qlinear(OpBuild& build) {
   auto kernel = std::make_unique<QLinearConv>();
   FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
-  FOLIO_TRY(const int64_t channels_last, build.attrs().get_int("channels_last", 0));
-  kernel->channels_last = channels_last != 0;
+  FOLIO_TRY(const int64_t last, build.attrs().get_int("channels_last", 0));
+  kernel->last = last != 0;
   request_byte_conv(build, 3, kernel->attrs.group);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
 Status infer_qlinear(OpInfer& infer) {
-  FOLIO_TRY(const int64_t channels_last, infer.attrs().get_int("channels_last", 0));
-  return infer_conv(infer, infer.dtype(7), 0, 3, channels_last != 0);
+  FOLIO_TRY(const int64_t last, infer.attrs().get_int("channels_last", 0));
+  if (last == 0) return infer_conv(infer, infer.dtype(7), 0, 3);
+  const Dims* x = infer.dims_of(0);
+  const Dims* w = infer.dims_of(3);
+  infer.set_tensor(0, infer.dtype(7));
+  if (!x || !w || x->size() < 3) return Status::ok();
+  if (w->size() != x->size()) {
+    return invalid_graph("X ", type_to_string(infer.input(0)), " and W ",
+                         type_to_string(infer.input(3)), " must have the same rank");
+  }
+  Dims first = *x;
+  std::rotate(first.begin() + 1, first.end() - 1, first.end());
+  FOLIO_TRY(Dims out, conv_out_dims(infer, first, *w));
+  std::rotate(out.begin() + 1, out.begin() + 2, out.end());
+  infer.set_tensor(0, infer.dtype(7), std::move(out));
+  return Status::ok();
 }
 
 }  // namespace

@@ -221,14 +221,16 @@ void register_quantize_linear(OpRegistry& registry) {
                   .min_inputs = 2,
                   .max_inputs = 3,
                   .infer = infer_quantize,
-                  .make = make<Quantize>});
+                  .make = make<Quantize>,
+                  .keeps_half = domain.empty()});
     registry.add({.domain = domain,
                   .type = "DequantizeLinear",
                   .since = since,
                   .min_inputs = 2,
                   .max_inputs = 3,
                   .infer = infer_dequantize,
-                  .make = make<Dequantize>});
+                  .make = make<Dequantize>,
+                  .keeps_half = domain.empty()});
   }
 }
 

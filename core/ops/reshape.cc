@@ -189,6 +189,7 @@ Result<std::unique_ptr<OpKernel>> make_reshape(OpBuild& build) {
 void register_reshape(OpRegistry& registry) {
   OpDef def;
   def.type = "Reshape";
+  def.keeps_half = true;
   def.until = 4;
   def.infer = infer_reshape;
   def.make = make_reshape;

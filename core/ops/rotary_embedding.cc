@@ -113,6 +113,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 void register_rotary_embedding(OpRegistry& registry) {
   OpDef def;
   def.type = "RotaryEmbedding";
+  def.keeps_half = true;
   def.since = 23;
   def.min_inputs = 3;
   def.max_inputs = 4;

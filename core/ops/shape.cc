@@ -91,6 +91,7 @@ Result<std::unique_ptr<OpKernel>> make_size_of(OpBuild&) {
 void register_shape(OpRegistry& registry) {
   OpDef def;
   def.type = "Shape";
+  def.keeps_half = true;
   def.infer = infer_shape_of;
   def.make = make_shape_of;
   def.unaligned_inputs = 1;

@@ -124,6 +124,7 @@ void register_skip_layer_normalization(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "SkipLayerNormalization";
+  def.keeps_half = true;
   def.min_inputs = 3;
   def.max_inputs = 5;
   def.max_outputs = 4;

@@ -280,6 +280,7 @@ Result<std::unique_ptr<OpKernel>> make_slice(OpBuild& build) {
 void register_slice(OpRegistry& registry) {
   OpDef def;
   def.type = "Slice";
+  def.keeps_half = true;
   def.until = 9;
   def.infer = infer_slice;
   def.make = make_slice;

@@ -149,6 +149,7 @@ Result<std::unique_ptr<OpKernel>> make_split(OpBuild& build) {
 void register_split(OpRegistry& registry) {
   OpDef def;
   def.type = "Split";
+  def.keeps_half = true;
   def.max_outputs = kVariadic;
   def.infer = infer_split;
   def.make = make_split;

@@ -170,6 +170,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 void register_squeeze(OpRegistry& registry) {
   OpDef def;
   def.type = "Squeeze";
+  def.keeps_half = true;
   def.until = kAxesInputSince - 1;
   def.infer = infer_squeeze;
   def.make = make<Squeeze>;
@@ -182,6 +183,7 @@ void register_squeeze(OpRegistry& registry) {
 
   def = OpDef();
   def.type = "Unsqueeze";
+  def.keeps_half = true;
   def.until = kAxesInputSince - 1;
   def.infer = infer_unsqueeze;
   def.make = make<Unsqueeze>;

@@ -98,6 +98,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
 void register_tensor_scatter(OpRegistry& registry) {
   OpDef def;
   def.type = "TensorScatter";
+  def.keeps_half = true;
   def.since = 24;
   def.min_inputs = 2;
   def.max_inputs = 3;

@@ -73,6 +73,7 @@ Result<std::unique_ptr<OpKernel>> make_transpose(OpBuild& build) {
 void register_transpose(OpRegistry& registry) {
   OpDef def;
   def.type = "Transpose";
+  def.keeps_half = true;
   def.infer = infer_transpose;
   def.make = make_transpose;
   def.unaligned_inputs = 1;

@@ -1,39 +1,21 @@
 // Conv and Gemm take in the function that alone reads their result, and Conv the sum before it.
 //
-//   Conv -> [Add z ->] [Relu | Clip | LeakyRelu | Sigmoid | Tanh | HardSigmoid]   com.microsoft
-//   FusedConv Gemm -> [the same] com.microsoft FusedGemm
+//   Conv -> [Add z ->] [function]   com.microsoft FusedConv
+//   Gemm -> [function]              com.microsoft FusedGemm
+//
+// Functions are those of fusable_function(): Relu, Clip, LeakyRelu, Sigmoid, Tanh, HardSigmoid,
+// HardSwish, Swish, Gelu in both forms.
 //
 // One pass over the result less for each, while it is still in the cache. Float only: the fused
 // operators know no other type. z must have the shape of the result, in numbers: equal symbols may
 // differ at run, and an Add would broadcast.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
 
 #include "core/passes/passes.h"
+#include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
-
-constexpr std::string_view kFunctions[] = {"Clip", "HardSigmoid", "LeakyRelu",
-                                           "Relu", "Sigmoid",     "Tanh"};
-
-AttributeDef text_attribute(std::string name, std::string value) {
-  AttributeDef attribute;
-  attribute.name = std::move(name);
-  attribute.type = AttributeDef::Type::kString;
-  attribute.strings = {std::move(value)};
-  return attribute;
-}
-
-AttributeDef float_attribute(std::string name, float value) {
-  AttributeDef attribute;
-  attribute.name = std::move(name);
-  attribute.type = AttributeDef::Type::kFloat;
-  attribute.floats = {value};
-  return attribute;
-}
 
 class ActivationFuser {
  public:
@@ -74,50 +56,13 @@ class ActivationFuser {
     const NodeId reader = readers_[static_cast<size_t>(output)];
     if (reader == kNone || !node(reader).subgraphs.empty()) return kNone;
     // It may be gone already: into the other Conv whose result it adds.
-    return !node(reader).dead && node(reader).domain.empty() && node(reader).outputs.size() == 1
-               ? reader
-               : kNone;
-  }
-
-  // A scalar constant of the graph, or `otherwise` when the input is absent; false when unknown.
-  bool scalar(const Node& from, size_t i, float otherwise, float* out) const {
-    *out = otherwise;
-    if (i >= from.inputs.size() || from.inputs[i] == kNone) return true;
-    const GraphValue* value = graph_.constant_value(from.inputs[i]);
-    if (!value || !value->initializer->tensor) return false;
-    const Tensor& tensor = *value->initializer->tensor;
-    if (tensor.dtype() != DType::kFloat || tensor.count() != 1) return false;
-    std::memcpy(out, tensor.raw(), sizeof *out);
-    return true;
-  }
-
-  // What a function needs as alpha and beta; false when it cannot be fused.
-  bool parameters(const Node& function, std::vector<float>* out) const {
-    const auto attribute = [&](std::string_view name, float otherwise) {
-      const auto value = function.attributes.get_float(name, otherwise);
-      out->push_back(value.is_ok() ? value.value() : std::nanf(""));
-    };
-    constexpr float kMost = std::numeric_limits<float>::max();
-    if (function.op_type == "Clip" && function.version < 11) {
-      attribute("min", -kMost);
-      attribute("max", kMost);
-    } else if (function.op_type == "Clip") {
-      out->resize(2);
-      if (!scalar(function, 1, -kMost, &(*out)[0]) || !scalar(function, 2, kMost, &(*out)[1])) {
-        return false;
-      }
-    } else if (function.op_type == "LeakyRelu") {
-      attribute("alpha", 0.01F);
-    } else if (function.op_type == "HardSigmoid") {
-      attribute("alpha", 0.2F);
-      attribute("beta", 0.5F);
-    }
-    return std::none_of(out->begin(), out->end(), [](float x) { return std::isnan(x); });
+    return !node(reader).dead && node(reader).outputs.size() == 1 ? reader : kNone;
   }
 
   void fuse_conv(NodeId conv) {
     const NodeId add = sole_reader(conv);
-    if (add == kNone || node(add).op_type != "Add" || node(add).inputs.size() != 2) {
+    if (add == kNone || node(add).op_type != "Add" || !node(add).domain.empty() ||
+        node(add).inputs.size() != 2) {
       fuse_into(conv, conv, kNone);
       return;
     }
@@ -135,19 +80,18 @@ class ActivationFuser {
   // `last` is the node behind which a function may stand: `id` itself or the Add after it.
   void fuse_into(NodeId id, NodeId last, ValueId z) {
     const NodeId reader = sole_reader(last);
-    std::vector<float> alpha_beta;
-    const bool has_function =
-        reader != kNone &&
-        std::binary_search(std::begin(kFunctions), std::end(kFunctions), node(reader).op_type) &&
-        node(reader).inputs[0] == node(last).outputs[0] && parameters(node(reader), &alpha_beta);
+    std::optional<FusableFunction> function;
+    if (reader != kNone && node(reader).inputs[0] == node(last).outputs[0]) {
+      function = fusable_function(graph_, node(reader));
+    }
+    const bool has_function = function.has_value();
     if (!has_function && id == last) return;
     if (!is_float(node(id).outputs[0])) return;
     const NodeId end = has_function ? reader : last;
     Node fused = std::move(node(id));
     node(id) = Node();
     node(id).dead = true;
-    const std::string function = has_function ? node(reader).op_type : std::string();
-    if (has_function) set_function(&fused, function, alpha_beta);
+    if (has_function) set_function(&fused, function->name, function->parameters);
     fused.op_type = fused.op_type == "Conv" ? "FusedConv" : "FusedGemm";
     fused.domain = "com.microsoft";
     fused.version = 1;

@@ -7,6 +7,29 @@ namespace {
 // models settle after two or three rounds, so the limit only guards against a pass that never does.
 constexpr int kMaxRounds = 8;
 
+// In the order in which one makes what another looks for. Values keep the types they have.
+void fuse(Model* model) {
+  bool changed = false;
+  fold_scales(model, &changed);
+  fuse_functions(model, &changed);
+  fuse_norms(model, &changed);
+  fuse_matmul(model, &changed);
+  fuse_skips(model, &changed);
+  fuse_activations(model, &changed);
+  if (changed) drop_dead(model);
+}
+
+// Quantized parts of the graph; then the constants that no operator takes as bytes.
+Status use_bytes(Model* model, const Evaluator& evaluator) {
+  bool changed = false;
+  fuse_qdq(model, &changed);
+  fuse_integer_matmul(model, &changed);
+  FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
+  if (!changed) return Status::ok();
+  drop_dead(model);
+  return infer_shapes(model);
+}
+
 }  // namespace
 
 Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
@@ -26,19 +49,8 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
     drop_dead(model);
   }
   if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
-  bool fused = false;
-  fuse_qdq(model, &fused);
-  fuse_integer_matmul(model, &fused);
-  // Constants that no operator takes as bytes.
-  bool folded = false;
-  FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &folded));
-  if (fused || folded) {
-    drop_dead(model);
-    FOLIO_RETURN_IF_ERROR(infer_shapes(model));
-  }
-  fused = false;
-  fuse_activations(model, &fused);  // values keep the types they have
-  if (fused) drop_dead(model);
+  FOLIO_RETURN_IF_ERROR(use_bytes(model, evaluator));
+  fuse(model);
   return Status::ok();
 }
 

@@ -47,6 +47,19 @@ void drop_dead(Model* model);
 // Computes float16 in float32 where ONNX Runtime's CPU does; needs inferred types.
 void widen_half(Model* model, bool* changed);
 
+// Conv, ConvTranspose and Gemm take in BatchNormalization and constants per channel.
+void fold_scales(Model* model, bool* changed);
+
+// Gelu, SiLU and HardSwish by parts become one node.
+void fuse_functions(Model* model, bool* changed);
+
+// Layer and RMS normalization by parts become one node; fuse_skips: with the sum before.
+void fuse_norms(Model* model, bool* changed);
+void fuse_skips(Model* model, bool* changed);
+
+// MatMul takes in transposes, factors, bias and function.
+void fuse_matmul(Model* model, bool* changed);
+
 // Conv and Gemm take in the function that reads their result; needs inferred types.
 void fuse_activations(Model* model, bool* changed);
 

@@ -9,55 +9,15 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/ops/op_registry.h"
 #include "core/passes/passes.h"
 
 namespace folio {
 namespace {
 
-// Operators that keep float16, unless all of it comes from and goes to ones that do not.
-constexpr std::string_view kKeepsHalf[] = {
-    "Attention",
-    "Cast",
-    "CastLike",
-    "Concat",
-    "ConstantOfShape",
-    "DequantizeLinear",
-    "Expand",
-    "Flatten",
-    "Gather",
-    "GatherElements",
-    "GatherND",
-    "Gelu",
-    "Identity",
-    "IsNaN",
-    "LayerNormalization",
-    "QuantizeLinear",
-    "RMSNormalization",
-    "Reshape",
-    "RotaryEmbedding",
-    "ScatterElements",
-    "ScatterND",
-    "Shape",
-    "SimplifiedLayerNormalization",
-    "Size",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "TensorScatter",
-    "Transpose",
-    "Unsqueeze",
-};
-// The same of com.microsoft.
-constexpr std::string_view kFusedKeepsHalf[] = {
-    "GatherBlockQuantized", "GroupQueryAttention",    "MatMulNBits",
-    "RotaryEmbedding",      "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
-};
-
+// An operator that keeps float16 does, unless all of it comes from and goes to ones that do not.
 bool keeps_half(const Node& node) {
-  if (node.domain.empty()) {
-    return std::binary_search(std::begin(kKeepsHalf), std::end(kKeepsHalf), node.op_type);
-  }
-  return std::binary_search(std::begin(kFusedKeepsHalf), std::end(kFusedKeepsHalf), node.op_type);
+  return op_registry().find(node.domain, node.op_type, node.version)->keeps_half;
 }
 
 constexpr auto kHalf = static_cast<int64_t>(DType::kFloat16);

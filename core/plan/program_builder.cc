@@ -12,18 +12,57 @@ namespace {
 // A tensor of kind kConstant, whatever holds its bytes: outputs and elements of sequences must not
 // share a weight with a caller who may write to them.
 Tensor as_constant(const Tensor& tensor) {
-  if (!tensor.escapes()) return tensor;
+  if (!tensor.escapes() || !tensor.raw()) return tensor;
   Ref<Buffer> view =
       view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(), tensor.buffer());
   return Tensor(tensor.dtype(), tensor.shape(), const_cast<uint8_t*>(tensor.raw()),
                 std::move(view));
 }
 
+// How often each constant is read: by nodes, as outputs, and by recipes of other constants.
+class ConstantReads {
+ public:
+  void count(const Graph& graph) {
+    const auto read = [&](ValueId id) {
+      const GraphValue* constant = id == kNone ? nullptr : graph.constant_value(id);
+      if (constant) count(constant->initializer.get());
+    };
+    for (const Node& node : graph.nodes) {
+      for (const ValueId input : node.inputs) read(input);
+      for (const auto& subgraph : node.subgraphs) count(*subgraph);
+    }
+    for (const ValueId output : graph.outputs) read(output);
+  }
+  bool is_single(const Initializer* initializer) const {
+    const auto found = reads_.find(initializer);
+    return found != reads_.end() && found->second == 1;
+  }
+
+ private:
+  void count(const Initializer* initializer) {
+    std::vector<const Initializer*> stack{initializer};
+    while (!stack.empty()) {
+      const Initializer* top = stack.back();
+      stack.pop_back();
+      if (++reads_[top] > 1 || !top->recipe) continue;
+      for (const Ref<Initializer>& input : top->recipe->inputs) {
+        if (input) stack.push_back(input.get());
+      }
+    }
+  }
+
+  std::unordered_map<const Initializer*, int> reads_;
+};
+
 class ProgramBuilder {
  public:
   ProgramBuilder(Graph* graph, const Evaluator& evaluator, const ProgramOptions& options,
-                 Program* program)
-      : graph_(*graph), evaluator_(evaluator), options_(options), program_(*program) {}
+                 const ConstantReads& reads, Program* program)
+      : graph_(*graph),
+        evaluator_(evaluator),
+        options_(options),
+        reads_(reads),
+        program_(*program) {}
 
   Status build() {
     slots_.assign(graph_.values.size(), kNone);
@@ -148,6 +187,11 @@ class ProgramBuilder {
       step->packed.resize(node.inputs.size(), nullptr);
       step->packed[static_cast<size_t>(input)] = blob.get();
       program_.blobs.push_back(std::move(blob));
+      Initializer& weight = *constant->initializer;
+      const bool is_ours = !weight.source && weight.tensor->escapes();
+      if (request.replaces_source && is_ours && reads_.is_single(&weight)) {
+        weight.tensor = Tensor(weight.dtype, weight.shape, nullptr, {});  // bytes freed
+      }
     }
     return Status::ok();
   }
@@ -155,7 +199,7 @@ class ProgramBuilder {
   Status add_subprogram(Graph* subgraph, Step* step) {
     Subprogram sub;
     sub.program = make_ref<Program>();
-    ProgramBuilder inner(subgraph, evaluator_, options_, sub.program.get());
+    ProgramBuilder inner(subgraph, evaluator_, options_, reads_, sub.program.get());
     FOLIO_RETURN_IF_ERROR(inner.build());
     for (const auto& [outer, slot] : inner.captures()) {
       FOLIO_TRY(const Operand found, operand(outer, /*any_alignment=*/false));
@@ -202,6 +246,7 @@ class ProgramBuilder {
   Graph& graph_;
   const Evaluator& evaluator_;
   const ProgramOptions& options_;
+  const ConstantReads& reads_;
   Program& program_;
   int32_t next_slot_ = 0;
   std::vector<int32_t> slots_;  // by value id
@@ -268,7 +313,9 @@ std::vector<int32_t> input_symbols(const Program& program) {
 Result<Ref<Program>> build_program(Model* model, const Evaluator& evaluator,
                                    const ProgramOptions& options) {
   auto program = make_ref<Program>();
-  ProgramBuilder builder(&model->graph, evaluator, options, program.get());
+  ConstantReads reads;
+  reads.count(model->graph);
+  ProgramBuilder builder(&model->graph, evaluator, options, reads, program.get());
   FOLIO_RETURN_IF_ERROR(builder.build());
   program->dims = model->dims;
   program->shapes.reset(&program->dims, builder.planned_slots(), input_symbols(*program),

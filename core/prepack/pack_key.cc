@@ -55,8 +55,8 @@ PackKey make_pack_key(const PackSource& source, const PackRequest& request) {
   key.add(request.n);
   key.add(request.row_stride);
   key.add(request.col_stride);
-  key.add(request.inner);
-  key.add(request.outer_stride);
+  key.add(request.taps);
+  key.add(request.groups);
   return key.hash();
 }
 

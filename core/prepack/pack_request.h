@@ -14,19 +14,24 @@ namespace folio {
 struct PackRequest {
   Layout layout = Layout::kF32P16;
   uint16_t version = 0;
-  // The matrix inside the source tensor: B[p, j] at element p * row_stride + j * col_stride; with
-  // `inner` (S8P16K4) at p / inner * outer_stride + p % inner * row_stride + j * col_stride.
+  // The matrix inside the source tensor: B[p, j] at element p * row_stride + j * col_stride.
   int64_t k = 0;
   int64_t n = 0;
-  int64_t inner = 0;
-  int64_t outer_stride = 0;
   int64_t row_stride = 0;
   int64_t col_stride = 0;
+  // Convolutions: each row p of B is one of `taps` elements side by side in the source, taps outermost
+  // (p = tap * k / taps + c at c * row_stride + tap), and columns stand in groups of n / groups, each
+  // with panels of its own.
+  int64_t taps = 1;
+  int64_t groups = 1;
   uint64_t bytes = 0;  // of the blob
   // Writes exactly `bytes` bytes at `blob`. The source may be unaligned.
   Status (*fill)(const PackRequest& request, const void* context, const Tensor& source,
                  uint8_t* blob) = nullptr;
   const void* context = nullptr;  // the kernel table; outlives the process's programs
+  // Where there is the blob, the operator reads nothing of the source but type and shape: the bytes
+  // of a computed constant are freed then.
+  bool replaces_source = false;
 };
 
 }  // namespace folio

@@ -196,6 +196,28 @@ TEST(Gemm, TakesATransposedOrAnyStridedA) {
   }
 }
 
+// Pieces of rows that lie anywhere are the same matrix.
+TEST(Gemm, RowsInPiecesChangeNoBit) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {1, 3, 4, 9, 14, 33}) {
+      for (const int64_t run_length : {1, 3, 4, 7, 8, 21, 100}) {
+        const Problem p(m, 37, run_length * 5);
+        std::vector<const float*> rows;
+        for (int64_t piece = 0; piece < 5; ++piece) {
+          for (int64_t i = 0; i < m; ++i) rows.push_back(p.a.data() + i * p.k + piece * run_length);
+        }
+        FolioGemmF32 args = p.args();
+        const std::vector<float> whole = run(level, p, args);
+        args.a = nullptr;
+        args.a_rows = rows.data();
+        args.a_run = run_length;
+        EXPECT_TRUE(same_bits(whole, run(level, p, args)))
+            << level.name << ' ' << m << " rows, pieces of " << run_length;
+      }
+    }
+  }
+}
+
 // The promise on which operators build their threads.
 TEST(Gemm, SplittingRowsColumnsAndDepthChangesNoBit) {
   const Problem p(61, 147, 300);

@@ -124,7 +124,12 @@ TEST(FuseActivations, WhatIsOnlyKnownAtRunStays) {
         graph.node("Clip", {"c", "bound"}, {"y"});
       },
       "Clip");
-  expect_kept([](GraphWriter& graph) { graph.node("Add", {"c", "low"}, {"y"}); }, "Add");
+  expect_kept(
+      [](GraphWriter& graph) {
+        graph.node("ReduceMin", {"z"}, {"bound"}).attr_int("keepdims", 0);
+        graph.node("Add", {"c", "bound"}, {"y"});
+      },
+      "Add");
 }
 
 TEST(FuseActivations, GemmTakesItsFunction) {

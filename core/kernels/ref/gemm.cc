@@ -1,13 +1,9 @@
 // C = activation(alpha * (A * B [+ C]) + biases), one element after the other.
 #include "core/kernels/ref/ref.h"
 
-static float activate(const FolioGemmF32* args, float v) {
-  if (args->activation == kFolioActRelu) return v < 0.0f ? 0.0f : v;
-  if (args->activation == kFolioActClip) {
-    v = v < args->clip_lo ? args->clip_lo : v;
-    v = v > args->clip_hi ? args->clip_hi : v;
-  }
-  return v;
+static float a_at(const FolioGemmF32* args, int64_t i, int64_t p) {
+  if (args->a_rows) return args->a_rows[p / args->a_run * args->m + i][p % args->a_run];
+  return args->a[i * args->a_row_stride + p * args->a_col_stride];
 }
 
 void gemm_f32__ref(const FolioGemmF32* args) {
@@ -18,13 +14,12 @@ void gemm_f32__ref(const FolioGemmF32* args) {
       const int64_t b_first = j / columns * columns * args->k + j % columns;
       float sum = args->accumulate ? c[j] : 0.0f;
       for (int64_t p = 0; p < args->k; ++p) {  // for k = 0, a and b may be null: no address of them
-        sum += args->a[i * args->a_row_stride + p * args->a_col_stride] *
-               args->b[b_first + p * columns];
+        sum += a_at(args, i, p) * args->b[b_first + p * columns];
       }
       float v = args->alpha * sum;
       if (args->col_bias) v += args->col_bias[j];
       if (args->row_bias) v += args->row_bias[i];
-      c[j] = activate(args, v);
+      c[j] = activate(args->activation, args->clip_lo, args->clip_hi, v);
     }
   }
 }

@@ -3,6 +3,15 @@
 
 #include "core/kernels/kernels.h"
 
+static inline float activate(int32_t activation, float lo, float hi, float v) {
+  if (activation == kFolioActRelu) return v < 0.0f ? 0.0f : v;
+  if (activation == kFolioActClip) {
+    v = v < lo ? lo : v;
+    v = v > hi ? hi : v;
+  }
+  return v;
+}
+
 void pack_f32p16__ref(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
                       int64_t b_col_stride, float* dst);
 void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b, int64_t b_row_stride,
@@ -14,3 +23,4 @@ void fill_elementwise__ref(FolioKernels* table);
 void fill_rows__ref(FolioKernels* table);
 void fill_convert__ref(FolioKernels* table);
 void fill_bytes__ref(FolioKernels* table);
+void fill_window__ref(FolioKernels* table);

@@ -3,28 +3,42 @@
  * The including file defines before: kTileRows; kTiles[panels - 1][rows], packed A;
  * kVectorTiles[rows - 1][log2(panels)], A in place, null where there is none. */
 
-/* dst[p][row] = A[row, p] of one tile. Blocks at the edges overlap their neighbours. */
+/* dst[p][row] = a[row][p] of one tile. Blocks at the edges overlap their neighbours. */
 template <int kSide>
-VFN void pack_tile_blocks(int64_t rows, int64_t depth, const float* a, int64_t a_row, float* dst) {
+VFN void pack_tile_blocks(int64_t rows, int64_t depth, const float* const* a, float* dst) {
   for (int64_t i = 0; i < rows; i += kSide) {
     const int64_t r = i + kSide <= rows ? i : rows - kSide;
     for (int64_t p = 0; p < depth; p += kSide) {
       const int64_t q = p + kSide <= depth ? p : depth - kSide;
-      const float* from = a + r * a_row + q;
       float* to = dst + q * rows + r;
       if (kSide == 8) {
-        transpose8x8((const char*)from, 4 * a_row, (char*)to, 4 * rows);
+        __m256 x[8];
+        for (int64_t e = 0; e < 8; ++e) x[e] = _mm256_loadu_ps(a[r + e] + q);
+        store_transposed8x8(x, (char*)to, 4 * rows);
       } else {
-        __m128 x0 = _mm_loadu_ps(from);
-        __m128 x1 = _mm_loadu_ps(from + a_row);
-        __m128 x2 = _mm_loadu_ps(from + 2 * a_row);
-        __m128 x3 = _mm_loadu_ps(from + 3 * a_row);
+        __m128 x0 = _mm_loadu_ps(a[r] + q);
+        __m128 x1 = _mm_loadu_ps(a[r + 1] + q);
+        __m128 x2 = _mm_loadu_ps(a[r + 2] + q);
+        __m128 x3 = _mm_loadu_ps(a[r + 3] + q);
         _MM_TRANSPOSE4_PS(x0, x1, x2, x3);
         _mm_storeu_ps(to, x0);
         _mm_storeu_ps(to + rows, x1);
         _mm_storeu_ps(to + 2 * rows, x2);
         _mm_storeu_ps(to + 3 * rows, x3);
       }
+    }
+  }
+}
+
+/* Rows that lie anywhere, each contiguous. */
+static void pack_tile_rows(int64_t rows, int64_t depth, const float* const* a, float* dst) {
+  if (rows >= 8 && depth >= 8) {
+    pack_tile_blocks<8>(rows, depth, a, dst);
+  } else if (rows >= 4 && depth >= 4) {
+    pack_tile_blocks<4>(rows, depth, a, dst);
+  } else {
+    for (int64_t p = 0; p < depth; ++p) {
+      for (int64_t i = 0; i < rows; ++i) dst[p * rows + i] = a[i][p];
     }
   }
 }
@@ -37,17 +51,35 @@ VFN void copy_row(int64_t n, const float* from, float* to) {
   }
 }
 
-static void pack_tile(int64_t rows, int64_t depth, const float* a, int64_t a_row, int64_t a_col,
+/* A[row + i, p + q], i < rows, q < depth, as dst[q][i]. */
+static void pack_tile(const FolioGemmF32* args, int64_t row, int64_t rows, int64_t p, int64_t depth,
                       float* dst) {
-  if (a_col == 1 && rows >= 8 && depth >= 8) {
-    pack_tile_blocks<8>(rows, depth, a, a_row, dst);
-  } else if (a_col == 1 && rows >= 4 && depth >= 4) {
-    pack_tile_blocks<4>(rows, depth, a, a_row, dst);
-  } else if (a_row == 1) {
-    for (int64_t p = 0; p < depth; ++p) copy_row(rows, a + p * a_col, dst + p * rows);
+  if (args->a_rows) {
+    while (depth > 0) {
+      const int64_t at = p % args->a_run;
+      const int64_t n = args->a_run - at < depth ? args->a_run - at : depth;
+      const float* const* first = args->a_rows + p / args->a_run * args->m + row;
+      const float* from[kTileRows];
+      for (int64_t i = 0; i < rows; ++i) from[i] = first[i] + at;
+      pack_tile_rows(rows, n, from, dst);
+      p += n;
+      depth -= n;
+      dst += n * rows;
+    }
+    return;
+  }
+  const int64_t a_row = args->a_row_stride;
+  const int64_t a_col = args->a_col_stride;
+  const float* a = args->a + row * a_row + p * a_col;
+  if (a_row == 1) {
+    for (int64_t q = 0; q < depth; ++q) copy_row(rows, a + q * a_col, dst + q * rows);
+  } else if (a_col == 1) {
+    const float* from[kTileRows];
+    for (int64_t i = 0; i < rows; ++i) from[i] = a + i * a_row;
+    pack_tile_rows(rows, depth, from, dst);
   } else {
-    for (int64_t p = 0; p < depth; ++p) {
-      for (int64_t i = 0; i < rows; ++i) dst[p * rows + i] = a[i * a_row + p * a_col];
+    for (int64_t q = 0; q < depth; ++q) {
+      for (int64_t i = 0; i < rows; ++i) dst[q * rows + i] = a[i * a_row + q * a_col];
     }
   }
 }
@@ -61,9 +93,8 @@ static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
   for (int64_t t = 0; t < tiles && tile->depth > 0; ++t) {
     const int64_t begin = rows * t / tiles;
     const int64_t end = rows * (t + 1) / tiles;
-    pack_tile(end - begin, tile->depth,
-              args->a + (first_row + begin) * args->a_row_stride + p * args->a_col_stride,
-              args->a_row_stride, args->a_col_stride, packed_a + begin * tile->depth);
+    pack_tile(args, first_row + begin, end - begin, p, tile->depth,
+              packed_a + begin * tile->depth);
   }
   const int64_t wide = kTilePanels * FOLIO_F32P16_COLUMNS;
   for (int64_t j = 0; j < args->n; j += wide) {
@@ -130,7 +161,7 @@ static void gemm_vector(const FolioGemmF32* args) {
 
 static void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) {
   if (args->m == 0 || args->n == 0) return;
-  if (args->m <= kVectorRows) {
+  if (args->m <= kVectorRows && !args->a_rows) {
     gemm_vector(args);
   } else if (args->scratch && args->m > kStackRows) {
     gemm_blocks(args, (float*)args->scratch, kBlockRows);

@@ -61,10 +61,9 @@ VFN void copy_b32(void* to, const void* from) { __builtin_memcpy(to, from, 4); }
 VFN __m256 load8(const char* p) { return _mm256_loadu_ps((const float*)(const void*)p); }
 VFN void store8(char* p, __m256 a) { _mm256_storeu_ps((float*)(void*)p, a); }
 
-/* y[j][i] = x[i][j] of 8 x 8 elements; row strides in bytes. */
-VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride) {
-  __m256 r[8], s[8];
-  for (int i = 0; i < 8; ++i) r[i] = load8(x + i * x_stride);
+/* y[j][i] = r[i][j] of 8 x 8 elements; row stride of y in bytes. */
+VFN void store_transposed8x8(__m256* r, char* y, int64_t y_stride) {
+  __m256 s[8];
   for (int i = 0; i < 8; i += 2) {
     s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
     s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
@@ -79,6 +78,13 @@ VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride
     store8(y + i * y_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
     store8(y + (i + 4) * y_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
   }
+}
+
+/* y[j][i] = x[i][j] of 8 x 8 elements; row strides in bytes. */
+VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride) {
+  __m256 r[8];
+  for (int i = 0; i < 8; ++i) r[i] = load8(x + i * x_stride);
+  store_transposed8x8(r, y, y_stride);
 }
 
 /* The last block of a row of blocks overlaps the one before. */

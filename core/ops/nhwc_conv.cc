@@ -1,0 +1,109 @@
+// Conv with channels last, with what FusedConv adds: z and an activation.
+//
+// Source: as core/ops/conv.cc (ONNX operator spec, Conv; com.microsoft FusedConv); made by the pass
+//         channels_last only, for constant weights.
+// Shapes: x [N, spatial..., C], w [M, C / group, kernel...], b [M], z as y -> y [N, out..., M]
+// Types:  float.
+#include "core/ops/op_nhwc.h"
+#include "core/ops/op_nhwc_conv.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+class NhwcConv final : public OpKernel {
+ public:
+  ConvAttrs attrs;
+  Activation activation;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
+    FOLIO_TRY(const Tensor* w, run.tensor(1, DType::kFloat));
+    const Tensor* b = nullptr;
+    if (run.has_input(2)) {
+      FOLIO_TRY(b, run.tensor(2, DType::kFloat));
+    }
+    if (x->rank() < 3) return invalid_argument("X ", x->shape().to_string(), " is too flat");
+    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, channels_first(x->shape()), w->shape(), b));
+    if (!fits_nhwc_conv(w->shape().dims(), attrs.group)) {
+      return not_implemented("W ", w->shape().to_string(), " in ", attrs.group, " groups");
+    }
+    const Shape out = channels_last(s.out);
+    NhwcConvArgs args;
+    if (run.has_input(3)) {
+      FOLIO_TRY(const Tensor* z, run.tensor(3, DType::kFloat));
+      if (!(z->shape() == out)) {
+        return invalid_argument("Z ", z->shape().to_string(), " differs from the output ",
+                                out.to_string());
+      }
+      args.z = z->data<float>();
+    }
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, out));
+    if (y->count() == 0) return Status::ok();
+    FOLIO_TRY(args.packed, packed_weights(run, *w));
+    args.x = x->data<float>();
+    args.bias = b ? b->data<float>() : nullptr;
+    args.activation = activation;
+    args.y = y->data_mut<float>();
+    return run_nhwc_conv(run, s, args);
+  }
+
+ private:
+  // What was packed at load, or a copy for this run.
+  Result<const float*> packed_weights(OpRun& run, const Tensor& w) const {
+    if (const PackedBlob* packed = run.packed(1)) {
+      return reinterpret_cast<const float*>(packed->data());
+    }
+    FOLIO_TRY(const PackRequest request,
+              nhwc_conv_request(run.kernels(), w.shape().dims(), attrs.group));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(request.bytes));
+    FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, w, bytes));
+    return reinterpret_cast<const float*>(bytes);
+  }
+};
+
+Status infer(OpInfer& infer) {
+  infer.set_tensor(0, infer.dtype(0));
+  const Dims* x = infer.dims_of(0);
+  const Dims* w = infer.dims_of(1);
+  if (!x || !w || x->size() < 3) return Status::ok();
+  if (w->size() != x->size()) {
+    return invalid_graph("X ", type_to_string(infer.input(0)), " and W ",
+                         type_to_string(infer.input(1)), " must have the same rank");
+  }
+  Dims first = *x;
+  std::rotate(first.begin() + 1, first.end() - 1, first.end());
+  FOLIO_TRY(Dims out, conv_out_dims(infer, first, *w));
+  std::rotate(out.begin() + 1, out.begin() + 2, out.end());
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<NhwcConv>();
+  FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
+  FOLIO_TRY(const std::vector<float> parameters, build.attrs().get_floats("activation_params"));
+  FOLIO_TRY(kernel->activation, parse_fused_activation(build.attrs(), parameters));
+  const Initializer* w = build.initializer(1);
+  if (w && w->dtype == DType::kFloat && fits_nhwc_conv(w->shape.dims(), kernel->attrs.group)) {
+    FOLIO_TRY(const PackRequest request,
+              nhwc_conv_request(build.kernels(), w->shape.dims(), kernel->attrs.group));
+    if (request.bytes > 0) build.request_pack(1, request);
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+void register_nhwc_conv(OpRegistry& registry) {
+  OpDef def;
+  def.domain = kNhwcDomain;
+  def.type = "Conv";
+  def.min_inputs = 2;
+  def.max_inputs = 4;
+  def.infer = infer;
+  def.make = make;
+  registry.add(def);
+}
+
+}  // namespace folio

@@ -1,0 +1,91 @@
+// Pooling of floats with channels last: MaxPool, AveragePool and their Global forms.
+//
+// Source: as core/ops/pool.cc (ONNX operator spec); made by the pass channels_last only.
+// Shapes: x [N, spatial..., C] -> y [N, out..., C].
+// Types:  float.
+#include "core/ops/op_nhwc.h"
+#include "core/ops/op_pool.h"
+#include "core/ops/op_registry.h"
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+namespace {
+
+constexpr int64_t kGrainWork = 1 << 15;  // element steps of one chunk
+
+class NhwcPool final : public OpKernel {
+ public:
+  PoolAttrs attrs;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
+    if (x->rank() < 2) return invalid_argument("input ", x->shape().to_string(), " is too flat");
+    const Shape first = channels_first(x->shape());
+    FOLIO_TRY(const Window w, pool_window(attrs, first));
+    Shape out{first[0], first[1]};
+    w.append_out(&out);
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, channels_last(out)));
+    if (y->count() == 0) return Status::ok();
+    return pool(run, w, first[0], first[1], x->data<float>(), y->data_mut<float>());
+  }
+
+ private:
+  Status pool(OpRun& run, const Window& w, int64_t batch, int64_t channels, const float* x,
+              float* y) const {
+    ThreadScratch scratch;
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, NhwcRow::scratch_bytes(w), &scratch));
+    const int64_t lines = w.out[0] * w.out[1];
+    const int64_t work = std::max<int64_t>(1, w.out[2] * w.kernel_count() * channels);
+    const int64_t grain = std::max<int64_t>(1, kGrainWork / work);
+    run.parallel().for_range(batch * lines, grain, [&](int64_t begin, int64_t end) {
+      const ThreadScratch::Block block(scratch);
+      const NhwcRow row(w, channels, nullptr, block.data());
+      for (int64_t at = begin; at < end; ++at) {
+        const float* image = x + at / lines * w.in_count() * channels;
+        float* to = y + at * w.out[2] * channels;
+        row.walk(image, at % lines / w.out[1], at % w.out[1],
+                 [&](int64_t column, FolioWindowF32& args, const WindowTaps taps[]) {
+                   args.y = to + column * channels;
+                   reduce(run.kernels(), w, taps, &args);
+                 });
+      }
+    });
+    return Status::ok();
+  }
+
+  void reduce(const FolioKernels& kernels, const Window& w, const WindowTaps taps[],
+              FolioWindowF32* args) const {
+    if (attrs.kind == PoolKind::kMax) {
+      kernels.max_window_f32(args);
+      return;
+    }
+    // The same for all pixels of a run: all their taps are inside the image, or there is one pixel.
+    args->scale = 1.0F / static_cast<float>(pool_divisor(attrs, w, taps));
+    kernels.sum_window_f32(args);
+  }
+};
+
+template <PoolKind kind, bool global>
+OpDef def_of(std::string_view type) {
+  OpDef def;
+  def.domain = kNhwcDomain;
+  def.type = type;
+  def.infer = [](OpInfer& infer) { return infer_pool(infer, global, /*channels_last=*/true); };
+  def.make = [](OpBuild& build) -> Result<std::unique_ptr<OpKernel>> {
+    auto kernel = std::make_unique<NhwcPool>();
+    FOLIO_TRY(kernel->attrs, parse_pool(build.attrs(), kind, global));
+    return std::unique_ptr<OpKernel>(std::move(kernel));
+  };
+  return def;
+}
+
+}  // namespace
+
+void register_nhwc_pool(OpRegistry& registry) {
+  registry.add(def_of<PoolKind::kMax, false>("MaxPool"));
+  registry.add(def_of<PoolKind::kAverage, false>("AveragePool"));
+  registry.add(def_of<PoolKind::kMax, true>("GlobalMaxPool"));
+  registry.add(def_of<PoolKind::kAverage, true>("GlobalAveragePool"));
+}
+
+}  // namespace folio

@@ -1,0 +1,34 @@
+// What the pooling operators share, channels first or last: attributes, window, inference.
+//
+// Owns:   plain values.
+// Errors: kInvalidGraph for attributes, kInvalidArgument for shapes that do not fit.
+#pragma once
+
+#include "core/ops/op_window.h"
+
+namespace folio {
+
+enum class PoolKind : uint8_t { kMax, kAverage, kLp };
+
+struct PoolAttrs {
+  PoolKind kind = PoolKind::kMax;
+  bool global = false;
+  bool count_pad = false;
+  bool column_major = false;  // MaxPool storage_order: how Indices count
+  int64_t p = 2;
+  WindowAttrs window;
+};
+
+Result<PoolAttrs> parse_pool(const Attributes& attrs, PoolKind kind, bool global);
+
+// `x` is [N, C, spatial...].
+Result<Window> pool_window(const PoolAttrs& attrs, const Shape& x);
+
+// How many taps an average divides by: those inside the image, or inside image and padding (a
+// ceil_mode window may hang over the padding too; what hangs over never counts).
+int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps taps[]);
+
+// Sets output 0, of x's type, and output 1, Indices.
+Status infer_pool(OpInfer& infer, bool global, bool channels_last);
+
+}  // namespace folio

@@ -1,0 +1,236 @@
+// Conv, ConvTranspose and Gemm with constant weights take in what scales and shifts their output
+// channels: BatchNormalization, and Mul, Div, Add and Sub of one constant a channel.
+//
+//   y = (W x + b) * scale + shift  ->  (W * scale) x + (b * scale + shift)
+//
+// The scaled weights are a recipe over the file's: computed when a kernel packs them and freed
+// then. Bias and scale are computed here, in double. Float only; where the result before the scale
+// is read elsewhere too, nothing is folded.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/passes/passes.h"
+#include "core/passes/pattern.h"
+
+namespace folio {
+namespace {
+
+constexpr int kMulVersion = 14;
+
+// y = x * scale + shift, one of each per channel.
+struct Affine {
+  std::vector<double> scale;
+  std::vector<double> shift;
+
+  bool is_finite() const {
+    const auto finite = [](double x) { return std::isfinite(static_cast<float>(x)); };
+    return std::all_of(scale.begin(), scale.end(), finite) &&
+           std::all_of(shift.begin(), shift.end(), finite);
+  }
+  bool scales() const {
+    return std::any_of(scale.begin(), scale.end(), [](double x) { return x != 1.0; });
+  }
+};
+
+class ScaleFolder {
+ public:
+  explicit ScaleFolder(Pattern& pattern) : p_(pattern) {}
+
+  void fold() {
+    for (NodeId id = 0; id < p_.count(); ++id) {
+      if (p_.is(id, "BatchNormalization")) {
+        fold_into(id, p_.input(id, 0));
+      } else if (p_.is(id, "Mul") || p_.is(id, "Add") || p_.is(id, "Div") || p_.is(id, "Sub")) {
+        if (p_.node(id).inputs.size() != 2) continue;
+        const bool swaps = p_.is(id, "Mul") || p_.is(id, "Add");
+        if (!fold_into(id, p_.input(id, 0)) && swaps) fold_into(id, p_.input(id, 1));
+      }
+    }
+  }
+
+ private:
+  // What the weights' producer looks like to a scale per output channel.
+  struct Layer {
+    NodeId id = kNone;
+    int64_t channels = 0;
+    Shape scale_shape;  // that broadcasts over the weights
+    bool is_gemm = false;
+  };
+
+  bool fold_into(NodeId id, ValueId x) {
+    const auto layer = layer_of(x);
+    if (!layer) return false;
+    const auto affine = affine_of(id, x, *layer);
+    if (!affine || !affine->is_finite()) return false;
+    return apply(id, *layer, *affine);
+  }
+
+  std::optional<Layer> layer_of(ValueId x) const {
+    if (!p_.is_read_once(x) || !p_.is_float(x)) return std::nullopt;
+    Layer layer;
+    layer.id = p_.producer(x);
+    if (layer.id == kNone || !p_.node(layer.id).domain.empty()) return std::nullopt;
+    const std::string& type = p_.node(layer.id).op_type;
+    const Initializer* w = p_.constant(p_.input(layer.id, 1));
+    if (!w || w->dtype != DType::kFloat) return std::nullopt;
+    const Shape& shape = w->shape;
+    const Attributes& attrs = p_.node(layer.id).attributes;
+    int axis = 0;
+    if (type == "Conv" && shape.rank() >= 3) {
+      axis = 0;
+    } else if (type == "ConvTranspose" && shape.rank() >= 3) {
+      const auto group = attrs.get_int("group", 1);
+      if (!group.is_ok() || group.value() != 1) return std::nullopt;
+      axis = 1;
+    } else if (type == "Gemm" && shape.rank() == 2) {
+      const auto trans = attrs.get_int("transB", 0);
+      if (!trans.is_ok()) return std::nullopt;
+      axis = trans.value() != 0 ? 0 : 1;
+      layer.is_gemm = true;
+    } else {
+      return std::nullopt;
+    }
+    layer.channels = shape[axis];
+    layer.scale_shape = shape;
+    for (int i = 0; i < shape.rank(); ++i) layer.scale_shape[i] = i == axis ? shape[i] : 1;
+    return layer;
+  }
+
+  // A float constant of `count` elements, or of one for all of them.
+  std::optional<std::vector<double>> numbers(ValueId value, int64_t count) const {
+    const Tensor* tensor = p_.bytes(value);
+    if (!tensor || tensor->dtype() != DType::kFloat) return std::nullopt;
+    if (tensor->count() != count && tensor->count() != 1) return std::nullopt;
+    std::vector<float> given(static_cast<size_t>(tensor->count()));
+    if (!given.empty()) std::memcpy(given.data(), tensor->raw(), given.size() * sizeof(float));
+    std::vector<double> out(given.begin(), given.end());
+    out.resize(static_cast<size_t>(count), out.empty() ? 0.0 : out[0]);
+    return out;
+  }
+
+  std::optional<Affine> affine_of(NodeId id, ValueId x, const Layer& layer) const {
+    if (p_.is(id, "BatchNormalization")) return normalization(id, layer);
+    const ValueId other = p_.other_input(id, x);
+    const Initializer* constant = p_.constant(other);
+    if (other == x || !constant || !is_per_channel(constant->shape, x, layer)) return std::nullopt;
+    auto given = numbers(other, layer.channels);
+    if (!given) return std::nullopt;
+    const std::vector<double> ones(given->size(), 1.0);
+    const std::vector<double> zeros(given->size(), 0.0);
+    if (p_.is(id, "Mul")) return Affine{*given, zeros};
+    if (p_.is(id, "Add")) return Affine{ones, *given};
+    if (p_.is(id, "Sub")) {
+      for (double& each : *given) each = -each;
+      return Affine{ones, *given};
+    }
+    for (double& each : *given) each = 1.0 / each;
+    return Affine{*given, zeros};
+  }
+
+  std::optional<Affine> normalization(NodeId id, const Layer& layer) const {
+    const Node& node = p_.node(id);
+    for (size_t i = 1; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNone) return std::nullopt;
+    }
+    const auto training = node.attributes.get_int("training_mode", 0);
+    const auto spatial = node.attributes.get_int("spatial", 1);
+    const auto epsilon = node.attributes.get_float("epsilon", 1e-5F);
+    if (!training.is_ok() || training.value() != 0 || !spatial.is_ok() || spatial.value() == 0 ||
+        !epsilon.is_ok()) {
+      return std::nullopt;
+    }
+    std::optional<std::vector<double>> parameters[4];
+    for (size_t i = 0; i < 4; ++i) {
+      const Initializer* given = p_.constant(p_.input(id, i + 1));
+      if (!given || given->shape.count() != layer.channels) return std::nullopt;
+      parameters[i] = numbers(p_.input(id, i + 1), layer.channels);
+      if (!parameters[i]) return std::nullopt;
+    }
+    const auto& [scale, bias, mean, variance] = parameters;
+    Affine out;
+    for (size_t c = 0; c < scale->size(); ++c) {
+      const double by =
+          (*scale)[c] / std::sqrt((*variance)[c] + static_cast<double>(epsilon.value()));
+      out.scale.push_back(by);
+      out.shift.push_back((*bias)[c] - (*mean)[c] * by);
+    }
+    return out;
+  }
+
+  // A constant that broadcasts to x along its channels only, without giving it another rank.
+  bool is_per_channel(const Shape& shape, ValueId x, const Layer& layer) const {
+    const Dims* dims = p_.dims(x);
+    if (!dims) return false;
+    const int rank = static_cast<int>(dims->size());
+    if (shape.rank() > rank) return false;
+    if (shape.count() == 1) return true;
+    const int axis = 1 - (rank - shape.rank());
+    if (axis < 0) return false;
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (shape[i] != (i == axis ? layer.channels : 1)) return false;
+    }
+    return true;
+  }
+
+  bool apply(NodeId id, const Layer& layer, const Affine& affine) {
+    const Node& old = p_.node(layer.id);
+    Node fused = make_node(old.name, old.domain, old.op_type, old.version, old.inputs);
+    fused.attributes = old.attributes;
+    fused.outputs = {p_.node(id).outputs[0]};
+    const std::string name = p_.graph().value(fused.outputs[0]).name;
+    std::vector<double> bias(affine.scale.size(), 0.0);
+    if (fused.inputs.size() > 2 && fused.inputs[2] != kNone) {
+      const Initializer* given = p_.constant(fused.inputs[2]);
+      // Gemm's C may have rows.
+      if (!given || (given->shape.rank() > 1 && given->shape[0] != 1)) return false;
+      const auto found = numbers(fused.inputs[2], layer.channels);
+      const auto beta = layer.is_gemm ? fused.attributes.get_float("beta", 1.0F) : 1.0F;
+      if (!found || !beta.is_ok()) return false;
+      for (size_t c = 0; c < bias.size(); ++c) {
+        bias[c] = (*found)[c] * static_cast<double>(beta.value());
+      }
+    }
+    for (size_t c = 0; c < bias.size(); ++c) {
+      bias[c] = bias[c] * affine.scale[c] + affine.shift[c];
+    }
+    if (affine.scales() && !scale_weights(layer, affine, name, &fused)) return false;
+    const ValueId new_bias = floats(name + "/bias", Shape{layer.channels}, bias);
+    if (new_bias == kNone) return false;
+    fused.inputs.resize(3, kNone);
+    fused.inputs[2] = new_bias;
+    if (layer.is_gemm) fused.attributes.set(float_attribute("beta", 1.0F));
+    p_.replace(id, std::move(fused));
+    return true;
+  }
+
+  bool scale_weights(const Layer& layer, const Affine& affine, const std::string& name,
+                     Node* fused) {
+    const ValueId scale = floats(name + "/scale", layer.scale_shape, affine.scale);
+    if (scale == kNone) return false;
+    const Shape shape = p_.constant(fused->inputs[1])->shape;
+    fused->inputs[1] = p_.add_recipe(name + "/weights", "Mul", kMulVersion, Attributes(),
+                                     {fused->inputs[1], scale}, DType::kFloat, shape);
+    return true;
+  }
+
+  ValueId floats(std::string name, const Shape& shape, const std::vector<double>& values) {
+    auto made = allocate_tensor(DType::kFloat, shape);
+    if (!made.is_ok()) return kNone;
+    Tensor tensor = std::move(made).take();
+    for (size_t i = 0; i < values.size(); ++i) {
+      tensor.data_mut<float>()[i] = static_cast<float>(values[i]);
+    }
+    return p_.add_constant(std::move(name), std::move(tensor));
+  }
+
+  Pattern& p_;
+};
+
+}  // namespace
+
+void fold_scales(Model* model, bool* changed) {
+  for_each_graph(&model->graph, changed, [](Pattern& pattern) { ScaleFolder(pattern).fold(); });
+}
+
+}  // namespace folio

@@ -1,0 +1,410 @@
+#include "core/passes/pattern.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace folio {
+
+namespace {
+
+// Each symbol of the inputs' dims stands for one dim.
+bool symbols_are_single(const Graph& graph) {
+  if (graph.parent) return false;
+  std::vector<int32_t> seen;
+  for (const ValueId input : graph.inputs) {
+    const TypeInfo& type = graph.value(input).type;
+    if (!type.has_rank()) continue;
+    for (const Dim dim : *type.dims) {
+      if (dim.is_symbol()) seen.push_back(dim.symbol);
+    }
+  }
+  std::sort(seen.begin(), seen.end());
+  return std::adjacent_find(seen.begin(), seen.end()) == seen.end();
+}
+
+// Before opset 7 these broadcast by attributes, which no pass looks at.
+bool broadcasts_by_attribute(const Node& node) {
+  return node.domain.empty() && node.version < 7 && node.attributes.has("broadcast");
+}
+
+}  // namespace
+
+Pattern::Pattern(Graph* graph) : graph_(*graph), uses_(graph->use_counts()) {
+  readers_.resize(graph->values.size());
+  is_output_.resize(graph->values.size());
+  for (const ValueId output : graph->outputs) is_output_[static_cast<size_t>(output)] = true;
+  trusts_symbols_ = symbols_are_single(*graph);
+  for (NodeId i = 0; i < count(); ++i) {
+    if (node(i).dead) continue;
+    for (const ValueId read : node(i).inputs) {
+      if (read != kNone) readers_[static_cast<size_t>(read)].push_back(i);
+    }
+    for (const ValueId output : node(i).outputs) {
+      if (output != kNone) graph->value(output).producer = i;
+    }
+  }
+}
+
+bool Pattern::is(NodeId id, std::string_view type, std::string_view domain) const {
+  if (id == kNone) return false;
+  const Node& at = node(id);
+  return !at.dead && at.op_type == type && at.domain == domain && !broadcasts_by_attribute(at);
+}
+
+NodeId Pattern::producer(ValueId value) const {
+  if (value == kNone) return kNone;
+  const NodeId id = graph_.value(value).producer;
+  return id == kNone || node(id).dead ? kNone : id;
+}
+
+NodeId Pattern::made_by(ValueId value, std::string_view type, std::string_view domain) const {
+  const NodeId id = producer(value);
+  const bool found = is(id, type, domain) && node(id).outputs[0] == value;
+  return found ? id : kNone;
+}
+
+bool Pattern::is_read_once(ValueId value) const {
+  return value != kNone && uses_[static_cast<size_t>(value)] == 1;
+}
+
+NodeId Pattern::sole_reader(ValueId value) const {
+  if (!is_read_once(value)) return kNone;
+  const auto& readers = readers_[static_cast<size_t>(value)];
+  return readers.size() == 1 && node(readers[0]).subgraphs.empty() ? readers[0] : kNone;
+}
+
+ValueId Pattern::input(NodeId id, size_t i) const {
+  const Node& at = node(id);
+  return i < at.inputs.size() ? at.inputs[i] : kNone;
+}
+
+ValueId Pattern::other_input(NodeId id, ValueId known) const {
+  const Node& at = node(id);
+  if (at.inputs.size() != 2) return kNone;
+  return at.inputs[0] == known ? at.inputs[1] : at.inputs[0];
+}
+
+bool Pattern::is_float(ValueId value) const {
+  if (value == kNone) return false;
+  const TypeInfo& type = graph_.value(value).type;
+  return type.is_tensor() && type.dtype == DType::kFloat;
+}
+
+const Dims* Pattern::dims(ValueId value) const {
+  if (value == kNone) return nullptr;
+  const TypeInfo& type = graph_.value(value).type;
+  return type.is_tensor() && type.dims ? &*type.dims : nullptr;
+}
+
+std::optional<Shape> Pattern::shape(ValueId value) const {
+  if (!dims(value)) return std::nullopt;
+  return graph_.value(value).type.static_shape();
+}
+
+bool Pattern::same_dims(ValueId a, ValueId b) const {
+  const Dims* left = dims(a);
+  const Dims* right = dims(b);
+  if (!left || !right || !(*left == *right)) return false;
+  return std::all_of(left->begin(), left->end(), [&](Dim dim) {
+    return dim.is_value() || (dim.is_symbol() && trusts_symbols_);
+  });
+}
+
+const Initializer* Pattern::constant(ValueId value) const {
+  const GraphValue* found = value == kNone ? nullptr : graph_.constant_value(value);
+  return found ? found->initializer.get() : nullptr;
+}
+
+const Tensor* Pattern::bytes(ValueId value) const {
+  const Initializer* found = constant(value);
+  return found && found->tensor ? &*found->tensor : nullptr;
+}
+
+std::optional<float> Pattern::scalar(ValueId value, size_t max_rank) const {
+  const Tensor* tensor = bytes(value);
+  if (!tensor || tensor->dtype() != DType::kFloat || tensor->count() != 1 ||
+      static_cast<size_t>(tensor->rank()) > max_rank) {
+    return std::nullopt;
+  }
+  float number = 0;
+  std::memcpy(&number, tensor->raw(), sizeof number);
+  return number;
+}
+
+bool Pattern::is_scalar(ValueId value, double number, double tolerance) const {
+  const auto found = scalar(value);
+  return found && std::abs(static_cast<double>(*found) - number) <= tolerance * std::abs(number);
+}
+
+std::optional<std::vector<int64_t>> Pattern::ints(ValueId value) const {
+  const Tensor* tensor = bytes(value);
+  if (!tensor || tensor->rank() > 1) return std::nullopt;
+  std::vector<int64_t> out(static_cast<size_t>(tensor->count()));
+  if (tensor->dtype() == DType::kInt64) {
+    if (!out.empty()) std::memcpy(out.data(), tensor->raw(), out.size() * sizeof(int64_t));
+  } else if (tensor->dtype() == DType::kInt32) {
+    for (size_t i = 0; i < out.size(); ++i) {
+      int32_t narrow = 0;
+      std::memcpy(&narrow, tensor->raw() + i * sizeof narrow, sizeof narrow);
+      out[i] = narrow;
+    }
+  } else {
+    return std::nullopt;
+  }
+  return out;
+}
+
+std::optional<Pattern::Scaled> Pattern::with_scalar(ValueId value, std::string_view type,
+                                                    bool commutes) const {
+  const NodeId id = made_by(value, type);
+  if (id == kNone || node(id).inputs.size() != 2) return std::nullopt;
+  const Node& at = node(id);
+  for (size_t i = commutes ? 0 : 1; i < 2; ++i) {
+    const ValueId source = at.inputs[1 - i];
+    const Dims* into = dims(source);
+    // A constant of higher rank would give the result its rank.
+    const auto found = into ? scalar(at.inputs[i], into->size()) : std::nullopt;
+    if (found && is_float(source)) return Scaled{id, source, *found};
+  }
+  return std::nullopt;
+}
+
+ValueId Pattern::add_value(std::string name, TypeInfo type) {
+  const ValueId id = graph_.add_value(std::move(name));
+  graph_.value(id).type = std::move(type);
+  uses_.resize(graph_.values.size(), 0);
+  readers_.resize(graph_.values.size());
+  is_output_.resize(graph_.values.size());
+  return id;
+}
+
+namespace {
+
+TypeInfo type_of(DType dtype, const Shape& shape) {
+  Dims dims;
+  for (const int64_t dim : shape.dims()) dims.push_back(Dim::of(dim));
+  return TypeInfo::tensor(dtype, std::move(dims));
+}
+
+}  // namespace
+
+ValueId Pattern::add_constant(std::string name, Tensor tensor) {
+  const ValueId id = add_value(name, type_of(tensor.dtype(), tensor.shape()));
+  auto initializer = make_ref<Initializer>();
+  initializer->name = std::move(name);
+  initializer->dtype = tensor.dtype();
+  initializer->shape = tensor.shape();
+  initializer->tensor = std::move(tensor);
+  graph_.value(id).initializer = std::move(initializer);
+  return id;
+}
+
+ValueId Pattern::add_recipe(std::string name, std::string_view type, int version,
+                            Attributes attributes, const std::vector<ValueId>& constants,
+                            DType dtype, const Shape& shape) {
+  const ValueId id = add_value(name, type_of(dtype, shape));
+  auto initializer = make_ref<Initializer>();
+  initializer->name = name;
+  initializer->dtype = dtype;
+  initializer->shape = shape;
+  initializer->recipe = std::make_unique<Recipe>();
+  Recipe& recipe = *initializer->recipe;
+  recipe.op_type = type;
+  recipe.node_name = std::move(name);
+  recipe.version = version;
+  recipe.attributes = std::move(attributes);
+  for (const ValueId input : constants) {
+    recipe.inputs.push_back(graph_.constant_value(input)->initializer);
+  }
+  graph_.value(id).initializer = std::move(initializer);
+  return id;
+}
+
+void Pattern::count_reads(NodeId id, int step) {
+  for (const ValueId read : Graph::reads(node(id))) uses_[static_cast<size_t>(read)] += step;
+  for (const ValueId read : node(id).inputs) {
+    if (read == kNone) continue;
+    auto& readers = readers_[static_cast<size_t>(read)];
+    if (step > 0) {
+      readers.push_back(id);
+    } else if (const auto at = std::find(readers.begin(), readers.end(), id); at != readers.end()) {
+      readers.erase(at);
+    }
+  }
+}
+
+void Pattern::drop_unread(ValueId value) {
+  std::vector<ValueId> stack{value};
+  while (!stack.empty()) {
+    const NodeId id = producer(stack.back());
+    stack.pop_back();
+    if (id == kNone || !node(id).subgraphs.empty()) continue;
+    const auto& outputs = node(id).outputs;
+    const bool is_read = std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) {
+      return output != kNone && uses_[static_cast<size_t>(output)] > 0;
+    });
+    if (is_read) continue;
+    count_reads(id, -1);
+    node(id).dead = true;
+    for (const ValueId read : node(id).inputs) {
+      if (read != kNone && uses_[static_cast<size_t>(read)] == 0) stack.push_back(read);
+    }
+  }
+}
+
+void Pattern::replace(NodeId at, Node fused) {
+  const std::vector<ValueId> before = node(at).inputs;
+  count_reads(at, -1);
+  if (fused.outputs.empty()) fused.outputs = node(at).outputs;
+  node(at) = std::move(fused);
+  count_reads(at, +1);
+  for (const ValueId output : node(at).outputs) {
+    if (output != kNone) graph_.value(output).producer = at;
+  }
+  for (const ValueId read : before) {
+    if (read != kNone && uses_[static_cast<size_t>(read)] == 0) drop_unread(read);
+  }
+  changed_ = true;
+}
+
+void Pattern::remove(NodeId id) {
+  count_reads(id, -1);
+  node(id).dead = true;
+  changed_ = true;
+}
+
+bool Pattern::bypass(ValueId value, ValueId by) {
+  const auto at = static_cast<size_t>(value);
+  // Subgraphs would have to capture `by`: what they read stays.
+  if (is_output_[at] || static_cast<size_t>(uses_[at]) != readers_[at].size()) return false;
+  const std::vector<NodeId> readers = readers_[at];
+  for (const NodeId id : readers) {
+    count_reads(id, -1);
+    for (ValueId& input : node(id).inputs) {
+      if (input == value) input = by;
+    }
+    count_reads(id, +1);
+  }
+  drop_unread(value);
+  changed_ = true;
+  return true;
+}
+
+namespace {
+
+float float_or_nan(const Attributes& attrs, std::string_view name, float otherwise) {
+  const auto value = attrs.get_float(name, otherwise);
+  return value.is_ok() ? value.value() : std::nanf("");
+}
+
+// Input i of Clip; NaN when it is only known at run.
+float bound_of(const Graph& graph, const Node& clip, size_t i, float otherwise) {
+  if (i >= clip.inputs.size() || clip.inputs[i] == kNone) return otherwise;
+  const GraphValue* value = graph.constant_value(clip.inputs[i]);
+  if (!value || !value->initializer->tensor) return std::nanf("");
+  const Tensor& tensor = *value->initializer->tensor;
+  if (tensor.dtype() != DType::kFloat || tensor.count() != 1) return std::nanf("");
+  std::memcpy(&otherwise, tensor.raw(), sizeof otherwise);
+  return otherwise;
+}
+
+std::optional<FusableFunction> microsoft_function(const Node& node) {
+  if (node.op_type == "Gelu") return FusableFunction{"Gelu", {}};
+  if (node.op_type == "QuickGelu") {
+    return FusableFunction{"Swish", {float_or_nan(node.attributes, "alpha", 1.702F)}};
+  }
+  const bool has_bias = node.inputs.size() > 1 && node.inputs[1] != kNone;
+  if (node.op_type == "FastGelu" && !has_bias) return FusableFunction{"GeluTanh", {}};
+  return std::nullopt;
+}
+
+std::optional<FusableFunction> onnx_function(const Graph& graph, const Node& node) {
+  const Attributes& attrs = node.attributes;
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const std::string& type = node.op_type;
+  if (type == "Relu" || type == "Sigmoid" || type == "Tanh" || type == "HardSwish") {
+    return FusableFunction{type, {}};
+  }
+  if (type == "LeakyRelu") return FusableFunction{type, {float_or_nan(attrs, "alpha", 0.01F)}};
+  if (type == "Swish") return FusableFunction{type, {float_or_nan(attrs, "alpha", 1.0F)}};
+  if (type == "HardSigmoid") {
+    return FusableFunction{type,
+                           {float_or_nan(attrs, "alpha", 0.2F), float_or_nan(attrs, "beta", 0.5F)}};
+  }
+  if (type == "Clip" && node.version < 11) {
+    return FusableFunction{type,
+                           {float_or_nan(attrs, "min", -kMost), float_or_nan(attrs, "max", kMost)}};
+  }
+  if (type == "Clip") {
+    return FusableFunction{type,
+                           {bound_of(graph, node, 1, -kMost), bound_of(graph, node, 2, kMost)}};
+  }
+  if (type == "Gelu") {
+    const auto form = attrs.get_string("approximate", "none");
+    if (form.is_ok() && form.value() == "none") return FusableFunction{"Gelu", {}};
+    if (form.is_ok() && form.value() == "tanh") return FusableFunction{"GeluTanh", {}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<FusableFunction> fusable_function(const Graph& graph, const Node& node) {
+  std::optional<FusableFunction> found;
+  if (node.domain.empty()) found = onnx_function(graph, node);
+  if (node.domain == "com.microsoft") found = microsoft_function(node);
+  // What is only known at run, or wrong: the node itself says so.
+  const auto is_nan = [](float x) { return std::isnan(x); };
+  if (found && std::any_of(found->parameters.begin(), found->parameters.end(), is_nan)) {
+    return std::nullopt;
+  }
+  return found;
+}
+
+Node make_node(std::string name, std::string_view domain, std::string_view type, int version,
+               std::vector<ValueId> inputs) {
+  Node node;
+  node.name = std::move(name);
+  node.domain = domain;
+  node.op_type = type;
+  node.version = version;
+  node.inputs = std::move(inputs);
+  return node;
+}
+
+AttributeDef int_attribute(std::string name, int64_t value) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kInt;
+  attribute.ints = {value};
+  return attribute;
+}
+
+AttributeDef ints_attribute(std::string name, std::vector<int64_t> values) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kInts;
+  attribute.ints = std::move(values);
+  return attribute;
+}
+
+AttributeDef float_attribute(std::string name, float value) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kFloat;
+  attribute.floats = {value};
+  return attribute;
+}
+
+AttributeDef text_attribute(std::string name, std::string value) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kString;
+  attribute.strings = {std::move(value)};
+  return attribute;
+}
+
+}  // namespace folio

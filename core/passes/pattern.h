@@ -1,0 +1,130 @@
+// Pattern: what the passes that fuse nodes ask of a graph, and how they put one node in the place
+// of many.
+//
+// Flow:    a pass walks the nodes; from the last node of what it looks for it goes up with
+// made_by()
+//          (or down with sole_reader()), checks types and constants, and replace()s that last node
+//          by one that reads what went in. Nodes that nobody reads any more go with it; results
+//          that are outputs or read elsewhere keep their nodes, so no fusion can lose one.
+// Owns:    views of the graph and counts of its readers; the graph's owner compacts it at the end.
+// Threads: one, while loading.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/graph.h"
+
+namespace folio {
+
+class Pattern {
+ public:
+  explicit Pattern(Graph* graph);
+
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  Node& node(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
+  const Node& node(NodeId id) const { return graph_.nodes[static_cast<size_t>(id)]; }
+  NodeId count() const { return static_cast<NodeId>(graph_.nodes.size()); }
+
+  // A live ai.onnx node (or one of another domain) of this type.
+  bool is(NodeId id, std::string_view type, std::string_view domain = "") const;
+  // The node of this type that makes a value; kNone when something else does.
+  NodeId made_by(ValueId value, std::string_view type, std::string_view domain = "") const;
+  NodeId producer(ValueId value) const;
+  // The node that alone reads the value, once; kNone: several, none, a subgraph or an output.
+  NodeId sole_reader(ValueId value) const;
+  bool is_read_once(ValueId value) const;
+  // Input i of a node; kNone when absent.
+  ValueId input(NodeId id, size_t i) const;
+  // Of a node with two inputs, the one that is not `known`.
+  ValueId other_input(NodeId id, ValueId known) const;
+
+  bool is_float(ValueId value) const;
+  // The dims of a tensor of known rank, else null.
+  const Dims* dims(ValueId value) const;
+  // Its shape when all dims are numbers.
+  std::optional<Shape> shape(ValueId value) const;
+  // Both have the same rank and dims in every run. Equal symbols count where each stands for one
+  // dim of one input: where inputs share a name, a run may give them different sizes all the same.
+  bool same_dims(ValueId a, ValueId b) const;
+
+  // The constant, whatever holds its bytes; null when the value is none.
+  const Initializer* constant(ValueId value) const;
+  // Its bytes when they are at hand (small constants always are).
+  const Tensor* bytes(ValueId value) const;
+  // A float constant of one element (of rank up to `max_rank`).
+  std::optional<float> scalar(ValueId value, size_t max_rank = 8) const;
+  bool is_scalar(ValueId value, double number, double tolerance = 1e-6) const;
+  // A whole constant of integers.
+  std::optional<std::vector<int64_t>> ints(ValueId value) const;
+
+  // The binary node `type` that makes `value` from a scalar constant (either side when `commutes`)
+  // and another value, which it gives with the constant.
+  struct Scaled {
+    NodeId node = kNone;
+    ValueId value = kNone;
+    float scalar = 0;
+  };
+  std::optional<Scaled> with_scalar(ValueId value, std::string_view type, bool commutes) const;
+
+  // A constant made now, and one computed when a step reads it.
+  ValueId add_constant(std::string name, Tensor tensor);
+  ValueId add_recipe(std::string name, std::string_view type, int version, Attributes attributes,
+                     const std::vector<ValueId>& constants, DType dtype, const Shape& shape);
+  // A float32 value between new nodes.
+  ValueId add_value(std::string name, TypeInfo type);
+
+  // Puts `fused` in the place of node `at`, whose outputs it gets unless it has its own.
+  void replace(NodeId at, Node fused);
+  // Takes a node away whose outputs another node is about to get.
+  void remove(NodeId id);
+  // Makes every reader of `value` read `by`, and drops what is then unread. Not for graph outputs.
+  bool bypass(ValueId value, ValueId by);
+  bool changed() const { return changed_; }
+
+ private:
+  void count_reads(NodeId id, int step);
+  void drop_unread(ValueId value);
+
+  Graph& graph_;
+  std::vector<int> uses_;                     // graph outputs and captures count too
+  std::vector<std::vector<NodeId>> readers_;  // live nodes that read the value as an input
+  std::vector<bool> is_output_;
+  bool trusts_symbols_ = false;
+  bool changed_ = false;
+};
+
+// A function that FusedConv, FusedGemm and folio's FusedMatMul apply to their result, as the
+// attributes `activation` and its parameters name it; none when the node is no such function.
+struct FusableFunction {
+  std::string name;
+  std::vector<float> parameters;
+};
+std::optional<FusableFunction> fusable_function(const Graph& graph, const Node& node);
+
+// A node that passes make.
+Node make_node(std::string name, std::string_view domain, std::string_view type, int version,
+               std::vector<ValueId> inputs);
+AttributeDef int_attribute(std::string name, int64_t value);
+AttributeDef ints_attribute(std::string name, std::vector<int64_t> values);
+AttributeDef float_attribute(std::string name, float value);
+AttributeDef text_attribute(std::string name, std::string value);
+
+// Applies `fuse(Pattern&)` to a graph and those inside it; sets *changed and compacts.
+template <typename Fuse>
+void for_each_graph(Graph* graph, bool* changed, const Fuse& fuse) {
+  for (Node& node : graph->nodes) {
+    for (auto& subgraph : node.subgraphs) for_each_graph(subgraph.get(), changed, fuse);
+  }
+  Pattern pattern(graph);
+  fuse(pattern);
+  if (!pattern.changed()) return;
+  graph->compact();
+  *changed = true;
+}
+
+}  // namespace folio

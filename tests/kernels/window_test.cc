@@ -1,0 +1,169 @@
+// Window slots against the definition in double, at every level.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/kernels/kernel_tester.h"
+
+namespace folio {
+namespace {
+
+struct WindowCase {
+  int64_t pixels, channels, taps;
+  int64_t x_step, y_step;
+};
+
+// Taps lie at odd places of one buffer, pixels x_step apart.
+struct WindowData {
+  explicit WindowData(const WindowCase& c)
+      : x(random_floats(static_cast<size_t>(c.pixels * c.x_step + c.channels + 3 * c.taps), 1)),
+        w(random_floats(static_cast<size_t>(c.taps * c.channels), 2)),
+        bias(random_floats(static_cast<size_t>(c.channels), 3)) {
+    for (int64_t t = 0; t < c.taps; ++t) {
+      x_rows.push_back(x.data() + 3 * t);
+      w_rows.push_back(w.data() + t * c.channels);
+    }
+  }
+  FolioWindowF32 args(const WindowCase& c, float* y) const {
+    FolioWindowF32 a{};
+    a.pixels = c.pixels;
+    a.channels = c.channels;
+    a.taps = c.taps;
+    a.x = x_rows.data();
+    a.x_step = c.x_step;
+    a.w = w_rows.data();
+    a.bias = bias.data();
+    a.scale = 0.25F;
+    a.y = y;
+    a.y_step = c.y_step;
+    return a;
+  }
+  std::vector<float> x, w, bias;
+  std::vector<const float*> x_rows, w_rows;
+};
+
+std::vector<WindowCase> cases() {
+  std::vector<WindowCase> out;
+  for (const int64_t channels : {1, 7, 8, 16, 17, 40}) {
+    for (const int64_t taps : {0, 1, 4, 9, 12, 25}) out.push_back({5, channels, taps, 43, 41});
+  }
+  out.push_back({0, 8, 9, 8, 8});
+  out.push_back({3, 0, 9, 8, 8});
+  return out;
+}
+
+// Checks one slot of all levels: expected(case, data, pixel, channel) within the tolerance.
+template <typename Slot, typename Expected>
+void check(Slot slot, Expected expected, double tolerance) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const WindowCase& c : cases()) {
+      SCOPED_TRACE(level.name + ": channels " + std::to_string(c.channels) + ", taps " +
+                   std::to_string(c.taps));
+      const WindowData data(c);
+      Guarded y(std::vector<float>(static_cast<size_t>(c.pixels * c.y_step), 77.0F), 1);
+      const FolioWindowF32 args = data.args(c, y.data());
+      (level.kernels.*slot)(&args);
+      EXPECT_TRUE(y.intact());
+      for (int64_t i = 0; i < c.pixels; ++i) {
+        for (int64_t j = 0; j < c.y_step; ++j) {
+          const float got = y.data()[i * c.y_step + j];
+          if (j >= c.channels) {
+            ASSERT_EQ(got, 77.0F) << "between rows, at " << i << ", " << j;
+          } else {
+            const double want = expected(c, data, i, j);
+            if (std::isinf(want)) {
+              ASSERT_EQ(got, want);
+            } else {
+              ASSERT_NEAR(got, want, tolerance) << "at " << i << ", " << j;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+double x_at(const WindowCase& c, const WindowData& d, int64_t t, int64_t i, int64_t j) {
+  return d.x_rows[static_cast<size_t>(t)][i * c.x_step + j];
+}
+
+TEST(Window, DepthwiseIsBiasAndWeightedTaps) {
+  check(&FolioKernels::depthwise_f32,
+        [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
+          double sum = d.bias[static_cast<size_t>(j)];
+          for (int64_t t = 0; t < c.taps; ++t) {
+            sum += static_cast<double>(d.w_rows[static_cast<size_t>(t)][j]) * x_at(c, d, t, i, j);
+          }
+          return sum;
+        },
+        1e-5);
+}
+
+TEST(Window, MaxIsTheLargestTap) {
+  check(&FolioKernels::max_window_f32,
+        [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
+          double best = -INFINITY;
+          for (int64_t t = 0; t < c.taps; ++t) best = std::max(best, x_at(c, d, t, i, j));
+          return best;
+        },
+        0.0);
+}
+
+TEST(Window, SumIsScaled) {
+  check(&FolioKernels::sum_window_f32,
+        [](const WindowCase& c, const WindowData& d, int64_t i, int64_t j) {
+          double sum = 0;
+          for (int64_t t = 0; t < c.taps; ++t) sum += x_at(c, d, t, i, j);
+          return sum * 0.25;
+        },
+        1e-5);
+}
+
+TEST(Window, DepthwiseAppliesItsActivationAndNeedsNoBias) {
+  const WindowCase c{4, 19, 9, 23, 19};
+  const WindowData data(c);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    SCOPED_TRACE(level.name);
+    std::vector<float> plain(static_cast<size_t>(c.pixels * c.y_step));
+    std::vector<float> relu = plain;
+    std::vector<float> clip = plain;
+    FolioWindowF32 args = data.args(c, plain.data());
+    args.bias = nullptr;
+    level.kernels.depthwise_f32(&args);
+    args.y = relu.data();
+    args.activation = kFolioActRelu;
+    level.kernels.depthwise_f32(&args);
+    args.y = clip.data();
+    args.activation = kFolioActClip;
+    args.clip_lo = -0.25F;
+    args.clip_hi = 0.5F;
+    level.kernels.depthwise_f32(&args);
+    for (size_t i = 0; i < plain.size(); ++i) {
+      ASSERT_EQ(relu[i], std::max(plain[i], 0.0F));
+      ASSERT_EQ(clip[i], std::clamp(plain[i], -0.25F, 0.5F));
+    }
+  }
+}
+
+TEST(Window, MaxKeepsNanWhereverItStands) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const size_t bad : {0, 1, 2}) {
+      std::vector<std::vector<float>> x(3, std::vector<float>(18, 1.0F));
+      x[bad].assign(18, NAN);
+      const float* rows[] = {x[0].data(), x[1].data(), x[2].data()};
+      std::vector<float> y(18);
+      FolioWindowF32 args{};
+      args.pixels = 1;
+      args.channels = 18;
+      args.taps = 3;
+      args.x = rows;
+      args.y = y.data();
+      level.kernels.max_window_f32(&args);
+      for (const float v : y) ASSERT_TRUE(std::isnan(v)) << level.name << ", tap " << bad;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace folio
