@@ -281,10 +281,10 @@ TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
     level.kernels.dequantize_b8(n, a.data(), &from_a, floats.data());
     EXPECT_TRUE(same_bits(floats, wide)) << level.name;
     EXPECT_EQ(level.kernels.sum_u8(n, a.data()), total) << level.name;
-    const uint8_t* const rows[] = {a.data(), b.data(), a.data() + 1};
+    const uint8_t* const lines[] = {a.data(), b.data(), a.data() + 1};
     for (const int is_signed : {0, 1}) {
       std::vector<uint8_t> most(101);
-      level.kernels.max_b8(100, 3, rows, is_signed, most.data());
+      level.kernels.max_b8(100, 3, lines, is_signed, most.data());
       for (size_t i = 0; i < 100; ++i) {
         const uint8_t flip = is_signed != 0 ? 0x80 : 0;
         const int best = std::max({a[i] ^ flip, b[i] ^ flip, a[i + 1] ^ flip});
@@ -292,7 +292,8 @@ TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
       }
       EXPECT_EQ(most[100], 0);
     }
-    for (const auto [rows, cols] : {std::array<int64_t, 2>{40, 37}, {3, 37}, {40, 5}, {17, 16}, {16, 37}}) {
+    for (const auto [rows, cols] :
+         {std::array<int64_t, 2>{40, 37}, {3, 37}, {40, 5}, {17, 16}, {16, 37}}) {
       std::vector<uint8_t> turned(a.size() + 1, 0);
       level.kernels.transpose_b8(rows, cols, a.data(), 37, turned.data(), rows);
       for (int64_t i = 0; i < rows * cols; ++i) {

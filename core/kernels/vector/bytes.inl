@@ -132,26 +132,30 @@ static void FOLIO_LEVEL(max_b8)(int64_t n, int64_t count, const uint8_t* const* 
   }
 }
 
+VFN void interleave_halves(const __m256i from[16], __m256i to[16]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    to[2 * i] = _mm256_unpacklo_epi8(from[i], from[i + 8]);
+    to[2 * i + 1] = _mm256_unpackhi_epi8(from[i], from[i + 8]);
+  }
+}
+
 /* y[j][i] = x[i][j] of 16 rows and 32 columns, in two blocks beside each other: four times,
  * neighbours of one half with those of the other. With kColumns 16 the upper block is nothing. */
 template <int kColumns>
 VFN void transpose_block(const uint8_t* x, int64_t x_stride, uint8_t* y, int64_t y_stride) {
   __m256i r[16], s[16];
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
     const uint8_t* from = x + i * x_stride;
     r[i] = kColumns == 32 ? _mm256_loadu_si256((const __m256i*)from)
                           : _mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)from));
   }
-#pragma GCC unroll 4
-  for (int step = 0; step < 4; ++step) {
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      s[2 * i] = _mm256_unpacklo_epi8(r[i], r[i + 8]);
-      s[2 * i + 1] = _mm256_unpackhi_epi8(r[i], r[i + 8]);
-    }
+  interleave_halves(r, s);
+  interleave_halves(s, r);
+  interleave_halves(r, s);
+  interleave_halves(s, r);
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) r[i] = s[i];
-  }
   for (int i = 0; i < 16; ++i) {
     _mm_storeu_si128((__m128i*)(y + i * y_stride), _mm256_castsi256_si128(r[i]));
     if (kColumns == 32) {

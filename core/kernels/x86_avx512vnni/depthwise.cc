@@ -98,14 +98,10 @@ static void run_block(const Block* block) {
       const __m512i low23 = _mm512_unpacklo_epi8(x[2], x[3]);
       const __m512i high23 = _mm512_unpackhi_epi8(x[2], x[3]);
       const Lanes* w = &block->weights[g];
-      sums.part[0] =
-          _mm512_dpbusd_epi32(sums.part[0], _mm512_unpacklo_epi16(low01, low23), w->part[0]);
-      sums.part[1] =
-          _mm512_dpbusd_epi32(sums.part[1], _mm512_unpackhi_epi16(low01, low23), w->part[1]);
-      sums.part[2] =
-          _mm512_dpbusd_epi32(sums.part[2], _mm512_unpacklo_epi16(high01, high23), w->part[2]);
-      sums.part[3] =
-          _mm512_dpbusd_epi32(sums.part[3], _mm512_unpackhi_epi16(high01, high23), w->part[3]);
+      dot4(&sums.part[0], _mm512_unpacklo_epi16(low01, low23), w->part[0]);
+      dot4(&sums.part[1], _mm512_unpackhi_epi16(low01, low23), w->part[1]);
+      dot4(&sums.part[2], _mm512_unpacklo_epi16(high01, high23), w->part[2]);
+      dot4(&sums.part[3], _mm512_unpackhi_epi16(high01, high23), w->part[3]);
     }
     store_block(block, &offset, &scale, sums, i);
   }

@@ -34,18 +34,20 @@ static void gemm_tile(const Tile* tile) {
       __builtin_memcpy(&four, a + i * stride, 4);
       const __m512i x = _mm512_set1_epi32(four);
 #pragma GCC unroll 4
-      for (int v = 0; v < kPanels; ++v) sum[i][v] = _mm512_dpbusd_epi32(sum[i][v], x, w[v]);
+      for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, w[v]);
     }
     a += 4;
     b += FOLIO_S8P16K4_GROUP;
   }
   if (tail != 0) {
+#pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       uint32_t last = 0;
       for (int64_t t = 0; t < tail; ++t) last |= (uint32_t)a[i * stride + t] << (8 * t);
       const __m512i x = _mm512_set1_epi32((int)last);
+#pragma GCC unroll 4
       for (int v = 0; v < kPanels; ++v) {
-        sum[i][v] = _mm512_dpbusd_epi32(sum[i][v], x, _mm512_load_si512(b + v * panel));
+        dot4(&sum[i][v], x, _mm512_load_si512(b + v * panel));
       }
     }
   }

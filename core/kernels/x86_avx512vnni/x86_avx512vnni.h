@@ -28,6 +28,12 @@ constexpr int64_t kColumns = 16;
 void folio_fill_gemm__x86_avx512vnni(FolioKernels* table);
 void folio_fill_depthwise__x86_avx512vnni(FolioKernels* table);
 
+/* sum + products of unsigned a and signed b. In words of its own: g++ 12 copies every sum before
+ * the intrinsic, and then runs out of registers. */
+VFN void dot4(__m512i* sum, __m512i a, __m512i b) {
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+}
+
 VFN __mmask16 first_lanes(int64_t count) {
   return (__mmask16)(count >= 16 ? 0xffff : (1u << count) - 1);
 }
