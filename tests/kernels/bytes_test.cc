@@ -262,7 +262,7 @@ TEST(Quantize, EveryLevelRoundsAsTheReference) {
 }
 
 TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
-  const auto a = random_ints<uint8_t>(40 * 37, 1, 0, 256);
+  const auto a = random_ints<uint8_t>(40 * 137, 1, 0, 256);
   const auto b = random_ints<uint8_t>(a.size(), 2, 0, 256);
   const auto n = static_cast<int64_t>(a.size());
   const FolioByteScale from_a{0.031F, 12, 1};
@@ -292,13 +292,18 @@ TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
       }
       EXPECT_EQ(most[100], 0);
     }
-    for (const auto [rows, cols] :
-         {std::array<int64_t, 2>{40, 37}, {3, 37}, {40, 5}, {17, 16}, {16, 37}}) {
+    for (const auto [rows, cols] : {std::array<int64_t, 2>{40, 37},
+                                    {3, 37},
+                                    {40, 5},
+                                    {17, 16},
+                                    {16, 37},
+                                    {33, 130},
+                                    {16, 64}}) {
       std::vector<uint8_t> turned(a.size() + 1, 0);
-      level.kernels.transpose_b8(rows, cols, a.data(), 37, turned.data(), rows);
+      level.kernels.transpose_b8(rows, cols, a.data(), 137, turned.data(), rows);
       for (int64_t i = 0; i < rows * cols; ++i) {
         ASSERT_EQ(turned[static_cast<size_t>(i % cols * rows + i / cols)],
-                  a[static_cast<size_t>(i / cols * 37 + i % cols)])
+                  a[static_cast<size_t>(i / cols * 137 + i % cols)])
             << level.name << " " << rows << "x" << cols;
       }
       EXPECT_EQ(turned[static_cast<size_t>(rows * cols)], 0);

@@ -183,6 +183,15 @@ static void FOLIO_LEVEL(transpose_b8)(int64_t rows, int64_t cols, const void* x,
     return;
   }
   int64_t j = 0;
+  for (; j + 64 <= cols; j += 64) { /* a cache line of each row */
+    for (int64_t i = 0; i < rows; i += 16) {
+      const int64_t r = i + 16 <= rows ? i : rows - 16;
+      for (int64_t c = j; c < j + 64; c += 32) {
+        transpose_block<32>(from + r * x_row_stride + c, x_row_stride, to + c * y_row_stride + r,
+                            y_row_stride);
+      }
+    }
+  }
   for (; j + 32 <= cols; j += 32) {
     for (int64_t i = 0; i < rows; i += 16) {
       const int64_t r = i + 16 <= rows ? i : rows - 16;
