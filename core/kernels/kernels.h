@@ -118,6 +118,69 @@ typedef struct FolioWindowF32 {
  * b + q * k * 16. */
 #define FOLIO_F32P16_COLUMNS 16
 
+/* What becomes of a 32-bit sum of products of bytes (wrapping) in column j of row i:
+ *
+ *   sum = products + offset[j] - row_sum[i] * b_zero[j]
+ *   kFolioToInt32: sum;   kFolioToFloat: (float)sum * scale[j] + bias[j]
+ *   kFolioToByte:  clamp(round((float)sum * scale[j]) + zero, lo, hi) as the low 8 bits, ties to
+ *                  even, NaN as 0; [lo, hi] lies in the range of int8 or uint8, zero as well
+ * Exact, so equal bits at every level. */
+typedef enum FolioSumsTo { kFolioToInt32 = 0, kFolioToFloat, kFolioToByte } FolioSumsTo;
+
+typedef struct FolioSums {
+  const int32_t* offset;  /* [n] or null */
+  const int32_t* row_sum; /* [m] or null; with b_zero */
+  const int32_t* b_zero;  /* [n] */
+  const float* scale;     /* [n] unless to int32 */
+  const float* bias;      /* [n] or null; to float only */
+  int32_t to;             /* FolioSumsTo */
+  int32_t zero, lo, hi;   /* to byte */
+} FolioSums;
+
+/* S8P16K4: a matrix B [k, n] of signed bytes, columns in panels of 16, four rows together:
+ *   dst[((j / 16) * ceil(k / 4) + p / 4) * 64 + j % 16 * 4 + p % 4] = B[p, j], zero padded,
+ * then the int32 sums of the columns, 16 for each panel. */
+#define FOLIO_S8P16K4_GROUP 64
+
+/* C[i, j] = FolioSums of sum over p of a[i * a_row_stride + p] * B[p, j], a unsigned. Only k bytes
+ * of a row are read. Zero-initialise, then set. */
+typedef struct FolioGemmU8 {
+  int64_t m, n, k;
+  const uint8_t* a;
+  int64_t a_row_stride;
+  const void* b; /* S8P16K4 of [k, n], 64-byte aligned; its column sums are not used */
+  FolioSums sums;
+  void* c; /* int32, float or bytes */
+  int64_t c_row_stride;
+} FolioGemmU8;
+
+/* Filters of one channel each: y[i, j] = FolioSums of sum over t of taps[i * tap_count + t][j] *
+ * B[t, j], i < pixels, j < channels; row_sum and b_zero are null. */
+#define FOLIO_MAX_BYTE_TAPS 64
+typedef struct FolioDepthwiseU8 {
+  int64_t pixels, channels, tap_count; /* tap_count <= FOLIO_MAX_BYTE_TAPS */
+  const uint8_t* const* taps;          /* [pixels][tap_count], each of `channels` bytes */
+  const void* b;                       /* S8P16K4 of [tap_count, channels] */
+  FolioSums sums;
+  void* y;
+  int64_t y_row_stride;
+} FolioDepthwiseU8;
+
+/* B[p, j] = bytes[p / inner * outer_stride + p % inner * row_stride + j * col_stride] ^ flip. */
+typedef struct FolioPackS8 {
+  int64_t k, n;
+  const void* bytes;
+  int64_t inner, outer_stride, row_stride, col_stride;
+  uint8_t flip; /* 0x80 for unsigned bytes: their zero point is then 128 less */
+} FolioPackS8;
+
+/* How bytes stand for numbers: (code - zero) * scale. */
+typedef struct FolioByteScale {
+  float scale;
+  int32_t zero;
+  int32_t is_signed; /* 0 or 1 */
+} FolioByteScale;
+
 typedef void (*FolioUnaryF32)(int64_t n, const float* x, float* y);
 
 /* a_step and b_step are 0 (one value for all) or 1. */
@@ -199,6 +262,29 @@ typedef struct FolioKernels {
    * (float, int32, ...) moved as bits. Strides >= the row's length; x and y do not overlap. */
   void (*transpose_b32)(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
                         int64_t y_row_stride);
+  /* The same of bytes. */
+  void (*transpose_b8)(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
+                       int64_t y_row_stride);
+
+  /* Products of bytes; see FolioPackS8, FolioGemmU8 and FolioDepthwiseU8. Callers may split rows
+   * anywhere and columns at multiples of 16. */
+  void (*pack_s8p16k4)(const FolioPackS8* args, void* dst);
+  void (*gemm_u8)(const FolioGemmU8* args);
+  void (*depthwise_u8)(const FolioDepthwiseU8* args);
+  /* Of x[0..n), wrapping. */
+  int32_t (*sum_u8)(int64_t n, const uint8_t* x);
+
+  /* y[i] = clamp(round(x[i] / scale) + zero) in the range of y, ties to even, NaN as 0: exactly so
+   * at every level. */
+  void (*quantize_f32)(int64_t n, const float* x, const FolioByteScale* to, uint8_t* y);
+  /* y[i] = (x[i] - zero) * scale. */
+  void (*dequantize_b8)(int64_t n, const uint8_t* x, const FolioByteScale* from, float* y);
+  /* y[i] = quantize(dequantize(a[i]) + dequantize(b[i])), each step rounded to f32. */
+  void (*add_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
+                 const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y);
+  /* y[i] = the largest of rows[r][i], r < count, count >= 1, as int8 or uint8. y may be rows[0]. */
+  void (*max_b8)(int64_t n, int64_t count, const uint8_t* const* rows, int32_t is_signed,
+                 uint8_t* y);
 } FolioKernels;
 
 #ifdef __cplusplus

@@ -10,8 +10,6 @@
 namespace folio {
 namespace {
 
-using Byte = QuantizedType<DType::kUint8, 8, false>;
-
 class DynamicQuantize final : public OpKernel {
  public:
   Status run(OpRun& run) const override {
@@ -32,12 +30,7 @@ class DynamicQuantize final : public OpKernel {
     }
     if (!run.has_output(0)) return Status::ok();
     FOLIO_TRY(Tensor * y, run.output(0, DType::kUint8, x->shape()));
-    uint8_t* out = y->raw_mut();
-    run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        out[i] = static_cast<uint8_t>(quantize_one<Byte>(data[i], scale, zero));
-      }
-    });
+    quantize_bytes(run, count, data, quant, DType::kUint8, y->raw_mut());
     return Status::ok();
   }
 };

@@ -9,7 +9,6 @@
 //         to float: y * a_scale * b_scale + bias. DynamicQuantizeMatMul makes A's bytes, scale and
 //         zero point from floats as DynamicQuantizeLinear does.
 // Errors: kInvalidArgument for other types, shapes that do not match, zero points that do not fit.
-#include "core/ops/op_gemm.h"
 #include "core/ops/op_integer_matmul.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
@@ -29,10 +28,9 @@ class MatMulInteger final : public OpKernel {
     FOLIO_TRY(const ByteZero b_zero,
               byte_zero(run, 3, b->dtype(), b_count, g.n, ZeroAxis::kColumns));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kInt32, g.out));
-    if (y->count() == 0) return Status::ok();
-    FOLIO_TRY(const float* a_data, widen_bytes(run, *a, a_zero, a_count, g.m, g.k));
-    FOLIO_TRY(const float* b_data, widen_bytes(run, *b, b_zero, b_count, g.k, g.n));
-    return multiply_bytes(run, g, {a_data}, {b_data}, y->data_mut<int32_t>());
+    ByteTarget target;
+    target.y = y->raw_mut();
+    return multiply_bytes(run, g, byte_operand(*a, a_zero), byte_operand(*b, b_zero), 1, target);
   }
 };
 
@@ -43,8 +41,8 @@ struct FloatInputs {
   int b_scale, b_zero, bias;
 };
 
-// y = (A * B) * a_scale * b_scale + bias, `a` widened already.
-Status multiply_to_float(OpRun& run, const MatMulGeometry& g, const float* a, float a_scale,
+// y = (A * B) * a_scale * b_scale + bias.
+Status multiply_to_float(OpRun& run, const MatMulGeometry& g, const ByteOperand& a, float a_scale,
                          const FloatInputs& inputs) {
   FOLIO_TRY(const Tensor* b, byte_tensor(run, 1));
   const int64_t b_count = g.batch_b.count();
@@ -52,34 +50,20 @@ Status multiply_to_float(OpRun& run, const MatMulGeometry& g, const float* a, fl
             byte_zero(run, inputs.b_zero, b->dtype(), b_count, g.n, ZeroAxis::kColumns));
   FOLIO_TRY(const Tensor* scale, run.tensor(inputs.b_scale, DType::kFloat));
   FOLIO_TRY(const ByteZero at, line_strides(*scale, b_count, g.n, ZeroAxis::kColumns));
-  const float* bias = nullptr;
+  ByteTarget target;
+  target.to = kFolioToFloat;
+  target.a_scale.data = &a_scale;
+  target.b_scale = {scale->data<float>(), at.matrix_stride, at.col_stride};
   if (run.has_input(inputs.bias)) {
     FOLIO_TRY(const Tensor* tensor, run.tensor(inputs.bias, DType::kFloat));
     if (tensor->rank() != 1 || tensor->count() != g.n) {
       return invalid_argument("bias ", tensor->shape().to_string(), " must have ", g.n, " entries");
     }
-    bias = tensor->data<float>();
+    target.bias = tensor->data<float>();
   }
   FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, g.out));
-  if (y->count() == 0) return Status::ok();
-  FOLIO_TRY(const float* b_data, widen_bytes(run, *b, b_zero, b_count, g.k, g.n));
-  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(y->count()) * sizeof(int32_t)));
-  auto* sums = reinterpret_cast<int32_t*>(memory);
-  FOLIO_RETURN_IF_ERROR(multiply_bytes(run, g, {a}, {b_data}, sums));
-  const float* b_scale = scale->data<float>();
-  float* out = y->data_mut<float>();
-  const int64_t grain = std::max<int64_t>(1, kElementGrain / g.n);
-  run.parallel().for_range(g.batch.count() * g.m, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const float* scales = b_scale + (at.matrix_stride ? g.index_b(r / g.m) * g.n : 0);
-      for (int64_t j = 0; j < g.n; ++j) {
-        const float value =
-            static_cast<float>(sums[r * g.n + j]) * (a_scale * scales[j * at.col_stride]);
-        out[r * g.n + j] = bias ? value + bias[j] : value;
-      }
-    }
-  });
-  return Status::ok();
+  target.y = y->raw_mut();
+  return multiply_bytes(run, g, a, byte_operand(*b, b_zero), 1, target);
 }
 
 // Inputs A, B, a_scale, b_scale, a_zero, b_zero, bias.
@@ -92,8 +76,7 @@ class MatMulIntegerToFloat final : public OpKernel {
     FOLIO_TRY(const QuantScalar a_quant, quant_scalar(run, 2, 4, a->dtype()));
     ByteZero a_zero;
     if (run.has_input(4)) a_zero.data = run.value(4).tensor().raw();
-    FOLIO_TRY(const float* a_data, widen_bytes(run, *a, a_zero, g.batch_a.count(), g.m, g.k));
-    return multiply_to_float(run, g, a_data, a_quant.scale, {3, 5, 6});
+    return multiply_to_float(run, g, byte_operand(*a, a_zero), a_quant.scale, {3, 5, 6});
   }
 };
 
@@ -107,23 +90,20 @@ class DynamicQuantizeMatMul final : public OpKernel {
     const int64_t count = a->count();
     const float* x = a->data<float>();
     const QuantScalar quant = dynamic_quant(run.kernels(), count, x);
-    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(count) * sizeof(float)));
-    auto* wide = reinterpret_cast<float*>(memory);
-    using Byte = QuantizedType<DType::kUint8, 8, false>;
-    run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        wide[i] =
-            static_cast<float>(quantize_one<Byte>(x[i], quant.scale, quant.zero) - quant.zero);
-      }
-    });
-    return multiply_to_float(run, g, wide, quant.scale, {2, 3, 4});
+    FOLIO_TRY(uint8_t * codes, run.scratch(static_cast<size_t>(count)));
+    quantize_bytes(run, count, x, quant, DType::kUint8, codes);
+    const auto zero = static_cast<uint8_t>(quant.zero);
+    ByteOperand operand{codes, count, DType::kUint8, {}};
+    operand.zero.data = &zero;
+    return multiply_to_float(run, g, operand, quant.scale, {2, 3, 4});
   }
 };
 
 // ---------------------------------------------------------------- registration
 
 template <typename Kernel>
-Result<std::unique_ptr<OpKernel>> make(OpBuild&) {
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  request_byte_matrix(build, 1, false);
   return std::unique_ptr<OpKernel>(std::make_unique<Kernel>());
 }
 

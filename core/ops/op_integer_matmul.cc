@@ -1,41 +1,137 @@
 #include "core/ops/op_integer_matmul.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/base/checked_math.h"
-#include "core/ops/op_gemm.h"
+#include "core/ops/op_broadcast.h"
 #include "core/ops/op_quantized.h"
 
 namespace folio {
 namespace {
 
-template <typename Q>
-void widen_rows(OpRun& run, const uint8_t* raw, const ByteZero& zero, int64_t matrices,
-                int64_t rows, int64_t cols, float* out) {
-  const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, cols));
-  run.parallel().for_range(matrices * rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t base = r / rows * zero.matrix_stride + r % rows * zero.row_stride;
-      const int32_t shared = zero.data ? Q::get(zero.data, base) : 0;
-      if (zero.col_stride == 0) {
-        for (int64_t j = 0; j < cols; ++j) {
-          out[r * cols + j] = static_cast<float>(Q::get(raw, r * cols + j) - shared);
-        }
-        continue;
-      }
-      for (int64_t j = 0; j < cols; ++j) {
-        const int32_t offset = Q::get(zero.data, base + j);
-        out[r * cols + j] = static_cast<float>(Q::get(raw, r * cols + j) - offset);
-      }
-    }
-  });
+constexpr int64_t kPanel = 16;
+constexpr int64_t kTileRows = 12;         // of the widest kernel
+constexpr int64_t kChunkMacs = 8 << 20;   // some 20 us on one core with dot products
+constexpr int64_t kChunkColumns = 512;    // of which B stays in L2
+constexpr int64_t kUnsignedOffset = 128;  // what flipping the sign bit adds
+
+int32_t zero_at(const ByteZero& zero, DType dtype, int64_t at) {
+  if (!zero.data) return 0;
+  return dtype == DType::kInt8 ? static_cast<int8_t>(zero.data[at]) : zero.data[at];
 }
 
-void add_block(OpRun& run, const float* block, int64_t count, bool is_first, int32_t* y) {
-  run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto value = static_cast<uint32_t>(static_cast<int32_t>(block[i]));
-      y[i] = static_cast<int32_t>(is_first ? value : static_cast<uint32_t>(y[i]) + value);
+// One matrix product of a batch: B and what belongs to its columns.
+class Product {
+ public:
+  Product(OpRun& run, const MatMulGeometry& g, const ByteOperand& a, const ByteOperand& b,
+          const ByteTarget& target)
+      : run_(run), g_(g), a_(a), b_(b), target_(target) {}
+
+  Status prepare(int64_t rows) {
+    const auto n = static_cast<size_t>(g_.n);
+    FOLIO_TRY(uint8_t * memory, run_.scratch((3 * n + static_cast<size_t>(rows)) * 4));
+    b_zero_ = reinterpret_cast<int32_t*>(memory);
+    offset_ = b_zero_ + n;
+    scale_ = reinterpret_cast<float*>(offset_ + n);
+    row_sums_ = reinterpret_cast<int32_t*>(scale_ + n);
+    return Status::ok();
+  }
+
+  void set_b(const ByteMatrix& matrix, int64_t index) {
+    matrix_ = matrix;
+    b_index_ = index;
+    has_b_zero_ = false;
+    const int64_t flip = b_.dtype == DType::kUint8 ? kUnsignedOffset : 0;
+    const int64_t step = b_.zero.row_stride + b_.zero.col_stride;
+    for (int64_t j = 0; j < g_.n; ++j) {
+      const int64_t at = index * b_.zero.matrix_stride + j * step;
+      b_zero_[j] = zero_at(b_.zero, b_.dtype, at) - static_cast<int32_t>(flip);
+      has_b_zero_ |= b_zero_[j] != 0;
     }
-  });
+  }
+
+  // Rows of one A, [rows, k] unsigned bytes at `a`, into rows of y from y_row on.
+  void compute(const uint8_t* a, int64_t a_index, int64_t rows, int64_t y_row) {
+    if (has_b_zero_) {
+      run_.parallel().for_range(rows, std::max<int64_t>(1, kElementGrain / (g_.k + 1)),
+                                [&](int64_t begin, int64_t end) {
+                                  for (int64_t i = begin; i < end; ++i) {
+                                    row_sums_[i] = run_.kernels().sum_u8(g_.k, a + i * g_.k);
+                                  }
+                                });
+    }
+    const bool by_row = a_.zero.row_stride != 0 || target_.a_scale.line_stride != 0 ||
+                        target_.extra_row_stride != 0;
+    const int64_t step = by_row ? 1 : rows;
+    for (int64_t i = 0; i < rows; i += step) {
+      FolioGemmU8 args{};
+      args.m = step;
+      args.n = g_.n;
+      args.k = g_.k;
+      args.a = a + i * g_.k;
+      args.a_row_stride = g_.k;
+      args.b = matrix_.panels;
+      fill_sums(a_index, i % g_.m, &args.sums);
+      args.sums.row_sum = has_b_zero_ ? row_sums_ + i : nullptr;
+      args.sums.b_zero = has_b_zero_ ? b_zero_ : nullptr;
+      const int64_t at = (y_row + i) * g_.n * (target_.to == kFolioToByte ? 1 : 4);
+      args.c = static_cast<uint8_t*>(target_.y) + at;
+      args.c_row_stride = g_.n;
+      gemm_u8(run_, args);
+    }
+  }
+
+ private:
+  void fill_sums(int64_t a_index, int64_t row, FolioSums* sums) {
+    const DType dtype = a_.dtype;
+    const int64_t at = a_index * a_.zero.matrix_stride + row * a_.zero.row_stride;
+    const int32_t zero = zero_at(a_.zero, dtype, at) +
+                         static_cast<int32_t>(dtype == DType::kInt8 ? kUnsignedOffset : 0);
+    zero_point_offsets(g_.n, g_.k, zero, matrix_.column_sums, has_b_zero_ ? b_zero_ : nullptr,
+                       target_.extra ? target_.extra + row * target_.extra_row_stride : nullptr,
+                       target_.extra_col_stride, offset_);
+    sums->offset = offset_;
+    sums->to = target_.to;
+    if (target_.to == kFolioToInt32) return;
+    const float a_scale = target_.a_scale.at(a_index, row);
+    for (int64_t j = 0; j < g_.n; ++j) {
+      scale_[j] = a_scale * target_.b_scale.at(b_index_, j);
+      if (target_.to == kFolioToByte) scale_[j] /= target_.y_scale;
+    }
+    sums->scale = scale_;
+    sums->bias = target_.bias;
+    sums->zero = target_.zero;
+    sums->lo = target_.is_signed ? -128 : 0;
+    sums->hi = sums->lo + 255;
+  }
+
+  OpRun& run_;
+  const MatMulGeometry& g_;
+  const ByteOperand& a_;
+  const ByteOperand& b_;
+  const ByteTarget& target_;
+  ByteMatrix matrix_;
+  int64_t b_index_ = 0;
+  bool has_b_zero_ = false;
+  int32_t* b_zero_ = nullptr;
+  int32_t* offset_ = nullptr;
+  float* scale_ = nullptr;
+  int32_t* row_sums_ = nullptr;
+};
+
+// All matrices of A as rows of unsigned bytes.
+Result<const uint8_t*> rows_of(OpRun& run, const MatMulGeometry& g, const ByteOperand& a) {
+  const uint8_t* codes = a.codes;
+  const int64_t count = a.count;
+  if (a.trans && count > 0) {
+    FOLIO_TRY(uint8_t * turned, run.scratch(static_cast<size_t>(count)));
+    for (int64_t at = 0; at < count; at += g.m * g.k) {
+      run.kernels().transpose_b8(g.k, g.m, codes + at, g.m, turned + at, g.k);
+    }
+    codes = turned;
+  }
+  return unsigned_codes(run, codes, count, a.dtype);
 }
 
 }  // namespace
@@ -70,50 +166,168 @@ Result<ByteZero> byte_zero(const OpRun& run, int input, DType dtype, int64_t mat
   return zero;
 }
 
-Result<const float*> widen_bytes(OpRun& run, const Tensor& tensor, const ByteZero& zero,
-                                 int64_t matrices, int64_t rows, int64_t cols) {
-  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
-  auto* out = reinterpret_cast<float*>(memory);
-  dispatch_byte(tensor.dtype(), [&](auto quantized) {
-    widen_rows<decltype(quantized)>(run, tensor.raw(), zero, matrices, rows, cols, out);
+PackRequest s8p16k4_request(int64_t k, int64_t n, int64_t row_stride, int64_t col_stride) {
+  PackRequest request;
+  request.layout = Layout::kS8P16K4;
+  request.version = kS8P16K4Version;
+  request.k = k;
+  request.n = n;
+  request.row_stride = row_stride;
+  request.col_stride = col_stride;
+  return request;
+}
+
+void fill_panels(const FolioKernels& kernels, const PackRequest& r, const uint8_t* bytes,
+                 DType dtype, uint8_t* blob) {
+  FolioPackS8 pack{};
+  pack.k = r.k;
+  pack.n = r.n;
+  pack.bytes = bytes;
+  pack.inner = std::max<int64_t>(1, r.k / r.taps);
+  pack.outer_stride = 1;
+  pack.row_stride = r.row_stride;
+  pack.col_stride = r.col_stride;
+  pack.flip = dtype == DType::kUint8 ? 0x80 : 0;
+  kernels.pack_s8p16k4(&pack, blob);
+}
+
+bool request_s8p16k4(OpBuild& build, int input, PackRequest request) {
+  const Initializer* b = build.initializer(input);
+  if (!b || !is_byte(b->dtype)) return false;
+  if (!s8p16k4_bytes(request.k, request.n, &request.bytes) || request.bytes == 0) return false;
+  request.context = &build.kernels();
+  request.fill = [](const PackRequest& r, const void* context, const Tensor& source,
+                    uint8_t* blob) {
+    fill_panels(*static_cast<const FolioKernels*>(context), r, source.raw(), source.dtype(), blob);
+    return Status::ok();
+  };
+  build.request_pack(input, request);
+  return true;
+}
+
+void request_byte_matrix(OpBuild& build, int input, bool trans) {
+  const Initializer* b = build.initializer(input);
+  if (!b || b->shape.rank() != 2 || b->shape[0] < 1 || b->shape[1] < 1) return;
+  const int64_t k = b->shape[trans ? 1 : 0];
+  const int64_t n = b->shape[trans ? 0 : 1];
+  request_s8p16k4(build, input, s8p16k4_request(k, n, trans ? 1 : n, trans ? k : 1));
+}
+
+ByteMatrix packed_matrix(const uint8_t* blob, int64_t k, int64_t n) {
+  const int64_t panels = (n + kPanel - 1) / kPanel;
+  return {blob, reinterpret_cast<const int32_t*>(blob + panels * panel_bytes(k))};
+}
+
+Result<ByteMatrix> pack_bytes_now(OpRun& run, const PackRequest& request, const uint8_t* bytes,
+                                  DType dtype) {
+  uint64_t size = 0;
+  if (!s8p16k4_bytes(request.k, request.n, &size)) {
+    return invalid_argument("a matrix of ", request.k, " x ", request.n, " bytes is too large");
+  }
+  FOLIO_TRY(uint8_t * blob, run.scratch(static_cast<size_t>(size)));
+  fill_panels(run.kernels(), request, bytes, dtype, blob);
+  return packed_matrix(blob, request.k, request.n);
+}
+
+void flip_signs(Parallel& parallel, int64_t count, const uint8_t* x, uint8_t* y) {
+  parallel.for_range(count, 8 * kElementGrain, [&](int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for (; i + 8 <= end; i += 8) {
+      uint64_t eight = 0;
+      std::memcpy(&eight, x + i, 8);
+      eight ^= 0x8080808080808080U;
+      std::memcpy(y + i, &eight, 8);
+    }
+    for (; i < end; ++i) y[i] = x[i] ^ 0x80;
   });
-  return static_cast<const float*>(out);
+}
+
+Result<const uint8_t*> unsigned_codes(OpRun& run, const uint8_t* codes, int64_t count,
+                                      DType dtype) {
+  if (dtype == DType::kUint8 || count == 0) return codes;
+  FOLIO_TRY(uint8_t * flipped, run.scratch(static_cast<size_t>(count)));
+  flip_signs(run.parallel(), count, codes, flipped);
+  return static_cast<const uint8_t*>(flipped);
+}
+
+void zero_point_offsets(int64_t n, int64_t k, int32_t a_zero, const int32_t* column_sums,
+                        const int32_t* b_zero, const int32_t* extra, int64_t step,
+                        int32_t* offset) {
+  const auto zero = static_cast<uint32_t>(a_zero);
+  const uint32_t both = zero * static_cast<uint32_t>(k);
+  for (int64_t j = 0; j < n; ++j) {
+    uint32_t value = extra ? static_cast<uint32_t>(extra[j * step]) : 0U;
+    value -= zero * static_cast<uint32_t>(column_sums[j]);
+    if (b_zero) value += both * static_cast<uint32_t>(b_zero[j]);
+    offset[j] = static_cast<int32_t>(value);
+  }
+}
+
+void gemm_u8(OpRun& run, const FolioGemmU8& whole) {
+  if (whole.m == 0 || whole.n == 0) return;
+  const int64_t depth = std::max<int64_t>(whole.k, 1);
+  const int64_t all_columns = (whole.n + kPanel - 1) / kPanel * kPanel;
+  int64_t rows = whole.m;
+  int64_t columns = all_columns;
+  if (whole.m < 4 * kTileRows) {
+    columns =
+        std::clamp<int64_t>(kChunkMacs / (depth * whole.m) / kPanel * kPanel, kPanel, all_columns);
+  } else {
+    columns = std::min(columns, kChunkColumns);
+    rows = std::clamp<int64_t>(kChunkMacs / (depth * columns) / kTileRows * kTileRows,
+                               4 * kTileRows, whole.m);
+  }
+  const int64_t col_blocks = (whole.n + columns - 1) / columns;
+  const int64_t row_blocks = (whole.m + rows - 1) / rows;
+  const int64_t size = whole.sums.to == kFolioToByte ? 1 : 4;
+  run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t row = chunk / col_blocks * rows;
+      const int64_t col = chunk % col_blocks * columns;
+      FolioGemmU8 part = whole;
+      part.m = std::min(rows, whole.m - row);
+      part.n = std::min(columns, whole.n - col);
+      part.a += row * whole.a_row_stride;
+      part.b = static_cast<const uint8_t*>(whole.b) + col / kPanel * panel_bytes(whole.k);
+      part.c = static_cast<uint8_t*>(whole.c) + (row * whole.c_row_stride + col) * size;
+      if (part.sums.offset) part.sums.offset += col;
+      if (part.sums.row_sum) part.sums.row_sum += row;
+      if (part.sums.b_zero) part.sums.b_zero += col;
+      if (part.sums.scale) part.sums.scale += col;
+      if (part.sums.bias) part.sums.bias += col;
+      run.kernels().gemm_u8(&part);
+    }
+  });
 }
 
 Status multiply_bytes(OpRun& run, const MatMulGeometry& g, const ByteOperand& a,
-                      const ByteOperand& b, int32_t* y) {
+                      const ByteOperand& b, int b_input, const ByteTarget& target) {
   if (g.out.count() == 0) return Status::ok();
-  if (g.k == 0) {
-    std::fill_n(y, g.out.count(), 0);
-    return Status::ok();
-  }
   // One B for all batches: they are just more rows.
   const int64_t count = g.batch.count();
-  const bool is_flat = g.batch_b.count() == 1 && (!a.trans || count == 1);
+  const bool is_flat = g.batch_b.count() == 1 && g.batch_a.count() == count &&
+                       a.zero.matrix_stride == 0 && target.a_scale.matrix_stride == 0;
   const int64_t rows = is_flat ? g.m * count : g.m;
-  const int64_t batches = is_flat ? 1 : count;
-  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(rows * g.n) * sizeof(float)));
-  FolioGemmF32 args{};
-  args.m = rows;
-  args.n = g.n;
-  args.a_row_stride = a.trans ? 1 : g.k;
-  args.a_col_stride = a.trans ? g.m : 1;
-  args.c = reinterpret_cast<float*>(memory);
-  args.c_row_stride = g.n;
-  args.alpha = 1.0F;
-  GemmB plain;
-  plain.row_stride = b.trans ? 1 : g.n;
-  plain.col_stride = b.trans ? g.k : 1;
-  for (int64_t i = 0; i < batches; ++i) {
-    const float* a_at = a.data + (is_flat ? 0 : g.index_a(i)) * g.m * g.k;
-    const float* b_at = b.data + (is_flat ? 0 : g.index_b(i)) * g.k * g.n;
-    for (int64_t p = 0; p < g.k; p += kExactDepth) {
-      args.k = std::min(kExactDepth, g.k - p);
-      args.a = a_at + p * args.a_col_stride;
-      plain.data = b_at + p * plain.row_stride;
-      FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
-      add_block(run, args.c, rows * g.n, p == 0, y + i * rows * g.n);
+  FOLIO_TRY(const uint8_t* a_rows, rows_of(run, g, a));
+  Product product(run, g, a, b, target);
+  FOLIO_RETURN_IF_ERROR(product.prepare(rows));
+  const PackRequest request = s8p16k4_request(g.k, g.n, b.trans ? 1 : g.n, b.trans ? g.k : 1);
+  const PackedBlob* blob = run.packed(b_input);
+  int64_t last = -1;
+  for (int64_t i = 0; i < (is_flat ? 1 : count); ++i) {
+    const int64_t index = g.index_b(i);
+    if (index != last) {
+      ByteMatrix matrix;
+      if (blob) {
+        matrix = packed_matrix(blob->data(), g.k, g.n);
+      } else {
+        FOLIO_TRY(matrix, pack_bytes_now(run, request, b.codes + index * g.k * g.n, b.dtype));
+      }
+      product.set_b(matrix, index);
+      last = index;
     }
+    const int64_t a_index = is_flat ? 0 : g.index_a(i);
+    product.compute(a_rows + a_index * g.m * g.k, a_index, rows, i * g.m);
   }
   return Status::ok();
 }

@@ -76,6 +76,14 @@ QuantScalar dynamic_quant(const FolioKernels& kernels, int64_t count, const floa
   return out;
 }
 
+void quantize_bytes(OpRun& run, int64_t count, const float* x, QuantScalar to, DType dtype,
+                    uint8_t* y) {
+  const FolioByteScale scale = byte_scale(to, dtype);
+  run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
+    run.kernels().quantize_f32(end - begin, x + begin, &scale, y + begin);
+  });
+}
+
 Result<const Tensor*> byte_tensor(const OpRun& run, int i) {
   FOLIO_TRY(const Tensor* tensor, run.tensor(i));
   if (!is_byte(tensor->dtype())) return wrong_type(i, tensor->dtype());

@@ -18,6 +18,7 @@ template <DType kType, int kBits, bool kSigned>
 struct QuantizedType {
   static constexpr DType kDType = kType;
   static constexpr bool kSubByte = kBits < 8;
+  static constexpr bool kIsByte = kBits == 8;
   static constexpr int32_t kMin = kSigned ? static_cast<int32_t>(-(int64_t{1} << (kBits - 1))) : 0;
   static constexpr int32_t kMax =
       static_cast<int32_t>((int64_t{1} << (kSigned ? kBits - 1 : kBits)) - 1);
@@ -120,6 +121,13 @@ Result<QuantScalar> quant_scalar(const OpRun& run, int scale, int zero, DType dt
 
 // Scale and zero point (as uint8) of the range of x, zero included: DynamicQuantizeLinear.
 QuantScalar dynamic_quant(const FolioKernels& kernels, int64_t count, const float* x);
+
+// Codes of x in int8 or uint8.
+void quantize_bytes(OpRun& run, int64_t count, const float* x, QuantScalar to, DType dtype,
+                    uint8_t* y);
+inline FolioByteScale byte_scale(QuantScalar quant, DType dtype) {
+  return {quant.scale, quant.zero, dtype == DType::kInt8 ? 1 : 0};
+}
 
 // Input i as int8 or uint8.
 Result<const Tensor*> byte_tensor(const OpRun& run, int i);

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ops/op_byte_pool.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_pool.h"
 #include "core/ops/op_quantized.h"
@@ -154,12 +155,15 @@ class Pool : public OpKernel {
         return Status::ok();
       }
       case DType::kInt8:
-        if (is_max)
-          pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(), indices);
-        break;
       case DType::kUint8:
-        if (is_max)
+        if (is_max && !indices) {
+          return max_pool_bytes(run, w, planes, x->dtype() == DType::kInt8, x->raw(), y->raw_mut());
+        }
+        if (is_max && x->dtype() == DType::kInt8) {
+          pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(), indices);
+        } else if (is_max) {
           pool_planes(run, attrs, w, planes, x->data<uint8_t>(), y->data_mut<uint8_t>(), indices);
+        }
         break;
       default:
         return not_implemented("pooling of ", dtype_name(x->dtype()));

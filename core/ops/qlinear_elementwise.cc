@@ -34,10 +34,18 @@ class Binary final : public OpKernel {
     FOLIO_TRY(const QuantScalar qy, quant_scalar(run, 6, 7, a->dtype()));
     FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(a->shape(), b->shape()));
     FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), plan.out));
+    const FolioByteScale from_a = byte_scale(qa, a->dtype());
+    const FolioByteScale from_b = byte_scale(qb, a->dtype());
+    const FolioByteScale to = byte_scale(qy, a->dtype());
     dispatch_byte(a->dtype(), [&](auto quantized) {
       using Q = decltype(quantized);
       for_broadcast_rows(
           run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+            if (kAdd && plan.a_step == 1 && plan.b_step == 1) {
+              run.kernels().add_b8(count, a->raw() + a_at, &from_a, b->raw() + b_at, &from_b, &to,
+                                   y->raw_mut() + y_at);
+              return;
+            }
             for (int64_t i = 0; i < count; ++i) {
               const auto va = Q::get(a->raw(), a_at + i * plan.a_step) - qa.zero;
               const auto vb = Q::get(b->raw(), b_at + i * plan.b_step) - qb.zero;

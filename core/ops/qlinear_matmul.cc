@@ -9,7 +9,6 @@
 //         sum * a_scale * b_scale / y_scale) + y_zero). QGemm adds C to the sums, scales by alpha
 //         and gives floats without y_scale.
 // Types:  int8 and uint8.
-#include "core/ops/op_gemm.h"
 #include "core/ops/op_integer_matmul.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
@@ -28,9 +27,9 @@ class QLinearMatMul final : public OpKernel {
     FOLIO_TRY(const ByteZero a_zero, byte_zero(run, 2, a->dtype(), a_count, g.m, ZeroAxis::kRows));
     FOLIO_TRY(const ByteZero b_zero,
               byte_zero(run, 5, b->dtype(), b_count, g.n, ZeroAxis::kColumns));
-    FOLIO_TRY(const Scales a_scale, scales_of(run, 1, a_count, g.m, ZeroAxis::kRows));
-    FOLIO_TRY(const Scales b_scale, scales_of(run, 4, b_count, g.n, ZeroAxis::kColumns));
-    FOLIO_TRY(const Scales y_scale, scales_of(run, 6, 1, 1, ZeroAxis::kRows));
+    FOLIO_TRY(const ByteScales a_scale, scales_of(run, 1, a_count, g.m, ZeroAxis::kRows));
+    FOLIO_TRY(const ByteScales b_scale, scales_of(run, 4, b_count, g.n, ZeroAxis::kColumns));
+    FOLIO_TRY(const ByteScales y_scale, scales_of(run, 6, 1, 1, ZeroAxis::kRows));
     FOLIO_TRY(const Tensor* y_zero, byte_tensor(run, 7));
     if (y_zero->count() != 1) {
       return invalid_argument("y_zero_point ", y_zero->shape().to_string(),
@@ -38,55 +37,28 @@ class QLinearMatMul final : public OpKernel {
     }
     FOLIO_TRY(Tensor * y, run.output(0, y_zero->dtype(), g.out));
     if (y->count() == 0) return Status::ok();
-    FOLIO_TRY(const float* a_data, widen_bytes(run, *a, a_zero, a_count, g.m, g.k));
-    FOLIO_TRY(const float* b_data, widen_bytes(run, *b, b_zero, b_count, g.k, g.n));
-    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(y->count()) * sizeof(int32_t)));
-    auto* sums = reinterpret_cast<int32_t*>(memory);
-    FOLIO_RETURN_IF_ERROR(multiply_bytes(run, g, {a_data}, {b_data}, sums));
-    const int32_t zero = byte_at(*y_zero, 0);
-    dispatch_byte(y->dtype(), [&](auto quantized) {
-      using Q = decltype(quantized);
-      for_rows(run, g, [&](int64_t r) {
-        const int64_t batch = r / g.m;
-        const float row_scale = a_scale.at(g.index_a(batch), r % g.m) / *y_scale.data;
-        for (int64_t j = 0; j < g.n; ++j) {
-          const float scale = row_scale * b_scale.at(g.index_b(batch), j);
-          const auto sum = static_cast<float>(sums[r * g.n + j]);
-          Q::set(y->raw_mut(), r * g.n + j, quantize_ratio<Q>(sum * scale, zero));
-        }
-      });
-    });
-    return Status::ok();
+    ByteTarget target;
+    target.to = kFolioToByte;
+    target.y = y->raw_mut();
+    target.a_scale = a_scale;
+    target.b_scale = b_scale;
+    target.y_scale = *y_scale.data;
+    target.zero = byte_at(*y_zero, 0);
+    target.is_signed = y->dtype() == DType::kInt8;
+    return multiply_bytes(run, g, byte_operand(*a, a_zero), byte_operand(*b, b_zero), 3, target);
   }
 
  private:
-  struct Scales {
-    const float* data = nullptr;
-    int64_t matrix_stride = 0;
-    int64_t line_stride = 0;
-    float at(int64_t matrix, int64_t line) const {
-      return data[matrix * matrix_stride + line * line_stride];
-    }
-  };
-
-  static Result<Scales> scales_of(OpRun& run, int input, int64_t matrices, int64_t line,
-                                  ZeroAxis axis) {
+  static Result<ByteScales> scales_of(OpRun& run, int input, int64_t matrices, int64_t line,
+                                      ZeroAxis axis) {
     FOLIO_TRY(const Tensor* tensor, run.tensor(input));
     if (tensor->dtype() == DType::kInt32) return wrong_type(input, tensor->dtype());
     FOLIO_TRY(const ByteZero strides, line_strides(*tensor, matrices, line, axis));
-    Scales scales;
+    ByteScales scales;
     FOLIO_TRY(scales.data, as_floats(run, input, *tensor));
     scales.matrix_stride = strides.matrix_stride;
     scales.line_stride = strides.row_stride + strides.col_stride;
     return scales;
-  }
-
-  template <typename Body>
-  static void for_rows(OpRun& run, const MatMulGeometry& g, Body&& body) {
-    const int64_t grain = std::max<int64_t>(1, kElementGrain / g.n);
-    run.parallel().for_range(g.batch.count() * g.m, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) body(r);
-    });
   }
 };
 
@@ -105,17 +77,16 @@ class QGemm final : public OpKernel {
     FOLIO_TRY(const Tensor* scales, run.tensor(4, DType::kFloat));
     FOLIO_TRY(const ByteZero scale_at, line_strides(*scales, 1, g.n, ZeroAxis::kColumns));
     FOLIO_TRY(ByteZero b_zero, byte_zero(run, 5, b->dtype(), 1, g.n, ZeroAxis::kColumns));
-    if (trans_b) std::swap(b_zero.row_stride, b_zero.col_stride);
     ByteZero a_zero;
     if (run.has_input(2)) a_zero.data = run.value(2).tensor().raw();
-    FOLIO_TRY(const float* a_data, widen_bytes(run, *a, a_zero, 1, a->dim(0), a->dim(1)));
-    FOLIO_TRY(const float* b_data, widen_bytes(run, *b, b_zero, 1, b->dim(0), b->dim(1)));
-    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(g.out.count()) * sizeof(int32_t)));
-    auto* sums = reinterpret_cast<int32_t*>(memory);
-    FOLIO_RETURN_IF_ERROR(multiply_bytes(run, g, {a_data, trans_a}, {b_data, trans_b}, sums));
-    FOLIO_RETURN_IF_ERROR(add_c(run, g, sums));
-    const float scale = alpha * a_quant.scale;
-    return finish(run, g, sums, scale, scales->data<float>(), scale_at.col_stride);
+    const float a_scale = alpha * a_quant.scale;
+    ByteTarget target;
+    target.a_scale.data = &a_scale;
+    target.b_scale = {scales->data<float>(), 0, scale_at.col_stride};
+    FOLIO_RETURN_IF_ERROR(add_c(run, g, &target));
+    FOLIO_RETURN_IF_ERROR(set_output(run, g, &target));
+    return multiply_bytes(run, g, byte_operand(*a, a_zero, trans_a),
+                          byte_operand(*b, b_zero, trans_b), 3, target);
   }
 
  private:
@@ -126,7 +97,7 @@ class QGemm final : public OpKernel {
     return matmul_geometry(trans_a ? Shape{a[1], a[0]} : a, trans_b ? Shape{b[1], b[0]} : b);
   }
 
-  static Status add_c(OpRun& run, const MatMulGeometry& g, int32_t* sums) {
+  static Status add_c(OpRun& run, const MatMulGeometry& g, ByteTarget* target) {
     if (!run.has_input(6)) return Status::ok();
     FOLIO_TRY(const Tensor* c, run.tensor(6, DType::kInt32));
     auto both = broadcast(c->shape(), g.out);
@@ -134,57 +105,39 @@ class QGemm final : public OpKernel {
       return invalid_argument("C ", c->shape().to_string(), " does not broadcast to ",
                               g.out.to_string());
     }
-    const int64_t rows = g.n > 0 ? g.m : 0;  // of empty rows there may be any number
     const int rank = c->rank();
     const int64_t cols = rank > 0 ? c->dim(rank - 1) : 1;
-    const int64_t row_step = rank > 1 && c->dim(rank - 2) > 1 ? cols : 0;
-    const int64_t col_step = cols > 1 ? 1 : 0;
-    for (int64_t i = 0; i < rows; ++i) {
-      const int32_t* from = c->data<int32_t>() + i * row_step;
-      for (int64_t j = 0; j < g.n; ++j) {
-        int32_t& sum = sums[i * g.n + j];
-        sum = static_cast<int32_t>(static_cast<uint32_t>(sum) +
-                                   static_cast<uint32_t>(from[j * col_step]));
-      }
-    }
+    target->extra = c->data<int32_t>();
+    target->extra_row_stride = rank > 1 && c->dim(rank - 2) > 1 ? cols : 0;
+    target->extra_col_stride = cols > 1 ? 1 : 0;
     return Status::ok();
   }
 
-  static Status finish(OpRun& run, const MatMulGeometry& g, const int32_t* sums, float scale,
-                       const float* b_scale, int64_t b_step) {
-    const int64_t rows = g.n > 0 ? g.m : 0;
-    if (!run.has_input(7)) {
-      FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, g.out));
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < g.n; ++j) {
-          y->data_mut<float>()[i * g.n + j] =
-              static_cast<float>(sums[i * g.n + j]) * (scale * b_scale[j * b_step]);
-        }
+  static Status set_output(OpRun& run, const MatMulGeometry& g, ByteTarget* target) {
+    Tensor* y = nullptr;
+    if (run.has_input(7)) {
+      DType dtype = DType::kUint8;
+      if (run.has_input(8)) {
+        FOLIO_TRY(const Tensor* zero, byte_tensor(run, 8));
+        dtype = zero->dtype();
       }
-      return Status::ok();
+      FOLIO_TRY(const QuantScalar quant, quant_scalar(run, 7, 8, dtype));
+      target->to = kFolioToByte;
+      target->y_scale = quant.scale;
+      target->zero = quant.zero;
+      target->is_signed = dtype == DType::kInt8;
+      FOLIO_TRY(y, run.output(0, dtype, g.out));
+    } else {
+      target->to = kFolioToFloat;
+      FOLIO_TRY(y, run.output(0, DType::kFloat, g.out));
     }
-    DType dtype = DType::kUint8;
-    if (run.has_input(8)) {
-      FOLIO_TRY(const Tensor* zero, byte_tensor(run, 8));
-      dtype = zero->dtype();
-    }
-    FOLIO_TRY(const QuantScalar quant, quant_scalar(run, 7, 8, dtype));
-    FOLIO_TRY(Tensor * y, run.output(0, dtype, g.out));
-    dispatch_byte(dtype, [&](auto quantized) {
-      using Q = decltype(quantized);
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < g.n; ++j) {
-          const float factor = scale * b_scale[j * b_step] / quant.scale;
-          const float value = static_cast<float>(sums[i * g.n + j]) * factor;
-          Q::set(y->raw_mut(), i * g.n + j, quantize_ratio<Q>(value, quant.zero));
-        }
-      }
-    });
+    target->y = y->raw_mut();
     return Status::ok();
   }
 };
 
-Result<std::unique_ptr<OpKernel>> make_matmul(OpBuild&) {
+Result<std::unique_ptr<OpKernel>> make_matmul(OpBuild& build) {
+  request_byte_matrix(build, 3, false);
   return std::unique_ptr<OpKernel>(std::make_unique<QLinearMatMul>());
 }
 
@@ -195,6 +148,7 @@ Result<std::unique_ptr<OpKernel>> make_gemm(OpBuild& build) {
   FOLIO_TRY(const int64_t trans_b, build.attrs().get_int("transB", 0));
   kernel->trans_a = trans_a != 0;
   kernel->trans_b = trans_b != 0;
+  request_byte_matrix(build, 3, kernel->trans_b);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

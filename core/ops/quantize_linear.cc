@@ -55,6 +55,11 @@ void quantize_rows(OpRun& run, const ScalePlan& plan, const float* x, const floa
   using Byte = QuantizedType<DType::kInt8, 8, true>;
   using Out = std::conditional_t<Q::kSubByte, Byte, Q>;
   for_scale_rows(run.parallel(), plan, [&](int64_t at, int64_t scale_at, int64_t count) {
+    if (Q::kIsByte && plan.step == 0) {
+      const FolioByteScale to{scale[scale_at], zero ? Q::get(zero, scale_at) : 0, Q::kMin < 0};
+      run.kernels().quantize_f32(count, x + at, &to, y + at);
+      return;
+    }
     for (int64_t i = 0; i < count; ++i) {
       const int64_t s = scale_at + i * plan.step;
       Out::set(y, at + i, quantize_one<Q>(x[at + i], scale[s], zero ? Q::get(zero, s) : 0));
@@ -120,6 +125,11 @@ void dequantize_rows(OpRun& run, const ScalePlan& plan, const uint8_t* x, const 
   // Only 32-bit values may leave int32 when the zero point is subtracted.
   using Difference = std::conditional_t<Q::kDType == DType::kInt32, int64_t, int32_t>;
   for_scale_rows(run.parallel(), plan, [&](int64_t at, int64_t scale_at, int64_t count) {
+    if (Q::kIsByte && plan.step == 0) {
+      const FolioByteScale from{scale[scale_at], zero ? Q::get(zero, scale_at) : 0, Q::kMin < 0};
+      run.kernels().dequantize_b8(count, x + at, &from, y + at);
+      return;
+    }
     if (plan.step == 0) {
       const Difference offset = zero ? Q::get(zero, scale_at) : 0;
       const float factor = scale[scale_at];

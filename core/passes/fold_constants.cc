@@ -12,7 +12,8 @@ constexpr uint64_t kEagerBytes = 64 << 10;
 
 class Folder {
  public:
-  Folder(const Evaluator& evaluator, bool* changed) : evaluator_(evaluator), changed_(changed) {}
+  Folder(const Evaluator& evaluator, bool* changed, Dequantized dequantized)
+      : evaluator_(evaluator), changed_(changed), dequantized_(dequantized) {}
 
   Status fold(Graph* graph) {
     for (Node& node : graph->nodes) {
@@ -29,7 +30,8 @@ class Folder {
   }
 
  private:
-  static bool foldable(const Graph& graph, const Node& node) {
+  bool foldable(const Graph& graph, const Node& node) const {
+    if (dequantized_ == Dequantized::kKeep && node.op_type == "DequantizeLinear") return false;
     const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
     if (!def->foldable || !node.subgraphs.empty()) return false;
     bool data_known = true;
@@ -173,12 +175,14 @@ class Folder {
 
   const Evaluator& evaluator_;
   bool* changed_;
+  const Dequantized dequantized_;
 };
 
 }  // namespace
 
-Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed) {
-  return Folder(evaluator, changed).fold(&model->graph);
+Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed,
+                      Dequantized dequantized) {
+  return Folder(evaluator, changed, dequantized).fold(&model->graph);
 }
 
 }  // namespace folio

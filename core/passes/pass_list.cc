@@ -21,6 +21,17 @@ void fuse(Model* model, Optimize level) {
   if (changed) drop_dead(model);
 }
 
+// Quantized parts of the graph; then the constants that no operator takes as bytes.
+Status use_bytes(Model* model, const Evaluator& evaluator) {
+  bool changed = false;
+  fuse_qdq(model, &changed);
+  fuse_integer_matmul(model, &changed);
+  FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
+  if (!changed) return Status::ok();
+  drop_dead(model);
+  return infer_shapes(model);
+}
+
 }  // namespace
 
 Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
@@ -36,10 +47,11 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
       if (widened) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     }
     remove_identities(model, &changed);
-    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
+    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed, Dequantized::kKeep));
     drop_dead(model);
   }
   if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
+  FOLIO_RETURN_IF_ERROR(use_bytes(model, evaluator));
   fuse(model, level);
   return Status::ok();
 }

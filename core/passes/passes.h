@@ -34,7 +34,10 @@ Status infer_shapes(Model* model);
 
 // Nodes whose inputs are all constant become constants: small results at once, large ones as
 // recipes that nobody computes before somebody reads them. Sets *changed.
-Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed);
+// kKeep: constants that DequantizeLinear makes are left to fuse_qdq.
+enum class Dequantized { kFold, kKeep };
+Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed,
+                      Dequantized dequantized = Dequantized::kFold);
 
 // Removes Identity, inference-mode Dropout and Casts to the type the value has already.
 void remove_identities(Model* model, bool* changed);
@@ -63,6 +66,12 @@ void fuse_matmul(Model* model, bool* changed);
 
 // Conv and Gemm take in the function that reads their result; needs inferred types.
 void fuse_activations(Model* model, bool* changed);
+
+// Operators between DequantizeLinear and QuantizeLinear compute in bytes; needs inferred types.
+void fuse_qdq(Model* model, bool* changed);
+
+// Products of dynamically quantized activations give floats at once.
+void fuse_integer_matmul(Model* model, bool* changed);
 
 // Convolutions, pooling and what stands between them compute with channels last; needs inferred
 // types. Worth it only where weights are packed.

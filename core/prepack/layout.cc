@@ -12,4 +12,13 @@ bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
          checked_mul(count, uint64_t{sizeof(float)}, out_bytes);
 }
 
+bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
+  if (k < 0 || n < 0 || n > INT64_MAX - 15 || k > INT64_MAX - 3) return false;
+  const uint64_t columns = (static_cast<uint64_t>(n) + 15) / 16 * 16;
+  const uint64_t rows = (static_cast<uint64_t>(k) + 3) / 4 * 4;
+  uint64_t with_sums = 0;
+  return checked_add(rows, uint64_t{sizeof(int32_t)}, &with_sums) &&
+         checked_mul(with_sums, columns, out_bytes);
+}
+
 }  // namespace folio

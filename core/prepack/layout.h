@@ -2,7 +2,7 @@
 //
 // Rule:    equal id and version mean equal bytes for equal sources, on every machine. A change of
 //          the bytes is a new version. Byte by byte: docs/layouts.md comes with the on-disk form;
-//          F32P16 is stated in core/kernels/kernels.h.
+//          F32P16 and S8P16K4 are stated in core/kernels/kernels.h.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,18 @@ namespace folio {
 
 enum class Layout : uint16_t {
   kF32P16 = 1,      // [ceil(n / 16)][k][16] float, zero padded columns
+  kS8P16K4 = 2,     // [ceil(n / 16)][ceil(k / 4)][16][4] int8, zero padded, then int32 column sums
   kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
 };
 
 inline constexpr uint16_t kF32P16Version = 1;
+inline constexpr uint16_t kS8P16K4Version = 1;
 inline constexpr uint16_t kF32TapwiseVersion = 1;
 
 // Bytes of B[k, n] as F32P16; false on overflow or negative dims.
 [[nodiscard]] bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
+
+// Bytes of B[k, n] as S8P16K4, the sums of its columns included.
+[[nodiscard]] bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
 
 }  // namespace folio

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -62,6 +65,41 @@ TEST(QLinearGlobalAveragePool, TakesChannelsLast) {
   t.input<float>({}, {1}).input<uint8_t>({}, {0});
   t.expect<uint8_t>(0, {1, 1, 2}, {2, 20});
   t.run();
+}
+
+// The largest code of each window of 3 x 3, by the definition.
+template <typename T>
+void expect_largest_bytes(int64_t height, int64_t width, int64_t stride, int64_t dilation) {
+  std::vector<T> x;
+  for (int64_t i = 0; i < 2 * height * width; ++i) x.push_back(static_cast<T>(i * 89 % 251 - 120));
+  const int64_t reach = 2 * dilation + 1;
+  const int64_t rows = (height + 2 - reach) / stride + 1;
+  const int64_t cols = (width + 2 - reach) / stride + 1;
+  std::vector<T> y;
+  for (int64_t at = 0; at < 2 * rows * cols; ++at) {
+    T best = std::numeric_limits<T>::lowest();
+    for (int64_t tap = 0; tap < 9; ++tap) {
+      const int64_t h = at / cols % rows * stride - 1 + tap / 3 * dilation;
+      const int64_t v = at % cols * stride - 1 + tap % 3 * dilation;
+      if (h < 0 || h >= height || v < 0 || v >= width) continue;
+      const int64_t from = (at / cols / rows * height + h) * width + v;
+      best = std::max(best, x[static_cast<size_t>(from)]);
+    }
+    y.push_back(best);
+  }
+  OpTester t("MaxPool", 12);
+  t.attr_ints("kernel_shape", {3, 3}).attr_ints("pads", {1, 1, 1, 1});
+  t.attr_ints("strides", {stride, stride}).attr_ints("dilations", {dilation, dilation});
+  t.input<T>({1, 2, height, width}, x);
+  t.expect<T>(0, {1, 2, rows, cols}, y);
+  t.run();
+}
+
+TEST(MaxPool, OfBytesIsTheLargestOfEachWindow) {
+  expect_largest_bytes<uint8_t>(9, 70, 2, 1);
+  expect_largest_bytes<int8_t>(9, 70, 2, 1);
+  expect_largest_bytes<int8_t>(8, 40, 1, 2);
+  expect_largest_bytes<uint8_t>(2, 2, 1, 1);
 }
 
 }  // namespace

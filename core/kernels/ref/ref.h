@@ -23,4 +23,5 @@ void gemm_f32__ref(const FolioGemmF32* args);
 void fill_elementwise__ref(FolioKernels* table);
 void fill_rows__ref(FolioKernels* table);
 void fill_convert__ref(FolioKernels* table);
+void fill_bytes__ref(FolioKernels* table);
 void fill_window__ref(FolioKernels* table);

@@ -12,5 +12,6 @@ void folio_fill_ref(FolioKernels* table) {
   fill_elementwise__ref(table);
   fill_rows__ref(table);
   fill_convert__ref(table);
+  fill_bytes__ref(table);
   fill_window__ref(table);
 }

@@ -6,5 +6,6 @@ extern "C" void folio_fill_x86_avx2(FolioKernels* table);
 void folio_fill_x86_avx2(FolioKernels* table) {
   folio_fill_rows__x86_avx2(table);
   folio_fill_gemm__x86_avx2(table);
+  folio_fill_products__x86_avx2(table);
   folio_fill_window__x86_avx2(table);
 }

@@ -117,3 +117,16 @@ VFN void vi_store_u16(void* p, VI a) {
   _mm_storeu_si128((__m128i*)p,
                    _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
 }
+/* kLanes bytes, and the low bytes of kLanes int32, which must be in -128..255. */
+VFN VI vi_load_u8(const void* p) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+}
+VFN VI vi_load_s8(const void* p) {
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p));
+}
+VFN void vi_store_b8(void* p, VI a) {
+  const VI low = _mm256_and_si256(a, _mm256_set1_epi32(0xff));
+  const __m128i words =
+      _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+  _mm_storel_epi64((__m128i*)p, _mm_packus_epi16(words, words));
+}

@@ -1,5 +1,5 @@
-// Element-wise maps, reductions, softmax and normalisations: core/kernels/vector on this folder's
-// vec.h.
+// Element-wise maps, reductions, softmax, normalisations and quantization: core/kernels/vector on
+// this folder's vec.h.
 #include "core/kernels/x86_avx512/x86_avx512.h"
 
 #include "core/kernels/x86_avx512/vec.h"
@@ -10,7 +10,10 @@
 
 #include "core/kernels/vector/rows.inl"
 
+#include "core/kernels/vector/bytes.inl"
+
 void folio_fill_rows__x86_avx512(FolioKernels* table) {
   fill_elementwise(table);
   fill_rows(table);
+  fill_bytes(table);
 }

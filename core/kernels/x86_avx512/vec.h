@@ -108,3 +108,11 @@ VFN VI vi_load_u16(const void* p) {
   return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
 }
 VFN void vi_store_u16(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(a)); }
+/* kLanes bytes, and the low bytes of kLanes int32. */
+VFN VI vi_load_u8(const void* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+VFN VI vi_load_s8(const void* p) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+VFN void vi_store_b8(void* p, VI a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a)); }

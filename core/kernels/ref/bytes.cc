@@ -1,0 +1,160 @@
+// Products of bytes in int32, and bytes to and from floats, one element after the other.
+#include <math.h>
+#include <string.h>
+
+#include "core/kernels/ref/ref.h"
+
+static const int64_t kColumns = 16;
+
+static int64_t panel_bytes(int64_t k) { return (k + 3) / 4 * FOLIO_S8P16K4_GROUP; }
+
+static void pack_s8p16k4__ref(const FolioPackS8* args, void* dst) {
+  const auto* source = static_cast<const uint8_t*>(args->bytes);
+  const int64_t k = args->k;
+  const int64_t panels = (args->n + kColumns - 1) / kColumns;
+  uint8_t* const base = static_cast<uint8_t*>(dst);
+  memset(base, 0, (size_t)(panels * panel_bytes(k)));
+  uint8_t* const sums = base + panels * panel_bytes(k);
+  for (int64_t j = 0; j < panels * kColumns; ++j) {
+    uint32_t sum = 0;
+    if (j < args->n) {
+      uint8_t* to = base + j / kColumns * panel_bytes(k) + j % kColumns * 4;
+      int64_t p = 0;
+      for (int64_t outer = 0; p < k; ++outer) {
+        const uint8_t* from = source + j * args->col_stride + outer * args->outer_stride;
+        for (int64_t i = 0; i < args->inner && p < k; ++i, ++p) {
+          const uint8_t byte = from[i * args->row_stride] ^ args->flip;
+          to[p / 4 * FOLIO_S8P16K4_GROUP + p % 4] = byte;
+          sum += (uint32_t)(int32_t)(int8_t)byte;
+        }
+      }
+    }
+    memcpy(sums + 4 * j, &sum, 4);
+  }
+}
+
+static int32_t quantize(float ratio, int32_t zero, int32_t lo, int32_t hi) {
+  if (ratio != ratio) ratio = 0.0f;
+  const float low = (float)(lo - zero);
+  const float high = (float)(hi - zero);
+  ratio = ratio < low ? low : ratio;
+  ratio = ratio > high ? high : ratio;
+  return (int32_t)rintf(ratio) + zero;
+}
+
+/* `c` is the row's. */
+static void store_sum(const FolioSums* s, uint32_t products, int64_t i, int64_t j, void* c) {
+  if (s->offset) products += (uint32_t)s->offset[j];
+  if (s->row_sum) products -= (uint32_t)s->row_sum[i] * (uint32_t)s->b_zero[j];
+  const int32_t sum = (int32_t)products;
+  if (s->to == kFolioToInt32) {
+    static_cast<int32_t*>(c)[j] = sum;
+  } else if (s->to == kFolioToFloat) {
+    const float value = (float)sum * s->scale[j];
+    static_cast<float*>(c)[j] = s->bias ? value + s->bias[j] : value;
+  } else {
+    const int32_t code = quantize((float)sum * s->scale[j], s->zero, s->lo, s->hi);
+    static_cast<uint8_t*>(c)[j] = (uint8_t)code;
+  }
+}
+
+static void* row_of(const FolioSums* s, void* c, int64_t elements) {
+  return static_cast<char*>(c) + elements * (s->to == kFolioToByte ? 1 : 4);
+}
+
+static void gemm_u8__ref(const FolioGemmU8* args) {
+  const auto* b = static_cast<const int8_t*>(args->b);
+  for (int64_t i = 0; i < args->m; ++i) {
+    void* c = row_of(&args->sums, args->c, i * args->c_row_stride);
+    for (int64_t j = 0; j < args->n; ++j) {
+      const int64_t first = j / kColumns * panel_bytes(args->k) + j % kColumns * 4;
+      uint32_t sum = 0;
+      for (int64_t p = 0; p < args->k; ++p) {
+        sum += (uint32_t)(args->a[i * args->a_row_stride + p] *
+                          b[first + p / 4 * FOLIO_S8P16K4_GROUP + p % 4]);
+      }
+      store_sum(&args->sums, sum, i, j, c);
+    }
+  }
+}
+
+static void depthwise_u8__ref(const FolioDepthwiseU8* args) {
+  const auto* b = static_cast<const int8_t*>(args->b);
+  for (int64_t i = 0; i < args->pixels; ++i) {
+    void* y = row_of(&args->sums, args->y, i * args->y_row_stride);
+    for (int64_t j = 0; j < args->channels; ++j) {
+      const int64_t first = j / kColumns * panel_bytes(args->tap_count) + j % kColumns * 4;
+      uint32_t sum = 0;
+      for (int64_t t = 0; t < args->tap_count; ++t) {
+        sum += (uint32_t)(args->taps[i * args->tap_count + t][j] *
+                          b[first + t / 4 * FOLIO_S8P16K4_GROUP + t % 4]);
+      }
+      store_sum(&args->sums, sum, i, j, y);
+    }
+  }
+}
+
+static int32_t sum_u8__ref(int64_t n, const uint8_t* x) {
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return (int32_t)sum;
+}
+
+static uint8_t quantize_to(float x, const FolioByteScale* to) {
+  const int32_t lo = to->is_signed ? -128 : 0;
+  return (uint8_t)quantize(x / to->scale, to->zero, lo, lo + 255);
+}
+
+static float dequantize(uint8_t code, const FolioByteScale* from) {
+  const int32_t value = from->is_signed ? (int8_t)code : code;
+  return (float)(value - from->zero) * from->scale;
+}
+
+static void quantize_f32__ref(int64_t n, const float* x, const FolioByteScale* to, uint8_t* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = quantize_to(x[i], to);
+}
+
+static void dequantize_b8__ref(int64_t n, const uint8_t* x, const FolioByteScale* from, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = dequantize(x[i], from);
+}
+
+static void add_b8__ref(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
+                        const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = quantize_to(dequantize(a[i], a_from) + dequantize(b[i], b_from), to);
+  }
+}
+
+static void max_b8__ref(int64_t n, int64_t count, const uint8_t* const* rows, int32_t is_signed,
+                        uint8_t* y) {
+  const uint8_t flip = is_signed ? 0x80 : 0;  // the order of signed bytes
+  for (int64_t i = 0; i < n; ++i) {
+    uint8_t best = rows[0][i];
+    for (int64_t r = 1; r < count; ++r) {
+      const uint8_t value = rows[r][i];
+      if ((value ^ flip) > (best ^ flip)) best = value;
+    }
+    y[i] = best;
+  }
+}
+
+static void transpose_b8__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride,
+                              void* y, int64_t y_row_stride) {
+  const auto* source = static_cast<const uint8_t*>(x);
+  auto* target = static_cast<uint8_t*>(y);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < cols; ++j) target[j * y_row_stride + i] = source[i * x_row_stride + j];
+  }
+}
+
+void fill_bytes__ref(FolioKernels* table) {
+  table->transpose_b8 = transpose_b8__ref;
+  table->pack_s8p16k4 = pack_s8p16k4__ref;
+  table->gemm_u8 = gemm_u8__ref;
+  table->depthwise_u8 = depthwise_u8__ref;
+  table->sum_u8 = sum_u8__ref;
+  table->quantize_f32 = quantize_f32__ref;
+  table->dequantize_b8 = dequantize_b8__ref;
+  table->add_b8 = add_b8__ref;
+  table->max_b8 = max_b8__ref;
+}

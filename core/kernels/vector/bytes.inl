@@ -1,0 +1,219 @@
+/* Bytes to and from floats, their sum, and their transpose. */
+
+/* What FolioByteScale comes to in vectors. */
+typedef struct ByteScale {
+  V scale, inverse, low, high;
+  VI zero;
+  int is_fast; /* the inverse is a normal number */
+  int is_signed;
+} ByteScale;
+
+VFN ByteScale make_byte_scale(const FolioByteScale* from) {
+  ByteScale s;
+  const float inverse = 1.0f / from->scale;
+  const float size = __builtin_fabsf(inverse);
+  const int32_t low = from->is_signed ? -128 : 0;
+  s.scale = v_set1(from->scale);
+  s.inverse = v_set1(inverse);
+  s.low = v_set1((float)(low - from->zero));
+  s.high = v_set1((float)(low + 255 - from->zero));
+  s.zero = vi_set1(from->zero);
+  s.is_fast = size > 0x1p-100f && size < 0x1p100f;
+  s.is_signed = from->is_signed;
+  return s;
+}
+
+VFN V clamp_ratio(const ByteScale* to, V ratio) {
+  ratio = v_select(v_is_nan(ratio), v_zero(), ratio);
+  return v_min(v_max(ratio, to->low), to->high);
+}
+
+/* Division takes longer than all the rest; the product with the inverse is off by less than 2^-14
+ * and rounds alike except close to the middle between integers. */
+VFN VI quantize(const ByteScale* to, V x) {
+  if (to->is_fast) {
+    const V ratio = clamp_ratio(to, v_mul(x, to->inverse));
+    const V rounded = v_round(ratio);
+    const V off = v_sub(ratio, rounded);
+    const V distance = v_max(off, v_sub(v_zero(), off));
+    if (!v_any(v_lt(v_set1(0.499f), distance))) return vi_add(vi_truncate(rounded), to->zero);
+  }
+  const V ratio = clamp_ratio(to, v_div(x, to->scale));
+  return vi_add(vi_truncate(v_round(ratio)), to->zero);
+}
+
+VFN V dequantize(const ByteScale* from, const uint8_t* x) {
+  const VI code = from->is_signed ? vi_load_s8(x) : vi_load_u8(x);
+  return v_mul(v_from_int(vi_sub(code, from->zero)), from->scale);
+}
+
+static void FOLIO_LEVEL(quantize_f32)(int64_t n, const float* x, const FolioByteScale* to,
+                                      uint8_t* y) {
+  const ByteScale scale = make_byte_scale(to);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) vi_store_b8(y + i, quantize(&scale, v_load(x + i)));
+  if (i < n) {
+    uint8_t last[kLanes];
+    vi_store_b8(last, quantize(&scale, v_load_masked(x + i, v_first(n - i))));
+    __builtin_memcpy(y + i, last, (size_t)(n - i));
+  }
+}
+
+static void FOLIO_LEVEL(dequantize_b8)(int64_t n, const uint8_t* x, const FolioByteScale* from,
+                                       float* y) {
+  const ByteScale scale = make_byte_scale(from);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) v_store(y + i, dequantize(&scale, x + i));
+  if (i < n) {
+    uint8_t last[kLanes] = {0};
+    __builtin_memcpy(last, x + i, (size_t)(n - i));
+    v_store_masked(y + i, v_first(n - i), dequantize(&scale, last));
+  }
+}
+
+static void FOLIO_LEVEL(add_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from,
+                                const uint8_t* b, const FolioByteScale* b_from,
+                                const FolioByteScale* to, uint8_t* y) {
+  const ByteScale from_a = make_byte_scale(a_from);
+  const ByteScale from_b = make_byte_scale(b_from);
+  const ByteScale scale = make_byte_scale(to);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const V sum = v_add(dequantize(&from_a, a + i), dequantize(&from_b, b + i));
+    vi_store_b8(y + i, quantize(&scale, sum));
+  }
+  if (i < n) {
+    uint8_t last_a[kLanes] = {0};
+    uint8_t last_b[kLanes] = {0};
+    __builtin_memcpy(last_a, a + i, (size_t)(n - i));
+    __builtin_memcpy(last_b, b + i, (size_t)(n - i));
+    const V sum = v_add(dequantize(&from_a, last_a), dequantize(&from_b, last_b));
+    vi_store_b8(last_a, quantize(&scale, sum));
+    __builtin_memcpy(y + i, last_a, (size_t)(n - i));
+  }
+}
+
+static int32_t FOLIO_LEVEL(sum_u8)(int64_t n, const uint8_t* x) {
+  __m256i sums = _mm256_setzero_si256();
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m256i bytes = _mm256_loadu_si256((const __m256i*)(x + i));
+    sums = _mm256_add_epi64(sums, _mm256_sad_epu8(bytes, _mm256_setzero_si256()));
+  }
+  uint64_t lanes[4];
+  _mm256_storeu_si256((__m256i*)lanes, sums);
+  uint64_t sum = lanes[0] + lanes[1] + lanes[2] + lanes[3];
+  for (; i < n; ++i) sum += x[i];
+  return (int32_t)(uint32_t)sum;
+}
+
+VFN __m256i max_bytes(__m256i a, __m256i b, int32_t is_signed) {
+  return is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
+}
+
+static void FOLIO_LEVEL(max_b8)(int64_t n, int64_t count, const uint8_t* const* rows,
+                                int32_t is_signed, uint8_t* y) {
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    __m256i best = _mm256_loadu_si256((const __m256i*)(rows[0] + i));
+    for (int64_t r = 1; r < count; ++r) {
+      best = max_bytes(best, _mm256_loadu_si256((const __m256i*)(rows[r] + i)), is_signed);
+    }
+    _mm256_storeu_si256((__m256i*)(y + i), best);
+  }
+  const uint8_t flip = is_signed ? 0x80 : 0;
+  for (; i < n; ++i) {
+    uint8_t best = rows[0][i];
+    for (int64_t r = 1; r < count; ++r) {
+      const uint8_t value = rows[r][i];
+      if ((value ^ flip) > (best ^ flip)) best = value;
+    }
+    y[i] = best;
+  }
+}
+
+VFN void interleave_halves(const __m256i from[16], __m256i to[16]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    to[2 * i] = _mm256_unpacklo_epi8(from[i], from[i + 8]);
+    to[2 * i + 1] = _mm256_unpackhi_epi8(from[i], from[i + 8]);
+  }
+}
+
+/* y[j][i] = x[i][j] of 16 rows and 32 columns, in two blocks beside each other: four times,
+ * neighbours of one half with those of the other. With kColumns 16 the upper block is nothing. */
+template <int kColumns>
+VFN void transpose_block(const uint8_t* x, int64_t x_stride, uint8_t* y, int64_t y_stride) {
+  __m256i r[16], s[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    const uint8_t* from = x + i * x_stride;
+    r[i] = kColumns == 32 ? _mm256_loadu_si256((const __m256i*)from)
+                          : _mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)from));
+  }
+  interleave_halves(r, s);
+  interleave_halves(s, r);
+  interleave_halves(r, s);
+  interleave_halves(s, r);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    _mm_storeu_si128((__m128i*)(y + i * y_stride), _mm256_castsi256_si128(r[i]));
+    if (kColumns == 32) {
+      _mm_storeu_si128((__m128i*)(y + (i + 16) * y_stride), _mm256_extracti128_si256(r[i], 1));
+    }
+  }
+}
+
+/* Blocks at the edges overlap their neighbours. */
+static void FOLIO_LEVEL(transpose_b8)(int64_t rows, int64_t cols, const void* x,
+                                      int64_t x_row_stride, void* y, int64_t y_row_stride) {
+  const uint8_t* from = (const uint8_t*)x;
+  uint8_t* to = (uint8_t*)y;
+  if (rows < 16 || cols < 16) {
+    const int is_flat = rows < cols;
+    const int64_t outer = is_flat ? cols : rows;
+    const int64_t inner = is_flat ? rows : cols;
+    for (int64_t p = 0; p < outer; ++p) {
+      for (int64_t q = 0; q < inner; ++q) {
+        const int64_t i = is_flat ? q : p;
+        const int64_t j = is_flat ? p : q;
+        to[j * y_row_stride + i] = from[i * x_row_stride + j];
+      }
+    }
+    return;
+  }
+  int64_t j = 0;
+  for (; j + 64 <= cols; j += 64) { /* a cache line of each row */
+    for (int64_t i = 0; i < rows; i += 16) {
+      const int64_t r = i + 16 <= rows ? i : rows - 16;
+      for (int64_t c = j; c < j + 64; c += 32) {
+        transpose_block<32>(from + r * x_row_stride + c, x_row_stride, to + c * y_row_stride + r,
+                            y_row_stride);
+      }
+    }
+  }
+  for (; j + 32 <= cols; j += 32) {
+    for (int64_t i = 0; i < rows; i += 16) {
+      const int64_t r = i + 16 <= rows ? i : rows - 16;
+      transpose_block<32>(from + r * x_row_stride + j, x_row_stride, to + j * y_row_stride + r,
+                          y_row_stride);
+    }
+  }
+  for (; j < cols; j += 16) {
+    const int64_t c = j + 16 <= cols ? j : cols - 16;
+    for (int64_t i = 0; i < rows; i += 16) {
+      const int64_t r = i + 16 <= rows ? i : rows - 16;
+      transpose_block<16>(from + r * x_row_stride + c, x_row_stride, to + c * y_row_stride + r,
+                          y_row_stride);
+    }
+  }
+}
+
+static void fill_bytes(FolioKernels* table) {
+  table->quantize_f32 = FOLIO_LEVEL(quantize_f32);
+  table->dequantize_b8 = FOLIO_LEVEL(dequantize_b8);
+  table->add_b8 = FOLIO_LEVEL(add_b8);
+  table->max_b8 = FOLIO_LEVEL(max_b8);
+  table->sum_u8 = FOLIO_LEVEL(sum_u8);
+  table->transpose_b8 = FOLIO_LEVEL(transpose_b8);
+}

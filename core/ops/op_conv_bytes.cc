@@ -1,0 +1,378 @@
+#include "core/ops/op_conv_bytes.h"
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_quantized.h"
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+namespace {
+
+constexpr int64_t kPanel = 16;
+constexpr int64_t kRowStep = 12;            // rows of the widest kernel's tile
+constexpr int64_t kTileRows = 384;          // pixels of a tile at most
+constexpr int64_t kTileBytes = 192 * 1024;  // gathered, to stay in L2
+constexpr int64_t kEnoughChunks = 4;        // below that, channels are split as well
+constexpr int64_t kLeastColumns = 64;
+constexpr int64_t kLinePixels = 64;  // of one call of the depthwise kernel
+
+bool is_depthwise(const ConvSizes& s) {
+  return s.c_in == 1 && s.c_out == 1 && s.window.kernel_count() <= FOLIO_MAX_BYTE_TAPS;
+}
+
+PackRequest weights_request(int64_t c_in, int64_t taps, int64_t channels) {
+  PackRequest request = s8p16k4_request(c_in * taps, channels, taps, c_in * taps);
+  request.taps = taps;
+  return request;
+}
+
+// Weights and what belongs to each output channel, of all groups.
+struct Weights {
+  const uint8_t* panels = nullptr;
+  int64_t group_stride = 0;  // bytes
+  int32_t* offset = nullptr;
+  int32_t* zero = nullptr;  // null: all are 0
+};
+
+void add_offsets(const ByteConv& conv, const ConvSizes& s, int64_t first, int64_t count,
+                 const int32_t* column_sums, int32_t x_zero, Weights* out) {
+  zero_point_offsets(count, s.k(), x_zero, column_sums, out->zero ? out->zero + first : nullptr,
+                     conv.bias ? conv.bias + first : nullptr, 1, out->offset + first);
+}
+
+Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& conv,
+                                int32_t x_zero) {
+  const int64_t channels = s.group * s.c_out;
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(channels) * 2 * sizeof(int32_t)));
+  Weights weights;
+  weights.offset = reinterpret_cast<int32_t*>(memory);
+  int32_t* zero = weights.offset + channels;
+  const int32_t flip = conv.w->dtype() == DType::kUint8 ? 128 : 0;
+  for (int64_t j = 0; j < channels; ++j) {
+    const int64_t at = j * conv.w_zero.row_stride;
+    zero[j] = -flip;
+    if (conv.w_zero.data) {
+      const uint8_t code = conv.w_zero.data[at];
+      zero[j] += flip != 0 ? code : static_cast<int8_t>(code);
+    }
+    if (zero[j] != 0) weights.zero = zero;
+  }
+  const bool depthwise = is_depthwise(s) && !weights.zero;
+  const int64_t taps = s.window.kernel_count();
+  if (const PackedBlob* blob = run.packed(conv.w_input); blob && (depthwise || !is_depthwise(s))) {
+    const ByteMatrix matrix = packed_matrix(blob->data(), s.k(), channels);
+    weights.panels = matrix.panels;
+    weights.group_stride = s.c_out / kPanel * panel_bytes(s.k());
+    add_offsets(conv, s, 0, channels, matrix.column_sums, x_zero, &weights);
+    return weights;
+  }
+  // One matrix for each group, or all channels together.
+  const int64_t groups = depthwise ? 1 : s.group;
+  const int64_t count = depthwise ? channels : s.c_out;
+  const PackRequest request = weights_request(s.c_in, taps, count);
+  uint64_t each = 0;
+  uint64_t all = 0;
+  if (!s8p16k4_bytes(request.k, request.n, &each) ||
+      !checked_mul(each, static_cast<uint64_t>(groups), &all)) {
+    return invalid_argument("W ", conv.w->shape().to_string(), " is too large to pack");
+  }
+  FOLIO_TRY(uint8_t * panels, run.scratch(static_cast<size_t>(all)));
+  weights.panels = panels;
+  weights.group_stride = static_cast<int64_t>(each);
+  for (int64_t g = 0; g < groups; ++g, panels += each) {
+    fill_panels(run.kernels(), request, conv.w->raw() + g * count * s.k(), conv.w->dtype(), panels);
+    const ByteMatrix matrix = packed_matrix(panels, request.k, request.n);
+    add_offsets(conv, s, g * count, count, matrix.column_sums, x_zero, &weights);
+  }
+  return weights;
+}
+
+struct Plan {
+  int64_t tile = 0;     // pixels
+  int64_t tiles = 0;    // of an image
+  int64_t columns = 0;  // output channels of a chunk, a multiple of 16 but in the last
+  int64_t blocks = 0;   // of output channels
+};
+
+Plan make_plan(const ConvSizes& s) {
+  Plan plan;
+  const int64_t pixels = s.window.out_count();
+  const int64_t most = std::clamp(kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep,
+                                  4 * kRowStep, kTileRows);
+  plan.tiles = (pixels + most - 1) / most;
+  const int64_t even = (pixels + plan.tiles - 1) / plan.tiles;
+  plan.tile = plan.tiles == 1 ? pixels : (even + kRowStep - 1) / kRowStep * kRowStep;
+  plan.tiles = (pixels + plan.tile - 1) / plan.tile;
+  plan.columns = s.c_out;
+  if (s.batch * s.group * plan.tiles < kEnoughChunks && s.c_out > kLeastColumns) {
+    const int64_t half = (s.c_out / 2 + kPanel - 1) / kPanel * kPanel;
+    plan.columns = std::max(half, kLeastColumns);
+  }
+  plan.blocks = (s.c_out + plan.columns - 1) / plan.columns;
+  return plan;
+}
+
+class ByteConvolution {
+ public:
+  ByteConvolution(const ConvSizes& s, const ByteConv& conv, const FolioKernels& kernels)
+      : s_(s), conv_(conv), kernels_(kernels), plan_(make_plan(s)) {}
+
+  const uint8_t* x = nullptr;  // [N, pixels, C] unsigned
+  uint8_t x_zero = 0;
+  Weights weights;
+  const uint8_t* border = nullptr;  // a pixel of zero points
+
+  int64_t channels() const { return s_.group * s_.c_out; }
+  int64_t element() const { return conv_.sums.to == kFolioToByte ? 1 : 4; }
+
+  // ------------------------------------------------------------ products
+
+  int64_t chunks() const { return s_.batch * s_.group * plan_.tiles * plan_.blocks; }
+  bool in_place() const { return is_pointwise(s_.window) && s_.group == 1; }
+  size_t rows_bytes() const {
+    return in_place() ? 0 : align_up(static_cast<size_t>(plan_.tile * s_.k()), 64);
+  }
+  size_t sums_bytes() const {
+    return weights.zero ? align_up(static_cast<size_t>(plan_.tile) * 4, 64) : 0;
+  }
+  size_t result_bytes() const {
+    return conv_.channels_last ? 0 : static_cast<size_t>(plan_.tile * plan_.columns * element());
+  }
+  size_t scratch_bytes() const { return rows_bytes() + sums_bytes() + result_bytes(); }
+
+  void compute(int64_t chunk, uint8_t* scratch) const {
+    const int64_t tile = chunk / plan_.blocks;
+    const int64_t image = tile / plan_.tiles / s_.group;
+    const int64_t group = tile / plan_.tiles % s_.group;
+    const int64_t pixel = tile % plan_.tiles * plan_.tile;
+    const int64_t column = chunk % plan_.blocks * plan_.columns;
+    const int64_t pixels = s_.window.out_count();
+    const int64_t channel = group * s_.c_out + column;
+    FolioGemmU8 args{};
+    args.m = std::min(plan_.tile, pixels - pixel);
+    args.n = std::min(plan_.columns, s_.c_out - column);
+    args.k = s_.k();
+    const int64_t c = s_.group * s_.c_in;
+    const uint8_t* from = x + image * s_.window.in_count() * c + group * s_.c_in;
+    args.a_row_stride = s_.k();
+    args.a = scratch;
+    if (in_place()) {
+      args.a = from + pixel * c;
+    } else {
+      gather(from, pixel, args.m, scratch);
+    }
+    args.b = weights.panels + group * weights.group_stride + column / kPanel * panel_bytes(s_.k());
+    args.sums = sums_at(channel);
+    if (weights.zero) {
+      auto* row_sums = reinterpret_cast<int32_t*>(scratch + rows_bytes());
+      for (int64_t i = 0; i < args.m; ++i) {
+        row_sums[i] = kernels_.sum_u8(args.k, args.a + i * args.a_row_stride);
+      }
+      args.sums.row_sum = row_sums;
+      args.sums.b_zero = weights.zero + channel;
+    }
+    uint8_t* result = scratch + rows_bytes() + sums_bytes();
+    args.c = conv_.channels_last ? y_at((image * pixels + pixel) * channels() + channel) : result;
+    args.c_row_stride = conv_.channels_last ? channels() : args.n;
+    kernels_.gemm_u8(&args);
+    if (conv_.channels_last) return;
+    turn(args.m, args.n, result, y_at((image * channels() + channel) * pixels + pixel));
+  }
+
+  // ------------------------------------------------------------ one channel each
+
+  int64_t segments() const { return (s_.window.out[2] + kLinePixels - 1) / kLinePixels; }
+  int64_t lines() const { return s_.batch * s_.window.out[0] * s_.window.out[1] * segments(); }
+  size_t taps_bytes() const {
+    return static_cast<size_t>(kLinePixels * s_.window.kernel_count()) * sizeof(void*);
+  }
+  size_t line_bytes() const {
+    return taps_bytes() +
+           (conv_.channels_last ? 0 : static_cast<size_t>(kLinePixels * channels() * element()));
+  }
+
+  void compute_line(int64_t line, uint8_t* scratch) const {
+    const Window& w = s_.window;
+    const int64_t column = line % segments() * kLinePixels;
+    const int64_t row = line / segments();  // over all images
+    const int64_t rows = w.out[0] * w.out[1];
+    const int64_t image = row / rows;
+    const int64_t count = std::min(kLinePixels, w.out[2] - column);
+    auto* taps = reinterpret_cast<const uint8_t**>(scratch);
+    list_taps(image, row % rows, column, count, taps);
+    FolioDepthwiseU8 args{};
+    args.pixels = count;
+    args.channels = channels();
+    args.tap_count = w.kernel_count();
+    args.taps = taps;
+    args.b = weights.panels;
+    args.sums = sums_at(0);
+    args.y_row_stride = channels();
+    uint8_t* result = scratch + taps_bytes();
+    args.y = conv_.channels_last ? y_at((row * w.out[2] + column) * channels()) : result;
+    kernels_.depthwise_u8(&args);
+    if (conv_.channels_last) return;
+    const int64_t pixel = row % rows * w.out[2] + column;
+    turn(count, channels(), result, y_at(image * channels() * w.out_count() + pixel));
+  }
+
+ private:
+  void* y_at(int64_t at) const { return static_cast<uint8_t*>(conv_.y) + at * element(); }
+
+  FolioSums sums_at(int64_t channel) const {
+    FolioSums sums = conv_.sums;
+    sums.offset = weights.offset + channel;
+    if (sums.scale) sums.scale += channel;
+    return sums;
+  }
+
+  // [pixels, channels] into planes of y.
+  void turn(int64_t pixels, int64_t count, const void* result, void* y) const {
+    const auto transpose = element() == 1 ? kernels_.transpose_b8 : kernels_.transpose_b32;
+    transpose(pixels, count, result, count, y, s_.window.out_count());
+  }
+
+  // dst [count, taps * C/g] from output pixel `pixel` on.
+  void gather(const uint8_t* image, int64_t pixel, int64_t count, uint8_t* dst) const {
+    const Window& w = s_.window;
+    const int64_t c = s_.group * s_.c_in;
+    // Taps that are neighbours in the image are one run of bytes.
+    const bool joined = w.dilation[2] == 1 && s_.group == 1;
+    const int64_t step = joined ? w.kernel[2] : 1;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t p = pixel + i;
+      const int64_t origin[kSpatial] = {p / w.out[2] / w.out[1] * w.stride[0] - w.pad_begin[0],
+                                        p / w.out[2] % w.out[1] * w.stride[1] - w.pad_begin[1],
+                                        p % w.out[2] * w.stride[2] - w.pad_begin[2]};
+      for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
+        for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
+          const int64_t d = origin[0] + kd * w.dilation[0];
+          const int64_t h = origin[1] + kh * w.dilation[1];
+          const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
+          const uint8_t* line = image + (d * w.in[1] + h) * w.in[2] * c;
+          for (int64_t kw = 0; kw < w.kernel[2]; kw += step) {
+            const int64_t first = origin[2] + kw * w.dilation[2];
+            copy_run(inside ? line : nullptr, first, step, dst);
+            dst += step * s_.c_in;
+          }
+        }
+      }
+    }
+  }
+
+  // `run` neighbouring pixels from column `first` on; zero points where there are none.
+  void copy_run(const uint8_t* line, int64_t first, int64_t run, uint8_t* dst) const {
+    const int64_t in = s_.window.in[2];
+    const int64_t bytes = s_.c_in;
+    const int64_t stride = s_.group * s_.c_in;  // equal to bytes when run > 1
+    const int64_t begin = line ? std::clamp<int64_t>(-first, 0, run) : run;
+    const int64_t end = line ? std::clamp<int64_t>(in - first, begin, run) : run;
+    if (begin > 0) std::memset(dst, x_zero, static_cast<size_t>(begin * bytes));
+    if (end > begin) {
+      std::memcpy(dst + begin * bytes, line + (first + begin) * stride,
+                  static_cast<size_t>((end - begin) * bytes));
+    }
+    if (run > end) std::memset(dst + end * bytes, x_zero, static_cast<size_t>((run - end) * bytes));
+  }
+
+  void list_taps(int64_t image, int64_t row, int64_t column, int64_t count,
+                 const uint8_t** taps) const {
+    const Window& w = s_.window;
+    const int64_t c = channels();
+    const uint8_t* plane = x + image * w.in_count() * c;
+    const int64_t taps_count = w.kernel_count();
+    int64_t t = 0;
+    for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
+      for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
+        const int64_t d = row / w.out[1] * w.stride[0] - w.pad_begin[0] + kd * w.dilation[0];
+        const int64_t h = row % w.out[1] * w.stride[1] - w.pad_begin[1] + kh * w.dilation[1];
+        const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
+        for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++t) {
+          int64_t v = column * w.stride[2] - w.pad_begin[2] + kw * w.dilation[2];
+          for (int64_t i = 0; i < count; ++i, v += w.stride[2]) {
+            taps[i * taps_count + t] = inside && v >= 0 && v < w.in[2]
+                                           ? plane + ((d * w.in[1] + h) * w.in[2] + v) * c
+                                           : border;
+          }
+        }
+      }
+    }
+  }
+
+  const ConvSizes& s_;
+  const ByteConv& conv_;
+  const FolioKernels& kernels_;
+  const Plan plan_;
+};
+
+// x as [N, pixels, C] of unsigned bytes.
+Result<const uint8_t*> pixels_first(OpRun& run, const ConvSizes& s, const ByteConv& conv) {
+  const uint8_t* codes = conv.x->raw();
+  const int64_t count = conv.x->count();
+  const int64_t c = s.group * s.c_in;
+  const int64_t pixels = s.window.in_count();
+  if (!conv.channels_last && c > 1 && pixels > 1) {
+    FOLIO_TRY(uint8_t * turned, run.scratch(static_cast<size_t>(count)));
+    const int64_t grain = std::max<int64_t>(16, 8 * kElementGrain / c / 16 * 16);
+    const int64_t parts = (pixels + grain - 1) / grain;
+    run.parallel().for_range(s.batch * parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % parts * grain;
+        const int64_t at = i / parts * c * pixels;
+        run.kernels().transpose_b8(c, std::min(grain, pixels - first), codes + at + first, pixels,
+                                   turned + at + first * c, c);
+      }
+    });
+    if (conv.x->dtype() == DType::kInt8) flip_signs(run.parallel(), count, turned, turned);
+    return static_cast<const uint8_t*>(turned);
+  }
+  return unsigned_codes(run, codes, count, conv.x->dtype());
+}
+
+}  // namespace
+
+void request_byte_conv(OpBuild& build, int input, int64_t group) {
+  const Initializer* w = build.initializer(input);
+  if (!w || !is_byte(w->dtype) || w->shape.rank() < 3 || w->shape[0] < 1) return;
+  uint64_t count = 0;
+  if (!checked_count(w->shape.dims(), &count) || count == 0) return;
+  const int64_t channels = w->shape[0];
+  const int64_t c_in = w->shape[1];
+  const int64_t taps = static_cast<int64_t>(count) / channels / c_in;
+  // A group must begin with a panel; of one channel each they are all one matrix.
+  const bool depthwise = group == channels && c_in == 1 && taps <= FOLIO_MAX_BYTE_TAPS;
+  if (group > 1 && !depthwise && (channels % group != 0 || channels / group % kPanel != 0)) return;
+  request_s8p16k4(build, input, weights_request(c_in, taps, channels));
+}
+
+Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv) {
+  ByteConvolution c(s, conv, run.kernels());
+  const int32_t zero = conv.x_zero + (conv.x->dtype() == DType::kInt8 ? 128 : 0);
+  c.x_zero = static_cast<uint8_t>(zero);
+  FOLIO_TRY(c.x, pixels_first(run, s, conv));
+  FOLIO_TRY(c.weights, prepare_weights(run, s, conv, zero));
+  const bool depthwise = is_depthwise(s) && !c.weights.zero;
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(
+      ThreadScratch::make(run, depthwise ? c.line_bytes() : c.scratch_bytes(), &scratch));
+  if (depthwise) {
+    FOLIO_TRY(uint8_t * border, run.scratch(static_cast<size_t>(c.channels())));
+    std::memset(border, c.x_zero, static_cast<size_t>(c.channels()));
+    c.border = border;
+  }
+  const int64_t line = s.window.out[2] * c.channels() * s.window.kernel_count();
+  const int64_t grain = depthwise ? std::max<int64_t>(1, 8 * kElementGrain / (line + 1)) : 1;
+  run.parallel().for_range(depthwise ? c.lines() : c.chunks(), grain,
+                           [&](int64_t begin, int64_t end) {
+                             const ThreadScratch::Block block(scratch);
+                             for (int64_t i = begin; i < end; ++i) {
+                               if (depthwise) {
+                                 c.compute_line(i, block.data());
+                               } else {
+                                 c.compute(i, block.data());
+                               }
+                             }
+                           });
+  return Status::ok();
+}
+
+}  // namespace folio

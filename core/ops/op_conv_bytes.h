@@ -1,0 +1,33 @@
+// Convolutions of bytes: pixels are rows of unsigned bytes, channels last, weights are S8P16K4.
+//
+// Math:    sums of (x - x_zero) * (w - w_zero) + bias, exact in int32, then as FolioSums says
+// Method:  inside of the operator images are [pixels, channels]; others are turned at its edge.
+//          Tiles of pixels are gathered as [pixels, taps * C/g], the border filled with the zero
+//          point; 1x1 reads in place. Filters over one channel each: taps over 64 channels at a
+//          time. Weights: packed at load when constant, else here.
+// Splits:  by shape only; bit-identical for any number of threads.
+#pragma once
+
+#include "core/ops/op_conv.h"
+#include "core/ops/op_integer_matmul.h"
+
+namespace folio {
+
+// Asks for the constant weights [M, C/g, taps...] at `input` when this form would use them.
+void request_byte_conv(OpBuild& build, int input, int64_t group);
+
+struct ByteConv {
+  const Tensor* x = nullptr;
+  int32_t x_zero = 0;
+  const Tensor* w = nullptr;
+  int w_input = 0;
+  ByteZero w_zero;                // by row
+  const int32_t* bias = nullptr;  // [M] or null
+  bool channels_last = false;     // x and y
+  FolioSums sums{};               // to, scale [M], zero, lo, hi; the rest is set here
+  void* y = nullptr;
+};
+
+Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv);
+
+}  // namespace folio

@@ -1,0 +1,315 @@
+// Products of bytes, and bytes to and from floats: every usable level gives ref's bits.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/kernels/kernel_tester.h"
+
+namespace folio {
+namespace {
+
+template <typename T>
+std::vector<T> random_ints(size_t count, uint32_t seed, int low, int high) {
+  std::mt19937 engine(seed);
+  std::vector<T> out(count);
+  for (T& value : out) {
+    value = static_cast<T>(low + static_cast<int>(engine() % static_cast<uint32_t>(high - low)));
+  }
+  return out;
+}
+
+// Bytes right before a page that cannot be read.
+class BytesBeforeUnreadable {
+ public:
+  explicit BytesBeforeUnreadable(const std::vector<uint8_t>& values)
+      : floats_(std::vector<float>((values.size() + 3) / 4)) {
+    const size_t room = (values.size() + 3) / 4 * 4;
+    auto* first = reinterpret_cast<uint8_t*>(const_cast<float*>(floats_.data()));
+    data_ = first + room - values.size();
+    std::copy(values.begin(), values.end(), first + room - values.size());
+  }
+  const uint8_t* data() const { return data_; }
+
+ private:
+  BeforeUnreadable floats_;
+  const uint8_t* data_;
+};
+
+struct AlignedBytes {
+  explicit AlignedBytes(size_t count) : floats(count / 4 + 16) {}
+  uint8_t* data() { return reinterpret_cast<uint8_t*>(floats.data()); }
+  Guarded floats;
+};
+
+size_t packed_bytes(int64_t k, int64_t n) {
+  return static_cast<size_t>((n + 15) / 16 * ((k + 3) / 4 * 64 + 64));
+}
+
+struct Problem {
+  Problem(int64_t m_, int64_t n_, int64_t k_)
+      : m(m_),
+        n(n_),
+        k(k_),
+        a(random_ints<uint8_t>(static_cast<size_t>(m * k), 1, 0, 256)),
+        b(random_ints<uint8_t>(static_cast<size_t>(k * n), 2, 0, 256)),
+        offset(random_ints<int32_t>(static_cast<size_t>(n), 3, -100000, 100000)),
+        row_sum(random_ints<int32_t>(static_cast<size_t>(m), 4, -10000, 10000)),
+        b_zero(random_ints<int32_t>(static_cast<size_t>(n), 5, -128, 128)),
+        scale(random_floats(static_cast<size_t>(n), 6, 0.00005F, 0.0005F)),
+        bias(random_floats(static_cast<size_t>(n), 7)),
+        packed(packed_bytes(k, n)) {
+    if (n > 2) scale[2] = std::numeric_limits<float>::quiet_NaN();
+    FolioPackS8 pack{};
+    pack.k = k;
+    pack.n = n;
+    pack.bytes = b.data();
+    pack.inner = k;
+    pack.row_stride = n;
+    pack.col_stride = 1;
+    ref_kernels().pack_s8p16k4(&pack, packed.data());
+  }
+
+  FolioSums sums(FolioSumsTo to, bool with_rows) const {
+    FolioSums s{};
+    s.to = to;
+    s.offset = offset.data();
+    s.scale = scale.data();
+    s.bias = bias.data();
+    s.zero = with_rows ? -3 : 130;
+    s.lo = with_rows ? -128 : 0;
+    s.hi = with_rows ? 127 : 255;
+    if (with_rows) {
+      s.row_sum = row_sum.data();
+      s.b_zero = b_zero.data();
+    }
+    return s;
+  }
+
+  int64_t m, n, k;
+  std::vector<uint8_t> a, b;
+  std::vector<int32_t> offset, row_sum, b_zero;
+  std::vector<float> scale, bias;
+  AlignedBytes packed;
+};
+
+constexpr FolioSumsTo kTargets[] = {kFolioToInt32, kFolioToFloat, kFolioToByte};
+
+// The bytes of C, with a gap of 5 elements between the rows.
+std::vector<float> multiply(const FolioKernels& kernels, Problem& p, const uint8_t* a,
+                            FolioSumsTo to, bool with_rows) {
+  FolioGemmU8 args{};
+  args.m = p.m;
+  args.n = p.n;
+  args.k = p.k;
+  args.a = a;
+  args.a_row_stride = p.k;
+  args.b = p.packed.data();
+  args.sums = p.sums(to, with_rows);
+  args.c_row_stride = p.n + 5;
+  Guarded c(static_cast<size_t>(p.m * (p.n + 5)));
+  args.c = c.data();
+  kernels.gemm_u8(&args);
+  EXPECT_TRUE(c.intact());
+  return c.values();
+}
+
+TEST(GemmU8, EveryLevelGivesTheReferenceBits) {
+  for (const auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                               {1, 70, 9},
+                               {3, 100, 64},
+                               {4, 64, 3},
+                               {5, 17, 130},
+                               {12, 32, 4},
+                               {13, 33, 31},
+                               {40, 48, 257},
+                               {2, 16, 0},
+                               {7, 15, 1030}}) {
+    Problem p(m, n, k);
+    const BytesBeforeUnreadable a(p.a);
+    for (const FolioSumsTo to : kTargets) {
+      for (const bool with_rows : {false, true}) {
+        const auto want = multiply(ref_kernels(), p, p.a.data(), to, with_rows);
+        for (const LevelUnderTest& level : levels_under_test()) {
+          EXPECT_TRUE(same_bits(multiply(level.kernels, p, a.data(), to, with_rows), want))
+              << level.name << " " << m << "x" << n << "x" << k << " to " << to << with_rows;
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmU8, ExtremeBytesDoNotSaturate) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    Problem p(5, 20, 300);
+    std::fill(p.a.begin(), p.a.end(), uint8_t{255});
+    for (size_t i = 0; i < p.b.size(); ++i) p.b[i] = i % 20 < 10 ? 0x80 : 0x7f;
+    FolioPackS8 pack{};
+    pack.k = p.k;
+    pack.n = p.n;
+    pack.bytes = p.b.data();
+    pack.inner = p.k;
+    pack.row_stride = p.n;
+    pack.col_stride = 1;
+    ref_kernels().pack_s8p16k4(&pack, p.packed.data());
+    std::fill(p.offset.begin(), p.offset.end(), 0);
+    const auto c = multiply(level.kernels, p, p.a.data(), kFolioToInt32, false);
+    int32_t sum = 0;
+    std::memcpy(&sum, &c[0], 4);
+    EXPECT_EQ(sum, 300 * 255 * -128) << level.name;
+    std::memcpy(&sum, &c[19], 4);
+    EXPECT_EQ(sum, 300 * 255 * 127) << level.name;
+  }
+}
+
+TEST(PackS8P16K4, FollowsTheLayoutWithItsColumnSums) {
+  // Two outer rows of three inner ones, columns 6 apart; unsigned.
+  const std::vector<uint8_t> w = random_ints<uint8_t>(17 * 6, 9, 0, 256);
+  FolioPackS8 pack{};
+  pack.k = 6;
+  pack.n = 17;
+  pack.bytes = w.data();
+  pack.inner = 3;
+  pack.row_stride = 2;
+  pack.outer_stride = 1;
+  pack.col_stride = 6;
+  pack.flip = 0x80;
+  AlignedBytes dst(packed_bytes(6, 17));
+  ref_kernels().pack_s8p16k4(&pack, dst.data());
+  for (int j = 0; j < 32; ++j) {
+    int32_t sum = 0;
+    for (int p = 0; p < 8; ++p) {
+      const int at = ((j / 16) * 2 + p / 4) * 64 + j % 16 * 4 + p % 4;
+      const int byte =
+          j < 17 && p < 6 ? w[static_cast<size_t>(j * 6 + p / 3 + p % 3 * 2)] ^ 0x80 : 0;
+      EXPECT_EQ(dst.data()[at], byte) << j << " " << p;
+      sum += static_cast<int8_t>(byte);
+    }
+    int32_t stored = 0;
+    std::memcpy(&stored, dst.data() + 2 * 2 * 64 + 4 * j, 4);
+    EXPECT_EQ(stored, sum) << j;
+  }
+}
+
+TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
+  for (const auto [pixels, channels, taps] : {std::array<int64_t, 3>{1, 1, 1},
+                                              {3, 64, 9},
+                                              {2, 100, 9},
+                                              {4, 17, 25},
+                                              {5, 130, 4},
+                                              {2, 40, 64}}) {
+    Problem p(pixels, channels, taps);
+    std::vector<std::vector<uint8_t>> lines;
+    std::vector<const uint8_t*> plain;
+    for (int64_t i = 0; i < pixels * taps; ++i) {
+      lines.push_back(random_ints<uint8_t>(static_cast<size_t>(channels),
+                                           static_cast<uint32_t>(i + 40), 0, 256));
+    }
+    for (const auto& line : lines) plain.push_back(line.data());
+    for (const FolioSumsTo to : kTargets) {
+      for (const bool is_signed : {false, true}) {
+        const auto compute = [&](const FolioKernels& kernels) {
+          FolioDepthwiseU8 args{};
+          args.pixels = pixels;
+          args.channels = channels;
+          args.tap_count = taps;
+          args.taps = plain.data();
+          args.b = p.packed.data();
+          args.sums = p.sums(to, is_signed);
+          args.sums.row_sum = nullptr;
+          args.sums.b_zero = nullptr;
+          args.y_row_stride = channels + 3;
+          Guarded y(static_cast<size_t>(pixels * (channels + 3)));
+          args.y = y.data();
+          kernels.depthwise_u8(&args);
+          EXPECT_TRUE(y.intact());
+          return y.values();
+        };
+        const auto want = compute(ref_kernels());
+        for (const LevelUnderTest& level : levels_under_test()) {
+          EXPECT_TRUE(same_bits(compute(level.kernels), want))
+              << level.name << " " << pixels << " " << channels << " " << taps << " to " << to;
+        }
+      }
+    }
+  }
+}
+
+TEST(Quantize, EveryLevelRoundsAsTheReference) {
+  std::vector<float> x = random_floats(2000, 3, -20, 20);
+  for (int i = 0; i < 700; ++i) x.push_back(static_cast<float>(i - 350) * 0.05F);  // ties
+  for (const float special : {std::numeric_limits<float>::infinity(), 3e38F, -3e38F, -0.0F, 1e-40F,
+                              std::numeric_limits<float>::quiet_NaN()}) {
+    x.push_back(special);
+  }
+  for (const float scale :
+       {0.1F, 0.05F, 1.0F, 3.7e-3F, 0.0F, 1e-40F, 1e38F, std::numeric_limits<float>::infinity()}) {
+    for (const int is_signed : {0, 1}) {
+      const FolioByteScale to{scale, is_signed ? -7 : 120, is_signed};
+      std::vector<uint8_t> want(x.size());
+      ref_kernels().quantize_f32(static_cast<int64_t>(x.size()), x.data(), &to, want.data());
+      for (const LevelUnderTest& level : levels_under_test()) {
+        std::vector<uint8_t> got(x.size() + 1, 99);
+        level.kernels.quantize_f32(static_cast<int64_t>(x.size()), x.data(), &to, got.data());
+        EXPECT_EQ(got.back(), 99);
+        got.pop_back();
+        EXPECT_EQ(got, want) << level.name << " scale " << scale;
+      }
+    }
+  }
+}
+
+TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
+  const auto a = random_ints<uint8_t>(40 * 137, 1, 0, 256);
+  const auto b = random_ints<uint8_t>(a.size(), 2, 0, 256);
+  const auto n = static_cast<int64_t>(a.size());
+  const FolioByteScale from_a{0.031F, 12, 1};
+  const FolioByteScale from_b{0.017F, -3, 1};
+  const FolioByteScale to{0.04F, -20, 1};
+  std::vector<uint8_t> sum(a.size());
+  std::vector<float> wide(a.size());
+  ref_kernels().add_b8(n, a.data(), &from_a, b.data(), &from_b, &to, sum.data());
+  ref_kernels().dequantize_b8(n, a.data(), &from_a, wide.data());
+  const int32_t total = ref_kernels().sum_u8(n, a.data());
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<uint8_t> got(a.size());
+    level.kernels.add_b8(n, a.data(), &from_a, b.data(), &from_b, &to, got.data());
+    EXPECT_EQ(got, sum) << level.name;
+    std::vector<float> floats(a.size());
+    level.kernels.dequantize_b8(n, a.data(), &from_a, floats.data());
+    EXPECT_TRUE(same_bits(floats, wide)) << level.name;
+    EXPECT_EQ(level.kernels.sum_u8(n, a.data()), total) << level.name;
+    const uint8_t* const lines[] = {a.data(), b.data(), a.data() + 1};
+    for (const int is_signed : {0, 1}) {
+      std::vector<uint8_t> most(101);
+      level.kernels.max_b8(100, 3, lines, is_signed, most.data());
+      for (size_t i = 0; i < 100; ++i) {
+        const uint8_t flip = is_signed != 0 ? 0x80 : 0;
+        const int best = std::max({a[i] ^ flip, b[i] ^ flip, a[i + 1] ^ flip});
+        EXPECT_EQ(most[i] ^ flip, best) << level.name << " " << i;
+      }
+      EXPECT_EQ(most[100], 0);
+    }
+    for (const auto [rows, cols] : {std::array<int64_t, 2>{40, 37},
+                                    {3, 37},
+                                    {40, 5},
+                                    {17, 16},
+                                    {16, 37},
+                                    {33, 130},
+                                    {16, 64}}) {
+      std::vector<uint8_t> turned(a.size() + 1, 0);
+      level.kernels.transpose_b8(rows, cols, a.data(), 137, turned.data(), rows);
+      for (int64_t i = 0; i < rows * cols; ++i) {
+        ASSERT_EQ(turned[static_cast<size_t>(i % cols * rows + i / cols)],
+                  a[static_cast<size_t>(i / cols * 137 + i % cols)])
+            << level.name << " " << rows << "x" << cols;
+      }
+      EXPECT_EQ(turned[static_cast<size_t>(rows * cols)], 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,197 @@
+// fuse_qdq and fuse_integer_matmul: what computes in bytes, what must not, and that results stay.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/support/model_tester.h"
+
+namespace folio {
+namespace {
+
+using model_writer::ElementType;
+using model_writer::GraphWriter;
+using model_writer::ModelWriter;
+using model_writer::TensorWriter;
+using Rest = std::function<void(GraphWriter&)>;
+
+TensorWriter ints(std::string_view name, ElementType type, const std::vector<int64_t>& dims,
+                  const std::vector<int64_t>& values) {
+  return TensorWriter(name, type, dims).int32s(values);
+}
+
+// x [1, 2, 2, 2] quantized and back: xd; weights [2, 2, 1, 1] wd and bias bd; what a test puts
+// behind it makes y.
+ModelWriter quantized_and(const Rest& rest) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 2, 2, 2}));
+  graph.input("s_in", f32_type({}));
+  graph.initializer(f32_tensor("xs", {}, {0.5F}));
+  graph.initializer(f32_tensor("ys", {}, {0.25F}));
+  graph.initializer(f32_tensor("ws", {2}, {0.5F, 0.25F}));
+  graph.initializer(f32_tensor("bs", {2}, {0.25F, 0.125F}));
+  graph.initializer(f32_tensor("bad", {2}, {0.25F, 0.25F}));
+  graph.initializer(ints("xz", ElementType::kUint8, {}, {100}));
+  graph.initializer(ints("zero", ElementType::kUint8, {}, {0}));
+  graph.initializer(ints("w", ElementType::kInt8, {2, 2, 1, 1}, {1, 2, -3, 4}));
+  graph.initializer(ints("wz", ElementType::kInt8, {2}, {0, 0}));
+  graph.initializer(ints("b", ElementType::kInt32, {2}, {5, -6}));
+  graph.node("QuantizeLinear", {"x", "xs", "xz"}, {"xq"});
+  graph.node("DequantizeLinear", {"xq", "xs", "xz"}, {"xd"});
+  graph.node("DequantizeLinear", {"w", "ws", "wz"}, {"wd"}).attr_int("axis", 0);
+  graph.node("DequantizeLinear", {"b", "bs"}, {"bd"}).attr_int("axis", 0);
+  graph.node("DequantizeLinear", {"b", "bad"}, {"bad_bias"}).attr_int("axis", 0);
+  rest(graph);
+  return writer;
+}
+
+// "op" (from "c" in) -> Q -> DQ -> y.
+void quantize(GraphWriter& graph, const char* value, const char* scale, const char* zero,
+              const std::vector<int64_t>& dims = {1, 2, 2, 2}) {
+  graph.node("QuantizeLinear", {value, scale, zero}, {"yq"});
+  graph.node("DequantizeLinear", {"yq", scale, zero}, {"y"});
+  graph.output("y", f32_type({dims.begin(), dims.end()}));
+}
+
+std::vector<float> result(const ModelWriter& writer, Optimize level) {
+  SessionOptions options;
+  options.optimize = level;
+  const auto outputs =
+      run_once(writer,
+               {{"x", make_tensor<float>({1, 2, 2, 2}, {-3, -0.25F, 1, 3, 20, -40, 0.5F, 7.5F})},
+                {"s_in", make_tensor<float>({}, {0.5F})}},
+               options);
+  EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+  return outputs.is_ok() ? floats_of(outputs.value().back()) : std::vector<float>();
+}
+
+// How many nodes of a type there are after the passes, which must not change the result.
+int count_of(const Rest& rest, const char* type) {
+  const ModelWriter writer = quantized_and(rest);
+  const auto model = optimized(writer);
+  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
+  if (!model.is_ok()) return -1;
+  EXPECT_EQ(result(writer, Optimize::kAll), result(writer, Optimize::kOff));
+  return count_nodes(model.value()->graph, type);
+}
+
+TEST(FuseQdq, ConvWithItsBiasComputesInBytes) {
+  const Rest conv = [](GraphWriter& graph) {
+    graph.node("Conv", {"xd", "wd", "bd"}, {"c"});
+    quantize(graph, "c", "ys", "xz");
+  };
+  EXPECT_EQ(count_of(conv, "QLinearConv"), 1);
+  EXPECT_EQ(count_of(conv, "Conv"), 0);
+}
+
+TEST(FuseQdq, ReluGoesOnlyWhereCodesHaveNoNegativeNumbers) {
+  const auto relu = [](const char* zero) {
+    return [zero](GraphWriter& graph) {
+      graph.node("Conv", {"xd", "wd"}, {"c"});
+      graph.node("Relu", {"c"}, {"r"});
+      quantize(graph, "r", "ys", zero);
+    };
+  };
+  EXPECT_EQ(count_of(relu("zero"), "QLinearConv"), 1);
+  EXPECT_EQ(count_of(relu("zero"), "Relu"), 0);
+  EXPECT_EQ(count_of(relu("xz"), "QLinearConv"), 0);
+}
+
+TEST(FuseQdq, OtherScalesOfBiasAndSharedOrUnknownValuesStay) {
+  EXPECT_EQ(count_of(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"xd", "wd", "bad_bias"}, {"c"});
+                  quantize(graph, "c", "ys", "xz");
+                },
+                "QLinearConv"),
+            0);
+  // Another reader of the float result.
+  EXPECT_EQ(count_of(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"xd", "wd"}, {"c"});
+                  graph.node("Neg", {"c"}, {"n"});
+                  graph.output("n", f32_type({1, 2, 2, 2}));
+                  quantize(graph, "c", "ys", "xz");
+                },
+                "QLinearConv"),
+            0);
+  // It is an output itself.
+  EXPECT_EQ(count_of(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"xd", "wd"}, {"c"});
+                  graph.output("c", f32_type({1, 2, 2, 2}));
+                  quantize(graph, "c", "ys", "xz");
+                },
+                "QLinearConv"),
+            0);
+  // A scale that is an input.
+  EXPECT_EQ(count_of(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"xd", "wd"}, {"c"});
+                  quantize(graph, "c", "s_in", "xz");
+                },
+                "QLinearConv"),
+            0);
+}
+
+TEST(FuseQdq, SumsComputeInBytes) {
+  const Rest sum = [](GraphWriter& graph) {
+    graph.node("Add", {"xd", "xd"}, {"c"});
+    quantize(graph, "c", "ys", "xz");
+  };
+  EXPECT_EQ(count_of(sum, "QLinearAdd"), 1);
+}
+
+TEST(FuseQdq, MovesWorkOnCodesOnlyUnderOneScale) {
+  const auto pool = [](const char* scale) {
+    return [scale](GraphWriter& graph) {
+      graph.node("MaxPool", {"xd"}, {"c"}).attr_ints("kernel_shape", {2, 2});
+      quantize(graph, "c", scale, "xz", {1, 2, 1, 1});
+    };
+  };
+  EXPECT_EQ(count_of(pool("xs"), "QuantizeLinear"), 1);
+  EXPECT_EQ(count_of(pool("ys"), "QuantizeLinear"), 2);
+}
+
+TEST(FuseQdq, CodesThatComeBackAreTheSame) {
+  const auto again = [](const char* scale) {
+    return [scale](GraphWriter& graph) { quantize(graph, "xd", scale, "xz"); };
+  };
+  EXPECT_EQ(count_of(again("xs"), "QuantizeLinear"), 1);
+  EXPECT_EQ(count_of(again("ys"), "QuantizeLinear"), 2);
+}
+
+TEST(FuseQdq, WhatNobodyTakesAsBytesBecomesFloats) {
+  const Rest plain = [](GraphWriter& graph) {
+    graph.node("Conv", {"x", "wd"}, {"y"});
+    graph.output("y", f32_type({1, 2, 2, 2}));
+  };
+  EXPECT_EQ(count_of(plain, "DequantizeLinear"), 0);
+}
+
+TEST(FuseIntegerMatMul, GivesFloatsAtOnce) {
+  const auto product = [](bool is_shared) {
+    return [is_shared](GraphWriter& graph) {
+      graph.initializer(ints("m", ElementType::kInt8, {2, 3}, {1, -2, 3, 4, 5, -6}));
+      graph.initializer(ints("mz", ElementType::kInt8, {}, {1}));
+      graph.initializer(f32_tensor("bias", {3}, {1, 2, 3}));
+      graph.node("DynamicQuantizeLinear", {"x"}, {"q0", "s0", "z0"});
+      graph.node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});
+      graph.node("MatMulInteger", {"q", "m", "z", "mz"}, {"i"});
+      graph.node("Cast", {"i"}, {"f"}).attr_int("to", 1);
+      graph.node("Mul", {"s", "xs"}, {"ss"});
+      graph.node("Mul", {"f", "ss"}, {"p"});
+      if (is_shared) graph.output("f", f32_type({1, 2, 2, 3}));
+      graph.node("Add", {"bias", "p"}, {"a"});
+      graph.node("Mul", {"a", "s0"}, {"y"});
+      graph.output("y", f32_type({1, 2, 2, 3}));
+    };
+  };
+  EXPECT_EQ(count_of(product(false), "MatMulIntegerToFloat"), 1);
+  EXPECT_EQ(count_of(product(false), "DynamicQuantizeLinear"), 1);
+  EXPECT_EQ(count_of(product(false), "Add"), 0);
+  EXPECT_EQ(count_of(product(true), "MatMulIntegerToFloat"), 0);
+}
+
+}  // namespace
+}  // namespace folio
