@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/kernels/block_weights.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -120,6 +122,11 @@ typedef struct FolioKernels {
    * Accuracy: (k + 3) * 2^-24 * sum |A| |B|. m <= 4 streams b once (a matrix-vector product). */
   void (*gemm_f32)(const FolioGemmF32* args);
 
+  /* The same for m <= 4 and a B that lies row-major in a mapped file, B[p, j] being the float at
+   * b + 4 * (p * b_row_stride + j), any alignment: streams it without packing. args->b and scratch
+   * are not read. The same bits as gemm_f32. */
+  void (*gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
+
   /* What `scratch` must hold; without scratch gemm_f32 uses at most 64 KiB of stack instead and
    * is slower by a few per cent when m is large. */
   size_t gemm_f32_scratch_bytes;
@@ -170,6 +177,23 @@ typedef struct FolioKernels {
    * (float, int32, ...) moved as bits. Strides >= the row's length; x and y do not overlap. */
   void (*transpose_b32)(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
                         int64_t y_row_stride);
+
+  /* Products with weights stored as small integers in blocks, see block_weights.h. W is rounded to
+   * f32 as its formula says. Each y is computed alone: columns may be split anywhere.
+   * Accuracy: (k + 3) * 2^-24 * sum |A| |W|. */
+  void (*block_dots_f32)(const FolioBlockDotsF32* args);
+
+  /* With A rounded to integers: exact within a quad, (quads + 4) * 2^-24 * sum |A| |W| over them.
+   * Rows may be split anywhere too. */
+  void (*block_dots_s8)(const FolioBlockDotsS8* args);
+
+  /* row = a[0..k) as block_dots_s8 reads it (`bits` and `block` of the weights): each block is
+   * rounded to the nearest multiple (ties to even) of its largest magnitude / 127; below 1e-36 to
+   * zeros. A block with inf or NaN has a scale of NaN. block <= 256. */
+  void (*block_round_f32)(int64_t k, int64_t block, int32_t bits, const float* a, void* row);
+
+  /* dst = F32P16 of W transposed (k rows, n columns), panels padded with zeros. */
+  void (*block_widen_f32p16)(const FolioBlockWeights* w, float* dst);
 } FolioKernels;
 
 #ifdef __cplusplus

@@ -15,13 +15,19 @@ namespace folio {
 
 inline constexpr int64_t kTileFloats = 1 << 18;  // of widened columns a thread: 1 MiB
 
+// Columns that are widened at a time.
+inline int64_t gemm_tile_columns(const FolioGemmF32& whole) {
+  const int64_t depth = std::max<int64_t>(whole.k, 1);
+  return std::clamp<int64_t>(kTileFloats / depth / FOLIO_F32P16_COLUMNS, 1, 8) *
+         FOLIO_F32P16_COLUMNS;
+}
+
 // Fills `whole.c`; its b and scratch are set here. `widen` is called from many threads.
 template <typename Widen>
 Status gemm_by_tiles(OpRun& run, const FolioGemmF32& whole, const Widen& widen) {
-  constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
   if (whole.m == 0 || whole.n == 0) return Status::ok();
   const int64_t depth = std::max<int64_t>(whole.k, 1);
-  const int64_t columns = std::clamp<int64_t>(kTileFloats / depth / kPanel, 1, 8) * kPanel;
+  const int64_t columns = gemm_tile_columns(whole);
   const FolioKernels& kernels = run.kernels();
   const auto tile = static_cast<size_t>(columns * depth) * sizeof(float);  // a multiple of 64
   ThreadScratch scratch;

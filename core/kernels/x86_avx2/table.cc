@@ -6,4 +6,5 @@ extern "C" void folio_fill_x86_avx2(FolioKernels* table);
 void folio_fill_x86_avx2(FolioKernels* table) {
   folio_fill_rows__x86_avx2(table);
   folio_fill_gemm__x86_avx2(table);
+  folio_fill_blocks__x86_avx2(table);
 }

@@ -117,3 +117,11 @@ VFN void vi_store_u16(void* p, VI a) {
   _mm_storeu_si128((__m128i*)p,
                    _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
 }
+/* kLanes bytes as numbers from 0 to 255, and kLanes int32 in [-128, 127] as bytes. */
+VFN VI vi_load_u8(const void* p) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+}
+VFN void vi_store_s8(void* p, VI a) {
+  const __m128i low = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+  _mm_storel_epi64((__m128i*)p, _mm_packs_epi16(low, low));
+}

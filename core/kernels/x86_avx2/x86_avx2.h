@@ -5,3 +5,4 @@
 
 void folio_fill_rows__x86_avx2(FolioKernels* table);
 void folio_fill_gemm__x86_avx2(FolioKernels* table);
+void folio_fill_blocks__x86_avx2(FolioKernels* table);

@@ -108,3 +108,8 @@ VFN VI vi_load_u16(const void* p) {
   return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
 }
 VFN void vi_store_u16(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(a)); }
+/* kLanes bytes as numbers from 0 to 255, and kLanes int32 in [-128, 127] as bytes. */
+VFN VI vi_load_u8(const void* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+VFN void vi_store_s8(void* p, VI a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a)); }

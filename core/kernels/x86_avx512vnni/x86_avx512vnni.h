@@ -1,0 +1,6 @@
+/* The files of this folder to each other. */
+#pragma once
+
+#include "core/kernels/kernels.h"
+
+void folio_fill_blocks__x86_avx512vnni(FolioKernels* table);
