@@ -54,24 +54,27 @@ void load_floats(const FolioKernels& kernels, const Tensor& tensor, int64_t firs
   }
 }
 
-struct FloatPairs {
+// The two codes of every byte of codes of 4 bits.
+struct Nibbles {
   float of[256][2];
 };
-constexpr FloatPairs make_nibbles() {
-  FloatPairs pairs{};
+constexpr Nibbles make_nibbles() {
+  Nibbles nibbles{};
   for (int byte = 0; byte < 256; ++byte) {
-    pairs.of[byte][0] = static_cast<float>(byte % 16);
-    pairs.of[byte][1] = static_cast<float>(byte / 16);
+    nibbles.of[byte][0] = static_cast<float>(byte % 16);
+    nibbles.of[byte][1] = static_cast<float>(byte / 16);
   }
-  return pairs;
+  return nibbles;
 }
-constexpr FloatPairs kNibbles = make_nibbles();
+constexpr Nibbles kNibbles = make_nibbles();
 
 // Codes of some bits, low bits first, as floats.
 void unpack_codes(const uint8_t* bytes, int64_t bits, int64_t count, float* to) {
   int64_t i = 0;
   if (bits == 4) {
-    for (; i + 2 <= count; i += 2) std::memcpy(to + i, kNibbles.of[bytes[i / 2]], 8);
+    for (; i + 16 <= count; i += 16) {  // eight at a time, as the copies take less than the loop
+      for (int q = 0; q < 8; ++q) std::memcpy(to + i + 2 * q, kNibbles.of[bytes[i / 2 + q]], 8);
+    }
   }
   for (; i < count; ++i) {
     const int64_t bit = i * bits;

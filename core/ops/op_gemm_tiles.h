@@ -13,13 +13,16 @@
 
 namespace folio {
 
-inline constexpr int64_t kTileFloats = 1 << 18;  // of widened columns a thread: 1 MiB
+// Of widened columns a thread: 2 MiB. Many rows take 4 MiB: the rows are packed anew for each tile.
+inline constexpr int64_t kTileFloats = 1 << 19;
+inline constexpr int64_t kManyRows = 48;
 
 // Columns that are widened at a time.
 inline int64_t gemm_tile_columns(const FolioGemmF32& whole) {
   const int64_t depth = std::max<int64_t>(whole.k, 1);
-  return std::clamp<int64_t>(kTileFloats / depth / FOLIO_F32P16_COLUMNS, 1, 8) *
-         FOLIO_F32P16_COLUMNS;
+  const int64_t panels = (whole.m < kManyRows ? 1 : 2) * kTileFloats / depth / FOLIO_F32P16_COLUMNS;
+  const int64_t share = whole.n / FOLIO_F32P16_COLUMNS / 8;  // of one thread of up to 8
+  return std::clamp<int64_t>(std::min(panels, share), 1, 16) * FOLIO_F32P16_COLUMNS;
 }
 
 // Fills `whole.c`; its b and scratch are set here. `widen` is called from many threads.
