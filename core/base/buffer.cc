@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
 
 #include "core/base/checked_math.h"
@@ -10,6 +11,11 @@ namespace folio {
 namespace {
 
 constexpr size_t kAlignment = 64;  // one cache line, one zmm register
+
+// Up to this size malloc has a fast path, which aligned_alloc passes by: it is aligned here. With
+// the slack (malloc aligns to 16) it is glibc's largest cached size.
+constexpr size_t kSmall = 960;
+constexpr size_t kSlack = kAlignment - 16;
 
 std::atomic<AllocationHook> g_hook{nullptr};
 std::atomic<uint64_t> g_live{0};
@@ -24,11 +30,15 @@ void count_allocation(size_t bytes) {
 
 class HeapBuffer final : public Buffer {
  public:
-  HeapBuffer(uint8_t* data, size_t bytes) : Buffer(Kind::kHeap, data, bytes) {}
+  HeapBuffer(void* block, uint8_t* data, size_t bytes)
+      : Buffer(Kind::kHeap, data, bytes), block_(block) {}
   ~HeapBuffer() override {
     g_live.fetch_sub(bytes_, std::memory_order_relaxed);
-    std::free(data_);
+    std::free(block_);
   }
+
+ private:
+  void* block_;  // what was allocated: data_ or a little before
 };
 
 class StringBuffer final : public Buffer {
@@ -58,10 +68,14 @@ Result<Ref<Buffer>> allocate_buffer(size_t bytes) {
     return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
   }
   const size_t rounded = align_up(bytes == 0 ? 1 : bytes, kAlignment);
-  auto* data = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, rounded));
-  if (!data) return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
+  const bool small = rounded <= kSmall;
+  void* block = small ? std::malloc(rounded + kSlack) : std::aligned_alloc(kAlignment, rounded);
+  if (!block) return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
+  void* data = block;
+  size_t space = rounded + kSlack;
+  if (small) std::align(kAlignment, rounded, data, space);
   count_allocation(bytes);
-  return Ref<Buffer>(make_ref<HeapBuffer>(data, bytes));
+  return Ref<Buffer>(make_ref<HeapBuffer>(block, static_cast<uint8_t*>(data), bytes));
 }
 
 Result<Ref<Buffer>> allocate_strings(size_t count) {

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/kernels/block_weights.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -204,6 +206,11 @@ typedef struct FolioKernels {
    * Accuracy: (k + 3) * 2^-24 * sum |A| |B|. m <= 4 streams b once (a matrix-vector product). */
   void (*gemm_f32)(const FolioGemmF32* args);
 
+  /* The same for m <= 4 and a B that lies row-major in a mapped file, B[p, j] being the float at
+   * b + 4 * (p * b_row_stride + j), any alignment: streams it without packing. args->b and scratch
+   * are not read. The same bits as gemm_f32. */
+  void (*gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
+
   /* What `scratch` must hold; without scratch gemm_f32 uses at most 64 KiB of stack instead and
    * is slower by a few per cent when m is large. */
   size_t gemm_f32_scratch_bytes;
@@ -285,6 +292,23 @@ typedef struct FolioKernels {
   /* y[i] = the largest of rows[r][i], r < count, count >= 1, as int8 or uint8. y may be rows[0]. */
   void (*max_b8)(int64_t n, int64_t count, const uint8_t* const* rows, int32_t is_signed,
                  uint8_t* y);
+
+  /* Products with weights stored as small integers in blocks, see block_weights.h. W is rounded to
+   * f32 as its formula says. Each y is computed alone: columns may be split anywhere.
+   * Accuracy: (k + 3) * 2^-24 * sum |A| |W|. */
+  void (*block_dots_f32)(const FolioBlockDotsF32* args);
+
+  /* With A rounded to integers: exact within a quad, (quads + 4) * 2^-24 * sum |A| |W| over them.
+   * Rows may be split anywhere too. */
+  void (*block_dots_s8)(const FolioBlockDotsS8* args);
+
+  /* row = a[0..k) as block_dots_s8 reads it (`bits` and `block` of the weights): each block is
+   * rounded to the nearest multiple (ties to even) of its largest magnitude / 127; below 1e-36 to
+   * zeros. A block with inf or NaN has a scale of NaN. block <= 256. */
+  void (*block_round_f32)(int64_t k, int64_t block, int32_t bits, const float* a, void* row);
+
+  /* dst = F32P16 of W transposed (k rows, n columns), panels padded with zeros. */
+  void (*block_widen_f32p16)(const FolioBlockWeights* w, float* dst);
 } FolioKernels;
 
 #ifdef __cplusplus

@@ -7,11 +7,10 @@
 //         [N, blocks]; zero_points [N, ceil(blocks * bits / 8)] packed as B, or [N, blocks] of a
 //         floating type; g_idx [K] int32: the block of each k; bias [N]. Y [..., N].
 // Math:   y = A W^T + bias, W[n, k] = (B[n, k] - zero) * scale, zero 2^(bits - 1) by default.
-//         Few rows: dot products over the quantized blocks; else W is widened a few columns at a
-//         time into panels, never as a whole.
+//         Few rows, or rounded ones: dot products over the blocks as they stand; else W is widened
+//         a few columns at a time into panels, never as a whole.
 // Types:  float; float16 and bfloat16 in float.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "core/ops/op_dispatch.h"
@@ -23,13 +22,13 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
-constexpr int64_t kFewRows = 4;
+constexpr int64_t kFewRows = 4;                // of block_dots_f32
 constexpr int64_t kDotMacs = 1 << 18;          // a task of dot products
+constexpr int64_t kRoundedMacs = 1 << 20;      // the same of integers
+constexpr int64_t kMinColumns = 32;            // of a task
 constexpr int64_t kMaxDim = int64_t{1} << 31;  // of K and N
 constexpr int64_t kMaxBlock = 1 << 20;
 constexpr int64_t kMaxRoundedBlock = 256;  // longer ones are not rounded
-constexpr int64_t kRoundedColumns = 64;
-constexpr int64_t kRoundedRows = 64;
 
 struct Sizes {
   int64_t k = 0;
@@ -39,19 +38,48 @@ struct Sizes {
 
   int64_t blocks() const { return (k + block - 1) / block; }
   int64_t blob() const { return block * bits / 8; }
+  int64_t row_bytes() const { return blocks() * blob(); }
   int64_t zero_bytes() const { return (blocks() * bits + 7) / 8; }
 };
 
-// One number of a constant that may be unaligned, as a float.
-float load_float(const Tensor& tensor, int64_t i) {
+// `count` numbers of a constant that may be unaligned, from element `first` on.
+void load_floats(const FolioKernels& kernels, const Tensor& tensor, int64_t first, int64_t count,
+                 float* to) {
   if (tensor.dtype() == DType::kFloat) {
-    float value;
-    std::memcpy(&value, tensor.raw() + i * 4, sizeof(value));
-    return value;
+    std::memcpy(to, tensor.raw() + first * 4, static_cast<size_t>(count) * 4);
+  } else if (tensor.dtype() == DType::kFloat16) {
+    kernels.f16_to_f32(count, tensor.raw() + first * 2, to);
+  } else {
+    kernels.bf16_to_f32(count, tensor.raw() + first * 2, to);
   }
-  uint16_t bits;
-  std::memcpy(&bits, tensor.raw() + i * 2, sizeof(bits));
-  return tensor.dtype() == DType::kFloat16 ? half_to_float(bits) : bfloat16_to_float(bits);
+}
+
+// The two codes of every byte of codes of 4 bits.
+struct Nibbles {
+  float of[256][2];
+};
+constexpr Nibbles make_nibbles() {
+  Nibbles nibbles{};
+  for (int byte = 0; byte < 256; ++byte) {
+    nibbles.of[byte][0] = static_cast<float>(byte % 16);
+    nibbles.of[byte][1] = static_cast<float>(byte / 16);
+  }
+  return nibbles;
+}
+constexpr Nibbles kNibbles = make_nibbles();
+
+// Codes of some bits, low bits first, as floats.
+void unpack_codes(const uint8_t* bytes, int64_t bits, int64_t count, float* to) {
+  int64_t i = 0;
+  if (bits == 4) {
+    for (; i + 16 <= count; i += 16) {  // eight at a time, as the copies take less than the loop
+      for (int q = 0; q < 8; ++q) std::memcpy(to + i + 2 * q, kNibbles.of[bytes[i / 2 + q]], 8);
+    }
+  }
+  for (; i < count; ++i) {
+    const int64_t bit = i * bits;
+    to[i] = static_cast<float>(bytes[bit / 8] >> bit % 8 & ((1 << bits) - 1));
+  }
 }
 
 struct Weights {
@@ -61,159 +89,83 @@ struct Weights {
   const Tensor* zeros = nullptr;    // or null
   const int32_t* groups = nullptr;  // [K] or null
 
-  float scale(int64_t n, int64_t block) const {
-    return load_float(*scales, n * size.blocks() + block);
+  bool packed_zeros() const { return zeros && zeros->dtype() == DType::kUint8; }
+
+  // Floats of scratch that columns() takes.
+  int64_t scratch_floats(int64_t columns) const {
+    return ((scales->dtype() == DType::kFloat ? 0 : 1) + (zeros ? 1 : 0)) * columns * size.blocks();
   }
-  float zero(int64_t n, int64_t block) const {
-    if (!zeros) return static_cast<float>(1 << (size.bits - 1));
-    if (zeros->dtype() != DType::kUint8) return load_float(*zeros, n * size.blocks() + block);
-    const int64_t bit = block * size.bits;
-    const int byte = zeros->raw()[n * size.zero_bytes() + bit / 8];
-    return static_cast<float>(byte >> (bit % 8) & ((1 << size.bits) - 1));
-  }
-  const uint8_t* blob(int64_t n, int64_t block) const {
-    return data + (n * size.blocks() + block) * size.blob();
+
+  // Columns [begin, end) as kernels read them; scales and zeros that are no plain floats are made
+  // so in `memory`.
+  FolioBlockWeights columns(const FolioKernels& kernels, int64_t begin, int64_t end,
+                            float* memory) const {
+    const int64_t blocks = size.blocks();
+    const int64_t first = begin * blocks;
+    const int64_t count = (end - begin) * blocks;
+    FolioBlockWeights w{};
+    w.n = end - begin;
+    w.k = size.k;
+    w.block = size.block;
+    w.bits = static_cast<int32_t>(size.bits);
+    w.codes = data + begin * size.row_bytes();
+    w.scales = scales->raw() + first * 4;
+    if (scales->dtype() != DType::kFloat) {
+      load_floats(kernels, *scales, first, count, memory);
+      w.scales = memory;
+      memory += count;
+    }
+    if (!zeros) return w;
+    w.zeros = memory;
+    if (!packed_zeros()) {
+      load_floats(kernels, *zeros, first, count, memory);
+      return w;
+    }
+    for (int64_t n = begin; n < end; ++n, memory += blocks) {
+      unpack_codes(zeros->raw() + n * size.zero_bytes(), size.bits, blocks, memory);
+    }
+    return w;
   }
 };
 
-template <int kBits>
-int code_at(const uint8_t* blob, int64_t i) {
-  constexpr int kPerByte = 8 / kBits;
-  return blob[i / kPerByte] >> (i % kPerByte * kBits) & ((1 << kBits) - 1);
-}
-
-// Column n as every 16th float from `out` on.
-template <int kBits>
-void widen_block(const Weights& w, int64_t n, int64_t block, float* out) {
-  const int64_t first = block * w.size.block;
-  const int64_t count = std::min(w.size.block, w.size.k - first);
-  const uint8_t* blob = w.blob(n, block);
-  if (w.groups) {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t group = w.groups[first + i];
-      const auto code = static_cast<float>(code_at<kBits>(blob, i));
-      out[i * kPanel] = (code - w.zero(n, group)) * w.scale(n, group);
-    }
-    return;
-  }
-  const float zero = w.zero(n, block);
-  const float scale = w.scale(n, block);
-  for (int64_t i = 0; i < count; ++i) {
-    out[i * kPanel] = (static_cast<float>(code_at<kBits>(blob, i)) - zero) * scale;
-  }
-}
-
-// Columns [begin, end) as F32P16 panels; `begin` is a multiple of 16.
-template <int kBits>
-void widen_panels(const Weights& w, int64_t begin, int64_t end, float* panels) {
-  for (int64_t column = begin; column < end; column += kPanel, panels += w.size.k * kPanel) {
-    const int64_t width = std::min(kPanel, end - column);
-    for (int64_t block = 0; block < w.size.blocks(); ++block) {
-      float* out = panels + block * w.size.block * kPanel;
-      if (width < kPanel) {
-        const int64_t rows = std::min(w.size.block, w.size.k - block * w.size.block);
-        std::fill_n(out, rows * kPanel, 0.0F);
-      }
-      for (int64_t j = 0; j < width; ++j) widen_block<kBits>(w, column + j, block, out + j);
-    }
-  }
-}
-
-// A row of A as the dot products read it: in each block the elements that share a place in their
-// byte stand together (plane), zeros after K.
-struct DotRow {
-  const float* planes = nullptr;
-  const float* scales = nullptr;  // of each block, or null: 1
-};
-
-template <int kBits>
-void split_planes(const Sizes& s, const float* a, float* planes) {
-  constexpr int kPerByte = 8 / kBits;
-  for (int64_t block = 0; block < s.blocks(); ++block) {
-    float* to = planes + block * s.block;
-    const int64_t first = block * s.block;
-    for (int64_t i = 0; i < s.block; ++i) {
-      const float value = first + i < s.k ? a[first + i] : 0.0F;
-      to[i % kPerByte * s.blob() + i / kPerByte] = value;
-    }
-  }
-}
-
-// Zero is taken off each code: off the sums it would cost their precision.
-template <int kBits, int kLanes>
-float dot_block(const uint8_t* blob, float zero, const float* planes, int64_t bytes) {
-  constexpr int kMask = (1 << kBits) - 1;
-  float lanes[kLanes] = {};
-  for (int64_t i = 0; i < bytes; i += kLanes) {
-    for (int shift = 0; shift < 8; shift += kBits) {
-      const float* plane = planes + shift / kBits * bytes + i;
-      for (int l = 0; l < kLanes; ++l) {
-        lanes[l] += plane[l] * (static_cast<float>(blob[i + l] >> shift & kMask) - zero);
-      }
-    }
-  }
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-  }
-  return lanes[0];
-}
-
-template <int kBits>
-float dot_column(const Weights& w, int64_t n, const DotRow& row) {
-  const int64_t bytes = w.size.blob();  // a multiple of 4, as blocks are of 16 at least
-  float sum = 0;
-  for (int64_t block = 0; block < w.size.blocks(); ++block) {
-    const uint8_t* blob = w.blob(n, block);
-    const float* planes = row.planes + block * w.size.block;
-    const float zero = w.zero(n, block);
-    const float dot = bytes % 16 == 0 ? dot_block<kBits, 16>(blob, zero, planes, bytes)
-                                      : dot_block<kBits, 4>(blob, zero, planes, bytes);
-    sum += dot * (row.scales ? w.scale(n, block) * row.scales[block] : w.scale(n, block));
-  }
-  return sum;
-}
-
-// A as integers of 8 bits (held as floats) times one scale a block.
-struct RoundedRows {
-  const float* codes = nullptr;   // [rows, K]
-  const float* scales = nullptr;  // [rows, blocks]
-};
-
-Result<RoundedRows> round_rows(OpRun& run, const Sizes& s, int64_t rows, const float* a) {
+// Columns as F32P16 panels where each k names its block.
+void widen_grouped(const Weights& all, const FolioBlockWeights& w, float* panels) {
+  const Sizes& s = all.size;
   const int64_t blocks = s.blocks();
-  FOLIO_TRY(float* codes, scratch_floats(run, rows * s.k));
-  FOLIO_TRY(float* scales, scratch_floats(run, rows * blocks));
-  run.parallel().for_range(rows, 1 + 8192 / s.k, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin * blocks; at < end * blocks; ++at) {
-      const int64_t first = at % blocks * s.block;
-      const int64_t n = std::min(s.block, s.k - first);
-      const float* from = a + at / blocks * s.k + first;
-      float* to = codes + at / blocks * s.k + first;
-      float max = 0;
-      for (int64_t i = 0; i < n; ++i) max = std::max(max, std::abs(from[i]));
-      const float inverse = max > 0 ? 127.0F / max : 0.0F;
-      for (int64_t i = 0; i < n; ++i) to[i] = std::nearbyint(from[i] * inverse);
-      scales[at] = max / 127.0F;
+  const auto* scales = static_cast<const uint8_t*>(w.scales);
+  const auto middle = static_cast<float>(1 << (s.bits - 1));
+  std::fill_n(panels, (w.n + kPanel - 1) / kPanel * kPanel * s.k, 0.0F);
+  for (int64_t j = 0; j < w.n; ++j) {
+    const uint8_t* codes = static_cast<const uint8_t*>(w.codes) + j * s.row_bytes();
+    float* out = panels + j / kPanel * kPanel * s.k + j % kPanel;
+    for (int64_t p = 0; p < s.k; ++p) {
+      const int64_t at = j * blocks + all.groups[p];
+      const int64_t bit = p * s.bits;
+      const int code = codes[bit / 8] >> bit % 8 & ((1 << s.bits) - 1);
+      float scale;
+      std::memcpy(&scale, scales + at * 4, sizeof(scale));
+      out[p * kPanel] = (static_cast<float>(code) - (w.zeros ? w.zeros[at] : middle)) * scale;
     }
-  });
-  return RoundedRows{codes, scales};
+  }
+}
+
+// A row of A as block_dots_f32 reads it.
+void split_planes(const Sizes& s, const float* a, float* planes) {
+  const int64_t places = 8 / s.bits;
+  const int64_t whole = s.k / places;
+  std::fill_n(planes, places * s.row_bytes(), 0.0F);
+  for (int64_t j = 0; j < places; ++j) {
+    float* to = planes + j * s.row_bytes();
+    for (int64_t q = 0; q < whole; ++q) to[q] = a[q * places + j];
+    if (whole * places + j < s.k) to[whole] = a[whole * places + j];
+  }
 }
 
 struct Product {
   int64_t rows = 0;
   const float* a = nullptr;
-  RoundedRows rounded;  // or null
   const float* bias = nullptr;
   float* y = nullptr;
-};
-
-// What one thread works on in a product of integers.
-struct RoundedTile {
-  int64_t first = 0;  // column
-  int64_t width = 0;
-  float* panels = nullptr;  // a block of the columns as F32P16
-  float* sums = nullptr;    // [kRoundedRows, kRoundedColumns]
-  float* scales = nullptr;  // of the columns' blocks
 };
 
 class MatMulNBits final : public OpKernel {
@@ -236,24 +188,8 @@ class MatMulNBits final : public OpKernel {
     Shape shape = a->shape();
     shape[shape.rank() - 1] = size.n;
     FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, a->dtype(), shape));
-    const int64_t rows = a->count() / size.k;
-    const bool packed_zeros = !weights.zeros || weights.zeros->dtype() == DType::kUint8;
-    RoundedRows rounded;
-    if (rounds && packed_zeros && !weights.groups) {
-      FOLIO_TRY(rounded, round_rows(run, size, rows, a32));
-    }
-    const Product product{rows, a32, rounded, bias, y.data()};
-    switch (size.bits) {
-      case 2:
-        FOLIO_RETURN_IF_ERROR(multiply<2>(run, weights, product));
-        break;
-      case 4:
-        FOLIO_RETURN_IF_ERROR(multiply<4>(run, weights, product));
-        break;
-      default:
-        FOLIO_RETURN_IF_ERROR(multiply<8>(run, weights, product));
-        break;
-    }
+    const Product product{a->count() / size.k, a32, bias, y.data()};
+    if (product.rows > 0) FOLIO_RETURN_IF_ERROR(multiply(run, weights, product));
     y.finish(run);
     return Status::ok();
   }
@@ -291,39 +227,72 @@ class MatMulNBits final : public OpKernel {
     return w;
   }
 
-  template <int kBits>
-  static Status multiply(OpRun& run, const Weights& w, const Product& p) {
-    if (p.rows == 0) return Status::ok();
-    if (p.rows <= kFewRows && !w.groups) return multiply_dots<kBits>(run, w, p);
-    if (p.rounded.codes) return multiply_rounded<kBits>(run, w, p);
-    return multiply_panels<kBits>(run, w, p);
+  Status multiply(OpRun& run, const Weights& w, const Product& p) const {
+    if (w.groups) return multiply_panels(run, w, p);
+    if (rounds && (!w.zeros || w.packed_zeros())) return multiply_rounded(run, w, p);
+    return p.rows <= kFewRows ? multiply_dots(run, w, p) : multiply_panels(run, w, p);
   }
 
-  template <int kBits>
-  static Status multiply_dots(OpRun& run, const Weights& w, const Product& p) {
-    const Sizes& s = w.size;
-    const int64_t blocks = s.blocks();
-    const float* a = p.rounded.codes ? p.rounded.codes : p.a;
-    FOLIO_TRY(float* memory, scratch_floats(run, p.rows * blocks * s.block));
-    DotRow split[kFewRows];
-    for (int64_t i = 0; i < p.rows; ++i) {
-      float* planes = memory + i * blocks * s.block;
-      split_planes<kBits>(s, a + i * s.k, planes);
-      split[i] = {planes, p.rounded.scales ? p.rounded.scales + i * blocks : nullptr};
-    }
-    const int64_t grain = std::max<int64_t>(1, kDotMacs / (p.rows * s.k));
-    run.parallel().for_range(s.n, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t n = begin; n < end; ++n) {
-        const float offset = p.bias ? p.bias[n] : 0.0F;
-        for (int64_t i = 0; i < p.rows; ++i) {
-          p.y[i * s.n + n] = dot_column<kBits>(w, n, split[i]) + offset;
-        }
-      }
+  // Calls dots(begin, columns) for all columns, a task of them at a time.
+  template <typename Dots>
+  static Status for_columns(OpRun& run, const Weights& w, int64_t columns, const Dots& dots) {
+    columns = std::min(columns, w.size.n);
+    ThreadScratch scratch;
+    const auto bytes = static_cast<size_t>(w.scratch_floats(columns)) * sizeof(float);
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, bytes, &scratch));
+    run.parallel().for_range(w.size.n, columns, [&](int64_t begin, int64_t end) {
+      const ThreadScratch::Block block(scratch);
+      dots(begin, w.columns(run.kernels(), begin, end, reinterpret_cast<float*>(block.data())));
     });
     return Status::ok();
   }
 
-  template <int kBits>
+  static int64_t columns_of_task(const Sizes& s, int64_t rows, int64_t macs) {
+    return std::max(kMinColumns, macs / (rows * s.k) / kPanel * kPanel);
+  }
+
+  static Status multiply_dots(OpRun& run, const Weights& w, const Product& p) {
+    const Sizes& s = w.size;
+    const int64_t row_floats = s.row_bytes() * (8 / s.bits);
+    FOLIO_TRY(float* planes, scratch_floats(run, p.rows * row_floats));
+    for (int64_t i = 0; i < p.rows; ++i) split_planes(s, p.a + i * s.k, planes + i * row_floats);
+    const int64_t columns = columns_of_task(s, p.rows, kDotMacs);
+    return for_columns(run, w, columns, [&](int64_t begin, const FolioBlockWeights& part) {
+      FolioBlockDotsF32 args{};
+      args.w = part;
+      args.m = p.rows;
+      args.a = planes;
+      args.a_row_stride = row_floats;
+      args.bias = p.bias ? p.bias + begin : nullptr;
+      args.y = p.y + begin;
+      args.y_row_stride = s.n;
+      run.kernels().block_dots_f32(&args);
+    });
+  }
+
+  static Status multiply_rounded(OpRun& run, const Weights& w, const Product& p) {
+    const Sizes& s = w.size;
+    const auto bits = static_cast<int32_t>(s.bits);
+    const int64_t row_bytes = folio_block_row_bytes(s.row_bytes(), bits);
+    FOLIO_TRY(uint8_t * rounded, run.scratch(static_cast<size_t>(p.rows * row_bytes)));
+    run.parallel().for_range(p.rows, 1 + 32768 / s.k, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        run.kernels().block_round_f32(s.k, s.block, bits, p.a + i * s.k, rounded + i * row_bytes);
+      }
+    });
+    const int64_t columns = columns_of_task(s, p.rows, kRoundedMacs);
+    return for_columns(run, w, columns, [&](int64_t begin, const FolioBlockWeights& part) {
+      FolioBlockDotsS8 args{};
+      args.w = part;
+      args.m = p.rows;
+      args.a = rounded;
+      args.bias = p.bias ? p.bias + begin : nullptr;
+      args.y = p.y + begin;
+      args.y_row_stride = s.n;
+      run.kernels().block_dots_s8(&args);
+    });
+  }
+
   static Status multiply_panels(OpRun& run, const Weights& w, const Product& p) {
     FolioGemmF32 args{};
     args.m = p.rows;
@@ -336,81 +305,20 @@ class MatMulNBits final : public OpKernel {
     args.c_row_stride = w.size.n;
     args.col_bias = p.bias;
     args.alpha = 1.0F;
-    return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end, float* panels) {
-      widen_panels<kBits>(w, begin, end, panels);
-    });
-  }
-
-  // Sums of a block are integers below 2^24, so exact in floats; scales follow block by block.
-  template <int kBits>
-  static Status multiply_rounded(OpRun& run, const Weights& w, const Product& p) {
-    const Sizes& s = w.size;
-    const int64_t floats = kRoundedColumns * (s.block + kRoundedRows + 1);
     ThreadScratch scratch;
-    FOLIO_RETURN_IF_ERROR(
-        ThreadScratch::make(run, static_cast<size_t>(floats) * sizeof(float), &scratch));
-    const int64_t tiles = (s.n + kRoundedColumns - 1) / kRoundedColumns;
-    run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
-      const ThreadScratch::Block memory(scratch);
-      RoundedTile tile;
-      tile.panels = reinterpret_cast<float*>(memory.data());
-      tile.sums = tile.panels + kRoundedColumns * s.block;
-      tile.scales = tile.sums + kRoundedColumns * kRoundedRows;
-      for (int64_t at = begin; at < end; ++at) {
-        tile.first = at * kRoundedColumns;
-        tile.width = std::min(kRoundedColumns, s.n - tile.first);
-        for (int64_t row = 0; row < p.rows; ++row) {
-          float* to = p.y + row * s.n + tile.first;
-          if (p.bias) {
-            std::copy_n(p.bias + tile.first, tile.width, to);
-          } else {
-            std::fill_n(to, tile.width, 0.0F);
-          }
-        }
-        for (int64_t block = 0; block < s.blocks(); ++block) {
-          add_block<kBits>(run.kernels(), w, p, tile, block);
-        }
+    const auto bytes =
+        static_cast<size_t>(w.scratch_floats(gemm_tile_columns(args))) * sizeof(float);
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, bytes, &scratch));
+    return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end, float* panels) {
+      const ThreadScratch::Block block(scratch);
+      const FolioBlockWeights part =
+          w.columns(run.kernels(), begin, end, reinterpret_cast<float*>(block.data()));
+      if (w.groups) {
+        widen_grouped(w, part, panels);
+      } else {
+        run.kernels().block_widen_f32p16(&part, panels);
       }
     });
-    return Status::ok();
-  }
-
-  template <int kBits>
-  static void add_block(const FolioKernels& kernels, const Weights& w, const Product& p,
-                        const RoundedTile& tile, int64_t block) {
-    const Sizes& s = w.size;
-    const int64_t depth = std::min(s.block, s.k - block * s.block);
-    std::fill_n(tile.panels, kRoundedColumns * depth, 0.0F);
-    for (int64_t j = 0; j < tile.width; ++j) {
-      const int64_t n = tile.first + j;
-      tile.scales[j] = w.scale(n, block);
-      const float zero = w.zero(n, block);
-      const uint8_t* blob = w.blob(n, block);
-      float* out = tile.panels + j / kPanel * kPanel * depth + j % kPanel;
-      for (int64_t i = 0; i < depth; ++i) {
-        out[i * kPanel] = static_cast<float>(code_at<kBits>(blob, i)) - zero;
-      }
-    }
-    FolioGemmF32 args{};
-    args.n = tile.width;
-    args.k = depth;
-    args.a_row_stride = s.k;
-    args.a_col_stride = 1;
-    args.b = tile.panels;
-    args.c = tile.sums;
-    args.c_row_stride = kRoundedColumns;
-    args.alpha = 1.0F;
-    for (int64_t row = 0; row < p.rows; row += kRoundedRows) {
-      args.m = std::min(kRoundedRows, p.rows - row);
-      args.a = p.rounded.codes + row * s.k + block * s.block;
-      kernels.gemm_f32(&args);
-      for (int64_t i = 0; i < args.m; ++i) {
-        const float scale = p.rounded.scales[(row + i) * s.blocks() + block];
-        const float* sums = tile.sums + i * kRoundedColumns;
-        float* to = p.y + (row + i) * s.n + tile.first;
-        for (int64_t j = 0; j < tile.width; ++j) to[j] += sums[j] * (scale * tile.scales[j]);
-      }
-    }
   }
 };
 

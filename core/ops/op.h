@@ -190,7 +190,10 @@ class OpRun {
   Span<const uint8_t> wanted_;
   Span<const PackedBlob* const> packed_;
   std::vector<Value> outputs_;
-  std::vector<Ref<Buffer>> scratch_;
+  void leave_scratch();
+
+  std::vector<Ref<Buffer>> scratch_;  // the first scratch_used_ are of this call
+  size_t scratch_used_ = 0;
 };
 
 using MakeFn = Result<std::unique_ptr<OpKernel>> (*)(OpBuild& build);

@@ -18,17 +18,23 @@ void broadcast_strides(const Shape& shape, int rank, int64_t* strides) {
 
 Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b) {
   BroadcastPlan plan;
+  if (a == b) {  // most often: one row
+    plan.out = a;
+    plan.row = a.count();
+    plan.a_step = plan.b_step = 1;
+    return plan;
+  }
   FOLIO_TRY(plan.out, broadcast(a, b));
   const int rank = plan.out.rank();
-  int64_t a_strides[kMaxRank] = {};
-  int64_t b_strides[kMaxRank] = {};
+  int64_t a_strides[kMaxRank];
+  int64_t b_strides[kMaxRank];
   broadcast_strides(a, rank, a_strides);
   broadcast_strides(b, rank, b_strides);
 
   // Groups of dims that both inputs walk through (or repeat) as one, innermost first.
-  int64_t dims[kMaxRank] = {};
-  int64_t as[kMaxRank] = {};
-  int64_t bs[kMaxRank] = {};
+  int64_t dims[kMaxRank];
+  int64_t as[kMaxRank];
+  int64_t bs[kMaxRank];
   int groups = 0;
   for (int i = rank - 1; i >= 0; --i) {
     if (plan.out[i] == 1) continue;

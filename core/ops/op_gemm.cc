@@ -16,6 +16,14 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr int64_t kChunkMacs = 2 << 20;
 // A plain B is packed in tiles of at most this many columns: k = 4096 makes 2 MiB.
 constexpr int64_t kTileColumns = 128;
+// For few rows the tile is a part of k, and stays in L1.
+constexpr int64_t kFewRows = 4;
+constexpr int64_t kFewColumns = 32;
+constexpr int64_t kFewDepth = 256;
+constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
+
+// Up to so many rows a kernel does as well without scratch.
+constexpr int64_t kStackRows = 56;
 
 struct Blocks {
   int64_t rows;     // of C in a chunk
@@ -50,10 +58,67 @@ size_t tile_bytes(int64_t k, int64_t columns) {
   return static_cast<size_t>(std::max<int64_t>(k, 1) * columns) * sizeof(float);
 }
 
+// Columns [col, col + columns) of a product with few rows.
+FolioGemmF32 columns_of(const FolioGemmF32& args, int64_t col, int64_t columns) {
+  FolioGemmF32 part = args;
+  part.n = columns;
+  part.c += col;
+  if (args.col_bias) part.col_bias += col;
+  return part;
+}
+
+// Packs a little of B at a time, a part of k after the other: sums rest in C, which loses nothing.
+void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
+                     const char* data, float* packed) {
+  for (int64_t p = 0; p < args.k; p += kFewDepth) {
+    FolioGemmF32 part = args;
+    part.k = std::min(kFewDepth, args.k - p);
+    part.a += p * args.a_col_stride;
+    if (p > 0) part.accumulate = 1;
+    if (p + part.k < args.k) {
+      part.alpha = 1.0F;
+      part.activation = kFolioActNone;
+      part.col_bias = part.row_bias = nullptr;
+    }
+    kernels.pack_f32p16(part.k, part.n, data + 4 * p * b.row_stride, b.row_stride, b.col_stride,
+                        packed);
+    part.b = packed;
+    part.scratch = nullptr;
+    kernels.gemm_f32(&part);
+  }
+}
+
+// At most kFewRows rows times a B that is not packed: reads B once, in the order of memory.
+Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+  const FolioKernels& kernels = run.kernels();
+  const bool streams = b.col_stride == 1;
+  const int64_t floor = streams ? kStreamColumns : kFewColumns;
+  const int64_t columns = std::max(floor, kChunkMacs / (args.k * args.m) / floor * floor);
+  ThreadScratch scratch;
+  const size_t tile = streams ? 0 : tile_bytes(kFewDepth, kFewColumns);
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile, &scratch));
+  run.parallel().for_range(args.n, columns, [&](int64_t begin, int64_t end) {
+    const auto* data = static_cast<const char*>(b.data);
+    if (streams) {
+      const FolioGemmF32 part = columns_of(args, begin, end - begin);
+      kernels.gemv_f32(&part, data + 4 * begin, b.row_stride);
+      return;
+    }
+    const ThreadScratch::Block block(scratch);
+    for (int64_t j = begin; j < end; j += kFewColumns) {
+      const FolioGemmF32 part = columns_of(args, j, std::min(kFewColumns, end - j));
+      multiply_pieces(kernels, part, b, data + 4 * j * b.col_stride,
+                      reinterpret_cast<float*>(block.data()));
+    }
+  });
+  return Status::ok();
+}
+
 }  // namespace
 
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   if (args.m == 0 || args.n == 0) return Status::ok();
+  if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);
   const FolioKernels& kernels = run.kernels();
   const Blocks blocks = blocks_for(args.m, args.n, args.k, b.packed != nullptr);
   const int64_t row_blocks = (args.m + blocks.rows - 1) / blocks.rows;
@@ -61,8 +126,9 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const int64_t chunks = row_blocks * col_blocks;
 
   const size_t tile = b.packed ? 0 : align_up(tile_bytes(args.k, blocks.columns), 64);
+  const size_t own_bytes = blocks.rows > kStackRows ? kernels.gemm_f32_scratch_bytes : 0;
   ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile + kernels.gemm_f32_scratch_bytes, &scratch));
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile + own_bytes, &scratch));
 
   const auto compute = [&](int64_t chunk, uint8_t* own) {
     const int64_t row = chunk / col_blocks * blocks.rows;
@@ -74,7 +140,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
     part.c += row * args.c_row_stride + col;
     if (args.col_bias) part.col_bias += col;
     if (args.row_bias) part.row_bias += row;
-    part.scratch = own + tile;
+    part.scratch = own_bytes > 0 ? own + tile : nullptr;
     if (b.packed) {
       part.b = b.packed + col * args.k;
     } else {

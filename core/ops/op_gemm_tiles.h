@@ -13,15 +13,24 @@
 
 namespace folio {
 
-inline constexpr int64_t kTileFloats = 1 << 18;  // of widened columns a thread: 1 MiB
+// Of widened columns a thread: 2 MiB. Many rows take 4 MiB: the rows are packed anew for each tile.
+inline constexpr int64_t kTileFloats = 1 << 19;
+inline constexpr int64_t kManyRows = 48;
+
+// Columns that are widened at a time.
+inline int64_t gemm_tile_columns(const FolioGemmF32& whole) {
+  const int64_t depth = std::max<int64_t>(whole.k, 1);
+  const int64_t panels = (whole.m < kManyRows ? 1 : 2) * kTileFloats / depth / FOLIO_F32P16_COLUMNS;
+  const int64_t share = whole.n / FOLIO_F32P16_COLUMNS / 8;  // of one thread of up to 8
+  return std::clamp<int64_t>(std::min(panels, share), 1, 16) * FOLIO_F32P16_COLUMNS;
+}
 
 // Fills `whole.c`; its b and scratch are set here. `widen` is called from many threads.
 template <typename Widen>
 Status gemm_by_tiles(OpRun& run, const FolioGemmF32& whole, const Widen& widen) {
-  constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
   if (whole.m == 0 || whole.n == 0) return Status::ok();
   const int64_t depth = std::max<int64_t>(whole.k, 1);
-  const int64_t columns = std::clamp<int64_t>(kTileFloats / depth / kPanel, 1, 8) * kPanel;
+  const int64_t columns = gemm_tile_columns(whole);
   const FolioKernels& kernels = run.kernels();
   const auto tile = static_cast<size_t>(columns * depth) * sizeof(float);  // a multiple of 64
   ThreadScratch scratch;

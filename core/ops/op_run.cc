@@ -34,6 +34,8 @@ std::vector<int64_t> widen(const Tensor& tensor) {
 // Above this, a constant is data, not a shape or an index list.
 constexpr int64_t kMaxKnownInts = 4096;
 
+constexpr size_t kKeptScratch = size_t{1} << 18;  // bytes that stay from one call to the next
+
 }  // namespace
 
 bool OpInfer::has_input(int i) const { return id_at(node_.inputs, i) != kNone; }
@@ -152,9 +154,29 @@ Result<Tensor> OpRun::owned(const Tensor& tensor) const {
 }
 
 Result<uint8_t*> OpRun::scratch(size_t bytes) {
-  FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(bytes));
-  scratch_.push_back(buffer);
-  return buffer->data();
+  // A block that an earlier call of the run has left, the smallest that fits.
+  size_t best = scratch_.size();
+  for (size_t i = scratch_used_; i < scratch_.size(); ++i) {
+    const bool smaller = best == scratch_.size() || scratch_[i]->bytes() < scratch_[best]->bytes();
+    if (scratch_[i]->bytes() >= bytes && smaller) best = i;
+  }
+  if (best == scratch_.size()) {
+    FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(bytes));
+    scratch_.push_back(std::move(buffer));
+  }
+  std::swap(scratch_[best], scratch_[scratch_used_]);
+  return scratch_[scratch_used_++]->data();
+}
+
+// Small blocks stay for the next calls: most steps want some, and allocating takes longer than
+// many of them. Large ones are given back, so that a run holds the scratch of one step.
+void OpRun::leave_scratch() {
+  scratch_used_ = 0;
+  size_t kept = 0;
+  std::erase_if(scratch_, [&](const Ref<Buffer>& buffer) {
+    kept += buffer->bytes();
+    return kept > kKeptScratch;
+  });
 }
 
 void OpRun::begin(Span<const Value* const> inputs, Span<const uint8_t> wanted,
@@ -163,7 +185,7 @@ void OpRun::begin(Span<const Value* const> inputs, Span<const uint8_t> wanted,
   wanted_ = wanted;
   packed_ = packed;
   outputs_.assign(wanted.size(), Value());
-  scratch_.clear();
+  if (scratch_used_ > 0) leave_scratch();
 }
 
 }  // namespace folio

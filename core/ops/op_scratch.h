@@ -21,7 +21,10 @@ class ThreadScratch {
     const int threads = run.parallel().thread_count();
     out->each_ = align_up(bytes, 64);
     out->blocks_ = threads < kMaxBlocks ? threads : kMaxBlocks;
-    FOLIO_TRY(out->base_, run.scratch(out->each_ * static_cast<size_t>(out->blocks_)));
+    out->base_ = nullptr;
+    if (bytes > 0) {
+      FOLIO_TRY(out->base_, run.scratch(out->each_ * static_cast<size_t>(out->blocks_)));
+    }
     out->free_ = out->blocks_ == kMaxBlocks ? ~uint64_t{0} : (uint64_t{1} << out->blocks_) - 1;
     return Status::ok();
   }
@@ -45,6 +48,7 @@ class ThreadScratch {
     Block(const Block&) = delete;
     Block& operator=(const Block&) = delete;
 
+    // Null when the blocks are empty.
     uint8_t* data() const { return owner_.base_ + owner_.each_ * static_cast<size_t>(index_); }
 
    private:

@@ -343,6 +343,42 @@ TEST(Gemm, ReadsNothingBehindItsInputs) {
   }
 }
 
+// B at an odd address, rows apart, right before a page that cannot be read.
+TEST(Gemv, HasTheBitsOfGemm) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (int64_t m = 1; m <= 4; ++m) {
+      for (const auto& [n, k] :
+           {std::pair<int64_t, int64_t>{1, 1}, {7, 8}, {16, 9}, {45, 27}, {130, 3}, {33, 0}}) {
+        const Problem p(m, n, k);
+        const int64_t stride = n + 3;
+        std::vector<float> rows(static_cast<size_t>(k > 0 ? (k - 1) * stride + n : 0) + 1);
+        char* bytes = reinterpret_cast<char*>(rows.data());
+        for (int64_t q = 0; q < k; ++q) {
+          std::memcpy(bytes + 1 + 4 * q * stride, p.b.data() + q * n, 4 * static_cast<size_t>(n));
+        }
+        const BeforeUnreadable b(rows);
+        for (const int accumulate : {0, 1}) {
+          FolioGemmF32 args = p.args();
+          args.accumulate = accumulate;
+          args.alpha = 0.7f;
+          args.col_bias = p.col_bias.data();
+          args.row_bias = p.row_bias.data();
+          args.activation = kFolioActRelu;
+          const std::vector<float> want = run(level, p, args);
+          Guarded c(p.c, 5);
+          args.c = c.data();
+          args.c_row_stride = n;
+          args.b = nullptr;
+          level.kernels.gemv_f32(&args, reinterpret_cast<const char*>(b.data()) + 1, stride);
+          EXPECT_TRUE(c.intact()) << level.name;
+          EXPECT_TRUE(same_bits(want, c.values()))
+              << level.name << ' ' << m << ' ' << n << ' ' << k;
+        }
+      }
+    }
+  }
+}
+
 TEST(Pack, GivesRefsBytesForAnyStridesAndAlignment) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t k : {0, 1, 7, 8, 9, 64, 71, 130}) {

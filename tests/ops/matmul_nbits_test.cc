@@ -107,6 +107,21 @@ TEST(MatMulNBits, MultipliesByWidenedWeights) {
   }
 }
 
+// Columns are taken a task at a time: scales and zero points begin inside their tensors.
+TEST(MatMulNBits, EveryTaskFindsItsScalesAndZeros) {
+  for (const int accuracy : {0, 4}) {
+    for (const int64_t rows : {1, 5}) {
+      Product p;
+      p.k = 20000;
+      p.n = 70;
+      p.rows = rows;
+      p.accuracy = accuracy;
+      p.zeros = Product::Zeros::kPacked;
+      p.run();
+    }
+  }
+}
+
 TEST(MatMulNBits, GroupsNameTheBlockOfEachElement) {
   for (const int64_t rows : {1, 7}) {
     Product p;

@@ -1,9 +1,18 @@
 // C = activation(alpha * (A * B [+ C]) + biases), one element after the other.
+#include <string.h>
+
 #include "core/kernels/ref/ref.h"
 
 static float a_at(const FolioGemmF32* args, int64_t i, int64_t p) {
   if (args->a_rows) return args->a_rows[p / args->a_run * args->m + i][p % args->a_run];
   return args->a[i * args->a_row_stride + p * args->a_col_stride];
+}
+
+static float finish(const FolioGemmF32* args, int64_t i, int64_t j, float sum) {
+  float v = args->alpha * sum;
+  if (args->col_bias) v += args->col_bias[j];
+  if (args->row_bias) v += args->row_bias[i];
+  return activate(args->activation, args->clip_lo, args->clip_hi, v);
 }
 
 void gemm_f32__ref(const FolioGemmF32* args) {
@@ -16,10 +25,22 @@ void gemm_f32__ref(const FolioGemmF32* args) {
       for (int64_t p = 0; p < args->k; ++p) {  // for k = 0, a and b may be null: no address of them
         sum += a_at(args, i, p) * args->b[b_first + p * columns];
       }
-      float v = args->alpha * sum;
-      if (args->col_bias) v += args->col_bias[j];
-      if (args->row_bias) v += args->row_bias[i];
-      c[j] = activate(args->activation, args->clip_lo, args->clip_hi, v);
+      c[j] = finish(args, i, j, sum);
+    }
+  }
+}
+
+void gemv_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride) {
+  for (int64_t i = 0; i < args->m; ++i) {
+    float* c = args->c + i * args->c_row_stride;
+    for (int64_t j = 0; j < args->n; ++j) {
+      float sum = args->accumulate ? c[j] : 0.0f;
+      for (int64_t p = 0; p < args->k; ++p) {
+        float element;
+        memcpy(&element, (const char*)b + 4 * (p * b_row_stride + j), 4);
+        sum += args->a[i * args->a_row_stride + p * args->a_col_stride] * element;
+      }
+      c[j] = finish(args, i, j, sum);
     }
   }
 }

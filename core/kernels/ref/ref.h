@@ -20,8 +20,10 @@ void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b, int64_t
 void transpose_b32__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
                         int64_t y_row_stride);
 void gemm_f32__ref(const FolioGemmF32* args);
+void gemv_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
 void fill_elementwise__ref(FolioKernels* table);
 void fill_rows__ref(FolioKernels* table);
 void fill_convert__ref(FolioKernels* table);
 void fill_bytes__ref(FolioKernels* table);
 void fill_window__ref(FolioKernels* table);
+void fill_blocks__ref(FolioKernels* table);

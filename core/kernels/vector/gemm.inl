@@ -117,7 +117,80 @@ static void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) {
   }
 }
 
+/* ---- B in place: a few rows of it at a time over all columns, sums resting in C between them, so
+ * that memory is read in order. */
+
+constexpr int kGemvDepth = 8;
+
+template <int kRows, int kDepth>
+VFN void gemv_columns(const FolioGemmF32* args, const float* a, const float* b, int64_t b_stride,
+                      int64_t j, int64_t p) {
+  const int64_t left = args->n - j;
+  const VM m = v_first(left < kLanes ? left : kLanes);
+  const int is_whole = left >= kLanes;
+  V sum[kRows];
+  for (int i = 0; i < kRows; ++i) {
+    const float* c = args->c + i * args->c_row_stride + j;
+    sum[i] = p == 0 && !args->accumulate ? v_zero() : is_whole ? v_load(c) : v_load_masked(c, m);
+  }
+#pragma GCC unroll 8
+  for (int d = 0; d < kDepth; ++d) {
+    const float* from = b + d * b_stride + j;
+    const V row = is_whole ? v_load(from) : v_load_masked(from, m);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) sum[i] = v_fma(v_set1(a[d * kRows + i]), row, sum[i]);
+  }
+  const int is_last = p + kDepth == args->k;
+  const V alpha = v_set1(args->alpha);
+  for (int i = 0; i < kRows; ++i) {
+    if (is_last) {
+      sum[i] = v_mul(alpha, sum[i]);
+      if (args->col_bias) sum[i] = v_add(sum[i], v_load_masked(args->col_bias + j, m));
+      if (args->row_bias) sum[i] = v_add(sum[i], v_set1(args->row_bias[i]));
+      sum[i] = v_activate(sum[i], args->activation, args->clip_lo, args->clip_hi);
+    }
+    float* c = args->c + i * args->c_row_stride + j;
+    if (is_whole) {
+      v_store(c, sum[i]);
+    } else {
+      v_store_masked(c, m, sum[i]);
+    }
+  }
+}
+
+template <int kRows, int kDepth>
+static void gemv_block(const FolioGemmF32* args, const float* b, int64_t b_stride, int64_t p) {
+  float a[kDepth * kRows + 1]; /* of depth 0 too */
+  for (int d = 0; d < kDepth; ++d) {
+    for (int i = 0; i < kRows; ++i) {
+      a[d * kRows + i] = args->a[i * args->a_row_stride + (p + d) * args->a_col_stride];
+    }
+  }
+  for (int64_t j = 0; j < args->n; j += kLanes) {
+    gemv_columns<kRows, kDepth>(args, a, b + p * b_stride, b_stride, j, p);
+  }
+}
+
+template <int kRows>
+static void gemv_rows(const FolioGemmF32* args, const float* b, int64_t b_stride) {
+  int64_t p = 0;
+  for (; p + kGemvDepth <= args->k; p += kGemvDepth) {
+    gemv_block<kRows, kGemvDepth>(args, b, b_stride, p);
+  }
+  for (; p < args->k; ++p) gemv_block<kRows, 1>(args, b, b_stride, p);
+  if (args->k == 0) gemv_block<kRows, 0>(args, b, b_stride, 0);
+}
+
+static void FOLIO_LEVEL(gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride) {
+  const float* rows = (const float*)b; /* read by vector loads alone */
+  if (args->m == 1) gemv_rows<1>(args, rows, b_row_stride);
+  if (args->m == 2) gemv_rows<2>(args, rows, b_row_stride);
+  if (args->m == 3) gemv_rows<3>(args, rows, b_row_stride);
+  if (args->m == 4) gemv_rows<4>(args, rows, b_row_stride);
+}
+
 static void fill_gemm(FolioKernels* table) {
   table->gemm_f32 = FOLIO_LEVEL(gemm_f32);
+  table->gemv_f32 = FOLIO_LEVEL(gemv_f32);
   table->gemm_f32_scratch_bytes = sizeof(float) * kBlockRows * kBlockK;
 }

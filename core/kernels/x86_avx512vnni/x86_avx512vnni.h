@@ -27,6 +27,7 @@ constexpr int64_t kColumns = 16;
 
 void folio_fill_gemm__x86_avx512vnni(FolioKernels* table);
 void folio_fill_depthwise__x86_avx512vnni(FolioKernels* table);
+void folio_fill_blocks__x86_avx512vnni(FolioKernels* table);
 
 /* sum + products of unsigned a and signed b. In words of its own: g++ 12 copies every sum before
  * the intrinsic, and then runs out of registers. */

@@ -1,0 +1,55 @@
+/* Arguments of the kernels over weights that are stored as small integers in blocks.
+ *
+ *   W[n, p] = (code[n, p] - zero[n, b]) * scale[n, b],   b = p / block
+ *
+ * Codes of a column stand in ceil(k / block) whole blocks of block * bits / 8 bytes each, the first
+ * in the low bits; those beyond k may be anything. A column's bytes are counted as one row:
+ * row_bytes = blocks * block * bits / 8. `place` j of a byte is bits [j * bits, (j + 1) * bits), so
+ * the code of element p is at place p % (8 / bits) of byte p * bits / 8. */
+#pragma once
+
+#include <stdint.h>
+
+typedef struct FolioBlockWeights {
+  int64_t n, k;
+  int64_t block;      /* a power of two, at least 16 */
+  int32_t bits;       /* 2, 4 or 8 */
+  const void* codes;  /* [n][row_bytes] */
+  const void* scales; /* f32 of any alignment, [n][blocks] */
+  const float* zeros; /* [n][blocks], or null: 2^(bits - 1) */
+} FolioBlockWeights;
+
+/* y[i * y_row_stride + n] = bias[n] + sum over p of A[i, p] * W[n, p], i < m, m <= 4.
+ *
+ * A is given by planes: a[i * a_row_stride + j * row_bytes + q] = A[i, q * (8 / bits) + j], so that
+ * the elements at place j of their bytes stand together; 0 beyond k. */
+typedef struct FolioBlockDotsF32 {
+  FolioBlockWeights w;
+  int64_t m;
+  const float* a;
+  int64_t a_row_stride;
+  const float* bias; /* [n] or null */
+  float* y;
+  int64_t y_row_stride;
+} FolioBlockDotsF32;
+
+/* The same with A rounded to 8 bits by block_round_f32; bits 4 or 8, block <= 256. `a`: m rows of
+ * folio_block_row_bytes each, 64-byte aligned. m is any. */
+typedef struct FolioBlockDotsS8 {
+  FolioBlockWeights w;
+  int64_t m;
+  const void* a;
+  const float* bias; /* [n] or null */
+  float* y;
+  int64_t y_row_stride;
+} FolioBlockDotsS8;
+
+/* A rounded row: planes as above of s8, each padded to a multiple of 64 bytes; then, for every 4
+ * bytes of a plane (a quad), a float each: the scale of its block, and after all those the sum of
+ * the integers that meet the quad's codes. What is beyond k is 0. */
+static inline int64_t folio_block_plane_bytes(int64_t row_bytes) {
+  return (row_bytes + 63) / 64 * 64;
+}
+static inline int64_t folio_block_row_bytes(int64_t row_bytes, int32_t bits) {
+  return folio_block_plane_bytes(row_bytes) * (8 / bits + 2);
+}

@@ -1,0 +1,305 @@
+/* Weights of small integers in blocks: dot products in f32, rounding of A, widening to panels.
+ *
+ * The including file defines before: kDotColumns[rows - 1], columns side by side; Decoder<bits>,
+ * made of a block's zero and scale, whose decode<place>(VI bytes) gives (code - zero) * scale. */
+
+typedef struct BlockShape {
+  int64_t blob;   /* bytes of a block */
+  int64_t blocks; /* of a column */
+  int64_t bytes;  /* of a column */
+} BlockShape;
+
+VFN BlockShape block_shape(int64_t k, int64_t block, int32_t bits) {
+  BlockShape s;
+  s.blob = block * bits / 8;
+  s.blocks = (k + block - 1) / block;
+  s.bytes = s.blob * s.blocks;
+  return s;
+}
+
+VFN float load_scale(const FolioBlockWeights* w, int64_t i) {
+  float scale;
+  __builtin_memcpy(&scale, (const char*)w->scales + 4 * i, 4);
+  return scale;
+}
+
+VFN VI load_few_u8(const uint8_t* p, int64_t count) {
+  uint8_t bytes[kLanes] = {};
+  __builtin_memcpy(bytes, p, (size_t)count);
+  return vi_load_u8(bytes);
+}
+
+/* ---- dot products: a column's sum is one chain of fused multiply-adds in each lane */
+
+template <int kPlace, int kRows, int kColumns, class Decode>
+VFN void add_place(const FolioBlockDotsF32* args, const Decode* decode, const VI* codes,
+                   const float* a, int64_t count, V (*sum)[kRows]) {
+  V x[kRows];
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i) {
+    const float* row = a + i * args->a_row_stride;
+    x[i] = count < kLanes ? v_load_masked(row, v_first(count)) : v_load(row);
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < kColumns; ++c) {
+    const V weight = decode[c].template decode<kPlace>(codes[c]);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) sum[c][i] = v_fma(weight, x[i], sum[c][i]);
+  }
+}
+
+/* kTiny: blocks of fewer than kLanes bytes. */
+template <int kBits, int kRows, int kColumns, int kTiny>
+static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
+  constexpr int kPlaces = 8 / kBits;
+  const FolioBlockWeights* w = &args->w;
+  const BlockShape s = block_shape(w->k, w->block, kBits);
+  const uint8_t* first = (const uint8_t*)w->codes + column * s.bytes;
+  const int64_t step = kTiny ? s.blob : kLanes;
+  V sum[kColumns][kRows];
+  for (int c = 0; c < kColumns; ++c) {
+    for (int i = 0; i < kRows; ++i) sum[c][i] = v_zero();
+  }
+  for (int64_t block = 0; block < s.blocks; ++block) {
+    Decoder<kBits> decode[kColumns];
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) {
+      const int64_t at = (column + c) * s.blocks + block;
+      decode[c].set(w->zeros ? w->zeros[at] : (float)(1 << (kBits - 1)), load_scale(w, at));
+    }
+    for (int64_t at = block * s.blob; at < (block + 1) * s.blob; at += step) {
+      VI codes[kColumns];
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c) {
+        const uint8_t* from = first + c * s.bytes + at;
+        codes[c] = kTiny ? load_few_u8(from, step) : vi_load_u8(from);
+      }
+      const float* a = args->a + at;
+      add_place<0, kRows, kColumns>(args, decode, codes, a, step, sum);
+      if constexpr (kPlaces > 1) {
+        add_place<1, kRows, kColumns>(args, decode, codes, a + s.bytes, step, sum);
+      }
+      if constexpr (kPlaces > 2) {
+        add_place<2, kRows, kColumns>(args, decode, codes, a + 2 * s.bytes, step, sum);
+        add_place<3, kRows, kColumns>(args, decode, codes, a + 3 * s.bytes, step, sum);
+      }
+    }
+  }
+  for (int c = 0; c < kColumns; ++c) {
+    for (int i = 0; i < kRows; ++i) {
+      const float y = v_sum(sum[c][i]);
+      args->y[i * args->y_row_stride + column + c] = args->bias ? y + args->bias[column + c] : y;
+    }
+  }
+}
+
+template <int kBits, int kRows>
+static void block_dots_rows(const FolioBlockDotsF32* args) {
+  constexpr int kColumns = kDotColumns[kRows - 1];
+  const int is_tiny = args->w.block * kBits / 8 < kLanes;
+  int64_t n = 0;
+  if (!is_tiny) {
+    for (; n + kColumns <= args->w.n; n += kColumns) {
+      block_dots<kBits, kRows, kColumns, 0>(args, n);
+    }
+  }
+  for (; n < args->w.n; ++n) {
+    if (is_tiny) {
+      block_dots<kBits, kRows, 1, 1>(args, n);
+    } else {
+      block_dots<kBits, kRows, 1, 0>(args, n);
+    }
+  }
+}
+
+template <int kBits>
+static void block_dots_bits(const FolioBlockDotsF32* args) {
+  switch (args->m) {
+    case 1:
+      return block_dots_rows<kBits, 1>(args);
+    case 2:
+      return block_dots_rows<kBits, 2>(args);
+    case 3:
+      return block_dots_rows<kBits, 3>(args);
+    case 4:
+      return block_dots_rows<kBits, 4>(args);
+    default:
+      return;
+  }
+}
+
+static void FOLIO_LEVEL(block_dots_f32)(const FolioBlockDotsF32* args) {
+  if (args->w.bits == 2) return block_dots_bits<2>(args);
+  if (args->w.bits == 4) return block_dots_bits<4>(args);
+  block_dots_bits<8>(args);
+}
+
+/* ---- rounding */
+
+/* A block's elements as bytes to their planes, and their sums by quads. */
+VFN void spread_codes(const int8_t* codes, int64_t block, int32_t bits, int64_t plane, int8_t* to,
+                      float* sums) {
+  const __m128i ones8 = _mm_set1_epi8(1);
+  const __m128i ones16 = _mm_set1_epi16(1);
+  const __m128i places = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+  for (int64_t i = 0; i < block; i += 16) {
+    const __m128i x = _mm_loadu_si128((const __m128i*)(codes + i));
+    const __m128i fours = _mm_madd_epi16(_mm_maddubs_epi16(ones8, x), ones16);
+    if (bits == 8) {
+      _mm_storeu_si128((__m128i*)(to + i), x);
+      _mm_storeu_ps(sums + i / 4, _mm_cvtepi32_ps(fours));
+    } else {
+      const __m128i split = _mm_shuffle_epi8(x, places);
+      _mm_storel_epi64((__m128i*)(to + i / 2), split);
+      _mm_storel_epi64((__m128i*)(to + plane + i / 2), _mm_unpackhi_epi64(split, split));
+      _mm_storel_pi((__m64*)(sums + i / 8), _mm_cvtepi32_ps(_mm_hadd_epi32(fours, fours)));
+    }
+  }
+}
+
+/* The scale of n elements, rounded to `codes`; zeros up to `block`. */
+VFN float round_block(int64_t n, int64_t block, const float* a, int8_t* codes) {
+  V max = v_zero();
+  V poison = v_zero();
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const V x = n - i < kLanes ? v_load_masked(a + i, v_first(n - i)) : v_load(a + i);
+    max = v_max(v_max(x, v_sub(v_zero(), x)), max); /* a NaN leaves max as it was */
+    poison = v_fma(x, v_zero(), poison);
+  }
+  const float largest = v_max_lane(max);
+  const V inverse = v_set1(largest > 1e-36f ? 127.0f / largest : 0.0f);
+  for (int64_t i = 0; i < block; i += kLanes) {
+    V x = v_zero();
+    if (i < n) x = n - i < kLanes ? v_load_masked(a + i, v_first(n - i)) : v_load(a + i);
+    vi_store_b8(codes + i, vi_truncate(v_round(v_mul(x, inverse))));
+  }
+  return largest / 127.0f + v_sum(poison);
+}
+
+static void FOLIO_LEVEL(block_round_f32)(int64_t k, int64_t block, int32_t bits, const float* a,
+                                         void* row) {
+  const BlockShape s = block_shape(k, block, bits);
+  const int64_t plane = folio_block_plane_bytes(s.bytes);
+  const int64_t places = 8 / bits;
+  int8_t* to = (int8_t*)row;
+  float* scales = (float*)(to + places * plane);
+  float* sums = scales + plane / 4;
+  alignas(64) int8_t codes[256];
+  for (int64_t b = 0; b < s.blocks; ++b) {
+    const int64_t left = k - b * block;
+    const float scale = round_block(left < block ? left : block, block, a + b * block, codes);
+    spread_codes(codes, block, bits, plane, to + b * s.blob, sums + b * s.blob / 4);
+    for (int64_t q = 0; q < s.blob / 4; ++q) scales[b * s.blob / 4 + q] = scale;
+  }
+  const size_t rest = (size_t)(plane - s.bytes);
+  if (rest == 0) return;
+  for (int64_t j = 0; j < places; ++j) __builtin_memset(to + j * plane + s.bytes, 0, rest);
+  __builtin_memset(scales + s.bytes / 4, 0, rest);
+  __builtin_memset(sums + s.bytes / 4, 0, rest);
+}
+
+/* ---- widening */
+
+/* out[i] = byte i of 16 rows, `count` bytes each, the row given by 16 pointers. */
+VFN void transpose_bytes(const uint8_t* const* rows, int64_t at, int64_t count, __m128i* out) {
+  __m128i other[16];
+  for (int i = 0; i < 16; ++i) {
+    const uint8_t* from = rows[i] + at;
+    if (count == 16) {
+      out[i] = _mm_loadu_si128((const __m128i*)from);
+    } else {
+      uint64_t few = 0;
+      __builtin_memcpy(&few, from, (size_t)count);
+      out[i] = _mm_cvtsi64_si128((int64_t)few);
+    }
+  }
+  /* Each step turns the address (row, byte) of every byte left by one bit. */
+#pragma GCC unroll 2
+  for (int twice = 0; twice < 2; ++twice) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      other[2 * i] = _mm_unpacklo_epi8(out[i], out[i + 8]);
+      other[2 * i + 1] = _mm_unpackhi_epi8(out[i], out[i + 8]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      out[2 * i] = _mm_unpacklo_epi8(other[i], other[i + 8]);
+      out[2 * i + 1] = _mm_unpackhi_epi8(other[i], other[i + 8]);
+    }
+  }
+}
+
+template <int kBits, int kPlace>
+VFN void widen_place(const uint8_t* bytes, const float* zeros, const float* scales, float* dst) {
+  for (int64_t v = 0; v < FOLIO_F32P16_COLUMNS; v += kLanes) {
+    VI code = vi_load_u8(bytes + v);
+    if constexpr (kPlace > 0) code = vi_shift_right(code, kPlace * kBits);
+    if constexpr (kBits < 8) code = vi_and(code, vi_set1((1 << kBits) - 1));
+    v_store(dst + v, v_mul(v_sub(v_from_int(code), v_load(zeros + v)), v_load(scales + v)));
+  }
+}
+
+/* `count` elements from one row of bytes on: 8 / kBits, fewer at the end of k. */
+template <int kBits>
+VFN void widen_bytes(const uint8_t* bytes, const float* zeros, const float* scales, int64_t count,
+                     float* dst) {
+  constexpr int64_t kColumns = FOLIO_F32P16_COLUMNS;
+  widen_place<kBits, 0>(bytes, zeros, scales, dst);
+  if constexpr (kBits < 8) {
+    if (count > 1) widen_place<kBits, 1>(bytes, zeros, scales, dst + kColumns);
+  }
+  if constexpr (kBits < 4) {
+    if (count > 2) widen_place<kBits, 2>(bytes, zeros, scales, dst + 2 * kColumns);
+    if (count > 3) widen_place<kBits, 3>(bytes, zeros, scales, dst + 3 * kColumns);
+  }
+}
+
+template <int kBits>
+static void widen_panel(const FolioBlockWeights* w, int64_t column, float* dst) {
+  constexpr int64_t kPlaces = 8 / kBits;
+  const BlockShape s = block_shape(w->k, w->block, kBits);
+  const int64_t step = s.blob < 16 ? s.blob : 16;
+  const int64_t left = w->n - column;
+  const uint8_t* rows[16];
+  for (int64_t j = 0; j < 16; ++j) {
+    const int64_t n = column + (j < left ? j : left - 1);
+    rows[j] = (const uint8_t*)w->codes + n * s.bytes;
+  }
+  for (int64_t block = 0; block < s.blocks; ++block) {
+    float zeros[16];
+    float scales[16];
+    for (int64_t j = 0; j < 16; ++j) {
+      const int64_t at = (column + j) * s.blocks + block;
+      zeros[j] = j >= left ? 0.0f : w->zeros ? w->zeros[at] : (float)(1 << (kBits - 1));
+      scales[j] = j >= left ? 0.0f : load_scale(w, at);
+    }
+    for (int64_t at = block * s.blob; at < (block + 1) * s.blob; at += step) {
+      alignas(16) __m128i bytes[16];
+      transpose_bytes(rows, at, step, bytes);
+      for (int64_t i = 0; i < step; ++i) {
+        const int64_t p = (at + i) * kPlaces;
+        if (p >= w->k) return;
+        widen_bytes<kBits>((const uint8_t*)&bytes[i], zeros, scales, w->k - p,
+                           dst + p * FOLIO_F32P16_COLUMNS);
+      }
+    }
+  }
+}
+
+static void FOLIO_LEVEL(block_widen_f32p16)(const FolioBlockWeights* w, float* dst) {
+  for (int64_t n = 0; n < w->n; n += FOLIO_F32P16_COLUMNS, dst += w->k * FOLIO_F32P16_COLUMNS) {
+    if (w->bits == 2) {
+      widen_panel<2>(w, n, dst);
+    } else if (w->bits == 4) {
+      widen_panel<4>(w, n, dst);
+    } else {
+      widen_panel<8>(w, n, dst);
+    }
+  }
+}
+
+static void fill_blocks(FolioKernels* table) {
+  table->block_dots_f32 = FOLIO_LEVEL(block_dots_f32);
+  table->block_round_f32 = FOLIO_LEVEL(block_round_f32);
+  table->block_widen_f32p16 = FOLIO_LEVEL(block_widen_f32p16);
+}

@@ -1,0 +1,276 @@
+// Products with weights of small integers in blocks, of every usable level, against double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/kernels/kernel_tester.h"
+
+namespace folio {
+namespace {
+
+// Weights whose bytes start at an odd address and whose scales are unaligned.
+struct Blocks {
+  Blocks(int bits_, int64_t block_, int64_t k_, int64_t n_, bool with_zeros)
+      : bits(bits_), block(block_), k(k_), n(n_) {
+    blocks = (k + block - 1) / block;
+    row_bytes = blocks * block * bits / 8;
+    uint32_t state = 77;
+    codes.resize(static_cast<size_t>(n * row_bytes + 1));
+    for (uint8_t& byte : codes) byte = static_cast<uint8_t>((state = state * 1664525 + 1) >> 24);
+    scales = random_floats(static_cast<size_t>(n * blocks), 5, 0.01f, 0.2f);
+    scale_bytes.resize(4 * scales.size() + 1);
+    std::memcpy(scale_bytes.data() + 1, scales.data(), 4 * scales.size());
+    const auto top = static_cast<float>(1 << bits);
+    if (with_zeros) zeros = random_floats(static_cast<size_t>(n * blocks), 6, 0, top);
+    for (float& zero : zeros) zero = std::floor(zero);
+  }
+
+  FolioBlockWeights weights() const {
+    return {n,
+            k,
+            block,
+            bits,
+            codes.data() + 1,
+            scale_bytes.data() + 1,
+            zeros.empty() ? nullptr : zeros.data()};
+  }
+  double at(int64_t j, int64_t p) const {
+    const int64_t b = j * blocks + p / block;
+    const int64_t bit = p * bits;
+    const int byte = codes[static_cast<size_t>(1 + j * row_bytes + bit / 8)];
+    const int code = byte >> bit % 8 & ((1 << bits) - 1);
+    const double zero = zeros.empty() ? 1 << (bits - 1) : zeros[static_cast<size_t>(b)];
+    return (code - zero) * scales[static_cast<size_t>(b)];
+  }
+
+  int bits;
+  int64_t block, k, n, blocks, row_bytes;
+  std::vector<uint8_t> codes, scale_bytes;
+  std::vector<float> scales, zeros;
+};
+
+template <typename Check>
+void for_all_weights(const std::vector<int>& bits, int64_t max_block, const Check& check) {
+  for (const int b : bits) {
+    for (int64_t block = 16; block <= max_block; block *= 2) {
+      for (const int64_t k : {block - 3, 3 * block, 5 * block + 1, 9 * block - 7}) {
+        for (const bool zeros : {false, true}) {
+          SCOPED_TRACE(testing::Message()
+                       << b << " bits, block " << block << ", k " << k << (zeros ? ", zeros" : ""));
+          check(Blocks(b, block, k, 21, zeros));
+        }
+      }
+    }
+  }
+}
+
+std::vector<float> planes_of(const Blocks& w, const std::vector<float>& a, int64_t m) {
+  const int64_t places = 8 / w.bits;
+  std::vector<float> planes(static_cast<size_t>(m * places * w.row_bytes));
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t p = 0; p < w.k; ++p) {
+      const int64_t to = (i * places + p % places) * w.row_bytes + p / places;
+      planes[static_cast<size_t>(to)] = a[static_cast<size_t>(i * w.k + p)];
+    }
+  }
+  return planes;
+}
+
+// y = a W^T + bias within `steps` roundings of each sum.
+void expect_product(const Blocks& w, const std::vector<double>& a, const std::vector<float>& bias,
+                    const float* y, double steps, const std::string& level) {
+  const auto m = static_cast<int64_t>(a.size()) / w.k;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < w.n; ++j) {
+      double sum = bias.empty() ? 0 : bias[static_cast<size_t>(j)];
+      double size = std::fabs(sum);
+      for (int64_t p = 0; p < w.k; ++p) {
+        const double product = a[static_cast<size_t>(i * w.k + p)] * w.at(j, p);
+        sum += product;
+        size += std::fabs(product);
+      }
+      EXPECT_NEAR(y[i * w.n + j], sum, steps * std::ldexp(size, -24))
+          << level << ' ' << i << ' ' << j;
+    }
+  }
+}
+
+TEST(BlockDotsF32, IsTheProductOfEveryLevel) {
+  for_all_weights({2, 4, 8}, 128, [](const Blocks& w) {
+    const auto bias = random_floats(static_cast<size_t>(w.n), 9);
+    for (const LevelUnderTest& level : levels_under_test()) {
+      for (int64_t m = 1; m <= 4; ++m) {
+        const auto a = random_floats(static_cast<size_t>(m * w.k), 8);
+        const auto planes = planes_of(w, a, m);
+        Guarded y(static_cast<size_t>(m * w.n), 3);
+        FolioBlockDotsF32 args = {};
+        args.w = w.weights();
+        args.m = m;
+        args.a = planes.data();
+        args.a_row_stride = w.row_bytes * (8 / w.bits);
+        args.bias = m % 2 == 0 ? bias.data() : nullptr;
+        args.y = y.data();
+        args.y_row_stride = w.n;
+        level.kernels.block_dots_f32(&args);
+        EXPECT_TRUE(y.intact());
+        expect_product(w, {a.begin(), a.end()}, m % 2 == 0 ? bias : std::vector<float>(), y.data(),
+                       static_cast<double>(w.k + 4), level.name);
+        // A column alone has the same bits.
+        const float last = y.data()[w.n - 1];
+        Guarded one(static_cast<size_t>(m), 0);
+        args.w.n = 1;
+        args.w.codes = w.codes.data() + 1 + (w.n - 1) * w.row_bytes;
+        args.w.scales = w.scale_bytes.data() + 1 + 4 * (w.n - 1) * w.blocks;
+        if (args.w.zeros) args.w.zeros += (w.n - 1) * w.blocks;
+        if (args.bias) args.bias += w.n - 1;
+        args.y = one.data();
+        args.y_row_stride = 1;
+        level.kernels.block_dots_f32(&args);
+        EXPECT_EQ(bits_of(one.data()[0]), bits_of(last)) << level.name;
+      }
+    }
+  });
+}
+
+struct AlignedRows {
+  explicit AlignedRows(int64_t bytes) : memory(static_cast<size_t>(bytes) + 128, 0x5A) {
+    data = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+  }
+  std::vector<uint8_t> memory;
+  uint8_t* data;
+};
+
+TEST(BlockRoundF32, LevelsGiveTheSameBytes) {
+  for (const int bits : {4, 8}) {
+    for (const int64_t block : {16, 32, 64, 128, 256}) {
+      for (const int64_t k : {block - 5, 4 * block + 3, 7 * block}) {
+        auto a = random_floats(static_cast<size_t>(k), 4, -3, 3);
+        for (int64_t p = 0; p < k && p < 16; ++p) a[static_cast<size_t>(p)] *= 1e-30f;
+        const int64_t bytes =
+            folio_block_row_bytes((k + block - 1) / block * block * bits / 8, bits);
+        AlignedRows want(bytes);
+        ref_kernels().block_round_f32(k, block, bits, a.data(), want.data);
+        for (const LevelUnderTest& level : levels_under_test()) {
+          AlignedRows got(bytes);
+          level.kernels.block_round_f32(k, block, bits, a.data(), got.data);
+          EXPECT_EQ(std::memcmp(got.data, want.data, static_cast<size_t>(bytes)), 0)
+              << level.name << ' ' << bits << ' ' << block << ' ' << k;
+          EXPECT_EQ(got.data[bytes], 0x5A) << level.name;
+        }
+      }
+    }
+  }
+}
+
+// The definition: quarters of 127 steps, at their places, with the sums of their quads.
+TEST(BlockRoundF32, RoundsToMultiplesOfTheLargest) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    std::vector<float> a(32);
+    for (size_t p = 0; p < a.size(); ++p) a[p] = 0.25f * static_cast<float>(p) - 2.0f;
+    a[5] = 127.0f;
+    AlignedRows row(folio_block_row_bytes(16, 4));
+    level.kernels.block_round_f32(32, 32, 4, a.data(), row.data);
+    const auto* codes = reinterpret_cast<const int8_t*>(row.data);
+    const auto* scales = reinterpret_cast<const float*>(row.data + 128);
+    for (size_t p = 0; p < a.size(); ++p) {
+      EXPECT_EQ(codes[p % 2 * 64 + p / 2], std::nearbyint(a[p])) << level.name << p;
+    }
+    for (int q = 0; q < 16; ++q) {
+      double sum = 0;
+      for (int p = 8 * q; q < 4 && p < 8 * q + 8; ++p) sum += codes[p % 2 * 64 + p / 2];
+      EXPECT_EQ(scales[16 + q], sum) << level.name;
+      EXPECT_EQ(scales[q], q < 4 ? 1.0f : 0.0f) << level.name;
+    }
+  }
+}
+
+TEST(BlockDotsS8, IsTheProductOfTheRoundedRow) {
+  for_all_weights({4, 8}, 256, [](const Blocks& w) {
+    const auto bias = random_floats(static_cast<size_t>(w.n), 9);
+    const int64_t bytes = folio_block_row_bytes(w.row_bytes, w.bits);
+    const int64_t plane = folio_block_plane_bytes(w.row_bytes);
+    const int64_t places = 8 / w.bits;
+    for (const int64_t m : {1, 2, 3, 4, 9}) {
+      const auto a = random_floats(static_cast<size_t>(m * w.k), 8);
+      AlignedRows rows(m * bytes);
+      std::vector<double> rounded;
+      for (int64_t i = 0; i < m; ++i) {
+        uint8_t* row = rows.data + i * bytes;
+        ref_kernels().block_round_f32(w.k, w.block, w.bits, a.data() + i * w.k, row);
+        const auto* scales = reinterpret_cast<const float*>(row + places * plane);
+        for (int64_t p = 0; p < w.k; ++p) {
+          const auto code = static_cast<int8_t>(row[p % places * plane + p / places]);
+          rounded.push_back(static_cast<double>(code) * scales[p / places / 4]);
+        }
+      }
+      std::vector<float> alone;
+      for (const LevelUnderTest& level : levels_under_test()) {
+        Guarded y(static_cast<size_t>(m * w.n), 3);
+        FolioBlockDotsS8 args = {};
+        args.w = w.weights();
+        args.m = m;
+        args.a = rows.data;
+        args.bias = m % 2 == 0 ? bias.data() : nullptr;
+        args.y = y.data();
+        args.y_row_stride = w.n;
+        level.kernels.block_dots_s8(&args);
+        EXPECT_TRUE(y.intact());
+        expect_product(w, rounded, m % 2 == 0 ? bias : std::vector<float>(), y.data(),
+                       static_cast<double>(w.k + 8), level.name);
+        // Any row alone has the same bits.
+        Guarded last(static_cast<size_t>(w.n), 0);
+        args.m = 1;
+        args.a = rows.data + (m - 1) * bytes;
+        args.y = last.data();
+        level.kernels.block_dots_s8(&args);
+        EXPECT_EQ(std::memcmp(last.data(), y.data() + (m - 1) * w.n, 4 * static_cast<size_t>(w.n)),
+                  0)
+            << level.name;
+      }
+    }
+  });
+}
+
+TEST(BlockDotsS8, WhatIsNotFiniteMakesNan) {
+  const Blocks w(4, 32, 64, 5, false);
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const LevelUnderTest& level : levels_under_test()) {
+      std::vector<float> a(64, 1.0f);
+      a[40] = bad;
+      AlignedRows row(folio_block_row_bytes(w.row_bytes, 4));
+      level.kernels.block_round_f32(64, 32, 4, a.data(), row.data);
+      Guarded y(5);
+      FolioBlockDotsS8 args = {};
+      args.w = w.weights();
+      args.m = 1;
+      args.a = row.data;
+      args.y = y.data();
+      args.y_row_stride = 5;
+      level.kernels.block_dots_s8(&args);
+      for (int j = 0; j < 5; ++j) EXPECT_TRUE(std::isnan(y.data()[j])) << level.name;
+    }
+  }
+}
+
+TEST(BlockWidenF32P16, LevelsGiveTheSameBits) {
+  for_all_weights({2, 4, 8}, 128, [](const Blocks& w) {
+    const FolioBlockWeights weights = w.weights();
+    const auto count = static_cast<size_t>((w.n + 15) / 16 * 16 * w.k);
+    for (const LevelUnderTest& level : levels_under_test()) {
+      Guarded got(count);
+      level.kernels.block_widen_f32p16(&weights, got.data());
+      EXPECT_TRUE(got.intact()) << level.name;
+      for (int64_t j = 0; j < (w.n + 15) / 16 * 16; ++j) {
+        for (int64_t p = 0; p < w.k; ++p) {
+          const float want = j < w.n ? static_cast<float>(w.at(j, p)) : 0.0f;
+          ASSERT_EQ(got.data()[(j / 16 * w.k + p) * 16 + j % 16], want)
+              << level.name << ' ' << j << ' ' << p;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace folio
