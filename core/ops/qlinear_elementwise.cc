@@ -260,13 +260,14 @@ Result<std::unique_ptr<OpKernel>> make_concat(OpBuild& build) {
 }
 
 void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_inputs, InferFn infer,
-         MakeFn make) {
+         MakeFn make, bool elementwise = true) {
   registry.add({.domain = "com.microsoft",
                 .type = type,
                 .min_inputs = min_inputs,
                 .max_inputs = max_inputs,
                 .infer = infer,
-                .make = make});
+                .make = make,
+                .elementwise = elementwise});
 }
 
 }  // namespace
@@ -276,8 +277,8 @@ void register_qlinear_elementwise(OpRegistry& registry) {
   add(registry, "QLinearMul", 7, 8, infer_binary, make_plain<Binary<false>>);
   add(registry, "QLinearSigmoid", 4, 5, infer_like, make_unary);
   add(registry, "QLinearLeakyRelu", 4, 5, infer_like, make_unary);
-  add(registry, "QLinearSoftmax", 4, 5, infer_like, make_softmax);
-  add(registry, "QLinearConcat", 5, kVariadic, infer_concat, make_concat);
+  add(registry, "QLinearSoftmax", 4, 5, infer_like, make_softmax, false);
+  add(registry, "QLinearConcat", 5, kVariadic, infer_concat, make_concat, false);
 }
 
 }  // namespace folio

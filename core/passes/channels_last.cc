@@ -1,6 +1,7 @@
 // Convolutions and pooling compute with channels last, and what stands between them follows.
 //
 //   Conv, FusedConv, MaxPool, AveragePool, Global*Pool   become those of domain folio.nhwc
+//   QLinearConv, QLinear*Pool, MaxPool of bytes          those of com.microsoft with channels last
 //   element-wise operators, Concat, Split, Pad, Resize, Slice, Softmax, reductions over pixels
 //                                                        follow, with axes and constants renumbered
 //   Transpose                                            meets the one that it would undo
@@ -117,37 +118,50 @@ class ChannelsLast {
 
   // ------------------------------------------------------------- nodes
 
+  using Convert = bool (ChannelsLast::*)(Node&);
+  struct Rule {
+    std::string_view domain, type;
+    Convert convert;
+    bool begins = false;  // also when its input has no twin yet
+  };
+
+  static const Rule* rule_of(const Node& node) {
+    static constexpr Rule kRules[] = {
+        {"", "Conv", &ChannelsLast::convert_conv, true},
+        {kFused, "FusedConv", &ChannelsLast::convert_conv, true},
+        {"", "QLinearConv", &ChannelsLast::convert_byte_conv, true},
+        {kFused, "QLinearConv", &ChannelsLast::convert_byte_conv, true},
+        {"", "MaxPool", &ChannelsLast::convert_pool},
+        {"", "AveragePool", &ChannelsLast::convert_pool},
+        {"", "GlobalMaxPool", &ChannelsLast::convert_pool},
+        {"", "GlobalAveragePool", &ChannelsLast::convert_pool},
+        {kFused, "QLinearAveragePool", &ChannelsLast::convert_byte_pool},
+        {kFused, "QLinearGlobalAveragePool", &ChannelsLast::convert_byte_pool},
+        {"", "QuantizeLinear", &ChannelsLast::convert_quantize},
+        {"", "DequantizeLinear", &ChannelsLast::convert_quantize},
+        {"", "Transpose", &ChannelsLast::convert_transpose},
+        {"", "Concat", &ChannelsLast::convert_axis, true},
+        {"", "Split", &ChannelsLast::convert_axis},
+        {"", "Softmax", &ChannelsLast::convert_axis},
+        {"", "LogSoftmax", &ChannelsLast::convert_axis},
+        {"", "Pad", &ChannelsLast::convert_pad},
+        {"", "Slice", &ChannelsLast::convert_slice},
+        {"", "Resize", &ChannelsLast::convert_resize},
+        {"", "Shape", &ChannelsLast::convert_shape},
+    };
+    for (const Rule& rule : kRules) {
+      if (rule.domain == node.domain && rule.type == node.op_type) return &rule;
+    }
+    return nullptr;
+  }
+
   // True when the node was put into `out_` in another form.
   bool convert(Node& node) {
     if (!node.subgraphs.empty() || node.outputs.empty() || node.inputs.empty()) return false;
-    const ValueId x = node.inputs[0];
-    const bool is_onnx = node.domain.empty();
+    const Rule* rule = rule_of(node);
     bool done = false;
-    if (node.op_type == (is_onnx ? "Conv" : "FusedConv") && (is_onnx || node.domain == kFused)) {
-      done = convert_conv(node);
-    } else if (!is_onnx) {
-      done = false;
-    } else if (is_elementwise(node)) {
-      done = convert_elementwise(node);
-    } else if (!has_twin(x)) {
-      done = false;
-    } else if (node.op_type == "MaxPool" || node.op_type == "AveragePool" ||
-               node.op_type == "GlobalMaxPool" || node.op_type == "GlobalAveragePool") {
-      done = convert_pool(node);
-    } else if (node.op_type == "Transpose") {
-      done = convert_transpose(node);
-    } else if (node.op_type == "Concat" || node.op_type == "Split" || node.op_type == "Softmax" ||
-               node.op_type == "LogSoftmax") {
-      done = convert_axis(node);
-    } else if (node.op_type == "Pad") {
-      done = convert_pad(node);
-    } else if (node.op_type == "Slice") {
-      done = convert_slice(node);
-    } else if (node.op_type == "Resize") {
-      done = convert_resize(node);
-    } else if (node.op_type == "Shape") {
-      done = convert_shape(node);
-    }
+    if (rule && (rule->begins || has_twin(node.inputs[0]))) done = (this->*rule->convert)(node);
+    if (!rule && is_elementwise(node)) done = convert_elementwise(node);
     changed_ |= done;
     return done;
   }
@@ -159,6 +173,12 @@ class ChannelsLast {
 
   bool is_image(ValueId id) const {
     return id != kNone && pattern_.is_float(id) && rank(id) >= 3 && rank(id) <= 5;
+  }
+
+  bool is_bytes(ValueId id) const {
+    if (id == kNone || rank(id) < 3 || rank(id) > 5) return false;
+    const DType dtype = graph_.value(id).type.dtype;
+    return dtype == DType::kUint8 || dtype == DType::kInt8;
   }
 
   void emit(Node node, const std::vector<ValueId>& outputs) {
@@ -186,12 +206,46 @@ class ChannelsLast {
     return true;
   }
 
-  bool convert_pool(Node& node) {
-    const bool single = node.outputs.size() == 1 || node.outputs[1] == kNone;
-    if (!single || !is_image(node.inputs[0]) || rank(node.outputs[0]) != rank(node.inputs[0])) {
+  // com.microsoft's form has an attribute for it.
+  bool convert_byte_conv(Node& node) {
+    const ValueId x = node.inputs[0];
+    const ValueId y = node.outputs[0];
+    const auto already = node.attributes.get_int("channels_last", 0);
+    if (!is_bytes(x) || !is_bytes(y) || rank(x) != rank(y) || node.inputs.size() < 8 ||
+        !pattern_.constant(node.inputs[3]) || !already.is_ok() || already.value() != 0) {
       return false;
     }
-    Node made = make_node(node.name, kNhwcDomain, node.op_type, 1, {twin(node.inputs[0])});
+    emit_channels_last(node, "QLinearConv");
+    return true;
+  }
+
+  bool convert_byte_pool(Node& node) {
+    const auto already = node.attributes.get_int("channels_last", 0);
+    if (!is_bytes(node.inputs[0]) || rank(node.outputs[0]) != rank(node.inputs[0]) ||
+        !already.is_ok() || already.value() != 0) {
+      return false;
+    }
+    emit_channels_last(node, node.op_type);
+    return true;
+  }
+
+  void emit_channels_last(Node& node, const std::string& type) {
+    Node made = make_node(node.name, kFused, type, 1, node.inputs);
+    made.attributes = std::move(node.attributes);
+    made.attributes.set(int_attribute("channels_last", 1));
+    made.inputs[0] = twin(made.inputs[0]);
+    emit(std::move(made), {node.outputs[0]});
+  }
+
+  bool convert_pool(Node& node) {
+    const bool single = node.outputs.size() == 1 || node.outputs[1] == kNone;
+    const bool bytes = is_bytes(node.inputs[0]) && node.op_type == "MaxPool";
+    if (!single || (!bytes && !is_image(node.inputs[0])) ||
+        rank(node.outputs[0]) != rank(node.inputs[0])) {
+      return false;
+    }
+    Node made = bytes ? make_node(node.name, kFused, "NhwcMaxPool", 1, {twin(node.inputs[0])})
+                      : make_node(node.name, kNhwcDomain, node.op_type, 1, {twin(node.inputs[0])});
     made.attributes = std::move(node.attributes);
     emit(std::move(made), {node.outputs[0]});
     return true;
@@ -239,6 +293,22 @@ class ChannelsLast {
     Node made = make_node(node.name, node.domain, node.op_type, node.version, std::move(inputs));
     made.attributes = std::move(node.attributes);
     emit(std::move(made), {y});
+    return true;
+  }
+
+  // One scale for all: the axis says nothing.
+  bool convert_quantize(Node& node) {
+    const Initializer* scale = pattern_.constant(node.inputs[1]);
+    uint64_t count = 0;
+    const size_t r = rank(node.inputs[0]);
+    if (!scale || !checked_count(scale->shape.dims(), &count) || count != 1 ||
+        scale->shape.rank() > 1 || r < 3 || r > 5 || rank(node.outputs[0]) != r) {
+      return false;
+    }
+    Node made = make_node(node.name, "", node.op_type, node.version, node.inputs);
+    made.attributes = std::move(node.attributes);
+    made.inputs[0] = twin(made.inputs[0]);
+    emit(std::move(made), {node.outputs[0]});
     return true;
   }
 

@@ -112,6 +112,38 @@ TEST(ChannelsLast, BothFormsAreThereWhenBothAreRead) {
             "Transpose folio.nhwc.Conv Transpose Reshape folio.nhwc.Conv Transpose Reshape Add");
 }
 
+// x [1, 4, 5, 5] of bytes through convolution, sum, maximum and average of com.microsoft.
+TEST(ChannelsLast, BytesFollowToo) {
+  ModelWriter writer = plain_model(8, 18);
+  GraphWriter& graph = writer.graph();
+  writer.opset("com.microsoft", 1);
+  graph.input("x", f32_type({1, 4, 5, 5}));
+  graph.initializer(f32_tensor("s", {}, {0.02F}));
+  graph.initializer(
+      model_writer::TensorWriter("z", model_writer::ElementType::kUint8, {}).raw("\x80"));
+  graph.initializer(model_writer::TensorWriter("wz", model_writer::ElementType::kInt8, {})
+                        .raw(std::string(1, '\0')));
+  graph.initializer(model_writer::TensorWriter("w", model_writer::ElementType::kInt8, {4, 4, 1, 1})
+                        .raw("\x01\x02\x03\xfc\x05\x06\xf7\x08\x09\x0a\x0b\xfc\x0d\x0e\x0f\x10"));
+  graph.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  graph.node("QLinearConv", {"q", "s", "z", "w", "s", "wz", "s", "z"}, {"c"});
+  graph.node("QLinearConv", {"c", "s", "z", "w", "s", "wz", "s", "z"}, {"d"});
+  graph.node("QLinearAdd", {"c", "s", "z", "d", "s", "z", "s", "z"}, {"e"})
+      .in_domain("com.microsoft");
+  graph.node("MaxPool", {"e"}, {"m"}).attr_ints("kernel_shape", {2, 2});
+  graph.node("QLinearGlobalAveragePool", {"m", "s", "z", "s", "z"}, {"g"})
+      .in_domain("com.microsoft");
+  graph.node("DequantizeLinear", {"g", "s", "z"}, {"y"});
+  graph.output("y", f32_type({1, 4, 1, 1}));
+  fused(writer, {{"x", make_tensor<float>({1, 4, 5, 5}, wave(100))}});
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  EXPECT_EQ(types_of(model.value()->graph),
+            "QuantizeLinear Transpose com.microsoft.QLinearConv com.microsoft.QLinearConv "
+            "com.microsoft.QLinearAdd com.microsoft.NhwcMaxPool "
+            "com.microsoft.QLinearGlobalAveragePool DequantizeLinear Transpose");
+}
+
 TEST(ChannelsLast, GraphsWithoutConvolutionsStay) {
   ModelWriter writer = plain_model();
   writer.graph().input("x", f32_type({1, 2, 4, 4}));
