@@ -103,10 +103,20 @@ Status infer(OpInfer& infer) {
 }  // namespace
 
 void register_clip(OpRegistry& registry) {
-  registry.add(
-      {.domain = "", .type = "Clip", .since = 1, .until = 10, .infer = infer, .make = make, .elementwise = true});
-  registry.add(
-      {.domain = "", .type = "Clip", .since = 11, .max_inputs = 3, .infer = infer, .make = make, .elementwise = true});
+  registry.add({.domain = "",
+                .type = "Clip",
+                .since = 1,
+                .until = 10,
+                .infer = infer,
+                .make = make,
+                .elementwise = true});
+  registry.add({.domain = "",
+                .type = "Clip",
+                .since = 11,
+                .max_inputs = 3,
+                .infer = infer,
+                .make = make,
+                .elementwise = true});
 }
 
 }  // namespace folio

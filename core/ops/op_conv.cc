@@ -30,10 +30,9 @@ Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Shape& x, const Shape
   s.c_in = w[1];
   s.c_out = w[0] / attrs.group;
   int64_t channels = 0;
-  if (!checked_mul(s.c_in, attrs.group, &channels) || x[1] != channels ||
-      w[0] % attrs.group != 0) {
-    return invalid_argument("X ", x.to_string(), ", W ", w.to_string(),
-                            " and group ", attrs.group, " do not agree on channels");
+  if (!checked_mul(s.c_in, attrs.group, &channels) || x[1] != channels || w[0] % attrs.group != 0) {
+    return invalid_argument("X ", x.to_string(), ", W ", w.to_string(), " and group ", attrs.group,
+                            " do not agree on channels");
   }
   if (b && (b->rank() != 1 || b->dim(0) != w[0])) {
     return invalid_argument("B ", b->shape().to_string(), " must have ", w[0], " entries");
@@ -49,9 +48,9 @@ Result<Dims> conv_out_dims(OpInfer& infer, const Dims& x, const Dims& w) {
   const size_t rank = x.size() - 2;
   for (size_t axis = 0; axis < rank; ++axis) {
     const Dim kernel = w[axis + 2];
-    out.push_back(kernel.is_value() ? window_out_dim(attrs, infer.table(), x[axis + 2],
-                                                     kernel.value, axis, rank)
-                                    : Dim::unknown());
+    out.push_back(kernel.is_value()
+                      ? window_out_dim(attrs, infer.table(), x[axis + 2], kernel.value, axis, rank)
+                      : Dim::unknown());
   }
   return out;
 }

@@ -146,8 +146,8 @@ Result<Ref<Program>> Session::make_program() {
 
   FOLIO_RETURN_IF_ERROR(report(0.2F, "optimize"));
   const bool unpacked = options_.optimize == Optimize::kAll && !options_.prepack;
-  FOLIO_RETURN_IF_ERROR(run_passes(model.get(), evaluator,
-                                   unpacked ? Optimize::kUnpacked : options_.optimize));
+  FOLIO_RETURN_IF_ERROR(
+      run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
 
   FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
   ProgramOptions plan;

@@ -1,24 +1,25 @@
-// Functions of one row: reductions, softmax, normalisations. Sums run from left to right in f32.
+// Functions of one row: reductions, softmax, normalisations. Sums run from left to right in double,
+// so that what the other levels are held against is nearly exact.
 #include <math.h>
 
 #include "core/kernels/ref/ref.h"
 
 static float sum_f32__ref(int64_t n, const float* x) {
-  float sum = 0.0f;
+  double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i];
-  return sum;
+  return static_cast<float>(sum);
 }
 
 static float sum_squares_f32__ref(int64_t n, const float* x) {
-  float sum = 0.0f;
-  for (int64_t i = 0; i < n; ++i) sum += x[i] * x[i];
-  return sum;
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  return static_cast<float>(sum);
 }
 
 static float dot_f32__ref(int64_t n, const float* a, const float* b) {
-  float sum = 0.0f;
-  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * b[i];
+  return static_cast<float>(sum);
 }
 
 static float max_f32__ref(int64_t n, const float* x) {
