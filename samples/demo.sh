@@ -93,6 +93,27 @@ show_speech() {
   grep -q '^3 segments of speech$' "$demo/timeline.txt" || fail "three phrases were spoken"
 }
 
+# The same program in the other languages, where the build has them: the same timeline. The first
+# line says how long it took.
+show_same_timeline() { # SAMPLE COMMAND...
+  local sample=$1
+  shift
+  "$@" "$cache/silero_vad_v5.onnx" "$demo/speech.wav" >"$demo/timeline.other.txt"
+  cmp <(tail -n +2 "$demo/timeline.txt") <(tail -n +2 "$demo/timeline.other.txt") ||
+    fail "$sample prints another timeline"
+  echo "$sample: the same timeline; $(head -1 "$demo/timeline.other.txt" | cut -d: -f2-)"
+}
+
+show_other_languages() {
+  local jar=$build/lib/folio.jar program=$build/csharp/SpeechTimeline.exe
+  if [ -f "$jar" ]; then
+    show_same_timeline samples/java/SpeechTimeline.java java -cp "$jar:$build/java/samples" SpeechTimeline
+  fi
+  if [ -f "$program" ]; then
+    show_same_timeline samples/csharp/SpeechTimeline.cs env MONO_PATH="$build/lib" mono "$program"
+  fi
+}
+
 # --- part two -----------------------------------------------------------------------------------
 
 # Starts COUNT processes that open the model and then wait for the end of their input, and waits
@@ -200,4 +221,5 @@ need_package npm npm
 need_package espeak-ng espeak-ng
 need_package sox sox
 show_speech
+show_other_languages
 show_sharing

@@ -86,8 +86,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(kernel->activation, parse_fused_activation(build.attrs(), parameters));
   const Initializer* w = build.initializer(1);
   if (w && w->dtype == DType::kFloat && fits_nhwc_conv(w->shape.dims(), kernel->attrs.group)) {
-    FOLIO_TRY(const PackRequest request,
+    FOLIO_TRY(PackRequest request,
               nhwc_conv_request(build.kernels(), w->shape.dims(), kernel->attrs.group));
+    request.replaces_source = true;  // run() reads W's shape alone then
     if (request.bytes > 0) build.request_pack(1, request);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
