@@ -96,7 +96,6 @@ typedef struct FolioGemmF32 {
   int32_t accumulate; /* 0 or 1 */
   int32_t activation; /* FolioActivation */
   float clip_lo, clip_hi;
-  void* scratch; /* null, or gemm_f32_scratch_bytes, 64-byte aligned, for this call alone */
 } FolioGemmF32;
 
 /* Arguments of the window slots: one row of output pixels with channels side by side.
@@ -203,17 +202,15 @@ typedef struct FolioKernels {
   /* See FolioGemmF32. Products are added in the order of p, in f32, for every element alone (the
    * levels from AVX2 on: one fused multiply-add each), so callers may split rows anywhere and
    * columns at multiples of 16, and k with `accumulate`, and get identical bits.
-   * Accuracy: (k + 3) * 2^-24 * sum |A| |B|. m <= 4 streams b once (a matrix-vector product). */
+   * Accuracy: (k + 3) * 2^-24 * sum |A| |B|. m <= 4 streams b once (a matrix-vector product).
+   * Rows of A that are contiguous are read where they stand; others are packed on the stack, which
+   * takes at most 64 KiB of it. */
   void (*gemm_f32)(const FolioGemmF32* args);
 
   /* The same for m <= 4 and a B that lies row-major in a mapped file, B[p, j] being the float at
    * b + 4 * (p * b_row_stride + j), any alignment: streams it without packing. args->b and scratch
    * are not read. The same bits as gemm_f32. */
   void (*gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
-
-  /* What `scratch` must hold; without scratch gemm_f32 uses at most 64 KiB of stack instead and
-   * is slower by a few per cent when m is large. */
-  size_t gemm_f32_scratch_bytes;
 
   FolioUnaryF32 unary_f32[kFolioUnaryCount];
   FolioBinaryF32 binary_f32[kFolioBinaryCount];

@@ -4,16 +4,15 @@
 //         and activation_params, input Z of y's shape that is added before.
 // Shapes: x [N, C, spatial...], w [M, C / group, kernel...], b [M] -> y [N, M, out...]
 // Math:   y[n, m, o] = b[m] + sum over c, t of w[m, c, t] * x[n, c, o * stride + t * dilation -
-// pad] Method: constant weights are packed at load (op_conv_packed.h); others, or when nothing is
-// packed,
-//         are read where they stand (op_conv.h); filters over one channel: op_depthwise.h.
+// pad] Method: weights are read where they stand (op_conv.h); filters over one channel:
+// op_depthwise.h.
+//         Constant weights of floats are packed in the form with channels last, nhwc_conv.cc.
 // Types:  float; float16 and bfloat16 in float; double by loops.
 #include <algorithm>
 
 #include "core/ops/op_activation.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_conv.h"
-#include "core/ops/op_conv_packed.h"
 #include "core/ops/op_depthwise.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_registry.h"
@@ -69,8 +68,7 @@ Status run_tiled(OpRun& run, const ConvSizes& s, const float* x, const float* w,
   const int64_t tiles = (pixels + kConvTile - 1) / kConvTile;
   const auto tile_bytes = align_up(static_cast<size_t>(s.k() * kConvTile) * sizeof(float), 64);
   ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(
-      ThreadScratch::make(run, tile_bytes + kernels.gemm_f32_scratch_bytes, &scratch));
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile_bytes, &scratch));
   run.parallel().for_range(s.batch * s.group * tiles, 1, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
     for (int64_t chunk = begin; chunk < end; ++chunk) {
@@ -85,7 +83,6 @@ Status run_tiled(OpRun& run, const ConvSizes& s, const float* x, const float* w,
       gather_conv_tile(s, image, pixel, args.n, 0, s.k(), tile);
       args.b = tile;
       args.c = y + i * s.c_out * pixels + pixel;
-      args.scratch = block.data() + tile_bytes;
       kernels.gemm_f32(&args);
     }
   });
@@ -108,7 +105,6 @@ void run_direct(OpRun& run, const ConvSizes& s, const T* x, const T* w, const T*
 Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, const float* bias,
                const Finish& finish, float* y) {
   const FolioKernels& kernels = run.kernels();
-  const PackedBlob* packed = run.packed(1);
   FolioGemmF32 probe{};
   const bool product_finishes = !finish.z && finish.activation.set_in_gemm(&probe);
   bool is_finished = product_finishes;
@@ -119,10 +115,6 @@ Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, c
       run_direct(run, s, x, w, bias, y);
     }
     is_finished = !finish.z && finish.activation.kind == Activation::Kind::kIdentity;
-  } else if (packed) {
-    const Activation none;
-    FOLIO_RETURN_IF_ERROR(run_packed_conv(run, s, x, reinterpret_cast<const float*>(packed->data()),
-                                          bias, product_finishes ? finish.activation : none, y));
   } else if (is_pointwise(s.window)) {
     FOLIO_RETURN_IF_ERROR(run_pointwise(run, s, x, w, bias, finish, y));
   } else {
@@ -194,7 +186,6 @@ class Conv final : public OpKernel {
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Conv>();
   FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
-  request_packed_conv(build, kernel->attrs.group);
   kernel->fused = build.node().op_type == "FusedConv";
   if (kernel->fused) {
     FOLIO_TRY(const std::vector<float> parameters, build.attrs().get_floats("activation_params"));

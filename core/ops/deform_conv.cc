@@ -139,8 +139,7 @@ class DeformConv final : public OpKernel {
     const int64_t tiles = (pixels + kConvTile - 1) / kConvTile;
     const auto bytes = align_up(static_cast<size_t>(s.k() * kConvTile) * sizeof(float), 64);
     ThreadScratch scratch;
-    FOLIO_RETURN_IF_ERROR(
-        ThreadScratch::make(run, bytes + kernels.gemm_f32_scratch_bytes, &scratch));
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, bytes, &scratch));
     run.parallel().for_range(s.batch * s.group * tiles, 1, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block block(scratch);
       auto* tile = reinterpret_cast<float*>(block.data());
@@ -160,7 +159,6 @@ class DeformConv final : public OpKernel {
         args.c_row_stride = pixels;
         args.row_bias = in.b ? in.b + g * s.c_out : nullptr;
         args.alpha = 1.0F;
-        args.scratch = block.data() + bytes;
         for (int64_t p = 0; p < args.n; p += kPanel) {
           gather_panel(s, in, i / s.group, g, pixel + p, std::min(kPanel, args.n - p),
                        tile + p * s.k());

@@ -95,6 +95,24 @@ bool is_pointwise(const Window& w) {
   return pointwise;
 }
 
+ConvTiling make_tiling(int64_t pixels, int64_t most, int64_t row_step, int64_t repeats,
+                       int64_t c_out) {
+  constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
+  constexpr int64_t kEnoughChunks = 4;
+  constexpr int64_t kLeastColumns = 128;  // fewer do not repay reading the pixels again
+  ConvTiling t;
+  t.tiles = (pixels + most - 1) / most;
+  const int64_t even = (pixels + t.tiles - 1) / t.tiles;
+  t.tile = t.tiles == 1 ? pixels : (even + row_step - 1) / row_step * row_step;
+  t.tiles = (pixels + t.tile - 1) / t.tile;
+  t.columns = c_out;
+  if (repeats * t.tiles < kEnoughChunks && c_out > kLeastColumns) {
+    t.columns = std::max((c_out / 2 + kPanel - 1) / kPanel * kPanel, kLeastColumns);
+  }
+  t.blocks = (c_out + t.columns - 1) / t.columns;
+  return t;
+}
+
 PanelOrigin panel_origin(const Window& w, int64_t pixel, int64_t count) {
   constexpr int64_t kPanel = PanelOrigin::kPanel;
   PanelOrigin origin;

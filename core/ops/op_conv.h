@@ -50,6 +50,20 @@ bool is_pointwise(const Window& w);
 void copy_strided_row(int64_t n, const float* x, int64_t in, int64_t first, int64_t stride,
                       float* dst);
 
+// How the products of one convolution are cut, by shape only: rows of pixels and blocks of output
+// channels.
+struct ConvTiling {
+  int64_t tile = 0;     // pixels, a multiple of `row_step` unless it is the only one
+  int64_t tiles = 0;    // of `pixels`
+  int64_t columns = 0;  // output channels of a chunk, a multiple of 16 but in the last
+  int64_t blocks = 0;   // of a group's output channels
+};
+
+// At most `most` pixels a tile; `repeats`: how often the tiles are computed (images, groups). Few
+// chunks in all: channels are split as well.
+ConvTiling make_tiling(int64_t pixels, int64_t most, int64_t row_step, int64_t repeats,
+                       int64_t c_out);
+
 // Pixels of one tile: K * 64 floats stay in L2 for every K of real models.
 inline constexpr int64_t kConvTile = 64;
 

@@ -11,9 +11,7 @@ constexpr int64_t kPanel = 16;
 constexpr int64_t kRowStep = 12;            // rows of the widest kernel's tile
 constexpr int64_t kTileRows = 384;          // pixels of a tile at most
 constexpr int64_t kTileBytes = 192 * 1024;  // gathered, to stay in L2
-constexpr int64_t kEnoughChunks = 4;        // below that, channels are split as well
-constexpr int64_t kLeastColumns = 64;
-constexpr int64_t kLinePixels = 64;  // of one call of the depthwise kernel
+constexpr int64_t kLinePixels = 64;         // of one call of the depthwise kernel
 
 bool is_depthwise(const ConvSizes& s) {
   return s.c_in == 1 && s.c_out == 1 && s.window.kernel_count() <= FOLIO_MAX_BYTE_TAPS;
@@ -86,29 +84,10 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
   return weights;
 }
 
-struct Plan {
-  int64_t tile = 0;     // pixels
-  int64_t tiles = 0;    // of an image
-  int64_t columns = 0;  // output channels of a chunk, a multiple of 16 but in the last
-  int64_t blocks = 0;   // of output channels
-};
-
-Plan make_plan(const ConvSizes& s) {
-  Plan plan;
-  const int64_t pixels = s.window.out_count();
+ConvTiling make_plan(const ConvSizes& s) {
   const int64_t most = std::clamp(kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep,
                                   4 * kRowStep, kTileRows);
-  plan.tiles = (pixels + most - 1) / most;
-  const int64_t even = (pixels + plan.tiles - 1) / plan.tiles;
-  plan.tile = plan.tiles == 1 ? pixels : (even + kRowStep - 1) / kRowStep * kRowStep;
-  plan.tiles = (pixels + plan.tile - 1) / plan.tile;
-  plan.columns = s.c_out;
-  if (s.batch * s.group * plan.tiles < kEnoughChunks && s.c_out > kLeastColumns) {
-    const int64_t half = (s.c_out / 2 + kPanel - 1) / kPanel * kPanel;
-    plan.columns = std::max(half, kLeastColumns);
-  }
-  plan.blocks = (s.c_out + plan.columns - 1) / plan.columns;
-  return plan;
+  return make_tiling(s.window.out_count(), most, kRowStep, s.batch * s.group, s.c_out);
 }
 
 class ByteConvolution {
@@ -301,7 +280,7 @@ class ByteConvolution {
   const ConvSizes& s_;
   const ByteConv& conv_;
   const FolioKernels& kernels_;
-  const Plan plan_;
+  const ConvTiling plan_;
 };
 
 // x as [N, pixels, C] of unsigned bytes.

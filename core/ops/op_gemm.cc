@@ -22,9 +22,6 @@ constexpr int64_t kFewColumns = 32;
 constexpr int64_t kFewDepth = 256;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
 
-// Up to so many rows a kernel does as well without scratch.
-constexpr int64_t kStackRows = 56;
-
 struct Blocks {
   int64_t rows;     // of C in a chunk
   int64_t columns;  // a multiple of 16
@@ -83,7 +80,6 @@ void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, cons
     kernels.pack_f32p16(part.k, part.n, data + 4 * p * b.row_stride, b.row_stride, b.col_stride,
                         packed);
     part.b = packed;
-    part.scratch = nullptr;
     kernels.gemm_f32(&part);
   }
 }
@@ -126,9 +122,8 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const int64_t chunks = row_blocks * col_blocks;
 
   const size_t tile = b.packed ? 0 : align_up(tile_bytes(args.k, blocks.columns), 64);
-  const size_t own_bytes = blocks.rows > kStackRows ? kernels.gemm_f32_scratch_bytes : 0;
   ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile + own_bytes, &scratch));
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile, &scratch));
 
   const auto compute = [&](int64_t chunk, uint8_t* own) {
     const int64_t row = chunk / col_blocks * blocks.rows;
@@ -140,7 +135,6 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
     part.c += row * args.c_row_stride + col;
     if (args.col_bias) part.col_bias += col;
     if (args.row_bias) part.row_bias += row;
-    part.scratch = own_bytes > 0 ? own + tile : nullptr;
     if (b.packed) {
       part.b = b.packed + col * args.k;
     } else {

@@ -18,8 +18,8 @@ struct GemmB {
   const float* packed = nullptr;  // F32P16; wins over `data`
 };
 
-// Fills `args.c`; m, n, k, a, strides, c, biases, alpha and activation of `args` are used, `b` and
-// `scratch` are set here.
+// Fills `args.c`; m, n, k, a, strides, c, biases, alpha and activation of `args` are used, `b` is
+// set here.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 
 // Asks for constant input i, a matrix [k, n] of floats with these strides, as F32P16.

@@ -34,7 +34,7 @@ Status gemm_by_tiles(OpRun& run, const FolioGemmF32& whole, const Widen& widen) 
   const FolioKernels& kernels = run.kernels();
   const auto tile = static_cast<size_t>(columns * depth) * sizeof(float);  // a multiple of 64
   ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile + kernels.gemm_f32_scratch_bytes, &scratch));
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile, &scratch));
   const int64_t tiles = (whole.n + columns - 1) / columns;
   run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
@@ -48,7 +48,6 @@ Status gemm_by_tiles(OpRun& run, const FolioGemmF32& whole, const Widen& widen) 
       args.b = panels;
       args.c += first;
       if (args.col_bias) args.col_bias += first;
-      args.scratch = block.data() + tile;
       kernels.gemm_f32(&args);
     }
   });

@@ -11,8 +11,6 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr int64_t kRowStep = 14;             // rows of the widest kernel's tile
 constexpr int64_t kTileRows = 168;           // what the product packs of A at once
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
-constexpr int64_t kEnoughChunks = 4;         // below that, channels are split as well
-constexpr int64_t kLeastColumns = 128;       // fewer channels do not repay packing A again
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
 constexpr int64_t kChunkMacs = 1 << 20;
 constexpr int64_t kGrainWork = 1 << 15;  // multiply-adds of a depthwise chunk
@@ -68,37 +66,28 @@ class NhwcProduct {
                                kRowStep, kTileRows);
     const int64_t work = std::max<int64_t>(1, most * s.k() * panel_columns(s.c_out));
     const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / work) : 1;
-    const int64_t tiles = (rows_ + most * blocks - 1) / (most * blocks);
-    const int64_t even = (rows_ + tiles - 1) / tiles;
-    tile_ = tiles == 1 ? rows_ : (even + kRowStep - 1) / kRowStep * kRowStep;
-    tiles_ = (rows_ + tile_ - 1) / tile_;
-    columns_ = s.c_out;
-    if (s.group * tiles_ < kEnoughChunks && s.c_out > kLeastColumns) {
-      columns_ = std::max(panel_columns(s.c_out / 2), kLeastColumns);
-    }
-    blocks_ = (s.c_out + columns_ - 1) / columns_;
+    tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
   }
 
-  int64_t chunks() const { return tiles_ * s_.group * blocks_; }
+  int64_t chunks() const { return tiling_.tiles * s_.group * tiling_.blocks; }
   size_t zero_bytes() const { return static_cast<size_t>(run_) * sizeof(float); }
   size_t pointer_bytes() const {
-    return in_place_ ? 0 : align_up(static_cast<size_t>(tile_ * pieces_) * sizeof(float*), 64);
+    return in_place_ ? 0
+                     : align_up(static_cast<size_t>(tiling_.tile * pieces_) * sizeof(float*), 64);
   }
   size_t border_bytes() const {
-    return joined_ ? align_up(static_cast<size_t>(tile_ * s_.k()) * sizeof(float), 64) : 0;
+    return joined_ ? align_up(static_cast<size_t>(tiling_.tile * s_.k()) * sizeof(float), 64) : 0;
   }
-  size_t scratch_bytes() const {
-    return pointer_bytes() + border_bytes() + kernels_.gemm_f32_scratch_bytes;
-  }
+  size_t scratch_bytes() const { return pointer_bytes() + border_bytes(); }
 
   void compute(int64_t chunk, uint8_t* scratch, const float* zeros) const {
-    const int64_t block = chunk % blocks_;
-    const int64_t group = chunk / blocks_ % s_.group;
-    const int64_t row = chunk / blocks_ / s_.group * tile_;
+    const int64_t block = chunk % tiling_.blocks;
+    const int64_t group = chunk / tiling_.blocks % s_.group;
+    const int64_t row = chunk / tiling_.blocks / s_.group * tiling_.tile;
     const int64_t channels = s_.group * s_.c_in;
     FolioGemmF32 gemm{};
-    gemm.m = std::min(tile_, rows_ - row);
-    gemm.n = std::min(columns_, s_.c_out - block * columns_);
+    gemm.m = std::min(tiling_.tile, rows_ - row);
+    gemm.n = std::min(tiling_.columns, s_.c_out - block * tiling_.columns);
     gemm.k = s_.k();
     if (in_place_) {
       gemm.a = args_.x + row * channels + group * s_.c_in;
@@ -111,8 +100,9 @@ class NhwcProduct {
       gemm.a_rows = pointers;
       gemm.a_run = run_;
     }
-    gemm.b = args_.packed + group * panel_columns(s_.c_out) * gemm.k + block * columns_ * gemm.k;
-    const int64_t channel = group * s_.c_out + block * columns_;
+    gemm.b =
+        args_.packed + group * panel_columns(s_.c_out) * gemm.k + block * tiling_.columns * gemm.k;
+    const int64_t channel = group * s_.c_out + block * tiling_.columns;
     gemm.c_row_stride = s_.group * s_.c_out;
     gemm.c = args_.y + row * gemm.c_row_stride + channel;
     gemm.col_bias = args_.bias ? args_.bias + channel : nullptr;
@@ -122,7 +112,6 @@ class NhwcProduct {
       copy_rows(gemm, args_.z + row * gemm.c_row_stride + channel);
       gemm.accumulate = 1;
     }
-    gemm.scratch = scratch + pointer_bytes() + border_bytes();
     kernels_.gemm_f32(&gemm);
     if (!finished) activate(gemm);
   }
@@ -222,10 +211,7 @@ class NhwcProduct {
   int64_t run_ = 0;      // floats of a piece
   int64_t pieces_ = 0;
   int64_t rows_ = 0;  // output pixels of all images
-  int64_t tile_ = 0;
-  int64_t tiles_ = 0;
-  int64_t columns_ = 0;  // output channels of a chunk, a multiple of 16 but in the last
-  int64_t blocks_ = 0;
+  ConvTiling tiling_;
 };
 
 Status run_depthwise_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {

@@ -105,7 +105,6 @@ void bench_gemm(const std::vector<Level>& all, double seconds) {
   std::vector<std::string> columns;
   for (const Level& level : levels) {
     columns.push_back(level.name);
-    columns.push_back("without scratch");
   }
   print_head("gemm_f32 GF/s", columns);
   const int64_t shapes[][3] = {{512, 512, 512},  {1024, 1024, 1024}, {128, 3072, 768},
@@ -116,7 +115,6 @@ void bench_gemm(const std::vector<Level>& all, double seconds) {
     Floats a(static_cast<size_t>(m * k));
     Floats b(static_cast<size_t>((n + 15) / 16 * 16 * k));
     Floats c(static_cast<size_t>(m * n));
-    Floats scratch(1 << 17);
     FolioGemmF32 args = {};
     args.m = m;
     args.n = n;
@@ -130,9 +128,6 @@ void bench_gemm(const std::vector<Level>& all, double seconds) {
     args.alpha = 1;
     std::vector<std::function<void()>> bodies;
     for (const Level& level : levels) {
-      FolioGemmF32 with = args;
-      with.scratch = scratch.get();
-      bodies.push_back([with, &level] { level.kernels.gemm_f32(&with); });
       bodies.push_back([args, &level] { level.kernels.gemm_f32(&args); });
     }
     const double work = 2e-9 * static_cast<double>(m) * static_cast<double>(n * k);

@@ -9,7 +9,6 @@ void folio_fill_ref(FolioKernels* table) {
   table->transpose_b32 = transpose_b32__ref;
   table->gemm_f32 = gemm_f32__ref;
   table->gemv_f32 = gemv_f32__ref;
-  table->gemm_f32_scratch_bytes = 0;
   fill_elementwise__ref(table);
   fill_rows__ref(table);
   fill_convert__ref(table);

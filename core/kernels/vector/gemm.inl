@@ -53,7 +53,7 @@ static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
       const int64_t begin = rows * t / tiles;
       const int64_t end = rows * (t + 1) / tiles;
       tile->row = first_row + begin;
-      tile->a = packed_a + begin * tile->depth;
+      if (!by_rows) tile->a = packed_a + begin * tile->depth;
       kTiles[by_rows][panels - 1][end - begin](tile);
     }
   }
@@ -77,7 +77,7 @@ static void gemm_blocks(const FolioGemmF32* args, float* packed_a, int64_t rows_
   } while (p < args->k);
 }
 
-static __attribute__((noinline)) void gemm_on_stack(const FolioGemmF32* args) {
+static __attribute__((noinline)) void gemm_packed(const FolioGemmF32* args) {
   alignas(64) float packed_a[kStackRows * kBlockK];
   gemm_blocks(args, packed_a, kStackRows);
 }
@@ -110,10 +110,10 @@ static void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) {
   if (args->m == 0 || args->n == 0) return;
   if (args->m <= kVectorRows && !args->a_rows) {
     gemm_vector(args);
-  } else if (args->scratch && args->m > kStackRows) {
-    gemm_blocks(args, (float*)args->scratch, kBlockRows);
+  } else if (reads_rows(args)) {
+    gemm_blocks(args, nullptr, kBlockRows);
   } else {
-    gemm_on_stack(args);
+    gemm_packed(args);
   }
 }
 
@@ -192,5 +192,4 @@ static void FOLIO_LEVEL(gemv_f32)(const FolioGemmF32* args, const void* b, int64
 static void fill_gemm(FolioKernels* table) {
   table->gemm_f32 = FOLIO_LEVEL(gemm_f32);
   table->gemv_f32 = FOLIO_LEVEL(gemv_f32);
-  table->gemm_f32_scratch_bytes = sizeof(float) * kBlockRows * kBlockK;
 }

@@ -1,16 +1,17 @@
 /* gemm_f32: register tiles of kTileRows x (kTilePanels * 16) over F32P16 panels.
  *
  * Order: every element of C is one chain of fused multiply-adds in the order of p; between blocks
- * of k it rests in C, which loses nothing. So blocking, tile sizes, and how callers split rows and
- * columns do not change a bit, and both ISAs agree. Cache: a B panel pair of a k block (kBlockK *
- * 32 floats = 32 KiB) stays in L1 while rows stream from L2: where they stand when each is
- * contiguous, else packed as [tile][p][row] in blocks of kBlockRows x kBlockK. m <= kVectorRows: A
- * is read in place and B exactly once, kVectorPanels panels side by side. */
+ *        of k it rests in C, which loses nothing. So blocking, tile sizes, and how callers split
+ *        rows and columns do not change a bit, and both ISAs agree.
+ * Cache: a B panel pair of a k block (kBlockK * 32 floats = 32 KiB) stays in L1 while rows stream
+ *        from L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks
+ *        of kStackRows x kBlockK.
+ * m <= kVectorRows: A is read in place and B exactly once, kVectorPanels panels side by side. */
 
 constexpr int64_t kPanelVectors = FOLIO_F32P16_COLUMNS / kLanes;
 constexpr int64_t kBlockK = 256;
-constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; A block: 168 KiB of L2 */
-constexpr int64_t kStackRows = 56;  /* without scratch: 56 KiB of stack */
+constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; its k block: 168 KiB of L2 */
+constexpr int64_t kStackRows = 56;  /* of packed A: 56 KiB of stack */
 constexpr int64_t kVectorRows = 4;
 constexpr int kSteps = 4;
 
