@@ -40,7 +40,7 @@ struct Holdings {
   std::vector<const ByteSource*> sources;
   std::set<const PackedBlob*> blobs;
   std::set<const uint8_t*> seen_constants;
-  uint64_t packed_bytes = 0;
+  uint64_t packed_bytes[kBlobPlaces] = {};
   uint64_t constant_bytes = 0;
 
   void add_source(const ByteSource& source) {
@@ -62,7 +62,9 @@ struct Holdings {
   }
   void add_rest(const Program& program) {
     for (const Ref<const PackedBlob>& blob : program.blobs) {
-      if (blobs.insert(blob.get()).second) packed_bytes += blob->bytes();
+      if (!blobs.insert(blob.get()).second) continue;
+      packed_bytes[static_cast<int>(blob->place())] += blob->bytes();
+      seen_constants.insert(blob->data());  // a constant that is a blob counts as one
     }
     for (const Value& value : program.constants) {
       const Tensor& tensor = value.tensor();
@@ -75,20 +77,17 @@ struct Holdings {
   }
 };
 
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += cat('\\', c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      out += escape;
-    } else {
-      out += c;
-    }
+// Packed weights by the place they live in: memory of this process, or pages of pack files.
+void add_packed(const uint64_t (&bytes)[kBlobPlaces], std::vector<Entry>* entries) {
+  entries->push_back(
+      {"packed weights", "packed", bytes[static_cast<int>(BlobPlace::kHeap)], 0, true});
+  const std::pair<const char*, BlobPlace> files[] = {
+      {"packed weights, sidecar", BlobPlace::kSidecar},
+      {"packed weights, store", BlobPlace::kStore}};
+  for (const auto& [name, place] : files) {
+    const uint64_t found = bytes[static_cast<int>(place)];
+    if (found > 0) entries->push_back({name, "packed", found, 0, false});
   }
-  return out + "\"";
 }
 
 struct Sums {
@@ -183,6 +182,22 @@ std::string seconds(uint64_t microseconds) {
 
 }  // namespace
 
+std::string json_string(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += cat('\\', c);
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+      out += escape;
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
 std::unique_ptr<FolioMemoryReport> report_model(const ModelState& model) {
   return make_report({entry_of(model.source())}, {});
 }
@@ -194,7 +209,7 @@ std::unique_ptr<FolioMemoryReport> report_session(const SessionState& session) {
   holdings.add_rest(session.session().program());
   std::vector<Entry> entries;
   for (const ByteSource* source : holdings.sources) entries.push_back(entry_of(*source));
-  entries.push_back({"packed weights", "packed", holdings.packed_bytes, 0, true});
+  add_packed(holdings.packed_bytes, &entries);
   entries.push_back({"constants", "constant", holdings.constant_bytes, 0, true});
   return make_report(std::move(entries), {});
 }
@@ -202,15 +217,16 @@ std::unique_ptr<FolioMemoryReport> report_session(const SessionState& session) {
 std::unique_ptr<FolioMemoryReport> report_process() {
   const RegistryStats files = registry_stats();
   const ArenaPool::Stats arenas = ArenaPool::process().stats();
-  const uint64_t packed = PackedCache::process().stats().live_bytes;
+  const PackedCache::Stats packed = PackedCache::process().stats();
   // Buffers hold packed weights and read files as well. The numbers are of slightly different
   // instants, so that the difference may be below nothing for a moment.
   const uint64_t buffers = buffer_bytes_live();
-  const uint64_t counted = packed + files.read_bytes;
+  const uint64_t counted =
+      packed.place_bytes[static_cast<int>(BlobPlace::kHeap)] + files.read_bytes;
   std::vector<Entry> entries;
   entries.push_back({"mapped files", "mapping", files.mapped_bytes, 0, false});
   entries.push_back({"files read into memory", "memory", files.read_bytes, 0, true});
-  entries.push_back({"packed weights", "packed", packed, 0, true});
+  add_packed(packed.place_bytes, &entries);
   entries.push_back({"arenas in use", "arena", arenas.leased_bytes, 0, true});
   entries.push_back({"idle arenas", "arena", arenas.idle_bytes, 0, true});
   entries.push_back(

@@ -35,7 +35,8 @@ SKIPPED_FOLDERS = re.compile(r"^(build.*|out|bin|obj|target|node_modules|__pycac
 CXX_SUFFIXES = (".h", ".hpp", ".cc", ".c")
 CODE_SUFFIXES = CXX_SUFFIXES + (".py", ".cmake", ".sh", ".i", ".java", ".cs")
 # Written while building, by cmake/ops.cmake, cmake/isa.cmake and cmake/flatbuffers.cmake.
-GENERATED_INCLUDES = ("op_list.inc", "isa_list.inc", "core/formats/ort/ort_schema_generated.h")
+GENERATED_INCLUDES = ("op_list.inc", "isa_list.inc", "core/formats/ort/ort_schema_generated.h",
+                      "core/prepack/fpack_schema_generated.h")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 UNFINISHED = re.compile(r"\b(?:TO[D]O\b(?!\(#\d+\))|FIX[M]E\b|XX[X]\b)")

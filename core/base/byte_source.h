@@ -17,6 +17,17 @@ namespace folio {
 // A number that nothing in this process had before; never 0.
 uint64_t next_source_serial();
 
+// Which file it was, and which state of it. Equal identities are the same bytes, as far as a file
+// system can tell.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
 class ByteSource : public RefCounted {
  public:
   // A number that no other live or dead source of this process has, unless both are the same
@@ -25,6 +36,9 @@ class ByteSource : public RefCounted {
   virtual uint64_t serial() const { return 0; }
 
   virtual Bytes bytes() const = 0;
+
+  // Of the file that the bytes are; null: they are no file's.
+  virtual const FileIdentity* identity() const { return nullptr; }
 
   // These bytes have been read and will hardly be read again: a mapping gives the pages that lie
   // wholly inside back, to return from the page cache at the next touch. Only advice.

@@ -381,6 +381,7 @@ void register_cast(OpRegistry& registry) {
   OpDef def;
   def.type = "Cast";
   def.keeps_half = true;
+  def.is_exact = true;
   def.infer = infer_cast;
   def.make = make_cast;
   def.unaligned_inputs = 1;

@@ -135,6 +135,7 @@ void register_concat(OpRegistry& registry) {
   OpDef def;
   def.type = "Concat";
   def.keeps_half = true;
+  def.is_exact = true;
   def.max_inputs = kVariadic;
   def.infer = infer_concat;
   def.make = make_concat;

@@ -98,6 +98,7 @@ void register_constant_of_shape(OpRegistry& registry) {
   OpDef def;
   def.type = "ConstantOfShape";
   def.keeps_half = true;
+  def.is_exact = true;
   def.since = 9;
   def.infer = infer_constant_of_shape;
   def.make = make_constant_of_shape;

@@ -222,6 +222,7 @@ void add_binary(OpRegistry& registry, std::string_view type) {
                 .max_inputs = 2,
                 .infer = infer_binary<F>,
                 .make = make_binary<F>,
+                .is_exact = true,
                 .elementwise = true});
 }
 

@@ -135,6 +135,7 @@ void register_expand(OpRegistry& registry) {
   OpDef def;
   def.type = "Expand";
   def.keeps_half = true;
+  def.is_exact = true;
   def.since = 8;
   def.min_inputs = 2;
   def.max_inputs = 2;

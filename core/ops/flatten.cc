@@ -56,6 +56,7 @@ void register_flatten(OpRegistry& registry) {
   OpDef def;
   def.type = "Flatten";
   def.keeps_half = true;
+  def.is_exact = true;
   def.infer = infer_flatten;
   def.make = make_flatten;
   def.view_of = 0;

@@ -114,6 +114,7 @@ void register_gather(OpRegistry& registry) {
   OpDef def;
   def.type = "Gather";
   def.keeps_half = true;
+  def.is_exact = true;
   def.min_inputs = 2;
   def.max_inputs = 2;
   def.infer = infer_gather;

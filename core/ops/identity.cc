@@ -31,6 +31,7 @@ void register_identity(OpRegistry& registry) {
   OpDef def;
   def.type = "Identity";
   def.keeps_half = true;
+  def.is_exact = true;
   def.infer = infer_identity;
   def.make = make_identity;
   def.view_of = 0;

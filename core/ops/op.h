@@ -222,6 +222,9 @@ struct OpDef {
   int view_of = -1;
   // False for what must run each time (random numbers).
   bool foldable = true;
+  // Gives the same bits on every machine: it moves elements, or rounds each result once. Constants
+  // that others make are stored with the arithmetic that made them.
+  bool is_exact = false;
   // Each element of each output comes from those at its own place in the inputs (broadcast).
   bool elementwise = false;
   // Computes float16 as float16: it only moves elements, or ONNX Runtime's CPU has such a kernel

@@ -279,6 +279,7 @@ Result<std::unique_ptr<OpKernel>> make_pad(OpBuild& build) {
 void register_pad(OpRegistry& registry) {
   OpDef def;
   def.type = "Pad";
+  def.is_exact = true;
   def.until = 10;
   def.infer = infer_pad;
   def.make = make_pad;

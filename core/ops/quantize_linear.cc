@@ -230,6 +230,7 @@ void register_quantize_linear(OpRegistry& registry) {
                   .max_inputs = 3,
                   .infer = infer_dequantize,
                   .make = make<Dequantize>,
+                  .is_exact = true,
                   .keeps_half = domain.empty()});
   }
 }

@@ -190,6 +190,7 @@ void register_reshape(OpRegistry& registry) {
   OpDef def;
   def.type = "Reshape";
   def.keeps_half = true;
+  def.is_exact = true;
   def.until = 4;
   def.infer = infer_reshape;
   def.make = make_reshape;

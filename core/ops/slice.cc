@@ -281,6 +281,7 @@ void register_slice(OpRegistry& registry) {
   OpDef def;
   def.type = "Slice";
   def.keeps_half = true;
+  def.is_exact = true;
   def.until = 9;
   def.infer = infer_slice;
   def.make = make_slice;

@@ -150,6 +150,7 @@ void register_split(OpRegistry& registry) {
   OpDef def;
   def.type = "Split";
   def.keeps_half = true;
+  def.is_exact = true;
   def.max_outputs = kVariadic;
   def.infer = infer_split;
   def.make = make_split;

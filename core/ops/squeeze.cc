@@ -171,6 +171,7 @@ void register_squeeze(OpRegistry& registry) {
   OpDef def;
   def.type = "Squeeze";
   def.keeps_half = true;
+  def.is_exact = true;
   def.until = kAxesInputSince - 1;
   def.infer = infer_squeeze;
   def.make = make<Squeeze>;
@@ -184,6 +185,7 @@ void register_squeeze(OpRegistry& registry) {
   def = OpDef();
   def.type = "Unsqueeze";
   def.keeps_half = true;
+  def.is_exact = true;
   def.until = kAxesInputSince - 1;
   def.infer = infer_unsqueeze;
   def.make = make<Unsqueeze>;

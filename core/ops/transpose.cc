@@ -74,6 +74,7 @@ void register_transpose(OpRegistry& registry) {
   OpDef def;
   def.type = "Transpose";
   def.keeps_half = true;
+  def.is_exact = true;
   def.infer = infer_transpose;
   def.make = make_transpose;
   def.unaligned_inputs = 1;

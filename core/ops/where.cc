@@ -120,6 +120,7 @@ Result<std::unique_ptr<OpKernel>> make_where(OpBuild&) {
 void register_where(OpRegistry& registry) {
   OpDef def;
   def.type = "Where";
+  def.is_exact = true;
   def.since = 9;
   def.min_inputs = 3;
   def.max_inputs = 3;

@@ -24,16 +24,6 @@ enum class FileLoading : uint8_t {
   kRead,  // a private copy: for file systems that map badly, or files that others overwrite
 };
 
-// Which file it was, and which state of it. Equal identities share a mapping.
-struct FileIdentity {
-  uint64_t device = 0;
-  uint64_t inode = 0;
-  uint64_t size = 0;
-  int64_t mtime_ns = 0;
-  int64_t ctime_ns = 0;
-  bool operator==(const FileIdentity&) const = default;
-};
-
 namespace internal {
 class FileBytes;  // the shared part: mapping or copy, identity, registry entry
 }
@@ -51,7 +41,7 @@ class MappedFile final : public ByteSource {
   // Loaded as this file was.
   Result<Ref<ByteSource>> open_sibling(const std::string& location) const override;
 
-  const FileIdentity& identity() const;
+  const FileIdentity* identity() const override;
   FileLoading loading() const;
 
   // Without symlinks, at the time of opening; empty when the kernel could not tell.
@@ -83,7 +73,15 @@ class MappedFile final : public ByteSource {
 Result<Ref<ByteSource>> open_mapped_file(const std::string& path,
                                          FileLoading mode = FileLoading::kMap);
 
-// The same rule for models that come as bytes: `location` inside `folder`, nothing else.
+// For files that decide results without being the user's model (pack files): no symlink, owned by
+// this user or root, writable by neither group nor others; else kInvalidArgument says which.
+Result<Ref<ByteSource>> open_trusted_file(const std::string& path);
+
+// The same check of a folder.
+Status check_trusted_folder(const std::string& path);
+
+// The same rule as open_sibling's for models that come as bytes: `location` inside `folder`,
+// nothing else.
 Result<Ref<ByteSource>> open_in_folder(const std::string& folder, const std::string& location,
                                        FileLoading mode);
 

@@ -397,7 +397,7 @@ MappedFile::~MappedFile() = default;
 
 uint64_t MappedFile::serial() const { return file_->serial(); }
 Bytes MappedFile::bytes() const { return file_->bytes(); }
-const FileIdentity& MappedFile::identity() const { return file_->identity(); }
+const FileIdentity* MappedFile::identity() const { return &file_->identity(); }
 FileLoading MappedFile::loading() const { return file_->loading(); }
 Status MappedFile::check_unchanged() const { return file_->check_unchanged(name_); }
 void MappedFile::drop_pages(uint64_t offset, uint64_t count) const {
@@ -427,6 +427,38 @@ Result<Ref<ByteSource>> open_mapped_file(const std::string& path, FileLoading mo
   if (!fd.is_open()) return errno_error("cannot open", path);
   return MappedFileOpener::open(std::move(fd), path, real_folder(folder_part(path)), mode,
                                 Code::kInvalidArgument);
+}
+
+namespace {
+
+Status check_owner(const struct stat& s, std::string_view path) {
+  if (s.st_uid != 0 && s.st_uid != geteuid()) {
+    return invalid_argument(quoted(path), " belongs to user ", s.st_uid,
+                            ", expected this user or root");
+  }
+  if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return invalid_argument(quoted(path), " can be written by its group or others");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<Ref<ByteSource>> open_trusted_file(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.is_open()) return errno_error("cannot open", path);
+  struct stat s = {};
+  if (fstat(fd.get(), &s) != 0) return errno_error("cannot stat", path);
+  FOLIO_RETURN_IF_ERROR(check_owner(s, path));
+  return MappedFileOpener::open(std::move(fd), path, "", FileLoading::kMap, Code::kInvalidArgument);
+}
+
+Status check_trusted_folder(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open()) return errno_error("cannot open", path);
+  struct stat s = {};
+  if (fstat(fd.get(), &s) != 0) return errno_error("cannot stat", path);
+  return check_owner(s, path);
 }
 
 Result<Ref<ByteSource>> open_in_folder(const std::string& folder, const std::string& location,

@@ -76,7 +76,7 @@ class Program : public RefCounted {
   int32_t slot_count = 0;
   std::vector<PortInfo> inputs;  // graph inputs, then overridable initializers
   std::vector<PortInfo> outputs;
-  std::vector<Ref<const PackedBlob>> blobs;
+  std::vector<Ref<const PackedBlob>> blobs;  // of steps, and of constants that lie in one
   std::vector<Ref<Initializer>> keepers;
   ShapePlanner shapes;  // empty in subprograms: their values live on the heap
 

@@ -1,10 +1,11 @@
 #include "core/plan/program_builder.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "core/ops/op_registry.h"
-#include "core/plan/pack_weights.h"
+#include "core/plan/weight_packer.h"
 
 namespace folio {
 namespace {
@@ -57,11 +58,12 @@ class ConstantReads {
 class ProgramBuilder {
  public:
   ProgramBuilder(Graph* graph, const Evaluator& evaluator, const ProgramOptions& options,
-                 const ConstantReads& reads, Program* program)
+                 const ConstantReads& reads, WeightPacker& packer, Program* program)
       : graph_(*graph),
         evaluator_(evaluator),
         options_(options),
         reads_(reads),
+        packer_(packer),
         program_(*program) {}
 
   Status build() {
@@ -69,6 +71,10 @@ class ProgramBuilder {
     for (const ValueId input : graph_.inputs) FOLIO_RETURN_IF_ERROR(add_input(input));
     for (const ValueId input : graph_.overridable) FOLIO_RETURN_IF_ERROR(add_input(input));
     for (Node& node : graph_.nodes) {
+      if (options_.progress && !graph_.parent) {
+        const auto done = static_cast<size_t>(&node - graph_.nodes.data());
+        FOLIO_RETURN_IF_ERROR(options_.progress(done, graph_.nodes.size()));
+      }
       auto status = add_step(&node);
       if (!status.is_ok()) return std::move(status).with_context(node.label());
     }
@@ -134,21 +140,28 @@ class ProgramBuilder {
   }
 
   Result<Operand> constant_operand(const Ref<Initializer>& initializer, bool any_alignment) {
-    FOLIO_RETURN_IF_ERROR(evaluate(evaluator_, initializer.get()));
-    const bool copy = !any_alignment && !is_aligned_for(*initializer->tensor);
-    auto& known = copy ? aligned_ : as_is_;
+    auto& known = any_alignment ? as_is_ : aligned_;
     if (const auto it = known.find(initializer.get()); it != known.end()) {
       return Operand::constant(it->second);
     }
+    FOLIO_TRY(const Tensor tensor, packer_.tensor(initializer.get(), !any_alignment));
+    const Operand operand = add_constant(initializer, tensor);
+    known[initializer.get()] = static_cast<int32_t>(operand.index());
+    return operand;
+  }
+
+  Operand add_constant(const Ref<Initializer>& initializer, const Tensor& tensor) {
     const auto index = static_cast<int32_t>(program_.constants.size());
-    Tensor tensor = *initializer->tensor;
-    if (copy) {
-      FOLIO_TRY(tensor, copy_tensor(tensor));
-    }
     program_.constants.emplace_back(as_constant(tensor));
     program_.keepers.push_back(initializer);
-    known[initializer.get()] = index;
     return Operand::constant(index);
+  }
+
+  // What a step reads of a constant that it has as a blob: its type and shape, perhaps its bytes.
+  Result<Operand> packed_operand(ValueId id, bool replaced) {
+    const Ref<Initializer>& initializer = graph_.constant_value(id)->initializer;
+    if (!replaced || initializer->tensor) return operand(id, /*any_alignment=*/true);
+    return add_constant(initializer, Tensor(initializer->dtype, initializer->shape, nullptr, {}));
   }
 
   Status add_step(Node* node) {
@@ -158,12 +171,15 @@ class ProgramBuilder {
     Step step;
     step.label = node->label();
     step.kernel = std::move(kernel);
-    FOLIO_RETURN_IF_ERROR(pack_step(build, *node, &step));
+    std::set<size_t> replaced;  // inputs of which only the blob is read
+    FOLIO_RETURN_IF_ERROR(pack_step(build, *node, &step, &replaced));
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const bool packed = i < step.packed.size() && step.packed[i] != nullptr;
       const bool unaligned = i < 32 && (def->unaligned_inputs >> i & 1) != 0;
-      FOLIO_TRY(const Operand found, operand(node->inputs[i], packed || unaligned));
-      step.inputs.push_back(found);
+      auto found = packed ? packed_operand(node->inputs[i], replaced.count(i) != 0)
+                          : operand(node->inputs[i], unaligned);
+      if (!found.is_ok()) return std::move(found).take_status();
+      step.inputs.push_back(found.value());
     }
     for (const ValueId output : node->outputs) {
       step.wanted.push_back(output != kNone);
@@ -178,18 +194,18 @@ class ProgramBuilder {
     return Status::ok();
   }
 
-  Status pack_step(const OpBuild& build, const Node& node, Step* step) {
+  Status pack_step(const OpBuild& build, const Node& node, Step* step, std::set<size_t>* replaced) {
     for (const auto& [input, request] : build.pack_requests()) {
-      const GraphValue* constant = graph_.constant_value(node.inputs[static_cast<size_t>(input)]);
-      FOLIO_RETURN_IF_ERROR(evaluate(evaluator_, constant->initializer.get()));
-      FOLIO_TRY(Ref<const PackedBlob> blob,
-                pack_weight(*options_.cache, *constant->initializer, request));
+      const auto index = static_cast<size_t>(input);
+      Initializer& weight = *graph_.constant_value(node.inputs[index])->initializer;
+      FOLIO_TRY(Ref<const PackedBlob> blob, packer_.packed(&weight, request));
       step->packed.resize(node.inputs.size(), nullptr);
-      step->packed[static_cast<size_t>(input)] = blob.get();
+      step->packed[index] = blob.get();
       program_.blobs.push_back(std::move(blob));
-      Initializer& weight = *constant->initializer;
-      const bool is_ours = !weight.source && weight.tensor->escapes();
-      if (request.replaces_source && is_ours && reads_.is_single(&weight)) {
+      if (!request.replaces_source) continue;
+      replaced->insert(index);
+      const bool is_ours = weight.tensor && !weight.source && weight.tensor->escapes();
+      if (is_ours && reads_.is_single(&weight)) {
         weight.tensor = Tensor(weight.dtype, weight.shape, nullptr, {});  // bytes freed
       }
     }
@@ -199,7 +215,7 @@ class ProgramBuilder {
   Status add_subprogram(Graph* subgraph, Step* step) {
     Subprogram sub;
     sub.program = make_ref<Program>();
-    ProgramBuilder inner(subgraph, evaluator_, options_, reads_, sub.program.get());
+    ProgramBuilder inner(subgraph, evaluator_, options_, reads_, packer_, sub.program.get());
     FOLIO_RETURN_IF_ERROR(inner.build());
     for (const auto& [outer, slot] : inner.captures()) {
       FOLIO_TRY(const Operand found, operand(outer, /*any_alignment=*/false));
@@ -247,6 +263,7 @@ class ProgramBuilder {
   const Evaluator& evaluator_;
   const ProgramOptions& options_;
   const ConstantReads& reads_;
+  WeightPacker& packer_;
   Program& program_;
   int32_t next_slot_ = 0;
   std::vector<int32_t> slots_;  // by value id
@@ -315,8 +332,14 @@ Result<Ref<Program>> build_program(Model* model, const Evaluator& evaluator,
   auto program = make_ref<Program>();
   ConstantReads reads;
   reads.count(model->graph);
-  ProgramBuilder builder(&model->graph, evaluator, options, reads, program.get());
+  PackedCache& cache = options.cache ? *options.cache : PackedCache::process();
+  WeightPacker packer(evaluator, cache, options.library, options.arithmetic);
+  packer.begin(model->graph);
+  ProgramBuilder builder(&model->graph, evaluator, options, reads, packer, program.get());
   FOLIO_RETURN_IF_ERROR(builder.build());
+  for (Ref<const PackedBlob>& blob : packer.take_raw_blobs()) {
+    program->blobs.push_back(std::move(blob));
+  }
   program->dims = model->dims;
   program->shapes.reset(&program->dims, builder.planned_slots(), input_symbols(*program),
                         program->slot_count);

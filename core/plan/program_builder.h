@@ -1,19 +1,27 @@
 // build_program: picks kernels, asks prepack/ for blobs, assigns slots and lifetimes.
 //
 // Flow:    after run_passes; the Model is only read (recipes that a step reads are computed).
-// Errors:  what an operator's `make` says (attributes), kOutOfMemory.
+// Errors:  what an operator's `make` says (attributes), kOutOfMemory; what computing a constant
+//          gives. Pack files never fail it but the one that the caller asked to write.
 // Threads: one thread while loading; the PackedCache may be shared with others.
 #pragma once
 
+#include <functional>
+
 #include "core/ops/op_evaluate.h"
 #include "core/plan/program.h"
+#include "core/prepack/pack_library.h"
 #include "core/prepack/packed_cache.h"
 
 namespace folio {
 
 struct ProgramOptions {
   bool prepack = true;
-  PackedCache* cache = nullptr;  // where blobs are found and kept; required when prepack is on
+  PackedCache* cache = nullptr;    // where constants are found and kept; null: the process's own
+  PackLibrary* library = nullptr;  // pack files to look in and to write; null: none
+  std::string arithmetic;          // which kernels compute constants, for their names
+  // Called between nodes with how many of the graph's are done; an error ends the build with it.
+  std::function<Status(size_t done, size_t total)> progress;
 };
 
 Result<Ref<Program>> build_program(Model* model, const Evaluator& evaluator,

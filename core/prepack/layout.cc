@@ -4,6 +4,20 @@
 
 namespace folio {
 
+const char* layout_name(Layout layout) {
+  switch (layout) {
+    case Layout::kRaw:
+      return "RAW";
+    case Layout::kF32P16:
+      return "F32P16";
+    case Layout::kS8P16K4:
+      return "S8P16K4";
+    case Layout::kF32Tapwise:
+      return "F32TAPWISE";
+  }
+  return "unknown";
+}
+
 bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
   if (k < 0 || n < 0 || n > INT64_MAX - 15) return false;
   const uint64_t columns = (static_cast<uint64_t>(n) + 15) / 16 * 16;

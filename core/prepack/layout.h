@@ -10,14 +10,19 @@
 namespace folio {
 
 enum class Layout : uint16_t {
+  kRaw = 0,         // the tensor's own bytes, row by row, aligned: computed or unaligned constants
   kF32P16 = 1,      // [ceil(n / 16)][k][16] float, zero padded columns
   kS8P16K4 = 2,     // [ceil(n / 16)][ceil(k / 4)][16][4] int8, zero padded, then int32 column sums
   kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
 };
 
+inline constexpr uint16_t kRawVersion = 1;
 inline constexpr uint16_t kF32P16Version = 1;
 inline constexpr uint16_t kS8P16K4Version = 1;
 inline constexpr uint16_t kF32TapwiseVersion = 1;
+
+// "F32P16"; "unknown" for a number that this version does not know.
+const char* layout_name(Layout layout);
 
 // Bytes of B[k, n] as F32P16; false on overflow or negative dims.
 [[nodiscard]] bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);

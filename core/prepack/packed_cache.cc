@@ -1,5 +1,8 @@
 #include "core/prepack/packed_cache.h"
 
+#include <condition_variable>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "core/os/fork.h"
@@ -18,26 +21,42 @@ struct PackedCache::Shared {
   Stats stats;
 };
 
+// Shares the made blob's bytes and, when that one is an Entry itself, keeps it.
 class PackedCache::Shared::Entry final : public PackedBlob {
  public:
-  Entry(std::shared_ptr<Shared> shared, const PackKey& key, Ref<Buffer> buffer, size_t bytes)
-      : PackedBlob(std::move(buffer), bytes), shared_(std::move(shared)), key_(key) {
+  Entry(std::shared_ptr<Shared> shared, const PackKey& key, Ref<const PackedBlob> made)
+      : PackedBlob(made->buffer(), made->bytes(), made->place()),
+        shared_(std::move(shared)),
+        key_(key),
+        is_alias_(dynamic_cast<const Entry*>(made.get()) != nullptr),
+        made_(std::move(made)) {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
-    ++shared_->stats.live_blobs;
-    shared_->stats.live_bytes += bytes;
+    if (!is_alias_) ++shared_->stats.misses;
+    count(1);
   }
   ~Entry() override {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
-    --shared_->stats.live_blobs;
-    shared_->stats.live_bytes -= bytes();
+    count(-1);
     // A newer blob may have taken the key while this one was dying.
     const auto it = shared_->entries.find(key_);
     if (it != shared_->entries.end() && it->second == this) shared_->entries.erase(it);
   }
 
  private:
+  void count(int sign) const {
+    if (is_alias_) return;
+    const auto one = static_cast<uint64_t>(sign);  // -1 wraps, as it must
+    Stats& stats = shared_->stats;
+    stats.live_blobs += one;
+    stats.live_bytes += one * bytes();
+    stats.place_blobs[static_cast<int>(place())] += one;
+    stats.place_bytes[static_cast<int>(place())] += one * bytes();
+  }
+
   std::shared_ptr<Shared> shared_;
-  PackKey key_;
+  const PackKey key_;
+  const bool is_alias_;
+  Ref<const PackedBlob> made_;  // dies after this Entry has let go of the lock
 };
 
 PackedCache::PackedCache(Keep keep) : shared_(std::make_shared<Shared>()) { shared_->keep = keep; }
@@ -54,8 +73,7 @@ PackedCache& PackedCache::process() {
   return *cache;
 }
 
-Result<Ref<const PackedBlob>> PackedCache::get_or_pack(const PackKey& key, const Tensor& source,
-                                                       const PackRequest& request) {
+Result<Ref<const PackedBlob>> PackedCache::get_or_make(const PackKey& key, const Maker& make) {
   Shared& shared = *shared_;
   {
     std::unique_lock<std::mutex> lock(shared.mutex);
@@ -72,7 +90,6 @@ Result<Ref<const PackedBlob>> PackedCache::get_or_pack(const PackKey& key, const
       }
       shared.packed.wait(lock);
     }
-    ++shared.stats.misses;
   }
   // Whatever happens, exceptions included, those who wait for this key must be woken.
   struct Promise {
@@ -90,10 +107,9 @@ Result<Ref<const PackedBlob>> PackedCache::get_or_pack(const PackKey& key, const
       shared.packed.notify_all();
     }
   } promise{shared, key};
-  FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(request.bytes));
-  FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, source, buffer->data()));
+  FOLIO_TRY(Ref<const PackedBlob> made, make());
   // Made, and perhaps ended, outside the lock, which its destructor takes.
-  const auto blob = make_ref<Shared::Entry>(shared_, key, std::move(buffer), request.bytes);
+  const auto blob = make_ref<Shared::Entry>(shared_, key, std::move(made));
   {
     const std::lock_guard<std::mutex> lock(shared.mutex);
     shared.entries[key] = blob.get();  // the key is there: nothing is allocated

@@ -1,16 +1,17 @@
 // PackedCache: keeps at most one packed copy of each constant weight in the process.
 //
-// Flow:    plan/ asks here with a key known before packing; kernels read the blob.
+// Flow:    plan/ asks here with a key known before packing; kernels read the blob. A blob may have
+//          two keys: where its source stands in this process (nothing is read to know that), and
+//          what the source contains (known once it was hashed or a pack file told).
 // Owns:    nothing by default: entries are weak, the programs that use a blob keep it alive. A
 //          cache in hold mode keeps every blob until it is cleared or destroyed.
-// Threads: any method from any thread. Two misses on one key pack once; the second caller waits.
-// Errors:  kOutOfMemory, or what `fill` returns; a failed pack leaves no entry.
+// Threads: any method from any thread. Two misses on one key make one blob; the second caller
+//          waits.
+// Errors:  kOutOfMemory, or what the maker returns; a failed one leaves no entry.
 #pragma once
 
-#include <condition_variable>
-#include <map>
+#include <functional>
 #include <memory>
-#include <mutex>
 
 #include "core/prepack/pack_key.h"
 #include "core/prepack/packed_blob.h"
@@ -27,7 +28,12 @@ class PackedCache {
     uint64_t failures = 0;
     uint64_t live_blobs = 0;
     uint64_t live_bytes = 0;
+    uint64_t place_blobs[kBlobPlaces] = {};  // of the live ones
+    uint64_t place_bytes[kBlobPlaces] = {};
   };
+
+  // Gives a blob of its own, or one that this cache gave out under another key.
+  using Maker = std::function<Result<Ref<const PackedBlob>>()>;
 
   explicit PackedCache(Keep keep = Keep::kWeak);
   ~PackedCache();
@@ -37,11 +43,11 @@ class PackedCache {
   // The process's own, shared by all sessions that name no other.
   static PackedCache& process();
 
-  // The blob for `key`, packing `source` (only read during the call) when it is absent.
-  Result<Ref<const PackedBlob>> get_or_pack(const PackKey& key, const Tensor& source,
-                                            const PackRequest& request);
+  // The blob for `key`, from `make` when it is absent. `make` may ask this cache for another key.
+  Result<Ref<const PackedBlob>> get_or_make(const PackKey& key, const Maker& make);
 
-  // Numbers of one instant. live_* count what programs or hold mode keep alive.
+  // Numbers of one instant. live_* count what programs or hold mode keep alive; a blob with two
+  // keys counts once.
   Stats stats() const;
 
   // Hold mode: lets go of all blobs; those in use live on.

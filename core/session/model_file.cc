@@ -74,6 +74,7 @@ class SourceWithFiles final : public ByteSource {
 
   uint64_t serial() const override { return model_->serial(); }
   Bytes bytes() const override { return model_->bytes(); }
+  const FileIdentity* identity() const override { return model_->identity(); }
   void drop_pages(uint64_t offset, uint64_t count) const override {
     model_->drop_pages(offset, count);
   }

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "core/base/checked_math.h"
 #include "core/base/log.h"
 
 namespace folio {
@@ -36,6 +37,45 @@ bool set_threads(int* threads, std::string_view value) {
   return true;
 }
 
+// "64", "64K", "64M", "64G": bytes.
+bool set_bytes(uint64_t* bytes, std::string_view value) {
+  uint64_t unit = 1;
+  if (!value.empty()) {
+    const char last = value.back();
+    unit = last == 'K' ? 1024 : last == 'M' ? 1024 * 1024 : last == 'G' ? 1024 * 1024 * 1024 : 1;
+  }
+  if (unit > 1) value.remove_suffix(1);
+  if (value.empty() || value.size() > 12) return false;
+  uint64_t number = 0;
+  for (const char c : value) {
+    if (c < '0' || c > '9') return false;
+    number = number * 10 + static_cast<uint64_t>(c - '0');
+  }
+  return checked_mul(number, unit, bytes);
+}
+
+// Folders separated by ':', as in PATH; empty ones are left out.
+bool set_folders(std::vector<std::string>* folders, std::string_view value) {
+  folders->clear();
+  while (!value.empty()) {
+    const size_t end = std::min(value.find(':'), value.size());
+    if (end > 0) folders->emplace_back(value.substr(0, end));
+    value.remove_prefix(std::min(end + 1, value.size()));
+  }
+  return true;
+}
+
+template <typename E, size_t N>
+bool set_choice(E* target, std::string_view value,
+                const std::pair<std::string_view, E> (&choices)[N]) {
+  for (const auto& [name, choice] : choices) {
+    if (name != value) continue;
+    *target = choice;
+    return true;
+  }
+  return false;
+}
+
 // All keys of this version. docs/config_keys.md has the same table.
 constexpr Key kKeys[] = {
     {"folio.model_loading", KeyOf::kModel, "map or read",
@@ -49,6 +89,34 @@ constexpr Key kKeys[] = {
        if (v != "all" && v != "none") return false;
        s->optimize = v == "all" ? Optimize::kAll : Optimize::kOff;
        return true;
+     }},
+    {"folio.pack_checksum", KeyOf::kSession, "off, first_use or open",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_choice<PackChecksum, 3>(&s->pack.checksum, v,
+                                          {{"off", PackChecksum::kOff},
+                                           {"first_use", PackChecksum::kFirstUse},
+                                           {"open", PackChecksum::kOpen}});
+     }},
+    {"folio.pack_sidecar", KeyOf::kSession, "auto or off",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       if (v != "auto" && v != "off") return false;
+       s->find_sidecar = v == "auto";
+       return true;
+     }},
+    {"folio.pack_store", KeyOf::kSession, "folders separated by ':'",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_folders(&s->pack.stores, v);
+     }},
+    {"folio.pack_store_limit", KeyOf::kSession, "bytes, or a number with K, M or G; 0: no limit",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_bytes(&s->pack.store_limit, v);
+     }},
+    {"folio.pack_trust", KeyOf::kSession, "bound, stat or verify",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_choice<PackTrust, 3>(&s->pack.trust, v,
+                                       {{"bound", PackTrust::kBound},
+                                        {"stat", PackTrust::kStat},
+                                        {"verify", PackTrust::kVerify}});
      }},
     {"folio.threads", KeyOf::kSession, "a number, 0 for the process's default",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {

@@ -7,16 +7,19 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/base/byte_source.h"
+#include "core/base/cpu_bits.h"
 #include "core/base/tensor.h"
 #include "core/formats/load.h"
 #include "core/model/graph_builder.h"
 #include "core/passes/passes.h"
+#include "core/prepack/pack_library.h"
 #include "core/prepack/packed_cache.h"
 
 namespace folio {
@@ -39,6 +42,10 @@ struct SessionOptions {
   FreeDims free_dims;
   std::vector<std::pair<std::string, Tensor>> initializers;  // replace those of the model
   std::shared_ptr<PackedCache> cache;                        // null: the process's own
+  PackOptions pack;          // folio.pack_*; `sidecar` is filled in from the model's path
+  bool find_sidecar = true;  // folio.pack_sidecar = auto | off
+  Ref<PackLibrary> library;  // pack_model: instead of what `pack` names; who gave it finishes it
+  std::optional<CpuBits> kernels;  // pack_model: constants are made for this level
   Progress progress;
 };
 

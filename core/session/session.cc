@@ -109,9 +109,11 @@ Session::~Session() {
 
 // What two sessions must agree on to share a program; empty: nothing to share.
 std::string Session::program_key() const {
-  if (!options_.initializers.empty() || options_.cache) return "";
+  if (!options_.initializers.empty() || options_.cache || options_.library) return "";
   std::string key =
-      cat("prepack=", options_.prepack, " optimize=", static_cast<int>(options_.optimize));
+      cat("prepack=", options_.prepack, " optimize=", static_cast<int>(options_.optimize),
+          " sidecar=", options_.find_sidecar);
+  for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
   // With its length, since a name may hold any character.
@@ -131,13 +133,28 @@ Status Session::compile() {
   return Status::ok();
 }
 
+// The pack files of this load; null when there can be none.
+Result<Ref<PackLibrary>> Session::open_library() const {
+  if (options_.library) return options_.library;
+  PackOptions pack = options_.pack;
+  if (!options_.prepack) return Ref<PackLibrary>();
+  if (options_.find_sidecar && model_->source()->identity() && pack.sidecar.empty()) {
+    pack.sidecar = cat(model_->source()->name(), ".fpack");
+  }
+  if (!pack.is_used()) return Ref<PackLibrary>();
+  FOLIO_TRY(Ref<PackLibrary> library, PackLibrary::open(pack));
+  if (library->is_empty()) return Ref<PackLibrary>();
+  return library;
+}
+
 // The spine: the model was mapped and parsed by ModelFile; here it becomes a program.
 Result<Ref<Program>> Session::make_program() {
   const auto report = [&](float done, const char* what) {
     if (!options_.progress || options_.progress(done, what)) return Status::ok();
     return error(Code::kCancelled, "loading was cancelled");
   };
-  const Evaluator evaluator{kernels_for(cpu_bits()), *threads_};
+  const CpuBits bits = options_.kernels ? *options_.kernels : cpu_bits();
+  const Evaluator evaluator{kernels_for(bits), *threads_};
   const FloatControl float_control(/*flush_denormals=*/false);  // the program may be shared
 
   FOLIO_RETURN_IF_ERROR(report(0.0F, "parse"));
@@ -153,7 +170,14 @@ Result<Ref<Program>> Session::make_program() {
   ProgramOptions plan;
   plan.prepack = options_.prepack;
   plan.cache = options_.cache ? options_.cache.get() : &PackedCache::process();
+  plan.arithmetic = kernel_level_name(bits);
+  plan.progress = [&](size_t done, size_t total) {
+    return report(0.5F + 0.5F * static_cast<float>(done) / static_cast<float>(total), "pack");
+  };
+  FOLIO_TRY(const Ref<PackLibrary> library, open_library());
+  plan.library = library.get();
   FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
+  if (library && library != options_.library) FOLIO_RETURN_IF_ERROR(library->finish());
 
   FOLIO_RETURN_IF_ERROR(report(1.0F, "ready"));
   return program;

@@ -56,6 +56,7 @@ class Session : public RefCounted {
  private:
   Status compile();
   Result<Ref<Program>> make_program();
+  Result<Ref<PackLibrary>> open_library() const;
   std::string program_key() const;
   Status bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* request) const;
   Status bind_outputs(const std::vector<WantedOutput>& wanted, RunRequest* request,

@@ -12,13 +12,13 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = ROOT / "c_api/include/folio/folio_c_api.h"
+HEADERS = [ROOT / "c_api/include/folio" / name for name in ("folio_c_types.h", "folio_c_api.h")]
 GOLDEN = ROOT / "c_api/abi.golden"
 CC = os.environ.get("CC", "cc")
 
 
 def header_text():
-    text = re.sub(r"/\*.*?\*/", " ", HEADER.read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", " ", "".join(header.read_text() for header in HEADERS), flags=re.S)
     return re.sub(r"^#.*$", "", text, flags=re.M)
 
 

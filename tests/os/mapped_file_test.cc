@@ -139,8 +139,8 @@ TEST(MappedFile, MapsAnewWhenMtimeMoved) {
   set_mtime(path, 2000);
   const Ref<ByteSource> b = open_ok(path);
   EXPECT_NE(a->bytes().data(), b->bytes().data());
-  EXPECT_EQ(as_mapped_file(*a)->identity().mtime_ns, 1000 * int64_t{1000000000});
-  EXPECT_EQ(as_mapped_file(*b)->identity().mtime_ns, 2000 * int64_t{1000000000});
+  EXPECT_EQ(as_mapped_file(*a)->identity()->mtime_ns, 1000 * int64_t{1000000000});
+  EXPECT_EQ(as_mapped_file(*b)->identity()->mtime_ns, 2000 * int64_t{1000000000});
 }
 
 TEST(MappedFile, ReportsAFileThatWasWrittenTo) {

@@ -8,42 +8,33 @@
 #include <new>
 #include <thread>
 
-#include "tests/support/op_tester.h"
-
 namespace folio {
 namespace {
 
-std::atomic<int> g_fills{0};
+std::atomic<int> g_made{0};
 
-Status fill_ones(const PackRequest& request, const void*, const Tensor&, uint8_t* blob) {
-  ++g_fills;
+Result<Ref<const PackedBlob>> blob_of(uint8_t value, size_t bytes = 256) {
+  FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(bytes));
+  std::memset(buffer->data(), value, bytes);
+  return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(buffer), bytes));
+}
+Result<Ref<const PackedBlob>> make_ones() {
+  ++g_made;
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::memset(blob, 1, request.bytes);
-  return Status::ok();
+  return blob_of(1);
 }
-Status fill_fails(const PackRequest&, const void*, const Tensor&, uint8_t*) {
-  return invalid_argument("no such matrix");
-}
-Status fill_throws(const PackRequest&, const void*, const Tensor&, uint8_t*) {
+Result<Ref<const PackedBlob>> make_fails() { return invalid_argument("no such matrix"); }
+Result<Ref<const PackedBlob>> make_throws() {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   throw std::bad_alloc();
-}
-
-PackRequest request_of(Status (*fill)(const PackRequest&, const void*, const Tensor&, uint8_t*)) {
-  PackRequest request;
-  request.version = 1;
-  request.bytes = 256;
-  request.fill = fill;
-  return request;
 }
 
 const PackKey kKey{1, 2};
 
 TEST(PackedCache, TheSecondAskerGetsTheSameBlob) {
   PackedCache cache;
-  const Tensor source = make_tensor<float>({1}, {1});
-  const auto first = cache.get_or_pack(kKey, source, request_of(fill_ones));
-  const auto second = cache.get_or_pack(kKey, source, request_of(fill_fails));
+  const auto first = cache.get_or_make(kKey, make_ones);
+  const auto second = cache.get_or_make(kKey, make_fails);
   ASSERT_TRUE(first.is_ok() && second.is_ok());
   EXPECT_EQ(first.value(), second.value());
   EXPECT_EQ(first.value()->data()[255], 1);
@@ -57,22 +48,20 @@ TEST(PackedCache, TheSecondAskerGetsTheSameBlob) {
 
 TEST(PackedCache, ABlobDiesWithItsLastUser) {
   PackedCache cache;
-  const Tensor source = make_tensor<float>({1}, {1});
   {
-    const auto blob = cache.get_or_pack(kKey, source, request_of(fill_ones));
+    const auto blob = cache.get_or_make(kKey, make_ones);
     ASSERT_TRUE(blob.is_ok());
   }
   EXPECT_EQ(cache.stats().live_blobs, 0U);
-  ASSERT_TRUE(cache.get_or_pack(kKey, source, request_of(fill_ones)).is_ok());
+  ASSERT_TRUE(cache.get_or_make(kKey, make_ones).is_ok());
   EXPECT_EQ(cache.stats().misses, 2U);
 }
 
 TEST(PackedCache, HoldModeKeepsUntilCleared) {
   PackedCache cache(PackedCache::Keep::kHold);
-  const Tensor source = make_tensor<float>({1}, {1});
-  ASSERT_TRUE(cache.get_or_pack(kKey, source, request_of(fill_ones)).is_ok());
+  ASSERT_TRUE(cache.get_or_make(kKey, make_ones).is_ok());
   EXPECT_EQ(cache.stats().live_blobs, 1U);
-  const auto used = cache.get_or_pack(kKey, source, request_of(fill_fails));
+  const auto used = cache.get_or_make(kKey, make_fails);
   cache.clear();
   EXPECT_EQ(cache.stats().live_blobs, 1U) << "still in use";
   ASSERT_TRUE(used.is_ok());
@@ -83,65 +72,80 @@ TEST(PackedCache, BlobsOutliveTheirCache) {
   Ref<const PackedBlob> kept;
   {
     PackedCache cache(PackedCache::Keep::kHold);
-    kept = cache.get_or_pack(kKey, make_tensor<float>({1}, {1}), request_of(fill_ones)).take();
+    kept = cache.get_or_make(kKey, make_ones).take();
   }
   EXPECT_EQ(kept->data()[7], 1);
 }
 
 TEST(PackedCache, AFailureLeavesNoEntry) {
   PackedCache cache;
-  const Tensor source = make_tensor<float>({1}, {1});
-  EXPECT_FALSE(cache.get_or_pack(kKey, source, request_of(fill_fails)).is_ok());
+  EXPECT_FALSE(cache.get_or_make(kKey, make_fails).is_ok());
   EXPECT_EQ(cache.stats().failures, 1U);
-  EXPECT_TRUE(cache.get_or_pack(kKey, source, request_of(fill_ones)).is_ok());
+  EXPECT_TRUE(cache.get_or_make(kKey, make_ones).is_ok());
 }
 
 TEST(PackedCache, AnAbsurdSizeIsOutOfMemory) {
   PackedCache cache;
-  PackRequest request = request_of(fill_ones);
-  request.bytes = UINT64_MAX;
-  const auto blob = cache.get_or_pack(kKey, make_tensor<float>({1}, {1}), request);
+  const auto blob = cache.get_or_make(kKey, [] { return blob_of(1, SIZE_MAX); });
   EXPECT_EQ(blob.status().code(), Code::kOutOfMemory);
+}
+
+TEST(PackedCache, ABlobUnderTwoKeysIsOneBlob) {
+  PackedCache cache;
+  const PackKey other{3, 4};
+  const auto first = cache.get_or_make(kKey, make_ones);
+  // As a load does that knows the place of a weight and learns what it contains.
+  const auto alias = cache.get_or_make(other, [&] { return cache.get_or_make(kKey, make_fails); });
+  ASSERT_TRUE(first.is_ok() && alias.is_ok());
+  EXPECT_EQ(alias.value()->data(), first.value()->data());
+  EXPECT_EQ(cache.stats().live_blobs, 1U);
+  EXPECT_EQ(cache.stats().live_bytes, 256U);
+  EXPECT_EQ(cache.stats().misses, 1U);
+  EXPECT_EQ(cache.get_or_make(other, make_fails).value(), alias.value());
+}
+
+TEST(PackedCache, WhoHoldsOneOfTwoKeysKeepsBoth) {
+  PackedCache cache;
+  const PackKey other{3, 4};
+  auto first = cache.get_or_make(kKey, make_ones).take();
+  auto alias = cache.get_or_make(other, [&] { return cache.get_or_make(kKey, make_fails); }).take();
+  first = nullptr;
+  EXPECT_TRUE(cache.get_or_make(kKey, make_fails).is_ok());
+  alias = nullptr;
+  EXPECT_FALSE(cache.get_or_make(kKey, make_fails).is_ok());
+  EXPECT_EQ(cache.stats().live_blobs, 0U);
 }
 
 TEST(PackedCache, AnExceptionWakesThoseWhoWait) {
   PackedCache cache;
-  const Tensor source = make_tensor<float>({1}, {1});
-  std::thread thrower([&] {
-    EXPECT_THROW((void)cache.get_or_pack(kKey, source, request_of(fill_throws)), std::bad_alloc);
-  });
+  std::thread thrower(
+      [&] { EXPECT_THROW((void)cache.get_or_make(kKey, make_throws), std::bad_alloc); });
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_TRUE(cache.get_or_pack(kKey, source, request_of(fill_ones)).is_ok());
+  EXPECT_TRUE(cache.get_or_make(kKey, make_ones).is_ok());
   thrower.join();
   EXPECT_EQ(cache.stats().live_blobs, 0U);
 }
 
 TEST(PackedCache, ManyAskersPackOnce) {
   PackedCache cache(PackedCache::Keep::kHold);
-  const Tensor source = make_tensor<float>({1}, {1});
-  g_fills = 0;
+  g_made = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
-    threads.emplace_back(
-        [&] { EXPECT_TRUE(cache.get_or_pack(kKey, source, request_of(fill_ones)).is_ok()); });
+    threads.emplace_back([&] { EXPECT_TRUE(cache.get_or_make(kKey, make_ones).is_ok()); });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(g_fills, 1);
+  EXPECT_EQ(g_made, 1);
   EXPECT_EQ(cache.stats().hits, 7U);
 }
 
 TEST(PackedCache, ComingAndGoingFromManyThreads) {
   PackedCache cache;
-  const Tensor source = make_tensor<float>({1}, {1});
-  const auto fast = [](const PackRequest& request, const void*, const Tensor&, uint8_t* blob) {
-    std::memset(blob, 7, request.bytes);
-    return Status::ok();
-  };
+  const auto fast = [] { return blob_of(7); };
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (uint64_t n = 0; n < 500; ++n) {
-        const auto blob = cache.get_or_pack(PackKey{0, n % 2}, source, request_of(fast));
+        const auto blob = cache.get_or_make(PackKey{0, n % 2}, fast);
         ASSERT_TRUE(blob.is_ok());
         EXPECT_EQ(blob.value()->data()[100], 7);
       }

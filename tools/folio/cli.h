@@ -68,6 +68,9 @@ std::string executable_path();
 // A library as dlopen wants it: a file of that name here goes before the dynamic linker's.
 std::string file_or_name(const std::string& library);
 
+// What folio inspect prints of a pack file.
+int inspect_pack_file(const std::string& path, bool json);
+
 folio::SessionOptions make_session_options(const SessionSettings& settings);
 
 // How random inputs are made; see random_inputs.h.
@@ -163,6 +166,26 @@ struct InspectCommand {
   bool json = false;
 };
 int run_inspect(const CommonOptions& common, const InspectCommand& command);
+
+struct PackCommand {
+  std::vector<std::string> models;
+  std::string output;
+  std::string store;
+  std::string levels;
+  bool check = false;
+  bool json = false;
+  std::vector<std::string> dims;  // NAME=N: sessions will fix these
+  SessionSettings session;
+};
+int run_pack(const CommonOptions& common, const PackCommand& command);
+
+struct StoreCommand {
+  std::string action;  // ls, verify, gc
+  std::string folder;
+  std::string limit;  // bytes, or a number with K, M or G
+  bool json = false;
+};
+int run_store(const CommonOptions& common, const StoreCommand& command);
 
 struct DoctorCommand {
   bool json = false;

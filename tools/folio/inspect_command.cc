@@ -197,6 +197,7 @@ void print_text(const folio::Model& model) {
 
 int run_inspect(const CommonOptions& common, const InspectCommand& command) {
   load_library(common);
+  if (command.model.ends_with(".fpack")) return inspect_pack_file(command.model, command.json);
   const folio::Model model = folio::Model::open(command.model);
   if (command.json) {
     const auto replace = nlohmann::json::error_handler_t::replace;

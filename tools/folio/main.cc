@@ -28,6 +28,8 @@ class Cli {
     add_compare_side();
     add_inspect();
     add_memory();
+    add_pack();
+    add_store();
     add_doctor();
   }
 
@@ -240,7 +242,7 @@ class Cli {
   void add_inspect() {
     CLI::App* command = add_command("inspect", "show what is in a model",
                                     [this] { return run_inspect(common_, inspect_); });
-    command->add_option("MODEL", inspect_.model, ".onnx or .ort file")->required();
+    command->add_option("MODEL", inspect_.model, ".onnx, .ort or .fpack file")->required();
     command->add_flag("--json", inspect_.json, "one JSON object on standard output");
     command->footer(
         "Exit code 4, and a list of nodes, if there are operators that Folio cannot run.\n"
@@ -267,6 +269,46 @@ class Cli {
         "  folio memory model.onnx --processes 8 --threads 1 --plot memory.svg");
   }
 
+  void add_pack() {
+    CLI::App* command =
+        add_command("pack", "write a model's weights in the form kernels compute from",
+                    [this] { return run_pack(common_, pack_); });
+    command->add_option("MODEL", pack_.models, ".onnx or .ort files")->required();
+    command->add_option("-o,--output", pack_.output, "the pack file (MODEL.fpack)")
+        ->type_name("FILE");
+    command->add_option("--store", pack_.store, "add to this pack store instead")->type_name("DIR");
+    command->add_option("--isa", pack_.levels, "kernel levels to pack for (this machine's)")
+        ->type_name("LIST");
+    command->add_flag("--check", pack_.check,
+                      "write nothing; exit code 1 if a session would pack anything");
+    command->add_flag("--json", pack_.json, "one JSON object per model, each on one line");
+    repeated(command, "--dim", &pack_.dims, "NAME=N", "a free dimension that sessions will fix");
+    add_session_options(command, &pack_.session);
+    command->footer(
+        "Sessions find MODEL.fpack by themselves, and stores by the key folio.pack_store.\n"
+        "Examples:\n"
+        "  folio pack model.onnx\n"
+        "  folio pack models/*.onnx --store /var/cache/folio");
+  }
+
+  void add_store() {
+    CLI::App* command = add_command("store", "look after a pack store",
+                                    [this] { return run_store(common_, store_); });
+    command->add_option("ACTION", store_.action, "ls, verify or gc")
+        ->required()
+        ->check(CLI::IsMember({"ls", "verify", "gc"}));
+    command->add_option("DIR", store_.folder, "the store")->required();
+    command->add_option("--limit", store_.limit, "gc: remove the oldest packs above this size")
+        ->type_name("BYTES");
+    command->add_flag("--json", store_.json, "one JSON object on standard output");
+    command->footer(
+        "verify compares every blob with its checksum (exit code 1: damaged); gc removes "
+        "leftovers\n"
+        "and damaged packs and writes the index anew.\n"
+        "Example:\n"
+        "  folio store gc /var/cache/folio --limit 20G");
+  }
+
   void add_doctor() {
     CLI::App* command = add_command("doctor", "show what matters of this machine",
                                     [this] { return run_doctor(common_, doctor_); });
@@ -284,6 +326,8 @@ class Cli {
   CompareSideCommand compare_side_;
   InspectCommand inspect_;
   MemoryCommand memory_;
+  PackCommand pack_;
+  StoreCommand store_;
   DoctorCommand doctor_;
 };
 

@@ -453,6 +453,40 @@ class SessionOptions {
   std::unique_ptr<internal::Progress> progress_;
 };
 
+// What `pack` writes; see FolioPackOptions. Empty texts: the default.
+struct PackOptions {
+  std::string path;
+  std::string store;
+  std::string levels;
+  bool check = false;
+};
+
+// Makes (or checks) the pack file of a model for sessions with these options.
+inline FolioPackResult pack(const Model& model, const SessionOptions& session = SessionOptions(),
+                            const PackOptions& options = PackOptions()) {
+  auto asked = internal::sized<FolioPackOptions>();
+  if (!options.path.empty()) asked.path = options.path.c_str();
+  if (!options.store.empty()) asked.store = options.store.c_str();
+  if (!options.levels.empty()) asked.levels = options.levels.c_str();
+  asked.check = options.check ? 1 : 0;
+  auto result = internal::sized<FolioPackResult>();
+  internal::Progress::check_load(api().ModelPack(model.get(), session.get(), &asked, &result),
+                                 session.progress_state());
+  return result;
+}
+
+// What a pack file, or a store, holds: a JSON object; see PackFileGetJson and PackStoreGetJson.
+inline std::string pack_file_json(const std::string& path, bool verify = false) {
+  return internal::owned_text(
+      [&](char** out) { return api().PackFileGetJson(path.c_str(), verify ? 1 : 0, out); });
+}
+inline std::string pack_store_json(const std::string& folder,
+                                   FolioPackStoreAction action = FOLIO_PACK_STORE_LIST,
+                                   std::uint64_t limit_bytes = 0) {
+  return internal::owned_text(
+      [&](char** out) { return api().PackStoreGetJson(folder.c_str(), action, limit_bytes, out); });
+}
+
 // How one run goes. Setters return *this.
 class RunOptions {
  public:

@@ -115,14 +115,20 @@ Result value_of(Entry entry, Args... args) {
   return result;
 }
 
-template <typename Entry, typename Argument>
-std::string owned_string(Entry entry, Argument argument) {
+// Calls `call` for a text that it gives away: call(char** out).
+template <typename Call>
+std::string owned_text(Call call) {
   struct Releaser {
     char* text = nullptr;
     ~Releaser() { api().ReleaseString(text); }
   } releaser;
-  check(entry(argument, &releaser.text));
+  check(call(&releaser.text));
   return releaser.text;
+}
+
+template <typename Entry, typename Argument>
+std::string owned_string(Entry entry, Argument argument) {
+  return owned_text([&](char** out) { return entry(argument, out); });
 }
 
 // A std::function as a FolioReleaseFunction and its user.

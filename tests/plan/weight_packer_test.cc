@@ -1,10 +1,12 @@
-// pack_weight: an initializer is named by its place in a mapping, else by its bytes.
-#include "core/plan/pack_weights.h"
+// WeightPacker: constants are named before they are read or computed, and made once.
+#include "core/plan/weight_packer.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "core/base/parallel.h"
+#include "core/kernels/select.h"
 #include "core/os/mapped_file.h"
 #include "tests/support/op_tester.h"
 #include "tests/support/temp_folder.h"
@@ -42,14 +44,18 @@ Ref<ByteSource> mapped(const testing::TempFolder& folder, const char* name) {
   return source.is_ok() ? std::move(source).take() : nullptr;
 }
 
+// As one load would.
 Ref<const PackedBlob> packed(PackedCache& cache, const Ref<Initializer>& initializer) {
-  Result<Ref<const PackedBlob>> blob = pack_weight(cache, *initializer, request_2x2());
+  InlineParallel parallel;
+  const Evaluator evaluator{kernels_for(0), parallel};
+  WeightPacker packer(evaluator, cache, nullptr, "ref");
+  Result<Ref<const PackedBlob>> blob = packer.packed(initializer.get(), request_2x2());
   EXPECT_TRUE(blob.is_ok()) << blob.status().message();
   return blob.is_ok() ? std::move(blob).take() : nullptr;
 }
 
 // The bytes differ, which a real mapping's cannot: whoever looked at them would see it.
-TEST(PackWeight, BytesOfASourceAreNotLookedAt) {
+TEST(WeightPacker, BytesOfASourceAreNotLookedAt) {
   PackedCache cache;
   const testing::TempFolder folder;
   const Ref<ByteSource> source = mapped(folder, "model.onnx");
@@ -59,7 +65,7 @@ TEST(PackWeight, BytesOfASourceAreNotLookedAt) {
   EXPECT_EQ(packed(cache, b).get(), blob.get());
 }
 
-TEST(PackWeight, SourcesAreNotTakenForOneAnother) {
+TEST(WeightPacker, SourcesAreNotTakenForOneAnother) {
   PackedCache cache;
   const testing::TempFolder folder;
   const Ref<Initializer> a = weight({1, 2, 3, 4}, mapped(folder, "a.onnx"));
@@ -86,7 +92,7 @@ class CountingSource final : public ByteSource {
   std::string name_ = "counting";
 };
 
-TEST(PackWeight, WhoPacksGivesThePagesBackAndWhoFindsLeavesThem) {
+TEST(WeightPacker, WhoPacksGivesThePagesBackAndWhoFindsLeavesThem) {
   PackedCache cache;
   const auto source = make_ref<CountingSource>();
   const Ref<Initializer> a = weight({1, 2, 3, 4}, source);
@@ -97,7 +103,7 @@ TEST(PackWeight, WhoPacksGivesThePagesBackAndWhoFindsLeavesThem) {
   EXPECT_EQ(source->drops.size(), 1U);
 }
 
-TEST(PackWeight, ComputedWeightsAreNamedByTheirBytes) {
+TEST(WeightPacker, ComputedWeightsAreNamedByTheirBytes) {
   PackedCache cache;
   const Ref<Initializer> a = weight({1, 2, 3, 4}, nullptr);
   const Ref<Initializer> same = weight({1, 2, 3, 4}, nullptr);

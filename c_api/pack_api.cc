@@ -1,0 +1,168 @@
+// Entries: pack files and stores.
+#include "c_api/boundary.h"
+#include "c_api/entries.h"
+#include "c_api/handles.h"
+#include "c_api/reports.h"
+#include "core/base/utf8.h"
+#include "core/session/pack_model.h"
+
+namespace folio {
+namespace {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+Result<PackModelOptions> read_options(const FolioPackOptions* options) {
+  PackModelOptions result;
+  if (!options) return result;
+  FolioPackOptions asked = {};
+  FOLIO_RETURN_IF_ERROR(read_struct(options, &asked, "FolioPackOptions"));
+  if (asked.check != 0 && asked.check != 1) {
+    return invalid_argument("check is ", asked.check, ", expected 0 or 1");
+  }
+  if (asked.path && asked.store) {
+    return invalid_argument("a path and a store are given, expected one of them");
+  }
+  if (asked.path) result.path = asked.path;
+  if (asked.store) result.store = asked.store;
+  if (asked.levels) result.levels = split(asked.levels, ',');
+  result.check = asked.check == 1;
+  return result;
+}
+
+std::string hex_of(const ContentId& id) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint64_t part : {id.high, id.low}) {
+    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[part >> shift & 15];
+  }
+  return text;
+}
+
+std::string text_json(std::string_view text) { return json_string(utf8_repaired(text)); }
+
+std::string texts_json(const std::vector<std::string>& texts) {
+  std::string out = "[";
+  for (const std::string& text : texts) {
+    out += cat(&text == &texts.front() ? "" : ", ", text_json(text));
+  }
+  return out + "]";
+}
+
+std::string blob_json(const PackIndex& index, const PackEntry& entry) {
+  return cat("{\"name\": ", text_json(index.names[entry.name]), ", \"layout\": \"",
+             layout_name(entry.layout), "\", \"version\": ", entry.version,
+             ", \"bytes\": ", entry.bytes, ", \"offset\": ", entry.offset, ", \"key\": \"",
+             hex_of(entry.key), "\"}");
+}
+
+std::string file_json(const PackFile& file, bool verify) {
+  const PackIndex& index = file.index();
+  std::string out = cat("{\"path\": ", text_json(file.path()), ", \"bytes\": ", file.file_bytes(),
+                        ", \"writer\": ", text_json(index.writer), ", \"blobs\": [");
+  std::vector<std::string> damaged;
+  for (const PackEntry& entry : index.entries) {
+    out += cat(&entry == &index.entries.front() ? "" : ", ", blob_json(index, entry));
+    if (verify && !file.is_intact(entry)) damaged.push_back(index.names[entry.name]);
+  }
+  out += "], \"files\": [";
+  for (const FileMemo& memo : index.memos) {
+    out += cat(&memo == &index.memos.front() ? "" : ", ", "{\"bytes\": ", memo.file.size,
+               ", \"mtime_ns\": ", memo.file.mtime_ns, ", \"digests\": ", memo.spans.size(), "}");
+  }
+  out += "]";
+  if (verify) out += cat(", \"damaged\": ", texts_json(damaged));
+  return out + "}";
+}
+
+std::string store_json(const PackStore& store, const PackStore::Report* report) {
+  std::string out = cat("{\"path\": ", text_json(store.folder()));
+  if (report) {
+    out += cat(", \"pack_count\": ", report->packs, ", \"bytes\": ", report->bytes,
+               ", \"blob_count\": ", report->blobs, ", \"removed_count\": ", report->removed,
+               ", \"removed_bytes\": ", report->removed_bytes,
+               ", \"damaged\": ", texts_json(report->damaged));
+    return out + "}";
+  }
+  const PackIndex none;
+  const PackIndex& index = store.index() ? *store.index() : none;
+  uint64_t total = 0;
+  std::string packs;
+  std::vector<uint64_t> blobs(index.packs.size());
+  for (const PackEntry& entry : index.entries) ++blobs[entry.pack];
+  for (size_t i = 0; i < index.packs.size(); ++i) {
+    total += index.packs[i].bytes;
+    packs += cat(i == 0 ? "" : ", ", "{\"name\": ", text_json(index.packs[i].name),
+                 ", \"bytes\": ", index.packs[i].bytes, ", \"blob_count\": ", blobs[i], "}");
+  }
+  return cat(out, ", \"pack_count\": ", index.packs.size(), ", \"bytes\": ", total,
+             ", \"blob_count\": ", index.entries.size(), ", \"packs\": [", packs, "]}");
+}
+
+}  // namespace
+
+namespace entry {
+
+FolioStatus* ModelPack(const FolioModel* model, const FolioSessionOptions* options,
+                       const FolioPackOptions* pack, FolioPackResult* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_TRY(const PackModelOptions asked, read_options(pack));
+    SessionOptions session = options ? options->options : SessionOptions();
+    if (session.threads == 0) session.threads = model->state->env()->threads();
+    if (options) {
+      session.progress =
+          progress_for(options->progress, options->progress_user, options->cancel, 0, 1);
+    }
+    auto packed = pack_model(model->state->file(), std::move(session), asked);
+    if (!packed.is_ok()) return as_load_error(std::move(packed).take_status());
+    if (!out) return Status::ok();
+    FolioPackResult result = {};
+    result.written_blob_count = packed.value().written_blobs;
+    result.written_blob_bytes = packed.value().written_bytes;
+    result.found_blob_count = packed.value().found_blobs;
+    result.missing_blob_count = packed.value().missing_blobs;
+    return write_struct(out, result, "FolioPackResult");
+  });
+}
+
+FolioStatus* PackFileGetJson(const char* path, int32_t verify, char** out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(path);
+    FOLIO_NOT_NULL(out);
+    FOLIO_TRY(const Ref<PackFile> file, PackFile::open(path, BlobPlace::kSidecar));
+    *out = copy_for_caller(file_json(*file, verify != 0));
+    return Status::ok();
+  });
+}
+
+FolioStatus* PackStoreGetJson(const char* folder, FolioPackStoreAction action, uint64_t limit_bytes,
+                              char** out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(folder);
+    FOLIO_NOT_NULL(out);
+    FOLIO_TRY(const Ref<PackStore> store, PackStore::open(folder, PackChecksum::kOff, false));
+    if (action == FOLIO_PACK_STORE_LIST) {
+      *out = copy_for_caller(store_json(*store, nullptr));
+      return Status::ok();
+    }
+    if (action != FOLIO_PACK_STORE_VERIFY && action != FOLIO_PACK_STORE_COLLECT) {
+      return invalid_argument("action is ", static_cast<int>(action), ", expected 0, 1 or 2");
+    }
+    const bool verifies = action == FOLIO_PACK_STORE_VERIFY;
+    FOLIO_TRY(const PackStore::Report report,
+              verifies ? store->verify() : store->collect(limit_bytes));
+    *out = copy_for_caller(store_json(*store, &report));
+    return Status::ok();
+  });
+}
+
+}  // namespace entry
+}  // namespace folio

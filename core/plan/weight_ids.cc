@@ -1,0 +1,132 @@
+#include "core/plan/weight_ids.h"
+
+#include <cstring>
+#include <vector>
+
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+constexpr uint64_t kPlaceOfFile = 'a';
+constexpr uint64_t kBytes = 'b';
+constexpr uint64_t kRecipe = 'r';
+constexpr uint64_t kAbsent = '-';
+
+void add_type(DType dtype, const Shape& shape, IdHasher* hash) {
+  hash->add(static_cast<uint64_t>(dtype));
+  hash->add(static_cast<uint64_t>(shape.rank()));
+  for (const int64_t dim : shape.dims()) hash->add(static_cast<uint64_t>(dim));
+}
+
+ContentId hash_strings(const Tensor& tensor) {
+  IdHasher hash;
+  for (int64_t i = 0; i < tensor.count(); ++i) hash.add(tensor.data<std::string>()[i]);
+  return hash.id();
+}
+
+void add_tensor(const Tensor& tensor, IdHasher* hash) {
+  add_type(tensor.dtype(), tensor.shape(), hash);
+  hash->add(tensor.is_string() ? hash_strings(tensor) : hash_bytes({tensor.raw(), tensor.bytes()}));
+}
+
+void add_attributes(const Attributes& attributes, IdHasher* hash) {
+  hash->add(attributes.all().size());
+  for (const AttributeDef& attribute : attributes.all()) {
+    hash->add(attribute.name);
+    hash->add(static_cast<uint64_t>(attribute.type));
+    hash->add(attribute.floats.size());
+    for (const float number : attribute.floats) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &number, sizeof(bits));
+      hash->add(uint64_t{bits});
+    }
+    hash->add(attribute.ints.size());
+    for (const int64_t number : attribute.ints) hash->add(static_cast<uint64_t>(number));
+    hash->add(attribute.strings.size());
+    for (const std::string& text : attribute.strings) hash->add(text);
+    hash->add(attribute.tensors.size());
+    for (const Tensor& tensor : attribute.tensors) add_tensor(tensor, hash);
+  }
+}
+
+}  // namespace
+
+void WeightIds::name_recipes(const Graph& graph) {
+  for (const GraphValue& value : graph.values) {
+    if (!value.initializer || value.initializer->tensor) continue;
+    place(*value.initializer);
+    if (library_) content(*value.initializer);
+  }
+  for (const Node& node : graph.nodes) {
+    for (const auto& subgraph : node.subgraphs) name_recipes(*subgraph);
+  }
+}
+
+ContentId WeightIds::id(const Initializer& constant, Tier tier) {
+  // Depth first with a stack of our own: chains of recipes may be long.
+  std::vector<const Initializer*> stack{&constant};
+  while (!stack.empty()) {
+    const Initializer* top = stack.back();
+    if (known(tier).count(top)) {
+      stack.pop_back();
+      continue;
+    }
+    const size_t depth = stack.size();
+    if (!top->tensor) {
+      for (const Ref<Initializer>& input : top->recipe->inputs) {
+        if (input && !known(tier).count(input.get())) stack.push_back(input.get());
+      }
+    }
+    if (stack.size() > depth) continue;
+    known(tier)[top] = top->tensor ? bytes_id(*top, tier) : recipe_id(*top, tier);
+    stack.pop_back();
+  }
+  return known(tier)[&constant];
+}
+
+ContentId WeightIds::bytes_id(const Initializer& constant, Tier tier) {
+  const Tensor& tensor = *constant.tensor;
+  IdHasher hash;
+  if (tier == Tier::kPlace && constant.source && constant.source->serial() != 0) {
+    hash.add(kPlaceOfFile);
+    hash.add(constant.source->serial());
+    hash.add(constant.offset);
+    hash.add(tensor.bytes());
+  } else if (constant.source && library_) {
+    hash.add(kBytes);
+    hash.add(library_->digest(*constant.source, constant.offset, {tensor.raw(), tensor.bytes()}));
+  } else {
+    hash.add(kBytes);
+    hash.add(tensor.is_string() ? hash_strings(tensor)
+                                : hash_bytes({tensor.raw(), tensor.bytes()}));
+  }
+  add_type(constant.dtype, constant.shape, &hash);
+  return hash.id();
+}
+
+ContentId WeightIds::recipe_id(const Initializer& constant, Tier tier) {
+  const Recipe& recipe = *constant.recipe;
+  IdHasher hash;
+  hash.add(kRecipe);
+  hash.add(recipe.domain);
+  hash.add(recipe.op_type);
+  hash.add(static_cast<uint64_t>(recipe.version));
+  add_attributes(recipe.attributes, &hash);
+  hash.add(static_cast<uint64_t>(recipe.output));
+  hash.add(static_cast<uint64_t>(recipe.output_count));
+  hash.add(recipe.inputs.size());
+  for (const Ref<Initializer>& input : recipe.inputs) {
+    if (input) {
+      hash.add(known(tier)[input.get()]);
+    } else {
+      hash.add(kAbsent);
+    }
+  }
+  const OpDef* def = op_registry().find(recipe.domain, recipe.op_type, recipe.version);
+  if (!def || !def->is_exact) hash.add(arithmetic_);
+  add_type(constant.dtype, constant.shape, &hash);
+  return hash.id();
+}
+
+}  // namespace folio

@@ -1,0 +1,101 @@
+#include "core/prepack/fpack_writer.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "core/base/checked_math.h"
+
+namespace folio {
+namespace {
+
+using fpack_format::Header;
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kPageAlignedFrom = 64 << 10;
+// Large folios need 2 MiB alignment; smaller blobs would lose more disk than that is worth.
+constexpr uint64_t kHuge = 2 << 20;
+constexpr uint64_t kHugeAlignedFrom = 32 << 20;
+
+uint64_t alignment_of(uint64_t bytes) {
+  return bytes >= kHugeAlignedFrom ? kHuge : bytes >= kPageAlignedFrom ? kPage : 64;
+}
+
+uint64_t aligned_up(uint64_t offset, uint64_t alignment) {
+  return (offset + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& path,
+                                                       std::string writer) {
+  FOLIO_TRY(AtomicFile file, AtomicFile::create(path));
+  auto made = std::unique_ptr<PackWriter>(new PackWriter(std::move(file)));
+  made->index_.writer = std::move(writer);
+  return made;
+}
+
+uint32_t PackWriter::name_index(const std::string& name) {
+  const auto [it, fresh] = names_.try_emplace(name, static_cast<uint32_t>(index_.names.size()));
+  if (fresh) index_.names.push_back(name);
+  return it->second;
+}
+
+Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, uint64_t bytes, const Fill& fill,
+                                              BlobPlace place) {
+  // Freed before the next blob is made: at most one is private at any time.
+  FOLIO_TRY(const Ref<Buffer> made, allocate_buffer(bytes));
+  FOLIO_RETURN_IF_ERROR(fill(made->data()));
+  return add(label, Bytes{made->data(), bytes}, place);
+}
+
+Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, Bytes bytes, BlobPlace place) {
+  PackEntry entry;
+  entry.key = label.key;
+  entry.offset = aligned_up(end_, alignment_of(bytes.size()));
+  entry.bytes = bytes.size();
+  entry.checksum = checksum_bytes(bytes);
+  entry.layout = label.layout;
+  entry.version = label.version;
+  FOLIO_RETURN_IF_ERROR(file_.reserve(entry.offset, entry.bytes));
+  FOLIO_RETURN_IF_ERROR(file_.write(entry.offset, bytes));
+  FOLIO_TRY(Ref<Buffer> mapped, file_.map(entry.offset, entry.bytes));
+  entry.name = name_index(label.name);
+  end_ = entry.offset + entry.bytes;
+  blob_bytes_ += entry.bytes;
+  entries_[entry.key] = entry;
+  return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(mapped), entry.bytes, place));
+}
+
+Result<uint64_t> PackWriter::finish() {
+  for (const auto& [key, entry] : entries_) index_.entries.push_back(entry);
+  return publish();
+}
+
+Status PackWriter::write_index(const std::string& path, const PackIndex& index) {
+  FOLIO_TRY(const std::unique_ptr<PackWriter> writer, create(path, index.writer));
+  writer->index_ = index;
+  auto size = writer->publish();
+  return size.is_ok() ? Status::ok() : std::move(size).take_status();
+}
+
+Result<uint64_t> PackWriter::publish() {
+  const std::vector<uint8_t> index = encode_index(index_);
+  Header header = {};
+  std::memcpy(header.magic, fpack_format::kMagic, sizeof(header.magic));
+  header.version = fpack_format::kVersion;
+  header.index_offset = aligned_up(end_, kPage);
+  header.index_bytes = index.size();
+  header.index_checksum = checksum_bytes({index.data(), index.size()});
+  header.file_bytes = header.index_offset + header.index_bytes;
+  const auto* start = reinterpret_cast<const uint8_t*>(&header);
+  header.header_checksum = checksum_bytes({start, offsetof(Header, header_checksum)});
+  FOLIO_RETURN_IF_ERROR(file_.reserve(header.index_offset, header.index_bytes));
+  FOLIO_RETURN_IF_ERROR(file_.write(header.index_offset, {index.data(), index.size()}));
+  std::vector<uint8_t> page(fpack_format::kHeaderBytes);
+  std::memcpy(page.data(), &header, sizeof(header));
+  FOLIO_RETURN_IF_ERROR(file_.write(0, {page.data(), page.size()}));
+  FOLIO_RETURN_IF_ERROR(file_.publish());
+  return header.file_bytes;
+}
+
+}  // namespace folio

@@ -1,0 +1,66 @@
+// PackStore: a folder of pack files that processes share.
+//
+//   DIR/index.fpack   every blob of every pack, without the blobs; replaced by rename under
+//   DIR/lock DIR/*.fpack       immutable pack files
+//
+// Flow:    PackLibrary looks a key up in the index and opens the pack that has it; after a load
+// that
+//          packed something it adds a pack. A store is a cache: packs may vanish at any time.
+// Owns:    nothing on disk but what it wrote; open packs are shared by count.
+// Threads: one load at a time; processes exclude each other by flock.
+// Errors:  open: kInvalidArgument for a folder that is not to be trusted, kNoSuchFile, kIo.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/prepack/fpack_file.h"
+
+namespace folio {
+
+class PackStore : public RefCounted {
+ public:
+  // `create`: makes the folder (mode 0700) when it is missing.
+  static Result<Ref<PackStore>> open(const std::string& folder, PackChecksum checksum, bool create);
+
+  const std::string& folder() const { return folder_; }
+  // Null when there is none yet, or none that can be used.
+  const PackIndex* index() const { return index_ ? &index_->index() : nullptr; }
+
+  // The pack that has `key`; null: none, or it has gone.
+  Ref<PackFile> find(const PackKey& key);
+
+  // Where the next pack is to be written: a name that nobody else takes.
+  std::string new_pack_path() const;
+  // Puts the pack at `path` into the index, or removes it again when all its blobs are there
+  // already. The oldest packs go when the store is larger than `limit` (0: none).
+  Status add(const std::string& path, uint64_t limit);
+
+  // Digests taken by a load that packed nothing.
+  Status remember(const std::vector<FileMemo>& memos);
+
+  struct Report {
+    uint64_t packs = 0;
+    uint64_t bytes = 0;
+    uint64_t blobs = 0;
+    uint64_t removed = 0;  // packs and leftovers
+    uint64_t removed_bytes = 0;
+    std::vector<std::string> damaged;  // "path: why"
+  };
+  // Compares every blob with its checksum.
+  Result<Report> verify();
+  // Removes leftovers, damaged packs and, above `limit`, the oldest packs; rebuilds the index.
+  Result<Report> collect(uint64_t limit);
+
+ private:
+  void reload();
+  Status rebuild(uint64_t limit, Report* report);
+
+  std::string folder_;
+  PackChecksum checksum_ = PackChecksum::kOff;
+  Ref<PackFile> index_;
+  std::map<std::string, Ref<PackFile>> open_;
+};
+
+}  // namespace folio

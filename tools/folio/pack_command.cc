@@ -1,0 +1,180 @@
+// folio pack, folio store, and folio inspect of a pack file.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tools/folio/cli.h"
+#include "tools/folio/table.h"
+
+namespace folio_cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Align = Table::Align;
+
+std::string size_text(uint64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  if (bytes < 10 << 10) return std::to_string(bytes) + " bytes";
+  if (bytes < 10 << 20) return number_text("%.1f KB", number / (1 << 10));
+  return number_text("%.1f MB", number / (1 << 20));
+}
+
+// One line on standard error while a model is packed, when somebody looks.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string model) : model_(std::move(model)) {}
+  ~ProgressLine() {
+    if (shown_ >= 0) std::fprintf(stderr, "\r\033[K");
+  }
+  bool show(double done) {
+    const int percent = static_cast<int>(done * 100);
+    if (!isatty(STDERR_FILENO) || percent == shown_) return true;
+    shown_ = percent;
+    std::fprintf(stderr, "\r\033[Kpacking %s: %d %%", one_line(model_).c_str(), percent);
+    return true;
+  }
+
+ private:
+  std::string model_;
+  int shown_ = -1;
+};
+
+uint64_t parse_size(const std::string& text) {
+  if (text.empty()) return 0;
+  std::string digits = text;
+  uint64_t unit = 1;
+  const size_t at = std::string("KMG").find(digits.back());
+  if (at != std::string::npos) {
+    unit = uint64_t{1} << (10 * (at + 1));
+    digits.pop_back();
+  }
+  return static_cast<uint64_t>(parse_count("--limit", digits, 0)) * unit;
+}
+
+FolioPackResult pack_one(const PackCommand& command, const std::string& path) {
+  const folio::Model model = folio::Model::open(path);
+  folio::SessionOptions session = make_session_options(command.session);
+  for (const std::string& dim : command.dims) {
+    const auto [name, value] = split_assignment("--dim", dim, SplitAt::kLast);
+    session.free_dimension(name, parse_count("--dim", value, 0));
+  }
+  ProgressLine line(path);
+  session.progress([&](const std::string&, double done) { return line.show(done); });
+  folio::PackOptions options;
+  options.path = command.output;
+  options.store = command.store;
+  options.levels = command.levels;
+  options.check = command.check;
+  return folio::pack(model, session, options);
+}
+
+void print_file(const Json& json) {
+  std::printf("file    %s\nsize    %s\nwriter  %s\n", json["path"].get<std::string>().c_str(),
+              size_text(json["bytes"]).c_str(), json["writer"].get<std::string>().c_str());
+  Table table({{"  layout", Align::kLeft}, {"bytes", Align::kRight}, {"weight", Align::kLeft}});
+  std::vector<Json> blobs = json["blobs"];
+  std::stable_sort(blobs.begin(), blobs.end(),
+                   [](const Json& a, const Json& b) { return a["offset"] < b["offset"]; });
+  for (const Json& blob : blobs) {
+    table.add({"  " + blob["layout"].get<std::string>() + "-" +
+                   std::to_string(blob["version"].get<int>()),
+               std::to_string(blob["bytes"].get<uint64_t>()),
+               one_line(blob["name"].get<std::string>())});
+  }
+  std::printf("\n%zu packed weights\n%s", blobs.size(), table.text().c_str());
+  for (const Json& name : json["damaged"]) {
+    std::printf("DAMAGED %s\n", one_line(name.get<std::string>()).c_str());
+  }
+}
+
+void print_store(const Json& json) {
+  std::printf("%s: %s packs, %s blobs, %s\n", json["path"].get<std::string>().c_str(),
+              json["pack_count"].dump().c_str(), json["blob_count"].dump().c_str(),
+              size_text(json["bytes"]).c_str());
+  if (json.contains("packs")) {
+    Table table({{"  pack", Align::kLeft}, {"blobs", Align::kRight}, {"bytes", Align::kRight}});
+    for (const Json& pack : json["packs"]) {
+      table.add({"  " + pack["name"].get<std::string>(), pack["blob_count"].dump(),
+                 pack["bytes"].dump()});
+    }
+    std::printf("%s", table.text().c_str());
+    return;
+  }
+  if (json["removed_count"] != 0) {
+    std::printf("removed %s files, %s\n", json["removed_count"].dump().c_str(),
+                size_text(json["removed_bytes"]).c_str());
+  }
+  for (const Json& what : json["damaged"]) {
+    std::printf("DAMAGED %s\n", one_line(what.get<std::string>()).c_str());
+  }
+}
+
+}  // namespace
+
+int inspect_pack_file(const std::string& path, bool json) {
+  const Json found = Json::parse(folio::pack_file_json(path, /*verify=*/true));
+  if (json) {
+    std::printf("%s\n", found.dump(2).c_str());
+  } else {
+    print_file(found);
+  }
+  return found["damaged"].empty() ? kExitOk : kExitTestFailed;
+}
+
+int run_pack(const CommonOptions& common, const PackCommand& command) {
+  if (!command.output.empty() && (command.models.size() > 1 || !command.store.empty())) {
+    throw CliError(kExitUsage, "-o names one file: it goes with one model and without --store");
+  }
+  load_library(common);
+  bool is_complete = true;
+  for (const std::string& model : command.models) {
+    const FolioPackResult result = pack_one(command, model);
+    is_complete = is_complete && result.missing_blob_count == 0;
+    const std::string target = !command.store.empty()    ? command.store
+                               : !command.output.empty() ? command.output
+                                                         : model + ".fpack";
+    if (command.json) {
+      const Json json = {{"model", model},
+                         {"target", target},
+                         {"written_blob_count", result.written_blob_count},
+                         {"written_blob_bytes", result.written_blob_bytes},
+                         {"found_blob_count", result.found_blob_count},
+                         {"missing_blob_count", result.missing_blob_count}};
+      std::printf("%s\n", json.dump().c_str());
+    } else if (command.check) {
+      std::printf("%s: %llu weights found, %llu missing\n", target.c_str(),
+                  static_cast<unsigned long long>(result.found_blob_count),
+                  static_cast<unsigned long long>(result.missing_blob_count));
+    } else {
+      std::printf("%s: %llu weights packed, %s%s\n", target.c_str(),
+                  static_cast<unsigned long long>(result.written_blob_count),
+                  size_text(result.written_blob_bytes).c_str(),
+                  result.found_blob_count > 0
+                      ? (", " + std::to_string(result.found_blob_count) + " were there").c_str()
+                      : "");
+    }
+  }
+  return is_complete ? kExitOk : kExitTestFailed;
+}
+
+int run_store(const CommonOptions& common, const StoreCommand& command) {
+  load_library(common);
+  const FolioPackStoreAction action = command.action == "ls"       ? FOLIO_PACK_STORE_LIST
+                                      : command.action == "verify" ? FOLIO_PACK_STORE_VERIFY
+                                                                   : FOLIO_PACK_STORE_COLLECT;
+  const Json found =
+      Json::parse(folio::pack_store_json(command.folder, action, parse_size(command.limit)));
+  if (command.json) {
+    std::printf("%s\n", found.dump(2).c_str());
+  } else {
+    print_store(found);
+  }
+  const bool is_damaged = action == FOLIO_PACK_STORE_VERIFY && !found["damaged"].empty();
+  return is_damaged ? kExitTestFailed : kExitOk;
+}
+
+}  // namespace folio_cli
