@@ -9,9 +9,14 @@
 namespace folio {
 namespace {
 
-constexpr int64_t kQueryRows = 64;   // of scores in scratch at a time
+// Rows of scores in scratch at a time: as many of these as fit into so many floats.
+constexpr int64_t kMinQueryRows = 16;
+constexpr int64_t kMaxQueryRows = 64;
+constexpr int64_t kScoreFloats = 1 << 16;
 constexpr int64_t kDirectRows = 4;   // up to so many queries, packing keys costs more than it gains
 constexpr int64_t kCacheGrain = 32;  // KiB of a cache a task
+constexpr int64_t kTaskProducts = 1 << 17;  // multiplications that are worth a task
+constexpr int64_t kTasksPerThread = 4;
 // Bounds under which no product of sizes overflows and no loop over empty heads takes long,
 // whatever a file says; far above any model.
 constexpr int64_t kMaxHeads = 1 << 20;
@@ -22,6 +27,38 @@ constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
 int64_t panels(int64_t n) { return (n + 15) / 16 * 16; }
 
+// How the work is cut. Rows of a block follow from sizes alone; parts of a head, each with its own
+// packing, may follow from the number of threads since no row depends on them.
+struct Tiling {
+  bool direct = false;  // few queries: no packing
+  int64_t rows = 0;     // of a block
+  int64_t blocks = 0;   // of a query head
+  int64_t parts = 1;    // of a key head
+  int64_t grain = 1;
+
+  static Tiling of(const AttendArgs& a, int threads);
+};
+
+Tiling Tiling::of(const AttendArgs& a, int threads) {
+  Tiling t;
+  t.direct = a.q.seq <= kDirectRows && (a.k.size_stride == 1 || a.k.seq_stride == 1);
+  const int64_t fit = kScoreFloats / std::max<int64_t>(1, a.k.seq) / kMinQueryRows * kMinQueryRows;
+  t.rows = std::clamp(fit, kMinQueryRows, kMaxQueryRows);
+  t.blocks = (a.q.seq + t.rows - 1) / t.rows;
+  const int64_t heads = a.q.batch * a.k.heads;
+  if (!t.direct) {
+    // Two blocks pay for packing keys and values once more.
+    const int64_t most = std::max<int64_t>(1, t.blocks / 2);
+    t.parts = std::clamp<int64_t>(threads * kTasksPerThread / heads, 1, most);
+  }
+  if (threads == 1) t.parts = 1;
+  const double group = static_cast<double>(a.q.heads / a.k.heads);
+  const double products = group * static_cast<double>(a.q.seq) * static_cast<double>(a.k.seq) *
+                          static_cast<double>(a.k.size + a.v.size) / static_cast<double>(t.parts);
+  t.grain = std::max<int64_t>(1, static_cast<int64_t>(kTaskProducts / std::max(products, 1.0)));
+  return t;
+}
+
 // Scratch of one task: K^T and V of one key head as panels, then the scores of a block of queries.
 struct Workspace {
   float* keys = nullptr;
@@ -31,20 +68,25 @@ struct Workspace {
 
 class Head {
  public:
-  Head(const FolioKernels& kernels, const AttendArgs& args, int64_t b, int64_t kv)
-      : kernels_(kernels), a_(args), b_(b), kv_(kv), total_(args.k.seq) {}
+  Head(const FolioKernels& kernels, const AttendArgs& args, const Tiling& tiling, int64_t b,
+       int64_t kv)
+      : kernels_(kernels), a_(args), t_(tiling), b_(b), kv_(kv), total_(args.k.seq) {}
 
-  void run(const Workspace& w) const {
-    const bool direct = a_.q.seq <= kDirectRows;
-    if (!direct) {
-      kernels_.pack_f32p16(a_.k.size, total_, a_.k.at(b_, kv_), 1, a_.k.seq_stride, w.keys);
-      kernels_.pack_f32p16(total_, a_.v.size, a_.v.at(b_, kv_), a_.v.seq_stride, 1, w.values);
-    }
+  void pack(const Workspace& w) const {
+    if (t_.direct) return;
+    kernels_.pack_f32p16(a_.k.size, total_, a_.k.at(b_, kv_), a_.k.size_stride, a_.k.seq_stride,
+                         w.keys);
+    kernels_.pack_f32p16(total_, a_.v.size, a_.v.at(b_, kv_), a_.v.seq_stride, 1, w.values);
+  }
+
+  void run(int64_t part, const Workspace& w) const {
     const int64_t group = a_.q.heads / a_.k.heads;
+    const int64_t begin = t_.blocks * part / t_.parts * t_.rows;
+    const int64_t end = std::min(t_.blocks * (part + 1) / t_.parts * t_.rows, a_.q.seq);
     for (int64_t h = kv_ * group; h < (kv_ + 1) * group; ++h) {
-      for (int64_t first = 0; first < a_.q.seq; first += kQueryRows) {
-        const int64_t rows = std::min(kQueryRows, a_.q.seq - first);
-        if (direct) {
+      for (int64_t first = begin; first < end; first += t_.rows) {
+        const int64_t rows = std::min(t_.rows, end - first);
+        if (t_.direct) {
           run_direct(h, first, rows, w.scores);
         } else {
           run_packed(h, first, rows, w);
@@ -112,20 +154,40 @@ class Head {
     for (int64_t i = first; i < first + rows; ++i) {
       const KeyRange keys = visible(i);
       const KeyRange wanted = a_.qk ? KeyRange{0, total_} : keys;
-      const float* q = a_.q.at(b_, h) + i * a_.q.seq_stride;
-      const float* k = a_.k.at(b_, kv_);
-      for (int64_t j = wanted.begin; j < wanted.end; ++j) {
+      score_direct(a_.q.at(b_, h) + i * a_.q.seq_stride, wanted, row);
+      finish_row(h, i, keys, row);
+      FolioGemmF32 pv = one_row(keys.end - keys.begin, a_.v.size);
+      pv.a = row + keys.begin;
+      pv.c = y_at(h, i);
+      kernels_.gemv_f32(&pv, a_.v.at(b_, kv_) + keys.begin * a_.v.seq_stride, a_.v.seq_stride);
+    }
+  }
+
+  void score_direct(const float* q, KeyRange keys, float* row) const {
+    const float* k = a_.k.at(b_, kv_);
+    if (a_.k.size_stride == 1) {
+      for (int64_t j = keys.begin; j < keys.end; ++j) {
         row[j] = a_.scale * kernels_.dot_f32(a_.q.size, q, k + j * a_.k.seq_stride);
       }
-      finish_row(h, i, keys, row);
-      float* y = y_at(h, i);
-      std::fill_n(y, a_.v.size, 0.0F);
-      for (int64_t j = keys.begin; j < keys.end; ++j) {
-        const float weight = row[j];
-        const float* v = a_.v.at(b_, kv_) + j * a_.v.seq_stride;
-        for (int64_t d = 0; d < a_.v.size; ++d) y[d] += weight * v[d];
-      }
+      return;
     }
+    FolioGemmF32 qk = one_row(a_.q.size, keys.end - keys.begin);
+    qk.a = q;
+    qk.c = row + keys.begin;
+    qk.alpha = a_.scale;
+    kernels_.gemv_f32(&qk, k + keys.begin, a_.k.size_stride);
+  }
+
+  static FolioGemmF32 one_row(int64_t k, int64_t n) {
+    FolioGemmF32 args{};
+    args.m = 1;
+    args.n = n;
+    args.k = k;
+    args.a_row_stride = k;
+    args.a_col_stride = 1;
+    args.c_row_stride = n;
+    args.alpha = 1.0F;
+    return args;
   }
 
   // Scores into weights, in place, over the visible keys.
@@ -151,6 +213,10 @@ class Head {
   }
 
   void softmax(int64_t h, int64_t n, float* x) const {
+    if (a_.plain_softmax) {
+      kernels_.softmax_f32(n, x, x);
+      return;
+    }
     const float max = kernels_.max_f32(n, x);
     if (max == kMinusInf) {
       std::fill_n(x, n, 0.0F);
@@ -170,6 +236,7 @@ class Head {
 
   const FolioKernels& kernels_;
   const AttendArgs& a_;
+  const Tiling& t_;
   int64_t b_;
   int64_t kv_;
   int64_t total_;
@@ -242,21 +309,26 @@ void AttendArgs::write_seq_major(float* to) {
 
 Status attend(OpRun& run, const AttendArgs& a) {
   if (a.q.batch == 0 || a.q.heads == 0 || a.q.seq == 0) return Status::ok();
-  const bool direct = a.q.seq <= kDirectRows;
-  const int64_t keys = direct ? 0 : a.k.size * panels(a.k.seq);
-  const int64_t values = direct ? 0 : a.k.seq * panels(a.v.size);
-  const int64_t scores = std::min(kQueryRows, a.q.seq) * a.k.seq;
+  const Tiling tiling = Tiling::of(a, run.parallel().thread_count());
+  const int64_t keys = tiling.direct ? 0 : a.k.size * panels(a.k.seq);
+  const int64_t values = tiling.direct ? 0 : a.k.seq * panels(a.v.size);
+  const int64_t scores = tiling.direct ? a.k.seq : std::min(tiling.rows, a.q.seq) * a.k.seq;
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(
       run, static_cast<size_t>(keys + values + scores) * sizeof(float), &scratch));
-  run.parallel().for_range(a.q.batch * a.k.heads, 1, [&](int64_t begin, int64_t end) {
+  const int64_t tasks = a.q.batch * a.k.heads * tiling.parts;
+  run.parallel().for_range(tasks, tiling.grain, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
     Workspace w;
     w.keys = reinterpret_cast<float*>(block.data());
     w.values = w.keys + keys;
     w.scores = w.values + values;
     for (int64_t at = begin; at < end; ++at) {
-      Head(run.kernels(), a, at / a.k.heads, at % a.k.heads).run(w);
+      const int64_t head = at / tiling.parts;
+      const int64_t part = at % tiling.parts;
+      const Head work(run.kernels(), a, tiling, head / a.k.heads, head % a.k.heads);
+      if (at == begin || part == 0) work.pack(w);
+      work.run(part, w);
     }
   });
   return Status::ok();

@@ -6,19 +6,25 @@
 // Math:    weights = softmax(softcap(scale * q k^T) + bias) over the visible keys, 0 elsewhere;
 //          y = weights v. A query that sees no key, or all at -inf, gives zeros. With `smooth`
 //          the softmax has one more term, exp(sink), in its denominator.
+// Memory:  a thread holds the scores of one block of queries: 16 rows of all keys, up to 64 where
+//          they are short; beside it K^T and V of one head as panels, unless queries are few.
 // Owns:    plain views; scratch is the run's.
-// Threads: attend() spreads key heads over the run's threads; a rule must be immutable.
+// Threads: attend() spreads key heads, and blocks of queries where heads are few, over the run's
+//          threads; the blocks depend on sizes alone, so the bits are the same for any number of
+//          threads. A rule must be immutable.
 #pragma once
 
 #include "core/ops/op_float.h"
 
 namespace folio {
 
-// One of Q, K, V or a cache, with strides in elements; rows of `size` are contiguous.
+// One of Q, K, V or a cache, with strides in elements (0 repeats); rows of `size` are contiguous,
+// except those of a K that attend() alone reads.
 struct Heads {
   const float* data = nullptr;
   int64_t batch = 0, heads = 0, seq = 0, size = 0;
   int64_t batch_stride = 0, head_stride = 0, seq_stride = 0;
+  int64_t size_stride = 1;
 
   const float* at(int64_t b, int64_t h) const { return data + b * batch_stride + h * head_stride; }
 
@@ -66,6 +72,7 @@ struct AttendArgs {
   const ScoreRule* rule = nullptr;
   bool smooth = false;
   const float* sinks = nullptr;  // [q.heads], or null: 0
+  bool plain_softmax = false;    // a query with all keys at -inf gives NaN, as Softmax would
   float* y = nullptr;
   int64_t y_batch = 0, y_head = 0, y_seq = 0;
   float* qk = nullptr;  // [B, q.heads, q.seq, k.seq] or null

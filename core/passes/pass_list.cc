@@ -14,6 +14,7 @@ void fuse(Model* model, Optimize level) {
   fold_scales(model, &changed);
   fuse_functions(model, &changed);
   fuse_norms(model, &changed);
+  fuse_attention(model, &changed);
   fuse_matmul(model, &changed);
   fuse_skips(model, &changed);
   fuse_activations(model, &changed);

@@ -61,6 +61,9 @@ void fuse_functions(Model* model, bool* changed);
 void fuse_norms(Model* model, bool* changed);
 void fuse_skips(Model* model, bool* changed);
 
+// Attention by parts becomes one node; before fuse_matmul, which would take those parts.
+void fuse_attention(Model* model, bool* changed);
+
 // MatMul takes in transposes, factors, bias and function.
 void fuse_matmul(Model* model, bool* changed);
 
