@@ -101,7 +101,7 @@ typedef enum FolioErrorCode FOLIO_INT_ENUM {
   FOLIO_CANCELLED = 100,          /* a run was cancelled or its time ran out */
   FOLIO_OUT_OF_MEMORY = 101,      /* memory or address space */
   FOLIO_UNSUPPORTED_OPERATOR = 102, /* see ModelGetUnsupportedOperator for the whole list */
-  FOLIO_MODEL_CHANGED = 103,        /* reserved: the model's file changed while it was open */
+  FOLIO_MODEL_CHANGED = 103,        /* a file of the model changed while it was open */
   FOLIO_CLOSED = 104,               /* the session was closed */
   FOLIO_IO = 105                    /* the operating system refused to open, read or map */
 } FolioErrorCode;
@@ -391,12 +391,13 @@ typedef struct FolioApi {
   /* ---- Model ---------------------------------------------------------------------------------
    * An open model is immutable. Sessions of one model share its mapping, and models that name the
    * same unchanged file share one mapping too, in this process and (page cache) between processes.
-   * While a model is open, replace its file by rename, never in place. */
+   * While a model is open, replace its file by rename, never in place: loads and runs of a model
+   * whose file changed are MODEL_CHANGED (folio.on_file_change, folio.sigbus_guard). */
 
   /* Maps the file, parses and verifies it. Weights are not read. Operators that Folio lacks are no
    * error here. `env` and `options` may be NULL.
    * Errors: NO_SUCHFILE, NO_MODEL, INVALID_PROTOBUF, INVALID_GRAPH, NOT_IMPLEMENTED, IO,
-   * MODEL_LOAD_CANCELED. Since 1. */
+   * MODEL_CHANGED, MODEL_LOAD_CANCELED. Since 1. */
   FolioStatus* (*OpenModel)(const FolioEnv* env, const char* path, const FolioModelOptions* options,
                             FolioModel** out);
 
@@ -540,7 +541,7 @@ typedef struct FolioApi {
 
   /* Compiles a model. Sessions with equal options share the result, unless those replace an
    * initializer or name a cache. Environment: the model's. Errors: UNSUPPORTED_OPERATOR,
-   * INVALID_GRAPH, NOT_IMPLEMENTED, IO, MODEL_LOAD_CANCELED. Since 1. */
+   * INVALID_GRAPH, NOT_IMPLEMENTED, IO, MODEL_CHANGED, MODEL_LOAD_CANCELED. Since 1. */
   FolioStatus* (*CreateSessionFromModel)(const FolioModel* model,
                                          const FolioSessionOptions* options, FolioSession** out);
 
@@ -749,6 +750,14 @@ typedef struct FolioApi {
 
   /* Since 1. */
   void (*ReleaseMemoryReport)(FolioMemoryReport* report);
+
+  /* ---- Model, continued ---------------------------------------------------------------------- */
+
+  /* Opens what stands at the model's path now, with the options that `model` was opened with (but
+   * for progress and cancel), as a model of its own. `model` and its sessions go on as they are;
+   * a file that did not change is not mapped again. Errors: OpenModel's; INVALID_ARGUMENT for a
+   * model from memory. Since 1. */
+  FolioStatus* (*ModelReload)(const FolioModel* model, FolioModel** out);
 
   /* End of version 1. Do not insert above. */
 } FolioApi;
