@@ -41,7 +41,7 @@ enum class ResidencyMode : uint8_t {
 enum class ResidencyAction : uint8_t {
   kLeave,        // pages come as they are touched
   kPopulate,     // MADV_POPULATE_READ: in the page cache already, only the page tables lack
-  kReadAhead,    // the same where it is not: piece after piece, in the order of first use
+  kReadAhead,    // MADV_WILLNEED, piece after piece, in the order of first use
   kReadThrough,  // plain reads in the order of the file, for what reads ahead badly
   kLock,
 };
