@@ -115,6 +115,10 @@ std::optional<uint64_t> spare_memory() {
   return std::strtoull(line + std::strlen("MemAvailable:"), nullptr, 10) * 1024;
 }
 
+// For network and FUSE file systems. Not FileLoading::kRead: a private copy is shared with nobody.
+// Not MADV_WILLNEED or POSIX_FADV_WILLNEED: FUSE drops read-ahead when its queue is full and cuts
+// it to 128 KiB; POSIX_FADV_SEQUENTIAL only widens the window of faults. A plain read cannot be
+// dropped, is sent in the largest requests that the file system has, and fills the same page cache.
 void read_through(const MappedFile& file, const FileRange& piece, std::vector<uint8_t>* scratch) {
   scratch->resize(kReadPiece);
   for (uint64_t done = 0; done < piece.count;) {
@@ -241,13 +245,16 @@ std::unique_ptr<Residency> Residency::start(ResidencyMode mode, std::vector<Want
   std::vector<Task> tasks;
   for (WantedFile& file : files) {
     const ResidencyAction action = decide_residency(mode, residency_evidence(file));
-    if (action == ResidencyAction::kLeave) continue;
-    // What reads ahead badly wants the order of the file, everything else that of first use.
-    if (action == ResidencyAction::kReadThrough) {
-      std::sort(file.ranges.begin(), file.ranges.end(),
-                [](const FileRange& a, const FileRange& b) { return a.offset < b.offset; });
-    }
-    tasks.push_back({std::move(file), action});
+    if (action != ResidencyAction::kLeave) tasks.push_back({std::move(file), action});
+  }
+  return start(std::move(tasks));
+}
+
+std::unique_ptr<Residency> Residency::start(std::vector<Task> tasks) {
+  for (Task& task : tasks) {
+    if (task.action != ResidencyAction::kReadThrough) continue;  // the order of first use
+    std::sort(task.wanted.ranges.begin(), task.wanted.ranges.end(),
+              [](const FileRange& a, const FileRange& b) { return a.offset < b.offset; });
   }
   if (tasks.empty()) return nullptr;
   std::unique_ptr<Residency> started(new Residency(std::move(tasks)));
@@ -279,7 +286,9 @@ void* Residency::entry(void* self) {
 }
 
 void Residency::work(const Task& task) {
-  const MappedFile& file = *mapping_of(task.wanted);
+  const MappedFile* const mapping = mapping_of(task.wanted);
+  if (!mapping || task.action == ResidencyAction::kLeave) return;
+  const MappedFile& file = *mapping;
   const uint64_t size = file.bytes().size();
   const uint64_t wanted = total_bytes(task.wanted.ranges);
   std::vector<uint8_t> scratch;

@@ -42,7 +42,7 @@ enum class ResidencyAction : uint8_t {
   kLeave,        // pages come as they are touched
   kPopulate,     // MADV_POPULATE_READ: in the page cache already, only the page tables lack
   kReadAhead,    // MADV_WILLNEED, piece after piece, in the order of first use
-  kReadThrough,  // plain reads in the order of the file, for what reads ahead badly
+  kReadThrough,  // plain reads in the order of the file: see read_through
   kLock,
 };
 
@@ -81,8 +81,14 @@ std::optional<uint64_t> pages_by_mincore(const MappedFile& file, const FileRange
 
 class Residency {
  public:
-  // Null when there is nothing to do, or no thread to do it.
+  // Decides for each file. Null when there is nothing to do, or no thread to do it.
   static std::unique_ptr<Residency> start(ResidencyMode mode, std::vector<WantedFile> files);
+  // What was decided already. kLeave is nothing to do.
+  struct Task {
+    WantedFile wanted;
+    ResidencyAction action;
+  };
+  static std::unique_ptr<Residency> start(std::vector<Task> tasks);
   ~Residency();
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
@@ -90,10 +96,6 @@ class Residency {
   void wait();  // until all is done; for tests and measurements
 
  private:
-  struct Task {
-    WantedFile wanted;
-    ResidencyAction action;
-  };
   explicit Residency(std::vector<Task> tasks) : tasks_(std::move(tasks)) {}
   static void* entry(void* self);
   void work(const Task& task);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -163,6 +164,43 @@ TEST(Residency, ColdFilesAreReadAheadInTheBackground) {
     for (int i = 0; i < 500 && share(file) < 0.99; ++i) usleep(10000);  // asked for, not yet there
     EXPECT_GT(share(file), 0.99);
   }
+}
+
+TEST(Residency, ReadingThroughFillsThePageCacheWhateverTheOrder) {
+  const TempFolder folder;
+  const std::string path = folder.write("weights", std::string(kFileBytes, 'w'));
+  if (!is_local(path) || !make_cold(path)) GTEST_SKIP() << "no cold files here";
+  const Ref<ByteSource> file = open_mapped_file(path).take();
+  const WantedFile wanted{file, {{12 * kMb, 12 * kMb}, {0, 12 * kMb}}};
+  const auto residency = Residency::start({Residency::Task{wanted, ResidencyAction::kReadThrough}});
+  ASSERT_TRUE(residency);
+  residency->wait();
+  EXPECT_GT(share(file), 0.99);
+}
+
+// Faults of this process that found their page in the page cache.
+long minor_faults() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+TEST(Residency, PopulatedPagesTakeNoFault) {
+  const TempFolder folder;
+  const std::string path = folder.write("weights", std::string(kFileBytes, 'w'));
+  const Ref<ByteSource> file = open_mapped_file(path).take();
+  const auto residency =
+      Residency::start({Residency::Task{all_of(file), ResidencyAction::kPopulate}});
+  ASSERT_TRUE(residency);
+  residency->wait();
+  const auto start = reinterpret_cast<uintptr_t>(file->bytes().data());
+  if (madvise(reinterpret_cast<void*>(start), 4096, MADV_POPULATE_READ) != 0) {
+    GTEST_SKIP() << "this kernel cannot populate";
+  }
+  const long before = minor_faults();
+  uint8_t sum = 0;
+  for (const uint8_t byte : file->bytes()) sum = static_cast<uint8_t>(sum + byte);
+  EXPECT_LT(minor_faults() - before, 20) << int{sum};
 }
 
 TEST(Residency, WhatIsNotWantedIsNotRead) {

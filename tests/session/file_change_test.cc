@@ -13,7 +13,6 @@
 
 #include "core/base/log.h"
 #include "core/os/sigbus_guard.h"
-#include "core/session/wanted_files.h"
 #include "tests/support/model_tester.h"
 #include "tests/support/ort_writer.h"
 #include "tests/support/temp_folder.h"
@@ -338,42 +337,6 @@ TEST(Reopen, KeepsTheOptions) {
   ASSERT_TRUE(session.is_ok()) << text_of(session.status());
   EXPECT_TRUE(run_status(*session.value()).is_ok()) << "a private copy knows of no change";
   EXPECT_FALSE(file.value()->reopen(nullptr).is_ok());
-}
-
-uint64_t wanted_bytes(Session& session) {
-  uint64_t sum = 0;
-  for (const WantedFile& file : wanted_files(session.program(), session.model().watch())) {
-    for (const FileRange& range : file.ranges) sum += range.count;
-  }
-  return sum;
-}
-
-TEST(WantedFiles, AreTheWeightsThatRunsReadFromFiles) {
-  const ModelOnDisk model("weights.bin");
-  const Ref<Session> in_file = session_of(model.path());
-  ASSERT_TRUE(in_file);
-  const auto files = wanted_files(in_file->program(), in_file->model().watch());
-  ASSERT_EQ(files.size(), 1U);
-  EXPECT_NE(files[0].file->name().find("weights.bin"), std::string::npos);
-  constexpr uint64_t kWeights = 2 * kWidth * kWidth * sizeof(float);
-  EXPECT_GE(wanted_bytes(*in_file), kWeights);
-  EXPECT_LT(wanted_bytes(*in_file), kWeights + 100000);
-  const Ref<Session> packed = session_of(model.path(), {});
-  ASSERT_TRUE(packed);
-  EXPECT_LT(wanted_bytes(*packed), 100000U) << "packed weights are read from memory";
-}
-
-TEST(WantedFiles, ATableOfWhichRowsArePickedIsNotReadAhead) {
-  model_writer::ModelWriter writer = plain_model();
-  model_writer::GraphWriter& graph = writer.graph();
-  graph.input("ids", model_writer::Type::tensor(kI64, {2}));
-  graph.initializer(f32_tensor("table", {1000, 64}, std::vector<float>(64000, 1.0F)));
-  graph.node("Gather", {"table", "ids"}, {"y"});
-  graph.output("y", f32_type({2, 64}));
-  const testing::TempFolder folder;
-  const Ref<Session> session = session_of(folder.write("gather.onnx", writer.serialize()));
-  ASSERT_TRUE(session);
-  EXPECT_EQ(wanted_bytes(*session), 0U);
 }
 
 }  // namespace
