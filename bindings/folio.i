@@ -28,6 +28,7 @@
 %newobject folio::bridge::ValueInfos::element;
 %newobject folio::Model::open;
 %newobject folio::Model::open_memory;
+%newobject folio::Model::reload;
 %newobject folio::Model::inputs;
 %newobject folio::Model::outputs;
 %newobject folio::Session::inputs;
@@ -121,6 +122,7 @@ class Model {
   static Model* open_memory(const char* text, int64_t text_bytes, const ModelOptions& options) {
     return new folio::Model(folio::Model::open_memory(text, static_cast<size_t>(text_bytes), options));
   }
+  Model* reload() const { return new folio::Model($self->reload()); }
   folio::bridge::ValueInfos* inputs() const { return new folio::bridge::ValueInfos($self->inputs()); }
   folio::bridge::ValueInfos* outputs() const { return new folio::bridge::ValueInfos($self->outputs()); }
   std::string metadata() const { return folio::bridge::metadata(*$self); }

@@ -44,7 +44,8 @@
   X(BindOutputWithCapacity) X(ClearBoundInputs) X(ClearBoundOutputs) X(GetBoundOutputCount) \
   X(GetBoundOutputName) X(GetBoundOutputValue) X(ReleaseIoBinding) X(MemoryReportGetEntryCount) \
   X(MemoryReportGetEntry) X(MemoryReportGetJson) X(MemoryReportGetText) X(ReleaseMemoryReport) \
-  X(ModelPack) X(PackFileGetJson) X(PackStoreGetJson)
+  X(ModelPack) X(PackFileGetJson) X(PackStoreGetJson) \
+  X(ModelReload)
 // clang-format on
 
 namespace folio::entry {

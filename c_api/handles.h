@@ -114,12 +114,12 @@ Ports ports_of(const ModelInfo& info, const Program& program, const FreeDims& fr
 
 class ModelState final : public RefCounted {
  public:
-  // `source` is what `file` reads, without external data put over it; `path` is "" for memory.
-  ModelState(Ref<EnvState> env, Ref<ModelFile> file, Ref<ByteSource> source, std::string path);
+  // `path` is "" for memory.
+  ModelState(Ref<EnvState> env, Ref<ModelFile> file, std::string path);
 
   const Ref<EnvState>& env() const { return env_; }
   const Ref<ModelFile>& file() const { return file_; }
-  const ByteSource& source() const { return *source_; }
+  const ByteSource& source() const { return file_->source()->origin(); }
   const std::string& path() const { return path_; }
   const Ports& ports() const { return ports_; }
   const ModelInfo& info() const { return file_->info(); }
@@ -136,7 +136,6 @@ class ModelState final : public RefCounted {
  private:
   Ref<EnvState> env_;
   Ref<ModelFile> file_;
-  Ref<ByteSource> source_;
   std::string path_;
   Ports ports_;
   Texts texts_;

@@ -65,29 +65,25 @@ FolioStatus* get_info(const FolioModel* model, size_t index, const FolioValueInf
 
 }  // namespace
 
-ModelState::ModelState(Ref<EnvState> env, Ref<ModelFile> file, Ref<ByteSource> source,
-                       std::string path)
+ModelState::ModelState(Ref<EnvState> env, Ref<ModelFile> file, std::string path)
     : env_(std::move(env)),
       file_(std::move(file)),
-      source_(std::move(source)),
       path_(std::move(path)),
       ports_(ports_of(file_->info())),
       texts_(texts_of(file_->info())) {}
 
 Result<Ref<ModelState>> open_model(const FolioEnv* env, const char* path,
                                    const ModelOptions& options) {
-  const FileLoading loading = options.read_into_memory ? FileLoading::kRead : FileLoading::kMap;
-  FOLIO_TRY(Ref<ByteSource> source, open_mapped_file(path, loading));
-  auto file = ModelFile::open(source, options);
+  auto file = ModelFile::open(std::string(path), options);
   if (!file.is_ok()) return as_load_error(std::move(file).take_status());
-  return make_ref<ModelState>(env_of(env), std::move(file).take(), std::move(source), path);
+  return make_ref<ModelState>(env_of(env), std::move(file).take(), path);
 }
 
 Result<Ref<ModelState>> open_model(const FolioEnv* env, Ref<ByteSource> source,
                                    const ModelOptions& options) {
-  auto file = ModelFile::open(source, options);
+  auto file = ModelFile::open(std::move(source), options);
   if (!file.is_ok()) return as_load_error(std::move(file).take_status());
-  return make_ref<ModelState>(env_of(env), std::move(file).take(), std::move(source), "");
+  return make_ref<ModelState>(env_of(env), std::move(file).take(), "");
 }
 
 namespace entry {
@@ -116,6 +112,18 @@ FolioStatus* OpenModelFromMemory(const FolioEnv* env, const void* data, size_t b
     FOLIO_TRY(model->state, open_model(env, std::move(source), with_progress(options)));
     if (lent) lent->keep();
     *out = model.release();
+    return Status::ok();
+  });
+}
+
+FolioStatus* ModelReload(const FolioModel* model, FolioModel** out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(out);
+    const ModelState& old = *model->state;
+    auto file = old.file()->reopen(nullptr);
+    if (!file.is_ok()) return as_load_error(std::move(file).take_status());
+    *out = new FolioModel{make_ref<ModelState>(old.env(), std::move(file).take(), old.path())};
     return Status::ok();
   });
 }

@@ -28,7 +28,7 @@ Entry entry_of(const ByteSource& source) {
     if (stats.is_ok()) entry.resident_bytes = std::min(stats.value().rss * 1024, entry.bytes);
   } else if (file) {
     entry.is_private = true;
-  } else if (const auto* memory = dynamic_cast<const MemorySource*>(&source)) {
+  } else if (const auto* memory = dynamic_cast<const MemorySource*>(&source.origin())) {
     entry.is_private = memory->is_copy();
   }
   return entry;

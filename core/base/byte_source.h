@@ -44,6 +44,17 @@ class ByteSource : public RefCounted {
   // wholly inside back, to return from the page cache at the next touch. Only advice.
   virtual void drop_pages(uint64_t offset, uint64_t count) const { (void)offset, (void)count; }
 
+  // kModelChanged when the bytes may no longer be those of the time of opening: what a file's own
+  // times and size tell. A few tenths of a microsecond.
+  virtual Status check_unchanged() const { return Status::ok(); }
+
+  // Some of the bytes are gone for good (the file became shorter, its device failed), and zeros
+  // stand in their place. One load of an atomic.
+  virtual bool is_damaged() const { return false; }
+
+  // The source that holds the bytes, for one that only forwards to it.
+  virtual const ByteSource& origin() const { return *this; }
+
   // For messages: the path as the user gave it, or "<bytes>".
   virtual const std::string& name() const = 0;
 

@@ -256,6 +256,7 @@ void register_embed_layer_normalization(OpRegistry& registry) {
   def.min_inputs = 7;
   def.max_inputs = 9;
   def.max_outputs = 3;
+  def.picked_inputs = 1U << 2 | 1U << 3 | 1U << 4;  // the embeddings
   def.infer = infer;
   def.make = make;
   registry.add(def);

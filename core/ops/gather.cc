@@ -120,6 +120,7 @@ void register_gather(OpRegistry& registry) {
   def.infer = infer_gather;
   def.make = make_gather;
   def.unaligned_inputs = 1;
+  def.picked_inputs = 1;
   registry.add(def);
 }
 

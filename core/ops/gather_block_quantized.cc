@@ -216,6 +216,7 @@ void register_gather_block_quantized(OpRegistry& registry) {
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 0 | 1U << 3;
+  def.picked_inputs = 1;
   registry.add(def);
 }
 

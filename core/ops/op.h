@@ -218,6 +218,9 @@ struct OpDef {
 
   // Bit i set: input i may be unaligned bytes of a mapping (design section 3).
   uint32_t unaligned_inputs = 0;
+  // Bit i set: of input i only those rows are read that other inputs choose: a table that is not
+  // worth reading ahead.
+  uint32_t picked_inputs = 0;
   // Output 0 is a view of this input (Reshape, Identity ...): their bytes live equally long.
   int view_of = -1;
   // False for what must run each time (random numbers).

@@ -50,7 +50,13 @@ class MappedFile final : public ByteSource {
   // kModelChanged when size, mtime or ctime are no longer those at open. A ctime that moved because
   // the file was renamed, replaced by rename, linked, or got another owner or mode is no change:
   // the bytes are the same. Costs one fstat (about 0.2 us). A private copy never changes.
-  Status check_unchanged() const;
+  Status check_unchanged() const override;
+
+  // The SIGBUS guard has put zeros into the mapping.
+  bool is_damaged() const override;
+
+  // Of the mapped file, for what the kernel is asked about it; -1 for a private copy.
+  int descriptor() const;
 
   // Gives the pages that lie wholly inside [offset, offset + count) back (MADV_DONTNEED): they
   // leave this process, not the page cache, and return at the next touch. Out-of-range parts are
@@ -85,7 +91,7 @@ Status check_trusted_folder(const std::string& path);
 Result<Ref<ByteSource>> open_in_folder(const std::string& folder, const std::string& location,
                                        FileLoading mode);
 
-// For identity, check_unchanged and drop_pages; null when `source` is no file.
+// For identity and descriptor; null when `source` neither is a file nor forwards to one.
 const MappedFile* as_mapped_file(const ByteSource& source);
 
 struct RegistryStats {

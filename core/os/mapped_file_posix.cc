@@ -17,6 +17,7 @@
 #include "core/base/checked_math.h"
 #include "core/os/fork.h"
 #include "core/os/mapped_file.h"
+#include "core/os/sigbus_guard.h"
 
 namespace folio {
 namespace {
@@ -131,6 +132,8 @@ class FileBytes final : public RefCounted {
   Status read(std::string_view name);
   Status check_unchanged(std::string_view name) const;
   void drop_pages(uint64_t offset, uint64_t count) const;
+  bool is_damaged() const { return guard_.was_hit(); }
+  int descriptor() const { return fd_.get(); }
 
   uint64_t serial() const { return serial_; }
   Bytes bytes() const { return {data_, static_cast<size_t>(identity_.size)}; }
@@ -152,6 +155,7 @@ class FileBytes final : public RefCounted {
   const std::string path_;
   const uint8_t* data_ = nullptr;  // a mapping, or copy_'s
   Ref<Buffer> copy_;
+  GuardedRange guard_;
 };
 
 }  // namespace internal
@@ -192,7 +196,7 @@ class Registry {
     const std::lock_guard<std::mutex> lock(mutex_);
     Ref<FileBytes> other = find_locked(key);
     if (other) return other;
-    files_[key] = fresh.get();  // may replace one that is just dying
+    files_[key] = fresh.get();  // may replace one that is just dying, or damaged
     return fresh;
   }
 
@@ -218,7 +222,9 @@ class Registry {
 
   Ref<FileBytes> find_locked(const Key& key) {
     const auto at = files_.find(key);
-    if (at == files_.end() || !at->second->try_add_ref()) return nullptr;
+    if (at == files_.end()) return nullptr;
+    // A device may fail and come back, the file as it was: who opens it now gets its bytes.
+    if (at->second->is_damaged() || !at->second->try_add_ref()) return nullptr;
     return Ref<FileBytes>::adopt(at->second);
   }
 
@@ -233,6 +239,7 @@ namespace internal {
 FileBytes::~FileBytes() {
   Registry::instance().erase(Key{identity_, loading_}, this);
   if (loading_ == FileLoading::kMap && data_) {
+    guard_.clear();
     munmap(const_cast<uint8_t*>(data_), static_cast<size_t>(identity_.size));
   }
 }
@@ -243,6 +250,7 @@ Status FileBytes::map(std::string_view name) {
       mmap(nullptr, static_cast<size_t>(identity_.size), PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (start == MAP_FAILED) return errno_error("cannot map", name);
   data_ = static_cast<const uint8_t*>(start);
+  guard_.set(data_, static_cast<size_t>(identity_.size));
   return Status::ok();
 }
 
@@ -400,6 +408,8 @@ Bytes MappedFile::bytes() const { return file_->bytes(); }
 const FileIdentity* MappedFile::identity() const { return &file_->identity(); }
 FileLoading MappedFile::loading() const { return file_->loading(); }
 Status MappedFile::check_unchanged() const { return file_->check_unchanged(name_); }
+bool MappedFile::is_damaged() const { return file_->is_damaged(); }
+int MappedFile::descriptor() const { return file_->descriptor(); }
 void MappedFile::drop_pages(uint64_t offset, uint64_t count) const {
   file_->drop_pages(offset, count);
 }
@@ -472,7 +482,7 @@ Result<Ref<ByteSource>> open_in_folder(const std::string& folder, const std::str
 }
 
 const MappedFile* as_mapped_file(const ByteSource& source) {
-  return dynamic_cast<const MappedFile*>(&source);
+  return dynamic_cast<const MappedFile*>(&source.origin());
 }
 
 RegistryStats registry_stats() { return Registry::instance().stats(); }

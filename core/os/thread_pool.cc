@@ -10,7 +10,6 @@
 #include <immintrin.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "core/os/clock.h"
 #include "core/os/cpu_features.h"
 #include "core/os/fork.h"
+#include "core/os/quiet_signals.h"
 
 namespace folio {
 namespace {
@@ -182,14 +182,11 @@ bool Pool::start_worker(int number) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setstacksize(&attributes, kStackBytes);
-  // A new thread inherits the mask: the host's signals are for the host's threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   auto* start = new WorkerStart{this, epoch_of(gate_.load(std::memory_order_relaxed))};
-  const int failed = pthread_create(&threads_[number], &attributes, worker_entry, start);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int failed = [&] {
+    const QuietSignals quiet;  // a new thread inherits the mask
+    return pthread_create(&threads_[number], &attributes, worker_entry, start);
+  }();
   pthread_attr_destroy(&attributes);
   if (failed) {
     delete start;

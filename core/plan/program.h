@@ -55,6 +55,7 @@ struct Step {
   bool is_view = false;                   // OpDef::view_of: output 0 shares an input's bytes
   std::vector<int32_t> frees;             // slots that nothing reads after this step
   std::vector<const PackedBlob*> packed;  // by input; empty when nothing is packed
+  uint32_t picked_inputs = 0;             // OpDef::picked_inputs
   std::vector<Subprogram> subprograms;
 };
 

@@ -189,6 +189,7 @@ class ProgramBuilder {
       FOLIO_RETURN_IF_ERROR(add_subprogram(subgraph.get(), &step));
     }
     step.is_view = def->view_of >= 0;
+    step.picked_inputs = def->picked_inputs;
     view_of_.push_back(def->view_of);
     program_.steps.push_back(std::move(step));
     return Status::ok();

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/os/mapped_file.h"
+#include "core/os/sigbus_guard.h"
 #include "core/passes/passes.h"
 
 namespace folio {
@@ -66,11 +67,15 @@ ModelInfo describe(const Model& model, const ByteSource& source) {
   return info;
 }
 
-// A model's bytes with external data that the caller gave; all other siblings are the model's own.
-class SourceWithFiles final : public ByteSource {
+// A model's bytes as formats/ see them: external data that the caller gave stand before the files
+// beside the model, and what is opened is watched.
+class WatchedSource final : public ByteSource {
  public:
-  SourceWithFiles(Ref<ByteSource> model, std::map<std::string, Ref<ByteSource>> files)
-      : model_(std::move(model)), files_(std::move(files)) {}
+  WatchedSource(Ref<ByteSource> model, std::map<std::string, Ref<ByteSource>> files,
+                Ref<FileWatch> watch)
+      : model_(std::move(model)), files_(std::move(files)), watch_(std::move(watch)) {
+    watch_->add(model_);
+  }
 
   uint64_t serial() const override { return model_->serial(); }
   Bytes bytes() const override { return model_->bytes(); }
@@ -78,16 +83,23 @@ class SourceWithFiles final : public ByteSource {
   void drop_pages(uint64_t offset, uint64_t count) const override {
     model_->drop_pages(offset, count);
   }
+  Status check_unchanged() const override { return model_->check_unchanged(); }
+  bool is_damaged() const override { return model_->is_damaged(); }
+  const ByteSource& origin() const override { return model_->origin(); }
   const std::string& name() const override { return model_->name(); }
   Result<Ref<ByteSource>> open_sibling(const std::string& location) const override {
     const bool dotted = location.starts_with("./");
-    const auto found = files_.find(dotted ? location.substr(2) : location);
-    return found != files_.end() ? Result(found->second) : model_->open_sibling(location);
+    const auto given = files_.find(dotted ? location.substr(2) : location);
+    if (given != files_.end()) return Result(given->second);
+    FOLIO_TRY(Ref<ByteSource> opened, model_->open_sibling(location));
+    watch_->add(opened);
+    return opened;
   }
 
  private:
   Ref<ByteSource> model_;
   std::map<std::string, Ref<ByteSource>> files_;
+  Ref<FileWatch> watch_;
 };
 
 Result<std::unique_ptr<Model>> parse(const Ref<ByteSource>& source, const ModelOptions& options,
@@ -109,15 +121,16 @@ Result<std::unique_ptr<Model>> parse(const Ref<ByteSource>& source, const ModelO
 Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptions& options) {
   const FileLoading loading = options.read_into_memory ? FileLoading::kRead : FileLoading::kMap;
   FOLIO_TRY(Ref<ByteSource> source, open_mapped_file(path, loading));
-  return open(std::move(source), options);
+  FOLIO_TRY(Ref<ModelFile> file, open(std::move(source), options));
+  file->path_ = path;
+  return file;
 }
 
 Result<Ref<ModelFile>> ModelFile::open(Ref<ByteSource> source, const ModelOptions& options) {
   auto file = make_ref<ModelFile>();
-  if (!options.files.empty()) {
-    source = make_ref<SourceWithFiles>(std::move(source), options.files);
-  }
-  file->source_ = std::move(source);
+  if (options.sigbus_guard) enable_sigbus_guard();
+  file->watch_ = make_ref<FileWatch>();
+  file->source_ = make_ref<WatchedSource>(std::move(source), options.files, file->watch_);
   file->options_ = options;
   file->options_.progress = nullptr;  // the caller's, for this call only
   FOLIO_RETURN_IF_ERROR(file->load(options.progress).with_context(file->source_->name()));
@@ -130,9 +143,27 @@ Status ModelFile::load(const Progress& progress) {
     return error(Code::kModelLoadCancelled, "loading was cancelled");
   };
   FOLIO_RETURN_IF_ERROR(report(0.0F, "open"));
-  FOLIO_TRY(first_, parse(source_, options_, {}, progress));
+  FOLIO_TRY(first_, parse_unchanged({}, progress));
   info_ = describe(*first_, *source_);
   return report(1.0F, "ready");
+}
+
+// What was read while the file changed is half of one state and half of another: whatever the
+// parser made of it, the change is the news.
+Result<std::unique_ptr<Model>> ModelFile::parse_unchanged(const FreeDims& free_dims,
+                                                          const Progress& progress) {
+  auto model = parse(source_, options_, free_dims, progress);
+  FOLIO_RETURN_IF_ERROR(watch_->check_now());
+  return model;
+}
+
+Result<Ref<ModelFile>> ModelFile::reopen(const Progress& progress) const {
+  if (path_.empty()) {
+    return invalid_argument("the model was opened from memory: there is no file to open again");
+  }
+  ModelOptions options = options_;
+  options.progress = progress;
+  return open(path_, options);
 }
 
 Result<Ref<Program>> ModelFile::program(const std::string& key,
@@ -164,7 +195,7 @@ Result<std::unique_ptr<Model>> ModelFile::take_model(const FreeDims& free_dims) 
     const std::lock_guard<std::mutex> lock(model_mutex_);
     if (first_) return std::move(first_);
   }
-  auto model = parse(source_, options_, free_dims, nullptr);
+  auto model = parse_unchanged(free_dims, nullptr);
   if (!model.is_ok()) return std::move(model).take_status().with_context(source_->name());
   return model;
 }

@@ -1,8 +1,8 @@
 // ModelFile: a model's bytes (a shared mapping, or memory) and what can be said without a session.
 //
 // Flow:    the first step of the spine; sessions are made from it.
-// Owns:    the ByteSource; programs that its sessions share (one per set of options).
-// Threads: any method from any thread.
+// Owns:    the ByteSource, the watch over its files; programs that its sessions share (one per set
+// of options). Threads: any method from any thread.
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +13,7 @@
 
 #include "core/passes/passes.h"
 #include "core/plan/program.h"
+#include "core/session/file_watch.h"
 #include "core/session/options.h"
 
 namespace folio {
@@ -49,8 +50,13 @@ class ModelFile : public RefCounted {
   // `source` is copied or borrowed bytes (core/os/memory_source.h).
   static Result<Ref<ModelFile>> open(Ref<ByteSource> source, const ModelOptions& options);
 
+  // What stands at the path now, as a model of its own: opened with this one's options. The same
+  // unchanged file is the same mapping. kInvalidArgument for a model from memory.
+  Result<Ref<ModelFile>> reopen(const Progress& progress) const;
+
   const ModelInfo& info() const { return info_; }
   const Ref<ByteSource>& source() const { return source_; }
+  FileWatch& watch() const { return *watch_; }
 
   // A fresh, verified Model. The one that `open` made is handed out first.
   Result<std::unique_ptr<Model>> take_model(const FreeDims& free_dims);
@@ -64,8 +70,12 @@ class ModelFile : public RefCounted {
 
  private:
   Status load(const Progress& progress);
+  Result<std::unique_ptr<Model>> parse_unchanged(const FreeDims& free_dims,
+                                                 const Progress& progress);
 
   Ref<ByteSource> source_;
+  Ref<FileWatch> watch_;
+  std::string path_;  // as given; empty: the bytes came from the caller
   ModelOptions options_;
   ModelInfo info_;
   std::mutex mutex_;

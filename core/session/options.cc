@@ -10,7 +10,7 @@
 namespace folio {
 namespace {
 
-enum class KeyOf { kModel, kSession };
+enum class KeyOf { kModel, kSession, kBoth };
 
 struct Key {
   std::string_view name;
@@ -84,6 +84,12 @@ constexpr Key kKeys[] = {
        m->read_into_memory = v == "read";
        return true;
      }},
+    {"folio.on_file_change", KeyOf::kSession, "error or warn",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       if (v != "error" && v != "warn") return false;
+       s->on_file_change = v == "error" ? OnFileChange::kError : OnFileChange::kWarn;
+       return true;
+     }},
     {"folio.optimize", KeyOf::kSession, "all or none",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        if (v != "all" && v != "none") return false;
@@ -117,6 +123,22 @@ constexpr Key kKeys[] = {
                                        {{"bound", PackTrust::kBound},
                                         {"stat", PackTrust::kStat},
                                         {"verify", PackTrust::kVerify}});
+     }},
+    {"folio.residency", KeyOf::kSession, "cache, prefetch or lock",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       if (v != "cache" && v != "prefetch" && v != "lock") return false;
+       s->residency = v == "cache"      ? ResidencyMode::kCache
+                      : v == "prefetch" ? ResidencyMode::kPrefetch
+                                        : ResidencyMode::kLock;
+       return true;
+     }},
+    {"folio.sigbus_guard", KeyOf::kBoth, "0 or 1",
+     [](ModelOptions* m, SessionOptions* s, std::string_view v) {
+       bool on = false;
+       if (!set_flag(&on, v)) return false;
+       if (m) m->sigbus_guard = on;
+       if (s) s->sigbus_guard = on;
+       return true;
      }},
     {"folio.threads", KeyOf::kSession, "a number, 0 for the process's default",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
@@ -187,9 +209,13 @@ Status set_config(ModelOptions* model, SessionOptions* session, std::string_view
   }
   for (const Key& known : kKeys) {
     if (known.name != key) continue;
-    const bool of_model = known.of == KeyOf::kModel;
-    if (of_model ? model == nullptr : session == nullptr) {
-      return invalid_argument("config key '", key, "' is one of ", of_model ? "models" : "sessions",
+    const bool fits =
+        (known.of != KeyOf::kSession && model) || (known.of != KeyOf::kModel && session);
+    if (!fits) {
+      const std::string_view owners = known.of == KeyOf::kModel     ? "models"
+                                      : known.of == KeyOf::kSession ? "sessions"
+                                                                    : "models and sessions";
+      return invalid_argument("config key '", key, "' is one of ", owners,
                               " and has no place here");
     }
     if (known.set(model, session, value)) return Status::ok();

@@ -18,6 +18,7 @@
 #include "core/base/tensor.h"
 #include "core/formats/load.h"
 #include "core/model/graph_builder.h"
+#include "core/os/residency.h"
 #include "core/passes/passes.h"
 #include "core/prepack/pack_library.h"
 #include "core/prepack/packed_cache.h"
@@ -27,18 +28,25 @@ namespace folio {
 // Called on the loading thread with a fraction in [0, 1]; returning false cancels (kCancelled).
 using Progress = std::function<bool(float done, const char* what)>;
 
+// What a run says when a file of its model is no longer as it was opened.
+enum class OnFileChange : uint8_t { kError, kWarn };
+
 struct ModelOptions {
   bool read_into_memory = false;  // folio.model_loading = map (default) | read
+  bool sigbus_guard = false;      // folio.sigbus_guard: turned on for the process, never off
   std::string format;             // session.load_model_format: "" = by content, ONNX, ORT
   std::map<std::string, Ref<ByteSource>> files;  // external data given as bytes, by location
   Progress progress;
 };
 
 struct SessionOptions {
-  bool prepack = true;                 // session.disable_prepacking
-  bool flush_denormals = false;        // session.set_denormal_as_zero
-  Optimize optimize = Optimize::kAll;  // folio.optimize = all | none
-  int threads = 0;                     // folio.threads: 0 = the process pool's size
+  bool prepack = true;                                 // session.disable_prepacking
+  bool flush_denormals = false;                        // session.set_denormal_as_zero
+  Optimize optimize = Optimize::kAll;                  // folio.optimize = all | none
+  int threads = 0;                                     // folio.threads: 0 = the process pool's size
+  bool sigbus_guard = false;                           // as in ModelOptions
+  OnFileChange on_file_change = OnFileChange::kError;  // folio.on_file_change = error | warn
+  ResidencyMode residency = ResidencyMode::kCache;     // folio.residency = cache | prefetch | lock
   FreeDims free_dims;
   std::vector<std::pair<std::string, Tensor>> initializers;  // replace those of the model
   std::shared_ptr<PackedCache> cache;                        // null: the process's own

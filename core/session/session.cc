@@ -4,10 +4,12 @@
 
 #include "core/kernels/select.h"
 #include "core/os/cpu_features.h"
+#include "core/os/sigbus_guard.h"
 #include "core/os/thread_pool.h"
 #include "core/passes/passes.h"
 #include "core/plan/program_builder.h"
 #include "core/run/float_control.h"
+#include "core/session/wanted_files.h"
 
 namespace folio {
 namespace {
@@ -95,6 +97,7 @@ constexpr std::chrono::hours kLongestTimeout{24 * 365};
 }  // namespace
 
 Result<Ref<Session>> Session::create(Ref<ModelFile> model, const SessionOptions& options) {
+  if (options.sigbus_guard) enable_sigbus_guard();
   auto session = make_ref<Session>(std::move(model), options);
   auto status = session->compile();
   if (!status.is_ok()) {
@@ -129,6 +132,9 @@ Status Session::compile() {
     FOLIO_TRY(program_, make_program());
   } else {
     FOLIO_TRY(program_, model_->program(key_, [&] { return make_program(); }));
+  }
+  if (made_program_ || options_.residency != ResidencyMode::kCache) {
+    residency_ = Residency::start(options_.residency, wanted_files(*program_, model_->watch()));
   }
   return Status::ok();
 }
@@ -177,7 +183,14 @@ Result<Ref<Program>> Session::make_program() {
   FOLIO_TRY(const Ref<PackLibrary> library, open_library());
   plan.library = library.get();
   FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
-  if (library && library != options_.library) FOLIO_RETURN_IF_ERROR(library->finish());
+  // Constants were computed and weights packed from the files' bytes.
+  FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
+  made_program_ = true;
+  // Bytes that changed while they were packed would stand under the wrong name: not even a caller
+  // who is only to be warned wants those kept.
+  if (library && library != options_.library && model_->watch().check_now().is_ok()) {
+    FOLIO_RETURN_IF_ERROR(library->finish());
+  }
 
   FOLIO_RETURN_IF_ERROR(report(1.0F, "ready"));
   return program;
@@ -245,6 +258,7 @@ Status Session::bind_outputs(const std::vector<WantedOutput>& wanted, RunRequest
 
 Status Session::execute(const RunOptions& options, const std::vector<NamedValue>& inputs,
                         const std::vector<WantedOutput>& wanted, std::vector<Value>* outputs) {
+  FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
   RunRequest request;
   std::vector<size_t> order;
   FOLIO_RETURN_IF_ERROR(bind_inputs(inputs, &request));
@@ -258,7 +272,10 @@ Status Session::execute(const RunOptions& options, const std::vector<NamedValue>
   request.kernels = &kernels_for(cpu_bits());
   request.flush_denormals = options_.flush_denormals;
   std::vector<Value> all;
-  FOLIO_RETURN_IF_ERROR(run_program(*program_, request, &all));
+  const Status done = run_program(*program_, request, &all);
+  // Also when it failed: zeros in place of a weight may be why.
+  FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
+  FOLIO_RETURN_IF_ERROR(done);
   std::vector<Value> out;
   for (const size_t index : order) out.push_back(std::move(all[index]));
   *outputs = std::move(out);

@@ -4,7 +4,8 @@
 // Owns:    shares the model and the program; counts its runs in flight.
 // Threads: run, close and the reports from any thread. close refuses new runs, cancels or waits
 //          for those in flight, and may be called again.
-// Errors:  kClosed after close; otherwise what the steps report, naming file, node, expected and
+// Errors:  kClosed after close; kModelChanged when a file of the model changed; otherwise what the
+// steps report, naming file, node, expected and
 //          found. On error outputs are untouched.
 #pragma once
 
@@ -52,6 +53,8 @@ class Session : public RefCounted {
   const Program& program() const { return *program_; }
   const SessionOptions& options() const { return options_; }
   const Metrics& metrics() const { return metrics_; }
+  // What reads pages ahead, until it is done; null when nothing does. For tests and measurements.
+  Residency* residency() const { return residency_.get(); }
 
  private:
   Status compile();
@@ -71,6 +74,8 @@ class Session : public RefCounted {
   Ref<Program> program_;
   std::string key_;
   std::unique_ptr<Parallel> threads_;
+  bool made_program_ = false;  // not found among those of other sessions
+  std::unique_ptr<Residency> residency_;
   Metrics metrics_;
 
   std::atomic<bool> closed_{false};

@@ -72,6 +72,15 @@ namespace FolioRuntime
             }
         }
 
+        /// <summary>
+        /// Opens what stands at the model's path now, with the options of this model, as a model of its own. This one
+        /// and its sessions go on as they are; a file that did not change is not mapped again.
+        /// </summary>
+        public Model Reload()
+        {
+            return Call(model => new Model(model.Reload()));
+        }
+
         /// <summary>Compiles the model.</summary>
         public Session Session(SessionOptions options = null)
         {

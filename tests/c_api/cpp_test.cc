@@ -45,6 +45,14 @@ TEST(Cpp, ExceptionsOfAProgressCallbackComeOut) {
   }
 }
 
+TEST(Cpp, AModelIsOpenedAgain) {
+  const TempFolder folder;
+  const folio::Model model = folio::Model::open(folder.write("add.onnx", add_model()));
+  const folio::Model again = model.reload();
+  EXPECT_NE(again.get(), model.get());
+  EXPECT_EQ(again.inputs().at(0).name, "x");
+}
+
 TEST(Cpp, BindingAndEnvironment) {
   const TempFolder folder;
   const std::string path = folder.write("add.onnx", add_model());

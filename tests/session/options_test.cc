@@ -31,6 +31,29 @@ TEST(SetConfig, EveryKeyDoesWhatItSays) {
   EXPECT_TRUE(options.session.flush_denormals);
   ASSERT_TRUE(options.set("session.load_model_format", "ORT").is_ok());
   EXPECT_EQ(options.model.format, "ORT");
+  ASSERT_TRUE(options.set("folio.on_file_change", "warn").is_ok());
+  EXPECT_EQ(options.session.on_file_change, OnFileChange::kWarn);
+  ASSERT_TRUE(options.set("folio.residency", "prefetch").is_ok());
+  EXPECT_EQ(options.session.residency, ResidencyMode::kPrefetch);
+  ASSERT_TRUE(options.set("folio.residency", "lock").is_ok());
+  EXPECT_EQ(options.session.residency, ResidencyMode::kLock);
+  ASSERT_TRUE(options.set("folio.residency", "cache").is_ok());
+  EXPECT_EQ(options.session.residency, ResidencyMode::kCache);
+}
+
+TEST(SetConfig, TheGuardIsAKeyOfModelsAndOfSessions) {
+  Options options;
+  ASSERT_TRUE(options.set("folio.sigbus_guard", "1").is_ok());
+  EXPECT_TRUE(options.model.sigbus_guard);
+  EXPECT_TRUE(options.session.sigbus_guard);
+  ModelOptions model;
+  SessionOptions session;
+  EXPECT_TRUE(set_config(&model, nullptr, "folio.sigbus_guard", "1").is_ok());
+  EXPECT_TRUE(model.sigbus_guard);
+  EXPECT_TRUE(set_config(nullptr, &session, "folio.sigbus_guard", "1").is_ok());
+  EXPECT_TRUE(session.sigbus_guard);
+  EXPECT_TRUE(fails_with(set_config(nullptr, nullptr, "folio.sigbus_guard", "1"),
+                         Code::kInvalidArgument, {"models and sessions"}));
 }
 
 TEST(SetConfig, BadValuesAreNamedWithTheGoodOnes) {

@@ -314,6 +314,9 @@ class Model {
     return Model(model);
   }
 
+  // What stands at the path now, opened with this model's options. This one goes on as it is.
+  Model reload() const { return Model(internal::value_of<FolioModel*>(api().ModelReload, get())); }
+
   // The strings borrow from the model.
   FolioModelInfo info() const {
     auto result = internal::sized<FolioModelInfo>();

@@ -168,12 +168,13 @@ typedef struct FolioApi {
   /* ---- Model ---------------------------------------------------------------------------------
    * An open model is immutable. Sessions of one model share its mapping, and models that name the
    * same unchanged file share one mapping too, in this process and (page cache) between processes.
-   * While a model is open, replace its file by rename, never in place. */
+   * While a model is open, replace its file by rename, never in place: loads and runs of a model
+   * whose file changed are MODEL_CHANGED (folio.on_file_change, folio.sigbus_guard). */
 
   /* Maps the file, parses and verifies it. Weights are not read. Operators that Folio lacks are no
    * error here. `env` and `options` may be NULL.
    * Errors: NO_SUCHFILE, NO_MODEL, INVALID_PROTOBUF, INVALID_GRAPH, NOT_IMPLEMENTED, IO,
-   * MODEL_LOAD_CANCELED. Since 1. */
+   * MODEL_CHANGED, MODEL_LOAD_CANCELED. Since 1. */
   FolioStatus* (*OpenModel)(const FolioEnv* env, const char* path, const FolioModelOptions* options,
                             FolioModel** out);
 
@@ -317,7 +318,7 @@ typedef struct FolioApi {
 
   /* Compiles a model. Sessions with equal options share the result, unless those replace an
    * initializer or name a cache. Environment: the model's. Errors: UNSUPPORTED_OPERATOR,
-   * INVALID_GRAPH, NOT_IMPLEMENTED, IO, MODEL_LOAD_CANCELED. Since 1. */
+   * INVALID_GRAPH, NOT_IMPLEMENTED, IO, MODEL_CHANGED, MODEL_LOAD_CANCELED. Since 1. */
   FolioStatus* (*CreateSessionFromModel)(const FolioModel* model,
                                          const FolioSessionOptions* options, FolioSession** out);
 
@@ -546,6 +547,14 @@ typedef struct FolioApi {
    * for FOLIO_PACK_STORE_COLLECT; 0: no limit. *out goes to ReleaseString. Since 1. */
   FolioStatus* (*PackStoreGetJson)(const char* folder, FolioPackStoreAction action,
                                    uint64_t limit_bytes, char** out);
+
+  /* ---- Model, continued ---------------------------------------------------------------------- */
+
+  /* Opens what stands at the model's path now, with the options that `model` was opened with (but
+   * for progress and cancel), as a model of its own. `model` and its sessions go on as they are;
+   * a file that did not change is not mapped again. Errors: OpenModel's; INVALID_ARGUMENT for a
+   * model from memory. Since 1. */
+  FolioStatus* (*ModelReload)(const FolioModel* model, FolioModel** out);
 
   /* End of version 1. Do not insert above. */
 } FolioApi;

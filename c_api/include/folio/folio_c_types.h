@@ -52,7 +52,7 @@ typedef enum FolioErrorCode FOLIO_INT_ENUM {
   FOLIO_CANCELLED = 100,          /* a run was cancelled or its time ran out */
   FOLIO_OUT_OF_MEMORY = 101,      /* memory or address space */
   FOLIO_UNSUPPORTED_OPERATOR = 102, /* see ModelGetUnsupportedOperator for the whole list */
-  FOLIO_MODEL_CHANGED = 103,        /* reserved: the model's file changed while it was open */
+  FOLIO_MODEL_CHANGED = 103,        /* a file of the model changed while it was open */
   FOLIO_CLOSED = 104,               /* the session was closed */
   FOLIO_IO = 105                    /* the operating system refused to open, read or map */
 } FolioErrorCode;

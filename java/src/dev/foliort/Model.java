@@ -79,6 +79,14 @@ public final class Model implements AutoCloseable {
         return Collections.unmodifiableMap(result);
     }
 
+    /**
+     * Opens what stands at the model's path now, with the options of this model, as a model of its own. This one and
+     * its sessions go on as they are; a file that did not change is not mapped again.
+     */
+    public Model reload() {
+        return call(model -> new Model(model.reload()));
+    }
+
     /** Compiles the model. */
     public Session session() {
         return session(new SessionOptions());

@@ -4,6 +4,11 @@ package dev.foliort;
 public final class ModelOptions {
     private final Options config = new Options();
 
+    /** A file that becomes shorter must not end the virtual machine: see docs/files_that_change.md. */
+    public ModelOptions() {
+        config.put("folio.sigbus_guard", "1");
+    }
+
     /** Sets a configuration key; docs/config_keys.md lists them. */
     public ModelOptions config(String key, String value) {
         config.put(key, value);

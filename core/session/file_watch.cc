@@ -1,0 +1,60 @@
+#include "core/session/file_watch.h"
+
+#include <algorithm>
+
+#include "core/base/log.h"
+#include "core/os/clock.h"
+#include "core/os/sigbus_guard.h"
+
+namespace folio {
+
+void FileWatch::add(const Ref<const ByteSource>& file) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.push_back(file);
+  good_until_ns_.store(0, std::memory_order_relaxed);
+}
+
+std::vector<Ref<const ByteSource>> FileWatch::files() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return files_;
+}
+
+Status FileWatch::check_damage() const {
+  for (const Ref<const ByteSource>& file : files()) {
+    if (file->is_damaged()) {
+      return error(Code::kModelChanged, "'", file->name(),
+                   "' became shorter, or could not be read, while it was in use");
+    }
+  }
+  return Status::ok();
+}
+
+Status FileWatch::check_now() const {
+  FOLIO_RETURN_IF_ERROR(check_damage());
+  for (const Ref<const ByteSource>& file : files()) {
+    FOLIO_RETURN_IF_ERROR(file->check_unchanged());
+  }
+  return Status::ok();
+}
+
+Status FileWatch::check(OnFileChange on_change) {
+  // Before the files are looked at: a fault that comes meanwhile is looked at the next time.
+  const uint64_t faults = sigbus_guard_faults();
+  const int64_t now = monotonic_ns();
+  const bool no_faults = faults == faults_seen_.load(std::memory_order_relaxed);
+  if (no_faults && now < good_until_ns_.load(std::memory_order_relaxed)) return Status::ok();
+  FOLIO_RETURN_IF_ERROR(check_damage());
+  auto changed = check_now();
+  if (!changed.is_ok()) {
+    if (on_change == OnFileChange::kError) return changed;
+    if (!warned_.exchange(true)) {
+      log(LogLevel::kWarning, cat(changed.message(), "; runs go on (folio.on_file_change = warn)"));
+    }
+  }
+  faults_seen_.store(faults, std::memory_order_relaxed);
+  // A session that only warns must not make another one's error wait.
+  if (changed.is_ok()) good_until_ns_.store(now + kIntervalNs, std::memory_order_relaxed);
+  return Status::ok();
+}
+
+}  // namespace folio

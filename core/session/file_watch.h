@@ -1,0 +1,46 @@
+// FileWatch: whether the files of a model are still what was opened.
+//
+// Flow:    ModelFile adds the model's file and each external data file it opens (packs come here
+//          too, once there are some) -> checked when loading ends and around each run.
+// Owns:    counts of the files.
+// Threads: any.
+// Errors:  kModelChanged, naming the file. What is lost for good (is_damaged) is an error even
+// where
+//          changes are only warned of.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "core/base/byte_source.h"
+#include "core/session/options.h"
+
+namespace folio {
+
+class FileWatch final : public RefCounted {
+ public:
+  // How long a result of asking the file system is good for.
+  static constexpr int64_t kIntervalNs = 100'000'000;
+
+  void add(const Ref<const ByteSource>& file);
+  std::vector<Ref<const ByteSource>> files() const;
+
+  // Asks for each file, now.
+  Status check_now() const;
+
+  // For runs: asks for each file, but not again within kIntervalNs of a time when all was well and
+  // while no fault was turned away. kWarn: one line in the log, ever.
+  Status check(OnFileChange on_change);
+
+ private:
+  Status check_damage() const;
+
+  mutable std::mutex mutex_;
+  std::vector<Ref<const ByteSource>> files_;
+  std::atomic<int64_t> good_until_ns_{0};
+  std::atomic<uint64_t> faults_seen_{0};
+  std::atomic<bool> warned_{false};
+};
+
+}  // namespace folio
