@@ -43,7 +43,8 @@
   X(GetValue) X(ReleaseValue) X(CreateIoBinding) X(BindInput) X(BindOutput) \
   X(BindOutputWithCapacity) X(ClearBoundInputs) X(ClearBoundOutputs) X(GetBoundOutputCount) \
   X(GetBoundOutputName) X(GetBoundOutputValue) X(ReleaseIoBinding) X(MemoryReportGetEntryCount) \
-  X(MemoryReportGetEntry) X(MemoryReportGetJson) X(MemoryReportGetText) X(ReleaseMemoryReport)
+  X(MemoryReportGetEntry) X(MemoryReportGetJson) X(MemoryReportGetText) X(ReleaseMemoryReport) \
+  X(ModelSave)
 // clang-format on
 
 namespace folio::entry {

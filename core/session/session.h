@@ -55,6 +55,7 @@ class Session : public RefCounted {
 
  private:
   Status compile();
+  Status save_optimized();
   Result<Ref<Program>> make_program();
   std::string program_key() const;
   Status bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* request) const;

@@ -164,6 +164,17 @@ struct InspectCommand {
 };
 int run_inspect(const CommonOptions& common, const InspectCommand& command);
 
+struct ConvertCommand {
+  std::string model;
+  std::string output;
+  std::string optimize = "all";
+  std::string format;         // "": by the output's name
+  std::string external_file;  // "": inside
+  int64_t external_min_bytes = 0;
+  bool json = false;
+};
+int run_convert(const CommonOptions& common, const ConvertCommand& command);
+
 struct DoctorCommand {
   bool json = false;
 };
