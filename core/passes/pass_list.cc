@@ -42,20 +42,22 @@ Status use_bytes(Model* model, const Evaluator& evaluator, Optimize level) {
 
 }  // namespace
 
-Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
+Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halves halves) {
+  const bool widen = !is_for_saving(level) || halves == Halves::kWiden;
+  const Dequantized keep = is_for_saving(level) ? Dequantized::kKeepHalves : Dequantized::kKeep;
   FOLIO_RETURN_IF_ERROR(check_supported(*model));
   bool changed = true;
   for (int round = 0; round < kMaxRounds && changed; ++round) {
     changed = false;
     FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     if (level == Optimize::kOff) return Status::ok();
-    if (round == 0 && !is_for_saving(level)) {
+    if (round == 0 && widen) {
       bool widened = false;
       widen_half(model, &widened);
       if (widened) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     }
     remove_identities(model, &changed);
-    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed, Dequantized::kKeep));
+    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed, keep));
     drop_dead(model);
   }
   if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));

@@ -34,8 +34,9 @@ Status infer_shapes(Model* model);
 
 // Nodes whose inputs are all constant become constants: small results at once, large ones as
 // recipes that nobody computes before somebody reads them. Sets *changed.
-// kKeep: constants that DequantizeLinear makes are left to fuse_qdq.
-enum class Dequantized { kFold, kKeep };
+// kKeep: constants that DequantizeLinear makes are left to fuse_qdq; kKeepHalves: and so are
+// float16 constants in float32, which take twice the bytes in a file.
+enum class Dequantized { kFold, kKeep, kKeepHalves };
 Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed,
                       Dequantized dequantized = Dequantized::kFold);
 
@@ -89,6 +90,10 @@ enum class Optimize {
   kUnpacked,  // to be run: without forms that need packed weights
   kAll,       // to be run
 };
-Status run_passes(Model* model, const Evaluator& evaluator, Optimize level);
+// To be saved, float16 stays for others to widen, unless they do not (ONNX Runtime with .ort
+// files).
+enum class Halves { kByLevel, kWiden };
+Status run_passes(Model* model, const Evaluator& evaluator, Optimize level,
+                  Halves halves = Halves::kByLevel);
 
 }  // namespace folio

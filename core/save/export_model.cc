@@ -160,7 +160,7 @@ class Exporter {
     out->name = node.name;
     out->domain = node.domain;
     out->op_type = node.op_type;
-    out->since_version = node.version;
+    out->since_version = version_of(node);
     const auto name_of = [&](ValueId id) {
       return id == kNone ? std::string() : scope.of[static_cast<size_t>(id)];
     };
@@ -171,6 +171,15 @@ class Exporter {
       FOLIO_RETURN_IF_ERROR(write_subgraph(node, i, scope, out));
     }
     return note_version(node);
+  }
+
+  // ONNX Runtime takes a node for the version that its domain is imported at: so do we where that
+  // means the same.
+  int version_of(const Node& node) const {
+    const int imported = model_.opset_version(node.domain);
+    const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
+    const bool same = def && imported >= def->since && imported <= def->until;
+    return same ? imported : node.version;
   }
 
   // What its subgraphs take from this graph.
@@ -227,11 +236,15 @@ class Exporter {
         out->values.push_back(value_def(value, scope.of[i], false));
       }
     }
+    std::set<std::string> node_names;
     out->nodes.reserve(graph.nodes.size());
     for (const Node& node : graph.nodes) {
       if (node.dead) continue;
       NodeDef& def = out->nodes.emplace_back();
       FOLIO_RETURN_IF_ERROR(write_node(node, scope, &def));
+      // ONNX Runtime writes models in which nodes share a name, and then refuses them.
+      for (size_t i = 1; !node_names.insert(def.name).second; ++i)
+        def.name = cat(node.name, "_", i);
       if (!node.subgraphs.empty()) out_->implicit_inputs[&def] = implicit_inputs(node, scope);
     }
     return Status::ok();

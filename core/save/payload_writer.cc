@@ -46,6 +46,9 @@ Ref<Initializer> copy_recipes(const Ref<Initializer>& root) {
   return out;
 }
 
+// Shape inference of ONNX Runtime reads constants of this size and cannot do so from other files.
+constexpr uint64_t kAlwaysInline = 127;
+
 uint64_t alignment_for(uint64_t bytes) {
   return bytes >= kPageFrom ? kPageAlignment : kDataAlignment;
 }
@@ -60,7 +63,8 @@ PayloadLayout lay_out(const std::vector<Payload>& payloads, uint64_t begin, uint
   layout.end = begin;
   for (size_t i = 0; i < payloads.size(); ++i) {
     const Payload& payload = payloads[i];
-    if (payload.is_string || payload.bytes == 0 || payload.bytes < min_bytes) continue;
+    const bool is_small = payload.bytes <= kAlwaysInline || payload.bytes < min_bytes;
+    if (payload.is_string || is_small) continue;
     const uint64_t alignment = alignment_for(payload.bytes);
     layout.offsets[i] = (layout.end + prefix + alignment - 1) / alignment * alignment;
     layout.end = layout.offsets[i] + payload.bytes;

@@ -41,7 +41,8 @@ inline constexpr uint64_t kDataAlignment = 64;
 inline constexpr uint64_t kPageAlignment = 4096;
 inline constexpr uint64_t kPageFrom = 64 << 10;
 
-// Payloads of at least `min_bytes` one behind the other from `begin`; strings never.
+// Payloads of at least `min_bytes` one behind the other from `begin`; strings and what has less
+// than 128 bytes never.
 PayloadLayout lay_out(const std::vector<Payload>& payloads, uint64_t begin, uint64_t min_bytes,
                       uint32_t prefix = 0);
 

@@ -37,10 +37,7 @@ class Saver {
   }
 
  private:
-  SaveFormat format() const {
-    if (options_.format != SaveFormat::kByName) return options_.format;
-    return path_.ends_with(".ort") ? SaveFormat::kOrt : SaveFormat::kOnnx;
-  }
+  SaveFormat format() const { return save_format(options_.format, path_); }
 
   Status check_options() const {
     const std::string& name = options_.external_file;
@@ -173,6 +170,11 @@ class Saver {
 };
 
 }  // namespace
+
+SaveFormat save_format(SaveFormat format, const std::string& path) {
+  if (format != SaveFormat::kByName) return format;
+  return path.ends_with(".ort") ? SaveFormat::kOrt : SaveFormat::kOnnx;
+}
 
 Result<SaveResult> save_model(const Model& model, const Evaluator& evaluator,
                               const std::string& path, const SaveOptions& options) {

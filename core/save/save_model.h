@@ -24,6 +24,9 @@ enum class SaveFormat : uint8_t {
   kOrt,
 };
 
+// What kByName stands for with this path.
+SaveFormat save_format(SaveFormat format, const std::string& path);
+
 struct SaveOptions {
   SaveFormat format = SaveFormat::kByName;
   // Where an .onnx keeps initializers of at least `external_min_bytes`, beside it; "": inside,

@@ -211,10 +211,12 @@ Result<SaveResult> ModelFile::save(const ModelSaving& saving, Optimize level,
   const FloatControl float_control(/*flush_denormals=*/false);
   FOLIO_TRY(const std::unique_ptr<Model> model, take_model(free_dims));
   FOLIO_RETURN_IF_ERROR(replace_initializers(model.get(), initializers));
-  FOLIO_RETURN_IF_ERROR(run_passes(model.get(), evaluator, level));
   SaveOptions options;
   if (saving.format == "ONNX") options.format = SaveFormat::kOnnx;
   if (saving.format == "ORT") options.format = SaveFormat::kOrt;
+  const bool is_ort = save_format(options.format, saving.path) == SaveFormat::kOrt;
+  FOLIO_RETURN_IF_ERROR(
+      run_passes(model.get(), evaluator, level, is_ort ? Halves::kWiden : Halves::kByLevel));
   options.external_file = saving.external_file;
   options.external_min_bytes = saving.external_min_bytes;
   if (progress) {

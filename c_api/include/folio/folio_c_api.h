@@ -227,28 +227,23 @@ typedef struct FolioModelInfo {
   uint64_t file_bytes; /* of the model file, without external data */
 } FolioModelInfo;
 
-/* Input of ModelSave. */
-typedef struct FolioSaveOptions {
+typedef struct FolioSaveOptions { /* input of ModelSave */
   size_t size;
-  const char* optimize; /* "none", "basic", "extended" or "all"; NULL: "all" */
-  const char* format;   /* "ONNX" or "ORT"; NULL: .ort by the path's end, else ONNX */
-  /* Of ONNX: a file's name beside the model, for initializers of external_min_bytes (0: 1024) or
-   * more; NULL: inside the model, but in PATH.data when that would be above 2 GB. */
-  const char* external_file;
-  uint64_t external_min_bytes;
+  const char* optimize;        /* "none", "basic", "extended", "all"; NULL: "all" */
+  const char* format;          /* "ONNX", "ORT"; NULL: by the path's end */
+  const char* external_file;   /* of ONNX: name of a file beside it for large initializers */
+  uint64_t external_min_bytes; /* which are large; 0: 1024 */
   FolioProgressFunction progress;
   void* progress_user;
   FolioCancel* cancel;
 } FolioSaveOptions;
-
-/* Output of ModelSave. */
-typedef struct FolioSaveInfo {
+typedef struct FolioSaveInfo { /* output of ModelSave */
   size_t size;
   uint64_t file_bytes;
-  uint64_t data_bytes; /* of the file beside the model; 0: there is none */
+  uint64_t data_bytes; /* of the file beside it; 0: there is none */
   uint64_t node_count; /* of the main graph */
   uint64_t initializer_count;
-  uint64_t initializer_bytes; /* each byte once, however many initializers share it */
+  uint64_t initializer_bytes; /* shared ones once */
 } FolioSaveInfo;
 
 /* Output of ModelGetUnsupportedOperator: one node that Folio cannot run. Strings: the model's. */
@@ -776,11 +771,9 @@ typedef struct FolioApi {
 
   /* End of version 1. Do not insert above. */
 
-  /* Writes the model, optimized as far as other runtimes can follow, to `path`; what stands there
-   * is replaced in one step, or stays when anything fails. options: NULL for all defaults; out may
-   * be NULL. docs/saving.md says what is written. Errors: FOLIO_IO, FOLIO_NO_SUCHFILE (folder),
-   * FOLIO_UNSUPPORTED_OPERATOR, FOLIO_CANCELLED, FOLIO_NOT_IMPLEMENTED (the format cannot hold a
-   * type or mix of operator versions). Since 2. */
+  /* Writes the model as a file (docs/saving.md), whole or not at all. `options` and `out` may be
+   * NULL. Errors: FOLIO_IO, FOLIO_NO_SUCHFILE (folder), FOLIO_UNSUPPORTED_OPERATOR,
+   * FOLIO_CANCELLED, FOLIO_NOT_IMPLEMENTED (what the format cannot hold). Since 2. */
   FolioStatus* (*ModelSave)(const FolioModel* model, const char* path,
                             const FolioSaveOptions* options, FolioSaveInfo* out);
 
