@@ -43,6 +43,10 @@ std::string data_file(const ConvertCommand& command) {
 }  // namespace
 
 int run_convert(const CommonOptions& common, const ConvertCommand& command) {
+  if (command.external_file.find('/') != std::string::npos) {
+    throw CliError(kExitUsage, "--external-data: '" + command.external_file +
+                                   "' is not the name of a file beside the output");
+  }
   load_library(common);
   const double start_ms = wall_ms();
   const folio::Model model = folio::Model::open(command.model);
