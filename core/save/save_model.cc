@@ -30,6 +30,9 @@ class Saver {
     const bool is_ort = format() == SaveFormat::kOrt;
     FOLIO_TRY(exported_, export_model(model, is_ort ? VersionsOf::kNodes : VersionsOf::kImports));
     FOLIO_RETURN_IF_ERROR(compute_strings());
+    if (options_.progress && !options_.progress(0, payload_bytes())) {
+      return error(Code::kCancelled, "saving was cancelled");
+    }
     FOLIO_TRY(file_, NewFile::create(path_));
     FOLIO_RETURN_IF_ERROR(is_ort ? write_ort() : write_onnx());
     FOLIO_RETURN_IF_ERROR(publish());
