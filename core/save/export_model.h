@@ -44,6 +44,12 @@ enum class VersionsOf {
 
 Result<std::unique_ptr<ExportedModel>> export_model(const Model& model, VersionsOf versions);
 
+// The value of an attribute of one: protobuf's default where a pass left none.
+template <typename T>
+T first_of(const std::vector<T>& values) {
+  return values.empty() ? T() : values[0];
+}
+
 // True for domains whose operators only Folio has.
 bool is_private_domain(std::string_view domain);
 

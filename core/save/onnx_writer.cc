@@ -137,9 +137,9 @@ ProtoRope OnnxWriter::attribute(const AttributeDef& from) const {
   Type type = from.type;
   if (type == Type::kSparseTensor) type = Type::kTensor;
   if (type == Type::kSparseTensors) type = Type::kTensors;
-  if (type == Type::kFloat) out.add_float(AttributeFields::kF, from.floats.at(0));
-  if (type == Type::kInt) out.add_int(AttributeFields::kI, from.ints.at(0));
-  if (type == Type::kString) out.add_text(AttributeFields::kS, from.strings.at(0));
+  if (type == Type::kFloat) out.add_float(AttributeFields::kF, first_of(from.floats));
+  if (type == Type::kInt) out.add_int(AttributeFields::kI, first_of(from.ints));
+  if (type == Type::kString) out.add_text(AttributeFields::kS, first_of(from.strings));
   if (type == Type::kFloats) out.add_packed_floats(AttributeFields::kFloats, from.floats);
   if (type == Type::kInts) out.add_packed_ints(AttributeFields::kInts, from.ints);
   if (type == Type::kStrings) {

@@ -51,6 +51,13 @@ class OrtFileWriter::Structure {
   Status write(PayloadWriter* payloads, NewFile* file);
 
  private:
+  // The builder itself only asserts its limit. False is remembered: build() then fails.
+  bool has_room(size_t bytes) {
+    constexpr size_t kSlack = 1 << 20;
+    too_large_ = too_large_ || bytes > kMaxOrtBytes - kSlack ||
+                 builder_.GetSize() > kMaxOrtBytes - kSlack - bytes;
+    return !too_large_;
+  }
   Text text(const std::string& value) { return builder_.CreateSharedString(value); }
   Offset<flatbuffers::Vector<Text>> texts(const std::vector<std::string>& values);
   Offset<flatbuffers::Vector<uint8_t>> bytes(const Tensor& tensor);
@@ -79,17 +86,22 @@ class OrtFileWriter::Structure {
   std::vector<std::pair<Offset<schema::Tensor>, size_t>> streamed_;
   std::map<std::string, OpSchema> schemas_;  // by op_id
   bool all_schemas_known_ = true;
+  bool too_large_ = false;
   PayloadLayout layout_;
 };
 
 Offset<flatbuffers::Vector<Text>> OrtFileWriter::Structure::texts(
     const std::vector<std::string>& values) {
   std::vector<Text> offsets;
-  for (const std::string& value : values) offsets.push_back(text(value));
+  for (const std::string& value : values) {
+    if (!has_room(value.size())) break;
+    offsets.push_back(text(value));
+  }
   return builder_.CreateVector(offsets);
 }
 
 Offset<flatbuffers::Vector<uint8_t>> OrtFileWriter::Structure::bytes(const Tensor& tensor) {
+  if (!has_room(tensor.bytes())) return placeholder_;
   builder_.ForceVectorAlignment(tensor.bytes(), 1, kDataAlignment);
   // A tensor without elements may have no memory, and the builder wants an address.
   static constexpr uint8_t kNothing = 0;
@@ -225,17 +237,17 @@ Status OrtFileWriter::Structure::write_attribute(const AttributeDef& from, const
   for (const auto& graph : from.graphs) {
     FOLIO_RETURN_IF_ERROR(write_graph(*graph, &scope, &graphs.emplace_back()));
   }
-  const Text s = type == Type::kString ? text(from.strings.at(0)) : Text();
+  const Text s = type == Type::kString ? text(first_of(from.strings)) : Text();
   const auto tensor_list = builder_.CreateVector(tensors);
   const auto graph_list = builder_.CreateVector(graphs);
   schema::AttributeBuilder attribute(builder_);
   attribute.add_name(name);
   attribute.add_type(static_cast<schema::AttributeType>(type));
-  if (type == Type::kFloat) attribute.add_f(from.floats.at(0));
-  if (type == Type::kInt) attribute.add_i(from.ints.at(0));
+  if (type == Type::kFloat) attribute.add_f(first_of(from.floats));
+  if (type == Type::kInt) attribute.add_i(first_of(from.ints));
   if (type == Type::kString) attribute.add_s(s);
-  if (type == Type::kTensor) attribute.add_t(tensors.at(0));
-  if (type == Type::kGraph) attribute.add_g(graphs.at(0));
+  if (type == Type::kTensor && !tensors.empty()) attribute.add_t(tensors[0]);
+  if (type == Type::kGraph && !graphs.empty()) attribute.add_g(graphs[0]);
   if (type == Type::kFloats) attribute.add_floats(floats);
   if (type == Type::kInts) attribute.add_ints(ints);
   if (type == Type::kStrings) attribute.add_strings(strings);
@@ -270,6 +282,7 @@ Status OrtFileWriter::Structure::write_node(const NodeDef& from, uint32_t index,
                                             const TypeScope& scope, Offset<schema::Node>* out) {
   Offsets<schema::Attribute> attributes;
   for (const AttributeDef& attribute : from.attributes) {
+    if (attribute.type == AttributeDef::Type::kUndefined) continue;  // it has no value
     FOLIO_RETURN_IF_ERROR(write_attribute(attribute, scope, &attributes.emplace_back())
                               .with_context(cat("node '", from.name, "' (", from.op_type, ")")));
   }
@@ -404,6 +417,10 @@ Status OrtFileWriter::Structure::build(const PayloadWriter& payloads) {
   placeholder_ = builder_.CreateVector(std::vector<uint8_t>());
   Offset<schema::Model> model;
   FOLIO_RETURN_IF_ERROR(write_model(&model));
+  if (too_large_) {
+    return invalid_argument("names, strings and small constants alone take more than the ",
+                            kMaxOrtBytes, " bytes that an .ort file may have");
+  }
   Offset<schema::KernelTypeStrResolver> resolver;
   if (all_schemas_known_) resolver = write_resolver();
   const Text version = text(all_schemas_known_ ? kVersionWithResolver : kVersionWithout);
