@@ -37,7 +37,10 @@ class Exporter {
     out_->def.model_version = model_.model_version;
     out_->def.doc_string = model_.doc_string;
     out_->def.graph_doc_string = model_.graph_doc_string;
-    out_->def.metadata = model_.metadata;
+    // What Folio noted about the file that was read is not true of the one to be written.
+    for (const auto& entry : model_.metadata) {
+      if (!entry.first.starts_with(kOwnMetadataPrefix)) out_->def.metadata.push_back(entry);
+    }
     const int64_t ir_version = model_.ir_version > 0 ? model_.ir_version : kDefaultIrVersion;
     out_->def.ir_version = std::max(ir_version, kMinIrVersion);
     FOLIO_RETURN_IF_ERROR(write_graph(model_.graph, nullptr, &out_->def.graph));

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -43,6 +44,10 @@ enum class VersionsOf {
 };
 
 Result<std::unique_ptr<ExportedModel>> export_model(const Model& model, VersionsOf versions);
+
+// Metadata entries of Folio's own (folio.content_id, folio.data_file): about a file, not a model.
+// They are not carried over; a writer adds those of its file.
+inline constexpr std::string_view kOwnMetadataPrefix = "folio.";
 
 // The value of an attribute of one: protobuf's default where a pass left none.
 template <typename T>

@@ -39,7 +39,8 @@ TEST_F(SaveModel, KeepsWhatTheFileSaysBesideItsGraph) {
     const std::string path = folder_.path(name);
     auto def = load_file(source);
     ASSERT_TRUE(def.is_ok());
-    def.value().metadata = {{"key", "value"}, {"empty", ""}};
+    def.value().metadata = {
+        {"key", "value"}, {"folio.content_id", "of the old file"}, {"empty", ""}};
     def.value().doc_string = "of the model";
     def.value().producer_name = "test";
     def.value().producer_version = "7";
