@@ -123,6 +123,11 @@ class Model {
     return new folio::Model(folio::Model::open_memory(text, static_cast<size_t>(text_bytes), options));
   }
   Model* reload() const { return new folio::Model($self->reload()); }
+  void save(const char* path, int64_t path_bytes, const char* value, int64_t value_bytes) const {
+    folio::SaveOptions options;
+    options.optimize = folio::bridge::text_of(value, value_bytes);
+    $self->save(folio::bridge::text_of(path, path_bytes), options);
+  }
   folio::bridge::ValueInfos* inputs() const { return new folio::bridge::ValueInfos($self->inputs()); }
   folio::bridge::ValueInfos* outputs() const { return new folio::bridge::ValueInfos($self->outputs()); }
   std::string metadata() const { return folio::bridge::metadata(*$self); }

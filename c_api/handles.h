@@ -38,9 +38,13 @@ class Lent final : public RefCounted {
   bool kept_ = false;
 };
 
-// Bytes of the user's as a source. Without `release` they are copied and `lent` stays null.
+// Bytes of the user's as a source. Without `release` they are copied, or taken `directly` when the
+// caller promised to keep them, and `lent` stays null.
 Result<Ref<ByteSource>> lend_bytes(const void* data, size_t bytes, FolioReleaseFunction release,
-                                   void* user, std::string name, Ref<Lent>* lent);
+                                   void* user, std::string name, Ref<Lent>* lent,
+                                   bool directly = false);
+// session.use_ort_model_bytes_directly is for .ort models, as in ONNX Runtime.
+bool may_borrow(const ModelOptions& options, const void* data, size_t bytes);
 
 struct CancelState final : RefCounted {
   std::atomic<bool> requested{false};

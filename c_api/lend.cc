@@ -5,10 +5,13 @@
 namespace folio {
 
 Result<Ref<ByteSource>> lend_bytes(const void* data, size_t bytes, FolioReleaseFunction release,
-                                   void* user, std::string name, Ref<Lent>* lent) {
+                                   void* user, std::string name, Ref<Lent>* lent, bool directly) {
   const Bytes view(static_cast<const uint8_t*>(data), bytes);
   MemorySourceOptions options;
   options.name = std::move(name);
+  if (!release && directly) {
+    return Ref<ByteSource>(MemorySource::borrow(view, nullptr, nullptr, std::move(options)));
+  }
   if (!release) {
     FOLIO_TRY(Ref<MemorySource> copy, MemorySource::copy(view, std::move(options)));
     return Ref<ByteSource>(copy);
@@ -19,6 +22,12 @@ Result<Ref<ByteSource>> lend_bytes(const void* data, size_t bytes, FolioReleaseF
   made->add_ref();  // the source's, which let_go gives back
   *lent = std::move(made);
   return source;
+}
+
+bool may_borrow(const ModelOptions& options, const void* data, size_t bytes) {
+  if (!options.borrow_ort_bytes || options.own_ort_bytes) return false;
+  const Bytes view(static_cast<const uint8_t*>(data), bytes);
+  return options.format == "ORT" || sniff_format(view) == ModelFormat::kOrt;
 }
 
 Progress progress_for(FolioProgressFunction function, void* user, Ref<CancelState> cancel,

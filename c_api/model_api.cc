@@ -4,6 +4,7 @@
 #include "c_api/reports.h"
 #include "core/base/utf8.h"
 #include "core/os/mapped_file.h"
+#include "core/os/thread_pool.h"
 
 namespace folio {
 namespace {
@@ -39,6 +40,32 @@ ModelOptions with_progress(const FolioModelOptions* options) {
   ModelOptions result = options->options;
   result.progress = progress_for(options->progress, options->progress_user, options->cancel, 0, 1);
   return result;
+}
+
+Status read_level(const char* text, Optimize* out) {
+  const std::string_view level = text ? text : "all";
+  if (level == "none") {
+    *out = Optimize::kOff;
+  } else if (level == "basic") {
+    *out = Optimize::kBasic;
+  } else if (level == "extended" || level == "all") {
+    *out = Optimize::kExtended;
+  } else {
+    return invalid_argument("optimize is '", level, "', expected none, basic, extended or all");
+  }
+  return Status::ok();
+}
+
+Result<ModelSaving> saving_of(const char* path, const FolioSaveOptions& asked) {
+  ModelSaving saving;
+  saving.path = path;
+  if (asked.format) saving.format = asked.format;
+  if (!saving.format.empty() && saving.format != "ONNX" && saving.format != "ORT") {
+    return invalid_argument("format is '", saving.format, "', expected ONNX or ORT");
+  }
+  if (asked.external_file) saving.external_file = asked.external_file;
+  if (asked.external_min_bytes != 0) saving.external_min_bytes = asked.external_min_bytes;
+  return saving;
 }
 
 FolioStatus* get_count(const FolioModel* model, size_t* out,
@@ -108,8 +135,10 @@ FolioStatus* OpenModelFromMemory(const FolioEnv* env, const void* data, size_t b
     FOLIO_NOT_NULL(out);
     auto model = std::make_unique<FolioModel>();
     Ref<Lent> lent;
-    FOLIO_TRY(Ref<ByteSource> source, lend_bytes(data, bytes, release, user, "<bytes>", &lent));
-    FOLIO_TRY(model->state, open_model(env, std::move(source), with_progress(options)));
+    const ModelOptions asked = with_progress(options);
+    FOLIO_TRY(Ref<ByteSource> source, lend_bytes(data, bytes, release, user, "<bytes>", &lent,
+                                                 may_borrow(asked, data, bytes)));
+    FOLIO_TRY(model->state, open_model(env, std::move(source), asked));
     if (lent) lent->keep();
     *out = model.release();
     return Status::ok();
@@ -293,6 +322,35 @@ FolioStatus* ModelGetMemoryReport(const FolioModel* model, FolioMemoryReport** o
     FOLIO_NOT_NULL(out);
     *out = report_model(*model->state).release();
     return Status::ok();
+  });
+}
+
+FolioStatus* ModelSave(const FolioModel* model, const char* path, const FolioSaveOptions* options,
+                       FolioSaveInfo* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(model);
+    FOLIO_NOT_NULL(path);
+    FolioSaveOptions asked = {};
+    if (options) FOLIO_RETURN_IF_ERROR(read_struct(options, &asked, "FolioSaveOptions"));
+    if (out && out->size < sizeof(FolioSaveInfo)) return write_struct(out, {}, "FolioSaveInfo");
+    Optimize level = Optimize::kExtended;
+    FOLIO_RETURN_IF_ERROR(read_level(asked.optimize, &level));
+    FOLIO_TRY(const ModelSaving saving, saving_of(path, asked));
+    Ref<CancelState> cancel = asked.cancel ? asked.cancel->state : Ref<CancelState>();
+    const Progress progress =
+        progress_for(asked.progress, asked.progress_user, std::move(cancel), 0, 1);
+    PoolView threads(model->state->env()->threads());
+    auto saved = model->state->file()->save(saving, level, {}, {}, threads, progress);
+    if (!saved.is_ok()) return std::move(saved).take_status();
+    if (!out) return Status::ok();
+    const SaveResult& result = saved.value();
+    FolioSaveInfo info = {};
+    info.file_bytes = result.file_bytes;
+    info.data_bytes = result.data_bytes;
+    info.node_count = result.nodes;
+    info.initializer_count = result.initializers;
+    info.initializer_bytes = result.initializer_bytes;
+    return write_struct(out, info, "FolioSaveInfo");
   });
 }
 

@@ -116,9 +116,11 @@ FolioStatus* CreateSessionFromArray(const FolioEnv* env, const void* data, size_
     FOLIO_NOT_NULL(data);
     FOLIO_NOT_NULL(out);
     auto session = std::make_unique<FolioSession>();
-    Ref<Lent> lent;  // stays null: the bytes are copied
-    FOLIO_TRY(Ref<ByteSource> source, lend_bytes(data, bytes, nullptr, nullptr, "<bytes>", &lent));
-    FOLIO_TRY(const Ref<ModelState> model, open_model(env, std::move(source), opening(options)));
+    Ref<Lent> lent;  // stays null: nobody is told when the bytes are no longer read
+    const ModelOptions asked = opening(options);
+    FOLIO_TRY(Ref<ByteSource> source, lend_bytes(data, bytes, nullptr, nullptr, "<bytes>", &lent,
+                                                 may_borrow(asked, data, bytes)));
+    FOLIO_TRY(const Ref<ModelState> model, open_model(env, std::move(source), asked));
     FOLIO_TRY(session->state, compile(model, options, kOpenShare));
     *out = session.release();
     return Status::ok();

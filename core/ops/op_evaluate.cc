@@ -1,5 +1,7 @@
 #include "core/ops/op_evaluate.h"
 
+#include <cstring>
+
 #include "core/ops/op_registry.h"
 #include "core/os/arena.h"
 
@@ -10,19 +12,22 @@ namespace {
 // malloc would keep the holes between the packs.
 constexpr uint64_t kMapFrom = 1 << 20;
 
+Result<Tensor> allocate_constant(DType dtype, const Shape& shape) {
+  uint64_t bytes = 0;
+  const bool is_large = dtype != DType::kString &&
+                        dtype_bytes(dtype, static_cast<uint64_t>(shape.count()), &bytes) &&
+                        bytes >= kMapFrom;
+  if (!is_large) return allocate_tensor(dtype, shape);
+  FOLIO_TRY(Ref<Arena> map, Arena::create(static_cast<size_t>(bytes)));
+  uint8_t* data = map->data();
+  return Tensor(dtype, shape, data,
+                view_buffer(Buffer::Kind::kHeap, data, static_cast<size_t>(bytes), std::move(map)));
+}
+
 class ConstantHost final : public OpHost {
  public:
   Result<Tensor> allocate_output(int, DType dtype, const Shape& shape) override {
-    uint64_t bytes = 0;
-    const bool is_large = dtype != DType::kString &&
-                          dtype_bytes(dtype, static_cast<uint64_t>(shape.count()), &bytes) &&
-                          bytes >= kMapFrom;
-    if (!is_large) return allocate_tensor(dtype, shape);
-    FOLIO_TRY(Ref<Arena> map, Arena::create(static_cast<size_t>(bytes)));
-    uint8_t* data = map->data();
-    return Tensor(
-        dtype, shape, data,
-        view_buffer(Buffer::Kind::kHeap, data, static_cast<size_t>(bytes), std::move(map)));
+    return allocate_constant(dtype, shape);
   }
   Status run_subgraph(int, Span<const Value>, std::vector<Value>*) override {
     return error(Code::kFail, "subgraphs are not folded");
@@ -60,7 +65,8 @@ Result<Value> input_value(const OpDef& def, const Recipe& recipe, size_t i) {
   const Tensor& tensor = *recipe.inputs[i]->tensor;
   const bool takes_unaligned = i < 32 && (def.unaligned_inputs >> i & 1) != 0;
   if (takes_unaligned || is_aligned_for(tensor)) return Value(tensor);
-  FOLIO_TRY(Tensor copy, copy_tensor(tensor));
+  FOLIO_TRY(Tensor copy, allocate_constant(tensor.dtype(), tensor.shape()));
+  std::memcpy(copy.raw_mut(), tensor.raw(), tensor.bytes());  // strings are always aligned
   return Value(std::move(copy));
 }
 

@@ -31,7 +31,8 @@ class Folder {
 
  private:
   bool foldable(const Graph& graph, const Node& node) const {
-    if (dequantized_ == Dequantized::kKeep && node.op_type == "DequantizeLinear") return false;
+    if (dequantized_ != Dequantized::kFold && node.op_type == "DequantizeLinear") return false;
+    if (dequantized_ == Dequantized::kKeepHalves && widens_half(graph, node)) return false;
     const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
     if (!def->foldable || !node.subgraphs.empty()) return false;
     bool data_known = true;
@@ -43,6 +44,12 @@ class Folder {
       if (input != kNone && !graph.constant_value(input)) return false;
     }
     return true;
+  }
+
+  static bool widens_half(const Graph& graph, const Node& node) {
+    if (node.op_type != "Cast" || node.inputs.size() != 1 || node.inputs[0] == kNone) return false;
+    const TypeInfo& type = graph.value(node.inputs[0]).type;
+    return type.is_tensor() && type.dtype == DType::kFloat16;
   }
 
   // Integer contents that inference knows fully, such as the Shape of a value of static shape.

@@ -17,10 +17,18 @@
 namespace folio {
 namespace {
 
+// Those that ONNX Runtime's FusedConv and FusedGemm know; Clip is FusedConv's alone.
+constexpr std::string_view kPortable[] = {"Relu", "LeakyRelu",   "Sigmoid",
+                                          "Tanh", "HardSigmoid", "Clip"};
+
 class ActivationFuser {
  public:
-  ActivationFuser(Graph* graph, bool* changed)
-      : graph_(*graph), pattern_(graph), changed_(changed), uses_(graph->use_counts()) {
+  ActivationFuser(Graph* graph, Leaves leaves, bool* changed)
+      : graph_(*graph),
+        pattern_(graph),
+        leaves_(leaves),
+        changed_(changed),
+        uses_(graph->use_counts()) {
     readers_.assign(graph->values.size(), kNone);
     for (size_t i = 0; i < graph->nodes.size(); ++i) {
       for (const ValueId input : graph->nodes[i].inputs) {
@@ -79,6 +87,7 @@ class ActivationFuser {
     std::optional<FusableFunction> function;
     if (reader != kNone && node(reader).inputs[0] == node(last).outputs[0]) {
       function = fusable_function(graph_, node(reader));
+      if (function && !may_leave(*function, node(id).op_type)) function.reset();
     }
     const bool has_function = function.has_value();
     if (!has_function && id == last) return;
@@ -102,6 +111,14 @@ class ActivationFuser {
     *changed_ = true;
   }
 
+  bool may_leave(const FusableFunction& function, const std::string& into) const {
+    if (leaves_ == Leaves::kAll) return true;
+    for (const std::string_view name : kPortable) {
+      if (name == function.name) return name != "Clip" || into == "Conv";
+    }
+    return false;
+  }
+
   static void set_function(Node* fused, const std::string& function,
                            const std::vector<float>& alpha_beta) {
     fused->attributes.set(text_attribute("activation", function));
@@ -122,20 +139,23 @@ class ActivationFuser {
 
   Graph& graph_;
   Pattern pattern_;  // for dims only: the nodes change without it
+  const Leaves leaves_;
   bool* changed_;
   std::vector<int> uses_;
   std::vector<NodeId> readers_;  // the last node that reads each value
 };
 
-void fuse_in(Graph* graph, bool* changed) {
+void fuse_in(Graph* graph, Leaves leaves, bool* changed) {
   for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) fuse_in(subgraph.get(), changed);
+    for (auto& subgraph : node.subgraphs) fuse_in(subgraph.get(), leaves, changed);
   }
-  ActivationFuser(graph, changed).fuse();
+  ActivationFuser(graph, leaves, changed).fuse();
 }
 
 }  // namespace
 
-void fuse_activations(Model* model, bool* changed) { fuse_in(&model->graph, changed); }
+void fuse_activations(Model* model, bool* changed, Leaves leaves) {
+  fuse_in(&model->graph, leaves, changed);
+}
 
 }  // namespace folio

@@ -20,6 +20,7 @@ constexpr double kSqrtHalf = 0.70710678118654752;
 constexpr double kTanhScale = 0.79788456080286536;  // sqrt(2 / pi)
 constexpr double kCubic = 0.044715;
 constexpr size_t kMaxFactors = 5;
+constexpr int kHardSwishVersion = 14;
 
 struct Product {
   double scalar = 1.0;
@@ -30,7 +31,8 @@ bool is_near(double a, double b) { return std::abs(a - b) <= 1e-5 * std::abs(b);
 
 class FunctionFuser {
  public:
-  explicit FunctionFuser(Pattern& pattern) : p_(pattern) {}
+  FunctionFuser(Pattern& pattern, bool has_hard_swish)
+      : p_(pattern), has_hard_swish_(has_hard_swish) {}
 
   void fuse() {
     for (NodeId id = 0; id < p_.count(); ++id) {
@@ -126,7 +128,8 @@ class FunctionFuser {
     }
     const bool is_hard = (is_near(scalar, 1.0 / 6.0) && is_clipped(gate, x)) ||
                          (is_near(scalar, 1.0) && is_hard_sigmoid(gate, x));
-    return is_hard && put(id, make_node("", "", "HardSwish", 14, {x}));
+    return is_hard && has_hard_swish_ &&
+           put(id, make_node("", "", "HardSwish", kHardSwishVersion, {x}));
   }
 
   bool fuse_sigmoid(NodeId id, ValueId x, ValueId gate) {
@@ -195,12 +198,16 @@ class FunctionFuser {
   }
 
   Pattern& p_;
+  const bool has_hard_swish_;
 };
 
 }  // namespace
 
-void fuse_functions(Model* model, bool* changed) {
-  for_each_graph(&model->graph, changed, [](Pattern& pattern) { FunctionFuser(pattern).fuse(); });
+void fuse_functions(Model* model, bool* changed, Leaves leaves) {
+  const bool has_hard_swish =
+      leaves == Leaves::kAll || model->opset_version("") >= kHardSwishVersion;
+  for_each_graph(&model->graph, changed,
+                 [&](Pattern& pattern) { FunctionFuser(pattern, has_hard_swish).fuse(); });
 }
 
 }  // namespace folio

@@ -5,7 +5,7 @@
 //   MatMulIntegerToFloat
 //
 // The same arithmetic in the same order, without int32 and float tensors between. b_scale, bias and
-// B are constants; values between have no other reader. Private: never saved.
+// B are constants; values between have no other reader. Portable.
 #include <map>
 
 #include "core/passes/passes.h"

@@ -5,7 +5,8 @@
 //   number
 //   Add of a constant per column, then a function   third input and attribute `activation`
 //
-// Without the last it becomes com.microsoft FusedMatMul, with it folio's FusedMatMul. Float only; a
+// Without the last, which a model to be saved goes without, it becomes com.microsoft FusedMatMul,
+// with it folio's FusedMatMul. Float only; a
 // bias never broadcasts the product, nor raises its rank.
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,7 @@ namespace {
 
 class MatMulFuser {
  public:
-  explicit MatMulFuser(Pattern& pattern) : p_(pattern) {}
+  MatMulFuser(Pattern& pattern, Leaves leaves) : p_(pattern), leaves_(leaves) {}
 
   void fuse() {
     for (NodeId id = 0; id < p_.count(); ++id) {
@@ -42,8 +43,10 @@ class MatMulFuser {
     for (size_t i = 0; i < 2; ++i) take_operand(p_.input(id, i), i, &product);
     product.last = id;
     take_factors(&product);
-    take_bias(&product);
-    take_function(&product);
+    if (leaves_ == Leaves::kAll) {
+      take_bias(&product);
+      take_function(&product);
+    }
     const bool is_plain = product.last == id && product.operands[0] == p_.input(id, 0) &&
                           product.operands[1] == p_.input(id, 1);
     if (is_plain) return;
@@ -154,12 +157,14 @@ class MatMulFuser {
   }
 
   Pattern& p_;
+  const Leaves leaves_;
 };
 
 }  // namespace
 
-void fuse_matmul(Model* model, bool* changed) {
-  for_each_graph(&model->graph, changed, [](Pattern& pattern) { MatMulFuser(pattern).fuse(); });
+void fuse_matmul(Model* model, bool* changed, Leaves leaves) {
+  for_each_graph(&model->graph, changed,
+                 [&](Pattern& pattern) { MatMulFuser(pattern, leaves).fuse(); });
 }
 
 }  // namespace folio

@@ -9,7 +9,7 @@
 //   DQ x -> Q, the same parameters                           x
 //
 // Scales and zero points must be constants at hand, weights constant; the value between an operator
-// and its Q has no other reader. DQ nodes stay for others that read them. Private: never saved.
+// and its Q has no other reader. DQ nodes stay for others that read them. Portable.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

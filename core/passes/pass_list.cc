@@ -7,27 +7,35 @@ namespace {
 // models settle after two or three rounds, so the limit only guards against a pass that never does.
 constexpr int kMaxRounds = 8;
 
+// fuse_qdq leaves operators that the operator set must have.
+constexpr int kBytesOpset = 12;
+
+// What is saved stays as small as it was, and another machine may compute float16 itself.
+bool is_for_saving(Optimize level) { return level < Optimize::kUnpacked; }
+
 // In the order in which one makes what another looks for. Values keep the types they have.
 void fuse(Model* model, Optimize level) {
+  const Leaves leaves = is_for_saving(level) ? Leaves::kPortable : Leaves::kAll;
   bool changed = false;
   simplify_moves(model, &changed);
   fold_scales(model, &changed);
-  fuse_functions(model, &changed);
+  fuse_functions(model, &changed, leaves);
   fuse_norms(model, &changed);
-  fuse_attention(model, &changed);
-  fuse_matmul(model, &changed);
+  if (leaves == Leaves::kAll) fuse_attention(model, &changed);
+  fuse_matmul(model, &changed, leaves);
   fuse_skips(model, &changed);
-  fuse_activations(model, &changed);
+  fuse_activations(model, &changed, leaves);
   if (level == Optimize::kAll) channels_last(model, &changed);
   if (changed) drop_dead(model);
 }
 
 // Quantized parts of the graph; then the constants that no operator takes as bytes.
-Status use_bytes(Model* model, const Evaluator& evaluator) {
+Status use_bytes(Model* model, const Evaluator& evaluator, Optimize level) {
   bool changed = false;
+  if (is_for_saving(level) && model->opset_version("") < kBytesOpset) return Status::ok();
   fuse_qdq(model, &changed);
   fuse_integer_matmul(model, &changed);
-  FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
+  if (!is_for_saving(level)) FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
   if (!changed) return Status::ok();
   drop_dead(model);
   return infer_shapes(model);
@@ -35,24 +43,27 @@ Status use_bytes(Model* model, const Evaluator& evaluator) {
 
 }  // namespace
 
-Status run_passes(Model* model, const Evaluator& evaluator, Optimize level) {
+Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halves halves) {
+  const bool widen = !is_for_saving(level) || halves == Halves::kWiden;
+  const Dequantized keep = is_for_saving(level) ? Dequantized::kKeepHalves : Dequantized::kKeep;
   FOLIO_RETURN_IF_ERROR(check_supported(*model));
   bool changed = true;
   for (int round = 0; round < kMaxRounds && changed; ++round) {
     changed = false;
     FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     if (level == Optimize::kOff) return Status::ok();
-    if (round == 0) {
+    if (round == 0 && widen) {
       bool widened = false;
       widen_half(model, &widened);
       if (widened) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     }
     remove_identities(model, &changed);
-    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed, Dequantized::kKeep));
+    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed, keep));
     drop_dead(model);
   }
   if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
-  FOLIO_RETURN_IF_ERROR(use_bytes(model, evaluator));
+  if (level == Optimize::kBasic) return Status::ok();
+  FOLIO_RETURN_IF_ERROR(use_bytes(model, evaluator, level));
   fuse(model, level);
   return Status::ok();
 }

@@ -34,8 +34,9 @@ Status infer_shapes(Model* model);
 
 // Nodes whose inputs are all constant become constants: small results at once, large ones as
 // recipes that nobody computes before somebody reads them. Sets *changed.
-// kKeep: constants that DequantizeLinear makes are left to fuse_qdq.
-enum class Dequantized { kFold, kKeep };
+// kKeep: constants that DequantizeLinear makes are left to fuse_qdq; kKeepHalves: and so are
+// float16 constants in float32, which take twice the bytes in a file.
+enum class Dequantized { kFold, kKeep, kKeepHalves };
 Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed,
                       Dequantized dequantized = Dequantized::kFold);
 
@@ -54,8 +55,12 @@ void simplify_moves(Model* model, bool* changed);
 // Conv, ConvTranspose and Gemm take in BatchNormalization and constants per channel.
 void fold_scales(Model* model, bool* changed);
 
+// What a fusion may leave: nodes that ONNX Runtime knows too, at the model's operator sets, or also
+// Folio's own.
+enum class Leaves { kPortable, kAll };
+
 // Gelu, SiLU and HardSwish by parts become one node.
-void fuse_functions(Model* model, bool* changed);
+void fuse_functions(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 
 // Layer and RMS normalization by parts become one node; fuse_skips: with the sum before.
 void fuse_norms(Model* model, bool* changed);
@@ -65,10 +70,10 @@ void fuse_skips(Model* model, bool* changed);
 void fuse_attention(Model* model, bool* changed);
 
 // MatMul takes in transposes, factors, bias and function.
-void fuse_matmul(Model* model, bool* changed);
+void fuse_matmul(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 
 // Conv and Gemm take in the function that reads their result; needs inferred types.
-void fuse_activations(Model* model, bool* changed);
+void fuse_activations(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 
 // Operators between DequantizeLinear and QuantizeLinear compute in bytes; needs inferred types.
 void fuse_qdq(Model* model, bool* changed);
@@ -80,8 +85,18 @@ void fuse_integer_matmul(Model* model, bool* changed);
 // types. Worth it only where weights are packed.
 void channels_last(Model* model, bool* changed);
 
-// All of the above in their order; kUnpacked: without forms that need packed weights.
-enum class Optimize { kOff, kUnpacked, kAll };
-Status run_passes(Model* model, const Evaluator& evaluator, Optimize level);
+// All of the above in their order.
+enum class Optimize {
+  kOff,       // inference only
+  kBasic,     // to be saved: constants folded, what does nothing or is not needed removed
+  kExtended,  // to be saved: also all fusions that leave portable nodes
+  kUnpacked,  // to be run: without forms that need packed weights
+  kAll,       // to be run
+};
+// To be saved, float16 stays for others to widen, unless they do not (ONNX Runtime with .ort
+// files).
+enum class Halves { kByLevel, kWiden };
+Status run_passes(Model* model, const Evaluator& evaluator, Optimize level,
+                  Halves halves = Halves::kByLevel);
 
 }  // namespace folio

@@ -28,7 +28,8 @@ uint64_t aligned_up(uint64_t offset, uint64_t alignment) {
 
 Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& path,
                                                        std::string writer) {
-  FOLIO_TRY(AtomicFile file, AtomicFile::create(path));
+  FOLIO_TRY(std::unique_ptr<NewFile> file, NewFile::create(path));
+  FOLIO_RETURN_IF_ERROR(file->pad_until(fpack_format::kHeaderBytes));
   auto made = std::unique_ptr<PackWriter>(new PackWriter(std::move(file)));
   made->index_.writer = std::move(writer);
   return made;
@@ -51,16 +52,16 @@ Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, uint64_t bytes
 Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, Bytes bytes, BlobPlace place) {
   PackEntry entry;
   entry.key = label.key;
-  entry.offset = aligned_up(end_, alignment_of(bytes.size()));
+  entry.offset = aligned_up(file_->size(), alignment_of(bytes.size()));
   entry.bytes = bytes.size();
   entry.checksum = checksum_bytes(bytes);
   entry.layout = label.layout;
   entry.version = label.version;
-  FOLIO_RETURN_IF_ERROR(file_.reserve(entry.offset, entry.bytes));
-  FOLIO_RETURN_IF_ERROR(file_.write(entry.offset, bytes));
-  FOLIO_TRY(Ref<Buffer> mapped, file_.map(entry.offset, entry.bytes));
+  FOLIO_RETURN_IF_ERROR(file_->pad_until(entry.offset));
+  FOLIO_RETURN_IF_ERROR(file_->reserve(entry.bytes));
+  FOLIO_RETURN_IF_ERROR(file_->write(bytes));
+  FOLIO_TRY(Ref<Buffer> mapped, file_->map(entry.offset, entry.bytes));
   entry.name = name_index(label.name);
-  end_ = entry.offset + entry.bytes;
   blob_bytes_ += entry.bytes;
   entries_[entry.key] = entry;
   return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(mapped), entry.bytes, place));
@@ -83,18 +84,17 @@ Result<uint64_t> PackWriter::publish() {
   Header header = {};
   std::memcpy(header.magic, fpack_format::kMagic, sizeof(header.magic));
   header.version = fpack_format::kVersion;
-  header.index_offset = aligned_up(end_, kPage);
+  header.index_offset = aligned_up(file_->size(), kPage);
   header.index_bytes = index.size();
   header.index_checksum = checksum_bytes({index.data(), index.size()});
   header.file_bytes = header.index_offset + header.index_bytes;
   const auto* start = reinterpret_cast<const uint8_t*>(&header);
   header.header_checksum = checksum_bytes({start, offsetof(Header, header_checksum)});
-  FOLIO_RETURN_IF_ERROR(file_.reserve(header.index_offset, header.index_bytes));
-  FOLIO_RETURN_IF_ERROR(file_.write(header.index_offset, {index.data(), index.size()}));
-  std::vector<uint8_t> page(fpack_format::kHeaderBytes);
-  std::memcpy(page.data(), &header, sizeof(header));
-  FOLIO_RETURN_IF_ERROR(file_.write(0, {page.data(), page.size()}));
-  FOLIO_RETURN_IF_ERROR(file_.publish());
+  FOLIO_RETURN_IF_ERROR(file_->pad_until(header.index_offset));
+  FOLIO_RETURN_IF_ERROR(file_->write({index.data(), index.size()}));
+  FOLIO_RETURN_IF_ERROR(file_->write_at(0, {start, sizeof(header)}));
+  FOLIO_RETURN_IF_ERROR(file_->finish());
+  FOLIO_RETURN_IF_ERROR(file_->publish(NewFile::Mode::kReadOnly));
   return header.file_bytes;
 }
 

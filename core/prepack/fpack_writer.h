@@ -2,7 +2,7 @@
 //
 // Flow:    plan/ packs through it when there is a pack file to write: each blob is made in private
 //          memory, written, mapped back and its memory freed before the next is made. finish()
-//          writes the index and gives the file its name (core/os/atomic_file.h).
+//          writes the index and gives the file its name (core/os/new_file.h).
 // Owns:    the unfinished file; blobs given out live on without it.
 // Threads: one at a time.
 // Errors:  kIo (a full disk, no permission), kOutOfMemory; after one only destroying is useful.
@@ -12,7 +12,7 @@
 #include <map>
 #include <optional>
 
-#include "core/os/atomic_file.h"
+#include "core/os/new_file.h"
 #include "core/prepack/fpack_file.h"
 
 namespace folio {
@@ -44,21 +44,20 @@ class PackWriter {
 
   // The file stands under its name afterwards; its size.
   Result<uint64_t> finish();
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return file_->path(); }
 
   // A file that holds an index and no blob: a store's.
   static Status write_index(const std::string& path, const PackIndex& index);
 
  private:
-  explicit PackWriter(AtomicFile file) : file_(std::move(file)) {}
+  explicit PackWriter(std::unique_ptr<NewFile> file) : file_(std::move(file)) {}
   uint32_t name_index(const std::string& name);
   Result<uint64_t> publish();
 
-  AtomicFile file_;
+  std::unique_ptr<NewFile> file_;
   PackIndex index_;  // entries stay in entries_ until finish
   std::map<PackKey, PackEntry> entries_;
   std::map<std::string, uint32_t> names_;
-  uint64_t end_ = fpack_format::kHeaderBytes;
   uint64_t blob_bytes_ = 0;
 };
 

@@ -1,10 +1,14 @@
 #include "core/session/model_file.h"
 
+#include <algorithm>
 #include <set>
 
+#include "core/kernels/select.h"
+#include "core/os/cpu_features.h"
 #include "core/os/mapped_file.h"
 #include "core/os/sigbus_guard.h"
 #include "core/passes/passes.h"
+#include "core/run/float_control.h"
 
 namespace folio {
 namespace {
@@ -118,9 +122,38 @@ Result<std::unique_ptr<Model>> parse(const Ref<ByteSource>& source, const ModelO
 
 }  // namespace
 
+Status replace_initializers(Model* model,
+                            const std::vector<std::pair<std::string, Tensor>>& given) {
+  for (const auto& [name, tensor] : given) {
+    const auto by_name = [&, &wanted = name](const GraphValue& value) {
+      return value.initializer && value.name == wanted;
+    };
+    auto& values = model->graph.values;
+    const auto it = std::find_if(values.begin(), values.end(), by_name);
+    if (it == values.end()) return invalid_argument("the model has no initializer '", name, "'");
+    Initializer& initializer = *it->initializer;
+    if (initializer.dtype != tensor.dtype() || !(initializer.shape == tensor.shape())) {
+      return invalid_argument("initializer '", name, "' is ", dtype_name(initializer.dtype), " ",
+                              initializer.shape.to_string(), " in the model, the value given is ",
+                              dtype_name(tensor.dtype()), " ", tensor.shape().to_string());
+    }
+    initializer.tensor = tensor;
+    initializer.source = nullptr;
+  }
+  return Status::ok();
+}
+
+Result<Ref<ByteSource>> open_model_file(const std::string& path, const ModelOptions& options) {
+  if (options.read_into_memory) return open_mapped_file(path, FileLoading::kRead);
+  FOLIO_TRY(Ref<ByteSource> source, open_mapped_file(path, FileLoading::kMap));
+  const bool is_ort = options.format == "ORT" || sniff_format(source->bytes()) == ModelFormat::kOrt;
+  if (!options.own_ort_bytes || !is_ort) return source;
+  source = nullptr;  // before the copy is made
+  return open_mapped_file(path, FileLoading::kRead);
+}
+
 Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptions& options) {
-  const FileLoading loading = options.read_into_memory ? FileLoading::kRead : FileLoading::kMap;
-  FOLIO_TRY(Ref<ByteSource> source, open_mapped_file(path, loading));
+  FOLIO_TRY(Ref<ByteSource> source, open_model_file(path, options));
   FOLIO_TRY(Ref<ModelFile> file, open(std::move(source), options));
   file->path_ = path;
   return file;
@@ -198,6 +231,32 @@ Result<std::unique_ptr<Model>> ModelFile::take_model(const FreeDims& free_dims) 
   auto model = parse_unchanged(free_dims, nullptr);
   if (!model.is_ok()) return std::move(model).take_status().with_context(source_->name());
   return model;
+}
+
+Result<SaveResult> ModelFile::save(const ModelSaving& saving, Optimize level,
+                                   const FreeDims& free_dims, const Replaced& initializers,
+                                   Parallel& threads, const Progress& progress) {
+  if (level > Optimize::kExtended) {
+    return invalid_argument("what is optimized for this process alone is not saved");
+  }
+  const Evaluator evaluator{kernels_for(cpu_bits()), threads};
+  const FloatControl float_control(/*flush_denormals=*/false);
+  FOLIO_TRY(const std::unique_ptr<Model> model, take_model(free_dims));
+  FOLIO_RETURN_IF_ERROR(replace_initializers(model.get(), initializers));
+  SaveOptions options;
+  if (saving.format == "ONNX") options.format = SaveFormat::kOnnx;
+  if (saving.format == "ORT") options.format = SaveFormat::kOrt;
+  const bool is_ort = save_format(options.format, saving.path) == SaveFormat::kOrt;
+  FOLIO_RETURN_IF_ERROR(
+      run_passes(model.get(), evaluator, level, is_ort ? Halves::kWiden : Halves::kByLevel));
+  options.external_file = saving.external_file;
+  options.external_min_bytes = saving.external_min_bytes;
+  if (progress) {
+    options.progress = [&](uint64_t done, uint64_t total) {
+      return progress(total ? static_cast<float>(done) / static_cast<float>(total) : 1.0F, "save");
+    };
+  }
+  return save_model(*model, evaluator, saving.path, options);
 }
 
 void ModelFile::release_program(const std::string& key, Ref<Program> program) {

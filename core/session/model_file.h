@@ -13,10 +13,17 @@
 
 #include "core/passes/passes.h"
 #include "core/plan/program.h"
+#include "core/save/save_model.h"
 #include "core/session/file_watch.h"
 #include "core/session/options.h"
 
 namespace folio {
+
+// Replaces initializers of the model by the user's, by name.
+Status replace_initializers(Model* model, const std::vector<std::pair<std::string, Tensor>>& given);
+
+// A model's file as `options` want its bytes: mapped, or read.
+Result<Ref<ByteSource>> open_model_file(const std::string& path, const ModelOptions& options);
 
 struct ModelInfo {
   std::string path;
@@ -60,6 +67,13 @@ class ModelFile : public RefCounted {
 
   // A fresh, verified Model. The one that `open` made is handed out first.
   Result<std::unique_ptr<Model>> take_model(const FreeDims& free_dims);
+
+  // Writes the model as `level` leaves it (kOff, kBasic or kExtended: what other runtimes know
+  // too). `initializers` replace the model's own. kInvalidArgument for other levels.
+  using Replaced = std::vector<std::pair<std::string, Tensor>>;
+  Result<SaveResult> save(const ModelSaving& saving, Optimize level, const FreeDims& free_dims,
+                          const Replaced& initializers, Parallel& threads,
+                          const Progress& progress);
 
   // The program made under `key`, or what `make` gives; made once however many ask. `make` runs
   // without a lock held: it reports progress to the user.

@@ -1,6 +1,7 @@
 #include "core/session/options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <mutex>
 #include <set>
 
@@ -74,6 +75,20 @@ bool set_choice(E* target, std::string_view value,
     return true;
   }
   return false;
+}
+
+bool set_format(std::string* format, std::string_view value) {
+  if (value != "ONNX" && value != "ORT") return false;
+  *format = std::string(value);
+  return true;
+}
+
+// Mapping and using bytes in place are what Folio does anyway: only an explicit 0 changes that.
+bool set_own_bytes(ModelOptions* options, std::string_view value) {
+  bool in_place = false;
+  if (!set_flag(&in_place, value)) return false;
+  options->own_ort_bytes = options->own_ort_bytes || !in_place;
+  return true;
 }
 
 // All keys of this version. docs/config_keys.md has the same table.
@@ -157,9 +172,38 @@ constexpr Key kKeys[] = {
      }},
     {"session.load_model_format", KeyOf::kModel, "ONNX or ORT",
      [](ModelOptions* m, SessionOptions*, std::string_view v) {
-       if (v != "ONNX" && v != "ORT") return false;
-       m->format = std::string(v);
+       return set_format(&m->format, v);
+     }},
+    {"session.use_memory_mapped_ort_model", KeyOf::kModel, "0 or 1",
+     [](ModelOptions* m, SessionOptions*, std::string_view v) { return set_own_bytes(m, v); }},
+    {"session.use_ort_model_bytes_for_initializers", KeyOf::kModel, "0 or 1",
+     [](ModelOptions* m, SessionOptions*, std::string_view v) { return set_own_bytes(m, v); }},
+    {"session.use_ort_model_bytes_directly", KeyOf::kModel, "0 or 1",
+     [](ModelOptions* m, SessionOptions*, std::string_view v) {
+       return set_flag(&m->borrow_ort_bytes, v);
+     }},
+    {"session.optimized_model_filepath", KeyOf::kSession, "a path",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       s->saving.path = std::string(v);
        return true;
+     }},
+    {"session.save_model_format", KeyOf::kSession, "ONNX or ORT",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_format(&s->saving.format, v);
+     }},
+    {"session.optimized_model_external_initializers_file_name", KeyOf::kSession, "a file's name",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       s->saving.external_file = std::string(v);
+       return true;
+     }},
+    {"session.optimized_model_external_initializers_min_size_in_bytes", KeyOf::kSession,
+     "a number of bytes",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_bytes(&s->saving.external_min_bytes, v);
+     }},
+    {"session.save_external_prepacked_constant_initializers", KeyOf::kSession, "0 or 1",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_flag(&s->saving.packs, v);
      }},
 };
 

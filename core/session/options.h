@@ -34,12 +34,28 @@ enum class OnFileChange : uint8_t { kError, kWarn };
 struct ModelOptions {
   bool read_into_memory = false;  // folio.model_loading = map (default) | read
   bool sigbus_guard = false;      // folio.sigbus_guard: turned on for the process, never off
-  std::string format;             // session.load_model_format: "" = by content, ONNX, ORT
+  // session.use_memory_mapped_ort_model = 0, session.use_ort_model_bytes_for_initializers = 0: the
+  // bytes of an .ort model belong to the session alone.
+  bool own_ort_bytes = false;
+  // session.use_ort_model_bytes_directly: bytes given without a release function are not copied.
+  bool borrow_ort_bytes = false;
+  std::string format;  // session.load_model_format: "" = by content, ONNX, ORT
   std::map<std::string, Ref<ByteSource>> files;  // external data given as bytes, by location
   Progress progress;
 };
 
+// The optimized model as a file.
+struct ModelSaving {
+  std::string path;           // session.optimized_model_filepath; "": not wanted
+  std::string format;         // session.save_model_format: "" = by name, ONNX, ORT
+  std::string external_file;  // session.optimized_model_external_initializers_file_name
+  // session.optimized_model_external_initializers_min_size_in_bytes
+  uint64_t external_min_bytes = 1024;
+  bool packs = false;  // session.save_external_prepacked_constant_initializers
+};
+
 struct SessionOptions {
+  ModelSaving saving;
   bool prepack = true;                                 // session.disable_prepacking
   bool flush_denormals = false;                        // session.set_denormal_as_zero
   Optimize optimize = Optimize::kAll;                  // folio.optimize = all | none

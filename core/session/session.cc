@@ -9,32 +9,11 @@
 #include "core/passes/passes.h"
 #include "core/plan/program_builder.h"
 #include "core/run/float_control.h"
+#include "core/session/pack_model.h"
 #include "core/session/wanted_files.h"
 
 namespace folio {
 namespace {
-
-// Replaces initializers of the model by the user's, by name.
-Status replace_initializers(Model* model,
-                            const std::vector<std::pair<std::string, Tensor>>& given) {
-  for (const auto& [name, tensor] : given) {
-    const auto by_name = [&, &wanted = name](const GraphValue& value) {
-      return value.initializer && value.name == wanted;
-    };
-    auto& values = model->graph.values;
-    const auto it = std::find_if(values.begin(), values.end(), by_name);
-    if (it == values.end()) return invalid_argument("the model has no initializer '", name, "'");
-    Initializer& initializer = *it->initializer;
-    if (initializer.dtype != tensor.dtype() || !(initializer.shape == tensor.shape())) {
-      return invalid_argument("initializer '", name, "' is ", dtype_name(initializer.dtype), " ",
-                              initializer.shape.to_string(), " in the model, the value given is ",
-                              dtype_name(tensor.dtype()), " ", tensor.shape().to_string());
-    }
-    initializer.tensor = tensor;
-    initializer.source = nullptr;
-  }
-  return Status::ok();
-}
 
 // Rank and fixed dims must agree, symbols are free.
 bool shape_fits(const TypeInfo& type, const Shape& shape) {
@@ -124,9 +103,38 @@ std::string Session::program_key() const {
   return key;
 }
 
+// ONNX Runtime saves what the session optimized; here that is what is portable of it.
+Status Session::save_optimized() {
+  const ModelSaving& saving = options_.saving;
+  if (saving.path.empty()) return Status::ok();
+  if (saving.packs && !options_.prepack) {
+    return invalid_argument(
+        "session.save_external_prepacked_constant_initializers needs prepacked weights, but "
+        "session.disable_prepacking is set");
+  }
+  const Optimize level = options_.optimize == Optimize::kOff ? Optimize::kOff : Optimize::kExtended;
+  auto saved =
+      model_->save(saving, level, options_.free_dims, options_.initializers, *threads_, nullptr);
+  if (!saved.is_ok()) return std::move(saved).take_status();
+  return saving.packs ? pack_saved() : Status::ok();
+}
+
+// The sidecar of the model that was just saved, for sessions with these options.
+Status Session::pack_saved() const {
+  SessionOptions session = options_;
+  const std::string path = std::move(session.saving.path);
+  session.saving = {};
+  session.progress = nullptr;
+  session.initializers.clear();  // they stand in the saved model
+  FOLIO_TRY(const Ref<ModelFile> model, ModelFile::open(path, ModelOptions{}));
+  auto packed = pack_model(model, std::move(session), PackModelOptions{});
+  return packed.is_ok() ? Status::ok() : std::move(packed).take_status();
+}
+
 Status Session::compile() {
   threads_ = options_.threads == 1 ? std::unique_ptr<Parallel>(std::make_unique<InlineParallel>())
                                    : std::make_unique<PoolView>(options_.threads);
+  FOLIO_RETURN_IF_ERROR(save_optimized());
   key_ = program_key();
   if (key_.empty()) {
     FOLIO_TRY(program_, make_program());

@@ -58,6 +58,8 @@ class Session : public RefCounted {
 
  private:
   Status compile();
+  Status save_optimized();
+  Status pack_saved() const;
   Result<Ref<Program>> make_program();
   Result<Ref<PackLibrary>> open_library() const;
   std::string program_key() const;

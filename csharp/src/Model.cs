@@ -81,6 +81,21 @@ namespace FolioRuntime
             return Call(model => new Model(model.Reload()));
         }
 
+        /// <summary>
+        /// Writes the model as .onnx or .ort, by the path's end. optimize: "none", "basic", "extended" or "all", which keep
+        /// to operators that other runtimes have. A file of that name is replaced in one step, or stays when anything fails.
+        /// </summary>
+        public void Save(string path, string optimize = "all")
+        {
+            byte[] utf8 = Utf8.Of(path);
+            byte[] level = Utf8.Of(optimize);
+            Call(model =>
+            {
+                model.Save(utf8, utf8.Length, level, level.Length);
+                return true;
+            });
+        }
+
         /// <summary>Compiles the model.</summary>
         public Session Session(SessionOptions options = null)
         {

@@ -153,6 +153,7 @@ std::string file_text(const std::string& path) {
 struct Row {
   std::string place;
   std::vector<std::string> values;
+  bool is_text = false;  // any text is a value
 };
 
 // The rows of the first table in docs/config_keys.md.
@@ -171,6 +172,7 @@ std::map<std::string, Row> documented_keys() {
       found.values.push_back((*it)[1]);
     }
     if (found.values.empty()) found.values = {"0", "1"};
+    found.is_text = values.find("path") == 2 || values.find("file's name") == 2;
     rows[match[1]] = found;
   }
   return rows;
@@ -188,6 +190,7 @@ TEST(Config, DocumentedKeysWorkWhereTheDocumentSays) {
       const bool is_model_key = row.place.find('M') != std::string::npos;
       EXPECT_EQ(of_model.code, is_model_key ? FOLIO_OK : FOLIO_INVALID_ARGUMENT) << key;
     }
+    if (row.is_text) continue;
     const auto session = make<SessionOptions>(api().CreateSessionOptions);
     EXPECT_TRUE(fails(api().AddSessionConfigEntry(session.get(), key.c_str(), "?"),
                       FOLIO_INVALID_ARGUMENT, {key.c_str(), "expected"}));

@@ -56,6 +56,43 @@ TEST(SetConfig, TheGuardIsAKeyOfModelsAndOfSessions) {
                          Code::kInvalidArgument, {"models and sessions"}));
 }
 
+TEST(SetConfig, BytesGivenDirectlyAreBorrowed) {
+  Options options;
+  ASSERT_TRUE(options.set("session.use_ort_model_bytes_directly", "1").is_ok());
+  EXPECT_TRUE(options.model.borrow_ort_bytes);
+}
+
+TEST(SetConfig, KeysOfSavingDoWhatTheySay) {
+  Options options;
+  const ModelSaving& saving = options.session.saving;
+  ASSERT_TRUE(options.set("session.optimized_model_filepath", "out/m.ort").is_ok());
+  EXPECT_EQ(saving.path, "out/m.ort");
+  ASSERT_TRUE(options.set("session.save_model_format", "ONNX").is_ok());
+  EXPECT_EQ(saving.format, "ONNX");
+  const std::string external = "session.optimized_model_external_initializers_";
+  ASSERT_TRUE(options.set(external + "file_name", "w").is_ok());
+  EXPECT_EQ(saving.external_file, "w");
+  EXPECT_EQ(saving.external_min_bytes, 1024u) << "ONNX Runtime's default";
+  ASSERT_TRUE(options.set(external + "min_size_in_bytes", "7").is_ok());
+  EXPECT_EQ(saving.external_min_bytes, 7u);
+  for (const char* bad : {"", "-1", "1k", "99999999999999999999"}) {
+    EXPECT_FALSE(options.set(external + "min_size_in_bytes", bad).is_ok()) << bad;
+  }
+  ASSERT_TRUE(options.set("session.save_external_prepacked_constant_initializers", "1").is_ok());
+  EXPECT_TRUE(saving.packs);
+}
+
+TEST(SetConfig, OnlyAnExplicitZeroTakesAnOrtModelOutOfItsMapping) {
+  for (const char* key :
+       {"session.use_memory_mapped_ort_model", "session.use_ort_model_bytes_for_initializers"}) {
+    Options options;
+    ASSERT_TRUE(options.set(key, "1").is_ok());
+    EXPECT_FALSE(options.model.own_ort_bytes);
+    ASSERT_TRUE(options.set(key, "0").is_ok());
+    EXPECT_TRUE(options.model.own_ort_bytes);
+  }
+}
+
 TEST(SetConfig, BadValuesAreNamedWithTheGoodOnes) {
   Options options;
   EXPECT_TRUE(fails_with(options.set("folio.optimize", "some"), Code::kInvalidArgument,

@@ -187,6 +187,18 @@ struct StoreCommand {
 };
 int run_store(const CommonOptions& common, const StoreCommand& command);
 
+struct ConvertCommand {
+  std::string model;
+  std::string output;
+  std::string optimize = "all";
+  std::string format;         // "": by the output's name
+  std::string external_file;  // "": inside
+  int64_t external_min_bytes = 0;
+  bool pack = false;
+  bool json = false;
+};
+int run_convert(const CommonOptions& common, const ConvertCommand& command);
+
 struct DoctorCommand {
   bool json = false;
 };

@@ -27,6 +27,7 @@ class Cli {
     add_compare();
     add_compare_side();
     add_inspect();
+    add_convert();
     add_memory();
     add_pack();
     add_store();
@@ -250,6 +251,36 @@ class Cli {
         "  folio inspect model.onnx");
   }
 
+  void add_convert() {
+    CLI::App* command = add_command("convert", "write a model as another file, optimized or not",
+                                    [this] { return run_convert(common_, convert_); });
+    command->add_option("MODEL", convert_.model, ".onnx or .ort file")->required();
+    command->add_option("-o,--output", convert_.output, "the file to write")
+        ->required()
+        ->type_name("FILE.onnx|FILE.ort");
+    command->add_option("--optimize", convert_.optimize, "none, basic, extended or all (all)")
+        ->type_name("LEVEL")
+        ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
+    command->add_option("--format", convert_.format, "ONNX or ORT; else by the file's name")
+        ->check(CLI::IsMember({"ONNX", "ORT"}));
+    command
+        ->add_option("--external-data", convert_.external_file,
+                     "of ONNX: keep large initializers in a file of this name beside it")
+        ->type_name("NAME");
+    command
+        ->add_option("--external-min-bytes", convert_.external_min_bytes,
+                     "which initializers are large (1024)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command->add_flag("--pack", convert_.pack, "write the result's pack file too, OUTPUT.fpack");
+    command->add_flag("--json", convert_.json, "one JSON object on standard output");
+    command->footer(
+        "ONNX Runtime loads the result too, as long as the model has only operators that it knows\n"
+        "and an .ort file has less than 2 GB.\n"
+        "Example:\n"
+        "  folio convert model.onnx -o model.ort");
+  }
+
   void add_memory() {
     CLI::App* command = add_command("memory", "show what a model costs in several processes",
                                     [this] { return run_memory(common_, memory_); });
@@ -325,6 +356,7 @@ class Cli {
   CompareCommand compare_;
   CompareSideCommand compare_side_;
   InspectCommand inspect_;
+  ConvertCommand convert_;
   MemoryCommand memory_;
   PackCommand pack_;
   StoreCommand store_;

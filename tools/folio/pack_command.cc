@@ -1,12 +1,11 @@
 // folio pack, folio store, and folio inspect of a pack file.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/progress_line.h"
 #include "tools/folio/table.h"
 
 namespace folio_cli {
@@ -22,26 +21,6 @@ std::string size_text(uint64_t bytes) {
   if (bytes < 10 << 20) return number_text("%.1f KB", number / (1 << 10));
   return number_text("%.1f MB", number / (1 << 20));
 }
-
-// One line on standard error while a model is packed, when somebody looks.
-class ProgressLine {
- public:
-  explicit ProgressLine(std::string model) : model_(std::move(model)) {}
-  ~ProgressLine() {
-    if (shown_ >= 0) std::fprintf(stderr, "\r\033[K");
-  }
-  bool show(double done) {
-    const int percent = static_cast<int>(done * 100);
-    if (!isatty(STDERR_FILENO) || percent == shown_) return true;
-    shown_ = percent;
-    std::fprintf(stderr, "\r\033[Kpacking %s: %d %%", one_line(model_).c_str(), percent);
-    return true;
-  }
-
- private:
-  std::string model_;
-  int shown_ = -1;
-};
 
 uint64_t parse_size(const std::string& text) {
   if (text.empty()) return 0;
@@ -62,7 +41,7 @@ FolioPackResult pack_one(const PackCommand& command, const std::string& path) {
     const auto [name, value] = split_assignment("--dim", dim, SplitAt::kLast);
     session.free_dimension(name, parse_count("--dim", value, 0));
   }
-  ProgressLine line(path);
+  ProgressLine line("packing " + path);
   session.progress([&](const std::string&, double done) { return line.show(done); });
   folio::PackOptions options;
   options.path = command.output;

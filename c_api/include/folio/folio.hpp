@@ -288,6 +288,15 @@ struct UnsupportedOperator {
   std::string reason;
 };
 
+// How Model::save writes; what is not set has the library's default.
+struct SaveOptions {
+  std::string optimize;       // "none", "basic", "extended", "all"
+  std::string format;         // "ONNX", "ORT"
+  std::string external_file;  // of ONNX: a file's name beside the model
+  std::uint64_t external_min_bytes = 0;
+  std::function<bool(const std::string&, double)> progress;  // returning false cancels
+};
+
 // An opened, mapped and verified model.
 class Model {
  public:
@@ -343,6 +352,25 @@ class Model {
       result.emplace_back(key, value);
     }
     return result;
+  }
+  // Writes the model, optimized as far as other runtimes can follow. See docs/saving.md.
+  FolioSaveInfo save(const std::string& path, const SaveOptions& options = {}) const {
+    const auto text = [](const std::string& value) {
+      return value.empty() ? nullptr : value.c_str();
+    };
+    auto native = internal::sized<FolioSaveOptions>();
+    native.optimize = text(options.optimize);
+    native.format = text(options.format);
+    native.external_file = text(options.external_file);
+    native.external_min_bytes = options.external_min_bytes;
+    internal::Progress progress{options.progress, nullptr};
+    if (options.progress) {
+      native.progress = &internal::Progress::call;
+      native.progress_user = &progress;
+    }
+    auto info = internal::sized<FolioSaveInfo>();
+    internal::Progress::check_load(api().ModelSave(get(), path.c_str(), &native, &info), &progress);
+    return info;
   }
   std::vector<UnsupportedOperator> unsupported_operators() const {
     std::vector<UnsupportedOperator> result;

@@ -556,6 +556,12 @@ typedef struct FolioApi {
    * model from memory. Since 1. */
   FolioStatus* (*ModelReload)(const FolioModel* model, FolioModel** out);
 
+  /* Writes the model as a file (docs/saving.md), whole or not at all. `options` and `out` may be
+   * NULL. Errors: FOLIO_IO, FOLIO_NO_SUCHFILE (folder), FOLIO_UNSUPPORTED_OPERATOR,
+   * FOLIO_CANCELLED, FOLIO_NOT_IMPLEMENTED (what the format cannot hold). Since 1. */
+  FolioStatus* (*ModelSave)(const FolioModel* model, const char* path,
+                            const FolioSaveOptions* options, FolioSaveInfo* out);
+
   /* End of version 1. Do not insert above. */
 } FolioApi;
 

@@ -178,6 +178,26 @@ typedef struct FolioModelInfo {
   uint64_t file_bytes; /* of the model file, without external data */
 } FolioModelInfo;
 
+typedef struct FolioSaveOptions { /* input of ModelSave */
+  size_t size;
+  const char* optimize;        /* "none", "basic", "extended", "all"; NULL: "all" */
+  const char* format;          /* "ONNX", "ORT"; NULL: by the path's end */
+  const char* external_file;   /* of ONNX: name of a file beside it for large initializers */
+  uint64_t external_min_bytes; /* which are large; 0: 1024 */
+  FolioProgressFunction progress;
+  void* progress_user;
+  FolioCancel* cancel;
+} FolioSaveOptions;
+
+typedef struct FolioSaveInfo { /* output of ModelSave */
+  size_t size;
+  uint64_t file_bytes;
+  uint64_t data_bytes; /* of the file beside it; 0: there is none */
+  uint64_t node_count; /* of the main graph */
+  uint64_t initializer_count;
+  uint64_t initializer_bytes; /* shared ones once */
+} FolioSaveInfo;
+
 /* Output of ModelGetUnsupportedOperator: one node that Folio cannot run. Strings: the model's. */
 typedef struct FolioUnsupportedOperator {
   size_t size;

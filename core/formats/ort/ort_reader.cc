@@ -1,8 +1,11 @@
 // The model, its graphs and nodes; see ort_reader.h.
 #include "core/formats/ort/ort_reader.h"
 
+#include <algorithm>
+
 #include "core/base/checked_math.h"
 #include "core/base/utf8.h"
+#include "core/formats/ort/ort_data_file.h"
 
 namespace folio {
 namespace {
@@ -88,6 +91,17 @@ Status OrtReader::read_metadata(const ort_schema::Model& model, ModelDef* out) {
                     });
 }
 
+// The entry is the file's own business: it leaves the metadata that users see.
+Status OrtReader::open_data_file(ModelDef* out) {
+  const auto entry = std::find_if(out->metadata.begin(), out->metadata.end(),
+                                  [](const auto& e) { return e.first == kOrtDataFileKey; });
+  if (entry == out->metadata.end()) return Status::ok();
+  FOLIO_TRY(const OrtDataBinding binding, OrtDataFile::parse_binding(entry->second));
+  out->metadata.erase(entry);
+  FOLIO_TRY(data_file_, OrtDataFile::open(*source_, binding));
+  return Status::ok();
+}
+
 Status OrtReader::read_model(const ort_schema::Model& model, ModelDef* out) {
   out->ir_version = model.ir_version();
   out->model_version = model.model_version();
@@ -97,6 +111,7 @@ Status OrtReader::read_model(const ort_schema::Model& model, ModelDef* out) {
   FOLIO_RETURN_IF_ERROR(read_text(model.doc_string(), &out->doc_string));
   FOLIO_RETURN_IF_ERROR(read_text(model.graph_doc_string(), &out->graph_doc_string));
   FOLIO_RETURN_IF_ERROR(read_metadata(model, out));
+  FOLIO_RETURN_IF_ERROR(open_data_file(out));
   const auto import = [&](const ort_schema::OperatorSetId& id) {
     return read_import(id, &out->opsets.emplace_back());
   };

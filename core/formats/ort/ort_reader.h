@@ -36,6 +36,7 @@ class OrtReader {
   // ort_reader.cc. `depth`: 0 for the main graph.
   Status read_import(const ort_schema::OperatorSetId& id, OpsetImport* out);
   Status read_metadata(const ort_schema::Model& model, ModelDef* out);
+  Status open_data_file(ModelDef* out);
   Status read_graph(const ort_schema::Graph& graph, int depth, GraphDef* out);
   Status read_initializers(const ort_schema::Graph& graph, GraphDef* out);
   Status read_node(const ort_schema::Node& node, int depth, NodeDef* out);
@@ -59,7 +60,10 @@ class OrtReader {
   Status read_tensor(const ort_schema::Tensor& tensor, InitializerDef* out);
   Status read_payload(const ort_schema::Tensor& tensor, InitializerDef* out);
   Status read_strings(const Strings* strings, uint64_t count, const Shape& shape, Tensor* out);
-  Status place_payload(Bytes payload, DType dtype, const Shape& shape, InitializerDef* out);
+  Status place_payload(Bytes payload, DType dtype, const Shape& shape,
+                       const Ref<ByteSource>& source, InitializerDef* out);
+  Status read_outside(uint64_t offset, uint64_t bytes, DType dtype, const Shape& shape,
+                      InitializerDef* out);
   Status read_dims(const flatbuffers::Vector<int64_t>* dims, std::vector<int64_t>* out);
   Status read_sparse(const ort_schema::SparseTensor& sparse, InitializerDef* out);
 
@@ -97,6 +101,7 @@ class OrtReader {
   }
 
   Ref<ByteSource> source_;
+  Ref<ByteSource> data_file_;  // null: the model has none
   const LoadOptions& options_;
   DenseBudget dense_;
   uint64_t structure_limit_bytes_;

@@ -33,10 +33,9 @@ Status OrtReader::read_dims(const flatbuffers::Vector<int64_t>* dims, std::vecto
 }
 
 Status OrtReader::read_payload(const ort_schema::Tensor& tensor, InitializerDef* out) {
-  if (tensor.external_data_offset() >= 0) {
+  if (tensor.external_data_offset() >= 0 && !data_file_) {
     return not_implemented("its data stand outside the file, at external_data_offset ",
-                           tensor.external_data_offset(),
-                           "; only data inside the .ort file are supported");
+                           tensor.external_data_offset(), ", but the model names no data file");
   }
   FOLIO_TRY(const DType dtype, dtype_from(tensor.data_type()));
   if (dtype == DType::kUndefined) return invalid_graph("its element type is UNDEFINED");
@@ -54,13 +53,27 @@ Status OrtReader::read_payload(const ort_schema::Tensor& tensor, InitializerDef*
   if (!dtype_bytes(dtype, count, &bytes)) {
     return invalid_graph(dtype_name(dtype), dims_text(dims), " has more bytes than fit 64 bits");
   }
+  if (tensor.external_data_offset() >= 0) {
+    const auto offset = static_cast<uint64_t>(tensor.external_data_offset());
+    return read_outside(offset, bytes, dtype, shape, out);
+  }
   const uint64_t found = tensor.raw_data() ? tensor.raw_data()->size() : 0;
   if (found != bytes) {
     return invalid_graph(dtype_name(dtype), dims_text(dims), " takes ", bytes,
                          " bytes, but raw_data holds ", found);
   }
   const Bytes payload = found > 0 ? Bytes(tensor.raw_data()->Data(), found) : Bytes();
-  return place_payload(payload, dtype, shape, out);
+  return place_payload(payload, dtype, shape, source_, out);
+}
+
+Status OrtReader::read_outside(uint64_t offset, uint64_t bytes, DType dtype, const Shape& shape,
+                               InitializerDef* out) {
+  const Bytes file = data_file_->bytes();
+  if (!range_inside(offset, bytes, file.size())) {
+    return invalid_graph("its ", bytes, " bytes at ", offset, " of the data file end beyond its ",
+                         file.size());
+  }
+  return place_payload(file.subspan(offset, bytes), dtype, shape, data_file_, out);
 }
 
 Status OrtReader::read_strings(const Strings* strings, uint64_t count, const Shape& shape,
@@ -79,19 +92,19 @@ Status OrtReader::read_strings(const Strings* strings, uint64_t count, const Sha
 }
 
 Status OrtReader::place_payload(Bytes payload, DType dtype, const Shape& shape,
-                                InitializerDef* out) {
+                                const Ref<ByteSource>& source, InitializerDef* out) {
   if (payload.size() < kSmallTensorBytes) {
     FOLIO_RETURN_IF_ERROR(spend(payload.size()));
     FOLIO_TRY(out->tensor, allocate_tensor(dtype, shape));
     if (!payload.empty()) std::memcpy(out->tensor.raw_mut(), payload.data(), payload.size());
     return Status::ok();
   }
-  Ref<Buffer> view = view_buffer(Buffer::Kind::kConstant, payload.data(), payload.size(),
-                                 Ref<RefCounted>(source_));
+  Ref<Buffer> view =
+      view_buffer(Buffer::Kind::kConstant, payload.data(), payload.size(), Ref<RefCounted>(source));
   uint8_t* data = view->data();
   out->tensor = Tensor(dtype, shape, data, std::move(view));
-  out->source = source_;
-  out->offset = static_cast<uint64_t>(payload.data() - source_->bytes().data());
+  out->source = source;
+  out->offset = static_cast<uint64_t>(payload.data() - source->bytes().data());
   return Status::ok();
 }
 

@@ -87,6 +87,22 @@ public final class Model implements AutoCloseable {
         return call(model -> new Model(model.reload()));
     }
 
+    /**
+     * Writes the model as .onnx or .ort, by the path's end. {@code optimize}: "none", "basic", "extended" or "all", which
+     * keep to operators that other runtimes have. A file of that name is replaced in one step, or stays when anything
+     * fails.
+     */
+    public void save(String path, String optimize) {
+        call(model -> {
+            model.save(Text.utf8(path), Text.utf8(optimize));
+            return null;
+        });
+    }
+
+    public void save(Path path) {
+        save(path.toString(), "all");
+    }
+
     /** Compiles the model. */
     public Session session() {
         return session(new SessionOptions());

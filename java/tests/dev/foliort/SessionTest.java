@@ -3,6 +3,7 @@ package dev.foliort;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.FloatBuffer;
@@ -50,6 +51,20 @@ class SessionTest {
             assertEquals("mlp", model.metadata().get("make_model.kind"));
             assertEquals("y", model.outputs().get(0).name());
             assertTrue(Model.libraryVersion().matches("\\d+\\.\\d+\\.\\d+"));
+        }
+    }
+
+    @Test
+    void aSavedModelOpensAgain(@TempDir Path folder) {
+        Path saved = folder.resolve("saved.ort");
+        try (Model model = Model.open(Models.path("mlp"))) {
+            model.save(saved);
+            FolioException error =
+                    assertThrows(FolioException.class, () -> model.save(saved.toString(), "most"));
+            assertTrue(error.getMessage().contains("most"), error.getMessage());
+        }
+        try (Model model = Model.open(saved)) {
+            assertEquals("mlp", model.metadata().get("make_model.kind"));
         }
     }
 

@@ -1,0 +1,231 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "core/os/new_file.h"
+
+namespace folio {
+namespace {
+
+constexpr mode_t kMode = 0666;  // the user's umask takes away
+constexpr int kNameTries = 64;
+
+std::atomic<NewFile::StepHook> step_hook{nullptr};
+
+// What a full disk says where a test wants it.
+bool refused(const char* step) {
+  const NewFile::StepHook hook = step_hook.load(std::memory_order_relaxed);
+  if (!hook || hook(step)) return false;
+  errno = ENOSPC;
+  return true;
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string name_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+// What hidden names of a file's temporaries begin with. Names have at most 255 bytes; what is cut
+// here is made unique by numbers.
+std::string hidden_prefix(const std::string& path) {
+  return cat(".", name_of(path).substr(0, 200), ".");
+}
+constexpr std::string_view kHiddenSuffix = ".tmp";
+
+// A name that nobody else of this machine uses at the same time.
+std::string hidden_name(const std::string& path) {
+  static std::atomic<unsigned> next{0};
+  const size_t name_at = path.size() - name_of(path).size();
+  return cat(path.substr(0, name_at), hidden_prefix(path), getpid(), ".", next.fetch_add(1),
+             kHiddenSuffix);
+}
+
+// Temporaries of `path` whose makers died: nobody holds their lock.
+void remove_orphans(const std::string& folder, const std::string& path) {
+  DIR* const list = opendir(folder.c_str());
+  if (!list) return;
+  const std::string prefix = hidden_prefix(path);
+  while (const dirent* entry = readdir(list)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix) || !name.ends_with(kHiddenSuffix)) continue;
+    const int fd =
+        openat(dirfd(list), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(list), entry->d_name, 0);
+    close(fd);
+  }
+  closedir(list);
+}
+
+class MappedRange final : public Buffer {
+ public:
+  MappedRange(uint8_t* start, size_t length, uint8_t* data, size_t bytes)
+      : Buffer(Kind::kConstant, data, bytes), start_(start), length_(length) {}
+
+ private:
+  ~MappedRange() override { munmap(start_, length_); }
+  uint8_t* start_;
+  size_t length_;
+};
+
+Status file_error(const std::string& what, const std::string& path, int number) {
+  const Code code = number == ENOENT || number == ENOTDIR ? Code::kNoSuchFile : Code::kIo;
+  const char* text = strerrordesc_np(number);
+  return error(code, what, " '", path, "': ", text ? text : "unknown error");
+}
+
+}  // namespace
+
+void NewFile::set_step_hook(StepHook hook) { step_hook.store(hook, std::memory_order_relaxed); }
+
+NewFile::NewFile(std::string path, std::string folder, int fd, std::string temporary)
+    : path_(std::move(path)),
+      folder_(std::move(folder)),
+      fd_(fd),
+      temporary_(std::move(temporary)) {}
+
+NewFile::~NewFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+  close(fd_);
+}
+
+Result<std::unique_ptr<NewFile>> NewFile::create(const std::string& path) {
+  if (path.empty() || path.back() == '/' || path.find('\0') != std::string::npos) {
+    return invalid_argument("'", path, "' is not the name of a file");
+  }
+  struct stat existing = {};
+  if (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
+    return invalid_argument("cannot write '", path, "': it exists and is no regular file");
+  }
+  const std::string folder = folder_of(path);
+  remove_orphans(folder, path);
+  if (refused("create")) return file_error("cannot create", path, errno);
+  std::string temporary;
+  int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode);
+  for (int i = 0; fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EEXIST); ++i) {
+    if (i == kNameTries) break;
+    temporary = hidden_name(path);
+    fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  if (fd < 0) return file_error("cannot create", path, errno);
+  if (!temporary.empty()) (void)flock(fd, LOCK_EX | LOCK_NB);
+  return std::unique_ptr<NewFile>(new NewFile(path, folder, fd, std::move(temporary)));
+}
+
+Status NewFile::fail(const char* what, int number) const {
+  return file_error(cat("cannot ", what), path_, number)
+      .with_context(cat("after ", size_, " bytes"));
+}
+
+Status NewFile::put(uint64_t offset, Bytes bytes) {
+  while (!bytes.empty()) {
+    if (refused("write")) return fail("write", errno);
+    // 1 GiB: a single write is limited to a little under 2 GiB.
+    const size_t part = std::min(bytes.size(), size_t{1} << 30);
+    const ssize_t done = pwrite(fd_, bytes.data(), part, static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return fail("write", errno);
+    offset += static_cast<uint64_t>(done);
+    bytes = bytes.subspan(static_cast<size_t>(done), bytes.size() - static_cast<size_t>(done));
+  }
+  return Status::ok();
+}
+
+Status NewFile::write(Bytes bytes) {
+  FOLIO_RETURN_IF_ERROR(put(size_, bytes));
+  size_ += bytes.size();
+  return Status::ok();
+}
+
+Status NewFile::pad_until(uint64_t offset) {
+  static constexpr uint8_t kZeros[4096] = {};
+  if (offset < size_) return error(Code::kFail, "'", path_, "' is beyond byte ", offset);
+  while (size_ < offset) {
+    const size_t part = std::min<uint64_t>(offset - size_, sizeof kZeros);
+    FOLIO_RETURN_IF_ERROR(write({kZeros, part}));
+  }
+  return Status::ok();
+}
+
+Status NewFile::reserve(uint64_t bytes) {
+  if (refused("reserve")) return fail("reserve space", errno);
+  const int result =
+      fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), static_cast<off_t>(bytes));
+  // Where the file system cannot promise space, writing finds out.
+  const bool cannot = errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR;
+  return result == 0 || cannot ? Status::ok() : fail("reserve space", errno);
+}
+
+Result<Ref<Buffer>> NewFile::map(uint64_t offset, uint64_t bytes) const {
+  static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = offset / page * page;
+  const uint64_t length = offset + bytes - first;
+  if (refused("map")) return fail("map", errno);
+  void* const start = mmap(nullptr, length, PROT_READ, MAP_SHARED, fd_, static_cast<off_t>(first));
+  if (start == MAP_FAILED) return fail("map", errno);
+  auto* const base = static_cast<uint8_t*>(start);
+  return Ref<Buffer>(new MappedRange(base, length, base + (offset - first), bytes));
+}
+
+Status NewFile::write_at(uint64_t offset, Bytes bytes) { return put(offset, bytes); }
+
+Status NewFile::finish() {
+  if (refused("sync") || fsync(fd_) != 0) return fail("flush", errno);
+  return Status::ok();
+}
+
+Status NewFile::publish(Mode mode) {
+  if (mode == Mode::kReadOnly && (refused("mode") || fchmod(fd_, 0444) != 0)) {
+    return fail("make read-only", errno);
+  }
+  if (temporary_.empty()) {
+    (void)flock(fd_, LOCK_EX | LOCK_NB);  // from the first moment of the name on
+    const std::string self = cat("/proc/self/fd/", fd_);
+    for (int i = 0; i < kNameTries && temporary_.empty(); ++i) {
+      const std::string name = hidden_name(path_);
+      if (refused("link")) return fail("name", errno);
+      if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+        temporary_ = name;
+      } else if (errno != EEXIST) {
+        return fail("name", errno);
+      }
+    }
+  }
+  struct stat existing = {};
+  replaced_ = lstat(path_.c_str(), &existing) == 0;
+  if (refused("rename") || rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return fail("name", errno);
+  }
+  temporary_.clear();
+  published_ = true;
+  // The name, too, should be on the disk. A folder that cannot be flushed is no reason to fail.
+  const int folder = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    (void)fsync(folder);
+    close(folder);
+  }
+  return Status::ok();
+}
+
+void NewFile::retract() {
+  if (published_ && !replaced_) unlink(path_.c_str());
+}
+
+}  // namespace folio

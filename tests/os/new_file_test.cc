@@ -1,0 +1,90 @@
+#include "core/os/new_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/support/temp_folder.h"
+
+namespace folio {
+namespace {
+
+using testing::TempFolder;
+
+Bytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+size_t files_in(const std::string& folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST(NewFile, HasNoNameBeforeItIsPublished) {
+  const TempFolder folder;
+  {
+    auto file = NewFile::create(folder.path("f"));
+    ASSERT_TRUE(file.is_ok());
+    ASSERT_TRUE(file.value()->write(bytes_of("abc")).is_ok());
+    ASSERT_TRUE(file.value()->finish().is_ok());
+    EXPECT_FALSE(std::filesystem::exists(folder.path("f")));
+  }
+  EXPECT_EQ(files_in(folder.path()), 0u);
+}
+
+TEST(NewFile, ReplacesWhatHasItsNameWhole) {
+  const TempFolder folder;
+  const std::string path = folder.write("f", "something longer");
+  auto file = NewFile::create(path);
+  ASSERT_TRUE(file.is_ok());
+  ASSERT_TRUE(file.value()->write(bytes_of("abc")).is_ok());
+  ASSERT_TRUE(file.value()->pad_until(8).is_ok());
+  ASSERT_TRUE(file.value()->write(bytes_of("de")).is_ok());
+  ASSERT_TRUE(file.value()->write_at(1, bytes_of("X")).is_ok());
+  EXPECT_EQ(file.value()->size(), 10u);
+  EXPECT_EQ(contents(path), "something longer");
+  ASSERT_TRUE(file.value()->publish().is_ok());
+  EXPECT_EQ(contents(path), std::string("aXc\0\0\0\0\0de", 10));
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(NewFile, RetractTakesAwayOnlyANameThatWasFree) {
+  const TempFolder folder;
+  for (const char* name : {"fresh", "taken"}) {
+    if (std::strcmp(name, "taken") == 0) folder.write(name, "old");
+    auto file = NewFile::create(folder.path(name));
+    ASSERT_TRUE(file.is_ok());
+    ASSERT_TRUE(file.value()->publish().is_ok());
+    file.value()->retract();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path("fresh")));
+  EXPECT_TRUE(std::filesystem::exists(folder.path("taken")));
+}
+
+TEST(NewFile, RefusesWhatIsNoNameOfAFile) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.path("folder"));
+  for (const std::string& path : {std::string(), folder.path("folder"), folder.path("x/"),
+                                  std::string("a\0b", 3), std::string("/dev/null")}) {
+    EXPECT_EQ(NewFile::create(path).status().code(), Code::kInvalidArgument) << path;
+  }
+  EXPECT_EQ(NewFile::create(folder.path("none/f")).status().code(), Code::kNoSuchFile);
+}
+
+TEST(NewFile, LongNamesHaveRoomForTheHiddenOne) {
+  const TempFolder folder;
+  const std::string path = folder.path(std::string(255, 'n'));
+  auto file = NewFile::create(path);
+  ASSERT_TRUE(file.is_ok());
+  ASSERT_TRUE(file.value()->publish().is_ok());
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+}  // namespace
+}  // namespace folio
