@@ -1,0 +1,404 @@
+// Pack files and stores as sessions use them: what a file has is neither packed nor computed again,
+// and whatever is wrong with a file, the load succeeds and the results are the same.
+#include <gtest/gtest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "core/os/new_file.h"
+#include "core/session/pack_model.h"
+#include "tests/support/model_tester.h"
+#include "tests/support/op_tester.h"
+#include "tests/support/temp_folder.h"
+
+namespace folio {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TempFolder;
+
+constexpr int64_t kSize = 160;  // 100 KiB a matrix: above what is computed at once
+
+std::vector<float> numbers(float seed) {
+  std::vector<float> out(kSize * kSize);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = seed + static_cast<float>(i % 97) / 64;
+  return out;
+}
+
+// y = x a (-b) + c c^T-like constant: a weight of the file, a computed one, a computed summand.
+std::string model_bytes(float seed = 1) {
+  model_writer::ModelWriter writer = plain_model();
+  model_writer::GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({2, kSize}));
+  graph.initializer(f32_tensor("a", {kSize, kSize}, numbers(seed)));
+  graph.initializer(f32_tensor("b", {kSize, kSize}, numbers(seed + 1)));
+  graph.initializer(f32_tensor("c", {kSize, kSize}, numbers(seed + 2)));
+  graph.node("Neg", {"b"}, {"minus_b"});
+  graph.node("MatMul", {"x", "a"}, {"p"});
+  graph.node("MatMul", {"p", "minus_b"}, {"q"});
+  graph.node("Exp", {"c"}, {"d"});
+  graph.node("ReduceSum", {"q"}, {"s"});
+  graph.node("Add", {"d", "s"}, {"y"});
+  graph.output("y", f32_type({kSize, kSize}));
+  return writer.serialize();
+}
+
+// Old enough for its digests to be remembered.
+std::string write_model(const TempFolder& folder, const std::string& name, float seed = 1) {
+  const std::string path = folder.write(name, model_bytes(seed));
+  usleep(150'000);
+  return path;
+}
+
+// A session as another process would make it: nothing is found in this one.
+SessionOptions fresh() {
+  SessionOptions options;
+  options.cache = std::make_shared<PackedCache>();
+  options.threads = 1;
+  return options;
+}
+
+Ref<Session> open(const std::string& path, const SessionOptions& options = fresh()) {
+  auto file = ModelFile::open(path, {});
+  EXPECT_TRUE(file.is_ok()) << text_of(file.status());
+  auto session = Session::create(std::move(file).take(), options);
+  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
+  return session.is_ok() ? std::move(session).take() : nullptr;
+}
+
+std::vector<float> run(const Ref<Session>& session) {
+  std::vector<float> x(2 * kSize);
+  std::iota(x.begin(), x.end(), 0.0F);
+  std::vector<Value> outputs;
+  const auto status = session->run({}, {{"x", Value(make_tensor<float>({2, kSize}, x))}},
+                                   {{"y", Tensor()}}, &outputs);
+  EXPECT_TRUE(status.is_ok()) << text_of(status);
+  return status.is_ok() ? floats_of(outputs[0]) : std::vector<float>();
+}
+
+int blobs_in(const Ref<Session>& session, BlobPlace place) {
+  int count = 0;
+  for (const auto& blob : session->program().blobs) count += blob->place() == place;
+  return count;
+}
+
+void pack(const std::string& path) {
+  auto file = ModelFile::open(path, {});
+  ASSERT_TRUE(file.is_ok());
+  const auto packed = pack_model(file.value(), fresh(), {});
+  ASSERT_TRUE(packed.is_ok()) << text_of(packed.status());
+  EXPECT_EQ(packed.value().written_blobs, 3U) << "a, -b and exp(c)";
+}
+
+// Changes one byte of a file that is not to be changed.
+void flip(const std::string& path, uint64_t offset) {
+  chmod(path.c_str(), 0600);
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(static_cast<char>(byte ^ 0x40));
+}
+
+std::string sidecar(const std::string& path) { return path + ".fpack"; }
+
+TEST(Packs, ASidecarHasAllThatALoadWouldMake) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const Ref<Session> without = open(path);
+  EXPECT_EQ(blobs_in(without, BlobPlace::kHeap), 3);
+  pack(path);
+  const uint64_t live_before = buffer_bytes_live();
+  const Ref<Session> with = open(path);
+  EXPECT_EQ(blobs_in(with, BlobPlace::kSidecar), 3);
+  EXPECT_EQ(blobs_in(with, BlobPlace::kHeap), 0);
+  EXPECT_LT(buffer_bytes_live() - live_before, 20000U) << "a blob has 100 KiB";
+  EXPECT_EQ(run(with), run(without));
+}
+
+TEST(Packs, CheckSaysWhatIsMissing) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  PackModelOptions check;
+  check.check = true;
+  const auto file = ModelFile::open(path, {}).take();
+  EXPECT_EQ(pack_model(file, fresh(), check).value().missing_blobs, 3U);
+  pack(path);
+  EXPECT_EQ(pack_model(file, fresh(), check).value().missing_blobs, 0U);
+  EXPECT_EQ(pack_model(file, fresh(), check).value().found_blobs, 3U);
+}
+
+TEST(Packs, AnotherModelsSidecarGivesNothing) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx", 1);
+  const std::string other = write_model(folder, "other.onnx", 7);
+  pack(other);
+  const auto expected = run(open(path));
+  fs::rename(sidecar(other), sidecar(path));
+  const Ref<Session> session = open(path);
+  EXPECT_EQ(blobs_in(session, BlobPlace::kSidecar), 0);
+  EXPECT_EQ(run(session), expected);
+}
+
+TEST(Packs, DamagedBlobsArePackedAnewWhereChecksumsAreOn) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const auto expected = run(open(path));
+  pack(path);
+  for (uint64_t at = 4096; at + 5000 < fs::file_size(sidecar(path)); at += 50000) {
+    flip(sidecar(path), at);
+  }
+  for (const PackChecksum checksum : {PackChecksum::kFirstUse, PackChecksum::kOpen}) {
+    SessionOptions options = fresh();
+    options.pack.checksum = checksum;
+    const Ref<Session> session = open(path, options);
+    EXPECT_EQ(blobs_in(session, BlobPlace::kSidecar), 0);
+    EXPECT_EQ(run(session), expected);
+  }
+}
+
+TEST(Packs, ADamagedOrForeignFileNeverFailsALoad) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const auto expected = run(open(path));
+  pack(path);
+  std::string text;
+  {
+    std::ifstream in(sidecar(path), std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  for (const size_t size : {size_t{0}, size_t{100}, size_t{4096}, text.size() / 2, text.size() - 1}) {
+    fs::remove(sidecar(path));
+    folder.write("m.onnx.fpack", text.substr(0, size));
+    EXPECT_EQ(run(open(path)), expected) << size;
+  }
+  fs::remove(sidecar(path));
+  fs::create_directory(sidecar(path));
+  EXPECT_EQ(run(open(path)), expected) << "a folder";
+}
+
+TEST(Packs, AModelTrainedAnewInPlaceIsNeverGivenOldWeights) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx", 1);
+  pack(path);
+  // The same size and mtime, as a careless tool leaves them.
+  struct stat before = {};
+  ASSERT_EQ(stat(path.c_str(), &before), 0);
+  folder.write("m.onnx", model_bytes(3));
+  const timespec times[] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  const TempFolder elsewhere;
+  const auto expected = run(open(write_model(elsewhere, "m.onnx", 3)));
+  for (const PackTrust trust : {PackTrust::kBound, PackTrust::kVerify}) {
+    SessionOptions options = fresh();
+    options.pack.trust = trust;
+    EXPECT_EQ(run(open(path, options)), expected) << static_cast<int>(trust);
+  }
+}
+
+TEST(Packs, ACopyIsHashedOnceOrTrustedByItsStat) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  pack(path);
+  const TempFolder image;
+  const std::string copy = image.path("m.onnx");
+  fs::copy_file(path, copy);
+  fs::copy_file(sidecar(path), sidecar(copy));
+  fs::last_write_time(copy, fs::last_write_time(path));
+  for (const PackTrust trust : {PackTrust::kBound, PackTrust::kStat, PackTrust::kVerify}) {
+    SessionOptions options = fresh();
+    options.pack.trust = trust;
+    PackOptions pack_options = options.pack;
+    pack_options.sidecar = sidecar(copy);
+    options.library = PackLibrary::open(pack_options).take();
+    const Ref<Session> session = open(copy, options);
+    EXPECT_EQ(blobs_in(session, BlobPlace::kSidecar), 3);
+    const bool hashes = trust != PackTrust::kStat;
+    EXPECT_EQ(options.library->stats().hashed_bytes > 0, hashes) << static_cast<int>(trust);
+  }
+}
+
+SessionOptions with_store(const std::string& folder) {
+  SessionOptions options = fresh();
+  options.pack.stores = {folder};
+  return options;
+}
+
+TEST(Packs, WhatOneLoadPacksIntoAStoreTheNextFinds) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const std::string store = folder.path("store");
+  const Ref<Session> first = open(path, with_store(store));
+  EXPECT_EQ(blobs_in(first, BlobPlace::kStore), 3) << "written and mapped back";
+  const Ref<Session> second = open(path, with_store(store));
+  EXPECT_EQ(blobs_in(second, BlobPlace::kStore), 3);
+  EXPECT_EQ(run(first), run(second));
+  EXPECT_EQ(run(first), run(open(path)));
+  const auto opened = PackStore::open(store, PackChecksum::kOff, false).take();
+  EXPECT_EQ(opened->index()->packs.size(), 1U) << "the second load adds nothing";
+  EXPECT_TRUE(opened->verify().value().damaged.empty());
+}
+
+TEST(Packs, ModelsShareTheWeightsThatTheyHaveInCommon) {
+  const TempFolder folder;
+  const std::string store = folder.path("store");
+  open(write_model(folder, "a.onnx", 1), with_store(store));
+  // Its matrix a is the first one's b, but the other two are new.
+  open(write_model(folder, "b.onnx", 2), with_store(store));
+  const auto opened = PackStore::open(store, PackChecksum::kOff, false).take();
+  EXPECT_EQ(opened->index()->packs.size(), 2U);
+  open(write_model(folder, "copy.onnx", 1), with_store(store));
+  EXPECT_EQ(PackStore::open(store, PackChecksum::kOff, false).value()->index()->packs.size(), 2U);
+}
+
+TEST(Packs, AStoreMayVanishAtAnyTime) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const std::string store = folder.path("store");
+  const Ref<Session> session = open(path, with_store(store));
+  const auto expected = run(session);
+  for (const auto& entry : fs::directory_iterator(store)) {
+    if (entry.path().filename() != "index.fpack") fs::remove(entry.path());
+  }
+  EXPECT_EQ(run(open(path, with_store(store))), expected) << "the packs are gone";
+  fs::remove_all(store);
+  EXPECT_EQ(run(session), expected) << "mapped files live on";
+  EXPECT_EQ(run(open(path, with_store(store))), expected) << "it is made anew";
+}
+
+TEST(Packs, StoresOfOthersAreNeitherReadNorWritten) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const std::string store = folder.path("store");
+  fs::create_directory(store);
+  chmod(store.c_str(), 0777);
+  const Ref<Session> session = open(path, with_store(store));
+  EXPECT_EQ(blobs_in(session, BlobPlace::kHeap), 3);
+  EXPECT_TRUE(fs::is_empty(store));
+}
+
+TEST(Packs, TheOldestPacksGoWhenAStoreIsFull) {
+  const TempFolder folder;
+  const std::string store = folder.path("store");
+  for (int i = 0; i < 4; ++i) {
+    SessionOptions options = with_store(store);
+    options.pack.store_limit = 1'000'000;  // a pack has 310 KB
+    open(write_model(folder, "m" + std::to_string(i), static_cast<float>(10 * i)), options);
+  }
+  const auto opened = PackStore::open(store, PackChecksum::kOff, false).take();
+  EXPECT_EQ(opened->index()->packs.size(), 3U);
+  EXPECT_EQ(blobs_in(open(folder.path("m3"), with_store(store)), BlobPlace::kStore), 3);
+}
+
+// ---- faults while a file is written
+
+int g_step = 0;
+int g_fail_at = 0;
+
+TEST(Packs, AFullDiskAtAnyStepNeverFailsALoad) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const auto expected = run(open(path));
+  bool was_refused = true;
+  for (g_fail_at = 1; was_refused && g_fail_at < 200; ++g_fail_at) {
+    const std::string store = folder.path("store" + std::to_string(g_fail_at));
+    g_step = 0;
+    NewFile::set_step_hook([](const char*) { return ++g_step != g_fail_at; });
+    const Ref<Session> session = open(path, with_store(store));
+    NewFile::set_step_hook(nullptr);
+    was_refused = g_step >= g_fail_at;
+    EXPECT_EQ(run(session), expected) << g_fail_at;
+    EXPECT_EQ(run(open(path, with_store(store))), expected) << g_fail_at;
+  }
+  EXPECT_GT(g_fail_at, 10) << "every step was refused once";
+}
+
+TEST(Packs, AnUnwritablePackFileIsAnErrorThatNamesIt) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const auto file = ModelFile::open(path, {}).take();
+  PackModelOptions options;
+  options.path = folder.path("nowhere/m.fpack");
+  EXPECT_TRUE(fails_with(pack_model(file, fresh(), options).status(), Code::kNoSuchFile,
+                         {"nowhere/m.fpack"}));
+}
+
+// A child dies at each step of building a pack: what it leaves never disturbs anybody.
+TEST(Packs, ABuilderKilledAtAnyStepLeavesNothingThatDisturbs) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const auto expected = run(open(path));
+  const std::string store = folder.path("store");
+  bool died = true;
+  for (g_fail_at = 1; died && g_fail_at < 200; ++g_fail_at) {
+    const pid_t child = fork();
+    if (child == 0) {
+      g_step = 0;
+      NewFile::set_step_hook([](const char*) {
+        if (++g_step == g_fail_at) kill(getpid(), SIGKILL);
+        return true;
+      });
+      fs::remove_all(store + "/index.fpack");  // so that each child has something to write
+      open(path, with_store(store));
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    died = WIFSIGNALED(status);
+    EXPECT_EQ(run(open(path, with_store(store))), expected) << g_fail_at;
+  }
+  EXPECT_GT(g_fail_at, 10);
+  const auto opened = PackStore::open(store, PackChecksum::kOff, false).take();
+  ASSERT_TRUE(opened->collect(0).is_ok());
+  for (const auto& entry : fs::directory_iterator(store)) {
+    EXPECT_FALSE(entry.path().string().ends_with(".tmp")) << entry.path();
+  }
+  EXPECT_TRUE(opened->verify().value().damaged.empty());
+}
+
+TEST(Packs, ManyProcessesBuildTheSamePack) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const auto expected = run(open(path));
+  for (int round = 0; round < 5; ++round) {
+    const std::string store = folder.path("store" + std::to_string(round));
+    std::vector<pid_t> children;
+    for (int i = 0; i < 8; ++i) {
+      children.push_back(fork());
+      if (children.back() == 0) _exit(run(open(path, with_store(store))) == expected ? 0 : 1);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    const auto opened = PackStore::open(store, PackChecksum::kOff, false).take();
+    ASSERT_NE(opened->index(), nullptr);
+    EXPECT_EQ(opened->index()->packs.size(), 1U);
+    EXPECT_EQ(blobs_in(open(path, with_store(store)), BlobPlace::kStore), 3);
+  }
+}
+
+TEST(Packs, SavingWithPrepackedWeightsPacksTheSavedModel) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  for (const char* name : {"saved.onnx", "saved.ort"}) {
+    SessionOptions options = fresh();
+    options.saving.path = folder.path(name);
+    options.saving.packs = true;
+    const auto expected = run(open(path, options));
+    const Ref<Session> saved = open(folder.path(name));
+    EXPECT_GT(blobs_in(saved, BlobPlace::kSidecar), 0);
+    EXPECT_EQ(blobs_in(saved, BlobPlace::kHeap), 0);
+    EXPECT_EQ(run(saved), expected);
+  }
+}
+
+}  // namespace
+}  // namespace folio
