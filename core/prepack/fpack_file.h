@@ -44,6 +44,7 @@ class PackFile : public RefCounted {
                                     PackChecksum checksum = PackChecksum::kOff);
 
   const PackIndex& index() const { return index_; }
+  const Ref<ByteSource>& source() const { return source_; }
   const std::string& path() const { return source_->name(); }
   uint64_t file_bytes() const { return source_->bytes().size(); }
 

@@ -81,8 +81,8 @@ Ref<const PackedBlob> PackLibrary::take(const Ref<PackFile>& file, const PackKey
     return nullptr;
   }
   ++stats_.hits;
-  if (std::find(stats_.used.begin(), stats_.used.end(), file->path()) == stats_.used.end()) {
-    stats_.used.push_back(file->path());
+  if (std::find(sources_.begin(), sources_.end(), file->source()) == sources_.end()) {
+    sources_.push_back(file->source());
   }
   return std::move(blob).take();
 }

@@ -48,7 +48,6 @@ class PackLibrary : public RefCounted {
     uint64_t hashed_bytes = 0;  // of the model, because no memo served
     uint64_t written_blobs = 0;
     uint64_t written_bytes = 0;
-    std::vector<std::string> used;     // paths of files that gave a blob
     std::vector<std::string> ignored;  // "path: why"
   };
 
@@ -72,6 +71,8 @@ class PackLibrary : public RefCounted {
   Status finish();
 
   const Stats& stats() const { return stats_; }
+  // Files that gave a blob: whoever runs with it wants to know when they change.
+  const std::vector<Ref<ByteSource>>& sources() const { return sources_; }
 
  private:
   void add_file(const std::string& path, BlobPlace place);
@@ -89,6 +90,7 @@ class PackLibrary : public RefCounted {
   bool gave_up_ = false;
   std::vector<FileMemo> hashed_;  // digests taken by this load
   Stats stats_;
+  std::vector<Ref<ByteSource>> sources_;
 };
 
 }  // namespace folio

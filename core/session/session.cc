@@ -191,6 +191,9 @@ Result<Ref<Program>> Session::make_program() {
   FOLIO_TRY(const Ref<PackLibrary> library, open_library());
   plan.library = library.get();
   FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
+  if (library) {
+    for (const Ref<ByteSource>& source : library->sources()) model_->watch().add(source);
+  }
   // Constants were computed and weights packed from the files' bytes.
   FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
   made_program_ = true;

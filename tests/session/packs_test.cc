@@ -296,6 +296,31 @@ TEST(Packs, TheOldestPacksGoWhenAStoreIsFull) {
   EXPECT_EQ(blobs_in(open(folder.path("m3"), with_store(store)), BlobPlace::kStore), 3);
 }
 
+// In a child: the guard stays on for a whole process.
+TEST(Packs, AFileCutShortIsAnErrorOfTheRunWhenTheGuardIsOn) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  pack(path);
+  const pid_t child = fork();
+  if (child == 0) {
+    ModelOptions guarded;
+    guarded.sigbus_guard = true;
+    const auto file = ModelFile::open(path, guarded).take();
+    const Ref<Session> session = Session::create(file, fresh()).take();
+    if (blobs_in(session, BlobPlace::kSidecar) != 3) _exit(2);
+    if (truncate(sidecar(path).c_str(), 4096) != 0) _exit(3);
+    std::vector<Value> outputs;
+    const Tensor x = make_tensor<float>({2, kSize}, std::vector<float>(2 * kSize, 1));
+    const auto status = session->run({}, {{"x", Value(x)}}, {{"y", Tensor()}}, &outputs);
+    const bool names_it = status.message().find("m.onnx.fpack") != std::string_view::npos;
+    _exit(status.code() == Code::kModelChanged && names_it ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 // ---- faults while a file is written
 
 int g_step = 0;
