@@ -186,7 +186,10 @@ compare_with_peer() { # MODEL
     compare_row "Folio, in place" "$count" "${folio[@]}" --config session.disable_prepacking=1
   done
   for count in "${process_counts[@]}"; do
-    compare_row "Folio, packed" "$count" "${folio[@]}"
+    compare_row "Folio, packed now" "$count" "${folio[@]}" --config folio.pack_sidecar=off
+  done
+  for count in "${process_counts[@]}"; do
+    compare_row "Folio, pack file" "$count" "${folio[@]}"
   done
   [ -n "$peer" ] || return 0
   for count in "${process_counts[@]}"; do
@@ -203,6 +206,8 @@ show_sharing() {
   fi
   sync -- "$model" # pages that are not on disk yet would be counted as private
   cat "$model" >/dev/null
+  "$build/bin/folio" pack "$model"
+  sync -- "$model.fpack"
   "$build/bin/folio" bench "$model" --threads 1 --warmup 1 --iterations 5
   for count in "${process_counts[@]}"; do
     echo

@@ -9,7 +9,7 @@ import re
 import sys
 
 LINE = re.compile(r"^(.+?)\s+(\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)$")
-COLOURS = ("#1b7837", "#7fbf7b", "#b2182b")
+COLOURS = ("#7fbf7b", "#d8b365", "#1b7837", "#b2182b")
 WIDTH, BAR, GAP, LEFT, RIGHT, TOP = 720, 18, 14, 170, 90, 44
 
 
