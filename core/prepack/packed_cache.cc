@@ -46,11 +46,11 @@ class PackedCache::Shared::Entry final : public PackedBlob {
   void count(int sign) const {
     if (is_alias_) return;
     const auto one = static_cast<uint64_t>(sign);  // -1 wraps, as it must
-    Stats& stats = shared_->stats;
-    stats.live_blobs += one;
-    stats.live_bytes += one * bytes();
-    stats.place_blobs[static_cast<int>(place())] += one;
-    stats.place_bytes[static_cast<int>(place())] += one * bytes();
+    Stats& totals = shared_->stats;
+    totals.live_blobs += one;
+    totals.live_bytes += one * bytes();
+    totals.place_blobs[static_cast<int>(place())] += one;
+    totals.place_bytes[static_cast<int>(place())] += one * bytes();
   }
 
   std::shared_ptr<Shared> shared_;
