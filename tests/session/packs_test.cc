@@ -1,7 +1,7 @@
 // Pack files and stores as sessions use them: what a file has is neither packed nor computed again,
 // and whatever is wrong with a file, the load succeeds and the results are the same.
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -173,7 +173,8 @@ TEST(Packs, ADamagedOrForeignFileNeverFailsALoad) {
     std::ifstream in(sidecar(path), std::ios::binary);
     text.assign(std::istreambuf_iterator<char>(in), {});
   }
-  for (const size_t size : {size_t{0}, size_t{100}, size_t{4096}, text.size() / 2, text.size() - 1}) {
+  for (const size_t size :
+       {size_t{0}, size_t{100}, size_t{4096}, text.size() / 2, text.size() - 1}) {
     fs::remove(sidecar(path));
     folder.write("m.onnx.fpack", text.substr(0, size));
     EXPECT_EQ(run(open(path)), expected) << size;
