@@ -102,7 +102,8 @@ Offset<flatbuffers::Vector<Text>> OrtFileWriter::Structure::texts(
 
 Offset<flatbuffers::Vector<uint8_t>> OrtFileWriter::Structure::bytes(const Tensor& tensor) {
   if (!has_room(tensor.bytes())) return placeholder_;
-  builder_.ForceVectorAlignment(tensor.bytes(), 1, kDataAlignment);
+  // ForceVectorAlignment does the same, but asserts that nobody wants more than 32.
+  builder_.PreAlign(tensor.bytes(), kDataAlignment);
   // A tensor without elements may have no memory, and the builder wants an address.
   static constexpr uint8_t kNothing = 0;
   return builder_.CreateVector(tensor.bytes() > 0 ? tensor.raw() : &kNothing, tensor.bytes());
