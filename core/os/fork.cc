@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 namespace folio {
@@ -20,6 +21,8 @@ struct ForkList {
   std::vector<void (*)()> child_resets;
 };
 
+std::atomic<uint32_t> generation{0};
+
 ForkList& fork_list();
 
 void before_fork() {
@@ -36,6 +39,7 @@ void release_all(ForkList& list) {
 void after_fork_in_parent() { release_all(fork_list()); }
 
 void after_fork_in_child() {
+  generation.fetch_add(1, std::memory_order_relaxed);
   ForkList& list = fork_list();
   for (void (*reset)() : list.child_resets) reset();
   release_all(list);
@@ -50,6 +54,12 @@ ForkList& fork_list() {
 }
 
 }  // namespace
+
+uint32_t fork_generation() {
+  // The first call is before any fork that matters: from then on forks are counted.
+  (void)fork_list();
+  return generation.load(std::memory_order_relaxed);
+}
 
 void hold_across_fork(ForkOrder order, std::mutex* mutex) {
   ForkList& list = fork_list();

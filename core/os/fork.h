@@ -6,6 +6,7 @@
 // Threads: any.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 
 namespace folio {
@@ -25,6 +26,10 @@ enum class ForkOrder : int {
 // Holds `mutex` across every later fork, so that no child finds it locked by a thread it lacks.
 // Call it with no registered lock held.
 void hold_across_fork(ForkOrder order, std::mutex* mutex);
+
+// How many forks lie between this process and the one that loaded the library. What another
+// generation began and did not end, nobody will.
+uint32_t fork_generation();
 
 // Called in the child, all registered locks held, before fork returns there.
 void call_in_fork_child(void (*reset)());

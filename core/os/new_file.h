@@ -66,6 +66,7 @@ class NewFile {
   int fd_;
   std::string temporary_;  // the hidden name; "" while there is none
   uint64_t size_ = 0;
+  const uint32_t generation_;  // a child of fork must not take its parent's name away
   bool replaced_ = false;
   bool published_ = false;
 };

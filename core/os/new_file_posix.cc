@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/os/fork.h"
 #include "core/os/new_file.h"
 
 namespace folio {
@@ -98,10 +99,11 @@ NewFile::NewFile(std::string path, std::string folder, int fd, std::string tempo
     : path_(std::move(path)),
       folder_(std::move(folder)),
       fd_(fd),
-      temporary_(std::move(temporary)) {}
+      temporary_(std::move(temporary)),
+      generation_(fork_generation()) {}
 
 NewFile::~NewFile() {
-  if (!temporary_.empty()) unlink(temporary_.c_str());
+  if (!temporary_.empty() && generation_ == fork_generation()) unlink(temporary_.c_str());
   close(fd_);
 }
 
