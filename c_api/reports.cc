@@ -60,12 +60,16 @@ struct Holdings {
       return data >= bytes.data() && data < bytes.data() + bytes.size();
     });
   }
+  void add_blob(const PackedBlob& blob) {
+    if (!blobs.insert(&blob).second) return;
+    packed_bytes[static_cast<int>(blob.place())] += blob.bytes();
+    seen_constants.insert(blob.data());  // a constant that is a blob counts as one
+  }
   void add_rest(const Program& program) {
-    for (const Ref<const PackedBlob>& blob : program.blobs) {
-      if (!blobs.insert(blob.get()).second) continue;
-      packed_bytes[static_cast<int>(blob->place())] += blob->bytes();
-      seen_constants.insert(blob->data());  // a constant that is a blob counts as one
+    if (program.is_root) {
+      for (const Ref<const PackedBlob>& blob : program.weights->blobs()) add_blob(*blob);
     }
+    for (const Ref<const PackedBlob>& blob : program.blobs) add_blob(*blob);
     for (const Value& value : program.constants) {
       const Tensor& tensor = value.tensor();
       if (in_source(tensor.raw()) || !seen_constants.insert(tensor.raw()).second) continue;

@@ -104,6 +104,7 @@ void register_nhwc_conv(OpRegistry& registry) {
   def.max_inputs = 4;
   def.infer = infer;
   def.make = make;
+  def.unaligned_inputs = 1U << 1;  // W is only ever packed
   registry.add(def);
 }
 

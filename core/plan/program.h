@@ -2,8 +2,10 @@
 //
 // Flow:    build_program (program_builder.h) makes it once per model and options; run/ walks it.
 // Owns:    kernels with their parsed attributes, constants by count (their bytes are mappings or
-//          heap), packed blobs, and the programs of subgraphs.
-// Threads: immutable; the shape plans have a lock of their own.
+//          heap), packed weights, and the programs of subgraphs.
+// Threads: immutable but for weights that are still being packed (prepack/weight_slots.h); the
+// shape plans
+//          have a lock of their own.
 #pragma once
 
 #include <memory>
@@ -13,6 +15,7 @@
 #include "core/model/graph.h"
 #include "core/ops/op.h"
 #include "core/plan/shape_plan.h"
+#include "core/prepack/weight_slots.h"
 
 namespace folio {
 
@@ -52,10 +55,10 @@ struct Step {
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;  // slots; kNone = not wanted
   std::vector<uint8_t> wanted;
-  bool is_view = false;                   // OpDef::view_of: output 0 shares an input's bytes
-  std::vector<int32_t> frees;             // slots that nothing reads after this step
-  std::vector<const PackedBlob*> packed;  // by input; empty when nothing is packed
-  uint32_t picked_inputs = 0;             // OpDef::picked_inputs
+  bool is_view = false;             // OpDef::view_of: output 0 shares an input's bytes
+  std::vector<int32_t> frees;       // slots that nothing reads after this step
+  std::vector<WeightSlot*> packed;  // by input, null where none; empty: no input is packed
+  uint32_t picked_inputs = 0;       // OpDef::picked_inputs
   std::vector<Subprogram> subprograms;
 };
 
@@ -72,13 +75,25 @@ struct PortInfo {
 
 class Program : public RefCounted {
  public:
+  ~Program() override {
+    if (weights && is_root) weights->abandon();
+  }
+
   std::vector<Step> steps;
   std::vector<Value> constants;
   int32_t slot_count = 0;
   std::vector<PortInfo> inputs;  // graph inputs, then overridable initializers
   std::vector<PortInfo> outputs;
-  std::vector<Ref<const PackedBlob>> blobs;  // of steps, and of constants that lie in one
+  Ref<WeightSlots> weights;  // of the steps, also of subprograms', which share them
+  bool is_root = true;
+  std::vector<Ref<const PackedBlob>> blobs;  // in which constants lie
   std::vector<Ref<Initializer>> keepers;
+  // What is packed now, of the steps and of constants.
+  std::vector<Ref<const PackedBlob>> packed_now() const {
+    std::vector<Ref<const PackedBlob>> all = weights->blobs();
+    all.insert(all.end(), blobs.begin(), blobs.end());
+    return all;
+  }
   ShapePlanner shapes;  // empty in subprograms: their values live on the heap
 
   // Names of symbolic dims by expression index, for reports.

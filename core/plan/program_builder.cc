@@ -172,7 +172,7 @@ class ProgramBuilder {
     step.label = node->label();
     step.kernel = std::move(kernel);
     std::set<size_t> replaced;  // inputs of which only the blob is read
-    FOLIO_RETURN_IF_ERROR(pack_step(build, *node, &step, &replaced));
+    FOLIO_RETURN_IF_ERROR(pack_step(build, *node, def->unaligned_inputs, &step, &replaced));
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const bool packed = i < step.packed.size() && step.packed[i] != nullptr;
       const bool unaligned = i < 32 && (def->unaligned_inputs >> i & 1) != 0;
@@ -195,19 +195,20 @@ class ProgramBuilder {
     return Status::ok();
   }
 
-  Status pack_step(const OpBuild& build, const Node& node, Step* step, std::set<size_t>* replaced) {
+  Status pack_step(const OpBuild& build, const Node& node, uint32_t unaligned_inputs, Step* step,
+                   std::set<size_t>* replaced) {
     for (const auto& [input, request] : build.pack_requests()) {
       const auto index = static_cast<size_t>(input);
-      Initializer& weight = *graph_.constant_value(node.inputs[index])->initializer;
-      FOLIO_TRY(Ref<const PackedBlob> blob, packer_.packed(&weight, request));
+      const Ref<Initializer>& weight = graph_.constant_value(node.inputs[index])->initializer;
+      const bool unaligned = (unaligned_inputs >> index & 1) != 0;
+      FOLIO_TRY(WeightSlot * slot, packer_.slot(weight, request, unaligned));
       step->packed.resize(node.inputs.size(), nullptr);
-      step->packed[index] = blob.get();
-      program_.blobs.push_back(std::move(blob));
-      if (!request.replaces_source) continue;
+      step->packed[index] = slot;
+      if (!request.replaces_source || !slot->peek()) continue;
       replaced->insert(index);
-      const bool is_ours = weight.tensor && !weight.source && weight.tensor->escapes();
-      if (is_ours && reads_.is_single(&weight)) {
-        weight.tensor = Tensor(weight.dtype, weight.shape, nullptr, {});  // bytes freed
+      const bool is_ours = weight->tensor && !weight->source && weight->tensor->escapes();
+      if (is_ours && reads_.is_single(weight.get())) {
+        weight->tensor = Tensor(weight->dtype, weight->shape, nullptr, {});  // bytes freed
       }
     }
     return Status::ok();
@@ -216,6 +217,7 @@ class ProgramBuilder {
   Status add_subprogram(Graph* subgraph, Step* step) {
     Subprogram sub;
     sub.program = make_ref<Program>();
+    sub.program->is_root = false;
     ProgramBuilder inner(subgraph, evaluator_, options_, reads_, packer_, sub.program.get());
     FOLIO_RETURN_IF_ERROR(inner.build());
     for (const auto& [outer, slot] : inner.captures()) {
@@ -334,8 +336,9 @@ Result<Ref<Program>> build_program(Model* model, const Evaluator& evaluator,
   ConstantReads reads;
   reads.count(model->graph);
   PackedCache& cache = options.cache ? *options.cache : PackedCache::process();
-  WeightPacker packer(evaluator, cache, options.library, options.arithmetic);
+  WeightPacker packer(evaluator, cache, options.library, options.arithmetic, options.when);
   packer.begin(model->graph);
+  program->weights = packer.slots();
   ProgramBuilder builder(&model->graph, evaluator, options, reads, packer, program.get());
   FOLIO_RETURN_IF_ERROR(builder.build());
   for (Ref<const PackedBlob>& blob : packer.take_raw_blobs()) {

@@ -10,16 +10,17 @@
 
 #include "core/ops/op_evaluate.h"
 #include "core/plan/program.h"
-#include "core/prepack/pack_library.h"
-#include "core/prepack/packed_cache.h"
+#include "core/plan/weight_packer.h"
 
 namespace folio {
 
 struct ProgramOptions {
   bool prepack = true;
-  PackedCache* cache = nullptr;    // where constants are found and kept; null: the process's own
-  PackLibrary* library = nullptr;  // pack files to look in and to write; null: none
-  std::string arithmetic;          // which kernels compute constants, for their names
+  PackedCache* cache = nullptr;  // where constants are found and kept; null: the process's own
+  Ref<PackLibrary> library;      // pack files to look in and to write; null: none
+  std::string arithmetic;        // which kernels compute constants, for their names
+  // kLater: weights of files are left to the program's WeightSlots, which the caller starts.
+  WeightPacker::When when = WeightPacker::When::kNow;
   // Called between nodes with how many of the graph's are done; an error ends the build with it.
   std::function<Status(size_t done, size_t total)> progress;
 };

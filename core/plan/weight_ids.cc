@@ -52,6 +52,15 @@ void add_attributes(const Attributes& attributes, IdHasher* hash) {
 
 }  // namespace
 
+ContentId content_of_file_bytes(const Initializer& constant, PackLibrary& library) {
+  const Tensor& tensor = *constant.tensor;
+  IdHasher hash;
+  hash.add(kBytes);
+  hash.add(library.digest(*constant.source, constant.offset, {tensor.raw(), tensor.bytes()}));
+  add_type(constant.dtype, constant.shape, &hash);
+  return hash.id();
+}
+
 void WeightIds::name_recipes(const Graph& graph) {
   for (const GraphValue& value : graph.values) {
     if (!value.initializer || value.initializer->tensor) continue;
@@ -86,16 +95,17 @@ ContentId WeightIds::id(const Initializer& constant, Tier tier) {
 }
 
 ContentId WeightIds::bytes_id(const Initializer& constant, Tier tier) {
+  const bool is_placed = constant.source && constant.source->serial() != 0;
+  if (constant.source && library_ && !(is_placed && tier == Tier::kPlace)) {
+    return content_of_file_bytes(constant, *library_);
+  }
   const Tensor& tensor = *constant.tensor;
   IdHasher hash;
-  if (tier == Tier::kPlace && constant.source && constant.source->serial() != 0) {
+  if (is_placed && tier == Tier::kPlace) {
     hash.add(kPlaceOfFile);
     hash.add(constant.source->serial());
     hash.add(constant.offset);
     hash.add(tensor.bytes());
-  } else if (constant.source && library_) {
-    hash.add(kBytes);
-    hash.add(library_->digest(*constant.source, constant.offset, {tensor.raw(), tensor.bytes()}));
   } else {
     hash.add(kBytes);
     hash.add(tensor.is_string() ? hash_strings(tensor)

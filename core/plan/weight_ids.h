@@ -18,6 +18,9 @@
 
 namespace folio {
 
+// The content of a constant whose bytes stand in a file. Any thread.
+ContentId content_of_file_bytes(const Initializer& constant, PackLibrary& library);
+
 class WeightIds {
  public:
   // `library` may be null: then nobody asks for contents.

@@ -16,6 +16,8 @@ uint64_t bytes_of(const Initializer& constant) {
   return dtype_bytes(constant.dtype, count, &bytes) ? bytes : 0;
 }
 
+// Pages of a mapped source leave this process: from here on kernels read the packed form. Without
+// this every process that packs would have the pages of both.
 void drop_pages(const Initializer& constant) {
   if (!constant.source) return;
   constant.source->drop_pages(constant.offset, constant.tensor->bytes());
@@ -40,56 +42,85 @@ Initializer* viewed_input(const Initializer& constant) {
 
 Status WeightPacker::compute(Initializer* constant) { return evaluate(evaluator_, constant); }
 
-Result<Ref<const PackedBlob>> WeightPacker::from_library(const PackKey& key,
-                                                         const PackWriter::Label& label,
-                                                         uint64_t bytes,
-                                                         const PackWriter::Fill& fill,
-                                                         const Maker& pack) {
-  return cache_.get_or_make(key, [&]() -> Result<Ref<const PackedBlob>> {
-    if (Ref<const PackedBlob> found = library_->find(key, bytes)) return found;
-    FOLIO_TRY(Ref<const PackedBlob> written, library_->write(label, bytes, fill));
-    if (written) return written;
-    return pack();
-  });
-}
-
-Result<Ref<const PackedBlob>> WeightPacker::packed(Initializer* constant,
-                                                   const PackRequest& request) {
-  const PackWriter::Fill fill = [&](uint8_t* blob) -> Status {
+WantedBlob WeightPacker::wanted(Initializer* constant, const PackRequest& request) {
+  WantedBlob wanted;
+  const ContentId place = ids_.place(*constant);
+  wanted.place = make_pack_key(place, request);
+  wanted.content = [this, constant, &request](PackLibrary&) {
+    return make_pack_key(ids_.content(*constant), request);
+  };
+  // Constants that no file holds have one name only.
+  wanted.is_placed = !library_ || !knows_content(*constant) || !(place == ids_.content(*constant));
+  wanted.layout = request.layout;
+  wanted.version = request.version;
+  wanted.name = constant->name;
+  wanted.bytes = request.bytes;
+  wanted.fill = [this, constant, &request](uint8_t* blob) -> Status {
     FOLIO_RETURN_IF_ERROR(compute(constant));
     FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, *constant->tensor, blob));
-    // From here on kernels read the blob: without this, every process that packs would have the
-    // pages of both forms.
     drop_pages(*constant);
     return Status::ok();
   };
-  const Maker pack = [&]() -> Result<Ref<const PackedBlob>> {
-    FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(request.bytes));
-    FOLIO_RETURN_IF_ERROR(fill(buffer->data()));
-    return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(buffer), request.bytes));
+  return wanted;
+}
+
+// Bytes of a file, which are there to be read and to be packed at any time.
+bool WeightPacker::can_wait(const Initializer& constant, bool takes_unaligned) const {
+  return when_ == When::kLater && constant.tensor && constant.source &&
+         constant.source->serial() != 0 && (takes_unaligned || is_aligned_for(*constant.tensor));
+}
+
+// Whether its content id costs nothing: no byte of a file is read for it.
+bool WeightPacker::knows_content(const Initializer& constant) const {
+  if (!constant.source || !constant.tensor) return true;  // named already, or no file's
+  return library_->knows_digest(*constant.source, constant.offset, constant.tensor->bytes());
+}
+
+// The same for any thread at any time: it has all that it needs.
+WantedBlob WeightPacker::later(const Ref<Initializer>& constant, const PackRequest& request,
+                               WantedBlob blob, bool was_looked_for) {
+  blob.was_looked_for = was_looked_for;
+  blob.content = [constant, request](PackLibrary& library) {
+    return make_pack_key(content_of_file_bytes(*constant, library), request);
   };
-  const PackKey place = make_pack_key(ids_.place(*constant), request);
-  if (!library_) return cache_.get_or_make(place, pack);
-  const Maker look = [&] {
-    const PackKey key = make_pack_key(ids_.content(*constant), request);
-    const PackWriter::Label label{key, request.layout, request.version, constant->name};
-    return from_library(key, label, request.bytes, fill, pack);
+  blob.fill = [constant, request](uint8_t* bytes) -> Status {
+    FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, *constant->tensor, bytes));
+    drop_pages(*constant);
+    return Status::ok();
   };
-  // Constants that no file holds have one name only.
-  const bool has_place = !(ids_.place(*constant) == ids_.content(*constant));
-  return has_place ? cache_.get_or_make(place, look) : look();
+  return blob;
+}
+
+Result<WeightSlot*> WeightPacker::slot(const Ref<Initializer>& constant, const PackRequest& request,
+                                       bool takes_unaligned) {
+  const WantedBlob blob = wanted(constant.get(), request);
+  if (!can_wait(*constant, takes_unaligned)) {
+    FOLIO_TRY(Ref<const PackedBlob> made, find_or_make(cache_, library_, blob));
+    return slots_->add(std::move(made));
+  }
+  const bool looks = library_ && knows_content(*constant);
+  FOLIO_TRY(Ref<const PackedBlob> found, find_blob(cache_, looks ? library_ : nullptr, blob));
+  if (found) return slots_->add(std::move(found));
+  return slots_->add(later(constant, request, blob, looks));
 }
 
 Result<Ref<const PackedBlob>> WeightPacker::raw(Initializer* constant) {
-  const uint64_t bytes = bytes_of(*constant);
-  const PackWriter::Fill fill = [&](uint8_t* blob) -> Status {
+  WantedBlob wanted;
+  const ContentId place = ids_.place(*constant);
+  wanted.place = make_raw_key(place);
+  wanted.content = [&](PackLibrary&) { return make_raw_key(ids_.content(*constant)); };
+  wanted.is_placed = !library_ || !(place == ids_.content(*constant));
+  wanted.version = kRawVersion;
+  wanted.name = constant->name;
+  wanted.bytes = bytes_of(*constant);
+  wanted.fill = [&](uint8_t* blob) -> Status {
     FOLIO_RETURN_IF_ERROR(compute(constant));
-    std::memcpy(blob, constant->tensor->raw(), bytes);
+    std::memcpy(blob, constant->tensor->raw(), wanted.bytes);
     drop_pages(*constant);
     return Status::ok();
   };
   // Computed bytes become the blob; those of a file are copied to be aligned.
-  const Maker make = [&]() -> Result<Ref<const PackedBlob>> {
+  wanted.make = [&]() -> Result<Ref<const PackedBlob>> {
     FOLIO_RETURN_IF_ERROR(compute(constant));
     Tensor tensor = *constant->tensor;
     if (!is_aligned_for(tensor)) {
@@ -100,15 +131,7 @@ Result<Ref<const PackedBlob>> WeightPacker::raw(Initializer* constant) {
         view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(), tensor.buffer());
     return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(view), tensor.bytes()));
   };
-  const PackKey place = make_raw_key(ids_.place(*constant));
-  if (!library_) return cache_.get_or_make(place, make);
-  const Maker look = [&] {
-    const PackKey key = make_raw_key(ids_.content(*constant));
-    const PackWriter::Label label{key, Layout::kRaw, kRawVersion, constant->name};
-    return from_library(key, label, bytes, fill, make);
-  };
-  const bool has_place = !(ids_.place(*constant) == ids_.content(*constant));
-  return has_place ? cache_.get_or_make(place, look) : look();
+  return find_or_make(cache_, library_, wanted);
 }
 
 Result<Tensor> WeightPacker::tensor(Initializer* constant, bool aligned) {

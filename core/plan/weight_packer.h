@@ -1,34 +1,44 @@
 // WeightPacker: gives a program its constants: packed blobs, and tensors as operators read them.
 //
-//   in-process cache  ->  sidecar  ->  stores  ->  make it now
+//   in-process cache  ->  sidecar  ->  stores  ->  make it: now, or after the load
 //
 // Flow:    program_builder asks; PackedCache holds what the process has, PackLibrary what files
-//          have. A constant that somebody has is neither computed nor read.
+//          have (prepack/wanted_blob.h). A constant that somebody has is neither computed nor read.
+//          Weights that stand in files can be packed later (prepack/weight_slots.h); constants that
+//          must be computed first are computed and packed now.
 // Threads: one load.
 // Errors:  what computing or packing gives (kOutOfMemory, a node's own complaint).
 #pragma once
 
 #include "core/ops/op_evaluate.h"
 #include "core/plan/weight_ids.h"
-#include "core/prepack/packed_cache.h"
+#include "core/prepack/wanted_blob.h"
+#include "core/prepack/weight_slots.h"
 
 namespace folio {
 
 class WeightPacker {
  public:
-  // `library` may be null; all outlive the packer.
-  WeightPacker(const Evaluator& evaluator, PackedCache& cache, PackLibrary* library,
-               std::string arithmetic)
+  enum class When : uint8_t { kNow, kLater };
+
+  // `library` may be null; evaluator and cache outlive the packer, and the cache its slots too.
+  WeightPacker(const Evaluator& evaluator, PackedCache& cache, const Ref<PackLibrary>& library,
+               std::string arithmetic, When when)
       : evaluator_(evaluator),
         cache_(cache),
-        library_(library),
-        ids_(library, std::move(arithmetic)) {}
+        library_(library.get()),
+        when_(when),
+        ids_(library.get(), std::move(arithmetic)),
+        slots_(make_ref<WeightSlots>(cache, library)) {}
 
   // Call it once, with the whole graph, before anything else.
   void begin(const Graph& graph) { ids_.name_recipes(graph); }
 
-  // A constant in a kernel's layout. Pages of a mapped source leave this process afterwards.
-  Result<Ref<const PackedBlob>> packed(Initializer* constant, const PackRequest& request);
+  // Where a step finds a constant in a kernel's layout: filled, or to be filled after the load.
+  // `takes_unaligned`: the operator reads the constant as it stands in the file until then.
+  Result<WeightSlot*> slot(const Ref<Initializer>& constant, const PackRequest& request,
+                           bool takes_unaligned);
+  const Ref<WeightSlots>& slots() const { return slots_; }
 
   // Gives `constant` its bytes, whatever place they come from. `aligned`: for its element type.
   Result<Tensor> tensor(Initializer* constant, bool aligned);
@@ -36,20 +46,20 @@ class WeightPacker {
   std::vector<Ref<const PackedBlob>> take_raw_blobs() { return std::move(raw_blobs_); }
 
  private:
-  using Maker = PackedCache::Maker;
-
-  // What the library has under `key` of the constant's content, else what it can be made to write,
-  // else what `pack` makes in memory.
-  Result<Ref<const PackedBlob>> from_library(const PackKey& key, const PackWriter::Label& label,
-                                             uint64_t bytes, const PackWriter::Fill& fill,
-                                             const Maker& pack);
+  bool can_wait(const Initializer& constant, bool takes_unaligned) const;
+  bool knows_content(const Initializer& constant) const;
+  WantedBlob wanted(Initializer* constant, const PackRequest& request);
+  static WantedBlob later(const Ref<Initializer>& constant, const PackRequest& request,
+                          WantedBlob blob, bool was_looked_for);
   Result<Ref<const PackedBlob>> raw(Initializer* constant);
   Status compute(Initializer* constant);
 
   const Evaluator& evaluator_;
   PackedCache& cache_;
   PackLibrary* library_;
+  When when_;
   WeightIds ids_;
+  Ref<WeightSlots> slots_;
   std::vector<Ref<const PackedBlob>> raw_blobs_;
 };
 

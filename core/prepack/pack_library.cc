@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/base/log.h"
+#include "core/os/fork.h"
 
 namespace folio {
 namespace {
@@ -35,6 +36,7 @@ bool matches(const FileMemo& memo, const FileIdentity& file, PackTrust trust) {
 Result<Ref<PackLibrary>> PackLibrary::open(const PackOptions& options) {
   auto library = make_ref<PackLibrary>();
   library->options_ = options;
+  library->generation_ = fork_generation();
   if (!options.sidecar.empty()) library->add_file(options.sidecar, BlobPlace::kSidecar);
   for (const std::string& folder : options.stores) {
     const bool is_last = &folder == &options.stores.back() && !options.is_read_only;
@@ -88,6 +90,7 @@ Ref<const PackedBlob> PackLibrary::take(const Ref<PackFile>& file, const PackKey
 }
 
 Ref<const PackedBlob> PackLibrary::find(const PackKey& key, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   for (const Ref<PackFile>& file : files_) {
     if (Ref<const PackedBlob> blob = take(file, key, bytes)) return blob;
   }
@@ -127,7 +130,18 @@ FileMemo& PackLibrary::memo_of(const FileIdentity& identity) {
   return hashed_.back();
 }
 
+bool PackLibrary::knows_digest(const ByteSource& source, uint64_t offset, uint64_t bytes) const {
+  const FileIdentity* identity = source.identity();
+  if (!identity) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool is_taken = std::any_of(hashed_.begin(), hashed_.end(), [&](const FileMemo& memo) {
+    return memo.file == *identity && memo.find(offset, bytes);
+  });
+  return is_taken || remembered(*identity, offset, bytes);
+}
+
 ContentId PackLibrary::digest(const ByteSource& source, uint64_t offset, Bytes bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const FileIdentity* identity = source.identity();
   if (!identity) {
     stats_.hashed_bytes += bytes.size();
@@ -161,6 +175,7 @@ bool PackLibrary::start_store_writer() {
 
 Result<Ref<const PackedBlob>> PackLibrary::write(const PackWriter::Label& label, uint64_t bytes,
                                                  const PackWriter::Fill& fill) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (!start_store_writer()) return Ref<const PackedBlob>();
   Status filled = Status::ok();
   const PackWriter::Fill checked = [&](uint8_t* blob) {
@@ -184,6 +199,7 @@ Result<Ref<const PackedBlob>> PackLibrary::write(const PackWriter::Label& label,
 }
 
 Status PackLibrary::finish() {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto is_empty = [](const FileMemo& memo) { return memo.spans.empty(); };
   hashed_.erase(std::remove_if(hashed_.begin(), hashed_.end(), is_empty), hashed_.end());
   Status status = Status::ok();

@@ -6,10 +6,12 @@
 //          model's bytes. A pack file that is missing, stale, foreign, damaged or not to be trusted
 //          is left out with one line in the log; it never fails a load.
 // Owns:    the open pack files, and the unfinished one.
-// Threads: one load at a time.
+// Threads: any; one at a time is inside, for as long as hashing or packing one weight takes. In a
+//          child of fork it must not be used: generation().
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,9 @@ class PackLibrary : public RefCounted {
   // The digest of bytes at an offset of a source: from a memo, else hashed now.
   ContentId digest(const ByteSource& source, uint64_t offset, Bytes bytes);
 
+  // Whether digest() would find it without reading the bytes.
+  bool knows_digest(const ByteSource& source, uint64_t offset, uint64_t bytes) const;
+
   // Makes a blob: in the file that is written if there is one, else null (the caller packs on the
   // heap). Errors are those of `fill`; a file that cannot be written is given up.
   Result<Ref<const PackedBlob>> write(const PackWriter::Label& label, uint64_t bytes,
@@ -70,6 +75,10 @@ class PackLibrary : public RefCounted {
   // Finishes what is written. An error only for PackOptions::output.
   Status finish();
 
+  // Of the process that opened it (core/os/fork.h).
+  uint32_t generation() const { return generation_; }
+
+  // These two: when nobody else is inside.
   const Stats& stats() const { return stats_; }
   // Files that gave a blob: whoever runs with it wants to know when they change.
   const std::vector<Ref<ByteSource>>& sources() const { return sources_; }
@@ -82,6 +91,8 @@ class PackLibrary : public RefCounted {
   const ContentId* remembered(const FileIdentity& identity, uint64_t offset, uint64_t bytes) const;
   Ref<const PackedBlob> take(const Ref<PackFile>& file, const PackKey& key, uint64_t bytes);
 
+  mutable std::mutex mutex_;
+  uint32_t generation_ = 0;
   PackOptions options_;
   std::vector<Ref<PackFile>> files_;
   std::vector<Ref<PackStore>> stores_;

@@ -12,11 +12,18 @@ namespace folio {
 // Outlives the cache while blobs do: a dying blob removes its own entry.
 struct PackedCache::Shared {
   class Entry;  // a PackedBlob that knows its cache
+  struct Known {
+    const Entry* entry = nullptr;  // null: being made
+    uint32_t generation = 0;       // of the process that does (core/os/fork.h)
+  };
+
+  // The blob, if it is there. With the lock held.
+  Ref<const PackedBlob> hit(const Known& known);
 
   std::mutex mutex;
   std::condition_variable packed;
   Keep keep = Keep::kWeak;
-  std::map<PackKey, const Entry*> entries;  // null: being packed
+  std::map<PackKey, Known> entries;
   std::vector<Ref<const PackedBlob>> held;
   Stats stats;
 };
@@ -39,7 +46,7 @@ class PackedCache::Shared::Entry final : public PackedBlob {
     count(-1);
     // A newer blob may have taken the key while this one was dying.
     const auto it = shared_->entries.find(key_);
-    if (it != shared_->entries.end() && it->second == this) shared_->entries.erase(it);
+    if (it != shared_->entries.end() && it->second.entry == this) shared_->entries.erase(it);
   }
 
  private:
@@ -73,21 +80,33 @@ PackedCache& PackedCache::process() {
   return *cache;
 }
 
-Result<Ref<const PackedBlob>> PackedCache::get_or_make(const PackKey& key, const Maker& make) {
+Ref<const PackedBlob> PackedCache::Shared::hit(const Known& known) {
+  if (!known.entry || !known.entry->try_add_ref()) return nullptr;  // or it is dying
+  ++stats.hits;
+  return Ref<const PackedBlob>::adopt(known.entry);
+}
+
+Ref<const PackedBlob> PackedCache::find(const PackKey& key) {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  const auto it = shared_->entries.find(key);
+  return it == shared_->entries.end() ? nullptr : shared_->hit(it->second);
+}
+
+Result<Ref<const PackedBlob>> PackedCache::get_or_make(const PackKey& key, const Maker& make,
+                                                       Wait wait) {
   Shared& shared = *shared_;
   {
     std::unique_lock<std::mutex> lock(shared.mutex);
     for (;;) {
-      const auto [it, absent] = shared.entries.try_emplace(key, nullptr);
-      if (absent) break;
-      if (it->second && it->second->try_add_ref()) {
-        ++shared.stats.hits;
-        return Ref<const PackedBlob>::adopt(it->second);
-      }
-      if (it->second) {
-        it->second = nullptr;  // dying: take its place
+      const auto [it, is_absent] = shared.entries.try_emplace(key);
+      Shared::Known& known = it->second;
+      if (Ref<const PackedBlob> blob = shared.hit(known)) return blob;
+      // Not there, dying, or a thread that made it was lost in a fork: this thread makes it.
+      if (is_absent || known.entry || known.generation != fork_generation()) {
+        known = {nullptr, fork_generation()};
         break;
       }
+      if (wait == Wait::kNo) return Ref<const PackedBlob>();
       shared.packed.wait(lock);
     }
   }
@@ -95,25 +114,30 @@ Result<Ref<const PackedBlob>> PackedCache::get_or_make(const PackKey& key, const
   struct Promise {
     Shared& shared;
     const PackKey& key;
-    bool kept = false;
+    bool is_kept = false;
+    bool is_none = false;
     ~Promise() {
       {
         const std::lock_guard<std::mutex> lock(shared.mutex);
-        if (!kept) {
+        if (!is_kept) {
           shared.entries.erase(key);
-          ++shared.stats.failures;
+          shared.stats.failures += !is_none;
         }
       }
       shared.packed.notify_all();
     }
   } promise{shared, key};
   FOLIO_TRY(Ref<const PackedBlob> made, make());
+  if (!made) {
+    promise.is_none = true;
+    return made;
+  }
   // Made, and perhaps ended, outside the lock, which its destructor takes.
   const auto blob = make_ref<Shared::Entry>(shared_, key, std::move(made));
   {
     const std::lock_guard<std::mutex> lock(shared.mutex);
-    shared.entries[key] = blob.get();  // the key is there: nothing is allocated
-    promise.kept = true;
+    shared.entries[key].entry = blob.get();  // the key is there: nothing is allocated
+    promise.is_kept = true;
     if (shared.keep == Keep::kHold) shared.held.push_back(blob);
   }
   return Ref<const PackedBlob>(blob);

@@ -6,7 +6,7 @@
 // Owns:    nothing by default: entries are weak, the programs that use a blob keep it alive. A
 //          cache in hold mode keeps every blob until it is cleared or destroyed.
 // Threads: any method from any thread. Two misses on one key make one blob; the second caller
-//          waits.
+//          waits. In a child of fork nobody waits for threads of the parent.
 // Errors:  kOutOfMemory, or what the maker returns; a failed one leaves no entry.
 #pragma once
 
@@ -32,7 +32,7 @@ class PackedCache {
     uint64_t place_bytes[kBlobPlaces] = {};
   };
 
-  // Gives a blob of its own, or one that this cache gave out under another key.
+  // Gives a blob of its own, or one that this cache gave out under another key; null: none.
   using Maker = std::function<Result<Ref<const PackedBlob>>()>;
 
   explicit PackedCache(Keep keep = Keep::kWeak);
@@ -44,7 +44,12 @@ class PackedCache {
   static PackedCache& process();
 
   // The blob for `key`, from `make` when it is absent. `make` may ask this cache for another key.
-  Result<Ref<const PackedBlob>> get_or_make(const PackKey& key, const Maker& make);
+  // Null when `make` gives null, or, with Wait::kNo, while another thread makes it.
+  enum class Wait : uint8_t { kYes, kNo };
+  Result<Ref<const PackedBlob>> get_or_make(const PackKey& key, const Maker& make,
+                                            Wait wait = Wait::kYes);
+  // The blob for `key` if it is there, else null.
+  Ref<const PackedBlob> find(const PackKey& key);
 
   // Numbers of one instant. live_* count what programs or hold mode keep alive; a blob with two
   // keys counts once.

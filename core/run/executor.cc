@@ -54,6 +54,7 @@ class Frame final : public OpHost {
   Ref<Buffer> arena_;
   std::vector<std::pair<int32_t, const Tensor*>> bound_;
   std::vector<const Value*> inputs_;
+  std::vector<const PackedBlob*> packed_;
 };
 
 Status Frame::run(const std::vector<uint8_t>* needed) {
@@ -76,7 +77,9 @@ Status Frame::run_step(const Step& step) {
   step_ = &step;
   inputs_.clear();
   for (const Operand input : step.inputs) inputs_.push_back(find(input));
-  run_.begin(inputs_, step.wanted, step.packed);
+  packed_.clear();
+  for (WeightSlot* slot : step.packed) packed_.push_back(slot ? slot->get() : nullptr);
+  run_.begin(inputs_, step.wanted, packed_);
   FOLIO_RETURN_IF_ERROR(step.kernel->run(run_));
   return keep_outputs(step);
 }
@@ -283,6 +286,7 @@ Status RunControl::check() const {
 
 Status run_program(Program& program, const RunRequest& request, std::vector<Value>* outputs) {
   const FloatControl float_control(request.flush_denormals);
+  if (!program.weights->is_done()) program.weights->keep_going();
   ArenaLease lease;  // outlives the frame, whose values stand in it
   Frame frame(program, request);
   for (size_t i = 0; i < program.inputs.size(); ++i) {

@@ -139,6 +139,12 @@ constexpr Key kKeys[] = {
                                         {"stat", PackTrust::kStat},
                                         {"verify", PackTrust::kVerify}});
      }},
+    {"folio.packing", KeyOf::kSession, "behind, load or off",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_choice<Packing, 3>(
+           &s->packing, v,
+           {{"behind", Packing::kBehind}, {"load", Packing::kLoad}, {"off", Packing::kOff}});
+     }},
     {"folio.residency", KeyOf::kSession, "cache, prefetch or lock",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        if (v != "cache" && v != "prefetch" && v != "lock") return false;

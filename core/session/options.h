@@ -44,6 +44,13 @@ struct ModelOptions {
   Progress progress;
 };
 
+// When weights are packed that no pack file has.
+enum class Packing : uint8_t {
+  kBehind,  // after the load, by the process's idle worker; runs go on meanwhile
+  kLoad,    // the load waits for it
+  kOff,     // not at all: kernels take the weights as the model has them
+};
+
 // The optimized model as a file.
 struct ModelSaving {
   std::string path;           // session.optimized_model_filepath; "": not wanted
@@ -57,6 +64,7 @@ struct ModelSaving {
 struct SessionOptions {
   ModelSaving saving;
   bool prepack = true;                                 // session.disable_prepacking
+  Packing packing = Packing::kBehind;                  // folio.packing = behind | load | off
   bool flush_denormals = false;                        // session.set_denormal_as_zero
   Optimize optimize = Optimize::kAll;                  // folio.optimize = all | none
   int threads = 0;                                     // folio.threads: 0 = the process pool's size

@@ -70,6 +70,17 @@ std::string names_of(const std::vector<PortInfo>& ports) {
   return names.empty() ? "none" : names;
 }
 
+// What the load found and made is kept, unless a file changed meanwhile: its bytes would stand
+// under the wrong name, and not even a caller who is only to be warned wants that.
+Status finish_library(PackLibrary* library, FileWatch& watch) {
+  if (!library) return Status::ok();
+  for (const Ref<ByteSource>& source : library->sources()) watch.add(source);
+  return watch.check_now().is_ok() ? library->finish() : Status::ok();
+}
+
+// Of a load's progress: where packing begins that was left until then.
+constexpr float kPacking = 0.6F;
+
 // A timeout of more than that is none; adding it to the clock could overflow.
 constexpr std::chrono::hours kLongestTimeout{24 * 365};
 
@@ -93,8 +104,8 @@ Session::~Session() {
 std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache || options_.library) return "";
   std::string key =
-      cat("prepack=", options_.prepack, " optimize=", static_cast<int>(options_.optimize),
-          " sidecar=", options_.find_sidecar);
+      cat("prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
+          " optimize=", static_cast<int>(options_.optimize), " sidecar=", options_.find_sidecar);
   for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
@@ -141,6 +152,8 @@ Status Session::compile() {
   } else {
     FOLIO_TRY(program_, model_->program(key_, [&] { return make_program(); }));
   }
+  if (options_.packing == Packing::kLoad) FOLIO_RETURN_IF_ERROR(wait_packed_at_load());
+  FOLIO_RETURN_IF_ERROR(report(1.0F, "ready"));
   if (made_program_ || options_.residency != ResidencyMode::kCache) {
     residency_ = Residency::start(options_.residency, wanted_files(*program_, model_->watch()));
   }
@@ -161,12 +174,32 @@ Result<Ref<PackLibrary>> Session::open_library() const {
   return library;
 }
 
+Status Session::report(float done, const char* what) const {
+  if (!options_.progress || options_.progress(done, what)) return Status::ok();
+  return error(Code::kCancelled, "loading was cancelled");
+}
+
+Status Session::wait_packed_at_load() {
+  Status status = Status::ok();
+  const auto go_on = [&](size_t done, size_t total) {
+    status =
+        report(kPacking + (1.0F - kPacking) * static_cast<float>(done) / static_cast<float>(total),
+               "pack");
+    return status.is_ok();
+  };
+  program_->weights->wait(std::chrono::steady_clock::time_point::max(), go_on);
+  return status;
+}
+
+bool Session::wait_packed(std::chrono::milliseconds timeout) {
+  const bool is_endless = timeout < std::chrono::milliseconds(0) || timeout >= kLongestTimeout;
+  const auto now = std::chrono::steady_clock::now();
+  return program_->weights->wait(is_endless ? now.max() : now + timeout,
+                                 [&](size_t, size_t) { return !is_closed(); });
+}
+
 // The spine: the model was mapped and parsed by ModelFile; here it becomes a program.
 Result<Ref<Program>> Session::make_program() {
-  const auto report = [&](float done, const char* what) {
-    if (!options_.progress || options_.progress(done, what)) return Status::ok();
-    return error(Code::kCancelled, "loading was cancelled");
-  };
   const CpuBits bits = options_.kernels ? *options_.kernels : cpu_bits();
   const Evaluator evaluator{kernels_for(bits), *threads_};
   const FloatControl float_control(/*flush_denormals=*/false);  // the program may be shared
@@ -185,25 +218,29 @@ Result<Ref<Program>> Session::make_program() {
   plan.prepack = options_.prepack;
   plan.cache = options_.cache ? options_.cache.get() : &PackedCache::process();
   plan.arithmetic = kernel_level_name(bits);
+  FOLIO_TRY(plan.library, open_library());
+  // Whoever named a cache or a pack file to be written wants it filled when the load returns.
+  const bool is_later = !options_.library && !options_.cache;
+  if (is_later) plan.when = WeightPacker::When::kLater;
+  const float end = is_later ? kPacking : 1.0F;
   plan.progress = [&](size_t done, size_t total) {
-    return report(0.5F + 0.5F * static_cast<float>(done) / static_cast<float>(total), "pack");
+    const float part = static_cast<float>(done) / static_cast<float>(total);
+    return report(0.5F + (end - 0.5F) * part, is_later ? "plan" : "pack");
   };
-  FOLIO_TRY(const Ref<PackLibrary> library, open_library());
-  plan.library = library.get();
   FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
-  if (library) {
-    for (const Ref<ByteSource>& source : library->sources()) model_->watch().add(source);
+  if (plan.library) {
+    for (const Ref<ByteSource>& source : plan.library->sources()) model_->watch().add(source);
   }
   // Constants were computed and weights packed from the files' bytes.
   FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
   made_program_ = true;
-  // Bytes that changed while they were packed would stand under the wrong name: not even a caller
-  // who is only to be warned wants those kept.
-  if (library && library != options_.library && model_->watch().check_now().is_ok()) {
-    FOLIO_RETURN_IF_ERROR(library->finish());
+  if (is_later && options_.packing != Packing::kOff) {
+    program->weights->start([watch = Ref<FileWatch>(&model_->watch())](PackLibrary* library) {
+      (void)finish_library(library, *watch);  // fails only for a file that the caller asked for
+    });
+  } else if (!options_.library) {
+    FOLIO_RETURN_IF_ERROR(finish_library(plan.library.get(), model_->watch()));
   }
-
-  FOLIO_RETURN_IF_ERROR(report(1.0F, "ready"));
   return program;
 }
 

@@ -44,6 +44,10 @@ class Session : public RefCounted {
   // Plans runs with these input shapes beforehand. What a run would refuse is kInvalidArgument.
   Status prepare(const std::vector<std::pair<std::string, Shape>>& shapes);
 
+  // Waits until all weights are packed, and packs in this thread what others have not begun. False
+  // at the timeout (< 0: none) or when the session is closed meanwhile.
+  bool wait_packed(std::chrono::milliseconds timeout);
+
   enum class Close { kWait, kCancel };
   void close(Close how);
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
@@ -58,6 +62,8 @@ class Session : public RefCounted {
 
  private:
   Status compile();
+  Status report(float done, const char* what) const;
+  Status wait_packed_at_load();
   Status save_optimized();
   Status pack_saved() const;
   Result<Ref<Program>> make_program();

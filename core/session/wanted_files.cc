@@ -31,8 +31,9 @@ class Collector {
 
  private:
   void add_input(const Program& program, const Step& step, size_t i) {
-    if (i < step.packed.size() && step.packed[i]) {
-      add(step.packed[i]->data(), step.packed[i]->bytes());
+    const WeightSlot* const slot = i < step.packed.size() ? step.packed[i] : nullptr;
+    if (const PackedBlob* const blob = slot ? slot->peek() : nullptr) {
+      add(blob->data(), blob->bytes());
       return;
     }
     const Operand input = step.inputs[i];

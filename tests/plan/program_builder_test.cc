@@ -74,8 +74,8 @@ TEST(ProgramBuilder, BlobsDieWithTheLastProgram) {
     const auto second = program_of(matmul_model(), &cache);
     ASSERT_TRUE(first.is_ok() && second.is_ok());
     EXPECT_EQ(cache.stats().live_blobs, 1U);
-    ASSERT_FALSE(first.value()->blobs.empty());
-    EXPECT_EQ(first.value()->blobs[0], second.value()->blobs[0]);
+    ASSERT_EQ(first.value()->packed_now().size(), 1U);
+    EXPECT_EQ(first.value()->packed_now()[0], second.value()->packed_now()[0]);
   }
   EXPECT_EQ(cache.stats().live_blobs, 0U);
   EXPECT_EQ(cache.stats().live_bytes, 0U);

@@ -48,10 +48,10 @@ Ref<ByteSource> mapped(const testing::TempFolder& folder, const char* name) {
 Ref<const PackedBlob> packed(PackedCache& cache, const Ref<Initializer>& initializer) {
   InlineParallel parallel;
   const Evaluator evaluator{kernels_for(0), parallel};
-  WeightPacker packer(evaluator, cache, nullptr, "ref");
-  Result<Ref<const PackedBlob>> blob = packer.packed(initializer.get(), request_2x2());
-  EXPECT_TRUE(blob.is_ok()) << blob.status().message();
-  return blob.is_ok() ? std::move(blob).take() : nullptr;
+  WeightPacker packer(evaluator, cache, Ref<PackLibrary>(), "ref", WeightPacker::When::kNow);
+  const Result<WeightSlot*> slot = packer.slot(initializer, request_2x2(), false);
+  EXPECT_TRUE(slot.is_ok()) << slot.status().message();
+  return slot.is_ok() ? packer.slots()->blobs()[0] : nullptr;
 }
 
 // The bytes differ, which a real mapping's cannot: whoever looked at them would see it.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -13,6 +14,8 @@
 
 namespace folio {
 namespace {
+
+using namespace std::chrono_literals;
 
 namespace fs = std::filesystem;
 
@@ -57,9 +60,10 @@ TEST(ModelFile, TwoSessionsHaveOneMappingAndOneBlobPerWeight) {
   ASSERT_TRUE(first.is_ok()) << text_of(first.status());
   ASSERT_TRUE(second.is_ok());
   EXPECT_EQ(mappings_of(model.path()), 1);
+  ASSERT_TRUE(first.value()->wait_packed(-1ms) && second.value()->wait_packed(-1ms));
   EXPECT_EQ(PackedCache::process().stats().live_blobs - blobs_before, 2U) << "one for each layer";
-  ASSERT_EQ(first.value()->program().blobs.size(), 2U);
-  EXPECT_EQ(first.value()->program().blobs[0], second.value()->program().blobs[0]);
+  ASSERT_EQ(first.value()->program().packed_now().size(), 2U);
+  EXPECT_EQ(first.value()->program().packed_now()[0], second.value()->program().packed_now()[0]);
 }
 
 TEST(ModelFile, TheMappingGoesWithItsLastUser) {

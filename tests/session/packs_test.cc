@@ -84,7 +84,7 @@ std::vector<float> run(const Ref<Session>& session) {
 
 int blobs_in(const Ref<Session>& session, BlobPlace place) {
   int count = 0;
-  for (const auto& blob : session->program().blobs) count += blob->place() == place;
+  for (const auto& blob : session->program().packed_now()) count += blob->place() == place;
   return count;
 }
 

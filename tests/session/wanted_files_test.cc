@@ -70,6 +70,7 @@ TEST(WantedFiles, AreTheWeightsThatRunsReadFromFiles) {
   EXPECT_LT(wanted_bytes(*in_file), kWeights + 100000);
   const Ref<Session> packed = session_of(model.path(), {});
   ASSERT_TRUE(packed);
+  EXPECT_TRUE(packed->wait_packed(std::chrono::milliseconds(-1)));
   EXPECT_LT(wanted_bytes(*packed), 100000U) << "packed weights are read from memory";
 }
 
