@@ -176,6 +176,7 @@ class Session {
     folio::bridge::run(*$self, folio::bridge::split(input_names, input_names_bytes), inputs, input_count,
                        folio::bridge::split(output_names, output_names_bytes), outputs, output_count, options);
   }
+  bool wait_packed(int64_t milliseconds) { return $self->wait_packed(std::chrono::milliseconds(milliseconds)); }
   void close(int mode) { $self->close(static_cast<folio::CloseMode>(mode)); }
 }
 

@@ -175,6 +175,19 @@ FolioStatus* SessionGetOverridableInitializer(const FolioSession* session, size_
   return get_info(session, index, out, &Ports::overridable, "overridable initializers");
 }
 
+FolioStatus* SessionWaitPacked(FolioSession* session, int64_t timeout_ms, int32_t* out_is_packed) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(session);
+    FOLIO_NOT_NULL(out_is_packed);
+    if (timeout_ms < -1) {
+      return invalid_argument("timeout_ms is ", timeout_ms, ", expected -1 or more");
+    }
+    Session& waited = session->state->session();
+    *out_is_packed = waited.wait_packed(std::chrono::milliseconds(timeout_ms)) ? 1 : 0;
+    return Status::ok();
+  });
+}
+
 FolioStatus* SessionPrepareShapes(FolioSession* session, const char* const* input_names,
                                   const int64_t* const* dims, const size_t* dim_counts,
                                   size_t input_count) {

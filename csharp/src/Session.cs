@@ -58,6 +58,23 @@ namespace FolioRuntime
             }
         }
 
+        /// <summary>
+        /// True when all weights are packed; packs in this thread what nobody has begun. Results do not depend on it.
+        /// 0 milliseconds only ask, -1 wait as long as it takes; disposing the session ends the wait.
+        /// </summary>
+        public bool WaitPacked(long milliseconds)
+        {
+            lease.Enter();
+            try
+            {
+                return native.WaitPacked(milliseconds);
+            }
+            finally
+            {
+                lease.Leave();
+            }
+        }
+
         /// <summary>Waits for the runs in flight; new ones are refused at once. Disposing again is fine.</summary>
         public void Dispose()
         {

@@ -37,6 +37,15 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
+        public void WeightsArePackedAtLast()
+        {
+            Assert.IsTrue(session.WaitPacked(-1));
+            Assert.IsTrue(session.WaitPacked(0));
+            session.Dispose();
+            Models.AssertFails(ErrorCode.Closed, "session", () => session.WaitPacked(0));
+        }
+
+        [Test]
         public void ASavedModelOpensAgain()
         {
             string saved = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName() + ".ort");

@@ -16,6 +16,7 @@ TEST(Cpp, RunsAndSharesNothingItShouldNot) {
   EXPECT_EQ(outputs[0].to_vector<float>(), (std::vector<float>{11, 22, 33}));
   EXPECT_EQ(session.inputs()[0].symbolic_dims[0], "batch");
   session.prepare_shapes({{"x", {7, 3}}});
+  EXPECT_TRUE(session.wait_packed());
   EXPECT_EQ(session.metrics().run_count, 1u);
   EXPECT_EQ(session.memory_report().entries()[0].name, path);
   session.close();

@@ -379,6 +379,27 @@ TEST(Options, PackCacheHoldsWeightsForLaterSessions) {
   EXPECT_CALL(api().PackCacheGetStats(nullptr, &stats));
 }
 
+TEST(Session, IsPackedAtLastAndSaysSo) {
+  const TempFolder folder;
+  const std::string path = folder.write("matmul.onnx", matmul_model());
+  const auto session =
+      make<Session>(api().CreateSession, static_cast<const FolioEnv*>(nullptr), path.c_str(),
+                    static_cast<const FolioSessionOptions*>(nullptr));
+  int32_t is_packed = -1;
+  EXPECT_TRUE(fails(api().SessionWaitPacked(session.get(), -2, &is_packed), FOLIO_INVALID_ARGUMENT,
+                    {"timeout_ms", "-2"}));
+  EXPECT_TRUE(
+      fails(api().SessionWaitPacked(session.get(), 0, nullptr), FOLIO_INVALID_ARGUMENT, {}));
+  EXPECT_TRUE(fails(api().SessionWaitPacked(nullptr, 0, &is_packed), FOLIO_INVALID_ARGUMENT, {}));
+  EXPECT_EQ(is_packed, -1) << "untouched";
+  EXPECT_CALL(api().SessionWaitPacked(session.get(), 0, &is_packed));
+  EXPECT_TRUE(is_packed == 0 || is_packed == 1);
+  EXPECT_CALL(api().SessionWaitPacked(session.get(), -1, &is_packed));
+  EXPECT_EQ(is_packed, 1);
+  EXPECT_CALL(api().SessionWaitPacked(session.get(), 0, &is_packed));
+  EXPECT_EQ(is_packed, 1);
+}
+
 TEST(Session, ShapesArePreparedOrRefused) {
   const auto session = session_of(add_model());
   const char* names[] = {"x"};

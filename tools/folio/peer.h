@@ -30,6 +30,8 @@ class Peer {
   virtual std::vector<std::string> output_names() const = 0;
   virtual void set_inputs(std::vector<NamedValue> inputs) = 0;
   virtual void run() = 0;
+  // Waits for what goes on behind the first runs.
+  virtual void settle() {}
   virtual std::vector<HostValue> outputs() const = 0;  // in the order of output_names
 };
 

@@ -608,6 +608,12 @@ class Session {
                                                names.size()));
   }
 
+  // True when all weights are packed; packs in this thread what nobody has begun. < 0: no timeout.
+  bool wait_packed(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1)) {
+    const std::int64_t limit = timeout.count() < 0 ? -1 : timeout.count();
+    return internal::value_of<std::int32_t>(api().SessionWaitPacked, get(), limit) != 0;
+  }
+
   // All outputs, in the model's order, or those named; as new values.
   std::vector<Value> run(const std::vector<Input>& inputs,
                          const std::vector<std::string>& output_names = {},

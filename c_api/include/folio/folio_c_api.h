@@ -562,6 +562,15 @@ typedef struct FolioApi {
   FolioStatus* (*ModelSave)(const FolioModel* model, const char* path,
                             const FolioSaveOptions* options, FolioSaveInfo* out);
 
+  /* ---- Session, continued -------------------------------------------------------------------- */
+
+  /* Waits until all weights of the session are packed (docs/packs.md, folio.packing) and what there
+   * was to write to a store is written; packs in the calling thread what nobody has begun.
+   * `timeout_ms`: 0 only asks, -1 waits as long as it takes. *out_is_packed: 0 at the timeout, or
+   * when the session is closed meanwhile. Results of runs do not depend on it. Since 1. */
+  FolioStatus* (*SessionWaitPacked)(FolioSession* session, int64_t timeout_ms,
+                                    int32_t* out_is_packed);
+
   /* End of version 1. Do not insert above. */
 } FolioApi;
 

@@ -77,6 +77,19 @@ public final class Session implements AutoCloseable {
         }
     }
 
+    /**
+     * True when all weights are packed; packs in this thread what nobody has begun. Results do not depend on it.
+     * 0 milliseconds only ask, -1 wait as long as it takes; closing the session ends the wait.
+     */
+    public boolean waitPacked(long milliseconds) {
+        lease.enter();
+        try {
+            return handle.waitPacked(milliseconds);
+        } finally {
+            lease.leave();
+        }
+    }
+
     /** Waits for the runs in flight; new ones are refused at once. Closing again is fine. */
     @Override
     public void close() {

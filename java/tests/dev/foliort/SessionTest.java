@@ -55,6 +55,14 @@ class SessionTest {
     }
 
     @Test
+    void weightsArePackedAtLast() {
+        assertTrue(session.waitPacked(-1));
+        assertTrue(session.waitPacked(0));
+        session.close();
+        Models.assertFails(ErrorCode.CLOSED, "session", () -> session.waitPacked(0));
+    }
+
+    @Test
     void aSavedModelOpensAgain(@TempDir Path folder) {
         Path saved = folder.resolve("saved.ort");
         try (Model model = Model.open(Models.path("mlp"))) {
