@@ -10,6 +10,7 @@
 
 #include "core/ops/op_evaluate.h"
 #include "core/plan/program.h"
+#include "core/plan/weight_places.h"
 #include "core/prepack/pack_library.h"
 #include "core/prepack/packed_cache.h"
 
@@ -19,7 +20,8 @@ struct ProgramOptions {
   bool prepack = true;
   PackedCache* cache = nullptr;    // where constants are found and kept; null: the process's own
   PackLibrary* library = nullptr;  // pack files to look in and to write; null: none
-  std::string arithmetic;          // which kernels compute constants, for their names
+  const WeightPlaces* older = nullptr;  // of the model that this one replaces; null: none
+  std::string arithmetic;               // which kernels compute constants, for their names
   // Called between nodes with how many of the graph's are done; an error ends the build with it.
   std::function<Status(size_t done, size_t total)> progress;
 };

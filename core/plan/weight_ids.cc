@@ -57,6 +57,7 @@ void WeightIds::name_recipes(const Graph& graph) {
     if (!value.initializer || value.initializer->tensor) continue;
     place(*value.initializer);
     if (library_) content(*value.initializer);
+    if (older_) twin(*value.initializer);
   }
   for (const Node& node : graph.nodes) {
     for (const auto& subgraph : node.subgraphs) name_recipes(*subgraph);
@@ -88,14 +89,24 @@ ContentId WeightIds::id(const Initializer& constant, Tier tier) {
 ContentId WeightIds::bytes_id(const Initializer& constant, Tier tier) {
   const Tensor& tensor = *constant.tensor;
   IdHasher hash;
-  if (tier == Tier::kPlace && constant.source && constant.source->serial() != 0) {
+  const bool is_place = tier != Tier::kContent;
+  const auto older = tier == Tier::kTwin && constant.source ? older_->find(constant) : std::nullopt;
+  if (older) {
+    hash.add(kPlaceOfFile);
+    hash.add(older->source->serial());
+    hash.add(older->offset);
+    hash.add(older->bytes);
+  } else if (is_place && constant.source && constant.source->serial() != 0) {
     hash.add(kPlaceOfFile);
     hash.add(constant.source->serial());
     hash.add(constant.offset);
     hash.add(tensor.bytes());
   } else if (constant.source && library_) {
     hash.add(kBytes);
-    hash.add(library_->digest(*constant.source, constant.offset, {tensor.raw(), tensor.bytes()}));
+    const PackLibrary::Digest digest =
+        library_->digest(*constant.source, constant.offset, {tensor.raw(), tensor.bytes()});
+    hash.add(digest.id);
+    if (digest.is_declared) declared_.insert(&constant);
   } else {
     hash.add(kBytes);
     hash.add(tensor.is_string() ? hash_strings(tensor)
@@ -105,8 +116,46 @@ ContentId WeightIds::bytes_id(const Initializer& constant, Tier tier) {
   return hash.id();
 }
 
+bool WeightIds::is_equal_leaf(const Initializer& constant) {
+  // Bytes that stand in no file were named by what they are; of computed ones nobody knows any more
+  // what they were made from.
+  if (!constant.source) return computed_.count(&constant) == 0;
+  if (constant.source->serial() == 0) return true;
+  const auto [it, fresh] = equal_.try_emplace(&constant, false);
+  if (!fresh) return it->second;
+  const auto older = older_->find(constant);
+  return it->second = older && has_same_bytes(constant, *older);
+}
+
+bool WeightIds::has_equal_twin(const Initializer& constant) {
+  const auto known = equal_.find(&constant);
+  if (known != equal_.end()) return known->second;
+  const bool is_equal = compare_twin(constant);
+  equal_[&constant] = is_equal;  // asked again when the recipe may be gone
+  return is_equal;
+}
+
+bool WeightIds::compare_twin(const Initializer& constant) {
+  std::vector<const Initializer*> waiting{&constant};
+  std::unordered_set<const Initializer*> seen;
+  while (!waiting.empty()) {
+    const Initializer* next = waiting.back();
+    waiting.pop_back();
+    if (!seen.insert(next).second) continue;
+    if (!next->recipe) {
+      if (!is_equal_leaf(*next)) return false;
+      continue;
+    }
+    for (const Ref<Initializer>& input : next->recipe->inputs) {
+      if (input) waiting.push_back(input.get());
+    }
+  }
+  return true;
+}
+
 ContentId WeightIds::recipe_id(const Initializer& constant, Tier tier) {
   const Recipe& recipe = *constant.recipe;
+  if (tier == Tier::kTwin) computed_.insert(&constant);
   IdHasher hash;
   hash.add(kRecipe);
   hash.add(recipe.domain);
@@ -119,6 +168,7 @@ ContentId WeightIds::recipe_id(const Initializer& constant, Tier tier) {
   for (const Ref<Initializer>& input : recipe.inputs) {
     if (input) {
       hash.add(known(tier)[input.get()]);
+      if (tier == Tier::kContent && is_declared(*input)) declared_.insert(&constant);
     } else {
       hash.add(kAbsent);
     }

@@ -40,17 +40,39 @@ Initializer* viewed_input(const Initializer& constant) {
 
 Status WeightPacker::compute(Initializer* constant) { return evaluate(evaluator_, constant); }
 
-Result<Ref<const PackedBlob>> WeightPacker::from_library(const PackKey& key,
-                                                         const PackWriter::Label& label,
-                                                         uint64_t bytes,
-                                                         const PackWriter::Fill& fill,
-                                                         const Maker& pack) {
+Result<Ref<const PackedBlob>> WeightPacker::from_library(
+    const Initializer& constant, const PackKey& key, const PackWriter::Label& label, uint64_t bytes,
+    const PackWriter::Fill& fill, const Maker& pack) {
+  if (ids_.is_declared(constant)) {
+    // What is found is what the name says. What is made here may be something else, if the model's
+    // file does not say the truth: then it must not have that name.
+    Ref<const PackedBlob> found = cache_.find(key);
+    if (!found) found = library_->find(key, bytes);
+    return found ? cache_.get_or_make(key, [&] { return Result(found); }) : pack();
+  }
   return cache_.get_or_make(key, [&]() -> Result<Ref<const PackedBlob>> {
     if (Ref<const PackedBlob> found = library_->find(key, bytes)) return found;
     FOLIO_TRY(Ref<const PackedBlob> written, library_->write(label, bytes, fill));
     if (written) return written;
     return pack();
   });
+}
+
+Result<Ref<const PackedBlob>> WeightPacker::of_twin(const Initializer& constant,
+                                                    const KeyOf& key_of) {
+  if (!ids_.has_twins()) return Ref<const PackedBlob>();
+  const PackKey key = key_of(ids_.twin(constant));
+  const Ref<const PackedBlob> found = cache_.find(key);
+  if (!found || !ids_.has_equal_twin(constant)) return Ref<const PackedBlob>();
+  return cache_.get_or_make(key, [&] { return Result(found); });
+}
+
+void WeightPacker::note(const Initializer& constant, const PackKey& place, PackWriter::Label label,
+                        const KeyOf& key_of, const Ref<const PackedBlob>& blob) {
+  if (!library_ || !library_->wants(place)) return;
+  label.key = key_of(ids_.content(constant));
+  label.name = constant.name;
+  library_->note({place, std::move(label), blob});
 }
 
 Result<Ref<const PackedBlob>> WeightPacker::packed(Initializer* constant,
@@ -68,16 +90,21 @@ Result<Ref<const PackedBlob>> WeightPacker::packed(Initializer* constant,
     FOLIO_RETURN_IF_ERROR(fill(buffer->data()));
     return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(buffer), request.bytes));
   };
-  const PackKey place = make_pack_key(ids_.place(*constant), request);
-  if (!library_) return cache_.get_or_make(place, pack);
-  const Maker look = [&] {
-    const PackKey key = make_pack_key(ids_.content(*constant), request);
+  const KeyOf key_of = [&](const ContentId& id) { return make_pack_key(id, request); };
+  const PackKey place = key_of(ids_.place(*constant));
+  const Maker look = [&]() -> Result<Ref<const PackedBlob>> {
+    FOLIO_TRY(Ref<const PackedBlob> twin, of_twin(*constant, key_of));
+    if (twin) return twin;
+    if (!library_) return pack();
+    const PackKey key = key_of(ids_.content(*constant));
     const PackWriter::Label label{key, request.layout, request.version, constant->name};
-    return from_library(key, label, request.bytes, fill, pack);
+    return from_library(*constant, key, label, request.bytes, fill, pack);
   };
   // Constants that no file holds have one name only.
-  const bool has_place = !(ids_.place(*constant) == ids_.content(*constant));
-  return has_place ? cache_.get_or_make(place, look) : look();
+  const bool has_place = !library_ || !(ids_.place(*constant) == ids_.content(*constant));
+  FOLIO_TRY(Ref<const PackedBlob> blob, has_place ? cache_.get_or_make(place, look) : look());
+  note(*constant, place, {{}, request.layout, request.version, {}}, key_of, blob);
+  return blob;
 }
 
 Result<Ref<const PackedBlob>> WeightPacker::raw(Initializer* constant) {
@@ -100,15 +127,20 @@ Result<Ref<const PackedBlob>> WeightPacker::raw(Initializer* constant) {
         view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(), tensor.buffer());
     return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(view), tensor.bytes()));
   };
-  const PackKey place = make_raw_key(ids_.place(*constant));
-  if (!library_) return cache_.get_or_make(place, make);
-  const Maker look = [&] {
-    const PackKey key = make_raw_key(ids_.content(*constant));
+  const KeyOf key_of = make_raw_key;
+  const PackKey place = key_of(ids_.place(*constant));
+  const Maker look = [&]() -> Result<Ref<const PackedBlob>> {
+    FOLIO_TRY(Ref<const PackedBlob> twin, of_twin(*constant, key_of));
+    if (twin) return twin;
+    if (!library_) return make();
+    const PackKey key = key_of(ids_.content(*constant));
     const PackWriter::Label label{key, Layout::kRaw, kRawVersion, constant->name};
-    return from_library(key, label, bytes, fill, make);
+    return from_library(*constant, key, label, bytes, fill, make);
   };
-  const bool has_place = !(ids_.place(*constant) == ids_.content(*constant));
-  return has_place ? cache_.get_or_make(place, look) : look();
+  const bool has_place = !library_ || !(ids_.place(*constant) == ids_.content(*constant));
+  FOLIO_TRY(Ref<const PackedBlob> blob, has_place ? cache_.get_or_make(place, look) : look());
+  note(*constant, place, {{}, Layout::kRaw, kRawVersion, {}}, key_of, blob);
+  return blob;
 }
 
 Result<Tensor> WeightPacker::tensor(Initializer* constant, bool aligned) {

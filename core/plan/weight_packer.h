@@ -24,8 +24,12 @@ class WeightPacker {
         library_(library),
         ids_(library, std::move(arithmetic)) {}
 
-  // Call it once, with the whole graph, before anything else.
-  void begin(const Graph& graph) { ids_.name_recipes(graph); }
+  // Call it once, with the whole graph, before anything else. `older`: of the model that this one
+  // replaces; null: none. It outlives the packer.
+  void begin(const Graph& graph, const WeightPlaces* older = nullptr) {
+    ids_.set_older(older);
+    ids_.name_recipes(graph);
+  }
 
   // A constant in a kernel's layout. Pages of a mapped source leave this process afterwards.
   Result<Ref<const PackedBlob>> packed(Initializer* constant, const PackRequest& request);
@@ -40,9 +44,16 @@ class WeightPacker {
 
   // What the library has under `key` of the constant's content, else what it can be made to write,
   // else what `pack` makes in memory.
-  Result<Ref<const PackedBlob>> from_library(const PackKey& key, const PackWriter::Label& label,
-                                             uint64_t bytes, const PackWriter::Fill& fill,
-                                             const Maker& pack);
+  Result<Ref<const PackedBlob>> from_library(const Initializer& constant, const PackKey& key,
+                                             const PackWriter::Label& label, uint64_t bytes,
+                                             const PackWriter::Fill& fill, const Maker& pack);
+  // What the process has under the name that the older model of a reload gives it, if the bytes are
+  // equal; else null.
+  using KeyOf = std::function<PackKey(const ContentId& id)>;
+  Result<Ref<const PackedBlob>> of_twin(const Initializer& constant, const KeyOf& key_of);
+  // For the record of the cache, if it has one.
+  void note(const Initializer& constant, const PackKey& place, PackWriter::Label label,
+            const KeyOf& key_of, const Ref<const PackedBlob>& blob);
   Result<Ref<const PackedBlob>> raw(Initializer* constant);
   Status compute(Initializer* constant);
 

@@ -94,7 +94,8 @@ std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache || options_.library) return "";
   std::string key =
       cat("prepack=", options_.prepack, " optimize=", static_cast<int>(options_.optimize),
-          " sidecar=", options_.find_sidecar);
+          " find=", options_.find_sidecar, " sidecar=", options_.pack.sidecar.size(), ':',
+          options_.pack.sidecar);
   for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
@@ -155,6 +156,11 @@ Result<Ref<PackLibrary>> Session::open_library() const {
   if (options_.find_sidecar && model_->source()->identity() && pack.sidecar.empty()) {
     pack.sidecar = cat(model_->source()->name(), ".fpack");
   }
+  pack.declared = model_->declared();
+  pack.record = options_.cache ? options_.cache->record() : nullptr;
+  pack.report = [cache = options_.cache](const PackCounts& counts) {
+    (cache ? *cache : PackedCache::process()).add(counts);
+  };
   if (!pack.is_used()) return Ref<PackLibrary>();
   FOLIO_TRY(Ref<PackLibrary> library, PackLibrary::open(pack));
   if (library->is_empty()) return Ref<PackLibrary>();
@@ -190,6 +196,7 @@ Result<Ref<Program>> Session::make_program() {
   };
   FOLIO_TRY(const Ref<PackLibrary> library, open_library());
   plan.library = library.get();
+  plan.older = model_->older_weights();
   FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
   if (library) {
     for (const Ref<ByteSource>& source : library->sources()) model_->watch().add(source);
