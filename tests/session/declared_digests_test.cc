@@ -119,6 +119,20 @@ TEST_F(DeclaredDigestsOf, AFileThatWasWrittenToIsNotBelieved) {
   }
 }
 
+// The digests in a pack file that was made right after the saving are not believed: the model could
+// have been written to once more within the clock's granularity.
+TEST_F(DeclaredDigestsOf, AModelSavedWithItsPackFileIsNeverRead) {
+  SessionOptions saving = fresh();
+  saving.saving.path = folder.path("saved.onnx");
+  saving.saving.packs = true;
+  open(folder.path("m.onnx"), saving);
+  const SessionOptions options = fresh();
+  const Ref<Session> session = open(saving.saving.path, options);
+  EXPECT_EQ(run(session), expected);
+  EXPECT_EQ(blobs_in(session, BlobPlace::kHeap), 0);
+  EXPECT_EQ(options.cache->stats().files.hashed_bytes, 0U);
+}
+
 // Swaps what is said of two weights, and sets the time that goes with the text.
 TEST_F(DeclaredDigestsOf, ALieIsNobodyElsesTrouble) {
   const std::string path = save("liar.onnx");
