@@ -205,6 +205,9 @@ nlohmann::ordered_json pack_json(const BenchResult& r) {
           {"damaged", packs.damaged_count},
           {"ignored_files", packs.ignored_file_count},
           {"hashed_bytes", packs.hashed_bytes},
+          {"memo_bytes", packs.memo_bytes},
+          {"declared_bytes", packs.declared_bytes},
+          {"cached_bytes", packs.cached_bytes},
           {"heap_bytes", packs.heap_blob_bytes},
           {"sidecar_bytes", packs.sidecar_blob_bytes},
           {"store_bytes", packs.store_blob_bytes}};
