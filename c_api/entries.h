@@ -45,7 +45,8 @@
   X(GetBoundOutputName) X(GetBoundOutputValue) X(ReleaseIoBinding) X(MemoryReportGetEntryCount) \
   X(MemoryReportGetEntry) X(MemoryReportGetJson) X(MemoryReportGetText) X(ReleaseMemoryReport) \
   X(ModelPack) X(PackFileGetJson) X(PackStoreGetJson) \
-  X(ModelReload) X(ModelSave) X(SessionWaitPacked)
+  X(ModelReload) X(ModelSave) X(SessionWaitPacked) \
+  X(PackCacheWrite) X(PackCacheCollect)
 // clang-format on
 
 namespace folio::entry {

@@ -88,24 +88,16 @@ FolioStatus* CreatePackCache(const FolioPackCacheOptions* options, FolioPackCach
     if (asked.hold != 0 && asked.hold != 1) {
       return invalid_argument("hold is ", asked.hold, ", expected 0 or 1");
     }
+    if (asked.record != 0 && asked.record != 1) {
+      return invalid_argument("record is ", asked.record, ", expected 0 or 1");
+    }
+    using Keep = PackedCache::Keep;
     auto cache = std::make_unique<FolioPackCache>();
-    cache->cache = std::make_shared<PackedCache>(asked.hold ? PackedCache::Keep::kHold
-                                                            : PackedCache::Keep::kWeak);
+    cache->cache = std::make_shared<PackedCache>(asked.record ? Keep::kRecord
+                                                 : asked.hold ? Keep::kHold
+                                                              : Keep::kWeak);
     *out = cache.release();
     return Status::ok();
-  });
-}
-
-FolioStatus* PackCacheGetStats(const FolioPackCache* cache, FolioPackCacheStats* out) {
-  return guarded([&]() -> Status {
-    FOLIO_NOT_NULL(out);
-    const PackedCache::Stats found = cache ? cache->cache->stats() : PackedCache::process().stats();
-    FolioPackCacheStats stats = {};
-    stats.blob_count = found.live_blobs;
-    stats.blob_bytes = found.live_bytes;
-    stats.hit_count = found.hits;
-    stats.miss_count = found.misses;
-    return write_struct(out, stats, "FolioPackCacheStats");
   });
 }
 

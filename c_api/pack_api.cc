@@ -106,9 +106,89 @@ std::string store_json(const PackStore& store, const PackStore::Report* report) 
              ", \"blob_count\": ", index.entries.size(), ", \"packs\": [", packs, "]}");
 }
 
+uint64_t difference(uint64_t from, uint64_t of) { return from > of ? from - of : 0; }
+
+FolioPackCacheStats stats_of(const PackedCache& cache) {
+  const PackedCache::Stats found = cache.stats();
+  const PackCounts& files = found.files;
+  FolioPackCacheStats stats = {};
+  stats.blob_count = found.live_blobs;
+  stats.blob_bytes = found.live_bytes;
+  stats.hit_count = found.hits;
+  stats.miss_count = found.misses;
+  stats.found_count = files.hits;
+  stats.found_bytes = files.hit_bytes;
+  stats.packed_count = found.made_blobs;
+  stats.packed_bytes = found.made_bytes;
+  stats.written_count = files.written_blobs;
+  stats.written_bytes = files.written_bytes;
+  // Loads without a pack file to look in count no lookups. A load that goes on is in found.misses
+  // already, but not in files.
+  stats.absent_count = difference(found.misses, files.hits + files.misfits + files.damaged);
+  stats.misfit_count = files.misfits;
+  stats.damaged_count = files.damaged;
+  stats.ignored_file_count = files.ignored_files;
+  stats.hashed_bytes = files.hashed_bytes;
+  stats.memo_bytes = files.memo_bytes;
+  stats.declared_bytes = files.declared_bytes;
+  stats.cached_bytes = files.cached_bytes;
+  const auto live = [&](BlobPlace place, uint64_t* blobs, uint64_t* bytes) {
+    *blobs = found.place_blobs[static_cast<int>(place)];
+    *bytes = found.place_bytes[static_cast<int>(place)];
+  };
+  live(BlobPlace::kHeap, &stats.heap_blob_count, &stats.heap_blob_bytes);
+  live(BlobPlace::kSidecar, &stats.sidecar_blob_count, &stats.sidecar_blob_bytes);
+  live(BlobPlace::kStore, &stats.store_blob_count, &stats.store_blob_bytes);
+  if (cache.record()) {
+    const PackRecord::Size recorded = cache.record()->size();
+    stats.recorded_count = recorded.blobs;
+    stats.recorded_bytes = recorded.bytes;
+  }
+  return stats;
+}
+
 }  // namespace
 
 namespace entry {
+
+FolioStatus* PackCacheGetStats(const FolioPackCache* cache, FolioPackCacheStats* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(out);
+    const FolioPackCacheStats stats = stats_of(cache ? *cache->cache : PackedCache::process());
+    return write_struct(out, stats, "FolioPackCacheStats");
+  });
+}
+
+FolioStatus* PackCacheWrite(const FolioPackCache* cache, const char* path, FolioPackResult* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(cache);
+    FOLIO_RETURN_IF_ERROR(check_name(path, "path"));
+    if (!cache->cache->record()) {
+      return invalid_argument("the cache does not record what it has (FolioPackCacheOptions)");
+    }
+    FOLIO_TRY(const PackRecord::Size written,
+              cache->cache->record()->write(path, cat("folio ", FOLIO_VERSION)));
+    if (!out) return Status::ok();
+    FolioPackResult result = {};
+    result.written_blob_count = written.blobs;
+    result.written_blob_bytes = written.bytes;
+    return write_struct(out, result, "FolioPackResult");
+  });
+}
+
+FolioStatus* PackCacheCollect(FolioPackCache* cache, FolioPackCacheCollected* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(cache);
+    const PackedCache::Stats before = cache->cache->stats();
+    cache->cache->collect();
+    const PackedCache::Stats after = cache->cache->stats();
+    if (!out) return Status::ok();
+    FolioPackCacheCollected result = {};
+    result.blob_count = difference(before.live_blobs, after.live_blobs);
+    result.blob_bytes = difference(before.live_bytes, after.live_bytes);
+    return write_struct(out, result, "FolioPackCacheCollected");
+  });
+}
 
 FolioStatus* ModelPack(const FolioModel* model, const FolioSessionOptions* options,
                        const FolioPackOptions* pack, FolioPackResult* out) {

@@ -43,6 +43,10 @@ class NewFile {
 
   // Waits until the disk has all bytes.
   Status finish();
+  // Makes the time of modification the latest one, not in the future, that has these nanoseconds of
+  // its second: a mark that goes when somebody writes to the file. Call it just before `publish`.
+  // Where the file system cannot, there is no mark.
+  void sign_time(int64_t nanoseconds);
   // Gives the file its name, in the place of one that had it. Readers of that one keep it.
   // kReadOnly: with mode 0444, for files that nobody may change any more.
   enum class Mode : uint8_t { kByUmask, kReadOnly };

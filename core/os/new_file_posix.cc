@@ -193,6 +193,14 @@ Status NewFile::finish() {
   return Status::ok();
 }
 
+void NewFile::sign_time(int64_t nanoseconds) {
+  timespec now = {};
+  if (clock_gettime(CLOCK_REALTIME, &now) != 0) return;
+  const timespec signed_time = {now.tv_sec - (nanoseconds > now.tv_nsec), nanoseconds};
+  const timespec times[] = {{0, UTIME_OMIT}, signed_time};
+  (void)futimens(fd_, times);
+}
+
 Status NewFile::publish(Mode mode) {
   if (mode == Mode::kReadOnly && (refused("mode") || fchmod(fd_, 0444) != 0)) {
     return fail("make read-only", errno);

@@ -337,7 +337,7 @@ Result<Ref<Program>> build_program(Model* model, const Evaluator& evaluator,
   reads.count(model->graph);
   PackedCache& cache = options.cache ? *options.cache : PackedCache::process();
   WeightPacker packer(evaluator, cache, options.library, options.arithmetic, options.when);
-  packer.begin(model->graph);
+  packer.begin(model->graph, options.older);
   program->weights = packer.slots();
   ProgramBuilder builder(&model->graph, evaluator, options, reads, packer, program.get());
   FOLIO_RETURN_IF_ERROR(builder.build());

@@ -11,6 +11,7 @@
 #include "core/ops/op_evaluate.h"
 #include "core/plan/program.h"
 #include "core/plan/weight_packer.h"
+#include "core/plan/weight_places.h"
 
 namespace folio {
 
@@ -18,7 +19,8 @@ struct ProgramOptions {
   bool prepack = true;
   PackedCache* cache = nullptr;  // where constants are found and kept; null: the process's own
   Ref<PackLibrary> library;      // pack files to look in and to write; null: none
-  std::string arithmetic;        // which kernels compute constants, for their names
+  const WeightPlaces* older = nullptr;  // of the model that this one replaces; null: none
+  std::string arithmetic;               // which kernels compute constants, for their names
   // kLater: weights of files are left to the program's WeightSlots, which the caller starts.
   WeightPacker::When when = WeightPacker::When::kNow;
   // Called between nodes with how many of the graph's are done; an error ends the build with it.

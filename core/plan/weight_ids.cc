@@ -52,13 +52,15 @@ void add_attributes(const Attributes& attributes, IdHasher* hash) {
 
 }  // namespace
 
-ContentId content_of_file_bytes(const Initializer& constant, PackLibrary& library) {
+PackLibrary::Digest content_of_file_bytes(const Initializer& constant, PackLibrary& library) {
   const Tensor& tensor = *constant.tensor;
+  const PackLibrary::Digest digest =
+      library.digest(*constant.source, constant.offset, {tensor.raw(), tensor.bytes()});
   IdHasher hash;
   hash.add(kBytes);
-  hash.add(library.digest(*constant.source, constant.offset, {tensor.raw(), tensor.bytes()}));
+  hash.add(digest.id);
   add_type(constant.dtype, constant.shape, &hash);
-  return hash.id();
+  return {hash.id(), digest.is_declared};
 }
 
 void WeightIds::name_recipes(const Graph& graph) {
@@ -66,6 +68,7 @@ void WeightIds::name_recipes(const Graph& graph) {
     if (!value.initializer || value.initializer->tensor) continue;
     place(*value.initializer);
     if (library_) content(*value.initializer);
+    if (older_) twin(*value.initializer);
   }
   for (const Node& node : graph.nodes) {
     for (const auto& subgraph : node.subgraphs) name_recipes(*subgraph);
@@ -95,13 +98,22 @@ ContentId WeightIds::id(const Initializer& constant, Tier tier) {
 }
 
 ContentId WeightIds::bytes_id(const Initializer& constant, Tier tier) {
-  const bool is_placed = constant.source && constant.source->serial() != 0;
-  if (constant.source && library_ && !(is_placed && tier == Tier::kPlace)) {
-    return content_of_file_bytes(constant, *library_);
-  }
   const Tensor& tensor = *constant.tensor;
+  const bool is_placed =
+      tier != Tier::kContent && constant.source && constant.source->serial() != 0;
+  const auto older = tier == Tier::kTwin && constant.source ? older_->find(constant) : std::nullopt;
+  if (constant.source && library_ && !is_placed && !older) {
+    const PackLibrary::Digest content = content_of_file_bytes(constant, *library_);
+    if (content.is_declared) declared_.insert(&constant);
+    return content.id;
+  }
   IdHasher hash;
-  if (is_placed && tier == Tier::kPlace) {
+  if (older) {
+    hash.add(kPlaceOfFile);
+    hash.add(older->source->serial());
+    hash.add(older->offset);
+    hash.add(older->bytes);
+  } else if (is_placed) {
     hash.add(kPlaceOfFile);
     hash.add(constant.source->serial());
     hash.add(constant.offset);
@@ -115,8 +127,46 @@ ContentId WeightIds::bytes_id(const Initializer& constant, Tier tier) {
   return hash.id();
 }
 
+bool WeightIds::is_equal_leaf(const Initializer& constant) {
+  // Bytes that stand in no file were named by what they are; of computed ones nobody knows any more
+  // what they were made from.
+  if (!constant.source) return computed_.count(&constant) == 0;
+  if (constant.source->serial() == 0) return true;
+  const auto [it, fresh] = equal_.try_emplace(&constant, false);
+  if (!fresh) return it->second;
+  const auto older = older_->find(constant);
+  return it->second = older && has_same_bytes(constant, *older);
+}
+
+bool WeightIds::has_equal_twin(const Initializer& constant) {
+  const auto known = equal_.find(&constant);
+  if (known != equal_.end()) return known->second;
+  const bool is_equal = compare_twin(constant);
+  equal_[&constant] = is_equal;  // asked again when the recipe may be gone
+  return is_equal;
+}
+
+bool WeightIds::compare_twin(const Initializer& constant) {
+  std::vector<const Initializer*> waiting{&constant};
+  std::unordered_set<const Initializer*> seen;
+  while (!waiting.empty()) {
+    const Initializer* next = waiting.back();
+    waiting.pop_back();
+    if (!seen.insert(next).second) continue;
+    if (!next->recipe) {
+      if (!is_equal_leaf(*next)) return false;
+      continue;
+    }
+    for (const Ref<Initializer>& input : next->recipe->inputs) {
+      if (input) waiting.push_back(input.get());
+    }
+  }
+  return true;
+}
+
 ContentId WeightIds::recipe_id(const Initializer& constant, Tier tier) {
   const Recipe& recipe = *constant.recipe;
+  if (tier == Tier::kTwin) computed_.insert(&constant);
   IdHasher hash;
   hash.add(kRecipe);
   hash.add(recipe.domain);
@@ -129,6 +179,7 @@ ContentId WeightIds::recipe_id(const Initializer& constant, Tier tier) {
   for (const Ref<Initializer>& input : recipe.inputs) {
     if (input) {
       hash.add(known(tier)[input.get()]);
+      if (tier == Tier::kContent && is_declared(*input)) declared_.insert(&constant);
     } else {
       hash.add(kAbsent);
     }

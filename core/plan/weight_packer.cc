@@ -42,26 +42,65 @@ Initializer* viewed_input(const Initializer& constant) {
 
 Status WeightPacker::compute(Initializer* constant) { return evaluate(evaluator_, constant); }
 
-WantedBlob WeightPacker::wanted(Initializer* constant, const PackRequest& request) {
-  WantedBlob wanted;
-  const ContentId place = ids_.place(*constant);
-  wanted.place = make_pack_key(place, request);
-  wanted.content = [this, constant, &request](PackLibrary&) {
-    return make_pack_key(ids_.content(*constant), request);
+WeightPacker::Asked WeightPacker::asked(Initializer* constant, KeyOf key_of) {
+  Asked asked;
+  asked.key_of = std::move(key_of);
+  asked.blob.place = asked.key_of(ids_.place(*constant));
+  asked.blob.content = [this, constant, key_of = asked.key_of](PackLibrary&) {
+    const PackKey key = key_of(ids_.content(*constant));
+    return WantedBlob::Content{key, ids_.is_declared(*constant)};
   };
   // Constants that no file holds have one name only.
-  wanted.is_placed = !library_ || !knows_content(*constant) || !(place == ids_.content(*constant));
-  wanted.layout = request.layout;
-  wanted.version = request.version;
-  wanted.name = constant->name;
-  wanted.bytes = request.bytes;
-  wanted.fill = [this, constant, &request](uint8_t* blob) -> Status {
+  asked.blob.is_placed =
+      !library_ || !knows_content(*constant) || !(ids_.place(*constant) == ids_.content(*constant));
+  asked.blob.name = constant->name;
+  return asked;
+}
+
+WeightPacker::Asked WeightPacker::asked(Initializer* constant, const PackRequest& request) {
+  Asked asked =
+      this->asked(constant, [request](const ContentId& id) { return make_pack_key(id, request); });
+  asked.blob.layout = request.layout;
+  asked.blob.version = request.version;
+  asked.blob.bytes = request.bytes;
+  asked.blob.fill = [this, constant, request](uint8_t* blob) -> Status {
     FOLIO_RETURN_IF_ERROR(compute(constant));
     FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, *constant->tensor, blob));
     drop_pages(*constant);
     return Status::ok();
   };
-  return wanted;
+  return asked;
+}
+
+Result<Ref<const PackedBlob>> WeightPacker::of_twin(const Initializer& constant,
+                                                    const Asked& asked) {
+  if (!ids_.has_twins()) return Ref<const PackedBlob>();
+  if (Ref<const PackedBlob> known = cache_.find(asked.blob.place)) return known;
+  const PackKey key = asked.key_of(ids_.twin(constant));
+  const Ref<const PackedBlob> found = cache_.find(key);
+  if (!found || !ids_.has_equal_twin(constant)) return Ref<const PackedBlob>();
+  // Under its own place too, for the next that asks.
+  return cache_.get_or_make(asked.blob.place, [&] { return Result(found); });
+}
+
+void WeightPacker::note(const Initializer& constant, const Asked& asked,
+                        const Ref<const PackedBlob>& blob) {
+  if (!library_ || !library_->wants(asked.blob.place)) return;
+  PackWriter::Label label;
+  label.key = asked.key_of(ids_.content(constant));
+  label.layout = asked.blob.layout;
+  label.version = asked.blob.version;
+  label.name = constant.name;
+  library_->note({asked.blob.place, std::move(label), blob});
+}
+
+Result<Ref<const PackedBlob>> WeightPacker::now(const Initializer& constant, const Asked& asked) {
+  FOLIO_TRY(Ref<const PackedBlob> blob, of_twin(constant, asked));
+  if (!blob) {
+    FOLIO_TRY(blob, find_or_make(cache_, library_, asked.blob));
+  }
+  note(constant, asked, blob);
+  return blob;
 }
 
 // Bytes of a file, which are there to be read and to be packed at any time.
@@ -81,7 +120,8 @@ WantedBlob WeightPacker::later(const Ref<Initializer>& constant, const PackReque
                                WantedBlob blob, bool was_looked_for) {
   blob.was_looked_for = was_looked_for;
   blob.content = [constant, request](PackLibrary& library) {
-    return make_pack_key(content_of_file_bytes(*constant, library), request);
+    const PackLibrary::Digest content = content_of_file_bytes(*constant, library);
+    return WantedBlob::Content{make_pack_key(content.id, request), content.is_declared};
   };
   blob.fill = [constant, request](uint8_t* bytes) -> Status {
     FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, *constant->tensor, bytes));
@@ -93,34 +133,32 @@ WantedBlob WeightPacker::later(const Ref<Initializer>& constant, const PackReque
 
 Result<WeightSlot*> WeightPacker::slot(const Ref<Initializer>& constant, const PackRequest& request,
                                        bool takes_unaligned) {
-  const WantedBlob blob = wanted(constant.get(), request);
+  Asked asked = this->asked(constant.get(), request);
   if (!can_wait(*constant, takes_unaligned)) {
-    FOLIO_TRY(Ref<const PackedBlob> made, find_or_make(cache_, library_, blob));
+    FOLIO_TRY(Ref<const PackedBlob> made, now(*constant, asked));
     return slots_->add(std::move(made));
   }
+  FOLIO_TRY(Ref<const PackedBlob> found, of_twin(*constant, asked));
   const bool looks = library_ && knows_content(*constant);
-  FOLIO_TRY(Ref<const PackedBlob> found, find_blob(cache_, looks ? library_ : nullptr, blob));
+  if (!found) {
+    FOLIO_TRY(found, find_blob(cache_, looks ? library_ : nullptr, asked.blob));
+  }
   if (found) return slots_->add(std::move(found));
-  return slots_->add(later(constant, request, blob, looks));
+  return slots_->add(later(constant, request, std::move(asked.blob), looks));
 }
 
 Result<Ref<const PackedBlob>> WeightPacker::raw(Initializer* constant) {
-  WantedBlob wanted;
-  const ContentId place = ids_.place(*constant);
-  wanted.place = make_raw_key(place);
-  wanted.content = [&](PackLibrary&) { return make_raw_key(ids_.content(*constant)); };
-  wanted.is_placed = !library_ || !(place == ids_.content(*constant));
-  wanted.version = kRawVersion;
-  wanted.name = constant->name;
-  wanted.bytes = bytes_of(*constant);
-  wanted.fill = [&](uint8_t* blob) -> Status {
+  Asked asked = this->asked(constant, make_raw_key);
+  asked.blob.version = kRawVersion;
+  asked.blob.bytes = bytes_of(*constant);
+  asked.blob.fill = [&](uint8_t* blob) -> Status {
     FOLIO_RETURN_IF_ERROR(compute(constant));
-    std::memcpy(blob, constant->tensor->raw(), wanted.bytes);
+    std::memcpy(blob, constant->tensor->raw(), asked.blob.bytes);
     drop_pages(*constant);
     return Status::ok();
   };
   // Computed bytes become the blob; those of a file are copied to be aligned.
-  wanted.make = [&]() -> Result<Ref<const PackedBlob>> {
+  asked.blob.make = [&]() -> Result<Ref<const PackedBlob>> {
     FOLIO_RETURN_IF_ERROR(compute(constant));
     Tensor tensor = *constant->tensor;
     if (!is_aligned_for(tensor)) {
@@ -131,7 +169,7 @@ Result<Ref<const PackedBlob>> WeightPacker::raw(Initializer* constant) {
         view_buffer(Buffer::Kind::kConstant, tensor.raw(), tensor.bytes(), tensor.buffer());
     return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(view), tensor.bytes()));
   };
-  return find_or_make(cache_, library_, wanted);
+  return now(*constant, asked);
 }
 
 Result<Tensor> WeightPacker::tensor(Initializer* constant, bool aligned) {

@@ -31,8 +31,12 @@ class WeightPacker {
         ids_(library.get(), std::move(arithmetic)),
         slots_(make_ref<WeightSlots>(cache, library)) {}
 
-  // Call it once, with the whole graph, before anything else.
-  void begin(const Graph& graph) { ids_.name_recipes(graph); }
+  // Call it once, with the whole graph, before anything else. `older`: of the model that this one
+  // replaces; null: none. It outlives the packer.
+  void begin(const Graph& graph, const WeightPlaces* older = nullptr) {
+    ids_.set_older(older);
+    ids_.name_recipes(graph);
+  }
 
   // Where a step finds a constant in a kernel's layout: filled, or to be filled after the load.
   // `takes_unaligned`: the operator reads the constant as it stands in the file until then.
@@ -46,11 +50,25 @@ class WeightPacker {
   std::vector<Ref<const PackedBlob>> take_raw_blobs() { return std::move(raw_blobs_); }
 
  private:
+  using KeyOf = std::function<PackKey(const ContentId& id)>;
+  // What it takes to find or make a constant in some layout.
+  struct Asked {
+    KeyOf key_of;
+    WantedBlob blob;
+  };
+
   bool can_wait(const Initializer& constant, bool takes_unaligned) const;
   bool knows_content(const Initializer& constant) const;
-  WantedBlob wanted(Initializer* constant, const PackRequest& request);
+  Asked asked(Initializer* constant, KeyOf key_of);
+  Asked asked(Initializer* constant, const PackRequest& request);
   static WantedBlob later(const Ref<Initializer>& constant, const PackRequest& request,
                           WantedBlob blob, bool was_looked_for);
+  // What the process has under the name that the older model of a reload gives it, if the bytes are
+  // equal; else null.
+  Result<Ref<const PackedBlob>> of_twin(const Initializer& constant, const Asked& asked);
+  Result<Ref<const PackedBlob>> now(const Initializer& constant, const Asked& asked);
+  // For the record of the cache, if it has one.
+  void note(const Initializer& constant, const Asked& asked, const Ref<const PackedBlob>& blob);
   Result<Ref<const PackedBlob>> raw(Initializer* constant);
   Status compute(Initializer* constant);
 

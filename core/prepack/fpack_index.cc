@@ -83,6 +83,43 @@ std::string text_of(const flatbuffers::String* text) { return text ? text->str()
 
 }  // namespace
 
+bool FileMemo::is_settled() const {
+  return hashed_at_ns - std::max(file.mtime_ns, file.ctime_ns) > kRacyNs;
+}
+
+void merge_memos(const std::vector<FileMemo>& from, std::vector<FileMemo>* into) {
+  for (const FileMemo& memo : from) {
+    const auto is_older_state = [&](const FileMemo& m) {
+      return m.file.device == memo.file.device && m.file.inode == memo.file.inode &&
+             !(m.file == memo.file) && m.hashed_at_ns < memo.hashed_at_ns;
+    };
+    into->erase(std::remove_if(into->begin(), into->end(), is_older_state), into->end());
+    const auto known = std::find_if(into->begin(), into->end(),
+                                    [&](const FileMemo& m) { return m.file == memo.file; });
+    if (known == into->end()) {
+      into->push_back(memo);
+    } else if (known->is_settled() && memo.is_settled()) {
+      known->hashed_at_ns = std::max(known->hashed_at_ns, memo.hashed_at_ns);
+      for (const FileMemo::Span& span : memo.spans) {
+        known->add(span.offset, span.bytes, span.digest);
+      }
+    } else if (known->hashed_at_ns < memo.hashed_at_ns) {
+      *known = memo;  // those known were hashed too soon: a later time must not vouch for them
+    }
+  }
+}
+
+void limit_memos(size_t max_spans, std::vector<FileMemo>* memos) {
+  std::sort(memos->begin(), memos->end(),
+            [](const FileMemo& a, const FileMemo& b) { return a.hashed_at_ns > b.hashed_at_ns; });
+  size_t spans = 0;
+  size_t kept = 0;
+  while (kept < memos->size() && spans + (*memos)[kept].spans.size() <= max_spans) {
+    spans += (*memos)[kept++].spans.size();
+  }
+  memos->resize(kept);
+}
+
 const ContentId* FileMemo::find(uint64_t offset, uint64_t count) const {
   const Span wanted{offset, count, {}};
   const auto less = [](const Span& a, const Span& b) { return order_of(a) < order_of(b); };

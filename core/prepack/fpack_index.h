@@ -41,7 +41,17 @@ struct FileMemo {
 
   const ContentId* find(uint64_t offset, uint64_t bytes) const;
   void add(uint64_t offset, uint64_t bytes, const ContentId& digest);
+
+  // A file may be written twice within the granularity of its times; what was hashed so soon after
+  // a write could have been written again unnoticed (git's "racy" rule).
+  static constexpr int64_t kRacyNs = 100'000'000;
+  bool is_settled() const;
 };
+
+// Adds digests to those known of the same state of a file; older states of that file are forgotten.
+void merge_memos(const std::vector<FileMemo>& from, std::vector<FileMemo>* into);
+// Forgets the oldest ones, so that a file of memos cannot grow for ever.
+void limit_memos(size_t max_spans, std::vector<FileMemo>* memos);
 
 struct PackIndex {
   struct Pack {

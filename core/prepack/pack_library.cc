@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "core/base/log.h"
 #include "core/os/fork.h"
@@ -9,29 +10,27 @@
 namespace folio {
 namespace {
 
-// A file may be written twice within the granularity of its times; what was hashed so soon after
-// a write could have been written again unnoticed (git's "racy" rule).
-constexpr int64_t kRacyNs = 100'000'000;
-
 int64_t now_ns() {
   using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::system_clock;
   return duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
 }
 
-bool is_settled(const FileMemo& memo, PackTrust trust) {
-  const int64_t changed = trust == PackTrust::kStat
-                              ? memo.file.mtime_ns
-                              : std::max(memo.file.mtime_ns, memo.file.ctime_ns);
-  return memo.hashed_at_ns - changed > kRacyNs;
-}
-
 bool matches(const FileMemo& memo, const FileIdentity& file, PackTrust trust) {
-  if (trust == PackTrust::kVerify || !is_settled(memo, trust)) return false;
-  if (trust == PackTrust::kBound) return memo.file == file;
-  return memo.file.size == file.size && memo.file.mtime_ns == file.mtime_ns;
+  if (trust == PackTrust::kVerify) return false;
+  if (trust == PackTrust::kBound) return memo.is_settled() && memo.file == file;
+  return memo.hashed_at_ns - memo.file.mtime_ns > FileMemo::kRacyNs &&
+         memo.file.size == file.size && memo.file.mtime_ns == file.mtime_ns;
 }
 
 }  // namespace
+
+std::string default_digest_cache() {
+  // An environment that somebody else made is not to be followed.
+  const char* folder = secure_getenv("XDG_CACHE_HOME");
+  if (folder && *folder == '/') return cat(folder, "/folio");
+  folder = secure_getenv("HOME");
+  return folder && *folder == '/' ? cat(folder, "/.cache/folio") : "";
+}
 
 Result<Ref<PackLibrary>> PackLibrary::open(const PackOptions& options) {
   auto library = make_ref<PackLibrary>();
@@ -51,10 +50,22 @@ Result<Ref<PackLibrary>> PackLibrary::open(const PackOptions& options) {
   if (!options.output.empty()) {
     FOLIO_TRY(library->writer_, PackWriter::create(options.output, options.producer));
   }
+  if (options.record) library->recorded_ = options.record->memos();
   return library;
 }
 
+PackLibrary::~PackLibrary() { report(); }
+
+// Once: when all is done, or when nobody needs the rest.
+void PackLibrary::report() {
+  if (!options_.report) return;
+  const auto tell = std::move(options_.report);
+  options_.report = nullptr;
+  tell(stats_);
+}
+
 void PackLibrary::ignore(const std::string& path, const Status& why) {
+  ++stats_.ignored_files;
   stats_.ignored.push_back(cat(path, ": ", why.message()));
   log(LogLevel::kWarning, cat("pack ignored: ", why.message()));
 }
@@ -83,6 +94,7 @@ Ref<const PackedBlob> PackLibrary::take(const Ref<PackFile>& file, const PackKey
     return nullptr;
   }
   ++stats_.hits;
+  stats_.hit_bytes += bytes;
   if (std::find(sources_.begin(), sources_.end(), file->source()) == sources_.end()) {
     sources_.push_back(file->source());
   }
@@ -91,35 +103,51 @@ Ref<const PackedBlob> PackLibrary::take(const Ref<PackFile>& file, const PackKey
 
 Ref<const PackedBlob> PackLibrary::find(const PackKey& key, uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const Ref<PackFile>& file : files_) {
-    if (Ref<const PackedBlob> blob = take(file, key, bytes)) return blob;
+  const uint64_t misfits = stats_.misfits;
+  const uint64_t damaged = stats_.damaged;
+  Ref<const PackedBlob> blob;
+  for (size_t i = 0; !blob && i < files_.size(); ++i) blob = take(files_[i], key, bytes);
+  for (size_t i = 0; !blob && i < stores_.size(); ++i) {
+    const Ref<PackFile> file = stores_[i]->find(key);
+    if (file) blob = take(file, key, bytes);
   }
-  for (const Ref<PackStore>& store : stores_) {
-    const Ref<PackFile> file = store->find(key);
-    if (!file) continue;
-    if (Ref<const PackedBlob> blob = take(file, key, bytes)) return blob;
+  // One outcome is counted; several files may each have had a bad blob.
+  const bool is_damaged = stats_.damaged > damaged;
+  const bool is_misfit = stats_.misfits > misfits;
+  stats_.damaged = damaged + (!blob && is_damaged);
+  stats_.misfits = misfits + (!blob && !is_damaged && is_misfit);
+  if (!blob && !is_damaged && !is_misfit) ++stats_.misses;
+  return blob;
+}
+
+const ContentId* PackLibrary::find_in(const std::vector<FileMemo>& memos,
+                                      const FileIdentity& identity, uint64_t offset,
+                                      uint64_t bytes) const {
+  for (const FileMemo& memo : memos) {
+    if (!matches(memo, identity, options_.trust)) continue;
+    if (const ContentId* digest = memo.find(offset, bytes)) return digest;
   }
-  ++stats_.misses;
   return nullptr;
 }
 
 const ContentId* PackLibrary::remembered(const FileIdentity& identity, uint64_t offset,
-                                         uint64_t bytes) const {
-  const auto look = [&](const std::vector<FileMemo>& memos) -> const ContentId* {
-    for (const FileMemo& memo : memos) {
-      if (!matches(memo, identity, options_.trust)) continue;
-      if (const ContentId* digest = memo.find(offset, bytes)) return digest;
-    }
-    return nullptr;
-  };
-  for (const Ref<PackFile>& file : files_) {
-    if (const ContentId* digest = look(file->index().memos)) return digest;
+                                         uint64_t bytes) {
+  const ContentId* digest = find_in(recorded_, identity, offset, bytes);
+  for (size_t i = 0; !digest && i < files_.size(); ++i) {
+    digest = find_in(files_[i]->index().memos, identity, offset, bytes);
   }
-  for (const Ref<PackStore>& store : stores_) {
-    if (!store->index()) continue;
-    if (const ContentId* digest = look(store->index()->memos)) return digest;
+  for (size_t i = 0; !digest && i < stores_.size(); ++i) {
+    if (stores_[i]->index()) digest = find_in(stores_[i]->index()->memos, identity, offset, bytes);
   }
-  return nullptr;
+  if (digest) {
+    stats_.memo_bytes += bytes;
+    return digest;
+  }
+  if (digests_ && digests_->index()) {
+    digest = find_in(digests_->index()->memos, identity, offset, bytes);
+  }
+  if (digest) stats_.cached_bytes += bytes;
+  return digest;
 }
 
 FileMemo& PackLibrary::memo_of(const FileIdentity& identity) {
@@ -130,35 +158,64 @@ FileMemo& PackLibrary::memo_of(const FileIdentity& identity) {
   return hashed_.back();
 }
 
-bool PackLibrary::knows_digest(const ByteSource& source, uint64_t offset, uint64_t bytes) const {
+bool PackLibrary::knows_digest(const ByteSource& source, uint64_t offset, uint64_t bytes) {
   const FileIdentity* identity = source.identity();
   if (!identity) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
+  open_digests();
   const bool is_taken = std::any_of(hashed_.begin(), hashed_.end(), [&](const FileMemo& memo) {
     return memo.file == *identity && memo.find(offset, bytes);
   });
-  return is_taken || remembered(*identity, offset, bytes);
+  if (is_taken) return true;
+  // Asking is not using: nothing is counted.
+  const PackCounts counts = stats_;
+  const bool is_known = remembered(*identity, offset, bytes) || declared(*identity, offset, bytes);
+  static_cast<PackCounts&>(stats_) = counts;
+  return is_known;
 }
 
-ContentId PackLibrary::digest(const ByteSource& source, uint64_t offset, Bytes bytes) {
+void PackLibrary::open_digests() {
+  if (options_.digest_cache.empty() || options_.trust == PackTrust::kVerify) return;
+  auto opened = PackStore::open(options_.digest_cache, PackChecksum::kOff, /*create=*/true);
+  if (opened.is_ok()) {
+    digests_ = std::move(opened).take();
+  } else {
+    ignore(options_.digest_cache, opened.status());
+  }
+  options_.digest_cache.clear();  // once a load
+}
+
+const ContentId* PackLibrary::declared(const FileIdentity& identity, uint64_t offset,
+                                       uint64_t bytes) {
+  const bool writes = writer_ || options_.record || (writable_ && !gave_up_);
+  if (!options_.declared || writes || options_.trust == PackTrust::kVerify) return nullptr;
+  const bool by_inode = options_.trust == PackTrust::kBound;
+  const ContentId* digest = options_.declared->find(identity, by_inode, offset, bytes);
+  if (digest) stats_.declared_bytes += bytes;
+  return digest;
+}
+
+PackLibrary::Digest PackLibrary::digest(const ByteSource& source, uint64_t offset, Bytes bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  open_digests();
   const FileIdentity* identity = source.identity();
   if (!identity) {
     stats_.hashed_bytes += bytes.size();
-    return hash_bytes(bytes);
+    return {hash_bytes(bytes)};
   }
   FileMemo& memo = memo_of(*identity);
-  if (const ContentId* known = memo.find(offset, bytes.size())) return *known;
+  if (const ContentId* known = memo.find(offset, bytes.size())) return {*known};
   // What is written now keeps the digests that others had: a pack file serves alone.
   if (const ContentId* known = remembered(*identity, offset, bytes.size())) {
     const ContentId found = *known;
     if (options_.trust == PackTrust::kBound) memo.add(offset, bytes.size(), found);
-    return found;
+    return {found};
   }
+  if (const ContentId* told = declared(*identity, offset, bytes.size())) return {*told, true};
   const ContentId digest = hash_bytes(bytes);
   stats_.hashed_bytes += bytes.size();
   memo.add(offset, bytes.size(), digest);
-  return digest;
+  return {digest};
 }
 
 bool PackLibrary::start_store_writer() {
@@ -202,6 +259,18 @@ Status PackLibrary::finish() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto is_empty = [](const FileMemo& memo) { return memo.spans.empty(); };
   hashed_.erase(std::remove_if(hashed_.begin(), hashed_.end(), is_empty), hashed_.end());
+  if (options_.record) options_.record->add(std::move(notes_), hashed_);
+  notes_.clear();
+  if (digests_ && stats_.hashed_bytes > 0 && !options_.is_read_only) {
+    const Status kept = digests_->remember(hashed_);
+    if (!kept.is_ok()) log(LogLevel::kInfo, cat("no digests are kept: ", kept.message()));
+  }
+  Status status = finish_files();
+  report();
+  return status;
+}
+
+Status PackLibrary::finish_files() {
   Status status = Status::ok();
   if (writer_) {
     const std::unique_ptr<PackWriter> writer = std::move(writer_);

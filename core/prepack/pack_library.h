@@ -10,12 +10,15 @@
 //          child of fork it must not be used: generation().
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "core/prepack/fpack_writer.h"
+#include "core/prepack/declared_digests.h"
+#include "core/prepack/pack_counts.h"
+#include "core/prepack/pack_record.h"
 #include "core/prepack/pack_store.h"
 
 namespace folio {
@@ -36,22 +39,32 @@ struct PackOptions {
   std::string output;         // a pack file to write now (folio pack); empty: none
   bool is_read_only = false;  // stores are not added to
   std::string producer;       // stands in the files written
+  // A PackedCache's: blobs that the load gets are noted there.
+  std::shared_ptr<PackRecord> record;
+  // What the model's file says of itself; null: nothing.
+  std::shared_ptr<const DeclaredDigests> declared;
+  // Is told what the load did, when it is over.
+  std::function<void(const PackCounts&)> report;
+  // folio.digest_cache: a folder where digests of model files are remembered for this user; empty:
+  // none. Only looked into when a digest is wanted that nothing else tells.
+  std::string digest_cache;
 
-  bool is_used() const { return !sidecar.empty() || !stores.empty() || !output.empty(); }
+  bool is_used() const {
+    return !sidecar.empty() || !stores.empty() || !output.empty() || record != nullptr;
+  }
 };
+
+// Where digests are remembered unless the user says where: $XDG_CACHE_HOME/folio, ~/.cache/folio;
+// empty: neither is there.
+std::string default_digest_cache();
 
 class PackLibrary : public RefCounted {
  public:
-  struct Stats {
-    uint64_t hits = 0;
-    uint64_t misses = 0;        // no file has the key
-    uint64_t misfits = 0;       // one has it with another size
-    uint64_t damaged = 0;       // one has it, its bytes are not those written
-    uint64_t hashed_bytes = 0;  // of the model, because no memo served
-    uint64_t written_blobs = 0;
-    uint64_t written_bytes = 0;
+  struct Stats : PackCounts {
     std::vector<std::string> ignored;  // "path: why"
   };
+
+  ~PackLibrary() override;
 
   // Opens what `options` names and can be used. Fails only when `output` cannot be written.
   static Result<Ref<PackLibrary>> open(const PackOptions& options);
@@ -59,20 +72,32 @@ class PackLibrary : public RefCounted {
   // The blob of this key and size; null when no file has it.
   Ref<const PackedBlob> find(const PackKey& key, uint64_t bytes);
 
-  // The digest of bytes at an offset of a source: from a memo, else hashed now.
-  ContentId digest(const ByteSource& source, uint64_t offset, Bytes bytes);
+  // The digest of bytes at an offset of a source: from a memo, else hashed now. A load that writes
+  // nothing may also take the model file's word for it: then a blob that exists under a name made
+  // from it may be used, and none made.
+  struct Digest {
+    ContentId id;
+    bool is_declared = false;
+  };
+  Digest digest(const ByteSource& source, uint64_t offset, Bytes bytes);
 
   // Whether digest() would find it without reading the bytes.
-  bool knows_digest(const ByteSource& source, uint64_t offset, uint64_t bytes) const;
+  bool knows_digest(const ByteSource& source, uint64_t offset, uint64_t bytes);
 
   // Makes a blob: in the file that is written if there is one, else null (the caller packs on the
   // heap). Errors are those of `fill`; a file that cannot be written is given up.
   Result<Ref<const PackedBlob>> write(const PackWriter::Label& label, uint64_t bytes,
                                       const PackWriter::Fill& fill);
   // Nothing to look in and nothing to write.
-  bool is_empty() const { return files_.empty() && stores_.empty() && !writer_; }
+  bool is_empty() const {
+    return files_.empty() && stores_.empty() && !writer_ && !options_.record;
+  }
 
-  // Finishes what is written. An error only for PackOptions::output.
+  // Whether the blob of this place, a name that holds in this process, is to be noted.
+  bool wants(const PackKey& place) const { return options_.record && !options_.record->has(place); }
+  void note(PackRecord::Note note) { notes_.push_back(std::move(note)); }
+
+  // Finishes what is written, and hands over what was noted. An error only for PackOptions::output.
   Status finish();
 
   // Of the process that opened it (core/os/fork.h).
@@ -88,7 +113,13 @@ class PackLibrary : public RefCounted {
   void ignore(const std::string& path, const Status& why);
   bool start_store_writer();
   FileMemo& memo_of(const FileIdentity& identity);
-  const ContentId* remembered(const FileIdentity& identity, uint64_t offset, uint64_t bytes) const;
+  const ContentId* remembered(const FileIdentity& identity, uint64_t offset, uint64_t bytes);
+  const ContentId* find_in(const std::vector<FileMemo>& memos, const FileIdentity& identity,
+                           uint64_t offset, uint64_t bytes) const;
+  const ContentId* declared(const FileIdentity& identity, uint64_t offset, uint64_t bytes);
+  Status finish_files();
+  void report();
+  void open_digests();
   Ref<const PackedBlob> take(const Ref<PackFile>& file, const PackKey& key, uint64_t bytes);
 
   mutable std::mutex mutex_;
@@ -99,7 +130,10 @@ class PackLibrary : public RefCounted {
   Ref<PackStore> writable_;
   std::unique_ptr<PackWriter> writer_;
   bool gave_up_ = false;
-  std::vector<FileMemo> hashed_;  // digests taken by this load
+  std::vector<FileMemo> hashed_;  // digests taken by this load, or told
+  std::vector<FileMemo> recorded_;
+  Ref<PackStore> digests_;  // of options_.digest_cache
+  std::vector<PackRecord::Note> notes_;
   Stats stats_;
   std::vector<Ref<ByteSource>> sources_;
 };

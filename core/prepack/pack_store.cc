@@ -26,18 +26,8 @@ bool is_pack_name(std::string_view name) {
          name.front() != '.' && name.find('/') == std::string_view::npos;
 }
 
-void merge_memos(const std::vector<FileMemo>& from, PackIndex* into) {
-  for (const FileMemo& memo : from) {
-    const auto known = std::find_if(into->memos.begin(), into->memos.end(),
-                                    [&](const FileMemo& m) { return m.file == memo.file; });
-    if (known == into->memos.end()) {
-      into->memos.push_back(memo);
-      continue;
-    }
-    known->hashed_at_ns = std::max(known->hashed_at_ns, memo.hashed_at_ns);
-    for (const FileMemo::Span& span : memo.spans) known->add(span.offset, span.bytes, span.digest);
-  }
-}
+// 32 bytes each: what is remembered of files that have gone must not grow for ever.
+constexpr size_t kMaxSpans = 64 << 10;
 
 // Blobs, names and digests of one more pack.
 void merge(const PackIndex& from, const std::string& name, uint64_t file_bytes, PackIndex* into) {
@@ -55,7 +45,8 @@ void merge(const PackIndex& from, const std::string& name, uint64_t file_bytes, 
   std::sort(all.begin(), all.end(),
             [](const PackEntry& a, const PackEntry& b) { return a.key < b.key; });
   into->entries = std::move(all);
-  merge_memos(from.memos, into);
+  merge_memos(from.memos, &into->memos);
+  limit_memos(kMaxSpans, &into->memos);
 }
 
 struct Found {
@@ -182,7 +173,8 @@ Status PackStore::remember(const std::vector<FileMemo>& memos) {
   reload();
   PackIndex merged;
   if (index_) merged = index_->index();
-  merge_memos(memos, &merged);
+  merge_memos(memos, &merged.memos);
+  limit_memos(kMaxSpans, &merged.memos);
   FOLIO_RETURN_IF_ERROR(PackWriter::write_index(cat(folder_, '/', kIndexName), merged));
   reload();
   return Status::ok();

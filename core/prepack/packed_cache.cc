@@ -1,6 +1,8 @@
 #include "core/prepack/packed_cache.h"
 
+#include <algorithm>
 #include <condition_variable>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -39,6 +41,10 @@ class PackedCache::Shared::Entry final : public PackedBlob {
         made_(std::move(made)) {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     if (!is_alias_) ++shared_->stats.misses;
+    if (!is_alias_ && place() == BlobPlace::kHeap) {
+      ++shared_->stats.made_blobs;
+      shared_->stats.made_bytes += bytes();
+    }
     count(1);
   }
   ~Entry() override {
@@ -66,7 +72,10 @@ class PackedCache::Shared::Entry final : public PackedBlob {
   Ref<const PackedBlob> made_;  // dies after this Entry has let go of the lock
 };
 
-PackedCache::PackedCache(Keep keep) : shared_(std::make_shared<Shared>()) { shared_->keep = keep; }
+PackedCache::PackedCache(Keep keep) : shared_(std::make_shared<Shared>()) {
+  shared_->keep = keep;
+  if (keep == Keep::kRecord) record_ = std::make_shared<PackRecord>();
+}
 
 PackedCache::~PackedCache() { clear(); }
 
@@ -143,18 +152,41 @@ Result<Ref<const PackedBlob>> PackedCache::get_or_make(const PackKey& key, const
   return Ref<const PackedBlob>(blob);
 }
 
+void PackedCache::add(const PackCounts& files) {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  shared_->stats.files.add(files);
+}
+
 PackedCache::Stats PackedCache::stats() const {
   const std::lock_guard<std::mutex> lock(shared_->mutex);
   return shared_->stats;
 }
 
 void PackedCache::clear() {
+  if (record_) record_->clear();
   std::vector<Ref<const PackedBlob>> held;
   {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     held.swap(shared_->held);
   }
   // The blobs die here, outside the lock that their destructors take.
+}
+
+void PackedCache::collect() {
+  if (record_) record_->collect();
+  // A blob under two keys goes in two rounds: the one that keeps the other first.
+  for (bool more = true; more;) {
+    std::vector<Ref<const PackedBlob>> gone;
+    {
+      const std::lock_guard<std::mutex> lock(shared_->mutex);
+      auto& held = shared_->held;
+      const auto used = std::partition(held.begin(), held.end(),
+                                       [](const auto& blob) { return !blob->is_unique(); });
+      gone.assign(std::make_move_iterator(used), std::make_move_iterator(held.end()));
+      held.erase(used, held.end());
+    }
+    more = !gone.empty();
+  }
 }
 
 }  // namespace folio

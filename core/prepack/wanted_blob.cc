@@ -22,6 +22,17 @@ Found look_or_make(PackLibrary& library, const PackKey& key, const WantedBlob& w
   return make_in_memory(wanted);
 }
 
+// What is found is what the name says. What is made here may be something else, if the model's file
+// does not say the truth: then it must not have that name.
+Found look_for_declared(PackedCache& cache, PackLibrary& library, const PackKey& key,
+                        const WantedBlob& wanted) {
+  Ref<const PackedBlob> found = cache.find(key);
+  if (!found && !wanted.was_looked_for) found = library.find(key, wanted.bytes);
+  if (!found) return found;
+  return cache.get_or_make(
+      key, [&] { return Found(found); }, PackedCache::Wait::kNo);
+}
+
 }  // namespace
 
 Found find_or_make(PackedCache& cache, PackLibrary* library, const WantedBlob& wanted) {
@@ -30,8 +41,13 @@ Found find_or_make(PackedCache& cache, PackLibrary* library, const WantedBlob& w
     return cache.get_or_make(
         wanted.place, [&] { return make_in_memory(wanted); }, wait);
   }
-  const auto by_content = [&] {
-    const PackKey key = wanted.content(*library);
+  const auto by_content = [&]() -> Found {
+    const WantedBlob::Content content = wanted.content(*library);
+    const PackKey& key = content.key;
+    if (content.is_declared) {
+      FOLIO_TRY(Ref<const PackedBlob> found, look_for_declared(cache, *library, key, wanted));
+      return found ? Found(found) : make_in_memory(wanted);
+    }
     return cache.get_or_make(
         key, [&] { return look_or_make(*library, key, wanted); }, wait);
   };
@@ -40,13 +56,15 @@ Found find_or_make(PackedCache& cache, PackLibrary* library, const WantedBlob& w
 
 Found find_blob(PackedCache& cache, PackLibrary* library, const WantedBlob& wanted) {
   if (!library) return cache.find(wanted.place);
-  const auto by_content = [&] {
-    const PackKey key = wanted.content(*library);
+  constexpr auto kNo = PackedCache::Wait::kNo;
+  const auto by_content = [&]() -> Found {
+    const WantedBlob::Content content = wanted.content(*library);
+    const PackKey& key = content.key;
+    if (content.is_declared) return look_for_declared(cache, *library, key, wanted);
     return cache.get_or_make(
-        key, [&]() -> Found { return library->find(key, wanted.bytes); }, PackedCache::Wait::kNo);
+        key, [&]() -> Found { return library->find(key, wanted.bytes); }, kNo);
   };
-  return wanted.is_placed ? cache.get_or_make(wanted.place, by_content, PackedCache::Wait::kNo)
-                          : by_content();
+  return wanted.is_placed ? cache.get_or_make(wanted.place, by_content, kNo) : by_content();
 }
 
 }  // namespace folio

@@ -18,8 +18,13 @@ namespace folio {
 
 struct WantedBlob {
   PackKey place;  // of the source, in this process
-  // Of the source, anywhere; asked for if there is a library.
-  std::function<PackKey(PackLibrary&)> content;
+  // Of the source, anywhere; asked for if there is a library. Declared: the model file's word alone
+  // stands for it (PackLibrary::Digest).
+  struct Content {
+    PackKey key;
+    bool is_declared = false;
+  };
+  std::function<Content(PackLibrary&)> content;
   bool is_placed = true;  // false: `place` and `content` are the same
   Layout layout = Layout::kRaw;
   uint16_t version = 0;

@@ -113,7 +113,13 @@ Result<Tensor> PayloadWriter::tensor(const Payload& payload) const {
 
 Status PayloadWriter::write(const Payload& payload, NewFile* file) {
   FOLIO_TRY(const Tensor bytes, tensor(payload));
-  FOLIO_RETURN_IF_ERROR(file->write({bytes.raw(), static_cast<size_t>(payload.bytes)}));
+  const Bytes all{bytes.raw(), static_cast<size_t>(payload.bytes)};
+  if (declared_ && payload.bytes >= DeclaredDigests::kFrom) {
+    const auto which =
+        file == model_ ? DeclaredDigests::File::kModel : DeclaredDigests::File::kData;
+    declared_->add(which, file->size(), payload.bytes, hash_bytes(all));
+  }
+  FOLIO_RETURN_IF_ERROR(file->write(all));
   if (digest_) XXH3_128bits_update(digest_->state, bytes.raw(), payload.bytes);
   const Initializer& from = *payload.initializer;
   if (from.source && from.tensor) from.source->drop_pages(from.offset, payload.bytes);

@@ -19,6 +19,7 @@
 
 #include "core/ops/op_evaluate.h"
 #include "core/os/new_file.h"
+#include "core/prepack/declared_digests.h"
 #include "core/save/export_model.h"
 
 namespace folio {
@@ -55,6 +56,12 @@ class PayloadWriter {
   // XXH3-128 of the payloads written between the two, in their order.
   void start_digest();
   std::array<uint8_t, 16> take_digest();
+  // Where each large payload stands from now on, and its digest; `model`: the file that is no data
+  // file.
+  void declare(DeclaredDigests* digests, const NewFile* model) {
+    declared_ = digests;
+    model_ = model;
+  }
 
   // The constant's tensor, computed if need be: strings and what goes into the structure itself.
   Result<Tensor> tensor(const Payload& payload) const;
@@ -70,6 +77,8 @@ class PayloadWriter {
 
   SaveProgress progress_;
   std::unique_ptr<Digest> digest_;
+  DeclaredDigests* declared_ = nullptr;
+  const NewFile* model_ = nullptr;
   uint64_t done_ = 0;
   uint64_t total_ = 0;
 };

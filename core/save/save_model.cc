@@ -34,7 +34,9 @@ class Saver {
       return error(Code::kCancelled, "saving was cancelled");
     }
     FOLIO_TRY(file_, NewFile::create(path_));
+    reserve_digests();
     FOLIO_RETURN_IF_ERROR(is_ort ? write_ort() : write_onnx());
+    FOLIO_RETURN_IF_ERROR(put_digests());
     FOLIO_RETURN_IF_ERROR(publish());
     return result(is_ort);
   }
@@ -82,6 +84,34 @@ class Saver {
     return sum;
   }
 
+  // ---- what the file says of its weights (core/prepack/declared_digests.h)
+
+  void reserve_digests() {
+    for (const Payload& payload : exported_->payloads) {
+      declared_count_ += !payload.is_string && payload.bytes >= DeclaredDigests::kFrom;
+    }
+    if (declared_count_ == 0) return;
+    exported_->def.metadata.emplace_back(DeclaredDigests::kKey,
+                                         DeclaredDigests::placeholder(declared_count_));
+  }
+
+  // Both formats have the entry before the first large payload.
+  Status put_digests() {
+    if (declared_count_ == 0) return Status::ok();
+    declared_.set_size(DeclaredDigests::File::kModel, file_->size());
+    if (data_) declared_.set_size(DeclaredDigests::File::kData, data_->size());
+    const std::string text = declared_.to_text(declared_count_);
+    const std::string placeholder = DeclaredDigests::placeholder(declared_count_);
+    FOLIO_TRY(const Ref<Buffer> written, file_->map(0, file_->size()));
+    const std::string_view all(reinterpret_cast<const char*>(written->data()), written->bytes());
+    const size_t at = all.find(placeholder);
+    if (at == std::string_view::npos) return error(Code::kFail, "no place for the digests");
+    const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+    FOLIO_RETURN_IF_ERROR(file_->write_at(at, {bytes, text.size()}));
+    signature_ = DeclaredDigests::signature(text);
+    return Status::ok();
+  }
+
   // ---- .onnx
 
   Status write_onnx() {
@@ -97,6 +127,7 @@ class Saver {
       writer->lay_out();
     }
     PayloadWriter payloads(evaluator_, exported_->payloads, options_.progress);
+    payloads.declare(&declared_, file_.get());
     if (!external.order.empty()) {
       FOLIO_TRY(data_, NewFile::create(folder_prefix(path_) + data_name));
       FOLIO_RETURN_IF_ERROR(payloads.write_all(external, data_.get()));
@@ -108,6 +139,7 @@ class Saver {
 
   Status write_ort() {
     PayloadWriter payloads(evaluator_, exported_->payloads, options_.progress);
+    payloads.declare(&declared_, file_.get());
     PayloadLayout external = lay_out(exported_->payloads, 0, kNothingExternal);
     std::string binding;
     // The structure must fit beside the constants; it is measured below, this decides.
@@ -144,6 +176,10 @@ class Saver {
   Status publish() {
     if (data_) FOLIO_RETURN_IF_ERROR(data_->finish());
     FOLIO_RETURN_IF_ERROR(file_->finish());
+    if (declared_count_ > 0) {
+      if (data_) data_->sign_time(signature_);
+      file_->sign_time(signature_);
+    }
     if (data_) FOLIO_RETURN_IF_ERROR(data_->publish());
     auto status = file_->publish();
     if (!status.is_ok() && data_) data_->retract();
@@ -170,6 +206,9 @@ class Saver {
   std::unique_ptr<ExportedModel> exported_;
   std::unique_ptr<NewFile> file_;
   std::unique_ptr<NewFile> data_;
+  size_t declared_count_ = 0;
+  DeclaredDigests declared_;
+  int64_t signature_ = 0;
 };
 
 }  // namespace

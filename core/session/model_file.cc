@@ -177,8 +177,23 @@ Status ModelFile::load(const Progress& progress) {
   };
   FOLIO_RETURN_IF_ERROR(report(0.0F, "open"));
   FOLIO_TRY(first_, parse_unchanged({}, progress));
+  take_declared(&first_->metadata);
   info_ = describe(*first_, *source_);
+  weights_ = make_ref<WeightPlaces>();
+  weights_->add(first_->graph);
   return report(1.0F, "ready");
+}
+
+// The entry is the file's own business: it leaves the metadata that users see.
+void ModelFile::take_declared(std::vector<std::pair<std::string, std::string>>* metadata) {
+  const auto entry = std::find_if(metadata->begin(), metadata->end(), [](const auto& one) {
+    return one.first == DeclaredDigests::kKey;
+  });
+  if (entry == metadata->end()) return;
+  if (auto digests = DeclaredDigests::parse(entry->second)) {
+    declared_ = std::make_shared<const DeclaredDigests>(std::move(*digests));
+  }
+  metadata->erase(entry);
 }
 
 // What was read while the file changed is half of one state and half of another: whatever the
@@ -196,7 +211,13 @@ Result<Ref<ModelFile>> ModelFile::reopen(const Progress& progress) const {
   }
   ModelOptions options = options_;
   options.progress = progress;
-  return open(path_, options);
+  FOLIO_TRY(Ref<ModelFile> newer, open(path_, options));
+  newer->older_weights_ = weights_;
+  return newer;
+}
+
+ModelFile::~ModelFile() {
+  if (weights_) weights_->close();
 }
 
 Result<Ref<Program>> ModelFile::program(const std::string& key,

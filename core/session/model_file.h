@@ -13,6 +13,7 @@
 
 #include "core/passes/passes.h"
 #include "core/plan/program.h"
+#include "core/plan/weight_places.h"
 #include "core/save/save_model.h"
 #include "core/session/file_watch.h"
 #include "core/session/options.h"
@@ -53,17 +54,23 @@ struct ModelInfo {
 
 class ModelFile : public RefCounted {
  public:
+  ~ModelFile() override;
   static Result<Ref<ModelFile>> open(const std::string& path, const ModelOptions& options);
   // `source` is copied or borrowed bytes (core/os/memory_source.h).
   static Result<Ref<ModelFile>> open(Ref<ByteSource> source, const ModelOptions& options);
 
   // What stands at the path now, as a model of its own: opened with this one's options. The same
-  // unchanged file is the same mapping. kInvalidArgument for a model from memory.
+  // unchanged file is the same mapping. Weights that did not change are found by their bytes as
+  // long as this one is open. kInvalidArgument for a model from memory.
   Result<Ref<ModelFile>> reopen(const Progress& progress) const;
 
   const ModelInfo& info() const { return info_; }
   const Ref<ByteSource>& source() const { return source_; }
   FileWatch& watch() const { return *watch_; }
+  // What the file says of its weights' contents; null: nothing.
+  const std::shared_ptr<const DeclaredDigests>& declared() const { return declared_; }
+  // Those of the model that this one replaces; null: it replaces none.
+  const WeightPlaces* older_weights() const { return older_weights_.get(); }
 
   // A fresh, verified Model. The one that `open` made is handed out first.
   Result<std::unique_ptr<Model>> take_model(const FreeDims& free_dims);
@@ -84,6 +91,7 @@ class ModelFile : public RefCounted {
 
  private:
   Status load(const Progress& progress);
+  void take_declared(std::vector<std::pair<std::string, std::string>>* metadata);
   Result<std::unique_ptr<Model>> parse_unchanged(const FreeDims& free_dims,
                                                  const Progress& progress);
 
@@ -92,6 +100,9 @@ class ModelFile : public RefCounted {
   std::string path_;  // as given; empty: the bytes came from the caller
   ModelOptions options_;
   ModelInfo info_;
+  std::shared_ptr<const DeclaredDigests> declared_;
+  Ref<WeightPlaces> weights_;
+  Ref<WeightPlaces> older_weights_;
   std::mutex mutex_;
   std::mutex model_mutex_;
   std::unique_ptr<Model> first_;

@@ -91,12 +91,32 @@ bool set_own_bytes(ModelOptions* options, std::string_view value) {
   return true;
 }
 
+// Where words and paths are possible values, a path shows that it is one: a misspelt word is none.
+bool is_path(std::string_view value) {
+  return value.find('/') != std::string_view::npos && value.find('\0') == std::string_view::npos;
+}
+
+bool set_sidecar(SessionOptions* options, std::string_view value) {
+  if (value != "auto" && value != "off" && !is_path(value) && !value.ends_with(".fpack")) {
+    return false;
+  }
+  options->find_sidecar = value == "auto";
+  options->pack.sidecar = value == "auto" || value == "off" ? "" : std::string(value);
+  return true;
+}
+
 // All keys of this version. docs/config_keys.md has the same table.
 constexpr Key kKeys[] = {
     {"folio.model_loading", KeyOf::kModel, "map or read",
      [](ModelOptions* m, SessionOptions*, std::string_view v) {
        if (v != "map" && v != "read") return false;
        m->read_into_memory = v == "read";
+       return true;
+     }},
+    {"folio.digest_cache", KeyOf::kSession, "off, on or the path of a folder (/..., ./...)",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       if (v != "off" && v != "on" && !is_path(v)) return false;
+       s->pack.digest_cache = v == "off" ? "" : v == "on" ? default_digest_cache() : std::string(v);
        return true;
      }},
     {"folio.on_file_change", KeyOf::kSession, "error or warn",
@@ -118,12 +138,9 @@ constexpr Key kKeys[] = {
                                            {"first_use", PackChecksum::kFirstUse},
                                            {"open", PackChecksum::kOpen}});
      }},
-    {"folio.pack_sidecar", KeyOf::kSession, "auto or off",
-     [](ModelOptions*, SessionOptions* s, std::string_view v) {
-       if (v != "auto" && v != "off") return false;
-       s->find_sidecar = v == "auto";
-       return true;
-     }},
+    {"folio.pack_sidecar", KeyOf::kSession,
+     "auto, off or the path of a pack file (/..., ./..., *.fpack)",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) { return set_sidecar(s, v); }},
     {"folio.pack_store", KeyOf::kSession, "folders separated by ':'",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        return set_folders(&s->pack.stores, v);

@@ -74,8 +74,8 @@ struct SessionOptions {
   FreeDims free_dims;
   std::vector<std::pair<std::string, Tensor>> initializers;  // replace those of the model
   std::shared_ptr<PackedCache> cache;                        // null: the process's own
-  PackOptions pack;          // folio.pack_*; `sidecar` is filled in from the model's path
-  bool find_sidecar = true;  // folio.pack_sidecar = auto | off
+  PackOptions pack;                                          // folio.pack_*, folio.digest_cache
+  bool find_sidecar = true;  // folio.pack_sidecar = auto | off | PATH (pack.sidecar)
   Ref<PackLibrary> library;  // pack_model: instead of what `pack` names; who gave it finishes it
   std::optional<CpuBits> kernels;  // pack_model: constants are made for this level
   Progress progress;

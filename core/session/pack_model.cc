@@ -44,6 +44,7 @@ Result<PackModelResult> pack_model(const Ref<ModelFile>& model, SessionOptions s
 
   PackModelResult result;
   PackOptions pack = session.pack;
+  pack.sidecar.clear();  // what stands in another file must stand in this one too
   result.path = options.path.empty() ? cat(model->source()->name(), ".fpack") : options.path;
   if (!options.store.empty()) {
     pack.stores = {options.store};

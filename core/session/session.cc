@@ -105,7 +105,8 @@ std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache || options_.library) return "";
   std::string key =
       cat("prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
-          " optimize=", static_cast<int>(options_.optimize), " sidecar=", options_.find_sidecar);
+          " optimize=", static_cast<int>(options_.optimize), " find=", options_.find_sidecar,
+          " sidecar=", options_.pack.sidecar.size(), ':', options_.pack.sidecar);
   for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
@@ -168,6 +169,11 @@ Result<Ref<PackLibrary>> Session::open_library() const {
   if (options_.find_sidecar && model_->source()->identity() && pack.sidecar.empty()) {
     pack.sidecar = cat(model_->source()->name(), ".fpack");
   }
+  pack.declared = model_->declared();
+  pack.record = options_.cache ? options_.cache->record() : nullptr;
+  pack.report = [cache = options_.cache](const PackCounts& counts) {
+    (cache ? *cache : PackedCache::process()).add(counts);
+  };
   if (!pack.is_used()) return Ref<PackLibrary>();
   FOLIO_TRY(Ref<PackLibrary> library, PackLibrary::open(pack));
   if (library->is_empty()) return Ref<PackLibrary>();
@@ -227,6 +233,7 @@ Result<Ref<Program>> Session::make_program() {
     const float part = static_cast<float>(done) / static_cast<float>(total);
     return report(0.5F + (end - 0.5F) * part, is_later ? "plan" : "pack");
   };
+  plan.older = model_->older_weights();
   FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
   if (plan.library) {
     for (const Ref<ByteSource>& source : plan.library->sources()) model_->watch().add(source);

@@ -54,6 +54,23 @@ TEST(Cpp, AModelIsOpenedAgain) {
   EXPECT_EQ(again.inputs().at(0).name, "x");
 }
 
+TEST(Cpp, ARecordingCacheIsWrittenAndCollected) {
+  const TempFolder folder;
+  const std::string path = folder.write("matmul.onnx", matmul_model());
+  const std::string pack = folder.path("m.fpack");
+  auto cache = folio::PackCache::recording();
+  {
+    const folio::Session session(path, folio::SessionOptions().pack_cache(cache));
+    EXPECT_EQ(cache.collect().blob_count, 0u);
+    EXPECT_EQ(cache.write(pack).written_blob_count, 1u);
+  }
+  EXPECT_EQ(cache.collect().blob_count, 1u);
+  const folio::Session session(
+      path, folio::SessionOptions().pack_cache(cache).config("folio.pack_sidecar", pack));
+  EXPECT_EQ(cache.stats().sidecar_blob_count, 1u);
+  EXPECT_THROW(folio::PackCache(true).write(pack), folio::Error);
+}
+
 TEST(Cpp, BindingAndEnvironment) {
   const TempFolder folder;
   const std::string path = folder.write("add.onnx", add_model());

@@ -116,6 +116,19 @@ TEST(PackedCache, WhoHoldsOneOfTwoKeysKeepsBoth) {
   EXPECT_EQ(cache.stats().live_blobs, 0U);
 }
 
+TEST(PackedCache, FindGivesWhatIsThereAndMakesNothing) {
+  PackedCache cache;
+  EXPECT_FALSE(cache.find(kKey));
+  auto blob = cache.get_or_make(kKey, [&] {
+    EXPECT_FALSE(cache.find(kKey)) << "it is being made";
+    return make_ones();
+  });
+  EXPECT_EQ(cache.find(kKey), blob.value());
+  blob = invalid_argument("gone");
+  EXPECT_FALSE(cache.find(kKey));
+  EXPECT_EQ(cache.stats().misses, 1U);
+}
+
 TEST(PackedCache, AnExceptionWakesThoseWhoWait) {
   PackedCache cache;
   std::thread thrower(

@@ -195,6 +195,28 @@ nlohmann::ordered_json memory_json(const ProcessMemory& memory) {
           {"anon", memory.anon}};
 }
 
+nlohmann::ordered_json pack_json(const BenchResult& r) {
+  const folio::PackCacheStats& packs = r.packs;
+  return {{"hits", packs.hit_count},
+          {"misses", packs.miss_count},
+          {"source", r.pack_source},
+          {"found", packs.found_count},
+          {"packed", packs.packed_count},
+          {"packed_bytes", packs.packed_bytes},
+          {"written", packs.written_count},
+          {"absent", packs.absent_count},
+          {"misfit", packs.misfit_count},
+          {"damaged", packs.damaged_count},
+          {"ignored_files", packs.ignored_file_count},
+          {"hashed_bytes", packs.hashed_bytes},
+          {"memo_bytes", packs.memo_bytes},
+          {"declared_bytes", packs.declared_bytes},
+          {"cached_bytes", packs.cached_bytes},
+          {"heap_bytes", packs.heap_blob_bytes},
+          {"sidecar_bytes", packs.sidecar_blob_bytes},
+          {"store_bytes", packs.store_blob_bytes}};
+}
+
 nlohmann::ordered_json to_json(const BenchCommand& command, const BenchResult& r) {
   nlohmann::ordered_json json;
   json["backend"] = "folio";
@@ -229,8 +251,7 @@ nlohmann::ordered_json to_json(const BenchCommand& command, const BenchResult& r
   json["majflt_load"] = r.load_faults.major;
   json["minflt_run"] = r.run_faults.minor;
   json["majflt_run"] = r.run_faults.major;
-  json["pack"] = {
-      {"hits", r.packs.hit_count}, {"misses", r.packs.miss_count}, {"source", r.pack_source}};
+  json["pack"] = pack_json(r);
   json["arena_bytes"] = r.arena_bytes;
   json["vm_pte"] = r.vm_pte;
   json["arithmetic"] = r.arithmetic;

@@ -420,10 +420,21 @@ class Model {
 // Packed weights of sessions that name it; with hold, kept until it goes.
 class PackCache {
  public:
-  explicit PackCache(bool hold = true) {
-    auto options = internal::sized<FolioPackCacheOptions>();
-    options.hold = hold ? 1 : 0;
-    handle_ = Owned(internal::value_of<FolioPackCache*>(api().CreatePackCache, &options));
+  explicit PackCache(bool hold = true) : PackCache(hold, false) {}
+  // Holds, and knows what it holds: see write.
+  static PackCache recording() { return PackCache(true, true); }
+
+  // All that a recording cache has, as one pack file.
+  PackResult write(const std::string& path) const {
+    auto result = internal::sized<FolioPackResult>();
+    internal::check(api().PackCacheWrite(get(), path.c_str(), &result));
+    return result;
+  }
+  // Lets go of what no session uses.
+  PackCacheCollected collect() {
+    auto result = internal::sized<FolioPackCacheCollected>();
+    internal::check(api().PackCacheCollect(get(), &result));
+    return result;
   }
   PackCacheStats stats() const { return stats_of(get()); }
   static PackCacheStats shared_stats() { return stats_of(nullptr); }  // of the process's cache
@@ -431,6 +442,12 @@ class PackCache {
 
  private:
   using Owned = internal::Handle<FolioPackCache, &FolioApi::ReleasePackCache>;
+  PackCache(bool hold, bool record) {
+    auto options = internal::sized<FolioPackCacheOptions>();
+    options.hold = hold ? 1 : 0;
+    options.record = record ? 1 : 0;
+    handle_ = Owned(internal::value_of<FolioPackCache*>(api().CreatePackCache, &options));
+  }
   static PackCacheStats stats_of(const FolioPackCache* cache) {
     auto result = internal::sized<FolioPackCacheStats>();
     internal::check(api().PackCacheGetStats(cache, &result));

@@ -26,6 +26,8 @@ using LogLevel = FolioLogLevel;
 using CloseMode = FolioCloseMode;
 using Metrics = FolioMetrics;
 using PackCacheStats = FolioPackCacheStats;
+using PackCacheCollected = FolioPackCacheCollected;
+using PackResult = FolioPackResult;
 using Dims = std::vector<std::int64_t>;
 
 // What every failure throws. what() is the message of the C status.

@@ -571,6 +571,20 @@ typedef struct FolioApi {
   FolioStatus* (*SessionWaitPacked)(FolioSession* session, int64_t timeout_ms,
                                     int32_t* out_is_packed);
 
+  /* ---- PackCache, continued ------------------------------------------------------------------ */
+
+  /* Writes all that a recording cache has as one pack file, whole or not at all: what sessions of
+   * one or of several models packed, or found in pack files. Later sessions find it beside a model
+   * (MODEL.fpack) or by folio.pack_sidecar. `out` may be NULL; it says what was written. Errors:
+   * INVALID_ARGUMENT for a cache that does not record, FOLIO_IO, FOLIO_NO_SUCHFILE (folder).
+   * Since 1. */
+  FolioStatus* (*PackCacheWrite)(const FolioPackCache* cache, const char* path,
+                                 FolioPackResult* out);
+
+  /* Lets go of blobs that the cache holds and no session uses; a recording one forgets them. `out`
+   * may be NULL. Since 1. */
+  FolioStatus* (*PackCacheCollect)(FolioPackCache* cache, FolioPackCacheCollected* out);
+
   /* End of version 1. Do not insert above. */
 } FolioApi;
 

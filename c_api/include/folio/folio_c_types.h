@@ -214,6 +214,9 @@ typedef struct FolioPackCacheOptions {
   /* 1: the cache keeps every blob until it is released, so that a session created after another was
    * released finds them. 0: a blob lives as long as a session uses it. */
   int32_t hold;
+  /* 1: holds, and remembers what the blobs are, so that PackCacheWrite can put all of them into one
+   * pack file. To know that, sessions that use the cache hash the weights that they pack. */
+  int32_t record;
 } FolioPackCacheOptions;
 
 /* Output of PackCacheGetStats. */
@@ -221,9 +224,48 @@ typedef struct FolioPackCacheStats {
   size_t size;
   uint64_t blob_count; /* alive now */
   uint64_t blob_bytes;
-  uint64_t hit_count; /* asked for and found, since the cache was made */
+  uint64_t hit_count; /* asked for and found in memory, since the cache was made */
   uint64_t miss_count;
+
+  /* What became of the misses. */
+  uint64_t found_count; /* a pack file had it */
+  uint64_t found_bytes;
+  uint64_t packed_count; /* packed, or computed, in memory of this process */
+  uint64_t packed_bytes;
+  uint64_t written_count; /* packed into a pack file and mapped from there */
+  uint64_t written_bytes;
+
+  /* Why no pack file had it. */
+  uint64_t absent_count; /* none has the weight in this layout, or there is none to look in */
+  uint64_t misfit_count; /* one has it with another size */
+  uint64_t
+      damaged_count; /* one has it, but not the bytes that were written (folio.pack_checksum) */
+  uint64_t ignored_file_count; /* pack files and stores that could not be used or trusted */
+
+  /* Bytes of model files that had to be known by content, by what told it. */
+  uint64_t hashed_bytes;   /* nothing did: they were read */
+  uint64_t memo_bytes;     /* a pack file, a store, or this cache's record */
+  uint64_t declared_bytes; /* the model file, saved by Folio */
+  uint64_t cached_bytes;   /* the user's digest cache (folio.digest_cache) */
+
+  /* The blobs alive now, by place. */
+  uint64_t heap_blob_count; /* memory of this process */
+  uint64_t heap_blob_bytes;
+  uint64_t sidecar_blob_count; /* a pack file beside the model, or named by folio.pack_sidecar */
+  uint64_t sidecar_blob_bytes;
+  uint64_t store_blob_count; /* a pack store */
+  uint64_t store_blob_bytes;
+
+  uint64_t recorded_count; /* what PackCacheWrite would write */
+  uint64_t recorded_bytes;
 } FolioPackCacheStats;
+
+/* Output of PackCacheCollect. */
+typedef struct FolioPackCacheCollected {
+  size_t size;
+  uint64_t blob_count; /* let go of */
+  uint64_t blob_bytes;
+} FolioPackCacheCollected;
 
 /* Input of ModelPack. */
 typedef struct FolioPackOptions {
