@@ -45,7 +45,7 @@
   X(GetBoundOutputName) X(GetBoundOutputValue) X(ReleaseIoBinding) X(MemoryReportGetEntryCount) \
   X(MemoryReportGetEntry) X(MemoryReportGetJson) X(MemoryReportGetText) X(ReleaseMemoryReport) \
   X(ModelPack) X(PackFileGetJson) X(PackStoreGetJson) \
-  X(ModelReload) X(ModelSave)
+  X(ModelReload) X(ModelSave) X(MemoryReportGetSummary)
 // clang-format on
 
 namespace folio::entry {

@@ -369,6 +369,8 @@ class BenchCommand(FolioCase):
         for key in ("mem_init", "mem_load", "mem_run"):
             self.assertEqual(sorted(report[key]), sorted(MEMORY_KEYS))
         self.assertEqual(sorted(report["pack"]), ["hits", "misses", "source"])
+        self.assertEqual(report["packed_bytes"], {"sidecar": 0, "store": 0, "memory": 0})
+        self.assertEqual(report["pack"]["source"], "none")
         self.assertEqual((report["backend"], report["model"]), ("folio", "m.onnx"))
         self.assertEqual((report["threads"], report["sessions"]), (1, 1))
         self.assertLessEqual(report["run_min_ms"], report["run_p50_ms"])
@@ -400,6 +402,95 @@ class BenchCommand(FolioCase):
 
     def test_hold_ms_says_ready_too(self):
         self.assertEqual(self.bench("--json", "--hold-ms", "1").splitlines()[1:], ["SESSION_READY"])
+
+
+WEIGHT_BYTES = 160 * 160 * 4
+
+
+def matmul_model():
+    """y = x w: a weight that is packed, large enough to be looked up in files."""
+    weight = tensor(FLOAT, [160, 160], struct.pack("<25600f", *(i % 97 for i in range(25600))))
+    return model([node("MatMul", ["x", "w"], ["y"])], [port("x", FLOAT, [2, 160])],
+                 [port("y", FLOAT, [2, 160])], [weight + text(8, "w")])
+
+
+class BenchOfPackedModels(FolioCase):
+    def packs_of(self, path, *arguments):
+        report = json.loads(self.check(folio("bench", path, "--json", "--iterations", 1,
+                                             *arguments), 0).stdout)
+        return report["pack"], report["packed_bytes"]
+
+    def test_says_what_was_packed_and_where_it_is(self):
+        path = self.write("m.onnx", matmul_model())
+        pack, places = self.packs_of(path)
+        self.assertEqual((pack["hits"], pack["misses"], pack["source"]), (0, 1, "memory"))
+        self.assertGreaterEqual(places["memory"], WEIGHT_BYTES)
+        self.check(folio("pack", path), 0)
+        pack, places = self.packs_of(path)
+        self.assertEqual((pack["hits"], pack["misses"], pack["source"]), (1, 0, "file"))
+        self.assertGreaterEqual(places["sidecar"], WEIGHT_BYTES)
+        self.assertEqual((places["store"], places["memory"]), (0, 0))
+        store = self.folder / "store"
+        for expected in ((0, 1, "file"), (1, 0, "file")):  # written and mapped back; found
+            pack, places = self.packs_of(path, "--config", f"folio.pack_store={store}",
+                                         "--config", "folio.pack_sidecar=off")
+            self.assertEqual((pack["hits"], pack["misses"], pack["source"]), expected)
+            self.assertGreaterEqual(places["store"], WEIGHT_BYTES)
+
+
+MODE_KEYS = """load_ms first_run_ms peak_anon_load anon_load anon_run pss_file_load pss_file_run
+    vm_pte_run""".split()
+
+
+class MemoryModes(FolioCase):
+    def modes(self, path, *arguments, code=0):
+        temporary = self.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        result = self.check(folio("memory", path, "--modes", *arguments,
+                                  env=dict(os.environ, TMPDIR=str(temporary))), code)
+        self.assertEqual(list(temporary.iterdir()), [], "what was made for it is gone")
+        return result.stdout
+
+    def test_a_row_per_way_to_load(self):
+        path = self.write("m.onnx", matmul_model())
+        plot = self.folder / "plot.svg"
+        report = json.loads(self.modes(path, "--rounds", 2, "--json", "--plot", plot))
+        self.assertEqual((report["model"], report["rounds"]), (str(path), 2))
+        rows = report["modes"]
+        self.assertEqual([(row["format"], row["mode"]) for row in rows],
+                         [("onnx", "read"), ("onnx", "map"), ("onnx", "map + packed")])
+        for row in rows:
+            self.assertEqual((row["runtime"], row["error"]), ("folio", None))
+            for key in MODE_KEYS:
+                self.assertGreater(row[key], 0, key)
+            self.assertGreaterEqual(row["peak_anon_load"], row["anon_load"])
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()),
+                         ["m.onnx", "plot.svg", "tmp"], "nothing beside the model")
+        root = xml.etree.ElementTree.parse(plot).getroot()
+        self.assertIn("map + packed", "".join(root.itertext()))
+
+    def test_the_other_format_beside_the_model_has_rows_too(self):
+        path = self.write("m.onnx", matmul_model())
+        self.check(folio("convert", path, "-o", self.folder / "m.ort"), 0)
+        lines = self.modes(self.folder / "m.ort", "--rounds", 1).splitlines()
+        rows = [line.split()[2] + " " + line.split()[3] for line in lines if line[:5] == "Folio"]
+        self.assertEqual(rows, ["ort read", "ort map", "ort map", "onnx read", "onnx map",
+                                "onnx map"])
+        self.assertIn("PSS files after runs", lines[2])
+
+    def test_usage_and_failures(self):
+        path = self.write("m.onnx", matmul_model())
+        self.one_error_line(folio("memory", path, "--rounds", 2), 2)
+        self.one_error_line(folio("memory", path, "--modes", "--processes", 2), 2)
+        self.one_error_line(folio("memory", path, "--modes", "--dim", "nobody=2"), 2)
+        self.check(folio("memory", self.folder / "missing.onnx", "--modes"), 3)
+        self.check(folio("memory", self.write("odd.onnx", UNKNOWN_MODEL), "--modes"), 4)
+
+    def test_a_row_that_fails_is_named_and_the_others_stand(self):
+        path = self.write("m.onnx", matmul_model())
+        output = self.modes(path, "--rounds", 1, "--ort", self.folder / "none.so", code=3)
+        self.assertIn("ORT onnx, default: start: ", output)
+        self.assertRegex(output, r"Folio \S+ +onnx +map \+ packed +\d")
 
 
 class OtherCommands(FolioCase):
