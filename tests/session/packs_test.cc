@@ -9,12 +9,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 
 #include "core/os/new_file.h"
 #include "core/session/pack_model.h"
 #include "tests/support/model_tester.h"
 #include "tests/support/op_tester.h"
+#include "tests/support/pack_tester.h"
 #include "tests/support/temp_folder.h"
 
 namespace folio {
@@ -22,71 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::TempFolder;
-
-constexpr int64_t kSize = 160;  // 100 KiB a matrix: above what is computed at once
-
-std::vector<float> numbers(float seed) {
-  std::vector<float> out(kSize * kSize);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = seed + static_cast<float>(i % 97) / 64;
-  return out;
-}
-
-// y = x a (-b) + c c^T-like constant: a weight of the file, a computed one, a computed summand.
-std::string model_bytes(float seed = 1) {
-  model_writer::ModelWriter writer = plain_model();
-  model_writer::GraphWriter& graph = writer.graph();
-  graph.input("x", f32_type({2, kSize}));
-  graph.initializer(f32_tensor("a", {kSize, kSize}, numbers(seed)));
-  graph.initializer(f32_tensor("b", {kSize, kSize}, numbers(seed + 1)));
-  graph.initializer(f32_tensor("c", {kSize, kSize}, numbers(seed + 2)));
-  graph.node("Neg", {"b"}, {"minus_b"});
-  graph.node("MatMul", {"x", "a"}, {"p"});
-  graph.node("MatMul", {"p", "minus_b"}, {"q"});
-  graph.node("Exp", {"c"}, {"d"});
-  graph.node("ReduceSum", {"q"}, {"s"});
-  graph.node("Add", {"d", "s"}, {"y"});
-  graph.output("y", f32_type({kSize, kSize}));
-  return writer.serialize();
-}
-
-// Old enough for its digests to be remembered.
-std::string write_model(const TempFolder& folder, const std::string& name, float seed = 1) {
-  const std::string path = folder.write(name, model_bytes(seed));
-  usleep(150'000);
-  return path;
-}
-
-// A session as another process would make it: nothing is found in this one.
-SessionOptions fresh() {
-  SessionOptions options;
-  options.cache = std::make_shared<PackedCache>();
-  options.threads = 1;
-  return options;
-}
-
-Ref<Session> open(const std::string& path, const SessionOptions& options = fresh()) {
-  auto file = ModelFile::open(path, {});
-  EXPECT_TRUE(file.is_ok()) << text_of(file.status());
-  auto session = Session::create(std::move(file).take(), options);
-  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
-  return session.is_ok() ? std::move(session).take() : nullptr;
-}
-
-std::vector<float> run(const Ref<Session>& session) {
-  std::vector<float> x(2 * kSize);
-  std::iota(x.begin(), x.end(), 0.0F);
-  std::vector<Value> outputs;
-  const auto status = session->run({}, {{"x", Value(make_tensor<float>({2, kSize}, x))}},
-                                   {{"y", Tensor()}}, &outputs);
-  EXPECT_TRUE(status.is_ok()) << text_of(status);
-  return status.is_ok() ? floats_of(outputs[0]) : std::vector<float>();
-}
-
-int blobs_in(const Ref<Session>& session, BlobPlace place) {
-  int count = 0;
-  for (const auto& blob : session->program().blobs) count += blob->place() == place;
-  return count;
-}
+using namespace pack_tester;
 
 void pack(const std::string& path) {
   auto file = ModelFile::open(path, {});
@@ -105,8 +41,6 @@ void flip(const std::string& path, uint64_t offset) {
   file.seekp(static_cast<std::streamoff>(offset));
   file.put(static_cast<char>(byte ^ 0x40));
 }
-
-std::string sidecar(const std::string& path) { return path + ".fpack"; }
 
 TEST(Packs, ASidecarHasAllThatALoadWouldMake) {
   const TempFolder folder;
@@ -223,12 +157,6 @@ TEST(Packs, ACopyIsHashedOnceOrTrustedByItsStat) {
     const bool hashes = trust != PackTrust::kStat;
     EXPECT_EQ(options.library->stats().hashed_bytes > 0, hashes) << static_cast<int>(trust);
   }
-}
-
-SessionOptions with_store(const std::string& folder) {
-  SessionOptions options = fresh();
-  options.pack.stores = {folder};
-  return options;
 }
 
 TEST(Packs, WhatOneLoadPacksIntoAStoreTheNextFinds) {
