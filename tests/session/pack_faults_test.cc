@@ -268,7 +268,7 @@ constexpr int64_t kLarge = 2048;  // 16 MiB a matrix
 constexpr uint64_t kLargeBytes = kLarge * kLarge * 4;
 constexpr int kLargeCount = 8;
 
-// x w0 exp(w1) w2 exp(w3) ...: every second weight has to be computed too.
+// x w0 exp(w1)^T w2 exp(w3)^T ...: every second weight has to be computed too, in two steps.
 std::string large_model() {
   model_writer::ModelWriter writer = plain_model();
   model_writer::GraphWriter& graph = writer.graph();
@@ -283,8 +283,9 @@ std::string large_model() {
     graph.initializer(f32_tensor(name, {kLarge, kLarge}, values));
     std::string weight = name;
     if (i % 2 == 1) {
-      weight = "exp_" + name;
-      graph.node("Exp", {name}, {weight});
+      weight = "turned_" + name;
+      graph.node("Exp", {name}, {"exp_" + name});
+      graph.node("Transpose", {"exp_" + name}, {weight}).attr_ints("perm", {1, 0});
     }
     const std::string next = i + 1 < kLargeCount ? "y" + std::to_string(i) : "y";
     graph.node("MatMul", {at, weight}, {next});
