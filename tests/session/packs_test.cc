@@ -11,26 +11,13 @@
 #include <fstream>
 
 #include "core/os/new_file.h"
-#include "core/session/pack_model.h"
-#include "tests/support/model_tester.h"
-#include "tests/support/op_tester.h"
 #include "tests/support/pack_tester.h"
-#include "tests/support/temp_folder.h"
 
 namespace folio {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempFolder;
-using namespace pack_tester;
-
-void pack(const std::string& path) {
-  auto file = ModelFile::open(path, {});
-  ASSERT_TRUE(file.is_ok());
-  const auto packed = pack_model(file.value(), fresh(), {});
-  ASSERT_TRUE(packed.is_ok()) << text_of(packed.status());
-  EXPECT_EQ(packed.value().written_blobs, 3U) << "a, -b and exp(c)";
-}
+using namespace pack_test;
 
 // Changes one byte of a file that is not to be changed.
 void flip(const std::string& path, uint64_t offset) {
@@ -41,6 +28,8 @@ void flip(const std::string& path, uint64_t offset) {
   file.seekp(static_cast<std::streamoff>(offset));
   file.put(static_cast<char>(byte ^ 0x40));
 }
+
+std::string sidecar(const std::string& path) { return path + ".fpack"; }
 
 TEST(Packs, ASidecarHasAllThatALoadWouldMake) {
   const TempFolder folder;
@@ -157,6 +146,12 @@ TEST(Packs, ACopyIsHashedOnceOrTrustedByItsStat) {
     const bool hashes = trust != PackTrust::kStat;
     EXPECT_EQ(options.library->stats().hashed_bytes > 0, hashes) << static_cast<int>(trust);
   }
+}
+
+SessionOptions with_store(const std::string& folder) {
+  SessionOptions options = fresh();
+  options.pack.stores = {folder};
+  return options;
 }
 
 TEST(Packs, WhatOneLoadPacksIntoAStoreTheNextFinds) {
