@@ -288,11 +288,7 @@ std::string to_json(const FolioMemoryReport& report, const ProcessRows& process)
     for (const auto& each : process) {
       out += cat(&each == &process.front() ? "\"" : ", \"", each.first, "\": ", each.second);
     }
-    const PackedCache::Stats cache = PackedCache::process().stats();
-    const PackTotals files = pack_totals();
-    out += cat("}, \"packs\": {\"cache_hits\": ", cache.hits, ", \"cache_misses\": ", cache.misses,
-               ", \"file_hits\": ", files.hits, ", \"file_misses\": ", files.misses,
-               ", \"written\": ", files.written, "}");
+    out += "}";
   }
   return out + "}";
 }

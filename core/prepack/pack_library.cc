@@ -1,7 +1,6 @@
 #include "core/prepack/pack_library.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 
 #include "core/base/log.h"
@@ -12,10 +11,6 @@ namespace {
 // A file may be written twice within the granularity of its times; what was hashed so soon after
 // a write could have been written again unnoticed (git's "racy" rule).
 constexpr int64_t kRacyNs = 100'000'000;
-
-std::atomic<uint64_t> total_hits{0};
-std::atomic<uint64_t> total_misses{0};
-std::atomic<uint64_t> total_written{0};
 
 int64_t now_ns() {
   using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::system_clock;
@@ -36,11 +31,6 @@ bool matches(const FileMemo& memo, const FileIdentity& file, PackTrust trust) {
 }
 
 }  // namespace
-
-PackTotals pack_totals() {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
-  return {total_hits.load(kRelaxed), total_misses.load(kRelaxed), total_written.load(kRelaxed)};
-}
 
 Result<Ref<PackLibrary>> PackLibrary::open(const PackOptions& options) {
   auto library = make_ref<PackLibrary>();
@@ -91,7 +81,6 @@ Ref<const PackedBlob> PackLibrary::take(const Ref<PackFile>& file, const PackKey
     return nullptr;
   }
   ++stats_.hits;
-  total_hits.fetch_add(1, std::memory_order_relaxed);
   if (std::find(sources_.begin(), sources_.end(), file->source()) == sources_.end()) {
     sources_.push_back(file->source());
   }
@@ -108,7 +97,6 @@ Ref<const PackedBlob> PackLibrary::find(const PackKey& key, uint64_t bytes) {
     if (Ref<const PackedBlob> blob = take(file, key, bytes)) return blob;
   }
   ++stats_.misses;
-  total_misses.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -185,7 +173,6 @@ Result<Ref<const PackedBlob>> PackLibrary::write(const PackWriter::Label& label,
   if (!filled.is_ok()) return filled;
   if (blob.is_ok()) {
     ++stats_.written_blobs;
-    total_written.fetch_add(1, std::memory_order_relaxed);
     stats_.written_bytes += bytes;
     return blob;
   }

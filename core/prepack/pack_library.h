@@ -38,14 +38,6 @@ struct PackOptions {
   bool is_used() const { return !sidecar.empty() || !stores.empty() || !output.empty(); }
 };
 
-// Of all loads of this process so far.
-struct PackTotals {
-  uint64_t hits = 0;    // blobs that a file had
-  uint64_t misses = 0;  // no file had them, or not whole
-  uint64_t written = 0;
-};
-PackTotals pack_totals();
-
 class PackLibrary : public RefCounted {
  public:
   struct Stats {

@@ -285,7 +285,6 @@ TEST(MemoryReport, ProcessReportHasWhatTheSystemSays) {
   EXPECT_NE(std::string(json).find("\"process\": {\"rss_kib\": "), std::string::npos) << json;
   EXPECT_NE(std::string(json).find("\"kernels\": \""), std::string::npos);
   EXPECT_NE(std::string(json).find("\"page_tables_kib\": "), std::string::npos);
-  EXPECT_NE(std::string(json).find("\"packs\": {\"cache_hits\": "), std::string::npos);
   EXPECT_NE(std::string(json).find("\"arena_bytes\": "), std::string::npos);
 }
 

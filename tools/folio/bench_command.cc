@@ -55,9 +55,8 @@ struct BenchResult {
   long vm_pte = 0;
   Faults load_faults;  // counts of the phase
   Faults run_faults;
-  uint64_t pack_hits = 0;    // of the process or in files
-  uint64_t pack_misses = 0;  // packed or computed now
-  folio::MemorySummary session{};
+  folio::PackCacheStats packs{};
+  std::string pack_source;
   uint64_t arena_bytes = 0;
   std::string arithmetic;
   uint32_t threads = 0;
@@ -157,26 +156,24 @@ void run_all(const BenchCommand& command, const RandomInputs& random, std::vecto
   std::sort(result->run_ms.begin(), result->run_ms.end());
 }
 
-// Where most of the packed weights are.
-const char* pack_source(const folio::MemorySummary& session) {
-  const uint64_t in_files = session.packed_sidecar_bytes + session.packed_store_bytes;
-  if (in_files == 0 && session.packed_heap_bytes == 0) return "none";
-  return in_files >= session.packed_heap_bytes ? "file" : "memory";
-}
-
 // What the library says of itself after the runs.
 void ask_library(const BenchCommand& command, const Bench& bench, BenchResult* result) {
+  result->packs = folio::PackCache::shared_stats();
   const folio::MemoryReport process = folio::Env().memory_report();
-  result->session = bench.session.memory_report().summary();
-  result->arena_bytes = process.summary().arena_bytes;
-  const auto report = nlohmann::json::parse(process.json());
-  const auto packs = report.value("packs", nlohmann::json::object());
-  const auto count = [&packs](const char* key) { return packs.value(key, uint64_t{0}); };
-  result->pack_hits = count("cache_hits") + count("file_hits");
-  // What a file had, the cache did not have.
-  result->pack_misses = count("cache_misses") - std::min(count("cache_misses"), count("file_hits"));
+  for (const auto& entry : process.entries()) {
+    if (entry.kind == "arena") result->arena_bytes += entry.bytes;
+  }
+  result->pack_source = "none";
+  for (const auto& entry : bench.session.memory_report().entries()) {
+    if (entry.kind == "packed" && entry.bytes != 0) {
+      result->pack_source = entry.is_private ? "memory" : "file";
+    }
+  }
+  const auto report = nlohmann::json::parse(process.json(), nullptr, false);
   for (const char* key : {"kernels", "arithmetic"}) {  // the second says more, where it is known
-    if (report.contains(key)) result->arithmetic = report[key].get<std::string>();
+    if (report.is_object() && report.contains(key) && report[key].is_string()) {
+      result->arithmetic = report[key].get<std::string>();
+    }
   }
   const uint32_t asked = command.session.threads;
   result->threads = asked != 0 ? asked : folio::cpu_info().default_thread_count;
@@ -228,10 +225,7 @@ nlohmann::ordered_json to_json(const BenchCommand& command, const BenchResult& r
   json["minflt_run"] = r.run_faults.minor;
   json["majflt_run"] = r.run_faults.major;
   json["pack"] = {
-      {"hits", r.pack_hits}, {"misses", r.pack_misses}, {"source", pack_source(r.session)}};
-  json["packed_bytes"] = {{"sidecar", r.session.packed_sidecar_bytes},
-                          {"store", r.session.packed_store_bytes},
-                          {"memory", r.session.packed_heap_bytes}};
+      {"hits", r.packs.hit_count}, {"misses", r.packs.miss_count}, {"source", r.pack_source}};
   json["arena_bytes"] = r.arena_bytes;
   json["vm_pte"] = r.vm_pte;
   json["arithmetic"] = r.arithmetic;
@@ -280,8 +274,8 @@ void print_table(const BenchCommand& command, const BenchResult& r) {
               kib_text(r.peak_rss_load).c_str(), kib_text(r.peak_anon_load).c_str(),
               static_cast<double>(r.arena_bytes) / (1 << 20), kib_text(r.vm_pte).c_str());
   std::printf("packed weights: %llu made, %llu found, from: %s\n",
-              static_cast<unsigned long long>(r.pack_misses),
-              static_cast<unsigned long long>(r.pack_hits), pack_source(r.session));
+              static_cast<unsigned long long>(r.packs.miss_count),
+              static_cast<unsigned long long>(r.packs.hit_count), r.pack_source.c_str());
 }
 
 void hold(const BenchCommand& command) {
