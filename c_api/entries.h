@@ -46,7 +46,7 @@
   X(MemoryReportGetEntry) X(MemoryReportGetJson) X(MemoryReportGetText) X(ReleaseMemoryReport) \
   X(ModelPack) X(PackFileGetJson) X(PackStoreGetJson) \
   X(ModelReload) X(ModelSave) X(SessionWaitPacked) \
-  X(PackCacheWrite) X(PackCacheCollect)
+  X(PackCacheWrite) X(PackCacheCollect) X(MemoryReportGetSummary)
 // clang-format on
 
 namespace folio::entry {

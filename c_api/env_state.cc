@@ -37,6 +37,12 @@ std::mutex& metrics_mutex() {
   return *mutex;
 }
 
+// Of all environments; under metrics_mutex.
+std::set<const SessionState*>& all_sessions() {
+  static auto* const sessions = new std::set<const SessionState*>;
+  return *sessions;
+}
+
 void send_line(void*, LogLevel level, const char* message) {
   Ref<LogSink> sink;
   {
@@ -104,10 +110,12 @@ const Ref<EnvState>& EnvState::process() {
 void EnvState::add(const SessionState* session) {
   const std::lock_guard<std::mutex> lock(metrics_mutex());
   sessions_.insert(session);
+  all_sessions().insert(session);
 }
 
 void EnvState::remove(const SessionState* session) {
   const std::lock_guard<std::mutex> lock(metrics_mutex());
+  all_sessions().erase(session);
   if (sessions_.erase(session) == 0) return;
   FolioMetrics last = session->metrics();
   last.session_count = 0;
@@ -119,6 +127,11 @@ FolioMetrics EnvState::metrics() const {
   FolioMetrics sum = gone_;
   for (const SessionState* session : sessions_) add_to(&sum, session->metrics());
   return sum;
+}
+
+void each_session(const std::function<void(const SessionState&)>& visit) {
+  const std::lock_guard<std::mutex> lock(metrics_mutex());
+  for (const SessionState* session : all_sessions()) visit(*session);
 }
 
 }  // namespace folio

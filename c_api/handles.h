@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -84,6 +85,10 @@ class EnvState final : public RefCounted {
   std::set<const SessionState*> sessions_;  // the lock is the process's: env_state.cc
   FolioMetrics gone_ = {};                  // sums over sessions that are no more
 };
+
+// Every session of the process, under the lock that keeps it alive. `visit` must not make or
+// release any.
+void each_session(const std::function<void(const SessionState&)>& visit);
 
 // Makes `sink` the log of the process, until take_log_away.
 void give_log(const Ref<LogSink>& sink);
@@ -247,8 +252,10 @@ struct FolioMemoryReport {
     uint64_t bytes;
     uint64_t resident_bytes;
     bool is_private;
+    uint64_t pss_bytes;
   };
   std::vector<Entry> entries;
+  FolioMemorySummary summary = {};
   std::string json;
   std::string text;
 };

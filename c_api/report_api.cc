@@ -26,7 +26,16 @@ FolioStatus* MemoryReportGetEntry(const FolioMemoryReport* report, size_t index,
     entry.bytes = found.bytes;
     entry.resident_bytes = found.resident_bytes;
     entry.is_private = found.is_private ? 1 : 0;
+    entry.pss_bytes = found.pss_bytes;
     return write_struct(out, entry, "FolioMemoryEntry");
+  });
+}
+
+FolioStatus* MemoryReportGetSummary(const FolioMemoryReport* report, FolioMemorySummary* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(report);
+    FOLIO_NOT_NULL(out);
+    return write_struct(out, report->summary, "FolioMemorySummary");
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/base/byte_source.h"
 #include "core/base/ref.h"
@@ -99,6 +100,7 @@ struct RegistryStats {
   uint64_t mapped_bytes = 0;  // address space; how much is resident: see memory_stats.h
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
+  std::vector<Bytes> mappings;  // where they stand; whoever touches them needs a file of its own
 };
 RegistryStats registry_stats();
 

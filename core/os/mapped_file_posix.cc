@@ -213,6 +213,7 @@ class Registry {
       const bool mapped = key.loading == FileLoading::kMap;
       (mapped ? stats.mapped_files : stats.read_files) += 1;
       (mapped ? stats.mapped_bytes : stats.read_bytes) += key.identity.size;
+      if (mapped) stats.mappings.push_back(file->bytes());
     }
     return stats;
   }

@@ -141,33 +141,41 @@ Result<MemoryStats> read_memory_stats(int pid) {
   return stats;
 }
 
-Result<RangeStats> read_range_stats(Span<const AddressRange> ranges) {
+Result<std::vector<RangeStats>> read_group_stats(Span<const std::vector<AddressRange>> groups) {
   FOLIO_TRY(const std::string smaps, read_proc("/proc/self/smaps"));
-  RangeStats total;
-  uint64_t mapping = 0;  // bytes of the mapping whose fields follow
-  uint64_t covered = 0;
+  std::vector<RangeStats> totals(groups.size());
+  std::vector<uint64_t> covered(groups.size());  // bytes of the mapping whose fields follow
+  uint64_t mapping = 0;
   each_field(
       smaps,
       [&](std::string_view name, uint64_t value) {
-        if (covered == 0) return;
         for (const Field<RangeStats>& field : kMappingFields) {
           if (field.name != name) continue;
-          // In pages, so that the product of two sizes stays within 64 bits.
-          total.*field.member += value * (covered >> 12) / (mapping >> 12);
+          for (size_t i = 0; i < groups.size(); ++i) {
+            // In pages, so that the product of two sizes stays within 64 bits.
+            totals[i].*field.member += value * (covered[i] >> 12) / (mapping >> 12);
+          }
         }
       },
       [&](std::string_view line) {
         uint64_t begin = 0;
         uint64_t end = 0;
-        covered = 0;
-        if (!parse_mapping(line, &begin, &end) || end <= begin) return;
-        mapping = end - begin;
-        covered = covered_bytes(begin, end, ranges);
-        // A range ends where its bytes end, its mapping at the end of that page.
-        covered = std::min((covered + 4095) >> 12 << 12, mapping);
-        if (covered > 0 && covered < mapping) total.exact = false;
+        const bool is_mapping = parse_mapping(line, &begin, &end) && end > begin;
+        mapping = is_mapping ? end - begin : 4096;
+        for (size_t i = 0; i < groups.size(); ++i) {
+          covered[i] = is_mapping ? covered_bytes(begin, end, groups[i]) : 0;
+          // A range ends where its bytes end, its mapping at the end of that page.
+          covered[i] = std::min((covered[i] + 4095) >> 12 << 12, mapping);
+          if (covered[i] > 0 && covered[i] < mapping) totals[i].exact = false;
+        }
       });
-  return total;
+  return totals;
+}
+
+Result<RangeStats> read_range_stats(Span<const AddressRange> ranges) {
+  const std::vector<AddressRange> group(ranges.begin(), ranges.end());
+  FOLIO_TRY(const std::vector<RangeStats> stats, read_group_stats({&group, 1}));
+  return stats.front();
 }
 
 }  // namespace folio

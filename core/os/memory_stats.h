@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/base/span.h"
 #include "core/base/status.h"
@@ -58,5 +59,8 @@ struct RangeStats {
 
 // Of this process; ranges must not overlap one another.
 Result<RangeStats> read_range_stats(Span<const AddressRange> ranges);
+
+// The same of several groups of ranges at one moment. Groups may overlap, ranges of a group not.
+Result<std::vector<RangeStats>> read_group_stats(Span<const std::vector<AddressRange>> groups);
 
 }  // namespace folio

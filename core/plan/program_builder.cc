@@ -314,6 +314,19 @@ std::vector<PlannedSlot> ProgramBuilder::planned_slots() const {
   return out;
 }
 
+// Lets go of constants that no node reads: those that are only steps of a recipe then end, and
+// their bytes with them, as soon as the recipe was computed.
+void forget_unread_constants(Graph* graph) {
+  const std::vector<int> uses = graph->use_counts();
+  for (size_t i = 0; i < graph->values.size(); ++i) {
+    GraphValue& value = graph->values[i];
+    if (uses[i] == 0 && value.is_constant()) value.initializer = nullptr;
+  }
+  for (Node& node : graph->nodes) {
+    for (const auto& subgraph : node.subgraphs) forget_unread_constants(subgraph.get());
+  }
+}
+
 // The expressions that the dims of inputs are, each once, in input order.
 std::vector<int32_t> input_symbols(const Program& program) {
   std::vector<int32_t> out;
@@ -338,6 +351,7 @@ Result<Ref<Program>> build_program(Model* model, const Evaluator& evaluator,
   PackedCache& cache = options.cache ? *options.cache : PackedCache::process();
   WeightPacker packer(evaluator, cache, options.library, options.arithmetic, options.when);
   packer.begin(model->graph, options.older);
+  forget_unread_constants(&model->graph);
   program->weights = packer.slots();
   ProgramBuilder builder(&model->graph, evaluator, options, reads, packer, program.get());
   FOLIO_RETURN_IF_ERROR(builder.build());

@@ -15,6 +15,9 @@ constexpr uint64_t kPageAlignedFrom = 64 << 10;
 // Large folios need 2 MiB alignment; smaller blobs would lose more disk than that is worth.
 constexpr uint64_t kHuge = 2 << 20;
 constexpr uint64_t kHugeAlignedFrom = 32 << 20;
+// Kept for the next blob: fresh pages cost time. More is given back, since computing the next
+// weight may take two tensors itself.
+constexpr uint64_t kKeptScratch = 4 << 20;
 
 uint64_t alignment_of(uint64_t bytes) {
   return bytes >= kHugeAlignedFrom ? kHuge : bytes >= kPageAlignedFrom ? kPage : 64;
@@ -43,9 +46,15 @@ uint32_t PackWriter::name_index(const std::string& name) {
 
 Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, uint64_t bytes, const Fill& fill,
                                               BlobPlace place) {
-  // Freed before the next blob is made: at most one is private at any time.
-  FOLIO_TRY(const Ref<Buffer> made, allocate_buffer(bytes));
+  // A mapping of its own. Of malloc's memory, freed blocks would stay behind small ones: no new
+  // blob would fit between them, and the process would hold as much as it has written.
+  Ref<Arena> made = std::move(scratch_);
+  if (!made || made->bytes() < bytes) {
+    made = nullptr;
+    FOLIO_TRY(made, Arena::create(bytes));
+  }
   FOLIO_RETURN_IF_ERROR(fill(made->data()));
+  if (made->bytes() <= kKeptScratch) scratch_ = made;
   return add(label, Bytes{made->data(), bytes}, place);
 }
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 
+#include "core/os/arena.h"
 #include "core/os/new_file.h"
 #include "core/prepack/fpack_file.h"
 
@@ -59,6 +60,7 @@ class PackWriter {
   std::map<PackKey, PackEntry> entries_;
   std::map<std::string, uint32_t> names_;
   uint64_t blob_bytes_ = 0;
+  Ref<Arena> scratch_;  // where small blobs are made
 };
 
 }  // namespace folio

@@ -19,6 +19,7 @@ TEST(Cpp, RunsAndSharesNothingItShouldNot) {
   EXPECT_TRUE(session.wait_packed());
   EXPECT_EQ(session.metrics().run_count, 1u);
   EXPECT_EQ(session.memory_report().entries()[0].name, path);
+  EXPECT_EQ(session.memory_report().summary().mapped_bytes, add_model().size());
   session.close();
   EXPECT_THROW(session.run({{"x", input}}), folio::Error);
 }

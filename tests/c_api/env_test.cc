@@ -1,6 +1,7 @@
 #include <mutex>
 
 #include "tests/c_api/capi_support.h"
+#include "tools/make_model/onnx_model.h"
 
 namespace capi_test {
 namespace {
@@ -165,12 +166,126 @@ TEST(MemoryReport, CopiedModelsArePrivateAndBorrowedOnesAreNot) {
   }
 }
 
+// y = x @ w, with a weight large enough to be worth a place in files.
+constexpr int64_t kLargeDim = 256;
+constexpr uint64_t kLargeWeightBytes = kLargeDim * kLargeDim * 4;
+
+std::string large_matmul_model() {
+  using model_writer::ElementType;
+  using model_writer::Type;
+  model_writer::ModelWriter model(8);
+  model.opset("", 17);
+  model_writer::GraphWriter& graph = model.graph();
+  std::vector<float> weights(kLargeDim * kLargeDim);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 103);
+  graph.input("x", Type::tensor(ElementType::kFloat, {"batch", kLargeDim}));
+  graph.initializer(model_writer::f32_tensor("w", {kLargeDim, kLargeDim}, weights));
+  graph.node("MatMul", {"x", "w"}, {"y"});
+  graph.output("y", Type::tensor(ElementType::kFloat, {"batch", kLargeDim}));
+  return model.serialize();
+}
+
+FolioMemorySummary summary_of(const Report& report) {
+  auto sum = sized<FolioMemorySummary>();
+  EXPECT_CALL(api().MemoryReportGetSummary(report.get(), &sum));
+  return sum;
+}
+
+FolioMemorySummary process_summary() {
+  return summary_of(make<Report>(api().EnvGetMemoryReport, static_cast<const FolioEnv*>(nullptr)));
+}
+
+Session open_path(const std::string& path) {
+  return make<Session>(api().CreateSession, static_cast<const FolioEnv*>(nullptr), path.c_str(),
+                       static_cast<const FolioSessionOptions*>(nullptr));
+}
+
+TEST(MemoryReport, SummaryAddsTheEntriesUp) {
+  const TempFolder folder;
+  const std::string bytes = large_matmul_model();
+  const std::string path = folder.write("matmul.onnx", bytes);
+  const FolioMemorySummary before = process_summary();
+  const auto session = open_path(path);
+  const auto sum = summary_of(make<Report>(api().SessionGetMemoryReport, session.get()));
+  EXPECT_EQ(sum.mapped_bytes, bytes.size());
+  EXPECT_GT(sum.resident_bytes, 0u);
+  EXPECT_LE(sum.resident_bytes, sum.mapped_bytes);
+  EXPECT_LE(sum.pss_bytes, sum.resident_bytes);
+  EXPECT_GT(sum.packed_heap_bytes, kLargeWeightBytes - 1);
+  EXPECT_EQ(sum.packed_sidecar_bytes + sum.packed_store_bytes, 0u);
+  EXPECT_EQ(sum.private_bytes, sum.packed_heap_bytes + sum.constant_bytes);
+  EXPECT_EQ(sum.saved_file_bytes + sum.saved_packed_bytes, 0u) << "nobody else has this model";
+  EXPECT_EQ(sum.process_rss_bytes, 0u) << "not of a session";
+  const FolioMemorySummary process = process_summary();
+  EXPECT_EQ(process.mapped_bytes, before.mapped_bytes + bytes.size());
+  EXPECT_EQ(process.packed_heap_bytes, before.packed_heap_bytes + sum.packed_heap_bytes);
+  EXPECT_GT(process.process_rss_bytes, 0u);
+  EXPECT_LE(process.process_pss_bytes, process.process_rss_bytes);
+  EXPECT_GT(process.process_anonymous_bytes, kLargeWeightBytes);
+  EXPECT_GT(process.process_page_table_bytes, 0u);
+}
+
+TEST(MemoryReport, WhatLaterSessionsDidNotNeedAgainIsSaved) {
+  const TempFolder folder;
+  const std::string bytes = large_matmul_model();
+  const std::string path = folder.write("matmul.onnx", bytes);
+  const FolioMemorySummary before = process_summary();
+  auto first = open_path(path);
+  const uint64_t packed =
+      summary_of(make<Report>(api().SessionGetMemoryReport, first.get())).packed_heap_bytes;
+  EXPECT_EQ(process_summary().saved_file_bytes, before.saved_file_bytes);
+  const auto second = open_path(path);
+  const auto third = open_path(path);
+  const FolioMemorySummary all = process_summary();
+  EXPECT_EQ(all.saved_file_bytes, before.saved_file_bytes + 2 * bytes.size());
+  EXPECT_GE(all.saved_packed_bytes, before.saved_packed_bytes + 2 * packed);
+  EXPECT_EQ(all.packed_heap_bytes, before.packed_heap_bytes + packed) << "once";
+  const auto of_second = summary_of(make<Report>(api().SessionGetMemoryReport, second.get()));
+  EXPECT_EQ(of_second.saved_file_bytes, bytes.size());
+  EXPECT_GE(of_second.saved_packed_bytes, packed);
+  first.reset();
+  EXPECT_EQ(process_summary().saved_file_bytes, before.saved_file_bytes + bytes.size());
+}
+
+TEST(MemoryReport, PackedWeightsStandAtTheirPlace) {
+  const TempFolder folder;
+  const std::string path = folder.write("matmul.onnx", large_matmul_model());
+  {
+    const auto model = make<Model>(api().OpenModel, static_cast<const FolioEnv*>(nullptr),
+                                   path.c_str(), static_cast<const FolioModelOptions*>(nullptr));
+    ASSERT_CALL(api().ModelPack(model.get(), nullptr, nullptr, nullptr));
+  }
+  const FolioMemorySummary before = process_summary();
+  const auto session = open_path(path);
+  const auto report = make<Report>(api().SessionGetMemoryReport, session.get());
+  const auto sum = summary_of(report);
+  EXPECT_GE(sum.packed_sidecar_bytes, kLargeWeightBytes);
+  EXPECT_EQ(sum.packed_heap_bytes + sum.packed_store_bytes, 0u);
+  EXPECT_EQ(sum.private_bytes, sum.constant_bytes);
+  const FolioMemorySummary process = process_summary();
+  EXPECT_EQ(process.packed_sidecar_bytes, before.packed_sidecar_bytes + sum.packed_sidecar_bytes);
+  EXPECT_EQ(process.packed_heap_bytes, before.packed_heap_bytes);
+
+  const auto model = make<Model>(api().SessionGetModel, session.get());
+  const auto files = make<Report>(api().ModelGetMemoryReport, model.get());
+  size_t count = 0;
+  ASSERT_CALL(api().MemoryReportGetEntryCount(files.get(), &count));
+  EXPECT_EQ(count, 2u) << "the model, and its pack file";
+  const char* text = nullptr;
+  ASSERT_CALL(api().MemoryReportGetText(report.get(), &text));
+  EXPECT_NE(std::string(text).find("packed weights, sidecar"), std::string::npos) << text;
+  ASSERT_CALL(api().MemoryReportGetJson(report.get(), &text));
+  EXPECT_NE(std::string(text).find("\"summary\": {\"mapped_bytes\": "), std::string::npos) << text;
+}
+
 TEST(MemoryReport, ProcessReportHasWhatTheSystemSays) {
   const auto report = make<Report>(api().EnvGetMemoryReport, static_cast<const FolioEnv*>(nullptr));
   const char* json = nullptr;
   ASSERT_CALL(api().MemoryReportGetJson(report.get(), &json));
   EXPECT_NE(std::string(json).find("\"process\": {\"rss_kib\": "), std::string::npos) << json;
   EXPECT_NE(std::string(json).find("\"kernels\": \""), std::string::npos);
+  EXPECT_NE(std::string(json).find("\"page_tables_kib\": "), std::string::npos);
+  EXPECT_NE(std::string(json).find("\"arena_bytes\": "), std::string::npos);
 }
 
 }  // namespace

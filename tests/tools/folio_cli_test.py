@@ -405,6 +405,86 @@ class BenchCommand(FolioCase):
         self.assertEqual(self.bench("--json", "--hold-ms", "1").splitlines()[1:], ["SESSION_READY"])
 
 
+def matmul_model():
+    """y = x w: a weight that is packed, large enough to be looked up in files."""
+    weight = tensor(FLOAT, [160, 160], struct.pack("<25600f", *(i % 97 for i in range(25600))))
+    return model([node("MatMul", ["x", "w"], ["y"])], [port("x", FLOAT, [2, 160])],
+                 [port("y", FLOAT, [2, 160])], [weight + text(8, "w")])
+
+
+class BenchOfPackedModels(FolioCase):
+    def test_says_where_the_packed_weights_are(self):
+        path = self.write("m.onnx", matmul_model())
+
+        def source(*arguments):
+            result = self.check(folio("bench", path, "--json", "--iterations", 0, *arguments), 0)
+            return json.loads(result.stdout)["pack"]["source"]
+
+        store = ("--config", f"folio.pack_store={self.folder}/store",
+                 "--config", "folio.pack_sidecar=off")
+        self.assertEqual(source("--config", "session.disable_prepacking=1"), "none")
+        self.assertEqual(source(), "memory")
+        self.assertEqual(source(*store), "file", "written and mapped back")
+        self.assertEqual(source(*store), "file")
+        self.check(folio("pack", path), 0)
+        self.assertEqual(source(), "file")
+
+
+MODE_KEYS = """load_ms first_run_ms peak_anon_load anon_load anon_run pss_file_load pss_file_run
+    vm_pte_run""".split()
+
+
+class MemoryModes(FolioCase):
+    def modes(self, path, *arguments, code=0):
+        temporary = self.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        result = self.check(folio("memory", path, "--modes", *arguments,
+                                  env=dict(os.environ, TMPDIR=str(temporary))), code)
+        self.assertEqual(list(temporary.iterdir()), [], "what was made for it is gone")
+        return result.stdout
+
+    def test_a_row_per_way_to_load(self):
+        path = self.write("m.onnx", matmul_model())
+        plot = self.folder / "plot.svg"
+        report = json.loads(self.modes(path, "--rounds", 2, "--json", "--plot", plot))
+        self.assertEqual((report["model"], report["rounds"]), (str(path), 2))
+        rows = report["modes"]
+        self.assertEqual([(row["format"], row["mode"]) for row in rows],
+                         [("onnx", "read"), ("onnx", "map"), ("onnx", "map + packed")])
+        for row in rows:
+            self.assertEqual((row["runtime"], row["error"]), ("folio", None))
+            for key in MODE_KEYS:
+                self.assertGreater(row[key], 0, key)
+            self.assertGreaterEqual(row["peak_anon_load"], row["anon_load"])
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()),
+                         ["m.onnx", "plot.svg", "tmp"], "nothing beside the model")
+        root = xml.etree.ElementTree.parse(plot).getroot()
+        self.assertIn("map + packed", "".join(root.itertext()))
+
+    def test_the_other_format_beside_the_model_has_rows_too(self):
+        path = self.write("m.onnx", matmul_model())
+        self.check(folio("convert", path, "-o", self.folder / "m.ort"), 0)
+        lines = self.modes(self.folder / "m.ort", "--rounds", 1).splitlines()
+        rows = [line.split()[2] + " " + line.split()[3] for line in lines if line[:5] == "Folio"]
+        self.assertEqual(rows, ["ort read", "ort map", "ort map", "onnx read", "onnx map",
+                                "onnx map"])
+        self.assertIn("PSS files after runs", lines[2])
+
+    def test_usage_and_failures(self):
+        path = self.write("m.onnx", matmul_model())
+        self.one_error_line(folio("memory", path, "--rounds", 2), 2)
+        self.one_error_line(folio("memory", path, "--modes", "--processes", 2), 2)
+        self.one_error_line(folio("memory", path, "--modes", "--dim", "nobody=2"), 2)
+        self.check(folio("memory", self.folder / "missing.onnx", "--modes"), 3)
+        self.check(folio("memory", self.write("odd.onnx", UNKNOWN_MODEL), "--modes"), 4)
+
+    def test_a_row_that_fails_is_named_and_the_others_stand(self):
+        path = self.write("m.onnx", matmul_model())
+        output = self.modes(path, "--rounds", 1, "--ort", self.folder / "none.so", code=3)
+        self.assertIn("ORT onnx, default: start: ", output)
+        self.assertRegex(output, r"Folio \S+ +onnx +map \+ packed +\d")
+
+
 class OtherCommands(FolioCase):
     def test_memory_has_a_row_per_number_of_processes(self):
         path = self.write("m.onnx", double_model())

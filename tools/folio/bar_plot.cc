@@ -9,9 +9,9 @@ namespace folio_cli {
 namespace {
 
 // Pixels.
-constexpr double kWidth = 720, kHeight = 440;
-constexpr double kLeft = 80, kRight = 24, kTop = 64, kBottom = 96;
-constexpr double kPlotWidth = kWidth - kLeft - kRight;
+constexpr double kLeastWidth = 720, kHeight = 440;
+constexpr double kLeft = 80, kRight = 24, kTop = 64, kBottom = 104;
+constexpr double kCharacter = 7.5, kLine = 15;  // of a label, about
 constexpr double kPlotHeight = kHeight - kTop - kBottom;
 constexpr double kBarShare = 0.6;  // of the place of a bar
 
@@ -57,11 +57,34 @@ double tick_step(double top) {
   return 10 * power;
 }
 
+// A bar's label, line by line.
+std::vector<std::string> lines_of(const std::string& label) {
+  std::vector<std::string> lines(1);
+  for (const char c : label) {
+    if (c == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += c;
+    }
+  }
+  return lines;
+}
+
+// Room for the longest label at each bar.
+double plot_width(const BarPlot& plot) {
+  size_t longest = 0;
+  for (const BarPlot::Bar& bar : plot.bars) {
+    for (const std::string& line : lines_of(bar.label)) longest = std::max(longest, line.size());
+  }
+  const double wanted = static_cast<double>(plot.bars.size() * (longest + 1)) * kCharacter;
+  return std::max(kLeastWidth - kLeft - kRight, wanted);
+}
+
 class Svg {
  public:
-  Svg() {
-    text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(kWidth) + "\" height=\"" +
-            number(kHeight) + "\" viewBox=\"0 0 " + number(kWidth) + " " + number(kHeight) +
+  explicit Svg(double width) {
+    text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) + "\" height=\"" +
+            number(kHeight) + "\" viewBox=\"0 0 " + number(width) + " " + number(kHeight) +
             "\" font-family=\"sans-serif\" font-size=\"13\">\n" +
             "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
   }
@@ -85,16 +108,16 @@ class Svg {
   std::string text_;
 };
 
-void draw_axis(double step, int ticks, Svg* svg) {
+void draw_axis(double width, double step, int ticks, Svg* svg) {
   for (int i = 0; i <= ticks; ++i) {
     const double y = kTop + kPlotHeight * (1 - static_cast<double>(i) / ticks);
-    svg->line(kLeft, y, kLeft + kPlotWidth, y, i == 0 ? "#333333" : "#dddddd");
+    svg->line(kLeft, y, kLeft + width, y, i == 0 ? "#333333" : "#dddddd");
     svg->label(kLeft - 8, y + 4, "end", number(step * i));
   }
 }
 
-void draw_bars(const BarPlot& plot, double top, Svg* svg) {
-  const double place = kPlotWidth / static_cast<double>(std::max<size_t>(plot.bars.size(), 1));
+void draw_bars(const BarPlot& plot, double width, double top, Svg* svg) {
+  const double place = width / static_cast<double>(std::max<size_t>(plot.bars.size(), 1));
   for (size_t i = 0; i < plot.bars.size(); ++i) {
     const BarPlot::Bar& bar = plot.bars[i];
     const double middle = kLeft + place * (static_cast<double>(i) + 0.5);
@@ -108,7 +131,11 @@ void draw_bars(const BarPlot& plot, double top, Svg* svg) {
     char total[32];
     std::snprintf(total, sizeof total, "%.1f", sum);
     svg->label(middle, kTop + kPlotHeight * (1 - sum / top) - 5, "middle", total);
-    svg->label(middle, kTop + kPlotHeight + 20, "middle", bar.label);
+    double y = kTop + kPlotHeight + 20;
+    for (const std::string& line : lines_of(bar.label)) {
+      svg->label(middle, y, "middle", line);
+      y += kLine;
+    }
   }
 }
 
@@ -123,17 +150,19 @@ std::string to_svg(const BarPlot& plot) {
   }
   const double step = tick_step(highest);
   const int ticks = std::max(1, static_cast<int>(std::ceil(highest / step)));
-  Svg svg;
-  svg.label(kWidth / 2, 30, "middle", plot.title, " font-size=\"16\" font-weight=\"bold\"");
-  draw_axis(step, ticks, &svg);
-  draw_bars(plot, step * ticks, &svg);
-  svg.label(kLeft + kPlotWidth / 2, kTop + kPlotHeight + 44, "middle", plot.x_title);
+  const double width = plot_width(plot);
+  Svg svg(kLeft + width + kRight);
+  svg.label((kLeft + width + kRight) / 2, 30, "middle", plot.title,
+            " font-size=\"16\" font-weight=\"bold\"");
+  draw_axis(width, step, ticks, &svg);
+  draw_bars(plot, width, step * ticks, &svg);
+  svg.label(kLeft + width / 2, kTop + kPlotHeight + 54, "middle", plot.x_title);
   svg.label(kLeft - 8, kTop - 14, "end", plot.y_title);
   double x = kLeft;
   for (size_t k = 0; k < plot.series.size(); ++k) {
     svg.rect(x, kHeight - 34, 14, 14, kColours[k % 4]);
     svg.label(x + 20, kHeight - 22, "start", plot.series[k]);
-    x += kPlotWidth / static_cast<double>(plot.series.size());
+    x += width / static_cast<double>(plot.series.size());
   }
   return svg.finish();
 }

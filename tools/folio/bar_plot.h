@@ -12,7 +12,7 @@ struct BarPlot {
   std::string y_title;
   std::vector<std::string> series;  // names of the parts of a bar, lowest first; at most 4
   struct Bar {
-    std::string label;
+    std::string label;          // of one line or two
     std::vector<double> parts;  // one per series, none negative
   };
   std::vector<Bar> bars;

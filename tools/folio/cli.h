@@ -120,11 +120,15 @@ struct MemoryCommand {
   std::string model;
   uint32_t processes = 4;
   uint32_t sessions = 1;
+  bool modes = false;   // the table of load modes instead
+  uint32_t rounds = 5;  // of that table
+  std::string ort;      // ONNX Runtime's library, for rows of its own there; "": none
   std::string plot;
   bool json = false;
   InputOptions input;
   SessionSettings session;
 };
+int run_memory_modes(const CommonOptions& common, const MemoryCommand& command);
 int run_memory(const CommonOptions& common, const MemoryCommand& command);
 
 struct CompareCommand {
@@ -155,6 +159,7 @@ struct CompareSideCommand {
   uint32_t warmup = 3;
   uint32_t iterations = 20;
   uint32_t timeout_seconds = 600;
+  uint32_t sample_us = 3000;  // how often the peak is looked at, as folio bench has it
   bool strict_names = false;  // --dim and --range must name something that the model has
   InputOptions input;
   SessionSettings session;

@@ -8,23 +8,21 @@
 //          such as a library that is not there, ends the command.
 
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tools/folio/child_process.h"
 #include "tools/folio/cli.h"
 #include "tools/folio/compare.h"
 #include "tools/folio/random_inputs.h"
+#include "tools/folio/side_process.h"
 #include "tools/folio/table.h"
 #include "tools/folio/test_layout.h"
 #include "tools/folio/timing.h"
@@ -103,10 +101,7 @@ struct Side {
   double median(const std::string& key) const {
     const auto found = samples.find(key);
     if (found == samples.end()) return std::nan("");
-    std::vector<double> sorted = found->second;
-    std::sort(sorted.begin(), sorted.end());
-    const size_t middle = sorted.size() / 2;
-    return sorted.size() % 2 != 0 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    return median_of(found->second);
   }
 };
 
@@ -137,18 +132,6 @@ std::vector<std::string> strings_in(const nlohmann::json& object, const char* ke
   return strings;
 }
 
-// How the process ended, if not well.
-std::string bad_end(int status, uint32_t timeout_seconds) {
-  if (WIFSIGNALED(status)) {
-    if (WTERMSIG(status) == SIGALRM) {
-      return "not done after " + std::to_string(timeout_seconds) + " s";
-    }
-    return std::string("crashed: ") + strsignal(WTERMSIG(status));
-  }
-  const int code = WEXITSTATUS(status);
-  return code == 0 ? "" : "the process ended with exit code " + std::to_string(code);
-}
-
 // Adds one round to `side`.
 void measure_once(const CompareCommand& command, const Model& model, bool wants_outputs,
                   Side* side) {
@@ -158,19 +141,8 @@ void measure_once(const CompareCommand& command, const Model& model, bool wants_
     const std::string descriptor = std::to_string(file.descriptor());
     arguments.insert(arguments.begin() + 2, {"--outputs", descriptor});
   }
-  ChildProcess child(arguments[0], arguments);
-  std::string text = child.read_all();
-  const std::string end = bad_end(child.end(), command.timeout_seconds);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  const size_t line = text.rfind('\n');  // a library may have printed something before
-  const auto said = nlohmann::json::parse(line == std::string::npos ? text : text.substr(line + 1),
-                                          nullptr, false);
-  if (!said.is_object() || !end.empty()) {
-    side->stage = said.is_object() ? "end of the process" : "";
-    side->error = end.empty() ? "the process said nothing" : end;
-    side->exit_code = kExitCannotRun;
-    return;
-  }
+  const SideSaid one = run_side(arguments, command.timeout_seconds);
+  const nlohmann::json& said = one.said;
   if (said.contains("version")) side->version = said["version"].get<std::string>();
   for (const Metric& metric : kMetrics) {
     if (said.contains(metric.key)) {
@@ -179,10 +151,10 @@ void measure_once(const CompareCommand& command, const Model& model, bool wants_
   }
   side->free_dims = strings_in(said, "free_dims");
   side->output_names = strings_in(said, "output_names");
-  if (said.contains("error")) {
-    side->stage = said["stage"].get<std::string>();
-    side->error = said["error"].get<std::string>();
-    side->exit_code = said["exit_code"].get<int>();
+  if (!one.error.empty()) {
+    side->stage = one.stage;
+    side->error = one.error;
+    side->exit_code = one.exit_code;
     const bool is_usage = side->exit_code == kExitUsage;
     if (is_usage || side->stage == "start") {  // every model would say so
       throw CliError(is_usage ? kExitUsage : kExitCannotRun, side->error);

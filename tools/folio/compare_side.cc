@@ -24,8 +24,6 @@ namespace folio_cli {
 
 namespace {
 
-constexpr uint32_t kSampleUs = 3000;  // as folio bench has it
-
 class FolioPeer : public Peer {
  public:
   FolioPeer(const CommonOptions& common, const SessionSettings& settings) {
@@ -82,17 +80,23 @@ class FolioPeer : public Peer {
   std::vector<folio::Value> outputs_;
 };
 
-long anonymous() { return read_process_memory("self").anon; }
+// Adds "anon_<when>" and so on to what is said; the first of them is returned.
+long note_memory(const std::string& when, nlohmann::json* said) {
+  const ProcessMemory memory = read_process_memory("self");
+  (*said)["anon_" + when] = memory.anon;
+  // Files on tmpfs are not among the kernel's Pss_File.
+  (*said)["pss_file_" + when] = memory.pss - memory.pss_anon;
+  (*said)["vm_pte_" + when] = read_status("self", "VmPTE");
+  return memory.anon;
+}
 
-void load(const std::string& model, Peer* peer, nlohmann::json* said) {
-  PeakAnon peak(kSampleUs);
+void load(const CompareSideCommand& command, Peer* peer, nlohmann::json* said) {
+  PeakAnon peak(command.sample_us);
   const double start = wall_ms();
-  peer->load(model);
+  peer->load(command.model);
   (*said)["load_ms"] = rounded(wall_ms() - start);
   peak.stop();
-  const long anon = anonymous();
-  peak.note(anon);
-  (*said)["anon_load"] = anon;
+  peak.note(note_memory("load", said));
   (*said)["peak_anon_load"] = peak.peak();
 }
 
@@ -127,7 +131,7 @@ void run(const CompareSideCommand& command, Peer* peer, nlohmann::json* said) {
   for (uint32_t i = 0; i < command.iterations; ++i) times.push_back(timed_run());
   std::sort(times.begin(), times.end());
   (*said)["run_p50_ms"] = rounded(percentile(times, 5));
-  (*said)["anon_run"] = anonymous();
+  note_memory("run", said);
 }
 
 void write_outputs(int file, const Peer& peer) {
@@ -151,9 +155,9 @@ void measure(const CommonOptions& common, const CompareSideCommand& command, nlo
                                          : make_ort_peer(command.ort, command.session);
   (*said)["init_ms"] = rounded(wall_ms() - start);
   (*said)["version"] = peer->version();
-  (*said)["anon_init"] = anonymous();
+  note_memory("init", said);
   (*said)["stage"] = "load";
-  load(command.model, peer.get(), said);
+  load(command, peer.get(), said);
   (*said)["stage"] = "inputs";
   give_inputs(command, random, peer.get(), said);
   (*said)["stage"] = "run";

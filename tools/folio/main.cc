@@ -236,6 +236,7 @@ class Cli {
     command->add_option("--ort", compare_side_.ort);
     command->add_option("--data-set", compare_side_.data_set);
     command->add_option("--outputs", compare_side_.outputs);
+    command->add_option("--sample-us", compare_side_.sample_us);
     command->add_flag("--strict-names", compare_side_.strict_names);
     add_measure_options(command, &compare_side_);
   }
@@ -285,19 +286,36 @@ class Cli {
     CLI::App* command = add_command("memory", "show what a model costs in several processes",
                                     [this] { return run_memory(common_, memory_); });
     command->add_option("MODEL", memory_.model, ".onnx or .ort file")->required();
-    command->add_option("--processes", memory_.processes, "1 to so many processes (4)")
+    auto* processes =
+        command->add_option("--processes", memory_.processes, "1 to so many processes (4)")
+            ->type_name("N")
+            ->check(CLI::PositiveNumber);
+    auto* sessions =
+        command->add_option("--sessions", memory_.sessions, "sessions in each process (1)")
+            ->type_name("N")
+            ->check(CLI::PositiveNumber);
+    auto* modes = command->add_flag("--modes", memory_.modes,
+                                    "one process per way to load the model instead: read, mapped, "
+                                    "mapped with a pack file");
+    command->add_option("--rounds", memory_.rounds, "with --modes: processes per way, in turns (5)")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
-    command->add_option("--sessions", memory_.sessions, "sessions in each process (1)")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::PositiveNumber)
+        ->needs(modes);
+    command->add_option("--ort", memory_.ort, "with --modes: rows of ONNX Runtime too, its library")
+        ->type_name("LIB")
+        ->needs(modes);
+    modes->excludes(processes)->excludes(sessions);
     command->add_option("--plot", memory_.plot, "write a bar plot")->type_name("FILE.svg");
     command->add_flag("--json", memory_.json, "one JSON object on standard output");
     add_input_options(command, &memory_.input);
     add_session_options(command, &memory_.session);
     command->footer(
-        "Example:\n"
-        "  folio memory model.onnx --processes 8 --threads 1 --plot memory.svg");
+        "With --modes: model.onnx and model.ort beside it, if both are there, each way in "
+        "--rounds\n"
+        "fresh processes; the pack file is made in a temporary folder (TMPDIR) that is removed.\n"
+        "Examples:\n"
+        "  folio memory model.onnx --processes 8 --threads 1 --plot memory.svg\n"
+        "  folio memory model.onnx --modes --rounds 9");
   }
 
   void add_pack() {

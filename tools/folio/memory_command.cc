@@ -177,6 +177,7 @@ void write_plot(const MemoryCommand& command, const std::vector<Row>& rows) {
 }  // namespace
 
 int run_memory(const CommonOptions& common, const MemoryCommand& command) {
+  if (command.modes) return run_memory_modes(common, command);
   const std::vector<Row> rows = measure(common, command);
   if (!command.plot.empty()) write_plot(command, rows);
   if (!command.json) {

@@ -28,6 +28,7 @@ using Metrics = FolioMetrics;
 using PackCacheStats = FolioPackCacheStats;
 using PackCacheCollected = FolioPackCacheCollected;
 using PackResult = FolioPackResult;
+using MemorySummary = FolioMemorySummary;
 using Dims = std::vector<std::int64_t>;
 
 // What every failure throws. what() is the message of the C status.
@@ -198,6 +199,7 @@ class MemoryReport {
     std::uint64_t bytes = 0;
     std::uint64_t resident_bytes = 0;
     bool is_private = false;
+    std::uint64_t pss_bytes = 0;
   };
 
   explicit MemoryReport(FolioMemoryReport* handle) : handle_(handle) {}
@@ -208,10 +210,15 @@ class MemoryReport {
     for (size_t i = 0; i < count; ++i) {
       auto entry = internal::sized<FolioMemoryEntry>();
       internal::check(api().MemoryReportGetEntry(handle_.get(), i, &entry));
-      result.push_back(
-          {entry.name, entry.kind, entry.bytes, entry.resident_bytes, entry.is_private != 0});
+      result.push_back({entry.name, entry.kind, entry.bytes, entry.resident_bytes,
+                        entry.is_private != 0, entry.pss_bytes});
     }
     return result;
+  }
+  MemorySummary summary() const {
+    auto sum = internal::sized<MemorySummary>();
+    internal::check(api().MemoryReportGetSummary(handle_.get(), &sum));
+    return sum;
   }
   std::string json() const {
     return internal::value_of<const char*>(api().MemoryReportGetJson, handle_.get());

@@ -518,8 +518,9 @@ typedef struct FolioApi {
   FolioStatus* (*MemoryReportGetEntry)(const FolioMemoryReport* report, size_t index,
                                        FolioMemoryEntry* out);
 
-  /* The report as one JSON object: "entries", sums, "kernels" in use and, of an environment,
-   * "process": what the system says of this process. Since 1. */
+  /* The report as one JSON object: "entries", sums, "summary" (the members of FolioMemorySummary),
+   * "kernels" in use and, of an environment, "process": what the system says of this process.
+   * Since 1. */
   FolioStatus* (*MemoryReportGetJson)(const FolioMemoryReport* report, const char** out);
 
   /* The report as a table for people. Since 1. */
@@ -584,6 +585,11 @@ typedef struct FolioApi {
   /* Lets go of blobs that the cache holds and no session uses; a recording one forgets them. `out`
    * may be NULL. Since 1. */
   FolioStatus* (*PackCacheCollect)(FolioPackCache* cache, FolioPackCacheCollected* out);
+
+  /* ---- MemoryReport, continued --------------------------------------------------------------- */
+
+  /* The report's sums: mapped, resident, private, packed by place, shared. Since 1. */
+  FolioStatus* (*MemoryReportGetSummary)(const FolioMemoryReport* report, FolioMemorySummary* out);
 
   /* End of version 1. Do not insert above. */
 } FolioApi;

@@ -295,13 +295,39 @@ typedef enum FolioPackStoreAction FOLIO_INT_ENUM {
 /* Output of MemoryReportGetEntry. Strings belong to the report. */
 typedef struct FolioMemoryEntry {
   size_t size;
-  const char* name;        /* what it is: the file's path, "packed weights", "constants", ... */
-  const char* kind;        /* "mapping", "memory", "packed", "constant", "arena" or "buffer" */
-  uint64_t bytes;          /* address space that it takes */
-  uint64_t resident_bytes; /* of a mapping: what this process has touched of it and is in memory
-                            * now; 0 for the other kinds, and where the system does not say */
-  int32_t is_private;      /* 1: memory that Folio allocated; 0: page cache, or the caller's */
+  const char* name; /* what it is: the file's path, "packed weights", "constants", ... */
+  const char* kind; /* "mapping", "memory", "packed", "constant", "arena" or "buffer" */
+  uint64_t bytes;   /* address space that it takes */
+  uint64_t
+      resident_bytes; /* of pages of files: what this process has touched of them and is in
+                       * memory now; 0 for the other kinds, and where the system does not say */
+  int32_t is_private; /* 1: memory that Folio allocated; 0: page cache, or the caller's */
+  uint64_t pss_bytes; /* of resident_bytes this process's share: a page that n processes have
+                       * touched counts 1/n */
 } FolioMemoryEntry;
+
+/* Output of MemoryReportGetSummary. 0: nothing, or the system does not say. */
+typedef struct FolioMemorySummary {
+  size_t size;
+  uint64_t mapped_bytes;   /* files, pack files too: address space, not memory */
+  uint64_t resident_bytes; /* of these: touched by this process and in memory now */
+  uint64_t pss_bytes;      /* of these: this process's share of what others have touched too */
+  uint64_t private_bytes;  /* memory that Folio allocated */
+  uint64_t packed_sidecar_bytes; /* packed weights in the model's own pack file (mapped) */
+  uint64_t packed_store_bytes;   /* in pack stores (mapped) */
+  uint64_t packed_heap_bytes;    /* in memory of this process (private) */
+  uint64_t constant_bytes;       /* constants that were computed or copied (private) */
+  uint64_t saved_file_bytes;     /* model files: what the second and every later session of this
+                                  * process did not need again. Of a session's report: its files
+                                  * that other sessions use too */
+  uint64_t saved_packed_bytes;   /* the same of packed weights and constants */
+  /* Of the process (EnvGetMemoryReport); 0 in the report of a model or session: */
+  uint64_t arena_bytes; /* scratch memory of runs, in use or idle (private) */
+  uint64_t process_rss_bytes;
+  uint64_t process_pss_bytes;        /* what the process takes of the machine */
+  uint64_t process_anonymous_bytes;  /* pages that no file stands behind */
+  uint64_t process_page_table_bytes; /* beside all of these: the kernel's tables for them */
+} FolioMemorySummary;
 
 /* Runs by duration. Bucket i counts those that took at most 10, 20, 50, 100, 200, 500 ... us (steps
  * of 1-2-5 up to 10 s) and are in no bucket before it; the last counts all the rest. */
