@@ -195,9 +195,13 @@ FolioMemorySummary process_summary() {
   return summary_of(make<Report>(api().EnvGetMemoryReport, static_cast<const FolioEnv*>(nullptr)));
 }
 
+// With all its weights packed: what is reported does not change any more.
 Session open_path(const std::string& path) {
-  return make<Session>(api().CreateSession, static_cast<const FolioEnv*>(nullptr), path.c_str(),
-                       static_cast<const FolioSessionOptions*>(nullptr));
+  auto session = make<Session>(api().CreateSession, static_cast<const FolioEnv*>(nullptr),
+                               path.c_str(), static_cast<const FolioSessionOptions*>(nullptr));
+  int32_t is_packed = 0;
+  EXPECT_CALL(api().SessionWaitPacked(session.get(), -1, &is_packed));
+  return session;
 }
 
 TEST(MemoryReport, SummaryAddsTheEntriesUp) {
