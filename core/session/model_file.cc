@@ -9,6 +9,7 @@
 #include "core/os/sigbus_guard.h"
 #include "core/passes/passes.h"
 #include "core/run/float_control.h"
+#include "core/session/open_models.h"
 
 namespace folio {
 namespace {
@@ -93,16 +94,21 @@ class WatchedSource final : public ByteSource {
   const std::string& name() const override { return model_->name(); }
   Result<Ref<ByteSource>> open_sibling(const std::string& location) const override {
     const bool dotted = location.starts_with("./");
-    const auto given = files_.find(dotted ? location.substr(2) : location);
-    if (given != files_.end()) return Result(given->second);
+    const std::string file = dotted ? location.substr(2) : location;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = files_.find(file);
+    if (known != files_.end()) return Result(known->second);
     FOLIO_TRY(Ref<ByteSource> opened, model_->open_sibling(location));
     watch_->add(opened);
+    files_[file] = opened;
     return opened;
   }
 
  private:
   Ref<ByteSource> model_;
-  std::map<std::string, Ref<ByteSource>> files_;
+  mutable std::mutex mutex_;
+  // Given, or opened once: a model goes on with the files that it began with.
+  mutable std::map<std::string, Ref<ByteSource>> files_;
   Ref<FileWatch> watch_;
 };
 
@@ -118,6 +124,11 @@ Result<std::unique_ptr<Model>> parse(const Ref<ByteSource>& source, const ModelO
   if (options.format == "ORT") load.format = ModelFormat::kOrt;
   FOLIO_TRY(ModelDef def, load_model_def(source, load));
   return build_model(std::move(def), free_dims);
+}
+
+Status report(const Progress& progress, float done, const char* what) {
+  if (!progress || progress(done, what)) return Status::ok();
+  return error(Code::kModelLoadCancelled, "loading was cancelled");
 }
 
 }  // namespace
@@ -153,9 +164,29 @@ Result<Ref<ByteSource>> open_model_file(const std::string& path, const ModelOpti
 }
 
 Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptions& options) {
+  return open(path, options, nullptr);
+}
+
+Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptions& options,
+                                       const Ref<WeightPlaces>& older) {
   FOLIO_TRY(Ref<ByteSource> source, open_model_file(path, options));
+  const OpenModelKey key{path, source->serial(), options.format};
+  const bool is_shared = source->serial() != 0 && !options.read_into_memory &&
+                         !options.own_ort_bytes && options.files.empty();
+  if (is_shared) {
+    if (Ref<ModelFile> file = find_open_model(key)) {
+      if (options.sigbus_guard) enable_sigbus_guard();
+      FOLIO_RETURN_IF_ERROR(report(options.progress, 1.0F, "ready"));
+      return file;
+    }
+  }
   FOLIO_TRY(Ref<ModelFile> file, open(std::move(source), options));
   file->path_ = path;
+  file->older_weights_ = older;
+  if (is_shared) {
+    file->key_ = key;
+    add_open_model(key, file.get());
+  }
   return file;
 }
 
@@ -171,17 +202,13 @@ Result<Ref<ModelFile>> ModelFile::open(Ref<ByteSource> source, const ModelOption
 }
 
 Status ModelFile::load(const Progress& progress) {
-  const auto report = [&](float done, const char* what) {
-    if (!progress || progress(done, what)) return Status::ok();
-    return error(Code::kModelLoadCancelled, "loading was cancelled");
-  };
-  FOLIO_RETURN_IF_ERROR(report(0.0F, "open"));
+  FOLIO_RETURN_IF_ERROR(report(progress, 0.0F, "open"));
   FOLIO_TRY(first_, parse_unchanged({}, progress));
   take_declared(&first_->metadata);
   info_ = describe(*first_, *source_);
   weights_ = make_ref<WeightPlaces>();
   weights_->add(first_->graph);
-  return report(1.0F, "ready");
+  return report(progress, 1.0F, "ready");
 }
 
 // The entry is the file's own business: it leaves the metadata that users see.
@@ -211,21 +238,27 @@ Result<Ref<ModelFile>> ModelFile::reopen(const Progress& progress) const {
   }
   ModelOptions options = options_;
   options.progress = progress;
-  FOLIO_TRY(Ref<ModelFile> newer, open(path_, options));
-  newer->older_weights_ = weights_;
-  return newer;
+  return open(path_, options, weights_);
 }
 
 ModelFile::~ModelFile() {
+  if (key_) remove_open_model(*key_, this);
   if (weights_) weights_->close();
 }
 
 Result<Ref<Program>> ModelFile::program(const std::string& key,
                                         const std::function<Result<Ref<Program>>()>& make) {
   std::unique_lock<std::mutex> lock(mutex_);
+  // A progress callback may make a session of the model that its thread is loading.
+  const auto self = std::this_thread::get_id();
+  const auto making = being_made_.find(key);
+  if (making != being_made_.end() && making->second == self) {
+    lock.unlock();
+    return make();
+  }
   made_.wait(lock, [&] { return being_made_.count(key) == 0; });
   if (const auto it = programs_.find(key); it != programs_.end()) return it->second;
-  being_made_.insert(key);
+  being_made_[key] = self;
   // Whatever way `make` ends, those who wait go on: the next of them tries itself.
   struct Unmark {
     ModelFile* file;

@@ -9,13 +9,15 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <set>
+#include <optional>
+#include <thread>
 
 #include "core/passes/passes.h"
 #include "core/plan/program.h"
 #include "core/plan/weight_places.h"
 #include "core/save/save_model.h"
 #include "core/session/file_watch.h"
+#include "core/session/open_models.h"
 #include "core/session/options.h"
 
 namespace folio {
@@ -55,13 +57,14 @@ struct ModelInfo {
 class ModelFile : public RefCounted {
  public:
   ~ModelFile() override;
+  // One that is open already is shared, if all its files are as they were.
   static Result<Ref<ModelFile>> open(const std::string& path, const ModelOptions& options);
   // `source` is copied or borrowed bytes (core/os/memory_source.h).
   static Result<Ref<ModelFile>> open(Ref<ByteSource> source, const ModelOptions& options);
 
-  // What stands at the path now, as a model of its own: opened with this one's options. The same
-  // unchanged file is the same mapping. Weights that did not change are found by their bytes as
-  // long as this one is open. kInvalidArgument for a model from memory.
+  // What stands at the path now, opened with this one's options: itself if nothing changed. Weights
+  // that did not change are found by their bytes as long as this one is open. kInvalidArgument for
+  // a model from memory.
   Result<Ref<ModelFile>> reopen(const Progress& progress) const;
 
   const ModelInfo& info() const { return info_; }
@@ -90,6 +93,9 @@ class ModelFile : public RefCounted {
   void release_program(const std::string& key, Ref<Program> program);
 
  private:
+  // `older`: of the model that this one replaces, if it is another.
+  static Result<Ref<ModelFile>> open(const std::string& path, const ModelOptions& options,
+                                     const Ref<WeightPlaces>& older);
   Status load(const Progress& progress);
   void take_declared(std::vector<std::pair<std::string, std::string>>* metadata);
   Result<std::unique_ptr<Model>> parse_unchanged(const FreeDims& free_dims,
@@ -97,7 +103,8 @@ class ModelFile : public RefCounted {
 
   Ref<ByteSource> source_;
   Ref<FileWatch> watch_;
-  std::string path_;  // as given; empty: the bytes came from the caller
+  std::optional<OpenModelKey> key_;  // under which others find it
+  std::string path_;                 // as given; empty: the bytes came from the caller
   ModelOptions options_;
   ModelInfo info_;
   std::shared_ptr<const DeclaredDigests> declared_;
@@ -107,7 +114,7 @@ class ModelFile : public RefCounted {
   std::mutex model_mutex_;
   std::unique_ptr<Model> first_;
   std::map<std::string, Ref<Program>> programs_;
-  std::set<std::string> being_made_;
+  std::map<std::string, std::thread::id> being_made_;  // and by whom
   std::condition_variable made_;
 };
 

@@ -73,7 +73,7 @@ namespace FolioRuntime
         }
 
         /// <summary>
-        /// Opens what stands at the model's path now, with the options of this model, as a model of its own. This one
+        /// Opens what stands at the model's path now, with the options of this model. This one
         /// and its sessions go on as they are; a file that did not change is not mapped again.
         /// </summary>
         public Model Reload()

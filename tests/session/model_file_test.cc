@@ -6,10 +6,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/support/model_tester.h"
+#include "tests/support/temp_folder.h"
 #include "tools/make_model/kinds.h"
 
 namespace folio {
@@ -64,6 +66,72 @@ TEST(ModelFile, TwoSessionsHaveOneMappingAndOneBlobPerWeight) {
   EXPECT_EQ(PackedCache::process().stats().live_blobs - blobs_before, 2U) << "one for each layer";
   ASSERT_EQ(first.value()->program().packed_now().size(), 2U);
   EXPECT_EQ(first.value()->program().packed_now()[0], second.value()->program().packed_now()[0]);
+}
+
+TEST(ModelFile, OpenedAgainItIsShared) {
+  const ModelOnDisk model(1);
+  const auto first = ModelFile::open(model.path(), {});
+  ASSERT_TRUE(first.is_ok()) << text_of(first.status());
+  EXPECT_EQ(ModelFile::open(model.path(), {}).value(), first.value());
+  EXPECT_EQ(first.value()->reopen(nullptr).value(), first.value()) << "nothing changed";
+  ModelOptions in_memory;
+  in_memory.read_into_memory = true;
+  EXPECT_FALSE(ModelFile::open(model.path(), in_memory).value() == first.value());
+  ModelOptions cancelled;
+  cancelled.progress = [](float, const char*) { return false; };
+  EXPECT_FALSE(ModelFile::open(model.path(), cancelled).is_ok());
+  const auto sessions = {Session::create(ModelFile::open(model.path(), {}).value(), {}),
+                         Session::create(ModelFile::open(model.path(), {}).value(), {})};
+  EXPECT_EQ(&sessions.begin()->value()->program(), &(sessions.begin() + 1)->value()->program());
+}
+
+TEST(ModelFile, WhatStandsUnderAnyOfItsNamesNowIsOpened) {
+  namespace fs = std::filesystem;
+  const testing::TempFolder folder;
+  const auto write = [&](float value) {
+    const std::vector<float> weights(2048, value);
+    std::string bytes(weights.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), weights.data(), bytes.size());
+    return folder.write("new.bin", bytes);
+  };
+  fs::rename(write(1), folder.path("w.bin"));
+  model_writer::ModelWriter writer = plain_model();
+  writer.graph().input("x", f32_type({2048}));
+  writer.graph().initializer(
+      model_writer::TensorWriter("w", kF32, {2048}).external("w.bin", 0, 8192));
+  writer.graph().node("Add", {"x", "w"}, {"y"});
+  writer.graph().output("y", f32_type({2048}));
+  const std::string path = folder.write("m.onnx", writer.serialize());
+  const auto sum = [&](const Ref<ModelFile>& file) {
+    auto session = Session::create(file, {});
+    EXPECT_TRUE(session.is_ok()) << text_of(session.status());
+    const Value x = make_tensor<float>({2048}, std::vector<float>(2048, 0.0F));
+    const auto outputs = run_all(*session.value(), {{"x", x}});
+    return floats_of(outputs.value()[0])[0];
+  };
+  const auto first = ModelFile::open(path, {});
+  ASSERT_TRUE(first.is_ok()) << text_of(first.status());
+  EXPECT_EQ(sum(first.value()), 1.0F);
+  fs::rename(write(2), folder.path("w.bin"));  // the model itself is the same file
+  const auto second = ModelFile::open(path, {});
+  ASSERT_TRUE(second.is_ok());
+  EXPECT_EQ(sum(second.value()), 2.0F);
+  EXPECT_EQ(sum(first.value()), 1.0F) << "goes on with the old one";
+}
+
+TEST(ModelFile, AProgressCallbackMayLoadTheSameModel) {
+  const ModelOnDisk model(1);
+  SessionOptions options;
+  int depth = 0;
+  options.progress = [&](float, const char*) {
+    if (depth > 0) return true;
+    ++depth;
+    SessionOptions inner;
+    EXPECT_TRUE(Session::create(ModelFile::open(model.path(), {}).value(), inner).is_ok());
+    --depth;
+    return true;
+  };
+  EXPECT_TRUE(Session::create(ModelFile::open(model.path(), {}).value(), options).is_ok());
 }
 
 TEST(ModelFile, TheMappingGoesWithItsLastUser) {

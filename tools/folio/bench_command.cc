@@ -138,6 +138,12 @@ void sum_output(const Bench& bench, BenchResult* result) {
   }
 }
 
+void wait_packed(std::vector<Bench>* benches, BenchResult* result) {
+  const double start = wall_ms();
+  for (Bench& bench : *benches) bench.session.wait_packed();
+  result->pack_wait_ms = wall_ms() - start;
+}
+
 void run_all(const BenchCommand& command, const RandomInputs& random, std::vector<Bench>* benches,
              BenchResult* result) {
   for (Bench& bench : *benches) bench.make_inputs(random);
@@ -145,9 +151,7 @@ void run_all(const BenchCommand& command, const RandomInputs& random, std::vecto
     const double ms = timed_run(&bench);
     if (&bench == &benches->front()) result->first_run_ms = ms;
   }
-  const double start = wall_ms();
-  for (Bench& bench : *benches) bench.session.wait_packed();
-  result->pack_wait_ms = wall_ms() - start;
+  wait_packed(benches, result);
   Bench& first = benches->front();
   for (uint32_t i = 0; i < command.warmup; ++i) first.run();
   const double end = wall_ms() + command.seconds * 1e3;
@@ -328,7 +332,8 @@ int run_bench(const CommonOptions& common, const BenchCommand& command) {
   result.at_init = read_process_memory("self");
   std::vector<Bench> benches = load(command, &result);
   const Faults before = faults_now();
-  if (command.iterations > 0 || command.seconds > 0) run_all(command, random, &benches, &result);
+  const bool runs = command.iterations > 0 || command.seconds > 0;
+  runs ? run_all(command, random, &benches, &result) : wait_packed(&benches, &result);
   const Faults after = faults_now();
   result.run_faults = {after.minor - before.minor, after.major - before.major};
   result.at_run = read_process_memory("self");

@@ -1,5 +1,6 @@
 // folio run: one run of a model, with inputs from files or made up.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -180,6 +181,12 @@ int run_run(const CommonOptions& common, const RunCommand& command) {
   std::vector<folio::Input> inputs;
   for (size_t i = 0; i < names.size(); ++i) inputs.emplace_back(names[i], values[i]);
   const std::vector<folio::Value> outputs = session.run(inputs);
+  // A store gets what was packed when all is; without one nobody needs the rest.
+  const auto names_store = [](const std::string& entry) {
+    return entry.rfind("folio.pack_store=", 0) == 0;
+  };
+  const std::vector<std::string>& config = command.session.config;
+  if (std::any_of(config.begin(), config.end(), names_store)) session.wait_packed();
   const std::vector<folio::ValueInfo> output_infos = session.outputs();
   std::vector<HostValue> results;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -552,9 +552,9 @@ typedef struct FolioApi {
   /* ---- Model, continued ---------------------------------------------------------------------- */
 
   /* Opens what stands at the model's path now, with the options that `model` was opened with (but
-   * for progress and cancel), as a model of its own. `model` and its sessions go on as they are;
-   * a file that did not change is not mapped again. Errors: OpenModel's; INVALID_ARGUMENT for a
-   * model from memory. Since 1. */
+   * for progress and cancel). `model` and its sessions go on as they are; a file that did not
+   * change is not mapped again. Errors: OpenModel's; INVALID_ARGUMENT for a model from memory.
+   * Since 1. */
   FolioStatus* (*ModelReload)(const FolioModel* model, FolioModel** out);
 
   /* Writes the model as a file (docs/saving.md), whole or not at all. `options` and `out` may be

@@ -80,7 +80,7 @@ public final class Model implements AutoCloseable {
     }
 
     /**
-     * Opens what stands at the model's path now, with the options of this model, as a model of its own. This one and
+     * Opens what stands at the model's path now, with the options of this model. This one and
      * its sessions go on as they are; a file that did not change is not mapped again.
      */
     public Model reload() {
