@@ -45,7 +45,7 @@ void WeightSlots::start(Done done) {
     slot.may_fill_itself_ = slot.job_ && !library_;
   }
   is_done_.store(false, std::memory_order_release);
-  keep_going();
+  if (!finish()) keep_going();  // where files had everything no thread is needed
 }
 
 void WeightSlots::keep_going() { run_when_idle(Ref<IdleTask>(this)); }
@@ -110,6 +110,7 @@ bool WeightSlots::finish() {
   if (!finish_claim_.compare_exchange_strong(seen, mine, std::memory_order_acq_rel)) return false;
   const bool is_ours = !library_ || library_->generation() == fork_generation();
   if (done_ && is_ours) done_(library_.get());
+  if (is_ours) library_ = nullptr;
   is_done_.store(true, std::memory_order_release);
   return true;
 }

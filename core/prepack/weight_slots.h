@@ -103,7 +103,7 @@ class WeightSlots final : public IdleTask {
   bool finish();
 
   PackedCache& cache_;
-  const Ref<PackLibrary> library_;
+  Ref<PackLibrary> library_;  // until all is done: it has whole indexes of pack files
   std::deque<WeightSlot> slots_;
   Done done_;
   std::atomic<uint32_t> finish_claim_{0};
