@@ -11,8 +11,7 @@ cd "$(dirname "$0")"
 export DEBIAN_FRONTEND=noninteractive
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
-# Tests fork while threads are at work; the sanitizer would end such a child for starting one.
-export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 die_after_fork=0}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1}"
 
 BUILD_PACKAGES=(g++ cmake make ninja-build ccache pkg-config git python3
   libflatbuffers-dev flatbuffers-compiler libprotozero-dev libxxhash-dev
@@ -24,7 +23,7 @@ TEST_PACKAGES=(binutils util-linux junit5 libnunit-cil-dev nunit-console libonnx
 CONFORMANCE_MODELS=/usr/share/libonnx-testdata/data/node # of package libonnx-testdata
 
 ASAN_ROOMS="base;formats;prepack;run;session;c_api"
-TSAN_ROOMS="prepack;run;session;c_api"
+TSAN_ROOMS="prepack;run;c_api"
 FORMATTED_FOLDERS=(bindings c_api core samples tests tools)
 
 # --- stages -------------------------------------------------------------------------------------

@@ -4,18 +4,32 @@
 
 #include "core/base/log.h"
 #include "core/os/clock.h"
+#include "core/os/fork.h"
 #include "core/os/sigbus_guard.h"
 
 namespace folio {
+namespace {
+
+// One for all: held for moments, by the idle worker too, and so held across forks.
+std::mutex& list_mutex() {
+  static std::mutex* const only = [] {
+    auto* const made = new std::mutex;
+    hold_across_fork(ForkOrder::kSession, made);
+    return made;
+  }();
+  return *only;
+}
+
+}  // namespace
 
 void FileWatch::add(const Ref<const ByteSource>& file) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(list_mutex());
   if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.push_back(file);
   good_until_ns_.store(0, std::memory_order_relaxed);
 }
 
 std::vector<Ref<const ByteSource>> FileWatch::files() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(list_mutex());
   return files_;
 }
 

@@ -36,7 +36,6 @@ class FileWatch final : public RefCounted {
  private:
   Status check_damage() const;
 
-  mutable std::mutex mutex_;
   std::vector<Ref<const ByteSource>> files_;
   std::atomic<int64_t> good_until_ns_{0};
   std::atomic<uint64_t> faults_seen_{0};

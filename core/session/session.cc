@@ -186,7 +186,8 @@ Status Session::report(float done, const char* what) const {
 }
 
 Status Session::wait_packed_at_load() {
-  Status status = Status::ok();
+  Status status = report(kPacking, "pack");  // also where nothing is left to be packed
+  if (!status.is_ok()) return status;
   const auto go_on = [&](size_t done, size_t total) {
     status =
         report(kPacking + (1.0F - kPacking) * static_cast<float>(done) / static_cast<float>(total),
