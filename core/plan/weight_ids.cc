@@ -52,6 +52,10 @@ void add_attributes(const Attributes& attributes, IdHasher* hash) {
 
 }  // namespace
 
+bool stands_in_mapping(const Initializer& constant) {
+  return constant.source && constant.source->serial() != 0;
+}
+
 PackLibrary::Digest content_of_file_bytes(const Initializer& constant, PackLibrary& library) {
   const Tensor& tensor = *constant.tensor;
   const PackLibrary::Digest digest =
@@ -99,8 +103,7 @@ ContentId WeightIds::id(const Initializer& constant, Tier tier) {
 
 ContentId WeightIds::bytes_id(const Initializer& constant, Tier tier) {
   const Tensor& tensor = *constant.tensor;
-  const bool is_placed =
-      tier != Tier::kContent && constant.source && constant.source->serial() != 0;
+  const bool is_placed = tier != Tier::kContent && stands_in_mapping(constant);
   const auto older = tier == Tier::kTwin && constant.source ? older_->find(constant) : std::nullopt;
   if (constant.source && library_ && !is_placed && !older) {
     const PackLibrary::Digest content = content_of_file_bytes(constant, *library_);

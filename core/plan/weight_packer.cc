@@ -50,9 +50,9 @@ WeightPacker::Asked WeightPacker::asked(Initializer* constant, KeyOf key_of) {
     const PackKey key = key_of(ids_.content(*constant));
     return WantedBlob::Content{key, ids_.is_declared(*constant)};
   };
-  // Constants that no file holds have one name only.
-  asked.blob.is_placed =
-      !library_ || !knows_content(*constant) || !(ids_.place(*constant) == ids_.content(*constant));
+  // Constants that no mapping holds have one name, unless they are made from some that it holds.
+  asked.blob.is_placed = !library_ || stands_in_mapping(*constant) ||
+                         !(ids_.place(*constant) == ids_.content(*constant));
   asked.blob.name = constant->name;
   return asked;
 }
@@ -105,14 +105,8 @@ Result<Ref<const PackedBlob>> WeightPacker::now(const Initializer& constant, con
 
 // Bytes of a file, which are there to be read and to be packed at any time.
 bool WeightPacker::can_wait(const Initializer& constant, bool takes_unaligned) const {
-  return when_ == When::kLater && constant.tensor && constant.source &&
-         constant.source->serial() != 0 && (takes_unaligned || is_aligned_for(*constant.tensor));
-}
-
-// Whether its content id costs nothing: no byte of a file is read for it.
-bool WeightPacker::knows_content(const Initializer& constant) const {
-  if (!constant.source || !constant.tensor) return true;  // named already, or no file's
-  return library_->knows_digest(*constant.source, constant.offset, constant.tensor->bytes());
+  return when_ == When::kLater && constant.tensor && stands_in_mapping(constant) &&
+         (takes_unaligned || is_aligned_for(*constant.tensor));
 }
 
 // The same for any thread at any time: it has all that it needs.
@@ -139,7 +133,9 @@ Result<WeightSlot*> WeightPacker::slot(const Ref<Initializer>& constant, const P
     return slots_->add(std::move(made));
   }
   FOLIO_TRY(Ref<const PackedBlob> found, of_twin(*constant, asked));
-  const bool looks = library_ && knows_content(*constant);
+  // Only where its name costs nothing: a load reads no weight to look for it.
+  const bool looks = library_ && library_->knows_digest(*constant->source, constant->offset,
+                                                        constant->tensor->bytes());
   if (!found) {
     FOLIO_TRY(found, find_blob(cache_, looks ? library_ : nullptr, asked.blob));
   }

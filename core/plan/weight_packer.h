@@ -58,7 +58,6 @@ class WeightPacker {
   };
 
   bool can_wait(const Initializer& constant, bool takes_unaligned) const;
-  bool knows_content(const Initializer& constant) const;
   Asked asked(Initializer* constant, KeyOf key_of);
   Asked asked(Initializer* constant, const PackRequest& request);
   static WantedBlob later(const Ref<Initializer>& constant, const PackRequest& request,

@@ -256,5 +256,24 @@ TEST(DigestCache, OneThatCannotBeUsedFailsNothing) {
   EXPECT_EQ(options.cache->stats().files.ignored_files, 1U);
 }
 
+// Its weights stand in no file: they have one name, which a load must not wait for while it has it.
+TEST(PackRecord, ModelsFromMemoryUsePackFilesToo) {
+  const TempFolder folder;
+  SessionOptions options = recording();
+  const auto open_bytes = [](const SessionOptions& with) {
+    auto file = ModelFile::open(source_of(model_bytes()), {});
+    EXPECT_TRUE(file.is_ok()) << text_of(file.status());
+    auto session = Session::create(std::move(file).take(), with);
+    EXPECT_TRUE(session.is_ok()) << text_of(session.status());
+    return session.is_ok() ? std::move(session).take() : nullptr;
+  };
+  const auto expected = run(open_bytes(options));
+  const std::string path = folder.path("memory.fpack");
+  EXPECT_EQ(write(options, path).blobs, 3U);
+  const Ref<Session> found = open_bytes(with_file(path));
+  EXPECT_EQ(blobs_in(found, BlobPlace::kSidecar), 3);
+  EXPECT_EQ(run(found), expected);
+}
+
 }  // namespace
 }  // namespace folio
