@@ -97,8 +97,7 @@ class Holdings {
   }
   void add_rest(const Program& program) {
     // Subprograms share the packed weights of their root.
-    for (const Ref<const PackedBlob>& blob :
-         program.is_root ? program.packed_now() : program.blobs) {
+    for (const Ref<const PackedBlob>& blob : program.packed_now()) {
       add(blob->data(), Kind::kBlob, blob->bytes(), blob->place());
     }
     for (const Value& value : program.constants) {  // one that lies in a blob is there already

@@ -4,8 +4,7 @@
 // Owns:    kernels with their parsed attributes, constants by count (their bytes are mappings or
 //          heap), packed weights, and the programs of subgraphs.
 // Threads: immutable but for weights that are still being packed (prepack/weight_slots.h); the
-// shape plans
-//          have a lock of their own.
+//          shape plans have a lock of their own.
 #pragma once
 
 #include <memory>
@@ -76,7 +75,7 @@ struct PortInfo {
 class Program : public RefCounted {
  public:
   ~Program() override {
-    if (weights && is_root) weights->abandon();
+    if (weights) weights->abandon();
   }
 
   std::vector<Step> steps;
@@ -84,13 +83,13 @@ class Program : public RefCounted {
   int32_t slot_count = 0;
   std::vector<PortInfo> inputs;  // graph inputs, then overridable initializers
   std::vector<PortInfo> outputs;
-  Ref<WeightSlots> weights;  // of the steps, also of subprograms', which share them
-  bool is_root = true;
+  Ref<WeightSlots> weights;  // of the steps, also of subprograms', which have none of their own
   std::vector<Ref<const PackedBlob>> blobs;  // in which constants lie
   std::vector<Ref<Initializer>> keepers;
-  // What is packed now, of the steps and of constants.
+  // What is packed now, of the steps and of constants; empty in subprograms.
   std::vector<Ref<const PackedBlob>> packed_now() const {
-    std::vector<Ref<const PackedBlob>> all = weights->blobs();
+    std::vector<Ref<const PackedBlob>> all;
+    if (weights) all = weights->blobs();
     all.insert(all.end(), blobs.begin(), blobs.end());
     return all;
   }

@@ -217,7 +217,6 @@ class ProgramBuilder {
   Status add_subprogram(Graph* subgraph, Step* step) {
     Subprogram sub;
     sub.program = make_ref<Program>();
-    sub.program->is_root = false;
     ProgramBuilder inner(subgraph, evaluator_, options_, reads_, packer_, sub.program.get());
     FOLIO_RETURN_IF_ERROR(inner.build());
     for (const auto& [outer, slot] : inner.captures()) {
