@@ -4,7 +4,7 @@
 //   blobs       64-byte aligned; from 64 KiB page-aligned; from 32 MiB 2 MiB-aligned
 //   index       flatbuffers (fpack_schema.fbs), at the end
 //
-// Flow:    PackLibrary opens it; fpack_writer.cc writes it. Byte by byte: docs/fpack.md.
+// Flow:    PackLibrary opens it; fpack_writer.cc writes it. Byte by byte: docs/packs.md.
 // Owns:    the mapping, by count with every blob given out; the index as a private copy.
 // Threads: any.
 // Errors:  open: kNoSuchFile, kIo, kInvalidArgument (not to be trusted: see open_trusted_file),

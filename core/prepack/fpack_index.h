@@ -1,7 +1,7 @@
 // PackIndex: what a pack file (or a store) holds, decoded into private memory.
 //
 // Flow:    fpack_file.cc and pack_store.cc decode the flatbuffers index at the end of a file;
-//          fpack_writer.cc encodes it. Format: docs/fpack.md.
+//          fpack_writer.cc encodes it. Format: docs/packs.md.
 // Owns:    everything: once decoded, a file that changes cannot move a blob.
 // Errors:  decode: kInvalidGraph, for whatever is not a well-formed index; every blob lies inside
 //          the file then.

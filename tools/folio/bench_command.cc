@@ -332,8 +332,11 @@ int run_bench(const CommonOptions& common, const BenchCommand& command) {
   result.at_init = read_process_memory("self");
   std::vector<Bench> benches = load(command, &result);
   const Faults before = faults_now();
-  const bool runs = command.iterations > 0 || command.seconds > 0;
-  runs ? run_all(command, random, &benches, &result) : wait_packed(&benches, &result);
+  if (command.iterations > 0 || command.seconds > 0) {
+    run_all(command, random, &benches, &result);
+  } else {
+    wait_packed(&benches, &result);
+  }
   const Faults after = faults_now();
   result.run_faults = {after.minor - before.minor, after.major - before.major};
   result.at_run = read_process_memory("self");
