@@ -67,14 +67,7 @@ SessionOptions in_place(OnFileChange on_change = OnFileChange::kError) {
   return options;
 }
 
-Ref<Session> session_of(const std::string& path, const SessionOptions& options = in_place()) {
-  auto file = ModelFile::open(path, {});
-  EXPECT_TRUE(file.is_ok()) << text_of(file.status());
-  if (!file.is_ok()) return nullptr;
-  auto session = Session::create(std::move(file).take(), options);
-  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
-  return session.is_ok() ? std::move(session).take() : nullptr;
-}
+Ref<Session> session_of(const std::string& path) { return folio::session_of(path, in_place()); }
 
 Status run_status(Session& session) { return run_all(session, input()).status(); }
 
@@ -134,7 +127,7 @@ TEST(FileChange, ExternalDataCountAndAreNamed) {
 
 TEST(FileChange, WarnIsOneLinePerModelAndRunsGoOn) {
   const ModelOnDisk model("weights.bin");
-  const Ref<Session> session = session_of(model.path(), in_place(OnFileChange::kWarn));
+  const Ref<Session> session = folio::session_of(model.path(), in_place(OnFileChange::kWarn));
   const auto other = Session::create(session->model_ref(), in_place(OnFileChange::kWarn));
   const auto strict = Session::create(session->model_ref(), in_place());
   ASSERT_TRUE(session && other.is_ok() && strict.is_ok());

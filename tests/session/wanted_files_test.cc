@@ -41,14 +41,7 @@ SessionOptions in_place() {
   return options;
 }
 
-Ref<Session> session_of(const std::string& path, const SessionOptions& options = in_place()) {
-  auto file = ModelFile::open(path, {});
-  EXPECT_TRUE(file.is_ok()) << text_of(file.status());
-  if (!file.is_ok()) return nullptr;
-  auto session = Session::create(std::move(file).take(), options);
-  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
-  return session.is_ok() ? std::move(session).take() : nullptr;
-}
+Ref<Session> session_of(const std::string& path) { return folio::session_of(path, in_place()); }
 
 uint64_t wanted_bytes(Session& session) {
   uint64_t sum = 0;
@@ -68,7 +61,7 @@ TEST(WantedFiles, AreTheWeightsThatRunsReadFromFiles) {
   constexpr uint64_t kWeights = 2 * kWidth * kWidth * sizeof(float);
   EXPECT_GE(wanted_bytes(*in_file), kWeights);
   EXPECT_LT(wanted_bytes(*in_file), kWeights + 100000);
-  const Ref<Session> packed = session_of(model.path(), {});
+  const Ref<Session> packed = folio::session_of(model.path(), {});
   ASSERT_TRUE(packed);
   EXPECT_TRUE(packed->wait_packed(std::chrono::milliseconds(-1)));
   EXPECT_LT(wanted_bytes(*packed), 100000U) << "packed weights are read from memory";
@@ -114,7 +107,7 @@ TEST(SessionResidency, OnlyTheSessionThatCompilesReadsAColdModelAhead) {
 TEST(SessionResidency, AWarmModelNeedsNothingUnlessItIsAskedFor) {
   const ModelOnDisk model(1024);
   SessionOptions options = in_place();
-  const Ref<Session> session = session_of(model.path(), options);
+  const Ref<Session> session = folio::session_of(model.path(), options);
   ASSERT_TRUE(session);
   EXPECT_FALSE(session->residency());
   options.residency = ResidencyMode::kPrefetch;

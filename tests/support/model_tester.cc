@@ -51,6 +51,15 @@ Result<Ref<Session>> open_session(const model_writer::ModelWriter& writer,
   return Session::create(std::move(file), options);
 }
 
+Ref<Session> session_of(const std::string& path, const SessionOptions& options) {
+  auto file = ModelFile::open(path, {});
+  EXPECT_TRUE(file.is_ok()) << text_of(file.status());
+  if (!file.is_ok()) return nullptr;
+  auto session = Session::create(std::move(file).take(), options);
+  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
+  return session.is_ok() ? std::move(session).take() : nullptr;
+}
+
 Result<std::vector<Value>> run_all(Session& session, const std::vector<NamedValue>& inputs) {
   std::vector<WantedOutput> wanted;
   for (const PortInfo& port : session.program().outputs) wanted.push_back({port.name, Tensor()});

@@ -57,6 +57,9 @@ Result<Ref<ModelFile>> open_model(const model_writer::ModelWriter& writer);
 Result<Ref<Session>> open_session(const model_writer::ModelWriter& writer,
                                   const SessionOptions& options = {});
 
+// Of a file. Failures fail the test and give null.
+Ref<Session> session_of(const std::string& path, const SessionOptions& options);
+
 // All outputs of one run, in the program's order.
 Result<std::vector<Value>> run_all(Session& session, const std::vector<NamedValue>& inputs);
 // Opens, runs once, and gives all outputs.

@@ -60,11 +60,7 @@ inline SessionOptions fresh() {
 }
 
 inline Ref<Session> open(const std::string& path, const SessionOptions& options = fresh()) {
-  auto file = ModelFile::open(path, {});
-  EXPECT_TRUE(file.is_ok()) << text_of(file.status());
-  auto session = Session::create(std::move(file).take(), options);
-  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
-  return session.is_ok() ? std::move(session).take() : nullptr;
+  return session_of(path, options);
 }
 
 inline std::vector<float> run(const Ref<Session>& session) {
