@@ -23,7 +23,7 @@ TEST_PACKAGES=(binutils util-linux junit5 libnunit-cil-dev nunit-console libonnx
 CONFORMANCE_MODELS=/usr/share/libonnx-testdata/data/node # of package libonnx-testdata
 
 ASAN_ROOMS="base;formats;prepack;run;session;c_api"
-TSAN_ROOMS="prepack;run;c_api"
+TSAN_ROOMS="prepack;run;session;c_api"
 FORMATTED_FOLDERS=(bindings c_api core samples tests tools)
 
 # --- stages -------------------------------------------------------------------------------------

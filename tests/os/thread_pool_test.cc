@@ -21,20 +21,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/sanitizers.h"
+
 namespace folio {
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 
 using Chunk = std::pair<int64_t, int64_t>;
 

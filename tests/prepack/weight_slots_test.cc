@@ -3,12 +3,15 @@
 #include "core/prepack/weight_slots.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 #include <thread>
 
 #include "core/base/log.h"
+#include "tests/support/sanitizers.h"
 
 namespace folio {
 namespace {
@@ -148,6 +151,31 @@ TEST_F(WeightSlotsTest, AWeightThatCannotBePackedStaysAsItIsAndIsNotTriedAgain) 
     EXPECT_EQ(all_[1]->get(), nullptr);
   }
   EXPECT_EQ(gate_.fills.load(), fills);
+}
+
+// The worker is in the middle of a weight when the process forks: the child has neither the thread
+// nor the blob, but the claim on the slot and the place in the cache.
+TEST_F(WeightSlotsTest, AChildOfForkBeginsAnewWhatAThreadOfItsParentHadBegun) {
+  if (kThreadSanitizer) GTEST_SKIP() << "TSan allows no threads after fork";
+  gate_.is_open.store(false);
+  std::atomic<int> done{0};
+  const auto weights = slots(3);
+  weights->start([&](PackLibrary*) { ++done; });
+  while (gate_.fills.load() == 0) std::this_thread::yield();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    gate_.is_open.store(true);  // of this process's copy
+    const bool waited = weights->wait(Clock::time_point::max(), nullptr);
+    const bool all = all_[0]->get() && all_[1]->get() && all_[2]->get();
+    _exit(waited && all && gate_.fills.load() == 4 && done.load() == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  gate_.is_open.store(true);
+  EXPECT_TRUE(weights->wait(Clock::time_point::max(), nullptr));
+  EXPECT_EQ(gate_.fills.load(), 3) << "in the parent each once";
 }
 
 TEST_F(WeightSlotsTest, AbandonedWeightsAreLeft) {

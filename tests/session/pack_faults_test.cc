@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "tests/support/pack_tester.h"
+#include "tests/support/sanitizers.h"
 
 namespace folio {
 namespace {
@@ -355,9 +356,9 @@ int within_two_tensors(const char* what, Work work) {
 }
 
 TEST(PackFaults, PackingIntoFilesTakesTheMemoryOfTwoTensors) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's shadow is anonymous memory too";
-#endif
+  if (kAddressSanitizer || kThreadSanitizer) {
+    GTEST_SKIP() << "a sanitizer's shadow is anonymous memory too";
+  }
   const TempFolder folder;
   const std::string path = folder.path("m.onnx");
   // In a child, so that this process stays small.
