@@ -147,7 +147,12 @@ Result<Ref<const PackedBlob>> WeightPacker::packed_in_model(const Initializer& c
       make_pack_key(ids_.place(constant), request), [&]() -> Result<Ref<const PackedBlob>> {
         Tensor kept = bytes;
         const bool is_aligned = reinterpret_cast<uintptr_t>(kept.raw()) % kBlobAlignment == 0;
-        if (!is_aligned) {
+        if (is_aligned) {
+          PackCounts found;
+          found.hits = 1;
+          found.hit_bytes = kept.bytes();
+          cache_.add(found);
+        } else {
           FOLIO_TRY(kept, copy_tensor(kept));
         }
         Ref<Buffer> view =

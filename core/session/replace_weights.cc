@@ -22,8 +22,8 @@ namespace {
 
 // Smaller ones stay in the model.
 constexpr uint64_t kStoredFrom = 4096;
-// What all packed weights together may take more than the weights: a fiftieth of all.
-constexpr uint64_t kPaddingShare = 50;
+// What all packed weights together may take more than the weights: one in so many bytes.
+constexpr uint64_t kPaddingShare = 33;
 
 // Of the progress.
 constexpr float kPackFrom = 0.2F;
@@ -170,6 +170,10 @@ class Replacer {
       const bool fits = use.packed && !use.is_raw && check_packed_weight(packed).is_ok() &&
                         (!is_known || (stored->packed && stored->packed->dtype == packed.dtype));
       stored->packed = fits ? std::optional<PackedWeight>(std::move(packed)) : std::nullopt;
+    }
+    const auto is_there = [](const auto& stored) { return stored.has_value(); };
+    if (std::none_of(stored_.payloads.begin(), stored_.payloads.end(), is_there)) {
+      return invalid_argument("no weight has ", kStoredFrom, " bytes or more: nothing to replace");
     }
     keep_small();
     return Status::ok();
