@@ -57,8 +57,6 @@ class PackWriter {
   Result<uint64_t> finish();
   Result<uint64_t> seal();
   Status publish();
-  // Takes the name away again, where it replaced no other file.
-  void retract() { file_->retract(); }
   // All of it, once sealed.
   Result<Ref<Buffer>> map() const { return file_->map(0, file_->size()); }
   const std::string& path() const { return file_->path(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -57,7 +58,9 @@ class Replacer {
     FOLIO_RETURN_IF_ERROR(pack_->publish());
     auto status = file_->publish();
     if (!status.is_ok()) {
-      pack_->retract();
+      // Nobody reads it; what it replaced was a cache.
+      std::error_code code;
+      std::filesystem::remove(result_.pack_path, code);
       return status;
     }
     name_unused_files();
