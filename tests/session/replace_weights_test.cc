@@ -259,6 +259,24 @@ TEST(ReplaceWeights, ProductsOfBytes) {
   round_trip(writer.serialize(), {3, 0});
 }
 
+// The weight's dequantized form, which nothing reads once the convolution takes bytes, is not
+// computed: the packed weight would be unpacked for it.
+TEST(ReplaceWeights, ConvolutionsThatAreQuantizedByParts) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", model_writer::Type::tensor(ElementType::kUint8, {1, 32, 6, 6}));
+  graph.initializer(f32_tensor("scale", {}, {0.01F}));
+  graph.initializer(u8_tensor("zero", {}, {128}));
+  graph.initializer(bytes("signed zero", ElementType::kInt8, {}, 0));
+  graph.initializer(bytes("w", ElementType::kInt8, {32, 32, 3, 3}, 3));
+  graph.node("DequantizeLinear", {"x", "scale", "zero"}, {"floats"});
+  graph.node("DequantizeLinear", {"w", "scale", "signed zero"}, {"filters"});
+  graph.node("Conv", {"floats", "filters"}, {"sums"});
+  graph.node("QuantizeLinear", {"sums", "scale", "zero"}, {"y"});
+  graph.output("y", model_writer::Type::tensor(ElementType::kUint8, {1, 32, 4, 4}));
+  round_trip(writer.serialize(), {1, 0});
+}
+
 TEST(ReplaceWeights, WeightsThatNoKernelPacksStandThereAsTheyAre) {
   model_writer::ModelWriter writer = plain_model();
   writer.opset("com.microsoft", 1);
@@ -447,6 +465,17 @@ TEST(ReplacedModel, LoadsWithoutUnpackingOrReadingAWeight) {
   EXPECT_TRUE(same_bits(outputs_of(session), model.expected));
 }
 
+TEST(ReplacedModel, MayBeReadIntoPrivateMemory) {
+  const Replaced model;
+  ModelOptions options;
+  options.read_into_memory = true;
+  const auto file = ModelFile::open(model.path, options);
+  ASSERT_TRUE(file.is_ok()) << text_of(file.status());
+  const auto session = Session::create(file.value(), fresh());
+  ASSERT_TRUE(session.is_ok()) << text_of(session.status());
+  EXPECT_TRUE(same_bits(outputs_of(session.value()), model.expected));
+}
+
 TEST(ReplacedModel, SessionsShareWhatIsPacked) {
   const Replaced model;
   SessionOptions options = fresh();
@@ -505,6 +534,8 @@ TEST(ReplacedModel, ItsPackFileIsNoCache) {
   EXPECT_TRUE(pack_model(file, fresh(), elsewhere).is_ok());
   EXPECT_TRUE(fails_with(replace(model.folder.path("original.onnx"), model.path).status(),
                          Code::kInvalidArgument, {"only copy"}));
+  fs::copy_file(pack_of(model.path), model.folder.path("original.onnx.fpack"));
+  EXPECT_EQ(blobs_in(open(model.folder.path("original.onnx")), BlobPlace::kSidecar), 0);
   EXPECT_TRUE(same_bits(outputs_of(open(model.path)), model.expected));
 
   const TempFolder store;
