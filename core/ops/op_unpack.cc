@@ -72,10 +72,40 @@ Result<Layout> layout_called(const std::string& name) {
                        "', this build knows F32P16, S8P16K4 and F32TAPWISE");
 }
 
-Result<int64_t> positive(const Attributes& attributes, const char* name) {
-  FOLIO_TRY(const int64_t value, attributes.get_int(name));
-  if (value > 0) return value;
-  return invalid_graph("attribute '", name, "' is ", value, ", expected a positive number");
+AttributeDef ints_attribute(const char* name, std::vector<int64_t> values) {
+  AttributeDef out;
+  out.name = name;
+  out.type = Type::kInts;
+  out.ints = std::move(values);
+  return out;
+}
+
+Status read_matrix(const Attributes& attributes, PackRequest* form) {
+  struct Number {
+    const char* name;
+    int64_t* value;
+    bool may_be_zero;
+  };
+  const Number numbers[] = {{"k", &form->k, false},
+                            {"n", &form->n, false},
+                            {"row_stride", &form->row_stride, true},
+                            {"col_stride", &form->col_stride, true},
+                            {"taps", &form->taps, false},
+                            {"groups", &form->groups, false}};
+  if (!attributes.has("matrix")) return invalid_graph("attribute 'matrix' is missing");
+  FOLIO_TRY(const std::vector<int64_t> values, attributes.get_ints("matrix"));
+  if (values.size() != std::size(numbers)) {
+    return invalid_graph("attribute 'matrix' has ", values.size(), " numbers, expected ",
+                         std::size(numbers));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < (numbers[i].may_be_zero ? 0 : 1)) {
+      return invalid_graph("attribute 'matrix' says ", numbers[i].name, " ", values[i],
+                           ", expected a positive number");
+    }
+    *numbers[i].value = values[i];
+  }
+  return Status::ok();
 }
 
 Result<Shape> shape_of(const Attributes& attributes) {
@@ -163,21 +193,13 @@ std::vector<AttributeDef> packed_weight_attributes(const PackedWeight& weight) {
   layout.name = "layout";
   layout.type = Type::kString;
   layout.strings = {layout_name(weight.form.layout)};
-  AttributeDef shape;
-  shape.name = "shape";
-  shape.type = Type::kInts;
   const Span<const int64_t> dims = weight.shape.dims();
-  shape.ints.assign(dims.begin(), dims.end());
+  const PackRequest& r = weight.form;
   return {std::move(layout),
-          int_attribute("version", weight.form.version),
+          int_attribute("version", r.version),
           int_attribute("dtype", static_cast<int64_t>(weight.dtype)),
-          std::move(shape),
-          int_attribute("k", weight.form.k),
-          int_attribute("n", weight.form.n),
-          int_attribute("row_stride", weight.form.row_stride),
-          int_attribute("col_stride", weight.form.col_stride),
-          int_attribute("taps", weight.form.taps),
-          int_attribute("groups", weight.form.groups),
+          ints_attribute("shape", {dims.begin(), dims.end()}),
+          ints_attribute("matrix", {r.k, r.n, r.row_stride, r.col_stride, r.taps, r.groups}),
           int_attribute("checksum", static_cast<int64_t>(weight.checksum))};
 }
 
@@ -198,12 +220,7 @@ Result<PackedWeight> parse_packed_weight(const Attributes& attributes) {
   }
   out.dtype = static_cast<DType>(dtype);
   FOLIO_TRY(out.shape, shape_of(attributes));
-  FOLIO_TRY(form.k, positive(attributes, "k"));
-  FOLIO_TRY(form.n, positive(attributes, "n"));
-  FOLIO_TRY(form.row_stride, attributes.get_int("row_stride"));
-  FOLIO_TRY(form.col_stride, attributes.get_int("col_stride"));
-  FOLIO_TRY(form.taps, positive(attributes, "taps"));
-  FOLIO_TRY(form.groups, positive(attributes, "groups"));
+  FOLIO_RETURN_IF_ERROR(read_matrix(attributes, &form));
   FOLIO_TRY(const int64_t checksum, attributes.get_int("checksum"));
   out.checksum = static_cast<uint64_t>(checksum);
   if (!bytes_of(form, &form.bytes)) {

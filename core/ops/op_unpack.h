@@ -2,8 +2,8 @@
 // folio.Unpack say of them, and the way back to the weight as it was.
 //
 // Node:    blob (uint8 [bytes], an initializer) -> weight. Attributes, all required: layout
-//          ("F32P16"), version (of the layout), dtype (ONNX's number), shape; k, n, row_stride,
-//          col_stride, taps, groups (as PackRequest); checksum (XXH3-64 of the blob, as a number).
+//          ("F32P16"), version (of the layout), dtype (ONNX's number), shape; matrix: k, n,
+//          row_stride, col_stride, taps, groups (as PackRequest); checksum (XXH3-64 of the blob).
 // Flow:    save/ writes the nodes; passes/take_packed_weights makes constants of them, whose recipe
 //          is the node; plan/ hands the blob to operators that ask for just this layout; for all
 //          others the operator (unpack.cc) moves the elements back.

@@ -37,7 +37,7 @@ Status take(Graph* graph, Node* node, std::set<ValueId>* blobs) {
   recipe.op_type = node->op_type;
   recipe.node_name = node->name;
   recipe.version = node->version;
-  recipe.attributes = node->attributes;
+  recipe.attributes = std::move(node->attributes);  // the node is dead
   recipe.inputs = {blob->initializer};
   Dims dims;
   for (const int64_t dim : weight.shape.dims()) dims.push_back(Dim::of(dim));

@@ -182,31 +182,45 @@ AttributeDef text(const char* name, const char* value) {
   return out;
 }
 
+// Of 3 x 17 numbers in rows.
+AttributeDef matrix_but(size_t at, int64_t value) {
+  std::vector<int64_t> all = {3, 17, 17, 1, 1, 1};
+  all[at] = value;
+  return numbers("matrix", std::move(all));
+}
+
+enum MatrixAt : size_t { kK, kN, kRowStride, kColStride, kTaps, kGroups };
+
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 TEST(Unpack, RefusesNumbersThatDoNotAgree) {
-  for (const int64_t value : {int64_t{0}, int64_t{-1}, kLeast}) {
-    for (const char* name : {"k", "n", "taps", "groups"}) {
-      expect_refused(number(name, value), "expected a positive number");
+  for (const int64_t value : {int64_t{-1}, kLeast}) {
+    for (const MatrixAt at : {kK, kN, kRowStride, kColStride, kTaps, kGroups}) {
+      expect_refused(matrix_but(at, value), "expected a positive number");
     }
   }
-  for (const char* name : {"k", "n"}) {
-    expect_refused(number(name, 4), "is no matrix of");
-    expect_refused(number(name, kMost), "");
-    expect_refused(number(name, int64_t{1} << 62), "");
+  for (const MatrixAt at : {kK, kN, kTaps, kGroups}) {
+    expect_refused(matrix_but(at, 0), "expected a positive number");
   }
-  for (const char* name : {"row_stride", "col_stride"}) {
-    for (const int64_t value : {int64_t{0}, int64_t{-1}, int64_t{3}, kMost, kLeast}) {
-      expect_refused(number(name, value), "do not reach each element once");
+  for (const MatrixAt at : {kK, kN}) {
+    expect_refused(matrix_but(at, 4), "is no matrix of");
+    expect_refused(matrix_but(at, kMost), "");
+    expect_refused(matrix_but(at, int64_t{1} << 62), "");
+  }
+  for (const MatrixAt at : {kRowStride, kColStride}) {
+    for (const int64_t value : {int64_t{0}, int64_t{3}, kMost}) {
+      expect_refused(matrix_but(at, value), "do not reach each element once");
     }
   }
   for (const int64_t value : {int64_t{2}, int64_t{17}, kMost}) {
-    expect_refused(number("taps", value), "taps");
+    expect_refused(matrix_but(kTaps, value), "taps");
     const bool divides = value == 17;  // but its rows would not be in groups
-    expect_refused(number("groups", value), divides ? "do not reach" : "groups");
+    expect_refused(matrix_but(kGroups, value), divides ? "do not reach" : "groups");
   }
-  expect_refused(number("taps", 3), "do not reach each element once");
+  expect_refused(matrix_but(kTaps, 3), "do not reach each element once");
+  expect_refused(numbers("matrix", {3, 17, 17, 1, 1}), "has 5 numbers, expected 6");
+  expect_refused(number("matrix", 3), "'matrix'");
   expect_refused(number("version", 2), "version 2, this build knows 1");
   expect_refused(number("version", -1), "this build knows 1");
 }
@@ -226,7 +240,6 @@ TEST(Unpack, RefusesTypesAndShapesThatDoNotAgree) {
   expect_refused(numbers("shape", {kMost, kMost}), "can be counted");
   expect_refused(numbers("shape", std::vector<int64_t>(17, 1)), "at most 16");
   expect_refused(numbers("shape", {3, 18}), "is no matrix of");
-  expect_refused(numbers("k", {3}), "'k'");
   expect_refused(number("shape", 51), "'shape'");
   expect_refused(number("layout", 1), "'layout'");
 }
