@@ -81,6 +81,11 @@ class Replacer {
   }
 
   Status check() {
+    if (!session_.prepack || !session_.initializers.empty() || !session_.free_dims.empty()) {
+      return invalid_argument(
+          "weights are replaced for all sessions alike: not without prepacked "
+          "weights, nor with initializers or free dimensions of one session");
+    }
     const bool is_file = model_->source()->identity() != nullptr;
     is_in_place_ = path_.empty() || path_ == model_->source()->name();
     if (path_.empty()) path_ = model_->source()->name();

@@ -755,6 +755,20 @@ TEST(ReplaceWeights, LeavesTheModelAsItWasWhereADiskIsFull) {
   EXPECT_TRUE(open_status(path).is_ok());
 }
 
+TEST(ReplaceWeights, IsForAllSessionsAlike) {
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", small_model());
+  const auto file = ModelFile::open(path, {}).take();
+  SessionOptions options[3] = {fresh(), fresh(), fresh()};
+  options[0].prepack = false;
+  options[1].initializers = {{"a", make_tensor<float>({kSize, kSize}, numbers(1))}};
+  options[2].free_dims = {{"N", 1}};
+  for (const SessionOptions& each : options) {
+    EXPECT_TRUE(fails_with(replace_weights(file, each, "").status(), Code::kInvalidArgument,
+                           {"for all sessions alike"}));
+  }
+}
+
 TEST(ReplaceWeights, CanBeCancelled) {
   const TempFolder folder;
   const std::string path = folder.write("m.onnx", small_model());
