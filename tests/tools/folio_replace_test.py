@@ -63,6 +63,14 @@ class Replace(FolioCase):
         for key in ("inputs", "outputs", "operators", "metadata", "initializer_bytes"):
             self.assertEqual(reports[0].get(key), reports[1].get(key), key)
 
+    def test_nothing_is_packed_by_a_load(self):
+        _, out = self.replaced()
+        report = json.loads(self.check(folio("bench", out, "--json", "--iterations", 2), 0).stdout)
+        packs = report["pack"]
+        self.assertEqual((packs["source"], packs["misses"], packs["found"]), ("file", 1, 1))
+        self.assertEqual((packs["packed"], packs["heap_bytes"]), (0, 0))
+        self.assertEqual(packs["sidecar_bytes"], 102400)
+
     def test_convert_gives_the_weights_back(self):
         source, out = self.replaced()
         back = self.folder / "back.onnx"
