@@ -1,7 +1,7 @@
 #include "core/base/log.h"
 
+#include <atomic>
 #include <cstdio>
-#include <mutex>
 #include <string>
 
 namespace folio {
@@ -11,24 +11,38 @@ struct Sink {
   LogCallback callback = nullptr;
   void* user = nullptr;
   LogLevel lowest = LogLevel::kWarning;
+  const Sink* older = nullptr;
 };
 
-std::mutex g_mutex;
-Sink g_sink;
+// No lock, which a child of fork could find taken. A sink is never freed, since another thread may
+// be about to use it, but taken again when an equal one is set.
+constinit const Sink g_default{};
+std::atomic<const Sink*> g_newest{&g_default};
+std::atomic<const Sink*> g_sink{&g_default};
+
+const Sink* find_sink(LogCallback callback, void* user, LogLevel lowest) {
+  const Sink* sink = g_newest.load(std::memory_order_acquire);
+  while (sink && (sink->callback != callback || sink->user != user || sink->lowest != lowest)) {
+    sink = sink->older;
+  }
+  return sink;
+}
 
 }  // namespace
 
 void set_log(LogCallback callback, void* user, LogLevel lowest) {
-  const std::lock_guard<std::mutex> lock(g_mutex);
-  g_sink = {callback, user, lowest};
+  const Sink* sink = find_sink(callback, user, lowest);
+  if (!sink) {
+    auto* const made = new Sink{callback, user, lowest, g_newest.load()};
+    while (!g_newest.compare_exchange_weak(made->older, made)) {
+    }
+    sink = made;
+  }
+  g_sink.store(sink, std::memory_order_release);
 }
 
 void log(LogLevel level, std::string_view message) {
-  Sink sink;
-  {
-    const std::lock_guard<std::mutex> lock(g_mutex);
-    sink = g_sink;
-  }
+  const Sink sink = *g_sink.load(std::memory_order_acquire);
   if (level < sink.lowest) return;
   const std::string text(message);
   if (sink.callback) {

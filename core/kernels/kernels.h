@@ -74,12 +74,13 @@ typedef enum FolioActivation {
 /* Arguments of gemm_f32. Zero-initialise, then set what differs (strides and alpha are needed):
  *
  *   sum[i, j] = (accumulate ? C[i, j] : 0) + sum over p of A[i, p] * B[p, j]   i < m, j < n, p < k
- *   C[i, j]   = activation(alpha * sum[i, j] + col_bias[j] + row_bias[i])
+ *   C[i, j]   = activation(alpha * col_scale[j] * sum[i, j] + col_bias[j] + row_bias[i] + D[i, j])
  *
  * A[i, p] = a[i * a_row_stride + p * a_col_stride] (so A may be transposed), or, when a_rows is not
  * null, a_rows[p / a_run * m + i][p % a_run] (rows of pieces that lie anywhere, as the pixels under
  * a convolution's taps do; k is a multiple of a_run);
- * C[i, j] = c[i * c_row_stride + j]; C overlaps nothing else. k = 0 is an empty sum. */
+ * C[i, j] = c[i * c_row_stride + j], D[i, j] = addend[i * addend_row_stride + j]; C overlaps
+ * nothing else. k = 0 is an empty sum. */
 typedef struct FolioGemmF32 {
   int64_t m, n, k;
   const float* a;
@@ -90,8 +91,11 @@ typedef struct FolioGemmF32 {
   const float* b; /* F32P16 of [k, n], 64-byte aligned; see pack_f32p16 */
   float* c;
   int64_t c_row_stride;
-  const float* col_bias; /* [n] or null */
-  const float* row_bias; /* [m] or null */
+  const float* col_scale; /* [n] or null: ones */
+  const float* col_bias;  /* [n] or null */
+  const float* row_bias;  /* [m] or null */
+  const float* addend;    /* D or null */
+  int64_t addend_row_stride;
   float alpha;
   int32_t accumulate; /* 0 or 1 */
   int32_t activation; /* FolioActivation */

@@ -1,8 +1,10 @@
-// Conv with channels last, with what FusedConv adds: z and an activation.
+// Conv with channels last, with what FusedConv adds, z and an activation, and a scale of each
+// output channel, which stands for scaled weights: y = activation(scale * (W x) + b + z).
 //
 // Source: as core/ops/conv.cc (ONNX operator spec, Conv; com.microsoft FusedConv); made by the pass
 //         channels_last only, for constant weights.
-// Shapes: x [N, spatial..., C], w [M, C / group, kernel...], b [M], z as y -> y [N, out..., M]
+// Shapes: x [N, spatial..., C], w [M, C / group, kernel...], b [M], z as y, scale [M]
+//         -> y [N, out..., M]
 // Types:  float.
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
@@ -40,7 +42,11 @@ class NhwcConv final : public OpKernel {
     }
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, out));
     if (y->count() == 0) return Status::ok();
-    FOLIO_TRY(args.packed, packed_weights(run, *w));
+    FOLIO_TRY(args.scale, scale_of(run, w->shape()));
+    args.weights = w;
+    if (const PackedBlob* packed = run.packed(1)) {
+      args.packed = reinterpret_cast<const float*>(packed->data());
+    }
     args.x = x->data<float>();
     args.bias = b ? b->data<float>() : nullptr;
     args.activation = activation;
@@ -49,16 +55,14 @@ class NhwcConv final : public OpKernel {
   }
 
  private:
-  // What was packed at load, or a copy for this run.
-  Result<const float*> packed_weights(OpRun& run, const Tensor& w) const {
-    if (const PackedBlob* packed = run.packed(1)) {
-      return reinterpret_cast<const float*>(packed->data());
+  Result<const float*> scale_of(const OpRun& run, const Shape& w) const {
+    if (!run.has_input(4)) return nullptr;
+    FOLIO_TRY(const Tensor* scale, run.tensor(4, DType::kFloat));
+    if (scale->count() != w[0] || is_depthwise_conv(w.dims(), attrs.group)) {
+      return invalid_argument("scale ", scale->shape().to_string(), " does not fit W ",
+                              w.to_string());
     }
-    FOLIO_TRY(const PackRequest request,
-              nhwc_conv_request(run.kernels(), w.shape().dims(), attrs.group));
-    FOLIO_TRY(uint8_t * bytes, run.scratch(request.bytes));
-    FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, w, bytes));
-    return reinterpret_cast<const float*>(bytes);
+    return scale->data<float>();
   }
 };
 
@@ -101,7 +105,7 @@ void register_nhwc_conv(OpRegistry& registry) {
   def.domain = kNhwcDomain;
   def.type = "Conv";
   def.min_inputs = 2;
-  def.max_inputs = 4;
+  def.max_inputs = 5;
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;  // W is only ever packed

@@ -55,15 +55,6 @@ size_t tile_bytes(int64_t k, int64_t columns) {
   return static_cast<size_t>(std::max<int64_t>(k, 1) * columns) * sizeof(float);
 }
 
-// Columns [col, col + columns) of a product with few rows.
-FolioGemmF32 columns_of(const FolioGemmF32& args, int64_t col, int64_t columns) {
-  FolioGemmF32 part = args;
-  part.n = columns;
-  part.c += col;
-  if (args.col_bias) part.col_bias += col;
-  return part;
-}
-
 // Packs a little of B at a time, a part of k after the other: sums rest in C, which loses nothing.
 void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
                      const char* data, float* packed) {
@@ -75,7 +66,7 @@ void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, cons
     if (p + part.k < args.k) {
       part.alpha = 1.0F;
       part.activation = kFolioActNone;
-      part.col_bias = part.row_bias = nullptr;
+      part.col_scale = part.col_bias = part.row_bias = part.addend = nullptr;
     }
     kernels.pack_f32p16(part.k, part.n, data + 4 * p * b.row_stride, b.row_stride, b.col_stride,
                         packed);
@@ -96,13 +87,13 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   run.parallel().for_range(args.n, columns, [&](int64_t begin, int64_t end) {
     const auto* data = static_cast<const char*>(b.data);
     if (streams) {
-      const FolioGemmF32 part = columns_of(args, begin, end - begin);
+      const FolioGemmF32 part = gemm_part(args, 0, args.m, begin, end - begin);
       kernels.gemv_f32(&part, data + 4 * begin, b.row_stride);
       return;
     }
     const ThreadScratch::Block block(scratch);
     for (int64_t j = begin; j < end; j += kFewColumns) {
-      const FolioGemmF32 part = columns_of(args, j, std::min(kFewColumns, end - j));
+      const FolioGemmF32 part = gemm_part(args, 0, args.m, j, std::min(kFewColumns, end - j));
       multiply_pieces(kernels, part, b, data + 4 * j * b.col_stride,
                       reinterpret_cast<float*>(block.data()));
     }
@@ -111,6 +102,20 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
 }
 
 }  // namespace
+
+FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
+                       int64_t columns) {
+  FolioGemmF32 part = whole;
+  part.m = rows;
+  part.n = columns;
+  part.a += row * whole.a_row_stride;
+  part.c += row * whole.c_row_stride + col;
+  if (whole.col_scale) part.col_scale += col;
+  if (whole.col_bias) part.col_bias += col;
+  if (whole.row_bias) part.row_bias += row;
+  if (whole.addend) part.addend += row * whole.addend_row_stride + col;
+  return part;
+}
 
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   if (args.m == 0 || args.n == 0) return Status::ok();
@@ -128,13 +133,8 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const auto compute = [&](int64_t chunk, uint8_t* own) {
     const int64_t row = chunk / col_blocks * blocks.rows;
     const int64_t col = chunk % col_blocks * blocks.columns;
-    FolioGemmF32 part = args;
-    part.m = std::min(blocks.rows, args.m - row);
-    part.n = std::min(blocks.columns, args.n - col);
-    part.a += row * args.a_row_stride;
-    part.c += row * args.c_row_stride + col;
-    if (args.col_bias) part.col_bias += col;
-    if (args.row_bias) part.row_bias += row;
+    FolioGemmF32 part = gemm_part(args, row, std::min(blocks.rows, args.m - row), col,
+                                  std::min(blocks.columns, args.n - col));
     if (b.packed) {
       part.b = b.packed + col * args.k;
     } else {

@@ -1,6 +1,6 @@
 // What MatMul, Gemm, Conv and attention share: one matrix product over threads.
 //
-// Math:    C[i, j] = alpha * sum_p A[i, p] * B[p, j] + col_bias[j] + row_bias[i]
+// Math:    as kernels.h has it at FolioGemmF32
 // Splits:  rows in blocks, columns in multiples of 16; by shape only, so that results do not
 //          depend on the number of threads (kernels.h: gemm_f32 is bit-identical under splits).
 // B:       F32P16 when it was packed at load, else plain bytes (any alignment, any strides) that
@@ -18,8 +18,11 @@ struct GemmB {
   const float* packed = nullptr;  // F32P16; wins over `data`
 };
 
-// Fills `args.c`; m, n, k, a, strides, c, biases, alpha and activation of `args` are used, `b` is
-// set here.
+// Rows [row, row + rows) and columns [col, col + columns) of a product, but for B.
+FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
+                       int64_t columns);
+
+// Fills `args.c`; all of `args` is used but `b`, which is set here, and `a_rows`.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 
 // Asks for constant input i, a matrix [k, n] of floats with these strides, as F32P16.

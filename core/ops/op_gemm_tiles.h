@@ -43,11 +43,8 @@ Status gemm_by_tiles(OpRun& run, const FolioGemmF32& whole, const Widen& widen) 
       const int64_t first = at * columns;
       const int64_t last = std::min(first + columns, whole.n);
       widen(first, last, panels);
-      FolioGemmF32 args = whole;
-      args.n = last - first;
+      FolioGemmF32 args = gemm_part(whole, 0, whole.m, first, last - first);
       args.b = panels;
-      args.c += first;
-      if (args.col_bias) args.col_bias += first;
       kernels.gemm_f32(&args);
     }
   });

@@ -8,37 +8,66 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
+constexpr size_t kFloat = sizeof(float);
 constexpr int64_t kRowStep = 14;             // rows of the widest kernel's tile
 constexpr int64_t kTileRows = 168;           // what the product packs of A at once
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
 constexpr int64_t kChunkMacs = 1 << 20;
 constexpr int64_t kGrainWork = 1 << 15;  // multiply-adds of a depthwise chunk
+// Weights that are packed while they are used: floats that stay in L2, fewer columns than that only
+// if there are no more, and how many such blocks it takes to keep all threads at work.
+constexpr int64_t kFreshFloats = 160 * 1024;
+constexpr int64_t kFreshColumns = 2 * kPanel;
+constexpr int64_t kEnoughBlocks = 4;
+constexpr int64_t kFreshRows = 256;  // of a panel that are turned at once, in L1
 
 bool is_depthwise(const ConvSizes& s) { return s.c_in == 1 && s.c_out == 1 && s.group > 1; }
 
 int64_t panel_columns(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
 
-// Taps outermost: rows of a panel as the source has them (channel by channel), then moved.
+// The panel of up to 16 filters of k = taps * channels floats each: they lie channel by channel, a
+// panel has taps outermost.
+void fill_panel(const FolioKernels& kernels, int64_t taps, int64_t k, int64_t filters,
+                const uint8_t* from, float* panel) {
+  if (taps == 1) {
+    kernels.pack_f32p16(k, filters, from, 1, k, panel);
+    return;
+  }
+  alignas(64) float rows[kFreshRows * kPanel];
+  const int64_t channels = k / taps;
+  int64_t tap = 0;
+  int64_t channel = 0;
+  for (int64_t p = 0; p < k; p += kFreshRows) {
+    const int64_t count = std::min(kFreshRows, k - p);
+    kernels.pack_f32p16(count, filters, from + 4 * p, 1, k, rows);
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(panel + (tap * channels + channel) * kPanel, rows + i * kPanel,
+                  static_cast<size_t>(kPanel) * sizeof(float));
+      if (++tap < taps) continue;
+      tap = 0;
+      ++channel;
+    }
+  }
+}
+
+// Filters [first, first + count), all of one group.
+void fill_panels(const FolioKernels& kernels, int64_t taps, int64_t k, int64_t first, int64_t count,
+                 const Tensor& source, float* panels) {
+  for (int64_t j = 0; j < count; j += kPanel) {
+    fill_panel(kernels, taps, k, std::min(kPanel, count - j), source.raw() + (first + j) * k * 4,
+               panels + j * k);
+  }
+}
+
 Status fill_product(const PackRequest& r, const void* context, const Tensor& source,
                     uint8_t* blob) {
-  const auto* kernels = static_cast<const FolioKernels*>(context);
-  const int64_t channels = r.k / r.taps;
   const int64_t columns = r.n / r.groups;
-  const auto row_bytes = static_cast<size_t>(kPanel) * sizeof(float);
-  FOLIO_TRY(Tensor panel, allocate_tensor(DType::kFloat, Shape{r.k * kPanel}));
-  uint8_t* rows = panel.raw_mut();
+  auto* panels = reinterpret_cast<float*>(blob);
   for (int64_t g = 0; g < r.groups; ++g) {
-    for (int64_t j = 0; j < columns; j += kPanel) {
-      const uint8_t* from = source.raw() + (g * columns + j) * r.k * 4;
-      kernels->pack_f32p16(r.k, std::min(kPanel, columns - j), from, 1, r.k,
-                           reinterpret_cast<float*>(rows));
-      for (int64_t t = 0; t < r.taps; ++t) {
-        for (int64_t c = 0; c < channels; ++c, blob += row_bytes) {
-          std::memcpy(blob, rows + static_cast<size_t>(c * r.taps + t) * row_bytes, row_bytes);
-        }
-      }
-    }
+    fill_panels(*static_cast<const FolioKernels*>(context), r.taps, r.k, g * columns, columns,
+                source, panels);
+    panels += panel_columns(columns) * r.k;
   }
   return Status::ok();
 }
@@ -67,10 +96,16 @@ class NhwcProduct {
     const int64_t work = std::max<int64_t>(1, most * s.k() * panel_columns(s.c_out));
     const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / work) : 1;
     tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
+    if (args.packed) return;
+    const int64_t panels = kFreshFloats / std::max<int64_t>(s.k(), 1) / kPanel;
+    tiling_.columns = std::min(s.c_out, std::max(panels * kPanel, kFreshColumns));
+    tiling_.blocks = (s.c_out + tiling_.columns - 1) / tiling_.columns;
   }
 
-  int64_t chunks() const { return tiling_.tiles * s_.group * tiling_.blocks; }
-  size_t zero_bytes() const { return static_cast<size_t>(run_) * sizeof(float); }
+  // Of columns, in all groups.
+  int64_t blocks() const { return s_.group * tiling_.blocks; }
+  int64_t chunks() const { return args_.packed ? tiling_.tiles * blocks() : blocks(); }
+  size_t zero_bytes() const { return static_cast<size_t>(run_) * kFloat; }
   size_t pointer_bytes() const {
     return in_place_ ? 0
                      : align_up(static_cast<size_t>(tiling_.tile * pieces_) * sizeof(float*), 64);
@@ -78,16 +113,35 @@ class NhwcProduct {
   size_t border_bytes() const {
     return joined_ ? align_up(static_cast<size_t>(tiling_.tile * s_.k()) * sizeof(float), 64) : 0;
   }
-  size_t scratch_bytes() const { return pointer_bytes() + border_bytes(); }
+  size_t panel_bytes() const {
+    return args_.packed ? 0 : static_cast<size_t>(panel_columns(tiling_.columns) * s_.k()) * kFloat;
+  }
+  size_t scratch_bytes() const { return panel_bytes() + pointer_bytes() + border_bytes(); }
 
   void compute(int64_t chunk, uint8_t* scratch, const float* zeros) const {
-    const int64_t block = chunk % tiling_.blocks;
     const int64_t group = chunk / tiling_.blocks % s_.group;
-    const int64_t row = chunk / tiling_.blocks / s_.group * tiling_.tile;
+    const int64_t first = chunk % tiling_.blocks * tiling_.columns;
+    if (args_.packed) {
+      const float* b = args_.packed + (group * panel_columns(s_.c_out) + first) * s_.k();
+      multiply(chunk / blocks() * tiling_.tile, group, first, b, scratch, zeros);
+      return;
+    }
+    auto* panels = reinterpret_cast<float*>(scratch);
+    fill_panels(kernels_, s_.window.kernel_count(), s_.k(), group * s_.c_out + first,
+                std::min(tiling_.columns, s_.c_out - first), *args_.weights, panels);
+    for (int64_t tile = 0; tile < tiling_.tiles; ++tile) {
+      multiply(tile * tiling_.tile, group, first, panels, scratch + panel_bytes(), zeros);
+    }
+  }
+
+ private:
+  // A tile of pixels times the columns from `first` on.
+  void multiply(int64_t row, int64_t group, int64_t first, const float* b, uint8_t* scratch,
+                const float* zeros) const {
     const int64_t channels = s_.group * s_.c_in;
     FolioGemmF32 gemm{};
     gemm.m = std::min(tiling_.tile, rows_ - row);
-    gemm.n = std::min(tiling_.columns, s_.c_out - block * tiling_.columns);
+    gemm.n = std::min(tiling_.columns, s_.c_out - first);
     gemm.k = s_.k();
     if (in_place_) {
       gemm.a = args_.x + row * channels + group * s_.c_in;
@@ -100,28 +154,19 @@ class NhwcProduct {
       gemm.a_rows = pointers;
       gemm.a_run = run_;
     }
-    gemm.b =
-        args_.packed + group * panel_columns(s_.c_out) * gemm.k + block * tiling_.columns * gemm.k;
-    const int64_t channel = group * s_.c_out + block * tiling_.columns;
+    gemm.b = b;
+    const int64_t channel = group * s_.c_out + first;
     gemm.c_row_stride = s_.group * s_.c_out;
-    gemm.c = args_.y + row * gemm.c_row_stride + channel;
+    const int64_t at = row * gemm.c_row_stride + channel;
+    gemm.c = args_.y + at;
+    gemm.col_scale = args_.scale ? args_.scale + channel : nullptr;
     gemm.col_bias = args_.bias ? args_.bias + channel : nullptr;
+    gemm.addend = args_.z ? args_.z + at : nullptr;
+    gemm.addend_row_stride = gemm.c_row_stride;
     gemm.alpha = 1.0F;
     const bool finished = args_.activation.set_in_gemm(&gemm);
-    if (args_.z) {
-      copy_rows(gemm, args_.z + row * gemm.c_row_stride + channel);
-      gemm.accumulate = 1;
-    }
     kernels_.gemm_f32(&gemm);
     if (!finished) activate(gemm);
-  }
-
- private:
-  static void copy_rows(const FolioGemmF32& gemm, const float* z) {
-    for (int64_t i = 0; i < gemm.m; ++i) {
-      std::memcpy(gemm.c + i * gemm.c_row_stride, z + i * gemm.c_row_stride,
-                  static_cast<size_t>(gemm.n) * sizeof(float));
-    }
   }
 
   // While the tile is in the cache.
@@ -259,6 +304,10 @@ bool fits_nhwc_conv(Span<const int64_t> w, int64_t group) {
   return group == 1 || (w[1] == 1 && w[0] == group) || w[0] / group >= kPanel / 2;
 }
 
+bool is_depthwise_conv(Span<const int64_t> w, int64_t group) {
+  return w[1] == 1 && w[0] == group && group > 1;
+}
+
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
                                       int64_t group) {
   uint64_t taps = 0;
@@ -269,7 +318,7 @@ Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const in
   PackRequest request;
   request.context = &kernels;
   request.taps = static_cast<int64_t>(taps);
-  if (w[1] == 1 && w[0] == group && group > 1) {
+  if (is_depthwise_conv(w, group)) {
     request.layout = Layout::kF32Tapwise;
     request.version = kF32TapwiseVersion;
     request.k = k;
@@ -294,8 +343,27 @@ Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const in
   return request;
 }
 
-Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
-  if (is_depthwise(s)) return run_depthwise_rows(run, s, args);
+namespace {
+
+// All of W for this call. Bits do not depend on whether this was done.
+Status pack_now(OpRun& run, const ConvSizes& s, NhwcConvArgs* args) {
+  const Tensor& w = *args->weights;
+  FOLIO_TRY(const PackRequest request, nhwc_conv_request(run.kernels(), w.shape().dims(), s.group));
+  FOLIO_TRY(uint8_t * bytes, run.scratch(request.bytes));
+  FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, w, bytes));
+  args->packed = reinterpret_cast<const float*>(bytes);
+  return Status::ok();
+}
+
+}  // namespace
+
+Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) {
+  NhwcConvArgs args = given;
+  const bool depthwise = is_depthwise(s);
+  if (!args.packed && (depthwise || NhwcProduct(s, run.kernels(), args).blocks() < kEnoughBlocks)) {
+    FOLIO_RETURN_IF_ERROR(pack_now(run, s, &args));
+  }
+  if (depthwise) return run_depthwise_rows(run, s, args);
   const NhwcProduct product(s, run.kernels(), args);
   FOLIO_TRY(uint8_t * zeros, run.scratch(product.zero_bytes()));
   std::memset(zeros, 0, product.zero_bytes());

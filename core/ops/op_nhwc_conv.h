@@ -1,13 +1,13 @@
-// Convolution of floats with channels last, over weights packed at load.
+// Convolution of floats with channels last.
 //
-// Math:    Y [pixels, M] = X [pixels, K] * W [K, M], K = taps * C/g, tap by tap: pixels are rows of
-// A,
-//          whose pieces, one for each tap, are read where they lie in x.
+// Math:    Y [pixels, M] = X [pixels, K] * W [K, M], K = taps * C/g, tap by tap: the rows of A are
+//          pixels, whose pieces, one for each tap, are read where they lie in x.
 // Method:  1x1 without stride or border: x is A. Few channels: the taps of one row of the window
-// are
-//          one piece (they are neighbours in x). Outside of the image pieces are zeros. A filter
-//          over one channel each (depthwise): rows of the slot depthwise_f32.
-// Memory:  pointers and border pieces of a tile of pixels a thread.
+//          are one piece (they are neighbours in x). Outside of the image pieces are zeros. A
+//          filter over one channel each (depthwise): rows of the slot depthwise_f32.
+// Weights: packed before; else some columns at a time, which all pixels meet while they are in the
+//          cache: bit-identical.
+// Memory:  a thread has pointers and border pieces of a tile of pixels, and those columns.
 // Splits:  by shape only; bit-identical for any number of threads.
 #pragma once
 
@@ -18,14 +18,19 @@ namespace folio {
 
 // Which weights [M, C/g, kernel...] this form takes, and how it packs them.
 bool fits_nhwc_conv(Span<const int64_t> w, int64_t group);
+// A filter over one channel each.
+bool is_depthwise_conv(Span<const int64_t> w, int64_t group);
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
                                       int64_t group);
 
+// y = activation(scale * (W x) + bias + z)
 struct NhwcConvArgs {
   const float* x = nullptr;
-  const float* packed = nullptr;
-  const float* bias = nullptr;  // may be null
-  const float* z = nullptr;     // as y, added before the activation; may be null
+  const Tensor* weights = nullptr;
+  const float* packed = nullptr;  // as nhwc_conv_request() has it, or null
+  const float* scale = nullptr;   // of each channel, or null: ones; not of depthwise filters
+  const float* bias = nullptr;    // may be null
+  const float* z = nullptr;       // as y; may be null
   Activation activation;
   float* y = nullptr;
 };

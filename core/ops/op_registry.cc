@@ -6,23 +6,29 @@ namespace folio {
 #include "op_list.inc"
 #undef FOLIO_OP_FILE
 
-namespace {
-
-std::string key_of(std::string_view domain, std::string_view type) {
-  return std::string(domain) + ':' + std::string(type);
+// Made by the first load of a process, which waits for it: no growing.
+OpRegistry::OpRegistry() {
+  constexpr size_t kRoom = 1024;
+  defs_.reserve(kRoom);
+  next_.reserve(kRoom);
+  by_name_.reserve(kRoom);
 }
 
-}  // namespace
-
 void OpRegistry::add(const OpDef& def) {
-  by_name_[key_of(def.domain, def.type)].push_back(defs_.size());
+  const auto index = static_cast<uint32_t>(defs_.size());
+  const auto [first, is_new] = by_name_.try_emplace({def.domain, def.type}, index);
   defs_.push_back(def);
+  next_.push_back(kNoDef);
+  if (is_new) return;
+  uint32_t last = first->second;
+  while (next_[last] != kNoDef) last = next_[last];
+  next_[last] = index;
 }
 
 const OpDef* OpRegistry::find(std::string_view domain, std::string_view type, int version) const {
-  const auto it = by_name_.find(key_of(domain, type));
-  if (it == by_name_.end()) return nullptr;
-  for (const size_t index : it->second) {
+  const auto first = by_name_.find({domain, type});
+  if (first == by_name_.end()) return nullptr;
+  for (uint32_t index = first->second; index != kNoDef; index = next_[index]) {
     const OpDef& def = defs_[index];
     if (version >= def.since && version <= def.until) return &def;
   }
@@ -30,7 +36,7 @@ const OpDef* OpRegistry::find(std::string_view domain, std::string_view type, in
 }
 
 bool OpRegistry::knows(std::string_view domain, std::string_view type) const {
-  return by_name_.contains(key_of(domain, type));
+  return by_name_.contains({domain, type});
 }
 
 const OpRegistry& op_registry() {

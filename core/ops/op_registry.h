@@ -4,7 +4,7 @@
 // Threads: immutable after the first call of op_registry().
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +15,8 @@ namespace folio {
 
 class OpRegistry {
  public:
+  OpRegistry();
+  // The names in `def` live as long as the registry.
   void add(const OpDef& def);
 
   // Null when there is no such operator at that version.
@@ -24,8 +26,22 @@ class OpRegistry {
   const std::vector<OpDef>& all() const { return defs_; }
 
  private:
+  struct Name {
+    std::string_view domain;
+    std::string_view type;
+    bool operator==(const Name& other) const = default;
+  };
+  struct NameHash {
+    size_t operator()(const Name& name) const {
+      const std::hash<std::string_view> hash;
+      return hash(name.type) + 31 * hash(name.domain);
+    }
+  };
+  static constexpr uint32_t kNoDef = ~0U;
+
   std::vector<OpDef> defs_;
-  std::unordered_map<std::string, std::vector<size_t>> by_name_;
+  std::unordered_map<Name, uint32_t, NameHash> by_name_;  // the first of that name
+  std::vector<uint32_t> next_;                            // by index: the next of the same name
 };
 
 const OpRegistry& op_registry();

@@ -40,8 +40,8 @@ Registers cpuid(uint32_t leaf, uint32_t subleaf) {
 bool bit(uint32_t word, int index) { return (word >> index) & 1; }
 
 // Which register states the kernel saves; 0 without OSXSAVE.
-uint64_t read_xcr0() {
-  if (!bit(cpuid(1, 0).ecx, 27)) return 0;
+uint64_t read_xcr0(const Registers& leaf1) {
+  if (!bit(leaf1.ecx, 27)) return 0;
   uint32_t low = 0;
   uint32_t high = 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -60,10 +60,18 @@ void set_if(bool present, CpuBits feature, CpuBits* bits) {
 
 // Bit numbers: Intel SDM volume 2A, table of CPUID leaves 1 and 7.
 CpuBits detect_bits() {
-  const uint64_t xcr0 = read_xcr0();
-  const Registers leaf1 = cpuid(1, 0);
-  const Registers leaf7 = cpuid(7, 0);
-  const Registers leaf7_1 = leaf7.eax >= 1 ? cpuid(7, 1) : Registers{};
+  // In a virtual machine each of these leaves it: tens of microseconds.
+  const uint32_t last = __get_cpuid_max(0, nullptr);
+  if (last < 7) return 0;
+  const auto leaf = [](uint32_t index, uint32_t sub) {
+    Registers r;
+    __cpuid_count(index, sub, r.eax, r.ebx, r.ecx, r.edx);
+    return r;
+  };
+  const Registers leaf1 = leaf(1, 0);
+  const uint64_t xcr0 = read_xcr0(leaf1);
+  const Registers leaf7 = leaf(7, 0);
+  const Registers leaf7_1 = leaf7.eax >= 1 ? leaf(7, 1) : Registers{};
   CpuBits bits = 0;
   if ((xcr0 & kXcr0Avx) != kXcr0Avx || !bit(leaf1.ecx, 28)) return 0;
   set_if(bit(leaf7.ebx, 5), kCpuAvx2, &bits);

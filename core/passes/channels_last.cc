@@ -202,8 +202,29 @@ class ChannelsLast {
     made.attributes = std::move(node.attributes);
     made.inputs[0] = twin(x);
     if (made.inputs.size() > 3 && made.inputs[3] != kNone) made.inputs[3] = twin(made.inputs[3]);
+    take_scale_out(*w, group.value(), &made);
     emit(std::move(made), {y});
     return true;
+  }
+
+  // Weights times one number for each filter, not computed yet (fold_scales): the sums are scaled
+  // instead. So the weights stay those of the file, shared and mapped.
+  void take_scale_out(const Initializer& w, int64_t group, Node* node) {
+    const Recipe* recipe = w.recipe.get();
+    if (w.tensor || !recipe || !recipe->domain.empty() || recipe->op_type != "Mul" ||
+        is_depthwise_conv(w.shape.dims(), group)) {
+      return;
+    }
+    const Ref<Initializer>& whole = recipe->inputs[0];
+    const Ref<Initializer>& scale = recipe->inputs[1];
+    if (!whole->tensor || !scale->tensor || !(whole->shape == w.shape) ||
+        scale->shape.rank() != w.shape.rank() || scale->shape[0] != w.shape[0] ||
+        scale->shape.count() != w.shape[0]) {
+      return;
+    }
+    node->inputs.resize(5, kNone);
+    node->inputs[1] = pattern_.add_constant(whole);
+    node->inputs[4] = pattern_.add_constant(scale);
   }
 
   // com.microsoft's form has an attribute for it.

@@ -4,8 +4,9 @@
 //   y = (W x + b) * scale + shift  ->  (W * scale) x + (b * scale + shift)
 //
 // The scaled weights are a recipe over the file's: computed when a kernel packs them and freed
-// then. Bias and scale are computed here, in double. Float only; where the result before the scale
-// is read elsewhere too, nothing is folded.
+// then; where channels_last follows, it scales the sums instead. Bias and scale are computed here,
+// in double. Float only; where the result before the scale is read elsewhere too, nothing is
+// folded.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -202,6 +202,12 @@ ValueId Pattern::add_constant(std::string name, Tensor tensor) {
   return id;
 }
 
+ValueId Pattern::add_constant(const Ref<Initializer>& initializer) {
+  const ValueId id = add_value(initializer->name, type_of(initializer->dtype, initializer->shape));
+  graph_.value(id).initializer = initializer;
+  return id;
+}
+
 ValueId Pattern::add_recipe(std::string name, std::string_view type, int version,
                             Attributes attributes, const std::vector<ValueId>& constants,
                             DType dtype, const Shape& shape) {

@@ -71,8 +71,9 @@ class Pattern {
   };
   std::optional<Scaled> with_scalar(ValueId value, std::string_view type, bool commutes) const;
 
-  // A constant made now, and one computed when a step reads it.
+  // A constant made now, one that another was made of, and one computed when a step reads it.
   ValueId add_constant(std::string name, Tensor tensor);
+  ValueId add_constant(const Ref<Initializer>& initializer);
   ValueId add_recipe(std::string name, std::string_view type, int version, Attributes attributes,
                      const std::vector<ValueId>& constants, DType dtype, const Shape& shape);
   // A float32 value between new nodes.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "core/base/log.h"
 #include "core/os/fork.h"
@@ -20,6 +21,13 @@ bool matches(const FileMemo& memo, const FileIdentity& file, PackTrust trust) {
   if (trust == PackTrust::kBound) return memo.is_settled() && memo.file == file;
   return memo.hashed_at_ns - memo.file.mtime_ns > FileMemo::kRacyNs &&
          memo.file.size == file.size && memo.file.mtime_ns == file.mtime_ns;
+}
+
+// Digests of a file that was written a moment ago would never be believed.
+void wait_until_settled(const FileIdentity& file) {
+  const int64_t age = now_ns() - std::max(file.mtime_ns, file.ctime_ns);
+  if (age < 0 || age > FileMemo::kRacyNs) return;  // times of another clock: waiting would not help
+  std::this_thread::sleep_for(std::chrono::nanoseconds(FileMemo::kRacyNs + 1'000'000 - age));
 }
 
 }  // namespace
@@ -157,6 +165,8 @@ FileMemo& PackLibrary::memo_of(const FileIdentity& identity) {
   const auto it = std::find_if(hashed_.begin(), hashed_.end(),
                                [&](const FileMemo& memo) { return memo.file == identity; });
   if (it != hashed_.end()) return *it;
+  // Whoever asked for a file wants one that spares others the hashing.
+  if (!options_.output.empty()) wait_until_settled(identity);
   hashed_.push_back({identity, now_ns(), {}});
   return hashed_.back();
 }

@@ -193,6 +193,46 @@ TEST(PackS8P16K4, FollowsTheLayoutWithItsColumnSums) {
   }
 }
 
+// Columns as a model has them: one after the other, with taps between, or as rows of a matrix.
+TEST(PackS8P16K4, EveryLevelGivesTheReferenceBits) {
+  for (const int64_t n : {1, 7, 15, 16, 17, 48, 70}) {
+    for (const auto& [k, taps] : {std::pair<int64_t, int64_t>{1, 1},
+                                  {3, 1},
+                                  {4, 1},
+                                  {130, 1},
+                                  {1024, 1},
+                                  {2053, 1},
+                                  {9 * 13, 9},
+                                  {9 * 256, 9},
+                                  {25 * 3, 25}}) {
+      const std::vector<uint8_t> w = random_ints<uint8_t>(static_cast<size_t>(n * k), 9, 0, 256);
+      const BytesBeforeUnreadable bytes(w);
+      for (const bool is_matrix : {false, true}) {
+        FolioPackS8 pack{};
+        pack.k = k;
+        pack.n = n;
+        pack.bytes = bytes.data();
+        pack.inner = is_matrix ? k : k / taps;
+        pack.outer_stride = 1;
+        pack.row_stride = is_matrix ? n : taps;
+        pack.col_stride = is_matrix ? 1 : k;
+        for (const uint8_t flip : {0, 0x80}) {
+          pack.flip = flip;
+          AlignedBytes want(packed_bytes(k, n));
+          ref_kernels().pack_s8p16k4(&pack, want.data());
+          for (const LevelUnderTest& level : levels_under_test()) {
+            AlignedBytes got(packed_bytes(k, n));
+            std::memset(got.data(), 0x55, packed_bytes(k, n));
+            level.kernels.pack_s8p16k4(&pack, got.data());
+            EXPECT_EQ(std::memcmp(got.data(), want.data(), packed_bytes(k, n)), 0)
+                << level.name << ' ' << k << 'x' << n << ' ' << is_matrix << ' ' << int{flip};
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(UnpackS8P16K4, GivesTheBytesBack) {
   for (const auto [k, n, taps] :
        {std::array<int64_t, 3>{1, 1, 1}, {6, 17, 2}, {9, 16, 9}, {64, 33, 1}, {35, 5, 5}}) {

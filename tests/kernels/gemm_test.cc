@@ -24,6 +24,8 @@ struct Problem {
         c(random_floats(static_cast<size_t>(m * n), seed + 2)),
         col_bias(random_floats(static_cast<size_t>(n), seed + 3)),
         row_bias(random_floats(static_cast<size_t>(m), seed + 4)),
+        col_scale(random_floats(static_cast<size_t>(n), seed + 5)),
+        addend(random_floats(static_cast<size_t>(m * (n + kAddendGap)), seed + 6)),
         packed(panel_floats(k, n)) {
     pack();
   }
@@ -43,7 +45,8 @@ struct Problem {
   }
 
   int64_t m, n, k;
-  std::vector<float> a, b, c, col_bias, row_bias;
+  static constexpr int64_t kAddendGap = 2;  // floats between its rows
+  std::vector<float> a, b, c, col_bias, row_bias, col_scale, addend;
   std::vector<float> packed;
 };
 
@@ -79,8 +82,8 @@ std::vector<float> run(const LevelUnderTest& level, const Problem& problem, Foli
   return result;
 }
 
-// The definition in double, and the bound of kernels.h: (k + 3) 2^-24 sum |A| |B|, where bias and C
-// count as two more products (and 2^-140 keeps the bound above 0).
+// The definition in double, and the bound of kernels.h: (k + 3) 2^-24 sum |A| |B|, where what is
+// added and C count as more products (and 2^-140 keeps the bound above 0).
 void expect_close(const LevelUnderTest& level, const Problem& p, const FolioGemmF32& args,
                   const std::vector<float>& got) {
   ASSERT_EQ(got.size(), static_cast<size_t>(p.m * p.n));
@@ -95,8 +98,13 @@ void expect_close(const LevelUnderTest& level, const Problem& p, const FolioGemm
         sum += product;
         size += std::fabs(product);
       }
-      double want = args.alpha * sum;
-      size *= std::fabs(args.alpha);
+      const double scale = args.col_scale ? double{args.alpha} * args.col_scale[j] : args.alpha;
+      double want = scale * sum;
+      size *= std::fabs(scale);
+      if (args.addend) {
+        const double addend = args.addend[i * args.addend_row_stride + j];
+        want += addend, size += std::fabs(addend);
+      }
       if (args.col_bias) want += args.col_bias[j], size += std::fabs(args.col_bias[j]);
       if (args.row_bias) want += args.row_bias[i], size += std::fabs(args.row_bias[i]);
       if (args.activation == kFolioActRelu) want = std::max(want, 0.0);
@@ -104,7 +112,8 @@ void expect_close(const LevelUnderTest& level, const Problem& p, const FolioGemm
       if (args.activation == kFolioActClip) {
         want = std::min<double>(std::max<double>(want, args.clip_lo), args.clip_hi);
       }
-      const double bound = static_cast<double>(p.k + 5) * 0x1p-24 * size + 0x1p-140;
+      const int64_t further = (args.col_scale ? 1 : 0) + (args.addend ? 1 : 0);
+      const double bound = static_cast<double>(p.k + 5 + further) * 0x1p-24 * size + 0x1p-140;
       ASSERT_LE(std::fabs(got[at] - want), bound)
           << level.name << ' ' << p.m << 'x' << p.n << 'x' << p.k << " at " << i << ", " << j;
     }
@@ -150,20 +159,23 @@ TEST(Gemm, StaysWithinTheBoundAcrossCacheBlocks) {
   }
 }
 
-TEST(Gemm, AppliesAlphaBiasesAndActivationInThatOrder) {
+TEST(Gemm, AppliesScalesBiasesAddendAndActivationInThatOrder) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t m : {1, 3, 9, 31}) {
       for (const int64_t n : {5, 16, 50}) {
-        for (int variant = 0; variant < 24; ++variant) {
+        for (int variant = 0; variant < 96; ++variant) {
           const Problem p(m, n, 9, static_cast<uint32_t>(variant));
           FolioGemmF32 args = p.args();
           if (variant & 1) args.col_bias = p.col_bias.data();
           if (variant & 2) args.row_bias = p.row_bias.data();
           if (variant & 4) args.alpha = -0.75f;
           args.accumulate = variant % 3 == 0;
-          args.activation = variant / 8;
+          args.activation = variant / 8 % 3;
           args.clip_lo = -0.5f;
           args.clip_hi = 0.25f;
+          if (variant / 24 & 1) args.col_scale = p.col_scale.data();
+          if (variant / 24 & 2) args.addend = p.addend.data();
+          args.addend_row_stride = n + Problem::kAddendGap;
           expect_close(level, p, args, run(level, p, args, 3));
         }
       }
@@ -359,6 +371,9 @@ TEST(Gemv, HasTheBitsOfGemm) {
           args.col_bias = p.col_bias.data();
           args.row_bias = p.row_bias.data();
           args.activation = kFolioActRelu;
+          if (m % 2 == 0) args.col_scale = p.col_scale.data();
+          if (m % 3 != 0) args.addend = p.addend.data();
+          args.addend_row_stride = n + Problem::kAddendGap;
           const std::vector<float> want = run(level, p, args);
           Guarded c(p.c, 5);
           args.c = c.data();

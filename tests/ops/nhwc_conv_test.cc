@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "tests/support/op_tester.h"
 
@@ -137,6 +138,59 @@ TEST(NhwcConv, AddsZThenAppliesTheActivation) {
   }
 }
 
+// The output over weights packed before (constants) or while they are used.
+std::vector<float> output_of(const ConvCase& c, bool packed_before, bool scaled) {
+  std::vector<int64_t> w_dims{c.out_channels, c.x[1] / c.group};
+  w_dims.insert(w_dims.end(), c.kernel.begin(), c.kernel.end());
+  const std::vector<float> w = wave(count_of(w_dims), 0.73F);
+  OpTester t("Conv", 1, "folio.nhwc");
+  set_attributes(c, &t);
+  t.input<float>(turned(shape_of(c.x)), wave(count_of(c.x), 0.37F));
+  if (packed_before) {
+    t.constant<float>(shape_of(w_dims), w);
+  } else {
+    t.input<float>(shape_of(w_dims), w);
+  }
+  if (scaled) {
+    t.input_absent().input_absent();
+    t.input<float>({c.out_channels}, wave(c.out_channels, 0.51F));
+  }
+  t.outputs(1).run();
+  return t.output_values<float>(0);
+}
+
+TEST(NhwcConv, HasTheSameBitsWhenWeightsArePackedBeforeOrOnTheWay) {
+  std::vector<ConvCase> all = cases();
+  all.push_back({{1, 512, 4, 5}, {3, 3}, 170, 1, {1, 1, 1, 1}, {}, {}});  // blocks of columns
+  all.push_back({{1, 2048, 13, 15}, {1, 1}, 400, 1, {}, {}, {}});
+  all.push_back({{1, 40, 19, 18}, {3, 3}, 100, 5, {1, 1, 1, 1}, {}, {}});  // and of groups
+  all.push_back({{1, 2, 30, 21}, {19, 17}, 600, 1, {}, {}, {}});           // many taps
+  for (size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const std::vector<float> before = output_of(all[i], /*packed_before=*/true, /*scaled=*/false);
+    const std::vector<float> on_the_way = output_of(all[i], false, false);
+    ASSERT_EQ(on_the_way.size(), before.size());
+    EXPECT_EQ(std::memcmp(on_the_way.data(), before.data(), before.size() * sizeof(float)), 0);
+  }
+}
+
+TEST(NhwcConv, ScalesTheSumsOfEachChannel) {
+  for (size_t i = 0; i < cases().size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const ConvCase& c = cases()[i];
+    if (c.group == c.out_channels && c.group > 1) continue;  // depthwise: scaled weights
+    const std::vector<float> plain = output_of(c, true, false);
+    const std::vector<float> scale = wave(c.out_channels, 0.51F);
+    for (const bool packed_before : {true, false}) {
+      const std::vector<float> scaled = output_of(c, packed_before, true);
+      ASSERT_EQ(scaled.size(), plain.size());
+      for (size_t j = 0; j < plain.size(); ++j) {
+        ASSERT_EQ(scaled[j], plain[j] * scale[j % scale.size()]) << j;
+      }
+    }
+  }
+}
+
 TEST(NhwcConv, RefusesWhatDoesNotFit) {
   {
     OpTester t("Conv", 1, "folio.nhwc");
@@ -153,6 +207,11 @@ TEST(NhwcConv, RefusesWhatDoesNotFit) {
     OpTester t("Conv", 1, "folio.nhwc");
     t.input<float>({1, 1, 1}, {1}).input<float>({1, 1, 1}, {1}).input_absent();
     t.input<float>({1, 2, 1}, {1, 2}).outputs(1).fails("differs from the output");
+  }
+  {
+    OpTester t("Conv", 1, "folio.nhwc");
+    t.input<float>({1, 1, 1}, {1}).input<float>({1, 1, 1}, {1}).input_absent().input_absent();
+    t.input<float>({2}, {1, 2}).outputs(1).fails("scale [2] does not fit W [1,1,1]");
   }
 }
 

@@ -53,6 +53,37 @@ TEST(ChannelsLast, AResidualIsAddedInTheSameForm) {
             "Transpose folio.nhwc.Conv folio.nhwc.Conv Transpose");
 }
 
+// What fold_scales put into the weights comes out again, so that these stay the file's bytes.
+TEST(ChannelsLast, SumsAreScaledInsteadOfWeights) {
+  const ModelWriter writer = conv_and(
+      [](GraphWriter& graph) {
+        graph.initializer(f32_tensor("scale", {4, 1, 1}, {0.5F, -1.5F, 3.0F, 0.1F}));
+        graph.node("Mul", {"c", "scale"}, {"y"});
+      },
+      {1, 4, 6, 6});
+  fused(writer, {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108, 0.1F))}});
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  const Graph& graph = model.value()->graph;
+  ASSERT_EQ(types_of(graph), "Transpose folio.nhwc.Conv Transpose");
+  const Node& conv = graph.nodes[1];
+  ASSERT_EQ(conv.inputs.size(), 5U);
+  const Initializer& weights = *graph.value(conv.inputs[1]).initializer;
+  EXPECT_EQ(weights.name, "w");
+  EXPECT_FALSE(weights.recipe);
+  EXPECT_EQ(graph.value(conv.inputs[4]).initializer->shape.count(), 4);
+}
+
+TEST(ChannelsLast, DepthwiseFiltersAreScaledThemselves) {
+  const auto rest = [](GraphWriter& graph) {
+    graph.initializer(f32_tensor("each", {4, 1, 3, 3}, wave(36)));
+    graph.initializer(f32_tensor("scale", {4, 1, 1}, {0.5F, -1.5F, 3.0F, 0.1F}));
+    graph.node("Conv", {"c", "each"}, {"d"}).attr_int("group", 4).attr_ints("pads", {1, 1, 1, 1});
+    graph.node("Mul", {"d", "scale"}, {"y"});
+  };
+  EXPECT_EQ(types_after(rest), "Transpose folio.nhwc.Conv folio.nhwc.Conv Transpose");
+}
+
 TEST(ChannelsLast, ConstantsOfChannelsAndScalarsFollow) {
   EXPECT_EQ(types_after([](GraphWriter& graph) {
               graph.initializer(f32_tensor("slope", {4, 1, 1}, {0.1F, 0.2F, 0.3F, 0.4F}));

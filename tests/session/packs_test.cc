@@ -126,6 +126,19 @@ TEST(Packs, AModelTrainedAnewInPlaceIsNeverGivenOldWeights) {
   }
 }
 
+TEST(Packs, AModelPackedRightAfterItWasWrittenIsNotHashedByLoads) {
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", model_bytes());
+  pack(path);
+  SessionOptions options = fresh();
+  PackOptions pack_options = options.pack;
+  pack_options.sidecar = sidecar(path);
+  options.library = PackLibrary::open(pack_options).take();
+  const Ref<Session> session = open(path, options);
+  EXPECT_EQ(blobs_in(session, BlobPlace::kSidecar), 3);
+  EXPECT_EQ(options.library->stats().hashed_bytes, 0U);
+}
+
 TEST(Packs, ACopyIsHashedOnceOrTrustedByItsStat) {
   const TempFolder folder;
   const std::string path = write_model(folder, "m.onnx");

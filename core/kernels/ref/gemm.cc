@@ -1,4 +1,4 @@
-// C = activation(alpha * (A * B [+ C]) + biases), one element after the other.
+// C = activation(scales * (A * B [+ C]) + biases + D), one element after the other.
 #include <string.h>
 
 #include "core/kernels/ref/ref.h"
@@ -9,9 +9,10 @@ static float a_at(const FolioGemmF32* args, int64_t i, int64_t p) {
 }
 
 static float finish(const FolioGemmF32* args, int64_t i, int64_t j, float sum) {
-  float v = args->alpha * sum;
+  float v = (args->col_scale ? args->alpha * args->col_scale[j] : args->alpha) * sum;
   if (args->col_bias) v += args->col_bias[j];
   if (args->row_bias) v += args->row_bias[i];
+  if (args->addend) v += args->addend[i * args->addend_row_stride + j];
   return activate(args->activation, args->clip_lo, args->clip_hi, v);
 }
 

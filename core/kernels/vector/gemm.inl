@@ -141,12 +141,16 @@ VFN void gemv_columns(const FolioGemmF32* args, const float* a, const float* b, 
     for (int i = 0; i < kRows; ++i) sum[i] = v_fma(v_set1(a[d * kRows + i]), row, sum[i]);
   }
   const int is_last = p + kDepth == args->k;
-  const V alpha = v_set1(args->alpha);
+  V scale = v_set1(args->alpha);
+  if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + j, m));
   for (int i = 0; i < kRows; ++i) {
     if (is_last) {
-      sum[i] = v_mul(alpha, sum[i]);
+      sum[i] = v_mul(scale, sum[i]);
       if (args->col_bias) sum[i] = v_add(sum[i], v_load_masked(args->col_bias + j, m));
       if (args->row_bias) sum[i] = v_add(sum[i], v_set1(args->row_bias[i]));
+      if (args->addend) {
+        sum[i] = v_add(sum[i], v_load_masked(args->addend + i * args->addend_row_stride + j, m));
+      }
       sum[i] = v_activate(sum[i], args->activation, args->clip_lo, args->clip_hi);
     }
     float* c = args->c + i * args->c_row_stride + j;

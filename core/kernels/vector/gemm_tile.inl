@@ -148,16 +148,21 @@ static void gemm_tile(const Tile* tile) {
   }
 
   if (tile->is_last) {
-    const V alpha = v_set1(args->alpha);
     for (int v = 0; v < kVectors; ++v) {
+      const int64_t column = tile->column + v * kLanes;
+      const VM m = tile_mask(tile, v);
+      V scale = v_set1(args->alpha);
       V bias = v_zero();
-      if (args->col_bias) {
-        bias = v_load_masked(args->col_bias + tile->column + v * kLanes, tile_mask(tile, v));
-      }
+      if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + column, m));
+      if (args->col_bias) bias = v_load_masked(args->col_bias + column, m);
       for (int i = 0; i < kRows; ++i) {
-        V x = v_mul(alpha, sum[i][v]);
+        V x = v_mul(scale, sum[i][v]);
         if (args->col_bias) x = v_add(x, bias);
         if (args->row_bias) x = v_add(x, v_set1(args->row_bias[tile->row + i]));
+        if (args->addend) {
+          const float* addend = args->addend + (tile->row + i) * args->addend_row_stride + column;
+          x = v_add(x, v_load_masked(addend, m));
+        }
         sum[i][v] = v_activate(x, args->activation, args->clip_lo, args->clip_hi);
       }
     }

@@ -7,6 +7,8 @@
 
 #include "core/kernels/vector/move.inl"
 
+#include "core/kernels/vector/pack_bytes.inl"
+
 constexpr int64_t kTileRows = 14;
 constexpr int64_t kTilePanels = 2;
 #include "core/kernels/vector/gemm_tile.inl"
@@ -39,4 +41,5 @@ static const TileFn kVectorTiles[kVectorRows][4] = {
 void folio_fill_gemm__x86_avx512(FolioKernels* table) {
   fill_gemm(table);
   fill_move(table);
+  fill_pack_bytes(table);
 }
