@@ -47,6 +47,11 @@ bool is_unpack(const Operation& from) {
 // The blob behind a constant that is such a weight and not unpacked yet; null: it is none.
 const Initializer* packed_blob_of(const Initializer& constant);
 
+// Whether a constant is made from others: neither its bytes nor such a weight stand in the file.
+inline bool is_computed(const Initializer& constant) {
+  return !constant.tensor && !packed_blob_of(constant);
+}
+
 // What an operator asks for is what the blob is.
 bool is_same_form(const PackRequest& a, const PackRequest& b);
 

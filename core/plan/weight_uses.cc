@@ -37,7 +37,7 @@ class Uses {
       const GraphValue* value = graph.constant_value(node.inputs[i]);
       if (!value) continue;
       const PackRequest* request = request_for(build, static_cast<int>(i));
-      if (request && is_leaf(*value->initializer)) {
+      if (request && !is_computed(*value->initializer)) {
         WeightUse use;
         use.packed = *request;
         uses_[value->initializer.get()].add(use);
@@ -56,17 +56,13 @@ class Uses {
     return nullptr;
   }
 
-  static bool is_leaf(const Initializer& constant) {
-    return !constant.recipe || packed_blob_of(constant);
-  }
-
   void add_raw(const GraphValue* value) {
     if (!value || !value->initializer) return;
     std::vector<const Initializer*> waiting{value->initializer.get()};
     while (!waiting.empty()) {
       const Initializer* next = waiting.back();
       waiting.pop_back();
-      if (is_leaf(*next)) {
+      if (!is_computed(*next)) {
         uses_[next].is_raw = true;
       } else if (seen_.insert(next).second) {
         for (const Ref<Initializer>& input : next->recipe->inputs) {

@@ -211,6 +211,20 @@ TEST(ReplaceWeights, Convolutions) {
   round_trip(writer.serialize(), {4, 0});
 }
 
+TEST(ReplaceWeights, NormalizedConvolutions) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 64, 5, 5}));
+  graph.initializer(floats("w", {96, 64, 3, 3}));
+  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
+    graph.initializer(floats(name, {96}));
+  }
+  graph.node("Conv", {"x", "w"}, {"p"});
+  graph.node("BatchNormalization", {"p", "gamma", "beta", "mean", "variance"}, {"y"});
+  graph.output("y", f32_type({1, 96, 3, 3}));
+  round_trip(writer.serialize(), {1, 0});
+}
+
 TEST(ReplaceWeights, RecurrentNets) {
   model_writer::ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
