@@ -72,6 +72,8 @@ class WeightSlots final : public IdleTask {
   // child of fork. Without start() they stay as they are.
   using Done = std::function<void(PackLibrary* library)>;
   void start(Done done);
+  // Instead of start(), when nothing is to be packed: the library is let go.
+  void leave() { library_ = nullptr; }
   // Nobody needs the rest any more. Slots that are being filled may still be filled.
   void abandon();
 

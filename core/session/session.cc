@@ -250,8 +250,11 @@ Result<Ref<Program>> Session::make_program() {
     program->weights->start([watch = Ref<FileWatch>(&model_->watch())](PackLibrary* library) {
       (void)finish_library(library, *watch);  // fails only for a file that the caller asked for
     });
-  } else if (!options_.library) {
-    FOLIO_RETURN_IF_ERROR(finish_library(plan.library.get(), model_->watch()));
+  } else {
+    program->weights->leave();
+    if (!options_.library) {
+      FOLIO_RETURN_IF_ERROR(finish_library(plan.library.get(), model_->watch()));
+    }
   }
   return program;
 }

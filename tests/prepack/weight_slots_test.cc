@@ -30,6 +30,8 @@ WantedBlob job(uint64_t number, Gate* gate) {
   constexpr uint64_t kBytes = 64;
   WantedBlob job;
   job.place = PackKey{number, number};
+  job.content = [place = job.place](PackLibrary&) { return WantedBlob::Content{place}; };
+  job.is_placed = false;
   job.name = cat("w", number);
   job.bytes = kBytes;
   job.fill = [gate](uint8_t* blob) -> Status {
@@ -75,6 +77,24 @@ TEST_F(WeightSlotsTest, TheWorkerFillsAllAndSaysSoOnce) {
     EXPECT_EQ(slot->get()->data()[63], 7);
   }
   EXPECT_EQ(cache_.stats().live_blobs, 20U);
+}
+
+TEST_F(WeightSlotsTest, KeepTheLibraryOnlyWhileThereIsSomethingToPack) {
+  for (const bool packs : {true, false}) {
+    auto opened = PackLibrary::open({});
+    ASSERT_TRUE(opened.is_ok());
+    const Ref<PackLibrary> library = std::move(opened).take();
+    const auto weights = make_ref<WeightSlots>(cache_, library);
+    weights->add(job(1, &gate_));
+    EXPECT_FALSE(library->is_unique());
+    if (packs) {
+      weights->start(nullptr);
+      ASSERT_TRUE(weights->wait(Clock::time_point::max(), nullptr));
+    } else {
+      weights->leave();
+    }
+    EXPECT_TRUE(library->is_unique()) << packs;
+  }
 }
 
 TEST_F(WeightSlotsTest, ARunTakesTheWeightAsItIsWhileTheWorkerPacks) {
