@@ -5,6 +5,7 @@
 #include "c_api/reports.h"
 #include "core/base/utf8.h"
 #include "core/session/pack_model.h"
+#include "core/session/replace_weights.h"
 
 namespace folio {
 namespace {
@@ -19,13 +20,20 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+Status check_flag(const char* name, int32_t value) {
+  if (value == 0 || value == 1) return Status::ok();
+  return invalid_argument(name, " is ", value, ", expected 0 or 1");
+}
+
 Result<PackModelOptions> read_options(const FolioPackOptions* options) {
   PackModelOptions result;
   if (!options) return result;
   FolioPackOptions asked = {};
   FOLIO_RETURN_IF_ERROR(read_struct(options, &asked, "FolioPackOptions"));
-  if (asked.check != 0 && asked.check != 1) {
-    return invalid_argument("check is ", asked.check, ", expected 0 or 1");
+  FOLIO_RETURN_IF_ERROR(check_flag("check", asked.check));
+  FOLIO_RETURN_IF_ERROR(check_flag("replace", asked.replace));
+  if (asked.replace == 1 && (asked.check == 1 || asked.store || asked.levels)) {
+    return invalid_argument("replace goes with no store, no levels and no check");
   }
   if (asked.path && asked.store) {
     return invalid_argument("a path and a store are given, expected one of them");
@@ -34,6 +42,27 @@ Result<PackModelOptions> read_options(const FolioPackOptions* options) {
   if (asked.store) result.store = asked.store;
   if (asked.levels) result.levels = split(asked.levels, ',');
   result.check = asked.check == 1;
+  result.replace = asked.replace == 1;
+  return result;
+}
+
+// The result of ModelPack.
+Result<FolioPackResult> pack(const Ref<ModelFile>& model, SessionOptions session,
+                             const PackModelOptions& asked) {
+  FolioPackResult result = {};
+  if (asked.replace) {
+    FOLIO_TRY(const ReplaceResult replaced, replace_weights(model, session, asked.path));
+    result.written_blob_count = replaced.packed_weights + replaced.raw_weights;
+    result.written_blob_bytes = replaced.packed_bytes + replaced.raw_bytes;
+    result.raw_blob_count = replaced.raw_weights;
+    result.raw_blob_bytes = replaced.raw_bytes;
+    return result;
+  }
+  FOLIO_TRY(const PackModelResult packed, pack_model(model, std::move(session), asked));
+  result.written_blob_count = packed.written_blobs;
+  result.written_blob_bytes = packed.written_bytes;
+  result.found_blob_count = packed.found_blobs;
+  result.missing_blob_count = packed.missing_blobs;
   return result;
 }
 
@@ -66,6 +95,7 @@ std::string blob_json(const PackIndex& index, const PackEntry& entry) {
 std::string file_json(const PackFile& file, bool verify) {
   const PackIndex& index = file.index();
   std::string out = cat("{\"path\": ", text_json(file.path()), ", \"bytes\": ", file.file_bytes(),
+                        ", \"is_only_copy\": ", file.is_only_copy() ? "true" : "false",
                         ", \"writer\": ", text_json(index.writer), ", \"blobs\": [");
   std::vector<std::string> damaged;
   for (const PackEntry& entry : index.entries) {
@@ -201,15 +231,10 @@ FolioStatus* ModelPack(const FolioModel* model, const FolioSessionOptions* optio
       session.progress =
           progress_for(options->progress, options->progress_user, options->cancel, 0, 1);
     }
-    auto packed = pack_model(model->state->file(), std::move(session), asked);
+    auto packed = folio::pack(model->state->file(), std::move(session), asked);
     if (!packed.is_ok()) return as_load_error(std::move(packed).take_status());
     if (!out) return Status::ok();
-    FolioPackResult result = {};
-    result.written_blob_count = packed.value().written_blobs;
-    result.written_blob_bytes = packed.value().written_bytes;
-    result.found_blob_count = packed.value().found_blobs;
-    result.missing_blob_count = packed.value().missing_blobs;
-    return write_struct(out, result, "FolioPackResult");
+    return write_struct(out, packed.value(), "FolioPackResult");
   });
 }
 

@@ -277,6 +277,9 @@ typedef struct FolioKernels {
   /* Products of bytes; see FolioPackS8, FolioGemmU8 and FolioDepthwiseU8. Callers may split rows
    * anywhere and columns at multiples of 16. */
   void (*pack_s8p16k4)(const FolioPackS8* args, void* dst);
+  /* The inverse: writes the bytes that `src`, aligned to 64, was packed from. args->bytes and the
+   * sums of the columns are not read. */
+  void (*unpack_s8p16k4)(const FolioPackS8* args, const void* src, void* bytes);
   void (*gemm_u8)(const FolioGemmU8* args);
   void (*depthwise_u8)(const FolioDepthwiseU8* args);
   /* Of x[0..n), wrapping. */

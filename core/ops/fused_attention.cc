@@ -282,7 +282,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   const Initializer* weights = build.initializer(1);
   if (weights && weights->dtype == DType::kFloat && weights->shape.rank() == 2) {
     const Shape& s = weights->shape;
-    request_f32p16(build, 1, s[0], s[1], s[1], 1);
+    request_f32p16(build, 1, s[0], s[1], s[1], 1, /*replaces_source=*/true);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

@@ -320,7 +320,10 @@ void request_byte_conv(OpBuild& build, int input, int64_t group) {
   // A group must begin with a panel; of one channel each they are all one matrix.
   const bool depthwise = group == channels && c_in == 1 && taps <= FOLIO_MAX_BYTE_TAPS;
   if (group > 1 && !depthwise && (channels % group != 0 || channels / group % kPanel != 0)) return;
-  request_s8p16k4(build, input, weights_request(c_in, taps, channels));
+  PackRequest request = weights_request(c_in, taps, channels);
+  // Filters of one channel with zero points other than 0 are packed once more by the run.
+  request.replaces_source = !depthwise;
+  request_s8p16k4(build, input, request);
 }
 
 Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv) {

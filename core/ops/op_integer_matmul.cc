@@ -210,7 +210,9 @@ void request_byte_matrix(OpBuild& build, int input, bool trans) {
   if (!b || b->shape.rank() != 2 || b->shape[0] < 1 || b->shape[1] < 1) return;
   const int64_t k = b->shape[trans ? 1 : 0];
   const int64_t n = b->shape[trans ? 0 : 1];
-  request_s8p16k4(build, input, s8p16k4_request(k, n, trans ? 1 : n, trans ? k : 1));
+  PackRequest request = s8p16k4_request(k, n, trans ? 1 : n, trans ? k : 1);
+  request.replaces_source = true;  // multiply_bytes
+  request_s8p16k4(build, input, request);
 }
 
 ByteMatrix packed_matrix(const uint8_t* blob, int64_t k, int64_t n) {

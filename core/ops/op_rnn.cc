@@ -148,10 +148,13 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
   args.a_col_stride = 1;
   args.alpha = 1.0F;
   GemmB b;
-  b.data = r.w + dir * rows * r.input;
   b.row_stride = 1;
   b.col_stride = r.input;
-  if (r.w_packed) b.packed = r.w_packed + dir * rows * r.input;
+  if (r.w_packed) {
+    b.packed = r.w_packed + dir * rows * r.input;
+  } else {
+    b.data = r.w + dir * rows * r.input;
+  }
   if (!attrs.batch_first) {
     args.m = r.seq * r.batch;
     args.a = r.x;
@@ -187,10 +190,13 @@ Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir
   args.alpha = 1.0F;
   args.accumulate = 1;
   GemmB b;
-  b.data = r.r + row * r.hidden;
   b.row_stride = 1;
   b.col_stride = r.hidden;
-  if (r.r_packed && row % FOLIO_F32P16_COLUMNS == 0) b.packed = r.r_packed + row * r.hidden;
+  if (r.r_packed) {  // gates begin with a panel: request_rnn_packs
+    b.packed = r.r_packed + row * r.hidden;
+  } else {
+    b.data = r.r + row * r.hidden;
+  }
   return gemm_f32(run, args, b);
 }
 
@@ -269,8 +275,11 @@ void request_rnn_packs(OpBuild& build) {
     const Initializer* weights = build.initializer(input);
     if (!weights || weights->dtype != DType::kFloat || weights->shape.rank() != 3) continue;
     const Shape& shape = weights->shape;
+    // Whole gates are multiplied: of all four at once, or of one (GRU), and each piece begins with a
+    // panel then, since three gates fill panels only when one does.
     if (shape[1] % FOLIO_F32P16_COLUMNS != 0) continue;
-    request_f32p16(build, input, shape[2], shape[0] * shape[1], 1, shape[2]);
+    request_f32p16(build, input, shape[2], shape[0] * shape[1], 1, shape[2],
+                   /*replaces_source=*/true);
   }
 }
 

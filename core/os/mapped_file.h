@@ -84,6 +84,10 @@ Result<Ref<ByteSource>> open_mapped_file(const std::string& path,
 // this user or root, writable by neither group nor others; else kInvalidArgument says which.
 Result<Ref<ByteSource>> open_trusted_file(const std::string& path);
 
+// The same check of a file that is open, but for what is true of the file beside it too: whoever
+// could write to that one may write to this. `beside` may be null.
+Status check_trusted_beside(const MappedFile& file, const MappedFile* beside);
+
 // The same check of a folder.
 Status check_trusted_folder(const std::string& path);
 

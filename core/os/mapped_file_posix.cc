@@ -442,15 +442,23 @@ Result<Ref<ByteSource>> open_mapped_file(const std::string& path, FileLoading mo
 
 namespace {
 
+constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
+
 Status check_owner(const struct stat& s, std::string_view path) {
   if (s.st_uid != 0 && s.st_uid != geteuid()) {
     return invalid_argument(quoted(path), " belongs to user ", s.st_uid,
                             ", expected this user or root");
   }
-  if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  if ((s.st_mode & kOthersWrite) != 0) {
     return invalid_argument(quoted(path), " can be written by its group or others");
   }
   return Status::ok();
+}
+
+// A private copy has no descriptor any more.
+bool stat_of(const MappedFile& file, struct stat* out) {
+  if (file.descriptor() >= 0) return fstat(file.descriptor(), out) == 0;
+  return stat(file.real_path().c_str(), out) == 0;
 }
 
 }  // namespace
@@ -462,6 +470,18 @@ Result<Ref<ByteSource>> open_trusted_file(const std::string& path) {
   if (fstat(fd.get(), &s) != 0) return errno_error("cannot stat", path);
   FOLIO_RETURN_IF_ERROR(check_owner(s, path));
   return MappedFileOpener::open(std::move(fd), path, "", FileLoading::kMap, Code::kInvalidArgument);
+}
+
+Status check_trusted_beside(const MappedFile& file, const MappedFile* beside) {
+  struct stat s = {};
+  if (!stat_of(file, &s)) return errno_error("cannot stat", file.name());
+  struct stat other = {};
+  if (beside && stat_of(*beside, &other)) {
+    if (s.st_uid == other.st_uid) s.st_uid = 0;
+    const bool has_one_group = s.st_gid == other.st_gid;
+    s.st_mode &= ~(other.st_mode & (has_one_group ? kOthersWrite : S_IWOTH));
+  }
+  return check_owner(s, file.name());
 }
 
 Status check_trusted_folder(const std::string& path) {

@@ -17,6 +17,7 @@
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_unpack.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
 
@@ -217,7 +218,7 @@ class ChannelsLast {
     }
     const Ref<Initializer>& whole = recipe->inputs[0];
     const Ref<Initializer>& scale = recipe->inputs[1];
-    if (!whole->tensor || !scale->tensor || !(whole->shape == w.shape) ||
+    if (is_computed(*whole) || !scale->tensor || !(whole->shape == w.shape) ||
         scale->shape.rank() != w.shape.rank() || scale->shape[0] != w.shape[0] ||
         scale->shape.count() != w.shape[0]) {
       return;

@@ -85,6 +85,11 @@ void fuse_integer_matmul(Model* model, bool* changed);
 // types. Worth it only where weights are packed.
 void channels_last(Model* model, bool* changed);
 
+// Weights that the file has in a kernel's layout only (ops/op_unpack.h) become constants, which
+// unpacking makes. Not one of run_passes: right after a model was built, so that whoever looks at it
+// sees weights.
+Status take_packed_weights(Model* model);
+
 // All of the above in their order.
 enum class Optimize {
   kOff,       // inference only

@@ -349,6 +349,7 @@ Result<Ref<Program>> build_program(Model* model, const Evaluator& evaluator,
   reads.count(model->graph);
   PackedCache& cache = options.cache ? *options.cache : PackedCache::process();
   WeightPacker packer(evaluator, cache, options.library, options.arithmetic, options.when);
+  if (options.checks_blobs) packer.check_blobs();
   packer.begin(model->graph, options.older);
   forget_unread_constants(&model->graph);
   program->weights = packer.slots();

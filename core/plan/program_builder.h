@@ -19,6 +19,7 @@ struct ProgramOptions {
   bool prepack = true;
   PackedCache* cache = nullptr;  // where constants are found and kept; null: the process's own
   Ref<PackLibrary> library;      // pack files to look in and to write; null: none
+  bool checks_blobs = false;     // those that the model has packed, against their checksums
   const WeightPlaces* older = nullptr;  // of the model that this one replaces; null: none
   std::string arithmetic;               // which kernels compute constants, for their names
   // kLater: weights of files are left to the program's WeightSlots, which the caller starts.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/ops/op_registry.h"
+#include "core/ops/op_unpack.h"
 
 namespace folio {
 namespace {
@@ -56,22 +57,28 @@ bool stands_in_mapping(const Initializer& constant) {
   return constant.source && constant.source->serial() != 0;
 }
 
+ContentId content_of_digest(const ContentId& digest, DType dtype, const Shape& shape) {
+  IdHasher hash;
+  hash.add(kBytes);
+  hash.add(digest);
+  add_type(dtype, shape, &hash);
+  return hash.id();
+}
+
 PackLibrary::Digest content_of_file_bytes(const Initializer& constant, PackLibrary& library) {
   const Tensor& tensor = *constant.tensor;
   const PackLibrary::Digest digest =
       library.digest(*constant.source, constant.offset, {tensor.raw(), tensor.bytes()});
-  IdHasher hash;
-  hash.add(kBytes);
-  hash.add(digest.id);
-  add_type(constant.dtype, constant.shape, &hash);
-  return {hash.id(), digest.is_declared};
+  return {content_of_digest(digest.id, constant.dtype, constant.shape), digest.is_declared};
 }
 
 void WeightIds::name_recipes(const Graph& graph) {
   for (const GraphValue& value : graph.values) {
     if (!value.initializer || value.initializer->tensor) continue;
     place(*value.initializer);
-    if (library_) content(*value.initializer);
+    // What the model has packed is not looked for: it need not be read for a name. Once unpacked,
+    // its bytes tell one.
+    if (library_ && !packed_blob_of(*value.initializer)) content(*value.initializer);
     if (older_) twin(*value.initializer);
   }
   for (const Node& node : graph.nodes) {

@@ -25,6 +25,8 @@ namespace folio {
 // Whether the place of its bytes in a mapping names it; otherwise only what they are does.
 bool stands_in_mapping(const Initializer& constant);
 
+// The content of a constant whose bytes have this digest.
+ContentId content_of_digest(const ContentId& digest, DType dtype, const Shape& shape);
 // The content of a constant whose bytes stand in a file. Any thread.
 PackLibrary::Digest content_of_file_bytes(const Initializer& constant, PackLibrary& library);
 

@@ -3,12 +3,16 @@
 #include <cstring>
 
 #include "core/ops/op_registry.h"
+#include "core/ops/op_unpack.h"
 
 namespace folio {
 namespace {
 
 // Smaller constants are computed or copied by each program: that costs less than looking them up.
 constexpr uint64_t kLookedUpFrom = 64 << 10;
+
+// What kernels read packed weights with.
+constexpr uintptr_t kBlobAlignment = 64;
 
 uint64_t bytes_of(const Initializer& constant) {
   uint64_t bytes = 0;
@@ -125,8 +129,43 @@ WantedBlob WeightPacker::later(const Ref<Initializer>& constant, const PackReque
   return blob;
 }
 
+Result<Ref<const PackedBlob>> WeightPacker::packed_in_model(const Initializer& constant,
+                                                            const PackRequest& request) {
+  const Initializer* stored = packed_blob_of(constant);
+  if (!stored) return Ref<const PackedBlob>();
+  FOLIO_TRY(const PackedWeight weight, parse_packed_weight(constant.recipe->attributes));
+  if (!is_same_form(weight.form, request)) return Ref<const PackedBlob>();
+  const Tensor& bytes = *stored->tensor;
+  if (checks_blobs_) {
+    const uint64_t found = checksum_bytes({bytes.raw(), bytes.bytes()});
+    if (found != weight.checksum) {
+      return invalid_graph("the packed weight '", constant.name, "' is damaged: its checksum is ",
+                           found, ", expected ", weight.checksum);
+    }
+  }
+  return cache_.get_or_make(
+      make_pack_key(ids_.place(constant), request), [&]() -> Result<Ref<const PackedBlob>> {
+        Tensor kept = bytes;
+        const bool is_aligned = reinterpret_cast<uintptr_t>(kept.raw()) % kBlobAlignment == 0;
+        if (is_aligned) {
+          PackCounts found;
+          found.hits = 1;
+          found.hit_bytes = kept.bytes();
+          cache_.add(found);
+        } else {
+          FOLIO_TRY(kept, copy_tensor(kept));
+        }
+        Ref<Buffer> view =
+            view_buffer(Buffer::Kind::kConstant, kept.raw(), kept.bytes(), kept.buffer());
+        return Ref<const PackedBlob>(make_ref<PackedBlob>(
+            std::move(view), kept.bytes(), is_aligned ? BlobPlace::kSidecar : BlobPlace::kHeap));
+      });
+}
+
 Result<WeightSlot*> WeightPacker::slot(const Ref<Initializer>& constant, const PackRequest& request,
                                        bool takes_unaligned) {
+  FOLIO_TRY(Ref<const PackedBlob> given, packed_in_model(*constant, request));
+  if (given) return slots_->add(std::move(given));
   Asked asked = this->asked(constant.get(), request);
   if (!can_wait(*constant, takes_unaligned)) {
     FOLIO_TRY(Ref<const PackedBlob> made, now(*constant, asked));

@@ -1,6 +1,7 @@
 // WeightPacker: gives a program its constants: packed blobs, and tensors as operators read them.
 //
-//   in-process cache  ->  sidecar  ->  stores  ->  make it: now, or after the load
+//   the model itself  ->  in-process cache  ->  sidecar  ->  stores  ->  make it: now, or after the
+//   load
 //
 // Flow:    program_builder asks; PackedCache holds what the process has, PackLibrary what files
 //          have (prepack/wanted_blob.h). A constant that somebody has is neither computed nor read.
@@ -44,6 +45,9 @@ class WeightPacker {
                            bool takes_unaligned);
   const Ref<WeightSlots>& slots() const { return slots_; }
 
+  // Blobs that the model itself has are compared with their checksums.
+  void check_blobs() { checks_blobs_ = true; }
+
   // Gives `constant` its bytes, whatever place they come from. `aligned`: for its element type.
   Result<Tensor> tensor(Initializer* constant, bool aligned);
   // The blobs behind those tensors; who keeps the tensors keeps these too.
@@ -57,6 +61,9 @@ class WeightPacker {
     WantedBlob blob;
   };
 
+  // The model has the constant in just this layout (ops/op_unpack.h); else null.
+  Result<Ref<const PackedBlob>> packed_in_model(const Initializer& constant,
+                                                const PackRequest& request);
   bool can_wait(const Initializer& constant, bool takes_unaligned) const;
   Asked asked(Initializer* constant, KeyOf key_of);
   Asked asked(Initializer* constant, const PackRequest& request);
@@ -75,6 +82,7 @@ class WeightPacker {
   PackedCache& cache_;
   PackLibrary* library_;
   When when_;
+  bool checks_blobs_ = false;
   WeightIds ids_;
   Ref<WeightSlots> slots_;
   std::vector<Ref<const PackedBlob>> raw_blobs_;

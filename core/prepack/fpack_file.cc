@@ -41,6 +41,13 @@ Result<Header> read_header(const ByteSource& source) {
 
 }  // namespace
 
+Result<PackSummary> read_pack_summary(const ByteSource& source) {
+  FOLIO_TRY(const Header header, read_header(source));
+  const auto* start = reinterpret_cast<const uint8_t*>(&header);
+  return PackSummary{header.file_bytes, (header.flags & fpack_format::kOnlyCopy) != 0,
+                     hash_bytes({start, sizeof(header)})};
+}
+
 Result<Ref<PackFile>> PackFile::open(const std::string& path, BlobPlace place,
                                      PackChecksum checksum) {
   auto file = make_ref<PackFile>();
@@ -58,6 +65,7 @@ Result<Ref<PackFile>> PackFile::open(const std::string& path, BlobPlace place,
   if (!decoded.is_ok()) return std::move(decoded).take_status().with_context(path);
   file->index_ = std::move(decoded).take();
   file->place_ = place;
+  file->is_only_copy_ = (header.flags & fpack_format::kOnlyCopy) != 0;
   file->checksum_ = checksum;
   const size_t count = file->index_.entries.size();
   file->checked_ = std::make_unique<std::atomic<bool>[]>(count);

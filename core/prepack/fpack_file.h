@@ -26,10 +26,12 @@ namespace fpack_format {
 inline constexpr char kMagic[8] = {'F', 'O', 'L', 'I', 'O', 'P', 'K', '\n'};
 inline constexpr uint32_t kVersion = 1;
 inline constexpr uint64_t kHeaderBytes = 4096;
+// Flags. The weights of some model stand here and nowhere else (folio pack --replace): no cache.
+inline constexpr uint32_t kOnlyCopy = 1;
 struct Header {
   char magic[8];
   uint32_t version;
-  uint32_t flags;  // 0
+  uint32_t flags;
   uint64_t file_bytes;
   uint64_t index_offset;
   uint64_t index_bytes;
@@ -37,6 +39,15 @@ struct Header {
   uint64_t header_checksum;  // XXH3-64 of all before it
 };
 }  // namespace fpack_format
+
+// What the header of a pack file says; the errors of PackFile::open as far as they show there.
+struct PackSummary {
+  uint64_t bytes = 0;
+  bool is_only_copy = false;
+  // Of all that is in it: the header has the checksum of the index, which has those of the blobs.
+  ContentId id;
+};
+Result<PackSummary> read_pack_summary(const ByteSource& source);
 
 class PackFile : public RefCounted {
  public:
@@ -47,6 +58,7 @@ class PackFile : public RefCounted {
   const Ref<ByteSource>& source() const { return source_; }
   const std::string& path() const { return source_->name(); }
   uint64_t file_bytes() const { return source_->bytes().size(); }
+  bool is_only_copy() const { return is_only_copy_; }
 
   // A view of a blob of this file's index; kInvalidGraph when its bytes are not those written.
   Result<Ref<const PackedBlob>> blob(const PackEntry& entry);
@@ -57,6 +69,7 @@ class PackFile : public RefCounted {
   Ref<ByteSource> source_;
   PackIndex index_;
   BlobPlace place_ = BlobPlace::kSidecar;
+  bool is_only_copy_ = false;
   PackChecksum checksum_ = PackChecksum::kOff;
   std::unique_ptr<std::atomic<bool>[]> checked_;  // by entry
 };

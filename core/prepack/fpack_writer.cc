@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/checked_math.h"
+#include "core/os/mapped_file.h"
 
 namespace folio {
 namespace {
@@ -19,18 +20,34 @@ constexpr uint64_t kHugeAlignedFrom = 32 << 20;
 // weight may take two tensors itself.
 constexpr uint64_t kKeptScratch = 4 << 20;
 
-uint64_t alignment_of(uint64_t bytes) {
-  return bytes >= kHugeAlignedFrom ? kHuge : bytes >= kPageAlignedFrom ? kPage : 64;
+// Where a model's weights stand nowhere else, its size on the disk counts.
+constexpr uint64_t kOnlyCopyHugeAlignedFrom = 64 * kHuge;
+
+uint64_t alignment_of(uint64_t bytes, bool is_only_copy) {
+  const uint64_t huge_from = is_only_copy ? kOnlyCopyHugeAlignedFrom : kHugeAlignedFrom;
+  return bytes >= huge_from ? kHuge : bytes >= kPageAlignedFrom ? kPage : 64;
 }
 
 uint64_t aligned_up(uint64_t offset, uint64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
+// A pack file that weights would be lost with. What cannot be read is none.
+bool holds_only_copy(const std::string& path) {
+  const auto existing = open_mapped_file(path);
+  if (!existing.is_ok()) return false;
+  const auto summary = read_pack_summary(*existing.value());
+  return summary.is_ok() && summary.value().is_only_copy;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& path,
                                                        std::string writer) {
+  if (holds_only_copy(path)) {
+    return invalid_argument("'", path, "' holds the only copy of a model's weights and is not ",
+                            "replaced; if no model needs it any more, remove it");
+  }
   FOLIO_TRY(std::unique_ptr<NewFile> file, NewFile::create(path));
   FOLIO_RETURN_IF_ERROR(file->pad_until(fpack_format::kHeaderBytes));
   auto made = std::unique_ptr<PackWriter>(new PackWriter(std::move(file)));
@@ -61,7 +78,7 @@ Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, uint64_t bytes
 Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, Bytes bytes, BlobPlace place) {
   PackEntry entry;
   entry.key = label.key;
-  entry.offset = aligned_up(file_->size(), alignment_of(bytes.size()));
+  entry.offset = aligned_up(file_->size(), alignment_of(bytes.size(), is_only_copy_));
   entry.bytes = bytes.size();
   entry.checksum = checksum_bytes(bytes);
   entry.layout = label.layout;
@@ -76,23 +93,31 @@ Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, Bytes bytes, B
   return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(mapped), entry.bytes, place));
 }
 
+const PackEntry* PackWriter::find(const PackKey& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
 Result<uint64_t> PackWriter::finish() {
-  for (const auto& [key, entry] : entries_) index_.entries.push_back(entry);
-  return publish();
+  FOLIO_TRY(const uint64_t size, seal());
+  FOLIO_RETURN_IF_ERROR(publish());
+  return size;
 }
 
 Status PackWriter::write_index(const std::string& path, const PackIndex& index) {
   FOLIO_TRY(const std::unique_ptr<PackWriter> writer, create(path, index.writer));
   writer->index_ = index;
-  auto size = writer->publish();
+  auto size = writer->finish();
   return size.is_ok() ? Status::ok() : std::move(size).take_status();
 }
 
-Result<uint64_t> PackWriter::publish() {
+Result<uint64_t> PackWriter::seal() {
+  for (const auto& [key, entry] : entries_) index_.entries.push_back(entry);
   const std::vector<uint8_t> index = encode_index(index_);
   Header header = {};
   std::memcpy(header.magic, fpack_format::kMagic, sizeof(header.magic));
   header.version = fpack_format::kVersion;
+  if (is_only_copy_) header.flags |= fpack_format::kOnlyCopy;
   header.index_offset = aligned_up(file_->size(), kPage);
   header.index_bytes = index.size();
   header.index_checksum = checksum_bytes({index.data(), index.size()});
@@ -103,8 +128,9 @@ Result<uint64_t> PackWriter::publish() {
   FOLIO_RETURN_IF_ERROR(file_->write({index.data(), index.size()}));
   FOLIO_RETURN_IF_ERROR(file_->write_at(0, {start, sizeof(header)}));
   FOLIO_RETURN_IF_ERROR(file_->finish());
-  FOLIO_RETURN_IF_ERROR(file_->publish(NewFile::Mode::kReadOnly));
   return header.file_bytes;
 }
+
+Status PackWriter::publish() { return file_->publish(NewFile::Mode::kReadOnly); }
 
 }  // namespace folio

@@ -80,7 +80,10 @@ void PackLibrary::ignore(const std::string& path, const Status& why) {
 
 void PackLibrary::add_file(const std::string& path, BlobPlace place) {
   auto file = PackFile::open(path, place, options_.checksum);
-  if (file.is_ok()) {
+  if (file.is_ok() && file.value()->is_only_copy()) {
+    ignore(path, invalid_argument("'", path, "' holds the only copy of a model's weights and is ",
+                                  "no cache"));
+  } else if (file.is_ok()) {
     files_.push_back(std::move(file).take());
   } else if (file.status().code() != Code::kNoSuchFile) {
     ignore(path, file.status());

@@ -191,6 +191,7 @@ Status PackStore::rebuild(uint64_t limit, Report* report) {
   };
   for (const Found& pack : list_packs(folder_, &leftovers)) {
     auto opened = PackFile::open(cat(folder_, '/', pack.name), BlobPlace::kStore);
+    if (opened.is_ok() && opened.value()->is_only_copy()) continue;  // somebody's model: no cache
     if (!opened.is_ok() || (limit > 0 && report->bytes + pack.bytes > limit)) {
       if (!opened.is_ok()) report->damaged.emplace_back(opened.status().message());
       remove(pack.name, pack.bytes);

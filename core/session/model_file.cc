@@ -4,10 +4,12 @@
 #include <set>
 
 #include "core/kernels/select.h"
+#include "core/ops/op_unpack.h"
 #include "core/os/cpu_features.h"
 #include "core/os/mapped_file.h"
 #include "core/os/sigbus_guard.h"
 #include "core/passes/passes.h"
+#include "core/prepack/pack_binding.h"
 #include "core/run/float_control.h"
 #include "core/session/open_models.h"
 
@@ -23,6 +25,13 @@ PortInfo port_of(const Graph& graph, ValueId id) {
   return port;
 }
 
+uint64_t bytes_of(const Initializer& constant) {
+  if (constant.tensor) return constant.tensor->bytes();
+  uint64_t bytes = 0;  // packed: as it will be
+  const auto count = static_cast<uint64_t>(constant.shape.count());
+  return dtype_bytes(constant.dtype, count, &bytes) ? bytes : 0;
+}
+
 // Counts nodes and constants of a graph and its subgraphs.
 struct Counter {
   ModelInfo* info;
@@ -33,7 +42,7 @@ struct Counter {
     for (const GraphValue& value : graph.values) {
       if (!value.initializer || !seen.insert(value.initializer.get()).second) continue;
       ++info->initializer_count;
-      if (value.initializer->tensor) info->initializer_bytes += value.initializer->tensor->bytes();
+      info->initializer_bytes += bytes_of(*value.initializer);
     }
     for (const Node& node : graph.nodes) {
       ++info->node_count;
@@ -92,6 +101,12 @@ class WatchedSource final : public ByteSource {
   bool is_damaged() const override { return model_->is_damaged(); }
   const ByteSource& origin() const override { return model_->origin(); }
   const std::string& name() const override { return model_->name(); }
+  // The file at this location, if the model's weights stand there; else null.
+  Ref<ByteSource> opened(const std::string& location) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = files_.find(location);
+    return known == files_.end() ? nullptr : known->second;
+  }
   Result<Ref<ByteSource>> open_sibling(const std::string& location) const override {
     const bool dotted = location.starts_with("./");
     const std::string file = dotted ? location.substr(2) : location;
@@ -112,7 +127,52 @@ class WatchedSource final : public ByteSource {
   Ref<FileWatch> watch_;
 };
 
-Result<std::unique_ptr<Model>> parse(const Ref<ByteSource>& source, const ModelOptions& options,
+const std::string* metadata_entry(const Model& model, std::string_view key) {
+  for (const auto& [known, value] : model.metadata) {
+    if (known == key) return &value;
+  }
+  return nullptr;
+}
+
+// Whether the pack file is the one that the model was written with, and nobody could have written
+// to it who could not write to the model. Null: no weight stands in it (any more).
+Result<Ref<ByteSource>> checked_pack_file(const Model& model, const WatchedSource& source) {
+  const std::string* entry = metadata_entry(model, PackBinding::kKey);
+  if (!entry) return Ref<ByteSource>();
+  FOLIO_TRY(const PackBinding binding, PackBinding::parse(*entry));
+  const Ref<ByteSource> file = source.opened(binding.name);
+  if (!file) return Ref<ByteSource>();
+  FOLIO_RETURN_IF_ERROR(binding.check(*file));
+  if (const MappedFile* mapped = as_mapped_file(*file)) {
+    FOLIO_RETURN_IF_ERROR(check_trusted_beside(*mapped, as_mapped_file(source)));
+  }
+  return file;
+}
+
+// Packed weights that stand in that file are what its index says. Where a tool has moved them
+// elsewhere, only their bytes tell.
+Status check_packed_weights(const Graph& graph, const ByteSource* pack_file) {
+  for (const GraphValue& value : graph.values) {
+    const Initializer* blob = value.initializer ? packed_blob_of(*value.initializer) : nullptr;
+    if (!blob || (pack_file && blob->source.get() == pack_file)) continue;
+    FOLIO_TRY(const PackedWeight weight,
+              parse_packed_weight(value.initializer->recipe->attributes));
+    const uint64_t found = checksum_bytes({blob->tensor->raw(), blob->tensor->bytes()});
+    if (found == weight.checksum) continue;
+    const std::string where = blob->source ? blob->source->name() : "<model>";
+    return invalid_graph("node '", value.initializer->recipe->node_name, "' (Unpack): the packed ",
+                         "weight '", blob->name, "' in '", where, "' has the checksum ", found,
+                         ", expected ", weight.checksum);
+  }
+  for (const Node& node : graph.nodes) {
+    for (const auto& subgraph : node.subgraphs) {
+      FOLIO_RETURN_IF_ERROR(check_packed_weights(*subgraph, pack_file));
+    }
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<Model>> parse(const Ref<WatchedSource>& source, const ModelOptions& options,
                                      const FreeDims& free_dims, const Progress& progress) {
   LoadOptions load;
   if (progress) {
@@ -123,7 +183,11 @@ Result<std::unique_ptr<Model>> parse(const Ref<ByteSource>& source, const ModelO
   if (options.format == "ONNX") load.format = ModelFormat::kOnnx;
   if (options.format == "ORT") load.format = ModelFormat::kOrt;
   FOLIO_TRY(ModelDef def, load_model_def(source, load));
-  return build_model(std::move(def), free_dims);
+  FOLIO_TRY(std::unique_ptr<Model> model, build_model(std::move(def), free_dims));
+  FOLIO_RETURN_IF_ERROR(take_packed_weights(model.get()));
+  FOLIO_TRY(const Ref<ByteSource> pack_file, checked_pack_file(*model, *source));
+  FOLIO_RETURN_IF_ERROR(check_packed_weights(model->graph, pack_file.get()));
+  return model;
 }
 
 Status report(const Progress& progress, float done, const char* what) {
@@ -149,6 +213,7 @@ Status replace_initializers(Model* model,
                               dtype_name(tensor.dtype()), " ", tensor.shape().to_string());
     }
     initializer.tensor = tensor;
+    initializer.recipe = nullptr;
     initializer.source = nullptr;
   }
   return Status::ok();
@@ -205,6 +270,7 @@ Status ModelFile::load(const Progress& progress) {
   FOLIO_RETURN_IF_ERROR(report(progress, 0.0F, "open"));
   FOLIO_TRY(first_, parse_unchanged({}, progress));
   take_declared(&first_->metadata);
+  FOLIO_RETURN_IF_ERROR(take_binding(&first_->metadata));
   info_ = describe(*first_, *source_);
   weights_ = make_ref<WeightPlaces>();
   weights_->add(first_->graph);
@@ -223,11 +289,24 @@ void ModelFile::take_declared(std::vector<std::pair<std::string, std::string>>* 
   metadata->erase(entry);
 }
 
+// As above. It was checked when the model was parsed.
+Status ModelFile::take_binding(std::vector<std::pair<std::string, std::string>>* metadata) {
+  const auto entry = std::find_if(metadata->begin(), metadata->end(),
+                                  [](const auto& one) { return one.first == PackBinding::kKey; });
+  if (entry == metadata->end()) return Status::ok();
+  FOLIO_TRY(const PackBinding binding, PackBinding::parse(entry->second));
+  metadata->erase(entry);
+  const auto& source = static_cast<const WatchedSource&>(*source_);
+  if (source.opened(binding.name)) pack_file_ = binding.name;
+  return Status::ok();
+}
+
 // What was read while the file changed is half of one state and half of another: whatever the
 // parser made of it, the change is the news.
 Result<std::unique_ptr<Model>> ModelFile::parse_unchanged(const FreeDims& free_dims,
                                                           const Progress& progress) {
-  auto model = parse(source_, options_, free_dims, progress);
+  auto model = parse(Ref<WatchedSource>(static_cast<WatchedSource*>(source_.get())), options_,
+                     free_dims, progress);
   FOLIO_RETURN_IF_ERROR(watch_->check_now());
   return model;
 }

@@ -72,6 +72,9 @@ class ModelFile : public RefCounted {
   FileWatch& watch() const { return *watch_; }
   // What the file says of its weights' contents; null: nothing.
   const std::shared_ptr<const DeclaredDigests>& declared() const { return declared_; }
+  // Name of the file that holds this model's weights in kernels' layouts and nothing else does
+  // (prepack/pack_binding.h); empty: they stand in the model, as they are.
+  const std::string& pack_file() const { return pack_file_; }
   // Those of the model that this one replaces; null: it replaces none.
   const WeightPlaces* older_weights() const { return older_weights_.get(); }
 
@@ -98,6 +101,7 @@ class ModelFile : public RefCounted {
                                      const Ref<WeightPlaces>& older);
   Status load(const Progress& progress);
   void take_declared(std::vector<std::pair<std::string, std::string>>* metadata);
+  Status take_binding(std::vector<std::pair<std::string, std::string>>* metadata);
   Result<std::unique_ptr<Model>> parse_unchanged(const FreeDims& free_dims,
                                                  const Progress& progress);
 
@@ -108,6 +112,7 @@ class ModelFile : public RefCounted {
   ModelOptions options_;
   ModelInfo info_;
   std::shared_ptr<const DeclaredDigests> declared_;
+  std::string pack_file_;
   Ref<WeightPlaces> weights_;
   Ref<WeightPlaces> older_weights_;
   std::mutex mutex_;

@@ -106,6 +106,7 @@ std::string Session::program_key() const {
   std::string key =
       cat("prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
           " optimize=", static_cast<int>(options_.optimize), " find=", options_.find_sidecar,
+          " checksum=", options_.pack.checksum != PackChecksum::kOff,
           " sidecar=", options_.pack.sidecar.size(), ':', options_.pack.sidecar);
   for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
@@ -166,7 +167,9 @@ Result<Ref<PackLibrary>> Session::open_library() const {
   if (options_.library) return options_.library;
   PackOptions pack = options_.pack;
   if (!options_.prepack) return Ref<PackLibrary>();
-  if (options_.find_sidecar && model_->source()->identity() && pack.sidecar.empty()) {
+  // Beside a model whose weights stand in a pack file only there is that one, which is no cache.
+  const bool may_have_sidecar = model_->source()->identity() && model_->pack_file().empty();
+  if (options_.find_sidecar && may_have_sidecar && pack.sidecar.empty()) {
     pack.sidecar = cat(model_->source()->name(), ".fpack");
   }
   pack.declared = model_->declared();
@@ -235,6 +238,7 @@ Result<Ref<Program>> Session::make_program() {
     return report(0.5F + (end - 0.5F) * part, is_later ? "plan" : "pack");
   };
   plan.older = model_->older_weights();
+  plan.checks_blobs = options_.pack.checksum != PackChecksum::kOff;
   FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
   if (plan.library) {
     for (const Ref<ByteSource>& source : plan.library->sources()) model_->watch().add(source);

@@ -75,6 +75,7 @@ Status load_and_run(Bytes bytes, bool optimize) {
   options.max_dense_bytes = 1 << 20;
   FOLIO_TRY(ModelDef def, load_model_def(make_ref<FuzzSource>(bytes), options));
   FOLIO_TRY(const std::unique_ptr<Model> model, build_model(std::move(def), {}));
+  FOLIO_RETURN_IF_ERROR(take_packed_weights(model.get()));
   InlineParallel parallel;
   const Evaluator evaluator{kernels_for(cpu_bits()), parallel};
   FOLIO_RETURN_IF_ERROR(

@@ -233,6 +233,33 @@ TEST(PackS8P16K4, EveryLevelGivesTheReferenceBits) {
   }
 }
 
+TEST(UnpackS8P16K4, GivesTheBytesBack) {
+  for (const auto [k, n, taps] :
+       {std::array<int64_t, 3>{1, 1, 1}, {6, 17, 2}, {9, 16, 9}, {64, 33, 1}, {35, 5, 5}}) {
+    for (const uint8_t flip : {0, 0x80}) {
+      const auto w = random_ints<uint8_t>(static_cast<size_t>(k * n), 3, 0, 256);
+      FolioPackS8 pack{};
+      pack.k = k;
+      pack.n = n;
+      pack.bytes = w.data();
+      pack.inner = k / taps;
+      pack.row_stride = taps;
+      pack.outer_stride = 1;
+      pack.col_stride = k;
+      pack.flip = flip;
+      AlignedBytes packed(packed_bytes(k, n));
+      ref_kernels().pack_s8p16k4(&pack, packed.data());
+      pack.bytes = nullptr;
+      std::vector<uint8_t> back(w.size() + 1, 0x5A);
+      for (const LevelUnderTest& level : levels_under_test()) {
+        level.kernels.unpack_s8p16k4(&pack, packed.data(), back.data());
+        EXPECT_TRUE(std::equal(w.begin(), w.end(), back.begin())) << level.name;
+        EXPECT_EQ(back.back(), 0x5A) << "nothing is written behind the end";
+      }
+    }
+  }
+}
+
 TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
   for (const auto [pixels, channels, taps] : {std::array<int64_t, 3>{1, 1, 1},
                                               {3, 64, 9},

@@ -178,6 +178,7 @@ struct PackCommand {
   std::string store;
   std::string levels;
   bool check = false;
+  bool replace = false;  // `output` is a model
   bool json = false;
   std::vector<std::string> dims;  // NAME=N: sessions will fix these
   SessionSettings session;

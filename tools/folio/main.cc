@@ -323,13 +323,18 @@ class Cli {
         add_command("pack", "write a model's weights in the form kernels compute from",
                     [this] { return run_pack(common_, pack_); });
     command->add_option("MODEL", pack_.models, ".onnx or .ort files")->required();
-    command->add_option("-o,--output", pack_.output, "the pack file (MODEL.fpack)")
+    command
+        ->add_option("-o,--output", pack_.output,
+                     "the pack file (MODEL.fpack); with --replace: the model to write (MODEL)")
         ->type_name("FILE");
     command->add_option("--store", pack_.store, "add to this pack store instead")->type_name("DIR");
     command->add_option("--isa", pack_.levels, "kernel levels to pack for (this machine's)")
         ->type_name("LIST");
     command->add_flag("--check", pack_.check,
                       "write nothing; exit code 1 if a session would pack anything");
+    command->add_flag(
+        "--replace", pack_.replace,
+        "leave the weights in the pack file alone: the model (or -o) is written anew");
     command->add_flag("--json", pack_.json, "one JSON object per model, each on one line");
     repeated(command, "--dim", &pack_.dims, "NAME=N", "a free dimension that sessions will fix");
     add_session_options(command, &pack_.session);
@@ -337,7 +342,8 @@ class Cli {
         "Sessions find MODEL.fpack by themselves, and stores by the key folio.pack_store.\n"
         "Examples:\n"
         "  folio pack model.onnx\n"
-        "  folio pack models/*.onnx --store /var/cache/folio");
+        "  folio pack models/*.onnx --store /var/cache/folio\n"
+        "  folio pack model.onnx --replace      # 'folio convert' gives the weights back");
   }
 
   void add_store() {

@@ -48,12 +48,23 @@ FolioPackResult pack_one(const PackCommand& command, const std::string& path) {
   options.store = command.store;
   options.levels = command.levels;
   options.check = command.check;
+  options.replace = command.replace;
   return folio::pack(model, session, options);
+}
+
+// What is written, or checked.
+std::string target_of(const PackCommand& command, const std::string& model) {
+  if (!command.store.empty()) return command.store;
+  if (command.replace) return (command.output.empty() ? model : command.output) + ".fpack";
+  return command.output.empty() ? model + ".fpack" : command.output;
 }
 
 void print_file(const Json& json) {
   std::printf("file    %s\nsize    %s\nwriter  %s\n", json["path"].get<std::string>().c_str(),
               size_text(json["bytes"]).c_str(), json["writer"].get<std::string>().c_str());
+  if (json["is_only_copy"]) {
+    std::printf("holds the only copy of a model's weights: no cache, do not remove it\n");
+  }
   Table table({{"  layout", Align::kLeft}, {"bytes", Align::kRight}, {"weight", Align::kLeft}});
   std::vector<Json> blobs = json["blobs"];
   std::stable_sort(blobs.begin(), blobs.end(),
@@ -108,22 +119,35 @@ int run_pack(const CommonOptions& common, const PackCommand& command) {
   if (!command.output.empty() && (command.models.size() > 1 || !command.store.empty())) {
     throw CliError(kExitUsage, "-o names one file: it goes with one model and without --store");
   }
+  const bool is_other = command.check || !command.store.empty() || !command.levels.empty();
+  if (command.replace && (is_other || !command.dims.empty())) {
+    throw CliError(kExitUsage, "--replace goes without --check, --store, --isa and --dim");
+  }
   load_library(common);
   bool is_complete = true;
   for (const std::string& model : command.models) {
     const FolioPackResult result = pack_one(command, model);
     is_complete = is_complete && result.missing_blob_count == 0;
-    const std::string target = !command.store.empty()    ? command.store
-                               : !command.output.empty() ? command.output
-                                                         : model + ".fpack";
+    const std::string target = target_of(command, model);
     if (command.json) {
-      const Json json = {{"model", model},
-                         {"target", target},
-                         {"written_blob_count", result.written_blob_count},
-                         {"written_blob_bytes", result.written_blob_bytes},
-                         {"found_blob_count", result.found_blob_count},
-                         {"missing_blob_count", result.missing_blob_count}};
+      Json json = {{"model", model},
+                   {"target", target},
+                   {"written_blob_count", result.written_blob_count},
+                   {"written_blob_bytes", result.written_blob_bytes},
+                   {"found_blob_count", result.found_blob_count},
+                   {"missing_blob_count", result.missing_blob_count}};
+      if (command.replace) {
+        json["raw_blob_count"] = result.raw_blob_count;
+        json["raw_blob_bytes"] = result.raw_blob_bytes;
+      }
       std::printf("%s\n", json.dump().c_str());
+    } else if (command.replace) {
+      const uint64_t packed = result.written_blob_count - result.raw_blob_count;
+      std::printf("%s: %llu weights packed, %s; %llu as they are, %s; all read back and equal\n",
+                  target.c_str(), static_cast<unsigned long long>(packed),
+                  size_text(result.written_blob_bytes - result.raw_blob_bytes).c_str(),
+                  static_cast<unsigned long long>(result.raw_blob_count),
+                  size_text(result.raw_blob_bytes).c_str());
     } else if (command.check) {
       std::printf("%s: %llu weights found, %llu missing\n", target.c_str(),
                   static_cast<unsigned long long>(result.found_blob_count),

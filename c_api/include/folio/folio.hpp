@@ -507,6 +507,7 @@ struct PackOptions {
   std::string store;
   std::string levels;
   bool check = false;
+  bool replace = false;  // `path` is the model to write
 };
 
 // Makes (or checks) the pack file of a model for sessions with these options.
@@ -517,6 +518,7 @@ inline FolioPackResult pack(const Model& model, const SessionOptions& session = 
   if (!options.store.empty()) asked.store = options.store.c_str();
   if (!options.levels.empty()) asked.levels = options.levels.c_str();
   asked.check = options.check ? 1 : 0;
+  asked.replace = options.replace ? 1 : 0;
   auto result = internal::sized<FolioPackResult>();
   internal::Progress::check_load(api().ModelPack(model.get(), session.get(), &asked, &result),
                                  session.progress_state());

@@ -274,6 +274,10 @@ typedef struct FolioPackOptions {
   const char* store;  /* a pack store to add to instead of writing a file; or NULL */
   const char* levels; /* kernel levels as GetCpuInfo names them, separated by ','; NULL: this one */
   int32_t check;      /* 1: writes nothing, counts what is missing */
+  /* 1: writes the model anew, to `path` (an .onnx; NULL: where it is), with its large weights in
+   * path + ".fpack" and nowhere else, after all were read back and found equal. `store`, `levels`
+   * and `check` do not go with it. */
+  int32_t replace;
 } FolioPackOptions;
 
 /* Output of ModelPack. */
@@ -283,6 +287,8 @@ typedef struct FolioPackResult {
   uint64_t written_blob_bytes;
   uint64_t found_blob_count;   /* were there already: a store's, or with `check` */
   uint64_t missing_blob_count; /* with `check`: a session would pack these */
+  uint64_t raw_blob_count;     /* with `replace`: of those written, weights that no kernel packs */
+  uint64_t raw_blob_bytes;
 } FolioPackResult;
 
 /* What PackStoreGetJson does. */

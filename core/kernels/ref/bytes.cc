@@ -33,6 +33,22 @@ static void pack_s8p16k4__ref(const FolioPackS8* args, void* dst) {
   }
 }
 
+static void unpack_s8p16k4__ref(const FolioPackS8* args, const void* src, void* bytes) {
+  const auto* const base = static_cast<const uint8_t*>(src);
+  const int64_t k = args->k;
+  for (int64_t j = 0; j < args->n; ++j) {
+    const uint8_t* from = base + j / kColumns * panel_bytes(k) + j % kColumns * 4;
+    int64_t p = 0;
+    for (int64_t outer = 0; p < k; ++outer) {
+      uint8_t* to =
+          static_cast<uint8_t*>(bytes) + j * args->col_stride + outer * args->outer_stride;
+      for (int64_t i = 0; i < args->inner && p < k; ++i, ++p) {
+        to[i * args->row_stride] = from[p / 4 * FOLIO_S8P16K4_GROUP + p % 4] ^ args->flip;
+      }
+    }
+  }
+}
+
 static int32_t quantize(float ratio, int32_t zero, int32_t lo, int32_t hi) {
   if (ratio != ratio) ratio = 0.0f;
   const float low = (float)(lo - zero);
@@ -150,6 +166,7 @@ static void transpose_b8__ref(int64_t rows, int64_t cols, const void* x, int64_t
 void fill_bytes__ref(FolioKernels* table) {
   table->transpose_b8 = transpose_b8__ref;
   table->pack_s8p16k4 = pack_s8p16k4__ref;
+  table->unpack_s8p16k4 = unpack_s8p16k4__ref;
   table->gemm_u8 = gemm_u8__ref;
   table->depthwise_u8 = depthwise_u8__ref;
   table->sum_u8 = sum_u8__ref;
