@@ -275,8 +275,8 @@ void request_rnn_packs(OpBuild& build) {
     const Initializer* weights = build.initializer(input);
     if (!weights || weights->dtype != DType::kFloat || weights->shape.rank() != 3) continue;
     const Shape& shape = weights->shape;
-    // Whole gates are multiplied: of all four at once, or of one (GRU), and each piece begins with a
-    // panel then, since three gates fill panels only when one does.
+    // Whole gates are multiplied: of all four at once, or of one (GRU), and each piece begins with
+    // a panel then, since three gates fill panels only when one does.
     if (shape[1] % FOLIO_F32P16_COLUMNS != 0) continue;
     request_f32p16(build, input, shape[2], shape[0] * shape[1], 1, shape[2],
                    /*replaces_source=*/true);

@@ -86,8 +86,8 @@ void fuse_integer_matmul(Model* model, bool* changed);
 void channels_last(Model* model, bool* changed);
 
 // Weights that the file has in a kernel's layout only (ops/op_unpack.h) become constants, which
-// unpacking makes. Not one of run_passes: right after a model was built, so that whoever looks at it
-// sees weights.
+// unpacking makes. Not one of run_passes: right after a model was built, so that whoever looks at
+// it sees weights.
 Status take_packed_weights(Model* model);
 
 // All of the above in their order.

@@ -45,8 +45,8 @@ enum class VersionsOf {
 
 Result<std::unique_ptr<ExportedModel>> export_model(const Model& model, VersionsOf versions);
 
-// Metadata entries of Folio's own (folio.content_id, folio.data_file, folio.pack_file): about a file, not a model.
-// They are not carried over; a writer adds those of its file.
+// Metadata entries of Folio's own (folio.content_id, folio.data_file, folio.pack_file): about a
+// file, not a model. They are not carried over; a writer adds those of its file.
 inline constexpr std::string_view kOwnMetadataPrefix = "folio.";
 
 // The value of an attribute of one: protobuf's default where a pass left none.

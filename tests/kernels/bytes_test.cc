@@ -261,12 +261,15 @@ TEST(UnpackS8P16K4, GivesTheBytesBack) {
 }
 
 TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
-  for (const auto [pixels, channels, taps] : {std::array<int64_t, 3>{1, 1, 1},
-                                              {3, 64, 9},
-                                              {2, 100, 9},
-                                              {4, 17, 25},
-                                              {5, 130, 4},
-                                              {2, 40, 64}}) {
+  for (const auto& shape : {std::array<int64_t, 3>{1, 1, 1},
+                            {3, 64, 9},
+                            {2, 100, 9},
+                            {4, 17, 25},
+                            {5, 130, 4},
+                            {2, 40, 64}}) {
+    const int64_t pixels = shape[0];
+    const int64_t channels = shape[1];
+    const int64_t taps = shape[2];
     Problem p(pixels, channels, taps);
     std::vector<std::vector<uint8_t>> lines;
     std::vector<const uint8_t*> plain;
