@@ -25,8 +25,12 @@ Status check_flag(const char* name, int32_t value) {
   return invalid_argument(name, " is ", value, ", expected 0 or 1");
 }
 
-Result<PackModelOptions> read_options(const FolioPackOptions* options) {
-  PackModelOptions result;
+struct Asked : PackModelOptions {
+  bool replace = false;  // `path` is the model to write
+};
+
+Result<Asked> read_options(const FolioPackOptions* options) {
+  Asked result;
   if (!options) return result;
   FolioPackOptions asked = {};
   FOLIO_RETURN_IF_ERROR(read_struct(options, &asked, "FolioPackOptions"));
@@ -48,7 +52,7 @@ Result<PackModelOptions> read_options(const FolioPackOptions* options) {
 
 // The result of ModelPack.
 Result<FolioPackResult> pack(const Ref<ModelFile>& model, SessionOptions session,
-                             const PackModelOptions& asked) {
+                             const Asked& asked) {
   FolioPackResult result = {};
   if (asked.replace) {
     FOLIO_TRY(const ReplaceResult replaced, replace_weights(model, session, asked.path));
@@ -224,7 +228,7 @@ FolioStatus* ModelPack(const FolioModel* model, const FolioSessionOptions* optio
                        const FolioPackOptions* pack, FolioPackResult* out) {
   return guarded([&]() -> Status {
     FOLIO_NOT_NULL(model);
-    FOLIO_TRY(const PackModelOptions asked, read_options(pack));
+    FOLIO_TRY(const Asked asked, read_options(pack));
     SessionOptions session = options ? options->options : SessionOptions();
     if (session.threads == 0) session.threads = model->state->env()->threads();
     if (options) {

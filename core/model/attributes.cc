@@ -109,4 +109,36 @@ Result<Tensor> Attributes::get_tensor(std::string_view name) const {
   return attribute->tensors[0];
 }
 
+AttributeDef int_attribute(std::string name, int64_t value) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kInt;
+  attribute.ints = {value};
+  return attribute;
+}
+
+AttributeDef ints_attribute(std::string name, std::vector<int64_t> values) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kInts;
+  attribute.ints = std::move(values);
+  return attribute;
+}
+
+AttributeDef float_attribute(std::string name, float value) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kFloat;
+  attribute.floats = {value};
+  return attribute;
+}
+
+AttributeDef text_attribute(std::string name, std::string value) {
+  AttributeDef attribute;
+  attribute.name = std::move(name);
+  attribute.type = AttributeDef::Type::kString;
+  attribute.strings = {std::move(value)};
+  return attribute;
+}
+
 }  // namespace folio

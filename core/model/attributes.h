@@ -45,4 +45,10 @@ class Attributes {
   std::vector<AttributeDef> attributes_;
 };
 
+// Attributes of nodes that Folio makes.
+AttributeDef int_attribute(std::string name, int64_t value);
+AttributeDef ints_attribute(std::string name, std::vector<int64_t> values);
+AttributeDef float_attribute(std::string name, float value);
+AttributeDef text_attribute(std::string name, std::string value);
+
 }  // namespace folio

@@ -18,6 +18,12 @@ Initializer::~Initializer() {
   }
 }
 
+uint64_t plain_bytes(const Initializer& constant) {
+  uint64_t bytes = 0;
+  const auto count = static_cast<uint64_t>(constant.shape.count());
+  return dtype_bytes(constant.dtype, count, &bytes) ? bytes : 0;
+}
+
 std::string Node::label() const { return cat("node '", name, "' (", op_type, ")"); }
 
 Graph* Node::subgraph(std::string_view attribute) const {

@@ -51,6 +51,9 @@ struct Initializer : RefCounted {
   uint64_t offset = 0;
 };
 
+// Of its elements, whether they are there or to be computed; 0 for strings, which have no width.
+uint64_t plain_bytes(const Initializer& constant);
+
 struct Node {
   std::string name;
   std::string domain;

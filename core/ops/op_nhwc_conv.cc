@@ -22,8 +22,6 @@ constexpr int64_t kFreshColumns = 2 * kPanel;
 constexpr int64_t kEnoughBlocks = 4;
 constexpr int64_t kFreshRows = 256;  // of a panel that are turned at once, in L1
 
-bool is_depthwise(const ConvSizes& s) { return s.c_in == 1 && s.c_out == 1 && s.group > 1; }
-
 int64_t panel_columns(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
 
 // The panel of up to 16 filters of k = taps * channels floats each: they lie channel by channel, a
@@ -359,7 +357,7 @@ Status pack_now(OpRun& run, const ConvSizes& s, NhwcConvArgs* args) {
 
 Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) {
   NhwcConvArgs args = given;
-  const bool depthwise = is_depthwise(s);
+  const bool depthwise = is_depthwise_conv(args.weights->shape().dims(), s.group);
   if (!args.packed && (depthwise || NhwcProduct(s, run.kernels(), args).blocks() < kEnoughBlocks)) {
     FOLIO_RETURN_IF_ERROR(pack_now(run, s, &args));
   }

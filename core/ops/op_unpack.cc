@@ -6,24 +6,8 @@
 namespace folio {
 namespace {
 
-using Type = AttributeDef::Type;
-
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr Layout kLayouts[] = {Layout::kF32P16, Layout::kS8P16K4, Layout::kF32Tapwise};
-
-uint16_t version_of(Layout layout) {
-  switch (layout) {
-    case Layout::kF32P16:
-      return kF32P16Version;
-    case Layout::kS8P16K4:
-      return kS8P16K4Version;
-    case Layout::kF32Tapwise:
-      return kF32TapwiseVersion;
-    case Layout::kRaw:
-      break;
-  }
-  return kRawVersion;
-}
 
 bool holds(Layout layout, DType dtype) {
   if (layout == Layout::kS8P16K4) return dtype == DType::kInt8 || dtype == DType::kUint8;
@@ -56,28 +40,12 @@ bool bytes_of(const PackRequest& r, uint64_t* out) {
          checked_mul(each, uint64_t{sizeof(float)}, out);
 }
 
-AttributeDef int_attribute(const char* name, int64_t value) {
-  AttributeDef out;
-  out.name = name;
-  out.type = Type::kInt;
-  out.ints = {value};
-  return out;
-}
-
 Result<Layout> layout_called(const std::string& name) {
   for (const Layout layout : kLayouts) {
     if (name == layout_name(layout)) return layout;
   }
   return invalid_graph("attribute 'layout' is '", utf8_shortened(utf8_repaired(name), 40),
                        "', this build knows F32P16, S8P16K4 and F32TAPWISE");
-}
-
-AttributeDef ints_attribute(const char* name, std::vector<int64_t> values) {
-  AttributeDef out;
-  out.name = name;
-  out.type = Type::kInts;
-  out.ints = std::move(values);
-  return out;
 }
 
 Status read_matrix(const Attributes& attributes, PackRequest* form) {
@@ -163,8 +131,8 @@ Status check_packed_weight(const PackedWeight& weight) {
     return invalid_graph("a weight ", dtype_name(weight.dtype), " ", weight.shape.to_string(),
                          " in layout ", layout_name(r.layout), ": ", what...);
   };
-  if (version_of(r.layout) != r.version) {
-    return refuse("has version ", r.version, " of it, this build knows ", version_of(r.layout));
+  if (layout_version(r.layout) != r.version) {
+    return refuse("has version ", r.version, " of it, this build knows ", layout_version(r.layout));
   }
   if (!holds(r.layout, weight.dtype)) return refuse("the layout is of other elements");
   int64_t count = 0;
@@ -189,13 +157,9 @@ Status check_packed_weight(const PackedWeight& weight) {
 }
 
 std::vector<AttributeDef> packed_weight_attributes(const PackedWeight& weight) {
-  AttributeDef layout;
-  layout.name = "layout";
-  layout.type = Type::kString;
-  layout.strings = {layout_name(weight.form.layout)};
   const Span<const int64_t> dims = weight.shape.dims();
   const PackRequest& r = weight.form;
-  return {std::move(layout),
+  return {text_attribute("layout", layout_name(weight.form.layout)),
           int_attribute("version", r.version),
           int_attribute("dtype", static_cast<int64_t>(weight.dtype)),
           ints_attribute("shape", {dims.begin(), dims.end()}),
@@ -209,11 +173,11 @@ Result<PackedWeight> parse_packed_weight(const Attributes& attributes) {
   FOLIO_TRY(const std::string layout, attributes.get_string("layout"));
   FOLIO_TRY(form.layout, layout_called(layout));
   FOLIO_TRY(const int64_t version, attributes.get_int("version"));
-  if (version != version_of(form.layout)) {
+  if (version != layout_version(form.layout)) {
     return invalid_graph("layout ", layout, " has version ", version, ", this build knows ",
-                         version_of(form.layout));
+                         layout_version(form.layout));
   }
-  form.version = version_of(form.layout);
+  form.version = layout_version(form.layout);
   FOLIO_TRY(const int64_t dtype, attributes.get_int("dtype"));
   if (!dtype_known(dtype)) {
     return invalid_graph("attribute 'dtype' is ", dtype, ", no element type");

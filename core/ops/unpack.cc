@@ -11,8 +11,6 @@
 namespace folio {
 namespace {
 
-constexpr uintptr_t kBlobAlignment = 64;
-
 class Unpack final : public OpKernel {
  public:
   explicit Unpack(PackedWeight weight) : weight_(std::move(weight)) {}

@@ -30,10 +30,10 @@ struct Registers {
   uint32_t edx = 0;
 };
 
-// All zero when the CPU lacks the leaf.
+// Of a leaf that the CPU has. In a virtual machine each call leaves it: tens of microseconds.
 Registers cpuid(uint32_t leaf, uint32_t subleaf) {
   Registers r;
-  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return {};
+  __cpuid_count(leaf, subleaf, r.eax, r.ebx, r.ecx, r.edx);
   return r;
 }
 
@@ -60,18 +60,11 @@ void set_if(bool present, CpuBits feature, CpuBits* bits) {
 
 // Bit numbers: Intel SDM volume 2A, table of CPUID leaves 1 and 7.
 CpuBits detect_bits() {
-  // In a virtual machine each of these leaves it: tens of microseconds.
-  const uint32_t last = __get_cpuid_max(0, nullptr);
-  if (last < 7) return 0;
-  const auto leaf = [](uint32_t index, uint32_t sub) {
-    Registers r;
-    __cpuid_count(index, sub, r.eax, r.ebx, r.ecx, r.edx);
-    return r;
-  };
-  const Registers leaf1 = leaf(1, 0);
+  if (static_cast<uint32_t>(__get_cpuid_max(0, nullptr)) < 7) return 0;
+  const Registers leaf1 = cpuid(1, 0);
   const uint64_t xcr0 = read_xcr0(leaf1);
-  const Registers leaf7 = leaf(7, 0);
-  const Registers leaf7_1 = leaf7.eax >= 1 ? leaf(7, 1) : Registers{};
+  const Registers leaf7 = cpuid(7, 0);
+  const Registers leaf7_1 = leaf7.eax >= 1 ? cpuid(7, 1) : Registers{};
   CpuBits bits = 0;
   if ((xcr0 & kXcr0Avx) != kXcr0Avx || !bit(leaf1.ecx, 28)) return 0;
   set_if(bit(leaf7.ebx, 5), kCpuAvx2, &bits);

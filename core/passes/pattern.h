@@ -111,10 +111,6 @@ std::optional<FusableFunction> fusable_function(const Graph& graph, const Node& 
 // A node that passes make.
 Node make_node(std::string name, std::string_view domain, std::string_view type, int version,
                std::vector<ValueId> inputs);
-AttributeDef int_attribute(std::string name, int64_t value);
-AttributeDef ints_attribute(std::string name, std::vector<int64_t> values);
-AttributeDef float_attribute(std::string name, float value);
-AttributeDef text_attribute(std::string name, std::string value);
 
 // Applies `fuse(Pattern&)` to a graph and those inside it; sets *changed and compacts.
 template <typename Fuse>

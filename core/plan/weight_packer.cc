@@ -11,15 +11,6 @@ namespace {
 // Smaller constants are computed or copied by each program: that costs less than looking them up.
 constexpr uint64_t kLookedUpFrom = 64 << 10;
 
-// What kernels read packed weights with.
-constexpr uintptr_t kBlobAlignment = 64;
-
-uint64_t bytes_of(const Initializer& constant) {
-  uint64_t bytes = 0;
-  const auto count = static_cast<uint64_t>(constant.shape.count());
-  return dtype_bytes(constant.dtype, count, &bytes) ? bytes : 0;
-}
-
 // Pages of a mapped source leave this process: from here on kernels read the packed form. Without
 // this every process that packs would have the pages of both.
 void drop_pages(const Initializer& constant) {
@@ -185,7 +176,7 @@ Result<WeightSlot*> WeightPacker::slot(const Ref<Initializer>& constant, const P
 Result<Ref<const PackedBlob>> WeightPacker::raw(Initializer* constant) {
   Asked asked = this->asked(constant, make_raw_key);
   asked.blob.version = kRawVersion;
-  asked.blob.bytes = bytes_of(*constant);
+  asked.blob.bytes = plain_bytes(*constant);
   asked.blob.fill = [&](uint8_t* blob) -> Status {
     FOLIO_RETURN_IF_ERROR(compute(constant));
     std::memcpy(blob, constant->tensor->raw(), asked.blob.bytes);
@@ -215,10 +206,10 @@ Result<Tensor> WeightPacker::tensor(Initializer* constant, bool aligned) {
       FOLIO_RETURN_IF_ERROR(compute(constant));
     }
   }
-  const bool is_large = bytes_of(*constant) >= kLookedUpFrom;
+  const bool is_large = plain_bytes(*constant) >= kLookedUpFrom;
   if (!constant->tensor && is_large) {
     FOLIO_TRY(Ref<const PackedBlob> blob, raw(constant));
-    if (blob->bytes() == bytes_of(*constant)) {
+    if (blob->bytes() == plain_bytes(*constant)) {
       constant->tensor = tensor_over(*constant, *blob);
       constant->recipe.reset();
       raw_blobs_.push_back(std::move(blob));

@@ -25,7 +25,7 @@ constexpr uint64_t kOnlyCopyHugeAlignedFrom = 64 * kHuge;
 
 uint64_t alignment_of(uint64_t bytes, bool is_only_copy) {
   const uint64_t huge_from = is_only_copy ? kOnlyCopyHugeAlignedFrom : kHugeAlignedFrom;
-  return bytes >= huge_from ? kHuge : bytes >= kPageAlignedFrom ? kPage : 64;
+  return bytes >= huge_from ? kHuge : bytes >= kPageAlignedFrom ? kPage : kBlobAlignment;
 }
 
 uint64_t aligned_up(uint64_t offset, uint64_t alignment) {

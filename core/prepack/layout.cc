@@ -4,6 +4,20 @@
 
 namespace folio {
 
+uint16_t layout_version(Layout layout) {
+  switch (layout) {
+    case Layout::kF32P16:
+      return kF32P16Version;
+    case Layout::kS8P16K4:
+      return kS8P16K4Version;
+    case Layout::kF32Tapwise:
+      return kF32TapwiseVersion;
+    case Layout::kRaw:
+      break;
+  }
+  return kRawVersion;
+}
+
 const char* layout_name(Layout layout) {
   switch (layout) {
     case Layout::kRaw:

@@ -5,6 +5,7 @@
 //          F32P16 and S8P16K4 are stated in core/kernels/kernels.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace folio {
@@ -21,6 +22,11 @@ inline constexpr uint16_t kF32P16Version = 1;
 inline constexpr uint16_t kS8P16K4Version = 1;
 inline constexpr uint16_t kF32TapwiseVersion = 1;
 
+// At which kernels read packed weights.
+inline constexpr size_t kBlobAlignment = 64;
+
+// The version that this build has.
+uint16_t layout_version(Layout layout);
 // "F32P16"; "unknown" for a number that this version does not know.
 const char* layout_name(Layout layout);
 

@@ -3,13 +3,14 @@
 //
 // Flow:    session/replace_weights writes it into the model's metadata; ModelFile checks, when it
 //          opens the model, that the pack file beside it is that one.
-// Bytes:   "NAME SIZE ID", the id in 32 hexadecimal digits.
+// Bytes:   as core/base/file_binding.h; the digest is the pack file's id.
 // Owns:    plain values.
 // Errors:  kInvalidGraph naming the file, what was expected and found.
 #pragma once
 
 #include <string>
 
+#include "core/base/file_binding.h"
 #include "core/prepack/fpack_file.h"
 
 namespace folio {
@@ -17,15 +18,13 @@ namespace folio {
 struct PackBinding {
   static constexpr const char* kKey = "folio.pack_file";
 
-  std::string name;  // beside the model, no folder
-  uint64_t bytes = 0;
-  ContentId id;
+  FileBinding file;
 
-  std::string to_text() const;
+  static PackBinding of(std::string name, const PackSummary& pack);
   static Result<PackBinding> parse(const std::string& text);
 
-  // Whether `file` is that one.
-  Status check(const ByteSource& file) const;
+  // Whether `found` is that one.
+  Status check(const ByteSource& found) const;
 };
 
 }  // namespace folio

@@ -156,7 +156,7 @@ class Saver {
 
   Status write_data_file(const PayloadLayout& layout, PayloadWriter* payloads,
                          std::string* binding) {
-    OrtDataBinding bound;
+    FileBinding bound;
     bound.name = file_name(path_) + ".data";
     FOLIO_TRY(data_, NewFile::create(path_ + ".data"));
     const OrtDataFile::Header empty = {};

@@ -26,10 +26,7 @@ PortInfo port_of(const Graph& graph, ValueId id) {
 }
 
 uint64_t bytes_of(const Initializer& constant) {
-  if (constant.tensor) return constant.tensor->bytes();
-  uint64_t bytes = 0;  // packed: as it will be
-  const auto count = static_cast<uint64_t>(constant.shape.count());
-  return dtype_bytes(constant.dtype, count, &bytes) ? bytes : 0;
+  return constant.tensor ? constant.tensor->bytes() : plain_bytes(constant);
 }
 
 // Counts nodes and constants of a graph and its subgraphs.
@@ -140,7 +137,7 @@ Result<Ref<ByteSource>> checked_pack_file(const Model& model, const WatchedSourc
   const std::string* entry = metadata_entry(model, PackBinding::kKey);
   if (!entry) return Ref<ByteSource>();
   FOLIO_TRY(const PackBinding binding, PackBinding::parse(*entry));
-  const Ref<ByteSource> file = source.opened(binding.name);
+  const Ref<ByteSource> file = source.opened(binding.file.name);
   if (!file) return Ref<ByteSource>();
   FOLIO_RETURN_IF_ERROR(binding.check(*file));
   if (const MappedFile* mapped = as_mapped_file(*file)) {
@@ -297,7 +294,7 @@ Status ModelFile::take_binding(std::vector<std::pair<std::string, std::string>>*
   FOLIO_TRY(const PackBinding binding, PackBinding::parse(entry->second));
   metadata->erase(entry);
   const auto& source = static_cast<const WatchedSource&>(*source_);
-  if (source.opened(binding.name)) pack_file_ = binding.name;
+  if (source.opened(binding.file.name)) pack_file_ = binding.file.name;
   return Status::ok();
 }
 

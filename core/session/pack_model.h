@@ -15,7 +15,6 @@ struct PackModelOptions {
   std::string store;                // folder of a pack store to add to instead
   std::vector<std::string> levels;  // kernel levels ("avx2", ...); empty: this machine's
   bool check = false;               // writes nothing: counts what the file lacks
-  bool replace = false;             // not here: replace_weights.h, to `path`
 };
 
 struct PackModelResult {

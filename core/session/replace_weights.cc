@@ -30,8 +30,6 @@ constexpr uint64_t kPaddingShare = 33;
 constexpr float kPackFrom = 0.2F;
 constexpr float kVerifyFrom = 0.6F;
 
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 // A constant of the model as it was, and where it stands in the exported one.
 struct Original {
   size_t graph = 0;
@@ -44,7 +42,10 @@ struct Original {
 class Replacer {
  public:
   Replacer(const Ref<ModelFile>& model, const SessionOptions& session, std::string path)
-      : model_(model), session_(session), path_(std::move(path)), threads_(make_threads(session)) {}
+      : model_(model),
+        session_(session),
+        path_(std::move(path)),
+        threads_(std::make_unique<PoolView>(session.threads)) {}
 
   Result<ReplaceResult> run() {
     FOLIO_RETURN_IF_ERROR(check());
@@ -68,11 +69,6 @@ class Replacer {
   }
 
  private:
-  static std::unique_ptr<Parallel> make_threads(const SessionOptions& session) {
-    if (session.threads == 1) return std::make_unique<InlineParallel>();
-    return std::make_unique<PoolView>(session.threads);
-  }
-
   Evaluator evaluator() const { return {kernels_for(cpu_bits()), *threads_}; }
 
   Status report(float done, const char* what) const {
@@ -239,12 +235,12 @@ class Replacer {
     }
     FOLIO_TRY(const uint64_t size, pack_->seal());
     FOLIO_TRY(pack_bytes_, pack_->map());
-    stored_.location = file_name(result_.pack_path);
+    stored_.location = std::filesystem::path(result_.pack_path).filename().string();
     const auto source = MemorySource::borrow({pack_bytes_->data(), size}, nullptr, nullptr,
                                              {result_.pack_path, {}, "", FileLoading::kMap});
     FOLIO_TRY(const PackSummary summary, read_pack_summary(*source));
-    const PackBinding binding{stored_.location, summary.bytes, summary.id};
-    stored_.metadata = {PackBinding::kKey, binding.to_text()};
+    stored_.metadata = {PackBinding::kKey,
+                        PackBinding::of(stored_.location, summary).file.to_text()};
     pack_source_ = source;
     return Status::ok();
   }

@@ -3,13 +3,14 @@
 #include "core/base/log.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/support/child.h"
 
 namespace folio {
 namespace {
@@ -61,9 +62,7 @@ TEST_F(Log, AChildOfForkLogsWhateverOtherThreadsWereDoing) {
       log(LogLevel::kInfo, "line");
       _exit(count.load() == before + 1 ? 0 : 1);
     }
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << " at " << i;
+    EXPECT_EQ(verdict_of(child), 0) << i;
   }
   stop.store(true);
   logs.join();

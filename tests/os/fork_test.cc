@@ -1,12 +1,13 @@
 #include "core/os/fork.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <mutex>
 #include <thread>
+
+#include "tests/support/child.h"
 
 namespace folio {
 namespace {
@@ -23,12 +24,6 @@ void register_once() {
     return true;
   }();
   (void)done;
-}
-
-int verdict_of(pid_t child) {
-  int status = 0;
-  if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
 }
 
 TEST(Fork, LeavesNoLockHeldInTheChild) {

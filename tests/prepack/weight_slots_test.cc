@@ -3,7 +3,6 @@
 #include "core/prepack/weight_slots.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "core/base/log.h"
+#include "tests/support/child.h"
 #include "tests/support/sanitizers.h"
 
 namespace folio {
@@ -190,9 +190,7 @@ TEST_F(WeightSlotsTest, AChildOfForkBeginsAnewWhatAThreadOfItsParentHadBegun) {
     const bool all = all_[0]->get() && all_[1]->get() && all_[2]->get();
     _exit(waited && all && gate_.fills.load() == 4 && done.load() == 1 ? 0 : 1);
   }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(verdict_of(child), 0);
   gate_.is_open.store(true);
   EXPECT_TRUE(weights->wait(Clock::time_point::max(), nullptr));
   EXPECT_EQ(gate_.fills.load(), 3) << "in the parent each once";

@@ -15,6 +15,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/support/child.h"
 #include "tests/support/pack_tester.h"
 #include "tests/support/sanitizers.h"
 
@@ -37,9 +38,7 @@ template <typename Work>
 int in_child(Work work) {
   const pid_t child = fork();
   if (child == 0) _exit(work());
-  int status = 0;
-  if (waitpid(child, &status, 0) != child) return -1000;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return verdict_of(child);
 }
 
 Status pack_at(const std::string& path, const PackModelOptions& options = {}) {

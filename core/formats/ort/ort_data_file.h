@@ -15,29 +15,22 @@
 #include <string>
 
 #include "core/base/byte_source.h"
+#include "core/base/file_binding.h"
 
 namespace folio {
 
-// Of the metadata entry: "NAME SIZE DIGEST", the digest in 32 hexadecimal digits.
+// Of the metadata entry.
 inline constexpr const char* kOrtDataFileKey = "folio.data_file";
-
-struct OrtDataBinding {
-  std::string name;  // beside the model, no folder
-  uint64_t size = 0;
-  std::array<uint8_t, 16> digest = {};
-
-  std::string to_text() const;
-};
 
 class OrtDataFile {
  public:
   static constexpr uint64_t kHeaderBytes = 4096;
   using Header = std::array<uint8_t, kHeaderBytes>;
 
-  static Header header(const OrtDataBinding& binding);
-  static Result<OrtDataBinding> parse_binding(const std::string& text);
+  static Header header(const FileBinding& binding);
+  static Result<FileBinding> parse_binding(const std::string& text);
   // Opens the file beside `model` that `binding` names.
-  static Result<Ref<ByteSource>> open(const ByteSource& model, const OrtDataBinding& binding);
+  static Result<Ref<ByteSource>> open(const ByteSource& model, const FileBinding& binding);
 };
 
 }  // namespace folio

@@ -96,7 +96,7 @@ Status OrtReader::open_data_file(ModelDef* out) {
   const auto entry = std::find_if(out->metadata.begin(), out->metadata.end(),
                                   [](const auto& e) { return e.first == kOrtDataFileKey; });
   if (entry == out->metadata.end()) return Status::ok();
-  FOLIO_TRY(const OrtDataBinding binding, OrtDataFile::parse_binding(entry->second));
+  FOLIO_TRY(const FileBinding binding, OrtDataFile::parse_binding(entry->second));
   out->metadata.erase(entry);
   FOLIO_TRY(data_file_, OrtDataFile::open(*source_, binding));
   return Status::ok();
