@@ -63,18 +63,14 @@ struct BenchResult {
   uint32_t threads = 0;
 };
 
-// A session with the inputs that it runs on.
-struct Bench {
-  folio::Session session;
+// The inputs that all sessions of the model run on, and the outputs that they are asked for.
+struct Feeds {
   std::vector<std::string> input_names;
   std::vector<folio::Value> input_values;
   std::vector<folio::Input> inputs;
   std::vector<std::string> output_names;
-  std::vector<folio::Value> outputs;
 
-  explicit Bench(folio::Session loaded) : session(std::move(loaded)) {}
-
-  void make_inputs(const RandomInputs& random) {
+  Feeds(const folio::Session& session, const RandomInputs& random) {
     const std::vector<Port> ports = ports_of(session.inputs());
     const std::string unused = random.unused_names(ports);
     if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
@@ -85,18 +81,19 @@ struct Bench {
     for (size_t i = 0; i < ports.size(); ++i) inputs.emplace_back(input_names[i], input_values[i]);
     for (const folio::ValueInfo& info : session.outputs()) output_names.push_back(info.name);
   }
-
-  void run() {
-    outputs.clear();
-    outputs = session.run(inputs, output_names);
-  }
 };
 
-double timed_run(Bench* bench) {
-  const double start = wall_ms();
-  bench->run();
-  return wall_ms() - start;
-}
+struct Bench {
+  folio::Session session;
+  std::vector<folio::Value> outputs;
+
+  double timed_run(const Feeds& feeds) {
+    const double start = wall_ms();
+    outputs.clear();
+    outputs = session.run(feeds.inputs, feeds.output_names);
+    return wall_ms() - start;
+  }
+};
 
 std::vector<Bench> load(const BenchCommand& command, BenchResult* result) {
   const folio::SessionOptions options = make_session_options(command.session);
@@ -108,7 +105,7 @@ std::vector<Bench> load(const BenchCommand& command, BenchResult* result) {
   const double start = wall_ms();
   const double cpu_start = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
   for (uint32_t i = 0; i < command.sessions; ++i) {
-    benches.emplace_back(folio::Session(command.model, options));
+    benches.push_back({folio::Session(command.model, options), {}});
     if (i != 0) continue;
     result->first_load_ms = wall_ms() - start;
     if (command.sessions > 1) result->at_first = read_process_memory("self");
@@ -146,20 +143,20 @@ void wait_packed(std::vector<Bench>* benches, BenchResult* result) {
 
 void run_all(const BenchCommand& command, const RandomInputs& random, std::vector<Bench>* benches,
              BenchResult* result) {
-  for (Bench& bench : *benches) bench.make_inputs(random);
+  const Feeds feeds(benches->front().session, random);
   for (Bench& bench : *benches) {
-    const double ms = timed_run(&bench);
+    const double ms = bench.timed_run(feeds);
     if (&bench == &benches->front()) result->first_run_ms = ms;
   }
   wait_packed(benches, result);
   Bench& first = benches->front();
-  for (uint32_t i = 0; i < command.warmup; ++i) first.run();
+  for (uint32_t i = 0; i < command.warmup; ++i) first.timed_run(feeds);
   const double end = wall_ms() + command.seconds * 1e3;
   const auto is_done = [&] {
     if (command.seconds > 0) return !result->run_ms.empty() && wall_ms() >= end;
     return result->run_ms.size() >= command.iterations;
   };
-  while (!is_done()) result->run_ms.push_back(timed_run(&first));
+  while (!is_done()) result->run_ms.push_back(first.timed_run(feeds));
   sum_output(first, result);
   std::sort(result->run_ms.begin(), result->run_ms.end());
 }
