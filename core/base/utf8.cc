@@ -1,6 +1,7 @@
 #include "core/base/utf8.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace folio {
 namespace {
@@ -41,6 +42,15 @@ size_t character_bytes(std::string_view text) {
 
 bool utf8_valid(std::string_view text) {
   while (!text.empty()) {
+    // Names are ASCII nearly always.
+    uint64_t eight = 0;
+    if (text.size() >= sizeof(eight)) {
+      std::memcpy(&eight, text.data(), sizeof(eight));
+      if ((eight & 0x8080808080808080) == 0) {
+        text.remove_prefix(sizeof(eight));
+        continue;
+      }
+    }
     const size_t bytes = character_bytes(text);
     if (bytes == 0) return false;
     text.remove_prefix(bytes);

@@ -62,24 +62,11 @@ const GraphValue* Graph::constant_value(ValueId id) const {
   return nullptr;
 }
 
-std::vector<ValueId> Graph::reads(const Node& node) {
-  std::vector<ValueId> out;
-  for (const ValueId input : node.inputs) {
-    if (input != kNone) out.push_back(input);
-  }
-  for (const auto& subgraph : node.subgraphs) {
-    for (const GraphValue& inner : subgraph->values) {
-      if (inner.outer != kNone) out.push_back(inner.outer);
-    }
-  }
-  return out;
-}
-
 std::vector<int> Graph::use_counts() const {
   std::vector<int> counts(values.size(), 0);
   for (const Node& node : nodes) {
     if (node.dead) continue;
-    for (const ValueId read : reads(node)) ++counts[static_cast<size_t>(read)];
+    for_each_read(node, [&](ValueId read) { ++counts[static_cast<size_t>(read)]; });
   }
   for (const ValueId output : outputs) ++counts[static_cast<size_t>(output)];
   return counts;
@@ -134,6 +121,7 @@ void Graph::compact() {
 }
 
 void Graph::drop_unused_captures() {
+  if (captures_.empty()) return;
   const std::vector<int> uses = use_counts();
   for (auto it = captures_.begin(); it != captures_.end();) {
     if (uses[static_cast<size_t>(it->second)] == 0) {

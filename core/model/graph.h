@@ -108,8 +108,10 @@ class Graph {
 
   // The constant that a value is, seen through captures; null when it is none.
   const GraphValue* constant_value(ValueId id) const;
-  // Values of this graph that `node` reads: its inputs and what its subgraphs capture.
-  static std::vector<ValueId> reads(const Node& node);
+  // Calls `visit` with each value of this graph that `node` reads: its inputs and what its
+  // subgraphs capture.
+  template <typename Visit>
+  static void for_each_read(const Node& node, Visit&& visit);
   // Readers of each value: node inputs, subgraph captures and graph outputs.
   std::vector<int> use_counts() const;
   // Makes every reader of a key (in this graph and, as captures, in subgraphs) read its value, all
@@ -126,6 +128,18 @@ class Graph {
 
   std::unordered_map<ValueId, ValueId> captures_;  // outer -> inner
 };
+
+template <typename Visit>
+void Graph::for_each_read(const Node& node, Visit&& visit) {
+  for (const ValueId input : node.inputs) {
+    if (input != kNone) visit(input);
+  }
+  for (const auto& subgraph : node.subgraphs) {
+    for (const GraphValue& inner : subgraph->values) {
+      if (inner.outer != kNone) visit(inner.outer);
+    }
+  }
+}
 
 struct Model {
   std::string format;

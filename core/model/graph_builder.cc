@@ -31,7 +31,7 @@ class Builder {
   Status add_initializers(Scope* scope, GraphDef* def);
   Status add_initializer(Scope* scope, InitializerDef def, bool may_be_input);
   Status add_nodes(Scope* scope, GraphDef* def);
-  Status add_node(Scope* scope, NodeDef def);
+  Status add_node(Scope* scope, NodeDef* def);
   Status add_constant(Scope* scope, const NodeDef& def);
   Status connect_nodes(Scope* scope, std::vector<NodeDef> defs);
   Status connect_node(Scope* scope, NodeDef def, Node* node);
@@ -217,6 +217,7 @@ Status Builder::add_constant(Scope* scope, const NodeDef& def) {
 // Declares the outputs of all nodes first, so that order in the file does not matter.
 Status Builder::add_nodes(Scope* scope, GraphDef* def) {
   std::vector<NodeDef> kept;
+  kept.reserve(def->nodes.size());
   for (NodeDef& node : def->nodes) {
     if (node.op_type == "Constant" && node.domain.empty()) {
       FOLIO_RETURN_IF_ERROR(add_constant(scope, node));
@@ -224,26 +225,29 @@ Status Builder::add_nodes(Scope* scope, GraphDef* def) {
       kept.push_back(std::move(node));
     }
   }
-  for (const NodeDef& node : kept) FOLIO_RETURN_IF_ERROR(add_node(scope, node));
+  scope->graph->nodes.reserve(kept.size());
+  for (NodeDef& node : kept) FOLIO_RETURN_IF_ERROR(add_node(scope, &node));
   return connect_nodes(scope, std::move(kept));
 }
 
-Status Builder::add_node(Scope* scope, NodeDef def) {
+// Takes the names; inputs and attributes are left for connect_node.
+Status Builder::add_node(Scope* scope, NodeDef* def) {
   Graph& graph = *scope->graph;
   Node node;
   // Exporters may leave nodes unnamed; messages still need to point at one.
-  node.name = def.name.empty() && !def.outputs.empty() ? def.outputs[0] : std::move(def.name);
-  node.domain = std::move(def.domain);
-  node.op_type = std::move(def.op_type);
+  node.name = def->name.empty() && !def->outputs.empty() ? def->outputs[0] : std::move(def->name);
+  node.domain = std::move(def->domain);
+  node.op_type = std::move(def->op_type);
   // ONNX Runtime writes and reads models that use its own operators without importing them.
   const int assumed = node.domain == "com.microsoft" ? 1 : 0;
   const int imported = std::max(model_->opset_version(node.domain), assumed);
-  node.version = def.since_version != 0 ? def.since_version : imported;
+  node.version = def->since_version != 0 ? def->since_version : imported;
   if (node.version == 0) {
     return invalid_graph(node.label(), ": the model imports no opset for domain '", node.domain,
                          "'");
   }
-  for (const std::string& output : def.outputs) {
+  node.outputs.reserve(def->outputs.size());
+  for (const std::string& output : def->outputs) {
     ValueId id = kNone;
     if (!output.empty()) {
       auto status = declare(scope, output, "output", &id);
@@ -265,6 +269,7 @@ Status Builder::connect_nodes(Scope* scope, std::vector<NodeDef> defs) {
 }
 
 Status Builder::connect_node(Scope* scope, NodeDef def, Node* node) {
+  node->inputs.reserve(def.inputs.size());
   for (const std::string& input : def.inputs) {
     const ValueId id = input.empty() ? kNone : resolve(scope, input);
     if (!input.empty() && id == kNone) {
@@ -274,6 +279,7 @@ Status Builder::connect_node(Scope* scope, NodeDef def, Node* node) {
     node->inputs.push_back(id);
   }
   std::vector<AttributeDef> plain;
+  plain.reserve(def.attributes.size());
   for (AttributeDef& attribute : def.attributes) {
     if (!attribute.ref_attr_name.empty()) {
       return invalid_graph(node->label(), ": attribute '", attribute.name, "' refers to '",
@@ -312,18 +318,30 @@ Status Builder::add_outputs(Scope* scope, const GraphDef& def) {
   return Status::ok();
 }
 
+// Every node stands after those that make what it reads.
+bool is_sorted(const Graph& graph) {
+  bool sorted = true;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    Graph::for_each_read(graph.nodes[i], [&](ValueId read) {
+      sorted = sorted && graph.value(read).producer < static_cast<NodeId>(i);
+    });
+  }
+  return sorted;
+}
+
 // Kahn's algorithm, keeping the file's order where it is free.
 Status Builder::sort(Graph* graph) {
   const size_t count = graph->nodes.size();
+  if (is_sorted(*graph)) return Status::ok();
   std::vector<int> waits(count, 0);
   std::vector<std::vector<NodeId>> readers(count);
   for (size_t i = 0; i < count; ++i) {
-    for (const ValueId read : Graph::reads(graph->nodes[i])) {
+    Graph::for_each_read(graph->nodes[i], [&](ValueId read) {
       const NodeId producer = graph->value(read).producer;
-      if (producer == kNone) continue;
+      if (producer == kNone) return;
       readers[static_cast<size_t>(producer)].push_back(static_cast<NodeId>(i));
       ++waits[i];
-    }
+    });
   }
   std::vector<size_t> heap;  // a min-heap of ready nodes by position
   const auto later = std::greater<>();
@@ -360,6 +378,10 @@ Status Builder::build(GraphDef def, Graph* graph, Scope* outer, int depth) {
   }
   Scope scope{graph, {}, outer, depth};
   graph->name = def.name;
+  // Most nodes have one output.
+  const size_t values = def.inputs.size() + def.initializers.size() + def.nodes.size();
+  scope.names.reserve(values);
+  graph->values.reserve(values);
   FOLIO_RETURN_IF_ERROR(add_inputs(&scope, def));
   FOLIO_RETURN_IF_ERROR(add_initializers(&scope, &def));
   FOLIO_RETURN_IF_ERROR(add_nodes(&scope, &def));

@@ -62,7 +62,7 @@ class ChannelsLast {
     std::vector<Node> nodes = std::move(graph_.nodes);
     for (Node& node : nodes) {
       if (node.dead || convert(node)) continue;
-      for (const ValueId read : Graph::reads(node)) need_first(read);
+      Graph::for_each_read(node, [&](ValueId read) { need_first(read); });
       out_.push_back(std::move(node));
     }
     for (const ValueId output : graph_.outputs) need_first(output);

@@ -157,9 +157,18 @@ class QdqFuser {
     if (!dequantized(from.inputs[input], &q) || q.dtype != DType::kInt32) return false;
     const int64_t count = std::max(q.scales->count(), w.scales->count());
     if (!q.per_tensor() && !w.per_tensor() && q.scales->count() != w.scales->count()) return false;
+    const float* const q_scales = q.scales->data<float>();
+    const float* const w_scales = w.scales->data<float>();
+    const int64_t q_step = q.per_tensor() ? 0 : 1;
+    const int64_t w_step = w.per_tensor() ? 0 : 1;
+    const float x_scale = x.scale_at(0);
     for (int64_t i = 0; i < count; ++i) {
-      const float sums = x.scale_at(0) * w.scale_at(i);
-      if (!(std::abs(q.scale_at(i) - sums) <= 1e-5F * std::abs(sums)) || q.zero_at(i) != 0) {
+      const float sums = x_scale * w_scales[i * w_step];
+      if (!(std::abs(q_scales[i * q_step] - sums) <= 1e-5F * std::abs(sums))) return false;
+    }
+    if (q.zeros) {
+      const int32_t* const zeros = q.zeros->data<int32_t>();
+      if (std::any_of(zeros, zeros + q.zeros->count(), [](int32_t z) { return z != 0; })) {
         return false;
       }
     }

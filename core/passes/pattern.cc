@@ -32,15 +32,47 @@ bool broadcasts_by_attribute(const Node& node) {
 
 }  // namespace
 
+void ReaderLists::add(ValueId value, NodeId node) {
+  int32_t& first = first_[static_cast<size_t>(value)];
+  reads_.push_back({node, first});
+  first = static_cast<int32_t>(reads_.size() - 1);
+}
+
+void ReaderLists::remove(ValueId value, NodeId node) {
+  int32_t* link = &first_[static_cast<size_t>(value)];
+  while (*link != kNone) {
+    Read& read = reads_[static_cast<size_t>(*link)];
+    if (read.node == node) {
+      *link = read.next;
+      return;
+    }
+    link = &read.next;
+  }
+}
+
+std::vector<NodeId> ReaderLists::of(ValueId value) const {
+  std::vector<NodeId> nodes;
+  for (const Read* read = at(first_[static_cast<size_t>(value)]); read; read = at(read->next)) {
+    nodes.push_back(read->node);
+  }
+  return nodes;
+}
+
+NodeId ReaderLists::only(ValueId value) const {
+  const Read* read = at(first_[static_cast<size_t>(value)]);
+  return read && read->next == kNone ? read->node : kNone;
+}
+
 Pattern::Pattern(Graph* graph) : graph_(*graph), uses_(graph->use_counts()) {
   readers_.resize(graph->values.size());
+  readers_.reserve(2 * graph->nodes.size());
   is_output_.resize(graph->values.size());
   for (const ValueId output : graph->outputs) is_output_[static_cast<size_t>(output)] = true;
   trusts_symbols_ = symbols_are_single(*graph);
   for (NodeId i = 0; i < count(); ++i) {
     if (node(i).dead) continue;
     for (const ValueId read : node(i).inputs) {
-      if (read != kNone) readers_[static_cast<size_t>(read)].push_back(i);
+      if (read != kNone) readers_.add(read, i);
     }
     for (const ValueId output : node(i).outputs) {
       if (output != kNone) graph->value(output).producer = i;
@@ -72,8 +104,8 @@ bool Pattern::is_read_once(ValueId value) const {
 
 NodeId Pattern::sole_reader(ValueId value) const {
   if (!is_read_once(value)) return kNone;
-  const auto& readers = readers_[static_cast<size_t>(value)];
-  return readers.size() == 1 && node(readers[0]).subgraphs.empty() ? readers[0] : kNone;
+  const NodeId reader = readers_.only(value);
+  return reader != kNone && node(reader).subgraphs.empty() ? reader : kNone;
 }
 
 ValueId Pattern::input(NodeId id, size_t i) const {
@@ -230,14 +262,13 @@ ValueId Pattern::add_recipe(std::string name, std::string_view type, int version
 }
 
 void Pattern::count_reads(NodeId id, int step) {
-  for (const ValueId read : Graph::reads(node(id))) uses_[static_cast<size_t>(read)] += step;
+  Graph::for_each_read(node(id), [&](ValueId read) { uses_[static_cast<size_t>(read)] += step; });
   for (const ValueId read : node(id).inputs) {
     if (read == kNone) continue;
-    auto& readers = readers_[static_cast<size_t>(read)];
     if (step > 0) {
-      readers.push_back(id);
-    } else if (const auto at = std::find(readers.begin(), readers.end(), id); at != readers.end()) {
-      readers.erase(at);
+      readers_.add(read, id);
+    } else {
+      readers_.remove(read, id);
     }
   }
 }
@@ -285,12 +316,12 @@ void Pattern::remove(NodeId id) {
 bool Pattern::can_bypass(ValueId value) const {
   const auto at = static_cast<size_t>(value);
   // Subgraphs would have to capture what comes instead: what they read stays.
-  return !is_output_[at] && static_cast<size_t>(uses_[at]) == readers_[at].size();
+  return !is_output_[at] && static_cast<size_t>(uses_[at]) == readers_.of(value).size();
 }
 
 bool Pattern::bypass(ValueId value, ValueId by) {
   if (!can_bypass(value)) return false;
-  const std::vector<NodeId> readers = readers_[static_cast<size_t>(value)];
+  const std::vector<NodeId> readers = readers_.of(value);
   for (const NodeId id : readers) {
     count_reads(id, -1);
     for (ValueId& input : node(id).inputs) {

@@ -20,6 +20,32 @@
 
 namespace folio {
 
+// For each value the nodes that read it, once per input. One list in one block of memory: most
+// values have one reader, and each pass makes these lists anew.
+class ReaderLists {
+ public:
+  void resize(size_t values) { first_.resize(values, kNone); }
+  void reserve(size_t reads) { reads_.reserve(reads); }
+  void add(ValueId value, NodeId node);
+  // One of the times that `node` reads `value`.
+  void remove(ValueId value, NodeId node);
+  std::vector<NodeId> of(ValueId value) const;
+  // The only entry; kNone when there are none or several.
+  NodeId only(ValueId value) const;
+
+ private:
+  struct Read {
+    NodeId node = kNone;
+    int32_t next = kNone;
+  };
+  const Read* at(int32_t index) const {
+    return index == kNone ? nullptr : &reads_[static_cast<size_t>(index)];
+  }
+
+  std::vector<int32_t> first_;  // into reads_
+  std::vector<Read> reads_;
+};
+
 class Pattern {
  public:
   explicit Pattern(Graph* graph);
@@ -93,8 +119,8 @@ class Pattern {
   void drop_unread(ValueId value);
 
   Graph& graph_;
-  std::vector<int> uses_;                     // graph outputs and captures count too
-  std::vector<std::vector<NodeId>> readers_;  // live nodes that read the value as an input
+  std::vector<int> uses_;  // graph outputs and captures count too
+  ReaderLists readers_;    // live nodes that read the value as an input
   std::vector<bool> is_output_;
   bool trusts_symbols_ = false;
   bool changed_ = false;

@@ -57,7 +57,7 @@ void drop_in(Graph* graph) {
       return output != kNone && uses[static_cast<size_t>(output)] > 0;
     });
     if (wanted) continue;
-    for (const ValueId read : Graph::reads(node)) --uses[static_cast<size_t>(read)];
+    Graph::for_each_read(node, [&](ValueId read) { --uses[static_cast<size_t>(read)]; });
     node.dead = true;
   }
   graph->compact();

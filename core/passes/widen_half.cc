@@ -30,7 +30,7 @@ class Widener {
     for (const ValueId output : graph->outputs) kept_.insert(output);
     for (const Node& node : graph->nodes) {
       if (node.subgraphs.empty()) continue;
-      for (const ValueId read : Graph::reads(node)) kept_.insert(read);
+      Graph::for_each_read(node, [&](ValueId read) { kept_.insert(read); });
     }
     for (const Node& node : graph->nodes) {
       if (takes_half(node) && !keeps_half(node)) continue;

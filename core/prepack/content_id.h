@@ -30,6 +30,7 @@ uint64_t checksum_bytes(Bytes bytes);
 // that different sequences are different bytes.
 class IdHasher {
  public:
+  IdHasher() { bytes_.reserve(128); }  // most ids are of less
   void add(uint64_t number);
   void add(std::string_view text);
   void add(const ContentId& id) {

@@ -84,7 +84,7 @@ class Exporter {
       }
     }
     for (const Node& node : graph.nodes) {
-      for (const ValueId id : Graph::reads(node)) name_value(scope, graph, id);
+      Graph::for_each_read(node, [&](ValueId id) { name_value(scope, graph, id); });
     }
   }
 

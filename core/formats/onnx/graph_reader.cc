@@ -34,6 +34,7 @@ Status scan_node(LoadContext& context, Bytes message, int depth, NodeDef* out) {
       case NodeFields::kAttribute: {
         Bytes attribute;
         FOLIO_RETURN_IF_ERROR(reader.read_bytes(&attribute));
+        if (out->attributes.empty()) out->attributes.reserve(6);  // what a Conv has
         return read_attribute(context, attribute, depth, &out->attributes.emplace_back());
       }
       default:
