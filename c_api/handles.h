@@ -234,8 +234,7 @@ struct FolioValue {
 struct FolioIoBinding {
   struct Output {
     std::string name;
-    folio::Tensor memory;                // to be written into; undefined: a new value
-    folio::Ref<folio::Buffer> capacity;  // room for a result of any shape; or null
+    folio::OutputMemory memory;  // where it is written; none: a new value each time
     folio::Value result;
   };
   folio::Ref<folio::SessionState> session;

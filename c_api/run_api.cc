@@ -50,25 +50,38 @@ Status collect_outputs(const char* const* names, FolioValue* const* values, size
   return Status::ok();
 }
 
-bool overlap(const Tensor& a, const Tensor& b) {
-  return a.bytes() > 0 && b.bytes() > 0 && a.raw() < b.raw() + b.bytes() &&
-         b.raw() < a.raw() + a.bytes();
+bool overlap(const OutputMemory& memory, const uint8_t* data, size_t bytes) {
+  return bytes > 0 && memory.bytes() > 0 && std::less<>()(data, memory.data() + memory.bytes()) &&
+         std::less<>()(memory.data(), data + bytes);
 }
 
-// What a run writes must be nothing that it reads or writes elsewhere.
-Status check_overlap(const std::vector<NamedValue>& inputs,
+bool is_in_place(const Program& program, const WantedOutput& output, const NamedValue& input) {
+  const Tensor& tensor = input.value.tensor();
+  if (output.memory.data() != tensor.raw() || output.memory.bytes() != tensor.bytes()) return false;
+  return std::any_of(program.outputs.begin(), program.outputs.end(), [&](const PortInfo& port) {
+    return port.name == output.name && port.in_place_of != kNone &&
+           program.inputs[static_cast<size_t>(port.in_place_of)].name == input.name;
+  });
+}
+
+// What a run writes must be nothing that it reads or writes elsewhere; except the whole memory of
+// an input that the output is made in, and room for a result, which then is filled at the end.
+Status check_overlap(const Program& program, const std::vector<NamedValue>& inputs,
                      const std::vector<WantedOutput>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor& memory = outputs[i].memory;
-    if (memory.dtype() == DType::kUndefined) continue;
+    const OutputMemory& memory = outputs[i].memory;
+    if (!memory.is_given()) continue;
     for (const NamedValue& input : inputs) {
-      if (!input.value.is_tensor() || !overlap(memory, input.value.tensor())) continue;
+      if (memory.room || !input.value.is_tensor()) continue;
+      const Tensor& tensor = input.value.tensor();
+      if (!overlap(memory, tensor.raw(), tensor.bytes())) continue;
+      if (is_in_place(program, outputs[i], input)) continue;
       return invalid_argument("output '", outputs[i].name, "' and input '", input.name,
                               "' share memory");
     }
     for (size_t j = 0; j < i; ++j) {
-      if (outputs[j].memory.dtype() == DType::kUndefined) continue;
-      if (!overlap(memory, outputs[j].memory)) continue;
+      const OutputMemory& other = outputs[j].memory;
+      if (!other.is_given() || !overlap(memory, other.data(), other.bytes())) continue;
       return invalid_argument("outputs '", outputs[j].name, "' and '", outputs[i].name,
                               "' share memory");
     }
@@ -76,34 +89,14 @@ Status check_overlap(const std::vector<NamedValue>& inputs,
   return Status::ok();
 }
 
-// The result laid over the front of the memory that the user gave for it.
-Result<Value> put_into(const FolioIoBinding::Output& output, const Value& result) {
-  if (!result.is_tensor() || result.tensor().is_string()) {
-    return invalid_argument("output '", output.name,
-                            "' is no tensor of numbers: it cannot be written to memory");
-  }
-  const Tensor& tensor = result.tensor();
-  const Ref<Buffer>& room = output.capacity;
-  if (tensor.bytes() > room->bytes()) {
-    return invalid_argument("output '", output.name, "' ", tensor.shape().to_string(), " takes ",
-                            tensor.bytes(), " bytes, the memory bound has ", room->bytes());
-  }
-  if (tensor.bytes() > 0) std::memcpy(room->data(), tensor.raw(), tensor.bytes());
-  return Value(Tensor(tensor.dtype(), tensor.shape(), room->data(), room));
-}
-
 Status run_binding(FolioIoBinding* binding, const FolioRunOptions* options) {
   if (binding->outputs.empty()) return invalid_argument("no output is bound");
   std::vector<WantedOutput> wanted;
   for (const auto& output : binding->outputs) wanted.push_back({output.name, output.memory});
-  FOLIO_RETURN_IF_ERROR(check_overlap(binding->inputs, wanted));
+  FOLIO_RETURN_IF_ERROR(
+      check_overlap(binding->session->session().program(), binding->inputs, wanted));
   std::vector<Value> results;
   FOLIO_RETURN_IF_ERROR(binding->session->run(options, binding->inputs, wanted, &results));
-  for (size_t i = 0; i < results.size(); ++i) {
-    const FolioIoBinding::Output& output = binding->outputs[i];
-    if (!output.capacity) continue;
-    FOLIO_TRY(results[i], put_into(output, results[i]));
-  }
   for (size_t i = 0; i < results.size(); ++i) binding->outputs[i].result = std::move(results[i]);
   binding->has_results = true;
   return Status::ok();
@@ -139,7 +132,7 @@ FolioStatus* Run(FolioSession* session, const FolioRunOptions* options,
     std::vector<WantedOutput> wanted;
     FOLIO_RETURN_IF_ERROR(collect_inputs(input_names, inputs, input_count, &given));
     FOLIO_RETURN_IF_ERROR(collect_outputs(output_names, outputs, output_count, &wanted));
-    FOLIO_RETURN_IF_ERROR(check_overlap(given, wanted));
+    FOLIO_RETURN_IF_ERROR(check_overlap(session->state->session().program(), given, wanted));
     std::vector<Value> results;
     FOLIO_RETURN_IF_ERROR(session->state->run(options, given, wanted, &results));
     std::vector<std::unique_ptr<FolioValue>> handles(output_count);
@@ -211,7 +204,7 @@ FolioStatus* BindOutput(FolioIoBinding* binding, const char* name, FolioValue* v
     output.name = name;
     if (value) {
       FOLIO_RETURN_IF_ERROR(check_writable(name, *value));
-      output.memory = value->value.tensor();
+      output.memory.tensor = value->value.tensor();
     }
     return place_output(binding, std::move(output));
   });
@@ -227,7 +220,7 @@ FolioStatus* BindOutputWithCapacity(FolioIoBinding* binding, const char* name, v
     const auto lent = make_ref<Lent>(release, user);
     FolioIoBinding::Output output;
     output.name = name;
-    output.capacity = view_buffer(Buffer::Kind::kBorrowed, data, capacity_bytes, lent);
+    output.memory.room = view_buffer(Buffer::Kind::kBorrowed, data, capacity_bytes, lent);
     FOLIO_RETURN_IF_ERROR(place_output(binding, std::move(output)));
     lent->keep();
     return Status::ok();

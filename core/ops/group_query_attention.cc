@@ -348,6 +348,7 @@ void register_group_query_attention(OpRegistry& registry) {
   def.min_inputs = 7;
   def.max_inputs = 16;
   def.max_outputs = 4;
+  def.in_place = {-1, kPastKey, kPastValue};
   def.infer = infer;
   def.make = make;
   registry.add(def);

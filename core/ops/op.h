@@ -11,6 +11,7 @@
 // `void register_<stem>(OpRegistry&)`; CMake finds it. Shared helpers live in op_*.h/.cc.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -223,6 +224,9 @@ struct OpDef {
   uint32_t picked_inputs = 0;
   // Output 0 is a view of this input (Reshape, Identity ...): their bytes live equally long.
   int view_of = -1;
+  // Output i may be written into the memory of input in_place[i] (caches): the operator reads no
+  // byte of it after one is written there.
+  std::array<int8_t, 3> in_place = {-1, -1, -1};
   // False for what must run each time (random numbers).
   bool foldable = true;
   // Gives the same bits on every machine: it moves elements, or rounds each result once. Constants

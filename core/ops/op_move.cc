@@ -50,7 +50,7 @@ Status copy_to_output(OpRun& run, int i, const Tensor& source) {
   FOLIO_TRY(Tensor * out, run.output(i, source.dtype(), source.shape()));
   if (source.is_string()) {
     std::copy_n(source.data<std::string>(), source.count(), out->data_mut<std::string>());
-  } else if (source.bytes() > 0) {
+  } else if (source.bytes() > 0 && source.raw() != out->raw()) {
     std::memcpy(out->raw_mut(), source.raw(), source.bytes());
   }
   return Status::ok();

@@ -102,6 +102,7 @@ void register_tensor_scatter(OpRegistry& registry) {
   def.since = 24;
   def.min_inputs = 2;
   def.max_inputs = 3;
+  def.in_place = {0, -1, -1};
   def.infer = infer_scatter;
   def.make = make_scatter;
   registry.add(def);

@@ -67,6 +67,7 @@ struct PortInfo {
   TypeInfo type;
   int32_t slot = kNone;
   Operand source = Operand::none();  // outputs: where the value is at the end
+  int32_t in_place_of = kNone;       // outputs: the input in whose memory it may be written
   bool has_default = false;          // overridable initializer
   bool is_read = false;              // inputs: some step or output reads it
   Value default_value;

@@ -1,6 +1,7 @@
 #include "core/plan/program_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <unordered_map>
 
@@ -80,6 +81,7 @@ class ProgramBuilder {
     }
     FOLIO_RETURN_IF_ERROR(add_outputs());
     find_frees();
+    find_in_place();
     program_.slot_count = next_slot_;
     return Status::ok();
   }
@@ -191,6 +193,7 @@ class ProgramBuilder {
     step.is_view = def->view_of >= 0;
     step.picked_inputs = def->picked_inputs;
     view_of_.push_back(def->view_of);
+    in_place_.push_back(def->in_place);
     program_.steps.push_back(std::move(step));
     return Status::ok();
   }
@@ -225,6 +228,43 @@ class ProgramBuilder {
     }
     step->subprograms.push_back(std::move(sub));
     return Status::ok();
+  }
+
+  // Outputs that a step may write into the memory of an input: no other step reads that input.
+  void find_in_place() {
+    std::vector<int> reads(static_cast<size_t>(next_slot_), 0);
+    const auto read = [&](Operand operand) {
+      if (operand.is_slot()) ++reads[operand.index()];
+    };
+    for (const Step& step : program_.steps) {
+      for (const Operand input : step.inputs) read(input);
+      for (const Subprogram& sub : step.subprograms) {
+        for (const auto& capture : sub.captures) read(capture.outer);
+      }
+    }
+    for (const PortInfo& output : program_.outputs) read(output.source);
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      const Step& step = program_.steps[s];
+      for (size_t i = 0; i < std::min(step.outputs.size(), in_place_[s].size()); ++i) {
+        const int from = in_place_[s][i];
+        if (from < 0 || step.outputs[i] == kNone) continue;
+        if (static_cast<size_t>(from) >= step.inputs.size()) continue;
+        const Operand source = step.inputs[static_cast<size_t>(from)];
+        if (!source.is_slot() || reads[source.index()] != 1) continue;
+        mark_in_place(static_cast<int32_t>(source.index()), step.outputs[i]);
+      }
+    }
+  }
+
+  void mark_in_place(int32_t from, int32_t to) {
+    const auto input = std::find_if(program_.inputs.begin(), program_.inputs.end(),
+                                    [&](const PortInfo& port) { return port.slot == from; });
+    if (input == program_.inputs.end()) return;
+    for (PortInfo& output : program_.outputs) {
+      if (!output.source.is_slot() || static_cast<int32_t>(output.source.index()) != to) continue;
+      output.in_place_of = static_cast<int32_t>(input - program_.inputs.begin());
+      return;  // one output of several with this value: the others are copies
+    }
   }
 
   void find_frees() {
@@ -268,8 +308,9 @@ class ProgramBuilder {
   WeightPacker& packer_;
   Program& program_;
   int32_t next_slot_ = 0;
-  std::vector<int32_t> slots_;  // by value id
-  std::vector<int> view_of_;    // by step
+  std::vector<int32_t> slots_;                   // by value id
+  std::vector<int> view_of_;                     // by step
+  std::vector<std::array<int8_t, 3>> in_place_;  // by step: OpDef::in_place
   std::vector<int32_t> last_read_;
   std::vector<int32_t> first_write_;
   std::unordered_map<const Initializer*, int32_t> as_is_;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "core/ops/op_evaluate.h"
 #include "core/os/arena.h"
 #include "core/run/float_control.h"
 
@@ -30,7 +31,7 @@ class Frame final : public OpHost {
     plan_ = plan;
     arena_ = std::move(arena);
   }
-  void use_memory(int32_t slot, const Tensor& memory) { bound_.emplace_back(slot, &memory); }
+  void use_memory(int32_t slot, const OutputMemory& memory) { bound_.emplace_back(slot, &memory); }
 
   Status run(const std::vector<uint8_t>* needed);
 
@@ -52,7 +53,7 @@ class Frame final : public OpHost {
   const Step* step_ = nullptr;
   const ShapePlan* plan_ = nullptr;
   Ref<Buffer> arena_;
-  std::vector<std::pair<int32_t, const Tensor*>> bound_;
+  std::vector<std::pair<int32_t, const OutputMemory*>> bound_;
   std::vector<const Value*> inputs_;
   std::vector<const PackedBlob*> packed_;
 };
@@ -108,7 +109,9 @@ Result<Tensor> Frame::allocate_output(int i, DType dtype, const Shape& shape) {
   const int32_t slot = step_->outputs[static_cast<size_t>(i)];
   if (slot == kNone || dtype == DType::kString) return allocate_tensor(dtype, shape);
   for (const auto& [bound_slot, memory] : bound_) {
-    if (bound_slot == slot && memory->dtype() == dtype && memory->shape() == shape) return *memory;
+    if (bound_slot != slot) continue;
+    auto place = memory->place(dtype, shape);
+    if (place && is_aligned_for(*place)) return *std::move(place);
   }
   if (plan_ && plan_->offsets[static_cast<size_t>(slot)] != kNoOffset) {
     uint64_t count = 0;
@@ -195,26 +198,32 @@ std::vector<int64_t> signature_of(const Program& program, const Frame& frame) {
 }
 
 // The caller's memory takes the result: nothing to do when the last step wrote it there.
-Status deliver(const std::string& name, const Tensor& memory, Value* value) {
-  if (!value->is_tensor()) {
-    return invalid_argument("output '", name, "' is no tensor: it cannot be written to memory");
+Status deliver(const std::string& name, const OutputMemory& memory, Value* value) {
+  if (!value->is_tensor() || (memory.room && value->tensor().is_string())) {
+    return invalid_argument("output '", name,
+                            "' is no tensor of numbers: it cannot be written to memory");
   }
   const Tensor& result = value->tensor();
-  if (result.dtype() != memory.dtype() || !(result.shape() == memory.shape())) {
+  std::optional<Tensor> target = memory.place(result.dtype(), result.shape());
+  if (!target && memory.room) {
+    return invalid_argument("output '", name, "' ", result.shape().to_string(), " takes ",
+                            result.bytes(), " bytes, the memory bound has ", memory.bytes());
+  }
+  if (!target) {
     return invalid_argument("output '", name, "' is ", dtype_name(result.dtype()), " ",
                             result.shape().to_string(), ", the memory given is ",
-                            dtype_name(memory.dtype()), " ", memory.shape().to_string());
+                            dtype_name(memory.tensor.dtype()), " ",
+                            memory.tensor.shape().to_string());
   }
-  Tensor target = memory;
-  if (result.raw() != memory.raw()) {
+  if (result.raw() != target->raw()) {
     if (result.is_string()) {
-      std::copy_n(result.data<std::string>(), result.count(), target.data_mut<std::string>());
+      std::copy_n(result.data<std::string>(), result.count(), target->data_mut<std::string>());
     } else if (result.bytes() > 0) {
       // The memory may be that of the input which the result is a view of.
-      std::memmove(target.raw_mut(), result.raw(), result.bytes());
+      std::memmove(target->raw_mut(), result.raw(), result.bytes());
     }
   }
-  *value = Value(std::move(target));
+  *value = Value(*std::move(target));
   return Status::ok();
 }
 
@@ -234,8 +243,8 @@ Status take_outputs(const Program& program, const RunRequest& request, const Fra
     if (!request.wanted[i]) continue;
     const PortInfo& port = program.outputs[i];
     out[i] = *frame.find(port.source);
-    const Tensor& memory = request.memory[i];
-    if (memory.dtype() != DType::kUndefined) {
+    const OutputMemory& memory = request.memory[i];
+    if (memory.is_given()) {
       FOLIO_RETURN_IF_ERROR(deliver(port.name, memory, &out[i]));
     } else if (shares_bytes(out, i)) {
       FOLIO_TRY(Tensor copy, copy_tensor(out[i].tensor()));
@@ -248,14 +257,21 @@ Status take_outputs(const Program& program, const RunRequest& request, const Fra
   return Status::ok();
 }
 
-// Some memory given for an output may be that of an input which later steps still read.
-bool overlaps_input(const RunRequest& request, const Tensor& memory) {
-  return std::any_of(request.inputs.begin(), request.inputs.end(), [&](const Value& input) {
-    if (!input.is_tensor()) return false;
-    const Tensor& tensor = input.tensor();
-    return std::less<>()(tensor.raw(), memory.raw() + memory.bytes()) &&
-           std::less<>()(memory.raw(), tensor.raw() + tensor.bytes());
-  });
+// Whether output `i` must not be written before all steps have run: its memory is that of an input
+// which steps still read, and it is not made in place.
+bool must_wait(const Program& program, const RunRequest& request, size_t i) {
+  const OutputMemory& memory = request.memory[i];
+  for (size_t j = 0; j < request.inputs.size(); ++j) {
+    if (!request.inputs[j].is_tensor()) continue;
+    const Tensor& input = request.inputs[j].tensor();
+    const bool is_in_place = program.outputs[i].in_place_of == static_cast<int32_t>(j) &&
+                             input.raw() == memory.data() && input.bytes() == memory.bytes();
+    if (!is_in_place && std::less<>()(input.raw(), memory.data() + memory.bytes()) &&
+        std::less<>()(memory.data(), input.raw() + input.bytes())) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // An input as the frame has it: of kind kBorrowed, so that no output shares bytes with it. The
@@ -270,6 +286,19 @@ Value borrowed(const Value& input) {
 }
 
 }  // namespace
+
+std::optional<Tensor> OutputMemory::place(DType dtype, const Shape& shape) const {
+  if (!room) {
+    if (tensor.dtype() == dtype && tensor.shape() == shape) return tensor;
+    return std::nullopt;
+  }
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  const bool fits = dtype != DType::kString && checked_count(shape.dims(), &count) &&
+                    dtype_bytes(dtype, count, &bytes) && bytes <= room->bytes();
+  if (!fits) return std::nullopt;
+  return Tensor(dtype, shape, room->data(), room);
+}
 
 Status RunControl::check() const {
   if (cancel && cancel->load(std::memory_order_relaxed)) {
@@ -302,9 +331,8 @@ Status run_program(Program& program, const RunRequest& request, std::vector<Valu
   }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const Operand source = program.outputs[i].source;
-    const Tensor& memory = request.memory[i];
-    if (memory.dtype() != DType::kUndefined && source.is_slot() &&
-        !overlaps_input(request, memory)) {
+    const OutputMemory& memory = request.memory[i];
+    if (memory.is_given() && source.is_slot() && !must_wait(program, request, i)) {
       frame.use_memory(static_cast<int32_t>(source.index()), memory);
     }
   }

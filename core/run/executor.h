@@ -26,10 +26,27 @@ struct RunControl {
   Status check() const;
 };
 
+// Where the caller wants an output: a tensor of its type and shape, or room for any shape; neither:
+// the run allocates.
+struct OutputMemory {
+  Tensor tensor;
+  Ref<Buffer> room;
+
+  OutputMemory() = default;
+  OutputMemory(Tensor of_result) : tensor(std::move(of_result)) {}  // NOLINT: is one
+
+  bool is_given() const { return room || tensor.dtype() != DType::kUndefined; }
+  const uint8_t* data() const { return room ? room->data() : tensor.raw(); }
+  size_t bytes() const { return room ? room->bytes() : tensor.bytes(); }
+  // For a result of this type and shape; none: it does not fit.
+  std::optional<Tensor> place(DType dtype, const Shape& shape) const;
+};
+
 struct RunRequest {
   std::vector<Value> inputs;    // by Program::inputs; none = the default value, or left out
   std::vector<uint8_t> wanted;  // by Program::outputs; what no wanted output needs is not run
-  std::vector<Tensor> memory;   // by Program::outputs: the caller's memory, or an empty Tensor
+  // By Program::outputs. May be the memory of the input that the output is in_place_of.
+  std::vector<OutputMemory> memory;
   RunControl control;
   Parallel* parallel = nullptr;
   const FolioKernels* kernels = nullptr;

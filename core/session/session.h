@@ -24,10 +24,10 @@ struct NamedValue {
   Value value;
 };
 
-// An output asked for by name, and where to put it (an empty Tensor: memory of its own).
+// An output asked for by name, and where to put it.
 struct WantedOutput {
   std::string name;
-  Tensor memory;
+  OutputMemory memory;
 };
 
 class Session : public RefCounted {

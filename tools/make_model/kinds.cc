@@ -1,6 +1,7 @@
 #include "tools/make_model/kinds.h"
 
 #include <filesystem>
+#include <fstream>
 
 namespace model_writer {
 
@@ -15,6 +16,13 @@ WriteResult write_model_files(const ModelFiles& files, const std::string& model_
     const fs::path data_path = fs::path(model_path).parent_path() / location;
     const WriteResult result = files.data->write_file(data_path.string(), progress);
     if (!result.ok()) return result;
+  }
+  if (!files.genai_config.empty()) {
+    const fs::path path = fs::path(model_path).parent_path() / "genai_config.json";
+    std::ofstream file(path, std::ios::binary);
+    file << files.genai_config;
+    file.close();
+    if (!file) return {"cannot write '" + path.string() + "'"};
   }
   return write_model_file(files.model, model_path, progress);
 }

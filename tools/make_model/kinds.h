@@ -25,6 +25,7 @@ inline constexpr int64_t kPlainOpset = 17;
 struct ModelFiles {
   ModelWriter model;
   std::optional<ExternalData> data;  // in the model's folder, under data->location()
+  std::string genai_config = {};     // in the model's folder; empty: none
 };
 
 // Writes the data file first, so that a model never stands without its data.
@@ -61,6 +62,15 @@ struct Int4Options {
   uint64_t width = 128;  // 64 to 65536, rounded up to a multiple of 64
 };
 ModelFiles build_int4(const Int4Options& options);
+
+// A language model of onnxruntime-genai's shape: input_ids, attention_mask and a key/value cache
+// to logits [batch, sequence, 512]; 2 key/value heads of 32, up to 1024 positions.
+struct DecoderOptions {
+  uint64_t seed = 1;
+  uint64_t layers = 2;                    // 1 to 1000
+  std::string model_name = "model.onnx";  // as genai_config.json names it
+};
+ModelFiles build_decoder(const DecoderOptions& options);
 
 // Weights that a runtime can compute at load: casts, products, transposes, concatenations and
 // dequantisations of initializers.

@@ -43,6 +43,7 @@ struct CommandLine {
   MlpOptions mlp;
   Int4Options int4;
   FoldOptions fold;
+  DecoderOptions decoder;
   std::string aliased_location;
   TypeSet type_set = TypeSet::kStandard;
   SequenceOutputs sequence_outputs = SequenceOutputs::kTensors;
@@ -68,6 +69,7 @@ class Cli {
         "Options of a kind: make_model KIND --help");
     list_ = app_.add_subcommand("list", "print the kinds");
     add_sized_kinds();
+    add_decoder();
     add_plain_kinds();
     add_limit_kinds();
   }
@@ -140,6 +142,18 @@ class Cli {
         });
     add_number(int4, "--width", line_.int4.width,
                "rows and columns of each weight, rounded up to a multiple of 64", 64, 65536);
+  }
+
+  void add_decoder() {
+    CLI::App* decoder =
+        add_kind("decoder", "a small language model with a key/value cache, and genai_config.json",
+                 [](auto& line) {
+                   DecoderOptions options = line.decoder;
+                   options.seed = line.seed;
+                   options.model_name = std::filesystem::path(line.output).filename().string();
+                   return build_decoder(options);
+                 });
+    add_number(decoder, "--layers", line_.decoder.layers, "number of layers", 1, 1000);
   }
 
   void add_plain_kinds() {

@@ -351,9 +351,12 @@ typedef struct FolioApi {
    *
    * outputs[i] NULL: receives a new value, the caller's to release. outputs[i] a tensor: is written
    * into, if its type and shape are those of the result, else the run fails. One value must not be
-   * output twice, or both input and output. After an error, outputs[i] that was NULL still is, and
-   * the contents of tensors that were given are undefined. `options` may be NULL.
-   * Errors: CANCELLED, CLOSED, RUNTIME_EXCEPTION, NOT_IMPLEMENTED. Since 1. */
+   * output twice, nor both input and output, with one exception: a key/value cache that a node
+   * makes of an input which nothing else reads (past and present of GroupQueryAttention,
+   * TensorScatter) may be written in the memory of that input, the whole of it; then only new rows
+   * are written. After an error, outputs[i] that was NULL still is, and the contents of tensors
+   * that were given are undefined. `options` may be NULL. Errors: CANCELLED, CLOSED,
+   * RUNTIME_EXCEPTION, NOT_IMPLEMENTED. Since 1. */
   FolioStatus* (*Run)(FolioSession* session, const FolioRunOptions* options,
                       const char* const* input_names, FolioValue* const* inputs, size_t input_count,
                       const char* const* output_names, size_t output_count, FolioValue** outputs);
@@ -483,7 +486,7 @@ typedef struct FolioApi {
   FolioStatus* (*BindInput)(FolioIoBinding* binding, const char* name, FolioValue* value);
 
   /* Asks for output `name`. `value` NULL: each run makes a new value; a tensor: each run writes
-   * into it, as in Run. Since 1. */
+   * into it, as in Run: a cache into the value bound as its input. Since 1. */
   FolioStatus* (*BindOutput)(FolioIoBinding* binding, const char* name, FolioValue* value);
 
   /* Asks for output `name` in memory that has room for `capacity_bytes`: a run makes a tensor of
