@@ -293,6 +293,7 @@ void register_fused_attention(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "Attention";
+  def.in_place = {-1, 4, -1};
   def.min_inputs = 2;
   def.max_inputs = 7;
   def.max_outputs = 2;
@@ -300,6 +301,7 @@ void register_fused_attention(OpRegistry& registry) {
   def.make = make;
   registry.add(def);
   def.type = "QAttention";
+  def.in_place = {-1, -1, -1};
   def.min_inputs = 5;
   def.max_inputs = 9;
   registry.add(def);

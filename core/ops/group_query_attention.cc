@@ -1,8 +1,8 @@
 // GroupQueryAttention: attention with grouped heads, rotary positions and a key/value cache, as
 // language models exported for ONNX Runtime have it.
 //
-// Source: ONNX Runtime ContribOperators, com.microsoft.GroupQueryAttention (CPU). Quantized and
-//         windowed caches and the norms of q and k are refused by name.
+// Source: ONNX Runtime ContribOperators, com.microsoft.GroupQueryAttention (CPU). Windowed caches
+//         and caches of other than 8 bits are refused by name.
 // Shapes: query [B, S, H * D] with key and value [B, S, Hkv * D], or all three packed in query;
 //         past_* [B, Hkv, P, D]; seqlens_k [B]: positions of each sequence less one;
 //         total_sequence_length: the longest sequence. Y [B, S, H * D]; present_*
@@ -10,9 +10,12 @@
 // Math:   op_attention.h and op_rotary.h. A sequence of length L stood at L - S before this call (0
 //         when S is the total: the first prompt); query i stands at position L - S + i and sees
 //         the last local_window_size keys up to its own.
+//         With q_norm_weight and k_norm_weight heads are normed (RMS) before they are rotated.
 // Types:  float; float16 and bfloat16 in float, rotated keys rounded as the cache holds them.
+//         Caches also int8, with a scale (op_byte_cache.h).
 #include <cmath>
 
+#include "core/ops/op_byte_cache.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_rotary.h"
 
@@ -81,12 +84,16 @@ class GroupQueryAttention final : public OpKernel {
   bool causal = true;
   int64_t window = -1;
   int64_t qk_output = 0;
+  float norm_epsilon = 1e-6F;
+  bool byte_keys = false;
+  bool byte_values = false;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* query, run.tensor(kQuery));
     Step step;
     FOLIO_RETURN_IF_ERROR(bind_heads(run, &step));
     FOLIO_RETURN_IF_ERROR(bind_lengths(run, &step));
+    FOLIO_RETURN_IF_ERROR(norm(run, &step));
     if (rotary) FOLIO_RETURN_IF_ERROR(rotate(run, query->dtype(), &step));
     FOLIO_RETURN_IF_ERROR(append(run, kPastKey, 1, step, &step.k));
     FOLIO_RETURN_IF_ERROR(append(run, kPastValue, 2, step, &step.v));
@@ -123,14 +130,13 @@ class GroupQueryAttention final : public OpKernel {
   Status bind_heads(OpRun& run, Step* step) const;
   Status bind_lengths(OpRun& run, Step* step) const;
   Status bind_bias(OpRun& run, Step* step) const;
+  Status norm(OpRun& run, Step* step) const;
   Status rotate(OpRun& run, DType dtype, Step* step) const;
   Status append(OpRun& run, int past, int present, const Step& step, Heads* fresh) const;
+  Status append_codes(OpRun& run, int past, int present, const Step& step, Heads* fresh) const;
 };
 
 Status GroupQueryAttention::bind_heads(OpRun& run, Step* step) const {
-  for (const int input : {kKeyScale, kValueScale, kQueryNorm, kKeyNorm}) {
-    if (run.has_input(input)) return not_implemented("input ", input, " (quantized cache or norm)");
-  }
   FOLIO_TRY(const Tensor* query, run.tensor(kQuery));
   const bool packed = !run.has_input(kKey);
   const int64_t all = packed ? heads + 2 * kv_heads : heads;
@@ -196,6 +202,31 @@ Status GroupQueryAttention::bind_lengths(OpRun& run, Step* step) const {
   return Status::ok();
 }
 
+Status GroupQueryAttention::norm(OpRun& run, Step* step) const {
+  if (run.has_input(kQueryNorm) != run.has_input(kKeyNorm)) {
+    return invalid_argument("q_norm_weight and k_norm_weight must be given together");
+  }
+  if (!run.has_input(kQueryNorm)) return Status::ok();
+  for (Heads* x : {&step->q, &step->k}) {
+    FOLIO_TRY(const float* weight,
+              floats_of_input(run, x == &step->q ? kQueryNorm : kKeyNorm, x->size));
+    FOLIO_TRY(float* out, scratch_floats(run, x->batch * x->batch_stride));
+    run.parallel().for_range(x->batch * x->seq, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        for (int64_t h = 0; h < x->heads; ++h) {
+          const int64_t base =
+              at / x->seq * x->batch_stride + at % x->seq * x->seq_stride + h * x->head_stride;
+          float inverse = 0;
+          run.kernels().rms_norm_f32(x->size, x->data + base, weight, norm_epsilon, out + base,
+                                     &inverse);
+        }
+      }
+    });
+    x->data = out;
+  }
+  return Status::ok();
+}
+
 Status GroupQueryAttention::rotate(OpRun& run, DType dtype, Step* step) const {
   FOLIO_TRY(const Tensor* cos, run.tensor(kCos, dtype));
   FOLIO_TRY(const Tensor* sin, run.tensor(kSin, dtype));
@@ -237,6 +268,9 @@ Status GroupQueryAttention::rotate(OpRun& run, DType dtype, Step* step) const {
 
 Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step& step,
                                    Heads* fresh) const {
+  if (past == kPastKey ? byte_keys : byte_values) {
+    return append_codes(run, past, present, step, fresh);
+  }
   const DType dtype = run.value(kQuery).tensor().dtype();
   Heads old;
   if (run.has_input(past)) {
@@ -267,6 +301,35 @@ Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step
   return Status::ok();
 }
 
+Status GroupQueryAttention::append_codes(OpRun& run, int past, int present, const Step& step,
+                                         Heads* fresh) const {
+  ByteCache cache;
+  cache.past_rows = step.rule.past;
+  cache.total = step.total;
+  FOLIO_TRY(cache.scale, run.tensor(past == kPastKey ? kKeyScale : kValueScale, DType::kFloat));
+  if (run.has_input(past)) {
+    FOLIO_TRY(cache.past, run.tensor(past, DType::kInt8));
+    const Shape& s = cache.past->shape();
+    const int64_t longest = *std::max_element(step.rule.past.begin(), step.rule.past.end());
+    if (s.rank() != 4 || s[0] != fresh->batch || s[1] != kv_heads || s[3] != fresh->size ||
+        s[2] < longest) {
+      return invalid_argument("past ", s.to_string(), " does not fit [", fresh->batch, ",",
+                              kv_heads, ",*,", fresh->size, "] with ", longest, " rows");
+    }
+  }
+  FOLIO_TRY(const Shape shape,
+            shape_from(std::vector<int64_t>{fresh->batch, kv_heads, step.capacity, fresh->size}));
+  Tensor unwanted;
+  if (run.has_output(present)) {
+    FOLIO_TRY(cache.present, run.output(present, DType::kInt8, shape));
+  } else {
+    FOLIO_TRY(unwanted, allocate_tensor(DType::kInt8, shape));
+    cache.present = &unwanted;
+  }
+  FOLIO_TRY(*fresh, append_bytes(run, cache, *fresh));
+  return Status::ok();
+}
+
 Status GroupQueryAttention::bind_bias(OpRun& run, Step* step) const {
   if (!run.has_input(kBias)) return Status::ok();
   FOLIO_TRY(const Tensor* bias, run.tensor(kBias));
@@ -286,11 +349,24 @@ Status GroupQueryAttention::bind_bias(OpRun& run, Step* step) const {
   return Status::ok();
 }
 
+Result<bool> has_codes(const Attributes& attrs, std::string_view name) {
+  FOLIO_TRY(const std::string type, attrs.get_string(name, "NONE"));
+  if (type == "NONE") return false;
+  if (type == "PER_TENSOR" || type == "PER_CHANNEL") return true;
+  return invalid_graph("attribute '", name, "' is '", type,
+                       "', expected NONE, PER_TENSOR or PER_CHANNEL");
+}
+
 Status infer(OpInfer& infer) {
   FOLIO_TRY(const int64_t heads, infer.attrs().get_int("num_heads"));
   FOLIO_TRY(const int64_t kv_heads, infer.attrs().get_int("kv_num_heads"));
   const DType dtype = infer.dtype(kQuery);
-  for (int i = 0; i < infer.output_count(); ++i) infer.set_tensor(i, dtype);
+  FOLIO_TRY(const bool byte_keys, has_codes(infer.attrs(), "k_quant_type"));
+  FOLIO_TRY(const bool byte_values, has_codes(infer.attrs(), "v_quant_type"));
+  for (int i = 0; i < infer.output_count(); ++i) {
+    const bool bytes = (i == 1 && byte_keys) || (i == 2 && byte_values);
+    infer.set_tensor(i, bytes ? DType::kInt8 : dtype);
+  }
   const Dims* query = infer.dims_of(kQuery);
   if (!query || query->size() != 3 || heads < 1 || kv_heads < 1) return Status::ok();
   if (infer.has_input(kKey)) {
@@ -300,12 +376,6 @@ Status infer(OpInfer& infer) {
     infer.set_tensor(0, dtype, Dims{(*query)[0], (*query)[1], Dim::of(heads * size)});
   }
   return Status::ok();
-}
-
-Status refuse(const Attributes& attrs, std::string_view name, std::string_view allowed) {
-  FOLIO_TRY(const std::string given, attrs.get_string(name, allowed));
-  if (given == allowed) return Status::ok();
-  return not_implemented("attribute '", name, "' = '", given, "'");
 }
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
@@ -322,8 +392,13 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(const int64_t smooth, attrs.get_int("smooth_softmax", 0));
   FOLIO_TRY(const int64_t causal, attrs.get_int("causal", 1));
   FOLIO_TRY(const int64_t windowed, attrs.get_int("sliding_window_cache", 0));
-  FOLIO_RETURN_IF_ERROR(refuse(attrs, "k_quant_type", "NONE"));
-  FOLIO_RETURN_IF_ERROR(refuse(attrs, "v_quant_type", "NONE"));
+  FOLIO_TRY(kernel->byte_keys, has_codes(attrs, "k_quant_type"));
+  FOLIO_TRY(kernel->byte_values, has_codes(attrs, "v_quant_type"));
+  FOLIO_TRY(kernel->norm_epsilon, attrs.get_float("qk_norm_epsilon", 1e-6F));
+  FOLIO_TRY(const int64_t bits, attrs.get_int("kv_cache_bit_width", 8));
+  if ((kernel->byte_keys || kernel->byte_values) && bits != 8) {
+    return not_implemented("attribute 'kv_cache_bit_width' = ", bits);
+  }
   if (windowed != 0) return not_implemented("attribute 'sliding_window_cache' = ", windowed);
   const int64_t limit = 1 << 20;
   if (kernel->heads < 1 || kernel->heads > limit || kernel->kv_heads < 1 ||

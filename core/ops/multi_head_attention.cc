@@ -265,11 +265,15 @@ void register_multi_head_attention(OpRegistry& registry) {
   def.min_inputs = 1;
   def.max_inputs = 10;
   def.max_outputs = 4;
+  def.in_place = {-1, static_cast<int8_t>(kMultiHead.past_key),
+                  static_cast<int8_t>(kMultiHead.past_value)};
   def.infer = infer;
   def.make = make;
   registry.add(def);
   def.type = "DecoderMaskedMultiHeadAttention";
   def.max_inputs = 11;
+  def.in_place = {-1, static_cast<int8_t>(kDecoder.past_key),
+                  static_cast<int8_t>(kDecoder.past_value)};
   registry.add(def);
 }
 

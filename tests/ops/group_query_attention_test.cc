@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -97,11 +99,80 @@ TEST(GroupQueryAttention, LengthsThatDoNotFitAreRefused) {
   }
 }
 
-TEST(GroupQueryAttention, QuantizedCachesAreRefusedByName) {
+// As Decode, with caches of codes: keys in steps of 0.5, values of 2 and 4 by channel.
+OpTester byte_decode(int64_t capacity) {
+  OpTester t("GroupQueryAttention", 1, "com.microsoft");
+  t.attr("num_heads", 2).attr("kv_num_heads", 1);
+  t.attr("k_quant_type", "PER_TENSOR").attr("v_quant_type", "PER_CHANNEL");
+  t.input<float>({1, 1, 4}, {0, 0, 0, 0});
+  t.input<float>({1, 1, 2}, {1.2F, -100});
+  t.input<float>({1, 1, 2}, {5, 8});
+  std::vector<int8_t> past(static_cast<size_t>(capacity * 2), 99);
+  past[0] = 3;
+  past[1] = -5;
+  t.input<int8_t>({1, 1, capacity, 2}, past);
+  past[0] = 1;
+  past[1] = 1;
+  t.input<int8_t>({1, 1, capacity, 2}, past);
+  t.input<int32_t>({1}, {1});
+  t.input<int32_t>({1}, {2});
+  for (int i = 0; i < 5; ++i) t.input_absent();
+  return t;
+}
+
+TEST(GroupQueryAttention, CachesOfBytesHoldRoundedRowsAndAreReadAsTheyHoldThem) {
+  OpTester t = byte_decode(1);
+  t.input<float>({1}, {0.5F});
+  t.input<float>({1, 1, 1, 2}, {2, 4});
+  // 5 / 2 rounds to the even 2; -100 / 0.5 is clamped. Values: (1, 1) and (2, 2) times (2, 4).
+  t.expect<float>(0, {1, 1, 4}, {3, 6, 3, 6}, 1e-6);
+  t.expect<int8_t>(1, {1, 1, 2, 2}, {3, -5, 2, -128});
+  t.expect<int8_t>(2, {1, 1, 2, 2}, {1, 1, 2, 2});
+  t.run();
+}
+
+TEST(GroupQueryAttention, ABufferOfBytesKeepsItsSize) {
+  OpTester t = byte_decode(3);
+  t.input<float>({1}, {0.5F});
+  t.input<float>({1, 1, 1, 2}, {2, 4});
+  t.expect<int8_t>(1, {1, 1, 3, 2}, {3, -5, 2, -128, 0, 0});
+  t.expect<int8_t>(2, {1, 1, 3, 2}, {1, 1, 2, 2, 0, 0});
+  t.run();
+}
+
+TEST(GroupQueryAttention, ScalesOfACacheMustBroadcast) {
+  OpTester t = byte_decode(1);
+  t.input<float>({1}, {0.5F});
+  t.input<float>({1, 1, 2, 1}, {2, 4});
+  t.outputs(3).fails("the scale of a cache has shape [1,1,2,1]");
+}
+
+TEST(GroupQueryAttention, CachesOfFourBitsAndUnknownKindsAreRefusedByName) {
+  for (const auto& [name, value] : {std::pair{"kv_cache_bit_width", ""}, {"v_quant_type", "?"}}) {
+    OpTester t = byte_decode(1);
+    t.input<float>({1}, {0.5F});
+    t.input<float>({1}, {0.5F});
+    if (*value != '\0') {
+      t.attr(name, value);
+    } else {
+      t.attr(name, 4);
+    }
+    t.outputs(3).fails(name);
+  }
+}
+
+TEST(GroupQueryAttention, HeadsAreNormedBeforeTheyAreRotated) {
   Decode d;
-  d.t.attr("k_quant_type", "PER_TENSOR");
+  d.t.attr("do_rotary", 1).attr("qk_norm_epsilon", 0.0F);
   d.inputs();
-  d.t.outputs(1).fails("k_quant_type");
+  d.t.input<float>({2, 1}, {1, 0});  // position 1: a quarter turn
+  d.t.input<float>({2, 1}, {0, 1});
+  for (int i = 0; i < 5; ++i) d.t.input_absent();
+  d.t.input<float>({2}, {1, 1});
+  d.t.input<float>({2}, {10, 5});  // of the key (1, 2), whose mean square is 2.5
+  const float rms = std::sqrt(2.5F);
+  d.t.expect<float>(1, {1, 1, 2, 2}, {3, 5, -10 / rms, 10 / rms}, 1e-5);
+  d.t.run();
 }
 
 }  // namespace
