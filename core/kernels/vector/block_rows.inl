@@ -3,7 +3,7 @@
  * One row: four columns side by side, read in place. More rows: kLanes columns are unpacked into a
  * panel, so that a vector holds a sum of each.
  *
- * The including file defines before: kTileRows (4 or 8) and kTilePanels (1 or 2), the size of a
+ * The including file defines before: kTileRows (4 to 8) and kTilePanels (1 or 2), the size of a
  * tile; after: the functions that are only declared here. */
 
 namespace {
@@ -216,19 +216,34 @@ template <int kBits, int kRows, int kPanels, int kZeros>
 static void tile(const FolioBlockDotsS8* args, const Shape& s, const Panel* panels, int64_t row,
                  int64_t n) {
   const Row a(s, kBits, (const char*)args->a + row * s.row);
-  V chain[4][kRows][kPanels];
-  for (int i = 0; i < 4 * kRows; ++i) {
-    for (int c = 0; c < kPanels; ++c) chain[i / kRows][i % kRows][c] = v_zero();
-  }
-  for (int64_t b = 0; b < s.blocks; ++b) {
-    tile_block<kBits, kRows, kPanels, kZeros>(s, a, panels, b, chain[b % 4]);
+  /* One chain at a time stays in registers: stores of all four would stand in the way of loads
+   * whose addresses end as theirs do. */
+  V half[2][kRows][kPanels];
+  for (int turn = 0; turn < 4; ++turn) {
+    V chain[kRows][kPanels];
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int c = 0; c < kPanels; ++c) chain[i][c] = v_zero();
+    }
+    for (int64_t b = turn / 2 + turn % 2 * 2; b < s.blocks; b += 4) { /* from 0, 2, 1, 3 on */
+      tile_block<kBits, kRows, kPanels, kZeros>(s, a, panels, b, chain);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int c = 0; c < kPanels; ++c) {
+        V* to = &half[turn / 2][i][c];
+        *to = turn % 2 == 0 ? chain[i][c] : v_add(*to, chain[i][c]);
+      }
+    }
   }
   for (int c = 0; c < kPanels; ++c) {
     const int64_t first = n + c * kLanes;
     const int64_t left = args->w.n - first;
     const VM m = v_first(left < kLanes ? left : kLanes);
     for (int i = 0; i < kRows; ++i) {
-      V y = v_add(v_add(chain[0][i][c], chain[2][i][c]), v_add(chain[1][i][c], chain[3][i][c]));
+      V y = v_add(half[0][i][c], half[1][i][c]);
       if (args->bias) y = v_add(y, v_load_masked(args->bias + first, m));
       v_store_masked(args->y + (row + i) * args->y_row_stride + first, m, y);
     }

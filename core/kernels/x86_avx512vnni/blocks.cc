@@ -7,7 +7,7 @@
 #error "compile this folder with the flags of its isa.cmake"
 #endif
 
-constexpr int kTileRows = 8;
+constexpr int kTileRows = 6;
 constexpr int kTilePanels = 2;
 
 #include "core/kernels/vector/block_rows.inl"
