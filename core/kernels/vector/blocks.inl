@@ -23,10 +23,11 @@ VFN float load_scale(const FolioBlockWeights* w, int64_t i) {
   return scale;
 }
 
-VFN VI load_few_u8(const uint8_t* p, int64_t count) {
-  uint8_t bytes[kLanes] = {};
-  __builtin_memcpy(bytes, p, (size_t)count);
-  return vi_load_u8(bytes);
+template <int kCount>
+VFN VI load_few_u8(const uint8_t* p) {
+  uint64_t bytes = 0;
+  __builtin_memcpy(&bytes, p, kCount);
+  return vi_widen_u8(_mm_cvtsi64_si128((int64_t)bytes));
 }
 
 /* ---- dot products: a column's sum is one chain of fused multiply-adds in each lane */
@@ -48,14 +49,14 @@ VFN void add_place(const FolioBlockDotsF32* args, const Decode* decode, const VI
   }
 }
 
-/* kTiny: blocks of fewer than kLanes bytes. */
+/* kTiny: bytes of a block if they are fewer than kLanes, else 0. */
 template <int kBits, int kRows, int kColumns, int kTiny>
 static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
   constexpr int kPlaces = 8 / kBits;
   const FolioBlockWeights* w = &args->w;
   const BlockShape s = block_shape(w->k, w->block, kBits);
   const uint8_t* first = (const uint8_t*)w->codes + column * s.bytes;
-  const int64_t step = kTiny ? s.blob : kLanes;
+  constexpr int64_t step = kTiny ? kTiny : kLanes;
   V sum[kColumns][kRows];
   for (int c = 0; c < kColumns; ++c) {
     for (int i = 0; i < kRows; ++i) sum[c][i] = v_zero();
@@ -79,7 +80,11 @@ static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
         const uint8_t* from = first + c * s.bytes + at;
-        codes[c] = kTiny ? load_few_u8(from, step) : vi_load_u8(from);
+        if constexpr (kTiny) {
+          codes[c] = load_few_u8<kTiny>(from);
+        } else {
+          codes[c] = vi_load_u8(from);
+        }
       }
       const float* a = args->a + at;
       add_place<0, kRows, kColumns>(args, decode, codes, a, step, sum);
@@ -100,23 +105,24 @@ static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
   }
 }
 
+template <int kBits, int kRows, int kTiny>
+static void block_dots_columns(const FolioBlockDotsF32* args) {
+  constexpr int kColumns = kDotColumns[kRows - 1];
+  int64_t n = 0;
+  for (; n + kColumns <= args->w.n; n += kColumns) {
+    block_dots<kBits, kRows, kColumns, kTiny>(args, n);
+  }
+  for (; n < args->w.n; ++n) block_dots<kBits, kRows, 1, kTiny>(args, n);
+}
+
 template <int kBits, int kRows>
 static void block_dots_rows(const FolioBlockDotsF32* args) {
-  constexpr int kColumns = kDotColumns[kRows - 1];
-  const int is_tiny = args->w.block * kBits / 8 < kLanes;
-  int64_t n = 0;
-  if (!is_tiny) {
-    for (; n + kColumns <= args->w.n; n += kColumns) {
-      block_dots<kBits, kRows, kColumns, 0>(args, n);
-    }
+  const int64_t blob = args->w.block * kBits / 8;
+  if (blob >= kLanes) return block_dots_columns<kBits, kRows, 0>(args);
+  if constexpr (kBits < 8) {
+    if (blob == 8) return block_dots_columns<kBits, kRows, 8>(args);
   }
-  for (; n < args->w.n; ++n) {
-    if (is_tiny) {
-      block_dots<kBits, kRows, 1, 1>(args, n);
-    } else {
-      block_dots<kBits, kRows, 1, 0>(args, n);
-    }
-  }
+  if constexpr (kBits == 2) block_dots_columns<kBits, kRows, 4>(args);
 }
 
 template <int kBits>
