@@ -122,17 +122,17 @@ VFN void dot_pairs(const Columns& c, const Shape& s, const int8_t* x, int64_t b,
 VFN V load_pairs(const void* p, int64_t step, bool two) {
   const char* from = (const char*)p;
   __m128 half[2];
-  for (int i = 0; i < 2; ++i) {
-    const char* first = from + 2 * i * step;
-    __m128 columns;
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i, from += 2 * step) {
+    int64_t pair[2] = {0, 0};
     if (two) {
-      columns = _mm_castpd_ps(_mm_load_sd((const double*)(const void*)first));
-      columns = _mm_loadh_pi(columns, (const __m64*)(const void*)(first + step));
+      __builtin_memcpy(&pair[0], from, 8);
+      __builtin_memcpy(&pair[1], from + step, 8);
     } else {
-      columns = _mm_load_ss((const float*)(const void*)first);
-      columns = _mm_movelh_ps(columns, _mm_load_ss((const float*)(const void*)(first + step)));
+      __builtin_memcpy(&pair[0], from, 4);
+      __builtin_memcpy(&pair[1], from + step, 4);
     }
-    half[i] = columns;
+    half[i] = _mm_castsi128_ps(_mm_set_epi64x(pair[1], pair[0]));
   }
   return _mm256_set_m128(_mm_shuffle_ps(half[0], half[1], 0xDD),
                          _mm_shuffle_ps(half[0], half[1], 0x88));
