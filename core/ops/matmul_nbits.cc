@@ -7,9 +7,8 @@
 //         [N, blocks]; zero_points [N, ceil(blocks * bits / 8)] packed as B, or [N, blocks] of a
 //         floating type; g_idx [K] int32: the block of each k; bias [N]. Y [..., N].
 // Math:   y = A W^T + bias, W[n, k] = (B[n, k] - zero) * scale, zero 2^(bits - 1) by default.
-//         Few rows: dot products over the blocks as they stand, which reads W at the speed of
-//         memory. Else W is widened, or unpacked for rounded rows, a few columns at a time into
-//         panels, never as a whole.
+//         Few rows: dot products over the blocks as they stand. Else W is widened, or unpacked for
+//         rounded rows, a few columns at a time into panels, never as a whole.
 // Types:  float; float16 and bfloat16 in float.
 #include <algorithm>
 #include <cstring>
