@@ -33,23 +33,39 @@ typedef struct FolioBlockDotsF32 {
   int64_t y_row_stride;
 } FolioBlockDotsF32;
 
-/* The same with A rounded to 8 bits by block_round_f32; bits 4 or 8, block <= 256. `a`: m rows of
- * folio_block_row_bytes each, 64-byte aligned. m is any. */
+/* The same with A rounded to 8 bits by block_round_f32; bits 4 or 8, block <= 256, zeros whole
+ * numbers from 0 to 2^bits - 1. `a`: m rows of folio_block_row_bytes each, 64-byte aligned; m is
+ * any. Every level and any m give the same bits of a y, by definition:
+ *
+ *   y = bias + ((sum[0] + sum[2]) + (sum[1] + sum[3])), where sum[r] is the chain, by ascending
+ *   blocks b of b % 4 = r, of sum[r] = fma(D[b], scale[n, b] * a_scale[b], sum[r])
+ *
+ * from 0, D[b] the sum of a * (code - zero) over the block, which is a whole number below 2^24. */
 typedef struct FolioBlockDotsS8 {
   FolioBlockWeights w;
   int64_t m;
   const void* a;
+  void* scratch;     /* folio_block_scratch_bytes, 64-byte aligned; may be null if m is 1 */
   const float* bias; /* [n] or null */
   float* y;
   int64_t y_row_stride;
 } FolioBlockDotsS8;
 
-/* A rounded row: planes as above of s8, each padded to a multiple of 64 bytes; then, for every 4
- * bytes of a plane (a quad), a float each: the scale of its block, and after all those the sum of
- * the integers that meet the quad's codes. What is beyond k is 0. */
+/* A rounded row: planes as above of s8, each padded to a multiple of 64 bytes; then of every block,
+ * their number padded to a multiple of 16, its scale as a float; then likewise, as int32, what the
+ * default zero adds to its D: -2^(bits - 1) times the sum of its integers. The padding is 0. */
 static inline int64_t folio_block_plane_bytes(int64_t row_bytes) {
   return (row_bytes + 63) / 64 * 64;
 }
-static inline int64_t folio_block_row_bytes(int64_t row_bytes, int32_t bits) {
-  return folio_block_plane_bytes(row_bytes) * (8 / bits + 2);
+static inline int64_t folio_block_padded(int64_t blocks) { return (blocks + 15) / 16 * 16; }
+static inline int64_t folio_block_row_bytes(int64_t blocks, int64_t block, int32_t bits) {
+  return folio_block_plane_bytes(blocks * block * bits / 8) * (8 / bits) +
+         folio_block_padded(blocks) * 8;
+}
+
+/* Columns that many rows take at a time, with their scales and zeros. */
+#define FOLIO_BLOCK_COLUMNS 64
+static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, int32_t bits) {
+  return FOLIO_BLOCK_COLUMNS * (folio_block_plane_bytes(blocks * block * bits / 8) * (8 / bits) +
+                                folio_block_padded(blocks) * 8);
 }

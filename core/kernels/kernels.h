@@ -302,8 +302,8 @@ typedef struct FolioKernels {
    * Accuracy: (k + 3) * 2^-24 * sum |A| |W|. */
   void (*block_dots_f32)(const FolioBlockDotsF32* args);
 
-  /* With A rounded to integers: exact within a quad, (quads + 4) * 2^-24 * sum |A| |W| over them.
-   * Rows may be split anywhere too. */
+  /* With A rounded to integers: exact within a block, as FolioBlockDotsS8 defines it bit by bit.
+   * Rows and columns may be split anywhere. */
   void (*block_dots_s8)(const FolioBlockDotsS8* args);
 
   /* row = a[0..k) as block_dots_s8 reads it (`bits` and `block` of the weights): each block is

@@ -8,9 +8,11 @@
 // Math:   y = (code - zero) * scale; zero is 0 by default, for uint8 data 2^(bits - 1). An index
 //         outside [-n, n) gives zeros.
 // Types:  y and scales float; float16 and bfloat16 in float.
+#include <cstring>
 #include <limits>
 
 #include "core/ops/op_float.h"
+#include "core/ops/op_half.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
@@ -33,12 +35,29 @@ struct Codes {
   }
 };
 
+// Scales as they stand in a file: converting them all would read every page of a large table.
+struct Scales {
+  const uint8_t* data = nullptr;
+  DType dtype = DType::kFloat;
+
+  float at(int64_t i) const {
+    if (dtype == DType::kFloat) {
+      float scale;
+      std::memcpy(&scale, data + 4 * i, sizeof(scale));
+      return scale;
+    }
+    uint16_t half;
+    std::memcpy(&half, data + 2 * i, sizeof(half));
+    return dtype == DType::kFloat16 ? half_to_float(half) : bfloat16_to_float(half);
+  }
+};
+
 struct Blocks {
   Codes codes;
   Codes zeros;
   bool has_zeros = false;
   int default_zero = 0;
-  const float* scales = nullptr;
+  Scales scales;
   int64_t axis_dim = 1;  // of the quantized axis
   int64_t inner = 1;     // elements after it
   int64_t block = 1;
@@ -50,6 +69,25 @@ struct Blocks {
     return has_zeros ? zeros.at(scale / last * zero_last + scale % last) : default_zero;
   }
 
+  // `count` elements of one block, which stand together.
+  void widen_block(int64_t at, int64_t count, int64_t scale, float* to) const {
+    const float factor = scales.at(scale);
+    const int offset = zero(scale);
+    if (codes.bits != 4 || codes.is_signed || at % 2 != 0) {
+      for (int64_t i = 0; i < count; ++i) {
+        to[i] = static_cast<float>(codes.at(at + i) - offset) * factor;
+      }
+      return;
+    }
+    const uint8_t* bytes = codes.data + at / 2;
+    int64_t i = 0;
+    for (; i + 2 <= count; i += 2) {
+      to[i] = static_cast<float>((bytes[i / 2] & 15) - offset) * factor;
+      to[i + 1] = static_cast<float>((bytes[i / 2] >> 4) - offset) * factor;
+    }
+    if (i < count) to[i] = static_cast<float>((bytes[i / 2] & 15) - offset) * factor;
+  }
+
   // Elements [at, at + count) of the data, counted as if unpacked.
   void widen(int64_t at, int64_t count, float* to) const {
     const int64_t end = at + count;
@@ -59,16 +97,14 @@ struct Blocks {
       const int64_t scale = (row / axis_dim * blocks + place / block) * inner;
       if (inner == 1) {
         const int64_t run = std::min({block - place % block, axis_dim - place, end - at});
-        const int offset = zero(scale);
-        for (int64_t i = 0; i < run; ++i) {
-          *to++ = static_cast<float>(codes.at(at + i) - offset) * scales[scale];
-        }
+        widen_block(at, run, scale, to);
         at += run;
+        to += run;
       } else {
         const int64_t first = at % inner;
         const int64_t run = std::min(inner - first, end - at);
         for (int64_t i = first; i < first + run; ++i, ++at) {
-          *to++ = static_cast<float>(codes.at(at) - zero(scale + i)) * scales[scale + i];
+          *to++ = static_cast<float>(codes.at(at) - zero(scale + i)) * scales.at(scale + i);
         }
       }
     }
@@ -144,7 +180,10 @@ class GatherBlockQuantized final : public OpKernel {
       return invalid_argument("scales have shape ", scales.shape().to_string(), ", expected ",
                               expected.to_string());
     }
-    FOLIO_TRY(b.scales, floats_of(run, scales));
+    if (scales.dtype() != DType::kFloat && !is_half(scales.dtype())) {
+      return not_implemented("scales of ", dtype_name(scales.dtype()));
+    }
+    b.scales = {scales.raw(), scales.dtype()};
     b.last = std::max<int64_t>(1, expected[expected.rank() - 1]);
     b.zero_last = b.last;
     if (!run.has_input(3)) return b;
@@ -215,7 +254,7 @@ void register_gather_block_quantized(OpRegistry& registry) {
   def.max_inputs = 4;
   def.infer = infer;
   def.make = make;
-  def.unaligned_inputs = 1U << 0 | 1U << 3;
+  def.unaligned_inputs = 1U << 0 | 1U << 2 | 1U << 3;
   def.picked_inputs = 1;
   registry.add(def);
 }

@@ -7,8 +7,8 @@
 //         [N, blocks]; zero_points [N, ceil(blocks * bits / 8)] packed as B, or [N, blocks] of a
 //         floating type; g_idx [K] int32: the block of each k; bias [N]. Y [..., N].
 // Math:   y = A W^T + bias, W[n, k] = (B[n, k] - zero) * scale, zero 2^(bits - 1) by default.
-//         Few rows, or rounded ones: dot products over the blocks as they stand; else W is widened
-//         a few columns at a time into panels, never as a whole.
+//         Few rows: dot products over the blocks as they stand. Else W is widened, or unpacked for
+//         rounded rows, a few columns at a time into panels, never as a whole.
 // Types:  float; float16 and bfloat16 in float.
 #include <algorithm>
 #include <cstring>
@@ -233,16 +233,19 @@ class MatMulNBits final : public OpKernel {
     return p.rows <= kFewRows ? multiply_dots(run, w, p) : multiply_panels(run, w, p);
   }
 
-  // Calls dots(begin, columns) for all columns, a task of them at a time.
+  // Calls dots(begin, columns, memory) for all columns, a task of them at a time; `memory`: `extra`
+  // bytes, a multiple of 64.
   template <typename Dots>
-  static Status for_columns(OpRun& run, const Weights& w, int64_t columns, const Dots& dots) {
+  static Status for_columns(OpRun& run, const Weights& w, int64_t columns, int64_t extra,
+                            const Dots& dots) {
     columns = std::min(columns, w.size.n);
     ThreadScratch scratch;
-    const auto bytes = static_cast<size_t>(w.scratch_floats(columns)) * sizeof(float);
-    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, bytes, &scratch));
+    const int64_t bytes = extra + w.scratch_floats(columns) * static_cast<int64_t>(sizeof(float));
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, static_cast<size_t>(bytes), &scratch));
     run.parallel().for_range(w.size.n, columns, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block block(scratch);
-      dots(begin, w.columns(run.kernels(), begin, end, reinterpret_cast<float*>(block.data())));
+      auto* floats = bytes > extra ? reinterpret_cast<float*>(block.data() + extra) : nullptr;
+      dots(begin, w.columns(run.kernels(), begin, end, floats), block.data());
     });
     return Status::ok();
   }
@@ -257,7 +260,7 @@ class MatMulNBits final : public OpKernel {
     FOLIO_TRY(float* planes, scratch_floats(run, p.rows * row_floats));
     for (int64_t i = 0; i < p.rows; ++i) split_planes(s, p.a + i * s.k, planes + i * row_floats);
     const int64_t columns = columns_of_task(s, p.rows, kDotMacs);
-    return for_columns(run, w, columns, [&](int64_t begin, const FolioBlockWeights& part) {
+    const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t*) {
       FolioBlockDotsF32 args{};
       args.w = part;
       args.m = p.rows;
@@ -267,30 +270,38 @@ class MatMulNBits final : public OpKernel {
       args.y = p.y + begin;
       args.y_row_stride = s.n;
       run.kernels().block_dots_f32(&args);
-    });
+    };
+    return for_columns(run, w, columns, 0, dots);
   }
 
   static Status multiply_rounded(OpRun& run, const Weights& w, const Product& p) {
     const Sizes& s = w.size;
     const auto bits = static_cast<int32_t>(s.bits);
-    const int64_t row_bytes = folio_block_row_bytes(s.row_bytes(), bits);
+    const int64_t row_bytes = folio_block_row_bytes(s.blocks(), s.block, bits);
     FOLIO_TRY(uint8_t * rounded, run.scratch(static_cast<size_t>(p.rows * row_bytes)));
     run.parallel().for_range(p.rows, 1 + 32768 / s.k, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         run.kernels().block_round_f32(s.k, s.block, bits, p.a + i * s.k, rounded + i * row_bytes);
       }
     });
-    const int64_t columns = columns_of_task(s, p.rows, kRoundedMacs);
-    return for_columns(run, w, columns, [&](int64_t begin, const FolioBlockWeights& part) {
+    int64_t columns = columns_of_task(s, p.rows, kRoundedMacs);
+    int64_t unpacked = 0;
+    if (p.rows > 1) {
+      columns = (columns + FOLIO_BLOCK_COLUMNS - 1) / FOLIO_BLOCK_COLUMNS * FOLIO_BLOCK_COLUMNS;
+      unpacked = folio_block_scratch_bytes(s.blocks(), s.block, bits);
+    }
+    const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t* memory) {
       FolioBlockDotsS8 args{};
       args.w = part;
       args.m = p.rows;
       args.a = rounded;
+      args.scratch = memory;
       args.bias = p.bias ? p.bias + begin : nullptr;
       args.y = p.y + begin;
       args.y_row_stride = s.n;
       run.kernels().block_dots_s8(&args);
-    });
+    };
+    return for_columns(run, w, columns, unpacked, dots);
   }
 
   static Status multiply_panels(OpRun& run, const Weights& w, const Product& p) {

@@ -146,8 +146,7 @@ TEST(BlockRoundF32, LevelsGiveTheSameBytes) {
       for (const int64_t k : {block - 5, 4 * block + 3, 7 * block}) {
         auto a = random_floats(static_cast<size_t>(k), 4, -3, 3);
         for (int64_t p = 0; p < k && p < 16; ++p) a[static_cast<size_t>(p)] *= 1e-30f;
-        const int64_t bytes =
-            folio_block_row_bytes((k + block - 1) / block * block * bits / 8, bits);
+        const int64_t bytes = folio_block_row_bytes((k + block - 1) / block, block, bits);
         AlignedRows want(bytes);
         ref_kernels().block_round_f32(k, block, bits, a.data(), want.data);
         for (const LevelUnderTest& level : levels_under_test()) {
@@ -162,24 +161,25 @@ TEST(BlockRoundF32, LevelsGiveTheSameBytes) {
   }
 }
 
-// The definition: quarters of 127 steps, at their places, with the sums of their quads.
+// The definition: quarters of 127 steps, at their places, with the sum of their block.
 TEST(BlockRoundF32, RoundsToMultiplesOfTheLargest) {
   for (const LevelUnderTest& level : levels_under_test()) {
     std::vector<float> a(32);
     for (size_t p = 0; p < a.size(); ++p) a[p] = 0.25f * static_cast<float>(p) - 2.0f;
     a[5] = 127.0f;
-    AlignedRows row(folio_block_row_bytes(16, 4));
+    AlignedRows row(folio_block_row_bytes(1, 32, 4));
     level.kernels.block_round_f32(32, 32, 4, a.data(), row.data);
     const auto* codes = reinterpret_cast<const int8_t*>(row.data);
     const auto* scales = reinterpret_cast<const float*>(row.data + 128);
     for (size_t p = 0; p < a.size(); ++p) {
       EXPECT_EQ(codes[p % 2 * 64 + p / 2], std::nearbyint(a[p])) << level.name << p;
     }
-    for (int q = 0; q < 16; ++q) {
-      double sum = 0;
-      for (int p = 8 * q; q < 4 && p < 8 * q + 8; ++p) sum += codes[p % 2 * 64 + p / 2];
-      EXPECT_EQ(scales[16 + q], sum) << level.name;
-      EXPECT_EQ(scales[q], q < 4 ? 1.0f : 0.0f) << level.name;
+    const auto* middles = reinterpret_cast<const int32_t*>(scales + 16);
+    int sum = 0;
+    for (int p = 0; p < 32; ++p) sum += codes[p % 2 * 64 + p / 2];
+    for (int b = 0; b < 16; ++b) {
+      EXPECT_EQ(middles[b], b == 0 ? -8 * sum : 0) << level.name;
+      EXPECT_EQ(scales[b], b == 0 ? 1.0f : 0.0f) << level.name;
     }
   }
 }
@@ -187,10 +187,12 @@ TEST(BlockRoundF32, RoundsToMultiplesOfTheLargest) {
 TEST(BlockDotsS8, IsTheProductOfTheRoundedRow) {
   for_all_weights({4, 8}, 256, [](const Blocks& w) {
     const auto bias = random_floats(static_cast<size_t>(w.n), 9);
-    const int64_t bytes = folio_block_row_bytes(w.row_bytes, w.bits);
+    const int64_t bytes = folio_block_row_bytes(w.blocks, w.block, w.bits);
     const int64_t plane = folio_block_plane_bytes(w.row_bytes);
     const int64_t places = 8 / w.bits;
-    for (const int64_t m : {1, 2, 3, 4, 9}) {
+    const int64_t scratch_bytes = folio_block_scratch_bytes(w.blocks, w.block, w.bits);
+    AlignedRows scratch(scratch_bytes);
+    for (const int64_t m : {1, 2, 3, 4, 7, 17}) {
       const auto a = random_floats(static_cast<size_t>(m * w.k), 8);
       AlignedRows rows(m * bytes);
       std::vector<double> rounded;
@@ -200,35 +202,92 @@ TEST(BlockDotsS8, IsTheProductOfTheRoundedRow) {
         const auto* scales = reinterpret_cast<const float*>(row + places * plane);
         for (int64_t p = 0; p < w.k; ++p) {
           const auto code = static_cast<int8_t>(row[p % places * plane + p / places]);
-          rounded.push_back(static_cast<double>(code) * scales[p / places / 4]);
+          rounded.push_back(static_cast<double>(code) * scales[p / w.block]);
         }
       }
-      std::vector<float> alone;
+      Guarded want(static_cast<size_t>(m * w.n), 3);
       for (const LevelUnderTest& level : levels_under_test()) {
+        const bool is_ref = &level == &levels_under_test().front();
         Guarded y(static_cast<size_t>(m * w.n), 3);
         FolioBlockDotsS8 args = {};
         args.w = w.weights();
         args.m = m;
         args.a = rows.data;
+        args.scratch = scratch.data;
         args.bias = m % 2 == 0 ? bias.data() : nullptr;
         args.y = y.data();
         args.y_row_stride = w.n;
         level.kernels.block_dots_s8(&args);
         EXPECT_TRUE(y.intact());
+        EXPECT_EQ(scratch.data[scratch_bytes], 0x5A) << level.name;
         expect_product(w, rounded, m % 2 == 0 ? bias : std::vector<float>(), y.data(),
                        static_cast<double>(w.k + 8), level.name);
-        // Any row alone has the same bits.
+        if (is_ref) std::memcpy(want.data(), y.data(), 4 * static_cast<size_t>(m * w.n));
+        EXPECT_EQ(std::memcmp(y.data(), want.data(), 4 * static_cast<size_t>(m * w.n)), 0)
+            << level.name << " and ref differ";
+        // Any row alone has the same bits, and so has a column.
         Guarded last(static_cast<size_t>(w.n), 0);
         args.m = 1;
         args.a = rows.data + (m - 1) * bytes;
+        args.scratch = nullptr;
         args.y = last.data();
         level.kernels.block_dots_s8(&args);
+        EXPECT_TRUE(last.intact());
         EXPECT_EQ(std::memcmp(last.data(), y.data() + (m - 1) * w.n, 4 * static_cast<size_t>(w.n)),
                   0)
             << level.name;
       }
     }
   });
+}
+
+// More columns than are unpacked at a time, more rows than a tile has; weights end where memory
+// does.
+TEST(BlockDotsS8, SplitsAndEndsAreSafe) {
+  for (const int bits : {4, 8}) {
+    for (const int64_t block : {16, 32, 256}) {
+      for (const bool zeros : {false, true}) {
+        const Blocks w(bits, block, 2 * block + 16, 64 + 37, zeros);
+        std::vector<float> codes(static_cast<size_t>(w.n * w.row_bytes / 4));
+        std::memcpy(codes.data(), w.codes.data() + 1, 4 * codes.size());
+        const BeforeUnreadable codes_end(codes);
+        const BeforeUnreadable scales_end(w.scales);
+        const BeforeUnreadable zeros_end(w.zeros);
+        constexpr int64_t kRows = 15;
+        const int64_t bytes = folio_block_row_bytes(w.blocks, block, bits);
+        const auto a = random_floats(static_cast<size_t>(kRows * w.k), 8);
+        AlignedRows rows(kRows * bytes);
+        for (int64_t i = 0; i < kRows; ++i) {
+          ref_kernels().block_round_f32(w.k, block, bits, a.data() + i * w.k,
+                                        rows.data + i * bytes);
+        }
+        AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits));
+        FolioBlockDotsS8 args = {};
+        args.w = w.weights();
+        args.w.codes = codes_end.data();
+        args.w.scales = scales_end.data();
+        if (zeros) args.w.zeros = zeros_end.data();
+        args.a = rows.data;
+        args.scratch = scratch.data;
+        args.y_row_stride = w.n;
+        Guarded want(static_cast<size_t>(kRows * w.n));
+        args.m = kRows;
+        args.y = want.data();
+        ref_kernels().block_dots_s8(&args);
+        for (const LevelUnderTest& level : levels_under_test()) {
+          for (const int64_t m : {int64_t{1}, kRows}) {
+            Guarded y(static_cast<size_t>(m * w.n));
+            args.m = m;
+            args.y = y.data();
+            level.kernels.block_dots_s8(&args);
+            EXPECT_TRUE(y.intact()) << level.name;
+            EXPECT_EQ(std::memcmp(y.data(), want.data(), 4 * static_cast<size_t>(m * w.n)), 0)
+                << level.name << ' ' << bits << " bits, block " << block << ", rows " << m;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(BlockDotsS8, WhatIsNotFiniteMakesNan) {
@@ -238,7 +297,7 @@ TEST(BlockDotsS8, WhatIsNotFiniteMakesNan) {
     for (const LevelUnderTest& level : levels_under_test()) {
       std::vector<float> a(64, 1.0f);
       a[40] = bad;
-      AlignedRows row(folio_block_row_bytes(w.row_bytes, 4));
+      AlignedRows row(folio_block_row_bytes(w.blocks, w.block, 4));
       level.kernels.block_round_f32(64, 32, 4, a.data(), row.data);
       Guarded y(5);
       FolioBlockDotsS8 args = {};

@@ -38,6 +38,22 @@ TEST(GatherBlockQuantized, UnpacksBytesAndZeroPoints) {
   t.run();
 }
 
+TEST(GatherBlockQuantized, ScalesMayBeHalves) {
+  for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    OpTester t("GatherBlockQuantized", 1, "com.microsoft");
+    t.attr("bits", 4).attr("block_size", 16);
+    t.input<uint8_t>({2, 17}, std::vector<uint8_t>(34, 0x6A));  // rows of 34 codes: 10, 6, ...
+    t.input<int64_t>({1}, {1});
+    t.input_as(dtype, {2, 3}, {1, 1, 1, 0.5, 4, -1});
+    std::vector<double> expected;
+    for (int i = 0; i < 34; ++i) {
+      expected.push_back((i % 2 == 0 ? 2 : -2) * (i < 16 ? 0.5 : i < 32 ? 4 : -1));
+    }
+    t.expect_as(0, dtype, {1, 34}, expected);
+    t.run();
+  }
+}
+
 TEST(GatherBlockQuantized, BlocksMayRunAlongAnotherAxis) {
   OpTester t("GatherBlockQuantized", 1, "com.microsoft");
   t.attr("gather_axis", 1).attr("quantize_axis", 0).attr("block_size", 16);

@@ -49,14 +49,15 @@ static void block_dots_f32__ref(const FolioBlockDotsF32* args) {
 
 static void block_round_f32__ref(int64_t k, int64_t block, int32_t bits, const float* a,
                                  void* row) {
-  const int64_t bytes = row_bytes(k, block, bits);
-  const int64_t plane = folio_block_plane_bytes(bytes);
+  const int64_t blocks = (k + block - 1) / block;
+  const int64_t plane = folio_block_plane_bytes(row_bytes(k, block, bits));
   const int64_t places = 8 / bits;
   int8_t* codes = (int8_t*)row;
   float* scales = (float*)(codes + places * plane);
-  float* sums = scales + plane / 4;
-  memset(row, 0, (size_t)folio_block_row_bytes(bytes, bits));
-  for (int64_t first = 0; first < k; first += block) {
+  int32_t* middles = (int32_t*)(scales + folio_block_padded(blocks));
+  memset(row, 0, (size_t)folio_block_row_bytes(blocks, block, bits));
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t first = b * block;
     const int64_t end = k - first < block ? k : first + block;
     float max = 0.0f;
     float poison = 0.0f;  // NaN when the block holds inf or NaN
@@ -69,34 +70,37 @@ static void block_round_f32__ref(int64_t k, int64_t block, int32_t bits, const f
       const float rounded = nearbyintf(a[p] * inverse);
       const int code = rounded >= -127.0f && rounded <= 127.0f ? (int)rounded : 0;
       codes[p % places * plane + p / places] = (int8_t)code;
-      sums[p / places / 4] += (float)code;
+      middles[b] -= code << (bits - 1);
     }
-    const float scale = max / 127.0f + poison;
-    for (int64_t p = first; p < first + block; ++p) scales[p / places / 4] = scale;
+    scales[b] = max / 127.0f + poison;
   }
+}
+
+static float rounded_product(const FolioBlockWeights* w, const int8_t* row, int64_t n) {
+  const int64_t places = 8 / w->bits;
+  const int64_t plane = folio_block_plane_bytes(row_bytes(w->k, w->block, w->bits));
+  const float* scales = (const float*)(row + places * plane);
+  float sum[4] = {};
+  for (int64_t block = 0; block < blocks_of(w); ++block) {
+    const int64_t first = block * w->block;
+    const int64_t end = w->k - first < w->block ? w->k : first + w->block;
+    const int zero = (int)zero_at(w, n, block);
+    int dot = 0;
+    for (int64_t p = first; p < end; ++p) {
+      dot += row[p % places * plane + p / places] * (code_at(w, n, p) - zero);
+    }
+    float* to = &sum[block % 4];
+    *to = fmaf((float)dot, scale_at(w, n, block) * scales[block], *to);
+  }
+  return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 static void block_dots_s8__ref(const FolioBlockDotsS8* args) {
   const FolioBlockWeights* w = &args->w;
-  const int64_t places = 8 / w->bits;
-  const int64_t bytes = row_bytes(w->k, w->block, w->bits);
-  const int64_t plane = folio_block_plane_bytes(bytes);
+  const int64_t row = folio_block_row_bytes(blocks_of(w), w->block, w->bits);
   for (int64_t i = 0; i < args->m; ++i) {
-    const int8_t* codes = (const int8_t*)args->a + i * folio_block_row_bytes(bytes, w->bits);
-    const float* scales = (const float*)(codes + places * plane);
     for (int64_t n = 0; n < w->n; ++n) {
-      float sum = 0.0f;
-      for (int64_t block = 0; block < blocks_of(w); ++block) {
-        const int64_t first = block * w->block;
-        const int64_t end = w->k - first < w->block ? w->k : first + w->block;
-        const float zero = zero_at(w, n, block);
-        float dot = 0.0f;
-        for (int64_t p = first; p < end; ++p) {
-          const float code = (float)codes[p % places * plane + p / places];
-          dot += code * ((float)code_at(w, n, p) - zero);
-        }
-        sum += dot * (scale_at(w, n, block) * scales[first / places / 4]);
-      }
+      const float sum = rounded_product(w, (const int8_t*)args->a + i * row, n);
       args->y[i * args->y_row_stride + n] = args->bias ? sum + args->bias[n] : sum;
     }
   }

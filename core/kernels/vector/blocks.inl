@@ -23,10 +23,11 @@ VFN float load_scale(const FolioBlockWeights* w, int64_t i) {
   return scale;
 }
 
-VFN VI load_few_u8(const uint8_t* p, int64_t count) {
-  uint8_t bytes[kLanes] = {};
-  __builtin_memcpy(bytes, p, (size_t)count);
-  return vi_load_u8(bytes);
+template <int kCount>
+VFN VI load_few_u8(const uint8_t* p) {
+  uint64_t bytes = 0;
+  __builtin_memcpy(&bytes, p, kCount);
+  return vi_widen_u8(_mm_cvtsi64_si128((int64_t)bytes));
 }
 
 /* ---- dot products: a column's sum is one chain of fused multiply-adds in each lane */
@@ -48,19 +49,26 @@ VFN void add_place(const FolioBlockDotsF32* args, const Decode* decode, const VI
   }
 }
 
-/* kTiny: blocks of fewer than kLanes bytes. */
+/* kTiny: bytes of a block if they are fewer than kLanes, else 0. */
 template <int kBits, int kRows, int kColumns, int kTiny>
 static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
   constexpr int kPlaces = 8 / kBits;
   const FolioBlockWeights* w = &args->w;
   const BlockShape s = block_shape(w->k, w->block, kBits);
   const uint8_t* first = (const uint8_t*)w->codes + column * s.bytes;
-  const int64_t step = kTiny ? s.blob : kLanes;
+  constexpr int64_t step = kTiny ? kTiny : kLanes;
   V sum[kColumns][kRows];
   for (int c = 0; c < kColumns; ++c) {
     for (int i = 0; i < kRows; ++i) sum[c][i] = v_zero();
   }
+  /* What the next columns have there is fetched in the order of memory. */
+  const char* next = (const char*)first + kColumns * s.bytes;
+  const char* next_scales = (const char*)w->scales + 4 * (column + kColumns) * s.blocks;
   for (int64_t block = 0; block < s.blocks; ++block) {
+    for (int64_t line = 0; line < kColumns * s.blob; line += 64) {
+      _mm_prefetch(next + kColumns * s.blob * block + line, _MM_HINT_T0);
+    }
+    _mm_prefetch(next_scales + 4 * kColumns * block, _MM_HINT_T0);
     Decoder<kBits> decode[kColumns];
 #pragma GCC unroll 4
     for (int c = 0; c < kColumns; ++c) {
@@ -72,7 +80,11 @@ static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
         const uint8_t* from = first + c * s.bytes + at;
-        codes[c] = kTiny ? load_few_u8(from, step) : vi_load_u8(from);
+        if constexpr (kTiny) {
+          codes[c] = load_few_u8<kTiny>(from);
+        } else {
+          codes[c] = vi_load_u8(from);
+        }
       }
       const float* a = args->a + at;
       add_place<0, kRows, kColumns>(args, decode, codes, a, step, sum);
@@ -93,23 +105,24 @@ static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
   }
 }
 
+template <int kBits, int kRows, int kTiny>
+static void block_dots_columns(const FolioBlockDotsF32* args) {
+  constexpr int kColumns = kDotColumns[kRows - 1];
+  int64_t n = 0;
+  for (; n + kColumns <= args->w.n; n += kColumns) {
+    block_dots<kBits, kRows, kColumns, kTiny>(args, n);
+  }
+  for (; n < args->w.n; ++n) block_dots<kBits, kRows, 1, kTiny>(args, n);
+}
+
 template <int kBits, int kRows>
 static void block_dots_rows(const FolioBlockDotsF32* args) {
-  constexpr int kColumns = kDotColumns[kRows - 1];
-  const int is_tiny = args->w.block * kBits / 8 < kLanes;
-  int64_t n = 0;
-  if (!is_tiny) {
-    for (; n + kColumns <= args->w.n; n += kColumns) {
-      block_dots<kBits, kRows, kColumns, 0>(args, n);
-    }
+  const int64_t blob = args->w.block * kBits / 8;
+  if (blob >= kLanes) return block_dots_columns<kBits, kRows, 0>(args);
+  if constexpr (kBits < 8) {
+    if (blob == 8) return block_dots_columns<kBits, kRows, 8>(args);
   }
-  for (; n < args->w.n; ++n) {
-    if (is_tiny) {
-      block_dots<kBits, kRows, 1, 1>(args, n);
-    } else {
-      block_dots<kBits, kRows, 1, 0>(args, n);
-    }
-  }
+  if constexpr (kBits == 2) block_dots_columns<kBits, kRows, 4>(args);
 }
 
 template <int kBits>
@@ -136,25 +149,26 @@ static void FOLIO_LEVEL(block_dots_f32)(const FolioBlockDotsF32* args) {
 
 /* ---- rounding */
 
-/* A block's elements as bytes to their planes, and their sums by quads. */
-VFN void spread_codes(const int8_t* codes, int64_t block, int32_t bits, int64_t plane, int8_t* to,
-                      float* sums) {
+/* A block's elements as bytes to their planes; their sum. */
+VFN int32_t spread_codes(const int8_t* codes, int64_t block, int32_t bits, int64_t plane,
+                         int8_t* to) {
   const __m128i ones8 = _mm_set1_epi8(1);
   const __m128i ones16 = _mm_set1_epi16(1);
   const __m128i places = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+  __m128i sum = _mm_setzero_si128();
   for (int64_t i = 0; i < block; i += 16) {
     const __m128i x = _mm_loadu_si128((const __m128i*)(codes + i));
-    const __m128i fours = _mm_madd_epi16(_mm_maddubs_epi16(ones8, x), ones16);
+    sum = _mm_add_epi32(sum, _mm_madd_epi16(_mm_maddubs_epi16(ones8, x), ones16));
     if (bits == 8) {
       _mm_storeu_si128((__m128i*)(to + i), x);
-      _mm_storeu_ps(sums + i / 4, _mm_cvtepi32_ps(fours));
     } else {
       const __m128i split = _mm_shuffle_epi8(x, places);
       _mm_storel_epi64((__m128i*)(to + i / 2), split);
       _mm_storel_epi64((__m128i*)(to + plane + i / 2), _mm_unpackhi_epi64(split, split));
-      _mm_storel_pi((__m64*)(sums + i / 8), _mm_cvtepi32_ps(_mm_hadd_epi32(fours, fours)));
     }
   }
+  sum = _mm_hadd_epi32(sum, sum);
+  return _mm_cvtsi128_si32(_mm_hadd_epi32(sum, sum));
 }
 
 /* The scale of n elements, rounded to `codes`; zeros up to `block`. */
@@ -181,21 +195,20 @@ static void FOLIO_LEVEL(block_round_f32)(int64_t k, int64_t block, int32_t bits,
   const BlockShape s = block_shape(k, block, bits);
   const int64_t plane = folio_block_plane_bytes(s.bytes);
   const int64_t places = 8 / bits;
+  const int64_t padded = folio_block_padded(s.blocks);
   int8_t* to = (int8_t*)row;
   float* scales = (float*)(to + places * plane);
-  float* sums = scales + plane / 4;
+  int32_t* middles = (int32_t*)(scales + padded);
   alignas(64) int8_t codes[256];
   for (int64_t b = 0; b < s.blocks; ++b) {
     const int64_t left = k - b * block;
-    const float scale = round_block(left < block ? left : block, block, a + b * block, codes);
-    spread_codes(codes, block, bits, plane, to + b * s.blob, sums + b * s.blob / 4);
-    for (int64_t q = 0; q < s.blob / 4; ++q) scales[b * s.blob / 4 + q] = scale;
+    scales[b] = round_block(left < block ? left : block, block, a + b * block, codes);
+    middles[b] = -(1 << (bits - 1)) * spread_codes(codes, block, bits, plane, to + b * s.blob);
   }
+  for (int64_t b = s.blocks; b < padded; ++b) scales[b] = 0.0f;
+  for (int64_t b = s.blocks; b < padded; ++b) middles[b] = 0;
   const size_t rest = (size_t)(plane - s.bytes);
-  if (rest == 0) return;
   for (int64_t j = 0; j < places; ++j) __builtin_memset(to + j * plane + s.bytes, 0, rest);
-  __builtin_memset(scales + s.bytes / 4, 0, rest);
-  __builtin_memset(sums + s.bytes / 4, 0, rest);
 }
 
 /* ---- widening */

@@ -118,6 +118,7 @@ VFN void vi_store_u16(void* p, VI a) {
                    _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
 }
 /* kLanes bytes, and the low bytes of kLanes int32, which must be in -128..255. */
+VFN VI vi_widen_u8(__m128i bytes) { return _mm256_cvtepu8_epi32(bytes); }
 VFN VI vi_load_u8(const void* p) {
   return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
 }

@@ -109,6 +109,7 @@ VFN VI vi_load_u16(const void* p) {
 }
 VFN void vi_store_u16(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(a)); }
 /* kLanes bytes, and the low bytes of kLanes int32. */
+VFN VI vi_widen_u8(__m128i bytes) { return _mm512_cvtepu8_epi32(bytes); }
 VFN VI vi_load_u8(const void* p) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
 }

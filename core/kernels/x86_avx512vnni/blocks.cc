@@ -1,5 +1,4 @@
-// Weights of small integers in blocks times rows of 8-bit integers: 64 bytes of a column a step,
-// 16 quads of 4 bytes, each with the scale and zero of its block.
+// Weights of small integers in blocks times rows of 8-bit integers.
 #include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
 
 #include "core/kernels/x86_avx512/vec.h"
@@ -8,120 +7,221 @@
 #error "compile this folder with the flags of its isa.cmake"
 #endif
 
-constexpr int64_t kStep = 64;
+constexpr int kTileRows = 6;
+constexpr int kTilePanels = 2;
 
-typedef struct Columns {
-  const FolioBlockDotsS8* args;
-  int64_t blob;   /* bytes of a block */
-  int64_t blocks; /* of a column */
-  int64_t bytes;  /* of a column */
-  int64_t plane;
-  int64_t row;         /* bytes of a row of A */
-  int64_t step_blocks; /* in a step, at least 1 */
-  int shift;           /* a byte's block: byte >> shift */
-  VI quad_block;       /* of each quad of a step, from 0 on */
-} Columns;
+#include "core/kernels/vector/block_rows.inl"
 
-VFN Columns columns_of(const FolioBlockDotsS8* args) {
-  const FolioBlockWeights* w = &args->w;
-  Columns c;
-  c.args = args;
-  c.blob = w->block * w->bits / 8;
-  c.blocks = (w->k + w->block - 1) / w->block;
-  c.bytes = c.blob * c.blocks;
-  c.plane = folio_block_plane_bytes(c.bytes);
-  c.row = folio_block_row_bytes(c.bytes, w->bits);
-  c.shift = __builtin_ctzll((unsigned long long)c.blob);
-  c.step_blocks = c.blob < kStep ? kStep / c.blob : 1;
-  const VI quads = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  c.quad_block = c.blob < kStep ? _mm512_srl_epi32(quads, _mm_cvtsi32_si128(c.shift - 2))
-                                : _mm512_setzero_si512();
-  return c;
-}
+/* ---- one row */
 
-/* kAcross columns from n on, times kRows rows. */
-template <int kBits, int kRows, int kAcross>
-static void s8_tile(const Columns* c, const int8_t* a, int64_t n, float* y) {
-  const FolioBlockWeights* w = &c->args->w;
-  const uint8_t* codes = (const uint8_t*)w->codes + n * c->bytes;
-  const V middle = v_set1((float)(1 << (kBits - 1)));
-  const VI low_bits = _mm512_set1_epi8(15);
-  V sum[kAcross][kRows];
-  for (int j = 0; j < kAcross; ++j) {
-    for (int i = 0; i < kRows; ++i) sum[j][i] = v_zero();
-  }
-  for (int64_t at = 0; at < c->bytes; at += kStep) {
-    const int64_t block = at >> c->shift;
-    const int64_t left = c->blocks - block;
-    const VM of_blocks = v_first(left < c->step_blocks ? left : c->step_blocks);
-    const uint64_t of_bytes = c->bytes - at < kStep ? (1ull << (c->bytes - at)) - 1 : ~0ull;
-    VI low[kAcross], high[kAcross];
-    V scale[kAcross], zero[kAcross];
-#pragma GCC unroll 4
-    for (int j = 0; j < kAcross; ++j) {
-      const VI bytes = _mm512_maskz_loadu_epi8(of_bytes, codes + j * c->bytes + at);
-      low[j] = kBits == 4 ? vi_and(bytes, low_bits) : bytes;
-      high[j] = kBits == 4 ? vi_and(_mm512_srli_epi16(bytes, 4), low_bits) : bytes;
-      const int64_t of = (n + j) * c->blocks + block;
-      const float* scales = (const float*)((const char*)w->scales + 4 * of);
-      scale[j] = _mm512_permutexvar_ps(c->quad_block, v_load_masked(scales, of_blocks));
-      zero[j] = middle;
-      if (w->zeros) {
-        zero[j] = _mm512_permutexvar_ps(c->quad_block, v_load_masked(w->zeros + of, of_blocks));
-      }
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) {
-      const int8_t* x = a + i * c->row + at;
-      const float* scales = (const float*)(a + i * c->row + 8 / kBits * c->plane) + at / 4;
-      const V x_scale = v_load(scales);
-      const V x_sum = v_load(scales + c->plane / 4);
-#pragma GCC unroll 4
-      for (int j = 0; j < kAcross; ++j) {
-        VI dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low[j], vi_load(x));
-        if (kBits == 4) dots = _mm512_dpbusd_epi32(dots, high[j], vi_load(x + c->plane));
-        const V exact = v_fnma(zero[j], x_sum, v_from_int(dots));
-        sum[j][i] = v_fma(exact, v_mul(scale[j], x_scale), sum[j][i]);
-      }
-    }
-  }
-  for (int j = 0; j < kAcross; ++j) {
-    const float* bias = c->args->bias;
-    for (int i = 0; i < kRows; ++i) {
-      const float v = v_sum(sum[j][i]);
-      y[i * c->args->y_row_stride + n + j] = bias ? v + bias[n + j] : v;
-    }
-  }
-}
-
-template <int kBits, int kRows>
-static void s8_columns(const Columns* c, int64_t first_row) {
-  constexpr int kAcross = kRows == 1 ? 4 : 2;
-  const int8_t* a = (const int8_t*)c->args->a + first_row * c->row;
-  float* y = c->args->y + first_row * c->args->y_row_stride;
-  int64_t n = 0;
-  for (; n + kAcross <= c->args->w.n; n += kAcross) s8_tile<kBits, kRows, kAcross>(c, a, n, y);
-  for (; n < c->args->w.n; ++n) s8_tile<kBits, kRows, 1>(c, a, n, y);
+/* Lanes of 128 bits: those of a, then of b, two and two added. */
+VFN VI fold(VI a, VI b) {
+  return vi_add(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xDD));
 }
 
 template <int kBits>
-static void s8_rows(const FolioBlockDotsS8* args) {
-  const Columns c = columns_of(args);
-  int64_t i = 0;
-  for (; i + 4 <= args->m; i += 4) s8_columns<kBits, 4>(&c, i);
-  if (args->m - i == 3) s8_columns<kBits, 3>(&c, i);
-  if (args->m - i == 2) s8_columns<kBits, 2>(&c, i);
-  if (args->m - i == 1) s8_columns<kBits, 1>(&c, i);
+VFN void add_dots(VI* dots, VI bytes, const VI* x) {
+  dot4(dots, low_codes<kBits>(bytes), x[0]);
+  if (kBits == 4) dot4(dots, high_codes(bytes), x[1]);
 }
 
-static void block_dots_s8__x86_avx512vnni(const FolioBlockDotsS8* args) {
-  if (args->w.bits == 4) {
-    s8_rows<4>(args);
+/* dots[j] += the sums over the quads of the bytes [at, end) of column j. */
+template <int kBits>
+VFN void dot_bytes(const Columns& c, const Shape& s, const int8_t* x, int64_t at, int64_t end,
+                   VI* dots) {
+  for (; at < end; at += 64) {
+    const __mmask64 m = s.bytes - at < 64 ? (1ull << (s.bytes - at)) - 1 : ~0ull;
+    VI of_x[2] = {vi_load(x + at), {}};
+    if (kBits == 4) of_x[1] = vi_load(x + s.plane + at);
+#pragma GCC unroll 4
+    for (int j = 0; j < kAcross; ++j) {
+      add_dots<kBits>(&dots[j], _mm512_maskz_loadu_epi8(m, c.codes + j * c.bytes + at), of_x);
+    }
+  }
+}
+
+/* The same of 32 bytes, 8 of them in each lane of 128 bits. */
+template <int kBits>
+VFN void dot_eights(const Columns& c, const Shape& s, const int8_t* x, int64_t at, VI* dots) {
+  const int64_t left = s.bytes - at;
+  const __mmask8 m = (__mmask8)(left < 32 ? 0x55 & ((1 << left / 4) - 1) : 0x55);
+  VI of_x[2] = {_mm512_maskz_expandloadu_epi64(0x55, x + at), {}};
+  if (kBits == 4) of_x[1] = _mm512_maskz_expandloadu_epi64(0x55, x + s.plane + at);
+#pragma GCC unroll 4
+  for (int j = 0; j < kAcross; ++j) {
+    const uint8_t* from = c.codes + j * c.bytes + at;
+    add_dots<kBits>(&dots[j], _mm512_maskz_expandloadu_epi64(m, from), of_x);
+  }
+}
+
+/* dots[j]: of column j the sums over quads of the blocks from b on, one of four in each lane of 128
+ * bits. kBlob: bytes of a block, 64 for that and more. */
+template <int kBits, int kBlob>
+VFN void dot_groups(const Columns& c, const Shape& s, const int8_t* x, int64_t b, VI* dots) {
+  constexpr int kSteps = kBlob == 32 ? 2 : kBlob == 64 ? 4 : 1;
+  const int64_t length = kBlob == 64 ? s.blob : 64;
+  VI part[kSteps][kAcross];
+#pragma GCC unroll 4
+  for (int step = 0; step < kSteps; ++step) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kAcross; ++j) part[step][j] = _mm512_setzero_si512();
+    const int64_t at = b * s.blob + step * length;
+    if (kBlob == 8) {
+      dot_eights<kBits>(c, s, x, at, part[step]);
+    } else if (at < s.bytes) {
+      dot_bytes<kBits>(c, s, x, at, at + length, part[step]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < kAcross; ++j) {
+    if constexpr (kSteps == 1) dots[j] = part[0][j];
+    if constexpr (kSteps == 2) dots[j] = fold(part[0][j], part[1][j]);
+    if constexpr (kSteps == 4) {
+      dots[j] = fold(fold(part[0][j], part[1][j]), fold(part[2][j], part[3][j]));
+    }
+  }
+}
+
+/* [block][column] of four blocks of four columns, from the sums of their quads. */
+VFN VI sum_quads(const VI* dots) {
+  const VI ab =
+      vi_add(_mm512_unpacklo_epi32(dots[0], dots[1]), _mm512_unpackhi_epi32(dots[0], dots[1]));
+  const VI cd =
+      vi_add(_mm512_unpacklo_epi32(dots[2], dots[3]), _mm512_unpackhi_epi32(dots[2], dots[3]));
+  return vi_add(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+}
+
+/* The same of numbers of which each column has one a block; `step`: bytes between columns. */
+VFN V load_groups(const void* p, int64_t step, __mmask8 m) {
+  const VI turn = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const char* from = (const char*)p;
+  V all = _mm512_castps128_ps512(_mm_maskz_loadu_ps(m, from));
+  all = _mm512_insertf32x4(all, _mm_maskz_loadu_ps(m, from + step), 1);
+  all = _mm512_insertf32x4(all, _mm_maskz_loadu_ps(m, from + 2 * step), 2);
+  all = _mm512_insertf32x4(all, _mm_maskz_loadu_ps(m, from + 3 * step), 3);
+  return _mm512_permutexvar_ps(turn, all);
+}
+
+/* sum + four blocks of four columns, from block b on. */
+template <int kBits, int kBlob>
+VFN V add_groups(const Columns& c, const Shape& s, const Row& a, int64_t b, V sum) {
+  const VI each = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  const int64_t left = s.blocks - b;
+  const __mmask8 m = (__mmask8)(left < 4 ? (1 << left) - 1 : 15);
+  VI dots[kAcross];
+  dot_groups<kBits, kBlob>(c, s, a.codes, b, dots);
+  const __m128i four = _mm_load_si128((const __m128i*)(a.middles + b));
+  const VI middles = _mm512_permutexvar_epi32(each, _mm512_castsi128_si512(four));
+  V exact;
+  if (c.zeros) {
+    const V zeros = load_groups(c.zeros + b, 4 * c.blocks, m);
+    exact = v_fma(v_mul(zeros, v_set1(1.0f / (1 << (kBits - 1)))), v_from_int(middles),
+                  v_from_int(sum_quads(dots)));
   } else {
-    s8_rows<8>(args);
+    exact = v_from_int(vi_add(sum_quads(dots), middles));
+  }
+  const V a_scale = _mm512_permutexvar_ps(each, _mm512_castps128_ps512(_mm_load_ps(a.scales + b)));
+  const V scale = load_groups(c.scales + 4 * b, 4 * c.blocks, m);
+  return v_fma(exact, v_mul(scale, a_scale), sum);
+}
+
+template <int kBits, int kBlob>
+VFN __m128 dot_columns(const Columns& c, const Shape& s, const Row& a) {
+  V sum = v_zero();
+  for (int64_t b = 0; b < s.blocks; b += 4) {
+    fetch_next(c, s, b);
+    sum = add_groups<kBits, kBlob>(c, s, a, b, sum);
+  }
+  const __m256 two = _mm256_add_ps(_mm512_castps512_ps256(sum), _mm512_extractf32x8_ps(sum, 1));
+  return _mm_add_ps(_mm256_castps256_ps128(two), _mm256_extractf128_ps(two, 1));
+}
+
+/* ---- many rows */
+
+VFN void turn_columns(const void* first, int64_t step, int64_t count, int64_t at, int64_t length,
+                      VI* to) {
+  const VM m = v_first(length <= at ? 0 : length - at < 16 ? length - at : 16);
+#pragma GCC unroll 16
+  for (int64_t j = 0; j < 16; ++j) {
+    const char* column = (const char*)first + (j < count ? j : count - 1) * step;
+    to[j] = _mm512_maskz_loadu_epi32(m, column + 4 * at);
+  }
+  /* Each step turns the address (row, dword) left by one bit. */
+  const VI low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const VI high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  VI other[16];
+#pragma GCC unroll 4
+  for (int turn = 0; turn < 4; ++turn) {
+    VI* from = turn % 2 == 0 ? to : other;
+    VI* out = turn % 2 == 0 ? other : to;
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      out[2 * i] = _mm512_permutex2var_epi32(from[i], low, from[i + 8]);
+      out[2 * i + 1] = _mm512_permutex2var_epi32(from[i], high, from[i + 8]);
+    }
+  }
+}
+
+/* Every third of some rows: the two after it are found by one more register, taken once or twice.
+ * Compilers left to themselves take a register for each row and run out of them. */
+template <int kRows>
+struct Thirds {
+  static constexpr int kCount = (kRows + 2) / 3;
+
+  [[gnu::always_inline]] void set(const int8_t* first, int64_t row) {
+#pragma GCC unroll 3
+    for (int i = 0; i < kCount; ++i) base[i] = first + 3 * i * row;
+  }
+  [[gnu::always_inline]] void add(int64_t bytes) {
+#pragma GCC unroll 3
+    for (int i = 0; i < kCount; ++i) {
+      base[i] += bytes;
+      __asm__("" : "+r"(base[i]));
+    }
+  }
+
+  const int8_t* base[kCount];
+};
+
+template <int kRows, int kPanels>
+VFN void dot_quad(const uint8_t* const* codes, int64_t at, const Thirds<kRows>& a, int64_t offset,
+                  int64_t row, VI (*sum)[kPanels]) {
+  VI w[kPanels];
+#pragma GCC unroll 2
+  for (int c = 0; c < kPanels; ++c) w[c] = vi_load(codes[c] + at);
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) {
+    int32_t quad;
+    __builtin_memcpy(&quad, a.base[i / 3] + i % 3 * row + offset, 4);
+    const VI x = vi_set1(quad);
+#pragma GCC unroll 2
+    for (int c = 0; c < kPanels; ++c) dot4(&sum[i][c], w[c], x);
+  }
+}
+
+template <int kBits, int kRows, int kPanels>
+VFN void dot_block(int64_t blob, int64_t row, const int8_t* const* planes,
+                   const uint8_t* const* first, VI (*sum)[kPanels]) {
+  constexpr int64_t kQuad = 64 * (8 / kBits);
+  const uint8_t* codes[kPanels];
+#pragma GCC unroll 2
+  for (int c = 0; c < kPanels; ++c) codes[c] = first[c];
+  Thirds<kRows> low, high;
+  low.set(planes[0], row);
+  high.set(planes[1], row);
+  for (int64_t left = blob; left > 0; left -= 8) {
+#pragma GCC unroll 2
+    for (int64_t q = 0; q < 2; ++q) {
+      dot_quad<kRows, kPanels>(codes, q * kQuad, low, 4 * q, row, sum);
+      if (kBits == 4) dot_quad<kRows, kPanels>(codes, q * kQuad + 64, high, 4 * q, row, sum);
+    }
+    low.add(8);
+    if (kBits == 4) high.add(8);
+#pragma GCC unroll 2
+    for (int c = 0; c < kPanels; ++c) codes[c] += 2 * kQuad;
   }
 }
 
 void folio_fill_blocks__x86_avx512vnni(FolioKernels* table) {
-  table->block_dots_s8 = block_dots_s8__x86_avx512vnni;
+  table->block_dots_s8 = block_dots_s8;
 }

@@ -1,0 +1,303 @@
+/* Weights of small integers in blocks times rows of 8-bit integers.
+ *
+ * One row: four columns side by side, read in place. More rows: kLanes columns are unpacked into a
+ * panel, so that a vector holds a sum of each.
+ *
+ * The including file defines before: kTileRows (4 to 8) and kTilePanels (1 or 2), the size of a
+ * tile; after: the functions that are only declared here. */
+
+namespace {
+
+struct Shape {
+  explicit Shape(const FolioBlockWeights& w)
+      : blob(w.block * w.bits / 8),
+        blocks((w.k + w.block - 1) / w.block),
+        bytes(blob * blocks),
+        plane(folio_block_plane_bytes(bytes)),
+        padded(folio_block_padded(blocks)),
+        row(folio_block_row_bytes(blocks, w.block, w.bits)) {}
+
+  int64_t blob;   /* bytes of a block */
+  int64_t blocks; /* of a column */
+  int64_t bytes;  /* of a column */
+  int64_t plane;
+  int64_t padded; /* blocks of a row of A */
+  int64_t row;    /* bytes of a row of A */
+};
+
+/* A row of A. */
+struct Row {
+  Row(const Shape& s, int bits, const void* a)
+      : codes((const int8_t*)a),
+        scales((const float*)(codes + 8 / bits * s.plane)),
+        middles((const int32_t*)(scales + s.padded)) {}
+
+  const int8_t* codes;
+  const float* scales;
+  const int32_t* middles;
+};
+
+}  // namespace
+
+template <int kBits>
+VFN VI low_codes(VI bytes) {
+  return kBits == 4 ? vi_and(bytes, vi_set1(0x0F0F0F0F)) : bytes;
+}
+
+VFN VI high_codes(VI bytes) { return vi_and(vi_shift_right(bytes, 4), vi_set1(0x0F0F0F0F)); }
+
+/* ---- one row */
+
+constexpr int kAcross = 4;
+
+/* Four columns, or one as if it were four. */
+typedef struct Columns {
+  const uint8_t* codes;
+  const char* scales;
+  const float* zeros;
+  int64_t bytes, blocks; /* from one to the next */
+} Columns;
+
+VFN Columns columns_at(const FolioBlockWeights& w, const Shape& s, int64_t n, int stride) {
+  return {(const uint8_t*)w.codes + n * s.bytes, (const char*)w.scales + 4 * n * s.blocks,
+          w.zeros ? w.zeros + n * s.blocks : nullptr, stride * s.bytes, stride * s.blocks};
+}
+
+/* The products of four columns with a row. kBlob: bytes of a block, 64 for that and more. */
+template <int kBits, int kBlob>
+VFN __m128 dot_columns(const Columns& c, const Shape& s, const Row& a);
+
+/* Fetches what the next four columns have there, in the order of memory. */
+VFN void fetch_next(const Columns& c, const Shape& s, int64_t b) {
+  const char* codes = (const char*)c.codes + kAcross * (s.bytes + b * s.blob);
+  for (int64_t line = 0; line < 4 * kAcross * s.blob; line += 64) {
+    _mm_prefetch(codes + line, _MM_HINT_T0);
+  }
+  _mm_prefetch(c.scales + 4 * kAcross * (s.blocks + b), _MM_HINT_T0);
+}
+
+template <int kBits, int kBlob>
+static void dot_row(const FolioBlockDotsS8* args, const Shape& s) {
+  const FolioBlockWeights& w = args->w;
+  const Row a(s, kBits, args->a);
+  int64_t n = 0;
+  for (; n + kAcross <= w.n; n += kAcross) {
+    __m128 y = dot_columns<kBits, kBlob>(columns_at(w, s, n, 1), s, a);
+    if (args->bias) y = _mm_add_ps(y, _mm_loadu_ps(args->bias + n));
+    _mm_storeu_ps(args->y + n, y);
+  }
+  for (; n < w.n; ++n) {
+    const float y = _mm_cvtss_f32(dot_columns<kBits, kBlob>(columns_at(w, s, n, 0), s, a));
+    args->y[n] = args->bias ? y + args->bias[n] : y;
+  }
+}
+
+template <int kBits>
+static void dot_one_row(const FolioBlockDotsS8* args, const Shape& s) {
+  if (s.blob >= 64) {
+    dot_row<kBits, 64>(args, s);
+  } else if (s.blob == 32) {
+    dot_row<kBits, 32>(args, s);
+  } else if (s.blob == 16) {
+    dot_row<kBits, 16>(args, s);
+  } else {
+    dot_row<kBits, 8>(args, s);
+  }
+}
+
+/* ---- many rows */
+
+namespace {
+
+/* Columns unpacked: for each quad, four bytes of a column, [place in its bytes: low, high][kLanes
+ * columns][4] codes; then [block][kLanes] scales; then zeros as parts of the default one. */
+struct Panel {
+  void place(const Shape& s, int bits, void* memory) {
+    codes = (uint8_t*)memory;
+    scales = (float*)(codes + 8 / bits * s.plane * kLanes);
+    zeros = scales + s.padded * kLanes;
+  }
+
+  uint8_t* codes;
+  float* scales;
+  float* zeros;
+};
+
+}  // namespace
+
+/* to[i] = dword at + i, 0 from `length` on, of kLanes columns, `step` bytes apart; those from
+ * `count` on are as the last one. */
+VFN void turn_columns(const void* first, int64_t step, int64_t count, int64_t at, int64_t length,
+                      VI* to);
+
+/* sum[i][c] += the products of a block of the panels at `codes` with rows of A, `row` bytes apart,
+ * without the zeros. */
+template <int kBits, int kRows, int kPanels>
+VFN void dot_block(int64_t blob, int64_t row, const int8_t* const* planes,
+                   const uint8_t* const* codes, VI (*sum)[kPanels]);
+
+template <int kBits>
+static void unpack_codes(const Columns& c, const Shape& s, int64_t count, const Panel& panel) {
+  uint8_t* to = panel.codes;
+  VI quads[kLanes];
+  for (int64_t at = 0; at < s.plane; at += 4 * kLanes) {
+    const char* next = (const char*)c.codes + kLanes * (s.bytes + at);
+    for (int64_t line = 0; line < 4 * kLanes * kLanes; line += 64) {
+      _mm_prefetch(next + line, _MM_HINT_T1);
+    }
+    turn_columns(c.codes, c.bytes, count, at / 4, s.bytes / 4, quads);
+#pragma GCC unroll 16
+    for (int64_t q = 0; q < kLanes; ++q, to += 4 * kLanes * (8 / kBits)) {
+      vi_store(to, low_codes<kBits>(quads[q]));
+      if (kBits == 4) vi_store(to + 4 * kLanes, high_codes(quads[q]));
+    }
+  }
+}
+
+/* Zeros become what they are of the default one, whose part of D a row of A holds. */
+template <int kBits>
+static void unpack(const Columns& c, const Shape& s, int64_t count, const Panel& panel) {
+  unpack_codes<kBits>(c, s, count, panel);
+  const V part = v_set1(1.0f / (1 << (kBits - 1)));
+  VI blocks[kLanes];
+  for (int64_t b = 0; b < s.padded; b += kLanes) {
+    turn_columns(c.scales, 4 * c.blocks, count, b, s.blocks, blocks);
+    for (int64_t i = 0; i < kLanes; ++i) vi_store(panel.scales + (b + i) * kLanes, blocks[i]);
+    if (!c.zeros) continue;
+    turn_columns(c.zeros, 4 * c.blocks, count, b, s.blocks, blocks);
+    for (int64_t i = 0; i < kLanes; ++i) {
+      v_store(panel.zeros + (b + i) * kLanes, v_mul(v_from_bits(blocks[i]), part));
+    }
+  }
+}
+
+/* The number of row i of those that stand `row` bytes apart. */
+template <class T>
+VFN T of_row(const T* first, int64_t i, int64_t row) {
+  T x;
+  __builtin_memcpy(&x, (const char*)first + i * row, sizeof(T));
+  return x;
+}
+
+template <int kBits, int kRows, int kPanels, int kZeros>
+VFN void tile_block(const Shape& s, const Row& a, const Panel* panels, int64_t b,
+                    V (*chain)[kPanels]) {
+  const int8_t* planes[2] = {a.codes + b * s.blob, a.codes + s.plane + b * s.blob};
+  const uint8_t* codes[kPanels];
+  VI sum[kRows][kPanels];
+#pragma GCC unroll 2
+  for (int c = 0; c < kPanels; ++c) {
+    codes[c] = panels[c].codes + b * s.blob * (8 / kBits) * kLanes;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) {
+    const VI middle = vi_set1(kZeros ? 0 : of_row(a.middles + b, i, s.row));
+#pragma GCC unroll 2
+    for (int c = 0; c < kPanels; ++c) sum[i][c] = middle;
+  }
+  dot_block<kBits, kRows, kPanels>(s.blob, s.row, planes, codes, sum);
+#pragma GCC unroll 2
+  for (int c = 0; c < kPanels; ++c) {
+    const V scale = v_load(panels[c].scales + b * kLanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+      V exact = v_from_int(sum[i][c]);
+      if (kZeros) {
+        const V middle = v_set1((float)of_row(a.middles + b, i, s.row));
+        exact = v_fma(v_load(panels[c].zeros + b * kLanes), middle, exact);
+      }
+      const V a_scale = v_set1(of_row(a.scales + b, i, s.row));
+      chain[i][c] = v_fma(exact, v_mul(scale, a_scale), chain[i][c]);
+    }
+  }
+}
+
+template <int kBits, int kRows, int kPanels, int kZeros>
+static void tile(const FolioBlockDotsS8* args, const Shape& s, const Panel* panels, int64_t row,
+                 int64_t n) {
+  const Row a(s, kBits, (const char*)args->a + row * s.row);
+  /* One chain at a time stays in registers: stores of all four would stand in the way of loads
+   * whose addresses end as theirs do. */
+  V half[2][kRows][kPanels];
+  for (int turn = 0; turn < 4; ++turn) {
+    V chain[kRows][kPanels];
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int c = 0; c < kPanels; ++c) chain[i][c] = v_zero();
+    }
+    for (int64_t b = turn / 2 + turn % 2 * 2; b < s.blocks; b += 4) { /* from 0, 2, 1, 3 on */
+      tile_block<kBits, kRows, kPanels, kZeros>(s, a, panels, b, chain);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int c = 0; c < kPanels; ++c) {
+        V* to = &half[turn / 2][i][c];
+        *to = turn % 2 == 0 ? chain[i][c] : v_add(*to, chain[i][c]);
+      }
+    }
+  }
+  for (int c = 0; c < kPanels; ++c) {
+    const int64_t first = n + c * kLanes;
+    const int64_t left = args->w.n - first;
+    const VM m = v_first(left < kLanes ? left : kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      V y = v_add(half[0][i][c], half[1][i][c]);
+      if (args->bias) y = v_add(y, v_load_masked(args->bias + first, m));
+      v_store_masked(args->y + (row + i) * args->y_row_stride + first, m, y);
+    }
+  }
+}
+
+/* kRows rows from `row` on, `count` panels. */
+template <int kBits, int kRows, int kZeros>
+VFN void tiles(const FolioBlockDotsS8* args, const Shape& s, const Panel* panels, int64_t count,
+               int64_t row, int64_t n) {
+  int64_t c = 0;
+  for (; c + kTilePanels <= count; c += kTilePanels) {
+    tile<kBits, kRows, kTilePanels, kZeros>(args, s, panels + c, row, n + c * kLanes);
+  }
+  if (c < count) tile<kBits, kRows, 1, kZeros>(args, s, panels + c, row, n + c * kLanes);
+}
+
+template <int kBits, int kZeros>
+VFN void all_tiles(const FolioBlockDotsS8* args, const Shape& s, const Panel* panels, int64_t count,
+                   int64_t n) {
+  const int64_t m = args->m;
+  int64_t i = 0;
+  for (; i + kTileRows <= m; i += kTileRows) {
+    tiles<kBits, kTileRows, kZeros>(args, s, panels, count, i, n);
+  }
+  for (; i + 4 <= m; i += 4) tiles<kBits, 4, kZeros>(args, s, panels, count, i, n);
+  for (; i + 2 <= m; i += 2) tiles<kBits, 2, kZeros>(args, s, panels, count, i, n);
+  if (i < m) tiles<kBits, 1, kZeros>(args, s, panels, count, i, n);
+}
+
+template <int kBits>
+static void dot_rows(const FolioBlockDotsS8* args, const Shape& s) {
+  const int64_t bytes = folio_block_scratch_bytes(s.blocks, args->w.block, kBits);
+  for (int64_t n = 0; n < args->w.n; n += FOLIO_BLOCK_COLUMNS) {
+    Panel panels[FOLIO_BLOCK_COLUMNS / kLanes];
+    int64_t count = 0;
+    for (int64_t at = n; at < args->w.n && at < n + FOLIO_BLOCK_COLUMNS; at += kLanes, ++count) {
+      const int64_t left = args->w.n - at;
+      panels[count].place(s, kBits, (char*)args->scratch + bytes * (at - n) / FOLIO_BLOCK_COLUMNS);
+      unpack<kBits>(columns_at(args->w, s, at, 1), s, left < kLanes ? left : kLanes, panels[count]);
+    }
+    if (args->w.zeros) {
+      all_tiles<kBits, 1>(args, s, panels, count, n);
+    } else {
+      all_tiles<kBits, 0>(args, s, panels, count, n);
+    }
+  }
+}
+
+static void block_dots_s8(const FolioBlockDotsS8* args) {
+  const Shape s(args->w);
+  if (args->m == 1) {
+    args->w.bits == 4 ? dot_one_row<4>(args, s) : dot_one_row<8>(args, s);
+  } else {
+    args->w.bits == 4 ? dot_rows<4>(args, s) : dot_rows<8>(args, s);
+  }
+}
