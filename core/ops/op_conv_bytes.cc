@@ -11,6 +11,8 @@ constexpr int64_t kPanel = 16;
 constexpr int64_t kRowStep = 12;            // rows of the widest kernel's tile
 constexpr int64_t kTileRows = 384;          // pixels of a tile at most
 constexpr int64_t kTileBytes = 192 * 1024;  // gathered, to stay in L2
+constexpr int64_t kLeastPiece = 16;         // bytes under a tap that repay a pointer
+constexpr int64_t kShortRun = 32;           // bytes that are copied at once
 constexpr int64_t kLinePixels = 64;         // of one call of the depthwise kernel
 
 bool is_depthwise(const ConvSizes& s) {
@@ -84,21 +86,35 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
   return weights;
 }
 
+// How the kernel finds the bytes under the taps of a pixel.
+enum class Rows {
+  kInPlace,  // a pixel after the other
+  kPieces,   // by a pointer for each tap
+  kGathered  // copied: taps of few channels or of no whole groups of four
+};
+
+Rows rows_of(const ConvSizes& s) {
+  if (is_pointwise(s.window) && s.group == 1) return Rows::kInPlace;
+  return s.c_in >= kLeastPiece && s.c_in % 4 == 0 ? Rows::kPieces : Rows::kGathered;
+}
+
 ConvTiling make_plan(const ConvSizes& s) {
-  const int64_t most = std::clamp(kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep,
-                                  4 * kRowStep, kTileRows);
+  const int64_t gathered = std::clamp(
+      kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep, 4 * kRowStep, kTileRows);
+  const int64_t most = rows_of(s) == Rows::kGathered ? gathered : kTileRows;
   return make_tiling(s.window.out_count(), most, kRowStep, s.batch * s.group, s.c_out);
 }
 
 class ByteConvolution {
  public:
   ByteConvolution(const ConvSizes& s, const ByteConv& conv, const FolioKernels& kernels)
-      : s_(s), conv_(conv), kernels_(kernels), plan_(make_plan(s)) {}
+      : s_(s), conv_(conv), kernels_(kernels), rows_(rows_of(s)), plan_(make_plan(s)) {}
 
   const uint8_t* x = nullptr;  // [N, pixels, C] unsigned
   uint8_t x_zero = 0;
   Weights weights;
-  const uint8_t* border = nullptr;  // a pixel of zero points
+  const uint8_t* border = nullptr;      // a pixel of zero points
+  const int32_t* pixel_sums = nullptr;  // [N, pixels, groups] of x; with zero points and pieces
 
   int64_t channels() const { return s_.group * s_.c_out; }
   int64_t element() const { return conv_.sums.to == kFolioToByte ? 1 : 4; }
@@ -106,9 +122,13 @@ class ByteConvolution {
   // ------------------------------------------------------------ products
 
   int64_t chunks() const { return s_.batch * s_.group * plan_.tiles * plan_.blocks; }
-  bool in_place() const { return is_pointwise(s_.window) && s_.group == 1; }
+  bool has_pieces() const { return rows_ == Rows::kPieces; }
   size_t rows_bytes() const {
-    return in_place() ? 0 : align_up(static_cast<size_t>(plan_.tile * s_.k()), 64);
+    if (rows_ == Rows::kInPlace) return 0;
+    const auto tile = static_cast<size_t>(plan_.tile);
+    const auto taps = static_cast<size_t>(s_.window.kernel_count());
+    if (has_pieces()) return align_up(tile * taps * sizeof(void*), 64);
+    return align_up(tile * static_cast<size_t>(s_.k()) + kShortRun, 64);
   }
   size_t sums_bytes() const {
     return weights.zero ? align_up(static_cast<size_t>(plan_.tile) * 4, 64) : 0;
@@ -134,8 +154,15 @@ class ByteConvolution {
     const uint8_t* from = x + image * s_.window.in_count() * c + group * s_.c_in;
     args.a_row_stride = s_.k();
     args.a = scratch;
-    if (in_place()) {
+    if (rows_ == Rows::kInPlace) {
       args.a = from + pixel * c;
+    } else if (has_pieces()) {
+      auto* pieces = reinterpret_cast<const uint8_t**>(scratch);
+      for_pixels(pixel, args.m, [&](int64_t tap, int64_t i, int64_t at) {
+        pieces[tap * args.m + i] = at < 0 ? border : from + at * c;
+      });
+      args.a_rows = pieces;
+      args.a_run = s_.c_in;
     } else {
       gather(from, pixel, args.m, scratch);
     }
@@ -143,9 +170,7 @@ class ByteConvolution {
     args.sums = sums_at(channel);
     if (weights.zero) {
       auto* row_sums = reinterpret_cast<int32_t*>(scratch + rows_bytes());
-      for (int64_t i = 0; i < args.m; ++i) {
-        row_sums[i] = kernels_.sum_u8(args.k, args.a + i * args.a_row_stride);
-      }
+      sum_rows(args, pixel, image * s_.window.in_count() * s_.group + group, row_sums);
       args.sums.row_sum = row_sums;
       args.sums.b_zero = weights.zero + channel;
     }
@@ -177,11 +202,15 @@ class ByteConvolution {
     const int64_t image = row / rows;
     const int64_t count = std::min(kLinePixels, w.out[2] - column);
     auto* taps = reinterpret_cast<const uint8_t**>(scratch);
-    list_taps(image, row % rows, column, count, taps);
+    const int64_t tap_count = w.kernel_count();
+    const uint8_t* from = x + image * w.in_count() * channels();
+    for_line(row % rows, column, count, [&](int64_t tap, int64_t i, int64_t at) {
+      taps[i * tap_count + tap] = at < 0 ? border : from + at * channels();
+    });
     FolioDepthwiseU8 args{};
     args.pixels = count;
     args.channels = channels();
-    args.tap_count = w.kernel_count();
+    args.tap_count = tap_count;
     args.taps = taps;
     args.b = weights.panels;
     args.sums = sums_at(0);
@@ -230,12 +259,24 @@ class ByteConvolution {
           const uint8_t* line = image + (d * w.in[1] + h) * w.in[2] * c;
           for (int64_t kw = 0; kw < w.kernel[2]; kw += step) {
             const int64_t first = origin[2] + kw * w.dilation[2];
-            copy_run(inside ? line : nullptr, first, step, dst);
+            if (inside && is_short(line + first * c, first, step)) {
+              std::memcpy(dst, line + first * c, kShortRun);
+            } else {
+              copy_run(inside ? line : nullptr, first, step, dst);
+            }
             dst += step * s_.c_in;
           }
         }
       }
     }
+  }
+
+  // Whether `run` pixels at `from`, column `first` on, may be copied as kShortRun bytes: what
+  // follows in the gathered rows is written later, and there is room behind the last.
+  bool is_short(const uint8_t* from, int64_t first, int64_t run) const {
+    const int64_t all = s_.batch * s_.window.in_count() * s_.group * s_.c_in;
+    return run * s_.c_in <= kShortRun && first >= 0 && first + run <= s_.window.in[2] &&
+           from + kShortRun <= x + all;
   }
 
   // `run` neighbouring pixels from column `first` on; zero points where there are none.
@@ -253,33 +294,60 @@ class ByteConvolution {
     if (run > end) std::memset(dst + end * bytes, x_zero, static_cast<size_t>((run - end) * bytes));
   }
 
-  void list_taps(int64_t image, int64_t row, int64_t column, int64_t count,
-                 const uint8_t** taps) const {
+  // body(tap, i, at) for `count` pixels of an output row from `column` on: the input pixel `at`
+  // that lies under the tap, -1 outside.
+  template <typename Body>
+  void for_line(int64_t row, int64_t column, int64_t count, const Body& body) const {
     const Window& w = s_.window;
-    const int64_t c = channels();
-    const uint8_t* plane = x + image * w.in_count() * c;
-    const int64_t taps_count = w.kernel_count();
-    int64_t t = 0;
+    int64_t tap = 0;
     for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
       for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
         const int64_t d = row / w.out[1] * w.stride[0] - w.pad_begin[0] + kd * w.dilation[0];
         const int64_t h = row % w.out[1] * w.stride[1] - w.pad_begin[1] + kh * w.dilation[1];
         const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
-        for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++t) {
+        const int64_t line = (d * w.in[1] + h) * w.in[2];
+        for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++tap) {
           int64_t v = column * w.stride[2] - w.pad_begin[2] + kw * w.dilation[2];
           for (int64_t i = 0; i < count; ++i, v += w.stride[2]) {
-            taps[i * taps_count + t] = inside && v >= 0 && v < w.in[2]
-                                           ? plane + ((d * w.in[1] + h) * w.in[2] + v) * c
-                                           : border;
+            body(tap, i, inside && v >= 0 && v < w.in[2] ? line + v : -1);
           }
         }
       }
     }
   }
 
+  // The same of output pixels from `pixel` on, over rows.
+  template <typename Body>
+  void for_pixels(int64_t pixel, int64_t count, const Body& body) const {
+    const int64_t width = s_.window.out[2];
+    for (int64_t done = 0; done < count;) {
+      const int64_t column = (pixel + done) % width;
+      const int64_t part = std::min(width - column, count - done);
+      for_line((pixel + done) / width, column, part,
+               [&](int64_t tap, int64_t i, int64_t at) { body(tap, done + i, at); });
+      done += part;
+    }
+  }
+
+  // Of the rows of A; `first`: the sum of the image's and group's first pixel.
+  void sum_rows(const FolioGemmU8& args, int64_t pixel, int64_t first, int32_t* sums) const {
+    if (!has_pieces()) {
+      for (int64_t i = 0; i < args.m; ++i) {
+        sums[i] = kernels_.sum_u8(args.k, args.a + i * args.a_row_stride);
+      }
+      return;
+    }
+    const auto outside = static_cast<int32_t>(s_.c_in * x_zero);
+    std::fill_n(sums, args.m, 0);
+    for_pixels(pixel, args.m, [&](int64_t, int64_t i, int64_t at) {
+      sums[i] += at < 0 ? outside : pixel_sums[first + at * s_.group];
+    });
+  }
+
   const ConvSizes& s_;
   const ByteConv& conv_;
   const FolioKernels& kernels_;
+  const Rows rows_;
   const ConvTiling plan_;
 };
 
@@ -305,6 +373,20 @@ Result<const uint8_t*> pixels_first(OpRun& run, const ConvSizes& s, const ByteCo
     return static_cast<const uint8_t*>(turned);
   }
   return unsigned_codes(run, codes, count, conv.x->dtype());
+}
+
+// Over the channels of a group, [N, pixels, groups]; wrapping sums of them are those of rows.
+Result<const int32_t*> sum_pixels(OpRun& run, const ConvSizes& s, const uint8_t* x) {
+  const int64_t count = s.batch * s.window.in_count() * s.group;
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(count) * sizeof(int32_t)));
+  auto* sums = reinterpret_cast<int32_t*>(memory);
+  const int64_t grain = std::max<int64_t>(1, 8 * kElementGrain / s.c_in);
+  run.parallel().for_range(count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      sums[i] = run.kernels().sum_u8(s.c_in, x + i * s.c_in);
+    }
+  });
+  return static_cast<const int32_t*>(sums);
 }
 
 }  // namespace
@@ -336,10 +418,14 @@ Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv) {
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(
       ThreadScratch::make(run, depthwise ? c.line_bytes() : c.scratch_bytes(), &scratch));
-  if (depthwise) {
-    FOLIO_TRY(uint8_t * border, run.scratch(static_cast<size_t>(c.channels())));
-    std::memset(border, c.x_zero, static_cast<size_t>(c.channels()));
+  if (depthwise || c.has_pieces()) {
+    const auto bytes = static_cast<size_t>(s.group * s.c_in);
+    FOLIO_TRY(uint8_t * border, run.scratch(bytes));
+    std::memset(border, c.x_zero, bytes);
     c.border = border;
+  }
+  if (!depthwise && c.has_pieces() && c.weights.zero) {
+    FOLIO_TRY(c.pixel_sums, sum_pixels(run, s, c.x));
   }
   const int64_t line = s.window.out[2] * c.channels() * s.window.kernel_count();
   const int64_t grain = depthwise ? std::max<int64_t>(1, 8 * kElementGrain / (line + 1)) : 1;
