@@ -158,8 +158,8 @@ class ByteConvolution {
       args.a = from + pixel * c;
     } else if (has_pieces()) {
       auto* pieces = reinterpret_cast<const uint8_t**>(scratch);
-      for_pixels(pixel, args.m, [&](int64_t tap, int64_t i, int64_t at) {
-        pieces[tap * args.m + i] = at < 0 ? border : from + at * c;
+      for_rows(pixel, args.m, [&](int64_t row, int64_t first, int64_t i, int64_t n) {
+        list_line(from, row, first, n, pieces + i, args.m, 1);
       });
       args.a_rows = pieces;
       args.a_run = s_.c_in;
@@ -204,9 +204,7 @@ class ByteConvolution {
     auto* taps = reinterpret_cast<const uint8_t**>(scratch);
     const int64_t tap_count = w.kernel_count();
     const uint8_t* from = x + image * w.in_count() * channels();
-    for_line(row % rows, column, count, [&](int64_t tap, int64_t i, int64_t at) {
-      taps[i * tap_count + tap] = at < 0 ? border : from + at * channels();
-    });
+    list_line(from, row % rows, column, count, taps, 1, tap_count);
     FolioDepthwiseU8 args{};
     args.pixels = count;
     args.channels = channels();
@@ -241,34 +239,39 @@ class ByteConvolution {
 
   // dst [count, taps * C/g] from output pixel `pixel` on.
   void gather(const uint8_t* image, int64_t pixel, int64_t count, uint8_t* dst) const {
+    for_rows(pixel, count, [&](int64_t row, int64_t column, int64_t, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) dst = gather_pixel(image, row, column + i, dst);
+    });
+  }
+
+  uint8_t* gather_pixel(const uint8_t* image, int64_t row, int64_t column, uint8_t* dst) const {
     const Window& w = s_.window;
     const int64_t c = s_.group * s_.c_in;
     // Taps that are neighbours in the image are one run of bytes.
     const bool joined = w.dilation[2] == 1 && s_.group == 1;
     const int64_t step = joined ? w.kernel[2] : 1;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t p = pixel + i;
-      const int64_t origin[kSpatial] = {p / w.out[2] / w.out[1] * w.stride[0] - w.pad_begin[0],
-                                        p / w.out[2] % w.out[1] * w.stride[1] - w.pad_begin[1],
-                                        p % w.out[2] * w.stride[2] - w.pad_begin[2]};
-      for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
-        for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
-          const int64_t d = origin[0] + kd * w.dilation[0];
-          const int64_t h = origin[1] + kh * w.dilation[1];
-          const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
-          const uint8_t* line = image + (d * w.in[1] + h) * w.in[2] * c;
-          for (int64_t kw = 0; kw < w.kernel[2]; kw += step) {
-            const int64_t first = origin[2] + kw * w.dilation[2];
-            if (inside && is_short(line + first * c, first, step)) {
-              std::memcpy(dst, line + first * c, kShortRun);
-            } else {
-              copy_run(inside ? line : nullptr, first, step, dst);
-            }
-            dst += step * s_.c_in;
+    const int64_t plane = row / w.out[1];
+    const int64_t origin[kSpatial] = {plane * w.stride[0] - w.pad_begin[0],
+                                      (row - plane * w.out[1]) * w.stride[1] - w.pad_begin[1],
+                                      column * w.stride[2] - w.pad_begin[2]};
+    for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
+      for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
+        const int64_t d = origin[0] + kd * w.dilation[0];
+        const int64_t h = origin[1] + kh * w.dilation[1];
+        const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
+        const uint8_t* line = image + (d * w.in[1] + h) * w.in[2] * c;
+        for (int64_t kw = 0; kw < w.kernel[2]; kw += step) {
+          const int64_t first = origin[2] + kw * w.dilation[2];
+          if (inside && is_short(line + first * c, first, step)) {
+            std::memcpy(dst, line + first * c, kShortRun);
+          } else {
+            copy_run(inside ? line : nullptr, first, step, dst);
           }
+          dst += step * s_.c_in;
         }
       }
     }
+    return dst;
   }
 
   // Whether `run` pixels at `from`, column `first` on, may be copied as kShortRun bytes: what
@@ -294,11 +297,13 @@ class ByteConvolution {
     if (run > end) std::memset(dst + end * bytes, x_zero, static_cast<size_t>((run - end) * bytes));
   }
 
-  // body(tap, i, at) for `count` pixels of an output row from `column` on: the input pixel `at`
-  // that lies under the tap, -1 outside.
+  // For `count` pixels of an output row from `column` on, body(tap, i, n, at) for runs of n of them
+  // from i on: the first has the input pixel `at` under the tap and each further one the pixel
+  // stride[2] later, or all lie outside and `at` is -1.
   template <typename Body>
   void for_line(int64_t row, int64_t column, int64_t count, const Body& body) const {
     const Window& w = s_.window;
+    const int64_t step = w.stride[2];
     int64_t tap = 0;
     for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
       for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
@@ -307,25 +312,42 @@ class ByteConvolution {
         const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
         const int64_t line = (d * w.in[1] + h) * w.in[2];
         for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++tap) {
-          int64_t v = column * w.stride[2] - w.pad_begin[2] + kw * w.dilation[2];
-          for (int64_t i = 0; i < count; ++i, v += w.stride[2]) {
-            body(tap, i, inside && v >= 0 && v < w.in[2] ? line + v : -1);
-          }
+          const int64_t v = column * step - w.pad_begin[2] + kw * w.dilation[2];
+          const int64_t left = v < 0 ? (-v + step - 1) / step : 0;
+          const int64_t right = v < w.in[2] ? (w.in[2] - v + step - 1) / step : 0;
+          const int64_t begin = inside ? std::min(left, count) : count;
+          const int64_t end = std::clamp(right, begin, count);
+          if (begin > 0) body(tap, int64_t{0}, begin, int64_t{-1});
+          if (end > begin) body(tap, begin, end - begin, line + v + begin * step);
+          if (count > end) body(tap, end, count - end, int64_t{-1});
         }
       }
     }
   }
 
-  // The same of output pixels from `pixel` on, over rows.
+  // Where the channels of each pixel under each tap begin: to[tap * tap_step + i * pixel_step].
+  void list_line(const uint8_t* image, int64_t row, int64_t column, int64_t count,
+                 const uint8_t** to, int64_t tap_step, int64_t pixel_step) const {
+    const int64_t c = s_.group * s_.c_in;
+    const int64_t step = s_.window.stride[2] * c;
+    for_line(row, column, count, [&](int64_t tap, int64_t i, int64_t n, int64_t at) {
+      const uint8_t** p = to + tap * tap_step + i * pixel_step;
+      const uint8_t* from = at < 0 ? border : image + at * c;
+      const int64_t further = at < 0 ? 0 : step;
+      for (int64_t j = 0; j < n; ++j, p += pixel_step, from += further) *p = from;
+    });
+  }
+
+  // body(row, column, i, n) for runs of output pixels in one row, i counted from `pixel` on.
   template <typename Body>
-  void for_pixels(int64_t pixel, int64_t count, const Body& body) const {
+  void for_rows(int64_t pixel, int64_t count, const Body& body) const {
     const int64_t width = s_.window.out[2];
-    for (int64_t done = 0; done < count;) {
-      const int64_t column = (pixel + done) % width;
-      const int64_t part = std::min(width - column, count - done);
-      for_line((pixel + done) / width, column, part,
-               [&](int64_t tap, int64_t i, int64_t at) { body(tap, done + i, at); });
-      done += part;
+    int64_t row = pixel / width;
+    int64_t column = pixel % width;
+    for (int64_t i = 0; i < count; ++row, column = 0) {
+      const int64_t n = std::min(width - column, count - i);
+      body(row, column, i, n);
+      i += n;
     }
   }
 
@@ -339,8 +361,13 @@ class ByteConvolution {
     }
     const auto outside = static_cast<int32_t>(s_.c_in * x_zero);
     std::fill_n(sums, args.m, 0);
-    for_pixels(pixel, args.m, [&](int64_t, int64_t i, int64_t at) {
-      sums[i] += at < 0 ? outside : pixel_sums[first + at * s_.group];
+    const int64_t step = s_.window.stride[2] * s_.group;
+    for_rows(pixel, args.m, [&](int64_t row, int64_t column, int64_t begin, int64_t count) {
+      for_line(row, column, count, [&](int64_t, int64_t i, int64_t n, int64_t at) {
+        for (int64_t j = 0; j < n; ++j) {
+          sums[begin + i + j] += at < 0 ? outside : pixel_sums[first + at * s_.group + j * step];
+        }
+      });
     });
   }
 

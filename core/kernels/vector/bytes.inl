@@ -3,7 +3,7 @@
 /* What FolioByteScale comes to in vectors. */
 typedef struct ByteScale {
   V scale, inverse, low, high;
-  VI zero;
+  VI zero, zero_words;
   int is_fast; /* the inverse is a normal number */
   int is_signed;
 } ByteScale;
@@ -18,6 +18,7 @@ VFN ByteScale make_byte_scale(const FolioByteScale* from) {
   s.low = v_set1((float)(low - from->zero));
   s.high = v_set1((float)(low + 255 - from->zero));
   s.zero = vi_set1(from->zero);
+  s.zero_words = vi_set1_words(from->zero);
   s.is_fast = size > 0x1p-100f && size < 0x1p100f;
   s.is_signed = from->is_signed;
   return s;
@@ -90,6 +91,31 @@ VFN V divide_exactly(V x, const ByteScale* by) {
   return v_fma(v_fnma(ratio, by->scale, x), by->inverse, ratio);
 }
 
+/* Whole blocks of four vectors; how many elements they are. */
+template <int kSigned>
+VFN int64_t add_blocks(int64_t n, const uint8_t* a, const ByteScale* from_a, const uint8_t* b,
+                       const ByteScale* from_b, const ByteScale* to, uint8_t* y) {
+  const ByteScale wide_a = *from_a;
+  const ByteScale wide_b = *from_b;
+  const ByteScale scale = *to;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    VI code[4];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      const uint8_t* p = a + i + q * kLanes;
+      const uint8_t* r = b + i + q * kLanes;
+      const VI code_a = vi_sub(kSigned ? vi_load_s8(p) : vi_load_u8(p), wide_a.zero);
+      const VI code_b = vi_sub(kSigned ? vi_load_s8(r) : vi_load_u8(r), wide_b.zero);
+      const V value_b = v_mul(v_from_int(code_b), wide_b.scale);
+      const V sum = v_add(v_mul(v_from_int(code_a), wide_a.scale), value_b);
+      code[q] = vi_nearest(divide_exactly(sum, &scale));
+    }
+    vi_store4_b8(y + i, code, scale.zero_words, scale.is_signed);
+  }
+  return i;
+}
+
 static void FOLIO_LEVEL(add_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from,
                                 const uint8_t* b, const FolioByteScale* b_from,
                                 const FolioByteScale* to, uint8_t* y) {
@@ -97,18 +123,9 @@ static void FOLIO_LEVEL(add_b8)(int64_t n, const uint8_t* a, const FolioByteScal
   const ByteScale from_b = make_byte_scale(b_from);
   const ByteScale scale = make_byte_scale(to);
   int64_t i = 0;
-  if (adds_plainly(a_from, b_from, to)) {
-    const VI zero = vi_set1_words(to->zero);
-    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-      VI code[4];
-#pragma GCC unroll 4
-      for (int q = 0; q < 4; ++q) {
-        const int64_t at = i + q * kLanes;
-        const V sum = v_add(dequantize(&from_a, a + at), dequantize(&from_b, b + at));
-        code[q] = vi_nearest(divide_exactly(sum, &scale));
-      }
-      vi_store4_b8(y + i, code, zero, scale.is_signed);
-    }
+  if (adds_plainly(a_from, b_from, to) && a_from->is_signed == b_from->is_signed) {
+    i = a_from->is_signed ? add_blocks<1>(n, a, &from_a, b, &from_b, &scale, y)
+                          : add_blocks<0>(n, a, &from_a, b, &from_b, &scale, y);
   }
   for (; i + kLanes <= n; i += kLanes) {
     const V sum = v_add(dequantize(&from_a, a + i), dequantize(&from_b, b + i));

@@ -14,9 +14,8 @@ constexpr int64_t kWaiting = kBlockTiles * kTileRows * kTilePanels;
 typedef struct Block {
   const FolioGemmU8* args;
   int64_t column;
-  int64_t panel;     /* bytes */
-  int64_t from, to;  /* depth, `from` a multiple of 4 */
-  const char* ahead; /* what to fetch */
+  int64_t panel;    /* bytes */
+  int64_t from, to; /* depth, `from` a multiple of 4 */
   __m512i offset[kTilePanels], b_zero[kTilePanels];
   Codes codes;                  /* to bytes */
   PanelSums words[kTilePanels]; /* to the others */
@@ -196,13 +195,39 @@ static const TileFn kTiles[kTilePanels + 1][kTileRows + 1] = {
     {}, FOLIO_TILES(1), FOLIO_TILES(2), FOLIO_TILES(3), FOLIO_TILES(4)};
 #undef FOLIO_TILES
 
-/* Where tile t of a block finds lines of the block after it, to fetch one every two groups: those
- * of `panels` panels, `lines` lines each, from `next` on; null when there are no more. */
-VFN const char* lines_ahead(const Block* block, int64_t t, int64_t panels, int64_t lines) {
-  if (!block->ahead || lines <= 0) return nullptr;
-  const int64_t line = t * ((block->to - block->from) / 8);
-  if (line >= panels * lines) return nullptr;
-  return block->ahead + line / lines * block->panel + line % lines * 64;
+/* Lines of the block after this one, fetched one every two groups. */
+typedef struct Ahead {
+  const char* from; /* its first panel; null: nothing to fetch */
+  int64_t panels, lines;
+  int64_t panel, line; /* the next */
+} Ahead;
+
+/* Where a tile that fetches `count` lines begins; null when there are no more. */
+VFN const char* take_lines(Ahead* ahead, int64_t count, int64_t panel_bytes) {
+  if (!ahead->from || ahead->panel >= ahead->panels) return nullptr;
+  const char* at = ahead->from + ahead->panel * panel_bytes + ahead->line * 64;
+  ahead->line += count;
+  while (ahead->line >= ahead->lines) {
+    ahead->line -= ahead->lines;
+    ++ahead->panel;
+  }
+  return at;
+}
+
+/* All tiles of rows [tile, end) with one block of B; the first `larger` of all have a row more than
+ * `rows`. */
+static void gemm_block(const Block* block, int64_t tile, int64_t end, int64_t panels, int64_t rows,
+                       int64_t larger, Ahead ahead, __m512i* waiting) {
+  const TileFn* fns = kTiles[panels];
+  const int64_t fetched = (block->to - block->from) / 8;
+  int64_t row = tile * rows + (tile < larger ? tile : larger);
+  for (int64_t t = tile; t < end; ++t) {
+    const int64_t count = rows + (t < larger ? 1 : 0);
+    const char* at = take_lines(&ahead, fetched, block->panel);
+    fns[count](block, row, waiting, at ? at : (const char*)block->args->b);
+    waiting += kTileRows * kTilePanels;
+    row += count;
+  }
 }
 
 static void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
@@ -227,19 +252,13 @@ static void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
         block.to = args->k - block.from <= depth ? args->k : block.from + depth;
         const int is_last = block.to == args->k;
         const char* b = (const char*)args->b;
-        block.ahead = nullptr;
+        Ahead ahead = {nullptr, count, depth > 0 ? depth / 4 : 1, 0, 0};
         if (!is_last && tile == 0) {
-          block.ahead = b + first * block.panel + block.to / 4 * FOLIO_S8P16K4_GROUP;
+          ahead.from = b + first * block.panel + block.to / 4 * FOLIO_S8P16K4_GROUP;
         } else if (is_last && end == tiles && stripe + 1 < stripes) {
-          block.ahead = b + (first + count) * block.panel;
+          ahead.from = b + (first + count) * block.panel;
         }
-        for (int64_t t = tile; t < end; ++t) {
-          const int64_t row = args->m * t / tiles;
-          const int64_t rows = args->m * (t + 1) / tiles - row;
-          const char* ahead = lines_ahead(&block, t - tile, count, depth / 4);
-          kTiles[count][rows](&block, row, waiting + (t - tile) * kTileRows * kTilePanels,
-                              ahead ? ahead : b);
-        }
+        gemm_block(&block, tile, end, count, args->m / tiles, args->m % tiles, ahead, waiting);
         if (is_last) break;
       }
     }
