@@ -240,8 +240,56 @@ class ByteConvolution {
   // dst [count, taps * C/g] from output pixel `pixel` on.
   void gather(const uint8_t* image, int64_t pixel, int64_t count, uint8_t* dst) const {
     for_rows(pixel, count, [&](int64_t row, int64_t column, int64_t, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) dst = gather_pixel(image, row, column + i, dst);
+      const int64_t end = column + n;
+      const auto [first, last] = short_columns(image, row);
+      while (column < end) {
+        if (column < first || column >= last) {
+          dst = gather_pixel(image, row, column++, dst);
+          continue;
+        }
+        const int64_t most = std::min(end, last);
+        dst = gather_short(image, row, column, most - column, dst);
+        column = most;
+      }
     });
+  }
+
+  // The output pixels [first, second) of a row, in 2-D, whose taps all lie inside of the image with
+  // a line of them in kShortRun bytes that may be read and written as a whole: what follows in the
+  // gathered rows is written later, and there is room behind the last.
+  std::pair<int64_t, int64_t> short_columns(const uint8_t* image, int64_t row) const {
+    const Window& w = s_.window;
+    const int64_t h = row * w.stride[1] - w.pad_begin[1];
+    const int64_t bottom = h + (w.kernel[1] - 1) * w.dilation[1];
+    const bool fits = w.in[0] == 1 && w.out[0] == 1 && w.kernel[0] == 1 && w.pad_begin[0] == 0 &&
+                      w.dilation[2] == 1 && s_.group == 1 && w.kernel[2] * s_.c_in <= kShortRun &&
+                      h >= 0 && bottom < w.in[1];
+    if (!fits) return {0, 0};
+    const int64_t step = w.stride[2];
+    const uint8_t* line = image + bottom * w.in[2] * s_.c_in;
+    const uint8_t* end = x + s_.batch * w.in_count() * s_.c_in;
+    // The last column where a window may begin.
+    const int64_t last = std::min(w.in[2] - w.kernel[2], (end - line - kShortRun) / s_.c_in);
+    const int64_t first = (w.pad_begin[2] + step - 1) / step;
+    if (end - line < kShortRun || last < first * step - w.pad_begin[2]) return {0, 0};
+    return {first, (last + w.pad_begin[2]) / step + 1};
+  }
+
+  uint8_t* gather_short(const uint8_t* image, int64_t row, int64_t column, int64_t count,
+                        uint8_t* dst) const {
+    const Window& w = s_.window;
+    const int64_t c = s_.c_in;
+    const int64_t v = column * w.stride[2] - w.pad_begin[2];
+    const uint8_t* from = image + ((row * w.stride[1] - w.pad_begin[1]) * w.in[2] + v) * c;
+    const int64_t line = w.dilation[1] * w.in[2] * c;
+    const int64_t run = w.kernel[2] * c;
+    for (int64_t i = 0; i < count; ++i, from += w.stride[2] * c) {
+      const uint8_t* tap = from;
+      for (int64_t kh = 0; kh < w.kernel[1]; ++kh, tap += line, dst += run) {
+        std::memcpy(dst, tap, kShortRun);
+      }
+    }
+    return dst;
   }
 
   uint8_t* gather_pixel(const uint8_t* image, int64_t row, int64_t column, uint8_t* dst) const {
@@ -262,24 +310,12 @@ class ByteConvolution {
         const uint8_t* line = image + (d * w.in[1] + h) * w.in[2] * c;
         for (int64_t kw = 0; kw < w.kernel[2]; kw += step) {
           const int64_t first = origin[2] + kw * w.dilation[2];
-          if (inside && is_short(line + first * c, first, step)) {
-            std::memcpy(dst, line + first * c, kShortRun);
-          } else {
-            copy_run(inside ? line : nullptr, first, step, dst);
-          }
+          copy_run(inside ? line : nullptr, first, step, dst);
           dst += step * s_.c_in;
         }
       }
     }
     return dst;
-  }
-
-  // Whether `run` pixels at `from`, column `first` on, may be copied as kShortRun bytes: what
-  // follows in the gathered rows is written later, and there is room behind the last.
-  bool is_short(const uint8_t* from, int64_t first, int64_t run) const {
-    const int64_t all = s_.batch * s_.window.in_count() * s_.group * s_.c_in;
-    return run * s_.c_in <= kShortRun && first >= 0 && first + run <= s_.window.in[2] &&
-           from + kShortRun <= x + all;
   }
 
   // `run` neighbouring pixels from column `first` on; zero points where there are none.

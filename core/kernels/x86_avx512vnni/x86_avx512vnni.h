@@ -82,6 +82,7 @@ typedef struct Codes {
   __m512i least, most, flip; /* bytes */
   __mmask64 mask;
   int is_small;
+  int is_whole; /* all of uint8 */
 } Codes;
 
 VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
@@ -100,6 +101,7 @@ VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
   c.flip = _mm512_set1_epi8((char)up);
   c.mask = count >= 64 ? ~UINT64_C(0) : ~UINT64_C(0) >> (64 - count);
   c.is_small = scales_are_small(c.scale);
+  c.is_whole = s->lo == 0 && s->hi == 255;
   return c;
 }
 
@@ -118,6 +120,7 @@ VFN __m512i pack_codes(const Codes* c, const __m512i code[4]) {
   const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), c->zero);
   const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), c->zero);
   const __m512i bytes = _mm512_packus_epi16(low, high);
+  if (c->is_whole) return bytes;
   return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, c->least), c->most), c->flip);
 }
 
