@@ -470,6 +470,8 @@ TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
     }
     for (const auto [rows, cols] : {std::array<int64_t, 2>{40, 37},
                                     {3, 37},
+                                    {3, 130},
+                                    {3, 16},
                                     {40, 5},
                                     {17, 16},
                                     {16, 37},
