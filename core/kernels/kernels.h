@@ -147,12 +147,17 @@ typedef struct FolioSums {
  * then the int32 sums of the columns, 16 for each panel. */
 #define FOLIO_S8P16K4_GROUP 64
 
-/* C[i, j] = FolioSums of sum over p of a[i * a_row_stride + p] * B[p, j], a unsigned. Only k bytes
- * of a row are read. Zero-initialise, then set. */
+/* C[i, j] = FolioSums of sum over p of A[i, p] * B[p, j], A unsigned:
+ * A[i, p] = a[i * a_row_stride + p], or, when a_rows is not null,
+ * a_rows[p / a_run * m + i][p % a_run] (rows of pieces that lie anywhere, as the pixels under a
+ * convolution's taps do; a_run is a multiple of 4, k of a_run).
+ * Only k bytes of a row are read. Zero-initialise, then set. */
 typedef struct FolioGemmU8 {
   int64_t m, n, k;
   const uint8_t* a;
   int64_t a_row_stride;
+  const uint8_t* const* a_rows; /* [k / a_run][m] or null */
+  int64_t a_run;
   const void* b; /* S8P16K4 of [k, n], 64-byte aligned; its column sums are not used */
   FolioSums sums;
   void* c; /* int32, float or bytes */
@@ -275,7 +280,7 @@ typedef struct FolioKernels {
                        int64_t y_row_stride);
 
   /* Products of bytes; see FolioPackS8, FolioGemmU8 and FolioDepthwiseU8. Callers may split rows
-   * anywhere and columns at multiples of 16. */
+   * anywhere and columns at multiples of 16. Takes at most 32 KiB of the stack. */
   void (*pack_s8p16k4)(const FolioPackS8* args, void* dst);
   /* The inverse: writes the bytes that `src`, aligned to 64, was packed from. args->bytes and the
    * sums of the columns are not read. */

@@ -16,7 +16,7 @@ class DynamicQuantize final : public OpKernel {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
     const float* data = x->data<float>();
     const int64_t count = x->count();
-    const QuantScalar quant = dynamic_quant(run.kernels(), count, data);
+    const QuantScalar quant = dynamic_quant(run, count, data);
     const float scale = quant.scale;
     const int32_t zero = quant.zero;
 

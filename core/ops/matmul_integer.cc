@@ -89,7 +89,7 @@ class DynamicQuantizeMatMul final : public OpKernel {
     FOLIO_TRY(const MatMulGeometry g, matmul_geometry(a->shape(), b->shape()));
     const int64_t count = a->count();
     const float* x = a->data<float>();
-    const QuantScalar quant = dynamic_quant(run.kernels(), count, x);
+    const QuantScalar quant = dynamic_quant(run, count, x);
     FOLIO_TRY(uint8_t * codes, run.scratch(static_cast<size_t>(count)));
     quantize_bytes(run, count, x, quant, DType::kUint8, codes);
     const auto zero = static_cast<uint8_t>(quant.zero);

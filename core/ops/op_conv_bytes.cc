@@ -11,6 +11,8 @@ constexpr int64_t kPanel = 16;
 constexpr int64_t kRowStep = 12;            // rows of the widest kernel's tile
 constexpr int64_t kTileRows = 384;          // pixels of a tile at most
 constexpr int64_t kTileBytes = 192 * 1024;  // gathered, to stay in L2
+constexpr int64_t kLeastPiece = 16;         // bytes under a tap that repay a pointer
+constexpr int64_t kShortRun = 32;           // bytes that are copied at once
 constexpr int64_t kLinePixels = 64;         // of one call of the depthwise kernel
 
 bool is_depthwise(const ConvSizes& s) {
@@ -84,21 +86,35 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
   return weights;
 }
 
+// How the kernel finds the bytes under the taps of a pixel.
+enum class Rows {
+  kInPlace,  // a pixel after the other
+  kPieces,   // by a pointer for each tap
+  kGathered  // copied: taps of few channels or of no whole groups of four
+};
+
+Rows rows_of(const ConvSizes& s) {
+  if (is_pointwise(s.window) && s.group == 1) return Rows::kInPlace;
+  return s.c_in >= kLeastPiece && s.c_in % 4 == 0 ? Rows::kPieces : Rows::kGathered;
+}
+
 ConvTiling make_plan(const ConvSizes& s) {
-  const int64_t most = std::clamp(kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep,
-                                  4 * kRowStep, kTileRows);
+  const int64_t gathered = std::clamp(
+      kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep, 4 * kRowStep, kTileRows);
+  const int64_t most = rows_of(s) == Rows::kGathered ? gathered : kTileRows;
   return make_tiling(s.window.out_count(), most, kRowStep, s.batch * s.group, s.c_out);
 }
 
 class ByteConvolution {
  public:
   ByteConvolution(const ConvSizes& s, const ByteConv& conv, const FolioKernels& kernels)
-      : s_(s), conv_(conv), kernels_(kernels), plan_(make_plan(s)) {}
+      : s_(s), conv_(conv), kernels_(kernels), rows_(rows_of(s)), plan_(make_plan(s)) {}
 
   const uint8_t* x = nullptr;  // [N, pixels, C] unsigned
   uint8_t x_zero = 0;
   Weights weights;
-  const uint8_t* border = nullptr;  // a pixel of zero points
+  const uint8_t* border = nullptr;      // a pixel of zero points
+  const int32_t* pixel_sums = nullptr;  // [N, pixels, groups] of x; with zero points and pieces
 
   int64_t channels() const { return s_.group * s_.c_out; }
   int64_t element() const { return conv_.sums.to == kFolioToByte ? 1 : 4; }
@@ -106,9 +122,13 @@ class ByteConvolution {
   // ------------------------------------------------------------ products
 
   int64_t chunks() const { return s_.batch * s_.group * plan_.tiles * plan_.blocks; }
-  bool in_place() const { return is_pointwise(s_.window) && s_.group == 1; }
+  bool has_pieces() const { return rows_ == Rows::kPieces; }
   size_t rows_bytes() const {
-    return in_place() ? 0 : align_up(static_cast<size_t>(plan_.tile * s_.k()), 64);
+    if (rows_ == Rows::kInPlace) return 0;
+    const auto tile = static_cast<size_t>(plan_.tile);
+    const auto taps = static_cast<size_t>(s_.window.kernel_count());
+    if (has_pieces()) return align_up(tile * taps * sizeof(void*), 64);
+    return align_up(tile * static_cast<size_t>(s_.k()) + kShortRun, 64);
   }
   size_t sums_bytes() const {
     return weights.zero ? align_up(static_cast<size_t>(plan_.tile) * 4, 64) : 0;
@@ -134,8 +154,15 @@ class ByteConvolution {
     const uint8_t* from = x + image * s_.window.in_count() * c + group * s_.c_in;
     args.a_row_stride = s_.k();
     args.a = scratch;
-    if (in_place()) {
+    if (rows_ == Rows::kInPlace) {
       args.a = from + pixel * c;
+    } else if (has_pieces()) {
+      auto* pieces = reinterpret_cast<const uint8_t**>(scratch);
+      for_rows(pixel, args.m, [&](int64_t row, int64_t first, int64_t i, int64_t n) {
+        list_line(from, row, first, n, pieces + i, args.m, 1);
+      });
+      args.a_rows = pieces;
+      args.a_run = s_.c_in;
     } else {
       gather(from, pixel, args.m, scratch);
     }
@@ -143,9 +170,7 @@ class ByteConvolution {
     args.sums = sums_at(channel);
     if (weights.zero) {
       auto* row_sums = reinterpret_cast<int32_t*>(scratch + rows_bytes());
-      for (int64_t i = 0; i < args.m; ++i) {
-        row_sums[i] = kernels_.sum_u8(args.k, args.a + i * args.a_row_stride);
-      }
+      sum_rows(args, pixel, image * s_.window.in_count() * s_.group + group, row_sums);
       args.sums.row_sum = row_sums;
       args.sums.b_zero = weights.zero + channel;
     }
@@ -177,11 +202,13 @@ class ByteConvolution {
     const int64_t image = row / rows;
     const int64_t count = std::min(kLinePixels, w.out[2] - column);
     auto* taps = reinterpret_cast<const uint8_t**>(scratch);
-    list_taps(image, row % rows, column, count, taps);
+    const int64_t tap_count = w.kernel_count();
+    const uint8_t* from = x + image * w.in_count() * channels();
+    list_line(from, row % rows, column, count, taps, 1, tap_count);
     FolioDepthwiseU8 args{};
     args.pixels = count;
     args.channels = channels();
-    args.tap_count = w.kernel_count();
+    args.tap_count = tap_count;
     args.taps = taps;
     args.b = weights.panels;
     args.sums = sums_at(0);
@@ -212,30 +239,83 @@ class ByteConvolution {
 
   // dst [count, taps * C/g] from output pixel `pixel` on.
   void gather(const uint8_t* image, int64_t pixel, int64_t count, uint8_t* dst) const {
+    for_rows(pixel, count, [&](int64_t row, int64_t column, int64_t, int64_t n) {
+      const int64_t end = column + n;
+      const auto [first, last] = short_columns(image, row);
+      while (column < end) {
+        if (column < first || column >= last) {
+          dst = gather_pixel(image, row, column++, dst);
+          continue;
+        }
+        const int64_t most = std::min(end, last);
+        dst = gather_short(image, row, column, most - column, dst);
+        column = most;
+      }
+    });
+  }
+
+  // The output pixels [first, second) of a row, in 2-D, whose taps all lie inside of the image with
+  // a line of them in kShortRun bytes that may be read and written as a whole: what follows in the
+  // gathered rows is written later, and there is room behind the last.
+  std::pair<int64_t, int64_t> short_columns(const uint8_t* image, int64_t row) const {
+    const Window& w = s_.window;
+    const int64_t h = row * w.stride[1] - w.pad_begin[1];
+    const int64_t bottom = h + (w.kernel[1] - 1) * w.dilation[1];
+    const bool fits = w.in[0] == 1 && w.out[0] == 1 && w.kernel[0] == 1 && w.pad_begin[0] == 0 &&
+                      w.dilation[2] == 1 && s_.group == 1 && w.kernel[2] * s_.c_in <= kShortRun &&
+                      h >= 0 && bottom < w.in[1];
+    if (!fits) return {0, 0};
+    const int64_t step = w.stride[2];
+    const uint8_t* line = image + bottom * w.in[2] * s_.c_in;
+    const uint8_t* end = x + s_.batch * w.in_count() * s_.c_in;
+    // The last column where a window may begin.
+    const int64_t last = std::min(w.in[2] - w.kernel[2], (end - line - kShortRun) / s_.c_in);
+    const int64_t first = (w.pad_begin[2] + step - 1) / step;
+    if (end - line < kShortRun || last < first * step - w.pad_begin[2]) return {0, 0};
+    return {first, (last + w.pad_begin[2]) / step + 1};
+  }
+
+  uint8_t* gather_short(const uint8_t* image, int64_t row, int64_t column, int64_t count,
+                        uint8_t* dst) const {
+    const Window& w = s_.window;
+    const int64_t c = s_.c_in;
+    const int64_t v = column * w.stride[2] - w.pad_begin[2];
+    const uint8_t* from = image + ((row * w.stride[1] - w.pad_begin[1]) * w.in[2] + v) * c;
+    const int64_t line = w.dilation[1] * w.in[2] * c;
+    const int64_t run = w.kernel[2] * c;
+    for (int64_t i = 0; i < count; ++i, from += w.stride[2] * c) {
+      const uint8_t* tap = from;
+      for (int64_t kh = 0; kh < w.kernel[1]; ++kh, tap += line, dst += run) {
+        std::memcpy(dst, tap, kShortRun);
+      }
+    }
+    return dst;
+  }
+
+  uint8_t* gather_pixel(const uint8_t* image, int64_t row, int64_t column, uint8_t* dst) const {
     const Window& w = s_.window;
     const int64_t c = s_.group * s_.c_in;
     // Taps that are neighbours in the image are one run of bytes.
     const bool joined = w.dilation[2] == 1 && s_.group == 1;
     const int64_t step = joined ? w.kernel[2] : 1;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t p = pixel + i;
-      const int64_t origin[kSpatial] = {p / w.out[2] / w.out[1] * w.stride[0] - w.pad_begin[0],
-                                        p / w.out[2] % w.out[1] * w.stride[1] - w.pad_begin[1],
-                                        p % w.out[2] * w.stride[2] - w.pad_begin[2]};
-      for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
-        for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
-          const int64_t d = origin[0] + kd * w.dilation[0];
-          const int64_t h = origin[1] + kh * w.dilation[1];
-          const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
-          const uint8_t* line = image + (d * w.in[1] + h) * w.in[2] * c;
-          for (int64_t kw = 0; kw < w.kernel[2]; kw += step) {
-            const int64_t first = origin[2] + kw * w.dilation[2];
-            copy_run(inside ? line : nullptr, first, step, dst);
-            dst += step * s_.c_in;
-          }
+    const int64_t plane = row / w.out[1];
+    const int64_t origin[kSpatial] = {plane * w.stride[0] - w.pad_begin[0],
+                                      (row - plane * w.out[1]) * w.stride[1] - w.pad_begin[1],
+                                      column * w.stride[2] - w.pad_begin[2]};
+    for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
+      for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
+        const int64_t d = origin[0] + kd * w.dilation[0];
+        const int64_t h = origin[1] + kh * w.dilation[1];
+        const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
+        const uint8_t* line = image + (d * w.in[1] + h) * w.in[2] * c;
+        for (int64_t kw = 0; kw < w.kernel[2]; kw += step) {
+          const int64_t first = origin[2] + kw * w.dilation[2];
+          copy_run(inside ? line : nullptr, first, step, dst);
+          dst += step * s_.c_in;
         }
       }
     }
+    return dst;
   }
 
   // `run` neighbouring pixels from column `first` on; zero points where there are none.
@@ -253,33 +333,84 @@ class ByteConvolution {
     if (run > end) std::memset(dst + end * bytes, x_zero, static_cast<size_t>((run - end) * bytes));
   }
 
-  void list_taps(int64_t image, int64_t row, int64_t column, int64_t count,
-                 const uint8_t** taps) const {
+  // For `count` pixels of an output row from `column` on, body(tap, i, n, at) for runs of n of them
+  // from i on: the first has the input pixel `at` under the tap and each further one the pixel
+  // stride[2] later, or all lie outside and `at` is -1.
+  template <typename Body>
+  void for_line(int64_t row, int64_t column, int64_t count, const Body& body) const {
     const Window& w = s_.window;
-    const int64_t c = channels();
-    const uint8_t* plane = x + image * w.in_count() * c;
-    const int64_t taps_count = w.kernel_count();
-    int64_t t = 0;
+    const int64_t step = w.stride[2];
+    int64_t tap = 0;
     for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
       for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
         const int64_t d = row / w.out[1] * w.stride[0] - w.pad_begin[0] + kd * w.dilation[0];
         const int64_t h = row % w.out[1] * w.stride[1] - w.pad_begin[1] + kh * w.dilation[1];
         const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
-        for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++t) {
-          int64_t v = column * w.stride[2] - w.pad_begin[2] + kw * w.dilation[2];
-          for (int64_t i = 0; i < count; ++i, v += w.stride[2]) {
-            taps[i * taps_count + t] = inside && v >= 0 && v < w.in[2]
-                                           ? plane + ((d * w.in[1] + h) * w.in[2] + v) * c
-                                           : border;
-          }
+        const int64_t line = (d * w.in[1] + h) * w.in[2];
+        for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++tap) {
+          const int64_t v = column * step - w.pad_begin[2] + kw * w.dilation[2];
+          const int64_t left = v < 0 ? (-v + step - 1) / step : 0;
+          const int64_t right = v < w.in[2] ? (w.in[2] - v + step - 1) / step : 0;
+          const int64_t begin = inside ? std::min(left, count) : count;
+          const int64_t end = std::clamp(right, begin, count);
+          if (begin > 0) body(tap, int64_t{0}, begin, int64_t{-1});
+          if (end > begin) body(tap, begin, end - begin, line + v + begin * step);
+          if (count > end) body(tap, end, count - end, int64_t{-1});
         }
       }
     }
   }
 
+  // Where the channels of each pixel under each tap begin: to[tap * tap_step + i * pixel_step].
+  void list_line(const uint8_t* image, int64_t row, int64_t column, int64_t count,
+                 const uint8_t** to, int64_t tap_step, int64_t pixel_step) const {
+    const int64_t c = s_.group * s_.c_in;
+    const int64_t step = s_.window.stride[2] * c;
+    for_line(row, column, count, [&](int64_t tap, int64_t i, int64_t n, int64_t at) {
+      const uint8_t** p = to + tap * tap_step + i * pixel_step;
+      const uint8_t* from = at < 0 ? border : image + at * c;
+      const int64_t further = at < 0 ? 0 : step;
+      for (int64_t j = 0; j < n; ++j, p += pixel_step, from += further) *p = from;
+    });
+  }
+
+  // body(row, column, i, n) for runs of output pixels in one row, i counted from `pixel` on.
+  template <typename Body>
+  void for_rows(int64_t pixel, int64_t count, const Body& body) const {
+    const int64_t width = s_.window.out[2];
+    int64_t row = pixel / width;
+    int64_t column = pixel % width;
+    for (int64_t i = 0; i < count; ++row, column = 0) {
+      const int64_t n = std::min(width - column, count - i);
+      body(row, column, i, n);
+      i += n;
+    }
+  }
+
+  // Of the rows of A; `first`: the sum of the image's and group's first pixel.
+  void sum_rows(const FolioGemmU8& args, int64_t pixel, int64_t first, int32_t* sums) const {
+    if (!has_pieces()) {
+      for (int64_t i = 0; i < args.m; ++i) {
+        sums[i] = kernels_.sum_u8(args.k, args.a + i * args.a_row_stride);
+      }
+      return;
+    }
+    const auto outside = static_cast<int32_t>(s_.c_in * x_zero);
+    std::fill_n(sums, args.m, 0);
+    const int64_t step = s_.window.stride[2] * s_.group;
+    for_rows(pixel, args.m, [&](int64_t row, int64_t column, int64_t begin, int64_t count) {
+      for_line(row, column, count, [&](int64_t, int64_t i, int64_t n, int64_t at) {
+        for (int64_t j = 0; j < n; ++j) {
+          sums[begin + i + j] += at < 0 ? outside : pixel_sums[first + at * s_.group + j * step];
+        }
+      });
+    });
+  }
+
   const ConvSizes& s_;
   const ByteConv& conv_;
   const FolioKernels& kernels_;
+  const Rows rows_;
   const ConvTiling plan_;
 };
 
@@ -305,6 +436,20 @@ Result<const uint8_t*> pixels_first(OpRun& run, const ConvSizes& s, const ByteCo
     return static_cast<const uint8_t*>(turned);
   }
   return unsigned_codes(run, codes, count, conv.x->dtype());
+}
+
+// Over the channels of a group, [N, pixels, groups]; wrapping sums of them are those of rows.
+Result<const int32_t*> sum_pixels(OpRun& run, const ConvSizes& s, const uint8_t* x) {
+  const int64_t count = s.batch * s.window.in_count() * s.group;
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(count) * sizeof(int32_t)));
+  auto* sums = reinterpret_cast<int32_t*>(memory);
+  const int64_t grain = std::max<int64_t>(1, 8 * kElementGrain / s.c_in);
+  run.parallel().for_range(count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      sums[i] = run.kernels().sum_u8(s.c_in, x + i * s.c_in);
+    }
+  });
+  return static_cast<const int32_t*>(sums);
 }
 
 }  // namespace
@@ -336,10 +481,14 @@ Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv) {
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(
       ThreadScratch::make(run, depthwise ? c.line_bytes() : c.scratch_bytes(), &scratch));
-  if (depthwise) {
-    FOLIO_TRY(uint8_t * border, run.scratch(static_cast<size_t>(c.channels())));
-    std::memset(border, c.x_zero, static_cast<size_t>(c.channels()));
+  if (depthwise || c.has_pieces()) {
+    const auto bytes = static_cast<size_t>(s.group * s.c_in);
+    FOLIO_TRY(uint8_t * border, run.scratch(bytes));
+    std::memset(border, c.x_zero, bytes);
     c.border = border;
+  }
+  if (!depthwise && c.has_pieces() && c.weights.zero) {
+    FOLIO_TRY(c.pixel_sums, sum_pixels(run, s, c.x));
   }
   const int64_t line = s.window.out[2] * c.channels() * s.window.kernel_count();
   const int64_t grain = depthwise ? std::max<int64_t>(1, 8 * kElementGrain / (line + 1)) : 1;

@@ -2,9 +2,10 @@
 //
 // Math:    sums of (x - x_zero) * (w - w_zero) + bias, exact in int32, then as FolioSums says
 // Method:  inside of the operator images are [pixels, channels]; others are turned at its edge.
-//          Tiles of pixels are gathered as [pixels, taps * C/g], the border filled with the zero
-//          point; 1x1 reads in place. Filters over one channel each: taps over 64 channels at a
-//          time. Weights: packed at load when constant, else here.
+//          The product reads a pixel's channels under each tap where they lie, a pixel of zero
+//          points at the border; 1x1 reads whole rows. Few channels (below 16, or no multiple of 4)
+//          are gathered as [pixels, taps * C/g] first. Filters over one channel each: taps over 64
+//          channels at a time. Weights: packed at load when constant, else here.
 // Splits:  by shape only; bit-identical for any number of threads.
 #pragma once
 

@@ -65,14 +65,30 @@ Result<QuantScalar> quant_scalar(const OpRun& run, int scale, int zero, DType dt
   return out;
 }
 
-QuantScalar dynamic_quant(const FolioKernels& kernels, int64_t count, const float* x) {
+QuantScalar dynamic_quant(OpRun& run, int64_t count, const float* x) {
   using Byte = QuantizedType<DType::kUint8, 8, false>;
-  // An empty tensor's extremes are -inf and +inf.
-  const float low = std::min(0.0f, kernels.min_f32(count, x));
-  const float high = std::max(0.0f, kernels.max_f32(count, x));
+  constexpr int64_t kMostParts = 64;
+  constexpr int64_t kPart = 8 * 1024;  // read twice, the second time from the first cache
+  const int64_t parts = std::clamp<int64_t>((count + kPart - 1) / kPart, 1, kMostParts);
+  float low[kMostParts];
+  float high[kMostParts];
+  run.parallel().for_range(parts, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t first = count * p / parts;
+      const int64_t size = count * (p + 1) / parts - first;
+      // An empty tensor's extremes are +inf and -inf.
+      low[p] = run.kernels().min_f32(size, x + first);
+      high[p] = run.kernels().max_f32(size, x + first);
+    }
+  });
+  // NaN anywhere, and both extremes are NaN: 0 then.
+  const float least = run.kernels().min_f32(parts, low);
+  const float most = run.kernels().max_f32(parts, high);
+  const float lo = std::min(0.0f, least);
+  const float hi = std::max(0.0f, most);
   QuantScalar out;
-  out.scale = high == low ? 1.0f : (high - low) / 255.0f;
-  out.zero = quantize_one<Byte>(-low, out.scale, 0);
+  out.scale = hi == lo ? 1.0f : (hi - lo) / 255.0f;
+  out.zero = quantize_one<Byte>(-lo, out.scale, 0);
   return out;
 }
 

@@ -120,7 +120,7 @@ struct QuantScalar {
 Result<QuantScalar> quant_scalar(const OpRun& run, int scale, int zero, DType dtype);
 
 // Scale and zero point (as uint8) of the range of x, zero included: DynamicQuantizeLinear.
-QuantScalar dynamic_quant(const FolioKernels& kernels, int64_t count, const float* x);
+QuantScalar dynamic_quant(OpRun& run, int64_t count, const float* x);
 
 // Codes of x in int8 or uint8.
 void quantize_bytes(OpRun& run, int64_t count, const float* x, QuantScalar to, DType dtype,

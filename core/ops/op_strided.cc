@@ -65,6 +65,12 @@ void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, co
       return;
     }
   }
+  if constexpr (sizeof(T) == 1) {
+    if (from_stride >= cols && kernels.transpose_b8) {
+      kernels.transpose_b8(rows, cols, from, from_stride, to, to_stride);
+      return;
+    }
+  }
   constexpr int64_t kTile = 16;  // 16 rows of at most 16 bytes: one line each
   for (int64_t j0 = 0; j0 < cols; j0 += kTile) {
     const int64_t j1 = std::min(cols, j0 + kTile);
@@ -92,8 +98,8 @@ void copy_transposed(OpRun& run, const StridedView& view, int dense, const void*
     stride *= view.dims[i];
   }
   // The dims around the block, and strips of columns within it.
-  constexpr int64_t kStrip = 64;
-  const int64_t strips = (cols + kStrip - 1) / kStrip;
+  const int64_t strip = rows < 16 ? 1024 : 64;
+  const int64_t strips = (cols + strip - 1) / strip;
   int outer_rank = 0;
   int64_t dims[kMaxStridedRank];
   int64_t in[kMaxStridedRank];
@@ -107,17 +113,17 @@ void copy_transposed(OpRun& run, const StridedView& view, int dense, const void*
     outer *= view.dims[i];
   }
   dims[outer_rank] = strips;
-  in[outer_rank] = kStrip;
-  out[outer_rank++] = kStrip * out_strides[dense];
-  const int64_t grain = rows_per_task(rows * std::min(cols, kStrip));
+  in[outer_rank] = strip;
+  out[outer_rank++] = strip * out_strides[dense];
+  const int64_t grain = rows_per_task(rows * std::min(cols, strip));
   run.parallel().for_range(outer * strips, grain, [&](int64_t begin, int64_t end) {
     Odometer<2> at(outer_rank, dims, {in, out});
     at.seek(begin);
     for (int64_t i = begin; i < end; ++i, at.advance()) {
-      const int64_t first = at.index(outer_rank - 1) * kStrip;
+      const int64_t first = at.index(outer_rank - 1) * strip;
       const T* block = element_at<T>(from, view.offset + at.offset(0));
-      transpose_block(run.kernels(), rows, std::min(kStrip, cols - first), block,
-                      view.strides[last], to + at.offset(1), out_strides[dense]);
+      transpose_block(run.kernels(), rows, std::min(strip, cols - first), block, view.strides[last],
+                      to + at.offset(1), out_strides[dense]);
     }
   });
 }

@@ -5,7 +5,8 @@
 //   DQ a, DQ b [, DQ c] -> Gemm [-> [Relu | Clip] -> Q]      com.microsoft QGemm
 //   DQ a, DQ b -> Add | Mul -> [Relu | Clip] -> Q            com.microsoft QLinearAdd, QLinearMul
 //   DQ x -> AveragePool | GlobalAveragePool | Sigmoid | LeakyRelu -> Q    their QLinear kin
-//   DQ x -> MaxPool | Reshape | Transpose ... -> Q, the same parameters   the operator on bytes
+//   DQ x -> MaxPool | Reshape | Transpose | Resize (nearest) | Gather ... -> Q, the same parameters
+//                                                       the operator on bytes
 //   DQ x -> Q, the same parameters                           x
 //
 // Scales and zero points must be constants at hand, weights constant; the value between an operator
@@ -19,8 +20,19 @@
 namespace folio {
 namespace {
 
-constexpr std::string_view kMoves[] = {"Flatten", "MaxPool",   "Reshape",  "Slice",
-                                       "Squeeze", "Transpose", "Unsqueeze"};
+// Sorted.
+constexpr std::string_view kMoves[] = {
+    "DepthToSpace", "Expand",       "Flatten", "Gather", "MaxPool",   "Reshape",  "Resize",
+    "Slice",        "SpaceToDepth", "Squeeze", "Tile",   "Transpose", "Unsqueeze"};
+
+// Resize of the nearest neighbours only chooses; a region of interest may bring in another value.
+bool only_moves(const Node& node) {
+  if (node.op_type != "Resize") return true;
+  const auto mode = node.attributes.get_string("mode", "nearest");
+  const auto where = node.attributes.get_string("coordinate_transformation_mode", "half_pixel");
+  return mode.is_ok() && where.is_ok() && mode.value() == "nearest" &&
+         where.value() != "tf_crop_and_resize";
+}
 
 bool is_byte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUint8; }
 
@@ -354,7 +366,10 @@ class QdqFuser {
   void fuse_move(NodeId id) {
     Quantization x, y;
     std::vector<NodeId> gone;
-    if (!activation(node(id).inputs[0], &x) || !quantized_after(id, &gone, &y)) return;
+    if (!only_moves(node(id)) || !activation(node(id).inputs[0], &x) ||
+        !quantized_after(id, &gone, &y)) {
+      return;
+    }
     if (gone.size() != 2 || !x.same_as(y)) return;
     Node moved = std::move(node(id));
     moved.inputs[0] = x.codes;

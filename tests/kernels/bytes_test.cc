@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "tests/kernels/kernel_tester.h"
@@ -99,13 +100,16 @@ constexpr FolioSumsTo kTargets[] = {kFolioToInt32, kFolioToFloat, kFolioToByte};
 
 // The bytes of C, with a gap of 5 elements between the rows.
 std::vector<float> multiply(const FolioKernels& kernels, Problem& p, const uint8_t* a,
-                            FolioSumsTo to, bool with_rows) {
+                            FolioSumsTo to, bool with_rows, const uint8_t* const* rows = nullptr,
+                            int64_t run = 0) {
   FolioGemmU8 args{};
   args.m = p.m;
   args.n = p.n;
   args.k = p.k;
   args.a = a;
   args.a_row_stride = p.k;
+  args.a_rows = rows;
+  args.a_run = run;
   args.b = p.packed.data();
   args.sums = p.sums(to, with_rows);
   args.c_row_stride = p.n + 5;
@@ -126,7 +130,10 @@ TEST(GemmU8, EveryLevelGivesTheReferenceBits) {
                                {13, 33, 31},
                                {40, 48, 257},
                                {2, 16, 0},
-                               {7, 15, 1030}}) {
+                               {7, 15, 1030},
+                               {11, 80, 576},
+                               {103, 144, 1180},
+                               {6, 130, 580}}) {
     Problem p(m, n, k);
     const BytesBeforeUnreadable a(p.a);
     for (const FolioSumsTo to : kTargets) {
@@ -136,6 +143,69 @@ TEST(GemmU8, EveryLevelGivesTheReferenceBits) {
           EXPECT_TRUE(same_bits(multiply(level.kernels, p, a.data(), to, with_rows), want))
               << level.name << " " << m << "x" << n << "x" << k << " to " << to << with_rows;
         }
+      }
+    }
+  }
+}
+
+// Rows of A in pieces that lie anywhere, each right before what cannot be read.
+TEST(GemmU8, PiecesOfRowsGiveTheBitsOfWholeRows) {
+  for (const auto [m, n, run, taps] : {std::array<int64_t, 4>{1, 16, 4, 1},
+                                       {7, 40, 16, 9},
+                                       {13, 70, 68, 9},
+                                       {100, 64, 64, 3},
+                                       {5, 96, 580, 2}}) {
+    const int64_t k = run * taps;
+    Problem p(m, n, k);
+    std::vector<std::unique_ptr<BytesBeforeUnreadable>> pieces;
+    std::vector<const uint8_t*> rows;
+    for (int64_t t = 0; t < taps; ++t) {
+      for (int64_t i = 0; i < m; ++i) {
+        const auto from = p.a.begin() + i * k + t * run;
+        pieces.push_back(
+            std::make_unique<BytesBeforeUnreadable>(std::vector<uint8_t>(from, from + run)));
+        rows.push_back(pieces.back()->data());
+      }
+    }
+    for (const FolioSumsTo to : kTargets) {
+      const auto want = multiply(ref_kernels(), p, p.a.data(), to, true);
+      for (const LevelUnderTest& level : levels_under_test()) {
+        EXPECT_TRUE(
+            same_bits(multiply(level.kernels, p, nullptr, to, true, rows.data(), run), want))
+            << level.name << " " << m << "x" << n << ", " << taps << " x " << run << " to " << to;
+      }
+    }
+  }
+}
+
+// Scales that leave int32 and bounds inside of the type's range.
+TEST(GemmU8, RoundsLargeSumsAndKeepsInnerBounds) {
+  for (const float factor : {1e-6F, 0.0004F, 0.999F, 1.0F, 1000.0F, 1e30F, -1e30F, INFINITY}) {
+    for (const int low : {-128, -100, 0, 3}) {
+      const int high = low < 0 ? 120 : 240;
+      Problem p(9, 70, 24);
+      std::fill(p.scale.begin(), p.scale.end(), factor);
+      const auto compute = [&](const FolioKernels& kernels) {
+        FolioGemmU8 args{};
+        args.m = p.m;
+        args.n = p.n;
+        args.k = p.k;
+        args.a = p.a.data();
+        args.a_row_stride = p.k;
+        args.b = p.packed.data();
+        args.sums = p.sums(kFolioToByte, false);
+        args.sums.lo = low;
+        args.sums.hi = high;
+        args.sums.zero = low < 0 ? -120 : 255;
+        std::vector<uint8_t> c(static_cast<size_t>(p.m * p.n));
+        args.c = c.data();
+        args.c_row_stride = p.n;
+        kernels.gemm_u8(&args);
+        return c;
+      };
+      const auto want = compute(ref_kernels());
+      for (const LevelUnderTest& level : levels_under_test()) {
+        EXPECT_EQ(compute(level.kernels), want) << level.name << ' ' << factor << ' ' << low;
       }
     }
   }
@@ -331,6 +401,42 @@ TEST(Quantize, EveryLevelRoundsAsTheReference) {
   }
 }
 
+// All pairs of codes; scales with many ties, with none, far apart and past all bounds.
+TEST(AddB8, EveryLevelRoundsAsTheReference) {
+  std::vector<uint8_t> a(65536 + 21);
+  std::vector<uint8_t> b(a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<uint8_t>(i);
+    b[i] = static_cast<uint8_t>(i >> 8);
+  }
+  const auto n = static_cast<int64_t>(a.size());
+  struct Case {
+    float a, b, y;
+  };
+  for (const Case& c : {Case{0.5F, 0.25F, 1.0F},
+                        {0.03F, 0.05F, 0.07F},
+                        {0.1F, 0.3F, 0.2F},
+                        {1e-3F, 7.0F, 0.125F},
+                        {1e-6F, 1e-6F, 1e-9F},
+                        {1e-20F, 1.0F, 1.0F},
+                        {3e38F, -3e38F, 1.0F},
+                        {1.0F, 1.0F, 0.0F},
+                        {0.02F, 0.02F, -0.04F}}) {
+    for (const int is_signed : {0, 1}) {
+      const FolioByteScale from_a{c.a, is_signed != 0 ? -128 : 3, is_signed};
+      const FolioByteScale from_b{c.b, is_signed != 0 ? 127 : 255, is_signed};
+      const FolioByteScale to{c.y, is_signed != 0 ? -10 : 250, is_signed};
+      std::vector<uint8_t> want(a.size());
+      ref_kernels().add_b8(n, a.data(), &from_a, b.data(), &from_b, &to, want.data());
+      for (const LevelUnderTest& level : levels_under_test()) {
+        std::vector<uint8_t> got(a.size());
+        level.kernels.add_b8(n, a.data(), &from_a, b.data(), &from_b, &to, got.data());
+        EXPECT_EQ(got, want) << level.name << ' ' << c.a << ' ' << c.b << ' ' << c.y;
+      }
+    }
+  }
+}
+
 TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
   const auto a = random_ints<uint8_t>(40 * 137, 1, 0, 256);
   const auto b = random_ints<uint8_t>(a.size(), 2, 0, 256);
@@ -364,6 +470,8 @@ TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
     }
     for (const auto [rows, cols] : {std::array<int64_t, 2>{40, 37},
                                     {3, 37},
+                                    {3, 130},
+                                    {3, 16},
                                     {40, 5},
                                     {17, 16},
                                     {16, 37},

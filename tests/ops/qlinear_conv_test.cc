@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <random>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -65,6 +68,105 @@ TEST(ConvInteger, PadsWithTheZeroPoint) {
   t.expect<int32_t>(0, {1, 2, 2}, {210, 21, 7, 7});
   t.run();
 }
+
+// ---------------------------------------------------------------- every form against the formula
+
+struct Form {
+  const char* name;
+  int64_t channels, filters, group, height, width, kernel, stride, pad, dilation;
+};
+
+constexpr Form kForms[] = {
+    {"lines of a few channels", 3, 20, 1, 19, 23, 7, 2, 3, 1},
+    {"lines too long to copy at once", 5, 18, 1, 9, 9, 7, 1, 3, 1},
+    {"pieces", 16, 70, 1, 6, 7, 3, 1, 1, 1},
+    {"pieces, dilated", 20, 16, 1, 8, 8, 3, 1, 2, 2},
+    {"pieces of groups", 32, 32, 2, 5, 6, 3, 2, 1, 1},
+    {"pieces of one tap", 16, 33, 1, 7, 7, 1, 2, 0, 1},
+    {"in place", 24, 40, 1, 5, 5, 1, 1, 0, 1},
+    {"taps that are no groups of four", 18, 17, 1, 5, 5, 3, 1, 1, 1},
+    {"a channel each", 70, 70, 70, 6, 70, 3, 1, 1, 1},
+    {"deep", 80, 16, 1, 4, 4, 3, 1, 1, 1},
+};
+
+template <typename T>
+std::vector<T> random_bytes(int64_t count, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<T> out(static_cast<size_t>(count));
+  for (T& value : out) {
+    const uint32_t pick = engine();
+    // A third of them extreme.
+    value = pick % 6 == 0   ? std::numeric_limits<T>::min()
+            : pick % 6 == 1 ? std::numeric_limits<T>::max()
+                            : static_cast<T>(pick >> 8);
+  }
+  return out;
+}
+
+template <typename X, typename W>
+std::vector<int32_t> convolve(const Form& f, const std::vector<X>& x, int x_zero,
+                              const std::vector<W>& w, const std::vector<W>& w_zero,
+                              int64_t out_height, int64_t out_width) {
+  std::vector<int32_t> y;
+  const int64_t depth = f.channels / f.group;
+  for (int64_t m = 0; m < f.filters; ++m) {
+    const int64_t first = m / (f.filters / f.group) * depth;
+    for (int64_t at = 0; at < out_height * out_width; ++at) {
+      int32_t sum = 0;
+      for (int64_t i = 0; i < depth * f.kernel * f.kernel; ++i) {
+        const int64_t h = at / out_width * f.stride - f.pad + i / f.kernel % f.kernel * f.dilation;
+        const int64_t v = at % out_width * f.stride - f.pad + i % f.kernel * f.dilation;
+        if (h < 0 || h >= f.height || v < 0 || v >= f.width) continue;
+        const int64_t c = first + i / (f.kernel * f.kernel);
+        const auto code = x[static_cast<size_t>((c * f.height + h) * f.width + v)];
+        const auto weight = w[static_cast<size_t>(m * depth * f.kernel * f.kernel + i)];
+        sum += (code - x_zero) * (weight - w_zero[static_cast<size_t>(m) % w_zero.size()]);
+      }
+      y.push_back(sum);
+    }
+  }
+  return y;
+}
+
+// ConvInteger takes one zero point of w for each filter or for all.
+template <typename X, typename W>
+void expect_formula(const Form& f, X x_zero, bool w_zeros) {
+  const int64_t reach = (f.kernel - 1) * f.dilation + 1;
+  const int64_t height = (f.height + 2 * f.pad - reach) / f.stride + 1;
+  const int64_t width = (f.width + 2 * f.pad - reach) / f.stride + 1;
+  const int64_t depth = f.channels / f.group;
+  const auto x = random_bytes<X>(f.channels * f.height * f.width, 1);
+  const auto w = random_bytes<W>(f.filters * depth * f.kernel * f.kernel, 2);
+  const auto w_zero = w_zeros ? random_bytes<W>(f.filters, 3) : std::vector<W>{0};
+  OpTester t("ConvInteger", 10);
+  t.attr_ints("pads", {f.pad, f.pad, f.pad, f.pad}).attr_ints("strides", {f.stride, f.stride});
+  t.attr_ints("dilations", {f.dilation, f.dilation}).attr("group", f.group);
+  t.input<X>({1, f.channels, f.height, f.width}, x);
+  t.input<W>({f.filters, depth, f.kernel, f.kernel}, w);
+  t.input<X>({}, {x_zero});
+  t.input<W>({static_cast<int64_t>(w_zero.size())}, w_zero);
+  t.expect<int32_t>(0, {1, f.filters, height, width},
+                    convolve(f, x, x_zero, w, w_zero, height, width));
+  t.run();
+}
+
+template <typename X, typename W>
+void expect_forms() {
+  for (const Form& form : kForms) {
+    for (const X zero :
+         {X{0}, std::numeric_limits<X>::min(), std::numeric_limits<X>::max(), X{9}}) {
+      for (const bool w_zeros : {false, true}) {
+        SCOPED_TRACE(testing::Message() << form.name << ", zero " << int{zero} << ' ' << w_zeros);
+        expect_formula<X, W>(form, zero, w_zeros);
+      }
+    }
+  }
+}
+
+TEST(ConvInteger, UnsignedBySignedIsExact) { expect_forms<uint8_t, int8_t>(); }
+TEST(ConvInteger, SignedBySignedIsExact) { expect_forms<int8_t, int8_t>(); }
+TEST(ConvInteger, UnsignedByUnsignedIsExact) { expect_forms<uint8_t, uint8_t>(); }
+TEST(ConvInteger, SignedByUnsignedIsExact) { expect_forms<int8_t, uint8_t>(); }
 
 }  // namespace
 }  // namespace folio

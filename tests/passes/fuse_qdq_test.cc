@@ -153,6 +153,32 @@ TEST(FuseQdq, MovesWorkOnCodesOnlyUnderOneScale) {
   EXPECT_EQ(count_of(pool("ys"), "QuantizeLinear"), 2);
 }
 
+TEST(FuseQdq, ResizeMovesCodesOnlyOfNearestNeighbours) {
+  const auto resize = [](const char* mode) {
+    return [mode](GraphWriter& graph) {
+      graph.initializer(f32_tensor("scales", {4}, {1, 1, 2, 2}));
+      graph.node("Resize", {"xd", "", "scales"}, {"c"}).attr_string("mode", mode);
+      quantize(graph, "c", "xs", "xz", {1, 2, 4, 4});
+    };
+  };
+  EXPECT_EQ(count_of(resize("nearest"), "QuantizeLinear"), 1);
+  EXPECT_EQ(count_of(resize("linear"), "QuantizeLinear"), 2);
+}
+
+TEST(FuseQdq, ChosenCodesAreTheSameCodes) {
+  const Rest gather = [](GraphWriter& graph) {
+    graph.initializer(TensorWriter("index", ElementType::kInt64, {2}).int64s({1, 0}));
+    graph.node("Gather", {"xd", "index"}, {"c"}).attr_int("axis", 1);
+    quantize(graph, "c", "xs", "xz");
+  };
+  EXPECT_EQ(count_of(gather, "QuantizeLinear"), 1);
+  const Rest depth = [](GraphWriter& graph) {
+    graph.node("SpaceToDepth", {"xd"}, {"c"}).attr_int("blocksize", 2);
+    quantize(graph, "c", "xs", "xz", {1, 8, 1, 1});
+  };
+  EXPECT_EQ(count_of(depth, "QuantizeLinear"), 1);
+}
+
 TEST(FuseQdq, CodesThatComeBackAreTheSame) {
   const auto again = [](const char* scale) {
     return [scale](GraphWriter& graph) { quantize(graph, "xd", scale, "xz"); };

@@ -78,6 +78,11 @@ static void* row_of(const FolioSums* s, void* c, int64_t elements) {
   return static_cast<char*>(c) + elements * (s->to == kFolioToByte ? 1 : 4);
 }
 
+static uint8_t a_at(const FolioGemmU8* args, int64_t i, int64_t p) {
+  if (!args->a_rows) return args->a[i * args->a_row_stride + p];
+  return args->a_rows[p / args->a_run * args->m + i][p % args->a_run];
+}
+
 static void gemm_u8__ref(const FolioGemmU8* args) {
   const auto* b = static_cast<const int8_t*>(args->b);
   for (int64_t i = 0; i < args->m; ++i) {
@@ -86,8 +91,7 @@ static void gemm_u8__ref(const FolioGemmU8* args) {
       const int64_t first = j / kColumns * panel_bytes(args->k) + j % kColumns * 4;
       uint32_t sum = 0;
       for (int64_t p = 0; p < args->k; ++p) {
-        sum += (uint32_t)(args->a[i * args->a_row_stride + p] *
-                          b[first + p / 4 * FOLIO_S8P16K4_GROUP + p % 4]);
+        sum += (uint32_t)(a_at(args, i, p) * b[first + p / 4 * FOLIO_S8P16K4_GROUP + p % 4]);
       }
       store_sum(&args->sums, sum, i, j, c);
     }

@@ -3,7 +3,7 @@
 /* What FolioByteScale comes to in vectors. */
 typedef struct ByteScale {
   V scale, inverse, low, high;
-  VI zero;
+  VI zero, zero_words;
   int is_fast; /* the inverse is a normal number */
   int is_signed;
 } ByteScale;
@@ -18,6 +18,7 @@ VFN ByteScale make_byte_scale(const FolioByteScale* from) {
   s.low = v_set1((float)(low - from->zero));
   s.high = v_set1((float)(low + 255 - from->zero));
   s.zero = vi_set1(from->zero);
+  s.zero_words = vi_set1_words(from->zero);
   s.is_fast = size > 0x1p-100f && size < 0x1p100f;
   s.is_signed = from->is_signed;
   return s;
@@ -47,10 +48,36 @@ VFN V dequantize(const ByteScale* from, const uint8_t* x) {
   return v_mul(v_from_int(vi_sub(code, from->zero)), from->scale);
 }
 
+/* Bytes of four vectors. Products with the inverse are off by less than 2^-14 wherever the result
+ * is in range, so they round alike unless one is closer than that to the middle between integers;
+ * those and what is not finite are divided. */
+VFN void quantize_block(const ByteScale* to, const float* x, uint8_t* y) {
+  VI code[4];
+  V most = v_zero();
+  V doubt = v_zero(); /* NaN when any is, and of -inf */
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+    /* min and max give the second operand when one is NaN. */
+    const V ratio = v_min(v_set1(0x1p30f), v_mul(v_load(x + q * kLanes), to->inverse));
+    const V off = v_sub(ratio, v_round(ratio));
+    code[q] = vi_nearest(ratio);
+    most = v_max(most, v_max(off, v_sub(v_zero(), off)));
+    doubt = v_add(doubt, off);
+  }
+  if (!v_any(v_lt(v_set1(0.5f - 0x1p-13f), most)) && !v_any(v_is_nan(doubt))) {
+    vi_store4_b8(y, code, to->zero_words, to->is_signed);
+    return;
+  }
+  for (int q = 0; q < 4; ++q) vi_store_b8(y + q * kLanes, quantize(to, v_load(x + q * kLanes)));
+}
+
 static void FOLIO_LEVEL(quantize_f32)(int64_t n, const float* x, const FolioByteScale* to,
                                       uint8_t* y) {
   const ByteScale scale = make_byte_scale(to);
   int64_t i = 0;
+  if (scale.is_fast) {
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) quantize_block(&scale, x + i, y + i);
+  }
   for (; i + kLanes <= n; i += kLanes) vi_store_b8(y + i, quantize(&scale, v_load(x + i)));
   if (i < n) {
     uint8_t last[kLanes];
@@ -71,6 +98,50 @@ static void FOLIO_LEVEL(dequantize_b8)(int64_t n, const uint8_t* x, const FolioB
   }
 }
 
+VFN int is_plain_scale(float scale) {
+  const float size = __builtin_fabsf(scale);
+  return size > 0x1p-40f && size < 0x1p40f;
+}
+
+/* Whether sums of two such bytes are finite and, divided by the scale of `to`, within int32. */
+VFN int adds_plainly(const FolioByteScale* a, const FolioByteScale* b, const FolioByteScale* to) {
+  const float most = 512.0f * (__builtin_fabsf(a->scale) + __builtin_fabsf(b->scale));
+  return is_plain_scale(a->scale) && is_plain_scale(b->scale) && is_plain_scale(to->scale) &&
+         most < 0x1p30f * __builtin_fabsf(to->scale);
+}
+
+/* x / scale, correctly rounded: the product with the rounded inverse, corrected twice. */
+VFN V divide_exactly(V x, const ByteScale* by) {
+  V ratio = v_mul(x, by->inverse);
+  ratio = v_fma(v_fnma(ratio, by->scale, x), by->inverse, ratio);
+  return v_fma(v_fnma(ratio, by->scale, x), by->inverse, ratio);
+}
+
+/* Whole blocks of four vectors; how many elements they are. */
+template <int kSigned>
+VFN int64_t add_blocks(int64_t n, const uint8_t* a, const ByteScale* from_a, const uint8_t* b,
+                       const ByteScale* from_b, const ByteScale* to, uint8_t* y) {
+  const ByteScale wide_a = *from_a;
+  const ByteScale wide_b = *from_b;
+  const ByteScale scale = *to;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    VI code[4];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      const uint8_t* p = a + i + q * kLanes;
+      const uint8_t* r = b + i + q * kLanes;
+      const VI code_a = vi_sub(kSigned ? vi_load_s8(p) : vi_load_u8(p), wide_a.zero);
+      const VI code_b = vi_sub(kSigned ? vi_load_s8(r) : vi_load_u8(r), wide_b.zero);
+      const V value_b = v_mul(v_from_int(code_b), wide_b.scale);
+      const V sum = v_add(v_mul(v_from_int(code_a), wide_a.scale), value_b);
+      code[q] = vi_nearest(divide_exactly(sum, &scale));
+    }
+    vi_store4_b8(y + i, code, scale.zero_words, scale.is_signed);
+  }
+  return i;
+}
+
 static void FOLIO_LEVEL(add_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from,
                                 const uint8_t* b, const FolioByteScale* b_from,
                                 const FolioByteScale* to, uint8_t* y) {
@@ -78,6 +149,10 @@ static void FOLIO_LEVEL(add_b8)(int64_t n, const uint8_t* a, const FolioByteScal
   const ByteScale from_b = make_byte_scale(b_from);
   const ByteScale scale = make_byte_scale(to);
   int64_t i = 0;
+  if (adds_plainly(a_from, b_from, to) && a_from->is_signed == b_from->is_signed) {
+    i = a_from->is_signed ? add_blocks<1>(n, a, &from_a, b, &from_b, &scale, y)
+                          : add_blocks<0>(n, a, &from_a, b, &from_b, &scale, y);
+  }
   for (; i + kLanes <= n; i += kLanes) {
     const V sum = v_add(dequantize(&from_a, a + i), dequantize(&from_b, b + i));
     vi_store_b8(y + i, quantize(&scale, sum));
@@ -164,11 +239,56 @@ VFN void transpose_block(const uint8_t* x, int64_t x_stride, uint8_t* y, int64_t
   }
 }
 
+/* [vector of y][plane]: which byte of the plane goes where, 0x80 for none. */
+typedef struct ThreeOrder {
+  uint8_t from[9][16];
+} ThreeOrder;
+
+constexpr ThreeOrder make_three_order() {
+  ThreeOrder order = {};
+  for (int i = 0; i < 9; ++i) {
+    for (int b = 0; b < 16; ++b) {
+      const int at = i / 3 * 16 + b;
+      order.from[i][b] = (uint8_t)(at % 3 == i % 3 ? at / 3 : 0x80);
+    }
+  }
+  return order;
+}
+static constexpr ThreeOrder kThreeOrder = make_three_order();
+
+/* Three planes to pixels of three bytes side by side, 16 columns at a time; how many. */
+VFN int64_t interleave_three(int64_t cols, const uint8_t* x, int64_t x_stride, uint8_t* y) {
+  __m128i order[9];
+  for (int i = 0; i < 9; ++i) {
+    order[i] = _mm_loadu_si128((const __m128i*)kThreeOrder.from[i]);
+  }
+  int64_t j = 0;
+  for (; j + 16 <= cols; j += 16) {
+    __m128i plane[3];
+    for (int i = 0; i < 3; ++i) {
+      plane[i] = _mm_loadu_si128((const __m128i*)(x + i * x_stride + j));
+    }
+    for (int v = 0; v < 3; ++v) {
+      const __m128i two = _mm_or_si128(_mm_shuffle_epi8(plane[0], order[3 * v]),
+                                       _mm_shuffle_epi8(plane[1], order[3 * v + 1]));
+      const __m128i out = _mm_or_si128(two, _mm_shuffle_epi8(plane[2], order[3 * v + 2]));
+      _mm_storeu_si128((__m128i*)(y + 3 * j + 16 * v), out);
+    }
+  }
+  return j;
+}
+
 /* Blocks at the edges overlap their neighbours. */
 static void FOLIO_LEVEL(transpose_b8)(int64_t rows, int64_t cols, const void* x,
                                       int64_t x_row_stride, void* y, int64_t y_row_stride) {
   const uint8_t* from = (const uint8_t*)x;
   uint8_t* to = (uint8_t*)y;
+  if (rows == 3 && y_row_stride == 3) {
+    const int64_t done = interleave_three(cols, from, x_row_stride, to);
+    from += done;
+    to += 3 * done;
+    cols -= done;
+  }
   if (rows < 16 || cols < 16) {
     const int is_flat = rows < cols;
     const int64_t outer = is_flat ? cols : rows;

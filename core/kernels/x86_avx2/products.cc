@@ -62,29 +62,42 @@ VFN VI widen_four(const uint8_t* a, int64_t left) {
   return _mm256_cvtepu8_epi16(_mm_set1_epi32((int)four));
 }
 
+/* Adds `depth` rows of a panel. */
+template <int kRows>
+VFN void add_run(Sums16 sums[kRows], const uint8_t* const a[kRows], const uint8_t* b,
+                 int64_t depth) {
+  for (int64_t p = 0; p < depth; p += 4, b += FOLIO_S8P16K4_GROUP) {
+    VI four[kRows];
+    for (int i = 0; i < kRows; ++i) four[i] = widen_four(a[i] + p, depth - p);
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      const VI w = widen_s8(b + 16 * q);
+#pragma GCC unroll 4
+      for (int i = 0; i < kRows; ++i) {
+        sums[i].part[q] = vi_add(sums[i].part[q], _mm256_madd_epi16(four[i], w));
+      }
+    }
+  }
+}
+
 template <int kRows>
 static void gemm_rows(const FolioGemmU8* args, int64_t row) {
-  const int64_t groups = (args->k + 3) / 4;
+  const int64_t panel = (args->k + 3) / 4 * FOLIO_S8P16K4_GROUP;
   const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
-  const uint8_t* b = (const uint8_t*)args->b;
+  const int64_t run = args->a_rows ? args->a_run : args->k;
   for (int64_t j = 0; j < args->n; j += kColumns) {
+    const uint8_t* b = (const uint8_t*)args->b + j / kColumns * panel;
     Sums16 sums[kRows];
     for (int i = 0; i < kRows; ++i) {
       for (int q = 0; q < 4; ++q) sums[i].part[q] = _mm256_setzero_si256();
     }
-    for (int64_t g = 0; g < groups; ++g, b += FOLIO_S8P16K4_GROUP) {
-      VI a[kRows];
+    for (int64_t p = 0; p < args->k; p += run) {
+      const uint8_t* a[kRows];
       for (int i = 0; i < kRows; ++i) {
-        a[i] = widen_four(args->a + (row + i) * args->a_row_stride + 4 * g, args->k - 4 * g);
+        a[i] = args->a_rows ? args->a_rows[p / run * args->m + row + i]
+                            : args->a + (row + i) * args->a_row_stride;
       }
-#pragma GCC unroll 4
-      for (int q = 0; q < 4; ++q) {
-        const VI w = widen_s8(b + 16 * q);
-#pragma GCC unroll 4
-        for (int i = 0; i < kRows; ++i) {
-          sums[i].part[q] = vi_add(sums[i].part[q], _mm256_madd_epi16(a[i], w));
-        }
-      }
+      add_run<kRows>(sums, a, b + p / 4 * FOLIO_S8P16K4_GROUP, run);
     }
     const int64_t count = args->n - j < kColumns ? args->n - j : kColumns;
     for (int i = 0; i < kRows; ++i) {

@@ -131,3 +131,14 @@ VFN void vi_store_b8(void* p, VI a) {
       _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
   _mm_storel_epi64((__m128i*)p, _mm_packus_epi16(words, words));
 }
+/* To nearest, ties to even; what leaves int32 is INT32_MIN. */
+VFN VI vi_nearest(V a) { return _mm256_cvtps_epi32(a); }
+/* Bytes of a[0], ..., a[3], each plus `add` (words), saturating. */
+VFN void vi_store4_b8(void* p, const VI a[4], VI add, int is_signed) {
+  const VI low = _mm256_adds_epi16(_mm256_packs_epi32(a[0], a[1]), add);
+  const VI high = _mm256_adds_epi16(_mm256_packs_epi32(a[2], a[3]), add);
+  const VI bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+  const VI order = _mm256_set_epi32(7, 3, 6, 2, 5, 1, 4, 0);
+  vi_store(p, _mm256_permutevar8x32_epi32(bytes, order));
+}
+VFN VI vi_set1_words(int32_t x) { return _mm256_set1_epi16((short)x); }

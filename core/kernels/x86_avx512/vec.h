@@ -117,3 +117,14 @@ VFN VI vi_load_s8(const void* p) {
   return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p));
 }
 VFN void vi_store_b8(void* p, VI a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a)); }
+/* To nearest, ties to even; what leaves int32 is INT32_MIN. */
+VFN VI vi_nearest(V a) { return _mm512_cvtps_epi32(a); }
+/* Bytes of a[0], ..., a[3], each plus `add` (words), saturating. */
+VFN void vi_store4_b8(void* p, const VI a[4], VI add, int is_signed) {
+  const VI low = _mm512_adds_epi16(_mm512_packs_epi32(a[0], a[1]), add);
+  const VI high = _mm512_adds_epi16(_mm512_packs_epi32(a[2], a[3]), add);
+  const VI bytes = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+  const VI order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, bytes));
+}
+VFN VI vi_set1_words(int32_t x) { return _mm512_set1_epi16((short)x); }

@@ -39,52 +39,42 @@ typedef struct Block {
   const FolioDepthwiseU8* args;
   int64_t channel, count;
   Lanes weights[kMaxGroups];
+  Lanes offset;
+  Codes codes; /* to bytes */
 } Block;
 
-VFN void store_block(const Block* block, const Lanes* offset, const Lanes* scale, Lanes sums,
-                     int64_t pixel) {
+VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
   const FolioDepthwiseU8* args = block->args;
   const FolioSums* s = &args->sums;
   const int64_t at = pixel * args->y_row_stride + block->channel;
-  if (s->to != kFolioToByte) {
-    sums = swap_lanes(sums);
-    for (int64_t l = 0; l < 4 && l * kColumns < block->count; ++l) {
-      const int64_t j = block->channel + l * kColumns;
-      const PanelSums p = load_panel(s, j, block->count - l * kColumns);
-      store_panel(s, &p, sums.part[l], pixel, (char*)args->y + (at + l * kColumns) * 4);
+  if (s->to == kFolioToByte) {
+    __m512i code[4];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      code[q] = round_code(&block->codes, sums.part[q], block->codes.scale[q]);
     }
+    _mm512_mask_storeu_epi8((char*)args->y + at, block->codes.mask,
+                            pack_codes(&block->codes, code));
     return;
   }
-  __m512i code[4];
-  for (int q = 0; q < 4; ++q) {
-    code[q] = to_codes(s, _mm512_add_epi32(sums.part[q], offset->part[q]),
-                       _mm512_castsi512_ps(scale->part[q]));
+  sums = swap_lanes(sums);
+  for (int64_t l = 0; l < 4 && l * kColumns < block->count; ++l) {
+    const PanelSums p = load_panel(s, block->channel + l * kColumns, block->count - l * kColumns);
+    store_words(s, &p, sums.part[l], (char*)args->y + (at + l * kColumns) * 4);
   }
-  const __m512i low = _mm512_packs_epi32(code[0], code[1]);
-  const __m512i high = _mm512_packs_epi32(code[2], code[3]);
-  const __m512i bytes = s->lo < 0 ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-  const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
-  _mm512_mask_storeu_epi8((char*)args->y + at, mask, bytes);
 }
 
 /* Of kGroups times four taps; 0: any number. */
 template <int kGroups>
 static void run_block(const Block* block) {
   const FolioDepthwiseU8* args = block->args;
-  const FolioSums* s = &args->sums;
   const int64_t taps = args->tap_count;
   const int64_t groups = kGroups > 0 ? kGroups : (taps + 3) / 4;
   const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
   const __m512i zero = _mm512_setzero_si512();
-  Lanes offset = {{zero, zero, zero, zero}};
-  Lanes scale = offset;
-  if (s->to == kFolioToByte) {
-    if (s->offset) offset = load_lanes(s->offset + block->channel, block->count);
-    scale = load_lanes(s->scale + block->channel, block->count);
-  }
   for (int64_t i = 0; i < args->pixels; ++i) {
     const uint8_t* const* tap = args->taps + i * taps;
-    Lanes sums = {{zero, zero, zero, zero}};
+    Lanes sums = block->offset;
 #pragma GCC unroll 4
     for (int64_t g = 0; g < groups; ++g) {
       __m512i x[4];
@@ -103,19 +93,32 @@ static void run_block(const Block* block) {
       dot4(&sums.part[2], _mm512_unpacklo_epi16(high01, high23), w->part[2]);
       dot4(&sums.part[3], _mm512_unpackhi_epi16(high01, high23), w->part[3]);
     }
-    store_block(block, &offset, &scale, sums, i);
+    store_block(block, sums, i);
   }
+}
+
+/* Offsets and scales; without offsets the sums begin at 0. */
+VFN void begin_block(Block* block) {
+  const FolioSums* s = &block->args->sums;
+  const __m512i zero = _mm512_setzero_si512();
+  block->offset = {{zero, zero, zero, zero}};
+  if (s->offset) block->offset = load_lanes(s->offset + block->channel, block->count);
+  if (s->to != kFolioToByte) return;
+  block->codes = make_codes(s, block->channel, block->count);
+  const Lanes scale = load_lanes(s->scale + block->channel, block->count);
+  for (int q = 0; q < 4; ++q) block->codes.scale[q] = _mm512_castsi512_ps(scale.part[q]);
 }
 
 static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
   const int64_t groups = (args->tap_count + 3) / 4;
   const int64_t panel = groups * FOLIO_S8P16K4_GROUP;
-  Block block;
+  Block block = {};
   block.args = args;
   for (block.channel = 0; block.channel < args->channels; block.channel += kBlock) {
     const int64_t left = args->channels - block.channel;
     block.count = left < kBlock ? left : kBlock;
     const char* b = (const char*)args->b + block.channel / kColumns * panel;
+    begin_block(&block);
     for (int64_t g = 0; g < groups; ++g) {
       Lanes w;
       for (int64_t l = 0; l < 4; ++l) {

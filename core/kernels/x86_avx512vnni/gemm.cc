@@ -1,104 +1,267 @@
-// Matrix product of bytes: tiles of 12 x 32, 24 of 32 registers hold sums. A is read in place: a
-// broadcast of four bytes serves 16 columns. A panel pair stays in cache while all rows pass.
+// Matrix product of bytes: tiles of 6 x 64, 24 of 32 registers hold sums. A is read in place, row
+// by row wherever rows lie: a broadcast of four bytes serves 64 columns. B passes in blocks of four
+// panels that stay in the first cache while rows pass; sums wait between the blocks of a long
+// depth. The block after this one is fetched meanwhile.
 #include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
 
-constexpr int kTileRows = 12;
+constexpr int kTileRows = 6;
+constexpr int kTilePanels = 4;
+constexpr int64_t kBlockTiles = 16;  /* of rows, for one block of B */
+constexpr int64_t kBlockDepth = 576; /* bytes of a column: 36 KiB of B */
+constexpr int64_t kWaiting = kBlockTiles * kTileRows * kTilePanels;
 
-typedef struct Tile {
+/* Four panels or fewer and what all tiles of them share. */
+typedef struct Block {
   const FolioGemmU8* args;
-  int64_t row, column;
-} Tile;
+  int64_t column;
+  int64_t panel;    /* bytes */
+  int64_t from, to; /* depth, `from` a multiple of 4 */
+  __m512i offset[kTilePanels], b_zero[kTilePanels];
+  Codes codes;                  /* to bytes */
+  PanelSums words[kTilePanels]; /* to the others */
+} Block;
 
+/* Adds `groups` groups of four rows of B. */
 template <int kRows, int kPanels>
-static void gemm_tile(const Tile* tile) {
-  const FolioGemmU8* args = tile->args;
-  const int64_t whole = args->k / 4;
-  const int64_t tail = args->k % 4;
-  const int64_t panel = (args->k + 3) / 4 * FOLIO_S8P16K4_GROUP;
-  const int64_t stride = args->a_row_stride;
-  const uint8_t* a = args->a + tile->row * stride;
-  const char* b = (const char*)args->b + tile->column / kColumns * panel;
-  __m512i sum[kRows][kPanels];
-#pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kPanels; ++v) sum[i][v] = _mm512_setzero_si512();
-  }
-  for (int64_t g = 0; g < whole; ++g) {
-    __m512i w[kPanels];
-#pragma GCC unroll 4
-    for (int v = 0; v < kPanels; ++v) w[v] = _mm512_load_si512(b + v * panel);
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      int32_t four;
-      __builtin_memcpy(&four, a + i * stride, 4);
-      const __m512i x = _mm512_set1_epi32(four);
-#pragma GCC unroll 4
-      for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, w[v]);
-    }
-    a += 4;
-    b += FOLIO_S8P16K4_GROUP;
-  }
-  if (tail != 0) {
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      uint32_t last = 0;
-      for (int64_t t = 0; t < tail; ++t) last |= (uint32_t)a[i * stride + t] << (8 * t);
-      const __m512i x = _mm512_set1_epi32((int)last);
+VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows], const char* b,
+                 int64_t panel, int64_t groups, const char** ahead) {
+  const uint8_t* row[kRows];
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) row[i] = a[i];
+  const char* last = b + (kPanels - 1) * panel;
+  const char* fetch = *ahead;
+  int64_t p = 0;
+  const int64_t pairs = groups / 2 * 8;
+  while (p < pairs) {
+    /* Keeps g++ from making one pointer of several: it would run out of registers. */
+    __asm__("" : "+r"(b), "+r"(last), "+r"(p));
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) __asm__("" : "+r"(row[i]));
+#pragma GCC unroll 2
+    for (int g = 0; g < 2; ++g) {
+      __m512i w[kPanels];
 #pragma GCC unroll 4
       for (int v = 0; v < kPanels; ++v) {
-        dot4(&sum[i][v], x, _mm512_load_si512(b + v * panel));
+        w[v] = _mm512_load_si512((v == kPanels - 1 ? last : b + v * panel) + 64 * g);
+      }
+#pragma GCC unroll 6
+      for (int i = 0; i < kRows; ++i) {
+        int32_t four;
+        __builtin_memcpy(&four, row[i] + p + 4 * g, 4);
+        const __m512i x = _mm512_set1_epi32(four);
+#pragma GCC unroll 4
+        for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, w[v]);
       }
     }
+    _mm_prefetch(fetch, _MM_HINT_T1);
+    fetch += 64;
+    p += 8;
+    b += 2 * FOLIO_S8P16K4_GROUP;
+    last += 2 * FOLIO_S8P16K4_GROUP;
   }
-  const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
-  char* c = (char*)args->c + (tile->row * args->c_row_stride + tile->column) * size;
+  *ahead = fetch;
+  if (groups % 2 == 0) return;
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+    int32_t four;
+    __builtin_memcpy(&four, row[i] + p, 4);
+    const __m512i x = _mm512_set1_epi32(four);
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, _mm512_load_si512(b + v * panel));
+  }
+}
+
+/* The last rows of B when they are fewer than four. */
+template <int kRows, int kPanels>
+VFN void add_tail(__m512i (&sum)[kRows][kPanels], const FolioGemmU8* args, int64_t row,
+                  const char* b, int64_t panel) {
+  const int64_t p = args->k / 4 * 4;
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+    const uint8_t* a = args->a + (row + i) * args->a_row_stride + p;
+    uint32_t last = 0;
+    for (int64_t t = 0; t < args->k - p; ++t) last |= (uint32_t)a[t] << (8 * t);
+    const __m512i x = _mm512_set1_epi32((int)last);
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, _mm512_load_si512(b + v * panel));
+  }
+}
+
+/* What FolioSums says of the columns of `block`. */
+static void begin_block(Block* block) {
+  const FolioSums* s = &block->args->sums;
+  const int64_t n = block->args->n;
+  for (int64_t v = 0; v < kTilePanels; ++v) {
+    const int64_t j = block->column + v * kColumns;
+    const __mmask16 mask = first_lanes(n > j ? n - j : 0);
+    block->offset[v] =
+        s->offset ? _mm512_maskz_loadu_epi32(mask, s->offset + j) : _mm512_setzero_si512();
+    block->b_zero[v] =
+        s->row_sum ? _mm512_maskz_loadu_epi32(mask, s->b_zero + j) : _mm512_setzero_si512();
+    if (s->to != kFolioToByte) block->words[v] = load_panel(s, j, n > j ? n - j : 0);
+  }
+  if (s->to != kFolioToByte) return;
+  block->codes = make_codes(s, block->column, n - block->column);
+}
+
+template <int kRows, int kPanels>
+VFN void begin_sums(const Block* block, int64_t row, __m512i (&sum)[kRows][kPanels]) {
+  const int32_t* row_sum = block->args->sums.row_sum;
 #pragma GCC unroll 4
   for (int v = 0; v < kPanels; ++v) {
-    const PanelSums p =
-        load_panel(&args->sums, tile->column + v * kColumns, args->n - tile->column - v * kColumns);
-#pragma GCC unroll 16
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) sum[i][v] = block->offset[v];
+    if (!row_sum) continue;
+#pragma GCC unroll 6
     for (int i = 0; i < kRows; ++i) {
-      store_panel(&args->sums, &p, sum[i][v], tile->row + i,
-                  c + (i * args->c_row_stride + v * kColumns) * size);
+      const __m512i times = _mm512_set1_epi32(row_sum[row + i]);
+      sum[i][v] = _mm512_sub_epi32(sum[i][v], _mm512_mullo_epi32(times, block->b_zero[v]));
     }
   }
 }
 
-typedef void (*TileFn)(const Tile* tile);
-
-#define FOLIO_TILES(panels)                                                                       \
-  {                                                                                               \
-    nullptr, gemm_tile<1, panels>, gemm_tile<2, panels>, gemm_tile<3, panels>,                    \
-        gemm_tile<4, panels>, gemm_tile<5, panels>, gemm_tile<6, panels>, gemm_tile<7, panels>,   \
-        gemm_tile<8, panels>, gemm_tile<9, panels>, gemm_tile<10, panels>, gemm_tile<11, panels>, \
-        gemm_tile<12, panels>                                                                     \
+template <int kRows, int kPanels>
+VFN void finish_sums(const Block* block, int64_t row, const __m512i (&sum)[kRows][kPanels]) {
+  const FolioGemmU8* args = block->args;
+  const FolioSums* s = &args->sums;
+  const int64_t size = s->to == kFolioToByte ? 1 : 4;
+  char* c = (char*)args->c + (row * args->c_row_stride + block->column) * size;
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i, c += args->c_row_stride * size) {
+    if (s->to == kFolioToByte) {
+      store_codes<kPanels>(&block->codes, sum[i], c);
+      continue;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanels; ++v) store_words(s, &block->words[v], sum[i][v], c + v * 64);
   }
-static const TileFn kTiles[2][kTileRows + 1] = {FOLIO_TILES(1), FOLIO_TILES(2)};
+}
+
+/* `waiting`: sums between blocks of depth, [kRows][kPanels]. */
+template <int kRows, int kPanels>
+static void gemm_tile(const Block* block, int64_t row, __m512i* waiting, const char* ahead) {
+  const FolioGemmU8* args = block->args;
+  const int64_t panel = block->panel;
+  const char* b = (const char*)args->b + block->column / kColumns * panel;
+  __m512i sum[kRows][kPanels];
+  if (block->from == 0) {
+    begin_sums(block, row, sum);
+  } else {
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kPanels; ++v) sum[i][v] = waiting[i * kPanels + v];
+    }
+  }
+  const int64_t run = args->a_rows ? args->a_run : args->k;
+  int64_t piece = block->from / (run > 0 ? run : 1);
+  int64_t first = block->from - piece * run;
+  for (int64_t p = block->from; p + 4 <= block->to; ++piece) {
+    const int64_t most = run - first;
+    const int64_t depth = block->to - p < most ? block->to - p : most;
+    const uint8_t* a[kRows];
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      a[i] = (args->a_rows ? args->a_rows[piece * args->m + row + i]
+                           : args->a + (row + i) * args->a_row_stride) +
+             first;
+    }
+    add_run(sum, a, b + p / 4 * FOLIO_S8P16K4_GROUP, panel, depth / 4, &ahead);
+    p += depth;
+    first = 0;
+  }
+  if (block->to < args->k) {
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kPanels; ++v) waiting[i * kPanels + v] = sum[i][v];
+    }
+    return;
+  }
+  if (args->k % 4 != 0) {
+    add_tail(sum, args, row, b + args->k / 4 * FOLIO_S8P16K4_GROUP, panel);
+  }
+  finish_sums(block, row, sum);
+}
+
+typedef void (*TileFn)(const Block*, int64_t row, __m512i* waiting, const char* ahead);
+
+#define FOLIO_TILES(panels)                                                    \
+  {                                                                            \
+    nullptr, gemm_tile<1, panels>, gemm_tile<2, panels>, gemm_tile<3, panels>, \
+        gemm_tile<4, panels>, gemm_tile<5, panels>, gemm_tile<6, panels>       \
+  }
+static const TileFn kTiles[kTilePanels + 1][kTileRows + 1] = {
+    {}, FOLIO_TILES(1), FOLIO_TILES(2), FOLIO_TILES(3), FOLIO_TILES(4)};
 #undef FOLIO_TILES
 
-/* Few rows: B is streamed once, four panels side by side. */
-constexpr int64_t kVectorRows = 4;
-static const TileFn kVectorTiles[kVectorRows + 1] = {nullptr, gemm_tile<1, 4>, gemm_tile<2, 4>,
-                                                     gemm_tile<3, 4>, gemm_tile<4, 4>};
+/* Lines of the block after this one, fetched one every two groups. */
+typedef struct Ahead {
+  const char* from; /* its first panel; null: nothing to fetch */
+  int64_t panels, lines;
+  int64_t panel, line; /* the next */
+} Ahead;
+
+/* Where a tile that fetches `count` lines begins; null when there are no more. */
+VFN const char* take_lines(Ahead* ahead, int64_t count, int64_t panel_bytes) {
+  if (!ahead->from || ahead->panel >= ahead->panels) return nullptr;
+  const char* at = ahead->from + ahead->panel * panel_bytes + ahead->line * 64;
+  ahead->line += count;
+  while (ahead->line >= ahead->lines) {
+    ahead->line -= ahead->lines;
+    ++ahead->panel;
+  }
+  return at;
+}
+
+/* All tiles of rows [tile, end) with one block of B; the first `larger` of all have a row more than
+ * `rows`. */
+static void gemm_block(const Block* block, int64_t tile, int64_t end, int64_t panels, int64_t rows,
+                       int64_t larger, Ahead ahead, __m512i* waiting) {
+  const TileFn* fns = kTiles[panels];
+  const int64_t fetched = (block->to - block->from) / 8;
+  int64_t row = tile * rows + (tile < larger ? tile : larger);
+  for (int64_t t = tile; t < end; ++t) {
+    const int64_t count = rows + (t < larger ? 1 : 0);
+    const char* at = take_lines(&ahead, fetched, block->panel);
+    fns[count](block, row, waiting, at ? at : (const char*)block->args->b);
+    waiting += kTileRows * kTilePanels;
+    row += count;
+  }
+}
 
 static void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
   if (args->m == 0) return;
-  Tile tile = {args, 0, 0};
-  if (args->m <= kVectorRows) {
-    /* Four panels that begin inside of B: the last of them may be narrower. */
-    for (; args->n - tile.column > 3 * kColumns; tile.column += 4 * kColumns) {
-      kVectorTiles[args->m](&tile);
-    }
-  }
+  __m512i waiting[kWaiting];
+  Block block = {};
+  block.args = args;
+  block.panel = (args->k + 3) / 4 * FOLIO_S8P16K4_GROUP;
   const int64_t tiles = (args->m + kTileRows - 1) / kTileRows;
-  while (tile.column < args->n) {
-    const int panels = args->n - tile.column > kColumns ? 2 : 1;
-    for (int64_t t = 0; t < tiles; ++t) {
-      tile.row = args->m * t / tiles;
-      kTiles[panels - 1][args->m * (t + 1) / tiles - tile.row](&tile);
+  const int64_t panels = (args->n + kColumns - 1) / kColumns;
+  const int64_t stripes = (panels + kTilePanels - 1) / kTilePanels;
+  const int64_t depths = args->k > kBlockDepth ? (args->k + kBlockDepth - 1) / kBlockDepth : 1;
+  const int64_t depth = ((args->k + depths - 1) / depths + 3) / 4 * 4;
+  for (int64_t stripe = 0; stripe < stripes; ++stripe) {
+    const int64_t first = panels * stripe / stripes;
+    const int64_t count = panels * (stripe + 1) / stripes - first;
+    block.column = first * kColumns;
+    begin_block(&block);
+    for (int64_t tile = 0; tile < tiles; tile += kBlockTiles) {
+      const int64_t end = tiles - tile < kBlockTiles ? tiles : tile + kBlockTiles;
+      for (block.from = 0;; block.from = block.to) {
+        block.to = args->k - block.from <= depth ? args->k : block.from + depth;
+        const int is_last = block.to == args->k;
+        const char* b = (const char*)args->b;
+        Ahead ahead = {nullptr, count, depth > 0 ? depth / 4 : 1, 0, 0};
+        if (!is_last && tile == 0) {
+          ahead.from = b + first * block.panel + block.to / 4 * FOLIO_S8P16K4_GROUP;
+        } else if (is_last && end == tiles && stripe + 1 < stripes) {
+          ahead.from = b + (first + count) * block.panel;
+        }
+        gemm_block(&block, tile, end, count, args->m / tiles, args->m % tiles, ahead, waiting);
+        if (is_last) break;
+      }
     }
-    tile.column += panels * kColumns;
   }
 }
 

@@ -39,45 +39,102 @@ VFN __mmask16 first_lanes(int64_t count) {
   return (__mmask16)(count >= 16 ? 0xffff : (1u << count) - 1);
 }
 
-/* Columns of a panel: what FolioSums says of them. */
+/* Columns of a panel: what FolioSums says of them, to words. */
 typedef struct PanelSums {
   __mmask16 mask;
-  __m512i offset, b_zero;
   __m512 scale, bias;
 } PanelSums;
 
 VFN PanelSums load_panel(const FolioSums* s, int64_t j, int64_t count) {
   PanelSums p;
   p.mask = first_lanes(count);
-  p.offset = s->offset ? _mm512_maskz_loadu_epi32(p.mask, s->offset + j) : _mm512_setzero_si512();
-  p.b_zero = s->row_sum ? _mm512_maskz_loadu_epi32(p.mask, s->b_zero + j) : _mm512_setzero_si512();
   const int scaled = s->to != kFolioToInt32;
   p.scale = scaled ? _mm512_maskz_loadu_ps(p.mask, s->scale + j) : _mm512_setzero_ps();
   p.bias = scaled && s->bias ? _mm512_maskz_loadu_ps(p.mask, s->bias + j) : _mm512_setzero_ps();
   return p;
 }
 
-VFN __m512i to_codes(const FolioSums* s, __m512i sum, __m512 scale) {
-  const __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
-  __m512 v = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
-  v = _mm512_max_ps(v, _mm512_set1_ps((float)(s->lo - s->zero)));
-  v = _mm512_min_ps(v, _mm512_set1_ps((float)(s->hi - s->zero)));
-  return _mm512_add_epi32(_mm512_cvtps_epi32(v), _mm512_set1_epi32(s->zero));
+/* int32 or float: `to` is where the panel's first column goes, `sum` has its offset already. */
+VFN void store_words(const FolioSums* s, const PanelSums* p, __m512i sum, char* to) {
+  if (s->to == kFolioToInt32) {
+    _mm512_mask_storeu_epi32(to, p->mask, sum);
+    return;
+  }
+  __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), p->scale);
+  if (s->bias) value = _mm512_add_ps(value, p->bias);
+  _mm512_mask_storeu_ps(to, p->mask, value);
 }
 
-/* `to`: element (i, j) of the panel's first column. */
-VFN void store_panel(const FolioSums* s, const PanelSums* p, __m512i sum, int64_t i, char* to) {
-  sum = _mm512_add_epi32(sum, p->offset);
-  if (s->row_sum) {
-    sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(s->row_sum[i]), p->b_zero));
+/* Whether every sum times its scale stays in int32: |scale| < 1. */
+VFN int scales_are_small(const __m512 scale[4]) {
+  __mmask16 large = 0;
+  for (int v = 0; v < 4; ++v) {
+    large |= _mm512_cmp_ps_mask(_mm512_abs_ps(scale[v]), _mm512_set1_ps(1.0f), _CMP_NLT_UQ);
   }
-  if (s->to == kFolioToByte) {
-    _mm512_mask_cvtepi32_storeu_epi8(to, p->mask, to_codes(s, sum, p->scale));
-  } else if (s->to == kFolioToInt32) {
-    _mm512_mask_storeu_epi32(to, p->mask, sum);
-  } else {
-    __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), p->scale);
-    if (s->bias) value = _mm512_add_ps(value, p->bias);
-    _mm512_mask_storeu_ps(to, p->mask, value);
+  return large == 0;
+}
+
+/* From sums to bytes of up to 64 columns. Signed codes are made as unsigned ones, 128 more. */
+typedef struct Codes {
+  __m512 scale[4];
+  __m512 low, high;          /* of the scaled sum */
+  __m512i zero;              /* 16 bits */
+  __m512i least, most, flip; /* bytes */
+  __mmask64 mask;
+  int is_small;
+  int is_whole; /* all of uint8 */
+} Codes;
+
+VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
+  const int up = s->lo < 0 ? 128 : 0;
+  Codes c;
+  for (int64_t v = 0; v < 4; ++v) {
+    const int64_t left = count - v * kColumns;
+    c.scale[v] = left > 0 ? _mm512_maskz_loadu_ps(first_lanes(left), s->scale + j + v * kColumns)
+                          : _mm512_setzero_ps();
   }
+  c.low = _mm512_set1_ps((float)(s->lo - s->zero));
+  c.high = _mm512_set1_ps((float)(s->hi - s->zero));
+  c.zero = _mm512_set1_epi16((short)(s->zero + up));
+  c.least = _mm512_set1_epi8((char)(s->lo + up));
+  c.most = _mm512_set1_epi8((char)(s->hi + up));
+  c.flip = _mm512_set1_epi8((char)up);
+  c.mask = count >= 64 ? ~UINT64_C(0) : ~UINT64_C(0) >> (64 - count);
+  c.is_small = scales_are_small(c.scale);
+  c.is_whole = s->lo == 0 && s->hi == 255;
+  return c;
+}
+
+VFN __m512i round_code(const Codes* c, __m512i sum, __m512 scale) {
+  __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
+  if (!c->is_small) {
+    value = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
+    value = _mm512_min_ps(_mm512_max_ps(value, c->low), c->high);
+  }
+  return _mm512_cvtps_epi32(value);
+}
+
+/* Bytes of each lane: four of code[0], ..., four of code[3]. What leaves 16 bits stays at their
+ * ends, far beyond any byte. */
+VFN __m512i pack_codes(const Codes* c, const __m512i code[4]) {
+  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), c->zero);
+  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), c->zero);
+  const __m512i bytes = _mm512_packus_epi16(low, high);
+  if (c->is_whole) return bytes;
+  return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, c->least), c->most), c->flip);
+}
+
+/* One row. */
+template <int kPanels>
+VFN void store_codes(const Codes* c, const __m512i (&sum)[kPanels], char* to) {
+  __m512i code[4];
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) {
+    code[v] = v < kPanels ? round_code(c, sum[v < kPanels ? v : 0], c->scale[v < kPanels ? v : 0])
+                          : _mm512_setzero_si512();
+  }
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const __m512i bytes = _mm512_permutexvar_epi32(order, pack_codes(c, code));
+  _mm512_mask_storeu_epi8(
+      to, kPanels == 4 ? c->mask : c->mask & ((UINT64_C(1) << 16 * (kPanels % 4)) - 1), bytes);
 }
