@@ -91,7 +91,7 @@ Result<std::unique_ptr<OpKernel>> make_affine_grid(OpBuild& build) {
 
 }  // namespace
 
-void register_affine_grid(OpRegistry& registry) {
+[[gnu::cold]] void register_affine_grid(OpRegistry& registry) {
   OpDef def;
   def.type = "AffineGrid";
   def.since = 20;

@@ -92,7 +92,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_arg_max(OpRegistry& registry) {
+[[gnu::cold]] void register_arg_max(OpRegistry& registry) {
   OpDef def;
   def.infer = infer;
   def.make = make;

@@ -49,7 +49,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild&) {
 
 }  // namespace
 
-void register_array_feature_extractor(OpRegistry& registry) {
+[[gnu::cold]] void register_array_feature_extractor(OpRegistry& registry) {
   OpDef def;
   def.domain = "ai.onnx.ml";
   def.type = "ArrayFeatureExtractor";

@@ -271,7 +271,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_attention(OpRegistry& registry) {
+[[gnu::cold]] void register_attention(OpRegistry& registry) {
   OpDef def;
   def.type = "Attention";
   def.keeps_half = true;

@@ -96,7 +96,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_batch_normalization(OpRegistry& registry) {
+[[gnu::cold]] void register_batch_normalization(OpRegistry& registry) {
   OpDef def;
   def.type = "BatchNormalization";
   def.min_inputs = def.max_inputs = 5;

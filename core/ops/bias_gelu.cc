@@ -123,7 +123,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_bias_gelu(OpRegistry& registry) {
+[[gnu::cold]] void register_bias_gelu(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.infer = infer_same;

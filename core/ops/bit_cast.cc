@@ -57,7 +57,7 @@ Result<std::unique_ptr<OpKernel>> make_bit_cast(OpBuild& build) {
 
 }  // namespace
 
-void register_bit_cast(OpRegistry& registry) {
+[[gnu::cold]] void register_bit_cast(OpRegistry& registry) {
   OpDef def;
   def.type = "BitCast";
   def.since = 26;

@@ -377,7 +377,7 @@ Result<std::unique_ptr<OpKernel>> make_cast_like(OpBuild& build) {
 
 }  // namespace
 
-void register_cast(OpRegistry& registry) {
+[[gnu::cold]] void register_cast(OpRegistry& registry) {
   OpDef def;
   def.type = "Cast";
   def.keeps_half = true;

@@ -153,7 +153,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_causal_conv(OpRegistry& registry) {
+[[gnu::cold]] void register_causal_conv(OpRegistry& registry) {
   OpDef def;
   def.type = "CausalConvWithState";
   def.min_inputs = 2;

@@ -105,7 +105,7 @@ Result<std::unique_ptr<OpKernel>> make_crop(OpBuild& build) {
 
 }  // namespace
 
-void register_center_crop_pad(OpRegistry& registry) {
+[[gnu::cold]] void register_center_crop_pad(OpRegistry& registry) {
   OpDef def;
   def.type = "CenterCropPad";
   def.since = 18;

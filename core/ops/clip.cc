@@ -102,7 +102,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_clip(OpRegistry& registry) {
+[[gnu::cold]] void register_clip(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "Clip",
                 .since = 1,

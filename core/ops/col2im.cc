@@ -178,7 +178,7 @@ Result<std::unique_ptr<OpKernel>> make_col2im(OpBuild& build) {
 
 }  // namespace
 
-void register_col2im(OpRegistry& registry) {
+[[gnu::cold]] void register_col2im(OpRegistry& registry) {
   OpDef def;
   def.type = "Col2Im";
   def.since = 18;

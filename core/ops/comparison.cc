@@ -110,7 +110,7 @@ void add(OpRegistry& registry, std::string_view type, int since) {
 
 }  // namespace
 
-void register_comparison(OpRegistry& registry) {
+[[gnu::cold]] void register_comparison(OpRegistry& registry) {
   add<EqualFunction>(registry, "Equal", 1);
   add<LessFunction>(registry, "Less", 1);
   add<GreaterFunction>(registry, "Greater", 1);

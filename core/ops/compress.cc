@@ -59,7 +59,7 @@ Result<std::unique_ptr<OpKernel>> make_compress(OpBuild& build) {
 
 }  // namespace
 
-void register_compress(OpRegistry& registry) {
+[[gnu::cold]] void register_compress(OpRegistry& registry) {
   OpDef def;
   def.type = "Compress";
   def.since = 9;

@@ -131,7 +131,7 @@ Result<std::unique_ptr<OpKernel>> make_concat(OpBuild& build) {
 
 }  // namespace
 
-void register_concat(OpRegistry& registry) {
+[[gnu::cold]] void register_concat(OpRegistry& registry) {
   OpDef def;
   def.type = "Concat";
   def.keeps_half = true;

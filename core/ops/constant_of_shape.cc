@@ -94,7 +94,7 @@ Result<std::unique_ptr<OpKernel>> make_constant_of_shape(OpBuild& build) {
 
 }  // namespace
 
-void register_constant_of_shape(OpRegistry& registry) {
+[[gnu::cold]] void register_constant_of_shape(OpRegistry& registry) {
   OpDef def;
   def.type = "ConstantOfShape";
   def.keeps_half = true;

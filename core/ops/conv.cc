@@ -196,7 +196,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_conv(OpRegistry& registry) {
+[[gnu::cold]] void register_conv(OpRegistry& registry) {
   OpDef def;
   def.type = "Conv";
   def.min_inputs = 2;

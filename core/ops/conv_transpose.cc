@@ -363,7 +363,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_conv_transpose(OpRegistry& registry) {
+[[gnu::cold]] void register_conv_transpose(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "ConvTranspose",
                 .min_inputs = 2,

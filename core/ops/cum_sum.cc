@@ -84,7 +84,7 @@ Result<std::unique_ptr<OpKernel>> make_cumulate(OpBuild& build) {
 
 }  // namespace
 
-void register_cum_sum(OpRegistry& registry) {
+[[gnu::cold]] void register_cum_sum(OpRegistry& registry) {
   OpDef def;
   def.type = "CumSum";
   def.since = 11;

@@ -217,7 +217,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_deform_conv(OpRegistry& registry) {
+[[gnu::cold]] void register_deform_conv(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "DeformConv",
                 .since = 19,

@@ -139,7 +139,7 @@ Result<std::unique_ptr<OpKernel>> make_space_to_depth(OpBuild& build) {
 
 }  // namespace
 
-void register_depth_to_space(OpRegistry& registry) {
+[[gnu::cold]] void register_depth_to_space(OpRegistry& registry) {
   OpDef def;
   def.type = "DepthToSpace";
   def.infer = infer_blocks;

@@ -77,7 +77,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_det(OpRegistry& registry) {
+[[gnu::cold]] void register_det(OpRegistry& registry) {
   registry.add({.domain = "", .type = "Det", .since = 11, .infer = infer, .make = make});
 }
 

@@ -413,7 +413,7 @@ Status infer_stft(OpInfer& infer) {
 
 }  // namespace
 
-void register_dft(OpRegistry& registry) {
+[[gnu::cold]] void register_dft(OpRegistry& registry) {
   OpDef def;
   def.type = "DFT";
   def.since = 17;

@@ -184,7 +184,7 @@ Status infer_cast(OpInfer& infer) {
 
 }  // namespace
 
-void register_dict_vectorizer(OpRegistry& registry) {
+[[gnu::cold]] void register_dict_vectorizer(OpRegistry& registry) {
   OpDef def;
   def.domain = "ai.onnx.ml";
   def.type = "DictVectorizer";

@@ -89,7 +89,7 @@ Result<std::unique_ptr<OpKernel>> make_dropout(OpBuild& build) {
 
 }  // namespace
 
-void register_dropout(OpRegistry& registry) {
+[[gnu::cold]] void register_dropout(OpRegistry& registry) {
   OpDef def;
   def.type = "Dropout";
   def.until = 11;

@@ -49,7 +49,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_dynamic_quantize_linear(OpRegistry& registry) {
+[[gnu::cold]] void register_dynamic_quantize_linear(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "DynamicQuantizeLinear",
                 .since = 11,

@@ -404,7 +404,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_einsum(OpRegistry& registry) {
+[[gnu::cold]] void register_einsum(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "Einsum",
                 .since = 12,

@@ -239,7 +239,7 @@ void add_variadic(OpRegistry& registry, std::string_view type) {
 
 }  // namespace
 
-void register_elementwise_binary(OpRegistry& registry) {
+[[gnu::cold]] void register_elementwise_binary(OpRegistry& registry) {
   add_binary<AddFunction>(registry, "Add");
   add_binary<SubFunction>(registry, "Sub");
   add_binary<MulFunction>(registry, "Mul");

@@ -173,7 +173,7 @@ Status infer_not(OpInfer& infer) {
 
 }  // namespace
 
-void register_elementwise_integer(OpRegistry& registry) {
+[[gnu::cold]] void register_elementwise_integer(OpRegistry& registry) {
   const auto add = [&](std::string_view type, int since, MakeFn make) {
     registry.add({.domain = "",
                   .type = type,

@@ -243,7 +243,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_elementwise_unary(OpRegistry& registry) {
+[[gnu::cold]] void register_elementwise_unary(OpRegistry& registry) {
   OpDef def;
   def.elementwise = true;
   def.infer = infer;

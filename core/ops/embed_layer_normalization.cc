@@ -249,7 +249,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_embed_layer_normalization(OpRegistry& registry) {
+[[gnu::cold]] void register_embed_layer_normalization(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "EmbedLayerNormalization";

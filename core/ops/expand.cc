@@ -131,7 +131,7 @@ Result<std::unique_ptr<OpKernel>> make_tile(OpBuild& build) {
 
 }  // namespace
 
-void register_expand(OpRegistry& registry) {
+[[gnu::cold]] void register_expand(OpRegistry& registry) {
   OpDef def;
   def.type = "Expand";
   def.keeps_half = true;

@@ -66,7 +66,7 @@ Result<std::unique_ptr<OpKernel>> make_eye_like(OpBuild& build) {
 
 }  // namespace
 
-void register_eye_like(OpRegistry& registry) {
+[[gnu::cold]] void register_eye_like(OpRegistry& registry) {
   OpDef def;
   def.type = "EyeLike";
   def.since = 9;

@@ -52,7 +52,7 @@ Result<std::unique_ptr<OpKernel>> make_flatten(OpBuild& build) {
 
 }  // namespace
 
-void register_flatten(OpRegistry& registry) {
+[[gnu::cold]] void register_flatten(OpRegistry& registry) {
   OpDef def;
   def.type = "Flatten";
   def.keeps_half = true;

@@ -289,7 +289,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_fused_attention(OpRegistry& registry) {
+[[gnu::cold]] void register_fused_attention(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "Attention";

@@ -110,7 +110,7 @@ Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
 
 }  // namespace
 
-void register_gather(OpRegistry& registry) {
+[[gnu::cold]] void register_gather(OpRegistry& registry) {
   OpDef def;
   def.type = "Gather";
   def.keeps_half = true;

@@ -245,7 +245,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_gather_block_quantized(OpRegistry& registry) {
+[[gnu::cold]] void register_gather_block_quantized(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "GatherBlockQuantized";

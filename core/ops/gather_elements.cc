@@ -172,7 +172,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
 
 }  // namespace
 
-void register_gather_elements(OpRegistry& registry) {
+[[gnu::cold]] void register_gather_elements(OpRegistry& registry) {
   OpDef def;
   def.type = "GatherElements";
   def.keeps_half = true;

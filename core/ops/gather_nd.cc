@@ -203,7 +203,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
 
 }  // namespace
 
-void register_gather_nd(OpRegistry& registry) {
+[[gnu::cold]] void register_gather_nd(OpRegistry& registry) {
   OpDef def;
   def.type = "GatherND";
   def.keeps_half = true;

@@ -238,7 +238,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_gemm(OpRegistry& registry) {
+[[gnu::cold]] void register_gemm(OpRegistry& registry) {
   OpDef def;
   def.type = "Gemm";
   def.min_inputs = 2;

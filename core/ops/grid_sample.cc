@@ -243,7 +243,7 @@ Result<std::unique_ptr<OpKernel>> make_grid_sample(OpBuild& build) {
 
 }  // namespace
 
-void register_grid_sample(OpRegistry& registry) {
+[[gnu::cold]] void register_grid_sample(OpRegistry& registry) {
   OpDef def;
   def.type = "GridSample";
   def.since = 16;

@@ -415,7 +415,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_group_query_attention(OpRegistry& registry) {
+[[gnu::cold]] void register_group_query_attention(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "GroupQueryAttention";

@@ -175,7 +175,7 @@ void add(OpRegistry& registry, std::string_view type) {
 
 }  // namespace
 
-void register_gru(OpRegistry& registry) {
+[[gnu::cold]] void register_gru(OpRegistry& registry) {
   add<3>(registry, "GRU");
   add<1>(registry, "RNN");
 }

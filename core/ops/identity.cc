@@ -27,7 +27,7 @@ Result<std::unique_ptr<OpKernel>> make_identity(OpBuild&) {
 
 }  // namespace
 
-void register_identity(OpRegistry& registry) {
+[[gnu::cold]] void register_identity(OpRegistry& registry) {
   OpDef def;
   def.type = "Identity";
   def.keeps_half = true;

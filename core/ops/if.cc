@@ -64,7 +64,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_if(OpRegistry& registry) {
+[[gnu::cold]] void register_if(OpRegistry& registry) {
   OpDef def;
   def.type = "If";
   def.max_outputs = kVariadic;

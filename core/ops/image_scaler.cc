@@ -44,7 +44,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_image_scaler(OpRegistry& registry) {
+[[gnu::cold]] void register_image_scaler(OpRegistry& registry) {
   OpDef def;
   def.type = "ImageScaler";
   def.infer = infer;

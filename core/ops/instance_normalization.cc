@@ -135,7 +135,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_instance_normalization(OpRegistry& registry) {
+[[gnu::cold]] void register_instance_normalization(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "InstanceNormalization",
                 .min_inputs = 3,

@@ -67,7 +67,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_is_nan(OpRegistry& registry) {
+[[gnu::cold]] void register_is_nan(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "IsNaN",
                 .since = 9,

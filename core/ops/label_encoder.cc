@@ -321,7 +321,7 @@ void add(OpRegistry& registry, std::string_view type, int since, int until, Infe
 
 }  // namespace
 
-void register_label_encoder(OpRegistry& registry) {
+[[gnu::cold]] void register_label_encoder(OpRegistry& registry) {
   add(registry, "LabelEncoder", 1, 1, infer_two_way, make_two_way);
   add(registry, "LabelEncoder", 2, kLatest, infer_encoder, make_encoder);
   add(registry, "CategoryMapper", 1, kLatest, infer_two_way, make_two_way);

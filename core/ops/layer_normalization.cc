@@ -92,7 +92,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_layer_normalization(OpRegistry& registry) {
+[[gnu::cold]] void register_layer_normalization(OpRegistry& registry) {
   OpDef def;
   def.infer = infer;
   def.make = make;

@@ -225,7 +225,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_linear_attention(OpRegistry& registry) {
+[[gnu::cold]] void register_linear_attention(OpRegistry& registry) {
   OpDef def;
   def.type = "LinearAttention";
   def.min_inputs = 3;

@@ -171,7 +171,7 @@ Status infer_targets(OpInfer& infer) {
 
 }  // namespace
 
-void register_linear_model(OpRegistry& registry) {
+[[gnu::cold]] void register_linear_model(OpRegistry& registry) {
   OpDef def;
   def.domain = "ai.onnx.ml";
   def.type = "LinearClassifier";

@@ -85,7 +85,7 @@ void add(OpRegistry& registry, std::string_view type) {
 
 }  // namespace
 
-void register_logical(OpRegistry& registry) {
+[[gnu::cold]] void register_logical(OpRegistry& registry) {
   add<AndFunction>(registry, "And");
   add<OrFunction>(registry, "Or");
   add<XorFunction>(registry, "Xor");

@@ -143,7 +143,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_loop(OpRegistry& registry) {
+[[gnu::cold]] void register_loop(OpRegistry& registry) {
   OpDef def;
   def.type = "Loop";
   def.min_inputs = 0;

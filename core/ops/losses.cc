@@ -160,7 +160,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_losses(OpRegistry& registry) {
+[[gnu::cold]] void register_losses(OpRegistry& registry) {
   OpDef def;
   def.since = 12;
   def.min_inputs = 2;

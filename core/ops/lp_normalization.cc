@@ -159,7 +159,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_lp_normalization(OpRegistry& registry) {
+[[gnu::cold]] void register_lp_normalization(OpRegistry& registry) {
   registry.add({.domain = "", .type = "LpNormalization", .infer = infer, .make = make});
   registry.add({.domain = "",
                 .type = "MeanVarianceNormalization",

@@ -100,7 +100,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_lrn(OpRegistry& registry) {
+[[gnu::cold]] void register_lrn(OpRegistry& registry) {
   registry.add({.domain = "", .type = "LRN", .infer = infer, .make = make});
 }
 

@@ -134,7 +134,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_lstm(OpRegistry& registry) {
+[[gnu::cold]] void register_lstm(OpRegistry& registry) {
   OpDef def;
   def.type = "LSTM";
   def.min_inputs = 3;

@@ -259,7 +259,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_matmul(OpRegistry& registry) {
+[[gnu::cold]] void register_matmul(OpRegistry& registry) {
   OpDef def;
   def.type = "MatMul";
   def.min_inputs = def.max_inputs = 2;

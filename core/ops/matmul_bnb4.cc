@@ -141,7 +141,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_matmul_bnb4(OpRegistry& registry) {
+[[gnu::cold]] void register_matmul_bnb4(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "MatMulBnb4";

@@ -116,7 +116,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_matmul_integer(OpRegistry& registry) {
+[[gnu::cold]] void register_matmul_integer(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "MatMulInteger",
                 .since = 10,

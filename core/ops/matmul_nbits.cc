@@ -379,7 +379,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_matmul_nbits(OpRegistry& registry) {
+[[gnu::cold]] void register_matmul_nbits(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "MatMulNBits";

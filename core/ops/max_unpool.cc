@@ -117,7 +117,7 @@ Result<std::unique_ptr<OpKernel>> make_unpool(OpBuild& build) {
 
 }  // namespace
 
-void register_max_unpool(OpRegistry& registry) {
+[[gnu::cold]] void register_max_unpool(OpRegistry& registry) {
   OpDef def;
   def.type = "MaxUnpool";
   def.since = 9;

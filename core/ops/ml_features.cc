@@ -276,7 +276,7 @@ void add(OpRegistry& registry, std::string_view type, int max_inputs, InferFn in
 
 }  // namespace
 
-void register_ml_features(OpRegistry& registry) {
+[[gnu::cold]] void register_ml_features(OpRegistry& registry) {
   add(registry, "Normalizer", 1, infer_float, make_normalizer);
   add(registry, "Scaler", 1, infer_float, make_scaler);
   add(registry, "Binarizer", 1, infer_same, make_binarizer);

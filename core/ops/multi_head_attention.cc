@@ -258,7 +258,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_multi_head_attention(OpRegistry& registry) {
+[[gnu::cold]] void register_multi_head_attention(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "MultiHeadAttention";

@@ -100,7 +100,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_nhwc_conv(OpRegistry& registry) {
+[[gnu::cold]] void register_nhwc_conv(OpRegistry& registry) {
   OpDef def;
   def.domain = kNhwcDomain;
   def.type = "Conv";

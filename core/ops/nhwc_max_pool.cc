@@ -118,7 +118,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_nhwc_max_pool(OpRegistry& registry) {
+[[gnu::cold]] void register_nhwc_max_pool(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "NhwcMaxPool";

@@ -150,7 +150,7 @@ Result<std::unique_ptr<OpKernel>> make_boxes(OpBuild& build) {
 
 }  // namespace
 
-void register_non_max_suppression(OpRegistry& registry) {
+[[gnu::cold]] void register_non_max_suppression(OpRegistry& registry) {
   OpDef def;
   def.type = "NonMaxSuppression";
   def.since = 10;

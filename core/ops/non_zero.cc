@@ -81,7 +81,7 @@ Result<std::unique_ptr<OpKernel>> make_non_zero(OpBuild&) {
 
 }  // namespace
 
-void register_non_zero(OpRegistry& registry) {
+[[gnu::cold]] void register_non_zero(OpRegistry& registry) {
   OpDef def;
   def.type = "NonZero";
   def.since = 9;

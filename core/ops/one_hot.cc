@@ -93,7 +93,7 @@ Result<std::unique_ptr<OpKernel>> make_one_hot(OpBuild& build) {
 
 }  // namespace
 
-void register_one_hot(OpRegistry& registry) {
+[[gnu::cold]] void register_one_hot(OpRegistry& registry) {
   OpDef def;
   def.type = "OneHot";
   def.since = 9;

@@ -8,7 +8,9 @@
 // Errors:  messages say what was found and expected; the caller prefixes the node's label.
 //
 // An operator (or family) is one file core/ops/<stem>.cc that defines
-// `void register_<stem>(OpRegistry&)`; CMake finds it. Shared helpers live in op_*.h/.cc.
+// `[[gnu::cold]] void register_<stem>(OpRegistry&)`; CMake finds it. It runs once, at the first
+// load of a process: cold puts all of them on neighbouring pages. Shared helpers live in
+// op_*.h/.cc.
 #pragma once
 
 #include <array>

@@ -63,7 +63,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild&) {
 
 }  // namespace
 
-void register_optional(OpRegistry& registry) {
+[[gnu::cold]] void register_optional(OpRegistry& registry) {
   OpDef def;
   def.type = "Optional";
   def.since = 15;

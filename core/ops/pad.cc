@@ -276,7 +276,7 @@ Result<std::unique_ptr<OpKernel>> make_pad(OpBuild& build) {
 
 }  // namespace
 
-void register_pad(OpRegistry& registry) {
+[[gnu::cold]] void register_pad(OpRegistry& registry) {
   OpDef def;
   def.type = "Pad";
   def.is_exact = true;

@@ -267,7 +267,7 @@ OpDef def_of(std::string_view type) {
 
 }  // namespace
 
-void register_pool(OpRegistry& registry) {
+[[gnu::cold]] void register_pool(OpRegistry& registry) {
   registry.add(def_of<PoolKind::kMax, false>("MaxPool"));
   registry.add(def_of<PoolKind::kAverage, false>("AveragePool"));
   registry.add(def_of<PoolKind::kLp, false>("LpPool"));

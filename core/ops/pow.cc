@@ -169,7 +169,7 @@ Status infer_pow(OpInfer& infer) {
 
 }  // namespace
 
-void register_pow(OpRegistry& registry) {
+[[gnu::cold]] void register_pow(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "Pow",
                 .min_inputs = 2,

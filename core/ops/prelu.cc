@@ -66,7 +66,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_prelu(OpRegistry& registry) {
+[[gnu::cold]] void register_prelu(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "PRelu",
                 .min_inputs = 2,

@@ -139,7 +139,7 @@ Status infer_qlinear(OpInfer& infer) {
 
 }  // namespace
 
-void register_qlinear_conv(OpRegistry& registry) {
+[[gnu::cold]] void register_qlinear_conv(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "ConvInteger",
                 .since = 10,

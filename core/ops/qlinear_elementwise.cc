@@ -272,7 +272,7 @@ void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_in
 
 }  // namespace
 
-void register_qlinear_elementwise(OpRegistry& registry) {
+[[gnu::cold]] void register_qlinear_elementwise(OpRegistry& registry) {
   add(registry, "QLinearAdd", 7, 8, infer_binary, make_plain<Binary<true>>);
   add(registry, "QLinearMul", 7, 8, infer_binary, make_plain<Binary<false>>);
   add(registry, "QLinearSigmoid", 4, 5, infer_like, make_unary);

@@ -173,7 +173,7 @@ Status infer_gemm(OpInfer& infer) {
 
 }  // namespace
 
-void register_qlinear_matmul(OpRegistry& registry) {
+[[gnu::cold]] void register_qlinear_matmul(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "QLinearMatMul",
                 .since = 10,

@@ -212,7 +212,7 @@ Status infer_dequantize(OpInfer& infer) {
 
 }  // namespace
 
-void register_quantize_linear(OpRegistry& registry) {
+[[gnu::cold]] void register_quantize_linear(OpRegistry& registry) {
   for (const std::string_view domain : {"", "com.microsoft"}) {
     const int since = domain.empty() ? 10 : 1;
     registry.add({.domain = domain,

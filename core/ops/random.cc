@@ -288,7 +288,7 @@ void add(OpRegistry& registry, std::string_view type, int since, int inputs, Inf
 
 }  // namespace
 
-void register_random(OpRegistry& registry) {
+[[gnu::cold]] void register_random(OpRegistry& registry) {
   add(registry, "RandomUniform", 1, 0, infer_random, make_random);
   add(registry, "RandomNormal", 1, 0, infer_random, make_random);
   add(registry, "RandomUniformLike", 1, 1, infer_random, make_random);

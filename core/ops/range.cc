@@ -119,7 +119,7 @@ Result<std::unique_ptr<OpKernel>> make_range(OpBuild&) {
 
 }  // namespace
 
-void register_range(OpRegistry& registry) {
+[[gnu::cold]] void register_range(OpRegistry& registry) {
   OpDef def;
   def.type = "Range";
   def.since = 11;

@@ -367,7 +367,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_reduce(OpRegistry& registry) {
+[[gnu::cold]] void register_reduce(OpRegistry& registry) {
   for (const ReduceRow& row : kRows) {
     registry.add({.domain = "",
                   .type = row.type,

@@ -41,7 +41,7 @@ Result<std::unique_ptr<OpKernel>> make_match(OpBuild& build) {
 
 }  // namespace
 
-void register_regex_full_match(OpRegistry& registry) {
+[[gnu::cold]] void register_regex_full_match(OpRegistry& registry) {
   OpDef def;
   def.type = "RegexFullMatch";
   def.since = 20;

@@ -186,7 +186,7 @@ Result<std::unique_ptr<OpKernel>> make_reshape(OpBuild& build) {
 
 }  // namespace
 
-void register_reshape(OpRegistry& registry) {
+[[gnu::cold]] void register_reshape(OpRegistry& registry) {
   OpDef def;
   def.type = "Reshape";
   def.keeps_half = true;

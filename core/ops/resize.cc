@@ -431,7 +431,7 @@ Result<std::unique_ptr<OpKernel>> make_resize(OpBuild& build) {
 
 }  // namespace
 
-void register_resize(OpRegistry& registry) {
+[[gnu::cold]] void register_resize(OpRegistry& registry) {
   OpDef def;
   def.type = "Upsample";
   def.infer = infer_resize;

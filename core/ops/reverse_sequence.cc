@@ -69,7 +69,7 @@ Result<std::unique_ptr<OpKernel>> make_reverse(OpBuild& build) {
 
 }  // namespace
 
-void register_reverse_sequence(OpRegistry& registry) {
+[[gnu::cold]] void register_reverse_sequence(OpRegistry& registry) {
   OpDef def;
   def.type = "ReverseSequence";
   def.since = 10;

@@ -227,7 +227,7 @@ Result<std::unique_ptr<OpKernel>> make_roi_align(OpBuild& build) {
 
 }  // namespace
 
-void register_roi_align(OpRegistry& registry) {
+[[gnu::cold]] void register_roi_align(OpRegistry& registry) {
   OpDef def;
   def.type = "RoiAlign";
   def.since = 10;

@@ -110,7 +110,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_rotary_embedding(OpRegistry& registry) {
+[[gnu::cold]] void register_rotary_embedding(OpRegistry& registry) {
   OpDef def;
   def.type = "RotaryEmbedding";
   def.keeps_half = true;

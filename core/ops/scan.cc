@@ -239,7 +239,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_scan(OpRegistry& registry) {
+[[gnu::cold]] void register_scan(OpRegistry& registry) {
   OpDef def;
   def.type = "Scan";
   def.since = 8;

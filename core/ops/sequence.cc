@@ -188,7 +188,7 @@ void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_in
 
 }  // namespace
 
-void register_sequence(OpRegistry& registry) {
+[[gnu::cold]] void register_sequence(OpRegistry& registry) {
   add(registry, "SequenceConstruct", 1, kVariadic, infer_construct, make<SequenceConstruct>);
   add(registry, "SequenceEmpty", 0, 0, infer_empty, make_empty);
   add(registry, "SequenceInsert", 2, 3, infer_insert, make<SequenceInsert>);

@@ -102,7 +102,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_sequence_map(OpRegistry& registry) {
+[[gnu::cold]] void register_sequence_map(OpRegistry& registry) {
   OpDef def;
   def.type = "SequenceMap";
   def.since = 17;

@@ -88,7 +88,7 @@ Result<std::unique_ptr<OpKernel>> make_size_of(OpBuild&) {
 
 }  // namespace
 
-void register_shape(OpRegistry& registry) {
+[[gnu::cold]] void register_shape(OpRegistry& registry) {
   OpDef def;
   def.type = "Shape";
   def.keeps_half = true;

@@ -61,7 +61,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_shrink(OpRegistry& registry) {
+[[gnu::cold]] void register_shrink(OpRegistry& registry) {
   registry.add({.domain = "", .type = "Shrink", .since = 9, .infer = infer, .make = make});
 }
 

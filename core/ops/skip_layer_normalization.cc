@@ -120,7 +120,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_skip_layer_normalization(OpRegistry& registry) {
+[[gnu::cold]] void register_skip_layer_normalization(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "SkipLayerNormalization";

@@ -277,7 +277,7 @@ Result<std::unique_ptr<OpKernel>> make_slice(OpBuild& build) {
 
 }  // namespace
 
-void register_slice(OpRegistry& registry) {
+[[gnu::cold]] void register_slice(OpRegistry& registry) {
   OpDef def;
   def.type = "Slice";
   def.keeps_half = true;

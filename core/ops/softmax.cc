@@ -131,7 +131,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_softmax(OpRegistry& registry) {
+[[gnu::cold]] void register_softmax(OpRegistry& registry) {
   OpDef def;
   def.infer = infer;
   def.make = make;

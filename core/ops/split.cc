@@ -146,7 +146,7 @@ Result<std::unique_ptr<OpKernel>> make_split(OpBuild& build) {
 
 }  // namespace
 
-void register_split(OpRegistry& registry) {
+[[gnu::cold]] void register_split(OpRegistry& registry) {
   OpDef def;
   def.type = "Split";
   def.keeps_half = true;

@@ -190,7 +190,7 @@ Result<std::unique_ptr<OpKernel>> make_join(OpBuild& build) {
 
 }  // namespace
 
-void register_split_to_sequence(OpRegistry& registry) {
+[[gnu::cold]] void register_split_to_sequence(OpRegistry& registry) {
   OpDef def;
   def.type = "SplitToSequence";
   def.since = 11;

@@ -167,7 +167,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_squeeze(OpRegistry& registry) {
+[[gnu::cold]] void register_squeeze(OpRegistry& registry) {
   OpDef def;
   def.type = "Squeeze";
   def.keeps_half = true;

@@ -310,7 +310,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_strided_attention(OpRegistry& registry) {
+[[gnu::cold]] void register_strided_attention(OpRegistry& registry) {
   OpDef def;
   def.domain = "folio";
   def.type = "StridedAttention";

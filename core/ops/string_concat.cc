@@ -143,7 +143,7 @@ Result<std::unique_ptr<OpKernel>> make_split(OpBuild& build) {
 
 }  // namespace
 
-void register_string_concat(OpRegistry& registry) {
+[[gnu::cold]] void register_string_concat(OpRegistry& registry) {
   OpDef def;
   def.type = "StringConcat";
   def.since = 20;

@@ -116,7 +116,7 @@ Result<std::unique_ptr<OpKernel>> make_normalizer(OpBuild& build) {
 
 }  // namespace
 
-void register_string_normalizer(OpRegistry& registry) {
+[[gnu::cold]] void register_string_normalizer(OpRegistry& registry) {
   OpDef def;
   def.type = "StringNormalizer";
   def.since = 10;

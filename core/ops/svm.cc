@@ -355,7 +355,7 @@ Status infer_classes(OpInfer& infer) {
 
 }  // namespace
 
-void register_svm(OpRegistry& registry) {
+[[gnu::cold]] void register_svm(OpRegistry& registry) {
   OpDef def;
   def.domain = "ai.onnx.ml";
   def.type = "SVMRegressor";

@@ -54,7 +54,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_swiglu(OpRegistry& registry) {
+[[gnu::cold]] void register_swiglu(OpRegistry& registry) {
   registry.add({.domain = "",
                 .type = "SwiGLU",
                 .since = 28,

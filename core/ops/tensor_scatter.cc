@@ -95,7 +95,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
 
 }  // namespace
 
-void register_tensor_scatter(OpRegistry& registry) {
+[[gnu::cold]] void register_tensor_scatter(OpRegistry& registry) {
   OpDef def;
   def.type = "TensorScatter";
   def.keeps_half = true;

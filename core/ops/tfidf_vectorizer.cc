@@ -190,7 +190,7 @@ Status infer_tfidf(OpInfer& infer) {
 
 }  // namespace
 
-void register_tfidf_vectorizer(OpRegistry& registry) {
+[[gnu::cold]] void register_tfidf_vectorizer(OpRegistry& registry) {
   OpDef def;
   def.type = "TfIdfVectorizer";
   def.since = 9;

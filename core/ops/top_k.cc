@@ -169,7 +169,7 @@ Result<std::unique_ptr<OpKernel>> make_top_k(OpBuild& build) {
 
 }  // namespace
 
-void register_top_k(OpRegistry& registry) {
+[[gnu::cold]] void register_top_k(OpRegistry& registry) {
   OpDef def;
   def.type = "TopK";
   def.until = 9;

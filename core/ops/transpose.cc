@@ -70,7 +70,7 @@ Result<std::unique_ptr<OpKernel>> make_transpose(OpBuild& build) {
 
 }  // namespace
 
-void register_transpose(OpRegistry& registry) {
+[[gnu::cold]] void register_transpose(OpRegistry& registry) {
   OpDef def;
   def.type = "Transpose";
   def.keeps_half = true;

@@ -363,7 +363,7 @@ Status infer_targets(OpInfer& infer) {
 
 }  // namespace
 
-void register_tree_ensemble(OpRegistry& registry) {
+[[gnu::cold]] void register_tree_ensemble(OpRegistry& registry) {
   OpDef def;
   def.domain = "ai.onnx.ml";
   def.type = "TreeEnsembleClassifier";

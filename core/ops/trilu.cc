@@ -72,7 +72,7 @@ Result<std::unique_ptr<OpKernel>> make_trilu(OpBuild& build) {
 
 }  // namespace
 
-void register_trilu(OpRegistry& registry) {
+[[gnu::cold]] void register_trilu(OpRegistry& registry) {
   OpDef def;
   def.type = "Trilu";
   def.since = 14;

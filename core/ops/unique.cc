@@ -166,7 +166,7 @@ Result<std::unique_ptr<OpKernel>> make_unique_entries(OpBuild& build) {
 
 }  // namespace
 
-void register_unique(OpRegistry& registry) {
+[[gnu::cold]] void register_unique(OpRegistry& registry) {
   OpDef def;
   def.type = "Unique";
   def.since = 11;

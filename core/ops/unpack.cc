@@ -52,7 +52,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_unpack(OpRegistry& registry) {
+[[gnu::cold]] void register_unpack(OpRegistry& registry) {
   OpDef def;
   def.domain = kUnpackDomain;
   def.type = kUnpackType;

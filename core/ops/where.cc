@@ -117,7 +117,7 @@ Result<std::unique_ptr<OpKernel>> make_where(OpBuild&) {
 
 }  // namespace
 
-void register_where(OpRegistry& registry) {
+[[gnu::cold]] void register_where(OpRegistry& registry) {
   OpDef def;
   def.type = "Where";
   def.is_exact = true;

@@ -180,7 +180,7 @@ Status infer_mel(OpInfer& infer) {
 
 }  // namespace
 
-void register_window_functions(OpRegistry& registry) {
+[[gnu::cold]] void register_window_functions(OpRegistry& registry) {
   OpDef def;
   def.since = 17;
   for (const Cosines& row : kCosines) {

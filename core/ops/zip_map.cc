@@ -61,7 +61,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_zip_map(OpRegistry& registry) {
+[[gnu::cold]] void register_zip_map(OpRegistry& registry) {
   OpDef def;
   def.domain = "ai.onnx.ml";
   def.type = "ZipMap";
