@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/ops/op.h"
@@ -26,22 +25,17 @@ class OpRegistry {
   const std::vector<OpDef>& all() const { return defs_; }
 
  private:
-  struct Name {
-    std::string_view domain;
-    std::string_view type;
-    bool operator==(const Name& other) const = default;
-  };
-  struct NameHash {
-    size_t operator()(const Name& name) const {
-      const std::hash<std::string_view> hash;
-      return hash(name.type) + 31 * hash(name.domain);
-    }
-  };
   static constexpr uint32_t kNoDef = ~0U;
 
+  // Where in slots_ the first definition of that name stands, or would stand.
+  size_t slot_of(std::string_view domain, std::string_view type) const;
+  void grow();
+
   std::vector<OpDef> defs_;
-  std::unordered_map<Name, uint32_t, NameHash> by_name_;  // the first of that name
-  std::vector<uint32_t> next_;                            // by index: the next of the same name
+  std::vector<uint32_t> next_;  // by index: the next of the same name
+  // Open addressing, a power of two, at most half full: a load asks some ten times per node.
+  std::vector<uint32_t> slots_;
+  size_t name_count_ = 0;
 };
 
 const OpRegistry& op_registry();
