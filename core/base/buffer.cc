@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <memory>
 #include <new>
 
 #include "core/base/checked_math.h"
@@ -12,10 +11,10 @@ namespace {
 
 constexpr size_t kAlignment = 64;  // one cache line, one zmm register
 
-// Up to this size malloc has a fast path, which aligned_alloc passes by: it is aligned here. With
-// the slack (malloc aligns to 16) it is glibc's largest cached size.
-constexpr size_t kSmall = 960;
-constexpr size_t kSlack = kAlignment - 16;
+// Up to this size bytes and keeper are one block, which malloc has a fast path for (aligned_alloc
+// has none): models hold hundreds of scalars. With both it is glibc's largest cached size.
+constexpr size_t kSmall = 896;
+constexpr size_t kSlack = kAlignment - alignof(std::max_align_t);
 
 std::atomic<AllocationHook> g_hook{nullptr};
 std::atomic<uint64_t> g_live{0};
@@ -30,15 +29,30 @@ void count_allocation(size_t bytes) {
 
 class HeapBuffer final : public Buffer {
  public:
-  HeapBuffer(void* block, uint8_t* data, size_t bytes)
-      : Buffer(Kind::kHeap, data, bytes), block_(block) {}
+  HeapBuffer(uint8_t* data, size_t bytes) : Buffer(Kind::kHeap, data, bytes) {}
   ~HeapBuffer() override {
     g_live.fetch_sub(bytes_, std::memory_order_relaxed);
-    std::free(block_);
+    std::free(data_);
   }
+};
 
- private:
-  void* block_;  // what was allocated: data_ or a little before
+// The bytes stand behind the object, in its block.
+class SmallBuffer final : public Buffer {
+ public:
+  struct Room {
+    size_t bytes;
+  };
+  static void* operator new(size_t object, Room behind) noexcept {
+    return std::malloc(object + kSlack + align_up(behind.bytes, kAlignment));
+  }
+  static void operator delete(void* block) noexcept { std::free(block); }
+  static void operator delete(void* block, Room) noexcept { std::free(block); }
+
+  explicit SmallBuffer(size_t bytes) : Buffer(Kind::kHeap, nullptr, bytes) {
+    const auto behind = reinterpret_cast<uintptr_t>(this + 1);
+    data_ = reinterpret_cast<uint8_t*>(this + 1) + (align_up(behind, kAlignment) - behind);
+  }
+  ~SmallBuffer() override { g_live.fetch_sub(bytes_, std::memory_order_relaxed); }
 };
 
 class StringBuffer final : public Buffer {
@@ -67,15 +81,15 @@ Result<Ref<Buffer>> allocate_buffer(size_t bytes) {
   if (bytes > SIZE_MAX / 2 || !allocation_allowed(bytes)) {
     return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
   }
-  const size_t rounded = align_up(bytes == 0 ? 1 : bytes, kAlignment);
-  const bool small = rounded <= kSmall;
-  void* block = small ? std::malloc(rounded + kSlack) : std::aligned_alloc(kAlignment, rounded);
-  if (!block) return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
-  void* data = block;
-  size_t space = rounded + kSlack;
-  if (small) std::align(kAlignment, rounded, data, space);
+  Ref<Buffer> made;
+  if (bytes <= kSmall) {
+    made = Ref<Buffer>(new (SmallBuffer::Room{bytes}) SmallBuffer(bytes));
+  } else if (void* data = std::aligned_alloc(kAlignment, align_up(bytes, kAlignment))) {
+    made = make_ref<HeapBuffer>(static_cast<uint8_t*>(data), bytes);
+  }
+  if (!made) return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
   count_allocation(bytes);
-  return Ref<Buffer>(make_ref<HeapBuffer>(block, static_cast<uint8_t*>(data), bytes));
+  return made;
 }
 
 Result<Ref<Buffer>> allocate_strings(size_t count) {
