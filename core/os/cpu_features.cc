@@ -2,6 +2,10 @@
 
 #include <cpuid.h>
 #include <sched.h>
+// It is written for C: clang has no _Bool in C++.
+#define _Bool bool
+#include <sys/platform/x86.h>
+#undef _Bool
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,67 +27,28 @@
 namespace folio {
 namespace {
 
-struct Registers {
-  uint32_t eax = 0;
-  uint32_t ebx = 0;
-  uint32_t ecx = 0;
-  uint32_t edx = 0;
-};
-
-// Of a leaf that the CPU has. In a virtual machine each call leaves it: tens of microseconds.
-Registers cpuid(uint32_t leaf, uint32_t subleaf) {
-  Registers r;
-  __cpuid_count(leaf, subleaf, r.eax, r.ebx, r.ecx, r.edx);
-  return r;
-}
-
-bool bit(uint32_t word, int index) { return (word >> index) & 1; }
-
-// Which register states the kernel saves; 0 without OSXSAVE.
-uint64_t read_xcr0(const Registers& leaf1) {
-  if (!bit(leaf1.ecx, 27)) return 0;
-  uint32_t low = 0;
-  uint32_t high = 0;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (uint64_t{high} << 32) | low;
-}
-
-constexpr uint64_t kXcr0Avx = 0x6;      // SSE and AVX
-constexpr uint64_t kXcr0Avx512 = 0xE6;  // and opmask, ZMM_Hi256, Hi16_ZMM
-constexpr uint64_t kXcr0Amx = 0x60000;  // tile configuration and tile data
 constexpr CpuBits kAmxBits = kCpuAmxTile | kCpuAmxInt8 | kCpuAmxBf16;
 constexpr CpuBits kAvx2Bits = kCpuAvx2 | kCpuFma | kCpuF16c;
 
-void set_if(bool present, CpuBits feature, CpuBits* bits) {
-  if (present) *bits |= feature;
-}
-
-// Bit numbers: Intel SDM volume 2A, table of CPUID leaves 1 and 7.
+// As the C library found them when the process started, which the kernel's saved register states
+// (XCR0) are part of. Asking the CPU again would leave a virtual machine for each leaf: tens of
+// microseconds.
 CpuBits detect_bits() {
-  if (static_cast<uint32_t>(__get_cpuid_max(0, nullptr)) < 7) return 0;
-  const Registers leaf1 = cpuid(1, 0);
-  const uint64_t xcr0 = read_xcr0(leaf1);
-  const Registers leaf7 = cpuid(7, 0);
-  const Registers leaf7_1 = leaf7.eax >= 1 ? cpuid(7, 1) : Registers{};
   CpuBits bits = 0;
-  if ((xcr0 & kXcr0Avx) != kXcr0Avx || !bit(leaf1.ecx, 28)) return 0;
-  set_if(bit(leaf7.ebx, 5), kCpuAvx2, &bits);
-  set_if(bit(leaf1.ecx, 12), kCpuFma, &bits);
-  set_if(bit(leaf1.ecx, 29), kCpuF16c, &bits);
-  set_if(bit(leaf7_1.eax, 4), kCpuAvxVnni, &bits);
-  if ((xcr0 & kXcr0Avx512) == kXcr0Avx512 && bit(leaf7.ebx, 16)) {
-    bits |= kCpuAvx512F;
-    set_if(bit(leaf7.ebx, 17), kCpuAvx512Dq, &bits);
-    set_if(bit(leaf7.ebx, 30), kCpuAvx512Bw, &bits);
-    set_if(bit(leaf7.ebx, 31), kCpuAvx512Vl, &bits);
-    set_if(bit(leaf7.ecx, 11), kCpuAvx512Vnni, &bits);
-    set_if(bit(leaf7_1.eax, 5), kCpuAvx512Bf16, &bits);
-  }
-  if ((xcr0 & kXcr0Amx) == kXcr0Amx && bit(leaf7.edx, 24)) {
-    bits |= kCpuAmxTile;
-    set_if(bit(leaf7.edx, 25), kCpuAmxInt8, &bits);
-    set_if(bit(leaf7.edx, 22), kCpuAmxBf16, &bits);
-  }
+  const auto set_if = [&bits](bool is_active, CpuBits feature) { bits |= is_active ? feature : 0; };
+  set_if(CPU_FEATURE_ACTIVE(AVX2), kCpuAvx2);
+  set_if(CPU_FEATURE_ACTIVE(FMA), kCpuFma);
+  set_if(CPU_FEATURE_ACTIVE(F16C), kCpuF16c);
+  set_if(CPU_FEATURE_ACTIVE(AVX_VNNI), kCpuAvxVnni);
+  set_if(CPU_FEATURE_ACTIVE(AVX512F), kCpuAvx512F);
+  set_if(CPU_FEATURE_ACTIVE(AVX512DQ), kCpuAvx512Dq);
+  set_if(CPU_FEATURE_ACTIVE(AVX512BW), kCpuAvx512Bw);
+  set_if(CPU_FEATURE_ACTIVE(AVX512VL), kCpuAvx512Vl);
+  set_if(CPU_FEATURE_ACTIVE(AVX512_VNNI), kCpuAvx512Vnni);
+  set_if(CPU_FEATURE_ACTIVE(AVX512_BF16), kCpuAvx512Bf16);
+  set_if(CPU_FEATURE_ACTIVE(AMX_TILE), kCpuAmxTile);
+  set_if(CPU_FEATURE_ACTIVE(AMX_INT8), kCpuAmxInt8);
+  set_if(CPU_FEATURE_ACTIVE(AMX_BF16), kCpuAmxBf16);
   return bits;
 }
 
@@ -110,9 +75,8 @@ std::string find_brand() {
   uint32_t words[12] = {};
   if (static_cast<uint32_t>(__get_cpuid_max(0x80000000, nullptr)) < 0x80000004) return "";
   for (uint32_t i = 0; i < 3; ++i) {
-    const Registers r = cpuid(0x80000002 + i, 0);
-    const uint32_t part[4] = {r.eax, r.ebx, r.ecx, r.edx};
-    std::memcpy(words + i * 4, part, sizeof part);
+    uint32_t* const part = words + size_t{i} * 4;
+    __cpuid(0x80000002 + i, part[0], part[1], part[2], part[3]);
   }
   char text[sizeof words + 1] = {};
   std::memcpy(text, words, sizeof words);
