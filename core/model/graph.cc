@@ -106,12 +106,7 @@ void Graph::replace_captures(const Replacements& replacements) {
 }
 
 void Graph::compact() {
-  std::vector<Node> kept;
-  kept.reserve(nodes.size());
-  for (Node& node : nodes) {
-    if (!node.dead) kept.push_back(std::move(node));
-  }
-  nodes = std::move(kept);
+  std::erase_if(nodes, [](const Node& node) { return node.dead; });
   for (GraphValue& each : values) each.producer = kNone;
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (const ValueId output : nodes[i].outputs) {

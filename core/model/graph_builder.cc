@@ -8,7 +8,8 @@
 namespace folio {
 namespace {
 
-using Names = std::unordered_map<std::string, ValueId>;
+// The names stand in the GraphDef, which outlives the map.
+using Names = std::unordered_map<std::string_view, ValueId>;
 
 struct Scope {
   Graph* graph;
@@ -29,12 +30,12 @@ class Builder {
   Status declare(Scope* scope, const std::string& name, std::string_view what, ValueId* out);
   Status add_inputs(Scope* scope, const GraphDef& def);
   Status add_initializers(Scope* scope, GraphDef* def);
-  Status add_initializer(Scope* scope, InitializerDef def, bool may_be_input);
+  Status add_initializer(Scope* scope, const std::string& name, InitializerDef* def,
+                         bool may_be_input);
   Status add_nodes(Scope* scope, GraphDef* def);
   Status add_node(Scope* scope, NodeDef* def);
   Status add_constant(Scope* scope, const NodeDef& def);
-  Status connect_nodes(Scope* scope, std::vector<NodeDef> defs);
-  Status connect_node(Scope* scope, NodeDef def, Node* node);
+  Status connect_node(Scope* scope, NodeDef* def, Node* node);
   Status add_outputs(Scope* scope, const GraphDef& def);
   Status sort(Graph* graph);
   ValueId resolve(Scope* scope, const std::string& name);
@@ -156,31 +157,33 @@ Status check_default(const GraphValue& value, const Tensor& tensor) {
                        type_to_string(type));
 }
 
-Status Builder::add_initializer(Scope* scope, InitializerDef def, bool may_be_input) {
+// `name` stands in the GraphDef.
+Status Builder::add_initializer(Scope* scope, const std::string& name, InitializerDef* def,
+                                bool may_be_input) {
   Graph& graph = *scope->graph;
   ValueId id = kNone;
-  if (const auto it = scope->names.find(def.name); it != scope->names.end()) {
+  if (const auto it = scope->names.find(name); it != scope->names.end()) {
     id = it->second;
     GraphValue& value = graph.value(id);
     if (!may_be_input || !value.is_input || value.initializer) {
-      return invalid_graph("initializer '", def.name, "': a value of this name exists already");
+      return invalid_graph("initializer '", name, "': a value of this name exists already");
     }
     if (initializers_overridable_ && !graph.parent) {
-      FOLIO_RETURN_IF_ERROR(check_default(value, def.tensor));
+      FOLIO_RETURN_IF_ERROR(check_default(value, def->tensor));
       graph.overridable.push_back(id);
     } else {
       value.is_input = false;
     }
   } else {
-    FOLIO_RETURN_IF_ERROR(declare(scope, def.name, "initializer", &id));
+    FOLIO_RETURN_IF_ERROR(declare(scope, name, "initializer", &id));
   }
   auto initializer = make_ref<Initializer>();
-  initializer->name = def.name;
-  initializer->dtype = def.tensor.dtype();
-  initializer->shape = def.tensor.shape();
-  initializer->tensor = std::move(def.tensor);
-  initializer->source = std::move(def.source);
-  initializer->offset = def.offset;
+  initializer->name = name;
+  initializer->dtype = def->tensor.dtype();
+  initializer->shape = def->tensor.shape();
+  initializer->tensor = std::move(def->tensor);
+  initializer->source = std::move(def->source);
+  initializer->offset = def->offset;
   Dims dims;
   for (const int64_t dim : initializer->shape.dims()) dims.push_back(Dim::of(dim));
   GraphValue& value = graph.value(id);
@@ -191,7 +194,8 @@ Status Builder::add_initializer(Scope* scope, InitializerDef def, bool may_be_in
 
 Status Builder::add_initializers(Scope* scope, GraphDef* def) {
   for (InitializerDef& initializer : def->initializers) {
-    FOLIO_RETURN_IF_ERROR(add_initializer(scope, std::move(initializer), /*may_be_input=*/true));
+    FOLIO_RETURN_IF_ERROR(
+        add_initializer(scope, initializer.name, &initializer, /*may_be_input=*/true));
   }
   // In one pass: old files list every weight as an input.
   Graph& graph = *scope->graph;
@@ -208,36 +212,39 @@ Status Builder::add_constant(Scope* scope, const NodeDef& def) {
     return std::move(tensor).take_status().with_context(cat("node '", def.name, "'"));
   }
   InitializerDef initializer;
-  initializer.name = def.outputs[0];
   initializer.tensor = std::move(tensor).take();
-  auto status = add_initializer(scope, std::move(initializer), /*may_be_input=*/false);
+  auto status = add_initializer(scope, def.outputs[0], &initializer, /*may_be_input=*/false);
   return std::move(status).with_context(cat("node '", def.name, "' (Constant)"));
 }
 
+bool is_constant(const NodeDef& node) { return node.op_type == "Constant" && node.domain.empty(); }
+
 // Declares the outputs of all nodes first, so that order in the file does not matter.
 Status Builder::add_nodes(Scope* scope, GraphDef* def) {
-  std::vector<NodeDef> kept;
-  kept.reserve(def->nodes.size());
-  for (NodeDef& node : def->nodes) {
-    if (node.op_type == "Constant" && node.domain.empty()) {
-      FOLIO_RETURN_IF_ERROR(add_constant(scope, node));
-    } else {
-      kept.push_back(std::move(node));
-    }
+  Graph& graph = *scope->graph;
+  graph.nodes.reserve(def->nodes.size());
+  for (const NodeDef& node : def->nodes) {
+    if (is_constant(node)) FOLIO_RETURN_IF_ERROR(add_constant(scope, node));
   }
-  scope->graph->nodes.reserve(kept.size());
-  for (NodeDef& node : kept) FOLIO_RETURN_IF_ERROR(add_node(scope, &node));
-  return connect_nodes(scope, std::move(kept));
+  for (NodeDef& node : def->nodes) {
+    if (!is_constant(node)) FOLIO_RETURN_IF_ERROR(add_node(scope, &node));
+  }
+  // Subgraphs capture values of this graph but never add nodes to it: a node stays put.
+  auto added = graph.nodes.begin();
+  for (NodeDef& node : def->nodes) {
+    if (!is_constant(node)) FOLIO_RETURN_IF_ERROR(connect_node(scope, &node, &*added++));
+  }
+  return Status::ok();
 }
 
-// Takes the names; inputs and attributes are left for connect_node.
+// Copies the operator's name, by which a Constant is told; the rest is left for connect_node.
 Status Builder::add_node(Scope* scope, NodeDef* def) {
   Graph& graph = *scope->graph;
   Node node;
   // Exporters may leave nodes unnamed; messages still need to point at one.
   node.name = def->name.empty() && !def->outputs.empty() ? def->outputs[0] : std::move(def->name);
-  node.domain = std::move(def->domain);
-  node.op_type = std::move(def->op_type);
+  node.domain = def->domain;
+  node.op_type = def->op_type;
   // ONNX Runtime writes and reads models that use its own operators without importing them.
   const int assumed = node.domain == "com.microsoft" ? 1 : 0;
   const int imported = std::max(model_->opset_version(node.domain), assumed);
@@ -260,17 +267,9 @@ Status Builder::add_node(Scope* scope, NodeDef* def) {
   return Status::ok();
 }
 
-Status Builder::connect_nodes(Scope* scope, std::vector<NodeDef> defs) {
-  for (size_t i = 0; i < defs.size(); ++i) {
-    // Subgraphs capture values of this graph but never add nodes to it: the node stays put.
-    FOLIO_RETURN_IF_ERROR(connect_node(scope, std::move(defs[i]), &scope->graph->nodes[i]));
-  }
-  return Status::ok();
-}
-
-Status Builder::connect_node(Scope* scope, NodeDef def, Node* node) {
-  node->inputs.reserve(def.inputs.size());
-  for (const std::string& input : def.inputs) {
+Status Builder::connect_node(Scope* scope, NodeDef* def, Node* node) {
+  node->inputs.reserve(def->inputs.size());
+  for (const std::string& input : def->inputs) {
     const ValueId id = input.empty() ? kNone : resolve(scope, input);
     if (!input.empty() && id == kNone) {
       return invalid_graph(node->label(), ": input '", input,
@@ -278,16 +277,10 @@ Status Builder::connect_node(Scope* scope, NodeDef def, Node* node) {
     }
     node->inputs.push_back(id);
   }
-  std::vector<AttributeDef> plain;
-  plain.reserve(def.attributes.size());
-  for (AttributeDef& attribute : def.attributes) {
+  for (AttributeDef& attribute : def->attributes) {
     if (!attribute.ref_attr_name.empty()) {
       return invalid_graph(node->label(), ": attribute '", attribute.name, "' refers to '",
                            attribute.ref_attr_name, "' of a function, but stands in none");
-    }
-    if (attribute.graphs.empty()) {
-      plain.push_back(std::move(attribute));
-      continue;
     }
     for (const auto& graph_def : attribute.graphs) {
       auto subgraph = std::make_unique<Graph>();
@@ -298,7 +291,8 @@ Status Builder::connect_node(Scope* scope, NodeDef def, Node* node) {
       node->subgraphs.push_back(std::move(subgraph));
     }
   }
-  node->attributes = Attributes(std::move(plain));
+  std::erase_if(def->attributes, [](const AttributeDef& each) { return !each.graphs.empty(); });
+  node->attributes = Attributes(std::move(def->attributes));
   return Status::ok();
 }
 
@@ -381,7 +375,7 @@ Status Builder::build(GraphDef def, Graph* graph, Scope* outer, int depth) {
   // Most nodes have one output.
   const size_t values = def.inputs.size() + def.initializers.size() + def.nodes.size();
   scope.names.reserve(values);
-  graph->values.reserve(values);
+  graph->values.reserve(2 * values);  // passes add some; memory that is not written costs nothing
   FOLIO_RETURN_IF_ERROR(add_inputs(&scope, def));
   FOLIO_RETURN_IF_ERROR(add_initializers(&scope, &def));
   FOLIO_RETURN_IF_ERROR(add_nodes(&scope, &def));
