@@ -1,6 +1,6 @@
 # The third parties, all Debian packages and all used as headers only (GTest apart): the library needs none at run time.
-#   folio_third_party       core: FlatBuffers, protozero, xxHash
-#   folio_tool_third_party  tools and tests: CLI11, nlohmann json
+#   folio_third_party       core: FlatBuffers, xxHash
+#   folio_tool_third_party  tools and tests: CLI11, nlohmann json, protozero
 
 function(folio_need_header out header package)
   find_path(${out} ${header})
@@ -19,7 +19,6 @@ endfunction()
 add_library(folio_third_party INTERFACE)
 folio_need_package(FlatBuffers "libflatbuffers-dev flatbuffers-compiler")
 folio_need_header(FOLIO_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h libflatbuffers-dev)
-folio_need_header(FOLIO_PROTOZERO_INCLUDE protozero/pbf_reader.hpp libprotozero-dev)
 
 find_package(PkgConfig QUIET)
 if(NOT PkgConfig_FOUND)
@@ -31,7 +30,7 @@ if(NOT FOLIO_XXHASH_FOUND)
 endif()
 
 target_include_directories(folio_third_party SYSTEM INTERFACE
-  ${FOLIO_FLATBUFFERS_INCLUDE} ${FOLIO_PROTOZERO_INCLUDE} ${FOLIO_XXHASH_INCLUDE_DIRS})
+  ${FOLIO_FLATBUFFERS_INCLUDE} ${FOLIO_XXHASH_INCLUDE_DIRS})
 target_compile_definitions(folio_third_party INTERFACE XXH_INLINE_ALL) # no libxxhash.so at run time
 find_package(Threads REQUIRED)
 target_link_libraries(folio_third_party INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
@@ -40,6 +39,8 @@ if(FOLIO_TOOLS OR FOLIO_TESTS)
   add_library(folio_tool_third_party INTERFACE)
   folio_need_package(CLI11 libcli11-dev)
   folio_need_package(nlohmann_json nlohmann-json3-dev)
+  folio_need_header(FOLIO_PROTOZERO_INCLUDE protozero/pbf_reader.hpp libprotozero-dev)
+  target_include_directories(folio_tool_third_party SYSTEM INTERFACE ${FOLIO_PROTOZERO_INCLUDE})
   target_link_libraries(folio_tool_third_party INTERFACE CLI11::CLI11 nlohmann_json::nlohmann_json)
 endif()
 if(FOLIO_TESTS)

@@ -23,7 +23,7 @@ GOOD = {
     "core/kernels/ref/table.cc": "#include <cmath>\n",
     "core/kernels/x86_avx2/isa.cmake": "set(ISA_RANK 2)\nset(ISA_FLAGS -mavx2)\n",
     "core/kernels/x86_avx2/table.cc": '#include "core/kernels/kernels.h"\n#include <immintrin.h>\n',
-    "core/formats/onnx/onnx_loader.cc": "#include <protozero/pbf_reader.hpp>\n",
+    "core/formats/ort/ort_loader.cc": "#include <flatbuffers/flatbuffers.h>\n",
     "core/prepack/fpack_index.cc": '#include "flatbuffers/flatbuffers.h"\n',
     "core/prepack/pack_request.h": "// What an operator asks for.\n",
     "core/ops/add.cc": '#include "core/prepack/pack_request.h"\n// TODO(#7): later.\n',
@@ -101,8 +101,8 @@ class Includes(TidyTest):
     def test_room_without_a_line_is_found(self):
         self.expect("layers", "core/util/x.cc", "\n")
 
-    def test_protozero_stays_in_formats_onnx(self):
-        self.expect("third-party", "core/formats/load.cc", "#include <protozero/pbf_reader.hpp>\n")
+    def test_flatbuffers_stay_with_the_ort_format(self):
+        self.expect("third-party", "core/formats/load.cc", "#include <flatbuffers/flatbuffers.h>\n")
 
     def test_flatbuffers_stays_in_ort_and_fpack(self):
         text = '#include "flatbuffers/flatbuffers.h"\n'

@@ -15,18 +15,11 @@ using Type = AttributeDef::Type;
 
 constexpr int64_t kTypeCount = 15;  // AttributeProto.AttributeType, UNDEFINED to TYPE_PROTOS
 
-// Fields as they are found: singular and repeated ones apart, because the declared type, which
-// picks among them, may come last.
+// What a first walk over the message finds: the declared type picks among the fields with values,
+// and may come last.
 struct AttributeScan {
   int64_t type = 0;
   uint32_t filled = 0;  // bit per Type that has a field here
-  float f = 0.0F;
-  int64_t i = 0;
-  std::string s;
-  AttributeDef one;   // t, g, sparse_tensor, tp
-  AttributeDef many;  // the repeated fields
-  std::vector<Tensor> sparse_one;
-  std::vector<Tensor> sparse_many;
 };
 
 Status read_tensor_into(LoadContext& context, WireReader& reader, std::vector<Tensor>* out) {
@@ -97,45 +90,7 @@ Type type_of_field(uint32_t field) {
   }
 }
 
-Status read_value(LoadContext& context, WireReader& reader, Type type, int depth,
-                  AttributeScan* scan) {
-  switch (type) {
-    case Type::kFloat:
-      return reader.read_float(&scan->f);
-    case Type::kInt:
-      return reader.read_int(&scan->i);
-    case Type::kString:
-      return reader.read_string(&scan->s);
-    case Type::kTensor:
-      return read_tensor_into(context, reader, &scan->one.tensors);
-    case Type::kGraph:
-      return read_graph_into(context, reader, depth, &scan->one.graphs);
-    case Type::kFloats:
-      return reader.append_floats(&scan->many.floats);
-    case Type::kInts:
-      return reader.append_ints(&scan->many.ints, std::numeric_limits<size_t>::max());
-    case Type::kStrings:
-      return reader.read_string(&scan->many.strings.emplace_back());
-    case Type::kTensors:
-      return read_tensor_into(context, reader, &scan->many.tensors);
-    case Type::kGraphs:
-      return read_graph_into(context, reader, depth, &scan->many.graphs);
-    case Type::kSparseTensor:
-      return read_sparse_into(context, reader, &scan->sparse_one);
-    case Type::kSparseTensors:
-      return read_sparse_into(context, reader, &scan->sparse_many);
-    case Type::kTypeProto:
-      return read_type_into(context, reader, &scan->one.types);
-    case Type::kTypeProtos:
-      return read_type_into(context, reader, &scan->many.types);
-    case Type::kUndefined:
-      break;
-  }
-  return reader.skip();
-}
-
-Status scan_attribute(LoadContext& context, Bytes message, int depth, AttributeScan* scan,
-                      AttributeDef* out) {
+Status scan_attribute(LoadContext& context, Bytes message, AttributeScan* scan, AttributeDef* out) {
   WireReader reader = context.reader(message, "AttributeProto");
   return reader.each_field([&](uint32_t field) -> Status {
     switch (field) {
@@ -148,7 +103,7 @@ Status scan_attribute(LoadContext& context, Bytes message, int depth, AttributeS
       default: {
         const Type type = type_of_field(field);
         if (type != Type::kUndefined) scan->filled |= 1U << static_cast<unsigned>(type);
-        return read_value(context, reader, type, depth, scan);
+        return reader.skip();
       }
     }
   });
@@ -167,58 +122,67 @@ Status pick_type(const AttributeScan& scan, Type* out) {
   return Status::ok();
 }
 
-template <typename T>
-Status take_one(const char* what, std::vector<T>&& from, std::vector<T>* to) {
-  if (from.size() != 1) {
-    return invalid_graph("is declared as one ", what, ", but has ", from.size());
+// A field that is not repeated: the last one counts. Absent it has protobuf's default.
+Status read_number(WireReader& reader, Type type, AttributeDef* out) {
+  switch (type) {
+    case Type::kFloat:
+      return reader.read_float(out->floats.data());
+    case Type::kInt:
+      return reader.read_int(out->ints.data());
+    default:
+      return reader.read_string(out->strings.data());
   }
-  *to = std::move(from);
-  return Status::ok();
 }
 
-Status take_values(AttributeScan&& scan, AttributeDef* out) {
+Status read_value(LoadContext& context, WireReader& reader, int depth, AttributeDef* out) {
   switch (out->type) {
     case Type::kFloat:
-      out->floats.push_back(scan.f);
-      break;
     case Type::kInt:
-      out->ints.push_back(scan.i);
-      break;
     case Type::kString:
-      out->strings.push_back(std::move(scan.s));
-      break;
-    case Type::kTensor:
-      return take_one("tensor", std::move(scan.one.tensors), &out->tensors);
-    case Type::kGraph:
-      return take_one("graph", std::move(scan.one.graphs), &out->graphs);
-    case Type::kSparseTensor:
-      return take_one("sparse tensor", std::move(scan.sparse_one), &out->tensors);
-    case Type::kTypeProto:
-      return take_one("type", std::move(scan.one.types), &out->types);
+      return read_number(reader, out->type, out);
     case Type::kFloats:
-      out->floats = std::move(scan.many.floats);
-      break;
+      return reader.append_floats(&out->floats);
     case Type::kInts:
-      out->ints = std::move(scan.many.ints);
-      break;
+      return reader.append_ints(&out->ints, std::numeric_limits<size_t>::max());
     case Type::kStrings:
-      out->strings = std::move(scan.many.strings);
-      break;
+      return reader.read_string(&out->strings.emplace_back());
+    case Type::kTensor:
     case Type::kTensors:
-      out->tensors = std::move(scan.many.tensors);
-      break;
+      return read_tensor_into(context, reader, &out->tensors);
+    case Type::kGraph:
     case Type::kGraphs:
-      out->graphs = std::move(scan.many.graphs);
-      break;
+      return read_graph_into(context, reader, depth, &out->graphs);
+    case Type::kSparseTensor:
     case Type::kSparseTensors:
-      out->tensors = std::move(scan.sparse_many);
-      break;
+      return read_sparse_into(context, reader, &out->tensors);
+    case Type::kTypeProto:
     case Type::kTypeProtos:
-      out->types = std::move(scan.many.types);
-      break;
+      return read_type_into(context, reader, &out->types);
     case Type::kUndefined:
       break;
   }
+  return reader.skip();
+}
+
+Status check_one(const char* what, size_t found) {
+  if (found == 1) return Status::ok();
+  return invalid_graph("is declared as one ", what, ", but has ", found);
+}
+
+// The second walk: the fields of the type that was found, and no others.
+Status read_values(LoadContext& context, Bytes message, int depth, AttributeDef* out) {
+  if (out->type == Type::kFloat) out->floats.resize(1);
+  if (out->type == Type::kInt) out->ints.resize(1);
+  if (out->type == Type::kString) out->strings.resize(1);
+  WireReader reader = context.reader(message, "AttributeProto");
+  FOLIO_RETURN_IF_ERROR(reader.each_field([&](uint32_t field) -> Status {
+    const bool is_picked = type_of_field(field) == out->type;
+    return is_picked ? read_value(context, reader, depth, out) : reader.skip();
+  }));
+  if (out->type == Type::kTensor) return check_one("tensor", out->tensors.size());
+  if (out->type == Type::kSparseTensor) return check_one("sparse tensor", out->tensors.size());
+  if (out->type == Type::kGraph) return check_one("graph", out->graphs.size());
+  if (out->type == Type::kTypeProto) return check_one("type", out->types.size());
   return Status::ok();
 }
 
@@ -226,9 +190,9 @@ Status take_values(AttributeScan&& scan, AttributeDef* out) {
 
 Status read_attribute(LoadContext& context, Bytes message, int depth, AttributeDef* out) {
   AttributeScan scan;
-  Status read = scan_attribute(context, message, depth, &scan, out);
+  Status read = scan_attribute(context, message, &scan, out);
   if (read.is_ok()) read = pick_type(scan, &out->type);
-  if (read.is_ok() && out->ref_attr_name.empty()) read = take_values(std::move(scan), out);
+  if (read.is_ok() && out->ref_attr_name.empty()) read = read_values(context, message, depth, out);
   if (!read.is_ok()) return std::move(read).with_context("attribute " + quoted(out->name));
   return Status::ok();
 }

@@ -16,6 +16,10 @@ Status read_domain(WireReader& reader, std::string* out) {
 }
 
 Status scan_node(LoadContext& context, Bytes message, int depth, NodeDef* out) {
+  const FieldCounts counts(message);
+  counts.reserve(NodeFields::kInput, &out->inputs);
+  counts.reserve(NodeFields::kOutput, &out->outputs);
+  counts.reserve(NodeFields::kAttribute, &out->attributes);
   WireReader reader = context.reader(message, "NodeProto");
   return reader.each_field([&](uint32_t field) -> Status {
     switch (field) {
@@ -34,7 +38,6 @@ Status scan_node(LoadContext& context, Bytes message, int depth, NodeDef* out) {
       case NodeFields::kAttribute: {
         Bytes attribute;
         FOLIO_RETURN_IF_ERROR(reader.read_bytes(&attribute));
-        if (out->attributes.empty()) out->attributes.reserve(6);  // what a Conv has
         return read_attribute(context, attribute, depth, &out->attributes.emplace_back());
       }
       default:
@@ -75,6 +78,12 @@ Status read_value_into(LoadContext& context, WireReader& reader, std::vector<Val
 }
 
 Status scan_graph(LoadContext& context, Bytes message, int depth, GraphDef* out) {
+  const FieldCounts counts(message);
+  counts.reserve(GraphFields::kNode, &out->nodes);
+  counts.reserve(GraphFields::kInitializer, &out->initializers);
+  counts.reserve(GraphFields::kInput, &out->inputs);
+  counts.reserve(GraphFields::kOutput, &out->outputs);
+  counts.reserve(GraphFields::kValueInfo, &out->values);
   WireReader reader = context.reader(message, "GraphProto");
   return reader.each_field([&](uint32_t field) -> Status {
     switch (field) {

@@ -10,124 +10,140 @@
 namespace folio {
 namespace {
 
-using protozero::pbf_wire_type;
+constexpr uint64_t kMaxFieldNumber = (1 << 29) - 1;
 
-const char* wire_type_name(pbf_wire_type type) {
+bool is_known(WireType type) {
+  return type <= WireType::kLengthDelimited || type == WireType::kFixed32;
+}
+
+const char* wire_type_name(WireType type) {
   switch (type) {
-    case pbf_wire_type::varint:
+    case WireType::kVarint:
       return "varint";
-    case pbf_wire_type::fixed64:
+    case WireType::kFixed64:
       return "64-bit";
-    case pbf_wire_type::length_delimited:
+    case WireType::kLengthDelimited:
       return "length-delimited";
-    case pbf_wire_type::fixed32:
+    case WireType::kFixed32:
       return "32-bit";
-    default:
-      return "unknown";
   }
+  return "unknown";
+}
+
+// Bytes of a value that has no length of its own; 0 for the others.
+uint64_t fixed_width(WireType type) {
+  if (type == WireType::kFixed64) return 8;
+  return type == WireType::kFixed32 ? 4 : 0;
 }
 
 const char* as_chars(const uint8_t* bytes) { return reinterpret_cast<const char*>(bytes); }
-const uint8_t* as_bytes(const char* chars) { return reinterpret_cast<const uint8_t*>(chars); }
 
 }  // namespace
 
+bool take_long_varint(Bytes* bytes, uint64_t* out) {
+  const size_t most = std::min<size_t>(bytes->size(), 10);
+  uint64_t value = 0;
+  for (size_t i = 0; i < most; ++i) {
+    const uint8_t byte = (*bytes)[i];
+    value |= static_cast<uint64_t>(byte & 0x7F) << (7 * i);
+    if (byte >= 0x80) continue;
+    *bytes = bytes->subspan(i + 1);
+    *out = value;
+    return true;
+  }
+  return false;
+}
+
+FieldCounts::FieldCounts(Bytes message) {
+  uint64_t key = 0;
+  while (take_varint(&message, &key)) {
+    const auto type = static_cast<WireType>(key & 7);
+    uint64_t number = 0;
+    const bool has_number = type == WireType::kVarint || type == WireType::kLengthDelimited;
+    if (!is_known(type) || (has_number && !take_varint(&message, &number))) return;
+    const uint64_t length = type == WireType::kLengthDelimited ? number : fixed_width(type);
+    if (length > message.size()) return;
+    message = message.subspan(length);
+    if (key >> 3 < std::size(counts_)) ++counts_[key >> 3];
+  }
+}
+
 WireReader::WireReader(Bytes message, const uint8_t* file_begin, const char* message_name)
-    : reader_(as_chars(message.data()), message.size()),
+    : rest_(message),
       file_begin_(file_begin),
       field_begin_(message.data()),
       message_name_(message_name) {}
-
-const uint8_t* WireReader::position() const { return as_bytes(reader_.data().data()); }
-
-bool WireReader::is_varint() const { return reader_.has_wire_type(pbf_wire_type::varint); }
 
 Status WireReader::field_error(std::string_view what) const {
   return error(Code::kInvalidProtobuf, "byte ", field_begin_ - file_begin_, ": ", message_name_,
                " field ", field_, " ", what);
 }
 
-Result<bool> WireReader::next() {
-  field_begin_ = position();
-  try {
-    const bool more = reader_.next();
-    field_ = reader_.tag();
-    return more;
-  } catch (const protozero::exception& e) {
-    return error(Code::kInvalidProtobuf, "byte ", field_begin_ - file_begin_, ": ", message_name_,
-                 " has no valid field here (", e.what(), ")");
+Status WireReader::take_key() {
+  field_begin_ = rest_.data();
+  uint64_t key = 0;
+  const bool ends = take_varint(&rest_, &key);
+  type_ = static_cast<WireType>(key & 7);
+  if (ends && is_known(type_) && key >> 3 > 0 && key >> 3 <= kMaxFieldNumber) {
+    field_ = static_cast<uint32_t>(key >> 3);
+    return Status::ok();
   }
+  return error(Code::kInvalidProtobuf, "byte ", field_begin_ - file_begin_, ": ", message_name_,
+               " has no valid field here (",
+               ends ? cat("number ", key >> 3, ", wire type ", key & 7) : "its key does not end",
+               ")");
 }
 
-Status WireReader::expect(pbf_wire_type type) const {
-  if (reader_.has_wire_type(type)) return Status::ok();
-  return field_error(cat("has wire type ", wire_type_name(reader_.wire_type()), ", expected ",
-                         wire_type_name(type)));
+Status WireReader::expect(WireType type) const {
+  if (type_ == type) return Status::ok();
+  return field_error(
+      cat("has wire type ", wire_type_name(type_), ", expected ", wire_type_name(type)));
 }
 
-// protozero cuts lengths to 32 bits, so they are tested here, in full, before it sees them.
-Status WireReader::check_length() const {
-  const protozero::data_view rest = reader_.data();
-  const char* at = rest.data();
-  const char* const end = rest.data() + rest.size();
-  uint64_t length = 0;
-  try {
-    length = protozero::decode_varint(&at, end);
-  } catch (const protozero::exception& e) {
-    return field_error(cat("has a damaged length (", e.what(), ")"));
-  }
-  const auto left = static_cast<uint64_t>(end - at);
-  if (length > left) {
-    return field_error(cat("says ", length, " bytes, but only ", left,
+Status WireReader::take_length(uint64_t* out) {
+  if (!take_varint(&rest_, out)) return field_error("has a damaged length");
+  if (*out > rest_.size()) {
+    return field_error(cat("says ", *out, " bytes, but only ", rest_.size(),
                            " are left: the file is truncated or damaged"));
   }
-  if (length > std::numeric_limits<uint32_t>::max()) {
-    return field_error(cat("has ", length, " bytes; at most 4294967295 are supported"));
+  if (*out > std::numeric_limits<uint32_t>::max()) {
+    return field_error(cat("has ", *out, " bytes; at most 4294967295 are supported"));
   }
   return Status::ok();
 }
 
 Status WireReader::skip() {
-  if (reader_.has_wire_type(pbf_wire_type::length_delimited)) {
-    FOLIO_RETURN_IF_ERROR(check_length());
-  }
-  try {
-    reader_.skip();
-  } catch (const protozero::exception& e) {
-    return field_error(cat("is truncated or damaged (", e.what(), ")"));
-  }
+  uint64_t length = fixed_width(type_);
+  if (type_ == WireType::kLengthDelimited) FOLIO_RETURN_IF_ERROR(take_length(&length));
+  uint64_t number = 0;
+  const bool ends = type_ != WireType::kVarint || take_varint(&rest_, &number);
+  if (!ends || length > rest_.size()) return field_error("is truncated or damaged");
+  rest_ = rest_.subspan(length);
   return Status::ok();
 }
 
 Status WireReader::read_int(int64_t* out) {
-  FOLIO_RETURN_IF_ERROR(expect(pbf_wire_type::varint));
-  try {
-    *out = reader_.get_int64();
-  } catch (const protozero::exception& e) {
-    return field_error(cat("is truncated or damaged (", e.what(), ")"));
-  }
+  FOLIO_RETURN_IF_ERROR(expect(WireType::kVarint));
+  uint64_t value = 0;
+  if (!take_varint(&rest_, &value)) return field_error("is truncated or damaged");
+  *out = static_cast<int64_t>(value);
   return Status::ok();
 }
 
 Status WireReader::read_float(float* out) {
-  FOLIO_RETURN_IF_ERROR(expect(pbf_wire_type::fixed32));
-  try {
-    *out = reader_.get_float();
-  } catch (const protozero::exception& e) {
-    return field_error(cat("is truncated (", e.what(), ")"));
-  }
+  FOLIO_RETURN_IF_ERROR(expect(WireType::kFixed32));
+  if (rest_.size() < sizeof *out) return field_error("is truncated");
+  std::memcpy(out, rest_.data(), sizeof *out);
+  rest_ = rest_.subspan(sizeof *out);
   return Status::ok();
 }
 
 Status WireReader::read_bytes(Bytes* out) {
-  FOLIO_RETURN_IF_ERROR(expect(pbf_wire_type::length_delimited));
-  FOLIO_RETURN_IF_ERROR(check_length());
-  try {
-    const protozero::data_view view = reader_.get_view();
-    *out = Bytes(as_bytes(view.data()), view.size());
-  } catch (const protozero::exception& e) {
-    return field_error(cat("is truncated (", e.what(), ")"));
-  }
+  FOLIO_RETURN_IF_ERROR(expect(WireType::kLengthDelimited));
+  uint64_t length = 0;
+  FOLIO_RETURN_IF_ERROR(take_length(&length));
+  *out = rest_.subspan(0, length);
+  rest_ = rest_.subspan(length);
   return Status::ok();
 }
 
@@ -189,11 +205,10 @@ Status WireReader::append_floats(std::vector<float>* out) {
 }
 
 Status WireReader::read_fixed(size_t width, Bytes* out) {
-  const auto single = width == 4 ? pbf_wire_type::fixed32 : pbf_wire_type::fixed64;
-  if (reader_.has_wire_type(single)) {
-    const uint8_t* begin = position();
+  if (fixed_width(type_) == width) {
+    const Bytes here = rest_;
     FOLIO_RETURN_IF_ERROR(skip());
-    *out = Bytes(begin, width);
+    *out = here.subspan(0, width);
     return Status::ok();
   }
   FOLIO_RETURN_IF_ERROR(read_bytes(out));
@@ -202,7 +217,7 @@ Status WireReader::read_fixed(size_t width, Bytes* out) {
 }
 
 Status WireReader::count_varints(uint64_t* out) {
-  if (is_varint()) {
+  if (type_ == WireType::kVarint) {
     *out = 1;
     return skip();
   }
@@ -211,18 +226,6 @@ Status WireReader::count_varints(uint64_t* out) {
   if (!packed.empty() && packed.back() >= 0x80) return field_error("ends inside a packed value");
   *out = static_cast<uint64_t>(
       std::count_if(packed.begin(), packed.end(), [](uint8_t byte) { return byte < 0x80; }));
-  return Status::ok();
-}
-
-Status WireReader::take_varint(Bytes* packed, uint64_t* out) const {
-  const char* at = as_chars(packed->data());
-  const char* const end = at + packed->size();
-  try {
-    *out = protozero::decode_varint(&at, end);
-  } catch (const protozero::exception& e) {
-    return field_error(cat("holds a damaged packed value (", e.what(), ")"));
-  }
-  *packed = packed->subspan(static_cast<size_t>(at - as_chars(packed->data())));
   return Status::ok();
 }
 

@@ -1,14 +1,15 @@
 // WireReader: the fields of one protobuf message, each checked before it is read.
 //
-// Flow:    the readers of this folder walk messages with it; protozero decodes underneath.
+// Source:  the protobuf encoding (protobuf.dev, "Encoding"): a field is a key, number * 8 + wire
+//          type, and a value. Groups (wire types 3 and 4) are in no ONNX file and are refused.
+// Flow:    the readers of this folder walk messages with it.
 // Owns:    nothing; borrows the message, which borrows from the file.
 // Threads: one thread.
-// Errors:  kInvalidProtobuf with byte offset, message and field. protozero's exceptions end here,
-//          and its debug assertions cannot be reached: the wire type is tested before each get.
+// Errors:  kInvalidProtobuf with byte offset, message and field.
 // Pages:   a length-delimited field is passed over by its length; its bytes are not touched.
 #pragma once
 
-#include <protozero/pbf_reader.hpp>
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,36 @@
 #include "core/base/status.h"
 
 namespace folio {
+
+enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
+
+// take_varint for any length.
+bool take_long_varint(Bytes* bytes, uint64_t* out);
+
+// The varint at the front of `bytes`, taken off it. False when it does not end inside `bytes` or
+// within 10 of them, the most that 64 bits need. Most keys and lengths are one byte.
+inline bool take_varint(Bytes* bytes, uint64_t* out) {
+  if (bytes->empty() || bytes->front() >= 0x80) return take_long_varint(bytes, out);
+  *out = bytes->front();
+  *bytes = bytes->subspan(1);
+  return true;
+}
+
+// How often each of the fields 0 to 15 stands in a message, so that vectors are made in one piece.
+// A hint: counting ends quietly at damage, which reading then reports.
+class FieldCounts {
+ public:
+  explicit FieldCounts(Bytes message);
+  // Room for what `field` will fill. A hostile file's count buys no more than a bounded amount.
+  template <typename T>
+  void reserve(uint32_t field, std::vector<T>* out) const {
+    constexpr size_t kMost = 1 << 16;
+    out->reserve(out->size() + std::min<size_t>(counts_[field], kMost));
+  }
+
+ private:
+  uint32_t counts_[16] = {};
+};
 
 class WireReader {
  public:
@@ -27,11 +58,11 @@ class WireReader {
   // consumes the field with exactly one of the calls below (skip() for what it does not know).
   template <typename ReadField>
   Status each_field(ReadField&& read_field) {
-    for (;;) {
-      FOLIO_TRY(const bool more, next());
-      if (!more) return Status::ok();
+    while (!rest_.empty()) {
+      FOLIO_RETURN_IF_ERROR(take_key());
       FOLIO_RETURN_IF_ERROR(read_field(field_));
     }
+    return Status::ok();
   }
 
   Status skip();
@@ -59,7 +90,7 @@ class WireReader {
   // sink(uint64_t) for every varint of the current field, packed or not.
   template <typename Sink>
   Status each_varint(Sink&& sink) {
-    if (is_varint()) {
+    if (type_ == WireType::kVarint) {
       int64_t value = 0;
       FOLIO_RETURN_IF_ERROR(read_int(&value));
       sink(static_cast<uint64_t>(value));
@@ -69,25 +100,23 @@ class WireReader {
     FOLIO_RETURN_IF_ERROR(read_bytes(&packed));
     while (!packed.empty()) {
       uint64_t value = 0;
-      FOLIO_RETURN_IF_ERROR(take_varint(&packed, &value));
+      if (!take_varint(&packed, &value)) return field_error("holds a damaged packed value");
       sink(value);
     }
     return Status::ok();
   }
 
  private:
-  Result<bool> next();
-  bool is_varint() const;
-  Status expect(protozero::pbf_wire_type type) const;
-  Status check_length() const;
-  Status take_varint(Bytes* packed, uint64_t* out) const;
-  const uint8_t* position() const;
+  Status take_key();
+  Status expect(WireType type) const;
+  Status take_length(uint64_t* out);
   Status field_error(std::string_view what) const;
 
-  protozero::pbf_reader reader_;
+  Bytes rest_;  // of the message
   const uint8_t* file_begin_;
   const uint8_t* field_begin_;  // of the current field's key
-  uint32_t field_ = 0;          // ours, because protozero forgets its tag in debug builds
+  uint32_t field_ = 0;
+  WireType type_ = WireType::kVarint;
   const char* message_name_;
 };
 
