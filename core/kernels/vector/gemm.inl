@@ -49,10 +49,12 @@ static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
     tile->columns = left < wide ? left : wide;
     tile->b = args->b + j * args->k + p * FOLIO_F32P16_COLUMNS;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
+    const float* next = left >= 2 * wide ? tile->b + wide * args->k : nullptr;
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = rows * t / tiles;
       const int64_t end = rows * (t + 1) / tiles;
       tile->row = first_row + begin;
+      plan_ahead(tile, next, t, tiles);
       if (!by_rows) tile->a = packed_a + begin * tile->depth;
       kTiles[by_rows][panels - 1][end - begin](tile);
     }

@@ -5,8 +5,9 @@
  *        rows and columns do not change a bit, and both ISAs agree.
  * Cache: a B panel pair of a k block (kBlockK * 32 floats = 32 KiB) stays in L1 while rows stream
  *        from L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks
- *        of kStackRows x kBlockK.
- * m <= kVectorRows: A is read in place and B exactly once, kVectorPanels panels side by side. */
+ *        of kStackRows x kBlockK. Meanwhile the next panels come from memory to L2: without that
+ * the first tile over it would wait for most of it. m <= kVectorRows: A is read in place and B
+ * exactly once, kVectorPanels panels side by side. */
 
 constexpr int64_t kPanelVectors = FOLIO_F32P16_COLUMNS / kLanes;
 constexpr int64_t kBlockK = 256;
@@ -25,7 +26,25 @@ typedef struct Tile {
   const float* a;
   const float* b;
   int is_first, is_last; /* of the k blocks */
+  const float* ahead;    /* rows of the next panels that this tile fetches, or null */
+  int ahead_rows;        /* per kSteps */
 } Tile;
+
+/* The tiles over some panels fetch the next ones: as few tiles as can, never more than kSteps rows
+ * per kSteps. */
+VFN void plan_ahead(Tile* tile, const float* next, int64_t index, int64_t tiles) {
+  tile->ahead_rows = tiles >= kSteps ? 1 : tiles > 1 ? kSteps / 2 : kSteps;
+  const int64_t first = index * tile->ahead_rows * (tile->depth / kSteps);
+  tile->ahead = next && first < tile->depth ? next + first * FOLIO_F32P16_COLUMNS : nullptr;
+}
+
+/* A row of a panel is one cache line. */
+VFN const float* fetch_ahead(const float* ahead, int rows, int64_t panel) {
+  for (int i = 0; i < rows; ++i, ahead += FOLIO_F32P16_COLUMNS) {
+    for (int64_t v = 0; v < kTilePanels; ++v) __builtin_prefetch(ahead + v * panel, 0, 2);
+  }
+  return ahead;
+}
 
 VFN VM tile_mask(const Tile* tile, int vector) {
   const int64_t left = tile->columns - vector * kLanes;
@@ -76,6 +95,7 @@ VFN void tile_sum_rows(const Tile* tile, V (*sum)[kVectors]) {
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
   const int64_t run = args->a_rows ? args->a_run : args->k;
   const float* b = tile->b;
+  const float* ahead = tile->ahead;
   const int64_t end = tile->first_depth + tile->depth;
   int64_t n = 0;
   for (int64_t p = tile->first_depth; p < end; p += n) {
@@ -84,6 +104,7 @@ VFN void tile_sum_rows(const Tile* tile, V (*sum)[kVectors]) {
     n = run - p % run < end - p ? run - p % run : end - p;
     int64_t q = 0;
     for (; q + kSteps <= n; q += kSteps) {
+      if (ahead) ahead = fetch_ahead(ahead, tile->ahead_rows, panel);
 #pragma GCC unroll 16
       for (int u = 0; u < kSteps; ++u, b += FOLIO_F32P16_COLUMNS) {
         tile_step<kRows, kVectors>(sum, rows, q + u, b, panel);
