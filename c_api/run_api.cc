@@ -50,14 +50,9 @@ Status collect_outputs(const char* const* names, FolioValue* const* values, size
   return Status::ok();
 }
 
-bool overlap(const OutputMemory& memory, const uint8_t* data, size_t bytes) {
-  return bytes > 0 && memory.bytes() > 0 && std::less<>()(data, memory.data() + memory.bytes()) &&
-         std::less<>()(memory.data(), data + bytes);
-}
-
 bool is_in_place(const Program& program, const WantedOutput& output, const NamedValue& input) {
   const Tensor& tensor = input.value.tensor();
-  if (output.memory.data() != tensor.raw() || output.memory.bytes() != tensor.bytes()) return false;
+  if (!output.memory.is_at(tensor)) return false;
   return std::any_of(program.outputs.begin(), program.outputs.end(), [&](const PortInfo& port) {
     return port.name == output.name && port.in_place_of != kNone &&
            program.inputs[static_cast<size_t>(port.in_place_of)].name == input.name;
@@ -74,14 +69,14 @@ Status check_overlap(const Program& program, const std::vector<NamedValue>& inpu
     for (const NamedValue& input : inputs) {
       if (memory.room || !input.value.is_tensor()) continue;
       const Tensor& tensor = input.value.tensor();
-      if (!overlap(memory, tensor.raw(), tensor.bytes())) continue;
+      if (!memory.overlaps(tensor.raw(), tensor.bytes())) continue;
       if (is_in_place(program, outputs[i], input)) continue;
       return invalid_argument("output '", outputs[i].name, "' and input '", input.name,
                               "' share memory");
     }
     for (size_t j = 0; j < i; ++j) {
       const OutputMemory& other = outputs[j].memory;
-      if (!other.is_given() || !overlap(memory, other.data(), other.bytes())) continue;
+      if (!other.is_given() || !memory.overlaps(other.data(), other.bytes())) continue;
       return invalid_argument("outputs '", outputs[j].name, "' and '", outputs[i].name,
                               "' share memory");
     }

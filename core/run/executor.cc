@@ -264,12 +264,9 @@ bool must_wait(const Program& program, const RunRequest& request, size_t i) {
   for (size_t j = 0; j < request.inputs.size(); ++j) {
     if (!request.inputs[j].is_tensor()) continue;
     const Tensor& input = request.inputs[j].tensor();
-    const bool is_in_place = program.outputs[i].in_place_of == static_cast<int32_t>(j) &&
-                             input.raw() == memory.data() && input.bytes() == memory.bytes();
-    if (!is_in_place && std::less<>()(input.raw(), memory.data() + memory.bytes()) &&
-        std::less<>()(memory.data(), input.raw() + input.bytes())) {
-      return true;
-    }
+    const bool is_in_place =
+        program.outputs[i].in_place_of == static_cast<int32_t>(j) && memory.is_at(input);
+    if (!is_in_place && memory.overlaps(input.raw(), input.bytes())) return true;
   }
   return false;
 }
@@ -286,6 +283,11 @@ Value borrowed(const Value& input) {
 }
 
 }  // namespace
+
+bool OutputMemory::overlaps(const uint8_t* other, size_t other_bytes) const {
+  return other_bytes > 0 && bytes() > 0 && std::less<>()(other, data() + bytes()) &&
+         std::less<>()(data(), other + other_bytes);
+}
 
 std::optional<Tensor> OutputMemory::place(DType dtype, const Shape& shape) const {
   if (!room) {

@@ -38,6 +38,11 @@ struct OutputMemory {
   bool is_given() const { return room || tensor.dtype() != DType::kUndefined; }
   const uint8_t* data() const { return room ? room->data() : tensor.raw(); }
   size_t bytes() const { return room ? room->bytes() : tensor.bytes(); }
+  bool overlaps(const uint8_t* other, size_t other_bytes) const;
+  // The very bytes of `input`, as a cache in place has them.
+  bool is_at(const Tensor& input) const {
+    return data() == input.raw() && bytes() == input.bytes();
+  }
   // For a result of this type and shape; none: it does not fit.
   std::optional<Tensor> place(DType dtype, const Shape& shape) const;
 };

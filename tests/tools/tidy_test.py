@@ -101,9 +101,6 @@ class Includes(TidyTest):
     def test_room_without_a_line_is_found(self):
         self.expect("layers", "core/util/x.cc", "\n")
 
-    def test_flatbuffers_stay_with_the_ort_format(self):
-        self.expect("third-party", "core/formats/load.cc", "#include <flatbuffers/flatbuffers.h>\n")
-
     def test_flatbuffers_stays_in_ort_and_fpack(self):
         text = '#include "flatbuffers/flatbuffers.h"\n'
         self.expect_good("core/formats/ort/x.cc", text)
