@@ -294,12 +294,13 @@ TEST(QMoE, RefusesShapesThatDoNotFit) {
       s, [](Model& m) { m.fc2.scale_shape = Shape{kExperts * kHidden}; }, "scales at input 6");
   fails(
       s, [](Model& m) { m.fc1.zero_shape = Shape{kExperts * kInter}; }, "zero points at input 11");
-  fails(
-      s, [](Model& m) { m.fc1.k = kHidden / 2, m.fc1.n = 2 * kInter; }, "weights at input");
+  const auto halve = [](Model& m) {
+    m.fc1.k = kHidden / 2;
+    m.fc1.codes.resize(m.fc1.codes.size() / 2);
+  };
+  fails(s, halve, "weights at input 2");
   fails(
       s, [](Model& m) { m.setup.block = 24; }, "'block_size' is 24");
-  fails(
-      s, [](Model& m) { m.setup.bits = 3; }, "expert_weight_bits 3");
   fails(
       s, [](Model& m) { m.setup.function = "frob"; }, "'activation_type' is 'frob'");
   fails(
@@ -317,6 +318,8 @@ TEST(QMoE, RefusesOtherQuantizations) {
   s.bits = 4;
   OpTester t = node_of(Model(s));
   t.attr("k", 5).outputs(1).fails("router_probs");
+  OpTester u = node_of(Model(s));
+  u.attr("expert_weight_bits", 3).outputs(1).fails("expert_weight_bits 3");
 }
 
 }  // namespace
