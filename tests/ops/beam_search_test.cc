@@ -147,6 +147,24 @@ TEST(BeamSearch, FindsWhatAPlainSearchFindsWithGpt2) {
   }
 }
 
+TEST(BeamSearch, CachesOfTheWholeLengthGiveTheSame) {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const GenerationModel model(seed + 20);
+    for (const Search& search : kSearches) {
+      const auto inputs = inputs_of(search, {3, 5, 2, kPad, 4, 6});
+      const auto run = [&](bool fixed) {
+        return run_generation(
+            node_of(search, inputs).attr_graph("decoder", model.gpt_decoder(fixed)), model, inputs,
+            {"sequences", "sums"});
+      };
+      const auto growing = run(false);
+      const auto fixed = run(true);
+      ASSERT_TRUE(growing.is_ok() && fixed.is_ok()) << text_of(fixed.status());
+      EXPECT_EQ(int32s_of(fixed.value()[0]), int32s_of(growing.value()[0]));
+    }
+  }
+}
+
 TEST(BeamSearch, FindsWhatAPlainSearchFindsWithT5) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const GenerationModel model(seed + 50);

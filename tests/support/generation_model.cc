@@ -39,6 +39,22 @@ void add_values(GraphWriter* graph, const std::string& ids, const std::string& o
   graph->node("Unsqueeze", {out + ".f", "axes13"}, {out});
 }
 
+// present_0 is past_0 with new.two behind its first past_sequence_length rows; filled: all up to
+// it.
+void add_to_fixed_cache(GraphWriter* graph) {
+  graph->input("past_sequence_length", i32_type({1}));
+  graph->initializer(i64_tensor("f.zero", {1}, {0}));
+  graph->initializer(i64_tensor("f.all", {1}, {1 << 30}));
+  graph->initializer(i64_tensor("f.axis", {1}, {3}));
+  graph->node("Cast", {"past_sequence_length"}, {"f.past"}).attr_int("to", 7);
+  graph->node("Shape", {"new.two"}, {"f.rows"}).attr_int("start", 3).attr_int("end", 4);
+  graph->node("Add", {"f.past", "f.rows"}, {"f.total"});
+  graph->node("Slice", {"past_0", "f.zero", "f.past", "f.axis"}, {"f.head"});
+  graph->node("Slice", {"past_0", "f.total", "f.all", "f.axis"}, {"f.tail"});
+  graph->node("Concat", {"f.head", "new.two", "f.tail"}, {"present_0"}).attr_int("axis", 3);
+  graph->node("Slice", {"present_0", "f.zero", "f.total", "f.axis"}, {"filled"});
+}
+
 // 0.2 * mask sum * tilt, [b,1,vocabulary].
 void add_mask_term(GraphWriter* graph, const std::string& mask) {
   graph->node("Cast", {mask}, {"m.f"}).attr_int("to", 1);
@@ -72,7 +88,7 @@ void GenerationModel::add_weights(GraphWriter* graph) const {
   graph->initializer(i64_tensor("cube", {3}, {-1, 1, 1}));
 }
 
-GraphWriter GenerationModel::gpt_decoder() const {
+GraphWriter GenerationModel::gpt_decoder(bool fixed_cache) const {
   GraphWriter graph("decoder");
   for (const char* name : {"input_ids", "position_ids", "attention_mask"}) {
     graph.input(name, i32_type({"batch", "length"}));
@@ -81,9 +97,14 @@ GraphWriter GenerationModel::gpt_decoder() const {
   add_values(&graph, "input_ids", "new");
   graph.node("Unsqueeze", {"new", "axes0"}, {"new.one"});
   graph.node("Concat", {"new.one", "new.one"}, {"new.two"}).attr_int("axis", 0);
-  graph.node("Concat", {"past_0", "new.two"}, {"present_0"}).attr_int("axis", 3);
+  if (fixed_cache) {
+    add_to_fixed_cache(&graph);
+  } else {
+    graph.node("Concat", {"past_0", "new.two"}, {"present_0"}).attr_int("axis", 3);
+    graph.node("Identity", {"present_0"}, {"filled"});
+  }
   // Half of keys and values each: what either of them loses shows.
-  graph.node("ReduceMean", {"present_0"}, {"mean"}).attr_ints("axes", {0});
+  graph.node("ReduceMean", {"filled"}, {"mean"}).attr_ints("axes", {0});
   graph.node("ReduceSum", {"mean", "axes023"}, {"sum.rows"}).attr_int("keepdims", 0);
   graph.node("Reshape", {"sum.rows", "cube"}, {"sum"});
   graph.node("Cast", {"position_ids"}, {"p.f"}).attr_int("to", 1);

@@ -25,7 +25,7 @@ struct GenerationModel {
   void add_weights(model_writer::GraphWriter* graph) const;
   // (input_ids, position_ids, attention_mask, past_0[, past_sequence_length]) -> (logits,
   // present_0)
-  model_writer::GraphWriter gpt_decoder() const;
+  model_writer::GraphWriter gpt_decoder(bool fixed_cache = false) const;
   // (ids, mask) -> cross caches; whole: (ids, mask, decoder ids) -> logits, hidden, self, cross.
   model_writer::GraphWriter t5_encoder(bool whole) const;
   model_writer::GraphWriter t5_decoder() const;
