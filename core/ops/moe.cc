@@ -310,6 +310,12 @@ class Moe final : public OpKernel {
     }
     Weights w;
     FOLIO_RETURN_IF_ERROR(bind(run, hidden, router->dim(1), input->dtype(), &w));
+    uint64_t count = 0;
+    const int64_t work[] = {tokens, attrs.k, std::max(hidden, w.fc1.n), 8};
+    if (!checked_count(work, &count) || count > uint64_t{1} << 48) {
+      return invalid_argument("input ", shape.to_string(), " with k = ", attrs.k,
+                              " needs too much memory");
+    }
     std::vector<std::vector<Route>> routes;
     FOLIO_RETURN_IF_ERROR(choose(run, *router, &routes));
     FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, input->dtype(), shape));

@@ -50,7 +50,11 @@ class Tables {
       const Tensor* bytes = p_.bytes(node.inputs[i]);
       return bytes && bytes->count() == 1 && bytes->rank() <= 1;
     };
-    if (node.inputs.size() < 2 || node.inputs[0] == kNone || node.inputs[1] == kNone) return false;
+    const auto block = node.attributes.get_int("block_size", 0);
+    if (node.inputs.size() < 2 || node.inputs[0] == kNone || node.inputs[1] == kNone ||
+        !block.is_ok() || block.value() != 0) {
+      return false;
+    }
     return one(1) && (node.inputs.size() < 3 || node.inputs[2] == kNone || one(2));
   }
   bool quantizes(NodeId id) const {
@@ -112,6 +116,8 @@ class Tables {
     recipe.node_name = node.name;
     recipe.version = node.version;
     recipe.attributes = node.attributes;
+    // One scale has no axis, and the one that is named may not be there in 256 codes.
+    if (node.attributes.has("axis")) recipe.attributes.set(int_attribute("axis", 0));
     for (const ValueId input : node.inputs) {
       const auto found = made_.find(input);
       if (input == kNone) {

@@ -132,6 +132,16 @@ TEST(DynamicQuantizeLSTM, StaysNearLstmOverTime) {
   expect_lstm<uint8_t>(7, x, 0.02);
 }
 
+TEST(DynamicQuantizeLSTM, TakesInputsOfNoElements) {
+  OpTester t("DynamicQuantizeLSTM", 1, "com.microsoft");
+  t.input<float>({2, 1, 0}, {});
+  t.input<int8_t>({1, 0, 8}, {}).input<int8_t>({1, 2, 8}, std::vector<int8_t>(16, 3));
+  for (int i = 3; i < 8; ++i) t.input_absent();
+  for (int i = 0; i < 2; ++i) t.input<float>({1}, {0.1f}).input<int8_t>({1}, {0});
+  t.expect<float>(0, {2, 1, 1, 2}, {0, 0, 0, 0});
+  t.run();
+}
+
 TEST(DynamicQuantizeLSTM, RefusesShapesAndTypesThatDoNotFit) {
   const auto fails = [](const Shape& w, const Shape& r, const Shape& scale, DType zero,
                         const std::string& text) {

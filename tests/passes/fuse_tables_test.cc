@@ -57,6 +57,16 @@ TEST(FuseTables, FunctionsOfOneValueBecomeATable) {
       EXPECT_EQ(types_of(model->graph), "QuantizeLinear folio.ByteTable DequantizeLinear");
     }
   }
+  // One scale in a list, with an axis that a list of codes has not.
+  const Function listed = [](GraphWriter& graph) {
+    graph.initializer(f32_tensor("xs1", {1}, {0.05F}));
+    graph.initializer(TensorWriter("xz1", ElementType::kUint8, {1}).int32s({120}));
+    graph.node("DequantizeLinear", {"c", "xs1", "xz1"}, {"e"}).attr_int("axis", 3);
+    graph.node("Tanh", {"e"}, {"v"});
+  };
+  SessionOptions plain;
+  EXPECT_TRUE(run_once(around(listed), {{"x", make_tensor<float>({1, 4, 8, 8}, wave(256))}}, plain)
+                  .is_ok());
   const auto gelu = after(around(unary("QuickGelu", "com.microsoft")));
   EXPECT_EQ(count_nodes(gelu->graph, "ByteTable"), 1);
 }
