@@ -1,8 +1,8 @@
 // GroupQueryAttention: attention with grouped heads, rotary positions and a key/value cache, as
 // language models exported for ONNX Runtime have it.
 //
-// Source: ONNX Runtime ContribOperators, com.microsoft.GroupQueryAttention (CPU). Windowed caches
-//         and caches of other than 8 bits are refused by name.
+// Source: ONNX Runtime ContribOperators, com.microsoft.GroupQueryAttention (CPU). Caches of
+//         float8 are refused by name, and windowed ones with attention_bias or qk_output.
 // Shapes: query [B, S, H * D] with key and value [B, S, Hkv * D], or all three packed in query;
 //         past_* [B, Hkv, P, D]; seqlens_k [B]: positions of each sequence less one;
 //         total_sequence_length: the longest sequence. Y [B, S, H * D]; present_*
@@ -10,10 +10,13 @@
 // Math:   op_attention.h and op_rotary.h. A sequence of length L stood at L - S before this call (0
 //         when S is the total: the first prompt); query i stands at position L - S + i and sees
 //         the last local_window_size keys up to its own.
+//         sliding_window_cache: caches hold the last positions of each sequence only, P >= the
+//         window of them: when they are full, all but window - 1 and the new ones go (resident()).
 //         With q_norm_weight and k_norm_weight heads are normed (RMS) before they are rotated.
 // Types:  float; float16 and bfloat16 in float, rotated keys rounded as the cache holds them.
-//         Caches also int8, with a scale (op_byte_cache.h).
+//         Caches also int8, or 4 bits two in a byte (uint8), with a scale (op_byte_cache.h).
 #include <cmath>
+#include <cstring>
 
 #include "core/ops/op_byte_cache.h"
 #include "core/ops/op_registry.h"
@@ -70,7 +73,19 @@ struct Step {
   int64_t total = 0;     // of the longest sequence
   int64_t capacity = 0;  // rows of the present tensors
   CausalRule rule;
+  // Of caches that hold a window: their rows, and of each sequence which of the rows before it and
+  // its own, one behind the other, stay.
+  int64_t window_rows = 0;
+  std::vector<std::pair<int64_t, int64_t>> kept;  // first, count
 };
+
+// How many of `total` positions are in a cache of `capacity` rows for a window: when it is full,
+// all that the window may lack room for go at once.
+int64_t resident(int64_t total, int64_t capacity, int64_t window) {
+  if (total <= capacity) return total;
+  const int64_t group = capacity - window + 1;
+  return total - group * ((total - capacity + group - 1) / group);
+}
 
 class GroupQueryAttention final : public OpKernel {
  public:
@@ -87,6 +102,8 @@ class GroupQueryAttention final : public OpKernel {
   float norm_epsilon = 1e-6F;
   bool byte_keys = false;
   bool byte_values = false;
+  int cache_bits = 8;  // of both, where they hold codes
+  bool windowed = false;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* query, run.tensor(kQuery));
@@ -95,6 +112,7 @@ class GroupQueryAttention final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(bind_lengths(run, &step));
     FOLIO_RETURN_IF_ERROR(norm(run, &step));
     if (rotary) FOLIO_RETURN_IF_ERROR(rotate(run, query->dtype(), &step));
+    if (windowed) FOLIO_RETURN_IF_ERROR(use_window(run, &step));
     FOLIO_RETURN_IF_ERROR(append(run, kPastKey, 1, step, &step.k));
     FOLIO_RETURN_IF_ERROR(append(run, kPastValue, 2, step, &step.v));
     FOLIO_RETURN_IF_ERROR(bind_bias(run, &step));
@@ -132,7 +150,9 @@ class GroupQueryAttention final : public OpKernel {
   Status bind_bias(OpRun& run, Step* step) const;
   Status norm(OpRun& run, Step* step) const;
   Status rotate(OpRun& run, DType dtype, Step* step) const;
+  Status use_window(OpRun& run, Step* step) const;
   Status append(OpRun& run, int past, int present, const Step& step, Heads* fresh) const;
+  Status keep_window(OpRun& run, int present, const Step& step, const Tensor& rows) const;
   Status append_codes(OpRun& run, int past, int present, const Step& step, Heads* fresh) const;
 };
 
@@ -189,7 +209,7 @@ Status GroupQueryAttention::bind_lengths(OpRun& run, Step* step) const {
     const int64_t length = given + 1;
     const int64_t past = first ? 0 : length - fresh;
     // In a first prompt shorter sequences are padded at their end.
-    if (length < 1 || length > step->total || past < 0 || past > held ||
+    if (length < 1 || length > step->total || past < 0 || (!windowed && past > held) ||
         past + fresh > step->capacity) {
       return invalid_argument("seqlens_k holds ", given, ", which does not fit ", fresh,
                               " new positions, a past of ", held, " and a total of ", step->total);
@@ -266,6 +286,57 @@ Status GroupQueryAttention::rotate(OpRun& run, DType dtype, Step* step) const {
   return Status::ok();
 }
 
+// Scratch of the run as a tensor.
+Result<Tensor> scratch_tensor(OpRun& run, DType dtype, const Shape& shape) {
+  FOLIO_TRY(uint8_t * bytes,
+            run.scratch(static_cast<size_t>(shape.count() * dtype_bits(dtype) / 8)));
+  return Tensor(dtype, shape, bytes, Ref<Buffer>());
+}
+
+// From positions of the sequences to rows of a cache that holds their last ones only.
+Status GroupQueryAttention::use_window(OpRun& run, Step* step) const {
+  FOLIO_TRY(const Tensor* past, run.tensor(kPastKey));
+  FOLIO_TRY(const Tensor* values, run.tensor(kPastValue));
+  if (past->rank() != 4 || values->rank() != 4 || past->dim(2) < window ||
+      values->dim(2) != past->dim(2)) {
+    return invalid_argument("past_key is ", past->shape().to_string(), " and past_value ",
+                            values->shape().to_string(), ", expected local_window_size, ", window,
+                            ", rows or more in both");
+  }
+  step->window_rows = past->dim(2);
+  step->capacity = 0;
+  for (size_t b = 0; b < step->rule.past.size(); ++b) {
+    const int64_t before = resident(step->rule.past[b], step->window_rows, window);
+    const int64_t after = resident(step->rule.lengths[b], step->window_rows, window);
+    const int64_t gone = step->rule.past[b] - before;  // positions that have no row any more
+    step->kept.emplace_back(step->rule.lengths[b] - after - gone, after);
+    step->rule.past[b] = before;
+    step->rule.lengths[b] -= gone;
+    step->capacity = std::max(step->capacity, before + step->q.seq);
+  }
+  step->total = *std::max_element(step->rule.lengths.begin(), step->rule.lengths.end());
+  return Status::ok();
+}
+
+// Writes what stays of `rows` [B, Hkv, capacity, *] to the window of output `present`.
+Status GroupQueryAttention::keep_window(OpRun& run, int present, const Step& step,
+                                        const Tensor& rows) const {
+  if (!run.has_output(present)) return Status::ok();
+  Shape shape = rows.shape();
+  shape[2] = step.window_rows;
+  FOLIO_TRY(Tensor * out, run.output(present, rows.dtype(), shape));
+  const auto row = static_cast<size_t>(shape[3] * dtype_bits(rows.dtype()) / 8);
+  for (int64_t at = 0; at < shape[0] * shape[1]; ++at) {
+    const auto [first, count] = step.kept[static_cast<size_t>(at / shape[1])];
+    uint8_t* to = out->raw_mut() + static_cast<size_t>(at * step.window_rows) * row;
+    std::memcpy(to, rows.raw() + static_cast<size_t>(at * step.capacity + first) * row,
+                static_cast<size_t>(count) * row);
+    std::memset(to + static_cast<size_t>(count) * row, 0,
+                static_cast<size_t>(step.window_rows - count) * row);
+  }
+  return Status::ok();
+}
+
 Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step& step,
                                    Heads* fresh) const {
   if (past == kPastKey ? byte_keys : byte_values) {
@@ -288,6 +359,20 @@ Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step
   if (!enough) return invalid_argument("past_key and past_value differ in length");
   FOLIO_TRY(const Shape shape,
             shape_from(std::vector<int64_t>{fresh->batch, kv_heads, step.capacity, fresh->size}));
+  if (windowed) {
+    FOLIO_TRY(Tensor rows, scratch_tensor(run, dtype, shape));
+    const bool plain = dtype == DType::kFloat;
+    float* to = rows.data_mut<float>();
+    if (!plain) {
+      FOLIO_TRY(to, scratch_floats(run, shape.count()));
+    }
+    *fresh = append_cache(run, old, step.rule.past, *fresh, step.capacity, to);
+    if (!plain) {  // attended to as the cache holds them
+      narrow_half(run, to, &rows);
+      FOLIO_TRY(fresh->data, floats_of(run, rows));
+    }
+    return keep_window(run, present, step, rows);
+  }
   FloatOutput out;
   float* to = nullptr;
   if (run.has_output(present)) {
@@ -304,26 +389,39 @@ Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step
 Status GroupQueryAttention::append_codes(OpRun& run, int past, int present, const Step& step,
                                          Heads* fresh) const {
   ByteCache cache;
+  cache.bits = cache_bits;
   cache.past_rows = step.rule.past;
   cache.total = step.total;
+  const DType dtype = cache_bits == 8 ? DType::kInt8 : DType::kUint8;
+  const int64_t row = fresh->size * cache_bits / 8;
+  if (row * 8 != fresh->size * cache_bits) {
+    return invalid_argument("heads of ", fresh->size, " do not fill bytes with ", cache_bits,
+                            " bits each");
+  }
   FOLIO_TRY(cache.scale, run.tensor(past == kPastKey ? kKeyScale : kValueScale, DType::kFloat));
   if (run.has_input(past)) {
-    FOLIO_TRY(cache.past, run.tensor(past, DType::kInt8));
+    FOLIO_TRY(cache.past, run.tensor(past, dtype));
     const Shape& s = cache.past->shape();
     const int64_t longest = *std::max_element(step.rule.past.begin(), step.rule.past.end());
-    if (s.rank() != 4 || s[0] != fresh->batch || s[1] != kv_heads || s[3] != fresh->size ||
+    if (s.rank() != 4 || s[0] != fresh->batch || s[1] != kv_heads || s[3] != row ||
         s[2] < longest) {
       return invalid_argument("past ", s.to_string(), " does not fit [", fresh->batch, ",",
-                              kv_heads, ",*,", fresh->size, "] with ", longest, " rows");
+                              kv_heads, ",*,", row, "] with ", longest, " rows");
     }
   }
   FOLIO_TRY(const Shape shape,
-            shape_from(std::vector<int64_t>{fresh->batch, kv_heads, step.capacity, fresh->size}));
+            shape_from(std::vector<int64_t>{fresh->batch, kv_heads, step.capacity, row}));
   Tensor unwanted;
+  if (windowed) {
+    FOLIO_TRY(unwanted, scratch_tensor(run, dtype, shape));
+    cache.present = &unwanted;
+    FOLIO_TRY(*fresh, append_bytes(run, cache, *fresh));
+    return keep_window(run, present, step, unwanted);
+  }
   if (run.has_output(present)) {
-    FOLIO_TRY(cache.present, run.output(present, DType::kInt8, shape));
+    FOLIO_TRY(cache.present, run.output(present, dtype, shape));
   } else {
-    FOLIO_TRY(unwanted, allocate_tensor(DType::kInt8, shape));
+    FOLIO_TRY(unwanted, allocate_tensor(dtype, shape));
     cache.present = &unwanted;
   }
   FOLIO_TRY(*fresh, append_bytes(run, cache, *fresh));
@@ -363,9 +461,11 @@ Status infer(OpInfer& infer) {
   const DType dtype = infer.dtype(kQuery);
   FOLIO_TRY(const bool byte_keys, has_codes(infer.attrs(), "k_quant_type"));
   FOLIO_TRY(const bool byte_values, has_codes(infer.attrs(), "v_quant_type"));
+  FOLIO_TRY(const int64_t bits, infer.attrs().get_int("kv_cache_bit_width", 8));
+  const DType codes = bits == 4 ? DType::kUint8 : DType::kInt8;
   for (int i = 0; i < infer.output_count(); ++i) {
     const bool bytes = (i == 1 && byte_keys) || (i == 2 && byte_values);
-    infer.set_tensor(i, bytes ? DType::kInt8 : dtype);
+    infer.set_tensor(i, bytes ? codes : dtype);
   }
   const Dims* query = infer.dims_of(kQuery);
   if (!query || query->size() != 3 || heads < 1 || kv_heads < 1) return Status::ok();
@@ -396,10 +496,18 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(kernel->byte_values, has_codes(attrs, "v_quant_type"));
   FOLIO_TRY(kernel->norm_epsilon, attrs.get_float("qk_norm_epsilon", 1e-6F));
   FOLIO_TRY(const int64_t bits, attrs.get_int("kv_cache_bit_width", 8));
-  if ((kernel->byte_keys || kernel->byte_values) && bits != 8) {
-    return not_implemented("attribute 'kv_cache_bit_width' = ", bits);
+  if ((kernel->byte_keys || kernel->byte_values) && bits != 8 && bits != 4) {
+    return not_implemented("attribute 'kv_cache_bit_width' = ", bits, ", expected 4 or 8");
   }
-  if (windowed != 0) return not_implemented("attribute 'sliding_window_cache' = ", windowed);
+  kernel->cache_bits = bits == 4 ? 4 : 8;
+  kernel->windowed = windowed != 0;
+  if (kernel->windowed && (kernel->window < 1 || causal == 0)) {
+    return invalid_graph("attribute 'sliding_window_cache' needs a local_window_size above 0 and ",
+                         "causal, found ", kernel->window, " and ", causal);
+  }
+  if (kernel->windowed && (build.has_input(kBias) || kernel->qk_output != 0)) {
+    return not_implemented("attribute 'sliding_window_cache' with attention_bias or qk_output");
+  }
   const int64_t limit = 1 << 20;
   if (kernel->heads < 1 || kernel->heads > limit || kernel->kv_heads < 1 ||
       kernel->kv_heads > limit || kernel->heads % kernel->kv_heads != 0) {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/ops/op_block_weights.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_float.h"
 #include "core/ops/op_gemm_tiles.h"
@@ -51,34 +52,6 @@ void load_floats(const FolioKernels& kernels, const Tensor& tensor, int64_t firs
     kernels.f16_to_f32(count, tensor.raw() + first * 2, to);
   } else {
     kernels.bf16_to_f32(count, tensor.raw() + first * 2, to);
-  }
-}
-
-// The two codes of every byte of codes of 4 bits.
-struct Nibbles {
-  float of[256][2];
-};
-constexpr Nibbles make_nibbles() {
-  Nibbles nibbles{};
-  for (int byte = 0; byte < 256; ++byte) {
-    nibbles.of[byte][0] = static_cast<float>(byte % 16);
-    nibbles.of[byte][1] = static_cast<float>(byte / 16);
-  }
-  return nibbles;
-}
-constexpr Nibbles kNibbles = make_nibbles();
-
-// Codes of some bits, low bits first, as floats.
-void unpack_codes(const uint8_t* bytes, int64_t bits, int64_t count, float* to) {
-  int64_t i = 0;
-  if (bits == 4) {
-    for (; i + 16 <= count; i += 16) {  // eight at a time, as the copies take less than the loop
-      for (int q = 0; q < 8; ++q) std::memcpy(to + i + 2 * q, kNibbles.of[bytes[i / 2 + q]], 8);
-    }
-  }
-  for (; i < count; ++i) {
-    const int64_t bit = i * bits;
-    to[i] = static_cast<float>(bytes[bit / 8] >> bit % 8 & ((1 << bits) - 1));
   }
 }
 
@@ -122,7 +95,7 @@ struct Weights {
       return w;
     }
     for (int64_t n = begin; n < end; ++n, memory += blocks) {
-      unpack_codes(zeros->raw() + n * size.zero_bytes(), size.bits, blocks, memory);
+      unpack_block_codes(zeros->raw() + n * size.zero_bytes(), size.bits, blocks, memory);
     }
     return w;
   }
@@ -146,18 +119,6 @@ void widen_grouped(const Weights& all, const FolioBlockWeights& w, float* panels
       std::memcpy(&scale, scales + at * 4, sizeof(scale));
       out[p * kPanel] = (static_cast<float>(code) - (w.zeros ? w.zeros[at] : middle)) * scale;
     }
-  }
-}
-
-// A row of A as block_dots_f32 reads it.
-void split_planes(const Sizes& s, const float* a, float* planes) {
-  const int64_t places = 8 / s.bits;
-  const int64_t whole = s.k / places;
-  std::fill_n(planes, places * s.row_bytes(), 0.0F);
-  for (int64_t j = 0; j < places; ++j) {
-    float* to = planes + j * s.row_bytes();
-    for (int64_t q = 0; q < whole; ++q) to[q] = a[q * places + j];
-    if (whole * places + j < s.k) to[whole] = a[whole * places + j];
   }
 }
 
@@ -258,7 +219,8 @@ class MatMulNBits final : public OpKernel {
     const Sizes& s = w.size;
     const int64_t row_floats = s.row_bytes() * (8 / s.bits);
     FOLIO_TRY(float* planes, scratch_floats(run, p.rows * row_floats));
-    for (int64_t i = 0; i < p.rows; ++i) split_planes(s, p.a + i * s.k, planes + i * row_floats);
+    for (int64_t i = 0; i < p.rows; ++i)
+      split_block_planes(s.k, s.bits, s.row_bytes(), p.a + i * s.k, planes + i * row_floats);
     const int64_t columns = columns_of_task(s, p.rows, kDotMacs);
     const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t*) {
       FolioBlockDotsF32 args{};

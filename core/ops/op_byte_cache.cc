@@ -8,6 +8,8 @@ namespace folio {
 namespace {
 
 using Int8 = QuantizedType<DType::kInt8, 8, true>;
+using Int4 = QuantizedType<DType::kInt4, 4, true>;
+constexpr int32_t kMiddle = 8;  // of codes of 4 bits as they are held
 
 // A scale's strides over batch, head and element of a row.
 struct Scales {
@@ -39,11 +41,42 @@ struct Scales {
   }
 };
 
+// One row of numbers, each with its scale, as codes.
+template <typename Scale>
+void write_row(int bits, const float* from, int64_t size, const Scale& scale, uint8_t* codes) {
+  if (bits == 8) {
+    for (int64_t i = 0; i < size; ++i) {
+      codes[i] = static_cast<uint8_t>(quantize_one<Int8>(from[i], scale(i), 0));
+    }
+    return;
+  }
+  for (int64_t i = 0; i + 1 < size; i += 2) {
+    const int32_t low = quantize_one<Int4>(from[i], scale(i), 0) + kMiddle;
+    const int32_t high = quantize_one<Int4>(from[i + 1], scale(i + 1), 0) + kMiddle;
+    codes[i / 2] = static_cast<uint8_t>(low | high << 4);
+  }
+}
+
+template <typename Scale>
+void read_row(int bits, const uint8_t* codes, int64_t size, const Scale& scale, float* to) {
+  if (bits == 8) {
+    for (int64_t i = 0; i < size; ++i) {
+      to[i] = static_cast<float>(static_cast<int8_t>(codes[i])) * scale(i);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < size; ++i) {
+    const int32_t code = codes[i / 2] >> i % 2 * 4 & 15;
+    to[i] = static_cast<float>(code - kMiddle) * scale(i);
+  }
+}
+
 }  // namespace
 
 Result<Heads> append_bytes(OpRun& run, const ByteCache& cache, const Heads& fresh) {
   FOLIO_TRY(const Scales scales, Scales::of(*cache.scale, fresh));
   const int64_t size = fresh.size;
+  const int64_t row = size * cache.bits / 8;
   const int64_t capacity = cache.present->dim(2);
   const int64_t past_capacity = cache.past ? cache.past->dim(2) : 0;
   const bool in_place = cache.past && cache.past->raw() == cache.present->raw();
@@ -53,26 +86,20 @@ Result<Heads> append_bytes(OpRun& run, const ByteCache& cache, const Heads& fres
     for (int64_t at = begin; at < end; ++at) {
       const int64_t b = at / fresh.heads;
       const int64_t h = at % fresh.heads;
+      const auto scale = [&](int64_t i) { return scales.at(b, h, i); };
       const int64_t rows = cache.past ? cache.past_rows[static_cast<size_t>(b)] : 0;
-      uint8_t* codes = present + at * capacity * size;
+      uint8_t* codes = present + at * capacity * row;
       if (!in_place) {
-        if (rows > 0)
-          std::copy_n(cache.past->raw() + at * past_capacity * size, rows * size, codes);
-        std::fill(codes + (rows + fresh.seq) * size, codes + capacity * size, uint8_t{0});
+        if (rows > 0) std::copy_n(cache.past->raw() + at * past_capacity * row, rows * row, codes);
+        std::fill(codes + (rows + fresh.seq) * row, codes + capacity * row, uint8_t{0});
       }
       for (int64_t s = 0; s < fresh.seq; ++s) {
         const float* from = fresh.at(b, h) + s * fresh.seq_stride;
-        for (int64_t i = 0; i < size; ++i) {
-          const int32_t code = quantize_one<Int8>(from[i], scales.at(b, h, i), 0);
-          codes[(rows + s) * size + i] = static_cast<uint8_t>(code);
-        }
+        write_row(cache.bits, from, size, scale, codes + (rows + s) * row);
       }
       float* to = floats + at * cache.total * size;
       for (int64_t s = 0; s < cache.total; ++s) {
-        for (int64_t i = 0; i < size; ++i) {
-          const int64_t from = s * size + i;
-          to[from] = static_cast<float>(static_cast<int8_t>(codes[from])) * scales.at(b, h, i);
-        }
+        read_row(cache.bits, codes + s * row, size, scale, to + s * size);
       }
     }
   });

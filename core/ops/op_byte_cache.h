@@ -1,5 +1,6 @@
-// A key or value cache of 8-bit integers: x = code * scale, codes rounded half to even and clamped
-// to [-128, 127].
+// A key or value cache of 8- or 4-bit integers: x = code * scale, codes rounded half to even and
+// clamped to [-128, 127], or [-8, 7]. Codes of 4 bits are held as code + 8, two in a byte, the
+// first in the low bits.
 //
 // Source:  ONNX Runtime ContribOperators, com.microsoft.GroupQueryAttention, "Quantization".
 // Flow:    an operator appends new rows to the cache, then attends over its rows as floats: new
@@ -13,6 +14,7 @@
 namespace folio {
 
 struct ByteCache {
+  int bits = 8;                   // or 4: tensors are then uint8 [B, H, *, D / 2]
   const Tensor* past = nullptr;   // int8 [B, H, P, D], or null: no rows
   const Tensor* scale = nullptr;  // float, broadcasts to [B, H, 1, D]
   Span<const int64_t> past_rows;  // of each sequence; at most P

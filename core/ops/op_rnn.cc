@@ -67,41 +67,34 @@ Result<RnnAttrs> parse_rnn(const Attributes& attrs, int gates,
   return out;
 }
 
-Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
+Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t hidden) {
   FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
-  FOLIO_TRY(const Tensor* w, run.tensor(1, DType::kFloat));
-  FOLIO_TRY(const Tensor* r, run.tensor(2, DType::kFloat));
-  if (x->rank() != 3 || r->rank() != 3) {
-    return invalid_argument("X ", x->shape().to_string(), " and R ", r->shape().to_string(),
-                            " must have 3 dims");
+  if (x->rank() != 3) {
+    return invalid_argument("X is ", x->shape().to_string(), ", expected 3 dims");
   }
   RnnRun out;
   out.seq = x->dim(attrs.batch_first ? 1 : 0);
   out.batch = x->dim(attrs.batch_first ? 0 : 1);
   out.input = x->dim(2);
-  out.hidden = r->dim(2);
-  if (attrs.hidden != 0 && attrs.hidden != out.hidden) {
-    return invalid_argument("hidden_size is ", attrs.hidden, ", R is ", r->shape().to_string());
+  out.hidden = hidden;
+  if (attrs.hidden != 0 && attrs.hidden != hidden) {
+    return invalid_argument("hidden_size is ", attrs.hidden, ", R has ", hidden);
   }
-  if (out.hidden == 0) {
-    return invalid_argument("R is ", r->shape().to_string(), ", a hidden size of 0");
+  if (hidden < 1 || hidden > int64_t{1} << 40) {
+    return invalid_argument("R has a hidden size of ", hidden);
   }
   // X may hold no element and still claim huge dims: what is allocated from them must not wrap.
   uint64_t gate_count = 0;
   const int64_t work_dims[] = {out.seq, out.batch, out.hidden, 64};
   if (!checked_count(work_dims, &gate_count) || gate_count > (uint64_t{1} << 48)) {
-    return invalid_argument("X ", x->shape().to_string(), " and R ", r->shape().to_string(),
+    return invalid_argument("X ", x->shape().to_string(), " and a hidden size of ", hidden,
                             " need too much memory");
   }
-  const int64_t rows = attrs.gates * out.hidden;
-  FOLIO_RETURN_IF_ERROR(expect_shape(*w, Shape{attrs.directions, rows, out.input}, "W"));
-  FOLIO_RETURN_IF_ERROR(expect_shape(*r, Shape{attrs.directions, rows, out.hidden}, "R"));
   out.x = x->data<float>();
-  out.w = w->data<float>();
-  out.r = r->data<float>();
   if (run.has_input(3)) {
     FOLIO_TRY(const Tensor* b, run.tensor(3, DType::kFloat));
-    FOLIO_RETURN_IF_ERROR(expect_shape(*b, Shape{attrs.directions, 2 * rows}, "B"));
+    const Shape expected{attrs.directions, 2 * attrs.gates * hidden};
+    FOLIO_RETURN_IF_ERROR(expect_shape(*b, expected, "B"));
     out.b = b->data<float>();
   }
   out.lengths.assign(static_cast<size_t>(out.batch), out.seq);
@@ -115,6 +108,19 @@ Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
     }
   }
   FOLIO_TRY(out.initial_h, rnn_state(attrs, out, run, 5));
+  return out;
+}
+
+Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
+  FOLIO_TRY(const Tensor* w, run.tensor(1, DType::kFloat));
+  FOLIO_TRY(const Tensor* r, run.tensor(2, DType::kFloat));
+  if (r->rank() != 3) return invalid_argument("R is ", r->shape().to_string(), ", expected 3 dims");
+  FOLIO_TRY(RnnRun out, check_rnn_sizes(attrs, run, r->dim(2)));
+  const int64_t rows = attrs.gates * out.hidden;
+  FOLIO_RETURN_IF_ERROR(expect_shape(*w, Shape{attrs.directions, rows, out.input}, "W"));
+  FOLIO_RETURN_IF_ERROR(expect_shape(*r, Shape{attrs.directions, rows, out.hidden}, "R"));
+  out.w = w->data<float>();
+  out.r = r->data<float>();
   if (const PackedBlob* blob = run.packed(1))
     out.w_packed = reinterpret_cast<const float*>(blob->data());
   if (const PackedBlob* blob = run.packed(2))
@@ -241,7 +247,7 @@ void rnn_add_bias(const FolioKernels& kernels, int64_t n, const float* bias, flo
   if (bias) kernels.binary_f32[kFolioAdd](n, row, 1, bias, 1, row);
 }
 
-Status infer_rnn(OpInfer& infer, int gates) {
+Status infer_rnn(OpInfer& infer, int gates, size_t hidden_axis) {
   FOLIO_TRY(const RnnAttrs attrs, parse_rnn(infer.attrs(), gates,
                                             std::vector<std::string>(gates == 4   ? 3
                                                                      : gates == 3 ? 2
@@ -251,7 +257,7 @@ Status infer_rnn(OpInfer& infer, int gates) {
   const Dims* r = infer.dims_of(2);
   Dim hidden = Dim::unknown();
   if (attrs.hidden > 0) hidden = Dim::of(attrs.hidden);
-  if (r && r->size() == 3) hidden = r->back();
+  if (r && r->size() == 3) hidden = (*r)[hidden_axis];
   Dim seq = Dim::unknown();
   Dim batch = Dim::unknown();
   if (x && x->size() == 3) {

@@ -48,6 +48,8 @@ struct RnnRun {
 
 // Inputs 0 X, 1 W, 2 R, 3 B, 4 sequence_lens, 5 initial_h.
 Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run);
+// The same without W and R.
+Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t hidden);
 
 // A state input [dirs, batch, H] (layout 1: [batch, dirs, H]) as float, or null when absent.
 Result<const float*> rnn_state(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run, int input);
@@ -97,7 +99,8 @@ Status rnn_walk(const RnnAttrs& attrs, const RnnRun& r, int dir, Step&& step) {
   return Status::ok();
 }
 
-Status infer_rnn(OpInfer& infer, int gates);
+// `hidden_axis`: the dim of R that is the hidden size.
+Status infer_rnn(OpInfer& infer, int gates, size_t hidden_axis = 2);
 // W and R as F32P16 where the gates of a direction start at a panel.
 void request_rnn_packs(OpBuild& build);
 

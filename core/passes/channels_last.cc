@@ -140,6 +140,7 @@ class ChannelsLast {
         {kFused, "QLinearGlobalAveragePool", &ChannelsLast::convert_byte_pool},
         {"", "QuantizeLinear", &ChannelsLast::convert_quantize},
         {"", "DequantizeLinear", &ChannelsLast::convert_quantize},
+        {"folio", "ByteTable", &ChannelsLast::convert_table},
         {"", "Transpose", &ChannelsLast::convert_transpose},
         {"", "Concat", &ChannelsLast::convert_axis, true},
         {"", "Split", &ChannelsLast::convert_axis},
@@ -329,6 +330,14 @@ class ChannelsLast {
     }
     Node made = make_node(node.name, "", node.op_type, node.version, node.inputs);
     made.attributes = std::move(node.attributes);
+    made.inputs[0] = twin(made.inputs[0]);
+    emit(std::move(made), {node.outputs[0]});
+    return true;
+  }
+
+  bool convert_table(Node& node) {
+    if (!is_bytes(node.inputs[0]) || rank(node.outputs[0]) != rank(node.inputs[0])) return false;
+    Node made = make_node(node.name, node.domain, node.op_type, node.version, node.inputs);
     made.inputs[0] = twin(made.inputs[0]);
     emit(std::move(made), {node.outputs[0]});
     return true;

@@ -35,6 +35,10 @@ Status use_bytes(Model* model, const Evaluator& evaluator, Optimize level) {
   if (is_for_saving(level) && model->opset_version("") < kBytesOpset) return Status::ok();
   fuse_qdq(model, &changed);
   fuse_integer_matmul(model, &changed);
+  if (!is_for_saving(level)) {
+    fuse_tables(model, &changed);
+    fuse_blocks(model, &changed);
+  }
   if (changed) drop_dead(model);  // what was fused leaves nodes whose results nobody wants computed
   if (!is_for_saving(level)) FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
   if (!changed) return Status::ok();

@@ -78,6 +78,13 @@ void fuse_activations(Model* model, bool* changed, Leaves leaves = Leaves::kAll)
 // Operators between DequantizeLinear and QuantizeLinear compute in bytes; needs inferred types.
 void fuse_qdq(Model* model, bool* changed);
 
+// What is left between them, a function of one value, becomes a table.
+void fuse_tables(Model* model, bool* changed);
+
+// Products with weights of few bits, which DequantizeLinear widens, read the bits; before
+// fold_constants widens them.
+void fuse_blocks(Model* model, bool* changed);
+
 // Products of dynamically quantized activations give floats at once.
 void fuse_integer_matmul(Model* model, bool* changed);
 

@@ -147,18 +147,109 @@ TEST(GroupQueryAttention, ScalesOfACacheMustBroadcast) {
   t.outputs(3).fails("the scale of a cache has shape [1,1,2,1]");
 }
 
-TEST(GroupQueryAttention, CachesOfFourBitsAndUnknownKindsAreRefusedByName) {
-  for (const auto& [name, value] : {std::pair{"kv_cache_bit_width", ""}, {"v_quant_type", "?"}}) {
+TEST(GroupQueryAttention, UnknownKindsOfCachesAreRefusedByName) {
+  for (const bool bits : {false, true}) {
     OpTester t = byte_decode(1);
     t.input<float>({1}, {0.5F});
     t.input<float>({1}, {0.5F});
-    if (*value != '\0') {
-      t.attr(name, value);
+    if (bits) {
+      t.attr("kv_cache_bit_width", 2).outputs(3).fails("kv_cache_bit_width");
     } else {
-      t.attr(name, 4);
+      t.attr("v_quant_type", "?").outputs(3).fails("v_quant_type");
     }
-    t.outputs(3).fails(name);
   }
+}
+
+TEST(GroupQueryAttention, CachesOfFourBitsHoldTwoCodesInAByte) {
+  OpTester t("GroupQueryAttention", 1, "com.microsoft");
+  t.attr("num_heads", 1).attr("kv_num_heads", 1).attr("kv_cache_bit_width", 4);
+  t.attr("k_quant_type", "PER_TENSOR").attr("v_quant_type", "PER_CHANNEL");
+  t.input<float>({1, 1, 2}, {0, 0});
+  t.input<float>({1, 1, 2}, {1.2F, -100});
+  t.input<float>({1, 1, 2}, {5, 8});
+  t.input<uint8_t>({1, 1, 1, 1}, {0xf0}).input<uint8_t>({1, 1, 1, 1}, {0x99});  // (-8, 7), (1, 1)
+  t.input<int32_t>({1}, {1});
+  t.input<int32_t>({1}, {2});
+  for (int i = 0; i < 5; ++i) t.input_absent();
+  t.input<float>({1}, {0.5F});
+  t.input<float>({1, 1, 1, 2}, {2, 4});
+  // 1.2 / 0.5 rounds to 2, -200 is clamped to -8; 5 / 2 to the even 2, 8 / 4 is 2.
+  t.expect<float>(0, {1, 1, 2}, {3, 6}, 1e-6);
+  t.expect<uint8_t>(1, {1, 1, 2, 1}, {0xf0, 0x0a});
+  t.expect<uint8_t>(2, {1, 1, 2, 1}, {0x99, 0xaa});
+  t.run();
+}
+
+// Steps with a cache of `capacity` rows for a window of 3 give what one call over all tokens gives,
+// and leave the rows that the operator's text states.
+void check_window(int64_t capacity, const std::vector<int64_t>& steps) {
+  constexpr int64_t kWindow = 3;
+  constexpr int64_t kAll = 12;
+  std::vector<float> q, k, v;
+  for (int64_t i = 0; i < kAll * 2; ++i) {
+    q.push_back(std::sin(static_cast<float>(i)));
+    k.push_back(std::cos(static_cast<float>(i) * 1.3F));
+    v.push_back(static_cast<float>(i));
+  }
+  const auto part = [](const std::vector<float>& from, int64_t begin, int64_t count) {
+    return std::vector<float>(from.begin() + begin * 2, from.begin() + (begin + count) * 2);
+  };
+  OpTester whole("GroupQueryAttention", 1, "com.microsoft");
+  whole.attr("num_heads", 1).attr("kv_num_heads", 1).attr("local_window_size", kWindow);
+  whole.input<float>({1, kAll, 2}, q).input<float>({1, kAll, 2}, k).input<float>({1, kAll, 2}, v);
+  whole.input_absent().input_absent();
+  whole.input<int32_t>({1}, {kAll - 1}).input<int32_t>({}, {kAll});
+  whole.outputs(1).run();
+  const std::vector<float> expected = whole.output_values<float>(0);
+  std::vector<float> keys(static_cast<size_t>(capacity * 2), 1e9F);
+  std::vector<float> values = keys;
+  int64_t done = 0;
+  for (const int64_t step : steps) {
+    SCOPED_TRACE(testing::Message() << "capacity " << capacity << " at " << done);
+    const int64_t total = done + step;
+    OpTester t("GroupQueryAttention", 1, "com.microsoft");
+    t.attr("num_heads", 1).attr("kv_num_heads", 1).attr("local_window_size", kWindow);
+    t.attr("sliding_window_cache", 1);
+    t.input<float>({1, step, 2}, part(q, done, step));
+    t.input<float>({1, step, 2}, part(k, done, step));
+    t.input<float>({1, step, 2}, part(v, done, step));
+    t.input<float>({1, 1, capacity, 2}, keys).input<float>({1, 1, capacity, 2}, values);
+    t.input<int32_t>({1}, {static_cast<int32_t>(total - 1)});
+    t.input<int32_t>({}, {static_cast<int32_t>(total)});
+    t.expect<float>(0, {1, step, 2}, part(expected, done, step), 1e-5);
+    t.outputs(3).run();
+    keys = t.output_values<float>(1);
+    values = t.output_values<float>(2);
+    const int64_t group = capacity - kWindow + 1;
+    const int64_t held =
+        total <= capacity ? total : total - group * ((total - capacity + group - 1) / group);
+    const std::vector<float> rows(values.begin(), values.begin() + held * 2);
+    EXPECT_EQ(rows, part(v, total - held, held));
+    done = total;
+  }
+}
+
+TEST(GroupQueryAttention, AWindowedCacheGivesWhatTheWholeOneGives) {
+  check_window(3, {1, 1, 1, 1, 1, 1, 1});
+  check_window(5, {2, 1, 1, 1, 1, 1, 1, 1});
+  check_window(4, {6, 3, 1, 2});
+  check_window(12, {12});
+}
+
+TEST(GroupQueryAttention, AWindowedCacheNeedsRowsForItsWindow) {
+  OpTester t("GroupQueryAttention", 1, "com.microsoft");
+  t.attr("num_heads", 1).attr("kv_num_heads", 1).attr("local_window_size", 3);
+  t.attr("sliding_window_cache", 1);
+  for (int i = 0; i < 3; ++i) t.input<float>({1, 1, 2}, {1, 2});
+  for (int i = 0; i < 2; ++i) t.input<float>({1, 1, 2, 2}, {1, 2, 3, 4});
+  t.input<int32_t>({1}, {1}).input<int32_t>({}, {2});
+  t.outputs(3).fails("expected local_window_size, 3, rows or more");
+  OpTester u("GroupQueryAttention", 1, "com.microsoft");
+  u.attr("num_heads", 1).attr("kv_num_heads", 1).attr("sliding_window_cache", 1);
+  for (int i = 0; i < 3; ++i) u.input<float>({1, 1, 2}, {1, 2});
+  u.input_absent().input_absent();
+  u.input<int32_t>({1}, {0}).input<int32_t>({}, {1});
+  u.outputs(3).fails("local_window_size");
 }
 
 TEST(GroupQueryAttention, HeadsAreNormedBeforeTheyAreRotated) {

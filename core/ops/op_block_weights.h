@@ -1,0 +1,51 @@
+// Weights of 2, 4 or 8 bits in blocks (block_weights.h): what MatMulNBits and QMoE share.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+namespace folio {
+
+// The two codes of every byte of codes of 4 bits.
+struct Nibbles {
+  float of[256][2];
+};
+constexpr Nibbles make_nibbles() {
+  Nibbles nibbles{};
+  for (int byte = 0; byte < 256; ++byte) {
+    nibbles.of[byte][0] = static_cast<float>(byte % 16);
+    nibbles.of[byte][1] = static_cast<float>(byte / 16);
+  }
+  return nibbles;
+}
+inline constexpr Nibbles kNibbles = make_nibbles();
+
+// Codes of some bits, low bits first, as floats.
+inline void unpack_block_codes(const uint8_t* bytes, int64_t bits, int64_t count, float* to) {
+  int64_t i = 0;
+  if (bits == 4) {
+    for (; i + 16 <= count; i += 16) {  // eight at a time, as the copies take less than the loop
+      for (int q = 0; q < 8; ++q) std::memcpy(to + i + 2 * q, kNibbles.of[bytes[i / 2 + q]], 8);
+    }
+  }
+  for (; i < count; ++i) {
+    const int64_t bit = i * bits;
+    to[i] = static_cast<float>(bytes[bit / 8] >> bit % 8 & ((1 << bits) - 1));
+  }
+}
+
+// A row of A as block_dots_f32 reads it.
+inline void split_block_planes(int64_t k, int64_t bits, int64_t row_bytes, const float* a,
+                               float* planes) {
+  const int64_t places = 8 / bits;
+  const int64_t whole = k / places;
+  std::fill_n(planes, places * row_bytes, 0.0F);
+  for (int64_t j = 0; j < places; ++j) {
+    float* to = planes + j * row_bytes;
+    for (int64_t q = 0; q < whole; ++q) to[q] = a[q * places + j];
+    if (whole * places + j < k) to[whole] = a[whole * places + j];
+  }
+}
+
+}  // namespace folio

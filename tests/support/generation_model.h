@@ -1,0 +1,54 @@
+// A tiny language model as a GPT-2 decoder subgraph, as T5 subgraphs, and as plain arithmetic.
+//
+// The logits after tokens t are
+//     table[last t] + sin(frequency x sum of t) + 0.2 x tilt x (sin(0.3 x position) + mask sum)
+// The sum goes through the cache, so that a cache that is lost, stale or of another beam shows.
+// Weights are initializers of the outer graph: the subgraphs capture them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/support/model_tester.h"
+
+namespace folio {
+
+inline constexpr int64_t kWords = 11;  // the vocabulary
+
+struct GenerationModel {
+  explicit GenerationModel(uint64_t seed);
+
+  std::vector<float> table;      // [kWords, kWords]
+  std::vector<float> frequency;  // [kWords]
+  std::vector<float> tilt;       // [kWords]
+
+  void add_weights(model_writer::GraphWriter* graph) const;
+  // (input_ids, position_ids, attention_mask, past_0[, past_sequence_length]) -> (logits,
+  // present_0)
+  model_writer::GraphWriter gpt_decoder(bool fixed_cache = false) const;
+  // (ids, mask) -> cross caches; whole: (ids, mask, decoder ids) -> logits, hidden, self, cross.
+  model_writer::GraphWriter t5_encoder(bool whole) const;
+  model_writer::GraphWriter t5_decoder() const;
+
+  // `position` of the last token, `mask`: the sum of the row's mask; T5: 0 and the encoder's sum.
+  std::vector<double> logits(const std::vector<int32_t>& tokens, int64_t position,
+                             int64_t mask) const;
+};
+
+// A model of one node of com.microsoft with these inputs, all int32 or float, by order; an input
+// without a name is left out.
+struct GenerationInput {
+  std::string name;
+  Value value;
+};
+Result<std::vector<Value>> run_generation(model_writer::NodeWriter node,
+                                          const GenerationModel& model,
+                                          const std::vector<GenerationInput>& inputs,
+                                          const std::vector<std::string>& outputs);
+std::vector<std::string> names_of(const std::vector<GenerationInput>& inputs);
+
+Value int32_value(const Shape& shape, const std::vector<int32_t>& values);
+Value float_value(float value);
+std::vector<int32_t> int32s_of(const Value& value);
+
+}  // namespace folio
