@@ -334,7 +334,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_beam_search(OpRegistry& registry) {
+[[gnu::cold]] void register_beam_search(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "BeamSearch";

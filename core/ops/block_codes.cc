@@ -93,7 +93,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_block_codes(OpRegistry& registry) {
+[[gnu::cold]] void register_block_codes(OpRegistry& registry) {
   registry.add({.domain = "folio",
                 .type = "BlockCodes",
                 .infer = infer,

@@ -43,7 +43,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild&) {
 
 }  // namespace
 
-void register_byte_table(OpRegistry& registry) {
+[[gnu::cold]] void register_byte_table(OpRegistry& registry) {
   registry.add({.domain = "folio",
                 .type = "ByteTable",
                 .min_inputs = 2,

@@ -199,7 +199,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 
 }  // namespace
 
-void register_dynamic_quantize_lstm(OpRegistry& registry) {
+[[gnu::cold]] void register_dynamic_quantize_lstm(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "DynamicQuantizeLSTM";

@@ -226,7 +226,7 @@ Result<std::unique_ptr<OpKernel>> make_sampling(OpBuild& build) {
 
 }  // namespace
 
-void register_greedy_search(OpRegistry& registry) {
+[[gnu::cold]] void register_greedy_search(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "GreedySearch";

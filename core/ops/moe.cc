@@ -532,7 +532,7 @@ Status infer(OpInfer& infer) {
 
 }  // namespace
 
-void register_moe(OpRegistry& registry) {
+[[gnu::cold]] void register_moe(OpRegistry& registry) {
   OpDef def;
   def.domain = "com.microsoft";
   def.type = "MoE";

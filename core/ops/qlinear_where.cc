@@ -193,7 +193,7 @@ Result<std::unique_ptr<OpKernel>> make_reduce(OpBuild& build) {
 
 }  // namespace
 
-void register_qlinear_where(OpRegistry& registry) {
+[[gnu::cold]] void register_qlinear_where(OpRegistry& registry) {
   registry.add({.domain = "com.microsoft",
                 .type = "QLinearWhere",
                 .min_inputs = 9,
