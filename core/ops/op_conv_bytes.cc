@@ -425,11 +425,22 @@ class ByteConvolution {
                 bool shares_columns, const uint8_t** to) const {
     const Window& w = s_.window;
     const int64_t origin = column * w.stride[2] - w.pad_begin[2];
-    for (int64_t i = 0; i < args.x_row_stride; ++i) {
-      const int64_t v = shares_columns ? origin + i
-                                       : origin + i / args.columns * w.stride[2] +
-                                             i % args.columns * w.dilation[2];
-      to[i] = line && v >= 0 && v < w.in[2] ? line + v * channels() : border;
+    const int64_t c = channels();
+    if (shares_columns || !line) {
+      const int64_t count = args.x_row_stride;
+      const int64_t begin = line ? std::clamp<int64_t>(-origin, 0, count) : count;
+      const int64_t end = std::clamp(w.in[2] - origin, begin, count);
+      std::fill_n(to, begin, border);
+      const uint8_t* at = begin < end ? line + (origin + begin) * c : nullptr;
+      for (int64_t i = begin; i < end; ++i, at += c) to[i] = at;
+      std::fill_n(to + end, count - end, border);
+      return;
+    }
+    for (int64_t i = 0; i < args.pixels; ++i) {
+      for (int64_t t = 0; t < args.columns; ++t) {
+        const int64_t v = origin + i * w.stride[2] + t * w.dilation[2];
+        *to++ = v >= 0 && v < w.in[2] ? line + v * c : border;
+      }
     }
   }
 

@@ -54,7 +54,7 @@ VFN void store_words_of(const Block* block, Lanes sums, int64_t at) {
   }
 }
 
-/* kPlain: to bytes that are plain, all 64 channels or the first of them. */
+/* kPlain: to bytes that are plain; 2: of all 64 channels. */
 template <int kPlain>
 VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
   const FolioDepthwiseU8* args = block->args;
@@ -68,8 +68,12 @@ VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
   for (int q = 0; q < 4; ++q) {
     code[q] = round_code<kPlain>(&block->codes, sums.part[q], block->codes.scale[q]);
   }
-  _mm512_mask_storeu_epi8((char*)args->y + at, block->codes.mask,
-                          pack_codes<kPlain>(&block->codes, code));
+  const __m512i bytes = pack_codes<kPlain>(&block->codes, code);
+  if (kPlain == 2) {
+    _mm512_storeu_si512((char*)args->y + at, bytes);
+  } else {
+    _mm512_mask_storeu_epi8((char*)args->y + at, block->codes.mask, bytes);
+  }
 }
 
 VFN Lanes interleave(__m512i a, __m512i b, __m512i c, __m512i d) {
@@ -118,7 +122,8 @@ VFN Lanes load_column(const Block* block, const uint8_t* const* column, __mmask6
   __m512i x[3];
 #pragma GCC unroll 3
   for (int r = 0; r < 3; ++r) {
-    x[r] = _mm512_maskz_loadu_epi8(mask, column[r * step] + block->channel);
+    const uint8_t* from = column[r * step] + block->channel;
+    x[r] = kPlain == 2 ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi8(mask, from);
   }
   return interleave(x[0], x[1], x[2], _mm512_setzero_si512());
 }
@@ -216,11 +221,16 @@ VFN void begin_block(Block* block) {
 
 static void run_three(Block* block) {
   const int is_plain = block->args->sums.to == kFolioToByte && block->codes.is_plain;
+  const int form = is_plain ? 1 + (block->count == kBlock) : 0;
   order_by_columns(block->weights);
   if (block->args->step == 1) {
-    is_plain ? run_columns<1>(block) : run_columns<0>(block);
+    if (form == 0) run_columns<0>(block);
+    if (form == 1) run_columns<1>(block);
+    if (form == 2) run_columns<2>(block);
   } else {
-    is_plain ? run_second_columns<1>(block) : run_second_columns<0>(block);
+    if (form == 0) run_second_columns<0>(block);
+    if (form == 1) run_second_columns<1>(block);
+    if (form == 2) run_second_columns<2>(block);
   }
 }
 
