@@ -542,11 +542,12 @@ Result<const uint8_t*> pixels_first(OpRun& run, const ConvSizes& s, const ByteCo
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % parts * grain;
         const int64_t at = i / parts * c * pixels;
-        run.kernels().transpose_b8(c, std::min(grain, pixels - first), codes + at + first, pixels,
-                                   turned + at + first * c, c);
+        const int64_t part = std::min(grain, pixels - first);
+        uint8_t* to = turned + at + first * c;
+        run.kernels().transpose_b8(c, part, codes + at + first, pixels, to, c);
+        if (conv.x->dtype() == DType::kInt8) flip_signs(part * c, to, to);
       }
     });
-    if (conv.x->dtype() == DType::kInt8) flip_signs(run.parallel(), count, turned, turned);
     return static_cast<const uint8_t*>(turned);
   }
   return unsigned_codes(run, codes, count, conv.x->dtype());
