@@ -44,8 +44,10 @@ class Product {
     has_b_zero_ = false;
     const int64_t flip = b_.dtype == DType::kUint8 ? kUnsignedOffset : 0;
     const int64_t step = b_.zero.row_stride + b_.zero.col_stride;
+    const int64_t first = index * b_.zero.matrix_stride;
+    if (step == 0 && zero_at(b_.zero, b_.dtype, first) == flip) return;
     for (int64_t j = 0; j < g_.n; ++j) {
-      const int64_t at = index * b_.zero.matrix_stride + j * step;
+      const int64_t at = first + j * step;
       b_zero_[j] = zero_at(b_.zero, b_.dtype, at) - static_cast<int32_t>(flip);
       has_b_zero_ |= b_zero_[j] != 0;
     }
@@ -95,9 +97,11 @@ class Product {
     sums->to = target_.to;
     if (target_.to == kFolioToInt32) return;
     const float a_scale = target_.a_scale.at(a_index, row);
-    for (int64_t j = 0; j < g_.n; ++j) {
-      scale_[j] = a_scale * target_.b_scale.at(b_index_, j);
-      if (target_.to == kFolioToByte) scale_[j] /= target_.y_scale;
+    const float* b_scale = target_.b_scale.data + b_index_ * target_.b_scale.matrix_stride;
+    const FolioKernels& kernels = run_.kernels();
+    kernels.binary_f32[kFolioMul](g_.n, &a_scale, 0, b_scale, target_.b_scale.line_stride, scale_);
+    if (target_.to == kFolioToByte) {
+      kernels.binary_f32[kFolioDiv](g_.n, scale_, 1, &target_.y_scale, 0, scale_);
     }
     sums->scale = scale_;
     sums->bias = target_.bias;
@@ -231,24 +235,25 @@ Result<ByteMatrix> pack_bytes_now(OpRun& run, const PackRequest& request, const 
   return packed_matrix(blob, request.k, request.n);
 }
 
-void flip_signs(Parallel& parallel, int64_t count, const uint8_t* x, uint8_t* y) {
-  parallel.for_range(count, 8 * kElementGrain, [&](int64_t begin, int64_t end) {
-    int64_t i = begin;
-    for (; i + 8 <= end; i += 8) {
-      uint64_t eight = 0;
-      std::memcpy(&eight, x + i, 8);
-      eight ^= 0x8080808080808080U;
-      std::memcpy(y + i, &eight, 8);
-    }
-    for (; i < end; ++i) y[i] = x[i] ^ 0x80;
-  });
+void flip_signs(int64_t count, const uint8_t* x, uint8_t* y) {
+  constexpr int64_t kStep = 64;  // known, so that compilers take vectors
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    uint8_t codes[kStep];
+    std::memcpy(codes, x + i, kStep);
+    for (uint8_t& code : codes) code ^= 0x80;
+    std::memcpy(y + i, codes, kStep);
+  }
+  for (; i < count; ++i) y[i] = x[i] ^ 0x80;
 }
 
 Result<const uint8_t*> unsigned_codes(OpRun& run, const uint8_t* codes, int64_t count,
                                       DType dtype) {
   if (dtype == DType::kUint8 || count == 0) return codes;
   FOLIO_TRY(uint8_t * flipped, run.scratch(static_cast<size_t>(count)));
-  flip_signs(run.parallel(), count, codes, flipped);
+  run.parallel().for_range(count, 8 * kElementGrain, [&](int64_t begin, int64_t end) {
+    flip_signs(end - begin, codes + begin, flipped + begin);
+  });
   return static_cast<const uint8_t*>(flipped);
 }
 
@@ -257,6 +262,13 @@ void zero_point_offsets(int64_t n, int64_t k, int32_t a_zero, const int32_t* col
                         int32_t* offset) {
   const auto zero = static_cast<uint32_t>(a_zero);
   const uint32_t both = zero * static_cast<uint32_t>(k);
+  if (!b_zero && (!extra || step == 1)) {
+    for (int64_t j = 0; j < n; ++j) {
+      const uint32_t product = zero * static_cast<uint32_t>(column_sums[j]);
+      offset[j] = static_cast<int32_t>((extra ? static_cast<uint32_t>(extra[j]) : 0U) - product);
+    }
+    return;
+  }
   for (int64_t j = 0; j < n; ++j) {
     uint32_t value = extra ? static_cast<uint32_t>(extra[j * step]) : 0U;
     value -= zero * static_cast<uint32_t>(column_sums[j]);
