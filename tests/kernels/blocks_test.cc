@@ -290,6 +290,45 @@ TEST(BlockDotsS8, SplitsAndEndsAreSafe) {
   }
 }
 
+// Chains of many blocks, and rows that fill no last tile.
+TEST(BlockDotsS8, LongChainsHaveTheReferenceBits) {
+  for (const int bits : {4, 8}) {
+    for (const int64_t block : {16, 32, 64, 128, 256}) {
+      for (const bool zeros : {false, true}) {
+        const Blocks w(bits, block, 21 * block + (zeros ? 16 : 0), 70, zeros);
+        const int64_t bytes = folio_block_row_bytes(w.blocks, block, bits);
+        for (const int64_t m : {9, 16, 35}) {
+          const auto a = random_floats(static_cast<size_t>(m * w.k), 8);
+          AlignedRows rows(m * bytes);
+          for (int64_t i = 0; i < m; ++i) {
+            ref_kernels().block_round_f32(w.k, block, bits, a.data() + i * w.k,
+                                          rows.data + i * bytes);
+          }
+          AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits));
+          FolioBlockDotsS8 args = {};
+          args.w = w.weights();
+          args.m = m;
+          args.a = rows.data;
+          args.scratch = scratch.data;
+          args.y_row_stride = w.n;
+          const auto product = [&](const FolioKernels& kernels) {
+            Guarded y(static_cast<size_t>(m * w.n));
+            args.y = y.data();
+            kernels.block_dots_s8(&args);
+            EXPECT_TRUE(y.intact());
+            return y.values();
+          };
+          const auto want = product(ref_kernels());
+          for (const LevelUnderTest& level : levels_under_test()) {
+            EXPECT_TRUE(same_bits(product(level.kernels), want))
+                << level.name << ' ' << bits << " bits, block " << block << ", rows " << m;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(BlockDotsS8, WhatIsNotFiniteMakesNan) {
   const Blocks w(4, 32, 64, 5, false);
   for (const float bad :
