@@ -15,7 +15,7 @@
  * beyond kDepth, loading them again. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
-#include "core/kernels/x86_avx512vnni/sums.h"
+#include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
 
 namespace {
 
@@ -25,7 +25,8 @@ constexpr int64_t kTileBytes = kTile * kStep;
 constexpr int64_t kRows = 2 * kTile; /* of a block */
 constexpr int64_t kDepth = 1024;     /* of a block: 32 KiB of A */
 constexpr int64_t kSteps = kDepth / kStep;
-constexpr int64_t kStripes = 4; /* of a group, at most */
+constexpr int64_t kStripePanels = 4; /* or fewer */
+constexpr int64_t kStripes = 4;      /* of a group, at most */
 constexpr int64_t kGroupBytes = int64_t{1} << 20;
 constexpr int64_t kStripeColumns = kStripePanels * kColumns;
 constexpr int64_t kStripeSums = kRows * kStripeColumns;
@@ -37,6 +38,15 @@ constexpr int64_t kFewDeep = 32;
 struct Source {
   const void* at;
   int64_t stride;
+};
+
+/* Four panels or fewer, and what FolioSums says of their columns. */
+struct Stripe {
+  const FolioGemmU8* args;
+  int64_t column, panels;
+  __m512i offset[kStripePanels], b_zero[kStripePanels];
+  Codes codes;                    /* to bytes */
+  PanelSums words[kStripePanels]; /* to the others */
 };
 
 /* Sums of a stripe in memory, of which rows from `next` on wait to be finished. */
@@ -69,16 +79,43 @@ struct Group {
 
 /* ---- what becomes of the sums */
 
+void begin_stripe(Stripe* stripe) {
+  const FolioSums* s = &stripe->args->sums;
+  const int64_t left = stripe->args->n - stripe->column;
+  stripe->panels = left < kStripeColumns ? (left + kColumns - 1) / kColumns : kStripePanels;
+  const __m512i zero = _mm512_setzero_si512();
+  for (int64_t v = 0; v < stripe->panels; ++v) {
+    const int64_t j = stripe->column + v * kColumns;
+    const __mmask16 mask = first_lanes(left - v * kColumns);
+    stripe->offset[v] = s->offset ? _mm512_maskz_loadu_epi32(mask, s->offset + j) : zero;
+    stripe->b_zero[v] = s->row_sum ? _mm512_maskz_loadu_epi32(mask, s->b_zero + j) : zero;
+    if (s->to != kFolioToByte) stripe->words[v] = load_panel(s, j, left - v * kColumns);
+  }
+  if (s->to == kFolioToByte) stripe->codes = make_codes(s, stripe->column, left);
+}
+
+/* Rows of sums, kStripeColumns apart, to C from its row `row` on. */
 template <int kPanels>
 void finish_rows(const Stripe* stripe, const int32_t* sums, int64_t row, int64_t count) {
-  for (int64_t i = 0; i < count; ++i, sums += kStripeColumns) {
-    __m512i sum[1][kPanels];
-    begin_sums(stripe, row + i, sum);
+  const FolioGemmU8* args = stripe->args;
+  const FolioSums* s = &args->sums;
+  const int64_t size = s->to == kFolioToByte ? 1 : 4;
+  char* c = (char*)args->c + (row * args->c_row_stride + stripe->column) * size;
+  for (int64_t i = 0; i < count; ++i, sums += kStripeColumns, c += args->c_row_stride * size) {
+    const __m512i row_sum = _mm512_set1_epi32(s->row_sum ? s->row_sum[row + i] : 0);
+    __m512i sum[kPanels];
 #pragma GCC unroll 4
     for (int v = 0; v < kPanels; ++v) {
-      sum[0][v] = _mm512_add_epi32(sum[0][v], _mm512_load_si512(sums + v * kColumns));
+      sum[v] = _mm512_add_epi32(stripe->offset[v], _mm512_load_si512(sums + v * kColumns));
+      if (!s->row_sum) continue;
+      sum[v] = _mm512_sub_epi32(sum[v], _mm512_mullo_epi32(row_sum, stripe->b_zero[v]));
     }
-    finish_sums(stripe, row + i, sum);
+    if (s->to == kFolioToByte) {
+      store_codes<kPanels>(&stripe->codes, sum, c);
+      continue;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanels; ++v) store_words(s, &stripe->words[v], sum[v], c + v * 64);
   }
 }
 
@@ -89,8 +126,9 @@ VFN void finish_some(Pending* p, int64_t count) {
   p->next += count;
 }
 
-void start_pending(Group* g, int64_t stripe, const int32_t* sums, int64_t panels) {
+void start_pending(Group* g, int64_t stripe, const int32_t* sums) {
   Pending* p = &g->pending;
+  const int64_t panels = g->stripes[stripe].panels;
   p->stripe = &g->stripes[stripe];
   p->sums = sums;
   p->finish = panels == 4   ? finish_rows<4>
@@ -318,8 +356,7 @@ const ProductsFn kProducts[2][kStripePanels + 1] = {
 
 /* A stripe of the block over a part of its depth. */
 void run_stripe(Group* g, int64_t stripe, const char* ahead, int32_t** free_sums) {
-  const int64_t left = g->panels - stripe * kStripePanels;
-  const int64_t panels = left < kStripePanels ? left : kStripePanels;
+  const int64_t panels = g->stripes[stripe].panels;
   const int64_t halves = g->rows > kTile ? 2 : 1;
   const int64_t most = kStripePanels / halves;
   const bool is_last = g->to == g->args->k;
@@ -335,7 +372,7 @@ void run_stripe(Group* g, int64_t stripe, const char* ahead, int32_t** free_sums
   if (!is_last) return;
   finish_some(&g->pending, kRows);
   *free_sums = after == g->sums[0] ? g->sums[1] : g->sums[0];
-  start_pending(g, stripe, after, panels);
+  start_pending(g, stripe, after);
 }
 
 /* Stripes `first` on, `count` of them; the last steps of their panels, filled up with zeros. */

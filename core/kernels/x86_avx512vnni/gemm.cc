@@ -2,18 +2,23 @@
 // by row wherever rows lie: a broadcast of four bytes serves 64 columns. B passes in blocks of four
 // panels that stay in the first cache while rows pass; sums wait between the blocks of a long
 // depth. The block after this one is fetched meanwhile.
-#include "core/kernels/x86_avx512vnni/sums.h"
+#include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
 
 constexpr int kTileRows = 6;
-constexpr int kTilePanels = kStripePanels;
+constexpr int kTilePanels = 4;
 constexpr int64_t kBlockTiles = 16;  /* of rows, for one block of B */
 constexpr int64_t kBlockDepth = 576; /* bytes of a column: 36 KiB of B */
 constexpr int64_t kWaiting = kBlockTiles * kTileRows * kTilePanels;
 
 /* Four panels or fewer and what all tiles of them share. */
-typedef struct Block : Stripe {
+typedef struct Block {
+  const FolioGemmU8* args;
+  int64_t column;
   int64_t panel;    /* bytes */
   int64_t from, to; /* depth, `from` a multiple of 4 */
+  __m512i offset[kTilePanels], b_zero[kTilePanels];
+  Codes codes;                  /* to bytes */
+  PanelSums words[kTilePanels]; /* to the others */
 } Block;
 
 /* Adds `groups` groups of four rows of B. */
@@ -79,6 +84,56 @@ VFN void add_tail(__m512i (&sum)[kRows][kPanels], const FolioGemmU8* args, int64
     const __m512i x = _mm512_set1_epi32((int)last);
 #pragma GCC unroll 4
     for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, _mm512_load_si512(b + v * panel));
+  }
+}
+
+/* What FolioSums says of the columns of `block`. */
+static void begin_block(Block* block) {
+  const FolioSums* s = &block->args->sums;
+  const int64_t n = block->args->n;
+  for (int64_t v = 0; v < kTilePanels; ++v) {
+    const int64_t j = block->column + v * kColumns;
+    const __mmask16 mask = first_lanes(n > j ? n - j : 0);
+    block->offset[v] =
+        s->offset ? _mm512_maskz_loadu_epi32(mask, s->offset + j) : _mm512_setzero_si512();
+    block->b_zero[v] =
+        s->row_sum ? _mm512_maskz_loadu_epi32(mask, s->b_zero + j) : _mm512_setzero_si512();
+    if (s->to != kFolioToByte) block->words[v] = load_panel(s, j, n > j ? n - j : 0);
+  }
+  if (s->to != kFolioToByte) return;
+  block->codes = make_codes(s, block->column, n - block->column);
+}
+
+template <int kRows, int kPanels>
+VFN void begin_sums(const Block* block, int64_t row, __m512i (&sum)[kRows][kPanels]) {
+  const int32_t* row_sum = block->args->sums.row_sum;
+#pragma GCC unroll 4
+  for (int v = 0; v < kPanels; ++v) {
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) sum[i][v] = block->offset[v];
+    if (!row_sum) continue;
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      const __m512i times = _mm512_set1_epi32(row_sum[row + i]);
+      sum[i][v] = _mm512_sub_epi32(sum[i][v], _mm512_mullo_epi32(times, block->b_zero[v]));
+    }
+  }
+}
+
+template <int kRows, int kPanels>
+VFN void finish_sums(const Block* block, int64_t row, const __m512i (&sum)[kRows][kPanels]) {
+  const FolioGemmU8* args = block->args;
+  const FolioSums* s = &args->sums;
+  const int64_t size = s->to == kFolioToByte ? 1 : 4;
+  char* c = (char*)args->c + (row * args->c_row_stride + block->column) * size;
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i, c += args->c_row_stride * size) {
+    if (s->to == kFolioToByte) {
+      store_codes<kPanels>(&block->codes, sum[i], c);
+      continue;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanels; ++v) store_words(s, &block->words[v], sum[i][v], c + v * 64);
   }
 }
 
@@ -190,7 +245,7 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
     const int64_t first = panels * stripe / stripes;
     const int64_t count = panels * (stripe + 1) / stripes - first;
     block.column = first * kColumns;
-    begin_stripe(&block);
+    begin_block(&block);
     for (int64_t tile = 0; tile < tiles; tile += kBlockTiles) {
       const int64_t end = tiles - tile < kBlockTiles ? tiles : tile + kBlockTiles;
       for (block.from = 0;; block.from = block.to) {
