@@ -164,13 +164,18 @@ typedef struct FolioGemmU8 {
   int64_t c_row_stride;
 } FolioGemmU8;
 
-/* Filters of one channel each: y[i, j] = FolioSums of sum over t of taps[i * tap_count + t][j] *
- * B[t, j], i < pixels, j < channels; row_sum and b_zero are null. */
+/* Filters of one channel each over lines of pixels, l < lines, i < pixels, j < channels:
+ * y[l * pixels + i, j] = FolioSums of sum over r < rows, c < columns of
+ *     x[l * x_line_stride + r * x_row_stride + i * step + c * dilation][j] * B[r * columns + c, j];
+ * row_sum and b_zero are null. */
 #define FOLIO_MAX_BYTE_TAPS 64
 typedef struct FolioDepthwiseU8 {
-  int64_t pixels, channels, tap_count; /* tap_count <= FOLIO_MAX_BYTE_TAPS */
-  const uint8_t* const* taps;          /* [pixels][tap_count], each of `channels` bytes */
-  const void* b;                       /* S8P16K4 of [tap_count, channels] */
+  int64_t lines, pixels, channels;
+  int64_t rows, columns;   /* of taps; rows * columns <= FOLIO_MAX_BYTE_TAPS */
+  int64_t step, dilation;  /* of columns */
+  const uint8_t* const* x; /* `channels` bytes each */
+  int64_t x_line_stride, x_row_stride;
+  const void* b; /* S8P16K4 of [rows * columns, channels] */
   FolioSums sums;
   void* y;
   int64_t y_row_stride;
@@ -295,7 +300,10 @@ typedef struct FolioKernels {
   void (*quantize_f32)(int64_t n, const float* x, const FolioByteScale* to, uint8_t* y);
   /* y[i] = (x[i] - zero) * scale. */
   void (*dequantize_b8)(int64_t n, const uint8_t* x, const FolioByteScale* from, float* y);
-  /* y[i] = quantize(dequantize(a[i]) + dequantize(b[i])), each step rounded to f32. */
+  /* y[i] = clamp(round(a[i] * p + (b[i] * q + r)) + to->zero) in the range of y, ties to even, NaN
+   * as 0, where p and q are the scales of a and b divided by that of y and r = -(p * a_from->zero +
+   * q * b_from->zero), each operation of p, q and r rounded to f32; the others are two fused
+   * multiply-adds. */
   void (*add_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
                  const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y);
   /* y[i] = the largest of rows[r][i], r < count, count >= 1, as int8 or uint8. y may be rows[0]. */

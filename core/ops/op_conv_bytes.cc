@@ -13,7 +13,9 @@ constexpr int64_t kTileRows = 384;          // pixels of a tile at most
 constexpr int64_t kTileBytes = 192 * 1024;  // gathered, to stay in L2
 constexpr int64_t kLeastPiece = 16;         // bytes under a tap that repay a pointer
 constexpr int64_t kShortRun = 32;           // bytes that are copied at once
-constexpr int64_t kLinePixels = 64;         // of one call of the depthwise kernel
+constexpr int64_t kLinePixels = 128;        // of a line of the depthwise kernel
+constexpr int64_t kLinesWork = 32 * 1024;   // outputs of one of its calls, about
+constexpr int64_t kLinesPixels = 512;       // and pixels at most
 
 bool is_depthwise(const ConvSizes& s) {
   return s.c_in == 1 && s.c_out == 1 && s.window.kernel_count() <= FOLIO_MAX_BYTE_TAPS;
@@ -185,40 +187,54 @@ class ByteConvolution {
   // ------------------------------------------------------------ one channel each
 
   int64_t segments() const { return (s_.window.out[2] + kLinePixels - 1) / kLinePixels; }
-  int64_t lines() const { return s_.batch * s_.window.out[0] * s_.window.out[1] * segments(); }
+  int64_t line_pixels() const { return std::min(s_.window.out[2], kLinePixels); }
+  // Lines of a plane that are computed together.
+  int64_t lines_together() const {
+    const int64_t pixels = line_pixels();
+    const int64_t most = std::min(kLinesWork / channels(), kLinesPixels) / pixels;
+    return segments() > 1 ? 1 : std::clamp<int64_t>(most, 1, s_.window.out[1]);
+  }
+  int64_t line_chunks() const {
+    const int64_t together = lines_together();
+    const int64_t rows = (s_.window.out[1] + together - 1) / together;
+    return s_.batch * s_.window.out[0] * rows * segments();
+  }
   size_t taps_bytes() const {
-    return static_cast<size_t>(kLinePixels * s_.window.kernel_count()) * sizeof(void*);
+    const int64_t pixels = lines_together() * line_pixels();
+    return static_cast<size_t>(pixels * s_.window.kernel_count()) * sizeof(void*);
   }
   size_t line_bytes() const {
+    const int64_t pixels = lines_together() * line_pixels();
     return taps_bytes() +
-           (conv_.channels_last ? 0 : static_cast<size_t>(kLinePixels * channels() * element()));
+           (conv_.channels_last ? 0 : static_cast<size_t>(pixels * channels() * element()));
   }
 
-  void compute_line(int64_t line, uint8_t* scratch) const {
+  void compute_lines(int64_t chunk, uint8_t* scratch) const {
     const Window& w = s_.window;
-    const int64_t column = line % segments() * kLinePixels;
-    const int64_t row = line / segments();  // over all images
-    const int64_t rows = w.out[0] * w.out[1];
-    const int64_t image = row / rows;
-    const int64_t count = std::min(kLinePixels, w.out[2] - column);
-    auto* taps = reinterpret_cast<const uint8_t**>(scratch);
-    const int64_t tap_count = w.kernel_count();
-    const uint8_t* from = x + image * w.in_count() * channels();
-    list_line(from, row % rows, column, count, taps, 1, tap_count);
+    const int64_t together = lines_together();
+    const int64_t column = chunk % segments() * kLinePixels;
+    const int64_t rows = (w.out[1] + together - 1) / together;
+    const int64_t plane = chunk / segments() / rows;  // over all images
+    const int64_t image = plane / w.out[0];
+    const int64_t row = chunk / segments() % rows * together;
     FolioDepthwiseU8 args{};
-    args.pixels = count;
+    args.lines = std::min(together, w.out[1] - row);
+    args.pixels = std::min(kLinePixels, w.out[2] - column);
     args.channels = channels();
-    args.tap_count = tap_count;
-    args.taps = taps;
+    const uint8_t* from = x + image * w.in_count() * channels();
+    list_taps(from, plane % w.out[0], row, column, reinterpret_cast<const uint8_t**>(scratch),
+              &args);
     args.b = weights.panels;
     args.sums = sums_at(0);
     args.y_row_stride = channels();
     uint8_t* result = scratch + taps_bytes();
-    args.y = conv_.channels_last ? y_at((row * w.out[2] + column) * channels()) : result;
+    const int64_t at = (plane * w.out[1] + row) * w.out[2] + column;
+    args.y = conv_.channels_last ? y_at(at * channels()) : result;
     kernels_.depthwise_u8(&args);
     if (conv_.channels_last) return;
-    const int64_t pixel = row % rows * w.out[2] + column;
-    turn(count, channels(), result, y_at(image * channels() * w.out_count() + pixel));
+    const int64_t pixel = (plane % w.out[0] * w.out[1] + row) * w.out[2] + column;
+    turn(args.lines * args.pixels, channels(), result,
+         y_at(image * channels() * w.out_count() + pixel));
   }
 
  private:
@@ -374,6 +390,60 @@ class ByteConvolution {
     });
   }
 
+  // Where the channels under the taps of args->lines from `row` on begin, as the kernel reads them.
+  // Rows and columns of taps that neighbours share are listed once.
+  void list_taps(const uint8_t* image, int64_t depth, int64_t row, int64_t column,
+                 const uint8_t** to, FolioDepthwiseU8* args) const {
+    const Window& w = s_.window;
+    const bool shares_columns = w.dilation[2] == 1 && w.stride[2] <= w.kernel[2];
+    const bool shares_rows = w.kernel[0] == 1 && w.dilation[1] == 1 && w.stride[1] <= w.kernel[1];
+    args->rows = w.kernel[0] * w.kernel[1];
+    args->columns = w.kernel[2];
+    args->step = shares_columns ? w.stride[2] : w.kernel[2];
+    args->dilation = 1;
+    args->x = to;
+    args->x_row_stride = (args->pixels - 1) * args->step + args->columns;
+    args->x_line_stride = args->x_row_stride * (shares_rows ? w.stride[1] : args->rows);
+    const int64_t rows_of_all = (args->lines - 1) * args->x_line_stride / args->x_row_stride;
+    const int64_t plane = depth * w.stride[0] - w.pad_begin[0];
+    const int64_t first = row * w.stride[1] - w.pad_begin[1];
+    for (int64_t r = 0; r < rows_of_all + args->rows; ++r, to += args->x_row_stride) {
+      int64_t d = plane;
+      int64_t h = first + r;
+      if (!shares_rows) {
+        d += r % args->rows / w.kernel[1] * w.dilation[0];
+        h = first + r / args->rows * w.stride[1] + r % w.kernel[1] * w.dilation[1];
+      }
+      const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
+      list_row(inside ? image + (d * w.in[1] + h) * w.in[2] * channels() : nullptr, column, *args,
+               shares_columns, to);
+    }
+  }
+
+  // One row of taps; `line`: the row of the image, null outside of it.
+  void list_row(const uint8_t* line, int64_t column, const FolioDepthwiseU8& args,
+                bool shares_columns, const uint8_t** to) const {
+    const Window& w = s_.window;
+    const int64_t origin = column * w.stride[2] - w.pad_begin[2];
+    const int64_t c = channels();
+    if (shares_columns || !line) {
+      const int64_t count = args.x_row_stride;
+      const int64_t begin = line ? std::clamp<int64_t>(-origin, 0, count) : count;
+      const int64_t end = std::clamp(w.in[2] - origin, begin, count);
+      std::fill_n(to, begin, border);
+      const uint8_t* at = begin < end ? line + (origin + begin) * c : nullptr;
+      for (int64_t i = begin; i < end; ++i, at += c) to[i] = at;
+      std::fill_n(to + end, count - end, border);
+      return;
+    }
+    for (int64_t i = 0; i < args.pixels; ++i) {
+      for (int64_t t = 0; t < args.columns; ++t) {
+        const int64_t v = origin + i * w.stride[2] + t * w.dilation[2];
+        *to++ = v >= 0 && v < w.in[2] ? line + v * c : border;
+      }
+    }
+  }
+
   // body(row, column, i, n) for runs of output pixels in one row, i counted from `pixel` on.
   template <typename Body>
   void for_rows(int64_t pixel, int64_t count, const Body& body) const {
@@ -490,14 +560,12 @@ Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv) {
   if (!depthwise && c.has_pieces() && c.weights.zero) {
     FOLIO_TRY(c.pixel_sums, sum_pixels(run, s, c.x));
   }
-  const int64_t line = s.window.out[2] * c.channels() * s.window.kernel_count();
-  const int64_t grain = depthwise ? std::max<int64_t>(1, 8 * kElementGrain / (line + 1)) : 1;
-  run.parallel().for_range(depthwise ? c.lines() : c.chunks(), grain,
+  run.parallel().for_range(depthwise ? c.line_chunks() : c.chunks(), 1,
                            [&](int64_t begin, int64_t end) {
                              const ThreadScratch::Block block(scratch);
                              for (int64_t i = begin; i < end; ++i) {
                                if (depthwise) {
-                                 c.compute_line(i, block.data());
+                                 c.compute_lines(i, block.data());
                                } else {
                                  c.compute(i, block.data());
                                }

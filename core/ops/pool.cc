@@ -13,6 +13,7 @@
 
 #include "core/ops/op_byte_pool.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_integer_matmul.h"
 #include "core/ops/op_pool.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
@@ -188,6 +189,10 @@ class QLinearPool final : public Pool {
     w.append_out(&out);
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), last ? channels_last(out) : out));
     if (y->count() == 0) return Status::ok();
+    if (last && is_whole(w)) {
+      return average_images(run, shape, w.in_count(), *x, qx, byte_scale(qy, x->dtype()),
+                            y->raw_mut());
+    }
     FOLIO_TRY(uint8_t * x_bytes, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
     FOLIO_TRY(uint8_t * y_bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
     auto* x32 = reinterpret_cast<float*>(x_bytes);
@@ -207,6 +212,62 @@ class QLinearPool final : public Pool {
   }
 
  private:
+  // One window that is the image.
+  static bool is_whole(const Window& w) {
+    bool whole = true;
+    for (int d = 0; d < kSpatial; ++d) {
+      whole = whole && w.out[d] == 1 && w.kernel[d] == w.in[d] && w.dilation[d] == 1 &&
+              w.pad_begin[d] == 0 && w.pad_end[d] == 0;
+    }
+    return whole && w.in_count() <= kMostPixels;
+  }
+  static constexpr int64_t kMostPixels = 1 << 16;  // sums are exact in float as well
+
+  // Sums of columns of bytes are those of a filter of ones: 64 channels and taps at a time.
+  static Status average_images(OpRun& run, const Shape& shape, int64_t pixels, const Tensor& x,
+                               QuantScalar from, const FolioByteScale& to, uint8_t* y) {
+    constexpr int64_t kChannels = 64;
+    constexpr int64_t kTaps = FOLIO_MAX_BYTE_TAPS;
+    FOLIO_TRY(const uint8_t* codes, unsigned_codes(run, x.raw(), x.count(), x.dtype()));
+    const int32_t zero = from.zero + (x.dtype() == DType::kInt8 ? 128 : 0);
+    const int64_t channels = shape[1];
+    const int64_t blocks = (channels + kChannels - 1) / kChannels;
+    const auto divisor = static_cast<float>(pixels);
+    const int64_t grain = std::max<int64_t>(1, (1 << 17) / (pixels * kChannels));
+    run.parallel().for_range(shape[0] * blocks, grain, [&](int64_t begin, int64_t end) {
+      alignas(64) uint8_t ones[kTaps * kChannels];
+      std::fill(std::begin(ones), std::end(ones), uint8_t{1});
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % blocks * kChannels;
+        const int64_t image = i / blocks;
+        const uint8_t* taps[kTaps];
+        int32_t sums[2][kChannels] = {};
+        FolioDepthwiseU8 args{};
+        args.lines = args.pixels = args.rows = args.step = args.dilation = 1;
+        args.channels = std::min(kChannels, channels - first);
+        args.x = taps;
+        args.b = ones;
+        args.y_row_stride = kChannels;
+        const uint8_t* pixel = codes + image * pixels * channels + first;
+        for (int64_t p = 0; p < pixels; p += args.columns) {
+          args.columns = std::min(kTaps, pixels - p);
+          for (int64_t t = 0; t < args.columns; ++t, pixel += channels) taps[t] = pixel;
+          args.sums.offset = sums[p / kTaps % 2];
+          args.y = sums[1 - p / kTaps % 2];
+          run.kernels().depthwise_u8(&args);
+        }
+        const int32_t* total = sums[(pixels + kTaps - 1) / kTaps % 2];
+        float means[kChannels];
+        for (int64_t c = 0; c < args.channels; ++c) {
+          const auto sum = static_cast<float>(total[c] - static_cast<int32_t>(pixels) * zero);
+          means[c] = sum / divisor * from.scale;
+        }
+        run.kernels().quantize_f32(args.channels, means, &to, y + image * channels + first);
+      }
+    });
+    return Status::ok();
+  }
+
   // Calls body(index with channels first, index as stored) for each element of planes of `pixels`.
   template <typename Body>
   void each_element(OpRun& run, const Shape& shape, int64_t pixels, Body&& body) const {

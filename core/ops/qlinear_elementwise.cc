@@ -4,13 +4,15 @@
 // Source: com.microsoft, version 1.
 // Shapes: Add, Mul: numpy broadcast of A and B; Sigmoid, LeakyRelu, Softmax: x's; Concat: along
 //         axis.
-// Math:   y = saturate(round(f(dequantized inputs) / y_scale) + y_zero); functions of one element
-//         by a table of its 256 values. Softmax before opset 13 (attribute opset) is over all dims
+// Math:   y = saturate(round(f(dequantized inputs) / y_scale) + y_zero); sums by the ratios of the
+//         scales, as the kernel add_b8 rounds them; functions of one element by a table of its 256
+//         values. Softmax before opset 13 (attribute opset) is over all dims
 //         from axis on.
 // Types:  int8 and uint8, the same for inputs and output.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_quantized.h"
@@ -37,26 +39,50 @@ class Binary final : public OpKernel {
     const FolioByteScale from_a = byte_scale(qa, a->dtype());
     const FolioByteScale from_b = byte_scale(qb, a->dtype());
     const FolioByteScale to = byte_scale(qy, a->dtype());
+    const auto add = [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+      add_rows(run.kernels(), count, {a->raw() + a_at, plan.a_step, &from_a},
+               {b->raw() + b_at, plan.b_step, &from_b}, to, y->raw_mut() + y_at);
+    };
+    if (kAdd) {
+      for_broadcast_rows(run.parallel(), plan, add);
+      return Status::ok();
+    }
     dispatch_byte(a->dtype(), [&](auto quantized) {
       using Q = decltype(quantized);
       for_broadcast_rows(
           run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-            if (kAdd && plan.a_step == 1 && plan.b_step == 1) {
-              run.kernels().add_b8(count, a->raw() + a_at, &from_a, b->raw() + b_at, &from_b, &to,
-                                   y->raw_mut() + y_at);
-              return;
-            }
             for (int64_t i = 0; i < count; ++i) {
               const auto va = Q::get(a->raw(), a_at + i * plan.a_step) - qa.zero;
               const auto vb = Q::get(b->raw(), b_at + i * plan.b_step) - qb.zero;
-              const float fa = static_cast<float>(va) * qa.scale;
-              const float fb = static_cast<float>(vb) * qb.scale;
-              const float value = kAdd ? fa + fb : fa * fb;
+              const float value =
+                  static_cast<float>(va) * qa.scale * (static_cast<float>(vb) * qb.scale);
               Q::set(y->raw_mut(), y_at + i, quantize_one<Q>(value, qy.scale, qy.zero));
             }
           });
     });
     return Status::ok();
+  }
+
+ private:
+  static constexpr int64_t kSame = 1024;  // copies of one code
+
+  struct Codes {
+    const uint8_t* at;
+    int64_t step;  // 0: one code for all
+    const FolioByteScale* scale;
+  };
+
+  static void add_rows(const FolioKernels& kernels, int64_t count, Codes a, Codes b,
+                       const FolioByteScale& to, uint8_t* y) {
+    uint8_t same_a[kSame];
+    uint8_t same_b[kSame];
+    const int64_t most = a.step == 1 && b.step == 1 ? count : std::min(count, kSame);
+    if (a.step == 0) std::memset(same_a, *a.at, static_cast<size_t>(most));
+    if (b.step == 0) std::memset(same_b, *b.at, static_cast<size_t>(most));
+    for (int64_t i = 0; i < count; i += most) {
+      kernels.add_b8(std::min(most, count - i), a.step == 0 ? same_a : a.at + i, a.scale,
+                     b.step == 0 ? same_b : b.at + i, b.scale, &to, y + i);
+    }
   }
 };
 

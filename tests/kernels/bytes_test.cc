@@ -211,6 +211,41 @@ TEST(GemmU8, RoundsLargeSumsAndKeepsInnerBounds) {
   }
 }
 
+// All of int8 or uint8 by small scales: rows of every width leave in whole vectors, alone or
+// together, and nothing is written between them.
+TEST(GemmU8, RowsOfPlainBytesGiveTheReferenceBits) {
+  for (const int64_t n : {1, 7, 16, 24, 30, 32, 40, 48, 64, 70, 80, 96, 129}) {
+    for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 11, 12, 14, 30, 100}) {
+      Problem p(m, n, m == 100 ? 600 : 12);
+      if (n > 2) p.scale[2] = 0.999F;
+      for (const bool is_signed : {false, true}) {
+        for (const int64_t gap : {0, 3}) {
+          const auto compute = [&](const FolioKernels& kernels) {
+            FolioGemmU8 args{};
+            args.m = m;
+            args.n = n;
+            args.k = p.k;
+            args.a = p.a.data();
+            args.a_row_stride = p.k;
+            args.b = p.packed.data();
+            args.sums = p.sums(kFolioToByte, is_signed);
+            std::vector<uint8_t> c(static_cast<size_t>(m * (n + gap) + 64), 0x5A);
+            args.c = c.data();
+            args.c_row_stride = n + gap;
+            kernels.gemm_u8(&args);
+            return c;
+          };
+          const auto want = compute(ref_kernels());
+          for (const LevelUnderTest& level : levels_under_test()) {
+            EXPECT_EQ(compute(level.kernels), want)
+                << level.name << ' ' << m << 'x' << n << ' ' << is_signed << ' ' << gap;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(GemmU8, ExtremeBytesDoNotSaturate) {
   for (const LevelUnderTest& level : levels_under_test()) {
     Problem p(5, 20, 300);
@@ -330,38 +365,52 @@ TEST(UnpackS8P16K4, GivesTheBytesBack) {
   }
 }
 
+struct DepthwiseShape {
+  int64_t lines, pixels, channels, rows, columns, step, dilation;
+};
+
+// Windows of 3 x 3 have a way of their own at steps of one and two.
 TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
-  for (const auto& shape : {std::array<int64_t, 3>{1, 1, 1},
-                            {3, 64, 9},
-                            {2, 100, 9},
-                            {4, 17, 25},
-                            {5, 130, 4},
-                            {2, 40, 64}}) {
-    const int64_t pixels = shape[0];
-    const int64_t channels = shape[1];
-    const int64_t taps = shape[2];
-    Problem p(pixels, channels, taps);
-    std::vector<std::vector<uint8_t>> lines;
+  for (const DepthwiseShape& s : {DepthwiseShape{1, 1, 1, 1, 1, 1, 1},
+                                  {1, 3, 64, 3, 3, 1, 1},
+                                  {2, 4, 100, 3, 3, 1, 1},
+                                  {3, 2, 130, 3, 3, 2, 1},
+                                  {1, 5, 17, 3, 3, 3, 1},
+                                  {2, 3, 40, 3, 3, 1, 2},
+                                  {2, 3, 17, 5, 5, 1, 1},
+                                  {1, 5, 130, 1, 4, 2, 3},
+                                  {2, 1, 40, 8, 8, 1, 1}}) {
+    const int64_t taps = s.rows * s.columns;
+    const int64_t pixels = s.lines * s.pixels;
+    Problem p(pixels, s.channels, taps);
+    const int64_t width = (s.pixels - 1) * s.step + (s.columns - 1) * s.dilation + 1;
+    std::vector<std::vector<uint8_t>> columns;
     std::vector<const uint8_t*> plain;
-    for (int64_t i = 0; i < pixels * taps; ++i) {
-      lines.push_back(random_ints<uint8_t>(static_cast<size_t>(channels),
-                                           static_cast<uint32_t>(i + 40), 0, 256));
+    for (int64_t i = 0; i < (s.lines + s.rows - 1) * width; ++i) {
+      columns.push_back(random_ints<uint8_t>(static_cast<size_t>(s.channels),
+                                             static_cast<uint32_t>(i + 40), 0, 256));
     }
-    for (const auto& line : lines) plain.push_back(line.data());
-    for (const FolioSumsTo to : kTargets) {
+    for (const auto& column : columns) plain.push_back(column.data());
+    for (const FolioSumsTo to : {kFolioToInt32, kFolioToFloat, kFolioToByte, kFolioToByte}) {
       for (const bool is_signed : {false, true}) {
         const auto compute = [&](const FolioKernels& kernels) {
           FolioDepthwiseU8 args{};
-          args.pixels = pixels;
-          args.channels = channels;
-          args.tap_count = taps;
-          args.taps = plain.data();
+          args.lines = s.lines;
+          args.pixels = s.pixels;
+          args.channels = s.channels;
+          args.rows = s.rows;
+          args.columns = s.columns;
+          args.step = s.step;
+          args.dilation = s.dilation;
+          args.x = plain.data();
+          args.x_line_stride = width;
+          args.x_row_stride = width;
           args.b = p.packed.data();
           args.sums = p.sums(to, is_signed);
           args.sums.row_sum = nullptr;
           args.sums.b_zero = nullptr;
-          args.y_row_stride = channels + 3;
-          Guarded y(static_cast<size_t>(pixels * (channels + 3)));
+          args.y_row_stride = s.channels + 3;
+          Guarded y(static_cast<size_t>(pixels * (s.channels + 3)));
           args.y = y.data();
           kernels.depthwise_u8(&args);
           EXPECT_TRUE(y.intact());
@@ -370,9 +419,11 @@ TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
         const auto want = compute(ref_kernels());
         for (const LevelUnderTest& level : levels_under_test()) {
           EXPECT_TRUE(same_bits(compute(level.kernels), want))
-              << level.name << " " << pixels << " " << channels << " " << taps << " to " << to;
+              << level.name << " " << pixels << " " << s.channels << " " << taps << " step "
+              << s.step << " to " << to;
         }
       }
+      if (to == kFolioToByte && s.channels > 2) p.scale[2] = 0.003F;  // then all are small
     }
   }
 }

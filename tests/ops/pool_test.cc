@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <algorithm>
 #include <limits>
 
@@ -65,6 +67,42 @@ TEST(QLinearGlobalAveragePool, TakesChannelsLast) {
   t.input<float>({}, {1}).input<uint8_t>({}, {0});
   t.expect<uint8_t>(0, {1, 1, 2}, {2, 20});
   t.run();
+}
+
+// Whole images of channels last, of more pixels and channels than are summed at once.
+template <typename T>
+void expect_means(int64_t height, int64_t width, T zero) {
+  constexpr int64_t kImages = 2;
+  constexpr int64_t kChannels = 70;
+  const int64_t pixels = height * width;
+  std::vector<T> x;
+  for (int64_t i = 0; i < kImages * pixels * kChannels; ++i) {
+    x.push_back(static_cast<T>(i * 89 % 251 - 120));
+  }
+  std::vector<T> y;
+  for (int64_t at = 0; at < kImages * kChannels; ++at) {
+    int32_t sum = 0;
+    for (int64_t p = 0; p < pixels; ++p) {
+      const int64_t pixel = at / kChannels * pixels + p;
+      sum += x[static_cast<size_t>(pixel * kChannels + at % kChannels)] - zero;
+    }
+    const float mean = static_cast<float>(sum) / static_cast<float>(pixels) * 0.5F;
+    y.push_back(static_cast<T>(std::nearbyint(mean / 0.75F) + 9));
+  }
+  OpTester t("QLinearGlobalAveragePool", 1, "com.microsoft");
+  t.attr("channels_last", 1);
+  t.input<T>({kImages, height, width, kChannels}, x).template input<float>({}, {0.5F});
+  t.template input<T>({}, {zero}).template input<float>({}, {0.75F}).template input<T>({}, {9});
+  t.expect<T>(0, {kImages, 1, 1, kChannels}, y);
+  t.run();
+}
+
+TEST(QLinearGlobalAveragePool, SumsColumnsOfBytes) {
+  for (const auto& [height, width] :
+       {std::pair<int64_t, int64_t>{1, 1}, {7, 7}, {8, 8}, {5, 13}, {10, 20}}) {
+    expect_means<uint8_t>(height, width, 3);
+    expect_means<int8_t>(height, width, -7);
+  }
 }
 
 // The largest code of each window of 3 x 3, by the definition.

@@ -69,6 +69,24 @@ TEST(ConvInteger, PadsWithTheZeroPoint) {
   t.run();
 }
 
+TEST(ConvInteger, CountsTheTapsOfCubesOfOneChannelEach) {
+  const int64_t n = 5;
+  const size_t channels = 3;
+  std::vector<int32_t> want;
+  const auto inside = [&](int64_t at) { return at == 0 || at == n - 1 ? 2 : 3; };
+  for (size_t c = 0; c < channels; ++c) {
+    for (int64_t at = 0; at < n * n * n; ++at) {
+      want.push_back(inside(at / n / n) * inside(at / n % n) * inside(at % n));
+    }
+  }
+  OpTester t("ConvInteger", 10);
+  t.attr_ints("pads", {1, 1, 1, 1, 1, 1}).attr("group", 3);
+  t.input<uint8_t>({1, 3, n, n, n}, std::vector<uint8_t>(channels * 125, 1));
+  t.input<uint8_t>({3, 1, 3, 3, 3}, std::vector<uint8_t>(channels * 27, 1));
+  t.expect<int32_t>(0, {1, 3, n, n, n}, want);
+  t.run();
+}
+
 // ---------------------------------------------------------------- every form against the formula
 
 struct Form {
@@ -86,6 +104,11 @@ constexpr Form kForms[] = {
     {"in place", 24, 40, 1, 5, 5, 1, 1, 0, 1},
     {"taps that are no groups of four", 18, 17, 1, 5, 5, 3, 1, 1, 1},
     {"a channel each", 70, 70, 70, 6, 70, 3, 1, 1, 1},
+    {"a channel each, every second", 70, 70, 70, 9, 12, 3, 2, 1, 1},
+    {"a channel each, dilated", 20, 20, 20, 8, 9, 3, 1, 2, 2},
+    {"a channel each, apart", 20, 20, 20, 11, 11, 2, 3, 1, 1},
+    {"a channel each of long lines", 3, 3, 3, 4, 300, 3, 1, 1, 1},
+    {"a channel each in wide windows", 66, 66, 66, 7, 7, 5, 1, 2, 1},
     {"deep", 80, 16, 1, 4, 4, 3, 1, 1, 1},
 };
 

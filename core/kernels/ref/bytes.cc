@@ -100,14 +100,18 @@ static void gemm_u8__ref(const FolioGemmU8* args) {
 
 static void depthwise_u8__ref(const FolioDepthwiseU8* args) {
   const auto* b = static_cast<const int8_t*>(args->b);
-  for (int64_t i = 0; i < args->pixels; ++i) {
+  const int64_t taps = args->rows * args->columns;
+  for (int64_t i = 0; i < args->lines * args->pixels; ++i) {
     void* y = row_of(&args->sums, args->y, i * args->y_row_stride);
+    const int64_t at = i / args->pixels * args->x_line_stride + i % args->pixels * args->step;
     for (int64_t j = 0; j < args->channels; ++j) {
-      const int64_t first = j / kColumns * panel_bytes(args->tap_count) + j % kColumns * 4;
+      const int64_t first = j / kColumns * panel_bytes(taps) + j % kColumns * 4;
       uint32_t sum = 0;
-      for (int64_t t = 0; t < args->tap_count; ++t) {
-        sum += (uint32_t)(args->taps[i * args->tap_count + t][j] *
-                          b[first + t / 4 * FOLIO_S8P16K4_GROUP + t % 4]);
+      for (int64_t t = 0; t < taps; ++t) {
+        const int64_t tap =
+            t / args->columns * args->x_row_stride + t % args->columns * args->dilation;
+        const uint8_t* x = args->x[at + tap];
+        sum += (uint32_t)(x[j] * b[first + t / 4 * FOLIO_S8P16K4_GROUP + t % 4]);
       }
       store_sum(&args->sums, sum, i, j, y);
     }
@@ -125,9 +129,12 @@ static uint8_t quantize_to(float x, const FolioByteScale* to) {
   return (uint8_t)quantize(x / to->scale, to->zero, lo, lo + 255);
 }
 
+static int32_t code_of(uint8_t code, const FolioByteScale* from) {
+  return from->is_signed ? (int8_t)code : code;
+}
+
 static float dequantize(uint8_t code, const FolioByteScale* from) {
-  const int32_t value = from->is_signed ? (int8_t)code : code;
-  return (float)(value - from->zero) * from->scale;
+  return (float)(code_of(code, from) - from->zero) * from->scale;
 }
 
 static void quantize_f32__ref(int64_t n, const float* x, const FolioByteScale* to, uint8_t* y) {
@@ -140,8 +147,16 @@ static void dequantize_b8__ref(int64_t n, const uint8_t* x, const FolioByteScale
 
 static void add_b8__ref(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
                         const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y) {
+  const float p = a_from->scale / to->scale;
+  const float q = b_from->scale / to->scale;
+  const float at_zero_a = p * (float)a_from->zero;
+  const float at_zero_b = q * (float)b_from->zero;
+  const float r = -(at_zero_a + at_zero_b);
+  const int32_t lo = to->is_signed ? -128 : 0;
   for (int64_t i = 0; i < n; ++i) {
-    y[i] = quantize_to(dequantize(a[i], a_from) + dequantize(b[i], b_from), to);
+    const float second = fmaf((float)code_of(b[i], b_from), q, r);
+    const float ratio = fmaf((float)code_of(a[i], a_from), p, second);
+    y[i] = (uint8_t)quantize(ratio, to->zero, lo, lo + 255);
   }
 }
 

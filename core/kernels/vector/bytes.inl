@@ -98,72 +98,85 @@ static void FOLIO_LEVEL(dequantize_b8)(int64_t n, const uint8_t* x, const FolioB
   }
 }
 
-VFN int is_plain_scale(float scale) {
-  const float size = __builtin_fabsf(scale);
-  return size > 0x1p-40f && size < 0x1p40f;
+/* add_b8 in vectors: y = round(a * p + (b * q + r)) + zero. */
+typedef struct ByteSum {
+  V p, q, r;
+  V low, high; /* of the rounded sum */
+  VI zero, zero_words;
+  int a_signed, b_signed, y_signed;
+  int is_small; /* all sums are within int32 */
+} ByteSum;
+
+VFN ByteSum make_byte_sum(const FolioByteScale* a, const FolioByteScale* b,
+                          const FolioByteScale* to) {
+  const float p = a->scale / to->scale;
+  const float q = b->scale / to->scale;
+  const float at_zero_a = p * (float)a->zero;
+  const float at_zero_b = q * (float)b->zero;
+  const float r = -(at_zero_a + at_zero_b);
+  const int32_t low = to->is_signed ? -128 : 0;
+  ByteSum s;
+  s.p = v_set1(p);
+  s.q = v_set1(q);
+  s.r = v_set1(r);
+  s.low = v_set1((float)(low - to->zero));
+  s.high = v_set1((float)(low + 255 - to->zero));
+  s.zero = vi_set1(to->zero);
+  s.zero_words = vi_set1_words(to->zero);
+  s.a_signed = a->is_signed;
+  s.b_signed = b->is_signed;
+  s.y_signed = to->is_signed;
+  s.is_small = 256.0f * (__builtin_fabsf(p) + __builtin_fabsf(q)) + __builtin_fabsf(r) < 0x1p30f;
+  return s;
 }
 
-/* Whether sums of two such bytes are finite and, divided by the scale of `to`, within int32. */
-VFN int adds_plainly(const FolioByteScale* a, const FolioByteScale* b, const FolioByteScale* to) {
-  const float most = 512.0f * (__builtin_fabsf(a->scale) + __builtin_fabsf(b->scale));
-  return is_plain_scale(a->scale) && is_plain_scale(b->scale) && is_plain_scale(to->scale) &&
-         most < 0x1p30f * __builtin_fabsf(to->scale);
-}
-
-/* x / scale, correctly rounded: the product with the rounded inverse, corrected twice. */
-VFN V divide_exactly(V x, const ByteScale* by) {
-  V ratio = v_mul(x, by->inverse);
-  ratio = v_fma(v_fnma(ratio, by->scale, x), by->inverse, ratio);
-  return v_fma(v_fnma(ratio, by->scale, x), by->inverse, ratio);
+VFN V add_codes(const ByteSum* s, VI a, VI b) {
+  return v_fma(v_from_int(a), s->p, v_fma(v_from_int(b), s->q, s->r));
 }
 
 /* Whole blocks of four vectors; how many elements they are. */
 template <int kSigned>
-VFN int64_t add_blocks(int64_t n, const uint8_t* a, const ByteScale* from_a, const uint8_t* b,
-                       const ByteScale* from_b, const ByteScale* to, uint8_t* y) {
-  const ByteScale wide_a = *from_a;
-  const ByteScale wide_b = *from_b;
-  const ByteScale scale = *to;
+VFN int64_t add_blocks(int64_t n, const uint8_t* a, const uint8_t* b, const ByteSum* sum,
+                       uint8_t* y) {
+  const ByteSum s = *sum;
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
     VI code[4];
 #pragma GCC unroll 4
     for (int q = 0; q < 4; ++q) {
-      const uint8_t* p = a + i + q * kLanes;
-      const uint8_t* r = b + i + q * kLanes;
-      const VI code_a = vi_sub(kSigned ? vi_load_s8(p) : vi_load_u8(p), wide_a.zero);
-      const VI code_b = vi_sub(kSigned ? vi_load_s8(r) : vi_load_u8(r), wide_b.zero);
-      const V value_b = v_mul(v_from_int(code_b), wide_b.scale);
-      const V sum = v_add(v_mul(v_from_int(code_a), wide_a.scale), value_b);
-      code[q] = vi_nearest(divide_exactly(sum, &scale));
+      const uint8_t* from_a = a + i + q * kLanes;
+      const uint8_t* from_b = b + i + q * kLanes;
+      code[q] = vi_nearest(add_codes(&s, kSigned ? vi_load_s8(from_a) : vi_load_u8(from_a),
+                                     kSigned ? vi_load_s8(from_b) : vi_load_u8(from_b)));
     }
-    vi_store4_b8(y + i, code, scale.zero_words, scale.is_signed);
+    vi_store4_b8(y + i, code, s.zero_words, s.y_signed);
   }
   return i;
+}
+
+VFN void add_vector(const ByteSum* s, const uint8_t* a, const uint8_t* b, uint8_t* y) {
+  V ratio = add_codes(s, s->a_signed ? vi_load_s8(a) : vi_load_u8(a),
+                      s->b_signed ? vi_load_s8(b) : vi_load_u8(b));
+  ratio = v_select(v_is_nan(ratio), v_zero(), ratio);
+  ratio = v_min(v_max(ratio, s->low), s->high);
+  vi_store_b8(y, vi_add(vi_nearest(ratio), s->zero));
 }
 
 static void FOLIO_LEVEL(add_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from,
                                 const uint8_t* b, const FolioByteScale* b_from,
                                 const FolioByteScale* to, uint8_t* y) {
-  const ByteScale from_a = make_byte_scale(a_from);
-  const ByteScale from_b = make_byte_scale(b_from);
-  const ByteScale scale = make_byte_scale(to);
+  const ByteSum s = make_byte_sum(a_from, b_from, to);
   int64_t i = 0;
-  if (adds_plainly(a_from, b_from, to) && a_from->is_signed == b_from->is_signed) {
-    i = a_from->is_signed ? add_blocks<1>(n, a, &from_a, b, &from_b, &scale, y)
-                          : add_blocks<0>(n, a, &from_a, b, &from_b, &scale, y);
+  if (s.is_small && s.a_signed == s.b_signed) {
+    i = s.a_signed ? add_blocks<1>(n, a, b, &s, y) : add_blocks<0>(n, a, b, &s, y);
   }
-  for (; i + kLanes <= n; i += kLanes) {
-    const V sum = v_add(dequantize(&from_a, a + i), dequantize(&from_b, b + i));
-    vi_store_b8(y + i, quantize(&scale, sum));
-  }
+  for (; i + kLanes <= n; i += kLanes) add_vector(&s, a + i, b + i, y + i);
   if (i < n) {
     uint8_t last_a[kLanes] = {0};
     uint8_t last_b[kLanes] = {0};
     __builtin_memcpy(last_a, a + i, (size_t)(n - i));
     __builtin_memcpy(last_b, b + i, (size_t)(n - i));
-    const V sum = v_add(dequantize(&from_a, last_a), dequantize(&from_b, last_b));
-    vi_store_b8(last_a, quantize(&scale, sum));
+    add_vector(&s, last_a, last_b, last_a);
     __builtin_memcpy(y + i, last_a, (size_t)(n - i));
   }
 }

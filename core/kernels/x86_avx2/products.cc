@@ -132,30 +132,42 @@ VFN __m128i load_channels(const uint8_t* p, int64_t count) {
   return _mm_loadu_si128((const __m128i*)bytes);
 }
 
+/* 16 channels from `j` on of one pixel; `at`: its first column. */
+VFN void add_taps(const FolioDepthwiseU8* args, const uint8_t* panel, int64_t at, int64_t j,
+                  int64_t count, Sums16* sums) {
+  const int64_t taps = args->rows * args->columns;
+  int64_t r = 0;
+  int64_t c = 0;
+  for (int64_t t = 0; t < taps; t += 4, panel += FOLIO_S8P16K4_GROUP) {
+    __m128i x[4];
+    for (int i = 0; i < 4; ++i) {
+      x[i] = _mm_setzero_si128();
+      if (t + i >= taps) continue;
+      x[i] = load_channels(args->x[r * args->x_row_stride + at + c * args->dilation] + j, count);
+      if (++c < args->columns) continue;
+      c = 0;
+      ++r;
+    }
+    VI wide[4];
+    interleave_taps(x, wide);
+    for (int q = 0; q < 4; ++q) {
+      const VI product = _mm256_madd_epi16(wide[q], widen_s8(panel + 16 * q));
+      sums->part[q] = vi_add(sums->part[q], product);
+    }
+  }
+}
+
 static void FOLIO_LEVEL(depthwise_u8)(const FolioDepthwiseU8* args) {
-  const int64_t groups = (args->tap_count + 3) / 4;
+  const int64_t groups = (args->rows * args->columns + 3) / 4;
   const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
   for (int64_t j = 0; j < args->channels; j += kColumns) {
     const int64_t count = args->channels - j < kColumns ? args->channels - j : kColumns;
     const uint8_t* panel = (const uint8_t*)args->b + j / kColumns * groups * FOLIO_S8P16K4_GROUP;
-    for (int64_t i = 0; i < args->pixels; ++i) {
-      const uint8_t* const* taps = args->taps + i * args->tap_count;
+    for (int64_t i = 0; i < args->lines * args->pixels; ++i) {
+      const int64_t at = i / args->pixels * args->x_line_stride + i % args->pixels * args->step;
       Sums16 sums;
       for (int q = 0; q < 4; ++q) sums.part[q] = _mm256_setzero_si256();
-      for (int64_t g = 0; g < groups; ++g) {
-        __m128i x[4];
-        for (int t = 0; t < 4; ++t) {
-          x[t] = 4 * g + t < args->tap_count ? load_channels(taps[4 * g + t] + j, count)
-                                             : _mm_setzero_si128();
-        }
-        VI wide[4];
-        interleave_taps(x, wide);
-        const uint8_t* b = panel + g * FOLIO_S8P16K4_GROUP;
-        for (int q = 0; q < 4; ++q) {
-          const VI product = _mm256_madd_epi16(wide[q], widen_s8(b + 16 * q));
-          sums.part[q] = vi_add(sums.part[q], product);
-        }
-      }
+      add_taps(args, panel, at, j, count, &sums);
       char* y = (char*)args->y + (i * args->y_row_stride + j) * size;
       store_sums(&args->sums, &sums, i, j, count, y);
     }

@@ -1,6 +1,7 @@
 // Filters of one channel each over 64 channels at a time: four taps interleaved are what a dot
 // product takes. Vectors q = 0..3 hold channels 16 l + 4 q .. + 3 in lane l of 128 bits, and so do
-// weights, offsets and scales; bytes come out in order.
+// weights, offsets and scales; bytes come out in order. Windows of 3 x 3 interleave a column of
+// three taps, once for all pixels that it is under.
 #include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
 
 constexpr int64_t kBlock = 64;
@@ -38,25 +39,14 @@ VFN Lanes load_lanes(const void* p, int64_t count) {
 typedef struct Block {
   const FolioDepthwiseU8* args;
   int64_t channel, count;
-  Lanes weights[kMaxGroups];
+  Lanes weights[kMaxGroups]; /* of four taps, or of a column */
   Lanes offset;
   Codes codes; /* to bytes */
 } Block;
 
-VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
+VFN void store_words_of(const Block* block, Lanes sums, int64_t at) {
   const FolioDepthwiseU8* args = block->args;
   const FolioSums* s = &args->sums;
-  const int64_t at = pixel * args->y_row_stride + block->channel;
-  if (s->to == kFolioToByte) {
-    __m512i code[4];
-#pragma GCC unroll 4
-    for (int q = 0; q < 4; ++q) {
-      code[q] = round_code(&block->codes, sums.part[q], block->codes.scale[q]);
-    }
-    _mm512_mask_storeu_epi8((char*)args->y + at, block->codes.mask,
-                            pack_codes(&block->codes, code));
-    return;
-  }
   sums = swap_lanes(sums);
   for (int64_t l = 0; l < 4 && l * kColumns < block->count; ++l) {
     const PanelSums p = load_panel(s, block->channel + l * kColumns, block->count - l * kColumns);
@@ -64,37 +54,157 @@ VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
   }
 }
 
-/* Of kGroups times four taps; 0: any number. */
-template <int kGroups>
-static void run_block(const Block* block) {
+/* kPlain: to bytes that are plain; 2: of all 64 channels. */
+template <int kPlain>
+VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
   const FolioDepthwiseU8* args = block->args;
-  const int64_t taps = args->tap_count;
-  const int64_t groups = kGroups > 0 ? kGroups : (taps + 3) / 4;
-  const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
-  const __m512i zero = _mm512_setzero_si512();
-  for (int64_t i = 0; i < args->pixels; ++i) {
-    const uint8_t* const* tap = args->taps + i * taps;
-    Lanes sums = block->offset;
+  const int64_t at = pixel * args->y_row_stride + block->channel;
+  if (!kPlain && args->sums.to != kFolioToByte) {
+    store_words_of(block, sums, at);
+    return;
+  }
+  __m512i code[4];
 #pragma GCC unroll 4
-    for (int64_t g = 0; g < groups; ++g) {
+  for (int q = 0; q < 4; ++q) {
+    code[q] = round_code<kPlain>(&block->codes, sums.part[q], block->codes.scale[q]);
+  }
+  const __m512i bytes = pack_codes<kPlain>(&block->codes, code);
+  if (kPlain == 2) {
+    _mm512_storeu_si512((char*)args->y + at, bytes);
+  } else {
+    _mm512_mask_storeu_epi8((char*)args->y + at, block->codes.mask, bytes);
+  }
+}
+
+VFN Lanes interleave(__m512i a, __m512i b, __m512i c, __m512i d) {
+  const __m512i low01 = _mm512_unpacklo_epi8(a, b);
+  const __m512i high01 = _mm512_unpackhi_epi8(a, b);
+  const __m512i low23 = _mm512_unpacklo_epi8(c, d);
+  const __m512i high23 = _mm512_unpackhi_epi8(c, d);
+  return {{_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
+           _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)}};
+}
+
+/* Any window. */
+static void run_taps(const Block* block) {
+  const FolioDepthwiseU8* args = block->args;
+  const int64_t taps = args->rows * args->columns;
+  const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
+  for (int64_t i = 0; i < args->lines * args->pixels; ++i) {
+    const int64_t first = i / args->pixels * args->x_line_stride + i % args->pixels * args->step;
+    const uint8_t* const* row = args->x + first;
+    int64_t c = 0;
+    Lanes sums = block->offset;
+    for (int64_t t = 0; t < taps; t += 4) {
       __m512i x[4];
 #pragma GCC unroll 4
-      for (int64_t t = 0; t < 4; ++t) {
-        x[t] = 4 * g + t < taps ? _mm512_maskz_loadu_epi8(mask, tap[4 * g + t] + block->channel)
-                                : zero;
+      for (int64_t at = 0; at < 4; ++at) {
+        x[at] = _mm512_setzero_si512();
+        if (t + at >= taps) continue;
+        x[at] = _mm512_maskz_loadu_epi8(mask, row[c * args->dilation] + block->channel);
+        if (++c < args->columns) continue;
+        c = 0;
+        row += args->x_row_stride;
       }
-      const __m512i low01 = _mm512_unpacklo_epi8(x[0], x[1]);
-      const __m512i high01 = _mm512_unpackhi_epi8(x[0], x[1]);
-      const __m512i low23 = _mm512_unpacklo_epi8(x[2], x[3]);
-      const __m512i high23 = _mm512_unpackhi_epi8(x[2], x[3]);
-      const Lanes* w = &block->weights[g];
-      dot4(&sums.part[0], _mm512_unpacklo_epi16(low01, low23), w->part[0]);
-      dot4(&sums.part[1], _mm512_unpackhi_epi16(low01, low23), w->part[1]);
-      dot4(&sums.part[2], _mm512_unpacklo_epi16(high01, high23), w->part[2]);
-      dot4(&sums.part[3], _mm512_unpackhi_epi16(high01, high23), w->part[3]);
+      const Lanes four = interleave(x[0], x[1], x[2], x[3]);
+      const Lanes* w = &block->weights[t / 4];
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; ++q) dot4(&sums.part[q], four.part[q], w->part[q]);
     }
-    store_block(block, sums, i);
+    store_block<0>(block, sums, i);
   }
+}
+
+/* The three taps of a column. */
+template <int kPlain>
+VFN Lanes load_column(const Block* block, const uint8_t* const* column, __mmask64 mask) {
+  const int64_t step = block->args->x_row_stride;
+  __m512i x[3];
+#pragma GCC unroll 3
+  for (int r = 0; r < 3; ++r) {
+    const uint8_t* from = column[r * step] + block->channel;
+    x[r] = kPlain == 2 ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi8(mask, from);
+  }
+  return interleave(x[0], x[1], x[2], _mm512_setzero_si512());
+}
+
+template <int kPlain>
+VFN void add_columns(const Block* block, const Lanes* a, const Lanes* b, const Lanes* c,
+                     int64_t pixel) {
+  const Lanes* w = block->weights;
+  Lanes sums = block->offset;
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+    dot4(&sums.part[q], a->part[q], w[0].part[q]);
+    dot4(&sums.part[q], b->part[q], w[1].part[q]);
+    dot4(&sums.part[q], c->part[q], w[2].part[q]);
+  }
+  store_block<kPlain>(block, sums, pixel);
+}
+
+/* Windows of 3 x 3 side by side: a pixel brings one column. */
+template <int kPlain>
+static void run_columns(const Block* block) {
+  const FolioDepthwiseU8* args = block->args;
+  const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
+  int64_t pixel = 0;
+  for (int64_t l = 0; l < args->lines; ++l) {
+    const uint8_t* const* column = args->x + l * args->x_line_stride;
+    const int64_t end = pixel + args->pixels;
+    Lanes a = load_column<kPlain>(block, column, mask);
+    Lanes b = load_column<kPlain>(block, column + 1, mask);
+    for (;; column += 3) {
+      Lanes c = load_column<kPlain>(block, column + 2, mask);
+      add_columns<kPlain>(block, &a, &b, &c, pixel);
+      if (++pixel == end) break;
+      a = load_column<kPlain>(block, column + 3, mask);
+      add_columns<kPlain>(block, &b, &c, &a, pixel);
+      if (++pixel == end) break;
+      b = load_column<kPlain>(block, column + 4, mask);
+      add_columns<kPlain>(block, &c, &a, &b, pixel);
+      if (++pixel == end) break;
+    }
+  }
+}
+
+/* Every second window: a pixel brings two. */
+template <int kPlain>
+static void run_second_columns(const Block* block) {
+  const FolioDepthwiseU8* args = block->args;
+  const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
+  int64_t pixel = 0;
+  for (int64_t l = 0; l < args->lines; ++l) {
+    const uint8_t* const* column = args->x + l * args->x_line_stride;
+    Lanes a = load_column<kPlain>(block, column, mask);
+    for (int64_t i = 0; i < args->pixels; ++i, ++pixel, column += 2) {
+      const Lanes b = load_column<kPlain>(block, column + 1, mask);
+      const Lanes c = load_column<kPlain>(block, column + 2, mask);
+      add_columns<kPlain>(block, &a, &b, &c, pixel);
+      a = c;
+    }
+  }
+}
+
+/* Byte `from` of each word of x, as byte `to`. */
+VFN __m512i pick_byte(__m512i x, unsigned from, unsigned to) {
+  const __m512i byte = _mm512_and_si512(_mm512_srli_epi32(x, 8 * from), _mm512_set1_epi32(0xff));
+  return _mm512_slli_epi32(byte, 8 * to);
+}
+
+/* From taps in the order of rows, four by four, to columns of three. */
+VFN void order_by_columns(Lanes weights[3]) {
+  Lanes columns[3];
+  for (int q = 0; q < 4; ++q) {
+    for (unsigned c = 0; c < 3; ++c) {
+      __m512i column = _mm512_setzero_si512();
+      for (unsigned r = 0; r < 3; ++r) {
+        const unsigned t = 3 * r + c;
+        column = _mm512_or_si512(column, pick_byte(weights[t / 4].part[q], t % 4, r));
+      }
+      columns[c].part[q] = column;
+    }
+  }
+  for (int c = 0; c < 3; ++c) weights[c] = columns[c];
 }
 
 /* Offsets and scales; without offsets the sums begin at 0. */
@@ -109,9 +219,27 @@ VFN void begin_block(Block* block) {
   for (int q = 0; q < 4; ++q) block->codes.scale[q] = _mm512_castsi512_ps(scale.part[q]);
 }
 
+static void run_three(Block* block) {
+  const int is_plain = block->args->sums.to == kFolioToByte && block->codes.is_plain;
+  const int form = is_plain ? 1 + (block->count == kBlock) : 0;
+  order_by_columns(block->weights);
+  if (block->args->step == 1) {
+    if (form == 0) run_columns<0>(block);
+    if (form == 1) run_columns<1>(block);
+    if (form == 2) run_columns<2>(block);
+  } else {
+    if (form == 0) run_second_columns<0>(block);
+    if (form == 1) run_second_columns<1>(block);
+    if (form == 2) run_second_columns<2>(block);
+  }
+}
+
 static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
-  const int64_t groups = (args->tap_count + 3) / 4;
+  const int64_t groups = (args->rows * args->columns + 3) / 4;
   const int64_t panel = groups * FOLIO_S8P16K4_GROUP;
+  const int is_three = args->rows == 3 && args->columns == 3 && args->dilation == 1 &&
+                       (args->step == 1 || args->step == 2);
+  if (args->lines == 0 || args->pixels == 0) return;
   Block block = {};
   block.args = args;
   for (block.channel = 0; block.channel < args->channels; block.channel += kBlock) {
@@ -128,10 +256,10 @@ static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
       }
       block.weights[g] = swap_lanes(w);
     }
-    if (groups == 3) {
-      run_block<3>(&block);
+    if (is_three) {
+      run_three(&block);
     } else {
-      run_block<0>(&block);
+      run_taps(&block);
     }
   }
 }

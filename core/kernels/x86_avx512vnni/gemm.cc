@@ -1,23 +1,29 @@
-// Matrix product of bytes: tiles of 6 x 64, 24 of 32 registers hold sums. A is read in place, row
-// by row wherever rows lie: a broadcast of four bytes serves 64 columns. B passes in blocks of four
-// panels that stay in the first cache while rows pass; sums wait between the blocks of a long
-// depth. The block after this one is fetched meanwhile.
+// Matrix product of bytes: tiles of 6 x 64 or 12 x 32, 24 of 32 registers hold sums. A is read in
+// place, row by row wherever rows lie: a broadcast of four bytes serves 64 columns. B passes in
+// blocks of four panels that stay in the first cache while rows pass; sums wait between the blocks
+// of a long depth. The block after this one is fetched meanwhile. Plain bytes leave 64 at a time:
+// of one row, or of two or four that are narrow.
 #include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
 
 constexpr int kTileRows = 6;
+constexpr int kTallRows = 12; /* of one or two panels */
 constexpr int kTilePanels = 4;
-constexpr int64_t kBlockTiles = 16;  /* of rows, for one block of B */
+constexpr int64_t kBlockRows = 96;   /* for one block of B; whole tiles */
 constexpr int64_t kBlockDepth = 576; /* bytes of a column: 36 KiB of B */
-constexpr int64_t kWaiting = kBlockTiles * kTileRows * kTilePanels;
+constexpr int64_t kWaiting = kBlockRows * kTilePanels;
 
 /* Four panels or fewer and what all tiles of them share. */
 typedef struct Block {
   const FolioGemmU8* args;
   int64_t column;
-  int64_t panel;    /* bytes */
-  int64_t from, to; /* depth, `from` a multiple of 4 */
+  int64_t panel;        /* bytes */
+  int64_t from, to;     /* depth, `from` a multiple of 4 */
+  int64_t run;          /* bytes of a piece of a row */
+  int64_t piece, first; /* that `from` lies in, and where */
   __m512i offset[kTilePanels], b_zero[kTilePanels];
   Codes codes;                  /* to bytes */
+  int is_plain;                 /* to plain bytes */
+  int is_dense;                 /* rows of C end where the next begins, and are full */
   PanelSums words[kTilePanels]; /* to the others */
 } Block;
 
@@ -26,7 +32,7 @@ template <int kRows, int kPanels>
 VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows], const char* b,
                  int64_t panel, int64_t groups, const char** ahead) {
   const uint8_t* row[kRows];
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int i = 0; i < kRows; ++i) row[i] = a[i];
   const char* last = b + (kPanels - 1) * panel;
   const char* fetch = *ahead;
@@ -35,8 +41,8 @@ VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows
   while (p < pairs) {
     /* Keeps g++ from making one pointer of several: it would run out of registers. */
     __asm__("" : "+r"(b), "+r"(last), "+r"(p));
-#pragma GCC unroll 6
-    for (int i = 0; i < kRows; ++i) __asm__("" : "+r"(row[i]));
+#pragma GCC unroll 12
+    for (int i = 0; kRows <= kTileRows && i < kRows; ++i) __asm__("" : "+r"(row[i]));
 #pragma GCC unroll 2
     for (int g = 0; g < 2; ++g) {
       __m512i w[kPanels];
@@ -44,7 +50,7 @@ VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows
       for (int v = 0; v < kPanels; ++v) {
         w[v] = _mm512_load_si512((v == kPanels - 1 ? last : b + v * panel) + 64 * g);
       }
-#pragma GCC unroll 6
+#pragma GCC unroll 12
       for (int i = 0; i < kRows; ++i) {
         int32_t four;
         __builtin_memcpy(&four, row[i] + p + 4 * g, 4);
@@ -61,7 +67,7 @@ VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows
   }
   *ahead = fetch;
   if (groups % 2 == 0) return;
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int i = 0; i < kRows; ++i) {
     int32_t four;
     __builtin_memcpy(&four, row[i] + p, 4);
@@ -76,7 +82,7 @@ template <int kRows, int kPanels>
 VFN void add_tail(__m512i (&sum)[kRows][kPanels], const FolioGemmU8* args, int64_t row,
                   const char* b, int64_t panel) {
   const int64_t p = args->k / 4 * 4;
-#pragma GCC unroll 6
+#pragma GCC unroll 12
   for (int i = 0; i < kRows; ++i) {
     const uint8_t* a = args->a + (row + i) * args->a_row_stride + p;
     uint32_t last = 0;
@@ -100,8 +106,10 @@ static void begin_block(Block* block) {
         s->row_sum ? _mm512_maskz_loadu_epi32(mask, s->b_zero + j) : _mm512_setzero_si512();
     if (s->to != kFolioToByte) block->words[v] = load_panel(s, j, n > j ? n - j : 0);
   }
+  block->is_plain = 0;
   if (s->to != kFolioToByte) return;
   block->codes = make_codes(s, block->column, n - block->column);
+  block->is_plain = block->codes.is_plain;
 }
 
 template <int kRows, int kPanels>
@@ -109,10 +117,10 @@ VFN void begin_sums(const Block* block, int64_t row, __m512i (&sum)[kRows][kPane
   const int32_t* row_sum = block->args->sums.row_sum;
 #pragma GCC unroll 4
   for (int v = 0; v < kPanels; ++v) {
-#pragma GCC unroll 6
+#pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) sum[i][v] = block->offset[v];
     if (!row_sum) continue;
-#pragma GCC unroll 6
+#pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) {
       const __m512i times = _mm512_set1_epi32(row_sum[row + i]);
       sum[i][v] = _mm512_sub_epi32(sum[i][v], _mm512_mullo_epi32(times, block->b_zero[v]));
@@ -120,20 +128,65 @@ VFN void begin_sums(const Block* block, int64_t row, __m512i (&sum)[kRows][kPane
   }
 }
 
+/* 64 bytes of kCount narrow rows, kPanels * kCount = 4. */
+template <int kPanels, int kCount>
+VFN void store_narrow(const Block* block, const __m512i* sum, char* to) {
+  const Codes* c = &block->codes;
+  const int64_t stride = block->args->c_row_stride;
+  __m512i code[4];
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) code[v] = round_code<1>(c, sum[v], c->scale[v % kPanels]);
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const __m512i bytes = _mm512_permutexvar_epi32(order, pack_codes<1>(c, code));
+  if (block->is_dense) {
+    _mm512_storeu_si512(to, bytes);
+  } else if (kCount == 2) {
+    const __mmask32 mask = (__mmask32)c->mask;
+    _mm256_mask_storeu_epi8(to, mask, _mm512_castsi512_si256(bytes));
+    _mm256_mask_storeu_epi8(to + stride, mask, _mm512_extracti64x4_epi64(bytes, 1));
+  } else {
+    const __mmask16 mask = (__mmask16)c->mask;
+    _mm_mask_storeu_epi8(to, mask, _mm512_castsi512_si128(bytes));
+    _mm_mask_storeu_epi8(to + stride, mask, _mm512_extracti32x4_epi32(bytes, 1));
+    _mm_mask_storeu_epi8(to + 2 * stride, mask, _mm512_extracti32x4_epi32(bytes, 2));
+    _mm_mask_storeu_epi8(to + 3 * stride, mask, _mm512_extracti32x4_epi32(bytes, 3));
+  }
+}
+
 template <int kRows, int kPanels>
-VFN void finish_sums(const Block* block, int64_t row, const __m512i (&sum)[kRows][kPanels]) {
+VFN void finish_plain(const Block* block, int64_t row, const __m512i (&sum)[kRows][kPanels]) {
+  const int64_t stride = block->args->c_row_stride;
+  char* c = (char*)block->args->c + row * stride + block->column;
+  constexpr int kCount = kPanels <= 2 ? 4 / kPanels : 1;
+  constexpr int kWhole = kCount == 1 ? 0 : kRows / kCount * kCount;
+#pragma GCC unroll 12
+  for (int i = 0; i < kWhole; i += kCount) {
+    __m512i four[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) four[v] = sum[(i + v / kPanels) % kRows][v % kPanels];
+    store_narrow<kPanels, kCount>(block, four, c + i * stride);
+  }
+#pragma GCC unroll 12
+  for (int i = kWhole; i < kRows; ++i) {
+    store_codes<kPanels, 1>(&block->codes, sum[i], c + i * stride);
+  }
+}
+
+/* sums: [rows][panels]. */
+static __attribute__((noinline)) void finish_others(const Block* block, int64_t row, int64_t rows,
+                                                    int64_t panels, const __m512i* sums) {
   const FolioGemmU8* args = block->args;
   const FolioSums* s = &args->sums;
   const int64_t size = s->to == kFolioToByte ? 1 : 4;
   char* c = (char*)args->c + (row * args->c_row_stride + block->column) * size;
-#pragma GCC unroll 6
-  for (int i = 0; i < kRows; ++i, c += args->c_row_stride * size) {
-    if (s->to == kFolioToByte) {
-      store_codes<kPanels>(&block->codes, sum[i], c);
+  for (int64_t i = 0; i < rows; ++i, sums += panels, c += args->c_row_stride * size) {
+    if (s->to != kFolioToByte) {
+      for (int64_t v = 0; v < panels; ++v) store_words(s, &block->words[v], sums[v], c + v * 64);
       continue;
     }
-#pragma GCC unroll 4
-    for (int v = 0; v < kPanels; ++v) store_words(s, &block->words[v], sum[i][v], c + v * 64);
+    __m512i four[4] = {};
+    for (int64_t v = 0; v < panels; ++v) four[v] = sums[v];
+    store_codes<4, 0>(&block->codes, four, c);
   }
 }
 
@@ -147,20 +200,20 @@ static void gemm_tile(const Block* block, int64_t row, __m512i* waiting, const c
   if (block->from == 0) {
     begin_sums(block, row, sum);
   } else {
-#pragma GCC unroll 6
+#pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
       for (int v = 0; v < kPanels; ++v) sum[i][v] = waiting[i * kPanels + v];
     }
   }
-  const int64_t run = args->a_rows ? args->a_run : args->k;
-  int64_t piece = block->from / (run > 0 ? run : 1);
-  int64_t first = block->from - piece * run;
+  const int64_t run = block->run;
+  int64_t piece = block->piece;
+  int64_t first = block->first;
   for (int64_t p = block->from; p + 4 <= block->to; ++piece) {
     const int64_t most = run - first;
     const int64_t depth = block->to - p < most ? block->to - p : most;
     const uint8_t* a[kRows];
-#pragma GCC unroll 6
+#pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) {
       a[i] = (args->a_rows ? args->a_rows[piece * args->m + row + i]
                            : args->a + (row + i) * args->a_row_stride) +
@@ -171,7 +224,7 @@ static void gemm_tile(const Block* block, int64_t row, __m512i* waiting, const c
     first = 0;
   }
   if (block->to < args->k) {
-#pragma GCC unroll 6
+#pragma GCC unroll 12
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
       for (int v = 0; v < kPanels; ++v) waiting[i * kPanels + v] = sum[i][v];
@@ -181,7 +234,16 @@ static void gemm_tile(const Block* block, int64_t row, __m512i* waiting, const c
   if (args->k % 4 != 0) {
     add_tail(sum, args, row, b + args->k / 4 * FOLIO_S8P16K4_GROUP, panel);
   }
-  finish_sums(block, row, sum);
+  if (block->is_plain) {
+    finish_plain(block, row, sum);
+    return;
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanels; ++v) waiting[i * kPanels + v] = sum[i][v];
+  }
+  finish_others(block, row, kRows, kPanels, waiting);
 }
 
 typedef void (*TileFn)(const Block*, int64_t row, __m512i* waiting, const char* ahead);
@@ -194,6 +256,8 @@ typedef void (*TileFn)(const Block*, int64_t row, __m512i* waiting, const char* 
 static const TileFn kTiles[kTilePanels + 1][kTileRows + 1] = {
     {}, FOLIO_TILES(1), FOLIO_TILES(2), FOLIO_TILES(3), FOLIO_TILES(4)};
 #undef FOLIO_TILES
+static const TileFn kTallTiles[kTilePanels + 1] = {nullptr, gemm_tile<kTallRows, 1>,
+                                                   gemm_tile<kTallRows, 2>, nullptr, nullptr};
 
 /* Lines of the block after this one, fetched one every two groups. */
 typedef struct Ahead {
@@ -214,20 +278,42 @@ VFN const char* take_lines(Ahead* ahead, int64_t count, int64_t panel_bytes) {
   return at;
 }
 
-/* All tiles of rows [tile, end) with one block of B; the first `larger` of all have a row more than
- * `rows`. */
-static void gemm_block(const Block* block, int64_t tile, int64_t end, int64_t panels, int64_t rows,
-                       int64_t larger, Ahead ahead, __m512i* waiting) {
+/* Rows [row, end) with one block of B: tall tiles, then even ones. */
+static void gemm_block(const Block* block, int64_t row, int64_t end, int64_t panels, Ahead ahead,
+                       __m512i* waiting) {
   const TileFn* fns = kTiles[panels];
+  const TileFn tall = kTallTiles[panels];
+  const char* nothing = (const char*)block->args->b;
   const int64_t fetched = (block->to - block->from) / 8;
-  int64_t row = tile * rows + (tile < larger ? tile : larger);
-  for (int64_t t = tile; t < end; ++t) {
-    const int64_t count = rows + (t < larger ? 1 : 0);
+  for (; tall && row + kTallRows <= end; row += kTallRows, waiting += kTallRows * panels) {
     const char* at = take_lines(&ahead, fetched, block->panel);
-    fns[count](block, row, waiting, at ? at : (const char*)block->args->b);
-    waiting += kTileRows * kTilePanels;
-    row += count;
+    tall(block, row, waiting, at ? at : nothing);
   }
+  int64_t tiles = (end - row + kTileRows - 1) / kTileRows;
+  for (; tiles > 0; --tiles) {
+    const int64_t rows = (end - row + tiles - 1) / tiles;
+    const char* at = take_lines(&ahead, fetched, block->panel);
+    fns[rows](block, row, waiting, at ? at : nothing);
+    waiting += rows * panels;
+    row += rows;
+  }
+}
+
+/* Rows of a block: even, whole tiles of most of them. */
+static int64_t block_rows(int64_t m) {
+  if (m <= kBlockRows) return m;
+  const int64_t blocks = (m + kBlockRows - 1) / kBlockRows;
+  const int64_t even = (m + blocks - 1) / blocks;
+  return (even + kTallRows - 1) / kTallRows * kTallRows;
+}
+
+/* The depth from block->to on. */
+static void next_depth(Block* block, int64_t depth) {
+  const int64_t k = block->args->k;
+  block->from = block->to;
+  block->to = k - block->from <= depth ? k : block->from + depth;
+  block->piece = block->run > 0 ? block->from / block->run : 0;
+  block->first = block->from - block->piece * block->run;
 }
 
 void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
@@ -236,7 +322,8 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
   Block block = {};
   block.args = args;
   block.panel = (args->k + 3) / 4 * FOLIO_S8P16K4_GROUP;
-  const int64_t tiles = (args->m + kTileRows - 1) / kTileRows;
+  block.run = args->a_rows ? args->a_run : args->k;
+  const int64_t rows = block_rows(args->m);
   const int64_t panels = (args->n + kColumns - 1) / kColumns;
   const int64_t stripes = (panels + kTilePanels - 1) / kTilePanels;
   const int64_t depths = args->k > kBlockDepth ? (args->k + kBlockDepth - 1) / kBlockDepth : 1;
@@ -246,21 +333,22 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
     const int64_t count = panels * (stripe + 1) / stripes - first;
     block.column = first * kColumns;
     begin_block(&block);
-    for (int64_t tile = 0; tile < tiles; tile += kBlockTiles) {
-      const int64_t end = tiles - tile < kBlockTiles ? tiles : tile + kBlockTiles;
-      for (block.from = 0;; block.from = block.to) {
-        block.to = args->k - block.from <= depth ? args->k : block.from + depth;
+    block.is_dense = args->c_row_stride == args->n && args->n == count * kColumns;
+    for (int64_t row = 0; row < args->m; row += rows) {
+      const int64_t end = args->m - row < rows ? args->m : row + rows;
+      block.to = 0;
+      do {
+        next_depth(&block, depth);
         const int is_last = block.to == args->k;
         const char* b = (const char*)args->b;
         Ahead ahead = {nullptr, count, depth > 0 ? depth / 4 : 1, 0, 0};
-        if (!is_last && tile == 0) {
+        if (!is_last && row == 0) {
           ahead.from = b + first * block.panel + block.to / 4 * FOLIO_S8P16K4_GROUP;
-        } else if (is_last && end == tiles && stripe + 1 < stripes) {
+        } else if (is_last && end == args->m && stripe + 1 < stripes) {
           ahead.from = b + (first + count) * block.panel;
         }
-        gemm_block(&block, tile, end, count, args->m / tiles, args->m % tiles, ahead, waiting);
-        if (is_last) break;
-      }
+        gemm_block(&block, row, end, count, ahead, waiting);
+      } while (block.to < args->k);
     }
   }
 }

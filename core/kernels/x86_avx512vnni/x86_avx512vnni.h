@@ -85,8 +85,7 @@ typedef struct Codes {
   __m512i zero;              /* 16 bits */
   __m512i least, most, flip; /* bytes */
   __mmask64 mask;
-  int is_small;
-  int is_whole; /* all of uint8 */
+  int is_plain; /* small scales, all of int8 or uint8: neither `low` nor `least` are needed */
 } Codes;
 
 VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
@@ -104,14 +103,14 @@ VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
   c.most = _mm512_set1_epi8((char)(s->hi + up));
   c.flip = _mm512_set1_epi8((char)up);
   c.mask = count >= 64 ? ~UINT64_C(0) : ~UINT64_C(0) >> (64 - count);
-  c.is_small = scales_are_small(c.scale);
-  c.is_whole = s->lo == 0 && s->hi == 255;
+  c.is_plain = scales_are_small(c.scale) && s->hi - s->lo == 255;
   return c;
 }
 
+template <int kPlain>
 VFN __m512i round_code(const Codes* c, __m512i sum, __m512 scale) {
   __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
-  if (!c->is_small) {
+  if (!kPlain) {
     value = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(value, value, _CMP_ORD_Q), value);
     value = _mm512_min_ps(_mm512_max_ps(value, c->low), c->high);
   }
@@ -120,25 +119,26 @@ VFN __m512i round_code(const Codes* c, __m512i sum, __m512 scale) {
 
 /* Bytes of each lane: four of code[0], ..., four of code[3]. What leaves 16 bits stays at their
  * ends, far beyond any byte. */
+template <int kPlain>
 VFN __m512i pack_codes(const Codes* c, const __m512i code[4]) {
   const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), c->zero);
   const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), c->zero);
-  const __m512i bytes = _mm512_packus_epi16(low, high);
-  if (c->is_whole) return bytes;
-  return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, c->least), c->most), c->flip);
+  __m512i bytes = _mm512_packus_epi16(low, high);
+  if (!kPlain) bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, c->least), c->most);
+  return _mm512_xor_si512(bytes, c->flip);
 }
 
 /* One row. */
-template <int kPanels>
-VFN void store_codes(const Codes* c, const __m512i (&sum)[kPanels], char* to) {
+template <int kPanels, int kPlain>
+VFN void store_codes(const Codes* c, const __m512i* sum, char* to) {
   __m512i code[4];
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
-    code[v] = v < kPanels ? round_code(c, sum[v < kPanels ? v : 0], c->scale[v < kPanels ? v : 0])
+    code[v] = v < kPanels ? round_code<kPlain>(c, sum[v < kPanels ? v : 0], c->scale[v])
                           : _mm512_setzero_si512();
   }
   const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  const __m512i bytes = _mm512_permutexvar_epi32(order, pack_codes(c, code));
+  const __m512i bytes = _mm512_permutexvar_epi32(order, pack_codes<kPlain>(c, code));
   _mm512_mask_storeu_epi8(
       to, kPanels == 4 ? c->mask : c->mask & ((UINT64_C(1) << 16 * (kPanels % 4)) - 1), bytes);
 }
