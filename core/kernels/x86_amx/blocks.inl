@@ -45,47 +45,55 @@ struct Cut {
   int64_t block;
   int64_t part;  /* bytes of a row of A, at most 64 */
   int64_t parts; /* of a block */
+  int shift;     /* part is 2^shift */
 };
 
 Cut cut_of(int64_t block) {
   const int64_t part = block < FOLIO_TILE_BYTES ? block : FOLIO_TILE_BYTES;
-  return {block, part, block / part};
+  return {block, part, block / part, __builtin_ctzll((unsigned long long)part)};
 }
 
 /* Where byte `at` of row i, counted in elements of A, goes. */
 VFN int8_t* place_of(const Rows& rows, const Cut& cut, int64_t i, int64_t at) {
-  return rows.codes + at / cut.part * cut.part * kRows + i * cut.part + at % cut.part;
+  const int64_t within = at & (cut.part - 1);
+  return rows.codes + (at - within) * kRows + (i << cut.shift) + within;
 }
 
-/* The order of a panel: a quad of the low plane, then one of the high plane. 32 elements. */
+/* 64 elements from `at` on in the order of a panel: a quad of the low plane, then one of the high.
+ */
 template <int kBits>
-VFN void copy_elements(const Shape& s, const Cut& cut, const int8_t* from, int64_t at, int64_t i,
-                       const Rows& rows) {
+VFN void order_elements(const Shape& s, const int8_t* from, int64_t at, __m256i* to) {
   if constexpr (kBits == 8) {
-    const __m256i x = _mm256_loadu_si256((const __m256i*)(from + at));
-    if (cut.part >= 32) {
-      _mm256_storeu_si256((__m256i*)place_of(rows, cut, i, at), x);
-    } else {
-      _mm_storeu_si128((__m128i*)place_of(rows, cut, i, at), _mm256_castsi256_si128(x));
-      _mm_storeu_si128((__m128i*)place_of(rows, cut, i, at + 16), _mm256_extracti128_si256(x, 1));
-    }
+    to[0] = _mm256_loadu_si256((const __m256i*)(from + at));
+    to[1] = _mm256_loadu_si256((const __m256i*)(from + at + 32));
   } else {
-    const __m128i low = _mm_loadu_si128((const __m128i*)(from + at / 2));
-    const __m128i high = _mm_loadu_si128((const __m128i*)(from + s.plane + at / 2));
-    const __m128i first = _mm_unpacklo_epi32(low, high);
-    const __m128i second = _mm_unpackhi_epi32(low, high);
-    _mm_storeu_si128((__m128i*)place_of(rows, cut, i, at), first);
-    _mm_storeu_si128((__m128i*)place_of(rows, cut, i, at + 16), second);
+    const __m256i low = _mm256_loadu_si256((const __m256i*)(from + at / 2));
+    const __m256i high = _mm256_loadu_si256((const __m256i*)(from + s.plane + at / 2));
+    const __m256i even = _mm256_unpacklo_epi32(low, high); /* in each half */
+    const __m256i odd = _mm256_unpackhi_epi32(low, high);
+    to[0] = _mm256_permute2x128_si256(even, odd, 0x20);
+    to[1] = _mm256_permute2x128_si256(even, odd, 0x31);
+  }
+}
+
+VFN void put_elements(const Cut& cut, __m256i x, int64_t at, int64_t i, const Rows& rows) {
+  if (cut.part >= 32) {
+    _mm256_storeu_si256((__m256i*)place_of(rows, cut, i, at), x);
+  } else {
+    _mm_storeu_si128((__m128i*)place_of(rows, cut, i, at), _mm256_castsi256_si128(x));
+    _mm_storeu_si128((__m128i*)place_of(rows, cut, i, at + 16), _mm256_extracti128_si256(x, 1));
   }
 }
 
 /* Rows from the first on, as many as there are, the last one again for those that are not. */
 template <int kBits>
 void arrange_rows(const Shape& s, const Cut& cut, const Row& a, int64_t count, const Rows& to) {
-  for (int64_t i = 0; i < kRows; ++i) {
-    const int8_t* from = a.codes + (i < count ? i : count - 1) * s.row;
-    for (int64_t at = 0; at < s.blocks * cut.block; at += 32) {
-      copy_elements<kBits>(s, cut, from, at, i, to);
+  for (int64_t at = 0; at < s.blocks * cut.block; at += 64) { /* planes are padded */
+    for (int64_t i = 0; i < kRows; ++i) {
+      __m256i x[2];
+      order_elements<kBits>(s, a.codes + (i < count ? i : count - 1) * s.row, at, x);
+      put_elements(cut, x[0], at, i, to);
+      put_elements(cut, x[1], at + 32, i, to);
     }
   }
   VI blocks[kLanes];

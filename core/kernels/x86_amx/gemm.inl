@@ -110,12 +110,14 @@ void finish_rows(const Stripe* stripe, const int32_t* sums, int64_t row, int64_t
       if (!s->row_sum) continue;
       sum[v] = _mm512_sub_epi32(sum[v], _mm512_mullo_epi32(row_sum, stripe->b_zero[v]));
     }
-    if (s->to == kFolioToByte) {
-      store_codes<kPanels>(&stripe->codes, sum, c);
-      continue;
-    }
+    if (s->to == kFolioToByte && stripe->codes.is_plain) {
+      store_codes<kPanels, 1>(&stripe->codes, sum, c);
+    } else if (s->to == kFolioToByte) {
+      store_codes<kPanels, 0>(&stripe->codes, sum, c);
+    } else {
 #pragma GCC unroll 4
-    for (int v = 0; v < kPanels; ++v) store_words(s, &stripe->words[v], sum[v], c + v * 64);
+      for (int v = 0; v < kPanels; ++v) store_words(s, &stripe->words[v], sum[v], c + v * 64);
+    }
   }
 }
 
