@@ -373,6 +373,9 @@ struct DepthwiseShape {
 TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
   for (const DepthwiseShape& s : {DepthwiseShape{1, 1, 1, 1, 1, 1, 1},
                                   {1, 3, 64, 3, 3, 1, 1},
+                                  {2, 3, 32, 3, 3, 1, 1},
+                                  {2, 4, 96, 3, 3, 1, 1},
+                                  {2, 5, 144, 3, 3, 2, 1},
                                   {2, 4, 100, 3, 3, 1, 1},
                                   {3, 2, 130, 3, 3, 2, 1},
                                   {1, 5, 17, 3, 3, 3, 1},

@@ -54,7 +54,8 @@ VFN void store_words_of(const Block* block, Lanes sums, int64_t at) {
   }
 }
 
-/* kPlain: to bytes that are plain; 2: of all 64 channels. */
+/* kPlain: to bytes that are plain; kPlain > 1: so many channels, without the masks that take
+ * longer. */
 template <int kPlain>
 VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
   const FolioDepthwiseU8* args = block->args;
@@ -69,8 +70,10 @@ VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
     code[q] = round_code<kPlain>(&block->codes, sums.part[q], block->codes.scale[q]);
   }
   const __m512i bytes = pack_codes<kPlain>(&block->codes, code);
-  if (kPlain == 2) {
+  if (kPlain == 64) {
     _mm512_storeu_si512((char*)args->y + at, bytes);
+  } else if (kPlain == 32) {
+    _mm256_storeu_si256((__m256i*)(void*)((char*)args->y + at), _mm512_castsi512_si256(bytes));
   } else {
     _mm512_mask_storeu_epi8((char*)args->y + at, block->codes.mask, bytes);
   }
@@ -123,7 +126,13 @@ VFN Lanes load_column(const Block* block, const uint8_t* const* column, __mmask6
 #pragma GCC unroll 3
   for (int r = 0; r < 3; ++r) {
     const uint8_t* from = column[r * step] + block->channel;
-    x[r] = kPlain == 2 ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi8(mask, from);
+    if (kPlain == 64) {
+      x[r] = _mm512_loadu_si512(from);
+    } else if (kPlain == 32) {
+      x[r] = _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i*)(const void*)from));
+    } else {
+      x[r] = _mm512_maskz_loadu_epi8(mask, from);
+    }
   }
   return interleave(x[0], x[1], x[2], _mm512_setzero_si512());
 }
@@ -219,18 +228,29 @@ VFN void begin_block(Block* block) {
   for (int q = 0; q < 4; ++q) block->codes.scale[q] = _mm512_castsi512_ps(scale.part[q]);
 }
 
-static void run_three(Block* block) {
-  const int is_plain = block->args->sums.to == kFolioToByte && block->codes.is_plain;
-  const int form = is_plain ? 1 + (block->count == kBlock) : 0;
-  order_by_columns(block->weights);
+template <int kPlain>
+static void run_three(const Block* block) {
   if (block->args->step == 1) {
-    if (form == 0) run_columns<0>(block);
-    if (form == 1) run_columns<1>(block);
-    if (form == 2) run_columns<2>(block);
+    run_columns<kPlain>(block);
   } else {
-    if (form == 0) run_second_columns<0>(block);
-    if (form == 1) run_second_columns<1>(block);
-    if (form == 2) run_second_columns<2>(block);
+    run_second_columns<kPlain>(block);
+  }
+}
+
+static void run_block(Block* block, int is_three) {
+  if (!is_three) {
+    run_taps(block);
+    return;
+  }
+  order_by_columns(block->weights);
+  if (block->args->sums.to != kFolioToByte || !block->codes.is_plain) {
+    run_three<0>(block);
+  } else if (block->count == 64) {
+    run_three<64>(block);
+  } else if (block->count == 32) {
+    run_three<32>(block);
+  } else {
+    run_three<1>(block);
   }
 }
 
@@ -242,9 +262,14 @@ static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
   if (args->lines == 0 || args->pixels == 0) return;
   Block block = {};
   block.args = args;
-  for (block.channel = 0; block.channel < args->channels; block.channel += kBlock) {
-    const int64_t left = args->channels - block.channel;
+  for (int64_t channel = 0; channel < args->channels; channel += kBlock) {
+    const int64_t left = args->channels - channel;
+    block.channel = channel;
     block.count = left < kBlock ? left : kBlock;
+    if (left < kBlock && left % kColumns == 0 && channel > 0) { /* some are computed twice */
+      block.channel = args->channels - kBlock;
+      block.count = kBlock;
+    }
     const char* b = (const char*)args->b + block.channel / kColumns * panel;
     begin_block(&block);
     for (int64_t g = 0; g < groups; ++g) {
@@ -256,11 +281,7 @@ static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
       }
       block.weights[g] = swap_lanes(w);
     }
-    if (is_three) {
-      run_three(&block);
-    } else {
-      run_taps(&block);
-    }
+    run_block(&block, is_three);
   }
 }
 

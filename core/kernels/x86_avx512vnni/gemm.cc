@@ -23,7 +23,8 @@ typedef struct Block {
   __m512i offset[kTilePanels], b_zero[kTilePanels];
   Codes codes;                  /* to bytes */
   int is_plain;                 /* to plain bytes */
-  int is_dense;                 /* rows of C end where the next begins, and are full */
+  int is_whole;                 /* n is not in the middle of a panel */
+  int is_dense;                 /* and rows of C end where the next begins */
   PanelSums words[kTilePanels]; /* to the others */
 } Block;
 
@@ -129,7 +130,7 @@ VFN void begin_sums(const Block* block, int64_t row, __m512i (&sum)[kRows][kPane
 }
 
 /* 64 bytes of kCount narrow rows, kPanels * kCount = 4. */
-template <int kPanels, int kCount>
+template <int kPanels, int kCount, int kWhole>
 VFN void store_narrow(const Block* block, const __m512i* sum, char* to) {
   const Codes* c = &block->codes;
   const int64_t stride = block->args->c_row_stride;
@@ -141,34 +142,38 @@ VFN void store_narrow(const Block* block, const __m512i* sum, char* to) {
   if (block->is_dense) {
     _mm512_storeu_si512(to, bytes);
   } else if (kCount == 2) {
-    const __mmask32 mask = (__mmask32)c->mask;
-    _mm256_mask_storeu_epi8(to, mask, _mm512_castsi512_si256(bytes));
-    _mm256_mask_storeu_epi8(to + stride, mask, _mm512_extracti64x4_epi64(bytes, 1));
+    const __m256i row[2] = {_mm512_castsi512_si256(bytes), _mm512_extracti64x4_epi64(bytes, 1)};
+    for (int i = 0; i < 2; ++i, to += stride) {
+      if (kWhole) _mm256_storeu_si256((__m256i*)(void*)to, row[i]);
+      if (!kWhole) _mm256_mask_storeu_epi8(to, (__mmask32)c->mask, row[i]);
+    }
   } else {
-    const __mmask16 mask = (__mmask16)c->mask;
-    _mm_mask_storeu_epi8(to, mask, _mm512_castsi512_si128(bytes));
-    _mm_mask_storeu_epi8(to + stride, mask, _mm512_extracti32x4_epi32(bytes, 1));
-    _mm_mask_storeu_epi8(to + 2 * stride, mask, _mm512_extracti32x4_epi32(bytes, 2));
-    _mm_mask_storeu_epi8(to + 3 * stride, mask, _mm512_extracti32x4_epi32(bytes, 3));
+    const __m128i row[4] = {_mm512_castsi512_si128(bytes), _mm512_extracti32x4_epi32(bytes, 1),
+                            _mm512_extracti32x4_epi32(bytes, 2),
+                            _mm512_extracti32x4_epi32(bytes, 3)};
+    for (int i = 0; i < 4; ++i, to += stride) {
+      if (kWhole) _mm_storeu_si128((__m128i*)(void*)to, row[i]);
+      if (!kWhole) _mm_mask_storeu_epi8(to, (__mmask16)c->mask, row[i]);
+    }
   }
 }
 
-template <int kRows, int kPanels>
+template <int kRows, int kPanels, int kWhole>
 VFN void finish_plain(const Block* block, int64_t row, const __m512i (&sum)[kRows][kPanels]) {
   const int64_t stride = block->args->c_row_stride;
   char* c = (char*)block->args->c + row * stride + block->column;
   constexpr int kCount = kPanels <= 2 ? 4 / kPanels : 1;
-  constexpr int kWhole = kCount == 1 ? 0 : kRows / kCount * kCount;
+  constexpr int kTogether = kCount == 1 ? 0 : kRows / kCount * kCount;
 #pragma GCC unroll 12
-  for (int i = 0; i < kWhole; i += kCount) {
+  for (int i = 0; i < kTogether; i += kCount) {
     __m512i four[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) four[v] = sum[(i + v / kPanels) % kRows][v % kPanels];
-    store_narrow<kPanels, kCount>(block, four, c + i * stride);
+    store_narrow<kPanels, kCount, kWhole>(block, four, c + i * stride);
   }
 #pragma GCC unroll 12
-  for (int i = kWhole; i < kRows; ++i) {
-    store_codes<kPanels, 1>(&block->codes, sum[i], c + i * stride);
+  for (int i = kTogether; i < kRows; ++i) {
+    store_codes<kPanels, 1, kWhole>(&block->codes, sum[i], c + i * stride);
   }
 }
 
@@ -186,7 +191,7 @@ static __attribute__((noinline)) void finish_others(const Block* block, int64_t 
     }
     __m512i four[4] = {};
     for (int64_t v = 0; v < panels; ++v) four[v] = sums[v];
-    store_codes<4, 0>(&block->codes, four, c);
+    store_codes<4, 0, 0>(&block->codes, four, c);
   }
 }
 
@@ -234,8 +239,12 @@ static void gemm_tile(const Block* block, int64_t row, __m512i* waiting, const c
   if (args->k % 4 != 0) {
     add_tail(sum, args, row, b + args->k / 4 * FOLIO_S8P16K4_GROUP, panel);
   }
+  if (block->is_plain && block->is_whole) {
+    finish_plain<kRows, kPanels, 1>(block, row, sum);
+    return;
+  }
   if (block->is_plain) {
-    finish_plain(block, row, sum);
+    finish_plain<kRows, kPanels, 0>(block, row, sum);
     return;
   }
 #pragma GCC unroll 12
@@ -333,6 +342,7 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
     const int64_t count = panels * (stripe + 1) / stripes - first;
     block.column = first * kColumns;
     begin_block(&block);
+    block.is_whole = (first + count) * kColumns <= args->n;
     block.is_dense = args->c_row_stride == args->n && args->n == count * kColumns;
     for (int64_t row = 0; row < args->m; row += rows) {
       const int64_t end = args->m - row < rows ? args->m : row + rows;

@@ -128,8 +128,8 @@ VFN __m512i pack_codes(const Codes* c, const __m512i code[4]) {
   return _mm512_xor_si512(bytes, c->flip);
 }
 
-/* One row. */
-template <int kPanels, int kPlain>
+/* One row. kWhole: all columns of the panels; masks take longer. */
+template <int kPanels, int kPlain, int kWhole>
 VFN void store_codes(const Codes* c, const __m512i* sum, char* to) {
   __m512i code[4];
 #pragma GCC unroll 4
@@ -139,6 +139,18 @@ VFN void store_codes(const Codes* c, const __m512i* sum, char* to) {
   }
   const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
   const __m512i bytes = _mm512_permutexvar_epi32(order, pack_codes<kPlain>(c, code));
-  _mm512_mask_storeu_epi8(
-      to, kPanels == 4 ? c->mask : c->mask & ((UINT64_C(1) << 16 * (kPanels % 4)) - 1), bytes);
+  if (!kWhole) {
+    const __mmask64 of_panels =
+        kPanels == 4 ? ~UINT64_C(0) : (UINT64_C(1) << 16 * (kPanels % 4)) - 1;
+    _mm512_mask_storeu_epi8(to, c->mask & of_panels, bytes);
+    return;
+  }
+  if (kPanels == 4) _mm512_storeu_si512(to, bytes);
+  if (kPanels == 2 || kPanels == 3) {
+    _mm256_storeu_si256((__m256i*)(void*)to, _mm512_castsi512_si256(bytes));
+  }
+  if (kPanels == 3) {
+    _mm_storeu_si128((__m128i*)(void*)(to + 32), _mm512_extracti32x4_epi32(bytes, 2));
+  }
+  if (kPanels == 1) _mm_storeu_si128((__m128i*)(void*)to, _mm512_castsi512_si128(bytes));
 }
