@@ -46,6 +46,7 @@ struct Stripe {
   int64_t column, panels;
   __m512i offset[kStripePanels], b_zero[kStripePanels];
   Codes codes;                    /* to bytes */
+  int is_plain;                   /* to plain bytes of whole panels */
   PanelSums words[kStripePanels]; /* to the others */
 };
 
@@ -91,7 +92,9 @@ void begin_stripe(Stripe* stripe) {
     stripe->b_zero[v] = s->row_sum ? _mm512_maskz_loadu_epi32(mask, s->b_zero + j) : zero;
     if (s->to != kFolioToByte) stripe->words[v] = load_panel(s, j, left - v * kColumns);
   }
-  if (s->to == kFolioToByte) stripe->codes = make_codes(s, stripe->column, left);
+  if (s->to != kFolioToByte) return;
+  stripe->codes = make_codes(s, stripe->column, left);
+  stripe->is_plain = stripe->codes.is_plain && left >= stripe->panels * kColumns;
 }
 
 /* Rows of sums, kStripeColumns apart, to C from its row `row` on. */
@@ -110,10 +113,10 @@ void finish_rows(const Stripe* stripe, const int32_t* sums, int64_t row, int64_t
       if (!s->row_sum) continue;
       sum[v] = _mm512_sub_epi32(sum[v], _mm512_mullo_epi32(row_sum, stripe->b_zero[v]));
     }
-    if (s->to == kFolioToByte && stripe->codes.is_plain) {
-      store_codes<kPanels, 1>(&stripe->codes, sum, c);
+    if (s->to == kFolioToByte && stripe->is_plain) {
+      store_codes<kPanels, 1, 1>(&stripe->codes, sum, c);
     } else if (s->to == kFolioToByte) {
-      store_codes<kPanels, 0>(&stripe->codes, sum, c);
+      store_codes<kPanels, 0, 0>(&stripe->codes, sum, c);
     } else {
 #pragma GCC unroll 4
       for (int v = 0; v < kPanels; ++v) store_words(s, &stripe->words[v], sum[v], c + v * 64);
