@@ -256,18 +256,19 @@ TEST(BlockDotsS8, SplitsAndEndsAreSafe) {
         constexpr int64_t kRows = 15;
         const int64_t bytes = folio_block_row_bytes(w.blocks, block, bits);
         const auto a = random_floats(static_cast<size_t>(kRows * w.k), 8);
-        AlignedRows rows(kRows * bytes);
+        std::vector<float> rounded(static_cast<size_t>(kRows * bytes / 4));
         for (int64_t i = 0; i < kRows; ++i) {
           ref_kernels().block_round_f32(w.k, block, bits, a.data() + i * w.k,
-                                        rows.data + i * bytes);
+                                        rounded.data() + i * bytes / 4);
         }
+        const BeforeUnreadable rows_end(rounded);  // aligned: rows are whole lines
         AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits));
         FolioBlockDotsS8 args = {};
         args.w = w.weights();
         args.w.codes = codes_end.data();
         args.w.scales = scales_end.data();
         if (zeros) args.w.zeros = zeros_end.data();
-        args.a = rows.data;
+        args.a = rows_end.data();
         args.scratch = scratch.data;
         args.y_row_stride = w.n;
         Guarded want(static_cast<size_t>(kRows * w.n));
