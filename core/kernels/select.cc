@@ -28,25 +28,30 @@ struct Entry {
   FolioKernels kernels;
 };
 
-bool passes_check(size_t level) {
+bool passes_check(const KernelLevel& level) {
   static std::array<std::once_flag, kLevelCount> once;
   static std::array<bool, kLevelCount> passed;
-  if (!kLevels[level].check) return true;
-  std::call_once(once[level], [&] { passed[level] = kLevels[level].check() != 0; });
-  return passed[level];
+  const auto i = static_cast<size_t>(&level - kLevels);
+  std::call_once(once[i], [&] { passed[i] = level.check() != 0; });
+  return passed[i];
 }
 
-unsigned usable_levels(CpuBits bits) {
-  unsigned usable = 0;
-  for (size_t i = 0; i < kLevelCount; ++i) {
-    if (level_usable(kLevels[i], bits) && passes_check(i)) usable |= 1u << i;
-  }
-  return usable;
-}
+unsigned usable_levels(CpuBits bits) { return levels_in_use(kernel_levels(), bits, passes_check); }
 
 }  // namespace
 
 KernelLevels kernel_levels() { return {kLevels, kLevelCount}; }
+
+unsigned levels_in_use(const KernelLevels& levels, CpuBits bits,
+                       bool (*passes)(const KernelLevel& level)) {
+  unsigned used = 0;
+  unsigned bit = 1;
+  for (const KernelLevel& level : levels) {
+    if (level_usable(level, bits) && (!level.check || passes(level))) used |= bit;
+    bit <<= 1;
+  }
+  return used;
+}
 
 const FolioKernels& kernels_for(CpuBits bits) {
   static std::array<Entry, size_t{1} << kLevelCount> entries;

@@ -35,6 +35,10 @@ inline bool level_usable(const KernelLevel& level, CpuBits bits) {
   return (level.needs & ~bits) == 0;
 }
 
+// Bit i: `bits` allow the i-th of at most 32 levels, and it has no check or `passes` it.
+unsigned levels_in_use(const KernelLevels& levels, CpuBits bits,
+                       bool (*passes)(const KernelLevel& level));
+
 // The newest level that `bits` would allow and whose check failed, or null. Levels are checked once
 // a process, by the first call that needs to know, of this or of those below.
 const char* failed_kernel_level(CpuBits bits);
