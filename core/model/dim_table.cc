@@ -69,7 +69,17 @@ Dim DimTable::broadcast(Dim a, Dim b) {
   if (a == b) return a;
   if (a.is_value()) return a.value == 1 ? b : a;
   if (b.is_value()) return b.value == 1 ? a : b;
-  return Dim::unknown();
+  // One is the other cut at a number, as a slice of a table of positions is: where they differ,
+  // only a 1 fits.
+  const auto is_cut = [&](Dim cut, Dim whole) {
+    const Expression& e = expressions_[static_cast<size_t>(cut.symbol)];
+    const Dim bound = e.a == whole ? e.b : e.a;
+    const bool holds = e.a == whole || e.b == whole;
+    return e.op == Op::kMin && holds && bound.is_value() && bound.value >= 1;
+  };
+  if (!a.is_symbol() || !b.is_symbol()) return Dim::unknown();
+  if (is_cut(a, b)) return b;
+  return is_cut(b, a) ? a : Dim::unknown();
 }
 
 // Only what shape arithmetic of exporters meets: neutral elements and (x * c) / c, (x + c) - c.

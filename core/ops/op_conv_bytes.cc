@@ -33,12 +33,49 @@ struct Weights {
   int64_t group_stride = 0;  // bytes
   int32_t* offset = nullptr;
   int32_t* zero = nullptr;  // null: all are 0
+  int64_t parts = 1;        // of one channel each: so many weights for each tap, to be added
 };
 
 void add_offsets(const ByteConv& conv, const ConvSizes& s, int64_t first, int64_t count,
                  const int32_t* column_sums, int32_t x_zero, Weights* out) {
   zero_point_offsets(count, s.k(), x_zero, column_sums, out->zero ? out->zero + first : nullptr,
                      conv.bias ? conv.bias + first : nullptr, 1, out->offset + first);
+}
+
+// Filters of one channel with zero points: the differences, which may need more than a byte each,
+// as sums of signed bytes. False when those are too many taps for the kernel.
+Result<bool> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv, int32_t x_zero,
+                            Weights* out) {
+  const int64_t taps = s.window.kernel_count();
+  const int64_t count = s.group * taps;
+  const uint8_t flip = conv.w->dtype() == DType::kUint8 ? 0x80 : 0;
+  const auto difference = [&](int64_t i) {
+    return static_cast<int8_t>(conv.w->raw()[i] ^ flip) - out->zero[i / taps];
+  };
+  int32_t low = 0;
+  int32_t high = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    low = std::min(low, difference(i));
+    high = std::max(high, difference(i));
+  }
+  const int64_t parts = low >= -128 && high <= 127 ? 1 : high <= 2 * 127 ? 2 : 3;
+  if (parts * taps > FOLIO_MAX_BYTE_TAPS) return false;
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(parts * count)));
+  for (int64_t i = 0; i < count; ++i) {
+    int32_t rest = difference(i);
+    for (int64_t p = 0; p < parts; ++p) {
+      const int32_t part = std::clamp(rest, -128, 127);
+      bytes[(i / taps * parts + p) * taps + i % taps] = static_cast<uint8_t>(part);
+      rest -= part;
+    }
+  }
+  const PackRequest request = weights_request(1, parts * taps, s.group);
+  FOLIO_TRY(const ByteMatrix matrix, pack_bytes_now(run, request, bytes, DType::kInt8));
+  out->panels = matrix.panels;
+  out->zero = nullptr;
+  out->parts = parts;
+  add_offsets(conv, s, 0, s.group, matrix.column_sums, x_zero, out);
+  return true;
 }
 
 Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& conv,
@@ -57,6 +94,10 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
       zero[j] += flip != 0 ? code : static_cast<int8_t>(code);
     }
     if (zero[j] != 0) weights.zero = zero;
+  }
+  if (is_depthwise(s) && weights.zero) {
+    FOLIO_TRY(const bool done, subtract_zeros(run, s, conv, x_zero, &weights));
+    if (done) return weights;
   }
   const bool depthwise = is_depthwise(s) && !weights.zero;
   const int64_t taps = s.window.kernel_count();
@@ -200,8 +241,8 @@ class ByteConvolution {
     return s_.batch * s_.window.out[0] * rows * segments();
   }
   size_t taps_bytes() const {
-    const int64_t pixels = lines_together() * line_pixels();
-    return static_cast<size_t>(pixels * s_.window.kernel_count()) * sizeof(void*);
+    const int64_t taps = lines_together() * line_pixels() * s_.window.kernel_count();
+    return static_cast<size_t>(taps * weights.parts) * sizeof(void*);
   }
   size_t line_bytes() const {
     const int64_t pixels = lines_together() * line_pixels();
@@ -391,13 +432,15 @@ class ByteConvolution {
   }
 
   // Where the channels under the taps of args->lines from `row` on begin, as the kernel reads them.
-  // Rows and columns of taps that neighbours share are listed once.
+  // Rows and columns of taps that neighbours share are listed once; all, for each part of weights.
   void list_taps(const uint8_t* image, int64_t depth, int64_t row, int64_t column,
                  const uint8_t** to, FolioDepthwiseU8* args) const {
     const Window& w = s_.window;
     const bool shares_columns = w.dilation[2] == 1 && w.stride[2] <= w.kernel[2];
-    const bool shares_rows = w.kernel[0] == 1 && w.dilation[1] == 1 && w.stride[1] <= w.kernel[1];
-    args->rows = w.kernel[0] * w.kernel[1];
+    const bool shares_rows =
+        w.kernel[0] == 1 && w.dilation[1] == 1 && w.stride[1] <= w.kernel[1] && weights.parts == 1;
+    const int64_t window = w.kernel[0] * w.kernel[1];
+    args->rows = window * weights.parts;
     args->columns = w.kernel[2];
     args->step = shares_columns ? w.stride[2] : w.kernel[2];
     args->dilation = 1;
@@ -411,8 +454,9 @@ class ByteConvolution {
       int64_t d = plane;
       int64_t h = first + r;
       if (!shares_rows) {
-        d += r % args->rows / w.kernel[1] * w.dilation[0];
-        h = first + r / args->rows * w.stride[1] + r % w.kernel[1] * w.dilation[1];
+        const int64_t tap = r % window;
+        d += tap / w.kernel[1] * w.dilation[0];
+        h = first + r / args->rows * w.stride[1] + tap % w.kernel[1] * w.dilation[1];
       }
       const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
       list_row(inside ? image + (d * w.in[1] + h) * w.in[2] * channels() : nullptr, column, *args,

@@ -45,8 +45,10 @@ class Product {
     has_b_zero_ = false;
     const int64_t flip = b_.dtype == DType::kUint8 ? kUnsignedOffset : 0;
     const int64_t step = b_.zero.row_stride + b_.zero.col_stride;
+    const int64_t first = index * b_.zero.matrix_stride;
+    if (step == 0 && zero_at(b_.zero, b_.dtype, first) == flip) return;
     for (int64_t j = 0; j < g_.n; ++j) {
-      const int64_t at = index * b_.zero.matrix_stride + j * step;
+      const int64_t at = first + j * step;
       b_zero_[j] = zero_at(b_.zero, b_.dtype, at) - static_cast<int32_t>(flip);
       has_b_zero_ |= b_zero_[j] != 0;
     }
@@ -96,9 +98,11 @@ class Product {
     sums->to = target_.to;
     if (target_.to == kFolioToInt32) return;
     const float a_scale = target_.a_scale.at(a_index, row);
-    for (int64_t j = 0; j < g_.n; ++j) {
-      scale_[j] = a_scale * target_.b_scale.at(b_index_, j);
-      if (target_.to == kFolioToByte) scale_[j] /= target_.y_scale;
+    const float* b_scale = target_.b_scale.data + b_index_ * target_.b_scale.matrix_stride;
+    const FolioKernels& kernels = run_.kernels();
+    kernels.binary_f32[kFolioMul](g_.n, &a_scale, 0, b_scale, target_.b_scale.line_stride, scale_);
+    if (target_.to == kFolioToByte) {
+      kernels.binary_f32[kFolioDiv](g_.n, scale_, 1, &target_.y_scale, 0, scale_);
     }
     sums->scale = scale_;
     sums->bias = target_.bias;
@@ -258,6 +262,13 @@ void zero_point_offsets(int64_t n, int64_t k, int32_t a_zero, const int32_t* col
                         int32_t* offset) {
   const auto zero = static_cast<uint32_t>(a_zero);
   const uint32_t both = zero * static_cast<uint32_t>(k);
+  if (!b_zero && (!extra || step == 1)) {
+    for (int64_t j = 0; j < n; ++j) {
+      const uint32_t product = zero * static_cast<uint32_t>(column_sums[j]);
+      offset[j] = static_cast<int32_t>((extra ? static_cast<uint32_t>(extra[j]) : 0U) - product);
+    }
+    return;
+  }
   for (int64_t j = 0; j < n; ++j) {
     uint32_t value = extra ? static_cast<uint32_t>(extra[j * step]) : 0U;
     value -= zero * static_cast<uint32_t>(column_sums[j]);

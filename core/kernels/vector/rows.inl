@@ -44,28 +44,33 @@ static float FOLIO_LEVEL(dot_f32)(int64_t n, const float* a, const float* b) {
  * NaN, and only then the row is searched. */
 template <V (*kPick)(V, V), float (*kLane)(V)>
 VFN float row_best(int64_t n, const float* x, float start) {
-  V best[2] = {v_set1(start), v_set1(start)};
-  V doubt = v_zero();
+  V best[4];
+  V doubts[4];
+  for (int u = 0; u < 4; ++u) {
+    best[u] = v_set1(start);
+    doubts[u] = v_zero();
+  }
   int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    const V a = v_load(x + i);
-    const V b = v_load(x + i + kLanes);
-    best[0] = kPick(a, best[0]);
-    best[1] = kPick(b, best[1]);
-    doubt = v_fma(a, v_zero(), doubt);
-    doubt = v_fma(b, v_zero(), doubt);
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
+      const V a = v_load(x + i + u * kLanes);
+      best[u] = kPick(a, best[u]);
+      doubts[u] = v_fma(a, v_zero(), doubts[u]);
+    }
   }
   for (; i < n; i += kLanes) {
     const V a = v_row_part(x, i, n, start);
     best[0] = kPick(a, best[0]);
-    doubt = v_fma(v_row_part(x, i, n, 0.0f), v_zero(), doubt);
+    doubts[0] = v_fma(v_row_part(x, i, n, 0.0f), v_zero(), doubts[0]);
   }
+  const V doubt = v_add(v_add(doubts[0], doubts[1]), v_add(doubts[2], doubts[3]));
   if (v_any(v_is_nan(doubt))) {
     for (int64_t j = 0; j < n; ++j) {
       if (x[j] != x[j]) return x[j];
     }
   }
-  return kLane(kPick(best[0], best[1]));
+  return kLane(kPick(kPick(best[0], best[1]), kPick(best[2], best[3])));
 }
 
 static float FOLIO_LEVEL(max_f32)(int64_t n, const float* x) {
