@@ -535,6 +535,8 @@ Result<const uint8_t*> pixels_first(OpRun& run, const ConvSizes& s, const ByteCo
   const int64_t c = s.group * s.c_in;
   const int64_t pixels = s.window.in_count();
   if (!conv.channels_last && c > 1 && pixels > 1) {
+    constexpr int64_t kTurned = 64;  // pixels
+    const bool is_signed = conv.x->dtype() == DType::kInt8;
     FOLIO_TRY(uint8_t * turned, run.scratch(static_cast<size_t>(count)));
     const int64_t grain = std::max<int64_t>(16, 8 * kElementGrain / c / 16 * 16);
     const int64_t parts = (pixels + grain - 1) / grain;
@@ -542,11 +544,17 @@ Result<const uint8_t*> pixels_first(OpRun& run, const ConvSizes& s, const ByteCo
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % parts * grain;
         const int64_t at = i / parts * c * pixels;
-        run.kernels().transpose_b8(c, std::min(grain, pixels - first), codes + at + first, pixels,
-                                   turned + at + first * c, c);
+        const int64_t last = std::min(first + grain, pixels);
+        // Signs are flipped while the turned codes are in the first cache.
+        const int64_t step = is_signed ? kTurned : grain;
+        for (int64_t p = first; p < last; p += step) {
+          const int64_t part = std::min(step, last - p);
+          uint8_t* to = turned + at + p * c;
+          run.kernels().transpose_b8(c, part, codes + at + p, pixels, to, c);
+          if (is_signed) flip_signs(part * c, to, to);
+        }
       }
     });
-    if (conv.x->dtype() == DType::kInt8) flip_signs(run.parallel(), count, turned, turned);
     return static_cast<const uint8_t*>(turned);
   }
   return unsigned_codes(run, codes, count, conv.x->dtype());

@@ -236,24 +236,25 @@ Result<ByteMatrix> pack_bytes_now(OpRun& run, const PackRequest& request, const 
   return packed_matrix(blob, request.k, request.n);
 }
 
-void flip_signs(Parallel& parallel, int64_t count, const uint8_t* x, uint8_t* y) {
-  parallel.for_range(count, 8 * kElementGrain, [&](int64_t begin, int64_t end) {
-    int64_t i = begin;
-    for (; i + 8 <= end; i += 8) {
-      uint64_t eight = 0;
-      std::memcpy(&eight, x + i, 8);
-      eight ^= 0x8080808080808080U;
-      std::memcpy(y + i, &eight, 8);
-    }
-    for (; i < end; ++i) y[i] = x[i] ^ 0x80;
-  });
+void flip_signs(int64_t count, const uint8_t* x, uint8_t* y) {
+  constexpr int64_t kStep = 64;  // known, so that compilers take vectors
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    uint8_t codes[kStep];
+    std::memcpy(codes, x + i, kStep);
+    for (uint8_t& code : codes) code ^= 0x80;
+    std::memcpy(y + i, codes, kStep);
+  }
+  for (; i < count; ++i) y[i] = x[i] ^ 0x80;
 }
 
 Result<const uint8_t*> unsigned_codes(OpRun& run, const uint8_t* codes, int64_t count,
                                       DType dtype) {
   if (dtype == DType::kUint8 || count == 0) return codes;
   FOLIO_TRY(uint8_t * flipped, run.scratch(static_cast<size_t>(count)));
-  flip_signs(run.parallel(), count, codes, flipped);
+  run.parallel().for_range(count, 8 * kElementGrain, [&](int64_t begin, int64_t end) {
+    flip_signs(end - begin, codes + begin, flipped + begin);
+  });
   return static_cast<const uint8_t*>(flipped);
 }
 

@@ -62,7 +62,7 @@ ByteMatrix packed_matrix(const uint8_t* blob, int64_t k, int64_t n);
 // Codes as unsigned bytes: themselves, or with the sign bit flipped in scratch (zero points are
 // then 128 more).
 Result<const uint8_t*> unsigned_codes(OpRun& run, const uint8_t* codes, int64_t count, DType dtype);
-void flip_signs(Parallel& parallel, int64_t count, const uint8_t* x, uint8_t* y);
+void flip_signs(int64_t count, const uint8_t* x, uint8_t* y);  // y may be x
 
 // The product split over threads by shape; `whole` with all that FolioGemmU8 needs.
 void gemm_u8(OpRun& run, const FolioGemmU8& whole);

@@ -369,7 +369,8 @@ struct DepthwiseShape {
   int64_t lines, pixels, channels, rows, columns, step, dilation;
 };
 
-// Windows of 3 x 3 have a way of their own at steps of one and two.
+// Windows of 3 x 3 have a way of their own at steps of one and two, also with their rows listed
+// twice (here where there are six).
 TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
   for (const DepthwiseShape& s : {DepthwiseShape{1, 1, 1, 1, 1, 1, 1},
                                   {1, 3, 64, 3, 3, 1, 1},
@@ -382,18 +383,24 @@ TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
                                   {2, 3, 40, 3, 3, 1, 2},
                                   {2, 3, 17, 5, 5, 1, 1},
                                   {1, 5, 130, 1, 4, 2, 3},
-                                  {2, 1, 40, 8, 8, 1, 1}}) {
+                                  {2, 1, 40, 8, 8, 1, 1},
+                                  {2, 5, 96, 6, 3, 1, 1},
+                                  {3, 3, 70, 6, 3, 2, 1}}) {
     const int64_t taps = s.rows * s.columns;
     const int64_t pixels = s.lines * s.pixels;
     Problem p(pixels, s.channels, taps);
     const int64_t width = (s.pixels - 1) * s.step + (s.columns - 1) * s.dilation + 1;
     std::vector<std::vector<uint8_t>> columns;
     std::vector<const uint8_t*> plain;
-    for (int64_t i = 0; i < (s.lines + s.rows - 1) * width; ++i) {
+    const int64_t line = s.rows == 6 ? 6 * width : width;
+    for (int64_t i = 0; i < (s.lines - 1) * line + s.rows * width; ++i) {
       columns.push_back(random_ints<uint8_t>(static_cast<size_t>(s.channels),
                                              static_cast<uint32_t>(i + 40), 0, 256));
     }
     for (const auto& column : columns) plain.push_back(column.data());
+    for (int64_t l = 0; s.rows == 6 && l < s.lines; ++l) {
+      std::copy_n(plain.begin() + l * line, 3 * width, plain.begin() + l * line + 3 * width);
+    }
     for (const FolioSumsTo to : {kFolioToInt32, kFolioToFloat, kFolioToByte, kFolioToByte}) {
       for (const bool is_signed : {false, true}) {
         const auto compute = [&](const FolioKernels& kernels) {
@@ -406,7 +413,7 @@ TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
           args.step = s.step;
           args.dilation = s.dilation;
           args.x = plain.data();
-          args.x_line_stride = width;
+          args.x_line_stride = line;
           args.x_row_stride = width;
           args.b = p.packed.data();
           args.sums = p.sums(to, is_signed);

@@ -39,7 +39,7 @@ VFN Lanes load_lanes(const void* p, int64_t count) {
 typedef struct Block {
   const FolioDepthwiseU8* args;
   int64_t channel, count;
-  Lanes weights[kMaxGroups]; /* of four taps, or of a column */
+  Lanes weights[kMaxGroups]; /* of four taps, or of a column, of one set after the other */
   Lanes offset;
   Codes codes; /* to bytes */
 } Block;
@@ -137,7 +137,8 @@ VFN Lanes load_column(const Block* block, const uint8_t* const* column, __mmask6
   return interleave(x[0], x[1], x[2], _mm512_setzero_si512());
 }
 
-template <int kPlain>
+/* kSets: of weights, for the same taps. */
+template <int kPlain, int kSets>
 VFN void add_columns(const Block* block, const Lanes* a, const Lanes* b, const Lanes* c,
                      int64_t pixel) {
   const Lanes* w = block->weights;
@@ -147,12 +148,16 @@ VFN void add_columns(const Block* block, const Lanes* a, const Lanes* b, const L
     dot4(&sums.part[q], a->part[q], w[0].part[q]);
     dot4(&sums.part[q], b->part[q], w[1].part[q]);
     dot4(&sums.part[q], c->part[q], w[2].part[q]);
+    if (kSets == 1) continue;
+    dot4(&sums.part[q], a->part[q], w[3].part[q]);
+    dot4(&sums.part[q], b->part[q], w[4].part[q]);
+    dot4(&sums.part[q], c->part[q], w[5].part[q]);
   }
   store_block<kPlain>(block, sums, pixel);
 }
 
 /* Windows of 3 x 3 side by side: a pixel brings one column. */
-template <int kPlain>
+template <int kPlain, int kSets>
 static void run_columns(const Block* block) {
   const FolioDepthwiseU8* args = block->args;
   const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
@@ -164,20 +169,20 @@ static void run_columns(const Block* block) {
     Lanes b = load_column<kPlain>(block, column + 1, mask);
     for (;; column += 3) {
       Lanes c = load_column<kPlain>(block, column + 2, mask);
-      add_columns<kPlain>(block, &a, &b, &c, pixel);
+      add_columns<kPlain, kSets>(block, &a, &b, &c, pixel);
       if (++pixel == end) break;
       a = load_column<kPlain>(block, column + 3, mask);
-      add_columns<kPlain>(block, &b, &c, &a, pixel);
+      add_columns<kPlain, kSets>(block, &b, &c, &a, pixel);
       if (++pixel == end) break;
       b = load_column<kPlain>(block, column + 4, mask);
-      add_columns<kPlain>(block, &c, &a, &b, pixel);
+      add_columns<kPlain, kSets>(block, &c, &a, &b, pixel);
       if (++pixel == end) break;
     }
   }
 }
 
 /* Every second window: a pixel brings two. */
-template <int kPlain>
+template <int kPlain, int kSets>
 static void run_second_columns(const Block* block) {
   const FolioDepthwiseU8* args = block->args;
   const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
@@ -188,7 +193,7 @@ static void run_second_columns(const Block* block) {
     for (int64_t i = 0; i < args->pixels; ++i, ++pixel, column += 2) {
       const Lanes b = load_column<kPlain>(block, column + 1, mask);
       const Lanes c = load_column<kPlain>(block, column + 2, mask);
-      add_columns<kPlain>(block, &a, &b, &c, pixel);
+      add_columns<kPlain, kSets>(block, &a, &b, &c, pixel);
       a = c;
     }
   }
@@ -200,20 +205,20 @@ VFN __m512i pick_byte(__m512i x, unsigned from, unsigned to) {
   return _mm512_slli_epi32(byte, 8 * to);
 }
 
-/* From taps in the order of rows, four by four, to columns of three. */
-VFN void order_by_columns(Lanes weights[3]) {
-  Lanes columns[3];
+/* From taps in the order of rows, four by four, to columns of three, nine taps after nine. */
+VFN void order_by_columns(Lanes* weights, unsigned sets) {
+  Lanes columns[6];
   for (int q = 0; q < 4; ++q) {
-    for (unsigned c = 0; c < 3; ++c) {
+    for (unsigned c = 0; c < 3 * sets; ++c) {
       __m512i column = _mm512_setzero_si512();
       for (unsigned r = 0; r < 3; ++r) {
-        const unsigned t = 3 * r + c;
+        const unsigned t = c / 3 * 9 + 3 * r + c % 3;
         column = _mm512_or_si512(column, pick_byte(weights[t / 4].part[q], t % 4, r));
       }
       columns[c].part[q] = column;
     }
   }
-  for (int c = 0; c < 3; ++c) weights[c] = columns[c];
+  for (unsigned c = 0; c < 3 * sets; ++c) weights[c] = columns[c];
 }
 
 /* Offsets and scales; without offsets the sums begin at 0. */
@@ -229,37 +234,54 @@ VFN void begin_block(Block* block) {
 }
 
 template <int kPlain>
-static void run_three(const Block* block) {
+static void run_three(const Block* block, int sets) {
   if (block->args->step == 1) {
-    run_columns<kPlain>(block);
+    if (sets == 1) run_columns<kPlain, 1>(block);
+    if (sets == 2) run_columns<kPlain, 2>(block);
   } else {
-    run_second_columns<kPlain>(block);
+    if (sets == 1) run_second_columns<kPlain, 1>(block);
+    if (sets == 2) run_second_columns<kPlain, 2>(block);
   }
 }
 
-static void run_block(Block* block, int is_three) {
-  if (!is_three) {
+/* How many sets of weights windows of 3 x 3 have; 0: they are others. Two sets: the rows of taps
+ * are listed twice. */
+static int sets_of_three(const FolioDepthwiseU8* args) {
+  const int is_near =
+      args->columns == 3 && args->dilation == 1 && args->step >= 1 && args->step <= 2;
+  if (!is_near || (args->rows != 3 && args->rows != 6)) return 0;
+  if (args->rows == 3) return 1;
+  const int64_t width = (args->pixels - 1) * args->step + 3;
+  for (int64_t i = 0; i < 3 * args->lines; ++i) {
+    const uint8_t* const* x = args->x + i / 3 * args->x_line_stride + i % 3 * args->x_row_stride;
+    const size_t bytes = (size_t)width * sizeof(*x);
+    if (__builtin_memcmp(x, x + 3 * args->x_row_stride, bytes) != 0) return 0;
+  }
+  return 2;
+}
+
+static void run_block(Block* block, int sets) {
+  if (sets == 0) {
     run_taps(block);
     return;
   }
-  order_by_columns(block->weights);
+  order_by_columns(block->weights, (unsigned)sets);
   if (block->args->sums.to != kFolioToByte || !block->codes.is_plain) {
-    run_three<0>(block);
+    run_three<0>(block, sets);
   } else if (block->count == 64) {
-    run_three<64>(block);
+    run_three<64>(block, sets);
   } else if (block->count == 32) {
-    run_three<32>(block);
+    run_three<32>(block, sets);
   } else {
-    run_three<1>(block);
+    run_three<1>(block, sets);
   }
 }
 
 static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
   const int64_t groups = (args->rows * args->columns + 3) / 4;
   const int64_t panel = groups * FOLIO_S8P16K4_GROUP;
-  const int is_three = args->rows == 3 && args->columns == 3 && args->dilation == 1 &&
-                       (args->step == 1 || args->step == 2);
   if (args->lines == 0 || args->pixels == 0) return;
+  const int sets = sets_of_three(args);
   Block block = {};
   block.args = args;
   for (int64_t channel = 0; channel < args->channels; channel += kBlock) {
@@ -281,7 +303,7 @@ static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
       }
       block.weights[g] = swap_lanes(w);
     }
-    run_block(&block, is_three);
+    run_block(&block, sets);
   }
 }
 

@@ -316,6 +316,13 @@ static int64_t block_rows(int64_t m) {
   return (even + kTallRows - 1) / kTallRows * kTallRows;
 }
 
+/* Panels of the next block of `left`: whole vectors of results where they can be. One panel alone
+ * takes as many loads as products: only where results cost more than those. */
+static int64_t block_panels(int64_t left, int64_t k) {
+  if (left <= kTilePanels) return left;
+  return left == kTilePanels + 1 && k > 64 ? kTilePanels - 1 : kTilePanels;
+}
+
 /* The depth from block->to on. */
 static void next_depth(Block* block, int64_t depth) {
   const int64_t k = block->args->k;
@@ -334,12 +341,10 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
   block.run = args->a_rows ? args->a_run : args->k;
   const int64_t rows = block_rows(args->m);
   const int64_t panels = (args->n + kColumns - 1) / kColumns;
-  const int64_t stripes = (panels + kTilePanels - 1) / kTilePanels;
   const int64_t depths = args->k > kBlockDepth ? (args->k + kBlockDepth - 1) / kBlockDepth : 1;
   const int64_t depth = ((args->k + depths - 1) / depths + 3) / 4 * 4;
-  for (int64_t stripe = 0; stripe < stripes; ++stripe) {
-    const int64_t first = panels * stripe / stripes;
-    const int64_t count = panels * (stripe + 1) / stripes - first;
+  for (int64_t first = 0, count = 0; first < panels; first += count) {
+    count = block_panels(panels - first, args->k);
     block.column = first * kColumns;
     begin_block(&block);
     block.is_whole = (first + count) * kColumns <= args->n;
@@ -354,7 +359,7 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
         Ahead ahead = {nullptr, count, depth > 0 ? depth / 4 : 1, 0, 0};
         if (!is_last && row == 0) {
           ahead.from = b + first * block.panel + block.to / 4 * FOLIO_S8P16K4_GROUP;
-        } else if (is_last && end == args->m && stripe + 1 < stripes) {
+        } else if (is_last && end == args->m && first + count < panels) {
           ahead.from = b + (first + count) * block.panel;
         }
         gemm_block(&block, row, end, count, ahead, waiting);
