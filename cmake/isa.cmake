@@ -2,8 +2,11 @@
 #   ISA_RANK   number, oldest first; a later table overwrites slots of an earlier one
 #   ISA_FLAGS  compiler flags (a list); empty means it is built for every machine
 #   ISA_NEEDS  C expression of CPU bits that the running machine must have, e.g. "kCpuAvx2 | kCpuFma"
+#   ISA_HAS_CHECK  ON when table.cc also defines `extern "C" int folio_check_<folder>(void)`: 0 when the machine that
+#              has those bits does not compute as it should
 # and table.cc defines `extern "C" void folio_fill_<folder>(FolioKernels*)`.
-# Makes one object library folio_isa_<folder> each and isa_list.inc with rows FOLIO_ISA(<folder>, <needs>) by rank.
+# Makes one object library folio_isa_<folder> each, FOLIO_ISA_FLAGS_<folder> for who compiles its text once more, and
+# isa_list.inc with rows FOLIO_ISA(<folder>, <needs>, <check or nullptr>) by rank.
 
 include(CheckCXXCompilerFlag)
 
@@ -17,6 +20,7 @@ foreach(isa_file IN LISTS isa_files)
   unset(ISA_RANK)
   set(ISA_FLAGS "")
   set(ISA_NEEDS 0)
+  set(ISA_HAS_CHECK OFF)
   include(${isa_file})
   if(NOT ISA_RANK MATCHES "^[0-9]+$")
     message(FATAL_ERROR "${isa_file} must set ISA_RANK to a number, found '${ISA_RANK}'")
@@ -47,9 +51,14 @@ foreach(isa_file IN LISTS isa_files)
     target_compile_options(folio_isa_${isa} PRIVATE --param=asan-use-after-return=0)
   endif()
   list(APPEND FOLIO_ISA_TARGETS folio_isa_${isa})
+  set(FOLIO_ISA_FLAGS_${isa} ${ISA_FLAGS})
+  set(isa_check nullptr)
+  if(ISA_HAS_CHECK)
+    set(isa_check folio_check_${isa})
+  endif()
 
   math(EXPR sort_key "1000000 + ${ISA_RANK}") # equal width, so that text sorts as numbers do
-  list(APPEND isa_rows "${sort_key}@FOLIO_ISA(${isa}, ${ISA_NEEDS})")
+  list(APPEND isa_rows "${sort_key}@FOLIO_ISA(${isa}, ${ISA_NEEDS}, ${isa_check})")
 endforeach()
 
 list(SORT isa_rows)

@@ -63,9 +63,15 @@ static inline int64_t folio_block_row_bytes(int64_t blocks, int64_t block, int32
          folio_block_padded(blocks) * 8;
 }
 
-/* Columns that many rows take at a time, with their scales and zeros. */
+/* Columns that many rows take at a time, with their scales and zeros; and rows that are put in the
+ * order of tiles for them, with theirs. */
 #define FOLIO_BLOCK_COLUMNS 64
-static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, int32_t bits) {
+#define FOLIO_BLOCK_ROWS 16
+static inline int64_t folio_block_panels_bytes(int64_t blocks, int64_t block, int32_t bits) {
   return FOLIO_BLOCK_COLUMNS * (folio_block_plane_bytes(blocks * block * bits / 8) * (8 / bits) +
                                 folio_block_padded(blocks) * 8);
+}
+static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, int32_t bits) {
+  return folio_block_panels_bytes(blocks, block, bits) / FOLIO_BLOCK_COLUMNS *
+         (FOLIO_BLOCK_COLUMNS + FOLIO_BLOCK_ROWS);
 }

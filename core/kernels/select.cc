@@ -3,7 +3,9 @@
 #include <array>
 #include <mutex>
 
-#define FOLIO_ISA(folder, needs) extern "C" void folio_fill_##folder(FolioKernels*);
+#define FOLIO_ISA(folder, needs, check)               \
+  extern "C" void folio_fill_##folder(FolioKernels*); \
+  extern "C" int folio_check_##folder();
 #include "isa_list.inc"
 #undef FOLIO_ISA
 
@@ -11,7 +13,8 @@ namespace folio {
 namespace {
 
 const KernelLevel kLevels[] = {
-#define FOLIO_ISA(folder, needs) {#folder, static_cast<CpuBits>(needs), folio_fill_##folder},
+#define FOLIO_ISA(folder, needs, check) \
+  {#folder, static_cast<CpuBits>(needs), folio_fill_##folder, check},
 #include "isa_list.inc"
 #undef FOLIO_ISA
 };
@@ -25,17 +28,30 @@ struct Entry {
   FolioKernels kernels;
 };
 
-unsigned usable_levels(CpuBits bits) {
-  unsigned usable = 0;
-  for (size_t i = 0; i < kLevelCount; ++i) {
-    if (level_usable(kLevels[i], bits)) usable |= 1u << i;
-  }
-  return usable;
+bool passes_check(const KernelLevel& level) {
+  static std::array<std::once_flag, kLevelCount> once;
+  static std::array<bool, kLevelCount> passed;
+  const auto i = static_cast<size_t>(&level - kLevels);
+  std::call_once(once[i], [&] { passed[i] = level.check() != 0; });
+  return passed[i];
 }
+
+unsigned usable_levels(CpuBits bits) { return levels_in_use(kernel_levels(), bits, passes_check); }
 
 }  // namespace
 
 KernelLevels kernel_levels() { return {kLevels, kLevelCount}; }
+
+unsigned levels_in_use(const KernelLevels& levels, CpuBits bits,
+                       bool (*passes)(const KernelLevel& level)) {
+  unsigned used = 0;
+  unsigned bit = 1;
+  for (const KernelLevel& level : levels) {
+    if (level_usable(level, bits) && (!level.check || passes(level))) used |= bit;
+    bit <<= 1;
+  }
+  return used;
+}
 
 const FolioKernels& kernels_for(CpuBits bits) {
   static std::array<Entry, size_t{1} << kLevelCount> entries;
@@ -50,9 +66,19 @@ const FolioKernels& kernels_for(CpuBits bits) {
 }
 
 const char* kernel_level_name(CpuBits bits) {
+  const unsigned usable = usable_levels(bits);
   const char* name = kLevels[0].name;
-  for (const KernelLevel& level : kLevels) {
-    if (level_usable(level, bits)) name = level.name;
+  for (size_t i = 0; i < kLevelCount; ++i) {
+    if (usable & (1u << i)) name = kLevels[i].name;
+  }
+  return name;
+}
+
+const char* failed_kernel_level(CpuBits bits) {
+  const unsigned usable = usable_levels(bits);
+  const char* name = nullptr;
+  for (size_t i = 0; i < kLevelCount; ++i) {
+    if (level_usable(kLevels[i], bits) && !(usable & (1u << i))) name = kLevels[i].name;
   }
   return name;
 }

@@ -1,5 +1,6 @@
 // Picks the kernels for a CPU: ref/ first, then each ISA folder whose needs are met, oldest to
-// newest, each overwriting the slots it does better.
+// newest, each overwriting the slots it does better. A level that has a check of its own is left
+// out where the machine fails it.
 //
 // Flow:    os/ tells the CPU's bits (and honours FOLIO_CPU) -> here -> a Program keeps the table.
 // Owns:    one static table per distinct set of usable levels, made at first use, never freed.
@@ -18,6 +19,7 @@ struct KernelLevel {
   const char* name;             // the folder: "ref", "x86_avx2", ...
   CpuBits needs;                // all of these bits
   void (*fill)(FolioKernels*);  // overwrites the slots that the level has
+  int (*check)();  // or null: 0 when this machine's results are wrong; some microseconds
 };
 
 // All levels of this build, oldest first; "ref" is the first.
@@ -32,6 +34,14 @@ KernelLevels kernel_levels();
 inline bool level_usable(const KernelLevel& level, CpuBits bits) {
   return (level.needs & ~bits) == 0;
 }
+
+// Bit i: `bits` allow the i-th of at most 32 levels, and it has no check or `passes` it.
+unsigned levels_in_use(const KernelLevels& levels, CpuBits bits,
+                       bool (*passes)(const KernelLevel& level));
+
+// The newest level that `bits` would allow and whose check failed, or null. Levels are checked once
+// a process, by the first call that needs to know, of this or of those below.
+const char* failed_kernel_level(CpuBits bits);
 
 // The table for a CPU with `bits`. The same usable levels give the same table, for ever.
 const FolioKernels& kernels_for(CpuBits bits);

@@ -11,7 +11,8 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = 16;
-constexpr int64_t kTileRows = 12;         // of the widest kernel
+constexpr int64_t kTileRows = 12;  // of the widest kernel in registers
+constexpr int64_t kRowStep = 96;   // of a part: whole tiles of every kernel, AMX's 32 rows too
 constexpr int64_t kChunkMacs = 8 << 20;   // some 20 us on one core with dot products
 constexpr int64_t kChunkColumns = 512;    // of which B stays in L2
 constexpr int64_t kUnsignedOffset = 128;  // what flipping the sign bit adds
@@ -288,8 +289,9 @@ void gemm_u8(OpRun& run, const FolioGemmU8& whole) {
         std::clamp<int64_t>(kChunkMacs / (depth * whole.m) / kPanel * kPanel, kPanel, all_columns);
   } else {
     columns = std::min(columns, kChunkColumns);
-    rows = std::clamp<int64_t>(kChunkMacs / (depth * columns) / kTileRows * kTileRows,
-                               4 * kTileRows, whole.m);
+    const int64_t step = whole.m >= 2 * kRowStep ? kRowStep : kTileRows;
+    const int64_t least = std::max(step, 4 * kTileRows);
+    rows = std::clamp<int64_t>(kChunkMacs / (depth * columns) / step * step, least, whole.m);
   }
   const int64_t col_blocks = (whole.n + columns - 1) / columns;
   const int64_t row_blocks = (whole.m + rows - 1) / rows;

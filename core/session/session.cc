@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/log.h"
 #include "core/kernels/select.h"
 #include "core/os/cpu_features.h"
 #include "core/os/sigbus_guard.h"
@@ -208,9 +209,23 @@ bool Session::wait_packed(std::chrono::milliseconds timeout) {
                                  [&](size_t, size_t) { return !is_closed(); });
 }
 
+// Once a process: the level below computes instead.
+static void warn_of_failed_kernels() {
+  static const bool told = [] {
+    if (const char* const failed = failed_kernel_level(cpu_bits())) {
+      log(LogLevel::kWarning,
+          cat("kernels ", failed, " gave wrong results when they were checked on ",
+              "this machine: ", kernel_level_name(cpu_bits()), " are used"));
+    }
+    return true;
+  }();
+  (void)told;
+}
+
 // The spine: the model was mapped and parsed by ModelFile; here it becomes a program.
 Result<Ref<Program>> Session::make_program() {
   const CpuBits bits = options_.kernels ? *options_.kernels : cpu_bits();
+  warn_of_failed_kernels();
   const Evaluator evaluator{kernels_for(bits), *threads_};
   const FloatControl float_control(/*flush_denormals=*/false);  // the program may be shared
 

@@ -256,18 +256,19 @@ TEST(BlockDotsS8, SplitsAndEndsAreSafe) {
         constexpr int64_t kRows = 15;
         const int64_t bytes = folio_block_row_bytes(w.blocks, block, bits);
         const auto a = random_floats(static_cast<size_t>(kRows * w.k), 8);
-        AlignedRows rows(kRows * bytes);
+        std::vector<float> rounded(static_cast<size_t>(kRows * bytes / 4));
         for (int64_t i = 0; i < kRows; ++i) {
           ref_kernels().block_round_f32(w.k, block, bits, a.data() + i * w.k,
-                                        rows.data + i * bytes);
+                                        rounded.data() + i * bytes / 4);
         }
+        const BeforeUnreadable rows_end(rounded);  // aligned: rows are whole lines
         AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits));
         FolioBlockDotsS8 args = {};
         args.w = w.weights();
         args.w.codes = codes_end.data();
         args.w.scales = scales_end.data();
         if (zeros) args.w.zeros = zeros_end.data();
-        args.a = rows.data;
+        args.a = rows_end.data();
         args.scratch = scratch.data;
         args.y_row_stride = w.n;
         Guarded want(static_cast<size_t>(kRows * w.n));
@@ -282,6 +283,45 @@ TEST(BlockDotsS8, SplitsAndEndsAreSafe) {
             level.kernels.block_dots_s8(&args);
             EXPECT_TRUE(y.intact()) << level.name;
             EXPECT_EQ(std::memcmp(y.data(), want.data(), 4 * static_cast<size_t>(m * w.n)), 0)
+                << level.name << ' ' << bits << " bits, block " << block << ", rows " << m;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Chains of many blocks, and rows that fill no last tile.
+TEST(BlockDotsS8, LongChainsHaveTheReferenceBits) {
+  for (const int bits : {4, 8}) {
+    for (const int64_t block : {16, 32, 64, 128, 256}) {
+      for (const bool zeros : {false, true}) {
+        const Blocks w(bits, block, 21 * block + (zeros ? 16 : 0), 70, zeros);
+        const int64_t bytes = folio_block_row_bytes(w.blocks, block, bits);
+        for (const int64_t m : {9, 16, 35}) {
+          const auto a = random_floats(static_cast<size_t>(m * w.k), 8);
+          AlignedRows rows(m * bytes);
+          for (int64_t i = 0; i < m; ++i) {
+            ref_kernels().block_round_f32(w.k, block, bits, a.data() + i * w.k,
+                                          rows.data + i * bytes);
+          }
+          AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits));
+          FolioBlockDotsS8 args = {};
+          args.w = w.weights();
+          args.m = m;
+          args.a = rows.data;
+          args.scratch = scratch.data;
+          args.y_row_stride = w.n;
+          const auto product = [&](const FolioKernels& kernels) {
+            Guarded y(static_cast<size_t>(m * w.n));
+            args.y = y.data();
+            kernels.block_dots_s8(&args);
+            EXPECT_TRUE(y.intact());
+            return y.values();
+          };
+          const auto want = product(ref_kernels());
+          for (const LevelUnderTest& level : levels_under_test()) {
+            EXPECT_TRUE(same_bits(product(level.kernels), want))
                 << level.name << ' ' << bits << " bits, block " << block << ", rows " << m;
           }
         }

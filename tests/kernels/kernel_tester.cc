@@ -7,6 +7,9 @@
 #include <limits>
 
 #include "core/os/cpu_features.h"
+#ifdef FOLIO_HAS_SOFTWARE_AMX
+#include "tests/kernels/software_amx/software_amx.h"
+#endif
 
 namespace folio {
 namespace {
@@ -24,6 +27,12 @@ const std::vector<LevelUnderTest>& levels_under_test() {
       if (!level_usable(level, cpu_bits())) continue;
       level.fill(&kernels);
       list.push_back({level.name, kernels});
+#ifdef FOLIO_HAS_SOFTWARE_AMX
+      if (list.back().name == "x86_avx512vnni") {
+        list.push_back({"software_amx", kernels});
+        fill_software_amx(&list.back().kernels);
+      }
+#endif
     }
     return list;
   }();

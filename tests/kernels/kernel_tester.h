@@ -15,7 +15,8 @@ struct LevelUnderTest {
   FolioKernels kernels;  // all levels up to this one, as select.cc stacks them
 };
 
-// Levels that this machine can run, "ref" first. FOLIO_CPU does not limit tests.
+// Levels that this machine can run, "ref" first; behind "x86_avx512vnni" also "software_amx", the
+// text of x86_amx over tiles in memory.
 const std::vector<LevelUnderTest>& levels_under_test();
 const FolioKernels& ref_kernels();
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/os/cpu_features.h"
 #include "tests/kernels/kernel_tester.h"
 
 namespace folio {
@@ -40,6 +41,28 @@ TEST(Select, EveryNeededBitIsNeeded) {
 TEST(Select, SameLevelsGiveTheSameTable) {
   EXPECT_EQ(&kernels_for(0), &kernels_for(kCpuAvx2));  // without FMA the level is not usable
   EXPECT_EQ(&kernels_for(~CpuBits{0}), &kernels_for(~CpuBits{0}));
+}
+
+// A level that fails its check is left out alone; one that the bits rule out is not even asked.
+TEST(Select, ALevelThatFailsItsCheckIsNotUsed) {
+  static int asked = 0;
+  const auto fails = [] { return ++asked, 0; };
+  const auto works = [] { return ++asked, 1; };
+  const KernelLevel list[] = {
+      {"a", 0, nullptr, nullptr}, {"b", 1, nullptr, works}, {"c", 2, nullptr, fails}};
+  const KernelLevels levels{list, 3};
+  const auto passes = [](const KernelLevel& level) { return level.check() != 0; };
+  EXPECT_EQ(levels_in_use(levels, 0, passes), 1U);
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(levels_in_use(levels, 1, passes), 3U);
+  EXPECT_EQ(levels_in_use(levels, 2, passes), 1U);
+  EXPECT_EQ(levels_in_use(levels, 3, passes), 3U);
+  EXPECT_EQ(asked, 4);
+}
+
+TEST(Select, ThisMachinePassesTheChecks) {
+  EXPECT_EQ(failed_kernel_level(cpu_bits()), nullptr);
+  EXPECT_EQ(failed_kernel_level(0), nullptr);
 }
 
 TEST(Select, NewerLevelsOverwriteOlderOnes) {

@@ -70,6 +70,10 @@ void find_cpu(Findings* out) {
   out->add("model", std::string(cpu.brand));
   out->add("kernels in use", std::string(cpu.level));
   out->add("features", std::string(cpu.features));
+  if (std::string(cpu.features).find("amx_int8") != std::string::npos &&
+      std::string(cpu.level) != "x86_amx") {
+    out->warn("AMX is there, but its kernels are not in the build or failed their check");
+  }
   out->add("cpus in the affinity mask", cpu.logical_cpu_count);
   out->add("cpus online", sysconf(_SC_NPROCESSORS_ONLN));
   out->add("threads by default", cpu.default_thread_count);

@@ -1,8 +1,9 @@
 // kernel_bench: times the kernels of every level that this machine can run, as a table to paste
 // into a commit message.
 //
-// Usage:   kernel_bench [gemm|rows] [seconds per figure, default 0.5]
-// Figures: medians over calls; GF/s for products (2 m n k / t), ns per element for the others.
+// Usage:   kernel_bench [gemm|bytes|blocks|rows] [seconds per figure, default 0.5]
+// Figures: medians over calls; GF/s and GOP/s for products (2 m n k / t), ns per element for the
+//          others.
 // Levels
 //          take turns call by call, so that a noisy neighbour hits all alike; the clock is the
 //          thread's CPU time, which stands still while another process has the core.
@@ -99,14 +100,101 @@ void print_head(const char* what, const std::vector<std::string>& columns) {
   std::printf("\n");
 }
 
-void bench_gemm(const std::vector<Level>& all, double seconds) {
-  // ref takes seconds for the large ones and is no rival.
-  const std::vector<Level> levels(all.begin() + (all.size() > 1 ? 1 : 0), all.end());
+// ref takes seconds for the large products and is no rival.
+std::vector<Level> rivals(const std::vector<Level>& all) {
+  return {all.begin() + (all.size() > 1 ? 1 : 0), all.end()};
+}
+
+void print_levels(const char* what, const std::vector<Level>& levels) {
   std::vector<std::string> columns;
-  for (const Level& level : levels) {
-    columns.push_back(level.name);
+  for (const Level& level : levels) columns.push_back(level.name);
+  print_head(what, columns);
+}
+
+// Billions of operations a second of each body, all products of m x n x k.
+void print_products(int64_t m, int64_t n, int64_t k, const std::string& note,
+                    const std::vector<std::function<void()>>& bodies, double seconds) {
+  const double work = 2e-9 * static_cast<double>(m) * static_cast<double>(n * k);
+  std::printf(
+      "%-24s",
+      (std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + note).c_str());
+  for (const double median : medians(bodies, seconds)) std::printf(" %18.1f", work / median);
+  std::printf("\n");
+}
+
+// Unsigned bytes times packed signed ones, to bytes.
+void bench_bytes(const std::vector<Level>& levels, double seconds) {
+  print_levels("gemm_u8 GOP/s", levels);
+  const int64_t shapes[][3] = {{512, 512, 512},  {1024, 1024, 1024}, {128, 3072, 768},
+                               {128, 768, 3072}, {16, 768, 768},     {1, 4096, 4096},
+                               {49, 512, 4608},  {784, 128, 1152},   {3136, 64, 576}};
+  for (const auto& [m, n, k] : shapes) {
+    Floats a(static_cast<size_t>(m * k / 4 + 1));
+    Floats b(static_cast<size_t>((n + 15) / 16 * 16 * (k + 3) / 4 + n));
+    Floats scale(static_cast<size_t>(n));
+    Floats c(static_cast<size_t>(m * n / 4 + 1));
+    FolioGemmU8 args = {};
+    args.m = m;
+    args.n = n;
+    args.k = k;
+    args.a = reinterpret_cast<const uint8_t*>(a.get());
+    args.a_row_stride = k;
+    args.b = b.get();
+    args.sums.to = kFolioToByte;
+    args.sums.scale = scale.get();
+    args.sums.hi = 255;
+    args.c = c.get();
+    args.c_row_stride = n;
+    std::vector<std::function<void()>> bodies;
+    for (const Level& level : levels) {
+      bodies.push_back([args, &level] { level.kernels.gemm_u8(&args); });
+    }
+    print_products(m, n, k, "", bodies, seconds);
   }
-  print_head("gemm_f32 GF/s", columns);
+}
+
+// Rounded rows times weights in blocks of 4 bits.
+void bench_blocks(const std::vector<Level>& levels, double seconds) {
+  print_levels("block_dots_s8 GOP/s", levels);
+  const int64_t shapes[][4] = {{1, 4096, 4096, 32},
+                               {16, 4096, 4096, 32},
+                               {128, 4096, 4096, 32},
+                               {128, 3072, 3072, 32},
+                               {128, 4096, 4096, 128}};
+  for (const auto& [m, n, k, block] : shapes) {
+    const int64_t blocks = k / block;
+    const int64_t row = folio_block_row_bytes(blocks, block, 4);
+    Floats codes(static_cast<size_t>(n * k / 8));
+    Floats scales(static_cast<size_t>(n * blocks));
+    Floats x(static_cast<size_t>(k));
+    Floats rows(static_cast<size_t>(m * row / 4));
+    Floats scratch(static_cast<size_t>(folio_block_scratch_bytes(blocks, block, 4) / 4));
+    Floats y(static_cast<size_t>(m * n));
+    for (int64_t i = 0; i < m; ++i) {
+      levels.front().kernels.block_round_f32(k, block, 4, x.get(), rows.get() + i * row / 4);
+    }
+    FolioBlockDotsS8 args = {};
+    args.w.n = n;
+    args.w.k = k;
+    args.w.block = block;
+    args.w.bits = 4;
+    args.w.codes = codes.get();
+    args.w.scales = scales.get();
+    args.m = m;
+    args.a = rows.get();
+    args.scratch = scratch.get();
+    args.y = y.get();
+    args.y_row_stride = n;
+    std::vector<std::function<void()>> bodies;
+    for (const Level& level : levels) {
+      bodies.push_back([args, &level] { level.kernels.block_dots_s8(&args); });
+    }
+    print_products(m, n, k, " b" + std::to_string(block), bodies, seconds);
+  }
+}
+
+void bench_gemm(const std::vector<Level>& levels, double seconds) {
+  print_levels("gemm_f32 GF/s", levels);
   const int64_t shapes[][3] = {{512, 512, 512},  {1024, 1024, 1024}, {128, 3072, 768},
                                {128, 768, 3072}, {1, 4096, 4096},    {4, 4096, 4096},
                                {8, 4096, 4096},  {16, 768, 768},     {128, 128, 64},
@@ -130,11 +218,7 @@ void bench_gemm(const std::vector<Level>& all, double seconds) {
     for (const Level& level : levels) {
       bodies.push_back([args, &level] { level.kernels.gemm_f32(&args); });
     }
-    const double work = 2e-9 * static_cast<double>(m) * static_cast<double>(n * k);
-    std::printf("%4lld x %4lld x %-10lld", static_cast<long long>(m), static_cast<long long>(n),
-                static_cast<long long>(k));
-    for (const double median : medians(bodies, seconds)) std::printf(" %18.1f", work / median);
-    std::printf("\n");
+    print_products(m, n, k, "", bodies, seconds);
   }
 }
 
@@ -210,7 +294,10 @@ int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   const double seconds = argc > 2 ? std::atof(argv[2]) : 0.5;
   const std::vector<Level> levels = usable_levels();
-  if (std::strcmp(what, "rows") != 0) bench_gemm(levels, seconds);
-  if (std::strcmp(what, "gemm") != 0) bench_rows(levels, seconds);
+  const auto wants = [&](const char* name) { return !*what || std::strcmp(what, name) == 0; };
+  if (wants("gemm")) bench_gemm(rivals(levels), seconds);
+  if (wants("bytes")) bench_bytes(rivals(levels), seconds);
+  if (wants("blocks")) bench_blocks(rivals(levels), seconds);
+  if (wants("rows")) bench_rows(levels, seconds);
   return 0;
 }

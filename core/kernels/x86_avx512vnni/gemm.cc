@@ -332,7 +332,7 @@ static void next_depth(Block* block, int64_t depth) {
   block->first = block->from - block->piece * block->run;
 }
 
-static void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
+void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
   if (args->m == 0) return;
   __m512i waiting[kWaiting];
   Block block = {};

@@ -29,6 +29,10 @@ void folio_fill_gemm__x86_avx512vnni(FolioKernels* table);
 void folio_fill_depthwise__x86_avx512vnni(FolioKernels* table);
 void folio_fill_blocks__x86_avx512vnni(FolioKernels* table);
 
+/* For those levels above that leave a few rows to this one. */
+void gemm_u8__x86_avx512vnni(const FolioGemmU8* args);
+void block_dots_s8__x86_avx512vnni(const FolioBlockDotsS8* args);
+
 /* sum + products of unsigned a and signed b. In words of its own: g++ 12 copies every sum before
  * the intrinsic, and then runs out of registers. */
 VFN void dot4(__m512i* sum, __m512i a, __m512i b) {

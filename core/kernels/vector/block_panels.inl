@@ -1,0 +1,119 @@
+/* Weights of small integers in blocks: their shape, rows rounded to bytes, and kLanes columns
+ * unpacked into a panel, so that a vector holds a number of each.
+ *
+ * The including file defines after: the functions that are only declared here. */
+
+namespace {
+
+struct Shape {
+  explicit Shape(const FolioBlockWeights& w)
+      : blob(w.block * w.bits / 8),
+        blocks((w.k + w.block - 1) / w.block),
+        bytes(blob * blocks),
+        plane(folio_block_plane_bytes(bytes)),
+        padded(folio_block_padded(blocks)),
+        row(folio_block_row_bytes(blocks, w.block, w.bits)) {}
+
+  int64_t blob;   /* bytes of a block */
+  int64_t blocks; /* of a column */
+  int64_t bytes;  /* of a column */
+  int64_t plane;
+  int64_t padded; /* blocks of a row of A */
+  int64_t row;    /* bytes of a row of A */
+};
+
+/* A row of A. */
+struct Row {
+  Row(const Shape& s, int bits, const void* a)
+      : codes((const int8_t*)a),
+        scales((const float*)(codes + 8 / bits * s.plane)),
+        middles((const int32_t*)(scales + s.padded)) {}
+
+  const int8_t* codes;
+  const float* scales;
+  const int32_t* middles;
+};
+
+}  // namespace
+
+template <int kBits>
+VFN VI low_codes(VI bytes) {
+  return kBits == 4 ? vi_and(bytes, vi_set1(0x0F0F0F0F)) : bytes;
+}
+
+VFN VI high_codes(VI bytes) { return vi_and(vi_shift_right(bytes, 4), vi_set1(0x0F0F0F0F)); }
+
+/* Four columns, or one as if it were four. */
+typedef struct Columns {
+  const uint8_t* codes;
+  const char* scales;
+  const float* zeros;
+  int64_t bytes, blocks; /* from one to the next */
+} Columns;
+
+VFN Columns columns_at(const FolioBlockWeights& w, const Shape& s, int64_t n, int stride) {
+  return {(const uint8_t*)w.codes + n * s.bytes, (const char*)w.scales + 4 * n * s.blocks,
+          w.zeros ? w.zeros + n * s.blocks : nullptr, stride * s.bytes, stride * s.blocks};
+}
+
+namespace {
+
+/* Columns unpacked: for each quad, four bytes of a column, [place in its bytes: low, high][kLanes
+ * columns][4] codes; then [block][kLanes] scales; then zeros as parts of the default one. */
+struct Panel {
+  void place(const Shape& s, int bits, void* memory) {
+    codes = (uint8_t*)memory;
+    scales = (float*)(codes + 8 / bits * s.plane * kLanes);
+    zeros = scales + s.padded * kLanes;
+  }
+
+  uint8_t* codes;
+  float* scales;
+  float* zeros;
+};
+
+}  // namespace
+
+/* to[i] = dword at + i, 0 from `length` on, of kLanes columns, `step` bytes apart; those from
+ * `count` on are as the last one. */
+VFN void turn_columns(const void* first, int64_t step, int64_t count, int64_t at, int64_t length,
+                      VI* to);
+
+/* Unpacked codes of kBits as panels hold them. */
+template <int kBits>
+VFN VI panel_codes(VI codes);
+
+template <int kBits>
+static void unpack_codes(const Columns& c, const Shape& s, int64_t count, const Panel& panel) {
+  uint8_t* to = panel.codes;
+  VI quads[kLanes];
+  for (int64_t at = 0; at < s.plane; at += 4 * kLanes) {
+    const char* next = (const char*)c.codes + kLanes * (s.bytes + at);
+    for (int64_t line = 0; line < 4 * kLanes * kLanes; line += 64) {
+      _mm_prefetch(next + line, _MM_HINT_T1);
+    }
+    turn_columns(c.codes, c.bytes, count, at / 4, s.bytes / 4, quads);
+#pragma GCC unroll 16
+    for (int64_t q = 0; q < kLanes; ++q, to += 4 * kLanes * (8 / kBits)) {
+      vi_store(to, panel_codes<kBits>(low_codes<kBits>(quads[q])));
+      if (kBits == 4) vi_store(to + 4 * kLanes, panel_codes<kBits>(high_codes(quads[q])));
+    }
+  }
+}
+
+/* Zeros become what they are of the default one, whose part of D a row of A holds. */
+template <int kBits>
+static void unpack(const Columns& c, const Shape& s, int64_t count, const Panel& panel) {
+  unpack_codes<kBits>(c, s, count, panel);
+  const V part = v_set1(1.0f / (1 << (kBits - 1)));
+  VI blocks[kLanes];
+  for (int64_t b = 0; b < s.padded; b += kLanes) {
+    turn_columns(c.scales, 4 * c.blocks, count, b, s.blocks, blocks);
+    for (int64_t i = 0; i < kLanes; ++i) vi_store(panel.scales + (b + i) * kLanes, blocks[i]);
+    if (!c.zeros) continue;
+    turn_columns(c.zeros, 4 * c.blocks, count, b, s.blocks, blocks);
+    for (int64_t i = 0; i < kLanes; ++i) {
+      v_store(panel.zeros + (b + i) * kLanes, v_mul(v_from_bits(blocks[i]), part));
+    }
+  }
+}

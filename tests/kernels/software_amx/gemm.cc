@@ -1,0 +1,4 @@
+// Products of bytes in tiles in memory.
+#include "tests/kernels/software_amx/tiles.h"
+
+#include "core/kernels/x86_amx/gemm.inl"

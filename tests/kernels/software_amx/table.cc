@@ -1,0 +1,23 @@
+// The level of tiles in memory.
+#include "tests/kernels/software_amx/software_amx.h"
+
+#include "tests/kernels/software_amx/tiles.h"
+
+#include "core/kernels/x86_amx/check.inl"
+
+static thread_local SoftwareTiles tiles_of_thread;
+int32_t software_tile_fault = 0;
+
+SoftwareTiles* software_tiles(void) { return &tiles_of_thread; }
+
+void fill_software_amx(FolioKernels* table) {
+  folio_fill_gemm__software_amx(table);
+  folio_fill_blocks__software_amx(table);
+}
+
+int software_tiles_work(int32_t fault) {
+  software_tile_fault = fault;
+  const int works = folio_tiles_work__software_amx();
+  software_tile_fault = 0;
+  return works;
+}
