@@ -11,8 +11,8 @@
  * cache (kDepth), half from B, which stays in the second (kGroupBytes). The sums go to memory and
  * become what FolioSums says between the products of the stripe after theirs: 64 columns of a row
  * are some 30 vector instructions, two rows of them a step of the depth at 512. What remains:
- * storing four tiles of sums (some 64 cycles of each 32 x 32, of 64 * k / 64) and, for depths
- * beyond kDepth, loading them again. */
+ * storing four tiles of sums (some 64 cycles for each 32 x 32, whose products take k) and, for
+ * depths beyond kDepth, loading them again. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 #include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
@@ -77,6 +77,7 @@ struct Group {
   alignas(64) int32_t waiting[kStripes][kStripeSums];
   alignas(64) int32_t sums[2][kStripeSums];
 };
+static_assert(sizeof(Group) <= 110 * 1024, "on the stack; kernels.h promises 112 KiB in all");
 
 /* ---- what becomes of the sums */
 
