@@ -6,6 +6,7 @@
 
 constexpr int64_t kBlock = 64;
 constexpr int64_t kMaxGroups = FOLIO_MAX_BYTE_TAPS / 4;
+constexpr int kPair = 2; /* two pixels of 32 channels in a vector */
 
 typedef struct Lanes {
   __m512i part[4];
@@ -72,6 +73,11 @@ VFN void store_block(const Block* block, Lanes sums, int64_t pixel) {
   const __m512i bytes = pack_codes<kPlain>(&block->codes, code);
   if (kPlain == 64) {
     _mm512_storeu_si512((char*)args->y + at, bytes);
+  } else if (kPlain == kPair) {
+    __m256i* to = (__m256i*)(void*)((char*)args->y + at);
+    _mm256_storeu_si256(to, _mm512_castsi512_si256(bytes));
+    to = (__m256i*)(void*)((char*)args->y + at + args->y_row_stride);
+    _mm256_storeu_si256(to, _mm512_extracti64x4_epi64(bytes, 1));
   } else if (kPlain == 32) {
     _mm256_storeu_si256((__m256i*)(void*)((char*)args->y + at), _mm512_castsi512_si256(bytes));
   } else {
@@ -199,6 +205,58 @@ static void run_second_columns(const Block* block) {
   }
 }
 
+/* The columns at `column` and right of it, 32 channels of each. */
+VFN Lanes load_two_columns(const Block* block, const uint8_t* const* column) {
+  const int64_t step = block->args->x_row_stride;
+  __m512i x[3];
+#pragma GCC unroll 3
+  for (int r = 0; r < 3; ++r) {
+    const uint8_t* left = column[r * step] + block->channel;
+    const uint8_t* right = column[r * step + 1] + block->channel;
+    const __m256i low = _mm256_loadu_si256((const __m256i*)(const void*)left);
+    const __m256i high = _mm256_loadu_si256((const __m256i*)(const void*)right);
+    x[r] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  }
+  return interleave(x[0], x[1], x[2], _mm512_setzero_si512());
+}
+
+/* Windows of 3 x 3 side by side over 32 channels, to plain bytes: two pixels in a vector. */
+static void run_pairs(const Block* block) {
+  const FolioDepthwiseU8* args = block->args;
+  Block pair = *block; /* the upper halves say the same of the second pixel */
+  Lanes scale;
+  for (int q = 0; q < 4; ++q) {
+    scale.part[q] = _mm512_castps_si512(block->codes.scale[q]);
+    scale.part[q] = _mm512_shuffle_i32x4(scale.part[q], scale.part[q], 0x44);
+    pair.codes.scale[q] = _mm512_castsi512_ps(scale.part[q]);
+    pair.offset.part[q] = _mm512_shuffle_i32x4(block->offset.part[q], block->offset.part[q], 0x44);
+    for (int c = 0; c < 3; ++c) {
+      const __m512i w = block->weights[c].part[q];
+      pair.weights[c].part[q] = _mm512_shuffle_i32x4(w, w, 0x44);
+    }
+  }
+  for (int64_t l = 0; l < args->lines; ++l) {
+    const uint8_t* const* column = args->x + l * args->x_line_stride;
+    int64_t pixel = l * args->pixels;
+    const int64_t end = pixel + args->pixels;
+    if (args->pixels % 2 != 0) {
+      const Lanes a = load_column<32>(block, column, 0);
+      const Lanes b = load_column<32>(block, column + 1, 0);
+      const Lanes c = load_column<32>(block, column + 2, 0);
+      add_columns<32, 1>(block, &a, &b, &c, pixel++);
+      ++column;
+    }
+    if (pixel == end) continue;
+    Lanes a = load_two_columns(&pair, column);
+    for (; pixel < end; pixel += 2, column += 2) {
+      const Lanes b = load_two_columns(&pair, column + 1);
+      const Lanes c = load_two_columns(&pair, column + 2);
+      add_columns<kPair, 1>(&pair, &a, &b, &c, pixel);
+      a = c;
+    }
+  }
+}
+
 /* Byte `from` of each word of x, as byte `to`. */
 VFN __m512i pick_byte(__m512i x, unsigned from, unsigned to) {
   const __m512i byte = _mm512_and_si512(_mm512_srli_epi32(x, 8 * from), _mm512_set1_epi32(0xff));
@@ -270,6 +328,8 @@ static void run_block(Block* block, int sets) {
     run_three<0>(block, sets);
   } else if (block->count == 64) {
     run_three<64>(block, sets);
+  } else if (block->count == 32 && sets == 1 && block->args->step == 1) {
+    run_pairs(block);
   } else if (block->count == 32) {
     run_three<32>(block, sets);
   } else {
