@@ -219,7 +219,8 @@ class AttentionFuser {
 }  // namespace
 
 void fuse_attention(Model* model, bool* changed) {
-  for_each_graph(&model->graph, changed, [](Pattern& pattern) { AttentionFuser(pattern).fuse(); });
+  for_each_graph(
+      &model->graph, changed, [](Pattern& pattern) { AttentionFuser(pattern).fuse(); }, "Softmax");
 }
 
 }  // namespace folio

@@ -270,7 +270,8 @@ class Blocks {
 }  // namespace
 
 void fuse_blocks(Model* model, bool* changed) {
-  for_each_graph(&model->graph, changed, [](Pattern& pattern) { Blocks(pattern).fuse(); });
+  for_each_graph(
+      &model->graph, changed, [](Pattern& pattern) { Blocks(pattern).fuse(); }, "DequantizeLinear");
 }
 
 }  // namespace folio

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "core/passes/passes.h"
+#include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
@@ -158,7 +159,7 @@ void fuse_in(Graph* graph, bool* changed) {
   for (Node& node : graph->nodes) {
     for (auto& subgraph : node.subgraphs) fuse_in(subgraph.get(), changed);
   }
-  IntegerMatMulFuser(graph, changed).fuse();
+  if (has_operator(*graph, "MatMulInteger")) IntegerMatMulFuser(graph, changed).fuse();
 }
 
 }  // namespace

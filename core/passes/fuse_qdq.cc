@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "core/passes/passes.h"
+#include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
@@ -433,7 +434,7 @@ void fuse_in(Graph* graph, bool* changed) {
   for (Node& node : graph->nodes) {
     for (auto& subgraph : node.subgraphs) fuse_in(subgraph.get(), changed);
   }
-  QdqFuser(graph, changed).fuse();
+  if (has_operator(*graph, "DequantizeLinear")) QdqFuser(graph, changed).fuse();
 }
 
 }  // namespace

@@ -161,7 +161,8 @@ class Tables {
 }  // namespace
 
 void fuse_tables(Model* model, bool* changed) {
-  for_each_graph(&model->graph, changed, [](Pattern& pattern) { Tables(pattern).fuse(); });
+  for_each_graph(
+      &model->graph, changed, [](Pattern& pattern) { Tables(pattern).fuse(); }, "QuantizeLinear");
 }
 
 }  // namespace folio

@@ -416,4 +416,9 @@ Node make_node(std::string name, std::string_view domain, std::string_view type,
   return node;
 }
 
+bool has_operator(const Graph& graph, std::string_view type) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Node& node) { return node.op_type == type; });
+}
+
 }  // namespace folio

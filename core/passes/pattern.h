@@ -138,12 +138,17 @@ std::optional<FusableFunction> fusable_function(const Graph& graph, const Node& 
 Node make_node(std::string name, std::string_view domain, std::string_view type, int version,
                std::vector<ValueId> inputs);
 
-// Applies `fuse(Pattern&)` to a graph and those inside it; sets *changed and compacts.
+// Whether one of the graph's own nodes is of this type, in any domain.
+bool has_operator(const Graph& graph, std::string_view type);
+
+// Applies `fuse(Pattern&)` to a graph and those inside it; sets *changed and compacts. Graphs
+// without an operator `needed` are passed by before anything is made for them.
 template <typename Fuse>
-void for_each_graph(Graph* graph, bool* changed, const Fuse& fuse) {
+void for_each_graph(Graph* graph, bool* changed, const Fuse& fuse, std::string_view needed = "") {
   for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) for_each_graph(subgraph.get(), changed, fuse);
+    for (auto& subgraph : node.subgraphs) for_each_graph(subgraph.get(), changed, fuse, needed);
   }
+  if (!needed.empty() && !has_operator(*graph, needed)) return;
   Pattern pattern(graph);
   fuse(pattern);
   if (!pattern.changed()) return;
