@@ -87,6 +87,11 @@ void WeightIds::name_recipes(const Graph& graph) {
 }
 
 ContentId WeightIds::id(const Initializer& constant, Tier tier) {
+  if (constant.tensor) {
+    const auto it = known(tier).find(&constant);
+    if (it != known(tier).end()) return it->second;
+    return known(tier)[&constant] = bytes_id(constant, tier);
+  }
   // Depth first with a stack of our own: chains of recipes may be long.
   std::vector<const Initializer*> stack{&constant};
   while (!stack.empty()) {

@@ -13,17 +13,25 @@ ContentId hash_bytes(Bytes bytes) {
 
 uint64_t checksum_bytes(Bytes bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-void IdHasher::add(uint64_t number) {
-  const size_t at = bytes_.size();
-  bytes_.resize(at + sizeof(number));
-  std::memcpy(bytes_.data() + at, &number, sizeof(number));
+void IdHasher::append(const void* bytes, size_t count) {
+  if (count == 0) return;
+  if (more_.empty() && count <= few_.size() - few_count_) {
+    std::memcpy(few_.data() + few_count_, bytes, count);
+    few_count_ += count;
+    return;
+  }
+  if (more_.empty()) more_.assign(few_.begin(), few_.begin() + few_count_);
+  const auto* first = static_cast<const uint8_t*>(bytes);
+  more_.insert(more_.end(), first, first + count);
 }
 
 void IdHasher::add(std::string_view text) {
   add(text.size());
-  bytes_.insert(bytes_.end(), text.begin(), text.end());
+  append(text.data(), text.size());
 }
 
-ContentId IdHasher::id() const { return hash_bytes({bytes_.data(), bytes_.size()}); }
+ContentId IdHasher::id() const {
+  return more_.empty() ? hash_bytes({few_.data(), few_count_}) : hash_bytes(more_);
+}
 
 }  // namespace folio

@@ -6,7 +6,9 @@
 // Threads: plain values; an IdHasher belongs to one thread.
 #pragma once
 
+#include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -30,8 +32,7 @@ uint64_t checksum_bytes(Bytes bytes);
 // that different sequences are different bytes.
 class IdHasher {
  public:
-  IdHasher() { bytes_.reserve(128); }  // most ids are of less
-  void add(uint64_t number);
+  void add(uint64_t number) { append(&number, sizeof number); }
   void add(std::string_view text);
   void add(const ContentId& id) {
     add(id.high);
@@ -40,7 +41,12 @@ class IdHasher {
   ContentId id() const;
 
  private:
-  std::vector<uint8_t> bytes_;
+  void append(const void* bytes, size_t count);
+
+  // Most ids are of few bytes, and a load makes several for each weight: they need no allocation.
+  std::array<uint8_t, 256> few_;  // as long as more_ is empty
+  size_t few_count_ = 0;
+  std::vector<uint8_t> more_;  // then all of them
 };
 
 }  // namespace folio

@@ -44,6 +44,17 @@ TEST(PackKey, KeysAreThoseOfTheFormat) {
   EXPECT_EQ(key.low, 6856666699681683951U);
 }
 
+TEST(IdHasher, SequencesOfAnyLengthHaveTheIdOfTheirBytes) {
+  std::vector<uint64_t> numbers;
+  IdHasher hash;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(numbers.data());
+    EXPECT_EQ(hash.id(), hash_bytes({bytes, numbers.size() * sizeof(uint64_t)})) << i;
+    numbers.push_back(i * i);
+    hash.add(i * i);
+  }
+}
+
 TEST(IdHasher, SequencesAreNotTakenForOneAnother) {
   IdHasher a;
   a.add("ab");
