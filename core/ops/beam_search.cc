@@ -238,17 +238,11 @@ class BeamSearch final : public OpKernel {
       return invalid_argument("a batch of ", request.batch, " texts of ", request.beams,
                               " beams is too large");
     }
-    FOLIO_TRY(request.repetition_penalty, scalar_input_float(run, 6, "repetition_penalty", 1.0f));
-    if (!(request.repetition_penalty > 0)) {
-      return invalid_argument("repetition_penalty is ", request.repetition_penalty,
-                              ", expected more than 0");
-    }
     if (request.min_length >= request.max_length) {
       return invalid_argument("min_length is ", request.min_length,
                               ", expected less than max_length, ", request.max_length);
     }
-    FOLIO_TRY(request.vocab_mask, mask_input(run, 7, "vocab_mask", 0));
-    FOLIO_TRY(request.prefix_mask, mask_input(run, 8, "prefix_vocab_mask", request.batch));
+    FOLIO_RETURN_IF_ERROR(read_rules(run, 6, &request));
     FOLIO_TRY(const int64_t processor, scalar_input(run, 11, "logits_processor", 0));
     if (processor != 0) {
       return not_implemented("logits_processor ", processor, ", expected 0 (none)");
@@ -261,14 +255,7 @@ class BeamSearch final : public OpKernel {
 
   Result<std::unique_ptr<TokenSource>> start(OpRun& run, const GenerationRequest& request) const {
     const Tensor& ids = run.value(0).tensor();
-    const Tensor* mask = nullptr;
-    if (run.has_input(9)) {
-      FOLIO_TRY(mask, run.tensor(9, DType::kInt32));
-      if (!(mask->shape() == ids.shape())) {
-        return invalid_argument("attention_mask is ", mask->shape().to_string(), ", expected ",
-                                ids.shape().to_string(), " as input_ids");
-      }
-    }
+    FOLIO_TRY(const Tensor* mask, attention_mask_input(run, 9, ids));
     if (is_t5) return t5.start(ids, mask, attrs, request);
     return gpt.start(ids, mask, attrs.pad, request);
   }

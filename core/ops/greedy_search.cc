@@ -39,13 +39,7 @@ class GreedySearch : public OpKernel {
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(GenerationRequest request, read_request(run, false));
-    FOLIO_TRY(request.repetition_penalty, scalar_input_float(run, 3, "repetition_penalty", 1.0f));
-    if (!(request.repetition_penalty > 0)) {
-      return invalid_argument("repetition_penalty is ", request.repetition_penalty,
-                              ", expected more than 0");
-    }
-    FOLIO_TRY(request.vocab_mask, mask_input(run, 4, "vocab_mask", 0));
-    FOLIO_TRY(request.prefix_mask, mask_input(run, 5, "prefix_vocab_mask", request.batch));
+    FOLIO_RETURN_IF_ERROR(read_rules(run, 3, &request));
     return generate(run, request);
   }
 
@@ -65,14 +59,7 @@ class GreedySearch : public OpKernel {
   template <typename Choose>
   Status search(OpRun& run, const GenerationRequest& request, Choose&& choose) const {
     const Tensor* ids = &run.value(0).tensor();
-    const Tensor* mask = nullptr;
-    if (run.has_input(6)) {
-      FOLIO_TRY(mask, run.tensor(6, DType::kInt32));
-      if (!(mask->shape() == ids->shape())) {
-        return invalid_argument("attention_mask is ", mask->shape().to_string(), ", expected ",
-                                ids->shape().to_string(), " as input_ids");
-      }
-    }
+    FOLIO_TRY(const Tensor* mask, attention_mask_input(run, 6, *ids));
     Sequences sequences(request.batch, request.max_length, attrs.pad);
     sequences.begin(ids->data<int32_t>(), request.prompt, 1);
     FOLIO_TRY(const std::unique_ptr<TokenSource> source,

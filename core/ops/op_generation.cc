@@ -127,6 +127,26 @@ Result<Span<const int32_t>> mask_input(const OpRun& run, int i, std::string_view
   return mask->span<int32_t>();
 }
 
+Status read_rules(const OpRun& run, int first, GenerationRequest* request) {
+  FOLIO_TRY(request->repetition_penalty,
+            scalar_input_float(run, first, "repetition_penalty", 1.0f));
+  if (!(request->repetition_penalty > 0)) {
+    return invalid_argument("repetition_penalty is ", request->repetition_penalty,
+                            ", expected more than 0");
+  }
+  FOLIO_TRY(request->vocab_mask, mask_input(run, first + 1, "vocab_mask", 0));
+  FOLIO_TRY(request->prefix_mask, mask_input(run, first + 2, "prefix_vocab_mask", request->batch));
+  return Status::ok();
+}
+
+Result<const Tensor*> attention_mask_input(const OpRun& run, int i, const Tensor& ids) {
+  if (!run.has_input(i)) return static_cast<const Tensor*>(nullptr);
+  FOLIO_TRY(const Tensor* mask, run.tensor(i, DType::kInt32));
+  if (mask->shape() == ids.shape()) return mask;
+  return invalid_argument("attention_mask is ", mask->shape().to_string(), ", expected ",
+                          ids.shape().to_string(), " as input_ids");
+}
+
 Sequences::Sequences(int64_t rows, int64_t capacity, int64_t fill)
     : rows_(rows),
       capacity_(capacity),

@@ -59,6 +59,12 @@ Result<GenerationRequest> read_request(const OpRun& run, bool encoder_decoder);
 Result<Span<const int32_t>> mask_input(const OpRun& run, int i, std::string_view name,
                                        int64_t rows);
 
+// repetition_penalty, vocab_mask and prefix_vocab_mask, inputs `first` and the two after it.
+Status read_rules(const OpRun& run, int first, GenerationRequest* request);
+
+// attention_mask, input i: int32 of the shape of `ids`; null when absent.
+Result<const Tensor*> attention_mask_input(const OpRun& run, int i, const Tensor& ids);
+
 // Tokens so far, `rows` sequences of the same length.
 class Sequences {
  public:

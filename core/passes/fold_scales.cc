@@ -210,7 +210,7 @@ class ScaleFolder {
     const ValueId scale = floats(name + "/scale", layer.scale_shape, affine.scale);
     if (scale == kNone) return false;
     const Shape shape = p_.constant(fused->inputs[1])->shape;
-    fused->inputs[1] = p_.add_recipe(name + "/weights", "Mul", kMulVersion, Attributes(),
+    fused->inputs[1] = p_.add_recipe(name + "/weights", "", "Mul", kMulVersion, Attributes(),
                                      {fused->inputs[1], scale}, DType::kFloat, shape);
     return true;
   }

@@ -166,20 +166,12 @@ class Blocks {
 
   // Rows of codes of `value`, [n, k] or turned.
   ValueId codes_of(ValueId value, const Weights& w, int64_t row_bytes) {
-    const Ref<Initializer>& from = p_.graph().constant_value(value)->initializer;
-    auto made = make_ref<Initializer>();
-    made->name = from->name + "/codes";
-    made->dtype = DType::kUint8;
-    made->shape = Shape{w.n, row_bytes};
-    made->recipe = std::make_unique<Recipe>();
-    made->recipe->domain = "folio";
-    made->recipe->op_type = "BlockCodes";
-    made->recipe->node_name = made->name;
-    made->recipe->version = 1;
-    made->recipe->attributes.set(int_attribute("trans", w.trans ? 1 : 0));
-    made->recipe->attributes.set(int_attribute("row_bytes", row_bytes));
-    made->recipe->inputs.push_back(from);
-    return p_.add_constant(made);
+    const std::string& name = p_.graph().constant_value(value)->initializer->name;
+    Attributes attributes;
+    attributes.set(int_attribute("trans", w.trans ? 1 : 0));
+    attributes.set(int_attribute("row_bytes", row_bytes));
+    return p_.add_recipe(name + "/codes", "folio", "BlockCodes", 1, std::move(attributes), {value},
+                         DType::kUint8, Shape{w.n, row_bytes});
   }
 
   ValueId weights(const Weights& w) {
@@ -193,8 +185,8 @@ class Blocks {
     if (!w.trans) return w.scale;
     Attributes turn;
     turn.set(ints_attribute("perm", {1, 0}));
-    return p_.add_recipe(w.scales->name + "/columns", "Transpose", 13, std::move(turn), {w.scale},
-                         DType::kFloat, Shape{w.n, w.blocks()});
+    return p_.add_recipe(w.scales->name + "/columns", "", "Transpose", 13, std::move(turn),
+                         {w.scale}, DType::kFloat, Shape{w.n, w.blocks()});
   }
 
   // One scale of a row for each of its blocks.

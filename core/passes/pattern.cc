@@ -240,9 +240,10 @@ ValueId Pattern::add_constant(const Ref<Initializer>& initializer) {
   return id;
 }
 
-ValueId Pattern::add_recipe(std::string name, std::string_view type, int version,
-                            Attributes attributes, const std::vector<ValueId>& constants,
-                            DType dtype, const Shape& shape) {
+ValueId Pattern::add_recipe(std::string name, std::string_view domain, std::string_view type,
+                            int version, Attributes attributes,
+                            const std::vector<ValueId>& constants, DType dtype,
+                            const Shape& shape) {
   const ValueId id = add_value(name, type_of(dtype, shape));
   auto initializer = make_ref<Initializer>();
   initializer->name = name;
@@ -250,6 +251,7 @@ ValueId Pattern::add_recipe(std::string name, std::string_view type, int version
   initializer->shape = shape;
   initializer->recipe = std::make_unique<Recipe>();
   Recipe& recipe = *initializer->recipe;
+  recipe.domain = domain;
   recipe.op_type = type;
   recipe.node_name = std::move(name);
   recipe.version = version;

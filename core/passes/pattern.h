@@ -100,8 +100,9 @@ class Pattern {
   // A constant made now, one that another was made of, and one computed when a step reads it.
   ValueId add_constant(std::string name, Tensor tensor);
   ValueId add_constant(const Ref<Initializer>& initializer);
-  ValueId add_recipe(std::string name, std::string_view type, int version, Attributes attributes,
-                     const std::vector<ValueId>& constants, DType dtype, const Shape& shape);
+  ValueId add_recipe(std::string name, std::string_view domain, std::string_view type, int version,
+                     Attributes attributes, const std::vector<ValueId>& constants, DType dtype,
+                     const Shape& shape);
   // A float32 value between new nodes.
   ValueId add_value(std::string name, TypeInfo type);
 

@@ -122,24 +122,15 @@ Status pick_type(const AttributeScan& scan, Type* out) {
   return Status::ok();
 }
 
-// A field that is not repeated: the last one counts. Absent it has protobuf's default.
-Status read_number(WireReader& reader, Type type, AttributeDef* out) {
-  switch (type) {
+// Of a field that is not repeated the last one counts; read_values() has made its place.
+Status read_value(LoadContext& context, WireReader& reader, int depth, AttributeDef* out) {
+  switch (out->type) {
     case Type::kFloat:
       return reader.read_float(out->floats.data());
     case Type::kInt:
       return reader.read_int(out->ints.data());
-    default:
-      return reader.read_string(out->strings.data());
-  }
-}
-
-Status read_value(LoadContext& context, WireReader& reader, int depth, AttributeDef* out) {
-  switch (out->type) {
-    case Type::kFloat:
-    case Type::kInt:
     case Type::kString:
-      return read_number(reader, out->type, out);
+      return reader.read_string(out->strings.data());
     case Type::kFloats:
       return reader.append_floats(&out->floats);
     case Type::kInts:
@@ -171,6 +162,7 @@ Status check_one(const char* what, size_t found) {
 
 // The second walk: the fields of the type that was found, and no others.
 Status read_values(LoadContext& context, Bytes message, int depth, AttributeDef* out) {
+  // Absent, a field that is not repeated has protobuf's default.
   if (out->type == Type::kFloat) out->floats.resize(1);
   if (out->type == Type::kInt) out->ints.resize(1);
   if (out->type == Type::kString) out->strings.resize(1);
