@@ -106,8 +106,13 @@ bool WeightPacker::can_wait(const Initializer& constant, bool takes_unaligned) c
 
 // The same for any thread at any time: it has all that it needs.
 WantedBlob WeightPacker::later(const Ref<Initializer>& constant, const PackRequest& request,
-                               WantedBlob blob, bool was_looked_for) {
-  blob.was_looked_for = was_looked_for;
+                               const PackKey& place) {
+  WantedBlob blob;
+  blob.place = place;
+  blob.layout = request.layout;
+  blob.version = request.version;
+  blob.bytes = request.bytes;
+  blob.name = constant->name;
   blob.content = [constant, request](PackLibrary& library) {
     const PackLibrary::Digest content = content_of_file_bytes(*constant, library);
     return WantedBlob::Content{make_pack_key(content.id, request), content.is_declared};
@@ -118,6 +123,21 @@ WantedBlob WeightPacker::later(const Ref<Initializer>& constant, const PackReque
     return Status::ok();
   };
   return blob;
+}
+
+Result<Ref<const PackedBlob>> WeightPacker::there(const Initializer& constant,
+                                                  const PackRequest& request, const PackKey& place,
+                                                  bool* was_looked_for) {
+  *was_looked_for = false;
+  if (Ref<const PackedBlob> known = cache_.find(place)) return known;
+  if (!library_) return Ref<const PackedBlob>();
+  const std::optional<PackLibrary::Digest> digest =
+      library_->known_digest(*constant.source, constant.offset, constant.tensor->bytes());
+  if (!digest) return Ref<const PackedBlob>();
+  *was_looked_for = true;
+  const ContentId content = content_of_digest(digest->id, constant.dtype, constant.shape);
+  return find_blob(cache_, *library_, place, {make_pack_key(content, request), digest->is_declared},
+                   request.bytes);
 }
 
 Result<Ref<const PackedBlob>> WeightPacker::packed_in_model(const Initializer& constant,
@@ -157,20 +177,23 @@ Result<WeightSlot*> WeightPacker::slot(const Ref<Initializer>& constant, const P
                                        bool takes_unaligned) {
   FOLIO_TRY(Ref<const PackedBlob> given, packed_in_model(*constant, request));
   if (given) return slots_->add(std::move(given));
-  Asked asked = this->asked(constant.get(), request);
   if (!can_wait(*constant, takes_unaligned)) {
-    FOLIO_TRY(Ref<const PackedBlob> made, now(*constant, asked));
+    FOLIO_TRY(Ref<const PackedBlob> made, now(*constant, asked(constant.get(), request)));
     return slots_->add(std::move(made));
   }
-  FOLIO_TRY(Ref<const PackedBlob> found, of_twin(*constant, asked));
-  // Only where its name costs nothing: a load reads no weight to look for it.
-  const bool looks = library_ && library_->knows_digest(*constant->source, constant->offset,
-                                                        constant->tensor->bytes());
+  Ref<const PackedBlob> found;
+  if (ids_.has_twins()) {
+    FOLIO_TRY(found, of_twin(*constant, asked(constant.get(), request)));
+  }
+  const PackKey place = make_pack_key(ids_.place(*constant), request);
+  bool was_looked_for = false;
   if (!found) {
-    FOLIO_TRY(found, find_blob(cache_, looks ? library_ : nullptr, asked.blob));
+    FOLIO_TRY(found, there(*constant, request, place, &was_looked_for));
   }
   if (found) return slots_->add(std::move(found));
-  return slots_->add(later(constant, request, std::move(asked.blob), looks));
+  WantedBlob blob = later(constant, request, place);
+  blob.was_looked_for = was_looked_for;
+  return slots_->add(std::move(blob));
 }
 
 Result<Ref<const PackedBlob>> WeightPacker::raw(Initializer* constant) {

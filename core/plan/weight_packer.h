@@ -67,8 +67,12 @@ class WeightPacker {
   bool can_wait(const Initializer& constant, bool takes_unaligned) const;
   Asked asked(Initializer* constant, KeyOf key_of);
   Asked asked(Initializer* constant, const PackRequest& request);
+  // What is in the process or in a pack file, if that can be told without reading the constant,
+  // which can wait; else null. `was_looked_for`: pack files have it not.
+  Result<Ref<const PackedBlob>> there(const Initializer& constant, const PackRequest& request,
+                                      const PackKey& place, bool* was_looked_for);
   static WantedBlob later(const Ref<Initializer>& constant, const PackRequest& request,
-                          WantedBlob blob, bool was_looked_for);
+                          const PackKey& place);
   // What the process has under the name that the older model of a reload gives it, if the bytes are
   // equal; else null.
   Result<Ref<const PackedBlob>> of_twin(const Initializer& constant, const Asked& asked);

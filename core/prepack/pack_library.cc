@@ -171,22 +171,6 @@ FileMemo& PackLibrary::memo_of(const FileIdentity& identity) {
   return hashed_.back();
 }
 
-bool PackLibrary::knows_digest(const ByteSource& source, uint64_t offset, uint64_t bytes) {
-  const FileIdentity* identity = source.identity();
-  if (!identity) return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  open_digests();
-  const bool is_taken = std::any_of(hashed_.begin(), hashed_.end(), [&](const FileMemo& memo) {
-    return memo.file == *identity && memo.find(offset, bytes);
-  });
-  if (is_taken) return true;
-  // Asking is not using: nothing is counted.
-  const PackCounts counts = stats_;
-  const bool is_known = remembered(*identity, offset, bytes) || declared(*identity, offset, bytes);
-  static_cast<PackCounts&>(stats_) = counts;
-  return is_known;
-}
-
 void PackLibrary::open_digests() {
   if (options_.digest_cache.empty() || options_.trust == PackTrust::kVerify) return;
   auto opened = PackStore::open(options_.digest_cache, PackChecksum::kOff, /*create=*/true);
@@ -208,6 +192,28 @@ const ContentId* PackLibrary::declared(const FileIdentity& identity, uint64_t of
   return digest;
 }
 
+std::optional<PackLibrary::Digest> PackLibrary::known(uint64_t offset, uint64_t bytes,
+                                                      FileMemo* memo) {
+  if (const ContentId* known = memo->find(offset, bytes)) return Digest{*known};
+  // What is written now keeps the digests that others had: a pack file serves alone.
+  if (const ContentId* known = remembered(memo->file, offset, bytes)) {
+    const ContentId found = *known;
+    if (options_.trust == PackTrust::kBound) memo->add(offset, bytes, found);
+    return Digest{found};
+  }
+  if (const ContentId* told = declared(memo->file, offset, bytes)) return Digest{*told, true};
+  return std::nullopt;
+}
+
+std::optional<PackLibrary::Digest> PackLibrary::known_digest(const ByteSource& source,
+                                                             uint64_t offset, uint64_t bytes) {
+  const FileIdentity* identity = source.identity();
+  if (!identity) return std::nullopt;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  open_digests();
+  return known(offset, bytes, &memo_of(*identity));
+}
+
 PackLibrary::Digest PackLibrary::digest(const ByteSource& source, uint64_t offset, Bytes bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   open_digests();
@@ -217,14 +223,7 @@ PackLibrary::Digest PackLibrary::digest(const ByteSource& source, uint64_t offse
     return {hash_bytes(bytes)};
   }
   FileMemo& memo = memo_of(*identity);
-  if (const ContentId* known = memo.find(offset, bytes.size())) return {*known};
-  // What is written now keeps the digests that others had: a pack file serves alone.
-  if (const ContentId* known = remembered(*identity, offset, bytes.size())) {
-    const ContentId found = *known;
-    if (options_.trust == PackTrust::kBound) memo.add(offset, bytes.size(), found);
-    return {found};
-  }
-  if (const ContentId* told = declared(*identity, offset, bytes.size())) return {*told, true};
+  if (const std::optional<Digest> told = known(offset, bytes.size(), &memo)) return *told;
   const ContentId digest = hash_bytes(bytes);
   stats_.hashed_bytes += bytes.size();
   memo.add(offset, bytes.size(), digest);

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,8 +82,8 @@ class PackLibrary : public RefCounted {
   };
   Digest digest(const ByteSource& source, uint64_t offset, Bytes bytes);
 
-  // Whether digest() would find it without reading the bytes.
-  bool knows_digest(const ByteSource& source, uint64_t offset, uint64_t bytes);
+  // The same if it can be told without reading the bytes.
+  std::optional<Digest> known_digest(const ByteSource& source, uint64_t offset, uint64_t bytes);
 
   // Makes a blob: in the file that is written if there is one, else null (the caller packs on the
   // heap). Errors are those of `fill`; a file that cannot be written is given up.
@@ -117,6 +118,8 @@ class PackLibrary : public RefCounted {
   const ContentId* find_in(const std::vector<FileMemo>& memos, const FileIdentity& identity,
                            uint64_t offset, uint64_t bytes) const;
   const ContentId* declared(const FileIdentity& identity, uint64_t offset, uint64_t bytes);
+  // With the lock held; `memo`: of the file.
+  std::optional<Digest> known(uint64_t offset, uint64_t bytes, FileMemo* memo);
   Status finish_files();
   void report();
   void open_digests();

@@ -25,9 +25,9 @@ Found look_or_make(PackLibrary& library, const PackKey& key, const WantedBlob& w
 // What is found is what the name says. What is made here may be something else, if the model's file
 // does not say the truth: then it must not have that name.
 Found look_for_declared(PackedCache& cache, PackLibrary& library, const PackKey& key,
-                        const WantedBlob& wanted) {
+                        uint64_t bytes, bool was_looked_for) {
   Ref<const PackedBlob> found = cache.find(key);
-  if (!found && !wanted.was_looked_for) found = library.find(key, wanted.bytes);
+  if (!found && !was_looked_for) found = library.find(key, bytes);
   if (!found) return found;
   return cache.get_or_make(
       key, [&] { return Found(found); }, PackedCache::Wait::kNo);
@@ -45,7 +45,8 @@ Found find_or_make(PackedCache& cache, PackLibrary* library, const WantedBlob& w
     const WantedBlob::Content content = wanted.content(*library);
     const PackKey& key = content.key;
     if (content.is_declared) {
-      FOLIO_TRY(Ref<const PackedBlob> found, look_for_declared(cache, *library, key, wanted));
+      FOLIO_TRY(Ref<const PackedBlob> found,
+                look_for_declared(cache, *library, key, wanted.bytes, wanted.was_looked_for));
       return found ? Found(found) : make_in_memory(wanted);
     }
     return cache.get_or_make(
@@ -54,17 +55,18 @@ Found find_or_make(PackedCache& cache, PackLibrary* library, const WantedBlob& w
   return wanted.is_placed ? cache.get_or_make(wanted.place, by_content, wait) : by_content();
 }
 
-Found find_blob(PackedCache& cache, PackLibrary* library, const WantedBlob& wanted) {
-  if (!library) return cache.find(wanted.place);
+Found find_blob(PackedCache& cache, PackLibrary& library, const PackKey& place,
+                const WantedBlob::Content& content, uint64_t bytes) {
   constexpr auto kNo = PackedCache::Wait::kNo;
+  const PackKey& key = content.key;
   const auto by_content = [&]() -> Found {
-    const WantedBlob::Content content = wanted.content(*library);
-    const PackKey& key = content.key;
-    if (content.is_declared) return look_for_declared(cache, *library, key, wanted);
+    if (content.is_declared) {
+      return look_for_declared(cache, library, key, bytes, /*was_looked_for=*/false);
+    }
     return cache.get_or_make(
-        key, [&]() -> Found { return library->find(key, wanted.bytes); }, kNo);
+        key, [&]() -> Found { return library.find(key, bytes); }, kNo);
   };
-  return wanted.is_placed ? cache.get_or_make(wanted.place, by_content, kNo) : by_content();
+  return cache.get_or_make(place, by_content, kNo);
 }
 
 }  // namespace folio

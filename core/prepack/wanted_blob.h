@@ -40,7 +40,8 @@ Result<Ref<const PackedBlob>> find_or_make(PackedCache& cache, PackLibrary* libr
                                            const WantedBlob& wanted);
 
 // Only what is there: of the process, or in a pack file. Null: nowhere.
-Result<Ref<const PackedBlob>> find_blob(PackedCache& cache, PackLibrary* library,
-                                        const WantedBlob& wanted);
+Result<Ref<const PackedBlob>> find_blob(PackedCache& cache, PackLibrary& library,
+                                        const PackKey& place, const WantedBlob::Content& content,
+                                        uint64_t bytes);
 
 }  // namespace folio
