@@ -16,7 +16,7 @@ using Type = AttributeDef::Type;
 constexpr int64_t kTypeCount = 15;  // AttributeProto.AttributeType, UNDEFINED to TYPE_PROTOS
 
 // What a first walk over the message finds: the declared type picks among the fields with values,
-// and may come last.
+// and may come last. Almost always they have one type, so that they can be read meanwhile.
 struct AttributeScan {
   int64_t type = 0;
   uint32_t filled = 0;  // bit per Type that has a field here
@@ -90,25 +90,6 @@ Type type_of_field(uint32_t field) {
   }
 }
 
-Status scan_attribute(LoadContext& context, Bytes message, AttributeScan* scan, AttributeDef* out) {
-  WireReader reader = context.reader(message, "AttributeProto");
-  return reader.each_field([&](uint32_t field) -> Status {
-    switch (field) {
-      case AttributeFields::kName:
-        return reader.read_name("name", &out->name);
-      case AttributeFields::kRefAttrName:
-        return reader.read_name("ref_attr_name", &out->ref_attr_name);
-      case AttributeFields::kType:
-        return reader.read_int(&scan->type);
-      default: {
-        const Type type = type_of_field(field);
-        if (type != Type::kUndefined) scan->filled |= 1U << static_cast<unsigned>(type);
-        return reader.skip();
-      }
-    }
-  });
-}
-
 Status pick_type(const AttributeScan& scan, Type* out) {
   if (scan.type < 0 || scan.type >= kTypeCount) {
     return invalid_graph("attribute type ", scan.type, " is unknown");
@@ -160,31 +141,80 @@ Status check_one(const char* what, size_t found) {
   return invalid_graph("is declared as one ", what, ", but has ", found);
 }
 
-// The second walk: the fields of the type that was found, and no others.
-Status read_values(LoadContext& context, Bytes message, int depth, AttributeDef* out) {
-  // Absent, a field that is not repeated has protobuf's default.
+// Absent, a field that is not repeated has protobuf's default.
+void make_place(AttributeDef* out) {
   if (out->type == Type::kFloat) out->floats.resize(1);
   if (out->type == Type::kInt) out->ints.resize(1);
   if (out->type == Type::kString) out->strings.resize(1);
+}
+
+// Reads the values of the type that comes first.
+Status scan_attribute(LoadContext& context, Bytes message, int depth, AttributeScan* scan,
+                      AttributeDef* out) {
   WireReader reader = context.reader(message, "AttributeProto");
-  FOLIO_RETURN_IF_ERROR(reader.each_field([&](uint32_t field) -> Status {
+  return reader.each_field([&](uint32_t field) -> Status {
+    switch (field) {
+      case AttributeFields::kName:
+        return reader.read_name("name", &out->name);
+      case AttributeFields::kRefAttrName:
+        return reader.read_name("ref_attr_name", &out->ref_attr_name);
+      case AttributeFields::kType:
+        return reader.read_int(&scan->type);
+      default: {
+        const Type type = type_of_field(field);
+        if (type == Type::kUndefined) return reader.skip();
+        if (scan->filled == 0) {
+          out->type = type;
+          make_place(out);
+        }
+        scan->filled |= 1U << static_cast<unsigned>(type);
+        return type == out->type ? read_value(context, reader, depth, out) : reader.skip();
+      }
+    }
+  });
+}
+
+// The fields of the type that was found, and no others.
+Status read_values(LoadContext& context, Bytes message, int depth, AttributeDef* out) {
+  make_place(out);
+  WireReader reader = context.reader(message, "AttributeProto");
+  return reader.each_field([&](uint32_t field) -> Status {
     const bool is_picked = type_of_field(field) == out->type;
     return is_picked ? read_value(context, reader, depth, out) : reader.skip();
-  }));
-  if (out->type == Type::kTensor) return check_one("tensor", out->tensors.size());
-  if (out->type == Type::kSparseTensor) return check_one("sparse tensor", out->tensors.size());
-  if (out->type == Type::kGraph) return check_one("graph", out->graphs.size());
-  if (out->type == Type::kTypeProto) return check_one("type", out->types.size());
+  });
+}
+
+Status check_count(const AttributeDef& attribute) {
+  if (attribute.type == Type::kTensor) return check_one("tensor", attribute.tensors.size());
+  if (attribute.type == Type::kSparseTensor) {
+    return check_one("sparse tensor", attribute.tensors.size());
+  }
+  if (attribute.type == Type::kGraph) return check_one("graph", attribute.graphs.size());
+  if (attribute.type == Type::kTypeProto) return check_one("type", attribute.types.size());
   return Status::ok();
+}
+
+Status read_any(LoadContext& context, Bytes message, int depth, AttributeDef* out) {
+  AttributeScan scan;
+  FOLIO_RETURN_IF_ERROR(scan_attribute(context, message, depth, &scan, out));
+  Type type = Type::kUndefined;
+  FOLIO_RETURN_IF_ERROR(pick_type(scan, &type));
+  const bool is_reference = !out->ref_attr_name.empty();  // its values are somewhere else
+  if (!is_reference && type == out->type) return check_count(*out);
+  AttributeDef picked;
+  picked.name = std::move(out->name);
+  picked.ref_attr_name = std::move(out->ref_attr_name);
+  picked.type = type;
+  *out = std::move(picked);
+  if (is_reference) return Status::ok();
+  FOLIO_RETURN_IF_ERROR(read_values(context, message, depth, out));
+  return check_count(*out);
 }
 
 }  // namespace
 
 Status read_attribute(LoadContext& context, Bytes message, int depth, AttributeDef* out) {
-  AttributeScan scan;
-  Status read = scan_attribute(context, message, &scan, out);
-  if (read.is_ok()) read = pick_type(scan, &out->type);
-  if (read.is_ok() && out->ref_attr_name.empty()) read = read_values(context, message, depth, out);
+  Status read = read_any(context, message, depth, out);
   if (!read.is_ok()) return std::move(read).with_context("attribute " + quoted(out->name));
   return Status::ok();
 }

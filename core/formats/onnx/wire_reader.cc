@@ -192,6 +192,8 @@ Status WireReader::append_ints(std::vector<int64_t>* out, size_t max_count) {
                          max_count, " are supported");
   }
   *this = here;
+  // Unpacked ones come one by one, and most lists are short.
+  if (out->empty()) out->reserve(std::max<size_t>(count, 4));
   return each_varint([&](uint64_t value) { out->push_back(static_cast<int64_t>(value)); });
 }
 
