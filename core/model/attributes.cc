@@ -77,6 +77,11 @@ Result<std::vector<int64_t>> Attributes::get_ints(std::string_view name,
   return attribute ? attribute->ints : std::move(fallback);
 }
 
+Result<Span<const int64_t>> Attributes::view_ints(std::string_view name) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kInts));
+  return attribute ? Span<const int64_t>(attribute->ints) : Span<const int64_t>();
+}
+
 Result<std::vector<float>> Attributes::get_floats(std::string_view name,
                                                   std::vector<float> fallback) const {
   FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kFloats));

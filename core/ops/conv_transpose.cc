@@ -51,7 +51,7 @@ struct AxisSizes {
   int64_t pad_end = 0;
 };
 
-int64_t at_or(const std::vector<int64_t>& values, size_t i, int64_t fallback) {
+int64_t at_or(Span<const int64_t> values, size_t i, int64_t fallback) {
   return values.empty() ? fallback : values[i];
 }
 
@@ -82,7 +82,7 @@ AxisSizes axis_sizes(const TransposeAttrs& attrs, int64_t in, int64_t kernel, si
 
 bool lengths_fit(const TransposeAttrs& attrs, size_t rank) {
   const WindowAttrs& w = attrs.conv.window;
-  const auto fits = [](const std::vector<int64_t>& values, size_t size) {
+  const auto fits = [](Span<const int64_t> values, size_t size) {
     return values.empty() || values.size() == size;
   };
   return fits(w.kernel, rank) && fits(w.strides, rank) && fits(w.dilations, rank) &&

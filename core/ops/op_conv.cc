@@ -19,7 +19,7 @@ Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Shape& x, const Shape
                             " must have the same rank, 3 or more");
   }
   const Span<const int64_t> kernel = w.dims().subspan(2);
-  const std::vector<int64_t>& given = attrs.window.kernel;
+  const AxisNumbers& given = attrs.window.kernel;
   if (!given.empty() && !std::equal(kernel.begin(), kernel.end(), given.begin(), given.end())) {
     return invalid_argument("kernel_shape does not agree with W ", w.to_string());
   }

@@ -104,6 +104,7 @@ Result<std::vector<Value>> evaluate_outputs(const Evaluator& evaluator, const Re
 }
 
 Status evaluate(const Evaluator& evaluator, Initializer* initializer) {
+  if (initializer->tensor) return Status::ok();
   // Depth first with a stack of our own: chains of recipes may be long.
   std::vector<Initializer*> stack{initializer};
   while (!stack.empty()) {

@@ -8,17 +8,22 @@ namespace {
 // No real model comes near; larger values only serve to overflow index arithmetic.
 constexpr int64_t kMaxWindow = int64_t{1} << 31;
 
-Status check_range(const std::vector<int64_t>& values, int64_t lowest, std::string_view name) {
+Result<AxisNumbers> parse_numbers(const Attributes& attrs, std::string_view name, int64_t lowest) {
+  FOLIO_TRY(const Span<const int64_t> values, attrs.view_ints(name));
+  if (values.size() > AxisNumbers::kCapacity) {
+    return not_implemented("attribute '", name, "' has ", values.size(), " entries, expected ",
+                           kSpatial, " spatial dims at most");
+  }
   for (const int64_t value : values) {
     if (value < lowest || value > kMaxWindow) {
       return invalid_graph("attribute '", name, "' holds ", value, ", expected ", lowest, " to ",
                            kMaxWindow);
     }
   }
-  return Status::ok();
+  return AxisNumbers(values);
 }
 
-int64_t at_or(const std::vector<int64_t>& values, size_t i, int64_t fallback) {
+int64_t at_or(const AxisNumbers& values, size_t i, int64_t fallback) {
   return values.empty() ? fallback : values[i];
 }
 
@@ -60,10 +65,10 @@ AxisOut axis_out(const WindowAttrs& attrs, int64_t in, int64_t kernel, size_t ax
 
 Result<WindowAttrs> parse_window(const Attributes& attrs) {
   WindowAttrs out;
-  FOLIO_TRY(out.kernel, attrs.get_ints("kernel_shape"));
-  FOLIO_TRY(out.strides, attrs.get_ints("strides"));
-  FOLIO_TRY(out.dilations, attrs.get_ints("dilations"));
-  FOLIO_TRY(out.pads, attrs.get_ints("pads"));
+  FOLIO_TRY(out.kernel, parse_numbers(attrs, "kernel_shape", 1));
+  FOLIO_TRY(out.strides, parse_numbers(attrs, "strides", 1));
+  FOLIO_TRY(out.dilations, parse_numbers(attrs, "dilations", 1));
+  FOLIO_TRY(out.pads, parse_numbers(attrs, "pads", 0));
   FOLIO_TRY(const int64_t ceil_mode, attrs.get_int("ceil_mode", 0));
   FOLIO_TRY(const std::string auto_pad, attrs.get_string("auto_pad", "NOTSET"));
   out.ceil_mode = ceil_mode != 0;
@@ -77,10 +82,6 @@ Result<WindowAttrs> parse_window(const Attributes& attrs) {
     return invalid_graph("attribute 'auto_pad' is '", auto_pad,
                          "', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID");
   }
-  FOLIO_RETURN_IF_ERROR(check_range(out.kernel, 1, "kernel_shape"));
-  FOLIO_RETURN_IF_ERROR(check_range(out.strides, 1, "strides"));
-  FOLIO_RETURN_IF_ERROR(check_range(out.dilations, 1, "dilations"));
-  FOLIO_RETURN_IF_ERROR(check_range(out.pads, 0, "pads"));
   return out;
 }
 
@@ -109,7 +110,7 @@ Result<Window> make_window(const WindowAttrs& attrs, const Shape& x, Span<const 
                            kSpatial);
   }
   const auto wanted = static_cast<size_t>(rank);
-  const auto wrong = [&](const std::vector<int64_t>& values, size_t size) {
+  const auto wrong = [&](const AxisNumbers& values, size_t size) {
     return !values.empty() && values.size() != size;
   };
   if (kernel.size() != wanted || wrong(attrs.strides, wanted) || wrong(attrs.dilations, wanted) ||

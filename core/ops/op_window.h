@@ -16,12 +16,32 @@ inline constexpr int kSpatial = 3;
 
 enum class AutoPad : uint8_t { kNotSet, kSameUpper, kSameLower, kValid };
 
-// Attributes as given; vectors may be empty (then defaults hold for the rank at run).
+// A number for each spatial axis, or for each end of one. A load makes many: no allocation.
+class AxisNumbers {
+ public:
+  static constexpr size_t kCapacity = 2 * kSpatial;
+
+  AxisNumbers() = default;
+  explicit AxisNumbers(Span<const int64_t> numbers) : size_(numbers.size()) {  // <= kCapacity
+    std::copy(numbers.begin(), numbers.end(), numbers_);
+  }
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  const int64_t* begin() const { return numbers_; }
+  const int64_t* end() const { return numbers_ + size_; }
+  int64_t operator[](size_t i) const { return numbers_[i]; }
+
+ private:
+  size_t size_ = 0;
+  int64_t numbers_[kCapacity] = {};
+};
+
+// Attributes as given; lists may be empty (then defaults hold for the rank at run).
 struct WindowAttrs {
-  std::vector<int64_t> kernel;
-  std::vector<int64_t> strides;
-  std::vector<int64_t> dilations;
-  std::vector<int64_t> pads;  // all begins, then all ends
+  AxisNumbers kernel;
+  AxisNumbers strides;
+  AxisNumbers dilations;
+  AxisNumbers pads;  // all begins, then all ends
   AutoPad auto_pad = AutoPad::kNotSet;
   bool ceil_mode = false;
 };

@@ -64,20 +64,29 @@ NodeId ReaderLists::only(ValueId value) const {
 }
 
 Pattern::Pattern(Graph* graph) : graph_(*graph), uses_(graph->use_counts()) {
-  readers_.resize(graph->values.size());
-  readers_.reserve(2 * graph->nodes.size());
   is_output_.resize(graph->values.size());
   for (const ValueId output : graph->outputs) is_output_[static_cast<size_t>(output)] = true;
   trusts_symbols_ = symbols_are_single(*graph);
   for (NodeId i = 0; i < count(); ++i) {
     if (node(i).dead) continue;
-    for (const ValueId read : node(i).inputs) {
-      if (read != kNone) readers_.add(read, i);
-    }
     for (const ValueId output : node(i).outputs) {
       if (output != kNone) graph->value(output).producer = i;
     }
   }
+}
+
+const ReaderLists& Pattern::readers() const {
+  if (has_readers_) return readers_;
+  has_readers_ = true;
+  readers_.resize(graph_.values.size());
+  readers_.reserve(2 * graph_.nodes.size());
+  for (NodeId i = 0; i < count(); ++i) {
+    if (node(i).dead) continue;
+    for (const ValueId read : node(i).inputs) {
+      if (read != kNone) readers_.add(read, i);
+    }
+  }
+  return readers_;
 }
 
 bool Pattern::is(NodeId id, std::string_view type, std::string_view domain) const {
@@ -104,7 +113,7 @@ bool Pattern::is_read_once(ValueId value) const {
 
 NodeId Pattern::sole_reader(ValueId value) const {
   if (!is_read_once(value)) return kNone;
-  const NodeId reader = readers_.only(value);
+  const NodeId reader = readers().only(value);
   return reader != kNone && node(reader).subgraphs.empty() ? reader : kNone;
 }
 
@@ -208,7 +217,7 @@ ValueId Pattern::add_value(std::string name, TypeInfo type) {
   const ValueId id = graph_.add_value(std::move(name));
   graph_.value(id).type = std::move(type);
   uses_.resize(graph_.values.size(), 0);
-  readers_.resize(graph_.values.size());
+  if (has_readers_) readers_.resize(graph_.values.size());
   is_output_.resize(graph_.values.size());
   return id;
 }
@@ -266,7 +275,7 @@ ValueId Pattern::add_recipe(std::string name, std::string_view domain, std::stri
 void Pattern::count_reads(NodeId id, int step) {
   Graph::for_each_read(node(id), [&](ValueId read) { uses_[static_cast<size_t>(read)] += step; });
   for (const ValueId read : node(id).inputs) {
-    if (read == kNone) continue;
+    if (read == kNone || !has_readers_) continue;
     if (step > 0) {
       readers_.add(read, id);
     } else {
@@ -318,13 +327,12 @@ void Pattern::remove(NodeId id) {
 bool Pattern::can_bypass(ValueId value) const {
   const auto at = static_cast<size_t>(value);
   // Subgraphs would have to capture what comes instead: what they read stays.
-  return !is_output_[at] && static_cast<size_t>(uses_[at]) == readers_.of(value).size();
+  return !is_output_[at] && static_cast<size_t>(uses_[at]) == readers().of(value).size();
 }
 
 bool Pattern::bypass(ValueId value, ValueId by) {
   if (!can_bypass(value)) return false;
-  const std::vector<NodeId> readers = readers_.of(value);
-  for (const NodeId id : readers) {
+  for (const NodeId id : readers().of(value)) {
     count_reads(id, -1);
     for (ValueId& input : node(id).inputs) {
       if (input == value) input = by;

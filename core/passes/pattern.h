@@ -116,12 +116,16 @@ class Pattern {
   bool changed() const { return changed_; }
 
  private:
+  const ReaderLists& readers() const;
   void count_reads(NodeId id, int step);
   void drop_unread(ValueId value);
 
   Graph& graph_;
   std::vector<int> uses_;  // graph outputs and captures count too
-  ReaderLists readers_;    // live nodes that read the value as an input
+  // Live nodes that read a value as an input: made when the first is asked for, which most graphs
+  // that a pass looks at give no reason to.
+  mutable ReaderLists readers_;
+  mutable bool has_readers_ = false;
   std::vector<bool> is_output_;
   bool trusts_symbols_ = false;
   bool changed_ = false;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <unordered_map>
 
 #include "core/ops/op_registry.h"
@@ -42,6 +41,10 @@ class ConstantReads {
 
  private:
   void count(const Initializer* initializer) {
+    if (!initializer->recipe) {
+      ++reads_[initializer];
+      return;
+    }
     std::vector<const Initializer*> stack{initializer};
     while (!stack.empty()) {
       const Initializer* top = stack.back();
@@ -69,6 +72,7 @@ class ProgramBuilder {
 
   Status build() {
     slots_.assign(graph_.values.size(), kNone);
+    program_.steps.reserve(graph_.nodes.size());
     for (const ValueId input : graph_.inputs) FOLIO_RETURN_IF_ERROR(add_input(input));
     for (const ValueId input : graph_.overridable) FOLIO_RETURN_IF_ERROR(add_input(input));
     for (Node& node : graph_.nodes) {
@@ -173,12 +177,15 @@ class ProgramBuilder {
     Step step;
     step.label = node->label();
     step.kernel = std::move(kernel);
-    std::set<size_t> replaced;  // inputs of which only the blob is read
+    uint32_t replaced = 0;  // inputs, of the first 32, of which only the blob is read
     FOLIO_RETURN_IF_ERROR(pack_step(build, *node, def->unaligned_inputs, &step, &replaced));
+    step.inputs.reserve(node->inputs.size());
+    step.outputs.reserve(node->outputs.size());
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const bool packed = i < step.packed.size() && step.packed[i] != nullptr;
       const bool unaligned = i < 32 && (def->unaligned_inputs >> i & 1) != 0;
-      auto found = packed ? packed_operand(node->inputs[i], replaced.count(i) != 0)
+      const bool is_replaced = i < 32 && (replaced >> i & 1) != 0;
+      auto found = packed ? packed_operand(node->inputs[i], is_replaced)
                           : operand(node->inputs[i], unaligned);
       if (!found.is_ok()) return std::move(found).take_status();
       step.inputs.push_back(found.value());
@@ -199,16 +206,16 @@ class ProgramBuilder {
   }
 
   Status pack_step(const OpBuild& build, const Node& node, uint32_t unaligned_inputs, Step* step,
-                   std::set<size_t>* replaced) {
+                   uint32_t* replaced) {
     for (const auto& [input, request] : build.pack_requests()) {
       const auto index = static_cast<size_t>(input);
       const Ref<Initializer>& weight = graph_.constant_value(node.inputs[index])->initializer;
-      const bool unaligned = (unaligned_inputs >> index & 1) != 0;
+      const bool unaligned = index < 32 && (unaligned_inputs >> index & 1) != 0;
       FOLIO_TRY(WeightSlot * slot, packer_.slot(weight, request, unaligned));
       step->packed.resize(node.inputs.size(), nullptr);
       step->packed[index] = slot;
-      if (!request.replaces_source || !slot->peek()) continue;
-      replaced->insert(index);
+      if (!request.replaces_source || index >= 32 || !slot->peek()) continue;
+      *replaced |= 1U << index;
       const bool is_ours = weight->tensor && !weight->source && weight->tensor->escapes();
       if (is_ours && reads_.is_single(weight.get())) {
         weight->tensor = Tensor(weight->dtype, weight->shape, nullptr, {});  // bytes freed

@@ -1,7 +1,6 @@
 #include "core/session/model_file.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/kernels/select.h"
 #include "core/ops/op_unpack.h"
@@ -33,19 +32,24 @@ uint64_t bytes_of(const Initializer& constant) {
 struct Counter {
   ModelInfo* info;
   std::map<std::string, int64_t> operators;
-  std::set<const Initializer*> seen;
+  std::vector<const Initializer*> constants;  // once for each value
 
   void count(const Graph& graph) {
     for (const GraphValue& value : graph.values) {
-      if (!value.initializer || !seen.insert(value.initializer.get()).second) continue;
-      ++info->initializer_count;
-      info->initializer_bytes += bytes_of(*value.initializer);
+      if (value.initializer) constants.push_back(value.initializer.get());
     }
     for (const Node& node : graph.nodes) {
       ++info->node_count;
       ++operators[node.domain.empty() ? node.op_type : node.domain + "." + node.op_type];
       for (const auto& subgraph : node.subgraphs) count(*subgraph);
     }
+  }
+  void finish() {
+    std::sort(constants.begin(), constants.end());
+    constants.erase(std::unique(constants.begin(), constants.end()), constants.end());
+    info->initializer_count = static_cast<int64_t>(constants.size());
+    for (const Initializer* constant : constants) info->initializer_bytes += bytes_of(*constant);
+    info->operators.assign(operators.begin(), operators.end());
   }
 };
 
@@ -74,7 +78,7 @@ ModelInfo describe(const Model& model, const ByteSource& source) {
   info.file_bytes = source.bytes().size();
   Counter counter{&info, {}, {}};
   counter.count(model.graph);
-  info.operators.assign(counter.operators.begin(), counter.operators.end());
+  counter.finish();
   return info;
 }
 
