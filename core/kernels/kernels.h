@@ -80,7 +80,9 @@ typedef enum FolioActivation {
  * null, a_rows[p / a_run * m + i][p % a_run] (rows of pieces that lie anywhere, as the pixels under
  * a convolution's taps do; k is a multiple of a_run);
  * C[i, j] = c[i * c_row_stride + j], D[i, j] = addend[i * addend_row_stride + j]; C overlaps
- * nothing else. k = 0 is an empty sum. */
+ * nothing else. k = 0 is an empty sum.
+ * The rows at `next` are what the caller reads after this: a level may fetch them into its cache
+ * meanwhile, and does nothing else with them. */
 typedef struct FolioGemmF32 {
   int64_t m, n, k;
   const float* a;
@@ -100,6 +102,8 @@ typedef struct FolioGemmF32 {
   int32_t accumulate; /* 0 or 1 */
   int32_t activation; /* FolioActivation */
   float clip_lo, clip_hi;
+  const char* next;                           /* or null */
+  int64_t next_rows, next_bytes, next_stride; /* bytes of a row, and between rows */
 } FolioGemmF32;
 
 /* Arguments of the window slots: one row of output pixels with channels side by side.

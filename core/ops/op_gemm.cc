@@ -14,12 +14,12 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 // Work for one chunk: about 2 million multiply-adds, some 20 us on one AVX-512 core, so that a
 // stolen core costs little and hand-out costs nothing. By shape only.
 constexpr int64_t kChunkMacs = 2 << 20;
-// A plain B is packed in tiles of at most this many columns: k = 4096 makes 2 MiB.
-constexpr int64_t kTileColumns = 128;
-// For few rows the tile is a part of k, and stays in L1.
+// A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
+// next; for few rows in L1.
+constexpr int64_t kPieceColumns = 128;
+constexpr int64_t kPieceDepth = 256;
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
-constexpr int64_t kFewDepth = 256;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
 
 struct Blocks {
@@ -27,22 +27,16 @@ struct Blocks {
   int64_t columns;  // a multiple of 16
 };
 
-Blocks blocks_for(int64_t m, int64_t n, int64_t k, bool packed) {
+// Of a packed B.
+Blocks blocks_for(int64_t m, int64_t n, int64_t k) {
   Blocks blocks{};
-  blocks.columns =
-      packed ? align_up(static_cast<size_t>(n), kPanel)
-             : std::min<int64_t>(kTileColumns,
-                                 static_cast<int64_t>(align_up(static_cast<size_t>(n), kPanel)));
+  blocks.columns = align_up(static_cast<size_t>(n), kPanel);
   // Few rows (a GEMV): split columns. Otherwise rows, in multiples of 48 (of both kernels' tiles).
   const int64_t depth = std::max<int64_t>(k, 1);
-  if (packed && m < 48) {
+  if (m < 48) {
     const int64_t columns = kChunkMacs / (depth * std::max<int64_t>(m, 1)) / kPanel * kPanel;
     blocks.columns = std::clamp<int64_t>(columns, kPanel, blocks.columns);
     blocks.rows = m;
-    return blocks;
-  }
-  if (!packed) {
-    blocks.rows = m;  // a tile is packed once and used for all rows
     return blocks;
   }
   const int64_t rows = kChunkMacs / (depth * std::min<int64_t>(blocks.columns, 512)) / 48 * 48;
@@ -51,28 +45,73 @@ Blocks blocks_for(int64_t m, int64_t n, int64_t k, bool packed) {
   return blocks;
 }
 
-size_t tile_bytes(int64_t k, int64_t columns) {
-  return static_cast<size_t>(std::max<int64_t>(k, 1) * columns) * sizeof(float);
+constexpr size_t piece_bytes(int64_t columns) {
+  return static_cast<size_t>(kPieceDepth * columns) * sizeof(float);
 }
 
-// Packs a little of B at a time, a part of k after the other: sums rest in C, which loses nothing.
+// The part of B that is read after the one at (p, j) of `depth` x `columns`.
+void set_next(const GemmB& b, const char* data, int64_t depth, int64_t columns,
+              FolioGemmF32* part) {
+  const bool by_rows = b.col_stride == 1;
+  if (!by_rows && b.row_stride != 1) return;
+  part->next = data;
+  part->next_rows = by_rows ? depth : columns;
+  part->next_bytes = 4 * (by_rows ? columns : depth);
+  part->next_stride = 4 * (by_rows ? b.row_stride : b.col_stride);
+}
+
+// The columns of `args`, of B at `data`: packs a part of k after the other; sums rest in C, which
+// loses nothing. `columns_after`: of B that this thread multiplies by after these.
 void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
-                     const char* data, float* packed) {
-  for (int64_t p = 0; p < args.k; p += kFewDepth) {
+                     const char* data, int64_t columns_after, float* packed) {
+  int64_t p = 0;
+  do {  // once for k = 0: C is the epilogue of an empty sum
     FolioGemmF32 part = args;
-    part.k = std::min(kFewDepth, args.k - p);
+    part.k = std::min(kPieceDepth, args.k - p);
     part.a += p * args.a_col_stride;
     if (p > 0) part.accumulate = 1;
-    if (p + part.k < args.k) {
+    const int64_t left = args.k - p - part.k;
+    if (left > 0) {
       part.alpha = 1.0F;
       part.activation = kFolioActNone;
       part.col_scale = part.col_bias = part.row_bias = part.addend = nullptr;
+      set_next(b, data + 4 * (p + part.k) * b.row_stride, std::min(kPieceDepth, left), part.n,
+               &part);
+    } else if (columns_after > 0) {
+      set_next(b, data + 4 * part.n * b.col_stride, std::min(kPieceDepth, args.k), columns_after,
+               &part);
     }
     kernels.pack_f32p16(part.k, part.n, data + 4 * p * b.row_stride, b.row_stride, b.col_stride,
                         packed);
     part.b = packed;
     kernels.gemm_f32(&part);
+    p += part.k;
+  } while (p < args.k);
+}
+
+// Columns [begin, end) of C, all rows; after them this thread goes on up to `known_end`.
+void multiply_columns(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
+                      int64_t begin, int64_t end, int64_t known_end, int64_t columns,
+                      float* packed) {
+  for (int64_t j = begin; j < end; j += columns) {
+    const int64_t count = std::min(columns, end - j);
+    const auto* data = static_cast<const char*>(b.data) + 4 * j * b.col_stride;
+    multiply_pieces(kernels, gemm_part(args, 0, args.m, j, count), b, data,
+                    std::min(columns, known_end - j - count), packed);
   }
+}
+
+// B as it stands: each piece of it is packed once and used for all rows.
+Status multiply_plain(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece_bytes(kPieceColumns), &scratch));
+  run.parallel().for_range(args.n, kPieceColumns, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    const int64_t known_end = run.parallel().thread_count() == 1 ? args.n : end;
+    multiply_columns(run.kernels(), args, b, begin, end, known_end, kPieceColumns,
+                     reinterpret_cast<float*>(block.data()));
+  });
+  return Status::ok();
 }
 
 // At most kFewRows rows times a B that is not packed: reads B once, in the order of memory.
@@ -82,21 +121,17 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const int64_t floor = streams ? kStreamColumns : kFewColumns;
   const int64_t columns = std::max(floor, kChunkMacs / (args.k * args.m) / floor * floor);
   ThreadScratch scratch;
-  const size_t tile = streams ? 0 : tile_bytes(kFewDepth, kFewColumns);
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile, &scratch));
+  const size_t piece = streams ? 0 : piece_bytes(kFewColumns);
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece, &scratch));
   run.parallel().for_range(args.n, columns, [&](int64_t begin, int64_t end) {
-    const auto* data = static_cast<const char*>(b.data);
     if (streams) {
       const FolioGemmF32 part = gemm_part(args, 0, args.m, begin, end - begin);
-      kernels.gemv_f32(&part, data + 4 * begin, b.row_stride);
+      kernels.gemv_f32(&part, static_cast<const char*>(b.data) + 4 * begin, b.row_stride);
       return;
     }
     const ThreadScratch::Block block(scratch);
-    for (int64_t j = begin; j < end; j += kFewColumns) {
-      const FolioGemmF32 part = gemm_part(args, 0, args.m, j, std::min(kFewColumns, end - j));
-      multiply_pieces(kernels, part, b, data + 4 * j * b.col_stride,
-                      reinterpret_cast<float*>(block.data()));
-    }
+    multiply_columns(kernels, args, b, begin, end, end, kFewColumns,
+                     reinterpret_cast<float*>(block.data()));
   });
   return Status::ok();
 }
@@ -120,35 +155,20 @@ FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   if (args.m == 0 || args.n == 0) return Status::ok();
   if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);
+  if (!b.packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
-  const Blocks blocks = blocks_for(args.m, args.n, args.k, b.packed != nullptr);
+  const Blocks blocks = blocks_for(args.m, args.n, args.k);
   const int64_t row_blocks = (args.m + blocks.rows - 1) / blocks.rows;
   const int64_t col_blocks = (args.n + blocks.columns - 1) / blocks.columns;
-  const int64_t chunks = row_blocks * col_blocks;
-
-  const size_t tile = b.packed ? 0 : align_up(tile_bytes(args.k, blocks.columns), 64);
-  ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile, &scratch));
-
-  const auto compute = [&](int64_t chunk, uint8_t* own) {
-    const int64_t row = chunk / col_blocks * blocks.rows;
-    const int64_t col = chunk % col_blocks * blocks.columns;
-    FolioGemmF32 part = gemm_part(args, row, std::min(blocks.rows, args.m - row), col,
-                                  std::min(blocks.columns, args.n - col));
-    if (b.packed) {
+  run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t row = chunk / col_blocks * blocks.rows;
+      const int64_t col = chunk % col_blocks * blocks.columns;
+      FolioGemmF32 part = gemm_part(args, row, std::min(blocks.rows, args.m - row), col,
+                                    std::min(blocks.columns, args.n - col));
       part.b = b.packed + col * args.k;
-    } else {
-      auto* packed = reinterpret_cast<float*>(own);
-      const auto* from = static_cast<const char*>(b.data) +
-                         col * b.col_stride * static_cast<int64_t>(sizeof(float));
-      kernels.pack_f32p16(args.k, part.n, from, b.row_stride, b.col_stride, packed);
-      part.b = packed;
+      kernels.gemm_f32(&part);
     }
-    kernels.gemm_f32(&part);
-  };
-  run.parallel().for_range(chunks, 1, [&](int64_t begin, int64_t end) {
-    const ThreadScratch::Block block(scratch);
-    for (int64_t chunk = begin; chunk < end; ++chunk) compute(chunk, block.data());
   });
   return Status::ok();
 }

@@ -159,6 +159,28 @@ TEST(Gemm, StaysWithinTheBoundAcrossCacheBlocks) {
   }
 }
 
+// Rows that a page which must not be read follows, of sizes that no tile's steps divide.
+TEST(Gemm, FetchesWhatComesNextWithoutATrace) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{57, 33, 257}, {5, 16, 3}, {6, 128, 256}, {340, 17, 513}}) {
+      const Problem p(m, n, k);
+      FolioGemmF32 args = p.args();
+      const std::vector<float> alone = run(level, p, args);
+      for (const int64_t rows : {1, 7, 300}) {
+        for (const int64_t bytes : {4, 64, 200, 4096}) {
+          const BeforeUnreadable next(random_floats(static_cast<size_t>(rows * bytes / 4), 3));
+          args.next = reinterpret_cast<const char*>(next.data());
+          args.next_rows = rows;
+          args.next_bytes = bytes;
+          args.next_stride = bytes;
+          EXPECT_TRUE(same_bits(alone, run(level, p, args))) << level.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(Gemm, AppliesScalesBiasesAddendAndActivationInThatOrder) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t m : {1, 3, 9, 31}) {

@@ -49,7 +49,8 @@ static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
     tile->columns = left < wide ? left : wide;
     tile->b = args->b + j * args->k + p * FOLIO_F32P16_COLUMNS;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
-    const float* next = left >= 2 * wide ? tile->b + wide * args->k : nullptr;
+    const int fetches = left >= 2 * wide && !args->next; /* B was just made: it is there */
+    const float* next = fetches ? tile->b + wide * args->k : nullptr;
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = rows * t / tiles;
       const int64_t end = rows * (t + 1) / tiles;
@@ -65,6 +66,7 @@ static void gemm_blocks(const FolioGemmF32* args, float* packed_a, int64_t rows_
   const int64_t blocks = (args->m + rows_max - 1) / rows_max;
   Tile tile = {};
   tile.args = args;
+  plan_next(&tile);
   int64_t p = 0;
   do { /* once for k = 0: C is the epilogue of an empty sum */
     tile.depth = args->k - p < kBlockK ? args->k - p : kBlockK;

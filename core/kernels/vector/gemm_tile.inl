@@ -5,9 +5,10 @@
  *        rows and columns do not change a bit, and both ISAs agree.
  * Cache: a B panel pair of a k block (kBlockK * 32 floats = 32 KiB) stays in L1 while rows stream
  *        from L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks
- *        of kStackRows x kBlockK. Meanwhile the next panels come from memory to L2: without that
- * the first tile over it would wait for most of it. m <= kVectorRows: A is read in place and B
- * exactly once, kVectorPanels panels side by side. */
+ *        of kStackRows x kBlockK. Meanwhile the next panels come from memory to L2, or what the
+ *        caller wants next: without that the first tile over it would wait for most of it.
+ *        m <= kVectorRows: A is read in place and B exactly once, kVectorPanels panels side by
+ *        side. */
 
 constexpr int64_t kPanelVectors = FOLIO_F32P16_COLUMNS / kLanes;
 constexpr int64_t kBlockK = 256;
@@ -28,6 +29,10 @@ typedef struct Tile {
   int is_first, is_last; /* of the k blocks */
   const float* ahead;    /* rows of the next panels that this tile fetches, or null */
   int ahead_rows;        /* per kSteps */
+  const char* next;      /* lines of args->next still to come: the next one, its row's end */
+  const char* next_end;
+  int64_t next_rows;  /* from this one on */
+  int64_t next_lines; /* per kSteps */
 } Tile;
 
 /* The tiles over some panels fetch the next ones: as few tiles as can, never more than kSteps rows
@@ -44,6 +49,31 @@ VFN const float* fetch_ahead(const float* ahead, int rows, int64_t panel) {
     for (int64_t v = 0; v < kTilePanels; ++v) __builtin_prefetch(ahead + v * panel, 0, 2);
   }
   return ahead;
+}
+
+/* Lines of args->next in as many portions as there are steps over all of A, B and k. */
+VFN void plan_next(Tile* tile) {
+  const FolioGemmF32* args = tile->args;
+  const int64_t lines = args->next_rows * (args->next_bytes / 64 + 1);
+  const int64_t tiles = (args->m + kTileRows - 1) / kTileRows *
+                        ((args->n + kTilePanels * FOLIO_F32P16_COLUMNS - 1) /
+                         (kTilePanels * FOLIO_F32P16_COLUMNS));
+  const int64_t portions = tiles * (args->k / kSteps);
+  tile->next = args->next;
+  tile->next_end = args->next + args->next_bytes;
+  tile->next_rows = args->next_rows;
+  tile->next_lines = args->next && portions > 0 ? (lines + portions - 1) / portions : 0;
+}
+
+VFN void fetch_next(Tile* tile) {
+  for (int64_t i = 0; i < tile->next_lines; ++i) {
+    __builtin_prefetch(tile->next, 0, 2);
+    tile->next += 64;
+    if (tile->next < tile->next_end) continue;
+    tile->next_end += tile->args->next_stride;
+    tile->next = tile->next_end - tile->args->next_bytes;
+    if (--tile->next_rows == 0) tile->next_lines = 0;
+  }
 }
 
 VFN VM tile_mask(const Tile* tile, int vector) {
@@ -90,7 +120,7 @@ VFN void tile_step(V (*sum)[kVectors], const float* const* rows, int64_t q, cons
 /* Of a k block, A read by rows. Several steps for one load of a row's address: there are more rows
  * than registers for them. */
 template <int kRows, int kVectors>
-VFN void tile_sum_rows(const Tile* tile, V (*sum)[kVectors]) {
+VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
   const int64_t run = args->a_rows ? args->a_run : args->k;
@@ -105,6 +135,7 @@ VFN void tile_sum_rows(const Tile* tile, V (*sum)[kVectors]) {
     int64_t q = 0;
     for (; q + kSteps <= n; q += kSteps) {
       if (ahead) ahead = fetch_ahead(ahead, tile->ahead_rows, panel);
+      fetch_next(tile);
 #pragma GCC unroll 16
       for (int u = 0; u < kSteps; ++u, b += FOLIO_F32P16_COLUMNS) {
         tile_step<kRows, kVectors>(sum, rows, q + u, b, panel);
@@ -142,7 +173,7 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
 }
 
 template <int kRows, int kPanels, int kA>
-static void gemm_tile(const Tile* tile) {
+static void gemm_tile(Tile* tile) {
   constexpr int64_t kVectors = kPanels * kPanelVectors;
   const FolioGemmF32* args = tile->args;
   const int64_t c_stride = args->c_row_stride;
@@ -199,4 +230,4 @@ static void gemm_tile(const Tile* tile) {
   }
 }
 
-typedef void (*TileFn)(const Tile* tile);
+typedef void (*TileFn)(Tile* tile);
