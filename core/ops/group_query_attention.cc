@@ -343,12 +343,17 @@ Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step
     return append_codes(run, past, present, step, fresh);
   }
   const DType dtype = run.value(kQuery).tensor().dtype();
+  // Read where they stand, unless only one of the caches could be: attend() takes both alike.
+  const bool half = is_half(dtype) && !windowed && !byte_keys && !byte_values;
   Heads old;
+  const Tensor* tensor = nullptr;
   if (run.has_input(past)) {
-    FOLIO_TRY(const Tensor* tensor, run.tensor(past, dtype));
+    FOLIO_TRY(tensor, run.tensor(past, dtype));
     if (tensor->rank() != 4) return invalid_argument("a past tensor must have 4 dims");
     FOLIO_TRY(old, heads_of(tensor->shape(), 0, "past"));
-    FOLIO_TRY(old.data, floats_of(run, *tensor));
+    if (!half) {
+      FOLIO_TRY(old.data, floats_of(run, *tensor));
+    }
     if (old.batch != fresh->batch || old.heads != kv_heads || old.size != fresh->size) {
       return invalid_argument("past ", tensor->shape().to_string(), " does not fit [", fresh->batch,
                               ",", kv_heads, ",*,", fresh->size, "]");
@@ -372,6 +377,17 @@ Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step
       FOLIO_TRY(fresh->data, floats_of(run, rows));
     }
     return keep_window(run, present, step, rows);
+  }
+  if (half) {
+    Tensor unwanted;
+    Tensor* rows = &unwanted;
+    if (run.has_output(present)) {
+      FOLIO_TRY(rows, run.output(present, dtype, shape));
+    } else {
+      FOLIO_TRY(unwanted, scratch_tensor(run, dtype, shape));
+    }
+    *fresh = append_half_cache(run, tensor, step.rule.past, *fresh, rows);
+    return Status::ok();
   }
   FloatOutput out;
   float* to = nullptr;

@@ -14,6 +14,8 @@ constexpr int64_t kMinQueryRows = 16;
 constexpr int64_t kMaxQueryRows = 64;
 constexpr int64_t kScoreFloats = 1 << 16;
 constexpr int64_t kDirectRows = 4;   // up to so many queries, packing keys costs more than it gains
+constexpr int64_t kWideRows = 32;    // of a float16 cache, widened at a time; multiple of 16
+constexpr int64_t kWideScores = 16;  // rows of scores that share them
 constexpr int64_t kCacheGrain = 32;  // KiB of a cache a task
 constexpr int64_t kTaskProducts = 1 << 17;  // multiplications that are worth a task
 constexpr int64_t kTasksPerThread = 4;
@@ -59,11 +61,34 @@ Tiling Tiling::of(const AttendArgs& a, int threads) {
   return t;
 }
 
-// Scratch of one task: K^T and V of one key head as panels, then the scores of a block of queries.
+// Scratch of one task, in floats: K^T and V of one key head as panels, then the scores of a block
+// of queries, then rows of a float16 cache as floats.
 struct Workspace {
   float* keys = nullptr;
   float* values = nullptr;
   float* scores = nullptr;
+  float* wide = nullptr;
+};
+
+struct WorkspaceSizes {
+  int64_t keys = 0, values = 0, scores = 0, wide = 0;
+
+  WorkspaceSizes(const AttendArgs& a, const Tiling& tiling) {
+    int64_t rows = std::min(tiling.rows, a.q.seq);
+    if (tiling.direct) {
+      rows = a.k.half ? std::min(kWideScores, a.q.heads / a.k.heads * a.q.seq) : 1;
+    } else {
+      keys = a.k.size * panels(a.k.seq);
+      values = a.k.seq * panels(a.v.size);
+    }
+    scores = rows * a.k.seq;
+    if (a.k.half) wide = kWideRows * std::max(a.k.size, a.v.size);
+  }
+  int64_t all() const { return keys + values + scores + wide; }
+
+  Workspace place(float* memory) const {
+    return {memory, memory + keys, memory + keys + values, memory + keys + values + scores};
+  }
 };
 
 class Head {
@@ -74,12 +99,14 @@ class Head {
 
   void pack(const Workspace& w) const {
     if (t_.direct) return;
+    if (a_.k.half) return pack_half(w);
     kernels_.pack_f32p16(a_.k.size, total_, a_.k.at(b_, kv_), a_.k.size_stride, a_.k.seq_stride,
                          w.keys);
     kernels_.pack_f32p16(total_, a_.v.size, a_.v.at(b_, kv_), a_.v.seq_stride, 1, w.values);
   }
 
   void run(int64_t part, const Workspace& w) const {
+    if (t_.direct && a_.k.half) return run_half(w);
     const int64_t group = a_.q.heads / a_.k.heads;
     const int64_t begin = t_.blocks * part / t_.parts * t_.rows;
     const int64_t end = std::min(t_.blocks * (part + 1) / t_.parts * t_.rows, a_.q.seq);
@@ -106,6 +133,84 @@ class Head {
 
   float* y_at(int64_t h, int64_t i) const {
     return a_.y + b_ * a_.y_batch + h * a_.y_head + i * a_.y_seq;
+  }
+
+  // Calls each(first, count, rows) for some rows of `x` at a time, of [begin, end), as floats.
+  template <typename Each>
+  void for_wide_rows(const Heads& x, KeyRange keys, float* wide, const Each& each) const {
+    const auto widen = x.half_type == DType::kFloat16 ? kernels_.f16_to_f32 : kernels_.bf16_to_f32;
+    for (int64_t first = keys.begin; first < keys.end; first += kWideRows) {
+      const int64_t count = std::min(kWideRows, keys.end - first);
+      const int64_t at = b_ * x.batch_stride + kv_ * x.head_stride + first * x.seq_stride;
+      widen(count * x.size, x.half + 2 * at, wide);
+      each(first, count, static_cast<const float*>(wide));
+    }
+  }
+
+  void pack_half(const Workspace& w) const {
+    const int64_t size = a_.k.size;
+    for_wide_rows(a_.k, {0, total_}, w.wide, [&](int64_t first, int64_t count, const float* rows) {
+      kernels_.pack_f32p16(size, count, rows, 1, size, w.keys + first * size);
+    });
+    const int64_t columns = a_.v.size;
+    for_wide_rows(a_.v, {0, total_}, w.wide, [&](int64_t first, int64_t count, const float* rows) {
+      for (int64_t j = 0; j < columns; j += FOLIO_F32P16_COLUMNS) {
+        kernels_.pack_f32p16(count, std::min<int64_t>(FOLIO_F32P16_COLUMNS, columns - j), rows + j,
+                             columns, 1, w.values + j * total_ + first * FOLIO_F32P16_COLUMNS);
+      }
+    });
+  }
+
+  // Few queries over float16: rows are widened once for the query heads that share them. The same
+  // bits as run_direct() over floats.
+  void run_half(const Workspace& w) const {
+    const int64_t group = a_.q.heads / a_.k.heads;
+    const int64_t queries = group * a_.q.seq;
+    for (int64_t first = 0; first < queries; first += kWideScores) {
+      run_half_set(first, std::min(queries, first + kWideScores), w);
+    }
+  }
+
+  void run_half_set(int64_t first, int64_t end, const Workspace& w) const {
+    const int64_t head = kv_ * (a_.q.heads / a_.k.heads);
+    const auto for_queries = [&](const auto& each) {
+      for (int64_t at = first; at < end; ++at) {
+        const int64_t i = at % a_.q.seq;
+        each(head + at / a_.q.seq, i, visible(i), w.scores + (at - first) * total_);
+      }
+    };
+    KeyRange reach{total_, 0};
+    for_queries([&](int64_t, int64_t, KeyRange keys, float*) {
+      reach = {std::min(reach.begin, keys.begin), std::max(reach.end, keys.end)};
+    });
+    const KeyRange wanted = a_.qk ? KeyRange{0, total_} : reach;
+    const int64_t size = a_.q.size;
+    for_wide_rows(a_.k, wanted, w.wide, [&](int64_t from, int64_t count, const float* rows) {
+      for_queries([&](int64_t h, int64_t i, KeyRange keys, float* row) {
+        if (a_.qk) keys = wanted;
+        const float* q = a_.q.at(b_, h) + i * a_.q.seq_stride;
+        const int64_t last = std::min(keys.end, from + count);
+        for (int64_t j = std::max(keys.begin, from); j < last; ++j) {
+          row[j] = a_.scale * kernels_.dot_f32(size, q, rows + (j - from) * size);
+        }
+      });
+    });
+    for_queries([&](int64_t h, int64_t i, KeyRange keys, float* row) {
+      finish_row(h, i, keys, row);
+      std::fill_n(y_at(h, i), a_.v.size, 0.0F);
+    });
+    for_wide_rows(a_.v, reach, w.wide, [&](int64_t from, int64_t count, const float* rows) {
+      for_queries([&](int64_t h, int64_t i, KeyRange keys, float* row) {
+        const int64_t begin = std::max(keys.begin, from);
+        const int64_t last = std::min(keys.end, from + count);
+        if (begin >= last) return;
+        FolioGemmF32 pv = one_row(last - begin, a_.v.size);
+        pv.a = row + begin;
+        pv.c = y_at(h, i);
+        pv.accumulate = begin > keys.begin;
+        kernels_.gemv_f32(&pv, rows + (begin - from) * a_.v.size, a_.v.size);
+      });
+    });
   }
 
   void run_packed(int64_t h, int64_t first, int64_t rows, const Workspace& w) const {
@@ -300,6 +405,38 @@ Heads append_cache(OpRun& run, const Heads& old, Span<const int64_t> old_rows, c
   return Heads::head_major(to, fresh.batch, fresh.heads, capacity, size);
 }
 
+Heads append_half_cache(OpRun& run, const Tensor* old, Span<const int64_t> old_rows,
+                        const Heads& fresh, Tensor* to) {
+  const int64_t size = fresh.size;
+  const int64_t capacity = to->dim(2);
+  const int64_t row = 2 * size;  // bytes
+  const bool in_place = old && old->raw() == to->raw();
+  const auto narrow =
+      to->dtype() == DType::kFloat16 ? run.kernels().f32_to_f16 : run.kernels().f32_to_bf16;
+  const int64_t grain = std::max<int64_t>(
+      1, kCacheGrain * 512 / std::max<int64_t>(1, size) / std::max<int64_t>(1, capacity));
+  uint8_t* const present = to->raw_mut();
+  run.parallel().for_range(fresh.batch * fresh.heads, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t b = at / fresh.heads;
+      const int64_t rows = old ? old_rows[static_cast<size_t>(b)] : 0;
+      uint8_t* out = present + at * capacity * row;
+      if (!in_place) {
+        if (rows > 0) std::copy_n(old->raw() + at * old->dim(2) * row, rows * row, out);
+        std::fill(out + (rows + fresh.seq) * row, out + capacity * row, uint8_t{0});
+      }
+      const float* from = fresh.at(b, at % fresh.heads);
+      for (int64_t s = 0; s < fresh.seq; ++s) {
+        narrow(size, from + s * fresh.seq_stride, out + (rows + s) * row);
+      }
+    }
+  });
+  Heads heads = Heads::head_major(nullptr, fresh.batch, fresh.heads, capacity, size);
+  heads.half = present;
+  heads.half_type = to->dtype();
+  return heads;
+}
+
 void AttendArgs::write_seq_major(float* to) {
   y = to;
   y_head = v.size;
@@ -310,19 +447,14 @@ void AttendArgs::write_seq_major(float* to) {
 Status attend(OpRun& run, const AttendArgs& a) {
   if (a.q.batch == 0 || a.q.heads == 0 || a.q.seq == 0) return Status::ok();
   const Tiling tiling = Tiling::of(a, run.parallel().thread_count());
-  const int64_t keys = tiling.direct ? 0 : a.k.size * panels(a.k.seq);
-  const int64_t values = tiling.direct ? 0 : a.k.seq * panels(a.v.size);
-  const int64_t scores = tiling.direct ? a.k.seq : std::min(tiling.rows, a.q.seq) * a.k.seq;
+  const WorkspaceSizes sizes(a, tiling);
   ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(
-      run, static_cast<size_t>(keys + values + scores) * sizeof(float), &scratch));
+  FOLIO_RETURN_IF_ERROR(
+      ThreadScratch::make(run, static_cast<size_t>(sizes.all()) * sizeof(float), &scratch));
   const int64_t tasks = a.q.batch * a.k.heads * tiling.parts;
   run.parallel().for_range(tasks, tiling.grain, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
-    Workspace w;
-    w.keys = reinterpret_cast<float*>(block.data());
-    w.values = w.keys + keys;
-    w.scores = w.values + values;
+    const Workspace w = sizes.place(reinterpret_cast<float*>(block.data()));
     for (int64_t at = begin; at < end; ++at) {
       const int64_t head = at / tiling.parts;
       const int64_t part = at % tiling.parts;

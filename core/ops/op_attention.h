@@ -7,7 +7,8 @@
 //          y = weights v. A query that sees no key, or all at -inf, gives zeros. With `smooth`
 //          the softmax has one more term, exp(sink), in its denominator.
 // Memory:  a thread holds the scores of one block of queries: 16 rows of all keys, up to 64 where
-//          they are short; beside it K^T and V of one head as panels, unless queries are few.
+//          they are short; beside it K^T and V of one head as panels, unless queries are few, and
+//          the rows of a float16 cache that are being read.
 // Owns:    plain views; scratch is the run's.
 // Threads: attend() spreads key heads, and blocks of queries where heads are few, over the run's
 //          threads; the blocks depend on sizes alone, so the bits are the same for any number of
@@ -19,12 +20,15 @@
 namespace folio {
 
 // One of Q, K, V or a cache, with strides in elements (0 repeats); rows of `size` are contiguous,
-// except those of a K that attend() alone reads.
+// except those of a K that attend() alone reads. K and V may be float16 or bfloat16: then `data` is
+// null, and attend() widens some rows at a time.
 struct Heads {
   const float* data = nullptr;
   int64_t batch = 0, heads = 0, seq = 0, size = 0;
   int64_t batch_stride = 0, head_stride = 0, seq_stride = 0;
   int64_t size_stride = 1;
+  const uint8_t* half = nullptr;
+  DType half_type = DType::kFloat16;
 
   const float* at(int64_t b, int64_t h) const { return data + b * batch_stride + h * head_stride; }
 
@@ -47,6 +51,11 @@ Result<Heads> heads_of(const Shape& shape, int64_t head_count, std::string_view 
 // zeros, and views it. `old` may have no data (no rows), or already stand at `to`.
 Heads append_cache(OpRun& run, const Heads& old, Span<const int64_t> old_rows, const Heads& fresh,
                    int64_t capacity, float* to);
+
+// The same in a tensor of float16 or bfloat16 of that shape, the rows of `fresh` rounded to it;
+// `old` (or null) is of its type and stands in it already, or elsewhere.
+Heads append_half_cache(OpRun& run, const Tensor* old, Span<const int64_t> old_rows,
+                        const Heads& fresh, Tensor* to);
 
 struct KeyRange {
   int64_t begin = 0;
