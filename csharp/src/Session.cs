@@ -72,6 +72,7 @@ namespace FolioRuntime
             RunOptions options = null) where TValue : Value
         {
             List<KeyValuePair<string, Value>> given = PairsOf(inputs);
+            if (outputs == null) throw FolioException.Invalid("the outputs are null");
             var leases = new Leases();
             try
             {
@@ -261,6 +262,7 @@ namespace FolioRuntime
         private static List<KeyValuePair<string, Value>> PairsOf<TValue>(IReadOnlyDictionary<string, TValue> values)
             where TValue : Value
         {
+            if (values == null) throw FolioException.Invalid("the inputs are null");
             var result = new List<KeyValuePair<string, Value>>(values.Count);
             foreach (KeyValuePair<string, TValue> entry in values)
             {

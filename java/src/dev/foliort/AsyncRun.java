@@ -1,7 +1,6 @@
 package dev.foliort;
 
 import java.lang.ref.Cleaner;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -35,11 +34,11 @@ final class AsyncRun extends CompletableFuture<Outputs> implements Runnable {
     private final Cleaner.Cleanable held;
 
     /** The caller has counted it in `pending`; from here on it counts itself out, also if this throws. */
-    AsyncRun(Session session, Map<String, ? extends Value> inputs, List<String> names, RunOptions options,
+    AsyncRun(Session session, Map<String, Value> inputs, List<String> names, RunOptions options,
             AtomicInteger pending) {
         this.session = session;
-        this.inputs = new LinkedHashMap<>(inputs);
-        this.names = List.copyOf(names);
+        this.inputs = inputs;
+        this.names = names;
         this.options = options;
         Held toGiveBack = new Held(pending);
         held = Lease.CLEANER.register(this, toGiveBack);

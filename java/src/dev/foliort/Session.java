@@ -1,6 +1,7 @@
 package dev.foliort;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -108,11 +109,13 @@ public final class Session implements AutoCloseable {
     public CompletableFuture<Outputs> runAsync(Map<String, ? extends Value> inputs, List<String> names,
             RunOptions options, Executor executor) {
         RunOptions used = options == null ? new RunOptions() : options;
+        Map<String, Value> given = new LinkedHashMap<>(inputs);
+        List<String> wanted = List.copyOf(names);
         if (pending.incrementAndGet() > pendingLimit) {
             pending.decrementAndGet();
             throw new RejectedExecutionException(pendingLimit + " runs of the session are waiting or running");
         }
-        AsyncRun run = new AsyncRun(this, inputs, names, used, pending);
+        AsyncRun run = new AsyncRun(this, given, wanted, used, pending);
         try {
             executor.execute(run);
         } catch (RuntimeException e) {

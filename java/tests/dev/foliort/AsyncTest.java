@@ -112,6 +112,7 @@ class AsyncTest {
             for (int i = 0; i < 3; ++i) {
                 RejectedExecutionException e = assertThrows(RejectedExecutionException.class,
                         () -> session.runAsync(Map.of("x", x), pool));
+                assertThrows(NullPointerException.class, () -> session.runAsync(null, pool));
                 assertTrue(!e.getMessage().contains("waiting or running"), e.getMessage());
             }
         }
