@@ -33,7 +33,6 @@
 %newobject folio::bridge::ValueInfos::element;
 %newobject folio::Model::open;
 %newobject folio::Model::open_memory;
-
 %newobject folio::Env::memory_report;
 %newobject folio::Model::memory_report;
 %newobject folio::Model::overridable_initializers;

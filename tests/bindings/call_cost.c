@@ -1,4 +1,5 @@
-/* Nanoseconds of one bound run of a tiny model, from C: what CallCost.java and CallCost.cs are compared with. */
+/* Nanoseconds of one bound run of a tiny model, from C: what CallCost.java and CallCost.cs are
+ * compared with. */
 #include <folio/folio_c_api.h>
 #include <folio/folio_load.h>
 #include <stdio.h>
