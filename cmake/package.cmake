@@ -56,8 +56,9 @@ endif()
 include(CPack)
 
 find_program(FOLIO_DPKG_SHLIBDEPS dpkg-shlibdeps)
-if(NOT FOLIO_DPKG_SHLIBDEPS)
-  list(APPEND FOLIO_LEFT_OUT "Debian packages (package dpkg-dev)")
+find_program(FOLIO_FILE file) # CPack tells by it which files are libraries
+if(NOT FOLIO_DPKG_SHLIBDEPS OR NOT FOLIO_FILE)
+  list(APPEND FOLIO_LEFT_OUT "Debian packages (packages dpkg-dev, file)")
   return()
 endif()
 set(stamp ${PROJECT_BINARY_DIR}/folio_deb.stamp)
