@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -136,6 +138,28 @@ inline void run(Session& session, const std::vector<std::string>& input_names, V
     wanted.emplace_back(output_names[i], *outputs[i]);
   }
   session.run_into(given, wanted, &options);
+}
+
+// An environment; an empty `log` leaves the log as it is.
+inline Env* create_env(std::int64_t thread_count, std::int64_t max_arenas, int log_level,
+                       std::function<void(LogLevel, const std::string&)> log) {
+  constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
+  if (thread_count < 0 || thread_count > limit || max_arenas < 0 || max_arenas > limit) {
+    throw Error(FOLIO_INVALID_ARGUMENT, "the number of threads or arenas is negative or too large");
+  }
+  EnvOptions options;
+  options.thread_count = static_cast<std::uint32_t>(thread_count);
+  options.max_arenas = static_cast<std::uint32_t>(max_arenas);
+  options.log_level = static_cast<LogLevel>(log_level);
+  options.log = std::move(log);
+  return new Env(options);
+}
+
+// `release` is called if and only if this succeeds.
+inline void bind_capacity(IoBinding& binding, const std::string& name, void* data,
+                          std::int64_t bytes, FolioReleaseFunction release, void* user) {
+  internal::check(api().BindOutputWithCapacity(binding.get(), name.c_str(), data,
+                                               static_cast<size_t>(bytes), release, user));
 }
 
 // Calls on_error(code, message) for what was thrown; from inside of a catch block only.

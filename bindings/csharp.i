@@ -4,10 +4,10 @@
 %{
 #include "bindings/csharp_support.h"
 
-extern "C" SWIGEXPORT void SWIGSTDCALL FolioCsharpOnError(folio::bridge::ErrorFunction function) {
+extern "C" SWIGEXPORT void SWIGSTDCALL CSharp_FolioOnError(folio::bridge::ErrorFunction function) {
   folio::bridge::on_error = function;
 }
-extern "C" SWIGEXPORT void SWIGSTDCALL FolioCsharpFree(void* block) { std::free(block); }
+extern "C" SWIGEXPORT void SWIGSTDCALL CSharp_FolioFree(void* block) { std::free(block); }
 %}
 
 %pragma(csharp) moduleclassmodifiers="internal static class"
@@ -50,9 +50,9 @@ FOLIO_CSHARP_ARRAY(void* address, void*, global::System.IntPtr)
 %apply const char* text {
   const char* path, const char* key, const char* value, const char* input_names, const char* output_names
 };
-%apply const long long* dims { const long long* lengths };
+%apply const long long* dims { const long long* lengths, const long long* dim_counts };
 %apply folio::Value* const* values { folio::Value* const* inputs, folio::Value* const* outputs };
-%apply void* address { void* release, void* user };
+%apply void* address { void* release, void* user, void* function };
 
 // Results.
 
@@ -88,5 +88,27 @@ FOLIO_CSHARP_RESULT(folio::Dims, long[], NativeBlock.TakeLongs)
   void* data() {
     bool is_writable = false;
     return folio::bridge::data_of(*$self, &is_writable);
+  }
+}
+
+// Callbacks: addresses of delegates, and a handle for them.
+
+%extend folio::ModelOptions {
+  void set_progress(void* function, void* user) { $self->progress(folio::bridge::progress_of(function, user)); }
+}
+%extend folio::SessionOptions {
+  void set_progress(void* function, void* user) { $self->progress(folio::bridge::progress_of(function, user)); }
+}
+%newobject folio::Env::create;
+%extend folio::Env {
+  static Env* create(int64_t thread_count, int64_t max_arenas, int level, void* function, void* release, void* user) {
+    return folio::bridge::create_env(thread_count, max_arenas, level, folio::bridge::log_of(function, release, user));
+  }
+}
+%extend folio::IoBinding {
+  void bind_output_with_capacity(const char* text, int64_t text_bytes, void* address, int64_t bytes, void* release,
+                                 void* user) {
+    folio::bridge::bind_capacity(*$self, folio::bridge::text_of(text, text_bytes), address, bytes,
+                                 reinterpret_cast<FolioReleaseFunction>(release), user);
   }
 }

@@ -77,7 +77,9 @@ FOLIO_JAVA_ARRAY(folio::Value* const* values, int64_t value_count, jlongArray, l
   (const char* value, int64_t value_bytes), (const char* input_names, int64_t input_names_bytes),
   (const char* output_names, int64_t output_names_bytes)
 };
-%apply (const long long* dims, int64_t dim_count) { (const long long* lengths, int64_t length_count) };
+%apply (const long long* dims, int64_t dim_count) {
+  (const long long* lengths, int64_t length_count), (const long long* dim_counts, int64_t shape_count)
+};
 %apply (folio::Value* const* values, int64_t value_count) {
   (folio::Value* const* inputs, int64_t input_count), (folio::Value* const* outputs, int64_t output_count)
 };
@@ -85,6 +87,8 @@ FOLIO_JAVA_ARRAY(folio::Value* const* values, int64_t value_count, jlongArray, l
 %typemap(in, numinputs=0) JNIEnv* env "$1 = jenv;"
 %typemap(jstype) jobject buffer "java.nio.Buffer"
 %typemap(jtype) jobject buffer "java.nio.Buffer"
+%typemap(jstype) jobject holder "Object"
+%typemap(jtype) jobject holder "Object"
 
 // Results.
 
@@ -108,4 +112,24 @@ FOLIO_JAVA_RESULT(folio::Dims, jlongArray, long[])
     return folio::bridge::wrap_buffer(env, buffer, bytes, is_writable, folio::bridge::dims_of(dims, dim_count), type);
   }
   jobject view(JNIEnv* env) { return folio::bridge::view(env, *$self); }
+}
+
+// Callbacks: the holder is what Callbacks' static methods get back.
+
+%extend folio::ModelOptions {
+  void set_progress(JNIEnv* env, jobject holder) { $self->progress(folio::bridge::progress_of(env, holder)); }
+}
+%extend folio::SessionOptions {
+  void set_progress(JNIEnv* env, jobject holder) { $self->progress(folio::bridge::progress_of(env, holder)); }
+}
+%newobject folio::Env::create;
+%extend folio::Env {
+  static Env* create(JNIEnv* env, int64_t thread_count, int64_t max_arenas, int level, jobject holder) {
+    return folio::bridge::create_env(thread_count, max_arenas, level, folio::bridge::log_of(env, holder));
+  }
+}
+%extend folio::IoBinding {
+  void bind_output_with_capacity(JNIEnv* env, const char* text, int64_t text_bytes, jobject buffer, int64_t bytes) {
+    folio::bridge::bind_capacity(env, *$self, folio::bridge::text_of(text, text_bytes), buffer, bytes);
+  }
 }

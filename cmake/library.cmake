@@ -31,7 +31,7 @@ if(c_api_sources AND TARGET folio_core AND NOT FOLIO_FUZZ)
   target_link_options(folio PRIVATE
     -Wl,--version-script=${exports_map}
     -Wl,-z,nodelete # threads and atfork handlers outlive a dlclose
-    -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed)
+    -Wl,-z,now -Wl,-z,relro -Wl,-z,max-page-size=16384 -Wl,--gc-sections -Wl,--as-needed)
   if(NOT FOLIO_SANITIZE) # a sanitizer's symbols come with the executable
     target_link_options(folio PRIVATE -Wl,--no-undefined)
   endif()

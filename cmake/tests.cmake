@@ -4,7 +4,7 @@
 #   tests/c_api/*.c                                   each a C99 program of its own, ctest c_api.<stem>
 #   tests/support/*.cc                                static library linked to every test
 #   tests/fuzz/<x>_fuzz.cc                            replay of tests/fuzz/corpus/<x>, or a libFuzzer target (FOLIO_FUZZ)
-# Rooms c_api and tools have the prefix c_api. and tools. instead. c_api tests see the shared library only.
+# Rooms c_api, tools and bindings have their own name as prefix instead. c_api tests see the shared library only.
 # Every test is told two folders: FOLIO_TESTS_DIR (this source folder) and FOLIO_BINARY_DIR (holds bin/ and lib/).
 
 include(GoogleTest)
@@ -47,7 +47,7 @@ if(TARGET folio_isa_x86_amx)
 endif()
 
 function(folio_test_prefix room out)
-  if(room STREQUAL "c_api" OR room STREQUAL "tools")
+  if(room STREQUAL "c_api" OR room STREQUAL "tools" OR room STREQUAL "bindings")
     set(${out} "${room}." PARENT_SCOPE)
   else()
     set(${out} "core.${room}." PARENT_SCOPE)

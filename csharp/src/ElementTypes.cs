@@ -20,6 +20,8 @@ namespace FolioRuntime
             { typeof(long), ElementType.Int64 },
             { typeof(ulong), ElementType.UInt64 },
             { typeof(bool), ElementType.Bool },
+            { typeof(Float16), ElementType.Float16 },
+            { typeof(BFloat16), ElementType.BFloat16 },
         };
 
         internal static ElementType Of<T>()

@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.Globalization;
 
 namespace FolioRuntime
 {
@@ -17,7 +18,7 @@ namespace FolioRuntime
             NativeLibrary.Require();
         }
 
-        private Model(NativeModel native)
+        internal Model(NativeModel native)
         {
             this.native = native;
             lease = new Lease("model", native);
@@ -35,9 +36,48 @@ namespace FolioRuntime
             get { return Call(model => ValueInfo.ListOf(model.Inputs())); }
         }
 
+        /// <summary>What a run can compute.</summary>
         public IReadOnlyList<ValueInfo> Outputs
         {
             get { return Call(model => ValueInfo.ListOf(model.Outputs())); }
+        }
+
+        /// <summary>Inputs that have a default in the model, which a run may override.</summary>
+        public IReadOnlyList<ValueInfo> OverridableInitializers
+        {
+            get { return Call(model => ValueInfo.ListOf(model.OverridableInitializers())); }
+        }
+
+        /// <summary>What the file says of itself.</summary>
+        public ModelInfo Info
+        {
+            get { return Call(model => new ModelInfo(Utf8.Split(model.InfoTexts()), model.InfoNumbers())); }
+        }
+
+        /// <summary>
+        /// Nodes that keep the model from becoming a session; none: none that can be told without compiling.
+        /// </summary>
+        public IReadOnlyList<UnsupportedOperator> UnsupportedOperators
+        {
+            get
+            {
+                List<string> texts = Utf8.Split(Call(model => model.UnsupportedOperators()));
+                var result = new List<UnsupportedOperator>();
+                for (int i = 0; i + 4 < texts.Count; i += 5) result.Add(new UnsupportedOperator(texts, i));
+                return result.AsReadOnly();
+            }
+        }
+
+        /// <summary>Operator sets that the model imports: domain ("" is ONNX's own) and version.</summary>
+        public IReadOnlyDictionary<string, long> Opsets
+        {
+            get { return NumbersOf(Call(model => model.Opsets())); }
+        }
+
+        /// <summary>Operators ("Conv", "com.microsoft.Gelu"), and how many nodes are of them, in subgraphs too.</summary>
+        public IReadOnlyDictionary<string, long> Operators
+        {
+            get { return NumbersOf(Call(model => model.Operators())); }
         }
 
         /// <summary>The model's own pairs of strings.</summary>
@@ -52,24 +92,28 @@ namespace FolioRuntime
             }
         }
 
-        /// <summary>Maps the file (.onnx or .ort), parses and verifies it. Weights are not read.</summary>
-        public static Model Open(string path, ModelOptions options = null)
+        /// <summary>
+        /// Maps the file (.onnx or .ort), parses and verifies it. Weights are not read. `options` and `env` may be null.
+        /// </summary>
+        public static Model Open(string path, ModelOptions options = null, Env env = null)
         {
             byte[] utf8 = Utf8.Of(path);
-            using (NativeModelOptions given = (options ?? new ModelOptions()).ToNative())
-            {
-                return new Model(NativeModel.Open(utf8, utf8.Length, given));
-            }
+            return (options ?? new ModelOptions()).Use(given => (env ?? Env.Shared).Call(
+                own => new Model(NativeModel.Open(own, utf8, utf8.Length, given))));
         }
 
         /// <summary>Opens a model from its bytes, which are copied.</summary>
         public static Model CopyOf(byte[] bytes, ModelOptions options = null)
         {
             if (bytes == null) throw FolioException.Invalid("the bytes are null");
-            using (NativeModelOptions given = (options ?? new ModelOptions()).ToNative())
-            {
-                return new Model(NativeModel.OpenMemory(bytes, bytes.Length, given));
-            }
+            return (options ?? new ModelOptions()).Use(given => Env.Shared.Call(
+                own => new Model(NativeModel.OpenMemory(own, bytes, bytes.Length, given))));
+        }
+
+        /// <summary>What the model holds.</summary>
+        public MemoryReport MemoryReport()
+        {
+            return Call(model => FolioRuntime.MemoryReport.Take(model.MemoryReport()));
         }
 
         /// <summary>
@@ -96,19 +140,37 @@ namespace FolioRuntime
             });
         }
 
-        /// <summary>Compiles the model.</summary>
+        /// <summary>
+        /// Makes, or checks, the pack file for sessions with these options (docs/packs.md). Both may be null.
+        /// </summary>
+        public PackResult Pack(PackOptions options = null, SessionOptions session = null)
+        {
+            return (session ?? new SessionOptions()).Use(given => Call(
+                model => (options ?? new PackOptions()).Pack(model, given)));
+        }
+
+        /// <summary>Compiles the model. `options` may be null.</summary>
         public Session Session(SessionOptions options = null)
         {
-            using (NativeSessionOptions given = (options ?? new SessionOptions()).ToNative())
-            {
-                return Call(model => new Session(new NativeSession(model, given)));
-            }
+            SessionOptions used = options ?? new SessionOptions();
+            return used.Use(given => Call(model => new Session(new NativeSession(model, given), used.PendingLimit)));
         }
 
         /// <summary>Disposing again is fine.</summary>
         public void Dispose()
         {
             lease.Close();
+        }
+
+        private static Dictionary<string, long> NumbersOf(byte[] joined)
+        {
+            List<string> texts = Utf8.Split(joined);
+            var result = new Dictionary<string, long>();
+            for (int i = 0; i + 1 < texts.Count; i += 2)
+            {
+                result[texts[i]] = long.Parse(texts[i + 1], CultureInfo.InvariantCulture);
+            }
+            return result;
         }
 
         private T Call<T>(Func<NativeModel, T> function)

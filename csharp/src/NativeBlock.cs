@@ -18,7 +18,7 @@ namespace FolioRuntime
             }
             finally
             {
-                NativeLibrary.FolioCsharpFree(block);
+                NativeLibrary.CSharp_FolioFree(block);
             }
         }
 
@@ -32,7 +32,7 @@ namespace FolioRuntime
             }
             finally
             {
-                NativeLibrary.FolioCsharpFree(block);
+                NativeLibrary.CSharp_FolioFree(block);
             }
         }
     }

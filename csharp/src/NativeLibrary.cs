@@ -7,14 +7,17 @@ using System.Threading;
 namespace FolioRuntime
 {
     /// <summary>
-    /// Loads libfolio_csharp.so, which brings libfolio.so from its own folder. Looks in the folder that the AppDomain
-    /// data folio.library.path or the environment variable FOLIO_LIBRARY_PATH names; beside this assembly and the
-    /// program; where the system looks. Once it is loaded, DllImport finds it by its name.
+    /// Loads libfolio_csharp.so, which brings libfolio.so.1 from its own folder. Looks in the folder that the AppDomain
+    /// data folio.native.path or the environment variable FOLIO_NATIVE_PATH names; beside this assembly and the program,
+    /// and in runtimes/linux-x64/native there; where the system looks. Once it is loaded, DllImport finds it by its name.
     /// </summary>
     internal static class NativeLibrary
     {
         internal const string Name = "libfolio_csharp";
-        private const string File = Name + ".so";
+        private const string FileName = Name + ".so";
+        private const string Setting = "folio.native.path";
+        private const string Variable = "FOLIO_NATIVE_PATH";
+        private const string Glibc = "2.36"; // what the build needs; tests/c_api/exports_test.py
         private const int Now = 2;
 
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
@@ -27,16 +30,37 @@ namespace FolioRuntime
         /// <summary>Returns with the library loaded, or throws DllNotFoundException.</summary>
         internal static void Require()
         {
-            if (!loaded.Value) throw new DllNotFoundException(File);
+            if (!loaded.Value) throw new DllNotFoundException(FileName);
+        }
+
+        /// <summary>The linker's message and, where it follows from that, what to do about it.</summary>
+        internal static string Explain(string message, string mappings)
+        {
+            if (mappings.Contains("/ld-musl-"))
+            {
+                return message + "; this system's C library is musl, Folio needs glibc " + Glibc +
+                    " or later: use an image that is not Alpine";
+            }
+            if (message.Contains("GLIBC_") && message.Contains("not found"))
+            {
+                return message + "; this system's glibc is too old, Folio needs " + Glibc +
+                    " or later: Debian 12, Ubuntu 22.10, RHEL 10";
+            }
+            if (message.Contains("failed to map segment"))
+            {
+                return message + "; the folder is on a file system that forbids programs (noexec): name another with " +
+                    Variable;
+            }
+            return message;
         }
 
         private static bool Load()
         {
-            string folder = AppDomain.CurrentDomain.GetData("folio.library.path") as string
-                ?? Environment.GetEnvironmentVariable("FOLIO_LIBRARY_PATH");
+            string folder = AppDomain.CurrentDomain.GetData(Setting) as string
+                ?? Environment.GetEnvironmentVariable(Variable);
             if (!string.IsNullOrEmpty(folder))
             {
-                LoadFile(Path.GetFullPath(Path.Combine(folder, File)));
+                LoadFile(Path.GetFullPath(Path.Combine(folder, FileName)));
             }
             else
             {
@@ -44,7 +68,16 @@ namespace FolioRuntime
                 string beside = string.IsNullOrEmpty(assembly) ? null : Path.GetDirectoryName(assembly);
                 if (!TryBeside(beside)) TryBeside(AppDomain.CurrentDomain.BaseDirectory);
             }
-            Register();
+            try
+            {
+                Register();
+            }
+            catch (DllNotFoundException e)
+            {
+                string note = RuntimeInformation.IsOSPlatform(OSPlatform.Linux)
+                    ? "" : "; Folio runs on Linux on x86-64, not on " + RuntimeInformation.OSDescription;
+                throw new DllNotFoundException(Explain(e.Message + note, Mappings()), e);
+            }
             return true;
         }
 
@@ -52,23 +85,39 @@ namespace FolioRuntime
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static void Register()
         {
-            FolioCsharpOnError(onError);
+            CSharp_FolioOnError(onError);
         }
 
         private static bool TryBeside(string folder)
         {
             if (folder == null) return false;
-            string path = Path.Combine(folder, File);
-            if (!System.IO.File.Exists(path)) return false;
-            LoadFile(path);
-            return true;
+            foreach (string below in new[] { "", Path.Combine("runtimes", "linux-x64", "native") })
+            {
+                string path = Path.Combine(folder, below, FileName);
+                if (!File.Exists(path)) continue;
+                LoadFile(path);
+                return true;
+            }
+            return false;
         }
 
         private static void LoadFile(string path)
         {
             dlerror(); // binds the function itself: doing so after a failure would lose the message
             if (dlopen(Utf8.Of(path + "\0"), Now) != IntPtr.Zero) return;
-            throw new DllNotFoundException(Marshal.PtrToStringAnsi(dlerror()) ?? path);
+            throw new DllNotFoundException(Explain(Marshal.PtrToStringAnsi(dlerror()) ?? path, Mappings()));
+        }
+
+        private static string Mappings()
+        {
+            try
+            {
+                return File.ReadAllText("/proc/self/maps");
+            }
+            catch (IOException)
+            {
+                return "";
+            }
         }
 
         // Called from native code: SWIG's wrapper throws it when that has returned.
@@ -87,9 +136,9 @@ namespace FolioRuntime
         private static extern IntPtr dlerror();
 
         [DllImport(Name)]
-        private static extern void FolioCsharpOnError(ErrorFunction function);
+        private static extern void CSharp_FolioOnError(ErrorFunction function);
 
         [DllImport(Name)]
-        internal static extern void FolioCsharpFree(IntPtr block);
+        internal static extern void CSharp_FolioFree(IntPtr block);
     }
 }

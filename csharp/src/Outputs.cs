@@ -12,6 +12,7 @@ namespace FolioRuntime
         {
         }
 
+        /// <summary>Their names.</summary>
         public IReadOnlyCollection<string> Names
         {
             get { return values.Keys; }
@@ -36,6 +37,7 @@ namespace FolioRuntime
             throw FolioException.Invalid("there is no output '" + name + "' among " + string.Join(", ", values.Keys));
         }
 
+        /// <summary>Disposing again is fine.</summary>
         public void Dispose()
         {
             foreach (Value value in values.Values) value.Dispose();

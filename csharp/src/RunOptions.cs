@@ -14,6 +14,7 @@ namespace FolioRuntime
             NativeLibrary.Require();
         }
 
+        /// <summary>No time limit.</summary>
         public RunOptions()
         {
             cancel = new NativeCancel();
@@ -27,7 +28,26 @@ namespace FolioRuntime
             set { Native.SetTimeout((long)value.TotalMilliseconds); }
         }
 
+        /// <summary>A name for the runs, for messages and the log. Set it before the first run.</summary>
+        public string Tag
+        {
+            set
+            {
+                byte[] utf8 = Utf8.Of(value);
+                Native.SetTag(utf8, utf8.Length);
+            }
+        }
+
         internal NativeRunOptions Native { get; }
+
+        /// <summary>Sets a configuration key; docs/config_keys.md lists them. Before the first run.</summary>
+        public RunOptions Config(string key, string value)
+        {
+            byte[] name = Utf8.Of(key);
+            byte[] text = Utf8.Of(value);
+            Native.Config(name, name.Length, text, text.Length);
+            return this;
+        }
 
         /// <summary>
         /// Makes the runs with these options throw ErrorCode.Cancelled, those to come too. From any thread; a

@@ -1,5 +1,7 @@
 using System;
 using System.Collections.Generic;
+using System.Threading;
+using System.Threading.Tasks;
 
 namespace FolioRuntime
 {
@@ -11,21 +13,40 @@ namespace FolioRuntime
         private readonly NativeSession native;
         private readonly Lease lease;
         private readonly List<string> outputNames = new List<string>();
+        private readonly int pendingLimit;
+        private int pending;
 
-        internal Session(NativeSession native)
+        internal Session(NativeSession native, int pendingLimit)
         {
             this.native = native;
+            this.pendingLimit = pendingLimit;
             lease = new Lease("session", native);
             Inputs = ValueInfo.ListOf(native.Inputs());
             Outputs = ValueInfo.ListOf(native.Outputs());
+            OverridableInitializers = ValueInfo.ListOf(native.OverridableInitializers());
             foreach (ValueInfo output in Outputs) outputNames.Add(output.Name);
         }
 
         /// <summary>Inputs that a run has to be given. Also when disposed.</summary>
         public IReadOnlyList<ValueInfo> Inputs { get; }
 
-        /// <summary>Also when disposed.</summary>
+        /// <summary>What a run can compute. Also when disposed.</summary>
         public IReadOnlyList<ValueInfo> Outputs { get; }
+
+        /// <summary>Inputs that have a default, which a run may override. Also when disposed.</summary>
+        public IReadOnlyList<ValueInfo> OverridableInitializers { get; }
+
+        /// <summary>Counters of this session's runs.</summary>
+        public Metrics Metrics
+        {
+            get { return new Metrics(Call(session => session.Metrics())); }
+        }
+
+        /// <summary>The same in Prometheus' text format.</summary>
+        public string MetricsText
+        {
+            get { return Utf8.Text(Call(session => session.MetricsText())); }
+        }
 
         /// <summary>
         /// Computes the outputs named (null: all), and only what they need, as new values. `options` may be null.
@@ -33,29 +54,108 @@ namespace FolioRuntime
         public Outputs Run<TValue>(IReadOnlyDictionary<string, TValue> inputs, IReadOnlyList<string> names = null,
             RunOptions options = null) where TValue : Value
         {
-            return RunNew(PairsOf(inputs), names ?? outputNames, options);
+            List<KeyValuePair<string, Value>> given = PairsOf(inputs);
+            var leases = new Leases();
+            try
+            {
+                foreach (KeyValuePair<string, Value> input in given) leases.Enter(input.Value, input.Key);
+                return RunEntered(given, names ?? outputNames, options);
+            }
+            finally
+            {
+                leases.Leave();
+            }
         }
 
         /// <summary>Computes the outputs named into tensors of their type and shape. Nothing is copied.</summary>
         public void Run<TValue>(IReadOnlyDictionary<string, TValue> inputs, IReadOnlyDictionary<string, Tensor> outputs,
             RunOptions options = null) where TValue : Value
         {
-            var leases = new List<Lease>();
+            List<KeyValuePair<string, Value>> given = PairsOf(inputs);
+            if (outputs == null) throw FolioException.Invalid("the outputs are null");
+            var leases = new Leases();
             try
             {
+                foreach (KeyValuePair<string, Value> input in given) leases.Enter(input.Value, input.Key);
                 var names = new List<string>();
                 var values = new List<NativeValue>();
                 foreach (KeyValuePair<string, Tensor> output in outputs)
                 {
                     names.Add(output.Key);
-                    values.Add(Enter(output.Value, output.Key, leases));
+                    values.Add(leases.Enter(output.Value, output.Key));
                 }
-                RunInto(PairsOf(inputs), names, values, options);
+                RunInto(given, names, values, options);
             }
             finally
             {
-                foreach (Lease entered in leases) entered.Leave();
+                leases.Leave();
             }
+        }
+
+        /// <summary>
+        /// Computes the outputs named (null: all) on the thread pool. The inputs may be disposed at once, but not
+        /// changed. Cancelling the token cancels `options` (null: its own) and so stops the run; the task is then
+        /// cancelled. InvalidOperationException: SessionOptions.PendingLimit runs are waiting or running.
+        /// </summary>
+        public Task<Outputs> RunAsync<TValue>(IReadOnlyDictionary<string, TValue> inputs,
+            IReadOnlyList<string> names = null, RunOptions options = null,
+            CancellationToken token = default(CancellationToken)) where TValue : Value
+        {
+            List<KeyValuePair<string, Value>> given = PairsOf(inputs);
+            var wanted = new List<string>(names ?? outputNames);
+            RunOptions used = options ?? new RunOptions();
+            if (Interlocked.Increment(ref pending) > pendingLimit)
+            {
+                EndPending();
+                throw new InvalidOperationException(pendingLimit + " runs of the session are waiting or running");
+            }
+            AsyncRun run;
+            try
+            {
+                run = new AsyncRun(given, used, token, () => RunEntered(given, wanted, used), EndPending);
+            }
+            catch
+            {
+                EndPending();
+                throw;
+            }
+            return run.Start();
+        }
+
+        /// <summary>Inputs and outputs fixed beforehand, for loops.</summary>
+        public Binding Binding()
+        {
+            return Call(session => new Binding(lease, session));
+        }
+
+        /// <summary>The session's model, for its information; to be disposed like any other.</summary>
+        public Model Model()
+        {
+            return Call(session => new Model(session.Model()));
+        }
+
+        /// <summary>What the session and its model hold, alone or with other sessions.</summary>
+        public MemoryReport MemoryReport()
+        {
+            return Call(session => FolioRuntime.MemoryReport.Take(session.MemoryReport()));
+        }
+
+        /// <summary>Plans runs with inputs of these shapes beforehand, so that the first one need not.</summary>
+        public void PrepareShapes(IReadOnlyDictionary<string, long[]> shapes)
+        {
+            byte[] names = Utf8.Join(shapes.Keys);
+            var dims = new List<long>();
+            var counts = new List<long>();
+            foreach (long[] shape in shapes.Values)
+            {
+                dims.AddRange(shape);
+                counts.Add(shape.Length);
+            }
+            Call(session =>
+            {
+                session.PrepareShapes(names, names.Length, dims.ToArray(), dims.Count, counts.ToArray(), counts.Count);
+                return true;
+            });
         }
 
         /// <summary>
@@ -64,15 +164,7 @@ namespace FolioRuntime
         /// </summary>
         public bool WaitPacked(long milliseconds)
         {
-            lease.Enter();
-            try
-            {
-                return native.WaitPacked(milliseconds);
-            }
-            finally
-            {
-                lease.Leave();
-            }
+            return Call(session => session.WaitPacked(milliseconds));
         }
 
         /// <summary>Waits for the runs in flight; new ones are refused at once. Disposing again is fine.</summary>
@@ -96,7 +188,26 @@ namespace FolioRuntime
             }
         }
 
-        private Outputs RunNew(List<KeyValuePair<string, Value>> inputs, IReadOnlyList<string> names,
+        private void EndPending()
+        {
+            Interlocked.Decrement(ref pending);
+        }
+
+        private T Call<T>(Func<NativeSession, T> function)
+        {
+            lease.Enter();
+            try
+            {
+                return function(native);
+            }
+            finally
+            {
+                lease.Leave();
+            }
+        }
+
+        // The same as Run, with inputs that the caller has entered, disposed or not.
+        private Outputs RunEntered(List<KeyValuePair<string, Value>> inputs, IReadOnlyList<string> names,
             RunOptions options)
         {
             var values = new List<NativeValue>();
@@ -118,17 +229,15 @@ namespace FolioRuntime
         private void RunInto(List<KeyValuePair<string, Value>> inputs, IReadOnlyList<string> outputNames,
             List<NativeValue> outputs, RunOptions options)
         {
-            var leases = new List<Lease>();
             var names = new List<string>();
             var values = new List<NativeValue>();
+            lease.Enter();
             try
             {
-                lease.Enter();
-                leases.Add(lease);
                 foreach (KeyValuePair<string, Value> input in inputs)
                 {
                     names.Add(input.Key);
-                    values.Add(Enter(input.Value, input.Key, leases));
+                    values.Add(input.Value.Native);
                 }
                 byte[] inputText = Utf8.Join(names);
                 byte[] outputText = Utf8.Join(outputNames);
@@ -137,7 +246,7 @@ namespace FolioRuntime
             }
             finally
             {
-                foreach (Lease entered in leases) entered.Leave();
+                lease.Leave();
                 GC.KeepAlive(values);
                 GC.KeepAlive(outputs);
             }
@@ -150,17 +259,10 @@ namespace FolioRuntime
             return result;
         }
 
-        private static NativeValue Enter(Value value, string name, List<Lease> leases)
-        {
-            if (value == null) throw FolioException.Invalid("the value of '" + name + "' is null");
-            value.Lease.Enter();
-            leases.Add(value.Lease);
-            return value.Native;
-        }
-
         private static List<KeyValuePair<string, Value>> PairsOf<TValue>(IReadOnlyDictionary<string, TValue> values)
             where TValue : Value
         {
+            if (values == null) throw FolioException.Invalid("the inputs are null");
             var result = new List<KeyValuePair<string, Value>>(values.Count);
             foreach (KeyValuePair<string, TValue> entry in values)
             {

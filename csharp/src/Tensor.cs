@@ -11,22 +11,17 @@ namespace FolioRuntime
     /// </summary>
     public sealed unsafe class Tensor : Value
     {
-        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
-        private delegate void ReleaseFunction(IntPtr user);
-
-        // In a field: the native side keeps it.
-        private static readonly ReleaseFunction release = Release;
-        private static readonly IntPtr releaseAddress = Marshal.GetFunctionPointerForDelegate(release);
-
         internal Tensor(NativeValue native) : base(native)
         {
         }
 
+        /// <summary>The dims, outermost first; none of a scalar.</summary>
         public long[] Shape
         {
             get { return Call(value => value.Dims()); }
         }
 
+        /// <summary>The product of the dims.</summary>
         public long ElementCount
         {
             get { return Call(value => value.ElementCount()); }
@@ -64,16 +59,19 @@ namespace FolioRuntime
             return WrapPinned<T>(memory, type, true, shape);
         }
 
+        /// <summary>Copies the elements.</summary>
         public static Tensor CopyOf<T>(ReadOnlySpan<T> elements, params long[] shape) where T : struct
         {
             return Wrap(elements.ToArray(), shape);
         }
 
+        /// <summary>Copies the elements.</summary>
         public static Tensor CopyOf<T>(T[] elements, params long[] shape) where T : struct
         {
             return CopyOf(new ReadOnlySpan<T>(elements), shape);
         }
 
+        /// <summary>Copies the strings.</summary>
         public static Tensor CopyOf(string[] elements, params long[] shape)
         {
             NativeLibrary.Require();
@@ -180,29 +178,13 @@ namespace FolioRuntime
         {
             NativeLibrary.Require();
             long bytes = MemoryMarshal.AsBytes(memory.Span).Length;
-            MemoryHandle pin = memory.Pin();
-            GCHandle kept = GCHandle.Alloc(pin);
-            try
+            using (var pin = new Pin(memory.Pin()))
             {
-                // Empty memory has no address, and none that counts.
-                IntPtr address = bytes == 0 ? releaseAddress : (IntPtr)pin.Pointer;
-                return new Tensor(NativeValue.Wrap(address, bytes, isWritable, shape, shape.Length, (int)type,
-                    releaseAddress, GCHandle.ToIntPtr(kept)));
+                NativeValue native = NativeValue.Wrap(pin.Address, bytes, isWritable, shape, shape.Length, (int)type,
+                    Callbacks.ReleaseAddress, pin.User);
+                pin.Keep();
+                return new Tensor(native);
             }
-            catch
-            {
-                kept.Free();
-                pin.Dispose();
-                throw;
-            }
-        }
-
-        // Called by the native library from any thread.
-        private static void Release(IntPtr user)
-        {
-            GCHandle kept = GCHandle.FromIntPtr(user);
-            ((IDisposable)kept.Target).Dispose();
-            kept.Free();
         }
 
         private static int Count(long count)

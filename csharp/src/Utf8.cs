@@ -1,3 +1,4 @@
+using System;
 using System.Collections.Generic;
 using System.IO;
 using System.Text;
@@ -16,6 +17,15 @@ namespace FolioRuntime
         internal static string Text(byte[] utf8)
         {
             return Encoding.UTF8.GetString(utf8);
+        }
+
+        /// <summary>Of a text that ends with a NUL.</summary>
+        internal static unsafe string Text(IntPtr text)
+        {
+            var bytes = (byte*)text;
+            int count = 0;
+            while (bytes[count] != 0) ++count;
+            return Encoding.UTF8.GetString(bytes, count);
         }
 
         internal static byte[] Join(IEnumerable<string> texts)

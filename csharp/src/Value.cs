@@ -1,4 +1,5 @@
 using System;
+using System.Collections.Generic;
 
 namespace FolioRuntime
 {
@@ -19,6 +20,7 @@ namespace FolioRuntime
             Lease = new Lease("value", native);
         }
 
+        /// <summary>What it is.</summary>
         public ValueKind Kind
         {
             get { return (ValueKind)Call(value => value.Kind()); }
@@ -39,6 +41,33 @@ namespace FolioRuntime
         internal Lease Lease { get; }
 
         internal NativeValue Native { get; }
+
+        /// <summary>A sequence that holds references to tensors, all of one type.</summary>
+        public static Value Sequence(ElementType type, IReadOnlyList<Tensor> elements)
+        {
+            var leases = new Leases();
+            try
+            {
+                var addresses = new IntPtr[elements.Count];
+                for (int i = 0; i < addresses.Length; ++i)
+                {
+                    addresses[i] = NativeValue.getCPtr(leases.Enter(elements[i], "element " + i)).Handle;
+                }
+                return new Value(NativeValue.Sequence((int)type, addresses, addresses.Length));
+            }
+            finally
+            {
+                leases.Leave();
+            }
+        }
+
+        /// <summary>
+        /// A map that holds references to two tensors of one dim and equal length; keys of Int64 or String.
+        /// </summary>
+        public static Value Map(Tensor keys, Tensor values)
+        {
+            return keys.Call(k => values.Call(v => new Value(NativeValue.Map(k, v))));
+        }
 
         /// <summary>Part number `index`, as a value of its own over the same data.</summary>
         public Value Part(int index)

@@ -18,8 +18,10 @@ namespace FolioRuntime
             Element = inner.Count == 0 ? null : inner[0];
         }
 
+        /// <summary>The name; "" for what is in a sequence or map.</summary>
         public string Name { get; }
 
+        /// <summary>What it is.</summary>
         public ValueKind Kind { get; }
 
         /// <summary>The element type of a tensor; the key type of a map; else Undefined.</summary>
@@ -37,6 +39,7 @@ namespace FolioRuntime
         /// <summary>What a sequence or optional contains, a map's values; else null.</summary>
         public ValueInfo Element { get; }
 
+        /// <summary>Name, type and shape.</summary>
         public override string ToString()
         {
             string text = Kind + "(" + (Element == null ? (object)Type : Element) + ")";

@@ -64,7 +64,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void NullReferencesAreStillExceptions()
+        public void FaultsOfTheHostAreStillTheHosts()
         {
             using (Model.Open(path)) // the guard is on
             {

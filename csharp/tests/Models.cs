@@ -1,6 +1,7 @@
 using System;
 using System.Collections.Generic;
 using System.IO;
+using System.Text;
 using NUnit.Framework;
 
 namespace FolioRuntime.Tests
@@ -32,6 +33,17 @@ namespace FolioRuntime.Tests
         internal static Dictionary<string, Tensor> Named(string name, Tensor tensor)
         {
             return new Dictionary<string, Tensor> { { name, tensor } };
+        }
+
+        /// <summary>Writes `to` over each `from` of the same length.</summary>
+        internal static void ReplaceAll(byte[] bytes, string from, string to)
+        {
+            byte[] old = Encoding.ASCII.GetBytes(from);
+            byte[] with = Encoding.ASCII.GetBytes(to);
+            for (int i = 0; i + old.Length <= bytes.Length; ++i)
+            {
+                if (bytes.AsSpan(i, old.Length).SequenceEqual(old)) with.CopyTo(bytes, i);
+            }
         }
 
         internal static void AssertFails(ErrorCode code, string text, TestDelegate action)

@@ -29,6 +29,7 @@ namespace FolioRuntime.Tests
         {
             ValueInfo x = session.Inputs[0];
             Assert.AreEqual("x", x.Name);
+            Assert.AreEqual(ValueKind.Tensor, x.Kind);
             Assert.AreEqual(ElementType.Float, x.Type);
             CollectionAssert.AreEqual(new long[] { -1, Width }, x.Shape);
             CollectionAssert.AreEqual(new[] { "batch", "" }, x.SymbolicDims);
@@ -80,7 +81,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void RunWritesIntoTheArraysGiven()
+        public void RunWritesIntoTheMemoryGiven()
         {
             float[] input = Models.Row(1, Width);
             var output = new float[Width];
@@ -88,6 +89,7 @@ namespace FolioRuntime.Tests
             using (Tensor y = Tensor.Wrap(output, 1, Width))
             using (Outputs expected = session.Run(Models.Named("x", x)))
             {
+                CollectionAssert.AreEqual(new[] { "y" }, expected.Names);
                 session.Run(Models.Named("x", x), Models.Named("y", y));
                 CollectionAssert.AreEqual(expected["y"].ToArray<float>(), output);
                 float[] first = (float[])output.Clone();
@@ -177,7 +179,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void UseAfterDisposeThrows()
+        public void UseAfterCloseThrows()
         {
             Model model = Model.Open(Models.PathOf("mlp"));
             model.Dispose();
@@ -199,7 +201,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void SequencesHaveParts()
+        public void SequencesAndOptionalsHaveParts()
         {
             using (Session sequences = Models.Session("sequences"))
             using (Tensor x = Tensor.Wrap(Models.Row(1, 8), 2, 4))
@@ -212,6 +214,30 @@ namespace FolioRuntime.Tests
                 Models.AssertFails(ErrorCode.InvalidArgument, "Sequence", () => GC.KeepAlive(outputs["three"]));
                 Models.AssertFails(ErrorCode.InvalidArgument, "", () => three.Part(3));
                 Assert.AreEqual(ElementType.Float, sequences.Outputs[8].Element.Type);
+            }
+        }
+
+        [Test]
+        public void ReadOnlyTensorIsNoOutput()
+        {
+            ReadOnlyMemory<float> memory = new float[Width];
+            using (Tensor x = Tensor.Allocate(ElementType.Float, 1, Width))
+            using (Tensor y = Tensor.Wrap(memory, 1, Width))
+            {
+                Models.AssertFails(ErrorCode.InvalidArgument, "y",
+                    () => session.Run(Models.Named("x", x), Models.Named("y", y)));
+            }
+        }
+
+        [Test]
+        public void RunOptionsAreChecked()
+        {
+            using (Tensor x = Tensor.CopyOf(new ReadOnlySpan<float>(new float[Width]), 1, Width))
+            using (Tensor y = Tensor.Allocate(ElementType.Float, 1, Width))
+            {
+                session.Run(Models.Named("x", x), Models.Named("y", y), new RunOptions { Tag = "one" });
+                Models.AssertFails(ErrorCode.InvalidArgument, "folio.nonsense",
+                    () => new RunOptions().Config("folio.nonsense", "1"));
             }
         }
 

@@ -9,7 +9,7 @@ namespace FolioRuntime.Tests
     public unsafe class TensorTests
     {
         [Test]
-        public void WrapSharesTheArrayBothWays()
+        public void WrapSharesTheMemoryBothWays()
         {
             var array = new float[6];
             using (Tensor tensor = Tensor.Wrap(array, 2, 3))
@@ -23,7 +23,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void WrapTakesAPartOfAnArray()
+        public void WrapTakesAPartOfTheMemory()
         {
             var array = new long[] { 0, 1, 2, 3, 4 };
             using (Tensor tensor = Tensor.Wrap(array.AsMemory(1, 3), 3))
@@ -65,7 +65,17 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void ElementTypesOfTheLanguage()
+        public void AViewOfAnotherTypeFails()
+        {
+            using (Tensor tensor = Tensor.CopyOf(new float[] { 1 }, 1))
+            {
+                Models.AssertFails(ErrorCode.InvalidArgument, "Float", () => tensor.AsMemory<int>());
+                Models.AssertFails(ErrorCode.InvalidArgument, "Float", () => tensor.ToStrings());
+            }
+        }
+
+        [Test]
+        public void CopiesOfEachTypeHaveTheElements()
         {
             using (Tensor boolean = Tensor.CopyOf(new bool[] { true, false }, 2))
             using (Tensor bytes = Tensor.CopyOf(new sbyte[] { -1 }, 1))
@@ -108,7 +118,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void UseAfterDisposeThrowsAndDisposingAgainIsFine()
+        public void UseAfterCloseThrowsAndClosingAgainIsFine()
         {
             Tensor tensor = Tensor.Allocate(ElementType.Float, 2);
             tensor.Dispose();
@@ -119,7 +129,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void MemoryOutlivesItsTensor()
+        public void ViewsOutliveTheirTensor()
         {
             for (int round = 0; round < 50; ++round)
             {
@@ -141,7 +151,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void WrappedMemoryIsPinnedUntilItsTensorIsDisposed()
+        public void WrappedMemoryLivesAsLongAsItsTensor()
         {
             var memory = new CountedMemory(4);
             Tensor tensor = Tensor.Wrap(memory.Memory, 4);
@@ -167,7 +177,7 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void TensorsThatNobodyDisposesAreCollected()
+        public void TensorsThatNobodyClosesAreCollected()
         {
             long before = AddressSpaceKilobytes();
             for (int i = 0; i < 4000; ++i) // 4 GB in all

@@ -19,7 +19,7 @@ public final class Model implements AutoCloseable {
         NativeLibrary.require();
     }
 
-    private Model(NativeModel handle) {
+    Model(NativeModel handle) {
         this.handle = handle;
         lease = new Lease("model", handle::delete);
         lease.closeWith(this);
@@ -30,31 +30,31 @@ public final class Model implements AutoCloseable {
         return open(path, new ModelOptions());
     }
 
+    /** The same. */
     public static Model open(Path path) {
         return open(path.toString(), new ModelOptions());
     }
 
+    /** The same, with options. */
     public static Model open(Path path, ModelOptions options) {
         return open(path.toString(), options);
     }
 
+    /** The same, with options. */
     public static Model open(String path, ModelOptions options) {
-        NativeModelOptions nativeOptions = options.toNative();
-        try {
-            return new Model(NativeModel.open(Text.utf8(path), nativeOptions));
-        } finally {
-            nativeOptions.delete();
-        }
+        return open(Env.shared(), path, options);
+    }
+
+    /** The same, in an environment; its sessions are in it too. */
+    public static Model open(Env env, String path, ModelOptions options) {
+        byte[] utf8 = Text.utf8(path);
+        return options.use(given -> env.call(raw -> new Model(NativeModel.open(raw, utf8, given))));
     }
 
     /** Opens a model from its bytes, which are copied. */
     public static Model copyOf(byte[] bytes, ModelOptions options) {
-        NativeModelOptions nativeOptions = options.toNative();
-        try {
-            return new Model(NativeModel.openMemory(bytes, nativeOptions));
-        } finally {
-            nativeOptions.delete();
-        }
+        return options.use(given ->
+                Env.shared().call(raw -> new Model(NativeModel.openMemory(raw, bytes, given))));
     }
 
     /** The version of the native library. */
@@ -67,8 +67,39 @@ public final class Model implements AutoCloseable {
         return call(model -> ValueInfo.listOf(model.inputs()));
     }
 
+    /** What a run can compute. */
     public List<ValueInfo> outputs() {
         return call(model -> ValueInfo.listOf(model.outputs()));
+    }
+
+    /** Inputs that have a default in the model, which a run may override. */
+    public List<ValueInfo> overridableInitializers() {
+        return call(model -> ValueInfo.listOf(model.overridableInitializers()));
+    }
+
+    /** What the file says of itself. */
+    public ModelInfo info() {
+        return call(model -> ModelInfo.of(Text.split(model.infoTexts()), model.infoNumbers()));
+    }
+
+    /** Nodes that keep the model from becoming a session; none: none that can be told without compiling. */
+    public List<UnsupportedOperator> unsupportedOperators() {
+        return UnsupportedOperator.listOf(Text.split(call(NativeModel::unsupportedOperators)));
+    }
+
+    /** Operator sets that the model imports: domain ("" is ONNX's own) and version. */
+    public Map<String, Long> opsets() {
+        return numbersOf(call(NativeModel::opsets));
+    }
+
+    /** Operators ("Conv", "com.microsoft.Gelu") and how many nodes are of them, in subgraphs too. */
+    public Map<String, Long> operators() {
+        return numbersOf(call(NativeModel::operators));
+    }
+
+    /** What the model holds. */
+    public MemoryReport memoryReport() {
+        return MemoryReport.of(call(NativeModel::memoryReport));
     }
 
     /** The model's own pairs of strings, in the order of the file. */
@@ -99,8 +130,19 @@ public final class Model implements AutoCloseable {
         });
     }
 
+    /** The same, with "all". */
     public void save(Path path) {
         save(path.toString(), "all");
+    }
+
+    /** Makes, or checks, the pack file for sessions with the default options (docs/packs.md). */
+    public PackResult pack(PackOptions options) {
+        return pack(options, new SessionOptions());
+    }
+
+    /** The same for sessions with these options. */
+    public PackResult pack(PackOptions options, SessionOptions session) {
+        return session.use(given -> PackResult.of(call(model -> options.pack(model, given))));
     }
 
     /** Compiles the model. */
@@ -108,13 +150,10 @@ public final class Model implements AutoCloseable {
         return session(new SessionOptions());
     }
 
+    /** The same, with options. */
     public Session session(SessionOptions options) {
-        NativeSessionOptions nativeOptions = options.toNative();
-        try {
-            return call(model -> new Session(new NativeSession(model, nativeOptions)));
-        } finally {
-            nativeOptions.delete();
-        }
+        int pendingLimit = options.pendingLimit();
+        return options.use(given -> call(model -> new Session(new NativeSession(model, given), pendingLimit)));
     }
 
     /** Closing again is fine. */
@@ -130,5 +169,12 @@ public final class Model implements AutoCloseable {
         } finally {
             lease.leave();
         }
+    }
+
+    private static Map<String, Long> numbersOf(byte[] joined) {
+        List<String> texts = Text.split(joined);
+        Map<String, Long> result = new LinkedHashMap<>();
+        for (int i = 0; i + 1 < texts.size(); i += 2) result.put(texts.get(i), Long.parseLong(texts.get(i + 1)));
+        return Collections.unmodifiableMap(result);
     }
 }

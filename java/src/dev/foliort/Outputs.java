@@ -15,6 +15,7 @@ public final class Outputs implements AutoCloseable {
         values.put(name, value);
     }
 
+    /** Names, in the order asked for. */
     public Set<String> names() {
         return Collections.unmodifiableSet(values.keySet());
     }
@@ -33,6 +34,7 @@ public final class Outputs implements AutoCloseable {
         return value;
     }
 
+    /** Closing again is fine. */
     @Override
     public void close() {
         values.values().forEach(Value::close);

@@ -8,8 +8,12 @@ public final class RunOptions {
     private final NativeCancel cancel;
     private final Lease lease;
 
-    public RunOptions() {
+    static {
         NativeLibrary.require();
+    }
+
+    /** No time limit. */
+    public RunOptions() {
         NativeRunOptions newOptions = new NativeRunOptions();
         NativeCancel newCancel = new NativeCancel();
         options = newOptions;
@@ -25,6 +29,16 @@ public final class RunOptions {
     /** A run that takes longer throws {@link ErrorCode#CANCELLED}. Before the first run with these options. */
     public RunOptions timeout(Duration limit) {
         return call(() -> options.setTimeout(limit.toMillis()));
+    }
+
+    /** A name for the runs, for messages and the log. Before the first run with these options. */
+    public RunOptions tag(String name) {
+        return call(() -> options.setTag(Text.utf8(name)));
+    }
+
+    /** Sets a configuration key; docs/config_keys.md lists them. Before the first run with these options. */
+    public RunOptions config(String key, String value) {
+        return call(() -> options.config(Text.utf8(key), Text.utf8(value)));
     }
 
     /** Makes the runs with these options throw {@link ErrorCode#CANCELLED}, those to come too. From any thread. */

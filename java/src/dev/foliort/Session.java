@@ -1,8 +1,14 @@
 package dev.foliort;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
 
 /** A compiled model. Any number of threads may run it at once. */
 public final class Session implements AutoCloseable {
@@ -10,14 +16,19 @@ public final class Session implements AutoCloseable {
     private final Lease lease;
     private final List<ValueInfo> inputs;
     private final List<ValueInfo> outputs;
+    private final List<ValueInfo> overridable;
     private final List<String> outputNames = new ArrayList<>();
+    private final int pendingLimit;
+    private final AtomicInteger pending = new AtomicInteger();
 
-    Session(NativeSession handle) {
+    Session(NativeSession handle, int pendingLimit) {
         this.handle = handle;
+        this.pendingLimit = pendingLimit;
         lease = new Lease("session", handle::delete);
         lease.closeWith(this);
         inputs = ValueInfo.listOf(handle.inputs());
         outputs = ValueInfo.listOf(handle.outputs());
+        overridable = ValueInfo.listOf(handle.overridableInitializers());
         for (ValueInfo output : outputs) outputNames.add(output.name());
     }
 
@@ -26,9 +37,19 @@ public final class Session implements AutoCloseable {
         return inputs;
     }
 
-    /** Also after close. */
+    /** What a run can compute. Also after close. */
     public List<ValueInfo> outputs() {
         return outputs;
+    }
+
+    /** Inputs that have a default, which a run may override. Also after close. */
+    public List<ValueInfo> overridableInitializers() {
+        return overridable;
+    }
+
+    /** The session's model, for its information; to be closed like any other. */
+    public Model model() {
+        return call(session -> new Model(session.model()));
     }
 
     /** Computes all outputs, as new values. */
@@ -38,21 +59,14 @@ public final class Session implements AutoCloseable {
 
     /** Computes the outputs named, and only what they need. `options` may be null. */
     public Outputs run(Map<String, ? extends Value> inputs, List<String> names, RunOptions options) {
-        NativeValue[] values = new NativeValue[names.size()];
+        Leases leases = new Leases();
         try {
-            for (int i = 0; i < values.length; ++i) values[i] = new NativeValue();
-            runInto(inputs, names, values, options);
-            Outputs result = new Outputs();
-            for (int i = 0; i < values.length; ++i) {
-                NativeValue value = values[i];
-                values[i] = null;
-                result.put(names.get(i), Value.of(value));
+            for (Map.Entry<String, ? extends Value> input : inputs.entrySet()) {
+                leases.enter(input.getValue(), input.getKey());
             }
-            return result;
+            return runEntered(inputs, names, options);
         } finally {
-            for (NativeValue value : values) {
-                if (value != null) value.delete();
-            }
+            leases.run();
         }
     }
 
@@ -63,18 +77,71 @@ public final class Session implements AutoCloseable {
 
     /** The same; `options` may be null. */
     public void run(Map<String, ? extends Value> inputs, Map<String, Tensor> outputs, RunOptions options) {
-        List<Lease> leases = new ArrayList<>();
+        Leases leases = new Leases();
         List<String> names = new ArrayList<>();
         NativeValue[] values = new NativeValue[outputs.size()];
         try {
+            for (Map.Entry<String, ? extends Value> input : inputs.entrySet()) {
+                leases.enter(input.getValue(), input.getKey());
+            }
             for (Map.Entry<String, Tensor> output : outputs.entrySet()) {
-                values[names.size()] = enter(output.getValue(), output.getKey(), leases);
+                values[names.size()] = leases.enter(output.getValue(), output.getKey());
                 names.add(output.getKey());
             }
             runInto(inputs, names, values, options);
         } finally {
-            leases.forEach(Lease::leave);
+            leases.run();
         }
+    }
+
+    /** Computes all outputs on a thread of the executor's. */
+    public CompletableFuture<Outputs> runAsync(Map<String, ? extends Value> inputs, Executor executor) {
+        return runAsync(inputs, outputNames, null, executor);
+    }
+
+    /**
+     * Computes the outputs named on a thread of the executor's. The inputs may be closed at once, but not changed.
+     * Cancelling the future cancels `options` (null: its own), and so stops the run.
+     *
+     * @throws RejectedExecutionException if {@link SessionOptions#pendingLimit} runs are waiting or running, or the
+     *     executor takes no more
+     */
+    public CompletableFuture<Outputs> runAsync(Map<String, ? extends Value> inputs, List<String> names,
+            RunOptions options, Executor executor) {
+        RunOptions used = options == null ? new RunOptions() : options;
+        Map<String, Value> given = new LinkedHashMap<>(inputs);
+        List<String> wanted = List.copyOf(names);
+        if (pending.incrementAndGet() > pendingLimit) {
+            pending.decrementAndGet();
+            throw new RejectedExecutionException(pendingLimit + " runs of the session are waiting or running");
+        }
+        AsyncRun run = new AsyncRun(this, given, wanted, used, pending);
+        try {
+            executor.execute(run);
+        } catch (RuntimeException e) {
+            run.giveBack();
+            throw e;
+        }
+        return run;
+    }
+
+    /** Inputs and outputs fixed beforehand, for loops. */
+    public Binding binding() {
+        return call(session -> new Binding(this, new NativeBinding(session)));
+    }
+
+    /** Plans runs with inputs of these shapes beforehand, so that the first one need not. */
+    public void prepareShapes(Map<String, long[]> shapes) {
+        List<Long> dims = new ArrayList<>();
+        List<Long> counts = new ArrayList<>();
+        for (long[] shape : shapes.values()) {
+            counts.add((long) shape.length);
+            for (long dim : shape) dims.add(dim);
+        }
+        call(session -> {
+            session.prepareShapes(Text.join(shapes.keySet()), arrayOf(dims), arrayOf(counts));
+            return null;
+        });
     }
 
     /**
@@ -82,12 +149,22 @@ public final class Session implements AutoCloseable {
      * 0 milliseconds only ask, -1 wait as long as it takes; closing the session ends the wait.
      */
     public boolean waitPacked(long milliseconds) {
-        lease.enter();
-        try {
-            return handle.waitPacked(milliseconds);
-        } finally {
-            lease.leave();
-        }
+        return call(session -> session.waitPacked(milliseconds));
+    }
+
+    /** Counters of this session's runs. */
+    public Metrics metrics() {
+        return Metrics.of(call(NativeSession::metrics));
+    }
+
+    /** The same in Prometheus' text format. */
+    public String metricsText() {
+        return Text.of(call(NativeSession::metricsText));
+    }
+
+    /** What the session and its model hold, alone or with other sessions. */
+    public MemoryReport memoryReport() {
+        return MemoryReport.of(call(NativeSession::memoryReport));
     }
 
     /** Waits for the runs in flight; new ones are refused at once. Closing again is fine. */
@@ -107,23 +184,59 @@ public final class Session implements AutoCloseable {
         }
     }
 
+    Lease lease() {
+        return lease;
+    }
+
+    NativeSession handle() {
+        return handle;
+    }
+
+    /** The same as run, with inputs that the caller has entered, closed or not. */
+    Outputs runEntered(Map<String, ? extends Value> inputs, List<String> names, RunOptions options) {
+        NativeValue[] values = new NativeValue[names.size()];
+        try {
+            for (int i = 0; i < values.length; ++i) values[i] = new NativeValue();
+            runInto(inputs, names, values, options);
+            Outputs result = new Outputs();
+            for (int i = 0; i < values.length; ++i) {
+                NativeValue value = values[i];
+                values[i] = null;
+                result.put(names.get(i), Value.of(value));
+            }
+            return result;
+        } finally {
+            for (NativeValue value : values) {
+                if (value != null) value.delete();
+            }
+        }
+    }
+
     private void runInto(Map<String, ? extends Value> inputs, List<String> outputNames, NativeValue[] outputs,
             RunOptions options) {
-        List<Lease> leases = new ArrayList<>();
+        Leases leases = new Leases();
         try {
-            enter(lease, leases);
+            leases.enter(lease);
             List<String> names = new ArrayList<>();
             long[] addresses = new long[inputs.size()];
             for (Map.Entry<String, ? extends Value> input : inputs.entrySet()) {
-                NativeValue value = enter(input.getValue(), input.getKey(), leases);
-                addresses[names.size()] = NativeValue.getCPtr(value);
+                addresses[names.size()] = NativeValue.getCPtr(input.getValue().handle());
                 names.add(input.getKey());
             }
             RunOptions used = options == null ? Defaults.RUN_OPTIONS : options;
-            enter(used.lease(), leases);
+            leases.enter(used.lease());
             handle.run(Text.join(names), addresses, Text.join(outputNames), addressesOf(outputs), used.handle());
         } finally {
-            leases.forEach(Lease::leave);
+            leases.run();
+        }
+    }
+
+    private <T> T call(Function<NativeSession, T> function) {
+        lease.enter();
+        try {
+            return function.apply(handle);
+        } finally {
+            lease.leave();
         }
     }
 
@@ -133,15 +246,8 @@ public final class Session implements AutoCloseable {
         return result;
     }
 
-    private static void enter(Lease lease, List<Lease> leases) {
-        lease.enter();
-        leases.add(lease);
-    }
-
-    private static NativeValue enter(Value value, String name, List<Lease> leases) {
-        if (value == null) throw FolioException.invalid("the value of '" + name + "' is null");
-        enter(value.lease(), leases);
-        return value.handle();
+    private static long[] arrayOf(List<Long> numbers) {
+        return numbers.stream().mapToLong(Long::longValue).toArray();
     }
 
     /** Made with the first run that names no options. */

@@ -37,46 +37,68 @@ public final class Tensor extends Value {
         return wrap(buffer, Float.BYTES, buffer.order(), ElementType.FLOAT, shape);
     }
 
+    /** The same. */
     public static Tensor wrap(DoubleBuffer buffer, long... shape) {
         return wrap(buffer, Double.BYTES, buffer.order(), ElementType.DOUBLE, shape);
     }
 
+    /** The same, as INT16. */
     public static Tensor wrap(ShortBuffer buffer, long... shape) {
         return wrap(buffer, Short.BYTES, buffer.order(), ElementType.INT16, shape);
     }
 
+    /** The same for elements of 16 bits that Java lacks: FLOAT16, BFLOAT16, UINT16. */
+    public static Tensor wrap(ShortBuffer buffer, ElementType type, long... shape) {
+        if (type.bits() != Short.SIZE) throw FolioException.invalid(type + " does not have 16 bits");
+        return wrap(buffer, Short.BYTES, buffer.order(), type, shape);
+    }
+
+    /** The same. */
     public static Tensor wrap(IntBuffer buffer, long... shape) {
         return wrap(buffer, Integer.BYTES, buffer.order(), ElementType.INT32, shape);
     }
 
+    /** The same. */
     public static Tensor wrap(LongBuffer buffer, long... shape) {
         return wrap(buffer, Long.BYTES, buffer.order(), ElementType.INT64, shape);
     }
 
+    /** Copies the elements into native memory. */
     public static Tensor copyOf(float[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Float.BYTES);
         copy.asFloatBuffer().put(elements);
         return wrap(copy, ElementType.FLOAT, shape);
     }
 
+    /** Copies the elements. */
     public static Tensor copyOf(double[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Double.BYTES);
         copy.asDoubleBuffer().put(elements);
         return wrap(copy, ElementType.DOUBLE, shape);
     }
 
+    /** Copies the elements, as INT16. */
+    public static Tensor copyOf(short[] elements, long... shape) {
+        ByteBuffer copy = room(elements.length, Short.BYTES);
+        copy.asShortBuffer().put(elements);
+        return wrap(copy, ElementType.INT16, shape);
+    }
+
+    /** Copies the elements. */
     public static Tensor copyOf(int[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Integer.BYTES);
         copy.asIntBuffer().put(elements);
         return wrap(copy, ElementType.INT32, shape);
     }
 
+    /** Copies the elements. */
     public static Tensor copyOf(long[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Long.BYTES);
         copy.asLongBuffer().put(elements);
         return wrap(copy, ElementType.INT64, shape);
     }
 
+    /** Copies the elements. */
     public static Tensor copyOf(boolean[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, 1);
         for (int i = 0; i < elements.length; ++i) copy.put(i, (byte) (elements[i] ? 1 : 0));
@@ -88,6 +110,7 @@ public final class Tensor extends Value {
         return wrap(room(bytes.length, 1).put(0, bytes), type, shape);
     }
 
+    /** Copies the strings. */
     public static Tensor copyOf(String[] elements, long... shape) {
         long[] lengths = new long[elements.length];
         byte[][] parts = new byte[elements.length][];
@@ -103,10 +126,12 @@ public final class Tensor extends Value {
         return new Tensor(NativeValue.strings(text.array(), lengths, shape));
     }
 
+    /** The dims, outermost first; none of a scalar. */
     public long[] shape() {
         return call(NativeValue::dims);
     }
 
+    /** The product of the dims. */
     public long elementCount() {
         return call(NativeValue::elementCount);
     }
@@ -121,18 +146,28 @@ public final class Tensor extends Value {
         return view.order(ByteOrder.nativeOrder());
     }
 
+    /** A view of the elements of a FLOAT tensor. */
     public FloatBuffer floats() {
         return bytesOf(ElementType.FLOAT).asFloatBuffer();
     }
 
+    /** A view of the elements of a DOUBLE tensor. */
     public DoubleBuffer doubles() {
         return bytesOf(ElementType.DOUBLE).asDoubleBuffer();
     }
 
+    /** Elements of any type of 16 bits; {@link Float16} and {@link BFloat16} know what they mean. */
+    public ShortBuffer shorts() {
+        if (type().bits() != Short.SIZE) throw wrongType(ElementType.INT16);
+        return bytes().asShortBuffer();
+    }
+
+    /** A view of the elements of an INT32 tensor. */
     public IntBuffer ints() {
         return bytesOf(ElementType.INT32).asIntBuffer();
     }
 
+    /** A view of the elements of an INT64 tensor. */
     public LongBuffer longs() {
         return bytesOf(ElementType.INT64).asLongBuffer();
     }

@@ -1,5 +1,6 @@
 package dev.foliort;
 
+import java.util.List;
 import java.util.function.Function;
 
 /**
@@ -31,6 +32,26 @@ public class Value implements AutoCloseable {
         }
     }
 
+    /** A sequence that holds references to tensors, all of one type. */
+    public static Value sequence(ElementType type, List<Tensor> elements) {
+        Leases leases = new Leases();
+        try {
+            long[] addresses = new long[elements.size()];
+            for (int i = 0; i < addresses.length; ++i) {
+                addresses[i] = NativeValue.getCPtr(leases.enter(elements.get(i), "element " + i));
+            }
+            return new Value(NativeValue.sequence(type.number(), addresses));
+        } finally {
+            leases.run();
+        }
+    }
+
+    /** A map that holds references to two tensors of one dim and equal length; keys of INT64 or STRING. */
+    public static Value map(Tensor keys, Tensor values) {
+        return keys.call(k -> values.call(v -> new Value(NativeValue.map(k, v))));
+    }
+
+    /** What it is. */
     public final ValueKind kind() {
         return ValueKind.of(call(NativeValue::kind));
     }

@@ -36,10 +36,12 @@ public final class ValueInfo {
         }
     }
 
+    /** The name; "" for what is in a sequence or map. */
     public String name() {
         return name;
     }
 
+    /** What it is. */
     public ValueKind kind() {
         return kind;
     }

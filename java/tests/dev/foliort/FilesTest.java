@@ -58,7 +58,7 @@ class FilesTest {
     }
 
     @Test
-    void aFaultInABufferOfJavasIsStillJavas() throws IOException {
+    void faultsOfTheHostAreStillTheHosts() throws IOException {
         try (Model model = Model.open(Models.path("mlp"))) { // the guard is on
             assertFalse(model.inputs().isEmpty());
         }

@@ -7,7 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.Arrays;
 import org.junit.jupiter.api.function.Executable;
 
 /** What the tests share: the models that the build wrote, and a few short cuts. */
@@ -42,6 +44,17 @@ final class Models {
         float[] result = new float[buffer.remaining()];
         buffer.duplicate().get(result);
         return result;
+    }
+
+    /** Writes `to` over each `from` of the same length. */
+    static void replaceAll(byte[] bytes, String from, String to) {
+        byte[] old = from.getBytes(StandardCharsets.US_ASCII);
+        byte[] with = to.getBytes(StandardCharsets.US_ASCII);
+        for (int i = 0; i + old.length <= bytes.length; ++i) {
+            if (Arrays.equals(bytes, i, i + old.length, old, 0, old.length)) {
+                System.arraycopy(with, 0, bytes, i, with.length);
+            }
+        }
     }
 
     static void assertFails(ErrorCode code, String text, Executable action) {

@@ -77,7 +77,7 @@ class SessionTest {
     }
 
     @Test
-    void runWritesIntoTheBuffersGiven() {
+    void runWritesIntoTheMemoryGiven() {
         FloatBuffer in = Models.direct(WIDTH);
         FloatBuffer out = Models.direct(WIDTH);
         in.put(0, Models.row(1, WIDTH));
@@ -87,6 +87,7 @@ class SessionTest {
             session.run(Map.of("x", x), Map.of("y", y));
             float[] first = Models.copy(out);
             assertArrayEquals(Models.copy(expected.get("y").floats()), first);
+            assertEquals(java.util.Set.of("y"), expected.names());
             in.put(0, Models.row(2, WIDTH)); // the next run sees it, without another wrap
             session.run(Map.of("x", x), Map.of("y", y));
             assertTrue(!java.util.Arrays.equals(first, Models.copy(out)));
@@ -195,6 +196,17 @@ class SessionTest {
             ValueInfo declared = sequences.outputs().get(8);
             assertEquals(ValueKind.SEQUENCE, declared.kind());
             assertEquals(ElementType.FLOAT, declared.element().type());
+        }
+    }
+
+    @Test
+    void runOptionsAreChecked() {
+        try (Tensor x = Tensor.allocate(ElementType.FLOAT, 1, WIDTH);
+                Tensor y = Tensor.allocate(ElementType.FLOAT, 1, WIDTH)) {
+            session.run(Map.of("x", x), Map.of("y", y), new RunOptions().tag("one"));
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "folio.nonsense",
+                    () -> new RunOptions().config("folio.nonsense", "1"));
+            assertEquals(2, ErrorCode.INVALID_ARGUMENT.number());
         }
     }
 

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 
 class TensorTest {
     @Test
-    void wrapSharesTheBufferBothWays() {
+    void wrapSharesTheMemoryBothWays() {
         FloatBuffer buffer = Models.direct(6);
         try (Tensor tensor = Tensor.wrap(buffer, 2, 3)) {
             buffer.put(5, 1.5f);
@@ -29,7 +29,7 @@ class TensorTest {
     }
 
     @Test
-    void wrapBeginsAtThePositionAndEndsAtTheLimit() {
+    void wrapTakesAPartOfTheMemory() {
         FloatBuffer buffer = Models.direct(8);
         for (int i = 0; i < 8; ++i) buffer.put(i, i);
         buffer.position(2).limit(6);
@@ -49,13 +49,39 @@ class TensorTest {
     }
 
     @Test
+    void emptyTensorsAndScalars() {
+        try (Tensor empty = Tensor.wrap(Models.direct(0), 0, 4); Tensor scalar = Tensor.copyOf(new long[] {7})) {
+            assertEquals(0, empty.elementCount());
+            assertEquals(0, empty.floats().remaining());
+            assertEquals(0, scalar.shape().length);
+            assertEquals(7, scalar.longs().get(0));
+        }
+    }
+
+    @Test
+    void buffersOfEachTypeAreWrapped() {
+        ByteBuffer bytes = ByteBuffer.allocateDirect(16).order(ByteOrder.nativeOrder());
+        bytes.putLong(8, 7);
+        try (Tensor doubles = Tensor.wrap(bytes.asDoubleBuffer(), 2);
+                Tensor ints = Tensor.wrap(bytes.asIntBuffer(), 4);
+                Tensor longs = Tensor.wrap(bytes.asLongBuffer(), 2);
+                Tensor nibbles = Tensor.wrap(bytes, ElementType.INT4, 32)) {
+            assertEquals(ElementType.DOUBLE, doubles.type());
+            assertEquals(7, ints.ints().get(2));
+            assertEquals(7, longs.longs().get(1));
+            assertEquals(7, nibbles.bytes().get(8));
+            assertEquals(4, nibbles.type().bits());
+        }
+    }
+
+    @Test
     void wrapRefusesAShapeOfAnotherSize() {
         Models.assertFails(ErrorCode.INVALID_ARGUMENT, "24", () -> Tensor.wrap(Models.direct(6), 2, 4));
         Models.assertFails(ErrorCode.INVALID_ARGUMENT, "-1", () -> Tensor.wrap(Models.direct(6), -1));
     }
 
     @Test
-    void readOnlyBufferGivesReadOnlyViews() {
+    void readOnlyMemoryIsNotWritten() {
         FloatBuffer buffer = Models.direct(2);
         try (Tensor tensor = Tensor.wrap(buffer.asReadOnlyBuffer(), 2)) {
             assertTrue(tensor.bytes().isReadOnly());
@@ -140,7 +166,7 @@ class TensorTest {
     }
 
     @Test
-    void aWrappedBufferLivesAsLongAsItsTensor() throws InterruptedException {
+    void wrappedMemoryLivesAsLongAsItsTensor() throws InterruptedException {
         FloatBuffer buffer = Models.direct(1000);
         WeakReference<FloatBuffer> seen = new WeakReference<>(buffer);
         buffer.put(999, 7f);

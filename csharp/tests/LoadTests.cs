@@ -1,0 +1,177 @@
+using System;
+using System.Collections.Generic;
+using System.IO;
+using System.Threading;
+using NUnit.Framework;
+
+namespace FolioRuntime.Tests
+{
+    /// <summary>Opening and compiling: progress, cancelling, what a model says of itself and is made with.</summary>
+    [TestFixture]
+    public class LoadTests
+    {
+        private const int Width = Models.Width;
+
+        [Test]
+        public void ProgressIsHeardToItsEnd()
+        {
+            var stages = new List<string>();
+            double last = 0;
+            Func<string, double, bool> listener = (stage, fraction) =>
+            {
+                stages.Add(stage);
+                Assert.IsTrue(fraction >= last && fraction <= 1, stage + " " + fraction);
+                last = fraction;
+                return true;
+            };
+            using (Model model = Model.Open(Models.PathOf("mlp"), new ModelOptions { Progress = listener }))
+            {
+                CollectionAssert.IsNotEmpty(stages);
+                Assert.AreEqual(1.0, last);
+                stages.Clear();
+                last = 0;
+                model.Session(new SessionOptions { Progress = listener }).Dispose();
+                CollectionAssert.IsNotEmpty(stages);
+            }
+        }
+
+        [Test]
+        public void ProgressCanCancel()
+        {
+            Models.AssertFails(ErrorCode.ModelLoadCanceled, "",
+                () => Model.Open(Models.PathOf("mlp"), new ModelOptions { Progress = (stage, fraction) => false }));
+        }
+
+        [Test]
+        public void WhatAListenerThrowsComesOutOfTheCall()
+        {
+            Func<string, double, bool> broken = (stage, fraction) => { throw new InvalidDataException("mine 😀"); };
+            var e = Assert.Throws<InvalidDataException>(
+                () => Model.Open(Models.PathOf("mlp"), new ModelOptions { Progress = broken }));
+            Assert.AreEqual("mine 😀", e.Message);
+            using (Model model = Model.Open(Models.PathOf("mlp")))
+            {
+                Assert.Throws<InvalidDataException>(() => model.Session(new SessionOptions { Progress = broken }));
+                model.Session().Dispose(); // nothing is left of it
+            }
+        }
+
+        [Test]
+        public void LoadsCanBeCancelledFromOutside()
+        {
+            using (var source = new CancellationTokenSource())
+            using (Model model = Model.Open(Models.PathOf("mlp"), new ModelOptions { CancellationToken = source.Token }))
+            {
+                source.Cancel();
+                Models.AssertFails(ErrorCode.ModelLoadCanceled, "", () => Model.Open(Models.PathOf("mlp"),
+                    new ModelOptions { CancellationToken = source.Token }));
+                Models.AssertFails(ErrorCode.ModelLoadCanceled, "",
+                    () => model.Session(new SessionOptions { CancellationToken = source.Token }));
+            }
+        }
+
+        [Test]
+        public void AModelTellsOfItself()
+        {
+            using (Model model = Model.Open(Models.PathOf("decoder")))
+            using (Session session = model.Session())
+            {
+                ModelInfo info = model.Info;
+                Assert.AreEqual("onnx", info.Format);
+                StringAssert.EndsWith("decoder.onnx", info.Path);
+                Assert.AreEqual("folio make_model", info.ProducerName);
+                Assert.AreEqual("1", info.ProducerVersion);
+                Assert.AreEqual("decoder", info.GraphName);
+                Assert.AreEqual("", info.Domain + info.Description);
+                Assert.AreEqual(8, info.IrVersion);
+                Assert.AreEqual(0, info.ModelVersion);
+                Assert.AreEqual(31, info.NodeCount);
+                Assert.IsTrue(info.InitializerCount > 0 && info.InitializerBytes < info.FileBytes);
+                Assert.AreEqual(1, model.Opsets["com.microsoft"]);
+                Assert.AreEqual(2, model.Operators["com.microsoft.GroupQueryAttention"]);
+                CollectionAssert.IsEmpty(model.UnsupportedOperators);
+                CollectionAssert.IsEmpty(model.OverridableInitializers);
+                CollectionAssert.IsEmpty(session.OverridableInitializers);
+                StringAssert.Contains("decoder.onnx", model.MemoryReport().Text);
+                using (Model again = session.Model()) Assert.AreEqual(info.Path, again.Info.Path);
+            }
+        }
+
+        [Test]
+        public void NodesThatFolioLacksAreListed()
+        {
+            byte[] bytes = File.ReadAllBytes(Models.PathOf("mlp"));
+            Models.ReplaceAll(bytes, "MatMul", "MadMul");
+            using (Model model = Model.CopyOf(bytes))
+            {
+                UnsupportedOperator op = model.UnsupportedOperators[0];
+                Assert.AreEqual("MadMul", op.OpType);
+                Assert.AreEqual("", op.Domain);
+                Assert.IsTrue(op.OpsetVersion > 0);
+                Assert.IsTrue(op.Reason.Length > 0 && op.NodeName != null);
+                Models.AssertFails(ErrorCode.UnsupportedOperator, "MadMul", () => model.Session());
+            }
+        }
+
+        [Test]
+        public void ExternalDataCanComeFromMemory()
+        {
+            string folder = Directory.CreateDirectory(Path.Combine(Path.GetTempPath(), "folio-" + Guid.NewGuid())).FullName;
+            try
+            {
+                string path = Path.Combine(folder, "model.onnx"); // without its data
+                File.Copy(Models.PathOf("external"), path);
+                byte[] weights = File.ReadAllBytes(Models.PathOf("external").Replace(".onnx", ".bin"));
+                Models.AssertFails(ErrorCode.NoSuchFile, "external.bin", () => Model.Open(path));
+                var options = new ModelOptions { CopiedExternalFiles = { { "external.bin", weights } } };
+                using (Model opened = Model.Open(path, options))
+                using (Session session = opened.Session())
+                using (Session expected = Models.Session("external"))
+                {
+                    CollectionAssert.AreEqual(Run(expected), Run(session));
+                }
+            }
+            finally
+            {
+                Directory.Delete(folder, true);
+            }
+        }
+
+        [Test]
+        public void InitializersCanBeReplaced()
+        {
+            using (Model model = Model.Open(Models.PathOf("mlp")))
+            using (Session session = model.Session())
+            using (Tensor zeros = Tensor.Allocate(ElementType.Float, Width, Width))
+            {
+                var options = new SessionOptions { Initializers = { { "layer0.weight", zeros } } };
+                using (Session replaced = model.Session(options))
+                {
+                    CollectionAssert.AreNotEqual(Run(session), Run(replaced));
+                }
+                Models.AssertFails(ErrorCode.InvalidArgument, "nobody",
+                    () => model.Session(new SessionOptions { Initializers = { { "nobody", zeros } } }));
+            }
+        }
+
+        [Test]
+        public void ShapesCanBePlannedBeforehand()
+        {
+            using (Session session = Models.Session("mlp"))
+            {
+                session.PrepareShapes(new Dictionary<string, long[]> { { "x", new long[] { 3, Width } } });
+                Models.AssertFails(ErrorCode.InvalidArgument, "5", () => session.PrepareShapes(
+                    new Dictionary<string, long[]> { { "x", new long[] { 3, 5 } } }));
+            }
+        }
+
+        private static float[] Run(Session session)
+        {
+            using (Tensor x = Tensor.CopyOf(Models.Row(1, Width), 1, Width))
+            using (Outputs outputs = session.Run(Models.Named("x", x)))
+            {
+                return outputs["y"].ToArray<float>();
+            }
+        }
+    }
+}
