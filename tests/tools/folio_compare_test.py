@@ -84,6 +84,8 @@ class AgainstFolio(CompareCase):
                          ("y", "float[1]", 1, 0))
         self.assertEqual((output["absolute"], output["relative"]), (0, 0))
         self.assertGreater(output["magnitude"], 0)
+        self.assertAlmostEqual(output["cosine"], 1)
+        self.assertEqual(output["rows"], 0)  # of one element
 
     def test_free_dims_are_named_unless_given(self):
         path = self.write("m.onnx", double_model())
@@ -111,6 +113,8 @@ class AgainstFolio(CompareCase):
         self.assertAlmostEqual(output["absolute"] * 1e40, 2, 3)
         self.assertEqual((output["absolute_at"], output["relative"]), ("[1]", 0))
         self.assertEqual((output["magnitude"], output["relative_at"]), (6, ""))
+        self.assertAlmostEqual(output["cosine"], 1)
+        self.assertEqual((output["rows"], output["same_top"]), (1, 1))
         self.assertIn("expected 0", output["difference"])
         self.assertEqual(report["reasons"], [output["difference"]])
         self.one(0, self.folder, *flush)
@@ -198,6 +202,14 @@ class AgainstOrt(CompareCase):
     def test_session_config_entries_reach_it(self):
         path = self.write("m.onnx", double_model())
         self.one(0, path, "--against-config", "session.disable_prepacking=1")
+
+    def test_its_graph_optimizations_can_be_less(self):
+        path = self.write("m.onnx", double_model())
+        for level in ("0", "99"):
+            self.one(0, path, "--against-config", f"graph_optimization_level={level}")
+        for level in ("3", "all"):
+            self.one_error_line(folio("compare", path, *self.AGAINST, "--against-config",
+                                      f"graph_optimization_level={level}"), 2)
 
 
 if __name__ == "__main__":

@@ -155,15 +155,50 @@ HostValue in_order_of(const HostValue& map, const HostValue& expected) {
   return result;
 }
 
+// Sums of products of the numbers of both.
+struct Angle {
+  double got = 0;
+  double expected = 0;
+  double both = 0;
+
+  double cosine() const { return both / (std::sqrt(got) * std::sqrt(expected)); }
+};
+
+// Direction and largest numbers; of two tensors of one type and shape.
+void add_rows(const HostValue& got, const HostValue& expected, Angle* angle, Distance* sum) {
+  const FolioElementType type = expected.type;
+  const auto row = static_cast<size_t>(expected.dims.empty() ? 1 : expected.dims.back());
+  const size_t count = expected.element_count();
+  double top_got = 0;
+  double top_expected = 0;
+  size_t got_at = 0;
+  size_t expected_at = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double g = element_as_double(type, got.bytes.data(), i);
+    const double e = element_as_double(type, expected.bytes.data(), i);
+    angle->got += g * g;
+    angle->expected += e * e;
+    angle->both += g * e;
+    if (row < 2) continue;
+    const bool is_first = i % row == 0;
+    if (is_first || g > top_got) top_got = g, got_at = i;
+    if (is_first || e > top_expected) top_expected = e, expected_at = i;
+    if (i % row != row - 1) continue;
+    ++sum->rows;
+    if (got_at == expected_at) ++sum->same_top;
+  }
+}
+
 // Of two tensors of one type and shape; `part` is where they stand in a container.
 void add_tensors(const std::string& part, const HostValue& got, const HostValue& expected,
-                 const Tolerance& tolerance, Distance* sum) {
+                 const Tolerance& tolerance, Angle* angle, Distance* sum) {
   const size_t count = expected.element_count();
   sum->elements += count;
   if (expected.type == FOLIO_STRING) {
     sum->beyond += compare_strings(got, expected).count;
     return;
   }
+  if (!is_complex(expected.type)) add_rows(got, expected, angle, sum);
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   size_t absolute_at = count;
   size_t relative_at = count;
@@ -192,20 +227,24 @@ bool is_full_optional(const HostValue& value) {
 
 // What cannot be put side by side takes no part.
 void add_values(const std::string& part, const HostValue& got, const HostValue& expected,
-                const Tolerance& tolerance, Distance* sum) {
-  if (is_full_optional(got)) return add_values(part, got.parts[0], expected, tolerance, sum);
-  if (is_full_optional(expected)) return add_values(part, got, expected.parts[0], tolerance, sum);
+                const Tolerance& tolerance, Angle* angle, Distance* sum) {
+  if (is_full_optional(got)) {
+    return add_values(part, got.parts[0], expected, tolerance, angle, sum);
+  }
+  if (is_full_optional(expected)) {
+    return add_values(part, got, expected.parts[0], tolerance, angle, sum);
+  }
   if (got.kind != expected.kind || got.parts.size() != expected.parts.size()) return;
   if (expected.kind == FOLIO_KIND_TENSOR) {
     if (got.type != expected.type || got.dims != expected.dims) return;
-    return add_tensors(part, got, expected, tolerance, sum);
+    return add_tensors(part, got, expected, tolerance, angle, sum);
   }
   const bool is_map = expected.kind == FOLIO_KIND_MAP;
   const HostValue ordered = is_map ? in_order_of(got, expected) : HostValue();
   const HostValue& source = is_map ? ordered : got;
   for (size_t i = 0; i < expected.parts.size(); ++i) {
     const std::string name = is_map ? (i == 0 ? "keys" : "values") : std::to_string(i);
-    add_values(part + "(" + name + ")", source.parts[i], expected.parts[i], tolerance, sum);
+    add_values(part + "(" + name + ")", source.parts[i], expected.parts[i], tolerance, angle, sum);
   }
 }
 
@@ -241,7 +280,9 @@ std::string difference(const std::string& name, const HostValue& got, const Host
 Distance distance(const std::string& name, const HostValue& got, const HostValue& expected,
                   const Tolerance& tolerance) {
   Distance result;
-  add_values("", got, expected, tolerance, &result);
+  Angle angle;
+  add_values("", got, expected, tolerance, &angle, &result);
+  result.cosine = angle.cosine();
   result.difference = difference(name, got, expected, tolerance);
   return result;
 }

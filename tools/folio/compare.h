@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 
 #include "tools/folio/host_value.h"
@@ -31,6 +32,12 @@ struct Distance {
   std::string absolute_at;  // "[0,3]"; of a part of a container "(1)[0,3]"; "": nowhere
   double relative = 0;      // largest |got - expected| / |expected| where expected is not 0
   std::string relative_at;
+  // Of both as vectors of real numbers; NaN: one of them is 0, not finite or no number.
+  double cosine = std::numeric_limits<double>::quiet_NaN();
+  // Rows (along the last dim, of two numbers or more), and those whose largest number is in the
+  // same place.
+  size_t rows = 0;
+  size_t same_top = 0;
   std::string difference;  // as difference() has it; "" if they agree
 };
 Distance distance(const std::string& name, const HostValue& got, const HostValue& expected,

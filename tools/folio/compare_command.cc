@@ -360,6 +360,9 @@ Json to_json(const CompareCommand& command, const Comparison& c) {
                                {"relative", finite(d.relative)},
                                {"relative_at", d.relative_at},
                                {"magnitude", d.magnitude},
+                               {"cosine", finite(d.cosine)},
+                               {"rows", d.rows},
+                               {"same_top", d.same_top},
                                {"difference", d.difference}});
   }
   return json;
@@ -367,6 +370,10 @@ Json to_json(const CompareCommand& command, const Comparison& c) {
 
 std::string or_dash(const char* format, double value) {
   return std::isnan(value) ? "-" : number_text(format, value);
+}
+
+std::string same_top_text(const Distance& d) {
+  return d.rows == 0 ? "-" : std::to_string(d.same_top) + " of " + std::to_string(d.rows);
 }
 
 std::string metric_text(const Side& side, const Metric& metric) {
@@ -414,12 +421,14 @@ void print_one(const CompareCommand& command, const Comparison& c) {
                    {"relative"},
                    {"at", Align::kLeft},
                    {"largest value"},
+                   {"cosine"},
+                   {"same top"},
                    {"beyond tolerance"}});
     for (const Output& output : c.outputs) {
       const Distance& d = output.distance;
       outputs.add({one_line(output.name), output.what, number_text("%.3g", d.absolute),
                    d.absolute_at, number_text("%.3g", d.relative), d.relative_at,
-                   number_text("%.4g", d.magnitude),
+                   number_text("%.4g", d.magnitude), or_dash("%.6f", d.cosine), same_top_text(d),
                    std::to_string(d.beyond) + " of " + std::to_string(d.elements)});
     }
     std::printf("%s\n", outputs.text().c_str());
@@ -446,6 +455,8 @@ void print_many(const std::vector<Comparison>& all) {
   Table table({{"model", Align::kLeft},
                {"difference"},
                {"of largest"},
+               {"cosine"},
+               {"same top"},
                {"p50 ms"},
                {"ratio"},
                {"load ms"},
@@ -460,11 +471,13 @@ void print_many(const std::vector<Comparison>& all) {
     const auto ratio = [&c](const char* key) { return or_dash("%.2f", c.ratio(key)); };
     table.add({one_line(c.model.name),
                worst == nullptr ? "-" : number_text("%.2g", worst->distance.absolute),
-               worst == nullptr ? "-" : or_dash("%.2g", Comparison::scaled(*worst)), value(3),
+               worst == nullptr ? "-" : or_dash("%.2g", Comparison::scaled(*worst)),
+               worst == nullptr ? "-" : or_dash("%.6f", worst->distance.cosine),
+               worst == nullptr ? "-" : same_top_text(worst->distance), value(3),
                ratio("run_p50_ms"), value(1), ratio("load_ms"), value(6), ratio("anon_run"),
                ratio("peak_anon_load"), verdict_name(c.verdict)});
   }
-  table.add({"geometric mean", "", "", "", mean_text(all, "run_p50_ms"), "",
+  table.add({"geometric mean", "", "", "", "", "", mean_text(all, "run_p50_ms"), "",
              mean_text(all, "load_ms"), "", mean_text(all, "anon_run"),
              mean_text(all, "peak_anon_load"), ""});
   std::printf("%s\n", table.text().c_str());

@@ -28,8 +28,9 @@ typedef struct OrtApi {
                     const char* const* output_names, size_t output_count,
                     OrtHandle** outputs);              /* 9 */
   OrtHandle* (*CreateSessionOptions)(OrtHandle** out); /* 10 */
-  void* slots_11[13];
-  OrtHandle* (*SetIntraOpNumThreads)(OrtHandle* options, int count); /* 24 */
+  void* slots_11[12];
+  OrtHandle* (*SetSessionGraphOptimizationLevel)(OrtHandle* options, int level); /* 23 */
+  OrtHandle* (*SetIntraOpNumThreads)(OrtHandle* options, int count);             /* 24 */
   void* slots_25[5];
   OrtHandle* (*SessionGetInputCount)(const OrtHandle* session, size_t* out);  /* 30 */
   OrtHandle* (*SessionGetOutputCount)(const OrtHandle* session, size_t* out); /* 31 */

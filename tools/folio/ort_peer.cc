@@ -17,6 +17,16 @@ namespace {
 
 constexpr int kLogFatal = 4;  // errors come back as statuses
 
+constexpr const char* kOptimizationLevel = "graph_optimization_level";
+
+int level_of(const std::string& text) {
+  for (const int level : {0, 1, 2, 99}) {
+    if (text == std::to_string(level)) return level;
+  }
+  throw CliError(kExitUsage,
+                 std::string(kOptimizationLevel) + " is 0, 1, 2 or 99, not '" + text + "'");
+}
+
 // ONNX Runtime's numbers are ONNX's but for the last three.
 constexpr std::pair<FolioElementType, int> kOtherNumbers[] = {
     {FOLIO_UINT2, 24}, {FOLIO_INT2, 25}, {FOLIO_FLOAT8E8M0, 26}};
@@ -77,7 +87,11 @@ class OrtPeer : public Peer {
     }
     for (const std::string& entry : settings.config) {
       const auto [key, value] = split_assignment("--against-config", entry, SplitAt::kFirst);
-      check(api_->AddSessionConfigEntry(options_.get(), key.c_str(), value.c_str()));
+      if (key == kOptimizationLevel) {
+        check(api_->SetSessionGraphOptimizationLevel(options_.get(), level_of(value)));
+      } else {
+        check(api_->AddSessionConfigEntry(options_.get(), key.c_str(), value.c_str()));
+      }
     }
   }
 

@@ -12,7 +12,8 @@
 
 namespace folio_cli {
 
-// `settings.config` are session config entries of ONNX Runtime; all else is at its defaults.
+// `settings.config` are session config entries of ONNX Runtime, and `graph_optimization_level` (0,
+// 1, 2 or 99), which it has a function for; all else is at its defaults.
 std::unique_ptr<Peer> make_ort_peer(const std::string& library, const SessionSettings& settings);
 
 }  // namespace folio_cli
