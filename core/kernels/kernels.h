@@ -129,21 +129,41 @@ typedef struct FolioWindowF32 {
 
 /* What becomes of a 32-bit sum of products of bytes (wrapping) in column j of row i:
  *
- *   sum = products + offset[j] - row_sum[i] * b_zero[j]
+ *   sum = products + offset[j] - a_zero * column_sum[j] - row_sum[i] * b_zero[j]
  *   kFolioToInt32: sum;   kFolioToFloat: (float)sum * scale[j] + bias[j]
  *   kFolioToByte:  clamp(round((float)sum * scale[j]) + zero, lo, hi) as the low 8 bits, ties to
- *                  even, NaN as 0; [lo, hi] lies in the range of int8 or uint8, zero as well
+ *                  even, NaN as 0; [lo, hi] lies in the range of int8 or uint8, zero as well;
+ *                  with `add`: add_b8 of that byte and addend[i * addend_row_stride + j], or of
+ *                  the addend and that byte
  * Exact, so equal bits at every level. */
 typedef enum FolioSumsTo { kFolioToInt32 = 0, kFolioToFloat, kFolioToByte } FolioSumsTo;
 
+/* How bytes stand for numbers: (code - zero) * scale. */
+typedef struct FolioByteScale {
+  float scale;
+  int32_t zero;
+  int32_t is_signed; /* 0 or 1 */
+} FolioByteScale;
+
+/* The parameters of add_b8, all signed or none, and which operand the addend is. */
+typedef struct FolioByteAdd {
+  FolioByteScale a, b, to;
+  int32_t addend_is_a; /* 0 or 1 */
+} FolioByteAdd;
+
 typedef struct FolioSums {
-  const int32_t* offset;  /* [n] or null */
-  const int32_t* row_sum; /* [m] or null; with b_zero */
-  const int32_t* b_zero;  /* [n] */
-  const float* scale;     /* [n] unless to int32 */
-  const float* bias;      /* [n] or null; to float only */
-  int32_t to;             /* FolioSumsTo */
-  int32_t zero, lo, hi;   /* to byte */
+  const int32_t* offset;     /* [n] or null */
+  const int32_t* column_sum; /* [n] or null; with a_zero */
+  int32_t a_zero;
+  const int32_t* row_sum;  /* [m] or null; with b_zero */
+  const int32_t* b_zero;   /* [n] */
+  const float* scale;      /* [n] unless to int32 */
+  const float* bias;       /* [n] or null; to float only */
+  int32_t to;              /* FolioSumsTo */
+  int32_t zero, lo, hi;    /* to byte */
+  const FolioByteAdd* add; /* to byte, or null; of signed bytes if lo < 0 */
+  const uint8_t* addend;   /* with add */
+  int64_t addend_row_stride;
 } FolioSums;
 
 /* S8P16K4: a matrix B [k, n] of signed bytes, columns in panels of 16, four rows together:
@@ -169,17 +189,19 @@ typedef struct FolioGemmU8 {
 } FolioGemmU8;
 
 /* Filters of one channel each over lines of pixels, l < lines, i < pixels, j < channels:
- * y[l * pixels + i, j] = FolioSums of sum over r < rows, c < columns of
- *     x[l * x_line_stride + r * x_row_stride + i * step + c * dilation][j] * B[r * columns + c, j];
- * row_sum and b_zero are null. */
+ * y[l * pixels + i, j] = FolioSums of sum over s < sets, r < rows, c < columns of
+ *     x[l * x_line_stride + r * x_row_stride + i * step + c * dilation][j] *
+ *     B[(s * rows + r) * columns + c, j];
+ * row_sum, b_zero and add are null. */
 #define FOLIO_MAX_BYTE_TAPS 64
 typedef struct FolioDepthwiseU8 {
   int64_t lines, pixels, channels;
-  int64_t rows, columns;   /* of taps; rows * columns <= FOLIO_MAX_BYTE_TAPS */
+  int64_t sets;            /* of weights: their sums are weights of more than a byte */
+  int64_t rows, columns;   /* of taps; sets * rows * columns <= FOLIO_MAX_BYTE_TAPS */
   int64_t step, dilation;  /* of columns */
   const uint8_t* const* x; /* `channels` bytes each */
   int64_t x_line_stride, x_row_stride;
-  const void* b; /* S8P16K4 of [rows * columns, channels] */
+  const void* b; /* S8P16K4 of [sets * rows * columns, channels] */
   FolioSums sums;
   void* y;
   int64_t y_row_stride;
@@ -192,13 +214,6 @@ typedef struct FolioPackS8 {
   int64_t inner, outer_stride, row_stride, col_stride;
   uint8_t flip; /* 0x80 for unsigned bytes: their zero point is then 128 less */
 } FolioPackS8;
-
-/* How bytes stand for numbers: (code - zero) * scale. */
-typedef struct FolioByteScale {
-  float scale;
-  int32_t zero;
-  int32_t is_signed; /* 0 or 1 */
-} FolioByteScale;
 
 typedef void (*FolioUnaryF32)(int64_t n, const float* x, float* y);
 

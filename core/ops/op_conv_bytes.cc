@@ -30,22 +30,22 @@ PackRequest weights_request(int64_t c_in, int64_t taps, int64_t channels) {
 // Weights and what belongs to each output channel, of all groups.
 struct Weights {
   const uint8_t* panels = nullptr;
-  int64_t group_stride = 0;  // bytes
-  int32_t* offset = nullptr;
-  int32_t* zero = nullptr;  // null: all are 0
-  int64_t parts = 1;        // of one channel each: so many weights for each tap, to be added
+  int64_t group_stride = 0;              // bytes
+  const int32_t* offset = nullptr;       // or null: 0
+  const int32_t* column_sums = nullptr;  // null: the offsets have them
+  int32_t* zero = nullptr;               // null: all are 0
+  int64_t parts = 1;  // of one channel each: so many weights for each tap, to be added
 };
 
 void add_offsets(const ByteConv& conv, const ConvSizes& s, int64_t first, int64_t count,
-                 const int32_t* column_sums, int32_t x_zero, Weights* out) {
-  zero_point_offsets(count, s.k(), x_zero, column_sums, out->zero ? out->zero + first : nullptr,
-                     conv.bias ? conv.bias + first : nullptr, 1, out->offset + first);
+                 const int32_t* column_sums, int32_t x_zero, const int32_t* zero, int32_t* offset) {
+  zero_point_offsets(count, s.k(), x_zero, column_sums, zero ? zero + first : nullptr,
+                     conv.bias ? conv.bias + first : nullptr, 1, offset + first);
 }
 
 // Filters of one channel with zero points: the differences, which may need more than a byte each,
 // as sums of signed bytes. False when those are too many taps for the kernel.
-Result<bool> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv, int32_t x_zero,
-                            Weights* out) {
+Result<bool> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv, Weights* out) {
   const int64_t taps = s.window.kernel_count();
   const int64_t count = s.group * taps;
   const uint8_t flip = conv.w->dtype() == DType::kUint8 ? 0x80 : 0;
@@ -74,8 +74,18 @@ Result<bool> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv
   out->panels = matrix.panels;
   out->zero = nullptr;
   out->parts = parts;
-  add_offsets(conv, s, 0, s.group, matrix.column_sums, x_zero, out);
+  out->offset = conv.bias;
+  out->column_sums = matrix.column_sums;
   return true;
+}
+
+// Whether zero points of the weights may differ from what their packed form has, 0.
+bool has_zeros(const ByteConv& conv, int64_t channels) {
+  const uint8_t* zeros = conv.w_zero.data;
+  if (conv.w->dtype() == DType::kUint8) return true;
+  if (!zeros) return false;
+  const auto rest = static_cast<size_t>(conv.w_zero.row_stride == 0 ? 0 : channels - 1);
+  return zeros[0] != 0 || std::memcmp(zeros, zeros + 1, rest) != 0;
 }
 
 Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& conv,
@@ -83,10 +93,10 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
   const int64_t channels = s.group * s.c_out;
   FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(channels) * 2 * sizeof(int32_t)));
   Weights weights;
-  weights.offset = reinterpret_cast<int32_t*>(memory);
-  int32_t* zero = weights.offset + channels;
+  auto* offset = reinterpret_cast<int32_t*>(memory);
+  int32_t* zero = offset + channels;
   const int32_t flip = conv.w->dtype() == DType::kUint8 ? 128 : 0;
-  for (int64_t j = 0; j < channels; ++j) {
+  for (int64_t j = has_zeros(conv, channels) ? 0 : channels; j < channels; ++j) {
     const int64_t at = j * conv.w_zero.row_stride;
     zero[j] = -flip;
     if (conv.w_zero.data) {
@@ -96,7 +106,7 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
     if (zero[j] != 0) weights.zero = zero;
   }
   if (is_depthwise(s) && weights.zero) {
-    FOLIO_TRY(const bool done, subtract_zeros(run, s, conv, x_zero, &weights));
+    FOLIO_TRY(const bool done, subtract_zeros(run, s, conv, &weights));
     if (done) return weights;
   }
   const bool depthwise = is_depthwise(s) && !weights.zero;
@@ -105,7 +115,13 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
     const ByteMatrix matrix = packed_matrix(blob->data(), s.k(), channels);
     weights.panels = matrix.panels;
     weights.group_stride = s.c_out / kPanel * panel_bytes(s.k());
-    add_offsets(conv, s, 0, channels, matrix.column_sums, x_zero, &weights);
+    if (!weights.zero) {
+      weights.offset = conv.bias;
+      weights.column_sums = matrix.column_sums;
+      return weights;
+    }
+    add_offsets(conv, s, 0, channels, matrix.column_sums, x_zero, zero, offset);
+    weights.offset = offset;
     return weights;
   }
   // One matrix for each group, or all channels together.
@@ -120,11 +136,12 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
   }
   FOLIO_TRY(uint8_t * panels, run.scratch(static_cast<size_t>(all)));
   weights.panels = panels;
+  weights.offset = offset;
   weights.group_stride = static_cast<int64_t>(each);
   for (int64_t g = 0; g < groups; ++g, panels += each) {
     fill_panels(run.kernels(), request, conv.w->raw() + g * count * s.k(), conv.w->dtype(), panels);
     const ByteMatrix matrix = packed_matrix(panels, request.k, request.n);
-    add_offsets(conv, s, g * count, count, matrix.column_sums, x_zero, &weights);
+    add_offsets(conv, s, g * count, count, matrix.column_sums, x_zero, weights.zero, offset);
   }
   return weights;
 }
@@ -210,7 +227,13 @@ class ByteConvolution {
       gather(from, pixel, args.m, scratch);
     }
     args.b = weights.panels + group * weights.group_stride + column / kPanel * panel_bytes(s_.k());
+    const int64_t at = (image * pixels + pixel) * channels() + channel;
     args.sums = sums_at(channel);
+    if (conv_.sums.add && conv_.channels_last) {
+      args.sums.add = conv_.sums.add;
+      args.sums.addend += at;
+      args.sums.addend_row_stride = channels();
+    }
     if (weights.zero) {
       auto* row_sums = reinterpret_cast<int32_t*>(scratch + rows_bytes());
       sum_rows(args, pixel, image * s_.window.in_count() * s_.group + group, row_sums);
@@ -218,7 +241,7 @@ class ByteConvolution {
       args.sums.b_zero = weights.zero + channel;
     }
     uint8_t* result = scratch + rows_bytes() + sums_bytes();
-    args.c = conv_.channels_last ? y_at((image * pixels + pixel) * channels() + channel) : result;
+    args.c = conv_.channels_last ? y_at(at) : result;
     args.c_row_stride = conv_.channels_last ? channels() : args.n;
     kernels_.gemm_u8(&args);
     if (conv_.channels_last) return;
@@ -242,7 +265,7 @@ class ByteConvolution {
   }
   size_t taps_bytes() const {
     const int64_t taps = lines_together() * line_pixels() * s_.window.kernel_count();
-    return static_cast<size_t>(taps * weights.parts) * sizeof(void*);
+    return static_cast<size_t>(taps) * sizeof(void*);
   }
   size_t line_bytes() const {
     const int64_t pixels = lines_together() * line_pixels();
@@ -272,10 +295,25 @@ class ByteConvolution {
     const int64_t at = (plane * w.out[1] + row) * w.out[2] + column;
     args.y = conv_.channels_last ? y_at(at * channels()) : result;
     kernels_.depthwise_u8(&args);
-    if (conv_.channels_last) return;
+    if (conv_.channels_last) {
+      add_bytes(at * channels(), args.lines * args.pixels * channels());
+      return;
+    }
     const int64_t pixel = (plane % w.out[0] * w.out[1] + row) * w.out[2] + column;
     turn(args.lines * args.pixels, channels(), result,
          y_at(image * channels() * w.out_count() + pixel));
+  }
+
+  // ------------------------------------------------------------ sums with other bytes
+
+  // Elements [at, at + count) of y, if they are to be added to others.
+  void add_bytes(int64_t at, int64_t count) const {
+    const FolioByteAdd* add = conv_.sums.add;
+    if (!add) return;
+    auto* y = static_cast<uint8_t*>(y_at(at));
+    const uint8_t* addend = conv_.sums.addend + at;
+    kernels_.add_b8(count, add->addend_is_a ? addend : y, &add->a, add->addend_is_a ? y : addend,
+                    &add->b, &add->to, y);
   }
 
  private:
@@ -283,7 +321,10 @@ class ByteConvolution {
 
   FolioSums sums_at(int64_t channel) const {
     FolioSums sums = conv_.sums;
-    sums.offset = weights.offset + channel;
+    if (weights.offset) sums.offset = weights.offset + channel;
+    if (weights.column_sums) sums.column_sum = weights.column_sums + channel;
+    sums.a_zero = x_zero;
+    sums.add = nullptr;
     if (sums.scale) sums.scale += channel;
     return sums;
   }
@@ -432,15 +473,14 @@ class ByteConvolution {
   }
 
   // Where the channels under the taps of args->lines from `row` on begin, as the kernel reads them.
-  // Rows and columns of taps that neighbours share are listed once; all, for each part of weights.
+  // Rows and columns of taps that neighbours share are listed once.
   void list_taps(const uint8_t* image, int64_t depth, int64_t row, int64_t column,
                  const uint8_t** to, FolioDepthwiseU8* args) const {
     const Window& w = s_.window;
     const bool shares_columns = w.dilation[2] == 1 && w.stride[2] <= w.kernel[2];
-    const bool shares_rows =
-        w.kernel[0] == 1 && w.dilation[1] == 1 && w.stride[1] <= w.kernel[1] && weights.parts == 1;
-    const int64_t window = w.kernel[0] * w.kernel[1];
-    args->rows = window * weights.parts;
+    const bool shares_rows = w.kernel[0] == 1 && w.dilation[1] == 1 && w.stride[1] <= w.kernel[1];
+    args->sets = weights.parts;
+    args->rows = w.kernel[0] * w.kernel[1];
     args->columns = w.kernel[2];
     args->step = shares_columns ? w.stride[2] : w.kernel[2];
     args->dilation = 1;
@@ -454,7 +494,7 @@ class ByteConvolution {
       int64_t d = plane;
       int64_t h = first + r;
       if (!shares_rows) {
-        const int64_t tap = r % window;
+        const int64_t tap = r % args->rows;
         d += tap / w.kernel[1] * w.dilation[0];
         h = first + r / args->rows * w.stride[1] + tap % w.kernel[1] * w.dilation[1];
       }
@@ -623,6 +663,10 @@ Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv) {
                                }
                              }
                            });
+  if (conv.sums.add && !conv.channels_last) {
+    run.parallel().for_range(s.out.count(), kElementGrain,
+                             [&](int64_t begin, int64_t end) { c.add_bytes(begin, end - begin); });
+  }
   return Status::ok();
 }
 

@@ -25,7 +25,8 @@ struct ByteConv {
   ByteZero w_zero;                // by row
   const int32_t* bias = nullptr;  // [M] or null
   bool channels_last = false;     // x and y
-  FolioSums sums{};               // to, scale [M], zero, lo, hi; the rest is set here
+  FolioSums sums{};               // to, scale [M], zero, lo, hi, add and addend, which lies as y;
+                                  // the rest is set here
   void* y = nullptr;
 };
 

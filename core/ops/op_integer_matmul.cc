@@ -91,10 +91,16 @@ class Product {
     const int64_t at = a_index * a_.zero.matrix_stride + row * a_.zero.row_stride;
     const int32_t zero = zero_at(a_.zero, dtype, at) +
                          static_cast<int32_t>(dtype == DType::kInt8 ? kUnsignedOffset : 0);
-    zero_point_offsets(g_.n, g_.k, zero, matrix_.column_sums, has_b_zero_ ? b_zero_ : nullptr,
-                       target_.extra ? target_.extra + row * target_.extra_row_stride : nullptr,
-                       target_.extra_col_stride, offset_);
-    sums->offset = offset_;
+    const int32_t* extra = target_.extra ? target_.extra + row * target_.extra_row_stride : nullptr;
+    if (!has_b_zero_ && (!extra || target_.extra_col_stride == 1)) {
+      sums->offset = extra;
+      sums->column_sum = matrix_.column_sums;
+      sums->a_zero = zero;
+    } else {
+      zero_point_offsets(g_.n, g_.k, zero, matrix_.column_sums, has_b_zero_ ? b_zero_ : nullptr,
+                         extra, target_.extra_col_stride, offset_);
+      sums->offset = offset_;
+    }
     sums->to = target_.to;
     if (target_.to == kFolioToInt32) return;
     const float a_scale = target_.a_scale.at(a_index, row);
@@ -263,13 +269,6 @@ void zero_point_offsets(int64_t n, int64_t k, int32_t a_zero, const int32_t* col
                         int32_t* offset) {
   const auto zero = static_cast<uint32_t>(a_zero);
   const uint32_t both = zero * static_cast<uint32_t>(k);
-  if (!b_zero && (!extra || step == 1)) {
-    for (int64_t j = 0; j < n; ++j) {
-      const uint32_t product = zero * static_cast<uint32_t>(column_sums[j]);
-      offset[j] = static_cast<int32_t>((extra ? static_cast<uint32_t>(extra[j]) : 0U) - product);
-    }
-    return;
-  }
   for (int64_t j = 0; j < n; ++j) {
     uint32_t value = extra ? static_cast<uint32_t>(extra[j * step]) : 0U;
     value -= zero * static_cast<uint32_t>(column_sums[j]);
@@ -307,6 +306,7 @@ void gemm_u8(OpRun& run, const FolioGemmU8& whole) {
       part.b = static_cast<const uint8_t*>(whole.b) + col / kPanel * panel_bytes(whole.k);
       part.c = static_cast<uint8_t*>(whole.c) + (row * whole.c_row_stride + col) * size;
       if (part.sums.offset) part.sums.offset += col;
+      if (part.sums.column_sum) part.sums.column_sum += col;
       if (part.sums.row_sum) part.sums.row_sum += row;
       if (part.sums.b_zero) part.sums.b_zero += col;
       if (part.sums.scale) part.sums.scale += col;

@@ -243,7 +243,7 @@ class QLinearPool final : public Pool {
         const uint8_t* taps[kTaps];
         int32_t sums[2][kChannels] = {};
         FolioDepthwiseU8 args{};
-        args.lines = args.pixels = args.rows = args.step = args.dilation = 1;
+        args.lines = args.pixels = args.sets = args.rows = args.step = args.dilation = 1;
         args.channels = std::min(kChannels, channels - first);
         args.x = taps;
         args.b = ones;

@@ -1,10 +1,13 @@
-// Convolutions of 8-bit tensors: QLinearConv and ConvInteger.
+// Convolutions of 8-bit tensors: QLinearConv and ConvInteger; and what passes/fuse_byte_adds.cc
+// makes of the first and QLinearAdd: QLinearConvAdd.
 //
-// Source: ONNX operator spec, opset 10; com.microsoft QLinearConv, version 1.
+// Source: ONNX operator spec, opset 10; com.microsoft QLinearConv, version 1; QLinearConvAdd:
+//         Folio's own, domain folio, version 1.
 // Shapes: as Conv, or x and y [N, spatial..., C] with channels_last; w_scale and w_zero: one
 //         element or one per output channel; b int32 [M].
 // Math:   sums of (x - x_zero) * (w - w_zero) + b are exact in int32 (wrapping). QLinearConv: y =
-//         saturate(round(sum * (x_scale * w_scale / y_scale)) + y_zero).
+//         saturate(round(sum * (x_scale * w_scale / y_scale)) + y_zero). QLinearConvAdd: QLinearAdd
+//         of that and z, which is A if `addend_is_a`, else B.
 // Types:  int8 and uint8.
 #include <algorithm>
 
@@ -54,11 +57,14 @@ class ConvInteger final : public OpKernel {
 
 // ---------------------------------------------------------------- QLinearConv
 
-// Inputs x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B.
+// Inputs x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B; QLinearConvAdd: also z (of the
+// result's shape and type), A_scale, A_zero, B_scale, B_zero, C_scale, C_zero.
 class QLinearConv final : public OpKernel {
  public:
   ConvAttrs attrs;
   bool last = false;  // channels
+  bool adds = false;
+  bool addend_is_a = false;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
@@ -79,9 +85,11 @@ class QLinearConv final : public OpKernel {
     if (s.c_in == 0) return invalid_argument("X ", x->shape().to_string(), " has no channels");
     FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(w->dim(0)) * sizeof(float)));
     auto* factors = reinterpret_cast<float*>(memory);
-    for (int64_t j = 0; j < w->dim(0); ++j) {
-      factors[j] = x_quant.scale * scales->data<float>()[j * scale_at.row_stride] / y_quant.scale;
-    }
+    const auto* binary = run.kernels().binary_f32;
+    const int64_t channels = w->dim(0);
+    binary[kFolioMul](channels, &x_quant.scale, 0, scales->data<float>(), scale_at.row_stride,
+                      factors);
+    binary[kFolioDiv](channels, factors, 1, &y_quant.scale, 0, factors);
     ByteConv conv;
     conv.x = x;
     conv.x_zero = x_quant.zero;
@@ -96,7 +104,27 @@ class QLinearConv final : public OpKernel {
     conv.sums.lo = y->dtype() == DType::kInt8 ? -128 : 0;
     conv.sums.hi = conv.sums.lo + 255;
     conv.y = y->raw_mut();
+    FolioByteAdd add;
+    if (adds) {
+      FOLIO_TRY(add, read_add(run, y->dtype()));
+      FOLIO_TRY(const Tensor* z, run.tensor(9, y->dtype()));
+      if (!(z->shape() == y->shape())) {
+        return invalid_argument("z ", z->shape().to_string(), " must have the result's shape ",
+                                y->shape().to_string());
+      }
+      conv.sums.add = &add;
+      conv.sums.addend = z->raw();
+    }
     return run_byte_conv(run, s, conv);
+  }
+
+ private:
+  Result<FolioByteAdd> read_add(const OpRun& run, DType dtype) const {
+    FOLIO_TRY(const QuantScalar a, quant_scalar(run, 10, 11, dtype));
+    FOLIO_TRY(const QuantScalar b, quant_scalar(run, 12, 13, dtype));
+    FOLIO_TRY(const QuantScalar to, quant_scalar(run, 14, 15, dtype));
+    return FolioByteAdd{byte_scale(a, dtype), byte_scale(b, dtype), byte_scale(to, dtype),
+                        addend_is_a ? 1 : 0};
   }
 };
 
@@ -114,6 +142,9 @@ Result<std::unique_ptr<OpKernel>> make_qlinear(OpBuild& build) {
   FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
   FOLIO_TRY(const int64_t last, build.attrs().get_int("channels_last", 0));
   kernel->last = last != 0;
+  kernel->adds = build.node().op_type == "QLinearConvAdd";
+  FOLIO_TRY(const int64_t addend_is_a, build.attrs().get_int("addend_is_a", 0));
+  kernel->addend_is_a = addend_is_a != 0;
   request_byte_conv(build, 3, kernel->attrs.group);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
@@ -156,6 +187,12 @@ Status infer_qlinear(OpInfer& infer) {
                   .infer = infer_qlinear,
                   .make = make_qlinear});
   }
+  registry.add({.domain = "folio",
+                .type = "QLinearConvAdd",
+                .min_inputs = 15,
+                .max_inputs = 16,
+                .infer = infer_qlinear,
+                .make = make_qlinear});
 }
 
 }  // namespace folio

@@ -132,6 +132,7 @@ class ChannelsLast {
         {kFused, "FusedConv", &ChannelsLast::convert_conv, true},
         {"", "QLinearConv", &ChannelsLast::convert_byte_conv, true},
         {kFused, "QLinearConv", &ChannelsLast::convert_byte_conv, true},
+        {"folio", "QLinearConvAdd", &ChannelsLast::convert_byte_conv, true},
         {"", "MaxPool", &ChannelsLast::convert_pool},
         {"", "AveragePool", &ChannelsLast::convert_pool},
         {"", "GlobalMaxPool", &ChannelsLast::convert_pool},
@@ -229,7 +230,7 @@ class ChannelsLast {
     node->inputs[4] = pattern_.add_constant(scale);
   }
 
-  // com.microsoft's form has an attribute for it.
+  // com.microsoft's form has an attribute for it, and Folio's.
   bool convert_byte_conv(Node& node) {
     const ValueId x = node.inputs[0];
     const ValueId y = node.outputs[0];
@@ -238,7 +239,14 @@ class ChannelsLast {
         !pattern_.constant(node.inputs[3]) || !already.is_ok() || already.value() != 0) {
       return false;
     }
-    emit_channels_last(node, "QLinearConv");
+    constexpr size_t kAddend = 9;
+    if (node.inputs.size() > kAddend) {
+      const ValueId z = node.inputs[kAddend];
+      if (!is_bytes(z) || rank(z) != rank(x)) return false;
+      node.inputs[kAddend] = twin(z);
+    }
+    if (node.domain.empty()) node.domain = kFused;
+    emit_channels_last(node);
     return true;
   }
 
@@ -248,12 +256,12 @@ class ChannelsLast {
         !already.is_ok() || already.value() != 0) {
       return false;
     }
-    emit_channels_last(node, node.op_type);
+    emit_channels_last(node);
     return true;
   }
 
-  void emit_channels_last(Node& node, const std::string& type) {
-    Node made = make_node(node.name, kFused, type, 1, node.inputs);
+  void emit_channels_last(Node& node) {
+    Node made = make_node(node.name, node.domain, node.op_type, 1, node.inputs);
     made.attributes = std::move(node.attributes);
     made.attributes.set(int_attribute("channels_last", 1));
     made.inputs[0] = twin(made.inputs[0]);

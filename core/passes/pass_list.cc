@@ -25,6 +25,7 @@ void fuse(Model* model, Optimize level) {
   fuse_matmul(model, &changed, leaves);
   fuse_skips(model, &changed);
   fuse_activations(model, &changed, leaves);
+  if (leaves == Leaves::kAll) fuse_byte_adds(model, &changed);
   if (level == Optimize::kAll) channels_last(model, &changed);
   if (changed) drop_dead(model);
 }

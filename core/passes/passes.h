@@ -88,6 +88,9 @@ void fuse_blocks(Model* model, bool* changed);
 // Products of dynamically quantized activations give floats at once.
 void fuse_integer_matmul(Model* model, bool* changed);
 
+// Convolutions of bytes take in the sum that reads their result; needs inferred types.
+void fuse_byte_adds(Model* model, bool* changed);
+
 // Convolutions, pooling and what stands between them compute with channels last; needs inferred
 // types. Worth it only where weights are packed.
 void channels_last(Model* model, bool* changed);

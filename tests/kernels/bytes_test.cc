@@ -45,10 +45,6 @@ struct AlignedBytes {
   Guarded floats;
 };
 
-size_t packed_bytes(int64_t k, int64_t n) {
-  return static_cast<size_t>((n + 15) / 16 * ((k + 3) / 4 * 64 + 64));
-}
-
 struct Problem {
   Problem(int64_t m_, int64_t n_, int64_t k_)
       : m(m_),
@@ -61,22 +57,18 @@ struct Problem {
         b_zero(random_ints<int32_t>(static_cast<size_t>(n), 5, -128, 128)),
         scale(random_floats(static_cast<size_t>(n), 6, 0.00005F, 0.0005F)),
         bias(random_floats(static_cast<size_t>(n), 7)),
-        packed(packed_bytes(k, n)) {
+        packed(k, n, b) {
     if (n > 2) scale[2] = std::numeric_limits<float>::quiet_NaN();
-    FolioPackS8 pack{};
-    pack.k = k;
-    pack.n = n;
-    pack.bytes = b.data();
-    pack.inner = k;
-    pack.row_stride = n;
-    pack.col_stride = 1;
-    ref_kernels().pack_s8p16k4(&pack, packed.data());
   }
 
   FolioSums sums(FolioSumsTo to, bool with_rows) const {
     FolioSums s{};
     s.to = to;
     s.offset = offset.data();
+    if (k % 2 != 0) {
+      s.column_sum = b_zero.data();
+      s.a_zero = 201;
+    }
     s.scale = scale.data();
     s.bias = bias.data();
     s.zero = with_rows ? -3 : 130;
@@ -93,7 +85,7 @@ struct Problem {
   std::vector<uint8_t> a, b;
   std::vector<int32_t> offset, row_sum, b_zero;
   std::vector<float> scale, bias;
-  AlignedBytes packed;
+  PackedBytes packed;
 };
 
 constexpr FolioSumsTo kTargets[] = {kFolioToInt32, kFolioToFloat, kFolioToByte};
@@ -218,6 +210,7 @@ TEST(GemmU8, RowsOfPlainBytesGiveTheReferenceBits) {
     for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 11, 12, 14, 30, 100}) {
       Problem p(m, n, m == 100 ? 600 : 12);
       if (n > 2) p.scale[2] = 0.999F;
+      const auto column_sum = random_ints<int32_t>(static_cast<size_t>(n), 8, -1000, 1000);
       for (const bool is_signed : {false, true}) {
         for (const int64_t gap : {0, 3}) {
           const auto compute = [&](const FolioKernels& kernels) {
@@ -229,6 +222,9 @@ TEST(GemmU8, RowsOfPlainBytesGiveTheReferenceBits) {
             args.a_row_stride = p.k;
             args.b = p.packed.data();
             args.sums = p.sums(kFolioToByte, is_signed);
+            if (m % 2 == 0 && !is_signed) args.sums.zero = 0;
+            args.sums.column_sum = column_sum.data();
+            args.sums.a_zero = 77;
             std::vector<uint8_t> c(static_cast<size_t>(m * (n + gap) + 64), 0x5A);
             args.c = c.data();
             args.c_row_stride = n + gap;
@@ -246,19 +242,102 @@ TEST(GemmU8, RowsOfPlainBytesGiveTheReferenceBits) {
   }
 }
 
+struct AddCase {
+  const char* name;
+  float a, b, y;
+};
+constexpr AddCase kAddCases[] = {{"usual", 0.03F, 0.05F, 0.07F},
+                                 {"ties", 0.5F, 0.25F, 1.0F},
+                                 {"far apart", 1e-3F, 7.0F, 0.125F},
+                                 {"past all bounds", 3e38F, -3e38F, 1.0F},
+                                 {"by zero", 1.0F, 1.0F, 0.0F}};
+
+// Sums of codes are those of the codes, added by the reference.
+void expect_sums_of_codes(Problem& p, const AddCase& c, bool is_signed, bool addend_is_a) {
+  const int32_t sign = is_signed ? 1 : 0;
+  const FolioByteAdd add = {{c.a, is_signed ? -128 : 3, sign},
+                            {c.b, is_signed ? 127 : 255, sign},
+                            {c.y, is_signed ? -10 : 250, sign},
+                            addend_is_a ? 1 : 0};
+  const int64_t gap = p.n % 3;
+  const int64_t stride = p.n + gap;
+  const auto z = random_ints<uint8_t>(static_cast<size_t>((p.m - 1) * stride + p.n), 11, 0, 256);
+  const BytesBeforeUnreadable addend(z);
+  const auto compute = [&](const FolioKernels& kernels, bool adds) {
+    FolioGemmU8 args{};
+    args.m = p.m;
+    args.n = p.n;
+    args.k = p.k;
+    args.a = p.a.data();
+    args.a_row_stride = p.k;
+    args.b = p.packed.data();
+    args.sums = p.sums(kFolioToByte, is_signed);
+    args.sums.add = adds ? &add : nullptr;
+    args.sums.addend = addend.data();
+    args.sums.addend_row_stride = stride;
+    std::vector<uint8_t> y(static_cast<size_t>(p.m * stride + 64), 0x5A);
+    args.c = y.data();
+    args.c_row_stride = stride;
+    kernels.gemm_u8(&args);
+    return y;
+  };
+  auto want = compute(ref_kernels(), false);
+  for (int64_t i = 0; i < p.m; ++i) {
+    uint8_t* row = want.data() + i * stride;
+    const uint8_t* of = z.data() + i * stride;
+    ref_kernels().add_b8(p.n, addend_is_a ? of : row, &add.a, addend_is_a ? row : of, &add.b,
+                         &add.to, row);
+  }
+  for (const LevelUnderTest& level : levels_under_test()) {
+    EXPECT_EQ(compute(level.kernels, true), want)
+        << level.name << ' ' << p.m << 'x' << p.n << 'x' << p.k << ' ' << c.name << ' ' << is_signed
+        << addend_is_a;
+  }
+}
+
+TEST(GemmU8, SumsOfCodesGiveTheReferenceBits) {
+  for (const auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                               {5, 17, 130},
+                               {13, 33, 31},
+                               {12, 32, 4},
+                               {14, 48, 64},
+                               {7, 15, 1030},
+                               {37, 80, 576},
+                               {30, 64, 40},
+                               {103, 144, 1180}}) {
+    Problem p(m, n, k);  // with one scale that is NaN
+    for (const bool is_plain : {false, true}) {
+      if (is_plain && n > 2) p.scale[2] = 0.003F;
+      for (const AddCase& c : kAddCases) {
+        for (const int form : {0, 1, 2, 3}) expect_sums_of_codes(p, c, form % 2 != 0, form > 1);
+      }
+    }
+  }
+}
+
+// Codes far beyond their range, and at the middle between two.
+TEST(GemmU8, SumsOfCodesRoundAndBoundTheCodesFirst) {
+  for (const float factor : {0.5F, 0.999F, 1.0F, 1000.0F, 1e30F, -1e30F, INFINITY, -0.5F}) {
+    Problem p(9, 70, 24);
+    std::fill(p.scale.begin(), p.scale.end(), factor);
+    for (const int form : {0, 1, 2, 3}) {
+      expect_sums_of_codes(p, kAddCases[0], form % 2 != 0, form > 1);
+    }
+    std::fill(p.b.begin(), p.b.end(), uint8_t{0});
+    p.packed = PackedBytes(p.k, p.n, p.b);  // offsets alone: the smallest sums
+    for (int32_t& offset : p.offset) offset = offset % 600;
+    for (const int form : {0, 1, 2, 3}) {
+      expect_sums_of_codes(p, kAddCases[0], form % 2 != 0, form > 1);
+    }
+  }
+}
+
 TEST(GemmU8, ExtremeBytesDoNotSaturate) {
   for (const LevelUnderTest& level : levels_under_test()) {
     Problem p(5, 20, 300);
     std::fill(p.a.begin(), p.a.end(), uint8_t{255});
     for (size_t i = 0; i < p.b.size(); ++i) p.b[i] = i % 20 < 10 ? 0x80 : 0x7f;
-    FolioPackS8 pack{};
-    pack.k = p.k;
-    pack.n = p.n;
-    pack.bytes = p.b.data();
-    pack.inner = p.k;
-    pack.row_stride = p.n;
-    pack.col_stride = 1;
-    ref_kernels().pack_s8p16k4(&pack, p.packed.data());
+    p.packed = PackedBytes(p.k, p.n, p.b);
     std::fill(p.offset.begin(), p.offset.end(), 0);
     const auto c = multiply(level.kernels, p, p.a.data(), kFolioToInt32, false);
     int32_t sum = 0;
@@ -281,7 +360,7 @@ TEST(PackS8P16K4, FollowsTheLayoutWithItsColumnSums) {
   pack.outer_stride = 1;
   pack.col_stride = 6;
   pack.flip = 0x80;
-  AlignedBytes dst(packed_bytes(6, 17));
+  AlignedBytes dst(PackedBytes::size(6, 17));
   ref_kernels().pack_s8p16k4(&pack, dst.data());
   for (int j = 0; j < 32; ++j) {
     int32_t sum = 0;
@@ -323,13 +402,13 @@ TEST(PackS8P16K4, EveryLevelGivesTheReferenceBits) {
         pack.col_stride = is_matrix ? 1 : k;
         for (const uint8_t flip : {0, 0x80}) {
           pack.flip = flip;
-          AlignedBytes want(packed_bytes(k, n));
+          AlignedBytes want(PackedBytes::size(k, n));
           ref_kernels().pack_s8p16k4(&pack, want.data());
           for (const LevelUnderTest& level : levels_under_test()) {
-            AlignedBytes got(packed_bytes(k, n));
-            std::memset(got.data(), 0x55, packed_bytes(k, n));
+            AlignedBytes got(PackedBytes::size(k, n));
+            std::memset(got.data(), 0x55, PackedBytes::size(k, n));
             level.kernels.pack_s8p16k4(&pack, got.data());
-            EXPECT_EQ(std::memcmp(got.data(), want.data(), packed_bytes(k, n)), 0)
+            EXPECT_EQ(std::memcmp(got.data(), want.data(), PackedBytes::size(k, n)), 0)
                 << level.name << ' ' << k << 'x' << n << ' ' << is_matrix << ' ' << int{flip};
           }
         }
@@ -352,7 +431,7 @@ TEST(UnpackS8P16K4, GivesTheBytesBack) {
       pack.outer_stride = 1;
       pack.col_stride = k;
       pack.flip = flip;
-      AlignedBytes packed(packed_bytes(k, n));
+      AlignedBytes packed(PackedBytes::size(k, n));
       ref_kernels().pack_s8p16k4(&pack, packed.data());
       pack.bytes = nullptr;
       std::vector<uint8_t> back(w.size() + 1, 0x5A);
@@ -366,44 +445,35 @@ TEST(UnpackS8P16K4, GivesTheBytesBack) {
 }
 
 struct DepthwiseShape {
-  int64_t lines, pixels, channels, rows, columns, step, dilation;
+  int64_t lines, pixels, channels, rows, columns, step, dilation, sets = 1;
+};
+constexpr DepthwiseShape kDepthwiseShapes[] = {
+    {1, 1, 1, 1, 1, 1, 1},     {1, 3, 64, 3, 3, 1, 1},    {2, 3, 32, 3, 3, 1, 1},
+    {3, 6, 32, 3, 3, 1, 1},    {2, 1, 32, 3, 3, 1, 1},    {2, 3, 32, 3, 3, 2, 1},
+    {2, 4, 96, 3, 3, 1, 1},    {2, 5, 144, 3, 3, 2, 1},   {2, 4, 100, 3, 3, 1, 1},
+    {3, 2, 130, 3, 3, 2, 1},   {1, 5, 17, 3, 3, 3, 1},    {2, 3, 40, 3, 3, 1, 2},
+    {2, 3, 17, 5, 5, 1, 1},    {1, 5, 130, 1, 4, 2, 3},   {2, 1, 40, 8, 8, 1, 1},
+    {2, 5, 96, 6, 3, 1, 1},    {2, 5, 96, 3, 3, 1, 1, 2}, {3, 3, 70, 3, 3, 2, 1, 2},
+    {2, 4, 32, 3, 3, 1, 1, 2}, {2, 4, 33, 3, 3, 1, 1, 3}, {2, 3, 40, 3, 3, 1, 2, 2},
+    {2, 3, 80, 5, 5, 2, 1, 2},
 };
 
-// Windows of 3 x 3 have a way of their own at steps of one and two, also with their rows listed
-// twice (here where there are six).
+// Windows of 3 x 3 have a way of their own at steps of one and two, also of two sets of weights.
 TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
-  for (const DepthwiseShape& s : {DepthwiseShape{1, 1, 1, 1, 1, 1, 1},
-                                  {1, 3, 64, 3, 3, 1, 1},
-                                  {2, 3, 32, 3, 3, 1, 1},
-                                  {3, 6, 32, 3, 3, 1, 1},
-                                  {2, 1, 32, 3, 3, 1, 1},
-                                  {2, 3, 32, 3, 3, 2, 1},
-                                  {2, 4, 96, 3, 3, 1, 1},
-                                  {2, 5, 144, 3, 3, 2, 1},
-                                  {2, 4, 100, 3, 3, 1, 1},
-                                  {3, 2, 130, 3, 3, 2, 1},
-                                  {1, 5, 17, 3, 3, 3, 1},
-                                  {2, 3, 40, 3, 3, 1, 2},
-                                  {2, 3, 17, 5, 5, 1, 1},
-                                  {1, 5, 130, 1, 4, 2, 3},
-                                  {2, 1, 40, 8, 8, 1, 1},
-                                  {2, 5, 96, 6, 3, 1, 1},
-                                  {3, 3, 70, 6, 3, 2, 1}}) {
-    const int64_t taps = s.rows * s.columns;
+  for (const DepthwiseShape& s : kDepthwiseShapes) {
+    const int64_t taps = s.sets * s.rows * s.columns;
     const int64_t pixels = s.lines * s.pixels;
     Problem p(pixels, s.channels, taps);
+    const auto column_sum = random_ints<int32_t>(static_cast<size_t>(s.channels), 8, -1000, 1000);
     const int64_t width = (s.pixels - 1) * s.step + (s.columns - 1) * s.dilation + 1;
     std::vector<std::vector<uint8_t>> columns;
     std::vector<const uint8_t*> plain;
-    const int64_t line = s.rows == 6 ? 6 * width : width;
+    const int64_t line = 2 * width;
     for (int64_t i = 0; i < (s.lines - 1) * line + s.rows * width; ++i) {
       columns.push_back(random_ints<uint8_t>(static_cast<size_t>(s.channels),
                                              static_cast<uint32_t>(i + 40), 0, 256));
     }
     for (const auto& column : columns) plain.push_back(column.data());
-    for (int64_t l = 0; s.rows == 6 && l < s.lines; ++l) {
-      std::copy_n(plain.begin() + l * line, 3 * width, plain.begin() + l * line + 3 * width);
-    }
     for (const FolioSumsTo to : {kFolioToInt32, kFolioToFloat, kFolioToByte, kFolioToByte}) {
       for (const bool is_signed : {false, true}) {
         const auto compute = [&](const FolioKernels& kernels) {
@@ -411,6 +481,7 @@ TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
           args.lines = s.lines;
           args.pixels = s.pixels;
           args.channels = s.channels;
+          args.sets = s.sets;
           args.rows = s.rows;
           args.columns = s.columns;
           args.step = s.step;
@@ -422,6 +493,9 @@ TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
           args.sums = p.sums(to, is_signed);
           args.sums.row_sum = nullptr;
           args.sums.b_zero = nullptr;
+          args.sums.column_sum = column_sum.data();
+          args.sums.a_zero = is_signed ? -20 : 200;
+          if (s.lines == 2 && !is_signed) args.sums.zero = 0;
           args.y_row_stride = s.channels + 3;
           Guarded y(static_cast<size_t>(pixels * (s.channels + 3)));
           args.y = y.data();

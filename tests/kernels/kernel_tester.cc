@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "core/os/cpu_features.h"
@@ -86,6 +87,24 @@ BeforeUnreadable::BeforeUnreadable(const std::vector<float>& values) {
 }
 
 BeforeUnreadable::~BeforeUnreadable() { munmap(mapping_, bytes_); }
+
+PackedBytes::PackedBytes(int64_t k, int64_t n, const std::vector<uint8_t>& b)
+    : bytes_(static_cast<uint8_t*>(std::aligned_alloc(64, size(k, n)))) {
+  FolioPackS8 pack{};
+  pack.k = k;
+  pack.n = n;
+  pack.bytes = b.data();
+  pack.inner = k;
+  pack.row_stride = n;
+  pack.col_stride = 1;
+  ref_kernels().pack_s8p16k4(&pack, bytes_.get());
+}
+
+size_t PackedBytes::size(int64_t k, int64_t n) {
+  return static_cast<size_t>((n + 15) / 16 * ((k + 3) / 4 * 64 + 64));
+}
+
+void PackedBytes::Free::operator()(uint8_t* p) const { std::free(p); }
 
 uint32_t bits_of(float x) {
   uint32_t bits;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,21 @@ class BeforeUnreadable {
   void* mapping_;
   size_t bytes_;
   float* data_;
+};
+
+// S8P16K4 of a matrix B [k, n] of bytes, row by row, as the reference packs it: aligned to 64, in
+// memory that ends where it does.
+class PackedBytes {
+ public:
+  PackedBytes(int64_t k, int64_t n, const std::vector<uint8_t>& b);
+  const uint8_t* data() const { return bytes_.get(); }
+  static size_t size(int64_t k, int64_t n);
+
+ private:
+  struct Free {
+    void operator()(uint8_t* p) const;
+  };
+  std::unique_ptr<uint8_t, Free> bytes_;
 };
 
 uint32_t bits_of(float x);

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <utility>
@@ -19,25 +18,9 @@ std::vector<uint8_t> random_bytes(size_t count, uint32_t seed) {
   return out;
 }
 
-struct Free {
-  void operator()(void* p) const { std::free(p); }
-};
-using Aligned = std::unique_ptr<uint8_t, Free>;
-
-// Of [k, n], in memory that ends where the panels do.
 struct Product {
-  Product(int64_t m_, int64_t n_, int64_t k_) : m(m_), n(n_), k(k_) {
-    const auto bytes = static_cast<size_t>((n + 15) / 16 * ((k + 3) / 4 * 64 + 64));
-    b.reset(static_cast<uint8_t*>(std::aligned_alloc(64, bytes)));
-    const auto values = random_bytes(static_cast<size_t>(k * n), 2);
-    FolioPackS8 pack{};
-    pack.k = k;
-    pack.n = n;
-    pack.bytes = values.data();
-    pack.inner = k;
-    pack.row_stride = n;
-    pack.col_stride = 1;
-    ref_kernels().pack_s8p16k4(&pack, b.get());
+  Product(int64_t m_, int64_t n_, int64_t k_)
+      : m(m_), n(n_), k(k_), b(k, n, random_bytes(static_cast<size_t>(k * n), 2)) {
     scale = random_floats(static_cast<size_t>(n), 6, 0.00001F, 0.0001F);
     for (int64_t j = 0; j < n; ++j) {
       offset.push_back(static_cast<int32_t>(j * 7919 % 5000));
@@ -51,7 +34,7 @@ struct Product {
     args.m = m;
     args.n = n;
     args.k = k;
-    args.b = b.get();
+    args.b = b.data();
     args.sums.to = to;
     args.sums.offset = offset.data();
     args.sums.scale = scale.data();
@@ -74,7 +57,7 @@ struct Product {
   }
 
   int64_t m, n, k;
-  Aligned b;
+  PackedBytes b;
   std::vector<float> scale;
   std::vector<int32_t> offset, zero, row_sum;
 };

@@ -87,6 +87,64 @@ TEST(ConvInteger, CountsTheTapsOfCubesOfOneChannelEach) {
   t.run();
 }
 
+// ---------------------------------------------------------------- sums with another image
+
+// y = 3 x + 1 in codes of scale 1 about 10, then (y - 10) / 2 + (z - 4) * 2 about 7.
+OpTester sum_with(const Shape& shape, Value z, int64_t channels, int64_t group, bool addend_is_a) {
+  OpTester t("QLinearConvAdd", 1, "folio");
+  const auto square = static_cast<size_t>(channels * channels / group);
+  std::vector<int8_t> w(square, 0);
+  for (size_t i = 0; i < w.size(); i += static_cast<size_t>(channels / group) + 1) w[i] = 3;
+  if (group == channels) w.assign(square, 3);
+  t.attr("group", group).attr("addend_is_a", addend_is_a ? 1 : 0);
+  t.input<uint8_t>(shape, {0, 1, 2, 100});
+  t.input<float>({}, {1});
+  t.input<uint8_t>({}, {0});
+  t.input<int8_t>({channels, channels / group, 1, 1}, w);
+  t.input<float>({}, {1});
+  t.input<int8_t>({}, {0});
+  t.input<float>({}, {1});
+  t.input<uint8_t>({}, {10});
+  t.input<int32_t>({channels}, std::vector<int32_t>(static_cast<size_t>(channels), 1));
+  t.input_value(std::move(z));
+  t.input<float>({}, {addend_is_a ? 2.0F : 0.5F});
+  t.input<uint8_t>({}, {static_cast<uint8_t>(addend_is_a ? 4 : 10)});
+  t.input<float>({}, {addend_is_a ? 0.5F : 2.0F});
+  t.input<uint8_t>({}, {static_cast<uint8_t>(addend_is_a ? 10 : 4)});
+  t.input<float>({}, {1});
+  t.input<uint8_t>({}, {7});
+  return t;
+}
+
+TEST(QLinearConvAdd, RoundsTheConvolutionThenTheSum) {
+  for (const bool addend_is_a : {false, true}) {
+    for (const auto& [channels, group] :
+         {std::pair<int64_t, int64_t>{1, 1}, {2, 1}, {2, 2}, {4, 1}}) {
+      for (const int64_t last : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << channels << ' ' << group << last << addend_is_a);
+        const Shape shape =
+            last != 0 ? Shape{1, 1, 4 / channels, channels} : Shape{1, channels, 1, 4 / channels};
+        OpTester t = sum_with(shape, Value(make_tensor<uint8_t>(shape, {4, 5, 10, 4})), channels,
+                              group, addend_is_a);
+        t.attr("channels_last", last);
+        // The code of 301 is 255: 245 / 2 + 0 = 122.5, to even.
+        t.expect<uint8_t>(0, shape, {7, 11, 23, 129});
+        t.run();
+      }
+    }
+  }
+}
+
+TEST(QLinearConvAdd, RefusesImagesOfOtherShapesOrTypes) {
+  const Shape shape{1, 1, 1, 4};
+  sum_with(shape, Value(make_tensor<uint8_t>({1, 1, 1, 1}, {0})), 1, 1, false)
+      .outputs(1)
+      .fails("z [1,1,1,1] must have the result's shape [1,1,1,4]");
+  sum_with(shape, Value(make_tensor<int8_t>(shape, {0, 1, 2, 3})), 1, 1, false)
+      .outputs(1)
+      .fails("int8");
+}
+
 // ---------------------------------------------------------------- every form against the formula
 
 struct Form {

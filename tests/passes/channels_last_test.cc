@@ -170,8 +170,8 @@ TEST(ChannelsLast, BytesFollowToo) {
   const auto model = optimized(writer, Optimize::kAll);
   ASSERT_TRUE(model.is_ok()) << text_of(model.status());
   EXPECT_EQ(types_of(model.value()->graph),
-            "QuantizeLinear Transpose com.microsoft.QLinearConv com.microsoft.QLinearConv "
-            "com.microsoft.QLinearAdd com.microsoft.NhwcMaxPool "
+            "QuantizeLinear Transpose com.microsoft.QLinearConv folio.QLinearConvAdd "
+            "com.microsoft.NhwcMaxPool "
             "com.microsoft.QLinearGlobalAveragePool DequantizeLinear Transpose");
 }
 

@@ -58,9 +58,36 @@ static int32_t quantize(float ratio, int32_t zero, int32_t lo, int32_t hi) {
   return (int32_t)rintf(ratio) + zero;
 }
 
+static int32_t code_of(uint8_t code, const FolioByteScale* from) {
+  return from->is_signed ? (int8_t)code : code;
+}
+
+/* What FolioByteAdd comes to. */
+typedef struct AddRatios {
+  const FolioByteAdd* add;
+  float p, q, r;
+} AddRatios;
+
+static AddRatios add_ratios(const FolioByteAdd* add) {
+  AddRatios ratios = {add, add->a.scale / add->to.scale, add->b.scale / add->to.scale, 0.0f};
+  const float at_zero_a = ratios.p * (float)add->a.zero;
+  const float at_zero_b = ratios.q * (float)add->b.zero;
+  ratios.r = -(at_zero_a + at_zero_b);
+  return ratios;
+}
+
+static uint8_t add_codes(const AddRatios* ratios, uint8_t a, uint8_t b) {
+  const FolioByteAdd* add = ratios->add;
+  const int32_t lo = add->to.is_signed ? -128 : 0;
+  const float second = fmaf((float)code_of(b, &add->b), ratios->q, ratios->r);
+  const float ratio = fmaf((float)code_of(a, &add->a), ratios->p, second);
+  return (uint8_t)quantize(ratio, add->to.zero, lo, lo + 255);
+}
+
 /* `c` is the row's. */
 static void store_sum(const FolioSums* s, uint32_t products, int64_t i, int64_t j, void* c) {
   if (s->offset) products += (uint32_t)s->offset[j];
+  if (s->column_sum) products -= (uint32_t)s->a_zero * (uint32_t)s->column_sum[j];
   if (s->row_sum) products -= (uint32_t)s->row_sum[i] * (uint32_t)s->b_zero[j];
   const int32_t sum = (int32_t)products;
   if (s->to == kFolioToInt32) {
@@ -70,7 +97,14 @@ static void store_sum(const FolioSums* s, uint32_t products, int64_t i, int64_t 
     static_cast<float*>(c)[j] = s->bias ? value + s->bias[j] : value;
   } else {
     const int32_t code = quantize((float)sum * s->scale[j], s->zero, s->lo, s->hi);
-    static_cast<uint8_t*>(c)[j] = (uint8_t)code;
+    uint8_t byte = (uint8_t)code;
+    if (s->add) {
+      const AddRatios ratios = add_ratios(s->add);
+      const uint8_t addend = s->addend[i * s->addend_row_stride + j];
+      byte =
+          s->add->addend_is_a ? add_codes(&ratios, addend, byte) : add_codes(&ratios, byte, addend);
+    }
+    static_cast<uint8_t*>(c)[j] = byte;
   }
 }
 
@@ -100,7 +134,8 @@ static void gemm_u8__ref(const FolioGemmU8* args) {
 
 static void depthwise_u8__ref(const FolioDepthwiseU8* args) {
   const auto* b = static_cast<const int8_t*>(args->b);
-  const int64_t taps = args->rows * args->columns;
+  const int64_t window = args->rows * args->columns;
+  const int64_t taps = args->sets * window;
   for (int64_t i = 0; i < args->lines * args->pixels; ++i) {
     void* y = row_of(&args->sums, args->y, i * args->y_row_stride);
     const int64_t at = i / args->pixels * args->x_line_stride + i % args->pixels * args->step;
@@ -108,8 +143,8 @@ static void depthwise_u8__ref(const FolioDepthwiseU8* args) {
       const int64_t first = j / kColumns * panel_bytes(taps) + j % kColumns * 4;
       uint32_t sum = 0;
       for (int64_t t = 0; t < taps; ++t) {
-        const int64_t tap =
-            t / args->columns * args->x_row_stride + t % args->columns * args->dilation;
+        const int64_t row = t % window / args->columns;
+        const int64_t tap = row * args->x_row_stride + t % args->columns * args->dilation;
         const uint8_t* x = args->x[at + tap];
         sum += (uint32_t)(x[j] * b[first + t / 4 * FOLIO_S8P16K4_GROUP + t % 4]);
       }
@@ -129,10 +164,6 @@ static uint8_t quantize_to(float x, const FolioByteScale* to) {
   return (uint8_t)quantize(x / to->scale, to->zero, lo, lo + 255);
 }
 
-static int32_t code_of(uint8_t code, const FolioByteScale* from) {
-  return from->is_signed ? (int8_t)code : code;
-}
-
 static float dequantize(uint8_t code, const FolioByteScale* from) {
   return (float)(code_of(code, from) - from->zero) * from->scale;
 }
@@ -147,17 +178,9 @@ static void dequantize_b8__ref(int64_t n, const uint8_t* x, const FolioByteScale
 
 static void add_b8__ref(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
                         const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y) {
-  const float p = a_from->scale / to->scale;
-  const float q = b_from->scale / to->scale;
-  const float at_zero_a = p * (float)a_from->zero;
-  const float at_zero_b = q * (float)b_from->zero;
-  const float r = -(at_zero_a + at_zero_b);
-  const int32_t lo = to->is_signed ? -128 : 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const float second = fmaf((float)code_of(b[i], b_from), q, r);
-    const float ratio = fmaf((float)code_of(a[i], a_from), p, second);
-    y[i] = (uint8_t)quantize(ratio, to->zero, lo, lo + 255);
-  }
+  const FolioByteAdd add = {*a_from, *b_from, *to, 0};
+  const AddRatios ratios = add_ratios(&add);
+  for (int64_t i = 0; i < n; ++i) y[i] = add_codes(&ratios, a[i], b[i]);
 }
 
 static void max_b8__ref(int64_t n, int64_t count, const uint8_t* const* rows, int32_t is_signed,

@@ -46,6 +46,7 @@ struct Stripe {
   int64_t column, panels;
   __m512i offset[kStripePanels], b_zero[kStripePanels];
   Codes codes;                    /* to bytes */
+  CodeAdd add;                    /* to sums of bytes */
   int is_plain;                   /* to plain bytes of whole panels */
   PanelSums words[kStripePanels]; /* to the others */
 };
@@ -89,13 +90,14 @@ void begin_stripe(Stripe* stripe) {
   for (int64_t v = 0; v < stripe->panels; ++v) {
     const int64_t j = stripe->column + v * kColumns;
     const __mmask16 mask = first_lanes(left - v * kColumns);
-    stripe->offset[v] = s->offset ? _mm512_maskz_loadu_epi32(mask, s->offset + j) : zero;
+    stripe->offset[v] = load_offset(s, j, left - v * kColumns);
     stripe->b_zero[v] = s->row_sum ? _mm512_maskz_loadu_epi32(mask, s->b_zero + j) : zero;
     if (s->to != kFolioToByte) stripe->words[v] = load_panel(s, j, left - v * kColumns);
   }
   if (s->to != kFolioToByte) return;
   stripe->codes = make_codes(s, stripe->column, left);
   stripe->is_plain = stripe->codes.is_plain && left >= stripe->panels * kColumns;
+  if (s->add) stripe->add = make_code_add(s, stripe->is_plain);
 }
 
 /* Rows of sums, kStripeColumns apart, to C from its row `row` on. */
@@ -114,7 +116,10 @@ void finish_rows(const Stripe* stripe, const int32_t* sums, int64_t row, int64_t
       if (!s->row_sum) continue;
       sum[v] = _mm512_sub_epi32(sum[v], _mm512_mullo_epi32(row_sum, stripe->b_zero[v]));
     }
-    if (s->to == kFolioToByte && stripe->is_plain) {
+    if (s->add) {
+      const uint8_t* addend = s->addend + (row + i) * s->addend_row_stride + stripe->column;
+      store_sums_of_codes<kPanels>(&stripe->codes, &stripe->add, sum, addend, c);
+    } else if (s->to == kFolioToByte && stripe->is_plain) {
       store_codes<kPanels, 1, 1>(&stripe->codes, sum, c);
     } else if (s->to == kFolioToByte) {
       store_codes<kPanels, 0, 0>(&stripe->codes, sum, c);

@@ -4,6 +4,8 @@
 
 #include "core/kernels/x86_avx2/vec.h"
 
+#include "core/kernels/vector/byte_sum.inl"
+
 constexpr int64_t kColumns = 16;
 
 typedef struct Sums16 {
@@ -14,9 +16,10 @@ VFN VI widen_s8(const uint8_t* p) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)p));
 }
 
-/* Columns [j, j + count) of row i from their sums; `to` points at element (i, j). */
-static void store_sums(const FolioSums* s, const Sums16* sums, int64_t i, int64_t j, int64_t count,
-                       char* to) {
+/* Columns [j, j + count) of row i from their sums; `to` points at element (i, j); `add`: what
+ * s->add comes to. */
+static void store_sums(const FolioSums* s, const ByteSum* add, const Sums16* sums, int64_t i,
+                       int64_t j, int64_t count, char* to) {
   for (int64_t half = 0; half < 2 && half * kLanes < count; ++half) {
     const int64_t left = count - half * kLanes;
     const VM mask = v_first(left < kLanes ? left : kLanes);
@@ -24,6 +27,10 @@ static void store_sums(const FolioSums* s, const Sums16* sums, int64_t i, int64_
     VI sum = _mm256_permute4x64_epi64(
         _mm256_hadd_epi32(sums->part[2 * half], sums->part[2 * half + 1]), 0xd8);
     if (s->offset) sum = vi_add(sum, _mm256_maskload_epi32(s->offset + at, mask));
+    if (s->column_sum) {
+      const VI column = _mm256_maskload_epi32(s->column_sum + at, mask);
+      sum = vi_sub(sum, _mm256_mullo_epi32(vi_set1(s->a_zero), column));
+    }
     if (s->row_sum) {
       const VI zero = _mm256_maskload_epi32(s->b_zero + at, mask);
       sum = vi_sub(sum, _mm256_mullo_epi32(vi_set1(s->row_sum[i]), zero));
@@ -43,6 +50,13 @@ static void store_sums(const FolioSums* s, const Sums16* sums, int64_t i, int64_
     value = v_min(value, v_set1((float)(s->hi - s->zero)));
     uint8_t bytes[kLanes];
     vi_store_b8(bytes, vi_add(_mm256_cvtps_epi32(value), vi_set1(s->zero)));
+    if (s->add) {
+      uint8_t addend[kLanes] = {0};
+      const uint8_t* from = s->addend + i * s->addend_row_stride + at;
+      __builtin_memcpy(addend, from, (size_t)(left < kLanes ? left : kLanes));
+      if (s->add->addend_is_a) add_vector(add, addend, bytes, bytes);
+      if (!s->add->addend_is_a) add_vector(add, bytes, addend, bytes);
+    }
     if (left >= kLanes) {
       __builtin_memcpy(to + half * kLanes, bytes, kLanes);
     } else {
@@ -81,7 +95,7 @@ VFN void add_run(Sums16 sums[kRows], const uint8_t* const a[kRows], const uint8_
 }
 
 template <int kRows>
-static void gemm_rows(const FolioGemmU8* args, int64_t row) {
+static void gemm_rows(const FolioGemmU8* args, const ByteSum* add, int64_t row) {
   const int64_t panel = (args->k + 3) / 4 * FOLIO_S8P16K4_GROUP;
   const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
   const int64_t run = args->a_rows ? args->a_run : args->k;
@@ -102,15 +116,18 @@ static void gemm_rows(const FolioGemmU8* args, int64_t row) {
     const int64_t count = args->n - j < kColumns ? args->n - j : kColumns;
     for (int i = 0; i < kRows; ++i) {
       char* c = (char*)args->c + ((row + i) * args->c_row_stride + j) * size;
-      store_sums(&args->sums, &sums[i], row + i, j, count, c);
+      store_sums(&args->sums, add, &sums[i], row + i, j, count, c);
     }
   }
 }
 
 static void FOLIO_LEVEL(gemm_u8)(const FolioGemmU8* args) {
+  const FolioByteAdd* of = args->sums.add;
+  ByteSum add = {};
+  if (of) add = make_byte_sum(&of->a, &of->b, &of->to);
   int64_t row = 0;
-  for (; row + 3 <= args->m; row += 3) gemm_rows<3>(args, row);
-  for (; row < args->m; ++row) gemm_rows<1>(args, row);
+  for (; row + 3 <= args->m; row += 3) gemm_rows<3>(args, &add, row);
+  for (; row < args->m; ++row) gemm_rows<1>(args, &add, row);
 }
 
 /* Four channels of each of four taps, tap by tap within a channel, as 16 bits. */
@@ -135,7 +152,7 @@ VFN __m128i load_channels(const uint8_t* p, int64_t count) {
 /* 16 channels from `j` on of one pixel; `at`: its first column. */
 VFN void add_taps(const FolioDepthwiseU8* args, const uint8_t* panel, int64_t at, int64_t j,
                   int64_t count, Sums16* sums) {
-  const int64_t taps = args->rows * args->columns;
+  const int64_t taps = args->sets * args->rows * args->columns;
   int64_t r = 0;
   int64_t c = 0;
   for (int64_t t = 0; t < taps; t += 4, panel += FOLIO_S8P16K4_GROUP) {
@@ -146,7 +163,7 @@ VFN void add_taps(const FolioDepthwiseU8* args, const uint8_t* panel, int64_t at
       x[i] = load_channels(args->x[r * args->x_row_stride + at + c * args->dilation] + j, count);
       if (++c < args->columns) continue;
       c = 0;
-      ++r;
+      if (++r == args->rows) r = 0;
     }
     VI wide[4];
     interleave_taps(x, wide);
@@ -158,7 +175,7 @@ VFN void add_taps(const FolioDepthwiseU8* args, const uint8_t* panel, int64_t at
 }
 
 static void FOLIO_LEVEL(depthwise_u8)(const FolioDepthwiseU8* args) {
-  const int64_t groups = (args->rows * args->columns + 3) / 4;
+  const int64_t groups = (args->sets * args->rows * args->columns + 3) / 4;
   const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
   for (int64_t j = 0; j < args->channels; j += kColumns) {
     const int64_t count = args->channels - j < kColumns ? args->channels - j : kColumns;
@@ -169,7 +186,7 @@ static void FOLIO_LEVEL(depthwise_u8)(const FolioDepthwiseU8* args) {
       for (int q = 0; q < 4; ++q) sums.part[q] = _mm256_setzero_si256();
       add_taps(args, panel, at, j, count, &sums);
       char* y = (char*)args->y + (i * args->y_row_stride + j) * size;
-      store_sums(&args->sums, &sums, i, j, count, y);
+      store_sums(&args->sums, nullptr, &sums, i, j, count, y);
     }
   }
 }

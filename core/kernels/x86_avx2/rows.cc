@@ -10,6 +10,8 @@
 
 #include "core/kernels/vector/rows.inl"
 
+#include "core/kernels/vector/byte_sum.inl"
+
 #include "core/kernels/vector/bytes.inl"
 
 void folio_fill_rows__x86_avx2(FolioKernels* table) {

@@ -97,12 +97,13 @@ VFN Lanes interleave(__m512i a, __m512i b, __m512i c, __m512i d) {
 /* Any window. */
 static void run_taps(const Block* block) {
   const FolioDepthwiseU8* args = block->args;
-  const int64_t taps = args->rows * args->columns;
+  const int64_t taps = args->sets * args->rows * args->columns;
   const __mmask64 mask = ~UINT64_C(0) >> (kBlock - block->count);
   for (int64_t i = 0; i < args->lines * args->pixels; ++i) {
     const int64_t first = i / args->pixels * args->x_line_stride + i % args->pixels * args->step;
     const uint8_t* const* row = args->x + first;
     int64_t c = 0;
+    int64_t r = 0;
     Lanes sums = block->offset;
     for (int64_t t = 0; t < taps; t += 4) {
       __m512i x[4];
@@ -113,7 +114,7 @@ static void run_taps(const Block* block) {
         x[at] = _mm512_maskz_loadu_epi8(mask, row[c * args->dilation] + block->channel);
         if (++c < args->columns) continue;
         c = 0;
-        row += args->x_row_stride;
+        row = ++r % args->rows == 0 ? args->x + first : row + args->x_row_stride;
       }
       const Lanes four = interleave(x[0], x[1], x[2], x[3]);
       const Lanes* w = &block->weights[t / 4];
@@ -279,12 +280,14 @@ VFN void order_by_columns(Lanes* weights, unsigned sets) {
   for (unsigned c = 0; c < 3 * sets; ++c) weights[c] = columns[c];
 }
 
-/* Offsets and scales; without offsets the sums begin at 0. */
+/* Offsets and scales. */
 VFN void begin_block(Block* block) {
   const FolioSums* s = &block->args->sums;
-  const __m512i zero = _mm512_setzero_si512();
-  block->offset = {{zero, zero, zero, zero}};
-  if (s->offset) block->offset = load_lanes(s->offset + block->channel, block->count);
+  for (int64_t l = 0; l < 4; ++l) {
+    const int64_t left = block->count - l * kColumns;
+    block->offset.part[l] = load_offset(s, block->channel + l * kColumns, left > 0 ? left : 0);
+  }
+  block->offset = swap_lanes(block->offset);
   if (s->to != kFolioToByte) return;
   block->codes = make_codes(s, block->channel, block->count);
   const Lanes scale = load_lanes(s->scale + block->channel, block->count);
@@ -302,27 +305,17 @@ static void run_three(const Block* block, int sets) {
   }
 }
 
-/* How many sets of weights windows of 3 x 3 have; 0: they are others. Two sets: the rows of taps
- * are listed twice. */
-static int sets_of_three(const FolioDepthwiseU8* args) {
-  const int is_near =
-      args->columns == 3 && args->dilation == 1 && args->step >= 1 && args->step <= 2;
-  if (!is_near || (args->rows != 3 && args->rows != 6)) return 0;
-  if (args->rows == 3) return 1;
-  const int64_t width = (args->pixels - 1) * args->step + 3;
-  for (int64_t i = 0; i < 3 * args->lines; ++i) {
-    const uint8_t* const* x = args->x + i / 3 * args->x_line_stride + i % 3 * args->x_row_stride;
-    const size_t bytes = (size_t)width * sizeof(*x);
-    if (__builtin_memcmp(x, x + 3 * args->x_row_stride, bytes) != 0) return 0;
-  }
-  return 2;
+static int is_three(const FolioDepthwiseU8* args) {
+  return args->rows == 3 && args->columns == 3 && args->dilation == 1 && args->step >= 1 &&
+         args->step <= 2 && args->sets >= 1 && args->sets <= 2;
 }
 
-static void run_block(Block* block, int sets) {
-  if (sets == 0) {
+static void run_block(Block* block) {
+  if (!is_three(block->args)) {
     run_taps(block);
     return;
   }
+  const int sets = (int)block->args->sets;
   order_by_columns(block->weights, (unsigned)sets);
   if (block->args->sums.to != kFolioToByte || !block->codes.is_plain) {
     run_three<0>(block, sets);
@@ -338,10 +331,9 @@ static void run_block(Block* block, int sets) {
 }
 
 static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
-  const int64_t groups = (args->rows * args->columns + 3) / 4;
+  const int64_t groups = (args->sets * args->rows * args->columns + 3) / 4;
   const int64_t panel = groups * FOLIO_S8P16K4_GROUP;
   if (args->lines == 0 || args->pixels == 0) return;
-  const int sets = sets_of_three(args);
   Block block = {};
   block.args = args;
   for (int64_t channel = 0; channel < args->channels; channel += kBlock) {
@@ -363,7 +355,7 @@ static void depthwise_u8__x86_avx512vnni(const FolioDepthwiseU8* args) {
       }
       block.weights[g] = swap_lanes(w);
     }
-    run_block(&block, sets);
+    run_block(&block);
   }
 }
 

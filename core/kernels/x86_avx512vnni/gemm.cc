@@ -22,7 +22,8 @@ typedef struct Block {
   int64_t piece, first; /* that `from` lies in, and where */
   __m512i offset[kTilePanels], b_zero[kTilePanels];
   Codes codes;                  /* to bytes */
-  int is_plain;                 /* to plain bytes */
+  CodeAdd add;                  /* to sums of bytes */
+  int is_plain;                 /* to plain bytes that are not added to others */
   int is_whole;                 /* n is not in the middle of a panel */
   int is_dense;                 /* and rows of C end where the next begins */
   PanelSums words[kTilePanels]; /* to the others */
@@ -101,8 +102,7 @@ static void begin_block(Block* block) {
   for (int64_t v = 0; v < kTilePanels; ++v) {
     const int64_t j = block->column + v * kColumns;
     const __mmask16 mask = first_lanes(n > j ? n - j : 0);
-    block->offset[v] =
-        s->offset ? _mm512_maskz_loadu_epi32(mask, s->offset + j) : _mm512_setzero_si512();
+    block->offset[v] = load_offset(s, j, n > j ? n - j : 0);
     block->b_zero[v] =
         s->row_sum ? _mm512_maskz_loadu_epi32(mask, s->b_zero + j) : _mm512_setzero_si512();
     if (s->to != kFolioToByte) block->words[v] = load_panel(s, j, n > j ? n - j : 0);
@@ -110,7 +110,8 @@ static void begin_block(Block* block) {
   block->is_plain = 0;
   if (s->to != kFolioToByte) return;
   block->codes = make_codes(s, block->column, n - block->column);
-  block->is_plain = block->codes.is_plain;
+  block->is_plain = block->codes.is_plain && !s->add;
+  if (s->add) block->add = make_code_add(s, block->codes.is_plain && block->is_whole);
 }
 
 template <int kRows, int kPanels>
@@ -195,6 +196,44 @@ static __attribute__((noinline)) void finish_others(const Block* block, int64_t 
   }
 }
 
+/* To float; of whole panels. */
+template <int kPanels>
+static __attribute__((noinline)) void finish_floats(const Block* block, int64_t row, int64_t rows,
+                                                    const __m512i* sums) {
+  const int64_t stride = block->args->c_row_stride;
+  float* c = (float*)block->args->c + row * stride + block->column;
+  const int has_bias = block->args->sums.bias != nullptr;
+  __m512 scale[kPanels], bias[kPanels];
+#pragma GCC unroll 4
+  for (int v = 0; v < kPanels; ++v) {
+    scale[v] = block->words[v].scale;
+    bias[v] = block->words[v].bias;
+  }
+  for (int64_t i = 0; i < rows; ++i, sums += kPanels, c += stride) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanels; ++v) {
+      __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[v]), scale[v]);
+      if (has_bias) value = _mm512_add_ps(value, bias[v]);
+      _mm512_storeu_ps(c + v * kColumns, value);
+    }
+  }
+}
+
+/* Bytes that are added to others. */
+template <int kPanels>
+static __attribute__((noinline)) void finish_added(const Block* block, int64_t row, int64_t rows,
+                                                   const __m512i* sums) {
+  const FolioGemmU8* args = block->args;
+  const FolioSums* s = &args->sums;
+  char* c = (char*)args->c + row * args->c_row_stride + block->column;
+  const uint8_t* addend = s->addend + row * s->addend_row_stride + block->column;
+  for (int64_t i = 0; i < rows; ++i, sums += kPanels) {
+    store_sums_of_codes<kPanels>(&block->codes, &block->add, sums, addend, c);
+    addend += s->addend_row_stride;
+    c += args->c_row_stride;
+  }
+}
+
 /* `waiting`: sums between blocks of depth, [kRows][kPanels]. */
 template <int kRows, int kPanels>
 static void gemm_tile(const Block* block, int64_t row, __m512i* waiting, const char* ahead) {
@@ -252,7 +291,13 @@ static void gemm_tile(const Block* block, int64_t row, __m512i* waiting, const c
 #pragma GCC unroll 4
     for (int v = 0; v < kPanels; ++v) waiting[i * kPanels + v] = sum[i][v];
   }
-  finish_others(block, row, kRows, kPanels, waiting);
+  if (args->sums.to == kFolioToFloat && block->is_whole) {
+    finish_floats<kPanels>(block, row, kRows, waiting);
+  } else if (args->sums.add) {
+    finish_added<kPanels>(block, row, kRows, waiting);
+  } else {
+    finish_others(block, row, kRows, kPanels, waiting);
+  }
 }
 
 typedef void (*TileFn)(const Block*, int64_t row, __m512i* waiting, const char* ahead);
@@ -346,8 +391,8 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
   for (int64_t first = 0, count = 0; first < panels; first += count) {
     count = block_panels(panels - first, args->k);
     block.column = first * kColumns;
-    begin_block(&block);
     block.is_whole = (first + count) * kColumns <= args->n;
+    begin_block(&block);
     block.is_dense = args->c_row_stride == args->n && args->n == count * kColumns;
     for (int64_t row = 0; row < args->m; row += rows) {
       const int64_t end = args->m - row < rows ? args->m : row + rows;

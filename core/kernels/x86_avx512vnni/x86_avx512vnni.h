@@ -43,6 +43,18 @@ VFN __mmask16 first_lanes(int64_t count) {
   return (__mmask16)(count >= 16 ? 0xffff : (1u << count) - 1);
 }
 
+/* What FolioSums adds to the products in `count` columns from j on, in every row. */
+VFN __m512i load_offset(const FolioSums* s, int64_t j, int64_t count) {
+  const __mmask16 mask = first_lanes(count);
+  __m512i offset =
+      s->offset ? _mm512_maskz_loadu_epi32(mask, s->offset + j) : _mm512_setzero_si512();
+  if (s->column_sum) {
+    const __m512i column = _mm512_maskz_loadu_epi32(mask, s->column_sum + j);
+    offset = _mm512_sub_epi32(offset, _mm512_mullo_epi32(column, _mm512_set1_epi32(s->a_zero)));
+  }
+  return offset;
+}
+
 /* Columns of a panel: what FolioSums says of them, to words. */
 typedef struct PanelSums {
   __mmask16 mask;
@@ -86,6 +98,7 @@ typedef struct Codes {
   __m512i least, most, flip; /* bytes */
   __mmask64 mask;
   int is_plain; /* small scales, all of int8 or uint8: neither `low` nor `least` are needed */
+  int is_bare;  /* and neither `zero` nor `flip`: uint8 from 0 on, as after Relu */
 } Codes;
 
 VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
@@ -104,6 +117,7 @@ VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
   c.flip = _mm512_set1_epi8((char)up);
   c.mask = count >= 64 ? ~UINT64_C(0) : ~UINT64_C(0) >> (64 - count);
   c.is_plain = scales_are_small(c.scale) && s->hi - s->lo == 255;
+  c.is_bare = c.is_plain && s->lo == 0 && s->zero == 0;
   return c;
 }
 
@@ -121,8 +135,11 @@ VFN __m512i round_code(const Codes* c, __m512i sum, __m512 scale) {
  * ends, far beyond any byte. */
 template <int kPlain>
 VFN __m512i pack_codes(const Codes* c, const __m512i code[4]) {
-  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), c->zero);
-  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), c->zero);
+  __m512i low = _mm512_packs_epi32(code[0], code[1]);
+  __m512i high = _mm512_packs_epi32(code[2], code[3]);
+  if (kPlain && c->is_bare) return _mm512_packus_epi16(low, high);
+  low = _mm512_adds_epi16(low, c->zero);
+  high = _mm512_adds_epi16(high, c->zero);
   __m512i bytes = _mm512_packus_epi16(low, high);
   if (!kPlain) bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, c->least), c->most);
   return _mm512_xor_si512(bytes, c->flip);
@@ -153,4 +170,118 @@ VFN void store_codes(const Codes* c, const __m512i* sum, char* to) {
     _mm_storeu_si128((__m128i*)(void*)(to + 32), _mm512_extracti32x4_epi32(bytes, 2));
   }
   if (kPanels == 1) _mm_storeu_si128((__m128i*)(void*)to, _mm512_castsi512_si128(bytes));
+}
+
+/* How codes are added: any way, or fast ones, bit 0: of signed bytes, bit 1: the addend is a. */
+enum AddForm { kAnyAdd = -1, kFastAdd = 0 };
+
+/* What FolioByteAdd comes to. Codes that are added stay floats: to the nearest integer by a sum
+ * whose last place is 1. */
+typedef struct CodeAdd {
+  __m512 p, q, r;            /* of a and b */
+  __m512 magic, least, most; /* least and most: of the rounded sum with `magic` */
+  __m512 back;               /* magic less the zero point of a */
+  __m512 low, high;          /* of the ratio */
+  __m512i zero;              /* 16 bits */
+  int is_signed, addend_is_a;
+  int form; /* fast: plain codes of whole panels, all ratios within int32 */
+} CodeAdd;
+
+/* `is_plain`: the codes are, and their panels are whole. */
+VFN CodeAdd make_code_add(const FolioSums* s, int is_plain) {
+  const FolioByteAdd* add = s->add;
+  constexpr float kMagic = 12582912.0f; /* 1.5 * 2^23 */
+  const float p = add->a.scale / add->to.scale;
+  const float q = add->b.scale / add->to.scale;
+  const float at_zero_a = p * (float)add->a.zero;
+  const float at_zero_b = q * (float)add->b.zero;
+  const float r = -(at_zero_a + at_zero_b);
+  const int32_t low = add->to.is_signed ? -128 : 0;
+  CodeAdd c;
+  c.p = _mm512_set1_ps(p);
+  c.q = _mm512_set1_ps(q);
+  c.r = _mm512_set1_ps(r);
+  c.magic = _mm512_set1_ps(kMagic);
+  c.least = _mm512_set1_ps(kMagic + (float)(s->lo - s->zero));
+  c.most = _mm512_set1_ps(kMagic + (float)(s->hi - s->zero));
+  c.back = _mm512_set1_ps(kMagic - (float)s->zero);
+  c.low = _mm512_set1_ps((float)(low - add->to.zero));
+  c.high = _mm512_set1_ps((float)(low + 255 - add->to.zero));
+  c.zero = _mm512_set1_epi16((short)add->to.zero);
+  c.is_signed = add->to.is_signed;
+  c.addend_is_a = add->addend_is_a;
+  const float most = 256.0f * (__builtin_fabsf(p) + __builtin_fabsf(q)) + __builtin_fabsf(r);
+  const int bits = (c.is_signed ? 1 : 0) + (c.addend_is_a ? 2 : 0);
+  c.form = is_plain && most < 0x1p30f ? kFastAdd + bits : kAnyAdd;
+  return c;
+}
+
+VFN __m512 zero_where_nan(__m512 x) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
+}
+
+/* 16 sums as codes, with those of `addend`; rounded, without the zero point. */
+template <int kForm>
+VFN __m512i add_code(const CodeAdd* add, __m512i sum, __m512 scale, __m128i addend) {
+  const int is_signed = kForm == kAnyAdd ? add->is_signed : kForm & 1;
+  const int addend_is_a = kForm == kAnyAdd ? add->addend_is_a : kForm & 2;
+  __m512 code = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
+  if (kForm == kAnyAdd) code = zero_where_nan(code);
+  code = _mm512_add_ps(code, add->magic);
+  code = _mm512_sub_ps(_mm512_min_ps(_mm512_max_ps(code, add->least), add->most), add->back);
+  const __m512i wide = is_signed ? _mm512_cvtepi8_epi32(addend) : _mm512_cvtepu8_epi32(addend);
+  const __m512 other = _mm512_cvtepi32_ps(wide);
+  const __m512 a = addend_is_a ? other : code;
+  const __m512 b = addend_is_a ? code : other;
+  __m512 ratio = _mm512_fmadd_ps(a, add->p, _mm512_fmadd_ps(b, add->q, add->r));
+  if (kForm == kAnyAdd) {
+    ratio = _mm512_min_ps(_mm512_max_ps(zero_where_nan(ratio), add->low), add->high);
+  }
+  return _mm512_cvtps_epi32(ratio);
+}
+
+template <int kPanels, int kForm>
+VFN void store_added(const Codes* c, const CodeAdd* add, const __m512i* sum, const uint8_t* addend,
+                     char* to) {
+  const __mmask64 of_panels = kPanels == 4 ? ~UINT64_C(0) : (UINT64_C(1) << 16 * (kPanels % 4)) - 1;
+  const __mmask64 mask = kForm == kAnyAdd ? c->mask & of_panels : of_panels;
+  const int is_signed = kForm == kAnyAdd ? add->is_signed : kForm & 1;
+  __m512i code[4];
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) {
+    code[v] = _mm512_setzero_si512();
+    if (v >= kPanels) continue;
+    const uint8_t* from = addend + v * kColumns;
+    const __m128i bytes = kForm == kAnyAdd ? _mm_maskz_loadu_epi8((__mmask16)(mask >> 16 * v), from)
+                                           : _mm_loadu_si128((const __m128i*)(const void*)from);
+    code[v] = add_code<kForm>(add, sum[v < kPanels ? v : 0], c->scale[v], bytes);
+  }
+  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), add->zero);
+  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), add->zero);
+  const __m512i packed = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const __m512i bytes = _mm512_permutexvar_epi32(order, packed);
+  if (kForm != kAnyAdd && kPanels == 4) {
+    _mm512_storeu_si512(to, bytes);
+  } else {
+    _mm512_mask_storeu_epi8(to, mask, bytes);
+  }
+}
+
+/* One row. */
+template <int kPanels>
+VFN void store_sums_of_codes(const Codes* c, const CodeAdd* add, const __m512i* sum,
+                             const uint8_t* addend, char* to) {
+  switch (add->form) {
+    case kFastAdd:
+      return store_added<kPanels, 0>(c, add, sum, addend, to);
+    case kFastAdd + 1:
+      return store_added<kPanels, 1>(c, add, sum, addend, to);
+    case kFastAdd + 2:
+      return store_added<kPanels, 2>(c, add, sum, addend, to);
+    case kFastAdd + 3:
+      return store_added<kPanels, 3>(c, add, sum, addend, to);
+    default:
+      return store_added<kPanels, kAnyAdd>(c, add, sum, addend, to);
+  }
 }
