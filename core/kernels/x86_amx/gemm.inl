@@ -97,7 +97,7 @@ void begin_stripe(Stripe* stripe) {
   if (s->to != kFolioToByte) return;
   stripe->codes = make_codes(s, stripe->column, left);
   stripe->is_plain = stripe->codes.is_plain && left >= stripe->panels * kColumns;
-  if (s->add) stripe->add = make_code_add(s, stripe->is_plain);
+  if (s->add) stripe->add = make_code_add(s, stripe->codes.is_plain);
 }
 
 /* Rows of sums, kStripeColumns apart, to C from its row `row` on. */

@@ -111,7 +111,7 @@ static void begin_block(Block* block) {
   if (s->to != kFolioToByte) return;
   block->codes = make_codes(s, block->column, n - block->column);
   block->is_plain = block->codes.is_plain && !s->add;
-  if (s->add) block->add = make_code_add(s, block->codes.is_plain && block->is_whole);
+  if (s->add) block->add = make_code_add(s, block->codes.is_plain);
 }
 
 template <int kRows, int kPanels>
@@ -391,8 +391,8 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
   for (int64_t first = 0, count = 0; first < panels; first += count) {
     count = block_panels(panels - first, args->k);
     block.column = first * kColumns;
-    block.is_whole = (first + count) * kColumns <= args->n;
     begin_block(&block);
+    block.is_whole = (first + count) * kColumns <= args->n;
     block.is_dense = args->c_row_stride == args->n && args->n == count * kColumns;
     for (int64_t row = 0; row < args->m; row += rows) {
       const int64_t end = args->m - row < rows ? args->m : row + rows;

@@ -98,7 +98,6 @@ typedef struct Codes {
   __m512i least, most, flip; /* bytes */
   __mmask64 mask;
   int is_plain; /* small scales, all of int8 or uint8: neither `low` nor `least` are needed */
-  int is_bare;  /* and neither `zero` nor `flip`: uint8 from 0 on, as after Relu */
 } Codes;
 
 VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
@@ -117,7 +116,6 @@ VFN Codes make_codes(const FolioSums* s, int64_t j, int64_t count) {
   c.flip = _mm512_set1_epi8((char)up);
   c.mask = count >= 64 ? ~UINT64_C(0) : ~UINT64_C(0) >> (64 - count);
   c.is_plain = scales_are_small(c.scale) && s->hi - s->lo == 255;
-  c.is_bare = c.is_plain && s->lo == 0 && s->zero == 0;
   return c;
 }
 
@@ -135,11 +133,8 @@ VFN __m512i round_code(const Codes* c, __m512i sum, __m512 scale) {
  * ends, far beyond any byte. */
 template <int kPlain>
 VFN __m512i pack_codes(const Codes* c, const __m512i code[4]) {
-  __m512i low = _mm512_packs_epi32(code[0], code[1]);
-  __m512i high = _mm512_packs_epi32(code[2], code[3]);
-  if (kPlain && c->is_bare) return _mm512_packus_epi16(low, high);
-  low = _mm512_adds_epi16(low, c->zero);
-  high = _mm512_adds_epi16(high, c->zero);
+  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), c->zero);
+  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), c->zero);
   __m512i bytes = _mm512_packus_epi16(low, high);
   if (!kPlain) bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, c->least), c->most);
   return _mm512_xor_si512(bytes, c->flip);
@@ -184,10 +179,10 @@ typedef struct CodeAdd {
   __m512 low, high;          /* of the ratio */
   __m512i zero;              /* 16 bits */
   int is_signed, addend_is_a;
-  int form; /* fast: plain codes of whole panels, all ratios within int32 */
+  int form; /* fast: plain codes, all ratios within int32 */
 } CodeAdd;
 
-/* `is_plain`: the codes are, and their panels are whole. */
+/* `is_plain`: the codes are. */
 VFN CodeAdd make_code_add(const FolioSums* s, int is_plain) {
   const FolioByteAdd* add = s->add;
   constexpr float kMagic = 12582912.0f; /* 1.5 * 2^23 */
@@ -244,16 +239,15 @@ template <int kPanels, int kForm>
 VFN void store_added(const Codes* c, const CodeAdd* add, const __m512i* sum, const uint8_t* addend,
                      char* to) {
   const __mmask64 of_panels = kPanels == 4 ? ~UINT64_C(0) : (UINT64_C(1) << 16 * (kPanels % 4)) - 1;
-  const __mmask64 mask = kForm == kAnyAdd ? c->mask & of_panels : of_panels;
+  const __mmask64 mask = c->mask & of_panels;
   const int is_signed = kForm == kAnyAdd ? add->is_signed : kForm & 1;
   __m512i code[4];
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
     code[v] = _mm512_setzero_si512();
     if (v >= kPanels) continue;
-    const uint8_t* from = addend + v * kColumns;
-    const __m128i bytes = kForm == kAnyAdd ? _mm_maskz_loadu_epi8((__mmask16)(mask >> 16 * v), from)
-                                           : _mm_loadu_si128((const __m128i*)(const void*)from);
+    const auto of_panel = (__mmask16)(mask >> 16 * v);
+    const __m128i bytes = _mm_maskz_loadu_epi8(of_panel, addend + v * kColumns);
     code[v] = add_code<kForm>(add, sum[v < kPanels ? v : 0], c->scale[v], bytes);
   }
   const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), add->zero);
@@ -261,11 +255,7 @@ VFN void store_added(const Codes* c, const CodeAdd* add, const __m512i* sum, con
   const __m512i packed = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
   const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
   const __m512i bytes = _mm512_permutexvar_epi32(order, packed);
-  if (kForm != kAnyAdd && kPanels == 4) {
-    _mm512_storeu_si512(to, bytes);
-  } else {
-    _mm512_mask_storeu_epi8(to, mask, bytes);
-  }
+  _mm512_mask_storeu_epi8(to, mask, bytes);
 }
 
 /* One row. */
