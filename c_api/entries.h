@@ -46,7 +46,9 @@
   X(MemoryReportGetEntry) X(MemoryReportGetJson) X(MemoryReportGetText) X(ReleaseMemoryReport) \
   X(ModelPack) X(PackFileGetJson) X(PackStoreGetJson) \
   X(ModelReload) X(ModelSave) X(SessionWaitPacked) \
-  X(PackCacheWrite) X(PackCacheCollect) X(MemoryReportGetSummary)
+  X(PackCacheWrite) X(PackCacheCollect) X(MemoryReportGetSummary) \
+  X(SessionOptionsAddExternalFileFromMemory) X(SessionEndProfiling) \
+  X(SessionGetProfilingStartTime) X(ResizeStringTensorElement)
 // clang-format on
 
 namespace folio::entry {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "c_api/reports.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/kernels/select.h"
 #include "core/os/arena.h"

@@ -1,5 +1,6 @@
 // Entries: Model.
 #include "c_api/entries.h"
+#include "c_api/env_config.h"
 #include "c_api/handles.h"
 #include "c_api/reports.h"
 #include "core/base/utf8.h"
@@ -36,7 +37,7 @@ ModelState::Texts texts_of(const ModelInfo& info) {
 
 // The options for one open, with the progress of this call.
 ModelOptions with_progress(const FolioModelOptions* options) {
-  if (!options) return {};
+  if (!options) return model_defaults();
   ModelOptions result = options->options;
   result.progress = progress_for(options->progress, options->progress_user, options->cancel, 0, 1);
   return result;

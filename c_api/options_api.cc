@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "c_api/entries.h"
+#include "c_api/env_config.h"
 #include "c_api/handles.h"
 
 namespace folio {
@@ -32,6 +33,23 @@ FolioStatus* set_cancel(Options* options, FolioCancel* cancel) {
   });
 }
 
+// Of models, and of sessions that open theirs.
+FolioStatus* add_external_file(ModelOptions* options, const char* name, const void* data,
+                               size_t bytes, FolioReleaseFunction release, void* user) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(options);
+    FOLIO_RETURN_IF_ERROR(check_name(name, "name"));
+    if (bytes > 0) FOLIO_NOT_NULL(data);
+    std::string location = name;
+    if (location.starts_with("./")) location.erase(0, 2);
+    Ref<Lent> lent;
+    FOLIO_TRY(Ref<ByteSource> source, lend_bytes(data, bytes, release, user, location, &lent));
+    options->files[location] = std::move(source);
+    if (lent) lent->keep();
+    return Status::ok();
+  });
+}
+
 }  // namespace
 
 namespace entry {
@@ -39,7 +57,9 @@ namespace entry {
 FolioStatus* CreateModelOptions(FolioModelOptions** out) {
   return guarded([&]() -> Status {
     FOLIO_NOT_NULL(out);
-    *out = new FolioModelOptions;
+    auto options = std::make_unique<FolioModelOptions>();
+    options->options = model_defaults();
+    *out = options.release();
     return Status::ok();
   });
 }
@@ -64,18 +84,7 @@ FolioStatus* ModelOptionsSetCancel(FolioModelOptions* options, FolioCancel* canc
 FolioStatus* AddExternalFileFromMemory(FolioModelOptions* options, const char* name,
                                        const void* data, size_t bytes, FolioReleaseFunction release,
                                        void* user) {
-  return guarded([&]() -> Status {
-    FOLIO_NOT_NULL(options);
-    FOLIO_RETURN_IF_ERROR(check_name(name, "name"));
-    if (bytes > 0) FOLIO_NOT_NULL(data);
-    std::string location = name;
-    if (location.starts_with("./")) location.erase(0, 2);
-    Ref<Lent> lent;
-    FOLIO_TRY(Ref<ByteSource> source, lend_bytes(data, bytes, release, user, location, &lent));
-    options->options.files[location] = std::move(source);
-    if (lent) lent->keep();
-    return Status::ok();
-  });
+  return add_external_file(options ? &options->options : nullptr, name, data, bytes, release, user);
 }
 
 void ReleaseModelOptions(FolioModelOptions* options) { delete options; }
@@ -106,7 +115,10 @@ void ReleasePackCache(FolioPackCache* cache) { delete cache; }
 FolioStatus* CreateSessionOptions(FolioSessionOptions** out) {
   return guarded([&]() -> Status {
     FOLIO_NOT_NULL(out);
-    *out = new FolioSessionOptions;
+    auto options = std::make_unique<FolioSessionOptions>();
+    options->options = session_defaults();
+    options->model = model_defaults();
+    *out = options.release();
     return Status::ok();
   });
 }
@@ -157,6 +169,12 @@ FolioStatus* AddInitializer(FolioSessionOptions* options, const char* name, Foli
     }
     return Status::ok();
   });
+}
+
+FolioStatus* SessionOptionsAddExternalFileFromMemory(FolioSessionOptions* options, const char* name,
+                                                     const void* data, size_t bytes,
+                                                     FolioReleaseFunction release, void* user) {
+  return add_external_file(options ? &options->model : nullptr, name, data, bytes, release, user);
 }
 
 FolioStatus* SessionOptionsSetPackCache(FolioSessionOptions* options, FolioPackCache* cache) {

@@ -1,8 +1,10 @@
 // Entries: pack files and stores.
 #include "c_api/boundary.h"
 #include "c_api/entries.h"
+#include "c_api/env_config.h"
 #include "c_api/handles.h"
 #include "c_api/reports.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/session/pack_model.h"
 #include "core/session/replace_weights.h"
@@ -229,7 +231,7 @@ FolioStatus* ModelPack(const FolioModel* model, const FolioSessionOptions* optio
   return guarded([&]() -> Status {
     FOLIO_NOT_NULL(model);
     FOLIO_TRY(const Asked asked, read_options(pack));
-    SessionOptions session = options ? options->options : SessionOptions();
+    SessionOptions session = options ? options->options : session_defaults();
     if (session.threads == 0) session.threads = model->state->env()->threads();
     if (options) {
       session.progress =

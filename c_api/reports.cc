@@ -14,22 +14,6 @@ std::string seconds(uint64_t microseconds) {
 
 }  // namespace
 
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += cat('\\', c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 std::string metrics_text(const FolioMetrics& metrics) {
   const auto number = [](const char* name, const char* type, const char* help, uint64_t value) {
     return cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n", name, " ", value,

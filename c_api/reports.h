@@ -16,9 +16,6 @@ std::unique_ptr<FolioMemoryReport> report_model(const ModelState& model);
 std::unique_ptr<FolioMemoryReport> report_session(const SessionState& session);
 std::unique_ptr<FolioMemoryReport> report_process();
 
-// `text` in quotes, as JSON wants it; valid UTF-8.
-std::string json_string(const std::string& text);
-
 // Prometheus' text format.
 std::string metrics_text(const FolioMetrics& metrics);
 

@@ -1,5 +1,6 @@
 // Entries: Session, but for its runs (run_api.cc).
 #include "c_api/entries.h"
+#include "c_api/env_config.h"
 #include "c_api/handles.h"
 #include "c_api/reports.h"
 
@@ -11,7 +12,7 @@ constexpr float kOpenShare = 0.2F;
 
 Result<Ref<SessionState>> compile(const Ref<ModelState>& model, const FolioSessionOptions* options,
                                   float from) {
-  SessionOptions asked = options ? options->options : SessionOptions();
+  SessionOptions asked = options ? options->options : session_defaults();
   if (asked.threads == 0) asked.threads = model->env()->threads();
   if (options) {
     asked.progress =
@@ -28,7 +29,7 @@ Result<Ref<SessionState>> compile(const Ref<ModelState>& model, const FolioSessi
 }
 
 ModelOptions opening(const FolioSessionOptions* options) {
-  if (!options) return {};
+  if (!options) return model_defaults();
   ModelOptions result = options->model;
   result.progress =
       progress_for(options->progress, options->progress_user, options->cancel, 0, kOpenShare);
@@ -233,6 +234,29 @@ FolioStatus* SessionGetMemoryReport(const FolioSession* session, FolioMemoryRepo
     FOLIO_NOT_NULL(session);
     FOLIO_NOT_NULL(out);
     *out = report_session(*session->state).release();
+    return Status::ok();
+  });
+}
+
+FolioStatus* SessionEndProfiling(FolioSession* session, char** out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(session);
+    FOLIO_NOT_NULL(out);
+    std::string path;
+    if (Profile* const profile = session->state->session().profile()) {
+      FOLIO_TRY(path, profile->end());
+    }
+    *out = copy_for_caller(path);
+    return Status::ok();
+  });
+}
+
+FolioStatus* SessionGetProfilingStartTime(const FolioSession* session, uint64_t* out) {
+  return guarded([&]() -> Status {
+    FOLIO_NOT_NULL(session);
+    FOLIO_NOT_NULL(out);
+    const Profile* const profile = session->state->session().profile();
+    *out = profile ? profile->start_ns() : 0;
     return Status::ok();
   });
 }

@@ -38,6 +38,14 @@ uint8_t* place_of(const Tensor& tensor) {
   return data ? data : g_nothing;
 }
 
+// Runs copy inputs and outputs that are not aligned to their elements; what stands inside of other
+// values they take as it is.
+Result<Tensor> aligned_part(const Tensor& tensor) {
+  const auto align = static_cast<uintptr_t>(std::clamp(dtype_bits(tensor.dtype()) / 8, 1, 8));
+  if (tensor.is_string() || reinterpret_cast<uintptr_t>(tensor.raw()) % align == 0) return tensor;
+  return copy_tensor(tensor);
+}
+
 // A tensor over the user's memory.
 FolioStatus* wrap(const void* data, size_t bytes, const int64_t* dims, size_t dim_count,
                   FolioElementType type, FolioReleaseFunction release, void* user,
@@ -59,11 +67,6 @@ FolioStatus* wrap(const void* data, size_t bytes, const int64_t* dims, size_t di
                               " has ", expected, " bytes, the memory given has ", bytes);
     }
     if (bytes > 0) FOLIO_NOT_NULL(data);
-    const auto align = static_cast<uintptr_t>(std::clamp(dtype_bits(dtype) / 8, 1, 8));
-    if (reinterpret_cast<uintptr_t>(data) % align != 0) {
-      return invalid_argument("the memory given is not aligned to ", align, " bytes, which ",
-                              dtype_name(dtype), " needs");
-    }
     const auto lent = make_ref<Lent>(release, user);
     Ref<Buffer> buffer = view_buffer(kind, data ? data : g_nothing, bytes, lent);
     uint8_t* place = buffer->data();
@@ -147,7 +150,8 @@ FolioStatus* CreateSequence(FolioElementType type, FolioValue* const* elements, 
       if (!element.is_tensor() || element.tensor().dtype() != dtype) {
         return invalid_argument("elements[", i, "] is no tensor of ", dtype_name(dtype));
       }
-      sequence->elements.push_back(element);
+      FOLIO_TRY(Tensor part, aligned_part(element.tensor()));
+      sequence->elements.emplace_back(std::move(part));
     }
     *out = new_value(Value(Ref<const SequenceData>(sequence)));
     return Status::ok();
@@ -172,8 +176,8 @@ FolioStatus* CreateMap(FolioValue* keys, FolioValue* values, FolioValue** out) {
                               value.shape().to_string(), ", expected one dim and equal length");
     }
     const auto map = make_ref<MapData>();
-    map->keys = key;
-    map->values = value;
+    FOLIO_TRY(map->keys, aligned_part(key));
+    FOLIO_TRY(map->values, aligned_part(value));
     *out = new_value(Value(Ref<const MapData>(map)));
     return Status::ok();
   });
@@ -286,6 +290,22 @@ FolioStatus* GetStringTensorElement(const FolioValue* value, size_t index, const
     const std::string& text = tensor.data<std::string>()[index];
     *out = text.c_str();
     *out_bytes = text.size();
+    return Status::ok();
+  });
+}
+
+FolioStatus* ResizeStringTensorElement(FolioValue* value, size_t index, size_t bytes, char** out) {
+  return guarded([&]() -> Status {
+    FOLIO_RETURN_IF_ERROR(check_string(value));
+    FOLIO_NOT_NULL(out);
+    const Tensor& tensor = value->value.tensor();
+    FOLIO_RETURN_IF_ERROR(check_index(index, static_cast<size_t>(tensor.count()), "strings"));
+    if (tensor.buffer() && tensor.buffer()->kind() == Buffer::Kind::kConstant) {
+      return invalid_argument("the tensor is a constant of a model");
+    }
+    std::string& text = const_cast<std::string*>(tensor.data<std::string>())[index];
+    text.resize(bytes);
+    *out = text.data();
     return Status::ok();
   });
 }

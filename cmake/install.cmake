@@ -8,6 +8,12 @@ include(CMakePackageConfigHelpers)
 install(TARGETS folio EXPORT folio-targets
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
 install(DIRECTORY c_api/include/folio DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+if(TARGET folio_ort) # a package of its own: package.cmake
+  install(TARGETS folio_ort LIBRARY
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/${FOLIO_ORT_DIR} COMPONENT onnxruntime NAMELINK_COMPONENT onnxruntime)
+  install(FILES LICENSE THIRD-PARTY-NOTICES docs/dropin.md
+          DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libfolio-onnxruntime COMPONENT onnxruntime)
+endif()
 if(TARGET folio_cli)
   install(TARGETS folio_cli COMPONENT tools)
 endif()

@@ -1,5 +1,6 @@
 # folio_core: all rooms of core/ as one static library, for tests and for libfolio.
 # folio:      the shared library with the C ABI. Its one exported symbol is in exports.map.
+# folio_ort:  libonnxruntime.so.1, the drop-in: ONNX Runtime's interface over the same C ABI, complete in one file.
 
 file(GLOB_RECURSE core_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/*.cc)
 foreach(isa IN LISTS FOLIO_ISA_FOLDERS) # those have flags of their own
@@ -35,6 +36,7 @@ if(c_api_sources AND TARGET folio_core AND NOT FOLIO_FUZZ)
   if(NOT FOLIO_SANITIZE) # a sanitizer's symbols come with the executable
     target_link_options(folio PRIVATE -Wl,--no-undefined)
   endif()
+  include(cmake/ort_dropin.cmake)
 elseif(NOT FOLIO_FUZZ)
   list(APPEND FOLIO_LEFT_OUT "libfolio (c_api/ or core/ has no sources)")
 endif()

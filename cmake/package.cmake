@@ -39,6 +39,14 @@ set(ship_targets folio)
 if(TARGET folio_cli)
   list(APPEND ship_targets folio_cli)
 endif()
+if(TARGET folio_ort) # complete in itself: depends on no other package of Folio's
+  list(APPEND CPACK_COMPONENTS_ALL onnxruntime)
+  list(APPEND ship_targets folio_ort)
+  set(CPACK_DEBIAN_ONNXRUNTIME_PACKAGE_NAME libfolio-onnxruntime)
+  set(CPACK_COMPONENT_ONNXRUNTIME_DESCRIPTION "Drop-in libonnxruntime.so.1 that computes with Folio
+ Programs made for ONNX Runtime use Folio when they find this library first. It lies in a folder of
+ its own, outside of the search path.")
+endif()
 if(TARGET folio_java)
   list(APPEND CPACK_COMPONENTS_ALL java)
   list(APPEND ship_targets folio_java)

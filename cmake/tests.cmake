@@ -4,7 +4,8 @@
 #   tests/c_api/*.c                                   each a C99 program of its own, ctest c_api.<stem>
 #   tests/support/*.cc                                static library linked to every test
 #   tests/fuzz/<x>_fuzz.cc                            replay of tests/fuzz/corpus/<x>, or a libFuzzer target (FOLIO_FUZZ)
-# Rooms c_api, tools and bindings have their own name as prefix instead. c_api tests see the shared library only.
+# Rooms c_api, tools and bindings have their own name as prefix instead, ort_dropin has c_api.ort_dropin. The tests of
+# c_api and ort_dropin see the shared library only.
 # Every test is told two folders: FOLIO_TESTS_DIR (this source folder) and FOLIO_BINARY_DIR (holds bin/ and lib/).
 
 include(GoogleTest)
@@ -49,6 +50,8 @@ endif()
 function(folio_test_prefix room out)
   if(room STREQUAL "c_api" OR room STREQUAL "tools" OR room STREQUAL "bindings")
     set(${out} "${room}." PARENT_SCOPE)
+  elseif(room STREQUAL "ort_dropin")
+    set(${out} "c_api.ort_dropin." PARENT_SCOPE)
   else()
     set(${out} "core.${room}." PARENT_SCOPE)
   endif()
@@ -68,6 +71,10 @@ function(folio_add_gtest room)
   endif()
   if(room STREQUAL "c_api")
     target_link_libraries(test_${room} PRIVATE folio_test_base folio)
+  elseif(room STREQUAL "ort_dropin") # opens the library as a program does
+    target_link_libraries(test_${room} PRIVATE folio_test_base)
+    target_compile_definitions(test_${room} PRIVATE FOLIO_ORT_LIBRARY="$<TARGET_FILE:folio_ort>")
+    add_dependencies(test_${room} folio_ort)
   else()
     target_link_libraries(test_${room} PRIVATE ${core_test_libraries})
   endif()
@@ -169,7 +176,7 @@ foreach(room IN LISTS rooms)
   endif()
   if(room STREQUAL "fuzz")
     folio_add_fuzz_tests()
-  elseif(FOLIO_FUZZ OR (room STREQUAL "c_api" AND NOT TARGET folio))
+  elseif(FOLIO_FUZZ OR (room MATCHES "^(c_api|ort_dropin)$" AND NOT TARGET folio_ort))
     continue()
   else()
     folio_add_gtest(${room})

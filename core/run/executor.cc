@@ -11,6 +11,8 @@
 namespace folio {
 namespace {
 
+constexpr std::chrono::steady_clock::time_point kNever;
+
 // One program's values while it runs: the root's, or a subgraph's.
 class Frame final : public OpHost {
  public:
@@ -63,7 +65,11 @@ Status Frame::run(const std::vector<uint8_t>* needed) {
     const Step& step = program_.steps[s];
     if (!needed || (*needed)[s]) {
       FOLIO_RETURN_IF_ERROR(request_.control.check());
+      const auto begin = request_.times ? std::chrono::steady_clock::now() : kNever;
       auto status = run_step(step);
+      if (request_.times) {
+        request_.times->push_back({&step, begin, std::chrono::steady_clock::now()});
+      }
       if (!status.is_ok()) {
         if (status.code() == Code::kCancelled) return status;
         return std::move(status).with_context(step.label);

@@ -47,6 +47,13 @@ struct OutputMemory {
   std::optional<Tensor> place(DType dtype, const Shape& shape) const;
 };
 
+// When a step ran, for profiles.
+struct StepTime {
+  const Step* step;
+  std::chrono::steady_clock::time_point begin;
+  std::chrono::steady_clock::time_point end;
+};
+
 struct RunRequest {
   std::vector<Value> inputs;    // by Program::inputs; none = the default value, or left out
   std::vector<uint8_t> wanted;  // by Program::outputs; what no wanted output needs is not run
@@ -56,6 +63,7 @@ struct RunRequest {
   Parallel* parallel = nullptr;
   const FolioKernels* kernels = nullptr;
   bool flush_denormals = false;
+  std::vector<StepTime>* times = nullptr;  // receives each step that ran; null: nobody asks
 };
 
 // `outputs` gets one value per program output (none where not wanted). Tensors own their bytes, or

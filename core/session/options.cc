@@ -162,6 +162,11 @@ constexpr Key kKeys[] = {
            &s->packing, v,
            {{"behind", Packing::kBehind}, {"load", Packing::kLoad}, {"off", Packing::kOff}});
      }},
+    {"folio.profile", KeyOf::kSession, "the path of a file, without its end",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       s->profile_prefix = std::string(v);
+       return true;
+     }},
     {"folio.residency", KeyOf::kSession, "cache, prefetch or lock",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        if (v != "cache" && v != "prefetch" && v != "lock") return false;

@@ -78,6 +78,7 @@ struct SessionOptions {
   bool find_sidecar = true;  // folio.pack_sidecar = auto | off | PATH (pack.sidecar)
   Ref<PackLibrary> library;  // pack_model: instead of what `pack` names; who gave it finishes it
   std::optional<CpuBits> kernels;  // pack_model: constants are made for this level
+  std::string profile_prefix;      // folio.profile: where the profile goes; "": there is none
   Progress progress;
 };
 

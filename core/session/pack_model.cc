@@ -60,6 +60,7 @@ Result<PackModelResult> pack_model(const Ref<ModelFile>& model, SessionOptions s
   // Blobs that the process has already must be written all the same.
   session.cache = std::make_shared<PackedCache>();
   session.on_file_change = OnFileChange::kError;
+  session.profile_prefix.clear();  // nothing runs
   for (const CpuBits bits : levels) {
     session.kernels = bits;
     FOLIO_RETURN_IF_ERROR(build_for(model, session));

@@ -90,8 +90,14 @@ constexpr std::chrono::hours kLongestTimeout{24 * 365};
 Result<Ref<Session>> Session::create(Ref<ModelFile> model, const SessionOptions& options) {
   if (options.sigbus_guard) enable_sigbus_guard();
   auto session = make_ref<Session>(std::move(model), options);
+  const auto begin = Profile::Clock::now();
+  if (!options.profile_prefix.empty()) {
+    FOLIO_TRY(session->profile_, Profile::start(options.profile_prefix));
+  }
   auto status = session->compile();
+  if (session->profile_) session->profile_->add_load(begin, Profile::Clock::now());
   if (!status.is_ok()) {
+    if (session->profile_) session->profile_->drop();
     return std::move(status).with_context(session->model_->info().path);
   }
   return session;
@@ -350,7 +356,12 @@ Status Session::execute(const RunOptions& options, const std::vector<NamedValue>
   request.kernels = &kernels_for(cpu_bits());
   request.flush_denormals = options_.flush_denormals;
   std::vector<Value> all;
+  std::vector<StepTime> times;
+  const bool is_profiled = profile_ && profile_->is_on();
+  if (is_profiled) request.times = &times;
+  const auto begin = Profile::Clock::now();
   const Status done = run_program(*program_, request, &all);
+  if (is_profiled) profile_->add_run(begin, Profile::Clock::now(), times);
   // Also when it failed: zeros in place of a weight may be why.
   FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
   FOLIO_RETURN_IF_ERROR(done);

@@ -16,6 +16,7 @@
 #include "core/run/executor.h"
 #include "core/session/metrics.h"
 #include "core/session/model_file.h"
+#include "core/session/profile.h"
 
 namespace folio {
 
@@ -57,6 +58,7 @@ class Session : public RefCounted {
   const Program& program() const { return *program_; }
   const SessionOptions& options() const { return options_; }
   const Metrics& metrics() const { return metrics_; }
+  Profile* profile() const { return profile_.get(); }  // null: there is none
   // What reads pages ahead, until it is done; null when nothing does. For tests and measurements.
   Residency* residency() const { return residency_.get(); }
 
@@ -85,6 +87,7 @@ class Session : public RefCounted {
   bool made_program_ = false;  // not found among those of other sessions
   std::unique_ptr<Residency> residency_;
   Metrics metrics_;
+  std::unique_ptr<Profile> profile_;
 
   std::atomic<bool> closed_{false};
   std::atomic<bool> cancel_runs_{false};

@@ -408,10 +408,10 @@ typedef struct FolioApi {
   FolioStatus* (*CreateTensor)(FolioElementType type, const int64_t* dims, size_t dim_count,
                                FolioValue** out);
 
-  /* A tensor over the caller's memory, of which `bytes` must be exactly the tensor's. It need not
-   * be aligned to more than its element, 64 is best. With `release` NULL the memory must live until
-   * the value is released and no run, sequence, binding or session uses it. Not for strings.
-   * Since 1. */
+  /* A tensor over the caller's memory, of which `bytes` must be exactly the tensor's. An alignment
+   * of 64 is best; memory that is not aligned to its elements is copied by each run, and where a
+   * sequence or map is made of it. With `release` NULL the memory must live until the value is
+   * released and no run, sequence, binding or session uses it. Not for strings. Since 1. */
   FolioStatus* (*CreateTensorWithData)(void* data, size_t bytes, const int64_t* dims,
                                        size_t dim_count, FolioElementType type,
                                        FolioReleaseFunction release, void* user, FolioValue** out);
@@ -593,6 +593,30 @@ typedef struct FolioApi {
 
   /* The report's sums: mapped, resident, private, packed by place, shared. Since 1. */
   FolioStatus* (*MemoryReportGetSummary)(const FolioMemoryReport* report, FolioMemorySummary* out);
+
+  /* ---- Continued: SessionOptions, Session, Value --------------------------------------------- */
+
+  /* As AddExternalFileFromMemory, for creates that open the model too. Since 1. */
+  FolioStatus* (*SessionOptionsAddExternalFileFromMemory)(FolioSessionOptions* options,
+                                                          const char* name, const void* data,
+                                                          size_t bytes,
+                                                          FolioReleaseFunction release, void* user);
+
+  /* Ends the profile that the key folio.profile began, and writes it: *out is the file's path, ""
+   * where there is no profile or it was ended before; to be freed with ReleaseString. Runs go on,
+   * without being recorded. Errors: FOLIO_IO. Since 1. */
+  FolioStatus* (*SessionEndProfiling)(FolioSession* session, char** out);
+
+  /* The date and time at which the times of the profile begin, in nanoseconds since 1970; 0 where
+   * there is no profile. Since 1. */
+  FolioStatus* (*SessionGetProfilingStartTime)(const FolioSession* session, uint64_t* out);
+
+  /* Makes string `index` (row-major) of a string tensor `bytes` long, and gives the place where
+   * they are to be written, valid until the string is resized again or the value released; what
+   * stood there before stays as far as it fits, new bytes are 0. As with GetTensorMutableData: not
+   * while a run uses the value, and not of a tensor that a model made a constant. Since 1. */
+  FolioStatus* (*ResizeStringTensorElement)(FolioValue* value, size_t index, size_t bytes,
+                                            char** out);
 
   /* End of version 1. Do not insert above. */
 } FolioApi;

