@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "core/kernels/block_weights.h"
+#include "core/kernels/winograd.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -272,6 +273,13 @@ typedef struct FolioKernels {
   void (*depthwise_f32)(const FolioWindowF32* args);
   void (*max_window_f32)(const FolioWindowF32* args);
   void (*sum_window_f32)(const FolioWindowF32* args);
+
+  /* See winograd.h; each element alone. Accuracy of V: 8 * 2^-24 * |B| |d| |B'|; of y without what
+   * follows A M A': 10 * 2^-24 * |A| |M| |A'|. winograd_output_f32 gives 0 when an A M A', or
+   * the sum of those of a tile and channel, is not finite, without a pixel too; else 1. */
+  void (*winograd_filter_f32)(const FolioWinogradFilter* args);
+  void (*winograd_input_f32)(const FolioWinogradInput* args);
+  int32_t (*winograd_output_f32)(const FolioWinogradOutput* args);
 
   /* One row: y[i] = exp(x[i] - max) / sum of exp(x[j] - max); log_softmax is its logarithm,
    * x[i] - max - log(sum). All -inf, or any +inf or NaN: NaN, as in the formula. */

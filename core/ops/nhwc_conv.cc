@@ -6,9 +6,12 @@
 // Shapes: x [N, spatial..., C], w [M, C / group, kernel...], b [M], z as y, scale [M]
 //         -> y [N, out..., M]
 // Types:  float.
+// winograd: 1: the other algorithm, of 3x3 filters with stride 1 (op_winograd.h); the pass
+//         choose_winograd says where.
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_winograd.h"
 
 namespace folio {
 namespace {
@@ -17,6 +20,7 @@ class NhwcConv final : public OpKernel {
  public:
   ConvAttrs attrs;
   Activation activation;
+  bool is_winograd = false;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
@@ -27,8 +31,10 @@ class NhwcConv final : public OpKernel {
     }
     if (x->rank() < 3) return invalid_argument("X ", x->shape().to_string(), " is too flat");
     FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, channels_first(x->shape()), w->shape(), b));
-    if (!fits_nhwc_conv(w->shape().dims(), attrs.group)) {
-      return not_implemented("W ", w->shape().to_string(), " in ", attrs.group, " groups");
+    const Span<const int64_t> dims = w->shape().dims();
+    if (!fits_nhwc_conv(dims, attrs.group) || (is_winograd && !fits_winograd(dims, attrs))) {
+      return not_implemented("W ", w->shape().to_string(), " in ", attrs.group, " groups",
+                             is_winograd ? " by Winograd's algorithm" : "");
     }
     const Shape out = channels_last(s.out);
     NhwcConvArgs args;
@@ -51,7 +57,7 @@ class NhwcConv final : public OpKernel {
     args.bias = b ? b->data<float>() : nullptr;
     args.activation = activation;
     args.y = y->data_mut<float>();
-    return run_nhwc_conv(run, s, args);
+    return is_winograd ? run_winograd_conv(run, s, args) : run_nhwc_conv(run, s, args);
   }
 
  private:
@@ -83,17 +89,28 @@ Status infer(OpInfer& infer) {
   return Status::ok();
 }
 
+Status request_pack(OpBuild& build, const NhwcConv& conv, Span<const int64_t> w) {
+  PackRequest request;
+  if (!conv.is_winograd) {
+    FOLIO_TRY(request, nhwc_conv_request(build.kernels(), w, conv.attrs.group));
+    request.replaces_source = true;  // run() reads W's shape alone then
+  } else if (fits_winograd(w, conv.attrs)) {
+    FOLIO_TRY(request, winograd_request(build.kernels(), w));
+  }
+  if (request.bytes > 0) build.request_pack(1, request);
+  return Status::ok();
+}
+
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<NhwcConv>();
   FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
   FOLIO_TRY(const std::vector<float> parameters, build.attrs().get_floats("activation_params"));
   FOLIO_TRY(kernel->activation, parse_fused_activation(build.attrs(), parameters));
+  FOLIO_TRY(const int64_t winograd, build.attrs().get_int("winograd", 0));
+  kernel->is_winograd = winograd != 0;
   const Initializer* w = build.initializer(1);
   if (w && w->dtype == DType::kFloat && fits_nhwc_conv(w->shape.dims(), kernel->attrs.group)) {
-    FOLIO_TRY(PackRequest request,
-              nhwc_conv_request(build.kernels(), w->shape.dims(), kernel->attrs.group));
-    request.replaces_source = true;  // run() reads W's shape alone then
-    if (request.bytes > 0) build.request_pack(1, request);
+    FOLIO_RETURN_IF_ERROR(request_pack(build, *kernel, w->shape.dims()));
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

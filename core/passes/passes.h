@@ -95,6 +95,10 @@ void fuse_byte_adds(Model* model, bool* changed);
 // types. Worth it only where weights are packed.
 void channels_last(Model* model, bool* changed);
 
+// Convolutions with channels last compute by Winograd's algorithm where that is faster. Not one of
+// run_passes: after it, where folio.conv_winograd and packed weights let it.
+void choose_winograd(Model* model);
+
 // Weights that the file has in a kernel's layout only (ops/op_unpack.h) become constants, which
 // unpacking makes. Not one of run_passes: right after a model was built, so that whoever looks at
 // it sees weights.

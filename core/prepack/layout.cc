@@ -10,6 +10,8 @@ uint16_t layout_version(Layout layout) {
       return kF32P16Version;
     case Layout::kS8P16K4:
       return kS8P16K4Version;
+    case Layout::kF32Wino43:
+      return kF32Wino43Version;
     case Layout::kF32Tapwise:
       return kF32TapwiseVersion;
     case Layout::kRaw:
@@ -26,6 +28,8 @@ const char* layout_name(Layout layout) {
       return "F32P16";
     case Layout::kS8P16K4:
       return "S8P16K4";
+    case Layout::kF32Wino43:
+      return "F32WINO43";
     case Layout::kF32Tapwise:
       return "F32TAPWISE";
   }

@@ -14,12 +14,14 @@ enum class Layout : uint16_t {
   kRaw = 0,         // the tensor's own bytes, row by row, aligned: computed or unaligned constants
   kF32P16 = 1,      // [ceil(n / 16)][k][16] float, zero padded columns
   kS8P16K4 = 2,     // [ceil(n / 16)][ceil(k / 4)][16][4] int8, zero padded, then int32 column sums
+  kF32Wino43 = 5,   // [36] of F32P16 of [C, M]: transformed 3x3 filters (core/kernels/winograd.h)
   kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
 };
 
 inline constexpr uint16_t kRawVersion = 1;
 inline constexpr uint16_t kF32P16Version = 1;
 inline constexpr uint16_t kS8P16K4Version = 1;
+inline constexpr uint16_t kF32Wino43Version = 1;
 inline constexpr uint16_t kF32TapwiseVersion = 1;
 
 // At which kernels read packed weights.

@@ -113,6 +113,12 @@ constexpr Key kKeys[] = {
        m->read_into_memory = v == "read";
        return true;
      }},
+    {"folio.conv_winograd", KeyOf::kSession, "auto or off",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       if (v != "auto" && v != "off") return false;
+       s->conv_winograd = v == "auto";
+       return true;
+     }},
     {"folio.digest_cache", KeyOf::kSession, "off, on or the path of a folder (/..., ./...)",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        if (v != "off" && v != "on" && !is_path(v)) return false;

@@ -65,6 +65,7 @@ struct SessionOptions {
   ModelSaving saving;
   bool prepack = true;                                 // session.disable_prepacking
   Packing packing = Packing::kBehind;                  // folio.packing = behind | load | off
+  bool conv_winograd = true;                           // folio.conv_winograd = auto | off
   bool flush_denormals = false;                        // session.set_denormal_as_zero
   Optimize optimize = Optimize::kAll;                  // folio.optimize = all | none
   int threads = 0;                                     // folio.threads: 0 = the process pool's size

@@ -110,11 +110,11 @@ Session::~Session() {
 // What two sessions must agree on to share a program; empty: nothing to share.
 std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache || options_.library) return "";
-  std::string key =
-      cat("prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
-          " optimize=", static_cast<int>(options_.optimize), " find=", options_.find_sidecar,
-          " checksum=", options_.pack.checksum != PackChecksum::kOff,
-          " sidecar=", options_.pack.sidecar.size(), ':', options_.pack.sidecar);
+  std::string key = cat(
+      "prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
+      " optimize=", static_cast<int>(options_.optimize), " conv_winograd=", options_.conv_winograd,
+      " find=", options_.find_sidecar, " checksum=", options_.pack.checksum != PackChecksum::kOff,
+      " sidecar=", options_.pack.sidecar.size(), ':', options_.pack.sidecar);
   for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
@@ -243,6 +243,7 @@ Result<Ref<Program>> Session::make_program() {
   const bool unpacked = options_.optimize == Optimize::kAll && !options_.prepack;
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
+  if (options_.conv_winograd && options_.prepack) choose_winograd(model.get());
 
   FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
   ProgramOptions plan;

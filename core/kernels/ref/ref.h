@@ -26,4 +26,5 @@ void fill_rows__ref(FolioKernels* table);
 void fill_convert__ref(FolioKernels* table);
 void fill_bytes__ref(FolioKernels* table);
 void fill_window__ref(FolioKernels* table);
+void fill_winograd__ref(FolioKernels* table);
 void fill_blocks__ref(FolioKernels* table);

@@ -14,5 +14,6 @@ void folio_fill_ref(FolioKernels* table) {
   fill_convert__ref(table);
   fill_bytes__ref(table);
   fill_window__ref(table);
+  fill_winograd__ref(table);
   fill_blocks__ref(table);
 }

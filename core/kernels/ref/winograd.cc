@@ -1,0 +1,124 @@
+// Transforms of Winograd's F(4x4, 3x3), as products with the matrices of winograd.h.
+#include "core/kernels/ref/ref.h"
+
+static const double kA = 0.75;
+static const double kB = 1.5;
+static const double kF0 = 64.0 / 81.0;
+static const double kFa = -128.0 / 243.0;
+static const double kFb = 32.0 / 243.0;
+
+static const float kInput[6][6] = {
+    {1.265625f, 0, -2.8125f, 0, 1, 0},    {0, -1.6875f, -2.25f, 0.75f, 1, 0},
+    {0, 1.6875f, -2.25f, -0.75f, 1, 0},   {0, -0.84375f, -0.5625f, 1.5f, 1, 0},
+    {0, 0.84375f, -0.5625f, -1.5f, 1, 0}, {0, 1.265625f, 0, -2.8125f, 0, 1},
+};
+static const float kOutput[4][6] = {
+    {1, 1, 1, 1, 1, 0},
+    {0, 0.75f, -0.75f, 1.5f, -1.5f, 0},
+    {0, 0.5625f, 0.5625f, 2.25f, 2.25f, 0},
+    {0, 0.421875f, -0.421875f, 3.375f, -3.375f, 1},
+};
+
+/* r[0], r[step], ... = G (g[0], g[g_step], g[2 g_step]). */
+static void filter_line(const double* g, int g_step, double* r, int step) {
+  const double g0 = g[0];
+  const double g1 = g[g_step];
+  const double g2 = g[2 * g_step];
+  const double e = g0 + kA * kA * g2;
+  const double o = kA * g1;
+  const double p = g0 + kB * kB * g2;
+  const double q = kB * g1;
+  r[0] = kF0 * g0;
+  r[step] = kFa * (e + o);
+  r[2 * step] = kFa * (e - o);
+  r[3 * step] = kFb * (p + q);
+  r[4 * step] = kFb * (p - q);
+  r[5 * step] = g2;
+}
+
+static void winograd_filter_f32__ref(const FolioWinogradFilter* args) {
+  for (int64_t i = 0; i < args->channels * FOLIO_F32P16_COLUMNS; ++i) {
+    const int64_t c = i / FOLIO_F32P16_COLUMNS;
+    const int64_t j = i % FOLIO_F32P16_COLUMNS;
+    double g[9];
+    for (int64_t tap = 0; tap < 9; ++tap) {
+      g[tap] = args->g[(c * 9 + tap) * FOLIO_F32P16_COLUMNS + j];
+    }
+    double down[6][3];
+    for (int k = 0; k < 3; ++k) filter_line(g + k, 3, down[0] + k, 3);
+    double u[6][6];
+    for (int k = 0; k < 6; ++k) filter_line(down[k], 1, u[k], 1);
+    for (int64_t e = 0; e < FOLIO_WINOGRAD_PLANES; ++e) {
+      args->u[e * args->plane_stride + i] = (float)u[e / 6][e % 6];
+    }
+  }
+}
+
+/* to [rows][rows] = T from [6][6] T'; factors of 0 are left out: 0 * inf is none of the result. */
+static void transform(const float (*t)[6], int rows, const float* from, float* to) {
+  float half[6][6];
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < 6; ++j) {
+      float sum = 0.0f;
+      for (int k = 0; k < 6; ++k) {
+        if (t[i][k] != 0.0f) sum += t[i][k] * from[k * 6 + j];
+      }
+      half[i][j] = sum;
+    }
+  }
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < rows; ++j) {
+      float sum = 0.0f;
+      for (int k = 0; k < 6; ++k) {
+        if (t[j][k] != 0.0f) sum += t[j][k] * half[i][k];
+      }
+      to[i * rows + j] = sum;
+    }
+  }
+}
+
+static void winograd_input_f32__ref(const FolioWinogradInput* args) {
+  for (int64_t t = 0; t < args->tiles; ++t) {
+    for (int64_t c = 0; c < args->channels; ++c) {
+      float d[FOLIO_WINOGRAD_PLANES];
+      float v[FOLIO_WINOGRAD_PLANES];
+      for (int64_t e = 0; e < FOLIO_WINOGRAD_PLANES; ++e) {
+        d[e] = args->x[t * FOLIO_WINOGRAD_PLANES + e][c];
+      }
+      transform(kInput, 6, d, v);
+      for (int64_t e = 0; e < FOLIO_WINOGRAD_PLANES; ++e) {
+        args->v[e * args->plane_stride + t * args->row_stride + c] = v[e];
+      }
+    }
+  }
+}
+
+static int32_t winograd_output_f32__ref(const FolioWinogradOutput* args) {
+  int32_t is_finite = 1;
+  for (int64_t t = 0; t < args->tiles; ++t) {
+    for (int64_t c = 0; c < args->channels; ++c) {
+      float m[FOLIO_WINOGRAD_PLANES];
+      float y[FOLIO_WINOGRAD_OUTPUTS];
+      for (int64_t e = 0; e < FOLIO_WINOGRAD_PLANES; ++e) {
+        m[e] = args->m[e * args->plane_stride + t * args->row_stride + c];
+      }
+      transform(kOutput, 4, m, y);
+      for (int64_t k = 0; k < FOLIO_WINOGRAD_OUTPUTS; ++k) {
+        if (y[k] - y[k] != 0.0f) is_finite = 0;
+        const int64_t at = args->places[t * FOLIO_WINOGRAD_OUTPUTS + k];
+        if (at < 0) continue;
+        float v = args->scale ? y[k] * args->scale[c] : y[k];
+        if (args->bias) v += args->bias[c];
+        if (args->addend) v += args->addend[at + c];
+        args->y[at + c] = activate(args->activation, args->clip_lo, args->clip_hi, v);
+      }
+    }
+  }
+  return is_finite;
+}
+
+void fill_winograd__ref(FolioKernels* table) {
+  table->winograd_filter_f32 = winograd_filter_f32__ref;
+  table->winograd_input_f32 = winograd_input_f32__ref;
+  table->winograd_output_f32 = winograd_output_f32__ref;
+}

@@ -1,0 +1,65 @@
+/* Winograd's F(4x4, 3x3): the 4 x 4 outputs of a 3 x 3 filter with stride 1 that a tile of 6 x 6
+ * pixels gives, by 36 products instead of 144. Of each channel, tile d and filter g:
+ *
+ *   V = B d B'     U = G g G'     y = A M A'     M = sum over channels of U * V, by elements
+ *
+ * With the points 0, +-a, +-b and infinity, a = 3/4, b = 3/2:
+ *
+ *   B = | a2b2   0      -a2-b2   0      1  0 |   A = | 1  1   1   1   1   0 |
+ *       | 0     -a b2   -b2      a      1  0 |       | 0  a  -a   b  -b   0 |
+ *       | 0      a b2   -b2     -a      1  0 |       | 0  a2  a2  b2  b2  0 |
+ *       | 0     -a2 b   -a2      b      1  0 |       | 0  a3 -a3  b3 -b3  1 |
+ *       | 0      a2 b   -a2     -b      1  0 |
+ *       | 0      a2b2    0      -a2-b2  0  1 |   G = | f0    0      0     |
+ *                                                    | fa    fa a   fa a2 |
+ *   f0 = 1 / (a2 b2)            = 64 / 81            | fa   -fa a   fa a2 |
+ *   fa = 1 / (2 a2 (a2 - b2))   = -128 / 243         | fb    fb b   fb b2 |
+ *   fb = 1 / (2 b2 (b2 - a2))   = 32 / 243           | fb   -fb b   fb b2 |
+ *                                                    | 0     0      1     |
+ *
+ * All of A and B are exact floats, and these points lose a fifth of what the usual 0, +-1, +-2 do.
+ * Element (i, j) of a tile of 6 x 6 is plane 6 i + j. */
+#pragma once
+
+#include <stdint.h>
+
+#define FOLIO_WINOGRAD_PLANES 36
+#define FOLIO_WINOGRAD_OUTPUTS 16
+
+/* u[e * plane_stride + c * 16 + j] = U of g[c * 9 * 16 + tap * 16 + j], 16 filters side by side,
+ * tap = 3 * row + column; c < channels. Computed in double without fused multiply-adds, first down
+ * the columns, then along the rows:
+ *   (f0 g0,  fa (e + o),  fa (e - o),  fb (p + q),  fb (p - q),  g2),
+ *   e = g0 + a2 g2,  o = a g1,  p = g0 + b2 g2,  q = b g1
+ * and rounded to f32 at the end: the same bits at every level. */
+typedef struct FolioWinogradFilter {
+  int64_t channels;
+  const float* g;
+  float* u;
+  int64_t plane_stride;
+} FolioWinogradFilter;
+
+/* v[e * plane_stride + t * row_stride + c] = V of the pixels x[t * 36 + 6 i + j], which are
+ * `channels` floats each; t < tiles. */
+typedef struct FolioWinogradInput {
+  int64_t tiles, channels;
+  const float* const* x;
+  float* v;
+  int64_t plane_stride, row_stride;
+} FolioWinogradInput;
+
+/* Of M[e][t][c] = m[e * plane_stride + t * row_stride + c], output k = 4 i + j of a tile t:
+ *   y[at + c] = activation(scale[c] * (A M A') + bias[c] + addend[at + c]), at = places[t * 16 + k]
+ * A place below 0 has no pixel. y and addend do not overlap. */
+typedef struct FolioWinogradOutput {
+  int64_t tiles, channels;
+  const float* m;
+  int64_t plane_stride, row_stride;
+  const int64_t* places;
+  const float* scale;  /* [channels] or null: ones */
+  const float* bias;   /* [channels] or null */
+  const float* addend; /* or null */
+  int32_t activation;  /* FolioActivation */
+  float clip_lo, clip_hi;
+  float* y;
+} FolioWinogradOutput;

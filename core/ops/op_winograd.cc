@@ -1,0 +1,365 @@
+#include "core/ops/op_winograd.h"
+
+#include <atomic>
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+namespace {
+
+constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
+constexpr int64_t kPlanes = FOLIO_WINOGRAD_PLANES;
+constexpr int64_t kOutputs = FOLIO_WINOGRAD_OUTPUTS;
+constexpr int64_t kTaps = 9;
+constexpr int64_t kSide = 4;  // outputs of a tile
+constexpr int64_t kEdge = 6;  // its pixels
+
+constexpr int64_t kBlockFloats = 160 * 1024;  // of V and of products, each, of a block of tiles
+constexpr int64_t kFewestTiles = 28;          // of a block, if there are more: they share U
+constexpr int64_t kMostTiles = 56;
+constexpr int64_t kFreshFloats = 160 * 1024;    // of U that is made while it is used
+constexpr int64_t kFewestColumns = 2 * kPanel;  // of a block, if there are more
+constexpr int64_t kEnoughBlocks = 4;            // to keep all threads at work
+constexpr int64_t kMostShared = 1 << 21;        // floats of V that all threads read
+constexpr int64_t kGrainFloats = 1024;          // pixels times channels of a task that makes V
+constexpr int64_t kStep = 8;                    // tiles whose places are looked up at once
+constexpr int64_t kFilterStep = 8;              // channels of filters that are transformed at once
+constexpr int64_t kPage = 1024;                 // floats
+
+int64_t panel_columns(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
+
+// Floats between planes of `floats` each, so that the same element of all of them falls into
+// different sets of the cache.
+int64_t plane_stride(int64_t floats) { return (floats + kPage - 1) / kPage * kPage + kPanel; }
+
+// U of up to 16 filters of `channels` * 9 floats each: a panel in each plane.
+void fill_panel(const FolioKernels& kernels, int64_t channels, int64_t filters, const uint8_t* from,
+                float* u, int64_t stride) {
+  alignas(64) float taps[kFilterStep * kTaps * kPanel];
+  alignas(64) float planes[kPlanes * kFilterStep * kPanel];
+  for (int64_t c = 0; c < channels; c += kFilterStep) {
+    const int64_t count = std::min(kFilterStep, channels - c);
+    kernels.pack_f32p16(count * kTaps, filters, from + 4 * c * kTaps, 1, channels * kTaps, taps);
+    const FolioWinogradFilter filter{count, taps, planes, kFilterStep * kPanel};
+    kernels.winograd_filter_f32(&filter);
+    for (int64_t e = 0; e < kPlanes; ++e) {
+      std::memcpy(u + e * stride + c * kPanel, planes + e * filter.plane_stride,
+                  static_cast<size_t>(count * kPanel) * sizeof(float));
+    }
+  }
+}
+
+// Filters [first, first + count).
+void fill_panels(const FolioKernels& kernels, const Tensor& source, int64_t first, int64_t count,
+                 float* u, int64_t stride) {
+  const int64_t channels = source.shape()[1];
+  for (int64_t j = 0; j < count; j += kPanel) {
+    fill_panel(kernels, channels, std::min(kPanel, count - j),
+               source.raw() + (first + j) * channels * kTaps * 4, u + j * channels, stride);
+  }
+}
+
+Status fill_blob(const PackRequest& r, const void* context, const Tensor& source, uint8_t* blob) {
+  fill_panels(*static_cast<const FolioKernels*>(context), source, 0, r.n,
+              reinterpret_cast<float*>(blob), r.k * panel_columns(r.n));
+  return Status::ok();
+}
+
+class WinogradProduct {
+ public:
+  WinogradProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
+      : s_(s),
+        kernels_(kernels),
+        args_(args),
+        lines_((s.window.out[1] + kSide - 1) / kSide),
+        across_((s.window.out[2] + kSide - 1) / kSide),
+        tiles_(s.batch * lines_ * across_) {
+    FolioGemmF32 function{};
+    finishes_ = args.activation.set_in_gemm(&function);
+    function_ = function;
+    const int64_t most = std::clamp(kBlockFloats / (kPlanes * s.c_in), kFewestTiles, kMostTiles);
+    tile_ = even_part(tiles_, most, 1);
+    is_shared_ = !args.packed || blocks(tiles_) < kEnoughBlocks;
+    const int64_t room =
+        args.packed ? kBlockFloats / (kPlanes * tile_) : kFreshFloats / (kPlanes * s.c_in);
+    // Fresh columns meet all tiles, so they alone are what threads share.
+    const int64_t parts = args.packed ? blocks(tiles_) : 1;
+    const int64_t wanted = std::max<int64_t>(1, kEnoughBlocks / parts);
+    const int64_t enough = (s.c_out + wanted - 1) / wanted;
+    columns_ = even_part(s.c_out, std::max(std::min(room, enough), kFewestColumns), kFewestColumns);
+    round_ = is_shared_
+                 ? std::clamp(kMostShared / (kPlanes * s.c_in) / tile_ * tile_, tile_, tiles_)
+                 : tile_;
+  }
+
+  // Sets images[i] of those that have a sum which is not finite. zeros: a pixel.
+  Status run(OpRun& run, const float* zeros, uint8_t* images) {
+    zeros_ = zeros;
+    images_ = images;
+    ThreadScratch scratch;
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, scratch_bytes(), &scratch));
+    if (!is_shared_) {
+      run.parallel().for_range(blocks(tiles_), 1, [&](int64_t begin, int64_t end) {
+        const ThreadScratch::Block block(scratch);
+        for (int64_t at = begin; at < end; ++at) compute_block(at * tile_, block.data());
+      });
+      return Status::ok();
+    }
+    FOLIO_TRY(uint8_t * bytes, run.scratch(v_bytes()));
+    auto* v = reinterpret_cast<float*>(bytes);
+    const int64_t grain = std::max<int64_t>(1, kGrainFloats / s_.c_in);
+    for (int64_t first = 0; first < tiles_; first += round_) {
+      const int64_t count = std::min(round_, tiles_ - first);
+      run.parallel().for_range(count, grain, [&](int64_t begin, int64_t end) {
+        transform(first + begin, end - begin, v + begin * s_.c_in);
+      });
+      // Fresh panels meet all tiles of the round.
+      const int64_t parts = args_.packed ? blocks(count) : 1;
+      const int64_t chunks = column_blocks() * parts;
+      run.parallel().for_range(chunks, 1, [&](int64_t begin, int64_t end) {
+        const ThreadScratch::Block block(scratch);
+        for (int64_t at = begin; at < end; ++at) {
+          const int64_t part = at % parts * tile_;
+          const int64_t size = args_.packed ? std::min(tile_, count - part) : count;
+          compute_columns(first + part, size, at / parts * columns_, v + part * s_.c_in,
+                          block.data());
+        }
+      });
+    }
+    return Status::ok();
+  }
+
+ private:
+  // The size of the fewest parts of at most `most` that `all` is cut into evenly, in steps.
+  static int64_t even_part(int64_t all, int64_t most, int64_t step) {
+    const int64_t parts = std::max<int64_t>(1, (all + most - 1) / most);
+    const int64_t each = (all + parts - 1) / parts;
+    return std::min(all, (each + step - 1) / step * step);
+  }
+
+  int64_t blocks(int64_t tiles) const { return (tiles + tile_ - 1) / tile_; }
+  int64_t column_blocks() const { return (s_.c_out + columns_ - 1) / columns_; }
+  int64_t v_stride() const { return plane_stride(round_ * s_.c_in); }
+  int64_t u_stride() const { return plane_stride(panel_columns(columns_) * s_.c_in); }
+  int64_t m_stride() const { return plane_stride(tile_ * panel_columns(columns_)); }
+  static size_t bytes_of(int64_t stride) {
+    return static_cast<size_t>(kPlanes * stride) * sizeof(float);
+  }
+  size_t v_bytes() const { return bytes_of(v_stride()); }
+  size_t m_bytes() const { return bytes_of(m_stride()); }
+  size_t scratch_bytes() const {
+    const size_t u_bytes = args_.packed ? 0 : bytes_of(u_stride());
+    return m_bytes() + (is_shared_ ? u_bytes : v_bytes());
+  }
+
+  // All output channels of a block of tiles.
+  void compute_block(int64_t first, uint8_t* scratch) const {
+    const int64_t count = std::min(tile_, tiles_ - first);
+    auto* v = reinterpret_cast<float*>(scratch + m_bytes());
+    transform(first, count, v);
+    for (int64_t column = 0; column < s_.c_out; column += columns_) {
+      multiply(first, count, column, v, args_.packed + column * s_.c_in, packed_stride(),
+               reinterpret_cast<float*>(scratch));
+    }
+  }
+
+  // A block of output channels of any number of tiles.
+  void compute_columns(int64_t first, int64_t count, int64_t column, const float* v,
+                       uint8_t* scratch) const {
+    const float* u = args_.packed ? args_.packed + column * s_.c_in : nullptr;
+    int64_t stride = packed_stride();
+    if (!u) {
+      auto* fresh = reinterpret_cast<float*>(scratch + m_bytes());
+      stride = u_stride();
+      fill_panels(kernels_, *args_.weights, column, std::min(columns_, s_.c_out - column), fresh,
+                  stride);
+      u = fresh;
+    }
+    for (int64_t t = 0; t < count; t += tile_) {
+      multiply(first + t, std::min(tile_, count - t), column, v + t * s_.c_in, u, stride,
+               reinterpret_cast<float*>(scratch));
+    }
+  }
+
+  int64_t packed_stride() const { return panel_columns(s_.c_out) * s_.c_in; }
+
+  // V of tiles [first, first + count); v: where the first one's goes.
+  void transform(int64_t first, int64_t count, float* v) const {
+    const float* x[kStep * kPlanes];
+    FolioWinogradInput input{};
+    input.channels = s_.c_in;
+    input.x = x;
+    input.plane_stride = v_stride();
+    input.row_stride = s_.c_in;
+    for (int64_t t = 0; t < count; t += kStep) {
+      input.tiles = std::min(kStep, count - t);
+      for (int64_t i = 0; i < input.tiles; ++i) point(first + t + i, x + i * kPlanes);
+      input.v = v + t * s_.c_in;
+      kernels_.winograd_input_f32(&input);
+    }
+  }
+
+  // The pixels of a tile; zeros outside of the image.
+  void point(int64_t tile, const float** x) const {
+    const Window& w = s_.window;
+    const int64_t line = tile / across_ % lines_ * kSide - w.pad_begin[1];
+    const int64_t column = tile % across_ * kSide - w.pad_begin[2];
+    const float* image = args_.x + tile / across_ / lines_ * w.in_count() * s_.c_in;
+    for (int64_t i = line; i < line + kEdge; ++i) {
+      for (int64_t j = column; j < column + kEdge; ++j) {
+        const bool inside = i >= 0 && i < w.in[1] && j >= 0 && j < w.in[2];
+        *x++ = inside ? image + (i * w.in[2] + j) * s_.c_in : zeros_;
+      }
+    }
+  }
+
+  // A block of tiles times the columns from `column` on.
+  void multiply(int64_t first, int64_t count, int64_t column, const float* v, const float* u,
+                int64_t stride, float* m) const {
+    FolioGemmF32 gemm{};
+    gemm.m = count;
+    gemm.n = std::min(columns_, s_.c_out - column);
+    gemm.k = s_.c_in;
+    gemm.a_row_stride = s_.c_in;
+    gemm.a_col_stride = 1;
+    gemm.c_row_stride = panel_columns(columns_);
+    gemm.alpha = 1.0F;
+    gemm.next_rows = 1;
+    gemm.next_bytes = panel_columns(gemm.n) * s_.c_in * static_cast<int64_t>(sizeof(float));
+    for (int64_t e = 0; e < kPlanes; ++e) {
+      gemm.a = v + e * v_stride();
+      gemm.b = u + e * stride;
+      gemm.c = m + e * m_stride();
+      const bool comes_from_memory = args_.packed && e + 1 < kPlanes;
+      gemm.next = comes_from_memory ? reinterpret_cast<const char*>(gemm.b + stride) : nullptr;
+      kernels_.gemm_f32(&gemm);
+    }
+    for (int64_t t = 0; t < count;) {
+      const int64_t image = (first + t) / (lines_ * across_);
+      const int64_t end = std::min(first + count, (image + 1) * lines_ * across_) - first;
+      const int64_t tiles = std::min(kStep, end - t);
+      if (!finish(first + t, tiles, column, gemm.n, m + t * gemm.c_row_stride)) mark(image);
+      t += tiles;
+    }
+  }
+
+  void mark(int64_t image) const {
+    std::atomic_ref<uint8_t>(images_[image]).store(1, std::memory_order_relaxed);
+  }
+
+  // From products to pixels; false when a sum is not finite.
+  bool finish(int64_t first, int64_t tiles, int64_t column, int64_t columns, const float* m) const {
+    int64_t places[kStep * kOutputs];
+    for (int64_t i = 0; i < tiles; ++i) place(first + i, column, places + i * kOutputs);
+    FolioWinogradOutput output{};
+    output.tiles = tiles;
+    output.channels = columns;
+    output.m = m;
+    output.plane_stride = m_stride();
+    output.row_stride = panel_columns(columns_);
+    output.places = places;
+    output.scale = args_.scale ? args_.scale + column : nullptr;
+    output.bias = args_.bias ? args_.bias + column : nullptr;
+    output.addend = args_.z;
+    output.activation = function_.activation;
+    output.clip_lo = function_.clip_lo;
+    output.clip_hi = function_.clip_hi;
+    output.y = args_.y;
+    const bool is_finite = kernels_.winograd_output_f32(&output) != 0;
+    for (int64_t i = 0; i < tiles * kOutputs && !finishes_; ++i) {
+      if (places[i] >= 0) args_.activation.apply(kernels_, columns, args_.y + places[i]);
+    }
+    return is_finite;
+  }
+
+  // Where channel `column` of a tile's outputs is in y; -1 outside of the image.
+  void place(int64_t tile, int64_t column, int64_t* places) const {
+    const Window& w = s_.window;
+    const int64_t line = tile / across_ % lines_ * kSide;
+    const int64_t begin = tile % across_ * kSide;
+    const int64_t image = tile / across_ / lines_;
+    for (int64_t i = line; i < line + kSide; ++i) {
+      for (int64_t j = begin; j < begin + kSide; ++j) {
+        const bool inside = i < w.out[1] && j < w.out[2];
+        const int64_t pixel = (image * w.out[1] + i) * w.out[2] + j;
+        *places++ = inside ? pixel * s_.c_out + column : -1;
+      }
+    }
+  }
+
+  const ConvSizes& s_;
+  const FolioKernels& kernels_;
+  const NhwcConvArgs& args_;
+  int64_t lines_, across_, tiles_;  // of tiles in an image, and in all images
+  FolioGemmF32 function_{};         // the activation, if the transform itself applies it
+  bool finishes_ = false;
+  bool is_shared_ = false;        // V is made for all threads before
+  int64_t tile_ = 0;              // tiles of a block
+  int64_t columns_ = 0;           // output channels of a block
+  int64_t round_ = 0;             // tiles whose V is there at once
+  const float* zeros_ = nullptr;  // a pixel
+  uint8_t* images_ = nullptr;
+};
+
+// Images [first, first + count) directly.
+Status run_directly(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given, int64_t first,
+                    int64_t count) {
+  ConvSizes images = s;
+  images.batch = count;
+  NhwcConvArgs args = given;
+  args.packed = nullptr;
+  args.x += first * s.window.in_count() * s.c_in;
+  const int64_t at = first * s.window.out_count() * s.c_out;
+  args.y += at;
+  if (args.z) args.z += at;
+  return run_nhwc_conv(run, images, args);
+}
+
+bool is_all(const AxisNumbers& values, int64_t expected) {
+  return std::all_of(values.begin(), values.end(),
+                     [expected](int64_t value) { return value == expected; });
+}
+
+}  // namespace
+
+bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
+  return w.size() == 4 && w[0] >= 1 && w[1] >= 1 && w[2] == 3 && w[3] == 3 && attrs.group == 1 &&
+         is_all(attrs.window.strides, 1) && is_all(attrs.window.dilations, 1);
+}
+
+Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int64_t> w) {
+  PackRequest request;
+  request.context = &kernels;
+  request.layout = Layout::kF32Wino43;
+  request.version = kF32Wino43Version;
+  request.k = w[1];
+  request.n = w[0];
+  request.row_stride = kTaps;
+  request.col_stride = w[1] * kTaps;
+  request.fill = fill_blob;
+  uint64_t each = 0;
+  if (!f32p16_bytes(request.k, request.n, &each) ||
+      !checked_mul(each, uint64_t{kPlanes}, &request.bytes)) {
+    return invalid_argument("W is too large to be packed");
+  }
+  return request;
+}
+
+Status run_winograd_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
+  WinogradProduct product(s, run.kernels(), args);
+  const size_t pixel = static_cast<size_t>(s.c_in) * sizeof(float);
+  FOLIO_TRY(uint8_t * zeros, run.scratch(pixel + static_cast<size_t>(s.batch)));
+  uint8_t* const images = zeros + pixel;
+  std::memset(zeros, 0, pixel + static_cast<size_t>(s.batch));
+  FOLIO_RETURN_IF_ERROR(product.run(run, reinterpret_cast<const float*>(zeros), images));
+  for (int64_t i = 0; i < s.batch; ++i) {
+    int64_t count = 0;
+    while (i + count < s.batch && images[i + count]) ++count;
+    if (count > 0) FOLIO_RETURN_IF_ERROR(run_directly(run, s, args, i, count));
+    i += count;
+  }
+  return Status::ok();
+}
+
+}  // namespace folio

@@ -1,0 +1,27 @@
+// Winograd's convolution: 3x3 with stride 1 and channels last, 4 x 4 outputs at a time.
+//
+// Math:    core/kernels/winograd.h. V [36][tiles, C], U [36][C, M]: 36 products of matrices, whose
+//          results are turned into pixels. 36 multiply-adds for what takes 144 directly.
+// Method:  a block of tiles at a time, so that its V and its products stay in L2; few tiles: V of
+//          all first, then blocks of output channels over them.
+// Weights: U packed before (F32WINO43); else made for some output channels at a time by the same
+//          code: bit-identical.
+// Errors:  an image that has a sum which is not finite is computed again directly, from the weights
+//          themselves: infinities and NaN are those of direct convolution, and so is what only the
+//          transforms' larger numbers overflow.
+// Memory:  a block's V, products and fresh U for each thread, or V of kMostShared floats for all.
+// Splits:  by shape only; bit-identical for any number of threads.
+#pragma once
+
+#include "core/ops/op_nhwc_conv.h"
+
+namespace folio {
+
+// Whether it computes this: weights [M, C, 3, 3], stride 1, one group, no dilation.
+bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
+Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int64_t> w);
+
+// args.packed: as winograd_request() has it, or null.
+Status run_winograd_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args);
+
+}  // namespace folio

@@ -1,0 +1,102 @@
+// 3x3 convolutions with stride 1 and channels last compute by Winograd's algorithm where that is
+// faster: those get the attribute `winograd`.
+//
+//   folio.nhwc.Conv(x, w, ...)   ->   the same with winograd = 1
+//
+// By what is known of shapes when the model is loaded, and the same on every machine: the packed
+// weights take four times the bytes, so the figures of the table say where memory would limit it,
+// and all of a model together may not make its packs much larger. Weights that the model has packed
+// in another layout stay as they are. Private: the result is never saved.
+#include <algorithm>
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_nhwc.h"
+#include "core/ops/op_unpack.h"
+#include "core/ops/op_winograd.h"
+#include "core/passes/passes.h"
+
+namespace folio {
+namespace {
+
+// Fewer channels leave the transforms too much of the work; fewer tiles read too many bytes of
+// weights for each.
+constexpr int64_t kFewestChannels = 16;
+constexpr int64_t kFewestTiles = 9;
+// What all packed weights may take more than they would otherwise: half of the model's constants,
+// or this if that is less.
+constexpr uint64_t kFreeBytes = uint64_t{16} << 20;
+
+struct Candidate {
+  Node* node = nullptr;
+  int64_t tiles = 0;  // of an image
+  uint64_t more = 0;  // bytes of packed weights
+};
+
+class ChooseWinograd {
+ public:
+  void add(Graph* graph) {
+    for (const GraphValue& value : graph->values) {
+      if (value.initializer &&
+          !checked_add(constants_, plain_bytes(*value.initializer), &constants_)) {
+        constants_ = UINT64_MAX;
+      }
+    }
+    for (Node& node : graph->nodes) {
+      for (auto& subgraph : node.subgraphs) add(subgraph.get());
+      if (const auto candidate = candidate_of(*graph, &node)) all_.push_back(*candidate);
+    }
+  }
+
+  // Large images first: they gain most for each byte.
+  void choose() {
+    std::stable_sort(all_.begin(), all_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.tiles > b.tiles; });
+    uint64_t left = std::max(kFreeBytes, constants_ / 2);
+    for (const Candidate& each : all_) {
+      if (each.more > left) continue;
+      left -= each.more;
+      each.node->attributes.set(int_attribute("winograd", 1));
+    }
+  }
+
+ private:
+  static std::optional<Candidate> candidate_of(const Graph& graph, Node* node) {
+    if (node->domain != kNhwcDomain || node->op_type != "Conv") return std::nullopt;
+    const GraphValue* value = graph.constant_value(node->inputs[1]);
+    const auto attrs = parse_conv(node->attributes);
+    if (!value || !attrs.is_ok()) return std::nullopt;
+    const Initializer& w = *value->initializer;
+    const Span<const int64_t> dims = w.shape.dims();
+    if (w.dtype != DType::kFloat || packed_blob_of(w) || !fits_winograd(dims, attrs.value()) ||
+        std::min(dims[0], dims[1]) < kFewestChannels) {
+      return std::nullopt;
+    }
+    const auto& y = graph.value(node->outputs[0]).type.dims;
+    if (!y || y->size() != 4 || !(*y)[1].is_value() || !(*y)[2].is_value()) return std::nullopt;
+    Candidate candidate;
+    candidate.node = node;
+    candidate.tiles = ((*y)[1].value + 3) / 4 * (((*y)[2].value + 3) / 4);
+    uint64_t direct = 0;
+    uint64_t each = 0;
+    if (candidate.tiles < kFewestTiles || !f32p16_bytes(dims[1], dims[0], &each) ||
+        !checked_mul(each, uint64_t{9}, &direct) ||
+        !checked_mul(each, uint64_t{FOLIO_WINOGRAD_PLANES}, &candidate.more)) {
+      return std::nullopt;
+    }
+    candidate.more -= direct;
+    return candidate;
+  }
+
+  std::vector<Candidate> all_;
+  uint64_t constants_ = 0;  // bytes
+};
+
+}  // namespace
+
+void choose_winograd(Model* model) {
+  ChooseWinograd pass;
+  pass.add(&model->graph);
+  pass.choose();
+}
+
+}  // namespace folio

@@ -1,0 +1,196 @@
+// Conv of domain folio.nhwc with winograd = 1 against direct convolution.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+struct ConvCase {
+  int64_t batch, height, width, channels, filters;
+  std::vector<int64_t> pads = {1, 1, 1, 1};
+};
+
+std::vector<float> wave(int64_t count, float step) {
+  std::vector<float> out;
+  for (int64_t i = 0; i < count; ++i) {
+    out.push_back(std::sin(step * static_cast<float>(i % 8191)));
+  }
+  return out;
+}
+
+// Edges of tiles and panels, blocks of tiles and of columns, several rounds.
+const std::vector<ConvCase>& cases() {
+  static const std::vector<ConvCase> all = {
+      {1, 4, 4, 1, 1},
+      {1, 3, 3, 1, 2, {0, 0, 0, 0}},
+      {1, 1, 1, 3, 5},
+      {1, 1, 9, 5, 17, {2, 1, 2, 0}},
+      {2, 5, 7, 16, 16},
+      {1, 8, 8, 17, 33, {0, 1, 2, 0}},
+      {3, 9, 6, 40, 24, {2, 2, 2, 2}},
+      {1, 14, 14, 70, 130},
+      {1, 7, 7, 130, 260},
+      {1, 30, 37, 24, 100},
+      {2, 61, 40, 16, 16},
+  };
+  return all;
+}
+
+struct Given {
+  std::vector<float> x, w;
+  bool is_winograd = true;
+  bool is_packed = true;  // before, else while it is used
+  bool is_all = false;    // with scale, bias, z and an activation
+  const char* activation = "Relu";
+};
+
+Given given(const ConvCase& c) {
+  Given out;
+  out.x = wave(c.batch * c.height * c.width * c.channels, 0.37F);
+  out.w = wave(c.filters * c.channels * 9, 0.73F);
+  return out;
+}
+
+std::vector<float> output_of(const ConvCase& c, const Given& g) {
+  OpTester t("Conv", 1, "folio.nhwc");
+  t.attr_ints("pads", c.pads);
+  if (g.is_winograd) t.attr("winograd", 1);
+  t.input<float>({c.batch, c.height, c.width, c.channels}, g.x);
+  const Shape w{c.filters, c.channels, 3, 3};
+  if (g.is_packed) {
+    t.constant<float>(w, g.w);
+  } else {
+    t.input<float>(w, g.w);
+  }
+  if (g.is_all) {
+    t.attr("activation", g.activation);
+    const int64_t height = c.height + c.pads[0] + c.pads[2] - 2;
+    const int64_t width = c.width + c.pads[1] + c.pads[3] - 2;
+    t.input<float>({c.filters}, wave(c.filters, 0.19F));
+    t.input<float>({c.batch, height, width, c.filters},
+                   wave(c.batch * height * width * c.filters, 0.41F));
+    t.input<float>({c.filters}, wave(c.filters, 0.51F));
+  }
+  t.outputs(1).run();
+  return t.output_values<float>(0);
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// 1e-6 of the sum of the magnitudes, which all are at most 1.
+void expect_near(const ConvCase& c, const std::vector<float>& got,
+                 const std::vector<float>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  const double bound = 1e-6 * static_cast<double>(9 * c.channels + 2);
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], bound) << i;
+}
+
+TEST(WinogradConv, IsDirectConvolution) {
+  for (size_t i = 0; i < cases().size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const ConvCase& c = cases()[i];
+    Given g = given(c);
+    for (const bool all : {false, true}) {
+      g.is_all = all;
+      for (const char* activation : {"Relu", "Sigmoid"}) {  // the transform's own; after it
+        g.activation = activation;
+        g.is_winograd = false;
+        const std::vector<float> direct = output_of(c, g);
+        g.is_winograd = true;
+        expect_near(c, output_of(c, g), direct);
+      }
+    }
+  }
+}
+
+TEST(WinogradConv, HasTheSameBitsWhenWeightsArePackedBeforeOrOnTheWay) {
+  for (size_t i = 0; i < cases().size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    Given g = given(cases()[i]);
+    g.is_all = true;
+    const std::vector<float> before = output_of(cases()[i], g);
+    g.is_packed = false;
+    EXPECT_TRUE(same_bits(output_of(cases()[i], g), before));
+  }
+}
+
+TEST(WinogradConv, AnImageDoesNotDependOnItsNeighbours) {
+  const ConvCase two{2, 10, 13, 20, 18};
+  const ConvCase one{1, 10, 13, 20, 18};
+  Given g = given(two);
+  const std::vector<float> both = output_of(two, g);
+  g.x.erase(g.x.begin(), g.x.begin() + 10 * 13 * 20);
+  const std::vector<float> second = output_of(one, g);
+  EXPECT_TRUE(same_bits(second, {both.begin() + 10 * 13 * 18, both.end()}));
+}
+
+// What is not finite is just what it is directly, and touches no other image.
+TEST(WinogradConv, InfinityAndNanAreThoseOfDirectConvolution) {
+  const ConvCase c{3, 9, 9, 18, 20};
+  const Given good = given(c);
+  const size_t image = 9 * 9 * 20;
+  for (const bool packed : {true, false}) {
+    for (const float bad : {INFINITY, -INFINITY, NAN, 3e38F}) {
+      for (size_t pixel = 0; pixel < 81; pixel += 8) {
+        Given g = good;
+        g.is_packed = packed;
+        g.is_all = true;
+        const std::vector<float> plain = output_of(c, g);
+        g.x[(81 + pixel) * 18 + 5] = bad;
+        const std::vector<float> got = output_of(c, g);
+        g.is_winograd = false;
+        const std::vector<float> direct = output_of(c, g);
+        for (size_t i = 0; i < got.size(); ++i) {
+          const bool is_hit = i / image == 1;
+          const float want = is_hit ? direct[i] : plain[i];
+          ASSERT_TRUE(std::isnan(want) ? std::isnan(got[i]) : got[i] == want)
+              << bad << " at " << pixel << ": " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(WinogradConv, InfinityAndNanInWeightsAreThoseOfDirectConvolution) {
+  const ConvCase c{1, 9, 6, 18, 20};
+  for (const float bad : {INFINITY, NAN, 3e38F}) {
+    for (size_t tap = 0; tap < 9; ++tap) {
+      Given g = given(c);
+      g.w[(7 * 18 + 3) * 9 + tap] = bad;
+      const std::vector<float> got = output_of(c, g);
+      g.is_winograd = false;
+      const std::vector<float> direct = output_of(c, g);
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_TRUE(std::isnan(direct[i]) ? std::isnan(got[i])
+                                          : got[i] == direct[i] || std::isfinite(direct[i]))
+            << bad << " in tap " << tap << ": " << i;
+        if (!std::isfinite(direct[i])) continue;
+        ASSERT_NEAR(got[i], direct[i], 1e-6 * (9 * 18 + 2) * (bad == 3e38F ? 1e38 : 1));
+      }
+    }
+  }
+}
+
+TEST(WinogradConv, RefusesWhatDoesNotFit) {
+  const auto refused = [](const Shape& w, const char* attribute) {
+    OpTester t("Conv", 1, "folio.nhwc");
+    t.attr("winograd", 1);
+    if (attribute) t.attr_ints(attribute, {2, 2});
+    t.input<float>({1, 7, 7, 2}, std::vector<float>(98));
+    t.input<float>(w, std::vector<float>(static_cast<size_t>(w.count())));
+    t.outputs(1).fails("by Winograd's algorithm");
+  };
+  refused({2, 2, 3, 2}, nullptr);
+  refused({2, 2, 5, 5}, nullptr);
+  refused({2, 2, 3, 3}, "strides");
+  refused({2, 2, 3, 3}, "dilations");
+}
+
+}  // namespace
+}  // namespace folio

@@ -1,0 +1,106 @@
+// choose_winograd: which convolutions compute by Winograd's algorithm.
+#include <gtest/gtest.h>
+
+#include "core/ops/op_winograd.h"
+#include "tests/passes/pass_tester.h"
+
+namespace folio {
+namespace {
+
+using model_writer::ModelWriter;
+
+struct ConvCase {
+  int64_t channels = 16, filters = 16, image = 16, kernel = 3;
+  int64_t group = 1, stride = 1, dilation = 1;
+  bool is_known = true;  // height and width
+};
+
+ModelWriter conv_model(const ConvCase& c, int64_t count = 1) {
+  ModelWriter writer = plain_model();
+  auto& graph = writer.graph();
+  const auto side = c.is_known ? model_writer::Dim(c.image) : model_writer::Dim("side");
+  graph.input("x0", f32_type({model_writer::Dim("batch"), c.channels, side, side}));
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string at = std::to_string(i);
+    const int64_t pad = c.kernel / 2 * c.dilation;
+    graph.initializer(f32_tensor("w" + at, {c.filters, c.channels / c.group, c.kernel, c.kernel},
+                                 wave(c.filters * c.channels / c.group * c.kernel * c.kernel)));
+    graph.node("Conv", {"x" + at, "w" + at}, {"x" + std::to_string(i + 1)})
+        .attr_int("group", c.group)
+        .attr_ints("strides", {c.stride, c.stride})
+        .attr_ints("dilations", {c.dilation, c.dilation})
+        .attr_ints("pads", {pad, pad, pad, pad});
+  }
+  graph.output("x" + std::to_string(count),
+               f32_type({model_writer::Dim("batch"), c.filters, model_writer::Dim("h"),
+                         model_writer::Dim("w")}));
+  return writer;
+}
+
+int chosen(const ModelWriter& writer) {
+  const auto model = optimized(writer, Optimize::kAll);
+  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
+  if (!model.is_ok()) return -1;
+  int before = 0;
+  for (const Node& node : model.value()->graph.nodes) before += node.attributes.has("winograd");
+  EXPECT_EQ(before, 0) << "run_passes alone chooses none";
+  choose_winograd(model.value().get());
+  int count = 0;
+  for (const Node& node : model.value()->graph.nodes) count += node.attributes.has("winograd");
+  return count;
+}
+
+int chosen(const ConvCase& c) { return chosen(conv_model(c)); }
+
+TEST(ChooseWinograd, TakesConvolutionsOf3x3WithStride1) {
+  EXPECT_EQ(chosen(ConvCase{}), 1);
+  EXPECT_EQ(chosen(ConvCase{.filters = 40}), 1);
+  EXPECT_EQ(chosen(ConvCase{.kernel = 1}), 0);
+  EXPECT_EQ(chosen(ConvCase{.kernel = 5}), 0);
+  EXPECT_EQ(chosen(ConvCase{.group = 2}), 0);
+  EXPECT_EQ(chosen(ConvCase{.group = 16}), 0);
+  EXPECT_EQ(chosen(ConvCase{.stride = 2}), 0);
+  EXPECT_EQ(chosen(ConvCase{.dilation = 2}), 0);
+}
+
+TEST(ChooseWinograd, LeavesFewChannelsSmallImagesAndUnknownOnes) {
+  EXPECT_EQ(chosen(ConvCase{.channels = 15}), 0);
+  EXPECT_EQ(chosen(ConvCase{.filters = 15}), 0);
+  EXPECT_EQ(chosen(ConvCase{.image = 7}), 0);
+  EXPECT_EQ(chosen(ConvCase{.image = 9}), 1);
+  EXPECT_EQ(chosen(ConvCase{.is_known = false}), 0);
+}
+
+// A weight of 128 x 128 takes 1.69 MiB more: nine of them are below 16 MiB, and half of the weights
+// themselves is not that much.
+TEST(ChooseWinograd, StaysWithinItsBudget) {
+  const ConvCase c{.channels = 128, .filters = 128};
+  EXPECT_EQ(chosen(conv_model(c, 9)), 9);
+  EXPECT_EQ(chosen(conv_model(c, 12)), 9);
+}
+
+TEST(ChooseWinograd, TakesLargeImagesFirst) {
+  // Behind twelve such weights one of a larger image, which takes the place of the last.
+  ModelWriter writer = conv_model({.channels = 128, .filters = 128}, 12);
+  auto& graph = writer.graph();
+  graph.input("z", f32_type({1, 128, 20, 20}));
+  graph.initializer(f32_tensor("wz", {128, 128, 3, 3}, wave(128 * 128 * 9)));
+  graph.node("Conv", {"z", "wz"}, {"yz"}).attr_ints("pads", {1, 1, 1, 1});
+  graph.output("yz", f32_type({1, 128, 20, 20}));
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  choose_winograd(model.value().get());
+  int count = 0;
+  bool is_large_chosen = false;
+  for (const Node& node : model.value()->graph.nodes) {
+    if (!node.attributes.has("winograd")) continue;
+    ++count;
+    const Initializer& w = *model.value()->graph.value(node.inputs[1]).initializer;
+    is_large_chosen |= w.name == "wz";
+  }
+  EXPECT_EQ(count, 9);
+  EXPECT_TRUE(is_large_chosen);
+}
+
+}  // namespace
+}  // namespace folio
