@@ -3,10 +3,12 @@
 FOLIO_ORT_NODE_MODULES names a node_modules folder that has them already; else npm fetches each once.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 
 BUILD = Path(os.environ.get("FOLIO_BINARY_DIR", "build/release"))
@@ -14,24 +16,26 @@ DROPIN = BUILD / "lib/folio/onnxruntime"
 
 
 def fetch(modules, package):
-    """Why `package` (NAME@VERSION) is not in `modules`; None when it is."""
+    """Why `package` (NAME@VERSION) is not in `modules`; None when it is. Tests that run at once share the folder: they wait for
+    each other, and a package has its name when it is whole."""
     name = package.rpartition("@")[0]
-    if (modules / name / "package.json").is_file():
-        return None
-    if shutil.which("npm") is None:
+    if shutil.which("npm") is None and not (modules / name / "package.json").is_file():
         return "npm is not installed"
-    work = modules / ".work"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    try:
-        subprocess.run(["npm", "pack", package], cwd=work, check=True, capture_output=True, timeout=200)
-        (archive,) = work.glob("*.tgz")
-        with tarfile.open(archive) as files:
-            files.extractall(work)  # npm has checked the archive's digest
-        (modules / name).parent.mkdir(parents=True, exist_ok=True)
-        (work / "package").rename(modules / name)
-    except (subprocess.SubprocessError, OSError, ValueError) as error:
-        return f"npm could not fetch {package}: {error}"
+    modules.mkdir(parents=True, exist_ok=True)
+    with open(modules / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (modules / name / "package.json").is_file():
+            return None
+        with tempfile.TemporaryDirectory(prefix=".fetch", dir=modules) as work:
+            try:
+                subprocess.run(["npm", "pack", package], cwd=work, check=True, capture_output=True, timeout=200)
+                (archive,) = Path(work).glob("*.tgz")
+                with tarfile.open(archive) as files:
+                    files.extractall(work)  # npm has checked the archive's digest
+                (modules / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(work) / "package").rename(modules / name)
+            except (subprocess.SubprocessError, OSError, ValueError, tarfile.TarError) as error:
+                return f"npm could not fetch {package}: {error}"
     return None
 
 
