@@ -1,3 +1,5 @@
+#include "core/kernels/vector/sum_scales.inl"
+
 /* add_b8 in vectors: y = round(a * p + (b * q + r)) + zero. */
 typedef struct ByteSum {
   V p, q, r;
@@ -9,16 +11,12 @@ typedef struct ByteSum {
 
 VFN ByteSum make_byte_sum(const FolioByteScale* a, const FolioByteScale* b,
                           const FolioByteScale* to) {
-  const float p = a->scale / to->scale;
-  const float q = b->scale / to->scale;
-  const float at_zero_a = p * (float)a->zero;
-  const float at_zero_b = q * (float)b->zero;
-  const float r = -(at_zero_a + at_zero_b);
+  const SumScales scales = sum_scales(a, b, to);
   const int32_t low = to->is_signed ? -128 : 0;
   ByteSum s;
-  s.p = v_set1(p);
-  s.q = v_set1(q);
-  s.r = v_set1(r);
+  s.p = v_set1(scales.p);
+  s.q = v_set1(scales.q);
+  s.r = v_set1(scales.r);
   s.low = v_set1((float)(low - to->zero));
   s.high = v_set1((float)(low + 255 - to->zero));
   s.zero = vi_set1(to->zero);
@@ -26,7 +24,7 @@ VFN ByteSum make_byte_sum(const FolioByteScale* a, const FolioByteScale* b,
   s.a_signed = a->is_signed;
   s.b_signed = b->is_signed;
   s.y_signed = to->is_signed;
-  s.is_small = 256.0f * (__builtin_fabsf(p) + __builtin_fabsf(q)) + __builtin_fabsf(r) < 0x1p30f;
+  s.is_small = scales.most < 0x1p30f;
   return s;
 }
 

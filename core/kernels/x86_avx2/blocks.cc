@@ -160,15 +160,6 @@ VFN V add_pairs(const Columns& c, const Shape& s, const Row& a, int64_t b, V sum
   return v_fma(exact, v_mul(load_pairs(c.scales + 4 * b, 4 * c.blocks, two), a_scale), sum);
 }
 
-/* Fetches what the next four columns have there, in the order of memory. */
-VFN void fetch_next(const Columns& c, const Shape& s, int64_t b) {
-  const char* codes = (const char*)c.codes + kAcross * (s.bytes + b * s.blob);
-  for (int64_t line = 0; line < 4 * kAcross * s.blob; line += 64) {
-    _mm_prefetch(codes + line, _MM_HINT_T0);
-  }
-  _mm_prefetch(c.scales + 4 * kAcross * (s.blocks + b), _MM_HINT_T0);
-}
-
 template <int kBits, int kBlob>
 VFN __m128 dot_columns(const Columns& c, const Shape& s, const Row& a) {
   V sum[2] = {v_zero(), v_zero()};

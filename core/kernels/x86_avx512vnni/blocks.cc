@@ -218,22 +218,13 @@ VFN V add_long_blocks(const Columns& c, const Shape& s, const Row& a, int64_t b,
   return v_fma(exact, v_mul(scale, a_scale), sum);
 }
 
-/* Fetches what the next four columns have there, in the order of memory. */
-VFN void fetch_long(const Columns& c, const Shape& s, int64_t b) {
-  const char* codes = (const char*)c.codes + kAcross * (s.bytes + b * s.blob);
-  for (int64_t line = 0; line < 4 * kAcross * s.blob; line += 64) {
-    _mm_prefetch(codes + line, _MM_HINT_T0);
-  }
-  _mm_prefetch(c.scales + 4 * kAcross * (s.blocks + b), _MM_HINT_T0);
-}
-
 template <int kBits, int kBlob>
 VFN __m128 dot_columns(const Columns& c, const Shape& s, const Row& a) {
   V sum = v_zero();
   int64_t b = 0;
   if constexpr (kBlob == 64) {
     for (; b < s.blocks; b += 4) {
-      fetch_long(c, s, b);
+      fetch_next(c, s, b);
       sum = add_long_blocks<kBits>(c, s, a, b, sum);
     }
   } else {

@@ -23,6 +23,8 @@
 
 #define VFN static inline __attribute__((always_inline))
 
+#include "core/kernels/vector/sum_scales.inl"
+
 constexpr int64_t kColumns = 16;
 
 void folio_fill_gemm__x86_avx512vnni(FolioKernels* table);
@@ -186,16 +188,12 @@ typedef struct CodeAdd {
 VFN CodeAdd make_code_add(const FolioSums* s, int is_plain) {
   const FolioByteAdd* add = s->add;
   constexpr float kMagic = 12582912.0f; /* 1.5 * 2^23 */
-  const float p = add->a.scale / add->to.scale;
-  const float q = add->b.scale / add->to.scale;
-  const float at_zero_a = p * (float)add->a.zero;
-  const float at_zero_b = q * (float)add->b.zero;
-  const float r = -(at_zero_a + at_zero_b);
+  const SumScales scales = sum_scales(&add->a, &add->b, &add->to);
   const int32_t low = add->to.is_signed ? -128 : 0;
   CodeAdd c;
-  c.p = _mm512_set1_ps(p);
-  c.q = _mm512_set1_ps(q);
-  c.r = _mm512_set1_ps(r);
+  c.p = _mm512_set1_ps(scales.p);
+  c.q = _mm512_set1_ps(scales.q);
+  c.r = _mm512_set1_ps(scales.r);
   c.magic = _mm512_set1_ps(kMagic);
   c.least = _mm512_set1_ps(kMagic + (float)(s->lo - s->zero));
   c.most = _mm512_set1_ps(kMagic + (float)(s->hi - s->zero));
@@ -205,9 +203,8 @@ VFN CodeAdd make_code_add(const FolioSums* s, int is_plain) {
   c.zero = _mm512_set1_epi16((short)add->to.zero);
   c.is_signed = add->to.is_signed;
   c.addend_is_a = add->addend_is_a;
-  const float most = 256.0f * (__builtin_fabsf(p) + __builtin_fabsf(q)) + __builtin_fabsf(r);
   const int bits = (c.is_signed ? 1 : 0) + (c.addend_is_a ? 2 : 0);
-  c.form = is_plain && most < 0x1p30f ? kFastAdd + bits : kAnyAdd;
+  c.form = is_plain && scales.most < 0x1p30f ? kFastAdd + bits : kAnyAdd;
   return c;
 }
 
