@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "core/ops/op_gemm.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
@@ -26,8 +28,6 @@ constexpr int64_t kMaxHeadSize = 1 << 20;
 constexpr int64_t kMaxSequence = 1 << 22;
 constexpr int64_t kMaxBatchHeads = 1 << 28;
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-
-int64_t panels(int64_t n) { return (n + 15) / 16 * 16; }
 
 // How the work is cut. Rows of a block follow from sizes alone; parts of a head, each with its own
 // packing, may follow from the number of threads since no row depends on them.
@@ -78,8 +78,8 @@ struct WorkspaceSizes {
     if (tiling.direct) {
       rows = a.k.half ? std::min(kWideScores, a.q.heads / a.k.heads * a.q.seq) : 1;
     } else {
-      keys = a.k.size * panels(a.k.seq);
-      values = a.k.seq * panels(a.v.size);
+      keys = a.k.size * panel_columns(a.k.seq);
+      values = a.k.seq * panel_columns(a.v.size);
     }
     scores = rows * a.k.seq;
     if (a.k.half) wide = kWideRows * std::max(a.k.size, a.v.size);
@@ -383,56 +383,58 @@ Result<Heads> heads_of(const Shape& s, int64_t head_count, std::string_view what
   return Heads::seq_major(nullptr, s[0], s[1], head_count, s[2] / head_count, s[2]);
 }
 
-Heads append_cache(OpRun& run, const Heads& old, Span<const int64_t> old_rows, const Heads& fresh,
-                   int64_t capacity, float* to) {
-  const int64_t size = fresh.size;
+namespace {
+
+// Per head: the rows at old_at(b, h), of which there are past(b), unless they stand at `to`
+// already; then the rows of `fresh`, each put by store(); then zeros. A row has `row` bytes.
+template <typename OldAt, typename Past, typename Store>
+void append_rows(OpRun& run, const Heads& fresh, int64_t capacity, int64_t row, uint8_t* to,
+                 bool in_place, OldAt old_at, Past past, Store store) {
   const int64_t grain = std::max<int64_t>(
-      1, kCacheGrain * 256 / std::max<int64_t>(1, size) / std::max<int64_t>(1, capacity));
+      1, kCacheGrain * 1024 / std::max<int64_t>(1, row) / std::max<int64_t>(1, capacity));
   run.parallel().for_range(fresh.batch * fresh.heads, grain, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       const int64_t b = at / fresh.heads;
       const int64_t h = at % fresh.heads;
-      const int64_t rows = old.data ? old_rows[static_cast<size_t>(b)] : 0;
-      float* out = to + at * capacity * size;
-      const bool in_place = old.data == to;
-      if (rows > 0 && !in_place) std::copy_n(old.at(b, h), rows * size, out);
-      for (int64_t s = 0; s < fresh.seq; ++s) {
-        std::copy_n(fresh.at(b, h) + s * fresh.seq_stride, size, out + (rows + s) * size);
+      const int64_t rows = past(b);
+      uint8_t* out = to + at * capacity * row;
+      if (!in_place) {
+        if (rows > 0) std::copy_n(old_at(b, h), rows * row, out);
+        std::fill(out + (rows + fresh.seq) * row, out + capacity * row, uint8_t{0});
       }
-      if (!in_place) std::fill(out + (rows + fresh.seq) * size, out + capacity * size, 0.0F);
+      for (int64_t s = 0; s < fresh.seq; ++s) {
+        store(fresh.at(b, h) + s * fresh.seq_stride, out + (rows + s) * row);
+      }
     }
   });
-  return Heads::head_major(to, fresh.batch, fresh.heads, capacity, size);
+}
+
+}  // namespace
+
+Heads append_cache(OpRun& run, const Heads& old, Span<const int64_t> old_rows, const Heads& fresh,
+                   int64_t capacity, float* to) {
+  const int64_t row = fresh.size * static_cast<int64_t>(sizeof(float));
+  append_rows(
+      run, fresh, capacity, row, reinterpret_cast<uint8_t*>(to), old.data == to,
+      [&](int64_t b, int64_t h) { return reinterpret_cast<const uint8_t*>(old.at(b, h)); },
+      [&](int64_t b) { return old.data ? old_rows[static_cast<size_t>(b)] : 0; },
+      [&](const float* from, uint8_t* out) { std::memcpy(out, from, static_cast<size_t>(row)); });
+  return Heads::head_major(to, fresh.batch, fresh.heads, capacity, fresh.size);
 }
 
 Heads append_half_cache(OpRun& run, const Tensor* old, Span<const int64_t> old_rows,
                         const Heads& fresh, Tensor* to) {
-  const int64_t size = fresh.size;
+  const int64_t row = 2 * fresh.size;
   const int64_t capacity = to->dim(2);
-  const int64_t row = 2 * size;  // bytes
-  const bool in_place = old && old->raw() == to->raw();
   const auto narrow =
       to->dtype() == DType::kFloat16 ? run.kernels().f32_to_f16 : run.kernels().f32_to_bf16;
-  const int64_t grain = std::max<int64_t>(
-      1, kCacheGrain * 512 / std::max<int64_t>(1, size) / std::max<int64_t>(1, capacity));
-  uint8_t* const present = to->raw_mut();
-  run.parallel().for_range(fresh.batch * fresh.heads, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t b = at / fresh.heads;
-      const int64_t rows = old ? old_rows[static_cast<size_t>(b)] : 0;
-      uint8_t* out = present + at * capacity * row;
-      if (!in_place) {
-        if (rows > 0) std::copy_n(old->raw() + at * old->dim(2) * row, rows * row, out);
-        std::fill(out + (rows + fresh.seq) * row, out + capacity * row, uint8_t{0});
-      }
-      const float* from = fresh.at(b, at % fresh.heads);
-      for (int64_t s = 0; s < fresh.seq; ++s) {
-        narrow(size, from + s * fresh.seq_stride, out + (rows + s) * row);
-      }
-    }
-  });
-  Heads heads = Heads::head_major(nullptr, fresh.batch, fresh.heads, capacity, size);
-  heads.half = present;
+  append_rows(
+      run, fresh, capacity, row, to->raw_mut(), old && old->raw() == to->raw(),
+      [&](int64_t b, int64_t h) { return old->raw() + (b * fresh.heads + h) * old->dim(2) * row; },
+      [&](int64_t b) { return old ? old_rows[static_cast<size_t>(b)] : 0; },
+      [&](const float* from, uint8_t* out) { narrow(fresh.size, from, out); });
+  Heads heads = Heads::head_major(nullptr, fresh.batch, fresh.heads, capacity, fresh.size);
+  heads.half = to->raw();
   heads.half_type = to->dtype();
   return heads;
 }

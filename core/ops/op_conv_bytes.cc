@@ -96,7 +96,8 @@ Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& 
   auto* offset = reinterpret_cast<int32_t*>(memory);
   int32_t* zero = offset + channels;
   const int32_t flip = conv.w->dtype() == DType::kUint8 ? 128 : 0;
-  for (int64_t j = has_zeros(conv, channels) ? 0 : channels; j < channels; ++j) {
+  const int64_t looked_at = has_zeros(conv, channels) ? channels : 0;
+  for (int64_t j = 0; j < looked_at; ++j) {
     const int64_t at = j * conv.w_zero.row_stride;
     zero[j] = -flip;
     if (conv.w_zero.data) {

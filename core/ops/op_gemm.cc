@@ -30,7 +30,7 @@ struct Blocks {
 // Of a packed B.
 Blocks blocks_for(int64_t m, int64_t n, int64_t k) {
   Blocks blocks{};
-  blocks.columns = align_up(static_cast<size_t>(n), kPanel);
+  blocks.columns = panel_columns(n);
   // Few rows (a GEMV): split columns. Otherwise rows, in multiples of 48 (of both kernels' tiles).
   const int64_t depth = std::max<int64_t>(k, 1);
   if (m < 48) {

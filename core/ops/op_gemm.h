@@ -11,6 +11,12 @@
 
 namespace folio {
 
+// Columns of a matrix as F32P16, with its padding.
+inline int64_t panel_columns(int64_t columns) {
+  constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
+  return (columns + kPanel - 1) / kPanel * kPanel;
+}
+
 struct GemmB {
   const void* data = nullptr;  // plain bytes
   int64_t row_stride = 0;      // elements between B[p, j] and B[p + 1, j]

@@ -1,6 +1,7 @@
 #include "core/ops/op_nhwc_conv.h"
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_gemm.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_scratch.h"
 
@@ -21,8 +22,6 @@ constexpr int64_t kFreshFloats = 160 * 1024;
 constexpr int64_t kFreshColumns = 2 * kPanel;
 constexpr int64_t kEnoughBlocks = 4;
 constexpr int64_t kFreshRows = 256;  // of a panel that are turned at once, in L1
-
-int64_t panel_columns(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
 
 // The panel of up to 16 filters of k = taps * channels floats each: they lie channel by channel, a
 // panel has taps outermost.

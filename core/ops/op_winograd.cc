@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_gemm.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
@@ -26,8 +27,6 @@ constexpr int64_t kGrainFloats = 1024;          // pixels times channels of a ta
 constexpr int64_t kStep = 8;                    // tiles whose places are looked up at once
 constexpr int64_t kFilterStep = 8;              // channels of filters that are transformed at once
 constexpr int64_t kPage = 1024;                 // floats
-
-int64_t panel_columns(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
 
 // Floats between planes of `floats` each, so that the same element of all of them falls into
 // different sets of the cache.
