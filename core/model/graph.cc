@@ -24,7 +24,9 @@ uint64_t plain_bytes(const Initializer& constant) {
   return dtype_bytes(constant.dtype, count, &bytes) ? bytes : 0;
 }
 
-std::string Node::label() const { return cat("node '", name, "' (", op_type, ")"); }
+std::string node_label(std::string_view name, std::string_view op_type) {
+  return cat("node '", name, "' (", op_type, ")");
+}
 
 Graph* Node::subgraph(std::string_view attribute) const {
   for (size_t i = 0; i < subgraph_names.size(); ++i) {

@@ -54,6 +54,9 @@ struct Initializer : RefCounted {
 // Of its elements, whether they are there or to be computed; 0 for strings, which have no width.
 uint64_t plain_bytes(const Initializer& constant);
 
+// "node 'conv3' (Conv)": how every message names a node.
+std::string node_label(std::string_view name, std::string_view op_type);
+
 struct Node {
   std::string name;
   std::string domain;
@@ -67,8 +70,7 @@ struct Node {
   std::vector<std::unique_ptr<Graph>> subgraphs;
   bool dead = false;
 
-  // "node 'conv3' (Conv)": how every message names a node.
-  std::string label() const;
+  std::string label() const { return node_label(name, op_type); }
   // The subgraph under an attribute name; null when absent.
   Graph* subgraph(std::string_view attribute) const;
 };

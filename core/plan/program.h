@@ -49,7 +49,8 @@ struct Subprogram {
 };
 
 struct Step {
-  std::string label;  // "node 'a' (Add)"
+  std::string name;  // the node's, and its type
+  std::string op_type;
   std::unique_ptr<OpKernel> kernel;
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;  // slots; kNone = not wanted

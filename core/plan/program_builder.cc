@@ -175,7 +175,8 @@ class ProgramBuilder {
     OpBuild build(graph_, *node, evaluator_.kernels, options_.prepack);
     FOLIO_TRY(std::unique_ptr<OpKernel> kernel, def->make(build));
     Step step;
-    step.label = node->label();
+    step.name = node->name;
+    step.op_type = node->op_type;
     step.kernel = std::move(kernel);
     uint32_t replaced = 0;  // inputs, of the first 32, of which only the blob is read
     FOLIO_RETURN_IF_ERROR(pack_step(build, *node, def->unaligned_inputs, &step, &replaced));

@@ -72,7 +72,7 @@ Status Frame::run(const std::vector<uint8_t>* needed) {
       }
       if (!status.is_ok()) {
         if (status.code() == Code::kCancelled) return status;
-        return std::move(status).with_context(step.label);
+        return std::move(status).with_context(node_label(step.name, step.op_type));
       }
     }
     for (const int32_t slot : step.frees) values_[static_cast<size_t>(slot)] = Value();

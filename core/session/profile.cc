@@ -26,23 +26,6 @@ int64_t microseconds(Profile::Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-// Of "node 'a' (Add)".
-struct Label {
-  std::string name;
-  std::string op_type;
-};
-
-Label parts_of(const std::string& label) {
-  const size_t first = label.find('\'');
-  const size_t last = label.rfind("' (");
-  if (first == std::string::npos || last == std::string::npos || last <= first ||
-      label.back() != ')') {
-    return {label, ""};
-  }
-  return {label.substr(first + 1, last - first - 1),
-          label.substr(last + 3, label.size() - last - 4)};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Profile>> Profile::start(const std::string& prefix) {
@@ -83,9 +66,8 @@ void Profile::add_run(Clock::time_point begin, Clock::time_point end,
                       const std::vector<StepTime>& steps) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const StepTime& step : steps) {
-    const Label label = parts_of(step.step->label);
-    add("Node", label.name + "_kernel_time", step.begin, step.end,
-        cat(R"("op_name":)", json_string(utf8_repaired(label.op_type)),
+    add("Node", step.step->name + "_kernel_time", step.begin, step.end,
+        cat(R"("op_name":)", json_string(utf8_repaired(step.step->op_type)),
             R"(,"provider":"CPUExecutionProvider")"));
   }
   add("Session", "model_run", begin, end, "");

@@ -359,8 +359,11 @@ Status Session::execute(const RunOptions& options, const std::vector<NamedValue>
   std::vector<Value> all;
   std::vector<StepTime> times;
   const bool is_profiled = profile_ && profile_->is_on();
-  if (is_profiled) request.times = &times;
-  const auto begin = Profile::Clock::now();
+  Profile::Clock::time_point begin;
+  if (is_profiled) {
+    request.times = &times;
+    begin = Profile::Clock::now();
+  }
   const Status done = run_program(*program_, request, &all);
   if (is_profiled) profile_->add_run(begin, Profile::Clock::now(), times);
   // Also when it failed: zeros in place of a weight may be why.
