@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 namespace folio {
 namespace {
@@ -49,20 +50,18 @@ const Defaults& defaults() {
 }  // namespace
 
 void apply_config(std::string_view text, ModelOptions* model, SessionOptions* session) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(';'), text.size());
-    const std::string_view entry = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (entry.empty()) continue;
+  each_part(text, ';', [&](std::string_view part) {
+    const std::string_view entry = trimmed(part);
+    if (entry.empty()) return;
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos) {
       log(LogLevel::kWarning,
           cat("environment variable ", kConfig, ": '", entry, "' is not KEY=VALUE"));
-      continue;
+      return;
     }
     set(kConfig, trimmed(entry.substr(0, equals)), trimmed(entry.substr(equals + 1)), model,
         session);
-  }
+  });
 }
 
 const ModelOptions& model_defaults() { return defaults().model; }

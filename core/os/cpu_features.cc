@@ -22,6 +22,7 @@
 
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 namespace folio {
 namespace {
@@ -126,11 +127,7 @@ std::string read_text(const std::string& path) {
 // What stands between separators; none of an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  each_part(text, separator, [&](std::string_view part) { parts.push_back(part); });
   return parts;
 }
 

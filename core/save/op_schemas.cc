@@ -4,6 +4,8 @@
 #include <charconv>
 #include <iterator>
 
+#include "core/base/text.h"
+
 namespace folio {
 namespace {
 
@@ -19,19 +21,10 @@ constexpr Row kRows[] = {
 #include "core/save/op_schemas.inc"
 };
 
-template <typename Visit>
-void each_part(std::string_view list, Visit&& visit) {
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    visit(list.substr(0, comma));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-}
-
 // The newest of the row's versions up to `version`; 0: none.
 int newest(const Row& row, int version) {
   int best = 0;
-  each_part(row.versions, [&](std::string_view text) {
+  each_part(row.versions, ',', [&](std::string_view text) {
     int number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);
     if (number <= version) best = std::max(best, number);
@@ -41,7 +34,7 @@ int newest(const Row& row, int version) {
 
 std::vector<std::string_view> parameters(std::string_view list, bool* variadic) {
   std::vector<std::string_view> out;
-  each_part(list, [&](std::string_view name) {
+  each_part(list, ',', [&](std::string_view name) {
     *variadic = name.back() == '*';
     if (*variadic) name.remove_suffix(1);
     out.push_back(name);

@@ -7,6 +7,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 namespace folio {
 namespace {
@@ -58,11 +59,9 @@ bool set_bytes(uint64_t* bytes, std::string_view value) {
 // Folders separated by ':', as in PATH; empty ones are left out.
 bool set_folders(std::vector<std::string>* folders, std::string_view value) {
   folders->clear();
-  while (!value.empty()) {
-    const size_t end = std::min(value.find(':'), value.size());
-    if (end > 0) folders->emplace_back(value.substr(0, end));
-    value.remove_prefix(std::min(end + 1, value.size()));
-  }
+  each_part(value, ':', [&](std::string_view folder) {
+    if (!folder.empty()) folders->emplace_back(folder);
+  });
   return true;
 }
 
