@@ -328,7 +328,7 @@ OrtStatus* ModelMetadataGetCustomMetadataMapKeys(const OrtModelMetadata* metadat
     }
     OrtStatus* status = nullptr;
     size_t made = 0;
-    for (; made < count && !status; ++made) {
+    for (; made < count; ++made) {
       const char* key = nullptr;
       const char* value = nullptr;
       status = to_ort(folio().ModelGetMetadataEntry(metadata->model.get(), made, &key, &value));

@@ -24,8 +24,7 @@ OrtStatus* read_tensor(const FolioValueInfo* info, OrtTensorTypeAndShapeInfo* ou
 }
 
 // What is inside of a sequence, map or optional; the type itself keeps it.
-OrtStatus* set_element(OrtTypeInfo* info, int key_type,
-                       std::shared_ptr<const OrtTypeInfo> element) {
+void set_element(OrtTypeInfo* info, int key_type, std::shared_ptr<const OrtTypeInfo> element) {
   if (info->kind == FOLIO_KIND_MAP) {
     info->map.key_type = key_type;
     info->map.value = std::move(element);
@@ -34,7 +33,6 @@ OrtStatus* set_element(OrtTypeInfo* info, int key_type,
   } else if (info->kind == FOLIO_KIND_OPTIONAL) {
     info->optional.element = std::move(element);
   }
-  return nullptr;
 }
 
 // Of the element, for the program: its own copy.
@@ -91,7 +89,8 @@ OrtStatus* type_of_info(const FolioValueInfo* info, OrtTypeInfo* out) {
   if (!element) return nullptr;
   auto type = std::make_shared<OrtTypeInfo>();
   ORT_TRY(type_of_info(element, type.get()));
-  return set_element(out, to_ort_type(key_type), std::move(type));
+  set_element(out, to_ort_type(key_type), std::move(type));
+  return nullptr;
 }
 
 OrtStatus* type_of_tensor(const FolioValue* value, OrtTensorTypeAndShapeInfo* out) {
@@ -120,7 +119,8 @@ OrtStatus* type_of_value(const FolioValue* value, OrtTypeInfo* out) {
     ORT_CALL(folio().GetElementType(value, &key_type));
     ORT_TRY(type_of_part(value, 1, element.get()));
   }
-  return set_element(out, to_ort_type(key_type), std::move(element));
+  set_element(out, to_ort_type(key_type), std::move(element));
+  return nullptr;
 }
 
 namespace slot {

@@ -25,6 +25,12 @@ Tensor tensor_over(const Initializer& constant, const PackedBlob& blob) {
                 view_buffer(Buffer::Kind::kConstant, blob.data(), blob.bytes(), std::move(keeper)));
 }
 
+void set_form(const PackRequest& request, WantedBlob* blob) {
+  blob->layout = request.layout;
+  blob->version = request.version;
+  blob->bytes = request.bytes;
+}
+
 // Output 0 of a view operator is its input's bytes.
 Initializer* viewed_input(const Initializer& constant) {
   const Recipe& recipe = *constant.recipe;
@@ -55,9 +61,7 @@ WeightPacker::Asked WeightPacker::asked(Initializer* constant, KeyOf key_of) {
 WeightPacker::Asked WeightPacker::asked(Initializer* constant, const PackRequest& request) {
   Asked asked =
       this->asked(constant, [request](const ContentId& id) { return make_pack_key(id, request); });
-  asked.blob.layout = request.layout;
-  asked.blob.version = request.version;
-  asked.blob.bytes = request.bytes;
+  set_form(request, &asked.blob);
   asked.blob.fill = [this, constant, request](uint8_t* blob) -> Status {
     FOLIO_RETURN_IF_ERROR(compute(constant));
     FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, *constant->tensor, blob));
@@ -109,9 +113,7 @@ WantedBlob WeightPacker::later(const Ref<Initializer>& constant, const PackReque
                                const PackKey& place) {
   WantedBlob blob;
   blob.place = place;
-  blob.layout = request.layout;
-  blob.version = request.version;
-  blob.bytes = request.bytes;
+  set_form(request, &blob);
   blob.name = constant->name;
   blob.content = [constant, request](PackLibrary& library) {
     const PackLibrary::Digest content = content_of_file_bytes(*constant, library);

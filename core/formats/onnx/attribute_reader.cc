@@ -103,7 +103,7 @@ Status pick_type(const AttributeScan& scan, Type* out) {
   return Status::ok();
 }
 
-// Of a field that is not repeated the last one counts; read_values() has made its place.
+// Of a field that is not repeated the last one counts; make_place() has made room for it.
 Status read_value(LoadContext& context, WireReader& reader, int depth, AttributeDef* out) {
   switch (out->type) {
     case Type::kFloat:
