@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "folio/folio_c_api.h"
+#include "tests/support/temp_folder.h"
 #include "tools/make_model/onnx_model.h"
 
 namespace capi_test {
@@ -157,17 +158,6 @@ inline FolioStatus* run_one(FolioSession* session, const char* input, FolioValue
   return status;
 }
 
-// A folder that goes with the object.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  // Writes a file and gives its path.
-  std::string write(const std::string& name, const std::string& bytes) const;
-  std::string path(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using folio::testing::TempFolder;
 
 }  // namespace capi_test

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "c_api/ort_dropin/ort_api.h"
+#include "tests/support/temp_folder.h"
 
 namespace dropin_test {
 
@@ -110,15 +111,6 @@ std::string sequence_model();
 // m = a map of int64 to float, by ZipMap of x [n, 2].
 std::string map_model();
 
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  std::string write(const std::string& name, const std::string& bytes) const;
-  std::string path(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using folio::testing::TempFolder;
 
 }  // namespace dropin_test
