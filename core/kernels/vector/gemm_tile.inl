@@ -76,6 +76,43 @@ VFN void fetch_next(Tile* tile) {
   }
 }
 
+/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, as a short sum
+ * is over before memory has answered. */
+typedef struct TileEnd {
+  const float* c; /* null: in L1 already */
+  const float* d; /* null: none */
+  int rows, each; /* still to come, per kSteps */
+} TileEnd;
+
+VFN TileEnd plan_end(const Tile* tile, int rows) {
+  const FolioGemmF32* args = tile->args;
+  const int64_t groups = tile->depth / kSteps;
+  TileEnd end = {};
+  if (tile->is_first && !args->accumulate) {
+    end.c = args->c + tile->row * args->c_row_stride + tile->column;
+  }
+  if (tile->is_last && args->addend) {
+    end.d = args->addend + tile->row * args->addend_row_stride + tile->column;
+  }
+  end.rows = groups > 0 && (end.c || end.d) ? rows : 0;
+  end.each = groups > 0 ? (int)((rows + groups - 1) / groups) : 0;
+  return end;
+}
+
+template <int kPanels>
+VFN void fetch_end(const FolioGemmF32* args, TileEnd* end) {
+  for (int i = 0; i < end->each && end->rows > 0; ++i, --end->rows) {
+    for (int v = 0; v < kPanels && end->c; ++v) {
+      __builtin_prefetch(end->c + v * FOLIO_F32P16_COLUMNS, 1, 3);
+    }
+    for (int v = 0; v < kPanels && end->d; ++v) {
+      __builtin_prefetch(end->d + v * FOLIO_F32P16_COLUMNS, 0, 3);
+    }
+    if (end->c) end->c += args->c_row_stride;
+    if (end->d) end->d += args->addend_row_stride;
+  }
+}
+
 VFN VM tile_mask(const Tile* tile, int vector) {
   const int64_t left = tile->columns - vector * kLanes;
   return v_first(left < 0 ? 0 : left < kLanes ? left : kLanes);
@@ -126,6 +163,7 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   const int64_t run = args->a_rows ? args->a_run : args->k;
   const float* b = tile->b;
   const float* ahead = tile->ahead;
+  TileEnd after = plan_end(tile, kRows);
   const int64_t end = tile->first_depth + tile->depth;
   int64_t n = 0;
   for (int64_t p = tile->first_depth; p < end; p += n) {
@@ -136,6 +174,7 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
     for (; q + kSteps <= n; q += kSteps) {
       if (ahead) ahead = fetch_ahead(ahead, tile->ahead_rows, panel);
       fetch_next(tile);
+      fetch_end<kVectors / kPanelVectors>(args, &after);
 #pragma GCC unroll 16
       for (int u = 0; u < kSteps; ++u, b += FOLIO_F32P16_COLUMNS) {
         tile_step<kRows, kVectors>(sum, rows, q + u, b, panel);
