@@ -72,6 +72,9 @@ typedef enum FolioActivation {
   kFolioActLeakyRelu /* v < 0 ? v * clip_lo : v */
 } FolioActivation;
 
+/* Up to so many products a sum is finished before anything is written to its place in C. */
+#define FOLIO_GEMM_ONE_SUM 256
+
 /* Arguments of gemm_f32. Zero-initialise, then set what differs (strides and alpha are needed):
  *
  *   sum[i, j] = (accumulate ? C[i, j] : 0) + sum over p of A[i, p] * B[p, j]   i < m, j < n, p < k
@@ -81,7 +84,7 @@ typedef enum FolioActivation {
  * null, a_rows[p / a_run * m + i][p % a_run] (rows of pieces that lie anywhere, as the pixels under
  * a convolution's taps do; k is a multiple of a_run);
  * C[i, j] = c[i * c_row_stride + j], D[i, j] = addend[i * addend_row_stride + j]; C overlaps
- * nothing else. k = 0 is an empty sum.
+ * nothing else, but that D may be C where k <= FOLIO_GEMM_ONE_SUM. k = 0 is an empty sum.
  * The rows at `next` are what the caller reads after this: a level may fetch them into its cache
  * meanwhile, and does nothing else with them. */
 typedef struct FolioGemmF32 {

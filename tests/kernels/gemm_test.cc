@@ -205,6 +205,30 @@ TEST(Gemm, AppliesScalesBiasesAddendAndActivationInThatOrder) {
   }
 }
 
+// An addend that stands where the result goes, as a residual that nobody reads any more.
+TEST(Gemm, AddsToWhatItOverwrites) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {1, 4, 14, 33, 200}) {
+      for (const int64_t k : {0, 3, 8, 70, FOLIO_GEMM_ONE_SUM}) {
+        for (const int64_t n : {5, 32, 100}) {
+          const Problem p(m, n, k);
+          FolioGemmF32 args = p.args();
+          args.addend = p.c.data();
+          args.addend_row_stride = n;
+          args.col_bias = p.col_bias.data();
+          const std::vector<float> apart = run(level, p, args);
+          std::vector<float> c = p.c;
+          args.c = c.data();
+          args.c_row_stride = n;
+          args.addend = c.data();
+          level.kernels.gemm_f32(&args);
+          ASSERT_EQ(c, apart) << level.name << " " << m << " " << n << " " << k;
+        }
+      }
+    }
+  }
+}
+
 TEST(Gemm, TakesATransposedOrAnyStridedA) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t m : {1, 4, 6, 14, 23, 40}) {

@@ -11,7 +11,7 @@
  *        side. */
 
 constexpr int64_t kPanelVectors = FOLIO_F32P16_COLUMNS / kLanes;
-constexpr int64_t kBlockK = 256;
+constexpr int64_t kBlockK = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; its k block: 168 KiB of L2 */
 constexpr int64_t kStackRows = 56;  /* of packed A: 56 KiB of stack */
 constexpr int64_t kVectorRows = 4;
@@ -95,7 +95,7 @@ VFN TileEnd plan_end(const Tile* tile, int rows) {
     end.d = args->addend + tile->row * args->addend_row_stride + tile->column;
   }
   end.rows = groups > 0 && (end.c || end.d) ? rows : 0;
-  end.each = groups > 0 ? (int)((rows + groups - 1) / groups) : 0;
+  end.each = groups >= rows || groups == 0 ? 1 : (rows + (int)groups - 1) / (int)groups;
   return end;
 }
 
@@ -125,16 +125,19 @@ enum TileA {
   kRowsA     /* where it stands: rows that are contiguous, or made of contiguous pieces */
 };
 
-/* The piece of each row of a tile that holds depth p, from p on. */
+/* The piece of each row of a tile that holds depth p, from p on; its length. */
 template <int kRows>
-VFN void tile_rows(const FolioGemmF32* args, int64_t row, int64_t p, const float** rows) {
-  if (args->a_rows) {
-    const float* const* piece = args->a_rows + p / args->a_run * args->m + row;
-    for (int i = 0; i < kRows; ++i) rows[i] = piece[i] + p % args->a_run;
-  } else {
+VFN int64_t tile_rows(const FolioGemmF32* args, int64_t row, int64_t p, const float** rows) {
+  if (!args->a_rows) {
     const float* first = args->a + row * args->a_row_stride + p;
     for (int i = 0; i < kRows; ++i) rows[i] = first + i * args->a_row_stride;
+    return args->k - p;
   }
+  const int64_t index = p / args->a_run;
+  const int64_t skipped = p - index * args->a_run;
+  const float* const* piece = args->a_rows + index * args->m + row;
+  for (int i = 0; i < kRows; ++i) rows[i] = piece[i] + skipped;
+  return args->a_run - skipped;
 }
 
 /* sum[i] += a row's element times one row of B. */
@@ -160,7 +163,6 @@ template <int kRows, int kVectors>
 VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
-  const int64_t run = args->a_rows ? args->a_run : args->k;
   const float* b = tile->b;
   const float* ahead = tile->ahead;
   TileEnd after = plan_end(tile, kRows);
@@ -168,8 +170,8 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   int64_t n = 0;
   for (int64_t p = tile->first_depth; p < end; p += n) {
     const float* rows[kRows];
-    tile_rows<kRows>(args, tile->row, p, rows);
-    n = run - p % run < end - p ? run - p % run : end - p;
+    n = tile_rows<kRows>(args, tile->row, p, rows);
+    n = n < end - p ? n : end - p;
     int64_t q = 0;
     for (; q + kSteps <= n; q += kSteps) {
       if (ahead) ahead = fetch_ahead(ahead, tile->ahead_rows, panel);
@@ -211,61 +213,121 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
   }
 }
 
-template <int kRows, int kPanels, int kA>
-static void gemm_tile(Tile* tile) {
-  constexpr int64_t kVectors = kPanels * kPanelVectors;
+/* All loops over sums are unrolled, so that these stay in registers from begin to end. */
+template <int kRows, int kVectors>
+VFN void tile_begin(const Tile* tile, const float* c, int is_whole, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
-  const int64_t c_stride = args->c_row_stride;
-  float* c = args->c + tile->row * c_stride + tile->column;
-  const int is_whole = tile->columns == kPanels * FOLIO_F32P16_COLUMNS;
-  V sum[kRows][kVectors];
+  const int64_t stride = args->c_row_stride;
   if (tile->is_first && !args->accumulate) {
+#pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) sum[i][v] = v_zero();
     }
-  } else {
+    return;
+  }
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    const VM m = tile_mask(tile, v);
+#pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      for (int v = 0; v < kVectors; ++v) {
-        sum[i][v] = is_whole ? v_load(c + i * c_stride + v * kLanes)
-                             : v_load_masked(c + i * c_stride + v * kLanes, tile_mask(tile, v));
+      const float* from = c + i * stride + v * kLanes;
+      sum[i][v] = is_whole ? v_load(from) : v_load_masked(from, m);
+    }
+  }
+}
+
+template <int kRows, int kVectors, int kActivation>
+VFN void tile_activate(const FolioGemmF32* args, V (*sum)[kVectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      sum[i][v] = v_activate(sum[i][v], kActivation, args->clip_lo, args->clip_hi);
+    }
+  }
+}
+
+/* Of the last k block: what becomes of the sums, one thing after the other. */
+template <int kRows, int kVectors>
+VFN void tile_finish(const Tile* tile, V (*sum)[kVectors]) {
+  const FolioGemmF32* args = tile->args;
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = tile->column + v * kLanes;
+    const VM m = tile_mask(tile, v);
+    if (args->col_scale || args->alpha != 1.0f) {
+      V scale = v_set1(args->alpha);
+      if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + column, m));
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) sum[i][v] = v_mul(scale, sum[i][v]);
+    }
+    if (args->col_bias) {
+      const V bias = v_load_masked(args->col_bias + column, m);
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) sum[i][v] = v_add(sum[i][v], bias);
+    }
+    if (args->row_bias) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        sum[i][v] = v_add(sum[i][v], v_set1(args->row_bias[tile->row + i]));
+      }
+    }
+    if (args->addend) {
+      const float* addend = args->addend + tile->row * args->addend_row_stride + column;
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i, addend += args->addend_row_stride) {
+        sum[i][v] = v_add(sum[i][v], v_load_masked(addend, m));
       }
     }
   }
+  switch (args->activation) {
+    case kFolioActRelu:
+      return tile_activate<kRows, kVectors, kFolioActRelu>(args, sum);
+    case kFolioActClip:
+      return tile_activate<kRows, kVectors, kFolioActClip>(args, sum);
+    case kFolioActLeakyRelu:
+      return tile_activate<kRows, kVectors, kFolioActLeakyRelu>(args, sum);
+    default:
+      return;
+  }
+}
 
-  if (kA == kRowsA) {
+template <int kRows, int kVectors>
+VFN void tile_store(const Tile* tile, float* c, int is_whole, V (*sum)[kVectors]) {
+  const int64_t stride = tile->args->c_row_stride;
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      float* to = c + i * stride + v * kLanes;
+      if (is_whole) {
+        v_store(to, sum[i][v]);
+      } else {
+        v_store_masked(to, tile_mask(tile, v), sum[i][v]);
+      }
+    }
+  }
+}
+
+template <int kRows, int kPanels, int kA>
+static void gemm_tile(Tile* tile) {
+  constexpr int kVectors = kPanels * kPanelVectors;
+  const FolioGemmF32* args = tile->args;
+  float* c = args->c + tile->row * args->c_row_stride + tile->column;
+  const int is_whole = tile->columns == kPanels * FOLIO_F32P16_COLUMNS;
+  V sum[kRows][kVectors];
+  tile_begin<kRows, kVectors>(tile, c, is_whole, sum);
+  if constexpr (kA == kRowsA) {
     tile_sum_rows<kRows, kVectors>(tile, sum);
   } else {
     tile_sum_strided<kRows, kVectors, kA>(tile, sum);
   }
-
-  if (tile->is_last) {
-    for (int v = 0; v < kVectors; ++v) {
-      const int64_t column = tile->column + v * kLanes;
-      const VM m = tile_mask(tile, v);
-      V scale = v_set1(args->alpha);
-      V bias = v_zero();
-      if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + column, m));
-      if (args->col_bias) bias = v_load_masked(args->col_bias + column, m);
-      for (int i = 0; i < kRows; ++i) {
-        V x = v_mul(scale, sum[i][v]);
-        if (args->col_bias) x = v_add(x, bias);
-        if (args->row_bias) x = v_add(x, v_set1(args->row_bias[tile->row + i]));
-        if (args->addend) {
-          const float* addend = args->addend + (tile->row + i) * args->addend_row_stride + column;
-          x = v_add(x, v_load_masked(addend, m));
-        }
-        sum[i][v] = v_activate(x, args->activation, args->clip_lo, args->clip_hi);
-      }
-    }
-  }
-  for (int i = 0; i < kRows; ++i) {
-    for (int v = 0; v < kVectors; ++v) {
-      if (is_whole) {
-        v_store(c + i * c_stride + v * kLanes, sum[i][v]);
-      } else {
-        v_store_masked(c + i * c_stride + v * kLanes, tile_mask(tile, v), sum[i][v]);
-      }
-    }
+  if (tile->is_last) tile_finish<kRows, kVectors>(tile, sum);
+  if (is_whole) {
+    tile_store<kRows, kVectors>(tile, c, 1, sum);
+  } else {
+    tile_store<kRows, kVectors>(tile, c, 0, sum);
   }
 }
 
