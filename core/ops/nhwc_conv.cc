@@ -111,6 +111,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   const Initializer* w = build.initializer(1);
   if (w && w->dtype == DType::kFloat && fits_nhwc_conv(w->shape.dims(), kernel->attrs.group)) {
     FOLIO_RETURN_IF_ERROR(request_pack(build, *kernel, w->shape.dims()));
+    if (!kernel->is_winograd && adds_in_place(w->shape.dims(), kernel->attrs.group)) {
+      build.may_overwrite(3);
+    }
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

@@ -108,12 +108,18 @@ class OpBuild {
   void request_pack(int i, PackRequest request);
   const std::vector<std::pair<int, PackRequest>>& pack_requests() const { return requests_; }
 
+  // Output 0 may stand in the memory of input i, where that has as many bytes and is read by
+  // nothing else any more: the operator reads no byte of it after one is written there.
+  void may_overwrite(int i) { overwritten_ = i; }
+  int overwritten() const { return overwritten_; }  // -1: none
+
  private:
   const Graph& graph_;
   const Node& node_;
   const FolioKernels& kernels_;
   bool prepack_;
   std::vector<std::pair<int, PackRequest>> requests_;
+  int overwritten_ = -1;
 };
 
 // ---------------------------------------------------------------- running

@@ -305,6 +305,11 @@ bool is_depthwise_conv(Span<const int64_t> w, int64_t group) {
   return w[1] == 1 && w[0] == group && group > 1;
 }
 
+bool adds_in_place(Span<const int64_t> w, int64_t group) {
+  uint64_t k = 0;
+  return !is_depthwise_conv(w, group) && checked_count(w.subspan(1), &k) && k <= FOLIO_GEMM_ONE_SUM;
+}
+
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
                                       int64_t group) {
   uint64_t taps = 0;

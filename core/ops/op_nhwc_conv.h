@@ -20,6 +20,9 @@ namespace folio {
 bool fits_nhwc_conv(Span<const int64_t> w, int64_t group);
 // A filter over one channel each.
 bool is_depthwise_conv(Span<const int64_t> w, int64_t group);
+
+// Whether run_nhwc_conv() can write y where z is.
+bool adds_in_place(Span<const int64_t> w, int64_t group);
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
                                       int64_t group);
 

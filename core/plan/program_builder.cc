@@ -202,6 +202,7 @@ class ProgramBuilder {
     step.picked_inputs = def->picked_inputs;
     view_of_.push_back(def->view_of);
     in_place_.push_back(def->in_place);
+    overwritten_.push_back(build.overwritten());
     program_.steps.push_back(std::move(step));
     return Status::ok();
   }
@@ -309,6 +310,9 @@ class ProgramBuilder {
     }
   }
 
+  int32_t overwritten_slot(size_t step, const std::vector<int32_t>& root) const;
+  void find_overwritten(const std::vector<int32_t>& root, std::vector<PlannedSlot>* planned) const;
+
   Graph& graph_;
   const Evaluator& evaluator_;
   const ProgramOptions& options_;
@@ -319,11 +323,49 @@ class ProgramBuilder {
   std::vector<int32_t> slots_;                   // by value id
   std::vector<int> view_of_;                     // by step
   std::vector<std::array<int8_t, 3>> in_place_;  // by step: OpDef::in_place
+  std::vector<int> overwritten_;                 // by step: OpBuild::overwritten()
   std::vector<int32_t> last_read_;
   std::vector<int32_t> first_write_;
   std::unordered_map<const Initializer*, int32_t> as_is_;
   std::unordered_map<const Initializer*, int32_t> aligned_;
 };
+
+// The slot whose bytes a step may write its first output over; kNone: none, or it reads them
+// through another input too. `root`: of whose bytes a slot is a view.
+int32_t ProgramBuilder::overwritten_slot(size_t at, const std::vector<int32_t>& root) const {
+  const Step& step = program_.steps[at];
+  const int input = overwritten_[at];
+  if (input < 0 || static_cast<size_t>(input) >= step.inputs.size()) return kNone;
+  const auto root_of = [&](Operand operand) {
+    return operand.is_slot() ? root[operand.index()] : kNone;
+  };
+  const int32_t slot = root_of(step.inputs[static_cast<size_t>(input)]);
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    if (i != static_cast<size_t>(input) && root_of(step.inputs[i]) == slot) return kNone;
+  }
+  return step.subprograms.empty() ? slot : kNone;
+}
+
+// Sorts the slots by time: who overwrites comes after whom it overwrites.
+void ProgramBuilder::find_overwritten(const std::vector<int32_t>& root,
+                                      std::vector<PlannedSlot>* planned) const {
+  std::stable_sort(
+      planned->begin(), planned->end(),
+      [](const PlannedSlot& a, const PlannedSlot& b) { return a.first_step < b.first_step; });
+  std::vector<int32_t> index(static_cast<size_t>(next_slot_), kNone);  // in `planned`, by slot
+  for (size_t i = 0; i < planned->size(); ++i) {
+    PlannedSlot& slot = (*planned)[i];
+    index[static_cast<size_t>(slot.slot)] = static_cast<int32_t>(i);
+    const auto at = static_cast<size_t>(slot.first_step);
+    if (slot.slot != program_.steps[at].outputs[0]) continue;
+    const int32_t from = overwritten_slot(at, root);
+    const int32_t found = from == kNone ? kNone : index[static_cast<size_t>(from)];
+    if (found == kNone || (*planned)[static_cast<size_t>(found)].last_step != slot.first_step) {
+      continue;
+    }
+    slot.overwrites = found;
+  }
+}
 
 std::vector<PlannedSlot> ProgramBuilder::planned_slots() const {
   // Views live in their source's bytes: lifetimes merge at the root of each chain of views.
@@ -359,6 +401,7 @@ std::vector<PlannedSlot> ProgramBuilder::planned_slots() const {
     if (std::any_of(dims.begin(), dims.end(), [](Dim d) { return d.is_unknown(); })) continue;
     out.push_back({slot, value.type.dtype, dims, first, last[static_cast<size_t>(slot)]});
   }
+  find_overwritten(root, &out);
   return out;
 }
 

@@ -93,10 +93,8 @@ size_t pack_in_order(const std::vector<PlannedSlot>& slots, const std::vector<si
   return free.end();
 }
 
-}  // namespace
-
-size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
-                      std::vector<size_t>* offsets) {
+size_t pack_apart(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
+                  std::vector<size_t>* offsets) {
   offsets->assign(slots.size(), kNoOffset);
   if (slots.size() > kMaxGreedySlots) return pack_in_order(slots, bytes, offsets);
   // Greedy by size (Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
@@ -123,6 +121,28 @@ size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<s
     const auto by_offset = [&](size_t a, size_t b) { return (*offsets)[a] < (*offsets)[b]; };
     placed.insert(std::upper_bound(placed.begin(), placed.end(), i, by_offset), i);
   }
+  return total;
+}
+
+}  // namespace
+
+// A slot and those that overwrite it, one after the other, live as one.
+size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
+                      std::vector<size_t>* offsets) {
+  std::vector<PlannedSlot> lives = slots;
+  std::vector<size_t> needs = bytes;
+  std::vector<size_t> place(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    place[i] = i;
+    if (slots[i].overwrites < 0 || bytes[i] == kNoOffset) continue;
+    const auto from = static_cast<size_t>(slots[i].overwrites);
+    if (bytes[from] != bytes[i]) continue;
+    place[i] = place[from];
+    lives[place[i]].last_step = std::max(lives[place[i]].last_step, slots[i].last_step);
+    needs[i] = kNoOffset;
+  }
+  const size_t total = pack_apart(lives, needs, offsets);
+  for (size_t i = 0; i < slots.size(); ++i) (*offsets)[i] = (*offsets)[place[i]];
   return total;
 }
 

@@ -28,12 +28,15 @@ struct PlannedSlot {
   int32_t slot = -1;
   DType dtype = DType::kUndefined;
   Dims dims;
-  int32_t first_step = 0;  // written
-  int32_t last_step = 0;   // last read, through all its views
+  int32_t first_step = 0;   // written
+  int32_t last_step = 0;    // last read, through all its views
+  int32_t overwrites = -1;  // the slot, planned before this one, in whose last step it is written,
+                            // and whose place it may take
 };
 
 // Packs intervals [first, last] of `bytes` each so that none that overlap in time overlap in
-// space; gives offsets and the total. A pure function.
+// space, but for slots that overwrite one of equal size; gives offsets and the total. A pure
+// function.
 size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
                       std::vector<size_t>* offsets);
 

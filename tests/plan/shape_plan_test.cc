@@ -83,6 +83,31 @@ TEST(PackLifetimes, AChainNeedsTwoPlaces) {
   }
 }
 
+// 0 -> 1 -> 2 each over the one before: one place, which nobody else has in all that time.
+TEST(PackLifetimes, OneThatOverwritesAnotherTakesItsPlace) {
+  std::vector<PlannedSlot> slots = {slot_of(0, 0, 2), slot_of(1, 2, 5), slot_of(2, 5, 9),
+                                    slot_of(3, 1, 2), slot_of(4, 3, 8), slot_of(5, 9, 10)};
+  slots[1].overwrites = 0;
+  slots[2].overwrites = 1;
+  std::vector<size_t> offsets;
+  EXPECT_EQ(pack_lifetimes(slots, std::vector<size_t>(6, 640), &offsets), 1280U);
+  EXPECT_EQ(offsets[1], offsets[0]);
+  EXPECT_EQ(offsets[2], offsets[0]);
+  for (const size_t other : {3U, 4U, 5U}) EXPECT_NE(offsets[other], offsets[0]) << other;
+}
+
+TEST(PackLifetimes, OneOfAnotherSizeOverwritesNobody) {
+  std::vector<PlannedSlot> slots = {slot_of(0, 0, 2), slot_of(1, 2, 5)};
+  slots[1].overwrites = 0;
+  for (const size_t size : {size_t{64}, size_t{704}, kNoOffset}) {
+    std::vector<size_t> offsets;
+    pack_lifetimes(slots, {640, size}, &offsets);
+    EXPECT_NE(offsets[0], offsets[1]);
+    pack_lifetimes(slots, {size, 640}, &offsets);
+    EXPECT_NE(offsets[0], offsets[1]);
+  }
+}
+
 TEST(PackLifetimes, AHundredThousandSlotsTakeNoMinutes) {
   constexpr size_t kCount = 100000;
   std::vector<PlannedSlot> slots;
