@@ -110,6 +110,24 @@ namespace FolioRuntime
                 own => new Model(NativeModel.OpenMemory(own, bytes, bytes.Length, given))));
         }
 
+        /// <summary>
+        /// Opens a model over its bytes, which are not copied and must not change as long as the model and its sessions
+        /// live. The memory stays pinned as long as that.
+        /// </summary>
+        public static Model Wrap(ReadOnlyMemory<byte> bytes, ModelOptions options = null)
+        {
+            return (options ?? new ModelOptions()).Use(given => Env.Shared.Call(own =>
+            {
+                using (var pin = new Pin(bytes.Pin()))
+                {
+                    NativeModel native = NativeModel.OpenWrapped(own, pin.Address, bytes.Length, given,
+                        Callbacks.ReleaseAddress, pin.User);
+                    pin.Keep();
+                    return new Model(native);
+                }
+            }));
+        }
+
         /// <summary>What the model holds.</summary>
         public MemoryReport MemoryReport()
         {

@@ -48,6 +48,17 @@ namespace FolioRuntime
             get { return Utf8.Text(Call(session => session.MetricsText())); }
         }
 
+        /// <summary>When the times of the profile begin; null where there is none.</summary>
+        public DateTimeOffset? ProfilingStart
+        {
+            get
+            {
+                long nanoseconds = Call(session => session.ProfilingStart());
+                if (nanoseconds == 0) return null;
+                return DateTimeOffset.FromUnixTimeSeconds(0).AddTicks(nanoseconds / 100);
+            }
+        }
+
         /// <summary>
         /// Computes the outputs named (null: all), and only what they need, as new values. `options` may be null.
         /// </summary>
@@ -165,6 +176,17 @@ namespace FolioRuntime
         public bool WaitPacked(long milliseconds)
         {
             return Call(session => session.WaitPacked(milliseconds));
+        }
+
+        /// <summary>
+        /// Ends the profile that SessionOptions.Profile began, and writes it, a Chrome trace (ui.perfetto.dev). Runs go on,
+        /// without being recorded. A session that goes ends its profile itself.
+        /// </summary>
+        /// <returns>The file's path; null where there is no profile or it was ended before.</returns>
+        public string EndProfiling()
+        {
+            string path = Utf8.Text(Call(session => session.EndProfiling()));
+            return path.Length == 0 ? null : path;
         }
 
         /// <summary>Waits for the runs in flight; new ones are refused at once. Disposing again is fine.</summary>

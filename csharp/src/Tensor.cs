@@ -173,6 +173,18 @@ namespace FolioRuntime
             });
         }
 
+        /// <summary>Writes one string, by its place in row-major order; not while a run uses the tensor.</summary>
+        public void SetString(long index, string text)
+        {
+            if (text == null) throw FolioException.Invalid("string " + index + " is null");
+            byte[] utf8 = Utf8.Of(text);
+            Call(value =>
+            {
+                value.SetString(index, utf8, utf8.Length);
+                return true;
+            });
+        }
+
         private static Tensor WrapPinned<T>(ReadOnlyMemory<T> memory, ElementType type, bool isWritable, long[] shape)
             where T : struct
         {

@@ -138,6 +138,54 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
+        public void ExternalDataInMemoryOfTheCallersIsReadInPlace()
+        {
+            string folder = Directory.CreateDirectory(Path.Combine(Path.GetTempPath(), "folio-" + Guid.NewGuid())).FullName;
+            try
+            {
+                string path = Path.Combine(folder, "model.onnx"); // without its data
+                File.Copy(Models.PathOf("external"), path);
+                var weights = new CountedMemory<byte>(File.ReadAllBytes(Models.PathOf("external").Replace(".onnx", ".bin")));
+                var options = new ModelOptions { ExternalFiles = { { "external.bin", weights.Memory } } };
+                using (Model model = Model.Open(path, options)) AssertReadInPlace(model, "external", weights);
+                options.ExternalFiles.Add("null.bin", default(ReadOnlyMemory<byte>));
+                Model.Open(path, options).Dispose();
+                Assert.AreEqual(0, weights.Pins);
+                options.CopiedExternalFiles.Add("null.bin", null);
+                Models.AssertFails(ErrorCode.InvalidArgument, "null.bin", () => Model.Open(path, options));
+                Assert.AreEqual(0, weights.Pins, "an open that failed holds the memory");
+            }
+            finally
+            {
+                Directory.Delete(folder, true);
+            }
+        }
+
+        [Test]
+        public void AModelInMemoryOfTheCallersIsReadInPlace()
+        {
+            var bytes = new CountedMemory<byte>(File.ReadAllBytes(Models.PathOf("mlp")));
+            using (Model model = Model.Wrap(bytes.Memory)) AssertReadInPlace(model, "mlp", bytes);
+            var refused = new CountedMemory<byte>(64);
+            Assert.Throws<FolioException>(() => Model.Wrap(refused.Memory));
+            Assert.AreEqual(0, refused.Pins);
+        }
+
+        /// <summary>Disposes the model before the session, which then alone holds the memory.</summary>
+        private static void AssertReadInPlace(Model model, string name, CountedMemory<byte> memory)
+        {
+            var options = new SessionOptions { Config = { { "session.disable_prepacking", "1" } } };
+            using (Session session = model.Session(options))
+            using (Session expected = Models.Session(name))
+            {
+                model.Dispose();
+                Assert.AreEqual(1, memory.Pins, "the memory was let go under the session: its bytes were copied, or are lost");
+                CollectionAssert.AreEqual(Run(expected), Run(session));
+            }
+            Assert.AreEqual(0, memory.Pins, "the memory was not given back");
+        }
+
+        [Test]
         public void InitializersCanBeReplaced()
         {
             using (Model model = Model.Open(Models.PathOf("mlp")))

@@ -1,5 +1,6 @@
 package dev.foliort;
 
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -55,6 +56,16 @@ public final class Model implements AutoCloseable {
     public static Model copyOf(byte[] bytes, ModelOptions options) {
         return options.use(given ->
                 Env.shared().call(raw -> new Model(NativeModel.openMemory(raw, bytes, given))));
+    }
+
+    /**
+     * Opens a model over its bytes, which are not copied: those between the position and limit of a direct buffer. They
+     * must not change as long as the model and its sessions live; the buffer stays alive as long as that, too.
+     */
+    public static Model wrap(ByteBuffer bytes, ModelOptions options) {
+        ByteBuffer slice = ModelOptions.direct(bytes, "the model's bytes");
+        return options.use(given -> Env.shared().call(
+                raw -> new Model(NativeModel.openWrapped(raw, slice, slice.remaining(), given))));
     }
 
     /** The version of the native library. */

@@ -1,9 +1,12 @@
 package dev.foliort;
 
+import java.nio.file.Path;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -150,6 +153,23 @@ public final class Session implements AutoCloseable {
      */
     public boolean waitPacked(long milliseconds) {
         return call(session -> session.waitPacked(milliseconds));
+    }
+
+    /**
+     * Ends the profile that {@link SessionOptions#profile} began, and writes it, a Chrome trace (ui.perfetto.dev). Runs go
+     * on, without being recorded. A session that goes ends its profile itself.
+     *
+     * @return the file; nothing where there is no profile or it was ended before
+     */
+    public Optional<Path> endProfiling() {
+        String path = Text.of(call(NativeSession::endProfiling));
+        return path.isEmpty() ? Optional.empty() : Optional.of(Path.of(path));
+    }
+
+    /** When the times of the profile begin; nothing where there is none. */
+    public Optional<Instant> profilingStart() {
+        long nanoseconds = call(NativeSession::profilingStart);
+        return nanoseconds == 0 ? Optional.empty() : Optional.of(Instant.ofEpochSecond(0, nanoseconds));
     }
 
     /** Counters of this session's runs. */

@@ -1,5 +1,6 @@
 package dev.foliort;
 
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Function;
@@ -26,6 +27,14 @@ public final class SessionOptions {
     /** Threads that compute one run, the calling thread included; 0 lets Folio choose. */
     public SessionOptions threads(int count) {
         return config("folio.threads", Integer.toString(count));
+    }
+
+    /**
+     * Records the steps of all runs and their times, for a file whose path begins so:
+     * {@link Session#endProfiling()} writes it and tells its name.
+     */
+    public SessionOptions profile(Path beginning) {
+        return config("folio.profile", beginning.toString());
     }
 
     /** Fixes every dim called `name`. */

@@ -182,6 +182,15 @@ public final class Tensor extends Value {
         });
     }
 
+    /** Writes one string, by its place in row-major order; not while a run uses the tensor. */
+    public void setString(long index, String text) {
+        if (text == null) throw FolioException.invalid("string " + index + " is null");
+        call(value -> {
+            value.setString(index, text.getBytes(StandardCharsets.UTF_8));
+            return null;
+        });
+    }
+
     private ByteBuffer bytesOf(ElementType wanted) {
         if (type() != wanted) throw wrongType(wanted);
         return bytes();
