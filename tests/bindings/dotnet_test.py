@@ -41,6 +41,7 @@ PROJECT = """\
     <PackageReference Include="FolioRuntime" Version="*" />
     {items}
   </ItemGroup>
+  {more}
 </Project>
 """
 
@@ -68,7 +69,7 @@ class Dotnet(package_support.Packages):
             DOTNET_CLI_TELEMETRY_OPTOUT="1", DOTNET_NOLOGO="1", DOTNET_SKIP_FIRST_TIME_EXPERIENCE="1", HOME=str(cls.base),
             MSBUILDDISABLENODEREUSE="1", **variables))
 
-    def program(self, source, *files, items=""):
+    def program(self, source, *files, items="", more=""):
         """A project that restores the package of folder `source`: its program, built."""
         project = self.work / "project"
         project.mkdir()
@@ -76,7 +77,7 @@ class Dotnet(package_support.Packages):
             (project / Path(file).name).write_bytes(Path(file).read_bytes())
         (project / "nuget.config").write_text(
             f'<configuration><packageSources><clear/><add key="here" value="{source}"/></packageSources></configuration>')
-        (project / "program.csproj").write_text(PROJECT.format(items=items))
+        (project / "program.csproj").write_text(PROJECT.format(items=items, more=more))
         self.dotnet("build", "-c", "Release", "-o", self.work / "out", project, NUGET_PACKAGES=str(self.work / "cache"))
         self.assertTrue(list((self.work / "out").rglob("libfolio_csharp.so")))
         return self.work / "out/program.dll"
@@ -117,6 +118,15 @@ class Dotnet(package_support.Packages):
             self.skipTest("the build was configured without FOLIO_DOTNET_SDK: its package has no netstandard")
         self.assertEqual(frameworks, {"netstandard2.0", "netstandard2.1"})
         self.check_consumer(PACKAGES)
+
+    def test_the_targets_put_the_native_part_beside_the_program(self):
+        """Programs of mono and .NET Framework need that; here a program of CoreCLR takes them over by hand."""
+        zipfile.ZipFile(one("FolioRuntime.*.nupkg")).extractall(self.work / "package")
+        (self.work / "Program.cs").write_text(PROGRAM_CS)
+        self.program(self.made, self.work / "Program.cs",
+                     more=f'<Import Project="{self.work}/package/build/net472/FolioRuntime.targets" />')
+        for name in ("libfolio.so.1", "libfolio_csharp.so"):
+            self.assertEqual((self.work / "out" / name).read_bytes(), (BUILD / "bundle" / name).read_bytes())
 
     @unittest.skipUnless(NUNIT.is_file(), "nunit is not installed")
     def test_the_nunit_suite_passes_on_coreclr(self):

@@ -16,25 +16,47 @@ public final class ModelOptions {
         config.put("folio.sigbus_guard", "1");
     }
 
-    /** Sets a configuration key; docs/config_keys.md lists them. */
+    /**
+     * Sets a configuration key; docs/config_keys.md lists them.
+     *
+     * @param key its name
+     * @param value its value
+     * @return this
+     */
     public ModelOptions config(String key, String value) {
         config.put(key, value);
         return this;
     }
 
-    /** Who hears how far an open has come; null for nobody. */
+    /**
+     * Who hears how far an open has come; null for nobody.
+     *
+     * @param listener or null
+     * @return this
+     */
     public ModelOptions progress(ProgressListener listener) {
         config.listener = listener;
         return this;
     }
 
-    /** What another thread can stop an open with; null for nothing. */
+    /**
+     * What another thread can stop an open with; null for nothing.
+     *
+     * @param cancel or null
+     * @return this
+     */
     public ModelOptions cancel(Cancel cancel) {
         config.cancel = cancel;
         return this;
     }
 
-    /** Bytes, which are copied at each open, to be used where the model names the external data file `name`. */
+    /**
+     * Bytes, which are copied at each open, to be used where the model names the external data file `name`.
+     *
+     * @param name as the model writes it
+     * @param bytes of the file
+     * @return this
+     */
     public ModelOptions copyExternalFile(String name, byte[] bytes) {
         if (bytes == null) throw FolioException.invalid("the bytes of '" + name + "' are null");
         byte[] utf8 = Text.utf8(name);
@@ -43,8 +65,13 @@ public final class ModelOptions {
     }
 
     /**
-     * The same without a copy: the bytes between the position and limit of a direct buffer, which must not change as long
-     * as there are models and sessions that use them. The buffer stays alive as long as that, too.
+     * Bytes, which are read in place, to be used where the model names the external data file `name`: those between the
+     * position and limit of a direct buffer. They must not change as long as there are models and sessions that use
+     * them; the buffer stays alive as long as that, too.
+     *
+     * @param name as the model writes it
+     * @param bytes of the file, in a direct buffer
+     * @return this
      */
     public ModelOptions externalFile(String name, ByteBuffer bytes) {
         ByteBuffer slice = direct(bytes, "the bytes of '" + name + "'");
