@@ -36,5 +36,37 @@ class Documented(unittest.TestCase):
             self.assertIn("no @param for mode", self.javadoc(folder))
 
 
+# A comment, attributes, then a public method, constructor or operator: what it is, and its parameters.
+CSHARP_METHOD = re.compile(
+    r"((?:^ *///.*\n)+)(?: *\[[^\]]*\]\n)* *public (?!(?:sealed |static |readonly )*(?:class|enum|struct|delegate)\b|override)"
+    r"([^{};=]*?)\(([^{;]*?)\)(?=\s*(?:\{|where|:))", re.M)
+
+
+def undocumented(text):
+    """(methods, what they say nothing of) of a C# source. Whether each has a comment at all, its compiler checks."""
+    methods = CSHARP_METHOD.findall(text)
+    missing = []
+    for comment, declaration, parameters in methods:
+        *result, name = declaration.split()
+        names = [word.split("=")[0].split()[-1] for word in re.split(r",(?![^<]*>)", parameters) if word.strip()]
+        wanted = [f'param name="{word}"' for word in names]
+        wanted += [f'typeparam name="{word}"' for word in re.findall(r"<(\w+)>$", name)]
+        wanted += ["returns"] if result and "void" not in result else []
+        missing += [f"{name}: {tag}" for tag in wanted if f"<{tag}>" not in comment]
+    return len(methods), missing
+
+
+class DocumentedCsharp(unittest.TestCase):
+    def test_parameters_and_results_have_a_word(self):
+        found = {file.name: undocumented(file.read_text()) for file in (ROOT / "csharp/src").glob("*.cs")}
+        self.assertGreater(sum(count for count, _ in found.values()), 70)
+        self.assertEqual({name: missing for name, (_, missing) in found.items() if missing}, {})
+
+    def test_it_would_find_one_without(self):
+        text = (ROOT / "csharp/src/Session.cs").read_text()
+        text = re.sub(r" */// <param name=.token.*\n", "", text)
+        self.assertEqual(undocumented(text)[1], ['RunAsync<TValue>: param name="token"'])
+
+
 if __name__ == "__main__":
     unittest.main()
