@@ -1,6 +1,7 @@
 using System;
 using System.Collections.Generic;
 using System.IO;
+using System.Linq;
 using System.Threading;
 using NUnit.Framework;
 
@@ -203,6 +204,32 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
+        public void RunsMayOverrideInputsThatHaveADefault()
+        {
+            var one = new float[Width];
+            for (int i = 0; i < Width; ++i) one[i] = 1;
+            using (Model model = Model.Open(Models.PathOf("defaults")))
+            using (Session session = model.Session())
+            using (Tensor x = Tensor.CopyOf(Models.Row(1, Width), 1, Width))
+            using (Tensor zeros = Tensor.Allocate(ElementType.Float, Width))
+            using (Tensor ones = Tensor.Wrap(one, Width))
+            {
+                Assert.AreEqual(1, model.Inputs.Count);
+                Assert.AreEqual(4, model.OverridableInitializers.Count);
+                Assert.AreEqual("layer0.bias Float[32]", model.OverridableInitializers[0].ToString());
+                Assert.AreEqual(1, session.OverridableInitializers.Count(info => info.Name == "layer3.bias"));
+                Dictionary<string, Tensor> inputs = Models.Named("x", x);
+                float[] usual = Run(session, inputs);
+                inputs["layer3.bias"] = zeros;
+                float[] without = Run(session, inputs);
+                inputs["layer3.bias"] = ones;
+                float[] with = Run(session, inputs);
+                CollectionAssert.AreNotEqual(usual, without);
+                for (int i = 0; i < Width; ++i) Assert.AreEqual(1f, with[i] - without[i], 1e-5f);
+            }
+        }
+
+        [Test]
         public void ShapesCanBePlannedBeforehand()
         {
             using (Session session = Models.Session("mlp"))
@@ -215,11 +242,12 @@ namespace FolioRuntime.Tests
 
         private static float[] Run(Session session)
         {
-            using (Tensor x = Tensor.CopyOf(Models.Row(1, Width), 1, Width))
-            using (Outputs outputs = session.Run(Models.Named("x", x)))
-            {
-                return outputs["y"].ToArray<float>();
-            }
+            using (Tensor x = Tensor.CopyOf(Models.Row(1, Width), 1, Width)) return Run(session, Models.Named("x", x));
+        }
+
+        private static float[] Run(Session session, Dictionary<string, Tensor> inputs)
+        {
+            using (Outputs outputs = session.Run(inputs)) return outputs["y"].ToArray<float>();
         }
     }
 }

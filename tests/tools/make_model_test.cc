@@ -219,6 +219,9 @@ std::vector<NamedModel> all_kinds(uint64_t seed) {
   std::vector<NamedModel> models;
   models.push_back({"mlp", build_mlp(mlp)});
   models.push_back({"mlp external", build_mlp(mlp_external)});
+  MlpOptions mlp_inputs = mlp;
+  mlp_inputs.biases_as_inputs = true;
+  models.push_back({"mlp with biases as inputs", build_mlp(mlp_inputs)});
   models.push_back({"cnn", build_cnn(seed)});
   models.push_back({"control", build_control(seed)});
   models.push_back({"int4", build_int4({seed, 64})});

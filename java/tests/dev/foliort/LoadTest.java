@@ -214,6 +214,30 @@ class LoadTest {
     }
 
     @Test
+    void runsMayOverrideInputsThatHaveADefault() {
+        try (Model model = Model.open(Models.path("defaults"));
+                Session session = model.session();
+                Tensor x = Tensor.copyOf(Models.row(1, WIDTH), 1, WIDTH);
+                Tensor zeros = Tensor.allocate(ElementType.FLOAT, WIDTH);
+                Tensor ones = Tensor.allocate(ElementType.FLOAT, WIDTH)) {
+            assertEquals(1, model.inputs().size());
+            assertEquals(4, model.overridableInitializers().size());
+            assertEquals("layer0.bias FLOAT[32]", model.overridableInitializers().get(0).toString());
+            assertEquals(List.of("layer3.bias"), session.overridableInitializers().stream().map(ValueInfo::name)
+                    .filter(name -> name.startsWith("layer3")).collect(java.util.stream.Collectors.toList()));
+            for (int i = 0; i < WIDTH; ++i) ones.floats().put(i, 1f);
+            try (Outputs usual = session.run(Map.of("x", x));
+                    Outputs without = session.run(Map.of("x", x, "layer3.bias", zeros));
+                    Outputs with = session.run(Map.of("x", x, "layer3.bias", ones))) {
+                assertFalse(usual.get("y").floats().equals(without.get("y").floats()));
+                for (int i = 0; i < WIDTH; ++i) {
+                    assertEquals(1f, with.get("y").floats().get(i) - without.get("y").floats().get(i), 1e-5f);
+                }
+            }
+        }
+    }
+
+    @Test
     void shapesCanBePlannedBeforehand() {
         try (Session session = Models.session("mlp")) {
             session.prepareShapes(Map.of("x", new long[] {3, WIDTH}));
