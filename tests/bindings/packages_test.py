@@ -4,13 +4,23 @@ The program is the speech sample where FOLIO_TEST_MODELS has silero_vad_v5 (its 
 package), else samples that run make_model's models. On CoreCLR: dotnet_test.py. The Debian packages: deb_test.py.
 """
 
+import json
+import re
 import shutil
 import subprocess
 import unittest
 import zipfile
+from pathlib import Path
 
 import package_support
 from package_support import BUILD, MODELS, PACKAGES, PROGRAM_CS, ROOT, SPEECH, environment, one, run
+
+
+def feature_version(java):
+    """17 of "17.0.13", 25 of "25"; 0 where it does not start."""
+    done = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(\d+)', done.stderr)
+    return int(found.group(1)) if found else 0
 
 
 @unittest.skipUnless(shutil.which("javac") and (PACKAGES / "maven").is_dir(), "no jar was made")
@@ -65,6 +75,30 @@ public class Program {
         self.assertIn("FLOAT", self.program(f"-Dfolio.native.path={BUILD / 'bundle'}", "-Djava.io.tmpdir=/proc/none"))
         self.assertIn("FLOAT", self.program(FOLIO_NATIVE_PATH=str(BUILD / "bundle")))
         self.program("-Dfolio.native.path=/nowhere", status=1)
+
+    def test_jdk_24_and_later_have_nothing_to_warn_of_when_native_access_is_allowed(self):
+        javas = [java for java in Path("/usr/lib/jvm").glob("*/bin/java") if feature_version(java) >= 24]
+        if not javas:
+            self.skipTest("no JDK 24 or later is installed")
+        model = str(MODELS / "mlp.onnx")
+        for java in javas:
+            for options, is_quiet in (
+                    (["--enable-native-access=ALL-UNNAMED", "-cp", f"{self.jar}:{self.work}", "Program"], True),
+                    (["--enable-native-access=dev.foliort", "-p", str(self.jar), "--add-modules", "dev.foliort", "-cp",
+                      str(self.work), "Program"], True),
+                    (["-cp", f"{self.jar}:{self.work}", "Program"], False)):
+                done = subprocess.run([str(java), *options, model], capture_output=True, text=True, check=False,
+                                      env=environment())
+                self.assertIn("x FLOAT[-1, 32]", done.stdout, done.stderr)
+                self.assertEqual("restricted" not in done.stderr, is_quiet, done.stderr)
+
+    def test_graalvm_is_told_of_all_that_native_code_looks_up(self):
+        native = (ROOT / "bindings/jni_support.h").read_text()
+        classes = set(re.findall(r'find_class\(env, "([\w/]+)"\)', native))
+        methods = set(re.findall(r'GetStaticMethodID\(\w+,\s*"(\w+)"', native))
+        config = json.loads((ROOT / "java/meta/jni-config.json").read_text())
+        self.assertEqual({entry["name"].replace(".", "/") for entry in config}, classes)
+        self.assertEqual({method["name"] for entry in config for method in entry["methods"]}, methods)
 
     def test_sources_documentation_pom_and_hints_are_there(self):
         sources = zipfile.ZipFile(one("maven/dev/foliort/folio/*/*-sources.jar")).namelist()
