@@ -18,6 +18,7 @@ from package_support import BUILD, MODELS, PACKAGES, PROGRAM_CS, ROOT, SPEECH, e
 SKIP = 77
 SDK = Path(os.environ.get("FOLIO_DOTNET_SDK") or "/nowhere")
 NUNIT = Path("/usr/lib/cli/nunit.framework-2.6.3/nunit.framework.dll")
+ALONE = ("-p:UseSharedCompilation=false",)  # leaves no compiler behind that waits for more
 NATIVE = "runtimes/linux-x64/native/"
 # The SDK looks for OpenSSL 1.1, which Debian 12 lacks: three functions that 3.0 calls otherwise.
 SHIM = """\
@@ -60,7 +61,7 @@ class Dotnet(package_support.Packages):
         # netstandard2.0 needs packages of nuget.org, which is out of reach: CMake compiles against the SDK's references.
         cls.log = cls.dotnet("pack", ROOT / "csharp/FolioRuntime.csproj", "-c", "Release", f"-p:FolioBuild={BUILD}",
                              f"-p:Version={version}", "-p:TargetFrameworks=netstandard2.1", f"-p:OutputPath={cls.base}/bin/",
-                             f"-p:BaseIntermediateOutputPath={cls.base}/obj/", "-p:RestoreSources=", "-o", cls.made)
+                             f"-p:BaseIntermediateOutputPath={cls.base}/obj/", "-p:RestoreSources=", *ALONE, "-o", cls.made)
 
     @classmethod
     def dotnet(cls, *arguments, **variables):
@@ -78,7 +79,7 @@ class Dotnet(package_support.Packages):
         (project / "nuget.config").write_text(
             f'<configuration><packageSources><clear/><add key="here" value="{source}"/></packageSources></configuration>')
         (project / "program.csproj").write_text(PROJECT.format(items=items, more=more))
-        self.dotnet("build", "-c", "Release", "-o", self.work / "out", project, NUGET_PACKAGES=str(self.work / "cache"))
+        self.dotnet("build", *ALONE, "-c", "Release", "-o", self.work / "out", project, NUGET_PACKAGES=str(self.work / "cache"))
         self.assertTrue(list((self.work / "out").rglob("libfolio_csharp.so")))
         return self.work / "out/program.dll"
 
