@@ -9,8 +9,8 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 
 /**
- * Of a bound run of a tiny model: nanoseconds (of the quickest round), bytes of garbage. Then nanoseconds to wrap 16 bytes and
- * 64 MiB as a tensor, and to close it. See call_cost.py.
+ * Of a bound run of a tiny model: nanoseconds (of the quickest round), bytes of garbage. Then nanoseconds to wrap 16
+ * bytes and 64 MiB as a tensor, and to close it. See call_cost.py.
  */
 public final class CallCost {
     private static final int RUNS = 20_000;
@@ -36,8 +36,8 @@ public final class CallCost {
             }
         }
         wrap(16); // warms up
-        System.out.println(Arrays.stream(rounds).min().getAsDouble() + " " + (double) garbage / RUNS + " " + wrap(16) + " "
-                + wrap(64 << 20));
+        double quickest = Arrays.stream(rounds).min().getAsDouble();
+        System.out.println(quickest + " " + (double) garbage / RUNS + " " + wrap(16) + " " + wrap(64 << 20));
     }
 
     private static double wrap(int bytes) {
