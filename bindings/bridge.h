@@ -162,6 +162,27 @@ inline void bind_capacity(IoBinding& binding, const std::string& name, void* dat
                                                static_cast<size_t>(bytes), release, user));
 }
 
+// Memory of the caller's as external data of a model. `release` is called if and only if this
+// succeeds.
+inline void external_file(ModelOptions& options, const std::string& name, const void* data,
+                          std::int64_t bytes, FolioReleaseFunction release, void* user) {
+  internal::check(api().AddExternalFileFromMemory(options.get(), name.c_str(), data,
+                                                  static_cast<size_t>(bytes), release, user));
+}
+
+// A model over memory of the caller's. `release` is called if and only if this succeeds.
+inline Model* open_wrapped(const Env& env, const void* data, std::int64_t bytes,
+                           const ModelOptions& options, FolioReleaseFunction release, void* user) {
+  auto result = std::make_unique<Model>(nullptr);  // before the library takes the memory over
+  FolioModel* model = nullptr;
+  internal::Progress::check_load(
+      api().OpenModelFromMemory(env.get(), data, static_cast<size_t>(bytes), release, user,
+                                options.get(), &model),
+      options.progress_state());
+  *result = Model(model);
+  return result.release();
+}
+
 // Calls on_error(code, message) for what was thrown; from inside of a catch block only.
 template <typename OnError>
 void report_exception(OnError on_error) {

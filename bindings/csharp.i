@@ -99,6 +99,20 @@ FOLIO_CSHARP_RESULT(folio::Dims, long[], NativeBlock.TakeLongs)
 %extend folio::SessionOptions {
   void set_progress(void* function, void* user) { $self->progress(folio::bridge::progress_of(function, user)); }
 }
+%extend folio::ModelOptions {
+  void external_file(const char* key, int64_t key_bytes, void* address, int64_t bytes, void* release, void* user) {
+    folio::bridge::external_file(*$self, folio::bridge::text_of(key, key_bytes), address, bytes,
+                                 reinterpret_cast<FolioReleaseFunction>(release), user);
+  }
+}
+%newobject folio::Model::open_wrapped;
+%extend folio::Model {
+  static Model* open_wrapped(const folio::Env& environment, void* address, int64_t bytes,
+                             const folio::ModelOptions& options, void* release, void* user) {
+    return folio::bridge::open_wrapped(environment, address, bytes, options,
+                                       reinterpret_cast<FolioReleaseFunction>(release), user);
+  }
+}
 %newobject folio::Env::create;
 %extend folio::Env {
   static Env* create(int64_t thread_count, int64_t max_arenas, int level, void* function, void* release, void* user) {

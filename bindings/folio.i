@@ -143,6 +143,9 @@ class Value {
     folio::bridge::data_of(*$self, &result);
     return result;
   }
+  void set_string(int64_t index, const char* text, int64_t text_bytes) {
+    $self->set_string(static_cast<size_t>(index), std::string(text, static_cast<size_t>(text_bytes)));
+  }
   Value* part(int64_t index) { return new folio::Value($self->part(static_cast<size_t>(index))); }
 }
 
@@ -271,6 +274,9 @@ class Session {
     folio::bridge::run(*$self, folio::bridge::split(input_names, input_names_bytes), inputs, input_count,
                        folio::bridge::split(output_names, output_names_bytes), outputs, output_count, options);
   }
+  std::string end_profiling() { return $self->end_profiling(); }
+  // Nanoseconds since 1970; 0: there is no profile.
+  int64_t profiling_start() const { return $self->profiling_start().time_since_epoch().count(); }
   bool wait_packed(int64_t milliseconds) { return $self->wait_packed(std::chrono::milliseconds(milliseconds)); }
   void close(int mode) { $self->close(static_cast<folio::CloseMode>(mode)); }
   void prepare_shapes(const char* input_names, int64_t input_names_bytes, const long long* dims, int64_t dim_count,

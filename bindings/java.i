@@ -122,6 +122,18 @@ FOLIO_JAVA_RESULT(folio::Dims, jlongArray, long[])
 %extend folio::SessionOptions {
   void set_progress(JNIEnv* env, jobject holder) { $self->progress(folio::bridge::progress_of(env, holder)); }
 }
+%extend folio::ModelOptions {
+  void external_file(JNIEnv* env, const char* key, int64_t key_bytes, jobject buffer, int64_t bytes) {
+    folio::bridge::external_file(env, *$self, folio::bridge::text_of(key, key_bytes), buffer, bytes);
+  }
+}
+%newobject folio::Model::open_wrapped;
+%extend folio::Model {
+  static Model* open_wrapped(JNIEnv* env, const folio::Env& environment, jobject buffer, int64_t bytes,
+                             const folio::ModelOptions& options) {
+    return folio::bridge::open_wrapped(env, environment, buffer, bytes, options);
+  }
+}
 %newobject folio::Env::create;
 %extend folio::Env {
   static Env* create(JNIEnv* env, int64_t thread_count, int64_t max_arenas, int level, jobject holder) {

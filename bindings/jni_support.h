@@ -211,6 +211,20 @@ inline void bind_capacity(JNIEnv* env, IoBinding& binding, const std::string& na
   });
 }
 
+inline void external_file(JNIEnv* env, ModelOptions& options, const std::string& name,
+                          jobject buffer, std::int64_t bytes) {
+  with_buffer(env, buffer, [&](void* data, FolioReleaseFunction release, void* user) {
+    external_file(options, name, data, bytes, release, user);
+  });
+}
+
+inline Model* open_wrapped(JNIEnv* jni, const Env& env, jobject buffer, std::int64_t bytes,
+                           const ModelOptions& options) {
+  return with_buffer(jni, buffer, [&](void* data, FolioReleaseFunction release, void* user) {
+    return open_wrapped(env, data, bytes, options, release, user);
+  });
+}
+
 // A direct ByteBuffer over the elements. Its owner must hold the value as long as the buffer lives.
 inline jobject view(JNIEnv* env, Value& value) {
   const size_t bytes = value.bytes();

@@ -17,7 +17,7 @@ add_custom_command(OUTPUT ${maven_jar}.jar
   COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_BINARY_DIR}/pom.xml ${maven_jar}.pom
   COMMAND ${FOLIO_JAVA_BIN}/jar --create --file ${maven_jar}.jar --manifest ${CMAKE_CURRENT_BINARY_DIR}/manifest.txt -C ${classes} . -C ${native_root} .
   COMMAND ${FOLIO_JAVA_BIN}/jar --create --file ${maven_jar}-sources.jar -C ${CMAKE_CURRENT_SOURCE_DIR}/src .
-  COMMAND ${FOLIO_JAVA_BIN}/javadoc -quiet -Xdoclint:all,-missing -Werror -encoding UTF-8 -notimestamp -windowtitle Folio
+  COMMAND ${FOLIO_JAVA_BIN}/javadoc -quiet -Xdoclint:all -Werror -encoding UTF-8 -notimestamp -windowtitle Folio
     -d ${javadoc_dir} -sourcepath ${CMAKE_CURRENT_SOURCE_DIR}/src:${FOLIO_GENERATED_DIR}/java dev.foliort
   COMMAND ${FOLIO_JAVA_BIN}/jar --create --file ${maven_jar}-javadoc.jar -C ${javadoc_dir} .
   DEPENDS ${java_jar} ${meta_files} folio_bundle folio_jni_bundle ${CMAKE_CURRENT_BINARY_DIR}/pom.xml

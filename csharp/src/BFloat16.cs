@@ -7,6 +7,7 @@ namespace FolioRuntime
     public readonly struct BFloat16 : IEquatable<BFloat16>
     {
         /// <summary>From its bits.</summary>
+        /// <param name="bits">The element as it stands in memory.</param>
         public BFloat16(ushort bits)
         {
             Bits = bits;
@@ -16,12 +17,16 @@ namespace FolioRuntime
         public ushort Bits { get; }
 
         /// <summary>Every one has a float.</summary>
+        /// <param name="value">The number.</param>
+        /// <returns>The same number.</returns>
         public static explicit operator float(BFloat16 value)
         {
             return FloatBits.FloatOf(value.Bits << 16);
         }
 
         /// <summary>The nearest number, of two equally near the even one.</summary>
+        /// <param name="value">The number.</param>
+        /// <returns>The nearest one.</returns>
         public static explicit operator BFloat16(float value)
         {
             uint bits = (uint)FloatBits.BitsOf(value);
@@ -30,6 +35,8 @@ namespace FolioRuntime
         }
 
         /// <summary>Equal bits.</summary>
+        /// <param name="other">What to compare with.</param>
+        /// <returns>Whether the bits are equal.</returns>
         public bool Equals(BFloat16 other)
         {
             return Bits == other.Bits;

@@ -57,6 +57,9 @@ namespace FolioRuntime
         }
 
         /// <summary>Binds, or replaces what was bound to the name.</summary>
+        /// <param name="name">Of the input or output.</param>
+        /// <param name="value">A tensor, sequence, map or optional.</param>
+        /// <returns>This.</returns>
         public Binding BindInput(string name, Value value)
         {
             byte[] utf8 = Utf8.Of(name);
@@ -64,6 +67,8 @@ namespace FolioRuntime
         }
 
         /// <summary>Asks for an output; each run makes a new value.</summary>
+        /// <param name="name">Of the input or output.</param>
+        /// <returns>This.</returns>
         public Binding BindOutput(string name)
         {
             byte[] utf8 = Utf8.Of(name);
@@ -71,6 +76,9 @@ namespace FolioRuntime
         }
 
         /// <summary>Asks for an output; each run writes into the tensor, which must be of its type and shape.</summary>
+        /// <param name="name">Of the input or output.</param>
+        /// <param name="tensor">Memory for the result.</param>
+        /// <returns>This.</returns>
         public Binding BindOutput(string name, Tensor tensor)
         {
             byte[] utf8 = Utf8.Of(name);
@@ -81,6 +89,10 @@ namespace FolioRuntime
         /// Asks for an output in memory that has room for it, which is pinned as long as the library uses it: each run
         /// makes a tensor over the front of it, or fails and says how many bytes it takes.
         /// </summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <param name="name">Of the input or output.</param>
+        /// <param name="memory">Room for the result.</param>
+        /// <returns>This.</returns>
         public unsafe Binding BindOutputWithCapacity<T>(string name, Memory<T> memory) where T : struct
         {
             byte[] utf8 = Utf8.Of(name);
@@ -97,12 +109,14 @@ namespace FolioRuntime
         }
 
         /// <summary>Forgets all inputs.</summary>
+        /// <returns>This.</returns>
         public Binding ClearInputs()
         {
             return Call(native.ClearInputs);
         }
 
         /// <summary>Forgets all outputs.</summary>
+        /// <returns>This.</returns>
         public Binding ClearOutputs()
         {
             return Call(native.ClearOutputs);
@@ -134,6 +148,7 @@ namespace FolioRuntime
         }
 
         /// <summary>Runs with what is bound.</summary>
+        /// <param name="options">Of this run.</param>
         public void Run(RunOptions options)
         {
             lock (gate)
@@ -153,6 +168,8 @@ namespace FolioRuntime
         }
 
         /// <summary>The value that the last run gave for the name: the caller's own, over the same data.</summary>
+        /// <param name="name">Of an output.</param>
+        /// <returns>The value, to be disposed.</returns>
         public Value Value(string name)
         {
             lock (gate)

@@ -19,6 +19,7 @@ namespace FolioRuntime
         }
 
         /// <summary>An environment of its own. It may be disposed before what was made with it.</summary>
+        /// <param name="options">Threads, arenas and log.</param>
         public Env(EnvOptions options) : this(options.Create(), false)
         {
         }
@@ -68,6 +69,7 @@ namespace FolioRuntime
         }
 
         /// <summary>All that Folio holds in this process, and what the system says of the process.</summary>
+        /// <returns>A snapshot.</returns>
         public MemoryReport MemoryReport()
         {
             return Call(env => FolioRuntime.MemoryReport.Take(env.MemoryReport()));

@@ -10,6 +10,7 @@ namespace FolioRuntime
         private const float SubnormalUnit = 1f / (1 << 24);
 
         /// <summary>From its bits.</summary>
+        /// <param name="bits">The element as it stands in memory.</param>
         public Float16(ushort bits)
         {
             Bits = bits;
@@ -19,6 +20,8 @@ namespace FolioRuntime
         public ushort Bits { get; }
 
         /// <summary>Every one has a float.</summary>
+        /// <param name="value">The number.</param>
+        /// <returns>The same number.</returns>
         public static explicit operator float(Float16 value)
         {
             int sign = (value.Bits & 0x8000) << 16;
@@ -34,6 +37,8 @@ namespace FolioRuntime
         }
 
         /// <summary>The nearest number, of two equally near the even one; infinity for what is too large.</summary>
+        /// <param name="value">The number.</param>
+        /// <returns>The nearest one.</returns>
         public static explicit operator Float16(float value)
         {
             int bits = FloatBits.BitsOf(value);
@@ -50,6 +55,8 @@ namespace FolioRuntime
         }
 
         /// <summary>Equal bits.</summary>
+        /// <param name="other">What to compare with.</param>
+        /// <returns>Whether the bits are equal.</returns>
         public bool Equals(Float16 other)
         {
             return Bits == other.Bits;

@@ -95,6 +95,10 @@ namespace FolioRuntime
         /// <summary>
         /// Maps the file (.onnx or .ort), parses and verifies it. Weights are not read. `options` and `env` may be null.
         /// </summary>
+        /// <param name="path">Of a .onnx or .ort file.</param>
+        /// <param name="options">How to open it; may be null.</param>
+        /// <param name="env">Whose threads and log it has; null: the process's.</param>
+        /// <returns>The model, to be disposed.</returns>
         public static Model Open(string path, ModelOptions options = null, Env env = null)
         {
             byte[] utf8 = Utf8.Of(path);
@@ -103,6 +107,9 @@ namespace FolioRuntime
         }
 
         /// <summary>Opens a model from its bytes, which are copied.</summary>
+        /// <param name="bytes">Of a .onnx or .ort file.</param>
+        /// <param name="options">How to open it; may be null.</param>
+        /// <returns>The model, to be disposed.</returns>
         public static Model CopyOf(byte[] bytes, ModelOptions options = null)
         {
             if (bytes == null) throw FolioException.Invalid("the bytes are null");
@@ -110,7 +117,29 @@ namespace FolioRuntime
                 own => new Model(NativeModel.OpenMemory(own, bytes, bytes.Length, given))));
         }
 
+        /// <summary>
+        /// Opens a model over its bytes, which are not copied and must not change as long as the model and its sessions
+        /// live. The memory stays pinned as long as that.
+        /// </summary>
+        /// <param name="bytes">Of a .onnx or .ort file.</param>
+        /// <param name="options">How to open it; may be null.</param>
+        /// <returns>The model, to be disposed.</returns>
+        public static Model Wrap(ReadOnlyMemory<byte> bytes, ModelOptions options = null)
+        {
+            return (options ?? new ModelOptions()).Use(given => Env.Shared.Call(own =>
+            {
+                using (var pin = new Pin(bytes.Pin()))
+                {
+                    NativeModel native = NativeModel.OpenWrapped(own, pin.Address, bytes.Length, given,
+                        Callbacks.ReleaseAddress, pin.User);
+                    pin.Keep();
+                    return new Model(native);
+                }
+            }));
+        }
+
         /// <summary>What the model holds.</summary>
+        /// <returns>A snapshot.</returns>
         public MemoryReport MemoryReport()
         {
             return Call(model => FolioRuntime.MemoryReport.Take(model.MemoryReport()));
@@ -120,15 +149,20 @@ namespace FolioRuntime
         /// Opens what stands at the model's path now, with the options of this model. This one
         /// and its sessions go on as they are; a file that did not change is not mapped again.
         /// </summary>
+        /// <returns>Another model, to be disposed.</returns>
         public Model Reload()
         {
             return Call(model => new Model(model.Reload()));
         }
 
         /// <summary>
-        /// Writes the model as .onnx or .ort, by the path's end. optimize: "none", "basic", "extended" or "all", which keep
-        /// to operators that other runtimes have. A file of that name is replaced in one step, or stays when anything fails.
+        /// Writes the model as .onnx or .ort, by the path's end. A file of that name is replaced in one step, or stays when
+        /// anything fails.
         /// </summary>
+        /// <param name="path">Of the file to write.</param>
+        /// <param name="optimize">
+        /// "none", "basic", "extended" or "all", which keep to operators that other runtimes have.
+        /// </param>
         public void Save(string path, string optimize = "all")
         {
             byte[] utf8 = Utf8.Of(path);
@@ -143,6 +177,9 @@ namespace FolioRuntime
         /// <summary>
         /// Makes, or checks, the pack file for sessions with these options (docs/packs.md). Both may be null.
         /// </summary>
+        /// <param name="options">What to write, and where; may be null.</param>
+        /// <param name="session">Options of the sessions to come; may be null.</param>
+        /// <returns>What was written or found.</returns>
         public PackResult Pack(PackOptions options = null, SessionOptions session = null)
         {
             return (session ?? new SessionOptions()).Use(given => Call(
@@ -150,6 +187,8 @@ namespace FolioRuntime
         }
 
         /// <summary>Compiles the model. `options` may be null.</summary>
+        /// <param name="options">How to compile it; may be null.</param>
+        /// <returns>The session, to be disposed.</returns>
         public Session Session(SessionOptions options = null)
         {
             SessionOptions used = options ?? new SessionOptions();

@@ -28,6 +28,13 @@ namespace FolioRuntime
         /// </summary>
         public IDictionary<string, byte[]> CopiedExternalFiles { get; } = new Dictionary<string, byte[]>();
 
+        /// <summary>
+        /// The same without a copy: memory that must not change as long as there are models and sessions that use it. It
+        /// stays pinned as long as that.
+        /// </summary>
+        public IDictionary<string, ReadOnlyMemory<byte>> ExternalFiles { get; } =
+            new Dictionary<string, ReadOnlyMemory<byte>>();
+
         internal T Use<T>(Func<NativeModelOptions, T> action)
         {
             using (var result = new NativeModelOptions())
@@ -38,14 +45,30 @@ namespace FolioRuntime
                     byte[] value = Utf8.Of(entry.Value);
                     result.Config(key, key.Length, value, value.Length);
                 }
-                foreach (KeyValuePair<string, byte[]> file in CopiedExternalFiles)
-                {
-                    byte[] name = Utf8.Of(file.Key);
-                    result.CopyExternalFile(name, name.Length, file.Value, file.Value.Length);
-                }
+                GiveExternalFiles(result);
                 using (var loading = new Loading(Progress, CancellationToken, result.SetProgress, result.SetCancel))
                 {
                     return loading.Run(() => action(result));
+                }
+            }
+        }
+
+        private void GiveExternalFiles(NativeModelOptions result)
+        {
+            foreach (KeyValuePair<string, byte[]> file in CopiedExternalFiles)
+            {
+                byte[] name = Utf8.Of(file.Key);
+                if (file.Value == null) throw FolioException.Invalid("the bytes of '" + file.Key + "' are null");
+                result.CopyExternalFile(name, name.Length, file.Value, file.Value.Length);
+            }
+            foreach (KeyValuePair<string, ReadOnlyMemory<byte>> file in ExternalFiles)
+            {
+                byte[] name = Utf8.Of(file.Key);
+                using (var pin = new Pin(file.Value.Pin()))
+                {
+                    result.ExternalFile(name, name.Length, pin.Address, file.Value.Length, Callbacks.ReleaseAddress,
+                        pin.User);
+                    pin.Keep();
                 }
             }
         }

@@ -31,6 +31,8 @@ namespace FolioRuntime
         }
 
         /// <summary>The value of that name: a tensor, sequence, map or optional.</summary>
+        /// <param name="name">Of an output.</param>
+        /// <returns>The value, which is disposed with the outputs.</returns>
         public Value Value(string name)
         {
             if (name != null && values.TryGetValue(name, out Value value)) return value;

@@ -35,24 +35,29 @@ namespace FolioRuntime
         }
 
         /// <summary>A cache that keeps all it has until it is disposed.</summary>
+        /// <returns>The cache, to be disposed.</returns>
         public static PackCache Holding()
         {
             return new PackCache(NativePackCache.Create(true, false));
         }
 
         /// <summary>A cache that keeps a weight as long as a session uses it.</summary>
+        /// <returns>The cache, to be disposed.</returns>
         public static PackCache Sharing()
         {
             return new PackCache(NativePackCache.Create(false, false));
         }
 
         /// <summary>A cache that holds, and knows what it holds, for Write.</summary>
+        /// <returns>The cache, to be disposed.</returns>
         public static PackCache Recording()
         {
             return new PackCache(NativePackCache.Create(true, true));
         }
 
         /// <summary>Writes all that a recording cache has as one pack file, whole or not at all.</summary>
+        /// <param name="path">Of the file to write.</param>
+        /// <returns>What was written.</returns>
         public PackResult Write(string path)
         {
             byte[] utf8 = Utf8.Of(path);
@@ -60,6 +65,7 @@ namespace FolioRuntime
         }
 
         /// <summary>Lets go of what no session uses; returns the bytes.</summary>
+        /// <returns>Bytes that were freed.</returns>
         public long Collect()
         {
             return Call(cache => cache.Collect())[1];

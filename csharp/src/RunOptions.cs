@@ -41,6 +41,9 @@ namespace FolioRuntime
         internal NativeRunOptions Native { get; }
 
         /// <summary>Sets a configuration key; docs/config_keys.md lists them. Before the first run.</summary>
+        /// <param name="key">Its name.</param>
+        /// <param name="value">Its value.</param>
+        /// <returns>This.</returns>
         public RunOptions Config(string key, string value)
         {
             byte[] name = Utf8.Of(key);

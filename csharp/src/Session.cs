@@ -48,9 +48,25 @@ namespace FolioRuntime
             get { return Utf8.Text(Call(session => session.MetricsText())); }
         }
 
+        /// <summary>When the times of the profile begin; null where there is none.</summary>
+        public DateTimeOffset? ProfilingStart
+        {
+            get
+            {
+                long nanoseconds = Call(session => session.ProfilingStart());
+                if (nanoseconds == 0) return null;
+                return DateTimeOffset.FromUnixTimeSeconds(0).AddTicks(nanoseconds / 100);
+            }
+        }
+
         /// <summary>
         /// Computes the outputs named (null: all), and only what they need, as new values. `options` may be null.
         /// </summary>
+        /// <typeparam name="TValue">Value, or Tensor.</typeparam>
+        /// <param name="inputs">Values by the names of the inputs.</param>
+        /// <param name="names">Outputs to compute; null: all.</param>
+        /// <param name="options">Of the run; may be null.</param>
+        /// <returns>The outputs, to be disposed.</returns>
         public Outputs Run<TValue>(IReadOnlyDictionary<string, TValue> inputs, IReadOnlyList<string> names = null,
             RunOptions options = null) where TValue : Value
         {
@@ -68,6 +84,10 @@ namespace FolioRuntime
         }
 
         /// <summary>Computes the outputs named into tensors of their type and shape. Nothing is copied.</summary>
+        /// <typeparam name="TValue">Value, or Tensor.</typeparam>
+        /// <param name="inputs">Values by the names of the inputs.</param>
+        /// <param name="outputs">Tensors by the names of the outputs.</param>
+        /// <param name="options">Of the run; may be null.</param>
         public void Run<TValue>(IReadOnlyDictionary<string, TValue> inputs, IReadOnlyDictionary<string, Tensor> outputs,
             RunOptions options = null) where TValue : Value
         {
@@ -97,6 +117,12 @@ namespace FolioRuntime
         /// changed. Cancelling the token cancels `options` (null: its own) and so stops the run; the task is then
         /// cancelled. InvalidOperationException: SessionOptions.PendingLimit runs are waiting or running.
         /// </summary>
+        /// <typeparam name="TValue">Value, or Tensor.</typeparam>
+        /// <param name="inputs">Values by the names of the inputs.</param>
+        /// <param name="names">Outputs to compute; null: all.</param>
+        /// <param name="options">Of the run; may be null.</param>
+        /// <param name="token">Stops the run.</param>
+        /// <returns>The outputs to come.</returns>
         public Task<Outputs> RunAsync<TValue>(IReadOnlyDictionary<string, TValue> inputs,
             IReadOnlyList<string> names = null, RunOptions options = null,
             CancellationToken token = default(CancellationToken)) where TValue : Value
@@ -123,24 +149,28 @@ namespace FolioRuntime
         }
 
         /// <summary>Inputs and outputs fixed beforehand, for loops.</summary>
+        /// <returns>An empty binding, to be disposed.</returns>
         public Binding Binding()
         {
             return Call(session => new Binding(lease, session));
         }
 
         /// <summary>The session's model, for its information; to be disposed like any other.</summary>
+        /// <returns>The model, to be disposed.</returns>
         public Model Model()
         {
             return Call(session => new Model(session.Model()));
         }
 
         /// <summary>What the session and its model hold, alone or with other sessions.</summary>
+        /// <returns>A snapshot.</returns>
         public MemoryReport MemoryReport()
         {
             return Call(session => FolioRuntime.MemoryReport.Take(session.MemoryReport()));
         }
 
         /// <summary>Plans runs with inputs of these shapes beforehand, so that the first one need not.</summary>
+        /// <param name="shapes">Dims by the names of the inputs; those left out must follow from them.</param>
         public void PrepareShapes(IReadOnlyDictionary<string, long[]> shapes)
         {
             byte[] names = Utf8.Join(shapes.Keys);
@@ -162,9 +192,22 @@ namespace FolioRuntime
         /// True when all weights are packed; packs in this thread what nobody has begun. Results do not depend on it.
         /// 0 milliseconds only ask, -1 wait as long as it takes; disposing the session ends the wait.
         /// </summary>
+        /// <param name="milliseconds">The longest wait.</param>
+        /// <returns>Whether all weights are packed.</returns>
         public bool WaitPacked(long milliseconds)
         {
             return Call(session => session.WaitPacked(milliseconds));
+        }
+
+        /// <summary>
+        /// Ends the profile that SessionOptions.Profile began, and writes it, a Chrome trace (ui.perfetto.dev). Runs go
+        /// on, without being recorded. A session that goes ends its profile itself.
+        /// </summary>
+        /// <returns>The file's path; null where there is no profile or it was ended before.</returns>
+        public string EndProfiling()
+        {
+            string path = Utf8.Text(Call(session => session.EndProfiling()));
+            return path.Length == 0 ? null : path;
         }
 
         /// <summary>Waits for the runs in flight; new ones are refused at once. Disposing again is fine.</summary>
@@ -174,6 +217,7 @@ namespace FolioRuntime
         }
 
         /// <summary>Disposes, and decides about the runs in flight. Returns when there are none.</summary>
+        /// <param name="mode">Whether to wait for runs in flight or to cancel them.</param>
         public void Close(CloseMode mode)
         {
             if (!lease.EnterEvenIfClosed()) return;

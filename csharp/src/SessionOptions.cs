@@ -21,6 +21,15 @@ namespace FolioRuntime
         }
 
         /// <summary>
+        /// Records the steps of all runs and their times, for a file whose path begins so: Session.EndProfiling writes it
+        /// and tells its name.
+        /// </summary>
+        public string Profile
+        {
+            set { Config["folio.profile"] = value; }
+        }
+
+        /// <summary>
         /// Constants of the graph to be replaced by tensors of the same type and shape, which must not be changed any more.
         /// </summary>
         public IDictionary<string, Tensor> Initializers { get; } = new Dictionary<string, Tensor>();

@@ -28,6 +28,9 @@ namespace FolioRuntime
         }
 
         /// <summary>Zeros (or empty strings) in native memory, aligned to 64 bytes.</summary>
+        /// <param name="type">Of the elements.</param>
+        /// <param name="shape">Dims, outermost first; none for a scalar.</param>
+        /// <returns>The tensor, to be disposed.</returns>
         public static Tensor Allocate(ElementType type, params long[] shape)
         {
             NativeLibrary.Require();
@@ -35,6 +38,10 @@ namespace FolioRuntime
         }
 
         /// <summary>Over an array, which is pinned as long as the native library uses it.</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <param name="array">The elements, in row-major order.</param>
+        /// <param name="shape">Dims, outermost first; none for a scalar.</param>
+        /// <returns>The tensor, to be disposed.</returns>
         public static Tensor Wrap<T>(T[] array, params long[] shape) where T : struct
         {
             if (array == null) throw FolioException.Invalid("the array is null");
@@ -42,36 +49,60 @@ namespace FolioRuntime
         }
 
         /// <summary>Over memory, which is pinned as long as the native library uses it.</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <param name="memory">The elements, in row-major order.</param>
+        /// <param name="shape">Dims, outermost first; none for a scalar.</param>
+        /// <returns>The tensor, to be disposed.</returns>
         public static Tensor Wrap<T>(Memory<T> memory, params long[] shape) where T : struct
         {
             return WrapAs(memory, ElementTypes.Of<T>(), shape);
         }
 
         /// <summary>The same over memory that is never written: the tensor cannot be an output.</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <param name="memory">The elements, in row-major order.</param>
+        /// <param name="shape">Dims, outermost first; none for a scalar.</param>
+        /// <returns>The tensor, to be disposed.</returns>
         public static Tensor Wrap<T>(ReadOnlyMemory<T> memory, params long[] shape) where T : struct
         {
             return WrapPinned(memory, ElementTypes.Of<T>(), false, shape);
         }
 
         /// <summary>Over memory whose bytes are elements of any type: Float16 in ushort, Int4 in byte ...</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <param name="memory">The elements, in row-major order.</param>
+        /// <param name="type">Of the elements.</param>
+        /// <param name="shape">Dims, outermost first; none for a scalar.</param>
+        /// <returns>The tensor, to be disposed.</returns>
         public static Tensor WrapAs<T>(Memory<T> memory, ElementType type, params long[] shape) where T : struct
         {
             return WrapPinned<T>(memory, type, true, shape);
         }
 
         /// <summary>Copies the elements.</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <param name="elements">In row-major order.</param>
+        /// <param name="shape">Dims, outermost first; none for a scalar.</param>
+        /// <returns>The tensor, to be disposed.</returns>
         public static Tensor CopyOf<T>(ReadOnlySpan<T> elements, params long[] shape) where T : struct
         {
             return Wrap(elements.ToArray(), shape);
         }
 
         /// <summary>Copies the elements.</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <param name="elements">In row-major order.</param>
+        /// <param name="shape">Dims, outermost first; none for a scalar.</param>
+        /// <returns>The tensor, to be disposed.</returns>
         public static Tensor CopyOf<T>(T[] elements, params long[] shape) where T : struct
         {
             return CopyOf(new ReadOnlySpan<T>(elements), shape);
         }
 
         /// <summary>Copies the strings.</summary>
+        /// <param name="elements">In row-major order.</param>
+        /// <param name="shape">Dims, outermost first; none for a scalar.</param>
+        /// <returns>The tensor, to be disposed.</returns>
         public static Tensor CopyOf(string[] elements, params long[] shape)
         {
             NativeLibrary.Require();
@@ -90,6 +121,8 @@ namespace FolioRuntime
         }
 
         /// <summary>A view that stays valid as long as somebody has it, also when the tensor is disposed.</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <returns>The elements.</returns>
         public Memory<T> AsMemory<T>() where T : struct
         {
             RequireType(ElementTypes.Of<T>());
@@ -110,6 +143,8 @@ namespace FolioRuntime
         /// A view that makes no garbage and is valid only until the tensor is disposed or collected. Whoever uses it
         /// holds the tensor in a using block.
         /// </summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <returns>The elements.</returns>
         public Span<T> AsSpan<T>() where T : struct
         {
             RequireType(ElementTypes.Of<T>());
@@ -125,6 +160,8 @@ namespace FolioRuntime
         }
 
         /// <summary>As AsSpan; also of tensors over memory that must not be written.</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <returns>The elements.</returns>
         public ReadOnlySpan<T> AsReadOnlySpan<T>() where T : struct
         {
             RequireType(ElementTypes.Of<T>());
@@ -140,6 +177,7 @@ namespace FolioRuntime
         }
 
         /// <summary>The bytes of elements of any type but strings. As AsReadOnlySpan.</summary>
+        /// <returns>The bytes.</returns>
         public ReadOnlySpan<byte> AsBytes()
         {
             Lease.Enter();
@@ -154,6 +192,8 @@ namespace FolioRuntime
         }
 
         /// <summary>A copy of the elements.</summary>
+        /// <typeparam name="T">The type of an element.</typeparam>
+        /// <returns>The elements, in row-major order.</returns>
         public T[] ToArray<T>() where T : struct
         {
             T[] result = AsReadOnlySpan<T>().ToArray();
@@ -162,6 +202,7 @@ namespace FolioRuntime
         }
 
         /// <summary>Copies of the strings.</summary>
+        /// <returns>The strings, in row-major order.</returns>
         public string[] ToStrings()
         {
             RequireType(ElementType.String);
@@ -170,6 +211,20 @@ namespace FolioRuntime
                 var result = new string[Count(value.ElementCount())];
                 for (int i = 0; i < result.Length; ++i) result[i] = Utf8.Text(value.StringAt(i));
                 return result;
+            });
+        }
+
+        /// <summary>Writes one string, by its place in row-major order; not while a run uses the tensor.</summary>
+        /// <param name="index">From 0.</param>
+        /// <param name="text">What to write.</param>
+        public void SetString(long index, string text)
+        {
+            if (text == null) throw FolioException.Invalid("string " + index + " is null");
+            byte[] utf8 = Utf8.Of(text);
+            Call(value =>
+            {
+                value.SetString(index, utf8, utf8.Length);
+                return true;
             });
         }
 

@@ -43,6 +43,9 @@ namespace FolioRuntime
         internal NativeValue Native { get; }
 
         /// <summary>A sequence that holds references to tensors, all of one type.</summary>
+        /// <param name="type">Of the elements.</param>
+        /// <param name="elements">Any number of tensors.</param>
+        /// <returns>The sequence, to be disposed.</returns>
         public static Value Sequence(ElementType type, IReadOnlyList<Tensor> elements)
         {
             var leases = new Leases();
@@ -64,12 +67,17 @@ namespace FolioRuntime
         /// <summary>
         /// A map that holds references to two tensors of one dim and equal length; keys of Int64 or String.
         /// </summary>
+        /// <param name="keys">Int64 or String, of one dim.</param>
+        /// <param name="values">As many as keys.</param>
+        /// <returns>The map, to be disposed.</returns>
         public static Value Map(Tensor keys, Tensor values)
         {
             return keys.Call(k => values.Call(v => new Value(NativeValue.Map(k, v))));
         }
 
         /// <summary>Part number `index`, as a value of its own over the same data.</summary>
+        /// <param name="index">From 0.</param>
+        /// <returns>The part, to be disposed.</returns>
         public Value Part(int index)
         {
             return Call(value => Of(value.Part(index)));

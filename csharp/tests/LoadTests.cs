@@ -1,6 +1,7 @@
 using System;
 using System.Collections.Generic;
 using System.IO;
+using System.Linq;
 using System.Threading;
 using NUnit.Framework;
 
@@ -138,6 +139,54 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
+        public void ExternalDataInMemoryOfTheCallersIsReadInPlace()
+        {
+            string folder = Directory.CreateDirectory(Path.Combine(Path.GetTempPath(), "folio-" + Guid.NewGuid())).FullName;
+            try
+            {
+                string path = Path.Combine(folder, "model.onnx"); // without its data
+                File.Copy(Models.PathOf("external"), path);
+                var weights = new CountedMemory<byte>(File.ReadAllBytes(Models.PathOf("external").Replace(".onnx", ".bin")));
+                var options = new ModelOptions { ExternalFiles = { { "external.bin", weights.Memory } } };
+                using (Model model = Model.Open(path, options)) AssertReadInPlace(model, "external", weights);
+                options.ExternalFiles.Add("null.bin", default(ReadOnlyMemory<byte>));
+                Model.Open(path, options).Dispose();
+                Assert.AreEqual(0, weights.Pins);
+                options.CopiedExternalFiles.Add("null.bin", null);
+                Models.AssertFails(ErrorCode.InvalidArgument, "null.bin", () => Model.Open(path, options));
+                Assert.AreEqual(0, weights.Pins, "an open that failed holds the memory");
+            }
+            finally
+            {
+                Directory.Delete(folder, true);
+            }
+        }
+
+        [Test]
+        public void AModelInMemoryOfTheCallersIsReadInPlace()
+        {
+            var bytes = new CountedMemory<byte>(File.ReadAllBytes(Models.PathOf("mlp")));
+            using (Model model = Model.Wrap(bytes.Memory)) AssertReadInPlace(model, "mlp", bytes);
+            var refused = new CountedMemory<byte>(64);
+            Assert.Throws<FolioException>(() => Model.Wrap(refused.Memory));
+            Assert.AreEqual(0, refused.Pins);
+        }
+
+        /// <summary>Disposes the model before the session, which then alone holds the memory.</summary>
+        private static void AssertReadInPlace(Model model, string name, CountedMemory<byte> memory)
+        {
+            var options = new SessionOptions { Config = { { "session.disable_prepacking", "1" } } };
+            using (Session session = model.Session(options))
+            using (Session expected = Models.Session(name))
+            {
+                model.Dispose();
+                Assert.AreEqual(1, memory.Pins, "the memory was let go under the session: its bytes were copied, or are lost");
+                CollectionAssert.AreEqual(Run(expected), Run(session));
+            }
+            Assert.AreEqual(0, memory.Pins, "the memory was not given back");
+        }
+
+        [Test]
         public void InitializersCanBeReplaced()
         {
             using (Model model = Model.Open(Models.PathOf("mlp")))
@@ -155,6 +204,32 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
+        public void RunsMayOverrideInputsThatHaveADefault()
+        {
+            var one = new float[Width];
+            for (int i = 0; i < Width; ++i) one[i] = 1;
+            using (Model model = Model.Open(Models.PathOf("defaults")))
+            using (Session session = model.Session())
+            using (Tensor x = Tensor.CopyOf(Models.Row(1, Width), 1, Width))
+            using (Tensor zeros = Tensor.Allocate(ElementType.Float, Width))
+            using (Tensor ones = Tensor.Wrap(one, Width))
+            {
+                Assert.AreEqual(1, model.Inputs.Count);
+                Assert.AreEqual(4, model.OverridableInitializers.Count);
+                Assert.AreEqual("layer0.bias Float[32]", model.OverridableInitializers[0].ToString());
+                Assert.AreEqual(1, session.OverridableInitializers.Count(info => info.Name == "layer3.bias"));
+                Dictionary<string, Tensor> inputs = Models.Named("x", x);
+                float[] usual = Run(session, inputs);
+                inputs["layer3.bias"] = zeros;
+                float[] without = Run(session, inputs);
+                inputs["layer3.bias"] = ones;
+                float[] with = Run(session, inputs);
+                CollectionAssert.AreNotEqual(usual, without);
+                for (int i = 0; i < Width; ++i) Assert.AreEqual(1f, with[i] - without[i], 1e-5f);
+            }
+        }
+
+        [Test]
         public void ShapesCanBePlannedBeforehand()
         {
             using (Session session = Models.Session("mlp"))
@@ -167,11 +242,12 @@ namespace FolioRuntime.Tests
 
         private static float[] Run(Session session)
         {
-            using (Tensor x = Tensor.CopyOf(Models.Row(1, Width), 1, Width))
-            using (Outputs outputs = session.Run(Models.Named("x", x)))
-            {
-                return outputs["y"].ToArray<float>();
-            }
+            using (Tensor x = Tensor.CopyOf(Models.Row(1, Width), 1, Width)) return Run(session, Models.Named("x", x));
+        }
+
+        private static float[] Run(Session session, Dictionary<string, Tensor> inputs)
+        {
+            using (Outputs outputs = session.Run(inputs)) return outputs["y"].ToArray<float>();
         }
     }
 }

@@ -1,6 +1,5 @@
 using System;
 using System.Buffers;
-using System.Runtime.InteropServices;
 using NUnit.Framework;
 
 namespace FolioRuntime.Tests
@@ -118,6 +117,24 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
+        public void StringsCanBeWritten()
+        {
+            using (Tensor tensor = Tensor.Allocate(ElementType.String, 2, 2))
+            using (Tensor floats = Tensor.Allocate(ElementType.Float, 1))
+            {
+                tensor.SetString(3, "日本-😀");
+                tensor.SetString(1, "a\0b");
+                tensor.SetString(1, "c\0");
+                tensor.SetString(3, "longer than it was: 日本-😀");
+                CollectionAssert.AreEqual(new[] { "", "c\0", "", "longer than it was: 日本-😀" }, tensor.ToStrings());
+                Models.AssertFails(ErrorCode.InvalidArgument, "4", () => tensor.SetString(4, "x"));
+                Models.AssertFails(ErrorCode.InvalidArgument, "", () => tensor.SetString(-1, "x"));
+                Models.AssertFails(ErrorCode.InvalidArgument, "null", () => tensor.SetString(0, null));
+                Models.AssertFails(ErrorCode.InvalidArgument, "", () => floats.SetString(0, "x"));
+            }
+        }
+
+        [Test]
         public void UseAfterCloseThrowsAndClosingAgainIsFine()
         {
             Tensor tensor = Tensor.Allocate(ElementType.Float, 2);
@@ -153,7 +170,7 @@ namespace FolioRuntime.Tests
         [Test]
         public void WrappedMemoryLivesAsLongAsItsTensor()
         {
-            var memory = new CountedMemory(4);
+            var memory = new CountedMemory<float>(4);
             Tensor tensor = Tensor.Wrap(memory.Memory, 4);
             Assert.AreEqual(1, memory.Pins);
             tensor.Dispose();
@@ -201,42 +218,6 @@ namespace FolioRuntime.Tests
                 if (line.StartsWith("VmSize:")) return long.Parse(line.Substring(7).Replace("kB", "").Trim());
             }
             throw new InvalidOperationException("/proc/self/status has no VmSize");
-        }
-
-        /// <summary>Native memory that counts its pins.</summary>
-        private sealed class CountedMemory : MemoryManager<float>
-        {
-            private readonly int count;
-            private readonly IntPtr data;
-
-            internal CountedMemory(int count)
-            {
-                this.count = count;
-                data = Marshal.AllocHGlobal(count * sizeof(float));
-            }
-
-            internal int Pins { get; private set; }
-
-            public override Span<float> GetSpan()
-            {
-                return new Span<float>((void*)data, count);
-            }
-
-            public override MemoryHandle Pin(int elementIndex = 0)
-            {
-                ++Pins;
-                return new MemoryHandle((float*)data + elementIndex, default(GCHandle), this);
-            }
-
-            public override void Unpin()
-            {
-                --Pins;
-            }
-
-            protected override void Dispose(bool disposing)
-            {
-                Marshal.FreeHGlobal(data);
-            }
         }
     }
 }

@@ -1,12 +1,12 @@
-/* Nanoseconds of one bound run of a tiny model, from C: what CallCost.java and CallCost.cs are
- * compared with. */
+/* Nanoseconds of one bound run of a tiny model, in the quickest round, from C: what CallCost.java
+ * and CallCost.cs are compared with. */
 #include <folio/folio_c_api.h>
 #include <folio/folio_load.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { kRuns = 200000, kRounds = 11 };
+enum { kRuns = 20000, kRounds = 101 };
 
 static const FolioApi* folio;
 
@@ -22,19 +22,13 @@ static double now_ns(void) {
   return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
 }
 
-static int compare(const void* a, const void* b) {
-  const double x = *(const double*)a;
-  const double y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-
 int main(int argc, char** argv) {
   char error[256];
   void* library = NULL;
   const int64_t dims[2] = {1, 4};
   float in[4] = {1, 2, 3, 4};
   float out[4];
-  double rounds[kRounds];
+  double quickest = 1e18;
   FolioSession* session = NULL;
   FolioIoBinding* binding = NULL;
   FolioValue* x = NULL;
@@ -54,9 +48,9 @@ int main(int argc, char** argv) {
   for (int round = 0; round < kRounds; ++round) {
     const double begin = now_ns();
     for (int i = 0; i < kRuns; ++i) check(folio->RunWithBinding(session, NULL, binding));
-    rounds[round] = (now_ns() - begin) / kRuns;
+    const double each = (now_ns() - begin) / kRuns;
+    if (each < quickest) quickest = each;
   }
-  qsort(rounds, kRounds, sizeof rounds[0], compare);
-  printf("%.1f\n", rounds[kRounds / 2]);
+  printf("%.1f\n", quickest);
   return 0;
 }

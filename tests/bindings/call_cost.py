@@ -1,8 +1,10 @@
-"""What a bound run costs in Java and C# over the same call from C. Not a test: the machine should be quiet.
+"""What a bound run costs in Java and C# over the same call from C, the garbage that it makes, and what it costs to wrap memory
+as a tensor, little and much: equal where nothing is copied. Not a test: the machine should be quiet.
 
     python3 tests/bindings/call_cost.py build/release [ROUNDS]
 
-The programs take turns; medians of the rounds are printed, in nanoseconds.
+The programs take turns; medians of the rounds are printed, times in nanoseconds. Each program gives its quickest of 101 short
+rounds: what else the machine does is no part of a call.
 """
 
 import os
@@ -28,23 +30,30 @@ def main(build, rounds=5):
         work = Path(name)
         model = work / "tiny.onnx"
         run(lib.parent / "bin/make_model", "many", "--nodes", 1, "-o", model)
-        run("cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2", f"-I{ROOT}/c_api/include", HERE / "call_cost.c", "-ldl", "-o", work / "c")
+        run("cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2", f"-I{ROOT}/c_api/include", HERE / "call_cost.c", "-ldl",
+            "-o", work / "c")
         programs = {"C": lambda: run(work / "c", lib / "libfolio.so.1", model)}
         if (lib / "folio.jar").exists():
             run("javac", "-cp", lib / "folio.jar", "-d", work, HERE / "CallCost.java")
             programs["Java"] = lambda: run("java", "-cp", f"{lib / 'folio.jar'}:{work}", "CallCost", model)
         if (lib / "FolioRuntime.dll").exists():
-            run("mcs", "-nologo", "-optimize", f"-out:{work}/CallCost.exe", f"-reference:{lib}/FolioRuntime.dll", HERE / "CallCost.cs")
+            run("mcs", "-nologo", "-optimize", f"-out:{work}/CallCost.exe", f"-reference:{lib}/FolioRuntime.dll",
+                HERE / "CallCost.cs")
             programs["C# on mono"] = lambda: run("mono", work / "CallCost.exe", model, MONO_PATH=str(lib))
         add_coreclr(programs, Path(build), work, model)
         found = {language: [] for language in programs}
         for _ in range(int(rounds)):
             for language, program in programs.items():
-                found[language].append(float(program()))
-    base = statistics.median(found["C"])
-    for language, times in found.items():
-        over = statistics.median([t - c for t, c in zip(times, found["C"])])
-        print(f"{language:16} {statistics.median(times):8.1f} ns   over C {over:8.1f} ns   ({over / base:+.0%})")
+                found[language].append([float(number) for number in program().split()])
+    base = statistics.median(times[0] for times in found["C"])
+    for language, rounds in found.items():
+        run_ns, *others = (statistics.median(column) for column in zip(*rounds))
+        over = statistics.median(mine[0] - c[0] for mine, c in zip(rounds, found["C"]))
+        line = f"{language:18} bound run {run_ns:7.1f}   over C {over:+7.1f} ({over / base:+.0%})"
+        if others:
+            garbage, small, large = others
+            line += f"   garbage {garbage:.2f} bytes a run   wrap and close 16 bytes {small:.0f}, 64 MiB {large:.0f}"
+        print(line)
 
 
 def add_coreclr(programs, build, work, model):

@@ -94,5 +94,68 @@ TEST(Cpp, BindingAndEnvironment) {
   EXPECT_EQ(env.metrics().run_count, 1u);
 }
 
+TEST(Cpp, AProfileIsEndedAndWritten) {
+  const TempFolder folder;
+  const std::string path = folder.write("add.onnx", add_model());
+  std::vector<float> x = {1, 2, 3};
+  const auto input = folio::Value::wrap(x, {1, 3});
+  folio::Session session(path, folio::SessionOptions().profile(folder.path("p")));
+  session.run({{"x", input}});
+  EXPECT_GT(session.profiling_start().time_since_epoch(), std::chrono::hours(24 * 365 * 50));
+  const std::string file = session.end_profiling();
+  EXPECT_EQ(file.rfind(folder.path("p_"), 0), 0U) << file;
+  EXPECT_TRUE(std::filesystem::exists(file));
+  EXPECT_EQ(session.end_profiling(), "") << "it was ended";
+  const folio::Session without(path);
+  EXPECT_EQ(without.profiling_start().time_since_epoch().count(), 0);
+}
+
+TEST(Cpp, SessionsFromBytesTakeExternalFilesInPlace) {
+  const std::string model = external_model();
+  const std::string bytes = external_bytes();
+  std::vector<float> x = {1, 2, 3};
+  const auto input = folio::Value::wrap(x, {1, 3});
+  bool released = false;
+  {
+    folio::SessionOptions options;
+    options.external_file("./weights.bin", bytes.data(), bytes.size(), [&] { released = true; });
+    folio::Session session = folio::Session::from_array(model.data(), model.size(), options);
+    options = folio::SessionOptions();
+    EXPECT_FALSE(released) << "the session reads it";
+    EXPECT_EQ(session.run({{"x", input}})[0].to_vector<float>(), (std::vector<float>{11, 22, 33}));
+  }
+  EXPECT_TRUE(released);
+  EXPECT_THROW(folio::Session::from_array(model.data(), model.size()), folio::Error);
+}
+
+TEST(Cpp, ExceptionsOfAProgressCallbackComeOutOfAnOpenFromMemory) {
+  const std::string model = add_model();
+  folio::ModelOptions options;
+  options.progress([](const std::string&, double) -> bool { throw std::out_of_range("mine"); });
+  bool released = false;
+  const auto release = [&] { released = true; };
+  EXPECT_THROW(folio::Model::open_memory(model.data(), model.size(), options), std::out_of_range);
+  EXPECT_THROW(folio::Model::open_memory(model.data(), model.size(), options, release),
+               std::out_of_range);
+  EXPECT_FALSE(released) << "a failed call takes nothing over";
+}
+
+TEST(Cpp, StringsAreWritten) {
+  auto texts = folio::Value::strings({"a", "b"}, {2});
+  texts.set_string(1, std::string("longer \0 than before", 20));
+  texts.set_string(0, "");
+  EXPECT_EQ(texts.string_at(0), "");
+  EXPECT_EQ(texts.string_at(1), std::string("longer \0 than before", 20));
+  EXPECT_THROW(texts.set_string(2, "x"), folio::Error);
+}
+
+TEST(Cpp, MetadataIsFoundByKey) {
+  const std::string bytes = add_model();
+  const auto model = folio::Model::open_memory(bytes.data(), bytes.size(), folio::ModelOptions());
+  EXPECT_FALSE(model.find_metadata("no such key").has_value());
+  for (const auto& [key, value] : model.metadata()) EXPECT_EQ(model.find_metadata(key), value);
+  EXPECT_FALSE(model.metadata().empty());
+}
+
 }  // namespace
 }  // namespace capi_test

@@ -56,6 +56,10 @@ ModelFiles build_mlp(const MlpOptions& options) {
     const std::string name = "layer" + std::to_string(layer);
     add(name + ".weight", {width, static_cast<int64_t>(columns)}, sizes.width * columns);
     add(name + ".bias", {static_cast<int64_t>(columns)}, columns);
+    if (options.biases_as_inputs) {
+      graph.input(name + ".bias",
+                  Type::tensor(ElementType::kFloat, {static_cast<int64_t>(columns)}));
+    }
     graph.node("MatMul", {value, name + ".weight"}, {name + ".product"}).named(name + "/MatMul");
     const std::string sum = last ? "y" : name + ".sum";
     graph.node("Add", {name + ".product", name + ".bias"}, {sum}).named(name + "/Add");

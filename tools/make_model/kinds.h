@@ -47,6 +47,7 @@ struct MlpOptions {
   uint64_t size_mb = 0;  // weights in 10^6 bytes; 0: as layers and width say
   std::string external;  // location of the data file; empty: weights inline
   uint64_t external_alignment = 4096;
+  bool biases_as_inputs = false;  // with their values as defaults, which a run may override
 };
 ModelFiles build_mlp(const MlpOptions& options);
 

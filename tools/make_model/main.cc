@@ -121,6 +121,8 @@ class Cli {
     mlp->add_option("--external", line_.mlp.external,
                     "put the weights into FILE, a path relative to the model's folder")
         ->type_name("FILE");
+    mlp->add_flag("--biases-as-inputs", line_.mlp.biases_as_inputs,
+                  "make the biases inputs that have a default");
     add_number(mlp, "--external-align", line_.mlp.external_alignment,
                "alignment of tensors in the data file", 1, 1 << 21);
 

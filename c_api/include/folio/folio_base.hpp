@@ -134,21 +134,6 @@ std::string owned_string(Entry entry, Argument argument) {
   return owned_text([&](char** out) { return entry(argument, out); });
 }
 
-// A std::function as a FolioReleaseFunction and its user.
-inline void call_and_delete(void* user) {
-  const std::unique_ptr<std::function<void()>> function(static_cast<std::function<void()>*>(user));
-  (*function)();
-}
-
-// Runs take_over(release, user), and frees the function itself if the library did not take it.
-template <typename TakeOver>
-void with_release(std::function<void()> function, TakeOver take_over) {
-  if (!function) return check(take_over(nullptr, nullptr));
-  auto owned = std::make_unique<std::function<void()>>(std::move(function));
-  check(take_over(&call_and_delete, owned.get()));
-  static_cast<void>(owned.release());
-}
-
 // Keeps a progress callback and what it threw.
 struct Progress {
   std::function<bool(const std::string&, double)> function;
@@ -173,6 +158,23 @@ struct Progress {
     check(status);
   }
 };
+
+// A std::function as a FolioReleaseFunction and its user.
+inline void call_and_delete(void* user) {
+  const std::unique_ptr<std::function<void()>> function(static_cast<std::function<void()>*>(user));
+  (*function)();
+}
+
+// Runs take_over(release, user), and frees the function itself if the library did not take it.
+// `progress` may be null: see Progress::check_load.
+template <typename TakeOver>
+void with_release(std::function<void()> function, TakeOver take_over,
+                  Progress* progress = nullptr) {
+  if (!function) return Progress::check_load(take_over(nullptr, nullptr), progress);
+  auto owned = std::make_unique<std::function<void()>>(std::move(function));
+  Progress::check_load(take_over(&call_and_delete, owned.get()), progress);
+  static_cast<void>(owned.release());
+}
 
 }  // namespace internal
 

@@ -4,12 +4,22 @@ package dev.foliort;
 public final class BFloat16 {
     private BFloat16() {}
 
-    /** The number; every one has a float. */
+    /**
+     * The number; every one has a float.
+     *
+     * @param bits the element as it stands in memory
+     * @return the same number
+     */
     public static float toFloat(short bits) {
         return Float.intBitsToFloat(bits << 16);
     }
 
-    /** The nearest number, of two equally near the even one. */
+    /**
+     * The nearest number, of two equally near the even one.
+     *
+     * @param value to be rounded
+     * @return the nearest BFLOAT16, as it stands in memory
+     */
     public static short ofFloat(float value) {
         int bits = Float.floatToRawIntBits(value);
         if (Float.isNaN(value)) return (short) (bits >>> 16 | 0x40); // stays NaN when cut

@@ -22,18 +22,35 @@ public final class Binding implements AutoCloseable {
         lease.closeWith(this);
     }
 
-    /** Binds, or replaces what was bound to `name`. */
+    /**
+     * Binds, or replaces what was bound to `name`.
+     *
+     * @param name of the input or output
+     * @param value a tensor, sequence, map or optional
+     * @return this
+     */
     public synchronized Binding bindInput(String name, Value value) {
         withValue(value, name, raw -> handle.bindInput(Text.utf8(name), raw));
         return this;
     }
 
-    /** Asks for output `name`; each run makes a new value. */
+    /**
+     * Asks for output `name`; each run makes a new value.
+     *
+     * @param name of the input or output
+     * @return this
+     */
     public synchronized Binding bindOutput(String name) {
         return enter(() -> handle.bindOutput(Text.utf8(name)));
     }
 
-    /** Asks for output `name`; each run writes into the tensor, which must be of its type and shape. */
+    /**
+     * Asks for output `name`; each run writes into the tensor, which must be of its type and shape.
+     *
+     * @param name of the input or output
+     * @param tensor memory for the result
+     * @return this
+     */
     public synchronized Binding bindOutput(String name, Tensor tensor) {
         withValue(tensor, name, raw -> handle.bindOutputTo(Text.utf8(name), raw));
         return this;
@@ -42,6 +59,10 @@ public final class Binding implements AutoCloseable {
     /**
      * Asks for output `name` in direct memory that has room for it: each run makes a tensor over the front of the bytes
      * between the buffer's position and limit, or fails and says how many it takes.
+     *
+     * @param name of the input or output
+     * @param memory a direct buffer that is not read-only
+     * @return this
      */
     public synchronized Binding bindOutputWithCapacity(String name, ByteBuffer memory) {
         if (!memory.isDirect() || memory.isReadOnly()) {
@@ -51,12 +72,20 @@ public final class Binding implements AutoCloseable {
         return enter(() -> handle.bindOutputWithCapacity(Text.utf8(name), slice, slice.remaining()));
     }
 
-    /** Forgets all inputs. */
+    /**
+     * Forgets all inputs.
+     *
+     * @return this
+     */
     public synchronized Binding clearInputs() {
         return enter(handle::clearInputs);
     }
 
-    /** Forgets all outputs. */
+    /**
+     * Forgets all outputs.
+     *
+     * @return this
+     */
     public synchronized Binding clearOutputs() {
         return enter(handle::clearOutputs);
     }
@@ -76,7 +105,11 @@ public final class Binding implements AutoCloseable {
         }
     }
 
-    /** Runs with what is bound. */
+    /**
+     * Runs with what is bound.
+     *
+     * @param options of this run
+     */
     public synchronized void run(RunOptions options) {
         Leases leases = new Leases();
         try {
@@ -89,7 +122,7 @@ public final class Binding implements AutoCloseable {
         }
     }
 
-    /** Outputs, in the order in which they were bound. */
+    /** {@return outputs, in the order in which they were bound} */
     public synchronized List<String> outputNames() {
         List<String> result = new ArrayList<>();
         enter(() -> {
@@ -99,7 +132,12 @@ public final class Binding implements AutoCloseable {
         return result;
     }
 
-    /** The tensor that the last run gave for `name`: the caller's own, over the same data. */
+    /**
+     * The tensor that the last run gave for `name`: the caller's own, over the same data.
+     *
+     * @param name of an output
+     * @return the tensor, to be closed
+     */
     public Tensor get(String name) {
         Value value = value(name);
         if (value instanceof Tensor) return (Tensor) value;
@@ -108,7 +146,12 @@ public final class Binding implements AutoCloseable {
         throw FolioException.invalid("output '" + name + "' is no tensor but a " + kind);
     }
 
-    /** The value that the last run gave for `name`: the caller's own, over the same data. */
+    /**
+     * The value that the last run gave for `name`: the caller's own, over the same data.
+     *
+     * @param name of an output
+     * @return the value, to be closed
+     */
     public synchronized Value value(String name) {
         int index = outputNames().indexOf(name);
         if (index < 0) throw FolioException.invalid("there is no output '" + name + "' among " + outputNames());

@@ -24,7 +24,7 @@ public final class Cancel {
         give(NativeCancel::request);
     }
 
-    /** Whether somebody has requested it. */
+    /** {@return whether somebody has requested it} */
     public boolean isRequested() {
         boolean[] result = new boolean[1];
         give(cancel -> result[0] = cancel.isRequested());

@@ -65,12 +65,12 @@ public enum ElementType {
         this.bits = bits;
     }
 
-    /** ONNX's number. */
+    /** {@return ONNX's number} */
     public int number() {
         return number;
     }
 
-    /** Bits of one element; below 8, elements are packed, low bits first. 0 for strings. */
+    /** {@return bits of one element; below 8, elements are packed, low bits first. 0 for strings} */
     public int bits() {
         return bits;
     }

@@ -15,7 +15,11 @@ public final class Env implements AutoCloseable {
         NativeLibrary.require();
     }
 
-    /** An environment of its own. It may be closed before what was made with it. */
+    /**
+     * An environment of its own. It may be closed before what was made with it.
+     *
+     * @param options threads, arenas and log
+     */
     public Env(EnvOptions options) {
         this(options.create(), false);
     }
@@ -27,17 +31,17 @@ public final class Env implements AutoCloseable {
         lease.closeWith(this);
     }
 
-    /** The process's own environment. Closing it does nothing. */
+    /** {@return the process's own environment} Closing it does nothing. */
     public static Env shared() {
         return Shared.ENV;
     }
 
-    /** What Folio found of the CPU, and which of its kernels it uses. */
+    /** {@return what Folio found of the CPU, and which of its kernels it uses} */
     public static CpuInfo cpu() {
         return CpuInfo.of(Text.split(FolioNative.cpuTexts()));
     }
 
-    /** Version, compiler and build type in one line, for bug reports. */
+    /** {@return version, compiler and build type in one line, for bug reports} */
     public static String buildInfo() {
         return Text.of(FolioNative.buildInfo());
     }
@@ -50,17 +54,17 @@ public final class Env implements AutoCloseable {
         });
     }
 
-    /** Sums over all sessions of the environment, closed ones included. */
+    /** {@return sums over all sessions of the environment, closed ones included} */
     public Metrics metrics() {
         return Metrics.of(call(NativeEnv::metrics));
     }
 
-    /** The same in Prometheus' text format. */
+    /** {@return the sums in Prometheus' text format} */
     public String metricsText() {
         return Text.of(call(NativeEnv::metricsText));
     }
 
-    /** All that Folio holds in this process, and what the system says of the process. */
+    /** {@return all that Folio holds in this process, and what the system says of the process} */
     public MemoryReport memoryReport() {
         return MemoryReport.of(call(NativeEnv::memoryReport));
     }

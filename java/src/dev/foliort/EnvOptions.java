@@ -13,13 +13,23 @@ public final class EnvOptions {
     /** The library's defaults. */
     public EnvOptions() {}
 
-    /** Threads that compute one run, the calling thread included, of sessions that do not say; 0 lets Folio choose. */
+    /**
+     * Threads that compute one run, the calling thread included, of sessions that do not say; 0 lets Folio choose.
+     *
+     * @param count all threads that compute; 0 lets Folio choose
+     * @return this
+     */
     public EnvOptions threads(int count) {
         threads = count;
         return this;
     }
 
-    /** How many idle pieces of scratch memory the process keeps at most; 0 leaves the limit as it is. */
+    /**
+     * How many idle pieces of scratch memory the process keeps at most; 0 leaves the limit as it is.
+     *
+     * @param count the most; 0 lets Folio choose
+     * @return this
+     */
     public EnvOptions maxArenas(int count) {
         maxArenas = count;
         return this;
@@ -28,6 +38,9 @@ public final class EnvOptions {
     /**
      * Who gets the log of the whole process, from any thread, until the environment and all that was made with it are
      * gone. Levels that the logger does not want now are not even made. What it throws is dropped.
+     *
+     * @param logger gets the lines; null leaves the log as it is
+     * @return this
      */
     public EnvOptions log(System.Logger logger) {
         this.logger = logger;

@@ -41,7 +41,7 @@ public enum ErrorCode {
         this.number = number;
     }
 
-    /** The C interface's number. */
+    /** {@return the C interface's number} */
     public int number() {
         return number;
     }

@@ -7,7 +7,12 @@ public final class Float16 {
 
     private Float16() {}
 
-    /** The number; every one has a float. */
+    /**
+     * The number; every one has a float.
+     *
+     * @param bits the element as it stands in memory
+     * @return the same number
+     */
     public static float toFloat(short bits) {
         int sign = (bits & 0x8000) << 16;
         int exponent = bits >> 10 & 0x1f;
@@ -20,7 +25,12 @@ public final class Float16 {
         return Float.intBitsToFloat(sign | wide << 23 | fraction << EXPONENT_SHIFT);
     }
 
-    /** The nearest number, of two equally near the even one; infinity for what is too large. */
+    /**
+     * The nearest number, of two equally near the even one; infinity for what is too large.
+     *
+     * @param value to be rounded
+     * @return the nearest FLOAT16, as it stands in memory
+     */
     public static short ofFloat(float value) {
         int bits = Float.floatToRawIntBits(value);
         int sign = bits >>> 16 & 0x8000;

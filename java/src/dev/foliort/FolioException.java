@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 public final class FolioException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
+    /** What went wrong. */
     private final ErrorCode code;
 
     FolioException(ErrorCode code, String message) {
@@ -26,7 +27,7 @@ public final class FolioException extends RuntimeException {
         return new FolioException(ErrorCode.CLOSED, "the " + what + " is closed");
     }
 
-    /** What went wrong. */
+    /** {@return what went wrong} */
     public ErrorCode code() {
         return code;
     }

@@ -15,19 +15,29 @@ public final class Outputs implements AutoCloseable {
         values.put(name, value);
     }
 
-    /** Names, in the order asked for. */
+    /** {@return names, in the order asked for} */
     public Set<String> names() {
         return Collections.unmodifiableSet(values.keySet());
     }
 
-    /** The tensor called `name`. */
+    /**
+     * The tensor called `name`.
+     *
+     * @param name of an output
+     * @return the tensor, which closes with the outputs
+     */
     public Tensor get(String name) {
         Value value = value(name);
         if (value instanceof Tensor) return (Tensor) value;
         throw FolioException.invalid("output '" + name + "' is no tensor but a " + value.kind());
     }
 
-    /** The value called `name`: a tensor, sequence, map or optional. */
+    /**
+     * The value called `name`: a tensor, sequence, map or optional.
+     *
+     * @param name of an output
+     * @return the value, which closes with the outputs
+     */
     public Value value(String name) {
         Value value = values.get(name);
         if (value == null) throw FolioException.invalid("there is no output '" + name + "' among " + values.keySet());

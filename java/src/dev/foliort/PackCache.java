@@ -21,37 +21,46 @@ public final class PackCache implements AutoCloseable {
         lease.closeWith(this);
     }
 
-    /** A cache that keeps all it has until it is closed. */
+    /** {@return a cache that keeps all it has until it is closed} */
     public static PackCache holding() {
         return new PackCache(NativePackCache.create(true, false));
     }
 
-    /** A cache that keeps a weight as long as a session uses it. */
+    /** {@return a cache that keeps a weight as long as a session uses it} */
     public static PackCache sharing() {
         return new PackCache(NativePackCache.create(false, false));
     }
 
-    /** A cache that holds, and knows what it holds, for {@link #write}. */
+    /** {@return a cache that holds, and knows what it holds, for {@link #write}} */
     public static PackCache recording() {
         return new PackCache(NativePackCache.create(true, true));
     }
 
-    /** Of the cache that all sessions share which name no other. */
+    /** {@return what the cache has and did that all sessions share which name no other} */
     public static PackCacheStats sharedStats() {
         return PackCacheStats.of(NativePackCache.sharedStats());
     }
 
-    /** What it has and did. */
+    /** {@return what it has and did} */
     public PackCacheStats stats() {
         return PackCacheStats.of(call(NativePackCache::stats));
     }
 
-    /** Writes all that a recording cache has as one pack file, whole or not at all. */
+    /**
+     * Writes all that a recording cache has as one pack file, whole or not at all.
+     *
+     * @param file to be written
+     * @return what was written
+     */
     public PackResult write(Path file) {
         return PackResult.of(call(cache -> cache.write(Text.utf8(file.toString()))));
     }
 
-    /** Lets go of what no session uses; returns the bytes. */
+    /**
+     * Lets go of what no session uses; returns the bytes.
+     *
+     * @return bytes that were freed
+     */
     public long collect() {
         return call(NativePackCache::collect)[1];
     }

@@ -13,31 +13,56 @@ public final class PackOptions {
     /** Writes the pack file beside the model. */
     public PackOptions() {}
 
-    /** Writes this file. */
+    /**
+     * Writes this file.
+     *
+     * @param file its path
+     * @return this
+     */
     public PackOptions path(Path file) {
         path = file.toString();
         return this;
     }
 
-    /** Adds to this pack store. */
+    /**
+     * Adds to this pack store.
+     *
+     * @param folder of the store
+     * @return this
+     */
     public PackOptions store(Path folder) {
         store = folder.toString();
         return this;
     }
 
-    /** For these kernels too: names as {@link CpuInfo#level} has them, separated by commas. */
+    /**
+     * For these kernels too: names as {@link CpuInfo#level} has them, separated by commas.
+     *
+     * @param names separated by commas
+     * @return this
+     */
     public PackOptions levels(String names) {
         levels = names;
         return this;
     }
 
-    /** Writes nothing, counts what is missing. */
+    /**
+     * Writes nothing, counts what is missing.
+     *
+     * @param enabled whether to
+     * @return this
+     */
     public PackOptions check(boolean enabled) {
         check = enabled;
         return this;
     }
 
-    /** Writes the model anew, with its large weights in the pack file and nowhere else; see docs/packs.md. */
+    /**
+     * Writes the model anew, with its large weights in the pack file and nowhere else; see docs/packs.md.
+     *
+     * @param enabled whether to
+     * @return this
+     */
     public PackOptions replace(boolean enabled) {
         replace = enabled;
         return this;

@@ -26,17 +26,33 @@ public final class RunOptions {
         options.setCancel(cancel);
     }
 
-    /** A run that takes longer throws {@link ErrorCode#CANCELLED}. Before the first run with these options. */
+    /**
+     * A run that takes longer throws {@link ErrorCode#CANCELLED}. Before the first run with these options.
+     *
+     * @param limit at least 0; 0 for none
+     * @return this
+     */
     public RunOptions timeout(Duration limit) {
         return call(() -> options.setTimeout(limit.toMillis()));
     }
 
-    /** A name for the runs, for messages and the log. Before the first run with these options. */
+    /**
+     * A name for the runs, for messages and the log. Before the first run with these options.
+     *
+     * @param name of the runs
+     * @return this
+     */
     public RunOptions tag(String name) {
         return call(() -> options.setTag(Text.utf8(name)));
     }
 
-    /** Sets a configuration key; docs/config_keys.md lists them. Before the first run with these options. */
+    /**
+     * Sets a configuration key; docs/config_keys.md lists them. Before the first run with these options.
+     *
+     * @param key its name
+     * @param value its value
+     * @return this
+     */
     public RunOptions config(String key, String value) {
         return call(() -> options.config(Text.utf8(key), Text.utf8(value)));
     }

@@ -1,9 +1,12 @@
 package dev.foliort;
 
+import java.nio.file.Path;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -32,32 +35,48 @@ public final class Session implements AutoCloseable {
         for (ValueInfo output : outputs) outputNames.add(output.name());
     }
 
-    /** Inputs that a run has to be given. Also after close. */
+    /** {@return inputs that a run has to be given} Also after close. */
     public List<ValueInfo> inputs() {
         return inputs;
     }
 
-    /** What a run can compute. Also after close. */
+    /** {@return what a run can compute} Also after close. */
     public List<ValueInfo> outputs() {
         return outputs;
     }
 
-    /** Inputs that have a default, which a run may override. Also after close. */
+    /** {@return inputs that have a default, which a run may override} Also after close. */
     public List<ValueInfo> overridableInitializers() {
         return overridable;
     }
 
-    /** The session's model, for its information; to be closed like any other. */
+    /**
+     * The session's model, for its information; to be closed like any other.
+     *
+     * @return the model, to be closed
+     */
     public Model model() {
         return call(session -> new Model(session.model()));
     }
 
-    /** Computes all outputs, as new values. */
+    /**
+     * Computes all outputs, as new values.
+     *
+     * @param inputs values by the names of the inputs
+     * @return the outputs, to be closed
+     */
     public Outputs run(Map<String, ? extends Value> inputs) {
         return run(inputs, outputNames, null);
     }
 
-    /** Computes the outputs named, and only what they need. `options` may be null. */
+    /**
+     * Computes the outputs named, and only what they need. `options` may be null.
+     *
+     * @param inputs values by the names of the inputs
+     * @param names outputs to compute
+     * @param options of the run; null for the defaults
+     * @return the outputs, to be closed
+     */
     public Outputs run(Map<String, ? extends Value> inputs, List<String> names, RunOptions options) {
         Leases leases = new Leases();
         try {
@@ -70,12 +89,23 @@ public final class Session implements AutoCloseable {
         }
     }
 
-    /** Computes the outputs named into tensors of their type and shape. Nothing is copied. */
+    /**
+     * Computes the outputs named into tensors of their type and shape. Nothing is copied.
+     *
+     * @param inputs values by the names of the inputs
+     * @param outputs tensors by the names of the outputs
+     */
     public void run(Map<String, ? extends Value> inputs, Map<String, Tensor> outputs) {
         run(inputs, outputs, null);
     }
 
-    /** The same; `options` may be null. */
+    /**
+     * Computes the outputs named into tensors of their type and shape, with options.
+     *
+     * @param inputs values by the names of the inputs
+     * @param outputs tensors by the names of the outputs
+     * @param options of the run; null for the defaults
+     */
     public void run(Map<String, ? extends Value> inputs, Map<String, Tensor> outputs, RunOptions options) {
         Leases leases = new Leases();
         List<String> names = new ArrayList<>();
@@ -94,7 +124,13 @@ public final class Session implements AutoCloseable {
         }
     }
 
-    /** Computes all outputs on a thread of the executor's. */
+    /**
+     * Computes all outputs on a thread of the executor's.
+     *
+     * @param inputs values by the names of the inputs
+     * @param executor whose threads compute
+     * @return the outputs to come
+     */
     public CompletableFuture<Outputs> runAsync(Map<String, ? extends Value> inputs, Executor executor) {
         return runAsync(inputs, outputNames, null, executor);
     }
@@ -103,6 +139,11 @@ public final class Session implements AutoCloseable {
      * Computes the outputs named on a thread of the executor's. The inputs may be closed at once, but not changed.
      * Cancelling the future cancels `options` (null: its own), and so stops the run.
      *
+     * @param inputs values by the names of the inputs
+     * @param names outputs to compute
+     * @param options of the run; null for its own
+     * @param executor whose threads compute
+     * @return the outputs to come
      * @throws RejectedExecutionException if {@link SessionOptions#pendingLimit} runs are waiting or running, or the
      *     executor takes no more
      */
@@ -125,12 +166,20 @@ public final class Session implements AutoCloseable {
         return run;
     }
 
-    /** Inputs and outputs fixed beforehand, for loops. */
+    /**
+     * Inputs and outputs fixed beforehand, for loops.
+     *
+     * @return an empty binding, to be closed
+     */
     public Binding binding() {
         return call(session -> new Binding(this, new NativeBinding(session)));
     }
 
-    /** Plans runs with inputs of these shapes beforehand, so that the first one need not. */
+    /**
+     * Plans runs with inputs of these shapes beforehand, so that the first one need not.
+     *
+     * @param shapes dims by the names of the inputs; those left out must follow from them
+     */
     public void prepareShapes(Map<String, long[]> shapes) {
         List<Long> dims = new ArrayList<>();
         List<Long> counts = new ArrayList<>();
@@ -147,22 +196,42 @@ public final class Session implements AutoCloseable {
     /**
      * True when all weights are packed; packs in this thread what nobody has begun. Results do not depend on it.
      * 0 milliseconds only ask, -1 wait as long as it takes; closing the session ends the wait.
+     *
+     * @param milliseconds the longest wait
+     * @return whether all weights are packed
      */
     public boolean waitPacked(long milliseconds) {
         return call(session -> session.waitPacked(milliseconds));
     }
 
-    /** Counters of this session's runs. */
+    /**
+     * Ends the profile that {@link SessionOptions#profile} began, and writes it, a Chrome trace (ui.perfetto.dev). Runs
+     * go on, without being recorded. A session that goes ends its profile itself.
+     *
+     * @return the file; nothing where there is no profile or it was ended before
+     */
+    public Optional<Path> endProfiling() {
+        String path = Text.of(call(NativeSession::endProfiling));
+        return path.isEmpty() ? Optional.empty() : Optional.of(Path.of(path));
+    }
+
+    /** {@return when the times of the profile begin; nothing where there is none} */
+    public Optional<Instant> profilingStart() {
+        long nanoseconds = call(NativeSession::profilingStart);
+        return nanoseconds == 0 ? Optional.empty() : Optional.of(Instant.ofEpochSecond(0, nanoseconds));
+    }
+
+    /** {@return counters of this session's runs} */
     public Metrics metrics() {
         return Metrics.of(call(NativeSession::metrics));
     }
 
-    /** The same in Prometheus' text format. */
+    /** {@return the counters in Prometheus' text format} */
     public String metricsText() {
         return Text.of(call(NativeSession::metricsText));
     }
 
-    /** What the session and its model hold, alone or with other sessions. */
+    /** {@return what the session and its model hold, alone or with other sessions} */
     public MemoryReport memoryReport() {
         return MemoryReport.of(call(NativeSession::memoryReport));
     }
@@ -173,7 +242,11 @@ public final class Session implements AutoCloseable {
         close(CloseMode.WAIT);
     }
 
-    /** Closes, and decides about the runs in flight. Returns when there are none. Not from inside a run. */
+    /**
+     * Closes, and decides about the runs in flight. Returns when there are none. Not from inside a run.
+     *
+     * @param mode whether to wait for runs in flight or to cancel them
+     */
     public void close(CloseMode mode) {
         if (!lease.enterEvenIfClosed()) return;
         try {

@@ -19,7 +19,13 @@ public final class Tensor extends Value {
         super(handle);
     }
 
-    /** Zeros (or empty strings) in native memory, aligned to 64 bytes. */
+    /**
+     * Zeros (or empty strings) in native memory, aligned to 64 bytes.
+     *
+     * @param type of the elements
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor allocate(ElementType type, long... shape) {
         return new Tensor(NativeValue.tensor(type.number(), shape));
     }
@@ -27,90 +33,181 @@ public final class Tensor extends Value {
     /**
      * A tensor over the bytes between the position and limit of a direct buffer, which must be exactly its own. The
      * buffer stays alive as long as the native library uses it. Over a read-only buffer it cannot be an output.
+     *
+     * @param buffer direct, and in the machine's byte order
+     * @param type of the elements
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
      */
     public static Tensor wrap(ByteBuffer buffer, ElementType type, long... shape) {
         return wrap(buffer, 1, ByteOrder.nativeOrder(), type, shape);
     }
 
-    /** Over a direct buffer in the machine's byte order, as ByteBuffer.order(ByteOrder.nativeOrder()) makes it. */
+    /**
+     * Over a direct buffer in the machine's byte order, as ByteBuffer.order(ByteOrder.nativeOrder()) makes it.
+     *
+     * @param buffer direct, and in the machine's byte order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor wrap(FloatBuffer buffer, long... shape) {
         return wrap(buffer, Float.BYTES, buffer.order(), ElementType.FLOAT, shape);
     }
 
-    /** The same. */
+    /**
+     * Over a direct buffer in the machine's byte order, as DOUBLE.
+     *
+     * @param buffer direct, and in the machine's byte order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor wrap(DoubleBuffer buffer, long... shape) {
         return wrap(buffer, Double.BYTES, buffer.order(), ElementType.DOUBLE, shape);
     }
 
-    /** The same, as INT16. */
+    /**
+     * Over a direct buffer in the machine's byte order, as INT16.
+     *
+     * @param buffer direct, and in the machine's byte order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor wrap(ShortBuffer buffer, long... shape) {
         return wrap(buffer, Short.BYTES, buffer.order(), ElementType.INT16, shape);
     }
 
-    /** The same for elements of 16 bits that Java lacks: FLOAT16, BFLOAT16, UINT16. */
+    /**
+     * Over a direct buffer, for elements of 16 bits that Java lacks: FLOAT16, BFLOAT16, UINT16.
+     *
+     * @param buffer direct, and in the machine's byte order
+     * @param type of the elements
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor wrap(ShortBuffer buffer, ElementType type, long... shape) {
         if (type.bits() != Short.SIZE) throw FolioException.invalid(type + " does not have 16 bits");
         return wrap(buffer, Short.BYTES, buffer.order(), type, shape);
     }
 
-    /** The same. */
+    /**
+     * Over a direct buffer in the machine's byte order, as INT32.
+     *
+     * @param buffer direct, and in the machine's byte order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor wrap(IntBuffer buffer, long... shape) {
         return wrap(buffer, Integer.BYTES, buffer.order(), ElementType.INT32, shape);
     }
 
-    /** The same. */
+    /**
+     * Over a direct buffer in the machine's byte order, as INT64.
+     *
+     * @param buffer direct, and in the machine's byte order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor wrap(LongBuffer buffer, long... shape) {
         return wrap(buffer, Long.BYTES, buffer.order(), ElementType.INT64, shape);
     }
 
-    /** Copies the elements into native memory. */
+    /**
+     * Copies the elements into native memory.
+     *
+     * @param elements in row-major order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor copyOf(float[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Float.BYTES);
         copy.asFloatBuffer().put(elements);
         return wrap(copy, ElementType.FLOAT, shape);
     }
 
-    /** Copies the elements. */
+    /**
+     * Copies the elements.
+     *
+     * @param elements in row-major order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor copyOf(double[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Double.BYTES);
         copy.asDoubleBuffer().put(elements);
         return wrap(copy, ElementType.DOUBLE, shape);
     }
 
-    /** Copies the elements, as INT16. */
+    /**
+     * Copies the elements, as INT16.
+     *
+     * @param elements in row-major order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor copyOf(short[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Short.BYTES);
         copy.asShortBuffer().put(elements);
         return wrap(copy, ElementType.INT16, shape);
     }
 
-    /** Copies the elements. */
+    /**
+     * Copies the elements.
+     *
+     * @param elements in row-major order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor copyOf(int[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Integer.BYTES);
         copy.asIntBuffer().put(elements);
         return wrap(copy, ElementType.INT32, shape);
     }
 
-    /** Copies the elements. */
+    /**
+     * Copies the elements.
+     *
+     * @param elements in row-major order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor copyOf(long[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, Long.BYTES);
         copy.asLongBuffer().put(elements);
         return wrap(copy, ElementType.INT64, shape);
     }
 
-    /** Copies the elements. */
+    /**
+     * Copies the elements.
+     *
+     * @param elements in row-major order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor copyOf(boolean[] elements, long... shape) {
         ByteBuffer copy = room(elements.length, 1);
         for (int i = 0; i < elements.length; ++i) copy.put(i, (byte) (elements[i] ? 1 : 0));
         return wrap(copy, ElementType.BOOL, shape);
     }
 
-    /** Copies the bytes of elements of any type but strings. */
+    /**
+     * Copies the bytes of elements of any type but strings.
+     *
+     * @param bytes of the elements, in row-major order
+     * @param type of the elements
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor copyOf(byte[] bytes, ElementType type, long... shape) {
         return wrap(room(bytes.length, 1).put(0, bytes), type, shape);
     }
 
-    /** Copies the strings. */
+    /**
+     * Copies the strings.
+     *
+     * @param elements in row-major order
+     * @param shape dims, outermost first; none for a scalar
+     * @return the tensor, to be closed
+     */
     public static Tensor copyOf(String[] elements, long... shape) {
         long[] lengths = new long[elements.length];
         byte[][] parts = new byte[elements.length][];
@@ -126,17 +223,17 @@ public final class Tensor extends Value {
         return new Tensor(NativeValue.strings(text.array(), lengths, shape));
     }
 
-    /** The dims, outermost first; none of a scalar. */
+    /** {@return the dims, outermost first; none of a scalar} */
     public long[] shape() {
         return call(NativeValue::dims);
     }
 
-    /** The product of the dims. */
+    /** {@return the product of the dims} */
     public long elementCount() {
         return call(NativeValue::elementCount);
     }
 
-    /** A view of the elements, in the machine's byte order; read-only where the memory must not be written. */
+    /** {@return a view of the elements, in the machine's byte order; read-only where the memory must not be written} */
     public ByteBuffer bytes() {
         ByteBuffer view = call(value -> {
             ByteBuffer memory = value.view();
@@ -146,39 +243,53 @@ public final class Tensor extends Value {
         return view.order(ByteOrder.nativeOrder());
     }
 
-    /** A view of the elements of a FLOAT tensor. */
+    /** {@return a view of the elements of a FLOAT tensor} */
     public FloatBuffer floats() {
         return bytesOf(ElementType.FLOAT).asFloatBuffer();
     }
 
-    /** A view of the elements of a DOUBLE tensor. */
+    /** {@return a view of the elements of a DOUBLE tensor} */
     public DoubleBuffer doubles() {
         return bytesOf(ElementType.DOUBLE).asDoubleBuffer();
     }
 
-    /** Elements of any type of 16 bits; {@link Float16} and {@link BFloat16} know what they mean. */
+    /** {@return elements of any type of 16 bits; {@link Float16} and {@link BFloat16} know what they mean} */
     public ShortBuffer shorts() {
         if (type().bits() != Short.SIZE) throw wrongType(ElementType.INT16);
         return bytes().asShortBuffer();
     }
 
-    /** A view of the elements of an INT32 tensor. */
+    /** {@return a view of the elements of an INT32 tensor} */
     public IntBuffer ints() {
         return bytesOf(ElementType.INT32).asIntBuffer();
     }
 
-    /** A view of the elements of an INT64 tensor. */
+    /** {@return a view of the elements of an INT64 tensor} */
     public LongBuffer longs() {
         return bytesOf(ElementType.INT64).asLongBuffer();
     }
 
-    /** Copies of the strings. */
+    /** {@return copies of the strings} */
     public String[] strings() {
         return call(value -> {
             if (ElementType.of(value.type()) != ElementType.STRING) throw wrongType(ElementType.STRING);
             String[] result = new String[Math.toIntExact(value.elementCount())];
             for (int i = 0; i < result.length; ++i) result[i] = Text.of(value.stringAt(i));
             return result;
+        });
+    }
+
+    /**
+     * Writes one string, by its place in row-major order; not while a run uses the tensor.
+     *
+     * @param index from 0
+     * @param text what to write
+     */
+    public void setString(long index, String text) {
+        if (text == null) throw FolioException.invalid("string " + index + " is null");
+        call(value -> {
+            value.setString(index, text.getBytes(StandardCharsets.UTF_8));
+            return null;
         });
     }
 

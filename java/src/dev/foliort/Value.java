@@ -32,7 +32,13 @@ public class Value implements AutoCloseable {
         }
     }
 
-    /** A sequence that holds references to tensors, all of one type. */
+    /**
+     * A sequence that holds references to tensors, all of one type.
+     *
+     * @param type of the elements
+     * @param elements any number of tensors
+     * @return the sequence, to be closed
+     */
     public static Value sequence(ElementType type, List<Tensor> elements) {
         Leases leases = new Leases();
         try {
@@ -46,27 +52,38 @@ public class Value implements AutoCloseable {
         }
     }
 
-    /** A map that holds references to two tensors of one dim and equal length; keys of INT64 or STRING. */
+    /**
+     * A map that holds references to two tensors of one dim and equal length; keys of INT64 or STRING.
+     *
+     * @param keys INT64 or STRING, of one dim
+     * @param values as many as keys
+     * @return the map, to be closed
+     */
     public static Value map(Tensor keys, Tensor values) {
         return keys.call(k -> values.call(v -> new Value(NativeValue.map(k, v))));
     }
 
-    /** What it is. */
+    /** {@return what it is} */
     public final ValueKind kind() {
         return ValueKind.of(call(NativeValue::kind));
     }
 
-    /** Of a tensor; of a sequence's tensors; of a map's keys. */
+    /** {@return the element type: of a tensor; of a sequence's tensors; of a map's keys} */
     public final ElementType type() {
         return ElementType.of(call(NativeValue::type));
     }
 
-    /** Parts: the length of a sequence, 2 for a map (keys, values), 0 or 1 for an optional, 0 for a tensor. */
+    /** {@return parts: the length of a sequence, 2 for a map (keys, values), 0 or 1 for an optional, 0 for a tensor} */
     public final int partCount() {
         return (int) (long) call(NativeValue::partCount);
     }
 
-    /** Part `index`, as a value of its own over the same data. */
+    /**
+     * Part `index`, as a value of its own over the same data.
+     *
+     * @param index from 0
+     * @return the part, to be closed
+     */
     public final Value part(int index) {
         return call(value -> Value.of(value.part(index)));
     }

@@ -36,32 +36,32 @@ public final class ValueInfo {
         }
     }
 
-    /** The name; "" for what is in a sequence or map. */
+    /** {@return the name; "" for what is in a sequence or map} */
     public String name() {
         return name;
     }
 
-    /** What it is. */
+    /** {@return what it is} */
     public ValueKind kind() {
         return kind;
     }
 
-    /** The element type of a tensor; the key type of a map; else UNDEFINED. */
+    /** {@return the element type of a tensor; the key type of a map; else UNDEFINED} */
     public ElementType type() {
         return type;
     }
 
-    /** The dims of a tensor, -1 where one is not fixed; null where the model does not say. */
+    /** {@return the dims of a tensor, -1 where one is not fixed; null where the model does not say} */
     public long[] shape() {
         return shape == null ? null : shape.clone();
     }
 
-    /** For each dim its name, or "" if it is fixed or has none. */
+    /** {@return for each dim its name, or "" if it is fixed or has none} */
     public List<String> symbolicDims() {
         return symbolicDims;
     }
 
-    /** What a sequence or optional contains, a map's values; else null. */
+    /** {@return what a sequence or optional contains, a map's values; else null} */
     public ValueInfo element() {
         return element;
     }

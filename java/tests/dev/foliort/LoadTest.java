@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.lang.ref.WeakReference;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -132,6 +134,73 @@ class LoadTest {
     }
 
     @Test
+    void externalDataInMemoryOfTheCallersIsReadInPlace(@TempDir Path folder) throws Exception {
+        Path path = Files.copy(Models.path("external"), folder.resolve("model.onnx")); // without its data
+        ByteBuffer weights = direct(Models.path("external").resolveSibling("external.bin"));
+        WeakReference<ByteBuffer> seen = new WeakReference<>(weights);
+        ModelOptions options = new ModelOptions().externalFile("external.bin", weights);
+        weights = null;
+        Session session;
+        try (Model model = Model.open(path, options)) {
+            session = model.session(new SessionOptions().config("session.disable_prepacking", "1"));
+        }
+        options = null; // only the session has the bytes now
+        assertReadInPlace(session, "external", seen);
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "not in a direct buffer",
+                () -> new ModelOptions().externalFile("external.bin", ByteBuffer.allocate(4)));
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "null", () -> new ModelOptions().externalFile("external.bin", null));
+    }
+
+    @Test
+    void aModelInMemoryOfTheCallersIsReadInPlace() throws Exception {
+        ByteBuffer bytes = direct(Models.path("mlp"));
+        WeakReference<ByteBuffer> seen = new WeakReference<>(bytes);
+        Session session;
+        try (Model model = Model.wrap(bytes, new ModelOptions())) {
+            session = model.session(new SessionOptions().config("session.disable_prepacking", "1"));
+        }
+        bytes = null;
+        assertReadInPlace(session, "mlp", seen);
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "not in a direct buffer",
+                () -> Model.wrap(ByteBuffer.allocate(4), new ModelOptions()));
+        ByteBuffer none = ByteBuffer.allocateDirect(64);
+        WeakReference<ByteBuffer> refused = new WeakReference<>(none);
+        assertThrows(FolioException.class, () -> Model.wrap(refused.get(), new ModelOptions()));
+        none = null;
+        assertGoes(refused);
+    }
+
+    /** Closes the session, which alone holds the memory; a part of a buffer holds the whole. */
+    private static void assertReadInPlace(Session session, String model, WeakReference<ByteBuffer> memory)
+            throws InterruptedException {
+        for (int i = 0; i < 100; ++i) {
+            if (i % 20 == 0) System.gc();
+            ByteBuffer.allocateDirect(1 << 14).put(9, (byte) 1); // would lie where the memory was
+        }
+        try (Session expected = Models.session(model)) {
+            assertArrayEquals(run(expected), run(session));
+        }
+        assertTrue(memory.get() != null, "the memory was let go under the session: its bytes were copied, or are lost");
+        session.close();
+        assertGoes(memory);
+    }
+
+    private static void assertGoes(WeakReference<?> memory) throws InterruptedException {
+        for (int i = 0; i < 100 && memory.get() != null; ++i) {
+            System.gc();
+            Thread.sleep(10);
+        }
+        assertEquals(null, memory.get(), "the memory was not given back");
+    }
+
+    /** A file's bytes in a direct buffer, with others before and after them. */
+    private static ByteBuffer direct(Path file) throws IOException {
+        byte[] bytes = Files.readAllBytes(file);
+        ByteBuffer result = ByteBuffer.allocateDirect(bytes.length + 128);
+        return result.position(64).put(bytes).flip().position(64);
+    }
+
+    @Test
     void initializersCanBeReplaced() {
         try (Model model = Model.open(Models.path("mlp"));
                 Session session = model.session();
@@ -141,6 +210,30 @@ class LoadTest {
             }
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "nobody",
                     () -> model.session(new SessionOptions().initializer("nobody", zeros)));
+        }
+    }
+
+    @Test
+    void runsMayOverrideInputsThatHaveADefault() {
+        try (Model model = Model.open(Models.path("defaults"));
+                Session session = model.session();
+                Tensor x = Tensor.copyOf(Models.row(1, WIDTH), 1, WIDTH);
+                Tensor zeros = Tensor.allocate(ElementType.FLOAT, WIDTH);
+                Tensor ones = Tensor.allocate(ElementType.FLOAT, WIDTH)) {
+            assertEquals(1, model.inputs().size());
+            assertEquals(4, model.overridableInitializers().size());
+            assertEquals("layer0.bias FLOAT[32]", model.overridableInitializers().get(0).toString());
+            assertEquals(List.of("layer3.bias"), session.overridableInitializers().stream().map(ValueInfo::name)
+                    .filter(name -> name.startsWith("layer3")).collect(java.util.stream.Collectors.toList()));
+            for (int i = 0; i < WIDTH; ++i) ones.floats().put(i, 1f);
+            try (Outputs usual = session.run(Map.of("x", x));
+                    Outputs without = session.run(Map.of("x", x, "layer3.bias", zeros));
+                    Outputs with = session.run(Map.of("x", x, "layer3.bias", ones))) {
+                assertFalse(usual.get("y").floats().equals(without.get("y").floats()));
+                for (int i = 0; i < WIDTH; ++i) {
+                    assertEquals(1f, with.get("y").floats().get(i) - without.get("y").floats().get(i), 1e-5f);
+                }
+            }
         }
     }
 

@@ -140,6 +140,21 @@ class TensorTest {
     }
 
     @Test
+    void stringsCanBeWritten() {
+        try (Tensor tensor = Tensor.allocate(ElementType.STRING, 2, 2); Tensor floats = Tensor.allocate(ElementType.FLOAT, 1)) {
+            tensor.setString(3, "日本-😀");
+            tensor.setString(1, "a\0b");
+            tensor.setString(1, "c\0");
+            tensor.setString(3, "longer than it was: 日本-😀");
+            assertArrayEquals(new String[] {"", "c\0", "", "longer than it was: 日本-😀"}, tensor.strings());
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "4", () -> tensor.setString(4, "x"));
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "", () -> tensor.setString(-1, "x"));
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "null", () -> tensor.setString(0, null));
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "", () -> floats.setString(0, "x"));
+        }
+    }
+
+    @Test
     void useAfterCloseThrowsAndClosingAgainIsFine() {
         Tensor tensor = Tensor.allocate(ElementType.FLOAT, 2);
         tensor.close();

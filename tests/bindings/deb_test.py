@@ -1,0 +1,190 @@
+"""The Debian packages, installed by dpkg into a root of their own, serve programs that know nothing of this tree.
+
+dpkg needs no rights for that. What is not ours (libc6 ...) is not in the root: those dependencies are left out, ours are
+checked. The programs are built in an empty folder, by CMake's find_package and by pkg-config.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+import package_support
+from package_support import BUILD, MODELS, PACKAGES, ROOT, SPEECH, environment, run
+
+CMAKE = os.environ.get("CMAKE", "cmake")
+CC, CXX = os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")
+DPKG = ("dpkg", "--force-not-root", "--force-script-chrootless", "--force-bad-path")
+PROJECT = """\
+cmake_minimum_required(VERSION 3.16)
+project(consumer LANGUAGES C CXX)
+find_package(folio 0.1 CONFIG REQUIRED)
+foreach(program speech_timeline.c run_model.cpp)
+  cmake_path(GET program STEM name)
+  add_executable(${name} ${program})
+  target_link_libraries(${name} PRIVATE folio::folio ${CMAKE_DL_LIBS})
+endforeach()
+"""
+
+
+def debs():
+    return {path.name.split("_")[0]: path for path in sorted(PACKAGES.glob("*.deb"))}
+
+
+def fields(package):
+    lines = run("dpkg-deb", "-f", package).splitlines()
+    return dict(line.split(": ", 1) for line in lines if line and not line.startswith(" "))
+
+
+def dependencies(package):
+    return re.findall(r"([a-z0-9.+-]+)(?: \(([^)]*)\))?", fields(package).get("Depends", ""))
+
+
+@unittest.skipUnless(shutil.which("dpkg") and debs(), "no Debian packages were made")
+class Installed(package_support.Packages):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.base = Path(folder.name)
+        cls.root = cls.base / "root"
+        for name in ("info", "updates", "triggers"):
+            (cls.root / "var/lib/dpkg" / name).mkdir(parents=True)
+        (cls.root / "var/lib/dpkg/status").touch()
+        # The machine's own cache is none of a test's business: a linker's cache that writes down its calls.
+        (cls.base / "bin").mkdir()
+        (cls.base / "bin/ldconfig").write_text(f"#!/bin/sh\necho called >> {cls.base}/ldconfig.log\n")
+        (cls.base / "bin/ldconfig").chmod(0o755)
+        foreign = {name for deb in debs().values() for name, _ in dependencies(deb)} - set(debs())
+        cls.dpkg("--ignore-depends=" + ",".join(sorted(foreign)), "-i", *debs().values())
+
+    @classmethod
+    def dpkg(cls, *arguments, status=0):
+        path = f"{cls.base}/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
+        return run(*DPKG, f"--root={cls.root}", *arguments, status=status, env=environment(PATH=path))
+
+    def setUp(self):
+        super().setUp()
+        self.usr = self.root / "usr"
+        (library,) = self.usr.rglob("libfolio.so.1")
+        self.lib = library.parent
+        self.found = environment(LD_LIBRARY_PATH=str(self.lib))
+
+
+class Programs(Installed):
+    def consumer(self):
+        """An empty folder with two programs' sources, nothing else."""
+        folder = self.work / "consumer"
+        folder.mkdir()
+        shutil.copy(ROOT / "samples/c/speech_timeline.c", folder)
+        shutil.copy(ROOT / "samples/cpp/run_model.cpp", folder)
+        return folder
+
+    def check_programs(self, folder):
+        needed = run("readelf", "-d", folder / "run_model")
+        self.assertIn("libfolio.so.1", needed)
+        self.assertIn("y", run(folder / "run_model", MODELS / "mlp.onnx", env=self.found))
+        if SPEECH.is_file():
+            self.same_timeline(run(folder / "speech_timeline", SPEECH, self.wav, env=self.found))
+        else:
+            run(folder / "speech_timeline", MODELS / "none.onnx", self.wav, status=3, env=self.found)
+
+    def test_a_project_of_cmake_finds_builds_and_runs(self):
+        folder = self.consumer()
+        (folder / "CMakeLists.txt").write_text(PROJECT)
+        build = self.work / "build"
+        run(CMAKE, "-S", folder, "-B", build, f"-DCMAKE_PREFIX_PATH={self.usr}", "-DCMAKE_BUILD_TYPE=Release", env=environment())
+        run(CMAKE, "--build", build, env=environment())
+        self.check_programs(build)
+
+    def test_another_major_version_is_not_found(self):
+        folder = self.consumer()
+        (folder / "CMakeLists.txt").write_text(PROJECT.replace("folio 0.1", "folio 1.0"))
+        run(CMAKE, "-S", folder, "-B", self.work / "build", f"-DCMAKE_PREFIX_PATH={self.usr}", status=1, env=environment())
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is not installed")
+    def test_programs_build_and_run_by_pkg_config(self):
+        folder = self.consumer()
+        lookup = environment(PKG_CONFIG_LIBDIR=str(self.lib / "pkgconfig"))
+        flags = run("pkg-config", "--cflags", "--libs", "folio", env=lookup).split()
+        self.assertEqual([os.path.normpath(f[2:]) for f in flags if f.startswith("-I")], [f"{self.usr}/include"])
+        run(CC, "-std=c99", folder / "speech_timeline.c", *flags, "-ldl", "-o", folder / "speech_timeline")
+        run(CXX, "-std=c++17", folder / "run_model.cpp", *flags, "-o", folder / "run_model")
+        self.check_programs(folder)
+        self.assertEqual(run("pkg-config", "--modversion", "folio", env=lookup).strip(), fields(debs()["libfolio1"])["Version"])
+
+    def test_all_samples_build(self):
+        build = self.work / "build"
+        run(CMAKE, "-S", ROOT / "samples", "-B", build, f"-DCMAKE_PREFIX_PATH={self.usr}", "-DCMAKE_BUILD_TYPE=Release",
+            env=environment())
+        run(CMAKE, "--build", build, env=environment())
+        self.assertIn("y", run(build / "run_model_cpp", MODELS / "mlp.onnx", env=self.found))
+
+    def test_the_command_runs(self):
+        self.assertIn("MatMul", run(self.usr / "bin/folio", "inspect", MODELS / "mlp.onnx", env=self.found))
+
+    def test_jar_and_assembly_of_the_packages_run(self):
+        if not SPEECH.is_file():
+            self.skipTest("FOLIO_TEST_MODELS has no silero_vad_v5")
+        if "libfolio-java" in debs():
+            (jar,) = self.usr.rglob("folio.jar")
+            run("javac", "-cp", jar, "-d", self.work, ROOT / "samples/java/SpeechTimeline.java")
+            self.same_timeline(run("java", "-cp", f"{jar}:{self.work}", "SpeechTimeline", SPEECH, self.wav, env=self.found))
+        if "libfolio-cil" in debs():
+            (assembly,) = self.usr.rglob("FolioRuntime.dll")
+            program = self.work / "SpeechTimeline.exe"
+            run("mcs", "-nologo", f"-out:{program}", f"-reference:{assembly}", ROOT / "samples/csharp/SpeechTimeline.cs")
+            self.same_timeline(run("mono", program, SPEECH, self.wav, env=dict(self.found, MONO_PATH=str(assembly.parent))))
+
+
+class Control(Installed):
+    def test_all_are_installed_and_whole(self):
+        states = run("dpkg-query", f"--root={self.root}", "-W", "-f=${Package} ${db:Status-Status}\\n").split()
+        self.assertEqual(dict(zip(states[::2], states[1::2])), {name: "installed" for name in debs()})
+        self.assertEqual(self.dpkg("--verify"), "")
+        self.assertTrue((self.base / "ldconfig.log").exists(), "nobody told the linker's cache of libfolio.so.1")
+
+    def test_none_has_a_file_of_another(self):
+        files = [f for name in debs() for f in run("dpkg-query", f"--root={self.root}", "-L", name).splitlines()
+                 if not (self.root / f.lstrip("/")).is_dir()]
+        self.assertEqual(sorted(files), sorted(set(files)))
+        self.assertTrue({"/usr/include/folio/folio.hpp", "/usr/bin/folio"} <= set(files), files)
+
+    def test_the_library_cannot_go_before_those_that_need_it(self):
+        self.dpkg("-r", "libfolio1", status=1)
+        self.assertTrue((self.lib / "libfolio.so.1").exists())
+
+    def test_what_they_say_of_themselves(self):
+        names = debs()
+        self.assertLessEqual({"libfolio1", "libfolio-dev"}, set(names))
+        summaries = set()
+        for name, deb in names.items():
+            told = fields(deb)
+            self.assertEqual((told["Package"], told["Architecture"]), (name, "amd64"))
+            self.assertEqual(told["Version"], fields(names["libfolio1"])["Version"])
+            self.assertTrue(int(told["Installed-Size"]) > 0 and told["Maintainer"] and told["Section"])
+            summaries.add(run("dpkg-deb", "-f", deb, "Description"))
+            ours = {other: version for other, version in dependencies(deb) if other in names}
+            self.assertEqual(ours, {} if name in ("libfolio1", "libfolio-onnxruntime")
+                             else {"libfolio1": f"= {told['Version']}"}, name)
+            control = self.work / name
+            run("dpkg-deb", "-e", deb, control)
+            self.assertTrue((control / "md5sums").read_text(), name)
+        self.assertEqual(len(summaries), len(names), "two packages say the same of themselves")
+        runtime = dict(dependencies(names["libfolio1"]))
+        self.assertRegex(runtime["libc6"], r">= 2\.")
+        self.assertIn("libstdc++6", runtime)
+        self.assertIn("libfolio 1 libfolio1", (self.work / "libfolio1/shlibs").read_text())
+
+
+class Removed(Installed):
+    def test_nothing_stays_behind(self):
+        self.dpkg("-P", *debs())
+        left = [path for path in self.root.rglob("*") if not path.is_dir() and "var/lib/dpkg" not in str(path)]
+        self.assertEqual(left, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
