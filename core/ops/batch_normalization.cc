@@ -1,10 +1,12 @@
-// Batch normalization, inference form.
+// Batch normalization.
 //
 // Source: ONNX operator spec, BatchNormalization, opsets 1, 6, 7, 9, 14 (training_mode), 15.
 // Shapes: x, y [N, C, spatial...]; scale, B, mean, var [C] (opset < 9 with spatial = 0: [C, ...]).
 // Math:   y = (x - mean) / sqrt(var + epsilon) * scale + B, as x * a + b with a and b per channel.
+//         With training_mode mean and var are those of x (the population's), and outputs 1 and 2
+//         are [C]: given * momentum + of x * (1 - momentum), in the given ones' types.
 // Types:  float; float16 and bfloat16 x with float parameters in float; double.
-// Errors: training is not supported: kNotImplemented.
+// Errors: kNotImplemented for training before opset 14; kInvalidGraph for its outputs without it.
 #include <cmath>
 #include <vector>
 
@@ -31,23 +33,59 @@ Result<std::vector<double>> numbers(const OpRun& run, int input, int64_t count) 
   return out;
 }
 
+// How x lies: `batch` times `channels` rows of `inner` elements.
+struct Layout {
+  int64_t batch = 0;
+  int64_t channels = 1;
+  int64_t inner = 1;
+};
+
+// Mean and population variance of every channel, in double.
+void measure(OpRun& run, const Tensor& x, const Layout& at, std::vector<double>* mean,
+             std::vector<double>* var) {
+  const auto size = static_cast<double>(at.batch * at.inner);
+  // body(value) for every element of channel c.
+  const auto for_channel = [&](auto tag, int64_t c, auto&& body) {
+    using T = typename decltype(tag)::type;
+    for (int64_t n = 0; n < at.batch; ++n) {
+      const T* row = x.data<T>() + (n * at.channels + c) * at.inner;
+      for (int64_t i = 0; i < at.inner; ++i) {
+        body(static_cast<double>(static_cast<Compute<T>>(row[i])));
+      }
+    }
+  };
+  dispatch(FloatTypes{}, x.dtype(), [&](auto tag) {
+    run.parallel().for_range(at.channels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        double sum = 0;
+        for_channel(tag, c, [&](double value) { sum += value; });
+        const double middle = sum / size;
+        double squares = 0;
+        for_channel(tag, c, [&](double value) { squares += (value - middle) * (value - middle); });
+        (*mean)[static_cast<size_t>(c)] = middle;
+        (*var)[static_cast<size_t>(c)] = squares / size;
+      }
+    });
+  });
+}
+
 class BatchNormalization final : public OpKernel {
  public:
   float epsilon = 1e-5F;
+  float momentum = 0.9F;
+  bool training = false;
   bool per_element = false;  // opset < 9, spatial = 0
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
+    if (!contains(FloatTypes{}, x->dtype())) return wrong_type(0, x->dtype());
     if (x->rank() < 1) return invalid_argument("X has no dims");
-    const int64_t batch = x->dim(0);
-    const int64_t channels = per_element     ? x->shape().product(1, x->rank())
-                             : x->rank() > 1 ? x->dim(1)
-                                             : 1;
-    const int64_t inner = per_element || x->rank() < 3 ? 1 : x->shape().product(2, x->rank());
-    FOLIO_TRY(const std::vector<double> scale, numbers(run, 1, channels));
-    FOLIO_TRY(const std::vector<double> bias, numbers(run, 2, channels));
-    FOLIO_TRY(const std::vector<double> mean, numbers(run, 3, channels));
-    FOLIO_TRY(const std::vector<double> var, numbers(run, 4, channels));
+    const Layout at = layout_of(x->shape());
+    FOLIO_TRY(const std::vector<double> scale, numbers(run, 1, at.channels));
+    FOLIO_TRY(const std::vector<double> bias, numbers(run, 2, at.channels));
+    FOLIO_TRY(std::vector<double> mean, numbers(run, 3, at.channels));
+    FOLIO_TRY(std::vector<double> var, numbers(run, 4, at.channels));
+    if (training) FOLIO_RETURN_IF_ERROR(train(run, *x, at, &mean, &var));
     std::vector<double> a(scale.size());
     std::vector<double> b(scale.size());
     for (size_t c = 0; c < scale.size(); ++c) {
@@ -55,15 +93,16 @@ class BatchNormalization final : public OpKernel {
       b[c] = bias[c] - mean[c] * a[c];
     }
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
-    const bool known = dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
+    dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = Compute<T>;
       const T* from = x->data<T>();
       T* to = y->data_mut<T>();
+      const int64_t inner = at.inner;
       const int64_t grain = inner > 0 ? 1 + 16384 / inner : 1;
-      run.parallel().for_range(batch * channels, grain, [&](int64_t begin, int64_t end) {
+      run.parallel().for_range(at.batch * at.channels, grain, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
-          const auto c = static_cast<size_t>(row % channels);
+          const auto c = static_cast<size_t>(row % at.channels);
           const auto times = static_cast<C>(a[c]);
           const auto plus = static_cast<C>(b[c]);
           for (int64_t i = row * inner; i < (row + 1) * inner; ++i) {
@@ -72,25 +111,76 @@ class BatchNormalization final : public OpKernel {
         }
       });
     });
-    return known ? Status::ok() : wrong_type(0, x->dtype());
+    return Status::ok();
+  }
+
+ private:
+  Layout layout_of(const Shape& x) const {
+    if (per_element) return {x[0], x.product(1, x.rank()), 1};
+    return {x[0], x.rank() > 1 ? x[1] : 1, x.rank() < 3 ? 1 : x.product(2, x.rank())};
+  }
+
+  // Gives the running statistics, and puts x's own in the place of the given ones.
+  Status train(OpRun& run, const Tensor& x, const Layout& at, std::vector<double>* mean,
+               std::vector<double>* var) const {
+    std::vector<double> own[2] = {*mean, *var};
+    measure(run, x, at, own, own + 1);
+    std::vector<double>* given[2] = {mean, var};
+    const auto keep = static_cast<double>(momentum);
+    for (int k = 0; k < 2; ++k) {
+      std::vector<double>& running = *given[k];
+      for (size_t c = 0; c < running.size(); ++c) {
+        running[c] = running[c] * keep + own[k][c] * (1 - keep);
+      }
+      if (run.has_output(1 + k)) {
+        FOLIO_TRY(Tensor * out,
+                  run.output(1 + k, run.value(3 + k).tensor().dtype(), Shape{at.channels}));
+        dispatch(FloatTypes{}, out->dtype(), [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          for (size_t c = 0; c < running.size(); ++c) {
+            out->data_mut<T>()[c] = static_cast<T>(static_cast<Compute<T>>(running[c]));
+          }
+        });
+      }
+      running = std::move(own[k]);
+    }
+    return Status::ok();
   }
 };
 
+// training_mode, which came with opset 14 and is what gives the other outputs a meaning.
+Result<bool> is_training(const Node& node) {
+  FOLIO_TRY(const int64_t mode, node.attributes.get_int("training_mode", 0));
+  const bool training = node.version >= 14 && mode != 0;
+  for (size_t i = 1; i < node.outputs.size() && !training; ++i) {
+    if (node.outputs[i] == kNone) continue;
+    if (node.version < 14) return not_implemented("statistics outputs (training) before opset 14");
+    return invalid_graph("has output ", i, ", which only training_mode = 1 gives");
+  }
+  if (node.version >= 14 && node.outputs.size() > 3) {
+    return invalid_graph("has ", node.outputs.size(), " outputs, expected 1 to 3");
+  }
+  return training;
+}
+
 Status infer(OpInfer& infer) {
   infer.set_output(0, infer.input(0));
+  FOLIO_TRY(const bool training, is_training(infer.node()));
+  const Dims* x = infer.dims_of(0);
+  const Dim channels = !x || x->empty() ? Dim::unknown() : x->size() > 1 ? (*x)[1] : Dim::of(1);
+  for (int i = 1; training && i < infer.output_count(); ++i) {
+    if (infer.has_output(i)) infer.set_tensor(i, infer.dtype(2 + i), Dims{channels});
+  }
   return Status::ok();
 }
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<BatchNormalization>();
   FOLIO_TRY(kernel->epsilon, build.attrs().get_float("epsilon", 1e-5F));
+  FOLIO_TRY(kernel->momentum, build.attrs().get_float("momentum", 0.9F));
   FOLIO_TRY(const int64_t spatial, build.attrs().get_int("spatial", 1));
-  FOLIO_TRY(const int64_t training, build.attrs().get_int("training_mode", 0));
   kernel->per_element = build.version() < 9 && spatial == 0;
-  for (int i = 1; i < build.output_count(); ++i) {
-    if (build.has_output(i)) return not_implemented("statistics outputs (training)");
-  }
-  if (training != 0) return not_implemented("training_mode = 1");
+  FOLIO_TRY(kernel->training, is_training(build.node()));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

@@ -115,6 +115,14 @@ Result<Shape> LegacyBroadcast::second(const Shape& a, const Shape& b) const {
   }
   Shape padded = b;
   for (int64_t i = start; i < free; ++i) padded.push_back(1);
+  for (int i = 1; i <= padded.rank(); ++i) {
+    const int64_t dim = padded[padded.rank() - i];
+    if (dim != 1 && dim != a[a.rank() - i]) {
+      return invalid_argument("input 1 ", b.to_string(), " at axis ", start,
+                              " does not broadcast to input 0 ", a.to_string(),
+                              ", which keeps its dims before opset 7");
+    }
+  }
   return padded;
 }
 

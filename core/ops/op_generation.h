@@ -138,12 +138,14 @@ struct GptDecoder {
 
 // An encoder and a decoder as T5's. The encoder takes (ids, mask[, decoder ids]) and gives cross
 // keys and values, or, with decoder ids, also first (logits, hidden states, self keys and values).
-// The decoder: (ids, mask[, hidden states], self..., cross...) -> (logits, self...).
+// The decoder: (ids[, encoder's ids], mask[, hidden states], self..., cross...) -> (logits,
+// self...); the encoder's ids are there when input 2 is of int32 and so must be the mask.
 struct T5Decoder {
   int encoder = -1;
   int decoder = -1;
   int layers = 0;
   bool starts_in_encoder = false;
+  bool takes_prompt = false;  // the encoder's ids: models that copy from their text read them
   bool takes_hidden = false;
   bool takes_sequence = false;  // all tokens so far each time, not the last alone
 

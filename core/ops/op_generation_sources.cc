@@ -261,7 +261,9 @@ class T5Source final : public TokenSource {
       FOLIO_TRY(Tensor first, encode(run));
       if (decoder_.starts_in_encoder) return first;
     }
-    std::vector<Value> feeds = {ids_, mask_};
+    std::vector<Value> feeds = {ids_};
+    if (decoder_.takes_prompt) feeds.emplace_back(prompt_);
+    feeds.emplace_back(mask_);
     if (decoder_.takes_hidden) feeds.emplace_back(hidden_);
     for (Tensor& cache : self_) feeds.emplace_back(std::move(cache));
     for (const Tensor& cache : cross_) feeds.emplace_back(cache);
@@ -326,6 +328,9 @@ class T5Source final : public TokenSource {
     }
     cross_.assign(repeats.end() - static_cast<std::ptrdiff_t>(caches), repeats.end());
     FOLIO_TRY(mask_, repeated(mask_, beams_));
+    if (decoder_.takes_prompt) {
+      FOLIO_TRY(prompt_, repeated(ids_, beams_));
+    }
     FOLIO_TRY(ids_, repeated(start, beams_));
     if (decoder_.starts_in_encoder) {
       hidden_ = repeats[0];
@@ -343,6 +348,7 @@ class T5Source final : public TokenSource {
 
   const T5Decoder decoder_;
   Tensor ids_;
+  Tensor prompt_;
   Tensor mask_;
   int64_t batch_;
   int64_t beams_;
@@ -369,11 +375,13 @@ Result<T5Decoder> T5Decoder::parse(const Node& node) {
   const size_t outputs = decoder->outputs.size();
   const size_t inputs = decoder->inputs.size();
   const size_t caches = outputs < 3 ? 0 : outputs - 1;  // self keys and values
-  out.takes_hidden = inputs == 3 + 2 * caches;
-  if (caches % 2 != 0 || caches == 0 || (inputs != 2 + 2 * caches && !out.takes_hidden)) {
+  out.takes_prompt = inputs > 2 && declared_input(*decoder, 2).dtype == DType::kInt32;
+  const size_t fixed = out.takes_prompt ? 3 : 2;
+  out.takes_hidden = inputs == fixed + 1 + 2 * caches;
+  if (caches % 2 != 0 || caches == 0 || (inputs != fixed + 2 * caches && !out.takes_hidden)) {
     return invalid_graph(
         "subgraph 'decoder' has ", inputs, " inputs and ", outputs,
-        " outputs, expected (input_ids, encoder_attention_mask[, "
+        " outputs, expected (input_ids[, encoder_input_ids], encoder_attention_mask[, "
         "encoder_hidden_states], self and cross keys and values of each layer) and "
         "(logits, self keys and values of each layer)");
   }
@@ -401,11 +409,13 @@ Status T5Decoder::infer(OpInfer& infer) {
   FOLIO_TRY(const T5Decoder parsed, parse(infer.node()));
   for (const int k : {parsed.encoder, parsed.decoder}) {
     const Graph& graph = *infer.node().subgraphs[static_cast<size_t>(k)];
+    const bool is_decoder = k == parsed.decoder;
+    const size_t fixed = !is_decoder || parsed.takes_prompt ? 3 : 2;  // inputs of int32
     std::vector<TypeInfo> inputs;
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const TypeInfo& declared = declared_input(graph, i);
-      const bool ids = i < 2 || (k == parsed.encoder && i == 2);
-      const bool hidden = !ids && parsed.takes_hidden && i == 2;
+      const bool ids = i < fixed;
+      const bool hidden = is_decoder && parsed.takes_hidden && i == fixed;
       const DType dtype = ids ? DType::kInt32 : declared.dtype;
       if (!declared.is_tensor() || declared.dtype != dtype) {
         return invalid_graph(

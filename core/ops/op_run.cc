@@ -94,7 +94,15 @@ void OpInfer::set_output(int i, TypeInfo type) {
 
 void OpInfer::set_data(int i, std::vector<Dim> data) {
   const ValueId id = id_at(node_.outputs, i);
-  if (id != kNone) graph_.value(id).data = std::move(data);
+  if (id == kNone) return;
+  GraphValue& value = graph_.value(id);
+  // What leaves int32 wraps when it is computed.
+  for (Dim& dim : data) {
+    if (value.type.dtype == DType::kInt32 && dim.is_value() && dim.value > INT32_MAX) {
+      dim = Dim::unknown();
+    }
+  }
+  value.data = std::move(data);
 }
 
 Result<std::vector<TypeInfo>> OpInfer::infer_subgraph(int k, const std::vector<TypeInfo>& inputs) {

@@ -1,15 +1,19 @@
 // QuantizeLinear and DequantizeLinear.
 //
-// Source: ONNX operator spec; opsets 10 (per tensor), 13 (per axis), 19 (16-bit floats), 21
-// (blocks,
-//         16-bit and 4-bit integers, output_dtype), 23, 25 (2-bit); com.microsoft version 1.
+// Source: ONNX operator spec; opsets 10 (per tensor), 13 (per axis), 19 (16-bit floats, float8), 21
+//         (blocks, 16-bit and 4-bit integers, output_dtype), 23 (float4), 24 (float8e8m0 scales),
+//         25 (2-bit); com.microsoft version 1.
 // Shapes: y has x's shape; scale and zero point: one element, [dims(axis)], or x's shape with
 //         ceil(dims(axis) / block_size) at axis.
-// Math:   quantize: saturate(round(x / scale) + zero_point), ties to even, NaN as 0.
+// Math:   quantize: saturate(round(x / scale) + zero_point), ties to even, NaN as 0; to float8 and
+//         float4: x / scale + zero_point rounded as Cast does it (saturate: float8 only).
 //         dequantize: (x - zero_point) * scale, in float.
-// Errors: kInvalidArgument for shapes and types that do not fit; kNotImplemented for float8,
-// float4.
+// Errors: kInvalidArgument for shapes and types that do not fit; kInvalidGraph for an output_dtype
+//         that is no element type or not the zero point's.
+#include <array>
+
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_narrow.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
 
@@ -20,6 +24,7 @@ struct QuantizeOptions {
   int64_t axis = 1;
   int64_t block_size = 0;
   DType output_dtype = DType::kUndefined;
+  bool saturate = true;
 
   static Result<QuantizeOptions> parse(const Attributes& attributes) {
     QuantizeOptions options;
@@ -30,6 +35,8 @@ struct QuantizeOptions {
       return invalid_graph("attribute 'output_dtype' is ", dtype, ", which is no element type");
     }
     options.output_dtype = static_cast<DType>(dtype);
+    FOLIO_TRY(const int64_t saturate, attributes.get_int("saturate", 1));
+    options.saturate = saturate != 0;
     return options;
   }
 };
@@ -46,7 +53,54 @@ Result<const uint8_t*> zero_point_of(const OpRun& run, const Tensor& scale, DTyp
   return zero->raw();
 }
 
+// Scales are numbers, or float8e8m0: powers of two.
+Result<const float*> scale_floats(OpRun& run, const Tensor& scale) {
+  if (scale.dtype() != DType::kFloat8E8M0) return as_floats(run, 1, scale);
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(scale.count()) * sizeof(float)));
+  auto* wide = reinterpret_cast<float*>(memory);
+  for (int64_t i = 0; i < scale.count(); ++i) {
+    wide[i] = narrow_to_float(scale.dtype(), scale.raw()[i]);
+  }
+  return static_cast<const float*>(wide);
+}
+
+// Elements of float8 or float4, but for their type's numbers.
+struct NarrowCodes {
+  const uint8_t* raw = nullptr;
+  bool is_nibble = false;
+
+  uint8_t at(int64_t i) const { return is_nibble ? raw[i / 2] >> (i % 2 * 4) & 0xf : raw[i]; }
+};
+
+bool is_narrow_code(DType dtype) { return is_narrow_float(dtype) && dtype != DType::kFloat8E8M0; }
+
+using NarrowNumbers = std::array<float, 256>;  // by code
+
+NarrowNumbers numbers_of(DType dtype) {
+  NarrowNumbers numbers{};
+  const int codes = 1 << dtype_bits(dtype);
+  for (int code = 0; code < codes; ++code) {
+    numbers[static_cast<size_t>(code)] = narrow_to_float(dtype, static_cast<uint8_t>(code));
+  }
+  return numbers;
+}
+
 // ---------------------------------------------------------------- quantize
+
+// One byte for each code, also those of 4 bits.
+void quantize_narrow(OpRun& run, const ScalePlan& plan, DType dtype, bool saturate, const float* x,
+                     const float* scale, const uint8_t* zero, uint8_t* y) {
+  const NarrowNumbers numbers = numbers_of(dtype);
+  const NarrowCodes zeros{zero, dtype_is_subbyte(dtype)};
+  for_scale_rows(run.parallel(), plan, [&](int64_t at, int64_t scale_at, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t s = scale_at + i * plan.step;
+      const float offset = zero ? numbers[zeros.at(s)] : 0.0F;
+      y[at + i] =
+          float_to_narrow(dtype, x[at + i] / scale[s] + offset, saturate, ScaleRounding::kNearest);
+    }
+  });
+}
 
 template <typename Q>
 void quantize_rows(OpRun& run, const ScalePlan& plan, const float* x, const float* scale,
@@ -87,6 +141,10 @@ class Quantize final : public OpKernel {
     DType dtype = options_.output_dtype;
     if (run.has_input(2)) {
       FOLIO_TRY(const Tensor* zero, run.tensor(2));
+      if (dtype != DType::kUndefined && dtype != zero->dtype()) {
+        return invalid_argument("the zero point is ", dtype_name(zero->dtype()),
+                                ", output_dtype is ", dtype_name(dtype));
+      }
       dtype = zero->dtype();
     } else if (dtype == DType::kUndefined) {
       dtype = DType::kUint8;
@@ -95,20 +153,24 @@ class Quantize final : public OpKernel {
               plan_scales(x->shape(), scale->shape(), options_.axis, options_.block_size));
     FOLIO_TRY(const uint8_t* zero, zero_point_of(run, *scale, dtype));
     FOLIO_TRY(const float* x_data, as_floats(run, 0, *x));
-    FOLIO_TRY(const float* scale_data, as_floats(run, 1, *scale));
+    FOLIO_TRY(const float* scale_data, scale_floats(run, *scale));
     if (dtype == DType::kInt32) return wrong_type(2, dtype);
     FOLIO_TRY(Tensor * y, run.output(0, dtype, x->shape()));
     uint8_t* bytes = y->raw_mut();
     if (dtype_is_subbyte(dtype)) {
       FOLIO_TRY(bytes, run.scratch(static_cast<size_t>(x->count())));
     }
-    const bool done = dispatch_quantized(dtype, [&](auto quantized) {
-      using Q = decltype(quantized);
-      if constexpr (Q::kDType != DType::kInt32) {
-        quantize_rows<Q>(run, plan, x_data, scale_data, zero, bytes);
-      }
-    });
-    if (!done) return not_implemented("quantizing to ", dtype_name(dtype), " is not supported");
+    if (is_narrow_code(dtype)) {
+      quantize_narrow(run, plan, dtype, options_.saturate, x_data, scale_data, zero, bytes);
+    } else if (!dispatch_quantized(dtype, [&](auto quantized) {
+                 using Q = decltype(quantized);
+                 if constexpr (Q::kDType != DType::kInt32) {
+                   quantize_rows<Q>(run, plan, x_data, scale_data, zero, bytes);
+                 }
+               })) {
+      return invalid_argument("cannot quantize to ", dtype_name(dtype),
+                              ", expected integers of up to 16 bits, float8 or float4");
+    }
     if (bytes != y->raw()) pack_bytes(bytes, x->count(), dtype_bits(dtype), y->raw_mut());
     return Status::ok();
   }
@@ -145,6 +207,21 @@ void dequantize_rows(OpRun& run, const ScalePlan& plan, const uint8_t* x, const 
   });
 }
 
+void dequantize_narrow(OpRun& run, const ScalePlan& plan, const Tensor& x, const float* scale,
+                       const uint8_t* zero, float* y) {
+  const NarrowNumbers numbers = numbers_of(x.dtype());
+  const bool is_nibble = dtype_is_subbyte(x.dtype());
+  const NarrowCodes codes{x.raw(), is_nibble};
+  const NarrowCodes zeros{zero, is_nibble};
+  for_scale_rows(run.parallel(), plan, [&](int64_t at, int64_t scale_at, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t s = scale_at + i * plan.step;
+      const float offset = zero ? numbers[zeros.at(s)] : 0.0F;
+      y[at + i] = (numbers[codes.at(at + i)] - offset) * scale[s];
+    }
+  });
+}
+
 class Dequantize final : public OpKernel {
  public:
   explicit Dequantize(const QuantizeOptions& options) : options_(options) {}
@@ -158,10 +235,11 @@ class Dequantize final : public OpKernel {
     FOLIO_TRY(const ScalePlan plan,
               plan_scales(x->shape(), scale->shape(), options_.axis, options_.block_size));
     FOLIO_TRY(const uint8_t* zero, zero_point_of(run, *scale, x->dtype()));
-    FOLIO_TRY(const float* scale_data, as_floats(run, 1, *scale));
+    FOLIO_TRY(const float* scale_data, scale_floats(run, *scale));
     const bool is_half = dtype == DType::kFloat16 || dtype == DType::kBfloat16;
     if (!is_half && dtype != DType::kFloat) {
-      return not_implemented("dequantizing to ", dtype_name(dtype), " is not supported");
+      return invalid_argument("cannot dequantize to ", dtype_name(dtype),
+                              ", expected float, float16 or bfloat16");
     }
     FOLIO_TRY(Tensor * y, run.output(0, dtype, x->shape()));
     float* out = reinterpret_cast<float*>(y->raw_mut());
@@ -169,10 +247,13 @@ class Dequantize final : public OpKernel {
       FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
       out = reinterpret_cast<float*>(memory);
     }
-    const bool done = dispatch_quantized(x->dtype(), [&](auto quantized) {
-      dequantize_rows<decltype(quantized)>(run, plan, x->raw(), scale_data, zero, out);
-    });
-    if (!done) return not_implemented("dequantizing ", dtype_name(x->dtype()), " is not supported");
+    if (is_narrow_code(x->dtype())) {
+      dequantize_narrow(run, plan, *x, scale_data, zero, out);
+    } else if (!dispatch_quantized(x->dtype(), [&](auto quantized) {
+                 dequantize_rows<decltype(quantized)>(run, plan, x->raw(), scale_data, zero, out);
+               })) {
+      return wrong_type(0, x->dtype());
+    }
     if (is_half) narrow_half(run, out, y);
     return Status::ok();
   }
@@ -198,7 +279,14 @@ void set_like_input(OpInfer& infer, DType dtype) {
 Status infer_quantize(OpInfer& infer) {
   FOLIO_TRY(const QuantizeOptions options, QuantizeOptions::parse(infer.attrs()));
   DType dtype = options.output_dtype == DType::kUndefined ? DType::kUint8 : options.output_dtype;
-  if (infer.has_input(2)) dtype = infer.dtype(2);
+  if (infer.has_input(2)) {
+    dtype = infer.dtype(2);
+    const bool known = dtype != DType::kUndefined && options.output_dtype != DType::kUndefined;
+    if (known && dtype != options.output_dtype) {
+      return invalid_graph("the zero point is ", dtype_name(dtype), ", output_dtype is ",
+                           dtype_name(options.output_dtype));
+    }
+  }
   set_like_input(infer, dtype);
   return Status::ok();
 }

@@ -9,9 +9,12 @@
 // A value keeps its id for readers that want channels first; its twin with channels last is made by
 // whoever can, and a Transpose stands where one form is wanted and the other is there: at the edges
 // of such a region. The input image of a convolution is worth turning; anything else follows only
-// when its input has a twin already. Private: the result is never saved.
+// when its input has a twin already. Convolutions that are left in floats between codes of 8 bits
+// keep channels first: the order of their sums, and so codes next to the middle between two, are
+// then the model's own. Private: the result is never saved.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_nhwc.h"
@@ -60,6 +63,7 @@ class ChannelsLast {
 
   bool run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
+    note_codes(nodes);
     for (Node& node : nodes) {
       if (node.dead || convert(node)) continue;
       Graph::for_each_read(node, [&](ValueId read) { need_first(read); });
@@ -72,6 +76,22 @@ class ChannelsLast {
 
  private:
   // ------------------------------------------------------------- values
+
+  void note_codes(const std::vector<Node>& nodes) {
+    const auto is_code = [this](ValueId id) {
+      const int bits = id == kNone ? 0 : dtype_bits(graph_.value(id).type.dtype);
+      return bits > 0 && bits <= 8;
+    };
+    for (const Node& node : nodes) {
+      if (node.dead || node.inputs.empty() || node.outputs.empty()) continue;
+      if (node.op_type == "DequantizeLinear" && is_code(node.inputs[0])) {
+        from_codes_.insert(node.outputs[0]);
+      }
+      if (node.op_type == "QuantizeLinear" && is_code(node.outputs[0])) {
+        to_codes_.insert(node.inputs[0]);
+      }
+    }
+  }
 
   const Dims* dims(ValueId id) const { return id == kNone ? nullptr : pattern_.dims(id); }
   size_t rank(ValueId id) const { return dims(id) ? dims(id)->size() : 0; }
@@ -198,7 +218,8 @@ class ChannelsLast {
     const auto group = node.attributes.get_int("group", 1);
     if (!is_image(x) || !is_image(y) || !w || w->dtype != DType::kFloat || !group.is_ok() ||
         static_cast<size_t>(w->shape.rank()) != rank(x) || rank(y) != rank(x) ||
-        !fits_nhwc_conv(w->shape.dims(), group.value())) {
+        !fits_nhwc_conv(w->shape.dims(), group.value()) ||
+        (from_codes_.contains(x) && to_codes_.contains(y))) {
       return false;
     }
     Node made = make_node(node.name, kNhwcDomain, "Conv", 1, node.inputs);
@@ -535,6 +556,8 @@ class ChannelsLast {
   std::vector<Node> out_;
   std::unordered_map<ValueId, ValueId> last_;    // value -> its twin
   std::unordered_map<ValueId, bool> only_last_;  // twins made first: is the value itself missing?
+  std::unordered_set<ValueId> from_codes_;       // made by DequantizeLinear of 8 bits or fewer
+  std::unordered_set<ValueId> to_codes_;         // read by QuantizeLinear to such
   bool changed_ = false;
 };
 

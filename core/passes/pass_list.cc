@@ -53,6 +53,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
   const bool widen = !is_for_saving(level) || halves == Halves::kWiden;
   const Dequantized keep = is_for_saving(level) ? Dequantized::kKeepHalves : Dequantized::kKeep;
   FOLIO_RETURN_IF_ERROR(check_supported(*model));
+  drop_idle(model);
   bool changed = true;
   for (int round = 0; round < kMaxRounds && changed; ++round) {
     changed = false;

@@ -43,6 +43,9 @@ Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed,
 // Removes Identity, inference-mode Dropout and Casts to the type the value has already.
 void remove_identities(Model* model, bool* changed);
 
+// Removes nodes that name no output: nothing they do can be seen, so they need not be right either.
+void drop_idle(Model* model);
+
 // Removes nodes that no output needs.
 void drop_dead(Model* model);
 

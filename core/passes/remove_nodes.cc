@@ -64,7 +64,23 @@ void drop_in(Graph* graph) {
   graph->drop_unused_captures();
 }
 
+void drop_idle_in(Graph* graph) {
+  bool found = false;
+  for (Node& node : graph->nodes) {
+    for (auto& subgraph : node.subgraphs) drop_idle_in(subgraph.get());
+    const bool idle = std::all_of(node.outputs.begin(), node.outputs.end(),
+                                  [](ValueId output) { return output == kNone; });
+    node.dead |= idle;
+    found |= idle;
+  }
+  if (!found) return;
+  graph->compact();
+  graph->drop_unused_captures();
+}
+
 }  // namespace
+
+void drop_idle(Model* model) { drop_idle_in(&model->graph); }
 
 void remove_identities(Model* model, bool* changed) { remove_in(&model->graph, changed); }
 

@@ -169,14 +169,16 @@ TEST(BeamSearch, FindsWhatAPlainSearchFindsWithT5) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const GenerationModel model(seed + 50);
     for (const Search& search : kSearches) {
-      for (const bool whole : {true, false}) {
+      for (const int form : {0, 1, 2, 3}) {
+        const bool whole = form % 2 == 1;  // the encoder also gives the first step
+        const bool copies = form >= 2;     // the decoder reads the encoder's ids
         SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << search.beams << " beams");
         const auto inputs = inputs_of(search, {3, 1, 2, kPad, 2, 2});
         const auto got = run_generation(node_of(search, inputs)
                                             .attr_int("model_type", 1)
                                             .attr_int("decoder_start_token_id", kStart)
                                             .attr_graph("encoder", model.t5_encoder(whole))
-                                            .attr_graph("decoder", model.t5_decoder()),
+                                            .attr_graph("decoder", model.t5_decoder(copies)),
                                         model, inputs, {"sequences", "sums"});
         expect_search(search, {{kStart}, {kStart}}, got,
                       [&](size_t row, const std::vector<int32_t>& text) {

@@ -106,6 +106,17 @@ TEST(Loop, WithoutAnIterationGivesStateAndEmptyStacks) {
   refused.run();
 }
 
+TEST(Loop, RefusesABodyThatChangesTheTypeOfItsState) {
+  OpTester t("Loop", 13);
+  t.outputs(1).input<int64_t>({}, {0}).input_absent().input<float>({}, {1});
+  t.subgraph("body", of_types({kBoolScalar, kInt64Scalar}),
+             [](Span<const Value>, std::vector<Value>* outputs) {
+               *outputs = {flag(true), scalar(1)};
+               return Status::ok();
+             });
+  t.fails("input 2 is tensor(float), the body makes it tensor(int64)");
+}
+
 TEST(Loop, RefusesStacksOfDifferentShapes) {
   OpTester t("Loop", 13);
   t.outputs(1).input<int64_t>({}, {2}).input_absent();

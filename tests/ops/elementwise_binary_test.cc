@@ -50,6 +50,13 @@ TEST(ElementwiseBinary, IntegerDivisionByZeroIsAnError) {
   t.outputs(1).fails("division by zero");
 }
 
+TEST(ElementwiseBinary, TheFirstInputKeepsItsDimsBeforeOpset7) {
+  OpTester t("Mul", 6);
+  t.attr("broadcast", 1);
+  t.input<float>({1, 1}, {1}).input<float>({3, 1}, {1, 2, 3});
+  t.outputs(1).fails("does not broadcast to input 0 [1,1]");
+}
+
 TEST(ElementwiseBinary, LegacyAxisPlacesTheSecondInput) {
   OpTester t("Add", 6);
   t.attr("broadcast", 1).attr("axis", 0);

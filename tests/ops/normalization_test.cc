@@ -25,6 +25,27 @@ TEST(BatchNormalization, ParametersOfOtherLengthAreAnError) {
   t.outputs(1).fails("expected 2");
 }
 
+TEST(BatchNormalization, TrainingNormalizesByItsOwnStatistics) {
+  OpTester t("BatchNormalization", 15);
+  t.attr("epsilon", 0.0F).attr("momentum", 0.5F).attr("training_mode", 1);
+  // Channel 0: 1, 3, 5, 7, of mean 4 and variance 5; channel 1: 10, 20, 10, 20.
+  t.input<float>({2, 2, 2}, {1, 3, 10, 20, 5, 7, 10, 20});
+  t.input<float>({2}, {2.236068F, 5}).input<float>({2}, {0, 1});
+  t.input<float>({2}, {2, 5}).input<double>({2}, {1, 75});
+  t.expect<float>(0, {2, 2, 2}, {-3, -1, -4, 6, 1, 3, -4, 6}, 1e-6);
+  t.expect<float>(1, {2}, {3, 10}).expect<double>(2, {2}, {3, 50});
+  t.expect_inferred(2, "tensor(double)[2]").run();
+}
+
+TEST(BatchNormalization, StatisticsWithoutTrainingAreAnError) {
+  for (const int version : {9, 15}) {
+    OpTester t("BatchNormalization", version);
+    t.input<float>({1, 1, 2}, {1, 3});
+    for (int i = 0; i < 4; ++i) t.input<float>({1}, {1});
+    t.outputs(2).fails(version == 9 ? "before opset 14" : "which only training_mode = 1 gives");
+  }
+}
+
 TEST(LayerNormalization, GivesMeanAndInverseDeviation) {
   OpTester t("LayerNormalization", 17);
   t.attr("epsilon", 0.0F);

@@ -175,6 +175,30 @@ TEST(ChannelsLast, BytesFollowToo) {
             "com.microsoft.QLinearGlobalAveragePool DequantizeLinear Transpose");
 }
 
+TEST(ChannelsLast, FloatsBetweenCodesKeepTheOrderOfTheirSums) {
+  // Weights of 4 bits: fuse_qdq leaves them to floats.
+  ModelWriter writer = plain_model(10, 21);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 3, 6, 6}));
+  graph.initializer(f32_tensor("s", {}, {0.02F}));
+  graph.initializer(
+      model_writer::TensorWriter("z", model_writer::ElementType::kUint8, {}).raw("\x80"));
+  graph.initializer(model_writer::TensorWriter("w", model_writer::ElementType::kInt4, {4, 3, 1, 1})
+                        .raw("\x21\x43\x65\x17\x1f\x2e"));
+  graph.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  graph.node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+  graph.node("DequantizeLinear", {"w", "s"}, {"v"});
+  graph.node("Conv", {"d", "v"}, {"c"});
+  graph.node("QuantizeLinear", {"c", "s", "z"}, {"p"});
+  graph.node("DequantizeLinear", {"p", "s", "z"}, {"y"});
+  graph.output("y", f32_type({1, 4, 6, 6}));
+  fused(writer, {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108))}});
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  EXPECT_EQ(types_of(model.value()->graph),
+            "QuantizeLinear DequantizeLinear Conv QuantizeLinear DequantizeLinear");
+}
+
 TEST(ChannelsLast, GraphsWithoutConvolutionsStay) {
   ModelWriter writer = plain_model();
   writer.graph().input("x", f32_type({1, 2, 4, 4}));

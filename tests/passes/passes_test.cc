@@ -237,17 +237,36 @@ TEST(DropDead, DeadNodesInSubgraphsKeepNothingAliveOutside) {
 }
 
 TEST(InferShapes, CountsAreCheckedInSubgraphsThatNobodyInfers) {
-  // Add knows nothing of graphs; its node has one all the same, with an Identity without outputs.
+  // Add knows nothing of graphs; its node has one all the same, with an Identity without inputs.
   ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
   graph.input("x", f32_type({2}));
   GraphWriter body("body");
-  body.node("Identity", {"x"}, {}).named("no outputs");
+  body.node("Identity", {}, {"z"}).named("no inputs");
   graph.node("Add", {"x", "x"}, {"y"}).attr_graph("body", std::move(body));
   graph.output("y", f32_type({2}));
   for (const Optimize level : {Optimize::kAll, Optimize::kOff}) {
     EXPECT_TRUE(fails_with(optimized(writer, level).status(), Code::kInvalidGraph,
-                           {"no outputs", "0 outputs", "expected 1"}));
+                           {"no inputs", "0 inputs", "expected 1"}));
+  }
+}
+
+TEST(DropIdle, NodesWithoutOutputsNeedNotBeRight) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({2}));
+  GraphWriter branch("branch");
+  branch.node("Identity", {"x"}, {"z"});
+  branch.output("z", f32_type({2}));
+  // No condition; and an output that is no name.
+  graph.node("If", {}, {}).attr_graph("then_branch", branch).attr_graph("else_branch", branch);
+  graph.node("Add", {"x"}, {""});
+  graph.node("Neg", {"x"}, {"y"});
+  graph.output("y", f32_type({2}));
+  for (const Optimize level : {Optimize::kAll, Optimize::kOff}) {
+    const auto model = optimized(writer, level);
+    ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+    EXPECT_EQ(model.value()->graph.nodes.size(), 1U);
   }
 }
 

@@ -146,9 +146,10 @@ GraphWriter GenerationModel::t5_encoder(bool whole) const {
   return graph;
 }
 
-GraphWriter GenerationModel::t5_decoder() const {
+GraphWriter GenerationModel::t5_decoder(bool copies) const {
   GraphWriter graph("decoder");
   graph.input("input_ids", i32_type({"batch", 1}));
+  if (copies) graph.input("encoder_input_ids", i32_type({"batch", "source"}));
   graph.input("encoder_attention_mask", i32_type({"batch", "source"}));
   for (const char* name :
        {"past_key_self_0", "past_value_self_0", "past_key_cross_0", "past_value_cross_0"}) {
@@ -169,7 +170,13 @@ GraphWriter GenerationModel::t5_decoder() const {
     graph.node("ReduceSum", {kind + ".all", "axes12"}, {kind + ".sum"}).attr_int("keepdims", 0);
     graph.node("Unsqueeze", {kind + ".sum", "axes1"}, {kind + ".cube"});
   }
-  graph.node("Mul", {"cross.cube", "tilt02"}, {"m.term"});
+  if (copies) {
+    graph.node("Mul", {"encoder_input_ids", "encoder_attention_mask"}, {"seen"});
+    add_values(&graph, "seen", "text");
+    graph.node("ReduceSum", {"text", "axes12"}, {"text.sum"}).attr_int("keepdims", 0);
+    graph.node("Unsqueeze", {"text.sum", "axes1"}, {"text.cube"});
+  }
+  graph.node("Mul", {copies ? "text.cube" : "cross.cube", "tilt02"}, {"m.term"});
   add_head(&graph, "input_ids", "self.cube", "m.term");
   graph.output("logits", f32_type({"batch", 1, kWords}));
   graph.output("present_key_self_0", f32_type({"batch", 1, "total", 1}));

@@ -28,7 +28,8 @@ struct GenerationModel {
   model_writer::GraphWriter gpt_decoder(bool fixed_cache = false) const;
   // (ids, mask) -> cross caches; whole: (ids, mask, decoder ids) -> logits, hidden, self, cross.
   model_writer::GraphWriter t5_encoder(bool whole) const;
-  model_writer::GraphWriter t5_decoder() const;
+  // copies: (ids, encoder's ids, mask, caches) -> as ever; it reads the text, not its cross cache.
+  model_writer::GraphWriter t5_decoder(bool copies = false) const;
 
   // `position` of the last token, `mask`: the sum of the row's mask; T5: 0 and the encoder's sum.
   std::vector<double> logits(const std::vector<int32_t>& tokens, int64_t position,

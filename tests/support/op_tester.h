@@ -152,6 +152,9 @@ class OpTester {
   void run();
   // In every setting infer, make or run fails; in the static one with this text in its message.
   void fails(const std::string& text);
+  // In every setting infer, make and run end in an error that says something, or in outputs that
+  // agree with what infer said. Gives how many ended in outputs.
+  int survives();
 
   // Output i of the last run.
   const Value& output(int i) const { return outputs_.at(static_cast<size_t>(i)); }

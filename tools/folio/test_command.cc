@@ -70,7 +70,7 @@ std::string run_set(folio::Session& session, const fs::path& set, const Toleranc
   for (size_t i = 0; i < infos.size(); ++i) {
     const fs::path path = data_file(set, "output", i);
     if (!fs::exists(path)) continue;
-    const HostValue expected = read_pb(path.string(), infos[i].kind);
+    const HostValue expected = read_value(path, port_of(infos[i]));
     const std::string text =
         difference(infos[i].name, from_value(outputs[i]), expected, tolerances.of(infos[i].name));
     if (!text.empty()) return text;

@@ -75,12 +75,21 @@ fs::path data_file(const fs::path& set, const char* what, size_t index) {
   return set / (std::string(what) + "_" + std::to_string(index) + ".pb");
 }
 
+HostValue read_value(const fs::path& path, const Port& port) {
+  HostValue value = read_pb(path.string(), port.kind);
+  const bool is_tensor = value.kind == FOLIO_KIND_TENSOR;
+  if (is_tensor && port.type == FOLIO_BFLOAT16 && value.type == FOLIO_UINT16) {
+    value.type = FOLIO_BFLOAT16;
+  }
+  return value;
+}
+
 std::vector<NamedValue> read_inputs(const fs::path& set, const std::vector<Port>& ports) {
   std::vector<NamedValue> inputs;
   for (size_t i = 0; i < ports.size(); ++i) {
     const fs::path path = data_file(set, "input", i);
     if (!fs::exists(path)) continue;
-    HostValue value = read_pb(path.string(), ports[i].kind);
+    HostValue value = read_value(path, ports[i]);
     if (value.kind == FOLIO_KIND_OPTIONAL && value.parts.empty()) continue;
     if (value.kind == FOLIO_KIND_SEQUENCE && value.parts.empty()) {
       value.type = ports[i].element;  // which the file of an empty sequence does not say

@@ -25,6 +25,10 @@ std::vector<std::filesystem::path> models_below(const std::filesystem::path& fol
 // <set>/<what>_<index>.pb
 std::filesystem::path data_file(const std::filesystem::path& set, const char* what, size_t index);
 
+// A file's value as what the model declares. NumPy has no bfloat16, so the files of ONNX up to 1.12
+// hold such numbers' bits as uint16: where the model says bfloat16 they are taken for that.
+HostValue read_value(const std::filesystem::path& path, const Port& port);
+
 struct NamedValue {
   std::string name;
   HostValue value;
