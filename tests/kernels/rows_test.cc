@@ -313,9 +313,9 @@ TEST(Convert, TailsStayInsideAndSourcesMayBeUnaligned) {
 TEST(Transpose, MovesEveryElementAndNothingElse) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t rows : {0, 1, 3, 8, 13, 24}) {
-      for (const int64_t cols : {0, 1, 5, 8, 16, 19}) {
+      for (const int64_t cols : {0, 1, 5, 8, 16, 19, 59}) {
         const int64_t x_stride = cols + 2;
-        const int64_t y_stride = rows + 3;
+        const int64_t y_stride = cols % 2 == 0 ? rows + 3 : rows;
         const std::vector<float> x = random_floats(static_cast<size_t>(rows * x_stride), 30);
         const auto y_count = static_cast<size_t>(cols == 0 ? 0 : (cols - 1) * y_stride + rows);
         Guarded want(std::vector<float>(y_count, 5.0f), 0);

@@ -81,6 +81,19 @@ VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride
   }
 }
 
+/* y[3 * j + i] = x[i][j], i < 3, j < 8: the planes of an image side by side. A plane goes where any
+ * of the three vectors wants it, then each takes its own. */
+VFN void interleave3(const char* x, int64_t x_stride, char* y) {
+  const __m256 a = _mm256_permutevar8x32_ps(load8(x), _mm256_setr_epi32(0, 3, 6, 1, 4, 7, 2, 5));
+  const __m256 b =
+      _mm256_permutevar8x32_ps(load8(x + x_stride), _mm256_setr_epi32(5, 0, 3, 6, 1, 4, 7, 2));
+  const __m256 c =
+      _mm256_permutevar8x32_ps(load8(x + 2 * x_stride), _mm256_setr_epi32(2, 5, 0, 3, 6, 1, 4, 7));
+  store8(y, _mm256_blend_ps(_mm256_blend_ps(a, b, 0x92), c, 0x24));
+  store8(y + 32, _mm256_blend_ps(_mm256_blend_ps(a, b, 0x24), c, 0x49));
+  store8(y + 64, _mm256_blend_ps(_mm256_blend_ps(a, b, 0x49), c, 0x92));
+}
+
 /* The last block of a row of blocks overlaps the one before. */
 VFN int64_t block_start(int64_t i, int64_t n) { return i + 8 <= n ? i : n - 8; }
 
@@ -89,8 +102,12 @@ VFN int64_t block_start(int64_t i, int64_t n) { return i + 8 <= n ? i : n - 8; }
 static void transpose_bytes(int64_t rows, int64_t cols, const char* x, int64_t x_stride, char* y,
                             int64_t y_stride) {
   if (rows < 8 || cols < 8) {
+    int64_t done = 0;
+    if (rows == 3 && y_stride == 12) {
+      for (; done + 8 <= cols; done += 8) interleave3(x + 4 * done, x_stride, y + 12 * done);
+    }
     for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < cols; ++j)
+      for (int64_t j = done; j < cols; ++j)
         copy_b32(y + j * y_stride + 4 * i, x + i * x_stride + 4 * j);
     }
     return;
