@@ -178,71 +178,78 @@ class NhwcProduct {
   }
 
   // pointers[piece][i]: the piece of output pixel row + i; border pieces are made in `border`.
+  // Lines of output pixels one after the other: what is the same for a line is found once.
   void point(int64_t row, int64_t count, int64_t first_channel, const float* zeros,
              const float** pointers, float* border) const {
     const Window& w = s_.window;
     const int64_t channels = s_.group * s_.c_in;
-    int64_t v = row % w.out[2];
-    int64_t h = row / w.out[2] % w.out[1];
-    int64_t d = row / w.out[2] / w.out[1] % w.out[0];
-    int64_t image = row / w.out_count();
-    for (int64_t i = 0; i < count; ++i) {
-      const float* x = args_.x + image * w.in_count() * channels + first_channel;
-      const int64_t at[kSpatial] = {d * w.stride[0] - w.pad_begin[0],
-                                    h * w.stride[1] - w.pad_begin[1],
-                                    v * w.stride[2] - w.pad_begin[2]};
-      const float** to = pointers + i;
+    for (int64_t done = 0; done < count;) {
+      const int64_t at = row + done;
+      const int64_t v = at % w.out[2];
+      const int64_t h = at / w.out[2] % w.out[1];
+      const int64_t d = at / w.out[2] / w.out[1] % w.out[0];
+      const int64_t pixels = std::min(w.out[2] - v, count - done);
+      const float* x = args_.x + at / w.out_count() * w.in_count() * channels + first_channel;
+      const float** to = pointers + done;
       for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
-        const int64_t depth = at[0] + kd * w.dilation[0];
+        const int64_t depth = d * w.stride[0] - w.pad_begin[0] + kd * w.dilation[0];
         for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
-          const int64_t line = at[1] + kh * w.dilation[1];
+          const int64_t line = h * w.stride[1] - w.pad_begin[1] + kh * w.dilation[1];
           const bool inside = depth >= 0 && depth < w.in[0] && line >= 0 && line < w.in[1];
           const float* from = inside ? x + (depth * w.in[1] + line) * w.in[2] * channels : nullptr;
-          to = joined_ ? point_joined(from, at[2], count, zeros, &border, to)
-                       : point_taps(from, at[2], count, zeros, to);
+          const int64_t column = v * w.stride[2] - w.pad_begin[2];
+          if (joined_) {
+            point_joined(from, column, pixels, zeros, &border, to);
+            to += count;
+          } else {
+            to = point_taps(from, column, pixels, count, zeros, to);
+          }
         }
       }
-      if (++v < w.out[2]) continue;
-      v = 0;
-      if (++h < w.out[1]) continue;
-      h = 0;
-      if (++d < w.out[0]) continue;
-      d = 0;
-      ++image;
+      done += pixels;
     }
   }
 
-  // `line`: the image's row, null outside. Give the place of the next piece.
-  const float** point_taps(const float* line, int64_t at, int64_t count, const float* zeros,
-                           const float** to) const {
+  // `line`: the image's row, null outside. Gives the place of the next piece.
+  const float** point_taps(const float* line, int64_t column, int64_t pixels, int64_t count,
+                           const float* zeros, const float** to) const {
     const Window& w = s_.window;
     const int64_t channels = s_.group * s_.c_in;
     for (int64_t kw = 0; kw < w.kernel[2]; ++kw, to += count) {
-      const int64_t v = at + kw * w.dilation[2];
-      *to = line && v >= 0 && v < w.in[2] ? line + v * channels : zeros;
+      int64_t at = column + kw * w.dilation[2];
+      for (int64_t i = 0; i < pixels; ++i, at += w.stride[2]) {
+        to[i] = line && at >= 0 && at < w.in[2] ? line + at * channels : zeros;
+      }
     }
     return to;
   }
 
-  const float** point_joined(const float* line, int64_t at, int64_t count, const float* zeros,
-                             float** border, const float** to) const {
+  void point_joined(const float* line, int64_t column, int64_t pixels, const float* zeros,
+                    float** border, const float** to) const {
     const Window& w = s_.window;
     if (!line) {
-      *to = zeros;
-    } else if (at >= 0 && at + w.kernel[2] <= w.in[2]) {
-      *to = line + at * s_.c_in;
-    } else {
-      const int64_t begin = std::clamp<int64_t>(-at, 0, w.kernel[2]);
-      const int64_t end = std::clamp<int64_t>(w.in[2] - at, begin, w.kernel[2]);
-      std::fill_n(*border, run_, 0.0F);
-      if (begin < end) {
-        std::memcpy(*border + begin * s_.c_in, line + (at + begin) * s_.c_in,
-                    static_cast<size_t>((end - begin) * s_.c_in) * sizeof(float));
-      }
-      *to = *border;
-      *border += run_;
+      std::fill_n(to, pixels, zeros);
+      return;
     }
-    return to + count;
+    int64_t at = column;
+    for (int64_t i = 0; i < pixels; ++i, at += w.stride[2]) {
+      const bool whole = at >= 0 && at + w.kernel[2] <= w.in[2];
+      to[i] = whole ? line + at * s_.c_in : border_piece(line, at, border);
+    }
+  }
+
+  const float* border_piece(const float* line, int64_t at, float** border) const {
+    const Window& w = s_.window;
+    const int64_t begin = std::clamp<int64_t>(-at, 0, w.kernel[2]);
+    const int64_t end = std::clamp<int64_t>(w.in[2] - at, begin, w.kernel[2]);
+    float* const piece = *border;
+    *border += run_;
+    std::fill_n(piece, run_, 0.0F);
+    if (begin < end) {
+      std::memcpy(piece + begin * s_.c_in, line + (at + begin) * s_.c_in,
+                  static_cast<size_t>((end - begin) * s_.c_in) * sizeof(float));
+    }
+    return piece;
   }
 
   const ConvSizes& s_;
