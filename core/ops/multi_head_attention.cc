@@ -69,6 +69,10 @@ Status MultiHeadAttention::bind_packed(const Shape& s, Projected* p) const {
     p->v = packed_part(data, s, 2);
     return Status::ok();
   }
+  if (s.rank() != 3) {
+    return invalid_argument("query has shape ", s.to_string(), ", expected [B,S,", heads,
+                            ",3,d] or [B,S,3*", heads, "*d] without key");
+  }
   const float* data = p->q.data;
   FOLIO_TRY(p->q, heads_of(s, heads * 3, "query"));
   p->q.data = data;

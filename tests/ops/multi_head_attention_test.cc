@@ -30,6 +30,13 @@ TEST(MultiHeadAttention, UnpacksAndBiasesItsInput) {
   t.run();
 }
 
+TEST(MultiHeadAttention, OfAnotherRankAPackedQueryIsAnError) {
+  OpTester t("MultiHeadAttention", 1, "com.microsoft");
+  t.attr("num_heads", 2);
+  t.input<float>({1, 2, 3, 2}, std::vector<float>(12, 1.0F));
+  t.outputs(1).fails("query has shape [1,2,3,2], expected [B,S,2,3,d] or [B,S,3*2*d] without key");
+}
+
 TEST(MultiHeadAttention, TakesACrossAttentionCacheAsItIs) {
   OpTester t("MultiHeadAttention", 1, "com.microsoft");
   t.attr("num_heads", 2);
