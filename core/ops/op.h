@@ -176,6 +176,8 @@ class OpRun {
 
   // Scratch for this call only, 64-byte aligned.
   Result<uint8_t*> scratch(size_t bytes);
+  // Lets the newest scratch be given again, if `memory` is that; else nothing.
+  void give_back(const uint8_t* memory);
 
   // Blob asked for with OpBuild::request_pack(i, ...), or null.
   const PackedBlob* packed(int i) const {

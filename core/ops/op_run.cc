@@ -1,5 +1,7 @@
 #include "core/ops/op.h"
 
+#include <cstring>
+
 namespace folio {
 namespace {
 
@@ -26,9 +28,16 @@ const Tensor* bytes_of(const Initializer* initializer) {
   return initializer && initializer->tensor ? &*initializer->tensor : nullptr;
 }
 
+// Of any alignment: constants stand where the file has them.
 template <typename T>
 std::vector<int64_t> widen(const Tensor& tensor) {
-  return std::vector<int64_t>(tensor.data<T>(), tensor.data<T>() + tensor.count());
+  std::vector<int64_t> numbers(static_cast<size_t>(tensor.count()));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    T number;
+    std::memcpy(&number, tensor.raw() + i * sizeof(T), sizeof(T));
+    numbers[i] = number;
+  }
+  return numbers;
 }
 
 // Above this, a constant is data, not a shape or an index list.
@@ -174,6 +183,10 @@ Result<uint8_t*> OpRun::scratch(size_t bytes) {
   }
   std::swap(scratch_[best], scratch_[scratch_used_]);
   return scratch_[scratch_used_++]->data();
+}
+
+void OpRun::give_back(const uint8_t* memory) {
+  if (scratch_used_ > 0 && scratch_[scratch_used_ - 1]->data() == memory) --scratch_used_;
 }
 
 // Small blocks stay for the next calls: most steps want some, and allocating takes longer than

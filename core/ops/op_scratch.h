@@ -1,6 +1,7 @@
 // ThreadScratch: one block of scratch for each chunk that may run at once.
 //
-// Owns:    nothing; the blocks are scratch of the running operator.
+// Owns:    nothing; the blocks are scratch of the running operator, given back with the object if
+//          nothing was taken after it: a loop of products needs them once.
 // Threads: take and give from any thread of the parallel region.
 #pragma once
 
@@ -16,12 +17,21 @@ class ThreadScratch {
  public:
   static constexpr int kMaxBlocks = 64;
 
+  ThreadScratch() = default;
+  ~ThreadScratch() {
+    if (base_) run_->give_back(base_);
+  }
+  ThreadScratch(const ThreadScratch&) = delete;
+  ThreadScratch& operator=(const ThreadScratch&) = delete;
+
   // `blocks`: how many chunks may run at once; regions must not use more threads than that.
   static Status make(OpRun& run, size_t bytes, ThreadScratch* out) {
     const int threads = run.parallel().thread_count();
     out->each_ = align_up(bytes, 64);
     out->blocks_ = threads < kMaxBlocks ? threads : kMaxBlocks;
+    if (out->base_) out->run_->give_back(out->base_);
     out->base_ = nullptr;
+    out->run_ = &run;
     if (bytes > 0) {
       FOLIO_TRY(out->base_, run.scratch(out->each_ * static_cast<size_t>(out->blocks_)));
     }
@@ -57,6 +67,7 @@ class ThreadScratch {
   };
 
  private:
+  OpRun* run_ = nullptr;
   uint8_t* base_ = nullptr;
   size_t each_ = 0;
   int blocks_ = 0;

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/kernels/select.h"
-#include "core/ops/op.h"
+#include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
@@ -42,6 +42,26 @@ TEST(OpRun, ScratchStaysForTheNextCallUnlessItIsLarge) {
   EXPECT_EQ(scratch(run, 100), small);
   EXPECT_NE(scratch(run, 100), small);  // taken in this call
   EXPECT_EQ(live() - before, 5200U);
+}
+
+TEST(ThreadScratch, IsGivenBackUnlessSomethingWasTakenAfterIt) {
+  NoHost host;
+  InlineParallel parallel;
+  OpRun run(host, kernels_for(0), parallel);
+  run.begin({}, {}, {});
+  const uint64_t before = buffer_bytes_live();
+  for (int i = 0; i < 100; ++i) {  // as a product for each of 100 heads
+    ThreadScratch each;
+    ASSERT_TRUE(ThreadScratch::make(run, 1000, &each).is_ok());
+  }
+  EXPECT_EQ(buffer_bytes_live() - before, 1024U);
+  uint8_t* kept = nullptr;
+  {
+    ThreadScratch first;
+    ASSERT_TRUE(ThreadScratch::make(run, 1000, &first).is_ok());
+    kept = scratch(run, 500);
+  }
+  EXPECT_NE(scratch(run, 500), kept);
 }
 
 }  // namespace
