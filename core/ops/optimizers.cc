@@ -179,7 +179,7 @@ Result<Options> parse(const Node& node) {
   FOLIO_RETURN_IF_ERROR(read(attrs, required, "alpha", 0.9F, &options.alpha));
   FOLIO_RETURN_IF_ERROR(read(attrs, required, "beta", 0.999F, &options.beta));
   FOLIO_RETURN_IF_ERROR(read(attrs, false, "norm_coefficient_post", 0, &options.norm_post));
-  FOLIO_RETURN_IF_ERROR(read(attrs, false, "epsilon", 0, &options.epsilon));
+  FOLIO_RETURN_IF_ERROR(read(attrs, false, "epsilon", 1e-6F, &options.epsilon));
   FOLIO_RETURN_IF_ERROR(read(attrs, false, "decay_factor", 0, &options.decay));
   return options;
 }

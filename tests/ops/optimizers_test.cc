@@ -26,6 +26,7 @@ TEST(Adagrad, DividesByTheRootOfSummedSquares) {
 TEST(Adam, CorrectsBothAveragesByTheCount) {
   OpTester t = trainer("Adam");
   t.attr("alpha", 0.5F).attr("beta", 0.75F).attr("norm_coefficient_post", 0.5F);
+  t.attr("epsilon", 0.0F);
   step(t, 3, 1);  // rate 3 * sqrt(1 - 0.75) / (1 - 0.5) = 3
   t.input<double>({1}, {10}).input<double>({1}, {2}).input<double>({1}, {6}).input<double>({1},
                                                                                            {4});
@@ -36,7 +37,7 @@ TEST(Adam, CorrectsBothAveragesByTheCount) {
 
 TEST(Adam, UpdatesManyTensorsOfTheirOwnShapesAndTypes) {
   OpTester t = trainer("Adam");
-  t.attr("alpha", 0.0F).attr("beta", 0.0F);
+  t.attr("alpha", 0.0F).attr("beta", 0.0F).attr("epsilon", 0.0F);
   step(t, 1, 0);
   t.input<float>({1}, {5}).input<double>({2}, {7, 8});   // X
   t.input<float>({1}, {3}).input<double>({2}, {-2, 4});  // G
@@ -46,6 +47,18 @@ TEST(Adam, UpdatesManyTensorsOfTheirOwnShapesAndTypes) {
   t.expect<float>(2, {1}, {3}).expect<double>(3, {2}, {-2, 4});
   t.expect<float>(4, {1}, {9}).expect<double>(5, {2}, {4, 16});
   t.run();
+}
+
+// epsilon is 1e-6 by default (onnx/defs/training/defs.cc; Operators.md rounds it to 0).
+TEST(Optimizers, WithoutAGradientNothingChanges) {
+  OpTester adagrad = trainer("Adagrad");
+  step(adagrad, 1, 0);
+  adagrad.input<float>({1}, {5}).input<float>({1}, {0}).input<float>({1}, {0});
+  adagrad.expect<float>(0, {1}, {5}).expect<float>(1, {1}, {0}).run();
+  OpTester adam = trainer("Adam");
+  step(adam, 1, 0);
+  adam.input<float>({1}, {5}).input<float>({1}, {0}).input<float>({1}, {0}).input<float>({1}, {0});
+  adam.expect<float>(0, {1}, {5}).expect<float>(1, {1}, {0}).expect<float>(2, {1}, {0}).run();
 }
 
 TEST(Momentum, TheFirstStepTakesTheGradientWhole) {
