@@ -43,6 +43,11 @@ struct Layout {
 // Mean and population variance of every channel, in double.
 void measure(OpRun& run, const Tensor& x, const Layout& at, std::vector<double>* mean,
              std::vector<double>* var) {
+  if (x.count() == 0) {  // other dims may be so large that no loop over them ends
+    mean->assign(mean->size(), std::nan(""));
+    *var = *mean;
+    return;
+  }
   const auto size = static_cast<double>(at.batch * at.inner);
   // body(value) for every element of channel c.
   const auto for_channel = [&](auto tag, int64_t c, auto&& body) {
@@ -93,6 +98,7 @@ class BatchNormalization final : public OpKernel {
       b[c] = bias[c] - mean[c] * a[c];
     }
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
+    if (y->count() == 0) return Status::ok();
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = Compute<T>;

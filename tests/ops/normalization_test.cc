@@ -37,6 +37,18 @@ TEST(BatchNormalization, TrainingNormalizesByItsOwnStatistics) {
   t.expect_inferred(2, "tensor(double)[2]").run();
 }
 
+// 2^61 rows of no elements: nothing to do, at once.
+TEST(BatchNormalization, EmptyRowsTakeNoTimeHoweverMany) {
+  for (const int64_t training : {0, 1}) {
+    OpTester t("BatchNormalization", 15);
+    t.attr("training_mode", training);
+    t.input<float>({int64_t{1} << 61, 1, 0}, {});
+    for (int i = 0; i < 4; ++i) t.input<float>({1}, {1});
+    t.expect<float>(0, {int64_t{1} << 61, 1, 0}, {});
+    t.run();
+  }
+}
+
 TEST(BatchNormalization, StatisticsWithoutTrainingAreAnError) {
   for (const int version : {9, 15}) {
     OpTester t("BatchNormalization", version);
