@@ -47,7 +47,14 @@ namespace FolioRuntime
         // Called by the native library from any thread.
         private static void OnRelease(IntPtr user)
         {
-            Release(user);
+            try
+            {
+                Release(user);
+            }
+            catch (Exception)
+            {
+                // Of a memory manager's Unpin: no exception crosses native code, and there is nobody to tell.
+            }
         }
 
         private static int OnProgress(IntPtr user, IntPtr stage, double fraction)
