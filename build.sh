@@ -170,7 +170,7 @@ lane_dotnet() {
     if ! command -v npm >/dev/null ||
       ! npm install --silent --ignore-scripts --prefix "$folder" "$DOTNET_PACKAGE@$DOTNET_VERSION"; then
       printf '\n=== skipped: dotnet (FOLIO_DOTNET_SDK names no .NET SDK, and npm has none to give)\n'
-      return
+      exit 77 # asked for by name: nothing passed
     fi
     chmod +x "$sdk/dotnet"
   fi

@@ -8,7 +8,7 @@
 //         whose scores are all -inf is NaN, as Softmax has it.
 // Types:  float, double; float16 and bfloat16 in float. softmax_precision: double for double, else
 //         float; or any of the four.
-// Memory: without modifiers as op_attention.h; with one, the scores of all heads at once.
+// Memory: without modifiers and in float as op_attention.h; else the scores of all heads at once.
 // Errors: kInvalidArgument for shapes and types that do not fit, and for a modifier that changes
 //         them; kInvalidGraph for a softmax_precision that is no floating point type.
 #include <algorithm>

@@ -7,7 +7,8 @@
 //         ceil(dims(axis) / block_size) at axis.
 // Math:   quantize: saturate(round(x / scale) + zero_point), ties to even, NaN as 0; to float8 and
 //         float4: x / scale + zero_point rounded as Cast does it (saturate: float8 only).
-//         dequantize: (x - zero_point) * scale, in float.
+//         dequantize: (x - zero_point) * scale, in float. x / scale is in float too, whatever the
+//         type of scale: neither that nor `precision` narrows it.
 // Errors: kInvalidArgument for shapes and types that do not fit; kInvalidGraph for an output_dtype
 //         that is no element type or not the zero point's.
 #include <array>
