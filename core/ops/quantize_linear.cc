@@ -8,6 +8,10 @@
 // Math:   quantize: saturate(round(x / scale) + zero_point), ties to even, NaN as 0; to float8 and
 //         float4: x / scale + zero_point rounded as Cast does it (saturate: float8 only).
 //         dequantize: (x - zero_point) * scale, in float.
+// Types:  QuantizeLinear: x float, float16, bfloat16, int32, all in float; y (u)int2, (u)int4,
+//         (u)int8, (u)int16, float8 but E8M0, float4e2m1; scales as x, or float8e8m0.
+//         DequantizeLinear: x (u)int2, (u)int4, (u)int8, (u)int16, int32, float8 but E8M0,
+//         float4e2m1; y float, float16, bfloat16, all in float; scales as y, or float8e8m0.
 // Errors: kInvalidArgument for shapes and types that do not fit; kInvalidGraph for an output_dtype
 //         that is no element type or not the zero point's.
 #include <array>
