@@ -4,6 +4,7 @@
 // Shapes: theta [n, k, k + 1], size [n, c, out..] with k = 2 or 3 -> grid [n, out.., k].
 // Math:   grid = theta * (.., y, x, 1), each from -1 to 1 over an axis: its corners with
 //         align_corners, else its elements' centres.
+// Types:  float, double; float16 and bfloat16 in float.
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

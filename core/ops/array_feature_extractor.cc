@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, ai.onnx.ml ArrayFeatureExtractor, opset 1.
 // Shapes: x [..., n], y int64 [k] (any shape, flattened) -> z [..., k]; a 1-D x gives [1, k].
+// Types:  X: all types but those of 2 and 4 bits; Y: int32, int64.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 

@@ -6,6 +6,7 @@
 //         With training_mode mean and var are those of x (the population's), and outputs 1 and 2
 //         are [C]: given * momentum + of x * (1 - momentum), in the given ones' types.
 // Types:  float; float16 and bfloat16 x with float parameters in float; double.
+// Notes:  training before opset 14 is refused.
 // Errors: kNotImplemented for training before opset 14; kInvalidGraph for its outputs without it.
 #include <cmath>
 #include <vector>

@@ -11,6 +11,8 @@
 //         tokens the best 2 x beams are looked at; one that ends among the best `beams` is kept
 //         with sum / length^penalty; the text is done when as many are kept as there are beams and
 //         (early_stopping or) none can become better. Equal scores: the lower beam and token.
+// Types:  tokens and masks int32; the decoder's logits float or float16.
+// Notes:  Whisper's form (model_type 2) is refused.
 // Errors: decoder_input_ids and logits_processor belong to Whisper's form (model_type 2), which
 //         is not implemented: any but the default is refused.
 #include <algorithm>

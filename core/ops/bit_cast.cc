@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, BitCast, opset 26.
 // Shapes: y as x; the output is a view.
+// Types:  all types but strings, to one of the same width, but not to bool.
 // Errors: kInvalidArgument when the types differ in size, or one has no bits of its own (strings,
 //         and bool, of which not every byte is a value).
 #include "core/ops/op_registry.h"

@@ -5,6 +5,7 @@
 // Shapes: x [n, k], or [k, n] with `trans`, of int2, uint2, int4, uint4, int8 or uint8;
 //         y uint8 [n, row_bytes]: the k codes of a row, low bits first, then zeros.
 // Math:   code = x, signed ones + 2^(bits - 1).
+// Types:  int2, uint2, int4, uint4, int8, uint8.
 // Errors: kInvalidArgument for other types, ranks, and rows that do not fit.
 #include <algorithm>
 #include <cstring>

@@ -4,6 +4,7 @@
 // Source: Folio's own, domain folio, version 1.
 // Shapes: x of any shape, int8 or uint8; table: 256 elements of int8 or uint8, by the bits of x;
 //         y as x, of the table's type.
+// Types:  int8 and uint8.
 // Errors: kInvalidArgument for other types and sizes.
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"

@@ -6,6 +6,7 @@
 // Math:   float to integer truncates; out of range, 8- and 16-bit results keep the low bits of the
 //         32-bit one, wider ones saturate, NaN is 0 (the spec leaves these open). To bool: not 0.
 //         Narrow types go through float. Numbers print shortest such that they read back.
+// Types:  all types but complex ones.
 // Errors: kInvalidArgument for strings that are no number; kNotImplemented for complex types.
 #include <charconv>
 

@@ -6,6 +6,7 @@
 // Math:   with z = past (or zeros) followed by x: y[t] = bias + sum over j of w[j] z[t + j],
 //         present = the last k - 1 of z; activation silu (swish) is applied to y.
 // Types:  float; float16 and bfloat16 in float.
+// Notes:  one dim; state_window is refused.
 #include <algorithm>
 
 #include "core/ops/op_broadcast.h"

@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, CenterCropPad, opset 18.
 // Shapes: shape has an entry for each of `axes` (of all when absent) -> y with these dims.
 // Math:   what does not divide by two is cut or filled more at the end.
+// Types:  all types but those of 2 and 4 bits.
 #include "core/ops/op_registry.h"
 #include "core/ops/op_strided.h"
 

@@ -4,6 +4,7 @@
 //         12 and 13 (all numbers).
 // Shapes: y has x's shape; lo and hi hold one element. Absent: the type's lowest and largest value.
 // Math:   NaN stays; lo > hi gives hi, as in the formula.
+// Types:  all numbers, before opset 11 floats; float16 and bfloat16 in float.
 // Errors: kInvalidArgument when a bound has another element type or not one element.
 #include <limits>
 

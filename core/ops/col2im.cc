@@ -4,6 +4,7 @@
 // Shapes: x [n, c * blocks' elements, positions], image_shape [s..], block_shape [s..] ->
 //         y [n, c, image_shape..], for any number of spatial axes.
 // Math:   y[n, c, p * stride + k * dilation - pad] += x[n, c * elements + k, p].
+// Types:  all numbers; float16 and bfloat16 in float, each sum rounded.
 // Errors: kInvalidArgument when attributes do not fit the shapes.
 #include "core/base/checked_math.h"
 #include "core/ops/op_arithmetic.h"

@@ -4,6 +4,7 @@
 //         LessOrEqual and GreaterOrEqual 12, 16; before 7: attributes broadcast and axis.
 // Shapes: the inputs' numpy broadcast; the result is bool.
 // Math:   comparisons with NaN are false.
+// Types:  all numbers. Equal: also bool and strings.
 // Errors: kInvalidArgument for mixed element types.
 #include <string>
 

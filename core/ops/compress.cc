@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, Compress, opsets 9, 11 (negative axes).
 // Shapes: x [outer.., n, inner..], condition bool [up to n] -> y [outer.., count, inner..]; without
 //         an axis x counts as one dim.
+// Types:  all types but those of 2 and 4 bits.
 // Errors: kInvalidArgument when the condition picks an entry beyond the axis.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, Concat, opsets 1 (axis is 1 by default), 4 (required), 11, 13.
 // Shapes: all inputs agree in rank and in every dim but the axis, whose dims are added.
+// Types:  all types but those of 2 and 4 bits.
 // Errors: kInvalidArgument when types, ranks or dims differ, or the axis is outside.
 #include "core/base/checked_math.h"
 #include "core/ops/op_move.h"

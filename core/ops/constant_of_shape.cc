@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, ConstantOfShape, opsets 9, 20, 21 (4-bit), 23 to 25.
 // Shapes: input [rank] int64: the dims. `value` has one element; float 0 by default.
+// Types:  all types; the dims int64.
 // Errors: kInvalidArgument when a dim is negative or the count overflows.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

@@ -7,7 +7,8 @@
 // pad] Method: weights are read where they stand (op_conv.h); filters over one channel:
 // op_depthwise.h.
 //         Constant weights of floats are packed in the form with channels last, nhwc_conv.cc.
-// Types:  float; float16 and bfloat16 in float; double by loops.
+// Types:  Conv: float; float16 and bfloat16 in float; double by loops. FusedConv: float.
+// Notes:  1 to 3 spatial dims.
 #include <algorithm>
 
 #include "core/ops/op_activation.h"

@@ -8,6 +8,7 @@
 //         columns W' [M/g * taps, C/g] * X [C/g, pixels] by a matrix product, tile by tile of
 //         pixels, then each output channel adds its rows where they belong.
 // Types:  float; float16 and bfloat16 in float; double by loops.
+// Notes:  1 to 3 spatial dims.
 #include <algorithm>
 
 #include "core/base/checked_math.h"

@@ -4,6 +4,7 @@
 // Shapes: y as x; the axis is input 1, one number.
 // Math:   exclusive leaves the element itself out (the first is 0 or 1); reverse starts at the end.
 //         The 16-bit formats are carried in float; integers wrap.
+// Types:  all numbers; float16 and bfloat16 in float; integers wrap.
 #include "core/ops/op_arithmetic.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"

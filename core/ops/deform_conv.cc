@@ -6,6 +6,7 @@
 // Math:   as Conv, but tap t of output pixel p reads x at its place plus offset, bilinearly between
 //         the four neighbours (0 outside the image), times mask.
 // Types:  float; float16 and bfloat16 in float.
+// Notes:  2 spatial dims.
 #include <algorithm>
 #include <cmath>
 

@@ -4,6 +4,7 @@
 // Shapes: DepthToSpace: x [n, c, h, w] -> y [n, c / b^2, h * b, w * b]; SpaceToDepth: the inverse.
 // Math:   the channel of DCR is (i * b + j) * c' + c, of CRD (c * b + i) * b + j, where (i, j) is
 //         the place in a block of b x b. SpaceToDepth: as DCR.
+// Types:  all types.
 // Errors: kInvalidArgument when dims are not multiples, or blocksize is below 1.
 #include "core/base/checked_math.h"
 #include "core/ops/op_registry.h"

@@ -5,6 +5,8 @@
 //         (SPARSE, an entry stands at its key).
 // Math:   what has no entry is 0 or "". CastMap's cast_to makes floats, int64s (truncated) or
 //         strings (six decimals).
+// Types:  DictVectorizer: maps from int64 or strings to all types but those of 2 and 4 bits.
+//         CastMap: maps from int64 to float or strings; y float, int64, strings.
 // Errors: kInvalidArgument for other maps, keys outside max_map, strings that are no number.
 #include <algorithm>
 #include <charconv>

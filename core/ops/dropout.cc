@@ -3,6 +3,8 @@
 // Source: ONNX operator spec, Dropout, opsets 1, 6, 7, 10 (bool mask), 12 (ratio and training_mode
 //         are inputs), 13, 22.
 // Shapes: mask has x's shape: of x's type before opset 10, bool from there.
+// Types:  all types; a mask before opset 10: float, double, float16, bool.
+// Notes:  training with a ratio other than 0 is refused.
 // Errors: kNotImplemented when training_mode is true with a ratio other than 0, or is_test is 0.
 #include "core/ops/op_half.h"
 #include "core/ops/op_move.h"

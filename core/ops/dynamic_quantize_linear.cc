@@ -4,6 +4,7 @@
 // Shapes: x, y alike; scale and zero point are scalars.
 // Math:   lo = min(0, min x), hi = max(0, max x); scale = (hi - lo) / 255, 1 when that is 0;
 //         zero = saturate(round(-lo / scale)); y = saturate(round(x / scale) + zero).
+// Types:  x float, y uint8.
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
 

@@ -6,6 +6,7 @@
 //         each [dirs] or [dirs, 4 H].
 // Math:   as LSTM (lstm.cc); each product is that of DynamicQuantizeMatMul: X as a whole, and the
 //         states of the sequences of a step, are rounded to uint8 over their range; sums exact.
+// Types:  X, states and scales float; W and R int8 or uint8.
 // Packs:  S8P16K4 of constant W and R of one direction; others are packed in each run.
 // Errors: kInvalidArgument for shapes and types that do not match.
 #include <algorithm>

@@ -5,6 +5,8 @@
 // Shapes: the inputs' numpy broadcast.
 // Math:   integers wrap; Div of integers truncates; Min and Max are NaN when any input is; Mean is
 //         the sum, taken from left to right, divided by the count.
+// Types:  all numbers; float16 and bfloat16 in float, rounded after each operand. Sum, Mean:
+//         float, double; float16 and bfloat16 in float, rounded after each operand.
 // Errors: kInvalidArgument for integer division by zero, mixed element types, shapes that do not
 //         broadcast.
 #include "core/ops/op_arithmetic.h"

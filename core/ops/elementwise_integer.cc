@@ -4,6 +4,8 @@
 // Shapes: the inputs' numpy broadcast.
 // Math:   Mod has the sign of the divisor (fmod=0) or of the dividend (fmod=1, needed by floats).
 //         A shift by the type's width or more gives 0.
+// Types:  integers. BitShift: unsigned integers. Mod: integers; with fmod all numbers, float16 and
+//         bfloat16 in float.
 // Errors: kInvalidArgument for integer modulo zero, floats without fmod, signed shifts.
 #include <cmath>
 

@@ -4,8 +4,9 @@
 //         types. Gelu 20, Mish 18, Swish 24, HardSwish 14, Celu 12. ONNX Runtime ContribOperators:
 //         com.microsoft Gelu and QuickGelu (x * sigmoid(alpha * x)).
 // Shapes: y has x's shape.
-// Types:  float by kernels where a slot exists; double; float16 and bfloat16 in float; integers
-//         where the function keeps them (Abs, Neg, Sign, Relu), wrapping at the lowest value.
+// Types:  float (by kernels where a slot exists), double; float16 and bfloat16 in float. Abs: also
+//         integers, wrapping at the lowest value. Sign: also integers. Neg: also signed integers,
+//         wrapping at the lowest value. Relu: also signed integers.
 // Errors: kInvalidArgument for a type the function does not take.
 #include <algorithm>
 #include <cmath>

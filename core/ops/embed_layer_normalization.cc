@@ -6,7 +6,8 @@
 // Math:   sum = word[id] + position[p] + segment[s], p = 0.. S - 1 without position_ids;
 //         output = layer normalization of each row; mask_index = ones in each row of mask, 0
 //         without mask. Quantized tables, gamma and beta are (q - zero) * scale each.
-// Types:  float; float16 and bfloat16 in float; tables of uint8 and int8.
+// Types:  EmbedLayerNormalization: float; float16 and bfloat16 in float. QEmbedLayerNormalization:
+//         tables, gamma and beta int8 or uint8; scales and output float.
 // Errors: kInvalidArgument when an id is outside its table.
 #include "core/ops/op_half.h"
 #include "core/ops/op_norm.h"

@@ -4,6 +4,7 @@
 //         6 (repeats), 13.
 // Shapes: Expand: x broadcast with the dims in input 1, both ways. Tile: y's dim is x's times
 //         repeats[i].
+// Types:  all types.
 // Errors: kInvalidArgument when dims do not broadcast, repeats are negative or of another length.
 #include "core/base/checked_math.h"
 #include "core/ops/op_registry.h"

@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, EyeLike, opsets 9, 22.
 // Shapes: x [n, m] -> y as x, of type `dtype` or x's.
 // Math:   y[i, i + k] = 1.
+// Types:  y: all numbers, bool; x: any type where dtype names y's.
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

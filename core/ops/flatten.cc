@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, Flatten, opsets 1, 9 (all types), 11 (negative axis), 13, 21 to 25.
 // Shapes: [d0 * ... * d(axis-1), d(axis) * ... * dn]. A view.
+// Types:  all types.
 // Errors: kInvalidArgument when axis is outside [-rank, rank].
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

@@ -8,7 +8,9 @@
 // Math:   input * weights + bias, then op_attention.h with the masks of op_padding_rule.h.
 //         QAttention: (input - zero) * (weights - zero) times both scales, weights widened a few
 //         columns at a time.
-// Types:  float; float16 and bfloat16 in float; QAttention: uint8 and int8.
+// Types:  Attention: float; float16 and bfloat16 in float. QAttention: input and weights int8 or
+//         uint8; scales, bias and Y float.
+// Notes:  do_rotary is refused.
 #include <cmath>
 
 #include "core/ops/op_gemm_tiles.h"

@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, Gather, opsets 1, 11 (negative indices), 13.
 // Shapes: x [outer.., n, inner..], indices [any..] -> y [outer.., any.., inner..].
+// Types:  all types but those of 2 and 4 bits; indices int32, int64.
 // Errors: kInvalidArgument when an index is outside [-n, n).
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

@@ -8,6 +8,7 @@
 // Math:   y = (code - zero) * scale; zero is 0 by default, for uint8 data 2^(bits - 1). An index
 //         outside [-n, n) gives zeros.
 // Types:  y and scales float; float16 and bfloat16 in float.
+// Notes:  data of float8 and float4 is refused.
 #include <cstring>
 #include <limits>
 

@@ -6,6 +6,9 @@
 // Shapes: indices and updates have x's rank and no dim above x's, except along the axis.
 // Math:   GatherElements: y[i][j][k] = x[indices[i][j][k]][j][k] for axis 0; ScatterElements: y is
 //         x, then y[indices[i][j][k]][j][k] meets updates[i][j][k], in order.
+// Types:  GatherElements: all types but those of 2 and 4 bits; indices int32, int64.
+//         ScatterElements, Scatter: all types but those of 2 and 4 bits, with a reduction all
+//         numbers, float16 and bfloat16 in float; indices int32, int64.
 // Errors: kInvalidArgument when an index is outside [-n, n), or dims do not fit.
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scatter.h"

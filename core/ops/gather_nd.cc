@@ -4,6 +4,9 @@
 //         16 (reduction), 18 (max, min).
 // Shapes: indices [b.., q.., k], x [b.., (k axes), inner..] -> y [b.., q.., inner..]; ScatterND has
 //         no batch dims, its updates are [q.., inner..] and its result is as x.
+// Types:  GatherND: all types but those of 2 and 4 bits; indices int32, int64. ScatterND: all
+//         types but those of 2 and 4 bits, with a reduction all numbers, float16 and bfloat16 in
+//         float; indices int32, int64.
 // Errors: kInvalidArgument when an index is outside [-n, n), or shapes do not fit.
 #include "core/base/checked_math.h"
 #include "core/ops/op_registry.h"

@@ -3,8 +3,8 @@
 // Source: ONNX operator spec, Gemm, opsets 1, 6 (broadcast attribute), 7, 9, 11 (C optional), 13;
 //         com.microsoft FusedGemm (float): activation, activation_alpha, activation_beta.
 // Shapes: A' [m, k] (A transposed when transA), B' [k, n], C broadcasts to [m, n] one way.
-// Types:  float by kernels; float16 and bfloat16 in float; double, (u)int32, (u)int64 by loops
-//         (alpha and beta as the element type).
+// Types:  Gemm: float by kernels; float16 and bfloat16 in float; double, (u)int32, (u)int64 by
+//         loops (alpha and beta as the element type). FusedGemm: float.
 // Errors: kInvalidArgument when ranks are not 2, k differs, or C does not broadcast.
 #include <algorithm>
 #include <cmath>

@@ -11,6 +11,8 @@
 //         min_tokens_to_keep always), gives the others `filter_value`, and draws by softmax.
 //         Draws are of the generator of Park and Miller (factor 16807) begun with `seed`, two of
 //         its numbers each: the same seed gives the same text in every run and process.
+// Types:  tokens and masks int32; the decoder's logits float or float16.
+// Notes:  models of encoder and decoder (model_type 1) are refused.
 // Errors: encoder-decoder models (model_type 1) are not implemented, as in ONNX Runtime.
 #include <algorithm>
 #include <cmath>

@@ -5,6 +5,8 @@
 // Shapes: x [n, c, in..], grid [n, out.., k] for k spatial axes -> y [n, c, out..]; a place is
 //         (.., y, x): its numbers belong to the axes from the last to the first, -1 to 1.
 // Math:   what lies outside is 0, or the border's, or reflected at the border; cubic: a = -0.75.
+// Types:  X all numbers, grid floats; summed in float, of double and integers in double.
+// Notes:  1 to 4 spatial axes.
 // Errors: kInvalidArgument when shapes do not fit; kNotImplemented for more than 4 spatial axes.
 #include <cmath>
 

@@ -15,6 +15,7 @@
 //         With q_norm_weight and k_norm_weight heads are normed (RMS) before they are rotated.
 // Types:  float; float16 and bfloat16 in float, rotated keys rounded as the cache holds them.
 //         Caches also int8, or 4 bits two in a byte (uint8), with a scale (op_byte_cache.h).
+// Notes:  caches of float8, and windowed ones with attention_bias or qk_output, are refused.
 #include <cmath>
 #include <cstring>
 

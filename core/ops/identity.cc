@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, Identity, opsets 1, 13, 14 (sequences), 16 (optionals), 19 to 25.
 // Shapes: any; any kind of value. The output is a view.
+// Types:  all types; sequences, maps and optionals too.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 

@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, If, opsets 1, 11, 13, 16 and later (only types were added).
 // Inputs: cond, one bool. Outputs: those of the branch taken; values of any kind.
+// Types:  cond bool; values of any kind.
 #include <algorithm>
 
 #include "core/ops/op_registry.h"

@@ -1,7 +1,8 @@
 // IsNaN and IsInf.
 //
 // Source: ONNX operator spec; IsNaN 9, 13, 20; IsInf 10, 20 (detect_positive, detect_negative).
-// Shapes: y is bool, shaped like x. Types: float, double, float16, bfloat16.
+// Shapes: y is bool, shaped like x.
+// Types:  float, double, float16, bfloat16.
 #include <cmath>
 
 #include "core/ops/op_broadcast.h"

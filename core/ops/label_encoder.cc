@@ -5,7 +5,9 @@
 // Shapes: y has x's; OneHotEncoder: x's and [categories].
 // Math:   a key that is not known gives the default; NaN is a key like any other. OneHotEncoder:
 //         all zeros, or an error when zeros is 0.
-// Types:  string, int64, float; version 4 also double, int32, int16.
+// Types:  LabelEncoder: strings, int64, float; version 4 also double, int32, int16.
+//         CategoryMapper: strings to int64, int64 to strings. OneHotEncoder: strings, float,
+//         double, int16, int32, int64; y float.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>

@@ -9,6 +9,7 @@
 //         gated_delta: S = exp(decay) S, then delta. y = scale * S' q, scale 1 / sqrt(dk) unless
 //         given.
 // Types:  float; float16 and bfloat16 in float.
+// Notes:  state_window is refused.
 #include <algorithm>
 #include <cmath>
 

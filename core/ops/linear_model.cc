@@ -5,7 +5,7 @@
 //         and scores [n, classes], or y [n, targets].
 // Math:   scores = x * coefficients^T + intercepts, then post_transform. The label is the class of
 //         the highest score; one score for two labels: op_ml.h (a label wins above 0).
-// Types:  float, double, int32, int64; computed in float.
+// Types:  float, double, float16, int32, int64; computed in float.
 #include <algorithm>
 
 #include "core/base/checked_math.h"

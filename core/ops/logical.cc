@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec; And, Or, Xor 1 (attributes broadcast, axis), 7; Not 1.
 // Shapes: the inputs' numpy broadcast; all bool. Any non-zero byte is true.
+// Types:  bool.
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_registry.h"
 

@@ -4,6 +4,8 @@
 // Inputs: M (int64 scalar, optional), cond (bool, optional), loop-carried values of any kind.
 // Body:   (iteration, cond, carried...) -> (cond, carried..., scan outputs...)
 // Outputs: final carried values, then scan outputs stacked along a new axis 0.
+// Types:  M int32, int64; cond bool; carried values of any kind; scan outputs: all types but those
+//         of 2 and 4 bits.
 #include <algorithm>
 
 #include "core/ops/op_registry.h"

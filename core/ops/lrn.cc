@@ -4,6 +4,7 @@
 // Shapes: x, y [n, c, ...].
 // Math:   y = x / (bias + alpha / size * s)^beta, s = the sum of squares of the same place in the
 //         channels [c - floor((size - 1) / 2), c + ceil((size - 1) / 2)], those outside left out.
+// Types:  float, double; float16 and bfloat16 in float.
 // Errors: kInvalidGraph for a size below 1; kInvalidArgument below rank 2.
 #include <cmath>
 

@@ -8,7 +8,9 @@
 // Shapes: a [..., m, k], b [..., k, n] -> y [..., m, n]; 1-D operands are a row or a column whose
 //         dim is dropped from the result. transBatch: dim 0 stands before the last one; then
 //         trans: the last two dims are swapped. Operands are read where they stand, by strides.
-// Types:  float by kernels; float16, bfloat16 in float; double and integers (wrapping) by loops.
+// Types:  MatMul: float by kernels; float16, bfloat16 in float; double and (u)int32, (u)int64
+//         (wrapping) by loops. FusedMatMul, TransposeMatMul: float by kernels; float16, bfloat16
+//         in float; double by loops.
 // Errors: kInvalidArgument when ranks are 0, k differs, or batches do not broadcast.
 #include <algorithm>
 

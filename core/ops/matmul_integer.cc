@@ -8,6 +8,8 @@
 // Math:   y[i, j] = sum over p of (a[i, p] - a_zero) * (b[p, j] - b_zero), wrapping;
 //         to float: y * a_scale * b_scale + bias. DynamicQuantizeMatMul makes A's bytes, scale and
 //         zero point from floats as DynamicQuantizeLinear does.
+// Types:  MatMulInteger: int8 and uint8; y int32. MatMulIntegerToFloat: int8 and uint8; scales,
+//         bias and y float. DynamicQuantizeMatMul: B int8 or uint8; A, scales, bias and y float.
 // Errors: kInvalidArgument for other types, shapes that do not match, zero points that do not fit.
 #include "core/ops/op_integer_matmul.h"
 #include "core/ops/op_quantized.h"

@@ -10,6 +10,7 @@
 //         Few rows: dot products over the blocks as they stand. Else W is widened, or unpacked for
 //         rounded rows, a few columns at a time into panels, never as a whole.
 // Types:  float; float16 and bfloat16 in float.
+// Notes:  weights packed for a GPU are refused.
 #include <algorithm>
 #include <cstring>
 

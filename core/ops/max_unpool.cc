@@ -4,6 +4,7 @@
 // Shapes: x and indices [n, c, in..] -> y [n, c, (in - 1) * stride + kernel - pads], or
 // output_shape
 //         (input 2), in which that lies at the start.
+// Types:  X: all types but those of 2 and 4 bits; indices int32, int64.
 // Errors: kInvalidArgument for indices outside, attributes and shapes that do not fit.
 #include "core/base/checked_math.h"
 #include "core/ops/op_registry.h"

@@ -6,7 +6,9 @@
 //         when that is 0; max: of absolute values). Scaler: (x - offset) * scale, one number or
 //         one per column. Binarizer: x > threshold. Imputer: replaced_value (NaN included) becomes
 //         imputed_value. FeatureVectorizer: inputs side by side, cut or filled with zeros.
-// Types:  float, double, int32, int64; y float, except that Binarizer and Imputer keep x's.
+// Types:  x float, double, float16, int32, int64; y float. Binarizer, Imputer: float, double,
+// int32,
+//         int64.
 #include <algorithm>
 #include <cmath>
 

@@ -15,6 +15,7 @@
 // Bits:   weights are widened, activations are not rounded (accuracy_level 0); only the chosen
 //         experts' weights are read.
 // Types:  float; float16 and bfloat16 in float.
+// Notes:  quant_type other than int, weights packed for a GPU and use_sparse_mixer are refused.
 // Errors: kInvalidArgument for shapes that do not match; other quantizations, weights packed for
 //         a GPU and use_sparse_mixer are not implemented.
 #include <algorithm>

@@ -9,6 +9,7 @@
 //         softmax.
 // Math:   op_attention.h with the masks of op_padding_rule.h.
 // Types:  float; float16 and bfloat16 in float.
+// Notes:  cache_indirection is refused.
 #include <cmath>
 
 #include "core/ops/op_padding_rule.h"

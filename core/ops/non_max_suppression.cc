@@ -6,6 +6,7 @@
 // Output: int64 [count, 3] of (batch, class, box), best first within each class.
 // Math:   overlap is the intersection over the union; boxes without an area overlap nothing. Of
 //         equal scores the lower index is better; NaN is no score.
+// Types:  boxes and scores float; the result int64.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 

@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, OneHot, opsets 9, 11 (negative indices count from the end).
 // Shapes: indices [a.., b..], depth a number, values [off, on] -> y [a.., depth, b..].
 // Math:   what is no index of the axis turns nothing on; fractions are cut off.
+// Types:  indices and depth: all numbers; values: all types but those of 2 and 4 bits.
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, Optional, opset 15; OptionalHasElement and OptionalGetElement, opsets
 //         15, 18 (tensors and sequences too; OptionalHasElement without an input).
 // Math:   an optional that holds a value is that value; an empty one is no value.
+// Types:  values of any kind.
 // Errors: kInvalidArgument when an empty optional is asked for its element.
 #include "core/ops/op_registry.h"
 

@@ -5,6 +5,7 @@
 // Shapes: pads [2 * n]: begins of n axes, then ends; y's dim is begin + dim + end.
 // Math:   constant: `value`; edge: the nearest element; reflect: mirrored about the edge element;
 //         wrap: from the other side. Cutting comes first, padding sees what is left.
+// Types:  all types; before opset 11 float, double, float16 where value is not 0.
 // Errors: kInvalidArgument for lengths that differ, dims below 0, and modes that need an element
 //         where there is none.
 #include <cstdint>

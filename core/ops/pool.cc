@@ -6,7 +6,9 @@
 //         com.microsoft QLinearAveragePool and QLinearGlobalAveragePool, version 1: x and y int8 or
 //         uint8 with scale and zero point, averaged in float; channels_last: x [N, spatial..., C].
 // Shapes: x [N, C, spatial...] -> y [N, C, out...], each window reduced to one element.
-// Types:  float, double; float16 and bfloat16 in float; MaxPool also int8 and uint8.
+// Types:  float, double; float16 and bfloat16 in float. MaxPool, GlobalMaxPool: also int8 and
+//         uint8. QLinearAveragePool, QLinearGlobalAveragePool: int8 and uint8; scales float.
+// Notes:  1 to 3 spatial dims.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -5,6 +5,7 @@
 // floats: C's pow in the base's compute type. Integer bases with integer exponents:
 //         repeated products that wrap; a negative exponent is the truncated reciprocal (0 for
 //         |base| > 1; base 0 gives 0). Integer bases with float exponents: pow in double, clamped.
+// Types:  base and exponent: all numbers, each of its own type; float16 and bfloat16 in float.
 // Errors: kInvalidArgument for element types that are no numbers.
 #include <cmath>
 

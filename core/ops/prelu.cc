@@ -3,6 +3,7 @@
 // Source: ONNX operator spec; opsets 1 and 6 (slope: one element, or one per channel, dim 1), 7, 9
 //         (integers), 16 (slope broadcasts to x, numpy's rule).
 // Shapes: y has x's shape.
+// Types:  float, double, (u)int32, (u)int64; float16 and bfloat16 in float.
 // Errors: kInvalidArgument when the slope does not broadcast to x's shape.
 #include "core/ops/op_arithmetic.h"
 #include "core/ops/op_broadcast.h"

@@ -8,7 +8,8 @@
 // Math:   sums of (x - x_zero) * (w - w_zero) + b are exact in int32 (wrapping). QLinearConv: y =
 //         saturate(round(sum * (x_scale * w_scale / y_scale)) + y_zero). QLinearConvAdd: QLinearAdd
 //         of that and z, which is A if `addend_is_a`, else B.
-// Types:  int8 and uint8.
+// Types:  QLinearConv, QLinearConvAdd: int8 and uint8; b int32, scales float. ConvInteger: int8
+//         and uint8; y int32.
 #include <algorithm>
 
 #include "core/ops/op_conv_bytes.h"

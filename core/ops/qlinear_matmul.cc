@@ -8,7 +8,8 @@
 // Math:   sums of (a - a_zero) * (b - b_zero) are exact in int32 (wrapping); y = saturate(round(
 //         sum * a_scale * b_scale / y_scale) + y_zero). QGemm adds C to the sums, scales by alpha
 //         and gives floats without y_scale.
-// Types:  int8 and uint8.
+// Types:  QLinearMatMul: int8 and uint8; scales float, float16, bfloat16. QGemm: int8 and uint8, C
+//         int32; scales float; y also float.
 #include "core/ops/op_integer_matmul.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"

@@ -9,6 +9,11 @@
 //         float4: x / scale + zero_point rounded as Cast does it (saturate: float8 only).
 //         dequantize: (x - zero_point) * scale, in float. x / scale is in float too, whatever the
 //         type of scale: neither that nor `precision` narrows it.
+// Types:  QuantizeLinear: x float, float16, bfloat16, int32, all in float; y (u)int2, (u)int4,
+//         (u)int8, (u)int16, float8 but E8M0, float4e2m1; scales as x, or float8e8m0.
+//         DequantizeLinear: x (u)int2, (u)int4, (u)int8, (u)int16, int32, float8 but E8M0,
+//         float4e2m1; y float, float16, bfloat16, all in float; scales as y, or with output_dtype
+//         float8e8m0.
 // Errors: kInvalidArgument for shapes and types that do not fit; kInvalidGraph for an output_dtype
 //         that is no element type or not the zero point's.
 #include <array>

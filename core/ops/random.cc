@@ -6,8 +6,9 @@
 //         Multinomial: classes drawn with probabilities softmax(x), x being logarithms.
 //         With `seed` the first run of a kernel gives the same numbers in every process; each
 //         later run goes on from there. The numbers are not those of other runtimes.
-// Types:  float, double, float16, bfloat16; Bernoulli's y: any number or bool; Multinomial's:
-//         int32, int64.
+// Types:  y float, double, float16, bfloat16. Bernoulli: x float, double, float16, bfloat16; y all
+//         numbers, bool. Multinomial: x float, double, float16, bfloat16; y int32, int64.
+// Notes:  the numbers are not those of other runtimes.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, Range, opsets 11, 27 (16-bit floats).
 // Shapes: three scalars of one type; n = max(ceil((limit - start) / delta), 0).
 // Math:   y[i] = start + i * delta
+// Types:  float, double, int8, int16, int32, int64, uint8; float16 and bfloat16 in float.
 // Errors: kInvalidArgument when delta is 0, or n is not finite.
 #include <cmath>
 

@@ -8,6 +8,8 @@
 // the
 //         neutral element (-inf and +inf, or the type's bounds, for Max and Min; NaN for Mean).
 //         LogSumExp subtracts the maximum first.
+// Types:  float, double, (u)int32, (u)int64; float16 and bfloat16 in float. ReduceMax, ReduceMin:
+//         all numbers, bool.
 // Errors: kInvalidArgument for axes out of range, element types, an integer mean of nothing.
 #include <cmath>
 #include <cstring>

@@ -3,6 +3,8 @@
 // Source: ONNX operator spec, RegexFullMatch, opset 20.
 // Shapes: x string [dims..] -> y bool [dims..].
 // Math:   see op_regex.h for the syntax.
+// Types:  strings; y bool.
+// Notes:  flags, \b and \p in patterns are refused.
 #include "core/ops/op_regex.h"
 #include "core/ops/op_registry.h"
 

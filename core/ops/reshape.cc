@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, Reshape, opsets 1 (shape is an attribute), 5 (an input), 13,
 //         14 (allowzero), 19 to 25.
 // Shapes: 0 copies x's dim at that place (allowzero = 0), one -1 takes what is left. A view.
+// Types:  all types; the new shape int64.
 // Errors: kInvalidArgument when the counts differ, two -1, or -1 beside a zero that is meant.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

@@ -7,6 +7,9 @@
 // Math:   nearest moves elements; linear and cubic are sums along one axis after the other, in
 //         float (double for double and the wide integers). What is computed of integers is cut
 //         off towards zero (rounded with antialias), and clamped to what the type holds.
+// Types:  nearest: all types but those of 2 and 4 bits (all numbers where it extrapolates); linear
+//         and cubic: all numbers; float16, bfloat16 and integers of 8 and 16 bits in float, those
+//         of 32 and 64 bits in double.
 // Errors: kInvalidArgument for scales, sizes, roi or axes that do not fit the input.
 #include <cmath>
 

@@ -2,6 +2,8 @@
 //
 // Source: ONNX operator spec, ReverseSequence, opset 10.
 // Shapes: x [time, batch, inner..] (or batch first), sequence_lens [batch] -> y as x.
+// Types:  all types but those of 2 and 4 bits; lengths int32, int64.
+// Notes:  batch and time are axes 0 and 1.
 // Errors: kInvalidArgument when a length is outside [0, time], or axes are not 0 and 1.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

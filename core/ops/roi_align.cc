@@ -6,6 +6,7 @@
 //         y [r, c, output_height, output_width].
 // Math:   each bin is the mean of its bilinear samples, or the maximum of the weighted elements
 //         that they are made of.
+// Types:  float, double, float16, bfloat16, each computed in double.
 // Errors: kInvalidArgument for batch indices outside, and regions of no finite, usable size.
 #include <cmath>
 

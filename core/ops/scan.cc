@@ -5,6 +5,8 @@
 // Body:   (states..., one slice of each scan input) -> (states..., scan outputs...)
 // Outputs: final states, then scan outputs stacked along their axis. Opset 8: all have a leading
 //          batch dim, scanned along dim 1, sequences shorter than the longest padded with zeros.
+// Types:  what is scanned and stacked, and all of opset 8: all types but those of 2 and 4 bits;
+//         other state: values of any kind.
 #include <algorithm>
 #include <cstring>
 

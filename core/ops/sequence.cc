@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, opset 11 of each.
 // Math:   positions are counted from the end when negative; SequenceInsert appends by default,
 //         SequenceErase takes off the last element.
+// Types:  tensors of all types.
 // Errors: kInvalidArgument when a position is outside, or a tensor is not of the sequence's type.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

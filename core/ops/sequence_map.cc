@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, SequenceMap, opset 17.
 // Inputs: a sequence, then sequences of the same length or tensors, which every call gets whole.
 // Body:   one input for each of these -> one tensor for each output sequence.
+// Types:  tensors of all types.
 #include "core/ops/op_registry.h"
 #include "core/ops/op_sequence.h"
 #include "core/ops/op_subgraph.h"

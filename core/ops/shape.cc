@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, Shape, opsets 1, 13, 15 (start, end), 19 to 25; Size, opsets 1 to 25.
 // Shapes: Shape gives [end - start], start and end clamped to [0, rank]; Size gives a scalar.
+// Types:  all types; the result int64.
 #include <limits>
 
 #include "core/ops/op_move.h"

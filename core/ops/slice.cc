@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, Slice, opsets 1 (attributes), 10 (inputs, steps), 11, 13.
 // Shapes: starts, ends, axes, steps [n]; negative places count from the end, everything is
 //         clamped to the dim; y's dim is ceil((end - start) / step), at least 0.
+// Types:  all types; bounds int32, int64.
 // Errors: kInvalidArgument when lengths differ, a step is 0, or an axis is outside or twice.
 #include <limits>
 

@@ -5,6 +5,7 @@
 // Shapes: x, y [outer, n, inner]; inner is 1 in the flattened form.
 // Math:   exp(x - max) / sum(exp(x - max)), its logarithm, or 1 at the first maximum and 0
 // elsewhere. Types:  float; float16 and bfloat16 in float; double.
+// Types:  float, double; float16 and bfloat16 in float.
 #include <algorithm>
 #include <cmath>
 

@@ -4,6 +4,7 @@
 //         11, 13 (input 1), 18 (num_outputs).
 // Shapes: with `split` piece i has split[i] of the axis; else equal pieces, from opset 18 of
 //         ceil(dim / pieces) with a smaller last one.
+// Types:  all types.
 // Errors: kInvalidArgument when the sizes do not add up to the dim or do not divide it.
 #include <numeric>
 

@@ -4,6 +4,7 @@
 // Shapes: SplitToSequence: `split` is the size of each piece (a scalar: the last may be smaller) or
 //         their sizes; without it pieces of 1, without the axis unless keepdims.
 //         ConcatFromSequence: as Concat, or with new_axis a stack along an axis of its own.
+// Types:  SplitToSequence: all types. ConcatFromSequence: all types but those of 2 and 4 bits.
 // Errors: kInvalidArgument when sizes do not add up, or elements do not fit each other.
 #include "core/base/checked_math.h"
 #include "core/ops/op_registry.h"

@@ -4,6 +4,7 @@
 //         axes), 13 (axes is an input), 21 to 25.
 // Shapes: Squeeze without axes takes away every dim of 1. Unsqueeze's axes are places in the
 //         result. Both are views.
+// Types:  all types.
 // Errors: kInvalidArgument when an axis is out of range, given twice, or not 1 (Squeeze).
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

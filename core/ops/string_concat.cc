@@ -6,6 +6,7 @@
 //         empty strings, and int64 [dims..], how many pieces each has.
 // Math:   without a delimiter pieces are what stands between white space; with one, what stands
 //         between two of it, which may be empty. After maxsplit cuts the rest is one piece.
+// Types:  StringConcat: strings. StringSplit: strings; counts int64.
 #include <string_view>
 
 #include "core/ops/op_broadcast.h"

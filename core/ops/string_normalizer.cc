@@ -4,6 +4,7 @@
 // Shapes: x [c] or [1, c] -> y [kept] or [1, kept]; one empty string when nothing is kept.
 // Math:   without is_case_sensitive words are compared in lower case. Case is that of the letters
 //         below U+0180 and of plain Greek and Cyrillic, in any locale.
+// Types:  strings.
 #include <unordered_set>
 
 #include "core/ops/op_registry.h"

@@ -10,7 +10,7 @@
 //         tanh(gamma v.x + coef0). A pair (i, j) scores the sum of coefficients * K over the
 //         vectors of i and j, plus rho; above 0 it votes for i. Probabilities by Platt's sigmoid
 //         and pairwise coupling (Wu, Lin, Weng 2004).
-// Types:  x float, double, int32, int64; computed in double.
+// Types:  x float, double, float16, int32, int64; computed in double.
 #include <algorithm>
 #include <cmath>
 

@@ -4,6 +4,7 @@
 // Shapes: past [batch, .., max, ..], update [batch, .., n, ..], write_indices [batch] (0 when
 //         absent) -> present as past.
 // Math:   present is past with update at [write_indices[b], + n) of the axis; circular: modulo max.
+// Types:  all types but those of 2 and 4 bits; write_indices int32, int64.
 // Errors: kInvalidArgument when the update does not fit.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"

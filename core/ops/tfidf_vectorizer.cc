@@ -7,6 +7,7 @@
 // Math:   an n-gram may skip the same number of elements, up to max_skip_count, between each two of
 //         its own. TF: the count; IDF: the column's weight where the count is not 0; TFIDF: both
 //         multiplied. Weights are 1 when absent.
+// Types:  strings, int32, int64; y float.
 // Errors: kInvalidGraph for a pool that does not fit its counts and indexes.
 #include <map>
 #include <unordered_map>

@@ -5,6 +5,7 @@
 // Shapes: x [.., n, ..] -> values, indices int64 [.., k, ..].
 // Math:   of equal elements the one with the lower index comes first; NaN counts as larger than
 //         any number. The result is sorted even where `sorted` is 0.
+// Types:  all numbers; indices int64.
 // Errors: kInvalidArgument when k is negative or above n.
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"

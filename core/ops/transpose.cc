@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, Transpose, opsets 1, 13, 21 (4-bit), 23 to 25.
 // Shapes: y's dim i is x's dim perm[i]; perm is by default the reverse order.
+// Types:  all types.
 // Errors: kInvalidArgument when perm is no permutation of x's axes.
 #include <numeric>
 

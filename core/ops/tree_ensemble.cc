@@ -7,7 +7,8 @@
 //         or their extreme taken) by target, base_values are added, post_transform applied. The
 //         label is the class of the highest score. Two classes whose leaves count for one class
 //         only have one score: label and scores follow from it (op_ml.h).
-// Types:  x float, double, int32, int64; TreeEnsemble also float16, y as x. Computed in double.
+// Types:  x float, double, float16, int32, int64; scores and y float; computed in double.
+//         TreeEnsemble: x and y float, double, float16; computed in double.
 // Errors: kInvalidGraph for trees that are none; kInvalidArgument when x has too few columns.
 #include <algorithm>
 

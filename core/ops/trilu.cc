@@ -3,6 +3,7 @@
 // Source: ONNX operator spec, Trilu, opset 14.
 // Shapes: x [.., n, m], k a number (0 when absent) -> y as x.
 // Math:   upper: y[i, j] = x[i, j] where j >= i + k; lower: where j <= i + k.
+// Types:  all types but those of 2 and 4 bits.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 

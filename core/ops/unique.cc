@@ -5,6 +5,7 @@
 //         elements of x, one dim), indices [found] of their first places, inverse_indices [n],
 //         counts [found].
 // Math:   sorted: in ascending order (NaN last, all NaN as one), else by first place.
+// Types:  all numbers, bool, strings; indices and counts int64.
 #include <cmath>
 #include <numeric>
 

@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, Where, opsets 9, 16.
 // Shapes: condition (bool), x and y broadcast together.
+// Types:  condition bool; X and Y: all types but those of 2 and 4 bits.
 // Errors: kInvalidArgument when types differ or shapes do not broadcast.
 #include "core/ops/op_registry.h"
 #include "core/ops/op_strided.h"

@@ -2,6 +2,7 @@
 //
 // Source: ONNX operator spec, ai.onnx.ml ZipMap, opset 1.
 // Shapes: x float [n, classes] or [classes] -> seq(map(int64 or string, float)) of n entries.
+// Types:  X float; keys int64 or strings.
 #include <algorithm>
 
 #include "core/ops/op_registry.h"
