@@ -17,6 +17,7 @@
 #include "core/ops/op_attention.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_subgraph.h"
 
 namespace folio {
 namespace {
@@ -25,9 +26,7 @@ constexpr std::string_view kModifiers[] = {"score_mod", "prob_mod"};
 
 // Position of the graph attribute among the node's subgraphs; -1: absent.
 Result<int> modifier_of(const Node& node, std::string_view name) {
-  for (size_t i = 0; i < node.subgraph_names.size(); ++i) {
-    if (node.subgraph_names[i] == name) return static_cast<int>(i);
-  }
+  if (node.subgraph(name)) return find_subgraph(node, name);
   if (node.attributes.has(name)) {
     return invalid_graph("attribute '", name, "' is no graph, expected one");
   }

@@ -12,8 +12,7 @@
 //         Momentum  V = alpha V + (T > 0 ? beta : 1) g; X -= R V, or nesterov: R (g + alpha V)
 // Types:  R float, double; T int64; tensors float, double, each computed in double.
 // Errors: kInvalidGraph for a count of inputs or outputs that is no whole number of tensors, and
-// for
-//         another mode; kInvalidArgument for shapes and types that do not fit.
+//         for another mode; kInvalidArgument for shapes and types that do not fit.
 #include <cmath>
 
 #include "core/ops/op_broadcast.h"

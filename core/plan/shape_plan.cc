@@ -69,8 +69,14 @@ class FreeRanges {
   size_t end_ = 0;
 };
 
+// When a place is needed.
+struct Life {
+  int32_t first_step = 0;
+  int32_t last_step = 0;
+};
+
 // In the order of time, as an allocator would: no worse than a heap, and fast.
-size_t pack_in_order(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
+size_t pack_in_order(const std::vector<Life>& slots, const std::vector<size_t>& bytes,
                      std::vector<size_t>* offsets) {
   std::vector<size_t> starts;
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -93,7 +99,7 @@ size_t pack_in_order(const std::vector<PlannedSlot>& slots, const std::vector<si
   return free.end();
 }
 
-size_t pack_apart(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
+size_t pack_apart(const std::vector<Life>& slots, const std::vector<size_t>& bytes,
                   std::vector<size_t>* offsets) {
   offsets->assign(slots.size(), kNoOffset);
   if (slots.size() > kMaxGreedySlots) return pack_in_order(slots, bytes, offsets);
@@ -129,11 +135,12 @@ size_t pack_apart(const std::vector<PlannedSlot>& slots, const std::vector<size_
 // A slot and those that overwrite it, one after the other, live as one.
 size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
                       std::vector<size_t>* offsets) {
-  std::vector<PlannedSlot> lives = slots;
+  std::vector<Life> lives(slots.size());
   std::vector<size_t> needs = bytes;
   std::vector<size_t> place(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     place[i] = i;
+    lives[i] = {slots[i].first_step, slots[i].last_step};
     if (slots[i].overwrites < 0 || bytes[i] == kNoOffset) continue;
     const auto from = static_cast<size_t>(slots[i].overwrites);
     if (bytes[from] != bytes[i]) continue;
