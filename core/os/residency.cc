@@ -24,11 +24,15 @@ constexpr uint64_t kPage = 4096;
 // What one system call is asked for: between two of them a Residency can be ended.
 constexpr uint64_t kPiece = uint64_t{4} << 20;
 constexpr uint64_t kReadPiece = uint64_t{1} << 20;
+// Populating keeps the lock of the address space, which a run that allocates waits for.
+constexpr uint64_t kPopulatePiece = uint64_t{1} << 20;
 // Evidence: so many samples of this size, spread evenly.
 constexpr uint64_t kSamples = 16;
 constexpr uint64_t kSampleBytes = uint64_t{256} << 10;
 // A file of fewer bytes is read by a handful of faults before a thread has started.
 constexpr uint64_t kWorthAThread = uint64_t{4} << 20;
+// Fewer bytes' page tables are filled by faults as fast as beside a run.
+constexpr uint64_t kWorthPopulating = uint64_t{16} << 20;
 // From here on the page cache "has it": a few pages that are missing come by themselves.
 constexpr double kWarm = 0.95;
 
@@ -202,13 +206,15 @@ FileSystem file_system_of(uint64_t magic) {
 ResidencyAction decide_residency(ResidencyMode mode, const ResidencyEvidence& evidence) {
   if (evidence.wanted_bytes == 0) return ResidencyAction::kLeave;
   if (mode == ResidencyMode::kLock) return ResidencyAction::kLock;
-  if (evidence.file_system == FileSystem::kMemory) return ResidencyAction::kLeave;
-  const bool is_warm = evidence.cached && *evidence.cached >= kWarm;
+  const bool is_warm =
+      evidence.file_system == FileSystem::kMemory || (evidence.cached && *evidence.cached >= kWarm);
   if (mode == ResidencyMode::kCache && evidence.wanted_bytes < kWorthAThread) {
     return ResidencyAction::kLeave;
   }
   if (is_warm) {
-    return mode == ResidencyMode::kPrefetch ? ResidencyAction::kPopulate : ResidencyAction::kLeave;
+    if (mode == ResidencyMode::kPrefetch) return ResidencyAction::kPopulate;
+    const bool is_worth_it = evidence.wanted_bytes >= kWorthPopulating;
+    return is_worth_it ? ResidencyAction::kPopulateAtRun : ResidencyAction::kLeave;
   }
   const bool is_remote =
       evidence.file_system == FileSystem::kNetwork || evidence.file_system == FileSystem::kFuse;
@@ -241,17 +247,19 @@ ResidencyEvidence residency_evidence(const WantedFile& wanted) {
   return evidence;
 }
 
-std::unique_ptr<Residency> Residency::start(ResidencyMode mode, std::vector<WantedFile> files) {
-  std::vector<Task> tasks;
+ResidencyPlan plan_residency(ResidencyMode mode, std::vector<WantedFile> files) {
+  ResidencyPlan plan;
   for (WantedFile& file : files) {
     const ResidencyAction action = decide_residency(mode, residency_evidence(file));
-    if (action != ResidencyAction::kLeave) tasks.push_back({std::move(file), action});
+    if (action == ResidencyAction::kLeave) continue;
+    const bool is_later = action == ResidencyAction::kPopulateAtRun;
+    (is_later ? plan.at_first_run : plan.now).push_back({std::move(file), action});
   }
-  return start(std::move(tasks));
+  return plan;
 }
 
-std::unique_ptr<Residency> Residency::start(std::vector<Task> tasks) {
-  for (Task& task : tasks) {
+std::unique_ptr<Residency> Residency::start(std::vector<ResidencyTask> tasks) {
+  for (ResidencyTask& task : tasks) {
     if (task.action != ResidencyAction::kReadThrough) continue;  // the order of first use
     std::sort(task.wanted.ranges.begin(), task.wanted.ranges.end(),
               [](const FileRange& a, const FileRange& b) { return a.offset < b.offset; });
@@ -281,23 +289,26 @@ void Residency::wait() {
 
 void* Residency::entry(void* self) {
   auto* const residency = static_cast<Residency*>(self);
-  for (const Task& task : residency->tasks_) residency->work(task);
+  for (const ResidencyTask& task : residency->tasks_) residency->work(task);
   return nullptr;
 }
 
-void Residency::work(const Task& task) {
+void Residency::work(const ResidencyTask& task) {
   const MappedFile* const mapping = mapping_of(task.wanted);
   if (!mapping || task.action == ResidencyAction::kLeave) return;
   const MappedFile& file = *mapping;
   const uint64_t size = file.bytes().size();
   const uint64_t wanted = total_bytes(task.wanted.ranges);
+  const bool populates =
+      task.action == ResidencyAction::kPopulate || task.action == ResidencyAction::kPopulateAtRun;
+  const uint64_t most = populates ? kPopulatePiece : kPiece;
   std::vector<uint8_t> scratch;
   for (const FileRange& range : task.wanted.ranges) {
     if (range.offset >= size) continue;
     const uint64_t count = std::min(range.count, size - range.offset);
-    for (uint64_t done = 0; done < count; done += kPiece) {
+    for (uint64_t done = 0; done < count; done += most) {
       if (stop_.load(std::memory_order_relaxed) || file.is_damaged()) return;
-      const FileRange piece{range.offset + done, std::min(kPiece, count - done)};
+      const FileRange piece{range.offset + done, std::min(most, count - done)};
       if (task.action == ResidencyAction::kLock) {
         if (!lock_pages(file, piece, wanted)) return;
       } else if (task.action == ResidencyAction::kReadThrough) {

@@ -2,7 +2,8 @@
 //
 // Flow:    session/ knows which bytes of which files a program reads, in the order of first use ->
 //          evidence (file system, share in the page cache) -> decide_residency, a pure function ->
-//          Residency does it on a thread of its own, so that no open waits for weights.
+//          Residency does it on a thread of its own, so that no open waits for weights. Page tables
+//          of what the page cache has are filled beside the first run, not by opening.
 // Owns:    a Residency keeps its files open and its thread; the destructor ends it within one
 // piece. Threads: one caller at a time; different objects are independent. Errors:  none reach the
 // caller: reading ahead is advice. A lock that is refused is one warning.
@@ -39,10 +40,11 @@ enum class ResidencyMode : uint8_t {
 };
 
 enum class ResidencyAction : uint8_t {
-  kLeave,        // pages come as they are touched
-  kPopulate,     // MADV_POPULATE_READ: in the page cache already, only the page tables lack
-  kReadAhead,    // MADV_WILLNEED, piece after piece, in the order of first use
-  kReadThrough,  // plain reads in the order of the file: see read_through
+  kLeave,          // pages come as they are touched
+  kPopulate,       // MADV_POPULATE_READ: in the page cache already, only the page tables lack
+  kPopulateAtRun,  // the same beside the first run: a program that never runs has no page tables
+  kReadAhead,      // MADV_WILLNEED, piece after piece, in the order of first use
+  kReadThrough,    // plain reads in the order of the file: see read_through
   kLock,
 };
 
@@ -79,16 +81,22 @@ std::optional<uint64_t> pages_by_cachestat(const MappedFile& file, const FileRan
 std::optional<uint64_t> pages_by_mincore(const MappedFile& file, const FileRange& range);
 }  // namespace internal
 
+struct ResidencyTask {
+  WantedFile wanted;
+  ResidencyAction action;
+};
+
+// What there is to do, when.
+struct ResidencyPlan {
+  std::vector<ResidencyTask> now;
+  std::vector<ResidencyTask> at_first_run;
+};
+ResidencyPlan plan_residency(ResidencyMode mode, std::vector<WantedFile> files);
+
 class Residency {
  public:
-  // Decides for each file. Null when there is nothing to do, or no thread to do it.
-  static std::unique_ptr<Residency> start(ResidencyMode mode, std::vector<WantedFile> files);
-  // What was decided already. kLeave is nothing to do.
-  struct Task {
-    WantedFile wanted;
-    ResidencyAction action;
-  };
-  static std::unique_ptr<Residency> start(std::vector<Task> tasks);
+  // Null when there is nothing to do, or no thread to do it.
+  static std::unique_ptr<Residency> start(std::vector<ResidencyTask> tasks);
   ~Residency();
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
@@ -96,11 +104,11 @@ class Residency {
   void wait();  // until all is done; for tests and measurements
 
  private:
-  explicit Residency(std::vector<Task> tasks) : tasks_(std::move(tasks)) {}
+  explicit Residency(std::vector<ResidencyTask> tasks) : tasks_(std::move(tasks)) {}
   static void* entry(void* self);
-  void work(const Task& task);
+  void work(const ResidencyTask& task);
 
-  std::vector<Task> tasks_;
+  std::vector<ResidencyTask> tasks_;
   std::atomic<bool> stop_{false};
   pthread_t thread_ = {};
   pid_t process_ = 0;  // of the thread: a forked child has it not

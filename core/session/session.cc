@@ -1,6 +1,7 @@
 #include "core/session/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/kernels/select.h"
@@ -164,7 +165,10 @@ Status Session::compile() {
   if (options_.packing == Packing::kLoad) FOLIO_RETURN_IF_ERROR(wait_packed_at_load());
   FOLIO_RETURN_IF_ERROR(report(1.0F, "ready"));
   if (made_program_ || options_.residency != ResidencyMode::kCache) {
-    residency_ = Residency::start(options_.residency, wanted_files(*program_, model_->watch()));
+    ResidencyPlan plan =
+        plan_residency(options_.residency, wanted_files(*program_, model_->watch()));
+    residency_ = Residency::start(std::move(plan.now));
+    at_first_run_ = std::move(plan.at_first_run);
   }
   return Status::ok();
 }
@@ -381,6 +385,7 @@ Status Session::begin_run() {
     return error(Code::kClosed, "the session is closed");
   }
   ++running_;
+  if (!at_first_run_.empty()) populating_ = Residency::start(std::exchange(at_first_run_, {}));
   return Status::ok();
 }
 

@@ -61,6 +61,8 @@ class Session : public RefCounted {
   Profile* profile() const { return profile_.get(); }  // null: there is none
   // What reads pages ahead, until it is done; null when nothing does. For tests and measurements.
   Residency* residency() const { return residency_.get(); }
+  // What fills page tables beside the first run. For tests.
+  Residency* populating() const { return populating_.get(); }
 
  private:
   Status compile();
@@ -86,6 +88,8 @@ class Session : public RefCounted {
   std::unique_ptr<Parallel> threads_;
   bool made_program_ = false;  // not found among those of other sessions
   std::unique_ptr<Residency> residency_;
+  std::vector<ResidencyTask> at_first_run_;  // with mutex_ once the session is made
+  std::unique_ptr<Residency> populating_;
   Metrics metrics_;
   std::unique_ptr<Profile> profile_;
 

@@ -37,17 +37,17 @@ TEST(Residency, TheDecisionIsThisTable) {
   using Where = FileSystem;
   using Action = ResidencyAction;
   const Case cases[] = {
-      {Mode::kCache, Where::kLocal, 1.0, Action::kLeave},
-      {Mode::kCache, Where::kLocal, 0.96, Action::kLeave},
+      {Mode::kCache, Where::kLocal, 1.0, Action::kPopulateAtRun},
+      {Mode::kCache, Where::kLocal, 0.96, Action::kPopulateAtRun},
       {Mode::kCache, Where::kLocal, 0.9, Action::kReadAhead},
       {Mode::kCache, Where::kLocal, 0.0, Action::kReadAhead},
       {Mode::kCache, Where::kLocal, std::nullopt, Action::kLeave},
-      {Mode::kCache, Where::kNetwork, 1.0, Action::kLeave},
+      {Mode::kCache, Where::kNetwork, 1.0, Action::kPopulateAtRun},
       {Mode::kCache, Where::kNetwork, 0.0, Action::kReadThrough},
       {Mode::kCache, Where::kNetwork, std::nullopt, Action::kReadThrough},
       {Mode::kCache, Where::kFuse, 0.5, Action::kReadThrough},
-      {Mode::kCache, Where::kFuse, 1.0, Action::kLeave},
-      {Mode::kCache, Where::kMemory, std::nullopt, Action::kLeave},
+      {Mode::kCache, Where::kFuse, 1.0, Action::kPopulateAtRun},
+      {Mode::kCache, Where::kMemory, std::nullopt, Action::kPopulateAtRun},
       {Mode::kCache, Where::kLocal, 0.0, Action::kReadAhead, 101 * kMb},
       {Mode::kCache, Where::kLocal, 0.0, Action::kLeave, 99 * kMb},
       {Mode::kCache, Where::kNetwork, 0.0, Action::kLeave, 99 * kMb},
@@ -57,7 +57,7 @@ TEST(Residency, TheDecisionIsThisTable) {
       {Mode::kPrefetch, Where::kLocal, std::nullopt, Action::kReadAhead},
       {Mode::kPrefetch, Where::kNetwork, 0.0, Action::kReadThrough},
       {Mode::kPrefetch, Where::kFuse, 1.0, Action::kPopulate},
-      {Mode::kPrefetch, Where::kMemory, std::nullopt, Action::kLeave},
+      {Mode::kPrefetch, Where::kMemory, std::nullopt, Action::kPopulate},
       {Mode::kLock, Where::kLocal, 1.0, Action::kLock},
       {Mode::kLock, Where::kNetwork, 0.0, Action::kLock},
       {Mode::kLock, Where::kMemory, std::nullopt, Action::kLock},
@@ -72,6 +72,8 @@ TEST(Residency, LittleIsNotWorthAThreadAndNothingIsNothing) {
   const ResidencyEvidence little{FileSystem::kLocal, kMb, 0.0, std::nullopt};
   EXPECT_EQ(decide_residency(ResidencyMode::kCache, little), ResidencyAction::kLeave);
   EXPECT_EQ(decide_residency(ResidencyMode::kPrefetch, little), ResidencyAction::kReadAhead);
+  const ResidencyEvidence warm{FileSystem::kMemory, 15 * kMb, std::nullopt, std::nullopt};
+  EXPECT_EQ(decide_residency(ResidencyMode::kCache, warm), ResidencyAction::kLeave);
   for (const auto mode : {ResidencyMode::kCache, ResidencyMode::kPrefetch, ResidencyMode::kLock}) {
     const ResidencyEvidence nothing{FileSystem::kLocal, 0, 0.0, std::nullopt};
     EXPECT_EQ(decide_residency(mode, nothing), ResidencyAction::kLeave);
@@ -98,6 +100,10 @@ TEST(Residency, FileSystemsAreToldByTheirNumbers) {
       {0x65735546, FileSystem::kFuse},
   };
   for (const auto& one : cases) EXPECT_EQ(file_system_of(one.magic), one.expected) << one.magic;
+}
+
+std::unique_ptr<Residency> start(ResidencyMode mode, std::vector<WantedFile> files) {
+  return Residency::start(plan_residency(mode, std::move(files)).now);
 }
 
 WantedFile all_of(const Ref<ByteSource>& file) { return {file, {{0, file->bytes().size()}}}; }
@@ -133,7 +139,9 @@ TEST(Residency, EvidenceTellsWarmFromCold) {
   EXPECT_EQ(found.wanted_bytes, kFileBytes);
   ASSERT_TRUE(found.cached);
   EXPECT_GT(*found.cached, 0.99);
-  EXPECT_EQ(Residency::start(ResidencyMode::kCache, {all_of(warm)}), nullptr);
+  const ResidencyPlan plan = plan_residency(ResidencyMode::kCache, {all_of(warm)});
+  EXPECT_TRUE(plan.now.empty());
+  EXPECT_EQ(plan.at_first_run.size(), 1U);
   if (!make_cold(path)) GTEST_SKIP() << "the page cache does not let go here";
   const ResidencyEvidence cold = residency_evidence(all_of(warm));
   ASSERT_TRUE(cold.cached);
@@ -158,7 +166,7 @@ TEST(Residency, ColdFilesAreReadAheadInTheBackground) {
     const std::string path = folder.write("weights", std::string(kFileBytes, 'w'));
     if (!is_local(path) || !make_cold(path)) GTEST_SKIP() << "no cold files here";
     const Ref<ByteSource> file = open_mapped_file(path).take();
-    const auto residency = Residency::start(mode, {all_of(file)});
+    const auto residency = start(mode, {all_of(file)});
     ASSERT_TRUE(residency);
     residency->wait();
     for (int i = 0; i < 500 && share(file) < 0.99; ++i) usleep(10000);  // asked for, not yet there
@@ -172,7 +180,7 @@ TEST(Residency, ReadingThroughFillsThePageCacheWhateverTheOrder) {
   if (!is_local(path) || !make_cold(path)) GTEST_SKIP() << "no cold files here";
   const Ref<ByteSource> file = open_mapped_file(path).take();
   const WantedFile wanted{file, {{12 * kMb, 12 * kMb}, {0, 12 * kMb}}};
-  const auto residency = Residency::start({Residency::Task{wanted, ResidencyAction::kReadThrough}});
+  const auto residency = Residency::start({ResidencyTask{wanted, ResidencyAction::kReadThrough}});
   ASSERT_TRUE(residency);
   residency->wait();
   EXPECT_GT(share(file), 0.99);
@@ -190,7 +198,7 @@ TEST(Residency, PopulatedPagesTakeNoFault) {
   const std::string path = folder.write("weights", std::string(kFileBytes, 'w'));
   const Ref<ByteSource> file = open_mapped_file(path).take();
   const auto residency =
-      Residency::start({Residency::Task{all_of(file), ResidencyAction::kPopulate}});
+      Residency::start({ResidencyTask{all_of(file), ResidencyAction::kPopulate}});
   ASSERT_TRUE(residency);
   residency->wait();
   const auto start = reinterpret_cast<uintptr_t>(file->bytes().data());
@@ -209,7 +217,7 @@ TEST(Residency, WhatIsNotWantedIsNotRead) {
   if (!is_local(path) || !make_cold(path)) GTEST_SKIP() << "no cold files here";
   const Ref<ByteSource> file = open_mapped_file(path).take();
   const auto residency =
-      Residency::start(ResidencyMode::kCache, {{file, {{0, 5 * kMb}, {80 * kMb, 5 * kMb}}}});
+      start(ResidencyMode::kCache, {{file, {{0, 5 * kMb}, {80 * kMb, 5 * kMb}}}});
   ASSERT_TRUE(residency);
   residency->wait();
   usleep(200000);  // for what was asked for to come
@@ -222,7 +230,7 @@ TEST(Residency, BytesInMemoryNeedNothing) {
   const std::string path = folder.write("weights", std::string(kFileBytes, 'w'));
   const Ref<ByteSource> copy = open_mapped_file(path, FileLoading::kRead).take();
   for (const auto mode : {ResidencyMode::kCache, ResidencyMode::kPrefetch, ResidencyMode::kLock}) {
-    EXPECT_EQ(Residency::start(mode, {all_of(copy)}), nullptr);
+    EXPECT_EQ(start(mode, {all_of(copy)}), nullptr);
   }
 }
 
@@ -231,7 +239,7 @@ TEST(Residency, EndsEarlyWhenNobodyNeedsIt) {
   const std::string path = folder.write("weights", std::string(kFileBytes, 'w'));
   for (int i = 0; i < 50; ++i) {
     const Ref<ByteSource> file = open_mapped_file(path).take();
-    (void)Residency::start(ResidencyMode::kPrefetch, {all_of(file)});
+    (void)start(ResidencyMode::kPrefetch, {all_of(file)});
   }
 }
 
@@ -239,7 +247,7 @@ TEST(Residency, AChildOfForkDoesNotWaitForTheThread) {
   const TempFolder folder;
   const std::string path = folder.write("weights", std::string(kFileBytes, 'w'));
   const Ref<ByteSource> file = open_mapped_file(path).take();
-  auto residency = Residency::start(ResidencyMode::kLock, {all_of(file)});
+  auto residency = start(ResidencyMode::kLock, {all_of(file)});
   ASSERT_TRUE(residency);
   const pid_t child = fork();
   if (child == 0) {
@@ -269,7 +277,7 @@ TEST(Residency, LockedPagesAreLocked) {
   const TempFolder folder;
   const std::string path = folder.write("weights", std::string(kBytes, 'w'));
   const Ref<ByteSource> file = open_mapped_file(path).take();
-  const auto residency = Residency::start(ResidencyMode::kLock, {all_of(file)});
+  const auto residency = start(ResidencyMode::kLock, {all_of(file)});
   ASSERT_TRUE(residency);
   residency->wait();
   EXPECT_GE(locked_kib(), static_cast<long>(kBytes / 1024));
@@ -291,7 +299,7 @@ TEST(Residency, ARefusedLockIsOneWarningThatNamesTheLimit) {
     const rlimit none = {0, 0};
     if (setrlimit(RLIMIT_MEMLOCK, &none) != 0) _exit(1);
     if (geteuid() == 0 && setuid(65534) != 0) _exit(2);  // root may lock whatever the limit
-    const auto residency = Residency::start(ResidencyMode::kLock, {all_of(file)});
+    const auto residency = start(ResidencyMode::kLock, {all_of(file)});
     if (!residency) _exit(3);
     residency->wait();
     const bool named = logged.find("RLIMIT_MEMLOCK is 0 bytes") != std::string::npos &&

@@ -8,6 +8,7 @@
 
 #include "core/os/mapped_file.h"
 #include "tests/support/model_tester.h"
+#include "tests/support/op_tester.h"
 #include "tests/support/temp_folder.h"
 #include "tools/make_model/kinds.h"
 
@@ -104,12 +105,20 @@ TEST(SessionResidency, OnlyTheSessionThatCompilesReadsAColdModelAhead) {
   EXPECT_FALSE(second.value()->residency());
 }
 
-TEST(SessionResidency, AWarmModelNeedsNothingUnlessItIsAskedFor) {
-  const ModelOnDisk model(1024);
+TEST(SessionResidency, AWarmModelIsLeftAloneUntilTheFirstRun) {
+  const ModelOnDisk model(2048);
   SessionOptions options = in_place();
   const Ref<Session> session = folio::session_of(model.path(), options);
   ASSERT_TRUE(session);
   EXPECT_FALSE(session->residency());
+  EXPECT_FALSE(session->populating());
+  const std::vector<NamedValue> inputs = {
+      {"x", Value(make_tensor<float>({1, 2048}, std::vector<float>(2048, 1.0F)))}};
+  ASSERT_TRUE(run_all(*session, inputs).is_ok());
+  Residency* const first = session->populating();
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(run_all(*session, inputs).is_ok());
+  EXPECT_EQ(session->populating(), first) << "once";
   options.residency = ResidencyMode::kPrefetch;
   const auto prefetching = Session::create(session->model_ref(), options);
   ASSERT_TRUE(prefetching.is_ok());
