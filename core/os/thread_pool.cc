@@ -5,6 +5,10 @@
 //   leaves (active - 1). The caller takes chunks too; when none is left it closes the slots and
 //   waits until active is 0. Only then may the task be written again. All waiting is "spin, then
 //   futex".
+//
+//   Chunks are cut into as many shares of neighbours as there are threads. A thread begins with
+//   the share of its own number, from the front, so that the rows which it wrote in one region are
+//   those it reads in the next: they are in its cache. Then it takes from the others' ends.
 #include "core/os/thread_pool.h"
 
 #include <immintrin.h>
@@ -92,14 +96,20 @@ class Pool {
     Parallel::Task task;
     int64_t count = 0;
     int64_t grain = 0;
-    int64_t chunks = 0;
+    uint32_t shares = 0;
     unsigned mxcsr = 0;
+  };
+  // The chunks that nobody has taken yet: first << 32 | end.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> left{0};
+    bool take(bool from_front, int64_t* chunk);
   };
 
   static void* worker_entry(void* start);
-  void work(uint32_t seen_epoch);
+  void work(uint32_t number, uint32_t seen_epoch);
   bool join_region(uint32_t* seen_epoch);
-  void take_chunks();
+  void cut_into_shares(uint64_t chunks, uint32_t shares);
+  void take_chunks(uint32_t number);
   void leave_region();
   void ensure_workers(int wanted);
   bool start_worker(int number);
@@ -109,7 +119,7 @@ class Pool {
 
   // Each line of words that different threads write is alone on its cache line.
   alignas(64) std::atomic<uint64_t> gate_{0};
-  alignas(64) std::atomic<int64_t> next_chunk_{0};
+  Share shares_[kMaxThreads];
   alignas(64) std::atomic<uint32_t> wake_{0};  // workers sleep on it; moves when there is news
   std::atomic<uint32_t> sleepers_{0};
   alignas(64) std::atomic<uint32_t> caller_sleeps_{0};
@@ -168,13 +178,14 @@ void Pool::forget_threads_after_fork() {
 
 struct WorkerStart {
   Pool* pool;
+  uint32_t number;  // from 1: 0 is the caller
   uint32_t seen_epoch;
 };
 
 void* Pool::worker_entry(void* start) {
   const WorkerStart copy = *static_cast<WorkerStart*>(start);
   delete static_cast<WorkerStart*>(start);
-  copy.pool->work(copy.seen_epoch);
+  copy.pool->work(copy.number, copy.seen_epoch);
   return nullptr;
 }
 
@@ -182,7 +193,8 @@ bool Pool::start_worker(int number) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setstacksize(&attributes, kStackBytes);
-  auto* start = new WorkerStart{this, epoch_of(gate_.load(std::memory_order_relaxed))};
+  auto* start = new WorkerStart{this, static_cast<uint32_t>(number) + 1,
+                                epoch_of(gate_.load(std::memory_order_relaxed))};
   const int failed = [&] {
     const QuietSignals quiet;  // a new thread inherits the mask
     return pthread_create(&threads_[number], &attributes, worker_entry, start);
@@ -222,7 +234,7 @@ void Pool::leave_region() {
   if (active_of(before) == 1 && caller_sleeps_.exchange(0) == 1) futex_wake(&caller_sleeps_, 1);
 }
 
-void Pool::work(uint32_t seen_epoch) {
+void Pool::work(uint32_t number, uint32_t seen_epoch) {
   for (;;) {
     const uint32_t news = wake_.load();
     if (stop_.load()) return;
@@ -234,7 +246,7 @@ void Pool::work(uint32_t seen_epoch) {
     if (joined) {
       const unsigned own = _mm_getcsr();
       if (own != region_.mxcsr) _mm_setcsr(region_.mxcsr);
-      take_chunks();
+      take_chunks(number);
       if (_mm_getcsr() != own) _mm_setcsr(own);
       leave_region();
       continue;
@@ -247,13 +259,35 @@ void Pool::work(uint32_t seen_epoch) {
   }
 }
 
-void Pool::take_chunks() {
-  const Region& r = region_;
+void Pool::cut_into_shares(uint64_t chunks, uint32_t shares) {
+  for (uint64_t i = 0; i < shares; ++i) {
+    const uint64_t first = chunks * i / shares;
+    const uint64_t end = chunks * (i + 1) / shares;
+    shares_[i].left.store(first << 32 | end, std::memory_order_relaxed);
+  }
+}
+
+bool Pool::Share::take(bool from_front, int64_t* chunk) {
+  uint64_t seen = left.load(std::memory_order_relaxed);
   for (;;) {
-    const int64_t chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= r.chunks) return;
-    const int64_t begin = chunk * r.grain;
-    r.task.run(r.task.state, begin, r.count - begin > r.grain ? begin + r.grain : r.count);
+    const uint64_t first = seen >> 32;
+    const uint64_t end = seen & UINT32_MAX;
+    if (first >= end) return false;
+    const uint64_t rest = from_front ? seen + (uint64_t{1} << 32) : seen - 1;
+    if (!left.compare_exchange_weak(seen, rest, std::memory_order_relaxed)) continue;
+    *chunk = static_cast<int64_t>(from_front ? first : end - 1);
+    return true;
+  }
+}
+
+void Pool::take_chunks(uint32_t number) {
+  const Region& r = region_;
+  for (uint32_t i = 0; i < r.shares; ++i) {
+    Share& share = shares_[(number + i) % r.shares];
+    for (int64_t chunk = 0; share.take(/*from_front=*/i == 0, &chunk);) {
+      const int64_t begin = chunk * r.grain;
+      r.task.run(r.task.state, begin, r.count - begin > r.grain ? begin + r.grain : r.count);
+    }
   }
 }
 
@@ -281,17 +315,19 @@ void Pool::close_region() {
 
 void Pool::run(int threads, int64_t count, int64_t grain, Parallel::Task task) {
   const int64_t chunks = count > 0 ? (count - 1) / grain + 1 : 0;
-  if (threads <= 1 || chunks <= 1 || busy_.exchange(true, std::memory_order_acquire)) {
+  const bool is_one_threads = threads <= 1 || chunks <= 1 || chunks > UINT32_MAX;  // see Share
+  if (is_one_threads || busy_.exchange(true, std::memory_order_acquire)) {
     run_inline(count, grain, task);
     return;
   }
   const int wanted = static_cast<int>(std::min<int64_t>(threads, chunks)) - 1;
   ensure_workers(wanted);
   const int helpers = std::min(wanted, worker_count());
-  region_ = Region{task, count, grain, chunks, _mm_getcsr()};
-  next_chunk_.store(0, std::memory_order_relaxed);
+  const auto shares = static_cast<uint32_t>(helpers) + 1;
+  region_ = Region{task, count, grain, shares, _mm_getcsr()};
+  cut_into_shares(static_cast<uint64_t>(chunks), shares);
   open_region(static_cast<uint32_t>(helpers));
-  take_chunks();
+  take_chunks(/*number=*/0);
   close_region();
   busy_.store(false, std::memory_order_release);
 }

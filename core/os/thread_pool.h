@@ -1,8 +1,9 @@
 // The process's thread pool: caller + workers, behind core/base/parallel.h.
 //
 // Flow:    session/ makes a PoolView with its thread limit -> run/ hands it to kernels' callers ->
-//          run() opens a region in which the caller and up to limit - 1 workers take chunks from
-//          one atomic counter -> workers spin for a moment, then sleep on a futex.
+//          run() opens a region in which the caller and up to limit - 1 workers take chunks: each
+//          its own share of neighbours first, then what others have left -> workers spin for a
+//          moment, then sleep on a futex.
 // Owns:    the workers. None exists before the first region that needs one; the last PoolView to go
 //          joins them. The pool itself is never destroyed (the library is -z nodelete).
 // Threads: any thread may start a region; one runs at a time, a second caller and nested regions

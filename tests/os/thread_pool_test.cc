@@ -129,6 +129,27 @@ TEST(ThreadPool, CutsChunksAtTheEndsOfInt64) {
   EXPECT_EQ(chunks_of(single, INT64_MAX, half), expected);
 }
 
+// The caller's order is known when the worker stays in its first chunk.
+TEST(ThreadPool, AThreadTakesItsOwnShareInOrderThenTheEndsOfOthers) {
+  PoolView view(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::vector<int64_t> taken;
+  std::atomic<int64_t> workers_first{-1};
+  std::atomic<bool> is_over{false};
+  view.for_range(10, 1, [&](int64_t begin, int64_t) {
+    if (std::this_thread::get_id() != caller) {
+      workers_first.store(begin);
+      while (!is_over.load()) std::this_thread::yield();
+      return;
+    }
+    while (workers_first.load() < 0) std::this_thread::yield();
+    taken.push_back(begin);
+    is_over.store(taken.size() == 9);
+  });
+  EXPECT_EQ(workers_first.load(), 5);
+  EXPECT_EQ(taken, (std::vector<int64_t>{0, 1, 2, 3, 4, 9, 8, 7, 6}));
+}
+
 TEST(ThreadPool, UsesAsManyThreadsAsTheViewAllows) {
   PoolView wide(4);
   std::atomic<int> inside{0};
