@@ -14,6 +14,8 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 // Work for one chunk: about 2 million multiply-adds, some 20 us on one AVX-512 core, so that a
 // stolen core costs little and hand-out costs nothing. By shape only.
 constexpr int64_t kChunkMacs = 2 << 20;
+// Few rows wait for the bytes of B instead: 512 KiB are 20 to 30 us.
+constexpr int64_t kChunkWeights = 1 << 17;
 // A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
 // next; for few rows in L1.
 constexpr int64_t kPieceColumns = 128;
@@ -27,6 +29,11 @@ struct Blocks {
   int64_t columns;  // a multiple of 16
 };
 
+// Columns of B for a chunk of all of few rows.
+int64_t few_rows_columns(int64_t m, int64_t depth) {
+  return std::min(kChunkMacs / std::max<int64_t>(m, 1), kChunkWeights) / depth;
+}
+
 // Of a packed B.
 Blocks blocks_for(int64_t m, int64_t n, int64_t k) {
   Blocks blocks{};
@@ -34,7 +41,7 @@ Blocks blocks_for(int64_t m, int64_t n, int64_t k) {
   // Few rows (a GEMV): split columns. Otherwise rows, in multiples of 48 (of both kernels' tiles).
   const int64_t depth = std::max<int64_t>(k, 1);
   if (m < 48) {
-    const int64_t columns = kChunkMacs / (depth * std::max<int64_t>(m, 1)) / kPanel * kPanel;
+    const int64_t columns = few_rows_columns(m, depth) / kPanel * kPanel;
     blocks.columns = std::clamp<int64_t>(columns, kPanel, blocks.columns);
     blocks.rows = m;
     return blocks;
@@ -119,7 +126,7 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const FolioKernels& kernels = run.kernels();
   const bool streams = b.col_stride == 1;
   const int64_t floor = streams ? kStreamColumns : kFewColumns;
-  const int64_t columns = std::max(floor, kChunkMacs / (args.k * args.m) / floor * floor);
+  const int64_t columns = std::max(floor, few_rows_columns(args.m, args.k) / floor * floor);
   ThreadScratch scratch;
   const size_t piece = streams ? 0 : piece_bytes(kFewColumns);
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece, &scratch));
