@@ -110,20 +110,21 @@ typedef struct FolioGemmF32 {
   int64_t next_rows, next_bytes, next_stride; /* bytes of a row, and between rows */
 } FolioGemmF32;
 
-/* Arguments of the window slots: one row of output pixels with channels side by side.
- * Tap t of pixel i is the `channels` floats at x[t] + i * x_step; taps outside of the image are
- * left out by the caller. y[i * y_step + c], c < channels; y overlaps nothing. */
+/* Arguments of the window slots: `lines` lines of output pixels with channels side by side.
+ * Tap t of pixel i of line l is the `channels` floats at x[t] + l * x_line + i * x_step; taps
+ * outside of the image are left out by the caller. y[l * y_line + i * y_step + c], c < channels;
+ * y overlaps nothing. Neighbouring lines together are read from L2 once. */
 typedef struct FolioWindowF32 {
-  int64_t pixels, channels, taps;
+  int64_t lines, pixels, channels, taps;
   const float* const* x; /* [taps] */
-  int64_t x_step;
+  int64_t x_line, x_step;
   const float* const* w; /* depthwise: [taps] rows of `channels` floats */
   const float* bias;     /* depthwise: [channels] or null */
   int32_t activation;    /* depthwise: FolioActivation */
   float clip_lo, clip_hi;
   float scale; /* sum_window: y = sum * scale */
   float* y;
-  int64_t y_step;
+  int64_t y_line, y_step;
 } FolioWindowF32;
 
 /* F32P16: columns in panels of 16, dst[(j / 16) * k * 16 + p * 16 + j % 16] = B[p, j], columns

@@ -40,15 +40,16 @@ class NhwcPool final : public OpKernel {
     run.parallel().for_range(batch * lines, grain, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block block(scratch);
       const NhwcRow row(w, channels, nullptr, block.data());
-      for (int64_t at = begin; at < end; ++at) {
-        const float* image = x + at / lines * w.in_count() * channels;
-        float* to = y + at * w.out[2] * channels;
-        row.walk(image, at % lines / w.out[1], at % w.out[1],
-                 [&](int64_t column, FolioWindowF32& args, const WindowTaps taps[]) {
-                   args.y = to + column * channels;
-                   reduce(run.kernels(), w, taps, &args);
-                 });
-      }
+      const int64_t floats = w.out[2] * channels;
+      for_each_slice(w, begin, end,
+                     [&](int64_t image, int64_t depth, int64_t first, int64_t last, int64_t at) {
+                       row.walk(x + image * w.in_count() * channels, depth, first, last,
+                                [&](int64_t line, int64_t column, FolioWindowF32& args,
+                                    const WindowTaps taps[]) {
+                                  args.y = y + (at + line - first) * floats + column * channels;
+                                  reduce(run.kernels(), w, taps, &args);
+                                });
+                     });
     });
     return Status::ok();
   }

@@ -42,14 +42,14 @@ Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Shape& x, const Shape
   return s;
 }
 
-Result<Dims> conv_out_dims(OpInfer& infer, const Dims& x, const Dims& w) {
-  FOLIO_TRY(const WindowAttrs attrs, parse_window(infer.attrs()));
+Result<Dims> conv_out_dims(const Attributes& from, DimTable& table, const Dims& x, const Dims& w) {
+  FOLIO_TRY(const WindowAttrs attrs, parse_window(from));
   Dims out{x[0], w[0]};
   const size_t rank = x.size() - 2;
   for (size_t axis = 0; axis < rank; ++axis) {
     const Dim kernel = w[axis + 2];
     out.push_back(kernel.is_value()
-                      ? window_out_dim(attrs, infer.table(), x[axis + 2], kernel.value, axis, rank)
+                      ? window_out_dim(attrs, table, x[axis + 2], kernel.value, axis, rank)
                       : Dim::unknown());
   }
   return out;
@@ -64,7 +64,7 @@ Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input) {
     return invalid_graph("X ", type_to_string(infer.input(x_input)), " and W ",
                          type_to_string(infer.input(w_input)), " must have the same rank");
   }
-  FOLIO_TRY(Dims out, conv_out_dims(infer, *x, *w));
+  FOLIO_TRY(Dims out, conv_out_dims(infer.attrs(), infer.table(), *x, *w));
   infer.set_tensor(0, dtype, std::move(out));
   return Status::ok();
 }

@@ -38,7 +38,7 @@ Result<ConvSizes> conv_sizes(const ConvAttrs& attrs, const Shape& x, const Shape
                              const Tensor* b);
 
 // The output's dims, channels first, of x and w of equal rank, 3 or more.
-Result<Dims> conv_out_dims(OpInfer& infer, const Dims& x, const Dims& w);
+Result<Dims> conv_out_dims(const Attributes& from, DimTable& table, const Dims& x, const Dims& w);
 
 // Sets output 0 to this type and the dims that inputs x and w make.
 Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input);

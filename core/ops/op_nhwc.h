@@ -1,7 +1,7 @@
 // Walking windows over images with channels last: which input rows each output pixel reads.
 //
-// Flow:    for one output row, calls with runs of pixels that see the same taps: those whose window
-//          lies inside the image from side to side are one run, those at its sides one each.
+// Flow:    for some output rows, calls with runs of rows and pixels that see the same taps: those
+//          whose window lies inside the image are one run, those at its sides one each.
 // Owns:    pointers of one run, in scratch of the caller.
 #pragma once
 
@@ -26,28 +26,33 @@ class NhwcRow {
         x_(reinterpret_cast<const float**>(scratch)),
         taps_(x_ + w.kernel_count()) {}
 
-  // body(column, pixels, args, taps): args has pixels, channels, taps, x, x_step and w set.
+  // Lines [begin, end) of the output at `depth`. body(line, column, args, taps): the first pixel;
+  // args has lines, pixels, channels, taps, x, w and the steps set, but not y.
   template <typename Body>
-  void walk(const float* image, int64_t depth, int64_t line, Body&& body) const {
-    WindowTaps taps[kSpatial] = {taps_inside(w_, 0, depth), taps_inside(w_, 1, line), {}};
-    int64_t column = 0;
-    while (column < w_.out[2]) {
-      taps[2] = taps_inside(w_, 2, column);
-      const int64_t n = taps[2].from == 0 && taps[2].to == w_.kernel[2] ? inner_pixels(column) : 1;
-      FolioWindowF32 args = point(image, taps);
-      args.pixels = n;
-      body(column, args, static_cast<const WindowTaps*>(taps));
-      column += n;
+  void walk(const float* image, int64_t depth, int64_t begin, int64_t end, Body&& body) const {
+    WindowTaps taps[kSpatial] = {taps_inside(w_, 0, depth), {}, {}};
+    for (int64_t line = begin; line < end;) {
+      taps[1] = taps_inside(w_, 1, line);
+      const int64_t lines = std::min(end - line, alike(taps[1], 1, line));
+      for (int64_t column = 0; column < w_.out[2];) {
+        taps[2] = taps_inside(w_, 2, column);
+        FolioWindowF32 args = point(image, taps);
+        args.lines = lines;
+        args.pixels = alike(taps[2], 2, column);
+        body(line, column, args, static_cast<const WindowTaps*>(taps));
+        column += args.pixels;
+      }
+      line += lines;
     }
   }
 
  private:
-  // Pixels from `column` on whose windows end inside the image.
-  int64_t inner_pixels(int64_t column) const {
-    const int64_t first = column * w_.stride[2] - w_.pad_begin[2];
-    const int64_t reach = (w_.kernel[2] - 1) * w_.dilation[2];
-    const int64_t more = (w_.in[2] - 1 - first - reach) / w_.stride[2];
-    return std::min(w_.out[2] - column, more + 1);
+  // Outputs along `axis` from `at` on that see the same taps: those whose window lies inside.
+  int64_t alike(const WindowTaps& taps, int axis, int64_t at) const {
+    if (taps.from != 0 || taps.to != w_.kernel[axis]) return 1;
+    const int64_t reach = (w_.kernel[axis] - 1) * w_.dilation[axis];
+    const int64_t more = (w_.in[axis] - 1 - taps.first - reach) / w_.stride[axis];
+    return std::min(w_.out[axis] - at, more + 1);
   }
 
   FolioWindowF32 point(const float* image, const WindowTaps taps[]) const {
@@ -66,8 +71,10 @@ class NhwcRow {
     }
     args.channels = channels_;
     args.x = x_;
+    args.x_line = w_.stride[1] * w_.in[2] * channels_;
     args.x_step = w_.stride[2] * channels_;
     args.w = taps_;
+    args.y_line = w_.out[2] * channels_;
     args.y_step = channels_;
     return args;
   }
@@ -78,5 +85,18 @@ class NhwcRow {
   const float** x_;
   const float** taps_;
 };
+
+// Lines [begin, end) of the output of a batch, slice by slice: body(image, depth, first, last, at),
+// `at` being the number of line `first` of that slice.
+template <typename Body>
+void for_each_slice(const Window& w, int64_t begin, int64_t end, Body&& body) {
+  for (int64_t at = begin; at < end;) {
+    const int64_t slice = at / w.out[1];
+    const int64_t first = at % w.out[1];
+    const int64_t last = std::min(w.out[1], first + end - at);
+    body(slice / w.out[0], slice % w.out[0], first, last, at);
+    at += last - first;
+  }
+}
 
 }  // namespace folio

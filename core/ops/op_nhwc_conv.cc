@@ -15,12 +15,19 @@ constexpr int64_t kTileRows = 168;           // what the product packs of A at o
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
 constexpr int64_t kChunkMacs = 1 << 20;
-constexpr int64_t kGrainWork = 1 << 15;  // multiply-adds of a depthwise chunk
+// A depthwise chunk: multiply-adds, lines, and how many chunks there should be.
+constexpr int64_t kGrainWork = 1 << 15;
+constexpr int64_t kGrainLines = 8;
+constexpr int64_t kManyChunks = 8;
 // Weights that are packed while they are used: floats that stay in L2, fewer columns than that only
 // if there are no more, and how many such blocks it takes to keep all threads at work.
 constexpr int64_t kFreshFloats = 160 * 1024;
 constexpr int64_t kFreshColumns = 2 * kPanel;
 constexpr int64_t kEnoughBlocks = 4;
+// Between two convolutions: floats that stay in L2 beside the rest, and lines of the output below
+// which too many would be computed twice.
+constexpr int64_t kPairFloats = 160 * 1024;
+constexpr int64_t kPairLines = 4;
 constexpr int64_t kFreshRows = 256;  // of a panel that are turned at once, in L1
 
 // The panel of up to 16 filters of k = taps * channels floats each: they lie channel by channel, a
@@ -119,25 +126,52 @@ class NhwcProduct {
     const int64_t group = chunk / tiling_.blocks % s_.group;
     const int64_t first = chunk % tiling_.blocks * tiling_.columns;
     if (args_.packed) {
-      const float* b = args_.packed + (group * panel_columns(s_.c_out) + first) * s_.k();
-      multiply(chunk / blocks() * tiling_.tile, group, first, b, scratch, zeros);
+      const int64_t row = chunk / blocks() * tiling_.tile;
+      multiply(tile_at(row, rows_), group, first, packed_at(group, first), scratch, zeros);
       return;
     }
     auto* panels = reinterpret_cast<float*>(scratch);
     fill_panels(kernels_, s_.window.kernel_count(), s_.k(), group * s_.c_out + first,
                 std::min(tiling_.columns, s_.c_out - first), *args_.weights, panels);
     for (int64_t tile = 0; tile < tiling_.tiles; ++tile) {
-      multiply(tile * tiling_.tile, group, first, panels, scratch + panel_bytes(), zeros);
+      multiply(tile_at(tile * tiling_.tile, rows_), group, first, panels, scratch + panel_bytes(),
+               zeros);
+    }
+  }
+
+  // Pixels [begin, end), of packed weights of one group; y is where that of pixel `begin` goes.
+  void compute_rows(int64_t begin, int64_t end, float* y, uint8_t* scratch,
+                    const float* zeros) const {
+    for (int64_t row = begin; row < end; row += tiling_.tile) {
+      Tile tile = tile_at(row, end);
+      tile.y = y + (row - begin) * s_.c_out;
+      for (int64_t first = 0; first < s_.c_out; first += tiling_.columns) {
+        multiply(tile, 0, first, packed_at(0, first), scratch, zeros);
+      }
     }
   }
 
  private:
+  struct Tile {
+    int64_t row;    // the first of its pixels
+    int64_t count;  // of them
+    float* y;
+  };
+
+  Tile tile_at(int64_t row, int64_t end) const {
+    return {row, std::min(tiling_.tile, end - row), args_.y + row * s_.group * s_.c_out};
+  }
+  const float* packed_at(int64_t group, int64_t first) const {
+    return args_.packed + (group * panel_columns(s_.c_out) + first) * s_.k();
+  }
+
   // A tile of pixels times the columns from `first` on.
-  void multiply(int64_t row, int64_t group, int64_t first, const float* b, uint8_t* scratch,
+  void multiply(const Tile& tile, int64_t group, int64_t first, const float* b, uint8_t* scratch,
                 const float* zeros) const {
+    const int64_t row = tile.row;
     const int64_t channels = s_.group * s_.c_in;
     FolioGemmF32 gemm{};
-    gemm.m = std::min(tiling_.tile, rows_ - row);
+    gemm.m = tile.count;
     gemm.n = std::min(tiling_.columns, s_.c_out - first);
     gemm.k = s_.k();
     if (in_place_) {
@@ -154,11 +188,10 @@ class NhwcProduct {
     gemm.b = b;
     const int64_t channel = group * s_.c_out + first;
     gemm.c_row_stride = s_.group * s_.c_out;
-    const int64_t at = row * gemm.c_row_stride + channel;
-    gemm.c = args_.y + at;
+    gemm.c = tile.y + channel;
     gemm.col_scale = args_.scale ? args_.scale + channel : nullptr;
     gemm.col_bias = args_.bias ? args_.bias + channel : nullptr;
-    gemm.addend = args_.z ? args_.z + at : nullptr;
+    gemm.addend = args_.z ? args_.z + row * gemm.c_row_stride + channel : nullptr;
     gemm.addend_row_stride = gemm.c_row_stride;
     gemm.alpha = 1.0F;
     const bool finished = args_.activation.set_in_gemm(&gemm);
@@ -263,41 +296,127 @@ class NhwcProduct {
   ConvTiling tiling_;
 };
 
+// Lines of a depthwise filter's output.
+class DepthwiseLines {
+ public:
+  DepthwiseLines(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
+      : kernels_(kernels), args_(args), channels_(s.group), floats_(s.window.out[2] * s.group) {
+    finishes_ = !args.z && args.activation.set_in_gemm(&function_);
+  }
+
+  int64_t floats() const { return floats_; }  // of a line
+
+  // Lines [begin, end) of slice `depth` of the output of `image`; `at` is the first among all.
+  void compute(const NhwcRow& row, const float* image, int64_t depth, int64_t begin, int64_t end,
+               int64_t at) const {
+    float* const to = args_.y + at * floats_;
+    row.walk(image, depth, begin, end,
+             [&](int64_t line, int64_t column, FolioWindowF32& window, const WindowTaps[]) {
+               window.bias = args_.bias;
+               if (finishes_) {
+                 window.activation = function_.activation;
+                 window.clip_lo = function_.clip_lo;
+                 window.clip_hi = function_.clip_hi;
+               }
+               window.y = to + (line - begin) * floats_ + column * channels_;
+               kernels_.depthwise_f32(&window);
+             });
+    if (finishes_) return;
+    const int64_t count = (end - begin) * floats_;
+    if (args_.z) kernels_.binary_f32[kFolioAdd](count, to, 1, args_.z + at * floats_, 1, to);
+    args_.activation.apply(kernels_, count, to);
+  }
+
+ private:
+  const FolioKernels& kernels_;
+  const NhwcConvArgs& args_;
+  int64_t channels_;
+  int64_t floats_;
+  FolioGemmF32 function_{};
+  bool finishes_ = false;  // the kernel applies the activation
+};
+
 Status run_depthwise_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
-  const FolioKernels& kernels = run.kernels();
   const Window& w = s.window;
-  const int64_t channels = s.group;
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, NhwcRow::scratch_bytes(w), &scratch));
-  FolioGemmF32 function{};
-  const bool finishes = !args.z && args.activation.set_in_gemm(&function);
-  const int64_t lines = w.out[0] * w.out[1];
-  const int64_t floats = w.out[2] * channels;
-  const int64_t grain = std::max<int64_t>(1, kGrainWork / (floats * w.kernel_count()));
-  run.parallel().for_range(s.batch * lines, grain, [&](int64_t begin, int64_t end) {
+  const DepthwiseLines filter(s, run.kernels(), args);
+  const int64_t lines = s.batch * w.out[0] * w.out[1];
+  // Lines next to each other read the same of the image: some, but no more than lets many share.
+  const int64_t work = std::max<int64_t>(1, kGrainWork / (filter.floats() * w.kernel_count()));
+  const int64_t grain = std::max(work, std::min(kGrainLines, lines / kManyChunks));
+  run.parallel().for_range(lines, grain, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
-    const NhwcRow row(w, channels, args.packed, block.data());
-    for (int64_t at = begin; at < end; ++at) {
-      const float* image = args.x + at / lines * w.in_count() * channels;
-      float* to = args.y + at * floats;
-      row.walk(image, at % lines / w.out[1], at % w.out[1],
-               [&](int64_t column, FolioWindowF32& window, const WindowTaps[]) {
-                 window.bias = args.bias;
-                 if (finishes) {
-                   window.activation = function.activation;
-                   window.clip_lo = function.clip_lo;
-                   window.clip_hi = function.clip_hi;
-                 }
-                 window.y = to + column * channels;
-                 kernels.depthwise_f32(&window);
-               });
-      if (finishes) continue;
-      if (args.z) kernels.binary_f32[kFolioAdd](floats, to, 1, args.z + at * floats, 1, to);
-      args.activation.apply(kernels, floats, to);
-    }
+    const NhwcRow row(w, s.group, args.packed, block.data());
+    for_each_slice(
+        w, begin, end, [&](int64_t image, int64_t depth, int64_t first, int64_t last, int64_t at) {
+          filter.compute(row, args.x + image * w.in_count() * s.group, depth, first, last, at);
+        });
   });
   return Status::ok();
 }
+
+// A product whose result only a depthwise filter reads, some lines at a time: they never leave the
+// cache. Lines that two blocks need are computed twice.
+class ConvPair {
+ public:
+  ConvPair(const OpRun& run, const ConvSizes& first, const NhwcConvArgs& first_args,
+           const ConvSizes& second, const NhwcConvArgs& second_args)
+      : second_(second),
+        second_args_(second_args),
+        product_(first, run.kernels(), first_args),
+        filter_(second, run.kernels(), second_args) {
+    const Window& w = second.window;
+    line_ = w.in[2] * second.group;
+    reach_ = (w.kernel[1] - 1) * w.dilation[1] + 1;
+    const int64_t held = std::max(kPairFloats / std::max<int64_t>(line_, 1), reach_);
+    block_ = std::min((held - reach_) / w.stride[1] + 1, w.out[1]);
+    // Enough blocks for all threads, unless too much would be computed twice. Bits are the same.
+    const int64_t wanted = 2 * run.parallel().thread_count();
+    while (blocks() < wanted && block_ >= 2 * kPairLines) block_ = (block_ + 1) / 2;
+    held_ = (block_ - 1) * w.stride[1] + reach_;
+  }
+
+  int64_t blocks() const { return second_.batch * per_image(); }
+  size_t zero_bytes() const { return product_.zero_bytes(); }
+  size_t line_bytes() const { return static_cast<size_t>(held_ * line_) * kFloat; }
+  size_t scratch_bytes() const {
+    return align_up(line_bytes(), 64) +
+           std::max(product_.scratch_bytes(), NhwcRow::scratch_bytes(second_.window));
+  }
+
+  void compute(int64_t block, uint8_t* scratch, const float* zeros) const {
+    Window w = second_.window;
+    const int64_t image = block / per_image();
+    const int64_t begin = block % per_image() * block_;
+    const int64_t end = std::min(begin + block_, w.out[1]);
+    // What the block sees of the image: a smaller image, with less above it.
+    const int64_t above = begin * w.stride[1] - w.pad_begin[1];
+    const int64_t from = std::clamp<int64_t>(above, 0, w.in[1]);
+    const int64_t to =
+        std::clamp<int64_t>((end - 1) * w.stride[1] - w.pad_begin[1] + reach_, from, w.in[1]);
+    const int64_t pixel = (image * w.in[1] + from) * w.in[2];
+    auto* const lines = reinterpret_cast<float*>(scratch);
+    uint8_t* const rest = scratch + align_up(line_bytes(), 64);
+    product_.compute_rows(pixel, pixel + (to - from) * w.in[2], lines, rest, zeros);
+    w.in[1] = to - from;
+    w.pad_begin[1] += from;
+    const NhwcRow row(w, second_.group, second_args_.packed, rest);
+    filter_.compute(row, lines, 0, begin, end, image * w.out[1] + begin);
+  }
+
+ private:
+  int64_t per_image() const { return (second_.window.out[1] + block_ - 1) / block_; }
+
+  const ConvSizes& second_;
+  const NhwcConvArgs& second_args_;
+  NhwcProduct product_;
+  DepthwiseLines filter_;
+  int64_t line_ = 0;   // floats of a line between the two
+  int64_t reach_ = 0;  // lines that one line of the output sees
+  int64_t block_ = 0;  // lines of the output
+  int64_t held_ = 0;   // lines between the two
+};
 
 }  // namespace
 
@@ -382,6 +501,44 @@ Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) 
     const ThreadScratch::Block block(scratch);
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       product.compute(chunk, block.data(), reinterpret_cast<const float*>(zeros));
+    }
+  });
+  return Status::ok();
+}
+
+Attributes attributes_of_first(const Attributes& pair) {
+  Attributes first;
+  for (const AttributeDef& attribute : pair.all()) {
+    if (attribute.name.rfind(kFirst, 0) != 0) continue;
+    AttributeDef copy = attribute;
+    copy.name.erase(0, kFirst.size());
+    first.set(std::move(copy));
+  }
+  return first;
+}
+
+void set_attributes_of_first(const Attributes& first, Attributes* pair) {
+  for (AttributeDef copy : first.all()) {
+    copy.name.insert(0, kFirst);
+    pair->set(std::move(copy));
+  }
+}
+
+Status run_nhwc_conv_pair(OpRun& run, const ConvSizes& first, const NhwcConvArgs& first_given,
+                          const ConvSizes& second, const NhwcConvArgs& second_given) {
+  NhwcConvArgs first_args = first_given;
+  NhwcConvArgs second_args = second_given;
+  if (!first_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, first, &first_args));
+  if (!second_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, second, &second_args));
+  const ConvPair pair(run, first, first_args, second, second_args);
+  FOLIO_TRY(uint8_t * zeros, run.scratch(pair.zero_bytes()));
+  std::memset(zeros, 0, pair.zero_bytes());
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, pair.scratch_bytes(), &scratch));
+  run.parallel().for_range(pair.blocks(), 1, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    for (int64_t at = begin; at < end; ++at) {
+      pair.compute(at, block.data(), reinterpret_cast<const float*>(zeros));
     }
   });
   return Status::ok();

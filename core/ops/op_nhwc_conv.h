@@ -40,4 +40,15 @@ struct NhwcConvArgs {
 
 Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args);
 
+// Attributes of a pair's first convolution among the second's: with this before their names.
+inline constexpr std::string_view kFirst = "first.";
+Attributes attributes_of_first(const Attributes& pair);
+void set_attributes_of_first(const Attributes& first, Attributes* pair);
+
+// The second is a filter over one channel each, of two spatial dims, of what the first makes: one
+// group, not by Winograd's algorithm. second.x and first.y are not read; nothing is added (z). The
+// same bits as one after the other.
+Status run_nhwc_conv_pair(OpRun& run, const ConvSizes& first, const NhwcConvArgs& first_args,
+                          const ConvSizes& second, const NhwcConvArgs& second_args);
+
 }  // namespace folio

@@ -163,7 +163,7 @@ Status infer_qlinear(OpInfer& infer) {
   }
   Dims first = *x;
   std::rotate(first.begin() + 1, first.end() - 1, first.end());
-  FOLIO_TRY(Dims out, conv_out_dims(infer, first, *w));
+  FOLIO_TRY(Dims out, conv_out_dims(infer.attrs(), infer.table(), first, *w));
   std::rotate(out.begin() + 1, out.begin() + 2, out.end());
   infer.set_tensor(0, infer.dtype(7), std::move(out));
   return Status::ok();

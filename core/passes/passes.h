@@ -102,6 +102,10 @@ void channels_last(Model* model, bool* changed);
 // run_passes: after it, where folio.conv_winograd and packed weights let it.
 void choose_winograd(Model* model);
 
+// A convolution and the depthwise one after it become one step where what stands between them is
+// large. Not one of run_passes: after choose_winograd.
+void pair_convs(Model* model);
+
 // Weights that the file has in a kernel's layout only (ops/op_unpack.h) become constants, which
 // unpacking makes. Not one of run_passes: right after a model was built, so that whoever looks at
 // it sees weights.

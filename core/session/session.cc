@@ -248,6 +248,7 @@ Result<Ref<Program>> Session::make_program() {
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
   if (options_.conv_winograd && options_.prepack) choose_winograd(model.get());
+  pair_convs(model.get());
 
   FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
   ProgramOptions plan;

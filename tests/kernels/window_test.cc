@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tests/kernels/kernel_tester.h"
 
@@ -12,12 +13,16 @@ namespace {
 struct WindowCase {
   int64_t pixels, channels, taps;
   int64_t x_step, y_step;
+  int64_t lines = 3;
+
+  int64_t x_line() const { return pixels * x_step + 5; }
+  int64_t y_line() const { return pixels * y_step + 3; }
 };
 
 // Taps lie at odd places of one buffer, pixels x_step apart.
 struct WindowData {
   explicit WindowData(const WindowCase& c)
-      : x(random_floats(static_cast<size_t>(c.pixels * c.x_step + c.channels + 3 * c.taps), 1)),
+      : x(random_floats(static_cast<size_t>(c.lines * c.x_line() + c.channels + 3 * c.taps), 1)),
         w(random_floats(static_cast<size_t>(c.taps * c.channels), 2)),
         bias(random_floats(static_cast<size_t>(c.channels), 3)) {
     for (int64_t t = 0; t < c.taps; ++t) {
@@ -27,15 +32,18 @@ struct WindowData {
   }
   FolioWindowF32 args(const WindowCase& c, float* y) const {
     FolioWindowF32 a{};
+    a.lines = c.lines;
     a.pixels = c.pixels;
     a.channels = c.channels;
     a.taps = c.taps;
     a.x = x_rows.data();
+    a.x_line = c.x_line();
     a.x_step = c.x_step;
     a.w = w_rows.data();
     a.bias = bias.data();
     a.scale = 0.25F;
     a.y = y;
+    a.y_line = c.y_line();
     a.y_step = c.y_step;
     return a;
   }
@@ -61,31 +69,31 @@ void check(Slot slot, Expected expected, double tolerance) {
       SCOPED_TRACE(level.name + ": channels " + std::to_string(c.channels) + ", taps " +
                    std::to_string(c.taps));
       const WindowData data(c);
-      Guarded y(std::vector<float>(static_cast<size_t>(c.pixels * c.y_step), 77.0F), 1);
+      Guarded y(std::vector<float>(static_cast<size_t>(c.lines * c.y_line()), 77.0F), 1);
       const FolioWindowF32 args = data.args(c, y.data());
       (level.kernels.*slot)(&args);
       EXPECT_TRUE(y.intact());
-      for (int64_t i = 0; i < c.pixels; ++i) {
-        for (int64_t j = 0; j < c.y_step; ++j) {
-          const float got = y.data()[i * c.y_step + j];
-          if (j >= c.channels) {
-            ASSERT_EQ(got, 77.0F) << "between rows, at " << i << ", " << j;
+      std::vector<float> left(y.data(), y.data() + c.lines * c.y_line());
+      for (int64_t p = 0; p < c.lines * c.pixels; ++p) {
+        const auto at = static_cast<size_t>(p / c.pixels * c.y_line() + p % c.pixels * c.y_step);
+        for (int64_t j = 0; j < c.channels; ++j) {
+          const float got = std::exchange(left[at + static_cast<size_t>(j)], 77.0F);
+          const double want = expected(c, data, p, j);
+          if (std::isinf(want)) {
+            ASSERT_EQ(got, want);
           } else {
-            const double want = expected(c, data, i, j);
-            if (std::isinf(want)) {
-              ASSERT_EQ(got, want);
-            } else {
-              ASSERT_NEAR(got, want, tolerance) << "at " << i << ", " << j;
-            }
+            ASSERT_NEAR(got, want, tolerance) << "at " << p << ", " << j;
           }
         }
       }
+      for (const float v : left) ASSERT_EQ(v, 77.0F) << "between pixels";
     }
   }
 }
 
+// Pixel p of all lines.
 double x_at(const WindowCase& c, const WindowData& d, int64_t t, int64_t i, int64_t j) {
-  return d.x_rows[static_cast<size_t>(t)][i * c.x_step + j];
+  return d.x_rows[static_cast<size_t>(t)][i / c.pixels * c.x_line() + i % c.pixels * c.x_step + j];
 }
 
 TEST(Window, DepthwiseIsBiasAndWeightedTaps) {
@@ -128,7 +136,7 @@ TEST(Window, DepthwiseAppliesItsActivationAndNeedsNoBias) {
   const WindowData data(c);
   for (const LevelUnderTest& level : levels_under_test()) {
     SCOPED_TRACE(level.name);
-    std::vector<float> plain(static_cast<size_t>(c.pixels * c.y_step));
+    std::vector<float> plain(static_cast<size_t>(c.lines * c.y_line()));
     std::vector<float> relu = plain;
     std::vector<float> clip = plain;
     FolioWindowF32 args = data.args(c, plain.data());
@@ -157,6 +165,7 @@ TEST(Window, MaxKeepsNanWhereverItStands) {
       const float* rows[] = {x[0].data(), x[1].data(), x[2].data()};
       std::vector<float> y(18);
       FolioWindowF32 args{};
+      args.lines = 1;
       args.pixels = 1;
       args.channels = 18;
       args.taps = 3;

@@ -1,41 +1,53 @@
-// Rows of pixels with channels side by side: filters of one channel each, and pooling.
+// Lines of pixels with channels side by side: filters of one channel each, and pooling.
 #include <math.h>
 
 #include "core/kernels/ref/ref.h"
 
-static void depthwise_f32__ref(const FolioWindowF32* args) {
-  for (int64_t i = 0; i < args->pixels; ++i) {
-    for (int64_t c = 0; c < args->channels; ++c) {
-      float v = args->bias ? args->bias[c] : 0.0f;
-      for (int64_t t = 0; t < args->taps; ++t)
-        v += args->w[t][c] * args->x[t][i * args->x_step + c];
-      args->y[i * args->y_step + c] = activate(args->activation, args->clip_lo, args->clip_hi, v);
+// The floats of one tap of a pixel.
+static const float* tap_at(const FolioWindowF32* args, int64_t line, int64_t pixel, int64_t tap) {
+  return args->x[tap] + line * args->x_line + pixel * args->x_step;
+}
+
+static void depthwise_pixel(const FolioWindowF32* args, int64_t line, int64_t pixel, float* y) {
+  for (int64_t c = 0; c < args->channels; ++c) {
+    float v = args->bias ? args->bias[c] : 0.0f;
+    for (int64_t t = 0; t < args->taps; ++t) v += args->w[t][c] * tap_at(args, line, pixel, t)[c];
+    y[c] = activate(args->activation, args->clip_lo, args->clip_hi, v);
+  }
+}
+
+static void max_pixel(const FolioWindowF32* args, int64_t line, int64_t pixel, float* y) {
+  for (int64_t c = 0; c < args->channels; ++c) {
+    float best = -INFINITY;
+    for (int64_t t = 0; t < args->taps; ++t) {
+      const float x = tap_at(args, line, pixel, t)[c];
+      best = best != best || best > x ? best : x;
+    }
+    y[c] = best;
+  }
+}
+
+static void sum_pixel(const FolioWindowF32* args, int64_t line, int64_t pixel, float* y) {
+  for (int64_t c = 0; c < args->channels; ++c) {
+    float sum = 0.0f;
+    for (int64_t t = 0; t < args->taps; ++t) sum += tap_at(args, line, pixel, t)[c];
+    y[c] = sum * args->scale;
+  }
+}
+
+typedef void (*PixelFn)(const FolioWindowF32* args, int64_t line, int64_t pixel, float* y);
+
+static void each_pixel(const FolioWindowF32* args, PixelFn pixel) {
+  for (int64_t l = 0; l < args->lines; ++l) {
+    for (int64_t i = 0; i < args->pixels; ++i) {
+      pixel(args, l, i, args->y + l * args->y_line + i * args->y_step);
     }
   }
 }
 
-static void max_window_f32__ref(const FolioWindowF32* args) {
-  for (int64_t i = 0; i < args->pixels; ++i) {
-    for (int64_t c = 0; c < args->channels; ++c) {
-      float best = -INFINITY;
-      for (int64_t t = 0; t < args->taps; ++t) {
-        const float x = args->x[t][i * args->x_step + c];
-        best = best != best || best > x ? best : x;
-      }
-      args->y[i * args->y_step + c] = best;
-    }
-  }
-}
-
-static void sum_window_f32__ref(const FolioWindowF32* args) {
-  for (int64_t i = 0; i < args->pixels; ++i) {
-    for (int64_t c = 0; c < args->channels; ++c) {
-      float sum = 0.0f;
-      for (int64_t t = 0; t < args->taps; ++t) sum += args->x[t][i * args->x_step + c];
-      args->y[i * args->y_step + c] = sum * args->scale;
-    }
-  }
-}
+static void depthwise_f32__ref(const FolioWindowF32* args) { each_pixel(args, depthwise_pixel); }
+static void max_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, max_pixel); }
+static void sum_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, sum_pixel); }
 
 void fill_window__ref(FolioKernels* table) {
   table->depthwise_f32 = depthwise_f32__ref;

@@ -1,7 +1,7 @@
-/* Rows of pixels with channels side by side; see FolioWindowF32.
+/* Lines of pixels with channels side by side; see FolioWindowF32.
  *
  * One vector of channels at a time over all pixels: the weights of up to kHeldTaps taps stay in
- * registers, and a pixel's lines are read whole. */
+ * registers, and what one line read of the image is in L1 when the next one reads it. */
 
 constexpr int kHeldTaps = kLanes == 16 ? 25 : 9;
 
@@ -19,10 +19,20 @@ VFN V window_step(int kind, V sum, V w, V x) {
   return v_fma(w, x, sum);
 }
 
-VFN V window_end(const FolioWindowF32* args, int kind, V v) {
-  if (kind == kDepthwise) return v_activate(v, args->activation, args->clip_lo, args->clip_hi);
-  if (kind == kSumWindow) return v_mul(v, v_set1(args->scale));
-  return v;
+/* Of a depthwise filter every function but LeakyRelu clamps: nothing to decide at each pixel, and
+ * the bits of v_activate. */
+typedef struct WindowEnd {
+  V lo, hi;
+  V scale; /* of sums */
+} WindowEnd;
+
+VFN WindowEnd window_bounds(const FolioWindowF32* args) {
+  const float inf = __builtin_inff();
+  const int is_clip = args->activation == kFolioActClip;
+  const int is_relu = args->activation == kFolioActRelu;
+  const WindowEnd end = {v_set1(is_clip ? args->clip_lo : is_relu ? 0.0f : -inf),
+                         v_set1(is_clip ? args->clip_hi : inf), v_set1(args->scale)};
+  return end;
 }
 
 template <int kWhole>
@@ -30,44 +40,57 @@ VFN V window_load(const float* p, VM mask) {
   return kWhole ? v_load(p) : v_load_masked(p, mask);
 }
 
-/* kTaps > 0: that many, known to the compiler; 0: args->taps. kWhole: the mask takes every lane. */
-template <int kKind, int kTaps, int kWhole>
+/* kTaps > 0: that many, known to the compiler; 0: args->taps. kWhole: the mask takes every lane.
+ * What a pixel needs stands in registers: y might alias args as far as a compiler knows. */
+template <int kKind, int kTaps, int kWhole, int kIsLeaky>
 VFN void window_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
   const int64_t taps = kTaps > 0 ? kTaps : args->taps;
+  const int64_t pixels = args->pixels, x_step = args->x_step, y_step = args->y_step;
+  const float leak = args->clip_lo;
   const V start = window_start(args, kKind, c, mask);
+  const WindowEnd end = window_bounds(args);
   V held[kTaps > 0 && kKind == kDepthwise ? kTaps : 1];
   if (kTaps > 0 && kKind == kDepthwise) {
     for (int t = 0; t < kTaps; ++t) held[t] = window_load<kWhole>(args->w[t] + c, mask);
   }
-  for (int64_t i = 0; i < args->pixels; ++i) {
-    const int64_t at = i * args->x_step + c;
-    V sum = start;
+  const float* x[kTaps > 0 ? kTaps : 1];
+  for (int64_t l = 0; l < args->lines; ++l) {
+    const int64_t line = l * args->x_line + c;
+    for (int t = 0; t < kTaps; ++t) x[t] = args->x[t] + line;
+    float* y = args->y + l * args->y_line + c;
+    for (int64_t i = 0, at = 0; i < pixels; ++i, at += x_step, y += y_step) {
+      V sum = start;
 #pragma GCC unroll 25
-    for (int64_t t = 0; t < taps; ++t) {
-      V w = v_zero();
-      if (kKind == kDepthwise) {
-        w = kTaps > 0 ? held[kTaps > 0 ? t : 0] : window_load<kWhole>(args->w[t] + c, mask);
+      for (int64_t t = 0; t < taps; ++t) {
+        const float* from = kTaps > 0 ? x[kTaps > 0 ? t : 0] : args->x[t] + line;
+        V w = v_zero();
+        if (kKind == kDepthwise) {
+          w = kTaps > 0 ? held[kTaps > 0 ? t : 0] : window_load<kWhole>(args->w[t] + c, mask);
+        }
+        sum = window_step(kKind, sum, w, window_load<kWhole>(from + at, mask));
       }
-      sum = window_step(kKind, sum, w, window_load<kWhole>(args->x[t] + at, mask));
-    }
-    float* y = args->y + i * args->y_step + c;
-    const V result = window_end(args, kKind, sum);
-    if (kWhole) {
-      v_store(y, result);
-    } else {
-      v_store_masked(y, mask, result);
+      if (kKind == kSumWindow) sum = v_mul(sum, end.scale);
+      if (kIsLeaky) sum = v_activate(sum, kFolioActLeakyRelu, leak, 0.0f);
+      if (kKind == kDepthwise && !kIsLeaky) sum = v_clip(sum, end.lo, end.hi);
+      if (kWhole) {
+        v_store(y, sum);
+      } else {
+        v_store_masked(y, mask, sum);
+      }
     }
   }
 }
 
 template <int kKind, int kWhole>
 VFN void window_part(const FolioWindowF32* args, int64_t c, VM mask) {
-  if (args->taps == 9) {
-    window_lanes<kKind, 9, kWhole>(args, c, mask);
+  if (kKind == kDepthwise && args->activation == kFolioActLeakyRelu) {
+    window_lanes<kKind, 0, kWhole, 1>(args, c, mask);
+  } else if (args->taps == 9) {
+    window_lanes<kKind, 9, kWhole, 0>(args, c, mask);
   } else if (args->taps == kHeldTaps) {
-    window_lanes<kKind, kHeldTaps, kWhole>(args, c, mask);
+    window_lanes<kKind, kHeldTaps, kWhole, 0>(args, c, mask);
   } else {
-    window_lanes<kKind, 0, kWhole>(args, c, mask);
+    window_lanes<kKind, 0, kWhole, 0>(args, c, mask);
   }
 }
 
