@@ -374,6 +374,7 @@ class ConvPair {
     // Enough blocks for all threads, unless too much would be computed twice. Bits are the same.
     const int64_t wanted = 2 * run.parallel().thread_count();
     while (blocks() < wanted && block_ >= 2 * kPairLines) block_ = (block_ + 1) / 2;
+    block_ = (w.out[1] + per_image() - 1) / per_image();  // even ones
     held_ = (block_ - 1) * w.stride[1] + reach_;
   }
 
