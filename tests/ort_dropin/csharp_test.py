@@ -16,8 +16,10 @@ from pathlib import Path
 
 from npm_packages import DROPIN, find
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
+
 HERE = Path(__file__).resolve().parent
-SKIP = 77
 ORT_FILE = "onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1"
 # The compiler of that SDK knows C# 8; the sources have a few later forms.
 EDITS = ((r"(?<=[(,=]) *static (?=[\w(][^;{}\n]*=>)", " "), (r"\bstatic (?=\w+ =>)", ""),
@@ -91,10 +93,6 @@ class Csharp(unittest.TestCase):
 
 if __name__ == "__main__":
     if not SOURCES or not SDK:
-        print("skipped: FOLIO_ORT_CSHARP_SOURCES or FOLIO_ORT_DOTNET_SDK is not set")
-        sys.exit(SKIP)
+        skipping.leave("FOLIO_ORT_CSHARP_SOURCES or FOLIO_ORT_DOTNET_SDK is not set")
     MODULES, WHY = find("onnxruntime-node@1.30.0", "onnxruntime-common@1.30.0")
-    if WHY:
-        print(f"skipped: {WHY}")
-        sys.exit(SKIP)
-    unittest.main()
+    skipping.main(WHY)
