@@ -47,6 +47,22 @@ TEST(Cpp, ExceptionsOfAProgressCallbackComeOut) {
   }
 }
 
+TEST(Cpp, ASaveCanBeStoppedFromOutside) {
+  const TempFolder folder;
+  const auto model = folio::Model::open(folder.write("add.onnx", add_model()));
+  const folio::Cancel cancel;
+  folio::SaveOptions options;
+  options.cancel = &cancel;
+  EXPECT_EQ(model.save(folder.path("saved.onnx"), options).node_count, 2u);
+  cancel.request();
+  try {
+    model.save(folder.path("never.onnx"), options);
+    FAIL() << "saved";
+  } catch (const folio::Error& error) {
+    EXPECT_EQ(error.code(), FOLIO_CANCELLED);
+  }
+}
+
 TEST(Cpp, AModelIsOpenedAgain) {
   const TempFolder folder;
   const folio::Model model = folio::Model::open(folder.write("add.onnx", add_model()));
