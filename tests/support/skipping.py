@@ -31,6 +31,10 @@ class Result(unittest.TextTestResult):
         self.passed += 1
 
 
+class Runner(unittest.TextTestRunner):
+    resultclass = Result
+
+
 def report(skipped):
     """One line for each reason, with how many cases have it."""
     reasons = [reason for _, reason in skipped]
@@ -43,8 +47,7 @@ def main(why=None, **options):
     """Runs the script's cases; with `why`, says it and leaves instead."""
     if why:
         leave(why)
-    runner = unittest.TextTestRunner(resultclass=Result, verbosity=options.pop("verbosity", 1))
-    result = unittest.main(exit=False, testRunner=runner, **options).result
+    result = unittest.main(exit=False, testRunner=Runner, **options).result
     report(result.skipped)
     if not result.wasSuccessful():
         sys.exit(1)
