@@ -96,6 +96,9 @@ FOLIO_CSHARP_RESULT(folio::Dims, long[], NativeBlock.TakeLongs)
 %extend folio::ModelOptions {
   void set_progress(void* function, void* user) { $self->progress(folio::bridge::progress_of(function, user)); }
 }
+%extend folio::SaveOptions {
+  void set_progress(void* function, void* user) { $self->progress = folio::bridge::progress_of(function, user); }
+}
 %extend folio::SessionOptions {
   void set_progress(void* function, void* user) { $self->progress(folio::bridge::progress_of(function, user)); }
 }

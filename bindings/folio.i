@@ -25,6 +25,7 @@
 %rename(NativeBinding) folio::IoBinding;
 %rename(NativeModelOptions) folio::ModelOptions;
 %rename(NativeModel) folio::Model;
+%rename(NativeSaveOptions) folio::SaveOptions;
 %rename(NativeSessionOptions) folio::SessionOptions;
 %rename(NativeRunOptions) folio::RunOptions;
 %rename(NativeSession) folio::Session;
@@ -165,6 +166,23 @@ class ModelOptions {
   }
 }
 
+class SaveOptions {
+ public:
+  SaveOptions();
+  ~SaveOptions();
+};
+
+%extend SaveOptions {
+  // Empty texts and 0 ask for the default.
+  void set(const char* text, int64_t text_bytes, const char* key, int64_t key_bytes, const char* value,
+           int64_t value_bytes, int64_t external_min_bytes) {
+    folio::bridge::set_save(*$self, folio::bridge::text_of(text, text_bytes), folio::bridge::text_of(key, key_bytes),
+                            folio::bridge::text_of(value, value_bytes), external_min_bytes);
+  }
+  // The flag must outlive the options.
+  void set_cancel(const folio::Cancel& cancel) { $self->cancel = &cancel; }
+}
+
 class Model {
  public:
   ~Model();
@@ -187,10 +205,8 @@ class Model {
   std::string operators() const { return folio::bridge::numbered($self->operators()); }
   folio::MemoryReport* memory_report() const { return new folio::MemoryReport($self->memory_report()); }
   Model* reload() const { return new folio::Model($self->reload()); }
-  void save(const char* path, int64_t path_bytes, const char* value, int64_t value_bytes) const {
-    folio::SaveOptions options;
-    options.optimize = folio::bridge::text_of(value, value_bytes);
-    $self->save(folio::bridge::text_of(path, path_bytes), options);
+  folio::Dims save(const char* path, int64_t path_bytes, const folio::SaveOptions& options) const {
+    return folio::bridge::save_info($self->save(folio::bridge::text_of(path, path_bytes), options));
   }
   folio::bridge::ValueInfos* inputs() const { return new folio::bridge::ValueInfos($self->inputs()); }
   folio::bridge::ValueInfos* outputs() const { return new folio::bridge::ValueInfos($self->outputs()); }

@@ -119,6 +119,9 @@ FOLIO_JAVA_RESULT(folio::Dims, jlongArray, long[])
 %extend folio::ModelOptions {
   void set_progress(JNIEnv* env, jobject holder) { $self->progress(folio::bridge::progress_of(env, holder)); }
 }
+%extend folio::SaveOptions {
+  void set_progress(JNIEnv* env, jobject holder) { $self->progress = folio::bridge::progress_of(env, holder); }
+}
 %extend folio::SessionOptions {
   void set_progress(JNIEnv* env, jobject holder) { $self->progress(folio::bridge::progress_of(env, holder)); }
 }

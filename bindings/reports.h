@@ -75,6 +75,22 @@ inline Dims pack_result(const PackResult& r) {
                 r.missing_blob_count, r.raw_blob_count, r.raw_blob_bytes);
 }
 
+inline void set_save(SaveOptions& options, std::string optimize, std::string format,
+                     std::string external_file, std::int64_t external_min_bytes) {
+  if (external_min_bytes < 0) {
+    throw Error(FOLIO_INVALID_ARGUMENT, "the smallest size of external initializers is negative: " +
+                                            std::to_string(external_min_bytes));
+  }
+  options.optimize = std::move(optimize);
+  options.format = std::move(format);
+  options.external_file = std::move(external_file);
+  options.external_min_bytes = static_cast<std::uint64_t>(external_min_bytes);
+}
+
+inline Dims save_info(const FolioSaveInfo& i) {
+  return counts(i.file_bytes, i.data_bytes, i.node_count, i.initializer_count, i.initializer_bytes);
+}
+
 // Empty texts ask for the default.
 inline Dims pack_model(const Model& model, const SessionOptions& session, const char* path,
                        std::int64_t path_bytes, const char* store, std::int64_t store_bytes,

@@ -31,6 +31,7 @@ Result<Ref<SessionState>> compile(const Ref<ModelState>& model, const FolioSessi
 ModelOptions opening(const FolioSessionOptions* options) {
   if (!options) return model_defaults();
   ModelOptions result = options->model;
+  result.initializers = options->options.initializers;
   result.progress =
       progress_for(options->progress, options->progress_user, options->cancel, 0, kOpenShare);
   return result;

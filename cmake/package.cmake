@@ -18,6 +18,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1) # of Debian's packaging: cmake/debian/changelog
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
@@ -47,8 +48,8 @@ if(TARGET folio_ort) # complete in itself: depends on no other package of Folio'
   list(APPEND ship_targets folio_ort)
   set(CPACK_DEBIAN_ONNXRUNTIME_PACKAGE_NAME libfolio-onnxruntime)
   set(CPACK_COMPONENT_ONNXRUNTIME_DESCRIPTION "Drop-in libonnxruntime.so.1 that computes with Folio
- Programs made for ONNX Runtime use Folio when they find this library first. It lies in a folder of
- its own, outside of the search path.")
+ Programs made for ONNX Runtime use Folio when they find this library first.
+ It lies in a folder of its own, outside of the search path.")
 endif()
 if(TARGET folio_java)
   list(APPEND CPACK_COMPONENTS_ALL java)
@@ -68,6 +69,7 @@ if(TARGET folio_csharp_assembly)
   set(CPACK_COMPONENT_CSHARP_DESCRIPTION "C#: FolioRuntime.dll and its native half.")
   set(CPACK_COMPONENT_CSHARP_DEPENDS runtime)
 endif()
+include(cmake/debian.cmake)
 include(CPack)
 
 find_program(FOLIO_DPKG_SHLIBDEPS dpkg-shlibdeps)
@@ -80,5 +82,6 @@ set(stamp ${PROJECT_BINARY_DIR}/folio_deb.stamp)
 add_custom_command(OUTPUT ${stamp}
   COMMAND ${CMAKE_CPACK_COMMAND} --config ${PROJECT_BINARY_DIR}/CPackConfig.cmake > ${PROJECT_BINARY_DIR}/folio_deb.log
   COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-  DEPENDS ${ship_targets} ${PROJECT_BINARY_DIR}/CPackConfig.cmake WORKING_DIRECTORY ${PROJECT_BINARY_DIR} COMMENT "Making the Debian packages" VERBATIM)
+  DEPENDS ${ship_targets} ${PROJECT_BINARY_DIR}/CPackConfig.cmake ${PROJECT_SOURCE_DIR}/cmake/debian/no_scripts.cmake
+  WORKING_DIRECTORY ${PROJECT_BINARY_DIR} COMMENT "Making the Debian packages" VERBATIM)
 add_custom_target(folio_deb ALL DEPENDS ${stamp})

@@ -1,6 +1,8 @@
 // Slots: memory infos, allocators and arena configurations.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "c_api/ort_dropin/handles.h"
 
@@ -46,6 +48,16 @@ constexpr Device kDevices[] = {
     {"Cann", 3},          {"CannPinned", 0},   {"DML", 1},          {"HIP", 1},
     {"HipPinned", 0},     {"OpenVINO_CPU", 0}, {"OpenVINO_GPU", 1}, {"QnnHtpShared", 3},
     {"WebGPU_Buffer", 1}, {"WebGPU_Buf", 1},   {"WebNN_Tensor", 1}, {"WebNN_Ten", 1},
+};
+
+// Keys of CreateArenaCfgV2.
+constexpr const char* kArenaKeys[] = {
+    "max_mem",
+    "arena_extend_strategy",
+    "initial_chunk_size_bytes",
+    "max_dead_bytes_per_chunk",
+    "initial_growth_chunk_size_bytes",
+    "max_power_of_two_extend_bytes",
 };
 
 OrtStatus* make_info(const char* name, int allocator_type, int id, int memory_type,
@@ -249,8 +261,19 @@ OrtStatus* CreateArenaCfg(size_t, int, int, int, OrtArenaCfg** out) noexcept {
   });
 }
 
-OrtStatus* CreateArenaCfgV2(const char* const*, const size_t*, size_t, OrtArenaCfg** out) noexcept {
-  return CreateArenaCfg(0, 0, 0, 0, out);
+OrtStatus* CreateArenaCfgV2(const char* const* keys, const size_t*, size_t count,
+                            OrtArenaCfg** out) noexcept {
+  return guarded([&]() -> OrtStatus* {
+    if (count > 0) ORT_NOT_NULL(keys);
+    for (size_t i = 0; i < count; ++i) {
+      ORT_NOT_NULL(keys[i]);
+      const auto is_it = [&](const char* known) { return std::strcmp(known, keys[i]) == 0; };
+      if (!std::any_of(std::begin(kArenaKeys), std::end(kArenaKeys), is_it)) {
+        return make_status(kInvalidArgument, std::string("unknown arena key '") + keys[i] + "'");
+      }
+    }
+    return CreateArenaCfg(0, 0, 0, 0, out);
+  });
 }
 
 void ReleaseArenaCfg(OrtArenaCfg* config) noexcept { delete config; }

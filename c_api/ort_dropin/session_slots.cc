@@ -54,10 +54,10 @@ OrtStatus* create(const OrtEnv* env, const Source& source, const OrtSessionOptio
     ORT_NOT_NULL(out);
     const OrtSessionOptions defaults;
     const OrtSessionOptions& asked = options ? *options : defaults;
-    Options folios;
     Env own;
+    ORT_TRY(own_env(asked, env, &own));  // first: it hears what there is to say of the options
+    Options folios;
     ORT_TRY(folio_options(asked, env, container ? container->cache.get() : nullptr, &folios));
-    ORT_TRY(own_env(asked, env, &own));
     const FolioEnv* const used = own ? own.get() : env->env.get();
     FolioSession* raw = nullptr;
     if (source.path) {

@@ -205,7 +205,9 @@ void ReleaseSequenceTypeInfo(OrtSequenceTypeInfo*) noexcept {}
 OrtStatus* CreateTensorTypeAndShapeInfo(OrtTensorTypeAndShapeInfo** out) noexcept {
   return guarded([&]() -> OrtStatus* {
     ORT_NOT_NULL(out);
-    *out = new OrtTensorTypeAndShapeInfo;
+    auto info = std::make_unique<OrtTensorTypeAndShapeInfo>();
+    info->has_shape = false;  // until it is given one
+    *out = info.release();
     return nullptr;
   });
 }

@@ -28,6 +28,10 @@ struct LoadOptions {
   // not throw. May be empty.
   std::function<bool(uint64_t bytes_done, uint64_t bytes_total)> on_progress;
 
+  // A value of the caller's for the initializer of that name, or null. One that the model keeps in
+  // an external file is taken from here instead, and the file need not exist. May be empty.
+  std::function<const Tensor*(const std::string& name)> given;
+
   // Limits on what a hostile file may make us allocate.
   size_t max_nodes = kMaxNodes;                  // of the whole model, subgraphs included
   uint64_t max_dense_bytes = uint64_t{1} << 30;  // all sparse tensors of the model, made dense

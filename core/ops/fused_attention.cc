@@ -215,6 +215,16 @@ Status FusedAttention::append(OpRun& run, DType dtype, AttendArgs* a, int64_t* p
   return Status::ok();
 }
 
+// False for ORT's dummy mask too, of one column where there are more keys: it hides nothing,
+// whatever it holds.
+Result<bool> has_mask(const OpRun& run, int input, int64_t batch, int64_t total) {
+  if (!run.has_input(input)) return false;
+  FOLIO_TRY(const Tensor* mask, run.tensor(input, DType::kInt32));
+  const Shape& s = mask->shape();
+  const bool is_dummy = s.rank() == 2 && s[1] == 1 && (s[0] == 1 || s[0] == batch);
+  return !is_dummy || total == 1;
+}
+
 Status FusedAttention::run(OpRun& run) const {
   AttendArgs a;
   PaddingRule rule;
@@ -223,7 +233,8 @@ Status FusedAttention::run(OpRun& run) const {
   FOLIO_RETURN_IF_ERROR(append(run, dtype, &a, &rule.past));
   rule.causal = causal && a.q.seq > 1;
   rule.filter = filter;
-  FOLIO_RETURN_IF_ERROR(rule.bind_mask(run, in.mask, a.q, a.k.seq));
+  FOLIO_TRY(const bool masked, has_mask(run, in.mask, a.q.batch, a.k.seq));
+  if (masked) FOLIO_RETURN_IF_ERROR(rule.bind_mask(run, in.mask, a.q, a.k.seq));
   if (in.attention_bias >= 0) {
     FOLIO_RETURN_IF_ERROR(rule.bind_bias(run, in.attention_bias, a.q, a.k.seq));
   }

@@ -54,7 +54,10 @@ AxisOut axis_out(const WindowAttrs& attrs, int64_t in, int64_t kernel, size_t ax
     result.pad_end = at_or(attrs.pads, axis + rank, 0);
   }
   const int64_t room = in + result.pad_begin + result.pad_end - span;
-  if (room < 0) return result;
+  // As the spec rounds: ceil's last window hangs over the end, be it the first one too; floor's
+  // lies inside. (ORT divides by truncation: of a window larger than the input it makes one output
+  // where the spec has none.)
+  if (room <= (attrs.ceil_mode ? -stride : -1)) return result;
   result.out = (attrs.ceil_mode ? ceil_div(room, stride) : room / stride) + 1;
   // A last window that would start in the end padding is left out (as ORT and PyTorch do).
   if (attrs.ceil_mode && (result.out - 1) * stride >= in + result.pad_begin) --result.out;

@@ -174,8 +174,17 @@ Status check_packed_weights(const Graph& graph, const ByteSource* pack_file) {
 }
 
 Result<std::unique_ptr<Model>> parse(const Ref<WatchedSource>& source, const ModelOptions& options,
-                                     const FreeDims& free_dims, const Progress& progress) {
+                                     const FreeDims& free_dims, const Progress& progress,
+                                     std::atomic<bool>* took_initializers) {
   LoadOptions load;
+  load.given = [&](const std::string& name) -> const Tensor* {
+    for (const auto& [given, tensor] : options.initializers) {
+      if (given != name) continue;
+      took_initializers->store(true);
+      return &tensor;
+    }
+    return nullptr;
+  };
   if (progress) {
     load.on_progress = [&](uint64_t done, uint64_t total) {
       return progress(total ? static_cast<float>(done) / static_cast<float>(total) : 0.0F, "parse");
@@ -249,7 +258,7 @@ Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptio
   FOLIO_TRY(Ref<ModelFile> file, open(std::move(source), options));
   file->path_ = path;
   file->older_weights_ = older;
-  if (is_shared) {
+  if (is_shared && !file->took_initializers_) {
     file->key_ = key;
     add_open_model(key, file.get());
   }
@@ -270,6 +279,7 @@ Result<Ref<ModelFile>> ModelFile::open(Ref<ByteSource> source, const ModelOption
 Status ModelFile::load(const Progress& progress) {
   FOLIO_RETURN_IF_ERROR(report(progress, 0.0F, "open"));
   FOLIO_TRY(first_, parse_unchanged({}, progress));
+  if (!took_initializers_) options_.initializers.clear();  // nothing keeps the caller's memory
   take_declared(&first_->metadata);
   FOLIO_RETURN_IF_ERROR(take_binding(&first_->metadata));
   info_ = describe(*first_, *source_);
@@ -307,7 +317,7 @@ Status ModelFile::take_binding(std::vector<std::pair<std::string, std::string>>*
 Result<std::unique_ptr<Model>> ModelFile::parse_unchanged(const FreeDims& free_dims,
                                                           const Progress& progress) {
   auto model = parse(Ref<WatchedSource>(static_cast<WatchedSource*>(source_.get())), options_,
-                     free_dims, progress);
+                     free_dims, progress, &took_initializers_);
   FOLIO_RETURN_IF_ERROR(watch_->check_now());
   return model;
 }

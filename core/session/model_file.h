@@ -5,6 +5,7 @@
 // of options). Threads: any method from any thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -108,7 +109,9 @@ class ModelFile : public RefCounted {
   Ref<ByteSource> source_;
   Ref<FileWatch> watch_;
   std::optional<OpenModelKey> key_;  // under which others find it
-  std::string path_;                 // as given; empty: the bytes came from the caller
+  // External initializers are the caller's values: no model for others.
+  std::atomic<bool> took_initializers_{false};
+  std::string path_;  // as given; empty: the bytes came from the caller
   ModelOptions options_;
   ModelInfo info_;
   std::shared_ptr<const DeclaredDigests> declared_;

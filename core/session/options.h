@@ -41,6 +41,8 @@ struct ModelOptions {
   bool borrow_ort_bytes = false;
   std::string format;  // session.load_model_format: "" = by content, ONNX, ORT
   std::map<std::string, Ref<ByteSource>> files;  // external data given as bytes, by location
+  // Of the session that is created with the model: external initializers are taken from here.
+  std::vector<std::pair<std::string, Tensor>> initializers;
   Progress progress;
 };
 

@@ -156,22 +156,16 @@ namespace FolioRuntime
         }
 
         /// <summary>
-        /// Writes the model as .onnx or .ort, by the path's end. A file of that name is replaced in one step, or stays when
-        /// anything fails.
+        /// Writes the model (docs/saving.md): optimized with "all", as .onnx or .ort by the path's end, if the options do
+        /// not say otherwise. A file of that name is replaced in one step, or stays when anything fails.
         /// </summary>
         /// <param name="path">Of the file to write.</param>
-        /// <param name="optimize">
-        /// "none", "basic", "extended" or "all", which keep to operators that other runtimes have.
-        /// </param>
-        public void Save(string path, string optimize = "all")
+        /// <param name="options">How; may be null.</param>
+        /// <returns>What was written.</returns>
+        public SaveResult Save(string path, SaveOptions options = null)
         {
             byte[] utf8 = Utf8.Of(path);
-            byte[] level = Utf8.Of(optimize);
-            Call(model =>
-            {
-                model.Save(utf8, utf8.Length, level, level.Length);
-                return true;
-            });
+            return Call(model => (options ?? new SaveOptions()).Save(model, utf8));
         }
 
         /// <summary>

@@ -47,29 +47,6 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
-        public void ASavedModelOpensAgain()
-        {
-            string saved = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName() + ".ort");
-            try
-            {
-                using (Model model = Model.Open(Models.PathOf("mlp")))
-                {
-                    model.Save(saved);
-                    FolioException error = Assert.Throws<FolioException>(() => model.Save(saved, "most"));
-                    StringAssert.Contains("most", error.Message);
-                }
-                using (Model model = Model.Open(saved))
-                {
-                    Assert.AreEqual("mlp", model.Metadata["make_model.kind"]);
-                }
-            }
-            finally
-            {
-                File.Delete(saved);
-            }
-        }
-
-        [Test]
         public void MetadataOfTheModel()
         {
             using (Model model = Model.Open(Models.PathOf("mlp")))

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import tensor_files
 
-SKIP = 77
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
+
 HERE = Path(__file__).parent
 BUILD = Path(os.environ["FOLIO_BINARY_DIR"]).resolve()
 LIB = BUILD / "lib"
@@ -77,8 +79,7 @@ def in_csharp(cases, work):
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FOLIO_TEST_MODELS")
     if not folder or not Path(folder).is_dir():
-        print("skipped: FOLIO_TEST_MODELS names no folder of models")
-        return SKIP
+        skipping.leave("FOLIO_TEST_MODELS names no folder of models")
     models = sorted(Path(folder).resolve().glob("*/model.onnx"))
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)

@@ -3,8 +3,12 @@
 import os
 import re
 import subprocess
+import sys
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
 
 BUILD = Path(os.environ["FOLIO_BINARY_DIR"])
 GLIBC_MAX = (2, 36)  # Debian 12
@@ -69,4 +73,4 @@ class NativeLibraries(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skipping.main()

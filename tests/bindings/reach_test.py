@@ -7,9 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -65,4 +69,4 @@ class Reach(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skipping.main()

@@ -10,6 +10,9 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
+
 ROOT = Path(os.environ["FOLIO_TESTS_DIR"]).parent
 BUILD = Path(os.environ["FOLIO_BINARY_DIR"])
 LIB = BUILD / "lib"
@@ -75,4 +78,4 @@ class Samples(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skipping.main()

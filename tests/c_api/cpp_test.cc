@@ -47,6 +47,53 @@ TEST(Cpp, ExceptionsOfAProgressCallbackComeOut) {
   }
 }
 
+TEST(Cpp, ValuesStandForExternalInitializersWhoseFileIsNotThere) {
+  const TempFolder folder;
+  const std::string path = folder.write("external.onnx", external_model());
+  std::vector<float> x = {10, 20, 30};
+  const auto input = folio::Value::wrap(x, {1, 3});
+  for (const float first : {1.0F, 5.0F}) {  // one session's values are not another's
+    std::vector<float> w = {first, 2, 3};
+    folio::SessionOptions options;
+    options.initializer("w", folio::Value::wrap(w, {3}));
+    folio::Session session(path, options);
+    EXPECT_EQ(session.run({{"x", input}})[0].to_vector<float>(),
+              (std::vector<float>{10 + first, 22, 33}));
+    try {
+      folio::Session without(path);
+      FAIL() << "opened";
+    } catch (const folio::Error& error) {
+      EXPECT_EQ(error.code(), FOLIO_NO_SUCHFILE) << error.what();
+    }
+  }
+  std::vector<float> w = {1, 2};
+  folio::SessionOptions options;
+  options.initializer("w", folio::Value::wrap(w, {2}));
+  try {
+    folio::Session session(path, options);
+    FAIL() << "opened";
+  } catch (const folio::Error& error) {
+    EXPECT_EQ(error.code(), FOLIO_INVALID_ARGUMENT) << error.what();
+    EXPECT_NE(std::string(error.what()).find("'w'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Cpp, ASaveCanBeStoppedFromOutside) {
+  const TempFolder folder;
+  const auto model = folio::Model::open(folder.write("add.onnx", add_model()));
+  const folio::Cancel cancel;
+  folio::SaveOptions options;
+  options.cancel = &cancel;
+  EXPECT_EQ(model.save(folder.path("saved.onnx"), options).node_count, 2u);
+  cancel.request();
+  try {
+    model.save(folder.path("never.onnx"), options);
+    FAIL() << "saved";
+  } catch (const folio::Error& error) {
+    EXPECT_EQ(error.code(), FOLIO_CANCELLED);
+  }
+}
+
 TEST(Cpp, AModelIsOpenedAgain) {
   const TempFolder folder;
   const folio::Model model = folio::Model::open(folder.write("add.onnx", add_model()));

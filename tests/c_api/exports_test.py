@@ -3,8 +3,12 @@
 import os
 import re
 import subprocess
+import sys
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
 
 LIBRARY = Path(os.environ["FOLIO_BINARY_DIR"]) / "lib/libfolio.so"
 SANITIZED = bool(os.environ.get("FOLIO_SANITIZE"))
@@ -55,4 +59,4 @@ class Exports(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skipping.main()

@@ -1,8 +1,12 @@
 """folio.hpp reaches every entry of the C table: a new entry has its method, or a line here that says why not."""
 
 import re
+import sys
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
 
 HEADERS = Path(__file__).resolve().parents[2] / "c_api/include/folio"
 GOLDEN = HEADERS.parents[1] / "abi.golden"
@@ -32,4 +36,4 @@ class Facade(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skipping.main()

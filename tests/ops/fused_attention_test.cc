@@ -40,6 +40,41 @@ TEST(FusedAttention, ReadsItsPast) {
   t.run();
 }
 
+// A mask of one column and more keys: ONNX Runtime calls it a dummy, which hides nothing.
+TEST(FusedAttention, AMaskOfOneColumnHidesNothing) {
+  for (const int64_t rows : {1, 2}) {
+    OpTester t("Attention", 1, "com.microsoft");
+    t.attr("num_heads", 1);
+    t.input<float>({2, 2, 1}, {1, 3, 5, 7});
+    t.input<float>({1, 3}, {0, 0, 1});
+    t.input_absent();
+    t.input<int32_t>({rows, 1}, std::vector<int32_t>(static_cast<size_t>(rows), 0));
+    t.expect<float>(0, {2, 2, 1}, {2, 2, 6, 6}, 1e-6);
+    t.run();
+  }
+}
+
+TEST(FusedAttention, AMaskOfOneColumnAndOneKeyIsAMask) {
+  OpTester t("Attention", 1, "com.microsoft");
+  t.attr("num_heads", 1).attr("mask_filter_value", -2.0F);
+  t.input<float>({1, 1, 1}, {4});
+  t.input<float>({1, 3}, {0, 0, 1});
+  t.input_absent();
+  t.input<int32_t>({1, 1}, {0});
+  t.expect<float>(0, {1, 1, 1}, {4}, 1e-6);
+  t.run();
+}
+
+TEST(FusedAttention, MasksThatDoNotFitAreRefused) {
+  OpTester t("Attention", 1, "com.microsoft");
+  t.attr("num_heads", 1);
+  t.input<float>({1, 3, 1}, {1, 3, 5});
+  t.input<float>({1, 3}, {0, 0, 1});
+  t.input_absent();
+  t.input<int32_t>({1, 2}, {1, 1});
+  t.outputs(1).fails("mask has shape [1,2], which does not fit");
+}
+
 TEST(QAttention, ScalesTheProductOfBytes) {
   OpTester t("QAttention", 1, "com.microsoft");
   t.attr("num_heads", 1);

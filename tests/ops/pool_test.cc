@@ -44,6 +44,28 @@ TEST(LpPool, IsTheNormOfAWindow) {
   t.run();
 }
 
+// The spec's ceil((2 - 3) / 2 + 1) is 1 window, which hangs over the end; its floor is none.
+TEST(MaxPool, CeilModeCountsAWindowThatHangsOver) {
+  OpTester t("MaxPool", 10);
+  t.attr_ints("kernel_shape", {3}).attr_ints("strides", {2}).attr("ceil_mode", 1);
+  t.input<float>({1, 1, 2}, {3, 5}).expect<float>(0, {1, 1, 1}, {5}).run();
+}
+
+TEST(AveragePool, CeilModeCountsWhatAWindowThatHangsOverHas) {
+  for (const int count_pad : {0, 1}) {
+    OpTester t("AveragePool", 19);
+    t.attr_ints("kernel_shape", {3}).attr_ints("strides", {2}).attr("ceil_mode", 1);
+    t.attr("count_include_pad", count_pad);
+    t.input<float>({1, 1, 2}, {3, 5}).expect<float>(0, {1, 1, 1}, {4}).run();
+  }
+}
+
+TEST(MaxPool, CeilModeNeedsAWindowThatBeginsBeforeTheEnd) {
+  OpTester t("MaxPool", 10);
+  t.attr_ints("kernel_shape", {4}).attr_ints("strides", {2}).attr("ceil_mode", 1);
+  t.input<float>({1, 1, 2}, {3, 5}).outputs(1).fails("the window does not fit");
+}
+
 TEST(MaxPool, WindowsLargerThanTheInputAreAnError) {
   OpTester t("MaxPool", 12);
   t.attr_ints("kernel_shape", {3});

@@ -4,9 +4,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
 
 BUILD = Path(os.environ["FOLIO_BINARY_DIR"])
 FOLDER = BUILD / "lib/folio/onnxruntime"
@@ -76,4 +80,4 @@ class Package(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skipping.main()

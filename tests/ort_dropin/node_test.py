@@ -15,10 +15,11 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tools"))
+sys.path[:0] = [str(HERE.parent / "tools"), str(HERE.parent / "support")]
 
-from folio_cli_test import (BOOL, DOUBLE, FLOAT, FLOAT16, INT8, INT16, INT32, INT64, SKIP, STRING, UINT8, UINT16,  # noqa: E402
+from folio_cli_test import (BOOL, DOUBLE, FLOAT, FLOAT16, INT8, INT16, INT32, INT64, STRING, UINT8, UINT16,  # noqa: E402
                             UINT32, UINT64, identity_model, model, node, number, port, tensor, text)
+import skipping  # noqa: E402
 from npm_packages import DROPIN, find  # noqa: E402
 
 PLACE = "onnxruntime-node/bin/napi-v6/linux/x64"
@@ -113,7 +114,4 @@ class NodeClient(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if MODULES is None:
-        print(f"skipped: {WHY}")
-        sys.exit(SKIP)
-    unittest.main()
+    skipping.main(WHY)

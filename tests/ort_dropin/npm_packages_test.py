@@ -7,6 +7,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
+
 HERE = Path(__file__).resolve().parent
 
 # Stands for npm: notes the call, then makes the archive of `npm pack NAME@VERSION`, in no hurry.
@@ -68,4 +71,4 @@ class NpmPackages(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skipping.main()

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from npm_packages import DROPIN, find
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
+
 HERE = Path(__file__).resolve().parent
-SKIP = 77
 SHERPA = ("sherpa-onnx-node@1.13.8", "sherpa-onnx-linux-x64@1.13.8")
 VAD = "@ricky0123/vad-web@0.0.31"
 SENTENCES = ("Hello, this is the first sentence.", "And here is another one.")
@@ -89,7 +91,4 @@ class Sherpa(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if WHY:
-        print(f"skipped: {WHY}")
-        sys.exit(SKIP)
-    unittest.main()
+    skipping.main(WHY)

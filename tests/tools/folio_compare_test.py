@@ -7,10 +7,14 @@ import json
 import os
 import sys
 import unittest
+from pathlib import Path
 
-from folio_cli_test import (BOOL, DOUBLE, FLOAT, FLOAT16, FOLIO, INT64, SKIP, STRING, UINT8,
+from folio_cli_test import (BOOL, DOUBLE, FLOAT, FLOAT16, FOLIO, INT64, STRING, UINT8,
                             UNKNOWN_MODEL, FolioCase, double_model, folio, identity_model, model,
                             node, number, port, text)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
 
 ORT = os.environ.get("FOLIO_ORT_LIBRARY")
 METRICS = ["init_ms", "load_ms", "first_run_ms", "run_p50_ms", "anon_init", "anon_load",
@@ -214,6 +218,5 @@ class AgainstOrt(CompareCase):
 
 if __name__ == "__main__":
     if not FOLIO.exists():
-        print(f"{FOLIO} is not built")
-        sys.exit(SKIP)
-    unittest.main()
+        skipping.leave(f"{FOLIO} is not built")
+    skipping.main()

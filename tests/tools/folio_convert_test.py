@@ -2,10 +2,13 @@
 
 import json
 import sys
-import unittest
+from pathlib import Path
 
-from folio_cli_test import (FLOAT, FOLIO, SKIP, UNKNOWN_MODEL, FolioCase, double_model, folio,
+from folio_cli_test import (FLOAT, FOLIO, UNKNOWN_MODEL, FolioCase, double_model, folio,
                             model, node, port)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
 
 
 def chain_model():
@@ -65,6 +68,5 @@ class Convert(FolioCase):
 
 if __name__ == "__main__":
     if not FOLIO.exists():
-        print(f"{FOLIO} is not built")
-        sys.exit(SKIP)
-    unittest.main()
+        skipping.leave(f"{FOLIO} is not built")
+    skipping.main()

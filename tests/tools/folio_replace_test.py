@@ -3,9 +3,12 @@ tools and `folio convert` get the weights back."""
 
 import json
 import sys
-import unittest
+from pathlib import Path
 
-from folio_cli_test import FOLIO, SKIP, FolioCase, folio, matmul_model
+from folio_cli_test import FOLIO, FolioCase, folio, matmul_model
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
 
 
 class Replace(FolioCase):
@@ -99,6 +102,5 @@ class Replace(FolioCase):
 
 if __name__ == "__main__":
     if not FOLIO.exists():
-        print(f"{FOLIO} is not built")
-        sys.exit(SKIP)
-    unittest.main()
+        skipping.leave(f"{FOLIO} is not built")
+    skipping.main()

@@ -8,10 +8,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
+
 BUILD = Path(os.environ.get("FOLIO_BINARY_DIR", "build/release"))
 GENERATE = BUILD / "bin" / "generate"
 MAKE_MODEL = BUILD / "bin" / "make_model"
-SKIP = 77
 
 
 def generate(folder, *arguments):
@@ -72,6 +74,5 @@ class GenerateTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if not GENERATE.exists() or not MAKE_MODEL.exists():
-        print(f"skipped: {GENERATE} was not built")
-        sys.exit(SKIP)
-    unittest.main()
+        skipping.leave(f"{GENERATE} was not built")
+    skipping.main()

@@ -10,13 +10,15 @@ import sys
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import skipping
+
 FOLIO = Path(os.environ.get("FOLIO_BINARY_DIR", "build/release")) / "bin" / "folio"
 CASES = Path("/usr/share/libonnx-testdata/data")
 HERE = Path(__file__).parent
 NAMES = HERE / "onnx_conformance_names.txt"
 DOCS = HERE.parent.parent / "docs" / "operators.md"
 SUITES = ("node", "simple", "pytorch-operator", "pytorch-converted")
-SKIP = 77
 
 # Another library's random numbers: a case may pass by luck.
 RANDOM = {f"node/test_bernoulli{kind}{form}" for kind in ("", "_double", "_seed")
@@ -69,6 +71,5 @@ class OnnxConformance(unittest.TestCase):
 
 if __name__ == "__main__":
     if not CASES.is_dir() or not FOLIO.exists():
-        print("skipped: no libonnx-testdata, or no folio command")
-        sys.exit(SKIP)
-    unittest.main(verbosity=2)
+        skipping.leave("no libonnx-testdata, or no folio command")
+    skipping.main(verbosity=2)

@@ -19,7 +19,9 @@ import subprocess
 import sys
 import tempfile
 
-SKIP = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skipping
+
 FOLIO = str(pathlib.Path(os.environ["FOLIO_BINARY_DIR"]) / "bin" / "folio")
 VARIANTS = [("none", "onnx", []), ("none", "ort", []), ("all", "onnx", []), ("all", "ort", []),
             ("all", "onnx", ["--external-data", "weights.bin"])]
@@ -109,8 +111,7 @@ def main():
     models = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FOLIO_TEST_MODELS")
     library = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("FOLIO_ORT_LIBRARY")
     if not models:
-        print("skipped: FOLIO_TEST_MODELS names no folder of models")
-        return SKIP
+        skipping.leave("FOLIO_TEST_MODELS names no folder of models")
     failures = check(pathlib.Path(models), library)
     for line in failures:
         print(line)

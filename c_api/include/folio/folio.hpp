@@ -89,6 +89,7 @@ struct SaveOptions {
   std::string external_file;  // of ONNX: a file's name beside the model
   std::uint64_t external_min_bytes = 0;
   std::function<bool(const std::string&, double)> progress;  // returning false cancels
+  const Cancel* cancel = nullptr;                            // lives through the save
 };
 
 // An opened, mapped and verified model.
@@ -166,6 +167,7 @@ class Model {
     native.format = text(options.format);
     native.external_file = text(options.external_file);
     native.external_min_bytes = options.external_min_bytes;
+    native.cancel = options.cancel == nullptr ? nullptr : options.cancel->get();
     internal::Progress progress{options.progress, nullptr};
     if (options.progress) {
       native.progress = &internal::Progress::call;

@@ -256,9 +256,18 @@ Status decode_external(LoadContext& context, const TensorScan& scan, uint64_t by
                        InitializerDef* out) {
   const auto dtype = static_cast<DType>(scan.data_type);
   if (dtype == DType::kString) return invalid_graph("strings cannot be external data");
+  const Shape shape((Span<const int64_t>(scan.dims)));
+  if (const Tensor* given = context.options.given ? context.options.given(scan.name) : nullptr) {
+    if (given->dtype() != dtype || !(given->shape() == shape)) {
+      return invalid_argument("the model has ", dtype_name(dtype), " ", shape.to_string(),
+                              ", the value given is ", dtype_name(given->dtype()), " ",
+                              given->shape().to_string());
+    }
+    out->tensor = *given;
+    return Status::ok();
+  }
   FOLIO_TRY(const ExternalPayload payload,
             context.external.find(*context.source, scan.external, bytes));
-  const Shape shape((Span<const int64_t>(scan.dims)));
   return place_payload(payload.source, payload.bytes, dtype, shape, out);
 }
 

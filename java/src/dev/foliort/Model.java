@@ -171,26 +171,25 @@ public final class Model implements AutoCloseable {
     }
 
     /**
-     * Writes the model as .onnx or .ort, by the path's end. A file of that name is replaced in one step, or stays when
-     * anything fails.
+     * Writes the model, optimized with "all", as .onnx or .ort by the path's end.
      *
      * @param path of the file to write
-     * @param optimize "none", "basic", "extended" or "all", which keep to operators that other runtimes have
+     * @return what was written
      */
-    public void save(String path, String optimize) {
-        call(model -> {
-            model.save(Text.utf8(path), Text.utf8(optimize));
-            return null;
-        });
+    public SaveResult save(Path path) {
+        return save(path, new SaveOptions());
     }
 
     /**
-     * Writes the model, optimized with "all".
+     * Writes the model (docs/saving.md). A file of that name is replaced in one step, or stays when anything fails.
      *
      * @param path of the file to write
+     * @param options how
+     * @return what was written
      */
-    public void save(Path path) {
-        save(path.toString(), "all");
+    public SaveResult save(Path path, SaveOptions options) {
+        byte[] utf8 = Text.utf8(path.toString());
+        return call(model -> options.save(model, utf8));
     }
 
     /**

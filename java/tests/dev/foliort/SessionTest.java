@@ -3,7 +3,6 @@ package dev.foliort;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.FloatBuffer;
@@ -60,20 +59,6 @@ class SessionTest {
         assertTrue(session.waitPacked(0));
         session.close();
         Models.assertFails(ErrorCode.CLOSED, "session", () -> session.waitPacked(0));
-    }
-
-    @Test
-    void aSavedModelOpensAgain(@TempDir Path folder) {
-        Path saved = folder.resolve("saved.ort");
-        try (Model model = Model.open(Models.path("mlp"))) {
-            model.save(saved);
-            FolioException error =
-                    assertThrows(FolioException.class, () -> model.save(saved.toString(), "most"));
-            assertTrue(error.getMessage().contains("most"), error.getMessage());
-        }
-        try (Model model = Model.open(saved)) {
-            assertEquals("mlp", model.metadata().get("make_model.kind"));
-        }
     }
 
     @Test

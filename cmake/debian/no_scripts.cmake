@@ -1,0 +1,15 @@
+# CPack gives every package with a library in /usr/lib a postinst and a postrm that call ldconfig. dpkg's trigger does that
+# (control file `triggers` of libfolio1), and the others have nothing in the search path: the scripts go.
+foreach(package IN LISTS CPACK_PACKAGE_FILES)
+  if(NOT package MATCHES "\\.deb$")
+    continue()
+  endif()
+  set(folder ${package}.unpacked)
+  file(REMOVE_RECURSE ${folder})
+  execute_process(COMMAND dpkg-deb -R ${package} ${folder} COMMAND_ERROR_IS_FATAL ANY)
+  if(EXISTS ${folder}/DEBIAN/postinst)
+    file(REMOVE ${folder}/DEBIAN/postinst ${folder}/DEBIAN/postrm)
+    execute_process(COMMAND dpkg-deb --root-owner-group -b ${folder} ${package} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  file(REMOVE_RECURSE ${folder})
+endforeach()
