@@ -1,5 +1,7 @@
 #include "core/model/attributes.h"
 
+#include <atomic>
+
 namespace folio {
 namespace {
 
@@ -21,9 +23,22 @@ T only(const std::vector<T>& values) {
   return values.empty() ? T{} : values.front();
 }
 
+std::atomic<AttributeHook> g_hook{nullptr};
+
+void tell_hook(std::string_view name, Type type) {
+  if (const AttributeHook hook = g_hook.load(std::memory_order_relaxed)) hook(name, type);
+}
+
 }  // namespace
 
+void set_attribute_hook(AttributeHook hook) { g_hook.store(hook); }
+
 const AttributeDef* Attributes::find(std::string_view name) const {
+  tell_hook(name, Type::kUndefined);
+  return look_up(name);
+}
+
+const AttributeDef* Attributes::look_up(std::string_view name) const {
   for (const AttributeDef& attribute : attributes_) {
     if (attribute.name == name) return &attribute;
   }
@@ -41,7 +56,8 @@ void Attributes::set(AttributeDef attribute) {
 }
 
 Result<const AttributeDef*> Attributes::typed(std::string_view name, Type type) const {
-  const AttributeDef* attribute = find(name);
+  tell_hook(name, type);
+  const AttributeDef* attribute = look_up(name);
   if (!attribute) return attribute;
   if (attribute->type != type) {
     return invalid_graph("attribute '", name, "' is of type ", type_name(attribute->type),

@@ -41,11 +41,17 @@ class Attributes {
   Result<Tensor> get_tensor(std::string_view name) const;
 
  private:
+  const AttributeDef* look_up(std::string_view name) const;
   Result<const AttributeDef*> typed(std::string_view name, AttributeDef::Type type) const;
   Result<const AttributeDef*> required(std::string_view name, AttributeDef::Type type) const;
 
   std::vector<AttributeDef> attributes_;
 };
+
+// Tests learn through this hook what operators read: it is told of every attribute that is looked
+// for, and of which type (kUndefined: of any). Null (the default) is told nothing.
+using AttributeHook = void (*)(std::string_view name, AttributeDef::Type type);
+void set_attribute_hook(AttributeHook hook);
 
 // Attributes of nodes that Folio makes.
 AttributeDef int_attribute(std::string name, int64_t value);

@@ -10,6 +10,7 @@
 // Errors: kInvalidArgument for strings that are no number; kNotImplemented for complex types.
 #include <charconv>
 
+#include "core/ops/op_convert.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_narrow.h"
@@ -18,84 +19,10 @@
 namespace folio {
 namespace {
 
-using CastTypes = TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t,
-                           uint8_t, uint16_t, uint32_t, uint64_t, bool>;
-
 struct Options {
   bool saturate = true;
   ScaleRounding rounding = ScaleRounding::kUp;
 };
-
-// ---------------------------------------------------------------- numbers
-
-template <typename To, typename From>
-To convert(From value) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return !(static_cast<Compute<From>>(value) == 0);
-  } else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
-    const auto number = static_cast<Compute<From>>(value);
-    if constexpr (sizeof(To) < 4) {
-      return static_cast<To>(saturating_cast<int32_t>(number));
-    } else if constexpr (std::is_unsigned_v<To>) {
-      // Negative numbers wrap, as in the narrower types.
-      if (number < 0) return static_cast<To>(saturating_cast<int64_t>(number));
-      return saturating_cast<To>(number);
-    } else {
-      return saturating_cast<To>(number);
-    }
-  } else if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
-    return To(static_cast<float>(static_cast<Compute<From>>(value)));
-  } else {
-    return static_cast<To>(static_cast<Compute<From>>(value));
-  }
-}
-
-// Elements [begin, end); the source may be unaligned.
-template <typename From, typename To>
-void convert_run(const void* from, To* to, int64_t begin, int64_t end) {
-  // A bool of hostile bytes must not be read as bool.
-  using Stored = std::conditional_t<std::is_same_v<From, bool>, uint8_t, From>;
-  for (int64_t i = begin; i < end; ++i) {
-    Stored value;
-    move_one(&value, element_at<Stored>(from, i));
-    if constexpr (std::is_same_v<From, bool>) {
-      to[i] = convert<To, uint8_t>(value != 0 ? 1 : 0);
-    } else {
-      to[i] = convert<To, From>(value);
-    }
-  }
-}
-
-// The four conversions between float and the 16-bit formats have kernels.
-bool convert_by_kernel(const FolioKernels& kernels, DType from, DType to, int64_t n,
-                       const uint8_t* x, uint8_t* y) {
-  if (to == DType::kFloat && from == DType::kFloat16) {
-    kernels.f16_to_f32(n, x, reinterpret_cast<float*>(y));
-  } else if (to == DType::kFloat && from == DType::kBfloat16) {
-    kernels.bf16_to_f32(n, x, reinterpret_cast<float*>(y));
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void convert_numbers(OpRun& run, DType from, const uint8_t* x, DType to, uint8_t* y, int64_t n) {
-  const int64_t from_bytes = dtype_bits(from) / 8;
-  const int64_t to_bytes = dtype_bits(to) / 8;
-  run.parallel().for_range(n, kMoveGrain, [&](int64_t begin, int64_t end) {
-    if (convert_by_kernel(run.kernels(), from, to, end - begin, x + begin * from_bytes,
-                          y + begin * to_bytes)) {
-      return;
-    }
-    dispatch(CastTypes{}, from, [&](auto from_tag) {
-      using From = typename decltype(from_tag)::type;
-      dispatch(CastTypes{}, to, [&](auto to_tag) {
-        using To = typename decltype(to_tag)::type;
-        convert_run<From, To>(x, reinterpret_cast<To*>(y), begin, end);
-      });
-    });
-  });
-}
 
 // ---------------------------------------------------------------- narrow types
 
@@ -257,7 +184,7 @@ Result<Tensor> read_strings(OpRun& run, const Tensor& x, DType to) {
 // ---------------------------------------------------------------- the operators
 
 bool is_castable(DType dtype) {
-  return contains(CastTypes{}, dtype) || is_narrow_float(dtype) || is_narrow_integer(dtype) ||
+  return contains(NumberTypes{}, dtype) || is_narrow_float(dtype) || is_narrow_integer(dtype) ||
          dtype == DType::kString;
 }
 

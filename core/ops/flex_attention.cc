@@ -16,7 +16,10 @@
 
 #include "core/ops/op_attention.h"
 #include "core/ops/op_broadcast.h"
+#include "core/ops/op_convert.h"
+#include "core/ops/op_matmul.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_softmax.h"
 #include "core/ops/op_subgraph.h"
 
 namespace folio {
@@ -84,17 +87,11 @@ Status multiply(OpRun& run, const Product& p, const float* a, const float* b, fl
 }
 
 Status multiply(OpRun& run, const Product& p, const double* a, const double* b, double* c) {
-  const int64_t work = std::max<int64_t>(1, p.n * p.k);
-  run.parallel().for_range(p.m, std::max<int64_t>(1, kElementGrain / work),
-                           [&](int64_t begin, int64_t end) {
-                             for (int64_t at = begin * p.n; at < end * p.n; ++at) {
-                               const double* row = a + at / p.n * p.k;
-                               const double* col = b + at % p.n * p.b_col;
-                               double sum = 0;
-                               for (int64_t q = 0; q < p.k; ++q) sum += row[q] * col[q * p.b_row];
-                               c[at] = double{p.alpha} * sum;
-                             }
-                           });
+  const ProductRow<double> row{p.n, p.k, 1, p.b_row, p.b_col, double{p.alpha}};
+  const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, p.n * p.k));
+  run.parallel().for_range(p.m, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) row.compute(a + i * p.k, b, c + i * p.n);
+  });
   return Status::ok();
 }
 
@@ -115,19 +112,7 @@ Status multiply_heads(OpRun& run, const Sizes& s, const Product& p, const T* a, 
 Result<Tensor> convert(OpRun& run, const Tensor& from, DType dtype) {
   if (from.dtype() == dtype) return from;
   FOLIO_TRY(Tensor to, allocate_tensor(dtype, from.shape()));
-  dispatch(FloatTypes{}, from.dtype(), [&](auto from_tag) {
-    using A = typename decltype(from_tag)::type;
-    dispatch(FloatTypes{}, dtype, [&](auto to_tag) {
-      using B = typename decltype(to_tag)::type;
-      const A* x = from.data<A>();
-      B* y = to.data_mut<B>();
-      run.parallel().for_range(from.count(), kElementGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          y[i] = static_cast<B>(static_cast<Compute<B>>(static_cast<Compute<A>>(x[i])));
-        }
-      });
-    });
-  });
+  convert_numbers(run, from.dtype(), from.raw(), dtype, to.raw_mut(), from.count());
   return to;
 }
 
@@ -149,17 +134,6 @@ Result<Tensor> product_of(OpRun& run, const Sizes& s, const Product& p, DType dt
 }
 
 // ---------------------------------------------------------------- softmax
-
-void softmax_row(const FolioKernels& kernels, int64_t n, const float* x, float* y) {
-  kernels.softmax_f32(n, x, y);
-}
-
-void softmax_row(const FolioKernels&, int64_t n, const double* x, double* y) {
-  const double most = *std::max_element(x, x + n);
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += y[i] = std::exp(x[i] - most);
-  for (int64_t i = 0; i < n; ++i) y[i] /= sum;
-}
 
 // Along the last dim, which is not 0. What a modifier gave may belong to somebody else: not in
 // place.

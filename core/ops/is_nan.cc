@@ -2,10 +2,11 @@
 //
 // Source: ONNX operator spec; IsNaN 9, 13, 20; IsInf 10, 20 (detect_positive, detect_negative).
 // Shapes: y is bool, shaped like x.
-// Types:  float, double, float16, bfloat16.
+// Types:  float, double, float16, bfloat16; float8 but E8M0.
 #include <cmath>
 
 #include "core/ops/op_broadcast.h"
+#include "core/ops/op_narrow.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -35,9 +36,15 @@ class TestKernel final : public OpKernel {
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
-    if (!contains(FloatTypes{}, x->dtype())) return wrong_type(0, x->dtype());
+    const bool is_float8 = is_narrow_float(x->dtype()) && dtype_bits(x->dtype()) == 8;
+    if (!contains(FloatTypes{}, x->dtype()) && (!is_float8 || x->dtype() == DType::kFloat8E8M0)) {
+      return wrong_type(0, x->dtype());
+    }
     FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, x->shape()));
     uint8_t* to = y->raw_mut();
+    for (int64_t i = 0; is_float8 && i < x->count(); ++i) {
+      to[i] = function_(narrow_to_float(x->dtype(), x->raw()[i])) ? 1 : 0;
+    }
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* from = x->data<T>();

@@ -117,23 +117,17 @@ Status run_f32(OpRun& run, const Product& p, const float* a, const void* b, cons
   return Status::ok();
 }
 
-// The plain loops, for types that no kernel has. Acc wraps for integers.
+// The plain loops, for types that no kernel has. T wraps for integers.
 template <typename T>
 void run_loops(OpRun& run, const Product& p, const T* a, const T* b, T* y) {
   const MatMulGeometry& g = p.g;
-  const T alpha = static_cast<T>(p.alpha);  // other than 1 for floating point only
+  // An alpha other than 1 is for floating point only.
+  const ProductRow<T> row{g.n, g.k, p.a.col, p.b.row, p.b.col, static_cast<T>(p.alpha)};
   run.parallel().for_range(g.batch.count() * g.m, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t batch = row / g.m;
-      const T* a_row = a + g.index_a(batch) * p.a.matrix + row % g.m * p.a.row;
-      const T* b_mat = b + g.index_b(batch) * p.b.matrix;
-      for (int64_t j = 0; j < g.n; ++j) {
-        T sum{};
-        for (int64_t q = 0; q < g.k; ++q) {
-          sum = static_cast<T>(sum + a_row[q * p.a.col] * b_mat[q * p.b.row + j * p.b.col]);
-        }
-        y[row * g.n + j] = static_cast<T>(alpha * sum);
-      }
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t batch = at / g.m;
+      row.compute(a + g.index_a(batch) * p.a.matrix + at % g.m * p.a.row,
+                  b + g.index_b(batch) * p.b.matrix, y + at * g.n);
     }
   });
 }

@@ -3,7 +3,7 @@
 // Source: ONNX operator spec, ai.onnx.ml, version 1.
 // Shapes: y has x's; FeatureVectorizer: [n, sum of inputdimensions].
 // Math:   Normalizer: a row divided by its max, sum of absolute values, or Euclidean norm (by 1
-//         when that is 0; max: of absolute values). Scaler: (x - offset) * scale, one number or
+//         when that is 0). Scaler: (x - offset) * scale, one number or
 //         one per column. Binarizer: x > threshold. Imputer: replaced_value (NaN included) becomes
 //         imputed_value. FeatureVectorizer: inputs side by side, cut or filled with zeros.
 // Types:  x float, double, float16, int32, int64; y float. Binarizer, Imputer: float, double,
@@ -36,10 +36,12 @@ class Normalizer final : public OpKernel {
     float* to = y->data_mut<float>();
     for (int64_t row = 0; row < rows.rows; ++row) {
       const float* line = from + row * rows.columns;
-      double total = 0;
+      double total = norm == Norm::kMax ? static_cast<double>(line[0]) : 0;
       for (int64_t i = 0; i < rows.columns; ++i) {
-        const double v = std::abs(static_cast<double>(line[i]));
-        total = norm == Norm::kMax ? std::max(total, v) : total + (norm == Norm::kL1 ? v : v * v);
+        const auto v = static_cast<double>(line[i]);
+        total = norm == Norm::kMax  ? std::max(total, v)
+                : norm == Norm::kL1 ? total + std::abs(v)
+                                    : total + v * v;
       }
       if (norm == Norm::kL2) total = std::sqrt(total);
       if (total == 0) total = 1;

@@ -101,6 +101,8 @@ class OpBuild {
   const Initializer* initializer(int i) const;
   // Its bytes when they are at hand, else null.
   const Tensor* constant(int i) const;
+  // Contents of a constant rank 0 or 1 tensor of int64 or int32 whose bytes are at hand.
+  std::optional<std::vector<int64_t>> ints(int i) const;
 
   // Asks for input i, a constant, to be packed; OpRun::packed(i) gives the blob in every run, or
   // null when packing is off or the blob is not there: an operator must be able to compute from

@@ -43,6 +43,13 @@ std::vector<int64_t> widen(const Tensor& tensor) {
 // Above this, a constant is data, not a shape or an index list.
 constexpr int64_t kMaxKnownInts = 4096;
 
+std::optional<std::vector<int64_t>> ints_of(const Tensor& tensor) {
+  if (tensor.rank() > 1 || tensor.count() > kMaxKnownInts) return std::nullopt;
+  if (tensor.dtype() == DType::kInt64) return widen<int64_t>(tensor);
+  if (tensor.dtype() == DType::kInt32) return widen<int32_t>(tensor);
+  return std::nullopt;
+}
+
 constexpr size_t kKeptScratch = size_t{1} << 18;  // bytes that stay from one call to the next
 
 }  // namespace
@@ -65,12 +72,7 @@ const Tensor* OpInfer::constant(int i) const {
 }
 
 std::optional<std::vector<int64_t>> OpInfer::ints(int i) const {
-  if (const Tensor* tensor = constant(i)) {
-    if (tensor->rank() > 1 || tensor->count() > kMaxKnownInts) return std::nullopt;
-    if (tensor->dtype() == DType::kInt64) return widen<int64_t>(*tensor);
-    if (tensor->dtype() == DType::kInt32) return widen<int32_t>(*tensor);
-    return std::nullopt;
-  }
+  if (const Tensor* tensor = constant(i)) return ints_of(*tensor);
   const auto dims = data(i);
   if (!dims) return std::nullopt;
   std::vector<int64_t> out;
@@ -131,6 +133,11 @@ const Initializer* OpBuild::initializer(int i) const {
 }
 
 const Tensor* OpBuild::constant(int i) const { return bytes_of(initializer(i)); }
+
+std::optional<std::vector<int64_t>> OpBuild::ints(int i) const {
+  const Tensor* tensor = constant(i);
+  return tensor ? ints_of(*tensor) : std::nullopt;
+}
 
 void OpBuild::request_pack(int i, PackRequest request) {
   if (prepack_ && initializer(i)) requests_.emplace_back(i, std::move(request));

@@ -125,6 +125,12 @@ class Random final : public RandomKernel {
 
 bool is_like_type(const std::string& type) { return type.ends_with("Like"); }
 
+Result<Shape> shape_attr(const Attributes& attrs) {
+  if (!attrs.has("shape")) return invalid_graph("attribute 'shape' is required but missing");
+  FOLIO_TRY(const std::vector<int64_t> dims, attrs.get_ints("shape"));
+  return shape_from(dims);
+}
+
 Result<std::unique_ptr<OpKernel>> make_random(OpBuild& build) {
   auto kernel = std::make_unique<Random>();
   const Attributes& attrs = build.attrs();
@@ -134,8 +140,9 @@ Result<std::unique_ptr<OpKernel>> make_random(OpBuild& build) {
   FOLIO_TRY(kernel->dtype, dtype_attr(attrs, kernel->is_like ? DType::kUndefined : DType::kFloat));
   FOLIO_TRY(kernel->first, attrs.get_float(kernel->is_normal ? "mean" : "low", 0));
   FOLIO_TRY(kernel->second, attrs.get_float(kernel->is_normal ? "scale" : "high", 1));
-  FOLIO_TRY(const std::vector<int64_t> dims, attrs.get_ints("shape"));
-  FOLIO_TRY(kernel->shape, shape_from(dims));
+  if (!kernel->is_like) {
+    FOLIO_TRY(kernel->shape, shape_attr(attrs));
+  }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -149,9 +156,8 @@ Status infer_random(OpInfer& infer) {
     infer.set_tensor(0, dtype, x ? std::optional<Dims>(*x) : std::nullopt);
     return Status::ok();
   }
-  FOLIO_TRY(const std::vector<int64_t> dims, infer.attrs().get_ints("shape"));
-  FOLIO_RETURN_IF_ERROR(shape_from(dims).status());
-  for (const int64_t dim : dims) out.push_back(Dim::of(dim));
+  FOLIO_TRY(const Shape shape, shape_attr(infer.attrs()));
+  for (const int64_t dim : shape.dims()) out.push_back(Dim::of(dim));
   infer.set_tensor(0, dtype, std::move(out));
   return Status::ok();
 }

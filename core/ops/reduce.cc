@@ -12,7 +12,6 @@
 //         all numbers, bool.
 // Errors: kInvalidArgument for axes out of range, element types, an integer mean of nothing.
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "core/ops/op_reduce.h"
@@ -330,13 +329,10 @@ class Reduce final : public OpKernel {
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(ReduceOptions options, ReduceOptions::parse(build.node(), build.attrs()));
-  const Tensor* axes = options.axes_are_input ? build.constant(1) : nullptr;
-  if (axes && axes->dtype() == DType::kInt64) {
-    options.axes.resize(static_cast<size_t>(axes->count()));
-    if (axes->count() > 0) {  // of any alignment
-      std::memcpy(options.axes.data(), axes->raw(), static_cast<size_t>(axes->bytes()));
-    }
-    options.axes_known = true;
+  if (options.axes_are_input) {
+    auto axes = build.ints(1);
+    options.axes_known = axes.has_value();
+    if (axes) options.axes = std::move(*axes);
   }
   return std::unique_ptr<OpKernel>(std::make_unique<Reduce>(std::move(options)));
 }

@@ -43,6 +43,9 @@ Status check_lengths(Bounds* bounds, bool has_axes, bool has_steps) {
 
 Result<Bounds> bounds_from_attributes(const Attributes& attrs) {
   Bounds bounds;
+  for (const char* name : {"starts", "ends"}) {
+    if (!attrs.has(name)) return invalid_graph("attribute '", name, "' is required but missing");
+  }
   FOLIO_TRY(bounds.starts, attrs.get_ints("starts"));
   FOLIO_TRY(bounds.ends, attrs.get_ints("ends"));
   FOLIO_TRY(bounds.axes, attrs.get_ints("axes"));

@@ -3,8 +3,8 @@
 // Source: ONNX operator spec, opsets 1 and 11 (x is flattened to [outer, rest] at axis, default 1)
 //         and 13 (along one axis, default -1).
 // Shapes: x, y [outer, n, inner]; inner is 1 in the flattened form.
-// Math:   exp(x - max) / sum(exp(x - max)), its logarithm, or 1 at the first maximum and 0
-// elsewhere. Types:  float; float16 and bfloat16 in float; double.
+// Math:   exp(x - max) / sum(exp(x - max)), its logarithm, or 1 at the first maximum
+//         and 0 elsewhere.
 // Types:  float, double; float16 and bfloat16 in float.
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_softmax.h"
 
 namespace folio {
 namespace {
@@ -25,22 +26,24 @@ void hardmax_row(int64_t n, const T* x, T* y) {
   y[best] = T(1);
 }
 
-void double_row(SoftmaxKind kind, int64_t n, const double* x, double* y) {
-  if (kind == SoftmaxKind::kHard) return hardmax_row(n, x, y);
+void log_softmax_row(const FolioKernels& kernels, int64_t n, const float* x, float* y) {
+  kernels.log_softmax_f32(n, x, y);
+}
+
+void log_softmax_row(const FolioKernels&, int64_t n, const double* x, double* y) {
   const double most = *std::max_element(x, x + n);
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - most);
-  for (int64_t i = 0; i < n; ++i) {
-    y[i] = kind == SoftmaxKind::kLog ? x[i] - most - std::log(sum) : std::exp(x[i] - most) / sum;
-  }
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - most - std::log(sum);
 }
 
-void float_row(const FolioKernels& kernels, SoftmaxKind kind, int64_t n, const float* x, float* y) {
+template <typename T>
+void row_of(const FolioKernels& kernels, SoftmaxKind kind, int64_t n, const T* x, T* y) {
   switch (kind) {
     case SoftmaxKind::kSoftmax:
-      return kernels.softmax_f32(n, x, y);
+      return softmax_row(kernels, n, x, y);
     case SoftmaxKind::kLog:
-      return kernels.log_softmax_f32(n, x, y);
+      return log_softmax_row(kernels, n, x, y);
     case SoftmaxKind::kHard:
       return hardmax_row(n, x, y);
   }
@@ -86,11 +89,7 @@ class Softmax final : public OpKernel {
   template <typename T>
   Status rows(OpRun& run, int64_t outer, int64_t n, int64_t inner, const T* x, T* y) const {
     const auto one = [&](int64_t count, const T* from, T* to) {
-      if constexpr (std::is_same_v<T, float>) {
-        float_row(run.kernels(), kind, count, from, to);
-      } else {
-        double_row(kind, count, from, to);
-      }
+      row_of(run.kernels(), kind, count, from, to);
     };
     const int64_t grain = std::max<int64_t>(1, 8192 / n);
     if (inner == 1) {

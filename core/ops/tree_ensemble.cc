@@ -11,12 +11,13 @@
 //         TreeEnsemble: x and y float, double, float16; computed in double.
 // Errors: kInvalidGraph for trees that are none; kInvalidArgument when x has too few columns.
 #include <algorithm>
+#include <bit>
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_ml.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
-#include "core/ops/op_trees.h"
+#include "core/ops/op_tree_walk.h"
 
 namespace folio {
 namespace {
@@ -25,18 +26,26 @@ enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
 
 constexpr int64_t kMaxTargets = 1 << 24;
 
-// The scores of one row.
+// The scores of one row, or of the rows of a block.
 struct Scores {
-  double* sums;
-  uint8_t* seen;  // whether any leaf counted for the target
+  double* sums = nullptr;
+  uint8_t* seen = nullptr;  // whether any leaf counted for the target
 };
 
 struct TreeModel {
   Forest forest;
+  TreeWalk walk;
+  bool has_walk = false;
   int64_t targets = 1;
   Aggregate aggregate = Aggregate::kSum;
   PostTransform transform = PostTransform::kRaw;
   std::vector<double> base;
+
+  Status prepare() {
+    FOLIO_RETURN_IF_ERROR(forest.check(targets));
+    has_walk = walk.make(forest);
+    return Status::ok();
+  }
 
   Result<MlRows> rows_of(const Tensor& x) const {
     FOLIO_TRY(const MlRows rows, ml_rows(x));
@@ -47,44 +56,132 @@ struct TreeModel {
     return rows;
   }
 
-  void score(const double* x, const Scores& out) const {
-    std::fill_n(out.sums, targets, 0.0);
-    std::fill_n(out.seen, targets, uint8_t{0});
-    for (const int32_t root : forest.roots) {
-      const TreeNode& leaf = forest.leaf_of(root, x);
-      for (int32_t i = leaf.first; i < leaf.last; ++i) {
-        const LeafWeight& w = forest.weights[static_cast<size_t>(i)];
-        double& sum = out.sums[w.target];
-        if (!out.seen[w.target] || aggregate < Aggregate::kMin) {
-          sum += w.weight;
-        } else {
-          sum = aggregate == Aggregate::kMin ? std::min(sum, w.weight) : std::max(sum, w.weight);
-        }
-        out.seen[w.target] = 1;
-      }
-    }
-    if (aggregate != Aggregate::kAverage) return;
-    for (int64_t t = 0; t < targets; ++t) out.sums[t] /= static_cast<double>(forest.roots.size());
-  }
-
-  // Calls body(row, scores) for each row, over threads.
+  // Calls body(row, scores) for each row of input 0, over threads.
   template <typename Body>
-  Status for_rows(OpRun& run, const MlRows& rows, const double* x, Body&& body) const {
-    const auto sums_bytes = static_cast<size_t>(targets) * sizeof(double);
+  Status for_rows(OpRun& run, const MlRows& rows, Body&& body) const {
+    const bool walks = has_walk && run.value(0).tensor().dtype() == DType::kFloat;
+    const float* floats = walks ? run.value(0).tensor().data<float>() : nullptr;
+    const double* doubles = nullptr;
+    if (!walks) {
+      FOLIO_TRY(doubles, ml_doubles(run, 0));
+    }
+    // Trees serve a block of rows each, while they are near; the blocks' scores stay near too.
+    const int64_t block_rows = walks ? std::clamp<int64_t>(kBlockScores / targets, 1, 64) : 1;
+    const auto scores = static_cast<size_t>(block_rows * targets);
+    const auto columns = static_cast<size_t>(walks ? rows.columns : 0);
     ThreadScratch scratch;
-    FOLIO_RETURN_IF_ERROR(
-        ThreadScratch::make(run, sums_bytes + static_cast<size_t>(targets), &scratch));
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(
+        run, scores * (sizeof(double) + 1) + columns * sizeof(double), &scratch));
     const auto work = static_cast<int64_t>(forest.roots.size()) * 16 + targets;
-    const int64_t grain = std::max<int64_t>(1, kElementGrain / work);
+    const int64_t grain = std::max<int64_t>(block_rows, kElementGrain / work);
     run.parallel().for_range(rows.rows, grain, [&](int64_t begin, int64_t end) {
-      const ThreadScratch::Block block(scratch);
-      const Scores scores{reinterpret_cast<double*>(block.data()), block.data() + sums_bytes};
-      for (int64_t row = begin; row < end; ++row) {
-        score(x + row * rows.columns, scores);
-        body(row, scores);
+      const ThreadScratch::Block memory(scratch);
+      auto* wide = reinterpret_cast<double*>(memory.data());
+      const Scores out{wide + columns, memory.data() + (columns + scores) * sizeof(double)};
+      for (int64_t row = begin; row < end; row += block_rows) {
+        const int64_t count = std::min(block_rows, end - row);
+        std::fill_n(out.sums, count * targets, 0.0);
+        std::fill_n(out.seen, count * targets, uint8_t{0});
+        if (walks) {
+          score_block(floats + row * rows.columns, count, rows.columns, wide, out);
+        } else {
+          score_slowly(doubles + row * rows.columns, out);
+        }
+        for (int64_t i = 0; i < count; ++i) {
+          const Scores one{out.sums + i * targets, out.seen + i * targets};
+          finish(one);
+          body(row + i, one);
+        }
       }
     });
     return Status::ok();
+  }
+
+ private:
+  static constexpr int64_t kBlockScores = 4096;
+
+  void count(int32_t target, double weight, const Scores& out) const {
+    double& sum = out.sums[target];
+    if (!out.seen[target] || aggregate < Aggregate::kMin) {
+      sum += weight;
+    } else {
+      sum = aggregate == Aggregate::kMin ? std::min(sum, weight) : std::max(sum, weight);
+    }
+    out.seen[target] = 1;
+  }
+
+  void count_leaf(const TreeNode& leaf, const Scores& out) const {
+    for (int32_t i = leaf.first; i < leaf.last; ++i) {
+      const LeafWeight& w = forest.weights[static_cast<size_t>(i)];
+      count(w.target, w.weight, out);
+    }
+  }
+
+  // What TreeWalk gave.
+  void count_walked(int32_t leaf, const Scores& out) const {
+    if (walk.gives_weights()) return count(0, std::bit_cast<float>(leaf), out);
+    count_leaf(forest.nodes[static_cast<size_t>(leaf)], out);
+  }
+
+  void score_slowly(const double* x, const Scores& out) const {
+    for (const int32_t root : forest.roots) count_leaf(forest.leaf_of(root, x), out);
+  }
+
+  // One row by eight trees at a time.
+  void score_row(const float* x, const Scores& out) const {
+    constexpr int kLanes = TreeWalk::kLanes;
+    const float* rows[kLanes];
+    std::fill_n(rows, kLanes, x);
+    int32_t tree[kLanes];
+    int32_t leaf[kLanes];
+    for (int64_t first = 0; first < walk.trees(); first += kLanes) {
+      const int64_t lanes = std::min<int64_t>(kLanes, walk.trees() - first);
+      for (int64_t i = 0; i < kLanes; ++i) {
+        tree[i] = static_cast<int32_t>(first + std::min(i, lanes - 1));
+      }
+      walk.walk(tree, rows, leaf);
+      for (int64_t i = 0; i < lanes; ++i) {
+        count_walked(leaf[i], out);
+      }
+    }
+  }
+
+  // Rows eight at a time, tree by tree; each row's leaves count in the order of the trees.
+  void score_block(const float* x, int64_t count, int64_t columns, double* wide,
+                   const Scores& out) const {
+    constexpr int kLanes = TreeWalk::kLanes;
+    const float* rows[64];
+    Scores scores[64];
+    int64_t plain = 0;  // rows without NaN
+    for (int64_t i = 0; i < count; ++i) {
+      const float* row = x + i * columns;
+      const Scores one{out.sums + i * targets, out.seen + i * targets};
+      if (std::none_of(row, row + columns, [](float v) { return v != v; })) {
+        rows[plain] = row;
+        scores[plain++] = one;
+      } else {
+        std::copy_n(row, columns, wide);
+        score_slowly(wide, one);
+      }
+    }
+    const int64_t whole = plain / kLanes * kLanes;
+    int32_t tree[kLanes];
+    int32_t leaf[kLanes];
+    for (int64_t t = 0; whole > 0 && t < walk.trees(); ++t) {
+      std::fill_n(tree, kLanes, static_cast<int32_t>(t));
+      for (int64_t i = 0; i < whole; i += kLanes) {
+        walk.walk(tree, rows + i, leaf);
+        for (int64_t lane = 0; lane < kLanes; ++lane) {
+          count_walked(leaf[lane], scores[i + lane]);
+        }
+      }
+    }
+    for (int64_t i = whole; i < plain; ++i) score_row(rows[i], scores[i]);
+  }
+
+  void finish(const Scores& out) const {
+    if (aggregate != Aggregate::kAverage) return;
+    for (int64_t t = 0; t < targets; ++t) out.sums[t] /= static_cast<double>(forest.roots.size());
   }
 };
 
@@ -101,7 +198,6 @@ class Classifier final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const MlRows rows, model.rows_of(*x));
-    FOLIO_TRY(const double* data, ml_doubles(run, 0));
     Tensor* y = nullptr;
     Tensor* z = nullptr;
     if (run.has_output(0)) {
@@ -110,7 +206,7 @@ class Classifier final : public OpKernel {
     if (run.has_output(1)) {
       FOLIO_TRY(z, run.output(1, DType::kFloat, Shape{rows.rows, model.targets}));
     }
-    return model.for_rows(run, rows, data, [&](int64_t row, const Scores& scores) {
+    return model.for_rows(run, rows, [&](int64_t row, const Scores& scores) {
       double* sums = scores.sums;
       if (model.targets == 1) {
         const double value = sums[0] + (model.base.empty() ? 0 : model.base[0]);
@@ -156,7 +252,7 @@ Result<std::unique_ptr<OpKernel>> make_classifier(OpBuild& build) {
   FOLIO_TRY(model.transform, parse_post_transform(attrs));
   FOLIO_TRY(model.base, forest_numbers(attrs, "base_values"));
   model.targets = kernel->labels.count();
-  FOLIO_RETURN_IF_ERROR(model.forest.check(model.targets));
+  FOLIO_RETURN_IF_ERROR(model.prepare());
   if (static_cast<int64_t>(model.base.size()) > model.targets) {
     return invalid_graph("attribute 'base_values' has ", model.base.size(), " entries for ",
                          model.targets, " classes");
@@ -197,10 +293,9 @@ class Regressor final : public OpKernel {
     FOLIO_TRY(const MlRows rows, model.rows_of(*x));
     const DType dtype = like_input ? x->dtype() : DType::kFloat;
     if (!contains(FloatTypes{}, dtype)) return wrong_type(0, dtype);
-    FOLIO_TRY(const double* data, ml_doubles(run, 0));
     FOLIO_TRY(Tensor * y, run.output(0, dtype, Shape{rows.rows, model.targets}));
     const bool has_base = static_cast<int64_t>(model.base.size()) == model.targets;
-    return model.for_rows(run, rows, data, [&](int64_t row, const Scores& scores) {
+    return model.for_rows(run, rows, [&](int64_t row, const Scores& scores) {
       for (int64_t t = 0; has_base && t < model.targets; ++t) {
         scores.sums[t] += model.base[static_cast<size_t>(t)];
       }
@@ -235,7 +330,7 @@ Result<std::unique_ptr<OpKernel>> make_regressor(OpBuild& build) {
   if (found == std::end(names))
     return invalid_graph("attribute 'aggregate_function' is '", name, "'");
   model.aggregate = static_cast<Aggregate>(found - std::begin(names));
-  FOLIO_RETURN_IF_ERROR(model.forest.check(model.targets));
+  FOLIO_RETURN_IF_ERROR(model.prepare());
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -348,7 +443,7 @@ Result<std::unique_ptr<OpKernel>> make_v5(OpBuild& build) {
   }
   model.aggregate = static_cast<Aggregate>(aggregate);
   model.transform = kTransforms[transform];
-  FOLIO_RETURN_IF_ERROR(model.forest.check(model.targets));
+  FOLIO_RETURN_IF_ERROR(model.prepare());
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

@@ -9,10 +9,13 @@
 // A value keeps its id for readers that want channels first; its twin with channels last is made by
 // whoever can, and a Transpose stands where one form is wanted and the other is there: at the edges
 // of such a region. The input image of a convolution is worth turning; anything else follows only
-// when its input has a twin already. Convolutions that are left in floats between codes of 8 bits
-// keep channels first: the order of their sums, and so codes next to the middle between two, are
-// then the model's own. Private: the result is never saved.
+// when its input has a twin already. Convolutions with weights of 4 bits that are left in floats
+// between codes keep channels first: their sums are small multiples of one number, which often
+// stand in the middle between two codes, and the order in which they are added decides which code
+// it is. Private: the result is never saved.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -55,6 +58,50 @@ std::optional<int64_t> axis_last(int64_t axis, size_t rank) {
   if (axis < -r || axis >= r) return std::nullopt;
   if (axis < 0) axis += r;
   return axis == 0 ? 0 : axis == 1 ? r - 1 : axis - 1;
+}
+
+// Whether all numbers are multiples, at most the 15th, of one.
+bool are_small_multiples(const uint8_t* bytes, int64_t n) {
+  constexpr int kMost = 15;
+  const auto at = [bytes](int64_t i) {
+    float value;
+    std::memcpy(&value, bytes + i * static_cast<int64_t>(sizeof(float)), sizeof(float));
+    return std::abs(value);
+  };
+  float most = 0;
+  for (int64_t i = 0; i < n; ++i) most = std::max(most, at(i));
+  if (most == 0) return true;
+  for (int times = 1; times <= kMost; ++times) {
+    int64_t i = 0;
+    for (; i < n; ++i) {
+      const float multiple = at(i) / most * static_cast<float>(times);
+      // Each product of code and scale was rounded once, and so was `most`.
+      if (!(std::abs(multiple - std::round(multiple)) <= 1e-6F * kMost)) break;
+    }
+    if (i == n) return true;
+  }
+  return false;
+}
+
+// Weights that codes of 4 bits or fewer with one scale a filter stand for.
+bool are_of_narrow_codes(const Initializer& weights) {
+  const Initializer* w = &weights;
+  while (!w->tensor) {
+    const Recipe* recipe = w->recipe.get();
+    if (!recipe || recipe->inputs.empty() || !recipe->inputs[0]) return false;
+    const Initializer* from = recipe->inputs[0].get();
+    if (recipe->op_type == "DequantizeLinear") return dtype_is_subbyte(from->dtype);
+    if (recipe->op_type != "Mul") return false;  // by a scale that fold_scales put there
+    w = from;
+  }
+  if (w->dtype != DType::kFloat || w->shape.rank() == 0 || w->shape.count() == 0) return false;
+  const int64_t filters = w->shape[0];
+  const int64_t n = w->shape.count() / filters;
+  for (int64_t f = 0; f < filters; ++f) {
+    const int64_t first = f * n * static_cast<int64_t>(sizeof(float));
+    if (!are_small_multiples(w->tensor->raw() + first, n)) return false;
+  }
+  return true;
 }
 
 class ChannelsLast {
@@ -219,7 +266,7 @@ class ChannelsLast {
     if (!is_image(x) || !is_image(y) || !w || w->dtype != DType::kFloat || !group.is_ok() ||
         static_cast<size_t>(w->shape.rank()) != rank(x) || rank(y) != rank(x) ||
         !fits_nhwc_conv(w->shape.dims(), group.value()) ||
-        (from_codes_.contains(x) && to_codes_.contains(y))) {
+        (from_codes_.contains(x) && to_codes_.contains(y) && are_of_narrow_codes(*w))) {
       return false;
     }
     Node made = make_node(node.name, kNhwcDomain, "Conv", 1, node.inputs);

@@ -2,6 +2,7 @@
 
 #include "core/ops/op_registry.h"
 #include "core/passes/passes.h"
+#include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
@@ -67,7 +68,10 @@ class Folder {
 
   Result<bool> fold_node(Graph* graph, const Node& node) {
     if (const bool done = fold_known(graph, node)) return done;
-    Recipe recipe = recipe_of(*graph, node);
+    Recipe recipe = recipe_of(node, [graph](ValueId input) {
+      const GraphValue* constant = graph->constant_value(input);
+      return constant ? constant->initializer : Ref<Initializer>();
+    });
     if (stays_recipe(*graph, node)) {
       add_recipes(graph, node, recipe);
       return true;
@@ -118,21 +122,6 @@ class Folder {
       set_bytes(graph, output, std::move(tensor));
     }
     return true;
-  }
-
-  static Recipe recipe_of(const Graph& graph, const Node& node) {
-    Recipe recipe;
-    recipe.domain = node.domain;
-    recipe.op_type = node.op_type;
-    recipe.node_name = node.name;
-    recipe.version = node.version;
-    recipe.attributes = node.attributes;
-    recipe.output_count = static_cast<int>(node.outputs.size());
-    for (const ValueId input : node.inputs) {
-      const GraphValue* constant = input == kNone ? nullptr : graph.constant_value(input);
-      recipe.inputs.push_back(constant ? constant->initializer : Ref<Initializer>());
-    }
-    return recipe;
   }
 
   // Known large results of tensors: not now. Everything else is computed at once.

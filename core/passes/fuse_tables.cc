@@ -104,30 +104,18 @@ class Tables {
     return y && !y->empty();
   }
 
-  Ref<Initializer> recipe_of(const Node& node, DType dtype) {
+  // What the node makes of all codes.
+  Ref<Initializer> table_of(const Node& node, DType dtype) {
     auto made = make_ref<Initializer>();
     made->name = node.name + "/table";
     made->dtype = dtype;
     made->shape = Shape{256};
-    made->recipe = std::make_unique<Recipe>();
-    Recipe& recipe = *made->recipe;
-    recipe.domain = node.domain;
-    recipe.op_type = node.op_type;
-    recipe.node_name = node.name;
-    recipe.version = node.version;
-    recipe.attributes = node.attributes;
-    // One scale has no axis, and the one that is named may not be there in 256 codes.
-    if (node.attributes.has("axis")) recipe.attributes.set(int_attribute("axis", 0));
-    for (const ValueId input : node.inputs) {
+    made->recipe = std::make_unique<Recipe>(recipe_of(node, [this](ValueId input) {
       const auto found = made_.find(input);
-      if (input == kNone) {
-        recipe.inputs.emplace_back();
-      } else if (found != made_.end()) {
-        recipe.inputs.push_back(found->second);
-      } else {
-        recipe.inputs.push_back(p_.graph().constant_value(input)->initializer);
-      }
-    }
+      return found != made_.end() ? found->second : p_.graph().constant_value(input)->initializer;
+    }));
+    // One scale has no axis, and the one that is named may not be there in 256 codes.
+    if (node.attributes.has("axis")) made->recipe->attributes.set(int_attribute("axis", 0));
     return made;
   }
 
@@ -146,7 +134,7 @@ class Tables {
     order_.push_back(id);
     for (const NodeId part : order_) {
       const ValueId output = p_.node(part).outputs[0];
-      made_.emplace(output, recipe_of(p_.node(part), dtype(output)));
+      made_.emplace(output, table_of(p_.node(part), dtype(output)));
     }
     const ValueId table = p_.add_constant(made_.at(p_.node(id).outputs[0]));
     p_.replace(id, make_node(p_.node(id).name, "folio", "ByteTable", 1, {codes_, table}));

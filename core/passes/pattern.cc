@@ -426,6 +426,20 @@ Node make_node(std::string name, std::string_view domain, std::string_view type,
   return node;
 }
 
+Recipe recipe_of(const Node& node, const std::function<Ref<Initializer>(ValueId)>& constant_of) {
+  Recipe recipe;
+  recipe.domain = node.domain;
+  recipe.op_type = node.op_type;
+  recipe.node_name = node.name;
+  recipe.version = node.version;
+  recipe.attributes = node.attributes;
+  recipe.output_count = static_cast<int>(node.outputs.size());
+  for (const ValueId input : node.inputs) {
+    recipe.inputs.push_back(input == kNone ? Ref<Initializer>() : constant_of(input));
+  }
+  return recipe;
+}
+
 bool has_operator(const Graph& graph, std::string_view type) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
                      [&](const Node& node) { return node.op_type == type; });

@@ -10,6 +10,7 @@
 // Threads: one, while loading.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -142,6 +143,9 @@ std::optional<FusableFunction> fusable_function(const Graph& graph, const Node& 
 // A node that passes make.
 Node make_node(std::string name, std::string_view domain, std::string_view type, int version,
                std::vector<ValueId> inputs);
+
+// What the node makes of constants; `constant_of` gives that of each input that is there.
+Recipe recipe_of(const Node& node, const std::function<Ref<Initializer>(ValueId)>& constant_of);
 
 // Whether one of the graph's own nodes is of this type, in any domain.
 bool has_operator(const Graph& graph, std::string_view type);

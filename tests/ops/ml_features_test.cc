@@ -15,6 +15,14 @@ TEST(Normalizer, DividesRowsByTheirNorm) {
   t.run();
 }
 
+TEST(Normalizer, TheMaximumIsThatOfTheNumbersThemselves) {
+  OpTester t("Normalizer", 1, "ai.onnx.ml");
+  t.attr("norm", "MAX");
+  t.input<float>({3, 2}, {2, -4, -2, -8, 0, -3});
+  t.expect<float>(0, {3, 2}, {1, -2, 1, 4, 0, -3});
+  t.run();
+}
+
 TEST(Scaler, TakesOneNumberOrOnePerColumn) {
   OpTester t("Scaler", 1, "ai.onnx.ml");
   t.attr_floats("offset", {1}).attr_floats("scale", {2, 3});

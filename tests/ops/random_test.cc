@@ -64,5 +64,10 @@ TEST(RandomUniform, NegativeDimsAreRefused) {
   t.outputs(1).fails("negative");
 }
 
+TEST(RandomNormal, MissesItsShape) {
+  OpTester t("RandomNormal", 1);
+  t.outputs(1).fails("'shape' is required but missing");
+}
+
 }  // namespace
 }  // namespace folio

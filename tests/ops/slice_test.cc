@@ -102,5 +102,11 @@ TEST(Slice, RefusesStepZeroAndBadAxes) {
   type.input<float>({8}, kEight).input<float>({1}, {0}).input<int64_t>({1}, {1}).fails("is float");
 }
 
+TEST(Slice, MissesItsAttributes) {
+  OpTester t("Slice", 1);
+  t.attr_ints("starts", {0}).input<float>({2}, {1, 2});
+  t.outputs(1).fails("'ends' is required but missing");
+}
+
 }  // namespace
 }  // namespace folio

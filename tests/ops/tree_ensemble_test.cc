@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <random>
 
 #include "tests/support/op_tester.h"
 
@@ -85,6 +87,126 @@ TEST(TreeEnsembleRegressor, AveragesTreesAndAddsBase) {
   t.attr("aggregate_function", "AVERAGE").attr_floats("base_values", {100});
   t.input<float>({2, 2}, {0, 1, 0, NAN});
   t.expect<float>(0, {2, 1}, {103, 105});
+  t.run();
+}
+
+// A forest of random trees whose thresholds are numbers that rows have, or next to them.
+class RandomForest {
+ public:
+  explicit RandomForest(uint32_t seed, bool plain) : random_(seed), plain_(plain) {
+    for (int64_t tree = 0; tree < kTrees; ++tree) grow(tree, 0);
+  }
+
+  OpTester tester() const {
+    OpTester t("TreeEnsembleRegressor", 3, "ai.onnx.ml");
+    t.attr_ints("nodes_treeids", trees_).attr_ints("nodes_nodeids", ids_);
+    t.attr_ints("nodes_featureids", features_).attr_strings("nodes_modes", modes_);
+    t.attr("nodes_values_as_tensor",
+           make_tensor<double>({static_cast<int64_t>(values_.size())}, values_));
+    t.attr_ints("nodes_truenodeids", yes_).attr_ints("nodes_falsenodeids", no_);
+    t.attr_ints("nodes_missing_value_tracks_true", missing_);
+    t.attr_ints("target_treeids", leaf_trees_).attr_ints("target_nodeids", leaf_ids_);
+    t.attr_ints("target_ids", targets_).attr_floats("target_weights", weights_);
+    t.attr("n_targets", 2);
+    return t;
+  }
+
+  float number() {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const int64_t drawn = below(40);
+    if (drawn == 0) return kInfinity;
+    if (drawn == 1) return -kInfinity;
+    if (drawn == 2) return std::numeric_limits<float>::quiet_NaN();
+    return static_cast<float>(below(9) - 4) / 3;
+  }
+
+  static constexpr int64_t kColumns = 5;
+
+ private:
+  static constexpr int64_t kTrees = 19;
+
+  int64_t below(uint32_t n) { return random_() % n; }
+
+  int64_t grow(int64_t tree, int depth) {
+    const bool is_same_tree = !trees_.empty() && trees_.back() == tree;
+    const int64_t id = last_ = is_same_tree ? last_ + 1 : 0;
+    const size_t at = trees_.size();
+    const bool is_leaf = depth == 7 || (depth > 0 && below(5) == 0);
+    constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT",
+                                      "BRANCH_EQ"};
+    trees_.push_back(tree);
+    ids_.push_back(id);
+    features_.push_back(below(kColumns));
+    modes_.emplace_back(is_leaf ? "LEAF" : kModes[below(plain_ ? 4 : 5)]);
+    const double near = below(3) == 0 ? 1e-12 : 0;
+    values_.push_back(static_cast<float>(below(9) - 4) / 3.0F + near * (below(2) == 0 ? -1 : 1));
+    missing_.push_back(below(2));
+    yes_.push_back(0);
+    no_.push_back(0);
+    if (is_leaf) {
+      for (int64_t target = below(2); target < 2; ++target) {
+        leaf_trees_.push_back(tree);
+        leaf_ids_.push_back(id);
+        targets_.push_back(target);
+        weights_.push_back(static_cast<float>(below(100)) / 7);
+      }
+      return id;
+    }
+    const int64_t yes = grow(tree, depth + 1);
+    const int64_t no = grow(tree, depth + 1);
+    yes_[at] = yes;
+    no_[at] = no;
+    return id;
+  }
+
+  std::mt19937 random_;
+  bool plain_;  // comparisons for order only
+  int64_t last_ = 0;
+  std::vector<int64_t> trees_, ids_, features_, yes_, no_, missing_;
+  std::vector<std::string> modes_;
+  std::vector<double> values_;
+  std::vector<int64_t> leaf_trees_, leaf_ids_, targets_;
+  std::vector<float> weights_;
+};
+
+// Float rows go down eight at a time, rows of doubles node by node.
+TEST(TreeEnsembleRegressor, RowsOfFloatsGiveTheBitsOfTheSameRowsOfDoubles) {
+  for (const bool plain : {true, false}) {
+    for (const int64_t rows : {1, 2, 7, 8, 9, 63, 64, 65, 150}) {
+      RandomForest forest(static_cast<uint32_t>(rows), plain);
+      std::vector<float> x;
+      for (int64_t i = 0; i < rows * RandomForest::kColumns; ++i) x.push_back(forest.number());
+      const Shape shape{rows, RandomForest::kColumns};
+      OpTester wide = forest.tester();
+      wide.input<double>(shape, std::vector<double>(x.begin(), x.end()));
+      wide.outputs(1);
+      ASSERT_EQ(wide.survives(), 4);
+      OpTester narrow = forest.tester();
+      narrow.input<float>(shape, x);
+      narrow.expect<float>(0, {rows, 2}, wide.output_values<float>(0));
+      narrow.run();
+    }
+  }
+}
+
+// A node with two parents makes no tree of its own: no copies of it are laid out.
+TEST(TreeEnsembleRegressor, NodesWithTwoParentsAreWalked) {
+  OpTester t("TreeEnsembleRegressor", 1, "ai.onnx.ml");
+  constexpr int64_t kLevels = 60;  // 2^60 paths
+  std::vector<int64_t> trees(kLevels + 1, 0), ids, next, features(kLevels + 1, 0);
+  std::vector<std::string> modes;
+  for (int64_t i = 0; i <= kLevels; ++i) {
+    ids.push_back(i);
+    next.push_back(i < kLevels ? i + 1 : 0);
+    modes.emplace_back(i < kLevels ? "BRANCH_LEQ" : "LEAF");
+  }
+  t.attr_ints("nodes_treeids", trees).attr_ints("nodes_nodeids", ids);
+  t.attr_ints("nodes_featureids", features).attr_strings("nodes_modes", modes);
+  t.attr_floats("nodes_values", std::vector<float>(kLevels + 1, 0.5F));
+  t.attr_ints("nodes_truenodeids", next).attr_ints("nodes_falsenodeids", next);
+  t.attr_ints("target_treeids", {0}).attr_ints("target_nodeids", {kLevels});
+  t.attr_ints("target_ids", {0}).attr_floats("target_weights", {3});
+  t.input<float>({2, 1}, {0, 1}).expect<float>(0, {2, 1}, {3, 3});
   t.run();
 }
 

@@ -199,6 +199,51 @@ TEST(ChannelsLast, FloatsBetweenCodesKeepTheOrderOfTheirSums) {
             "QuantizeLinear DequantizeLinear Conv QuantizeLinear DequantizeLinear");
 }
 
+// Sums of other weights do not stand in the middle between two codes.
+TEST(ChannelsLast, FloatWeightsBetweenCodesFollow) {
+  ModelWriter writer = plain_model(10, 21);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 3, 6, 6}));
+  graph.initializer(f32_tensor("s", {}, {0.02F}));
+  graph.initializer(
+      model_writer::TensorWriter("z", model_writer::ElementType::kUint8, {}).raw("\x80"));
+  graph.initializer(f32_tensor("w", {4, 3, 1, 1}, wave(12)));
+  graph.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  graph.node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+  graph.node("Conv", {"d", "w"}, {"c"});
+  graph.node("QuantizeLinear", {"c", "s", "z"}, {"p"});
+  graph.node("DequantizeLinear", {"p", "s", "z"}, {"y"});
+  graph.output("y", f32_type({1, 4, 6, 6}));
+  fused(writer, {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108))}});
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  EXPECT_EQ(types_of(model.value()->graph),
+            "QuantizeLinear DequantizeLinear Transpose folio.nhwc.Conv QuantizeLinear "
+            "DequantizeLinear Transpose");
+}
+
+// Nor is one scale for each filter, or a filter of zeros, a reason to follow.
+TEST(ChannelsLast, NarrowCodesAreSeenWithOneScaleAFilter) {
+  ModelWriter writer = plain_model(10, 21);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 3, 6, 6}));
+  graph.initializer(f32_tensor("s", {}, {0.02F}));
+  graph.initializer(f32_tensor("ws", {4}, {0.013F, 0.17F, 0.00091F, 0.3F}));
+  graph.initializer(
+      model_writer::TensorWriter("z", model_writer::ElementType::kUint8, {}).raw("\x80"));
+  graph.initializer(model_writer::TensorWriter("w", model_writer::ElementType::kInt4, {4, 3, 1, 1})
+                        .raw(std::string("\x21\x43\x65\x17\x0f\x00", 6)));
+  graph.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  graph.node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+  graph.node("DequantizeLinear", {"w", "ws"}, {"v"}).attr_int("axis", 0);
+  graph.node("Conv", {"d", "v"}, {"c"});
+  graph.node("QuantizeLinear", {"c", "s", "z"}, {"y"});
+  graph.output("y", model_writer::Type::tensor(model_writer::ElementType::kUint8, {1, 4, 6, 6}));
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  EXPECT_EQ(types_of(model.value()->graph), "QuantizeLinear DequantizeLinear Conv QuantizeLinear");
+}
+
 TEST(ChannelsLast, GraphsWithoutConvolutionsStay) {
   ModelWriter writer = plain_model();
   writer.graph().input("x", f32_type({1, 2, 4, 4}));

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -23,14 +22,6 @@ using model_writer::AttributeWriter;
 using model_writer::GraphWriter;
 using testing::TempFolder;
 
-std::vector<float> numbers(int64_t count, float seed) {
-  std::vector<float> out(static_cast<size_t>(count));
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = std::sin(seed + static_cast<float>(i % 8191) * 0.37F) / 4;
-  }
-  return out;
-}
-
 constexpr int64_t kImage = 8;
 constexpr int64_t kChannels = 128;
 constexpr int64_t kWide = kChannels * kImage * kImage;
@@ -44,7 +35,7 @@ std::string model_bytes(const std::string& shift) {
   const auto weight = [&](const std::string& name, const std::vector<int64_t>& dims) {
     int64_t count = 1;
     for (const int64_t dim : dims) count *= dim;
-    graph.initializer(f32_tensor(name, dims, numbers(count, static_cast<float>(name.size()))));
+    graph.initializer(f32_tensor(name, dims, small_wave(count, static_cast<float>(name.size()))));
   };
   graph.input("x", f32_type({1, 3, kImage, kImage}));
   const std::string conv = cat("conv", shift);
@@ -95,7 +86,7 @@ class PackBehind : public ::testing::Test {
 
   // All outputs, end to end.
   static std::vector<float> run(Session& session) {
-    const Value x = make_tensor<float>({1, 3, kImage, kImage}, numbers(3 * kImage * kImage, 9));
+    const Value x = make_tensor<float>({1, 3, kImage, kImage}, small_wave(3 * kImage * kImage, 9));
     const auto outputs = run_all(session, {{"x", x}});
     EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
     std::vector<float> all;

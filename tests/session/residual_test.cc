@@ -16,28 +16,20 @@ constexpr int kBlocks = 4;
 constexpr size_t kWideBytes = kWide * kImage * kImage * sizeof(float);
 constexpr size_t kNarrowBytes = kNarrow * kImage * kImage * sizeof(float);
 
-std::vector<float> numbers(int64_t count, int seed) {
-  std::vector<float> out(static_cast<size_t>(count));
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = std::sin(static_cast<float>(seed) + static_cast<float>(i) * 0.37F) / 4;
-  }
-  return out;
-}
-
 // kBlocks bottlenecks behind a convolution: r = relu(up(relu(down(r))) + r). `kept`: what the first
 // of them gives is read once more at the end.
 model_writer::ModelWriter model(bool kept) {
   model_writer::ModelWriter writer = plain_model();
   auto& graph = writer.graph();
   graph.input("x", f32_type({1, kNarrow, kImage, kImage}));
-  graph.initializer(f32_tensor("w", {kWide, kNarrow, 1, 1}, numbers(kWide * kNarrow, 1)));
+  graph.initializer(f32_tensor("w", {kWide, kNarrow, 1, 1}, small_wave(kWide * kNarrow, 1)));
   graph.node("Conv", {"x", "w"}, {"r0"});
   for (int i = 0; i < kBlocks; ++i) {
     const std::string n = std::to_string(i);
-    graph.initializer(
-        f32_tensor("down" + n, {kNarrow, kWide, 1, 1}, numbers(kNarrow * kWide, i + 2)));
-    graph.initializer(
-        f32_tensor("up" + n, {kWide, kNarrow, 1, 1}, numbers(kNarrow * kWide, i + 12)));
+    graph.initializer(f32_tensor("down" + n, {kNarrow, kWide, 1, 1},
+                                 small_wave(kNarrow * kWide, static_cast<float>(i + 2))));
+    graph.initializer(f32_tensor("up" + n, {kWide, kNarrow, 1, 1},
+                                 small_wave(kNarrow * kWide, static_cast<float>(i + 12))));
     graph.node("Conv", {"r" + n, "down" + n}, {"a" + n});
     graph.node("Relu", {"a" + n}, {"b" + n});
     graph.node("Conv", {"b" + n, "up" + n}, {"c" + n});
@@ -45,7 +37,7 @@ model_writer::ModelWriter model(bool kept) {
     graph.node("Relu", {"s" + n}, {"r" + std::to_string(i + 1)});
   }
   const std::string last = "r" + std::to_string(kBlocks);
-  graph.initializer(f32_tensor("v", {kNarrow, kWide, 1, 1}, numbers(kNarrow * kWide, 30)));
+  graph.initializer(f32_tensor("v", {kNarrow, kWide, 1, 1}, small_wave(kNarrow * kWide, 30)));
   graph.node("Conv", {last, "v"}, {"y"});
   graph.node("Conv", {kept ? "r1" : last, "v"}, {"z"});
   for (const char* name : {"y", "z"}) {
@@ -56,8 +48,8 @@ model_writer::ModelWriter model(bool kept) {
 
 void expect_right(bool kept, size_t arena_bytes) {
   const std::vector<NamedValue> inputs = {
-      {"x",
-       make_tensor<float>({1, kNarrow, kImage, kImage}, numbers(kNarrow * kImage * kImage, 50))}};
+      {"x", make_tensor<float>({1, kNarrow, kImage, kImage},
+                               small_wave(kNarrow * kImage * kImage, 50))}};
   SessionOptions plain;
   plain.optimize = Optimize::kOff;
   const auto expected = run_once(model(kept), inputs, plain);

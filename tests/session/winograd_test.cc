@@ -22,25 +22,18 @@ constexpr int64_t kImage = 19;
 constexpr int64_t kChannels = 40;
 constexpr uint64_t kPackedBytes = 36 * kChannels * 48 * 4;  // of F32WINO43
 
-std::vector<float> numbers(int64_t count, float seed) {
-  std::vector<float> out(static_cast<size_t>(count));
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = std::sin(seed + static_cast<float>(i % 8191) * 0.37F) / 4;
-  }
-  return out;
-}
-
 // Two convolutions, the second with a residual, and a scale that makes sums scaled.
 model_writer::ModelWriter model() {
   model_writer::ModelWriter writer = plain_model();
   auto& graph = writer.graph();
   graph.input("x", f32_type({2, kChannels, kImage, kImage}));
   for (const char* name : {"w1", "w2"}) {
-    graph.initializer(f32_tensor(name, {kChannels, kChannels, 3, 3},
-                                 numbers(kChannels * kChannels * 9, name[1])));
+    graph.initializer(
+        f32_tensor(name, {kChannels, kChannels, 3, 3},
+                   small_wave(kChannels * kChannels * 9, static_cast<float>(name[1]))));
   }
-  graph.initializer(f32_tensor("b", {kChannels}, numbers(kChannels, 3)));
-  graph.initializer(f32_tensor("scale", {kChannels, 1, 1}, numbers(kChannels, 4)));
+  graph.initializer(f32_tensor("b", {kChannels}, small_wave(kChannels, 3)));
+  graph.initializer(f32_tensor("scale", {kChannels, 1, 1}, small_wave(kChannels, 4)));
   graph.node("Conv", {"x", "w1"}, {"c1"}).attr_ints("pads", {1, 1, 1, 1});
   graph.node("Mul", {"c1", "scale"}, {"s"});
   graph.node("Relu", {"s"}, {"r1"});
@@ -67,7 +60,7 @@ class Winograd : public ::testing::Test {
 
   static std::vector<float> run(const Ref<Session>& session) {
     const int64_t count = 2 * kChannels * kImage * kImage;
-    const Value x = make_tensor<float>({2, kChannels, kImage, kImage}, numbers(count, 9));
+    const Value x = make_tensor<float>({2, kChannels, kImage, kImage}, small_wave(count, 9));
     const auto outputs = run_all(*session, {{"x", x}});
     EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
     return outputs.is_ok() ? floats_of(outputs.value()[0]) : std::vector<float>();

@@ -1,10 +1,20 @@
 #include "tests/support/model_tester.h"
 
+#include <cmath>
+
 #include "core/kernels/select.h"
 #include "core/os/cpu_features.h"
 #include "core/os/memory_source.h"
 
 namespace folio {
+
+std::vector<float> small_wave(int64_t count, float phase) {
+  std::vector<float> out(static_cast<size_t>(count));
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = std::sin(phase + static_cast<float>(i % 8191) * 0.37F) / 4;  // small arguments
+  }
+  return out;
+}
 
 model_writer::ModelWriter plain_model(int64_t ir_version, int64_t opset) {
   model_writer::ModelWriter writer(ir_version);

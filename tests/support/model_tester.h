@@ -39,6 +39,9 @@ inline model_writer::TensorWriter i64_tensor(std::string_view name,
   return model_writer::TensorWriter(name, kI64, dims).int64s(values);
 }
 
+// Numbers between -0.25 and 0.25, all different nearby; another row of them for each `phase`.
+std::vector<float> small_wave(int64_t count, float phase);
+
 // A writer with ai.onnx opset 17 imported.
 model_writer::ModelWriter plain_model(int64_t ir_version = 8, int64_t opset = 17);
 

@@ -589,7 +589,10 @@ int OpTester::survives() {
     Case at;
     const Status status = infer_and_run(setting, *def, &at);
     EXPECT_EQ(status.is_ok(), status.message().empty()) << at.name;
-    if (!status.is_ok()) continue;
+    if (!status.is_ok()) {
+      refusal_ = status.message();
+      continue;
+    }
     check_inferred(at, cat(type_, " ", version_, " (", at.name, ")"));
     ++ran;
   }

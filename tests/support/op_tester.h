@@ -155,6 +155,8 @@ class OpTester {
   // In every setting infer, make and run end in an error that says something, or in outputs that
   // agree with what infer said. Gives how many ended in outputs.
   int survives();
+  // What was said by the last setting of survives() that ended in an error.
+  const std::string& refusal() const { return refusal_; }
 
   // Output i of the last run.
   const Value& output(int i) const { return outputs_.at(static_cast<size_t>(i)); }
@@ -203,6 +205,7 @@ class OpTester {
   std::vector<Expected> expected_;
   std::vector<std::pair<int, std::string>> expected_types_;
   std::vector<Value> outputs_;
+  std::string refusal_;
 };
 
 }  // namespace folio

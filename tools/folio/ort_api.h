@@ -22,7 +22,8 @@ typedef struct OrtApi {
   void* slots_4[3];
   OrtHandle* (*CreateSession)(const OrtHandle* env, const char* path, const OrtHandle* options,
                               OrtHandle** out); /* 7 */
-  void* slots_8[1];
+  OrtHandle* (*CreateSessionFromArray)(const OrtHandle* env, const void* bytes, size_t byte_count,
+                                       const OrtHandle* options, OrtHandle** out); /* 8 */
   OrtHandle* (*Run)(OrtHandle* session, const OrtHandle* options, const char* const* input_names,
                     const OrtHandle* const* inputs, size_t input_count,
                     const char* const* output_names, size_t output_count,

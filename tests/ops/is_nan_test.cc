@@ -1,0 +1,39 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+struct Float8 {
+  DType type;
+  uint8_t nan, infinity;  // 0: there is none
+};
+
+TEST(IsNan, KnowsFloat8) {
+  // e4m3fn, e4m3fnuz, e5m2, e5m2fnuz: 1.0 is 0x38, 0x40, 0x3c, 0x40.
+  const Float8 all[] = {{DType::kFloat8E4M3FN, 0x7f, 0},
+                        {DType::kFloat8E4M3FNUZ, 0x80, 0},
+                        {DType::kFloat8E5M2, 0x7e, 0x7c},
+                        {DType::kFloat8E5M2FNUZ, 0x80, 0}};
+  for (const Float8& each : all) {
+    const std::vector<uint8_t> codes = {0x38, each.nan, each.infinity};
+    OpTester nan("IsNaN", 20);
+    nan.input_value(Value(make_raw_tensor(each.type, {3}, codes)));
+    nan.expect<bool>(0, {3}, {false, true, false}).run();
+    OpTester infinite("IsInf", 20);
+    infinite.input_value(Value(make_raw_tensor(each.type, {3}, codes)));
+    infinite.expect<bool>(0, {3}, {false, false, each.infinity != 0}).run();
+  }
+}
+
+TEST(IsNan, RefusesScalesAndCodesOfFourBits) {
+  for (const DType dtype : {DType::kFloat8E8M0, DType::kFloat4E2M1}) {
+    OpTester t("IsNaN", 20);
+    t.input_value(Value(make_raw_tensor(dtype, {2}, {1, 1})));
+    t.outputs(1).fails("does not take");
+  }
+}
+
+}  // namespace
+}  // namespace folio

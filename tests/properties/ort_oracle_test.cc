@@ -1,0 +1,288 @@
+// What operators compute of random cases is what ONNX Runtime computes of them: same types, shapes
+// and elements, and what one takes the other takes, but for the differences that kDifferences
+// names.
+//
+// FOLIO_PROPERTIES_ORT names ONNX Runtime's library (ort_oracle_test.py gets it from npm); without
+// it the test is skipped. FOLIO_RANDOM_OPERATOR names the only operator to run, FOLIO_RANDOM_ROUNDS
+// how many cases it gets (default 24).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "core/ops/op_half.h"
+#include "tests/properties/one_node.h"
+#include "tests/properties/ort_library.h"
+#include "tests/properties/random_case.h"
+
+namespace folio::properties {
+namespace {
+
+// ---------------------------------------------------------------- what differs, and why
+
+enum class Difference { kOrtRefuses, kFolioRefuses, kResult };
+
+struct Known {
+  Difference difference;
+  std::string_view domain, type;
+  std::string_view said;  // part of what was said; "": whatever it is
+  std::string_view why;
+};
+const std::vector<Known> kDifferences = {
+#include "tests/properties/ort_differences.inc"
+};
+
+// Operators of which no case is compared, and why.
+struct NeverCompared {
+  std::string_view name, why;
+};
+constexpr NeverCompared kNeverCompared[] = {
+    {"If", "cases have no graphs; folio test compares control flow with ONNX's data"},
+    {"Loop", "the same"},
+    {"Scan", "the same"},
+    {"SequenceMap", "the same"},
+    {"com.microsoft.BeamSearch", "the same; tests/ops/beam_search_test.cc has ORT's texts"},
+    {"com.microsoft.GreedySearch", "the same"},
+    {"com.microsoft.Sampling", "the same"},
+    {"Optional", "ends the process in ONNX Runtime"},
+    {"RandomNormalLike", "the same, of a spread that is not positive"},
+    {"SwiGLU", "ONNX Runtime 1.30 does not have it"},
+    {"Swish", "the same"},
+    {"ai.onnx.preview.FlexAttention", "the same"},
+    {"ai.onnx.preview.training.Adagrad", "the same"},
+    {"ai.onnx.preview.training.Adam", "the same"},
+    {"ai.onnx.preview.training.Momentum", "the same"},
+    {"com.microsoft.BiasAdd", "ONNX Runtime's CPU has no kernel"},
+    {"com.microsoft.BiasSplitGelu", "the same"},
+    {"com.microsoft.QLinearReduceMean", "the same"},
+};
+
+// Operators that end the process in ONNX Runtime when a case is not one of samples.cc.
+constexpr std::string_view kOrtCrashes[] = {"Optional", "RandomNormal", "RandomNormalLike",
+                                            "Reshape",  "Split",        "Unique"};
+
+OrtOutcome run_folio(const OneNode& model) {
+  OrtOutcome out;
+  const Status status = run_one(model, &out.outputs);
+  if (!status.is_ok()) out.error = status.message();
+  return out;
+}
+
+// ---------------------------------------------------------------- results
+
+// How far elements may be apart: sums in another order, or in half precision.
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat:
+      return 2e-5;
+    case DType::kDouble:
+      return 1e-6;  // some of ONNX Runtime's kernels for double have constants of float
+    case DType::kFloat16:
+      return 4e-3;
+    case DType::kBfloat16:
+      return 3e-2;
+    default:
+      return 0;
+  }
+}
+
+double number_at(const Tensor& tensor, int64_t i) {
+  switch (tensor.dtype()) {
+    case DType::kFloat:
+      return tensor.data<float>()[i];
+    case DType::kDouble:
+      return tensor.data<double>()[i];
+    case DType::kFloat16:
+      return half_to_float(tensor.data<uint16_t>()[i]);
+    default:
+      return bfloat16_to_float(tensor.data<uint16_t>()[i]);
+  }
+}
+
+std::string integer_text(const Tensor& tensor, int64_t i) {
+  const auto bytes = static_cast<size_t>(dtype_bits(tensor.dtype())) / 8;
+  uint64_t bits = 0;
+  std::memcpy(&bits, tensor.raw() + static_cast<size_t>(i) * bytes, std::min<size_t>(bytes, 8));
+  return cat(static_cast<int64_t>(bits));
+}
+
+// "": the same.
+std::string difference(const Tensor& folio, const Tensor& ort) {
+  if (folio.dtype() != ort.dtype()) {
+    return cat("type ", dtype_name(folio.dtype()), ", ORT ", dtype_name(ort.dtype()));
+  }
+  if (!(folio.shape() == ort.shape())) {
+    return cat("shape ", folio.shape().to_string(), ", ORT ", ort.shape().to_string());
+  }
+  if (folio.is_string()) {
+    for (int64_t i = 0; i < folio.count(); ++i) {
+      const std::string& a = folio.data<std::string>()[i];
+      const std::string& b = ort.data<std::string>()[i];
+      if (a != b) return cat("element ", i, " '", a, "', ORT '", b, "'");
+    }
+    return "";
+  }
+  if (folio.dtype() == DType::kUint8 || folio.dtype() == DType::kInt8) {
+    int most = 0;
+    for (int64_t i = 0; i < folio.count(); ++i) {
+      const bool is_signed = folio.dtype() == DType::kInt8;
+      const auto code = [&](const Tensor& tensor) {
+        return is_signed ? int{tensor.data<int8_t>()[i]} : int{tensor.data<uint8_t>()[i]};
+      };
+      most = std::max(most, std::abs(code(folio) - code(ort)));
+    }
+    return most == 0 ? "" : cat("bytes differ by ", most);
+  }
+  const double tolerance = tolerance_of(folio.dtype());
+  if (tolerance == 0) {
+    const bool same = folio.bytes() == 0 || dtype_is_subbyte(folio.dtype()) ||
+                      std::memcmp(folio.raw(), ort.raw(), folio.bytes()) == 0;
+    const int bits = dtype_bits(folio.dtype());
+    for (int64_t i = 0; !same && bits >= 8 && i < folio.count(); ++i) {
+      const std::string a = integer_text(folio, i);
+      const std::string b = integer_text(ort, i);
+      if (a != b) return cat("element ", i, " bits ", a, ", ORT ", b);
+    }
+    return same ? "" : "bits";
+  }
+  for (int64_t i = 0; i < folio.count(); ++i) {
+    const double a = number_at(folio, i);
+    const double b = number_at(ort, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (std::abs(a - b) <= tolerance * (1 + std::abs(b))) continue;
+    return "element " + std::to_string(i) + " is " + std::to_string(a) + ", ORT " +
+           std::to_string(b);
+  }
+  return "";
+}
+
+std::string difference(const Value& folio, const Value& ort) {
+  if (folio.kind() != ort.kind()) return "another kind of value";
+  if (folio.is_tensor()) return difference(folio.tensor(), ort.tensor());
+  if (folio.kind() == Value::Kind::kMap) {
+    const std::string keys = difference(folio.map().keys, ort.map().keys);
+    return keys.empty() ? difference(folio.map().values, ort.map().values) : keys;
+  }
+  if (folio.kind() != Value::Kind::kSequence) return "";
+  const auto& a = folio.sequence().elements;
+  const auto& b = ort.sequence().elements;
+  if (a.size() != b.size()) return cat(a.size(), " elements, ORT ", b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    const std::string found = difference(a[i], b[i]);
+    if (!found.empty()) return cat("in sequence: ", found);
+  }
+  return "";
+}
+
+std::string first_difference(const OrtOutcome& folio, const OrtOutcome& ort) {
+  for (size_t i = 0; i < folio.outputs.size(); ++i) {
+    const std::string found = difference(folio.outputs[i], ort.outputs[i]);
+    if (!found.empty()) return cat("output ", i, ": ", found);
+  }
+  return "";
+}
+
+// ---------------------------------------------------------------- the comparison
+
+class Comparison {
+ public:
+  explicit Comparison(const OrtLibrary& ort) : ort_(ort) {}
+
+  // True when both gave outputs.
+  bool compare(const Case& drawn, bool must_run) {
+    const OneNode model = model_of(drawn);
+    const OrtOutcome folio = run_folio(model);
+    if (must_run && !folio.error.empty()) {
+      ADD_FAILURE() << drawn.describe()
+                    << ": Folio refuses a setting of samples.cc: " << folio.error;
+    }
+    const OrtOutcome ort = ort_.run(model.bytes, model.inputs, model.outputs);
+    if (!folio.error.empty() && !ort.error.empty()) return false;
+    if (!folio.error.empty()) {
+      note(Difference::kFolioRefuses, drawn, folio.error);
+    } else if (!ort.error.empty()) {
+      note(Difference::kOrtRefuses, drawn, ort.error);
+    } else {
+      const std::string found = first_difference(folio, ort);
+      if (!found.empty()) note(Difference::kResult, drawn, found);
+      return true;
+    }
+    return false;
+  }
+
+  void expect_all_met() const {
+    for (size_t i = 0; i < kDifferences.size(); ++i) {
+      const Known& known = kDifferences[i];
+      EXPECT_TRUE(met_.contains(i)) << known.domain << "." << known.type << " '" << known.said
+                                    << "' differs no more: ort_differences.inc is not in step";
+    }
+  }
+
+ private:
+  void note(Difference difference, const Case& drawn, const std::string& said) {
+    const std::string text = drawn.describe() + ": " + said;
+    for (size_t i = 0; i < kDifferences.size(); ++i) {
+      const Known& known = kDifferences[i];
+      const bool of_all = known.type == "*";
+      if (known.difference == difference &&
+          (of_all || (known.domain == drawn.domain && known.type == drawn.type)) &&
+          text.find(known.said) != std::string::npos) {
+        met_.insert(i);
+        return;
+      }
+    }
+    constexpr std::string_view kWords[] = {"ORT refuses", "Folio refuses", "results differ"};
+    ADD_FAILURE() << kWords[static_cast<size_t>(difference)] << ": " << text;
+  }
+
+  const OrtLibrary& ort_;
+  std::set<size_t> met_;  // of kDifferences
+};
+
+TEST(OrtOracle, GivesTheSameResults) {
+  const char* path = std::getenv("FOLIO_PROPERTIES_ORT");
+  if (!path) GTEST_SKIP() << "FOLIO_PROPERTIES_ORT does not name ONNX Runtime's library";
+  const int rounds = env_number("FOLIO_RANDOM_ROUNDS", 24);
+  const char* only = std::getenv("FOLIO_RANDOM_OPERATOR");
+  const std::unique_ptr<OrtLibrary> ort = OrtLibrary::open(path);
+  ASSERT_NE(ort, nullptr);
+  Comparison comparison(*ort);
+  int compared = 0;
+  std::map<std::string, int> runs_of;
+  for (const OpDef& def : op_registry().all()) {
+    if ((only && def.type != only) || def.domain.starts_with("folio")) continue;
+    if (std::getenv("FOLIO_RANDOM_TRACE")) {
+      std::fprintf(stderr, "%s since %d\n", name_of(def.domain, def.type).c_str(), def.since);
+    }
+    const bool crashes = std::count(std::begin(kOrtCrashes), std::end(kOrtCrashes), def.type) > 0;
+    Attempts attempts(def, Numbers::kTame);
+    int runs = 0;
+    for (int round = 0; round < rounds; ++round) {
+      const Attempt attempt = attempts.next();
+      if ((crashes && !attempt.must_run) || attempt.drawn.has_graphs) continue;
+      if (comparison.compare(attempt.drawn, attempt.must_run)) ++runs;
+    }
+    compared += runs;
+    runs_of[name_of(def.domain, def.type)] += runs;
+    if (only) std::printf("%s: %d of %d compared\n", only, runs, rounds);
+  }
+  std::printf("%d cases compared with ONNX Runtime %s\n", compared, ort->version().c_str());
+  if (only || rounds != 24) return;
+  comparison.expect_all_met();
+  std::set<std::string> never;
+  for (const auto& [name, runs] : runs_of) {
+    if (runs == 0) never.insert(name);
+  }
+  for (const std::string& name : never) {
+    const bool known = std::any_of(std::begin(kNeverCompared), std::end(kNeverCompared),
+                                   [&](const NeverCompared& each) { return each.name == name; });
+    EXPECT_TRUE(known) << name << " is never compared";
+  }
+  EXPECT_EQ(never.size(), std::size(kNeverCompared)) << "kNeverCompared names too many";
+}
+
+}  // namespace
+}  // namespace folio::properties
