@@ -30,6 +30,7 @@ struct Known {
   std::string_view domain, type;
   std::string_view said;  // part of what was said; "": whatever it is
   std::string_view why;
+  bool is_steady = true;  // met in every run, on every machine
 };
 const std::vector<Known> kDifferences = {
 #include "tests/properties/ort_differences.inc"
@@ -216,8 +217,9 @@ class Comparison {
   void expect_all_met() const {
     for (size_t i = 0; i < kDifferences.size(); ++i) {
       const Known& known = kDifferences[i];
-      EXPECT_TRUE(met_.contains(i)) << known.domain << "." << known.type << " '" << known.said
-                                    << "' differs no more: ort_differences.inc is not in step";
+      EXPECT_TRUE(met_.contains(i) || !known.is_steady)
+          << known.domain << "." << known.type << " '" << known.said
+          << "' differs no more: ort_differences.inc is not in step";
     }
   }
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "ort_dropin"))
-sys.path.insert(0, str(HERE.parent / "tools"))
+sys.path.insert(0, str(HERE.parent / "support"))
 
-from folio_cli_test import SKIP  # noqa: E402
+import skipping  # noqa: E402
 from npm_packages import BUILD, find  # noqa: E402
 
 LIBRARY = "onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1"
@@ -17,12 +17,10 @@ LIBRARY = "onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1"
 
 def main():
     if os.environ.get("FOLIO_SANITIZE"):
-        print("skipped: ONNX Runtime is not built with sanitizers")
-        return SKIP
+        skipping.leave("ONNX Runtime is not built with sanitizers")
     modules, why = find("onnxruntime-node@1.30.0")
     if modules is None:
-        print(f"skipped: {why}")
-        return SKIP
+        skipping.leave(why)
     # Models of opsets that are not released yet are compared too.
     environment = dict(os.environ, FOLIO_PROPERTIES_ORT=str(modules / LIBRARY), ALLOW_RELEASED_ONNX_OPSET_ONLY="0",
                        FOLIO_RANDOM_TRACE="1")
