@@ -289,7 +289,8 @@ typedef struct FolioApi {
 
   /* Replaces the initializer `name` of the graph by a tensor of the same type and shape. The
    * options and the sessions hold `value`; it must not be changed any more. A name that is no
-   * initializer makes the create fail. Since 1. */
+   * initializer makes the create fail. Where a session is created from a path or from bytes, and
+   * the model keeps that initializer in an external file, the file need not exist. Since 1. */
   FolioStatus* (*AddInitializer)(FolioSessionOptions* options, const char* name, FolioValue* value);
 
   /* NULL goes back to the cache that the process shares. Since 1. */
