@@ -24,7 +24,7 @@ constexpr Sample kSamples[] = {
     {"", "Conv", 1, kNew, 1, "", "F[n,c,3,4,3]; F[m,c,2,1,2]; F[m]?"},
     {"", "ConvInteger", 10, kNew, 1, "pads=[1,0,1,0]?", "u8[n,c,5,5]; =Q[m,c,2,3]; u8[]?; =Q[]?"},
     {"", "ConvTranspose", 1, kNew, 1, "strides=[2,2]? pads=[1,1,1,1]? output_padding=[1,0]?", "F[n,c,4,4]; F[c,m,3,3]; F[m]?"},
-    {"", "Crop", 1, kNew, 1, "border=[1,0,0,1] scale=[2,1]?", "F[n,c,4,3]"},
+    {"", "Crop", 1, kNew, 1, "border=[1,0,0,1] scale=[2,1]?", "f32[n,c,4,3]"},
     {kMs, "CropAndResize", 1, 1, 1, "mode='bilinear'|'nearest'? extrapolation_value=1.5?", "f32[n,c,4,5]; f32[r,4]<0,1>; i32[r]<0,n>; i32[2]{2,3}"},
     {"", "DeformConv", 19, kNew, 1, "", "G[n,c,5,5]; G[m,c,2,2]; G[n,8,4,4]; G[m]?; G[n,4,4,4]?"},
     {"", "DepthToSpace", 1, 10, 1, "blocksize=2", "A[n,8,h,w]"},
@@ -49,6 +49,7 @@ constexpr Sample kSamples[] = {
     {"", "Resize", 11, kNew, 1, "mode='nearest'|'linear'|'cubic'? coordinate_transformation_mode='half_pixel'|'asymmetric'|'align_corners'|'pytorch_half_pixel'? nearest_mode='floor'|'ceil'|'round_prefer_floor'|'round_prefer_ceil'? exclude_outside=0|1?", "f32[n,c,4,5]; ; =f32[4]{1.0,1.0,0.5,2.0}"},
     {"", "Resize", 11, kNew, 1, "mode='nearest'|'linear'? coordinate_transformation_mode='half_pixel'|'asymmetric'|'align_corners'?", "u8[n,c,4,5]; ; ; =i64[4]{n,c,3,7}"},
     {kMs, "Inverse", 1, 1, 1, "", "H[n,3,3]"},
+    {kMs, "Inverse", 1, 1, 1, "", "H[3,2,2]{1,2,2,4,0,0,0,0,0,1,0,2}"},
     {"", "Det", 11, kNew, 1, "", "H[n,3,3]"},
     // ---- products
     {"", "Gemm", 7, kNew, 1, "alpha=0.5? beta=2.0?", "F[m,k]; F[k,n]; F[n]"},
