@@ -2,7 +2,8 @@
 //
 // Source: ONNX operator spec; each row below names the first opset version; later ones only added
 //         types. Gelu 20, Mish 18, Swish 24, HardSwish 14, Celu 12. ONNX Runtime ContribOperators:
-//         com.microsoft Gelu and QuickGelu (x * sigmoid(alpha * x)).
+//         com.microsoft Gelu and QuickGelu (x * sigmoid(alpha * x)). Before 1.5, experimental
+//         opset 1: Affine, ScaledTanh, ParametricSoftplus, ThresholdedRelu.
 // Shapes: y has x's shape.
 // Types:  float (by kernels where a slot exists), double; float16 and bfloat16 in float. Abs: also
 //         integers, wrapping at the lowest value. Sign: also integers. Neg: also signed integers,
@@ -10,6 +11,7 @@
 // Errors: kInvalidArgument for a type the function does not take.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm.h"
@@ -21,6 +23,9 @@ namespace {
 constexpr int64_t kGrain = 16384;  // elements a chunk: about 10 us of the cheapest function
 constexpr int kNoSlot = -1;
 constexpr int kSwishSlot = -2;  // x * sigmoid(a * x) through the sigmoid kernel
+
+// In place of a default: the attribute must be there.
+constexpr float kRequired = std::numeric_limits<float>::infinity();
 
 // Parameters as the attributes give them.
 struct Params {
@@ -104,12 +109,19 @@ constexpr Row kRows[] = {
         FOLIO_FN(std::isnan(x) ? x : std::clamp(T(p.a) * x + T(p.b), T(0), T(1))), Integers::kNo,
         "alpha", 0.2F, "beta", 0.5F),
     row("HardSwish", 14, kFolioHardSwish, FOLIO_FN(x* std::clamp(x / 6 + T(0.5), T(0), T(1)))),
-    row("ThresholdedRelu", 10, kNoSlot, FOLIO_FN(x > T(p.a) ? x : T(0)), Integers::kNo, "alpha", 1),
+    row("ThresholdedRelu", 1, kNoSlot, FOLIO_FN(x > T(p.a) ? x : T(0)), Integers::kNo, "alpha", 1),
     row("Softplus", 1, kFolioSoftplus,
         FOLIO_FN(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x))))),
     row("Softsign", 1, kNoSlot, FOLIO_FN(x / (1 + std::abs(x)))),
     row("Mish", 18, kNoSlot,
         FOLIO_FN(x* std::tanh(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)))))),
+    row("Affine", 1, kNoSlot, FOLIO_FN(T(p.a) * x + T(p.b)), Integers::kNo, "alpha", 1, "beta", 0),
+    row("ScaledTanh", 1, kNoSlot, FOLIO_FN(T(p.a) * std::tanh(T(p.b) * x)), Integers::kNo, "alpha",
+        kRequired, "beta", kRequired),
+    row("ParametricSoftplus", 1, kNoSlot,
+        FOLIO_FN(T(p.a) *
+                 (std::max(T(p.b) * x, T(0)) + std::log1p(std::exp(-std::abs(T(p.b) * x))))),
+        Integers::kNo, "alpha", kRequired, "beta", kRequired),
     row("Swish", 24, kSwishSlot, FOLIO_FN(x / (1 + std::exp(-T(p.a) * x))), Integers::kNo, "alpha",
         1),
 };
@@ -217,6 +229,10 @@ Status infer(OpInfer& infer) {
   return Status::ok();
 }
 
+Result<float> parameter(const Attributes& attrs, std::string_view name, float fallback) {
+  return fallback == kRequired ? attrs.get_float(name) : attrs.get_float(name, fallback);
+}
+
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Unary>();
   const std::string& type = build.node().op_type;
@@ -234,10 +250,10 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   if (type == kQuickGelu.name) kernel->row = &kQuickGelu;
   const Row& found = *kernel->row;
   if (!found.a_name.empty()) {
-    FOLIO_TRY(kernel->params.a, build.attrs().get_float(found.a_name, found.a));
+    FOLIO_TRY(kernel->params.a, parameter(build.attrs(), found.a_name, found.a));
   }
   if (!found.b_name.empty()) {
-    FOLIO_TRY(kernel->params.b, build.attrs().get_float(found.b_name, found.b));
+    FOLIO_TRY(kernel->params.b, parameter(build.attrs(), found.b_name, found.b));
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

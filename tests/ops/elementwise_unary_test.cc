@@ -91,5 +91,36 @@ TEST(ElementwiseUnary, RefusesTypesThatTheFunctionLacks) {
   t.outputs(1).fails("does not take");
 }
 
+TEST(ExperimentalActivations, AreAsOldExportersWroteThem) {
+  OpTester affine("Affine", 1);
+  affine.attr("alpha", 2.0F).attr("beta", 1.0F);
+  affine.input<float>({3}, {-1, 0, 3}).expect<float>(0, {3}, {-1, 1, 7});
+  affine.run();
+  OpTester same("Affine", 8);
+  same.input<double>({2}, {-1, 3}).expect<double>(0, {2}, {-1, 3});
+  same.run();
+  OpTester tanh("ScaledTanh", 1);
+  tanh.attr("alpha", 2.0F).attr("beta", 0.5F);
+  tanh.input<float>({2}, {0, 2}).expect<float>(0, {2}, {0, 1.5231883F}, 1e-6);
+  tanh.run();
+  OpTester softplus("ParametricSoftplus", 1);
+  softplus.attr("alpha", 2.0F).attr("beta", 0.5F);
+  softplus.input<float>({4}, {0, 4, -1000, 1000});
+  softplus.expect<float>(0, {4}, {1.3862944F, 4.253856F, 0, 1000}, 1e-6);
+  softplus.run();
+  OpTester relu("ThresholdedRelu", 1);
+  relu.input<float>({3}, {1, 2, -1}).expect<float>(0, {3}, {0, 2, 0});
+  relu.run();
+}
+
+TEST(ExperimentalActivations, NeedTheirParameters) {
+  for (const char* type : {"ScaledTanh", "ParametricSoftplus"}) {
+    OpTester alpha(type, 1);
+    alpha.attr("beta", 1.0F).input<float>({1}, {1}).outputs(1).fails("'alpha'");
+    OpTester beta(type, 1);
+    beta.attr("alpha", 1.0F).input<float>({1}, {1}).outputs(1).fails("'beta'");
+  }
+}
+
 }  // namespace
 }  // namespace folio

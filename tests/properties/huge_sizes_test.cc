@@ -31,6 +31,7 @@ constexpr Sample kHuge[] = {
     {"", "Multinomial", 7, kNew, 1, "sample_size=1099511627776", "f32[1,2]"},
     {"", "RoiAlign", 16, kNew, 1, "output_height=1048576 output_width=1048576", "f32[1,1,2,2]; f32[1,4]<0,2>; i64[1]{0}"},
     {"", "Upsample", 9, 9, 1, "", "f32[1,1,2,2]; f32[4]{1.0,1.0,1048576.0,1048576.0}"},
+    {"com.microsoft", "CropAndResize", 1, 1, 1, "", "f32[1,1,2,2]; f32[1,4]<0,2>; i32[1]{0}; i32[2]{1048576,1048576}"},
 };
 constexpr Sample kPastNumbers[] = {
     {"", "ConstantOfShape", 9, kNew, 1, "", "i64[3]{4294967296,4294967296,2}"},
@@ -39,6 +40,7 @@ constexpr Sample kPastNumbers[] = {
     {"", "Pad", 11, kNew, 1, "", "f32[2,2]; i64[4]{0,9223372036854775807,0,9223372036854775807}"},
     {"", "Range", 11, kNew, 1, "", "f64[]{0.0}; f64[]{1000000000000000000000.0}; f64[]{0.5}"},
     {"", "RandomUniform", 1, kNew, 1, "shape=[4294967296,4294967296]", ""},
+    {"com.microsoft", "CropAndResize", 1, 1, 1, "", "f32[1,2,2,2]; f32[4,4]<0,2>; i32[4]{0,0,0,0}; i32[2]{2147483647,2147483647}"},
 };
 // clang-format on
 

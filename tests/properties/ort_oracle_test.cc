@@ -58,7 +58,9 @@ constexpr NeverCompared kNeverCompared[] = {
     {"ai.onnx.preview.training.Momentum", "the same"},
     {"com.microsoft.BiasAdd", "ONNX Runtime's CPU has no kernel"},
     {"com.microsoft.BiasSplitGelu", "the same"},
+    {"com.microsoft.Irfft", "the same"},
     {"com.microsoft.QLinearReduceMean", "the same"},
+    {"com.microsoft.Rfft", "the same"},
 };
 
 // Operators that end the process in ONNX Runtime when a case is not one of samples.cc.
