@@ -6,22 +6,8 @@ namespace FolioRuntime.Tests
 {
     /// <summary>Packed weights: caches, pack files, stores.</summary>
     [TestFixture]
-    public class PackTests
+    public class PackTests : TestFolder
     {
-        private string folder;
-
-        [SetUp]
-        public void Make()
-        {
-            folder = Directory.CreateDirectory(Path.Combine(Path.GetTempPath(), "folio-" + Guid.NewGuid())).FullName;
-        }
-
-        [TearDown]
-        public void Delete()
-        {
-            Directory.Delete(folder, true);
-        }
-
         private Model OpenCopy(string name)
         {
             File.Copy(Models.PathOf(name), Path.Combine(folder, "model.onnx"));

@@ -6,22 +6,8 @@ namespace FolioRuntime.Tests
 {
     /// <summary>Profiles of runs: when they begin, what they hold, when they are written.</summary>
     [TestFixture]
-    public class ProfileTests
+    public class ProfileTests : TestFolder
     {
-        private string folder;
-
-        [SetUp]
-        public void MakeFolder()
-        {
-            folder = Directory.CreateDirectory(Path.Combine(Path.GetTempPath(), "folio-" + Guid.NewGuid())).FullName;
-        }
-
-        [TearDown]
-        public void DeleteFolder()
-        {
-            Directory.Delete(folder, true);
-        }
-
         private SessionOptions Profiled()
         {
             return new SessionOptions { Profile = Path.Combine(folder, "p 😀") };

@@ -8,22 +8,8 @@ namespace FolioRuntime.Tests
 {
     /// <summary>Models written as files.</summary>
     [TestFixture]
-    public class SaveTests
+    public class SaveTests : TestFolder
     {
-        private string folder;
-
-        [SetUp]
-        public void Make()
-        {
-            folder = Directory.CreateDirectory(Path.Combine(Path.GetTempPath(), "folio-" + Guid.NewGuid())).FullName;
-        }
-
-        [TearDown]
-        public void Delete()
-        {
-            Directory.Delete(folder, true);
-        }
-
         private string In(string name)
         {
             return Path.Combine(folder, name);
