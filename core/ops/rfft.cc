@@ -24,29 +24,40 @@ struct Lines {
   int64_t outer = 1, inner = 1, length = 0;
 };
 
-int64_t line_grain(int64_t length) { return std::max<int64_t>(1, 2048 / length); }
+// Transforms of n elements each: load(line, in), then store(line, out).
+template <typename Load, typename Store>
+void transform_lines(OpRun& run, int64_t lines, int64_t n, const Load& load, const Store& store) {
+  const Fourier fourier(n);
+  const int64_t grain = std::max<int64_t>(1, 2048 / n);
+  run.parallel().for_range(lines, grain, [&](int64_t begin, int64_t end) {
+    std::vector<Complex> memory(static_cast<size_t>(2 * n) + fourier.work_size());
+    Complex* in = memory.data();
+    Complex* out = in + n;
+    for (int64_t line = begin; line < end; ++line) {
+      load(line, in);
+      fourier.run(in, out, out + n);
+      store(line, out);
+    }
+  });
+}
 
 // Complex lines in place. The inverse is the conjugate's transform, conjugated.
 void transform(OpRun& run, const Lines& lines, bool inverse, Complex* data) {
   const int64_t n = lines.length;
-  const Fourier fourier(n);
-  run.parallel().for_range(
-      lines.outer * lines.inner, line_grain(n), [&](int64_t begin, int64_t end) {
-        std::vector<Complex> memory(static_cast<size_t>(2 * n) + fourier.work_size());
-        Complex* in = memory.data();
-        Complex* out = in + n;
-        for (int64_t i = begin; i < end; ++i) {
-          Complex* line = data + i / lines.inner * n * lines.inner + i % lines.inner;
-          for (int64_t k = 0; k < n; ++k) {
-            in[k] = inverse ? std::conj(line[k * lines.inner]) : line[k * lines.inner];
-          }
-          fourier.run(in, out, out + n);
-          const double scale = inverse ? 1.0 / static_cast<double>(n) : 1.0;
-          for (int64_t k = 0; k < n; ++k) {
-            line[k * lines.inner] = (inverse ? std::conj(out[k]) : out[k]) * scale;
-          }
-        }
-      });
+  const int64_t step = lines.inner;
+  const double scale = inverse ? 1.0 / static_cast<double>(n) : 1.0;
+  const auto at = [&](int64_t i) { return data + i / step * n * step + i % step; };
+  const auto load = [&](int64_t i, Complex* in) {
+    const Complex* line = at(i);
+    for (int64_t k = 0; k < n; ++k) in[k] = inverse ? std::conj(line[k * step]) : line[k * step];
+  };
+  const auto store = [&](int64_t i, const Complex* out) {
+    Complex* line = at(i);
+    for (int64_t k = 0; k < n; ++k) {
+      line[k * step] = (inverse ? std::conj(out[k]) : out[k]) * scale;
+    }
+  };
+  transform_lines(run, lines.outer * step, n, load, store);
 }
 
 class RealFourier final : public OpKernel {
@@ -118,17 +129,13 @@ class RealFourier final : public OpKernel {
                T* y) const {
     using C = Compute<T>;
     const int64_t kept = n / 2 + 1;
-    const Fourier fourier(n);
-    run.parallel().for_range(bins.count() / kept, line_grain(n), [&](int64_t begin, int64_t end) {
-      std::vector<Complex> memory(static_cast<size_t>(2 * n) + fourier.work_size());
-      Complex* in = memory.data();
-      Complex* out = in + n;
-      for (int64_t i = begin; i < end; ++i) {
-        for (int64_t k = 0; k < n; ++k) in[k] = static_cast<C>(x[i * n + k]);
-        fourier.run(in, out, out + n);
-        std::copy(out, out + kept, spectrum + i * kept);
-      }
-    });
+    const auto load = [&](int64_t i, Complex* in) {
+      for (int64_t k = 0; k < n; ++k) in[k] = static_cast<C>(x[i * n + k]);
+    };
+    const auto store = [&](int64_t i, const Complex* out) {
+      std::copy(out, out + kept, spectrum + i * kept);
+    };
+    transform_lines(run, bins.count() / kept, n, load, store);
     other_dims(run, bins, spectrum);
     for (int64_t i = 0; i < bins.count(); ++i) {
       y[2 * i] = static_cast<T>(static_cast<C>(spectrum[i].real()));
@@ -145,21 +152,17 @@ class RealFourier final : public OpKernel {
     }
     other_dims(run, bins, spectrum);
     const int64_t kept = n / 2 + 1;
-    const Fourier fourier(n);
-    run.parallel().for_range(bins.count() / kept, line_grain(n), [&](int64_t begin, int64_t end) {
-      std::vector<Complex> memory(static_cast<size_t>(2 * n) + fourier.work_size());
-      Complex* in = memory.data();
-      Complex* out = in + n;
-      for (int64_t i = begin; i < end; ++i) {
-        const Complex* half = spectrum + i * kept;
-        // Conjugated: the inverse by the forward transform. The other half mirrors this one.
-        for (int64_t k = 0; k < n; ++k) in[k] = k < kept ? std::conj(half[k]) : half[n - k];
-        fourier.run(in, out, out + n);
-        for (int64_t k = 0; k < n; ++k) {
-          y[i * n + k] = static_cast<T>(static_cast<C>(out[k].real() / static_cast<double>(n)));
-        }
+    // Conjugated: the inverse by the forward transform. The other half mirrors this one.
+    const auto load = [&](int64_t i, Complex* in) {
+      const Complex* half = spectrum + i * kept;
+      for (int64_t k = 0; k < n; ++k) in[k] = k < kept ? std::conj(half[k]) : half[n - k];
+    };
+    const auto store = [&](int64_t i, const Complex* out) {
+      for (int64_t k = 0; k < n; ++k) {
+        y[i * n + k] = static_cast<T>(static_cast<C>(out[k].real() / static_cast<double>(n)));
       }
-    });
+    };
+    transform_lines(run, bins.count() / kept, n, load, store);
   }
 };
 
