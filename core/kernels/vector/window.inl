@@ -81,10 +81,93 @@ VFN void window_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
   }
 }
 
+/* The step between the three columns of a filter of 3 x 3, whose rows lie anywhere; 0 if the taps
+ * are no such filter. */
+static int64_t column_step(const FolioWindowF32* args) {
+  if (args->taps != 9) return 0;
+  const int64_t step = args->x[1] - args->x[0];
+  for (int t = 0; t < 9; ++t) {
+    if (args->x[t] != args->x[t - t % 3] + t % 3 * step) return 0;
+  }
+  return step;
+}
+
+/* Filters of 3 x 3 whose windows are kStride columns, and rows, from each other: each float of the
+ * image is loaded once for kLines lines, and is in a register for the next pixels. The order of the
+ * sum is that of window_lanes. */
+template <int kStride, int kLines, int kWhole>
+VFN void filter_3x3(const FolioWindowF32* args, int64_t first_line, int64_t c, VM mask) {
+  constexpr int kRows = kStride * (kLines - 1) + 3;
+  const int64_t pixels = args->pixels, y_step = args->y_step, y_line = args->y_line;
+  const int64_t column = args->x[1] - args->x[0];
+  const V start = window_start(args, kDepthwise, c, mask);
+  const WindowEnd end = window_bounds(args);
+  V w[9];
+#pragma GCC unroll 9
+  for (int t = 0; t < 9; ++t) w[t] = window_load<kWhole>(args->w[t] + c, mask);
+  const int64_t line = first_line * args->x_line + c;
+  const float* row[kRows];
+#pragma GCC unroll 9
+  for (int r = 0; r < kRows; ++r) {
+    row[r] = r < 3 ? args->x[3 * r] + line : row[r - kStride] + args->x_line;
+  }
+  float* y = args->y + first_line * y_line + c;
+  V x[kRows][3];
+#pragma GCC unroll 9
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 9
+    for (int k = 0; k < 3 - kStride; ++k) {
+      x[r][k + kStride] = window_load<kWhole>(row[r] + k * column, mask);
+    }
+  }
+  for (int64_t i = 0, at = (3 - kStride) * column; i < pixels; ++i, y += y_step) {
+#pragma GCC unroll 9
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 9
+      for (int k = 0; k < 3 - kStride; ++k) x[r][k] = x[r][k + kStride];
+#pragma GCC unroll 9
+      for (int k = 0; k < kStride; ++k) {
+        x[r][3 - kStride + k] = window_load<kWhole>(row[r] + at + k * column, mask);
+      }
+    }
+    at += kStride * column;
+#pragma GCC unroll 9
+    for (int l = 0; l < kLines; ++l) {
+      V sum = start;
+#pragma GCC unroll 9
+      for (int t = 0; t < 9; ++t) sum = v_fma(w[t], x[kStride * l + t / 3][t % 3], sum);
+      sum = v_clip(sum, end.lo, end.hi);
+      if (kWhole) {
+        v_store(y + l * y_line, sum);
+      } else {
+        v_store_masked(y + l * y_line, mask, sum);
+      }
+    }
+  }
+}
+
+template <int kStride, int kWhole>
+VFN void filter_lines(const FolioWindowF32* args, int64_t c, VM mask) {
+  constexpr int kLines = kStride == 1 ? 3 : 2;
+  int64_t l = 0;
+  if (args->x[3] - args->x[0] == args->x[6] - args->x[3] &&
+      kStride * (args->x[3] - args->x[0]) == args->x_line) {
+    for (; l + kLines <= args->lines; l += kLines) {
+      filter_3x3<kStride, kLines, kWhole>(args, l, c, mask);
+    }
+  }
+  for (; l < args->lines; ++l) filter_3x3<kStride, 1, kWhole>(args, l, c, mask);
+}
+
 template <int kKind, int kWhole>
 VFN void window_part(const FolioWindowF32* args, int64_t c, VM mask) {
+  const int64_t column = kKind == kDepthwise && kLanes == 16 ? column_step(args) : 0;
   if (kKind == kDepthwise && args->activation == kFolioActLeakyRelu) {
     window_lanes<kKind, 0, kWhole, 1>(args, c, mask);
+  } else if (column != 0 && args->x_step == column) {
+    filter_lines<1, kWhole>(args, c, mask);
+  } else if (column != 0 && args->x_step == 2 * column) {
+    filter_lines<2, kWhole>(args, c, mask);
   } else if (args->taps == 9) {
     window_lanes<kKind, 9, kWhole, 0>(args, c, mask);
   } else if (args->taps == kHeldTaps) {
