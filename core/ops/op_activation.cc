@@ -37,17 +37,14 @@ constexpr ActivationRow kActivations[] = {
 
 // x * sigmoid(alpha * x).
 void swish(const FolioKernels& kernels, int64_t n, float alpha, float* x) {
+  if (alpha == 1.0F) return kernels.unary_f32[kFolioSilu](n, x, x);
   constexpr int64_t kPart = 512;
   float part[kPart];
   for (int64_t at = 0; at < n; at += kPart) {
     const int64_t count = std::min(kPart, n - at);
     float* y = x + at;
-    const float* scaled = y;
-    if (alpha != 1.0F) {
-      for (int64_t i = 0; i < count; ++i) part[i] = alpha * y[i];
-      scaled = part;
-    }
-    kernels.unary_f32[kFolioSigmoid](count, scaled, part);
+    for (int64_t i = 0; i < count; ++i) part[i] = alpha * y[i];
+    kernels.unary_f32[kFolioSigmoid](count, part, part);
     kernels.binary_f32[kFolioMul](count, y, 1, part, 1, y);
   }
 }

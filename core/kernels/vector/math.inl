@@ -150,11 +150,14 @@ VFN V v_gelu_erf(V x) {
   return v_fma(half, v_erf(v_mul(x, v_set1(0x1.6a09e6p-1f))), half);
 }
 
-/* (1 + tanh(u)) / 2 = sigmoid(2u). */
+/* (1 + tanh(u)) / 2 = sigmoid(2u). Below 2^-126 that is 0: a CPU takes 30 times as long for numbers
+ * which are smaller than normal, and here 12 below 0 already makes one. */
 VFN V v_gelu_tanh(V x) {
   const V cube = v_mul(v_mul(x, x), x);
-  const V u = v_fma(cube, v_set1(0.044715f), x);
-  return v_mul(x, v_sigmoid(v_mul(u, v_set1(1.5957691216f))));
+  const V u2 = v_mul(v_fma(cube, v_set1(0.044715f), x), v_set1(1.5957691216f));
+  const V lowest = v_set1(-87.0f);
+  const V gate = v_sigmoid(v_max(lowest, u2));
+  return v_mul(x, v_select(v_lt(u2, lowest), v_zero(), gate));
 }
 
 VFN V v_silu(V x) { return v_mul(x, v_sigmoid(x)); }
