@@ -82,7 +82,8 @@ typedef enum FolioActivation {
  *
  * A[i, p] = a[i * a_row_stride + p * a_col_stride] (so A may be transposed), or, when a_rows is not
  * null, a_rows[p / a_run * m + i][p % a_run] (rows of pieces that lie anywhere, as the pixels under
- * a convolution's taps do; k is a multiple of a_run);
+ * a convolution's taps do; k is a multiple of a_run), or, when a_lines is not null,
+ * a_lines[p / a_run][i * a_row_stride + p % a_run] (pixels of one line, one piece above the other);
  * C[i, j] = c[i * c_row_stride + j], D[i, j] = addend[i * addend_row_stride + j]; C overlaps
  * nothing else, but that D may be C where k <= FOLIO_GEMM_ONE_SUM. k = 0 is an empty sum.
  * The rows at `next` are what the caller reads after this: a level may fetch them into its cache
@@ -92,7 +93,8 @@ typedef struct FolioGemmF32 {
   const float* a;
   int64_t a_row_stride;
   int64_t a_col_stride;
-  const float* const* a_rows; /* [k / a_run][m] or null */
+  const float* const* a_rows;  /* [k / a_run][m] or null */
+  const float* const* a_lines; /* [k / a_run] or null */
   int64_t a_run;
   const float* b; /* F32P16 of [k, n], 64-byte aligned; see pack_f32p16 */
   float* c;

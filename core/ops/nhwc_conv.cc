@@ -3,7 +3,8 @@
 //
 // Source: as core/ops/conv.cc (ONNX operator spec, Conv; com.microsoft FusedConv); made by the pass
 //         channels_last only, for constant weights.
-// Shapes: x [N, spatial..., C], w [M, C / group, kernel...], b [M], z as y, scale [M]
+// Shapes: x [N, spatial..., C] ([N, C, spatial...] where planes is 1), w [M, C / group, kernel...],
+// b [M], z as y, scale [M]
 //         -> y [N, out..., M]
 // Types:  float.
 // winograd: 1: the other algorithm, of 3x3 filters with stride 1 (op_winograd.h); the pass
@@ -18,26 +19,21 @@ namespace {
 
 class NhwcConv final : public OpKernel {
  public:
-  ConvAttrs attrs;
-  Activation activation;
+  NhwcConvForm form;
   bool is_winograd = false;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
-    FOLIO_TRY(const Tensor* w, run.tensor(1, DType::kFloat));
-    const Tensor* b = nullptr;
-    if (run.has_input(2)) {
-      FOLIO_TRY(b, run.tensor(2, DType::kFloat));
-    }
     if (x->rank() < 3) return invalid_argument("X ", x->shape().to_string(), " is too flat");
-    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, channels_first(x->shape()), w->shape(), b));
-    const Span<const int64_t> dims = w->shape().dims();
-    if (!fits_nhwc_conv(dims, attrs.group) || (is_winograd && !fits_winograd(dims, attrs))) {
-      return not_implemented("W ", w->shape().to_string(), " in ", attrs.group, " groups",
+    NhwcConvArgs args;
+    FOLIO_TRY(const ConvSizes s, read_nhwc_conv(run, form, x->shape(), 1, 2, 4, &args));
+    const Shape& w = args.weights->shape();
+    if (!fits_nhwc_conv(w.dims(), s.group) ||
+        (is_winograd && !fits_winograd(w.dims(), form.attrs))) {
+      return not_implemented("W ", w.to_string(), " in ", s.group, " groups",
                              is_winograd ? " by Winograd's algorithm" : "");
     }
     const Shape out = channels_last(s.out);
-    NhwcConvArgs args;
     if (run.has_input(3)) {
       FOLIO_TRY(const Tensor* z, run.tensor(3, DType::kFloat));
       if (!(z->shape() == out)) {
@@ -48,27 +44,9 @@ class NhwcConv final : public OpKernel {
     }
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, out));
     if (y->count() == 0) return Status::ok();
-    FOLIO_TRY(args.scale, scale_of(run, w->shape()));
-    args.weights = w;
-    if (const PackedBlob* packed = run.packed(1)) {
-      args.packed = reinterpret_cast<const float*>(packed->data());
-    }
     args.x = x->data<float>();
-    args.bias = b ? b->data<float>() : nullptr;
-    args.activation = activation;
     args.y = y->data_mut<float>();
     return is_winograd ? run_winograd_conv(run, s, args) : run_nhwc_conv(run, s, args);
-  }
-
- private:
-  Result<const float*> scale_of(const OpRun& run, const Shape& w) const {
-    if (!run.has_input(4)) return nullptr;
-    FOLIO_TRY(const Tensor* scale, run.tensor(4, DType::kFloat));
-    if (scale->count() != w[0] || is_depthwise_conv(w.dims(), attrs.group)) {
-      return invalid_argument("scale ", scale->shape().to_string(), " does not fit W ",
-                              w.to_string());
-    }
-    return scale->data<float>();
   }
 };
 
@@ -81,39 +59,40 @@ Status infer(OpInfer& infer) {
     return invalid_graph("X ", type_to_string(infer.input(0)), " and W ",
                          type_to_string(infer.input(1)), " must have the same rank");
   }
+  FOLIO_TRY(const int64_t planes, infer.attrs().get_int(kPlanesAttribute, 0));
   Dims first = *x;
-  std::rotate(first.begin() + 1, first.end() - 1, first.end());
+  if (planes == 0) std::rotate(first.begin() + 1, first.end() - 1, first.end());
   FOLIO_TRY(Dims out, conv_out_dims(infer.attrs(), infer.table(), first, *w));
   std::rotate(out.begin() + 1, out.begin() + 2, out.end());
   infer.set_tensor(0, infer.dtype(0), std::move(out));
   return Status::ok();
 }
 
-Status request_pack(OpBuild& build, const NhwcConv& conv, Span<const int64_t> w) {
-  PackRequest request;
-  if (!conv.is_winograd) {
-    FOLIO_TRY(request, nhwc_conv_request(build.kernels(), w, conv.attrs.group));
-    request.replaces_source = true;  // run() reads W's shape alone then
-  } else if (fits_winograd(w, conv.attrs)) {
-    FOLIO_TRY(request, winograd_request(build.kernels(), w));
+Status request_winograd(OpBuild& build, const ConvAttrs& attrs) {
+  const Initializer* w = build.initializer(1);
+  if (!w || w->dtype != DType::kFloat || !fits_winograd(w->shape.dims(), attrs)) {
+    return Status::ok();
   }
+  FOLIO_TRY(const PackRequest request, winograd_request(build.kernels(), w->shape.dims()));
   if (request.bytes > 0) build.request_pack(1, request);
   return Status::ok();
 }
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<NhwcConv>();
-  FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
-  FOLIO_TRY(const std::vector<float> parameters, build.attrs().get_floats("activation_params"));
-  FOLIO_TRY(kernel->activation, parse_fused_activation(build.attrs(), parameters));
+  FOLIO_TRY(kernel->form, parse_nhwc_conv(build.attrs()));
+  const ConvAttrs& attrs = kernel->form.attrs;
   FOLIO_TRY(const int64_t winograd, build.attrs().get_int("winograd", 0));
   kernel->is_winograd = winograd != 0;
+  if (kernel->is_winograd) {
+    FOLIO_RETURN_IF_ERROR(request_winograd(build, attrs));
+    return std::unique_ptr<OpKernel>(std::move(kernel));
+  }
+  FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, 1, kernel->form));
   const Initializer* w = build.initializer(1);
-  if (w && w->dtype == DType::kFloat && fits_nhwc_conv(w->shape.dims(), kernel->attrs.group)) {
-    FOLIO_RETURN_IF_ERROR(request_pack(build, *kernel, w->shape.dims()));
-    if (!kernel->is_winograd && adds_in_place(w->shape.dims(), kernel->attrs.group)) {
-      build.may_overwrite(3);
-    }
+  if (w && fits_nhwc_conv(w->shape.dims(), attrs.group) &&
+      adds_in_place(w->shape.dims(), attrs.group)) {
+    build.may_overwrite(3);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

@@ -21,64 +21,28 @@ constexpr int kScale = 3;
 constexpr int kW2 = 4;
 constexpr int kB2 = 5;
 
-struct Half {
-  ConvAttrs attrs;
-  Activation activation;
-};
-
-Result<Half> parse_half(const Attributes& attrs) {
-  Half half;
-  FOLIO_TRY(half.attrs, parse_conv(attrs));
-  FOLIO_TRY(const std::vector<float> parameters, attrs.get_floats("activation_params"));
-  FOLIO_TRY(half.activation, parse_fused_activation(attrs, parameters));
-  return half;
-}
-
 class NhwcConvPair final : public OpKernel {
  public:
-  Half first;
-  Half second;
+  NhwcConvForm first;
+  NhwcConvForm second;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
     if (x->rank() != 4) return invalid_argument("X ", x->shape().to_string(), " has not 4 dims");
     NhwcConvArgs a;
     NhwcConvArgs b;
-    FOLIO_TRY(const ConvSizes s1, half(run, first, channels_first(x->shape()), kW1, kB1, &a));
-    FOLIO_TRY(const ConvSizes s2, half(run, second, s1.out, kW2, kB2, &b));
+    FOLIO_TRY(const ConvSizes s1, read_nhwc_conv(run, first, x->shape(), kW1, kB1, kScale, &a));
+    FOLIO_TRY(const ConvSizes s2,
+              read_nhwc_conv(run, second, channels_last(s1.out), kW2, kB2, -1, &b));
     if (s1.group != 1 || !is_depthwise_conv(b.weights->shape().dims(), s2.group)) {
       return not_implemented("W ", a.weights->shape().to_string(), " before W ",
                              b.weights->shape().to_string());
-    }
-    if (run.has_input(kScale)) {
-      FOLIO_TRY(const Tensor* scale, run.tensor(kScale, DType::kFloat));
-      if (scale->count() != s1.c_out) {
-        return invalid_argument("scale ", scale->shape().to_string(), " does not fit W ",
-                                a.weights->shape().to_string());
-      }
-      a.scale = scale->data<float>();
     }
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, channels_last(s2.out)));
     if (y->count() == 0) return Status::ok();
     a.x = x->data<float>();
     b.y = y->data_mut<float>();
     return run_nhwc_conv_pair(run, s1, a, s2, b);
-  }
-
- private:
-  static Result<ConvSizes> half(const OpRun& run, const Half& which, const Shape& x, int w_input,
-                                int b_input, NhwcConvArgs* args) {
-    FOLIO_TRY(args->weights, run.tensor(w_input, DType::kFloat));
-    const Tensor* bias = nullptr;
-    if (run.has_input(b_input)) {
-      FOLIO_TRY(bias, run.tensor(b_input, DType::kFloat));
-      args->bias = bias->data<float>();
-    }
-    if (const PackedBlob* packed = run.packed(w_input)) {
-      args->packed = reinterpret_cast<const float*>(packed->data());
-    }
-    args->activation = which.activation;
-    return conv_sizes(which.attrs, x, args->weights->shape(), bias);
   }
 };
 
@@ -94,30 +58,20 @@ Status infer(OpInfer& infer) {
                          type_to_string(infer.input(kW2)), " must have 4 dims");
   }
   const Attributes first = attributes_of_first(infer.attrs());
-  const Dims image = {(*x)[0], (*x)[3], (*x)[1], (*x)[2]};
+  FOLIO_TRY(const int64_t planes, first.get_int(kPlanesAttribute, 0));
+  const Dims image = planes != 0 ? *x : Dims{(*x)[0], (*x)[3], (*x)[1], (*x)[2]};
   FOLIO_TRY(const Dims between, conv_out_dims(first, infer.table(), image, *w1));
   FOLIO_TRY(const Dims out, conv_out_dims(infer.attrs(), infer.table(), between, *w2));
   infer.set_tensor(0, infer.dtype(0), Dims{out[0], out[2], out[3], out[1]});
   return Status::ok();
 }
 
-Status request(OpBuild& build, int input, int64_t group) {
-  const Initializer* w = build.initializer(input);
-  if (!w || w->dtype != DType::kFloat || !fits_nhwc_conv(w->shape.dims(), group)) {
-    return Status::ok();
-  }
-  FOLIO_TRY(PackRequest request, nhwc_conv_request(build.kernels(), w->shape.dims(), group));
-  request.replaces_source = true;  // run() reads W's shape alone then
-  if (request.bytes > 0) build.request_pack(input, request);
-  return Status::ok();
-}
-
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<NhwcConvPair>();
-  FOLIO_TRY(kernel->first, parse_half(attributes_of_first(build.attrs())));
-  FOLIO_TRY(kernel->second, parse_half(build.attrs()));
-  FOLIO_RETURN_IF_ERROR(request(build, kW1, kernel->first.attrs.group));
-  FOLIO_RETURN_IF_ERROR(request(build, kW2, kernel->second.attrs.group));
+  FOLIO_TRY(kernel->first, parse_nhwc_conv(attributes_of_first(build.attrs())));
+  FOLIO_TRY(kernel->second, parse_nhwc_conv(build.attrs()));
+  FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, kW1, kernel->first));
+  FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, kW2, kernel->second));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

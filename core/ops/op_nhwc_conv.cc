@@ -14,6 +14,8 @@ constexpr int64_t kRowStep = 14;             // rows of the widest kernel's tile
 constexpr int64_t kTileRows = 168;           // what the product packs of A at once
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
+constexpr int64_t kMostPlanes = 8;           // of an image that is read as it lies
+constexpr int64_t kFewestTaps = 3;           // of a row of the window then: they are one piece
 constexpr int64_t kChunkMacs = 1 << 20;
 // A depthwise chunk: multiply-adds, lines, and how many chunks there should be.
 constexpr int64_t kGrainWork = 1 << 15;
@@ -82,24 +84,39 @@ Status fill_depthwise(const PackRequest& r, const void* context, const Tensor& s
   return Status::ok();
 }
 
+// Whether the taps of one row of the window are neighbours in x for all pixels of a line.
+bool reads_lines(const ConvSizes& s, const NhwcConvArgs& args) {
+  if (args.is_planes) return true;
+  return !is_pointwise(s.window) && s.group == 1 && s.window.dilation[2] == 1 &&
+         s.c_in < kFewChannels;
+}
+
 class NhwcProduct {
  public:
   NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
       : s_(s), kernels_(kernels), args_(args) {
     const Window& w = s.window;
-    in_place_ = is_pointwise(w);
-    joined_ = !in_place_ && s.group == 1 && w.dilation[2] == 1 && s.c_in < kFewChannels;
-    run_ = joined_ ? s.c_in * w.kernel[2] : s.c_in;
-    pieces_ = joined_ ? w.kernel[0] * w.kernel[1] : w.kernel_count();
-    const int64_t per_row = joined_ ? s.k() : pieces_;
+    by_lines_ = reads_lines(s, args);
+    in_place_ = !by_lines_ && is_pointwise(w);
+    unit_ = by_lines_ && args.is_planes ? 1 : s.c_in;
+    run_ = by_lines_ ? unit_ * w.kernel[2] : s.c_in;
+    pieces_ = s.k() / std::max<int64_t>(run_, 1);
     rows_ = s.batch * w.out_count();
-    const int64_t most =
-        in_place_ ? kTileRows
-                  : std::clamp(kMostPieces / std::max<int64_t>(per_row, 1) / kRowStep * kRowStep,
-                               kRowStep, kTileRows);
-    const int64_t work = std::max<int64_t>(1, most * s.k() * panel_columns(s.c_out));
-    const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / work) : 1;
-    tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
+    const int64_t work = std::max<int64_t>(1, s.k() * panel_columns(s.c_out));
+    if (by_lines_) {
+      tiling_.tile = w.out[2];
+      tiling_.tiles = rows_ / std::max<int64_t>(tiling_.tile, 1);
+      tiling_.columns = s.c_out;
+      tiling_.blocks = 1;
+    } else {
+      const int64_t most =
+          in_place_ ? kTileRows
+                    : std::clamp(kMostPieces / std::max<int64_t>(pieces_, 1) / kRowStep * kRowStep,
+                                 kRowStep, kTileRows);
+      const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / (work * most)) : 1;
+      tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
+    }
+    grain_ = by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * w.out[2])) : 1;
     if (args.packed) return;
     const int64_t panels = kFreshFloats / std::max<int64_t>(s.k(), 1) / kPanel;
     tiling_.columns = std::min(s.c_out, std::max(panels * kPanel, kFreshColumns));
@@ -109,13 +126,17 @@ class NhwcProduct {
   // Of columns, in all groups.
   int64_t blocks() const { return s_.group * tiling_.blocks; }
   int64_t chunks() const { return args_.packed ? tiling_.tiles * blocks() : blocks(); }
-  size_t zero_bytes() const { return static_cast<size_t>(run_) * kFloat; }
+  int64_t grain() const { return grain_; }  // of chunks
+  size_t zero_bytes() const {
+    return static_cast<size_t>(by_lines_ ? line_floats() : run_) * kFloat;
+  }
   size_t pointer_bytes() const {
-    return in_place_ ? 0
-                     : align_up(static_cast<size_t>(tiling_.tile * pieces_) * sizeof(float*), 64);
+    if (in_place_) return 0;
+    const int64_t each = by_lines_ ? 1 : tiling_.tile;
+    return align_up(static_cast<size_t>(each * pieces_) * sizeof(float*), 64);
   }
   size_t border_bytes() const {
-    return joined_ ? align_up(static_cast<size_t>(tiling_.tile * s_.k()) * sizeof(float), 64) : 0;
+    return by_lines_ ? align_up(static_cast<size_t>(line_floats() * pieces_) * kFloat, 64) : 0;
   }
   size_t panel_bytes() const {
     return args_.packed ? 0 : static_cast<size_t>(panel_columns(tiling_.columns) * s_.k()) * kFloat;
@@ -131,8 +152,9 @@ class NhwcProduct {
       return;
     }
     auto* panels = reinterpret_cast<float*>(scratch);
-    fill_panels(kernels_, s_.window.kernel_count(), s_.k(), group * s_.c_out + first,
-                std::min(tiling_.columns, s_.c_out - first), *args_.weights, panels);
+    fill_panels(kernels_, args_.is_planes ? 1 : s_.window.kernel_count(), s_.k(),
+                group * s_.c_out + first, std::min(tiling_.columns, s_.c_out - first),
+                *args_.weights, panels);
     for (int64_t tile = 0; tile < tiling_.tiles; ++tile) {
       multiply(tile_at(tile * tiling_.tile, rows_), group, first, panels, scratch + panel_bytes(),
                zeros);
@@ -180,10 +202,15 @@ class NhwcProduct {
       gemm.a_col_stride = 1;
     } else {
       const auto** pointers = reinterpret_cast<const float**>(scratch);
-      auto* border = reinterpret_cast<float*>(scratch + pointer_bytes());
-      point(row, gemm.m, group * s_.c_in, zeros, pointers, border);
-      gemm.a_rows = pointers;
       gemm.a_run = run_;
+      if (by_lines_) {
+        point_lines(row, zeros, pointers, reinterpret_cast<float*>(scratch + pointer_bytes()));
+        gemm.a_lines = pointers;
+        gemm.a_row_stride = s_.window.stride[2] * unit_;
+      } else {
+        point(row, gemm.m, group * s_.c_in, zeros, pointers);
+        gemm.a_rows = pointers;
+      }
     }
     gemm.b = b;
     const int64_t channel = group * s_.c_out + first;
@@ -210,36 +237,40 @@ class NhwcProduct {
     }
   }
 
-  // pointers[piece][i]: the piece of output pixel row + i; border pieces are made in `border`.
-  // Lines of output pixels one after the other: what is the same for a line is found once.
+  // pointers[piece][i]: the piece of output pixel row + i. Lines of output pixels one after the
+  // other: what is the same for a line is found once.
   void point(int64_t row, int64_t count, int64_t first_channel, const float* zeros,
-             const float** pointers, float* border) const {
+             const float** pointers) const {
     const Window& w = s_.window;
     const int64_t channels = s_.group * s_.c_in;
     for (int64_t done = 0; done < count;) {
       const int64_t at = row + done;
       const int64_t v = at % w.out[2];
-      const int64_t h = at / w.out[2] % w.out[1];
-      const int64_t d = at / w.out[2] / w.out[1] % w.out[0];
       const int64_t pixels = std::min(w.out[2] - v, count - done);
       const float* x = args_.x + at / w.out_count() * w.in_count() * channels + first_channel;
       const float** to = pointers + done;
-      for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
-        const int64_t depth = d * w.stride[0] - w.pad_begin[0] + kd * w.dilation[0];
-        for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
-          const int64_t line = h * w.stride[1] - w.pad_begin[1] + kh * w.dilation[1];
-          const bool inside = depth >= 0 && depth < w.in[0] && line >= 0 && line < w.in[1];
-          const float* from = inside ? x + (depth * w.in[1] + line) * w.in[2] * channels : nullptr;
-          const int64_t column = v * w.stride[2] - w.pad_begin[2];
-          if (joined_) {
-            point_joined(from, column, pixels, zeros, &border, to);
-            to += count;
-          } else {
-            to = point_taps(from, column, pixels, count, zeros, to);
-          }
-        }
-      }
+      for_each_line(at, [&](int64_t line) {
+        const float* from = line < 0 ? nullptr : x + line * w.in[2] * channels;
+        to = point_taps(from, v * w.stride[2] - w.pad_begin[2], pixels, count, zeros, to);
+      });
       done += pixels;
+    }
+  }
+
+  // body(line): the lines of the image that output pixel `at` sees, numbered through all depths; -1
+  // outside.
+  template <typename Body>
+  void for_each_line(int64_t at, const Body& body) const {
+    const Window& w = s_.window;
+    const int64_t h = at / w.out[2] % w.out[1];
+    const int64_t d = at / w.out[2] / w.out[1] % w.out[0];
+    for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
+      const int64_t depth = d * w.stride[0] - w.pad_begin[0] + kd * w.dilation[0];
+      for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
+        const int64_t line = h * w.stride[1] - w.pad_begin[1] + kh * w.dilation[1];
+        const bool inside = depth >= 0 && depth < w.in[0] && line >= 0 && line < w.in[1];
+        body(inside ? depth * w.in[1] + line : -1);
+      }
     }
   }
 
@@ -257,41 +288,45 @@ class NhwcProduct {
     return to;
   }
 
-  void point_joined(const float* line, int64_t column, int64_t pixels, const float* zeros,
-                    float** border, const float** to) const {
+  // pointers[piece]: the piece of the first pixel of the line of outputs that begins at `row`;
+  // those of the others follow in steps. Lines with a border are copied with it.
+  void point_lines(int64_t row, const float* zeros, const float** pointers, float* border) const {
     const Window& w = s_.window;
-    if (!line) {
-      std::fill_n(to, pixels, zeros);
-      return;
-    }
-    int64_t at = column;
-    for (int64_t i = 0; i < pixels; ++i, at += w.stride[2]) {
-      const bool whole = at >= 0 && at + w.kernel[2] <= w.in[2];
-      to[i] = whole ? line + at * s_.c_in : border_piece(line, at, border);
+    const float* x = args_.x + row / w.out_count() * w.in_count() * s_.c_in;
+    const int64_t floats = line_floats();
+    const int64_t before = std::min(w.pad_begin[2] * unit_, floats);
+    const int64_t inside = std::min(w.in[2] * unit_, floats - before);
+    const bool has_border = before > 0 || inside < floats;
+    for (int64_t plane = 0; plane < s_.c_in / unit_; ++plane, x += w.in_count()) {
+      for_each_line(row, [&](int64_t line) {
+        const float* from = line < 0 ? zeros : x + line * w.in[2] * unit_;
+        if (line >= 0 && has_border) {
+          std::fill_n(border, before, 0.0F);
+          std::memcpy(border + before, from, static_cast<size_t>(inside) * kFloat);
+          std::fill_n(border + before + inside, floats - before - inside, 0.0F);
+          from = border;
+          border += floats;
+        }
+        *pointers++ = from;
+      });
     }
   }
 
-  const float* border_piece(const float* line, int64_t at, float** border) const {
+  // Of the image and its border that a line of outputs sees.
+  int64_t line_floats() const {
     const Window& w = s_.window;
-    const int64_t begin = std::clamp<int64_t>(-at, 0, w.kernel[2]);
-    const int64_t end = std::clamp<int64_t>(w.in[2] - at, begin, w.kernel[2]);
-    float* const piece = *border;
-    *border += run_;
-    std::fill_n(piece, run_, 0.0F);
-    if (begin < end) {
-      std::memcpy(piece + begin * s_.c_in, line + (at + begin) * s_.c_in,
-                  static_cast<size_t>((end - begin) * s_.c_in) * sizeof(float));
-    }
-    return piece;
+    return std::max<int64_t>(0, (w.out[2] - 1) * w.stride[2] + w.kernel[2]) * unit_;
   }
 
   const ConvSizes& s_;
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
   bool in_place_ = false;
-  bool joined_ = false;  // the taps of one row of the window are one piece
-  int64_t run_ = 0;      // floats of a piece
+  bool by_lines_ = false;  // the taps of one row of the window are one piece
+  int64_t unit_ = 0;       // floats of a pixel, or of a plane's
+  int64_t run_ = 0;        // floats of a piece
   int64_t pieces_ = 0;
+  int64_t grain_ = 1;
   int64_t rows_ = 0;  // output pixels of all images
   ConvTiling tiling_;
 };
@@ -437,8 +472,14 @@ bool adds_in_place(Span<const int64_t> w, int64_t group) {
   return !is_depthwise_conv(w, group) && checked_count(w.subspan(1), &k) && k <= FOLIO_GEMM_ONE_SUM;
 }
 
+bool fits_planes(Span<const int64_t> w, const ConvAttrs& attrs) {
+  const AxisNumbers& dilations = attrs.window.dilations;
+  return attrs.group == 1 && w[1] <= kMostPlanes && w[w.size() - 1] >= kFewestTaps &&
+         (dilations.empty() || dilations[dilations.size() - 1] == 1);
+}
+
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
-                                      int64_t group) {
+                                      int64_t group, bool is_planes) {
   uint64_t taps = 0;
   int64_t k = 0;
   if (!checked_count(w.subspan(2), &taps) || !checked_mul(w[1], static_cast<int64_t>(taps), &k)) {
@@ -446,7 +487,7 @@ Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const in
   }
   PackRequest request;
   request.context = &kernels;
-  request.taps = static_cast<int64_t>(taps);
+  request.taps = is_planes ? 1 : static_cast<int64_t>(taps);
   if (is_depthwise_conv(w, group)) {
     request.layout = Layout::kF32Tapwise;
     request.version = kF32TapwiseVersion;
@@ -477,14 +518,82 @@ namespace {
 // All of W for this call. Bits do not depend on whether this was done.
 Status pack_now(OpRun& run, const ConvSizes& s, NhwcConvArgs* args) {
   const Tensor& w = *args->weights;
-  FOLIO_TRY(const PackRequest request, nhwc_conv_request(run.kernels(), w.shape().dims(), s.group));
+  FOLIO_TRY(const PackRequest request,
+            nhwc_conv_request(run.kernels(), w.shape().dims(), s.group, args->is_planes));
   FOLIO_TRY(uint8_t * bytes, run.scratch(request.bytes));
   FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, w, bytes));
   args->packed = reinterpret_cast<const float*>(bytes);
   return Status::ok();
 }
 
+template <typename Work>
+Status run_chunks(OpRun& run, const Work& work, int64_t chunks, int64_t grain) {
+  FOLIO_TRY(uint8_t * zeros, run.scratch(work.zero_bytes()));
+  std::memset(zeros, 0, work.zero_bytes());
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, work.scratch_bytes(), &scratch));
+  run.parallel().for_range(chunks, grain, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      work.compute(chunk, block.data(), reinterpret_cast<const float*>(zeros));
+    }
+  });
+  return Status::ok();
+}
+
 }  // namespace
+
+Result<NhwcConvForm> parse_nhwc_conv(const Attributes& attrs) {
+  NhwcConvForm form;
+  FOLIO_TRY(form.attrs, parse_conv(attrs));
+  FOLIO_TRY(const std::vector<float> parameters, attrs.get_floats("activation_params"));
+  FOLIO_TRY(form.activation, parse_fused_activation(attrs, parameters));
+  FOLIO_TRY(const int64_t planes, attrs.get_int(kPlanesAttribute, 0));
+  form.is_planes = planes != 0;
+  return form;
+}
+
+Status request_nhwc_conv(OpBuild& build, int w_input, const NhwcConvForm& form) {
+  const Initializer* w = build.initializer(w_input);
+  if (!w || w->dtype != DType::kFloat || !fits_nhwc_conv(w->shape.dims(), form.attrs.group)) {
+    return Status::ok();
+  }
+  FOLIO_TRY(PackRequest request,
+            nhwc_conv_request(build.kernels(), w->shape.dims(), form.attrs.group, form.is_planes));
+  request.replaces_source = true;  // run() reads W's shape alone then
+  if (request.bytes > 0) build.request_pack(w_input, request);
+  return Status::ok();
+}
+
+Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, const Shape& x,
+                                 int w_input, int b_input, int scale_input, NhwcConvArgs* args) {
+  FOLIO_TRY(args->weights, run.tensor(w_input, DType::kFloat));
+  const Shape& w = args->weights->shape();
+  const Tensor* bias = nullptr;
+  if (run.has_input(b_input)) {
+    FOLIO_TRY(bias, run.tensor(b_input, DType::kFloat));
+    args->bias = bias->data<float>();
+  }
+  const Shape image = form.is_planes ? x : channels_first(x);
+  FOLIO_TRY(const ConvSizes sizes, conv_sizes(form.attrs, image, w, bias));
+  if (form.is_planes && !fits_planes(w.dims(), form.attrs)) {
+    return not_implemented("W ", w.to_string(), " with planes side by side");
+  }
+  args->is_planes = form.is_planes;
+  if (scale_input >= 0 && run.has_input(scale_input)) {
+    FOLIO_TRY(const Tensor* scale, run.tensor(scale_input, DType::kFloat));
+    if (scale->count() != w[0] || is_depthwise_conv(w.dims(), form.attrs.group)) {
+      return invalid_argument("scale ", scale->shape().to_string(), " does not fit W ",
+                              w.to_string());
+    }
+    args->scale = scale->data<float>();
+  }
+  if (const PackedBlob* packed = run.packed(w_input)) {
+    args->packed = reinterpret_cast<const float*>(packed->data());
+  }
+  args->activation = form.activation;
+  return sizes;
+}
 
 Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) {
   NhwcConvArgs args = given;
@@ -494,17 +603,7 @@ Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) 
   }
   if (depthwise) return run_depthwise_rows(run, s, args);
   const NhwcProduct product(s, run.kernels(), args);
-  FOLIO_TRY(uint8_t * zeros, run.scratch(product.zero_bytes()));
-  std::memset(zeros, 0, product.zero_bytes());
-  ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, product.scratch_bytes(), &scratch));
-  run.parallel().for_range(product.chunks(), 1, [&](int64_t begin, int64_t end) {
-    const ThreadScratch::Block block(scratch);
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      product.compute(chunk, block.data(), reinterpret_cast<const float*>(zeros));
-    }
-  });
-  return Status::ok();
+  return run_chunks(run, product, product.chunks(), product.grain());
 }
 
 Attributes attributes_of_first(const Attributes& pair) {
@@ -529,20 +628,18 @@ Status run_nhwc_conv_pair(OpRun& run, const ConvSizes& first, const NhwcConvArgs
                           const ConvSizes& second, const NhwcConvArgs& second_given) {
   NhwcConvArgs first_args = first_given;
   NhwcConvArgs second_args = second_given;
+  const uint64_t between = static_cast<uint64_t>(first.out.count());
+  if (between / std::max<uint64_t>(1, static_cast<uint64_t>(first.batch)) < kFewestPairFloats) {
+    FOLIO_TRY(uint8_t * bytes, run.scratch(between * kFloat));
+    first_args.y = reinterpret_cast<float*>(bytes);
+    second_args.x = first_args.y;
+    FOLIO_RETURN_IF_ERROR(run_nhwc_conv(run, first, first_args));
+    return run_nhwc_conv(run, second, second_args);
+  }
   if (!first_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, first, &first_args));
   if (!second_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, second, &second_args));
   const ConvPair pair(run, first, first_args, second, second_args);
-  FOLIO_TRY(uint8_t * zeros, run.scratch(pair.zero_bytes()));
-  std::memset(zeros, 0, pair.zero_bytes());
-  ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, pair.scratch_bytes(), &scratch));
-  run.parallel().for_range(pair.blocks(), 1, [&](int64_t begin, int64_t end) {
-    const ThreadScratch::Block block(scratch);
-    for (int64_t at = begin; at < end; ++at) {
-      pair.compute(at, block.data(), reinterpret_cast<const float*>(zeros));
-    }
-  });
-  return Status::ok();
+  return run_chunks(run, pair, pair.blocks(), 1);
 }
 
 }  // namespace folio

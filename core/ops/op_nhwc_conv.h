@@ -3,8 +3,9 @@
 // Math:    Y [pixels, M] = X [pixels, K] * W [K, M], K = taps * C/g, tap by tap: the rows of A are
 //          pixels, whose pieces, one for each tap, are read where they lie in x.
 // Method:  1x1 without stride or border: x is A. Few channels: the taps of one row of the window
-//          are one piece (they are neighbours in x). Outside of the image pieces are zeros. A
-//          filter over one channel each (depthwise): rows of the slot depthwise_f32.
+//          are one piece (they are neighbours in x), a line of pixels at a time; an image of few
+//          channels may have them first, where K is channel by channel. Outside of the image pieces
+//          are zeros. A filter over one channel each (depthwise): rows of the slot depthwise_f32.
 // Weights: packed before; else some columns at a time, which all pixels meet while they are in the
 //          cache: bit-identical.
 // Memory:  a thread has pointers and border pieces of a tile of pixels, and those columns.
@@ -24,7 +25,24 @@ bool is_depthwise_conv(Span<const int64_t> w, int64_t group);
 // Whether run_nhwc_conv() can write y where z is.
 bool adds_in_place(Span<const int64_t> w, int64_t group);
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
-                                      int64_t group);
+                                      int64_t group, bool is_planes = false);
+
+// An attribute of 1: x is [N, C, spatial...], and is read as it lies.
+inline constexpr std::string_view kPlanesAttribute = "planes";
+// Whether weights [M, C, kernel...] take such an image: few channels, and rows of taps side by
+// side.
+bool fits_planes(Span<const int64_t> w, const ConvAttrs& attrs);
+
+// What the attributes of Conv and FusedConv say.
+struct NhwcConvForm {
+  ConvAttrs attrs;
+  Activation activation;
+  bool is_planes = false;
+};
+Result<NhwcConvForm> parse_nhwc_conv(const Attributes& attrs);
+
+// Asks for W packed so, if it is a constant that fits.
+Status request_nhwc_conv(OpBuild& build, int w_input, const NhwcConvForm& form);
 
 // y = activation(scale * (W x) + bias + z)
 struct NhwcConvArgs {
@@ -34,11 +52,21 @@ struct NhwcConvArgs {
   const float* scale = nullptr;   // of each channel, or null: ones; not of depthwise filters
   const float* bias = nullptr;    // may be null
   const float* z = nullptr;       // as y; may be null
+  bool is_planes = false;
   Activation activation;
   float* y = nullptr;
 };
 
+// What every form has: weights, packed, scale (input -1: none) and bias, checked against x as it
+// lies.
+Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, const Shape& x,
+                                 int w_input, int b_input, int scale_input, NhwcConvArgs* args);
+
 Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args);
+
+// Between the two of a pair, of one image: half of a large L2 cache. Less stays there until it is
+// read, and is made as a whole.
+inline constexpr uint64_t kFewestPairFloats = uint64_t{256} << 10;
 
 // Attributes of a pair's first convolution among the second's: with this before their names.
 inline constexpr std::string_view kFirst = "first.";

@@ -111,6 +111,7 @@ class ChannelsLast {
   bool run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
     note_codes(nodes);
+    note_turned(nodes);
     for (Node& node : nodes) {
       if (node.dead || convert(node)) continue;
       Graph::for_each_read(node, [&](ValueId read) { need_first(read); });
@@ -136,6 +137,18 @@ class ChannelsLast {
       }
       if (node.op_type == "QuantizeLinear" && is_code(node.outputs[0])) {
         to_codes_.insert(node.inputs[0]);
+      }
+    }
+  }
+
+  // What a Transpose made of an image with channels last: that image is its twin, if one is wanted.
+  void note_turned(const std::vector<Node>& nodes) {
+    for (const Node& node : nodes) {
+      if (node.dead || node.op_type != "Transpose" || node.outputs.empty()) continue;
+      const auto perm = node.attributes.get_ints("perm");
+      if (perm.is_ok() && perm.value().size() >= 3 && rank(node.inputs[0]) == perm.value().size() &&
+          perm.value() == to_first_order(perm.value().size())) {
+        turned_[node.outputs[0]] = node.inputs[0];
       }
     }
   }
@@ -178,6 +191,8 @@ class ChannelsLast {
   ValueId twin(ValueId first) {
     const auto found = last_.find(first);
     if (found != last_.end()) return found->second;
+    const auto turned = turned_.find(first);
+    if (turned != turned_.end()) return last_[first] = turned->second;
     const ValueId id = make_twin(first);
     only_last_[first] = false;
     add_transpose(first, id, to_last_order(rank(first)));
@@ -271,11 +286,23 @@ class ChannelsLast {
     }
     Node made = make_node(node.name, kNhwcDomain, "Conv", 1, node.inputs);
     made.attributes = std::move(node.attributes);
-    made.inputs[0] = twin(x);
+    if (reads_planes(x, *w, made.attributes)) {
+      made.attributes.set(int_attribute(std::string(kPlanesAttribute), 1));
+    } else {
+      made.inputs[0] = twin(x);
+    }
     if (made.inputs.size() > 3 && made.inputs[3] != kNone) made.inputs[3] = twin(made.inputs[3]);
     take_scale_out(*w, group.value(), &made);
     emit(std::move(made), {y});
     return true;
+  }
+
+  // An image of few channels that nobody has with channels last: turning it would cost as much as
+  // some of its products.
+  bool reads_planes(ValueId x, const Initializer& w, const Attributes& attributes) const {
+    const auto attrs = parse_conv(attributes);
+    return !has_twin(x) && !turned_.contains(x) && attrs.is_ok() &&
+           fits_planes(w.shape.dims(), attrs.value());
   }
 
   // Weights times one number for each filter, not computed yet (fold_scales): the sums are scaled
@@ -602,6 +629,7 @@ class ChannelsLast {
   int opset_;
   std::vector<Node> out_;
   std::unordered_map<ValueId, ValueId> last_;    // value -> its twin
+  std::unordered_map<ValueId, ValueId> turned_;  // made by a Transpose -> what of
   std::unordered_map<ValueId, bool> only_last_;  // twins made first: is the value itself missing?
   std::unordered_set<ValueId> from_codes_;       // made by DequantizeLinear of 8 bits or fewer
   std::unordered_set<ValueId> to_codes_;         // read by QuantizeLinear to such

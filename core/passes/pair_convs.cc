@@ -3,8 +3,8 @@
 //
 //   folio.nhwc.Conv (one group) -> folio.nhwc.Conv (depthwise)   ->   folio.nhwc.ConvPair
 //
-// By the dims that are known when the model is loaded; two spatial dims. Not where a sum is taken
-// in, nor by Winograd's algorithm. Private: the result is never saved.
+// Two spatial dims, of any size where they are not known when the model is loaded. Not where a sum
+// is taken in, nor by Winograd's algorithm. Private: the result is never saved.
 #include "core/base/checked_math.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
@@ -14,8 +14,6 @@
 namespace folio {
 namespace {
 
-// Between the two, of one image: half of a large L2 cache. Less stays there until it is read.
-constexpr uint64_t kFewestFloats = uint64_t{256} << 10;
 // Of the first one's weights, which a call without packed weights packs anew.
 constexpr uint64_t kMostWeights = uint64_t{64} << 10;
 
@@ -54,17 +52,19 @@ class ConvPairs {
     if (p_.sole_reader(between) != second) return false;  // not an output either
     if (!is_depthwise_conv(w2->shape.dims(), group(second)) || group(first) != 1) return false;
     const uint64_t w1_count = static_cast<uint64_t>(w1->shape.count());
-    return w1_count <= kMostWeights && floats_of_image(*dims) >= kFewestFloats;
+    return w1_count <= kMostWeights && may_be_large(*dims);
   }
 
-  // 0 where that is not known.
-  static uint64_t floats_of_image(const Dims& dims) {
+  // By the dims that are known when the model is loaded; a run decides about the others.
+  static bool may_be_large(const Dims& dims) {
     uint64_t count = 1;
     for (size_t i = 1; i < dims.size(); ++i) {
-      if (!dims[i].is_value() || dims[i].value < 0) return 0;
-      if (!checked_mul(count, static_cast<uint64_t>(dims[i].value), &count)) return 0;
+      if (!dims[i].is_value()) return true;
+      if (dims[i].value < 0 || !checked_mul(count, static_cast<uint64_t>(dims[i].value), &count)) {
+        return false;
+      }
     }
-    return count;
+    return count >= kFewestPairFloats;
   }
 
   void fuse(NodeId first, NodeId second) {

@@ -272,6 +272,39 @@ TEST(Gemm, RowsInPiecesChangeNoBit) {
   }
 }
 
+// Rows of one line, each some steps after the one before, overlapping as windows do.
+TEST(Gemm, LinesChangeNoBit) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {1, 3, 4, 14, 27, 40}) {
+      for (const int64_t run_length : {1, 3, 4, 7, 21, 100}) {
+        for (const int64_t step : {1, 2, 30}) {
+          const Problem p(m, 37, run_length * 5);
+          const int64_t length = (m - 1) * step + run_length;
+          const std::vector<float> image = random_floats(static_cast<size_t>(5 * length), 11);
+          std::vector<float> matrix;
+          for (int64_t i = 0; i < m; ++i) {
+            for (int64_t piece = 0; piece < 5; ++piece) {
+              const auto from = image.begin() + piece * length + i * step;
+              matrix.insert(matrix.end(), from, from + run_length);
+            }
+          }
+          FolioGemmF32 args = p.args();
+          args.a = matrix.data();
+          const std::vector<float> whole = run(level, p, args);
+          const float* lines[5];
+          for (int64_t piece = 0; piece < 5; ++piece) lines[piece] = image.data() + piece * length;
+          args.a = nullptr;
+          args.a_lines = lines;
+          args.a_run = run_length;
+          args.a_row_stride = step;
+          EXPECT_TRUE(same_bits(whole, run(level, p, args)))
+              << level.name << ' ' << m << " rows, pieces of " << run_length << ", steps " << step;
+        }
+      }
+    }
+  }
+}
+
 // The promise on which operators build their threads.
 TEST(Gemm, SplittingRowsColumnsAndDepthChangesNoBit) {
   const Problem p(61, 147, 300);

@@ -9,6 +9,9 @@
 namespace folio {
 namespace {
 
+// Of x: the folio form reads [N, spatial..., C], or, with planes, what Conv reads.
+enum class Order { kLast, kPlanes };
+
 struct ConvCase {
   std::vector<int64_t> x;       // [N, C, spatial...]
   std::vector<int64_t> kernel;  // spatial
@@ -59,6 +62,15 @@ Shape turned(const Shape& first) {
   return last;
 }
 
+void set_image(const ConvCase& c, Order order, OpTester* t) {
+  const std::vector<float> x = wave(count_of(c.x), 0.37F);
+  if (order == Order::kPlanes) {
+    t->attr("planes", 1).input<float>(shape_of(c.x), x);
+  } else {
+    t->input<float>(turned(shape_of(c.x)), turned(x, shape_of(c.x)));
+  }
+}
+
 void set_attributes(const ConvCase& c, OpTester* t) {
   t->attr("group", c.group);
   if (!c.pads.empty()) t->attr_ints("pads", c.pads);
@@ -67,7 +79,7 @@ void set_attributes(const ConvCase& c, OpTester* t) {
 }
 
 // Runs both and compares: with bias; with z and `activation` when that is not null.
-void expect_same(const ConvCase& c, const char* activation) {
+void expect_same(const ConvCase& c, const char* activation, Order order = Order::kLast) {
   const std::vector<float> x = wave(count_of(c.x), 0.37F);
   std::vector<int64_t> w_dims{c.out_channels, c.x[1] / c.group};
   w_dims.insert(w_dims.end(), c.kernel.begin(), c.kernel.end());
@@ -93,7 +105,7 @@ void expect_same(const ConvCase& c, const char* activation) {
   OpTester t("Conv", 1, "folio.nhwc");
   set_attributes(c, &t);
   if (activation) t.attr("activation", activation);
-  t.input<float>(turned(shape_of(c.x)), turned(x, shape_of(c.x)));
+  set_image(c, order, &t);
   t.input<float>(shape_of(w_dims), w).input<float>({c.out_channels}, bias);
   if (activation) t.input<float>(turned(out), turned(z, out));
   t.expect<float>(0, turned(out), turned(expected, out),
@@ -139,13 +151,14 @@ TEST(NhwcConv, AddsZThenAppliesTheActivation) {
 }
 
 // The output over weights packed before (constants) or while they are used.
-std::vector<float> output_of(const ConvCase& c, bool packed_before, bool scaled) {
+std::vector<float> output_of(const ConvCase& c, bool packed_before, bool scaled,
+                             Order order = Order::kLast) {
   std::vector<int64_t> w_dims{c.out_channels, c.x[1] / c.group};
   w_dims.insert(w_dims.end(), c.kernel.begin(), c.kernel.end());
   const std::vector<float> w = wave(count_of(w_dims), 0.73F);
   OpTester t("Conv", 1, "folio.nhwc");
   set_attributes(c, &t);
-  t.input<float>(turned(shape_of(c.x)), wave(count_of(c.x), 0.37F));
+  set_image(c, order, &t);
   if (packed_before) {
     t.constant<float>(shape_of(w_dims), w);
   } else {
@@ -171,6 +184,53 @@ TEST(NhwcConv, HasTheSameBitsWhenWeightsArePackedBeforeOrOnTheWay) {
     const std::vector<float> on_the_way = output_of(all[i], false, false);
     ASSERT_EQ(on_the_way.size(), before.size());
     EXPECT_EQ(std::memcmp(on_the_way.data(), before.data(), before.size() * sizeof(float)), 0);
+  }
+}
+
+// Images of few channels that are read plane by plane.
+const std::vector<ConvCase>& plane_cases() {
+  static const std::vector<ConvCase> all = {
+      {{1, 3, 9, 11}, {3, 3}, 8, 1, {1, 1, 1, 1}, {}, {}},
+      {{2, 3, 19, 40}, {7, 7}, 20, 1, {3, 3, 3, 3}, {2, 2}, {}},
+      {{3, 1, 6, 50}, {1, 5}, 33, 1, {0, 1, 0, 4}, {1, 3}, {}},
+      {{1, 2, 3, 2}, {5, 5}, 3, 1, {4, 4, 4, 4}, {}, {}},       // windows beside the image
+      {{1, 2, 4, 9}, {3, 3}, 3, 1, {0, 0, 0, 0}, {2, 5}, {}},   // columns behind the last window
+      {{1, 2, 5, 12}, {3, 4}, 5, 1, {0, 9, 0, 0}, {1, 2}, {}},  // windows in the border only
+      {{1, 8, 12, 13}, {3, 39}, 16, 1, {1, 19, 1, 19}, {}, {}},
+      {{1, 5, 12, 10}, {3, 3}, 4, 1, {2, 1, 2, 1}, {}, {2, 1}},  // lines dilated
+      {{2, 1, 300}, {64}, 40, 1, {}, {5}, {}},
+      {{2, 2, 3, 5, 6}, {2, 3, 4}, 9, 1, {1, 0, 1, 0, 1, 0}, {2, 1, 1}, {}},
+  };
+  return all;
+}
+
+TEST(NhwcConv, ReadsFewChannelsAsTheyLie) {
+  for (size_t i = 0; i < plane_cases().size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const ConvCase& c = plane_cases()[i];
+    for (const char* activation : {static_cast<const char*>(nullptr), "Relu", "Sigmoid"}) {
+      expect_same(c, activation, Order::kPlanes);
+    }
+    const std::vector<float> before = output_of(c, /*packed_before=*/true, false, Order::kPlanes);
+    const std::vector<float> on_the_way = output_of(c, false, false, Order::kPlanes);
+    ASSERT_EQ(on_the_way.size(), before.size());
+    EXPECT_EQ(std::memcmp(on_the_way.data(), before.data(), before.size() * sizeof(float)), 0);
+  }
+}
+
+TEST(NhwcConv, RefusesPlanesThatAreNoLines) {
+  const std::vector<ConvCase> refused = {
+      {{1, 17, 9, 11}, {3, 3}, 8, 1, {}, {}, {}},    // many channels
+      {{1, 4, 9, 11}, {3, 3}, 8, 2, {}, {}, {}},     // groups
+      {{1, 3, 9, 11}, {3, 3}, 8, 1, {}, {}, {1, 2}}  // columns dilated
+  };
+  for (const ConvCase& c : refused) {
+    OpTester t("Conv", 1, "folio.nhwc");
+    set_attributes(c, &t);
+    set_image(c, Order::kPlanes, &t);
+    const Shape w{c.out_channels, c.x[1] / c.group, c.kernel[0], c.kernel[1]};
+    t.input<float>(w, std::vector<float>(static_cast<size_t>(w.count()))).outputs(1);
+    t.fails("planes");
   }
 }
 

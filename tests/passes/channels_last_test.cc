@@ -13,7 +13,8 @@ using model_writer::GraphWriter;
 using model_writer::ModelWriter;
 using Rest = std::function<void(GraphWriter&)>;
 
-// x [1, 3, 6, 6] -> Conv -> c [1, 4, 6, 6], and what a test puts behind it; y is the output.
+// x [1, 3, 6, 6] -> Conv -> c [1, 4, 6, 6], and what a test puts behind it; y is the output. The
+// first convolution reads its few channels as they lie.
 ModelWriter conv_and(const Rest& rest, const std::vector<model_writer::Dim>& y) {
   ModelWriter writer = plain_model(8, 18);
   GraphWriter& graph = writer.graph();
@@ -41,7 +42,7 @@ TEST(ChannelsLast, TransposesStandAtTheEdgesOfARegionOnly) {
               graph.node("MaxPool", {"s"}, {"m"}).attr_ints("kernel_shape", {1, 1});
               graph.node("Conv", {"m", "w2"}, {"y"});
             }),
-            "Transpose folio.nhwc.Conv Softplus folio.nhwc.MaxPool folio.nhwc.Conv Transpose");
+            "folio.nhwc.Conv Softplus folio.nhwc.MaxPool folio.nhwc.Conv Transpose");
 }
 
 TEST(ChannelsLast, AResidualIsAddedInTheSameForm) {
@@ -50,7 +51,7 @@ TEST(ChannelsLast, AResidualIsAddedInTheSameForm) {
               graph.node("Add", {"d", "c"}, {"e"});
               graph.node("Relu", {"e"}, {"y"});
             }),
-            "Transpose folio.nhwc.Conv folio.nhwc.Conv Transpose");
+            "folio.nhwc.Conv folio.nhwc.Conv Transpose");
 }
 
 // What fold_scales put into the weights comes out again, so that these stay the file's bytes.
@@ -65,8 +66,8 @@ TEST(ChannelsLast, SumsAreScaledInsteadOfWeights) {
   const auto model = optimized(writer, Optimize::kAll);
   ASSERT_TRUE(model.is_ok()) << text_of(model.status());
   const Graph& graph = model.value()->graph;
-  ASSERT_EQ(types_of(graph), "Transpose folio.nhwc.Conv Transpose");
-  const Node& conv = graph.nodes[1];
+  ASSERT_EQ(types_of(graph), "folio.nhwc.Conv Transpose");
+  const Node& conv = graph.nodes[0];
   ASSERT_EQ(conv.inputs.size(), 5U);
   const Initializer& weights = *graph.value(conv.inputs[1]).initializer;
   EXPECT_EQ(weights.name, "w");
@@ -81,7 +82,7 @@ TEST(ChannelsLast, DepthwiseFiltersAreScaledThemselves) {
     graph.node("Conv", {"c", "each"}, {"d"}).attr_int("group", 4).attr_ints("pads", {1, 1, 1, 1});
     graph.node("Mul", {"d", "scale"}, {"y"});
   };
-  EXPECT_EQ(types_after(rest), "Transpose folio.nhwc.Conv folio.nhwc.Conv Transpose");
+  EXPECT_EQ(types_after(rest), "folio.nhwc.Conv folio.nhwc.Conv Transpose");
 }
 
 TEST(ChannelsLast, ConstantsOfChannelsAndScalarsFollow) {
@@ -91,7 +92,7 @@ TEST(ChannelsLast, ConstantsOfChannelsAndScalarsFollow) {
               graph.node("PRelu", {"c", "slope"}, {"p"});
               graph.node("Max", {"p", "two"}, {"y"});
             }),
-            "Transpose folio.nhwc.Conv PRelu Max Transpose");
+            "folio.nhwc.Conv PRelu Max Transpose");
 }
 
 TEST(ChannelsLast, AConstantOfPixelsWantsChannelsFirst) {
@@ -99,7 +100,7 @@ TEST(ChannelsLast, AConstantOfPixelsWantsChannelsFirst) {
               graph.initializer(f32_tensor("row", {6}, wave(6)));
               graph.node("Max", {"c", "row"}, {"y"});
             }),
-            "Transpose folio.nhwc.Conv Transpose Max");
+            "folio.nhwc.Conv Transpose Max");
 }
 
 TEST(ChannelsLast, AxesFollow) {
@@ -117,7 +118,7 @@ TEST(ChannelsLast, AxesFollow) {
                   graph.node("Resize", {"l", "", "scales"}, {"y"});
                 },
                 {1, 3, 18, 12}),
-            "Transpose folio.nhwc.Conv Concat Softmax Pad Slice Resize Transpose");
+            "folio.nhwc.Conv Concat Softmax Pad Slice Resize Transpose");
 }
 
 TEST(ChannelsLast, ATransposeToChannelsLastIsNothing) {
@@ -127,7 +128,7 @@ TEST(ChannelsLast, ATransposeToChannelsLastIsNothing) {
                   graph.node("Softplus", {"t"}, {"y"});
                 },
                 {1, 6, 6, 4}),
-            "Transpose folio.nhwc.Conv Identity Softplus");
+            "folio.nhwc.Conv Identity Softplus");
 }
 
 TEST(ChannelsLast, BothFormsAreThereWhenBothAreRead) {
@@ -140,7 +141,7 @@ TEST(ChannelsLast, BothFormsAreThereWhenBothAreRead) {
                   graph.node("Add", {"r", "e"}, {"y"});
                 },
                 {1, 144}),
-            "Transpose folio.nhwc.Conv Transpose Reshape folio.nhwc.Conv Transpose Reshape Add");
+            "folio.nhwc.Conv Transpose Reshape folio.nhwc.Conv Transpose Reshape Add");
 }
 
 // x [1, 4, 5, 5] of bytes through convolution, sum, maximum and average of com.microsoft.
@@ -175,27 +176,37 @@ TEST(ChannelsLast, BytesFollowToo) {
             "com.microsoft.QLinearGlobalAveragePool DequantizeLinear Transpose");
 }
 
-TEST(ChannelsLast, FloatsBetweenCodesKeepTheOrderOfTheirSums) {
-  // Weights of 4 bits: fuse_qdq leaves them to floats.
-  ModelWriter writer = plain_model(10, 21);
-  GraphWriter& graph = writer.graph();
+// x [1, 3, 6, 6] as codes of scale s and zero point z: d are their floats.
+void quantized_image(GraphWriter& graph) {
   graph.input("x", f32_type({1, 3, 6, 6}));
   graph.initializer(f32_tensor("s", {}, {0.02F}));
   graph.initializer(
       model_writer::TensorWriter("z", model_writer::ElementType::kUint8, {}).raw("\x80"));
-  graph.initializer(model_writer::TensorWriter("w", model_writer::ElementType::kInt4, {4, 3, 1, 1})
-                        .raw("\x21\x43\x65\x17\x1f\x2e"));
   graph.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
   graph.node("DequantizeLinear", {"q", "s", "z"}, {"d"});
-  graph.node("DequantizeLinear", {"w", "s"}, {"v"});
-  graph.node("Conv", {"d", "v"}, {"c"});
+}
+
+// The operators after c [1, 4, 6, 6] became codes and floats again; results compared by fused().
+std::string types_around(ModelWriter& writer) {
+  GraphWriter& graph = writer.graph();
   graph.node("QuantizeLinear", {"c", "s", "z"}, {"p"});
   graph.node("DequantizeLinear", {"p", "s", "z"}, {"y"});
   graph.output("y", f32_type({1, 4, 6, 6}));
   fused(writer, {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108))}});
   const auto model = optimized(writer, Optimize::kAll);
-  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
-  EXPECT_EQ(types_of(model.value()->graph),
+  return model.is_ok() ? types_of(model.value()->graph) : text_of(model.status());
+}
+
+TEST(ChannelsLast, FloatsBetweenCodesKeepTheOrderOfTheirSums) {
+  // Weights of 4 bits: fuse_qdq leaves them to floats.
+  ModelWriter writer = plain_model(10, 21);
+  GraphWriter& graph = writer.graph();
+  quantized_image(graph);
+  graph.initializer(model_writer::TensorWriter("w", model_writer::ElementType::kInt4, {4, 3, 1, 1})
+                        .raw("\x21\x43\x65\x17\x1f\x2e"));
+  graph.node("DequantizeLinear", {"w", "s"}, {"v"});
+  graph.node("Conv", {"d", "v"}, {"c"});
+  EXPECT_EQ(types_around(writer),
             "QuantizeLinear DequantizeLinear Conv QuantizeLinear DequantizeLinear");
 }
 
@@ -203,21 +214,10 @@ TEST(ChannelsLast, FloatsBetweenCodesKeepTheOrderOfTheirSums) {
 TEST(ChannelsLast, FloatWeightsBetweenCodesFollow) {
   ModelWriter writer = plain_model(10, 21);
   GraphWriter& graph = writer.graph();
-  graph.input("x", f32_type({1, 3, 6, 6}));
-  graph.initializer(f32_tensor("s", {}, {0.02F}));
-  graph.initializer(
-      model_writer::TensorWriter("z", model_writer::ElementType::kUint8, {}).raw("\x80"));
+  quantized_image(graph);
   graph.initializer(f32_tensor("w", {4, 3, 1, 1}, wave(12)));
-  graph.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
-  graph.node("DequantizeLinear", {"q", "s", "z"}, {"d"});
   graph.node("Conv", {"d", "w"}, {"c"});
-  graph.node("QuantizeLinear", {"c", "s", "z"}, {"p"});
-  graph.node("DequantizeLinear", {"p", "s", "z"}, {"y"});
-  graph.output("y", f32_type({1, 4, 6, 6}));
-  fused(writer, {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108))}});
-  const auto model = optimized(writer, Optimize::kAll);
-  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
-  EXPECT_EQ(types_of(model.value()->graph),
+  EXPECT_EQ(types_around(writer),
             "QuantizeLinear DequantizeLinear Transpose folio.nhwc.Conv QuantizeLinear "
             "DequantizeLinear Transpose");
 }
@@ -226,15 +226,10 @@ TEST(ChannelsLast, FloatWeightsBetweenCodesFollow) {
 TEST(ChannelsLast, NarrowCodesAreSeenWithOneScaleAFilter) {
   ModelWriter writer = plain_model(10, 21);
   GraphWriter& graph = writer.graph();
-  graph.input("x", f32_type({1, 3, 6, 6}));
-  graph.initializer(f32_tensor("s", {}, {0.02F}));
+  quantized_image(graph);
   graph.initializer(f32_tensor("ws", {4}, {0.013F, 0.17F, 0.00091F, 0.3F}));
-  graph.initializer(
-      model_writer::TensorWriter("z", model_writer::ElementType::kUint8, {}).raw("\x80"));
   graph.initializer(model_writer::TensorWriter("w", model_writer::ElementType::kInt4, {4, 3, 1, 1})
                         .raw(std::string("\x21\x43\x65\x17\x0f\x00", 6)));
-  graph.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
-  graph.node("DequantizeLinear", {"q", "s", "z"}, {"d"});
   graph.node("DequantizeLinear", {"w", "ws"}, {"v"}).attr_int("axis", 0);
   graph.node("Conv", {"d", "v"}, {"c"});
   graph.node("QuantizeLinear", {"c", "s", "z"}, {"y"});
@@ -242,6 +237,31 @@ TEST(ChannelsLast, NarrowCodesAreSeenWithOneScaleAFilter) {
   const auto model = optimized(writer, Optimize::kAll);
   ASSERT_TRUE(model.is_ok()) << text_of(model.status());
   EXPECT_EQ(types_of(model.value()->graph), "QuantizeLinear DequantizeLinear Conv QuantizeLinear");
+}
+
+// x [1, channels, 6, 6] -> what `before` makes of it, c -> Conv -> y.
+std::string types_of_first(int64_t channels, const Shape& x, const Rest& before) {
+  ModelWriter writer = plain_model(8, 18);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({x[0], x[1], x[2], x[3]}));
+  graph.initializer(f32_tensor("w", {4, channels, 3, 3}, wave(static_cast<size_t>(36 * channels))));
+  before(graph);
+  graph.node("Conv", {"c", "w"}, {"y"});
+  graph.output("y", f32_type({1, 4, 4, 4}));
+  fused(writer, {{"x", make_tensor<float>(x, wave(static_cast<size_t>(36 * channels)))}});
+  const auto model = optimized(writer, Optimize::kAll);
+  return model.is_ok() ? types_of(model.value()->graph) : text_of(model.status());
+}
+
+TEST(ChannelsLast, AnImageIsReadAsItLiesWhereThatIsCheaperThanTurningIt) {
+  const Rest relu = [](GraphWriter& graph) { graph.node("Softplus", {"x"}, {"c"}); };
+  EXPECT_EQ(types_of_first(3, {1, 3, 6, 6}, relu), "Softplus folio.nhwc.Conv Transpose");
+  EXPECT_EQ(types_of_first(9, {1, 9, 6, 6}, relu), "Softplus Transpose folio.nhwc.Conv Transpose");
+  // What came with channels last already.
+  const Rest turned = [](GraphWriter& graph) {
+    graph.node("Transpose", {"x"}, {"c"}).attr_ints("perm", {0, 3, 1, 2});
+  };
+  EXPECT_EQ(types_of_first(3, {1, 6, 6, 3}, turned), "folio.nhwc.Conv Transpose");
 }
 
 TEST(ChannelsLast, GraphsWithoutConvolutionsStay) {

@@ -5,6 +5,8 @@
 
 static float a_at(const FolioGemmF32* args, int64_t i, int64_t p) {
   if (args->a_rows) return args->a_rows[p / args->a_run * args->m + i][p % args->a_run];
+  if (args->a_lines)
+    return args->a_lines[p / args->a_run][i * args->a_row_stride + p % args->a_run];
   return args->a[i * args->a_row_stride + p * args->a_col_stride];
 }
 

@@ -1,6 +1,6 @@
 /* gemm_f32 around the tiles of gemm_tile.inl: blocks of k and of rows, packing of A.
  *
- * The including file defines before: kTileRows; kTiles[0 packed A, 1 A by rows][panels - 1][rows];
+ * The including file defines before: kTileRows; kTiles[0 packed A, 1 A by rows, 2 by even ones][panels - 1][rows];
  * kVectorTiles[rows - 1][log2(panels)], A in place, null where there is none. */
 
 /* n <= kTileRows. */
@@ -28,7 +28,9 @@ static void pack_tile(const FolioGemmF32* args, int64_t row, int64_t rows, int64
 
 /* Rows that are contiguous are read where they stand, whatever lies between them: faster than any
  * packing, even where their lines share L1 sets, as each line serves 16 steps. */
-VFN int reads_rows(const FolioGemmF32* args) { return args->a_rows || args->a_col_stride == 1; }
+VFN int reads_rows(const FolioGemmF32* args) {
+  return args->a_rows ? 1 : args->a_lines || args->a_col_stride == 1 ? 2 : 0;
+}
 
 /* One block of A against all of B: tiles of almost equal height. */
 static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
@@ -112,7 +114,7 @@ static void gemm_vector(const FolioGemmF32* args) {
 
 static void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) {
   if (args->m == 0 || args->n == 0) return;
-  if (args->m <= kVectorRows && !args->a_rows) {
+  if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) {
     gemm_vector(args);
   } else if (reads_rows(args)) {
     gemm_blocks(args, nullptr, kBlockRows);

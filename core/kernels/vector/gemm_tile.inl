@@ -95,7 +95,7 @@ VFN TileEnd plan_end(const Tile* tile, int rows) {
     end.d = args->addend + tile->row * args->addend_row_stride + tile->column;
   }
   end.rows = groups > 0 && (end.c || end.d) ? rows : 0;
-  end.each = groups >= rows || groups == 0 ? 1 : (rows + (int)groups - 1) / (int)groups;
+  end.each = groups >= rows ? 1 : 2 * groups >= rows ? 2 : rows;
   return end;
 }
 
@@ -122,27 +122,81 @@ VFN VM tile_mask(const Tile* tile, int vector) {
 enum TileA {
   kStridedA, /* a with the strides of the tile */
   kPackedA,  /* a[p][row] of exactly kRows rows */
-  kRowsA     /* where it stands: rows that are contiguous, or made of contiguous pieces */
+  kRowsA,    /* where it stands: rows made of contiguous pieces, each anywhere */
+  kEvenA     /* the same, but the rows of a piece are a_row_stride apart */
 };
 
-/* The piece of each row of a tile that holds depth p, from p on; its length. */
+/* Where the elements of a tile's rows are: at(row, q) of the piece that find() or next() came to,
+ * which return how much of it there is. */
 template <int kRows>
-VFN int64_t tile_rows(const FolioGemmF32* args, int64_t row, int64_t p, const float** rows) {
-  if (!args->a_rows) {
-    const float* first = args->a + row * args->a_row_stride + p;
-    for (int i = 0; i < kRows; ++i) rows[i] = first + i * args->a_row_stride;
-    return args->k - p;
+struct TileRows {
+  static constexpr int kMoves = 0;
+  const float* row[kRows];
+  const float* const* piece;
+
+  /* The piece that has depth p, from there on. */
+  __attribute__((always_inline)) int64_t find(const FolioGemmF32* args, int64_t first, int64_t p) {
+    const int64_t index = p / args->a_run;
+    const int64_t skipped = p - index * args->a_run;
+    piece = args->a_rows + index * args->m + first;
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) row[i] = piece[i] + skipped;
+    return args->a_run - skipped;
   }
-  const int64_t index = p / args->a_run;
-  const int64_t skipped = p - index * args->a_run;
-  const float* const* piece = args->a_rows + index * args->m + row;
-  for (int i = 0; i < kRows; ++i) rows[i] = piece[i] + skipped;
-  return args->a_run - skipped;
-}
+  __attribute__((always_inline)) int64_t next(const FolioGemmF32* args, int64_t) {
+    piece += args->m;
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) row[i] = piece[i];
+    return args->a_run;
+  }
+  __attribute__((always_inline)) V at(int i, int64_t q) const { return v_set1(row[i][q]); }
+  __attribute__((always_inline)) void advance(int64_t) {}
+};
+
+/* The address of three rows is one register and a multiple of the stride: there are fewer registers
+ * than rows, and a compiler that keeps addresses in vector registers takes the units of the
+ * multiply-adds for them. */
+template <int kRows>
+struct EvenRows {
+  static constexpr int kMoves = 1; /* with q */
+  const char* base[(kRows + 2) / 3];
+  int64_t stride; /* in bytes */
+  const float* const* piece;
+
+  __attribute__((always_inline)) void begin(const float* row, int64_t first) {
+    base[0] = (const char*)row + first * stride;
+#pragma GCC unroll 16
+    for (int g = 1; g < (kRows + 2) / 3; ++g) base[g] = base[g - 1] + 3 * stride;
+  }
+  __attribute__((always_inline)) int64_t find(const FolioGemmF32* args, int64_t first, int64_t p) {
+    stride = args->a_row_stride * (int64_t)sizeof(float);
+    piece = nullptr;
+    if (!args->a_lines) {
+      begin(args->a + p, first);
+      return args->k - p;
+    }
+    const int64_t index = p / args->a_run;
+    const int64_t skipped = p - index * args->a_run;
+    piece = args->a_lines + index;
+    begin(*piece + skipped, first);
+    return args->a_run - skipped;
+  }
+  __attribute__((always_inline)) int64_t next(const FolioGemmF32* args, int64_t first) {
+    begin(*++piece, first);
+    return args->a_run;
+  }
+  __attribute__((always_inline)) V at(int i, int64_t q) const {
+    return v_set1(*(const float*)(base[i / 3] + i % 3 * stride + q * (int64_t)sizeof(float)));
+  }
+  __attribute__((always_inline)) void advance(int64_t n) {
+#pragma GCC unroll 16
+    for (int g = 0; g < (kRows + 2) / 3; ++g) base[g] += n * (int64_t)sizeof(float);
+  }
+};
 
 /* sum[i] += a row's element times one row of B. */
-template <int kRows, int kVectors>
-VFN void tile_step(V (*sum)[kVectors], const float* const* rows, int64_t q, const float* b,
+template <int kRows, int kVectors, typename Rows>
+VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float* b,
                    int64_t panel) {
   V row[kVectors];
 #pragma GCC unroll 16
@@ -151,15 +205,14 @@ VFN void tile_step(V (*sum)[kVectors], const float* const* rows, int64_t q, cons
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-    const V scale = v_set1(rows[i][q]);
+    const V scale = rows.at(i, q);
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) sum[i][v] = v_fma(scale, row[v], sum[i][v]);
   }
 }
 
-/* Of a k block, A read by rows. Several steps for one load of a row's address: there are more rows
- * than registers for them. */
-template <int kRows, int kVectors>
+/* Of a k block, A read by rows. Several steps for one look at a row's address. */
+template <int kRows, int kVectors, typename Rows>
 VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
@@ -167,11 +220,12 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   const float* ahead = tile->ahead;
   TileEnd after = plan_end(tile, kRows);
   const int64_t end = tile->first_depth + tile->depth;
-  int64_t n = 0;
-  for (int64_t p = tile->first_depth; p < end; p += n) {
-    const float* rows[kRows];
-    n = tile_rows<kRows>(args, tile->row, p, rows);
+  Rows rows;
+  int64_t p = tile->first_depth;
+  for (int64_t n = p < end ? rows.find(args, tile->row, p) : 0; p < end;
+       n = p < end ? rows.next(args, tile->row) : 0) {
     n = n < end - p ? n : end - p;
+    p += n;
     int64_t q = 0;
     for (; q + kSteps <= n; q += kSteps) {
       if (ahead) ahead = fetch_ahead(ahead, tile->ahead_rows, panel);
@@ -179,11 +233,13 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
       fetch_end<kVectors / kPanelVectors>(args, &after);
 #pragma GCC unroll 16
       for (int u = 0; u < kSteps; ++u, b += FOLIO_F32P16_COLUMNS) {
-        tile_step<kRows, kVectors>(sum, rows, q + u, b, panel);
+        tile_step<kRows, kVectors>(sum, rows, Rows::kMoves ? u : q + u, b, panel);
       }
+      rows.advance(kSteps);
     }
     for (; q < n; ++q, b += FOLIO_F32P16_COLUMNS) {
-      tile_step<kRows, kVectors>(sum, rows, q, b, panel);
+      tile_step<kRows, kVectors>(sum, rows, Rows::kMoves ? 0 : q, b, panel);
+      rows.advance(1);
     }
   }
 }
@@ -296,15 +352,17 @@ VFN void tile_finish(const Tile* tile, V (*sum)[kVectors]) {
 template <int kRows, int kVectors>
 VFN void tile_store(const Tile* tile, float* c, int is_whole, V (*sum)[kVectors]) {
   const int64_t stride = tile->args->c_row_stride;
+  VM mask[kVectors];
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
+  for (int v = 0; v < kVectors; ++v) mask[v] = tile_mask(tile, v);
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i, c += stride) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      float* to = c + i * stride + v * kLanes;
       if (is_whole) {
-        v_store(to, sum[i][v]);
+        v_store(c + v * kLanes, sum[i][v]);
       } else {
-        v_store_masked(to, tile_mask(tile, v), sum[i][v]);
+        v_store_masked(c + v * kLanes, mask[v], sum[i][v]);
       }
     }
   }
@@ -319,7 +377,9 @@ static void gemm_tile(Tile* tile) {
   V sum[kRows][kVectors];
   tile_begin<kRows, kVectors>(tile, c, is_whole, sum);
   if constexpr (kA == kRowsA) {
-    tile_sum_rows<kRows, kVectors>(tile, sum);
+    tile_sum_rows<kRows, kVectors, TileRows<kRows>>(tile, sum);
+  } else if constexpr (kA == kEvenA) {
+    tile_sum_rows<kRows, kVectors, EvenRows<kRows>>(tile, sum);
   } else {
     tile_sum_strided<kRows, kVectors, kA>(tile, sum);
   }

@@ -18,10 +18,11 @@ constexpr int64_t kTilePanels = 1;
     nullptr, gemm_tile<1, panels, a>, gemm_tile<2, panels, a>, gemm_tile<3, panels, a>, \
         gemm_tile<4, panels, a>, gemm_tile<5, panels, a>, gemm_tile<6, panels, a>       \
   }
-/* [packed or by rows][panels - 1][rows] */
-static const TileFn kTiles[2][kTilePanels][kTileRows + 1] = {
+/* [how A is read][panels - 1][rows] */
+static const TileFn kTiles[3][kTilePanels][kTileRows + 1] = {
     {FOLIO_TILES(1, kPackedA)},
     {FOLIO_TILES(1, kRowsA)},
+    {FOLIO_TILES(1, kEvenA)},
 };
 #undef FOLIO_TILES
 

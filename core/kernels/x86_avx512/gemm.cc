@@ -21,10 +21,11 @@ constexpr int64_t kTilePanels = 2;
         gemm_tile<10, panels, a>, gemm_tile<11, panels, a>, gemm_tile<12, panels, a>,   \
         gemm_tile<13, panels, a>, gemm_tile<14, panels, a>                              \
   }
-/* [packed or by rows][panels - 1][rows] */
-static const TileFn kTiles[2][kTilePanels][kTileRows + 1] = {
+/* [how A is read][panels - 1][rows] */
+static const TileFn kTiles[3][kTilePanels][kTileRows + 1] = {
     {FOLIO_TILES(1, kPackedA), FOLIO_TILES(2, kPackedA)},
     {FOLIO_TILES(1, kRowsA), FOLIO_TILES(2, kRowsA)},
+    {FOLIO_TILES(1, kEvenA), FOLIO_TILES(2, kEvenA)},
 };
 #undef FOLIO_TILES
 
