@@ -20,14 +20,18 @@ VFN V v_exp_reduce(V x, V* n) {
   return v_fnma(*n, v_set1(-0x1.05c61p-29f), r);
 }
 
-VFN V v_exp(V x) {
-  /* Beyond the clamps the result is inf or 0 all the same; a NaN passes as the second operand. */
-  x = v_min(v_set1(89.0f), v_max(v_set1(-105.0f), x));
+/* Of x below 89 or NaN. Below -104 the result rounds to 0. That is put there instead of computed: a CPU
+ * takes 30 times as long to round away a number that is smaller than normal, and masks make many. */
+VFN V v_exp_bounded(V x) {
+  const VM gone = v_lt(x, v_set1(-104.0f));
   V n;
-  const V r = v_exp_reduce(x, &n);
+  const V r = v_exp_reduce(v_select(gone, v_zero(), x), &n);
   const V p = v_add(v_fma(v_mul(r, r), v_exp_tail(r), r), v_set1(1.0f));
-  return v_scale2(p, n);
+  return v_select(gone, v_zero(), v_scale2(p, n));
 }
+
+/* Beyond 89 the result is inf all the same; a NaN passes as the second operand. */
+VFN V v_exp(V x) { return v_exp_bounded(v_min(v_set1(89.0f), x)); }
 
 /* x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)):
  * log(1 + f) = f - f^2 / 2 + f^3 p(f), relative 2^-30.3; plus e ln(2) in two parts. */
@@ -82,10 +86,16 @@ VFN V v_tanh(V x) {
   return v_with_sign_of(bounded, x);
 }
 
+/* exp(-|x|); from 30 on as of 30, which added to 1 is lost all the same. */
+VFN V v_exp_beside_one(V x) {
+  const VI bits = vi_from_bits(v_min(v_set1(30.0f), x));
+  return v_exp_bounded(v_from_bits(vi_or(bits, vi_set1(INT32_MIN))));
+}
+
 /* With e = exp(-|x|): 1 / (1 + e) for x >= 0, e / (1 + e) below, so that the small end keeps its
  * digits. */
 VFN V v_sigmoid(V x) {
-  const V e = v_exp(v_neg(v_abs(x)));
+  const V e = v_exp_beside_one(x);
   const V right = v_div_fast(v_set1(1.0f), v_add(e, v_set1(1.0f)));
   return v_select(v_lt(x, v_zero()), v_mul(e, right), right);
 }
@@ -150,8 +160,8 @@ VFN V v_gelu_erf(V x) {
   return v_fma(half, v_erf(v_mul(x, v_set1(0x1.6a09e6p-1f))), half);
 }
 
-/* (1 + tanh(u)) / 2 = sigmoid(2u). Below 2^-126 that is 0: a CPU takes 30 times as long for numbers
- * which are smaller than normal, and here 12 below 0 already makes one. */
+/* (1 + tanh(u)) / 2 = sigmoid(2u). Below 2^-126 that is 0, as 12 below 0 would already make numbers
+ * which are smaller than normal (see v_exp). */
 VFN V v_gelu_tanh(V x) {
   const V cube = v_mul(v_mul(x, x), x);
   const V u2 = v_mul(v_fma(cube, v_set1(0.044715f), x), v_set1(1.5957691216f));
@@ -165,7 +175,7 @@ VFN V v_silu(V x) { return v_mul(x, v_sigmoid(x)); }
 /* max(x, 0) + log(1 + e), e = exp(-|x|). u = 1 + e rounds: log(1 + e) = log(u) + (e - (u - 1)) / u.
  */
 VFN V v_softplus(V x) {
-  const V e = v_exp(v_neg(v_abs(x)));
+  const V e = v_exp_beside_one(x);
   const V u = v_add(e, v_set1(1.0f));
   const V lost = v_sub(e, v_sub(u, v_set1(1.0f)));
   return v_add(v_max(v_zero(), x), v_add(v_log(u), v_div_fast(lost, u)));

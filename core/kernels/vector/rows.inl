@@ -120,14 +120,14 @@ VFN float row_exp_sum(int64_t n, const float* x, float max, float* y) {
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
     for (int u = 0; u < 2; ++u) {
-      const V e = v_exp(v_sub(v_load(x + i + u * kLanes), top));
+      const V e = v_exp_bounded(v_sub(v_load(x + i + u * kLanes), top));
       if (kStores) v_store(y + i + u * kLanes, e);
       sum[u] = v_add(sum[u], e);
     }
   }
   for (; i < n; i += kLanes) {
     const VM m = v_first(n - i < kLanes ? n - i : kLanes);
-    const V e = v_exp(v_sub(v_load_masked(x + i, m), top));
+    const V e = v_exp_bounded(v_sub(v_load_masked(x + i, m), top));
     if (kStores) v_store_masked(y + i, m, e);
     sum[0] = v_add(sum[0], v_select(m, e, v_zero()));
   }
