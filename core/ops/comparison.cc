@@ -6,6 +6,7 @@
 // Math:   comparisons with NaN are false.
 // Types:  all numbers. Equal: also bool and strings.
 // Errors: kInvalidArgument for mixed element types.
+#include <algorithm>
 #include <string>
 
 #include "core/ops/op_broadcast.h"
@@ -52,6 +53,38 @@ void equal_bools(int64_t n, const void* av, int64_t a_step, const void* bv, int6
   }
 }
 
+// Blocks of a length that a compiler knows: one vector instruction compares some elements.
+template <int kAStep, int kBStep, typename T, typename F>
+void compare_blocks(int64_t n, const T* a, const T* b, uint8_t* y) {
+  constexpr int64_t kBlock = 32;
+  const F f{};
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    uint8_t block[kBlock];
+    for (int64_t j = 0; j < kBlock; ++j) block[j] = f(a[(i + j) * kAStep], b[(i + j) * kBStep]);
+    std::copy_n(block, kBlock, y + i);
+  }
+  for (; i < n; ++i) y[i] = f(a[i * kAStep], b[i * kBStep]);
+}
+
+template <typename T, typename F>
+void compare_row(int64_t n, const void* av, int64_t a_step, const void* bv, int64_t b_step,
+                 void* yv) {
+  if (n == 0) return;
+  const T* a = static_cast<const T*>(av);
+  const T* b = static_cast<const T*>(bv);
+  auto* y = static_cast<uint8_t*>(yv);
+  if (a_step == 0 && b_step == 0) {
+    std::fill_n(y, n, F{}(*a, *b));
+  } else if (a_step == 0) {
+    compare_blocks<0, 1, T, F>(n, a, b, y);
+  } else if (b_step == 0) {
+    compare_blocks<1, 0, T, F>(n, a, b, y);
+  } else {
+    compare_blocks<1, 1, T, F>(n, a, b, y);
+  }
+}
+
 template <typename F>
 BinaryRow row_for(DType dtype) {
   if (F::kTakesStringAndBool && dtype == DType::kString) return equal_strings;
@@ -59,7 +92,11 @@ BinaryRow row_for(DType dtype) {
   BinaryRow row = nullptr;
   dispatch(NumericTypes{}, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    row = binary_row<T, T, uint8_t, F>;
+    if constexpr (std::is_arithmetic_v<T> && sizeof(T) <= 4) {
+      row = compare_row<T, F>;
+    } else {
+      row = binary_row<T, T, uint8_t, F>;
+    }
   });
   return row;
 }

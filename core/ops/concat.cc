@@ -15,6 +15,8 @@ Result<int64_t> axis_of(const Attributes& attrs, int version) {
   return version < 4 ? attrs.get_int("axis", 1) : attrs.get_int("axis");
 }
 
+constexpr int64_t kHeldElements = 4096;
+
 class Concat final : public OpKernel {
  public:
   explicit Concat(int64_t axis) : axis_(axis) {}
@@ -45,23 +47,40 @@ class Concat final : public OpKernel {
   }
 
  private:
+  // Some rows of the output at a time, which stay in the cache until all inputs are in them.
   template <typename T>
   static void join(OpRun& run, int axis, Tensor* out) {
     const Shape& shape = out->shape();
     const int64_t outer = shape.product(0, axis);
     const int64_t inner = shape.product(axis + 1, shape.rank());
-    const int64_t out_block = shape[axis] * inner;
-    int64_t at = 0;
-    for (int k = 0; k < run.input_count(); ++k) {
-      const Tensor& x = run.value(k).tensor();
-      const int64_t block = x.dim(axis) * inner;
-      T* to = out->data_mut<T>() + at;
-      run.parallel().for_range(outer, rows_per_task(block), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          move_run(to + i * out_block, element_at<T>(x.raw(), i * block), block);
+    const int64_t row = shape[axis] * inner;
+    const int64_t held = std::max<int64_t>(1, kHeldElements / row);
+    const int64_t parts = (outer + held - 1) / held;
+    const int64_t grain = std::max<int64_t>(1, rows_per_task(row) / held);
+    run.parallel().for_range(parts, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) {
+        const int64_t first = part * held;
+        const int64_t count = std::min(held, outer - first);
+        T* to = out->data_mut<T>() + first * row;
+        for (int k = 0; k < run.input_count(); ++k) {
+          const Tensor& x = run.value(k).tensor();
+          const int64_t block = x.dim(axis) * inner;
+          move_blocks(to, row, element_at<T>(x.raw(), first * block), block, count);
+          to += block;
         }
-      });
-      at += block;
+      }
+    });
+  }
+
+  // `count` blocks, one after the other, to places that are `row` apart.
+  template <typename T>
+  static void move_blocks(T* to, int64_t row, const T* from, int64_t block, int64_t count) {
+    if (block == 1) {
+      for (int64_t i = 0; i < count; ++i) move_one(to + i * row, element_at<T>(from, i));
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      move_run(to + i * row, element_at<T>(from, i * block), block);
     }
   }
 

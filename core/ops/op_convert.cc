@@ -32,14 +32,28 @@ template <typename From, typename To>
 void convert_run(const void* from, To* to, int64_t begin, int64_t end) {
   // A bool of hostile bytes must not be read as bool.
   using Stored = std::conditional_t<std::is_same_v<From, bool>, uint8_t, From>;
-  for (int64_t i = begin; i < end; ++i) {
-    Stored value;
-    move_one(&value, element_at<Stored>(from, i));
+  const auto one = [](Stored value) {
     if constexpr (std::is_same_v<From, bool>) {
-      to[i] = convert<To, uint8_t>(value != 0 ? 1 : 0);
+      return convert<To, int32_t>(value != 0 ? 1 : 0);
     } else {
-      to[i] = convert<To, From>(value);
+      return convert<To, From>(value);
     }
+  };
+  if constexpr (std::is_integral_v<From> && sizeof(From) <= 4 && std::is_same_v<To, float>) {
+    // Blocks of a length that a compiler knows: one vector instruction converts some elements.
+    constexpr int64_t kBlock = 16;
+    for (; begin + kBlock <= end; begin += kBlock) {
+      Stored in[kBlock];
+      float out[kBlock];
+      move_run(in, element_at<Stored>(from, begin), kBlock);
+      for (int64_t j = 0; j < kBlock; ++j) out[j] = one(in[j]);
+      move_run(to + begin, out, kBlock);
+    }
+  }
+  for (; begin < end; ++begin) {
+    Stored value;
+    move_one(&value, element_at<Stored>(from, begin));
+    to[begin] = one(value);
   }
 }
 

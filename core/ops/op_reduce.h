@@ -26,6 +26,32 @@ struct ReduceLoop {
   int64_t offset(int64_t index) const;
 };
 
+// Positions of a loop in order, from the index-th on.
+class ReduceWalk {
+ public:
+  ReduceWalk(const ReduceLoop& loop, int64_t index, int64_t base)
+      : loop_(loop), offset_(base + loop.offset(index)) {
+    for (int d = loop.rank - 1; d >= 0; --d) {
+      index_[d] = index % loop.dims[d];
+      index /= loop.dims[d];
+    }
+  }
+  int64_t offset() const { return offset_; }
+  void next() {
+    for (int d = loop_.rank - 1; d >= 0; --d) {
+      offset_ += loop_.strides[d];
+      if (++index_[d] < loop_.dims[d]) break;
+      offset_ -= loop_.strides[d] * loop_.dims[d];
+      index_[d] = 0;
+    }
+  }
+
+ private:
+  const ReduceLoop& loop_;
+  int64_t offset_;
+  int64_t index_[kMaxRank] = {};
+};
+
 struct ReducePlan {
   Shape out;
   int64_t reduced_count = 1;  // elements that go into one output
@@ -41,17 +67,10 @@ ReducePlan plan_reduce(const Shape& shape, const bool* reduce, bool keep_dims);
 // Calls body(offset) for each position of `loop`, in order.
 template <typename Body>
 void for_each_offset(const ReduceLoop& loop, int64_t base, Body&& body) {
-  int64_t index[kMaxRank] = {};
-  int64_t offset = base;
-  for (int64_t k = 0; k < loop.count; ++k) {
-    body(offset);
-    for (int d = loop.rank - 1; d >= 0; --d) {
-      offset += loop.strides[d];
-      if (++index[d] < loop.dims[d]) break;
-      offset -= loop.strides[d] * loop.dims[d];
-      index[d] = 0;
-    }
-  }
+  if (loop.count == 1) return body(base);
+  if (loop.count == 0) return;
+  ReduceWalk walk(loop, 0, base);
+  for (int64_t k = 0; k < loop.count; ++k, walk.next()) body(walk.offset());
 }
 
 // acc[o] = step.row / step.column over the elements of output o. `shifts` is handed to the step
@@ -65,10 +84,11 @@ void reduce_groups(Parallel& parallel, const ReducePlan& plan, const Step& step,
   if (plan.inner_reduced) {
     const int64_t grain = std::max<int64_t>(1, kElementGrain / per_output);
     parallel.for_range(plan.kept.count, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
+      ReduceWalk kept(plan.kept, begin, 0);
+      for (int64_t o = begin; o < end; ++o, kept.next()) {
         A total = step.first();
         const A shift = shifts ? shifts[o] : A{};
-        for_each_offset(plan.reduced, plan.kept.offset(o),
+        for_each_offset(plan.reduced, kept.offset(),
                         [&](int64_t at) { total = step.row(total, x + at, plan.inner, shift); });
         acc[o] = total;
       }

@@ -73,17 +73,31 @@ Result<std::vector<int64_t>> source_places(int64_t dim, int64_t begin, int64_t e
   return places;
 }
 
-// For each row of the output, the source row (or none), then elements by place.
+// The last axis along which elements change their places; 0 if there is none.
+int last_padded(const Shape& x, const Shape& padded,
+                const std::vector<std::vector<int64_t>>& places) {
+  int axis = x.rank() - 1;
+  for (; axis > 0; --axis) {
+    const std::vector<int64_t>& at = places[static_cast<size_t>(axis)];
+    // As many elements as before: the pads are opposite numbers, and move both ends unless 0.
+    if (x[axis] != padded[axis] || at.front() != 0 || at.back() != x[axis] - 1) break;
+  }
+  return axis;
+}
+
+// For each row of the output, the source row (or none), then runs by place. What lies behind the
+// last axis that is padded moves as a whole.
 template <typename T>
 void pad_rows(OpRun& run, const Shape& x, const std::vector<std::vector<int64_t>>& places,
               const void* from, const T& fill, const Shape& shape, T* to) {
-  const int last = shape.rank() - 1;
+  const int last = last_padded(x, shape, places);
   const int64_t n = shape[last];
-  const int64_t rows = shape.count() / n;
+  const int64_t unit = shape.product(last + 1, shape.rank());
+  const int64_t rows = shape.product(0, last);
   const std::vector<int64_t>& row_places = places[static_cast<size_t>(last)];
   int64_t strides[kMaxRank];
   row_strides(x, strides);
-  run.parallel().for_range(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
+  run.parallel().for_range(rows, rows_per_task(n * unit), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       int64_t rest = row;
       int64_t offset = 0;
@@ -94,22 +108,23 @@ void pad_rows(OpRun& run, const Shape& x, const std::vector<std::vector<int64_t>
         outside |= place < 0;
         offset += place * strides[i];
       }
-      T* out = to + row * n;
+      T* out = to + row * n * unit;
       if (outside) {
-        std::fill_n(out, n, fill);
+        std::fill_n(out, n * unit, fill);
         continue;
       }
       for (int64_t i = 0; i < n;) {
         const int64_t place = row_places[static_cast<size_t>(i)];
         if (place < 0) {
-          out[i++] = fill;
+          std::fill_n(out + i * unit, unit, fill);
+          ++i;
           continue;
         }
         int64_t length = 1;
         while (i + length < n && row_places[static_cast<size_t>(i + length)] == place + length) {
           ++length;
         }
-        move_run(out + i, element_at<T>(from, offset + place), length);
+        move_run(out + i * unit, element_at<T>(from, offset + place * unit), length * unit);
         i += length;
       }
     }

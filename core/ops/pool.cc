@@ -110,13 +110,41 @@ void pool_plane(const PoolAttrs& attrs, const Window& w, const T* x, T* y, int64
   }
 }
 
+// One window that is the image.
+bool is_whole(const Window& w) {
+  bool whole = true;
+  for (int d = 0; d < kSpatial; ++d) {
+    whole = whole && w.out[d] == 1 && w.kernel[d] == w.in[d] && w.dilation[d] == 1 &&
+            w.pad_begin[d] == 0 && w.pad_end[d] == 0;
+  }
+  return whole;
+}
+
+// A plane of which one number remains.
+bool pool_whole(const FolioKernels& kernels, const PoolAttrs& attrs, const Window& w,
+                const float* x, float* y) {
+  const int64_t n = w.in_count();
+  if (attrs.kind == PoolKind::kMax) {
+    *y = kernels.max_f32(n, x);
+  } else if (attrs.kind == PoolKind::kAverage) {
+    *y = kernels.sum_f32(n, x) / static_cast<float>(n);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 template <typename T>
 void pool_planes(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t planes, const T* x,
                  T* y, int64_t* indices) {
   const int64_t work = std::max<int64_t>(w.out_count() * w.kernel_count(), 1);
   const int64_t grain = std::max<int64_t>(1, (1 << 15) / work);
+  const bool whole = !indices && is_whole(w);
   run.parallel().for_range(planes, grain, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (whole && pool_whole(run.kernels(), attrs, w, x + p * w.in_count(), y + p)) continue;
+      }
       pool_plane(attrs, w, x + p * w.in_count(), y + p * w.out_count(), p * w.in_count(),
                  indices ? indices + p * w.out_count() : nullptr);
     }
@@ -191,7 +219,7 @@ class QLinearPool final : public Pool {
     w.append_out(&out);
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), last ? channels_last(out) : out));
     if (y->count() == 0) return Status::ok();
-    if (last && is_whole(w)) {
+    if (last && is_whole(w) && w.in_count() <= kMostPixels) {
       return average_images(run, shape, w.in_count(), *x, qx, byte_scale(qy, x->dtype()),
                             y->raw_mut());
     }
@@ -214,15 +242,6 @@ class QLinearPool final : public Pool {
   }
 
  private:
-  // One window that is the image.
-  static bool is_whole(const Window& w) {
-    bool whole = true;
-    for (int d = 0; d < kSpatial; ++d) {
-      whole = whole && w.out[d] == 1 && w.kernel[d] == w.in[d] && w.dilation[d] == 1 &&
-              w.pad_begin[d] == 0 && w.pad_end[d] == 0;
-    }
-    return whole && w.in_count() <= kMostPixels;
-  }
   static constexpr int64_t kMostPixels = 1 << 16;  // sums are exact in float as well
 
   // Sums of columns of bytes are those of a filter of ones: 64 channels and taps at a time.

@@ -100,7 +100,8 @@ struct Step {
 
   A row(A acc, const T* x, int64_t n, A shift) const {
     if constexpr (std::is_same_v<T, float>) {
-      switch (kKind) {
+      constexpr int64_t kFew = 8;  // not worth a call
+      switch (n < kFew ? ReduceKind::kProd : kKind) {
         case ReduceKind::kSum:
         case ReduceKind::kMean:
         case ReduceKind::kLogSum:

@@ -52,6 +52,34 @@ TEST(Cast, BoolsAndIntegers) {
   narrow.run();
 }
 
+// More elements than one block takes.
+TEST(Cast, IntegersAndBoolsBecomeFloatsInRowsOfAnyLength) {
+  for (const int64_t n : {15, 16, 17, 50}) {
+    std::vector<int8_t> bytes;
+    std::vector<int32_t> words;
+    std::vector<uint8_t> bools;
+    std::vector<float> of_bytes, of_words, of_bools;
+    for (int64_t i = 0; i < n; ++i) {
+      bytes.push_back(static_cast<int8_t>(i * 37));
+      words.push_back(static_cast<int32_t>(i * 123456789));
+      bools.push_back(static_cast<uint8_t>(i % 3));  // any byte but 0 is true
+      of_bytes.push_back(static_cast<float>(bytes.back()));
+      of_words.push_back(static_cast<float>(words.back()));
+      of_bools.push_back(bools.back() != 0 ? 1.0F : 0.0F);
+    }
+    OpTester small("Cast", 13);
+    small.attr("to", 1).input<int8_t>({n}, bytes).expect<float>(0, {n}, of_bytes);
+    small.run();
+    OpTester large("Cast", 13);
+    large.attr("to", 1).input<int32_t>({n}, words).expect<float>(0, {n}, of_words);
+    large.run();
+    OpTester flags("Cast", 13);
+    flags.attr("to", 1).input_value(make_raw_tensor(DType::kBool, {n}, bools));
+    flags.expect<float>(0, {n}, of_bools);
+    flags.run();
+  }
+}
+
 TEST(Cast, KnowsSmallIntegers) {
   OpTester t = to(DType::kInt32);
   t.input<int64_t>({2}, {7, -1}).expect<int32_t>(0, {2}, {7, -1});

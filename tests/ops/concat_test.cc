@@ -13,6 +13,22 @@ TEST(Concat, JoinsAlongTheAxis) {
   t.run();
 }
 
+// More rows than are held at once, of single elements and of blocks.
+TEST(Concat, JoinsManyShortRows) {
+  constexpr int64_t kRows = 5000;
+  std::vector<float> one, two, joined;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const auto x = static_cast<float>(i);
+    one.push_back(x);
+    two.insert(two.end(), {x + 0.25F, x + 0.5F});
+    joined.insert(joined.end(), {x, x + 0.25F, x + 0.5F, x});
+  }
+  OpTester t("Concat", 13);
+  t.attr("axis", 1).input<float>({kRows, 1}, one).input<float>({kRows, 2}, two);
+  t.input<float>({kRows, 1}, one).expect<float>(0, {kRows, 4}, joined);
+  t.run();
+}
+
 TEST(Concat, JoinsStringsAndOne) {
   OpTester t("Concat", 4);
   t.attr("axis", 0).input<std::string>({1}, {"a"}).input<std::string>({2}, {"b", "c"});

@@ -186,5 +186,35 @@ TEST(PRelu, SlopeIsPerChannelBeforeOpset7) {
   t.run();
 }
 
+// More elements than one block takes, one operand repeated and neither, of 1 and of 4 bytes.
+TEST(Comparison, RowsOfAnyLength) {
+  for (const int64_t n : {31, 32, 33, 100}) {
+    std::vector<int32_t> a, b;
+    std::vector<uint8_t> small, equal, less, at_least, small_less;
+    for (int64_t i = 0; i < n; ++i) {
+      a.push_back(static_cast<int32_t>(i * 7 % 11) - 5);
+      b.push_back(static_cast<int32_t>(i * 5 % 11) - 5);
+      small.push_back(static_cast<uint8_t>(i * 50));
+      equal.push_back(a.back() == b.back());
+      less.push_back(a.back() < 2);
+      at_least.push_back(2 >= b.back());
+      small_less.push_back(small.back() < 200);
+    }
+    const auto expect = [n](const char* type, auto first, auto second,
+                            const std::vector<uint8_t>& y) {
+      using T = typename decltype(first)::value_type;
+      OpTester t(type, 16);
+      t.input<T>({static_cast<int64_t>(first.size())}, first);
+      t.input<T>({static_cast<int64_t>(second.size())}, second);
+      t.expect_value(0, make_raw_tensor(DType::kBool, {n}, y));
+      t.run();
+    };
+    expect("Equal", a, b, equal);
+    expect("Less", a, std::vector<int32_t>{2}, less);
+    expect("GreaterOrEqual", std::vector<int32_t>{2}, b, at_least);
+    expect("Less", small, std::vector<uint8_t>{200}, small_less);
+  }
+}
+
 }  // namespace
 }  // namespace folio

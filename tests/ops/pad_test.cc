@@ -60,6 +60,34 @@ TEST(Pad, NegativePadsCut) {
   mixed.run();
 }
 
+// What lies behind the last axis that is padded moves as a whole: only where it stays as it is.
+TEST(Pad, InnerAxesStayOrAreMirrored) {
+  OpTester whole("Pad", 13);
+  whole.input<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  whole.input<int64_t>({6}, {0, 1, 0, 1, 0, 0}).input<float>({}, {9});
+  whole.expect<float>(0, {3, 3, 2}, {9, 9, 1, 2, 3, 4, 9, 9, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9});
+  whole.run();
+  for (const int64_t by : {1, -1}) {  // as many as before, elsewhere
+    OpTester moved("Pad", 13);
+    moved.input<float>({2, 3}, {1, 2, 3, 4, 5, 6}).input<int64_t>({4}, {0, by, 0, -by});
+    const std::vector<float> right = {0, 1, 2, 0, 4, 5};
+    const std::vector<float> left = {2, 3, 0, 5, 6, 0};
+    moved.expect<float>(0, {2, 3}, by > 0 ? right : left);
+    moved.run();
+    OpTester mirrored("Pad", 13);
+    mirrored.attr("mode", "reflect").input<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+    mirrored.input<int64_t>({4}, {0, by, 0, -by});
+    const std::vector<float> to_right = {2, 1, 2, 5, 4, 5};
+    const std::vector<float> to_left = {2, 3, 2, 5, 6, 5};
+    mirrored.expect<float>(0, {2, 3}, by > 0 ? to_right : to_left);
+    mirrored.run();
+  }
+  OpTester none("Pad", 13);
+  none.input<float>({2, 2}, {1, 2, 3, 4}).input<int64_t>({4}, {0, 0, 0, 0});
+  none.expect<float>(0, {2, 2}, {1, 2, 3, 4});
+  none.run();
+}
+
 TEST(Pad, AxesInputNamesWhatIsPadded) {
   OpTester t("Pad", 18);
   t.input<float>({1, 2}, {1, 2}).input<int64_t>({2}, {1, 0}).input_absent();

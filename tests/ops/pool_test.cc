@@ -36,6 +36,20 @@ TEST(GlobalAveragePool, TakesAllSpatialDims) {
   t.run();
 }
 
+TEST(GlobalMaxPool, IsNanWhereAnyElementIs) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> x(3 * 40);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 11) % 37) - 50.0F;
+  x[45] = nan;
+  x[80] = 7;
+  OpTester t("GlobalMaxPool", 1);
+  t.input<float>({1, 3, 5, 8}, x).outputs(1).run();
+  const std::vector<float> y = t.output_values<float>(0);
+  EXPECT_EQ(y[0], *std::max_element(x.begin(), x.begin() + 40));
+  EXPECT_TRUE(std::isnan(y[1]));
+  EXPECT_EQ(y[2], 7);
+}
+
 TEST(LpPool, IsTheNormOfAWindow) {
   OpTester t("LpPool", 18);
   t.attr_ints("kernel_shape", {2});

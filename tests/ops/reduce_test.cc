@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -28,6 +29,40 @@ TEST(Reduce, MeanOverFirstAndLastAxis) {
   t.input<float>({3, 2, 2}, twelve());
   t.expect<float>(0, {1, 2, 1}, {5.5, 7.5});
   t.run();
+}
+
+// Outputs in several groups, of a few elements and of many each.
+TEST(Reduce, SumsAndExtremesOfShortAndLongRows) {
+  for (const int64_t n : {2, 7, 8, 40}) {
+    std::vector<float> x, sums, least;
+    for (int64_t i = 0; i < 6 * n; ++i) x.push_back(static_cast<float>((i * 7) % 23) - 11.0F);
+    for (int64_t a : {0, 1, 2}) {  // of [3, 2, n]
+      float sum = 0;
+      float low = x[static_cast<size_t>(2 * a * n)];
+      for (int64_t i = 0; i < 2 * n; ++i) {
+        sum += x[static_cast<size_t>(2 * a * n + i)];
+        low = std::min(low, x[static_cast<size_t>(2 * a * n + i)]);
+      }
+      sums.push_back(sum);
+      least.push_back(low);
+    }
+    OpTester t("ReduceSum", 13);
+    t.attr("keepdims", 0).input<float>({3, 2, n}, x).input<int64_t>({2}, {1, 2});
+    t.expect<float>(0, {3}, sums);
+    t.run();
+    OpTester low("ReduceMin", 18);
+    low.attr("keepdims", 0).input<float>({3, 2, n}, x).input<int64_t>({2}, {1, 2});
+    low.expect<float>(0, {3}, least);
+    low.run();
+    // The middle axis stays: groups are not neighbours in memory.
+    std::vector<float> middle(2, 0.0F);
+    for (int64_t i = 0; i < 6 * n; ++i)
+      middle[static_cast<size_t>(i / n % 2)] += x[static_cast<size_t>(i)];
+    OpTester apart("ReduceSum", 13);
+    apart.attr("keepdims", 0).input<float>({3, 2, n}, x).input<int64_t>({2}, {0, 2});
+    apart.expect<float>(0, {2}, middle);
+    apart.run();
+  }
 }
 
 TEST(Reduce, NoAxesMeansAll) {
