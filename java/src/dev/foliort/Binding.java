@@ -14,6 +14,8 @@ public final class Binding implements AutoCloseable {
     private final Session session;
     private final NativeBinding handle;
     private final Lease lease;
+    private int runs; // under way; all of the thread that has the monitor, from each other's callbacks
+    private boolean heldForRuns;
 
     Binding(Session session, NativeBinding handle) {
         this.session = session;
@@ -94,15 +96,22 @@ public final class Binding implements AutoCloseable {
     public synchronized void run() {
         session.lease().enter();
         try {
-            lease.enter();
+            // The monitor keeps others from closing meanwhile: no need to count this call in the lease.
+            lease.check();
+            ++runs;
             try {
                 session.handle().runBound(handle);
             } finally {
-                lease.leave();
+                if (--runs == 0 && heldForRuns) endHold();
             }
         } finally {
             session.lease().leave();
         }
+    }
+
+    private void endHold() {
+        heldForRuns = false;
+        lease.leave();
     }
 
     /**
@@ -160,9 +169,10 @@ public final class Binding implements AutoCloseable {
         return result[0];
     }
 
-    /** What was bound stays as long as others use it. Closing again is fine. */
+    /** What was bound stays as long as others use it. Waits for a run. Closing again is fine. */
     @Override
-    public void close() {
+    public synchronized void close() {
+        if (runs > 0 && !heldForRuns) heldForRuns = lease.enterEvenIfClosed(); // called by a callback of a run
         lease.close();
     }
 

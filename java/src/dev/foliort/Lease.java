@@ -26,6 +26,11 @@ final class Lease {
         if (closed.get() || !enterEvenIfClosed()) throw FolioException.closed(what);
     }
 
+    /** For who knows that nobody closes it meanwhile. */
+    void check() {
+        if (closed.get()) throw FolioException.closed(what);
+    }
+
     /** For closing itself: false if the object is gone. */
     boolean enterEvenIfClosed() {
         int count = users.get();
