@@ -1,5 +1,5 @@
 # folio_cli:  the command `folio`, built from tools/folio on the public headers only. All of it but main.cc is also the
-#             static library folio_command, for tests.
+#             static library folio_command, for tests and for op_bench.
 # make_model: writes small models for tests. All of it but main.cc is also the static library folio_make_model, for tests.
 
 if(FOLIO_TOOLS OR FOLIO_TESTS)
@@ -45,4 +45,18 @@ endif()
 if(FOLIO_TOOLS AND TARGET folio_core)
   add_executable(kernel_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tools/kernel_bench/main.cc)
   target_link_libraries(kernel_bench PRIVATE folio_core Threads::Threads)
+endif()
+
+# op_bench: one-node models of each family of kernels by Folio and ONNX Runtime in turns. Not built unless named; needs
+# Google Benchmark (Debian: libbenchmark-dev).
+if(TARGET folio_command AND TARGET folio_make_model)
+  find_package(benchmark QUIET CONFIG)
+  if(benchmark_FOUND)
+    file(GLOB op_bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/op_bench/*.cc)
+    add_executable(op_bench EXCLUDE_FROM_ALL ${op_bench_sources})
+    add_dependencies(op_bench folio)
+    target_link_libraries(op_bench PRIVATE folio_command folio_make_model benchmark::benchmark)
+  else()
+    list(APPEND FOLIO_LEFT_OUT "op_bench (no Google Benchmark: libbenchmark-dev)")
+  endif()
 endif()
