@@ -245,6 +245,17 @@ constexpr SummaryField kSummaryFields[] = {
 
 using ProcessRows = std::vector<std::pair<const char*, uint64_t>>;
 
+// Of a session's program: what defines its results' bits, and its memory in the last run.
+struct ProgramFacts {
+  std::string arithmetic;
+  ArenaSizes arena;
+};
+
+ProgramFacts facts_of(const Program& program) {
+  return {cat(kernel_level_name(cpu_bits()), program.uses_winograd ? "+winograd" : ""),
+          program.shapes.arena_sizes()};
+}
+
 ProcessRows rows_of(const MemoryStats& stats) {
   return {{"rss_kib", stats.rss},
           {"pss_kib", stats.pss},
@@ -268,7 +279,8 @@ uint64_t sum_bytes(const FolioMemoryReport& report) {
   return bytes;
 }
 
-std::string to_json(const FolioMemoryReport& report, const ProcessRows& process) {
+std::string to_json(const FolioMemoryReport& report, const ProcessRows& process,
+                    const ProgramFacts* program) {
   std::string out = "{\"entries\": [";
   for (const Entry& entry : report.entries) {
     if (&entry != &report.entries.front()) out += ", ";
@@ -285,6 +297,11 @@ std::string to_json(const FolioMemoryReport& report, const ProcessRows& process)
                "\": ", report.summary.*field.member);
   }
   out += cat("}, \"kernels\": \"", kernel_level_name(cpu_bits()), "\"");
+  if (program) {
+    out += cat(", \"arithmetic\": \"", program->arithmetic,
+               "\", \"arena\": {\"planned_bytes\": ", program->arena.arena_bytes,
+               ", \"live_bytes\": ", program->arena.live_bytes_max, "}");
+  }
   if (!process.empty()) {
     out += ", \"process\": {";
     for (const auto& each : process) {
@@ -295,7 +312,8 @@ std::string to_json(const FolioMemoryReport& report, const ProcessRows& process)
   return out + "}";
 }
 
-std::string to_text(const FolioMemoryReport& report, const ProcessRows& process) {
+std::string to_text(const FolioMemoryReport& report, const ProcessRows& process,
+                    const ProgramFacts* program) {
   const auto line = [](const std::string& bytes, const std::string& resident,
                        const std::string& share, const std::string& kind, const std::string& name) {
     char columns[160];
@@ -320,17 +338,23 @@ std::string to_text(const FolioMemoryReport& report, const ProcessRows& process)
   for (const auto& [name, number] : process) {
     out += line(std::to_string(number), "", "", "process", name);
   }
+  if (program) {
+    out += line(std::to_string(program->arena.arena_bytes), "", "", "planned", "arena of a run");
+    out += line(std::to_string(program->arena.live_bytes_max), "", "", "planned",
+                "needed at once: no arena is smaller");
+  }
   return out;
 }
 
 std::unique_ptr<FolioMemoryReport> make_report(const std::vector<Row>& rows,
                                                const FolioMemorySummary& summary,
-                                               const ProcessRows& process) {
+                                               const ProcessRows& process,
+                                               const ProgramFacts* program = nullptr) {
   auto report = std::make_unique<FolioMemoryReport>();
   for (const Row& each : rows) report->entries.push_back(each.entry);
   report->summary = summary;
-  report->json = to_json(*report, process);
-  report->text = to_text(*report, process);
+  report->json = to_json(*report, process, program);
+  report->text = to_text(*report, process, program);
   return report;
 }
 
@@ -360,7 +384,8 @@ std::unique_ptr<FolioMemoryReport> report_session(const SessionState& session) {
     if (found == all.end() || found->second.users < 2) continue;
     (piece.kind == Kind::kSource ? sum.saved_file_bytes : sum.saved_packed_bytes) += piece.bytes;
   }
-  return make_report(rows, sum, {});
+  const ProgramFacts facts = facts_of(session.session().program());
+  return make_report(rows, sum, {}, &facts);
 }
 
 std::unique_ptr<FolioMemoryReport> report_process() {

@@ -16,7 +16,7 @@ void Shape::insert(int at, int64_t dim) {
 
 void Shape::erase(int at) {
   for (int i = at; i + 1 < rank_; ++i) dims_[i] = dims_[i + 1];
-  dims_[--rank_] = 0;
+  --rank_;
 }
 
 int64_t Shape::product(int from, int to) const {

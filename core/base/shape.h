@@ -15,7 +15,14 @@ inline constexpr int kMaxRank = 16;
 
 class Shape {
  public:
-  Shape() = default;  // a scalar
+  Shape() {}  // NOLINT: a scalar; dims beyond the rank are never read, so nobody sets them
+  Shape(const Shape& other) { *this = other; }
+  // Only what there is: a step of a run copies shapes some ten times, most of few dims.
+  Shape& operator=(const Shape& other) {
+    rank_ = other.rank_;
+    for (int i = 0; i < rank_; ++i) dims_[i] = other.dims_[i];
+    return *this;
+  }
   Shape(std::initializer_list<int64_t> dims) {
     for (const int64_t d : dims) push_back(d);
   }
@@ -47,7 +54,7 @@ class Shape {
 
  private:
   int rank_ = 0;
-  int64_t dims_[kMaxRank] = {};
+  int64_t dims_[kMaxRank];
 };
 
 // Checks rank <= kMaxRank, every dim >= 0, and that the element count fits int64.

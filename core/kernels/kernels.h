@@ -31,10 +31,10 @@ extern "C" {
 /* y[i] = f(x[i]). Accuracy: largest error of any level against the real function. */
 typedef enum FolioUnary {
   kFolioExp = 0,    /* 2 ulp, results below 2^-126 included; overflow to inf */
-  kFolioLog,        /* 2 ulp; log(0) = -inf, log(x < 0) = NaN */
-  kFolioTanh,       /* 2.5 ulp; exactly 1 at inf */
-  kFolioSigmoid,    /* 1 / (1 + exp(-x)), 3 ulp */
-  kFolioErf,        /* 2.5 ulp; exactly 1 at inf */
+  kFolioLog,        /* 1 ulp; log(0) = -inf, log(x < 0) = NaN */
+  kFolioTanh,       /* 2 ulp; exactly 1 at inf */
+  kFolioSigmoid,    /* 1 / (1 + exp(-x)), 2 ulp */
+  kFolioErf,        /* 1 ulp; exactly 1 at inf */
   kFolioRelu,       /* x < 0 ? 0 : x, so that NaN and -0 stay */
   kFolioSqrt,       /* correctly rounded */
   kFolioAbs,        /* exact */
@@ -43,8 +43,8 @@ typedef enum FolioUnary {
   kFolioFloor,      /* exact */
   kFolioCeil,       /* exact */
   kFolioRound,      /* to the nearest integer, ties to even; exact */
-  kFolioSin,        /* 2 ulp for any finite x */
-  kFolioCos,        /* 2 ulp for any finite x */
+  kFolioSin,        /* 1 ulp for any finite x */
+  kFolioCos,        /* 1 ulp for any finite x */
   kFolioGeluErf,    /* x / 2 * (1 + erf(x / sqrt(2))), absolute error 2^-22 * |x| */
   kFolioGeluTanh,   /* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), as above */
   kFolioSilu,       /* x * sigmoid(x), 4 ulp; 64 ulp where exp(x) < 2^-126 */

@@ -1,5 +1,7 @@
 #include "core/ops/op_broadcast.h"
 
+#include <algorithm>
+
 namespace folio {
 namespace {
 
@@ -14,14 +16,49 @@ void broadcast_strides(const Shape& shape, int rank, int64_t* strides) {
   }
 }
 
+// Whether `part`, without ones in front, is how `whole` ends.
+bool is_end_of(const Shape& part, const Shape& whole) {
+  int from = 0;
+  while (from < part.rank() && part[from] == 1) ++from;
+  const int rank = part.rank() - from;
+  return part.rank() <= whole.rank() &&
+         std::equal(part.end() - rank, part.end(), whole.end() - rank);
+}
+
+// The common cases: `part` is all of `whole`, one number, or what its rows end with, as a bias.
+void plan_repeated(const Shape& whole, const Shape& part, int64_t BroadcastPlan::*part_step,
+                   int64_t (BroadcastPlan::*whole_strides)[kMaxRank],
+                   int64_t (BroadcastPlan::*part_strides)[kMaxRank], BroadcastPlan* plan) {
+  const int64_t count = whole.count();
+  const int64_t part_count = part.count();
+  plan->out = whole;
+  plan->a_step = plan->b_step = 1;
+  plan->row = count;
+  if (part_count == count) return;
+  if (part_count == 1) {
+    plan->*part_step = 0;
+    return;
+  }
+  plan->row = part_count;
+  plan->rows = count / part_count;
+  plan->outer_rank = 1;
+  plan->dims[0] = plan->rows;
+  (plan->*whole_strides)[0] = part_count;
+  (plan->*part_strides)[0] = 0;
+}
+
 }  // namespace
 
 Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b) {
   BroadcastPlan plan;
-  if (a == b) {  // most often: one row
-    plan.out = a;
-    plan.row = a.count();
-    plan.a_step = plan.b_step = 1;
+  if (is_end_of(b, a)) {
+    plan_repeated(a, b, &BroadcastPlan::b_step, &BroadcastPlan::a_strides,
+                  &BroadcastPlan::b_strides, &plan);
+    return plan;
+  }
+  if (is_end_of(a, b)) {
+    plan_repeated(b, a, &BroadcastPlan::a_step, &BroadcastPlan::b_strides,
+                  &BroadcastPlan::a_strides, &plan);
     return plan;
   }
   FOLIO_TRY(plan.out, broadcast(a, b));

@@ -23,12 +23,30 @@ struct BroadcastPlan {
   int64_t row = 1;
   int64_t a_step = 0;
   int64_t b_step = 0;
-  // The dims outside a row, outermost first, with the strides of a and b in elements.
+  // The dims outside a row, outermost first, with the strides of a and b in elements; of the arrays
+  // only so many entries are set and copied.
   int64_t rows = 1;
   int outer_rank = 0;
-  int64_t dims[kMaxRank] = {};
-  int64_t a_strides[kMaxRank] = {};
-  int64_t b_strides[kMaxRank] = {};
+  int64_t dims[kMaxRank];
+  int64_t a_strides[kMaxRank];
+  int64_t b_strides[kMaxRank];
+
+  BroadcastPlan() {}  // NOLINT: see above
+  BroadcastPlan(const BroadcastPlan& other) { *this = other; }
+  BroadcastPlan& operator=(const BroadcastPlan& other) {
+    out = other.out;
+    row = other.row;
+    a_step = other.a_step;
+    b_step = other.b_step;
+    rows = other.rows;
+    outer_rank = other.outer_rank;
+    for (int d = 0; d < outer_rank; ++d) {
+      dims[d] = other.dims[d];
+      a_strides[d] = other.a_strides[d];
+      b_strides[d] = other.b_strides[d];
+    }
+    return *this;
+  }
 };
 
 Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b);

@@ -212,7 +212,8 @@ void OpRun::begin(Span<const Value* const> inputs, Span<const uint8_t> wanted,
   inputs_ = inputs;
   wanted_ = wanted;
   packed_ = packed;
-  outputs_.assign(wanted.size(), Value());
+  outputs_.clear();  // those of the step before have been taken
+  outputs_.resize(wanted.size());
   if (scratch_used_ > 0) leave_scratch();
 }
 

@@ -60,6 +60,7 @@ struct Step {
   std::vector<WeightSlot*> packed;  // by input, null where none; empty: no input is packed
   uint32_t picked_inputs = 0;       // OpDef::picked_inputs
   std::vector<Subprogram> subprograms;
+  std::unique_ptr<const Attributes> attributes;  // ProgramOptions::keeps_attributes; else null
 };
 
 // A model input or output as users see it.
@@ -85,7 +86,8 @@ class Program : public RefCounted {
   int32_t slot_count = 0;
   std::vector<PortInfo> inputs;  // graph inputs, then overridable initializers
   std::vector<PortInfo> outputs;
-  Ref<WeightSlots> weights;  // of the steps, also of subprograms', which have none of their own
+  bool uses_winograd = false;  // some step does, of subprograms too
+  Ref<WeightSlots> weights;    // of the steps, also of subprograms', which have none of their own
   std::vector<Ref<const PackedBlob>> blobs;  // in which constants lie
   std::vector<Ref<Initializer>> keepers;
   // What is packed now, of the steps and of constants; empty in subprograms.

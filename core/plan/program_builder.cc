@@ -177,6 +177,9 @@ class ProgramBuilder {
     Step step;
     step.name = node->name;
     step.op_type = node->op_type;
+    if (options_.keeps_attributes) {
+      step.attributes = std::make_unique<const Attributes>(node->attributes);
+    }
     step.kernel = std::move(kernel);
     uint32_t replaced = 0;  // inputs, of the first 32, of which only the blob is read
     FOLIO_RETURN_IF_ERROR(pack_step(build, *node, def->unaligned_inputs, &step, &replaced));
@@ -216,6 +219,7 @@ class ProgramBuilder {
       FOLIO_TRY(WeightSlot * slot, packer_.slot(weight, request, unaligned));
       step->packed.resize(node.inputs.size(), nullptr);
       step->packed[index] = slot;
+      if (request.layout == Layout::kF32Wino43) program_.uses_winograd = true;
       if (!request.replaces_source || index >= 32 || !slot->peek()) continue;
       *replaced |= 1U << index;
       const bool is_ours = weight->tensor && !weight->source && weight->tensor->escapes();
@@ -235,6 +239,7 @@ class ProgramBuilder {
       FOLIO_TRY(const Operand found, operand(outer, /*any_alignment=*/false));
       sub.captures.push_back({found, slot});
     }
+    if (sub.program->uses_winograd) program_.uses_winograd = true;
     step->subprograms.push_back(std::move(sub));
     return Status::ok();
   }

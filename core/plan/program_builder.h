@@ -22,6 +22,7 @@ struct ProgramOptions {
   bool checks_blobs = false;     // those that the model has packed, against their checksums
   const WeightPlaces* older = nullptr;  // of the model that this one replaces; null: none
   std::string arithmetic;               // which kernels compute constants, for their names
+  bool keeps_attributes = false;        // of the nodes in the steps, for profiles
   // kLater: weights of files are left to the program's WeightSlots, which the caller starts.
   WeightPacker::When when = WeightPacker::When::kNow;
   // Called between nodes with how many of the graph's are done; an error ends the build with it.

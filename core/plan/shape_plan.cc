@@ -130,27 +130,55 @@ size_t pack_apart(const std::vector<Life>& slots, const std::vector<size_t>& byt
   return total;
 }
 
-}  // namespace
+// A slot and those that overwrite it, one after the other, live as one: the first of them.
+struct Lives {
+  std::vector<Life> lives;
+  std::vector<size_t> needs;  // kNoOffset: it has no place, or that of another
+  std::vector<size_t> first;  // by slot: whose place it has
+};
 
-// A slot and those that overwrite it, one after the other, live as one.
-size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
-                      std::vector<size_t>* offsets) {
-  std::vector<Life> lives(slots.size());
-  std::vector<size_t> needs = bytes;
-  std::vector<size_t> place(slots.size());
+Lives join_overwriting(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes) {
+  Lives joined{std::vector<Life>(slots.size()), bytes, std::vector<size_t>(slots.size())};
   for (size_t i = 0; i < slots.size(); ++i) {
-    place[i] = i;
-    lives[i] = {slots[i].first_step, slots[i].last_step};
+    joined.first[i] = i;
+    joined.lives[i] = {slots[i].first_step, slots[i].last_step};
     if (slots[i].overwrites < 0 || bytes[i] == kNoOffset) continue;
     const auto from = static_cast<size_t>(slots[i].overwrites);
     if (bytes[from] != bytes[i]) continue;
-    place[i] = place[from];
-    lives[place[i]].last_step = std::max(lives[place[i]].last_step, slots[i].last_step);
-    needs[i] = kNoOffset;
+    joined.first[i] = joined.first[from];
+    Life& life = joined.lives[joined.first[i]];
+    life.last_step = std::max(life.last_step, slots[i].last_step);
+    joined.needs[i] = kNoOffset;
   }
-  const size_t total = pack_apart(lives, needs, offsets);
-  for (size_t i = 0; i < slots.size(); ++i) (*offsets)[i] = (*offsets)[place[i]];
+  return joined;
+}
+
+}  // namespace
+
+size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
+                      std::vector<size_t>* offsets) {
+  const Lives joined = join_overwriting(slots, bytes);
+  const size_t total = pack_apart(joined.lives, joined.needs, offsets);
+  for (size_t i = 0; i < slots.size(); ++i) (*offsets)[i] = (*offsets)[joined.first[i]];
   return total;
+}
+
+size_t live_bytes_max(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes) {
+  const Lives joined = join_overwriting(slots, bytes);
+  std::map<int32_t, std::pair<size_t, size_t>> changes;  // by step: begins there, ended before
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (joined.needs[i] == kNoOffset) continue;
+    const size_t room = room_of(joined.needs[i]);
+    changes[joined.lives[i].first_step].first += room;
+    changes[joined.lives[i].last_step + 1].second += room;
+  }
+  size_t now = 0;
+  size_t most = 0;
+  for (const auto& [step, change] : changes) {
+    now = now - change.second + change.first;
+    most = std::max(most, now);
+  }
+  return most;
 }
 
 void ShapePlanner::reset(const DimTable* dims, std::vector<PlannedSlot> slots,
@@ -176,6 +204,21 @@ std::shared_ptr<const ShapePlan> ShapePlanner::plan_for(const std::vector<int64_
   recent_.insert(recent_.begin(), plan);
   if (recent_.size() > kMaxPlans) recent_.pop_back();
   return plan;
+}
+
+ArenaSizes ShapePlanner::arena_sizes() const {
+  std::shared_ptr<const ShapePlan> plan;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (recent_.empty()) return {};
+    plan = recent_.front();
+  }
+  std::vector<size_t> bytes;
+  for (const PlannedSlot& slot : slots_) {
+    const auto at = static_cast<size_t>(slot.slot);
+    bytes.push_back(plan->offsets[at] == kNoOffset ? kNoOffset : plan->bytes[at]);
+  }
+  return {plan->arena_bytes, live_bytes_max(slots_, bytes)};
 }
 
 std::shared_ptr<const ShapePlan> ShapePlanner::make(const std::vector<int64_t>& signature) const {

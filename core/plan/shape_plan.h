@@ -40,6 +40,14 @@ struct PlannedSlot {
 size_t pack_lifetimes(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes,
                       std::vector<size_t>* offsets);
 
+// What lives at once at most, as pack_lifetimes rounds sizes: no arena can be smaller.
+size_t live_bytes_max(const std::vector<PlannedSlot>& slots, const std::vector<size_t>& bytes);
+
+struct ArenaSizes {
+  size_t arena_bytes = 0;
+  size_t live_bytes_max = 0;
+};
+
 class ShapePlanner {
  public:
   // `symbols`: which expressions the dims of inputs are, in the order of a signature.
@@ -48,6 +56,8 @@ class ShapePlanner {
 
   const std::vector<int32_t>& symbols() const { return symbols_; }
   std::shared_ptr<const ShapePlan> plan_for(const std::vector<int64_t>& signature);
+  // Of the plan that was asked for last; zeros before the first.
+  ArenaSizes arena_sizes() const;
 
  private:
   std::shared_ptr<const ShapePlan> make(const std::vector<int64_t>& signature) const;
@@ -57,7 +67,7 @@ class ShapePlanner {
   std::vector<int32_t> symbols_;
   int32_t slot_count_ = 0;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::shared_ptr<const ShapePlan>> recent_;  // most recent first
 };
 

@@ -43,6 +43,7 @@ class Frame final : public OpHost {
 
  private:
   Status run_step(const Step& step);
+  void note_time(size_t index, std::chrono::steady_clock::time_point begin);
   Status keep_outputs(const Step& step);
   bool in_arena(const Tensor& tensor) const {
     return arena_ && tensor.buffer().get() == arena_.get();
@@ -67,9 +68,7 @@ Status Frame::run(const std::vector<uint8_t>* needed) {
       FOLIO_RETURN_IF_ERROR(request_.control.check());
       const auto begin = request_.times ? std::chrono::steady_clock::now() : kNever;
       auto status = run_step(step);
-      if (request_.times) {
-        request_.times->push_back({&step, begin, std::chrono::steady_clock::now()});
-      }
+      if (request_.times) note_time(s, begin);
       if (!status.is_ok()) {
         if (status.code() == Code::kCancelled) return status;
         return std::move(status).with_context(node_label(step.name, step.op_type));
@@ -89,6 +88,21 @@ Status Frame::run_step(const Step& step) {
   run_.begin(inputs_, step.wanted, packed_);
   FOLIO_RETURN_IF_ERROR(step.kernel->run(run_));
   return keep_outputs(step);
+}
+
+// The values are still there: they are freed after that.
+void Frame::note_time(size_t index, std::chrono::steady_clock::time_point begin) {
+  const Step& step = program_.steps[index];
+  StepTime time{&step, index, begin, std::chrono::steady_clock::now(), {}, {}};
+  const auto seen = [](const Value* value) {
+    if (!value || !value->is_tensor()) return SeenTensor();
+    return SeenTensor{value->tensor().dtype(), value->tensor().shape()};
+  };
+  for (const Operand input : step.inputs) time.inputs.push_back(seen(find(input)));
+  for (const int32_t slot : step.outputs) {
+    time.outputs.push_back(seen(slot == kNone ? nullptr : &values_[static_cast<size_t>(slot)]));
+  }
+  request_.times->push_back(std::move(time));
 }
 
 Status Frame::keep_outputs(const Step& step) {

@@ -47,11 +47,20 @@ struct OutputMemory {
   std::optional<Tensor> place(DType dtype, const Shape& shape) const;
 };
 
-// When a step ran, for profiles.
+// Of a value that a step had; kUndefined: there was none, or it is no tensor.
+struct SeenTensor {
+  DType dtype = DType::kUndefined;
+  Shape shape;
+};
+
+// When a step ran, and on what, for profiles.
 struct StepTime {
   const Step* step;
+  size_t index;  // among its program's
   std::chrono::steady_clock::time_point begin;
   std::chrono::steady_clock::time_point end;
+  std::vector<SeenTensor> inputs;
+  std::vector<SeenTensor> outputs;
 };
 
 struct RunRequest {

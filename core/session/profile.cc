@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cmath>
+#include <cstdio>
 #include <ctime>
 
 #include "core/base/json.h"
@@ -22,8 +24,70 @@ std::string date_and_time() {
   return text;
 }
 
-int64_t microseconds(Profile::Clock::duration time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+// As a decimal number: many steps take less than one.
+std::string microseconds(Profile::Clock::duration time) {
+  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+  const std::string digits = std::to_string(1000 + ns % 1000);
+  return cat(ns / 1000, '.', digits.substr(1));
+}
+
+// As ONNX Runtime writes them, but that what is absent keeps its place, as {}.
+std::string json_of(const std::vector<SeenTensor>& tensors) {
+  std::string out;
+  for (const SeenTensor& tensor : tensors) {
+    out += out.empty() ? "[{" : ",{";
+    if (tensor.dtype != DType::kUndefined) {
+      out += cat('"', dtype_name(tensor.dtype), "\":", tensor.shape.to_string());
+    }
+    out += '}';
+  }
+  return out.empty() ? "[]" : out + "]";
+}
+
+std::string json_of(float number) {
+  if (!std::isfinite(number)) return "null";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(number));
+  return text;
+}
+std::string json_of(int64_t number) { return std::to_string(number); }
+std::string json_of(const std::string& text) { return json_string(utf8_repaired(text)); }
+
+template <typename T>
+std::string json_of_list(const std::vector<T>& list, bool is_one) {
+  if (is_one && list.size() == 1) return json_of(list.front());
+  std::string out = "[";
+  for (const T& each : list) out += cat(out.size() > 1 ? "," : "", json_of(each));
+  return out + "]";
+}
+
+// Those that are numbers or texts; "{}" without any.
+std::string json_of(const Attributes& attributes) {
+  using Type = AttributeDef::Type;
+  std::string out;
+  for (const AttributeDef& a : attributes.all()) {
+    std::string value;
+    if (a.type == Type::kInt || a.type == Type::kInts) {
+      value = json_of_list(a.ints, a.type == Type::kInt);
+    } else if (a.type == Type::kFloat || a.type == Type::kFloats) {
+      value = json_of_list(a.floats, a.type == Type::kFloat);
+    } else if (a.type == Type::kString || a.type == Type::kStrings) {
+      value = json_of_list(a.strings, a.type == Type::kString);
+    } else {
+      continue;
+    }
+    out += cat(out.empty() ? "" : ",", json_string(utf8_repaired(a.name)), ":", value);
+  }
+  return cat("{", out, "}");
+}
+
+std::string arguments_of(const StepTime& time) {
+  const Step& step = *time.step;
+  return cat(R"("op_name":)", json_string(utf8_repaired(step.op_type)),
+             R"(,"provider":"CPUExecutionProvider","node_index":")", time.index,
+             R"(","input_type_shape":)", json_of(time.inputs), R"(,"output_type_shape":)",
+             json_of(time.outputs), R"(,"attributes":)",
+             step.attributes ? json_of(*step.attributes) : "{}");
 }
 
 }  // namespace
@@ -66,9 +130,7 @@ void Profile::add_run(Clock::time_point begin, Clock::time_point end,
                       const std::vector<StepTime>& steps) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const StepTime& step : steps) {
-    add("Node", step.step->name + "_kernel_time", step.begin, step.end,
-        cat(R"("op_name":)", json_string(utf8_repaired(step.step->op_type)),
-            R"(,"provider":"CPUExecutionProvider")"));
+    add("Node", step.step->name + "_kernel_time", step.begin, step.end, arguments_of(step));
   }
   add("Session", "model_run", begin, end, "");
 }

@@ -115,7 +115,8 @@ std::string Session::program_key() const {
       "prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
       " optimize=", static_cast<int>(options_.optimize), " conv_winograd=", options_.conv_winograd,
       " find=", options_.find_sidecar, " checksum=", options_.pack.checksum != PackChecksum::kOff,
-      " sidecar=", options_.pack.sidecar.size(), ':', options_.pack.sidecar);
+      " profile=", !options_.profile_prefix.empty(), " sidecar=", options_.pack.sidecar.size(), ':',
+      options_.pack.sidecar);
   for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
@@ -255,6 +256,7 @@ Result<Ref<Program>> Session::make_program() {
   plan.prepack = options_.prepack;
   plan.cache = options_.cache ? options_.cache.get() : &PackedCache::process();
   plan.arithmetic = kernel_level_name(bits);
+  plan.keeps_attributes = !options_.profile_prefix.empty();
   FOLIO_TRY(plan.library, open_library());
   // Whoever named a cache or a pack file to be written wants it filled when the load returns.
   const bool is_later = !options_.library && !options_.cache;

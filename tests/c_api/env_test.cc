@@ -1,4 +1,5 @@
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "tests/c_api/capi_support.h"
 #include "tools/make_model/onnx_model.h"
@@ -148,6 +149,24 @@ TEST(MemoryReport, SessionListsMappingAndPackedWeights) {
   EXPECT_NE(std::string(text).find(path), std::string::npos);
   ASSERT_CALL(api().MemoryReportGetJson(report.get(), &text));
   EXPECT_NE(std::string(text).find("\"kind\": \"mapping\""), std::string::npos);
+}
+
+TEST(MemoryReport, SessionNamesItsArithmeticAndTheArenaOfTheLastRun) {
+  const auto session = session_of(matmul_model());
+  const auto json_of = [&] {
+    const auto report = make<Report>(api().SessionGetMemoryReport, session.get());
+    const char* text = nullptr;
+    EXPECT_CALL(api().MemoryReportGetJson(report.get(), &text));
+    return nlohmann::json::parse(text, nullptr, false);
+  };
+  const auto before = json_of();
+  ASSERT_TRUE(before.is_object());
+  EXPECT_EQ(before["arithmetic"], before["kernels"]) << "it has no convolution";
+  EXPECT_EQ(before["arena"]["planned_bytes"], 0) << "nothing ran";
+  const auto x = floats(std::vector<float>(8, 1), {2, 4});
+  Value y;
+  ASSERT_CALL(run_one(session.get(), "x", x.get(), "y", &y));
+  EXPECT_EQ(json_of()["arena"]["live_bytes"], 0) << "the one value leaves the run";
 }
 
 TEST(MemoryReport, CopiedModelsArePrivateAndBorrowedOnesAreNot) {

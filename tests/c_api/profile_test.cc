@@ -1,6 +1,8 @@
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/c_api/capi_support.h"
+#include "tools/make_model/onnx_model.h"
 
 namespace capi_test {
 namespace {
@@ -17,6 +19,19 @@ std::string end_profiling(FolioSession* session) {
   const std::string path = raw ? raw : "NULL";
   api().ReleaseString(raw);
   return path;
+}
+
+// y = x beside x.
+std::string concat_model() {
+  using model_writer::ElementType;
+  using model_writer::Type;
+  model_writer::ModelWriter model(8);
+  model.opset("", 17);
+  model_writer::GraphWriter& graph = model.graph();
+  graph.input("x", Type::tensor(ElementType::kFloat, {"n", 2}));
+  graph.node("Concat", {"x", "x"}, {"y"}).named("joiner").attr_int("axis", 1);
+  graph.output("y", Type::tensor(ElementType::kFloat, {"n", 4}));
+  return model.serialize();
 }
 
 SessionOptions profiled(const std::string& prefix) {
@@ -44,6 +59,55 @@ TEST(Profile, HasTheStepsOfTheRunsBeforeItsEnd) {
   ASSERT_CALL(run_one(session.get(), "x", x.get(), "z", &y));
   EXPECT_EQ(end_profiling(session.get()), "") << "it was ended";
   EXPECT_EQ(text_of(path), trace);
+}
+
+TEST(Profile, NamesTypesShapesAndAttributes) {
+  const TempFolder folder;
+  std::string path;
+  {
+    const auto session = session_of(loop_model(), profiled(folder.path("p")).get());
+    const auto count = int64_scalar(2);
+    const auto a = floats({1}, {1});
+    const char* const names[] = {"count", "a"};
+    FolioValue* const values[] = {count.get(), a.get()};
+    const char* output = "y";
+    FolioValue* raw = nullptr;
+    ASSERT_CALL(api().Run(session.get(), nullptr, names, values, 2, &output, 1, &raw));
+    const Value y(raw);
+    path = end_profiling(session.get());
+  }
+  const auto events = nlohmann::json::parse(text_of(path), nullptr, false);
+  ASSERT_TRUE(events.is_array());
+  size_t adds = 0;
+  for (const auto& event : events) {
+    if (event["cat"] != "Node") continue;
+    EXPECT_TRUE(event["dur"].is_number() && event["ts"].is_number());
+    const auto& arguments = event["args"];
+    if (arguments["op_name"] == "Add") ++adds;
+    if (arguments["op_name"] != "Loop") continue;
+    EXPECT_EQ(arguments["input_type_shape"].dump(), R"([{"int64":[]},{},{"float":[1]}])");
+    EXPECT_EQ(arguments["output_type_shape"].dump(), R"([{"float":[1]}])");
+  }
+  EXPECT_EQ(adds, 2U) << "steps of subgraphs are recorded too";
+}
+
+TEST(Profile, HasTheAttributesOfTheNodes) {
+  const TempFolder folder;
+  std::string path;
+  {
+    const auto session = session_of(concat_model(), profiled(folder.path("p")).get());
+    const auto x = floats({1, 2}, {1, 2});
+    Value y;
+    ASSERT_CALL(run_one(session.get(), "x", x.get(), "y", &y));
+    path = end_profiling(session.get());
+  }
+  const auto events = nlohmann::json::parse(text_of(path), nullptr, false);
+  ASSERT_TRUE(events.is_array());
+  const auto concat = std::find_if(events.begin(), events.end(), [](const auto& event) {
+    return event["name"] == "joiner_kernel_time";
+  });
+  ASSERT_NE(concat, events.end());
+  EXPECT_EQ((*concat)["args"]["attributes"].dump(), R"({"axis":1})");
 }
 
 TEST(Profile, IsWrittenWhenTheSessionGoes) {

@@ -124,6 +124,39 @@ TEST(PackLifetimes, AHundredThousandSlotsTakeNoMinutes) {
 }
 
 // One symbol "n"; slot 0 is [n, 4], slot 1 [n * 2^20, n * 2^20], slot 2 [7].
+TEST(LiveBytes, AreTheLargestSumOfOneStep) {
+  // 0 and 1 together, then 1 and 2, then 3 alone; rooms are multiples of 64.
+  const std::vector<PlannedSlot> slots = {slot_of(0, 0, 2), slot_of(1, 1, 3), slot_of(2, 3, 4),
+                                          slot_of(3, 5, 5), slot_of(4, 0, 9)};
+  EXPECT_EQ(live_bytes_max(slots, {64, 640, 100, 700, kNoOffset}), 768U);
+  EXPECT_EQ(live_bytes_max(slots, {128, 640, 65, 700, kNoOffset}), 768U) << "128 + 640 = 640 + 128";
+  EXPECT_EQ(live_bytes_max(slots, {0, 0, 0, 1000, kNoOffset}), 1024U);
+  EXPECT_EQ(live_bytes_max({}, {}), 0U);
+}
+
+TEST(LiveBytes, CountWhatOverwritesAsOnePlace) {
+  std::vector<PlannedSlot> slots = {slot_of(0, 0, 1), slot_of(1, 1, 2)};
+  EXPECT_EQ(live_bytes_max(slots, {64, 64}), 128U);
+  slots[1].overwrites = 0;
+  EXPECT_EQ(live_bytes_max(slots, {64, 64}), 64U);
+  EXPECT_EQ(live_bytes_max(slots, {64, 128}), 192U) << "of another size: a place of its own";
+}
+
+TEST(LiveBytes, AreNeverMoreThanAnArena) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<PlannedSlot> slots;
+    std::vector<size_t> bytes;
+    for (int32_t i = 0; i < 60; ++i) {
+      const auto first = static_cast<int32_t>(random() % 40);
+      slots.push_back(slot_of(i, first, first + static_cast<int32_t>(random() % 6)));
+      bytes.push_back(random() % 9 == 0 ? kNoOffset : random() % 5000);
+    }
+    std::vector<size_t> offsets;
+    EXPECT_LE(live_bytes_max(slots, bytes), pack_lifetimes(slots, bytes, &offsets));
+  }
+}
+
 struct Planner {
   DimTable dims;
   ShapePlanner planner;
@@ -145,6 +178,17 @@ TEST(ShapePlanner, SizesFollowTheSymbols) {
   EXPECT_EQ(plan->bytes[2], 28U);
   EXPECT_EQ(plan->offsets[3], kNoOffset) << "no planned slot";
   EXPECT_EQ(made.planner.plan_for({5})->bytes[0], 80U);
+}
+
+TEST(ShapePlanner, TellsTheSizesOfTheLastPlan) {
+  Planner made;
+  EXPECT_EQ(made.planner.arena_sizes().arena_bytes, 0U);
+  made.planner.plan_for({-1});  // only the slot of 28 bytes is planned
+  EXPECT_EQ(made.planner.arena_sizes().arena_bytes, 64U);
+  EXPECT_EQ(made.planner.arena_sizes().live_bytes_max, 64U);
+  const size_t arena = made.planner.plan_for({3})->arena_bytes;
+  EXPECT_EQ(made.planner.arena_sizes().arena_bytes, arena);
+  EXPECT_EQ(made.planner.arena_sizes().live_bytes_max, arena) << "all live at once";
 }
 
 TEST(ShapePlanner, UnknownAndAbsurdSizesAreLeftToTheHeap) {

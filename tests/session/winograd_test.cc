@@ -125,6 +125,8 @@ TEST_F(Winograd, SessionsWithAndWithoutItShareNoProgram) {
   off.conv_winograd = false;
   const Ref<Session> without = session_of(path_, off);
   EXPECT_NE(&with_it->program(), &without->program());
+  EXPECT_TRUE(with_it->program().uses_winograd);
+  EXPECT_FALSE(without->program().uses_winograd);
   EXPECT_FALSE(same_bits(run(with_it), run(without)));
 }
 

@@ -392,6 +392,50 @@ class BenchCommand(FolioCase):
     def test_only_load(self):
         self.assertNotIn("run_p50_ms", json.loads(self.bench("--json", "--iterations", "0")))
 
+    def profile(self, *arguments):
+        path = self.write("m.onnx", matmul_model())
+        out = self.check(folio("bench", path, "--json", "--threads", "1", *arguments), 0).stdout
+        return json.loads(out)
+
+    def test_profile_says_where_the_time_goes(self):
+        report = self.profile("--profile", "--iterations", "5", "--warmup", "2")
+        profile = report["profile"]
+        self.assertEqual(profile["runs"], 5, "the first run and the warm-up do not count")
+        self.assertGreater(profile["peaks"]["float_gflops"], 0)
+        self.assertGreater(profile["peaks"]["read_gbs"]["memory"], 0)
+        (product,) = profile["nodes"]
+        self.assertEqual((product["op_type"], product["calls"]), ("MatMul", 1))
+        self.assertEqual(product["operations"], 2 * 2 * 160 * 160)
+        self.assertEqual(product["bytes"], 4 * (2 * 160 + 160 * 160 + 2 * 160))
+        self.assertLessEqual(product["min_ms"], product["p50_ms"])
+        self.assertLessEqual(product["min_ms"], profile["run_p50_ms"])
+        self.assertGreater(product["peak_share"], 0)
+        (operator,) = profile["operators"]
+        self.assertEqual((operator["nodes"], operator["gflops"]), (1, product["gflops"]))
+
+    def test_profile_is_a_table_too(self):
+        lines = self.bench("--profile", "--iterations", "2").splitlines()
+        self.assertIn("of peak", "".join(lines))
+        self.assertTrue(any(line.startswith("Add ") for line in lines), lines)
+        self.assertNotIn("node ", "".join(self.bench("--profile", "--top", "0")))
+
+    def test_trace_has_all_runs(self):
+        trace = self.folder / "runs.json"
+        report = self.profile("--trace", trace, "--iterations", "3", "--warmup", "1")
+        self.assertNotIn("profile", report)
+        events = json.loads(trace.read_text())
+        self.assertEqual(sum(e["name"] == "model_run" for e in events), 5)
+        self.assertEqual(sum(e["cat"] == "Node" for e in events), 5)
+
+    def test_profile_needs_runs(self):
+        path = self.write("m.onnx", double_model())
+        self.check(folio("bench", path, "--profile", "--iterations", "0"), 2)
+
+    def test_arithmetic_and_arena_are_named(self):
+        report = self.profile("--iterations", "1")
+        self.assertRegex(report["arithmetic"], "^(ref|x86_[a-z0-9]+)$")
+        self.assertLessEqual(report["arena_live_bytes"], report["arena_planned_bytes"])
+
     def test_hold_waits_for_the_end_of_input(self):
         path = self.write("m.onnx", double_model())
         with subprocess.Popen([FOLIO, "bench", path, "--json", "--hold"], text=True,

@@ -15,13 +15,17 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "tools/folio/cli.h"
 #include "tools/folio/host_value.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/random_inputs.h"
+#include "tools/folio/run_profile.h"
+#include "tools/folio/scratch_folder.h"
 #include "tools/folio/table.h"
+#include "tools/folio/tensor_pb.h"
 #include "tools/folio/timing.h"
 
 namespace folio_cli {
@@ -59,8 +63,11 @@ struct BenchResult {
   folio::PackCacheStats packs{};
   std::string pack_source;
   uint64_t arena_bytes = 0;
+  uint64_t planned_bytes = 0;  // arena of a run of the first session
+  uint64_t live_bytes = 0;     // below which no arena can be
   std::string arithmetic;
   uint32_t threads = 0;
+  std::optional<RunProfile> profile;
 };
 
 // The inputs that all sessions of the model run on, and the outputs that they are asked for.
@@ -95,8 +102,12 @@ struct Bench {
   }
 };
 
-std::vector<Bench> load(const BenchCommand& command, BenchResult* result) {
+// `trace`: what the first session's trace begins with; "": it makes none.
+std::vector<Bench> load(const BenchCommand& command, const std::string& trace,
+                        BenchResult* result) {
   const folio::SessionOptions options = make_session_options(command.session);
+  folio::SessionOptions of_first = make_session_options(command.session);
+  if (!trace.empty()) of_first.profile(trace);
   std::vector<Bench> benches;
   benches.reserve(command.sessions);
   reset_peak_rss();
@@ -105,7 +116,7 @@ std::vector<Bench> load(const BenchCommand& command, BenchResult* result) {
   const double start = wall_ms();
   const double cpu_start = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
   for (uint32_t i = 0; i < command.sessions; ++i) {
-    benches.push_back({folio::Session(command.model, options), {}});
+    benches.push_back({folio::Session(command.model, i == 0 ? of_first : options), {}});
     if (i != 0) continue;
     result->first_load_ms = wall_ms() - start;
     if (command.sessions > 1) result->at_first = read_process_memory("self");
@@ -161,6 +172,10 @@ void run_all(const BenchCommand& command, const RandomInputs& random, std::vecto
   std::sort(result->run_ms.begin(), result->run_ms.end());
 }
 
+nlohmann::json parsed(const folio::MemoryReport& report) {
+  return nlohmann::json::parse(report.json(), nullptr, false);
+}
+
 // What the library says of itself after the runs.
 void ask_library(const BenchCommand& command, const Bench& bench, BenchResult* result) {
   result->packs = folio::PackCache::shared_stats();
@@ -169,19 +184,30 @@ void ask_library(const BenchCommand& command, const Bench& bench, BenchResult* r
     if (entry.kind == "arena") result->arena_bytes += entry.bytes;
   }
   result->pack_source = "none";
-  for (const auto& entry : bench.session.memory_report().entries()) {
+  const folio::MemoryReport session = bench.session.memory_report();
+  for (const auto& entry : session.entries()) {
     if (entry.kind == "packed" && entry.bytes != 0) {
       result->pack_source = entry.is_private ? "memory" : "file";
     }
   }
-  const auto report = nlohmann::json::parse(process.json(), nullptr, false);
-  for (const char* key : {"kernels", "arithmetic"}) {  // the second says more, where it is known
-    if (report.is_object() && report.contains(key) && report[key].is_string()) {
-      result->arithmetic = report[key].get<std::string>();
-    }
+  const auto report = parsed(session);
+  if (report.is_object()) {
+    result->arithmetic = report.value("arithmetic", "");
+    const auto arena = report.value("arena", nlohmann::json::object());
+    result->planned_bytes = arena.value("planned_bytes", uint64_t{0});
+    result->live_bytes = arena.value("live_bytes", uint64_t{0});
   }
   const uint32_t asked = command.session.threads;
   result->threads = asked != 0 ? asked : folio::cpu_info().default_thread_count;
+}
+
+// The trace of the first session, which ends here; what it says of the timed runs.
+void read_trace(const BenchCommand& command, Bench* bench, BenchResult* result) {
+  const std::string trace = read_text(bench->session.end_profiling());
+  if (!command.trace.empty()) write_file(command.trace, trace);
+  if (!command.profile) return;
+  const MachinePeaks peaks = measure_peaks(folio::cpu_info().level, result->threads);
+  result->profile = read_profile(trace, command.warmup + 1, peaks);
 }
 
 // ---- Output -----------------------------------------------------------------------------------
@@ -254,10 +280,15 @@ nlohmann::ordered_json to_json(const BenchCommand& command, const BenchResult& r
   json["majflt_run"] = r.run_faults.major;
   json["pack"] = pack_json(r);
   json["arena_bytes"] = r.arena_bytes;
+  json["arena_planned_bytes"] = r.planned_bytes;
+  json["arena_live_bytes"] = r.live_bytes;
   json["vm_pte"] = r.vm_pte;
   json["arithmetic"] = r.arithmetic;
+  if (r.profile) json["profile"] = profile_json(*r.profile);
   return json;
 }
+
+double megabytes(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 std::string kib_text(long kib) {
   return kib < 0 ? "?" : number_text("%.1f", static_cast<double>(kib) / 1024);
@@ -300,10 +331,16 @@ void print_table(const BenchCommand& command, const BenchResult& r) {
   std::printf("%s\n", memory.text().c_str());
   std::printf("peak while loading: %s MB RSS, %s MB anonymous; arenas %.1f MB; page tables %s MB\n",
               kib_text(r.peak_rss_load).c_str(), kib_text(r.peak_anon_load).c_str(),
-              static_cast<double>(r.arena_bytes) / (1 << 20), kib_text(r.vm_pte).c_str());
+              megabytes(r.arena_bytes), kib_text(r.vm_pte).c_str());
+  if (r.planned_bytes > 0) {
+    std::printf("arena of a run: %.2f MB planned, %.2f MB needed at once (%.1f %% more)\n",
+                megabytes(r.planned_bytes), megabytes(r.live_bytes),
+                100 * (megabytes(r.planned_bytes) / megabytes(r.live_bytes) - 1));
+  }
   std::printf("packed weights: %llu made, %llu found, from: %s\n",
               static_cast<unsigned long long>(r.packs.miss_count),
               static_cast<unsigned long long>(r.packs.hit_count), r.pack_source.c_str());
+  if (r.profile) std::printf("\n%s", profile_text(*r.profile, command.top).c_str());
 }
 
 void hold(const BenchCommand& command) {
@@ -322,14 +359,20 @@ void hold(const BenchCommand& command) {
 
 int run_bench(const CommonOptions& common, const BenchCommand& command) {
   const RandomInputs random(command.input);  // refuses bad options before the load
+  const bool runs = command.iterations > 0 || command.seconds > 0;
+  std::optional<ScratchFolder> traces;
+  if (command.profile || !command.trace.empty()) {
+    if (!runs) throw CliError(kExitUsage, "--profile and --trace need timed runs");
+    traces.emplace();
+  }
   BenchResult result;
   const double start = wall_ms();
   load_library(common);
   result.init_ms = wall_ms() - start;
   result.at_init = read_process_memory("self");
-  std::vector<Bench> benches = load(command, &result);
+  std::vector<Bench> benches = load(command, traces ? traces->file("trace") : "", &result);
   const Faults before = faults_now();
-  if (command.iterations > 0 || command.seconds > 0) {
+  if (runs) {
     run_all(command, random, &benches, &result);
   } else {
     wait_packed(&benches, &result);
@@ -340,6 +383,7 @@ int run_bench(const CommonOptions& common, const BenchCommand& command) {
   result.peak_rss = read_status("self", "VmHWM");
   result.vm_pte = read_status("self", "VmPTE");
   ask_library(command, benches.front(), &result);
+  if (traces) read_trace(command, &benches.front(), &result);
   if (command.json) {
     std::printf("%s\n", to_json(command, result)
                             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)

@@ -109,6 +109,9 @@ struct BenchCommand {
   uint32_t sessions = 1;
   uint32_t sample_us = 3000;
   bool json = false;
+  bool profile = false;
+  uint32_t top = 20;  // nodes of the profile's table
+  std::string trace;  // file for the trace of the runs; "": none
   bool hold = false;
   int64_t hold_ms = -1;
   InputOptions input;

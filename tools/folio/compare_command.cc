@@ -40,10 +40,11 @@ struct Metric {
   const char* title;
   bool is_kib;
 };
-constexpr std::array<Metric, 8> kMetrics = {{{"init_ms", "library start, ms", false},
+constexpr std::array<Metric, 9> kMetrics = {{{"init_ms", "library start, ms", false},
                                              {"load_ms", "load, ms", false},
                                              {"first_run_ms", "first run, ms", false},
                                              {"run_p50_ms", "p50, ms", false},
+                                             {"run_min_ms", "fastest run, ms", false},
                                              {"anon_init", "anonymous, started, MB", true},
                                              {"anon_load", "anonymous, loaded, MB", true},
                                              {"anon_run", "anonymous, after runs, MB", true},

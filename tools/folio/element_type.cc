@@ -152,6 +152,13 @@ const ElementTypeFacts& facts_of(FolioElementType type) {
   return kFacts[number < kFacts.size() ? number : 0];
 }
 
+FolioElementType type_named(const std::string& name) {
+  for (size_t i = 1; i < kFacts.size(); ++i) {
+    if (kFacts[i].name == name) return static_cast<FolioElementType>(i);
+  }
+  return FOLIO_UNDEFINED;
+}
+
 size_t packed_bytes(FolioElementType type, size_t count) {
   const uint32_t bits = facts_of(type).bits;
   if (bits == 0) return 0;

@@ -20,6 +20,8 @@ struct ElementTypeFacts {
 };
 
 const ElementTypeFacts& facts_of(FolioElementType type);
+// The type of that name; undefined: none.
+FolioElementType type_named(const std::string& name);
 
 // Bytes of `count` elements; sub-byte types are packed.
 size_t packed_bytes(FolioElementType type, size_t count);

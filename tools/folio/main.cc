@@ -159,6 +159,14 @@ class Cli {
                      "interval at which peak memory is looked at (3000); 0: never")
         ->type_name("N");
     command->add_flag("--json", bench_.json, "one JSON object on one line of standard output");
+    command->add_flag(
+        "--profile", bench_.profile,
+        "then where the time goes, by operator and node, and how near that is to what "
+        "the machine can do");
+    command->add_option("--top", bench_.top, "nodes in the table of the profile (20)")
+        ->type_name("N");
+    command->add_option("--trace", bench_.trace, "write all runs as a Chrome trace")
+        ->type_name("FILE");
     auto* hold = command->add_flag("--hold", bench_.hold,
                                    "then print SESSION_READY and wait for the end of input");
     command->add_option("--hold-ms", bench_.hold_ms, "then print SESSION_READY and sleep")
@@ -171,6 +179,7 @@ class Cli {
         "Examples:\n"
         "  folio bench model.onnx --threads 2\n"
         "  folio bench bert.onnx --dim batch=1 --dim sequence=128 --seconds 5 --json\n"
+        "  folio bench model.onnx --threads 1 --profile --trace runs.json\n"
         "  folio bench model.onnx --iterations 1 --sessions 100 --hold");
   }
 

@@ -57,8 +57,10 @@ def main():
     show("exp tail", *fit(exp_tail, lambda r: r * r / math.exp(r), -half, half, 4))
     show("log tail", *fit(log_tail, lambda f: abs(f) ** 3 / max(abs(math.log1p(f)), 1e-12),
                           math.sqrt(0.5) - 1, math.sqrt(2) - 1, 8))
-    # The first interval keeps erf(0) = 0 and is relative to the slope.
-    show("erf, from 0 (times t)", *fit(erf_slope, lambda t: 1 / erf_slope(t), 0, 0.5, 6))
+    # The first interval keeps erf(0) = 0, is relative to the slope, and leaves t out, which is added
+    # exactly.
+    show("erf(t) - t, from 0 (times t)", *fit(lambda t: erf_slope(t) - 1,
+                                              lambda t: 1 / erf_slope(t), 0, 0.5, 6))
     for i in range(1, 8):
         base = i / 2
         show(f"erf, from {base}", *fit(lambda t: math.erf(base + t),

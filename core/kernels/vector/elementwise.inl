@@ -62,7 +62,22 @@ static void FOLIO_LEVEL(clip_f32)(int64_t n, const float* x, float lo, float hi,
   }
 }
 
-/* sin, cos and pow stay with ref/: they are rare, and large arguments need care. */
+/* Large arguments and infinities are rare and need care: the C library's, one by one. */
+template <V (*kFunction)(V), float (*kOfLarge)(float)>
+VFN V v_periodic(V x) {
+  const V y = kFunction(x);
+  if (!v_any(v_lt(v_set1(FOLIO_PERIODIC_MAX), v_abs(x)))) return y;
+  float from[kLanes];
+  float to[kLanes];
+  v_store(from, x);
+  v_store(to, y);
+  for (int64_t i = 0; i < kLanes; ++i) {
+    if (from[i] > FOLIO_PERIODIC_MAX || from[i] < -FOLIO_PERIODIC_MAX) to[i] = kOfLarge(from[i]);
+  }
+  return v_load(to);
+}
+
+/* pow stays with ref/: it is rare. */
 static void fill_elementwise(FolioKernels* table) {
   FolioUnaryF32* unary = table->unary_f32;
   unary[kFolioExp] = map1<v_exp>;
@@ -78,6 +93,8 @@ static void fill_elementwise(FolioKernels* table) {
   unary[kFolioFloor] = map1<v_floor>;
   unary[kFolioCeil] = map1<v_ceil>;
   unary[kFolioRound] = map1<v_round>;
+  unary[kFolioSin] = map1<v_periodic<v_sin, sinf>>;
+  unary[kFolioCos] = map1<v_periodic<v_cos, cosf>>;
   unary[kFolioGeluErf] = map1<v_gelu_erf>;
   unary[kFolioGeluTanh] = map1<v_gelu_tanh>;
   unary[kFolioSilu] = map1<v_silu>;

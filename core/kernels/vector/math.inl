@@ -70,6 +70,14 @@ VFN V v_with_sign_of(V magnitude, V x) {
   return v_from_bits(vi_or(vi_from_bits(magnitude), vi_and(vi_from_bits(x), vi_set1(INT32_MIN))));
 }
 
+/* a / (b + c) for 0 <= a <= b + c <= 2^60, b a constant, with what rounding b + c loses: the first
+ * quotient is corrected by what it leaves of a, a - q b - q c. */
+VFN V v_div_by_sum(V a, V b, V c) {
+  const V y = v_reciprocal_near(v_add(b, c));
+  const V q = v_mul(a, y);
+  return v_fma(v_fnma(q, c, v_fnma(q, b, a)), y, q);
+}
+
 /* tanh(x) = (e^2x - 1) / (e^2x + 1) with e^2x - 1 computed without cancellation: 2x = n ln(2) + r,
  * e^2x - 1 = 2^n (e^r - 1) + (2^n - 1). From 9.2 on the result rounds to 1. */
 VFN V v_tanh(V x) {
@@ -79,7 +87,7 @@ VFN V v_tanh(V x) {
   const V power = v_scale2(v_set1(1.0f), n);
   const V grown = v_fma(v_mul(r, r), v_exp_tail(r), r);
   const V less_one = v_fma(power, grown, v_sub(power, v_set1(1.0f)));
-  const V ratio = v_div_fast(less_one, v_add(less_one, v_set1(2.0f)));
+  const V ratio = v_div_by_sum(less_one, v_set1(2.0f), less_one);
   /* The division may miss 1 by an ulp; from 9.0625 on the result is 1. NaN compares as not above.
    */
   const V bounded = v_select(v_lt(v_set1(9.0625f), a), v_set1(1.0f), ratio);
@@ -96,29 +104,21 @@ VFN V v_exp_beside_one(V x) {
  * digits. */
 VFN V v_sigmoid(V x) {
   const V e = v_exp_beside_one(x);
-  const V right = v_div_fast(v_set1(1.0f), v_add(e, v_set1(1.0f)));
-  return v_select(v_lt(x, v_zero()), v_mul(e, right), right);
+  const V above = v_select(v_lt(x, v_zero()), e, v_set1(1.0f));
+  return v_div_by_sum(above, v_set1(1.0f), e);
 }
 
-/* Column i: coefficients of erf(i / 2 + t), 0 <= t < 1/2, of degree 0 to 7; relative 2^-24.2 for
- * i = 0 (its leading coefficient rounded), 2^-25 for the others. */
+/* Column i: coefficients of erf(i / 2 + t), 0 <= t < 1/2, of degree 0 to 7, relative 2^-25; for
+ * i = 0 of erf(t) - t, whose leading coefficient rounds to a smaller part of erf(t): 2^-26.3. */
 static const float kErfTable[8][8] = {
-    {0x0.0p+0f, 0x1.0a7ef6p-1f, 0x1.af767ap-1f, 0x1.eea556p-1f, 0x1.fd9ae2p-1f, 0x1.ffcaa8p-1f,
-     0x1.fffd1ap-1f, 0x1.ffffe8p-1f},
-    {0x1.20dd76p+0f, 0x1.c1ef98p-1f, 0x1.a912a0p-2f, 0x1.e7200ep-4f, 0x1.5289b8p-6f, 0x1.1e3c82p-9f,
-     0x1.2d50bap-13f, 0x1.800c72p-35f},
-    {-0x1.2c5b8ap-17f, -0x1.c1e2dcp-2f, -0x1.a92786p-2f, -0x1.6d2452p-3f, -0x1.517ebap-5f,
-     -0x1.7073aep-8f, -0x1.251588p-11f, 0x1.41ebc4p-13f},
-    {-0x1.80ec76p-2f, -0x1.2d2cf2p-3f, 0x1.1d59dap-3f, 0x1.199ebcp-3f, 0x1.7dc182p-5f,
-     0x1.56e926p-7f, 0x1.454eb2p-9f, -0x1.095de6p-9f},
-    {-0x1.114cbcp-9f, 0x1.7db89ap-3f, 0x1.05d5a2p-4f, -0x1.332dfep-5f, -0x1.9d7fd2p-6f,
-     -0x1.531f48p-6f, -0x1.5edc26p-7f, 0x1.809afcp-7f},
-    {0x1.f2f70ep-4f, -0x1.9322b0p-10f, -0x1.c25846p-5f, -0x1.24c792p-5f, -0x1.beb6a8p-7f,
-     0x1.542db0p-5f, 0x1.e083d0p-6f, -0x1.1aed80p-5f},
-    {-0x1.31fe32p-6f, -0x1.4ca4e4p-5f, -0x1.98750ap-7f, 0x1.9988eep-5f, 0x1.3b4204p-5f,
-     -0x1.bcdfd4p-5f, -0x1.56c10cp-5f, 0x1.9bdeaap-5f},
-    {-0x1.61ebeap-7f, 0x1.01cf7ap-7f, 0x1.35e142p-6f, -0x1.7f762ap-6f, -0x1.822856p-6f,
-     0x1.ecb78ep-6f, 0x1.85126ap-6f, -0x1.d6d0bap-6f},
+    {0x0.0p+0f, 0x1.0a7ef6p-1f, 0x1.af767ap-1f, 0x1.eea556p-1f, 0x1.fd9ae2p-1f, 0x1.ffcaa8p-1f, 0x1.fffd1ap-1f, 0x1.ffffe8p-1f},
+    {0x1.06ebaap-3f, 0x1.c1ef98p-1f, 0x1.a912a0p-2f, 0x1.e7200ep-4f, 0x1.5289b8p-6f, 0x1.1e3c82p-9f, 0x1.2d50bap-13f, 0x1.800c72p-35f},
+    {-0x1.494cbap-19f, -0x1.c1e2dcp-2f, -0x1.a92786p-2f, -0x1.6d2452p-3f, -0x1.517ebap-5f, -0x1.7073aep-8f, -0x1.251588p-11f, 0x1.41ebc4p-13f},
+    {-0x1.8114a8p-2f, -0x1.2d2cf2p-3f, 0x1.1d59dap-3f, 0x1.199ebcp-3f, 0x1.7dc182p-5f, 0x1.56e926p-7f, 0x1.454eb2p-9f, -0x1.095de6p-9f},
+    {-0x1.91bd26p-11f, 0x1.7db89ap-3f, 0x1.05d5a2p-4f, -0x1.332dfep-5f, -0x1.9d7fd2p-6f, -0x1.531f48p-6f, -0x1.5edc26p-7f, 0x1.809afcp-7f},
+    {0x1.de0480p-4f, -0x1.9322b0p-10f, -0x1.c25846p-5f, -0x1.24c792p-5f, -0x1.beb6a8p-7f, 0x1.542db0p-5f, 0x1.e083d0p-6f, -0x1.1aed80p-5f},
+    {-0x1.3909d6p-7f, -0x1.4ca4e4p-5f, -0x1.98750ap-7f, 0x1.9988eep-5f, 0x1.3b4204p-5f, -0x1.bcdfd4p-5f, -0x1.56c10cp-5f, 0x1.9bdeaap-5f},
+    {-0x1.14d218p-6f, 0x1.01cf7ap-7f, 0x1.35e142p-6f, -0x1.7f762ap-6f, -0x1.822856p-6f, 0x1.ecb78ep-6f, 0x1.85126ap-6f, -0x1.d6d0bap-6f},
 };
 
 /* A polynomial per half unit. From 3.92 on the result rounds to 1, so the last interval is enough.
@@ -135,11 +135,53 @@ VFN V v_erf(V x) {
   p = v_fma(p, t, v_lookup8(kErfTable[3], index));
   p = v_fma(p, t, v_lookup8(kErfTable[2], index));
   p = v_fma(p, t, v_lookup8(kErfTable[1], index));
-  p = v_fma(p, t, v_lookup8(kErfTable[0], index));
+  p = v_fma(p, t, v_select(v_lt(a, v_set1(0.5f)), t, v_lookup8(kErfTable[0], index)));
   /* erf(3.9375) is 1 - 2^-25.4: it rounds to 1, which the fit may miss by an ulp. */
   const V bounded = v_select(v_lt(v_set1(3.9375f), a), v_set1(1.0f), v_min(v_set1(1.0f), p));
   return v_with_sign_of(bounded, x);
 }
+
+/* (sin r - r) / r^3 and (cos r - 1 + r^2 / 2) / r^4 on |r| <= pi / 4, t = r^2, relative to sin and
+ * cos: 2^-27.9 and 2^-33. */
+VFN V v_sin_tail(V t) {
+  const V p = v_fma(v_set1(-0x1.9953p-13f), t, v_set1(0x1.110776p-7f));
+  return v_fma(p, t, v_set1(-0x1.555546p-3f));
+}
+VFN V v_cos_tail(V t) {
+  const V p = v_fma(v_set1(0x1.99e904p-16f), t, v_set1(-0x1.6c0c2ap-10f));
+  return v_fma(p, t, v_set1(0x1.55554ap-5f));
+}
+
+/* sin(x + quarters * pi / 2) for |x| <= FOLIO_PERIODIC_MAX: x = n pi / 2 + r + low, pi / 2 in three
+ * parts, of which the first product cancels exactly under fma; `low` is what r loses. */
+#define FOLIO_PERIODIC_MAX 0x1p17f
+VFN V v_sin_of(V x, int quarters) {
+  const V n = v_round(v_mul(x, v_set1(0x1.45f306p-1f)));
+  const V first = v_fnma(n, v_set1(0x1.921fb6p+0f), x);
+  /* The second product and the difference in full (Dekker 1971; Knuth's sum of two), since near a
+   * multiple of pi / 2 nothing else is left. */
+  const V middle = v_set1(-0x1.777a5cp-25f);
+  const V product = v_mul(n, middle);
+  const V product_low = v_fma(n, middle, v_neg(product));
+  const V r = v_sub(first, product);
+  const V taken = v_sub(r, first);
+  const V lost = v_sub(v_sub(first, v_sub(r, taken)), v_add(product, taken));
+  const V low = v_fnma(n, v_set1(-0x1.ee59dap-50f), v_sub(lost, product_low));
+  const V t = v_mul(r, r);
+  const V sine = v_add(r, v_fma(v_mul(r, t), v_sin_tail(t), low));
+  const V one = v_set1(1.0f);
+  const V head = v_fnma(t, v_set1(0.5f), one); /* 1 - t / 2, and what it loses */
+  V rest = v_fnma(t, v_set1(0.5f), v_sub(one, head));
+  rest = v_fnma(r, low, v_fma(v_mul(t, t), v_cos_tail(t), rest));
+  const VI quadrant = vi_add(vi_truncate(n), vi_set1(quarters));
+  const VM is_odd = v_lt(v_zero(), v_from_int(vi_and(quadrant, vi_set1(1))));
+  const V y = v_select(is_odd, v_add(head, rest), sine);
+  return v_from_bits(vi_xor(vi_from_bits(y), vi_shift_left(vi_and(quadrant, vi_set1(2)), 30)));
+}
+
+/* The smallest stay as they are, -0 too. */
+VFN V v_sin(V x) { return v_select(v_lt(v_abs(x), v_set1(0x1p-13f)), x, v_sin_of(x, 0)); }
+VFN V v_cos(V x) { return v_sin_of(x, 1); }
 
 VFN V v_relu(V x) { return v_max(v_zero(), x); }
 VFN V v_clip(V x, V lo, V hi) { return v_min(hi, v_max(lo, x)); }

@@ -4,6 +4,8 @@
 
 #include "core/kernels/x86_avx2/vec.h"
 
+#include <math.h>
+
 #include "core/kernels/vector/math.inl"
 
 #include "core/kernels/vector/elementwise.inl"

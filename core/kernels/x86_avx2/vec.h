@@ -83,6 +83,9 @@ VFN V v_scale2(V a, V n) {
 /* a / b within 1 ulp; vdivps for 8 lanes is fast enough. */
 VFN V v_div_fast(V a, V b) { return _mm256_div_ps(a, b); }
 
+/* 1 / b. */
+VFN V v_reciprocal_near(V b) { return _mm256_div_ps(_mm256_set1_ps(1.0f), b); }
+
 /* row[index & 7] of 8 floats. */
 VFN V v_lookup8(const float* row, VI index) {
   return _mm256_permutevar8x32_ps(_mm256_loadu_ps(row), index);

@@ -1,0 +1,361 @@
+#include "tools/op_bench/families.h"
+
+namespace op_bench {
+
+namespace {
+
+using Dims = OneNode::Dims;
+constexpr ElementType kF32 = ElementType::kFloat;
+constexpr ElementType kU8 = ElementType::kUint8;
+constexpr ElementType kS8 = ElementType::kInt8;
+constexpr ElementType kS32 = ElementType::kInt32;
+constexpr ElementType kI64 = ElementType::kInt64;
+constexpr const char* kMicrosoft = "com.microsoft";
+
+std::string text_of(const Dims& dims) {
+  std::string text;
+  for (const int64_t d : dims) text += (text.empty() ? "" : "x") + std::to_string(d);
+  return text;
+}
+
+const char* sign_of(ElementType type) { return type == kS8 ? "s8" : "u8"; }
+
+// The families fill it. A node is made twice: its name now, its model when it is run.
+class Cases {
+ public:
+  explicit Cases(std::string family) : family_(std::move(family)) {}
+
+  template <typename Fill>
+  void add(const std::string& name, const std::string& op_type, const char* domain, Fill fill) {
+    const std::string family = family_;
+    list_.push_back({family + "/" + op_type + "/" + name, [=] {
+                       OneNode node(family, name, op_type, domain);
+                       fill(node);
+                       return node.done();
+                     }});
+  }
+  std::vector<NamedCase> take() { return std::move(list_); }
+
+ private:
+  std::string family_;
+  std::vector<NamedCase> list_;
+};
+
+// ---- Products of floats ---------------------------------------------------------------------
+
+std::vector<NamedCase> gemm_f32() {
+  Cases cases("gemm_f32");
+  const Dims shapes[] = {{512, 512, 512}, {1024, 1024, 1024}, {128, 768, 3072}, {128, 3072, 768},
+                         {128, 768, 768}, {16, 768, 768},     {4, 4096, 4096},  {1, 4096, 4096},
+                         {1, 768, 3072},  {37, 129, 65},      {100, 300, 500},  {333, 777, 111}};
+  for (const Dims& mkn : shapes) {
+    cases.add(text_of(mkn), "MatMul", "", [=](OneNode& node) {
+      node.x(kF32, {mkn[0], mkn[1]}).w(kF32, {mkn[1], mkn[2]}).y(kF32, {mkn[0], mkn[2]});
+    });
+  }
+  cases.add("128x768x768_transB_bias", "Gemm", "", [](OneNode& node) {
+    node.x(kF32, {128, 768}).w(kF32, {768, 768}).w(kF32, {768}).y(kF32, {128, 768});
+    node.attr("transB", 1);
+  });
+  const Dims batches[] = {{12, 128, 64, 128}, {12, 128, 128, 64}, {64, 16, 64, 16}};
+  for (const Dims& bmkn : batches) {
+    cases.add(text_of(bmkn) + "_no_constant", "MatMul", "", [=](OneNode& node) {
+      node.x(kF32, {bmkn[0], bmkn[1], bmkn[2]}).x(kF32, {bmkn[0], bmkn[2], bmkn[3]});
+      node.y(kF32, {bmkn[0], bmkn[1], bmkn[3]});
+    });
+  }
+  return cases.take();
+}
+
+// ---- Convolutions ---------------------------------------------------------------------------
+
+struct ConvCase {
+  int64_t in, out, image, kernel, stride, group = 1, dilation = 1;
+  std::string name() const {
+    return std::to_string(in) + "to" + std::to_string(out) + "_" + std::to_string(image) + "_k" +
+           std::to_string(kernel) + (stride > 1 ? "s" + std::to_string(stride) : "") +
+           (dilation > 1 ? "d" + std::to_string(dilation) : "") +
+           (group > 1 ? "g" + std::to_string(group) : "");
+  }
+  int64_t pad() const { return dilation * (kernel - 1) / 2; }
+  int64_t size() const { return (image + 2 * pad() - dilation * (kernel - 1) - 1) / stride + 1; }
+  Dims x() const { return {1, in, image, image}; }
+  Dims w() const { return {out, in / group, kernel, kernel}; }
+  Dims y() const { return {1, out, size(), size()}; }
+  void set(OneNode* node) const {
+    node->attr("kernel_shape", {kernel, kernel}).attr("strides", {stride, stride});
+    node->attr("pads", {pad(), pad(), pad(), pad()}).attr("dilations", {dilation, dilation});
+    node->attr("group", group);
+  }
+};
+
+constexpr int64_t kManyGroups = 32;
+const ConvCase kConvs[] = {{64, 64, 56, 3, 1},        {128, 128, 28, 3, 1},
+                           {256, 256, 14, 3, 1},      {512, 512, 7, 3, 1},
+                           {256, 64, 56, 1, 1},       {64, 256, 56, 1, 1},
+                           {1024, 256, 14, 1, 1},     {3, 64, 224, 7, 2},
+                           {3, 32, 224, 3, 2},        {128, 128, 56, 3, 2},
+                           {64, 64, 112, 3, 1, 64},   {384, 384, 14, 3, 1, 384},
+                           {144, 144, 56, 3, 2, 144}, {128, 128, 28, 3, 1, kManyGroups},
+                           {64, 64, 56, 5, 1},        {64, 64, 56, 3, 1, 1, 2}};
+
+std::vector<NamedCase> conv_f32() {
+  Cases cases("conv_f32");
+  for (const ConvCase& conv : kConvs) {
+    cases.add(conv.name(), "Conv", "", [=](OneNode& node) {
+      node.x(kF32, conv.x()).w(kF32, conv.w()).w(kF32, {conv.out}).y(kF32, conv.y());
+      conv.set(&node);
+    });
+  }
+  cases.add("80to384_len3000_k3", "Conv", "", [](OneNode& node) {
+    node.x(kF32, {1, 80, 3000}).w(kF32, {384, 80, 3}).w(kF32, {384}).y(kF32, {1, 384, 3000});
+    node.attr("kernel_shape", Dims{3}).attr("pads", Dims{1, 1});
+  });
+  cases.add("64to32_28_k4s2", "ConvTranspose", "", [](OneNode& node) {
+    node.x(kF32, {1, 64, 28, 28}).w(kF32, {64, 32, 4, 4}).y(kF32, {1, 32, 56, 56});
+    node.attr("kernel_shape", Dims{4, 4}).attr("strides", Dims{2, 2}).attr("pads", {1, 1, 1, 1});
+  });
+  return cases.take();
+}
+
+// ---- Products of bytes ----------------------------------------------------------------------
+
+void integer_matmul(const Dims& mkn, ElementType a, ElementType b, Cases* cases) {
+  const std::string name = text_of(mkn) + "_" + sign_of(a) + sign_of(b);
+  cases->add(name, "MatMulInteger", "", [=](OneNode& node) {
+    node.x_bytes(a, {mkn[0], mkn[1]}).w(b, {mkn[1], mkn[2]}).w_zero(a).w_zero(b);
+    node.y(kS32, {mkn[0], mkn[2]});
+  });
+}
+
+void linear_matmul(const Dims& mkn, ElementType a, ElementType b, Cases* cases) {
+  const std::string name = text_of(mkn) + "_" + sign_of(a) + sign_of(b);
+  cases->add(name, "QLinearMatMul", "", [=](OneNode& node) {
+    node.x_bytes(a, {mkn[0], mkn[1]}).w_floats({}, {0.02F}).w_zero(a);
+    node.w(b, {mkn[1], mkn[2]}).w_floats({}, {0.01F}).w_zero(b);
+    node.w_floats({}, {0.5F}).w_zero(a).y(a, {mkn[0], mkn[2]});
+  });
+}
+
+void linear_conv(const ConvCase& conv, ElementType type, Cases* cases) {
+  cases->add(conv.name() + "_" + sign_of(type) + "s8", "QLinearConv", "", [=](OneNode& node) {
+    node.x_bytes(type, conv.x()).w_floats({}, {0.02F}).w_zero(type);
+    node.w(kS8, conv.w()).w_floats({}, {0.01F}).w_zero(kS8);
+    node.w_floats({}, {0.5F}).w_zero(type).y(type, conv.y());
+    conv.set(&node);
+  });
+}
+
+std::vector<NamedCase> bytes() {
+  Cases cases("bytes");
+  const Dims products[] = {{512, 512, 512}, {1024, 1024, 1024}, {128, 768, 3072}};
+  for (const Dims& mkn : products) {
+    integer_matmul(mkn, kU8, kS8, &cases);
+    linear_matmul(mkn, kU8, kS8, &cases);
+  }
+  for (const Dims& mkn : {Dims{16, 768, 768}, Dims{1, 4096, 4096}}) {
+    integer_matmul(mkn, kU8, kS8, &cases);
+  }
+  integer_matmul(products[0], kU8, kU8, &cases);
+  integer_matmul(products[0], kS8, kS8, &cases);
+  integer_matmul(products[0], kS8, kU8, &cases);
+  linear_matmul(products[0], kS8, kS8, &cases);
+  for (const Dims& mkn : {Dims{512, 512, 512}, Dims{128, 768, 3072}, Dims{1, 4096, 4096}}) {
+    cases.add(text_of(mkn), "DynamicQuantizeMatMul", kMicrosoft, [=](OneNode& node) {
+      node.x(kF32, {mkn[0], mkn[1]}).w(kS8, {mkn[1], mkn[2]}).w_floats({}, {0.01F}).w_zero(kS8);
+      node.y(kF32, {mkn[0], mkn[2]});
+    });
+  }
+  for (const ConvCase& conv : kConvs) {
+    if (conv.group != kManyGroups && conv.dilation == 1 && conv.kernel != 5) {
+      linear_conv(conv, kU8, &cases);
+    }
+  }
+  linear_conv(kConvs[0], kS8, &cases);
+  linear_conv(kConvs[4], kS8, &cases);
+  return cases.take();
+}
+
+// ---- Weights in blocks ----------------------------------------------------------------------
+
+void nbits(int64_t m, int64_t bits, int64_t block, int64_t level, Cases* cases) {
+  constexpr int64_t kSize = 4096;
+  const std::string name = text_of({m, kSize, kSize}) + "_b" + std::to_string(block) + "_" +
+                           std::to_string(bits) + "bit_acc" + std::to_string(level);
+  cases->add(name, "MatMulNBits", kMicrosoft, [=](OneNode& node) {
+    const int64_t blocks = kSize / block;
+    node.x(kF32, {1, m, kSize}).w(kU8, {kSize, blocks, block * bits / 8});
+    node.w(kF32, {kSize * blocks}).y(kF32, {1, m, kSize});
+    node.attr("K", kSize).attr("N", kSize).attr("bits", bits).attr("block_size", block);
+    node.attr("accuracy_level", level);
+  });
+}
+
+std::vector<NamedCase> blocks() {
+  Cases cases("blocks");
+  for (const int64_t m : {1, 16, 128}) {
+    for (const int64_t level : {0, 4}) nbits(m, 4, 32, level, &cases);
+  }
+  nbits(1, 4, 128, 4, &cases);
+  nbits(128, 4, 128, 4, &cases);
+  nbits(1, 8, 32, 0, &cases);
+  nbits(1, 8, 32, 4, &cases);
+  return cases.take();
+}
+
+// ---- Rows and elements ----------------------------------------------------------------------
+
+std::vector<NamedCase> elements() {
+  Cases cases("elements");
+  const Dims dims = {128, 3072};
+  for (const char* op : {"Exp", "Log", "Tanh", "Sigmoid", "Erf", "Sin", "Relu", "Sqrt"}) {
+    cases.add(text_of(dims), op, "", [=](OneNode& node) {
+      const bool is_positive = op[0] == 'L' || op == std::string("Sqrt");
+      node.x(kF32, dims, is_positive ? 0.1 : -4, 4).y(kF32, dims);
+    });
+  }
+  cases.add(text_of(dims), "Gelu", kMicrosoft,
+            [=](OneNode& node) { node.x(kF32, dims, -4, 4).y(kF32, dims); });
+  for (const char* op : {"Add", "Mul", "Div", "Pow"}) {
+    cases.add(text_of(dims), op, "", [=](OneNode& node) {
+      node.x(kF32, dims, 0.5, 2).x(kF32, dims, 0.5, 2).y(kF32, dims);
+    });
+  }
+  cases.add(text_of(dims) + "_row", "Add", "",
+            [=](OneNode& node) { node.x(kF32, dims).w(kF32, {3072}).y(kF32, dims); });
+  cases.add(text_of(dims), "QuantizeLinear", "", [=](OneNode& node) {
+    node.x(kF32, dims).w_floats({}, {0.01F}).w_zero(kU8).y(kU8, dims);
+  });
+  cases.add(text_of(dims), "DequantizeLinear", "", [=](OneNode& node) {
+    node.x_bytes(kU8, dims).w_floats({}, {0.01F}).w_zero(kU8).y(kF32, dims);
+  });
+  cases.add(text_of(dims), "DynamicQuantizeLinear", "",
+            [=](OneNode& node) { node.x(kF32, dims).y(kU8, dims).y(kF32, {}).y(kU8, {}); });
+  return cases.take();
+}
+
+std::vector<NamedCase> rows() {
+  Cases cases("rows");
+  for (const Dims& dims : {Dims{12, 128, 128}, Dims{1, 32000}}) {
+    cases.add(text_of(dims), "Softmax", "",
+              [=](OneNode& node) { node.x(kF32, dims, -8, 8).y(kF32, dims).attr("axis", -1); });
+  }
+  const Dims dims = {1, 128, 768};
+  cases.add(text_of(dims), "LayerNormalization", "", [=](OneNode& node) {
+    node.x(kF32, dims).w(kF32, {768}).w(kF32, {768}).y(kF32, dims).attr("axis", -1);
+  });
+  cases.add(text_of(dims), "SkipLayerNormalization", kMicrosoft, [=](OneNode& node) {
+    node.x(kF32, dims).x(kF32, dims).w(kF32, {768}).w(kF32, {768}).y(kF32, dims);
+  });
+  for (const char* op : {"ReduceMean", "ReduceMax", "ReduceL2"}) {
+    for (const int64_t axis : {0, 1, 2}) {
+      const Dims image = {128, 64, 96};
+      cases.add(text_of(image) + "_axis" + std::to_string(axis), op, "", [=](OneNode& node) {
+        Dims result = image;
+        result[static_cast<size_t>(axis)] = 1;
+        node.x(kF32, image).y(kF32, result).attr("axes", Dims{axis});
+      });
+    }
+  }
+  return cases.take();
+}
+
+// ---- Attention and layers that recur --------------------------------------------------------
+
+std::vector<NamedCase> attention() {
+  Cases cases("attention");
+  for (const Dims& sizes : {Dims{128, 128}, Dims{512, 512}, Dims{1, 512}}) {
+    const std::string name = "12x64_" + text_of(sizes);
+    cases.add(name, "MultiHeadAttention", kMicrosoft, [=](OneNode& node) {
+      node.x(kF32, {1, sizes[0], 768}).x(kF32, {1, sizes[1], 768}).x(kF32, {1, sizes[1], 768});
+      node.y(kF32, {1, sizes[0], 768}).attr("num_heads", 12);
+    });
+  }
+  return cases.take();
+}
+
+std::vector<NamedCase> recurrent() {
+  Cases cases("recurrent");
+  struct Layer {
+    const char* op;
+    int64_t gates, steps;
+  };
+  for (const Layer& layer : {Layer{"LSTM", 4, 50}, {"LSTM", 4, 1}, {"GRU", 3, 50}}) {
+    cases.add(std::to_string(layer.steps) + "x1x128", layer.op, "", [=](OneNode& node) {
+      constexpr int64_t kHidden = 128;
+      const int64_t gates = layer.gates * kHidden;
+      // Larger ones make a GRU chaotic: outputs could not be compared.
+      node.x(kF32, {layer.steps, 1, kHidden}).w_even({1, gates, kHidden});
+      node.w_even({1, gates, kHidden}).w_even({1, 2 * gates});
+      node.y(kF32, {layer.steps, 1, 1, kHidden}).attr("hidden_size", kHidden);
+    });
+  }
+  return cases.take();
+}
+
+// ---- Moving ---------------------------------------------------------------------------------
+
+void transpose(const Dims& dims, const Dims& perm, Cases* cases) {
+  cases->add(text_of(dims) + "_" + text_of(perm), "Transpose", "", [=](OneNode& node) {
+    Dims turned;
+    for (const int64_t axis : perm) turned.push_back(dims[static_cast<size_t>(axis)]);
+    node.x(kF32, dims).y(kF32, turned).attr("perm", perm);
+  });
+}
+
+void resize(const char* mode, const char* coordinates, Cases* cases) {
+  cases->add("1x32x64x64_by2_" + std::string(mode), "Resize", "", [=](OneNode& node) {
+    node.x(kF32, {1, 32, 64, 64}).none().w_floats({4}, {1, 1, 2, 2}).y(kF32, {1, 32, 128, 128});
+    node.attr("mode", mode).attr("coordinate_transformation_mode", coordinates);
+    if (mode == std::string("nearest")) node.attr("nearest_mode", "floor");
+  });
+}
+
+std::vector<NamedCase> moves() {
+  Cases cases("moves");
+  transpose({1, 128, 12, 64}, {0, 2, 1, 3}, &cases);
+  transpose({1, 64, 56, 56}, {0, 2, 3, 1}, &cases);
+  transpose({1, 56, 56, 64}, {0, 3, 1, 2}, &cases);
+  transpose({1024, 768}, {1, 0}, &cases);
+  resize("nearest", "asymmetric", &cases);
+  resize("linear", "half_pixel", &cases);
+  resize("cubic", "half_pixel", &cases);
+  cases.add("30000x768_128", "Gather", "", [](OneNode& node) {
+    node.w(kF32, {30000, 768}).x(kI64, {1, 128}, 0, 29999).y(kF32, {1, 128, 768});
+  });
+  cases.add("2_of_1x64x56x56", "Concat", "", [](OneNode& node) {
+    node.x(kF32, {1, 64, 56, 56}).x(kF32, {1, 64, 56, 56}).y(kF32, {1, 128, 56, 56});
+    node.attr("axis", 1);
+  });
+  cases.add("1x128x768_half", "Slice", "", [](OneNode& node) {
+    node.x(kF32, {1, 128, 768}).w_ints({1}, {0}).w_ints({1}, {384}).w_ints({1}, {2});
+    node.y(kF32, {1, 128, 384});
+  });
+  cases.add("1x64x56x56_by1", "Pad", "", [](OneNode& node) {
+    node.x(kF32, {1, 64, 56, 56}).w_ints({8}, {0, 0, 1, 1, 0, 0, 1, 1}).y(kF32, {1, 64, 58, 58});
+  });
+  cases.add("64x1000_k10", "TopK", "", [](OneNode& node) {
+    node.x(kF32, {64, 1000}).w_ints({1}, {10}).y(kF32, {64, 10}).y(kI64, {64, 10});
+  });
+  cases.add("128x3072", "CumSum", "", [](OneNode& node) {
+    node.x(kF32, {128, 3072}).w_ints({}, {1}).y(kF32, {128, 3072});
+  });
+  cases.add("1x64x112x112_k3s2", "MaxPool", "", [](OneNode& node) {
+    node.x(kF32, {1, 64, 112, 112}).y(kF32, {1, 64, 56, 56}).attr("kernel_shape", Dims{3, 3});
+    node.attr("strides", Dims{2, 2}).attr("pads", {1, 1, 1, 1});
+  });
+  return cases.take();
+}
+
+}  // namespace
+
+std::vector<NamedCase> all_cases() {
+  std::vector<NamedCase> all;
+  for (const auto family :
+       {gemm_f32, conv_f32, bytes, blocks, elements, rows, attention, recurrent, moves}) {
+    for (NamedCase& each : family()) all.push_back(std::move(each));
+  }
+  return all;
+}
+
+}  // namespace op_bench
