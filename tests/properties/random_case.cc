@@ -92,6 +92,17 @@ uint64_t seed_of(const OpDef& def, int round) {
   return seed;
 }
 
+}  // namespace
+
+std::string name_of(std::string_view domain, std::string_view type) {
+  return domain.empty() ? std::string(type) : cat(domain, ".", type);
+}
+
+int env_number(const char* name, int fallback) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : fallback;
+}
+
 std::vector<Sample> samples_of(const OpDef& def) {
   std::vector<Sample> out;
   for (const Sample& sample : samples()) {
@@ -102,17 +113,6 @@ std::vector<Sample> samples_of(const OpDef& def) {
     if (part.since <= part.until) out.push_back(part);
   }
   return out;
-}
-
-}  // namespace
-
-std::string name_of(std::string_view domain, std::string_view type) {
-  return domain.empty() ? std::string(type) : cat(domain, ".", type);
-}
-
-int env_number(const char* name, int fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::atoi(text) : fallback;
 }
 
 Attempts::Attempts(const OpDef& def, Numbers numbers)
