@@ -350,10 +350,12 @@ Status Attention::run_double(OpRun& run) const {
 }
 
 Status Attention::run(OpRun& run) const {
+  bool in_double = false;
   for (const int input : {0, 1, 2}) {
     FOLIO_TRY(const Tensor* tensor, run.tensor(input));
-    if (tensor->dtype() == DType::kDouble) return run_double(run);
+    in_double = in_double || tensor->dtype() == DType::kDouble;
   }
+  if (in_double) return run_double(run);
   AttendArgs a;
   MaskRule rule;
   FOLIO_RETURN_IF_ERROR(bind(run, &a, &rule));

@@ -163,7 +163,7 @@ constexpr Sample kSamples[] = {
     {"", "OneHot", 9, kNew, 1, "axis=-1|0?", "K[n]<0,3>; i64[]{4}; N[2]"},
     {"", "Pad", 2, 10, 1, "pads=[0,1,2,0] mode='constant'|'edge'|'reflect'? value=0.5?", "H[n+2,m+2]"},
     {"", "Pad", 11, kNew, 1, "mode='constant'|'edge'|'reflect'?", "M[n+2,m+2]; i64[4]<0,3>"},
-    {"", "Pad", 13, kNew, 1, "", "M[n,m]; i64[4]<-1,2>; M[]"},
+    {"", "Pad", 13, kNew, 1, "", "M[n+1,m+1]; i64[4]<-1,2>; M[]"},
     {"", "Reshape", 5, kNew, 1, "", "A[2,6]; i64[2]{3,4}"},
     {"", "Reshape", 14, kNew, 1, "allowzero=0|1?", "A[2,6,n]; i64[3]{3,4,-1}"},
     {"", "ReverseSequence", 10, kNew, 1, "time_axis=0 batch_axis=1", "A[t,b,c]; i64[b]<1,t+1>"},
