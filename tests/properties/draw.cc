@@ -54,7 +54,8 @@ std::string value_text(const Value& value) {
 // What is 0 or 1 when nothing is hostile: runtimes differ in what other numbers mean.
 bool is_flag(std::string_view name) {
   constexpr std::string_view kFlags[] = {"keepdims", "noop_with_empty_axes", "exclusive",
-                                         "reverse",  "select_last_index",    "saturate"};
+                                         "reverse",  "select_last_index",    "saturate",
+                                         "sorted"};
   return std::find(std::begin(kFlags), std::end(kFlags), name) != std::end(kFlags);
 }
 

@@ -191,7 +191,7 @@ constexpr Sample kSamples[] = {
     {"", "SequenceLength", 11, kNew, 1, "", "seq(A[n],A[m])"},
     {"", "SequenceMap", 17, kNew, 1, "graphs", "seq(f32[n],f32[m]); f32[2]"},
     {"", "Dropout", 1, 6, 1, "is_test=1", "F[n,m]"},
-    {"", "BatchNormalization", 1, 6, 1, "is_test=1 epsilon=0.01", "F[n,c,3,2]; F[c]; F[c]; F[c]; F[c]<1,3>"},
+    {"", "BatchNormalization", 1, 6, 1, "is_test=1 epsilon=0.01 consumed_inputs=[0,0,0,1,1]", "F[n,c,3,2]; F[c]; F[c]; F[c]; F[c]<1,3>"},
     {"", "Reshape", 1, 4, 1, "shape=[3,4]", "F[2,6]"},
     {"", "Cast", 1, 5, 1, "to='FLOAT'|'INT32'|'DOUBLE'", "N[n,m]"},
     {"", "Pad", 1, 1, 1, "paddings=[0,1,2,0]", "F[n,m]"},
