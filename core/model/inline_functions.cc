@@ -1,5 +1,6 @@
 #include "core/model/inline_functions.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -11,6 +12,7 @@ using Key = std::tuple<std::string, std::string, std::string>;
 // What inlining may add to a model. A few bytes of a hostile file can call functions that call
 // functions, or hand one long attribute to thousands of nodes.
 constexpr size_t kMaxInlinedBytes = size_t{1} << 30;
+constexpr std::string_view kBase = "__fn";
 constexpr size_t kMaxPrefixName = 64;  // of a function's name, in front of each of its nodes' names
 
 size_t bytes_of(const AttributeDef& attribute) {
@@ -39,6 +41,7 @@ class Inliner {
         return invalid_graph("function '", function.name, "' is defined twice");
       }
     }
+    choose_base();
     return expand_graph(&def_->graph, 0);
   }
 
@@ -50,6 +53,32 @@ class Inliner {
     const NodeDef* node = nullptr;
     const FunctionDef* function = nullptr;
   };
+
+  // The model may have names that look like those made here, "__fn0_...": then more underscores
+  // stand before the number, as many as none of its names has.
+  void choose_base() {
+    std::set<size_t> taken;
+    note_names(def_->graph, 0, &taken);
+    while (taken.count(base_.size()) > 0) base_ += '_';
+  }
+
+  static void note_name(const std::string& name, std::set<size_t>* taken) {
+    if (name.rfind(kBase, 0) != 0) return;
+    taken->insert(std::min(name.find_first_not_of('_', kBase.size()), name.size()));
+  }
+
+  // Deeper ones are refused when they are expanded.
+  static void note_names(const GraphDef& graph, int depth, std::set<size_t>* taken) {
+    if (depth > kMaxSubgraphDepth) return;
+    for (const ValueDef& input : graph.inputs) note_name(input.name, taken);
+    for (const InitializerDef& each : graph.initializers) note_name(each.name, taken);
+    for (const NodeDef& node : graph.nodes) {
+      for (const std::string& output : node.outputs) note_name(output, taken);
+      for (const AttributeDef& attribute : node.attributes) {
+        for (const auto& inner : attribute.graphs) note_names(*inner, depth + 1, taken);
+      }
+    }
+  }
 
   // Counts what a copy adds before it is made.
   Status charge(size_t bytes) {
@@ -108,7 +137,7 @@ class Inliner {
     Call call;
     call.node = &node;
     call.function = &function;
-    call.prefix = cat("__fn", call_count_++, "_", function.name.substr(0, kMaxPrefixName), "_");
+    call.prefix = cat(base_, call_count_++, "_", function.name.substr(0, kMaxPrefixName), "_");
     for (size_t i = 0; i < function.inputs.size(); ++i) {
       call.names[function.inputs[i]] = i < node.inputs.size() ? node.inputs[i] : "";
     }
@@ -234,7 +263,8 @@ class Inliner {
 
   ModelDef* def_;
   std::map<Key, const FunctionDef*> functions_;
-  size_t bytes_ = 0;  // added so far
+  std::string base_{kBase};  // of names that no value of the model has
+  size_t bytes_ = 0;         // added so far
   int64_t call_count_ = 0;
 };
 

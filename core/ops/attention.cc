@@ -2,16 +2,20 @@
 //
 // Source: ONNX operator spec, Attention, opsets 23, 24 (nonpad_kv_seqlen) and 25 (windows).
 // Shapes: Q [B, Hq, Sq, D] or [B, Sq, Hq * D]; K [B, Hkv, Skv, D] and V [B, Hkv, Skv, Dv], or 3-D
-//         alike; mask broadcasts to [B, Hq, Sq, T] (a shorter last dim is masked out), bool or Q's
-//         type; past_* [B, Hkv, P, .], T = P + Skv. Y has Q's rank; present_* [B, Hkv, T, .].
+//         alike; mask broadcasts to [B, Hq, Sq, T] (a shorter last dim is masked out), bool or
+//         numbers to add; past_* [B, Hkv, P, .], T = P + Skv. Y has Q's rank; present_* [B, Hkv, T,
+//         .].
 // Math:   op_attention.h. Query i stands at position p = i + P (or i + nonpad - Sq); a causal one
 //         sees keys j <= p, a window keys p - left <= j <= p + right.
-// Types:  float; float16 and bfloat16 in float.
+// Types:  float; float16 and bfloat16 in float; double. V and its cache may be of another of them;
+//         masks also integers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/ops/op_attention.h"
+#include "core/ops/op_attention_double.h"
+#include "core/ops/op_double.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -19,7 +23,7 @@ namespace {
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
-class MaskRule final : public ScoreRule {
+class MaskRule final : public ScoreRule, public ScoreBiasF64 {
  public:
   bool causal = false;
   int64_t left = -1;  // window, -1: unbounded
@@ -30,12 +34,13 @@ class MaskRule final : public ScoreRule {
   const int64_t* nonpad = nullptr;  // [B] or null
   const uint8_t* flags = nullptr;   // a bool mask
   const float* floats = nullptr;    // or a mask to add
+  const double* doubles = nullptr;  // or one of doubles
   int64_t stride[4] = {0, 0, 0, 0};
   int64_t length = 0;  // of the mask's last dim
 
   KeyRange visible(int64_t b, int64_t i) const override {
     KeyRange keys{0, total};
-    if (flags || floats) keys.end = std::min(keys.end, length);
+    if (flags || floats || doubles) keys.end = std::min(keys.end, length);
     if (nonpad) keys.end = std::min(keys.end, nonpad[b]);
     const bool static_cache = nonpad && past == 0;
     // Hostile lengths must not overflow.
@@ -48,7 +53,7 @@ class MaskRule final : public ScoreRule {
   }
 
   void add_bias(int64_t b, int64_t h, int64_t i, KeyRange keys, float* row) const override {
-    const int64_t base = b * stride[0] + h * stride[1] + i * stride[2];
+    const int64_t base = base_of(b, h, i);
     if (floats) {
       for (int64_t j = keys.begin; j < keys.end; ++j) row[j] += floats[base + j * stride[3]];
     } else if (flags) {
@@ -57,6 +62,19 @@ class MaskRule final : public ScoreRule {
       }
     }
   }
+
+  void add(int64_t b, int64_t h, int64_t i, KeyRange keys, double* row) const override {
+    const int64_t base = base_of(b, h, i);
+    for (int64_t j = keys.begin; j < keys.end; ++j) {
+      if (doubles) row[j] += doubles[base + j * stride[3]];
+      if (flags && !flags[base + j * stride[3]]) row[j] = static_cast<double>(kMinusInf);
+    }
+  }
+
+ private:
+  int64_t base_of(int64_t b, int64_t h, int64_t i) const {
+    return b * stride[0] + h * stride[1] + i * stride[2];
+  }
 };
 
 // The cache [past; fresh] in output `present` when it is wanted, else in scratch.
@@ -64,6 +82,11 @@ struct Cache {
   Heads heads;
   int64_t past = 0;
   FloatOutput present;
+};
+
+struct CacheF64 {
+  HeadsF64 heads;
+  int64_t past = 0;
 };
 
 class Attention final : public OpKernel {
@@ -81,9 +104,15 @@ class Attention final : public OpKernel {
   Status run(OpRun& run) const override;
 
  private:
-  static Result<Cache> append(OpRun& run, int past_input, int present, const Heads& fresh);
-  static Status bind_mask(OpRun& run, const AttendArgs& a, MaskRule* rule);
+  static Result<Cache> append(OpRun& run, int past_input, int present, const Heads& fresh,
+                              DType dtype);
+  static Result<CacheF64> append(OpRun& run, int past_input, int present, const HeadsF64& fresh,
+                                 DType dtype);
+  static Status bind_mask(OpRun& run, const Heads& q, int64_t keys, bool in_double, MaskRule* rule);
   Status bind(OpRun& run, AttendArgs* a, MaskRule* rule) const;
+  Status bind(OpRun& run, AttendF64* a, MaskRule* rule) const;
+  Status bind_rule(OpRun& run, const Heads& q, const Heads& k, int64_t past, MaskRule* rule) const;
+  Status run_double(OpRun& run) const;
 };
 
 Result<Heads> bind_heads(OpRun& run, int input, DType dtype, int64_t head_count,
@@ -94,22 +123,49 @@ Result<Heads> bind_heads(OpRun& run, int input, DType dtype, int64_t head_count,
   return heads;
 }
 
-Result<Cache> Attention::append(OpRun& run, int past_input, int present, const Heads& fresh) {
+Result<HeadsF64> bind_doubles(OpRun& run, int input, DType dtype, int64_t head_count,
+                              std::string_view what) {
+  FOLIO_TRY(const Tensor* tensor, run.tensor(input, dtype));
+  if (!contains(FloatTypes{}, dtype)) return wrong_type(input, dtype);
+  HeadsF64 heads;
+  FOLIO_TRY(heads.form, heads_of(tensor->shape(), head_count, what));
+  FOLIO_TRY(heads.data, doubles_of(run, *tensor));
+  return heads;
+}
+
+// A cache before it is appended to; without heads when it is absent.
+Result<Heads> past_of(const OpRun& run, int input, const Heads& fresh, DType dtype) {
+  if (!run.has_input(input)) return Heads();
+  FOLIO_TRY(const Tensor* tensor, run.tensor(input, dtype));
+  if (tensor->rank() != 4) return invalid_argument("a past tensor must have 4 dims");
+  FOLIO_TRY(const Heads old, heads_of(tensor->shape(), 0, "past"));
+  if (old.batch == fresh.batch && old.heads == fresh.heads && old.size == fresh.size) return old;
+  return invalid_argument("past ", tensor->shape().to_string(), " does not fit [", fresh.batch, ",",
+                          fresh.heads, ",*,", fresh.size, "]");
+}
+
+Status check_agreement(const OpRun& run, const Heads& q, const Heads& k, const Heads& v) {
+  const bool batches = q.batch == k.batch && k.batch == v.batch;
+  const bool heads = k.heads == v.heads && k.heads > 0 && q.heads % k.heads == 0;
+  if (!batches || !heads || q.size != k.size || k.seq != v.seq) {
+    const auto shape = [&](int i) { return run.value(i).tensor().shape().to_string(); };
+    return invalid_argument("Q ", shape(0), ", K ", shape(1), " and V ", shape(2), " do not agree");
+  }
+  if (run.has_input(4) != run.has_input(5)) {
+    return invalid_argument("past_key and past_value must be given together");
+  }
+  return Status::ok();
+}
+
+Result<Cache> Attention::append(OpRun& run, int past_input, int present, const Heads& fresh,
+                                DType dtype) {
   const bool wanted = run.has_output(present);
   Cache cache;
   cache.heads = fresh;
   if (!run.has_input(past_input) && !wanted) return cache;
-  const DType dtype = run.value(0).tensor().dtype();
-  Heads old;
+  FOLIO_TRY(Heads old, past_of(run, past_input, fresh, dtype));
   if (run.has_input(past_input)) {
-    FOLIO_TRY(const Tensor* tensor, run.tensor(past_input, dtype));
-    if (tensor->rank() != 4) return invalid_argument("a past tensor must have 4 dims");
-    FOLIO_TRY(old, heads_of(tensor->shape(), 0, "past"));
-    FOLIO_TRY(old.data, floats_of(run, *tensor));
-    if (old.batch != fresh.batch || old.heads != fresh.heads || old.size != fresh.size) {
-      return invalid_argument("past ", tensor->shape().to_string(), " does not fit [", fresh.batch,
-                              ",", fresh.heads, ",*,", fresh.size, "]");
-    }
+    FOLIO_TRY(old.data, floats_of(run, run.value(past_input).tensor()));
     cache.past = old.seq;
   }
   const int64_t total = old.seq + fresh.seq;
@@ -128,9 +184,45 @@ Result<Cache> Attention::append(OpRun& run, int past_input, int present, const H
   return cache;
 }
 
-Status Attention::bind_mask(OpRun& run, const AttendArgs& a, MaskRule* rule) {
+Result<CacheF64> Attention::append(OpRun& run, int past_input, int present, const HeadsF64& fresh,
+                                   DType dtype) {
+  CacheF64 cache{fresh, 0};
+  if (!run.has_input(past_input) && !run.has_output(present)) return cache;
+  const Heads& form = fresh.form;
+  HeadsF64 old;
+  FOLIO_TRY(old.form, past_of(run, past_input, form, dtype));
+  FOLIO_TRY(old.data, doubles_of_input(run, past_input));
+  cache.past = old.data ? old.form.seq : 0;
+  const int64_t total = cache.past + form.seq;
+  FOLIO_TRY(const Shape shape,
+            shape_from(std::vector<int64_t>{form.batch, form.heads, total, form.size}));
+  DoubleOutput out;
+  double* to = nullptr;
+  if (run.has_output(present)) {
+    FOLIO_TRY(out, DoubleOutput::make(run, present, dtype, shape));
+    to = out.data();
+  } else {
+    FOLIO_TRY(to, scratch_doubles(run, shape.count()));
+  }
+  double* at = to;
+  for (int64_t i = 0; i < form.batch * form.heads; ++i) {
+    const int64_t b = i / form.heads;
+    const int64_t h = i % form.heads;
+    for (int64_t j = 0; j < total; ++j, at += form.size) {
+      const bool is_old = j < cache.past;
+      std::copy_n(is_old ? old.row(b, h, j) : fresh.row(b, h, j - cache.past), form.size, at);
+    }
+  }
+  out.finish(run);
+  cache.heads.form = Heads::head_major(nullptr, form.batch, form.heads, total, form.size);
+  cache.heads.data = to;
+  return cache;
+}
+
+Status Attention::bind_mask(OpRun& run, const Heads& q, int64_t keys, bool in_double,
+                            MaskRule* rule) {
   FOLIO_TRY(const Tensor* mask, run.tensor(3));
-  const int64_t full[4] = {a.q.batch, a.q.heads, a.q.seq, a.k.seq};
+  const int64_t full[4] = {q.batch, q.heads, q.seq, keys};
   const int rank = mask->rank();
   bool fits = rank >= 1 && rank <= 4;
   int64_t stride = 1;
@@ -155,47 +247,115 @@ Status Attention::bind_mask(OpRun& run, const AttendArgs& a, MaskRule* rule) {
     rule->flags = mask->raw();
     return Status::ok();
   }
-  FOLIO_TRY(rule->floats, floats_of(run, *mask));
+  if (!contains(NumberTypes{}, mask->dtype())) return wrong_type(3, mask->dtype());
+  if (in_double) {
+    FOLIO_TRY(rule->doubles, doubles_of(run, *mask));
+    return Status::ok();
+  }
+  if (mask->dtype() == DType::kFloat || is_half(mask->dtype())) {
+    FOLIO_TRY(rule->floats, floats_of(run, *mask));
+    return Status::ok();
+  }
+  FOLIO_TRY(float* floats, scratch_floats(run, mask->count()));
+  convert_numbers(run, mask->dtype(), mask->raw(), DType::kFloat,
+                  reinterpret_cast<uint8_t*>(floats), mask->count());
+  rule->floats = floats;
+  return Status::ok();
+}
+
+Status Attention::bind_rule(OpRun& run, const Heads& q, const Heads& k, int64_t past,
+                            MaskRule* rule) const {
+  rule->past = past;
+  rule->queries = q.seq;
+  rule->total = k.seq;
+  rule->causal = causal;
+  rule->left = left;
+  rule->right = right;
+  if (!run.has_input(6)) return Status::ok();
+  FOLIO_TRY(const Tensor* nonpad, run.tensor(6, DType::kInt64));
+  if (nonpad->count() != q.batch) {
+    return invalid_argument("nonpad_kv_seqlen has ", nonpad->count(), " entries, expected ",
+                            q.batch);
+  }
+  rule->nonpad = nonpad->data<int64_t>();
   return Status::ok();
 }
 
 Status Attention::bind(OpRun& run, AttendArgs* a, MaskRule* rule) const {
   FOLIO_TRY(const Tensor* first, run.tensor(0));
+  FOLIO_TRY(const Tensor* third, run.tensor(2));
   FOLIO_TRY(a->q, bind_heads(run, 0, first->dtype(), q_heads, "Q"));
   FOLIO_TRY(a->k, bind_heads(run, 1, first->dtype(), kv_heads, "K"));
-  FOLIO_TRY(a->v, bind_heads(run, 2, first->dtype(), kv_heads, "V"));
-  const bool batches = a->q.batch == a->k.batch && a->k.batch == a->v.batch;
-  const bool heads = a->k.heads == a->v.heads && a->k.heads > 0 && a->q.heads % a->k.heads == 0;
-  if (!batches || !heads || a->q.size != a->k.size || a->k.seq != a->v.seq) {
-    const auto shape = [&](int i) { return run.value(i).tensor().shape().to_string(); };
-    return invalid_argument("Q ", shape(0), ", K ", shape(1), " and V ", shape(2), " do not agree");
-  }
-  if (run.has_input(4) != run.has_input(5)) {
-    return invalid_argument("past_key and past_value must be given together");
-  }
-  FOLIO_TRY(const Cache keys, append(run, 4, 1, a->k));
-  FOLIO_TRY(const Cache values, append(run, 5, 2, a->v));
+  FOLIO_TRY(a->v, bind_heads(run, 2, third->dtype(), kv_heads, "V"));
+  FOLIO_RETURN_IF_ERROR(check_agreement(run, a->q, a->k, a->v));
+  FOLIO_TRY(const Cache keys, append(run, 4, 1, a->k, first->dtype()));
+  FOLIO_TRY(const Cache values, append(run, 5, 2, a->v, third->dtype()));
   a->k = keys.heads;
   a->v = values.heads;
   if (a->k.seq != a->v.seq) return invalid_argument("past_key and past_value differ in length");
-  rule->past = keys.past;
-  rule->queries = a->q.seq;
-  rule->total = a->k.seq;
-  rule->causal = causal;
-  rule->left = left;
-  rule->right = right;
-  if (run.has_input(6)) {
-    FOLIO_TRY(const Tensor* nonpad, run.tensor(6, DType::kInt64));
-    if (nonpad->count() != a->q.batch) {
-      return invalid_argument("nonpad_kv_seqlen has ", nonpad->count(), " entries, expected ",
-                              a->q.batch);
-    }
-    rule->nonpad = nonpad->data<int64_t>();
+  FOLIO_RETURN_IF_ERROR(bind_rule(run, a->q, a->k, keys.past, rule));
+  return run.has_input(3) ? bind_mask(run, a->q, a->k.seq, false, rule) : Status::ok();
+}
+
+Status Attention::bind(OpRun& run, AttendF64* a, MaskRule* rule) const {
+  const DType first = run.value(0).tensor().dtype();
+  const DType third = run.value(2).tensor().dtype();
+  FOLIO_TRY(a->q, bind_doubles(run, 0, first, q_heads, "Q"));
+  FOLIO_TRY(a->k, bind_doubles(run, 1, first, kv_heads, "K"));
+  FOLIO_TRY(a->v, bind_doubles(run, 2, third, kv_heads, "V"));
+  FOLIO_RETURN_IF_ERROR(check_agreement(run, a->q.form, a->k.form, a->v.form));
+  FOLIO_TRY(const CacheF64 keys, append(run, 4, 1, a->k, first));
+  FOLIO_TRY(const CacheF64 values, append(run, 5, 2, a->v, third));
+  a->k = keys.heads;
+  a->v = values.heads;
+  if (a->k.form.seq != a->v.form.seq) {
+    return invalid_argument("past_key and past_value differ in length");
   }
-  return run.has_input(3) ? bind_mask(run, *a, rule) : Status::ok();
+  FOLIO_RETURN_IF_ERROR(bind_rule(run, a->q.form, a->k.form, keys.past, rule));
+  return run.has_input(3) ? bind_mask(run, a->q.form, a->k.form.seq, true, rule) : Status::ok();
+}
+
+Shape output_shape(const Tensor& q, const Heads& heads, int64_t value_size) {
+  return q.rank() == 3 ? Shape{heads.batch, heads.seq, heads.heads * value_size}
+                       : Shape{heads.batch, heads.heads, heads.seq, value_size};
+}
+
+Status Attention::run_double(OpRun& run) const {
+  AttendF64 a;
+  MaskRule rule;
+  FOLIO_RETURN_IF_ERROR(bind(run, &a, &rule));
+  a.rule = &rule;
+  a.bias = &rule;
+  const Heads& h = a.q.form;
+  const int64_t size = a.v.form.size;
+  a.scale = has_scale ? static_cast<double>(scale) : 1 / std::sqrt(static_cast<double>(h.size));
+  a.softcap = static_cast<double>(softcap);
+  a.stage = stage;
+  const Tensor& q = run.value(0).tensor();
+  FOLIO_TRY(const DoubleOutput y, DoubleOutput::make(run, 0, q.dtype(), output_shape(q, h, size)));
+  a.y = y.data();
+  a.y_batch = h.heads * h.seq * size;
+  a.y_head = q.rank() == 3 ? size : h.seq * size;
+  a.y_seq = q.rank() == 3 ? h.heads * size : size;
+  DoubleOutput qk;
+  if (run.has_output(3)) {
+    const Shape scores{h.batch, h.heads, h.seq, a.k.form.seq};
+    FOLIO_TRY(qk, DoubleOutput::make(run, 3, q.dtype(), scores));
+    a.qk = qk.data();
+  }
+  FOLIO_RETURN_IF_ERROR(attend(run, a));
+  y.finish(run);
+  qk.finish(run);
+  return Status::ok();
 }
 
 Status Attention::run(OpRun& run) const {
+  bool in_double = false;
+  for (const int input : {0, 1, 2}) {
+    FOLIO_TRY(const Tensor* tensor, run.tensor(input));
+    in_double = in_double || tensor->dtype() == DType::kDouble;
+  }
+  if (in_double) return run_double(run);
   AttendArgs a;
   MaskRule rule;
   FOLIO_RETURN_IF_ERROR(bind(run, &a, &rule));
@@ -206,9 +366,8 @@ Status Attention::run(OpRun& run) const {
   const Tensor& q = run.value(0).tensor();
   const Heads& h = a.q;
   const bool flat = q.rank() == 3;
-  const Shape shape =
-      flat ? Shape{h.batch, h.seq, h.heads * a.v.size} : Shape{h.batch, h.heads, h.seq, a.v.size};
-  FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, q.dtype(), shape));
+  FOLIO_TRY(const FloatOutput y,
+            FloatOutput::make(run, 0, q.dtype(), output_shape(q, h, a.v.size)));
   a.write_seq_major(y.data());
   if (!flat) {
     a.y_seq = a.v.size;
@@ -231,7 +390,7 @@ Status infer(OpInfer& infer) {
   const Dims* q = infer.dims_of(0);
   const Dims* v = infer.dims_of(2);
   const DType dtype = infer.dtype(0);
-  for (int i = 0; i < infer.output_count(); ++i) infer.set_tensor(i, dtype);
+  for (int i = 0; i < infer.output_count(); ++i) infer.set_tensor(i, infer.dtype(i == 2 ? 2 : 0));
   if (!q || !v || q->size() != v->size()) return Status::ok();
   if (q->size() == 4) {
     infer.set_tensor(0, dtype, Dims{(*q)[0], (*q)[1], (*q)[2], (*v)[3]});

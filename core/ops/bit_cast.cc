@@ -65,6 +65,8 @@ Result<std::unique_ptr<OpKernel>> make_bit_cast(OpBuild& build) {
   def.infer = infer_bit_cast;
   def.make = make_bit_cast;
   def.view_of = 0;
+  def.keeps_half = true;
+  def.is_exact = true;
   registry.add(def);
 }
 

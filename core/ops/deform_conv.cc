@@ -5,7 +5,7 @@
 //         (y before x), b [M], mask [N, offset_group * kh * kw, oh, ow] -> y [N, M, oh, ow]
 // Math:   as Conv, but tap t of output pixel p reads x at its place plus offset, bilinearly between
 //         the four neighbours (0 outside the image), times mask.
-// Types:  float; float16 and bfloat16 in float.
+// Types:  float; float16 and bfloat16 in float; double by loops.
 // Notes:  2 spatial dims.
 #include <algorithm>
 #include <cmath>
@@ -23,13 +23,14 @@ namespace {
 constexpr int64_t kPanel = PanelOrigin::kPanel;
 
 // Four pixels of a plane and what each counts; outside ones count 0.
+template <typename T>
 struct Sample {
   int64_t at[4];
-  float weight[4];
+  T weight[4];
 
   // What counts 0 is not read: the plane may be empty, or its first pixel infinite.
-  float read(const float* plane) const {
-    float sum = 0;
+  T read(const T* plane) const {
+    T sum = 0;
     for (int i = 0; i < 4; ++i) {
       if (weight[i] != 0) sum += weight[i] * plane[at[i]];
     }
@@ -37,34 +38,35 @@ struct Sample {
   }
 };
 
-Sample sample_at(const Window& w, float y, float x, float factor) {
-  Sample sample{};
+template <typename T>
+Sample<T> sample_at(const Window& w, T y, T x, T factor) {
+  Sample<T> sample{};
   const int64_t height = w.in[1];
   const int64_t width = w.in[2];
   // Also false for NaN.
-  const bool inside =
-      y > -1.0F && x > -1.0F && y < static_cast<float>(height) && x < static_cast<float>(width);
+  const bool inside = y > -1 && x > -1 && y < static_cast<T>(height) && x < static_cast<T>(width);
   if (!inside) return sample;
-  const float top = std::floor(y);
-  const float left = std::floor(x);
+  const T top = std::floor(y);
+  const T left = std::floor(x);
   for (int corner = 0; corner < 4; ++corner) {
     const int64_t row = static_cast<int64_t>(top) + corner / 2;
     const int64_t col = static_cast<int64_t>(left) + corner % 2;
     if (row < 0 || row >= height || col < 0 || col >= width) continue;
-    const float by_row = corner / 2 ? y - top : 1 - (y - top);
-    const float by_col = corner % 2 ? x - left : 1 - (x - left);
+    const T by_row = corner / 2 ? y - top : 1 - (y - top);
+    const T by_col = corner % 2 ? x - left : 1 - (x - left);
     sample.at[corner] = row * width + col;
     sample.weight[corner] = by_row * by_col * factor;
   }
   return sample;
 }
 
+template <typename T>
 struct DeformInputs {
-  const float* x = nullptr;
-  const float* w = nullptr;
-  const float* offset = nullptr;
-  const float* b = nullptr;     // or null
-  const float* mask = nullptr;  // or null
+  const T* x = nullptr;
+  const T* w = nullptr;
+  const T* offset = nullptr;
+  const T* b = nullptr;     // or null
+  const T* mask = nullptr;  // or null
 };
 
 class DeformConv final : public OpKernel {
@@ -75,9 +77,7 @@ class DeformConv final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     const DType dtype = x->dtype();
-    if (dtype != DType::kFloat && dtype != DType::kFloat16 && dtype != DType::kBfloat16) {
-      return wrong_type(0, dtype);
-    }
+    if (!contains(FloatTypes{}, dtype)) return wrong_type(0, dtype);
     FOLIO_TRY(const Tensor* w, run.tensor(1, dtype));
     const Tensor* b = nullptr;
     if (run.has_input(3)) {
@@ -87,7 +87,11 @@ class DeformConv final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(check(run, s, *x));
     FOLIO_TRY(Tensor * y, run.output(0, dtype, s.out));
     if (y->count() == 0) return Status::ok();
-    DeformInputs in;
+    if (dtype == DType::kDouble) {
+      run_double(run, s, y->data_mut<double>());
+      return Status::ok();
+    }
+    DeformInputs<float> in;
     FOLIO_TRY(in.x, floats_of(run, 0, dtype));
     FOLIO_TRY(in.w, floats_of(run, 1, dtype));
     FOLIO_TRY(in.offset, floats_of(run, 2, dtype));
@@ -134,7 +138,48 @@ class DeformConv final : public OpKernel {
     return Status::ok();
   }
 
-  Status run_tiles(OpRun& run, const ConvSizes& s, const DeformInputs& in, float* y) const {
+  void run_double(OpRun& run, const ConvSizes& s, double* y) const {
+    const auto input = [&](int i) -> const double* {
+      return run.has_input(i) ? run.value(i).tensor().data<double>() : nullptr;
+    };
+    const DeformInputs<double> in{input(0), input(1), input(2), input(3), input(4)};
+    const int64_t pixels = s.window.out_count();
+    run.parallel().for_range(
+        s.batch * s.group * s.c_out * pixels, 16, [&](int64_t begin, int64_t end) {
+          for (int64_t at = begin; at < end; ++at) {
+            const int64_t plane = at / pixels;
+            const int64_t filters = s.group * s.c_out;
+            y[at] = pixel_of(s, in, plane / filters, plane % filters, at % pixels);
+          }
+        });
+  }
+
+  double pixel_of(const ConvSizes& s, const DeformInputs<double>& in, int64_t image, int64_t filter,
+                  int64_t pixel) const {
+    const Window& w = s.window;
+    const int64_t taps = w.kernel_count();
+    const int64_t pixels = w.out_count();
+    const int64_t channels = s.c_in * s.group;
+    const int64_t per_offset = channels / offset_group;
+    const PanelOrigin origin = panel_origin(w, pixel, 1);
+    double sum = in.b ? in.b[filter] : 0;
+    for (int64_t k = 0; k < s.k(); ++k) {
+      const int64_t channel = filter / s.c_out * s.c_in + k / taps;
+      const int64_t tap = k % taps;
+      const int64_t row = (image * offset_group + channel / per_offset) * taps + tap;
+      const double* offset = in.offset + row * 2 * pixels + pixel;
+      const auto place_y = static_cast<double>(origin.at[0][1] + tap / w.kernel[2] * w.dilation[1]);
+      const auto place_x = static_cast<double>(origin.at[0][2] + tap % w.kernel[2] * w.dilation[2]);
+      const double factor = in.mask ? in.mask[row * pixels + pixel] : 1;
+      const Sample<double> sample =
+          sample_at<double>(w, place_y + offset[0], place_x + offset[pixels], factor);
+      sum += in.w[filter * s.k() + k] *
+             sample.read(in.x + (image * channels + channel) * w.in_count());
+    }
+    return sum;
+  }
+
+  Status run_tiles(OpRun& run, const ConvSizes& s, const DeformInputs<float>& in, float* y) const {
     const FolioKernels& kernels = run.kernels();
     const int64_t pixels = s.window.out_count();
     const int64_t tiles = (pixels + kConvTile - 1) / kConvTile;
@@ -171,7 +216,7 @@ class DeformConv final : public OpKernel {
   }
 
   // X [K, 16 pixels] of one image and group.
-  void gather_panel(const ConvSizes& s, const DeformInputs& in, int64_t image, int64_t g,
+  void gather_panel(const ConvSizes& s, const DeformInputs<float>& in, int64_t image, int64_t g,
                     int64_t pixel, int64_t count, float* dst) const {
     const Window& w = s.window;
     const int64_t taps = w.kernel_count();
@@ -179,7 +224,7 @@ class DeformConv final : public OpKernel {
     const int64_t channels = s.c_in * s.group;
     const int64_t per_offset = channels / offset_group;
     const PanelOrigin origin = panel_origin(w, pixel, count);
-    Sample samples[kPanel];
+    Sample<float> samples[kPanel];
     for (int64_t c = 0; c < s.c_in;) {
       const int64_t channel = g * s.c_in + c;
       const int64_t og = channel / per_offset;
@@ -191,9 +236,9 @@ class DeformConv final : public OpKernel {
         for (int64_t i = 0; i < count; ++i) {
           const float* offset = in.offset + row * 2 * pixels + pixel + i;
           const float factor = in.mask ? in.mask[row * pixels + pixel + i] : 1.0F;
-          samples[i] =
-              sample_at(w, static_cast<float>(origin.at[i][1]) + shift_y + offset[0],
-                        static_cast<float>(origin.at[i][2]) + shift_x + offset[pixels], factor);
+          samples[i] = sample_at<float>(
+              w, static_cast<float>(origin.at[i][1]) + shift_y + offset[0],
+              static_cast<float>(origin.at[i][2]) + shift_x + offset[pixels], factor);
         }
         for (int64_t k = c; k < last; ++k) {
           const float* plane = in.x + (image * channels + g * s.c_in + k) * w.in_count();

@@ -82,7 +82,7 @@ constexpr Row kRows[] = {
     row("Floor", 1, kFolioFloor, FOLIO_FN(std::floor(x))),
     row("Ceil", 1, kFolioCeil, FOLIO_FN(std::ceil(x))),
     row("Round", 11, kFolioRound, FOLIO_FN(std::nearbyint(x))),
-    row("Erf", 9, kFolioErf, FOLIO_FN(std::erf(x))),
+    row("Erf", 9, kFolioErf, FOLIO_FN(std::erf(x)), Integers::kAll),
     row("Sin", 7, kFolioSin, FOLIO_FN(std::sin(x))),
     row("Cos", 7, kFolioCos, FOLIO_FN(std::cos(x))),
     row("Tan", 7, kNoSlot, FOLIO_FN(std::tan(x))),
@@ -212,6 +212,9 @@ class Unary final : public OpKernel {
           to[i] = negated;
         } else if (row->name == "Relu") {
           to[i] = v < 0 ? T{0} : v;
+        } else if (row->name == "Erf") {
+          // Truncated as Cast does: 1 where erf rounds to it, from 6 on.
+          to[i] = static_cast<T>(std::erf(static_cast<double>(v)));
         } else {
           to[i] = v < 0 ? negated : v;
         }

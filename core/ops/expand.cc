@@ -6,7 +6,10 @@
 //         repeats[i].
 // Types:  all types.
 // Errors: kInvalidArgument when dims do not broadcast, repeats are negative or of another length.
+#include <cmath>
+
 #include "core/base/checked_math.h"
+#include "core/ops/op_double.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_strided.h"
 
@@ -56,6 +59,22 @@ class Tile final : public OpKernel {
   }
 
  private:
+  // The spec has these two in x's type.
+  static Result<std::vector<int64_t>> whole_numbers(OpRun& run, int input) {
+    FOLIO_TRY(const Tensor* tensor, run.tensor(input));
+    if (!dtype_is_float(tensor->dtype())) return run.ints(input);
+    FOLIO_TRY(const double* values, doubles_of(run, *tensor));
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < tensor->count(); ++i) {
+      // Also false for NaN.
+      if (!(std::abs(values[i]) <= 1e15) || values[i] != std::floor(values[i])) {
+        return invalid_argument("input ", input, " is ", values[i], ", expected a whole number");
+      }
+      out.push_back(static_cast<int64_t>(values[i]));
+    }
+    return out;
+  }
+
   Result<std::vector<int64_t>> repeats_of(OpRun& run, int rank) const {
     if (version_ >= 6) {
       FOLIO_TRY(std::vector<int64_t> repeats, run.ints(1));
@@ -64,8 +83,8 @@ class Tile final : public OpKernel {
       }
       return repeats;
     }
-    FOLIO_TRY(const std::vector<int64_t> tiles, run.ints(1));
-    FOLIO_TRY(const std::vector<int64_t> axes, run.ints(2));
+    FOLIO_TRY(const std::vector<int64_t> tiles, whole_numbers(run, 1));
+    FOLIO_TRY(const std::vector<int64_t> axes, whole_numbers(run, 2));
     if (tiles.size() != 1 || axes.size() != 1) {
       return invalid_argument("tiles and axis have ", tiles.size(), " and ", axes.size(),
                               " entries, expected 1");

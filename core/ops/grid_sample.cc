@@ -5,12 +5,14 @@
 // Shapes: x [n, c, in..], grid [n, out.., k] for k spatial axes -> y [n, c, out..]; a place is
 //         (.., y, x): its numbers belong to the axes from the last to the first, -1 to 1.
 // Math:   what lies outside is 0, or the border's, or reflected at the border; cubic: a = -0.75.
-// Types:  X all numbers, grid floats; summed in float, of double and integers in double.
+// Types:  X all numbers, with mode nearest all types but those of 2 and 4 bits; grid floats; summed
+//         in float, of double and integers in double.
 // Notes:  1 to 4 spatial axes.
 // Errors: kInvalidArgument when shapes do not fit; kNotImplemented for more than 4 spatial axes.
 #include <cmath>
 
 #include "core/ops/op_dispatch.h"
+#include "core/ops/op_double.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
@@ -169,11 +171,16 @@ class GridSample final : public OpKernel {
     std::vector<int64_t> dims{x->dim(0), x->dim(1)};
     dims.insert(dims.end(), grid->shape().begin() + 1, grid->shape().end() - 1);
     FOLIO_TRY(const Shape shape, shape_from(dims));
-    if (!contains(NumericTypes{}, x->dtype())) return wrong_type(0, x->dtype());
+    const bool moves = !contains(NumericTypes{}, x->dtype());
+    if (moves && options_.mode != Mode::kNearest) {
+      return invalid_argument("elements of type ", dtype_name(x->dtype()),
+                              " can be sampled by mode 'nearest' alone");
+    }
     if (!contains(FloatTypes{}, grid->dtype())) return wrong_type(1, grid->dtype());
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
     if (y->count() == 0) return Status::ok();
     if (x->count() == 0) return invalid_argument("nothing to sample");
+    if (moves) return move_nearest(run, *x, *grid, y);
     dispatch(NumericTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       dispatch(FloatTypes{}, grid->dtype(), [&](auto grid_tag) {
@@ -184,6 +191,32 @@ class GridSample final : public OpKernel {
   }
 
  private:
+  // What no sum is made of.
+  Status move_nearest(OpRun& run, const Tensor& x, const Tensor& grid, Tensor* y) const {
+    FOLIO_RETURN_IF_ERROR(check_whole_bytes(x));
+    if (!x.is_string()) std::memset(y->raw_mut(), 0, y->bytes());
+    const int spatial = x.rank() - 2;
+    const int64_t channels = x.dim(1);
+    const int64_t points = y->shape().product(2, y->rank());
+    const int64_t plane = x.shape().product(2, x.rank());
+    FOLIO_TRY(const double* places, doubles_of(run, grid));
+    for (int64_t at = 0; at < x.dim(0) * points; ++at) {
+      int64_t offset = 0;
+      bool inside = true;
+      for (int i = 0; i < spatial; ++i) {
+        AxisTaps taps;
+        find_taps(options_, places[at * spatial + spatial - 1 - i], x.dim(i + 2), &taps);
+        inside = inside && taps.index[0] >= 0;
+        offset = offset * x.dim(i + 2) + taps.index[0];
+      }
+      const int64_t batch = at / points;
+      for (int64_t c = batch * channels; inside && c < (batch + 1) * channels; ++c) {
+        move_element(x, c * plane + offset, y, c * points + at % points);
+      }
+    }
+    return Status::ok();
+  }
+
   template <typename T, typename G>
   void sample(OpRun& run, const Tensor& x, const Tensor& grid, Tensor* y) const {
     using A = std::conditional_t<std::is_same_v<Compute<T>, float>, float, double>;

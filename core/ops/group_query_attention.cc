@@ -479,9 +479,11 @@ Status infer(OpInfer& infer) {
   FOLIO_TRY(const bool byte_keys, has_codes(infer.attrs(), "k_quant_type"));
   FOLIO_TRY(const bool byte_values, has_codes(infer.attrs(), "v_quant_type"));
   FOLIO_TRY(const int64_t bits, infer.attrs().get_int("kv_cache_bit_width", 8));
+  FOLIO_TRY(const int64_t qk_output, infer.attrs().get_int("qk_output", 0));
   const DType codes = bits == 4 ? DType::kUint8 : DType::kInt8;
   for (int i = 0; i < infer.output_count(); ++i) {
     const bool bytes = (i == 1 && byte_keys) || (i == 2 && byte_values);
+    if (i == 3 && qk_output == 0) continue;  // nothing is there then
     infer.set_tensor(i, bytes ? codes : dtype);
   }
   const Dims* query = infer.dims_of(kQuery);

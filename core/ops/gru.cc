@@ -7,11 +7,12 @@
 //         h = g(Xt W_h' + (r * Ht-1) R_h' + Wb_h + Rb_h), or with linear_before_reset
 //         h = g(Xt W_h' + r * (Ht-1 R_h' + Rb_h) + Wb_h);  Ht = (1 - z) * h + z * Ht-1
 //         RNN: Ht = f(Xt W' + Ht-1 R' + Wb + Rb).
-// Types:  float.
+// Types:  float; float16, bfloat16 and double in double.
 #include <algorithm>
 
 #include "core/ops/op_registry.h"
 #include "core/ops/op_rnn.h"
+#include "core/ops/op_rnn_double.h"
 
 namespace folio {
 namespace {
@@ -31,6 +32,9 @@ class Recurrent final : public OpKernel {
   bool linear_before_reset = false;
 
   Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    if (x->dtype() != DType::kFloat)
+      return run_rnn_in_double(attrs, {linear_before_reset, false}, run);
     FOLIO_TRY(const RnnRun r, check_rnn(attrs, run));
     FOLIO_TRY(float* y, rnn_y_output(attrs, r, run));
     FOLIO_TRY(float* y_h, rnn_state_output(attrs, r, run, 1));

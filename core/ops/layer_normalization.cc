@@ -6,8 +6,12 @@
 // Shapes: x, y [rows, n], n = product of dims from `axis` on; Scale and B broadcast to x's dims
 // from
 //         axis on (full size here). Mean and InvStdDev: x's dims, ones from axis on.
-// Types:  float; float16 and bfloat16 in float (stash_type 1).
+// Types:  float; float16 and bfloat16 in float; double. LayerNormalization's Mean and InvStdDev
+// have
+//         the type that stash_type names, rounded once.
+#include "core/ops/op_double.h"
 #include "core/ops/op_norm.h"
+#include "core/ops/op_norm_double.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -18,12 +22,17 @@ class Normalization final : public OpKernel {
   bool rms = false;
   int64_t axis = -1;
   float epsilon = 1e-5F;
+  DType stash = DType::kFloat;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const int at, normalize_axis(axis, x->rank()));
     const int64_t rows = x->shape().product(0, at);
     const int64_t n = x->shape().product(at, x->rank());
+    FOLIO_TRY(const Tensor* scale, run.tensor(1));
+    if (x->dtype() == DType::kDouble || scale->dtype() == DType::kDouble) {
+      return run_double(run, *x, at, rows, n);
+    }
     FOLIO_TRY(const float* x32, floats_of(run, *x));
     NormRows norm;
     norm.rms = rms;
@@ -34,40 +43,92 @@ class Normalization final : public OpKernel {
       FOLIO_TRY(norm.bias, parameter(run, 2, n));
     }
     // SimplifiedLayerNormalization gives the scale's type, which all others share with x.
-    FOLIO_TRY(const FloatOutput y,
-              FloatOutput::make(run, 0, run.value(1).tensor().dtype(), x->shape()));
-    FOLIO_TRY(norm.mean, statistic(run, rms ? -1 : 1, x->shape(), at));
-    FOLIO_TRY(norm.inv_std, statistic(run, rms ? 1 : 2, x->shape(), at));
+    FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, scale->dtype(), x->shape()));
+    FOLIO_TRY(const FloatOutput mean, statistic<FloatOutput>(run, rms ? -1 : 1, x->shape(), at));
+    FOLIO_TRY(const FloatOutput inv_std, statistic<FloatOutput>(run, rms ? 1 : 2, x->shape(), at));
+    norm.mean = mean.data();
+    norm.inv_std = inv_std.data();
     norm.run(run, rows, x32, y.data());
     y.finish(run);
+    mean.finish(run);
+    inv_std.finish(run);
     return Status::ok();
   }
 
  private:
+  Status run_double(OpRun& run, const Tensor& x, int at, int64_t rows, int64_t n) const {
+    NormRowsF64 norm;
+    norm.rms = rms;
+    norm.epsilon = static_cast<double>(epsilon);
+    norm.n = n;
+    FOLIO_TRY(const double* from, doubles_of(run, x));
+    FOLIO_TRY(norm.scale, double_parameter(run, 1, n));
+    if (run.has_input(2)) {
+      FOLIO_TRY(norm.bias, double_parameter(run, 2, n));
+    }
+    FOLIO_TRY(const DoubleOutput y,
+              DoubleOutput::make(run, 0, run.value(1).tensor().dtype(), x.shape()));
+    FOLIO_TRY(const DoubleOutput mean, statistic<DoubleOutput>(run, rms ? -1 : 1, x.shape(), at));
+    FOLIO_TRY(const DoubleOutput inv_std, statistic<DoubleOutput>(run, rms ? 1 : 2, x.shape(), at));
+    norm.mean = mean.data();
+    norm.inv_std = inv_std.data();
+    norm.run(run, rows, from, y.data());
+    y.finish(run);
+    mean.finish(run);
+    inv_std.finish(run);
+    return Status::ok();
+  }
+
+  static Status check_parameter(int input, const Tensor& tensor, int64_t n) {
+    if (tensor.count() == n || tensor.count() == 1) return Status::ok();
+    return invalid_argument("input ", input, " ", tensor.shape().to_string(), " has ",
+                            tensor.count(), " elements, expected ", n);
+  }
+
+  static Result<const double*> double_parameter(OpRun& run, int input, int64_t n) {
+    FOLIO_TRY(const Tensor* tensor, run.tensor(input));
+    FOLIO_RETURN_IF_ERROR(check_parameter(input, *tensor, n));
+    FOLIO_TRY(const double* data, doubles_of(run, *tensor));
+    if (tensor->count() == n) return data;
+    FOLIO_TRY(double* filled, scratch_doubles(run, n));
+    std::fill_n(filled, n, data[0]);
+    return static_cast<const double*>(filled);
+  }
+
   // Scale or bias as n floats; one element stands for all.
   static Result<const float*> parameter(OpRun& run, int input, int64_t n) {
     FOLIO_TRY(const Tensor* tensor, run.tensor(input));
+    FOLIO_RETURN_IF_ERROR(check_parameter(input, *tensor, n));
     FOLIO_TRY(const float* data, floats_of(run, *tensor));
     if (tensor->count() == n) return data;
-    if (tensor->count() != 1) {
-      return invalid_argument("input ", input, " ", tensor->shape().to_string(), " has ",
-                              tensor->count(), " elements, expected ", n);
-    }
     FOLIO_TRY(float* filled, scratch_floats(run, n));
     std::fill_n(filled, n, data[0]);
     return static_cast<const float*>(filled);
   }
 
-  static Result<float*> statistic(OpRun& run, int output, const Shape& x, int axis) {
-    if (output < 0 || !run.has_output(output)) return static_cast<float*>(nullptr);
+  // Empty when it is not wanted.
+  template <typename Output>
+  Result<Output> statistic(OpRun& run, int output, const Shape& x, int at) const {
+    if (output < 0 || !run.has_output(output)) return Output();
     Shape shape = x;
-    for (int i = axis; i < shape.rank(); ++i) shape[i] = 1;
-    FOLIO_TRY(Tensor * tensor, run.output(output, DType::kFloat, shape));
-    return tensor->data_mut<float>();
+    for (int i = at; i < shape.rank(); ++i) shape[i] = 1;
+    return Output::make(run, output, stash, shape);
   }
 };
 
+// Of Mean and InvStdDev.
+Result<DType> stash_of(const Attributes& attrs) {
+  FOLIO_TRY(const int64_t number, attrs.get_int("stash_type", 1));
+  const bool is_known = number == static_cast<int64_t>(DType::kFloat) ||
+                        number == static_cast<int64_t>(DType::kFloat16) ||
+                        number == static_cast<int64_t>(DType::kBfloat16);
+  if (is_known) return static_cast<DType>(number);
+  return invalid_graph("attribute 'stash_type' is ", number,
+                       ", expected 1 (float), 10 (float16) or 16 (bfloat16)");
+}
+
 Status infer(OpInfer& infer) {
+  FOLIO_TRY(const DType stash, stash_of(infer.attrs()));
   const Dims* given = infer.dims_of(0);
   infer.set_tensor(0, infer.dtype(1), given ? std::optional<Dims>(*given) : std::nullopt);
   FOLIO_TRY(const int64_t axis, infer.attrs().get_int("axis", -1));
@@ -78,7 +139,7 @@ Status infer(OpInfer& infer) {
     dims = *x;
     for (size_t i = static_cast<size_t>(at); i < dims->size(); ++i) (*dims)[i] = Dim::of(1);
   }
-  for (int i = 1; i < infer.output_count(); ++i) infer.set_tensor(i, DType::kFloat, dims);
+  for (int i = 1; i < infer.output_count(); ++i) infer.set_tensor(i, stash, dims);
   return Status::ok();
 }
 
@@ -86,6 +147,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Normalization>();
   kernel->rms = build.node().op_type != "LayerNormalization";
   FOLIO_TRY(kernel->axis, build.attrs().get_int("axis", -1));
+  FOLIO_TRY(kernel->stash, stash_of(build.attrs()));
   FOLIO_TRY(kernel->epsilon, build.attrs().get_float("epsilon", 1e-5F));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

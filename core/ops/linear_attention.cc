@@ -8,7 +8,7 @@
 // Math:   linear: S += k v'; gated: S = exp(decay) S + k v'; delta: S += beta k (v - S' k)';
 //         gated_delta: S = exp(decay) S, then delta. y = scale * S' q, scale 1 / sqrt(dk) unless
 //         given.
-// Types:  float; float16 and bfloat16 in float.
+// Types:  float; float16 and bfloat16 in float. The state's is another of them, if past is.
 // Notes:  state_window is refused.
 #include <algorithm>
 #include <cmath>
@@ -28,6 +28,8 @@ struct LinearSizes {
   int64_t beta_heads = 0;
 };
 
+constexpr int kPast = 3;
+
 using LinearTypes = TypeList<float, Float16, BFloat16>;
 
 class LinearAttention final : public OpKernel {
@@ -42,16 +44,21 @@ class LinearAttention final : public OpKernel {
     FOLIO_TRY(const Tensor* q, run.tensor(0));
     if (!contains(LinearTypes{}, q->dtype())) return wrong_type(0, q->dtype());
     for (int input = 1; input < 6; ++input) {
-      if (!run.has_input(input)) continue;
+      if (!run.has_input(input) || input == kPast) continue;
       FOLIO_RETURN_IF_ERROR(run.tensor(input, q->dtype()).status());
     }
     FOLIO_TRY(const LinearSizes s, sizes(run, *q));
     FOLIO_TRY(Tensor * y, run.output(0, q->dtype(), Shape{s.batch, s.time, q_heads * s.dv}));
-    FOLIO_TRY(Tensor * present, run.output(1, q->dtype(), Shape{s.batch, heads, s.dk, s.dv}));
+    const DType held = run.has_input(kPast) ? run.value(kPast).tensor().dtype() : q->dtype();
+    if (!contains(LinearTypes{}, held)) return wrong_type(kPast, held);
+    FOLIO_TRY(Tensor * present, run.output(1, held, Shape{s.batch, heads, s.dk, s.dv}));
     if (y->count() == 0 && present->count() == 0) return Status::ok();
     Status status;
     dispatch(LinearTypes{}, q->dtype(), [&](auto tag) {
-      status = run_heads<typename decltype(tag)::type>(run, s, y, present);
+      using T = typename decltype(tag)::type;
+      dispatch(LinearTypes{}, held, [&](auto state_tag) {
+        status = run_heads<T, typename decltype(state_tag)::type>(run, s, y, present);
+      });
     });
     return status;
   }
@@ -94,9 +101,9 @@ class LinearAttention final : public OpKernel {
     }
     const Shape state{s.batch, heads, s.dk, s.dv};
     FOLIO_RETURN_IF_ERROR(shape_from(state.dims()).status());
-    if (run.has_input(3) && !(run.value(3).tensor().shape() == state)) {
-      return invalid_argument("past_state ", run.value(3).tensor().shape().to_string(), " must be ",
-                              state.to_string());
+    if (run.has_input(kPast) && !(run.value(kPast).tensor().shape() == state)) {
+      return invalid_argument("past_state ", run.value(kPast).tensor().shape().to_string(),
+                              " must be ", state.to_string());
     }
     return s;
   }
@@ -106,13 +113,13 @@ class LinearAttention final : public OpKernel {
     return run.has_input(input) ? run.value(input).tensor().data<T>() : nullptr;
   }
 
-  template <typename T>
+  template <typename T, typename S>
   Status run_heads(OpRun& run, const LinearSizes& s, Tensor* y, Tensor* present) const {
     const int64_t state_count = s.dk * s.dv;
     ThreadScratch scratch;
     FOLIO_RETURN_IF_ERROR(ThreadScratch::make(
         run, static_cast<size_t>(state_count + s.dv) * sizeof(float), &scratch));
-    const T* past = data_of<T>(run, 3);
+    const S* past = data_of<S>(run, kPast);
     run.parallel().for_range(s.batch * heads, 1, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block block(scratch);
       auto* state = reinterpret_cast<float*>(block.data());
@@ -121,8 +128,8 @@ class LinearAttention final : public OpKernel {
           state[j] = past ? static_cast<float>(past[i * state_count + j]) : 0.0F;
         }
         run_head<T>(run, s, i / heads, i % heads, state, y->data_mut<T>());
-        T* out = present->data_mut<T>() + i * state_count;
-        for (int64_t j = 0; j < state_count; ++j) out[j] = static_cast<T>(state[j]);
+        S* out = present->data_mut<S>() + i * state_count;
+        for (int64_t j = 0; j < state_count; ++j) out[j] = static_cast<S>(state[j]);
       }
     });
     return Status::ok();
@@ -220,7 +227,8 @@ Status infer(OpInfer& infer) {
     }
   }
   infer.set_tensor(0, infer.dtype(0), std::move(out));
-  infer.set_tensor(1, infer.dtype(0), std::move(state));
+  infer.set_tensor(1, infer.has_input(kPast) ? infer.dtype(kPast) : infer.dtype(0),
+                   std::move(state));
   return Status::ok();
 }
 

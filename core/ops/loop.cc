@@ -116,16 +116,14 @@ Status infer(OpInfer& infer) {
   for (size_t i = 0; i < carried; ++i) {
     const TypeInfo& begins = inputs[2 + i];
     const TypeInfo& goes_on = outputs[1 + i];
-    const bool known = begins.is_tensor() && goes_on.is_tensor() &&
-                       begins.dtype != DType::kUndefined && goes_on.dtype != DType::kUndefined;
-    if (known && begins.dtype != goes_on.dtype) {
+    if (!may_carry(begins, goes_on)) {
       return invalid_graph("input ", 2 + i, " is ", type_to_string(begins), ", the body makes it ",
                            type_to_string(goes_on));
     }
   }
   for (size_t i = 0; 1 + i < outputs.size(); ++i) {
-    infer.set_output(static_cast<int>(i),
-                     i < carried ? without_dims(outputs[1 + i]) : stacked_type(outputs[1 + i]));
+    infer.set_output(static_cast<int>(i), i < carried ? carried_type(inputs[2 + i], outputs[1 + i])
+                                                      : stacked_type(outputs[1 + i]));
   }
   return Status::ok();
 }

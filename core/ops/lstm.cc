@@ -5,9 +5,10 @@
 //         i = f1(Xt W_i' + Ht-1 R_i' + Pi * Ct-1 + Wb_i + Rb_i), f alike (or 1 - i: input_forget)
 //         c~ = f2(Xt W_c' + Ht-1 R_c' + Wb_c + Rb_c);  Ct = f * Ct-1 + i * c~
 //         o = f1(Xt W_o' + Ht-1 R_o' + Po * Ct + Wb_o + Rb_o);  Ht = o * f3(Ct)
-// Types:  float.
+// Types:  float; float16, bfloat16 and double in double.
 #include "core/ops/op_lstm.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_rnn_double.h"
 
 namespace folio {
 namespace {
@@ -36,6 +37,9 @@ class Lstm final : public OpKernel {
   LstmAttrs attrs;
 
   Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    if (x->dtype() != DType::kFloat)
+      return run_rnn_in_double(attrs.rnn, {false, attrs.input_forget}, run);
     FOLIO_TRY(const RnnRun r, check_rnn(attrs.rnn, run));
     FloatProducts products(attrs.rnn, run, r);
     return run_lstm(attrs, run, r, products);

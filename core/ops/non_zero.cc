@@ -2,7 +2,9 @@
 //
 // Source: ONNX operator spec, NonZero, opsets 9, 13.
 // Shapes: x of rank r -> y int64 [r, count], one column for each such element, in row-major order.
-// Types:  numbers, bool (not false), strings (not empty). NaN is not zero, -0 is.
+// Types:  numbers, complex numbers, bool (not false), strings (not empty). NaN is not zero, -0 is.
+#include <complex>
+
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
@@ -17,6 +19,9 @@ template <typename T>
 bool is_set(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return !value.empty();
+  } else if constexpr (std::is_same_v<T, std::complex<float>> ||
+                       std::is_same_v<T, std::complex<double>>) {
+    return value != T{};
   } else {
     return static_cast<Compute<T>>(value) != Compute<T>{};
   }
@@ -51,6 +56,8 @@ class NonZero final : public OpKernel {
     Status status = wrong_type(0, x->dtype());
     dispatch(Types{}, x->dtype(),
              [&](auto tag) { status = find<typename decltype(tag)::type>(run, *x); });
+    if (x->dtype() == DType::kComplex64) return find<std::complex<float>>(run, *x);
+    if (x->dtype() == DType::kComplex128) return find<std::complex<double>>(run, *x);
     return status;
   }
 

@@ -67,8 +67,9 @@ Result<RnnAttrs> parse_rnn(const Attributes& attrs, int gates,
   return out;
 }
 
-Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t hidden) {
-  FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
+Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t hidden,
+                               DType dtype) {
+  FOLIO_TRY(const Tensor* x, run.tensor(0, dtype));
   if (x->rank() != 3) {
     return invalid_argument("X is ", x->shape().to_string(), ", expected 3 dims");
   }
@@ -92,7 +93,7 @@ Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t 
   }
   out.x = x->data<float>();
   if (run.has_input(3)) {
-    FOLIO_TRY(const Tensor* b, run.tensor(3, DType::kFloat));
+    FOLIO_TRY(const Tensor* b, run.tensor(3, dtype));
     const Shape expected{attrs.directions, 2 * attrs.gates * hidden};
     FOLIO_RETURN_IF_ERROR(expect_shape(*b, expected, "B"));
     out.b = b->data<float>();
@@ -107,15 +108,15 @@ Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t 
                               out.seq);
     }
   }
-  FOLIO_TRY(out.initial_h, rnn_state(attrs, out, run, 5));
+  FOLIO_TRY(out.initial_h, rnn_state(attrs, out, run, 5, dtype));
   return out;
 }
 
-Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
-  FOLIO_TRY(const Tensor* w, run.tensor(1, DType::kFloat));
-  FOLIO_TRY(const Tensor* r, run.tensor(2, DType::kFloat));
+Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run, DType dtype) {
+  FOLIO_TRY(const Tensor* w, run.tensor(1, dtype));
+  FOLIO_TRY(const Tensor* r, run.tensor(2, dtype));
   if (r->rank() != 3) return invalid_argument("R is ", r->shape().to_string(), ", expected 3 dims");
-  FOLIO_TRY(RnnRun out, check_rnn_sizes(attrs, run, r->dim(2)));
+  FOLIO_TRY(RnnRun out, check_rnn_sizes(attrs, run, r->dim(2), dtype));
   const int64_t rows = attrs.gates * out.hidden;
   FOLIO_RETURN_IF_ERROR(expect_shape(*w, Shape{attrs.directions, rows, out.input}, "W"));
   FOLIO_RETURN_IF_ERROR(expect_shape(*r, Shape{attrs.directions, rows, out.hidden}, "R"));
@@ -128,10 +129,10 @@ Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run) {
   return out;
 }
 
-Result<const float*> rnn_state(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run,
-                               int input) {
+Result<const float*> rnn_state(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run, int input,
+                               DType dtype) {
   if (!run.has_input(input)) return static_cast<const float*>(nullptr);
-  FOLIO_TRY(const Tensor* state, run.tensor(input, DType::kFloat));
+  FOLIO_TRY(const Tensor* state, run.tensor(input, dtype));
   FOLIO_RETURN_IF_ERROR(expect_shape(*state, state_shape(attrs, r), cat("input ", input)));
   return state->data<float>();
 }

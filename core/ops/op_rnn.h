@@ -4,7 +4,7 @@
 // Shapes: X [seq, batch, input], W [dirs, gates * H, input], R [dirs, gates * H, H],
 //         B [dirs, 2 * gates * H], initial states [dirs, batch, H]; layout 1 puts batch first in X,
 //         Y and the states.
-// Types:  float.
+// Types:  float; others in double (op_rnn_double.h).
 #pragma once
 
 #include <algorithm>
@@ -46,13 +46,16 @@ struct RnnRun {
   const float* r_packed = nullptr;
 };
 
-// Inputs 0 X, 1 W, 2 R, 3 B, 4 sequence_lens, 5 initial_h.
-Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run);
+// Inputs 0 X, 1 W, 2 R, 3 B, 4 sequence_lens, 5 initial_h, all numbers of `dtype`. The pointers are
+// those of floats.
+Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run, DType dtype = DType::kFloat);
 // The same without W and R.
-Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t hidden);
+Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t hidden,
+                               DType dtype = DType::kFloat);
 
 // A state input [dirs, batch, H] (layout 1: [batch, dirs, H]) as float, or null when absent.
-Result<const float*> rnn_state(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run, int input);
+Result<const float*> rnn_state(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run, int input,
+                               DType dtype = DType::kFloat);
 
 // Offset of [dir, batch item] in a state tensor, and of [time, dir, item] in Y.
 int64_t rnn_state_at(const RnnAttrs& attrs, const RnnRun& r, int dir, int64_t item);

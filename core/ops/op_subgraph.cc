@@ -83,6 +83,19 @@ Status ScanOutput::add(const Value& value) {
   return Status::ok();
 }
 
+bool may_carry(const TypeInfo& given, const TypeInfo& result) {
+  constexpr auto kUnknown = TypeInfo::Kind::kUnknown;
+  if (given.kind == kUnknown || result.kind == kUnknown) return true;
+  if (given.kind != result.kind) return false;
+  const bool typed =
+      given.is_tensor() && given.dtype != DType::kUndefined && result.dtype != DType::kUndefined;
+  return !typed || given.dtype == result.dtype;
+}
+
+TypeInfo carried_type(const TypeInfo& given, const TypeInfo& result) {
+  return given.kind == TypeInfo::Kind::kUnknown ? TypeInfo() : without_dims(result);
+}
+
 TypeInfo type_without_iteration(const GraphValue& output) {
   if (!output.type.is_tensor()) return output.declared;
   TypeInfo type = output.type;

@@ -17,6 +17,12 @@ TypeInfo common_type(const TypeInfo& a, const TypeInfo& b);
 // The same type with nothing known about its dims: a value that may change between iterations.
 TypeInfo without_dims(const TypeInfo& type);
 
+// False where a body is given one type of value and surely gives back another.
+bool may_carry(const TypeInfo& given, const TypeInfo& result);
+// Of a value that a body is given and gives back, after any number of iterations: nothing where
+// only one of the two is known, since a body that never runs gives what was given.
+TypeInfo carried_type(const TypeInfo& given, const TypeInfo& result);
+
 // Type of a stack of `element`s along a new axis 0 of unknown length.
 TypeInfo stacked_type(const TypeInfo& element);
 

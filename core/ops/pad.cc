@@ -29,25 +29,39 @@ Result<Mode> mode_of(const Attributes& attrs, int version) {
                        version >= 19 ? " or wrap" : "");
 }
 
-// Where along the axis each output element comes from; -1: the constant.
-Result<std::vector<int64_t>> source_places(int64_t dim, int64_t begin, int64_t end, Mode mode) {
+// One axis: what is left of it when it is cut, [first, first + n), and where that stands in `out`.
+struct PaddedAxis {
+  int64_t first = 0;
+  int64_t n = 0;
+  int64_t lead = 0;
   int64_t out = 0;
-  if (!checked_add(dim, begin, &out) || !checked_add(out, end, &out) || out < 0) {
+};
+
+Result<PaddedAxis> padded_axis(int64_t dim, int64_t begin, int64_t end, Mode mode) {
+  PaddedAxis axis;
+  if (!checked_add(dim, begin, &axis.out) || !checked_add(axis.out, end, &axis.out) ||
+      axis.out < 0) {
     return invalid_argument("a dim of ", dim, " cannot be padded by ", begin, " and ", end);
   }
-  // What cutting leaves: [first, first + n).
-  const int64_t first = begin < 0 ? std::min(-begin, dim) : 0;
-  const int64_t cut = end < 0 ? std::min(-end, dim) : 0;
-  const int64_t n = std::max<int64_t>(0, dim - first - cut);
-  if (n == 0 && out > 0 && mode != Mode::kConstant) {
+  const auto cut_by = [dim](int64_t pad) { return pad >= 0 ? 0 : pad < -dim ? dim : -pad; };
+  axis.first = cut_by(begin);
+  axis.n = std::max<int64_t>(0, dim - axis.first - cut_by(end));
+  axis.lead = std::max<int64_t>(begin, 0);
+  if (axis.n == 0 && axis.out > 0 && mode != Mode::kConstant) {
     return invalid_argument("nothing is left of a dim of ", dim, " to pad with");
   }
   uint64_t bytes = 0;
-  if (!dtype_bytes(DType::kInt64, static_cast<uint64_t>(out), &bytes) || bytes > INT64_MAX / 2) {
-    return invalid_argument("a padded dim of ", out, " is too large");
+  if (!dtype_bytes(DType::kInt64, static_cast<uint64_t>(axis.out), &bytes) ||
+      bytes > INT64_MAX / 2) {
+    return invalid_argument("a padded dim of ", axis.out, " is too large");
   }
+  return axis;
+}
+
+// Where along the axis each output element comes from; -1: the constant.
+std::vector<int64_t> source_places(const PaddedAxis& axis, Mode mode) {
+  const auto [first, n, lead, out] = axis;
   std::vector<int64_t> places(static_cast<size_t>(out));
-  const int64_t lead = std::max<int64_t>(begin, 0);
   const int64_t period = n > 1 ? 2 * (n - 1) : 1;
   for (int64_t i = 0; i < out; ++i) {
     int64_t at = i - lead;
@@ -185,15 +199,15 @@ class Pad final : public OpKernel {
     }
     FOLIO_TRY(const std::vector<int> axes, padded_axes(given_axes, rank));
     FOLIO_TRY(pads, spread(pads, axes, rank));
-    std::vector<std::vector<int64_t>> places;
+    std::vector<PaddedAxis> padded;
     std::vector<int64_t> dims;
     for (int i = 0; i < rank; ++i) {
       const auto at = static_cast<size_t>(i);
       FOLIO_TRY(
-          std::vector<int64_t> axis,
-          source_places(x->dim(i), pads[at], pads[at + static_cast<size_t>(rank)], options_.mode));
-      dims.push_back(static_cast<int64_t>(axis.size()));
-      places.push_back(std::move(axis));
+          const PaddedAxis axis,
+          padded_axis(x->dim(i), pads[at], pads[at + static_cast<size_t>(rank)], options_.mode));
+      dims.push_back(axis.out);
+      padded.push_back(axis);
     }
     FOLIO_TRY(Shape shape, shape_from(dims));
     FOLIO_TRY(const Tensor fill, fill_value(run, x->dtype()));
@@ -203,6 +217,9 @@ class Pad final : public OpKernel {
       StridedView view;
       return copy_strided(run, view, *x, out);
     }
+    // Only now: beside a dim of 0 another may be of any length.
+    std::vector<std::vector<int64_t>> places;
+    for (const PaddedAxis& axis : padded) places.push_back(source_places(axis, options_.mode));
     return move(run, *x, fill, places, out);
   }
 

@@ -164,13 +164,10 @@ class Scan final : public OpKernel {
   }
 };
 
-// The body gets back as a state what it gave.
-Status check_state(size_t i, const TypeInfo& given, const TypeInfo& result) {
-  const bool known = given.is_tensor() && result.is_tensor() && given.dtype != DType::kUndefined &&
-                     result.dtype != DType::kUndefined;
-  if (!known || given.dtype == result.dtype) return Status::ok();
-  return invalid_graph("state ", i, " is ", dtype_name(given.dtype), ", the body makes ",
-                       dtype_name(result.dtype), " of it");
+Result<TypeInfo> state_type(size_t i, const TypeInfo& given, const TypeInfo& result) {
+  if (may_carry(given, result)) return carried_type(given, result);
+  return invalid_graph("state ", i, " is ", type_to_string(given), ", the body makes ",
+                       type_to_string(result), " of it");
 }
 
 // Opset 8 adds a batch dim to everything: only element types are inferred.
@@ -180,11 +177,12 @@ Status infer_batched(OpInfer& infer, int body) {
   FOLIO_TRY(const std::vector<TypeInfo> outputs, infer.infer_subgraph(body, inputs));
   FOLIO_TRY(const int64_t scan_inputs, infer.attrs().get_int("num_scan_inputs"));
   for (size_t i = 0; i < outputs.size(); ++i) {
+    TypeInfo type = without_dims(outputs[i]);
     if (scan_inputs >= 0 &&
         scan_inputs < static_cast<int64_t>(inputs.size() - std::min(inputs.size(), i))) {
-      FOLIO_RETURN_IF_ERROR(check_state(i, inputs[i], outputs[i]));
+      FOLIO_TRY(type, state_type(i, inputs[i], outputs[i]));
     }
-    infer.set_output(static_cast<int>(i), without_dims(outputs[i]));
+    infer.set_output(static_cast<int>(i), std::move(type));
   }
   return Status::ok();
 }
@@ -212,8 +210,10 @@ Status infer(OpInfer& infer) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     // Which axis of a scan output is the new one depends on attributes: its rank is enough here.
     const bool is_state = static_cast<int>(i) < states;
-    if (is_state) FOLIO_RETURN_IF_ERROR(check_state(i, inputs[i], outputs[i]));
-    TypeInfo type = is_state ? without_dims(outputs[i]) : stacked_type(outputs[i]);
+    TypeInfo type = stacked_type(outputs[i]);
+    if (is_state) {
+      FOLIO_TRY(type, state_type(i, inputs[i], outputs[i]));
+    }
     if (!is_state && type.dims) std::fill(type.dims->begin(), type.dims->end(), Dim::unknown());
     infer.set_output(static_cast<int>(i), std::move(type));
   }

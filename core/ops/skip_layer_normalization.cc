@@ -6,8 +6,10 @@
 //         bias [H]. Output and input_skip_bias_sum have input's shape, mean and inv_std_var
 //         [.., 1].
 // Math:   sum = input + skip + bias; y = layer (or RMS) normalization of each row of sum.
-// Types:  float; float16 and bfloat16 in float.
+// Types:  float; float16 and bfloat16 in float; double.
+#include "core/ops/op_double.h"
 #include "core/ops/op_norm.h"
+#include "core/ops/op_norm_double.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -29,6 +31,7 @@ class SkipNormalization final : public OpKernel {
       return invalid_argument("skip ", skip->shape().to_string(), " does not fit input ",
                               shape.to_string());
     }
+    if (x->dtype() == DType::kDouble) return run_double(run, *x, *skip);
     NormRows norm;
     norm.rms = rms;
     norm.epsilon = epsilon;
@@ -62,6 +65,48 @@ class SkipNormalization final : public OpKernel {
   }
 
  private:
+  Status run_double(OpRun& run, const Tensor& x, const Tensor& skip) const {
+    const Shape& shape = x.shape();
+    NormRowsF64 norm;
+    norm.rms = rms;
+    norm.epsilon = static_cast<double>(epsilon);
+    norm.n = shape[shape.rank() - 1];
+    FOLIO_TRY(norm.scale, doubles_of_input(run, 2, norm.n));
+    if (!rms) {
+      FOLIO_TRY(norm.bias, doubles_of_input(run, 3, norm.n));
+    }
+    FOLIO_TRY(const double* bias, doubles_of_input(run, rms ? 3 : 4, norm.n));
+    FOLIO_TRY(const DoubleOutput y, DoubleOutput::make(run, 0, x.dtype(), shape));
+    FOLIO_TRY(float* mean, statistic(run, 1, shape));
+    FOLIO_TRY(float* inv_std, statistic(run, 2, shape));
+    DoubleOutput sum;
+    if (run.has_output(3)) {
+      FOLIO_TRY(sum, DoubleOutput::make(run, 3, x.dtype(), shape));
+    }
+    if (x.count() == 0) return Status::ok();
+    const int64_t rows = x.count() / norm.n;
+    const int64_t skip_rows = skip.count() / norm.n;
+    FOLIO_TRY(double* statistics, scratch_doubles(run, 2 * rows));
+    norm.mean = statistics;
+    norm.inv_std = statistics + rows;
+    double* total = run.has_output(3) ? sum.data() : y.data();
+    const auto* from = x.data<double>();
+    const auto* added = skip.data<double>();
+    run.parallel().for_range(rows, 1 + 4096 / norm.n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin * norm.n; i < end * norm.n; ++i) {
+        const int64_t row = i / norm.n;
+        const int64_t at = i - row * norm.n;
+        total[i] = from[i] + added[row % skip_rows * norm.n + at] + (bias ? bias[at] : 0);
+      }
+    });
+    norm.run(run, rows, total, y.data());
+    for (int64_t i = 0; i < rows; ++i) {
+      if (mean && !rms) mean[i] = static_cast<float>(norm.mean[i]);
+      if (inv_std) inv_std[i] = static_cast<float>(norm.inv_std[i]);
+    }
+    return Status::ok();
+  }
+
   static bool fits(const Shape& x, const Shape& skip) {
     if (x == skip) return true;
     if (x.rank() != 3) return false;

@@ -111,6 +111,10 @@ void pair_convs(Model* model);
 // it sees weights.
 Status take_packed_weights(Model* model);
 
+// Nodes of com.microsoft.nchwc (passes/nchwc.h) become ordinary ones. `block`: 8, 16, or 0 for what
+// the model lets one find out. Not one of run_passes: right after a model was built.
+Status take_nchwc(Model* model, int64_t block);
+
 // All of the above in their order.
 enum class Optimize {
   kOff,       // inference only

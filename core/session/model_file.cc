@@ -195,6 +195,7 @@ Result<std::unique_ptr<Model>> parse(const Ref<WatchedSource>& source, const Mod
   FOLIO_TRY(ModelDef def, load_model_def(source, load));
   FOLIO_TRY(std::unique_ptr<Model> model, build_model(std::move(def), free_dims));
   FOLIO_RETURN_IF_ERROR(take_packed_weights(model.get()));
+  FOLIO_RETURN_IF_ERROR(take_nchwc(model.get(), options.nchwc_block_size));
   FOLIO_TRY(const Ref<ByteSource> pack_file, checked_pack_file(*model, *source));
   FOLIO_RETURN_IF_ERROR(check_packed_weights(model->graph, pack_file.get()));
   return model;
@@ -245,7 +246,7 @@ Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptio
 Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptions& options,
                                        const Ref<WeightPlaces>& older) {
   FOLIO_TRY(Ref<ByteSource> source, open_model_file(path, options));
-  const OpenModelKey key{path, source->serial(), options.format};
+  const OpenModelKey key{path, source->serial(), options.format, options.nchwc_block_size};
   const bool is_shared = source->serial() != 0 && !options.read_into_memory &&
                          !options.own_ort_bytes && options.files.empty();
   if (is_shared) {

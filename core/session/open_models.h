@@ -20,6 +20,7 @@ struct OpenModelKey {
   std::string path;      // as given: external data is looked for beside it
   uint64_t mapping = 0;  // ByteSource::serial()
   std::string format;
+  int64_t nchwc_block_size = 0;
   auto operator<=>(const OpenModelKey&) const = default;
 };
 

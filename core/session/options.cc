@@ -124,6 +124,10 @@ constexpr Key kKeys[] = {
        s->pack.digest_cache = v == "off" ? "" : v == "on" ? default_digest_cache() : std::string(v);
        return true;
      }},
+    {"folio.nchwc_block_size", KeyOf::kModel, "0, 8 or 16",
+     [](ModelOptions* m, SessionOptions*, std::string_view v) {
+       return set_choice<int64_t, 3>(&m->nchwc_block_size, v, {{"0", 0}, {"8", 8}, {"16", 16}});
+     }},
     {"folio.on_file_change", KeyOf::kSession, "error or warn",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
        if (v != "error" && v != "warn") return false;

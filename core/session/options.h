@@ -39,7 +39,8 @@ struct ModelOptions {
   bool own_ort_bytes = false;
   // session.use_ort_model_bytes_directly: bytes given without a release function are not copied.
   bool borrow_ort_bytes = false;
-  std::string format;  // session.load_model_format: "" = by content, ONNX, ORT
+  std::string format;            // session.load_model_format: "" = by content, ONNX, ORT
+  int64_t nchwc_block_size = 0;  // folio.nchwc_block_size: 0 = as the model shows it, 8, 16
   std::map<std::string, Ref<ByteSource>> files;  // external data given as bytes, by location
   // Of the session that is created with the model: external initializers are taken from here.
   std::vector<std::pair<std::string, Tensor>> initializers;

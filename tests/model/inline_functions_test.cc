@@ -35,6 +35,14 @@ std::vector<float> result_of(const ModelWriter& writer, const std::vector<float>
   return outputs.is_ok() ? floats_of(outputs.value()[output]) : std::vector<float>{};
 }
 
+// then_branch and else_branch negate `input`, which is a name of the enclosing scope.
+GraphWriter capture_branch(const std::string& input, const std::string& output) {
+  GraphWriter branch(output);
+  branch.node("Neg", {input}, {output});
+  branch.output(output, f32_type({2}));
+  return branch;
+}
+
 TEST(InlineFunctions, AttributesComeFromTheCallThenFromTheDefault) {
   FunctionWriter function(kDomain, "Leaky", {"a"}, {"b"});
   function.opset("", 17);
@@ -47,6 +55,131 @@ TEST(InlineFunctions, AttributesComeFromTheCallThenFromTheDefault) {
   EXPECT_EQ(result_of(writer, {-4, 4}, 1), (std::vector<float>{-1, 4}));
 }
 
+// outer(slope = 0.5) calls inner(alpha = 0.25) with alpha = its slope; bare calls it without.
+ModelWriter two_levels() {
+  FunctionWriter inner(kDomain, "Inner", {"a"}, {"b"});
+  inner.opset("", 17).attribute_default(AttributeWriter::of_float("alpha", 0.25F));
+  inner.node("LeakyRelu", {"a"}, {"b"}).attr_ref("alpha", "alpha", AttributeType::kFloat);
+  ModelWriter writer = calling_model(std::move(inner), {});
+  FunctionWriter outer(kDomain, "Outer", {"a"}, {"b"});
+  outer.opset("", 17).opset(kDomain, 1);
+  outer.attribute_default(AttributeWriter::of_float("slope", 0.5F));
+  outer.node("Inner", {"a"}, {"b"})
+      .in_domain(kDomain)
+      .attr_ref("alpha", "slope", AttributeType::kFloat);
+  writer.function(std::move(outer));
+  FunctionWriter bare(kDomain, "Bare", {"a"}, {"b"});
+  bare.opset("", 17).opset(kDomain, 1).attribute("slope");
+  bare.node("Inner", {"a"}, {"b"})
+      .in_domain(kDomain)
+      .attr_ref("alpha", "slope", AttributeType::kFloat);
+  writer.function(std::move(bare));
+  return writer;
+}
+
+TEST(InlineFunctions, AttributesGoThroughTwoLevels) {
+  struct Case {
+    const char* function;
+    bool given;
+    float expected;
+  };
+  // Of Bare, which has no default, nothing is handed on: Inner's own holds.
+  for (const Case& each : {Case{"Outer", true, -3}, Case{"Outer", false, -2},
+                           Case{"Bare", true, -3}, Case{"Bare", false, -1}}) {
+    ModelWriter writer = two_levels();
+    auto& node = writer.graph().node(each.function, {"x"}, {"y"}).in_domain(kDomain);
+    if (each.given) node.attr_float("slope", 0.75F);
+    writer.graph().output("y", f32_type({2}));
+    EXPECT_EQ(result_of(writer, {-4, 4}), (std::vector<float>{each.expected, 4}));
+  }
+}
+
+TEST(InlineFunctions, ReferencesStandInSubgraphsAndConstants) {
+  FunctionWriter function(kDomain, "Scaled", {"cond", "a"}, {"b"});
+  function.opset("", 17).attribute("by");
+  GraphWriter branch("branch");
+  branch.node("Constant", {}, {"factor"}).attr_ref("value_float", "by", AttributeType::kFloat);
+  branch.node("Mul", {"a", "factor"}, {"t"});
+  branch.output("t", f32_type({2}));
+  function.node("If", {"cond"}, {"b"})
+      .attr_graph("then_branch", std::move(branch))
+      .attr_graph("else_branch", capture_branch("a", "e"));
+  ModelWriter writer = calling_model(std::move(function));
+  writer.graph().initializer(model_writer::TensorWriter("yes", kBoolean, {}).int32s({1}));
+  writer.graph().node("Scaled", {"yes", "x"}, {"y"}).in_domain(kDomain).attr_float("by", 3);
+  EXPECT_EQ(result_of(writer, {1, -2}), (std::vector<float>{3, -6}));
+}
+
+TEST(InlineFunctions, OverloadsAreFunctionsOfTheirOwn) {
+  const auto body = [](std::string_view overload, std::string_view type) {
+    FunctionWriter function(kDomain, "F", {"a"}, {"b"});
+    function.opset("", 17).overload(overload);
+    function.node(type, {"a"}, {"b"});
+    return function;
+  };
+  ModelWriter writer = calling_model(body("", "Neg"), {"y", "z", "v"});
+  writer.function(body("abs", "Abs"));
+  // One overload may call another of the same name.
+  FunctionWriter both(kDomain, "F", {"a"}, {"b"});
+  both.opset("", 17).opset(kDomain, 1).overload("both");
+  both.node("F", {"a"}, {"t"}).in_domain(kDomain).overload("abs");
+  both.node("F", {"t"}, {"b"}).in_domain(kDomain);
+  writer.function(std::move(both));
+  writer.graph().node("F", {"x"}, {"y"}).in_domain(kDomain);
+  writer.graph().node("F", {"x"}, {"z"}).in_domain(kDomain).overload("abs");
+  writer.graph().node("F", {"x"}, {"v"}).in_domain(kDomain).overload("both");
+  EXPECT_EQ(result_of(writer, {1, -2}, 0), (std::vector<float>{-1, 2}));
+  EXPECT_EQ(result_of(writer, {1, -2}, 1), (std::vector<float>{1, 2}));
+  EXPECT_EQ(result_of(writer, {1, -2}, 2), (std::vector<float>{-1, -2}));
+}
+
+TEST(InlineFunctions, AnOverloadThatIsNotThereIsAnUnknownOperator) {
+  FunctionWriter function(kDomain, "F", {"a"}, {"b"});
+  function.opset("", 17);
+  function.node("Neg", {"a"}, {"b"});
+  ModelWriter writer = calling_model(std::move(function));
+  writer.graph().node("F", {"x"}, {"y"}).in_domain(kDomain).overload("other");
+  EXPECT_TRUE(fails_with(run_once(writer, {{"x", make_tensor<float>({2}, {1, 2})}}).status(),
+                         Code::kUnsupportedOperator, {"local.F"}));
+}
+
+TEST(InlineFunctions, EachLevelHasItsOwnOpset) {
+  // Clip takes its limits from attributes at opset 6, from inputs since 11; the model has 17.
+  FunctionWriter old(kDomain, "Old", {"a"}, {"b"});
+  old.opset("", 6);
+  old.node("Clip", {"a"}, {"b"}).attr_float("max", 3);
+  FunctionWriter newer(kDomain, "Newer", {"a", "least"}, {"b"});
+  newer.opset("", 12).opset(kDomain, 1);
+  GraphWriter branch("branch");
+  branch.node("Old", {"a"}, {"o"}).in_domain(kDomain);
+  branch.node("Clip", {"o", "least"}, {"t"});
+  branch.output("t", f32_type({2}));
+  newer.node("Constant", {}, {"one"})
+      .attr_tensor("value", model_writer::TensorWriter("", kBoolean, {}).int32s({1}));
+  newer.node("If", {"one"}, {"b"})
+      .attr_graph("then_branch", std::move(branch))
+      .attr_graph("else_branch", capture_branch("a", "e"));
+  ModelWriter writer = calling_model(std::move(old));
+  writer.function(std::move(newer));
+  writer.graph().initializer(f32_tensor("least", {}, {-1}));
+  writer.graph().node("Newer", {"x", "least"}, {"y"}).in_domain(kDomain);
+  EXPECT_EQ(result_of(writer, {-5, 5}), (std::vector<float>{-1, 3}));
+}
+
+// Names that a value of the body would get.
+TEST(InlineFunctions, TheModelMayHaveNamesLikeThoseThatAreMade) {
+  FunctionWriter function(kDomain, "F", {"a"}, {"b"});
+  function.opset("", 17);
+  function.node("Neg", {"a"}, {"t"});
+  function.node("Neg", {"t"}, {"b"});
+  ModelWriter writer = calling_model(std::move(function));
+  writer.graph().node("Abs", {"x"}, {"__fn0_F_t"});
+  writer.graph().node("Abs", {"x"}, {"__fn_0_F_t"});
+  writer.graph().node("F", {"x"}, {"f"}).in_domain(kDomain);
+  writer.graph().node("Sum", {"f", "__fn0_F_t", "__fn_0_F_t"}, {"y"});
+  EXPECT_EQ(result_of(writer, {1, -2}), (std::vector<float>{3, 2}));
+}
+
 TEST(InlineFunctions, ABodySeesItsOwnNamesOnly) {
   FunctionWriter function(kDomain, "Twice", {"x"}, {"y"});
   function.opset("", 17);
@@ -56,14 +189,6 @@ TEST(InlineFunctions, ABodySeesItsOwnNamesOnly) {
   writer.graph().node("Twice", {"x"}, {"t"}).in_domain(kDomain);
   writer.graph().node("Twice", {"t"}, {"z"}).in_domain(kDomain);
   EXPECT_EQ(result_of(writer, {1, -2}), (std::vector<float>{4, -8}));
-}
-
-// then_branch and else_branch negate `input`, which is a name of the enclosing scope.
-GraphWriter capture_branch(const std::string& input, const std::string& output) {
-  GraphWriter branch(output);
-  branch.node("Neg", {input}, {output});
-  branch.output(output, f32_type({2}));
-  return branch;
 }
 
 TEST(InlineFunctions, SubgraphsOfABodyCaptureItsNames) {

@@ -109,5 +109,35 @@ TEST(Attention, HeadsThatDoNotDivideAreRefused) {
   t.outputs(1).fails("do not agree");
 }
 
+TEST(Attention, OfDoublesNeedsAllThree) {
+  OpTester t("Attention", 23);
+  t.input<double>({1, 1, 1, 1}, {1}).input<double>({1, 1, 1, 1}, {1}).input_absent();
+  t.outputs(1).fails("input 2");
+}
+
+// V's type is its own: the cache of values has it, all else has Q's.
+TEST(Attention, ValuesHaveTheirOwnType) {
+  OpTester t("Attention", 24);
+  t.input<double>({1, 1, 1, 1}, {0}).input<double>({1, 1, 2, 1}, {1, 2});
+  t.input<float>({1, 1, 2, 1}, {3, 5}).outputs(3);
+  t.expect<double>(0, {1, 1, 1, 1}, {4}, 1e-12);
+  t.expect<double>(1, {1, 1, 2, 1}, {1, 2}).expect<float>(2, {1, 1, 2, 1}, {3, 5});
+  t.run();
+  OpTester half("Attention", 24);
+  half.input<float>({1, 1, 1, 1}, {0}).input<float>({1, 1, 2, 1}, {1, 2});
+  half.input_as(DType::kFloat16, {1, 1, 2, 1}, {3, 5}).outputs(3);
+  half.expect<float>(0, {1, 1, 1, 1}, {4}, 1e-6);
+  half.expect_as(2, DType::kFloat16, {1, 1, 2, 1}, {3, 5});
+  half.run();
+}
+
+TEST(Attention, MasksOfIntegersAreAdded) {
+  OpTester t("Attention", 23);
+  t.input<float>({1, 1, 1, 1}, {0}).input<float>({1, 1, 2, 1}, {1, 2});
+  t.input<float>({1, 1, 2, 1}, {3, 5}).input<int32_t>({1, 2}, {0, -100});
+  t.expect<float>(0, {1, 1, 1, 1}, {3}, 1e-6);
+  t.run();
+}
+
 }  // namespace
 }  // namespace folio

@@ -175,6 +175,18 @@ TEST(Scan, Opset8RunsBatchesOfTheirOwnLengths) {
   t.run();
 }
 
+TEST(Scan, RefusesABodyThatChangesTheKindOfItsState) {
+  for (const int version : {8, 9}) {
+    OpTester t("Scan", version);
+    t.attr("num_scan_inputs", 1);
+    if (version == 8) t.input_absent();
+    t.input<float>({1}, {0}).input<float>({1, 0}, {});
+    t.subgraph("body", of_types({TypeInfo::sequence(kInt64Scalar)}),
+               [](Span<const Value>, std::vector<Value>*) { return Status::ok(); });
+    t.outputs(1).fails("state 0 is tensor(float), the body makes seq(tensor(int64)");
+  }
+}
+
 TEST(Scan, RefusesHostileAttributes) {
   OpTester count("Scan", 9);
   count.attr("num_scan_inputs", 3).input<float>({2}, {0, 0}).input<float>({1, 2}, {1, 2});

@@ -122,5 +122,12 @@ TEST(ExperimentalActivations, NeedTheirParameters) {
   }
 }
 
+TEST(Erf, OfIntegersIsTruncated) {
+  OpTester t("Erf", 13);
+  t.input<int8_t>({5}, {-128, -1, 0, 1, 7}).expect<int8_t>(0, {5}, {-1, 0, 0, 0, 1}).run();
+  OpTester wide("Erf", 9);
+  wide.input<uint64_t>({2}, {UINT64_MAX, 5}).expect<uint64_t>(0, {2}, {1, 0}).run();
+}
+
 }  // namespace
 }  // namespace folio

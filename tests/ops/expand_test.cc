@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -80,6 +82,18 @@ TEST(Where, RefusesMixedTypes) {
   OpTester condition("Where", 9);
   condition.input<float>({}, {1}).input<float>({}, {1}).input<float>({}, {1}).fails(
       "expected bool");
+}
+
+// In opset 1 they have the type of what is repeated.
+TEST(Tile, OfOpset1TakesNumbersOfXsType) {
+  OpTester t("Tile", 1);
+  t.input<float>({1, 2}, {3, 4}).input<float>({}, {2}).input<float>({}, {1});
+  t.expect<float>(0, {1, 4}, {3, 4, 3, 4}).run();
+  for (const float times : {1.5F, std::nanf(""), 1e30F}) {
+    OpTester odd("Tile", 1);
+    odd.input<float>({1, 2}, {3, 4}).input<float>({}, {times}).input<float>({}, {1});
+    odd.outputs(1).fails("expected a whole number");
+  }
 }
 
 }  // namespace

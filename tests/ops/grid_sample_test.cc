@@ -52,5 +52,19 @@ TEST(GridSample, RefusesGridsThatDoNotFit) {
   empty.fails("nothing to sample");
 }
 
+TEST(GridSample, MovesElementsThatAreNoNumbers) {
+  OpTester t("GridSample", 20);
+  t.attr("mode", "nearest").input<std::string>({1, 2, 1, 2}, {"a", "b", "c", "d"});
+  t.input<float>({1, 1, 3, 2}, {0.5F, 0, -0.5F, 0, 5, 5});
+  t.expect<std::string>(0, {1, 2, 1, 3}, {"b", "a", "", "d", "c", ""}).run();
+  OpTester flags("GridSample", 20);
+  flags.attr("mode", "nearest").attr("padding_mode", "border");
+  flags.input<bool>({1, 1, 1, 2}, {false, true}).input<float>({1, 1, 2, 2}, {9, 9, -9, 0});
+  flags.expect<bool>(0, {1, 1, 1, 2}, {true, false}).run();
+  OpTester linear("GridSample", 20);
+  linear.input<bool>({1, 1, 1, 2}, {false, true}).input<float>({1, 1, 1, 2}, {0, 0}).outputs(1);
+  linear.fails("by mode 'nearest' alone");
+}
+
 }  // namespace
 }  // namespace folio

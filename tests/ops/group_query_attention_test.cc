@@ -40,6 +40,15 @@ TEST(GroupQueryAttention, AppendsToThePast) {
   d.t.run();
 }
 
+// A node may name the output all the same.
+TEST(GroupQueryAttention, WithoutQkOutputThereIsNoOutputOfScores) {
+  Decode d;
+  d.inputs();
+  d.t.outputs(4);
+  EXPECT_EQ(d.t.survives(), 4);
+  EXPECT_TRUE(d.t.output(3).is_none());
+}
+
 TEST(GroupQueryAttention, KeepsTheSizeOfASharedBuffer) {
   Decode d;
   d.capacity = 3;

@@ -52,5 +52,40 @@ TEST(LayerNormalization, AnAxisOutsideIsRefused) {
   t.fails("axis 5");
 }
 
+TEST(LayerNormalization, OfDoublesIsComputedInDouble) {
+  OpTester t("LayerNormalization", 17);
+  // The difference of 1e-9 would be lost in float.
+  t.attr("epsilon", 0.0F);
+  t.input<double>({2, 2}, {1, 1 + 2e-9, 3, 5})
+      .input<double>({2}, {1, 2})
+      .input<double>({2}, {0, 1});
+  t.outputs(3);
+  t.expect<double>(0, {2, 2}, {-1, 3, -1, 3}, 1e-6);
+  t.expect<float>(1, {2, 1}, {1, 4});
+  t.expect<float>(2, {2, 1}, {1e9F, 1}, 1e-6);
+  t.run();
+}
+
+TEST(RMSNormalization, GivesTheTypeOfTheScale) {
+  OpTester t("RMSNormalization", 23);
+  t.input<float>({1, 2}, {1, 7}).input<double>({}, {5});
+  t.expect<double>(0, {1, 2}, {1, 7}, 1e-6).run();
+  OpTester narrow("RMSNormalization", 23);
+  narrow.input<double>({1, 2}, {1, 7}).input_as(DType::kFloat16, {2}, {5, 10});
+  narrow.expect_as(0, DType::kFloat16, {1, 2}, {1, 14}, 1e-3).run();
+}
+
+TEST(LayerNormalization, MeanAndInvStdDevHaveTheTypeThatStashTypeNames) {
+  OpTester t("LayerNormalization", 17);
+  t.attr("stash_type", 16).attr("epsilon", 0.0F);
+  t.input<float>({1, 2}, {1, 3}).input<float>({2}, {1, 1}).outputs(3);
+  t.expect<float>(0, {1, 2}, {-1, 1}, 1e-6);
+  t.expect_as(1, DType::kBfloat16, {1, 1}, {2}).expect_as(2, DType::kBfloat16, {1, 1}, {1});
+  t.run();
+  OpTester odd("LayerNormalization", 17);
+  odd.attr("stash_type", 7).input<float>({1, 2}, {1, 3}).input<float>({2}, {1, 1}).outputs(1);
+  odd.fails("'stash_type' is 7");
+}
+
 }  // namespace
 }  // namespace folio

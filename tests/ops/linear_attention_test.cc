@@ -72,5 +72,16 @@ TEST(SwiGLU, GatesWithSwish) {
   t.run();
 }
 
+TEST(LinearAttention, TheStateKeepsItsOwnType) {
+  OpTester t("LinearAttention", 27);
+  t.attr("q_num_heads", 1).attr("kv_num_heads", 1).attr("update_rule", "linear");
+  t.attr("scale", 1.0F);
+  t.input_as(DType::kFloat16, {1, 1, 1}, {2}).input_as(DType::kFloat16, {1, 1, 1}, {1});
+  t.input_as(DType::kFloat16, {1, 1, 1}, {3}).input<float>({1, 1, 1, 1}, {0.000030517578125F});
+  t.expect_as(0, DType::kFloat16, {1, 1, 1}, {6});
+  t.expect<float>(1, {1, 1, 1, 1}, {3.000030517578125F});
+  t.run();
+}
+
 }  // namespace
 }  // namespace folio

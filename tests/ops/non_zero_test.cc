@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "tests/support/op_tester.h"
 
@@ -30,6 +31,16 @@ TEST(NonZero, TakesStringsScalarsAndNothing) {
 TEST(NonZero, RefusesTypesWithoutAZero) {
   OpTester t("NonZero", 13);
   t.input_value(make_raw_tensor(DType::kFloat8E8M0, {1}, {1})).fails("float8e8m0");
+}
+
+TEST(NonZero, OfComplexNumbersCountsThoseWithAPartThatIsNotZero) {
+  // 0, i, 1, -0 - 0 i
+  const std::vector<float> parts = {0, 0, 0, 1, 1, 0, -0.0F, -0.0F};
+  std::vector<uint8_t> bytes(parts.size() * sizeof(float));
+  std::memcpy(bytes.data(), parts.data(), bytes.size());
+  OpTester t("NonZero", 13);
+  t.input_value(make_raw_tensor(DType::kComplex64, {4}, bytes));
+  t.expect<int64_t>(0, {1, 2}, {1, 2}).run();
 }
 
 }  // namespace

@@ -107,6 +107,16 @@ TEST(Pad, TakesFourBitAndStrings) {
   strings.run();
 }
 
+TEST(Pad, OfNoElementsNeedsNoMemoryForItsOtherDims) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  OpTester t("Pad", 13);
+  t.input<float>({0, 1}, {}).input<int64_t>({4}, {0, kHuge, 0, 0});
+  t.expect<float>(0, {0, kHuge + 1}, {}).run();
+  OpTester cut("Pad", 13);
+  cut.input<float>({1, 2}, {1, 2}).input<int64_t>({4}, {0, INT64_MIN, 0, INT64_MAX});
+  cut.expect<float>(0, {1, 1}, {0}).run();
+}
+
 TEST(Pad, RefusesHostilePads) {
   OpTester huge("Pad", 13);
   huge.input<float>({1}, {1}).input<int64_t>({2}, {INT64_MAX, 1}).fails("cannot be padded");

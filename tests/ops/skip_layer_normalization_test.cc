@@ -35,5 +35,22 @@ TEST(SkipLayerNormalization, ASkipOfAnotherShapeIsRefused) {
   t.outputs(1).fails("does not fit");
 }
 
+TEST(SkipLayerNormalization, OfDoublesIsComputedInDouble) {
+  OpTester t("SkipLayerNormalization", 1, "com.microsoft");
+  // The difference of 1e-9 would be lost in float.
+  t.attr("epsilon", 0.0F);
+  t.input<double>({1, 2}, {1, 1}).input<double>({1, 2}, {0, 1e-9});
+  t.input<double>({2}, {1, 2}).input<double>({2}, {0, 1}).input<double>({2}, {2, 2});
+  t.outputs(4);
+  t.expect<double>(0, {1, 2}, {-1, 3}, 1e-6);
+  t.expect<float>(1, {1, 1}, {3}, 1e-6);
+  t.expect<float>(2, {1, 1}, {2e9F}, 1e-6);
+  t.expect<double>(3, {1, 2}, {3, 3 + 1e-9}, 1e-15);
+  t.run();
+  OpTester rms("SkipSimplifiedLayerNormalization", 1, "com.microsoft");
+  rms.input<double>({1, 2}, {1, 3}).input<double>({1, 2}, {0, 4}).input<double>({2}, {5, 10});
+  rms.expect<double>(0, {1, 2}, {1, 14}, 1e-9).run();
+}
+
 }  // namespace
 }  // namespace folio

@@ -101,5 +101,17 @@ TEST(WidenHalf, SubgraphsReadWhatTheyCaptureAsHalf) {
   }
 }
 
+TEST(WidenHalf, BitCastSeesTheBitsOfHalves) {
+  ModelWriter writer = plain_model(8, 26);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", half_type({1}));
+  graph.node("Abs", {"x"}, {"a"});
+  graph.node("BitCast", {"a"}, {"y"}).attr_int("to", 5);
+  graph.output("y", model_writer::Type::tensor(model_writer::ElementType::kInt16, {1}));
+  const auto outputs = run_once(writer, {{"x", make_float_tensor(DType::kFloat16, {1}, {-1})}});
+  ASSERT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+  EXPECT_EQ(outputs.value()[0].tensor().data<int16_t>()[0], 0x3C00);
+}
+
 }  // namespace
 }  // namespace folio

@@ -54,7 +54,8 @@ std::string value_text(const Value& value) {
 // What is 0 or 1 when nothing is hostile: runtimes differ in what other numbers mean.
 bool is_flag(std::string_view name) {
   constexpr std::string_view kFlags[] = {"keepdims", "noop_with_empty_axes", "exclusive",
-                                         "reverse",  "select_last_index",    "saturate"};
+                                         "reverse",  "select_last_index",    "saturate",
+                                         "sorted"};
   return std::find(std::begin(kFlags), std::end(kFlags), name) != std::end(kFlags);
 }
 
@@ -171,13 +172,19 @@ struct NamedType {
   std::string_view name;
   DType dtype;
 };
-constexpr NamedType kTypes[] = {
-    {"f32", DType::kFloat},     {"f64", DType::kDouble},     {"f16", DType::kFloat16},
-    {"bf16", DType::kBfloat16}, {"i8", DType::kInt8},        {"u8", DType::kUint8},
-    {"i16", DType::kInt16},     {"u16", DType::kUint16},     {"i32", DType::kInt32},
-    {"u32", DType::kUint32},    {"i64", DType::kInt64},      {"u64", DType::kUint64},
-    {"bool", DType::kBool},     {"str", DType::kString},     {"i4", DType::kInt4},
-    {"u4", DType::kUint4},      {"f8", DType::kFloat8E4M3FN}};
+constexpr NamedType kTypes[] = {{"f32", DType::kFloat},       {"f64", DType::kDouble},
+                                {"f16", DType::kFloat16},     {"bf16", DType::kBfloat16},
+                                {"i8", DType::kInt8},         {"u8", DType::kUint8},
+                                {"i16", DType::kInt16},       {"u16", DType::kUint16},
+                                {"i32", DType::kInt32},       {"u32", DType::kUint32},
+                                {"i64", DType::kInt64},       {"u64", DType::kUint64},
+                                {"bool", DType::kBool},       {"str", DType::kString},
+                                {"i4", DType::kInt4},         {"u4", DType::kUint4},
+                                {"i2", DType::kInt2},         {"u2", DType::kUint2},
+                                {"f8", DType::kFloat8E4M3FN}, {"f8z", DType::kFloat8E4M3FNUZ},
+                                {"f8b", DType::kFloat8E5M2},  {"f8bz", DType::kFloat8E5M2FNUZ},
+                                {"f8s", DType::kFloat8E8M0},  {"f4", DType::kFloat4E2M1},
+                                {"c64", DType::kComplex64},   {"c128", DType::kComplex128}};
 
 struct TypeClass {
   char letter;
@@ -459,6 +466,13 @@ std::string_view trim(std::string_view text) {
 }
 
 }  // namespace
+
+DType type_named(std::string_view name) {
+  for (const NamedType& each : kTypes) {
+    if (each.name == name) return each.dtype;
+  }
+  return DType::kUndefined;
+}
 
 Case case_of(const Sample& sample, Draw& draw) {
   Case out;

@@ -90,4 +90,7 @@ Span<const Sample> samples();
 
 Case case_of(const Sample& sample, Draw& draw);
 
+// "f32", "i4" ...: a type as samples name it; kUndefined: none.
+DType type_named(std::string_view name);
+
 }  // namespace folio::properties

@@ -87,9 +87,21 @@ void bend(const Asked& attributes, Draw& draw, Case* out) {
 }
 
 uint64_t seed_of(const OpDef& def, int round) {
-  uint64_t seed = static_cast<uint64_t>(round) * 1000003 + static_cast<uint64_t>(def.since);
+  uint64_t seed = static_cast<uint64_t>(round) * 1000003 + static_cast<uint64_t>(def.since) +
+                  static_cast<uint64_t>(env_number("FOLIO_RANDOM_SEED", 0)) * 0x9E3779B97F4A7C15;
   for (const char c : name_of(def.domain, def.type)) seed = seed * 131 + static_cast<uint8_t>(c);
   return seed;
+}
+
+}  // namespace
+
+std::string name_of(std::string_view domain, std::string_view type) {
+  return domain.empty() ? std::string(type) : cat(domain, ".", type);
+}
+
+int env_number(const char* name, int fallback) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : fallback;
 }
 
 std::vector<Sample> samples_of(const OpDef& def) {
@@ -102,17 +114,6 @@ std::vector<Sample> samples_of(const OpDef& def) {
     if (part.since <= part.until) out.push_back(part);
   }
   return out;
-}
-
-}  // namespace
-
-std::string name_of(std::string_view domain, std::string_view type) {
-  return domain.empty() ? std::string(type) : cat(domain, ".", type);
-}
-
-int env_number(const char* name, int fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::atoi(text) : fallback;
 }
 
 Attempts::Attempts(const OpDef& def, Numbers numbers)

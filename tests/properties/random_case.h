@@ -15,6 +15,9 @@ std::string name_of(std::string_view domain, std::string_view type);
 // Of an environment variable.
 int env_number(const char* name, int fallback);
 
+// Those of the operator, with the versions that both have.
+std::vector<Sample> samples_of(const OpDef& def);
+
 struct Attempt {
   Case drawn;
   bool must_run = false;  // a setting of samples.cc as it is

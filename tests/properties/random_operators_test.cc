@@ -5,8 +5,8 @@
 // attributes an operator reads, and of which type, it tells while it runs (set_attribute_hook): no
 // list of them is kept. Wholly random draws take turns with samples.cc's, half of which are bent in
 // one place. Each operator must take some draws, but for those that kOnlyRefused names.
-// FOLIO_RANDOM_ROUNDS sets how many draws an operator gets (default 40), FOLIO_RANDOM_OPERATOR
-// names the only one to run.
+// FOLIO_RANDOM_ROUNDS sets how many draws an operator gets (default 40), FOLIO_RANDOM_SEED gives
+// others, FOLIO_RANDOM_OPERATOR names the only one to run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

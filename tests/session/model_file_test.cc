@@ -78,6 +78,9 @@ TEST(ModelFile, OpenedAgainItIsShared) {
   ModelOptions in_memory;
   in_memory.read_into_memory = true;
   EXPECT_FALSE(ModelFile::open(model.path(), in_memory).value() == first.value());
+  ModelOptions other_blocks;
+  other_blocks.nchwc_block_size = 8;
+  EXPECT_FALSE(ModelFile::open(model.path(), other_blocks).value() == first.value());
   ModelOptions cancelled;
   cancelled.progress = [](float, const char*) { return false; };
   EXPECT_FALSE(ModelFile::open(model.path(), cancelled).is_ok());

@@ -21,6 +21,10 @@ TEST(SetConfig, EveryKeyDoesWhatItSays) {
   Options options;
   ASSERT_TRUE(options.set("folio.model_loading", "read").is_ok());
   EXPECT_TRUE(options.model.read_into_memory);
+  ASSERT_TRUE(options.set("folio.nchwc_block_size", "8").is_ok());
+  EXPECT_EQ(options.model.nchwc_block_size, 8);
+  EXPECT_TRUE(fails_with(options.set("folio.nchwc_block_size", "4"), Code::kInvalidArgument,
+                         {"folio.nchwc_block_size", "0, 8 or 16"}));
   ASSERT_TRUE(options.set("folio.optimize", "none").is_ok());
   EXPECT_EQ(options.session.optimize, Optimize::kOff);
   ASSERT_TRUE(options.set("folio.threads", "12").is_ok());
