@@ -86,6 +86,9 @@ Status ScanOutput::add(const Value& value) {
 bool may_carry(const TypeInfo& given, const TypeInfo& result) {
   constexpr auto kUnknown = TypeInfo::Kind::kUnknown;
   if (given.kind == kUnknown || result.kind == kUnknown) return true;
+  // ONNX's own cases begin with an optional and go on with what is in it.
+  constexpr auto kOptional = TypeInfo::Kind::kOptional;
+  if (given.kind == kOptional || result.kind == kOptional) return true;
   if (given.kind != result.kind) return false;
   const bool typed =
       given.is_tensor() && given.dtype != DType::kUndefined && result.dtype != DType::kUndefined;
@@ -93,7 +96,7 @@ bool may_carry(const TypeInfo& given, const TypeInfo& result) {
 }
 
 TypeInfo carried_type(const TypeInfo& given, const TypeInfo& result) {
-  return given.kind == TypeInfo::Kind::kUnknown ? TypeInfo() : without_dims(result);
+  return given.kind == result.kind ? without_dims(result) : TypeInfo();
 }
 
 TypeInfo type_without_iteration(const GraphValue& output) {
