@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "core/base/json.h"
@@ -24,11 +25,11 @@ std::string date_and_time() {
   return text;
 }
 
-// As a decimal number: many steps take less than one.
+// As a decimal number: many steps take less than one. What began before the profile is below 0.
 std::string microseconds(Profile::Clock::duration time) {
   const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-  const std::string digits = std::to_string(1000 + ns % 1000);
-  return cat(ns / 1000, '.', digits.substr(1));
+  const std::string digits = std::to_string(1000 + std::abs(ns) % 1000);
+  return cat(ns < 0 ? "-" : "", std::abs(ns) / 1000, '.', digits.substr(1));
 }
 
 // As ONNX Runtime writes them, but that what is absent keeps its place, as {}.

@@ -77,7 +77,7 @@ TEST(Profile, NamesTypesShapesAndAttributes) {
     path = end_profiling(session.get());
   }
   const auto events = nlohmann::json::parse(text_of(path), nullptr, false);
-  ASSERT_TRUE(events.is_array());
+  ASSERT_TRUE(events.is_array()) << text_of(path);
   size_t adds = 0;
   for (const auto& event : events) {
     if (event["cat"] != "Node") continue;
