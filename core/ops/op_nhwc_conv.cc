@@ -15,6 +15,7 @@ constexpr int64_t kTileRows = 168;           // what the product packs of A at o
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
 constexpr int64_t kMostPlanes = 8;           // of an image that is read as it lies
+constexpr int64_t kLinePixels = 504;         // of a tile, where it is (a part of) a line
 constexpr int64_t kFewestTaps = 3;           // of a row of the window then: they are one piece
 constexpr int64_t kChunkMacs = 1 << 20;
 // A depthwise chunk: multiply-adds, lines, and how many chunks there should be.
@@ -104,8 +105,9 @@ class NhwcProduct {
     rows_ = s.batch * w.out_count();
     const int64_t work = std::max<int64_t>(1, s.k() * panel_columns(s.c_out));
     if (by_lines_) {
-      tiling_.tile = w.out[2];
-      tiling_.tiles = rows_ / std::max<int64_t>(tiling_.tile, 1);
+      parts_ = std::max<int64_t>(1, (w.out[2] + kLinePixels - 1) / kLinePixels);
+      tiling_.tile = (w.out[2] + parts_ - 1) / parts_;
+      tiling_.tiles = w.out[2] > 0 ? rows_ / w.out[2] * parts_ : 0;
       tiling_.columns = s.c_out;
       tiling_.blocks = 1;
     } else {
@@ -116,7 +118,8 @@ class NhwcProduct {
       const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / (work * most)) : 1;
       tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
     }
-    grain_ = by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * w.out[2])) : 1;
+    grain_ =
+        by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile)) : 1;
     if (args.packed) return;
     const int64_t panels = kFreshFloats / std::max<int64_t>(s.k(), 1) / kPanel;
     tiling_.columns = std::min(s.c_out, std::max(panels * kPanel, kFreshColumns));
@@ -128,7 +131,7 @@ class NhwcProduct {
   int64_t chunks() const { return args_.packed ? tiling_.tiles * blocks() : blocks(); }
   int64_t grain() const { return grain_; }  // of chunks
   size_t zero_bytes() const {
-    return static_cast<size_t>(by_lines_ ? line_floats() : run_) * kFloat;
+    return static_cast<size_t>(by_lines_ ? line_floats(tiling_.tile) : run_) * kFloat;
   }
   size_t pointer_bytes() const {
     if (in_place_) return 0;
@@ -136,7 +139,9 @@ class NhwcProduct {
     return align_up(static_cast<size_t>(each * pieces_) * sizeof(float*), 64);
   }
   size_t border_bytes() const {
-    return by_lines_ ? align_up(static_cast<size_t>(line_floats() * pieces_) * kFloat, 64) : 0;
+    return by_lines_
+               ? align_up(static_cast<size_t>(line_floats(tiling_.tile) * pieces_) * kFloat, 64)
+               : 0;
   }
   size_t panel_bytes() const {
     return args_.packed ? 0 : static_cast<size_t>(panel_columns(tiling_.columns) * s_.k()) * kFloat;
@@ -147,8 +152,8 @@ class NhwcProduct {
     const int64_t group = chunk / tiling_.blocks % s_.group;
     const int64_t first = chunk % tiling_.blocks * tiling_.columns;
     if (args_.packed) {
-      const int64_t row = chunk / blocks() * tiling_.tile;
-      multiply(tile_at(row, rows_), group, first, packed_at(group, first), scratch, zeros);
+      multiply(tile_at(first_row(chunk / blocks()), rows_), group, first, packed_at(group, first),
+               scratch, zeros);
       return;
     }
     auto* panels = reinterpret_cast<float*>(scratch);
@@ -156,7 +161,7 @@ class NhwcProduct {
                 group * s_.c_out + first, std::min(tiling_.columns, s_.c_out - first),
                 *args_.weights, panels);
     for (int64_t tile = 0; tile < tiling_.tiles; ++tile) {
-      multiply(tile_at(tile * tiling_.tile, rows_), group, first, panels, scratch + panel_bytes(),
+      multiply(tile_at(first_row(tile), rows_), group, first, panels, scratch + panel_bytes(),
                zeros);
     }
   }
@@ -164,12 +169,13 @@ class NhwcProduct {
   // Pixels [begin, end), of packed weights of one group; y is where that of pixel `begin` goes.
   void compute_rows(int64_t begin, int64_t end, float* y, uint8_t* scratch,
                     const float* zeros) const {
-    for (int64_t row = begin; row < end; row += tiling_.tile) {
+    for (int64_t row = begin; row < end;) {
       Tile tile = tile_at(row, end);
       tile.y = y + (row - begin) * s_.c_out;
       for (int64_t first = 0; first < s_.c_out; first += tiling_.columns) {
         multiply(tile, 0, first, packed_at(0, first), scratch, zeros);
       }
+      row += tile.count;
     }
   }
 
@@ -180,7 +186,12 @@ class NhwcProduct {
     float* y;
   };
 
+  int64_t first_row(int64_t tile) const {
+    if (!by_lines_) return tile * tiling_.tile;
+    return tile / parts_ * s_.window.out[2] + tile % parts_ * tiling_.tile;
+  }
   Tile tile_at(int64_t row, int64_t end) const {
+    if (by_lines_) end = std::min(end, (row / s_.window.out[2] + 1) * s_.window.out[2]);
     return {row, std::min(tiling_.tile, end - row), args_.y + row * s_.group * s_.c_out};
   }
   const float* packed_at(int64_t group, int64_t first) const {
@@ -204,7 +215,7 @@ class NhwcProduct {
       const auto** pointers = reinterpret_cast<const float**>(scratch);
       gemm.a_run = run_;
       if (by_lines_) {
-        point_lines(row, zeros, pointers, reinterpret_cast<float*>(scratch + pointer_bytes()));
+        point_lines(tile, zeros, pointers, reinterpret_cast<float*>(scratch + pointer_bytes()));
         gemm.a_lines = pointers;
         gemm.a_row_stride = s_.window.stride[2] * unit_;
       } else {
@@ -288,34 +299,44 @@ class NhwcProduct {
     return to;
   }
 
-  // pointers[piece]: the piece of the first pixel of the line of outputs that begins at `row`;
-  // those of the others follow in steps. Lines with a border are copied with it.
-  void point_lines(int64_t row, const float* zeros, const float** pointers, float* border) const {
+  // pointers[piece]: the piece of the tile's first pixel; those of the others follow in steps. A
+  // line that ends within what the tile sees is copied with the border.
+  void point_lines(const Tile& tile, const float* zeros, const float** pointers,
+                   float* border) const {
     const Window& w = s_.window;
-    const float* x = args_.x + row / w.out_count() * w.in_count() * s_.c_in;
-    const int64_t floats = line_floats();
-    const int64_t before = std::min(w.pad_begin[2] * unit_, floats);
-    const int64_t inside = std::min(w.in[2] * unit_, floats - before);
-    const bool has_border = before > 0 || inside < floats;
+    const float* x = args_.x + tile.row / w.out_count() * w.in_count() * s_.c_in;
+    const int64_t first = tile.row % w.out[2] * w.stride[2] - w.pad_begin[2];
+    const int64_t floats = line_floats(tile.count);
+    const int64_t end = first + floats / unit_;
+    const int64_t from = std::clamp<int64_t>(first, 0, w.in[2]);
+    const int64_t to = std::clamp<int64_t>(end, from, w.in[2]);
+    const bool is_inside = from == first && to == end;
+    const int64_t before = std::clamp<int64_t>(-first, 0, end - first) * unit_;
     for (int64_t plane = 0; plane < s_.c_in / unit_; ++plane, x += w.in_count()) {
-      for_each_line(row, [&](int64_t line) {
-        const float* from = line < 0 ? zeros : x + line * w.in[2] * unit_;
-        if (line >= 0 && has_border) {
-          std::fill_n(border, before, 0.0F);
-          std::memcpy(border + before, from, static_cast<size_t>(inside) * kFloat);
-          std::fill_n(border + before + inside, floats - before - inside, 0.0F);
-          from = border;
-          border += floats;
+      for_each_line(tile.row, [&](int64_t line) {
+        if (line < 0) {
+          *pointers++ = zeros;
+          return;
         }
-        *pointers++ = from;
+        const float* inside = x + (line * w.in[2] + from) * unit_;
+        if (is_inside) {
+          *pointers++ = inside;
+          return;
+        }
+        *pointers++ = border;
+        const int64_t count = (to - from) * unit_;
+        std::fill_n(border, before, 0.0F);
+        std::memcpy(border + before, inside, static_cast<size_t>(count) * kFloat);
+        std::fill_n(border + before + count, floats - before - count, 0.0F);
+        border += floats;
       });
     }
   }
 
-  // Of the image and its border that a line of outputs sees.
-  int64_t line_floats() const {
+  // Of the image and its border that so many outputs of a line see.
+  int64_t line_floats(int64_t pixels) const {
     const Window& w = s_.window;
-    return std::max<int64_t>(0, (w.out[2] - 1) * w.stride[2] + w.kernel[2]) * unit_;
+    return std::max<int64_t>(0, (pixels - 1) * w.stride[2] + w.kernel[2]) * unit_;
   }
 
   const ConvSizes& s_;
@@ -327,7 +348,8 @@ class NhwcProduct {
   int64_t run_ = 0;        // floats of a piece
   int64_t pieces_ = 0;
   int64_t grain_ = 1;
-  int64_t rows_ = 0;  // output pixels of all images
+  int64_t parts_ = 1;  // tiles of a line
+  int64_t rows_ = 0;   // output pixels of all images
   ConvTiling tiling_;
 };
 
