@@ -11,10 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -23,6 +21,7 @@
 #include "tools/folio/child_process.h"
 #include "tools/folio/cli.h"
 #include "tools/folio/random_inputs.h"
+#include "tools/folio/scratch_folder.h"
 #include "tools/folio/side_process.h"
 #include "tools/folio/table.h"
 #include "tools/folio/tensor_pb.h"
@@ -36,25 +35,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kTimeoutSeconds = 600;
 constexpr const char* kSampleUs = "1000";  // the fastest loads take milliseconds
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "folio-modes-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) {
-      throw CliError(kExitCannotRun, "cannot make folder " + path_ + ": " + strerror(errno));
-    }
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // In the order of the table.
 struct Metric {
@@ -275,11 +255,11 @@ void write_plot(const MemoryCommand& command, const std::vector<Way>& ways) {
 
 int run_memory_modes(const CommonOptions& common, const MemoryCommand& command) {
   const RandomInputs checked(command.input);  // refuses bad options before the first process
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::vector<Way> ways;
   const std::vector<fs::path> files = files_of(command.model);
   for (const fs::path& file : files) {
-    const std::string store = folder.path() + "/" + std::to_string(ways.size());
+    const std::string store = folder.file(std::to_string(ways.size()));
     add_folio_ways(common, command, file, store, &ways);
   }
   if (!command.ort.empty()) {
