@@ -72,6 +72,17 @@ typedef enum FolioActivation {
   kFolioActLeakyRelu /* v < 0 ? v * clip_lo : v */
 } FolioActivation;
 
+/* What a product of floats may lose, in PyTorch's words (float32_matmul_precision). A number is the
+ * sum of three bfloat16 parts: three, two or one of each may be multiplied instead of it, sums stay
+ * in f32. Largest errors, to which all but kFolioChain add 2^-126 * (1 + |A| + |B|) of each
+ * product: */
+typedef enum FolioPrecision {
+  kFolioChain = 0, /* one fused multiply-add after the other: (k + 3) * 2^-24 * sum |A| |B| */
+  kFolioHighest,   /* no more than that */
+  kFolioHigh,      /* 2^-14 * sum |A| |B| more */
+  kFolioMedium     /* 2^-6 * sum |A| |B| more */
+} FolioPrecision;
+
 /* Up to so many products a sum is finished before anything is written to its place in C. */
 #define FOLIO_GEMM_ONE_SUM 256
 
@@ -107,6 +118,7 @@ typedef struct FolioGemmF32 {
   float alpha;
   int32_t accumulate; /* 0 or 1 */
   int32_t activation; /* FolioActivation */
+  int32_t precision;  /* FolioPrecision: what it may lose, if a level has something faster */
   float clip_lo, clip_hi;
   const char* next;                           /* or null */
   int64_t next_rows, next_bytes, next_stride; /* bytes of a row, and between rows */
@@ -241,15 +253,16 @@ typedef struct FolioKernels {
 
   /* See FolioGemmF32. Products are added in the order of p, in f32, for every element alone (the
    * levels from AVX2 on: one fused multiply-add each), so callers may split rows anywhere and
-   * columns at multiples of 16, and k with `accumulate`, and get identical bits.
-   * Accuracy: (k + 3) * 2^-24 * sum |A| |B|. m <= 4 streams b once (a matrix-vector product).
+   * columns at multiples of 16, and k with `accumulate` (at multiples of FOLIO_GEMM_ONE_SUM unless
+   * the precision is kFolioChain), and get identical bits.
+   * Accuracy: see FolioPrecision. m <= 4 streams b once (a matrix-vector product).
    * Rows of A that are contiguous are read where they stand; others are packed on the stack, which
-   * takes at most 64 KiB of it. */
+   * takes at most 64 KiB of it, and 160 KiB where numbers are multiplied in parts. */
   void (*gemm_f32)(const FolioGemmF32* args);
 
   /* The same for m <= 4 and a B that lies row-major in a mapped file, B[p, j] being the float at
-   * b + 4 * (p * b_row_stride + j), any alignment: streams it without packing. args->b and scratch
-   * are not read. The same bits as gemm_f32. */
+   * b + 4 * (p * b_row_stride + j), any alignment: streams it without packing. args->b is
+   * not read. The same bits as gemm_f32 in the precision kFolioChain. */
   void (*gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
 
   FolioUnaryF32 unary_f32[kFolioUnaryCount];
@@ -359,6 +372,11 @@ typedef struct FolioKernels {
 
   /* dst = F32P16 of W transposed (k rows, n columns), panels padded with zeros. */
   void (*block_widen_f32p16)(const FolioBlockWeights* w, float* dst);
+
+  /* No functions. The FolioPrecision of products that are large enough for it (product_precision in
+   * core/ops/op_gemm.h), not kFolioChain; and whether gemm_f32 makes use of it. */
+  int32_t precision;
+  int32_t multiplies_parts; /* 0 or 1 */
 } FolioKernels;
 
 #ifdef __cplusplus

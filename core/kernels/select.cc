@@ -22,7 +22,8 @@ const KernelLevel kLevels[] = {
 constexpr size_t kLevelCount = sizeof(kLevels) / sizeof(kLevels[0]);
 static_assert(kLevelCount <= 8, "a table per subset of levels would grow too large");
 
-// One entry per subset of usable levels (a bit each); only the few that occur are ever filled.
+// One entry per subset of usable levels (a bit each) and precision; only the few that occur are
+// ever filled.
 struct Entry {
   std::once_flag once;
   FolioKernels kernels;
@@ -53,14 +54,15 @@ unsigned levels_in_use(const KernelLevels& levels, CpuBits bits,
   return used;
 }
 
-const FolioKernels& kernels_for(CpuBits bits) {
-  static std::array<Entry, size_t{1} << kLevelCount> entries;
+const FolioKernels& kernels_for(CpuBits bits, FolioPrecision precision) {
+  static std::array<std::array<Entry, size_t{1} << kLevelCount>, kFolioMedium> entries;
   const unsigned usable = usable_levels(bits);
-  Entry& entry = entries[usable];
+  Entry& entry = entries[precision - kFolioHighest][usable];
   std::call_once(entry.once, [&] {
     for (size_t i = 0; i < kLevelCount; ++i) {
       if (usable & (1u << i)) kLevels[i].fill(&entry.kernels);
     }
+    entry.kernels.precision = precision;
   });
   return entry.kernels;
 }

@@ -3,8 +3,8 @@
 // out where the machine fails it.
 //
 // Flow:    os/ tells the CPU's bits (and honours FOLIO_CPU) -> here -> a Program keeps the table.
-// Owns:    one static table per distinct set of usable levels, made at first use, never freed.
-// Threads: any.
+// Owns:    one static table per distinct set of usable levels and precision, made at first use,
+// never freed. Threads: any.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,9 @@ unsigned levels_in_use(const KernelLevels& levels, CpuBits bits,
 // a process, by the first call that needs to know, of this or of those below.
 const char* failed_kernel_level(CpuBits bits);
 
-// The table for a CPU with `bits`. The same usable levels give the same table, for ever.
-const FolioKernels& kernels_for(CpuBits bits);
+// The table for a CPU with `bits`. The same usable levels and precision (not kFolioChain) give the
+// same table, for ever.
+const FolioKernels& kernels_for(CpuBits bits, FolioPrecision precision = kFolioHighest);
 
 // The newest level in that table, for reports.
 const char* kernel_level_name(CpuBits bits);

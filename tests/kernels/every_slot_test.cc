@@ -754,7 +754,7 @@ INSTANTIATE_TEST_SUITE_P(All, EverySlot, ::testing::ValuesIn(slots()), [](const 
 TEST(EverySlotTable, HasARowForEverySlot) {
   std::set<size_t> rows;
   for (const Slot& slot : slots()) EXPECT_TRUE(rows.insert(slot.offset).second) << slot.name;
-  for (size_t offset = 0; offset < sizeof(FolioKernels); offset += sizeof(void*)) {
+  for (size_t offset = 0; offset < offsetof(FolioKernels, precision); offset += sizeof(void*)) {
     EXPECT_EQ(rows.count(offset), 1U) << "slot " << offset / sizeof(void*) << " of kernels.h";
   }
 }

@@ -149,9 +149,11 @@ bool has_level(const char* name) {
 
 TEST(TileCheck, TrustsTilesThatMultiplyAndNoOthers) {
   if (!has_level("software_amx")) GTEST_SKIP() << "no AVX-512 VNNI on this machine";
-  EXPECT_TRUE(software_tiles_work(0));
-  EXPECT_FALSE(software_tiles_work(1));
-  EXPECT_FALSE(software_tiles_work(-256));
+  EXPECT_TRUE(software_tiles_work(0, 0));
+  EXPECT_FALSE(software_tiles_work(1, 0));
+  EXPECT_FALSE(software_tiles_work(-256, 0));
+  EXPECT_FALSE(software_tiles_work(0, 0x1p-12F));
+  EXPECT_FALSE(software_tiles_work(0, NAN));
 }
 
 // All tests that go through levels_under_test() have then seen the real kernels as well.

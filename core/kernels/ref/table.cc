@@ -16,4 +16,5 @@ void folio_fill_ref(FolioKernels* table) {
   fill_window__ref(table);
   fill_winograd__ref(table);
   fill_blocks__ref(table);
+  table->precision = kFolioHighest;
 }

@@ -112,7 +112,7 @@ static void gemm_vector(const FolioGemmF32* args) {
   }
 }
 
-static void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) {
+void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) {
   if (args->m == 0 || args->n == 0) return;
   if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) {
     gemm_vector(args);

@@ -1,5 +1,5 @@
-/* A look at the tiles before they are trusted: two small products of known bytes, beside the same
- * sums in plain words. Some ten microseconds, once in a process that may use tiles. The including
+/* A look at the tiles before they are trusted: small products of known bytes and floats, beside the
+ * same sums in plain words. Some tens of microseconds, once in a process that may use tiles. The including
  * file gives the words for tiles before. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
@@ -81,6 +81,51 @@ int block_works() {
   return 1;
 }
 
+/* gemm_f32 of 32 x 32 x 64: three parts of each number, within the bound of kernels.h. */
+int parts_work() {
+  alignas(64) float a[kSize * kDeep];
+  alignas(64) float b[kSize * kDeep];
+  float c[kSize * kSize];
+  uint8_t bytes[3 * kSize * kDeep];
+  for (int operand = 0; operand < 2; ++operand) {
+    float* const to = operand == 0 ? a : b;
+    fill_bytes((uint32_t)(5 + operand), sizeof(bytes), bytes);
+    for (int64_t i = 0; i < kSize * kDeep; ++i) {
+      const int whole = bytes[3 * i] << 16 | bytes[3 * i + 1] << 8 | bytes[3 * i + 2];
+      to[i] = (float)(whole - (1 << 23)) / (float)(1 << 23);
+    }
+  }
+  FolioGemmF32 args = {};
+  args.m = args.n = args.c_row_stride = kSize;
+  args.k = args.a_row_stride = kDeep;
+  args.a_col_stride = 1;
+  args.a = a;
+  args.b = b;
+  args.c = c;
+  args.alpha = 1;
+  args.precision = kFolioHighest;
+  FolioKernels kernels = {};
+  FOLIO_TILE_LEVEL(folio_fill_float)(&kernels);
+  kernels.gemm_f32(&args);
+  for (int64_t i = 0; i < kSize; ++i) {
+    for (int64_t j = 0; j < kSize; ++j) {
+      double sum = 0;
+      double size = 0;
+      for (int64_t p = 0; p < kDeep; ++p) {
+        const double product = (double)a[i * kDeep + p] * b[(j / 16 * kDeep + p) * 16 + j % 16];
+        sum += product;
+        size += product < 0 ? -product : product;
+      }
+      const double off = c[i * kSize + j] - sum;
+      const double bound = (double)(kDeep + 3) / (double)(1 << 24) * size;
+      if (!(off <= bound && off >= -bound)) return 0;
+    }
+  }
+  return 1;
+}
+
 }  // namespace
 
-int FOLIO_TILE_LEVEL(folio_tiles_work)(void) { return product_works() && block_works(); }
+int FOLIO_TILE_LEVEL(folio_tiles_work)(void) {
+  return product_works() && block_works() && parts_work();
+}

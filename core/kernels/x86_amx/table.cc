@@ -12,6 +12,7 @@ extern "C" int folio_check_x86_amx(void);
 
 void folio_fill_x86_amx(FolioKernels* table) {
   folio_fill_gemm__x86_amx(table);
+  folio_fill_float__x86_amx(table);
   folio_fill_blocks__x86_amx(table);
 }
 

@@ -9,3 +9,6 @@ void folio_fill_products__x86_avx2(FolioKernels* table);
 void folio_fill_window__x86_avx2(FolioKernels* table);
 void folio_fill_winograd__x86_avx2(FolioKernels* table);
 void folio_fill_blocks__x86_avx2(FolioKernels* table);
+
+/* For levels above that leave some to this one. */
+void gemm_f32__x86_avx2(const FolioGemmF32* args);

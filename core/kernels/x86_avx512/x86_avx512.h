@@ -8,3 +8,6 @@ void folio_fill_gemm__x86_avx512(FolioKernels* table);
 void folio_fill_window__x86_avx512(FolioKernels* table);
 void folio_fill_winograd__x86_avx512(FolioKernels* table);
 void folio_fill_blocks__x86_avx512(FolioKernels* table);
+
+/* For levels above that leave some to this one. */
+void gemm_f32__x86_avx512(const FolioGemmF32* args);

@@ -7,5 +7,6 @@
 /* Overwrites the slots that folio_fill_x86_amx would. */
 void fill_software_amx(FolioKernels* table);
 
-/* The check of the level on tiles whose every product of bytes is off by `fault`. */
-int software_tiles_work(int32_t fault);
+/* The check of the level on tiles whose every product of bytes is off by `fault`, every sum of
+ * products of bfloat16 by `float_fault`. */
+int software_tiles_work(int32_t fault, float float_fault);

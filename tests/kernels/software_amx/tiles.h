@@ -27,6 +27,8 @@ typedef struct SoftwareTiles {
 SoftwareTiles* software_tiles(void);
 /* What is added to every product of bytes: 0 unless a test plays a broken machine. */
 extern int32_t software_tile_fault;
+/* The same of every sum of products of bfloat16. */
+extern float software_tile_float_fault;
 
 FOLIO_TILE_WORD void software_tile_check(int holds, const char* what) {
   if (holds) return;
@@ -188,7 +190,7 @@ FOLIO_TILE_WORD void tile_dot_bf16() {
     }
     for (int n = 0; n < 16; ++n) {
       const float both = software_tile_flush(chain[n][0] + chain[n][1]);
-      c[n] = software_tile_flush(software_tile_flush(c[n]) + both);
+      c[n] = software_tile_flush(software_tile_flush(c[n]) + both) + software_tile_float_fault;
     }
     software_tile_write_row(t, kC, m, c);
   }

@@ -1,0 +1,4 @@
+// Products of floats in tiles.
+#include "core/kernels/x86_amx/tiles.h"
+
+#include "core/kernels/x86_amx/float.inl"
