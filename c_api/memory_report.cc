@@ -251,8 +251,14 @@ struct ProgramFacts {
   ArenaSizes arena;
 };
 
-ProgramFacts facts_of(const Program& program) {
-  return {cat(kernel_level_name(cpu_bits()), program.uses_winograd ? "+winograd" : ""),
+ProgramFacts facts_of(const Session& session) {
+  const Program& program = session.program();
+  const FolioPrecision precision = session.options().precision;
+  const bool counts = kernels_for(cpu_bits()).multiplies_parts != 0;
+  return {cat(kernel_level_name(cpu_bits()), program.uses_winograd ? "+winograd" : "",
+              !counts || precision == kFolioHighest ? ""
+              : precision == kFolioHigh             ? "+high"
+                                                    : "+medium"),
           program.shapes.arena_sizes()};
 }
 
@@ -384,7 +390,7 @@ std::unique_ptr<FolioMemoryReport> report_session(const SessionState& session) {
     if (found == all.end() || found->second.users < 2) continue;
     (piece.kind == Kind::kSource ? sum.saved_file_bytes : sum.saved_packed_bytes) += piece.bytes;
   }
-  const ProgramFacts facts = facts_of(session.session().program());
+  const ProgramFacts facts = facts_of(session.session());
   return make_report(rows, sum, {}, &facts);
 }
 

@@ -228,6 +228,7 @@ class Head {
     qk.c = w.scores;
     qk.c_row_stride = total_;
     qk.alpha = a_.scale;
+    qk.precision = product_precision(kernels_, a_.q.seq, total_, a_.q.size);
     kernels_.gemm_f32(&qk);
     for (int64_t i = 0; i < rows; ++i) {
       float* row = w.scores + i * total_;
@@ -245,7 +246,9 @@ class Head {
     pv.a_col_stride = 1;
     pv.c_row_stride = a_.y_seq;
     pv.alpha = 1.0F;
-    // Panels of V are total_ rows high: a shorter product goes through them one by one.
+    // Panels of V are total_ rows high: a shorter product goes through them one by one, which is
+    // too little for parts.
+    if (reach == total_) pv.precision = product_precision(kernels_, a_.q.seq, a_.v.size, total_);
     for (int64_t column = 0; column < a_.v.size; column += FOLIO_F32P16_COLUMNS) {
       if (reach != total_) pv.n = std::min<int64_t>(FOLIO_F32P16_COLUMNS, a_.v.size - column);
       pv.b = w.values + column * total_;

@@ -19,7 +19,7 @@ constexpr int64_t kChunkWeights = 1 << 17;
 // A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
 // next; for few rows in L1.
 constexpr int64_t kPieceColumns = 128;
-constexpr int64_t kPieceDepth = 256;
+constexpr int64_t kPieceDepth = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
@@ -159,7 +159,9 @@ FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int
   return part;
 }
 
-Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
+  FolioGemmF32 args = given;
+  args.precision = product_precision(run.kernels(), args.m, args.n, args.k);
   if (args.m == 0 || args.n == 0) return Status::ok();
   if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);
   if (!b.packed) return multiply_plain(run, args, b);

@@ -17,6 +17,13 @@ inline int64_t panel_columns(int64_t columns) {
   return (columns + kPanel - 1) / kPanel * kPanel;
 }
 
+// What a product of [m, k] and [k, n] may lose: as the session says where it is large enough for
+// that to pay, else nothing. Of the whole product (of an image, of a head), so that the bits do not
+// depend on how it is cut.
+inline int32_t product_precision(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k) {
+  return m >= 32 && n >= 64 && k >= 96 ? kernels.precision : kFolioChain;
+}
+
 struct GemmB {
   const void* data = nullptr;  // plain bytes
   int64_t row_stride = 0;      // elements between B[p, j] and B[p + 1, j]
@@ -28,7 +35,7 @@ struct GemmB {
 FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
                        int64_t columns);
 
-// Fills `args.c`; all of `args` is used but `b`, which is set here, and `a_rows`.
+// Fills `args.c`; all of `args` is used but `b` and `precision`, which are set here, and `a_rows`.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 
 // Asks for constant input i, a matrix [k, n] of floats with these strides, as F32P16.

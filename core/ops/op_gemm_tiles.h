@@ -25,9 +25,11 @@ inline int64_t gemm_tile_columns(const FolioGemmF32& whole) {
   return std::clamp<int64_t>(std::min(panels, share), 1, 16) * FOLIO_F32P16_COLUMNS;
 }
 
-// Fills `whole.c`; its b and scratch are set here. `widen` is called from many threads.
+// Fills `given.c`; its b and precision are set here. `widen` is called from many threads.
 template <typename Widen>
-Status gemm_by_tiles(OpRun& run, const FolioGemmF32& whole, const Widen& widen) {
+Status gemm_by_tiles(OpRun& run, const FolioGemmF32& given, const Widen& widen) {
+  FolioGemmF32 whole = given;
+  whole.precision = product_precision(run.kernels(), whole.m, whole.n, whole.k);
   if (whole.m == 0 || whole.n == 0) return Status::ok();
   const int64_t depth = std::max<int64_t>(whole.k, 1);
   const int64_t columns = gemm_tile_columns(whole);

@@ -103,6 +103,7 @@ class NhwcProduct {
     run_ = by_lines_ ? unit_ * w.kernel[2] : s.c_in;
     pieces_ = s.k() / std::max<int64_t>(run_, 1);
     rows_ = s.batch * w.out_count();
+    precision_ = product_precision(kernels, w.out_count(), s.c_out, s.k());
     const int64_t work = std::max<int64_t>(1, s.k() * panel_columns(s.c_out));
     if (by_lines_) {
       parts_ = std::max<int64_t>(1, (w.out[2] + kLinePixels - 1) / kLinePixels);
@@ -232,6 +233,7 @@ class NhwcProduct {
     gemm.addend = args_.z ? args_.z + row * gemm.c_row_stride + channel : nullptr;
     gemm.addend_row_stride = gemm.c_row_stride;
     gemm.alpha = 1.0F;
+    gemm.precision = precision_;
     const bool finished = args_.activation.set_in_gemm(&gemm);
     kernels_.gemm_f32(&gemm);
     if (!finished) activate(gemm);
@@ -350,6 +352,7 @@ class NhwcProduct {
   int64_t grain_ = 1;
   int64_t parts_ = 1;  // tiles of a line
   int64_t rows_ = 0;   // output pixels of all images
+  int32_t precision_ = kFolioChain;
   ConvTiling tiling_;
 };
 

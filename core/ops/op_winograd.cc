@@ -74,6 +74,9 @@ class WinogradProduct {
         lines_((s.window.out[1] + kSide - 1) / kSide),
         across_((s.window.out[2] + kSide - 1) / kSide),
         tiles_(s.batch * lines_ * across_) {
+    // The transforms enlarge what a product loses: it loses nothing, whatever the session allows.
+    const int32_t precision = product_precision(kernels, lines_ * across_, s.c_out, s.c_in);
+    precision_ = std::min<int32_t>(precision, kFolioHighest);
     FolioGemmF32 function{};
     finishes_ = args.activation.set_in_gemm(&function);
     function_ = function;
@@ -224,6 +227,7 @@ class WinogradProduct {
     gemm.a_col_stride = 1;
     gemm.c_row_stride = panel_columns(columns_);
     gemm.alpha = 1.0F;
+    gemm.precision = precision_;
     gemm.next_rows = 1;
     gemm.next_bytes = panel_columns(gemm.n) * s_.c_in * static_cast<int64_t>(sizeof(float));
     for (int64_t e = 0; e < kPlanes; ++e) {
@@ -292,6 +296,7 @@ class WinogradProduct {
   const NhwcConvArgs& args_;
   int64_t lines_, across_, tiles_;  // of tiles in an image, and in all images
   FolioGemmF32 function_{};         // the activation, if the transform itself applies it
+  int32_t precision_ = kFolioChain;
   bool finishes_ = false;
   bool is_shared_ = false;        // V is made for all threads before
   int64_t tile_ = 0;              // tiles of a block

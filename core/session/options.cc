@@ -124,6 +124,12 @@ constexpr Key kKeys[] = {
        s->pack.digest_cache = v == "off" ? "" : v == "on" ? default_digest_cache() : std::string(v);
        return true;
      }},
+    {"folio.float32_matmul_precision", KeyOf::kSession, "highest, high or medium",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       return set_choice<FolioPrecision, 3>(
+           &s->precision, v,
+           {{"highest", kFolioHighest}, {"high", kFolioHigh}, {"medium", kFolioMedium}});
+     }},
     {"folio.nchwc_block_size", KeyOf::kModel, "0, 8 or 16",
      [](ModelOptions* m, SessionOptions*, std::string_view v) {
        return set_choice<int64_t, 3>(&m->nchwc_block_size, v, {{"0", 0}, {"8", 8}, {"16", 16}});

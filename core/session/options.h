@@ -17,6 +17,7 @@
 #include "core/base/cpu_bits.h"
 #include "core/base/tensor.h"
 #include "core/formats/load.h"
+#include "core/kernels/kernels.h"
 #include "core/model/graph_builder.h"
 #include "core/os/residency.h"
 #include "core/passes/passes.h"
@@ -69,6 +70,7 @@ struct SessionOptions {
   bool prepack = true;                                 // session.disable_prepacking
   Packing packing = Packing::kBehind;                  // folio.packing = behind | load | off
   bool conv_winograd = true;                           // folio.conv_winograd = auto | off
+  FolioPrecision precision = kFolioHighest;            // folio.float32_matmul_precision
   bool flush_denormals = false;                        // session.set_denormal_as_zero
   Optimize optimize = Optimize::kAll;                  // folio.optimize = all | none
   int threads = 0;                                     // folio.threads: 0 = the process pool's size

@@ -108,12 +108,19 @@ Session::~Session() {
   if (program_ && !key_.empty()) model_->release_program(key_, std::move(program_));
 }
 
+// Where a level multiplies fewer parts of numbers, that is faster than fewer products of all parts.
+bool Session::uses_winograd() const {
+  const bool has_faster = options_.precision != kFolioHighest &&
+                          kernels_for(options_.kernels.value_or(cpu_bits())).multiplies_parts;
+  return options_.conv_winograd && options_.prepack && !has_faster;
+}
+
 // What two sessions must agree on to share a program; empty: nothing to share.
 std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache || options_.library) return "";
   std::string key = cat(
       "prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
-      " optimize=", static_cast<int>(options_.optimize), " conv_winograd=", options_.conv_winograd,
+      " optimize=", static_cast<int>(options_.optimize), " winograd=", uses_winograd(),
       " find=", options_.find_sidecar, " checksum=", options_.pack.checksum != PackChecksum::kOff,
       " profile=", !options_.profile_prefix.empty(), " sidecar=", options_.pack.sidecar.size(), ':',
       options_.pack.sidecar);
@@ -248,7 +255,7 @@ Result<Ref<Program>> Session::make_program() {
   const bool unpacked = options_.optimize == Optimize::kAll && !options_.prepack;
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
-  if (options_.conv_winograd && options_.prepack) choose_winograd(model.get());
+  if (uses_winograd()) choose_winograd(model.get());
   pair_convs(model.get());
 
   FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
@@ -361,7 +368,7 @@ Status Session::execute(const RunOptions& options, const std::vector<NamedValue>
     request.control.deadline = std::chrono::steady_clock::now() + options.timeout;
   }
   request.parallel = threads_.get();
-  request.kernels = &kernels_for(cpu_bits());
+  request.kernels = &kernels_for(cpu_bits(), options_.precision);
   request.flush_denormals = options_.flush_denormals;
   std::vector<Value> all;
   std::vector<StepTime> times;

@@ -25,6 +25,13 @@ TEST(SetConfig, EveryKeyDoesWhatItSays) {
   EXPECT_EQ(options.model.nchwc_block_size, 8);
   EXPECT_TRUE(fails_with(options.set("folio.nchwc_block_size", "4"), Code::kInvalidArgument,
                          {"folio.nchwc_block_size", "0, 8 or 16"}));
+  EXPECT_EQ(options.session.precision, kFolioHighest);
+  ASSERT_TRUE(options.set("folio.float32_matmul_precision", "medium").is_ok());
+  EXPECT_EQ(options.session.precision, kFolioMedium);
+  ASSERT_TRUE(options.set("folio.float32_matmul_precision", "high").is_ok());
+  EXPECT_EQ(options.session.precision, kFolioHigh);
+  EXPECT_TRUE(fails_with(options.set("folio.float32_matmul_precision", "low"),
+                         Code::kInvalidArgument, {"highest, high or medium"}));
   ASSERT_TRUE(options.set("folio.optimize", "none").is_ok());
   EXPECT_EQ(options.session.optimize, Optimize::kOff);
   ASSERT_TRUE(options.set("folio.threads", "12").is_ok());

@@ -1,0 +1,95 @@
+// What a program's table lets products lose reaches those that are large, whole, whatever parts of
+// them are computed at a time.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "core/kernels/select.h"
+#include "core/ops/op_gemm.h"
+
+namespace folio {
+namespace {
+
+class NoHost final : public OpHost {
+ public:
+  Result<Tensor> allocate_output(int, DType dtype, const Shape& shape) override {
+    return allocate_tensor(dtype, shape);
+  }
+  Status run_subgraph(int, Span<const Value>, std::vector<Value>*) override { return Status::ok(); }
+  Status check_cancelled() override { return Status::ok(); }
+};
+
+std::mutex mutex;
+std::set<int32_t> seen;
+
+void note_precision(const FolioGemmF32* args) {
+  const std::lock_guard lock(mutex);
+  seen.insert(args->precision);
+}
+
+// The precisions in which the parts of a product are computed.
+std::set<int32_t> precisions(int64_t m, int64_t n, int64_t k, FolioPrecision precision,
+                             bool is_packed) {
+  FolioKernels kernels = kernels_for(0, precision);
+  kernels.gemm_f32 = note_precision;
+  NoHost host;
+  InlineParallel parallel;
+  OpRun run(host, kernels, parallel);
+  run.begin({}, {}, {});
+  const std::vector<float> a(static_cast<size_t>(m * k));
+  const std::vector<float> b(static_cast<size_t>(panel_columns(n) * k));
+  std::vector<float> c(static_cast<size_t>(m * n));
+  FolioGemmF32 args{};
+  args.m = m;
+  args.n = n;
+  args.k = k;
+  args.a = a.data();
+  args.a_row_stride = k;
+  args.a_col_stride = 1;
+  args.c = c.data();
+  args.c_row_stride = n;
+  args.alpha = 1;
+  GemmB plain;
+  plain.data = b.data();
+  plain.row_stride = n;
+  plain.col_stride = 1;
+  if (is_packed) plain.packed = b.data();
+  seen.clear();
+  EXPECT_TRUE(gemm_f32(run, args, plain).is_ok());
+  return seen;
+}
+
+TEST(ProductPrecision, OfLargeProductsIsTheTables) {
+  for (const bool is_packed : {false, true}) {
+    for (const FolioPrecision precision : {kFolioHighest, kFolioHigh, kFolioMedium}) {
+      // The last part of rows, columns and depth is small, and counts as the whole.
+      const std::set<int32_t> all = {precision};
+      EXPECT_EQ(precisions(1000, 530, 300, precision, is_packed), all);
+      EXPECT_EQ(precisions(32, 64, 96, precision, is_packed), all);
+    }
+  }
+}
+
+TEST(ProductPrecision, OfSmallProductsIsTheChain) {
+  const std::set<int32_t> chain = {kFolioChain};
+  for (const bool is_packed : {false, true}) {
+    EXPECT_EQ(precisions(31, 64, 96, kFolioMedium, is_packed), chain);
+    EXPECT_EQ(precisions(32, 63, 96, kFolioMedium, is_packed), chain);
+    EXPECT_EQ(precisions(32, 64, 95, kFolioMedium, is_packed), chain);
+  }
+}
+
+TEST(ProductPrecision, TablesOfOneLevelDifferInItAlone) {
+  const FolioKernels& highest = kernels_for(0);
+  FolioKernels medium = kernels_for(0, kFolioMedium);
+  EXPECT_EQ(highest.precision, kFolioHighest);
+  EXPECT_EQ(medium.precision, kFolioMedium);
+  EXPECT_EQ(&kernels_for(0, kFolioMedium), &kernels_for(0, kFolioMedium));
+  medium.precision = kFolioHighest;
+  EXPECT_EQ(std::memcmp(&highest, &medium, sizeof medium), 0);
+}
+
+}  // namespace
+}  // namespace folio
