@@ -100,12 +100,30 @@ VFN V v_exp_beside_one(V x) {
   return v_exp_bounded(v_from_bits(vi_or(bits, vi_set1(INT32_MIN))));
 }
 
-/* With e = exp(-|x|): 1 / (1 + e) for x >= 0, e / (1 + e) below, so that the small end keeps its
- * digits. */
+/* exp(-x) for x in [-87, 87] or NaN, where nothing is smaller than normal: -x = n ln(2) + r, and
+ * adding 1.5 2^23 rounds to n. */
+VFN V v_exp_of_minus(V x) {
+  const V magic = v_set1(0x1.8p23f);
+  const V n = v_sub(v_fma(x, v_set1(-0x1.715476p+0f), magic), magic);
+  const V minus_r = v_fma(n, v_set1(-0x1.05c61p-29f), v_fma(n, v_set1(0x1.62e43p-1f), x));
+  V p = v_set1(0x1.6a4744p-10f); /* v_exp_tail with the signs of minus_r */
+  p = v_fma(p, minus_r, v_set1(-0x1.1239a2p-7f));
+  p = v_fma(p, minus_r, v_set1(0x1.5558b6p-5f));
+  p = v_fma(p, minus_r, v_set1(-0x1.555492p-3f));
+  p = v_fma(p, minus_r, v_set1(0x1.fffffcp-2f));
+  p = v_sub(v_set1(1.0f), v_fnma(v_mul(minus_r, minus_r), p, minus_r));
+  return v_scale2_normal(p, n);
+}
+
+/* 1 / (1 + exp(-x)); below -87, where exp(-x) would leave the range, that is exp(x). */
 VFN V v_sigmoid(V x) {
-  const V e = v_exp_beside_one(x);
-  const V above = v_select(v_lt(x, v_zero()), e, v_set1(1.0f));
-  return v_div_by_sum(above, v_set1(1.0f), e);
+  const V bound = v_set1(87.0f);
+  const V e = v_exp_of_minus(v_max(v_neg(bound), v_min(bound, x)));
+  const V one = v_set1(1.0f);
+  const V near = v_reciprocal_near(v_add(one, e));
+  const V y = v_fma(v_fnma(near, e, v_sub(one, near)), near, near); /* with what 1 + e loses */
+  const VM low = v_lt(x, v_neg(bound));
+  return v_any(low) ? v_select(low, v_exp(x), y) : y;
 }
 
 /* Column i: coefficients of erf(i / 2 + t), 0 <= t < 1/2, of degree 0 to 7, relative 2^-25; for

@@ -80,6 +80,11 @@ VFN V v_scale2(V a, V n) {
   return v_mul(v_mul(a, first), second);
 }
 
+/* The same for n in [-127, 127] where the result is normal. */
+VFN V v_scale2_normal(V a, V n) {
+  return v_from_bits(vi_add(vi_from_bits(a), vi_shift_left(vi_truncate(n), 23)));
+}
+
 /* a / b within 1 ulp; vdivps for 8 lanes is fast enough. */
 VFN V v_div_fast(V a, V b) { return _mm256_div_ps(a, b); }
 

@@ -80,6 +80,9 @@ VFN VI vi_truncate(V a) { return _mm512_cvttps_epi32(a); }
 /* a * 2^n for integral n in [-200, 200], rounded once. */
 VFN V v_scale2(V a, V n) { return _mm512_scalef_ps(a, n); }
 
+/* The same for n in [-127, 127] where the result is normal. */
+VFN V v_scale2_normal(V a, V n) { return _mm512_scalef_ps(a, n); }
+
 /* 1 / b within 2^-14 of it, for b in [2^-60, 2^60]: a quotient that is corrected once needs no
  * more.
  */
