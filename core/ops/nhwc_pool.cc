@@ -3,6 +3,7 @@
 // Source: as core/ops/pool.cc (ONNX operator spec); made by the pass channels_last only.
 // Shapes: x [N, spatial..., C] -> y [N, out..., C].
 // Types:  float.
+#include "core/ops/op_float.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_pool.h"
 #include "core/ops/op_registry.h"
@@ -26,10 +27,41 @@ class NhwcPool final : public OpKernel {
     w.append_out(&out);
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, channels_last(out)));
     if (y->count() == 0) return Status::ok();
-    return pool(run, w, first[0], first[1], x->data<float>(), y->data_mut<float>());
+    const auto* from = x->data<float>();
+    if (!pools_by_axes(w)) return pool(run, w, first[0], first[1], from, y->data_mut<float>());
+    const Window rows = across(w);
+    FOLIO_TRY(float* between, scratch_floats(run, first[0] * first[1] * rows.out_count()));
+    FOLIO_RETURN_IF_ERROR(pool(run, rows, first[0], first[1], from, between));
+    return pool(run, down(w), first[0], first[1], between, y->data_mut<float>());
   }
 
  private:
+  // The largest of a window is the largest down its columns of those across its rows: fewer steps
+  // where windows are large and overlap. What is between takes no more than x.
+  bool pools_by_axes(const Window& w) const {
+    if (attrs.kind != PoolKind::kMax || w.out[2] > w.in[2]) return false;
+    const auto whole = static_cast<double>(w.out_count()) * static_cast<double>(w.kernel_count());
+    const double steps =
+        static_cast<double>(across(w).out_count()) * static_cast<double>(w.kernel[2]) +
+        whole / static_cast<double>(w.kernel[2]);
+    return 2 * steps < whole;  // memory is passed through twice
+  }
+
+  static Window across(Window w) {
+    for (const int d : {0, 1}) {
+      w.kernel[d] = w.stride[d] = w.dilation[d] = 1;
+      w.pad_begin[d] = w.pad_end[d] = 0;
+      w.out[d] = w.in[d];
+    }
+    return w;
+  }
+  static Window down(Window w) {
+    w.kernel[2] = w.stride[2] = w.dilation[2] = 1;
+    w.pad_begin[2] = w.pad_end[2] = 0;
+    w.in[2] = w.out[2];
+    return w;
+  }
+
   Status pool(OpRun& run, const Window& w, int64_t batch, int64_t channels, const float* x,
               float* y) const {
     ThreadScratch scratch;

@@ -37,9 +37,31 @@ TEST(NhwcPool, IsThePoolingOfOnnx) {
   for (const int ceil_mode : {0, 1}) {
     expect_same("MaxPool", {3, 3}, {1, 1, 1, 1}, {2, 2}, {1, 1}, ceil_mode, 0);
     expect_same("MaxPool", {2, 3}, {0, 2, 1, 0}, {1, 3}, {2, 1}, ceil_mode, 0);
+    // Large windows that overlap: rows first, then columns.
+    expect_same("MaxPool", {5, 5}, {2, 2, 2, 2}, {1, 1}, {1, 1}, ceil_mode, 0);
+    expect_same("MaxPool", {7, 7}, {3, 3, 3, 3}, {1, 1}, {1, 1}, ceil_mode, 0);
+    expect_same("MaxPool", {5, 4}, {4, 1, 0, 2}, {1, 2}, {1, 1}, ceil_mode, 0);
+    expect_same("MaxPool", {6, 3}, {3, 0, 3, 2}, {1, 1}, {1, 3}, ceil_mode, 0);
     for (const int count_pad : {0, 1}) {
       expect_same("AveragePool", {3, 3}, {1, 1, 1, 1}, {2, 2}, {1, 1}, ceil_mode, count_pad);
       expect_same("AveragePool", {3, 2}, {2, 0, 0, 1}, {3, 1}, {1, 2}, ceil_mode, count_pad);
+    }
+  }
+}
+
+TEST(NhwcPool, IsNanWhereALargeWindowHasOne) {
+  std::vector<float> x(9 * 9 * 3, 1.0F);
+  x[(4 * 9 + 2) * 3 + 1] = NAN;  // row 4, column 2, channel 1
+  OpTester t("MaxPool", 1, "folio.nhwc");
+  t.attr_ints("kernel_shape", {5, 5}).attr_ints("pads", {2, 2, 2, 2});
+  t.input<float>({1, 9, 9, 3}, x).outputs(1).run();
+  const std::vector<float> y = t.output_values<float>(0);
+  for (int i = 0; i < 9; ++i) {
+    for (int j = 0; j < 9; ++j) {
+      for (int c = 0; c < 3; ++c) {
+        const bool sees = c == 1 && i >= 2 && i <= 6 && j <= 4;
+        EXPECT_EQ(std::isnan(y[static_cast<size_t>((i * 9 + j) * 3 + c)]), sees) << i << ' ' << j;
+      }
     }
   }
 }

@@ -1,29 +1,21 @@
 /* Lines of pixels with channels side by side; see FolioWindowF32.
  *
- * One vector of channels at a time over all pixels: the weights of up to kHeldTaps taps stay in
- * registers, and what one line read of the image is in L1 when the next one reads it. */
+ * Filters: one vector of channels at a time over all pixels: the weights of up to kHeldTaps taps
+ * stay in registers, and what one line read of the image is in L1 when the next one reads it.
+ * Maxima and sums have no weights: all channels of a pixel, in the order of memory. */
 
 constexpr int kHeldTaps = kLanes == 16 ? 25 : 9;
 
-enum WindowKind { kDepthwise, kMaxWindow, kSumWindow };
+enum WindowKind { kMaxWindow, kSumWindow };
 
-VFN V window_start(const FolioWindowF32* args, int kind, int64_t c, VM mask) {
-  if (kind == kMaxWindow) return v_set1(-__builtin_inff());
-  if (kind == kDepthwise && args->bias) return v_load_masked(args->bias + c, mask);
-  return v_zero();
-}
-
-VFN V window_step(int kind, V sum, V w, V x) {
-  if (kind == kMaxWindow) return v_select(v_is_nan(sum), sum, v_max(sum, x));
-  if (kind == kSumWindow) return v_add(sum, x);
-  return v_fma(w, x, sum);
+VFN V filter_start(const FolioWindowF32* args, int64_t c, VM mask) {
+  return args->bias ? v_load_masked(args->bias + c, mask) : v_zero();
 }
 
 /* Of a depthwise filter every function but LeakyRelu clamps: nothing to decide at each pixel, and
  * the bits of v_activate. */
 typedef struct WindowEnd {
   V lo, hi;
-  V scale; /* of sums */
 } WindowEnd;
 
 VFN WindowEnd window_bounds(const FolioWindowF32* args) {
@@ -31,7 +23,7 @@ VFN WindowEnd window_bounds(const FolioWindowF32* args) {
   const int is_clip = args->activation == kFolioActClip;
   const int is_relu = args->activation == kFolioActRelu;
   const WindowEnd end = {v_set1(is_clip ? args->clip_lo : is_relu ? 0.0f : -inf),
-                         v_set1(is_clip ? args->clip_hi : inf), v_set1(args->scale)};
+                         v_set1(is_clip ? args->clip_hi : inf)};
   return end;
 }
 
@@ -42,17 +34,15 @@ VFN V window_load(const float* p, VM mask) {
 
 /* kTaps > 0: that many, known to the compiler; 0: args->taps. kWhole: the mask takes every lane.
  * What a pixel needs stands in registers: y might alias args as far as a compiler knows. */
-template <int kKind, int kTaps, int kWhole, int kIsLeaky>
-VFN void window_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
+template <int kTaps, int kWhole, int kIsLeaky>
+VFN void filter_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
   const int64_t taps = kTaps > 0 ? kTaps : args->taps;
   const int64_t pixels = args->pixels, x_step = args->x_step, y_step = args->y_step;
   const float leak = args->clip_lo;
-  const V start = window_start(args, kKind, c, mask);
+  const V start = filter_start(args, c, mask);
   const WindowEnd end = window_bounds(args);
-  V held[kTaps > 0 && kKind == kDepthwise ? kTaps : 1];
-  if (kTaps > 0 && kKind == kDepthwise) {
-    for (int t = 0; t < kTaps; ++t) held[t] = window_load<kWhole>(args->w[t] + c, mask);
-  }
+  V held[kTaps > 0 ? kTaps : 1];
+  for (int t = 0; t < kTaps; ++t) held[t] = window_load<kWhole>(args->w[t] + c, mask);
   const float* x[kTaps > 0 ? kTaps : 1];
   for (int64_t l = 0; l < args->lines; ++l) {
     const int64_t line = l * args->x_line + c;
@@ -63,20 +53,82 @@ VFN void window_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
 #pragma GCC unroll 25
       for (int64_t t = 0; t < taps; ++t) {
         const float* from = kTaps > 0 ? x[kTaps > 0 ? t : 0] : args->x[t] + line;
-        V w = v_zero();
-        if (kKind == kDepthwise) {
-          w = kTaps > 0 ? held[kTaps > 0 ? t : 0] : window_load<kWhole>(args->w[t] + c, mask);
-        }
-        sum = window_step(kKind, sum, w, window_load<kWhole>(from + at, mask));
+        const V w = kTaps > 0 ? held[kTaps > 0 ? t : 0] : window_load<kWhole>(args->w[t] + c, mask);
+        sum = v_fma(w, window_load<kWhole>(from + at, mask), sum);
       }
-      if (kKind == kSumWindow) sum = v_mul(sum, end.scale);
-      if (kIsLeaky) sum = v_activate(sum, kFolioActLeakyRelu, leak, 0.0f);
-      if (kKind == kDepthwise && !kIsLeaky) sum = v_clip(sum, end.lo, end.hi);
+      sum = kIsLeaky ? v_activate(sum, kFolioActLeakyRelu, leak, 0.0f) : v_clip(sum, end.lo, end.hi);
       if (kWhole) {
         v_store(y, sum);
       } else {
         v_store_masked(y, mask, sum);
       }
+    }
+  }
+}
+
+/* The maximum, or sum, over the taps at x[t] + at of kVectors vectors, the last one masked. A
+ * maximum passes by a NaN: whether two numbers have one is asked beside it. */
+template <int kKind, int kTaps, int kVectors, int kWhole>
+VFN void window_at(const FolioWindowF32* args, const float* const* x, int64_t at, VM mask, float* y) {
+  const int64_t taps = kTaps > 0 ? kTaps : args->taps;
+  V sum[kVectors], before[kVectors];
+  VM bad[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    sum[v] = kKind == kMaxWindow ? v_set1(-__builtin_inff()) : v_zero();
+    before[v] = sum[v];
+    bad[v] = v_unordered(sum[v], sum[v]);
+  }
+#pragma GCC unroll 9
+  for (int64_t t = 0; t < taps; ++t) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const V next = window_load<kWhole>(x[t] + at + v * kLanes, mask);
+      if (kKind == kSumWindow) {
+        sum[v] = v_add(sum[v], next);
+        continue;
+      }
+      sum[v] = v_max(next, sum[v]);
+      if (t % 2 == 1) bad[v] = v_either(bad[v], v_unordered(before[v], next));
+      before[v] = next;
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    if (kKind == kSumWindow) {
+      sum[v] = v_mul(sum[v], v_set1(args->scale));
+    } else {
+      if (taps % 2 == 1) bad[v] = v_either(bad[v], v_is_nan(before[v]));
+      sum[v] = v_select(bad[v], v_set1(__builtin_nanf("")), sum[v]);
+    }
+    if (kWhole) {
+      v_store(y + v * kLanes, sum[v]);
+    } else {
+      v_store_masked(y + v * kLanes, mask, sum[v]);
+    }
+  }
+}
+
+template <int kKind, int kTaps>
+VFN void window_pixels(const FolioWindowF32* args) {
+  constexpr int kVectors = kTaps > 0 ? 1 : 4; /* of many taps: sums side by side */
+  const int64_t channels = args->channels, pixels = args->pixels;
+  const int64_t x_step = args->x_step, y_step = args->y_step;
+  const VM all = v_first(kLanes);
+  const float* known[kTaps > 0 ? kTaps : 1];
+  for (int t = 0; t < kTaps; ++t) known[t] = args->x[t];
+  const float* const* x = kTaps > 0 ? known : args->x;
+  for (int64_t l = 0; l < args->lines; ++l) {
+    int64_t at = l * args->x_line;
+    float* y = args->y + l * args->y_line;
+    for (int64_t i = 0; i < pixels; ++i, at += x_step, y += y_step) {
+      int64_t c = 0;
+      for (; c + kVectors * kLanes <= channels; c += kVectors * kLanes) {
+        window_at<kKind, kTaps, kVectors, 1>(args, x, at + c, all, y + c);
+      }
+      for (; kVectors > 1 && c + kLanes <= channels; c += kLanes) {
+        window_at<kKind, kTaps, 1, 1>(args, x, at + c, all, y + c);
+      }
+      if (c == channels) continue;
+      window_at<kKind, kTaps, 1, 0>(args, x, at + c, v_first(channels - c), y + c);
     }
   }
 }
@@ -100,7 +152,7 @@ VFN void filter_3x3(const FolioWindowF32* args, int64_t first_line, int64_t c, V
   constexpr int kRows = kStride * (kLines - 1) + 3;
   const int64_t pixels = args->pixels, y_step = args->y_step, y_line = args->y_line;
   const int64_t column = args->x[1] - args->x[0];
-  const V start = window_start(args, kDepthwise, c, mask);
+  const V start = filter_start(args, c, mask);
   const WindowEnd end = window_bounds(args);
   V w[9];
 #pragma GCC unroll 9
@@ -159,34 +211,37 @@ VFN void filter_lines(const FolioWindowF32* args, int64_t c, VM mask) {
   for (; l < args->lines; ++l) filter_3x3<kStride, 1, kWhole>(args, l, c, mask);
 }
 
-template <int kKind, int kWhole>
-VFN void window_part(const FolioWindowF32* args, int64_t c, VM mask) {
-  const int64_t column = kKind == kDepthwise && kLanes == 16 ? column_step(args) : 0;
-  if (kKind == kDepthwise && args->activation == kFolioActLeakyRelu) {
-    window_lanes<kKind, 0, kWhole, 1>(args, c, mask);
+template <int kWhole>
+VFN void filter_part(const FolioWindowF32* args, int64_t c, VM mask) {
+  const int64_t column = kLanes == 16 ? column_step(args) : 0;
+  if (args->activation == kFolioActLeakyRelu) {
+    filter_lanes<0, kWhole, 1>(args, c, mask);
   } else if (column != 0 && args->x_step == column) {
     filter_lines<1, kWhole>(args, c, mask);
   } else if (column != 0 && args->x_step == 2 * column) {
     filter_lines<2, kWhole>(args, c, mask);
   } else if (args->taps == 9) {
-    window_lanes<kKind, 9, kWhole, 0>(args, c, mask);
+    filter_lanes<9, kWhole, 0>(args, c, mask);
   } else if (args->taps == kHeldTaps) {
-    window_lanes<kKind, kHeldTaps, kWhole, 0>(args, c, mask);
+    filter_lanes<kHeldTaps, kWhole, 0>(args, c, mask);
   } else {
-    window_lanes<kKind, 0, kWhole, 0>(args, c, mask);
+    filter_lanes<0, kWhole, 0>(args, c, mask);
   }
+}
+
+static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
+  int64_t c = 0;
+  for (; c + kLanes <= args->channels; c += kLanes) filter_part<1>(args, c, v_first(kLanes));
+  if (c < args->channels) filter_part<0>(args, c, v_first(args->channels - c));
 }
 
 template <int kKind>
 VFN void window_of(const FolioWindowF32* args) {
-  int64_t c = 0;
-  for (; c + kLanes <= args->channels; c += kLanes) {
-    window_part<kKind, 1>(args, c, v_first(kLanes));
-  }
-  if (c < args->channels) window_part<kKind, 0>(args, c, v_first(args->channels - c));
+  if (args->taps == 4) return window_pixels<kKind, 4>(args);
+  if (args->taps == 9) return window_pixels<kKind, 9>(args);
+  window_pixels<kKind, 0>(args);
 }
 
-static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) { window_of<kDepthwise>(args); }
 static void FOLIO_LEVEL(max_window_f32)(const FolioWindowF32* args) { window_of<kMaxWindow>(args); }
 static void FOLIO_LEVEL(sum_window_f32)(const FolioWindowF32* args) { window_of<kSumWindow>(args); }
 
