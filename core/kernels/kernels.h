@@ -265,6 +265,11 @@ typedef struct FolioKernels {
    * not read. The same bits as gemm_f32 in the precision kFolioChain. */
   void (*gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
 
+  /* The same for m <= 4 and a B of panels as F32P16, but of elements of 16 bits, float16 or (if
+   * is_bfloat16) bfloat16: widens them in registers. The same bits as gemm_f32 from what f16_to_f32
+   * or bf16_to_f32 make of them. */
+  void (*gemv_b16)(const FolioGemmF32* args, const void* b, int32_t is_bfloat16);
+
   FolioUnaryF32 unary_f32[kFolioUnaryCount];
   FolioBinaryF32 binary_f32[kFolioBinaryCount];
 

@@ -76,6 +76,10 @@ constexpr Operand byte_panels() {
   return {Holds::kBytes, byte_panels_of<kRows>, May::kStandAt64};
 }
 constexpr Operand halves() { return {Holds::kHalves, count_of<1>, May::kStandAnywhere}; }
+template <int64_t kRows>
+constexpr Operand half_panels() {
+  return {Holds::kHalves, panels_of<kRows>, May::kStandAnywhere};
+}
 
 struct Pointers {
   std::vector<const void*> in;
@@ -285,6 +289,21 @@ void add_moving_slots(std::vector<Slot>* list) {
                    none});
 }
 
+// Any halves, made less than 2.
+void call_gemv_b16(const FolioKernels& k, int64_t n, const Pointers& p, int) {
+  std::vector<uint16_t> panels(static_cast<size_t>(panels_of<7>(n)));
+  if (!panels.empty()) std::memcpy(panels.data(), p.in[1], 2 * panels.size());
+  for (uint16_t& half : panels) half = static_cast<uint16_t>(half & 0xbfffU);
+  FolioGemmF32 a{};
+  a.m = 2, a.n = n, a.k = 7;
+  a.a = p.f(0), a.a_row_stride = 7, a.a_col_stride = 1;
+  a.c_row_stride = n, a.alpha = 1;
+  for (const int is_bfloat16 : {0, 1}) {
+    a.c = p.to_f(static_cast<size_t>(is_bfloat16));
+    k.gemv_b16(&a, panels.data(), is_bfloat16);
+  }
+}
+
 void add_product_slots(std::vector<Slot>* list) {
   // (k + 3) 2^-24 sum |A| |B|, twice.
   const auto bound = [](int64_t) { return 2 * 10 * kUnit * 7; };
@@ -312,6 +331,12 @@ void add_product_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    bound});
+  list->push_back({FOLIO_SLOT(gemv_b16),
+                   {floats<0, 14>(), half_panels<7>()},
+                   {floats<2>(), floats<2>()},
+                   call_gemv_b16,
+                   Agrees::kNear,
+                   [](int64_t) { return 4 * 10 * kUnit * 7; }});
   list->push_back({FOLIO_SLOT(shifted_sum_f32),
                    {floats<0, 3>(), floats<1, 5>()},
                    {floats()},

@@ -468,6 +468,55 @@ TEST(Gemv, HasTheBitsOfGemm) {
   }
 }
 
+// Panels of 16 bits, at an odd address, right before a page that cannot be read: any bits at all.
+TEST(GemvB16, HasTheBitsOfGemmOverWhatTheyWidenTo) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (int64_t m = 1; m <= 4; ++m) {
+      for (const auto& [n, k] :
+           {std::pair<int64_t, int64_t>{1, 1}, {16, 9}, {45, 27}, {150, 3}, {129, 300}, {33, 0}}) {
+        for (const int is_bfloat16 : {0, 1}) {
+          const Problem p(m, n, k);
+          std::vector<float> words(p.packed.size() / 2 + 1);
+          char* bytes = reinterpret_cast<char*>(words.data());
+          const size_t count = p.packed.size();
+          (is_bfloat16 ? ref_kernels().f32_to_bf16 : ref_kernels().f32_to_f16)(
+              static_cast<int64_t>(count), p.packed.data(), bytes + 3);
+          if (count > 20) std::memcpy(bytes + 3 + 2 * 17, "\x01\x7c\x81\xff", 4);  // NaNs
+          std::vector<float> wide(count);
+          (is_bfloat16 ? level.kernels.bf16_to_f32 : level.kernels.f16_to_f32)(
+              static_cast<int64_t>(count), bytes + 3, wide.data());
+          const BeforeUnreadable aligned(wide);
+          FolioGemmF32 args = p.args();
+          args.b = aligned.data();
+          args.alpha = 0.7f;
+          args.col_bias = p.col_bias.data();
+          args.row_bias = p.row_bias.data();
+          args.activation = kFolioActRelu;
+          args.accumulate = m % 2 == 0;
+          if (m % 2 == 0) args.col_scale = p.col_scale.data();
+          if (m % 3 != 0) args.addend = p.addend.data();
+          args.addend_row_stride = n + Problem::kAddendGap;
+          const std::vector<float> want = run(level, p, args);
+          const BeforeUnreadable b(words);
+          Guarded c(p.c, 5);
+          args.c = c.data();
+          args.c_row_stride = n;
+          args.b = nullptr;
+          const char* from = reinterpret_cast<const char*>(b.data()) + 3;
+          level.kernels.gemv_b16(&args, from, is_bfloat16);
+          EXPECT_TRUE(c.intact()) << level.name;
+          for (size_t i = 0; i < want.size(); ++i) {
+            const float got = c.values()[i];
+            EXPECT_TRUE(bits_of(got) == bits_of(want[i]) ||
+                        (std::isnan(got) && std::isnan(want[i])))
+                << level.name << ' ' << m << ' ' << n << ' ' << k << ' ' << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Pack, GivesRefsBytesForAnyStridesAndAlignment) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t k : {0, 1, 7, 8, 9, 64, 71, 130}) {

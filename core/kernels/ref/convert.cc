@@ -52,7 +52,7 @@ static uint32_t narrow_to_bf16(uint32_t bits) {
   return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
 }
 
-static void f16_to_f32__ref(int64_t n, const void* x, float* y) {
+void f16_to_f32__ref(int64_t n, const void* x, float* y) {
   for (int64_t i = 0; i < n; ++i) {
     const uint32_t bits = widen_half(load_u16(x, i));
     memcpy(y + i, &bits, 4);
@@ -67,7 +67,7 @@ static void f32_to_f16__ref(int64_t n, const float* x, void* y) {
   }
 }
 
-static void bf16_to_f32__ref(int64_t n, const void* x, float* y) {
+void bf16_to_f32__ref(int64_t n, const void* x, float* y) {
   for (int64_t i = 0; i < n; ++i) {
     uint32_t bits = uint32_t{load_u16(x, i)} << 16;
     if ((bits & 0x7fffffffu) > 0x7f800000u) bits |= 0x00400000u;

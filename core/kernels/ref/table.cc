@@ -9,6 +9,7 @@ void folio_fill_ref(FolioKernels* table) {
   table->transpose_b32 = transpose_b32__ref;
   table->gemm_f32 = gemm_f32__ref;
   table->gemv_f32 = gemv_f32__ref;
+  table->gemv_b16 = gemv_b16__ref;
   fill_elementwise__ref(table);
   fill_rows__ref(table);
   fill_convert__ref(table);

@@ -199,7 +199,29 @@ static void FOLIO_LEVEL(gemv_f32)(const FolioGemmF32* args, const void* b, int64
   if (args->m == 4) gemv_rows<4>(args, rows, b_row_stride);
 }
 
+/* As gemm_vector. */
+static void FOLIO_LEVEL(gemv_b16)(const FolioGemmF32* args, const void* b, int32_t is_bfloat16) {
+  if (args->m == 0) return;
+  Tile tile = {};
+  tile.args = args;
+  tile.is_first = 1;
+  tile.is_last = 1;
+  const HalfTileFn* tiles = kHalfTiles[is_bfloat16 != 0][args->m - 1];
+  int size = 3; /* 8 panels */
+  while (tiles[size] == nullptr) --size;
+  while (tile.column < args->n) {
+    const int64_t left = args->n - tile.column;
+    const int64_t panels = (left + FOLIO_F32P16_COLUMNS - 1) / FOLIO_F32P16_COLUMNS;
+    while ((int64_t)1 << size > panels) --size;
+    const int64_t columns = ((int64_t)1 << size) * FOLIO_F32P16_COLUMNS;
+    tile.columns = left < columns ? left : columns;
+    tiles[size](&tile, (const char*)b + tile.column * args->k * 2);
+    tile.column += columns;
+  }
+}
+
 static void fill_gemm(FolioKernels* table) {
   table->gemm_f32 = FOLIO_LEVEL(gemm_f32);
   table->gemv_f32 = FOLIO_LEVEL(gemv_f32);
+  table->gemv_b16 = FOLIO_LEVEL(gemv_b16);
 }

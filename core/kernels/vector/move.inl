@@ -6,6 +6,7 @@
     const char* from = (const char*)(x);                   \
     char* to = (char*)(y);                                 \
     int64_t left = (n);                                    \
+    _Pragma("GCC unroll 4")                                \
     for (; left >= kLanes; left -= kLanes) {               \
       step(from, to);                                      \
       from += kLanes * (in_bytes);                         \

@@ -32,6 +32,19 @@ static const TileFn kVectorTiles[kVectorRows][4] = {
     {gemm_tile<3, 1, kStridedA>, gemm_tile<3, 2, kStridedA>, nullptr, nullptr},
     {gemm_tile<4, 1, kStridedA>, nullptr, nullptr, nullptr},
 };
+#include "core/kernels/vector/gemv_half.inl"
+
+/* [is_bfloat16][rows - 1][log2(panels)] */
+static const HalfTileFn kHalfTiles[2][kVectorRows][4] = {
+    {{half_tile<1, 1, 0>, half_tile<1, 2, 0>, half_tile<1, 4, 0>, nullptr},
+     {half_tile<2, 1, 0>, half_tile<2, 2, 0>, nullptr, nullptr},
+     {half_tile<3, 1, 0>, half_tile<3, 2, 0>, nullptr, nullptr},
+     {half_tile<4, 1, 0>, nullptr, nullptr, nullptr}},
+    {{half_tile<1, 1, 1>, half_tile<1, 2, 1>, half_tile<1, 4, 1>, nullptr},
+     {half_tile<2, 1, 1>, half_tile<2, 2, 1>, nullptr, nullptr},
+     {half_tile<3, 1, 1>, half_tile<3, 2, 1>, nullptr, nullptr},
+     {half_tile<4, 1, 1>, nullptr, nullptr, nullptr}},
+};
 #include "core/kernels/vector/gemm.inl"
 
 void folio_fill_gemm__x86_avx2(FolioKernels* table) {
