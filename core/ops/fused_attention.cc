@@ -52,6 +52,7 @@ class FusedAttention final : public OpKernel {
   float filter = -10000.0F;
   bool causal = false;
   bool share_buffer = false;
+  bool has_half_w = false;
 
   Status run(OpRun& run) const override;
 
@@ -114,15 +115,16 @@ Status FusedAttention::multiply_bytes(OpRun& run, const FolioGemmF32& whole) con
 Status FusedAttention::multiply(OpRun& run, const FolioGemmF32& whole) const {
   if (quantized) return multiply_bytes(run, whole);
   FolioGemmF32 args = whole;
-  FOLIO_TRY(const Tensor* weights, run.tensor(1, run.value(0).tensor().dtype()));
+  const DType dtype = run.value(0).tensor().dtype();
+  FOLIO_TRY(const Tensor* weights, weights_input(run, 1, dtype, has_half_w));
   FOLIO_TRY(args.a, floats_of(run, run.value(0).tensor()));
   GemmB b;
   b.row_stride = args.n;
   b.col_stride = 1;
-  const PackedBlob* blob = run.packed(1);
-  if (weights->dtype() == DType::kFloat) {
+  if (has_panels(weights->dtype())) {
+    b.dtype = weights->dtype();
     b.data = weights->raw();
-    b.packed = blob ? reinterpret_cast<const float*>(blob->data()) : nullptr;
+    b.set_packed(run.packed(1));
   } else {
     FOLIO_TRY(b.data, floats_of(run, *weights));
   }
@@ -293,9 +295,10 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
     return std::unique_ptr<OpKernel>(std::move(kernel));
   }
   const Initializer* weights = build.initializer(1);
-  if (weights && weights->dtype == DType::kFloat && weights->shape.rank() == 2) {
+  kernel->has_half_w = has_half_weights(build.attrs());
+  if (weights && has_panels(weights->dtype) && weights->shape.rank() == 2) {
     const Shape& s = weights->shape;
-    request_f32p16(build, 1, s[0], s[1], s[1], 1, /*replaces_source=*/true);
+    request_panels(build, 1, s[0], s[1], s[1], 1, /*replaces_source=*/true);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
@@ -312,8 +315,12 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.max_outputs = 2;
   def.infer = infer;
   def.make = make;
+  def.takes_half = [](const Attributes&, int input, const Shape& shape) {
+    return input == 1 && shape.rank() == 2;
+  };
   registry.add(def);
   def.type = "QAttention";
+  def.takes_half = nullptr;
   def.in_place = {-1, -1, -1};
   def.min_inputs = 5;
   def.max_inputs = 9;

@@ -28,11 +28,12 @@ class Gemm final : public OpKernel {
   bool trans_a = false;
   bool trans_b = false;
   bool fused = false;
+  bool has_half_b = false;
   Activation activation;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* a, run.tensor(0));
-    FOLIO_TRY(const Tensor* b, run.tensor(1, a->dtype()));
+    FOLIO_TRY(const Tensor* b, weights_input(run, 1, a->dtype(), has_half_b));
     const Tensor* c = nullptr;
     if (run.has_input(2)) {
       FOLIO_TRY(c, run.tensor(2, a->dtype()));
@@ -42,14 +43,13 @@ class Gemm final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), Shape{s.m, s.n}));
     switch (a->dtype()) {
       case DType::kFloat:
-        return run_f32(run, s, a->data<float>(), b->raw(), c ? c->data<float>() : nullptr, c,
+        return run_f32(run, s, a->data<float>(), *b, c ? c->data<float>() : nullptr, c,
                        y->data_mut<float>());
       case DType::kFloat16:
       case DType::kBfloat16:
-        return run_in_float(run, *a, *b, c, y,
-                            [&](const float* a32, const float* b32, const float* c32, float* y32) {
-                              return run_f32(run, s, a32, b32, c32, c, y32);
-                            });
+        return run_in_float(run, *a, c, y, [&](const float* a32, const float* c32, float* y32) {
+          return run_f32(run, s, a32, *b, c32, c, y32);
+        });
       case DType::kDouble:
         return run_loops<double>(run, s, *a, *b, c, y);
       case DType::kInt32:
@@ -95,7 +95,7 @@ class Gemm final : public OpKernel {
     return {rows > 1 ? cols : 0, cols > 1 ? 1 : 0};
   }
 
-  Status run_f32(OpRun& run, const GemmSizes& s, const float* a, const void* b, const float* c,
+  Status run_f32(OpRun& run, const GemmSizes& s, const float* a, const Tensor& b, const float* c,
                  const Tensor* c_tensor, float* y) const {
     FolioGemmF32 args{};
     args.m = s.m;
@@ -108,12 +108,11 @@ class Gemm final : public OpKernel {
     args.c_row_stride = s.n;
     args.alpha = alpha;
     GemmB plain;
-    plain.data = b;
+    plain.dtype = b.dtype();
+    plain.data = b.raw();
     plain.row_stride = trans_b ? 1 : s.n;
     plain.col_stride = trans_b ? s.k : 1;
-    if (const PackedBlob* blob = run.packed(1)) {
-      plain.packed = reinterpret_cast<const float*>(blob->data());
-    }
+    plain.set_packed(run.packed(1));
     const bool has_c = c && beta != 0.0F;
     const auto [row_step, col_step] = has_c ? c_strides(*c_tensor) : std::pair<int64_t, int64_t>{};
     // A bias per column, the usual case, is added inside the kernel.
@@ -227,10 +226,11 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
     FOLIO_TRY(kernel->activation, parse_fused_gemm(build.attrs()));
   }
   const Initializer* b = build.initializer(1);
-  if (b && b->dtype == DType::kFloat && b->shape.rank() == 2) {
+  kernel->has_half_b = has_half_weights(build.attrs());
+  if (b && has_panels(b->dtype) && b->shape.rank() == 2) {
     const int64_t k = b->shape[kernel->trans_b ? 1 : 0];
     const int64_t n = b->shape[kernel->trans_b ? 0 : 1];
-    request_f32p16(build, 1, k, n, kernel->trans_b ? 1 : n, kernel->trans_b ? k : 1,
+    request_panels(build, 1, k, n, kernel->trans_b ? 1 : n, kernel->trans_b ? k : 1,
                    /*replaces_source=*/true);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
@@ -246,6 +246,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;
+  def.takes_half = [](const Attributes&, int input, const Shape& shape) {
+    return input == 1 && shape.rank() == 2;
+  };
   registry.add(def);
   def.domain = "com.microsoft";
   def.type = "FusedGemm";

@@ -174,7 +174,8 @@ void add(OpRegistry& registry, std::string_view type) {
                 .min_outputs = 0,
                 .max_outputs = 2,
                 .infer = [](OpInfer& infer) { return infer_rnn(infer, kGates); },
-                .make = make<kGates>});
+                .make = make<kGates>,
+                .takes_half = takes_half_rnn});
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.max_outputs = 3;
   def.infer = [](OpInfer& infer) { return infer_rnn(infer, kLstmGates); };
   def.make = make;
+  def.takes_half = takes_half_rnn;
   registry.add(def);
 }
 

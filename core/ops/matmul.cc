@@ -83,8 +83,8 @@ Status multiply(OpRun& run, const Product& p, FolioGemmF32 args, const GemmB& b)
   return Status::ok();
 }
 
-Status run_f32(OpRun& run, const Product& p, const float* a, const void* b, const float* packed,
-               float* y) {
+// `b`: of the first matrix.
+Status run_f32(OpRun& run, const Product& p, const float* a, GemmB b, float* y) {
   const MatMulGeometry& g = p.g;
   FolioGemmF32 args{};
   args.m = g.m;
@@ -94,25 +94,22 @@ Status run_f32(OpRun& run, const Product& p, const float* a, const void* b, cons
   args.a_col_stride = p.a.col;
   args.c_row_stride = g.n;
   args.alpha = p.alpha;
-  GemmB plain;
-  plain.row_stride = p.b.row;
-  plain.col_stride = p.b.col;
-  plain.packed = packed;
+  b.row_stride = p.b.row;
+  b.col_stride = p.b.col;
   const int64_t batches = g.batch.count();
   if (g.batch_b.count() == 1 && (batches == 1 || p.a.matrix == g.m * p.a.row)) {
     // One B for all batches: they are just more rows.
     args.m = g.m * batches;
     args.a = a;
     args.c = y;
-    plain.data = b;
-    return multiply(run, p, args, plain);
+    return multiply(run, p, args, b);
   }
+  const auto* const first = static_cast<const char*>(b.data);
   for (int64_t i = 0; i < batches; ++i) {
     args.a = a + g.index_a(i) * p.a.matrix;
     args.c = y + i * g.m * g.n;
-    plain.data = static_cast<const char*>(b) +
-                 g.index_b(i) * p.b.matrix * static_cast<int64_t>(sizeof(float));
-    FOLIO_RETURN_IF_ERROR(multiply(run, p, args, plain));
+    b.data = first + g.index_b(i) * p.b.matrix * static_cast<int64_t>(sizeof(float));
+    FOLIO_RETURN_IF_ERROR(multiply(run, p, args, b));
   }
   return Status::ok();
 }
@@ -137,13 +134,14 @@ class MatMul final : public OpKernel {
   Options options;
   bool fused = false;
   bool finishes = false;  // folio's own: bias and function
+  bool has_half_b = false;
   Activation activation;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* a, run.tensor(0));
-    FOLIO_TRY(const Tensor* given_b, run.tensor(1, a->dtype()));
+    FOLIO_TRY(const Tensor* given_b, weights_input(run, 1, a->dtype(), has_half_b));
     // Float kernels take B as it stands in the file; the loops want it aligned.
-    FOLIO_TRY(const Tensor aligned_b, a->dtype() == DType::kFloat ? *given_b : aligned(*given_b));
+    FOLIO_TRY(const Tensor aligned_b, has_panels(a->dtype()) ? *given_b : aligned(*given_b));
     const Tensor* b = &aligned_b;
     if (fused && !contains(FloatTypes{}, a->dtype())) return wrong_type(0, a->dtype());
     Product p;
@@ -156,17 +154,11 @@ class MatMul final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), p.g.out));
     if (y->count() == 0) return Status::ok();
     switch (a->dtype()) {
-      case DType::kFloat: {
-        const PackedBlob* blob = run.packed(1);
-        const float* packed = blob ? reinterpret_cast<const float*>(blob->data()) : nullptr;
-        return run_f32(run, p, a->data<float>(), b->raw(), packed, y->data_mut<float>());
-      }
+      case DType::kFloat:
+        return run_f32(run, p, a->data<float>(), gemm_b(run, *b), y->data_mut<float>());
       case DType::kFloat16:
       case DType::kBfloat16:
-        return run_in_float(run, *a, *b, nullptr, y,
-                            [&](const float* a32, const float* b32, const float*, float* y32) {
-                              return run_f32(run, p, a32, b32, nullptr, y32);
-                            });
+        return run_halves(run, p, *a, *b, y);
       case DType::kDouble:
         run_loops(run, p, a->data<double>(), b->data<double>(), y->data_mut<double>());
         return Status::ok();
@@ -184,6 +176,29 @@ class MatMul final : public OpKernel {
   }
 
  private:
+  static GemmB gemm_b(const OpRun& run, const Tensor& b) {
+    GemmB out;
+    out.dtype = b.dtype();
+    out.data = b.raw();
+    out.set_packed(run.packed(1));
+    return out;
+  }
+
+  static Status run_halves(OpRun& run, const Product& p, const Tensor& a, const Tensor& b,
+                           Tensor* y) {
+    if (b.rank() > 2) {  // a copy for all matrices
+      return run_in_float(run, a, b, nullptr, y,
+                          [&](const float* a32, const float* b32, const float*, float* y32) {
+                            GemmB copy;
+                            copy.data = b32;
+                            return run_f32(run, p, a32, copy, y32);
+                          });
+    }
+    return run_in_float(run, a, nullptr, y, [&](const float* a32, const float*, float* y32) {
+      return run_f32(run, p, a32, gemm_b(run, b), y32);
+    });
+  }
+
   Status bind_finish(const OpRun& run, DType dtype, Product* p) const {
     if (dtype != DType::kFloat) return wrong_type(0, dtype);
     p->activation = activation;
@@ -244,11 +259,12 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   }
   // A constant [k, n] is packed; batches of matrices are packed tile by tile at run.
   const Initializer* b = build.initializer(1);
-  if (b && b->dtype == DType::kFloat && b->shape.rank() == 2) {
+  kernel->has_half_b = has_half_weights(build.attrs());
+  if (b && has_panels(b->dtype) && b->shape.rank() == 2) {
     const bool trans = kernel->options.trans[1];
     const int64_t k = b->shape[trans ? 1 : 0];
     const int64_t n = b->shape[trans ? 0 : 1];
-    request_f32p16(build, 1, k, n, trans ? 1 : n, trans ? k : 1, /*replaces_source=*/true);
+    request_panels(build, 1, k, n, trans ? 1 : n, trans ? k : 1, /*replaces_source=*/true);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
@@ -262,6 +278,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;
+  def.takes_half = [](const Attributes&, int input, const Shape& shape) {
+    return input == 1 && shape.rank() == 2;
+  };
   registry.add(def);
   def.domain = "com.microsoft";
   for (const char* type : {"FusedMatMul", "TransposeMatMul"}) {

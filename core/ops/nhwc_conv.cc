@@ -9,6 +9,7 @@
 // Types:  float.
 // winograd: 1: the other algorithm, of 3x3 filters with stride 1 (op_winograd.h); the pass
 //         choose_winograd says where.
+#include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_registry.h"
@@ -20,7 +21,6 @@ namespace {
 class NhwcConv final : public OpKernel {
  public:
   NhwcConvForm form;
-  bool is_winograd = false;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
@@ -29,9 +29,9 @@ class NhwcConv final : public OpKernel {
     FOLIO_TRY(const ConvSizes s, read_nhwc_conv(run, form, x->shape(), 1, 2, 4, &args));
     const Shape& w = args.weights->shape();
     if (!fits_nhwc_conv(w.dims(), s.group) ||
-        (is_winograd && !fits_winograd(w.dims(), form.attrs))) {
+        (form.is_winograd && !fits_winograd(w.dims(), form.attrs))) {
       return not_implemented("W ", w.to_string(), " in ", s.group, " groups",
-                             is_winograd ? " by Winograd's algorithm" : "");
+                             form.is_winograd ? " by Winograd's algorithm" : "");
     }
     const Shape out = channels_last(s.out);
     if (run.has_input(3)) {
@@ -46,7 +46,7 @@ class NhwcConv final : public OpKernel {
     if (y->count() == 0) return Status::ok();
     args.x = x->data<float>();
     args.y = y->data_mut<float>();
-    return is_winograd ? run_winograd_conv(run, s, args) : run_nhwc_conv(run, s, args);
+    return form.is_winograd ? run_winograd_conv(run, s, args) : run_nhwc_conv(run, s, args);
   }
 };
 
@@ -68,9 +68,10 @@ Status infer(OpInfer& infer) {
   return Status::ok();
 }
 
-Status request_winograd(OpBuild& build, const ConvAttrs& attrs) {
+Status request_winograd(OpBuild& build, const NhwcConvForm& form) {
   const Initializer* w = build.initializer(1);
-  if (!w || w->dtype != DType::kFloat || !fits_winograd(w->shape.dims(), attrs)) {
+  if (!w || !fits_winograd(w->shape.dims(), form.attrs) ||
+      (w->dtype != DType::kFloat && !(form.has_half_w && is_half(w->dtype)))) {
     return Status::ok();
   }
   FOLIO_TRY(const PackRequest request, winograd_request(build.kernels(), w->shape.dims()));
@@ -83,9 +84,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(kernel->form, parse_nhwc_conv(build.attrs()));
   const ConvAttrs& attrs = kernel->form.attrs;
   FOLIO_TRY(const int64_t winograd, build.attrs().get_int("winograd", 0));
-  kernel->is_winograd = winograd != 0;
-  if (kernel->is_winograd) {
-    FOLIO_RETURN_IF_ERROR(request_winograd(build, attrs));
+  kernel->form.is_winograd = winograd != 0;
+  if (kernel->form.is_winograd) {
+    FOLIO_RETURN_IF_ERROR(request_winograd(build, kernel->form));
     return std::unique_ptr<OpKernel>(std::move(kernel));
   }
   FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, 1, kernel->form));
@@ -108,6 +109,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;  // W is only ever packed
+  def.takes_half = [](const Attributes& attributes, int input, const Shape& shape) {
+    return input == 1 && takes_half_nhwc(attributes, shape);
+  };
   registry.add(def);
 }
 

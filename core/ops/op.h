@@ -80,6 +80,10 @@ class OpInfer {
 
 using InferFn = Status (*)(OpInfer& infer);
 
+// Whether constant input i, weights of this shape, may stay float16 or bfloat16 where the operator
+// computes in float: it reads the attribute kHalfWeightsAttribute then (op_half_panels.h).
+using TakesHalfFn = bool (*)(const Attributes& attributes, int i, const Shape& shape);
+
 // ---------------------------------------------------------------- building a kernel
 
 class OpBuild {
@@ -249,6 +253,7 @@ struct OpDef {
   // Computes float16 as float16: it only moves elements, or ONNX Runtime's CPU has such a kernel
   // too. All others are widened to float32 (passes/widen_half.cc).
   bool keeps_half = false;
+  TakesHalfFn takes_half = nullptr;  // null: no input does
 };
 
 }  // namespace folio

@@ -10,8 +10,6 @@
 
 namespace folio {
 
-inline bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
-
 inline Result<const float*> floats_of(OpRun& run, const Tensor& tensor) {
   if (tensor.dtype() == DType::kFloat) return tensor.data<float>();
   if (!is_half(tensor.dtype())) {

@@ -4,6 +4,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_evaluate.h"
+#include "core/ops/op_gemm_half.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
@@ -73,15 +74,9 @@ void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, cons
                      const char* data, int64_t columns_after, float* packed) {
   int64_t p = 0;
   do {  // once for k = 0: C is the epilogue of an empty sum
-    FolioGemmF32 part = args;
-    part.k = std::min(kPieceDepth, args.k - p);
-    part.a += p * args.a_col_stride;
-    if (p > 0) part.accumulate = 1;
+    FolioGemmF32 part = gemm_depth_part(args, p, std::min(kPieceDepth, args.k - p));
     const int64_t left = args.k - p - part.k;
     if (left > 0) {
-      part.alpha = 1.0F;
-      part.activation = kFolioActNone;
-      part.col_scale = part.col_bias = part.row_bias = part.addend = nullptr;
       set_next(b, data + 4 * (p + part.k) * b.row_stride, std::min(kPieceDepth, left), part.n,
                &part);
     } else if (columns_after > 0) {
@@ -159,10 +154,32 @@ FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int
   return part;
 }
 
+GemmB GemmB::from_column(int64_t j, int64_t k) const {
+  GemmB b = *this;
+  const int64_t element = is_half(dtype) ? 2 : 4;
+  if (data) b.data = static_cast<const char*>(data) + element * j * col_stride;
+  if (packed) b.packed = packed + j * k;
+  if (packed_halves) b.packed_halves = packed_halves + element * j * k;
+  return b;
+}
+
+FolioGemmF32 gemm_depth_part(const FolioGemmF32& whole, int64_t p, int64_t depth) {
+  FolioGemmF32 part = whole;
+  part.k = depth;
+  part.a += p * whole.a_col_stride;
+  if (p > 0) part.accumulate = 1;
+  if (p + depth == whole.k) return part;
+  part.alpha = 1.0F;
+  part.activation = kFolioActNone;
+  part.col_scale = part.col_bias = part.row_bias = part.addend = nullptr;
+  return part;
+}
+
 Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   FolioGemmF32 args = given;
   args.precision = product_precision(run.kernels(), args.m, args.n, args.k);
   if (args.m == 0 || args.n == 0) return Status::ok();
+  if (is_half(b.dtype)) return gemm_halves(run, args, b);
   if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);
   if (!b.packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
@@ -182,12 +199,12 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   return Status::ok();
 }
 
-void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
+void request_panels(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
                     int64_t col_stride, bool replaces_source) {
+  const DType dtype = build.initializer(input)->dtype;
   PackRequest request;
   request.replaces_source = replaces_source;
-  request.layout = Layout::kF32P16;
-  request.version = kF32P16Version;
+  set_panels_of(dtype, &request);
   request.k = k;
   request.n = n;
   request.row_stride = row_stride;
@@ -195,13 +212,17 @@ void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row
   request.context = &build.kernels();
   request.fill = [](const PackRequest& r, const void* context, const Tensor& source,
                     uint8_t* blob) {
+    if (is_half(source.dtype())) {
+      pack_b16p16({r.k, r.n, r.row_stride, r.col_stride}, source.raw(), blob);
+      return Status::ok();
+    }
     const auto* kernels = static_cast<const FolioKernels*>(context);
     kernels->pack_f32p16(r.k, r.n, source.raw(), r.row_stride, r.col_stride,
                          reinterpret_cast<float*>(blob));
     return Status::ok();
   };
   // A matrix without elements is never read: nothing to pack.
-  if (f32p16_bytes(k, n, &request.bytes) && request.bytes > 0) {
+  if (panels_bytes(dtype, k, n, &request.bytes) && request.bytes > 0) {
     build.request_pack(input, request);
   }
 }
@@ -210,9 +231,7 @@ Result<float*> widen_half(OpRun& run, const Tensor& source) {
   const auto count = static_cast<size_t>(source.count());
   FOLIO_TRY(uint8_t * bytes, run.scratch(count * sizeof(float)));
   auto* out = reinterpret_cast<float*>(bytes);
-  const auto convert =
-      source.dtype() == DType::kFloat16 ? run.kernels().f16_to_f32 : run.kernels().bf16_to_f32;
-  convert(source.count(), source.raw(), out);
+  widen_halves(run.kernels(), source.dtype(), source.count(), source.raw(), out);
   return out;
 }
 

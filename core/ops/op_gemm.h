@@ -4,10 +4,11 @@
 // Splits:  rows in blocks, columns in multiples of 16; by shape only, so that results do not
 //          depend on the number of threads (kernels.h: gemm_f32 is bit-identical under splits).
 // B:       F32P16 when it was packed at load, else plain bytes (any alignment, any strides) that
-//          are packed tile by tile: bit-identical, no memory beyond a tile a thread.
+//          are packed tile by tile: bit-identical, no memory beyond a tile a thread. float16 and
+//          bfloat16: likewise from F16P16, BF16P16 or plain bytes, widened tile by tile.
 #pragma once
 
-#include "core/ops/op.h"
+#include "core/ops/op_half_panels.h"
 
 namespace folio {
 
@@ -29,18 +30,36 @@ struct GemmB {
   int64_t row_stride = 0;      // elements between B[p, j] and B[p + 1, j]
   int64_t col_stride = 0;
   const float* packed = nullptr;  // F32P16; wins over `data`
+  // float16 and bfloat16: one of the strides is 1, and what is packed is F16P16 or BF16P16.
+  DType dtype = DType::kFloat;
+  const uint8_t* packed_halves = nullptr;  // wins over `data`
+
+  // A blob that request_panels() asked for, or null.
+  void set_packed(const PackedBlob* blob) {
+    if (!blob) return;
+    if (is_half(dtype)) {
+      packed_halves = blob->data();
+    } else {
+      packed = reinterpret_cast<const float*>(blob->data());
+    }
+  }
+  // From column j on, of a matrix of k rows; j is a multiple of 16 where it is packed.
+  GemmB from_column(int64_t j, int64_t k) const;
 };
 
 // Rows [row, row + rows) and columns [col, col + columns) of a product, but for B.
 FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
                        int64_t columns);
 
+// Elements [p, p + depth) of each sum, which rests in C before and after: that loses nothing.
+FolioGemmF32 gemm_depth_part(const FolioGemmF32& whole, int64_t p, int64_t depth);
+
 // Fills `args.c`; all of `args` is used but `b` and `precision`, which are set here, and `a_rows`.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 
-// Asks for constant input i, a matrix [k, n] of floats with these strides, as F32P16.
-// `replaces_source`: see PackRequest.
-void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
+// Asks for constant input i, a matrix [k, n] with these strides, as panels of its type
+// (has_panels()). `replaces_source`: see PackRequest.
+void request_panels(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
                     int64_t col_stride, bool replaces_source = false);
 
 // float16 and bfloat16 are computed in float: scratch copies that live as long as this call of the
@@ -48,22 +67,29 @@ void request_f32p16(OpBuild& build, int input, int64_t k, int64_t n, int64_t row
 Result<float*> widen_half(OpRun& run, const Tensor& source);
 void narrow_half(OpRun& run, const float* source, Tensor* target);
 
-// float16 and bfloat16: body(x, w, b, y) -> Status over float copies, narrowed to y; `b` may
-// be null.
+// float16 and bfloat16: body(x, b, y) -> Status over float copies, narrowed to y; `b` may be null.
 template <typename Body>
-Status run_in_float(OpRun& run, const Tensor& x, const Tensor& w, const Tensor* b, Tensor* y,
-                    Body&& body) {
+Status run_in_float(OpRun& run, const Tensor& x, const Tensor* b, Tensor* y, Body&& body) {
   FOLIO_TRY(const float* x32, widen_half(run, x));
-  FOLIO_TRY(const float* w32, widen_half(run, w));
   const float* b32 = nullptr;
   if (b) {
     FOLIO_TRY(b32, widen_half(run, *b));
   }
   FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
   auto* y32 = reinterpret_cast<float*>(bytes);
-  FOLIO_RETURN_IF_ERROR(body(x32, w32, b32, y32));
+  FOLIO_RETURN_IF_ERROR(body(x32, b32, y32));
   narrow_half(run, y32, y);
   return Status::ok();
+}
+
+// The same with a copy of w: body(x, w, b, y).
+template <typename Body>
+Status run_in_float(OpRun& run, const Tensor& x, const Tensor& w, const Tensor* b, Tensor* y,
+                    Body&& body) {
+  FOLIO_TRY(const float* w32, widen_half(run, w));
+  return run_in_float(run, x, b, y, [&](const float* x32, const float* b32, float* y32) {
+    return body(x32, w32, b32, y32);
+  });
 }
 
 // The tensor itself, or a scratch copy when its bytes are unaligned for its type.

@@ -2,6 +2,8 @@
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_gemm_half.h"
+#include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_scratch.h"
 
@@ -32,13 +34,31 @@ constexpr int64_t kEnoughBlocks = 4;
 constexpr int64_t kPairFloats = 160 * 1024;
 constexpr int64_t kPairLines = 4;
 constexpr int64_t kFreshRows = 256;  // of a panel that are turned at once, in L1
+// Weights of 16 bits: floats that are widened at once, in L2 beside the bytes that come next; and
+// how many chunks a thread should have, if there are more tiles of pixels than one.
+constexpr int64_t kWideFloats = 64 * 1024;
+constexpr int64_t kWideChunks = 2;
 
-// The panel of up to 16 filters of k = taps * channels floats each: they lie channel by channel, a
-// panel has taps outermost.
-void fill_panel(const FolioKernels& kernels, int64_t taps, int64_t k, int64_t filters,
+// Elements [p, p + count), count <= kFreshRows, of each of up to 16 filters as rows of a panel.
+void fill_rows(const FolioKernels& kernels, DType dtype, int64_t k, int64_t filters,
+               const uint8_t* from, int64_t p, int64_t count, float* rows) {
+  if (!is_half(dtype)) {
+    kernels.pack_f32p16(count, filters, from + 4 * p, 1, k, rows);
+    return;
+  }
+  alignas(64) float lines[kFreshRows * kPanel];
+  widen_lines(kernels, dtype, count, filters, from + 2 * p, 1, k, lines, rows);
+}
+
+// The panel of up to 16 filters of k = taps * channels elements each: they lie channel by channel,
+// a panel has taps outermost.
+void fill_panel(const FolioKernels& kernels, DType dtype, int64_t taps, int64_t k, int64_t filters,
                 const uint8_t* from, float* panel) {
   if (taps == 1) {
-    kernels.pack_f32p16(k, filters, from, 1, k, panel);
+    for (int64_t p = 0; p < k; p += kFreshRows) {
+      fill_rows(kernels, dtype, k, filters, from, p, std::min(kFreshRows, k - p),
+                panel + p * kPanel);
+    }
     return;
   }
   alignas(64) float rows[kFreshRows * kPanel];
@@ -47,7 +67,7 @@ void fill_panel(const FolioKernels& kernels, int64_t taps, int64_t k, int64_t fi
   int64_t channel = 0;
   for (int64_t p = 0; p < k; p += kFreshRows) {
     const int64_t count = std::min(kFreshRows, k - p);
-    kernels.pack_f32p16(count, filters, from + 4 * p, 1, k, rows);
+    fill_rows(kernels, dtype, k, filters, from, p, count, rows);
     for (int64_t i = 0; i < count; ++i) {
       std::memcpy(panel + (tap * channels + channel) * kPanel, rows + i * kPanel,
                   static_cast<size_t>(kPanel) * sizeof(float));
@@ -62,8 +82,8 @@ void fill_panel(const FolioKernels& kernels, int64_t taps, int64_t k, int64_t fi
 void fill_panels(const FolioKernels& kernels, int64_t taps, int64_t k, int64_t first, int64_t count,
                  const Tensor& source, float* panels) {
   for (int64_t j = 0; j < count; j += kPanel) {
-    fill_panel(kernels, taps, k, std::min(kPanel, count - j), source.raw() + (first + j) * k * 4,
-               panels + j * k);
+    fill_panel(kernels, source.dtype(), taps, k, std::min(kPanel, count - j),
+               source.raw() + (first + j) * k * (is_half(source.dtype()) ? 2 : 4), panels + j * k);
   }
 }
 
@@ -75,6 +95,16 @@ Status fill_product(const PackRequest& r, const void* context, const Tensor& sou
     fill_panels(*static_cast<const FolioKernels*>(context), r.taps, r.k, g * columns, columns,
                 source, panels);
     panels += panel_columns(columns) * r.k;
+  }
+  return Status::ok();
+}
+
+Status fill_halves(const PackRequest& r, const void*, const Tensor& source, uint8_t* blob) {
+  const int64_t columns = r.n / r.groups;
+  for (int64_t g = 0; g < r.groups; ++g) {
+    pack_b16p16({r.k, columns, r.row_stride, r.col_stride, r.taps},
+                source.raw() + 2 * g * columns * r.k, blob);
+    blob += 2 * panel_columns(columns) * r.k;
   }
   return Status::ok();
 }
@@ -94,8 +124,9 @@ bool reads_lines(const ConvSizes& s, const NhwcConvArgs& args) {
 
 class NhwcProduct {
  public:
-  NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
-      : s_(s), kernels_(kernels), args_(args) {
+  NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args,
+              int threads)
+      : s_(s), kernels_(kernels), args_(args), threads_(threads) {
     const Window& w = s.window;
     by_lines_ = reads_lines(s, args);
     in_place_ = !by_lines_ && is_pointwise(w);
@@ -122,14 +153,19 @@ class NhwcProduct {
     grain_ =
         by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile)) : 1;
     if (args.packed) return;
-    const int64_t panels = kFreshFloats / std::max<int64_t>(s.k(), 1) / kPanel;
+    const bool widens = is_half(args.weights->dtype());
+    const int64_t panels = (widens && kernels.multiplies_parts == 0 ? kWideFloats : kFreshFloats) /
+                           std::max<int64_t>(s.k(), 1) / kPanel;
     tiling_.columns = std::min(s.c_out, std::max(panels * kPanel, kFreshColumns));
     tiling_.blocks = (s.c_out + tiling_.columns - 1) / tiling_.columns;
+    if (!widens || threads == 1) return;
+    const int64_t wanted = (kWideChunks * threads + blocks() - 1) / blocks();
+    row_parts_ = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, tiling_.tiles));
   }
 
   // Of columns, in all groups.
   int64_t blocks() const { return s_.group * tiling_.blocks; }
-  int64_t chunks() const { return args_.packed ? tiling_.tiles * blocks() : blocks(); }
+  int64_t chunks() const { return (args_.packed ? tiling_.tiles : row_parts_) * blocks(); }
   int64_t grain() const { return grain_; }  // of chunks
   size_t zero_bytes() const {
     return static_cast<size_t>(by_lines_ ? line_floats(tiling_.tile) : run_) * kFloat;
@@ -158,12 +194,15 @@ class NhwcProduct {
       return;
     }
     auto* panels = reinterpret_cast<float*>(scratch);
-    fill_panels(kernels_, args_.is_planes ? 1 : s_.window.kernel_count(), s_.k(),
-                group * s_.c_out + first, std::min(tiling_.columns, s_.c_out - first),
-                *args_.weights, panels);
-    for (int64_t tile = 0; tile < tiling_.tiles; ++tile) {
+    fill(group, first, panels);
+    const int64_t part = chunk / blocks();
+    const int64_t begin = tiling_.tiles * part / row_parts_;
+    const int64_t end = tiling_.tiles * (part + 1) / row_parts_;
+    Ahead ahead = bytes_of(chunk + threads_);  // others have the chunks between
+    for (int64_t tile = begin; tile < end; ++tile) {
       multiply(tile_at(first_row(tile), rows_), group, first, panels, scratch + panel_bytes(),
-               zeros);
+               zeros, ahead);
+      ahead = {};
     }
   }
 
@@ -187,6 +226,34 @@ class NhwcProduct {
     float* y;
   };
 
+  // Bytes that are read after a tile.
+  struct Ahead {
+    const uint8_t* from;
+    int64_t bytes;
+  };
+
+  // The panels of a block of columns from `first` on.
+  void fill(int64_t group, int64_t first, float* panels) const {
+    const int64_t columns = std::min(tiling_.columns, s_.c_out - first);
+    if (args_.packed_halves) {
+      widen_halves(kernels_, args_.weights->dtype(), panel_columns(columns) * s_.k(),
+                   halves_at(group, first), panels);
+      return;
+    }
+    fill_panels(kernels_, args_.is_planes ? 1 : s_.window.kernel_count(), s_.k(),
+                group * s_.c_out + first, columns, *args_.weights, panels);
+  }
+
+  const uint8_t* halves_at(int64_t group, int64_t first) const {
+    return args_.packed_halves + 2 * (group * panel_columns(s_.c_out) + first) * s_.k();
+  }
+  Ahead bytes_of(int64_t chunk) const {
+    if (!args_.packed_halves || chunk >= chunks()) return {};
+    const int64_t first = chunk % tiling_.blocks * tiling_.columns;
+    const int64_t columns = panel_columns(std::min(tiling_.columns, s_.c_out - first));
+    return {halves_at(chunk / tiling_.blocks % s_.group, first), 2 * columns * s_.k()};
+  }
+
   int64_t first_row(int64_t tile) const {
     if (!by_lines_) return tile * tiling_.tile;
     return tile / parts_ * s_.window.out[2] + tile % parts_ * tiling_.tile;
@@ -201,7 +268,7 @@ class NhwcProduct {
 
   // A tile of pixels times the columns from `first` on.
   void multiply(const Tile& tile, int64_t group, int64_t first, const float* b, uint8_t* scratch,
-                const float* zeros) const {
+                const float* zeros, const Ahead& ahead = {}) const {
     const int64_t row = tile.row;
     const int64_t channels = s_.group * s_.c_in;
     FolioGemmF32 gemm{};
@@ -234,6 +301,11 @@ class NhwcProduct {
     gemm.addend_row_stride = gemm.c_row_stride;
     gemm.alpha = 1.0F;
     gemm.precision = precision_;
+    if (ahead.from) {
+      gemm.next = reinterpret_cast<const char*>(ahead.from);
+      gemm.next_rows = 1;
+      gemm.next_bytes = ahead.bytes;
+    }
     const bool finished = args_.activation.set_in_gemm(&gemm);
     kernels_.gemm_f32(&gemm);
     if (!finished) activate(gemm);
@@ -344,15 +416,17 @@ class NhwcProduct {
   const ConvSizes& s_;
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
+  const int threads_;
   bool in_place_ = false;
   bool by_lines_ = false;  // the taps of one row of the window are one piece
   int64_t unit_ = 0;       // floats of a pixel, or of a plane's
   int64_t run_ = 0;        // floats of a piece
   int64_t pieces_ = 0;
   int64_t grain_ = 1;
-  int64_t parts_ = 1;  // tiles of a line
-  int64_t rows_ = 0;   // output pixels of all images
   int32_t precision_ = kFolioChain;
+  int64_t parts_ = 1;      // tiles of a line
+  int64_t row_parts_ = 1;  // chunks that have the same columns of halves
+  int64_t rows_ = 0;       // output pixels of all images
   ConvTiling tiling_;
 };
 
@@ -424,7 +498,7 @@ class ConvPair {
            const ConvSizes& second, const NhwcConvArgs& second_args)
       : second_(second),
         second_args_(second_args),
-        product_(first, run.kernels(), first_args),
+        product_(first, run.kernels(), first_args, run.parallel().thread_count()),
         filter_(second, run.kernels(), second_args) {
     const Window& w = second.window;
     line_ = w.in[2] * second.group;
@@ -503,8 +577,14 @@ bool fits_planes(Span<const int64_t> w, const ConvAttrs& attrs) {
          (dilations.empty() || dilations[dilations.size() - 1] == 1);
 }
 
+bool takes_half_nhwc(const Attributes& attributes, const Shape& w) {
+  const auto attrs = parse_conv(attributes);
+  return attrs.is_ok() && fits_nhwc_conv(w.dims(), attrs.value().group) &&
+         !is_depthwise_conv(w.dims(), attrs.value().group);
+}
+
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
-                                      int64_t group, bool is_planes) {
+                                      int64_t group, bool is_planes, DType dtype) {
   uint64_t taps = 0;
   int64_t k = 0;
   if (!checked_count(w.subspan(2), &taps) || !checked_mul(w[1], static_cast<int64_t>(taps), &k)) {
@@ -522,16 +602,15 @@ Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const in
     request.fill = fill_depthwise;
     return request;
   }
-  request.layout = Layout::kF32P16;
-  request.version = kF32P16Version;
+  set_panels_of(dtype, &request);
   request.k = k;
   request.n = w[0];
   request.row_stride = 1;
   request.col_stride = k;
   request.groups = group;
-  request.fill = fill_product;
+  request.fill = is_half(dtype) ? fill_halves : fill_product;
   uint64_t each = 0;
-  if (!f32p16_bytes(k, w[0] / group, &each) ||
+  if (!panels_bytes(dtype, k, w[0] / group, &each) ||
       !checked_mul(each, static_cast<uint64_t>(group), &request.bytes)) {
     return invalid_argument("W is too large to be packed");
   }
@@ -548,6 +627,39 @@ Status pack_now(OpRun& run, const ConvSizes& s, NhwcConvArgs* args) {
   FOLIO_TRY(uint8_t * bytes, run.scratch(request.bytes));
   FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, w, bytes));
   args->packed = reinterpret_cast<const float*>(bytes);
+  return Status::ok();
+}
+
+// 1x1 without stride or border, weights of 16 bits: plain products.
+Status run_pointwise_halves(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
+  FolioGemmF32 gemm{};
+  gemm.m = s.batch * s.window.out_count();
+  gemm.n = s.c_out;
+  gemm.k = s.c_in;
+  gemm.a_row_stride = s.group * s.c_in;
+  gemm.a_col_stride = 1;
+  gemm.c_row_stride = gemm.addend_row_stride = s.group * s.c_out;
+  gemm.alpha = 1.0F;
+  gemm.precision = product_precision(run.kernels(), s.window.out_count(), gemm.n, gemm.k);
+  const Activation* const function =
+      args.activation.set_in_gemm(&gemm) ? nullptr : &args.activation;
+  GemmB all;
+  all.dtype = args.weights->dtype();
+  all.data = args.weights->raw();
+  all.row_stride = 1;
+  all.col_stride = gemm.k;
+  for (int64_t g = 0; g < s.group; ++g) {
+    const int64_t channel = g * s.c_out;
+    gemm.a = args.x + g * s.c_in;
+    gemm.c = args.y + channel;
+    gemm.col_scale = args.scale ? args.scale + channel : nullptr;
+    gemm.col_bias = args.bias ? args.bias + channel : nullptr;
+    gemm.addend = args.z ? args.z + channel : nullptr;
+    GemmB b = all.from_column(channel, gemm.k);
+    if (args.packed_halves)
+      b.packed_halves = args.packed_halves + 2 * g * panel_columns(s.c_out) * gemm.k;
+    FOLIO_RETURN_IF_ERROR(gemm_halves(run, gemm, b, function));
+  }
   return Status::ok();
 }
 
@@ -575,16 +687,18 @@ Result<NhwcConvForm> parse_nhwc_conv(const Attributes& attrs) {
   FOLIO_TRY(form.activation, parse_fused_activation(attrs, parameters));
   FOLIO_TRY(const int64_t planes, attrs.get_int(kPlanesAttribute, 0));
   form.is_planes = planes != 0;
+  form.has_half_w = has_half_weights(attrs);
   return form;
 }
 
 Status request_nhwc_conv(OpBuild& build, int w_input, const NhwcConvForm& form) {
   const Initializer* w = build.initializer(w_input);
-  if (!w || w->dtype != DType::kFloat || !fits_nhwc_conv(w->shape.dims(), form.attrs.group)) {
-    return Status::ok();
-  }
-  FOLIO_TRY(PackRequest request,
-            nhwc_conv_request(build.kernels(), w->shape.dims(), form.attrs.group, form.is_planes));
+  if (!w || !fits_nhwc_conv(w->shape.dims(), form.attrs.group)) return Status::ok();
+  const bool is_half_w =
+      form.has_half_w && is_half(w->dtype) && !is_depthwise_conv(w->shape.dims(), form.attrs.group);
+  if (w->dtype != DType::kFloat && !is_half_w) return Status::ok();
+  FOLIO_TRY(PackRequest request, nhwc_conv_request(build.kernels(), w->shape.dims(),
+                                                   form.attrs.group, form.is_planes, w->dtype));
   request.replaces_source = true;  // run() reads W's shape alone then
   if (request.bytes > 0) build.request_pack(w_input, request);
   return Status::ok();
@@ -592,8 +706,12 @@ Status request_nhwc_conv(OpBuild& build, int w_input, const NhwcConvForm& form) 
 
 Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, const Shape& x,
                                  int w_input, int b_input, int scale_input, NhwcConvArgs* args) {
-  FOLIO_TRY(args->weights, run.tensor(w_input, DType::kFloat));
+  FOLIO_TRY(args->weights, weights_input(run, w_input, DType::kFloat, form.has_half_w));
   const Shape& w = args->weights->shape();
+  const bool is_half_w = is_half(args->weights->dtype());
+  if (is_half_w && is_depthwise_conv(w.dims(), form.attrs.group)) {
+    return not_implemented("W of ", dtype_name(args->weights->dtype()), " over one channel each");
+  }
   const Tensor* bias = nullptr;
   if (run.has_input(b_input)) {
     FOLIO_TRY(bias, run.tensor(b_input, DType::kFloat));
@@ -614,7 +732,11 @@ Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, con
     args->scale = scale->data<float>();
   }
   if (const PackedBlob* packed = run.packed(w_input)) {
-    args->packed = reinterpret_cast<const float*>(packed->data());
+    if (is_half_w && !form.is_winograd) {
+      args->packed_halves = packed->data();
+    } else {
+      args->packed = reinterpret_cast<const float*>(packed->data());
+    }
   }
   args->activation = form.activation;
   return sizes;
@@ -623,11 +745,16 @@ Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, con
 Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) {
   NhwcConvArgs args = given;
   const bool depthwise = is_depthwise_conv(args.weights->shape().dims(), s.group);
-  if (!args.packed && (depthwise || NhwcProduct(s, run.kernels(), args).blocks() < kEnoughBlocks)) {
+  const int threads = run.parallel().thread_count();
+  const bool widens = is_half(args.weights->dtype());
+  if (!args.packed && !widens &&
+      (depthwise || NhwcProduct(s, run.kernels(), args, threads).blocks() < kEnoughBlocks)) {
     FOLIO_RETURN_IF_ERROR(pack_now(run, s, &args));
   }
   if (depthwise) return run_depthwise_rows(run, s, args);
-  const NhwcProduct product(s, run.kernels(), args);
+  if (widens && is_pointwise(s.window) && !args.is_planes)
+    return run_pointwise_halves(run, s, args);
+  const NhwcProduct product(s, run.kernels(), args, threads);
   return run_chunks(run, product, product.chunks(), product.grain());
 }
 

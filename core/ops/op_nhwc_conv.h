@@ -7,7 +7,8 @@
 //          channels may have them first, where K is channel by channel. Outside of the image pieces
 //          are zeros. A filter over one channel each (depthwise): rows of the slot depthwise_f32.
 // Weights: packed before; else some columns at a time, which all pixels meet while they are in the
-//          cache: bit-identical.
+//          cache: bit-identical. float16 and bfloat16 (not of depthwise filters), packed or not,
+//          are widened so.
 // Memory:  a thread has pointers and border pieces of a tile of pixels, and those columns.
 // Splits:  by shape only; bit-identical for any number of threads.
 #pragma once
@@ -25,7 +26,10 @@ bool is_depthwise_conv(Span<const int64_t> w, int64_t group);
 // Whether run_nhwc_conv() can write y where z is.
 bool adds_in_place(Span<const int64_t> w, int64_t group);
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
-                                      int64_t group, bool is_planes = false);
+                                      int64_t group, bool is_planes = false,
+                                      DType dtype = DType::kFloat);
+// As OpDef::takes_half, of weights.
+bool takes_half_nhwc(const Attributes& attributes, const Shape& w);
 
 // An attribute of 1: x is [N, C, spatial...], and is read as it lies.
 inline constexpr std::string_view kPlanesAttribute = "planes";
@@ -38,6 +42,8 @@ struct NhwcConvForm {
   ConvAttrs attrs;
   Activation activation;
   bool is_planes = false;
+  bool is_winograd = false;  // packed so (op_winograd.h)
+  bool has_half_w = false;
 };
 Result<NhwcConvForm> parse_nhwc_conv(const Attributes& attrs);
 
@@ -48,10 +54,11 @@ Status request_nhwc_conv(OpBuild& build, int w_input, const NhwcConvForm& form);
 struct NhwcConvArgs {
   const float* x = nullptr;
   const Tensor* weights = nullptr;
-  const float* packed = nullptr;  // as nhwc_conv_request() has it, or null
-  const float* scale = nullptr;   // of each channel, or null: ones; not of depthwise filters
-  const float* bias = nullptr;    // may be null
-  const float* z = nullptr;       // as y; may be null
+  const float* packed = nullptr;           // as nhwc_conv_request() has it, or null
+  const uint8_t* packed_halves = nullptr;  // the same of halves, or null
+  const float* scale = nullptr;  // of each channel, or null: ones; not of depthwise filters
+  const float* bias = nullptr;   // may be null
+  const float* z = nullptr;      // as y; may be null
   bool is_planes = false;
   Activation activation;
   float* y = nullptr;

@@ -51,6 +51,7 @@ Result<RnnAttrs> parse_rnn(const Attributes& attrs, int gates,
     return invalid_graph("attribute 'direction' is '", direction, "'");
   }
   if (out.hidden < 0) return invalid_graph("attribute 'hidden_size' is ", out.hidden);
+  out.has_half_w = has_half_weights(attrs);
   out.directions = direction == "bidirectional" ? 2 : 1;
   out.first_is_reverse = direction == "reverse";
   out.batch_first = layout != 0;
@@ -113,17 +114,19 @@ Result<RnnRun> check_rnn_sizes(const RnnAttrs& attrs, const OpRun& run, int64_t 
 }
 
 Result<RnnRun> check_rnn(const RnnAttrs& attrs, const OpRun& run, DType dtype) {
-  FOLIO_TRY(const Tensor* w, run.tensor(1, dtype));
+  FOLIO_TRY(const Tensor* w, weights_input(run, 1, dtype, attrs.has_half_w));
   FOLIO_TRY(const Tensor* r, run.tensor(2, dtype));
   if (r->rank() != 3) return invalid_argument("R is ", r->shape().to_string(), ", expected 3 dims");
   FOLIO_TRY(RnnRun out, check_rnn_sizes(attrs, run, r->dim(2), dtype));
   const int64_t rows = attrs.gates * out.hidden;
   FOLIO_RETURN_IF_ERROR(expect_shape(*w, Shape{attrs.directions, rows, out.input}, "W"));
   FOLIO_RETURN_IF_ERROR(expect_shape(*r, Shape{attrs.directions, rows, out.hidden}, "R"));
-  out.w = w->data<float>();
+  out.w.dtype = w->dtype();
+  out.w.data = w->raw();
+  out.w.row_stride = 1;
+  out.w.col_stride = out.input;
+  out.w.set_packed(run.packed(1));
   out.r = r->data<float>();
-  if (const PackedBlob* blob = run.packed(1))
-    out.w_packed = reinterpret_cast<const float*>(blob->data());
   if (const PackedBlob* blob = run.packed(2))
     out.r_packed = reinterpret_cast<const float*>(blob->data());
   return out;
@@ -154,14 +157,7 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
   args.k = r.input;
   args.a_col_stride = 1;
   args.alpha = 1.0F;
-  GemmB b;
-  b.row_stride = 1;
-  b.col_stride = r.input;
-  if (r.w_packed) {
-    b.packed = r.w_packed + dir * rows * r.input;
-  } else {
-    b.data = r.w + dir * rows * r.input;
-  }
+  const GemmB b = r.w.from_column(dir * rows, r.input);
   if (!attrs.batch_first) {
     args.m = r.seq * r.batch;
     args.a = r.x;
@@ -280,14 +276,21 @@ Status infer_rnn(OpInfer& infer, int gates, size_t hidden_axis) {
 void request_rnn_packs(OpBuild& build) {
   for (const int input : {1, 2}) {
     const Initializer* weights = build.initializer(input);
-    if (!weights || weights->dtype != DType::kFloat || weights->shape.rank() != 3) continue;
+    const bool has_form =
+        weights && (weights->dtype == DType::kFloat ||
+                    (input == 1 && is_half(weights->dtype) && has_half_weights(build.attrs())));
+    if (!has_form || weights->shape.rank() != 3) continue;
     const Shape& shape = weights->shape;
     // Whole gates are multiplied: of all four at once, or of one (GRU), and each piece begins with
     // a panel then, since three gates fill panels only when one does.
     if (shape[1] % FOLIO_F32P16_COLUMNS != 0) continue;
-    request_f32p16(build, input, shape[2], shape[0] * shape[1], 1, shape[2],
+    request_panels(build, input, shape[2], shape[0] * shape[1], 1, shape[2],
                    /*replaces_source=*/true);
   }
+}
+
+bool takes_half_rnn(const Attributes&, int input, const Shape& shape) {
+  return input == 1 && shape.rank() == 3 && shape[1] % FOLIO_F32P16_COLUMNS == 0;
 }
 
 }  // namespace folio

@@ -24,6 +24,7 @@ struct RnnAttrs {
   int64_t hidden = 0;                   // 0: taken from R
   float clip = 0.0F;                    // 0: none
   std::vector<Activation> activations;  // directions * per_direction
+  bool has_half_w = false;
 };
 
 // `defaults` names the activation functions of one direction.
@@ -37,13 +38,12 @@ struct RnnRun {
   int64_t input = 0;
   int64_t hidden = 0;
   const float* x = nullptr;
-  const float* w = nullptr;
+  GemmB w;  // all directions' rows as columns
   const float* r = nullptr;
   const float* b = nullptr;      // or null
   std::vector<int64_t> lengths;  // by batch
   const float* initial_h = nullptr;
-  const float* w_packed = nullptr;  // F32P16 of all directions' rows, or null
-  const float* r_packed = nullptr;
+  const float* r_packed = nullptr;  // F32P16 of all directions' rows, or null
 };
 
 // Inputs 0 X, 1 W, 2 R, 3 B, 4 sequence_lens, 5 initial_h, all numbers of `dtype`. The pointers are
@@ -104,7 +104,10 @@ Status rnn_walk(const RnnAttrs& attrs, const RnnRun& r, int dir, Step&& step) {
 
 // `hidden_axis`: the dim of R that is the hidden size.
 Status infer_rnn(OpInfer& infer, int gates, size_t hidden_axis = 2);
-// W and R as F32P16 where the gates of a direction start at a panel.
+// W and R as panels where the gates of a direction start at a panel.
 void request_rnn_packs(OpBuild& build);
+// W, of which each step of a sequence takes a row of products, may stay halves; R, which each step
+// reads, may not. As OpDef::takes_half.
+bool takes_half_rnn(const Attributes& attributes, int input, const Shape& shape);
 
 }  // namespace folio

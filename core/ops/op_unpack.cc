@@ -2,15 +2,24 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/utf8.h"
+#include "core/ops/op_half_panels.h"
 
 namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
-constexpr Layout kLayouts[] = {Layout::kF32P16, Layout::kS8P16K4, Layout::kF32Tapwise};
+constexpr Layout kLayouts[] = {Layout::kF32P16, Layout::kS8P16K4, Layout::kF32Tapwise,
+                               Layout::kF16P16, Layout::kBF16P16};
+
+// Panels of elements that kernels take as they are, of any groups.
+bool is_panels(Layout layout) {
+  return layout == Layout::kF32P16 || layout == Layout::kF16P16 || layout == Layout::kBF16P16;
+}
 
 bool holds(Layout layout, DType dtype) {
   if (layout == Layout::kS8P16K4) return dtype == DType::kInt8 || dtype == DType::kUint8;
+  if (layout == Layout::kF16P16) return dtype == DType::kFloat16;
+  if (layout == Layout::kBF16P16) return dtype == DType::kBfloat16;
   return dtype == DType::kFloat;
 }
 
@@ -32,8 +41,9 @@ bool has_rows(const PackRequest& r) {
 bool bytes_of(const PackRequest& r, uint64_t* out) {
   if (r.layout == Layout::kS8P16K4) return s8p16k4_bytes(r.k, r.n, out);
   uint64_t each = 0;
-  if (r.layout == Layout::kF32P16) {
-    return f32p16_bytes(r.k, r.n / r.groups, &each) &&
+  if (is_panels(r.layout)) {
+    const auto bytes = r.layout == Layout::kF32P16 ? f32p16_bytes : b16p16_bytes;
+    return bytes(r.k, r.n / r.groups, &each) &&
            checked_mul(each, static_cast<uint64_t>(r.groups), out);
   }
   return checked_mul(static_cast<uint64_t>(r.k), static_cast<uint64_t>(r.n), &each) &&
@@ -45,7 +55,7 @@ Result<Layout> layout_called(const std::string& name) {
     if (name == layout_name(layout)) return layout;
   }
   return invalid_graph("attribute 'layout' is '", utf8_shortened(utf8_repaired(name), 40),
-                       "', this build knows F32P16, S8P16K4 and F32TAPWISE");
+                       "', this build knows F32P16, S8P16K4, F32TAPWISE, F16P16 and BF16P16");
 }
 
 Status read_matrix(const Attributes& attributes, PackRequest* form) {
@@ -123,6 +133,19 @@ void unpack_f32(const FolioKernels& kernels, Parallel& parallel, const PackReque
   });
 }
 
+void unpack_halves(Parallel& parallel, const PackRequest& r, const uint8_t* blob, uint8_t* out) {
+  const int64_t columns = r.n / r.groups;
+  const int64_t panels = (columns + kPanel - 1) / kPanel;
+  parallel.for_range(r.groups * panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t j = i % panels * kPanel;
+      const int64_t first = i / panels * columns + j;
+      unpack_b16p16({r.k, std::min(kPanel, columns - j), r.row_stride, r.col_stride, r.taps},
+                    blob + 2 * i * r.k * kPanel, out + 2 * first * r.col_stride);
+    }
+  });
+}
+
 }  // namespace
 
 Status check_packed_weight(const PackedWeight& weight) {
@@ -140,7 +163,7 @@ Status check_packed_weight(const PackedWeight& weight) {
     return refuse("is no matrix of ", r.k, " x ", r.n);
   }
   const bool has_groups =
-      r.groups >= 1 && r.n % r.groups == 0 && (r.groups == 1 || r.layout == Layout::kF32P16);
+      r.groups >= 1 && r.n % r.groups == 0 && (r.groups == 1 || is_panels(r.layout));
   if (r.taps < 1 || r.k % r.taps != 0 || !has_groups) {
     return refuse("a matrix of ", r.k, " x ", r.n, " has no ", r.taps, " taps in ", r.groups,
                   " groups");
@@ -215,6 +238,8 @@ void unpack_weight(const FolioKernels& kernels, Parallel& parallel, const Packed
   const PackRequest& r = weight.form;
   if (r.layout == Layout::kF32P16) {
     unpack_f32(kernels, parallel, r, blob, out);
+  } else if (is_panels(r.layout)) {
+    unpack_halves(parallel, r, blob, out);
   } else if (r.layout == Layout::kF32Tapwise) {
     kernels.transpose_b32(r.k, r.n, blob, r.n, out, r.k);
   } else {

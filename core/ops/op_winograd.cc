@@ -4,6 +4,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_half_panels.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
@@ -32,14 +33,20 @@ constexpr int64_t kPage = 1024;                 // floats
 // different sets of the cache.
 int64_t plane_stride(int64_t floats) { return (floats + kPage - 1) / kPage * kPage + kPanel; }
 
-// U of up to 16 filters of `channels` * 9 floats each: a panel in each plane.
-void fill_panel(const FolioKernels& kernels, int64_t channels, int64_t filters, const uint8_t* from,
-                float* u, int64_t stride) {
+// U of up to 16 filters of `channels` * 9 elements each: a panel in each plane.
+void fill_panel(const FolioKernels& kernels, DType dtype, int64_t channels, int64_t filters,
+                const uint8_t* from, float* u, int64_t stride) {
+  alignas(64) float lines[kFilterStep * kTaps * kPanel];
   alignas(64) float taps[kFilterStep * kTaps * kPanel];
   alignas(64) float planes[kPlanes * kFilterStep * kPanel];
   for (int64_t c = 0; c < channels; c += kFilterStep) {
     const int64_t count = std::min(kFilterStep, channels - c);
-    kernels.pack_f32p16(count * kTaps, filters, from + 4 * c * kTaps, 1, channels * kTaps, taps);
+    if (is_half(dtype)) {
+      widen_lines(kernels, dtype, count * kTaps, filters, from + 2 * c * kTaps, 1, channels * kTaps,
+                  lines, taps);
+    } else {
+      kernels.pack_f32p16(count * kTaps, filters, from + 4 * c * kTaps, 1, channels * kTaps, taps);
+    }
     const FolioWinogradFilter filter{count, taps, planes, kFilterStep * kPanel};
     kernels.winograd_filter_f32(&filter);
     for (int64_t e = 0; e < kPlanes; ++e) {
@@ -53,9 +60,10 @@ void fill_panel(const FolioKernels& kernels, int64_t channels, int64_t filters, 
 void fill_panels(const FolioKernels& kernels, const Tensor& source, int64_t first, int64_t count,
                  float* u, int64_t stride) {
   const int64_t channels = source.shape()[1];
+  const int64_t filter_bytes = channels * kTaps * (is_half(source.dtype()) ? 2 : 4);
   for (int64_t j = 0; j < count; j += kPanel) {
-    fill_panel(kernels, channels, std::min(kPanel, count - j),
-               source.raw() + (first + j) * channels * kTaps * 4, u + j * channels, stride);
+    fill_panel(kernels, source.dtype(), channels, std::min(kPanel, count - j),
+               source.raw() + (first + j) * filter_bytes, u + j * channels, stride);
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // Source: Folio's own; in files that `folio pack --replace` wrote.
 // Shapes: blob [bytes] -> the attribute `shape`
-// Types:  uint8 -> float, int8, uint8
+// Types:  uint8 -> float, float16, bfloat16, int8, uint8
 #include <cstring>
 
 #include "core/ops/op_registry.h"

@@ -20,6 +20,7 @@
 #include <unordered_set>
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_registry.h"
@@ -315,7 +316,9 @@ class ChannelsLast {
     }
     const Ref<Initializer>& whole = recipe->inputs[0];
     const Ref<Initializer>& scale = recipe->inputs[1];
-    if (is_computed(*whole) || !scale->tensor || !(whole->shape == w.shape) ||
+    // Of halves that the file has, a Cast is no computing: the products widen them.
+    const Ref<Initializer>* half = half_behind(*whole);
+    if (is_computed(half ? **half : *whole) || !scale->tensor || !(whole->shape == w.shape) ||
         scale->shape.rank() != w.shape.rank() || scale->shape[0] != w.shape[0] ||
         scale->shape.count() != w.shape[0]) {
       return;

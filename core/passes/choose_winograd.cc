@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_unpack.h"
 #include "core/ops/op_winograd.h"
@@ -67,8 +68,9 @@ class ChooseWinograd {
     if (!value || !attrs.is_ok()) return std::nullopt;
     const Initializer& w = *value->initializer;
     const Span<const int64_t> dims = w.shape.dims();
-    if (w.dtype != DType::kFloat || packed_blob_of(w) || !fits_winograd(dims, attrs.value()) ||
-        std::min(dims[0], dims[1]) < kFewestChannels) {
+    const Ref<Initializer>* half = half_behind(w);
+    if (w.dtype != DType::kFloat || packed_blob_of(half ? **half : w) ||
+        !fits_winograd(dims, attrs.value()) || std::min(dims[0], dims[1]) < kFewestChannels) {
       return std::nullopt;
     }
     const auto& y = graph.value(node->outputs[0]).type.dims;

@@ -106,6 +106,10 @@ void choose_winograd(Model* model);
 // large. Not one of run_passes: after choose_winograd.
 void pair_convs(Model* model);
 
+// Operators that widen float16 and bfloat16 weights themselves read those instead of their copies
+// in float32. Not one of run_passes: after all others, none of which knows such nodes.
+void keep_halves(Model* model);
+
 // Weights that the file has in a kernel's layout only (ops/op_unpack.h) become constants, which
 // unpacking makes. Not one of run_passes: right after a model was built, so that whoever looks at
 // it sees weights.

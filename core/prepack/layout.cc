@@ -14,6 +14,10 @@ uint16_t layout_version(Layout layout) {
       return kF32Wino43Version;
     case Layout::kF32Tapwise:
       return kF32TapwiseVersion;
+    case Layout::kF16P16:
+      return kF16P16Version;
+    case Layout::kBF16P16:
+      return kBF16P16Version;
     case Layout::kRaw:
       break;
   }
@@ -32,16 +36,33 @@ const char* layout_name(Layout layout) {
       return "F32WINO43";
     case Layout::kF32Tapwise:
       return "F32TAPWISE";
+    case Layout::kF16P16:
+      return "F16P16";
+    case Layout::kBF16P16:
+      return "BF16P16";
   }
   return "unknown";
 }
 
-bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
+namespace {
+
+// Panels of 16 columns.
+bool p16_bytes(int64_t k, int64_t n, uint64_t element, uint64_t* out_bytes) {
   if (k < 0 || n < 0 || n > INT64_MAX - 15) return false;
   const uint64_t columns = (static_cast<uint64_t>(n) + 15) / 16 * 16;
   uint64_t count = 0;
   return checked_mul(static_cast<uint64_t>(k), columns, &count) &&
-         checked_mul(count, uint64_t{sizeof(float)}, out_bytes);
+         checked_mul(count, element, out_bytes);
+}
+
+}  // namespace
+
+bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
+  return p16_bytes(k, n, sizeof(float), out_bytes);
+}
+
+bool b16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
+  return p16_bytes(k, n, sizeof(uint16_t), out_bytes);
 }
 
 bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {

@@ -16,6 +16,8 @@ enum class Layout : uint16_t {
   kS8P16K4 = 2,     // [ceil(n / 16)][ceil(k / 4)][16][4] int8, zero padded, then int32 column sums
   kF32Wino43 = 5,   // [36] of F32P16 of [C, M]: transformed 3x3 filters (core/kernels/winograd.h)
   kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
+  kF16P16 = 7,      // as kF32P16, of float16
+  kBF16P16 = 8,     // as kF32P16, of bfloat16
 };
 
 inline constexpr uint16_t kRawVersion = 1;
@@ -23,6 +25,8 @@ inline constexpr uint16_t kF32P16Version = 1;
 inline constexpr uint16_t kS8P16K4Version = 1;
 inline constexpr uint16_t kF32Wino43Version = 1;
 inline constexpr uint16_t kF32TapwiseVersion = 1;
+inline constexpr uint16_t kF16P16Version = 1;
+inline constexpr uint16_t kBF16P16Version = 1;
 
 // At which kernels read packed weights.
 inline constexpr size_t kBlobAlignment = 64;
@@ -34,6 +38,9 @@ const char* layout_name(Layout layout);
 
 // Bytes of B[k, n] as F32P16; false on overflow or negative dims.
 [[nodiscard]] bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
+
+// Bytes of B[k, n] as F16P16 or BF16P16.
+[[nodiscard]] bool b16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
 
 // Bytes of B[k, n] as S8P16K4, the sums of its columns included.
 [[nodiscard]] bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes);

@@ -257,6 +257,7 @@ Result<Ref<Program>> Session::make_program() {
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
   if (uses_winograd()) choose_winograd(model.get());
   pair_convs(model.get());
+  keep_halves(model.get());
 
   FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
   ProgramOptions plan;

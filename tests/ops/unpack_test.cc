@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/kernels/select.h"
+#include "core/ops/op_half_panels.h"
 #include "core/ops/op_integer_matmul.h"
 #include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_unpack.h"
@@ -43,6 +44,17 @@ PackRequest matrix_request(int64_t k, int64_t n, bool trans) {
                     uint8_t* blob) {
     static_cast<const FolioKernels*>(context)->pack_f32p16(
         r.k, r.n, source.raw(), r.row_stride, r.col_stride, reinterpret_cast<float*>(blob));
+    return Status::ok();
+  };
+  return request;
+}
+
+PackRequest half_request(DType dtype, int64_t k, int64_t n, bool trans) {
+  PackRequest request = matrix_request(k, n, trans);
+  set_panels_of(dtype, &request);
+  EXPECT_TRUE(b16p16_bytes(k, n, &request.bytes));
+  request.fill = [](const PackRequest& r, const void*, const Tensor& source, uint8_t* blob) {
+    pack_b16p16({r.k, r.n, r.row_stride, r.col_stride}, source.raw(), blob);
     return Status::ok();
   };
   return request;
@@ -103,6 +115,9 @@ TEST(Unpack, GivesEveryMatrixBack) {
       for (const bool trans : {false, true}) {
         const Shape shape = trans ? Shape{n, k} : Shape{k, n};
         expect_back(DType::kFloat, shape, matrix_request(k, n, trans));
+        for (const DType half : {DType::kFloat16, DType::kBfloat16}) {
+          expect_back(half, shape, half_request(half, k, n, trans));
+        }
         const PackRequest bytes =
             bytes_request(s8p16k4_request(k, n, trans ? 1 : n, trans ? k : 1));
         expect_back(DType::kInt8, shape, bytes);
@@ -124,12 +139,42 @@ TEST(Unpack, GivesFiltersBack) {
     const auto request = nhwc_conv_request(kernels(), each.w.dims(), each.group);
     ASSERT_TRUE(request.is_ok());
     expect_back(DType::kFloat, each.w, request.value());
+    for (const DType half : {DType::kFloat16, DType::kBfloat16}) {
+      if (is_depthwise_conv(each.w.dims(), each.group)) continue;
+      const auto of_halves =
+          nhwc_conv_request(kernels(), each.w.dims(), each.group, /*is_planes=*/false, half);
+      ASSERT_TRUE(of_halves.is_ok());
+      EXPECT_EQ(2 * of_halves.value().bytes, request.value().bytes);
+      expect_back(half, each.w, of_halves.value());
+    }
   }
   for (const DType dtype : {DType::kInt8, DType::kUint8}) {
     expect_back(dtype, Shape{5, 3, 3, 3}, byte_filters(5, 3, 9));
     expect_back(dtype, Shape{32, 4, 1, 1}, byte_filters(32, 4, 1));
     expect_back(dtype, Shape{33, 1, 3, 3}, byte_filters(33, 1, 9));
     expect_back(dtype, Shape{17, 7, 5}, byte_filters(17, 7, 5));
+  }
+}
+
+// What the panels hold is what F32P16 of the same numbers holds, narrowed; padding is zero.
+TEST(Unpack, PanelsOfHalvesStandAsThoseOfFloats) {
+  for (const bool trans : {false, true}) {
+    const int64_t k = 300;
+    const int64_t n = 21;
+    const Shape shape = trans ? Shape{n, k} : Shape{k, n};
+    const Tensor source = weight_of(DType::kFloat16, shape);
+    const PackRequest request = half_request(DType::kFloat16, k, n, trans);
+    std::vector<uint16_t> panels(request.bytes / 2, 0x5A5A);
+    ASSERT_TRUE(
+        request.fill(request, nullptr, source, reinterpret_cast<uint8_t*>(panels.data())).is_ok());
+    for (int64_t j = 0; j < 32; ++j) {
+      for (int64_t p = 0; p < k; ++p) {
+        uint16_t want = 0;
+        if (j < n) std::memcpy(&want, source.raw() + 2 * (trans ? j * k + p : p * n + j), 2);
+        ASSERT_EQ(panels[static_cast<size_t>((j / 16 * k + p) * 16 + j % 16)], want)
+            << p << ' ' << j;
+      }
+    }
   }
 }
 
@@ -226,7 +271,9 @@ TEST(Unpack, RefusesNumbersThatDoNotAgree) {
 }
 
 TEST(Unpack, RefusesTypesAndShapesThatDoNotAgree) {
-  expect_refused(text("layout", "F32P32"), "F32P16, S8P16K4 and F32TAPWISE");
+  expect_refused(text("layout", "F32P32"), "F32P16, S8P16K4, F32TAPWISE, F16P16 and BF16P16");
+  expect_refused(text("layout", "F16P16"), "of other elements");
+  expect_refused(text("layout", "BF16P16"), "of other elements");
   expect_refused(text("layout", "RAW"), "this build knows");
   expect_refused(text("layout", "S8P16K4"), "of other elements");
   expect_refused(text("layout", "F32TAPWISE"), "do not reach each element once");

@@ -1,0 +1,56 @@
+// Weights of 16 bits, float16 and bfloat16, as panels (layouts F16P16 and BF16P16), and pieces of
+// them as F32P16 for the products, which compute in float.
+//
+// Math:    widening is exact, so a product has the same bits from halves, packed or as they lie, as
+//          from the same numbers in float.
+// Memory:  pieces stand in scratch that a thread has, each for as long as it is multiplied by.
+// Threads: plain functions and values.
+#pragma once
+
+#include "core/ops/op.h"
+
+namespace folio {
+
+inline bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
+
+// Set by passes/keep_halves.cc. An attribute of 1: constant weights of this node, whose other
+// inputs are floats, may be float16 or bfloat16 and stand for the same numbers in float.
+inline constexpr std::string_view kHalfWeightsAttribute = "half_weights";
+bool has_half_weights(const Attributes& attributes);
+
+// The float16 or bfloat16 constant behind a large one that is a Cast of it to float; else null.
+const Ref<Initializer>* half_behind(const Initializer& constant);
+
+// Weights, input i, of an operator whose other inputs are of `dtype`.
+Result<const Tensor*> weights_input(const OpRun& run, int i, DType dtype, bool may_be_half);
+
+// Constants that the layouts F32P16, F16P16 and BF16P16 hold; the one for it, with its version.
+inline bool has_panels(DType dtype) { return dtype == DType::kFloat || is_half(dtype); }
+void set_panels_of(DType dtype, PackRequest* request);
+// Bytes of B[k, n] in that layout.
+[[nodiscard]] bool panels_bytes(DType dtype, int64_t k, int64_t n, uint64_t* out_bytes);
+
+void widen_halves(const FolioKernels& kernels, DType dtype, int64_t n, const void* from, float* to);
+
+// A matrix B[k, n] of elements of 16 bits, of any alignment: B[p, j] at element
+// p * row_stride + j * col_stride, or, with taps, which are innermost in each column (row_stride is
+// 1 then), where p = tap * (k / taps) + c, at c * taps + tap + j * col_stride.
+struct HalfMatrix {
+  int64_t k = 0;
+  int64_t n = 0;
+  int64_t row_stride = 0;
+  int64_t col_stride = 0;
+  int64_t taps = 1;
+};
+// dst[(j / 16) * k * 16 + p * 16 + j % 16] = B[p, j]; zeros beyond n.
+void pack_b16p16(const HalfMatrix& b, const uint8_t* from, uint8_t* dst);
+// The inverse.
+void unpack_b16p16(const HalfMatrix& b, const uint8_t* panels, uint8_t* to);
+
+// Rows [0, depth) of `columns` columns that lie in lines, of rows or of columns, as F32P16.
+// `lines`: scratch of depth * columns floats. One of the strides is 1.
+void widen_lines(const FolioKernels& kernels, DType dtype, int64_t depth, int64_t columns,
+                 const uint8_t* from, int64_t row_stride, int64_t col_stride, float* lines,
+                 float* panels);
+
+}  // namespace folio

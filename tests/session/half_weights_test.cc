@@ -1,0 +1,303 @@
+// Weights of 16 bits: the bits of the same numbers in float32, in every pack state and for any
+// number of threads, with half the bytes in memory and in pack files.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "core/ops/op_half.h"
+#include "core/prepack/fpack_file.h"
+#include "core/session/pack_model.h"
+#include "core/session/replace_weights.h"
+#include "tests/support/model_tester.h"
+#include "tests/support/temp_folder.h"
+
+namespace folio {
+namespace {
+
+using namespace std::chrono_literals;
+using model_writer::ElementType;
+using model_writer::GraphWriter;
+using testing::TempFolder;
+
+enum class Stands : uint8_t { kWide, kFloat16, kBfloat16 };
+
+// A weight of small numbers that 16 bits of either kind hold, as float32, or behind a Cast.
+std::string add_weight(GraphWriter& graph, Stands stands, const std::string& name,
+                       const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<int>(i * 37 + name.size()) % 61 - 30) / 256;
+  }
+  if (stands == Stands::kWide) {
+    graph.initializer(f32_tensor(name, dims, values));
+    return name;
+  }
+  std::string raw(2 * values.size(), 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint16_t bits =
+        stands == Stands::kFloat16 ? float_to_half(values[i]) : float_to_bfloat16(values[i]);
+    std::memcpy(raw.data() + 2 * i, &bits, 2);
+  }
+  const auto type = stands == Stands::kFloat16 ? ElementType::kFloat16 : ElementType::kBfloat16;
+  graph.initializer(model_writer::TensorWriter(name, type, dims).raw(raw));
+  graph.node("Cast", {name}, {name + "_wide"}).attr_int("to", 1);
+  return name + "_wide";
+}
+
+constexpr int64_t kRows[] = {1, 3, 40, 400};
+constexpr uint64_t kProductBytes = 300 * 192 * 2;  // of a packed weight
+
+// Products of few and of many rows, row by row and column by column.
+model_writer::ModelWriter products(Stands stands) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  const std::string w1 = add_weight(graph, stands, "w1", {300, 192});
+  const std::string w2 = add_weight(graph, stands, "weight2", {300, 192});
+  graph.initializer(f32_tensor("bias", {192}, small_wave(192, 2)));
+  for (const int64_t rows : kRows) {
+    const std::string n = std::to_string(rows);
+    graph.input("x" + n, f32_type({rows, 300}));
+    graph.node("MatMul", {"x" + n, w1}, {"m" + n});
+    graph.node("Add", {"m" + n, "bias"}, {"a" + n});
+    graph.node("Relu", {"a" + n}, {"r" + n});
+    graph.node("Gemm", {"r" + n, w2}, {"y" + n}).attr_int("transB", 1);
+    graph.output("y" + n, f32_type({rows, 300}));
+  }
+  return writer;
+}
+
+// 1x1, scaled, with a function that no product applies; by taps; in groups; by Winograd's
+// algorithm, added.
+model_writer::ModelWriter convolutions(Stands stands) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({2, 96, 17, 21}));
+  const std::string w1 = add_weight(graph, stands, "w1", {200, 96, 1, 1});
+  const std::string w2 = add_weight(graph, stands, "weight2", {96, 100, 3, 3});
+  const std::string w3 = add_weight(graph, stands, "weight_3", {96, 96, 3, 3});
+  const std::string w4 = add_weight(graph, stands, "the_4th", {400, 48, 1, 1});
+  graph.initializer(f32_tensor("bias", {96}, small_wave(96, 2)));
+  graph.node("Conv", {"x", w1}, {"c1"});
+  graph.initializer(f32_tensor("scale", {200, 1, 1}, small_wave(200, 5)));
+  graph.node("Mul", {"c1", "scale"}, {"s1"});
+  graph.node("HardSwish", {"s1"}, {"h1"});
+  graph.node("Conv", {"h1", w2, "bias"}, {"c2"})
+      .attr_int("group", 2)
+      .attr_ints("strides", {2, 1})
+      .attr_ints("pads", {1, 1, 1, 1});
+  graph.node("Conv", {"c2", w3}, {"c3"}).attr_ints("pads", {1, 1, 1, 1});
+  graph.node("Add", {"c3", "c2"}, {"a3"});
+  graph.node("Relu", {"a3"}, {"r3"});
+  graph.node("Conv", {"r3", w4}, {"y"}).attr_int("group", 2);
+  graph.output("y", f32_type({2, 400, 9, 21}));
+  return writer;
+}
+
+model_writer::ModelWriter recurrent(Stands stands) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({5, 2, 144}));
+  const std::string w = add_weight(graph, stands, "w", {2, 128, 144});
+  const std::string r = add_weight(graph, stands, "r", {2, 128, 32});
+  graph.node("LSTM", {"x", w, r}, {"y"})
+      .attr_int("hidden_size", 32)
+      .attr_string("direction", "bidirectional");
+  graph.output("y", f32_type({5, 2, 2, 32}));
+  return writer;
+}
+
+// The products of the projection alone have halves.
+model_writer::ModelWriter attention(Stands stands) {
+  model_writer::ModelWriter writer = plain_model();
+  writer.opset("com.microsoft", 1);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({2, 7, 96}));
+  const std::string w = add_weight(graph, stands, "w", {96, 288});
+  graph.initializer(f32_tensor("bias", {288}, small_wave(288, 2)));
+  graph.node("Attention", {"x", w, "bias"}, {"y"})
+      .in_domain("com.microsoft")
+      .attr_int("num_heads", 4);
+  graph.output("y", f32_type({2, 7, 96}));
+  return writer;
+}
+
+using Build = model_writer::ModelWriter (*)(Stands stands);
+using Outputs = std::vector<std::vector<float>>;
+
+// Weights that stay halves: of the convolutions all but Winograd's, of the recurrent net W.
+int halves_in(Build build) { return build == products ? 2 : build == convolutions ? 3 : 1; }
+
+SessionOptions with(int threads, Packing packing) {
+  SessionOptions options;
+  options.threads = threads;
+  options.packing = packing;
+  return options;
+}
+
+Outputs run(const Ref<Session>& session) {
+  std::vector<NamedValue> inputs;
+  for (const PortInfo& port : session->program().inputs) {
+    const Shape shape = *port.type.static_shape();
+    inputs.push_back({port.name, make_tensor<float>(shape, small_wave(shape.count(), 9))});
+  }
+  const auto outputs = run_all(*session, inputs);
+  EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+  Outputs out;
+  if (!outputs.is_ok()) return out;
+  for (const Value& value : outputs.value()) out.push_back(floats_of(value));
+  return out;
+}
+
+class HalfWeights : public ::testing::TestWithParam<std::tuple<Build, Stands>> {
+ protected:
+  void SetUp() override {
+    const auto [build, stands] = GetParam();
+    wide_ = folder_.write("wide.onnx", build(Stands::kWide).serialize());
+    half_ = folder_.write("half.onnx", build(stands).serialize());
+    usleep(150'000);  // old enough for its digests to be remembered
+  }
+
+  const TempFolder folder_;
+  std::string wide_;
+  std::string half_;
+};
+
+TEST_P(HalfWeights, HaveTheBitsOfFloatsInEveryPackStateAndForAnyThreads) {
+  const Outputs expected = run(session_of(wide_, with(1, Packing::kLoad)));
+  for (const int threads : {1, 2, 3}) {
+    EXPECT_EQ(run(session_of(half_, with(threads, Packing::kOff))), expected) << threads;
+    EXPECT_EQ(run(session_of(half_, with(threads, Packing::kLoad))), expected) << threads;
+    const Ref<Session> behind = session_of(half_, with(threads, Packing::kBehind));
+    EXPECT_EQ(run(behind), expected) << "while it is packed";
+    EXPECT_TRUE(behind->wait_packed(-1ms));
+    EXPECT_EQ(run(behind), expected) << "afterwards";
+  }
+  SessionOptions unpacked;
+  unpacked.prepack = false;
+  EXPECT_EQ(run(session_of(half_, unpacked)), run(session_of(wide_, unpacked)));
+  SessionOptions plain;
+  plain.kernels = CpuBits();
+  EXPECT_EQ(run(session_of(half_, plain)), run(session_of(wide_, plain)));
+}
+
+TEST_P(HalfWeights, StandInPackFiles) {
+  const Outputs expected = run(session_of(wide_, with(1, Packing::kLoad)));
+  SessionOptions fresh;
+  fresh.cache = std::make_shared<PackedCache>();
+  {
+    const auto file = ModelFile::open(half_, {});
+    ASSERT_TRUE(file.is_ok());
+    const auto packed = pack_model(file.value(), fresh, {});
+    ASSERT_TRUE(packed.is_ok()) << text_of(packed.status());
+    const auto pack = PackFile::open(packed.value().path, BlobPlace::kSidecar);
+    ASSERT_TRUE(pack.is_ok()) << text_of(pack.status());
+    const Layout layout =
+        std::get<1>(GetParam()) == Stands::kFloat16 ? Layout::kF16P16 : Layout::kBF16P16;
+    int halves = 0;
+    for (const PackEntry& entry : pack.value()->index().entries) halves += entry.layout == layout;
+    EXPECT_EQ(halves, halves_in(std::get<0>(GetParam())));
+  }
+  fresh.cache = std::make_shared<PackedCache>();
+  const Ref<Session> session = session_of(half_, fresh);
+  for (const auto& blob : session->program().packed_now()) {
+    EXPECT_EQ(blob->place(), BlobPlace::kSidecar);
+  }
+  EXPECT_EQ(run(session), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, HalfWeights,
+    ::testing::Combine(::testing::Values(products, convolutions, recurrent, attention),
+                       ::testing::Values(Stands::kFloat16, Stands::kBfloat16)));
+
+// Nothing of a weight is in private memory before it is packed, and then half of float32's bytes.
+TEST(HalfWeightsMemory, IsHalfOfThatOfFloats) {
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", products(Stands::kFloat16).serialize());
+  SessionOptions options = with(1, Packing::kOff);
+  options.cache = std::make_shared<PackedCache>();
+  SessionOptions unpacked = options;
+  unpacked.prepack = false;
+  for (const SessionOptions& each : {with(1, Packing::kOff), unpacked}) {
+    const Ref<Session> session = session_of(path, each);
+    run(session);
+    EXPECT_TRUE(session->program().packed_now().empty());
+    for (const Value& constant : session->program().constants) {
+      if (!constant.is_tensor() || constant.tensor().count() < 1000) continue;
+      EXPECT_EQ(constant.tensor().dtype(), DType::kFloat16);
+      EXPECT_EQ(constant.tensor().bytes(), kProductBytes);
+    }
+  }
+  options.packing = Packing::kLoad;
+  const Ref<Session> packed = session_of(path, options);
+  std::map<const uint8_t*, uint64_t> sizes;  // nodes share them
+  for (const auto& blob : packed->program().packed_now()) sizes[blob->data()] = blob->bytes();
+  std::multiset<uint64_t> found;
+  for (const auto& [data, bytes] : sizes) found.insert(bytes);
+  // 300 rows of 192, and 192 of 300, whose last panel has padding.
+  EXPECT_EQ(found, (std::multiset<uint64_t>{kProductBytes, uint64_t{304} * 192 * 2}));
+}
+
+// Up to 64 KiB in float32 are widened once, by the load.
+TEST(HalfWeightsMemory, SmallWeightsAreWidened) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({3, 128}));
+  graph.node("MatMul", {"x", add_weight(graph, Stands::kFloat16, "w", {128, 128})}, {"y"});
+  graph.output("y", f32_type({3, 128}));
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", writer.serialize());
+  const Ref<Session> session = session_of(path, with(1, Packing::kLoad));
+  ASSERT_EQ(session->program().packed_now().size(), 1U);
+  EXPECT_EQ(session->program().packed_now()[0]->bytes(), uint64_t{128} * 128 * 4);
+}
+
+// float16 in operators that nobody widens: B is widened piece by piece all the same.
+TEST(HalfWeightsMemory, OperatorsOfHalvesReadThemSoToo) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  const auto half = [](const std::vector<model_writer::Dim>& dims) {
+    return model_writer::Type::tensor(ElementType::kBfloat16, dims);
+  };
+  graph.input("x", half({5, 300}));
+  add_weight(graph, Stands::kBfloat16, "w1", {300, 192});
+  add_weight(graph, Stands::kBfloat16, "w2", {40, 192});
+  graph.node("MatMul", {"x", "w1"}, {"m"});
+  graph.node("Gemm", {"m", "w2"}, {"y"}).attr_int("transB", 1);
+  graph.output("y", half({5, 40}));
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", writer.serialize());
+  const Value x = make_float_tensor(DType::kBfloat16, {5, 300}, std::vector<double>(1500, 0.25));
+  std::vector<std::string> found;
+  for (const Packing packing : {Packing::kOff, Packing::kLoad}) {
+    const Ref<Session> session = session_of(path, with(2, packing));
+    const auto outputs = run_all(*session, {{"x", x}});
+    ASSERT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+    const Tensor& y = outputs.value()[0].tensor();
+    found.emplace_back(reinterpret_cast<const char*>(y.raw()), y.bytes());
+    EXPECT_EQ(session->program().packed_now().size(), packing == Packing::kOff ? 0U : 2U);
+  }
+  EXPECT_EQ(found[0], found[1]);
+}
+
+// A product of float and bfloat16 is none of ONNX's, whatever stands in the constant.
+TEST(HalfWeightsMemory, AreNotTakenWhereTheModelHasOtherTypes) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({3, 300}));
+  add_weight(graph, Stands::kBfloat16, "w", {300, 192});
+  graph.node("MatMul", {"x", "w"}, {"y"});
+  graph.output("y", f32_type({3, 192}));
+  const auto outputs =
+      run_once(writer, {{"x", make_tensor<float>({3, 300}, small_wave(900, 1))}}, SessionOptions());
+  EXPECT_FALSE(outputs.is_ok());
+}
+
+}  // namespace
+}  // namespace folio
