@@ -1,5 +1,7 @@
 #include "tools/op_bench/families.h"
 
+#include <algorithm>
+
 namespace op_bench {
 
 namespace {
@@ -10,6 +12,7 @@ constexpr ElementType kU8 = ElementType::kUint8;
 constexpr ElementType kS8 = ElementType::kInt8;
 constexpr ElementType kS32 = ElementType::kInt32;
 constexpr ElementType kI64 = ElementType::kInt64;
+constexpr ElementType kF64 = ElementType::kDouble;
 constexpr const char* kMicrosoft = "com.microsoft";
 
 std::string text_of(const Dims& dims) {
@@ -99,9 +102,21 @@ const ConvCase kConvs[] = {{64, 64, 56, 3, 1},        {128, 128, 28, 3, 1},
                            {144, 144, 56, 3, 2, 144}, {128, 128, 28, 3, 1, kManyGroups},
                            {64, 64, 56, 5, 1},        {64, 64, 56, 3, 1, 1, 2}};
 
+// Groups of 2 to 16 channels.
+const ConvCase kGroupedConvs[] = {{64, 64, 56, 3, 1, 32},   {128, 128, 56, 3, 2, kManyGroups},
+                                  {256, 256, 28, 3, 1, 32}, {256, 256, 14, 3, 1, 16},
+                                  {512, 512, 14, 3, 1, 32}, {512, 512, 7, 3, 1, 32},
+                                  {96, 96, 28, 5, 1, 8},    {240, 240, 28, 1, 1, 3}};
+
 std::vector<NamedCase> conv_f32() {
   Cases cases("conv_f32");
   for (const ConvCase& conv : kConvs) {
+    cases.add(conv.name(), "Conv", "", [=](OneNode& node) {
+      node.x(kF32, conv.x()).w(kF32, conv.w()).w(kF32, {conv.out}).y(kF32, conv.y());
+      conv.set(&node);
+    });
+  }
+  for (const ConvCase& conv : kGroupedConvs) {
     cases.add(conv.name(), "Conv", "", [=](OneNode& node) {
       node.x(kF32, conv.x()).w(kF32, conv.w()).w(kF32, {conv.out}).y(kF32, conv.y());
       conv.set(&node);
@@ -221,6 +236,12 @@ std::vector<NamedCase> elements() {
       node.x(kF32, dims, 0.5, 2).x(kF32, dims, 0.5, 2).y(kF32, dims);
     });
   }
+  for (const float exponent : {2.0F, 3.0F, 4.0F, 0.5F, -0.5F, -1.0F, 1.5F, 2.2F}) {
+    const std::string name = text_of(dims) + "_by" + std::to_string(exponent).substr(0, 4);
+    cases.add(name, "Pow", "", [=](OneNode& node) {
+      node.x(kF32, dims, 0, 2).w_floats({}, {exponent}).y(kF32, dims);
+    });
+  }
   cases.add(text_of(dims) + "_row", "Add", "",
             [=](OneNode& node) { node.x(kF32, dims).w(kF32, {3072}).y(kF32, dims); });
   cases.add(text_of(dims), "QuantizeLinear", "", [=](OneNode& node) {
@@ -232,6 +253,58 @@ std::vector<NamedCase> elements() {
   cases.add(text_of(dims), "DynamicQuantizeLinear", "",
             [=](OneNode& node) { node.x(kF32, dims).y(kU8, dims).y(kF32, {}).y(kU8, {}); });
   return cases.take();
+}
+
+void reduction(const char* op, ElementType type, const Dims& dims, const Dims& axes, Cases* cases) {
+  const char* suffix = type == kF64 ? "_f64" : type == kS32 ? "_s32" : type == kI64 ? "_s64" : "";
+  const std::string axis = axes.empty() ? "_all" : "_axis" + text_of(axes);
+  cases->add(text_of(dims) + axis + suffix, op, "", [=](OneNode& node) {
+    Dims result = dims;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      if (axes.empty() || std::count(axes.begin(), axes.end(), at) > 0) result[i] = 1;
+    }
+    const bool is_float = type == kF32 || type == kF64;
+    const bool is_log = op == std::string("ReduceLogSum");
+    node.x(type, dims, is_log ? 0.1 : is_float ? -1 : -100, is_float ? 1 : 100);
+    if (op == std::string("ReduceSum")) {  // an input since opset 13
+      if (!axes.empty()) node.w_ints({static_cast<int64_t>(axes.size())}, axes);
+    } else if (!axes.empty()) {
+      node.attr("axes", axes);
+    }
+    node.y(type, result);
+  });
+}
+
+void reductions(Cases* cases) {
+  const Dims image = {128, 64, 96};
+  const Dims patterns[] = {{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}, {}};
+  for (const char* op : {"ReduceMean", "ReduceMax", "ReduceL2", "ReduceSum", "ReduceMin",
+                         "ReduceSumSquare", "ReduceL1", "ReduceLogSumExp"}) {
+    for (const Dims& axes : patterns) reduction(op, kF32, image, axes, cases);
+  }
+  for (const char* op : {"ReduceProd", "ReduceLogSum"}) {
+    for (const int64_t axis : {0, 1, 2}) reduction(op, kF32, image, {axis}, cases);
+  }
+  for (const ElementType type : {kF64, kS32, kI64}) {
+    for (const int64_t axis : {0, 1, 2}) {
+      reduction("ReduceSum", type, image, {axis}, cases);
+      if (type != kI64) reduction("ReduceMax", type, image, {axis}, cases);
+    }
+  }
+  reduction("ReduceMean", kF32, {1, 512, 7, 7}, {2, 3}, cases);
+  reduction("ReduceMean", kF32, {1, 128, 768}, {2}, cases);
+  reduction("ReduceSum", kF32, {20000, 5}, {1}, cases);
+  reduction("ReduceMax", kF32, {20000, 5}, {1}, cases);
+  reduction("ReduceMax", kF32, {1, 25200, 80}, {2}, cases);
+  reduction("ReduceMax", kF32, {256, 300, 4}, {1}, cases);
+  for (const int64_t axis : {0, 1, 2}) {
+    cases->add(text_of(image) + "_axis" + std::to_string(axis), "ArgMax", "", [=](OneNode& node) {
+      Dims result = image;
+      result[static_cast<size_t>(axis)] = 1;
+      node.x(kF32, image).y(kI64, result).attr("axis", axis);
+    });
+  }
 }
 
 std::vector<NamedCase> rows() {
@@ -247,16 +320,7 @@ std::vector<NamedCase> rows() {
   cases.add(text_of(dims), "SkipLayerNormalization", kMicrosoft, [=](OneNode& node) {
     node.x(kF32, dims).x(kF32, dims).w(kF32, {768}).w(kF32, {768}).y(kF32, dims);
   });
-  for (const char* op : {"ReduceMean", "ReduceMax", "ReduceL2"}) {
-    for (const int64_t axis : {0, 1, 2}) {
-      const Dims image = {128, 64, 96};
-      cases.add(text_of(image) + "_axis" + std::to_string(axis), op, "", [=](OneNode& node) {
-        Dims result = image;
-        result[static_cast<size_t>(axis)] = 1;
-        node.x(kF32, image).y(kF32, result).attr("axes", Dims{axis});
-      });
-    }
-  }
+  reductions(&cases);
   return cases.take();
 }
 
@@ -303,23 +367,107 @@ void transpose(const Dims& dims, const Dims& perm, Cases* cases) {
   });
 }
 
-void resize(const char* mode, const char* coordinates, Cases* cases) {
-  cases->add("1x32x64x64_by2_" + std::string(mode), "Resize", "", [=](OneNode& node) {
-    node.x(kF32, {1, 32, 64, 64}).none().w_floats({4}, {1, 1, 2, 2}).y(kF32, {1, 32, 128, 128});
-    node.attr("mode", mode).attr("coordinate_transformation_mode", coordinates);
-    if (mode == std::string("nearest")) node.attr("nearest_mode", "floor");
+struct ResizeCase {
+  const char* mode;
+  const char* coordinates;
+  float height, width;
+};
+
+void resize(const ResizeCase& to, Cases* cases) {
+  constexpr int64_t kSize = 64;
+  const auto height = static_cast<int64_t>(kSize * to.height);
+  const auto width = static_cast<int64_t>(kSize * to.width);
+  const std::string name = "1x32x64x64_to" + text_of({height, width}) + "_" + to.mode;
+  cases->add(name, "Resize", "", [=](OneNode& node) {
+    node.x(kF32, {1, 32, kSize, kSize}).none().w_floats({4}, {1, 1, to.height, to.width});
+    node.y(kF32, {1, 32, height, width});
+    node.attr("mode", to.mode).attr("coordinate_transformation_mode", to.coordinates);
+    if (to.mode == std::string("nearest")) node.attr("nearest_mode", "floor");
   });
+}
+
+void resizes(Cases* cases) {
+  for (const float by : {2.0F, 4.0F, 3.0F, 1.5F, 0.5F}) {
+    resize({"nearest", "asymmetric", by, by}, cases);
+    resize({"linear", "half_pixel", by, by}, cases);
+  }
+  resize({"nearest", "asymmetric", 1, 2}, cases);
+  resize({"nearest", "asymmetric", 2, 1}, cases);
+  resize({"linear", "half_pixel", 1, 2}, cases);
+  resize({"linear", "half_pixel", 2, 1}, cases);
+  resize({"cubic", "half_pixel", 2, 2}, cases);
+  resize({"cubic", "half_pixel", 0.5F, 0.5F}, cases);
+}
+
+void pad(const char* mode, const Dims& dims, const Dims& pads, Cases* cases) {
+  cases->add(text_of(dims) + "_by" + text_of(pads) + "_" + mode, "Pad", "", [=](OneNode& node) {
+    Dims result = dims;
+    for (size_t i = 0; i < dims.size(); ++i) result[i] += pads[i] + pads[i + dims.size()];
+    node.x(kF32, dims).w_ints({static_cast<int64_t>(pads.size())}, pads).y(kF32, result);
+    node.attr("mode", mode);
+  });
+}
+
+void pads(Cases* cases) {
+  for (const char* mode : {"constant", "edge", "reflect"}) {
+    pad(mode, {1, 64, 56, 56}, {0, 0, 1, 1, 0, 0, 1, 1}, cases);
+    pad(mode, {1, 3, 224, 224}, {0, 0, 3, 3, 0, 0, 3, 3}, cases);
+    pad(mode, {1, 80, 3000}, {0, 0, 1, 0, 0, 1}, cases);
+  }
+  pad("constant", {1, 56, 56, 64}, {0, 1, 1, 0, 0, 1, 1, 0}, cases);
+  pad("constant", {1, 128, 768}, {0, 0, 0, 0, 32, 0}, cases);
+  pad("constant", {1, 64, 56, 56}, {0, 32, 0, 0, 0, 32, 0, 0}, cases);
+  pad("constant", {1, 64, 56, 56}, {0, 0, -1, -1, 0, 0, -1, -1}, cases);
+}
+
+void top_k(const Dims& dims, int64_t axis, int64_t k, bool sorted, Cases* cases) {
+  std::string name = text_of(dims) + "_axis" + std::to_string(axis) + "_k" + std::to_string(k);
+  if (!sorted) name += "_unsorted";
+  cases->add(name, "TopK", "", [=](OneNode& node) {
+    Dims result = dims;
+    result[static_cast<size_t>(axis)] = k;
+    node.x(kF32, dims).w_ints({1}, {k}).y(kF32, result).y(kI64, result);
+    node.attr("axis", axis).attr("sorted", sorted ? 1 : 0);
+  });
+}
+
+void top_ks(Cases* cases) {
+  for (const int64_t k : {1, 5, 10, 100, 500, 1000}) top_k({64, 1000}, 1, k, true, cases);
+  top_k({1, 25200}, 1, 300, true, cases);
+  top_k({1, 32000}, 1, 50, true, cases);
+  top_k({1, 32000}, 1, 1, true, cases);
+  top_k({8, 100, 64}, 1, 5, true, cases);
+  top_k({1000, 64}, 0, 10, true, cases);
+  top_k({1000, 64}, 0, 100, true, cases);
+  top_k({4096, 16}, 1, 2, true, cases);
+}
+
+// Every order of three dims and of four but the one that moves nothing.
+void transposes(Cases* cases) {
+  for (const Dims& dims : {Dims{96, 64, 80}, Dims{8, 24, 32, 40}}) {
+    Dims perm;
+    for (size_t i = 0; i < dims.size(); ++i) perm.push_back(static_cast<int64_t>(i));
+    while (std::next_permutation(perm.begin(), perm.end())) transpose(dims, perm, cases);
+  }
+  transpose({1, 128, 12, 64}, {0, 2, 1, 3}, cases);
+  transpose({1, 128, 12, 64}, {0, 2, 3, 1}, cases);
+  transpose({1, 64, 56, 56}, {0, 2, 3, 1}, cases);
+  transpose({1, 56, 56, 64}, {0, 3, 1, 2}, cases);
+  transpose({1, 3, 224, 224}, {0, 2, 3, 1}, cases);
+  transpose({1, 224, 224, 3}, {0, 3, 1, 2}, cases);
+  transpose({1, 255, 20, 20}, {0, 2, 3, 1}, cases);
+  transpose({1, 3, 85, 20, 20}, {0, 1, 3, 4, 2}, cases);
+  transpose({1, 2, 58, 28, 28}, {0, 2, 1, 3, 4}, cases);
+  transpose({1024, 768}, {1, 0}, cases);
+  transpose({1000, 5}, {1, 0}, cases);
 }
 
 std::vector<NamedCase> moves() {
   Cases cases("moves");
-  transpose({1, 128, 12, 64}, {0, 2, 1, 3}, &cases);
-  transpose({1, 64, 56, 56}, {0, 2, 3, 1}, &cases);
-  transpose({1, 56, 56, 64}, {0, 3, 1, 2}, &cases);
-  transpose({1024, 768}, {1, 0}, &cases);
-  resize("nearest", "asymmetric", &cases);
-  resize("linear", "half_pixel", &cases);
-  resize("cubic", "half_pixel", &cases);
+  transposes(&cases);
+  resizes(&cases);
+  pads(&cases);
+  top_ks(&cases);
   cases.add("30000x768_128", "Gather", "", [](OneNode& node) {
     node.w(kF32, {30000, 768}).x(kI64, {1, 128}, 0, 29999).y(kF32, {1, 128, 768});
   });
@@ -331,14 +479,14 @@ std::vector<NamedCase> moves() {
     node.x(kF32, {1, 128, 768}).w_ints({1}, {0}).w_ints({1}, {384}).w_ints({1}, {2});
     node.y(kF32, {1, 128, 384});
   });
-  cases.add("1x64x56x56_by1", "Pad", "", [](OneNode& node) {
-    node.x(kF32, {1, 64, 56, 56}).w_ints({8}, {0, 0, 1, 1, 0, 0, 1, 1}).y(kF32, {1, 64, 58, 58});
-  });
-  cases.add("64x1000_k10", "TopK", "", [](OneNode& node) {
-    node.x(kF32, {64, 1000}).w_ints({1}, {10}).y(kF32, {64, 10}).y(kI64, {64, 10});
-  });
-  cases.add("128x3072", "CumSum", "", [](OneNode& node) {
-    node.x(kF32, {128, 3072}).w_ints({}, {1}).y(kF32, {128, 3072});
+  for (const int64_t axis : {0, 1}) {
+    cases.add("128x3072_axis" + std::to_string(axis), "CumSum", "", [=](OneNode& node) {
+      node.x(kF32, {128, 3072}).w_ints({}, {axis}).y(kF32, {128, 3072});
+    });
+  }
+  cases.add("64x1000x16_axis1_200", "Gather", "", [](OneNode& node) {
+    node.x(kF32, {64, 1000, 16}).x(kI64, {200}, 0, 999).y(kF32, {64, 200, 16});
+    node.attr("axis", 1);
   });
   cases.add("1x64x112x112_k3s2", "MaxPool", "", [](OneNode& node) {
     node.x(kF32, {1, 64, 112, 112}).y(kF32, {1, 64, 56, 56}).attr("kernel_shape", Dims{3, 3});
