@@ -53,6 +53,17 @@ typedef enum FolioUnary {
   kFolioUnaryCount
 } FolioUnary;
 
+/* How elements of a row or a column are joined; kFolioReduceMax and Min are NaN when any is. */
+typedef enum FolioReduce {
+  kFolioReduceSum = 0,
+  kFolioReduceSquares,    /* sum of x * x */
+  kFolioReduceMagnitudes, /* sum of |x| */
+  kFolioReduceProd,
+  kFolioReduceMax,
+  kFolioReduceMin,
+  kFolioReduceCount
+} FolioReduce;
+
 /* y[i] = f(a[i], b[i]). */
 typedef enum FolioBinary {
   kFolioAdd = 0,
@@ -61,7 +72,7 @@ typedef enum FolioBinary {
   kFolioDiv, /* correctly rounded, as add, sub and mul */
   kFolioMin, /* NaN when either is NaN */
   kFolioMax, /* NaN when either is NaN */
-  kFolioPow, /* C's pow: 1 ulp */
+  kFolioPow, /* as C's pow, 1 ulp */
   kFolioBinaryCount
 } FolioBinary;
 
@@ -240,6 +251,10 @@ typedef void (*FolioUnaryF32)(int64_t n, const float* x, float* y);
 typedef void (*FolioBinaryF32)(int64_t n, const float* a, int64_t a_step, const float* b,
                                int64_t b_step, float* y);
 
+/* x[i * x_stride + j], i < rows, j < n, joined to what `acc` holds. */
+typedef void (*FolioReduceF32)(int64_t rows, int64_t n, const float* x, int64_t x_stride,
+                               float* acc);
+
 typedef struct FolioKernels {
   /* dst = F32P16 of B, B[p, j] = b[p * b_row_stride + j * b_col_stride], p < k, j < n: writes
    * ceil(n / 16) * k * 16 floats; dst is 64-byte aligned. Exact bits, NaN payloads included. Panels
@@ -283,6 +298,13 @@ typedef struct FolioKernels {
   float (*dot_f32)(int64_t n, const float* a, const float* b);
   float (*max_f32)(int64_t n, const float* x);
   float (*min_f32)(int64_t n, const float* x);
+
+  /* See FolioReduceF32. Rows: acc[i] is joined with row i, in an order that depends on n only.
+   * Columns: acc[j] is joined with x[0 + j], x[x_stride + j], ... one after the other, so that rows
+   * may be split anywhere. Accuracy of sums of `count` elements: count * 2^-24 * sum of their
+   * magnitudes; of products relative. */
+  FolioReduceF32 reduce_rows_f32[kFolioReduceCount];
+  FolioReduceF32 reduce_columns_f32[kFolioReduceCount];
 
   /* y[i] = bias + sum over t of w[t] * x[offsets[t] + i], i < n, t < taps: a small filter over rows
    * that lie anywhere in x. Added in the order of t from bias on, in f32 (the levels from AVX2 on:

@@ -172,6 +172,39 @@ double sum_bound(int64_t n) { return 2 * static_cast<double>(n) * kUnit * static
 double norm_bound(int64_t n) { return 2 * 64 * static_cast<double>(n + 8) * kUnit * 32; }
 constexpr float kEps = 0x1p-10F;
 
+// Three rows, or columns of three, joined to what one input holds.
+void add_reduction_slots(std::vector<Slot>* list) {
+  for (int i = 0; i < kFolioReduceCount; ++i) {
+    const bool is_exact = i == kFolioReduceMax || i == kFolioReduceMin;
+    const auto at = static_cast<size_t>(i) * sizeof(void*);
+    list->push_back({"reduce_rows " + std::to_string(i),
+                     offsetof(FolioKernels, reduce_rows_f32) + at,
+                     {floats<3>(), floats<0, 3>()},
+                     {floats<0, 3>()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       std::memcpy(p.out[0], p.in[1], 3 * sizeof(float));
+                       k.reduce_rows_f32[part](3, n, p.f(0), n, p.to_f(0));
+                     },
+                     Agrees::kNear,
+                     is_exact ? none : [](int64_t n) { return sum_bound(n + 1); },
+                     Among::kAll,
+                     i});
+    list->push_back({"reduce_columns " + std::to_string(i),
+                     offsetof(FolioKernels, reduce_columns_f32) + at,
+                     {floats<3>(), floats()},
+                     {floats()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       if (n > 0)
+                         std::memcpy(p.out[0], p.in[1], sizeof(float) * static_cast<size_t>(n));
+                       k.reduce_columns_f32[part](3, n, p.f(0), n, p.to_f(0));
+                     },
+                     Agrees::kNear,
+                     is_exact ? none : [](int64_t) { return sum_bound(4); },
+                     Among::kAll,
+                     i});
+  }
+}
+
 void add_row_slots(std::vector<Slot>* list) {
   const auto add_reduction = [&](const char* name, size_t offset, auto call,
                                  double (*bound)(int64_t)) {
@@ -598,6 +631,7 @@ void add_block_slots(std::vector<Slot>* list) {
 std::vector<Slot> slots() {
   std::vector<Slot> list;
   add_element_slots(&list);
+  add_reduction_slots(&list);
   add_row_slots(&list);
   add_moving_slots(&list);
   add_product_slots(&list);

@@ -296,5 +296,82 @@ TEST(Clip, ClampsAndKeepsNan) {
   }
 }
 
+// ---- pow --------------------------------------------------------------------------------------
+
+// Exponents that are products or roots, given once for all elements, and any exponents, one each.
+const float kExponents[] = {0,     1,    2,     3,    4,     7,       16,     -1,
+                            -2,    -3,   0.5F,  1.5F, 2.5F,  -0.5F,   8.5F,   -1.5F,
+                            0.3F,  2.2F, -2.7F, 100,  17,    -30,     0.01F,  1e-6F,
+                            40.5F, 33,   -33,   1000, -1000, 0.9999F, 1.0001F};
+
+void expect_powers(const LevelUnderTest& level, const std::vector<float>& x, float exponent,
+                   Worst* worst) {
+  const std::vector<float> exponents(x.size(), exponent);
+  std::vector<float> once(x.size()), each(x.size());
+  const auto n = static_cast<int64_t>(x.size());
+  level.kernels.binary_f32[kFolioPow](n, x.data(), 1, &exponent, 0, once.data());
+  level.kernels.binary_f32[kFolioPow](n, x.data(), 1, exponents.data(), 1, each.data());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double want = std::pow(double{x[i]}, double{exponent});
+    for (const float got : {once[i], each[i]}) {
+      const double error = ulp_distance(got, want);
+      if (!(error <= worst->error)) *worst = {error, x[i]};
+      ASSERT_LE(error, 1) << level.name << ' ' << x[i] << " to the " << exponent;
+    }
+  }
+}
+
+TEST(Pow, IsWithinOneUlp) {
+  std::vector<float> x;
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 16 * float_stride() + 1) {
+    const float each = from_bits(static_cast<uint32_t>(bits));
+    if (std::isfinite(each)) x.push_back(each);
+  }
+  for (int i = -4000; i < 4000; ++i) x.push_back(static_cast<float>(i) * 0x1.0624dep-8F);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    Worst worst;
+    for (const float exponent : kExponents) {
+      expect_powers(level, x, exponent, &worst);
+      if (HasFatalFailure()) return;
+    }
+    RecordProperty(level.name, std::to_string(worst.error));
+    if (asked_stride()) {
+      std::printf("pow        %-16s %.3f at %.9g\n", level.name.c_str(), worst.error, worst.x);
+    }
+  }
+}
+
+TEST(Pow, HasTheSpecialValuesOfC) {
+  const float values[] = {0.0F,        -0.0F,  1,      -1,      2,           -2,
+                          3,           -3,     0.5F,   -0.5F,   2.5F,        -2.5F,
+                          1e30F,       -1e30F, 1e-40F, -1e-40F, 16777215.0F, 16777216.0F,
+                          33554432.0F, kInf,   -kInf,  kNan};
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const FolioBinaryF32 slot = level.kernels.binary_f32[kFolioPow];
+    for (const float base : values) {
+      for (const float exponent : values) {
+        const float want = std::pow(base, exponent);
+        const std::vector<float> bases(21, base), exponents(21, exponent);
+        for (const int64_t base_step : {0, 1}) {
+          for (const int64_t exponent_step : {0, 1}) {
+            std::vector<float> got(21);
+            slot(21, bases.data(), base_step, exponents.data(), exponent_step, got.data());
+            for (const float each : got) {
+              if (std::isnan(want)) {
+                ASSERT_TRUE(std::isnan(each)) << level.name << ' ' << base << ' ' << exponent;
+              } else {
+                ASSERT_LE(ulp_distance(each, want), 1)
+                    << level.name << ' ' << base << ' ' << exponent;
+                ASSERT_EQ(std::signbit(each), std::signbit(want))
+                    << level.name << ' ' << base << ' ' << exponent;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace folio

@@ -39,6 +39,119 @@ TEST(Reduction, SumsStayWithinTheBound) {
   }
 }
 
+double joined(FolioReduce how, double acc, double x) {
+  switch (how) {
+    case kFolioReduceSquares:
+      return acc + x * x;
+    case kFolioReduceMagnitudes:
+      return acc + std::fabs(x);
+    case kFolioReduceProd:
+      return acc * x;
+    case kFolioReduceMax:
+      return std::isnan(acc) || acc > x ? acc : x;
+    case kFolioReduceMin:
+      return std::isnan(acc) || acc < x ? acc : x;
+    default:
+      return acc + x;
+  }
+}
+
+constexpr FolioReduce kReductions[] = {kFolioReduceSum,        kFolioReduceSquares,
+                                       kFolioReduceMagnitudes, kFolioReduceProd,
+                                       kFolioReduceMax,        kFolioReduceMin};
+
+// Rows end where memory does and are some floats apart; results stand between guards. Around 1, so
+// that a product of many stays a number; sums of up to n such are off by n 2^-24 n.
+void check_reduction(const LevelUnderTest& level, FolioReduce how, size_t rows, size_t n) {
+  const size_t stride = n + 3;
+  const std::vector<float> values = random_floats(rows * stride, 41, 0.96F, 1.04F);
+  const BeforeUnreadable x(
+      {values.begin(), values.begin() + static_cast<ptrdiff_t>((rows - 1) * stride + n)});
+  const std::vector<float> before = random_floats(std::max(rows, n), 42, 0.5F, 1.5F);
+  for (const bool by_row : {true, false}) {
+    const size_t count = by_row ? rows : n;
+    Guarded acc({before.begin(), before.begin() + static_cast<ptrdiff_t>(count)}, n % 5);
+    const auto* table = by_row ? level.kernels.reduce_rows_f32 : level.kernels.reduce_columns_f32;
+    table[how](wide(rows), wide(n), x.data(), wide(stride), acc.data());
+    ASSERT_TRUE(acc.intact()) << level.name << ' ' << how << ' ' << rows << ' ' << n;
+    for (size_t o = 0; o < count; ++o) {
+      double want = before[o];
+      for (size_t i = 0; i < (by_row ? n : rows); ++i) {
+        want = joined(how, want, values[by_row ? o * stride + i : i * stride + o]);
+      }
+      const double terms = static_cast<double>(by_row ? n : rows) + 1;
+      const bool is_exact = how == kFolioReduceMax || how == kFolioReduceMin;
+      const double bound = is_exact ? 0 : terms * 0x1p-24 * std::max(std::fabs(want), terms);
+      ASSERT_NEAR(acc.data()[o], want, bound)
+          << level.name << ' ' << how << " rows " << rows << " of " << n << " at " << o;
+    }
+  }
+}
+
+TEST(Reduction, JoinsRowsAndColumnsToWhatIsThere) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const FolioReduce how : kReductions) {
+      for (const size_t rows : {1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 33}) {
+        for (const size_t n :
+             {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 49, 63, 64, 100, 127, 128, 200}) {
+          check_reduction(level, how, rows, n);
+        }
+      }
+    }
+  }
+}
+
+// A row's bits do not depend on the rows beside it, nor a column's on how rows are split.
+TEST(Reduction, DoesNotDependOnHowItIsSplit) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const FolioReduce how : kReductions) {
+      for (const int64_t n : {3, 8, 20, 96, 300}) {
+        constexpr int64_t kRows = 37;
+        const std::vector<float> x = random_floats(static_cast<size_t>(kRows * n), 43, 0.5F, 1.5F);
+        std::vector<float> whole(kRows, 1.0F), split(kRows, 1.0F);
+        level.kernels.reduce_rows_f32[how](kRows, n, x.data(), n, whole.data());
+        std::vector<float> columns(static_cast<size_t>(n), 1.0F), parts = columns;
+        level.kernels.reduce_columns_f32[how](kRows, n, x.data(), n, columns.data());
+        for (int64_t i = 0; i < kRows;) {
+          const int64_t count = std::min<int64_t>(kRows - i, 1 + i % 6);
+          level.kernels.reduce_rows_f32[how](count, n, x.data() + i * n, n, split.data() + i);
+          level.kernels.reduce_columns_f32[how](count, n, x.data() + i * n, n, parts.data());
+          i += count;
+        }
+        ASSERT_TRUE(same_bits(whole, split)) << level.name << ' ' << how << ' ' << n;
+        ASSERT_TRUE(same_bits(columns, parts)) << level.name << ' ' << how << ' ' << n;
+      }
+    }
+  }
+}
+
+TEST(Reduction, RowsAndColumnsKeepNanAtEveryPlace) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const FolioReduce how : {kFolioReduceMax, kFolioReduceMin}) {
+      for (const int64_t n : {3, 8, 20, 70, 150}) {
+        for (int64_t at = 0; at<3 * n; at += n> 8 ? 7 : 1) {
+          std::vector<float> x = random_floats(static_cast<size_t>(3 * n), 44);
+          x[static_cast<size_t>(at)] = kNan;
+          std::vector<float> rows(3, 0.0F), columns(static_cast<size_t>(n), 0.0F);
+          level.kernels.reduce_rows_f32[how](3, n, x.data(), n, rows.data());
+          level.kernels.reduce_columns_f32[how](3, n, x.data(), n, columns.data());
+          for (int64_t i = 0; i < 3; ++i) {
+            ASSERT_EQ(std::isnan(rows[static_cast<size_t>(i)]), i == at / n) << level.name << n;
+          }
+          for (int64_t j = 0; j < n; ++j) {
+            ASSERT_EQ(std::isnan(columns[static_cast<size_t>(j)]), j == at % n) << level.name << n;
+          }
+        }
+      }
+      std::vector<float> acc = {kNan, kNan, kNan};
+      const std::vector<float> x(60, 1.0F);
+      level.kernels.reduce_rows_f32[how](3, 20, x.data(), 20, acc.data());
+      level.kernels.reduce_columns_f32[how](20, 3, x.data(), 3, acc.data());
+      for (const float each : acc) ASSERT_TRUE(std::isnan(each)) << level.name;
+    }
+  }
+}
+
 TEST(ShiftedSum, AddsEveryTapToEveryElement) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const size_t n : {0, 1, 3, 8, 15, 16, 17, 33, 64, 127, 128, 129, 300}) {
@@ -292,11 +405,13 @@ TEST(Convert, Bfloat16RoundsToNearestEvenAndWidensExactly) {
 
 TEST(Transpose, MovesEveryElementAndNothingElse) {
   for (const LevelUnderTest& level : levels_under_test()) {
-    for (const int64_t rows : {0, 1, 3, 8, 13, 24}) {
-      for (const int64_t cols : {0, 1, 5, 8, 16, 19, 59}) {
-        const int64_t x_stride = cols + 2;
+    for (const int64_t rows : {0, 1, 2, 3, 5, 7, 8, 13, 24, 41}) {
+      for (const int64_t cols : {0, 1, 2, 3, 5, 7, 8, 16, 19, 59}) {
+        const int64_t x_stride = rows % 2 == 0 ? cols + 2 : cols;
         const int64_t y_stride = cols % 2 == 0 ? rows + 3 : rows;
-        const std::vector<float> x = random_floats(static_cast<size_t>(rows * x_stride), 30);
+        const std::vector<float> x =
+            random_floats(static_cast<size_t>(rows == 0 ? 0 : (rows - 1) * x_stride + cols), 30);
+        const BeforeUnreadable from(x);
         const auto y_count = static_cast<size_t>(cols == 0 ? 0 : (cols - 1) * y_stride + rows);
         Guarded want(std::vector<float>(y_count, 5.0f), 0);
         Guarded got(std::vector<float>(y_count, 5.0f), 1);
@@ -304,7 +419,7 @@ TEST(Transpose, MovesEveryElementAndNothingElse) {
           for (int64_t j = 0; j < cols; ++j)
             want.data()[j * y_stride + i] = x[static_cast<size_t>(i * x_stride + j)];
         }
-        level.kernels.transpose_b32(rows, cols, x.data(), x_stride, got.data(), y_stride);
+        level.kernels.transpose_b32(rows, cols, from.data(), x_stride, got.data(), y_stride);
         ASSERT_TRUE(got.intact() && same_bits(want.values(), got.values()))
             << level.name << ' ' << rows << ' ' << cols;
       }

@@ -34,6 +34,41 @@ static float min_f32__ref(int64_t n, const float* x) {
   return best;
 }
 
+// One element joined to what was before; the wider type of sums is the caller's.
+template <FolioReduce kHow, typename A>
+static A join(A acc, float x) {
+  if (kHow == kFolioReduceSum) return acc + x;
+  if (kHow == kFolioReduceSquares) return acc + static_cast<A>(x) * x;
+  if (kHow == kFolioReduceMagnitudes) return acc + static_cast<A>(fabsf(x));
+  if (kHow == kFolioReduceProd) return acc * x;
+  if (kHow == kFolioReduceMax) return acc != acc || acc > x ? acc : x;
+  return acc != acc || acc < x ? acc : x;
+}
+
+template <FolioReduce kHow>
+static void reduce_rows_f32__ref(int64_t rows, int64_t n, const float* x, int64_t x_stride,
+                                 float* acc) {
+  for (int64_t i = 0; i < rows; ++i) {
+    double joined = acc[i];
+    for (int64_t j = 0; j < n; ++j) joined = join<kHow>(joined, x[i * x_stride + j]);
+    acc[i] = static_cast<float>(joined);
+  }
+}
+
+template <FolioReduce kHow>
+static void reduce_columns_f32__ref(int64_t rows, int64_t n, const float* x, int64_t x_stride,
+                                    float* acc) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < n; ++j) acc[j] = join<kHow>(acc[j], x[i * x_stride + j]);
+  }
+}
+
+template <FolioReduce kHow>
+static void fill_reduction(FolioKernels* table) {
+  table->reduce_rows_f32[kHow] = reduce_rows_f32__ref<kHow>;
+  table->reduce_columns_f32[kHow] = reduce_columns_f32__ref<kHow>;
+}
+
 static void shifted_sum_f32__ref(int64_t n, int64_t taps, const float* w, const int64_t* offsets,
                                  const float* x, float bias, float* y) {
   for (int64_t i = 0; i < n; ++i) {
@@ -88,6 +123,12 @@ void fill_rows__ref(FolioKernels* table) {
   table->dot_f32 = dot_f32__ref;
   table->max_f32 = max_f32__ref;
   table->min_f32 = min_f32__ref;
+  fill_reduction<kFolioReduceSum>(table);
+  fill_reduction<kFolioReduceSquares>(table);
+  fill_reduction<kFolioReduceMagnitudes>(table);
+  fill_reduction<kFolioReduceProd>(table);
+  fill_reduction<kFolioReduceMax>(table);
+  fill_reduction<kFolioReduceMin>(table);
   table->shifted_sum_f32 = shifted_sum_f32__ref;
   table->softmax_f32 = softmax_f32__ref;
   table->log_softmax_f32 = log_softmax_f32__ref;

@@ -77,7 +77,6 @@ VFN V v_periodic(V x) {
   return v_load(to);
 }
 
-/* pow stays with ref/: it is rare. */
 static void fill_elementwise(FolioKernels* table) {
   FolioUnaryF32* unary = table->unary_f32;
   unary[kFolioExp] = map1<v_exp>;

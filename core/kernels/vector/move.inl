@@ -64,22 +64,12 @@ VFN void store8(char* p, __m256 a) { _mm256_storeu_ps((float*)(void*)p, a); }
 
 /* y[j][i] = x[i][j] of 8 x 8 elements; row strides in bytes. */
 VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride) {
-  __m256 r[8], s[8];
+  __m256 r[8];
+#pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = load8(x + i * x_stride);
-  for (int i = 0; i < 8; i += 2) {
-    s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    store8(y + i * y_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    store8(y + (i + 4) * y_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-  }
+  turn8x8(r);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) store8(y + i * y_stride, r[i]);
 }
 
 /* y[3 * j + i] = x[i][j], i < 3, j < 8: the planes of an image side by side. A plane goes where any
@@ -95,6 +85,74 @@ VFN void interleave3(const char* x, int64_t x_stride, char* y) {
   store8(y + 64, _mm256_blend_ps(_mm256_blend_ps(a, b, 0x49), c, 0x92));
 }
 
+/* y[i][j] = x[3 * j + i], i < 3, j < 8: the way back. */
+VFN void part3(const char* x, char* y, int64_t y_stride) {
+  const __m256 a = load8(x);
+  const __m256 b = load8(x + 32);
+  const __m256 c = load8(x + 64);
+  store8(y, _mm256_permutevar8x32_ps(_mm256_blend_ps(_mm256_blend_ps(a, b, 0x92), c, 0x24),
+                                     _mm256_setr_epi32(0, 3, 6, 1, 4, 7, 2, 5)));
+  store8(y + y_stride,
+         _mm256_permutevar8x32_ps(_mm256_blend_ps(_mm256_blend_ps(a, b, 0x24), c, 0x49),
+                                  _mm256_setr_epi32(1, 4, 7, 2, 5, 0, 3, 6)));
+  store8(y + 2 * y_stride,
+         _mm256_permutevar8x32_ps(_mm256_blend_ps(_mm256_blend_ps(a, b, 0x49), c, 0x92),
+                                  _mm256_setr_epi32(2, 5, 0, 3, 6, 1, 4, 7)));
+}
+
+/* 8 rows of fewer than 8 elements, and as many rows of 8. */
+VFN __m256i first_of8(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+VFN void transpose8xn(int64_t n, const char* x, int64_t x_stride, char* y, int64_t y_stride) {
+  const __m256i used = first_of8(n);
+  __m256 r[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    r[i] = _mm256_maskload_ps((const float*)(const void*)(x + i * x_stride), used);
+  }
+  turn8x8(r);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    if (i < n) store8(y + i * y_stride, r[i]);
+  }
+}
+VFN void transposenx8(int64_t n, const char* x, int64_t x_stride, char* y, int64_t y_stride) {
+  const __m256i used = first_of8(n);
+  __m256 r[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) r[i] = i < n ? load8(x + i * x_stride) : _mm256_setzero_ps();
+  turn8x8(r);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    _mm256_maskstore_ps((float*)(void*)(y + i * y_stride), used, r[i]);
+  }
+}
+
+/* One side is shorter than 8. */
+VFN void transpose_narrow(int64_t rows, int64_t cols, const char* x, int64_t x_stride, char* y,
+                          int64_t y_stride) {
+  int64_t i = 0;
+  int64_t j = 0;
+  if (rows == 3 && y_stride == 12) {
+    for (; j + 8 <= cols; j += 8) interleave3(x + 4 * j, x_stride, y + 12 * j);
+  } else if (cols == 3 && x_stride == 12) {
+    for (; i + 8 <= rows; i += 8) part3(x + 12 * i, y + 4 * i, y_stride);
+  } else if (rows < 8) {
+    for (; rows > 1 && j + 8 <= cols; j += 8) {
+      transposenx8(rows, x + 4 * j, x_stride, y + j * y_stride, y_stride);
+    }
+  } else {
+    for (; cols > 1 && i + 8 <= rows; i += 8) {
+      transpose8xn(cols, x + i * x_stride, x_stride, y + 4 * i, y_stride);
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t c = j; c < cols; ++c) copy_b32(y + c * y_stride + 4 * i, x + i * x_stride + 4 * c);
+  }
+}
+
 /* The last block of a row of blocks overlaps the one before. */
 VFN int64_t block_start(int64_t i, int64_t n) { return i + 8 <= n ? i : n - 8; }
 
@@ -102,17 +160,7 @@ VFN int64_t block_start(int64_t i, int64_t n) { return i + 8 <= n ? i : n - 8; }
  * in the cache until they are whole. */
 static void transpose_bytes(int64_t rows, int64_t cols, const char* x, int64_t x_stride, char* y,
                             int64_t y_stride) {
-  if (rows < 8 || cols < 8) {
-    int64_t done = 0;
-    if (rows == 3 && y_stride == 12) {
-      for (; done + 8 <= cols; done += 8) interleave3(x + 4 * done, x_stride, y + 12 * done);
-    }
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = done; j < cols; ++j)
-        copy_b32(y + j * y_stride + 4 * i, x + i * x_stride + 4 * j);
-    }
-    return;
-  }
+  if (rows < 8 || cols < 8) return transpose_narrow(rows, cols, x, x_stride, y, y_stride);
   const int by_column = y_stride > x_stride;
   const int64_t outer = by_column ? cols : rows;
   const int64_t inner = by_column ? rows : cols;

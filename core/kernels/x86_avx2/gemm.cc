@@ -5,6 +5,8 @@
 
 #include "core/kernels/vector/math.inl"
 
+#include "core/kernels/vector/turn.inl"
+
 #include "core/kernels/vector/move.inl"
 
 #include "core/kernels/vector/pack_bytes.inl"

@@ -99,6 +99,10 @@ VFN V v_lookup8(const float* row, VI index) {
   return _mm256_permutevar8x32_ps(_mm256_loadu_ps(row), index);
 }
 
+/* The halves as 8 lanes; of 8 lanes both are all. */
+VFN __m256 v_low8(V a) { return a; }
+VFN __m256 v_high8(V a) { return a; }
+
 VFN float v_sum(V a) {
   __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   x = _mm_add_ps(x, _mm_movehl_ps(x, x));
@@ -153,3 +157,31 @@ VFN void vi_store4_b8(void* p, const VI a[4], VI add, int is_signed) {
   vi_store(p, _mm256_permutevar8x32_epi32(bytes, order));
 }
 VFN VI vi_set1_words(int32_t x) { return _mm256_set1_epi16((short)x); }
+
+/* Half as many doubles, and as many 64-bit integers in a VI. */
+typedef __m256d VD;
+VFN VD vd_low(V a) { return _mm256_cvtps_pd(_mm256_castps256_ps128(a)); }
+VFN VD vd_high(V a) { return _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)); }
+VFN V v_from_doubles(VD low, VD high) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high),
+                              1);
+}
+VFN VD vd_set1(double x) { return _mm256_set1_pd(x); }
+VFN VD vd_add(VD a, VD b) { return _mm256_add_pd(a, b); }
+VFN VD vd_sub(VD a, VD b) { return _mm256_sub_pd(a, b); }
+VFN VD vd_mul(VD a, VD b) { return _mm256_mul_pd(a, b); }
+VFN VD vd_div(VD a, VD b) { return _mm256_div_pd(a, b); }
+VFN VD vd_fma(VD a, VD b, VD c) { return _mm256_fmadd_pd(a, b, c); }
+VFN VD vd_min(VD a, VD b) { return _mm256_min_pd(a, b); }
+VFN VD vd_max(VD a, VD b) { return _mm256_max_pd(a, b); }
+VFN VD vd_sqrt(VD a) { return _mm256_sqrt_pd(a); }
+VFN VD vd_select_eq(VD a, VD b, VD yes, VD no) { /* a == b ? yes : no */
+  return _mm256_blendv_pd(no, yes, _mm256_cmp_pd(a, b, _CMP_EQ_OQ));
+}
+VFN VI vi_from_doubles(VD a) { return _mm256_castpd_si256(a); }
+VFN VD vd_from_bits(VI a) { return _mm256_castsi256_pd(a); }
+VFN VI vi_set1_64(int64_t x) { return _mm256_set1_epi64x(x); }
+VFN VI vi_add64(VI a, VI b) { return _mm256_add_epi64(a, b); }
+VFN VI vi_sub64(VI a, VI b) { return _mm256_sub_epi64(a, b); }
+VFN VI vi_shift_left64(VI a, int count) { return _mm256_slli_epi64(a, count); }
+VFN VI vi_shift_right64(VI a, int count) { return _mm256_srli_epi64(a, count); }

@@ -10,7 +10,13 @@
 
 #include "core/kernels/vector/elementwise.inl"
 
+#include "core/kernels/vector/pow.inl"
+
 #include "core/kernels/vector/rows.inl"
+
+#include "core/kernels/vector/turn.inl"
+
+#include "core/kernels/vector/reduce.inl"
 
 #include "core/kernels/vector/byte_sum.inl"
 
@@ -18,6 +24,8 @@
 
 void folio_fill_rows__x86_avx512(FolioKernels* table) {
   fill_elementwise(table);
+  fill_pow(table);
   fill_rows(table);
+  fill_reductions(table);
   fill_bytes(table);
 }

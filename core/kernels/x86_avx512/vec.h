@@ -104,6 +104,10 @@ VFN V v_lookup8(const float* row, VI index) {
   return _mm512_permutexvar_ps(index, _mm512_broadcast_f32x8(_mm256_loadu_ps(row)));
 }
 
+/* The halves as 8 lanes; of 8 lanes both are all. */
+VFN __m256 v_low8(V a) { return _mm512_castps512_ps256(a); }
+VFN __m256 v_high8(V a) { return _mm512_extractf32x8_ps(a, 1); }
+
 VFN float v_sum(V a) { return _mm512_reduce_add_ps(a); }
 VFN float v_max_lane(V a) { return _mm512_reduce_max_ps(a); }
 VFN float v_min_lane(V a) { return _mm512_reduce_min_ps(a); }
@@ -139,3 +143,30 @@ VFN void vi_store4_b8(void* p, const VI a[4], VI add, int is_signed) {
   _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, bytes));
 }
 VFN VI vi_set1_words(int32_t x) { return _mm512_set1_epi16((short)x); }
+
+/* Half as many doubles, and as many 64-bit integers in a VI. */
+typedef __m512d VD;
+VFN VD vd_low(V a) { return _mm512_cvtps_pd(_mm512_castps512_ps256(a)); }
+VFN VD vd_high(V a) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)); }
+VFN V v_from_doubles(VD low, VD high) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
+}
+VFN VD vd_set1(double x) { return _mm512_set1_pd(x); }
+VFN VD vd_add(VD a, VD b) { return _mm512_add_pd(a, b); }
+VFN VD vd_sub(VD a, VD b) { return _mm512_sub_pd(a, b); }
+VFN VD vd_mul(VD a, VD b) { return _mm512_mul_pd(a, b); }
+VFN VD vd_div(VD a, VD b) { return _mm512_div_pd(a, b); }
+VFN VD vd_fma(VD a, VD b, VD c) { return _mm512_fmadd_pd(a, b, c); }
+VFN VD vd_min(VD a, VD b) { return _mm512_min_pd(a, b); }
+VFN VD vd_max(VD a, VD b) { return _mm512_max_pd(a, b); }
+VFN VD vd_sqrt(VD a) { return _mm512_sqrt_pd(a); }
+VFN VD vd_select_eq(VD a, VD b, VD yes, VD no) { /* a == b ? yes : no */
+  return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ), no, yes);
+}
+VFN VI vi_from_doubles(VD a) { return _mm512_castpd_si512(a); }
+VFN VD vd_from_bits(VI a) { return _mm512_castsi512_pd(a); }
+VFN VI vi_set1_64(int64_t x) { return _mm512_set1_epi64(x); }
+VFN VI vi_add64(VI a, VI b) { return _mm512_add_epi64(a, b); }
+VFN VI vi_sub64(VI a, VI b) { return _mm512_sub_epi64(a, b); }
+VFN VI vi_shift_left64(VI a, int count) { return _mm512_slli_epi64(a, (unsigned)count); }
+VFN VI vi_shift_right64(VI a, int count) { return _mm512_srli_epi64(a, (unsigned)count); }
