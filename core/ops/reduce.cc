@@ -5,16 +5,17 @@
 // Shapes: reduced axes become 1 (keepdims, the default) or go. No axes: all of them, unless
 //         noop_with_empty_axes: then each element is reduced alone.
 // Math:   floats add up in their compute type, integers in 64 bits, wrapping. An empty set gives
-// the
-//         neutral element (-inf and +inf, or the type's bounds, for Max and Min; NaN for Mean).
+//         the neutral element (-inf and +inf, or the type's bounds, for Max and Min; NaN for Mean).
 //         LogSumExp subtracts the maximum first.
+// Method: three passes: elements are joined (op_joins.h) in float, double, int32 or int64, whatever
+//         their type; what becomes of the sums is one map over the results.
 // Types:  float, double, (u)int32, (u)int64; float16 and bfloat16 in float. ReduceMax, ReduceMin:
 //         all numbers, bool.
 // Errors: kInvalidArgument for axes out of range, element types, an integer mean of nothing.
 #include <cmath>
 #include <limits>
 
-#include "core/ops/op_reduce.h"
+#include "core/ops/op_joins.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -52,217 +53,268 @@ constexpr ReduceRow kRows[] = {
     {"ReduceSumSquare", ReduceKind::kSumSquare, 18},
 };
 
-// What elements of type T add up in.
-template <typename T>
-using Accumulator = std::conditional_t<!std::is_integral_v<T>, Compute<T>,
-                                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
-
-// ---------------------------------------------------------------- steps
-
-template <typename A>
-A wrapping_add(A a, A b) {
-  if constexpr (std::is_floating_point_v<A>) return a + b;
-  return static_cast<A>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-template <typename A>
-A wrapping_mul(A a, A b) {
-  if constexpr (std::is_floating_point_v<A>) return a * b;
-  return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-
-// One element into an accumulator; `shift` only matters to LogSumExp.
-template <ReduceKind kKind, typename A>
-A combine(A acc, A x, [[maybe_unused]] A shift) {
-  if constexpr (kKind == ReduceKind::kMax) {
-    return x > acc || x != x ? x : acc;
-  } else if constexpr (kKind == ReduceKind::kMin) {
-    return x < acc || x != x ? x : acc;
-  } else if constexpr (kKind == ReduceKind::kProd) {
-    return wrapping_mul(acc, x);
-  } else if constexpr (kKind == ReduceKind::kL1) {
-    return wrapping_add(acc, x < A{0} ? wrapping_mul(x, static_cast<A>(-1)) : x);
-  } else if constexpr (kKind == ReduceKind::kL2 || kKind == ReduceKind::kSumSquare) {
-    return wrapping_add(acc, wrapping_mul(x, x));
-  } else if constexpr (kKind == ReduceKind::kLogSumExp) {
-    return acc + static_cast<A>(std::exp(static_cast<double>(x) - static_cast<double>(shift)));
-  } else {
-    return wrapping_add(acc, x);
+FolioReduce join_of(ReduceKind kind, bool is_unsigned) {
+  switch (kind) {
+    case ReduceKind::kMax:
+      return kFolioReduceMax;
+    case ReduceKind::kMin:
+      return kFolioReduceMin;
+    case ReduceKind::kProd:
+      return kFolioReduceProd;
+    case ReduceKind::kL1:
+      return is_unsigned ? kFolioReduceSum : kFolioReduceMagnitudes;
+    case ReduceKind::kL2:
+    case ReduceKind::kSumSquare:
+      return kFolioReduceSquares;
+    default:
+      return kFolioReduceSum;
   }
 }
 
-// Step of reduce_groups. The extremes start at their own neutral element, given by the caller.
-template <ReduceKind kKind, typename T, typename A>
-struct Step {
-  const FolioKernels& kernels;
-  A start;
+// ---------------------------------------------------------------- elements
 
-  A first() const { return start; }
-
-  A row(A acc, const T* x, int64_t n, A shift) const {
-    if constexpr (std::is_same_v<T, float>) {
-      constexpr int64_t kFew = 8;  // not worth a call
-      switch (n < kFew ? ReduceKind::kProd : kKind) {
-        case ReduceKind::kSum:
-        case ReduceKind::kMean:
-        case ReduceKind::kLogSum:
-          return acc + kernels.sum_f32(n, x);
-        case ReduceKind::kL2:
-        case ReduceKind::kSumSquare:
-          return acc + kernels.sum_squares_f32(n, x);
-        case ReduceKind::kMax:
-          return combine<kKind>(acc, kernels.max_f32(n, x), shift);
-        case ReduceKind::kMin:
-          return combine<kKind>(acc, kernels.min_f32(n, x), shift);
-        default:
-          break;
+// Elements of From as T; those of 64 bits without a sign keep their order as signed ones.
+constexpr uint64_t kTopBit = uint64_t{1} << 63;
+template <typename From, typename T, bool kKeepsOrder = false>
+void stage(const FolioKernels& kernels, const void* from, int64_t at, int64_t n, void* to) {
+  const From* x = static_cast<const From*>(from) + at;
+  if constexpr (std::is_same_v<From, Float16>) {
+    kernels.f16_to_f32(n, x, static_cast<float*>(to));
+  } else if constexpr (std::is_same_v<From, BFloat16>) {
+    kernels.bf16_to_f32(n, x, static_cast<float*>(to));
+  } else {
+    T* y = static_cast<T*>(to);
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (kKeepsOrder) {
+        y[i] = static_cast<T>(x[i] ^ kTopBit);
+      } else {
+        y[i] = static_cast<T>(x[i]);
       }
     }
-    for (int64_t i = 0; i < n; ++i) acc = combine<kKind>(acc, static_cast<A>(x[i]), shift);
-    return acc;
   }
-
-  void column(A* acc, const T* x, int64_t n, const A* shifts) const {
-    if constexpr (std::is_same_v<T, float>) {
-      constexpr bool kAdds =
-          kKind == ReduceKind::kSum || kKind == ReduceKind::kMean || kKind == ReduceKind::kLogSum;
-      if (kAdds) return kernels.binary_f32[kFolioAdd](n, acc, 1, x, 1, acc);
-    }
-    for (int64_t i = 0; i < n; ++i) {
-      acc[i] = combine<kKind>(acc[i], static_cast<A>(x[i]), shifts ? shifts[i] : A{});
-    }
-  }
-};
-
-template <ReduceKind kKind, typename T, typename A>
-A start_value() {
-  if constexpr (kKind == ReduceKind::kProd) return A{1};
-  if constexpr (kKind == ReduceKind::kMax || kKind == ReduceKind::kMin) {
-    constexpr bool kIsMax = kKind == ReduceKind::kMax;
-    if constexpr (std::is_floating_point_v<A>) {
-      return kIsMax ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::infinity();
-    } else {
-      return static_cast<A>(kIsMax ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max());
-    }
-  }
-  return A{0};
 }
 
 // ---------------------------------------------------------------- results
 
-template <typename T, typename A>
-T narrow(A value) {
-  return static_cast<T>(value);  // integers wrap
-}
-
-// A function of the accumulated value that is not integer arithmetic.
-template <typename T, typename A, typename F>
-T through_double(A value, F function) {
-  const auto result = function(static_cast<double>(value));
-  if constexpr (std::is_integral_v<T>) {
-    return saturating_cast<T>(result);
-  } else {
-    return static_cast<T>(static_cast<Compute<T>>(result));
+// In the type of the sums; `count` elements went into each.
+void finish_floats(const FolioKernels& kernels, ReduceKind kind, float count, const float* shifts,
+                   int64_t n, float* y) {
+  switch (kind) {
+    case ReduceKind::kMean:
+      return kernels.binary_f32[kFolioDiv](n, y, 1, &count, 0, y);
+    case ReduceKind::kL2:
+      return kernels.unary_f32[kFolioSqrt](n, y, y);
+    case ReduceKind::kLogSum:
+      return kernels.unary_f32[kFolioLog](n, y, y);
+    case ReduceKind::kLogSumExp:
+      kernels.unary_f32[kFolioLog](n, y, y);
+      return kernels.binary_f32[kFolioAdd](n, y, 1, shifts, 1, y);
+    default:
+      return;
   }
 }
 
-template <ReduceKind kKind, typename T, typename A>
-T finish(A acc, int64_t count, A shift) {
-  if constexpr (kKind == ReduceKind::kMean) {
-    return narrow<T>(static_cast<A>(acc / static_cast<A>(count)));
-  } else if constexpr (kKind == ReduceKind::kL2) {
-    return through_double<T>(acc, [](double v) { return std::sqrt(v); });
-  } else if constexpr (kKind == ReduceKind::kLogSum) {
-    return through_double<T>(acc, [](double v) { return std::log(v); });
-  } else if constexpr (kKind == ReduceKind::kLogSumExp) {
-    const auto add = static_cast<double>(shift);
-    return through_double<T>(acc, [add](double v) { return std::log(v) + add; });
-  } else {
-    return narrow<T>(acc);
-  }
+// As through the C library.
+double finish_double(ReduceKind kind, double value) {
+  if (kind == ReduceKind::kL2) return std::sqrt(value);
+  const bool is_log = kind == ReduceKind::kLogSum || kind == ReduceKind::kLogSumExp;
+  return is_log ? std::log(value) : value;
 }
 
-template <ReduceKind kKind, typename T>
-Status reduce(OpRun& run, const ReducePlan& plan, const T* x, T* y) {
-  // LogSumExp of integers is a sum of fractions.
-  using Sum = Accumulator<T>;
-  using A =
-      std::conditional_t<kKind == ReduceKind::kLogSumExp && std::is_integral_v<T>, double, Sum>;
-  const int64_t outputs = plan.out.count();
-  if (outputs == 0) return Status::ok();
-  if (kKind == ReduceKind::kMean && std::is_integral_v<T> && plan.reduced_count == 0) {
-    return invalid_argument("the mean of no integers is not defined");
+// What `kind` makes of a sum of integers; fractions are cut off.
+template <typename T>
+T finish_integer(ReduceKind kind, int64_t sum, int64_t count) {
+  constexpr bool kUnsigned = std::is_unsigned_v<T>;
+  if (kind == ReduceKind::kMean) {
+    if constexpr (kUnsigned) {
+      return static_cast<T>(static_cast<uint64_t>(sum) / static_cast<uint64_t>(count));
+    }
+    return static_cast<T>(sum / count);
   }
-  A* acc = nullptr;
-  A* shifts = nullptr;
-  if constexpr (std::is_same_v<A, T>) {
-    acc = y;
+  if (kind == ReduceKind::kL2 || kind == ReduceKind::kLogSum) {
+    const double wide =
+        kUnsigned ? static_cast<double>(static_cast<uint64_t>(sum)) : static_cast<double>(sum);
+    return saturating_cast<T>(finish_double(kind, wide));
+  }
+  return static_cast<T>(sum);  // wraps
+}
+
+// ---------------------------------------------------------------- by type
+
+// One reduction: what is known of it.
+struct Reduction {
+  OpRun& run;
+  ReduceKind kind;
+  const ReducePlan& plan;
+  const Tensor& x;
+  Tensor* y;
+
+  int64_t outputs() const { return plan.out.count(); }
+  template <typename A>
+  Result<A*> scratch() const {
+    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(outputs()) * sizeof(A)));
+    return reinterpret_cast<A*>(memory);
+  }
+  // body(begin, end) over the outputs.
+  template <typename Body>
+  void for_outputs(Body&& body) const {
+    run.parallel().for_range(outputs(), kElementGrain, body);
+  }
+
+  template <typename T, typename A>
+  void join(const Joins<T, A>& joins, StageFn stage, const A* shifts, A* acc) const {
+    const ReduceJob<T, A> job{run.kernels(), plan, joins, x.raw(), stage, shifts};
+    reduce_elements(run.parallel(), job, acc);
+  }
+};
+
+// LogSumExp subtracts these. exp(inf - inf) is no number; without a shift infinities take care of
+// themselves.
+template <typename A>
+Result<A*> largest(const Reduction& r, const Joins<A, A>& joins, StageFn stage) {
+  FOLIO_TRY(A * shifts, r.scratch<A>());
+  r.join<A, A>(joins, stage, nullptr, shifts);
+  for (int64_t o = 0; o < r.outputs(); ++o) shifts[o] = std::isfinite(shifts[o]) ? shifts[o] : A{0};
+  return shifts;
+}
+
+// float, float16 and bfloat16: `to_half` rounds results of the two.
+Status reduce_floats(const Reduction& r, StageFn stage,
+                     void (*to_half)(int64_t n, const float* x, void* y)) {
+  const FolioKernels& kernels = r.run.kernels();
+  float* acc = nullptr;
+  if (to_half) {
+    FOLIO_TRY(acc, r.scratch<float>());
   } else {
-    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(outputs) * sizeof(A)));
-    acc = reinterpret_cast<A*>(memory);
+    acc = r.y->data_mut<float>();
   }
-  if constexpr (kKind == ReduceKind::kLogSumExp) {
-    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(outputs) * sizeof(A)));
-    shifts = reinterpret_cast<A*>(memory);
-    const Step<ReduceKind::kMax, T, A> largest{run.kernels(), -std::numeric_limits<A>::infinity()};
-    reduce_groups<T, A>(run.parallel(), plan, largest, x, static_cast<const A*>(nullptr), shifts);
-    // exp(inf - inf) is no number; without a shift infinities take care of themselves.
-    for (int64_t o = 0; o < outputs; ++o) shifts[o] = std::isfinite(shifts[o]) ? shifts[o] : A{0};
+  const float* shifts = nullptr;
+  if (r.kind == ReduceKind::kLogSumExp) {
+    FOLIO_TRY(shifts, largest(r, float_joins(kernels, kFolioReduceMax), stage));
   }
-  const Step<kKind, T, A> step{run.kernels(), start_value<kKind, T, A>()};
-  reduce_groups<T, A>(run.parallel(), plan, step, x, static_cast<const A*>(shifts), acc);
-  for (int64_t o = 0; o < outputs; ++o) {
-    y[o] = finish<kKind, T>(acc[o], plan.reduced_count, shifts ? shifts[o] : A{});
-  }
+  r.join<float, float>(float_joins(kernels, join_of(r.kind, false)), stage, shifts, acc);
+  const auto count = static_cast<float>(r.plan.reduced_count);
+  uint8_t* y = r.y->raw_mut();
+  r.for_outputs([&](int64_t begin, int64_t end) {
+    const int64_t n = end - begin;
+    finish_floats(kernels, r.kind, count, shifts ? shifts + begin : nullptr, n, acc + begin);
+    if (to_half) to_half(n, acc + begin, y + 2 * begin);
+  });
   return Status::ok();
 }
 
-// ---------------------------------------------------------------- types
+// In double; T is double or, for LogSumExp, an integer.
+template <typename T>
+Status reduce_doubles(const Reduction& r) {
+  StageFn from_integer = nullptr;
+  double* acc = nullptr;
+  if constexpr (std::is_integral_v<T>) {
+    from_integer = stage<T, double>;
+    FOLIO_TRY(acc, r.scratch<double>());
+  } else {
+    acc = r.y->data_mut<double>();
+  }
+  const double* shifts = nullptr;
+  if (r.kind == ReduceKind::kLogSumExp) {
+    FOLIO_TRY(shifts, largest(r, double_joins(kFolioReduceMax), from_integer));
+  }
+  r.join<double, double>(double_joins(join_of(r.kind, false)), from_integer, shifts, acc);
+  const auto count = static_cast<double>(r.plan.reduced_count);
+  T* y = r.y->data_mut<T>();
+  r.for_outputs([&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      const double sum = r.kind == ReduceKind::kMean ? acc[o] / count : acc[o];
+      const double result = finish_double(r.kind, sum) + (shifts ? shifts[o] : 0.0);
+      if constexpr (std::is_integral_v<T>) {
+        y[o] = saturating_cast<T>(result);
+      } else {
+        y[o] = result;
+      }
+    }
+  });
+  return Status::ok();
+}
+
+// Integers: sums in 64 bits, extremes in 32 where they fit.
+template <typename T>
+Status reduce_integers(const Reduction& r) {
+  const bool is_extreme = r.kind == ReduceKind::kMax || r.kind == ReduceKind::kMin;
+  const FolioReduce how = join_of(r.kind, std::is_unsigned_v<T>);
+  if (r.kind == ReduceKind::kLogSumExp) return reduce_doubles<T>(r);
+  if (r.kind == ReduceKind::kMean && r.plan.reduced_count == 0) {
+    return invalid_argument("the mean of no integers is not defined");
+  }
+  T* y = r.y->data_mut<T>();
+  constexpr bool kFits32 = sizeof(T) < 4 || std::is_same_v<T, int32_t>;
+  if constexpr (kFits32) {
+    const StageFn to_int32 = std::is_same_v<T, int32_t> ? nullptr : stage<T, int32_t>;
+    if (is_extreme) {
+      FOLIO_TRY(int32_t * acc, r.scratch<int32_t>());
+      Joins<int32_t, int32_t> joins = int32_joins(how);
+      using Limits = std::numeric_limits<T>;
+      joins.start = how == kFolioReduceMax ? Limits::min() : Limits::max();
+      r.join<int32_t, int32_t>(joins, to_int32, nullptr, acc);
+      for (int64_t o = 0; o < r.outputs(); ++o) y[o] = static_cast<T>(acc[o]);
+      return Status::ok();
+    }
+  }
+  FOLIO_TRY(int64_t * acc, r.scratch<int64_t>());
+  uint64_t flip = 0;
+  if constexpr (std::is_same_v<T, int32_t>) {
+    r.join<int32_t, int64_t>(wide_joins(how), nullptr, nullptr, acc);
+  } else {
+    Joins<int64_t, int64_t> joins = int64_joins(how);
+    StageFn to_int64 = sizeof(T) == 8 ? nullptr : stage<T, int64_t>;
+    if constexpr (std::is_same_v<T, uint64_t>) {
+      if (is_extreme) to_int64 = stage<T, int64_t, true>;
+      if (is_extreme) flip = kTopBit;
+    }
+    if constexpr (std::is_same_v<T, uint32_t>) {
+      if (is_extreme) joins.start = how == kFolioReduceMax ? 0 : std::numeric_limits<T>::max();
+    }
+    r.join<int64_t, int64_t>(joins, to_int64, nullptr, acc);
+  }
+  for (int64_t o = 0; o < r.outputs(); ++o) {
+    const auto sum = static_cast<int64_t>(static_cast<uint64_t>(acc[o]) ^ flip);
+    y[o] = finish_integer<T>(r.kind, sum, r.plan.reduced_count);
+  }
+  return Status::ok();
+}
 
 using SumTypes = TypeList<float, double, Float16, BFloat16, int32_t, int64_t, uint32_t, uint64_t>;
 
-template <ReduceKind kKind, typename Types>
-Status reduce_types(OpRun& run, const ReducePlan& plan, const Tensor& x, Tensor* y) {
-  Status status = wrong_type(0, x.dtype());
-  dispatch(Types{}, x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    status = reduce<kKind, T>(run, plan, x.data<T>(), y->data_mut<T>());
-  });
-  return status;
-}
-
-template <ReduceKind kKind>
-Status reduce_extreme(OpRun& run, const ReducePlan& plan, const Tensor& x, Tensor* y) {
-  if (x.dtype() != DType::kBool) return reduce_types<kKind, NumericTypes>(run, plan, x, y);
-  // Bools are bytes; an empty set's 255 is true.
-  FOLIO_RETURN_IF_ERROR((reduce<kKind, uint8_t>(run, plan, x.raw(), y->raw_mut())));
-  for (int64_t i = 0; i < y->count(); ++i) y->raw_mut()[i] = y->raw()[i] != 0;
-  return Status::ok();
+Status reduce_tensor(const Reduction& r, DType dtype) {
+  const FolioKernels& kernels = r.run.kernels();
+  Status status;
+  switch (dtype) {
+    case DType::kFloat:
+      return reduce_floats(r, nullptr, nullptr);
+    case DType::kFloat16:
+      return reduce_floats(r, stage<Float16, float>, kernels.f32_to_f16);
+    case DType::kBfloat16:
+      return reduce_floats(r, stage<BFloat16, float>, kernels.f32_to_bf16);
+    case DType::kDouble:
+      return reduce_doubles<double>(r);
+    default:
+      dispatch(IntegerTypes{}, dtype,
+               [&](auto tag) { status = reduce_integers<typename decltype(tag)::type>(r); });
+      return status;
+  }
 }
 
 Status reduce_kind(ReduceKind kind, OpRun& run, const ReducePlan& plan, const Tensor& x,
                    Tensor* y) {
-  switch (kind) {
-    case ReduceKind::kSum:
-      return reduce_types<ReduceKind::kSum, SumTypes>(run, plan, x, y);
-    case ReduceKind::kMean:
-      return reduce_types<ReduceKind::kMean, SumTypes>(run, plan, x, y);
-    case ReduceKind::kMax:
-      return reduce_extreme<ReduceKind::kMax>(run, plan, x, y);
-    case ReduceKind::kMin:
-      return reduce_extreme<ReduceKind::kMin>(run, plan, x, y);
-    case ReduceKind::kProd:
-      return reduce_types<ReduceKind::kProd, SumTypes>(run, plan, x, y);
-    case ReduceKind::kL1:
-      return reduce_types<ReduceKind::kL1, SumTypes>(run, plan, x, y);
-    case ReduceKind::kL2:
-      return reduce_types<ReduceKind::kL2, SumTypes>(run, plan, x, y);
-    case ReduceKind::kLogSum:
-      return reduce_types<ReduceKind::kLogSum, SumTypes>(run, plan, x, y);
-    case ReduceKind::kLogSumExp:
-      return reduce_types<ReduceKind::kLogSumExp, SumTypes>(run, plan, x, y);
-    case ReduceKind::kSumSquare:
-      return reduce_types<ReduceKind::kSumSquare, SumTypes>(run, plan, x, y);
-  }
+  const bool is_extreme = kind == ReduceKind::kMax || kind == ReduceKind::kMin;
+  const bool is_bool = is_extreme && x.dtype() == DType::kBool;
+  const bool is_known =
+      is_extreme ? is_bool || contains(NumericTypes{}, x.dtype()) : contains(SumTypes{}, x.dtype());
+  if (!is_known) return wrong_type(0, x.dtype());
+  const Reduction reduction{run, kind, plan, x, y};
+  if (reduction.outputs() == 0) return Status::ok();
+  if (!is_bool) return reduce_tensor(reduction, x.dtype());
+  // Bools are bytes; an empty set's 255 is true.
+  FOLIO_RETURN_IF_ERROR(reduce_tensor(reduction, DType::kUint8));
+  for (int64_t i = 0; i < y->count(); ++i) y->raw_mut()[i] = y->raw()[i] != 0;
   return Status::ok();
 }
 
