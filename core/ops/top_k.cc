@@ -7,6 +7,11 @@
 //         any number. The result is sorted even where `sorted` is 0.
 // Types:  all numbers; indices int64.
 // Errors: kInvalidArgument when k is negative or above n.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "core/base/checked_math.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
@@ -15,50 +20,158 @@
 namespace folio {
 namespace {
 
-template <typename C>
-struct Entry {
-  C value;
-  int64_t index;
+// An element as a whole number that is larger where the element is: NaN above all, -0 as 0.
+template <typename T>
+auto key_of(T value) {
+  if constexpr (std::is_floating_point_v<Compute<T>>) {
+    using C = Compute<T>;
+    using Key = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
+    const Key bits = std::bit_cast<Key>(static_cast<C>(value) + C{0});
+    constexpr Key kMost = std::numeric_limits<Key>::max();
+    constexpr Key kInf = std::bit_cast<Key>(std::numeric_limits<C>::infinity());
+    const Key key = bits ^ ((bits >> (sizeof(Key) * 8 - 1)) & kMost);
+    return (bits & kMost) > kInf ? kMost : key;
+  } else if constexpr (sizeof(T) < 4) {
+    return static_cast<int32_t>(value);
+  } else {
+    using Key = std::make_signed_t<T>;
+    constexpr Key kFlip = std::is_signed_v<T> ? 0 : std::numeric_limits<Key>::min();
+    return static_cast<Key>(static_cast<Key>(value) ^ kFlip);
+  }
+}
+template <typename T>
+using KeyOf = decltype(key_of(T{}));
+
+// A key and where it stands; comes before another if the key is larger, or the index lower.
+class NarrowEntry {
+ public:
+  NarrowEntry() = default;
+  NarrowEntry(int32_t key, int64_t index)
+      : bits_(int64_t{key} * (int64_t{1} << 32) + (kMost - index)) {}
+  int32_t key() const { return static_cast<int32_t>(bits_ >> 32); }
+  int64_t index() const { return kMost - (bits_ & kMost); }
+  bool operator<(const NarrowEntry& other) const { return bits_ > other.bits_; }
+  static constexpr int64_t kMost = 0xffffffff;
+
+ private:
+  int64_t bits_;
 };
 
-template <typename C>
-bool is_nan(C value) {
-  if constexpr (std::is_floating_point_v<C>) return value != value;
-  return false;
+class WideEntry {
+ public:
+  WideEntry() = default;
+  WideEntry(int64_t key, int64_t index) : key_(key), index_(index) {}
+  int64_t key() const { return key_; }
+  int64_t index() const { return index_; }
+  bool operator<(const WideEntry& other) const {
+    return key_ != other.key_ ? key_ > other.key_ : index_ < other.index_;
+  }
+
+ private:
+  int64_t key_;
+  int64_t index_;
+};
+
+constexpr int64_t kBlock = 32;  // keys that are passed over together
+constexpr int64_t kFew = 16;    // so many are kept in order all the time
+constexpr int64_t kColumns = 16;
+
+// At most so many entries are held at a time.
+int64_t entries_held(int64_t n, int64_t k) {
+  return k <= kFew ? k : std::min(n, 2 * k + kBlock) + kBlock;
 }
 
-// Strict orders of all values, NaN included, with the index to break ties.
-template <typename C>
-struct Larger {
-  bool operator()(const Entry<C>& a, const Entry<C>& b) const {
-    if (a.value > b.value) return true;
-    if (a.value < b.value) return false;
-    if (is_nan(a.value) != is_nan(b.value)) return is_nan(a.value);
-    return a.index < b.index;
-  }
-};
-template <typename C>
-struct Smaller {
-  bool operator()(const Entry<C>& a, const Entry<C>& b) const {
-    if (a.value < b.value) return true;
-    if (a.value > b.value) return false;
-    if (is_nan(a.value) != is_nan(b.value)) return is_nan(b.value);
-    return a.index < b.index;
-  }
-};
+template <typename Key>
+bool any_above(const Key* keys, Key bound) {
+  Key above = 0;
+  for (int64_t i = 0; i < kBlock; ++i) above |= keys[i] > bound ? Key{-1} : Key{0};
+  return above != 0;
+}
 
-template <typename C, typename Before>
-void select(Entry<C>* entries, int64_t n, int64_t k, Before before) {
-  if (k < n) std::nth_element(entries, entries + k, entries + n, before);
-  std::sort(entries, entries + k, before);
+// The first k of n in best[0..k), in order. Most keys of a long row are below the k-th so far: a
+// block of them costs a comparison each.
+template <typename Entry, typename Key>
+void select_few(const Key* keys, int64_t n, int64_t k, Entry* best) {
+  int64_t count = 0;
+  const auto insert = [&](int64_t i) {
+    const Entry entry(keys[i], i);
+    int64_t at = count < k ? count++ : k - 1;
+    for (; at > 0 && entry < best[at - 1]; --at) best[at] = best[at - 1];
+    best[at] = entry;
+  };
+  int64_t i = 0;
+  for (; i < k; ++i) insert(i);
+  while (i < n) {
+    const Key bound = best[k - 1].key();
+    if (i + kBlock <= n && !any_above(keys + i, bound)) {
+      i += kBlock;
+      continue;
+    }
+    for (const int64_t end = std::min(n, i + kBlock); i < end; ++i) {
+      if (keys[i] > best[k - 1].key()) insert(i);
+    }
+  }
+}
+
+template <typename Entry, typename Key>
+void select_many(const Key* keys, int64_t n, int64_t k, Entry* held) {
+  const int64_t most = entries_held(n, k) - kBlock;
+  int64_t count = 0;
+  bool is_bounded = false;
+  Key bound{};
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = std::min(n, i + kBlock);
+    if (!is_bounded) {
+      for (; i < end; ++i) held[count++] = Entry(keys[i], i);
+    } else if (end - i < kBlock || any_above(keys + i, bound)) {
+      for (; i < end; ++i) {
+        held[count] = Entry(keys[i], i);
+        count += keys[i] > bound;
+      }
+    } else {
+      i = end;
+    }
+    if (count < most || i == n) continue;
+    std::nth_element(held, held + k - 1, held + count);
+    bound = held[k - 1].key();
+    is_bounded = true;
+    count = k;
+  }
+  if (count > k) std::nth_element(held, held + k - 1, held + count);
+  std::sort(held, held + k);
 }
 
 struct Place {
   int64_t n = 0;
   int64_t k = 0;
   int64_t inner = 0;
-  int64_t rows = 0;
+  int64_t outer = 0;
+  bool largest = true;
 };
+
+// Keys of `columns` neighbouring columns, one behind the other.
+template <typename T, typename Key>
+void fill_keys(const Place& place, int64_t columns, const T* from, Key* keys) {
+  const Key flip = place.largest ? Key{0} : Key{-1};
+  if (columns == 1) {
+    int64_t i = 0;
+    for (; i + kBlock <= place.n && place.inner == 1; i += kBlock) {
+      for (int64_t u = 0; u < kBlock; ++u) keys[i + u] = Key{key_of(from[i + u])} ^ flip;
+    }
+    for (; i < place.n; ++i) keys[i] = Key{key_of(from[i * place.inner])} ^ flip;
+    return;
+  }
+  Key line[kColumns];
+  for (int64_t i = 0; i < place.n; ++i) {
+    const T* row = from + i * place.inner;
+    if (columns == kColumns) {
+      for (int64_t c = 0; c < kColumns; ++c) line[c] = Key{key_of(row[c])} ^ flip;
+    } else {
+      for (int64_t c = 0; c < columns; ++c) line[c] = Key{key_of(row[c])} ^ flip;
+    }
+    for (int64_t c = 0; c < columns; ++c) keys[c * place.n + i] = line[c];
+  }
+}
 
 class TopK final : public OpKernel {
  public:
@@ -84,7 +197,8 @@ class TopK final : public OpKernel {
     if (!contains(NumericTypes{}, x->dtype())) return wrong_type(0, x->dtype());
     Shape shape = x->shape();
     place.inner = shape.product(at + 1, shape.rank());
-    place.rows = shape.product(0, at) * place.inner;
+    place.outer = shape.product(0, at);
+    place.largest = largest;
     shape[at] = place.k;
     FOLIO_TRY(Tensor * values, run.output(0, x->dtype(), shape));
     FOLIO_TRY(Tensor * indices, run.output(1, DType::kInt64, shape));
@@ -98,33 +212,53 @@ class TopK final : public OpKernel {
 
  private:
   template <typename T>
-  Status find(OpRun& run, const Tensor& x, const Place& place, Tensor* values,
-              Tensor* indices) const {
-    using C = Compute<T>;
+  static Status find(OpRun& run, const Tensor& x, const Place& place, Tensor* values,
+                     Tensor* indices) {
+    if constexpr (sizeof(KeyOf<T>) == 4) {
+      if (place.n <= NarrowEntry::kMost) {
+        return find_by<T, int32_t, NarrowEntry>(run, x, place, values, indices);
+      }
+    }
+    return find_by<T, int64_t, WideEntry>(run, x, place, values, indices);
+  }
+
+  // Some neighbouring columns at a time, so that a line of memory is read once.
+  template <typename T, typename Key, typename Entry>
+  static Status find_by(OpRun& run, const Tensor& x, const Place& place, Tensor* values,
+                        Tensor* indices) {
+    const int64_t n = place.n;
+    const int64_t k = place.k;
+    const int64_t inner = place.inner;
+    const int64_t columns = std::min(inner, kColumns);
+    const int64_t strips = (inner + columns - 1) / columns;
+    const size_t key_bytes = align_up(static_cast<size_t>(columns * n) * sizeof(Key), 64);
+    const auto entry_bytes = static_cast<size_t>(entries_held(n, k)) * sizeof(Entry);
     ThreadScratch scratch;
-    FOLIO_RETURN_IF_ERROR(
-        ThreadScratch::make(run, static_cast<size_t>(place.n) * sizeof(Entry<C>), &scratch));
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, key_bytes + entry_bytes, &scratch));
+    const T* from = x.data<T>();
     T* to = values->data_mut<T>();
     int64_t* where = indices->data_mut<int64_t>();
-    run.parallel().for_range(place.rows, rows_per_task(place.n), [&](int64_t begin, int64_t end) {
+    const int64_t grain = rows_per_task(n * columns);
+    run.parallel().for_range(place.outer * strips, grain, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block block(scratch);
-      auto* entries = reinterpret_cast<Entry<C>*>(block.data());
-      for (int64_t row = begin; row < end; ++row) {
-        const int64_t outer = row / place.inner;
-        const int64_t inner = row % place.inner;
-        const T* from = x.data<T>() + outer * place.n * place.inner + inner;
-        for (int64_t i = 0; i < place.n; ++i) {
-          entries[i] = {static_cast<C>(from[i * place.inner]), i};
-        }
-        if (largest) {
-          select(entries, place.n, place.k, Larger<C>());
-        } else {
-          select(entries, place.n, place.k, Smaller<C>());
-        }
-        const int64_t first = outer * place.k * place.inner + inner;
-        for (int64_t i = 0; i < place.k; ++i) {
-          to[first + i * place.inner] = from[entries[i].index * place.inner];
-          where[first + i * place.inner] = entries[i].index;
+      auto* keys = reinterpret_cast<Key*>(block.data());
+      auto* best = reinterpret_cast<Entry*>(block.data() + key_bytes);
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task % strips * columns;
+        const int64_t count = std::min(columns, inner - first);
+        const T* strip = from + task / strips * n * inner + first;
+        fill_keys(place, count, strip, keys);
+        for (int64_t c = 0; c < count; ++c) {
+          if (k <= kFew) {
+            select_few(keys + c * n, n, k, best);
+          } else {
+            select_many(keys + c * n, n, k, best);
+          }
+          const int64_t at = task / strips * k * inner + first + c;
+          for (int64_t i = 0; i < k; ++i) {
+            to[at + i * inner] = strip[best[i].index() * inner + c];
+            where[at + i * inner] = best[i].index();
+          }
         }
       }
     });
