@@ -4,9 +4,10 @@
 //         and activation_params, input Z of y's shape that is added before.
 // Shapes: x [N, C, spatial...], w [M, C / group, kernel...], b [M] -> y [N, M, out...]
 // Math:   y[n, m, o] = b[m] + sum over c, t of w[m, c, t] * x[n, c, o * stride + t * dilation -
-// pad] Method: weights are read where they stand (op_conv.h); filters over one channel:
-// op_depthwise.h.
-//         Constant weights of floats are packed in the form with channels last, nhwc_conv.cc.
+//         pad]
+// Method: weights are read where they stand (op_conv.h); filters over one channel, and groups of
+//         few channels: op_depthwise.h. Constant weights of floats are packed in the form with
+//         channels last, nhwc_conv.cc.
 // Types:  Conv: float; float16 and bfloat16 in float; double by loops. FusedConv: float.
 // Notes:  1 to 3 spatial dims.
 #include <algorithm>
@@ -109,8 +110,11 @@ Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, c
   FolioGemmF32 probe{};
   const bool product_finishes = !finish.z && finish.activation.set_in_gemm(&probe);
   bool is_finished = product_finishes;
-  if (s.c_in == 1 && s.c_out < FOLIO_F32P16_COLUMNS) {
-    if (fits_depthwise(s)) {
+  const bool is_depthwise = s.c_in == 1 && s.c_out < FOLIO_F32P16_COLUMNS;
+  const bool is_shifted =
+      (is_depthwise || is_small_group(s.group, s.c_out, s.c_in)) && fits_depthwise(s);
+  if (is_shifted || is_depthwise) {
+    if (is_shifted) {
       FOLIO_RETURN_IF_ERROR(run_depthwise(run, s, x, w, bias, y));
     } else {
       run_direct(run, s, x, w, bias, y);

@@ -83,9 +83,11 @@ void copy_out(const Window& w, const Phases& phases, const float* row, float* y)
 }  // namespace
 
 bool fits_depthwise(const ConvSizes& s) {
+  constexpr int64_t kMostFloats = 1 << 18;  // of the copies of a group: they stay in L2
   Phases phases;
-  return s.c_in == 1 && make_phases(s.window, &phases) &&
-         phases.total / 4 <= s.window.in_count() + s.window.out_count() + 1024;
+  if (s.c_in < 1 || !make_phases(s.window, &phases)) return false;
+  if (s.c_in > 1 && phases.total > kMostFloats / s.c_in) return false;
+  return phases.total / 4 <= s.window.in_count() + s.window.out_count() + 1024;
 }
 
 Status run_depthwise(OpRun& run, const ConvSizes& s, const float* x, const float* w,
@@ -93,23 +95,30 @@ Status run_depthwise(OpRun& run, const ConvSizes& s, const float* x, const float
   const Window& window = s.window;
   Phases phases;
   make_phases(window, &phases);
-  const std::vector<int64_t> offsets = tap_offsets(window, phases);
-  const size_t in_bytes = align_up(static_cast<size_t>(phases.total) * sizeof(float), 64);
+  std::vector<int64_t> offsets = tap_offsets(window, phases);
+  const int64_t taps = s.k();
+  const auto of_one = static_cast<int64_t>(offsets.size());
+  for (int64_t t = of_one; t < taps; ++t) {
+    offsets.push_back(offsets[static_cast<size_t>(t - of_one)] + phases.total);
+  }
+  const size_t in_bytes = align_up(static_cast<size_t>(phases.total * s.c_in) * sizeof(float), 64);
   const size_t out_bytes = static_cast<size_t>(phases.out_row) * sizeof(float);
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, in_bytes + out_bytes, &scratch));
   const bool in_place = phases.size[1] == window.out[1] && phases.size[2] == window.out[2];
-  const int64_t taps = window.kernel_count();
-  // By input plane, so that it is copied once for all output channels that read it.
+  // By group, so that its planes are copied once for all output channels that read them.
   run.parallel().for_range(s.batch * s.group, 1, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
     auto* copy = reinterpret_cast<float*>(block.data());
     auto* row = reinterpret_cast<float*>(block.data() + in_bytes);
-    for (int64_t plane = begin; plane < end; ++plane) {
-      copy_plane(window, phases, x + plane * window.in_count(), copy);
+    for (int64_t group = begin; group < end; ++group) {
+      for (int64_t c = 0; c < s.c_in; ++c) {
+        copy_plane(window, phases, x + (group * s.c_in + c) * window.in_count(),
+                   copy + c * phases.total);
+      }
       for (int64_t i = 0; i < s.c_out; ++i) {
-        const int64_t channel = plane % s.group * s.c_out + i;
-        float* out = y + (plane * s.c_out + i) * window.out_count();
+        const int64_t channel = group % s.group * s.c_out + i;
+        float* out = y + (group * s.c_out + i) * window.out_count();
         run.kernels().shifted_sum_f32(phases.out_row, taps, w + channel * taps, offsets.data(),
                                       copy, bias ? bias[channel] : 0.0F, in_place ? out : row);
         if (!in_place) copy_out(window, phases, row, out);

@@ -1,6 +1,7 @@
 #include "core/ops/op_nhwc_conv.h"
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_depthwise.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_gemm_half.h"
 #include "core/ops/op_half_panels.h"
@@ -557,9 +558,11 @@ class ConvPair {
 
 bool fits_nhwc_conv(Span<const int64_t> w, int64_t group) {
   if (w.size() < 3 || w[0] < 1 || w[1] < 1 || group < 1 || w[0] % group != 0) return false;
-  // Groups of few channels would leave most of each panel empty, unless each is a filter of its
-  // own.
-  return group == 1 || (w[1] == 1 && w[0] == group) || w[0] / group >= kPanel / 2;
+  // Groups of few channels would leave half of each panel empty, unless each is a filter of its
+  // own: conv.cc has them as rows of shifted sums.
+  const int64_t filters = w[0] / group;
+  return group == 1 || is_depthwise_conv(w, group) ||
+         (filters >= kPanel / 2 && !is_small_group(group, filters, w[1]));
 }
 
 bool is_depthwise_conv(Span<const int64_t> w, int64_t group) {

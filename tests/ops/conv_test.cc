@@ -33,6 +33,56 @@ TEST(Conv, GroupsSeeTheirOwnChannels) {
   t.run();
 }
 
+// Groups of a few channels are rows of shifted sums; of many, products.
+TEST(Conv, GroupsOfAnySizeAgreeWithLoops) {
+  struct Case {
+    int64_t in, out, groups, stride, dilation, pad;  // channels of a group
+  };
+  constexpr int64_t kHeight = 9;
+  constexpr int64_t kWidth = 21;
+  for (const Case& c : {Case{2, 2, 3, 1, 1, 1},
+                        {4, 4, 2, 1, 1, 0},
+                        {4, 4, 2, 2, 1, 1},
+                        {8, 8, 2, 1, 2, 2},
+                        {3, 5, 4, 3, 1, 2},
+                        {32, 1, 2, 1, 1, 1},
+                        {1, 3, 4, 2, 1, 1},
+                        {40, 2, 2, 1, 1, 1},
+                        {16, 16, 2, 1, 1, 1}}) {
+    const int64_t x_channels = c.in * c.groups;
+    const int64_t y_channels = c.out * c.groups;
+    const int64_t rows = (kHeight + 2 * c.pad - 2 * c.dilation - 1) / c.stride + 1;
+    const int64_t columns = (kWidth + 2 * c.pad - 2 * c.dilation - 1) / c.stride + 1;
+    std::vector<float> x, w, b, want;
+    for (int64_t i = 0; i < x_channels * kHeight * kWidth; ++i) {
+      x.push_back(static_cast<float>(i * 37 % 19) - 9);
+    }
+    for (int64_t i = 0; i < y_channels * c.in * 9; ++i) {
+      w.push_back(static_cast<float>(i * 11 % 7) - 3);
+    }
+    for (int64_t i = 0; i < y_channels; ++i) b.push_back(static_cast<float>(i));
+    for (int64_t o = 0; o < y_channels * rows * columns; ++o) {
+      const int64_t m = o / (rows * columns);
+      float sum = b[static_cast<size_t>(m)];
+      for (int64_t t = 0; t < c.in * 9; ++t) {
+        const int64_t channel = m / c.out * c.in + t / 9;
+        const int64_t h = o / columns % rows * c.stride - c.pad + t / 3 % 3 * c.dilation;
+        const int64_t v = o % columns * c.stride - c.pad + t % 3 * c.dilation;
+        if (h < 0 || h >= kHeight || v < 0 || v >= kWidth) continue;
+        sum += w[static_cast<size_t>(m * c.in * 9 + t)] *
+               x[static_cast<size_t>((channel * kHeight + h) * kWidth + v)];
+      }
+      want.push_back(sum);  // whole numbers: exact in any order
+    }
+    OpTester t("Conv", 11);
+    t.attr("group", c.groups).attr_ints("pads", {c.pad, c.pad, c.pad, c.pad});
+    t.attr_ints("strides", {c.stride, c.stride}).attr_ints("dilations", {c.dilation, c.dilation});
+    t.input<float>({1, x_channels, kHeight, kWidth}, x);
+    t.input<float>({y_channels, c.in, 3, 3}, w).input<float>({y_channels}, b);
+    t.expect<float>(0, {1, y_channels, rows, columns}, want).run();
+  }
+}
+
 TEST(Conv, ChannelsThatDisagreeAreAnError) {
   OpTester t("Conv", 11);
   t.input<float>({1, 3, 4}, counting(12));
