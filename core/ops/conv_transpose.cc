@@ -10,11 +10,13 @@
 // Types:  float; float16 and bfloat16 in float; double by loops.
 // Notes:  1 to 3 spatial dims.
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_conv.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -166,6 +168,60 @@ void scatter_tap(const Window& w, const int64_t tap[], const T* column, int64_t 
   }
 }
 
+// out[2 * i] += a[i], out[2 * i + 1] += b[i], as vectors of 16 bytes.
+void add_pairs(int64_t n, const float* a, const float* b, float* out) {
+  typedef float Four __attribute__((vector_size(16)));
+  const auto load = [](const float* from) {
+    Four four;
+    std::memcpy(&four, from, sizeof four);
+    return four;
+  };
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const Four left = load(a + i);
+    const Four right = load(b + i);
+    float* to = out + 2 * i;
+    const Four low = load(to) + __builtin_shufflevector(left, right, 0, 4, 1, 5);
+    const Four high = load(to + 4) + __builtin_shufflevector(left, right, 2, 6, 3, 7);
+    std::memcpy(to, &low, sizeof low);
+    std::memcpy(to + 4, &high, sizeof high);
+  }
+  for (; i < n; ++i) {
+    out[2 * i] += a[i];
+    out[2 * i + 1] += b[i];
+  }
+}
+
+// The rows of two taps side by side where the stride is 2: what they write alternates.
+void scatter_pair(const Window& w, const int64_t tap[], const float* a, const float* b,
+                  int64_t begin, int64_t end, float* plane) {
+  const TapRange rd = tap_range(w, 0, tap[0]);
+  const TapRange rh = tap_range(w, 1, tap[1]);
+  const TapRange ra = tap_range(w, 2, tap[2]);
+  const TapRange rb = tap_range(w, 2, tap[2] + 1);
+  for (int64_t row = begin / w.in[2]; row < (end + w.in[2] - 1) / w.in[2]; ++row) {
+    const int64_t d = row / w.in[1];
+    const int64_t h = row % w.in[1];
+    if (d < rd.from || d >= rd.to || h < rh.from || h >= rh.to) continue;
+    const int64_t start = row * w.in[2];
+    const int64_t out_row = (rd.first + d * w.stride[0]) * w.out[1] + rh.first + h * w.stride[1];
+    float* out = plane + out_row * w.out[2];
+    const int64_t first = ra.first;
+    const int64_t at = start - begin;
+    const auto clip = [&](int64_t i) { return std::clamp(i, begin - start, end - start); };
+    const int64_t a_from = clip(ra.from);
+    const int64_t b_from = clip(rb.from);
+    const int64_t from = std::max(a_from, b_from);
+    const int64_t to = std::max(from, std::min(clip(ra.to), clip(rb.to)));
+    for (int64_t i = a_from; i < std::min(from, clip(ra.to)); ++i) out[first + 2 * i] += a[at + i];
+    for (int64_t i = b_from; i < std::min(from, clip(rb.to)); ++i)
+      out[first + 2 * i + 1] += b[at + i];
+    add_pairs(to - from, a + at + from, b + at + from, out + first + 2 * from);
+    for (int64_t i = to; i < clip(ra.to); ++i) out[first + 2 * i] += a[at + i];
+    for (int64_t i = to; i < clip(rb.to); ++i) out[first + 2 * i + 1] += b[at + i];
+  }
+}
+
 // Calls body(tap, number) for each kernel tap.
 template <typename Body>
 void for_each_tap(const Window& w, Body&& body) {
@@ -187,7 +243,7 @@ void fill_bias(OpRun& run, const ConvSizes& s, const T* bias, T* y) {
   const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(plane, 1));
   run.parallel().for_range(s.batch * channels, grain, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      std::fill_n(y + p * plane, plane, bias ? bias[p % channels] : T{});
+      fill_run(y + p * plane, plane, bias ? bias[p % channels] : T{});
     }
   });
 }
@@ -200,6 +256,7 @@ Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, c
   const int64_t taps = window.kernel_count();
   const int64_t pixels = window.in_count();
   const int64_t rows = s.c_out * taps;
+  const bool is_paired = window.stride[2] == 2 && window.dilation[2] == 1;
   const int64_t tile = std::clamp<int64_t>(kColumnFloats / rows, 16, std::max<int64_t>(pixels, 16));
   FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(rows * tile) * sizeof(float)));
   FolioGemmF32 args{};
@@ -221,9 +278,15 @@ Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, c
       FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
       run.parallel().for_range(s.c_out, 1, [&](int64_t begin, int64_t end) {
         for (int64_t m = begin; m < end; ++m) {
+          float* plane = planes + m * window.out_count();
           for_each_tap(window, [&](const int64_t tap[], int64_t t) {
-            scatter_tap(window, tap, args.c + (m * taps + t) * args.n, pixel, pixel + args.n, 1.0F,
-                        planes + m * window.out_count());
+            const float* column = args.c + (m * taps + t) * args.n;
+            if (is_paired && (tap[2] % 2 == 1 || tap[2] + 1 < window.kernel[2])) {
+              if (tap[2] % 2 == 1) return;  // with the one before
+              scatter_pair(window, tap, column, column + args.n, pixel, pixel + args.n, plane);
+            } else {
+              scatter_tap(window, tap, column, pixel, pixel + args.n, 1.0F, plane);
+            }
           });
         }
       });

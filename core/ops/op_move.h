@@ -57,6 +57,22 @@ void move_run(T* to, const T* from, int64_t n) {
   }
 }
 
+// n copies of one element, by copies of copies: a plain loop writes one at a time.
+template <typename T>
+void fill_run(T* to, int64_t n, const T& fill) {
+  constexpr int64_t kFirst = 32;
+  std::fill_n(to, std::min(n, kFirst), fill);
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (n > kFirst) std::fill_n(to + kFirst, n - kFirst, fill);
+  } else {
+    for (int64_t done = kFirst; done < n;) {
+      const int64_t more = std::min({done, n - done, int64_t{1024}});
+      std::memcpy(to + done, to, static_cast<size_t>(more) * sizeof(T));
+      done += more;
+    }
+  }
+}
+
 // One element, by value.
 template <typename T>
 void move_one(T* to, const T* from) {

@@ -99,6 +99,27 @@ int last_padded(const Shape& x, const Shape& padded,
   return axis;
 }
 
+// Neighbours along an axis that stay neighbours; or that get the constant, when place is -1.
+struct PadRun {
+  int64_t at, place, length;
+};
+
+std::vector<PadRun> runs_of(const std::vector<int64_t>& places) {
+  std::vector<PadRun> runs;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const int64_t place = places[i];
+    if (!runs.empty()) {
+      PadRun& last = runs.back();
+      if (place < 0 ? last.place < 0 : last.place >= 0 && place == last.place + last.length) {
+        ++last.length;
+        continue;
+      }
+    }
+    runs.push_back({static_cast<int64_t>(i), place, 1});
+  }
+  return runs;
+}
+
 // For each row of the output, the source row (or none), then runs by place. What lies behind the
 // last axis that is padded moves as a whole.
 template <typename T>
@@ -108,38 +129,38 @@ void pad_rows(OpRun& run, const Shape& x, const std::vector<std::vector<int64_t>
   const int64_t n = shape[last];
   const int64_t unit = shape.product(last + 1, shape.rank());
   const int64_t rows = shape.product(0, last);
-  const std::vector<int64_t>& row_places = places[static_cast<size_t>(last)];
+  const std::vector<PadRun> runs = runs_of(places[static_cast<size_t>(last)]);
   int64_t strides[kMaxRank];
   row_strides(x, strides);
   run.parallel().for_range(rows, rows_per_task(n * unit), [&](int64_t begin, int64_t end) {
+    int64_t index[kMaxRank];
+    int64_t rest = begin;
+    for (int i = last - 1; i >= 0; --i) {
+      index[i] = rest % shape[i];
+      rest /= shape[i];
+    }
     for (int64_t row = begin; row < end; ++row) {
-      int64_t rest = row;
       int64_t offset = 0;
       bool outside = false;
       for (int i = last - 1; i >= 0; --i) {
-        const int64_t place = places[static_cast<size_t>(i)][static_cast<size_t>(rest % shape[i])];
-        rest /= shape[i];
+        const int64_t place = places[static_cast<size_t>(i)][static_cast<size_t>(index[i])];
         outside |= place < 0;
         offset += place * strides[i];
       }
+      for (int i = last - 1; i >= 0 && ++index[i] == shape[i]; --i) index[i] = 0;
       T* out = to + row * n * unit;
       if (outside) {
-        std::fill_n(out, n * unit, fill);
+        fill_run(out, n * unit, fill);
         continue;
       }
-      for (int64_t i = 0; i < n;) {
-        const int64_t place = row_places[static_cast<size_t>(i)];
+      for (const auto& [at, place, length] : runs) {
         if (place < 0) {
-          std::fill_n(out + i * unit, unit, fill);
-          ++i;
-          continue;
+          fill_run(out + at * unit, length * unit, fill);
+        } else if (length * unit == 1) {
+          move_one(out + at, element_at<T>(from, offset + place));
+        } else {
+          move_run(out + at * unit, element_at<T>(from, offset + place * unit), length * unit);
         }
-        int64_t length = 1;
-        while (i + length < n && row_places[static_cast<size_t>(i + length)] == place + length) {
-          ++length;
-        }
-        move_run(out + i * unit, element_at<T>(from, offset + place * unit), length * unit);
-        i += length;
       }
     }
   });

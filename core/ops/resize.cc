@@ -12,6 +12,8 @@
 //         of 32 and 64 bits in double.
 // Errors: kInvalidArgument for scales, sizes, roi or axes that do not fit the input.
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
@@ -25,11 +27,43 @@ using Places = std::vector<std::vector<int64_t>>;
 
 // ---------------------------------------------------------------- nearest
 
+// Each element `kTimes` times, in blocks, which compilers turn into vectors.
+template <int64_t kTimes, typename T>
+void repeat_elements(const T* from, int64_t n, T* to) {
+  constexpr int64_t kBlock = 16;
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    T block[kBlock];
+    std::copy_n(from + i, kBlock, block);
+    for (int64_t u = 0; u < kBlock; ++u) {
+      for (int64_t t = 0; t < kTimes; ++t) to[(i + u) * kTimes + t] = block[u];
+    }
+  }
+  for (; i < n; ++i) std::fill_n(to + i * kTimes, kTimes, from[i]);
+}
+
+// How often each element of a row of `in` is repeated, if all are equally often and in order; or 0.
+int64_t repeats_of(const std::vector<int64_t>& places, int64_t in) {
+  const auto out = static_cast<int64_t>(places.size());
+  if (in < 1 || out % in != 0) return 0;
+  const int64_t times = out / in;
+  for (int64_t i = 0; i < out; ++i) {
+    if (places[static_cast<size_t>(i)] != i / times) return 0;
+  }
+  return times;
+}
+
 // One row by its places.
 template <typename T>
-void nearest_row(const T* from, const std::vector<int64_t>& places, bool extends, const T& fill,
-                 T* to) {
+void nearest_row(const T* from, const std::vector<int64_t>& places, int64_t repeats, bool extends,
+                 const T& fill, T* to) {
   const auto n = static_cast<int64_t>(places.size());
+  if (repeats == 1) return move_run(to, from, n);
+  if constexpr (!std::is_same_v<T, std::string>) {
+    if (repeats == 2) return repeat_elements<2>(from, n / 2, to);
+    if (repeats == 3) return repeat_elements<3>(from, n / 3, to);
+    if (repeats == 4) return repeat_elements<4>(from, n / 4, to);
+  }
   const int64_t* at = places.data();
   if (!extends) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[at[i]];
@@ -75,6 +109,7 @@ void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& 
   const RowWalk walk(x.shape(), shape, places);
   const bool extends =
       std::find(places.back().begin(), places.back().end(), -1) != places.back().end();
+  const int64_t repeats = repeats_of(places.back(), length);
   const T* from = x.data<T>();
   T* to = y->data_mut<T>();
   run.parallel().for_range(y->count() / n, rows_per_task(n), [&](int64_t begin, int64_t end) {
@@ -87,7 +122,7 @@ void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& 
       } else if (source < 0) {
         std::fill_n(out, n, fill);
       } else {
-        nearest_row(from + source * length, places.back(), extends, fill, out);
+        nearest_row(from + source * length, places.back(), repeats, extends, fill, out);
       }
       last = source;
     }
@@ -95,6 +130,8 @@ void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& 
 }
 
 // ---------------------------------------------------------------- linear and cubic
+
+constexpr int64_t kFewTaps = 16;
 
 // y[outer, out, inner] = sums of x[outer, in, inner] along the middle axis.
 template <typename A>
@@ -133,6 +170,15 @@ void sum_axis(OpRun& run, const AxisTaps& table, int64_t outer, int64_t in, int6
           const int64_t i = row % out;
           const A* from = x + row / out * in * inner;
           A* to = y + row * inner;
+          if constexpr (std::is_same_v<A, float>) {
+            int64_t offsets[kFewTaps];
+            if (taps <= kFewTaps) {
+              for (int64_t t = 0; t < taps; ++t) offsets[t] = index[i * taps + t] * inner;
+              run.kernels().shifted_sum_f32(inner, taps, &weights[static_cast<size_t>(i * taps)],
+                                            offsets, from, 0.0F, to);
+              continue;
+            }
+          }
           const A* a = from + index[i * taps] * inner;
           const A* b = from + index[i * taps + 1] * inner;  // there are always two
           const A wa = weights[static_cast<size_t>(i * taps)];
@@ -147,40 +193,55 @@ void sum_axis(OpRun& run, const AxisTaps& table, int64_t outer, int64_t in, int6
       });
 }
 
-// From the last axis to the first; `y` is the output, or scratch of the same length.
+// The axes in the order in which they are resized: those that shrink from the first on, as whole
+// rows that are fewer then, the others from the last on, while rows are still few.
+std::vector<int> resize_order(const std::vector<ResizeAxis>& axes,
+                              const std::vector<AxisTaps>& tables) {
+  const auto rank = static_cast<int>(axes.size());
+  std::vector<int> order;
+  const auto shrinks = [&](int i) {
+    return axes[static_cast<size_t>(i)].out < axes[static_cast<size_t>(i)].in;
+  };
+  for (int i = 0; i < rank; ++i) {
+    if (tables[static_cast<size_t>(i)].taps > 0 && shrinks(i)) order.push_back(i);
+  }
+  for (int i = rank - 1; i >= 0; --i) {
+    if (tables[static_cast<size_t>(i)].taps > 0 && !shrinks(i)) order.push_back(i);
+  }
+  return order;
+}
+
+// One axis after the other; `y` is the output, or scratch of the same length.
 template <typename A>
 Status sum_axes(OpRun& run, const std::vector<ResizeAxis>& axes,
                 const std::vector<AxisTaps>& tables, const A* x, A* y) {
-  const auto rank = static_cast<int>(axes.size());
-  int last = -1;  // the axis that is resized at the end
-  int64_t outer[kMaxRank + 1] = {1};
-  for (int i = 0; i < rank; ++i) {
-    outer[i + 1] = outer[i] * axes[static_cast<size_t>(i)].in;
-    if (last < 0 && tables[static_cast<size_t>(i)].taps > 0) last = i;
-  }
-  int64_t inner = 1;
+  std::vector<int64_t> dims;
+  for (const ResizeAxis& axis : axes) dims.push_back(axis.in);
+  const std::vector<int> order = resize_order(axes, tables);
   const A* at = x;
-  for (int i = rank - 1; i >= 0; --i) {
-    const ResizeAxis& axis = axes[static_cast<size_t>(i)];
-    const AxisTaps& table = tables[static_cast<size_t>(i)];
-    if (table.taps > 0) {
-      A* to = y;
-      if (i != last) {
-        uint64_t count = 0;
-        uint64_t bytes = 0;
-        if (!checked_count(std::vector<int64_t>{outer[i], axis.out, inner}, &count) ||
-            !dtype_bytes(dtype_of<A>(), count, &bytes)) {
-          return invalid_argument("the tensor between two axes is too large");
-        }
-        FOLIO_TRY(uint8_t * memory, run.scratch(bytes));
-        to = reinterpret_cast<A*>(memory);
+  for (const int axis : order) {
+    int64_t outer = 1;
+    int64_t inner = 1;
+    for (int i = 0; i < axis; ++i) outer *= dims[static_cast<size_t>(i)];
+    for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
+    const int64_t in = dims[static_cast<size_t>(axis)];
+    dims[static_cast<size_t>(axis)] = axes[static_cast<size_t>(axis)].out;
+    A* to = y;
+    if (axis != order.back()) {
+      uint64_t count = 0;
+      uint64_t bytes = 0;
+      if (!checked_count(dims, &count) || !dtype_bytes(dtype_of<A>(), count, &bytes)) {
+        return invalid_argument("the tensor between two axes is too large");
       }
-      sum_axis(run, table, outer[i], axis.in, inner, at, to);
-      at = to;
+      FOLIO_TRY(uint8_t * memory, run.scratch(bytes));
+      to = reinterpret_cast<A*>(memory);
     }
-    inner *= axis.out;
+    sum_axis(run, tables[static_cast<size_t>(axis)], outer, in, inner, at, to);
+    at = to;
   }
-  if (last < 0) std::copy_n(x, inner, y);
+  if (order.empty()) {
+    std::copy_n(x, std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()), y);
+  }
   return Status::ok();
 }
 

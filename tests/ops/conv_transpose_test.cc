@@ -46,6 +46,37 @@ TEST(ConvTranspose, GroupsAndDoubleAgreeWithFloat) {
   }
 }
 
+// Strides of 2 write two taps at a time; doubles go one by one.
+TEST(ConvTranspose, StridesOfTwoAgreeWithDouble) {
+  struct Case {
+    int64_t kernel, pad_begin, pad_end, dilation, padding;
+  };
+  for (const Case& c : {Case{4, 1, 1, 1, 0},
+                        {2, 0, 0, 1, 0},
+                        {3, 1, 1, 1, 1},
+                        {5, 4, 0, 1, 0},
+                        {1, 0, 0, 1, 1},
+                        {4, 3, 3, 1, 0},
+                        {3, 0, 2, 2, 0}}) {
+    std::vector<double> x, w;
+    for (int64_t i = 0; i < 2 * 3 * 13; ++i) x.push_back(static_cast<double>(i * 37 % 19 - 9));
+    for (int64_t i = 0; i < 2 * 3 * 2 * c.kernel; ++i) w.push_back(static_cast<double>(i % 7 - 3));
+    const auto with = [&](auto tag) {
+      using T = decltype(tag);
+      OpTester t("ConvTranspose", 11);
+      t.attr_ints("strides", {1, 2}).attr_ints("dilations", {1, c.dilation});
+      t.attr_ints("pads", {0, c.pad_begin, 0, c.pad_end})
+          .attr_ints("output_padding", {0, c.padding});
+      t.template input<T>({1, 2, 3, 13}, std::vector<T>(x.begin(), x.end()));
+      t.template input<T>({2, 3, 2, c.kernel}, std::vector<T>(w.begin(), w.end()));
+      t.template input<T>({3}, {T{1}, T{2}, T{3}}).outputs(1).run();
+      const std::vector<T> y = t.template output_values<T>(0);
+      return std::vector<double>(y.begin(), y.end());
+    };
+    EXPECT_EQ(with(float{}), with(double{})) << c.kernel << ' ' << c.pad_begin;
+  }
+}
+
 TEST(ConvTranspose, HugeStridesAreRefusedNotComputed) {
   OpTester t("ConvTranspose", 11);
   t.attr_ints("strides", {int64_t{1} << 40});

@@ -88,6 +88,20 @@ TEST(Pad, InnerAxesStayOrAreMirrored) {
   none.run();
 }
 
+TEST(Pad, FillsLongStretches) {
+  for (const int64_t pad : {1, 31, 33, 700, 3000}) {
+    std::vector<float> want(static_cast<size_t>(2 * (3 + 2 * pad)), 0.5F);
+    for (int64_t i = 0; i < 2; ++i) {
+      for (int64_t j = 0; j < 3; ++j) {
+        want[static_cast<size_t>(i * (3 + 2 * pad) + pad + j)] = static_cast<float>(i * 3 + j);
+      }
+    }
+    OpTester t("Pad", 13);
+    t.input<float>({2, 3}, {0, 1, 2, 3, 4, 5}).input<int64_t>({4}, {0, pad, 0, pad});
+    t.input<float>({}, {0.5F}).expect<float>(0, {2, 3 + 2 * pad}, want).run();
+  }
+}
+
 TEST(Pad, AxesInputNamesWhatIsPadded) {
   OpTester t("Pad", 18);
   t.input<float>({1, 2}, {1, 2}).input<int64_t>({2}, {1, 0}).input_absent();

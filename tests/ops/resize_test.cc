@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cmath>
 
 #include "tests/support/op_tester.h"
@@ -27,6 +29,43 @@ TEST(Resize, NearestRepeatsElementsAndKnowsItsDims) {
   t.expect<float>(0, {1, 1, 4, 6},
                   {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
   t.expect_inferred(0, "tensor(float)[1,1,4,6]").run();
+}
+
+// Rows of more than one block, each element as often.
+TEST(Resize, NearestRepeatsRowsOfEveryLength) {
+  for (const int64_t n : {1, 15, 16, 40}) {
+    for (const int64_t times : {1, 2, 3, 4, 5}) {
+      std::vector<float> x, want;
+      for (int64_t i = 0; i < 2 * n; ++i) x.push_back(static_cast<float>(i));
+      for (int64_t i = 0; i < 2 * n * times; ++i) want.push_back(static_cast<float>(i / times));
+      OpTester t("Resize", 13);
+      t.attr("mode", "nearest").attr("coordinate_transformation_mode", "asymmetric");
+      t.attr("nearest_mode", "floor").input<float>({2, n}, x).input_absent();
+      t.input<float>({2}, {1, static_cast<float>(times)});
+      t.expect<float>(0, {2, n * times}, want).run();
+    }
+  }
+}
+
+// Both axes shrink, one shrinks and one grows: the order of the axes is chosen by that.
+TEST(Resize, LinearOfTwoAxesIsThatOfEach) {
+  for (const auto& [height, width] : {std::pair<float, float>{0.5F, 0.5F}, {0.5F, 2}, {2, 0.5F}}) {
+    std::vector<float> x, want;
+    for (int64_t i = 0; i < 8 * 12; ++i) x.push_back(static_cast<float>(i / 12 * 100 + i % 12));
+    const auto rows = static_cast<int64_t>(8 * height);
+    const auto columns = static_cast<int64_t>(12 * width);
+    const auto place = [](int64_t i, float scale, int64_t n) {
+      const float at = (static_cast<float>(i) + 0.5F) / scale - 0.5F;
+      return std::clamp(at, 0.0F, static_cast<float>(n - 1));
+    };
+    for (int64_t o = 0; o < rows * columns; ++o) {  // of a plane: what stands between its points
+      want.push_back(place(o / columns, height, 8) * 100 + place(o % columns, width, 12));
+    }
+    OpTester t("Resize", 13);
+    t.attr("mode", "linear").attr("coordinate_transformation_mode", "half_pixel");
+    t.input<float>({8, 12}, x).input_absent().input<float>({2}, {height, width});
+    t.expect<float>(0, {rows, columns}, want, 1e-5).run();
+  }
 }
 
 TEST(Resize, NearestRoundsAsAsked) {
