@@ -4,6 +4,7 @@
 // Shapes: x [outer, n, inner] -> y [outer, 1 or nothing, inner] int64.
 // Types:  all numeric types. A NaN is never larger or smaller: it wins only where it stands first.
 #include <algorithm>
+#include <cstring>
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_registry.h"
@@ -36,6 +37,9 @@ class ArgMax final : public OpKernel {
       using T = typename decltype(tag)::type;
       const T* from = x->data<T>();
       int64_t* to = y->data_mut<int64_t>();
+      if constexpr (std::is_same_v<T, float>) {
+        if (n <= kMostInt32) return find_floats(run, y->count() / inner, n, inner, from, to);
+      }
       run.parallel().for_range(y->count(), 1 + 16384 / n, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           to[row] = best(from + row / inner * n * inner + row % inner, n, inner);
@@ -46,6 +50,89 @@ class ArgMax final : public OpKernel {
   }
 
  private:
+  void find_floats(OpRun& run, int64_t outer, int64_t n, int64_t inner, const float* x,
+                   int64_t* y) const {
+    if (inner == 1) {
+      run.parallel().for_range(outer, 1 + 16384 / n, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          y[row] = best_of_row(run.kernels(), n, x + row * n);
+        }
+      });
+      return;
+    }
+    const int64_t strips = (inner + kStrip - 1) / kStrip;
+    const int64_t grain = 1 + 16384 / (n * std::min(kStrip, inner));
+    run.parallel().for_range(outer * strips, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t from = task % strips * kStrip;
+        const int64_t count = std::min(kStrip, inner - from);
+        const float* first = x + task / strips * n * inner + from;
+        int64_t* to = y + task / strips * inner + from;
+        const int64_t whole = count / kLanes * kLanes;
+        if (is_max) {
+          last ? best_of_strip<true, true>(n, inner, whole, first, to)
+               : best_of_strip<true, false>(n, inner, whole, first, to);
+        } else {
+          last ? best_of_strip<false, true>(n, inner, whole, first, to)
+               : best_of_strip<false, false>(n, inner, whole, first, to);
+        }
+        for (int64_t c = whole; c < count; ++c) to[c] = best(first + c, n, inner);
+      }
+    });
+  }
+
+  // The extreme first, then where it stands.
+  int64_t best_of_row(const FolioKernels& kernels, int64_t n, const float* x) const {
+    const float extreme = is_max ? kernels.max_f32(n, x) : kernels.min_f32(n, x);
+    if (extreme != extreme) return best(x, n, 1);  // there is a NaN
+    constexpr int64_t kBlock = 16;
+    int64_t from = 0;
+    if (last) {
+      for (int64_t i = n - 1;; --i) {
+        if (x[i] == extreme) return i;
+      }
+    }
+    for (; from + kBlock <= n; from += kBlock) {
+      int32_t found = 0;
+      for (int64_t u = 0; u < kBlock; ++u) found |= x[from + u] == extreme ? 1 : 0;
+      if (found) break;
+    }
+    while (x[from] != extreme) ++from;
+    return from;
+  }
+
+  static constexpr int64_t kStrip = 512;  // columns side by side, whose state stays in L1
+  static constexpr int64_t kLanes = 8;
+  static constexpr int64_t kMostInt32 = 0x7fffffff;
+
+  // `count` columns, a multiple of kLanes, row by row; as vectors of 16 bytes, which g++ does not
+  // make of selections at -O2.
+  template <bool kMax, bool kLast>
+  static void best_of_strip(int64_t n, int64_t inner, int64_t count, const float* x, int64_t* y) {
+    typedef float F __attribute__((vector_size(16)));
+    typedef int32_t I __attribute__((vector_size(16)));
+    F value[kStrip / 4];
+    I at[kStrip / 4];
+    std::memcpy(value, x, static_cast<size_t>(count) * sizeof(float));
+    std::memset(at, 0, static_cast<size_t>(count) * sizeof(int32_t));
+    for (int32_t i = 1; i < n; ++i) {
+      const float* row = x + i * inner;
+      for (int64_t c = 0; c < count / 4; c += 2) {
+#pragma GCC unroll 2
+        for (int64_t u = c; u < c + 2; ++u) {
+          F next;
+          std::memcpy(&next, row + 4 * u, sizeof next);
+          const F now = value[u];
+          const I better =
+              kMax ? (kLast ? next >= now : next > now) : (kLast ? next <= now : next < now);
+          value[u] = better ? next : now;
+          at[u] = better ? I{} + i : at[u];
+        }
+      }
+    }
+    for (int64_t c = 0; c < count; ++c) y[c] = at[c / 4][c % 4];
+  }
+
   template <typename T>
   int64_t best(const T* x, int64_t n, int64_t step) const {
     using C = Compute<T>;

@@ -5,6 +5,8 @@
 // Math:   exclusive leaves the element itself out (the first is 0 or 1); reverse starts at the end.
 //         The 16-bit formats are carried in float; integers wrap.
 // Types:  all numbers; float16 and bfloat16 in float; integers wrap.
+#include <algorithm>
+
 #include "core/ops/op_arithmetic.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
@@ -19,24 +21,77 @@ struct Options {
   bool reverse = false;
 };
 
+// One row of neighbours.
+template <typename T, typename F>
+void accumulate_row(const Options& options, int64_t n, const T* from, T* to) {
+  using C = Compute<T>;
+  C sum = options.product ? C{1} : C{0};
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = options.reverse ? n - 1 - i : i;
+    const C value = static_cast<C>(from[at]);
+    if (options.exclusive) to[at] = static_cast<T>(sum);
+    sum = F()(sum, value);
+    if (!options.exclusive) to[at] = static_cast<T>(sum);
+  }
+}
+
+constexpr int64_t kStrip = 64;  // columns whose sums are carried side by side
+
+template <typename T, typename F>
+void accumulate_strip(const Options& options, int64_t n, int64_t inner, int64_t count,
+                      const T* from, T* to) {
+  using C = Compute<T>;
+  C sums[kStrip];
+  std::fill_n(sums, count, options.product ? C{1} : C{0});
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = (options.reverse ? n - 1 - i : i) * inner;
+    for (int64_t c = 0; c < count; ++c) {
+      const C value = static_cast<C>(from[at + c]);
+      const C before = sums[c];
+      sums[c] = F()(before, value);
+      to[at + c] = static_cast<T>(options.exclusive ? before : sums[c]);
+    }
+  }
+}
+
+// Each row from the one before, by a kernel: the same sums in the same order.
+void accumulate_rows(const FolioKernels& kernels, const Options& options, int64_t n, int64_t inner,
+                     int64_t count, const float* from, float* to) {
+  const FolioBinaryF32 join = kernels.binary_f32[options.product ? kFolioMul : kFolioAdd];
+  const float start = options.product ? 1.0F : 0.0F;
+  const int64_t step = options.reverse ? -inner : inner;
+  int64_t at = options.reverse ? (n - 1) * inner : 0;
+  if (options.exclusive) {
+    std::fill_n(to + at, count, start);
+  } else {
+    join(count, &start, 0, from + at, 1, to + at);
+  }
+  for (int64_t i = 1; i < n; ++i, at += step) {
+    join(count, to + at, 1, from + at + (options.exclusive ? 0 : step), 1, to + at + step);
+  }
+}
+
 template <typename T, typename F>
 void accumulate(OpRun& run, const Options& options, const Tensor& x, int axis, Tensor* y) {
-  using C = Compute<T>;
   const int64_t n = x.dim(axis);
   const int64_t inner = x.shape().product(axis + 1, x.rank());
-  const int64_t columns = x.count() / n;
+  constexpr bool kIsFloat = std::is_same_v<T, float>;
+  const int64_t width = std::min(inner, kIsFloat ? 16 * kStrip : kStrip);
+  const int64_t strips = (inner + width - 1) / width;
+  const int64_t tasks = x.count() / n / inner * strips;
   const T* from = x.data<T>();
   T* to = y->data_mut<T>();
-  run.parallel().for_range(columns, rows_per_task(n), [&](int64_t begin, int64_t end) {
-    for (int64_t column = begin; column < end; ++column) {
-      const int64_t first = column / inner * n * inner + column % inner;
-      C sum = options.product ? C{1} : C{0};
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t at = first + (options.reverse ? n - 1 - i : i) * inner;
-        const C value = static_cast<C>(from[at]);
-        if (options.exclusive) to[at] = static_cast<T>(sum);
-        sum = F()(sum, value);
-        if (!options.exclusive) to[at] = static_cast<T>(sum);
+  run.parallel().for_range(tasks, rows_per_task(n * width), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t column = task % strips * width;
+      const int64_t first = task / strips * n * inner + column;
+      const int64_t count = std::min(width, inner - column);
+      if (inner == 1) {
+        accumulate_row<T, F>(options, n, from + first, to + first);
+      } else if constexpr (kIsFloat) {
+        accumulate_rows(run.kernels(), options, n, inner, count, from + first, to + first);
+      } else {
+        accumulate_strip<T, F>(options, n, inner, count, from + first, to + first);
       }
     }
   });

@@ -17,6 +17,7 @@
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_integer_matmul.h"
 #include "core/ops/op_pool.h"
+#include "core/ops/op_pool_lines.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
 
@@ -135,8 +136,13 @@ bool pool_whole(const FolioKernels& kernels, const PoolAttrs& attrs, const Windo
 }
 
 template <typename T>
-void pool_planes(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t planes, const T* x,
-                 T* y, int64_t* indices) {
+Status pool_planes(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t planes, const T* x,
+                   T* y, int64_t* indices) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!indices && !is_whole(w) && fits_pool_lines(attrs, w)) {
+      return pool_lines(run, attrs, w, planes, x, y);
+    }
+  }
   const int64_t work = std::max<int64_t>(w.out_count() * w.kernel_count(), 1);
   const int64_t grain = std::max<int64_t>(1, (1 << 15) / work);
   const bool whole = !indices && is_whole(w);
@@ -149,6 +155,7 @@ void pool_planes(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t pl
                  indices ? indices + p * w.out_count() : nullptr);
     }
   });
+  return Status::ok();
 }
 
 class Pool : public OpKernel {
@@ -171,17 +178,16 @@ class Pool : public OpKernel {
     const bool is_max = attrs.kind == PoolKind::kMax;
     switch (x->dtype()) {
       case DType::kFloat:
-        pool_planes(run, attrs, w, planes, x->data<float>(), y->data_mut<float>(), indices);
-        return Status::ok();
+        return pool_planes(run, attrs, w, planes, x->data<float>(), y->data_mut<float>(), indices);
       case DType::kDouble:
-        pool_planes(run, attrs, w, planes, x->data<double>(), y->data_mut<double>(), indices);
-        return Status::ok();
+        return pool_planes(run, attrs, w, planes, x->data<double>(), y->data_mut<double>(),
+                           indices);
       case DType::kFloat16:
       case DType::kBfloat16: {
         FOLIO_TRY(const float* x32, widen_half(run, *x));
         FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
         auto* y32 = reinterpret_cast<float*>(bytes);
-        pool_planes(run, attrs, w, planes, x32, y32, indices);
+        FOLIO_RETURN_IF_ERROR(pool_planes(run, attrs, w, planes, x32, y32, indices));
         narrow_half(run, y32, y);
         return Status::ok();
       }
@@ -191,15 +197,17 @@ class Pool : public OpKernel {
           return max_pool_bytes(run, w, planes, x->dtype() == DType::kInt8, x->raw(), y->raw_mut());
         }
         if (is_max && x->dtype() == DType::kInt8) {
-          pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(), indices);
-        } else if (is_max) {
-          pool_planes(run, attrs, w, planes, x->data<uint8_t>(), y->data_mut<uint8_t>(), indices);
+          return pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(),
+                             indices);
+        }
+        if (is_max) {
+          return pool_planes(run, attrs, w, planes, x->raw(), y->raw_mut(), indices);
         }
         break;
       default:
         return not_implemented("pooling of ", dtype_name(x->dtype()));
     }
-    return is_max ? Status::ok() : not_implemented("average of ", dtype_name(x->dtype()));
+    return not_implemented("average of ", dtype_name(x->dtype()));
   }
 };
 
@@ -227,18 +235,20 @@ class QLinearPool final : public Pool {
     FOLIO_TRY(uint8_t * y_bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
     auto* x32 = reinterpret_cast<float*>(x_bytes);
     auto* y32 = reinterpret_cast<float*>(y_bytes);
+    Status status;
     dispatch_byte(x->dtype(), [&](auto quantized) {
       using Q = decltype(quantized);
       each_element(run, shape, w.in_count(), [&](int64_t first, int64_t stored) {
         x32[first] = static_cast<float>(Q::get(x->raw(), stored) - qx.zero);
       });
-      pool_planes(run, attrs, w, shape[0] * shape[1], x32, y32, nullptr);
+      status = pool_planes(run, attrs, w, shape[0] * shape[1], x32, y32, nullptr);
+      if (!status.is_ok()) return;
       each_element(run, shape, w.out_count(), [&](int64_t first, int64_t stored) {
         const float value = y32[first] * qx.scale;
         Q::set(y->raw_mut(), stored, quantize_one<Q>(value, qy.scale, qy.zero));
       });
     });
-    return Status::ok();
+    return status;
   }
 
  private:

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -29,6 +31,45 @@ TEST(ArgMin, TakesTheSmallest) {
   t.input<double>({2, 3}, {3, 1, 2, -1, 0, -2});
   t.expect<int64_t>(0, {2}, {1, 2});
   t.run();
+}
+
+// Rows and columns of all lengths, with equal elements and NaN, beside the definition.
+void check_arg(bool is_max, bool last, int64_t outer, int64_t n, int64_t inner, bool has_nan) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < outer * n * inner; ++i) {
+    x.push_back(static_cast<float>((i * 7919 + i / 13) % (n / 2 + 2)));
+    if (has_nan && i % 29 == 3) x.back() = std::numeric_limits<float>::quiet_NaN();
+  }
+  std::vector<int64_t> want;
+  for (int64_t column = 0; column < outer * inner; ++column) {
+    const auto at = [&](int64_t i) {
+      return x[static_cast<size_t>((column / inner * n + i) * inner + column % inner)];
+    };
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; ++i) {
+      const bool is_better = is_max ? at(i) > at(best) : at(i) < at(best);
+      if (is_better || (last && at(i) == at(best))) best = i;
+    }
+    want.push_back(best);
+  }
+  OpTester t(is_max ? "ArgMax" : "ArgMin", 13);
+  t.attr("axis", 1).attr("select_last_index", last ? 1 : 0);
+  t.input<float>({outer, n, inner}, x).expect<int64_t>(0, {outer, 1, inner}, want).run();
+}
+
+TEST(ArgMax, OfFloatsFollowsTheDefinition) {
+  for (const bool is_max : {true, false}) {
+    for (const bool last : {true, false}) {
+      for (const bool has_nan : {true, false}) {
+        for (const int64_t n : {1, 2, 15, 16, 17, 100}) {
+          check_arg(is_max, last, 5, n, 1, has_nan);
+          check_arg(is_max, last, 2, n, 7, has_nan);
+          check_arg(is_max, last, 2, n, 21, has_nan);
+          check_arg(is_max, last, 1, n, 530, has_nan);
+        }
+      }
+    }
+  }
 }
 
 TEST(ArgMax, EmptyAxesAreAnError) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "tests/support/op_tester.h"
 
@@ -85,6 +86,47 @@ TEST(MaxPool, WindowsLargerThanTheInputAreAnError) {
   t.attr_ints("kernel_shape", {3});
   t.input<float>({1, 1, 2}, {1, 2});
   t.outputs(1).fails("the window does not fit");
+}
+
+// Windows of every kind over lines: doubles go window by window, floats line by line.
+TEST(MaxPool, OfFloatsAgreesWithDoubles) {
+  struct Case {
+    std::vector<int64_t> kernel, strides, dilations, pads;
+  };
+  const Case cases[] = {
+      {{3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}}, {{2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}},
+      {{3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}}, {{5, 2}, {1, 3}, {1, 2}, {2, 1, 0, 1}},
+      {{1, 4}, {3, 1}, {1, 1}, {0, 3, 0, 2}}, {{2, 3}, {1, 5}, {3, 2}, {1, 0, 1, 2}}};
+  for (const Case& c : cases) {
+    for (const char* type : {"MaxPool", "AveragePool"}) {
+      for (const int ceil_mode : {0, 1}) {
+        std::vector<float> x;
+        for (int64_t i = 0; i < 3 * 11 * 19; ++i)
+          x.push_back(static_cast<float>(i * 7919 % 101) - 60);
+        if (type[0] == 'M') x[100] = std::numeric_limits<float>::quiet_NaN();
+        const auto with = [&](auto tag) {
+          using T = decltype(tag);
+          auto t = std::make_unique<OpTester>(type, 19);
+          t->attr_ints("kernel_shape", c.kernel).attr_ints("strides", c.strides);
+          t->attr_ints("dilations", c.dilations)
+              .attr_ints("pads", c.pads)
+              .attr("ceil_mode", ceil_mode);
+          t->template input<T>({1, 3, 11, 19}, std::vector<T>(x.begin(), x.end())).outputs(1).run();
+          return t->template output_values<T>(0);
+        };
+        const std::vector<float> got = with(float{});
+        const std::vector<double> want = with(double{});
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); ++i) {
+          if (std::isnan(want[i])) {
+            ASSERT_TRUE(std::isnan(got[i])) << type << ' ' << i;
+          } else {
+            ASSERT_NEAR(got[i], want[i], 1e-4) << type << ' ' << i;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(QLinearAveragePool, AveragesWhatTheBytesMean) {
