@@ -105,10 +105,11 @@ Status run_f32(OpRun& run, const Product& p, const float* a, GemmB b, float* y) 
     return multiply(run, p, args, b);
   }
   const auto* const first = static_cast<const char*>(b.data);
+  const int64_t bytes = is_half(b.dtype) ? 2 : 4;  // of an element
   for (int64_t i = 0; i < batches; ++i) {
     args.a = a + g.index_a(i) * p.a.matrix;
     args.c = y + i * g.m * g.n;
-    b.data = first + g.index_b(i) * p.b.matrix * static_cast<int64_t>(sizeof(float));
+    b.data = first + g.index_b(i) * p.b.matrix * bytes;
     FOLIO_RETURN_IF_ERROR(multiply(run, p, args, b));
   }
   return Status::ok();

@@ -28,6 +28,16 @@ TEST(MatMul, ScalarsAreAnError) {
   t.outputs(1).fails("scalar");
 }
 
+// The attribute is set by passes for one constant matrix, but a model may hold anything.
+TEST(MatMul, TakesBatchesOfHalvesForFloats) {
+  OpTester t("MatMul", 13);
+  t.attr("half_weights", 1);
+  t.input<float>({2, 1, 2}, {1, 2, 3, 4});
+  t.input_as(DType::kFloat16, {2, 2, 3}, {1, 0, 0, 0, 1, 0, 1, 1, 1, 2, 0, 2});
+  t.expect<float>(0, {2, 1, 3}, {1, 2, 0, 11, 3, 11});
+  t.run();
+}
+
 TEST(FusedMatMul, TransposesBothAndScales) {
   for (const DType dtype : {DType::kFloat, DType::kDouble}) {
     OpTester t("FusedMatMul", 1, "com.microsoft");

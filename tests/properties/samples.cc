@@ -285,6 +285,7 @@ constexpr Sample kSamples[] = {
     // ---- Folio's own
     {"folio", "BlockCodes", 1, 1, 1, "row_bytes=8", "i4[n,m]"},
     {"folio", "BlockCodes", 1, 1, 1, "row_bytes=8 trans=1", "Q[n,m]"},
+    {"folio", "FusedMatMul", 1, 1, 1, "alpha=0.5? activation='Relu'|'Tanh'?", "f32[b,m,k]; =f32[k,n]; f32[n]?"},
     {"folio", "ByteTable", 1, 1, 1, "", "Q[n,m]; Q1[256]"},
     {"folio", "QLinearConvAdd", 1, 1, 1, "addend_is_a=0|1 channels_last=0", "Q[n,c,5,5]; f32[]{0.1}; Q[]; =Q1[m,c,3,2]; =f32[]{0.05}; =Q1[]; f32[]{0.3}; Q[]; ; Q[n,m,3,4]; f32[]{0.1}; Q[]; f32[]{0.2}; Q[]; f32[]{0.3}; Q[]"},
     {"folio.nhwc", "Conv", 1, 1, 1, "pads=[1,1,1,1]? strides=[1,2]?", "f32[n,5,6,c]; =f32[m,c,3,3]; =f32[m]?"},
