@@ -1,0 +1,598 @@
+#include "tests/kernels/kernel_slots.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "tests/kernels/kernel_tester.h"
+
+namespace folio {
+namespace {
+
+template <int64_t kTimes, int64_t kMore = 0>
+int64_t count_of(int64_t n) {
+  return kTimes * n + kMore;
+}
+template <int64_t kRows>
+int64_t panels_of(int64_t n) {  // F32P16 of [kRows, n]
+  return (n + 15) / 16 * 16 * kRows;
+}
+template <int64_t kRows>
+int64_t byte_panels_of(int64_t n) {  // S8P16K4 of [kRows, n]
+  return (n + 15) / 16 * ((kRows + 3) / 4 * 64 + 64);
+}
+constexpr int64_t kBlock = 32;
+int64_t rounded_row_of(int64_t n) {
+  return folio_block_row_bytes((n + kBlock - 1) / kBlock, kBlock, 4);
+}
+
+template <int64_t kTimes = 1, int64_t kMore = 0>
+constexpr Operand floats() {
+  return {Holds::kFloats, count_of<kTimes, kMore>, May::kStandAtElements};
+}
+template <int64_t kTimes = 1, int64_t kMore = 0>
+constexpr Operand floats_anywhere() {
+  return {Holds::kFloats, count_of<kTimes, kMore>, May::kStandAnywhere};
+}
+template <int64_t kTimes = 1, int64_t kMore = 0>
+constexpr Operand bytes() {
+  return {Holds::kBytes, count_of<kTimes, kMore>, May::kStandAnywhere};
+}
+template <int64_t kTimes = 1, int64_t kMore = 0>
+constexpr Operand ints() {  // results: bytes that stand at multiples of 4
+  return {Holds::kBytes, count_of<4 * kTimes, 4 * kMore>, May::kStandAt64};
+}
+template <int64_t kRows>
+constexpr Operand panels() {
+  return {Holds::kFloats, panels_of<kRows>, May::kStandAt64};
+}
+template <int64_t kRows>
+constexpr Operand byte_panels() {
+  return {Holds::kBytes, byte_panels_of<kRows>, May::kStandAt64};
+}
+constexpr Operand halves() { return {Holds::kHalves, count_of<1>, May::kStandAnywhere}; }
+template <int64_t kRows>
+constexpr Operand half_panels() {
+  return {Holds::kHalves, panels_of<kRows>, May::kStandAnywhere};
+}
+
+constexpr double kUnit = 0x1p-24;
+double none(int64_t) { return 0; }
+template <int64_t kUlp>
+double ulps(int64_t) {
+  return kUlp;
+}
+
+#define FOLIO_SLOT(member) #member, offsetof(FolioKernels, member)
+
+void add_element_slots(std::vector<Slot>* list) {
+  for (int i = 0; i < kFolioUnaryCount; ++i) {
+    const bool is_gelu = i == kFolioGeluErf || i == kFolioGeluTanh || i == kFolioHardSwish;
+    list->push_back({"unary " + std::to_string(i),
+                     offsetof(FolioKernels, unary_f32) + static_cast<size_t>(i) * sizeof(void*),
+                     {floats()},
+                     {floats()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       k.unary_f32[part](n, p.f(0), p.to_f(0));
+                     },
+                     is_gelu ? Agrees::kNear : Agrees::kUlp,
+                     // Two times the 4 ulp of the least exact, or 2^-22 |x|.
+                     is_gelu ? +[](int64_t) { return 0x1p-21; } : ulps<8>,
+                     Among::kAll,
+                     i});
+  }
+  for (int i = 0; i < kFolioBinaryCount; ++i) {
+    list->push_back({"binary " + std::to_string(i),
+                     offsetof(FolioKernels, binary_f32) + static_cast<size_t>(i) * sizeof(void*),
+                     {floats(), floats()},
+                     {floats()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       k.binary_f32[part](n, p.f(0), 1, p.f(1), 1, p.to_f(0));
+                     },
+                     Agrees::kUlp,
+                     i == kFolioPow ? ulps<2> : none,
+                     Among::kAll,
+                     i});
+  }
+  list->push_back({FOLIO_SLOT(clip_f32),
+                   {floats()},
+                   {floats()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.clip_f32(n, p.f(0), -0.25F, 0.5F, p.to_f(0));
+                   },
+                   Agrees::kBits,
+                   none});
+}
+
+template <auto kMember>
+void reduce(const FolioKernels& k, int64_t n, const Pointers& p, int) {
+  *p.to_f(0) = (k.*kMember)(n, p.f(0));
+}
+template <auto kMember>
+void map_row(const FolioKernels& k, int64_t n, const Pointers& p, int) {
+  (k.*kMember)(n, p.f(0), p.to_f(0));
+}
+
+double sum_bound(int64_t n) { return 2 * static_cast<double>(n) * kUnit * static_cast<double>(n); }
+// As in rows_test.cc; 1 / sqrt(eps) = 32 bounds inv_std.
+double norm_bound(int64_t n) { return 2 * 64 * static_cast<double>(n + 8) * kUnit * 32; }
+constexpr float kEps = 0x1p-10F;
+
+// Three rows, or columns of three, joined to what one input holds.
+void add_reduction_slots(std::vector<Slot>* list) {
+  for (int i = 0; i < kFolioReduceCount; ++i) {
+    const bool is_exact = i == kFolioReduceMax || i == kFolioReduceMin;
+    const auto at = static_cast<size_t>(i) * sizeof(void*);
+    list->push_back({"reduce_rows " + std::to_string(i),
+                     offsetof(FolioKernels, reduce_rows_f32) + at,
+                     {floats<3>(), floats<0, 3>()},
+                     {floats<0, 3>()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       std::memcpy(p.out[0], p.in[1], 3 * sizeof(float));
+                       k.reduce_rows_f32[part](3, n, p.f(0), n, p.to_f(0));
+                     },
+                     Agrees::kNear,
+                     is_exact ? none : [](int64_t n) { return sum_bound(n + 1); },
+                     Among::kAll,
+                     i});
+    list->push_back({"reduce_columns " + std::to_string(i),
+                     offsetof(FolioKernels, reduce_columns_f32) + at,
+                     {floats<3>(), floats()},
+                     {floats()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       if (n > 0)
+                         std::memcpy(p.out[0], p.in[1], sizeof(float) * static_cast<size_t>(n));
+                       k.reduce_columns_f32[part](3, n, p.f(0), n, p.to_f(0));
+                     },
+                     Agrees::kNear,
+                     is_exact ? none : [](int64_t) { return sum_bound(4); },
+                     Among::kAll,
+                     i});
+  }
+}
+
+void add_row_slots(std::vector<Slot>* list) {
+  const auto add_reduction = [&](const char* name, size_t offset, auto call,
+                                 double (*bound)(int64_t)) {
+    list->push_back({name, offset, {floats()}, {floats<0, 1>()}, call, Agrees::kNear, bound});
+  };
+  add_reduction(FOLIO_SLOT(sum_f32), reduce<&FolioKernels::sum_f32>, sum_bound);
+  add_reduction(FOLIO_SLOT(sum_squares_f32), reduce<&FolioKernels::sum_squares_f32>, sum_bound);
+  add_reduction(FOLIO_SLOT(max_f32), reduce<&FolioKernels::max_f32>, none);
+  add_reduction(FOLIO_SLOT(min_f32), reduce<&FolioKernels::min_f32>, none);
+  list->push_back({FOLIO_SLOT(dot_f32),
+                   {floats(), floats()},
+                   {floats<0, 1>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     *p.to_f(0) = k.dot_f32(n, p.f(0), p.f(1));
+                   },
+                   Agrees::kNear,
+                   sum_bound});
+  const auto exp_bound = [](int64_t n) { return 2 * static_cast<double>(n + 26) * kUnit; };
+  const auto log_bound = [](int64_t n) { return 2 * static_cast<double>(n + 86) * kUnit; };
+  list->push_back({FOLIO_SLOT(softmax_f32),
+                   {floats()},
+                   {floats()},
+                   map_row<&FolioKernels::softmax_f32>,
+                   Agrees::kNear,
+                   exp_bound});
+  list->push_back({FOLIO_SLOT(log_softmax_f32),
+                   {floats()},
+                   {floats()},
+                   map_row<&FolioKernels::log_softmax_f32>,
+                   Agrees::kNear,
+                   log_bound});
+  list->push_back({FOLIO_SLOT(layer_norm_f32),
+                   {floats(), floats(), floats()},
+                   {floats(), floats<0, 1>(), floats<0, 1>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.layer_norm_f32(n, p.f(0), p.f(1), p.f(2), kEps, p.to_f(0), p.to_f(1),
+                                      p.to_f(2));
+                   },
+                   Agrees::kNear,
+                   norm_bound});
+  list->push_back({FOLIO_SLOT(rms_norm_f32),
+                   {floats(), floats()},
+                   {floats(), floats<0, 1>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.rms_norm_f32(n, p.f(0), p.f(1), kEps, p.to_f(0), p.to_f(1));
+                   },
+                   Agrees::kNear,
+                   norm_bound});
+}
+
+void add_moving_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(f16_to_f32),
+                   {halves()},
+                   {floats()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.f16_to_f32(n, p.in[0], p.to_f(0));
+                   },
+                   Agrees::kBits,
+                   none});
+  list->push_back({FOLIO_SLOT(f32_to_f16),
+                   {floats()},
+                   {halves()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.f32_to_f16(n, p.f(0), p.out[0]);
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(bf16_to_f32),
+                   {halves()},
+                   {floats()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.bf16_to_f32(n, p.in[0], p.to_f(0));
+                   },
+                   Agrees::kBits,
+                   none});
+  list->push_back({FOLIO_SLOT(f32_to_bf16),
+                   {floats()},
+                   {halves()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.f32_to_bf16(n, p.f(0), p.out[0]);
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(transpose_b32),
+                   {floats_anywhere<3>()},
+                   {floats_anywhere<3>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.transpose_b32(3, n, p.in[0], n, p.out[0], 3);
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(transpose_b8),
+                   {bytes<3>()},
+                   {bytes<3>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.transpose_b8(3, n, p.in[0], n, p.out[0], 3);
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(pack_f32p16),
+                   {floats_anywhere<3>()},
+                   {panels<3>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.pack_f32p16(3, n, p.in[0], n, 1, p.to_f(0));
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(unpack_f32p16),
+                   {panels<3>()},
+                   {floats_anywhere<3>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.unpack_f32p16(3, n, p.f(0), p.out[0], n, 1);
+                   },
+                   Agrees::kBytes,
+                   none});
+}
+
+// Any halves, made less than 2.
+void call_gemv_b16(const FolioKernels& k, int64_t n, const Pointers& p, int) {
+  std::vector<uint16_t> panels(static_cast<size_t>(panels_of<7>(n)));
+  if (!panels.empty()) std::memcpy(panels.data(), p.in[1], 2 * panels.size());
+  for (uint16_t& half : panels) half = static_cast<uint16_t>(half & 0xbfffU);
+  FolioGemmF32 a{};
+  a.m = 2, a.n = n, a.k = 7;
+  a.a = p.f(0), a.a_row_stride = 7, a.a_col_stride = 1;
+  a.c_row_stride = n, a.alpha = 1;
+  for (const int is_bfloat16 : {0, 1}) {
+    a.c = p.to_f(static_cast<size_t>(is_bfloat16));
+    k.gemv_b16(&a, panels.data(), is_bfloat16);
+  }
+}
+
+void add_product_slots(std::vector<Slot>* list) {
+  // (k + 3) 2^-24 sum |A| |B|, twice.
+  const auto bound = [](int64_t) { return 2 * 10 * kUnit * 7; };
+  list->push_back({FOLIO_SLOT(gemm_f32),
+                   {floats<0, 35>(), panels<7>()},
+                   {floats<5>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     FolioGemmF32 a{};
+                     a.m = 5, a.n = n, a.k = 7;
+                     a.a = p.f(0), a.a_row_stride = 7, a.a_col_stride = 1;
+                     a.b = p.f(1), a.c = p.to_f(0), a.c_row_stride = n, a.alpha = 1;
+                     k.gemm_f32(&a);
+                   },
+                   Agrees::kNear,
+                   bound});
+  list->push_back({FOLIO_SLOT(gemv_f32),
+                   {floats<0, 14>(), floats_anywhere<7>()},
+                   {floats<2>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     FolioGemmF32 a{};
+                     a.m = 2, a.n = n, a.k = 7;
+                     a.a = p.f(0), a.a_row_stride = 7, a.a_col_stride = 1;
+                     a.c = p.to_f(0), a.c_row_stride = n, a.alpha = 1;
+                     k.gemv_f32(&a, p.in[1], n);
+                   },
+                   Agrees::kNear,
+                   bound});
+  list->push_back({FOLIO_SLOT(gemv_b16),
+                   {floats<0, 14>(), half_panels<7>()},
+                   {floats<2>(), floats<2>()},
+                   call_gemv_b16,
+                   Agrees::kNear,
+                   [](int64_t) { return 4 * 10 * kUnit * 7; }});
+  list->push_back({FOLIO_SLOT(shifted_sum_f32),
+                   {floats<0, 3>(), floats<1, 5>()},
+                   {floats()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const int64_t offsets[] = {0, 5, 2};
+                     k.shifted_sum_f32(n, 3, p.f(0), offsets, p.f(1), 0.5F, p.to_f(0));
+                   },
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 4 * kUnit * 4; }});
+}
+
+// Two pixels side by side, under three taps each.
+FolioWindowF32 window_of(int64_t n, const Pointers& p, std::array<const float*, 3>* x) {
+  FolioWindowF32 a{};
+  for (int64_t t = 0; t < 3; ++t) (*x)[static_cast<size_t>(t)] = p.f(0) + t * n;
+  a.lines = 1, a.pixels = 2, a.channels = n, a.taps = 3;
+  a.x = x->data(), a.x_line = 0, a.x_step = n;
+  a.scale = 0.5F;
+  a.y = p.to_f(0), a.y_line = 0, a.y_step = n;
+  return a;
+}
+
+void add_window_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(depthwise_f32),
+                   {floats<4>(), floats<3>(), floats()},
+                   {floats<2>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     std::array<const float*, 3> x;
+                     FolioWindowF32 a = window_of(n, p, &x);
+                     const float* const w[] = {p.f(1), p.f(1) + n, p.f(1) + 2 * n};
+                     a.w = w, a.bias = p.f(2);
+                     k.depthwise_f32(&a);
+                   },
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 6 * kUnit * 4; }});
+  list->push_back({FOLIO_SLOT(max_window_f32),
+                   {floats<4>()},
+                   {floats<2>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     std::array<const float*, 3> x;
+                     const FolioWindowF32 a = window_of(n, p, &x);
+                     k.max_window_f32(&a);
+                   },
+                   Agrees::kNear,
+                   none});
+  list->push_back({FOLIO_SLOT(sum_window_f32),
+                   {floats<4>()},
+                   {floats<2>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     std::array<const float*, 3> x;
+                     const FolioWindowF32 a = window_of(n, p, &x);
+                     k.sum_window_f32(&a);
+                   },
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 4 * kUnit * 3; }});
+}
+
+void add_winograd_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(winograd_filter_f32),
+                   {floats<144>()},
+                   {floats<36 * 16>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const FolioWinogradFilter a = {n, p.f(0), p.to_f(0), 16 * n};
+                     k.winograd_filter_f32(&a);
+                   },
+                   Agrees::kBits,
+                   none});
+  // The largest sum of magnitudes of a row of B is 5.7, of A 8.6. Which of infinities and NaN comes
+  // out depends on the order.
+  list->push_back({FOLIO_SLOT(winograd_input_f32),
+                   {floats<36>()},
+                   {floats<36>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const float* x[36];
+                     for (int64_t i = 0; i < 36; ++i) x[i] = p.f(0) + i * n;
+                     const FolioWinogradInput a = {1, n, x, p.to_f(0), n, n};
+                     k.winograd_input_f32(&a);
+                   },
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 8 * kUnit * 5.7 * 5.7; },
+                   Among::kFinite});
+  list->push_back({FOLIO_SLOT(winograd_output_f32),
+                   {floats<36>()},
+                   {floats<16>(), ints<0, 1>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     int64_t places[16];
+                     for (int64_t i = 0; i < 16; ++i) places[i] = i * n;
+                     FolioWinogradOutput a{};
+                     a.tiles = 1, a.channels = n, a.m = p.f(0), a.plane_stride = n;
+                     a.row_stride = n, a.places = places, a.y = p.to_f(0);
+                     const int32_t is_finite = k.winograd_output_f32(&a);
+                     std::memcpy(p.out[1], &is_finite, sizeof is_finite);
+                   },
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 10 * kUnit * 8.6 * 8.6; },
+                   Among::kFinite});
+}
+
+FolioPackS8 byte_matrix(int64_t n, const void* bytes) {
+  FolioPackS8 a{};
+  a.k = 5, a.n = n, a.bytes = bytes, a.inner = 5, a.row_stride = n, a.col_stride = 1;
+  return a;
+}
+
+constexpr FolioByteScale kFrom = {0.031F, 12, 0};
+constexpr FolioByteScale kTo = {0.004F, 7, 0};
+
+void add_byte_matrix_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(pack_s8p16k4),
+                   {bytes<5>()},
+                   {byte_panels<5>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const FolioPackS8 a = byte_matrix(n, p.in[0]);
+                     k.pack_s8p16k4(&a, p.out[0]);
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(unpack_s8p16k4),
+                   {byte_panels<5>()},
+                   {bytes<5>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const FolioPackS8 a = byte_matrix(n, nullptr);
+                     k.unpack_s8p16k4(&a, p.in[0], p.out[0]);
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(gemm_u8),
+                   {bytes<0, 15>(), byte_panels<5>()},
+                   {ints<3>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     FolioGemmU8 a{};
+                     a.m = 3, a.n = n, a.k = 5, a.a = p.b(0), a.a_row_stride = 5, a.b = p.in[1];
+                     a.c = p.out[0], a.c_row_stride = n;
+                     k.gemm_u8(&a);
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(depthwise_u8),
+                   {bytes<4>(), byte_panels<3>()},
+                   {ints<2>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const uint8_t* x[4];
+                     for (int64_t i = 0; i < 4; ++i) x[i] = p.b(0) + i * n;
+                     FolioDepthwiseU8 a{};
+                     a.lines = 1, a.pixels = 2, a.channels = n, a.sets = 1, a.rows = 1;
+                     a.columns = 3, a.step = 1, a.dilation = 1, a.x = x, a.b = p.in[1];
+                     a.y = p.out[0], a.y_row_stride = n;
+                     k.depthwise_u8(&a);
+                   },
+                   Agrees::kBytes,
+                   none});
+}
+
+void add_byte_row_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(sum_u8),
+                   {bytes()},
+                   {ints<0, 1>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const int32_t sum = k.sum_u8(n, p.b(0));
+                     std::memcpy(p.out[0], &sum, sizeof sum);
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(quantize_f32),
+                   {floats()},
+                   {bytes()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.quantize_f32(n, p.f(0), &kTo, p.to_b(0));
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(dequantize_b8),
+                   {bytes()},
+                   {floats()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.dequantize_b8(n, p.b(0), &kFrom, p.to_f(0));
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(add_b8),
+                   {bytes(), bytes()},
+                   {bytes()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.add_b8(n, p.b(0), &kFrom, p.b(1), &kTo, &kFrom, p.to_b(0));
+                   },
+                   Agrees::kBytes,
+                   none});
+  list->push_back({FOLIO_SLOT(max_b8),
+                   {bytes(), bytes()},
+                   {bytes()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const uint8_t* const rows[] = {p.b(0), p.b(1)};
+                     k.max_b8(n, 2, rows, 1, p.to_b(0));
+                   },
+                   Agrees::kBytes,
+                   none});
+}
+
+FolioBlockWeights block_weights(int64_t n, const Pointers& p) {
+  return {n, kBlock, kBlock, 4, p.in[0], p.in[1], nullptr};
+}
+
+void add_block_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(block_dots_f32),
+                   {bytes<16>(), floats_anywhere(), floats<0, 2 * kBlock>()},
+                   {floats<2>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     FolioBlockDotsF32 a{};
+                     a.w = block_weights(n, p);
+                     a.m = 2, a.a = p.f(2), a.a_row_stride = kBlock;
+                     a.y = p.to_f(0), a.y_row_stride = n;
+                     k.block_dots_f32(&a);
+                   },
+                   // (k + 3) 2^-24 sum |A| |W|, |W| <= 8, twice.
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 35 * kUnit * 32 * 8; }});
+  list->push_back({FOLIO_SLOT(block_dots_s8),
+                   {bytes<16>(), floats_anywhere()},
+                   {floats<2>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     constexpr size_t kRowBytes = 256;  // as folio_block_row_bytes has it
+                     alignas(64) static uint8_t rows[2 * kRowBytes];
+                     alignas(64) static uint8_t scratch[1 << 16];
+                     const std::vector<float> x = random_floats(2 * kBlock, 5);
+                     for (size_t i = 0; i < 2; ++i) {
+                       ref_kernels().block_round_f32(kBlock, kBlock, 4, x.data() + i * kBlock,
+                                                     rows + i * kRowBytes);
+                     }
+                     FolioBlockDotsS8 a{};
+                     a.w = block_weights(n, p);
+                     a.m = 2, a.a = rows, a.scratch = scratch;
+                     a.y = p.to_f(0), a.y_row_stride = n;
+                     ASSERT_EQ(folio_block_row_bytes(1, kBlock, 4), int64_t{kRowBytes});
+                     ASSERT_LE(folio_block_scratch_bytes(1, kBlock, 4), int64_t{sizeof scratch});
+                     k.block_dots_s8(&a);
+                   },
+                   Agrees::kBits,
+                   none});
+  list->push_back({FOLIO_SLOT(block_round_f32),
+                   {floats()},
+                   {{Holds::kBytes, rounded_row_of, May::kStandAt64}},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.block_round_f32(n, kBlock, 4, p.f(0), p.out[0]);
+                   },
+                   Agrees::kBytes,
+                   none,
+                   Among::kFinite});
+  list->push_back({FOLIO_SLOT(block_widen_f32p16),
+                   {bytes<16>(), floats_anywhere()},
+                   {panels<kBlock>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     const FolioBlockWeights w = block_weights(n, p);
+                     k.block_widen_f32p16(&w, p.to_f(0));
+                   },
+                   Agrees::kBits,
+                   none});
+}
+
+}  // namespace
+
+std::vector<Slot> slots() {
+  std::vector<Slot> list;
+  add_element_slots(&list);
+  add_reduction_slots(&list);
+  add_row_slots(&list);
+  add_moving_slots(&list);
+  add_product_slots(&list);
+  add_window_slots(&list);
+  add_winograd_slots(&list);
+  add_byte_matrix_slots(&list);
+  add_byte_row_slots(&list);
+  add_block_slots(&list);
+  return list;
+}
+
+void PrintTo(const Slot& slot, std::ostream* out) { *out << slot.name; }
+
+}  // namespace folio
