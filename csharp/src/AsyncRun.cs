@@ -58,6 +58,10 @@ namespace FolioRuntime
                 Outputs result = run();
                 if (!end.TrySetResult(result)) result.Dispose(); // cancelled meanwhile
             }
+            catch (FolioException e) when (e.Code == ErrorCode.Cancelled && token.IsCancellationRequested)
+            {
+                end.TrySetCanceled(token); // the run may end before Cancel() says so
+            }
             catch (Exception e)
             {
                 end.TrySetException(e);

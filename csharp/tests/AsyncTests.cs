@@ -90,6 +90,27 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
+        public void ARunThatEndsBeforeAllWasCancelledIsCanceledToo()
+        {
+            using (Session session = Models.Session("slow"))
+            using (Tensor x = Large())
+            using (var source = new CancellationTokenSource())
+            {
+                var options = new RunOptions();
+                Task<Outputs> running = session.RunAsync(Models.Named("x", x), new[] { "y" }, options, source.Token);
+                source.Token.Register(() => // called before what RunAsync registered
+                {
+                    options.Cancel();
+                    ErrorOf(running);
+                });
+                Thread.Sleep(20);
+                source.Cancel();
+                Assert.IsInstanceOf<TaskCanceledException>(ErrorOf(running));
+                Assert.IsTrue(running.IsCanceled);
+            }
+        }
+
+        [Test]
         public void TheQueueOfPendingRunsIsBounded()
         {
             using (Model model = Model.Open(Models.PathOf("slow")))
