@@ -18,7 +18,7 @@ BUILD_PACKAGES=(g++ cmake make ninja-build ccache pkg-config git python3
   libflatbuffers-dev flatbuffers-compiler libprotozero-dev libxxhash-dev
   libcli11-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
   swig openjdk-17-jdk-headless mono-mcs mono-runtime)
-TEST_PACKAGES=(binutils dpkg-dev file lintian util-linux junit5 libnunit-cil-dev nunit-console libonnx-testdata
+TEST_PACKAGES=(binutils dpkg-dev file lintian util-linux junit5 libnunit-cil-dev libonnx-testdata
   clang-14 libclang-rt-14-dev clang-format-14)
 
 CONFORMANCE_MODELS=/usr/share/libonnx-testdata/data/node # of package libonnx-testdata
