@@ -4,12 +4,13 @@
  * rest fitted again (tools/kernel_bench/fit.py, November 2026). Coefficients are f32 throughout, so
  * the bound of a function is the fit's error plus the roundings of the last two steps. */
 
-/* (e^r - 1 - r) / r^2 on |r| <= ln(2) / 2, relative to e^r: 2^-28.2. */
+/* (e^r - 1 - r) / r^2 on |r| <= ln(2) / 2, relative to e^r: 2^-28.2. kSign = -1: of -r. */
+template <int kSign = 1>
 VFN V v_exp_tail(V r) {
   V p = v_set1(0x1.6a4744p-10f);
-  p = v_fma(p, r, v_set1(0x1.1239a2p-7f));
+  p = v_fma(p, r, v_set1(kSign * 0x1.1239a2p-7f));
   p = v_fma(p, r, v_set1(0x1.5558b6p-5f));
-  p = v_fma(p, r, v_set1(0x1.555492p-3f));
+  p = v_fma(p, r, v_set1(kSign * 0x1.555492p-3f));
   return v_fma(p, r, v_set1(0x1.fffffcp-2f));
 }
 
@@ -106,12 +107,8 @@ VFN V v_exp_of_minus(V x) {
   const V magic = v_set1(0x1.8p23f);
   const V n = v_sub(v_fma(x, v_set1(-0x1.715476p+0f), magic), magic);
   const V minus_r = v_fma(n, v_set1(-0x1.05c61p-29f), v_fma(n, v_set1(0x1.62e43p-1f), x));
-  V p = v_set1(0x1.6a4744p-10f); /* v_exp_tail with the signs of minus_r */
-  p = v_fma(p, minus_r, v_set1(-0x1.1239a2p-7f));
-  p = v_fma(p, minus_r, v_set1(0x1.5558b6p-5f));
-  p = v_fma(p, minus_r, v_set1(-0x1.555492p-3f));
-  p = v_fma(p, minus_r, v_set1(0x1.fffffcp-2f));
-  p = v_sub(v_set1(1.0f), v_fnma(v_mul(minus_r, minus_r), p, minus_r));
+  const V tail = v_exp_tail<-1>(minus_r);
+  const V p = v_sub(v_set1(1.0f), v_fnma(v_mul(minus_r, minus_r), tail, minus_r));
   return v_scale2_normal(p, n);
 }
 

@@ -101,12 +101,8 @@ VFN void part3(const char* x, char* y, int64_t y_stride) {
 }
 
 /* 8 rows of fewer than 8 elements, and as many rows of 8. */
-VFN __m256i first_of8(int64_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
-                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
 VFN void transpose8xn(int64_t n, const char* x, int64_t x_stride, char* y, int64_t y_stride) {
-  const __m256i used = first_of8(n);
+  const __m256i used = first8(n);
   __m256 r[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
@@ -119,7 +115,7 @@ VFN void transpose8xn(int64_t n, const char* x, int64_t x_stride, char* y, int64
   }
 }
 VFN void transposenx8(int64_t n, const char* x, int64_t x_stride, char* y, int64_t y_stride) {
-  const __m256i used = first_of8(n);
+  const __m256i used = first8(n);
   __m256 r[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = i < n ? load8(x + i * x_stride) : _mm256_setzero_ps();

@@ -58,11 +58,6 @@ VFN __m128 join_lanes(__m128 a, __m128 b, __m128 c, __m128 d) {
   return join4<kHow>(_mm_shuffle_ps(ab, cd, 0x88), _mm_shuffle_ps(ab, cd, 0xdd));
 }
 
-VFN __m256i first8(int64_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
-                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
 /* Eight rows of 1 to 8 elements as columns. */
 template <FolioReduce kHow>
 VFN __m256 join_turned(__m256 joined, __m256 r[8], int64_t n) {

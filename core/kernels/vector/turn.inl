@@ -1,3 +1,9 @@
+/* The mask of the first `count` of 8 lanes. */
+VFN __m256i first8(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
 /* r[j][i] = r[i][j] of 8 x 8 elements of 32 bits, moved as bits. All loops are unrolled, or g++ at
  * -O2 would turn them in memory. */
 VFN void turn8x8(__m256 r[8]) {

@@ -85,7 +85,6 @@ struct Block {
 };
 
 /* Parts of a stripe of B, made pair of rows by pair of rows. */
-template <int kParts>
 struct Ahead {
   const float* b; /* the stripe's rows of this depth, or null: no stripe comes */
   int64_t panel;  /* floats between panels */
@@ -176,8 +175,7 @@ static void split_rows(Block<kParts>* block) {
 
 /* ---- B */
 
-template <int kParts>
-static void begin_ahead(Ahead<kParts>* ahead, const FolioGemmF32* args, int64_t column, int64_t p,
+static void begin_ahead(Ahead* ahead, const FolioGemmF32* args, int64_t column, int64_t p,
                         int64_t depth) {
   const int64_t left = args->n - column;
   ahead->panel = args->k * FOLIO_F32P16_COLUMNS;
@@ -201,7 +199,7 @@ VFN void split_lines(V x0, V x1, Range* range, char* to) {
 }
 
 template <int kParts>
-VFN void split_pair(Block<kParts>* block, Ahead<kParts>* ahead) {
+VFN void split_pair(Block<kParts>* block, Ahead* ahead) {
   const int64_t pair = ahead->next & 15;
   const int64_t panel = ahead->next >> 4 & (ahead->panels - 1);
   const int64_t step = ahead->next >> (3 + ahead->panels);
@@ -216,7 +214,7 @@ VFN void split_pair(Block<kParts>* block, Ahead<kParts>* ahead) {
 
 /* At most `count` pairs more, none from `end` on. */
 template <int kParts>
-VFN void split_pairs(Block<kParts>* block, Ahead<kParts>* ahead, int64_t count, int64_t end) {
+VFN void split_pairs(Block<kParts>* block, Ahead* ahead, int64_t count, int64_t end) {
   end = end < ahead->units ? end : ahead->units;
   count = count < end - ahead->next ? count : end - ahead->next;
   for (int64_t i = 0; i < count; ++i) split_pair(block, ahead);
@@ -224,7 +222,7 @@ VFN void split_pairs(Block<kParts>* block, Ahead<kParts>* ahead, int64_t count, 
 
 /* The stripe that was made ahead becomes the block's; panels with a number out of range are zeros. */
 template <int kParts>
-static void take_stripe(Block<kParts>* block, Ahead<kParts>* ahead, int64_t column) {
+static void take_stripe(Block<kParts>* block, Ahead* ahead, int64_t column) {
   split_pairs(block, ahead, ahead->units, ahead->units);
   block->column = column;
   block->panels = ahead->panels;
@@ -296,7 +294,7 @@ VFN void load_b(const Block<kParts>* block, int64_t step, int part) {
 
 /* Products of the parts that are loaded; then some parts of what comes. */
 template <int kParts, int kHalves, int kPanels>
-VFN void multiply_part(Block<kParts>* block, Ahead<kParts>* ahead, int64_t step) {
+VFN void multiply_part(Block<kParts>* block, Ahead* ahead, int64_t step) {
   tile_dot_bf16<0, 4, 6>();
   if constexpr (kPanels == 2) tile_dot_bf16<1, 4, 7>();
   if constexpr (kHalves == 2) tile_dot_bf16<2, 5, 6>();
@@ -307,7 +305,7 @@ VFN void multiply_part(Block<kParts>* block, Ahead<kParts>* ahead, int64_t step)
 
 /* A step of the depth, the smallest products first. `first`: the tile of A's rows. */
 template <int kParts, int kHalves, int kPanels>
-VFN void multiply_step(Block<kParts>* block, Ahead<kParts>* ahead, int64_t first, int64_t step) {
+VFN void multiply_step(Block<kParts>* block, Ahead* ahead, int64_t first, int64_t step) {
   if constexpr (kParts == 3) {
     load_a<kParts, kHalves>(block, first, step, 0);
     load_b<kParts, kPanels>(block, step, 2);
@@ -338,7 +336,7 @@ VFN void multiply_step(Block<kParts>* block, Ahead<kParts>* ahead, int64_t first
 
 /* Adds the products of a stripe and of a pair of tiles of rows to `before` (null: zeros), to `after`. */
 template <int kParts, int kHalves, int kPanels>
-static void multiply_pair(Block<kParts>* block, Ahead<kParts>* ahead, int64_t pair,
+static void multiply_pair(Block<kParts>* block, Ahead* ahead, int64_t pair,
                           const float* before, float* after, int64_t stride) {
   if (before) {
     load_sums<kHalves, kPanels>(before, stride);
@@ -434,7 +432,7 @@ static void finish_sums(const FolioGemmF32* args, int64_t row, int64_t rows, int
 /* ---- the loops */
 
 template <int kParts>
-static void run_pair(Block<kParts>* block, Ahead<kParts>* ahead, int64_t pair, int64_t rows) {
+static void run_pair(Block<kParts>* block, Ahead* ahead, int64_t pair, int64_t rows) {
   const FolioGemmF32* args = block->args;
   const int64_t row = block->row + pair * kPair;
   const int64_t beside = args->n - block->column;
@@ -474,7 +472,7 @@ static void run_pair(Block<kParts>* block, Ahead<kParts>* ahead, int64_t pair, i
 
 /* The rows of a block times all stripes, over a part of the depth. */
 template <int kParts>
-static void run_block(Block<kParts>* block, Ahead<kParts>* ahead, int64_t* shaped) {
+static void run_block(Block<kParts>* block, Ahead* ahead, int64_t* shaped) {
   const FolioGemmF32* args = block->args;
   const int64_t pairs = (block->rows + kPair - 1) / kPair;
   split_rows(block);
@@ -504,7 +502,7 @@ template <int kParts>
 static __attribute__((noinline)) void multiply_parts(const FolioGemmF32* args) {
   Block<kParts> block;
   static_assert(sizeof block <= 150 * 1024, "on the stack; kernels.h promises 160 KiB in all");
-  Ahead<kParts> ahead;
+  Ahead ahead;
   block.args = args;
   int64_t shaped = 0;
   begin_ahead(&ahead, args, 0, 0, args->k < kDepth ? args->k : kDepth);

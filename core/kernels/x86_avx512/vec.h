@@ -86,12 +86,11 @@ VFN V v_scale2(V a, V n) { return _mm512_scalef_ps(a, n); }
 /* The same for n in [-127, 127] where the result is normal. */
 VFN V v_scale2_normal(V a, V n) { return _mm512_scalef_ps(a, n); }
 
-/* 1 / b within 2^-14 of it, for b in [2^-60, 2^60]: a quotient that is corrected once needs no
- * more.
- */
+/* 1 / b within 2^-14 of it, for b in [2^-60, 2^126]: a quotient that is corrected once needs no
+ * more. */
 VFN V v_reciprocal_near(V b) { return _mm512_rcp14_ps(b); }
 
-/* a / b within 1 ulp for b as above and |a| <= b; vdivps takes 16 cycles for 16 lanes. */
+/* a / b within 1 ulp for b in [2^-60, 2^60] and |a| <= b; vdivps takes 16 cycles for 16 lanes. */
 VFN V v_div_fast(V a, V b) {
   V y = v_reciprocal_near(b);
   y = v_fma(y, v_fnma(b, y, v_set1(1.0f)), y);
