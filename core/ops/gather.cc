@@ -3,7 +3,10 @@
 // Source: ONNX operator spec, Gather, opsets 1, 11 (negative indices), 13.
 // Shapes: x [outer.., n, inner..], indices [any..] -> y [outer.., any.., inner..].
 // Types:  all types but those of 2 and 4 bits; indices int32, int64.
+// Memory: a table of 16 bits that the model casts to float is read as it stands
+//         (kHalfWeightsAttribute); the rows picked are widened.
 // Errors: kInvalidArgument when an index is outside [-n, n).
+#include "core/ops/op_half_panels.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
@@ -12,7 +15,7 @@ namespace {
 
 class Gather final : public OpKernel {
  public:
-  explicit Gather(int64_t axis) : axis_(axis) {}
+  Gather(int64_t axis, bool widens) : axis_(axis), widens_(widens) {}
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
@@ -29,33 +32,45 @@ class Gather final : public OpKernel {
     dims.insert(dims.end(), where->shape().begin(), where->shape().end());
     dims.insert(dims.end(), x->shape().begin() + axis + 1, x->shape().end());
     FOLIO_TRY(const Shape shape, shape_from(dims));
-    FOLIO_TRY(Tensor * out, run.output(0, x->dtype(), shape));
+    const bool widens = widens_ && is_half(x->dtype());
+    FOLIO_TRY(Tensor * out, run.output(0, widens ? DType::kFloat : x->dtype(), shape));
     if (out->count() == 0) return Status::ok();
+    const int64_t inner = x->shape().product(axis + 1, x->rank());
+    if (widens) {
+      auto* const to = out->data_mut<float>();
+      for_rows(run, *x, axis, indices, [&](int64_t i, int64_t from) {
+        widen_halves(run.kernels(), x->dtype(), inner, x->raw() + from * 2, to + i * inner);
+      });
+      return Status::ok();
+    }
     return dispatch_move(x->dtype(), [&](auto tag) {
-      gather<typename decltype(tag)::type>(run, *x, axis, indices, out);
+      using T = typename decltype(tag)::type;
+      T* const to = out->data_mut<T>();
+      for_rows(run, *x, axis, indices, [&](int64_t i, int64_t from) {
+        if (inner == 1) {
+          move_one(to + i, element_at<T>(x->raw(), from));
+        } else {
+          move_run(to + i * inner, element_at<T>(x->raw(), from), inner);
+        }
+      });
       return Status::ok();
     });
   }
 
  private:
-  template <typename T>
-  static void gather(OpRun& run, const Tensor& x, int axis, const std::vector<int64_t>& indices,
-                     Tensor* out) {
+  // Calls row(i, from) for each row of the result: the one of x that begins at element `from`.
+  template <typename Row>
+  static void for_rows(OpRun& run, const Tensor& x, int axis, const std::vector<int64_t>& indices,
+                       const Row& each) {
     const int64_t inner = x.shape().product(axis + 1, x.rank());
     const int64_t n = x.dim(axis);
     const auto picks = static_cast<int64_t>(indices.size());
     const int64_t outer = x.shape().product(0, axis);
-    T* to = out->data_mut<T>();
     run.parallel().for_range(outer * picks, rows_per_task(inner), [&](int64_t begin, int64_t end) {
       int64_t row = begin / picks;
       int64_t pick = begin % picks;
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t from = (row * n + indices[static_cast<size_t>(pick)]) * inner;
-        if (inner == 1) {
-          move_one(to + i, element_at<T>(x.raw(), from));
-        } else {
-          move_run(to + i * inner, element_at<T>(x.raw(), from), inner);
-        }
+        each(i, (row * n + indices[static_cast<size_t>(pick)]) * inner);
         if (++pick == picks) {
           pick = 0;
           ++row;
@@ -65,6 +80,7 @@ class Gather final : public OpKernel {
   }
 
   int64_t axis_;
+  bool widens_;
 };
 
 // Entries picked from known contents.
@@ -99,14 +115,15 @@ Status infer_gather(OpInfer& infer) {
       }
     }
   }
-  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  const bool widens = has_half_weights(infer.attrs()) && is_half(infer.dtype(0));
+  infer.set_tensor(0, widens ? DType::kFloat : infer.dtype(0), std::move(out));
   pick_data(infer);
   return Status::ok();
 }
 
 Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
   FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", 0));
-  return std::unique_ptr<OpKernel>(std::make_unique<Gather>(axis));
+  return std::unique_ptr<OpKernel>(std::make_unique<Gather>(axis, has_half_weights(build.attrs())));
 }
 
 }  // namespace
@@ -122,6 +139,7 @@ Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
   def.make = make_gather;
   def.unaligned_inputs = 1;
   def.picked_inputs = 1;
+  def.takes_half = [](const Attributes&, int i, const Shape&) { return i == 0; };
   registry.add(def);
 }
 

@@ -127,6 +127,27 @@ model_writer::ModelWriter attention(Stands stands) {
   return writer;
 }
 
+// Rows and columns of tables by index; one of the tables is a product's operand too.
+model_writer::ModelWriter embeddings(Stands stands) {
+  model_writer::ModelWriter writer = plain_model();
+  writer.opset("com.microsoft", 1);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({7, 5}));
+  graph.initializer(f32_tensor("range", {}, {300}));
+  graph.node("Mul", {"x", "range"}, {"places"});
+  graph.node("Cast", {"places"}, {"ids"}).attr_int("to", 7);
+  const std::string table = add_weight(graph, stands, "table", {700, 96});
+  const std::string other = add_weight(graph, stands, "other table", {3, 400, 33});
+  graph.node("Gather", {table, "ids"}, {"rows"});
+  graph.node("Gather", {other, "ids"}, {"columns"}).attr_int("axis", 1);
+  graph.node("FusedMatMul", {"rows", table}, {"y"})
+      .in_domain("com.microsoft")
+      .attr_int("transB", 1);
+  graph.output("y", f32_type({7, 5, 700}));
+  graph.output("columns", f32_type({3, 7, 5, 33}));
+  return writer;
+}
+
 using Build = model_writer::ModelWriter (*)(Stands stands);
 using Outputs = std::vector<std::vector<float>>;
 
@@ -213,7 +234,7 @@ TEST_P(HalfWeights, StandInPackFiles) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, HalfWeights,
-    ::testing::Combine(::testing::Values(products, convolutions, recurrent, attention),
+    ::testing::Combine(::testing::Values(products, convolutions, recurrent, attention, embeddings),
                        ::testing::Values(Stands::kFloat16, Stands::kBfloat16)));
 
 // Nothing of a weight is in private memory before it is packed, and then half of float32's bytes.
@@ -242,6 +263,28 @@ TEST(HalfWeightsMemory, IsHalfOfThatOfFloats) {
   for (const auto& [data, bytes] : sizes) found.insert(bytes);
   // 300 rows of 192, and 192 of 300, whose last panel has padding.
   EXPECT_EQ(found, (std::multiset<uint64_t>{kProductBytes, uint64_t{304} * 192 * 2}));
+}
+
+// Where the table alone is read, nothing of it is in private memory.
+TEST(HalfWeightsMemory, TablesAreReadAsTheyStand) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({9}));
+  graph.node("Cast", {"x"}, {"ids"}).attr_int("to", 7);
+  graph.node("Gather", {add_weight(graph, Stands::kBfloat16, "w", {700, 96}), "ids"}, {"y"});
+  graph.output("y", f32_type({9, 96}));
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", writer.serialize());
+  const Ref<Session> session = session_of(path, with(1, Packing::kLoad));
+  int tables = 0;
+  for (const Value& constant : session->program().constants) {
+    if (constant.tensor().count() < 1000) continue;
+    EXPECT_EQ(constant.tensor().dtype(), DType::kBfloat16);
+    ++tables;
+  }
+  EXPECT_EQ(tables, 1);
+  EXPECT_TRUE(session->program().packed_now().empty());
+  EXPECT_EQ(run(session)[0].size(), 9U * 96);
 }
 
 // Up to 64 KiB in float32 are widened once, by the load.
