@@ -315,9 +315,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.max_outputs = 2;
   def.infer = infer;
   def.make = make;
-  def.takes_half = [](const Attributes&, int input, const Shape& shape) {
-    return input == 1 && shape.rank() == 2;
-  };
+  def.takes_half = takes_half_matrix;
   registry.add(def);
   def.type = "QAttention";
   def.takes_half = nullptr;

@@ -246,9 +246,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;
-  def.takes_half = [](const Attributes&, int input, const Shape& shape) {
-    return input == 1 && shape.rank() == 2;
-  };
+  def.takes_half = takes_half_matrix;
   registry.add(def);
   def.domain = "com.microsoft";
   def.type = "FusedGemm";

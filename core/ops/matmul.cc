@@ -105,7 +105,7 @@ Status run_f32(OpRun& run, const Product& p, const float* a, GemmB b, float* y) 
     return multiply(run, p, args, b);
   }
   const auto* const first = static_cast<const char*>(b.data);
-  const int64_t bytes = is_half(b.dtype) ? 2 : 4;  // of an element
+  const int64_t bytes = panel_element_bytes(b.dtype);
   for (int64_t i = 0; i < batches; ++i) {
     args.a = a + g.index_a(i) * p.a.matrix;
     args.c = y + i * g.m * g.n;
@@ -279,9 +279,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;
-  def.takes_half = [](const Attributes&, int input, const Shape& shape) {
-    return input == 1 && shape.rank() == 2;
-  };
+  def.takes_half = takes_half_matrix;
   registry.add(def);
   def.domain = "com.microsoft";
   for (const char* type : {"FusedMatMul", "TransposeMatMul"}) {

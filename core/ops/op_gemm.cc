@@ -57,17 +57,6 @@ constexpr size_t piece_bytes(int64_t columns) {
   return static_cast<size_t>(kPieceDepth * columns) * sizeof(float);
 }
 
-// The part of B that is read after the one at (p, j) of `depth` x `columns`.
-void set_next(const GemmB& b, const char* data, int64_t depth, int64_t columns,
-              FolioGemmF32* part) {
-  const bool by_rows = b.col_stride == 1;
-  if (!by_rows && b.row_stride != 1) return;
-  part->next = data;
-  part->next_rows = by_rows ? depth : columns;
-  part->next_bytes = 4 * (by_rows ? columns : depth);
-  part->next_stride = 4 * (by_rows ? b.row_stride : b.col_stride);
-}
-
 // The columns of `args`, of B at `data`: packs a part of k after the other; sums rest in C, which
 // loses nothing. `columns_after`: of B that this thread multiplies by after these.
 void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
@@ -154,9 +143,20 @@ FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int
   return part;
 }
 
+void set_next(const GemmB& b, const void* data, int64_t depth, int64_t columns,
+              FolioGemmF32* part) {
+  const bool by_rows = b.col_stride == 1;
+  if (!by_rows && b.row_stride != 1) return;
+  const int64_t element = panel_element_bytes(b.dtype);
+  part->next = static_cast<const char*>(data);
+  part->next_rows = by_rows ? depth : columns;
+  part->next_bytes = element * (by_rows ? columns : depth);
+  part->next_stride = element * (by_rows ? b.row_stride : b.col_stride);
+}
+
 GemmB GemmB::from_column(int64_t j, int64_t k) const {
   GemmB b = *this;
-  const int64_t element = is_half(dtype) ? 2 : 4;
+  const int64_t element = panel_element_bytes(dtype);
   if (data) b.data = static_cast<const char*>(data) + element * j * col_stride;
   if (packed) b.packed = packed + j * k;
   if (packed_halves) b.packed_halves = packed_halves + element * j * k;

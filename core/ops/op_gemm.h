@@ -51,6 +51,9 @@ struct GemmB {
 FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
                        int64_t columns);
 
+// What is read after `part`: `depth` x `columns` of a B that is not packed, from `data` on.
+void set_next(const GemmB& b, const void* data, int64_t depth, int64_t columns, FolioGemmF32* part);
+
 // Elements [p, p + depth) of each sum, which rests in C before and after: that loses nothing.
 FolioGemmF32 gemm_depth_part(const FolioGemmF32& whole, int64_t p, int64_t depth);
 

@@ -67,9 +67,9 @@ class HalfProduct {
       if (depth > 0) widen(p, depth, column, columns, panels);
       part.b = panels;
       if (p + depth < args_.k) {
-        set_next(p + depth, std::min(kPieceDepth, args_.k - p - depth), column, columns, &part);
+        announce(p + depth, std::min(kPieceDepth, args_.k - p - depth), column, columns, &part);
       } else if (after >= 0 && depth > 0) {
-        set_next(0, depth, after, std::min(piece_, args_.n - after), &part);
+        announce(0, depth, after, std::min(piece_, args_.n - after), &part);
       }
       kernels_.gemm_f32(&part);
       p += depth;
@@ -95,7 +95,7 @@ class HalfProduct {
     return b_.packed_halves + kHalf * (column * args_.k + p * kPanel);
   }
 
-  void set_next(int64_t p, int64_t depth, int64_t column, int64_t columns,
+  void announce(int64_t p, int64_t depth, int64_t column, int64_t columns,
                 FolioGemmF32* part) const {
     if (b_.packed_halves) {
       part->next = reinterpret_cast<const char*>(panel(p, column));
@@ -104,11 +104,7 @@ class HalfProduct {
       part->next_stride = kHalf * args_.k * kPanel;
       return;
     }
-    const bool by_rows = b_.col_stride == 1;
-    part->next = reinterpret_cast<const char*>(plain(p, column));
-    part->next_rows = by_rows ? depth : columns;
-    part->next_bytes = kHalf * (by_rows ? columns : depth);
-    part->next_stride = kHalf * (by_rows ? b_.row_stride : b_.col_stride);
+    set_next(b_, plain(p, column), depth, columns, part);
   }
 
   const FolioKernels& kernels_;

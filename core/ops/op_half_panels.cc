@@ -51,6 +51,10 @@ const Ref<Initializer>* half_behind(const Initializer& constant) {
   return is_cast && is_half(recipe->inputs[0]->dtype) ? &recipe->inputs[0] : nullptr;
 }
 
+bool takes_half_matrix(const Attributes&, int i, const Shape& shape) {
+  return i == 1 && shape.rank() == 2;
+}
+
 Result<const Tensor*> weights_input(const OpRun& run, int i, DType dtype, bool may_be_half) {
   FOLIO_TRY(const Tensor* weights, run.tensor(i));
   if (may_be_half && is_half(weights->dtype())) return weights;

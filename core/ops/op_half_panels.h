@@ -13,6 +13,9 @@ namespace folio {
 
 inline bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
 
+// Bytes of an element that the layouts F32P16, F16P16 and BF16P16 hold.
+inline int64_t panel_element_bytes(DType dtype) { return is_half(dtype) ? 2 : 4; }
+
 // Set by passes/keep_halves.cc. An attribute of 1: constant weights of this node, whose other
 // inputs are floats, may be float16 or bfloat16 and stand for the same numbers in float.
 inline constexpr std::string_view kHalfWeightsAttribute = "half_weights";
@@ -20,6 +23,9 @@ bool has_half_weights(const Attributes& attributes);
 
 // The float16 or bfloat16 constant behind a large one that is a Cast of it to float; else null.
 const Ref<Initializer>* half_behind(const Initializer& constant);
+
+// As OpDef::takes_half, of operators whose input 1 is one matrix.
+bool takes_half_matrix(const Attributes& attributes, int i, const Shape& shape);
 
 // Weights, input i, of an operator whose other inputs are of `dtype`.
 Result<const Tensor*> weights_input(const OpRun& run, int i, DType dtype, bool may_be_half);

@@ -15,21 +15,12 @@
 
 #include "core/ops/op_activation.h"
 #include "core/ops/op_conv.h"
+#include "core/ops/op_nhwc_weights.h"
 
 namespace folio {
 
-// Which weights [M, C/g, kernel...] this form takes, and how it packs them.
-bool fits_nhwc_conv(Span<const int64_t> w, int64_t group);
-// A filter over one channel each.
-bool is_depthwise_conv(Span<const int64_t> w, int64_t group);
-
 // Whether run_nhwc_conv() can write y where z is.
 bool adds_in_place(Span<const int64_t> w, int64_t group);
-Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
-                                      int64_t group, bool is_planes = false,
-                                      DType dtype = DType::kFloat);
-// As OpDef::takes_half, of weights.
-bool takes_half_nhwc(const Attributes& attributes, const Shape& w);
 
 // An attribute of 1: x is [N, C, spatial...], and is read as it lies.
 inline constexpr std::string_view kPlanesAttribute = "planes";

@@ -60,7 +60,7 @@ void fill_panel(const FolioKernels& kernels, DType dtype, int64_t channels, int6
 void fill_panels(const FolioKernels& kernels, const Tensor& source, int64_t first, int64_t count,
                  float* u, int64_t stride) {
   const int64_t channels = source.shape()[1];
-  const int64_t filter_bytes = channels * kTaps * (is_half(source.dtype()) ? 2 : 4);
+  const int64_t filter_bytes = channels * kTaps * panel_element_bytes(source.dtype());
   for (int64_t j = 0; j < count; j += kPanel) {
     fill_panel(kernels, source.dtype(), channels, std::min(kPanel, count - j),
                source.raw() + (first + j) * filter_bytes, u + j * channels, stride);
