@@ -75,4 +75,10 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
   return Status::ok();
 }
 
+void choose_forms(Model* model, bool winograd) {
+  if (winograd) choose_winograd(model);
+  pair_convs(model);
+  keep_halves(model);
+}
+
 }  // namespace folio

@@ -98,16 +98,19 @@ void fuse_byte_adds(Model* model, bool* changed);
 // types. Worth it only where weights are packed.
 void channels_last(Model* model, bool* changed);
 
-// Convolutions with channels last compute by Winograd's algorithm where that is faster. Not one of
-// run_passes: after it, where folio.conv_winograd and packed weights let it.
+// The last step of a load: the next three, in their order. `winograd`: folio.conv_winograd and
+// packed weights let it.
+void choose_forms(Model* model, bool winograd);
+
+// Convolutions with channels last compute by Winograd's algorithm where that is faster.
 void choose_winograd(Model* model);
 
 // A convolution and the depthwise one after it become one step where what stands between them is
-// large. Not one of run_passes: after choose_winograd.
+// large.
 void pair_convs(Model* model);
 
 // Operators that widen float16 and bfloat16 weights themselves read those instead of their copies
-// in float32. Not one of run_passes: after all others, none of which knows such nodes.
+// in float32; no other pass knows such nodes.
 void keep_halves(Model* model);
 
 // Weights that the file has in a kernel's layout only (ops/op_unpack.h) become constants, which

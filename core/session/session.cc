@@ -255,9 +255,7 @@ Result<Ref<Program>> Session::make_program() {
   const bool unpacked = options_.optimize == Optimize::kAll && !options_.prepack;
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
-  if (uses_winograd()) choose_winograd(model.get());
-  pair_convs(model.get());
-  keep_halves(model.get());
+  choose_forms(model.get(), uses_winograd());
 
   FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
   ProgramOptions plan;
