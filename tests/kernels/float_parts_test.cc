@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/kernels/kernel_tester.h"
+#include "tests/kernels/gemm_problem.h"
 
 namespace folio {
 namespace {
@@ -21,60 +21,11 @@ double loss_of(int32_t precision) {
   return precision == kFolioHigh ? 0x1p-14 : precision == kFolioMedium ? 0x1p-6 : 0;
 }
 
-struct Problem {
-  Problem(int64_t m_, int64_t n_, int64_t k_, uint32_t seed = 1)
-      : m(m_),
-        n(n_),
-        k(k_),
-        a(random_floats(static_cast<size_t>(m * k), seed)),
-        b(random_floats(static_cast<size_t>(k * n), seed + 1)),
-        c(random_floats(static_cast<size_t>(m * n), seed + 2)),
-        packed(static_cast<size_t>((n + 15) / 16 * 16 * k)) {
-    pack();
-  }
-  void pack() { ref_kernels().pack_f32p16(k, n, b.data(), n, 1, packed.data()); }
-  float& a_at(int64_t i, int64_t q) { return a[static_cast<size_t>(i * k + q)]; }
-  float& b_at(int64_t q, int64_t j) { return b[static_cast<size_t>(q * n + j)]; }
+using Problem = GemmProblem;
 
-  FolioGemmF32 args(int32_t precision) const {
-    FolioGemmF32 args = {};
-    args.m = m;
-    args.n = n;
-    args.k = k;
-    args.a = a.data();
-    args.a_row_stride = k;
-    args.a_col_stride = 1;
-    args.b = packed.data();
-    args.alpha = 1;
-    args.precision = precision;
-    return args;
-  }
-
-  int64_t m, n, k;
-  std::vector<float> a, b, c, packed;
-};
-
-// Into C of the problem, between guards and with a gap behind each row.
-std::vector<float> run(const LevelUnderTest& level, const Problem& p, FolioGemmF32 args) {
-  const int64_t stride = p.n + 3;
-  std::vector<float> start(static_cast<size_t>(p.m * stride), 777.0F);
-  for (int64_t i = 0; i < p.m; ++i) {
-    std::copy_n(p.c.begin() + i * p.n, p.n, start.begin() + i * stride);
-  }
-  Guarded c(start, 1);
-  args.c = c.data();
-  args.c_row_stride = stride;
-  level.kernels.gemm_f32(&args);
-  EXPECT_TRUE(c.intact()) << level.name;
-  std::vector<float> result;
-  for (int64_t i = 0; i < p.m; ++i) {
-    const float* row = c.data() + i * stride;
-    result.insert(result.end(), row, row + p.n);
-    for (int64_t j = p.n; j < stride; ++j) {
-      EXPECT_EQ(row[j], 777.0F) << level.name << " wrote between the rows";
-    }
-  }
-  return result;
+// With a gap behind each row of C.
+std::vector<float> run(const LevelUnderTest& level, const Problem& p, const FolioGemmF32& args) {
+  return run_gemm(level, p, args, 3);
 }
 
 // The bound of kernels.h, C counting as one more product.
@@ -181,35 +132,12 @@ TEST(FloatParts, SplittingRowsColumnsAndDepthChangesNoBit) {
       const std::vector<float> whole = run(level, p, p.args(precision));
       for (const auto& [rows, columns] :
            {std::pair<int64_t, int64_t>{1, 147}, {7, 16}, {33, 112}}) {
-        std::vector<float> parts(whole.size());
-        for (int64_t i = 0; i < p.m; i += rows) {
-          for (int64_t j = 0; j < p.n; j += columns) {
-            FolioGemmF32 args = p.args(precision);
-            args.m = std::min(rows, p.m - i);
-            args.n = std::min(columns, p.n - j);
-            args.a += i * p.k;
-            args.b += j * p.k;
-            args.c = parts.data() + i * p.n + j;
-            args.c_row_stride = p.n;
-            level.kernels.gemm_f32(&args);
-          }
-        }
-        EXPECT_TRUE(same_bits(whole, parts)) << level.name << ' ' << rows << ' ' << columns;
+        EXPECT_TRUE(same_bits(whole, run_in_blocks(level, p, p.args(precision), rows, columns)))
+            << level.name << ' ' << rows << ' ' << columns;
       }
-      std::vector<float> parts(whole.size(), kNan);
-      for (int64_t begin = 0; begin < p.k; begin += FOLIO_GEMM_ONE_SUM) {
-        FolioGemmF32 args = p.args(precision);
-        args.k = std::min<int64_t>(FOLIO_GEMM_ONE_SUM, p.k - begin);
-        std::vector<float> panels(static_cast<size_t>((p.n + 15) / 16 * 16 * args.k));
-        level.kernels.pack_f32p16(args.k, p.n, p.b.data() + begin * p.n, p.n, 1, panels.data());
-        args.a += begin;
-        args.b = panels.data();
-        args.accumulate = begin > 0;
-        args.c = parts.data();
-        args.c_row_stride = p.n;
-        level.kernels.gemm_f32(&args);
-      }
-      EXPECT_TRUE(same_bits(whole, parts)) << level.name << " in depth";
+      const std::vector<int64_t> ends = {FOLIO_GEMM_ONE_SUM, 2 * FOLIO_GEMM_ONE_SUM, p.k};
+      EXPECT_TRUE(same_bits(whole, run_in_depth(level, p, p.args(precision), ends)))
+          << level.name << " in depth";
     }
   }
 }
@@ -245,30 +173,20 @@ TEST(FloatParts, ReadAInAnyOrderWithTheSameBits) {
       for (const int64_t run_length : {1, 24, 64, 300}) {
         const Problem p(70, 37, run_length * 5);
         const std::vector<float> whole = run(level, p, p.args(precision));
-        std::vector<const float*> rows;
-        for (int64_t piece = 0; piece < 5; ++piece) {
-          for (int64_t i = 0; i < p.m; ++i)
-            rows.push_back(p.a.data() + i * p.k + piece * run_length);
-        }
+        const std::vector<const float*> rows = row_pieces(p, 5);
         FolioGemmF32 args = p.args(precision);
         args.a = nullptr;
         args.a_rows = rows.data();
         args.a_run = run_length;
         EXPECT_TRUE(same_bits(whole, run(level, p, args))) << level.name << ' ' << run_length;
         args.a_rows = nullptr;  // pieces of all rows, a row apart
-        args.a_lines = rows.data();
         std::vector<const float*> lines;
         for (int64_t piece = 0; piece < 5; ++piece)
           lines.push_back(p.a.data() + piece * run_length);
         args.a_lines = lines.data();
         args.a_row_stride = p.k;
         EXPECT_TRUE(same_bits(whole, run(level, p, args))) << level.name << ' ' << run_length;
-        std::vector<float> turned(p.a.size());
-        for (int64_t i = 0; i < p.m; ++i) {
-          for (int64_t q = 0; q < p.k; ++q) {
-            turned[static_cast<size_t>(q * p.m + i)] = p.a[static_cast<size_t>(i * p.k + q)];
-          }
-        }
+        const std::vector<float> turned = p.turned_a();
         args = p.args(precision);
         args.a = turned.data();
         args.a_row_stride = 1;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "tests/kernels/kernel_tester.h"
+#include "tests/kernels/gemm_problem.h"
 
 namespace folio {
 namespace {
@@ -11,76 +11,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-size_t panel_floats(int64_t k, int64_t n) { return static_cast<size_t>((n + 15) / 16 * 16 * k); }
-
-// A problem with its own data; B is packed by ref.
-struct Problem {
-  Problem(int64_t m_, int64_t n_, int64_t k_, uint32_t seed = 1)
-      : m(m_),
-        n(n_),
-        k(k_),
-        a(random_floats(static_cast<size_t>(m * k), seed)),
-        b(random_floats(static_cast<size_t>(k * n), seed + 1)),
-        c(random_floats(static_cast<size_t>(m * n), seed + 2)),
-        col_bias(random_floats(static_cast<size_t>(n), seed + 3)),
-        row_bias(random_floats(static_cast<size_t>(m), seed + 4)),
-        col_scale(random_floats(static_cast<size_t>(n), seed + 5)),
-        addend(random_floats(static_cast<size_t>(m * (n + kAddendGap)), seed + 6)),
-        packed(panel_floats(k, n)) {
-    pack();
-  }
-  void pack() { ref_kernels().pack_f32p16(k, n, b.data(), n, 1, packed.data()); }
-
-  FolioGemmF32 args() const {
-    FolioGemmF32 args = {};
-    args.m = m;
-    args.n = n;
-    args.k = k;
-    args.a = a.data();
-    args.a_row_stride = k;
-    args.a_col_stride = 1;
-    args.b = packed.data();
-    args.alpha = 1;
-    return args;
-  }
-
-  int64_t m, n, k;
-  static constexpr int64_t kAddendGap = 2;  // floats between its rows
-  std::vector<float> a, b, c, col_bias, row_bias, col_scale, addend;
-  std::vector<float> packed;
-};
-
-// Runs into a guarded C with rows `gap` floats apart, and returns C without the gaps.
-std::vector<float> run(const LevelUnderTest& level, const Problem& problem, FolioGemmF32 args,
-                       int64_t gap = 0) {
-  const int64_t stride = problem.n + gap;
-  const size_t count =
-      problem.m == 0 ? 0 : static_cast<size_t>((problem.m - 1) * stride + problem.n);
-  std::vector<float> start(count, 777.0f);
-  for (int64_t i = 0; i < problem.m; ++i) {
-    for (int64_t j = 0; j < problem.n; ++j) {
-      start[static_cast<size_t>(i * stride + j)] =
-          problem.c[static_cast<size_t>(i * problem.n + j)];
-    }
-  }
-  Guarded c(start, static_cast<size_t>(gap) % 5);
-  args.c = c.data();
-  args.c_row_stride = stride;
-  level.kernels.gemm_f32(&args);
-  EXPECT_TRUE(c.intact()) << level.name;
-  std::vector<float> result;
-  for (int64_t i = 0; i < problem.m; ++i) {
-    for (int64_t j = 0; j < stride && (i + 1 < problem.m || j < problem.n); ++j) {
-      const float value = c.data()[i * stride + j];
-      if (j < problem.n) {
-        result.push_back(value);
-      } else {
-        EXPECT_EQ(value, 777.0f) << level.name << " wrote between the rows";
-      }
-    }
-  }
-  return result;
-}
+using Problem = GemmProblem;
 
 // The definition in double, and the bound of kernels.h: (k + 3) 2^-24 sum |A| |B|, where what is
 // added and C count as more products (and 2^-140 keeps the bound above 0).
@@ -130,7 +61,7 @@ TEST(Gemm, StaysWithinTheBoundForAllEdgeShapes) {
       for (const int64_t n : kColumnCounts) {
         for (const int64_t k : kDepths) {
           const Problem p(m, n, k);
-          expect_close(level, p, p.args(), run(level, p, p.args(), /*gap=*/m % 4));
+          expect_close(level, p, p.args(), run_gemm(level, p, p.args(), /*gap=*/m % 4));
         }
       }
     }
@@ -143,18 +74,13 @@ TEST(Gemm, StaysWithinTheBoundAcrossCacheBlocks) {
          {std::array<int64_t, 3>{57, 33, 257}, {173, 40, 511}, {340, 17, 513}, {4, 300, 600}}) {
       const Problem p(m, n, k);
       FolioGemmF32 args = p.args();
-      expect_close(level, p, args, run(level, p, args));
-      std::vector<float> turned(p.a.size());  // and A as packing reads it
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t q = 0; q < k; ++q) {
-          turned[static_cast<size_t>(q * m + i)] = p.a[static_cast<size_t>(i * k + q)];
-        }
-      }
-      const std::vector<float> whole = run(level, p, args);
+      expect_close(level, p, args, run_gemm(level, p, args));
+      const std::vector<float> turned = p.turned_a();  // and A as packing reads it
+      const std::vector<float> whole = run_gemm(level, p, args);
       args.a = turned.data();
       args.a_row_stride = 1;
       args.a_col_stride = m;
-      EXPECT_TRUE(same_bits(whole, run(level, p, args))) << level.name;
+      EXPECT_TRUE(same_bits(whole, run_gemm(level, p, args))) << level.name;
     }
   }
 }
@@ -166,7 +92,7 @@ TEST(Gemm, FetchesWhatComesNextWithoutATrace) {
          {std::array<int64_t, 3>{57, 33, 257}, {5, 16, 3}, {6, 128, 256}, {340, 17, 513}}) {
       const Problem p(m, n, k);
       FolioGemmF32 args = p.args();
-      const std::vector<float> alone = run(level, p, args);
+      const std::vector<float> alone = run_gemm(level, p, args);
       for (const int64_t rows : {1, 7, 300}) {
         for (const int64_t bytes : {4, 64, 200, 4096}) {
           const BeforeUnreadable next(random_floats(static_cast<size_t>(rows * bytes / 4), 3));
@@ -174,7 +100,7 @@ TEST(Gemm, FetchesWhatComesNextWithoutATrace) {
           args.next_rows = rows;
           args.next_bytes = bytes;
           args.next_stride = bytes;
-          EXPECT_TRUE(same_bits(alone, run(level, p, args))) << level.name;
+          EXPECT_TRUE(same_bits(alone, run_gemm(level, p, args))) << level.name;
         }
       }
     }
@@ -198,7 +124,7 @@ TEST(Gemm, AppliesScalesBiasesAddendAndActivationInThatOrder) {
           if (variant / 24 & 1) args.col_scale = p.col_scale.data();
           if (variant / 24 & 2) args.addend = p.addend.data();
           args.addend_row_stride = n + Problem::kAddendGap;
-          expect_close(level, p, args, run(level, p, args, 3));
+          expect_close(level, p, args, run_gemm(level, p, args, 3));
         }
       }
     }
@@ -216,7 +142,7 @@ TEST(Gemm, AddsToWhatItOverwrites) {
           args.addend = p.c.data();
           args.addend_row_stride = n;
           args.col_bias = p.col_bias.data();
-          const std::vector<float> apart = run(level, p, args);
+          const std::vector<float> apart = run_gemm(level, p, args);
           std::vector<float> c = p.c;
           args.c = c.data();
           args.c_row_stride = n;
@@ -238,14 +164,14 @@ TEST(Gemm, TakesATransposedOrAnyStridedA) {
       args.a = a.data();
       args.a_row_stride = 1;  // transposed
       args.a_col_stride = m;
-      expect_close(level, p, args, run(level, p, args));
+      expect_close(level, p, args, run_gemm(level, p, args));
       args.a_row_stride = 2;  // every second column of a transposed matrix
       args.a_col_stride = 2 * m + 1;
-      expect_close(level, p, args, run(level, p, args));
+      expect_close(level, p, args, run_gemm(level, p, args));
       args.a = a.data() + (m - 1) * 21;  // rows upside down
       args.a_row_stride = -21;
       args.a_col_stride = 1;
-      expect_close(level, p, args, run(level, p, args));
+      expect_close(level, p, args, run_gemm(level, p, args));
     }
   }
 }
@@ -256,16 +182,13 @@ TEST(Gemm, RowsInPiecesChangeNoBit) {
     for (const int64_t m : {1, 3, 4, 9, 14, 33}) {
       for (const int64_t run_length : {1, 3, 4, 7, 8, 21, 100}) {
         const Problem p(m, 37, run_length * 5);
-        std::vector<const float*> rows;
-        for (int64_t piece = 0; piece < 5; ++piece) {
-          for (int64_t i = 0; i < m; ++i) rows.push_back(p.a.data() + i * p.k + piece * run_length);
-        }
+        const std::vector<const float*> rows = row_pieces(p, 5);
         FolioGemmF32 args = p.args();
-        const std::vector<float> whole = run(level, p, args);
+        const std::vector<float> whole = run_gemm(level, p, args);
         args.a = nullptr;
         args.a_rows = rows.data();
         args.a_run = run_length;
-        EXPECT_TRUE(same_bits(whole, run(level, p, args)))
+        EXPECT_TRUE(same_bits(whole, run_gemm(level, p, args)))
             << level.name << ' ' << m << " rows, pieces of " << run_length;
       }
     }
@@ -290,14 +213,14 @@ TEST(Gemm, LinesChangeNoBit) {
           }
           FolioGemmF32 args = p.args();
           args.a = matrix.data();
-          const std::vector<float> whole = run(level, p, args);
+          const std::vector<float> whole = run_gemm(level, p, args);
           const float* lines[5];
           for (int64_t piece = 0; piece < 5; ++piece) lines[piece] = image.data() + piece * length;
           args.a = nullptr;
           args.a_lines = lines;
           args.a_run = run_length;
           args.a_row_stride = step;
-          EXPECT_TRUE(same_bits(whole, run(level, p, args)))
+          EXPECT_TRUE(same_bits(whole, run_gemm(level, p, args)))
               << level.name << ' ' << m << " rows, pieces of " << run_length << ", steps " << step;
         }
       }
@@ -309,42 +232,16 @@ TEST(Gemm, LinesChangeNoBit) {
 TEST(Gemm, SplittingRowsColumnsAndDepthChangesNoBit) {
   const Problem p(61, 147, 300);
   for (const LevelUnderTest& level : levels_under_test()) {
-    const std::vector<float> whole = run(level, p, p.args());
+    const std::vector<float> whole = run_gemm(level, p, p.args());
     for (const int64_t rows : {1, 2, 5, 14, 60}) {
       for (const int64_t columns : {16, 48, 112}) {
-        std::vector<float> parts(whole.size());
-        for (int64_t i = 0; i < p.m; i += rows) {
-          for (int64_t j = 0; j < p.n; j += columns) {
-            FolioGemmF32 args = p.args();
-            args.m = std::min(rows, p.m - i);
-            args.n = std::min(columns, p.n - j);
-            args.a += i * p.k;
-            args.b += j * p.k;
-            args.c = parts.data() + i * p.n + j;
-            args.c_row_stride = p.n;
-            level.kernels.gemm_f32(&args);
-          }
-        }
-        EXPECT_TRUE(same_bits(whole, parts)) << level.name << ' ' << rows << ' ' << columns;
+        EXPECT_TRUE(same_bits(whole, run_in_blocks(level, p, p.args(), rows, columns)))
+            << level.name << ' ' << rows << ' ' << columns;
       }
     }
-    // In depth: the panels of B are packed for each part.
     for (const int64_t split : {1, 255, 256, 299}) {
-      std::vector<float> parts(whole.size(), kNan);
-      for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, split}, {split, p.k}}) {
-        std::vector<float> panels(panel_floats(end - begin, p.n));
-        level.kernels.pack_f32p16(end - begin, p.n, p.b.data() + begin * p.n, p.n, 1,
-                                  panels.data());
-        FolioGemmF32 args = p.args();
-        args.k = end - begin;
-        args.a += begin;
-        args.b = panels.data();
-        args.accumulate = begin > 0;
-        args.c = parts.data();
-        args.c_row_stride = p.n;
-        level.kernels.gemm_f32(&args);
-      }
-      EXPECT_TRUE(same_bits(whole, parts)) << level.name << " depth " << split;
+      EXPECT_TRUE(same_bits(whole, run_in_depth(level, p, p.args(), {split, p.k})))
+          << level.name << " depth " << split;
     }
   }
 }
@@ -364,20 +261,20 @@ TEST(Gemm, FmaLevelsAgreeBitForBitWithAChainOfFmaf) {
   }
   for (const LevelUnderTest& level : levels_under_test()) {
     if (level.name == "ref") continue;
-    EXPECT_TRUE(same_bits(want, run(level, p, p.args()))) << level.name;
+    EXPECT_TRUE(same_bits(want, run_gemm(level, p, p.args()))) << level.name;
   }
 }
 
 TEST(Gemm, EmptyDepthGivesBiasOrZeroOrC) {
   const Problem p(5, 20, 0);
   for (const LevelUnderTest& level : levels_under_test()) {
-    for (const float value : run(level, p, p.args())) EXPECT_EQ(value, 0.0f) << level.name;
+    for (const float value : run_gemm(level, p, p.args())) EXPECT_EQ(value, 0.0f) << level.name;
     FolioGemmF32 args = p.args();
     args.accumulate = 1;
-    EXPECT_TRUE(same_bits(p.c, run(level, p, args))) << level.name;
+    EXPECT_TRUE(same_bits(p.c, run_gemm(level, p, args))) << level.name;
     args.accumulate = 0;
     args.row_bias = p.row_bias.data();
-    const std::vector<float> biased = run(level, p, args);
+    const std::vector<float> biased = run_gemm(level, p, args);
     EXPECT_EQ(biased[20], p.row_bias[1]) << level.name;
   }
 }
@@ -396,7 +293,7 @@ TEST(Gemm, KeepsNanAndInfInTheirRowAndColumn) {
         args.activation = activation;
         args.clip_lo = -10;
         args.clip_hi = 10;
-        const std::vector<float> c = run(level, p, args);
+        const std::vector<float> c = run_gemm(level, p, args);
         for (int64_t j = 0; j < 21; ++j) EXPECT_TRUE(std::isnan(c[static_cast<size_t>(21 + j)]));
         for (int64_t j = 0; j < 21; ++j) {
           if (j == 17) continue;
@@ -424,7 +321,7 @@ TEST(Gemm, ReadsNothingBehindItsInputs) {
       args.b = b.data();
       args.col_bias = col_bias.data();
       args.row_bias = row_bias.data();
-      expect_close(level, p, args, run(level, p, args));
+      expect_close(level, p, args, run_gemm(level, p, args));
     }
   }
 }
@@ -453,7 +350,7 @@ TEST(Gemv, HasTheBitsOfGemm) {
           if (m % 2 == 0) args.col_scale = p.col_scale.data();
           if (m % 3 != 0) args.addend = p.addend.data();
           args.addend_row_stride = n + Problem::kAddendGap;
-          const std::vector<float> want = run(level, p, args);
+          const std::vector<float> want = run_gemm(level, p, args);
           Guarded c(p.c, 5);
           args.c = c.data();
           args.c_row_stride = n;
@@ -496,7 +393,7 @@ TEST(GemvB16, HasTheBitsOfGemmOverWhatTheyWidenTo) {
           if (m % 2 == 0) args.col_scale = p.col_scale.data();
           if (m % 3 != 0) args.addend = p.addend.data();
           args.addend_row_stride = n + Problem::kAddendGap;
-          const std::vector<float> want = run(level, p, args);
+          const std::vector<float> want = run_gemm(level, p, args);
           const BeforeUnreadable b(words);
           Guarded c(p.c, 5);
           args.c = c.data();

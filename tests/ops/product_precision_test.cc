@@ -8,18 +8,10 @@
 
 #include "core/kernels/select.h"
 #include "core/ops/op_gemm.h"
+#include "tests/support/no_host.h"
 
 namespace folio {
 namespace {
-
-class NoHost final : public OpHost {
- public:
-  Result<Tensor> allocate_output(int, DType dtype, const Shape& shape) override {
-    return allocate_tensor(dtype, shape);
-  }
-  Status run_subgraph(int, Span<const Value>, std::vector<Value>*) override { return Status::ok(); }
-  Status check_cancelled() override { return Status::ok(); }
-};
 
 std::mutex mutex;
 std::set<int32_t> seen;
