@@ -1,20 +1,29 @@
-// BeamSearch: text by keeping the best sequences so far.
+// BeamSearch and WhisperBeamSearch: text by keeping the best sequences so far.
 //
-// Source: com.microsoft BeamSearch, version 1; GPT-2 (model_type 0) and T5 (1) graphs.
-// Inputs: input_ids int32 [batch, length], max_length, [min_length], num_beams,
-//         num_return_sequences, [length_penalty, repetition_penalty, vocab_mask,
-//         prefix_vocab_mask, attention_mask, decoder_input_ids, logits_processor].
+// Source: com.microsoft BeamSearch and WhisperBeamSearch, version 1; GPT-2 (model_type 0), T5 (1)
+//         and Whisper (2, the only one of WhisperBeamSearch) graphs: op_generation_*.cc.
+// Inputs: input_ids int32 [batch, length], Whisper: features float or float16 [batch, features,
+//         frames]; max_length, [min_length], num_beams, num_return_sequences, [length_penalty,
+//         repetition_penalty, vocab_mask, prefix_vocab_mask, attention_mask; Whisper:
+//         decoder_input_ids, logits_processor; WhisperBeamSearch: cross_qk_layer_head,
+//         extra_decoding_ids, temperature].
 // Output: sequences int32 [batch, returned, max_length], padded; their scores float
 //         [batch, returned]; scores of all tokens at each step, float
-//         [max_length - begun, batch, beams, vocabulary] (0 for steps that did not happen).
+//         [max_length - begun, batch, beams, vocabulary] (0 for steps that did not happen);
+//         WhisperBeamSearch: cross_qk; non_speech_probs float [batch].
 // Math:   a beam's score is the sum of the logarithms of its tokens' probabilities; of all beams'
 //         tokens the best 2 x beams are looked at; one that ends among the best `beams` is kept
 //         with sum / length^penalty; the text is done when as many are kept as there are beams and
 //         (early_stopping or) none can become better. Equal scores: the lower beam and token.
+//         Whisper: logits_processor 1 keeps timestamps in order (op_timestamps.h), others change
+//         nothing; extra_decoding_ids are what a text goes on with, up to a negative one;
+//         non_speech_probs is the probability of no_speech_token_id as the first token, before any
+//         rule.
 // Types:  tokens and masks int32; the decoder's logits float or float16.
-// Notes:  Whisper's form (model_type 2) is refused.
-// Errors: decoder_input_ids and logits_processor belong to Whisper's form (model_type 2), which
-//         is not implemented: any but the default is refused.
+// Notes:  the output cross_qk is refused; ONNX Runtime's CPU ignores extra_decoding_ids and gives
+//         no numbers for non_speech_probs.
+// Errors: cross_qk, and decoders that give it or take beam_width and cache_indirection, are not
+//         implemented, as in ONNX Runtime.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -122,13 +131,19 @@ class Beams {
 
   // Chooses the next token of each beam; scores hold the sums already.
   void choose(const Sequences& sequences, TokenScores* scores) {
+    best_.clear();
+    for (int64_t b = 0; b < request_.batch; ++b) {
+      find_best(scores->row(b * request_.beams), request_.beams * scores->vocabulary,
+                static_cast<size_t>(candidates()), &found_);
+      best_.insert(best_.end(), found_.begin(), found_.end());
+    }
     for (int64_t b = 0; b < request_.batch; ++b) {
       if (done_[static_cast<size_t>(b)]) {
         for (int64_t i = 0; i < request_.beams; ++i) {
-          set(b * request_.beams + i, b * request_.beams, static_cast<int32_t>(attrs_.pad), 0);
+          set(b * request_.beams + i, 0, static_cast<int32_t>(attrs_.pad), 0);
         }
       } else {
-        choose_for(b, sequences, scores);
+        choose_for(b, sequences, scores->vocabulary);
       }
     }
   }
@@ -149,22 +164,34 @@ class Beams {
     next_[at] = token;
     sums_[at] = sum;
   }
-  void choose_for(int64_t b, const Sequences& sequences, TokenScores* scores) {
+  int64_t candidates() const { return 2 * request_.beams; }  // of a text
+
+  // The sum that the kept ones of text b are held against. ONNX Runtime takes the best of
+  // candidates b x beams on, though each text has 2 x beams of them: later texts are held against
+  // their neighbours, done ones too (which go on from the first row with padding). When a text
+  // ends decides what it says, so ours end when ONNX Runtime's do.
+  float best_sum(int64_t b) const {
+    const auto first = best_.begin() + b * request_.beams;
+    return std::max_element(
+               first, first + candidates(),
+               [](const Candidate& x, const Candidate& y) { return x.score < y.score; })
+        ->score;
+  }
+  void choose_for(int64_t b, const Sequences& sequences, int64_t vocabulary) {
     const int64_t beams = request_.beams;
-    const int64_t vocabulary = scores->vocabulary;
     Hypotheses& kept = kept_[static_cast<size_t>(b)];
-    find_best(scores->row(b * beams), beams * vocabulary, static_cast<size_t>(2 * beams), &best_);
     int64_t chosen = 0;
-    for (size_t j = 0; j < best_.size() && chosen < beams; ++j) {
-      const int64_t row = b * beams + best_[j].at / vocabulary;
-      const int64_t token = best_[j].at % vocabulary;
+    for (int64_t j = 0; j < candidates() && chosen < beams; ++j) {
+      const Candidate& candidate = best_[static_cast<size_t>(b * candidates() + j)];
+      const int64_t row = b * beams + candidate.at / vocabulary;
+      const int64_t token = candidate.at % vocabulary;
       if (token == attrs_.eos) {
-        if (static_cast<int64_t>(j) < beams) kept.add(sequences.row(row), best_[j].score);
+        if (j < beams) kept.add(sequences.row(row), candidate.score);
       } else {
-        set(b * beams + chosen++, row, static_cast<int32_t>(token), best_[j].score);
+        set(b * beams + chosen++, row, static_cast<int32_t>(token), candidate.score);
       }
     }
-    if (kept.full() && (early_stopping_ || !kept.can_improve(best_[0].score, sequences.length()))) {
+    if (kept.full() && (early_stopping_ || !kept.can_improve(best_sum(b), sequences.length()))) {
       done_[static_cast<size_t>(b)] = 1;
     }
   }
@@ -177,43 +204,39 @@ class Beams {
   std::vector<int32_t> from_;
   std::vector<uint8_t> done_;
   std::vector<Hypotheses> kept_;
-  std::vector<Candidate> best_;
+  std::vector<Candidate> best_;  // candidates() of each text
+  std::vector<Candidate> found_;
 };
 
-class BeamSearch final : public OpKernel {
+class BeamSearch : public OpKernel {
  public:
   GenerationAttributes attrs;
   bool early_stopping = false;
-  bool is_t5 = false;
-  GptDecoder gpt;
-  T5Decoder t5;
+  std::unique_ptr<Decoder> decoder;
 
   Status run(OpRun& run) const override {
-    FOLIO_TRY(const GenerationRequest request, read(run));
+    FOLIO_TRY(const Tensor prompt, decoder->prompt(run));
+    FOLIO_TRY(const GenerationRequest request, read(run, prompt));
     FOLIO_TRY(const int64_t returned, scalar_input(run, 4, "num_return_sequences", 1));
     if (returned < 1 || returned > request.beams) {
       return invalid_argument("num_return_sequences is ", returned, ", expected 1 to num_beams, ",
                               request.beams);
     }
     FOLIO_TRY(const float length_penalty, scalar_input_float(run, 5, "length_penalty", 1.0f));
-    FOLIO_TRY(const std::unique_ptr<TokenSource> source, start(run, request));
+    FOLIO_TRY(const std::unique_ptr<TokenSource> source, decoder->start(run, 9, request));
     Sequences sequences(request.rows(), request.max_length, attrs.pad);
-    const std::vector<int32_t> begin(static_cast<size_t>(request.batch),
-                                     static_cast<int32_t>(attrs.start));
-    const int32_t* tokens = is_t5 ? begin.data() : run.value(0).tensor().data<int32_t>();
-    sequences.begin(tokens, request.prompt, request.beams);
+    sequences.begin(prompt.data<int32_t>(), request.prompt, request.beams);
     Beams beams(attrs, request, length_penalty, early_stopping);
     TokenScores scores;
+    int64_t vocabulary = 0;
     float* all_scores = nullptr;
     for (bool is_first = true;; is_first = false) {
       FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
       FOLIO_TRY(const Tensor logits, source->logits(run));
       FOLIO_RETURN_IF_ERROR(take_last_logits(logits, attrs, request, &scores));
-      if (scores.vocabulary < 2) {
-        return invalid_graph("the decoder's vocabulary is ", scores.vocabulary,
-                             ", expected 2 tokens or more");
-      }
+      FOLIO_RETURN_IF_ERROR(check_vocabulary(scores, &vocabulary));
       to_log_probabilities(&scores, run.parallel());
+      if (is_first) FOLIO_RETURN_IF_ERROR(see_first(run, request, &scores));
       FOLIO_RETURN_IF_ERROR(apply_rules(attrs, request, sequences, is_first, &scores));
       for (int64_t i = 0; i < scores.rows; ++i) {
         for (int64_t j = 0; j < scores.vocabulary; ++j) scores.row(i)[j] += beams.sum(i);
@@ -229,9 +252,30 @@ class BeamSearch final : public OpKernel {
     return write(run, request, returned, beams);
   }
 
+ protected:
+  // The inputs that are of one form alone.
+  virtual Status read_own(const OpRun& run, GenerationRequest* request) const {
+    (void)request;
+    if (!run.has_input(10)) return Status::ok();
+    return not_implemented("decoder_input_ids, which are of Whisper models (model_type 2)");
+  }
+  // The logarithms of the first step's probabilities, before any rule.
+  virtual Status see_first(OpRun& run, const GenerationRequest& request,
+                           TokenScores* scores) const {
+    (void)run, (void)request, (void)scores;
+    return Status::ok();
+  }
+
+  // logits_processor: 0 is none; what the others do is a form's own.
+  static Result<int64_t> read_processor(const OpRun& run) {
+    FOLIO_TRY(const int64_t processor, scalar_input(run, 11, "logits_processor", 0));
+    if (processor >= 0) return processor;
+    return invalid_argument("logits_processor is ", processor, ", expected 0 or more");
+  }
+
  private:
-  Result<GenerationRequest> read(const OpRun& run) const {
-    FOLIO_TRY(GenerationRequest request, read_request(run, is_t5));
+  Result<GenerationRequest> read(const OpRun& run, const Tensor& prompt) const {
+    FOLIO_TRY(GenerationRequest request, read_request(run, prompt));
     FOLIO_TRY(request.beams, scalar_input(run, 3, "num_beams", 1));
     if (request.beams < 1 || request.beams > kMaxBeams) {
       return invalid_argument("num_beams is ", request.beams, ", expected 1 to ", kMaxBeams);
@@ -245,21 +289,21 @@ class BeamSearch final : public OpKernel {
                               ", expected less than max_length, ", request.max_length);
     }
     FOLIO_RETURN_IF_ERROR(read_rules(run, 6, &request));
-    FOLIO_TRY(const int64_t processor, scalar_input(run, 11, "logits_processor", 0));
-    if (processor != 0) {
-      return not_implemented("logits_processor ", processor, ", expected 0 (none)");
-    }
-    if (run.has_input(10)) {
-      return not_implemented("decoder_input_ids, which are of Whisper models (model_type 2)");
-    }
+    FOLIO_RETURN_IF_ERROR(read_processor(run).status());
+    FOLIO_RETURN_IF_ERROR(read_own(run, &request));
     return request;
   }
 
-  Result<std::unique_ptr<TokenSource>> start(OpRun& run, const GenerationRequest& request) const {
-    const Tensor& ids = run.value(0).tensor();
-    FOLIO_TRY(const Tensor* mask, attention_mask_input(run, 9, ids));
-    if (is_t5) return t5.start(ids, mask, attrs, request);
-    return gpt.start(ids, mask, attrs.pad, request);
+  // Every step has the vocabulary of the first.
+  static Status check_vocabulary(const TokenScores& scores, int64_t* first) {
+    if (*first == 0) *first = scores.vocabulary;
+    if (scores.vocabulary < 2) {
+      return invalid_graph("the decoder's vocabulary is ", scores.vocabulary,
+                           ", expected 2 tokens or more");
+    }
+    if (scores.vocabulary == *first) return Status::ok();
+    return invalid_graph("the decoder's vocabulary is ", scores.vocabulary, ", expected ", *first,
+                         " as in the first step");
   }
 
   // Appends a step to output 2, which begins with zeros.
@@ -299,25 +343,100 @@ class BeamSearch final : public OpKernel {
   }
 };
 
+class WhisperSearch final : public BeamSearch {
+ public:
+  TimestampTokens tokens;
+  int64_t no_speech = -1;
+
+  Status parse(const Attributes& from) {
+    const std::pair<std::string_view, int64_t*> ids[] = {
+        {"translate_token_id", &tokens.translate},
+        {"transcribe_token_id", &tokens.transcribe},
+        {"start_of_lm_token_id", &tokens.start_of_lm},
+        {"no_timestamps_token_id", &tokens.none},
+        {"beginning_timestamp_token_id", &tokens.first},
+        {"no_speech_token_id", &no_speech}};
+    for (const auto& [name, id] : ids) {
+      FOLIO_TRY(*id, from.get_int(name, -1));
+    }
+    tokens.end = attrs.eos;
+    tokens.start = attrs.start;
+    return Status::ok();
+  }
+
+ protected:
+  Status read_own(const OpRun& run, GenerationRequest* request) const override {
+    FOLIO_TRY(const int64_t processor, read_processor(run));
+    if (processor == kTimestamps) request->timestamps = tokens;
+    FOLIO_TRY(request->temperature, scalar_input_float(run, 14, "temperature", 1.0f));
+    if (!run.has_input(13)) return Status::ok();
+    FOLIO_TRY(const Tensor* ids, run.tensor(13, DType::kInt32));
+    if (ids->rank() != 2 || ids->dim(0) != request->batch) {
+      return invalid_argument("extra_decoding_ids is ", ids->shape().to_string(), ", expected [",
+                              request->batch, ", tokens]");
+    }
+    request->forced = ids->span<int32_t>();
+    return Status::ok();
+  }
+
+  Status see_first(OpRun& run, const GenerationRequest& request,
+                   TokenScores* scores) const override {
+    if (!run.has_output(4)) return Status::ok();
+    if (no_speech < 0 || no_speech >= scores->vocabulary) {
+      return invalid_argument("no_speech_token_id is ", no_speech, ", expected 0 to ",
+                              scores->vocabulary - 1, ", of the vocabulary");
+    }
+    FOLIO_TRY(Tensor * out, run.output(4, DType::kFloat, {request.batch}));
+    for (int64_t b = 0; b < request.batch; ++b) {
+      out->data_mut<float>()[b] = std::exp(scores->row(b * request.beams)[no_speech]);
+    }
+    return Status::ok();
+  }
+
+ private:
+  static constexpr int64_t kTimestamps = 1;  // logits_processor
+};
+
+// model_type; that of WhisperBeamSearch must be its default.
+Result<int64_t> model_type_of(const Node& node) {
+  const bool is_whisper = node.op_type == "WhisperBeamSearch";
+  FOLIO_TRY(const int64_t type,
+            node.attributes.get_int("model_type", is_whisper ? kWhisperModel : kGptModel));
+  if (!is_whisper || type == kWhisperModel) return type;
+  return invalid_graph("model_type is ", type, ", expected ", kWhisperModel);
+}
+
 Status infer(OpInfer& infer) {
-  FOLIO_TRY(const int64_t model_type, infer.attrs().get_int("model_type", 0));
-  return model_type == 1 ? T5Decoder::infer(infer) : GptDecoder::infer(infer);
+  FOLIO_TRY(const int64_t model_type, model_type_of(infer.node()));
+  if (infer.has_output(3)) {
+    return not_implemented("output cross_qk, which ONNX Runtime computes on GPUs alone");
+  }
+  Dims dims = infer_sequence_dims(infer);
+  if (infer.has_output(4)) infer.set_tensor(4, DType::kFloat, Dims{dims[0]});
+  dims.insert(dims.begin() + 1, Dim::unknown());
+  infer.set_tensor(0, DType::kInt32, std::move(dims));
+  if (infer.has_output(1)) infer.set_output(1, unknown_dims(DType::kFloat, 2));
+  if (infer.has_output(2)) infer.set_output(2, unknown_dims(DType::kFloat, 4));
+  return infer_decoder(infer, model_type);
 }
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
-  auto kernel = std::make_unique<BeamSearch>();
-  FOLIO_TRY(kernel->attrs, GenerationAttributes::parse(build.attrs()));
+  FOLIO_TRY(const int64_t model_type, model_type_of(build.node()));
+  FOLIO_TRY(const GenerationAttributes attrs,
+            GenerationAttributes::parse(build.attrs(), model_type));
   FOLIO_TRY(const int64_t early, build.attrs().get_int("early_stopping", 0));
-  kernel->early_stopping = early == 1;
-  kernel->is_t5 = kernel->attrs.model_type == 1;
-  if (kernel->is_t5) {
-    FOLIO_TRY(kernel->t5, T5Decoder::parse(build.node()));
-    if (kernel->attrs.start < 0) {
-      return invalid_graph("attribute 'decoder_start_token_id' is required for model_type 1");
-    }
+  std::unique_ptr<BeamSearch> kernel;
+  if (model_type == kWhisperModel) {
+    auto whisper = std::make_unique<WhisperSearch>();
+    whisper->attrs = attrs;
+    FOLIO_RETURN_IF_ERROR(whisper->parse(build.attrs()));
+    kernel = std::move(whisper);
   } else {
-    FOLIO_TRY(kernel->gpt, GptDecoder::parse(build.node()));
+    kernel = std::make_unique<BeamSearch>();
+    kernel->attrs = attrs;
   }
+  kernel->early_stopping = early == 1;
+  FOLIO_TRY(kernel->decoder, make_decoder(build.node(), attrs));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -333,6 +452,10 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.infer = infer;
   def.make = make;
   def.foldable = false;  // not a thing to do while loading
+  registry.add(def);
+  def.type = "WhisperBeamSearch";
+  def.max_inputs = 15;
+  def.max_outputs = 5;
   registry.add(def);
 }
 

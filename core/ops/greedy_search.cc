@@ -37,10 +37,11 @@ double draw(std::minstd_rand0* engine) {
 class GreedySearch : public OpKernel {
  public:
   GenerationAttributes attrs;
-  GptDecoder decoder;
+  std::unique_ptr<Decoder> decoder;
 
   Status run(OpRun& run) const override {
-    FOLIO_TRY(GenerationRequest request, read_request(run, false));
+    FOLIO_TRY(const Tensor prompt, decoder->prompt(run));
+    FOLIO_TRY(GenerationRequest request, read_request(run, prompt));
     FOLIO_RETURN_IF_ERROR(read_rules(run, 3, &request));
     return generate(run, request);
   }
@@ -60,12 +61,9 @@ class GreedySearch : public OpKernel {
   // The loop; `choose(scores, next)` gives the next token of each row.
   template <typename Choose>
   Status search(OpRun& run, const GenerationRequest& request, Choose&& choose) const {
-    const Tensor* ids = &run.value(0).tensor();
-    FOLIO_TRY(const Tensor* mask, attention_mask_input(run, 6, *ids));
+    FOLIO_TRY(const std::unique_ptr<TokenSource> source, decoder->start(run, 6, request));
     Sequences sequences(request.batch, request.max_length, attrs.pad);
-    sequences.begin(ids->data<int32_t>(), request.prompt, 1);
-    FOLIO_TRY(const std::unique_ptr<TokenSource> source,
-              decoder.start(*ids, mask, attrs.pad, request));
+    sequences.begin(run.value(0).tensor().data<int32_t>(), request.prompt, 1);
     std::vector<uint8_t> ended(static_cast<size_t>(request.batch), 0);
     std::vector<int32_t> next(static_cast<size_t>(request.batch));
     TokenScores scores;
@@ -180,7 +178,9 @@ Status infer(OpInfer& infer) {
   if (model_type != 0) {
     return not_implemented("model_type ", model_type, ", expected 0 (a decoder alone)");
   }
-  return GptDecoder::infer(infer);
+  infer.set_tensor(0, DType::kInt32, infer_sequence_dims(infer));
+  if (infer.has_output(1)) infer.set_output(1, unknown_dims(DType::kFloat, 2));
+  return infer_decoder(infer, model_type);
 }
 
 Status parse_common(const Node& node, GreedySearch* kernel) {
@@ -189,7 +189,7 @@ Status parse_common(const Node& node, GreedySearch* kernel) {
     return not_implemented("model_type ", kernel->attrs.model_type,
                            ", expected 0 (a decoder alone)");
   }
-  FOLIO_TRY(kernel->decoder, GptDecoder::parse(node));
+  FOLIO_TRY(kernel->decoder, make_decoder(node, kernel->attrs));
   return Status::ok();
 }
 

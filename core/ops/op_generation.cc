@@ -52,14 +52,15 @@ Status check_mask(Span<const int32_t> mask, int64_t rows, int64_t vocabulary,
 
 }  // namespace
 
-Result<GenerationAttributes> GenerationAttributes::parse(const Attributes& attrs) {
+Result<GenerationAttributes> GenerationAttributes::parse(const Attributes& attrs,
+                                                         int64_t default_model_type) {
   GenerationAttributes out;
   FOLIO_TRY(out.eos, attrs.get_int("eos_token_id"));
   FOLIO_TRY(out.pad, attrs.get_int("pad_token_id"));
   FOLIO_TRY(out.start, attrs.get_int("decoder_start_token_id", -1));
   FOLIO_TRY(out.ngram, attrs.get_int("no_repeat_ngram_size", 0));
   FOLIO_TRY(out.vocabulary, attrs.get_int("vocab_size", -1));
-  FOLIO_TRY(out.model_type, attrs.get_int("model_type", 0));
+  FOLIO_TRY(out.model_type, attrs.get_int("model_type", default_model_type));
   for (const int64_t token : {out.eos, out.pad, out.start}) {
     if (token < -1 || token > INT32_MAX) {
       return invalid_graph("a token id is ", token, ", expected -1 to ", INT32_MAX);
@@ -67,10 +68,6 @@ Result<GenerationAttributes> GenerationAttributes::parse(const Attributes& attrs
   }
   if (out.ngram < 0) {
     return invalid_graph("no_repeat_ngram_size is ", out.ngram, ", expected 0 or more");
-  }
-  if (out.model_type != 0 && out.model_type != 1) {
-    return not_implemented("model_type ", out.model_type,
-                           ", expected 0 (a decoder) or 1 (encoder and decoder)");
   }
   return out;
 }
@@ -95,15 +92,17 @@ Result<float> scalar_input_float(const OpRun& run, int i, std::string_view name,
   return invalid_argument(name, " is ", dtype_name(tensor->dtype()), ", expected float");
 }
 
-Result<GenerationRequest> read_request(const OpRun& run, bool encoder_decoder) {
-  GenerationRequest out;
+Result<Tensor> prompt_input(const OpRun& run) {
   FOLIO_TRY(const Tensor* ids, run.tensor(0, DType::kInt32));
-  if (ids->rank() != 2 || ids->count() == 0) {
-    return invalid_argument("input_ids is ", ids->shape().to_string(),
-                            ", expected [batch, sequence] of one token or more");
-  }
-  out.batch = ids->dim(0);
-  out.prompt = encoder_decoder ? 1 : ids->dim(1);
+  if (ids->rank() == 2 && ids->count() != 0) return *ids;
+  return invalid_argument("input_ids is ", ids->shape().to_string(),
+                          ", expected [batch, sequence] of one token or more");
+}
+
+Result<GenerationRequest> read_request(const OpRun& run, const Tensor& prompt) {
+  GenerationRequest out;
+  out.batch = prompt.dim(0);
+  out.prompt = prompt.dim(1);
   FOLIO_TRY(out.max_length, scalar_input(run, 1, "max_length", kMaxLength));
   if (out.max_length <= out.prompt || out.max_length > kMaxLength) {
     return invalid_argument("max_length is ", out.max_length, ", expected more than the ",
@@ -139,12 +138,12 @@ Status read_rules(const OpRun& run, int first, GenerationRequest* request) {
   return Status::ok();
 }
 
-Result<const Tensor*> attention_mask_input(const OpRun& run, int i, const Tensor& ids) {
+Result<const Tensor*> attention_mask_input(const OpRun& run, int i, const Tensor& input) {
   if (!run.has_input(i)) return static_cast<const Tensor*>(nullptr);
   FOLIO_TRY(const Tensor* mask, run.tensor(i, DType::kInt32));
-  if (mask->shape() == ids.shape()) return mask;
+  if (mask->shape() == input.shape()) return mask;
   return invalid_argument("attention_mask is ", mask->shape().to_string(), ", expected ",
-                          ids.shape().to_string(), " as input_ids");
+                          input.shape().to_string(), " as input_ids");
 }
 
 Sequences::Sequences(int64_t rows, int64_t capacity, int64_t fill)
@@ -205,38 +204,129 @@ Status take_last_logits(const Tensor& logits, const GenerationAttributes& attrs,
   return Status::ok();
 }
 
-Status apply_rules(const GenerationAttributes& attrs, const GenerationRequest& request,
-                   const Sequences& sequences, bool is_first, TokenScores* scores) {
-  const int64_t vocabulary = scores->vocabulary;
+namespace {
+
+Status check_rules(const GenerationRequest& request, int64_t vocabulary) {
   FOLIO_RETURN_IF_ERROR(check_mask(request.vocab_mask, 1, vocabulary, "vocab_mask"));
   FOLIO_RETURN_IF_ERROR(
       check_mask(request.prefix_mask, request.batch, vocabulary, "prefix_vocab_mask"));
   FOLIO_RETURN_IF_ERROR(
       check_mask(request.presence_mask, request.batch, vocabulary, "presence_mask"));
+  if (request.timestamps) FOLIO_RETURN_IF_ERROR(request.timestamps->check(vocabulary));
+  for (const int32_t token : request.forced) {
+    if (token < vocabulary) continue;
+    return invalid_argument("extra_decoding_ids holds ", token, ", expected less than ", vocabulary,
+                            ", the vocabulary");
+  }
+  return Status::ok();
+}
+
+// The token that text b has to go on with at this step; negative: none.
+int32_t forced_token(const GenerationRequest& request, int64_t b, int64_t step) {
+  const int64_t width = static_cast<int64_t>(request.forced.size()) / request.batch;
+  if (step >= width) return -1;
+  const int32_t* row = request.forced.data() + b * width;
+  const int32_t* stop = std::find_if(row, row + step, [](int32_t token) { return token < 0; });
+  return *stop;
+}
+
+}  // namespace
+
+Status apply_rules(const GenerationAttributes& attrs, const GenerationRequest& request,
+                   const Sequences& sequences, bool is_first, TokenScores* scores) {
+  const int64_t vocabulary = scores->vocabulary;
+  FOLIO_RETURN_IF_ERROR(check_rules(request, vocabulary));
   const bool too_short = sequences.length() < request.min_length;
   for (int64_t i = 0; i < scores->rows; ++i) {
     float* row = scores->row(i);
-    const int64_t in_batch = i / request.beams * vocabulary;
+    const int64_t b = i / request.beams;
     if (request.repetition_penalty != 1) {
       punish_repetition(sequences.row(i), request.repetition_penalty, vocabulary, row);
     }
     if (attrs.ngram > 0) forbid_repeated(sequences.row(i), attrs.ngram, vocabulary, row);
     if (!request.vocab_mask.empty()) forbid_masked(request.vocab_mask.data(), vocabulary, row);
     if (is_first && !request.prefix_mask.empty()) {
-      forbid_masked(request.prefix_mask.data() + in_batch, vocabulary, row);
+      forbid_masked(request.prefix_mask.data() + b * vocabulary, vocabulary, row);
     }
     if (too_short && attrs.eos >= 0 && attrs.eos < vocabulary) row[attrs.eos] = kForbidden;
     if (request.temperature > 0 && request.temperature != 1) {
       for (int64_t j = 0; j < vocabulary; ++j) row[j] /= request.temperature;
     }
     if (!request.presence_mask.empty() && request.presence_penalty != 0) {
-      const int32_t* mask = request.presence_mask.data() + in_batch;
+      const int32_t* mask = request.presence_mask.data() + b * vocabulary;
       for (int64_t j = 0; j < vocabulary; ++j) {
         row[j] -= static_cast<float>(mask[j]) * request.presence_penalty;
       }
     }
+    if (request.timestamps) request.timestamps->apply(sequences.row(i), vocabulary, row);
+    const int32_t forced = forced_token(request, b, sequences.length() - request.prompt);
+    if (forced >= 0) {
+      std::fill_n(row, vocabulary, kForbidden);
+      row[forced] = 0;
+    }
   }
   return Status::ok();
+}
+
+namespace {
+
+struct Form {
+  Status (*infer)(OpInfer& infer);
+  Result<std::unique_ptr<Decoder>> (*make)(const Node& node, const GenerationAttributes& attrs);
+};
+
+// By model_type.
+constexpr Form kForms[] = {
+    {infer_gpt, make_gpt}, {infer_t5, make_t5}, {infer_whisper, make_whisper}};
+
+Result<const Form*> form_of(int64_t model_type) {
+  if (model_type >= kGptModel && model_type <= kWhisperModel) return &kForms[model_type];
+  return not_implemented("model_type ", model_type,
+                         ", expected 0 (a decoder), 1 (encoder and decoder) or 2 (Whisper)");
+}
+
+}  // namespace
+
+Status infer_decoder(OpInfer& infer, int64_t model_type) {
+  FOLIO_TRY(const Form* form, form_of(model_type));
+  return form->infer(infer);
+}
+
+Result<std::unique_ptr<Decoder>> make_decoder(const Node& node, const GenerationAttributes& attrs) {
+  FOLIO_TRY(const Form* form, form_of(attrs.model_type));
+  return form->make(node, attrs);
+}
+
+Dims infer_sequence_dims(const OpInfer& infer) {
+  const Dims* ids = infer.dims_of(0);
+  const auto max_length = infer.ints(1);
+  const Dim length = max_length && max_length->size() == 1 && (*max_length)[0] > 0
+                         ? Dim::of((*max_length)[0])
+                         : Dim::unknown();
+  return {ids && !ids->empty() ? (*ids)[0] : Dim::unknown(), length};
+}
+
+TypeInfo unknown_dims(DType dtype, int rank) {
+  return TypeInfo::tensor(dtype, Dims(static_cast<size_t>(rank), Dim::unknown()));
+}
+
+const TypeInfo& declared_input(const Graph& graph, size_t i) {
+  return graph.value(graph.inputs[i]).declared;
+}
+
+Result<Tensor> int32_tensor(const Shape& shape) { return allocate_tensor(DType::kInt32, shape); }
+
+Result<Tensor> column_of(Span<const int32_t> tokens) {
+  FOLIO_TRY(Tensor out, int32_tensor({static_cast<int64_t>(tokens.size()), 1}));
+  std::copy(tokens.begin(), tokens.end(), out.data_mut<int32_t>());
+  return out;
+}
+
+Result<Tensor> repeated_rows(const Tensor& tensor, int64_t times) {
+  std::vector<int32_t> from;
+  for (int64_t i = 0; i < tensor.dim(0) * times; ++i)
+    from.push_back(static_cast<int32_t>(i / times));
+  return pick_rows(tensor, 0, from);
 }
 
 Result<Tensor> pick_rows(const Tensor& tensor, int axis, Span<const int32_t> from) {

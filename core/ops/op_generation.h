@@ -1,8 +1,10 @@
 // What the operators that generate text share: parameters, token sequences, rules for scores, and
 // the decoders that give scores for the next token.
 //
-// Flow:    GreedySearch, Sampling and BeamSearch read a GenerationRequest, make a TokenSource and
-//          ask it in turns: scores of the next token -> their choice -> advance.
+// Flow:    while loading, a node's subgraphs become a Decoder of one of three forms (files
+//          op_generation_gpt.cc and op_generation_encoder.cc). A run reads a GenerationRequest,
+//          has the Decoder start a TokenSource and asks that in turns: scores of the next token ->
+//          rules (apply_rules) -> the operator's choice -> advance.
 // Owns:    a TokenSource owns the caches of one run; subgraphs see the outer graph's weights as
 //          the bodies of If and Loop do.
 // Threads: one run each.
@@ -12,23 +14,30 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/ops/op.h"
+#include "core/ops/op_timestamps.h"
 
 namespace folio {
 
-// Attributes that all three have.
+inline constexpr int64_t kGptModel = 0;      // one decoder, as GPT-2's
+inline constexpr int64_t kT5Model = 1;       // encoder and decoder, text to text
+inline constexpr int64_t kWhisperModel = 2;  // encoder and decoder, audio features to text
+
+// Attributes that all of them have.
 struct GenerationAttributes {
   int64_t eos = -1;
   int64_t pad = 0;
   int64_t start = -1;       // of sequences of an encoder and decoder; -1: not given
   int64_t ngram = 0;        // no n tokens in a row may come twice; 0: they may
   int64_t vocabulary = -1;  // -1: that of the logits
-  int64_t model_type = 0;   // 0: one decoder; 1: encoder and decoder
+  int64_t model_type = kGptModel;
 
-  static Result<GenerationAttributes> parse(const Attributes& attrs);
+  static Result<GenerationAttributes> parse(const Attributes& attrs,
+                                            int64_t default_model_type = kGptModel);
 };
 
 // What a run asks for; masks are empty when not given.
@@ -44,6 +53,8 @@ struct GenerationRequest {
   Span<const int32_t> vocab_mask;
   Span<const int32_t> prefix_mask;    // [batch, vocabulary], for the first token alone
   Span<const int32_t> presence_mask;  // [batch, vocabulary]
+  Span<const int32_t> forced;         // [batch, n]: what texts go on with, up to a negative token
+  std::optional<TimestampTokens> timestamps;
 
   int64_t rows() const { return batch * beams; }
 };
@@ -52,8 +63,11 @@ struct GenerationRequest {
 Result<int64_t> scalar_input(const OpRun& run, int i, std::string_view name, int64_t fallback);
 Result<float> scalar_input_float(const OpRun& run, int i, std::string_view name, float fallback);
 
-// input_ids [batch, length] and the lengths; encoder_decoder: sequences begin with one token.
-Result<GenerationRequest> read_request(const OpRun& run, bool encoder_decoder);
+// Input 0 as the tokens that sequences begin with: int32 [batch, length], one token or more.
+Result<Tensor> prompt_input(const OpRun& run);
+
+// The lengths, for sequences that begin with `prompt`, [batch, length].
+Result<GenerationRequest> read_request(const OpRun& run, const Tensor& prompt);
 
 // The mask at input i, int32 of this many rows (0: a vector) and any width; empty when absent.
 Result<Span<const int32_t>> mask_input(const OpRun& run, int i, std::string_view name,
@@ -62,8 +76,8 @@ Result<Span<const int32_t>> mask_input(const OpRun& run, int i, std::string_view
 // repetition_penalty, vocab_mask and prefix_vocab_mask, inputs `first` and the two after it.
 Status read_rules(const OpRun& run, int first, GenerationRequest* request);
 
-// attention_mask, input i: int32 of the shape of `ids`; null when absent.
-Result<const Tensor*> attention_mask_input(const OpRun& run, int i, const Tensor& ids);
+// attention_mask, input i: int32 of the shape of input 0; null when absent.
+Result<const Tensor*> attention_mask_input(const OpRun& run, int i, const Tensor& input);
 
 // Tokens so far, `rows` sequences of the same length.
 class Sequences {
@@ -103,7 +117,8 @@ struct TokenScores {
 Status take_last_logits(const Tensor& logits, const GenerationAttributes& attrs,
                         const GenerationRequest& request, TokenScores* scores);
 
-// The rules in ONNX Runtime's order: repetition, n-grams, masks, length, temperature, presence.
+// The rules in ONNX Runtime's order: repetition, n-grams, masks, length, temperature, presence,
+// timestamps; and what is forced.
 Status apply_rules(const GenerationAttributes& attrs, const GenerationRequest& request,
                    const Sequences& sequences, bool is_first, TokenScores* scores);
 
@@ -117,45 +132,41 @@ class TokenSource {
                          const Sequences& sequences) = 0;
 };
 
-// A decoder as GPT-2's: (input_ids, position_ids, attention_mask, past...) -> (logits, present...),
-// past and present [2, rows, heads, length, size]; with one input more, caches of max_length
-// positions and how many of them are filled.
-struct GptDecoder {
-  int decoder = -1;
-  int first = -1;  // init_decoder, for the first step; -1: as the others
-  int layers = 0;
-  int64_t heads = 0;
-  int64_t size = 0;
-  DType dtype = DType::kFloat;
-  bool shared_buffer = false;
-
-  static Status infer(OpInfer& infer);
-  static Result<GptDecoder> parse(const Node& node);
-  // `mask`: null, or the attention mask of the prompt, of the shape of `ids`.
-  Result<std::unique_ptr<TokenSource>> start(const Tensor& ids, const Tensor* mask, int64_t pad,
-                                             const GenerationRequest& request) const;
+// What the subgraphs of a node are.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // The tokens that the sequences begin with: int32 [batch, one or more].
+  virtual Result<Tensor> prompt(const OpRun& run) const = 0;
+  // `mask_input`: which of the node's inputs attention_mask is.
+  virtual Result<std::unique_ptr<TokenSource>> start(const OpRun& run, int mask_input,
+                                                     const GenerationRequest& request) const = 0;
 };
 
-// An encoder and a decoder as T5's. The encoder takes (ids, mask[, decoder ids]) and gives cross
-// keys and values, or, with decoder ids, also first (logits, hidden states, self keys and values).
-// The decoder: (ids[, encoder's ids], mask[, hidden states], self..., cross...) -> (logits,
-// self...); the encoder's ids are there when input 2 is of int32 and so must be the mask.
-struct T5Decoder {
-  int encoder = -1;
-  int decoder = -1;
-  int layers = 0;
-  bool starts_in_encoder = false;
-  bool takes_prompt = false;  // the encoder's ids: models that copy from their text read them
-  bool takes_hidden = false;
-  bool takes_sequence = false;  // all tokens so far each time, not the last alone
+// By model_type: infers the subgraphs of a node; makes what they are.
+Status infer_decoder(OpInfer& infer, int64_t model_type);
+Result<std::unique_ptr<Decoder>> make_decoder(const Node& node, const GenerationAttributes& attrs);
 
-  static Status infer(OpInfer& infer);
-  static Result<T5Decoder> parse(const Node& node);
-  Result<std::unique_ptr<TokenSource>> start(const Tensor& ids, const Tensor* mask,
-                                             const GenerationAttributes& attrs,
-                                             const GenerationRequest& request) const;
-};
+Status infer_gpt(OpInfer& infer);
+Result<std::unique_ptr<Decoder>> make_gpt(const Node& node, const GenerationAttributes& attrs);
+Status infer_t5(OpInfer& infer);
+Result<std::unique_ptr<Decoder>> make_t5(const Node& node, const GenerationAttributes& attrs);
+Status infer_whisper(OpInfer& infer);
+Result<std::unique_ptr<Decoder>> make_whisper(const Node& node, const GenerationAttributes& attrs);
 
+// The dims of output 0 as far as inputs 0 and 1 say them: [batch, max_length].
+Dims infer_sequence_dims(const OpInfer& infer);
+
+// ---------------------------------------------------------------- tensors and types of decoders
+
+TypeInfo unknown_dims(DType dtype, int rank);
+const TypeInfo& declared_input(const Graph& graph, size_t i);
+
+Result<Tensor> int32_tensor(const Shape& shape);
+// The tokens as a column, [count, 1].
+Result<Tensor> column_of(Span<const int32_t> tokens);
+// Each row of `tensor` `times` times.
+Result<Tensor> repeated_rows(const Tensor& tensor, int64_t times);
 // The rows of `tensor` along `axis` that `from` names, in its order.
 Result<Tensor> pick_rows(const Tensor& tensor, int axis, Span<const int32_t> from);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/support/generation_model.h"
+#include "tests/support/plain_beam_search.h"
 
 namespace folio {
 namespace {
@@ -24,64 +25,6 @@ struct Search {
   bool early = false;
   int64_t ngram = 0;
 };
-
-struct Beam {
-  std::vector<int32_t> tokens;
-  double sum = 0;
-};
-
-// Beam search of one text, written out; `logits(tokens)` recomputes everything.
-template <typename Logits>
-std::vector<Beam> plain_search(const Search& search, const std::vector<int32_t>& prompt,
-                               Logits&& logits) {
-  const auto width = static_cast<size_t>(search.beams);
-  std::vector<Beam> open = {{prompt, 0.0}};
-  std::vector<Beam> ended;
-  const auto end = [&](const Beam& beam) {
-    ended.push_back(beam);
-    ended.back().sum /= std::pow(static_cast<double>(beam.tokens.size()), search.length_penalty);
-    std::stable_sort(ended.begin(), ended.end(),
-                     [](const Beam& a, const Beam& b) { return a.sum > b.sum; });
-    if (ended.size() > width) ended.pop_back();
-  };
-  bool done = false;
-  while (!done && open[0].tokens.size() < kLength) {
-    std::vector<Beam> all;
-    for (const Beam& beam : open) {
-      auto scores = logits(beam.tokens);
-      double total = 0;
-      for (const double score : scores) total += std::exp(score);
-      for (size_t i = 0; i < scores.size(); ++i) {
-        double score = scores[i] - std::log(total);
-        for (size_t j = 0; search.ngram == 2 && j + 1 < beam.tokens.size(); ++j) {
-          const bool again =
-              beam.tokens[j] == beam.tokens.back() && beam.tokens[j + 1] == static_cast<int32_t>(i);
-          if (again) score = -1e30;
-        }
-        all.push_back({beam.tokens, beam.sum + score});
-        all.back().tokens.push_back(static_cast<int32_t>(i));
-      }
-    }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Beam& a, const Beam& b) { return a.sum > b.sum; });
-    const auto length = static_cast<double>(open[0].tokens.size());
-    const double best = all[0].sum / std::pow(length, search.length_penalty);
-    std::vector<Beam> next;
-    for (size_t i = 0; i < all.size() && next.size() < width; ++i) {
-      if (all[i].tokens.back() != kEnd) {
-        next.push_back(all[i]);
-      } else if (i < width) {
-        end({{all[i].tokens.begin(), all[i].tokens.end() - 1}, all[i].sum});
-      }
-    }
-    done = ended.size() == width && (search.early || ended.back().sum >= best);
-    open = std::move(next);
-  }
-  if (!done) {
-    for (const Beam& beam : open) end(beam);
-  }
-  return ended;
-}
 
 std::vector<GenerationInput> inputs_of(const Search& search, const std::vector<int32_t>& ids) {
   return {{"ids", int32_value({2, static_cast<int64_t>(ids.size()) / 2}, ids)},
@@ -104,15 +47,20 @@ NodeWriter node_of(const Search& search, const std::vector<GenerationInput>& inp
   return node;
 }
 
-template <typename Logits>
 void expect_search(const Search& search, const std::vector<std::vector<int32_t>>& prompts,
-                   const Result<std::vector<Value>>& got, Logits&& logits) {
+                   const Result<std::vector<Value>>& got, const PlainLogits& logits) {
   ASSERT_TRUE(got.is_ok()) << text_of(got.status());
+  const PlainSearch plain = {
+      static_cast<size_t>(search.beams), search.length_penalty, search.early, kLength, kEnd, kPad};
+  const auto no_pair_twice = [&](size_t, const std::vector<int32_t>& text,
+                                 std::vector<double>* scores) {
+    for (size_t j = 0; search.ngram == 2 && j + 1 < text.size(); ++j) {
+      if (text[j] == text.back()) (*scores)[static_cast<size_t>(text[j + 1])] = kPlainForbidden;
+    }
+  };
   std::vector<int32_t> tokens;
   std::vector<double> sums;
-  for (size_t row = 0; row < prompts.size(); ++row) {
-    const auto found = plain_search(
-        search, prompts[row], [&](const std::vector<int32_t>& text) { return logits(row, text); });
+  for (const auto& found : plain_search(plain, prompts, logits, no_pair_twice)) {
     for (size_t i = 0; i < static_cast<size_t>(search.returned); ++i) {
       std::vector<int32_t> padded = found[i].tokens;
       padded.resize(kLength, kPad);
@@ -234,8 +182,8 @@ TEST(BeamSearch, RefusesWhatItCannotRun) {
   inputs.push_back({"decoder_ids", int32_value({2, 1}, {1, 1})});
   fails(inputs, "decoder_input_ids");
   inputs[10] = {"", Value()};
-  inputs.push_back({"processor", int32_value({1}, {1})});
-  fails(inputs, "logits_processor 1");
+  inputs.push_back({"processor", int32_value({1}, {-1})});
+  fails(inputs, "logits_processor is -1");
 }
 
 TEST(BeamSearch, RefusesOtherGraphs) {
@@ -246,7 +194,7 @@ TEST(BeamSearch, RefusesOtherGraphs) {
     EXPECT_THAT(text_of(got.status()), testing::HasSubstr(text));
   };
   const NodeWriter bare = node_of({}, inputs);
-  fails(NodeWriter(bare).attr_int("model_type", 2), "model_type 2");
+  fails(NodeWriter(bare).attr_int("model_type", 3), "model_type 3");
   fails(NodeWriter(bare).attr_int("model_type", 1).attr_graph("decoder", model.t5_decoder()),
         "'encoder' is required");
   NodeWriter t5 = NodeWriter(bare).attr_int("model_type", 1);

@@ -32,6 +32,7 @@ constexpr Refusal kOnlyRefused[] = {
     {"com.microsoft", "BeamSearch", "its decoder subgraphs are whole language models"},
     {"com.microsoft", "GreedySearch", "its decoder subgraph is a whole language model"},
     {"com.microsoft", "Sampling", "its decoder subgraph is a whole language model"},
+    {"com.microsoft", "WhisperBeamSearch", "its decoder subgraphs are whole language models"},
     {"folio", "Unpack", "its input is a packed weight: as many bytes as its attributes say"},
 };
 

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/ops/op_half.h"
+
 namespace folio {
 namespace {
 
@@ -11,6 +13,7 @@ using model_writer::GraphWriter;
 using model_writer::Type;
 
 constexpr ElementType kI32 = ElementType::kInt32;
+constexpr ElementType kF16 = ElementType::kFloat16;
 
 std::vector<float> random_floats(uint64_t* state, size_t count, float scale) {
   std::vector<float> out;
@@ -39,20 +42,34 @@ void add_values(GraphWriter* graph, const std::string& ids, const std::string& o
   graph->node("Unsqueeze", {out + ".f", "axes13"}, {out});
 }
 
-// present_0 is past_0 with new.two behind its first past_sequence_length rows; filled: all up to
-// it.
-void add_to_fixed_cache(GraphWriter* graph) {
+// The caches that a decoder behind an encoder takes.
+void add_pasts(GraphWriter* graph, ElementType type) {
+  for (const char* name : {"past_key_self_0", "past_value_self_0"}) {
+    graph->input(name, Type::tensor(type, {"batch", 1, "past", 1}));
+  }
+  for (const char* name : {"past_key_cross_0", "past_value_cross_0"}) {
+    graph->input(name, Type::tensor(type, {"batch", 1, "seen", 1}));
+  }
+}
+
+// Before add_to_fixed_cache: where the rows of `added` go along this axis.
+void add_fill(GraphWriter* graph, const std::string& added, int64_t axis) {
   graph->input("past_sequence_length", i32_type({1}));
   graph->initializer(i64_tensor("f.zero", {1}, {0}));
   graph->initializer(i64_tensor("f.all", {1}, {1 << 30}));
-  graph->initializer(i64_tensor("f.axis", {1}, {3}));
+  graph->initializer(i64_tensor("f.axis", {1}, {axis}));
   graph->node("Cast", {"past_sequence_length"}, {"f.past"}).attr_int("to", 7);
-  graph->node("Shape", {"new.two"}, {"f.rows"}).attr_int("start", 3).attr_int("end", 4);
+  graph->node("Shape", {added}, {"f.rows"}).attr_int("start", axis).attr_int("end", axis + 1);
   graph->node("Add", {"f.past", "f.rows"}, {"f.total"});
-  graph->node("Slice", {"past_0", "f.zero", "f.past", "f.axis"}, {"f.head"});
-  graph->node("Slice", {"past_0", "f.total", "f.all", "f.axis"}, {"f.tail"});
-  graph->node("Concat", {"f.head", "new.two", "f.tail"}, {"present_0"}).attr_int("axis", 3);
-  graph->node("Slice", {"present_0", "f.zero", "f.total", "f.axis"}, {"filled"});
+}
+
+// present is past with `added` behind its first past_sequence_length rows; filled: all up to it.
+void add_to_fixed_cache(GraphWriter* graph, const std::string& past, const std::string& added,
+                        const std::string& present, const std::string& filled, int64_t axis) {
+  graph->node("Slice", {past, "f.zero", "f.past", "f.axis"}, {past + ".head"});
+  graph->node("Slice", {past, "f.total", "f.all", "f.axis"}, {past + ".tail"});
+  graph->node("Concat", {past + ".head", added, past + ".tail"}, {present}).attr_int("axis", axis);
+  graph->node("Slice", {present, "f.zero", "f.total", "f.axis"}, {filled});
 }
 
 // 0.2 * mask sum * tilt, [b,1,vocabulary].
@@ -90,15 +107,16 @@ void GenerationModel::add_weights(GraphWriter* graph) const {
 
 GraphWriter GenerationModel::gpt_decoder(bool fixed_cache) const {
   GraphWriter graph("decoder");
-  for (const char* name : {"input_ids", "position_ids", "attention_mask"}) {
-    graph.input(name, i32_type({"batch", "length"}));
-  }
+  graph.input("input_ids", i32_type({"batch", "length"}));
+  graph.input("position_ids", i32_type({"batch", "length"}));
+  graph.input("attention_mask", i32_type({"batch", "total"}));
   graph.input("past_0", f32_type({2, "batch", 1, "past", 1}));
   add_values(&graph, "input_ids", "new");
   graph.node("Unsqueeze", {"new", "axes0"}, {"new.one"});
   graph.node("Concat", {"new.one", "new.one"}, {"new.two"}).attr_int("axis", 0);
   if (fixed_cache) {
-    add_to_fixed_cache(&graph);
+    add_fill(&graph, "new.two", 3);
+    add_to_fixed_cache(&graph, "past_0", "new.two", "present_0", "filled", 3);
   } else {
     graph.node("Concat", {"past_0", "new.two"}, {"present_0"}).attr_int("axis", 3);
     graph.node("Identity", {"present_0"}, {"filled"});
@@ -151,10 +169,7 @@ GraphWriter GenerationModel::t5_decoder(bool copies) const {
   graph.input("input_ids", i32_type({"batch", 1}));
   if (copies) graph.input("encoder_input_ids", i32_type({"batch", "source"}));
   graph.input("encoder_attention_mask", i32_type({"batch", "source"}));
-  for (const char* name :
-       {"past_key_self_0", "past_value_self_0", "past_key_cross_0", "past_value_cross_0"}) {
-    graph.input(name, f32_type({"batch", 1, "past", 1}));
-  }
+  add_pasts(&graph, kF32);
   add_values(&graph, "input_ids", "new");
   graph.node("Neg", {"new"}, {"new.negative"});
   graph.node("Concat", {"past_key_self_0", "new"}, {"present_key_self_0"}).attr_int("axis", 2);
@@ -184,6 +199,86 @@ GraphWriter GenerationModel::t5_decoder(bool copies) const {
   return graph;
 }
 
+GraphWriter GenerationModel::whisper_encoder(const WhisperForm& form) const {
+  GraphWriter graph("encoder");
+  const auto type = [&](const std::vector<model_writer::Dim>& dims) {
+    return Type::tensor(form.half ? kF16 : kF32, dims);
+  };
+  const int64_t to = form.half ? 10 : 1;
+  graph.input("encoder_input_ids", type({"batch", 1, "frames"}));
+  graph.input("decoder_input_ids", i32_type({"batch", "length"}));
+  graph.node("Transpose", {"encoder_input_ids"}, {"encoder_hidden_states"})
+      .attr_ints("perm", {0, 2, 1});
+  graph.node("Unsqueeze", {"encoder_hidden_states", "axes1"}, {"present_key_cross_0"});
+  graph.node("Neg", {"present_key_cross_0"}, {"present_value_cross_0"});
+  add_values(&graph, "decoder_input_ids", "new");
+  graph.node("Cast", {"new"}, {"present_key_self_0"}).attr_int("to", to);
+  graph.node("Neg", {"present_key_self_0"}, {"present_value_self_0"});
+  graph.node("ReduceSum", {"new", "axes12"}, {"sum"}).attr_int("keepdims", 0);
+  graph.node("Unsqueeze", {"sum", "axes1"}, {"sum.cube"});
+  graph.node("Cast", {"encoder_input_ids"}, {"audio"}).attr_int("to", 1);
+  graph.node("ReduceSum", {"audio", "axes12"}, {"audio.cube"});
+  graph.node("Mul", {"audio.cube", "tilt02"}, {"m.term"});
+  add_head(&graph, "decoder_input_ids", "sum.cube", "m.term");
+  graph.output("logits", f32_type({"batch", "length", kWords}));
+  graph.output("encoder_hidden_states", type({"batch", "frames", 1}));
+  for (const char* name : {"present_key_self_0", "present_value_self_0"}) {
+    graph.output(name, type({"batch", 1, "length", 1}));
+  }
+  for (const char* name : {"present_key_cross_0", "present_value_cross_0"}) {
+    graph.output(name, type({"batch", 1, "frames", 1}));
+  }
+  return graph;
+}
+
+GraphWriter GenerationModel::whisper_decoder(const WhisperForm& form) const {
+  GraphWriter graph("decoder");
+  const auto type = [&](const std::vector<model_writer::Dim>& dims) {
+    return Type::tensor(form.half ? kF16 : kF32, dims);
+  };
+  const model_writer::Dim one = 1;
+  graph.input("input_ids", i32_type({"batch", form.whole ? model_writer::Dim("length") : one}));
+  if (form.hidden) graph.input("encoder_hidden_states", type({"batch", "frames", 1}));
+  add_pasts(&graph, form.half ? kF16 : kF32);
+  graph.initializer(i64_tensor("last", {1}, {-1}));
+  graph.initializer(i64_tensor("behind", {1}, {1 << 30}));
+  graph.node("Slice", {"input_ids", "last", "behind", "axes1"}, {"last.id"});
+  add_values(&graph, "last.id", "new.float");
+  graph.node("Cast", {"new.float"}, {"new.key"}).attr_int("to", form.half ? 10 : 1);
+  graph.node("Neg", {"new.key"}, {"new.value"});
+  if (form.fixed) add_fill(&graph, "new.key", 2);
+  for (const std::string kind : {"key", "value"}) {
+    const std::string past = "past_" + kind + "_self_0";
+    const std::string present = "present_" + kind + "_self_0";
+    if (form.fixed) {
+      add_to_fixed_cache(&graph, past, "new." + kind, present, "self." + kind, 2);
+    } else {
+      graph.node("Concat", {past, "new." + kind}, {present}).attr_int("axis", 2);
+      graph.node("Identity", {present}, {"self." + kind});
+    }
+    graph.node("Identity", {"past_" + kind + "_cross_0"}, {"cross." + kind});
+  }
+  // (keys - values) / 2: what either of them loses shows.
+  graph.initializer(f32_tensor("half", {}, {0.5f}));
+  for (const std::string kind : {"self", "cross"}) {
+    graph.node("Sub", {kind + ".key", kind + ".value"}, {kind + ".difference"});
+    graph.node("Cast", {kind + ".difference"}, {kind + ".twice"}).attr_int("to", 1);
+    graph.node("Mul", {kind + ".twice", "half"}, {kind + ".all"});
+    graph.node("ReduceSum", {kind + ".all", "axes12"}, {kind + ".sum"}).attr_int("keepdims", 0);
+    graph.node("Unsqueeze", {kind + ".sum", "axes1"}, {kind + ".cube"});
+  }
+  if (form.hidden) {
+    graph.node("Cast", {"encoder_hidden_states"}, {"audio"}).attr_int("to", 1);
+    graph.node("ReduceSum", {"audio", "axes12"}, {"audio.cube"});
+  }
+  graph.node("Mul", {form.hidden ? "audio.cube" : "cross.cube", "tilt02"}, {"m.term"});
+  add_head(&graph, "last.id", "self.cube", "m.term");
+  graph.output("logits", f32_type({"batch", 1, kWords}));
+  graph.output("present_key_self_0", type({"batch", 1, "total", 1}));
+  graph.output("present_value_self_0", type({"batch", 1, "total", 1}));
+  return graph;
+}
+
 std::vector<double> GenerationModel::logits(const std::vector<int32_t>& tokens, int64_t position,
                                             int64_t mask) const {
   const double sum = std::accumulate(tokens.begin(), tokens.end(), 0.0);
@@ -203,34 +298,60 @@ std::vector<std::string> names_of(const std::vector<GenerationInput>& inputs) {
   return names;
 }
 
-Result<std::vector<Value>> run_generation(model_writer::NodeWriter node,
-                                          const GenerationModel& model,
-                                          const std::vector<GenerationInput>& inputs,
-                                          const std::vector<std::string>& outputs) {
+model_writer::ModelWriter write_generation(model_writer::NodeWriter node,
+                                           const GenerationModel& model,
+                                           const std::vector<GenerationInput>& inputs,
+                                           const std::vector<std::string>& outputs) {
   model_writer::ModelWriter writer = plain_model();
   writer.opset("com.microsoft", 1);
   GraphWriter& graph = writer.graph();
-  std::vector<NamedValue> values;
   for (const GenerationInput& input : inputs) {
     if (input.name.empty()) continue;
-    const bool is_float = input.value.tensor().dtype() == DType::kFloat;
+    const DType dtype = input.value.tensor().dtype();
+    const ElementType type = dtype == DType::kFloat ? kF32 : dtype == DType::kFloat16 ? kF16 : kI32;
     std::vector<model_writer::Dim> dims(static_cast<size_t>(input.value.tensor().rank()));
-    graph.input(input.name, Type::tensor(is_float ? kF32 : kI32, dims));
-    values.push_back({input.name, input.value});
+    graph.input(input.name, Type::tensor(type, dims));
   }
   model.add_weights(&graph);
   graph.node("", {}, {}) = std::move(node);
   for (const std::string& output : outputs) {
+    if (output.empty()) continue;
     graph.output(output, Type::tensor(output == "sequences" ? kI32 : kF32, {}));
   }
-  FOLIO_TRY(const Ref<Session> session, open_session(writer));
-  return run_all(*session, values);
+  return writer;
+}
+
+std::vector<NamedValue> values_of(const std::vector<GenerationInput>& inputs) {
+  std::vector<NamedValue> values;
+  for (const GenerationInput& input : inputs) {
+    if (!input.name.empty()) values.push_back({input.name, input.value});
+  }
+  return values;
+}
+
+Result<std::vector<Value>> run_generation(model_writer::NodeWriter node,
+                                          const GenerationModel& model,
+                                          const std::vector<GenerationInput>& inputs,
+                                          const std::vector<std::string>& outputs) {
+  FOLIO_TRY(const Ref<Session> session,
+            open_session(write_generation(std::move(node), model, inputs, outputs)));
+  return run_all(*session, values_of(inputs));
 }
 
 Value int32_value(const Shape& shape, const std::vector<int32_t>& values) {
   return Value(make_tensor<int32_t>(shape, values));
 }
 Value float_value(float value) { return Value(make_tensor<float>({1}, {value})); }
+Value features_value(int64_t batch, const std::vector<float>& values, bool half) {
+  const Shape shape = {batch, 1, static_cast<int64_t>(values.size()) / batch};
+  if (!half) return Value(make_tensor<float>(shape, values));
+  auto tensor = allocate_tensor(DType::kFloat16, shape);
+  if (!tensor.is_ok()) return Value();
+  for (size_t i = 0; i < values.size(); ++i) {
+    tensor.value().data_mut<uint16_t>()[i] = float_to_half(values[i]);
+  }
+  return Value(std::move(tensor.value()));
+}
 std::vector<int32_t> int32s_of(const Value& value) {
   const Tensor& tensor = value.tensor();
   return std::vector<int32_t>(tensor.data<int32_t>(), tensor.data<int32_t>() + tensor.count());
