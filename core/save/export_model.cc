@@ -72,9 +72,24 @@ class Exporter {
     scope->taken.insert(name);
   }
 
+  // A subgraph's inputs keep names that values around it have too, unless it reads such a value:
+  // ONNX Runtime knows the inputs of BeamSearch's decoders by their names.
+  static void keep_input_names(const Graph& graph, NameScope* scope) {
+    std::set<std::string> captured;
+    for (const GraphValue& value : graph.values) {
+      if (value.outer != kNone) captured.insert(scope->outer->of[static_cast<size_t>(value.outer)]);
+    }
+    for (const ValueId id : graph.inputs) {
+      const std::string& name = graph.value(id).name;
+      if (name.empty() || captured.count(name) != 0 || !scope->taken.insert(name).second) continue;
+      scope->of[static_cast<size_t>(id)] = name;
+    }
+  }
+
   // Those of the model's interface first, so that they keep theirs.
   static void name_values(const Graph& graph, NameScope* scope) {
     scope->of.resize(graph.values.size());
+    if (scope->outer) keep_input_names(graph, scope);
     for (const auto* ids : {&graph.inputs, &graph.overridable, &graph.outputs}) {
       for (const ValueId id : *ids) name_value(scope, graph, id);
     }

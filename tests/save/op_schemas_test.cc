@@ -30,6 +30,12 @@ const Fact kFacts[] = {
     {"", "LayerNormalization", 18, 17, {"T", "T", "T"}, {"T", "U", "U"}},
     {"ai.onnx.ml", "ZipMap", 3, 1, {"X"}, {"T"}},
     {"com.microsoft", "FusedConv", 1, 1, {"T", "T", "T", "T"}, {"T"}},
+    {"com.microsoft",
+     "WhisperBeamSearch",
+     1,
+     1,
+     {"F", "I", "I", "I", "I", "T", "T", "M", "M", "I", "I", "I", "I", "I", "T"},
+     {"I", "T", "T", "V", "T"}},
     {"com.microsoft", "QGemm", 1, 1, {"TA", "T", "TA", "TB", "T", "TB", "TC", "T", "TYZ"}, {"TY"}},
 };
 

@@ -386,5 +386,54 @@ TEST(OrtDataBinding, RefusesTextThatIsNone) {
   }
 }
 
+// x [2] -> Loop of two rounds -> y = x + 2 w. The body's state is called x too, and what it reads
+// of the graph around it is w, or w's other name.
+mw::ModelWriter shadowing_model(const std::string& state) {
+  mw::ModelWriter writer = plain_model();
+  mw::GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({2}));
+  graph.input("w", f32_type({2}));
+  graph.output("y", f32_type({2}));
+  graph.initializer(i64_tensor("rounds", {}, {2}));
+  graph.node("Identity", {"w"}, {"same"});
+  mw::GraphWriter body("body");
+  body.input("round", mw::Type::tensor(kI64, {}));
+  body.input("go", mw::Type::tensor(kBoolean, {}));
+  body.input(state, f32_type({2}));
+  body.node("Identity", {"go"}, {"still"});
+  body.node("Add", {state, "same"}, {"next"});
+  body.output("still", mw::Type::tensor(kBoolean, {}));
+  body.output("next", f32_type({2}));
+  graph.node("Loop", {"rounds", "", "x"}, {"y"}).attr_graph("body", body);
+  return writer;
+}
+
+TEST_F(SaveModel, InputsOfSubgraphsKeepNamesThatValuesAroundThemHave) {
+  for (const std::string state : {"x", "w"}) {
+    const std::string source = write(shadowing_model(state));
+    const auto expected = run_file(source);
+    ASSERT_TRUE(expected.is_ok()) << text_of(expected.status());
+    for (const Optimize level : {Optimize::kOff, Optimize::kExtended}) {
+      for (const char* name : {"saved.onnx", "saved.ort"}) {
+        SCOPED_TRACE(cat(state, " ", name, " level ", static_cast<int>(level)));
+        const std::string path = folder_.path(name);
+        const auto saved = save_file(source, path, level);
+        ASSERT_TRUE(saved.is_ok()) << text_of(saved.status());
+        const auto found = run_file(path);
+        ASSERT_TRUE(found.is_ok()) << text_of(found.status());
+        EXPECT_TRUE(same_values(found.value(), expected.value()));
+        const auto def = load_file(path);
+        ASSERT_TRUE(def.is_ok());
+        const NodeDef& loop = def.value().graph.nodes.back();
+        ASSERT_EQ(loop.op_type, "Loop");
+        const std::string kept = loop.attributes[0].graphs[0]->inputs[2].name;
+        // Without Identity the body reads the outer w itself.
+        const bool must_go = state == "w" && level == Optimize::kExtended;
+        EXPECT_EQ(kept == state, !must_go) << kept;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace folio::testing
