@@ -19,7 +19,7 @@
 //         nothing; extra_decoding_ids are what a text goes on with, up to a negative one;
 //         non_speech_probs is the probability of no_speech_token_id as the first token, before any
 //         rule.
-// Types:  tokens and masks int32; the decoder's logits float or float16.
+// Types:  tokens and masks int32; audio features and the decoder's logits float or float16.
 // Notes:  the output cross_qk is refused; ONNX Runtime's CPU ignores extra_decoding_ids and gives
 //         no numbers for non_speech_probs.
 // Errors: cross_qk, and decoders that give it or take beam_width and cache_indirection, are not

@@ -234,7 +234,7 @@ Status infer_inputs(OpInfer& infer, int k, const std::vector<TypeInfo>& inputs) 
   return Status::ok();
 }
 
-// ... of the decoder: tokens and what is int32 of the batch, hidden states, caches.
+// The same of the decoder: tokens and what is int32 of the batch, hidden states, caches.
 Status infer_decoder_inputs(OpInfer& infer, const EncoderDecoder& graphs) {
   const DType dtype = graphs.cache_dtype;
   if (dtype != DType::kFloat && dtype != DType::kFloat16) {
