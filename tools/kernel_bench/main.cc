@@ -1,8 +1,8 @@
 // kernel_bench: times the kernels of every level that this machine can run, as a table to paste
 // into a commit message.
 //
-// Usage:   kernel_bench [gemm|bytes|blocks|rows] [seconds per figure, default 0.5]
-// Figures: medians over calls; GF/s and GOP/s for products (2 m n k / t), ns per element for the
+// Usage:   kernel_bench [gemm|bytes|depthwise|blocks|rows] [seconds per figure, default 0.5]
+// Figures: the best of all calls; GF/s and GOP/s for products (2 m n k / t), ns per element for the
 //          others.
 // Levels
 //          take turns call by call, so that a noisy neighbour hits all alike; the clock is the
@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,9 +73,9 @@ int calls_per_sample(const std::function<void()>& body) {
   return std::max(1, static_cast<int>(100e-6 / (cpu_seconds() - begin)));
 }
 
-// Median seconds of each body, the bodies taking turns.
-std::vector<double> medians(const std::vector<std::function<void()>>& bodies, double seconds) {
-  std::vector<std::vector<double>> times(bodies.size());
+// Least seconds of each body, the bodies taking turns.
+std::vector<double> least(const std::vector<std::function<void()>>& bodies, double seconds) {
+  std::vector<double> result(bodies.size(), std::numeric_limits<double>::infinity());
   std::vector<int> calls;
   for (const auto& body : bodies) calls.push_back(calls_per_sample(body));
   const double end = cpu_seconds() + seconds;
@@ -82,14 +83,8 @@ std::vector<double> medians(const std::vector<std::function<void()>>& bodies, do
     for (size_t i = 0; i < bodies.size(); ++i) {
       const double begin = cpu_seconds();
       for (int call = 0; call < calls[i]; ++call) bodies[i]();
-      times[i].push_back((cpu_seconds() - begin) / calls[i]);
+      result[i] = std::min(result[i], (cpu_seconds() - begin) / calls[i]);
     }
-  }
-  std::vector<double> result;
-  for (auto& list : times) {
-    const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);
-    std::nth_element(list.begin(), middle, list.end());
-    result.push_back(*middle);
   }
   return result;
 }
@@ -118,19 +113,45 @@ void print_products(int64_t m, int64_t n, int64_t k, const std::string& note,
   std::printf(
       "%-24s",
       (std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + note).c_str());
-  for (const double median : medians(bodies, seconds)) std::printf(" %18.1f", work / median);
+  for (const double t : least(bodies, seconds)) std::printf(" %18.1f", work / t);
   std::printf("\n");
 }
 
+// Signed weights of so many bits, evenly distributed, or of 8 that are sums of six such numbers, as
+// trained ones nearly are.
+enum class WeightBits { kSeven, kEight, kEightAsTrained };
+
+void fill_weights(WeightBits bits, size_t count, int8_t* to) {
+  uint32_t state = 54321;
+  const auto next = [&state](int32_t least, int32_t most) {
+    state = state * 1664525u + 1013904223u;
+    return least + static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(most - least + 1));
+  };
+  for (size_t i = 0; i < count; ++i) {
+    int32_t w = bits == WeightBits::kSeven ? next(-64, 64) : next(-128, 127);
+    if (bits == WeightBits::kEightAsTrained) { /* a standard deviation of 30 */
+      w = 0;
+      for (int part = 0; part < 6; ++part) w += next(-21, 21);
+      w = std::clamp(w, -127, 127);
+    }
+    to[i] = static_cast<int8_t>(w);
+  }
+}
+
 // Unsigned bytes times packed signed ones, to bytes.
-void bench_bytes(const std::vector<Level>& levels, double seconds) {
-  print_levels("gemm_u8 GOP/s", levels);
+void bench_bytes(const std::vector<Level>& levels, WeightBits bits, double seconds) {
+  print_levels(bits == WeightBits::kSeven   ? "gemm_u8 GOP/s, 7 bits"
+               : bits == WeightBits::kEight ? "gemm_u8 GOP/s, 8 bits"
+                                            : "gemm_u8 GOP/s, trained",
+               levels);
   const int64_t shapes[][3] = {{512, 512, 512},  {1024, 1024, 1024}, {128, 3072, 768},
                                {128, 768, 3072}, {16, 768, 768},     {1, 4096, 4096},
-                               {49, 512, 4608},  {784, 128, 1152},   {3136, 64, 576}};
+                               {49, 512, 4608},  {784, 128, 1152},   {3136, 64, 576},
+                               {3136, 256, 64},  {196, 256, 1024},   {196, 1024, 256}};
   for (const auto& [m, n, k] : shapes) {
     Floats a(static_cast<size_t>(m * k / 4 + 1));
     Floats b(static_cast<size_t>((n + 15) / 16 * 16 * (k + 3) / 4 + n));
+    fill_weights(bits, static_cast<size_t>(n * k), reinterpret_cast<int8_t*>(b.get()));
     Floats scale(static_cast<size_t>(n));
     Floats c(static_cast<size_t>(m * n / 4 + 1));
     FolioGemmU8 args = {};
@@ -153,14 +174,56 @@ void bench_bytes(const std::vector<Level>& levels, double seconds) {
   }
 }
 
+// Lines of 56 pixels under filters of 3 x 3 over one channel each, to bytes.
+void bench_depthwise(const std::vector<Level>& levels, WeightBits bits, double seconds) {
+  constexpr int64_t kPixels = 56;
+  constexpr int64_t kTaps = 9;
+  print_levels(bits == WeightBits::kSeven ? "depthwise_u8 GOP/s, 7 bits" : "depthwise_u8, 8 bits",
+               levels);
+  for (const int64_t channels : {32, 144, 384}) {
+    for (const int64_t step : {1, 2}) {
+      const int64_t width = (kPixels - 1) * step + 3;
+      Floats image(static_cast<size_t>(3 * width * channels / 4));
+      std::vector<const uint8_t*> x;
+      for (int64_t i = 0; i < 3 * width; ++i) {
+        x.push_back(reinterpret_cast<const uint8_t*>(image.get()) + i * channels);
+      }
+      Floats b(static_cast<size_t>((channels + 15) / 16 * 48));
+      fill_weights(bits, static_cast<size_t>((channels + 15) / 16 * 192),
+                   reinterpret_cast<int8_t*>(b.get()));
+      Floats scale(static_cast<size_t>(channels));
+      Floats y(static_cast<size_t>(kPixels * channels / 4));
+      FolioDepthwiseU8 args = {};
+      args.lines = 1;
+      args.pixels = kPixels;
+      args.channels = channels;
+      args.sets = 1;
+      args.rows = args.columns = 3;
+      args.step = step;
+      args.dilation = 1;
+      args.x = x.data();
+      args.x_row_stride = args.x_line_stride = width;
+      args.b = b.get();
+      args.sums.to = kFolioToByte;
+      args.sums.scale = scale.get();
+      args.sums.hi = 255;
+      args.y = y.get();
+      args.y_row_stride = channels;
+      std::vector<std::function<void()>> bodies;
+      for (const Level& level : levels) {
+        bodies.push_back([args, &level] { level.kernels.depthwise_u8(&args); });
+      }
+      print_products(kPixels, channels, kTaps, " s" + std::to_string(step), bodies, seconds);
+    }
+  }
+}
+
 // Rounded rows times weights in blocks of 4 bits.
 void bench_blocks(const std::vector<Level>& levels, double seconds) {
   print_levels("block_dots_s8 GOP/s", levels);
-  const int64_t shapes[][4] = {{1, 4096, 4096, 32},
-                               {16, 4096, 4096, 32},
-                               {128, 4096, 4096, 32},
-                               {128, 3072, 3072, 32},
-                               {128, 4096, 4096, 128}};
+  const int64_t shapes[][4] = {{1, 1024, 1024, 32},   {1, 4096, 4096, 32},
+                               {16, 4096, 4096, 32},  {128, 4096, 4096, 32},
+                               {128, 3072, 3072, 32}, {128, 4096, 4096, 128}};
   for (const auto& [m, n, k, block] : shapes) {
     const int64_t blocks = k / block;
     const int64_t row = folio_block_row_bytes(blocks, block, 4);
@@ -281,8 +344,8 @@ void bench_rows(const std::vector<Level>& levels, double seconds) {
       bodies.push_back([&, fn = body] { fn(level.kernels, x.get(), y.get()); });
     }
     std::printf("%-24s", name.c_str());
-    for (const double median : medians(bodies, seconds)) {
-      std::printf(" %18.3f", 1e9 * median / kCount);
+    for (const double t : least(bodies, seconds)) {
+      std::printf(" %18.3f", 1e9 * t / kCount);
     }
     std::printf("\n");
   }
@@ -296,7 +359,17 @@ int main(int argc, char** argv) {
   const std::vector<Level> levels = usable_levels();
   const auto wants = [&](const char* name) { return !*what || std::strcmp(what, name) == 0; };
   if (wants("gemm")) bench_gemm(rivals(levels), seconds);
-  if (wants("bytes")) bench_bytes(rivals(levels), seconds);
+  if (wants("bytes")) {
+    for (const WeightBits bits :
+         {WeightBits::kSeven, WeightBits::kEightAsTrained, WeightBits::kEight}) {
+      bench_bytes(rivals(levels), bits, seconds);
+    }
+  }
+  if (wants("depthwise")) {
+    for (const WeightBits bits : {WeightBits::kSeven, WeightBits::kEight}) {
+      bench_depthwise(rivals(levels), bits, seconds);
+    }
+  }
   if (wants("blocks")) bench_blocks(rivals(levels), seconds);
   if (wants("rows")) bench_rows(levels, seconds);
   return 0;
