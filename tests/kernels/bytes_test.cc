@@ -332,19 +332,99 @@ TEST(GemmU8, SumsOfCodesRoundAndBoundTheCodesFirst) {
   }
 }
 
+// Weights [k, n] that a level may take in another way than others: two products of which some sums
+// leave 16 bits, none, and exactly at the bound.
+enum class Weights { kSevenBits, kAtTheBound, kOnePairTooLarge, kFewTooLarge, kCount };
+
+std::vector<uint8_t> weights_of(Weights kind, int64_t k, int64_t n) {
+  auto b = random_ints<uint8_t>(static_cast<size_t>(k * n), 11, -64, 65);
+  const auto at = [&](int64_t p, int64_t j) -> uint8_t& {
+    return b[static_cast<size_t>(p * n + j)];
+  };
+  const std::pair<int, int> bound[] = {{64, 64},   {127, 1},   {1, 127},    {-128, 0},   {0, -128},
+                                       {-64, -64}, {-127, -1}, {-128, 127}, {127, -128}, {100, 28}};
+  const std::pair<int, int> beyond[] = {{64, 65},   {127, 2},   {127, 127},  {-128, -1},
+                                        {-1, -128}, {-65, -64}, {-128, -128}};
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t p = 0; p + 1 < k; p += 2) {
+      const auto some = static_cast<size_t>(p / 2 + j);
+      std::pair<int, int> pair = bound[some % std::size(bound)];
+      if (kind == Weights::kSevenBits || kind == Weights::kFewTooLarge) {
+        if (kind == Weights::kSevenBits || some % 37 != 0) continue;
+        pair = beyond[some / 37 % std::size(beyond)];
+      } else if (kind == Weights::kOnePairTooLarge && p == (k - 1) / 4 * 2 && j == n - 1) {
+        pair = beyond[static_cast<size_t>(k) % std::size(beyond)];
+      }
+      at(p, j) = static_cast<uint8_t>(pair.first);
+      at(p + 1, j) = static_cast<uint8_t>(pair.second);
+    }
+  }
+  return b;
+}
+
+TEST(GemmU8, SumsOfPairsDoNotSaturate) {
+  for (const auto [m, n, k] : {std::array<int64_t, 3>{1, 16, 4},
+                               {2, 70, 64},
+                               {3, 16, 4},
+                               {5, 17, 130},
+                               {8, 33, 31},
+                               {13, 48, 512},
+                               {40, 32, 516},
+                               {97, 20, 1030},
+                               {200, 16, 2053}}) {
+    Problem p(m, n, k);
+    for (int kind = 0; kind < static_cast<int>(Weights::kCount); ++kind) {
+      p.b = weights_of(static_cast<Weights>(kind), k, n);
+      p.packed = PackedBytes(k, n, p.b);
+      for (const bool is_full : {false, true}) {  // all of A 255
+        if (is_full) std::fill(p.a.begin(), p.a.end(), uint8_t{255});
+        const auto want = multiply(ref_kernels(), p, p.a.data(), kFolioToInt32, true);
+        for (const LevelUnderTest& level : levels_under_test()) {
+          EXPECT_TRUE(same_bits(multiply(level.kernels, p, p.a.data(), kFolioToInt32, true), want))
+              << level.name << ' ' << m << 'x' << n << 'x' << k << ", weights " << kind << ' '
+              << is_full;
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmU8, PairsInPiecesDoNotSaturate) {
+  constexpr int64_t kRun = 20;
+  constexpr int64_t kTaps = 60;
+  Problem p(9, 24, kRun * kTaps);
+  std::fill(p.a.begin(), p.a.end(), uint8_t{255});
+  std::vector<const uint8_t*> rows;
+  for (int64_t t = 0; t < kTaps; ++t) {
+    for (int64_t i = 0; i < p.m; ++i) rows.push_back(p.a.data() + i * p.k + t * kRun);
+  }
+  for (int kind = 0; kind < static_cast<int>(Weights::kCount); ++kind) {
+    p.b = weights_of(static_cast<Weights>(kind), p.k, p.n);
+    p.packed = PackedBytes(p.k, p.n, p.b);
+    const auto want = multiply(ref_kernels(), p, p.a.data(), kFolioToInt32, true);
+    for (const LevelUnderTest& level : levels_under_test()) {
+      EXPECT_TRUE(same_bits(
+          multiply(level.kernels, p, nullptr, kFolioToInt32, true, rows.data(), kRun), want))
+          << level.name << " weights " << kind;
+    }
+  }
+}
+
 TEST(GemmU8, ExtremeBytesDoNotSaturate) {
   for (const LevelUnderTest& level : levels_under_test()) {
-    Problem p(5, 20, 300);
-    std::fill(p.a.begin(), p.a.end(), uint8_t{255});
-    for (size_t i = 0; i < p.b.size(); ++i) p.b[i] = i % 20 < 10 ? 0x80 : 0x7f;
-    p.packed = PackedBytes(p.k, p.n, p.b);
-    std::fill(p.offset.begin(), p.offset.end(), 0);
-    const auto c = multiply(level.kernels, p, p.a.data(), kFolioToInt32, false);
-    int32_t sum = 0;
-    std::memcpy(&sum, &c[0], 4);
-    EXPECT_EQ(sum, 300 * 255 * -128) << level.name;
-    std::memcpy(&sum, &c[19], 4);
-    EXPECT_EQ(sum, 300 * 255 * 127) << level.name;
+    for (const int64_t m : {1, 5, 100}) {
+      Problem p(m, 20, 300);
+      std::fill(p.a.begin(), p.a.end(), uint8_t{255});
+      for (size_t i = 0; i < p.b.size(); ++i) p.b[i] = i % 20 < 10 ? 0x80 : 0x7f;
+      p.packed = PackedBytes(p.k, p.n, p.b);
+      std::fill(p.offset.begin(), p.offset.end(), 0);
+      const auto c = multiply(level.kernels, p, p.a.data(), kFolioToInt32, false);
+      int32_t sum = 0;
+      std::memcpy(&sum, &c[0], 4);
+      EXPECT_EQ(sum, 300 * 255 * -128) << level.name;
+      std::memcpy(&sum, &c[19], 4);
+      EXPECT_EQ(sum, 300 * 255 * 127) << level.name;
+    }
   }
 }
 
@@ -458,59 +538,88 @@ constexpr DepthwiseShape kDepthwiseShapes[] = {
     {2, 3, 80, 5, 5, 2, 1, 2},
 };
 
+// The image of a shape, pixel by pixel, and where its rows of taps begin.
+struct DepthwiseImage {
+  DepthwiseImage(const DepthwiseShape& s, bool is_full)
+      : width((s.pixels - 1) * s.step + (s.columns - 1) * s.dilation + 1), line(2 * width) {
+    for (int64_t i = 0; i < (s.lines - 1) * line + s.rows * width; ++i) {
+      columns.push_back(random_ints<uint8_t>(
+          static_cast<size_t>(s.channels), static_cast<uint32_t>(i + 40), is_full ? 255 : 0, 256));
+    }
+    for (const auto& column : columns) plain.push_back(column.data());
+  }
+
+  int64_t width, line;
+  std::vector<std::vector<uint8_t>> columns;
+  std::vector<const uint8_t*> plain;
+};
+
+std::vector<float> filter(const FolioKernels& kernels, const DepthwiseShape& s,
+                          const DepthwiseImage& image, const Problem& p, const FolioSums& sums) {
+  FolioDepthwiseU8 args{};
+  args.lines = s.lines;
+  args.pixels = s.pixels;
+  args.channels = s.channels;
+  args.sets = s.sets;
+  args.rows = s.rows;
+  args.columns = s.columns;
+  args.step = s.step;
+  args.dilation = s.dilation;
+  args.x = image.plain.data();
+  args.x_line_stride = image.line;
+  args.x_row_stride = image.width;
+  args.b = p.packed.data();
+  args.sums = sums;
+  args.y_row_stride = s.channels + 3;
+  Guarded y(static_cast<size_t>(p.m * (s.channels + 3)));
+  args.y = y.data();
+  kernels.depthwise_u8(&args);
+  EXPECT_TRUE(y.intact());
+  return y.values();
+}
+
 // Windows of 3 x 3 have a way of their own at steps of one and two, also of two sets of weights.
 TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
   for (const DepthwiseShape& s : kDepthwiseShapes) {
-    const int64_t taps = s.sets * s.rows * s.columns;
-    const int64_t pixels = s.lines * s.pixels;
-    Problem p(pixels, s.channels, taps);
+    Problem p(s.lines * s.pixels, s.channels, s.sets * s.rows * s.columns);
     const auto column_sum = random_ints<int32_t>(static_cast<size_t>(s.channels), 8, -1000, 1000);
-    const int64_t width = (s.pixels - 1) * s.step + (s.columns - 1) * s.dilation + 1;
-    std::vector<std::vector<uint8_t>> columns;
-    std::vector<const uint8_t*> plain;
-    const int64_t line = 2 * width;
-    for (int64_t i = 0; i < (s.lines - 1) * line + s.rows * width; ++i) {
-      columns.push_back(random_ints<uint8_t>(static_cast<size_t>(s.channels),
-                                             static_cast<uint32_t>(i + 40), 0, 256));
-    }
-    for (const auto& column : columns) plain.push_back(column.data());
+    const DepthwiseImage image(s, false);
     for (const FolioSumsTo to : {kFolioToInt32, kFolioToFloat, kFolioToByte, kFolioToByte}) {
       for (const bool is_signed : {false, true}) {
-        const auto compute = [&](const FolioKernels& kernels) {
-          FolioDepthwiseU8 args{};
-          args.lines = s.lines;
-          args.pixels = s.pixels;
-          args.channels = s.channels;
-          args.sets = s.sets;
-          args.rows = s.rows;
-          args.columns = s.columns;
-          args.step = s.step;
-          args.dilation = s.dilation;
-          args.x = plain.data();
-          args.x_line_stride = line;
-          args.x_row_stride = width;
-          args.b = p.packed.data();
-          args.sums = p.sums(to, is_signed);
-          args.sums.row_sum = nullptr;
-          args.sums.b_zero = nullptr;
-          args.sums.column_sum = column_sum.data();
-          args.sums.a_zero = is_signed ? -20 : 200;
-          if (s.lines == 2 && !is_signed) args.sums.zero = 0;
-          args.y_row_stride = s.channels + 3;
-          Guarded y(static_cast<size_t>(pixels * (s.channels + 3)));
-          args.y = y.data();
-          kernels.depthwise_u8(&args);
-          EXPECT_TRUE(y.intact());
-          return y.values();
-        };
-        const auto want = compute(ref_kernels());
+        FolioSums sums = p.sums(to, is_signed);
+        sums.row_sum = nullptr;
+        sums.b_zero = nullptr;
+        sums.column_sum = column_sum.data();
+        sums.a_zero = is_signed ? -20 : 200;
+        if (s.lines == 2 && !is_signed) sums.zero = 0;
+        const auto want = filter(ref_kernels(), s, image, p, sums);
         for (const LevelUnderTest& level : levels_under_test()) {
-          EXPECT_TRUE(same_bits(compute(level.kernels), want))
-              << level.name << " " << pixels << " " << s.channels << " " << taps << " step "
-              << s.step << " to " << to;
+          EXPECT_TRUE(same_bits(filter(level.kernels, s, image, p, sums), want))
+              << level.name << " " << p.m << " " << s.channels << " " << p.k << " step " << s.step
+              << " to " << to;
         }
       }
       if (to == kFolioToByte && s.channels > 2) p.scale[2] = 0.003F;  // then all are small
+    }
+  }
+}
+
+TEST(DepthwiseU8, SumsOfPairsDoNotSaturate) {
+  for (const DepthwiseShape& s : kDepthwiseShapes) {
+    Problem p(s.lines * s.pixels, s.channels, s.sets * s.rows * s.columns);
+    for (int kind = 0; kind < static_cast<int>(Weights::kCount); ++kind) {
+      p.b = weights_of(static_cast<Weights>(kind), p.k, p.n);
+      p.packed = PackedBytes(p.k, p.n, p.b);
+      for (const bool is_full : {false, true}) {
+        const DepthwiseImage image(s, is_full);
+        const FolioSums sums = p.sums(kFolioToInt32, false);
+        const auto want = filter(ref_kernels(), s, image, p, sums);
+        for (const LevelUnderTest& level : levels_under_test()) {
+          EXPECT_TRUE(same_bits(filter(level.kernels, s, image, p, sums), want))
+              << level.name << ' ' << s.channels << ' ' << p.k << ", weights " << kind << ' '
+              << is_full;
+        }
+      }
     }
   }
 }

@@ -1,0 +1,267 @@
+/* depthwise_u8 over 32 channels at a time: four taps interleaved are what a product of four bytes
+ * takes. Vectors q = 0..3 hold channels 16 l + 4 q .. + 3 in lane l of 128 bits, and so do weights,
+ * offsets and scales; bytes come out in order. Windows of 3 x 3 interleave a column of three taps,
+ * once for all pixels that it is under. Of 8 lanes only.
+ *
+ * The including file includes before: byte_results.inl; and defines: dot4 as for gemm_bytes.inl;
+ * takes_weights(w, count), whether dot4<0> takes all of so many vectors. */
+
+constexpr int64_t kChannels = 32;
+constexpr int64_t kMostGroups = FOLIO_MAX_BYTE_TAPS / 4;
+
+typedef struct Lanes {
+  VI part[4];
+} Lanes;
+
+/* From four vectors in the order of channels; and back to it. */
+VFN Lanes to_lanes(const VI* x) {
+  return {{_mm256_permute2x128_si256(x[0], x[2], 0x20), _mm256_permute2x128_si256(x[0], x[2], 0x31),
+           _mm256_permute2x128_si256(x[1], x[3], 0x20),
+           _mm256_permute2x128_si256(x[1], x[3], 0x31)}};
+}
+VFN void from_lanes(const Lanes* x, VI* to) {
+  to[0] = _mm256_permute2x128_si256(x->part[0], x->part[1], 0x20);
+  to[1] = _mm256_permute2x128_si256(x->part[2], x->part[3], 0x20);
+  to[2] = _mm256_permute2x128_si256(x->part[0], x->part[1], 0x31);
+  to[3] = _mm256_permute2x128_si256(x->part[2], x->part[3], 0x31);
+}
+
+typedef struct Channels {
+  const FolioDepthwiseU8* args;
+  int64_t first, count;
+  Lanes weights[kMostGroups]; /* of four taps, or of a column, of one set after the other */
+  Lanes offset;
+  V scale[4]; /* to plain bytes */
+  VI zero;    /* words */
+  Results results;
+} Channels;
+
+/* kPlain: to bytes that are plain. */
+template <int kPlain>
+VFN void store_lanes(const Channels* c, const Lanes* sums, int64_t pixel) {
+  const FolioDepthwiseU8* args = c->args;
+  const int64_t at = pixel * args->y_row_stride + c->first;
+  if (!kPlain) {
+    VI words[4];
+    from_lanes(sums, words);
+    const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
+    finish_row(&c->results, words, nullptr, (char*)args->y + at * size);
+    return;
+  }
+  VI code[4];
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) code[q] = vi_nearest(v_mul(v_from_int(sums->part[q]), c->scale[q]));
+  const VI bytes = pack_plain(code, c->zero, args->sums.lo < 0);
+  vi_store((char*)args->y + at, bytes);
+}
+
+VFN Lanes interleave(VI a, VI b, VI c, VI d) {
+  const VI low01 = _mm256_unpacklo_epi8(a, b);
+  const VI high01 = _mm256_unpackhi_epi8(a, b);
+  const VI low23 = _mm256_unpacklo_epi8(c, d);
+  const VI high23 = _mm256_unpackhi_epi8(c, d);
+  return {{_mm256_unpacklo_epi16(low01, low23), _mm256_unpackhi_epi16(low01, low23),
+           _mm256_unpacklo_epi16(high01, high23), _mm256_unpackhi_epi16(high01, high23)}};
+}
+
+/* The channels of `c` at p; kWhole: 32 of them. */
+template <int kWhole>
+VFN VI load_channels(const Channels* c, const uint8_t* p) {
+  if (kWhole) return vi_load(p + c->first);
+  uint8_t bytes[kChannels] = {};
+  __builtin_memcpy(bytes, p + c->first, (size_t)c->count);
+  return vi_load(bytes);
+}
+
+/* Any window. */
+template <int kPlain, int kAnyWeights>
+static void run_taps(const Channels* c) {
+  const FolioDepthwiseU8* args = c->args;
+  const int64_t taps = args->sets * args->rows * args->columns;
+  for (int64_t i = 0; i < args->lines * args->pixels; ++i) {
+    const int64_t first = i / args->pixels * args->x_line_stride + i % args->pixels * args->step;
+    const uint8_t* const* row = args->x + first;
+    int64_t column = 0;
+    int64_t r = 0;
+    Lanes sums = c->offset;
+    for (int64_t t = 0; t < taps; t += 4) {
+      VI x[4];
+#pragma GCC unroll 4
+      for (int64_t at = 0; at < 4; ++at) {
+        x[at] = vi_set1(0);
+        if (t + at >= taps) continue;
+        const uint8_t* p = row[column * args->dilation];
+        x[at] = c->count == kChannels ? load_channels<1>(c, p) : load_channels<0>(c, p);
+        if (++column < args->columns) continue;
+        column = 0;
+        row = ++r % args->rows == 0 ? args->x + first : row + args->x_row_stride;
+      }
+      const Lanes four = interleave(x[0], x[1], x[2], x[3]);
+      const Lanes* w = &c->weights[t / 4];
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; ++q) dot4<kAnyWeights>(&sums.part[q], four.part[q], w->part[q]);
+    }
+    store_lanes<kPlain>(c, &sums, i);
+  }
+}
+
+/* The three taps of a column. */
+template <int kWhole>
+VFN Lanes load_column(const Channels* c, const uint8_t* const* column) {
+  const int64_t step = c->args->x_row_stride;
+  return interleave(load_channels<kWhole>(c, column[0]), load_channels<kWhole>(c, column[step]),
+                    load_channels<kWhole>(c, column[2 * step]), vi_set1(0));
+}
+
+/* Three columns, of kSets sets of weights for the same taps. */
+template <int kPlain, int kAnyWeights, int kSets>
+VFN void add_columns(const Channels* c, const Lanes* x0, const Lanes* x1, const Lanes* x2,
+                     int64_t pixel) {
+  Lanes sums;
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+    VI sum = c->offset.part[q];
+    const Lanes* w = c->weights;
+    dot4<kAnyWeights>(&sum, x0->part[q], w[0].part[q]);
+    dot4<kAnyWeights>(&sum, x1->part[q], w[1].part[q]);
+    dot4<kAnyWeights>(&sum, x2->part[q], w[2].part[q]);
+    if (kSets == 2) {
+      dot4<kAnyWeights>(&sum, x0->part[q], w[3].part[q]);
+      dot4<kAnyWeights>(&sum, x1->part[q], w[4].part[q]);
+      dot4<kAnyWeights>(&sum, x2->part[q], w[5].part[q]);
+    }
+    sums.part[q] = sum;
+  }
+  store_lanes<kPlain>(c, &sums, pixel);
+}
+
+/* Windows of 3 x 3 side by side: a pixel brings one column. kPlain means whole, too. */
+template <int kPlain, int kAnyWeights, int kSets>
+static void run_columns(const Channels* c) {
+  const FolioDepthwiseU8* args = c->args;
+  int64_t pixel = 0;
+  for (int64_t l = 0; l < args->lines; ++l) {
+    const uint8_t* const* column = args->x + l * args->x_line_stride;
+    const int64_t end = pixel + args->pixels;
+    Lanes x0 = load_column<kPlain>(c, column);
+    Lanes x1 = load_column<kPlain>(c, column + 1);
+    for (;; column += 3) {
+      Lanes x2 = load_column<kPlain>(c, column + 2);
+      add_columns<kPlain, kAnyWeights, kSets>(c, &x0, &x1, &x2, pixel);
+      if (++pixel == end) break;
+      x0 = load_column<kPlain>(c, column + 3);
+      add_columns<kPlain, kAnyWeights, kSets>(c, &x1, &x2, &x0, pixel);
+      if (++pixel == end) break;
+      x1 = load_column<kPlain>(c, column + 4);
+      add_columns<kPlain, kAnyWeights, kSets>(c, &x2, &x0, &x1, pixel);
+      if (++pixel == end) break;
+    }
+  }
+}
+
+/* Every second window: a pixel brings two. */
+template <int kPlain, int kAnyWeights, int kSets>
+static void run_second_columns(const Channels* c) {
+  const FolioDepthwiseU8* args = c->args;
+  int64_t pixel = 0;
+  for (int64_t l = 0; l < args->lines; ++l) {
+    const uint8_t* const* column = args->x + l * args->x_line_stride;
+    Lanes x0 = load_column<kPlain>(c, column);
+    for (int64_t i = 0; i < args->pixels; ++i, ++pixel, column += 2) {
+      const Lanes x1 = load_column<kPlain>(c, column + 1);
+      const Lanes x2 = load_column<kPlain>(c, column + 2);
+      add_columns<kPlain, kAnyWeights, kSets>(c, &x0, &x1, &x2, pixel);
+      x0 = x2;
+    }
+  }
+}
+
+template <int kPlain, int kAnyWeights>
+static void run_three(const Channels* c) {
+  const int one = c->args->sets == 1;
+  if (c->args->step == 1) {
+    one ? run_columns<kPlain, kAnyWeights, 1>(c) : run_columns<kPlain, kAnyWeights, 2>(c);
+  } else {
+    one ? run_second_columns<kPlain, kAnyWeights, 1>(c)
+        : run_second_columns<kPlain, kAnyWeights, 2>(c);
+  }
+}
+
+/* Byte `from` of each word of x, as byte `to`. */
+VFN VI pick_byte(VI x, int from, int to) {
+  const VI byte = vi_and(_mm256_srl_epi32(x, _mm_cvtsi32_si128(8 * from)), vi_set1(0xff));
+  return _mm256_sll_epi32(byte, _mm_cvtsi32_si128(8 * to));
+}
+
+/* From taps in the order of rows, four by four, to columns of three, nine taps after nine. */
+static void order_by_columns(Lanes* weights, int sets) {
+  Lanes columns[6];
+  for (int q = 0; q < 4; ++q) {
+    for (int c = 0; c < 3 * sets; ++c) {
+      VI column = vi_set1(0);
+      for (int r = 0; r < 3; ++r) {
+        const int t = c / 3 * 9 + 3 * r + c % 3;
+        column = vi_or(column, pick_byte(weights[t / 4].part[q], t % 4, r));
+      }
+      columns[c].part[q] = column;
+    }
+  }
+  for (int c = 0; c < 3 * sets; ++c) weights[c] = columns[c];
+}
+
+template <int kAnyWeights>
+static void run_channels(const Channels* c, int is_three) {
+  const int is_plain = c->results.is_plain && c->count == kChannels;
+  if (is_three) {
+    is_plain ? run_three<1, kAnyWeights>(c) : run_three<0, kAnyWeights>(c);
+  } else {
+    is_plain ? run_taps<1, kAnyWeights>(c) : run_taps<0, kAnyWeights>(c);
+  }
+}
+
+/* Weights, offsets and scales; how many groups the weights are. */
+static int64_t begin_channels(Channels* c, int64_t groups, int is_three) {
+  const FolioDepthwiseU8* args = c->args;
+  const int64_t panel = groups * FOLIO_S8P16K4_GROUP;
+  const char* b = (const char*)args->b + c->first / 16 * panel;
+  const int two = c->count > 16;
+  for (int64_t g = 0; g < groups; ++g, b += FOLIO_S8P16K4_GROUP) {
+    const VI w[4] = {vi_load(b), vi_load(b + 32), two ? vi_load(b + panel) : vi_set1(0),
+                     two ? vi_load(b + panel + 32) : vi_set1(0)};
+    c->weights[g] = to_lanes(w);
+  }
+  begin_results(&args->sums, c->first, c->count, 4, &c->results);
+  c->offset = to_lanes(c->results.offset);
+  VI scale[4];
+  for (int v = 0; v < 4; ++v) scale[v] = vi_from_bits(c->results.scale[v]);
+  const Lanes scales = to_lanes(scale);
+  for (int q = 0; q < 4; ++q) c->scale[q] = v_from_bits(scales.part[q]);
+  c->zero = vi_set1_words(args->sums.zero);
+  if (!is_three) return groups;
+  order_by_columns(c->weights, (int)args->sets);
+  return 3 * args->sets;
+}
+
+static void FOLIO_LEVEL(depthwise_u8)(const FolioDepthwiseU8* args) {
+  if (args->lines == 0 || args->pixels == 0) return;
+  const int64_t groups = (args->sets * args->rows * args->columns + 3) / 4;
+  const int is_three = args->rows == 3 && args->columns == 3 && args->dilation == 1 &&
+                       args->step >= 1 && args->step <= 2 && args->sets >= 1 && args->sets <= 2;
+  Channels c = {};
+  c.args = args;
+  for (int64_t first = 0; first < args->channels; first += kChannels) {
+    const int64_t left = args->channels - first;
+    c.first = first;
+    c.count = left < kChannels ? left : kChannels;
+    if (left == 16 && first > 0) { /* some are computed twice */
+      c.first = first - 16;
+      c.count = kChannels;
+    }
+    const int64_t vectors = 4 * begin_channels(&c, groups, is_three);
+    if (takes_weights(c.weights[0].part, vectors)) {
+      run_channels<0>(&c, is_three);
+    } else {
+      run_channels<1>(&c, is_three);
+    }
+  }
+}

@@ -1,0 +1,265 @@
+/* gemm_u8 in vectors of 8 sums: two are a panel of S8P16K4. Tiles of kTileRows rows by a panel, or
+ * of one or two rows by more panels; A is read in place, four bytes of a row broadcast. Sums wait
+ * in memory between blocks of depth, whose part of a panel stays in the first cache while rows
+ * pass, and before they become results. Of 8 lanes only.
+ *
+ * The including file defines before: kTileRows (4 to 6); kBlockDepth (bytes of a column, a multiple
+ * of 4); dot4<kAnyWeights>(sum, a, w), which adds to 8 sums four products of unsigned and signed
+ * bytes each; kLists: 1 if without kAnyWeights it is faster, but does not take all weights; then
+ * StepsRoom and list_steps say how those that it takes make up a part of a panel. */
+
+#include "core/kernels/vector/byte_results.inl"
+
+/* A part of a panel as groups of weights that dot4<0> takes, of which neighbours may belong to the
+ * same rows of B. */
+typedef struct Steps {
+  const char* b;     /* 64 bytes each */
+  const int32_t* at; /* the first row of B of each, from that of the part on; then INT32_MAX */
+} Steps;
+
+/* Of the `groups` groups at b; `room` stays as long as the steps are used. */
+static Steps list_steps(const char* b, int64_t groups, StepsRoom* room);
+
+constexpr int64_t kBlockRows = 96; /* for one block of depth */
+
+/* Panels side by side and what all tiles of them share. */
+typedef struct Block {
+  const FolioGemmU8* args;
+  Steps steps; /* of this depth, if they are listed */
+  int64_t column, panels;
+  int64_t panel;    /* bytes */
+  int64_t from, to; /* depth, `from` a multiple of 4 */
+  int64_t run;      /* bytes of a piece of a row */
+  Results results;
+} Block;
+
+/* Adds a group of four rows of B; `p`: where its bytes of a row begin. */
+template <int kAnyWeights, int kRows, int kVectors>
+VFN void add_group(VI (&sum)[kRows][kVectors], const uint8_t* const (&a)[kRows], int64_t p,
+                   const char* b, int64_t panel) {
+  VI w[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) w[v] = vi_load(b + v / 2 * panel + v % 2 * 32);
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+    int32_t four;
+    __builtin_memcpy(&four, a[i] + p, 4);
+    const VI x = vi_set1(four);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) dot4<kAnyWeights>(&sum[i][v], x, w[v]);
+  }
+}
+
+/* The last 1 to 3 rows of B. */
+template <int kRows, int kVectors>
+VFN void add_tail(VI (&sum)[kRows][kVectors], const FolioGemmU8* args, int64_t row, const char* b,
+                  int64_t panel) {
+  const int64_t p = args->k / 4 * 4;
+  uint8_t last[kRows][4] = {};
+  const uint8_t* a[kRows];
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+    const uint8_t* from = args->a + (row + i) * args->a_row_stride + p;
+    for (int64_t t = 0; t < args->k - p; ++t) last[i][t] = from[t];
+    a[i] = last[i];
+  }
+  add_group<1>(sum, a, 0, b, panel);
+}
+
+/* The depth of `block`. kListed: as its steps say. */
+template <int kListed, int kRows, int kVectors>
+VFN void add_depth(VI (&sum)[kRows][kVectors], const Block* block, int64_t row) {
+  const FolioGemmU8* args = block->args;
+  const int64_t panel = block->panel;
+  const char* b = (const char*)args->b + block->column / 16 * panel + block->from * 16;
+  const int32_t* at = nullptr;
+  if (kListed) {
+    b = block->steps.b;
+    at = block->steps.at;
+  }
+  const int64_t whole = block->to - block->to % 4;
+  int64_t piece = block->run > 0 ? block->from / block->run : 0;
+  int64_t first = block->from - piece * block->run; /* byte of it */
+  for (int64_t p = block->from; p < whole; ++piece, first = 0) {
+    const int64_t depth = whole - p < block->run - first ? whole - p : block->run - first;
+    const uint8_t* a[kRows];
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      a[i] = (args->a_rows ? args->a_rows[piece * args->m + row + i]
+                           : args->a + (row + i) * args->a_row_stride) +
+             first;
+    }
+    if (kListed) {
+      const int64_t begin = p - block->from;
+      for (int64_t q = *at - begin; q < depth; q = *at - begin) {
+        ++at;
+        add_group<0>(sum, a, q, b, panel);
+        b += FOLIO_S8P16K4_GROUP;
+      }
+    } else {
+      for (int64_t q = 0; q < depth; q += 4, b += FOLIO_S8P16K4_GROUP) {
+        add_group<1>(sum, a, q, b, panel);
+      }
+    }
+    p += depth;
+  }
+}
+
+/* Plain bytes of a whole panel, two rows at a time. */
+template <int kAdds>
+static __attribute__((noinline)) void finish_plain(const Block* block, int64_t row, int64_t rows,
+                                                   const VI* sums) {
+  const FolioSums* s = &block->args->sums;
+  const Results* r = &block->results;
+  const VI zero = kAdds ? r->add.zero_words : vi_set1_words(s->zero);
+  const int is_signed = s->lo < 0;
+  const int64_t stride = block->args->c_row_stride;
+  char* c = (char*)block->args->c + row * stride + block->column;
+  for (int64_t i = 0; i < rows; i += 2, sums += 4, c += 2 * stride) {
+    const int two = i + 1 < rows;
+    VI code[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) {
+      const int at = two ? v : v % 2;
+      const V value = v_mul(v_from_int(sums[at]), r->scale[v % 2]);
+      if (kAdds) {
+        const int64_t of_row = (row + i + at / 2) * s->addend_row_stride;
+        code[v] = add_plain_codes(r, value, s->addend + of_row + block->column + v % 2 * kLanes);
+      } else {
+        code[v] = vi_nearest(value);
+      }
+    }
+    const VI order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const VI bytes = _mm256_permutevar8x32_epi32(pack_plain(code, zero, is_signed), order);
+    _mm_storeu_si128((__m128i*)(void*)c, _mm256_castsi256_si128(bytes));
+    if (two) _mm_storeu_si128((__m128i*)(void*)(c + stride), _mm256_extracti128_si256(bytes, 1));
+  }
+}
+
+/* `waiting`: sums between blocks of depth, [kRows][kVectors]. */
+template <int kListed, int kRows, int kPanels>
+static void gemm_tile(const Block* block, int64_t row, VI* waiting) {
+  constexpr int kVectors = 2 * kPanels;
+  const FolioGemmU8* args = block->args;
+  VI sum[kRows][kVectors];
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      sum[i][v] = block->from == 0 ? block->results.offset[v] : waiting[i * kVectors + v];
+    }
+  }
+  if (block->from == 0 && args->sums.row_sum) {
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      const VI times = vi_set1(args->sums.row_sum[row + i]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        sum[i][v] = vi_sub(sum[i][v], _mm256_mullo_epi32(times, block->results.b_zero[v]));
+      }
+    }
+  }
+  add_depth<kListed>(sum, block, row);
+  if (block->to % 4 != 0) {
+    const char* b = (const char*)args->b + block->column / 16 * block->panel;
+    add_tail(sum, args, row, b + args->k / 4 * FOLIO_S8P16K4_GROUP, block->panel);
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) waiting[i * kVectors + v] = sum[i][v];
+  }
+  if (block->to < args->k) return;
+  if (block->results.is_plain && kPanels == 1 && block->results.count == 16) {
+    args->sums.add ? finish_plain<1>(block, row, kRows, waiting)
+                   : finish_plain<0>(block, row, kRows, waiting);
+  } else {
+    const FolioSums* s = &args->sums;
+    const int64_t size = s->to == kFolioToByte ? 1 : 4;
+    for (int64_t i = row; i < row + kRows; ++i, waiting += kVectors) {
+      const uint8_t* addend =
+          s->add ? s->addend + i * s->addend_row_stride + block->column : nullptr;
+      char* c = (char*)args->c + (i * args->c_row_stride + block->column) * size;
+      finish_row(&block->results, waiting, addend, c);
+    }
+  }
+}
+
+typedef void (*TileFn)(const Block*, int64_t row, VI* waiting);
+
+/* [rows] of one panel. */
+static const TileFn kTiles[7] = {nullptr,
+                                 gemm_tile<kLists, 1, 1>,
+                                 gemm_tile<kLists, 2, 1>,
+                                 gemm_tile<kLists, 3, 1>,
+                                 gemm_tile<kLists, 4, 1>,
+                                 gemm_tile < kLists,
+                                 kTileRows<5 ? 4 : 5, 1>,
+                                 gemm_tile<kLists, kTileRows, 1>};
+/* One or two rows have sums enough for all units only in several panels, and use weights too seldom
+ * for a look at them: [rows - 1][log2(panels)]. */
+static const TileFn kFlatTiles[2][3] = {
+    {gemm_tile<0, 1, 1>, gemm_tile<0, 1, 2>, gemm_tile<0, 1, 4>},
+    {gemm_tile<0, 2, 1>, gemm_tile<0, 2, 2>, nullptr},
+};
+
+static void gemm_flat(const FolioGemmU8* args, Block* block, VI* waiting) {
+  const int64_t panels = (args->n + 15) / 16;
+  block->to = args->k;
+  for (int64_t first = 0, count = 0; first < panels; first += count) {
+    int log2 = args->m == 1 ? 2 : 1;
+    while ((1 << log2) > panels - first) --log2;
+    count = 1 << log2;
+    block->column = first * 16;
+    block->panels = count;
+    const int64_t left = args->n - block->column;
+    begin_results(&args->sums, block->column, left < 16 * count ? left : 16 * count, 2 * count,
+                  &block->results);
+    kFlatTiles[args->m - 1][log2](block, 0, waiting);
+  }
+}
+
+static void FOLIO_LEVEL(gemm_u8)(const FolioGemmU8* args) {
+  if (args->m == 0) return;
+  VI waiting[kBlockRows * 2];
+  StepsRoom room;
+  Block block = {};
+  block.args = args;
+  block.panel = (args->k + 3) / 4 * FOLIO_S8P16K4_GROUP;
+  block.run = args->a_rows ? args->a_run : args->k;
+  block.panels = 1;
+  if (args->m <= 2) {
+    gemm_flat(args, &block, waiting);
+    return;
+  }
+  const int64_t blocks = (args->m + kBlockRows - 1) / kBlockRows;
+  const int64_t depths = args->k > kBlockDepth ? (args->k + kBlockDepth - 1) / kBlockDepth : 1;
+  const int64_t depth = ((args->k + depths - 1) / depths + 3) / 4 * 4;
+  for (int64_t column = 0; column < args->n; column += 16) {
+    const char* b = (const char*)args->b + column / 16 * block.panel;
+    block.column = column;
+    const int64_t left = args->n - column;
+    begin_results(&args->sums, column, left < 16 ? left : 16, 2, &block.results);
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t row = args->m * i / blocks;
+      const int64_t end = args->m * (i + 1) / blocks;
+      block.to = 0;
+      do {
+        block.from = block.to;
+        block.to = args->k - block.from <= depth ? args->k : block.from + depth;
+        if (kLists && (i == 0 || depths > 1)) {
+          const int64_t groups = block.to / 4 - block.from / 4;
+          block.steps = list_steps(b + block.from * 16, groups, &room);
+        }
+        VI* sums = waiting;
+        int64_t tiles = (end - row + kTileRows - 1) / kTileRows;
+        for (int64_t r = row; tiles > 0; --tiles) {
+          const int64_t rows = (end - r + tiles - 1) / tiles;
+          kTiles[rows](&block, r, sums);
+          sums += 2 * rows;
+          r += rows;
+        }
+      } while (block.to < args->k);
+    }
+  }
+}
