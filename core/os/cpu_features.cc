@@ -65,7 +65,7 @@ CpuBits find_bits() {
   const char* const level = std::getenv("FOLIO_CPU");
   if (level && *level && !limit_cpu_bits(level, &bits)) {
     log(LogLevel::kWarning,
-        cat("FOLIO_CPU='", level, "' ignored: expected ref, avx2, avx512 or amx"));
+        cat("FOLIO_CPU='", level, "' ignored: expected ref, avx2, avxvnni, avx512 or amx"));
   }
   if ((bits & kAmxBits) && !ask_for_amx()) bits &= ~kAmxBits;
   return bits;
@@ -216,6 +216,8 @@ bool limit_cpu_bits(std::string_view level, CpuBits* bits) {
   if (level == "amx") return true;
   if (level == "avx512") {
     *bits &= ~kAmxBits;
+  } else if (level == "avxvnni") {
+    *bits &= kAvx2Bits | kCpuAvxVnni;
   } else if (level == "avx2") {
     *bits &= kAvx2Bits;
   } else if (level == "ref") {

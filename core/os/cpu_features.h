@@ -19,9 +19,10 @@ namespace folio {
 // state: the permission is asked for once, and only when the level allows AMX.
 CpuBits cpu_bits();
 
-// `level` is one of ref, avx2, avx512, amx: clears the bits above it. "avx2" is AVX2 + FMA + F16C
-// and nothing else, so that a forced level means the same on every machine; "avx512" has no AMX but
-// has AVX-VNNI. False, and *bits untouched, when the level is none of these.
+// `level` is one of ref, avx2, avxvnni, avx512, amx: clears the bits above it. "avx2" is AVX2 + FMA
+// + F16C and nothing else, so that a forced level means the same on every machine; "avxvnni" is
+// that with AVX-VNNI, where the CPU has it; "avx512" has no AMX but has AVX-VNNI. False, and *bits
+// untouched, when the level is none of these.
 [[nodiscard]] bool limit_cpu_bits(std::string_view level, CpuBits* bits);
 
 // "Intel(R) Xeon(R) Processor", or "" when the CPU does not say.

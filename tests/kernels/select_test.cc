@@ -73,5 +73,31 @@ TEST(Select, NewerLevelsOverwriteOlderOnes) {
   EXPECT_NE(kernels_for(~CpuBits{0}).gemm_f32, kernels_for(avx2).gemm_f32);
 }
 
+// Products of bytes alone are AVX-VNNI's; AVX-512's come above them, and where it has VNNI its own.
+TEST(Select, AvxVnniLiesBetweenAvx2AndAvx512) {
+  const CpuBits avx2 = kCpuAvx2 | kCpuFma | kCpuF16c;
+  const CpuBits avx_vnni = avx2 | kCpuAvxVnni;
+  const CpuBits avx512 = kCpuAvx512F | kCpuAvx512Bw | kCpuAvx512Dq | kCpuAvx512Vl;
+  if (std::strcmp(kernel_level_name(avx_vnni), "x86_avxvnni") != 0)
+    GTEST_SKIP() << "no AVX-VNNI in this build";
+  EXPECT_STREQ(kernel_level_name(avx2), "x86_avx2");
+  EXPECT_STREQ(kernel_level_name(kCpuAvxVnni), "ref");
+  const FolioKernels& vnni = kernels_for(avx_vnni);
+  EXPECT_NE(vnni.gemm_u8, kernels_for(avx2).gemm_u8);
+  EXPECT_NE(vnni.depthwise_u8, kernels_for(avx2).depthwise_u8);
+  EXPECT_NE(vnni.block_dots_s8, kernels_for(avx2).block_dots_s8);
+  EXPECT_EQ(vnni.gemm_f32, kernels_for(avx2).gemm_f32);
+  EXPECT_EQ(vnni.pack_s8p16k4, kernels_for(avx2).pack_s8p16k4);
+  if (std::strcmp(kernel_level_name(avx_vnni | avx512), "x86_avx512") != 0)
+    GTEST_SKIP() << "no AVX-512 in this build";
+  EXPECT_EQ(kernels_for(avx_vnni | avx512).gemm_u8, vnni.gemm_u8);
+  EXPECT_NE(kernels_for(avx_vnni | avx512).gemm_f32, vnni.gemm_f32);
+  const FolioKernels& both = kernels_for(avx_vnni | avx512 | kCpuAvx512Vnni);
+  EXPECT_STREQ(kernel_level_name(avx_vnni | avx512 | kCpuAvx512Vnni), "x86_avx512vnni");
+  EXPECT_EQ(both.gemm_u8, kernels_for(avx2 | avx512 | kCpuAvx512Vnni).gemm_u8);
+  EXPECT_EQ(both.depthwise_u8, kernels_for(avx2 | avx512 | kCpuAvx512Vnni).depthwise_u8);
+  EXPECT_EQ(both.block_dots_s8, kernels_for(avx2 | avx512 | kCpuAvx512Vnni).block_dots_s8);
+}
+
 }  // namespace
 }  // namespace folio

@@ -59,6 +59,7 @@ TEST(CpuFeatures, AgreesWithTheKernel) {
 TEST(CpuFeatures, LimitsBitsByLevel) {
   EXPECT_EQ(limited("ref"), 0u);
   EXPECT_EQ(limited("avx2"), static_cast<CpuBits>(kCpuAvx2 | kCpuFma | kCpuF16c));
+  EXPECT_EQ(limited("avxvnni"), static_cast<CpuBits>(kCpuAvx2 | kCpuFma | kCpuF16c | kCpuAvxVnni));
   EXPECT_EQ(limited("avx512"),
             kAll & ~static_cast<CpuBits>(kCpuAmxTile | kCpuAmxInt8 | kCpuAmxBf16));
   EXPECT_EQ(limited("amx"), kAll);
@@ -68,10 +69,12 @@ TEST(CpuFeatures, AddsNothingThatTheCpuLacks) {
   CpuBits bits = kCpuAvx2;
   EXPECT_TRUE(limit_cpu_bits("avx512", &bits));
   EXPECT_EQ(bits, static_cast<CpuBits>(kCpuAvx2));
+  EXPECT_TRUE(limit_cpu_bits("avxvnni", &bits));
+  EXPECT_EQ(bits, static_cast<CpuBits>(kCpuAvx2));
 }
 
 TEST(CpuFeatures, RefusesUnknownLevels) {
-  for (const std::string_view level : {"", "sse", "AVX2", "avx512 "}) {
+  for (const std::string_view level : {"", "sse", "AVX2", "avx_vnni", "avx512 "}) {
     CpuBits bits = kAll;
     EXPECT_FALSE(limit_cpu_bits(level, &bits)) << level;
     EXPECT_EQ(bits, kAll);

@@ -71,6 +71,11 @@ FOLIO_PEAK_LOOP(zmm_steps,
   "vpmaddwd %%zmm12, %%zmm14, %%zmm15\n\t"
   "vpaddd %%zmm15, %%zmm\\acc, %%zmm\\acc\n\t",
   "vzeroupper")
+FOLIO_PEAK_LOOP(ymm_dots,
+  "vbroadcastss %[half], %%ymm12\n\t"
+  "vbroadcastss %[half], %%ymm13\n\t",
+  "%{vex%} vpdpbusd %%ymm12, %%ymm13, %%ymm\\acc\n\t",
+  "vzeroupper")
 FOLIO_PEAK_LOOP(ymm_steps,
   "vbroadcastss %[half], %%ymm12\n\t"
   "vbroadcastss %[half], %%ymm13\n\t",
@@ -137,6 +142,7 @@ constexpr Loop kYmmFloats = {ymm_floats, kChains * 8 * 2, "ymm FMA"};
 constexpr Loop kZmmFloats = {zmm_floats, kChains * 16 * 2, "zmm FMA"};
 constexpr Loop kYmmSteps = {ymm_steps, kChains * 32 * 2, "ymm vpmaddubsw"};
 constexpr Loop kZmmSteps = {zmm_steps, kChains * 64 * 2, "zmm vpmaddubsw"};
+constexpr Loop kYmmDots = {ymm_dots, kChains * 32 * 2, "ymm VNNI"};
 constexpr Loop kZmmDots = {zmm_dots, kChains * 64 * 2, "zmm VNNI"};
 constexpr Loop kTileDots = {tile_dots, 4.0 * 16 * 16 * 64 * 2, "AMX"};
 
@@ -149,6 +155,7 @@ struct LevelLoops {
 constexpr LevelLoops kLevels[] = {
     {"ref", &kXmmFloats, nullptr, {xmm_reads, 128}},
     {"x86_avx2", &kYmmFloats, &kYmmSteps, {ymm_reads, 256}},
+    {"x86_avxvnni", &kYmmFloats, &kYmmDots, {ymm_reads, 256}},
     {"x86_avx512", &kZmmFloats, &kZmmSteps, {zmm_reads, 512}},
     {"x86_avx512vnni", &kZmmFloats, &kZmmDots, {zmm_reads, 512}},
     {"x86_amx", &kZmmFloats, &kTileDots, {zmm_reads, 512}},

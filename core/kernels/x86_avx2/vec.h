@@ -13,7 +13,9 @@
 #error "compile this folder with the flags of its isa.cmake"
 #endif
 
+#ifndef FOLIO_LEVEL /* a level above may use these words */
 #define FOLIO_LEVEL(name) name##__x86_avx2
+#endif
 #define VFN static inline __attribute__((always_inline))
 
 typedef __m256 V;
