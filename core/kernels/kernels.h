@@ -397,8 +397,9 @@ typedef struct FolioKernels {
    * zeros. A block with inf or NaN has a scale of NaN. block <= 256. */
   void (*block_round_f32)(int64_t k, int64_t block, int32_t bits, const float* a, void* row);
 
-  /* dst = F32P16 of W transposed (k rows, n columns), panels padded with zeros. */
-  void (*block_widen_f32p16)(const FolioBlockWeights* w, float* dst);
+  /* dst = F32P16 of rows [first, first + depth) of W transposed (k rows, n columns), panels padded
+   * with zeros. `first` is a multiple of 256, first + depth <= k. */
+  void (*block_widen_f32p16)(const FolioBlockWeights* w, int64_t first, int64_t depth, float* dst);
 
   /* No functions. The FolioPrecision of products that are large enough for it (product_precision in
    * core/ops/op_gemm.h), not kFolioChain; and whether gemm_f32 makes use of it. */

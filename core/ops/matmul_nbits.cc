@@ -102,26 +102,53 @@ struct Weights {
   }
 };
 
-// Columns as F32P16 panels where each k names its block.
-void widen_grouped(const Weights& all, const FolioBlockWeights& w, float* panels) {
+// Elements [first, first + depth) of columns as F32P16 panels where each k names its block.
+void widen_grouped(const Weights& all, const FolioBlockWeights& w, int64_t first, int64_t depth,
+                   float* panels) {
   const Sizes& s = all.size;
   const int64_t blocks = s.blocks();
   const auto* scales = static_cast<const uint8_t*>(w.scales);
   const auto middle = static_cast<float>(1 << (s.bits - 1));
-  std::fill_n(panels, (w.n + kPanel - 1) / kPanel * kPanel * s.k, 0.0F);
+  std::fill_n(panels, panel_columns(w.n) * depth, 0.0F);
   for (int64_t j = 0; j < w.n; ++j) {
     const uint8_t* codes = static_cast<const uint8_t*>(w.codes) + j * s.row_bytes();
-    float* out = panels + j / kPanel * kPanel * s.k + j % kPanel;
-    for (int64_t p = 0; p < s.k; ++p) {
+    float* out = panels + j / kPanel * kPanel * depth + j % kPanel;
+    for (int64_t p = first; p < first + depth; ++p) {
       const int64_t at = j * blocks + all.groups[p];
       const int64_t bit = p * s.bits;
       const int code = codes[bit / 8] >> bit % 8 & ((1 << s.bits) - 1);
       float scale;
       std::memcpy(&scale, scales + at * 4, sizeof(scale));
-      out[p * kPanel] = (static_cast<float>(code) - (w.zeros ? w.zeros[at] : middle)) * scale;
+      out[(p - first) * kPanel] =
+          (static_cast<float>(code) - (w.zeros ? w.zeros[at] : middle)) * scale;
     }
   }
 }
+
+// Writes pieces of some columns as panels (op_gemm_tiles.h).
+class PieceWriter {
+ public:
+  PieceWriter(const Weights& all, const FolioKernels& kernels, ThreadScratch& scratch,
+              int64_t begin, int64_t end)
+      : all_(all),
+        kernels_(kernels),
+        block_(scratch),
+        columns_(all.columns(kernels, begin, end, reinterpret_cast<float*>(block_.data()))) {}
+
+  void operator()(int64_t first, int64_t depth, float* panels) const {
+    if (all_.groups) {
+      widen_grouped(all_, columns_, first, depth, panels);
+    } else {
+      kernels_.block_widen_f32p16(&columns_, first, depth, panels);
+    }
+  }
+
+ private:
+  const Weights& all_;
+  const FolioKernels& kernels_;
+  const ThreadScratch::Block block_;
+  const FolioBlockWeights columns_;
+};
 
 struct Product {
   int64_t rows = 0;
@@ -281,17 +308,10 @@ class MatMulNBits final : public OpKernel {
     args.alpha = 1.0F;
     ThreadScratch scratch;
     const auto bytes =
-        static_cast<size_t>(w.scratch_floats(gemm_tile_columns(args))) * sizeof(float);
+        static_cast<size_t>(w.scratch_floats(gemm_tile_columns(args.n))) * sizeof(float);
     FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, bytes, &scratch));
-    return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end, float* panels) {
-      const ThreadScratch::Block block(scratch);
-      const FolioBlockWeights part =
-          w.columns(run.kernels(), begin, end, reinterpret_cast<float*>(block.data()));
-      if (w.groups) {
-        widen_grouped(w, part, panels);
-      } else {
-        run.kernels().block_widen_f32p16(&part, panels);
-      }
+    return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end) {
+      return PieceWriter(w, run.kernels(), scratch, begin, end);
     });
   }
 };

@@ -129,14 +129,21 @@ class ExpertWeights {
     return w;
   }
 
-  // Columns [begin, end) of the product's B as F32P16.
-  void panels(const FolioKernels& kernels, int64_t expert, int64_t begin, int64_t end,
-              float* memory, float* to) const {
+  // Calls work(write) with what writes pieces of columns [begin, end) of the product's B
+  // (op_gemm_tiles.h).
+  template <typename Work>
+  void with_writer(const FolioKernels& kernels, int64_t expert, int64_t begin, int64_t end,
+                   float* memory, const Work& work) const {
     if (is_quantized()) {
       const FolioBlockWeights w = block_columns(expert, begin, end, memory);
-      kernels.block_widen_f32p16(&w, to);
+      work([&](int64_t first, int64_t depth, float* panels) {
+        kernels.block_widen_f32p16(&w, first, depth, panels);
+      });
     } else {
-      kernels.pack_f32p16(k, end - begin, floats_ + (expert * n + begin) * k, 1, k, to);
+      const float* floats = floats_ + (expert * n + begin) * k;
+      work([&](int64_t first, int64_t depth, float* panels) {
+        kernels.pack_f32p16(depth, end - begin, floats + first, 1, k, panels);
+      });
     }
   }
 
@@ -190,13 +197,13 @@ class Products {
  public:
   explicit Products(OpRun& run) : run_(run) {}
 
-  // Memory for products with these, of up to `rows` rows.
-  Status reserve(const std::vector<const ExpertWeights*>& all, int64_t rows) {
+  // Memory for products with these.
+  Status reserve(const std::vector<const ExpertWeights*>& all) {
     int64_t floats = 0;
     int64_t planes = 0;
     for (const ExpertWeights* w : all) {
-      const int64_t columns = tile_columns(*w, rows);
-      floats = std::max(floats, columns * w->k + w->column_floats(columns));
+      const int64_t columns = gemm_tile_columns(w->n);
+      floats = std::max(floats, gemm_piece_floats(columns, w->k) + w->column_floats(columns));
       if (w->is_quantized()) {
         planes = std::max(planes, kFewRows * w->row_bytes() * (8 / w->bits()));
       }
@@ -207,7 +214,7 @@ class Products {
 
   // y [rows, n] = a [rows, k] * W[expert]^T + bias.
   void multiply(const ExpertWeights& w, int64_t expert, int64_t rows, const float* a, float* y) {
-    const int64_t columns = tile_columns(w, rows);
+    const int64_t columns = gemm_tile_columns(w.n);
     const bool by_dots = w.is_quantized() && rows <= kFewRows;
     const int64_t row_floats = by_dots ? w.row_bytes() * (8 / w.bits()) : 0;
     for (int64_t i = 0; by_dots && i < rows; ++i) {
@@ -216,7 +223,7 @@ class Products {
     run_.parallel().for_range((w.n + columns - 1) / columns, 1, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block block(scratch_);
       auto* panels = reinterpret_cast<float*>(block.data());
-      float* memory = panels + columns * w.k;
+      float* memory = panels + gemm_piece_floats(columns, w.k);
       for (int64_t at = begin; at < end; ++at) {
         const int64_t first = at * columns;
         const int64_t last = std::min(first + columns, w.n);
@@ -233,7 +240,6 @@ class Products {
           run_.kernels().block_dots_f32(&args);
           continue;
         }
-        w.panels(run_.kernels(), expert, first, last, memory, panels);
         FolioGemmF32 args{};
         args.m = rows;
         args.n = last - first;
@@ -241,25 +247,18 @@ class Products {
         args.a = a;
         args.a_row_stride = w.k;
         args.a_col_stride = 1;
-        args.b = panels;
         args.c = y + first;
         args.c_row_stride = w.n;
         args.col_bias = bias;
         args.alpha = 1.0F;
-        run_.kernels().gemm_f32(&args);
+        w.with_writer(run_.kernels(), expert, first, last, memory, [&](const auto& write) {
+          multiply_tile(run_.kernels(), args, write, panels);
+        });
       }
     });
   }
 
  private:
-  static int64_t tile_columns(const ExpertWeights& w, int64_t rows) {
-    FolioGemmF32 shape{};
-    shape.m = rows;
-    shape.n = w.n;
-    shape.k = w.k;
-    return gemm_tile_columns(shape);
-  }
-
   OpRun& run_;
   ThreadScratch scratch_;
   float* planes_ = nullptr;
@@ -412,7 +411,7 @@ class Moe final : public OpKernel {
     Products products(run);
     std::vector<const ExpertWeights*> all = {&w.fc1, &w.fc2};
     if (w.has_fc3) all.push_back(&w.fc3);
-    FOLIO_RETURN_IF_ERROR(products.reserve(all, rows));
+    FOLIO_RETURN_IF_ERROR(products.reserve(all));
     for (size_t e = 0; e < routes.size(); ++e) {
       const auto count = static_cast<int64_t>(routes[e].size());
       if (count == 0) continue;

@@ -1,8 +1,11 @@
-// A matrix product whose second operand is made a few columns at a time: for weights that are
-// stored in other formats, so that they never stand in memory as a whole.
+// A matrix product whose second operand is made a piece at a time: for weights that are stored in
+// other formats, so that they never stand in memory as a whole.
 //
-// Math:    as op_gemm.h; B comes from widen(begin, end, panels), which writes columns [begin, end),
-//          `begin` a multiple of 16, as F32P16 (kernels.h), zeros beyond `end` included.
+// Math:    as op_gemm.h; between the pieces of the depth sums rest in C, which loses nothing. B
+//          comes from a tile's writer: write(p, depth, panels) makes elements [p, p + depth) of all
+//          the tile's columns as F32P16 (kernels.h), zeros beyond the last one included; p is a
+//          multiple of kTileDepth.
+// Memory:  a piece is 512 KiB at most: it stays in L2 beside what the product packs of A.
 // Splits:  columns by shape only, so results do not depend on the number of threads.
 #pragma once
 
@@ -13,41 +16,53 @@
 
 namespace folio {
 
-// Of widened columns a thread: 2 MiB. Many rows take 4 MiB: the rows are packed anew for each tile.
-inline constexpr int64_t kTileFloats = 1 << 19;
-inline constexpr int64_t kManyRows = 48;
+inline constexpr int64_t kTileDepth = FOLIO_GEMM_ONE_SUM;
+inline constexpr int64_t kTilePanels = 32;
 
-// Columns that are widened at a time.
-inline int64_t gemm_tile_columns(const FolioGemmF32& whole) {
-  const int64_t depth = std::max<int64_t>(whole.k, 1);
-  const int64_t panels = (whole.m < kManyRows ? 1 : 2) * kTileFloats / depth / FOLIO_F32P16_COLUMNS;
-  const int64_t share = whole.n / FOLIO_F32P16_COLUMNS / 8;  // of one thread of up to 8
-  return std::clamp<int64_t>(std::min(panels, share), 1, 16) * FOLIO_F32P16_COLUMNS;
+// Columns of a tile of n: each of up to 8 threads has some. A is packed anew for each.
+inline int64_t gemm_tile_columns(int64_t n) {
+  return std::clamp<int64_t>(n / FOLIO_F32P16_COLUMNS / 8, 1, kTilePanels) * FOLIO_F32P16_COLUMNS;
 }
 
-// Fills `given.c`; its b and precision are set here. `widen` is called from many threads.
-template <typename Widen>
-Status gemm_by_tiles(OpRun& run, const FolioGemmF32& given, const Widen& widen) {
+// Floats of a piece: a multiple of 16.
+inline int64_t gemm_piece_floats(int64_t columns, int64_t k) {
+  return columns * std::clamp<int64_t>(k, 1, kTileDepth);
+}
+
+// Fills C of one tile; `panels`: memory of a piece. args.b is set here.
+template <typename Write>
+void multiply_tile(const FolioKernels& kernels, const FolioGemmF32& args, const Write& write,
+                   float* panels) {
+  int64_t p = 0;
+  do {  // once for k = 0: C is the epilogue of an empty sum
+    FolioGemmF32 part = gemm_depth_part(args, p, std::min(kTileDepth, args.k - p));
+    if (part.k > 0) write(p, part.k, panels);
+    part.b = panels;
+    kernels.gemm_f32(&part);
+    p += part.k;
+  } while (p < args.k);
+}
+
+// Fills `given.c`; its b and precision are set here. open(begin, end) gives the writer of columns
+// [begin, end), `begin` a multiple of 16; it is called from many threads.
+template <typename Open>
+Status gemm_by_tiles(OpRun& run, const FolioGemmF32& given, const Open& open) {
   FolioGemmF32 whole = given;
   whole.precision = product_precision(run.kernels(), whole.m, whole.n, whole.k);
   if (whole.m == 0 || whole.n == 0) return Status::ok();
-  const int64_t depth = std::max<int64_t>(whole.k, 1);
-  const int64_t columns = gemm_tile_columns(whole);
-  const FolioKernels& kernels = run.kernels();
-  const auto tile = static_cast<size_t>(columns * depth) * sizeof(float);  // a multiple of 64
+  const int64_t columns = gemm_tile_columns(whole.n);
+  const auto piece = static_cast<size_t>(gemm_piece_floats(columns, whole.k)) * sizeof(float);
   ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, tile, &scratch));
-  const int64_t tiles = (whole.n + columns - 1) / columns;
-  run.parallel().for_range(tiles, 1, [&](int64_t begin, int64_t end) {
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece, &scratch));
+  run.parallel().for_range((whole.n + columns - 1) / columns, 1, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
     auto* panels = reinterpret_cast<float*>(block.data());
     for (int64_t at = begin; at < end; ++at) {
       const int64_t first = at * columns;
       const int64_t last = std::min(first + columns, whole.n);
-      widen(first, last, panels);
-      FolioGemmF32 args = gemm_part(whole, 0, whole.m, first, last - first);
-      args.b = panels;
-      kernels.gemm_f32(&args);
+      const auto write = open(first, last);
+      multiply_tile(run.kernels(), gemm_part(whole, 0, whole.m, first, last - first), write,
+                    panels);
     }
   });
   return Status::ok();

@@ -358,7 +358,7 @@ TEST(BlockWidenF32P16, LevelsGiveTheSameBits) {
     const auto count = static_cast<size_t>((w.n + 15) / 16 * 16 * w.k);
     for (const LevelUnderTest& level : levels_under_test()) {
       Guarded got(count);
-      level.kernels.block_widen_f32p16(&weights, got.data());
+      level.kernels.block_widen_f32p16(&weights, 0, w.k, got.data());
       EXPECT_TRUE(got.intact()) << level.name;
       for (int64_t j = 0; j < (w.n + 15) / 16 * 16; ++j) {
         for (int64_t p = 0; p < w.k; ++p) {
@@ -369,6 +369,36 @@ TEST(BlockWidenF32P16, LevelsGiveTheSameBits) {
       }
     }
   });
+}
+
+// Blocks and rows of bytes that end in the middle of a piece, and ones that go on in the next.
+TEST(BlockWidenF32P16, PiecesOfTheDepthAreThoseOfTheWhole) {
+  for (const int bits : {2, 4, 8}) {
+    for (const int64_t block : {16, 64, 512}) {
+      for (const int64_t k : {300, 512, 777}) {
+        const Blocks w(bits, block, k, 19, true);
+        const FolioBlockWeights weights = w.weights();
+        for (const LevelUnderTest& level : levels_under_test()) {
+          std::vector<float> whole(static_cast<size_t>(32 * k));
+          level.kernels.block_widen_f32p16(&weights, 0, k, whole.data());
+          for (const auto& [first, depth] : {std::pair<int64_t, int64_t>{0, 256},
+                                             {256, 1},
+                                             {256, k - 256},
+                                             {k / 256 * 256, k % 256}}) {
+            Guarded piece(static_cast<size_t>(32 * depth));
+            level.kernels.block_widen_f32p16(&weights, first, depth, piece.data());
+            EXPECT_TRUE(piece.intact()) << level.name;
+            for (int64_t i = 0; i < 32 * depth; ++i) {
+              const int64_t panel = i / (16 * depth);
+              ASSERT_EQ(piece.data()[i],
+                        whole[static_cast<size_t>((panel * k + first) * 16 + i % (16 * depth))])
+                  << level.name << ' ' << bits << ' ' << block << ' ' << first << ' ' << depth;
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

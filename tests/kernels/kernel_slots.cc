@@ -570,7 +570,7 @@ void add_block_slots(std::vector<Slot>* list) {
                    {panels<kBlock>()},
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
                      const FolioBlockWeights w = block_weights(n, p);
-                     k.block_widen_f32p16(&w, p.to_f(0));
+                     k.block_widen_f32p16(&w, 0, w.k, p.to_f(0));
                    },
                    Agrees::kBits,
                    none});

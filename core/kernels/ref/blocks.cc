@@ -106,10 +106,11 @@ static void block_dots_s8__ref(const FolioBlockDotsS8* args) {
   }
 }
 
-static void block_widen_f32p16__ref(const FolioBlockWeights* w, float* dst) {
-  for (int64_t first = 0; first < w->n; first += FOLIO_F32P16_COLUMNS) {
-    for (int64_t p = 0; p < w->k; ++p) {
-      for (int64_t j = first; j < first + FOLIO_F32P16_COLUMNS; ++j) {
+static void block_widen_f32p16__ref(const FolioBlockWeights* w, int64_t first, int64_t depth,
+                                    float* dst) {
+  for (int64_t panel = 0; panel < w->n; panel += FOLIO_F32P16_COLUMNS) {
+    for (int64_t p = first; p < first + depth; ++p) {
+      for (int64_t j = panel; j < panel + FOLIO_F32P16_COLUMNS; ++j) {
         *dst++ = j < w->n ? weight_at(w, j, p) : 0.0f;
       }
     }

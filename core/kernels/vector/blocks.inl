@@ -1,4 +1,4 @@
-/* Weights of small integers in blocks: dot products in f32, rounding of A, widening to panels.
+/* Weights of small integers in blocks: dot products in f32, rounding of A.
  *
  * The including file defines before: kDotColumns[rows - 1], columns side by side; Decoder<bits>,
  * made of a block's zero and scale, whose decode<place>(VI bytes) gives (code - zero) * scale. */
@@ -211,105 +211,7 @@ static void FOLIO_LEVEL(block_round_f32)(int64_t k, int64_t block, int32_t bits,
   for (int64_t j = 0; j < places; ++j) __builtin_memset(to + j * plane + s.bytes, 0, rest);
 }
 
-/* ---- widening */
-
-/* out[i] = byte i of 16 rows, `count` bytes each, the row given by 16 pointers. */
-VFN void transpose_bytes(const uint8_t* const* rows, int64_t at, int64_t count, __m128i* out) {
-  __m128i other[16];
-  for (int i = 0; i < 16; ++i) {
-    const uint8_t* from = rows[i] + at;
-    if (count == 16) {
-      out[i] = _mm_loadu_si128((const __m128i*)from);
-    } else {
-      uint64_t few = 0;
-      __builtin_memcpy(&few, from, (size_t)count);
-      out[i] = _mm_cvtsi64_si128((int64_t)few);
-    }
-  }
-  /* Each step turns the address (row, byte) of every byte left by one bit. */
-#pragma GCC unroll 2
-  for (int twice = 0; twice < 2; ++twice) {
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      other[2 * i] = _mm_unpacklo_epi8(out[i], out[i + 8]);
-      other[2 * i + 1] = _mm_unpackhi_epi8(out[i], out[i + 8]);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      out[2 * i] = _mm_unpacklo_epi8(other[i], other[i + 8]);
-      out[2 * i + 1] = _mm_unpackhi_epi8(other[i], other[i + 8]);
-    }
-  }
-}
-
-template <int kBits, int kPlace>
-VFN void widen_place(const uint8_t* bytes, const float* zeros, const float* scales, float* dst) {
-  for (int64_t v = 0; v < FOLIO_F32P16_COLUMNS; v += kLanes) {
-    VI code = vi_load_u8(bytes + v);
-    if constexpr (kPlace > 0) code = vi_shift_right(code, kPlace * kBits);
-    if constexpr (kBits < 8) code = vi_and(code, vi_set1((1 << kBits) - 1));
-    v_store(dst + v, v_mul(v_sub(v_from_int(code), v_load(zeros + v)), v_load(scales + v)));
-  }
-}
-
-/* `count` elements from one row of bytes on: 8 / kBits, fewer at the end of k. */
-template <int kBits>
-VFN void widen_bytes(const uint8_t* bytes, const float* zeros, const float* scales, int64_t count,
-                     float* dst) {
-  constexpr int64_t kColumns = FOLIO_F32P16_COLUMNS;
-  widen_place<kBits, 0>(bytes, zeros, scales, dst);
-  if constexpr (kBits < 8) {
-    if (count > 1) widen_place<kBits, 1>(bytes, zeros, scales, dst + kColumns);
-  }
-  if constexpr (kBits < 4) {
-    if (count > 2) widen_place<kBits, 2>(bytes, zeros, scales, dst + 2 * kColumns);
-    if (count > 3) widen_place<kBits, 3>(bytes, zeros, scales, dst + 3 * kColumns);
-  }
-}
-
-template <int kBits>
-static void widen_panel(const FolioBlockWeights* w, int64_t column, float* dst) {
-  constexpr int64_t kPlaces = 8 / kBits;
-  const BlockShape s = block_shape(w->k, w->block, kBits);
-  const int64_t step = s.blob < 16 ? s.blob : 16;
-  const int64_t left = w->n - column;
-  const uint8_t* rows[16];
-  for (int64_t j = 0; j < 16; ++j) {
-    const int64_t n = column + (j < left ? j : left - 1);
-    rows[j] = (const uint8_t*)w->codes + n * s.bytes;
-  }
-  for (int64_t block = 0; block < s.blocks; ++block) {
-    float zeros[16];
-    float scales[16];
-    for (int64_t j = 0; j < 16; ++j) {
-      const int64_t at = (column + j) * s.blocks + block;
-      zeros[j] = j >= left ? 0.0f : w->zeros ? w->zeros[at] : (float)(1 << (kBits - 1));
-      scales[j] = j >= left ? 0.0f : load_scale(w, at);
-    }
-    for (int64_t at = block * s.blob; at < (block + 1) * s.blob; at += step) {
-      alignas(16) __m128i bytes[16];
-      transpose_bytes(rows, at, step, bytes);
-      for (int64_t i = 0; i < step; ++i) {
-        const int64_t p = (at + i) * kPlaces;
-        if (p >= w->k) return;
-        widen_bytes<kBits>((const uint8_t*)&bytes[i], zeros, scales, w->k - p,
-                           dst + p * FOLIO_F32P16_COLUMNS);
-      }
-    }
-  }
-}
-
-static void FOLIO_LEVEL(block_widen_f32p16)(const FolioBlockWeights* w, float* dst) {
-  for (int64_t n = 0; n < w->n; n += FOLIO_F32P16_COLUMNS, dst += w->k * FOLIO_F32P16_COLUMNS) {
-    if (w->bits == 2) {
-      widen_panel<2>(w, n, dst);
-    } else if (w->bits == 4) {
-      widen_panel<4>(w, n, dst);
-    } else {
-      widen_panel<8>(w, n, dst);
-    }
-  }
-}
+#include "core/kernels/vector/block_widen.inl"
 
 static void fill_blocks(FolioKernels* table) {
   table->block_dots_f32 = FOLIO_LEVEL(block_dots_f32);

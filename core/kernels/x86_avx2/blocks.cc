@@ -27,6 +27,41 @@ struct Decoder {
 
 #include "core/kernels/vector/blocks.inl"
 
+template <int kQuads>
+VFN void load_quads(const uint8_t* const* rows, int64_t at, VI (*quads)[kPanelVectors]) {
+#pragma GCC unroll 2
+  for (int v = 0; v < kPanelVectors; ++v) {
+    VI two[4]; /* columns i and i + 4: [quad] */
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const __m128i low = load_row<kQuads>(rows[v * kLanes + i] + at);
+      const __m128i high = load_row<kQuads>(rows[v * kLanes + i + 4] + at);
+      two[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+    }
+    const VI low[2] = {_mm256_unpacklo_epi32(two[0], two[1]),
+                       _mm256_unpacklo_epi32(two[2], two[3])};
+    quads[0][v] = _mm256_unpacklo_epi64(low[0], low[1]);
+    if constexpr (kQuads > 1) quads[1][v] = _mm256_unpackhi_epi64(low[0], low[1]);
+    if constexpr (kQuads > 2) {
+      const VI high[2] = {_mm256_unpackhi_epi32(two[0], two[1]),
+                          _mm256_unpackhi_epi32(two[2], two[3])};
+      quads[2][v] = _mm256_unpacklo_epi64(high[0], high[1]);
+      quads[3][v] = _mm256_unpackhi_epi64(high[0], high[1]);
+    }
+  }
+}
+
+template <int kBits>
+VFN V low_code_floats(VI quads) {
+  return v_from_int(vi_and(quads, vi_set1((1 << kBits) - 1)));
+}
+
+VFN V gather_floats(const void* p, int64_t stride) {
+  const VI lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_i32gather_ps((const float*)p, _mm256_mullo_epi32(lanes, vi_set1((int32_t)stride)),
+                             4);
+}
+
 constexpr int kTileRows = 4;
 constexpr int kTilePanels = 1;
 
