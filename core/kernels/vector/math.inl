@@ -26,9 +26,9 @@ VFN V v_exp_reduce(V x, V* n) {
 VFN V v_exp_bounded(V x) {
   const VM gone = v_lt(x, v_set1(-104.0f));
   V n;
-  const V r = v_exp_reduce(v_select(gone, v_zero(), x), &n);
+  const V r = v_exp_reduce(kGoneMayBeAny ? x : v_select(gone, v_zero(), x), &n);
   const V p = v_add(v_fma(v_mul(r, r), v_exp_tail(r), r), v_set1(1.0f));
-  return v_select(gone, v_zero(), v_scale2(p, n));
+  return v_scale2_unless(gone, p, n);
 }
 
 /* Beyond 89 the result is inf all the same; a NaN passes as the second operand. */

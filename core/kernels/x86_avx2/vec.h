@@ -85,6 +85,10 @@ VFN V v_scale2(V a, V n) {
   return v_mul(v_mul(a, first), second);
 }
 
+/* The same, and 0 where `gone`: there a and n must be such all the same. */
+VFN V v_scale2_unless(VM gone, V a, V n) { return v_select(gone, v_zero(), v_scale2(a, n)); }
+constexpr int kGoneMayBeAny = 0;
+
 /* The same for n in [-127, 127] where the result is normal. */
 VFN V v_scale2_normal(V a, V n) {
   return v_from_bits(vi_add(vi_from_bits(a), vi_shift_left(vi_truncate(n), 23)));

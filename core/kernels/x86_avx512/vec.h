@@ -83,6 +83,12 @@ VFN VI vi_truncate(V a) { return _mm512_cvttps_epi32(a); }
 /* a * 2^n for integral n in [-200, 200], rounded once. */
 VFN V v_scale2(V a, V n) { return _mm512_scalef_ps(a, n); }
 
+/* The same, and 0 where `gone`, whatever a and n are there: it costs nothing. */
+VFN V v_scale2_unless(VM gone, V a, V n) {
+  return _mm512_maskz_scalef_ps(_knot_mask16(gone), a, n);
+}
+constexpr int kGoneMayBeAny = 1;
+
 /* The same for n in [-127, 127] where the result is normal. */
 VFN V v_scale2_normal(V a, V n) { return _mm512_scalef_ps(a, n); }
 
