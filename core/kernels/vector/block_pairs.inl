@@ -1,7 +1,7 @@
 /* What of block_rows.inl and block_panels.inl depends on a vector's 8 lanes: a row four blocks at a
  * time, and columns turned.
  *
- * The including file includes before: block_rows.inl; and defines before: add_dots<kBits>(dots,
+ * The including file includes before: block_rows.inl, turn.inl; and defines before: add_dots<kBits>(dots,
  * codes, x), which adds to *dots sums over the quads of 32 bytes of codes times a row's, as
  * prepare_x<kBits>(low, high, x) made them of 32 bytes of its planes. Sums of a block stay in their
  * lane of 128 bits. */
@@ -158,31 +158,13 @@ VFN __m128 dot_columns(const Columns& c, const Shape& s, const Row& a) {
 VFN void turn_columns(const void* first, int64_t step, int64_t count, int64_t at, int64_t length,
                       VI* to) {
   const VM m = v_first(length <= at ? 0 : length - at < 8 ? length - at : 8);
-  /* Each step turns the address (row, dword) left by one bit, but for what the lanes cannot. */
-  VI rows[8];
+  __m256 rows[8];
 #pragma GCC unroll 8
   for (int64_t j = 0; j < 8; ++j) {
     const char* column = (const char*)first + (j < count ? j : count - 1) * step;
-    rows[j] = _mm256_maskload_epi32((const int*)(const void*)(column + 4 * at), m);
+    rows[j] = _mm256_maskload_ps((const float*)(const void*)(column + 4 * at), m);
   }
-#pragma GCC unroll 2
-  for (int half = 0; half < 2; ++half) { /* of the columns: dwords 0 to 3 and 4 to 7 of four */
-    const VI* r = rows + 4 * half;
-    VI* out = to + 4 * half;
-    const VI ab_low = _mm256_unpacklo_epi32(r[0], r[1]);
-    const VI ab_high = _mm256_unpackhi_epi32(r[0], r[1]);
-    const VI cd_low = _mm256_unpacklo_epi32(r[2], r[3]);
-    const VI cd_high = _mm256_unpackhi_epi32(r[2], r[3]);
-    out[0] = _mm256_unpacklo_epi64(ab_low, cd_low);
-    out[1] = _mm256_unpackhi_epi64(ab_low, cd_low);
-    out[2] = _mm256_unpacklo_epi64(ab_high, cd_high);
-    out[3] = _mm256_unpackhi_epi64(ab_high, cd_high);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const VI low = to[i];
-    const VI high = to[4 + i];
-    to[i] = _mm256_permute2x128_si256(low, high, 0x20);
-    to[4 + i] = _mm256_permute2x128_si256(low, high, 0x31);
-  }
+  turn8x8(rows);
+#pragma GCC unroll 8
+  for (int64_t j = 0; j < 8; ++j) to[j] = _mm256_castps_si256(rows[j]);
 }

@@ -4,22 +4,24 @@ VFN __m256i first8(int64_t count) {
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-/* r[j][i] = r[i][j] of 8 x 8 elements of 32 bits, moved as bits. All loops are unrolled, or g++ at
- * -O2 would turn them in memory. */
+/* r[j][i] = r[i][j] of 4 x 4 elements of 32 bits in each lane of 128 bits, moved as bits. All loops
+ * are unrolled, or g++ at -O2 would turn them in memory. */
+VFN void turn_lanes(__m256 r[4]) {
+  const __m256 ab_low = _mm256_unpacklo_ps(r[0], r[1]);
+  const __m256 ab_high = _mm256_unpackhi_ps(r[0], r[1]);
+  const __m256 cd_low = _mm256_unpacklo_ps(r[2], r[3]);
+  const __m256 cd_high = _mm256_unpackhi_ps(r[2], r[3]);
+  r[0] = _mm256_shuffle_ps(ab_low, cd_low, 0x44);
+  r[1] = _mm256_shuffle_ps(ab_low, cd_low, 0xee);
+  r[2] = _mm256_shuffle_ps(ab_high, cd_high, 0x44);
+  r[3] = _mm256_shuffle_ps(ab_high, cd_high, 0xee);
+}
+
+/* The same of 8 x 8. */
 VFN void turn8x8(__m256 r[8]) {
+  turn_lanes(r);
+  turn_lanes(r + 4);
   __m256 s[8];
-#pragma GCC unroll 4
-  for (int i = 0; i < 8; i += 2) {
-    s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
-  }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     s[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);

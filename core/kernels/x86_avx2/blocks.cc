@@ -26,28 +26,22 @@ struct Decoder {
 }  // namespace
 
 #include "core/kernels/vector/blocks.inl"
+#include "core/kernels/vector/turn.inl"
 
 template <int kQuads>
 VFN void load_quads(const uint8_t* const* rows, int64_t at, VI (*quads)[kPanelVectors]) {
 #pragma GCC unroll 2
   for (int v = 0; v < kPanelVectors; ++v) {
-    VI two[4]; /* columns i and i + 4: [quad] */
+    __m256 two[4]; /* columns i and i + 4: [quad]; then [quad][column] */
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const __m128i low = load_row<kQuads>(rows[v * kLanes + i] + at);
       const __m128i high = load_row<kQuads>(rows[v * kLanes + i + 4] + at);
-      two[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+      two[i] = _mm256_castsi256_ps(_mm256_set_m128i(high, low));
     }
-    const VI low[2] = {_mm256_unpacklo_epi32(two[0], two[1]),
-                       _mm256_unpacklo_epi32(two[2], two[3])};
-    quads[0][v] = _mm256_unpacklo_epi64(low[0], low[1]);
-    if constexpr (kQuads > 1) quads[1][v] = _mm256_unpackhi_epi64(low[0], low[1]);
-    if constexpr (kQuads > 2) {
-      const VI high[2] = {_mm256_unpackhi_epi32(two[0], two[1]),
-                          _mm256_unpackhi_epi32(two[2], two[3])};
-      quads[2][v] = _mm256_unpacklo_epi64(high[0], high[1]);
-      quads[3][v] = _mm256_unpackhi_epi64(high[0], high[1]);
-    }
+    turn_lanes(two);
+#pragma GCC unroll 4
+    for (int d = 0; d < kQuads; ++d) quads[d][v] = _mm256_castps_si256(two[d]);
   }
 }
 

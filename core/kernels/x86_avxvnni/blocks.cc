@@ -5,6 +5,7 @@ constexpr int kTileRows = 6;
 constexpr int kTilePanels = 2;
 
 #include "core/kernels/vector/block_rows.inl"
+#include "core/kernels/vector/turn.inl"
 
 template <int kBits>
 VFN void add_dots(VI* dots, VI codes, const VI* x) {
