@@ -254,8 +254,8 @@ class BeamSearch : public OpKernel {
 
  protected:
   // The inputs that are of one form alone.
-  virtual Status read_own(const OpRun& run, GenerationRequest* request) const {
-    (void)request;
+  virtual Status read_own(const OpRun& run, int64_t processor, GenerationRequest* request) const {
+    (void)processor, (void)request;
     if (!run.has_input(10)) return Status::ok();
     return not_implemented("decoder_input_ids, which are of Whisper models (model_type 2)");
   }
@@ -264,13 +264,6 @@ class BeamSearch : public OpKernel {
                            TokenScores* scores) const {
     (void)run, (void)request, (void)scores;
     return Status::ok();
-  }
-
-  // logits_processor: 0 is none; what the others do is a form's own.
-  static Result<int64_t> read_processor(const OpRun& run) {
-    FOLIO_TRY(const int64_t processor, scalar_input(run, 11, "logits_processor", 0));
-    if (processor >= 0) return processor;
-    return invalid_argument("logits_processor is ", processor, ", expected 0 or more");
   }
 
  private:
@@ -289,8 +282,12 @@ class BeamSearch : public OpKernel {
                               ", expected less than max_length, ", request.max_length);
     }
     FOLIO_RETURN_IF_ERROR(read_rules(run, 6, &request));
-    FOLIO_RETURN_IF_ERROR(read_processor(run).status());
-    FOLIO_RETURN_IF_ERROR(read_own(run, &request));
+    // 0 is none; what the others do is a form's own.
+    FOLIO_TRY(const int64_t processor, scalar_input(run, 11, "logits_processor", 0));
+    if (processor < 0) {
+      return invalid_argument("logits_processor is ", processor, ", expected 0 or more");
+    }
+    FOLIO_RETURN_IF_ERROR(read_own(run, processor, &request));
     return request;
   }
 
@@ -365,8 +362,7 @@ class WhisperSearch final : public BeamSearch {
   }
 
  protected:
-  Status read_own(const OpRun& run, GenerationRequest* request) const override {
-    FOLIO_TRY(const int64_t processor, read_processor(run));
+  Status read_own(const OpRun& run, int64_t processor, GenerationRequest* request) const override {
     if (processor == kTimestamps) request->timestamps = tokens;
     FOLIO_TRY(request->temperature, scalar_input_float(run, 14, "temperature", 1.0f));
     if (!run.has_input(13)) return Status::ok();

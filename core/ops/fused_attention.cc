@@ -99,21 +99,18 @@ Status FusedAttention::multiply_bytes(OpRun& run, const FolioGemmF32& whole) con
   }
   FolioGemmF32 args = whole;
   args.a = a;
-  const auto write = [&](int64_t begin, int64_t end, int64_t first, int64_t depth, float* panels) {
-    std::fill_n(panels, panel_columns(end - begin) * depth, 0.0F);
-    for (int64_t p = 0; p < depth; ++p) {
-      for (int64_t j = begin; j < end; ++j) {
-        const int64_t place = (first + p) * whole.n + j;
-        const int32_t code = ByteColumns::byte_at(*w.tensor, place) - w.zero(j);
-        const float unit = x.scales[0] * w.scales[j * w.scale_step];
-        const int64_t at = j - begin;
-        panels[at / 16 * 16 * depth + p * 16 + at % 16] = static_cast<float>(code) * unit;
-      }
-    }
-  };
   return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end) {
-    return [&write, begin, end](int64_t first, int64_t depth, float* panels) {
-      write(begin, end, first, depth, panels);
+    return [&, begin, end](int64_t first, int64_t depth, float* panels) {
+      std::fill_n(panels, panel_columns(end - begin) * depth, 0.0F);
+      for (int64_t p = 0; p < depth; ++p) {
+        for (int64_t j = begin; j < end; ++j) {
+          const int64_t place = (first + p) * whole.n + j;
+          const int32_t code = ByteColumns::byte_at(*w.tensor, place) - w.zero(j);
+          const float unit = x.scales[0] * w.scales[j * w.scale_step];
+          const int64_t at = j - begin;
+          panels[at / 16 * 16 * depth + p * 16 + at % 16] = static_cast<float>(code) * unit;
+        }
+      }
     };
   });
 }

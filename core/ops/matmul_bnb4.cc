@@ -81,22 +81,18 @@ class MatMulBnb4 final : public OpKernel {
     // Element [p, j] of the second operand stands at p * row + j * column of the weight.
     const int64_t row = size.transposed ? 1 : size.k;
     const int64_t column = size.transposed ? size.k : 1;
-    const auto write = [&](int64_t begin, int64_t end, int64_t first, int64_t depth,
-                           float* panels) {
-      std::fill_n(panels, panel_columns(end - begin) * depth, 0.0F);
-      for (int64_t j = begin; j < end; ++j) {
-        const int64_t place = j - begin;
-        float* to = panels + place / 16 * 16 * depth + place % 16;
-        for (int64_t p = 0; p < depth; ++p) {
-          const int64_t at = (first + p) * row + j * column;
-          const int code = at % 2 == 0 ? bytes[at / 2] >> 4 : bytes[at / 2] & 15;
-          to[p * 16] = size.levels[code] * scales[at / size.block];
-        }
-      }
-    };
     FOLIO_RETURN_IF_ERROR(gemm_by_tiles(run, args, [&](int64_t begin, int64_t end) {
-      return [&write, begin, end](int64_t first, int64_t depth, float* panels) {
-        write(begin, end, first, depth, panels);
+      return [&, begin, end](int64_t first, int64_t depth, float* panels) {
+        std::fill_n(panels, panel_columns(end - begin) * depth, 0.0F);
+        for (int64_t j = begin; j < end; ++j) {
+          const int64_t place = j - begin;
+          float* to = panels + place / 16 * 16 * depth + place % 16;
+          for (int64_t p = 0; p < depth; ++p) {
+            const int64_t at = (first + p) * row + j * column;
+            const int code = at % 2 == 0 ? bytes[at / 2] >> 4 : bytes[at / 2] & 15;
+            to[p * 16] = size.levels[code] * scales[at / size.block];
+          }
+        }
       };
     }));
     y.finish(run);

@@ -1,7 +1,5 @@
 #include "core/ops/op_gemm.h"
 
-#include <algorithm>
-
 #include "core/base/checked_math.h"
 #include "core/ops/op_evaluate.h"
 #include "core/ops/op_gemm_half.h"
@@ -20,7 +18,6 @@ constexpr int64_t kChunkWeights = 1 << 17;
 // A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
 // next; for few rows in L1.
 constexpr int64_t kPieceColumns = 128;
-constexpr int64_t kPieceDepth = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
@@ -57,27 +54,22 @@ constexpr size_t piece_bytes(int64_t columns) {
   return static_cast<size_t>(kPieceDepth * columns) * sizeof(float);
 }
 
-// The columns of `args`, of B at `data`: packs a part of k after the other; sums rest in C, which
-// loses nothing. `columns_after`: of B that this thread multiplies by after these.
-void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
-                     const char* data, int64_t columns_after, float* packed) {
-  int64_t p = 0;
-  do {  // once for k = 0: C is the epilogue of an empty sum
-    FolioGemmF32 part = gemm_depth_part(args, p, std::min(kPieceDepth, args.k - p));
-    const int64_t left = args.k - p - part.k;
+// The columns of `args`, of B at `data`. `columns_after`: of B that this thread multiplies by after
+// these.
+void multiply_plain_pieces(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
+                           const char* data, int64_t columns_after, float* packed) {
+  multiply_pieces(kernels, args, packed, [&](int64_t p, FolioGemmF32* part) {
+    const int64_t left = args.k - p - part->k;
     if (left > 0) {
-      set_next(b, data + 4 * (p + part.k) * b.row_stride, std::min(kPieceDepth, left), part.n,
-               &part);
+      set_next(b, data + 4 * (p + part->k) * b.row_stride, std::min(kPieceDepth, left), part->n,
+               part);
     } else if (columns_after > 0) {
-      set_next(b, data + 4 * part.n * b.col_stride, std::min(kPieceDepth, args.k), columns_after,
-               &part);
+      set_next(b, data + 4 * part->n * b.col_stride, std::min(kPieceDepth, args.k), columns_after,
+               part);
     }
-    kernels.pack_f32p16(part.k, part.n, data + 4 * p * b.row_stride, b.row_stride, b.col_stride,
+    kernels.pack_f32p16(part->k, part->n, data + 4 * p * b.row_stride, b.row_stride, b.col_stride,
                         packed);
-    part.b = packed;
-    kernels.gemm_f32(&part);
-    p += part.k;
-  } while (p < args.k);
+  });
 }
 
 // Columns [begin, end) of C, all rows; after them this thread goes on up to `known_end`.
@@ -87,8 +79,8 @@ void multiply_columns(const FolioKernels& kernels, const FolioGemmF32& args, con
   for (int64_t j = begin; j < end; j += columns) {
     const int64_t count = std::min(columns, end - j);
     const auto* data = static_cast<const char*>(b.data) + 4 * j * b.col_stride;
-    multiply_pieces(kernels, gemm_part(args, 0, args.m, j, count), b, data,
-                    std::min(columns, known_end - j - count), packed);
+    multiply_plain_pieces(kernels, gemm_part(args, 0, args.m, j, count), b, data,
+                          std::min(columns, known_end - j - count), packed);
   }
 }
 

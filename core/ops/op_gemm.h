@@ -8,6 +8,8 @@
 //          bfloat16: likewise from F16P16, BF16P16 or plain bytes, widened tile by tile.
 #pragma once
 
+#include <algorithm>
+
 #include "core/ops/op_half_panels.h"
 
 namespace folio {
@@ -56,6 +58,22 @@ void set_next(const GemmB& b, const void* data, int64_t depth, int64_t columns, 
 
 // Elements [p, p + depth) of each sum, which rests in C before and after: that loses nothing.
 FolioGemmF32 gemm_depth_part(const FolioGemmF32& whole, int64_t p, int64_t depth);
+
+// A product a piece of the depth after the other. make(p, &part) writes elements [p, p + part.k) of
+// B as F32P16 to `panels`, p a multiple of kPieceDepth, and may say what comes next (set_next).
+inline constexpr int64_t kPieceDepth = FOLIO_GEMM_ONE_SUM;
+template <typename Make>
+void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, float* panels,
+                     const Make& make) {
+  int64_t p = 0;
+  do {  // once for k = 0: C is the epilogue of an empty sum
+    FolioGemmF32 part = gemm_depth_part(args, p, std::min(kPieceDepth, args.k - p));
+    if (part.k > 0) make(p, &part);
+    part.b = panels;
+    kernels.gemm_f32(&part);
+    p += part.k;
+  } while (p < args.k);
+}
 
 // Fills `args.c`; all of `args` is used but `b` and `precision`, which are set here, and `a_rows`.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);

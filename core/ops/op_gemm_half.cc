@@ -12,7 +12,6 @@ constexpr int64_t kHalf = 2;  // bytes
 
 // A piece is two panels of a k block of the kernel: 32 KiB, in L1. It is widened once for all rows
 // of a block, which makes that a hundredth of the work if there are as many.
-constexpr int64_t kPieceDepth = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kPieceColumns = 32;
 constexpr int64_t kBlockColumns = 128;
 constexpr int64_t kBlockRows = 384;
@@ -60,20 +59,15 @@ class HalfProduct {
                       uint8_t* scratch) const {
     const FolioGemmF32 whole = gemm_part(args_, row, rows, column, columns);
     auto* panels = reinterpret_cast<float*>(scratch);
-    int64_t p = 0;
-    do {  // once for k = 0: C is the epilogue of an empty sum
-      const int64_t depth = std::min(kPieceDepth, args_.k - p);
-      FolioGemmF32 part = gemm_depth_part(whole, p, depth);
-      if (depth > 0) widen(p, depth, column, columns, panels);
-      part.b = panels;
+    multiply_pieces(kernels_, whole, panels, [&](int64_t p, FolioGemmF32* part) {
+      const int64_t depth = part->k;
+      widen(p, depth, column, columns, panels);
       if (p + depth < args_.k) {
-        announce(p + depth, std::min(kPieceDepth, args_.k - p - depth), column, columns, &part);
-      } else if (after >= 0 && depth > 0) {
-        announce(0, depth, after, std::min(piece_, args_.n - after), &part);
+        announce(p + depth, std::min(kPieceDepth, args_.k - p - depth), column, columns, part);
+      } else if (after >= 0) {
+        announce(0, depth, after, std::min(piece_, args_.n - after), part);
       }
-      kernels_.gemm_f32(&part);
-      p += depth;
-    } while (p < args_.k);
+    });
   }
 
   void widen(int64_t p, int64_t depth, int64_t column, int64_t columns, float* panels) const {

@@ -4,7 +4,7 @@
 // Math:    as op_gemm.h; between the pieces of the depth sums rest in C, which loses nothing. B
 //          comes from a tile's writer: write(p, depth, panels) makes elements [p, p + depth) of all
 //          the tile's columns as F32P16 (kernels.h), zeros beyond the last one included; p is a
-//          multiple of kTileDepth.
+//          multiple of kPieceDepth.
 // Memory:  a piece is 512 KiB at most: it stays in L2 beside what the product packs of A.
 // Splits:  columns by shape only, so results do not depend on the number of threads.
 #pragma once
@@ -16,7 +16,6 @@
 
 namespace folio {
 
-inline constexpr int64_t kTileDepth = FOLIO_GEMM_ONE_SUM;
 inline constexpr int64_t kTilePanels = 32;
 
 // Columns of a tile of n: each of up to 8 threads has some. A is packed anew for each.
@@ -26,21 +25,15 @@ inline int64_t gemm_tile_columns(int64_t n) {
 
 // Floats of a piece: a multiple of 16.
 inline int64_t gemm_piece_floats(int64_t columns, int64_t k) {
-  return columns * std::clamp<int64_t>(k, 1, kTileDepth);
+  return columns * std::clamp<int64_t>(k, 1, kPieceDepth);
 }
 
 // Fills C of one tile; `panels`: memory of a piece. args.b is set here.
 template <typename Write>
 void multiply_tile(const FolioKernels& kernels, const FolioGemmF32& args, const Write& write,
                    float* panels) {
-  int64_t p = 0;
-  do {  // once for k = 0: C is the epilogue of an empty sum
-    FolioGemmF32 part = gemm_depth_part(args, p, std::min(kTileDepth, args.k - p));
-    if (part.k > 0) write(p, part.k, panels);
-    part.b = panels;
-    kernels.gemm_f32(&part);
-    p += part.k;
-  } while (p < args.k);
+  multiply_pieces(kernels, args, panels,
+                  [&](int64_t p, FolioGemmF32* part) { write(p, part->k, panels); });
 }
 
 // Fills `given.c`; its b and precision are set here. open(begin, end) gives the writer of columns
