@@ -3,8 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ops/op_half.h"
-
 namespace folio {
 namespace {
 
@@ -344,13 +342,8 @@ Value int32_value(const Shape& shape, const std::vector<int32_t>& values) {
 Value float_value(float value) { return Value(make_tensor<float>({1}, {value})); }
 Value features_value(int64_t batch, const std::vector<float>& values, bool half) {
   const Shape shape = {batch, 1, static_cast<int64_t>(values.size()) / batch};
-  if (!half) return Value(make_tensor<float>(shape, values));
-  auto tensor = allocate_tensor(DType::kFloat16, shape);
-  if (!tensor.is_ok()) return Value();
-  for (size_t i = 0; i < values.size(); ++i) {
-    tensor.value().data_mut<uint16_t>()[i] = float_to_half(values[i]);
-  }
-  return Value(std::move(tensor.value()));
+  return Value(make_float_tensor(half ? DType::kFloat16 : DType::kFloat, shape,
+                                 std::vector<double>(values.begin(), values.end())));
 }
 std::vector<int32_t> int32s_of(const Value& value) {
   const Tensor& tensor = value.tensor();
