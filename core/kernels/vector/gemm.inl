@@ -51,8 +51,13 @@ static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
     tile->columns = left < wide ? left : wide;
     tile->b = args->b + j * args->k + p * FOLIO_F32P16_COLUMNS;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
-    const int fetches = left >= 2 * wide && !args->next; /* B was just made: it is there */
-    const float* next = fetches ? tile->b + wide * args->k : nullptr;
+    const float* next = nullptr;
+    if (left >= 2 * wide) {
+      next = tile->b + wide * args->k;
+    } else if (!tile->is_last) {
+      next = args->b + (p + tile->depth) * FOLIO_F32P16_COLUMNS;
+    }
+    if (args->next) next = nullptr; /* B was just made: it is there */
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = rows * t / tiles;
       const int64_t end = rows * (t + 1) / tiles;
@@ -88,6 +93,9 @@ static __attribute__((noinline)) void gemm_packed(const FolioGemmF32* args) {
   gemm_blocks(args, packed_a, kStackRows);
 }
 
+/* A part of a matrix that is larger than L2 has more than this. */
+constexpr int64_t kFetchFloats = 1 << 16;
+
 /* m <= kVectorRows: groups of panels, halved towards the right edge. */
 static void gemm_vector(const FolioGemmF32* args) {
   Tile tile = {};
@@ -98,6 +106,7 @@ static void gemm_vector(const FolioGemmF32* args) {
   tile.a_col_stride = args->a_col_stride;
   tile.is_first = 1;
   tile.is_last = 1;
+  tile.fetches = args->k * args->n >= kFetchFloats;
   int size = 3; /* 8 panels */
   while (kVectorTiles[args->m - 1][size] == nullptr) --size;
   while (tile.column < args->n) {

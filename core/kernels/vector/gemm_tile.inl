@@ -15,6 +15,7 @@ constexpr int64_t kBlockK = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; its k block: 168 KiB of L2 */
 constexpr int64_t kStackRows = 56;  /* of packed A: 56 KiB of stack */
 constexpr int64_t kVectorRows = 4;
+constexpr int64_t kFetchBytes = 2048; /* of a panel, ahead of what is read: m <= kVectorRows */
 constexpr int kSteps = 4;
 
 /* Where a tile lies and what comes before and after it. */
@@ -27,6 +28,7 @@ typedef struct Tile {
   const float* a;
   const float* b;
   int is_first, is_last; /* of the k blocks */
+  int fetches;           /* m <= kVectorRows: B is more than a cache holds */
   const float* ahead;    /* rows of the next panels that this tile fetches, or null */
   int ahead_rows;        /* per kSteps */
   const char* next;      /* lines of args->next still to come: the next one, its row's end */
@@ -244,8 +246,9 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   }
 }
 
-/* The same, A packed or with strides. */
-template <int kRows, int kVectors, int kA>
+/* The same, A packed or with strides. kFetches: what comes kFetchBytes later in each panel, as the
+ * processor's own prefetching ends at each page. */
+template <int kRows, int kVectors, int kA, int kFetches>
 VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
   const int64_t panel = tile->args->k * FOLIO_F32P16_COLUMNS;
   const float* a = tile->a;
@@ -253,6 +256,12 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
   const int64_t a_row = kA == kPackedA ? 1 : tile->a_row_stride;
   const int64_t a_col = kA == kPackedA ? kRows : tile->a_col_stride;
   for (int64_t p = 0; p < tile->depth; ++p) {
+    if (kFetches) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors / kPanelVectors; ++v) {
+        __builtin_prefetch((const char*)(b + v * panel) + kFetchBytes, 0, 3);
+      }
+    }
     V row[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
@@ -380,8 +389,10 @@ static void gemm_tile(Tile* tile) {
     tile_sum_rows<kRows, kVectors, TileRows<kRows>>(tile, sum);
   } else if constexpr (kA == kEvenA) {
     tile_sum_rows<kRows, kVectors, EvenRows<kRows>>(tile, sum);
+  } else if (kA == kStridedA && tile->fetches) {
+    tile_sum_strided<kRows, kVectors, kA, 1>(tile, sum);
   } else {
-    tile_sum_strided<kRows, kVectors, kA>(tile, sum);
+    tile_sum_strided<kRows, kVectors, kA, 0>(tile, sum);
   }
   if (tile->is_last) tile_finish<kRows, kVectors>(tile, sum);
   if (is_whole) {

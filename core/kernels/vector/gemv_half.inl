@@ -19,6 +19,8 @@ static void half_tile(Tile* tile, const char* b) {
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS * 2;
   const float* a = args->a;
   for (int64_t p = 0; p < args->k; ++p, a += args->a_col_stride, b += FOLIO_F32P16_COLUMNS * 2) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kPanels; ++v) __builtin_prefetch(b + v * panel + kFetchBytes, 0, 3);
     V row[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
