@@ -8,14 +8,14 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = 16;
-constexpr int64_t kRowStep = 12;            // rows of the widest kernel's tile
-constexpr int64_t kTileRows = 384;          // pixels of a tile at most
-constexpr int64_t kTileBytes = 192 * 1024;  // gathered, to stay in L2
-constexpr int64_t kLeastPiece = 16;         // bytes under a tap that repay a pointer
-constexpr int64_t kShortRun = 32;           // bytes that are copied at once
-constexpr int64_t kLinePixels = 128;        // of a line of the depthwise kernel
-constexpr int64_t kLinesWork = 32 * 1024;   // outputs of one of its calls, about
-constexpr int64_t kLinesPixels = 512;       // and pixels at most
+constexpr int64_t kRowStep = 12;           // rows of the widest kernel's tile
+constexpr int64_t kTileRows = 384;         // pixels of a tile at most
+constexpr int64_t kTileBytes = 24 * 1024;  // gathered, to stay in L1
+constexpr int64_t kLeastPiece = 16;        // bytes under a tap that repay a pointer
+constexpr int64_t kShortRun = 32;          // bytes that are copied at once
+constexpr int64_t kLinePixels = 128;       // of a line of the depthwise kernel
+constexpr int64_t kLinesWork = 32 * 1024;  // outputs of one of its calls, about
+constexpr int64_t kLinesPixels = 512;      // and pixels at most
 
 bool is_depthwise(const ConvSizes& s) {
   return s.c_in == 1 && s.c_out == 1 && s.window.kernel_count() <= FOLIO_MAX_BYTE_TAPS;
@@ -189,7 +189,7 @@ class ByteConvolution {
     const auto tile = static_cast<size_t>(plan_.tile);
     const auto taps = static_cast<size_t>(s_.window.kernel_count());
     if (has_pieces()) return align_up(tile * taps * sizeof(void*), 64);
-    return align_up(tile * static_cast<size_t>(s_.k()) + kShortRun, 64);
+    return align_up(tile * static_cast<size_t>(row_bytes()) + kShortRun, 64);
   }
   size_t sums_bytes() const {
     return weights.zero ? align_up(static_cast<size_t>(plan_.tile) * 4, 64) : 0;
@@ -210,10 +210,10 @@ class ByteConvolution {
     FolioGemmU8 args{};
     args.m = std::min(plan_.tile, pixels - pixel);
     args.n = std::min(plan_.columns, s_.c_out - column);
-    args.k = s_.k();
+    args.k = row_bytes();
     const int64_t c = s_.group * s_.c_in;
     const uint8_t* from = x + image * s_.window.in_count() * c + group * s_.c_in;
-    args.a_row_stride = s_.k();
+    args.a_row_stride = args.k;
     args.a = scratch;
     if (rows_ == Rows::kInPlace) {
       args.a = from + pixel * c;
@@ -336,7 +336,11 @@ class ByteConvolution {
     transpose(pixels, count, result, count, y, s_.window.out_count());
   }
 
-  // dst [count, taps * C/g] from output pixel `pixel` on.
+  // Of a row as the kernel reads it. Gathered ones are filled up to whole groups of four, whose
+  // weights are 0 in the panels: rows of other lengths take the kernel's slow end for each.
+  int64_t row_bytes() const { return rows_ == Rows::kGathered ? (s_.k() + 3) / 4 * 4 : s_.k(); }
+
+  // dst [count, row_bytes()] from output pixel `pixel` on.
   void gather(const uint8_t* image, int64_t pixel, int64_t count, uint8_t* dst) const {
     for_rows(pixel, count, [&](int64_t row, int64_t column, int64_t, int64_t n) {
       const int64_t end = column + n;
@@ -387,6 +391,7 @@ class ByteConvolution {
       for (int64_t kh = 0; kh < w.kernel[1]; ++kh, tap += line, dst += run) {
         std::memcpy(dst, tap, kShortRun);
       }
+      dst = fill_up(dst);
     }
     return dst;
   }
@@ -414,6 +419,11 @@ class ByteConvolution {
         }
       }
     }
+    return fill_up(dst);
+  }
+
+  uint8_t* fill_up(uint8_t* dst) const {
+    for (int64_t i = s_.k(); i < row_bytes(); ++i) *dst++ = 0;
     return dst;
   }
 
@@ -546,7 +556,7 @@ class ByteConvolution {
   void sum_rows(const FolioGemmU8& args, int64_t pixel, int64_t first, int32_t* sums) const {
     if (!has_pieces()) {
       for (int64_t i = 0; i < args.m; ++i) {
-        sums[i] = kernels_.sum_u8(args.k, args.a + i * args.a_row_stride);
+        sums[i] = kernels_.sum_u8(s_.k(), args.a + i * args.a_row_stride);
       }
       return;
     }

@@ -97,7 +97,7 @@ void begin_stripe(Stripe* stripe) {
   if (s->to != kFolioToByte) return;
   stripe->codes = make_codes(s, stripe->column, left);
   stripe->is_plain = stripe->codes.is_plain && left >= stripe->panels * kColumns;
-  if (s->add) stripe->add = make_code_add(s, stripe->codes.is_plain);
+  if (s->add) stripe->add = make_code_add(s, stripe->is_plain);
 }
 
 /* Rows of sums, kStripeColumns apart, to C from its row `row` on. */
@@ -118,7 +118,7 @@ void finish_rows(const Stripe* stripe, const int32_t* sums, int64_t row, int64_t
     }
     if (s->add) {
       const uint8_t* addend = s->addend + (row + i) * s->addend_row_stride + stripe->column;
-      store_sums_of_codes<kPanels>(&stripe->codes, &stripe->add, sum, addend, c);
+      store_sums_of_codes<kPanels>(&stripe->codes, &stripe->add, sum, {1, 0, 0, addend, c});
     } else if (s->to == kFolioToByte && stripe->is_plain) {
       store_codes<kPanels, 1, 1>(&stripe->codes, sum, c);
     } else if (s->to == kFolioToByte) {

@@ -111,7 +111,7 @@ static void begin_block(Block* block) {
   if (s->to != kFolioToByte) return;
   block->codes = make_codes(s, block->column, n - block->column);
   block->is_plain = block->codes.is_plain && !s->add;
-  if (s->add) block->add = make_code_add(s, block->codes.is_plain);
+  if (s->add) block->add = make_code_add(s, block->codes.is_plain && block->is_whole);
 }
 
 template <int kRows, int kPanels>
@@ -227,11 +227,8 @@ static __attribute__((noinline)) void finish_added(const Block* block, int64_t r
   const FolioSums* s = &args->sums;
   char* c = (char*)args->c + row * args->c_row_stride + block->column;
   const uint8_t* addend = s->addend + row * s->addend_row_stride + block->column;
-  for (int64_t i = 0; i < rows; ++i, sums += kPanels) {
-    store_sums_of_codes<kPanels>(&block->codes, &block->add, sums, addend, c);
-    addend += s->addend_row_stride;
-    c += args->c_row_stride;
-  }
+  store_sums_of_codes<kPanels>(&block->codes, &block->add, sums,
+                               {rows, s->addend_row_stride, args->c_row_stride, addend, c});
 }
 
 /* `waiting`: sums between blocks of depth, [kRows][kPanels]. */
@@ -391,8 +388,8 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
   for (int64_t first = 0, count = 0; first < panels; first += count) {
     count = block_panels(panels - first, args->k);
     block.column = first * kColumns;
-    begin_block(&block);
     block.is_whole = (first + count) * kColumns <= args->n;
+    begin_block(&block);
     block.is_dense = args->c_row_stride == args->n && args->n == count * kColumns;
     for (int64_t row = 0; row < args->m; row += rows) {
       const int64_t end = args->m - row < rows ? args->m : row + rows;

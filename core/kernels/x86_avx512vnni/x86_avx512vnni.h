@@ -142,17 +142,12 @@ VFN __m512i pack_codes(const Codes* c, const __m512i code[4]) {
   return _mm512_xor_si512(bytes, c->flip);
 }
 
-/* One row. kWhole: all columns of the panels; masks take longer. */
-template <int kPanels, int kPlain, int kWhole>
-VFN void store_codes(const Codes* c, const __m512i* sum, char* to) {
-  __m512i code[4];
-#pragma GCC unroll 4
-  for (int v = 0; v < 4; ++v) {
-    code[v] = v < kPanels ? round_code<kPlain>(c, sum[v < kPanels ? v : 0], c->scale[v])
-                          : _mm512_setzero_si512();
-  }
+/* Bytes of one row, as pack_codes leaves them. kWhole: all columns of the panels; masks take
+ * longer. */
+template <int kPanels, int kWhole>
+VFN void store_packed(const Codes* c, __m512i packed, char* to) {
   const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  const __m512i bytes = _mm512_permutexvar_epi32(order, pack_codes<kPlain>(c, code));
+  const __m512i bytes = _mm512_permutexvar_epi32(order, packed);
   if (!kWhole) {
     const __mmask64 of_panels =
         kPanels == 4 ? ~UINT64_C(0) : (UINT64_C(1) << 16 * (kPanels % 4)) - 1;
@@ -169,6 +164,18 @@ VFN void store_codes(const Codes* c, const __m512i* sum, char* to) {
   if (kPanels == 1) _mm_storeu_si128((__m128i*)(void*)to, _mm512_castsi512_si128(bytes));
 }
 
+/* One row. */
+template <int kPanels, int kPlain, int kWhole>
+VFN void store_codes(const Codes* c, const __m512i* sum, char* to) {
+  __m512i code[4];
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) {
+    code[v] = v < kPanels ? round_code<kPlain>(c, sum[v < kPanels ? v : 0], c->scale[v])
+                          : _mm512_setzero_si512();
+  }
+  store_packed<kPanels, kWhole>(c, pack_codes<kPlain>(c, code), to);
+}
+
 /* How codes are added: any way, or fast ones, bit 0: of signed bytes, bit 1: the addend is a. */
 enum AddForm { kAnyAdd = -1, kFastAdd = 0 };
 
@@ -181,10 +188,10 @@ typedef struct CodeAdd {
   __m512 low, high;          /* of the ratio */
   __m512i zero;              /* 16 bits */
   int is_signed, addend_is_a;
-  int form; /* fast: plain codes, all ratios within int32 */
+  int form; /* fast: plain codes of whole panels, all ratios within int32 */
 } CodeAdd;
 
-/* `is_plain`: the codes are. */
+/* `is_plain`: the codes are, and all columns of the panels. */
 VFN CodeAdd make_code_add(const FolioSums* s, int is_plain) {
   const FolioByteAdd* add = s->add;
   constexpr float kMagic = 12582912.0f; /* 1.5 * 2^23 */
@@ -232,43 +239,58 @@ VFN __m512i add_code(const CodeAdd* add, __m512i sum, __m512 scale, __m128i adde
   return _mm512_cvtps_epi32(ratio);
 }
 
+/* One row. */
 template <int kPanels, int kForm>
 VFN void store_added(const Codes* c, const CodeAdd* add, const __m512i* sum, const uint8_t* addend,
                      char* to) {
-  const __mmask64 of_panels = kPanels == 4 ? ~UINT64_C(0) : (UINT64_C(1) << 16 * (kPanels % 4)) - 1;
-  const __mmask64 mask = c->mask & of_panels;
   const int is_signed = kForm == kAnyAdd ? add->is_signed : kForm & 1;
   __m512i code[4];
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
     code[v] = _mm512_setzero_si512();
     if (v >= kPanels) continue;
-    const auto of_panel = (__mmask16)(mask >> 16 * v);
-    const __m128i bytes = _mm_maskz_loadu_epi8(of_panel, addend + v * kColumns);
+    const uint8_t* from = addend + v * kColumns;
+    const __m128i bytes = kForm == kAnyAdd
+                              ? _mm_maskz_loadu_epi8((__mmask16)(c->mask >> 16 * v), from)
+                              : _mm_loadu_si128((const __m128i*)(const void*)from);
     code[v] = add_code<kForm>(add, sum[v < kPanels ? v : 0], c->scale[v], bytes);
   }
   const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), add->zero);
   const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), add->zero);
   const __m512i packed = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  const __m512i bytes = _mm512_permutexvar_epi32(order, packed);
-  _mm512_mask_storeu_epi8(to, mask, bytes);
+  store_packed<kPanels, kForm != kAnyAdd>(c, packed, to);
 }
 
-/* One row. */
+/* Rows of bytes that are added to others: where each is, and how far apart. */
+typedef struct AddedRows {
+  int64_t rows, addend_stride, stride;
+  const uint8_t* addend;
+  char* to;
+} AddedRows;
+
+template <int kPanels, int kForm>
+VFN void store_all_added(const Codes* c, const CodeAdd* add, const __m512i* sums, AddedRows r) {
+  for (; r.rows > 0; --r.rows, sums += kPanels) {
+    store_added<kPanels, kForm>(c, add, sums, r.addend, r.to);
+    r.addend += r.addend_stride;
+    r.to += r.stride;
+  }
+}
+
+/* sums: [rows][panels]. */
 template <int kPanels>
-VFN void store_sums_of_codes(const Codes* c, const CodeAdd* add, const __m512i* sum,
-                             const uint8_t* addend, char* to) {
+VFN void store_sums_of_codes(const Codes* c, const CodeAdd* add, const __m512i* sums,
+                             const AddedRows& r) {
   switch (add->form) {
     case kFastAdd:
-      return store_added<kPanels, 0>(c, add, sum, addend, to);
+      return store_all_added<kPanels, 0>(c, add, sums, r);
     case kFastAdd + 1:
-      return store_added<kPanels, 1>(c, add, sum, addend, to);
+      return store_all_added<kPanels, 1>(c, add, sums, r);
     case kFastAdd + 2:
-      return store_added<kPanels, 2>(c, add, sum, addend, to);
+      return store_all_added<kPanels, 2>(c, add, sums, r);
     case kFastAdd + 3:
-      return store_added<kPanels, 3>(c, add, sum, addend, to);
+      return store_all_added<kPanels, 3>(c, add, sums, r);
     default:
-      return store_added<kPanels, kAnyAdd>(c, add, sum, addend, to);
+      return store_all_added<kPanels, kAnyAdd>(c, add, sums, r);
   }
 }
