@@ -47,10 +47,9 @@ static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
   const int64_t wide = kTilePanels * FOLIO_F32P16_COLUMNS;
   for (int64_t j = 0; j < args->n; j += wide) {
     const int64_t left = args->n - j;
-    tile->column = j;
-    tile->columns = left < wide ? left : wide;
-    tile->b = args->b + j * args->k + p * FOLIO_F32P16_COLUMNS;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
+    place_columns(tile, j, left, panels);
+    tile->b = args->b + j * args->k + p * FOLIO_F32P16_COLUMNS;
     const float* next = nullptr;
     if (left >= 2 * wide) {
       next = tile->b + wide * args->k;
@@ -113,11 +112,10 @@ static void gemm_vector(const FolioGemmF32* args) {
     const int64_t left = args->n - tile.column;
     const int64_t panels = (left + FOLIO_F32P16_COLUMNS - 1) / FOLIO_F32P16_COLUMNS;
     while ((int64_t)1 << size > panels) --size;
-    const int64_t columns = ((int64_t)1 << size) * FOLIO_F32P16_COLUMNS;
-    tile.columns = left < columns ? left : columns;
+    place_columns(&tile, tile.column, left, (int64_t)1 << size);
     tile.b = args->b + tile.column * args->k;
     kVectorTiles[args->m - 1][size](&tile);
-    tile.column += columns;
+    tile.column += FOLIO_F32P16_COLUMNS << size;
   }
 }
 
@@ -222,10 +220,9 @@ static void FOLIO_LEVEL(gemv_b16)(const FolioGemmF32* args, const void* b, int32
     const int64_t left = args->n - tile.column;
     const int64_t panels = (left + FOLIO_F32P16_COLUMNS - 1) / FOLIO_F32P16_COLUMNS;
     while ((int64_t)1 << size > panels) --size;
-    const int64_t columns = ((int64_t)1 << size) * FOLIO_F32P16_COLUMNS;
-    tile.columns = left < columns ? left : columns;
+    place_columns(&tile, tile.column, left, (int64_t)1 << size);
     tiles[size](&tile, (const char*)b + tile.column * args->k * 2);
-    tile.column += columns;
+    tile.column += FOLIO_F32P16_COLUMNS << size;
   }
 }
 

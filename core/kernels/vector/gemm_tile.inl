@@ -17,12 +17,14 @@ constexpr int64_t kStackRows = 56;  /* of packed A: 56 KiB of stack */
 constexpr int64_t kVectorRows = 4;
 constexpr int64_t kFetchBytes = 2048; /* of a panel, ahead of what is read: m <= kVectorRows */
 constexpr int kSteps = 4;
+constexpr int kMostVectors = 8 * kPanelVectors; /* of a tile's row */
 
 /* Where a tile lies and what comes before and after it. */
 typedef struct Tile {
   const FolioGemmF32* args;
   int64_t row, column;
-  int64_t columns;            /* of C in this tile: less than kPanels * 16 at the right edge */
+  int is_whole;               /* all columns of the panels; else the right edge */
+  VM mask[kMostVectors];      /* of the columns */
   int64_t first_depth, depth; /* of this k block */
   int64_t a_row_stride, a_col_stride;
   const float* a;
@@ -36,6 +38,15 @@ typedef struct Tile {
   int64_t next_rows;  /* from this one on */
   int64_t next_lines; /* per kSteps */
 } Tile;
+
+/* Panels from `column` on of B, which has `left` columns there. */
+VFN void place_columns(Tile* tile, int64_t column, int64_t left, int64_t panels) {
+  tile->column = column;
+  tile->is_whole = left >= panels * FOLIO_F32P16_COLUMNS;
+  for (int64_t v = 0; v < panels * kPanelVectors; ++v, left -= kLanes) {
+    tile->mask[v] = v_first(left < 0 ? 0 : left < kLanes ? left : kLanes);
+  }
+}
 
 /* The tiles over some panels fetch the next ones: as few tiles as can, never more than kSteps rows
  * per kSteps. */
@@ -78,46 +89,44 @@ VFN void fetch_next(Tile* tile) {
   }
 }
 
-/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, as a short sum
- * is over before memory has answered. */
+/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one a step. A
+ * sum of fewer steps than rows does without: asking at once for all takes longer than waiting. */
 typedef struct TileEnd {
   const float* c; /* null: in L1 already */
   const float* d; /* null: none */
-  int rows, each; /* still to come, per kSteps */
+  int rows;       /* still to come */
 } TileEnd;
+
+template <int kPanels>
+VFN void fetch_end(const FolioGemmF32* args, TileEnd* end) {
+  if (end->c) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kPanels; ++v) {
+      __builtin_prefetch(end->c + v * FOLIO_F32P16_COLUMNS, 1, 3);
+    }
+    end->c += args->c_row_stride;
+  }
+  if (end->d) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kPanels; ++v) {
+      __builtin_prefetch(end->d + v * FOLIO_F32P16_COLUMNS, 0, 3);
+    }
+    end->d += args->addend_row_stride;
+  }
+}
 
 VFN TileEnd plan_end(const Tile* tile, int rows) {
   const FolioGemmF32* args = tile->args;
-  const int64_t groups = tile->depth / kSteps;
   TileEnd end = {};
+  if (tile->depth < rows * kSteps) return end;
   if (tile->is_first && !args->accumulate) {
     end.c = args->c + tile->row * args->c_row_stride + tile->column;
   }
   if (tile->is_last && args->addend) {
     end.d = args->addend + tile->row * args->addend_row_stride + tile->column;
   }
-  end.rows = groups > 0 && (end.c || end.d) ? rows : 0;
-  end.each = groups >= rows ? 1 : 2 * groups >= rows ? 2 : rows;
+  end.rows = end.c || end.d ? rows : 0;
   return end;
-}
-
-template <int kPanels>
-VFN void fetch_end(const FolioGemmF32* args, TileEnd* end) {
-  for (int i = 0; i < end->each && end->rows > 0; ++i, --end->rows) {
-    for (int v = 0; v < kPanels && end->c; ++v) {
-      __builtin_prefetch(end->c + v * FOLIO_F32P16_COLUMNS, 1, 3);
-    }
-    for (int v = 0; v < kPanels && end->d; ++v) {
-      __builtin_prefetch(end->d + v * FOLIO_F32P16_COLUMNS, 0, 3);
-    }
-    if (end->c) end->c += args->c_row_stride;
-    if (end->d) end->d += args->addend_row_stride;
-  }
-}
-
-VFN VM tile_mask(const Tile* tile, int vector) {
-  const int64_t left = tile->columns - vector * kLanes;
-  return v_first(left < 0 ? 0 : left < kLanes ? left : kLanes);
 }
 
 /* How a tile reads A. */
@@ -224,15 +233,18 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   const int64_t end = tile->first_depth + tile->depth;
   Rows rows;
   int64_t p = tile->first_depth;
-  for (int64_t n = p < end ? rows.find(args, tile->row, p) : 0; p < end;
-       n = p < end ? rows.next(args, tile->row) : 0) {
+  if (p == end) return;
+  for (int64_t n = rows.find(args, tile->row, p);; n = rows.next(args, tile->row)) {
     n = n < end - p ? n : end - p;
     p += n;
     int64_t q = 0;
     for (; q + kSteps <= n; q += kSteps) {
       if (ahead) ahead = fetch_ahead(ahead, tile->ahead_rows, panel);
       fetch_next(tile);
-      fetch_end<kVectors / kPanelVectors>(args, &after);
+      if (after.rows > 0) {
+        fetch_end<kVectors / kPanelVectors>(args, &after);
+        --after.rows;
+      }
 #pragma GCC unroll 16
       for (int u = 0; u < kSteps; ++u, b += FOLIO_F32P16_COLUMNS) {
         tile_step<kRows, kVectors>(sum, rows, Rows::kMoves ? u : q + u, b, panel);
@@ -243,6 +255,7 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
       tile_step<kRows, kVectors>(sum, rows, Rows::kMoves ? 0 : q, b, panel);
       rows.advance(1);
     }
+    if (p == end) return;
   }
 }
 
@@ -280,9 +293,8 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
 
 /* All loops over sums are unrolled, so that these stay in registers from begin to end. */
 template <int kRows, int kVectors>
-VFN void tile_begin(const Tile* tile, const float* c, int is_whole, V (*sum)[kVectors]) {
+VFN void tile_begin(const Tile* tile, const float* c, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
-  const int64_t stride = args->c_row_stride;
   if (tile->is_first && !args->accumulate) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -291,13 +303,16 @@ VFN void tile_begin(const Tile* tile, const float* c, int is_whole, V (*sum)[kVe
     }
     return;
   }
+  /* Addresses are made here alone: g++ would make all of them before it knows that they are used,
+   * and keep them in vector registers. */
+  int64_t stride = args->c_row_stride;
+  __asm__("" : "+r"(c), "+r"(stride));
 #pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) {
-    const VM m = tile_mask(tile, v);
+  for (int i = 0; i < kRows; ++i, c += stride) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const float* from = c + i * stride + v * kLanes;
-      sum[i][v] = is_whole ? v_load(from) : v_load_masked(from, m);
+    for (int v = 0; v < kVectors; ++v) {
+      const float* from = c + v * kLanes;
+      sum[i][v] = tile->is_whole ? v_load(from) : v_load_masked(from, tile->mask[v]);
     }
   }
 }
@@ -320,7 +335,7 @@ VFN void tile_finish(const Tile* tile, V (*sum)[kVectors]) {
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
     const int64_t column = tile->column + v * kLanes;
-    const VM m = tile_mask(tile, v);
+    const VM m = tile->mask[v];
     if (args->col_scale || args->alpha != 1.0f) {
       V scale = v_set1(args->alpha);
       if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + column, m));
@@ -359,21 +374,21 @@ VFN void tile_finish(const Tile* tile, V (*sum)[kVectors]) {
 }
 
 template <int kRows, int kVectors>
-VFN void tile_store(const Tile* tile, float* c, int is_whole, V (*sum)[kVectors]) {
-  const int64_t stride = tile->args->c_row_stride;
-  VM mask[kVectors];
+VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
+  int64_t stride = tile->args->c_row_stride;
+  if (tile->is_whole) {
+    __asm__("" : "+r"(c), "+r"(stride)); /* as above */
 #pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) mask[v] = tile_mask(tile, v);
+    for (int i = 0; i < kRows; ++i, c += stride) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) v_store(c + v * kLanes, sum[i][v]);
+    }
+    return;
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i, c += stride) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
-      if (is_whole) {
-        v_store(c + v * kLanes, sum[i][v]);
-      } else {
-        v_store_masked(c + v * kLanes, mask[v], sum[i][v]);
-      }
-    }
+    for (int v = 0; v < kVectors; ++v) v_store_masked(c + v * kLanes, tile->mask[v], sum[i][v]);
   }
 }
 
@@ -382,9 +397,8 @@ static void gemm_tile(Tile* tile) {
   constexpr int kVectors = kPanels * kPanelVectors;
   const FolioGemmF32* args = tile->args;
   float* c = args->c + tile->row * args->c_row_stride + tile->column;
-  const int is_whole = tile->columns == kPanels * FOLIO_F32P16_COLUMNS;
   V sum[kRows][kVectors];
-  tile_begin<kRows, kVectors>(tile, c, is_whole, sum);
+  tile_begin<kRows, kVectors>(tile, c, sum);
   if constexpr (kA == kRowsA) {
     tile_sum_rows<kRows, kVectors, TileRows<kRows>>(tile, sum);
   } else if constexpr (kA == kEvenA) {
@@ -395,11 +409,7 @@ static void gemm_tile(Tile* tile) {
     tile_sum_strided<kRows, kVectors, kA, 0>(tile, sum);
   }
   if (tile->is_last) tile_finish<kRows, kVectors>(tile, sum);
-  if (is_whole) {
-    tile_store<kRows, kVectors>(tile, c, 1, sum);
-  } else {
-    tile_store<kRows, kVectors>(tile, c, 0, sum);
-  }
+  tile_store<kRows, kVectors>(tile, c, sum);
 }
 
 typedef void (*TileFn)(Tile* tile);

@@ -13,9 +13,8 @@ static void half_tile(Tile* tile, const char* b) {
   constexpr int kVectors = kPanels * kPanelVectors;
   const FolioGemmF32* args = tile->args;
   float* c = args->c + tile->column;
-  const int is_whole = tile->columns == kPanels * FOLIO_F32P16_COLUMNS;
   V sum[kRows][kVectors];
-  tile_begin<kRows, kVectors>(tile, c, is_whole, sum);
+  tile_begin<kRows, kVectors>(tile, c, sum);
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS * 2;
   const float* a = args->a;
   for (int64_t p = 0; p < args->k; ++p, a += args->a_col_stride, b += FOLIO_F32P16_COLUMNS * 2) {
@@ -35,11 +34,7 @@ static void half_tile(Tile* tile, const char* b) {
     }
   }
   tile_finish<kRows, kVectors>(tile, sum);
-  if (is_whole) {
-    tile_store<kRows, kVectors>(tile, c, 1, sum);
-  } else {
-    tile_store<kRows, kVectors>(tile, c, 0, sum);
-  }
+  tile_store<kRows, kVectors>(tile, c, sum);
 }
 
 typedef void (*HalfTileFn)(Tile* tile, const char* b);
