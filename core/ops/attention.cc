@@ -15,7 +15,6 @@
 
 #include "core/ops/op_attention.h"
 #include "core/ops/op_attention_double.h"
-#include "core/ops/op_double.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -77,18 +76,6 @@ class MaskRule final : public ScoreRule, public ScoreBiasF64 {
   }
 };
 
-// The cache [past; fresh] in output `present` when it is wanted, else in scratch.
-struct Cache {
-  Heads heads;
-  int64_t past = 0;
-  FloatOutput present;
-};
-
-struct CacheF64 {
-  HeadsF64 heads;
-  int64_t past = 0;
-};
-
 class Attention final : public OpKernel {
  public:
   bool causal = false;
@@ -104,33 +91,32 @@ class Attention final : public OpKernel {
   Status run(OpRun& run) const override;
 
  private:
-  static Result<Cache> append(OpRun& run, int past_input, int present, const Heads& fresh,
-                              DType dtype);
-  static Result<CacheF64> append(OpRun& run, int past_input, int present, const HeadsF64& fresh,
-                                 DType dtype);
   static Status bind_mask(OpRun& run, const Heads& q, int64_t keys, bool in_double, MaskRule* rule);
-  Status bind(OpRun& run, AttendArgs* a, MaskRule* rule) const;
-  Status bind(OpRun& run, AttendF64* a, MaskRule* rule) const;
+  template <typename Args>
+  Status bind(OpRun& run, Args* a, MaskRule* rule) const;
   Status bind_rule(OpRun& run, const Heads& q, const Heads& k, int64_t past, MaskRule* rule) const;
-  Status run_double(OpRun& run) const;
+  template <typename Args>
+  Status run_with(OpRun& run) const;
 };
 
-Result<Heads> bind_heads(OpRun& run, int input, DType dtype, int64_t head_count,
-                         std::string_view what) {
+const Heads& form_of(const Heads& heads) { return heads; }
+const Heads& form_of(const HeadsF64& heads) { return heads.form; }
+
+Status bind_heads(OpRun& run, int input, DType dtype, int64_t head_count, std::string_view what,
+                  Heads* out) {
   FOLIO_TRY(const Tensor* tensor, run.tensor(input, dtype));
-  FOLIO_TRY(Heads heads, heads_of(tensor->shape(), head_count, what));
-  FOLIO_TRY(heads.data, floats_of(run, *tensor));
-  return heads;
+  FOLIO_TRY(*out, heads_of(tensor->shape(), head_count, what));
+  FOLIO_TRY(out->data, floats_of(run, *tensor));
+  return Status::ok();
 }
 
-Result<HeadsF64> bind_doubles(OpRun& run, int input, DType dtype, int64_t head_count,
-                              std::string_view what) {
+Status bind_heads(OpRun& run, int input, DType dtype, int64_t head_count, std::string_view what,
+                  HeadsF64* out) {
   FOLIO_TRY(const Tensor* tensor, run.tensor(input, dtype));
   if (!contains(FloatTypes{}, dtype)) return wrong_type(input, dtype);
-  HeadsF64 heads;
-  FOLIO_TRY(heads.form, heads_of(tensor->shape(), head_count, what));
-  FOLIO_TRY(heads.data, doubles_of(run, *tensor));
-  return heads;
+  FOLIO_TRY(out->form, heads_of(tensor->shape(), head_count, what));
+  FOLIO_TRY(out->data, reals_of<double>(run, *tensor));
+  return Status::ok();
 }
 
 // A cache before it is appended to; without heads when it is absent.
@@ -157,65 +143,42 @@ Status check_agreement(const OpRun& run, const Heads& q, const Heads& k, const H
   return Status::ok();
 }
 
-Result<Cache> Attention::append(OpRun& run, int past_input, int present, const Heads& fresh,
-                                DType dtype) {
-  const bool wanted = run.has_output(present);
-  Cache cache;
-  cache.heads = fresh;
-  if (!run.has_input(past_input) && !wanted) return cache;
-  FOLIO_TRY(Heads old, past_of(run, past_input, fresh, dtype));
-  if (run.has_input(past_input)) {
-    FOLIO_TRY(old.data, floats_of(run, run.value(past_input).tensor()));
-    cache.past = old.seq;
-  }
-  const int64_t total = old.seq + fresh.seq;
-  FOLIO_TRY(const Shape shape,
-            shape_from(std::vector<int64_t>{fresh.batch, fresh.heads, total, fresh.size}));
-  float* to = nullptr;
-  if (wanted) {
-    FOLIO_TRY(cache.present, FloatOutput::make(run, present, dtype, shape));
-    to = cache.present.data();
-  } else {
-    FOLIO_TRY(to, scratch_floats(run, shape.count()));
-  }
+// Writes [old; fresh], and views it.
+Heads join(OpRun& run, Heads old, const float* data, const Heads& fresh, int64_t total, float* to) {
+  old.data = data;
   const std::vector<int64_t> rows(static_cast<size_t>(fresh.batch), old.seq);
-  cache.heads = append_cache(run, old, rows, fresh, total, to);
-  cache.present.finish(run);
-  return cache;
+  return append_cache(run, old, rows, fresh, total, to);
 }
 
-Result<CacheF64> Attention::append(OpRun& run, int past_input, int present, const HeadsF64& fresh,
-                                   DType dtype) {
-  CacheF64 cache{fresh, 0};
-  if (!run.has_input(past_input) && !run.has_output(present)) return cache;
+HeadsF64 join(OpRun&, const Heads& old_form, const double* data, const HeadsF64& fresh,
+              int64_t total, double* to) {
   const Heads& form = fresh.form;
-  HeadsF64 old;
-  FOLIO_TRY(old.form, past_of(run, past_input, form, dtype));
-  FOLIO_TRY(old.data, doubles_of_input(run, past_input));
-  cache.past = old.data ? old.form.seq : 0;
-  const int64_t total = cache.past + form.seq;
-  FOLIO_TRY(const Shape shape,
-            shape_from(std::vector<int64_t>{form.batch, form.heads, total, form.size}));
-  DoubleOutput out;
-  double* to = nullptr;
-  if (run.has_output(present)) {
-    FOLIO_TRY(out, DoubleOutput::make(run, present, dtype, shape));
-    to = out.data();
-  } else {
-    FOLIO_TRY(to, scratch_doubles(run, shape.count()));
-  }
+  const HeadsF64 old{old_form, data};
   double* at = to;
   for (int64_t i = 0; i < form.batch * form.heads; ++i) {
     const int64_t b = i / form.heads;
     const int64_t h = i % form.heads;
     for (int64_t j = 0; j < total; ++j, at += form.size) {
-      const bool is_old = j < cache.past;
-      std::copy_n(is_old ? old.row(b, h, j) : fresh.row(b, h, j - cache.past), form.size, at);
+      const bool is_old = j < old_form.seq;
+      std::copy_n(is_old ? old.row(b, h, j) : fresh.row(b, h, j - old_form.seq), form.size, at);
     }
   }
+  return {Heads::head_major(nullptr, form.batch, form.heads, total, form.size), to};
+}
+
+// The cache [past; fresh] in output `present` when it is wanted, else in scratch.
+template <typename T, typename Matrix>
+Result<Matrix> append(OpRun& run, int past_input, int present, const Matrix& fresh, DType dtype) {
+  if (!run.has_input(past_input) && !run.has_output(present)) return fresh;
+  const Heads& form = form_of(fresh);
+  FOLIO_TRY(const Heads old, past_of(run, past_input, form, dtype));
+  FOLIO_TRY(const T* data, optional_reals<T>(run, past_input));
+  const int64_t total = old.seq + form.seq;
+  FOLIO_TRY(const Shape shape,
+            shape_from(std::vector<int64_t>{form.batch, form.heads, total, form.size}));
+  FOLIO_TRY(const auto out, RealOutput<T>::make_or_scratch(run, present, dtype, shape));
+  const Matrix cache = join(run, old, data, fresh, total, out.data());
   out.finish(run);
-  cache.heads.form = Heads::head_major(nullptr, form.batch, form.heads, total, form.size);
-  cache.heads.data = to;
   return cache;
 }
 
@@ -249,7 +212,7 @@ Status Attention::bind_mask(OpRun& run, const Heads& q, int64_t keys, bool in_do
   }
   if (!contains(NumberTypes{}, mask->dtype())) return wrong_type(3, mask->dtype());
   if (in_double) {
-    FOLIO_TRY(rule->doubles, doubles_of(run, *mask));
+    FOLIO_TRY(rule->doubles, reals_of<double>(run, *mask));
     return Status::ok();
   }
   if (mask->dtype() == DType::kFloat || is_half(mask->dtype())) {
@@ -281,38 +244,26 @@ Status Attention::bind_rule(OpRun& run, const Heads& q, const Heads& k, int64_t 
   return Status::ok();
 }
 
-Status Attention::bind(OpRun& run, AttendArgs* a, MaskRule* rule) const {
-  FOLIO_TRY(const Tensor* first, run.tensor(0));
-  FOLIO_TRY(const Tensor* third, run.tensor(2));
-  FOLIO_TRY(a->q, bind_heads(run, 0, first->dtype(), q_heads, "Q"));
-  FOLIO_TRY(a->k, bind_heads(run, 1, first->dtype(), kv_heads, "K"));
-  FOLIO_TRY(a->v, bind_heads(run, 2, third->dtype(), kv_heads, "V"));
-  FOLIO_RETURN_IF_ERROR(check_agreement(run, a->q, a->k, a->v));
-  FOLIO_TRY(const Cache keys, append(run, 4, 1, a->k, first->dtype()));
-  FOLIO_TRY(const Cache values, append(run, 5, 2, a->v, third->dtype()));
-  a->k = keys.heads;
-  a->v = values.heads;
-  if (a->k.seq != a->v.seq) return invalid_argument("past_key and past_value differ in length");
-  FOLIO_RETURN_IF_ERROR(bind_rule(run, a->q, a->k, keys.past, rule));
-  return run.has_input(3) ? bind_mask(run, a->q, a->k.seq, false, rule) : Status::ok();
-}
-
-Status Attention::bind(OpRun& run, AttendF64* a, MaskRule* rule) const {
+template <typename Args>
+Status Attention::bind(OpRun& run, Args* a, MaskRule* rule) const {
+  using T = decltype(a->scale);
   const DType first = run.value(0).tensor().dtype();
   const DType third = run.value(2).tensor().dtype();
-  FOLIO_TRY(a->q, bind_doubles(run, 0, first, q_heads, "Q"));
-  FOLIO_TRY(a->k, bind_doubles(run, 1, first, kv_heads, "K"));
-  FOLIO_TRY(a->v, bind_doubles(run, 2, third, kv_heads, "V"));
-  FOLIO_RETURN_IF_ERROR(check_agreement(run, a->q.form, a->k.form, a->v.form));
-  FOLIO_TRY(const CacheF64 keys, append(run, 4, 1, a->k, first));
-  FOLIO_TRY(const CacheF64 values, append(run, 5, 2, a->v, third));
-  a->k = keys.heads;
-  a->v = values.heads;
-  if (a->k.form.seq != a->v.form.seq) {
+  FOLIO_RETURN_IF_ERROR(bind_heads(run, 0, first, q_heads, "Q", &a->q));
+  FOLIO_RETURN_IF_ERROR(bind_heads(run, 1, first, kv_heads, "K", &a->k));
+  FOLIO_RETURN_IF_ERROR(bind_heads(run, 2, third, kv_heads, "V", &a->v));
+  const Heads& q = form_of(a->q);
+  const Heads& k = form_of(a->k);
+  FOLIO_RETURN_IF_ERROR(check_agreement(run, q, k, form_of(a->v)));
+  const int64_t fresh = k.seq;
+  FOLIO_TRY(a->k, append<T>(run, 4, 1, a->k, first));
+  FOLIO_TRY(a->v, append<T>(run, 5, 2, a->v, third));
+  if (k.seq != form_of(a->v).seq) {
     return invalid_argument("past_key and past_value differ in length");
   }
-  FOLIO_RETURN_IF_ERROR(bind_rule(run, a->q.form, a->k.form, keys.past, rule));
-  return run.has_input(3) ? bind_mask(run, a->q.form, a->k.form.seq, true, rule) : Status::ok();
+  FOLIO_RETURN_IF_ERROR(bind_rule(run, q, k, k.seq - fresh, rule));
+  return run.has_input(3) ? bind_mask(run, q, k.seq, std::is_same_v<T, double>, rule)
+                          : Status::ok();
 }
 
 Shape output_shape(const Tensor& q, const Heads& heads, int64_t value_size) {
@@ -320,29 +271,28 @@ Shape output_shape(const Tensor& q, const Heads& heads, int64_t value_size) {
                        : Shape{heads.batch, heads.heads, heads.seq, value_size};
 }
 
-Status Attention::run_double(OpRun& run) const {
-  AttendF64 a;
+template <typename Args>
+Status Attention::run_with(OpRun& run) const {
+  Args a;
+  using T = decltype(a.scale);
   MaskRule rule;
   FOLIO_RETURN_IF_ERROR(bind(run, &a, &rule));
   a.rule = &rule;
-  a.bias = &rule;
-  const Heads& h = a.q.form;
-  const int64_t size = a.v.form.size;
-  a.scale = has_scale ? static_cast<double>(scale) : 1 / std::sqrt(static_cast<double>(h.size));
-  a.softcap = static_cast<double>(softcap);
+  if constexpr (std::is_same_v<T, double>) a.bias = &rule;
+  const Heads& h = form_of(a.q);
+  const int64_t size = form_of(a.v).size;
+  a.scale = has_scale ? static_cast<T>(scale) : 1 / std::sqrt(static_cast<T>(h.size));
+  a.softcap = static_cast<T>(softcap);
   a.stage = stage;
   const Tensor& q = run.value(0).tensor();
-  FOLIO_TRY(const DoubleOutput y, DoubleOutput::make(run, 0, q.dtype(), output_shape(q, h, size)));
+  FOLIO_TRY(const auto y, RealOutput<T>::make(run, 0, q.dtype(), output_shape(q, h, size)));
   a.y = y.data();
   a.y_batch = h.heads * h.seq * size;
   a.y_head = q.rank() == 3 ? size : h.seq * size;
   a.y_seq = q.rank() == 3 ? h.heads * size : size;
-  DoubleOutput qk;
-  if (run.has_output(3)) {
-    const Shape scores{h.batch, h.heads, h.seq, a.k.form.seq};
-    FOLIO_TRY(qk, DoubleOutput::make(run, 3, q.dtype(), scores));
-    a.qk = qk.data();
-  }
+  const Shape scores{h.batch, h.heads, h.seq, form_of(a.k).seq};
+  FOLIO_TRY(const auto qk, RealOutput<T>::make_if_wanted(run, 3, q.dtype(), scores));
+  a.qk = qk.data();
   FOLIO_RETURN_IF_ERROR(attend(run, a));
   y.finish(run);
   qk.finish(run);
@@ -355,34 +305,7 @@ Status Attention::run(OpRun& run) const {
     FOLIO_TRY(const Tensor* tensor, run.tensor(input));
     in_double = in_double || tensor->dtype() == DType::kDouble;
   }
-  if (in_double) return run_double(run);
-  AttendArgs a;
-  MaskRule rule;
-  FOLIO_RETURN_IF_ERROR(bind(run, &a, &rule));
-  a.rule = &rule;
-  a.scale = has_scale ? scale : 1.0F / std::sqrt(static_cast<float>(a.q.size));
-  a.softcap = softcap;
-  a.stage = stage;
-  const Tensor& q = run.value(0).tensor();
-  const Heads& h = a.q;
-  const bool flat = q.rank() == 3;
-  FOLIO_TRY(const FloatOutput y,
-            FloatOutput::make(run, 0, q.dtype(), output_shape(q, h, a.v.size)));
-  a.write_seq_major(y.data());
-  if (!flat) {
-    a.y_seq = a.v.size;
-    a.y_head = h.seq * a.v.size;
-  }
-  FloatOutput qk;
-  if (run.has_output(3)) {
-    const Shape scores{h.batch, h.heads, h.seq, a.k.seq};
-    FOLIO_TRY(qk, FloatOutput::make(run, 3, q.dtype(), scores));
-    a.qk = qk.data();
-  }
-  FOLIO_RETURN_IF_ERROR(attend(run, a));
-  y.finish(run);
-  qk.finish(run);
-  return Status::ok();
+  return in_double ? run_with<AttendF64>(run) : run_with<AttendArgs>(run);
 }
 
 Status infer(OpInfer& infer) {

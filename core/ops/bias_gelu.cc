@@ -8,7 +8,7 @@
 // Types:  float; float16 and bfloat16 in float.
 #include <algorithm>
 
-#include "core/ops/op_float.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -28,11 +28,8 @@ class BiasActivation final : public OpKernel {
     if (shape.rank() == 0) return invalid_argument("X is a scalar, expected 1 dim at least");
     const int64_t n = shape[shape.rank() - 1];
     FOLIO_TRY(const float* x32, floats_of(run, *x));
-    const float* bias = nullptr;
     const float* skip = nullptr;
-    if (run.has_input(1)) {
-      FOLIO_TRY(bias, floats_of_input(run, 1, n));
-    }
+    FOLIO_TRY(const float* bias, optional_reals<float>(run, 1, n));
     if (fused == Fused::kAdd) {
       FOLIO_TRY(skip, floats_of_input(run, 2, x->count()));
     }

@@ -144,10 +144,7 @@ class Conv final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const Tensor* w, run.tensor(1, x->dtype()));
-    const Tensor* b = nullptr;
-    if (run.has_input(2)) {
-      FOLIO_TRY(b, run.tensor(2, x->dtype()));
-    }
+    FOLIO_TRY(const Tensor* b, run.optional_tensor(2, x->dtype()));
     FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, x->shape(), w->shape(), b));
     FOLIO_TRY(const Finish finish, finish_of(run, *x, s));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), s.out));

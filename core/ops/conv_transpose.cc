@@ -323,10 +323,7 @@ class ConvTranspose final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const Tensor* w, run.tensor(1, x->dtype()));
-    const Tensor* b = nullptr;
-    if (run.has_input(2)) {
-      FOLIO_TRY(b, run.tensor(2, x->dtype()));
-    }
+    FOLIO_TRY(const Tensor* b, run.optional_tensor(2, x->dtype()));
     FOLIO_TRY(const ConvSizes s, sizes(*x, *w, b));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), s.out));
     if (y->count() == 0) return Status::ok();

@@ -79,10 +79,7 @@ class DeformConv final : public OpKernel {
     const DType dtype = x->dtype();
     if (!contains(FloatTypes{}, dtype)) return wrong_type(0, dtype);
     FOLIO_TRY(const Tensor* w, run.tensor(1, dtype));
-    const Tensor* b = nullptr;
-    if (run.has_input(3)) {
-      FOLIO_TRY(b, run.tensor(3, dtype));
-    }
+    FOLIO_TRY(const Tensor* b, run.optional_tensor(3, dtype));
     FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, x->shape(), w->shape(), b));
     FOLIO_RETURN_IF_ERROR(check(run, s, *x));
     FOLIO_TRY(Tensor * y, run.output(0, dtype, s.out));

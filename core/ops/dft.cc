@@ -207,10 +207,7 @@ class Stft final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     if (!contains(FloatTypes{}, x->dtype())) return wrong_type(0, x->dtype());
-    const Tensor* window = nullptr;
-    if (run.has_input(2)) {
-      FOLIO_TRY(window, run.tensor(2, x->dtype()));
-    }
+    FOLIO_TRY(const Tensor* window, run.optional_tensor(2, x->dtype()));
     FOLIO_TRY(const StftSizes s, sizes(run, *x, window));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), Shape{s.batch, s.frames, s.bins, 2}));
     if (y->count() == 0) return Status::ok();

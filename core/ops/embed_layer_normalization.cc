@@ -195,7 +195,7 @@ Status EmbedNormalization::run(OpRun& run) const {
   Lookup lookup;
   FOLIO_RETURN_IF_ERROR(bind(run, &lookup));
   const Tensor& ids = *lookup.rows[0];
-  NormRows norm;
+  NormRows<float> norm;
   norm.n = lookup.width;
   norm.epsilon = epsilon;
   FOLIO_TRY(norm.scale, vector(run, 5, lookup.width));
@@ -205,11 +205,8 @@ Status EmbedNormalization::run(OpRun& run) const {
   const DType dtype = quantized ? DType::kFloat : lookup.tables[0].tensor->dtype();
   const Shape shape{ids.dim(0), lookup.length, lookup.width};
   FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, dtype, shape));
-  FloatOutput kept;
-  if (run.has_output(2)) {
-    FOLIO_TRY(kept, FloatOutput::make(run, 2, dtype, shape));
-  }
-  float* sum = run.has_output(2) ? kept.data() : y.data();
+  FOLIO_TRY(const FloatOutput kept, FloatOutput::make_if_wanted(run, 2, dtype, shape));
+  float* sum = kept.data() ? kept.data() : y.data();
   run.parallel().for_range(ids.count(), 1 + 8192 / lookup.width, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       lookup.add(run.kernels(), at, sum + at * lookup.width);

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "core/base/checked_math.h"
-#include "core/ops/op_double.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_strided.h"
 
@@ -63,7 +63,7 @@ class Tile final : public OpKernel {
   static Result<std::vector<int64_t>> whole_numbers(OpRun& run, int input) {
     FOLIO_TRY(const Tensor* tensor, run.tensor(input));
     if (!dtype_is_float(tensor->dtype())) return run.ints(input);
-    FOLIO_TRY(const double* values, doubles_of(run, *tensor));
+    FOLIO_TRY(const double* values, reals_of<double>(run, *tensor));
     std::vector<int64_t> out;
     for (int64_t i = 0; i < tensor->count(); ++i) {
       // Also false for NaN.

@@ -75,9 +75,7 @@ Result<ByteColumns> FusedAttention::bytes_of(const OpRun& run, int input, int sc
     return invalid_argument("input ", input, " is ", dtype_name(dtype), ", expected uint8 or int8");
   }
   FOLIO_TRY(const Tensor* scales, run.tensor(scale, DType::kFloat));
-  if (run.has_input(zero)) {
-    FOLIO_TRY(b.zeros, run.tensor(zero, dtype));
-  }
+  FOLIO_TRY(b.zeros, run.optional_tensor(zero, dtype));
   const auto fits = [&](int64_t count) { return count == 1 || count == columns; };
   if (!fits(scales->count()) || (b.zeros && !fits(b.zeros->count()))) {
     return invalid_argument("scale and zero point of input ", input, " must have 1 or ", columns,
@@ -159,9 +157,7 @@ Status FusedAttention::project(OpRun& run, AttendArgs* a) const {
   args.a_col_stride = 1;
   args.c_row_stride = columns;
   args.alpha = 1.0F;
-  if (run.has_input(in.bias)) {
-    FOLIO_TRY(args.col_bias, floats_of_input(run, in.bias, columns));
-  }
+  FOLIO_TRY(args.col_bias, optional_reals<float>(run, in.bias, columns));
   FOLIO_TRY(args.c, scratch_floats(run, projected.count()));
   if (projected.count() > 0) FOLIO_RETURN_IF_ERROR(multiply(run, args));
   a->q = Heads::seq_major(args.c, s[0], s[1], heads, qk / heads, columns);
@@ -204,14 +200,8 @@ Status FusedAttention::append(OpRun& run, DType dtype, AttendArgs* a, int64_t* p
   }
   FOLIO_TRY(const Shape shape,
             shape_from(std::vector<int64_t>{2, q.batch, heads, capacity, q.size}));
-  FloatOutput out;
-  float* to = nullptr;
-  if (wanted) {
-    FOLIO_TRY(out, FloatOutput::make(run, 1, dtype, shape));
-    to = out.data();
-  } else {
-    FOLIO_TRY(to, scratch_floats(run, shape.count()));
-  }
+  FOLIO_TRY(const FloatOutput out, FloatOutput::make_or_scratch(run, 1, dtype, shape));
+  float* to = out.data();
   const std::vector<int64_t> rows(static_cast<size_t>(q.batch), *past);
   a->k = append_cache(run, old[0], rows, a->k, capacity, to);
   a->v = append_cache(run, old[1], rows, a->v, capacity, to + shape.count() / 2);

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <limits>
 
-#include "core/ops/op_float.h"
 #include "core/ops/op_half.h"
 #include "core/ops/op_move.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {

@@ -34,10 +34,7 @@ class Gemm final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* a, run.tensor(0));
     FOLIO_TRY(const Tensor* b, weights_input(run, 1, a->dtype(), has_half_b));
-    const Tensor* c = nullptr;
-    if (run.has_input(2)) {
-      FOLIO_TRY(c, run.tensor(2, a->dtype()));
-    }
+    FOLIO_TRY(const Tensor* c, run.optional_tensor(2, a->dtype()));
     if (fused && a->dtype() != DType::kFloat) return wrong_type(0, a->dtype());
     FOLIO_TRY(const GemmSizes s, sizes(*a, *b, c));
     FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), Shape{s.m, s.n}));

@@ -12,8 +12,8 @@
 #include <cmath>
 
 #include "core/ops/op_dispatch.h"
-#include "core/ops/op_double.h"
 #include "core/ops/op_move.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -199,7 +199,7 @@ class GridSample final : public OpKernel {
     const int64_t channels = x.dim(1);
     const int64_t points = y->shape().product(2, y->rank());
     const int64_t plane = x.shape().product(2, x.rank());
-    FOLIO_TRY(const double* places, doubles_of(run, grid));
+    FOLIO_TRY(const double* places, reals_of<double>(run, grid));
     for (int64_t at = 0; at < x.dim(0) * points; ++at) {
       int64_t offset = 0;
       bool inside = true;

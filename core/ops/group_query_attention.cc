@@ -126,9 +126,7 @@ class GroupQueryAttention final : public OpKernel {
     a.softcap = softcap;
     a.rule = &step.rule;
     a.smooth = smooth || run.has_input(kSink);
-    if (run.has_input(kSink)) {
-      FOLIO_TRY(a.sinks, floats_of_input(run, kSink, heads));
-    }
+    FOLIO_TRY(a.sinks, optional_reals<float>(run, kSink, heads));
     const Shape shape{step.q.batch, step.q.seq, heads * step.q.size};
     FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, query->dtype(), shape));
     a.write_seq_major(y.data());
@@ -390,15 +388,8 @@ Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step
     *fresh = append_half_cache(run, tensor, step.rule.past, *fresh, rows);
     return Status::ok();
   }
-  FloatOutput out;
-  float* to = nullptr;
-  if (run.has_output(present)) {
-    FOLIO_TRY(out, FloatOutput::make(run, present, dtype, shape));
-    to = out.data();
-  } else {
-    FOLIO_TRY(to, scratch_floats(run, shape.count()));
-  }
-  *fresh = append_cache(run, old, step.rule.past, *fresh, step.capacity, to);
+  FOLIO_TRY(const FloatOutput out, FloatOutput::make_or_scratch(run, present, dtype, shape));
+  *fresh = append_cache(run, old, step.rule.past, *fresh, step.capacity, out.data());
   out.finish(run);
   return Status::ok();
 }

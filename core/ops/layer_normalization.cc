@@ -9,9 +9,7 @@
 // Types:  float; float16 and bfloat16 in float; double. LayerNormalization's Mean and InvStdDev
 // have
 //         the type that stash_type names, rounded once.
-#include "core/ops/op_double.h"
 #include "core/ops/op_norm.h"
-#include "core/ops/op_norm_double.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -27,92 +25,59 @@ class Normalization final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const int at, normalize_axis(axis, x->rank()));
-    const int64_t rows = x->shape().product(0, at);
-    const int64_t n = x->shape().product(at, x->rank());
     FOLIO_TRY(const Tensor* scale, run.tensor(1));
-    if (x->dtype() == DType::kDouble || scale->dtype() == DType::kDouble) {
-      return run_double(run, *x, at, rows, n);
-    }
-    FOLIO_TRY(const float* x32, floats_of(run, *x));
-    NormRows norm;
-    norm.rms = rms;
-    norm.epsilon = epsilon;
-    norm.n = n;
-    FOLIO_TRY(norm.scale, parameter(run, 1, n));
-    if (run.has_input(2)) {
-      FOLIO_TRY(norm.bias, parameter(run, 2, n));
-    }
-    // SimplifiedLayerNormalization gives the scale's type, which all others share with x.
-    FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, scale->dtype(), x->shape()));
-    FOLIO_TRY(const FloatOutput mean, statistic<FloatOutput>(run, rms ? -1 : 1, x->shape(), at));
-    FOLIO_TRY(const FloatOutput inv_std, statistic<FloatOutput>(run, rms ? 1 : 2, x->shape(), at));
-    norm.mean = mean.data();
-    norm.inv_std = inv_std.data();
-    norm.run(run, rows, x32, y.data());
-    y.finish(run);
-    mean.finish(run);
-    inv_std.finish(run);
-    return Status::ok();
+    const bool in_double = x->dtype() == DType::kDouble || scale->dtype() == DType::kDouble;
+    return in_double ? run_in<double>(run, *x, at) : run_in<float>(run, *x, at);
   }
 
  private:
-  Status run_double(OpRun& run, const Tensor& x, int at, int64_t rows, int64_t n) const {
-    NormRowsF64 norm;
+  template <typename T>
+  Status run_in(OpRun& run, const Tensor& x, int at) const {
+    FOLIO_TRY(const T* from, reals_of<T>(run, x));
+    NormRows<T> norm;
     norm.rms = rms;
-    norm.epsilon = static_cast<double>(epsilon);
-    norm.n = n;
-    FOLIO_TRY(const double* from, doubles_of(run, x));
-    FOLIO_TRY(norm.scale, double_parameter(run, 1, n));
+    norm.epsilon = static_cast<T>(epsilon);
+    norm.n = x.shape().product(at, x.rank());
+    FOLIO_TRY(norm.scale, parameter<T>(run, 1, norm.n));
     if (run.has_input(2)) {
-      FOLIO_TRY(norm.bias, double_parameter(run, 2, n));
+      FOLIO_TRY(norm.bias, parameter<T>(run, 2, norm.n));
     }
-    FOLIO_TRY(const DoubleOutput y,
-              DoubleOutput::make(run, 0, run.value(1).tensor().dtype(), x.shape()));
-    FOLIO_TRY(const DoubleOutput mean, statistic<DoubleOutput>(run, rms ? -1 : 1, x.shape(), at));
-    FOLIO_TRY(const DoubleOutput inv_std, statistic<DoubleOutput>(run, rms ? 1 : 2, x.shape(), at));
+    // SimplifiedLayerNormalization gives the scale's type, which all others share with x.
+    const DType dtype = run.value(1).tensor().dtype();
+    FOLIO_TRY(const auto y, RealOutput<T>::make(run, 0, dtype, x.shape()));
+    FOLIO_TRY(const auto mean, statistic<T>(run, rms ? -1 : 1, x.shape(), at));
+    FOLIO_TRY(const auto inv_std, statistic<T>(run, rms ? 1 : 2, x.shape(), at));
     norm.mean = mean.data();
     norm.inv_std = inv_std.data();
-    norm.run(run, rows, from, y.data());
+    norm.run(run, x.shape().product(0, at), from, y.data());
     y.finish(run);
     mean.finish(run);
     inv_std.finish(run);
     return Status::ok();
   }
 
-  static Status check_parameter(int input, const Tensor& tensor, int64_t n) {
-    if (tensor.count() == n || tensor.count() == 1) return Status::ok();
-    return invalid_argument("input ", input, " ", tensor.shape().to_string(), " has ",
-                            tensor.count(), " elements, expected ", n);
-  }
-
-  static Result<const double*> double_parameter(OpRun& run, int input, int64_t n) {
+  // Scale or bias as n numbers; one element stands for all.
+  template <typename T>
+  static Result<const T*> parameter(OpRun& run, int input, int64_t n) {
     FOLIO_TRY(const Tensor* tensor, run.tensor(input));
-    FOLIO_RETURN_IF_ERROR(check_parameter(input, *tensor, n));
-    FOLIO_TRY(const double* data, doubles_of(run, *tensor));
+    if (tensor->count() != n && tensor->count() != 1) {
+      return invalid_argument("input ", input, " ", tensor->shape().to_string(), " has ",
+                              tensor->count(), " elements, expected ", n);
+    }
+    FOLIO_TRY(const T* data, reals_of<T>(run, *tensor));
     if (tensor->count() == n) return data;
-    FOLIO_TRY(double* filled, scratch_doubles(run, n));
+    FOLIO_TRY(T * filled, scratch_reals<T>(run, n));
     std::fill_n(filled, n, data[0]);
-    return static_cast<const double*>(filled);
-  }
-
-  // Scale or bias as n floats; one element stands for all.
-  static Result<const float*> parameter(OpRun& run, int input, int64_t n) {
-    FOLIO_TRY(const Tensor* tensor, run.tensor(input));
-    FOLIO_RETURN_IF_ERROR(check_parameter(input, *tensor, n));
-    FOLIO_TRY(const float* data, floats_of(run, *tensor));
-    if (tensor->count() == n) return data;
-    FOLIO_TRY(float* filled, scratch_floats(run, n));
-    std::fill_n(filled, n, data[0]);
-    return static_cast<const float*>(filled);
+    return static_cast<const T*>(filled);
   }
 
   // Empty when it is not wanted.
-  template <typename Output>
-  Result<Output> statistic(OpRun& run, int output, const Shape& x, int at) const {
-    if (output < 0 || !run.has_output(output)) return Output();
+  template <typename T>
+  Result<RealOutput<T>> statistic(OpRun& run, int output, const Shape& x, int at) const {
+    if (output < 0) return RealOutput<T>();
     Shape shape = x;
     for (int i = at; i < shape.rank(); ++i) shape[i] = 1;
-    return Output::make(run, output, stash, shape);
+    return RealOutput<T>::make_if_wanted(run, output, stash, shape);
   }
 };
 

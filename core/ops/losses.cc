@@ -44,13 +44,10 @@ class Loss final : public OpKernel {
         return invalid_argument("target ", t, " is none of ", s.classes, " classes");
       }
     }
-    const Tensor* weight = nullptr;
-    if (run.has_input(2)) {
-      FOLIO_TRY(weight, run.tensor(2, x->dtype()));
-      if (weight->rank() != 1 || weight->count() != s.classes) {
-        return invalid_argument("weight ", weight->shape().to_string(), " must have ", s.classes,
-                                " entries");
-      }
+    FOLIO_TRY(const Tensor* weight, run.optional_tensor(2, x->dtype()));
+    if (weight && (weight->rank() != 1 || weight->count() != s.classes)) {
+      return invalid_argument("weight ", weight->shape().to_string(), " must have ", s.classes,
+                              " entries");
     }
     FOLIO_TRY(Tensor * y,
               run.output(0, x->dtype(), reduction == Reduction::kRaw ? s.target : Shape{}));

@@ -7,8 +7,8 @@
 //         Y [..., K].
 // Math:   y = A W^T (or A W), W = level[code] * absmax.
 // Types:  float; float16 and bfloat16 in float.
-#include "core/ops/op_float.h"
 #include "core/ops/op_gemm_tiles.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {

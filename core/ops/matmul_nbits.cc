@@ -16,8 +16,8 @@
 
 #include "core/ops/op_block_weights.h"
 #include "core/ops/op_dispatch.h"
-#include "core/ops/op_float.h"
 #include "core/ops/op_gemm_tiles.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -170,10 +170,7 @@ class MatMulNBits final : public OpKernel {
     }
     FOLIO_TRY(const Weights weights, bind(run, a->dtype()));
     FOLIO_TRY(const float* a32, floats_of(run, *a));
-    const float* bias = nullptr;
-    if (run.has_input(5)) {
-      FOLIO_TRY(bias, floats_of_input(run, 5, size.n));
-    }
+    FOLIO_TRY(const float* bias, optional_reals<float>(run, 5, size.n));
     Shape shape = a->shape();
     shape[shape.rank() - 1] = size.n;
     FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, a->dtype(), shape));

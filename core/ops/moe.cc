@@ -23,8 +23,8 @@
 #include <limits>
 
 #include "core/ops/op_block_weights.h"
-#include "core/ops/op_float.h"
 #include "core/ops/op_gemm_tiles.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
 
@@ -75,9 +75,7 @@ class ExpertWeights {
       return invalid_argument("weights at input ", at.weights, " are ",
                               weights->shape().to_string(), ", expected ", expected.to_string());
     }
-    if (run.has_input(at.bias)) {
-      FOLIO_TRY(bias_, floats_of_input(run, at.bias, experts * n));
-    }
+    FOLIO_TRY(bias_, optional_reals<float>(run, at.bias, experts * n));
     if (!attrs.quantized) {
       FOLIO_TRY(floats_, floats_of(run, *weights));
       return Status::ok();

@@ -183,17 +183,10 @@ Result<int64_t> MultiHeadAttention::append(OpRun& run, int past, int present, He
   }
   FOLIO_TRY(const Shape shape,
             shape_from(std::vector<int64_t>{fresh->batch, heads, capacity, fresh->size}));
-  FloatOutput out;
-  float* to = nullptr;
-  if (wanted) {
-    FOLIO_TRY(out, FloatOutput::make(run, present, dtype, shape));
-    to = out.data();
-  } else {
-    FOLIO_TRY(to, scratch_floats(run, shape.count()));
-  }
+  FOLIO_TRY(const FloatOutput out, FloatOutput::make_or_scratch(run, present, dtype, shape));
   const std::vector<int64_t> old_rows(static_cast<size_t>(fresh->batch), rows);
   const int64_t total = rows + fresh->seq;
-  *fresh = append_cache(run, old, old_rows, *fresh, capacity, to);
+  *fresh = append_cache(run, old, old_rows, *fresh, capacity, out.data());
   fresh->seq = total;
   out.finish(run);
   return rows;

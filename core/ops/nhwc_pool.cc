@@ -3,9 +3,9 @@
 // Source: as core/ops/pool.cc (ONNX operator spec); made by the pass channels_last only.
 // Shapes: x [N, spatial..., C] -> y [N, out..., C].
 // Types:  float.
-#include "core/ops/op_float.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_pool.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
 

@@ -170,6 +170,8 @@ class OpRun {
   Result<const Tensor*> tensor(int i) const;
   // The same of a known element type.
   Result<const Tensor*> tensor(int i, DType dtype) const;
+  // The same, or null when it is absent.
+  Result<const Tensor*> optional_tensor(int i, DType dtype) const;
   // A whole int64 or int32 tensor as numbers (shapes, axes, indices of bounded size).
   Result<std::vector<int64_t>> ints(int i) const;
 

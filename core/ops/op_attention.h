@@ -15,7 +15,7 @@
 //          threads. A rule must be immutable.
 #pragma once
 
-#include "core/ops/op_float.h"
+#include "core/ops/op_real.h"
 
 namespace folio {
 

@@ -1,7 +1,6 @@
 #include "core/ops/op_lstm.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace folio {
 namespace {
@@ -19,15 +18,8 @@ class LstmRun {
 
   Status compute() {
     FOLIO_TRY(const float* initial_c, rnn_state(attrs_, r_, run_, 6));
-    const float* peepholes = nullptr;
-    if (run_.has_input(7)) {
-      FOLIO_TRY(const Tensor* p, run_.tensor(7, DType::kFloat));
-      if (!(p->shape() == Shape{attrs_.directions, 3 * r_.hidden})) {
-        return invalid_argument("P has shape ", p->shape().to_string(), ", expected [",
-                                attrs_.directions, ",", 3 * r_.hidden, "]");
-      }
-      peepholes = p->data<float>();
-    }
+    FOLIO_TRY(const Tensor* p, rnn_peepholes(attrs_, r_, run_));
+    const float* peepholes = p ? p->data<float>() : nullptr;
     FOLIO_TRY(y_, rnn_y_output(attrs_, r_, run_));
     FOLIO_TRY(float* y_h, rnn_state_output(attrs_, r_, run_, 1));
     FOLIO_TRY(float* y_c, rnn_state_output(attrs_, r_, run_, 2));

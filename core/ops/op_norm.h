@@ -1,41 +1,65 @@
 // Layer and RMS normalization of rows: what LayerNormalization and its fused kin share.
 //
-// Math:    kernels.h, layer_norm_f32 and rms_norm_f32.
+// Math:    of floats, kernels.h: layer_norm_f32 and rms_norm_f32; of doubles, plain loops.
 // Owns:    plain views.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
-#include "core/ops/op_float.h"
+#include "core/ops/op_real.h"
 
 namespace folio {
 
+template <typename T>
 struct NormRows {
   bool rms = false;
-  float epsilon = 0;
-  int64_t n = 0;                 // of a row
-  const float* scale = nullptr;  // [n] or null
-  const float* bias = nullptr;   // [n] or null
-  float* mean = nullptr;         // [rows] or null
-  float* inv_std = nullptr;
+  T epsilon = 0;
+  int64_t n = 0;             // of a row
+  const T* scale = nullptr;  // [n] or null
+  const T* bias = nullptr;   // [n] or null
+  T* mean = nullptr;         // [rows] or null
+  T* inv_std = nullptr;
 
   // y may be x.
-  void run(OpRun& run, int64_t rows, const float* x, float* y) const {
-    const FolioKernels& kernels = run.kernels();
-    run.parallel().for_range(rows, 1 + 8192 / (n + 1), [&](int64_t begin, int64_t end) {
+  void run(OpRun& run, int64_t rows, const T* x, T* y) const {
+    constexpr int64_t kGrain = std::is_same_v<T, float> ? 8192 : 2048;
+    run.parallel().for_range(rows, 1 + kGrain / (n + 1), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const float* from = x + row * n;
-        float* to = y + row * n;
-        float* std_at = inv_std ? inv_std + row : nullptr;
-        if (rms) {
-          kernels.rms_norm_f32(n, from, scale, epsilon, to, std_at);
-          if (bias) kernels.binary_f32[kFolioAdd](n, to, 1, bias, 1, to);
-        } else {
-          kernels.layer_norm_f32(n, from, scale, bias, epsilon, to, mean ? mean + row : nullptr,
-                                 std_at);
-        }
+        one(run.kernels(), x + row * n, y + row * n, mean ? mean + row : nullptr,
+            inv_std ? inv_std + row : nullptr);
       }
     });
+  }
+
+ private:
+  void one(const FolioKernels& kernels, const float* x, float* y, float* mean_at,
+           float* inv_std_at) const {
+    if (rms) {
+      kernels.rms_norm_f32(n, x, scale, epsilon, y, inv_std_at);
+      if (bias) kernels.binary_f32[kFolioAdd](n, y, 1, bias, 1, y);
+    } else {
+      kernels.layer_norm_f32(n, x, scale, bias, epsilon, y, mean_at, inv_std_at);
+    }
+  }
+
+  void one(const FolioKernels&, const double* x, double* y, double* mean_at,
+           double* inv_std_at) const {
+    const auto count = static_cast<double>(n);
+    double middle = 0;
+    if (!rms) {
+      for (int64_t i = 0; i < n; ++i) middle += x[i];
+      middle /= count;
+    }
+    double squares = 0;
+    for (int64_t i = 0; i < n; ++i) squares += (x[i] - middle) * (x[i] - middle);
+    const double factor = 1 / std::sqrt(squares / count + epsilon);
+    for (int64_t i = 0; i < n; ++i) {
+      const double scaled = (x[i] - middle) * factor * (scale ? scale[i] : 1);
+      y[i] = bias ? scaled + bias[i] : scaled;
+    }
+    if (mean_at) *mean_at = middle;
+    if (inv_std_at) *inv_std_at = factor;
   }
 };
 

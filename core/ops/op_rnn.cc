@@ -29,11 +29,6 @@ Status expect_shape(const Tensor& tensor, const Shape& expected, std::string_vie
                           expected.to_string());
 }
 
-Shape state_shape(const RnnAttrs& attrs, const RnnRun& r) {
-  return attrs.batch_first ? Shape{r.batch, attrs.directions, r.hidden}
-                           : Shape{attrs.directions, r.batch, r.hidden};
-}
-
 }  // namespace
 
 Result<RnnAttrs> parse_rnn(const Attributes& attrs, int gates,
@@ -136,8 +131,25 @@ Result<const float*> rnn_state(const RnnAttrs& attrs, const RnnRun& r, const OpR
                                DType dtype) {
   if (!run.has_input(input)) return static_cast<const float*>(nullptr);
   FOLIO_TRY(const Tensor* state, run.tensor(input, dtype));
-  FOLIO_RETURN_IF_ERROR(expect_shape(*state, state_shape(attrs, r), cat("input ", input)));
+  FOLIO_RETURN_IF_ERROR(expect_shape(*state, rnn_state_shape(attrs, r), cat("input ", input)));
   return state->data<float>();
+}
+
+Result<const Tensor*> rnn_peepholes(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run,
+                                    DType dtype) {
+  FOLIO_TRY(const Tensor* p, run.optional_tensor(7, dtype));
+  if (p) FOLIO_RETURN_IF_ERROR(expect_shape(*p, Shape{attrs.directions, 3 * r.hidden}, "P"));
+  return p;
+}
+
+Shape rnn_y_shape(const RnnAttrs& attrs, const RnnRun& r) {
+  return attrs.batch_first ? Shape{r.batch, r.seq, attrs.directions, r.hidden}
+                           : Shape{r.seq, attrs.directions, r.batch, r.hidden};
+}
+
+Shape rnn_state_shape(const RnnAttrs& attrs, const RnnRun& r) {
+  return attrs.batch_first ? Shape{r.batch, attrs.directions, r.hidden}
+                           : Shape{attrs.directions, r.batch, r.hidden};
 }
 
 int64_t rnn_state_at(const RnnAttrs& attrs, const RnnRun& r, int dir, int64_t item) {
@@ -205,9 +217,7 @@ Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir
 
 Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run) {
   if (!run.has_output(0)) return static_cast<float*>(nullptr);
-  const Shape shape = attrs.batch_first ? Shape{r.batch, r.seq, attrs.directions, r.hidden}
-                                        : Shape{r.seq, attrs.directions, r.batch, r.hidden};
-  FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, shape));
+  FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, rnn_y_shape(attrs, r)));
   const auto short_one = [&](int64_t length) { return length != r.seq; };
   if (std::any_of(r.lengths.begin(), r.lengths.end(), short_one) && y->bytes() > 0) {
     std::memset(y->raw_mut(), 0, y->bytes());
@@ -217,27 +227,8 @@ Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run) 
 
 Result<float*> rnn_state_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int output) {
   if (!run.has_output(output)) return static_cast<float*>(nullptr);
-  FOLIO_TRY(Tensor * state, run.output(output, DType::kFloat, state_shape(attrs, r)));
+  FOLIO_TRY(Tensor * state, run.output(output, DType::kFloat, rnn_state_shape(attrs, r)));
   return state->data_mut<float>();
-}
-
-void rnn_load_state(const RnnAttrs& attrs, const RnnRun& r, const float* state, int dir,
-                    float* out) {
-  for (int64_t item = 0; item < r.batch; ++item) {
-    float* row = out + item * r.hidden;
-    if (state) {
-      std::copy_n(state + rnn_state_at(attrs, r, dir, item), r.hidden, row);
-    } else {
-      std::fill_n(row, r.hidden, 0.0F);
-    }
-  }
-}
-
-void rnn_store_state(const RnnAttrs& attrs, const RnnRun& r, const float* state, int dir,
-                     float* out) {
-  for (int64_t item = 0; out && item < r.batch; ++item) {
-    std::copy_n(state + item * r.hidden, r.hidden, out + rnn_state_at(attrs, r, dir, item));
-  }
 }
 
 void rnn_add_bias(const FolioKernels& kernels, int64_t n, const float* bias, float* row) {

@@ -68,15 +68,35 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
 Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
                      int64_t columns, int64_t rows, const float* h, float* out, int64_t out_stride);
 
+// LSTM's input 7, P [dirs, 3 * H], or null when absent.
+Result<const Tensor*> rnn_peepholes(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run,
+                                    DType dtype = DType::kFloat);
+
+Shape rnn_y_shape(const RnnAttrs& attrs, const RnnRun& r);
+Shape rnn_state_shape(const RnnAttrs& attrs, const RnnRun& r);
+
 // Y, Y_h (and Y_c) with their shapes; null where not wanted. Y is zeroed when lengths differ.
 Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run);
 Result<float*> rnn_state_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int output);
 
 // One direction's states [batch, H] from and to a state tensor; a null one is zeros, or not wanted.
-void rnn_load_state(const RnnAttrs& attrs, const RnnRun& r, const float* state, int dir,
-                    float* out);
-void rnn_store_state(const RnnAttrs& attrs, const RnnRun& r, const float* state, int dir,
-                     float* out);
+template <typename T>
+void rnn_load_state(const RnnAttrs& attrs, const RnnRun& r, const T* state, int dir, T* out) {
+  for (int64_t item = 0; item < r.batch; ++item) {
+    T* row = out + item * r.hidden;
+    if (state) {
+      std::copy_n(state + rnn_state_at(attrs, r, dir, item), r.hidden, row);
+    } else {
+      std::fill_n(row, r.hidden, T{0});
+    }
+  }
+}
+template <typename T>
+void rnn_store_state(const RnnAttrs& attrs, const RnnRun& r, const T* state, int dir, T* out) {
+  for (int64_t item = 0; out && item < r.batch; ++item) {
+    std::copy_n(state + item * r.hidden, r.hidden, out + rnn_state_at(attrs, r, dir, item));
+  }
+}
 
 // Adds n numbers of a bias, which may be null, to a row.
 void rnn_add_bias(const FolioKernels& kernels, int64_t n, const float* bias, float* row);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/op_double.h"
+#include "core/ops/op_real.h"
 
 namespace folio {
 namespace {
@@ -58,25 +58,26 @@ class RnnF64 {
   Status compute() {
     FOLIO_RETURN_IF_ERROR(bind());
     const DType dtype = run_.value(0).tensor().dtype();
-    FOLIO_TRY(const DoubleOutput y, output(0, dtype, y_shape()));
-    FOLIO_TRY(const DoubleOutput y_h, output(1, dtype, state_shape()));
-    FOLIO_TRY(const DoubleOutput y_c, output(2, dtype, state_shape()));
+    const Shape state_shape = rnn_state_shape(a_, s_);
+    FOLIO_TRY(const auto y, Output::make_if_wanted(run_, 0, dtype, rnn_y_shape(a_, s_)));
+    FOLIO_TRY(const auto y_h, Output::make_if_wanted(run_, 1, dtype, state_shape));
+    FOLIO_TRY(const auto y_c, Output::make_if_wanted(run_, 2, dtype, state_shape));
     y_ = y.data();
     if (y_) std::fill_n(y_, y.count(), 0.0);  // what lies behind a short sequence stays 0
     const int64_t n = s_.hidden;
-    FOLIO_TRY(double* memory, scratch_doubles(run_, 2 * s_.batch * n + (a_.gates + 1) * n));
+    FOLIO_TRY(double* memory, scratch_reals<double>(run_, 2 * s_.batch * n + (a_.gates + 1) * n));
     h_ = memory;
     c_ = h_ + s_.batch * n;
     gates_ = c_ + s_.batch * n;
     for (dir_ = 0; dir_ < a_.directions; ++dir_) {
-      load(initial_h_, h_);
-      load(initial_c_, c_);
+      rnn_load_state(a_, s_, initial_h_, dir_, h_);
+      rnn_load_state(a_, s_, initial_c_, dir_, c_);
       FOLIO_RETURN_IF_ERROR(rnn_walk(a_, s_, dir_, [&](int64_t time, int64_t item, int64_t count) {
         for (int64_t i = item; i < item + count; ++i) step(time, i);
         return run_.host().check_cancelled();
       }));
-      store(h_, y_h.data());
-      store(c_, y_c.data());
+      rnn_store_state(a_, s_, h_, dir_, y_h.data());
+      rnn_store_state(a_, s_, c_, dir_, y_c.data());
     }
     y.finish(run_);
     y_h.finish(run_);
@@ -85,59 +86,25 @@ class RnnF64 {
   }
 
  private:
+  using Output = RealOutput<double>;
+
   Status bind() {
     FOLIO_TRY(const Tensor* x, run_.tensor(0));
     const DType dtype = x->dtype();
     if (!contains(FloatTypes{}, dtype)) return wrong_type(0, dtype);
     FOLIO_TRY(s_, check_rnn(a_, run_, dtype));
-    FOLIO_TRY(x_, doubles_of_input(run_, 0));
-    FOLIO_TRY(w_, doubles_of_input(run_, 1));
-    FOLIO_TRY(r_, doubles_of_input(run_, 2));
-    FOLIO_TRY(b_, doubles_of_input(run_, 3));
-    FOLIO_TRY(initial_h_, doubles_of_input(run_, 5));
+    FOLIO_TRY(x_, reals_of_input<double>(run_, 0));
+    FOLIO_TRY(w_, reals_of_input<double>(run_, 1));
+    FOLIO_TRY(r_, reals_of_input<double>(run_, 2));
+    FOLIO_TRY(b_, optional_reals<double>(run_, 3));
+    FOLIO_TRY(initial_h_, optional_reals<double>(run_, 5));
     if (a_.gates < 4) return Status::ok();
     FOLIO_RETURN_IF_ERROR(rnn_state(a_, s_, run_, 6, dtype).status());
-    FOLIO_TRY(initial_c_, doubles_of_input(run_, 6));
-    if (!run_.has_input(7)) return Status::ok();
-    FOLIO_TRY(const Tensor* p, run_.tensor(7, dtype));
-    const Shape expected{a_.directions, 3 * s_.hidden};
-    if (!(p->shape() == expected)) {
-      return invalid_argument("P has shape ", p->shape().to_string(), ", expected ",
-                              expected.to_string());
-    }
-    FOLIO_TRY(peepholes_, doubles_of(run_, *p));
+    FOLIO_TRY(initial_c_, optional_reals<double>(run_, 6));
+    FOLIO_TRY(const Tensor* p, rnn_peepholes(a_, s_, run_, dtype));
+    if (!p) return Status::ok();
+    FOLIO_TRY(peepholes_, reals_of<double>(run_, *p));
     return Status::ok();
-  }
-
-  Result<DoubleOutput> output(int i, DType dtype, const Shape& shape) {
-    if (!run_.has_output(i)) return DoubleOutput();
-    return DoubleOutput::make(run_, i, dtype, shape);
-  }
-
-  Shape y_shape() const {
-    return a_.batch_first ? Shape{s_.batch, s_.seq, a_.directions, s_.hidden}
-                          : Shape{s_.seq, a_.directions, s_.batch, s_.hidden};
-  }
-  Shape state_shape() const {
-    return a_.batch_first ? Shape{s_.batch, a_.directions, s_.hidden}
-                          : Shape{a_.directions, s_.batch, s_.hidden};
-  }
-
-  void load(const double* state, double* to) const {
-    for (int64_t item = 0; item < s_.batch; ++item) {
-      double* row = to + item * s_.hidden;
-      if (state) {
-        std::copy_n(state + rnn_state_at(a_, s_, dir_, item), s_.hidden, row);
-      } else {
-        std::fill_n(row, s_.hidden, 0.0);
-      }
-    }
-  }
-
-  void store(const double* state, double* to) const {
-    for (int64_t item = 0; to && item < s_.batch; ++item) {
-      std::copy_n(state + item * s_.hidden, s_.hidden, to + rnn_state_at(a_, s_, dir_, item));
-    }
   }
 
   static double dot(const double* a, const double* b, int64_t n) {

@@ -158,6 +158,11 @@ Result<const Tensor*> OpRun::tensor(int i, DType dtype) const {
   return found;
 }
 
+Result<const Tensor*> OpRun::optional_tensor(int i, DType dtype) const {
+  if (!has_input(i)) return static_cast<const Tensor*>(nullptr);
+  return tensor(i, dtype);
+}
+
 Result<std::vector<int64_t>> OpRun::ints(int i) const {
   FOLIO_TRY(const Tensor* found, tensor(i));
   if (found->dtype() == DType::kInt64) return widen<int64_t>(*found);

@@ -71,10 +71,7 @@ class QLinearConv final : public OpKernel {
     FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
     FOLIO_TRY(const Tensor* w, byte_tensor(run, 3));
     FOLIO_TRY(const Tensor* y_zero, byte_tensor(run, 7));
-    const Tensor* b = nullptr;
-    if (run.has_input(8)) {
-      FOLIO_TRY(b, run.tensor(8, DType::kInt32));
-    }
+    FOLIO_TRY(const Tensor* b, run.optional_tensor(8, DType::kInt32));
     const Shape image = last ? channels_first(x->shape()) : x->shape();
     FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, image, w->shape(), b));
     FOLIO_TRY(const QuantScalar x_quant, quant_scalar(run, 1, 2, x->dtype()));

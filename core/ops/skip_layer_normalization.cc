@@ -7,9 +7,7 @@
 //         [.., 1].
 // Math:   sum = input + skip + bias; y = layer (or RMS) normalization of each row of sum.
 // Types:  float; float16 and bfloat16 in float; double.
-#include "core/ops/op_double.h"
 #include "core/ops/op_norm.h"
-#include "core/ops/op_norm_double.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -31,76 +29,44 @@ class SkipNormalization final : public OpKernel {
       return invalid_argument("skip ", skip->shape().to_string(), " does not fit input ",
                               shape.to_string());
     }
-    if (x->dtype() == DType::kDouble) return run_double(run, *x, *skip);
-    NormRows norm;
-    norm.rms = rms;
-    norm.epsilon = epsilon;
-    norm.n = shape[shape.rank() - 1];
-    FOLIO_TRY(norm.scale, floats_of_input(run, 2, norm.n));
-    if (!rms && run.has_input(3)) {
-      FOLIO_TRY(norm.bias, floats_of_input(run, 3, norm.n));
-    }
-    const int bias_input = rms ? 3 : 4;
-    const float* bias = nullptr;
-    if (run.has_input(bias_input)) {
-      FOLIO_TRY(bias, floats_of_input(run, bias_input, norm.n));
-    }
-    FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, x->dtype(), shape));
-    FOLIO_TRY(norm.mean, statistic(run, 1, shape));
-    FOLIO_TRY(norm.inv_std, statistic(run, 2, shape));
-    FloatOutput sum;
-    if (run.has_output(3)) {
-      FOLIO_TRY(sum, FloatOutput::make(run, 3, x->dtype(), shape));
-    }
-    if (x->count() == 0) return Status::ok();
-    float* total = run.has_output(3) ? sum.data() : y.data();
-    FOLIO_TRY(const float* x32, floats_of(run, *x));
-    FOLIO_TRY(const float* skip32, floats_of(run, *skip));
-    const int64_t rows = x->count() / norm.n;
-    add_rows(run, norm.n, rows, x32, skip32, skip->count() / norm.n, bias, total);
-    norm.run(run, rows, total, y.data());
-    y.finish(run);
-    sum.finish(run);
-    return Status::ok();
+    return x->dtype() == DType::kDouble ? run_in<double>(run, *x, *skip)
+                                        : run_in<float>(run, *x, *skip);
   }
 
  private:
-  Status run_double(OpRun& run, const Tensor& x, const Tensor& skip) const {
+  template <typename T>
+  Status run_in(OpRun& run, const Tensor& x, const Tensor& skip) const {
     const Shape& shape = x.shape();
-    NormRowsF64 norm;
+    NormRows<T> norm;
     norm.rms = rms;
-    norm.epsilon = static_cast<double>(epsilon);
+    norm.epsilon = static_cast<T>(epsilon);
     norm.n = shape[shape.rank() - 1];
-    FOLIO_TRY(norm.scale, doubles_of_input(run, 2, norm.n));
+    FOLIO_TRY(norm.scale, reals_of_input<T>(run, 2, norm.n));
     if (!rms) {
-      FOLIO_TRY(norm.bias, doubles_of_input(run, 3, norm.n));
+      FOLIO_TRY(norm.bias, optional_reals<T>(run, 3, norm.n));
     }
-    FOLIO_TRY(const double* bias, doubles_of_input(run, rms ? 3 : 4, norm.n));
-    FOLIO_TRY(const DoubleOutput y, DoubleOutput::make(run, 0, x.dtype(), shape));
+    FOLIO_TRY(const T* bias, optional_reals<T>(run, rms ? 3 : 4, norm.n));
+    FOLIO_TRY(const auto y, RealOutput<T>::make(run, 0, x.dtype(), shape));
     FOLIO_TRY(float* mean, statistic(run, 1, shape));
     FOLIO_TRY(float* inv_std, statistic(run, 2, shape));
-    DoubleOutput sum;
-    if (run.has_output(3)) {
-      FOLIO_TRY(sum, DoubleOutput::make(run, 3, x.dtype(), shape));
-    }
+    FOLIO_TRY(const auto sum, RealOutput<T>::make_if_wanted(run, 3, x.dtype(), shape));
     if (x.count() == 0) return Status::ok();
     const int64_t rows = x.count() / norm.n;
-    const int64_t skip_rows = skip.count() / norm.n;
-    FOLIO_TRY(double* statistics, scratch_doubles(run, 2 * rows));
-    norm.mean = statistics;
-    norm.inv_std = statistics + rows;
-    double* total = run.has_output(3) ? sum.data() : y.data();
-    const auto* from = x.data<double>();
-    const auto* added = skip.data<double>();
-    run.parallel().for_range(rows, 1 + 4096 / norm.n, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin * norm.n; i < end * norm.n; ++i) {
-        const int64_t row = i / norm.n;
-        const int64_t at = i - row * norm.n;
-        total[i] = from[i] + added[row % skip_rows * norm.n + at] + (bias ? bias[at] : 0);
-      }
-    });
+    if constexpr (std::is_same_v<T, float>) {
+      norm.mean = mean;
+      norm.inv_std = inv_std;
+    } else {
+      FOLIO_TRY(norm.mean, scratch_reals<T>(run, 2 * rows));
+      norm.inv_std = norm.mean + rows;
+    }
+    T* total = sum.data() ? sum.data() : y.data();
+    FOLIO_TRY(const T* from, reals_of<T>(run, x));
+    FOLIO_TRY(const T* added, reals_of<T>(run, skip));
+    add_rows(run, norm.n, rows, from, added, skip.count() / norm.n, bias, total);
     norm.run(run, rows, total, y.data());
-    for (int64_t i = 0; i < rows; ++i) {
+    y.finish(run);
+    sum.finish(run);
+    for (int64_t i = 0; std::is_same_v<T, double> && i < rows; ++i) {
       if (mean && !rms) mean[i] = static_cast<float>(norm.mean[i]);
       if (inv_std) inv_std[i] = static_cast<float>(norm.inv_std[i]);
     }
@@ -123,6 +89,17 @@ class SkipNormalization final : public OpKernel {
         float* to = sum + row * n;
         add(n, x + row * n, 1, skip + row % skip_rows * n, 1, to);
         if (bias) add(n, to, 1, bias, 1, to);
+      }
+    });
+  }
+
+  static void add_rows(OpRun& run, int64_t n, int64_t rows, const double* x, const double* skip,
+                       int64_t skip_rows, const double* bias, double* sum) {
+    run.parallel().for_range(rows, 1 + 4096 / n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin * n; i < end * n; ++i) {
+        const int64_t row = i / n;
+        const int64_t at = i - row * n;
+        sum[i] = x[i] + skip[row % skip_rows * n + at] + (bias ? bias[at] : 0);
       }
     });
   }

@@ -35,6 +35,15 @@ TEST(SkipLayerNormalization, ASkipOfAnotherShapeIsRefused) {
   t.outputs(1).fails("does not fit");
 }
 
+TEST(SkipLayerNormalization, WithoutGammaIsRefused) {
+  OpTester of_floats("SkipLayerNormalization", 1, "com.microsoft");
+  of_floats.input<float>({1, 2}, {1, 3}).input<float>({1, 2}, {0, 0}).input_absent();
+  of_floats.outputs(1).fails("input 2 is missing");
+  OpTester of_doubles("SkipLayerNormalization", 1, "com.microsoft");
+  of_doubles.input<double>({1, 2}, {1, 3}).input<double>({1, 2}, {0, 0}).input_absent();
+  of_doubles.outputs(1).fails("input 2 is missing");
+}
+
 TEST(SkipLayerNormalization, OfDoublesIsComputedInDouble) {
   OpTester t("SkipLayerNormalization", 1, "com.microsoft");
   // The difference of 1e-9 would be lost in float.
