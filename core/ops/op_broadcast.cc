@@ -27,8 +27,8 @@ bool is_end_of(const Shape& part, const Shape& whole) {
 
 // The common cases: `part` is all of `whole`, one number, or what its rows end with, as a bias.
 void plan_repeated(const Shape& whole, const Shape& part, int64_t BroadcastPlan::*part_step,
-                   int64_t (BroadcastPlan::*whole_strides)[kMaxRank],
-                   int64_t (BroadcastPlan::*part_strides)[kMaxRank], BroadcastPlan* plan) {
+                   Shape BroadcastPlan::*whole_strides, Shape BroadcastPlan::*part_strides,
+                   BroadcastPlan* plan) {
   const int64_t count = whole.count();
   const int64_t part_count = part.count();
   plan->out = whole;
@@ -41,10 +41,9 @@ void plan_repeated(const Shape& whole, const Shape& part, int64_t BroadcastPlan:
   }
   plan->row = part_count;
   plan->rows = count / part_count;
-  plan->outer_rank = 1;
-  plan->dims[0] = plan->rows;
-  (plan->*whole_strides)[0] = part_count;
-  (plan->*part_strides)[0] = 0;
+  plan->dims.push_back(plan->rows);
+  (plan->*whole_strides).push_back(part_count);
+  (plan->*part_strides).push_back(0);
 }
 
 }  // namespace
@@ -92,10 +91,9 @@ Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b) {
     plan.b_step = bs[0];
   }
   for (int g = groups - 1; g >= 1; --g) {
-    plan.dims[plan.outer_rank] = dims[g];
-    plan.a_strides[plan.outer_rank] = as[g];
-    plan.b_strides[plan.outer_rank] = bs[g];
-    ++plan.outer_rank;
+    plan.dims.push_back(dims[g]);
+    plan.a_strides.push_back(as[g]);
+    plan.b_strides.push_back(bs[g]);
     plan.rows *= dims[g];
   }
   return plan;

@@ -23,30 +23,11 @@ struct BroadcastPlan {
   int64_t row = 1;
   int64_t a_step = 0;
   int64_t b_step = 0;
-  // The dims outside a row, outermost first, with the strides of a and b in elements; of the arrays
-  // only so many entries are set and copied.
+  // The dims outside a row, outermost first, and for each the strides of a and b in elements.
   int64_t rows = 1;
-  int outer_rank = 0;
-  int64_t dims[kMaxRank];
-  int64_t a_strides[kMaxRank];
-  int64_t b_strides[kMaxRank];
-
-  BroadcastPlan() {}  // NOLINT: see above
-  BroadcastPlan(const BroadcastPlan& other) { *this = other; }
-  BroadcastPlan& operator=(const BroadcastPlan& other) {
-    out = other.out;
-    row = other.row;
-    a_step = other.a_step;
-    b_step = other.b_step;
-    rows = other.rows;
-    outer_rank = other.outer_rank;
-    for (int d = 0; d < outer_rank; ++d) {
-      dims[d] = other.dims[d];
-      a_strides[d] = other.a_strides[d];
-      b_strides[d] = other.b_strides[d];
-    }
-    return *this;
-  }
+  Shape dims;
+  Shape a_strides;
+  Shape b_strides;
 };
 
 Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b);
@@ -67,7 +48,7 @@ void for_broadcast_rows(Parallel& parallel, const BroadcastPlan& plan, Body&& bo
     int64_t a = 0;
     int64_t b = 0;
     int64_t rest = begin;
-    for (int d = plan.outer_rank - 1; d >= 0; --d) {
+    for (int d = plan.dims.rank() - 1; d >= 0; --d) {
       index[d] = rest % plan.dims[d];
       rest /= plan.dims[d];
       a += index[d] * plan.a_strides[d];
@@ -75,7 +56,7 @@ void for_broadcast_rows(Parallel& parallel, const BroadcastPlan& plan, Body&& bo
     }
     for (int64_t r = begin; r < end; ++r) {
       body(a, b, r * plan.row, plan.row);
-      for (int d = plan.outer_rank - 1; d >= 0; --d) {
+      for (int d = plan.dims.rank() - 1; d >= 0; --d) {
         a += plan.a_strides[d];
         b += plan.b_strides[d];
         if (++index[d] < plan.dims[d]) break;
