@@ -143,6 +143,15 @@ void Graph::for_each_read(const Node& node, Visit&& visit) {
   }
 }
 
+// Calls `visit` with a graph and those inside of it, inner ones first.
+template <typename Visit>
+void for_inner_graphs_first(Graph* graph, const Visit& visit) {
+  for (Node& node : graph->nodes) {
+    for (auto& subgraph : node.subgraphs) for_inner_graphs_first(subgraph.get(), visit);
+  }
+  visit(*graph);
+}
+
 struct Model {
   std::string format;
   int64_t ir_version = 0;

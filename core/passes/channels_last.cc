@@ -639,20 +639,15 @@ class ChannelsLast {
   bool changed_ = false;
 };
 
-void convert_in(Graph* graph, int opset, bool* changed) {
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) convert_in(subgraph.get(), opset, changed);
-  }
-  if (!ChannelsLast(graph, opset).run()) return;
-  graph->compact();
-  *changed = true;
-}
-
 }  // namespace
 
 void channels_last(Model* model, bool* changed) {
   const int opset = model->opset_version("");
-  convert_in(&model->graph, opset > 0 ? opset : kNewestOpset, changed);
+  for_inner_graphs_first(&model->graph, [&](Graph& graph) {
+    if (!ChannelsLast(&graph, opset > 0 ? opset : kNewestOpset).run()) return;
+    graph.compact();
+    *changed = true;
+  });
 }
 
 }  // namespace folio

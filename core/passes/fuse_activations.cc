@@ -24,18 +24,7 @@ constexpr std::string_view kPortable[] = {"Relu", "LeakyRelu",   "Sigmoid",
 class ActivationFuser {
  public:
   ActivationFuser(Graph* graph, Leaves leaves, bool* changed)
-      : graph_(*graph),
-        pattern_(graph),
-        leaves_(leaves),
-        changed_(changed),
-        uses_(graph->use_counts()) {
-    readers_.assign(graph->values.size(), kNone);
-    for (size_t i = 0; i < graph->nodes.size(); ++i) {
-      for (const ValueId input : graph->nodes[i].inputs) {
-        if (input != kNone) readers_[static_cast<size_t>(input)] = static_cast<NodeId>(i);
-      }
-    }
-  }
+      : graph_(*graph), pattern_(graph), leaves_(leaves), changed_(changed), links_(*graph) {}
 
   void fuse() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -58,10 +47,10 @@ class ActivationFuser {
   // The node that alone reads the only output of `id`, once; kNone when there is none.
   NodeId sole_reader(NodeId id) {
     const ValueId output = node(id).outputs[0];
-    if (output == kNone || !is_float(output) || uses_[static_cast<size_t>(output)] != 1) {
+    if (output == kNone || !is_float(output) || links_.uses[static_cast<size_t>(output)] != 1) {
       return kNone;
     }
-    const NodeId reader = readers_[static_cast<size_t>(output)];
+    const NodeId reader = links_.readers[static_cast<size_t>(output)];
     if (reader == kNone || !node(reader).subgraphs.empty()) return kNone;
     // It may be gone already: into the other Conv whose result it adds.
     return !node(reader).dead && node(reader).outputs.size() == 1 ? reader : kNone;
@@ -141,21 +130,14 @@ class ActivationFuser {
   Pattern pattern_;  // for dims only: the nodes change without it
   const Leaves leaves_;
   bool* changed_;
-  std::vector<int> uses_;
-  std::vector<NodeId> readers_;  // the last node that reads each value
+  const ValueLinks links_;  // before any node was fused
 };
-
-void fuse_in(Graph* graph, Leaves leaves, bool* changed) {
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) fuse_in(subgraph.get(), leaves, changed);
-  }
-  ActivationFuser(graph, leaves, changed).fuse();
-}
 
 }  // namespace
 
 void fuse_activations(Model* model, bool* changed, Leaves leaves) {
-  fuse_in(&model->graph, leaves, changed);
+  for_inner_graphs_first(&model->graph,
+                         [&](Graph& graph) { ActivationFuser(&graph, leaves, changed).fuse(); });
 }
 
 }  // namespace folio

@@ -20,18 +20,7 @@ class IntegerMatMulFuser {
 
   void fuse() {
     merge_quantizers();
-    uses_ = graph_.use_counts();
-    readers_.assign(graph_.values.size(), kNone);
-    makers_.assign(graph_.values.size(), kNone);
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (graph_.nodes[i].dead) continue;
-      for (const ValueId input : graph_.nodes[i].inputs) {
-        if (input != kNone) readers_[static_cast<size_t>(input)] = static_cast<NodeId>(i);
-      }
-      for (const ValueId output : graph_.nodes[i].outputs) {
-        if (output != kNone) makers_[static_cast<size_t>(output)] = static_cast<NodeId>(i);
-      }
-    }
+    links_.emplace(graph_);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (is_op(graph_.nodes[i], "MatMulInteger")) fuse_product(static_cast<NodeId>(i));
     }
@@ -43,7 +32,9 @@ class IntegerMatMulFuser {
     return !node.dead && node.domain.empty() && node.op_type == type;
   }
   Node& node(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
-  NodeId maker(ValueId id) const { return id == kNone ? kNone : makers_[static_cast<size_t>(id)]; }
+  NodeId maker(ValueId id) const {
+    return id == kNone ? kNone : links_->makers[static_cast<size_t>(id)];
+  }
 
   void merge_quantizers() {
     std::map<ValueId, std::vector<ValueId>> made;
@@ -75,8 +66,8 @@ class IntegerMatMulFuser {
   NodeId sole_reader(NodeId id, std::string_view type) {
     const Node& from = node(id);
     if (from.outputs.size() != 1 || from.outputs[0] == kNone) return kNone;
-    if (uses_[static_cast<size_t>(from.outputs[0])] != 1) return kNone;
-    const NodeId reader = readers_[static_cast<size_t>(from.outputs[0])];
+    if (links_->uses[static_cast<size_t>(from.outputs[0])] != 1) return kNone;
+    const NodeId reader = links_->readers[static_cast<size_t>(from.outputs[0])];
     return reader != kNone && is_op(node(reader), type) ? reader : kNone;
   }
 
@@ -150,20 +141,15 @@ class IntegerMatMulFuser {
 
   Graph& graph_;
   bool* changed_;
-  std::vector<int> uses_;
-  std::vector<NodeId> readers_;  // the last node that reads each value
-  std::vector<NodeId> makers_;
+  std::optional<ValueLinks> links_;  // before any product was fused
 };
-
-void fuse_in(Graph* graph, bool* changed) {
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) fuse_in(subgraph.get(), changed);
-  }
-  if (has_operator(*graph, "MatMulInteger")) IntegerMatMulFuser(graph, changed).fuse();
-}
 
 }  // namespace
 
-void fuse_integer_matmul(Model* model, bool* changed) { fuse_in(&model->graph, changed); }
+void fuse_integer_matmul(Model* model, bool* changed) {
+  for_inner_graphs_first(&model->graph, [&](Graph& graph) {
+    if (has_operator(graph, "MatMulInteger")) IntegerMatMulFuser(&graph, changed).fuse();
+  });
+}
 
 }  // namespace folio

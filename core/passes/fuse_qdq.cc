@@ -63,20 +63,7 @@ struct Quantization {
 
 class QdqFuser {
  public:
-  QdqFuser(Graph* graph, bool* changed)
-      : graph_(*graph), changed_(changed), uses_(graph->use_counts()) {
-    readers_.assign(graph->values.size(), kNone);
-    makers_.assign(graph->values.size(), kNone);
-    for (size_t i = 0; i < graph->nodes.size(); ++i) {
-      const Node& node = graph->nodes[i];
-      for (const ValueId input : node.inputs) {
-        if (input != kNone) readers_[static_cast<size_t>(input)] = static_cast<NodeId>(i);
-      }
-      for (const ValueId output : node.outputs) {
-        if (output != kNone) makers_[static_cast<size_t>(output)] = static_cast<NodeId>(i);
-      }
-    }
-  }
+  QdqFuser(Graph* graph, bool* changed) : graph_(*graph), changed_(changed), links_(*graph) {}
 
   void fuse() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -135,7 +122,7 @@ class QdqFuser {
   // The DequantizeLinear that makes a value.
   bool dequantized(ValueId id, Quantization* out) const {
     if (id == kNone) return false;
-    const NodeId maker = makers_[static_cast<size_t>(id)];
+    const NodeId maker = links_.makers[static_cast<size_t>(id)];
     if (maker == kNone) return false;
     const Node& from = graph_.nodes[static_cast<size_t>(maker)];
     if (!is_op(from, "DequantizeLinear") || from.inputs.size() < 2 || from.inputs[0] == kNone) {
@@ -192,8 +179,8 @@ class QdqFuser {
   // The node that alone reads the only output of `id`, once.
   NodeId sole_reader(NodeId id) {
     const ValueId output = node(id).outputs[0];
-    if (output == kNone || uses_[static_cast<size_t>(output)] != 1) return kNone;
-    const NodeId reader = readers_[static_cast<size_t>(output)];
+    if (output == kNone || links_.uses[static_cast<size_t>(output)] != 1) return kNone;
+    const NodeId reader = links_.readers[static_cast<size_t>(output)];
     return reader != kNone && !node(reader).dead && node(reader).inputs[0] == output ? reader
                                                                                      : kNone;
   }
@@ -264,7 +251,7 @@ class QdqFuser {
       node(id) = Node();
       node(id).dead = true;
     }
-    makers_[static_cast<size_t>(fused.outputs[0])] = gone.back();
+    links_.makers[static_cast<size_t>(fused.outputs[0])] = gone.back();
     node(gone.back()) = std::move(fused);
     *changed_ = true;
   }
@@ -425,20 +412,15 @@ class QdqFuser {
 
   Graph& graph_;
   bool* changed_;
-  std::vector<int> uses_;
-  std::vector<NodeId> readers_;  // the last node that reads each value
-  std::vector<NodeId> makers_;
+  ValueLinks links_;  // before any node was fused; makers of what was
 };
-
-void fuse_in(Graph* graph, bool* changed) {
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) fuse_in(subgraph.get(), changed);
-  }
-  if (has_operator(*graph, "DequantizeLinear")) QdqFuser(graph, changed).fuse();
-}
 
 }  // namespace
 
-void fuse_qdq(Model* model, bool* changed) { fuse_in(&model->graph, changed); }
+void fuse_qdq(Model* model, bool* changed) {
+  for_inner_graphs_first(&model->graph, [&](Graph& graph) {
+    if (has_operator(graph, "DequantizeLinear")) QdqFuser(&graph, changed).fuse();
+  });
+}
 
 }  // namespace folio

@@ -63,6 +63,21 @@ NodeId ReaderLists::only(ValueId value) const {
   return read && read->next == kNone ? read->node : kNone;
 }
 
+ValueLinks::ValueLinks(const Graph& graph)
+    : uses(graph.use_counts()),
+      readers(graph.values.size(), kNone),
+      makers(graph.values.size(), kNone) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].dead) continue;
+    for (const ValueId input : graph.nodes[i].inputs) {
+      if (input != kNone) readers[static_cast<size_t>(input)] = static_cast<NodeId>(i);
+    }
+    for (const ValueId output : graph.nodes[i].outputs) {
+      if (output != kNone) makers[static_cast<size_t>(output)] = static_cast<NodeId>(i);
+    }
+  }
+}
+
 Pattern::Pattern(Graph* graph) : graph_(*graph), uses_(graph->use_counts()) {
   is_output_.resize(graph->values.size());
   for (const ValueId output : graph->outputs) is_output_[static_cast<size_t>(output)] = true;

@@ -150,19 +150,28 @@ Recipe recipe_of(const Node& node, const std::function<Ref<Initializer>(ValueId)
 // Whether one of the graph's own nodes is of this type, in any domain.
 bool has_operator(const Graph& graph, std::string_view type);
 
+// For each value of a graph as it stands, how often it is read (outputs and captures count), the
+// last node that has it as an input, and the one that makes it.
+struct ValueLinks {
+  explicit ValueLinks(const Graph& graph);
+
+  std::vector<int> uses;
+  std::vector<NodeId> readers;
+  std::vector<NodeId> makers;
+};
+
 // Applies `fuse(Pattern&)` to a graph and those inside it; sets *changed and compacts. Graphs
 // without an operator `needed` are passed by before anything is made for them.
 template <typename Fuse>
 void for_each_graph(Graph* graph, bool* changed, const Fuse& fuse, std::string_view needed = "") {
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) for_each_graph(subgraph.get(), changed, fuse, needed);
-  }
-  if (!needed.empty() && !has_operator(*graph, needed)) return;
-  Pattern pattern(graph);
-  fuse(pattern);
-  if (!pattern.changed()) return;
-  graph->compact();
-  *changed = true;
+  for_inner_graphs_first(graph, [&](Graph& each) {
+    if (!needed.empty() && !has_operator(each, needed)) return;
+    Pattern pattern(&each);
+    fuse(pattern);
+    if (!pattern.changed()) return;
+    each.compact();
+    *changed = true;
+  });
 }
 
 }  // namespace folio

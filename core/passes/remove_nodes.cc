@@ -30,7 +30,6 @@ void remove_in(Graph* graph, bool* changed) {
   const std::unordered_set<ValueId> outputs(graph->outputs.begin(), graph->outputs.end());
   Graph::Replacements replacements;
   for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) remove_in(subgraph.get(), changed);
     if (node.dead || !does_nothing(*graph, node)) continue;
     const ValueId output = node.outputs[0];
     // A graph output keeps its node: it needs memory of its own anyway.
@@ -44,14 +43,10 @@ void remove_in(Graph* graph, bool* changed) {
   graph->replace_uses(replacements);
 }
 
-void drop_in(Graph* graph) {
-  // Inner graphs first: what they no longer read keeps nothing alive out here.
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) drop_in(subgraph.get());
-  }
-  std::vector<int> uses = graph->use_counts();
-  for (size_t i = graph->nodes.size(); i-- > 0;) {
-    Node& node = graph->nodes[i];
+void drop_in(Graph& graph) {
+  std::vector<int> uses = graph.use_counts();
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    Node& node = graph.nodes[i];
     if (node.dead) continue;
     const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
       return output != kNone && uses[static_cast<size_t>(output)] > 0;
@@ -60,30 +55,32 @@ void drop_in(Graph* graph) {
     Graph::for_each_read(node, [&](ValueId read) { --uses[static_cast<size_t>(read)]; });
     node.dead = true;
   }
-  graph->compact();
-  graph->drop_unused_captures();
+  graph.compact();
+  graph.drop_unused_captures();
 }
 
-void drop_idle_in(Graph* graph) {
+void drop_idle_in(Graph& graph) {
   bool found = false;
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) drop_idle_in(subgraph.get());
+  for (Node& node : graph.nodes) {
     const bool idle = std::all_of(node.outputs.begin(), node.outputs.end(),
                                   [](ValueId output) { return output == kNone; });
     node.dead |= idle;
     found |= idle;
   }
   if (!found) return;
-  graph->compact();
-  graph->drop_unused_captures();
+  graph.compact();
+  graph.drop_unused_captures();
 }
 
 }  // namespace
 
-void drop_idle(Model* model) { drop_idle_in(&model->graph); }
+void drop_idle(Model* model) { for_inner_graphs_first(&model->graph, drop_idle_in); }
 
-void remove_identities(Model* model, bool* changed) { remove_in(&model->graph, changed); }
+void remove_identities(Model* model, bool* changed) {
+  for_inner_graphs_first(&model->graph, [&](Graph& graph) { remove_in(&graph, changed); });
+}
 
-void drop_dead(Model* model) { drop_in(&model->graph); }
+// What inner graphs no longer read keeps nothing alive outside of them.
+void drop_dead(Model* model) { for_inner_graphs_first(&model->graph, drop_in); }
 
 }  // namespace folio

@@ -170,15 +170,10 @@ class Widener {
   std::unordered_set<ValueId> kept_;
 };
 
-void widen_in(Graph* graph, int opset, bool* changed) {
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) widen_in(subgraph.get(), opset, changed);
-  }
-  const bool any =
-      std::any_of(graph->values.begin(), graph->values.end(), [](const GraphValue& value) {
-        return value.type.is_tensor() && value.type.dtype == DType::kFloat16;
-      });
-  if (any) Widener(graph, opset, changed).widen();
+bool has_halves(const Graph& graph) {
+  return std::any_of(graph.values.begin(), graph.values.end(), [](const GraphValue& value) {
+    return value.type.is_tensor() && value.type.dtype == DType::kFloat16;
+  });
 }
 
 }  // namespace
@@ -186,7 +181,10 @@ void widen_in(Graph* graph, int opset, bool* changed) {
 void widen_half(Model* model, bool* changed) {
   const int opset = model->opset_version("");
   // Before opset 6 a Cast names its type as a string.
-  if (opset >= 6) widen_in(&model->graph, opset, changed);
+  if (opset < 6) return;
+  for_inner_graphs_first(&model->graph, [&](Graph& graph) {
+    if (has_halves(graph)) Widener(&graph, opset, changed).widen();
+  });
 }
 
 }  // namespace folio
