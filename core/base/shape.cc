@@ -29,11 +29,11 @@ bool Shape::operator==(const Shape& other) const {
   return rank_ == other.rank_ && std::equal(begin(), end(), other.begin());
 }
 
-std::string Shape::to_string() const {
+std::string dims_text(Span<const int64_t> dims) {
   std::string out = "[";
-  for (int i = 0; i < rank_; ++i) {
-    if (i > 0) out += ',';
-    out += std::to_string(dims_[i]);
+  for (const int64_t dim : dims) {
+    if (out.size() > 1) out += ',';
+    out += std::to_string(dim);
   }
   return out + "]";
 }

@@ -13,6 +13,8 @@ namespace folio {
 // ONNX sets no limit on rank; tensors of rank above 16 are refused by name at load and at run.
 inline constexpr int kMaxRank = 16;
 
+std::string dims_text(Span<const int64_t> dims);  // "[2,3]"
+
 class Shape {
  public:
   Shape() {}  // NOLINT: a scalar; dims beyond the rank are never read, so nobody sets them
@@ -50,7 +52,7 @@ class Shape {
 
   bool operator==(const Shape& other) const;
 
-  std::string to_string() const;  // "[2,3]"
+  std::string to_string() const { return dims_text(dims()); }
 
  private:
   int rank_ = 0;

@@ -152,17 +152,7 @@ void for_inner_graphs_first(Graph* graph, const Visit& visit) {
   visit(*graph);
 }
 
-struct Model {
-  std::string format;
-  int64_t ir_version = 0;
-  std::vector<OpsetImport> opsets;
-  std::string producer_name;
-  std::string producer_version;
-  std::string domain;
-  int64_t model_version = 0;
-  std::string doc_string;
-  std::string graph_doc_string;
-  std::vector<std::pair<std::string, std::string>> metadata;
+struct Model : ModelHeader {
   DimTable dims;
   Graph graph;
 

@@ -406,16 +406,7 @@ Result<std::unique_ptr<Model>> build_model(ModelDef def, const FreeDims& free_di
     if (value < 0) return invalid_argument("free dimension '", name, "' is set to ", value);
     model->dims.fix(name, value);
   }
-  model->format = std::move(def.format);
-  model->ir_version = def.ir_version;
-  model->opsets = std::move(def.opsets);
-  model->producer_name = std::move(def.producer_name);
-  model->producer_version = std::move(def.producer_version);
-  model->domain = std::move(def.domain);
-  model->model_version = def.model_version;
-  model->doc_string = std::move(def.doc_string);
-  model->graph_doc_string = std::move(def.graph_doc_string);
-  model->metadata = std::move(def.metadata);
+  static_cast<ModelHeader&>(*model) = static_cast<ModelHeader&&>(def);
   // ONNX IR: before version 4 every initializer had to be listed as an input and was constant.
   Builder builder(model.get(), model->ir_version >= 4);
   FOLIO_RETURN_IF_ERROR(builder.build(std::move(def.graph), &model->graph, nullptr, 0));

@@ -117,9 +117,10 @@ struct FunctionDef {
   std::vector<NodeDef> nodes;
 };
 
-struct ModelDef {
-  int64_t ir_version = 0;
+// What a file says of a model beside its graph.
+struct ModelHeader {
   std::string format;  // "onnx" or "ort"
+  int64_t ir_version = 0;
   std::vector<OpsetImport> opsets;
   std::string producer_name;
   std::string producer_version;
@@ -128,6 +129,9 @@ struct ModelDef {
   std::string doc_string;
   std::string graph_doc_string;
   std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+struct ModelDef : ModelHeader {
   GraphDef graph;
   std::vector<FunctionDef> functions;
 };

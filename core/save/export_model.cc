@@ -30,17 +30,10 @@ class Exporter {
   Exporter(const Model& model, VersionsOf versions) : model_(model), versions_(versions) {}
 
   Result<std::unique_ptr<ExportedModel>> run() {
-    out_->def.format = model_.format;
-    out_->def.producer_name = model_.producer_name;
-    out_->def.producer_version = model_.producer_version;
-    out_->def.domain = model_.domain;
-    out_->def.model_version = model_.model_version;
-    out_->def.doc_string = model_.doc_string;
-    out_->def.graph_doc_string = model_.graph_doc_string;
+    static_cast<ModelHeader&>(out_->def) = model_;
     // What Folio noted about the file that was read is not true of the one to be written.
-    for (const auto& entry : model_.metadata) {
-      if (!entry.first.starts_with(kOwnMetadataPrefix)) out_->def.metadata.push_back(entry);
-    }
+    std::erase_if(out_->def.metadata,
+                  [](const auto& entry) { return entry.first.starts_with(kOwnMetadataPrefix); });
     const int64_t ir_version = model_.ir_version > 0 ? model_.ir_version : kDefaultIrVersion;
     out_->def.ir_version = std::max(ir_version, kMinIrVersion);
     FOLIO_RETURN_IF_ERROR(write_graph(model_.graph, nullptr, &out_->def.graph));
@@ -304,7 +297,6 @@ class Exporter {
   }
 
   Status write_opsets() {
-    out_->def.opsets = model_.opsets;
     for (const auto& [domain, range] : ranges_) {
       auto& opsets = out_->def.opsets;
       auto at =

@@ -55,18 +55,9 @@ struct Counter {
 
 ModelInfo describe(const Model& model, const ByteSource& source) {
   ModelInfo info;
+  static_cast<ModelHeader&>(info) = model;
   info.path = source.name();
-  info.format = model.format;
-  info.ir_version = model.ir_version;
-  info.opsets = model.opsets;
-  info.producer_name = model.producer_name;
-  info.producer_version = model.producer_version;
-  info.domain = model.domain;
-  info.model_version = model.model_version;
-  info.doc_string = model.doc_string;
   info.graph_name = model.graph.name;
-  info.graph_doc_string = model.graph_doc_string;
-  info.metadata = model.metadata;
   for (const ValueId id : model.graph.inputs) info.inputs.push_back(port_of(model.graph, id));
   for (const ValueId id : model.graph.outputs) info.outputs.push_back(port_of(model.graph, id));
   for (const ValueId id : model.graph.overridable) {

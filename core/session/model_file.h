@@ -29,19 +29,9 @@ Status replace_initializers(Model* model, const std::vector<std::pair<std::strin
 // A model's file as `options` want its bytes: mapped, or read.
 Result<Ref<ByteSource>> open_model_file(const std::string& path, const ModelOptions& options);
 
-struct ModelInfo {
+struct ModelInfo : ModelHeader {
   std::string path;
-  std::string format;
-  int64_t ir_version = 0;
-  std::vector<OpsetImport> opsets;
-  std::string producer_name;
-  std::string producer_version;
-  std::string domain;
-  int64_t model_version = 0;
-  std::string doc_string;
   std::string graph_name;
-  std::string graph_doc_string;
-  std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<PortInfo> inputs;
   std::vector<PortInfo> outputs;
   std::vector<PortInfo> overridable;

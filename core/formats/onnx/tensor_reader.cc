@@ -5,6 +5,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/formats/onnx/onnx_fields.h"
+#include "core/formats/payload.h"
 
 namespace folio {
 namespace {
@@ -135,12 +136,6 @@ Status scan_tensor(LoadContext& context, Bytes message, TensorScan* scan) {
   });
 }
 
-std::string dims_text(const std::vector<int64_t>& dims) {
-  std::string text = "[";
-  for (const int64_t dim : dims) text += cat(text.size() > 1 ? "," : "", dim);
-  return text + "]";
-}
-
 std::string type_text(const TensorScan& scan) {
   return cat(dtype_name(static_cast<DType>(scan.data_type)), dims_text(scan.dims));
 }
@@ -167,23 +162,6 @@ Status check_scan(const TensorScan& scan, uint64_t* out_bytes) {
   } else if (!dtype_bytes(dtype, count, out_bytes)) {
     return invalid_graph(type_text(scan), " has more bytes than fit 64 bits");
   }
-  return Status::ok();
-}
-
-// Bytes that already are what a kernel reads: a view into `source`, or a copy when small.
-Status place_payload(const Ref<ByteSource>& source, Bytes payload, DType dtype, const Shape& shape,
-                     InitializerDef* out) {
-  if (payload.size() < kSmallTensorBytes) {
-    FOLIO_TRY(out->tensor, allocate_tensor(dtype, shape));
-    if (!payload.empty()) std::memcpy(out->tensor.raw_mut(), payload.data(), payload.size());
-    return Status::ok();
-  }
-  Ref<Buffer> view =
-      view_buffer(Buffer::Kind::kConstant, payload.data(), payload.size(), Ref<RefCounted>(source));
-  uint8_t* data = view->data();
-  out->tensor = Tensor(dtype, shape, data, std::move(view));
-  out->source = source;
-  out->offset = static_cast<uint64_t>(payload.data() - source->bytes().data());
   return Status::ok();
 }
 

@@ -60,8 +60,8 @@ class OrtReader {
   Status read_tensor(const ort_schema::Tensor& tensor, InitializerDef* out);
   Status read_payload(const ort_schema::Tensor& tensor, InitializerDef* out);
   Status read_strings(const Strings* strings, uint64_t count, const Shape& shape, Tensor* out);
-  Status place_payload(Bytes payload, DType dtype, const Shape& shape,
-                       const Ref<ByteSource>& source, InitializerDef* out);
+  Status take_payload(const Ref<ByteSource>& source, Bytes payload, DType dtype, const Shape& shape,
+                      InitializerDef* out);
   Status read_outside(uint64_t offset, uint64_t bytes, DType dtype, const Shape& shape,
                       InitializerDef* out);
   Status read_dims(const flatbuffers::Vector<int64_t>* dims, std::vector<int64_t>* out);

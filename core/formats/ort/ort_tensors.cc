@@ -1,22 +1,9 @@
 // Tensors, dense and sparse; see ort_reader.h.
-#include <bit>
-#include <cstring>
-
 #include "core/base/checked_math.h"
 #include "core/formats/ort/ort_reader.h"
+#include "core/formats/payload.h"
 
 namespace folio {
-namespace {
-
-static_assert(std::endian::native == std::endian::little, "payloads are used in place");
-
-std::string dims_text(Span<const int64_t> dims) {
-  std::string text = "[";
-  for (const int64_t dim : dims) text += cat(text.size() > 1 ? "," : "", dim);
-  return text + "]";
-}
-
-}  // namespace
 
 Status OrtReader::read_tensor(const ort_schema::Tensor& tensor, InitializerDef* out) {
   Status read = read_name(tensor.name(), "tensor name", &out->name);
@@ -63,7 +50,13 @@ Status OrtReader::read_payload(const ort_schema::Tensor& tensor, InitializerDef*
                          " bytes, but raw_data holds ", found);
   }
   const Bytes payload = found > 0 ? Bytes(tensor.raw_data()->Data(), found) : Bytes();
-  return place_payload(payload, dtype, shape, source_, out);
+  return take_payload(source_, payload, dtype, shape, out);
+}
+
+Status OrtReader::take_payload(const Ref<ByteSource>& source, Bytes payload, DType dtype,
+                               const Shape& shape, InitializerDef* out) {
+  if (payload.size() < kSmallTensorBytes) FOLIO_RETURN_IF_ERROR(spend(payload.size()));
+  return place_payload(source, payload, dtype, shape, out);
 }
 
 Status OrtReader::read_outside(uint64_t offset, uint64_t bytes, DType dtype, const Shape& shape,
@@ -73,7 +66,7 @@ Status OrtReader::read_outside(uint64_t offset, uint64_t bytes, DType dtype, con
     return invalid_graph("its ", bytes, " bytes at ", offset, " of the data file end beyond its ",
                          file.size());
   }
-  return place_payload(file.subspan(offset, bytes), dtype, shape, data_file_, out);
+  return take_payload(data_file_, file.subspan(offset, bytes), dtype, shape, out);
 }
 
 Status OrtReader::read_strings(const Strings* strings, uint64_t count, const Shape& shape,
@@ -89,23 +82,6 @@ Status OrtReader::read_strings(const Strings* strings, uint64_t count, const Sha
   auto* next = out->data_mut<std::string>();
   return each_entry(strings, "string",
                     [&](const flatbuffers::String& text) { return read_bytes(&text, next++); });
-}
-
-Status OrtReader::place_payload(Bytes payload, DType dtype, const Shape& shape,
-                                const Ref<ByteSource>& source, InitializerDef* out) {
-  if (payload.size() < kSmallTensorBytes) {
-    FOLIO_RETURN_IF_ERROR(spend(payload.size()));
-    FOLIO_TRY(out->tensor, allocate_tensor(dtype, shape));
-    if (!payload.empty()) std::memcpy(out->tensor.raw_mut(), payload.data(), payload.size());
-    return Status::ok();
-  }
-  Ref<Buffer> view =
-      view_buffer(Buffer::Kind::kConstant, payload.data(), payload.size(), Ref<RefCounted>(source));
-  uint8_t* data = view->data();
-  out->tensor = Tensor(dtype, shape, data, std::move(view));
-  out->source = source;
-  out->offset = static_cast<uint64_t>(payload.data() - source->bytes().data());
-  return Status::ok();
 }
 
 Status OrtReader::read_sparse(const ort_schema::SparseTensor& sparse, InitializerDef* out) {
