@@ -5,7 +5,7 @@
 // attributes an operator reads, and of which type, it tells while it runs (set_attribute_hook): no
 // list of them is kept. Wholly random draws take turns with samples.cc's, half of which are bent in
 // one place. Each operator must take some draws, but for those that kOnlyRefused names.
-// FOLIO_RANDOM_ROUNDS sets how many draws an operator gets (default 40), FOLIO_RANDOM_SEED gives
+// FOLIO_RANDOM_ROUNDS sets how many draws an operator gets (default 200), FOLIO_RANDOM_SEED gives
 // others, FOLIO_RANDOM_OPERATOR names the only one to run.
 #include <gtest/gtest.h>
 
@@ -104,7 +104,7 @@ bool is_only_refused(const OpDef& def) {
 }
 
 TEST(RandomOperators, EndInAnErrorOrInOutputsAsInferred) {
-  const int rounds = env_number("FOLIO_RANDOM_ROUNDS", 40);
+  const int rounds = env_number("FOLIO_RANDOM_ROUNDS", 200);
   const char* only = std::getenv("FOLIO_RANDOM_OPERATOR");
   set_allocation_hook(allow);
   size_t operators = 0;
