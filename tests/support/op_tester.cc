@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/kernels/select.h"
-#include "core/ops/op_half.h"
+#include "core/ops/op_dispatch.h"
 #include "core/prepack/packed_blob.h"
 
 namespace folio {
@@ -94,32 +94,12 @@ int64_t int_at(const Tensor& tensor, int64_t i) {
 
 // Any type that has numbers, as doubles; false for the rest.
 bool to_doubles(const Tensor& tensor, std::vector<double>* out) {
-  const auto widen = [&](const auto* data) {
+  using Types =
+      TypeList<float, double, Float16, BFloat16, int8_t, uint8_t, int16_t, uint16_t, int32_t>;
+  return dispatch(Types{}, tensor.dtype(), [&](auto tag) {
+    const auto* data = tensor.data<typename decltype(tag)::type>();
     for (int64_t i = 0; i < tensor.count(); ++i) out->push_back(static_cast<double>(data[i]));
-    return true;
-  };
-  switch (tensor.dtype()) {
-    case DType::kFloat:
-      return widen(tensor.data<float>());
-    case DType::kDouble:
-      return widen(tensor.data<double>());
-    case DType::kFloat16:
-      return widen(tensor.data<Float16>());
-    case DType::kBfloat16:
-      return widen(tensor.data<BFloat16>());
-    case DType::kInt8:
-      return widen(tensor.data<int8_t>());
-    case DType::kUint8:
-      return widen(tensor.data<uint8_t>());
-    case DType::kInt16:
-      return widen(tensor.data<int16_t>());
-    case DType::kUint16:
-      return widen(tensor.data<uint16_t>());
-    case DType::kInt32:
-      return widen(tensor.data<int32_t>());
-    default:
-      return false;
-  }
+  });
 }
 
 std::string element_text(const Tensor& tensor, int64_t i) {
