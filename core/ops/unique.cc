@@ -4,7 +4,9 @@
 // Shapes: x [outer.., n, inner..] -> y with the axis cut to the entries found (without an axis: the
 //         elements of x, one dim), indices [found] of their first places, inverse_indices [n],
 //         counts [found].
-// Math:   sorted: in ascending order (NaN last, all NaN as one), else by first place.
+// Math:   sorted: in ascending order (NaN last, all NaN as one), else by first place. Entries
+// without
+//         elements are one entry, as in numpy.
 // Types:  all numbers, bool, strings; indices and counts int64.
 #include <cmath>
 #include <numeric>
@@ -111,9 +113,7 @@ class Unique final : public OpKernel {
     entries.count = shape[axis];
     entries.outer = shape.product(0, axis);
     entries.inner = shape.product(axis + 1, shape.rank());
-    if (x->count() == 0 && entries.count > 0) {
-      return invalid_argument("input 0 is ", x->shape().to_string(), ": its entries are empty");
-    }
+    if (x->count() == 0 && entries.count > 0) return find_empty(run, *x, entries, shape, axis);
     Status status = wrong_type(0, x->dtype());
     dispatch(Types{}, x->dtype(), [&](auto tag) {
       status = find<typename decltype(tag)::type>(run, *x, entries, shape, axis);
@@ -137,6 +137,19 @@ class Unique final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(give(run, 1, found.first));
     FOLIO_RETURN_IF_ERROR(give(run, 2, found.inverse));
     return give(run, 3, found.counts);
+  }
+
+  // Entries without elements are all alike. There may be more of them than memory has room for.
+  static Status find_empty(OpRun& run, const Tensor& x, const Entries& entries, Shape shape,
+                           int axis) {
+    shape[axis] = 1;
+    FOLIO_RETURN_IF_ERROR(run.output(0, x.dtype(), shape).status());
+    FOLIO_RETURN_IF_ERROR(give(run, 1, {0}));
+    if (run.has_output(2)) {
+      FOLIO_TRY(Tensor * inverse, run.output(2, DType::kInt64, Shape{entries.count}));
+      std::fill_n(inverse->data_mut<int64_t>(), entries.count, 0);
+    }
+    return give(run, 3, {entries.count});
   }
 
   static Status give(OpRun& run, int i, const std::vector<int64_t>& values) {

@@ -29,7 +29,9 @@ TEST(Unique, TakesEntriesOfAnAxisAndNan) {
   OpTester empty("Unique", 11);
   empty.input<float>({0}, {}).expect<float>(0, {0}, {}).run();
   OpTester hollow("Unique", 11);
-  hollow.attr("axis", 0).input<float>({3, 0}, {}).outputs(1).fails("entries are empty");
+  hollow.attr("axis", 0).input<float>({3, 0}, {}).expect<float>(0, {1, 0}, {});
+  hollow.expect<int64_t>(1, {1}, {0}).expect<int64_t>(2, {3}, {0, 0, 0});
+  hollow.expect<int64_t>(3, {1}, {3}).run();
 }
 
 }  // namespace
