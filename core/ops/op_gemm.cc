@@ -10,9 +10,14 @@ namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 
-// Work for one chunk: about 2 million multiply-adds, some 20 us on one AVX-512 core, so that a
-// stolen core costs little and hand-out costs nothing. By shape only.
-constexpr int64_t kChunkMacs = 2 << 20;
+// Work for one chunk: about 4 million multiply-adds, some 50 us on one AVX-512 core, so that a
+// stolen core costs little, all threads end at once, and hand-out costs nothing. By shape only.
+constexpr int64_t kChunkMacs = 4 << 20;
+// As many rows as a pass over B serves: fewer read B too often for the memory of all threads.
+constexpr int64_t kChunkRows = 192;
+// Of rows that are packed for each chunk, more columns repay that.
+constexpr int64_t kChunkColumns = 64;
+constexpr int64_t kPackedColumns = 512;
 // Few rows wait for the bytes of B instead: 512 KiB are 20 to 30 us.
 constexpr int64_t kChunkWeights = 1 << 17;
 // A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
@@ -33,20 +38,22 @@ int64_t few_rows_columns(int64_t m, int64_t depth) {
 }
 
 // Of a packed B.
-Blocks blocks_for(int64_t m, int64_t n, int64_t k) {
+Blocks blocks_for(const FolioGemmF32& args) {
   Blocks blocks{};
-  blocks.columns = panel_columns(n);
-  // Few rows (a GEMV): split columns. Otherwise rows, in multiples of 48 (of both kernels' tiles).
-  const int64_t depth = std::max<int64_t>(k, 1);
-  if (m < 48) {
-    const int64_t columns = few_rows_columns(m, depth) / kPanel * kPanel;
-    blocks.columns = std::clamp<int64_t>(columns, kPanel, blocks.columns);
-    blocks.rows = m;
+  const int64_t all = panel_columns(args.n);
+  const int64_t depth = std::max<int64_t>(args.k, 1);
+  if (args.m < 48) {  // split columns alone
+    blocks.rows = args.m;
+    const int64_t columns = few_rows_columns(args.m, depth) / kPanel * kPanel;
+    blocks.columns = std::clamp<int64_t>(columns, kPanel, all);
     return blocks;
   }
-  const int64_t rows = kChunkMacs / (depth * std::min<int64_t>(blocks.columns, 512)) / 48 * 48;
-  blocks.columns = std::min<int64_t>(blocks.columns, 512);
-  blocks.rows = std::clamp<int64_t>(rows, 48, std::max<int64_t>(m, 48));
+  const int64_t parts = (args.m + kChunkRows - 1) / kChunkRows;
+  blocks.rows = (args.m + parts - 1) / parts;
+  const bool stays = args.a_col_stride == 1 || args.k <= 1;
+  const int64_t columns = kChunkMacs / (depth * blocks.rows) / kChunkColumns * kChunkColumns;
+  const int64_t least = stays ? kChunkColumns : kPackedColumns;
+  blocks.columns = std::min(all, std::clamp(columns, least, kPackedColumns));
   return blocks;
 }
 
@@ -175,7 +182,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);
   if (!b.packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
-  const Blocks blocks = blocks_for(args.m, args.n, args.k);
+  const Blocks blocks = blocks_for(args);
   const int64_t row_blocks = (args.m + blocks.rows - 1) / blocks.rows;
   const int64_t col_blocks = (args.n + blocks.columns - 1) / blocks.columns;
   run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr size_t kFloat = sizeof(float);
-constexpr int64_t kRowStep = 14;             // rows of the widest kernel's tile
-constexpr int64_t kTileRows = 168;           // what the product packs of A at once
+constexpr int64_t kRowStep = 14;   // rows of the widest kernel's tile
+constexpr int64_t kTileRows = 98;  // half of 14 x 14: images of 7 times 2^i are cut evenly
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
 constexpr int64_t kMostPlanes = 8;           // of an image that is read as it lies
