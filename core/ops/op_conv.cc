@@ -99,7 +99,7 @@ ConvTiling make_tiling(int64_t pixels, int64_t most, int64_t row_step, int64_t r
                        int64_t c_out) {
   constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
   constexpr int64_t kEnoughChunks = 4;
-  constexpr int64_t kLeastColumns = 128;  // fewer do not repay reading the pixels again
+  constexpr int64_t kLeastColumns = 64;  // fewer do not repay reading the pixels again
   ConvTiling t;
   t.tiles = (pixels + most - 1) / most;
   const int64_t even = (pixels + t.tiles - 1) / t.tiles;
