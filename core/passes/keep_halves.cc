@@ -1,7 +1,9 @@
 // Weights of 16 bits stay so: an operator that widens them piece by piece reads the float16 or
 // bfloat16 constant instead of the copy in float32 that a Cast would make.
 //
-//   op(x, Cast(W))   ->   op(x, W) with half_weights = 1
+//   op(x, Cast(W))              op(x, W) with half_weights = 1
+//   op(x, Transpose(Cast(W)))   op(x, Transpose(W)) with it: of all that only moves elements, the
+//                               Cast could as well come last
 //
 // Where OpDef::takes_half says so: right operands of MatMul, Gemm and their fused forms, weights of
 // convolutions with channels last, projections of attention, W of LSTM, GRU and RNN. A Cast of up
@@ -13,6 +15,7 @@
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_registry.h"
 #include "core/passes/passes.h"
+#include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
@@ -26,13 +29,7 @@ class KeepHalves {
       for (auto& subgraph : node.subgraphs) KeepHalves(subgraph.get()).run();
       if (!node.dead) keep(&node);
     }
-    if (halves_.empty()) return;
-    // What only the replaced Casts made is not to be named or looked for any more.
-    const std::vector<int> uses = graph_.use_counts();
-    for (size_t i = 0; i < graph_.values.size(); ++i) {
-      GraphValue& value = graph_.values[i];
-      if (uses[i] == 0 && value.is_constant()) value.initializer = nullptr;
-    }
+    if (!halves_.empty()) drop_unused_constants(&graph_);
   }
 
  private:
@@ -42,29 +39,47 @@ class KeepHalves {
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const GraphValue* wide =
           node->inputs[i] == kNone ? nullptr : graph_.constant_value(node->inputs[i]);
-      const Ref<Initializer>* half = wide ? half_behind(*wide->initializer) : nullptr;
-      if (!half || !def->takes_half(node->attributes, static_cast<int>(i), (*half)->shape)) {
-        continue;
-      }
-      node->inputs[i] = value_of(*half);
+      const Ref<Initializer> half = wide ? half_of(wide->initializer) : Ref<Initializer>();
+      if (!half || !def->takes_half(node->attributes, static_cast<int>(i), half->shape)) continue;
+      node->inputs[i] = value_of(half);
       node->attributes.set(int_attribute(std::string(kHalfWeightsAttribute), 1));
     }
+  }
+
+  // The float16 or bfloat16 constant that has these numbers, or null.
+  Ref<Initializer> half_of(const Ref<Initializer>& wide) {
+    if (const Ref<Initializer>* half = half_behind(*wide)) return *half;
+    if (wide->tensor || !wide->recipe || !only_moves(*wide->recipe)) return {};
+    const auto known = moved_.find(wide.get());
+    if (known != moved_.end()) return known->second;
+    const Ref<Initializer> source = half_of(wide->recipe->inputs[0]);
+    if (!source) return {};
+    auto half = make_ref<Initializer>();
+    half->name = wide->name;
+    half->dtype = source->dtype;
+    half->shape = wide->shape;
+    half->recipe = std::make_unique<Recipe>(*wide->recipe);
+    half->recipe->inputs[0] = source;
+    return moved_[wide.get()] = half;
+  }
+
+  static bool only_moves(const Recipe& recipe) {
+    const std::string_view type = recipe.op_type;
+    return recipe.domain.empty() && !recipe.inputs.empty() && recipe.inputs[0] &&
+           (type == "Transpose" || type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" ||
+            type == "Flatten");
   }
 
   // One value in this graph for each constant, whatever graph its Cast is in.
   ValueId value_of(const Ref<Initializer>& half) {
     const auto known = halves_.find(half.get());
     if (known != halves_.end()) return known->second;
-    const ValueId id = graph_.add_value(half->name);
-    Dims dims;
-    for (const int64_t dim : half->shape.dims()) dims.push_back(Dim::of(dim));
-    graph_.value(id).type = TypeInfo::tensor(half->dtype, std::move(dims));
-    graph_.value(id).initializer = half;
-    return halves_[half.get()] = id;
+    return halves_[half.get()] = add_constant(&graph_, half);
   }
 
   Graph& graph_;
   std::unordered_map<const Initializer*, ValueId> halves_;
+  std::unordered_map<const Initializer*, Ref<Initializer>> moved_;  // by what they stand for
 };
 
 }  // namespace

@@ -78,6 +78,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
 void choose_forms(Model* model, bool winograd) {
   if (winograd) choose_winograd(model);
   pair_convs(model);
+  read_transposed(model);
   keep_halves(model);
 }
 

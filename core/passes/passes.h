@@ -98,7 +98,7 @@ void fuse_byte_adds(Model* model, bool* changed);
 // types. Worth it only where weights are packed.
 void channels_last(Model* model, bool* changed);
 
-// The last step of a load: the next three, in their order. `winograd`: folio.conv_winograd and
+// The last step of a load: the next four, in their order. `winograd`: folio.conv_winograd and
 // packed weights let it.
 void choose_forms(Model* model, bool winograd);
 
@@ -108,6 +108,9 @@ void choose_winograd(Model* model);
 // A convolution and the depthwise one after it become one step where what stands between them is
 // large.
 void pair_convs(Model* model);
+
+// Products read constant matrices that a Transpose would copy where they stand.
+void read_transposed(Model* model);
 
 // Operators that widen float16 and bfloat16 weights themselves read those instead of their copies
 // in float32; no other pass knows such nodes.

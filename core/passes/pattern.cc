@@ -460,4 +460,19 @@ bool has_operator(const Graph& graph, std::string_view type) {
                      [&](const Node& node) { return node.op_type == type; });
 }
 
+ValueId add_constant(Graph* graph, const Ref<Initializer>& constant) {
+  const ValueId id = graph->add_value(constant->name);
+  graph->value(id).type = type_of(constant->dtype, constant->shape);
+  graph->value(id).initializer = constant;
+  return id;
+}
+
+void drop_unused_constants(Graph* graph) {
+  const std::vector<int> uses = graph->use_counts();
+  for (size_t i = 0; i < graph->values.size(); ++i) {
+    GraphValue& value = graph->values[i];
+    if (uses[i] == 0 && value.is_constant()) value.initializer = nullptr;
+  }
+}
+
 }  // namespace folio

@@ -174,4 +174,9 @@ void for_each_graph(Graph* graph, bool* changed, const Fuse& fuse, std::string_v
   });
 }
 
+// A value of the constant's name and type.
+ValueId add_constant(Graph* graph, const Ref<Initializer>& constant);
+// Values that nothing reads are constants no more: none is named, looked for or computed.
+void drop_unused_constants(Graph* graph);
+
 }  // namespace folio

@@ -50,6 +50,20 @@ std::string add_weight(GraphWriter& graph, Stands stands, const std::string& nam
   return name + "_wide";
 }
 
+// The same turned round, as a head has the table of its embeddings, before the Cast or after it.
+std::string add_turned(GraphWriter& graph, Stands stands, const std::string& name,
+                       const std::vector<int64_t>& dims, bool is_before) {
+  const std::string turned = name + "_turned";
+  const std::string wide = add_weight(graph, stands, name, dims);
+  if (!is_before || stands == Stands::kWide) {
+    graph.node("Transpose", {wide}, {turned});
+    return turned;
+  }
+  graph.node("Transpose", {name}, {name + "_half"}).attr_ints("perm", {1, 0});
+  graph.node("Cast", {name + "_half"}, {turned}).attr_int("to", 1);
+  return turned;
+}
+
 constexpr int64_t kRows[] = {1, 3, 40, 400};
 constexpr uint64_t kProductBytes = 300 * 192 * 2;  // of a packed weight
 
@@ -148,11 +162,66 @@ model_writer::ModelWriter embeddings(Stands stands) {
   return writer;
 }
 
+// Heads that read the table of their embeddings: MatMul, with and without a function, and Gemm,
+// whose other matrix is turned twice. And filters that another framework has in its own order.
+template <bool is_before>
+model_writer::ModelWriter heads(Stands stands) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({7, 5}));
+  graph.initializer(f32_tensor("range", {}, {300}));
+  graph.node("Mul", {"x", "range"}, {"places"});
+  graph.node("Cast", {"places"}, {"ids"}).attr_int("to", 7);
+  const std::string turned = add_turned(graph, stands, "table", {700, 96}, is_before);
+  const std::string table = stands == Stands::kWide ? "table" : "table_wide";
+  graph.node("Gather", {table, "ids"}, {"rows"});
+  graph.node("MatMul", {"rows", turned}, {"y"});
+  graph.initializer(f32_tensor("bias", {700}, small_wave(700, 2)));
+  graph.node("MatMul", {"rows", turned}, {"m"});
+  graph.node("Add", {"m", "bias"}, {"a"});
+  graph.node("Relu", {"a"}, {"r"});
+  graph.initializer(i64_tensor("flat", {2}, {-1, 96}));
+  graph.node("Reshape", {"rows", "flat"}, {"flat_rows"});
+  graph.node("Gemm", {"flat_rows", turned}, {"g"});
+  const std::string other = add_turned(graph, stands, "the other", {96, 400}, is_before);
+  graph.node("Gemm", {"flat_rows", other}, {"h"}).attr_int("transB", 1);
+  for (const char* name : {"y", "r"}) graph.output(name, f32_type({7, 5, 700}));
+  graph.output("g", f32_type({35, 700}));
+  graph.output("h", f32_type({35, 400}));
+  return writer;
+}
+
+// Filters that stand in another order, and a table of other rows.
+model_writer::ModelWriter moved(Stands stands) {
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 96, 9, 11}));
+  const std::string filters = add_weight(graph, stands, "w", {3, 1, 96, 100});
+  graph.node("Transpose", {filters}, {"ordered"}).attr_ints("perm", {3, 2, 0, 1});
+  graph.node("Conv", {"x", "ordered"}, {"y"});
+  graph.initializer(i64_tensor("rows", {2}, {-1, 32}));
+  const std::string table = add_weight(graph, stands, "table", {300, 64});
+  graph.node("Reshape", {table, "rows"}, {"cut"});
+  graph.initializer(i64_tensor("ids", {3}, {599, 0, 7}));
+  graph.initializer(f32_tensor("zero", {}, {0}));
+  graph.node("ReduceSum", {"x"}, {"sum"}).attr_int("keepdims", 0);
+  graph.node("Mul", {"sum", "zero"}, {"nothing"});
+  graph.node("Cast", {"nothing"}, {"shift"}).attr_int("to", 7);
+  graph.node("Add", {"ids", "shift"}, {"places"});
+  graph.node("Gather", {"cut", "places"}, {"rows_read"});
+  graph.output("y", f32_type({1, 100, 7, 11}));
+  graph.output("rows_read", f32_type({3, 32}));
+  return writer;
+}
+
 using Build = model_writer::ModelWriter (*)(Stands stands);
 using Outputs = std::vector<std::vector<float>>;
 
 // Weights that stay halves: of the convolutions all but Winograd's, of the recurrent net W.
-int halves_in(Build build) { return build == products ? 2 : build == convolutions ? 3 : 1; }
+int halves_in(Build build) {
+  if (build == convolutions) return 3;
+  return build == products || build == heads<false> || build == heads<true> ? 2 : 1;
+}
 
 SessionOptions with(int threads, Packing packing) {
   SessionOptions options;
@@ -234,7 +303,8 @@ TEST_P(HalfWeights, StandInPackFiles) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, HalfWeights,
-    ::testing::Combine(::testing::Values(products, convolutions, recurrent, attention, embeddings),
+    ::testing::Combine(::testing::Values(products, convolutions, recurrent, attention, embeddings,
+                                         heads<false>, heads<true>, moved),
                        ::testing::Values(Stands::kFloat16, Stands::kBfloat16)));
 
 // Nothing of a weight is in private memory before it is packed, and then half of float32's bytes.
@@ -263,6 +333,41 @@ TEST(HalfWeightsMemory, IsHalfOfThatOfFloats) {
   for (const auto& [data, bytes] : sizes) found.insert(bytes);
   // 300 rows of 192, and 192 of 300, whose last panel has padding.
   EXPECT_EQ(found, (std::multiset<uint64_t>{kProductBytes, uint64_t{304} * 192 * 2}));
+}
+
+// A matrix that is read turned round is the file's all the same: of the copy that a Transpose would
+// make nothing is there, whether weights are packed or not, and a pack is that of the file's bytes.
+TEST(HalfWeightsMemory, TransposesAreReadAsTheFileHasThem) {
+  for (const Build build : {heads<false>, heads<true>}) {
+    for (const Stands stands : {Stands::kWide, Stands::kFloat16, Stands::kBfloat16}) {
+      const TempFolder folder;
+      const std::string path = folder.write("m.onnx", build(stands).serialize());
+      const bool is_half = stands != Stands::kWide;
+      SessionOptions options = with(1, Packing::kOff);
+      options.cache = std::make_shared<PackedCache>();
+      SessionOptions unpacked = options;
+      unpacked.prepack = false;
+      for (const SessionOptions& each : {with(1, Packing::kOff), unpacked}) {
+        const Ref<Session> session = session_of(path, each);
+        std::multiset<std::string> found;
+        for (const Value& constant : session->program().constants) {
+          if (!constant.is_tensor() || constant.tensor().count() < 1000) continue;
+          EXPECT_EQ(dtype_bits(constant.tensor().dtype()), is_half ? 16 : 32);
+          found.insert(constant.tensor().shape().to_string());
+        }
+        EXPECT_EQ(found, (std::multiset<std::string>{"[700,96]", "[96,400]"}));
+        EXPECT_TRUE(session->program().packed_now().empty());
+      }
+      options.packing = Packing::kLoad;
+      const Ref<Session> packed = session_of(path, options);
+      std::set<const uint8_t*> blobs;
+      uint64_t bytes = 0;
+      for (const auto& blob : packed->program().packed_now()) {
+        if (blobs.insert(blob->data()).second) bytes += blob->bytes();
+      }
+      EXPECT_EQ(bytes, (704 * 96 + 400 * 96) * (is_half ? 2U : 4U));
+    }
+  }
 }
 
 // Where the table alone is read, nothing of it is in private memory.
