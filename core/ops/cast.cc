@@ -310,12 +310,14 @@ Result<std::unique_ptr<OpKernel>> make_cast_like(OpBuild& build) {
   def.type = "Cast";
   def.keeps_half = true;
   def.is_exact = true;
+  def.elementwise = true;
   def.infer = infer_cast;
   def.make = make_cast;
   def.unaligned_inputs = 1;
   registry.add(def);
 
   def.type = "CastLike";
+  def.elementwise = false;  // only the type of the second input counts
   def.since = 15;
   def.min_inputs = 2;
   def.max_inputs = 2;

@@ -62,6 +62,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
     if (round == 0 && widen) {
       bool widened = false;
       widen_half(model, &widened);
+      if (!is_for_saving(level)) widen_conv(model, &widened);
       if (widened) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     }
     remove_identities(model, &changed);

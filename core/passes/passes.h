@@ -52,6 +52,9 @@ void drop_dead(Model* model);
 // Computes float16 in float32 where ONNX Runtime's CPU does; needs inferred types.
 void widen_half(Model* model, bool* changed);
 
+// Convolutions of bfloat16 as those of float, whose weights are packed; needs inferred types.
+void widen_conv(Model* model, bool* changed);
+
 // Removes and merges nodes that only move or rename elements.
 void simplify_moves(Model* model, bool* changed);
 

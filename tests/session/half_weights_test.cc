@@ -434,6 +434,64 @@ TEST(HalfWeightsMemory, OperatorsOfHalvesReadThemSoToo) {
   EXPECT_EQ(found[0], found[1]);
 }
 
+// A model of bfloat16: its convolutions are those of float32, rounded; weights stay as they are.
+TEST(HalfWeightsMemory, ConvolutionsOfBfloat16ReadPackedWeights) {
+  const auto build = [](Stands stands) {
+    model_writer::ModelWriter writer = plain_model();
+    GraphWriter& graph = writer.graph();
+    const bool is_half = stands == Stands::kBfloat16;
+    const auto type = [&](const std::vector<model_writer::Dim>& dims) {
+      return is_half ? model_writer::Type::tensor(ElementType::kBfloat16, dims) : f32_type(dims);
+    };
+    graph.input("x", type({1, 96, 9, 11}));
+    const std::string w1 = add_weight(graph, stands, "w1", {192, 96, 1, 1});
+    const std::string w2 = add_weight(graph, stands, "weight2", {40, 192, 3, 3});
+    const std::string b = add_weight(graph, stands, "bias", {40});
+    graph.node("Conv", {"x", is_half ? "w1" : w1}, {"c"});
+    if (!is_half) {
+      graph.node("Cast", {"c"}, {"rounded"}).attr_int("to", 16);
+      graph.node("Cast", {"rounded"}, {"r"}).attr_int("to", 1);
+    }
+    graph.node("Conv", {is_half ? "c" : "r", is_half ? "weight2" : w2, is_half ? "bias" : b}, {"y"})
+        .attr_ints("strides", {2, 1});
+    graph.output("y", type({1, 40, 4, 9}));
+    return writer;
+  };
+  const TempFolder folder;
+  const std::string wide = folder.write("wide.onnx", build(Stands::kWide).serialize());
+  const std::string half = folder.write("half.onnx", build(Stands::kBfloat16).serialize());
+  const std::vector<float> x = small_wave(96 * 9 * 11, 9);
+  std::vector<double> rounded;
+  for (const float each : x) rounded.push_back(float{BFloat16(each)});
+  const std::vector<float> same(rounded.begin(), rounded.end());
+  SessionOptions unpacked;
+  unpacked.prepack = false;
+  for (const SessionOptions& each :
+       {with(1, Packing::kOff), with(2, Packing::kLoad), with(1, Packing::kBehind), unpacked}) {
+    const auto floats =
+        run_all(*session_of(wide, each), {{"x", make_tensor<float>({1, 96, 9, 11}, same)}});
+    const Ref<Session> session = session_of(half, each);
+    const auto halves =
+        run_all(*session, {{"x", make_float_tensor(DType::kBfloat16, {1, 96, 9, 11}, rounded)}});
+    ASSERT_TRUE(floats.is_ok() && halves.is_ok());
+    const Tensor& y = halves.value()[0].tensor();
+    const std::vector<float> of_floats = floats_of(floats.value()[0]);
+    ASSERT_EQ(static_cast<size_t>(y.count()), of_floats.size());
+    for (size_t i = 0; i < of_floats.size(); ++i) {
+      ASSERT_EQ(float{y.data<BFloat16>()[i]}, float{BFloat16(of_floats[i])}) << i;
+    }
+    if (!each.prepack) continue;
+    for (const Value& constant : session->program().constants) {
+      if (constant.tensor().count() < 1000) continue;
+      EXPECT_EQ(constant.tensor().dtype(), DType::kBfloat16);
+    }
+  }
+  const Ref<Session> packed = session_of(half, with(1, Packing::kLoad));
+  std::multiset<uint64_t> found;
+  for (const auto& blob : packed->program().packed_now()) found.insert(blob->bytes());
+  EXPECT_EQ(found, (std::multiset<uint64_t>{96 * 192 * 2, 192 * 9 * 48 * 2}));
+}
+
 // A product of float and bfloat16 is none of ONNX's, whatever stands in the constant.
 TEST(HalfWeightsMemory, AreNotTakenWhereTheModelHasOtherTypes) {
   model_writer::ModelWriter writer = plain_model();
