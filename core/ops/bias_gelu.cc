@@ -5,8 +5,10 @@
 // Shapes: X [.., C], bias [C], Y X's shape; BiasSplitGelu: Y [.., C / 2].
 // Math:   t = X + bias. BiasGelu: gelu(t) with erf; FastGelu: with tanh; BiasAdd: t + skip;
 //         BiasSplitGelu: the first half of t times gelu of the second.
-// Types:  float; float16 and bfloat16 in float.
+// Types:  BiasGelu, FastGelu: float; float16 and bfloat16 in float; double by loops. BiasAdd,
+//         BiasSplitGelu: float; float16 and bfloat16 in float.
 #include <algorithm>
+#include <cmath>
 
 #include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
@@ -14,7 +16,8 @@
 namespace folio {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements a task
+constexpr int64_t kGrain = 16384;                 // elements a task
+constexpr double kTanhGelu = 0.7978845608028654;  // the root of 2 / pi
 
 enum class Fused { kGelu, kFastGelu, kAdd, kSplitGelu };
 
@@ -27,6 +30,8 @@ class BiasActivation final : public OpKernel {
     Shape shape = x->shape();
     if (shape.rank() == 0) return invalid_argument("X is a scalar, expected 1 dim at least");
     const int64_t n = shape[shape.rank() - 1];
+    const bool is_gelu = fused == Fused::kGelu || fused == Fused::kFastGelu;
+    if (is_gelu && x->dtype() == DType::kDouble) return run_doubles(run, *x, n);
     FOLIO_TRY(const float* x32, floats_of(run, *x));
     const float* skip = nullptr;
     FOLIO_TRY(const float* bias, optional_reals<float>(run, 1, n));
@@ -49,6 +54,23 @@ class BiasActivation final : public OpKernel {
   }
 
  private:
+  Status run_doubles(OpRun& run, const Tensor& x, int64_t n) const {
+    FOLIO_TRY(const double* bias, optional_reals<double>(run, 1, n));
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kDouble, x.shape()));
+    const auto* const from = x.data<double>();
+    auto* const to = y->data_mut<double>();
+    const bool by_tanh = fused == Fused::kFastGelu;
+    run.parallel().for_range(x.count(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const double t = bias ? from[i] + bias[i % n] : from[i];
+        const double part =
+            by_tanh ? std::tanh(kTanhGelu * (t + 0.044715 * t * t * t)) : std::erf(t * M_SQRT1_2);
+        to[i] = t / 2 * (1 + part);
+      }
+    });
+    return Status::ok();
+  }
+
   void whole_rows(OpRun& run, int64_t rows, int64_t n, const float* x, const float* bias,
                   const float* skip, float* y) const {
     const FolioKernels& kernels = run.kernels();

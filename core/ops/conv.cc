@@ -1,6 +1,6 @@
 // Convolution over 1 to 3 spatial dims, grouped, dilated, padded.
 //
-// Source: ONNX operator spec, Conv, opsets 1, 11, 22; com.microsoft FusedConv (float): activation
+// Source: ONNX operator spec, Conv, opsets 1, 11, 22; com.microsoft FusedConv: activation
 //         and activation_params, input Z of y's shape that is added before.
 // Shapes: x [N, C, spatial...], w [M, C / group, kernel...], b [M] -> y [N, M, out...]
 // Math:   y[n, m, o] = b[m] + sum over c, t of w[m, c, t] * x[n, c, o * stride + t * dilation -
@@ -8,7 +8,7 @@
 // Method: weights are read where they stand (op_conv.h); filters over one channel, and groups of
 //         few channels: op_depthwise.h. Constant weights of floats are packed in the form with
 //         channels last, nhwc_conv.cc.
-// Types:  Conv: float; float16 and bfloat16 in float; double by loops. FusedConv: float.
+// Types:  float; float16 and bfloat16 in float; double by loops.
 // Notes:  1 to 3 spatial dims.
 #include <algorithm>
 
@@ -146,22 +146,28 @@ class Conv final : public OpKernel {
     FOLIO_TRY(const Tensor* w, run.tensor(1, x->dtype()));
     FOLIO_TRY(const Tensor* b, run.optional_tensor(2, x->dtype()));
     FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, x->shape(), w->shape(), b));
-    FOLIO_TRY(const Finish finish, finish_of(run, *x, s));
+    FOLIO_TRY(const Tensor* z, addend(run, x->dtype(), s));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), s.out));
     if (y->count() == 0) return Status::ok();
+    Finish finish{nullptr, activation};
     switch (x->dtype()) {
       case DType::kFloat:
+        if (z) finish.z = z->data<float>();
         return run_f32(run, s, x->data<float>(), w->data<float>(), b ? b->data<float>() : nullptr,
                        finish, y->data_mut<float>());
       case DType::kDouble:
         run_direct(run, s, x->data<double>(), w->data<double>(), b ? b->data<double>() : nullptr,
                    y->data_mut<double>());
+        if (fused) finish_doubles(run, z ? z->data<double>() : nullptr, y);
         return Status::ok();
       case DType::kFloat16:
       case DType::kBfloat16:
+        if (z) {
+          FOLIO_TRY(finish.z, widen_half(run, *z));
+        }
         return run_in_float(run, *x, *w, b, y,
                             [&](const float* x32, const float* w32, const float* b32, float* y32) {
-                              return run_f32(run, s, x32, w32, b32, Finish{}, y32);
+                              return run_f32(run, s, x32, w32, b32, finish, y32);
                             });
       default:
         return not_implemented("Conv of ", dtype_name(x->dtype()));
@@ -169,19 +175,22 @@ class Conv final : public OpKernel {
   }
 
  private:
-  Result<Finish> finish_of(const OpRun& run, const Tensor& x, const ConvSizes& s) const {
-    Finish finish;
-    if (!fused) return finish;
-    if (x.dtype() != DType::kFloat) return wrong_type(0, x.dtype());
-    finish.activation = activation;
-    if (!run.has_input(3)) return finish;
-    FOLIO_TRY(const Tensor* z, run.tensor(3, DType::kFloat));
+  // Z, or null.
+  Result<const Tensor*> addend(const OpRun& run, DType dtype, const ConvSizes& s) const {
+    if (!fused || !run.has_input(3)) return static_cast<const Tensor*>(nullptr);
+    FOLIO_TRY(const Tensor* z, run.tensor(3, dtype));
     if (!(z->shape() == s.out)) {
       return invalid_argument("Z ", z->shape().to_string(), " differs from the output ",
                               s.out.to_string());
     }
-    finish.z = z->data<float>();
-    return finish;
+    return z;
+  }
+
+  void finish_doubles(OpRun& run, const double* z, Tensor* y) const {
+    auto* const to = y->data_mut<double>();
+    run.parallel().for_range(y->count(), kElementGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = activation.of(z ? to[i] + z[i] : to[i]);
+    });
   }
 };
 

@@ -9,7 +9,7 @@
 //         QAttention: (input - zero) * (weights - zero) times both scales, weights widened a few
 //         columns at a time.
 // Types:  Attention: float; float16 and bfloat16 in float. QAttention: input and weights int8 or
-//         uint8; scales, bias and Y float.
+//         uint8; scales, bias, past and Y float; float16 and bfloat16 in float.
 // Notes:  do_rotary is refused.
 #include <cmath>
 
@@ -25,6 +25,7 @@ struct InputNames {
 };
 constexpr InputNames kFloat = {2, 3, 4, 5, 6};
 constexpr InputNames kQuantized = {2, 5, 8, -1, -1};
+constexpr int kInputScale = 3;  // of QAttention: of the type that the result has
 
 // Where scale and zero point of a byte tensor stand, one of each or one a column.
 struct ByteColumns {
@@ -60,13 +61,12 @@ class FusedAttention final : public OpKernel {
   Status project(OpRun& run, AttendArgs* a) const;
   Status multiply(OpRun& run, const FolioGemmF32& args) const;
   Status multiply_bytes(OpRun& run, const FolioGemmF32& args) const;
-  static Result<ByteColumns> bytes_of(const OpRun& run, int input, int scale, int zero,
-                                      int64_t columns);
+  static Result<ByteColumns> bytes_of(OpRun& run, int input, int scale, int zero, int64_t columns);
   Status append(OpRun& run, DType dtype, AttendArgs* a, int64_t* past) const;
   bool has(const OpRun& run, int input) const { return input >= 0 && run.has_input(input); }
 };
 
-Result<ByteColumns> FusedAttention::bytes_of(const OpRun& run, int input, int scale, int zero,
+Result<ByteColumns> FusedAttention::bytes_of(OpRun& run, int input, int scale, int zero,
                                              int64_t columns) {
   ByteColumns b;
   FOLIO_TRY(b.tensor, run.tensor(input));
@@ -74,21 +74,21 @@ Result<ByteColumns> FusedAttention::bytes_of(const OpRun& run, int input, int sc
   if (dtype != DType::kUint8 && dtype != DType::kInt8) {
     return invalid_argument("input ", input, " is ", dtype_name(dtype), ", expected uint8 or int8");
   }
-  FOLIO_TRY(const Tensor* scales, run.tensor(scale, DType::kFloat));
+  FOLIO_TRY(const Tensor* scales, run.tensor(scale));
   FOLIO_TRY(b.zeros, run.optional_tensor(zero, dtype));
   const auto fits = [&](int64_t count) { return count == 1 || count == columns; };
   if (!fits(scales->count()) || (b.zeros && !fits(b.zeros->count()))) {
     return invalid_argument("scale and zero point of input ", input, " must have 1 or ", columns,
                             " elements");
   }
-  b.scales = scales->data<float>();
+  FOLIO_TRY(b.scales, floats_of(run, *scales));
   b.scale_step = scales->count() == 1 ? 0 : 1;
   return b;
 }
 
 // C = A W with both of bytes; both scales go into W.
 Status FusedAttention::multiply_bytes(OpRun& run, const FolioGemmF32& whole) const {
-  FOLIO_TRY(const ByteColumns x, bytes_of(run, 0, 3, 6, 1));
+  FOLIO_TRY(const ByteColumns x, bytes_of(run, 0, kInputScale, 6, 1));
   FOLIO_TRY(const ByteColumns w, bytes_of(run, 1, 4, 7, whole.n));
   FOLIO_TRY(float* a, scratch_floats(run, whole.m * whole.k));
   const int32_t x_zero = x.zero(0);
@@ -224,7 +224,8 @@ Status FusedAttention::run(OpRun& run) const {
   AttendArgs a;
   PaddingRule rule;
   FOLIO_RETURN_IF_ERROR(project(run, &a));
-  const DType dtype = quantized ? DType::kFloat : run.value(0).tensor().dtype();
+  FOLIO_TRY(const Tensor* typed, run.tensor(quantized ? kInputScale : 0));
+  const DType dtype = typed->dtype();
   FOLIO_RETURN_IF_ERROR(append(run, dtype, &a, &rule.past));
   rule.causal = causal && a.q.seq > 1;
   rule.filter = filter;
@@ -246,7 +247,7 @@ Status FusedAttention::run(OpRun& run) const {
 Status infer(OpInfer& infer) {
   FOLIO_TRY(const std::vector<int64_t> sizes, infer.attrs().get_ints("qkv_hidden_sizes"));
   const bool quantized = infer.node().op_type == "QAttention";
-  const DType dtype = quantized ? DType::kFloat : infer.dtype(0);
+  const DType dtype = infer.dtype(quantized ? kInputScale : 0);
   for (int i = 0; i < infer.output_count(); ++i) infer.set_tensor(i, dtype);
   const Dims* x = infer.dims_of(0);
   const Dims* w = infer.dims_of(1);

@@ -1,10 +1,11 @@
 // General matrix product: y = alpha * A' * B' + beta * C.
 //
 // Source: ONNX operator spec, Gemm, opsets 1, 6 (broadcast attribute), 7, 9, 11 (C optional), 13;
-//         com.microsoft FusedGemm (float): activation, activation_alpha, activation_beta.
+//         com.microsoft FusedGemm: activation, activation_alpha, activation_beta.
 // Shapes: A' [m, k] (A transposed when transA), B' [k, n], C broadcasts to [m, n] one way.
 // Types:  Gemm: float by kernels; float16 and bfloat16 in float; double, (u)int32, (u)int64 by
-//         loops (alpha and beta as the element type). FusedGemm: float.
+//         loops (alpha and beta as the element type). FusedGemm: float by kernels; float16 and
+//         bfloat16 in float; double by loops.
 // Errors: kInvalidArgument when ranks are not 2, k differs, or C does not broadcast.
 #include <algorithm>
 #include <cmath>
@@ -35,7 +36,7 @@ class Gemm final : public OpKernel {
     FOLIO_TRY(const Tensor* a, run.tensor(0));
     FOLIO_TRY(const Tensor* b, weights_input(run, 1, a->dtype(), has_half_b));
     FOLIO_TRY(const Tensor* c, run.optional_tensor(2, a->dtype()));
-    if (fused && a->dtype() != DType::kFloat) return wrong_type(0, a->dtype());
+    if (fused && !contains(FloatTypes{}, a->dtype())) return wrong_type(0, a->dtype());
     FOLIO_TRY(const GemmSizes s, sizes(*a, *b, c));
     FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), Shape{s.m, s.n}));
     switch (a->dtype()) {
@@ -180,6 +181,7 @@ class Gemm final : public OpKernel {
           }
           sum = scaled(alpha, sum);
           if (c_data) sum = plus(sum, scaled(beta, c_data[i * steps.first + j * steps.second]));
+          if constexpr (std::is_same_v<T, double>) sum = activation.of(sum);
           out[i * s.n + j] = sum;
         }
       }

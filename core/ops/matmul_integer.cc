@@ -9,10 +9,12 @@
 //         to float: y * a_scale * b_scale + bias. DynamicQuantizeMatMul makes A's bytes, scale and
 //         zero point from floats as DynamicQuantizeLinear does.
 // Types:  MatMulInteger: int8 and uint8; y int32. MatMulIntegerToFloat: int8 and uint8; scales,
-//         bias and y float. DynamicQuantizeMatMul: B int8 or uint8; A, scales, bias and y float.
+//         bias and y float; float16 and bfloat16 in float. DynamicQuantizeMatMul: B int8 or uint8;
+//         A, scales, bias and y float.
 // Errors: kInvalidArgument for other types, shapes that do not match, zero points that do not fit.
 #include "core/ops/op_integer_matmul.h"
 #include "core/ops/op_quantized.h"
+#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -43,29 +45,32 @@ struct FloatInputs {
   int b_scale, b_zero, bias;
 };
 
-// y = (A * B) * a_scale * b_scale + bias.
+// y = (A * B) * a_scale * b_scale + bias, with scales, bias and y of this type.
 Status multiply_to_float(OpRun& run, const MatMulGeometry& g, const ByteOperand& a, float a_scale,
-                         const FloatInputs& inputs) {
+                         DType dtype, const FloatInputs& inputs) {
   FOLIO_TRY(const Tensor* b, byte_tensor(run, 1));
   const int64_t b_count = g.batch_b.count();
   FOLIO_TRY(const ByteZero b_zero,
             byte_zero(run, inputs.b_zero, b->dtype(), b_count, g.n, ZeroAxis::kColumns));
-  FOLIO_TRY(const Tensor* scale, run.tensor(inputs.b_scale, DType::kFloat));
+  FOLIO_TRY(const Tensor* scale, run.tensor(inputs.b_scale, dtype));
   FOLIO_TRY(const ByteZero at, line_strides(*scale, b_count, g.n, ZeroAxis::kColumns));
+  FOLIO_TRY(const float* scales, floats_of(run, *scale));
   ByteTarget target;
   target.to = kFolioToFloat;
   target.a_scale.data = &a_scale;
-  target.b_scale = {scale->data<float>(), at.matrix_stride, at.col_stride};
+  target.b_scale = {scales, at.matrix_stride, at.col_stride};
   if (run.has_input(inputs.bias)) {
-    FOLIO_TRY(const Tensor* tensor, run.tensor(inputs.bias, DType::kFloat));
+    FOLIO_TRY(const Tensor* tensor, run.tensor(inputs.bias, dtype));
     if (tensor->rank() != 1 || tensor->count() != g.n) {
       return invalid_argument("bias ", tensor->shape().to_string(), " must have ", g.n, " entries");
     }
-    target.bias = tensor->data<float>();
+    FOLIO_TRY(target.bias, floats_of(run, *tensor));
   }
-  FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, g.out));
-  target.y = y->raw_mut();
-  return multiply_bytes(run, g, a, byte_operand(*b, b_zero), 1, target);
+  FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, dtype, g.out));
+  target.y = reinterpret_cast<uint8_t*>(y.data());
+  FOLIO_RETURN_IF_ERROR(multiply_bytes(run, g, a, byte_operand(*b, b_zero), 1, target));
+  y.finish(run);
+  return Status::ok();
 }
 
 // Inputs A, B, a_scale, b_scale, a_zero, b_zero, bias.
@@ -75,10 +80,18 @@ class MatMulIntegerToFloat final : public OpKernel {
     FOLIO_TRY(const Tensor* a, byte_tensor(run, 0));
     FOLIO_TRY(const Tensor* b, byte_tensor(run, 1));
     FOLIO_TRY(const MatMulGeometry g, matmul_geometry(a->shape(), b->shape()));
-    FOLIO_TRY(const QuantScalar a_quant, quant_scalar(run, 2, 4, a->dtype()));
+    FOLIO_TRY(const Tensor* scale, run.tensor(2));
+    FOLIO_TRY(const float* a_scale, floats_of_input(run, 2, 1));
     ByteZero a_zero;
-    if (run.has_input(4)) a_zero.data = run.value(4).tensor().raw();
-    return multiply_to_float(run, g, byte_operand(*a, a_zero), a_quant.scale, {3, 5, 6});
+    if (run.has_input(4)) {
+      FOLIO_TRY(const Tensor* zero, run.tensor(4, a->dtype()));
+      if (zero->count() != 1) {
+        return invalid_argument("the zero point, input 4, has shape ", zero->shape().to_string(),
+                                ", expected one element");
+      }
+      a_zero.data = zero->raw();
+    }
+    return multiply_to_float(run, g, byte_operand(*a, a_zero), *a_scale, scale->dtype(), {3, 5, 6});
   }
 };
 
@@ -97,7 +110,7 @@ class DynamicQuantizeMatMul final : public OpKernel {
     const auto zero = static_cast<uint8_t>(quant.zero);
     ByteOperand operand{codes, count, DType::kUint8, {}};
     operand.zero.data = &zero;
-    return multiply_to_float(run, g, operand, quant.scale, {2, 3, 4});
+    return multiply_to_float(run, g, operand, quant.scale, DType::kFloat, {2, 3, 4});
   }
 };
 
@@ -116,6 +129,12 @@ Status infer(OpInfer& infer) {
   return Status::ok();
 }
 
+Status infer_as_scale(OpInfer& infer) {
+  FOLIO_TRY(std::optional<Dims> dims, infer_matmul_dims(infer, 0, 1));
+  infer.set_tensor(0, infer.dtype(2), std::move(dims));
+  return Status::ok();
+}
+
 }  // namespace
 
 [[gnu::cold]] void register_matmul_integer(OpRegistry& registry) {
@@ -130,7 +149,7 @@ Status infer(OpInfer& infer) {
                 .type = "MatMulIntegerToFloat",
                 .min_inputs = 4,
                 .max_inputs = 7,
-                .infer = infer<DType::kFloat>,
+                .infer = infer_as_scale,
                 .make = make<MatMulIntegerToFloat>});
   registry.add({.domain = "com.microsoft",
                 .type = "DynamicQuantizeMatMul",

@@ -81,7 +81,7 @@ class ExpertWeights {
       return Status::ok();
     }
     codes_ = weights->raw();
-    return bind_scales(run, attrs, at, experts, dtype);
+    return bind_scales(run, attrs, at, experts);
   }
 
   bool is_quantized() const { return bits_ != 0; }
@@ -146,8 +146,7 @@ class ExpertWeights {
   }
 
  private:
-  Status bind_scales(OpRun& run, const Attrs& attrs, const Places& at, int64_t experts,
-                     DType dtype) {
+  Status bind_scales(OpRun& run, const Attrs& attrs, const Places& at, int64_t experts) {
     in_blocks_ = attrs.block != 0;
     // Kernels want blocks that are powers of two: a row of one scale is cut into such.
     block_ = in_blocks_ ? attrs.block : (k & -k);
@@ -156,7 +155,7 @@ class ExpertWeights {
                              ", expected a multiple of the block, or of 16");
     }
     blocks_ = k / block_;
-    FOLIO_TRY(const Tensor* scales, run.tensor(at.scales, dtype));
+    FOLIO_TRY(const Tensor* scales, run.tensor(at.scales));
     const Shape expected = in_blocks_ ? Shape{experts, n, blocks_} : Shape{experts, n};
     if (!(scales->shape() == expected)) {
       return invalid_argument("scales at input ", at.scales, " are ", scales->shape().to_string(),

@@ -120,6 +120,48 @@ void Activation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
   }
 }
 
+double Activation::of(double v) const {
+  const auto a = static_cast<double>(alpha);
+  const auto b = static_cast<double>(beta);
+  switch (kind) {
+    case Kind::kIdentity:
+      return v;
+    case Kind::kSigmoid:
+      return 1 / (1 + std::exp(-v));
+    case Kind::kTanh:
+      return std::tanh(v);
+    case Kind::kRelu:
+      return v < 0 ? 0 : v;
+    case Kind::kAffine:
+      return a * v + b;
+    case Kind::kLeakyRelu:
+      return v < 0 ? a * v : v;
+    case Kind::kThresholdedRelu:
+      return v > a ? v : 0;
+    case Kind::kScaledTanh:
+      return a * std::tanh(b * v);
+    case Kind::kHardSigmoid:
+      return std::clamp(a * v + b, 0.0, 1.0);
+    case Kind::kElu:
+      return v < 0 ? a * std::expm1(v) : v;
+    case Kind::kSoftsign:
+      return v / (1 + std::abs(v));
+    case Kind::kSoftplus:
+      return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v));
+    case Kind::kClip:
+      return std::clamp(v, a, std::max(a, b));
+    case Kind::kSwish:
+      return v / (1 + std::exp(-a * v));
+    case Kind::kHardSwish:
+      return v * std::clamp(v / 6 + 0.5, 0.0, 1.0);
+    case Kind::kGelu:
+      return v / 2 * (1 + std::erf(v * M_SQRT1_2));
+    case Kind::kGeluTanh:
+      return v / 2 * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
+  }
+  return v;
+}
+
 bool Activation::set_in_gemm(FolioGemmF32* args) const {
   if (kind == Kind::kRelu) args->activation = kFolioActRelu;
   if (kind == Kind::kClip) {

@@ -43,6 +43,8 @@ struct Activation {
   bool takes_beta() const;
   // In place over a row.
   void apply(const FolioKernels& kernels, int64_t n, float* x) const;
+  // Of one double.
+  double of(double v) const;
   // Lets the product itself apply it: false when it cannot.
   bool set_in_gemm(FolioGemmF32* args) const;
 };

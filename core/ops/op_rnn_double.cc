@@ -8,49 +8,6 @@
 namespace folio {
 namespace {
 
-double activate(const Activation& f, double v) {
-  using Kind = Activation::Kind;
-  const auto alpha = static_cast<double>(f.alpha);
-  const auto beta = static_cast<double>(f.beta);
-  switch (f.kind) {
-    case Kind::kIdentity:
-      return v;
-    case Kind::kSigmoid:
-      return 1 / (1 + std::exp(-v));
-    case Kind::kTanh:
-      return std::tanh(v);
-    case Kind::kRelu:
-      return v < 0 ? 0 : v;
-    case Kind::kAffine:
-      return alpha * v + beta;
-    case Kind::kLeakyRelu:
-      return v < 0 ? alpha * v : v;
-    case Kind::kThresholdedRelu:
-      return v > alpha ? v : 0;
-    case Kind::kScaledTanh:
-      return alpha * std::tanh(beta * v);
-    case Kind::kHardSigmoid:
-      return std::clamp(alpha * v + beta, 0.0, 1.0);
-    case Kind::kElu:
-      return v < 0 ? alpha * std::expm1(v) : v;
-    case Kind::kSoftsign:
-      return v / (1 + std::abs(v));
-    case Kind::kSoftplus:
-      return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v));
-    case Kind::kClip:
-      return std::clamp(v, alpha, std::max(alpha, beta));
-    case Kind::kSwish:
-      return v / (1 + std::exp(-alpha * v));
-    case Kind::kHardSwish:
-      return v * std::clamp(v / 6 + 0.5, 0.0, 1.0);
-    case Kind::kGelu:
-      return v / 2 * (1 + std::erf(v * M_SQRT1_2));
-    case Kind::kGeluTanh:
-      return v / 2 * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
-  }
-  return v;
-}
-
 class RnnF64 {
  public:
   RnnF64(const RnnAttrs& attrs, RnnForm form, OpRun& run) : a_(attrs), form_(form), run_(run) {}
@@ -131,7 +88,7 @@ class RnnF64 {
   double apply(int function, double v) const {
     const auto each = a_.activations.size() / static_cast<size_t>(a_.directions);
     const size_t at = static_cast<size_t>(dir_) * each + static_cast<size_t>(function);
-    return activate(a_.activations[at], clipped(v));
+    return a_.activations[at].of(clipped(v));
   }
 
   void step(int64_t time, int64_t item) {
@@ -180,7 +137,7 @@ class RnnF64 {
       c[j] = forget * c[j] + input * apply(1, gate_c[j]);
       const double shown = apply(0, gate_o[j] + (p ? p[n + j] * c[j] : 0));
       const auto each = a_.activations.size() / static_cast<size_t>(a_.directions);
-      h[j] = shown * activate(a_.activations[static_cast<size_t>(dir_) * each + 2], c[j]);
+      h[j] = shown * a_.activations[static_cast<size_t>(dir_) * each + 2].of(c[j]);
     }
   }
 

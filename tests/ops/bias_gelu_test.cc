@@ -13,6 +13,31 @@ TEST(BiasGelu, AddsTheBiasFirst) {
   t.run();
 }
 
+TEST(BiasGelu, TakesDoubles) {
+  OpTester t("BiasGelu", 1, "com.microsoft");
+  t.input<double>({2, 2}, {0.5, 0, 0, -1});
+  t.input<double>({2}, {0.5, 0});
+  t.expect<double>(0, {2, 2}, {0.8413447460685429, 0, 0.34573123063700655, -0.15865525393145707},
+                   1e-15);
+  t.run();
+}
+
+TEST(FastGelu, TakesDoublesWithAndWithoutBias) {
+  for (const bool bias : {false, true}) {
+    OpTester t("FastGelu", 1, "com.microsoft");
+    t.input<double>({1, 1}, {bias ? -1.0 : 1.0});
+    if (bias) t.input<double>({1}, {2});
+    t.expect<double>(0, {1, 1}, {0.8411919906082767}, 1e-15);
+    t.run();
+  }
+}
+
+TEST(BiasAdd, RefusesDoubles) {
+  OpTester t("BiasAdd", 1, "com.microsoft");
+  for (int i = 0; i < 3; ++i) t.input<double>({1}, {1});
+  t.outputs(1).fails("double");
+}
+
 TEST(FastGelu, WorksWithAndWithoutBias) {
   for (const bool bias : {false, true}) {
     OpTester t("FastGelu", 1, "com.microsoft");

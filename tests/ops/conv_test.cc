@@ -91,14 +91,16 @@ TEST(Conv, ChannelsThatDisagreeAreAnError) {
 }
 
 TEST(FusedConv, AddsZBeforeTheActivation) {
-  OpTester t("FusedConv", 1, "com.microsoft");
-  t.attr("activation", "LeakyRelu").attr_floats("activation_params", {0.5F});
-  t.input<float>({1, 1, 3}, {1, 2, 3});
-  t.input<float>({1, 1, 1}, {2});
-  t.input<float>({1}, {1});
-  t.input<float>({1, 1, 3}, {-7, 0, -9});
-  t.expect<float>(0, {1, 1, 3}, {-2, 5, -1});
-  t.run();
+  for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kFloat16, DType::kBfloat16}) {
+    OpTester t("FusedConv", 1, "com.microsoft");
+    t.attr("activation", "LeakyRelu").attr_floats("activation_params", {0.5F});
+    t.input_as(dtype, {1, 1, 3}, {1, 2, 3});
+    t.input_as(dtype, {1, 1, 1}, {2});
+    t.input_as(dtype, {1}, {1});
+    t.input_as(dtype, {1, 1, 3}, {-7, 0, -9});
+    t.expect_as(0, dtype, {1, 1, 3}, {-2, 5, -1});
+    t.run();
+  }
 }
 
 TEST(FusedConv, ClipsInsideTheProduct) {

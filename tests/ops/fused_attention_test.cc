@@ -90,6 +90,36 @@ TEST(QAttention, ScalesTheProductOfBytes) {
   t.run();
 }
 
+TEST(QAttention, TakesScalesOf16Bits) {
+  for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    OpTester t("QAttention", 1, "com.microsoft");
+    t.attr("num_heads", 1);
+    t.input<uint8_t>({1, 2, 1}, {3, 7});
+    t.input<int8_t>({1, 3}, {4, 4, 6});
+    t.input_as(dtype, {3}, {0, 0, 1});
+    t.input_as(dtype, {}, {0.5});
+    t.input_as(dtype, {3}, {1, 1, 10});
+    t.input_absent();
+    t.input<uint8_t>({}, {1});
+    t.input<int8_t>({}, {4});
+    t.input_as(dtype, {2, 1, 1, 1, 1}, {0, 41});  // past
+    t.expect_as(0, dtype, {1, 2, 1}, {41, 41});
+    t.expect_as(1, dtype, {2, 1, 1, 3, 1}, {0, 0, 0, 41, 21, 61});
+    t.run();
+  }
+}
+
+TEST(QAttention, RefusesScalesThatAreNoFloats) {
+  OpTester t("QAttention", 1, "com.microsoft");
+  t.attr("num_heads", 1);
+  t.input<uint8_t>({1, 1, 1}, {3});
+  t.input<int8_t>({1, 3}, {4, 4, 6});
+  t.input<float>({3}, {0, 0, 1});
+  t.input<int32_t>({}, {1});
+  t.input<float>({}, {1});
+  t.outputs(1).fails("int32");
+}
+
 TEST(FusedAttention, HeadsThatDoNotDivideAreRefused) {
   OpTester t("Attention", 1, "com.microsoft");
   t.attr("num_heads", 2);

@@ -34,13 +34,23 @@ TEST(Gemm, DepthsThatDifferAreAnError) {
 }
 
 TEST(FusedGemm, AppliesTheActivationAfterC) {
+  for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kFloat16, DType::kBfloat16}) {
+    OpTester t("FusedGemm", 1, "com.microsoft");
+    t.attr("activation", "LeakyRelu").attr("activation_alpha", 0.125F).attr("beta", 2.0F);
+    t.input_as(dtype, {1, 1}, {1});
+    t.input_as(dtype, {1, 2}, {3, 4});
+    t.input_as(dtype, {2}, {-6.5, 1});
+    t.expect_as(0, dtype, {1, 2}, {-1.25, 6});
+    t.run();
+  }
+}
+
+TEST(FusedGemm, RefusesIntegers) {
   OpTester t("FusedGemm", 1, "com.microsoft");
-  t.attr("activation", "LeakyRelu").attr("activation_alpha", 0.1F).attr("beta", 2.0F);
-  t.input<float>({1, 1}, {1});
-  t.input<float>({1, 2}, {3, 4});
-  t.input<float>({2}, {-6.5F, 1});
-  t.expect<float>(0, {1, 2}, {-1, 6}, 1e-6);
-  t.run();
+  t.attr("activation", "Relu");
+  t.input<int32_t>({1, 1}, {1});
+  t.input<int32_t>({1, 1}, {1});
+  t.outputs(1).fails("int32");
 }
 
 }  // namespace

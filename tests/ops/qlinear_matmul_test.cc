@@ -78,5 +78,29 @@ TEST(MatMulIntegerToFloat, ScalesEachColumn) {
   t.run();
 }
 
+TEST(MatMulIntegerToFloat, TakesScalesOf16Bits) {
+  for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    OpTester t("MatMulIntegerToFloat", 1, "com.microsoft");
+    t.input<uint8_t>({1, 1}, {3});
+    t.input<int8_t>({1, 2}, {5, -6});
+    t.input_as(dtype, {}, {0.5});
+    t.input_as(dtype, {2}, {1, 10});
+    t.input<uint8_t>({}, {1});
+    t.input_absent();
+    t.input_as(dtype, {2}, {0.5, 2});
+    t.expect_as(0, dtype, {1, 2}, {5.5, -58});
+    t.run();
+  }
+}
+
+TEST(MatMulIntegerToFloat, RefusesScalesOfSeveralTypes) {
+  OpTester t("MatMulIntegerToFloat", 1, "com.microsoft");
+  t.input<uint8_t>({1, 1}, {3});
+  t.input<uint8_t>({1, 1}, {5});
+  t.input<float>({}, {0.5F});
+  t.input_as(DType::kFloat16, {}, {0.5});
+  t.outputs(1).fails("float16");
+}
+
 }  // namespace
 }  // namespace folio

@@ -1,4 +1,5 @@
-// Every element type that ONNX allows for an operator's inputs (allowed_types.inc) is taken.
+// Every element type that ONNX, and ONNX Runtime's schemas of com.microsoft, allow for an
+// operator's inputs (allowed_types.inc) is taken.
 //
 // For each type parameter of each version, the operator's samples (samples.cc; where it has none,
 // inputs of floats [2,3]) are drawn with the inputs of that parameter in each of its types, and one
@@ -50,6 +51,12 @@ constexpr Refused kRefused[] = {
     {"", "QLinearMatMul", "T3", "f8 f8z f8b f8bz", "float8 is for Cast and quantization"},
     {"", "Scan", "V", "i4 u4 i2 u2 f4", kNarrow},
     {"", "Scan", "I", "i64", "of version 8, whose bodies this test does not have"},
+    {"com.microsoft", "FusedGemm", "T", "i32 u32 i64 u64", "its functions are of floats"},
+    {"com.microsoft", "GroupQueryAttention", "T_CACHE", "f8", "caches of float8 are refused"},
+    {"com.microsoft", "GroupQueryAttention", "T_CACHE", "f16 bf16",
+     "beside queries of floats, which the samples have: one type for both"},
+    {"com.microsoft", "QMoE", "T1", "f8", "weights are codes of 2 to 8 bits"},
+    {"com.microsoft", "QMoE", "T2", "f8s f8", "of weights of float4 and float8"},
     {"", "TensorScatter", "T", "i4 u4 i2 u2 f4", kNarrow},
 };
 

@@ -77,6 +77,7 @@ constexpr Sample kSamples[] = {
     {kMs, "QGemm", 1, 1, 1, "alpha=1.0? transB=1", "u8[m,k]; f32[]{0.1}; u8[]; =Q[n,k]; =f32[]{0.05}; =Q[]; i32[n]?; f32[]{0.3}; u8[]"},
     {kMs, "QGemm", 1, 1, 1, "", "u8[m,k]; f32[]{0.1}; u8[]; =Q[k,n]; =f32[]{0.05}; =Q[]"},
     {kMs, "GatherBlockQuantized", 1, 1, 1, "block_size=16 gather_axis=0 quantize_axis=1", "u4[v,32]; K[n]<0,v>; f32[v,2]; u4[v,2]?"},
+    {kMs, "GatherBlockQuantized", 1, 1, 1, "block_size=16 gather_axis=0 quantize_axis=1 bits=8", "u8[v,32]; K[n]<0,v>; f32[v,2]; u8[v,2]?"},
     {kMs, "MoE", 1, 1, 1, "k=1|2 activation_type='relu'|'gelu'|'silu'", "f32[n,4]; f32[n,3]; f32[3,8,4]; f32[3,8]?; f32[3,4,8]; f32[3,4]?"},
     {kMs, "QMoE", 1, 1, 1, "k=1 activation_type='relu'|'gelu'|'silu' expert_weight_bits=4", "f32[n,16]; f32[n,3]; =u8[3,32,8]; =f32[3,32]; ; =u8[3,16,16]; =f32[3,16]"},
     // ---- quantized
@@ -118,6 +119,9 @@ constexpr Sample kSamples[] = {
     {kMs, "MultiHeadAttention", 1, 1, 1, "num_heads=2 scale=0.5? unidirectional=0|1?", "f32[b,s,4]; f32[b,s,4]; f32[b,s,4]; f32[12]?"},
     {kMs, "DecoderMaskedMultiHeadAttention", 1, 1, 3, "num_heads=2 past_present_share_buffer=1", "f32[b,1,4]; f32[b,1,4]; f32[b,1,4]; ; ; f32[b,2,6,2]; f32[b,2,6,2]; =i32[1]{3}"},
     {kMs, "GroupQueryAttention", 1, 1, 3, "num_heads=4 kv_num_heads=2 softcap=2.0? local_window_size=2?", "f32[b,s,32]; f32[b,s,16]; f32[b,s,16]; ; ; i32[b]<s-1,s>; i32[]{s}"},
+    {kMs, "GroupQueryAttention", 1, 1, 3, "num_heads=4 kv_num_heads=2", "f32[b,1,32]; f32[b,1,16]; f32[b,1,16]; f32[b,2,p,8]; f32[b,2,p,8]; i32[b]<p,p+1>; i32[]{p+1}"},
+    {kMs, "GroupQueryAttention", 1, 1, 3, "num_heads=4 kv_num_heads=2 k_quant_type='PER_TENSOR' v_quant_type='PER_TENSOR' kv_cache_bit_width=8", "f32[b,1,32]; f32[b,1,16]; f32[b,1,16]; i8[b,2,p,8]; i8[b,2,p,8]; i32[b]<p,p+1>; i32[]{p+1}; ; ; ; ; ; f32[]{0.1}; f32[]{0.1}"},
+    {kMs, "GroupQueryAttention", 1, 1, 3, "num_heads=4 kv_num_heads=2 k_quant_type='PER_TENSOR' v_quant_type='PER_TENSOR' kv_cache_bit_width=4", "f32[b,1,32]; f32[b,1,16]; f32[b,1,16]; u8[b,2,p,4]; u8[b,2,p,4]; i32[b]<p,p+1>; i32[]{p+1}; ; ; ; ; ; f32[]{0.1}; f32[]{0.1}"},
     {kMs, "QAttention", 1, 1, 1, "num_heads=2 unidirectional=0|1?", "u8[b,s,d]; =Q[d,12]; f32[12]; f32[]{0.1}; =f32[]{0.05}; ; u8[]; =Q[]"},
     {"", "LinearAttention", 27, kNew, 2, "q_num_heads=2 kv_num_heads=2 update_rule='linear'", "G[b,s,2*e]; G[b,s,2*e]; G[b,s,2*v]; G[b,2,e,v]?"},
     {kMs, "LinearAttention", 1, 1, 2, "q_num_heads=2 kv_num_heads=2 update_rule='linear'", "f32[b,s,2*e]; f32[b,s,2*e]; f32[b,s,2*v]; f32[b,2,e,v]?"},
