@@ -13,9 +13,7 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 // Work for one chunk: about 4 million multiply-adds, some 50 us on one AVX-512 core, so that a
 // stolen core costs little, all threads end at once, and hand-out costs nothing. By shape only.
 constexpr int64_t kChunkMacs = 4 << 20;
-// As many rows as a pass over B serves: fewer read B too often for the memory of all threads.
-constexpr int64_t kChunkRows = 192;
-// Of rows that are packed for each chunk, more columns repay that.
+// Of rows that are packed, or cut into parts, for each chunk more columns repay that.
 constexpr int64_t kChunkColumns = 64;
 constexpr int64_t kPackedColumns = 512;
 // Few rows wait for the bytes of B instead: 512 KiB are 20 to 30 us.
@@ -27,34 +25,21 @@ constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
 
-struct Blocks {
-  int64_t rows;     // of C in a chunk
-  int64_t columns;  // a multiple of 16
-};
-
 // Columns of B for a chunk of all of few rows.
 int64_t few_rows_columns(int64_t m, int64_t depth) {
   return std::min(kChunkMacs / std::max<int64_t>(m, 1), kChunkWeights) / depth;
 }
 
 // Of a packed B.
-Blocks blocks_for(const FolioGemmF32& args) {
-  Blocks blocks{};
-  const int64_t all = panel_columns(args.n);
-  const int64_t depth = std::max<int64_t>(args.k, 1);
-  if (args.m < 48) {  // split columns alone
-    blocks.rows = args.m;
-    const int64_t columns = few_rows_columns(args.m, depth) / kPanel * kPanel;
-    blocks.columns = std::clamp<int64_t>(columns, kPanel, all);
-    return blocks;
+ProductChunk chunk_of(const FolioGemmF32& args) {
+  if (args.m < ProductChunk::kFewestRows) {
+    const int64_t columns =
+        few_rows_columns(args.m, std::max<int64_t>(args.k, 1)) / kPanel * kPanel;
+    return {args.m, std::clamp<int64_t>(columns, kPanel, panel_columns(args.n))};
   }
-  const int64_t parts = (args.m + kChunkRows - 1) / kChunkRows;
-  blocks.rows = (args.m + parts - 1) / parts;
-  const bool stays = args.a_col_stride == 1 || args.k <= 1;
-  const int64_t columns = kChunkMacs / (depth * blocks.rows) / kChunkColumns * kChunkColumns;
-  const int64_t least = stays ? kChunkColumns : kPackedColumns;
-  blocks.columns = std::min(all, std::clamp(columns, least, kPackedColumns));
-  return blocks;
+  const bool stays = args.a_col_stride == 1 && args.precision == kFolioChain;
+  return product_chunk(args.m, args.n, args.k, kChunkMacs, stays ? kChunkColumns : kPackedColumns,
+                       kPackedColumns);
 }
 
 constexpr size_t piece_bytes(int64_t columns) {
@@ -182,15 +167,15 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);
   if (!b.packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
-  const Blocks blocks = blocks_for(args);
-  const int64_t row_blocks = (args.m + blocks.rows - 1) / blocks.rows;
-  const int64_t col_blocks = (args.n + blocks.columns - 1) / blocks.columns;
+  const ProductChunk size = chunk_of(args);
+  const int64_t row_blocks = (args.m + size.rows - 1) / size.rows;
+  const int64_t col_blocks = (args.n + size.columns - 1) / size.columns;
   run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
-      const int64_t row = chunk / col_blocks * blocks.rows;
-      const int64_t col = chunk % col_blocks * blocks.columns;
-      FolioGemmF32 part = gemm_part(args, row, std::min(blocks.rows, args.m - row), col,
-                                    std::min(blocks.columns, args.n - col));
+      const int64_t row = chunk / col_blocks * size.rows;
+      const int64_t col = chunk % col_blocks * size.columns;
+      FolioGemmF32 part = gemm_part(args, row, std::min(size.rows, args.m - row), col,
+                                    std::min(size.columns, args.n - col));
       part.b = b.packed + col * args.k;
       kernels.gemm_f32(&part);
     }

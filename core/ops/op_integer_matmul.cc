@@ -5,15 +5,16 @@
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_broadcast.h"
+#include "core/ops/op_gemm.h"
 #include "core/ops/op_quantized.h"
 
 namespace folio {
 namespace {
 
 constexpr int64_t kPanel = 16;
-constexpr int64_t kTileRows = 12;  // of the widest kernel in registers
-constexpr int64_t kRowStep = 96;   // of a part: whole tiles of every kernel, AMX's 32 rows too
+constexpr int64_t kTileRows = 12;         // of the widest kernel in registers
 constexpr int64_t kChunkMacs = 8 << 20;   // some 20 us on one core with dot products
+constexpr int64_t kLeastColumns = 64;     // of a chunk: four panels are a block of the kernel
 constexpr int64_t kChunkColumns = 512;    // of which B stays in L2
 constexpr int64_t kUnsignedOffset = 128;  // what flipping the sign bit adds
 
@@ -279,19 +280,15 @@ void zero_point_offsets(int64_t n, int64_t k, int32_t a_zero, const int32_t* col
 
 void gemm_u8(OpRun& run, const FolioGemmU8& whole) {
   if (whole.m == 0 || whole.n == 0) return;
-  const int64_t depth = std::max<int64_t>(whole.k, 1);
-  const int64_t all_columns = (whole.n + kPanel - 1) / kPanel * kPanel;
-  int64_t rows = whole.m;
-  int64_t columns = all_columns;
-  if (whole.m < 4 * kTileRows) {
-    columns =
-        std::clamp<int64_t>(kChunkMacs / (depth * whole.m) / kPanel * kPanel, kPanel, all_columns);
-  } else {
-    columns = std::min(columns, kChunkColumns);
-    const int64_t step = whole.m >= 2 * kRowStep ? kRowStep : kTileRows;
-    const int64_t least = std::max(step, 4 * kTileRows);
-    rows = std::clamp<int64_t>(kChunkMacs / (depth * columns) / step * step, least, whole.m);
+  ProductChunk cut =
+      product_chunk(whole.m, whole.n, whole.k, kChunkMacs, kLeastColumns, kChunkColumns);
+  if (whole.m < ProductChunk::kFewestRows) {
+    const int64_t all = panel_columns(whole.n);
+    const int64_t columns = kChunkMacs / (std::max<int64_t>(whole.k, 1) * whole.m);
+    cut = {whole.m, std::clamp<int64_t>(columns / kPanel * kPanel, kPanel, all)};
   }
+  const int64_t rows = (cut.rows + kTileRows - 1) / kTileRows * kTileRows;
+  const int64_t columns = cut.columns;
   const int64_t col_blocks = (whole.n + columns - 1) / columns;
   const int64_t row_blocks = (whole.m + rows - 1) / rows;
   const int64_t size = whole.sums.to == kFolioToByte ? 1 : 4;

@@ -1,0 +1,53 @@
+#include <gtest/gtest.h>
+
+#include "core/ops/op_gemm.h"
+
+namespace folio {
+namespace {
+
+struct Product {
+  int64_t m, n, k;
+};
+
+class ProductChunks : public testing::TestWithParam<Product> {};
+
+// The pool gives each of two threads half of the chunks, in the order of rows, then columns.
+TEST_P(ProductChunks, GiveTwoThreadsHalfEach) {
+  const auto [m, n, k] = GetParam();
+  const ProductChunk chunk = product_chunk(m, n, k, 4 << 20, 64, 512);
+  ASSERT_GT(chunk.rows, 0);
+  ASSERT_TRUE(chunk.columns % 16 == 0 && chunk.columns > 0) << chunk.columns;
+  std::vector<int64_t> work;
+  for (int64_t row = 0; row < m; row += chunk.rows) {
+    for (int64_t column = 0; column < n; column += chunk.columns) {
+      work.push_back(std::min(chunk.rows, m - row) * std::min(chunk.columns, n - column));
+    }
+  }
+  int64_t first = 0;
+  for (size_t i = 0; i < work.size() / 2; ++i) first += work[i];
+  const double share = static_cast<double>(first) / static_cast<double>(m * n);
+  EXPECT_GT(share, 0.45) << work.size() << " chunks";
+  EXPECT_LT(share, 0.55) << work.size() << " chunks";
+}
+
+// Layers of transformers and 1x1 convolutions.
+INSTANTIATE_TEST_SUITE_P(Shapes, ProductChunks,
+                         testing::Values(Product{128, 768, 3072}, Product{128, 768, 768},
+                                         Product{128, 3072, 768}, Product{512, 768, 3072},
+                                         Product{784, 64, 512}, Product{3136, 64, 64},
+                                         Product{1024, 1024, 1024}, Product{333, 111, 777},
+                                         Product{200, 1000, 2048}));
+
+TEST(ProductChunks, SmallProductsAreOne) {
+  const ProductChunk chunk = product_chunk(150, 60, 32, 4 << 20, 64, 512);
+  EXPECT_EQ(chunk.rows, 150);
+  EXPECT_EQ(chunk.columns, 64);
+}
+
+TEST(ProductChunks, TakeSizesOfZeroAndHugeOnes) {
+  EXPECT_GT(product_chunk(48, 0, 0, 4 << 20, 64, 512).rows, 0);
+  EXPECT_EQ(product_chunk(48, 1 << 20, int64_t{1} << 40, 4 << 20, 64, 512).columns, 64);
+}
+
+}  // namespace
+}  // namespace folio
