@@ -89,8 +89,8 @@ VFN void fetch_next(Tile* tile) {
   }
 }
 
-/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one a step. A
- * sum of fewer steps than rows does without: asking at once for all takes longer than waiting. */
+/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one every kSteps.
+ * A sum too short for that does without: asking at once for all takes longer than waiting. */
 typedef struct TileEnd {
   const float* c; /* null: in L1 already */
   const float* d; /* null: none */
