@@ -22,11 +22,10 @@ namespace {
 
 class KeepHalves {
  public:
-  explicit KeepHalves(Graph* graph) : graph_(*graph) {}
+  explicit KeepHalves(Graph* graph) : graph_(*graph), halves_(graph) {}
 
   void run() {
     for (Node& node : graph_.nodes) {
-      for (auto& subgraph : node.subgraphs) KeepHalves(subgraph.get()).run();
       if (!node.dead) keep(&node);
     }
     if (!halves_.empty()) drop_unused_constants(&graph_);
@@ -41,7 +40,7 @@ class KeepHalves {
           node->inputs[i] == kNone ? nullptr : graph_.constant_value(node->inputs[i]);
       const Ref<Initializer> half = wide ? half_of(wide->initializer) : Ref<Initializer>();
       if (!half || !def->takes_half(node->attributes, static_cast<int>(i), half->shape)) continue;
-      node->inputs[i] = value_of(half);
+      node->inputs[i] = halves_.of(half);
       node->attributes.set(int_attribute(std::string(kHalfWeightsAttribute), 1));
     }
   }
@@ -70,20 +69,15 @@ class KeepHalves {
             type == "Flatten");
   }
 
-  // One value in this graph for each constant, whatever graph its Cast is in.
-  ValueId value_of(const Ref<Initializer>& half) {
-    const auto known = halves_.find(half.get());
-    if (known != halves_.end()) return known->second;
-    return halves_[half.get()] = add_constant(&graph_, half);
-  }
-
   Graph& graph_;
-  std::unordered_map<const Initializer*, ValueId> halves_;
+  ConstantValues halves_;  // whatever graph the Cast of each is in
   std::unordered_map<const Initializer*, Ref<Initializer>> moved_;  // by what they stand for
 };
 
 }  // namespace
 
-void keep_halves(Model* model) { KeepHalves(&model->graph).run(); }
+void keep_halves(Model* model) {
+  for_inner_graphs_first(&model->graph, [](Graph& graph) { KeepHalves(&graph).run(); });
+}
 
 }  // namespace folio

@@ -460,11 +460,30 @@ bool has_operator(const Graph& graph, std::string_view type) {
                      [&](const Node& node) { return node.op_type == type; });
 }
 
-ValueId add_constant(Graph* graph, const Ref<Initializer>& constant) {
-  const ValueId id = graph->add_value(constant->name);
-  graph->value(id).type = type_of(constant->dtype, constant->shape);
-  graph->value(id).initializer = constant;
+ValueId ConstantValues::of(const Ref<Initializer>& constant) {
+  const auto [known, is_new] = values_.try_emplace(constant.get(), kNone);
+  if (is_new) {
+    const ValueId id = graph_.add_value(constant->name);
+    graph_.value(id).type = type_of(constant->dtype, constant->shape);
+    graph_.value(id).initializer = constant;
+    known->second = id;
+  }
+  return known->second;
+}
+
+ValueId add_float_twin(Graph* graph, ValueId half) {
+  TypeInfo type = graph->value(half).type;
+  type.dtype = DType::kFloat;
+  const ValueId id = graph->add_value(graph->value(half).name + "/float");
+  graph->value(id).type = std::move(type);
   return id;
+}
+
+Node make_cast(const Graph& graph, int opset, ValueId from, ValueId to, DType type) {
+  Node cast = make_node(graph.value(to).name, "", "Cast", opset, {from});
+  cast.attributes.set(int_attribute("to", static_cast<int64_t>(type)));
+  cast.outputs = {to};
+  return cast;
 }
 
 void drop_unused_constants(Graph* graph) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/model/graph.h"
@@ -174,8 +175,22 @@ void for_each_graph(Graph* graph, bool* changed, const Fuse& fuse, std::string_v
   });
 }
 
-// A value of the constant's name and type.
-ValueId add_constant(Graph* graph, const Ref<Initializer>& constant);
+// The values of a graph that stand for constants found beside it: one for each, of its name and
+// type.
+class ConstantValues {
+ public:
+  explicit ConstantValues(Graph* graph) : graph_(*graph) {}
+  ValueId of(const Ref<Initializer>& constant);
+  bool empty() const { return values_.empty(); }
+
+ private:
+  Graph& graph_;
+  std::unordered_map<const Initializer*, ValueId> values_;
+};
+// A value as `half` is, but of float.
+ValueId add_float_twin(Graph* graph, ValueId half);
+// A Cast of `from`, which makes `to`, named as that is.
+Node make_cast(const Graph& graph, int opset, ValueId from, ValueId to, DType type);
 // Values that nothing reads are constants no more: none is named, looked for or computed.
 void drop_unused_constants(Graph* graph);
 

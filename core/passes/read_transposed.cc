@@ -36,11 +36,10 @@ Ref<Initializer> transpose_of(const Initializer& constant) {
 
 class TransposedReader {
  public:
-  explicit TransposedReader(Graph* graph) : graph_(*graph) {}
+  explicit TransposedReader(Graph* graph) : graph_(*graph), values_(graph) {}
 
   void run() {
     for (Node& node : graph_.nodes) {
-      for (auto& subgraph : node.subgraphs) TransposedReader(subgraph.get()).run();
       if (!node.dead && is_product(node)) read(&node);
     }
     if (!values_.empty()) drop_unused_constants(&graph_);
@@ -61,7 +60,7 @@ class TransposedReader {
       const GraphValue* value = graph_.constant_value(node->inputs[1]);
       const Ref<Initializer> source = value ? turned(value->initializer) : Ref<Initializer>();
       if (!source || !turn(node)) return;
-      node->inputs[1] = value_of(source);
+      node->inputs[1] = values_.of(source);
     }
   }
 
@@ -97,20 +96,15 @@ class TransposedReader {
     return true;
   }
 
-  // One value in this graph for each constant.
-  ValueId value_of(const Ref<Initializer>& constant) {
-    const auto known = values_.find(constant.get());
-    if (known != values_.end()) return known->second;
-    return values_[constant.get()] = add_constant(&graph_, constant);
-  }
-
   Graph& graph_;
-  std::unordered_map<const Initializer*, ValueId> values_;
+  ConstantValues values_;
   std::unordered_map<const Initializer*, Ref<Initializer>> casts_;  // by what they widen
 };
 
 }  // namespace
 
-void read_transposed(Model* model) { TransposedReader(&model->graph).run(); }
+void read_transposed(Model* model) {
+  for_inner_graphs_first(&model->graph, [](Graph& graph) { TransposedReader(&graph).run(); });
+}
 
 }  // namespace folio

@@ -63,19 +63,8 @@ class ConvWidener {
     return is_bound && sums_.contains(node.inputs[0]);
   }
 
-  ValueId add_float(ValueId half) {
-    TypeInfo type = graph_.value(half).type;
-    type.dtype = DType::kFloat;
-    const ValueId id = graph_.add_value(graph_.value(half).name + "/float");
-    graph_.value(id).type = std::move(type);
-    return id;
-  }
-
   void add_cast(ValueId from, ValueId to, DType type) {
-    Node cast = make_node(graph_.value(to).name, "", "Cast", opset_, {from});
-    cast.attributes.set(int_attribute("to", static_cast<int64_t>(type)));
-    cast.outputs = {to};
-    out_.push_back(std::move(cast));
+    out_.push_back(make_cast(graph_, opset_, from, to, type));
   }
 
   void widen_node(Node node) {
@@ -85,13 +74,13 @@ class ConvWidener {
       if (input == kNone || !is_bfloat16(input)) continue;
       const auto [known, is_new] = floats_.try_emplace(input, kNone);
       if (is_new) {
-        known->second = add_float(input);
+        known->second = add_float_twin(&graph_, input);
         add_cast(input, known->second, DType::kFloat);
       }
       input = known->second;
     }
     const ValueId rounded = node.outputs[0];
-    node.outputs[0] = add_float(rounded);
+    node.outputs[0] = add_float_twin(&graph_, rounded);
     const ValueId sum = node.outputs[0];
     sums_[rounded] = sum;
     out_.push_back(std::move(node));
@@ -105,19 +94,14 @@ class ConvWidener {
   std::unordered_map<ValueId, ValueId> sums_;    // by what they are rounded to
 };
 
-void widen_in(Graph* graph, int opset, bool* changed) {
-  for (Node& node : graph->nodes) {
-    for (auto& subgraph : node.subgraphs) widen_in(subgraph.get(), opset, changed);
-  }
-  *changed |= ConvWidener(graph, opset).widen();
-}
-
 }  // namespace
 
 void widen_conv(Model* model, bool* changed) {
   const int opset = model->opset_version("");
   // Before opset 6 a Cast names its type as a string.
-  if (opset >= 6) widen_in(&model->graph, opset, changed);
+  if (opset < 6) return;
+  for_inner_graphs_first(&model->graph,
+                         [&](Graph& graph) { *changed |= ConvWidener(&graph, opset).widen(); });
 }
 
 }  // namespace folio

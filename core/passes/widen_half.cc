@@ -11,6 +11,7 @@
 
 #include "core/ops/op_registry.h"
 #include "core/passes/passes.h"
+#include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
@@ -21,7 +22,6 @@ bool keeps_half(const Node& node) {
 }
 
 constexpr auto kHalf = static_cast<int64_t>(DType::kFloat16);
-constexpr auto kFloat = static_cast<int64_t>(DType::kFloat);
 
 class Widener {
  public:
@@ -98,36 +98,17 @@ class Widener {
     return surrounded && gives_half && !wanted;
   }
 
-  void add_cast(ValueId from, ValueId to, int64_t type) {
-    Node cast;
-    cast.name = graph_.value(to).name;
-    cast.op_type = "Cast";
-    cast.version = opset_;
-    cast.inputs = {from};
-    cast.outputs = {to};
-    AttributeDef attribute;
-    attribute.name = "to";
-    attribute.type = AttributeDef::Type::kInt;
-    attribute.ints = {type};
-    cast.attributes.set(std::move(attribute));
-    out_.push_back(std::move(cast));
+  void add_cast(ValueId from, ValueId to, DType type) {
+    out_.push_back(make_cast(graph_, opset_, from, to, type));
     *changed_ = true;
-  }
-
-  ValueId add_float(ValueId half) {
-    TypeInfo type = graph_.value(half).type;
-    type.dtype = DType::kFloat;
-    const ValueId id = graph_.add_value(graph_.value(half).name + "/float");
-    graph_.value(id).type = std::move(type);
-    return id;
   }
 
   // The float32 twin of a float16 value, made by a Cast when nothing holds it yet.
   ValueId float_of(ValueId half) {
     const auto found = floats_.find(half);
     if (found != floats_.end()) return found->second;
-    const ValueId id = add_float(half);
-    add_cast(half, id, kFloat);
+    const ValueId id = add_float_twin(&graph_, half);
+    add_cast(half, id, DType::kFloat);
     floats_[half] = id;
     return id;
   }
@@ -139,14 +120,14 @@ class Widener {
     std::vector<std::pair<ValueId, ValueId>> casts;
     for (ValueId& output : node.outputs) {
       if (!is_half(output)) continue;
-      const ValueId id = add_float(output);
+      const ValueId id = add_float_twin(&graph_, output);
       floats_[output] = id;
       from_widened_.insert(output);
       casts.emplace_back(id, output);
       output = id;
     }
     out_.push_back(std::move(node));
-    for (const auto& [from, to] : casts) add_cast(from, to, kHalf);
+    for (const auto& [from, to] : casts) add_cast(from, to, DType::kFloat16);
   }
 
   // A Cast of what stands as floats already reads those, and the floats that a Cast rounds serve

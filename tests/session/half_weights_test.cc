@@ -141,15 +141,20 @@ model_writer::ModelWriter attention(Stands stands) {
   return writer;
 }
 
+// ids [7, 5], made of x.
+void add_ids(GraphWriter& graph) {
+  graph.input("x", f32_type({7, 5}));
+  graph.initializer(f32_tensor("range", {}, {300}));
+  graph.node("Mul", {"x", "range"}, {"places"});
+  graph.node("Cast", {"places"}, {"ids"}).attr_int("to", 7);
+}
+
 // Rows and columns of tables by index; one of the tables is a product's operand too.
 model_writer::ModelWriter embeddings(Stands stands) {
   model_writer::ModelWriter writer = plain_model();
   writer.opset("com.microsoft", 1);
   GraphWriter& graph = writer.graph();
-  graph.input("x", f32_type({7, 5}));
-  graph.initializer(f32_tensor("range", {}, {300}));
-  graph.node("Mul", {"x", "range"}, {"places"});
-  graph.node("Cast", {"places"}, {"ids"}).attr_int("to", 7);
+  add_ids(graph);
   const std::string table = add_weight(graph, stands, "table", {700, 96});
   const std::string other = add_weight(graph, stands, "other table", {3, 400, 33});
   graph.node("Gather", {table, "ids"}, {"rows"});
@@ -168,10 +173,7 @@ template <bool is_before>
 model_writer::ModelWriter heads(Stands stands) {
   model_writer::ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
-  graph.input("x", f32_type({7, 5}));
-  graph.initializer(f32_tensor("range", {}, {300}));
-  graph.node("Mul", {"x", "range"}, {"places"});
-  graph.node("Cast", {"places"}, {"ids"}).attr_int("to", 7);
+  add_ids(graph);
   const std::string turned = add_turned(graph, stands, "table", {700, 96}, is_before);
   const std::string table = stands == Stands::kWide ? "table" : "table_wide";
   graph.node("Gather", {table, "ids"}, {"rows"});
