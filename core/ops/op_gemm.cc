@@ -10,37 +10,18 @@ namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 
-// Work for one chunk: about 4 million multiply-adds, some 50 us on one AVX-512 core, so that a
-// stolen core costs little, all threads end at once, and hand-out costs nothing. By shape only.
-constexpr int64_t kChunkMacs = 4 << 20;
+// About 4 million multiply-adds a chunk, some 50 us on one AVX-512 core, so that a stolen core
+// costs little, all threads end at once, and hand-out costs nothing. Of few rows 512 KiB of B: 20
+// to 30 us.
+constexpr ChunkRule kRule = {4 << 20, 1 << 17, 64, 512};
 // Of rows that are packed, or cut into parts, for each chunk more columns repay that.
-constexpr int64_t kChunkColumns = 64;
-constexpr int64_t kPackedColumns = 512;
-// Few rows wait for the bytes of B instead: 512 KiB are 20 to 30 us.
-constexpr int64_t kChunkWeights = 1 << 17;
+constexpr ChunkRule kPackingRule = {4 << 20, 1 << 17, 512, 512};
 // A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
 // next; for few rows in L1.
 constexpr int64_t kPieceColumns = 128;
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
-
-// Columns of B for a chunk of all of few rows.
-int64_t few_rows_columns(int64_t m, int64_t depth) {
-  return std::min(kChunkMacs / std::max<int64_t>(m, 1), kChunkWeights) / depth;
-}
-
-// Of a packed B.
-ProductChunk chunk_of(const FolioGemmF32& args) {
-  if (args.m < ProductChunk::kFewestRows) {
-    const int64_t columns =
-        few_rows_columns(args.m, std::max<int64_t>(args.k, 1)) / kPanel * kPanel;
-    return {args.m, std::clamp<int64_t>(columns, kPanel, panel_columns(args.n))};
-  }
-  const bool stays = args.a_col_stride == 1 && args.precision == kFolioChain;
-  return product_chunk(args.m, args.n, args.k, kChunkMacs, stays ? kChunkColumns : kPackedColumns,
-                       kPackedColumns);
-}
 
 constexpr size_t piece_bytes(int64_t columns) {
   return static_cast<size_t>(kPieceDepth * columns) * sizeof(float);
@@ -94,7 +75,7 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const FolioKernels& kernels = run.kernels();
   const bool streams = b.col_stride == 1;
   const int64_t floor = streams ? kStreamColumns : kFewColumns;
-  const int64_t columns = std::max(floor, few_rows_columns(args.m, args.k) / floor * floor);
+  const int64_t columns = std::max(floor, few_rows_columns(kRule, args.m, args.k) / floor * floor);
   ThreadScratch scratch;
   const size_t piece = streams ? 0 : piece_bytes(kFewColumns);
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece, &scratch));
@@ -112,6 +93,31 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
 }
 
 }  // namespace
+
+int64_t few_rows_columns(const ChunkRule& rule, int64_t m, int64_t k) {
+  const int64_t weights = std::min(rule.macs / std::max<int64_t>(m, 1), rule.few_weights);
+  return weights / std::max<int64_t>(k, 1);
+}
+
+ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kFewestRows = 48;
+  constexpr int64_t kMostRows = 192;
+  constexpr int64_t kEnough = 8;
+  constexpr int64_t kStep = 64;
+  const int64_t all = panel_columns(n);
+  if (m < kFewestRows) {
+    const int64_t columns = few_rows_columns(rule, m, k) / kPanel * kPanel;
+    return {m, std::clamp<int64_t>(columns, kPanel, std::max(all, kPanel))};
+  }
+  const int64_t rows = std::min(m, kMostRows);
+  const int64_t wanted = rule.macs / (rows * std::max<int64_t>(k, 1)) / kStep * kStep;
+  const int64_t columns = std::min(all, std::clamp(wanted, rule.least_columns, rule.most_columns));
+  const int64_t blocks = std::max<int64_t>(1, (all + columns - 1) / std::max<int64_t>(columns, 1));
+  const bool is_small = rows * k * columns < rule.macs / 4;
+  const int64_t enough = is_small ? 1 : std::min((kEnough + blocks - 1) / blocks, m / kFewestRows);
+  const int64_t parts = std::max((m + kMostRows - 1) / kMostRows, enough);
+  return {(m + parts - 1) / parts, columns};
+}
 
 FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
                        int64_t columns) {
@@ -167,7 +173,8 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);
   if (!b.packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
-  const ProductChunk size = chunk_of(args);
+  const bool stays = args.a_col_stride == 1 && args.precision == kFolioChain;
+  const ProductChunk size = product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k);
   const int64_t row_blocks = (args.m + size.rows - 1) / size.rows;
   const int64_t col_blocks = (args.n + size.columns - 1) / size.columns;
   run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {

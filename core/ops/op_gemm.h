@@ -59,30 +59,23 @@ void set_next(const GemmB& b, const void* data, int64_t depth, int64_t columns, 
 // Elements [p, p + depth) of each sum, which rests in C before and after: that loses nothing.
 FolioGemmF32 gemm_depth_part(const FolioGemmF32& whole, int64_t p, int64_t depth);
 
-// A chunk of a product of many rows, by shape only: `macs` multiply-adds where that leaves enough
-// columns. Even parts of as many rows as a pass over B serves (fewer read B too often for the
-// memory of all threads), and enough chunks for threads to end together, unless they are small.
+// How a product is cut into chunks, by shape only.
+struct ChunkRule {
+  int64_t macs;           // of a chunk, about
+  int64_t few_weights;    // elements of B of a chunk of few rows at most: those wait for memory
+  int64_t least_columns;  // of many rows; a multiple of 16
+  int64_t most_columns;
+};
 struct ProductChunk {
-  static constexpr int64_t kFewestRows = 48;  // below that products are cut by columns alone
   int64_t rows;
   int64_t columns;  // a multiple of 16
 };
-inline ProductChunk product_chunk(int64_t m, int64_t n, int64_t k, int64_t macs, int64_t least,
-                                  int64_t most) {
-  constexpr int64_t kMostRows = 192;
-  constexpr int64_t kEnough = 8;
-  constexpr int64_t kStep = 64;
-  const int64_t rows = std::min(m, kMostRows);
-  const int64_t all = panel_columns(n);
-  const int64_t wanted = macs / (rows * std::max<int64_t>(k, 1)) / kStep * kStep;
-  const int64_t columns = std::min(all, std::clamp(wanted, least, most));
-  const int64_t blocks = std::max<int64_t>(1, (all + columns - 1) / std::max<int64_t>(columns, 1));
-  const bool is_small = rows * k * columns < macs / 4;
-  const int64_t enough =
-      is_small ? 1 : std::min((kEnough + blocks - 1) / blocks, m / ProductChunk::kFewestRows);
-  const int64_t parts = std::max((m + kMostRows - 1) / kMostRows, enough);
-  return {(m + parts - 1) / parts, columns};
-}
+// Columns of B for a chunk of all of few rows.
+int64_t few_rows_columns(const ChunkRule& rule, int64_t m, int64_t k);
+// Few rows: columns alone. Many: even parts of as many as a pass over B serves (fewer read B too
+// often for the memory of all threads), and enough chunks for threads to end together, unless they
+// are small.
+ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t k);
 
 // A product a piece of the depth after the other. make(p, &part) writes elements [p, p + part.k) of
 // B as F32P16 to `panels`, p a multiple of kPieceDepth, and may say what comes next (set_next).

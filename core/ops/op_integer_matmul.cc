@@ -12,10 +12,10 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = 16;
-constexpr int64_t kTileRows = 12;         // of the widest kernel in registers
-constexpr int64_t kChunkMacs = 8 << 20;   // some 20 us on one core with dot products
-constexpr int64_t kLeastColumns = 64;     // of a chunk: four panels are a block of the kernel
-constexpr int64_t kChunkColumns = 512;    // of which B stays in L2
+constexpr int64_t kTileRows = 12;  // of the widest kernel in registers
+// Some 20 us on one core with dot products; four panels are a block of the kernel, and of 512
+// columns B stays in L2.
+constexpr ChunkRule kRule = {8 << 20, 8 << 20, 64, 512};
 constexpr int64_t kUnsignedOffset = 128;  // what flipping the sign bit adds
 
 int32_t zero_at(const ByteZero& zero, DType dtype, int64_t at) {
@@ -280,13 +280,7 @@ void zero_point_offsets(int64_t n, int64_t k, int32_t a_zero, const int32_t* col
 
 void gemm_u8(OpRun& run, const FolioGemmU8& whole) {
   if (whole.m == 0 || whole.n == 0) return;
-  ProductChunk cut =
-      product_chunk(whole.m, whole.n, whole.k, kChunkMacs, kLeastColumns, kChunkColumns);
-  if (whole.m < ProductChunk::kFewestRows) {
-    const int64_t all = panel_columns(whole.n);
-    const int64_t columns = kChunkMacs / (std::max<int64_t>(whole.k, 1) * whole.m);
-    cut = {whole.m, std::clamp<int64_t>(columns / kPanel * kPanel, kPanel, all)};
-  }
+  const ProductChunk cut = product_chunk(kRule, whole.m, whole.n, whole.k);
   const int64_t rows = (cut.rows + kTileRows - 1) / kTileRows * kTileRows;
   const int64_t columns = cut.columns;
   const int64_t col_blocks = (whole.n + columns - 1) / columns;

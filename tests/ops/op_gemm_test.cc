@@ -5,6 +5,8 @@
 namespace folio {
 namespace {
 
+constexpr ChunkRule kRule = {4 << 20, 1 << 17, 64, 512};
+
 struct Product {
   int64_t m, n, k;
 };
@@ -14,7 +16,7 @@ class ProductChunks : public testing::TestWithParam<Product> {};
 // The pool gives each of two threads half of the chunks, in the order of rows, then columns.
 TEST_P(ProductChunks, GiveTwoThreadsHalfEach) {
   const auto [m, n, k] = GetParam();
-  const ProductChunk chunk = product_chunk(m, n, k, 4 << 20, 64, 512);
+  const ProductChunk chunk = product_chunk(kRule, m, n, k);
   ASSERT_GT(chunk.rows, 0);
   ASSERT_TRUE(chunk.columns % 16 == 0 && chunk.columns > 0) << chunk.columns;
   std::vector<int64_t> work;
@@ -39,14 +41,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ProductChunks,
                                          Product{200, 1000, 2048}));
 
 TEST(ProductChunks, SmallProductsAreOne) {
-  const ProductChunk chunk = product_chunk(150, 60, 32, 4 << 20, 64, 512);
+  const ProductChunk chunk = product_chunk(kRule, 150, 60, 32);
   EXPECT_EQ(chunk.rows, 150);
   EXPECT_EQ(chunk.columns, 64);
 }
 
 TEST(ProductChunks, TakeSizesOfZeroAndHugeOnes) {
-  EXPECT_GT(product_chunk(48, 0, 0, 4 << 20, 64, 512).rows, 0);
-  EXPECT_EQ(product_chunk(48, 1 << 20, int64_t{1} << 40, 4 << 20, 64, 512).columns, 64);
+  EXPECT_GT(product_chunk(kRule, 48, 0, 0).rows, 0);
+  EXPECT_EQ(product_chunk(kRule, 48, 1 << 20, int64_t{1} << 40).columns, 64);
 }
 
 }  // namespace
