@@ -51,12 +51,13 @@ static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
     place_columns(tile, j, left, panels);
     tile->b = args->b + j * args->k + p * FOLIO_F32P16_COLUMNS;
     const float* next = nullptr;
-    if (left >= 2 * wide) {
+    if (args->next) {
+      /* B was just made: it is there */
+    } else if (left >= 2 * wide) {
       next = tile->b + wide * args->k;
     } else if (!tile->is_last) {
       next = args->b + (p + tile->depth) * FOLIO_F32P16_COLUMNS;
     }
-    if (args->next) next = nullptr; /* B was just made: it is there */
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = rows * t / tiles;
       const int64_t end = rows * (t + 1) / tiles;
@@ -95,6 +96,14 @@ static __attribute__((noinline)) void gemm_packed(const FolioGemmF32* args) {
 /* A part of a matrix that is larger than L2 has more than this. */
 constexpr int64_t kFetchFloats = 1 << 16;
 
+/* The next group of 1 << *size panels, fewer where there are no more. */
+VFN void place_group(Tile* tile, int* size) {
+  const int64_t left = tile->args->n - tile->column;
+  const int64_t panels = (left + FOLIO_F32P16_COLUMNS - 1) / FOLIO_F32P16_COLUMNS;
+  while ((int64_t)1 << *size > panels) --*size;
+  place_columns(tile, tile->column, left, (int64_t)1 << *size);
+}
+
 /* m <= kVectorRows: groups of panels, halved towards the right edge. */
 static void gemm_vector(const FolioGemmF32* args) {
   Tile tile = {};
@@ -109,10 +118,7 @@ static void gemm_vector(const FolioGemmF32* args) {
   int size = 3; /* 8 panels */
   while (kVectorTiles[args->m - 1][size] == nullptr) --size;
   while (tile.column < args->n) {
-    const int64_t left = args->n - tile.column;
-    const int64_t panels = (left + FOLIO_F32P16_COLUMNS - 1) / FOLIO_F32P16_COLUMNS;
-    while ((int64_t)1 << size > panels) --size;
-    place_columns(&tile, tile.column, left, (int64_t)1 << size);
+    place_group(&tile, &size);
     tile.b = args->b + tile.column * args->k;
     kVectorTiles[args->m - 1][size](&tile);
     tile.column += FOLIO_F32P16_COLUMNS << size;
@@ -217,10 +223,7 @@ static void FOLIO_LEVEL(gemv_b16)(const FolioGemmF32* args, const void* b, int32
   int size = 3; /* 8 panels */
   while (tiles[size] == nullptr) --size;
   while (tile.column < args->n) {
-    const int64_t left = args->n - tile.column;
-    const int64_t panels = (left + FOLIO_F32P16_COLUMNS - 1) / FOLIO_F32P16_COLUMNS;
-    while ((int64_t)1 << size > panels) --size;
-    place_columns(&tile, tile.column, left, (int64_t)1 << size);
+    place_group(&tile, &size);
     tiles[size](&tile, (const char*)b + tile.column * args->k * 2);
     tile.column += FOLIO_F32P16_COLUMNS << size;
   }
