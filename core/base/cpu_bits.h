@@ -16,6 +16,7 @@ enum {
   kCpuAvx512Bf16 = 1 << 9,
   kCpuAmxTile = 1 << 10,
   kCpuAmxInt8 = 1 << 11,
-  kCpuAmxBf16 = 1 << 12
+  kCpuAmxBf16 = 1 << 12,
+  kCpuNarrowL1 = 1 << 13 /* no instructions: its first data cache has at most 8 ways */
 };
 typedef uint32_t CpuBits;

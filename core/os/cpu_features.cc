@@ -49,6 +49,8 @@ CpuBits detect_bits() {
   set_if(CPU_FEATURE_ACTIVE(AMX_TILE), kCpuAmxTile);
   set_if(CPU_FEATURE_ACTIVE(AMX_INT8), kCpuAmxInt8);
   set_if(CPU_FEATURE_ACTIVE(AMX_BF16), kCpuAmxBf16);
+  const long ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC);  // 0: not known
+  set_if(ways > 0 && ways <= 8, kCpuNarrowL1);
   return bits;
 }
 

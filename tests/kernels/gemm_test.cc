@@ -195,6 +195,46 @@ TEST(Gemm, RowsInPiecesChangeNoBit) {
   }
 }
 
+// Rows that lie in one set of a small L1 are copied there, in each way to say where they are; the
+// last ends before what must not be read.
+TEST(Gemm, RowsAMultipleOf4KiBApartHaveTheSameBits) {
+  constexpr int64_t kPage = 1024;  // floats
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {7, 8, 14, 57, 113}) {
+      for (const int64_t k : {0, 5, 256, 257, 600}) {
+        const Problem p(m, 37, k);
+        FolioGemmF32 args = p.args();
+        const std::vector<float> whole = run_gemm(level, p, args);
+        for (const int64_t apart : {kPage - 1, kPage, kPage + 1, 2 * kPage}) {
+          std::vector<float> wide(static_cast<size_t>((m - 1) * apart + k));
+          std::vector<const float*> pieces(static_cast<size_t>(2 * m));
+          const int64_t half = k % 2 == 0 ? k / 2 : k;
+          for (int64_t i = 0; i < m; ++i) {
+            std::copy_n(p.a.begin() + i * k, k, wide.begin() + i * apart);
+          }
+          const BeforeUnreadable rows(wide);
+          for (int64_t i = 0; i < 2 * m; ++i) {
+            pieces[static_cast<size_t>(i)] = rows.data() + i % m * apart + i / m * half;
+          }
+          args = p.args();
+          args.a = rows.data();
+          args.a_row_stride = apart;
+          EXPECT_TRUE(same_bits(whole, run_gemm(level, p, args))) << level.name << m << 'x' << k;
+          if (k == 0) continue;
+          args.a = nullptr;
+          args.a_run = half;
+          const float* const lines[] = {rows.data(), rows.data() + half};
+          args.a_lines = lines;
+          EXPECT_TRUE(same_bits(whole, run_gemm(level, p, args))) << level.name << m << 'x' << k;
+          args.a_lines = nullptr;
+          args.a_rows = pieces.data();
+          EXPECT_TRUE(same_bits(whole, run_gemm(level, p, args))) << level.name << m << 'x' << k;
+        }
+      }
+    }
+  }
+}
+
 // Rows of one line, each some steps after the one before, overlapping as windows do.
 TEST(Gemm, LinesChangeNoBit) {
   for (const LevelUnderTest& level : levels_under_test()) {

@@ -1,14 +1,22 @@
 /* gemm_f32 around the tiles of gemm_tile.inl: blocks of k and of rows, packing of A.
  *
- * The including file defines before: kTileRows; kTiles[0 packed A, 1 A by rows, 2 by even ones][panels - 1][rows];
+ * The including file defines before: kTileRows; kTiles[kPacks, kPieces or kEven][panels - 1][rows];
  * kVectorTiles[rows - 1][log2(panels)], A in place, null where there is none. */
 
-/* n <= kTileRows. */
+constexpr int64_t kCopyStride = kBlockK + FOLIO_F32P16_COLUMNS; /* of copied rows: other sets */
+
+/* How a product reads A. */
+enum Source {
+  kPacks,  /* made into kPackedA */
+  kPieces, /* where it stands: kRowsA, */
+  kEven,   /*   kEvenA */
+  kCopies  /* made into kEvenA, kCopyStride apart */
+};
+
 VFN void copy_row(int64_t n, const float* from, float* to) {
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
-    v_store_masked(to + i, m, v_load_masked(from + i, m));
-  }
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) v_store(to + i, v_load(from + i));
+  if (i < n) v_store_masked(to + i, v_first(n - i), v_load_masked(from + i, v_first(n - i)));
 }
 
 /* A[row + i, p + q], i < rows, q < depth, as dst[q][i]. */
@@ -26,50 +34,111 @@ static void pack_tile(const FolioGemmF32* args, int64_t row, int64_t rows, int64
   }
 }
 
+/* A[row, p + q] as dst[q], q < depth. */
+static void copy_pieces(const FolioGemmF32* args, int64_t row, int64_t p, int64_t depth,
+                        float* dst) {
+  for (int64_t done = 0; done < depth;) {
+    const int64_t piece = (p + done) / args->a_run;
+    const int64_t skipped = p + done - piece * args->a_run;
+    const float* from = (args->a_rows ? args->a_rows[piece * args->m + row]
+                                      : args->a_lines[piece] + row * args->a_row_stride) +
+                        skipped;
+    const int64_t left = args->a_run - skipped;
+    const int64_t count = left < depth - done ? left : depth - done;
+    copy_row(count, from, dst + done);
+    done += count;
+  }
+}
+
 /* Rows that are contiguous are read where they stand, whatever lies between them: faster than any
- * packing, even where their lines share L1 sets, as each line serves 16 steps. */
-VFN int reads_rows(const FolioGemmF32* args) {
-  return args->a_rows ? 1 : args->a_lines || args->a_col_stride == 1 ? 2 : 0;
+ * packing, as each line serves 16 steps. */
+VFN Source source_of(const FolioGemmF32* args) {
+  return args->a_rows ? kPieces : args->a_lines || args->a_col_stride == 1 ? kEven : kPacks;
+}
+
+/* Rows that are a multiple of 4 KiB apart lie in one set of L1: one that has 8 ways holds no tile's
+ * 14 then, and each step waits for L2. (One of 12 ways does not gain from copies.) */
+VFN int crowds(const FolioGemmF32* args) {
+  constexpr int64_t kSets = 4096;
+  constexpr int64_t kOff = 4; /* times a tile's rows: within a line */
+  if (args->m <= kTileRows / 2) return 0;
+  int64_t apart = args->a_row_stride * (int64_t)sizeof(float);
+  if (args->a_rows) { /* not at an image's border */
+    const float* const* rows = args->a_rows + args->k / args->a_run / 2 * args->m + args->m / 2;
+    apart = (const char*)rows[0] - (const char*)rows[-1];
+  }
+  return apart != 0 && ((apart + kOff) & (kSets - 1)) <= 2 * kOff;
+}
+
+/* Rows [tile->row, tile->row + rows) of this k block as tiles of almost equal height read them. */
+static void make_rows(const Tile* tile, Source source, int64_t rows, int64_t tiles, float* made) {
+  const FolioGemmF32* args = tile->args;
+  const int64_t p = tile->first_depth;
+  if (source == kPacks) {
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t begin = rows * t / tiles;
+      const int64_t end = rows * (t + 1) / tiles;
+      pack_tile(args, tile->row + begin, end - begin, p, tile->depth, made + begin * tile->depth);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t row = tile->row + i;
+    if (args->a_rows || args->a_lines) {
+      copy_pieces(args, row, p, tile->depth, made + i * kCopyStride);
+    } else {
+      copy_row(tile->depth, args->a + row * args->a_row_stride + p, made + i * kCopyStride);
+    }
+  }
+}
+
+/* The tile's row `begin` of those that were made, or where it stands. For k = 0, a may be null: no
+ * address of it is made. */
+VFN void place_rows(Tile* tile, Source source, int64_t begin, const float* made) {
+  const FolioGemmF32* args = tile->args;
+  tile->a = nullptr;
+  tile->a_row_stride = source == kCopies ? kCopyStride : args->a_row_stride;
+  if (source == kPacks) {
+    tile->a = made + begin * tile->depth;
+  } else if (source == kCopies) {
+    tile->a = made + begin * kCopyStride;
+  } else if (source == kEven && !args->a_lines && tile->depth > 0) {
+    tile->a = args->a + tile->row * args->a_row_stride + tile->first_depth;
+  }
 }
 
 /* One block of A against all of B: tiles of almost equal height. */
-static void gemm_block(Tile* tile, int64_t rows, int64_t p, float* packed_a) {
+static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
   const FolioGemmF32* args = tile->args;
   const int64_t first_row = tile->row;
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-  const int by_rows = reads_rows(args);
-  /* For k = 0, a may be null: no address of it is made. */
-  for (int64_t t = 0; t < tiles && tile->depth > 0 && !by_rows; ++t) {
-    const int64_t begin = rows * t / tiles;
-    const int64_t end = rows * (t + 1) / tiles;
-    pack_tile(args, first_row + begin, end - begin, p, tile->depth, packed_a + begin * tile->depth);
-  }
+  if (made && tile->depth > 0) make_rows(tile, source, rows, tiles, made);
   const int64_t wide = kTilePanels * FOLIO_F32P16_COLUMNS;
   for (int64_t j = 0; j < args->n; j += wide) {
     const int64_t left = args->n - j;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
     place_columns(tile, j, left, panels);
-    tile->b = args->b + j * args->k + p * FOLIO_F32P16_COLUMNS;
+    tile->b = args->b + j * args->k + tile->first_depth * FOLIO_F32P16_COLUMNS;
     const float* next = nullptr;
     if (args->next) {
       /* B was just made: it is there */
     } else if (left >= 2 * wide) {
       next = tile->b + wide * args->k;
     } else if (!tile->is_last) {
-      next = args->b + (p + tile->depth) * FOLIO_F32P16_COLUMNS;
+      next = args->b + (tile->first_depth + tile->depth) * FOLIO_F32P16_COLUMNS;
     }
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = rows * t / tiles;
       const int64_t end = rows * (t + 1) / tiles;
       tile->row = first_row + begin;
       plan_ahead(tile, next, t, tiles);
-      if (!by_rows) tile->a = packed_a + begin * tile->depth;
-      kTiles[by_rows][panels - 1][end - begin](tile);
+      place_rows(tile, source, begin, made);
+      kTiles[source == kCopies ? kEven : source][panels - 1][end - begin](tile);
     }
   }
 }
 
-static void gemm_blocks(const FolioGemmF32* args, float* packed_a, int64_t rows_max) {
+static void gemm_blocks(const FolioGemmF32* args, Source source, float* made, int64_t rows_max) {
   const int64_t blocks = (args->m + rows_max - 1) / rows_max;
   Tile tile = {};
   tile.args = args;
@@ -82,15 +151,15 @@ static void gemm_blocks(const FolioGemmF32* args, float* packed_a, int64_t rows_
     tile.is_last = p + tile.depth == args->k;
     for (int64_t block = 0; block < blocks; ++block) {
       tile.row = args->m * block / blocks;
-      gemm_block(&tile, args->m * (block + 1) / blocks - tile.row, p, packed_a);
+      gemm_block(&tile, source, args->m * (block + 1) / blocks - tile.row, made);
     }
     p += tile.depth;
   } while (p < args->k);
 }
 
-static __attribute__((noinline)) void gemm_packed(const FolioGemmF32* args) {
-  alignas(64) float packed_a[kStackRows * kBlockK];
-  gemm_blocks(args, packed_a, kStackRows);
+static __attribute__((noinline)) void gemm_made(const FolioGemmF32* args, Source source) {
+  alignas(64) float made[kStackRows * kCopyStride];
+  gemm_blocks(args, source, made, kStackRows);
 }
 
 /* A part of a matrix that is larger than L2 has more than this. */
@@ -125,16 +194,16 @@ static void gemm_vector(const FolioGemmF32* args) {
   }
 }
 
-void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) {
+VFN void gemm_any(const FolioGemmF32* args, int is_narrow) {
   if (args->m == 0 || args->n == 0) return;
-  if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) {
-    gemm_vector(args);
-  } else if (reads_rows(args)) {
-    gemm_blocks(args, nullptr, kBlockRows);
-  } else {
-    gemm_packed(args);
-  }
+  if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) return gemm_vector(args);
+  const Source source = source_of(args);
+  if (source == kPacks) return gemm_made(args, source);
+  if (is_narrow && crowds(args)) return gemm_made(args, kCopies);
+  gemm_blocks(args, source, nullptr, kBlockRows);
 }
+
+void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) { gemm_any(args, 0); }
 
 /* ---- B in place: a few rows of it at a time over all columns, sums resting in C between them, so
  * that memory is read in order. */

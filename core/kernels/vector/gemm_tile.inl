@@ -5,7 +5,7 @@
  *        rows and columns do not change a bit, and both ISAs agree.
  * Cache: a B panel pair of a k block (kBlockK * 32 floats = 32 KiB) stays in L1 while rows stream
  *        from L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks
- *        of kStackRows x kBlockK. Meanwhile the next panels come from memory to L2, or what the
+ *        of kStackRows x kBlockK, or copied (gemm.inl, crowds). Meanwhile the next panels come from memory to L2, or what the
  *        caller wants next: without that the first tile over it would wait for most of it.
  *        m <= kVectorRows: A is read in place and B exactly once, kVectorPanels panels side by
  *        side. */
@@ -27,7 +27,7 @@ typedef struct Tile {
   VM mask[kMostVectors];      /* of the columns */
   int64_t first_depth, depth; /* of this k block */
   int64_t a_row_stride, a_col_stride;
-  const float* a;
+  const float* a; /* of this tile and k block; null: rows of pieces, as args has them */
   const float* b;
   int is_first, is_last; /* of the k blocks */
   int fetches;           /* m <= kVectorRows: B is more than a cache holds */
@@ -145,11 +145,12 @@ struct TileRows {
   const float* row[kRows];
   const float* const* piece;
 
-  /* The piece that has depth p, from there on. */
-  __attribute__((always_inline)) int64_t find(const FolioGemmF32* args, int64_t first, int64_t p) {
-    const int64_t index = p / args->a_run;
-    const int64_t skipped = p - index * args->a_run;
-    piece = args->a_rows + index * args->m + first;
+  /* The piece that the tile's k block begins in, from there on. */
+  __attribute__((always_inline)) int64_t find(const Tile* tile) {
+    const FolioGemmF32* args = tile->args;
+    const int64_t index = tile->first_depth / args->a_run;
+    const int64_t skipped = tile->first_depth - index * args->a_run;
+    piece = args->a_rows + index * args->m + tile->row;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) row[i] = piece[i] + skipped;
     return args->a_run - skipped;
@@ -179,17 +180,18 @@ struct EvenRows {
 #pragma GCC unroll 16
     for (int g = 1; g < (kRows + 2) / 3; ++g) base[g] = base[g - 1] + 3 * stride;
   }
-  __attribute__((always_inline)) int64_t find(const FolioGemmF32* args, int64_t first, int64_t p) {
-    stride = args->a_row_stride * (int64_t)sizeof(float);
+  __attribute__((always_inline)) int64_t find(const Tile* tile) {
+    const FolioGemmF32* args = tile->args;
+    stride = tile->a_row_stride * (int64_t)sizeof(float);
     piece = nullptr;
-    if (!args->a_lines) {
-      begin(args->a + p, first);
-      return args->k - p;
+    if (tile->a) {
+      begin(tile->a, 0);
+      return tile->depth;
     }
-    const int64_t index = p / args->a_run;
-    const int64_t skipped = p - index * args->a_run;
+    const int64_t index = tile->first_depth / args->a_run;
+    const int64_t skipped = tile->first_depth - index * args->a_run;
     piece = args->a_lines + index;
-    begin(*piece + skipped, first);
+    begin(*piece + skipped, tile->row);
     return args->a_run - skipped;
   }
   __attribute__((always_inline)) int64_t next(const FolioGemmF32* args, int64_t first) {
@@ -234,7 +236,7 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   Rows rows;
   int64_t p = tile->first_depth;
   if (p == end) return;
-  for (int64_t n = rows.find(args, tile->row, p);; n = rows.next(args, tile->row)) {
+  for (int64_t n = rows.find(tile);; n = rows.next(args, tile->row)) {
     n = n < end - p ? n : end - p;
     p += n;
     int64_t q = 0;
