@@ -50,21 +50,21 @@ VFN V dequantize(const ByteScale* from, const uint8_t* x) {
 
 /* Bytes of four vectors. Products with the inverse are off by less than 2^-14 wherever the result
  * is in range, so they round alike unless one is closer than that to the middle between integers;
- * those and what is not finite are divided. */
+ * those and what is not finite are divided. Few sums: CPUs with two units for those have two more
+ * for products, and any unit serves the words. */
 VFN void quantize_block(const ByteScale* to, const float* x, uint8_t* y) {
   VI code[4];
-  V most = v_zero();
-  V doubt = v_zero(); /* NaN when any is, and of -inf */
+  VI most = vi_set1(0); /* magnitudes as words: that of NaN is above all others */
 #pragma GCC unroll 4
   for (int q = 0; q < 4; ++q) {
-    /* min and max give the second operand when one is NaN. */
-    const V ratio = v_min(v_set1(0x1p30f), v_mul(v_load(x + q * kLanes), to->inverse));
-    const V off = v_sub(ratio, v_round(ratio));
-    code[q] = vi_nearest(ratio);
-    most = v_max(most, v_max(off, v_sub(v_zero(), off)));
-    doubt = v_add(doubt, off);
+    const V value = v_load(x + q * kLanes);
+    /* min gives the second operand when one is NaN; what it cuts off is far from its code. */
+    code[q] = vi_nearest(v_min(v_set1(0x1p30f), v_mul(value, to->inverse)));
+    const V off = v_fnma(value, to->inverse, v_from_int(code[q]));
+    most = vi_max(most, vi_and(vi_from_bits(off), vi_set1(INT32_MAX)));
   }
-  if (!v_any(v_lt(v_set1(0.5f - 0x1p-13f), most)) && !v_any(v_is_nan(doubt))) {
+  const V worst = v_from_bits(most);
+  if (!v_any(v_either(v_lt(v_set1(0.5f - 0x1p-13f), worst), v_is_nan(worst)))) {
     vi_store4_b8(y, code, to->zero_words, to->is_signed);
     return;
   }

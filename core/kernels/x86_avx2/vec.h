@@ -64,6 +64,7 @@ VFN void vi_store(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, a); }
 VFN VI vi_set1(int32_t x) { return _mm256_set1_epi32(x); }
 VFN VI vi_add(VI a, VI b) { return _mm256_add_epi32(a, b); }
 VFN VI vi_sub(VI a, VI b) { return _mm256_sub_epi32(a, b); }
+VFN VI vi_max(VI a, VI b) { return _mm256_max_epi32(a, b); }
 VFN VI vi_and(VI a, VI b) { return _mm256_and_si256(a, b); }
 VFN VI vi_or(VI a, VI b) { return _mm256_or_si256(a, b); }
 VFN VI vi_xor(VI a, VI b) { return _mm256_xor_si256(a, b); }

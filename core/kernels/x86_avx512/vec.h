@@ -70,6 +70,7 @@ VFN void vi_store(void* p, VI a) { _mm512_storeu_si512(p, a); }
 VFN VI vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
 VFN VI vi_add(VI a, VI b) { return _mm512_add_epi32(a, b); }
 VFN VI vi_sub(VI a, VI b) { return _mm512_sub_epi32(a, b); }
+VFN VI vi_max(VI a, VI b) { return _mm512_max_epi32(a, b); }
 VFN VI vi_and(VI a, VI b) { return _mm512_and_si512(a, b); }
 VFN VI vi_or(VI a, VI b) { return _mm512_or_si512(a, b); }
 VFN VI vi_xor(VI a, VI b) { return _mm512_xor_si512(a, b); }
