@@ -261,8 +261,22 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   }
 }
 
-/* The same, A packed or with strides. kFetches: what comes kFetchBytes later in each panel, as the
- * processor's own prefetching ends at each page. */
+/* What of panels is read kFetchBytes later: the processor's own prefetching ends at each page. */
+template <int kPanels>
+struct PanelsAhead {
+  const char* at;
+  int64_t panel; /* bytes */
+
+  /* `left` rows from the one that is read now. Where panels end, the next ones begin. */
+  __attribute__((always_inline)) void fetch(int64_t left, int64_t row) {
+    if (left == kFetchBytes / row) at += (kPanels - 1) * panel;
+#pragma GCC unroll 16
+    for (int v = 0; v < kPanels; ++v) __builtin_prefetch(at + v * panel, 0, 3);
+    at += row;
+  }
+};
+
+/* The same, A packed or with strides. */
 template <int kRows, int kVectors, int kA, int kFetches>
 VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
   const int64_t panel = tile->args->k * FOLIO_F32P16_COLUMNS;
@@ -270,13 +284,11 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
   const float* b = tile->b;
   const int64_t a_row = kA == kPackedA ? 1 : tile->a_row_stride;
   const int64_t a_col = kA == kPackedA ? kRows : tile->a_col_stride;
+  constexpr int64_t kRowBytes = FOLIO_F32P16_COLUMNS * sizeof(float);
+  PanelsAhead<kVectors / kPanelVectors> ahead = {(const char*)b + kFetchBytes,
+                                                 panel * (int64_t)sizeof(float)};
   for (int64_t p = 0; p < tile->depth; ++p) {
-    if (kFetches) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors / kPanelVectors; ++v) {
-        __builtin_prefetch((const char*)(b + v * panel) + kFetchBytes, 0, 3);
-      }
-    }
+    if (kFetches) ahead.fetch(tile->depth - p, kRowBytes);
     V row[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {

@@ -17,9 +17,10 @@ static void half_tile(Tile* tile, const char* b) {
   tile_begin<kRows, kVectors>(tile, c, sum);
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS * 2;
   const float* a = args->a;
-  for (int64_t p = 0; p < args->k; ++p, a += args->a_col_stride, b += FOLIO_F32P16_COLUMNS * 2) {
-#pragma GCC unroll 16
-    for (int v = 0; v < kPanels; ++v) __builtin_prefetch(b + v * panel + kFetchBytes, 0, 3);
+  constexpr int64_t kRowBytes = FOLIO_F32P16_COLUMNS * 2;
+  PanelsAhead<kPanels> ahead = {b + kFetchBytes, panel};
+  for (int64_t p = 0; p < args->k; ++p, a += args->a_col_stride, b += kRowBytes) {
+    ahead.fetch(args->k - p, kRowBytes);
     V row[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
