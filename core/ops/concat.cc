@@ -65,23 +65,11 @@ class Concat final : public OpKernel {
         for (int k = 0; k < run.input_count(); ++k) {
           const Tensor& x = run.value(k).tensor();
           const int64_t block = x.dim(axis) * inner;
-          move_blocks(to, row, element_at<T>(x.raw(), first * block), block, count);
+          move_runs(to, row, element_at<T>(x.raw(), first * block), block, block, count);
           to += block;
         }
       }
     });
-  }
-
-  // `count` blocks, one after the other, to places that are `row` apart.
-  template <typename T>
-  static void move_blocks(T* to, int64_t row, const T* from, int64_t block, int64_t count) {
-    if (block == 1) {
-      for (int64_t i = 0; i < count; ++i) move_one(to + i * row, element_at<T>(from, i));
-      return;
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      move_run(to + i * row, element_at<T>(from, i * block), block);
-    }
   }
 
   int64_t axis_;

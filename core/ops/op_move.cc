@@ -1,6 +1,45 @@
 #include "core/ops/op_move.h"
 
+#include <utility>
+
 namespace folio {
+namespace {
+
+// Runs of kBytes to 2 * kBytes, by their first and their last kBytes: no call, no loop.
+template <int64_t kBytes>
+void move_short_runs(uint8_t* to, int64_t to_step, const uint8_t* from, int64_t from_step,
+                     int64_t bytes, int64_t count) {
+  const int64_t last = bytes - kBytes;
+  if (last == 0) {
+    for (; count > 0; --count, to += to_step, from += from_step) std::memcpy(to, from, kBytes);
+    return;
+  }
+  for (; count > 0; --count, to += to_step, from += from_step) {
+    std::memcpy(to, from, kBytes);
+    std::memcpy(to + last, from + last, kBytes);
+  }
+}
+
+}  // namespace
+
+void move_byte_runs(uint8_t* to, int64_t to_step, const uint8_t* from, int64_t from_step,
+                    int64_t bytes, int64_t count) {
+  if (bytes <= 0) return;
+  if (to_step == bytes && from_step == bytes) bytes *= std::exchange(count, 1);
+  if (bytes > 64) {
+    for (; count > 0; --count, to += to_step, from += from_step) {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+    }
+    return;
+  }
+  const auto move = bytes >= 32   ? move_short_runs<32>
+                    : bytes >= 16 ? move_short_runs<16>
+                    : bytes >= 8  ? move_short_runs<8>
+                    : bytes >= 4  ? move_short_runs<4>
+                    : bytes >= 2  ? move_short_runs<2>
+                                  : move_short_runs<1>;
+  move(to, to_step, from, from_step, bytes, count);
+}
 
 void unpack_bits(const Tensor& from, uint8_t* to) {
   const int bits = dtype_bits(from.dtype());

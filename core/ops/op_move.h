@@ -57,6 +57,22 @@ void move_run(T* to, const T* from, int64_t n) {
   }
 }
 
+// `count` runs of `bytes` that do not overlap, `to_step` and `from_step` bytes apart.
+void move_byte_runs(uint8_t* to, int64_t to_step, const uint8_t* from, int64_t from_step,
+                    int64_t bytes, int64_t count);
+
+// `count` runs of n elements; steps between them are in elements.
+template <typename T>
+void move_runs(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t n, int64_t count) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  if constexpr (std::is_same_v<T, std::string>) {
+    for (int64_t i = 0; i < count; ++i) move_run(to + i * to_step, from + i * from_step, n);
+  } else {
+    move_byte_runs(reinterpret_cast<uint8_t*>(to), to_step * kSize,
+                   reinterpret_cast<const uint8_t*>(from), from_step * kSize, n * kSize, count);
+  }
+}
+
 // n copies of one element, by copies of copies: a plain loop writes one at a time.
 template <typename T>
 void fill_run(T* to, int64_t n, const T& fill) {

@@ -21,15 +21,18 @@ void coalesce(StridedView* view) {
   *view = out;
 }
 
+// `count` rows of n elements, `step` apart in the source.
 template <typename T>
-void copy_row(T* to, const void* base, int64_t from, int64_t n, int64_t stride) {
-  if (stride == 1) {
-    move_run(to, element_at<T>(base, from), n);
-  } else if (stride == 0) {
-    move_one(to, element_at<T>(base, from));
-    std::fill_n(to + 1, n - 1, *to);
-  } else {
-    for (int64_t i = 0; i < n; ++i) move_one(to + i, element_at<T>(base, from + i * stride));
+void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t stride, int64_t step,
+                    int64_t count) {
+  if (stride == 1) return move_runs(to, n, element_at<T>(base, from), step, n, count);
+  for (; count > 0; --count, to += n, from += step) {
+    if (stride == 0) {
+      move_one(to, element_at<T>(base, from));
+      std::fill_n(to + 1, n - 1, *to);
+    } else {
+      for (int64_t i = 0; i < n; ++i) move_one(to + i, element_at<T>(base, from + i * stride));
+    }
   }
 }
 
@@ -37,20 +40,28 @@ template <typename T>
 void copy_rows(OpRun& run, const StridedView& view, const void* from, T* to) {
   const int last = view.rank - 1;
   const int64_t n = view.dims[last];
-  int64_t rows = 1;
-  for (int i = 0; i < last; ++i) rows *= view.dims[i];
-  if (rows == 1 && view.strides[last] == 1) {
+  const int64_t stride = view.strides[last];
+  if (last == 0 && stride == 1) {
     // One long copy: cut it so that threads share it.
     run.parallel().for_range(n, kMoveGrain * 4, [&](int64_t begin, int64_t end) {
       move_run(to + begin, element_at<T>(from, view.offset + begin), end - begin);
     });
     return;
   }
+  // Rows of one dim lie evenly; the others say where each such dim begins.
+  const int64_t even = last == 0 ? 1 : view.dims[last - 1];
+  const int64_t step = last == 0 ? 0 : view.strides[last - 1];
+  int64_t rows = 1;
+  for (int i = 0; i < last; ++i) rows *= view.dims[i];
   run.parallel().for_range(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
-    Odometer<1> at(last, view.dims, {view.strides});
-    at.seek(begin);
-    for (int64_t row = begin; row < end; ++row, at.advance()) {
-      copy_row(to + row * n, from, view.offset + at.offset(), n, view.strides[last]);
+    Odometer<1> at(std::max(last - 1, 0), view.dims, {view.strides});
+    at.seek(begin / even);
+    for (int64_t row = begin; row < end; at.advance()) {
+      const int64_t index = row % even;
+      const int64_t count = std::min(even - index, end - row);
+      const int64_t first = view.offset + at.offset() + index * step;
+      copy_even_rows(to + row * n, from, first, n, stride, step, count);
+      row += count;
     }
   });
 }
