@@ -16,6 +16,7 @@ enum {
   kCpuAvx512Bf16 = 1 << 9,
   kCpuAmxTile = 1 << 10,
   kCpuAmxInt8 = 1 << 11,
-  kCpuAmxBf16 = 1 << 12
+  kCpuAmxBf16 = 1 << 12,
+  kCpuFastBf16 = 1 << 13 /* AVX512_BF16's products of pairs at the rate of multiply-adds */
 };
 typedef uint32_t CpuBits;
