@@ -22,9 +22,18 @@ inline int64_t panel_columns(int64_t columns) {
 
 // What a product of [m, k] and [k, n] may lose: as the session says where it is large enough for
 // that to pay, else nothing. Of the whole product (of an image, of a head), so that the bits do not
-// depend on how it is cut.
-inline int32_t product_precision(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k) {
-  return m >= 32 && n >= 64 && k >= 96 ? kernels.precision : kFolioChain;
+// depend on how it is cut. Numbers that are bfloat16, widened, have one part: a product of that
+// loses nothing.
+enum class Operands { kFloats, kWidenedBfloat16 };
+inline int32_t product_precision(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k,
+                                 Operands operands = Operands::kFloats) {
+  if (m < 32 || n < 64 || k < 96) return kFolioChain;
+  return operands == Operands::kWidenedBfloat16 ? kFolioMedium : kernels.precision;
+}
+
+inline Operands operands_of(const Tensor& a, const Tensor& b) {
+  const bool widened = a.dtype() == DType::kBfloat16 && b.dtype() == DType::kBfloat16;
+  return widened ? Operands::kWidenedBfloat16 : Operands::kFloats;
 }
 
 struct GemmB {
@@ -35,6 +44,7 @@ struct GemmB {
   // float16 and bfloat16: one of the strides is 1, and what is packed is F16P16 or BF16P16.
   DType dtype = DType::kFloat;
   const uint8_t* packed_halves = nullptr;  // wins over `data`
+  Operands operands = Operands::kFloats;   // A's numbers and B's
 
   // A blob that request_panels() asked for, or null.
   void set_packed(const PackedBlob* blob) {
