@@ -83,6 +83,21 @@ TEST(ProductPrecision, OfBFloat16IsOneProduct) {
   }
 }
 
+// Where one part is all that a level multiplies.
+TEST(ProductPrecision, RoundingPaysSoonerThanTiles) {
+  FolioKernels kernels = kernels_for(0, kFolioMedium);
+  kernels.multiplies_parts = 1 << kFolioMedium;
+  EXPECT_EQ(product_precision(kernels, 16, 32, 32), kFolioMedium);
+  EXPECT_EQ(product_precision(kernels, 15, 32, 32), kFolioChain);
+  EXPECT_EQ(product_precision(kernels, 16, 31, 32), kFolioChain);
+  EXPECT_EQ(product_precision(kernels, 16, 32, 31), kFolioChain);
+  kernels.precision = kFolioHighest;
+  EXPECT_EQ(product_precision(kernels, 16, 32, 32), kFolioChain);
+  EXPECT_EQ(product_precision(kernels, 16, 32, 32, Operands::kWidenedBfloat16), kFolioMedium);
+  kernels.multiplies_parts |= 1 << kFolioHighest;
+  EXPECT_EQ(product_precision(kernels, 16, 32, 32, Operands::kWidenedBfloat16), kFolioChain);
+}
+
 TEST(ProductPrecision, TablesOfOneLevelDifferInItAlone) {
   const FolioKernels& highest = kernels_for(0);
   FolioKernels medium = kernels_for(0, kFolioMedium);

@@ -1,6 +1,7 @@
 /* Rows of A, wherever FolioGemmF32 says that they are, as contiguous numbers. */
 
-/* The `depth` numbers of row i from p on: where they stand, or gathered in `copy`. */
+/* The `depth` numbers of row i from p on: where they stand, or gathered in `copy`, which has room for
+ * a vector more. */
 static const float* row_at(const FolioGemmF32* args, int64_t i, int64_t p, int64_t depth,
                            float* copy) {
   if (!args->a_rows && !args->a_lines) {
@@ -9,9 +10,9 @@ static const float* row_at(const FolioGemmF32* args, int64_t i, int64_t p, int64
     for (int64_t q = 0; q < depth; ++q) copy[q] = from[q * args->a_col_stride];
     return copy;
   }
-  for (int64_t done = 0; done < depth;) {
-    const int64_t piece = (p + done) / args->a_run;
-    const int64_t skipped = p + done - piece * args->a_run;
+  int64_t piece = p / args->a_run;
+  int64_t skipped = p - piece * args->a_run;
+  for (int64_t done = 0; done < depth; ++piece, skipped = 0) {
     const float* from = (args->a_rows ? args->a_rows[piece * args->m + i]
                                       : args->a_lines[piece] + i * args->a_row_stride) +
                         skipped;
@@ -20,7 +21,7 @@ static const float* row_at(const FolioGemmF32* args, int64_t i, int64_t p, int64
     const int64_t count = run < depth - done ? run : depth - done;
     for (int64_t q = 0; q < count; q += kLanes) {
       const VM m = v_first(count - q < kLanes ? count - q : kLanes);
-      v_store_masked(copy + done + q, m, v_load_masked(from + q, m));
+      v_store(copy + done + q, v_load_masked(from + q, m)); /* what is too much comes next */
     }
     done += count;
   }

@@ -140,7 +140,7 @@ static bool split_row(Block<kParts>* block, int64_t i, const float* x) {
 
 template <int kParts>
 static void split_rows(Block<kParts>* block) {
-  float copy[kDepth];
+  float copy[kDepth + kLanes];
   for (uint32_t& bad : block->bad_rows) bad = 0;
   for (int64_t i = 0; i < block->rows; ++i) {
     const float* x = row_at(block->args, block->row + i, block->p, block->depth, copy);
@@ -348,7 +348,7 @@ template <int kParts>
 static __attribute__((noinline)) void add_left_out(Block<kParts>* block, int64_t pair,
                                                    int64_t rows) {
   const FolioGemmF32* args = block->args;
-  float copies[kChains][kDepth];
+  float copies[kChains][kDepth + kLanes];
   const float* x[kChains];
   float* sums[kChains];
   for (int64_t v = 0; v < block->panels; ++v) {

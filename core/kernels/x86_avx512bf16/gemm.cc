@@ -87,7 +87,7 @@ VFN VI round_row(const float* x, int64_t depth, float* to) {
 
 /* Rows from `row` on, of the tile's block of the depth. */
 static void round_rows(const Tile* tile, int64_t row, int64_t rows, Pairs* pairs) {
-  float copy[kBlockK];
+  float copy[kBlockK + kLanes];
   for (int64_t i = 0; i < rows; ++i) {
     const float* x = row_at(tile->args, row + i, tile->first_depth, tile->depth, copy);
     float* const to = pairs->a + i * kRowPairs;
