@@ -254,7 +254,7 @@ struct ProgramFacts {
 ProgramFacts facts_of(const Session& session) {
   const Program& program = session.program();
   const FolioPrecision precision = session.options().precision;
-  const bool counts = kernels_for(cpu_bits()).multiplies_parts != 0;
+  const bool counts = folio_multiplies_parts(&kernels_for(cpu_bits()), precision) != 0;
   return {cat(kernel_level_name(cpu_bits()), program.uses_winograd ? "+winograd" : "",
               !counts || precision == kFolioHighest ? ""
               : precision == kFolioHigh             ? "+high"

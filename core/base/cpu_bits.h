@@ -17,6 +17,7 @@ enum {
   kCpuAmxTile = 1 << 10,
   kCpuAmxInt8 = 1 << 11,
   kCpuAmxBf16 = 1 << 12,
-  kCpuNarrowL1 = 1 << 13 /* no instructions: its first data cache has at most 8 ways */
+  kCpuFastBf16 = 1 << 13, /* AVX512_BF16's products of pairs at the rate of multiply-adds */
+  kCpuNarrowL1 = 1 << 14  /* no instructions: its first data cache has at most 8 ways */
 };
 typedef uint32_t CpuBits;

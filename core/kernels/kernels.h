@@ -402,10 +402,16 @@ typedef struct FolioKernels {
   void (*block_widen_f32p16)(const FolioBlockWeights* w, int64_t first, int64_t depth, float* dst);
 
   /* No functions. The FolioPrecision of products that are large enough for it (product_precision in
-   * core/ops/op_gemm.h), not kFolioChain; and whether gemm_f32 makes use of it. */
+   * core/ops/op_gemm.h), not kFolioChain; and in which of them gemm_f32 multiplies parts: it rounds
+   * its operands anew in each call, and computes faster than in kFolioChain, which it takes the
+   * others for. */
   int32_t precision;
-  int32_t multiplies_parts; /* 0 or 1 */
+  int32_t multiplies_parts; /* a bit (1 << FolioPrecision) each */
 } FolioKernels;
+
+static inline int folio_multiplies_parts(const FolioKernels* kernels, int32_t precision) {
+  return kernels->multiplies_parts >> precision & 1;
+}
 
 #ifdef __cplusplus
 }

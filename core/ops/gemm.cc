@@ -41,12 +41,12 @@ class Gemm final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, a->dtype(), Shape{s.m, s.n}));
     switch (a->dtype()) {
       case DType::kFloat:
-        return run_f32(run, s, a->data<float>(), *b, c ? c->data<float>() : nullptr, c,
-                       y->data_mut<float>());
+        return run_f32(run, s, a->data<float>(), Operands::kFloats, *b,
+                       c ? c->data<float>() : nullptr, c, y->data_mut<float>());
       case DType::kFloat16:
       case DType::kBfloat16:
         return run_in_float(run, *a, c, y, [&](const float* a32, const float* c32, float* y32) {
-          return run_f32(run, s, a32, *b, c32, c, y32);
+          return run_f32(run, s, a32, operands_of(*a, *b), *b, c32, c, y32);
         });
       case DType::kDouble:
         return run_loops<double>(run, s, *a, *b, c, y);
@@ -93,8 +93,8 @@ class Gemm final : public OpKernel {
     return {rows > 1 ? cols : 0, cols > 1 ? 1 : 0};
   }
 
-  Status run_f32(OpRun& run, const GemmSizes& s, const float* a, const Tensor& b, const float* c,
-                 const Tensor* c_tensor, float* y) const {
+  Status run_f32(OpRun& run, const GemmSizes& s, const float* a, Operands operands, const Tensor& b,
+                 const float* c, const Tensor* c_tensor, float* y) const {
     FolioGemmF32 args{};
     args.m = s.m;
     args.n = s.n;
@@ -107,6 +107,7 @@ class Gemm final : public OpKernel {
     args.alpha = alpha;
     GemmB plain;
     plain.dtype = b.dtype();
+    plain.operands = operands;
     plain.data = b.raw();
     plain.row_stride = trans_b ? 1 : s.n;
     plain.col_stride = trans_b ? s.k : 1;

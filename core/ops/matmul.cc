@@ -187,16 +187,20 @@ class MatMul final : public OpKernel {
 
   static Status run_halves(OpRun& run, const Product& p, const Tensor& a, const Tensor& b,
                            Tensor* y) {
+    const Operands operands = operands_of(a, b);
     if (b.rank() > 2) {  // a copy for all matrices
       return run_in_float(run, a, b, nullptr, y,
                           [&](const float* a32, const float* b32, const float*, float* y32) {
                             GemmB copy;
                             copy.data = b32;
+                            copy.operands = operands;
                             return run_f32(run, p, a32, copy, y32);
                           });
     }
+    GemmB plain = gemm_b(run, b);
+    plain.operands = operands;
     return run_in_float(run, a, nullptr, y, [&](const float* a32, const float*, float* y32) {
-      return run_f32(run, p, a32, gemm_b(run, b), y32);
+      return run_f32(run, p, a32, plain, y32);
     });
   }
 

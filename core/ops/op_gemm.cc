@@ -167,7 +167,7 @@ FolioGemmF32 gemm_depth_part(const FolioGemmF32& whole, int64_t p, int64_t depth
 
 Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   FolioGemmF32 args = given;
-  args.precision = product_precision(run.kernels(), args.m, args.n, args.k);
+  args.precision = product_precision(run.kernels(), args.m, args.n, args.k, b.operands);
   if (args.m == 0 || args.n == 0) return Status::ok();
   if (is_half(b.dtype)) return gemm_halves(run, args, b);
   if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);

@@ -31,7 +31,7 @@ class HalfProduct {
  public:
   HalfProduct(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b)
       : kernels_(kernels), args_(args), b_(b) {
-    if (kernels.multiplies_parts != 0 && args.precision != kFolioChain) piece_ = kPartsColumns;
+    if (folio_multiplies_parts(&kernels, args.precision)) piece_ = kPartsColumns;
   }
 
   // That share what is done once for a piece.

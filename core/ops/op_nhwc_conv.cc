@@ -78,8 +78,9 @@ class NhwcProduct {
         by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile)) : 1;
     if (args.packed) return;
     const bool widens = is_half(args.weights->dtype());
-    const int64_t panels = (widens && kernels.multiplies_parts == 0 ? kWideFloats : kFreshFloats) /
-                           std::max<int64_t>(s.k(), 1) / kPanel;
+    const bool is_split = folio_multiplies_parts(&kernels, precision_) != 0;
+    const int64_t panels =
+        (widens && !is_split ? kWideFloats : kFreshFloats) / std::max<int64_t>(s.k(), 1) / kPanel;
     tiling_.columns = std::min(s.c_out, std::max(panels * kPanel, kFreshColumns));
     tiling_.blocks = (s.c_out + tiling_.columns - 1) / tiling_.columns;
     if (!widens || threads == 1) return;

@@ -108,10 +108,12 @@ Session::~Session() {
   if (program_ && !key_.empty()) model_->release_program(key_, std::move(program_));
 }
 
-// Where a level multiplies fewer parts of numbers, that is faster than fewer products of all parts.
+// Where even all parts of numbers are multiplied faster than the numbers, fewer parts are faster
+// than Winograd's fewer products; where one part is twice as fast, they are not.
 bool Session::uses_winograd() const {
-  const bool has_faster = options_.precision != kFolioHighest &&
-                          kernels_for(options_.kernels.value_or(cpu_bits())).multiplies_parts;
+  const FolioKernels& kernels = kernels_for(options_.kernels.value_or(cpu_bits()));
+  const bool has_faster =
+      options_.precision != kFolioHighest && folio_multiplies_parts(&kernels, kFolioHighest) != 0;
   return options_.conv_winograd && options_.prepack && !has_faster;
 }
 

@@ -70,6 +70,19 @@ TEST(FloatParts, StayWithinTheBoundOfTheirPrecision) {
   }
 }
 
+// A bfloat16 is its own first part: operators multiply it in one product at every precision.
+TEST(FloatParts, OneProductLosesNothingOfBFloat16) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const auto& [m, n, k] : kShapes) {
+      Problem p(m, n, k);
+      for (float& x : p.a) x = from_bits(bits_of(x) & 0xffff0000U);
+      for (float& x : p.b) x = from_bits(bits_of(x) & 0xffff0000U);
+      p.pack();
+      expect_close(level, p, p.args(kFolioHighest), run(level, p, p.args(kFolioMedium)));
+    }
+  }
+}
+
 // Numbers of all sizes that parts hold exactly, next to each other.
 TEST(FloatParts, HoldNumbersOfAllSizes) {
   for (const LevelUnderTest& level : levels_under_test()) {
@@ -92,7 +105,7 @@ TEST(FloatParts, HoldNumbersOfAllSizes) {
 TEST(FloatParts, OfHighestAreNearerThanAChain) {
   const Problem p(64, 64, 512);
   for (const LevelUnderTest& level : levels_under_test()) {
-    if (!level.kernels.multiplies_parts) continue;
+    if (!folio_multiplies_parts(&level.kernels, kFolioHighest)) continue;
     double error[2] = {};
     for (const int32_t precision : {kFolioChain, kFolioHighest}) {
       const std::vector<float> got = run(level, p, p.args(precision));
@@ -142,9 +155,12 @@ TEST(FloatParts, SplittingRowsColumnsAndDepthChangesNoBit) {
   }
 }
 
-// What such numbers touch is what a chain makes of them; what they do not, is as without them.
+// What such numbers touch is what a chain makes of them; what they do not, is as without them. (One
+// part alone is as wide as a float: bfloat16_pairs_test.)
 TEST(FloatParts, LeaveToAChainWhatTheyCannotHold) {
   for (const LevelUnderTest& level : levels_under_test()) {
+    const FolioKernels& kernels = level.kernels;
+    if (kernels.multiplies_parts && !folio_multiplies_parts(&kernels, kFolioHighest)) continue;
     for (const int32_t precision : kPrecisions) {
       Problem p(77, 147, 200);
       const std::vector<float> plain = run(level, p, p.args(precision));
@@ -200,15 +216,15 @@ TEST(FloatParts, ReadAInAnyOrderWithTheSameBits) {
 // What becomes of the sums is computed from the same sums, in the order of kernels.h.
 TEST(FloatParts, FinishSumsAsAChainDoes) {
   for (const LevelUnderTest& level : levels_under_test()) {
-    for (int variant = 0; variant < 64; ++variant) {
+    for (int variant = 0; variant < 128; ++variant) {
       for (const int64_t k : {40, 256, 300}) {
         const Problem p(37, 50, k, static_cast<uint32_t>(variant));
         const std::vector<float> scale = random_floats(50, 5);
         const std::vector<float> bias = random_floats(50, 6);
         const std::vector<float> row_bias = random_floats(37, 7);
         const std::vector<float> addend = random_floats(37 * 53, 8);
-        FolioGemmF32 args = p.args(kFolioHighest);
-        args.accumulate = variant >> 5;
+        FolioGemmF32 args = p.args(variant & 64 ? kFolioMedium : kFolioHighest);
+        args.accumulate = variant >> 5 & 1;
         const std::vector<float> sums = run(level, p, args);
         if (variant & 1) args.col_scale = scale.data();
         if (variant & 2) args.col_bias = bias.data();
@@ -265,11 +281,13 @@ TEST(FloatParts, ReadNothingBehindTheirInputs) {
       const Problem p(m, n, k);
       const BeforeUnreadable a(p.a);
       const BeforeUnreadable b(p.packed);
-      FolioGemmF32 args = p.args(kFolioHighest);
-      const std::vector<float> want = run(level, p, args);
-      args.a = a.data();
-      args.b = b.data();
-      EXPECT_TRUE(same_bits(want, run(level, p, args))) << level.name;
+      for (const int32_t precision : {kFolioHighest, kFolioMedium}) {
+        FolioGemmF32 args = p.args(precision);
+        const std::vector<float> want = run(level, p, args);
+        args.a = a.data();
+        args.b = b.data();
+        EXPECT_TRUE(same_bits(want, run(level, p, args))) << level.name;
+      }
     }
   }
 }
@@ -279,7 +297,7 @@ TEST(FloatParts, AreNotUsedByLevelsWithoutThem) {
   for (const LevelUnderTest& level : levels_under_test()) {
     const bool same =
         same_bits(run(level, p, p.args(kFolioChain)), run(level, p, p.args(kFolioMedium)));
-    EXPECT_EQ(same, level.kernels.multiplies_parts == 0) << level.name;
+    EXPECT_EQ(same, !folio_multiplies_parts(&level.kernels, kFolioMedium)) << level.name;
   }
 }
 

@@ -99,5 +99,21 @@ TEST(Select, AvxVnniLiesBetweenAvx2AndAvx512) {
   EXPECT_EQ(both.block_dots_s8, kernels_for(avx2 | avx512 | kCpuAvx512Vnni).block_dots_s8);
 }
 
+// Products of pairs of bfloat16 are a level where they have the full rate; of floats alone.
+TEST(Select, PairsOfBFloat16NeedTheFullRate) {
+  const CpuBits vnni = kCpuAvx2 | kCpuFma | kCpuF16c | kCpuAvx512F | kCpuAvx512Bw | kCpuAvx512Dq |
+                       kCpuAvx512Vl | kCpuAvx512Vnni;
+  const CpuBits half_rate = vnni | kCpuAvx512Bf16;
+  const CpuBits full_rate = half_rate | kCpuFastBf16;
+  if (std::strcmp(kernel_level_name(full_rate), "x86_avx512bf16") != 0)
+    GTEST_SKIP() << "no AVX512_BF16 in this build";
+  EXPECT_STREQ(kernel_level_name(half_rate), "x86_avx512vnni");
+  EXPECT_EQ(kernels_for(half_rate).multiplies_parts, 0);
+  const FolioKernels& pairs = kernels_for(full_rate);
+  EXPECT_EQ(pairs.multiplies_parts, 1 << kFolioMedium);
+  EXPECT_NE(pairs.gemm_f32, kernels_for(half_rate).gemm_f32);
+  EXPECT_EQ(pairs.gemm_u8, kernels_for(half_rate).gemm_u8);
+}
+
 }  // namespace
 }  // namespace folio

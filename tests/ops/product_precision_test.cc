@@ -23,7 +23,7 @@ void note_precision(const FolioGemmF32* args) {
 
 // The precisions in which the parts of a product are computed.
 std::set<int32_t> precisions(int64_t m, int64_t n, int64_t k, FolioPrecision precision,
-                             bool is_packed) {
+                             bool is_packed, Operands operands = Operands::kFloats) {
   FolioKernels kernels = kernels_for(0, precision);
   kernels.gemm_f32 = note_precision;
   NoHost host;
@@ -48,6 +48,7 @@ std::set<int32_t> precisions(int64_t m, int64_t n, int64_t k, FolioPrecision pre
   plain.row_stride = n;
   plain.col_stride = 1;
   if (is_packed) plain.packed = b.data();
+  plain.operands = operands;
   seen.clear();
   EXPECT_TRUE(gemm_f32(run, args, plain).is_ok());
   return seen;
@@ -71,6 +72,30 @@ TEST(ProductPrecision, OfSmallProductsIsTheChain) {
     EXPECT_EQ(precisions(32, 63, 96, kFolioMedium, is_packed), chain);
     EXPECT_EQ(precisions(32, 64, 95, kFolioMedium, is_packed), chain);
   }
+}
+
+// One part is all of a bfloat16.
+TEST(ProductPrecision, OfBFloat16IsOneProduct) {
+  constexpr Operands kBfloat16 = Operands::kWidenedBfloat16;
+  for (const FolioPrecision precision : {kFolioHighest, kFolioHigh, kFolioMedium}) {
+    EXPECT_EQ(precisions(32, 64, 96, precision, true, kBfloat16), std::set<int32_t>{kFolioMedium});
+    EXPECT_EQ(precisions(31, 64, 96, precision, true, kBfloat16), std::set<int32_t>{kFolioChain});
+  }
+}
+
+// Where one part is all that a level multiplies.
+TEST(ProductPrecision, RoundingPaysSoonerThanTiles) {
+  FolioKernels kernels = kernels_for(0, kFolioMedium);
+  kernels.multiplies_parts = 1 << kFolioMedium;
+  EXPECT_EQ(product_precision(kernels, 16, 32, 32), kFolioMedium);
+  EXPECT_EQ(product_precision(kernels, 15, 32, 32), kFolioChain);
+  EXPECT_EQ(product_precision(kernels, 16, 31, 32), kFolioChain);
+  EXPECT_EQ(product_precision(kernels, 16, 32, 31), kFolioChain);
+  kernels.precision = kFolioHighest;
+  EXPECT_EQ(product_precision(kernels, 16, 32, 32), kFolioChain);
+  EXPECT_EQ(product_precision(kernels, 16, 32, 32, Operands::kWidenedBfloat16), kFolioMedium);
+  kernels.multiplies_parts |= 1 << kFolioHighest;
+  EXPECT_EQ(product_precision(kernels, 16, 32, 32, Operands::kWidenedBfloat16), kFolioChain);
 }
 
 TEST(ProductPrecision, TablesOfOneLevelDifferInItAlone) {

@@ -16,7 +16,7 @@ namespace {
 
 using testing::TempFolder;
 
-constexpr CpuBits kAll = (1u << 13) - 1;
+constexpr CpuBits kAll = (1u << 14) - 1;
 
 CpuBits limited(std::string_view level) {
   CpuBits bits = kAll;
@@ -54,6 +54,8 @@ TEST(CpuFeatures, AgreesWithTheKernel) {
   for (const auto& pair : pairs) {
     EXPECT_EQ((bits & pair.bit) != 0, kernel_sees(pair.flag)) << pair.flag;
   }
+  // The full rate is AMD's, as SSE4A is.
+  EXPECT_EQ((bits & kCpuFastBf16) != 0, kernel_sees("avx512_bf16") && kernel_sees("sse4a"));
 }
 
 TEST(CpuFeatures, LimitsBitsByLevel) {

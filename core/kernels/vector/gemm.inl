@@ -3,7 +3,7 @@
  * The including file defines before: kTileRows; kTiles[kPacks, kPieces or kEven][panels - 1][rows];
  * kVectorTiles[rows - 1][log2(panels)], A in place, null where there is none. */
 
-constexpr int64_t kCopyStride = kBlockK + FOLIO_F32P16_COLUMNS; /* of copied rows: other sets */
+constexpr int64_t kCopyStride = kBlockK + 16; /* of copied rows: a line more, for other sets */
 
 /* How a product reads A. */
 enum Source {
@@ -31,22 +31,6 @@ static void pack_tile(const FolioGemmF32* args, int64_t row, int64_t rows, int64
     } else {
       for (int64_t i = 0; i < rows; ++i) dst[q * rows + i] = a[i * a_row + q * a_col];
     }
-  }
-}
-
-/* A[row, p + q] as dst[q], q < depth. */
-static void copy_pieces(const FolioGemmF32* args, int64_t row, int64_t p, int64_t depth,
-                        float* dst) {
-  for (int64_t done = 0; done < depth;) {
-    const int64_t piece = (p + done) / args->a_run;
-    const int64_t skipped = p + done - piece * args->a_run;
-    const float* from = (args->a_rows ? args->a_rows[piece * args->m + row]
-                                      : args->a_lines[piece] + row * args->a_row_stride) +
-                        skipped;
-    const int64_t left = args->a_run - skipped;
-    const int64_t count = left < depth - done ? left : depth - done;
-    copy_row(count, from, dst + done);
-    done += count;
   }
 }
 
@@ -83,12 +67,9 @@ static void make_rows(const Tile* tile, Source source, int64_t rows, int64_t til
     return;
   }
   for (int64_t i = 0; i < rows; ++i) {
-    const int64_t row = tile->row + i;
-    if (args->a_rows || args->a_lines) {
-      copy_pieces(args, row, p, tile->depth, made + i * kCopyStride);
-    } else {
-      copy_row(tile->depth, args->a + row * args->a_row_stride + p, made + i * kCopyStride);
-    }
+    float* const to = made + i * kCopyStride;
+    const float* x = row_at(args, tile->row + i, p, tile->depth, to);
+    if (x != to) copy_row(tile->depth, x, to);
   }
 }
 

@@ -23,6 +23,8 @@
 
 #include "core/kernels/vector/math.inl"
 
+#include "core/kernels/vector/gemm_rows.inl"
+
 namespace {
 
 constexpr int64_t kTile = FOLIO_TILE_ROWS; /* rows of A, columns of B, pairs of the depth */
@@ -97,33 +99,6 @@ static int64_t steps_of(int64_t depth) { return (depth + kStep - 1) / kStep; }
 
 /* ---- A */
 
-/* The `depth` numbers of row i from p on: where they stand, or gathered in `copy`. */
-static const float* row_at(const FolioGemmF32* args, int64_t i, int64_t p, int64_t depth,
-                           float* copy) {
-  if (!args->a_rows && !args->a_lines) {
-    const float* from = args->a + i * args->a_row_stride + p * args->a_col_stride;
-    if (args->a_col_stride == 1) return from;
-    for (int64_t q = 0; q < depth; ++q) copy[q] = from[q * args->a_col_stride];
-    return copy;
-  }
-  for (int64_t done = 0; done < depth;) {
-    const int64_t piece = (p + done) / args->a_run;
-    const int64_t skipped = p + done - piece * args->a_run;
-    const float* from = (args->a_rows ? args->a_rows[piece * args->m + i]
-                                      : args->a_lines[piece] + i * args->a_row_stride) +
-                        skipped;
-    const int64_t run = args->a_run - skipped;
-    if (done == 0 && run >= depth) return from;
-    const int64_t count = run < depth - done ? run : depth - done;
-    for (int64_t q = 0; q < count; q += kLanes) {
-      const VM m = v_first(count - q < kLanes ? count - q : kLanes);
-      v_store_masked(copy + done + q, m, v_load_masked(from + q, m));
-    }
-    done += count;
-  }
-  return copy;
-}
-
 /* The line of each part's tile for 32 numbers of a row, part by part. */
 template <int kParts, int kPart = 0>
 VFN void split_line(V x0, V x1, Range* range, char* to) {
@@ -165,7 +140,7 @@ static bool split_row(Block<kParts>* block, int64_t i, const float* x) {
 
 template <int kParts>
 static void split_rows(Block<kParts>* block) {
-  float copy[kDepth];
+  float copy[kDepth + kLanes];
   for (uint32_t& bad : block->bad_rows) bad = 0;
   for (int64_t i = 0; i < block->rows; ++i) {
     const float* x = row_at(block->args, block->row + i, block->p, block->depth, copy);
@@ -373,7 +348,7 @@ template <int kParts>
 static __attribute__((noinline)) void add_left_out(Block<kParts>* block, int64_t pair,
                                                    int64_t rows) {
   const FolioGemmF32* args = block->args;
-  float copies[kChains][kDepth];
+  float copies[kChains][kDepth + kLanes];
   const float* x[kChains];
   float* sums[kChains];
   for (int64_t v = 0; v < block->panels; ++v) {
@@ -534,5 +509,5 @@ static void FOLIO_TILE_LEVEL(gemm_f32)(const FolioGemmF32* args) {
 
 void FOLIO_TILE_LEVEL(folio_fill_float)(FolioKernels* table) {
   table->gemm_f32 = FOLIO_TILE_LEVEL(gemm_f32);
-  table->multiplies_parts = 1;
+  table->multiplies_parts |= 1 << kFolioHighest | 1 << kFolioHigh | 1 << kFolioMedium;
 }

@@ -47,6 +47,8 @@ static const HalfTileFn kHalfTiles[2][kVectorRows][4] = {
      {half_tile<3, 1, 1>, half_tile<3, 2, 1>, nullptr, nullptr},
      {half_tile<4, 1, 1>, nullptr, nullptr, nullptr}},
 };
+#include "core/kernels/vector/gemm_rows.inl"
+
 #include "core/kernels/vector/gemm.inl"
 
 void folio_fill_gemm__x86_avx2(FolioKernels* table) {

@@ -52,6 +52,8 @@ static const HalfTileFn kHalfTiles[2][kVectorRows][4] = {
      {half_tile<3, 1, 1>, half_tile<3, 2, 1>, half_tile<3, 4, 1>, nullptr},
      {half_tile<4, 1, 1>, half_tile<4, 2, 1>, half_tile<4, 4, 1>, nullptr}},
 };
+#include "core/kernels/vector/gemm_rows.inl"
+
 #include "core/kernels/vector/gemm.inl"
 
 void gemm_f32_narrow__x86_avx512(const FolioGemmF32* args) { gemm_any(args, 1); }
