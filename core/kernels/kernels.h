@@ -152,6 +152,28 @@ typedef struct FolioWindowF32 {
   int64_t y_line, y_step;
 } FolioWindowF32;
 
+/* Arguments of filter_plane_f32: one filter over one plane of an image, whose lines of floats stand
+ * one after the other, as those of y do. x outside of its plane is 0:
+ *   y[l, i] = activation(bias + sum over r < rows, c < columns of
+ *             w[r * columns + c] * x[l * line_step + r * row_step - top,
+ *                                    i * pixel_step + c * column_step - left])
+ * Steps are 1 or more, pixel_step 1 or 2; rows, columns and x_lines 1 or more. A part of the lines
+ * has another `top`. */
+typedef struct FolioPlaneF32 {
+  int64_t lines, pixels;
+  int64_t x_lines, x_pixels;
+  int64_t rows, columns;
+  int64_t line_step, pixel_step;
+  int64_t row_step, column_step;
+  int64_t top, left;
+  const float* x;
+  const float* w;
+  float* y; /* overlaps nothing */
+  float bias;
+  int32_t activation; /* FolioActivation */
+  float clip_lo, clip_hi;
+} FolioPlaneF32;
+
 /* F32P16: columns in panels of 16, dst[(j / 16) * k * 16 + p * 16 + j % 16] = B[p, j], columns
  * beyond n are zero. A panel starts every k * 16 floats, so gemm over columns [16 q, ...) takes
  * b + q * k * 16. */
@@ -319,6 +341,10 @@ typedef struct FolioKernels {
   void (*depthwise_f32)(const FolioWindowF32* args);
   void (*max_window_f32)(const FolioWindowF32* args);
   void (*sum_window_f32)(const FolioWindowF32* args);
+
+  /* See FolioPlaneF32. Each element alone, in the order of r, then c, from bias on, in f32; from
+   * AVX2 on fused multiply-adds. */
+  void (*filter_plane_f32)(const FolioPlaneF32* args);
 
   /* See winograd.h; each element alone. Accuracy of V: 8 * 2^-24 * |B| |d| |B'|; of y without what
    * follows A M A': 10 * 2^-24 * |A| |M| |A'|. winograd_output_f32 gives 0 when an A M A', or

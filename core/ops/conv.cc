@@ -1,13 +1,15 @@
 // Convolution over 1 to 3 spatial dims, grouped, dilated, padded.
 //
 // Source: ONNX operator spec, Conv, opsets 1, 11, 22; com.microsoft FusedConv: activation
-//         and activation_params, input Z of y's shape that is added before.
+//         and activation_params, input Z of y's shape that is added before. folio PlanesConv: the
+//         same, for 1x1 filters and filters over one channel each whose weights are a constant that
+//         stands in the file, at any address.
 // Shapes: x [N, C, spatial...], w [M, C / group, kernel...], b [M] -> y [N, M, out...]
 // Math:   y[n, m, o] = b[m] + sum over c, t of w[m, c, t] * x[n, c, o * stride + t * dilation -
 //         pad]
-// Method: weights are read where they stand (op_conv.h); filters over one channel, and groups of
-//         few channels: op_depthwise.h. Constant weights of floats are packed in the form with
-//         channels last, nhwc_conv.cc.
+// Method: weights are read where they stand (op_conv.h); 1x1: the image is B of a product; filters
+//         over one channel, and groups of few channels: op_depthwise.h. Constant weights of floats
+//         are packed in the form with channels last, nhwc_conv.cc.
 // Types:  float; float16 and bfloat16 in float; double by loops.
 // Notes:  1 to 3 spatial dims.
 #include <algorithm>
@@ -16,6 +18,7 @@
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_conv.h"
 #include "core/ops/op_depthwise.h"
+#include "core/ops/op_evaluate.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
@@ -23,14 +26,8 @@
 namespace folio {
 namespace {
 
-// What FusedConv does to the result: adds Z, then applies a function.
-struct Finish {
-  const float* z = nullptr;  // as y
-  Activation activation;
-};
-
 FolioGemmF32 gemm_args(const ConvSizes& s, const float* weights, const float* bias,
-                       const Finish& finish) {
+                       const ConvFinish& finish) {
   FolioGemmF32 args{};
   args.m = s.c_out;
   args.k = s.k();
@@ -40,20 +37,50 @@ FolioGemmF32 gemm_args(const ConvSizes& s, const float* weights, const float* bi
   args.c_row_stride = s.window.out_count();
   args.row_bias = bias;
   args.alpha = 1.0F;
-  if (!finish.z) finish.activation.set_in_gemm(&args);
+  args.addend_row_stride = s.window.out_count();
+  finish.activation.set_in_gemm(&args);
   return args;
 }
 
-// 1x1: X is the image as it stands.
+// 1x1, one pixel: the images are the rows of a product with W as it stands.
+Status run_one_pixel(OpRun& run, const ConvSizes& s, const float* x, const float* w,
+                     const float* bias, const ConvFinish& finish, float* y) {
+  for (int64_t g = 0; g < s.group; ++g) {
+    FolioGemmF32 args{};
+    args.m = s.batch;
+    args.k = s.k();
+    args.n = s.c_out;
+    args.a = x + g * s.c_in;
+    args.a_row_stride = s.group * s.c_in;
+    args.a_col_stride = 1;
+    args.c = y + g * s.c_out;
+    args.c_row_stride = s.group * s.c_out;
+    args.col_bias = bias ? bias + g * s.c_out : nullptr;
+    args.addend = finish.z ? finish.z + g * s.c_out : nullptr;
+    args.addend_row_stride = args.c_row_stride;
+    args.alpha = 1.0F;
+    finish.activation.set_in_gemm(&args);
+    GemmB b;
+    b.data = w + g * s.c_out * s.k();
+    b.row_stride = 1;
+    b.col_stride = s.k();
+    FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
+  }
+  return Status::ok();
+}
+
+// 1x1: X is the image as it stands. W too, whatever its alignment.
 Status run_pointwise(OpRun& run, const ConvSizes& s, const float* x, const float* w,
-                     const float* bias, const Finish& finish, float* y) {
+                     const float* bias, const ConvFinish& finish, float* y) {
   const int64_t pixels = s.window.out_count();
+  if (pixels == 1) return run_one_pixel(run, s, x, w, bias, finish, y);
   for (int64_t i = 0; i < s.batch * s.group; ++i) {
     const int64_t g = i % s.group;
     FolioGemmF32 args =
         gemm_args(s, w + g * s.c_out * s.k(), bias ? bias + g * s.c_out : nullptr, finish);
     args.n = pixels;
     args.c = y + i * s.c_out * pixels;
+    if (finish.z) args.addend = finish.z + i * s.c_out * pixels;
     GemmB b;
     b.data = x + i * s.c_in * pixels;
     b.row_stride = pixels;
@@ -64,7 +91,7 @@ Status run_pointwise(OpRun& run, const ConvSizes& s, const float* x, const float
 }
 
 Status run_tiled(OpRun& run, const ConvSizes& s, const float* x, const float* w, const float* bias,
-                 const Finish& finish, float* y) {
+                 const ConvFinish& finish, float* y) {
   const FolioKernels& kernels = run.kernels();
   const int64_t pixels = s.window.out_count();
   const int64_t tiles = (pixels + kConvTile - 1) / kConvTile;
@@ -85,10 +112,24 @@ Status run_tiled(OpRun& run, const ConvSizes& s, const float* x, const float* w,
       gather_conv_tile(s, image, pixel, args.n, 0, s.k(), tile);
       args.b = tile;
       args.c = y + i * s.c_out * pixels + pixel;
+      if (finish.z) args.addend = finish.z + i * s.c_out * pixels + pixel;
       kernels.gemm_f32(&args);
     }
   });
   return Status::ok();
+}
+
+// What no product did: adds z, if there is one, and applies the function.
+void finish_rows(OpRun& run, const ConvSizes& s, const float* z, const Activation& activation,
+                 float* y) {
+  if (!z && activation.kind == Activation::Kind::kIdentity) return;
+  const FolioKernels& kernels = run.kernels();
+  run.parallel().for_range(s.out.count(), kElementGrain, [&](int64_t begin, int64_t end) {
+    const int64_t n = end - begin;
+    float* part = y + begin;
+    if (z) kernels.binary_f32[kFolioAdd](n, part, 1, z + begin, 1, part);
+    activation.apply(kernels, n, part);
+  });
 }
 
 template <typename T>
@@ -104,35 +145,55 @@ void run_direct(OpRun& run, const ConvSizes& s, const T* x, const T* w, const T*
   });
 }
 
-Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, const float* bias,
-               const Finish& finish, float* y) {
-  const FolioKernels& kernels = run.kernels();
-  FolioGemmF32 probe{};
-  const bool product_finishes = !finish.z && finish.activation.set_in_gemm(&probe);
-  bool is_finished = product_finishes;
+// Bytes of a file, for those who read floats. (The product of a 1x1 filter reads bytes.)
+Result<const float*> aligned_weights(OpRun& run, const Tensor& w) {
+  if (is_aligned_for(w)) return w.data<float>();
+  FOLIO_TRY(uint8_t * copy, run.scratch(w.bytes()));
+  std::memcpy(copy, w.raw(), w.bytes());
+  return reinterpret_cast<const float*>(copy);
+}
+
+// Filters over few channels, of float.
+Status run_few_channels(OpRun& run, const ConvSizes& s, const float* x, const float* w,
+                        const float* bias, const ConvFinish& finish, float* y) {
+  // Many taps repay a copy whose rows go on without a border.
+  const bool copies = s.window.kernel_count() > kPlaneTaps && fits_depthwise(s);
+  if (fits_plane_filters(s) && !copies) {
+    return run_plane_filters(run, s, x, w, bias, finish, y);
+  }
+  if (fits_depthwise(s)) {
+    FOLIO_RETURN_IF_ERROR(run_depthwise(run, s, x, w, bias, y));
+  } else {
+    run_direct(run, s, x, w, bias, y);
+  }
+  finish_rows(run, s, finish.z, finish.activation, y);
+  return Status::ok();
+}
+
+Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const Tensor& weights,
+               const float* bias, const ConvFinish& finish, float* y) {
   const bool is_depthwise = s.c_in == 1 && s.c_out < FOLIO_F32P16_COLUMNS;
-  const bool is_shifted =
-      (is_depthwise || is_small_group(s.group, s.c_out, s.c_in)) && fits_depthwise(s);
-  if (is_shifted || is_depthwise) {
-    if (is_shifted) {
-      FOLIO_RETURN_IF_ERROR(run_depthwise(run, s, x, w, bias, y));
-    } else {
-      run_direct(run, s, x, w, bias, y);
-    }
-    is_finished = !finish.z && finish.activation.kind == Activation::Kind::kIdentity;
-  } else if (is_pointwise(s.window)) {
+  const bool is_few = is_small_group(s.group, s.c_out, s.c_in) && fits_depthwise(s);
+  if (!is_depthwise && !is_few && is_pointwise(s.window)) {
+    const auto* w = reinterpret_cast<const float*>(weights.raw());
     FOLIO_RETURN_IF_ERROR(run_pointwise(run, s, x, w, bias, finish, y));
   } else {
+    FOLIO_TRY(const float* w, aligned_weights(run, weights));
+    if (is_depthwise || is_few) return run_few_channels(run, s, x, w, bias, finish, y);
     FOLIO_RETURN_IF_ERROR(run_tiled(run, s, x, w, bias, finish, y));
   }
-  if (is_finished) return Status::ok();
-  run.parallel().for_range(s.out.count(), kElementGrain, [&](int64_t begin, int64_t end) {
-    const int64_t n = end - begin;
-    float* part = y + begin;
-    if (finish.z) kernels.binary_f32[kFolioAdd](n, part, 1, finish.z + begin, 1, part);
-    finish.activation.apply(kernels, n, part);
-  });
+  FolioGemmF32 probe{};
+  if (!finish.activation.set_in_gemm(&probe)) finish_rows(run, s, nullptr, finish.activation, y);
   return Status::ok();
+}
+
+Status run_widened(OpRun& run, const ConvSizes& s, const Tensor& x, const Tensor& w,
+                   const Tensor* b, const ConvFinish& finish, Tensor* y) {
+  FOLIO_TRY(float* widened, widen_half(run, w));
+  const Tensor w32(DType::kFloat, w.shape(), reinterpret_cast<uint8_t*>(widened), {});
+  return run_in_float(run, x, b, y, [&](const float* x32, const float* b32, float* y32) {
+    return run_f32(run, s, x32, w32, b32, finish, y32);
+  });
 }
 
 class Conv final : public OpKernel {
@@ -149,12 +210,12 @@ class Conv final : public OpKernel {
     FOLIO_TRY(const Tensor* z, addend(run, x->dtype(), s));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), s.out));
     if (y->count() == 0) return Status::ok();
-    Finish finish{nullptr, activation};
+    ConvFinish finish{nullptr, activation};
     switch (x->dtype()) {
       case DType::kFloat:
         if (z) finish.z = z->data<float>();
-        return run_f32(run, s, x->data<float>(), w->data<float>(), b ? b->data<float>() : nullptr,
-                       finish, y->data_mut<float>());
+        return run_f32(run, s, x->data<float>(), *w, b ? b->data<float>() : nullptr, finish,
+                       y->data_mut<float>());
       case DType::kDouble:
         run_direct(run, s, x->data<double>(), w->data<double>(), b ? b->data<double>() : nullptr,
                    y->data_mut<double>());
@@ -165,10 +226,7 @@ class Conv final : public OpKernel {
         if (z) {
           FOLIO_TRY(finish.z, widen_half(run, *z));
         }
-        return run_in_float(run, *x, *w, b, y,
-                            [&](const float* x32, const float* w32, const float* b32, float* y32) {
-                              return run_f32(run, s, x32, w32, b32, finish, y32);
-                            });
+        return run_widened(run, s, *x, *w, b, finish, y);
       default:
         return not_implemented("Conv of ", dtype_name(x->dtype()));
     }
@@ -197,7 +255,7 @@ class Conv final : public OpKernel {
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Conv>();
   FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
-  kernel->fused = build.node().op_type == "FusedConv";
+  kernel->fused = build.node().op_type != "Conv";
   if (kernel->fused) {
     FOLIO_TRY(const std::vector<float> parameters, build.attrs().get_floats("activation_params"));
     FOLIO_TRY(kernel->activation, parse_fused_activation(build.attrs(), parameters));
@@ -218,6 +276,10 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.domain = "com.microsoft";
   def.type = "FusedConv";
   def.max_inputs = 4;
+  registry.add(def);
+  def.domain = "folio";  // of channels_last.cc
+  def.type = "PlanesConv";
+  def.unaligned_inputs = 1U << 1;
   registry.add(def);
 }
 

@@ -80,7 +80,85 @@ void copy_out(const Window& w, const Phases& phases, const float* row, float* y)
   }
 }
 
+// About so many outputs of a plane's filter are a chunk of work, and so many are a part of a plane.
+constexpr int64_t kGrainOutputs = 1 << 13;
+constexpr int64_t kPartOutputs = 1 << 15;
+
+FolioPlaneF32 plane_args(const Window& w) {
+  FolioPlaneF32 args{};
+  args.pixels = w.out[2];
+  args.x_lines = w.in[1];
+  args.x_pixels = w.in[2];
+  args.rows = w.kernel[1];
+  args.columns = w.kernel[2];
+  args.line_step = w.stride[1];
+  args.pixel_step = w.stride[2];
+  args.row_step = w.dilation[1];
+  args.column_step = w.dilation[2];
+  args.left = w.pad_begin[2];
+  return args;
+}
+
+// Lets the slot itself apply the function: false when it cannot.
+bool set_in_plane(const ConvFinish& finish, FolioPlaneF32* args) {
+  FolioGemmF32 gemm{};
+  if (finish.z || !finish.activation.set_in_gemm(&gemm)) return false;
+  args->activation = gemm.activation;
+  args->clip_lo = gemm.clip_lo;
+  args->clip_hi = gemm.clip_hi;
+  return true;
+}
+
 }  // namespace
+
+bool fits_plane_filters(const ConvSizes& s) {
+  constexpr int64_t kFar = 1 << 20;  // no sum of positions is near the end of int64
+  const Window& w = s.window;
+  if (s.c_in != 1 || w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || w.pad_begin[0] != 0 ||
+      w.stride[2] > 2) {
+    return false;
+  }
+  for (int d = 1; d < kSpatial; ++d) {
+    if (w.in[d] < 1 || w.kernel[d] < 1 || w.kernel[d] > kFar || w.dilation[d] > kFar ||
+        w.stride[d] > kFar || w.pad_begin[d] > kFar) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Status run_plane_filters(OpRun& run, const ConvSizes& s, const float* x, const float* w,
+                         const float* bias, const ConvFinish& finish, float* y) {
+  const FolioKernels& kernels = run.kernels();
+  const Window& window = s.window;
+  FolioPlaneF32 whole = plane_args(window);
+  const bool is_finished = set_in_plane(finish, &whole);
+  const int64_t most = std::max<int64_t>(1, kPartOutputs / std::max<int64_t>(1, window.out[2]));
+  const int64_t parts = (window.out[1] + most - 1) / most;
+  const int64_t chunk_outputs = std::max<int64_t>(1, std::min(most, window.out[1]) * window.out[2]);
+  const int64_t grain = std::max<int64_t>(1, kGrainOutputs / chunk_outputs);
+  run.parallel().for_range(s.out[0] * s.out[1] * parts, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t plane = chunk / parts;
+      const int64_t channel = plane % s.out[1];
+      const int64_t line = window.out[1] * (chunk % parts) / parts;
+      FolioPlaneF32 args = whole;
+      args.lines = window.out[1] * (chunk % parts + 1) / parts - line;
+      args.top = window.pad_begin[1] - line * window.stride[1];
+      args.x = x + plane / s.c_out * window.in_count();
+      args.w = w + channel * s.k();
+      args.bias = bias ? bias[channel] : 0.0F;
+      const int64_t at = plane * window.out_count() + line * window.out[2];
+      args.y = y + at;
+      kernels.filter_plane_f32(&args);
+      if (is_finished) continue;
+      const int64_t n = args.lines * window.out[2];
+      if (finish.z) kernels.binary_f32[kFolioAdd](n, args.y, 1, finish.z + at, 1, args.y);
+      finish.activation.apply(kernels, n, args.y);
+    }
+  });
+  return Status::ok();
+}
 
 bool fits_depthwise(const ConvSizes& s) {
   constexpr int64_t kMostFloats = 1 << 18;  // of the copies of a group: they stay in L2

@@ -4,10 +4,12 @@
 //          w[c, t] * x[c, p * stride + t * dilation - pad], per plane.
 // Method:  planes are copied with their borders of zeros, one copy per phase of the stride, so that
 //          every tap is a shift by a fixed offset and all outputs are one row of the slot
-//          shifted_sum_f32; the columns between two output rows are computed and thrown away.
-// Memory:  the padded planes of a group and an output plane a thread.
+//          shifted_sum_f32; the columns between two output rows are computed and thrown away. One
+//          filter over one plane of two dims: the slot filter_plane_f32 reads it as it lies.
+// Memory:  the padded planes of a group and an output plane a thread; of the slot's form none.
 #pragma once
 
+#include "core/ops/op_activation.h"
 #include "core/ops/op_conv.h"
 
 namespace folio {
@@ -16,6 +18,23 @@ namespace folio {
 inline bool is_small_group(int64_t group, int64_t filters, int64_t channels) {
   return group > 1 && filters <= FOLIO_F32P16_COLUMNS / 2 && channels <= 32;
 }
+
+// What FusedConv does to a result: adds z, then applies a function.
+struct ConvFinish {
+  const float* z = nullptr;  // as y; may be null
+  Activation activation;
+};
+
+// Filters of up to so many taps are best over planes as they lie.
+inline constexpr int64_t kPlaneTaps = 9;
+
+// Planes of two dims, or one, each under filters of its own, every pixel or every second one of a
+// line: for run_plane_filters().
+bool fits_plane_filters(const ConvSizes& s);
+
+// Of shapes that fit; `bias` may be null.
+Status run_plane_filters(OpRun& run, const ConvSizes& s, const float* x, const float* w,
+                         const float* bias, const ConvFinish& finish, float* y);
 
 // False where borders or dilation would make the copy much larger than image and output, and where
 // the copies of several channels would leave the cache.

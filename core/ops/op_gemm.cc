@@ -1,5 +1,7 @@
 #include "core/ops/op_gemm.h"
 
+#include <cstring>
+
 #include "core/base/checked_math.h"
 #include "core/ops/op_evaluate.h"
 #include "core/ops/op_gemm_half.h"
@@ -23,14 +25,42 @@ constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
 
+// Of A, copied so that its rows do not share sets of L1: rows for a block, floats between two.
+constexpr int64_t kCopiedRows = 252;
+constexpr int64_t kCopyStride = kPieceDepth + kPanel;
+constexpr size_t kCopyBytes = kCopiedRows * kCopyStride * sizeof(float);
+
+// Whether a product reads a copy of A. Rows that are multiples of 4 KiB apart share the sets of L1
+// with more lines than those have ways: 256 x 1024 x 196 takes 1167 us, from a copy 1019 (Zen 4,
+// 8 ways; others have 12, and a tile 14 rows). A that stands in a file may be unaligned.
+bool copies_a(const FolioGemmF32& args) {
+  constexpr int64_t kSameSets = 4096 / sizeof(float);
+  constexpr int64_t kFewestColumns = 48;  // repay copying
+  constexpr int64_t kMostWays = 8;
+  if (reinterpret_cast<uintptr_t>(args.a) % alignof(float) != 0) return true;
+  return args.a_col_stride == 1 && args.a_row_stride % kSameSets == 0 && args.k > kPanel &&
+         args.m > kMostWays && args.n >= kFewestColumns;
+}
+
+// Elements [p, p + part->k) of the rows of A, which are contiguous.
+void copy_a(const FolioGemmF32& args, int64_t p, float* copy, FolioGemmF32* part) {
+  const auto* from = reinterpret_cast<const char*>(args.a);
+  for (int64_t i = 0; i < args.m; ++i) {
+    std::memcpy(copy + i * kCopyStride, from + 4 * (i * args.a_row_stride + p),
+                static_cast<size_t>(part->k) * sizeof(float));
+  }
+  part->a = copy;
+  part->a_row_stride = kCopyStride;
+}
+
 constexpr size_t piece_bytes(int64_t columns) {
   return static_cast<size_t>(kPieceDepth * columns) * sizeof(float);
 }
 
 // The columns of `args`, of B at `data`. `columns_after`: of B that this thread multiplies by after
-// these.
+// these. `copy`: for A, or null.
 void multiply_plain_pieces(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
-                           const char* data, int64_t columns_after, float* packed) {
+                           const char* data, int64_t columns_after, float* packed, float* copy) {
   multiply_pieces(kernels, args, packed, [&](int64_t p, FolioGemmF32* part) {
     const int64_t left = args.k - p - part->k;
     if (left > 0) {
@@ -42,30 +72,37 @@ void multiply_plain_pieces(const FolioKernels& kernels, const FolioGemmF32& args
     }
     kernels.pack_f32p16(part->k, part->n, data + 4 * p * b.row_stride, b.row_stride, b.col_stride,
                         packed);
+    if (copy) copy_a(args, p, copy, part);
   });
 }
 
 // Columns [begin, end) of C, all rows; after them this thread goes on up to `known_end`.
 void multiply_columns(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
-                      int64_t begin, int64_t end, int64_t known_end, int64_t columns,
-                      float* packed) {
+                      int64_t begin, int64_t end, int64_t known_end, int64_t columns, float* packed,
+                      float* copy) {
+  const int64_t rows = copy ? kCopiedRows : args.m;
   for (int64_t j = begin; j < end; j += columns) {
     const int64_t count = std::min(columns, end - j);
     const auto* data = static_cast<const char*>(b.data) + 4 * j * b.col_stride;
-    multiply_plain_pieces(kernels, gemm_part(args, 0, args.m, j, count), b, data,
-                          std::min(columns, known_end - j - count), packed);
+    for (int64_t i = 0; i < args.m; i += rows) {
+      multiply_plain_pieces(kernels, gemm_part(args, i, std::min(rows, args.m - i), j, count), b,
+                            data, std::min(columns, known_end - j - count), packed, copy);
+    }
   }
 }
 
 // B as it stands: each piece of it is packed once and used for all rows.
 Status multiply_plain(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+  const bool copies = copies_a(args);
+  const size_t piece = piece_bytes(kPieceColumns);
   ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece_bytes(kPieceColumns), &scratch));
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece + (copies ? kCopyBytes : 0), &scratch));
   run.parallel().for_range(args.n, kPieceColumns, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
     const int64_t known_end = run.parallel().thread_count() == 1 ? args.n : end;
+    auto* copy = copies ? reinterpret_cast<float*>(block.data() + piece) : nullptr;
     multiply_columns(run.kernels(), args, b, begin, end, known_end, kPieceColumns,
-                     reinterpret_cast<float*>(block.data()));
+                     reinterpret_cast<float*>(block.data()), copy);
   });
   return Status::ok();
 }
@@ -87,7 +124,7 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
     }
     const ThreadScratch::Block block(scratch);
     multiply_columns(kernels, args, b, begin, end, end, kFewColumns,
-                     reinterpret_cast<float*>(block.data()));
+                     reinterpret_cast<float*>(block.data()), nullptr);
   });
   return Status::ok();
 }
@@ -170,7 +207,10 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   args.precision = product_precision(run.kernels(), args.m, args.n, args.k, b.operands);
   if (args.m == 0 || args.n == 0) return Status::ok();
   if (is_half(b.dtype)) return gemm_halves(run, args, b);
-  if (!b.packed && args.m <= kFewRows && args.k > 0) return multiply_few_rows(run, args, b);
+  const bool is_aligned = reinterpret_cast<uintptr_t>(args.a) % alignof(float) == 0;
+  if (!b.packed && is_aligned && args.m <= kFewRows && args.k > 0) {
+    return multiply_few_rows(run, args, b);
+  }
   if (!b.packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
   const bool stays = args.a_col_stride == 1 && args.precision == kFolioChain;

@@ -9,7 +9,8 @@
 // A value keeps its id for readers that want channels first; its twin with channels last is made by
 // whoever can, and a Transpose stands where one form is wanted and the other is there: at the edges
 // of such a region. The input image of a convolution is worth turning; anything else follows only
-// when its input has a twin already. Convolutions with weights of 4 bits that are left in floats
+// when its input has a twin already; a few convolutions that would only be turned and turned back
+// keep channels first (keep_planes.h). Convolutions with weights of 4 bits that are left in floats
 // between codes keep channels first: their sums are small multiples of one number, which often
 // stand in the middle between two codes, and the order in which they are added decides which code
 // it is. Private: the result is never saved.
@@ -25,6 +26,7 @@
 #include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_unpack.h"
+#include "core/passes/keep_planes.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
 
@@ -110,12 +112,16 @@ class ChannelsLast {
   ChannelsLast(Graph* graph, int opset) : graph_(*graph), pattern_(graph), opset_(opset) {}
 
   bool run() {
+    const std::vector<bool> keeps =
+        convs_that_keep_planes(pattern_, [](const Node& node) { return rule_of(node) != nullptr; });
     std::vector<Node> nodes = std::move(graph_.nodes);
     note_codes(nodes);
     note_turned(nodes);
-    for (Node& node : nodes) {
-      if (node.dead || convert(node)) continue;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      Node& node = nodes[i];
+      if (node.dead || (!keeps[i] && convert(node))) continue;
       Graph::for_each_read(node, [&](ValueId read) { need_first(read); });
+      if (keeps[i]) keep_planes(&node);
       out_.push_back(std::move(node));
     }
     for (const ValueId output : graph_.outputs) need_first(output);
@@ -250,6 +256,15 @@ class ChannelsLast {
     if (!rule && is_elementwise(node)) done = convert_elementwise(node);
     changed_ |= done;
     return done;
+  }
+
+  // The same convolution, which reads its weights where they stand in the file.
+  void keep_planes(Node* node) {
+    Node made = make_node(node->name, "folio", "PlanesConv", 1, node->inputs);
+    made.attributes = std::move(node->attributes);
+    made.outputs = node->outputs;
+    *node = std::move(made);
+    changed_ = true;
   }
 
   static bool is_elementwise(const Node& node) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/support/op_tester.h"
@@ -48,6 +49,11 @@ TEST(Conv, GroupsOfAnySizeAgreeWithLoops) {
                         {32, 1, 2, 1, 1, 1},
                         {1, 3, 4, 2, 1, 1},
                         {40, 2, 2, 1, 1, 1},
+                        {1, 1, 5, 1, 1, 1},
+                        {1, 1, 5, 2, 1, 1},
+                        {1, 2, 3, 1, 2, 2},
+                        {1, 1, 2, 2, 2, 0},
+                        {1, 1, 3, 3, 1, 1},
                         {16, 16, 2, 1, 1, 1}}) {
     const int64_t x_channels = c.in * c.groups;
     const int64_t y_channels = c.out * c.groups;
@@ -109,6 +115,56 @@ TEST(FusedConv, ClipsInsideTheProduct) {
   t.input<float>({1, 2, 1, 2}, {1, -2, 3, 4});
   t.input<float>({1, 2, 1, 1}, {1, 2});
   t.expect<float>(0, {1, 1, 1, 2}, {6, 6});
+  t.run();
+}
+
+// A product whose rows of A are 4 KiB apart is made of copies, a few rows at a time; one pixel is
+// the rows of another product; one row is read as it stands.
+TEST(Conv, OneTapIsAProductOfAnySize) {
+  struct Case {
+    int64_t batch, in, out, group, pixels;
+  };
+  for (const Case& c : {Case{1, 1024, 260, 1, 49},
+                        {2, 2048, 20, 2, 131},
+                        {3, 40, 18, 1, 1},
+                        {2, 64, 36, 2, 1},
+                        {2, 7, 1, 1, 30},
+                        {0, 8, 8, 1, 4}}) {
+    const int64_t in = c.in / c.group;
+    std::vector<float> x, w, z, want;
+    for (int64_t i = 0; i < c.batch * c.in * c.pixels; ++i) {
+      x.push_back(static_cast<float>(i * 37 % 19) - 9);
+    }
+    for (int64_t i = 0; i < c.out * in; ++i) w.push_back(static_cast<float>(i * 11 % 7) - 3);
+    for (int64_t o = 0; o < c.batch * c.out * c.pixels; ++o) {
+      const int64_t m = o / c.pixels % c.out;
+      z.push_back(static_cast<float>(o % 5));
+      float sum = z.back();
+      for (int64_t k = 0; k < in; ++k) {
+        const int64_t channel = o / c.pixels / c.out * c.in + m / (c.out / c.group) * in + k;
+        sum += w[static_cast<size_t>(m * in + k)] *
+               x[static_cast<size_t>(channel * c.pixels + o % c.pixels)];
+      }
+      want.push_back(std::max(sum, 0.0F));  // whole numbers: exact in any order
+    }
+    OpTester t("PlanesConv", 1, "folio");
+    t.attr("group", c.group).attr("activation", "Relu");
+    t.input<float>({c.batch, c.in, c.pixels}, x).input<float>({c.out, in, 1}, w);
+    t.input<float>({c.out}, std::vector<float>(static_cast<size_t>(c.out), 0.0F));
+    t.input<float>({c.batch, c.out, c.pixels}, z);
+    t.expect<float>(0, {c.batch, c.out, c.pixels}, want).run();
+  }
+}
+
+TEST(FusedConv, FiltersOfOneChannelAddZAndAnyFunction) {
+  OpTester t("FusedConv", 1, "com.microsoft");
+  t.attr("activation", "HardSigmoid").attr_floats("activation_params", {0.5F, 0.0F});
+  t.attr("group", 2).attr_ints("pads", {1, 1});
+  t.input<float>({1, 2, 3}, {1, 2, 3, -1, 0, 4});
+  t.input<float>({2, 1, 3}, {1, 0, 0, 0, 0, 1});
+  t.input<float>({2}, {0, 0.5F});
+  t.input<float>({1, 2, 3}, {0.5F, 0, -1, 0, -4, 0});
+  t.expect<float>(0, {1, 2, 3}, {0.25F, 0.5F, 0.5F, 0.25F, 0.25F, 0.25F});
   t.run();
 }
 

@@ -144,6 +144,97 @@ TEST(ChannelsLast, BothFormsAreThereWhenBothAreRead) {
             "folio.nhwc.Conv Transpose Reshape folio.nhwc.Conv Transpose Reshape Add");
 }
 
+// x [1, 32, 8, 8] -> what a test puts there -> y; the weights' name moves their bytes in the file.
+std::string types_of_planes(const Rest& rest, const std::vector<model_writer::Dim>& y,
+                            const std::string& w = "w") {
+  ModelWriter writer = plain_model(8, 18);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 32, 8, 8}));
+  graph.initializer(f32_tensor(w, {32, 32, 1, 1}, wave(1024)));
+  graph.initializer(f32_tensor("each", {32, 1, 3, 3}, wave(288)));
+  std::vector<float> full = wave(1152);
+  for (float& weight : full) weight *= 0.01F;
+  graph.initializer(f32_tensor("full", {4, 32, 3, 3}, full));
+  graph.initializer(i64_tensor("flat", {2}, {1, -1}));
+  rest(graph);
+  graph.output("y", f32_type(y));
+  fused(writer, {{"x", make_tensor<float>({1, 32, 8, 8}, wave(2048, 0.1F))}});
+  const auto model = optimized(writer, Optimize::kAll);
+  return model.is_ok() ? types_of(model.value()->graph) : text_of(model.status());
+}
+
+void each_filter(GraphWriter& graph, const std::string& x, const std::string& y) {
+  graph.node("Conv", {x, "each"}, {y}).attr_int("group", 32).attr_ints("pads", {1, 1, 1, 1});
+}
+
+// Conv 1x1: two Transposes would be all that it gains. Its weights may stand at any address.
+TEST(ChannelsLast, OneConvolutionThatWouldBeTurnedAndTurnedBackKeepsChannelsFirst) {
+  for (const std::string name : {"w", "ww", "www", "wwww"}) {
+    EXPECT_EQ(types_of_planes(
+                  [&](GraphWriter& graph) {
+                    graph.node("Conv", {"x", name}, {"c"});
+                    graph.node("Reshape", {"c", "flat"}, {"y"});
+                  },
+                  {1, 2048}, name),
+              "folio.PlanesConv Reshape");
+  }
+}
+
+// Conv 1x1 -> Softplus -> filters over one channel each -> Add of what came in.
+TEST(ChannelsLast, AShortChainOfSuchConvolutionsKeepsChannelsFirst) {
+  EXPECT_EQ(types_of_planes(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"x", "w"}, {"c"});
+                  graph.node("Softplus", {"c"}, {"s"});
+                  each_filter(graph, "s", "d");
+                  graph.node("Max", {"d", "x"}, {"y"});
+                },
+                {1, 32, 8, 8}),
+            "folio.PlanesConv Softplus folio.PlanesConv Max");
+}
+
+// Three in a row.
+TEST(ChannelsLast, ALongerChainOfSuchConvolutionsIsTurned) {
+  EXPECT_EQ(types_of_planes(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"x", "w"}, {"c"});
+                  each_filter(graph, "c", "d");
+                  graph.node("Conv", {"d", "w"}, {"y"});
+                },
+                {1, 32, 8, 8}),
+            "Transpose folio.nhwc.Conv folio.nhwc.Conv folio.nhwc.Conv Transpose");
+}
+
+// Conv 1x1 -> Softplus -> Conv 3x3; Conv 1x1 -> MaxPool.
+TEST(ChannelsLast, WhatGainsByChannelsLastTakesItsNeighboursWithIt) {
+  EXPECT_EQ(types_of_planes(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"x", "w"}, {"c"});
+                  graph.node("Softplus", {"c"}, {"s"});
+                  graph.node("Conv", {"s", "full"}, {"y"});
+                },
+                {1, 4, 6, 6}),
+            "Transpose folio.nhwc.Conv Softplus folio.nhwc.Conv Transpose");
+  EXPECT_EQ(types_of_planes(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"x", "w"}, {"c"});
+                  graph.node("MaxPool", {"c"}, {"y"}).attr_ints("kernel_shape", {2, 2});
+                },
+                {1, 32, 7, 7}),
+            "Transpose folio.nhwc.Conv folio.nhwc.MaxPool Transpose");
+}
+
+// Conv 1x1 -> Transpose to channels last; Transpose from channels last -> Conv 1x1.
+TEST(ChannelsLast, ATransposeThatIsThereAnywayIsMet) {
+  EXPECT_EQ(types_of_planes(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"x", "w"}, {"c"});
+                  graph.node("Transpose", {"c"}, {"y"}).attr_ints("perm", {0, 2, 3, 1});
+                },
+                {1, 8, 8, 32}),
+            "Transpose folio.nhwc.Conv Identity");
+}
+
 // x [1, 4, 5, 5] of bytes through convolution, sum, maximum and average of com.microsoft.
 TEST(ChannelsLast, BytesFollowToo) {
   ModelWriter writer = plain_model(8, 18);

@@ -294,6 +294,8 @@ constexpr Sample kSamples[] = {
     {"folio", "QLinearConvAdd", 1, 1, 1, "addend_is_a=0|1 channels_last=0", "Q[n,c,5,5]; f32[]{0.1}; Q[]; =Q1[m,c,3,2]; =f32[]{0.05}; =Q1[]; f32[]{0.3}; Q[]; ; Q[n,m,3,4]; f32[]{0.1}; Q[]; f32[]{0.2}; Q[]; f32[]{0.3}; Q[]"},
     {"folio.nhwc", "Conv", 1, 1, 1, "pads=[1,1,1,1]? strides=[1,2]?", "f32[n,5,6,c]; =f32[m,c,3,3]; =f32[m]?"},
     {"folio.nhwc", "ConvPair", 1, 1, 1, "group=4 pads=[1,1,1,1]? strides=[1,2]? first.strides=[2,1]?", "f32[n,6,7,c]; =f32[4,c,2,1]; =f32[4]?; ; =f32[4,1,2,3]; =f32[4]?"},
+    {"folio", "PlanesConv", 1, 1, 1, "group=2 pads=[1,1,1,1]? strides=[1,2]? activation='Relu'|'Tanh'?", "f32[n,2,6,7]; =f32[2,1,3,3]; =f32[2]?"},
+    {"folio", "PlanesConv", 1, 1, 1, "activation='LeakyRelu'?", "f32[n,c,6,7]; =f32[m,c,1,1]; =f32[m]?; f32[n,m,6,7]?"},
     {"folio.nhwc", "MaxPool", 1, 1, 1, "kernel_shape=[2,2] strides=[1,2]?", "f32[n,5,6,c]"},
     {"folio.nhwc", "AveragePool", 1, 1, 1, "kernel_shape=[2,2] strides=[1,2]?", "f32[n,5,6,c]"},
     {"folio", "StridedAttention", 1, 1, 1, "perm_q=[0,1,2] perm_k=[0,1,2] perm_v=[0,1,2] perm_y=[1,0,2] scale=0.5?", "f32[h,s,d]; f32[h,t,d]; f32[h,t,v]"},

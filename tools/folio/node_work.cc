@@ -167,6 +167,7 @@ const std::map<std::string, CountFn>& counts() {
   static const std::map<std::string, CountFn> table = {
       {"Conv", conv_at(1)},
       {"FusedConv", conv_at(1)},
+      {"PlanesConv", conv_at(1)},
       {"ConvInteger", conv_at(1)},
       {"DeformConv", conv_at(1)},
       {"QLinearConv", conv_at(3)},

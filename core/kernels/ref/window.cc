@@ -1,4 +1,5 @@
-// Lines of pixels with channels side by side: filters of one channel each, and pooling.
+// Lines of pixels with channels side by side: filters of one channel each, and pooling. Planes
+// under a filter.
 #include <math.h>
 
 #include "core/kernels/ref/ref.h"
@@ -49,8 +50,35 @@ static void depthwise_f32__ref(const FolioWindowF32* args) { each_pixel(args, de
 static void max_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, max_pixel); }
 static void sum_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, sum_pixel); }
 
+static float plane_at(const FolioPlaneF32* args, int64_t line, int64_t pixel) {
+  const int is_inside = line >= 0 && line < args->x_lines && pixel >= 0 && pixel < args->x_pixels;
+  return is_inside ? args->x[line * args->x_pixels + pixel] : 0.0f;
+}
+
+static float plane_sum(const FolioPlaneF32* args, int64_t line, int64_t pixel) {
+  float sum = args->bias;
+  for (int64_t r = 0; r < args->rows; ++r) {
+    for (int64_t c = 0; c < args->columns; ++c) {
+      sum += args->w[r * args->columns + c] *
+             plane_at(args, line * args->line_step + r * args->row_step - args->top,
+                      pixel * args->pixel_step + c * args->column_step - args->left);
+    }
+  }
+  return sum;
+}
+
+static void filter_plane_f32__ref(const FolioPlaneF32* args) {
+  for (int64_t l = 0; l < args->lines; ++l) {
+    for (int64_t i = 0; i < args->pixels; ++i) {
+      args->y[l * args->pixels + i] =
+          activate(args->activation, args->clip_lo, args->clip_hi, plane_sum(args, l, i));
+    }
+  }
+}
+
 void fill_window__ref(FolioKernels* table) {
   table->depthwise_f32 = depthwise_f32__ref;
   table->max_window_f32 = max_window_f32__ref;
   table->sum_window_f32 = sum_window_f32__ref;
+  table->filter_plane_f32 = filter_plane_f32__ref;
 }

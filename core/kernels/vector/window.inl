@@ -18,12 +18,12 @@ typedef struct WindowEnd {
   V lo, hi;
 } WindowEnd;
 
-VFN WindowEnd window_bounds(const FolioWindowF32* args) {
+VFN WindowEnd window_bounds(int32_t activation, float lo, float hi) {
   const float inf = __builtin_inff();
-  const int is_clip = args->activation == kFolioActClip;
-  const int is_relu = args->activation == kFolioActRelu;
-  const WindowEnd end = {v_set1(is_clip ? args->clip_lo : is_relu ? 0.0f : -inf),
-                         v_set1(is_clip ? args->clip_hi : inf)};
+  const int is_clip = activation == kFolioActClip;
+  const int is_relu = activation == kFolioActRelu;
+  const WindowEnd end = {v_set1(is_clip ? lo : is_relu ? 0.0f : -inf),
+                         v_set1(is_clip ? hi : inf)};
   return end;
 }
 
@@ -40,7 +40,7 @@ VFN void filter_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
   const int64_t pixels = args->pixels, x_step = args->x_step, y_step = args->y_step;
   const float leak = args->clip_lo;
   const V start = filter_start(args, c, mask);
-  const WindowEnd end = window_bounds(args);
+  const WindowEnd end = window_bounds(args->activation, args->clip_lo, args->clip_hi);
   V held[kTaps > 0 ? kTaps : 1];
   for (int t = 0; t < kTaps; ++t) held[t] = window_load<kWhole>(args->w[t] + c, mask);
   const float* x[kTaps > 0 ? kTaps : 1];
@@ -153,7 +153,7 @@ VFN void filter_3x3(const FolioWindowF32* args, int64_t first_line, int64_t c, V
   const int64_t pixels = args->pixels, y_step = args->y_step, y_line = args->y_line;
   const int64_t column = args->x[1] - args->x[0];
   const V start = filter_start(args, c, mask);
-  const WindowEnd end = window_bounds(args);
+  const WindowEnd end = window_bounds(args->activation, args->clip_lo, args->clip_hi);
   V w[9];
 #pragma GCC unroll 9
   for (int t = 0; t < 9; ++t) w[t] = window_load<kWhole>(args->w[t] + c, mask);
@@ -245,8 +245,11 @@ VFN void window_of(const FolioWindowF32* args) {
 static void FOLIO_LEVEL(max_window_f32)(const FolioWindowF32* args) { window_of<kMaxWindow>(args); }
 static void FOLIO_LEVEL(sum_window_f32)(const FolioWindowF32* args) { window_of<kSumWindow>(args); }
 
+#include "core/kernels/vector/planes.inl"
+
 static void fill_window(FolioKernels* table) {
   table->depthwise_f32 = FOLIO_LEVEL(depthwise_f32);
   table->max_window_f32 = FOLIO_LEVEL(max_window_f32);
   table->sum_window_f32 = FOLIO_LEVEL(sum_window_f32);
+  table->filter_plane_f32 = FOLIO_LEVEL(filter_plane_f32);
 }

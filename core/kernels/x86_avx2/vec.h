@@ -30,6 +30,10 @@ VFN VM v_first(int64_t count) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count),
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
+/* Lanes [begin, end), 0 <= begin <= end <= kLanes. */
+VFN VM v_between(int64_t begin, int64_t end) {
+  return _mm256_andnot_si256(v_first(begin), v_first(end));
+}
 VFN V v_load_masked(const float* p, VM m) { return _mm256_maskload_ps(p, m); }
 VFN void v_store_masked(float* p, VM m, V a) { _mm256_maskstore_ps(p, m, a); }
 
@@ -47,6 +51,16 @@ VFN V v_sqrt(V a) { return _mm256_sqrt_ps(a); }
 VFN V v_round(V a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 VFN V v_floor(V a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 VFN V v_ceil(V a) { return _mm256_round_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+
+/* Every second of the lanes of a and b, from the first or the second on. */
+VFN V v_even(V a, V b) {
+  const __m256d halves = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(halves, 0xd8));
+}
+VFN V v_odd(V a, V b) {
+  const __m256d halves = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(halves, 0xd8));
+}
 
 VFN VI vi_from_bits(V a) { return _mm256_castps_si256(a); }
 VFN V v_from_bits(VI a) { return _mm256_castsi256_ps(a); }

@@ -35,6 +35,8 @@ VFN V v_load(const float* p) { return _mm512_loadu_ps(p); }
 VFN void v_store(float* p, V a) { _mm512_storeu_ps(p, a); }
 /* The first count lanes, 0 <= count <= kLanes; a load fills the others with 0. */
 VFN VM v_first(int64_t count) { return (VM)((1u << count) - 1); }
+/* Lanes [begin, end), 0 <= begin <= end <= kLanes. */
+VFN VM v_between(int64_t begin, int64_t end) { return (VM)(v_first(end) & ~v_first(begin)); }
 VFN V v_load_masked(const float* p, VM m) { return _mm512_maskz_loadu_ps(m, p); }
 VFN void v_store_masked(float* p, VM m, V a) { _mm512_mask_storeu_ps(p, m, a); }
 
@@ -62,6 +64,16 @@ VFN VM v_is_nan(V a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
 VFN VM v_unordered(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }
 VFN VM v_either(VM a, VM b) { return (VM)(a | b); }
 VFN V v_select(VM m, V yes, V no) { return _mm512_mask_blend_ps(m, no, yes); }
+
+/* Every second of the lanes of a and b, from the first or the second on. */
+VFN V v_even(V a, V b) {
+  const VI lanes = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  return _mm512_permutex2var_ps(a, lanes, b);
+}
+VFN V v_odd(V a, V b) {
+  const VI lanes = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  return _mm512_permutex2var_ps(a, lanes, b);
+}
 
 VFN VI vi_from_bits(V a) { return _mm512_castps_si512(a); }
 VFN V v_from_bits(VI a) { return _mm512_castsi512_ps(a); }

@@ -1,0 +1,209 @@
+#include "core/passes/keep_planes.h"
+
+#include <unordered_set>
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_depthwise.h"
+#include "core/ops/op_gemm.h"
+#include "core/ops/op_nhwc_conv.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+// More in a row win more by channels last than two Transposes cost: three of 64 channels at 56 x 56
+// take as long either way.
+constexpr size_t kMostConvs = 2;
+// Of a product with fewer pixels most of a panel may be empty; of a line with fewer, of a vector.
+constexpr int64_t kFewestPixels = 32;
+constexpr int64_t kShortestLine = 8;
+// What may be empty of the panels: 14 x 14 pixels leave one part in 16 and lose by it (1.09).
+constexpr int64_t kWaste = 32;
+// Channels whose pixels, with channels last, would share sets of L1 (op_gemm.cc).
+constexpr int64_t kSameSets = 1024;
+
+bool all_are(const AxisNumbers& numbers, int64_t value) {
+  return std::all_of(numbers.begin(), numbers.end(), [=](int64_t n) { return n == value; });
+}
+
+bool is_turn(const Node& node, size_t rank, bool to_last) {
+  const auto perm = node.attributes.get_ints("perm");
+  if (!perm.is_ok() || perm.value().size() != rank || rank < 3) return false;
+  for (size_t i = 1; i < rank; ++i) {
+    const size_t from = to_last ? i % (rank - 1) + 1 : i == 1 ? rank - 1 : i - 1;
+    if (perm.value()[i] != static_cast<int64_t>(from)) return false;
+  }
+  return perm.value()[0] == 0;
+}
+
+class PlaneChoice {
+ public:
+  PlaneChoice(const Pattern& pattern, bool (*follows)(const Node&))
+      : pattern_(pattern), follows_(follows) {}
+
+  std::vector<bool> choose() {
+    std::vector<bool> keeps(static_cast<size_t>(pattern_.count()), false);
+    bool any = false;
+    for (NodeId id = 0; id < pattern_.count(); ++id) any |= takes_planes(id);
+    if (!any) return keeps;
+    readers_.resize(pattern_.graph().values.size());
+    for (NodeId id = 0; id < pattern_.count(); ++id) {
+      if (pattern_.node(id).dead) continue;
+      Graph::for_each_read(pattern_.node(id), [&](ValueId read) {
+        if (read != kNone) readers_.add(read, id);
+      });
+    }
+    for (NodeId id = 0; id < pattern_.count(); ++id) {
+      if (seen_nodes_.contains(id) || !takes_planes(id)) continue;
+      convs_.clear();
+      gains_ = false;
+      reach(id);
+      while (!values_.empty()) {
+        const ValueId value = values_.back();
+        values_.pop_back();
+        look_around(value);
+      }
+      if (gains_ || convs_.size() > kMostConvs || has_pair()) continue;
+      for (const NodeId conv : convs_) keeps[static_cast<size_t>(conv)] = true;
+    }
+    return keeps;
+  }
+
+ private:
+  bool is_image(ValueId id) const {
+    const Dims* dims = id == kNone ? nullptr : pattern_.dims(id);
+    return dims && dims->size() >= 3 && dims->size() <= 5;
+  }
+
+  static bool is_conv(const Node& node) {
+    return (node.domain.empty() && node.op_type == "Conv") ||
+           (node.domain == "com.microsoft" && node.op_type == "FusedConv");
+  }
+
+  // Whether this convolution's form with channels first is a good one.
+  bool takes_planes(NodeId id) const {
+    const Node& node = pattern_.node(id);
+    if (node.dead || !is_conv(node) || node.inputs.size() < 2 || node.outputs.empty()) return false;
+    const ValueId y = node.outputs[0];
+    const Initializer* w = pattern_.constant(node.inputs[1]);
+    const auto attrs = parse_conv(node.attributes);
+    // Weights that are not there yet would be computed into memory of this process.
+    if (!is_image(node.inputs[0]) || !is_image(y) || !pattern_.is_float(y) || !w || !w->tensor ||
+        w->dtype != DType::kFloat || !attrs.is_ok()) {
+      return false;
+    }
+    const Span<const int64_t> shape = w->shape.dims();
+    const Dims& out = *pattern_.dims(y);
+    if (shape.size() != out.size() || !fits_nhwc_conv(shape, attrs.value().group)) return false;
+    if (is_depthwise_conv(shape, attrs.value().group))
+      return is_plane_filter(shape, attrs.value(), out);
+    return is_pointwise(shape, attrs.value(), out);
+  }
+
+  static bool is_pointwise(Span<const int64_t> w, const ConvAttrs& attrs, const Dims& out) {
+    int64_t pixels = 1;
+    bool is_known = true;
+    for (size_t i = 2; i < w.size(); ++i) {
+      if (w[i] != 1) return false;
+      is_known = is_known && out[i].is_value() && checked_mul(pixels, out[i].value, &pixels);
+    }
+    const bool is_full = panel_columns(pixels) - pixels <= pixels / kWaste;
+    const bool fits = !is_known || (pixels >= kFewestPixels && (is_full || w[1] % kSameSets == 0));
+    return fits && all_are(attrs.window.strides, 1) && all_are(attrs.window.pads, 0);
+  }
+
+  static bool is_plane_filter(Span<const int64_t> w, const ConvAttrs& attrs, const Dims& out) {
+    const AxisNumbers& strides = attrs.window.strides;
+    const Dim& line = out[out.size() - 1];
+    const int64_t taps = w.size() == 3 ? w[2] : w[2] * w[3];
+    return w.size() <= 4 && taps <= kPlaneTaps &&
+           (strides.empty() || strides[strides.size() - 1] <= 2) &&
+           (!line.is_value() || line.value >= kShortestLine);
+  }
+
+  bool is_elementwise(const Node& node) const {
+    const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
+    return def && def->elementwise;
+  }
+
+  // A node that would follow.
+  void reach(NodeId id) {
+    if (!seen_nodes_.insert(id).second) return;
+    const Node& node = pattern_.node(id);
+    if (is_conv(node)) convs_.push_back(id);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!is_conv(node) || i == 0 || i == 3) values_.push_back(node.inputs[i]);
+    }
+    for (const ValueId output : node.outputs) values_.push_back(output);
+  }
+
+  void meet(NodeId id, ValueId value, bool reads) {
+    const Node& node = pattern_.node(id);
+    if (node.op_type == "Shape" && node.domain.empty()) return;
+    if (node.op_type == "Transpose" && node.domain.empty()) {
+      gains_ |= is_turn(node, pattern_.dims(value)->size(), reads);
+    } else if (takes_planes(id)) {
+      if (!reads || value == node.inputs[0] ||
+          (node.inputs.size() > 3 && value == node.inputs[3])) {
+        reach(id);
+      }
+    } else if (is_conv(node)) {
+      gains_ |= would_turn(node);
+    } else if (follows_(node)) {
+      gains_ = true;
+    } else if (is_elementwise(node)) {
+      reach(id);
+    }
+  }
+
+  // A product and a filter over one channel each that pair_convs would make one step.
+  bool has_pair() const {
+    for (const NodeId conv : convs_) {
+      const Node& second = pattern_.node(conv);
+      const ValueId between = second.inputs[0];
+      const NodeId first = pattern_.producer(between);
+      if (first == kNone || !is_depthwise(second)) continue;
+      if (std::count(convs_.begin(), convs_.end(), first) == 0) continue;
+      const std::optional<Shape> shape = pattern_.shape(between);
+      if (is_depthwise(pattern_.node(first))) continue;
+      if (!shape || static_cast<uint64_t>(shape->count()) >= kFewestPairFloats) return true;
+    }
+    return false;
+  }
+
+  bool is_depthwise(const Node& conv) const {
+    return is_depthwise_conv(pattern_.constant(conv.inputs[1])->shape.dims(),
+                             conv.attributes.get_int("group", 1).value());
+  }
+
+  // Another convolution that channels_last converts, or may.
+  bool would_turn(const Node& node) const {
+    const Initializer* w = node.inputs.size() > 1 ? pattern_.constant(node.inputs[1]) : nullptr;
+    const auto group = node.attributes.get_int("group", 1);
+    return w && group.is_ok() && fits_nhwc_conv(w->shape.dims(), group.value());
+  }
+
+  void look_around(ValueId value) {
+    if (!is_image(value) || pattern_.constant(value) || !seen_values_.insert(value).second) return;
+    const NodeId producer = pattern_.producer(value);
+    if (producer != kNone) meet(producer, value, false);
+    for (const NodeId reader : readers_.of(value)) meet(reader, value, true);
+  }
+
+  const Pattern& pattern_;
+  bool (*follows_)(const Node&);
+  ReaderLists readers_;
+  std::unordered_set<NodeId> seen_nodes_;
+  std::unordered_set<ValueId> seen_values_;
+  std::vector<ValueId> values_;  // to look around
+  std::vector<NodeId> convs_;    // of what is being looked at
+  bool gains_ = false;
+};
+
+}  // namespace
+
+std::vector<bool> convs_that_keep_planes(const Pattern& pattern, bool (*follows)(const Node&)) {
+  return PlaneChoice(pattern, follows).choose();
+}
+
+}  // namespace folio
