@@ -25,22 +25,13 @@ constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
 
-// Of A, copied so that its rows do not share sets of L1: rows for a block, floats between two.
+// Of A that is copied: rows for a block, floats between two.
 constexpr int64_t kCopiedRows = 252;
 constexpr int64_t kCopyStride = kPieceDepth + kPanel;
 constexpr size_t kCopyBytes = kCopiedRows * kCopyStride * sizeof(float);
 
-// Whether a product reads a copy of A. Rows that are multiples of 4 KiB apart share the sets of L1
-// with more lines than those have ways: 256 x 1024 x 196 takes 1167 us, from a copy 1019 (Zen 4,
-// 8 ways; others have 12, and a tile 14 rows). A that stands in a file may be unaligned.
-bool copies_a(const FolioGemmF32& args) {
-  constexpr int64_t kSameSets = 4096 / sizeof(float);
-  constexpr int64_t kFewestColumns = 48;  // repay copying
-  constexpr int64_t kMostWays = 8;
-  if (reinterpret_cast<uintptr_t>(args.a) % alignof(float) != 0) return true;
-  return args.a_col_stride == 1 && args.a_row_stride % kSameSets == 0 && args.k > kPanel &&
-         args.m > kMostWays && args.n >= kFewestColumns;
-}
+// A that stands in a file may be anywhere; kernels want floats where floats can be.
+bool is_aligned(const float* a) { return reinterpret_cast<uintptr_t>(a) % alignof(float) == 0; }
 
 // Elements [p, p + part->k) of the rows of A, which are contiguous.
 void copy_a(const FolioGemmF32& args, int64_t p, float* copy, FolioGemmF32* part) {
@@ -93,7 +84,7 @@ void multiply_columns(const FolioKernels& kernels, const FolioGemmF32& args, con
 
 // B as it stands: each piece of it is packed once and used for all rows.
 Status multiply_plain(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
-  const bool copies = copies_a(args);
+  const bool copies = !is_aligned(args.a);
   const size_t piece = piece_bytes(kPieceColumns);
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece + (copies ? kCopyBytes : 0), &scratch));
@@ -207,8 +198,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   args.precision = product_precision(run.kernels(), args.m, args.n, args.k, b.operands);
   if (args.m == 0 || args.n == 0) return Status::ok();
   if (is_half(b.dtype)) return gemm_halves(run, args, b);
-  const bool is_aligned = reinterpret_cast<uintptr_t>(args.a) % alignof(float) == 0;
-  if (!b.packed && is_aligned && args.m <= kFewRows && args.k > 0) {
+  if (!b.packed && is_aligned(args.a) && args.m <= kFewRows && args.k > 0) {
     return multiply_few_rows(run, args, b);
   }
   if (!b.packed) return multiply_plain(run, args, b);

@@ -19,7 +19,7 @@ constexpr int64_t kFewestPixels = 32;
 constexpr int64_t kShortestLine = 8;
 // What may be empty of the panels: 14 x 14 pixels leave one part in 16 and lose by it (1.09).
 constexpr int64_t kWaste = 32;
-// Channels whose pixels, with channels last, would share sets of L1 (op_gemm.cc).
+// Channels whose pixels, with channels last, lie in the same sets of L1.
 constexpr int64_t kSameSets = 1024;
 
 bool all_are(const AxisNumbers& numbers, int64_t value) {
