@@ -220,7 +220,6 @@ TEST(Gemm, RowsAMultipleOf4KiBApartHaveTheSameBits) {
           args.a = rows.data();
           args.a_row_stride = apart;
           EXPECT_TRUE(same_bits(whole, run_gemm(level, p, args))) << level.name << m << 'x' << k;
-          if (k == 0) continue;
           args.a = nullptr;
           args.a_run = half;
           const float* const lines[] = {rows.data(), rows.data() + half};
