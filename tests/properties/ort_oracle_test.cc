@@ -63,9 +63,10 @@ constexpr NeverCompared kNeverCompared[] = {
 };
 
 // Operators that end the process in ONNX Runtime when a case is not one of samples.cc: random
-// numbers of a spread that is not positive abort; an exception of Reshape, depending on what stood
-// in memory, leaves its C function.
-constexpr std::string_view kOrtCrashes[] = {"RandomNormal", "RandomNormalLike", "Reshape"};
+// numbers of a spread that is not positive, or between ends in the wrong order, abort; an exception
+// of Reshape, depending on what stood in memory, leaves its C function.
+constexpr std::string_view kOrtCrashes[] = {"RandomNormal", "RandomNormalLike", "RandomUniform",
+                                            "RandomUniformLike", "Reshape"};
 
 // Those that end it when one of many inputs is left out.
 constexpr std::string_view kOrtCrashesOnGaps[] = {"Max", "Min"};
