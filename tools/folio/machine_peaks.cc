@@ -157,6 +157,7 @@ constexpr LevelLoops kLevels[] = {
     {"x86_avx2", &kYmmFloats, &kYmmSteps, {ymm_reads, 256}},
     {"x86_avxvnni", &kYmmFloats, &kYmmDots, {ymm_reads, 256}},
     {"x86_avx512", &kZmmFloats, &kZmmSteps, {zmm_reads, 512}},
+    {"x86_avx512l1", &kZmmFloats, &kZmmSteps, {zmm_reads, 512}},
     {"x86_avx512vnni", &kZmmFloats, &kZmmDots, {zmm_reads, 512}},
     {"x86_avx512bf16", &kZmmFloats, &kZmmDots, {zmm_reads, 512}},
     {"x86_amx", &kZmmFloats, &kTileDots, {zmm_reads, 512}},
