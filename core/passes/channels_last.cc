@@ -267,11 +267,6 @@ class ChannelsLast {
     changed_ = true;
   }
 
-  static bool is_elementwise(const Node& node) {
-    const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
-    return def && def->elementwise;
-  }
-
   bool is_image(ValueId id) const {
     return id != kNone && pattern_.is_float(id) && rank(id) >= 3 && rank(id) <= 5;
   }

@@ -6,7 +6,6 @@
 #include "core/ops/op_depthwise.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_nhwc_conv.h"
-#include "core/ops/op_registry.h"
 
 namespace folio {
 namespace {
@@ -119,11 +118,6 @@ class PlaneChoice {
     return w.size() <= 4 && taps <= kPlaneTaps &&
            (strides.empty() || strides[strides.size() - 1] <= 2) &&
            (!line.is_value() || line.value >= kShortestLine);
-  }
-
-  bool is_elementwise(const Node& node) const {
-    const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
-    return def && def->elementwise;
   }
 
   // A node that would follow.

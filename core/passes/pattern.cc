@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/ops/op_registry.h"
+
 namespace folio {
 
 namespace {
@@ -31,6 +33,11 @@ bool broadcasts_by_attribute(const Node& node) {
 }
 
 }  // namespace
+
+bool is_elementwise(const Node& node) {
+  const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
+  return def && def->elementwise;
+}
 
 void ReaderLists::add(ValueId value, NodeId node) {
   int32_t& first = first_[static_cast<size_t>(value)];

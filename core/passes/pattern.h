@@ -22,6 +22,9 @@
 
 namespace folio {
 
+// Whether the registry says that the node's operator goes element by element.
+bool is_elementwise(const Node& node);
+
 // For each value the nodes that read it, once per input. One list in one block of memory: most
 // values have one reader, and each pass makes these lists anew.
 class ReaderLists {

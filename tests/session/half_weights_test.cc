@@ -13,6 +13,7 @@
 #include "core/session/pack_model.h"
 #include "core/session/replace_weights.h"
 #include "tests/support/model_tester.h"
+#include "tests/support/run_floats.h"
 #include "tests/support/temp_folder.h"
 
 namespace folio {
@@ -233,17 +234,7 @@ SessionOptions with(int threads, Packing packing) {
 }
 
 Outputs run(const Ref<Session>& session) {
-  std::vector<NamedValue> inputs;
-  for (const PortInfo& port : session->program().inputs) {
-    const Shape shape = *port.type.static_shape();
-    inputs.push_back({port.name, make_tensor<float>(shape, small_wave(shape.count(), 9))});
-  }
-  const auto outputs = run_all(*session, inputs);
-  EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
-  Outputs out;
-  if (!outputs.is_ok()) return out;
-  for (const Value& value : outputs.value()) out.push_back(floats_of(value));
-  return out;
+  return run_floats(*session, [](int64_t count) { return small_wave(count, 9); });
 }
 
 class HalfWeights : public ::testing::TestWithParam<std::tuple<Build, Stands>> {

@@ -10,6 +10,7 @@
 #include "core/ops/op_half.h"
 #include "core/os/cpu_features.h"
 #include "tests/support/model_tester.h"
+#include "tests/support/run_floats.h"
 #include "tests/support/temp_folder.h"
 
 namespace folio {
@@ -94,17 +95,7 @@ model_writer::ModelWriter products_of_bfloat16() {
 }
 
 Outputs run(const Ref<Session>& session) {
-  std::vector<NamedValue> inputs;
-  for (const PortInfo& port : session->program().inputs) {
-    const Shape shape = *port.type.static_shape();
-    inputs.push_back({port.name, make_tensor<float>(shape, numbers(shape.count(), 29))});
-  }
-  const auto outputs = run_all(*session, inputs);
-  EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
-  Outputs out;
-  if (!outputs.is_ok()) return out;
-  for (const Value& value : outputs.value()) out.push_back(floats_of(value));
-  return out;
+  return run_floats(*session, [](int64_t count) { return numbers(count, 29); });
 }
 
 SessionOptions with(FolioPrecision precision, int threads, Packing packing) {

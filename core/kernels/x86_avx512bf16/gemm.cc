@@ -4,12 +4,12 @@
  *
  * Bits:  vdpbf16ps is two fused multiply-adds, of the upper halves first. Pairs hold the first of
  *        two numbers there, so an element of C is one chain in the order of p: what x86_avx512
- * makes of the rounded numbers, bit by bit, but that numbers below 2^-126 count as zero, also as
- *        sums. How rows, columns and depth are cut does not change a bit.
+ *        makes of the rounded numbers, bit by bit, but that numbers below 2^-126 count as zero,
+ *        also as sums. How rows, columns and depth are cut does not change a bit.
  * Range: a finite number that would be rounded to infinity becomes the largest of bfloat16. Inf and
  *        NaN are bfloat16, too.
  * Cache: rows of A of a block of the depth are rounded once (108 KiB of L2); a pair of panels of B
- * is for these rows (16 KiB of L1), while the next ones come from memory to L2. */
+ *        is for these rows (16 KiB of L1), while the next ones come from memory to L2. */
 #include "core/kernels/x86_avx512/vec.h"
 #include "core/kernels/x86_avx512/x86_avx512.h"
 #include "core/kernels/x86_avx512bf16/x86_avx512bf16.h"
