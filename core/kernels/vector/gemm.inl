@@ -44,14 +44,15 @@ VFN Source source_of(const FolioGemmF32* args) {
  * 14 then, and each step waits for L2. (One of 12 ways does not gain from copies.) */
 VFN int crowds(const FolioGemmF32* args) {
   constexpr int64_t kSets = 4096;
-  constexpr int64_t kOff = 4; /* times a tile's rows: within a line */
+  constexpr int64_t kOff = 4; /* bytes; times a tile's rows: within a line */
   if (args->m <= kTileRows / 2 || args->k == 0) return 0;
   int64_t apart = args->a_row_stride * (int64_t)sizeof(float);
   if (args->a_rows) { /* not at an image's border */
     const float* const* rows = args->a_rows + args->k / args->a_run / 2 * args->m + args->m / 2;
     apart = (int64_t)((intptr_t)rows[0] - (intptr_t)rows[-1]);
   }
-  return apart != 0 && ((apart + kOff) & (kSets - 1)) <= 2 * kOff;
+  const int is_near = -kOff <= apart && apart <= kOff; /* rows of one line, one float apart */
+  return !is_near && ((apart + kOff) & (kSets - 1)) <= 2 * kOff;
 }
 
 /* Rows [tile->row, tile->row + rows) of this k block as tiles of almost equal height read them. */
