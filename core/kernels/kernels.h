@@ -97,6 +97,8 @@ typedef enum FolioPrecision {
 /* Up to so many products a sum is finished before anything is written to its place in C. */
 #define FOLIO_GEMM_ONE_SUM 256
 
+#define FOLIO_MOST_DOTS 16
+
 /* Arguments of gemm_f32. Zero-initialise, then set what differs (strides and alpha are needed):
  *
  *   sum[i, j] = (accumulate ? C[i, j] : 0) + sum over p of A[i, p] * B[p, j]   i < m, j < n, p < k
@@ -297,8 +299,15 @@ typedef struct FolioKernels {
    * takes at most 64 KiB of it, and 160 KiB where numbers are multiplied in parts. */
   void (*gemm_f32)(const FolioGemmF32* args);
 
-  /* The same for m <= 4 and a B that lies row-major in a mapped file, B[p, j] being the float at
-   * b + 4 * (p * b_row_stride + j), any alignment: streams it without packing. args->b is
+  /* The same for n <= FOLIO_MOST_DOTS and a B whose columns are contiguous, B[p, j] = b[j * k + p]
+   * at any address: a vector is neighbours in k. a_col_stride is 1, c_row_stride and
+   * addend_row_stride are n; row_bias and accumulate are not used, nor is anything multiplied in
+   * parts. Accuracy: as kFolioChain; an element's sum depends on its row and column and on a_run
+   * alone. */
+  void (*dots_f32)(const FolioGemmF32* args);
+
+  /* The same as gemm_f32 for m <= 4 and a B that lies row-major in a mapped file, B[p, j] being the
+   * float at b + 4 * (p * b_row_stride + j), any alignment: streams it without packing. args->b is
    * not read. The same bits as gemm_f32 in the precision kFolioChain. */
   void (*gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
 

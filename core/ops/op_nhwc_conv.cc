@@ -38,12 +38,32 @@ constexpr int64_t kPairLines = 4;
 // how many chunks a thread should have, if there are more tiles of pixels than one.
 constexpr int64_t kWideFloats = 64 * 1024;
 constexpr int64_t kWideChunks = 2;
+// Few filters: vectors of neighbours in the lanes of the widest kernel, and what adding those lanes
+// takes, in multiply-adds.
+constexpr int64_t kDotLanes = 16;
+constexpr int64_t kDotEnd = 5;
 
 // Whether the taps of one row of the window are neighbours in x for all pixels of a line.
-bool reads_lines(const ConvSizes& s, const NhwcConvArgs& args) {
-  if (args.is_planes) return true;
-  return !is_pointwise(s.window) && s.group == 1 && s.window.dilation[2] == 1 &&
-         s.c_in < kFewChannels;
+bool has_lines(const ConvSizes& s, const NhwcConvArgs& args) {
+  return args.is_planes || (!is_pointwise(s.window) && s.group == 1 && s.window.dilation[2] == 1);
+}
+
+// Floats of a piece.
+int64_t piece_floats(const ConvSizes& s, const NhwcConvArgs& args, bool by_lines) {
+  return (args.is_planes ? 1 : s.c_in) * (by_lines ? s.window.kernel[2] : 1);
+}
+
+// Of a pixel, in multiply-adds: all filters as sums of neighbours in its pieces.
+int64_t dots_work(const ConvSizes& s, const NhwcConvArgs& args) {
+  const int64_t run = std::max<int64_t>(1, piece_floats(s, args, has_lines(s, args)));
+  const int64_t vectors = s.k() / run * ((run + kDotLanes - 1) / kDotLanes);
+  return s.c_out * (vectors + kDotEnd) * kDotLanes;
+}
+
+// Few filters leave most of a panel empty: then sums of neighbours are faster. By shape only.
+bool takes_dots(const ConvSizes& s, const NhwcConvArgs& args) {
+  return s.group == 1 && s.c_out <= FOLIO_MOST_DOTS && !is_half(args.weights->dtype()) &&
+         dots_work(s, args) < s.k() * kPanel * 4 / 5;
 }
 
 class NhwcProduct {
@@ -52,14 +72,15 @@ class NhwcProduct {
               int threads)
       : s_(s), kernels_(kernels), args_(args), threads_(threads) {
     const Window& w = s.window;
-    by_lines_ = reads_lines(s, args);
+    by_lines_ = has_lines(s, args) && (args.is_planes || args.turned || s.c_in < kFewChannels);
     in_place_ = !by_lines_ && is_pointwise(w);
-    unit_ = by_lines_ && args.is_planes ? 1 : s.c_in;
-    run_ = by_lines_ ? unit_ * w.kernel[2] : s.c_in;
+    unit_ = args.is_planes ? 1 : s.c_in;
+    run_ = piece_floats(s, args, by_lines_);
     pieces_ = s.k() / std::max<int64_t>(run_, 1);
     rows_ = s.batch * w.out_count();
     precision_ = product_precision(kernels, w.out_count(), s.c_out, s.k());
-    const int64_t work = std::max<int64_t>(1, s.k() * panel_columns(s.c_out));
+    const int64_t work =
+        std::max<int64_t>(1, args.turned ? dots_work(s, args) : s.k() * panel_columns(s.c_out));
     if (by_lines_) {
       parts_ = std::max<int64_t>(1, (w.out[2] + kLinePixels - 1) / kLinePixels);
       tiling_.tile = (w.out[2] + parts_ - 1) / parts_;
@@ -74,6 +95,7 @@ class NhwcProduct {
       const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / (work * most)) : 1;
       tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
     }
+    if (args.turned && by_lines_) find_inside();
     grain_ =
         by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile)) : 1;
     if (args.packed) return;
@@ -102,7 +124,7 @@ class NhwcProduct {
   }
   size_t border_bytes() const {
     return by_lines_
-               ? align_up(static_cast<size_t>(line_floats(tiling_.tile) * pieces_) * kFloat, 64)
+               ? align_up(static_cast<size_t>(line_floats(border_pixels()) * pieces_) * kFloat, 64)
                : 0;
   }
   size_t panel_bytes() const {
@@ -191,9 +213,45 @@ class NhwcProduct {
     return args_.packed + (group * panel_columns(s_.c_out) + first) * s_.k();
   }
 
+  // The pixels of a line whose windows are inside of it. To copy a line with its border would take
+  // as long as few filters do: the others are tiles of their own.
+  void find_inside() {
+    const Window& w = s_.window;
+    const int64_t room = w.in[2] + w.pad_begin[2] - w.kernel[2];
+    inside_begin_ = std::min((w.pad_begin[2] + w.stride[2] - 1) / w.stride[2], w.out[2]);
+    inside_end_ = std::clamp(room < 0 ? 0 : room / w.stride[2] + 1, inside_begin_, w.out[2]);
+  }
+
+  // Pixels of the largest tile that may see a border.
+  int64_t border_pixels() const {
+    if (!args_.turned) return tiling_.tile;
+    return std::min(tiling_.tile, std::max(inside_begin_, s_.window.out[2] - inside_end_));
+  }
+
+  // How many of a tile's pixels from one on are computed together.
+  int64_t together(int64_t row, int64_t left) const {
+    if (!args_.turned || !by_lines_) return left;
+    const int64_t at = row % s_.window.out[2];
+    const int64_t end = at < inside_begin_ ? inside_begin_
+                        : at < inside_end_ ? inside_end_
+                                           : at + left;
+    return std::min(left, end - at);
+  }
+
   // A tile of pixels times the columns from `first` on.
   void multiply(const Tile& tile, int64_t group, int64_t first, const float* b, uint8_t* scratch,
                 const float* zeros, const Ahead& ahead = {}) const {
+    for (int64_t done = 0; done < tile.count;) {
+      const int64_t row = tile.row + done;
+      const int64_t count = together(row, tile.count - done);
+      multiply_part({row, count, tile.y + done * s_.group * s_.c_out}, group, first, b, scratch,
+                    zeros, ahead);
+      done += count;
+    }
+  }
+
+  void multiply_part(const Tile& tile, int64_t group, int64_t first, const float* b,
+                     uint8_t* scratch, const float* zeros, const Ahead& ahead) const {
     const int64_t row = tile.row;
     const int64_t channels = s_.group * s_.c_in;
     FolioGemmF32 gemm{};
@@ -232,7 +290,8 @@ class NhwcProduct {
       gemm.next_bytes = ahead.bytes;
     }
     const bool finished = args_.activation.set_in_gemm(&gemm);
-    kernels_.gemm_f32(&gemm);
+    if (args_.turned) gemm.b = args_.turned;
+    (args_.turned ? kernels_.dots_f32 : kernels_.gemm_f32)(&gemm);
     if (!finished) activate(gemm);
   }
 
@@ -349,7 +408,9 @@ class NhwcProduct {
   int64_t pieces_ = 0;
   int64_t grain_ = 1;
   int32_t precision_ = kFolioChain;
-  int64_t parts_ = 1;      // tiles of a line
+  int64_t parts_ = 1;  // tiles of a line
+  int64_t inside_begin_ = 0;
+  int64_t inside_end_ = 0;
   int64_t row_parts_ = 1;  // chunks that have the same columns of halves
   int64_t rows_ = 0;       // output pixels of all images
   ConvTiling tiling_;
@@ -504,6 +565,19 @@ Status pack_now(OpRun& run, const ConvSizes& s, NhwcConvArgs* args) {
   return Status::ok();
 }
 
+// The filters one after the other, for sums of neighbours: they are small.
+Status turn_filters(OpRun& run, const ConvSizes& s, NhwcConvArgs* args) {
+  uint64_t bytes = 0;
+  if (!checked_mul<uint64_t>(static_cast<uint64_t>(s.k()), static_cast<uint64_t>(s.c_out) * kFloat,
+                             &bytes)) {
+    return invalid_argument("W has more elements than can be counted");
+  }
+  FOLIO_TRY(uint8_t * turned, run.scratch(bytes));
+  run.kernels().transpose_b32(s.k(), s.c_out, args->packed, kPanel, turned, s.k());
+  args->turned = reinterpret_cast<const float*>(turned);
+  return Status::ok();
+}
+
 // 1x1 without stride or border, weights of 16 bits: plain products.
 Status run_pointwise_halves(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
   FolioGemmF32 gemm{};
@@ -626,6 +700,7 @@ Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) 
     FOLIO_RETURN_IF_ERROR(pack_now(run, s, &args));
   }
   if (depthwise) return run_depthwise_rows(run, s, args);
+  if (takes_dots(s, args)) FOLIO_RETURN_IF_ERROR(turn_filters(run, s, &args));
   if (widens && is_pointwise(s.window) && !args.is_planes)
     return run_pointwise_halves(run, s, args);
   const NhwcProduct product(s, run.kernels(), args, threads);
@@ -663,6 +738,7 @@ Status run_nhwc_conv_pair(OpRun& run, const ConvSizes& first, const NhwcConvArgs
     return run_nhwc_conv(run, second, second_args);
   }
   if (!first_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, first, &first_args));
+  if (takes_dots(first, first_args)) FOLIO_RETURN_IF_ERROR(turn_filters(run, first, &first_args));
   if (!second_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, second, &second_args));
   const ConvPair pair(run, first, first_args, second, second_args);
   return run_chunks(run, pair, pair.blocks(), 1);

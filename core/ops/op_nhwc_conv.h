@@ -5,7 +5,8 @@
 // Method:  1x1 without stride or border: x is A. Few channels: the taps of one row of the window
 //          are one piece (they are neighbours in x), a line of pixels at a time; an image of few
 //          channels may have them first, where K is channel by channel. Outside of the image pieces
-//          are zeros. A filter over one channel each (depthwise): rows of the slot depthwise_f32.
+//          are zeros. So few filters that most of a panel would be empty: sums of neighbours in the
+//          pieces (the slot dots_f32). A filter over one channel each (depthwise): rows of the slot depthwise_f32.
 // Weights: packed before; else some columns at a time, which all pixels meet while they are in the
 //          cache: bit-identical. float16 and bfloat16 (not of depthwise filters), packed or not,
 //          are widened so.
@@ -47,9 +48,10 @@ struct NhwcConvArgs {
   const Tensor* weights = nullptr;
   const float* packed = nullptr;           // as nhwc_conv_request() has it, or null
   const uint8_t* packed_halves = nullptr;  // the same of halves, or null
-  const float* scale = nullptr;  // of each channel, or null: ones; not of depthwise filters
-  const float* bias = nullptr;   // may be null
-  const float* z = nullptr;      // as y; may be null
+  const float* turned = nullptr;  // [M, K] of few filters, or null: run_nhwc_conv() sets it
+  const float* scale = nullptr;   // of each channel, or null: ones; not of depthwise filters
+  const float* bias = nullptr;    // may be null
+  const float* z = nullptr;       // as y; may be null
   bool is_planes = false;
   Activation activation;
   float* y = nullptr;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace folio {
@@ -120,6 +121,42 @@ std::vector<const float*> row_pieces(const GemmProblem& p, int64_t pieces) {
     for (int64_t i = 0; i < p.m; ++i) starts.push_back(p.a.data() + i * p.k + piece * p.k / pieces);
   }
   return starts;
+}
+
+void expect_near_product(const LevelUnderTest& level, const GemmProblem& p,
+                         const FolioGemmF32& args, const std::vector<float>& got) {
+  ASSERT_EQ(got.size(), static_cast<size_t>(p.m * p.n));
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      const auto at = static_cast<size_t>(i * p.n + j);
+      double sum = args.accumulate ? p.c[at] : 0;
+      double size = std::fabs(sum);
+      for (int64_t q = 0; q < p.k; ++q) {
+        const double product = double{args.a[i * args.a_row_stride + q * args.a_col_stride]} *
+                               p.b[static_cast<size_t>(q * p.n + j)];
+        sum += product;
+        size += std::fabs(product);
+      }
+      const double scale = args.col_scale ? double{args.alpha} * args.col_scale[j] : args.alpha;
+      double want = scale * sum;
+      size *= std::fabs(scale);
+      if (args.addend) {
+        const double addend = args.addend[i * args.addend_row_stride + j];
+        want += addend, size += std::fabs(addend);
+      }
+      if (args.col_bias) want += args.col_bias[j], size += std::fabs(args.col_bias[j]);
+      if (args.row_bias) want += args.row_bias[i], size += std::fabs(args.row_bias[i]);
+      if (args.activation == kFolioActRelu) want = std::max(want, 0.0);
+      if (args.activation == kFolioActLeakyRelu && want < 0) want *= args.clip_lo;
+      if (args.activation == kFolioActClip) {
+        want = std::min<double>(std::max<double>(want, args.clip_lo), args.clip_hi);
+      }
+      const int64_t further = (args.col_scale ? 1 : 0) + (args.addend ? 1 : 0);
+      const double bound = static_cast<double>(p.k + 5 + further) * 0x1p-24 * size + 0x1p-140;
+      ASSERT_LE(std::fabs(got[at] - want), bound)
+          << level.name << ' ' << p.m << 'x' << p.n << 'x' << p.k << " at " << i << ", " << j;
+    }
+  }
 }
 
 }  // namespace folio

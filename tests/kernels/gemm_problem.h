@@ -37,4 +37,9 @@ std::vector<float> run_in_depth(const LevelUnderTest& level, const GemmProblem& 
 // Where each of `pieces` pieces of each row of A begins, piece by piece.
 std::vector<const float*> row_pieces(const GemmProblem& p, int64_t pieces);
 
+// The definition in double, and the bound of kernels.h: (k + 3) 2^-24 sum |A| |B|, where what is
+// added and C count as more products (and 2^-140 keeps the bound above 0).
+void expect_near_product(const LevelUnderTest& level, const GemmProblem& p,
+                         const FolioGemmF32& args, const std::vector<float>& got);
+
 }  // namespace folio

@@ -300,6 +300,18 @@ void add_product_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    bound});
+  list->push_back({FOLIO_SLOT(dots_f32),
+                   {floats<7>(), floats<0, 21>()},
+                   {floats<3>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     FolioGemmF32 a{};
+                     a.m = n, a.n = 3, a.k = 7;
+                     a.a = p.f(0), a.a_row_stride = 7, a.a_col_stride = 1;
+                     a.b = p.f(1), a.c = p.to_f(0), a.c_row_stride = 3, a.alpha = 1;
+                     k.dots_f32(&a);
+                   },
+                   Agrees::kNear,
+                   bound});
   list->push_back({FOLIO_SLOT(gemv_f32),
                    {floats<0, 14>(), floats_anywhere<7>()},
                    {floats<2>()},

@@ -33,6 +33,16 @@ void gemm_f32__ref(const FolioGemmF32* args) {
   }
 }
 
+void dots_f32__ref(const FolioGemmF32* args) {
+  for (int64_t i = 0; i < args->m; ++i) {
+    for (int64_t j = 0; j < args->n; ++j) {
+      float sum = 0.0f;
+      for (int64_t p = 0; p < args->k; ++p) sum += a_at(args, i, p) * args->b[j * args->k + p];
+      args->c[i * args->n + j] = finish(args, i, j, sum);
+    }
+  }
+}
+
 void gemv_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride) {
   for (int64_t i = 0; i < args->m; ++i) {
     float* c = args->c + i * args->c_row_stride;

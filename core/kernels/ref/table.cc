@@ -8,6 +8,7 @@ void folio_fill_ref(FolioKernels* table) {
   table->unpack_f32p16 = unpack_f32p16__ref;
   table->transpose_b32 = transpose_b32__ref;
   table->gemm_f32 = gemm_f32__ref;
+  table->dots_f32 = dots_f32__ref;
   table->gemv_f32 = gemv_f32__ref;
   table->gemv_b16 = gemv_b16__ref;
   fill_elementwise__ref(table);

@@ -280,8 +280,11 @@ static void FOLIO_LEVEL(gemv_b16)(const FolioGemmF32* args, const void* b, int32
   }
 }
 
+#include "core/kernels/vector/dots.inl"
+
 static void fill_gemm(FolioKernels* table) {
   table->gemm_f32 = FOLIO_LEVEL(gemm_f32);
+  table->dots_f32 = FOLIO_LEVEL(dots_f32);
   table->gemv_f32 = FOLIO_LEVEL(gemv_f32);
   table->gemv_b16 = FOLIO_LEVEL(gemv_b16);
 }

@@ -124,6 +124,14 @@ VFN V v_lookup8(const float* row, VI index) {
 VFN __m256 v_low8(V a) { return a; }
 VFN __m256 v_high8(V a) { return a; }
 
+/* to[i] = the sum of lanes i of four: in fours (0 + 2) + (1 + 3), then the halves. */
+VFN void v_sums4(V a, V b, V c, V d, float* to) {
+  const V ab = v_add(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+  const V cd = v_add(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+  const V all = v_add(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+  _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
+}
+
 VFN float v_sum(V a) {
   __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   x = _mm_add_ps(x, _mm_movehl_ps(x, x));

@@ -126,6 +126,15 @@ VFN V v_lookup8(const float* row, VI index) {
 VFN __m256 v_low8(V a) { return _mm512_castps512_ps256(a); }
 VFN __m256 v_high8(V a) { return _mm512_extractf32x8_ps(a, 1); }
 
+/* to[i] = the sum of lanes i of four: in fours (0 + 2) + (1 + 3), those as the halves' halves. */
+VFN void v_sums4(V a, V b, V c, V d, float* to) {
+  const V ab = v_add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+  const V cd = v_add(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+  const V all = v_add(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+  const __m256 half = _mm256_add_ps(v_low8(all), v_high8(all));
+  _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
+}
+
 VFN float v_sum(V a) { return _mm512_reduce_add_ps(a); }
 VFN float v_max_lane(V a) { return _mm512_reduce_max_ps(a); }
 VFN float v_min_lane(V a) { return _mm512_reduce_min_ps(a); }

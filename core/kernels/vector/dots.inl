@@ -1,0 +1,124 @@
+/* dots_f32: products with a few columns, each element a sum over neighbours in memory.
+ *
+ * A panel of F32P16 is 16 columns wide, whatever is in them; here a vector is kLanes neighbours in a
+ * row of A times as many of a column of B, and an element's lanes are added at its end.
+ * Order: lane l of an element adds the products l, l + kLanes, ... of each piece, piece after piece;
+ *        the lanes are added as v_sums4() does. Which rows and columns are computed together
+ *        does not change a bit. */
+
+constexpr int64_t kDotRows = 16; /* whose sums wait for what becomes of them */
+constexpr int kDotColumns = kLanes == 16 ? 4 : 2; /* at once: 4 rows of them are in registers */
+
+/* Of rows [row, row + kRows) and columns [column, column + kColumns). */
+template <int kRows, int kColumns>
+VFN void dots_sum(const FolioGemmF32* args, int64_t row, int64_t column, V (*sum)[kRows]) {
+#pragma GCC unroll 4
+  for (int j = 0; j < kColumns; ++j) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) sum[j][i] = v_zero();
+  }
+  const int in_pieces = args->a_rows || args->a_lines;
+  const int64_t run = in_pieces ? args->a_run : args->k;
+  const VM last = v_first(run % kLanes);
+  const float* w = args->b + column * args->k;
+  for (int64_t p = 0; p < args->k; p += run, w += run) {
+    const float* x[kRows];
+    const float* from = args->a_lines ? args->a_lines[p / run] : args->a;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+      x[i] = args->a_rows ? args->a_rows[p / run * args->m + row + i]
+                          : from + (row + i) * args->a_row_stride;
+    }
+    int64_t q = 0;
+    for (; q + kLanes <= run; q += kLanes) {
+      V column_part[kColumns];
+#pragma GCC unroll 4
+      for (int j = 0; j < kColumns; ++j) column_part[j] = v_load(w + j * args->k + q);
+#pragma GCC unroll 8
+      for (int i = 0; i < kRows; ++i) {
+        const V part = v_load(x[i] + q);
+#pragma GCC unroll 4
+        for (int j = 0; j < kColumns; ++j) sum[j][i] = v_fma(column_part[j], part, sum[j][i]);
+      }
+    }
+    if (q == run) continue;
+    V column_part[kColumns];
+#pragma GCC unroll 4
+    for (int j = 0; j < kColumns; ++j) column_part[j] = v_load_masked(w + j * args->k + q, last);
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+      const V part = v_load_masked(x[i] + q, last);
+#pragma GCC unroll 4
+      for (int j = 0; j < kColumns; ++j) sum[j][i] = v_fma(column_part[j], part, sum[j][i]);
+    }
+  }
+}
+
+/* `to`: of element [row, column], in rows of n. */
+template <int kRows, int kColumns>
+static void dots_tile(const FolioGemmF32* args, int64_t row, int64_t column, float* to) {
+  V sum[kColumns][kRows];
+  dots_sum<kRows, kColumns>(args, row, column, sum);
+  for (int j = 0; j < kColumns; ++j) {
+    for (int i = 0; i < kRows; i += 4) {
+      float got[4];
+      const int last = kRows - 1; /* one row: four times the same */
+      v_sums4(sum[j][i], sum[j][i + 1 < kRows ? i + 1 : last], sum[j][i + 2 < kRows ? i + 2 : last],
+              sum[j][i + 3 < kRows ? i + 3 : last], got);
+      for (int r = 0; r < 4 && i + r < kRows; ++r) to[(i + r) * args->n + j] = got[r];
+    }
+  }
+}
+
+template <int kColumns>
+static void dots_rows(const FolioGemmF32* args, int64_t row, int64_t rows, int64_t column,
+                      float* to) {
+  constexpr int kMost = kColumns == 1 ? 8 : 4;
+  int64_t i = 0;
+  for (; i + kMost <= rows; i += kMost) {
+    dots_tile<kMost, kColumns>(args, row + i, column, to + i * args->n);
+  }
+  for (; i < rows; ++i) dots_tile<1, kColumns>(args, row + i, column, to + i * args->n);
+}
+
+/* What becomes of `count` sums, the first of them element [row, 0]; factors and biases as often as
+ * there are rows. */
+static void dots_end(const FolioGemmF32* args, int64_t row, int64_t count, const float* sums,
+                     const float* factors, const float* biases) {
+  const int64_t first = row * args->n;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const VM m = v_first(count - i < kLanes ? count - i : kLanes);
+    V v = v_load_masked(sums + i, m);
+    if (args->col_scale || args->alpha != 1.0f) v = v_mul(v_load_masked(factors + i, m), v);
+    if (args->col_bias) v = v_add(v, v_load_masked(biases + i, m));
+    if (args->addend) v = v_add(v, v_load_masked(args->addend + first + i, m));
+    v = v_activate(v, args->activation, args->clip_lo, args->clip_hi);
+    v_store_masked(args->c + first + i, m, v);
+  }
+}
+
+static void FOLIO_LEVEL(dots_f32)(const FolioGemmF32* args) {
+  const int64_t n = args->n;
+  alignas(64) float sums[kDotRows * FOLIO_MOST_DOTS];
+  float factors[kDotRows * FOLIO_MOST_DOTS];
+  float biases[kDotRows * FOLIO_MOST_DOTS];
+  const int64_t held = (args->m < kDotRows ? args->m : kDotRows) * n;
+  for (int64_t i = 0; i < held; ++i) {
+    factors[i] = args->col_scale ? args->alpha * args->col_scale[i % n] : args->alpha;
+    if (args->col_bias) biases[i] = args->col_bias[i % n];
+  }
+  for (int64_t row = 0; row < args->m; row += kDotRows) {
+    const int64_t rows = args->m - row < kDotRows ? args->m - row : kDotRows;
+    for (int64_t j = 0; j < n;) {
+      const int64_t columns = n - j < kDotColumns ? n - j : kDotColumns;
+      if (columns == 1) dots_rows<1>(args, row, rows, j, sums + j);
+      if (columns == 2) dots_rows<2>(args, row, rows, j, sums + j);
+      if constexpr (kDotColumns == 4) {
+        if (columns == 3) dots_rows<3>(args, row, rows, j, sums + j);
+        if (columns == 4) dots_rows<4>(args, row, rows, j, sums + j);
+      }
+      j += columns;
+    }
+    dots_end(args, row, rows * n, sums, factors, biases);
+  }
+}
