@@ -4,16 +4,24 @@
 // Shapes: x, y [n, c, ...].
 // Math:   y = x / (bias + alpha / size * s)^beta, s = the sum of squares of the same place in the
 //         channels [c - floor((size - 1) / 2), c + ceil((size - 1) / 2)], those outside left out.
+// Method: floats: some places of all channels at a time, whose squares stay in L2; sums over
+// channels
+//         are rows of the slot shifted_sum_f32. beta = 3/4, which all models have, by square roots.
 // Types:  float, double; float16 and bfloat16 in float.
 // Errors: kInvalidGraph for a size below 1; kInvalidArgument below rank 2.
 #include <cmath>
+#include <vector>
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
+
+constexpr int64_t kBlockFloats = 48 * 1024;  // of squares
+constexpr int64_t kFewestPlaces = 16;        // of a row of a slot
 
 class Lrn final : public OpKernel {
  public:
@@ -37,48 +45,105 @@ class Lrn final : public OpKernel {
     } else if (is_half) {
       FOLIO_TRY(const float* wide, widen_half(run, *x));
       FOLIO_TRY(uint8_t * out, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
-      normalize<float>(run, x->shape(), wide, reinterpret_cast<float*>(out));
+      FOLIO_RETURN_IF_ERROR(normalize_floats(run, x->shape(), wide, reinterpret_cast<float*>(out)));
       narrow_half(run, reinterpret_cast<float*>(out), y);
     } else {
-      normalize<float>(run, x->shape(), x->data<float>(), y->data_mut<float>());
+      return normalize_floats(run, x->shape(), x->data<float>(), y->data_mut<float>());
     }
     return Status::ok();
   }
 
  private:
+  int64_t before(int64_t channels) const { return std::min((size - 1) / 2, channels); }
+  int64_t after(int64_t channels) const { return std::min(size - 1 - (size - 1) / 2, channels); }
+
+  Status normalize_floats(OpRun& run, const Shape& shape, const float* x, float* y) const {
+    const int64_t channels = shape[1];
+    const int64_t inner = shape.product(2, shape.rank());
+    if (inner < kFewestPlaces || channels > kBlockFloats / kFewestPlaces) {
+      normalize<float>(run, shape, x, y);
+      return Status::ok();
+    }
+    const int64_t most = std::max(kBlockFloats / std::max<int64_t>(channels, 1), kFewestPlaces);
+    const int64_t blocks = (inner + most - 1) / most;
+    ThreadScratch scratch;
+    FOLIO_RETURN_IF_ERROR(
+        ThreadScratch::make(run, static_cast<size_t>(channels * most) * sizeof(float), &scratch));
+    run.parallel().for_range(shape[0] * blocks, 1, [&](int64_t begin, int64_t end) {
+      const ThreadScratch::Block block(scratch);
+      auto* squares = reinterpret_cast<float*>(block.data());
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t place = inner * (i % blocks) / blocks;
+        const int64_t count = inner * (i % blocks + 1) / blocks - place;
+        const int64_t at = i / blocks * channels * inner + place;
+        normalize_block(run.kernels(), channels, inner, count, x + at, squares, y + at);
+      }
+    });
+    return Status::ok();
+  }
+
+  // `count` places of each of the channels, whose rows are `inner` floats apart.
+  void normalize_block(const FolioKernels& kernels, int64_t channels, int64_t inner, int64_t count,
+                       const float* x, float* squares, float* y) const {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* row = x + c * inner;
+      kernels.binary_f32[kFolioMul](count, row, 1, row, 1, squares + c * count);
+    }
+    const int64_t reach = before(channels) + after(channels) + 1;
+    const std::vector<float> weights(static_cast<size_t>(reach), alpha / static_cast<float>(size));
+    std::vector<int64_t> offsets;
+    for (int64_t k = 0; k < reach; ++k) offsets.push_back(k * count);
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t first = std::max<int64_t>(0, c - before(channels));
+      const int64_t last = std::min(channels - 1, c + after(channels));
+      float* out = y + c * inner;
+      kernels.shifted_sum_f32(count, last - first + 1, weights.data(), offsets.data(),
+                              squares + first * count, bias, out);
+      divide_by_power(kernels, count, x + c * inner, out);
+    }
+  }
+
+  // y = x / y^beta
+  void divide_by_power(const FolioKernels& kernels, int64_t n, const float* x, float* y) const {
+    constexpr int64_t kPart = 256;
+    if (beta != 0.75f) {
+      kernels.binary_f32[kFolioPow](n, y, 1, &beta, 0, y);
+      kernels.binary_f32[kFolioDiv](n, x, 1, y, 1, y);
+      return;
+    }
+    float roots[kPart];
+    for (int64_t i = 0; i < n; i += kPart) {
+      const int64_t count = std::min(kPart, n - i);
+      kernels.unary_f32[kFolioSqrt](count, y + i, y + i);
+      kernels.unary_f32[kFolioSqrt](count, y + i, roots);
+      kernels.binary_f32[kFolioMul](count, y + i, 1, roots, 1, y + i);
+      kernels.binary_f32[kFolioDiv](count, x + i, 1, y + i, 1, y + i);
+    }
+  }
+
   template <typename T>
   void normalize(OpRun& run, const Shape& shape, const T* x, T* y) const {
     const int64_t channels = shape[1];
     const int64_t inner = shape.product(2, shape.rank());
-    const int64_t before = std::min((size - 1) / 2, channels);
-    const int64_t after = std::min(size - 1 - (size - 1) / 2, channels);
+    const T factor = static_cast<T>(alpha) / static_cast<T>(size);
     const int64_t grain = std::max<int64_t>(1, kElementGrain / 8 / std::max<int64_t>(1, inner));
     run.parallel().for_range(shape[0] * channels, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t c = row % channels;
+        const int64_t first = std::max<int64_t>(0, c - before(channels));
+        const int64_t last = std::min(channels - 1, c + after(channels));
         T* out = y + row * inner;
         std::fill_n(out, inner, T{0});
-        for (int64_t k = std::max<int64_t>(0, c - before); k <= std::min(channels - 1, c + after);
-             ++k) {
+        for (int64_t k = first; k <= last; ++k) {
           const T* other = x + (row - c + k) * inner;
           for (int64_t i = 0; i < inner; ++i) out[i] += other[i] * other[i];
         }
-        divide(run.kernels(), inner, x + row * inner, out);
+        for (int64_t i = 0; i < inner; ++i) {
+          out[i] = x[row * inner + i] /
+                   std::pow(static_cast<T>(bias) + factor * out[i], static_cast<T>(beta));
+        }
       }
     });
-  }
-
-  // y = x / (bias + alpha / size * y)^beta
-  template <typename T>
-  void divide(const FolioKernels& kernels, int64_t n, const T* x, T* y) const {
-    const T factor = static_cast<T>(alpha) / static_cast<T>(size);
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(bias) + factor * y[i];
-    if constexpr (std::is_same_v<T, float>) {
-      kernels.binary_f32[kFolioPow](n, y, 1, &beta, 0, y);
-      kernels.binary_f32[kFolioDiv](n, x, 1, y, 1, y);
-    } else {
-      for (int64_t i = 0; i < n; ++i) y[i] = x[i] / std::pow(y[i], static_cast<T>(beta));
-    }
   }
 };
 

@@ -6,7 +6,8 @@
 //          are one piece (they are neighbours in x), a line of pixels at a time; an image of few
 //          channels may have them first, where K is channel by channel. Outside of the image pieces
 //          are zeros. So few filters that most of a panel would be empty: sums of neighbours in the
-//          pieces (the slot dots_f32). A filter over one channel each (depthwise): rows of the slot depthwise_f32.
+//          pieces (the slot dots_f32). A filter over one channel each (depthwise): rows of the slot
+//          depthwise_f32.
 // Weights: packed before; else some columns at a time, which all pixels meet while they are in the
 //          cache: bit-identical. float16 and bfloat16 (not of depthwise filters), packed or not,
 //          are widened so.

@@ -53,14 +53,5 @@ TEST(MeanVarianceNormalization, NormalizesOverTheGivenAxes) {
   t.run();
 }
 
-TEST(Lrn, SumsSquaresOfNeighbouringChannels) {
-  // size 2: channels [c, c + 1]; y = x / (1 + s).
-  OpTester t("LRN", 13);
-  t.attr("size", 2).attr("alpha", 2.0f).attr("beta", 1.0f);
-  t.input<float>({1, 3, 1}, {1, 2, 3});
-  t.expect<float>(0, {1, 3, 1}, {1.0f / 6, 2.0f / 14, 3.0f / 10}, 1e-6);
-  t.run();
-}
-
 }  // namespace
 }  // namespace folio

@@ -86,20 +86,5 @@ TEST(RMSNormalization, DividesByTheRoot) {
   t.run();
 }
 
-TEST(LRN, SumsOverNeighbouringChannels) {
-  OpTester t("LRN", 13);
-  t.attr("size", 3).attr("alpha", 3.0F).attr("beta", 1.0F).attr("bias", 1.0F);
-  t.input<float>({1, 3, 1, 1}, {1, 2, 3});
-  t.expect<float>(0, {1, 3, 1, 1}, {1.0F / 6, 2.0F / 15, 3.0F / 14}, 1e-6);
-  t.run();
-}
-
-TEST(LRN, SizesBelowOneAreRefused) {
-  OpTester t("LRN", 13);
-  t.attr("size", 0);
-  t.input<float>({1, 3, 1, 1}, {1, 2, 3});
-  t.outputs(1).fails("attribute 'size' is 0");
-}
-
 }  // namespace
 }  // namespace folio
