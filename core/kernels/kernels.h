@@ -278,6 +278,12 @@ typedef void (*FolioBinaryF32)(int64_t n, const float* a, int64_t a_step, const 
 /* x[i * x_stride + j], i < rows, j < n, joined to what `acc` holds. */
 typedef void (*FolioReduceF32)(int64_t rows, int64_t n, const float* x, int64_t x_stride,
                                float* acc);
+typedef void (*FolioReduceF64)(int64_t rows, int64_t n, const double* x, int64_t x_stride,
+                               double* acc);
+typedef void (*FolioReduceS32)(int64_t rows, int64_t n, const int32_t* x, int64_t x_stride,
+                               int32_t* acc);
+typedef void (*FolioReduceS64)(int64_t rows, int64_t n, const int64_t* x, int64_t x_stride,
+                               int64_t* acc);
 
 typedef struct FolioKernels {
   /* dst = F32P16 of B, B[p, j] = b[p * b_row_stride + j * b_col_stride], p < k, j < n: writes
@@ -333,9 +339,15 @@ typedef struct FolioKernels {
   /* See FolioReduceF32. Rows: acc[i] is joined with row i, in an order that depends on n only.
    * Columns: acc[j] is joined with x[0 + j], x[x_stride + j], ... one after the other, so that rows
    * may be split anywhere. Accuracy of sums of `count` elements: count * 2^-24 * sum of their
-   * magnitudes; of products relative. */
+   * magnitudes; of products relative; of doubles 2^-53. Integers wrap. */
   FolioReduceF32 reduce_rows_f32[kFolioReduceCount];
   FolioReduceF32 reduce_columns_f32[kFolioReduceCount];
+  FolioReduceF64 reduce_rows_f64[kFolioReduceCount];
+  FolioReduceF64 reduce_columns_f64[kFolioReduceCount];
+  FolioReduceS32 reduce_rows_s32[kFolioReduceCount];
+  FolioReduceS32 reduce_columns_s32[kFolioReduceCount];
+  FolioReduceS64 reduce_rows_s64[kFolioReduceCount];
+  FolioReduceS64 reduce_columns_s64[kFolioReduceCount];
 
   /* y[i] = bias + sum over t of w[t] * x[offsets[t] + i], i < n, t < taps: a small filter over rows
    * that lie anywhere in x. Added in the order of t from bias on, in f32 (the levels from AVX2 on:
@@ -362,10 +374,17 @@ typedef struct FolioKernels {
   void (*winograd_input_f32)(const FolioWinogradInput* args);
   int32_t (*winograd_output_f32)(const FolioWinogradOutput* args);
 
-  /* One row: y[i] = exp(x[i] - max) / sum of exp(x[j] - max); log_softmax is its logarithm,
-   * x[i] - max - log(sum). All -inf, or any +inf or NaN: NaN, as in the formula. */
-  void (*softmax_f32)(int64_t n, const float* x, float* y);
-  void (*log_softmax_f32)(int64_t n, const float* x, float* y);
+  /* Rows of n, one behind the other, each: y[i] = exp(x[i] - max) / sum of exp(x[j] - max);
+   * log_softmax is its logarithm, x[i] - max - log(sum). All -inf, or any +inf or NaN: NaN, as in
+   * the formula. y may be x. A row's bits depend on n and its own numbers only. */
+  void (*softmax_f32)(int64_t rows, int64_t n, const float* x, float* y);
+  void (*log_softmax_f32)(int64_t rows, int64_t n, const float* x, float* y);
+
+  /* The same of columns: element j of column i stands at x[j * x_stride + i], j < n. */
+  void (*softmax_columns_f32)(int64_t n, int64_t columns, const float* x, int64_t x_stride,
+                              float* y, int64_t y_stride);
+  void (*log_softmax_columns_f32)(int64_t n, int64_t columns, const float* x, int64_t x_stride,
+                                  float* y, int64_t y_stride);
 
   /* One row, two passes: mean = sum(x) / n; inv_std = 1 / sqrt(sum((x - mean)^2) / n + eps);
    * y[i] = (x[i] - mean) * inv_std * gamma[i] + beta[i]. gamma and beta: [n] or null (1 and 0).

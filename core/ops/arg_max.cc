@@ -7,15 +7,164 @@
 #include <cstring>
 
 #include "core/ops/op_dispatch.h"
+#include "core/ops/op_joins.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
 namespace {
 
-class ArgMax final : public OpKernel {
- public:
+constexpr int64_t kStrip = 512;  // columns, or results of rows, whose state stays in L1
+constexpr int64_t kMostInt32 = 0x7fffffff;
+
+// As wide as T, so that compilers compare and select vectors.
+template <typename T>
+using Place = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+
+struct ArgRule {
   bool is_max = true;
   bool last = false;
+};
+
+// The definition, element by element.
+template <typename T>
+int64_t best_of(const ArgRule& rule, const T* x, int64_t n, int64_t step) {
+  using C = Compute<T>;
+  int64_t at = 0;
+  auto value = static_cast<C>(x[0]);
+  for (int64_t i = 1; i < n; ++i) {
+    const auto next = static_cast<C>(x[i * step]);
+    const bool better = rule.is_max ? next > value : next < value;
+    if (!better && !(rule.last && next == value)) continue;
+    at = i;
+    value = next;
+  }
+  return at;
+}
+
+// ---------------------------------------------------------------- rows
+
+// Whether `value` is among kBlock elements; as vectors of 16 bytes.
+constexpr int64_t kBlock = 16;
+template <typename T>
+bool has(const T* x, T value) {
+  typedef T Some __attribute__((vector_size(16)));
+  typedef Place<T> Places __attribute__((vector_size(16)));
+  constexpr int64_t kEach = 16 / sizeof(T);
+  Places found{};
+#pragma GCC unroll 8
+  for (int64_t u = 0; u < kBlock; u += kEach) {
+    Some some;
+    std::memcpy(&some, x + u, sizeof some);
+    found |= some == Some{} + value;
+  }
+  uint64_t halves[2];
+  std::memcpy(halves, &found, sizeof halves);
+  return (halves[0] | halves[1]) != 0;
+}
+
+// Where `extreme` stands in x, which has it.
+template <typename T>
+int64_t place_of(bool last, T extreme, const T* x, int64_t n) {
+  if (n < kBlock) {
+    // Without branches, which in short rows go anywhere.
+    int64_t at = 0;
+    if (last) {
+      for (int64_t i = 0; i < n; ++i) at = x[i] == extreme ? i : at;
+    } else {
+      for (int64_t i = n - 1; i >= 0; --i) at = x[i] == extreme ? i : at;
+    }
+    return at;
+  }
+  if (last) {
+    int64_t at = n - 1;
+    while (x[at] != extreme) --at;
+    return at;
+  }
+  int64_t from = 0;
+  while (from + kBlock <= n && !has(x + from, extreme)) from += kBlock;
+  while (x[from] != extreme) ++from;
+  return from;
+}
+
+// The extremes of many rows first, then where they stand.
+template <typename T>
+void best_of_rows(const FolioKernels& kernels, const ArgRule& rule, int64_t rows, int64_t n,
+                  const T* x, int64_t* y) {
+  const Joins<T> joins = kernel_joins<T>(kernels, rule.is_max ? kFolioReduceMax : kFolioReduceMin);
+  T extremes[kStrip];
+  const int64_t most = std::clamp<int64_t>(4096 / n, 1, kStrip);  // that are in L1 still
+  for (int64_t i = 0; i < rows; i += most) {
+    const int64_t count = std::min(most, rows - i);
+    std::fill_n(extremes, count, joins.start);
+    joins.rows(count, n, x + i * n, n, extremes);
+    for (int64_t r = 0; r < count; ++r) {
+      const T* row = x + (i + r) * n;
+      const T extreme = extremes[r];
+      const bool is_nan = extreme != extreme;
+      y[i + r] = is_nan ? best_of(rule, row, n, 1) : place_of(rule.last, extreme, row, n);
+    }
+  }
+}
+
+// ---------------------------------------------------------------- columns
+
+// `count` columns, a multiple of what 16 bytes have, row by row; as such vectors, which g++ does
+// not make of selections at -O2.
+template <bool kMax, bool kLast, typename T>
+void best_of_strip(int64_t n, int64_t inner, int64_t count, const T* x, int64_t* y) {
+  typedef T Some __attribute__((vector_size(16)));
+  typedef Place<T> Places __attribute__((vector_size(16)));
+  constexpr int64_t kEach = 16 / sizeof(T);
+  Some value[kStrip / kEach];
+  Places at[kStrip / kEach];
+  std::memcpy(value, x, static_cast<size_t>(count) * sizeof(T));
+  std::memset(at, 0, static_cast<size_t>(count) * sizeof(Place<T>));
+  for (Place<T> i = 1; i < n; ++i) {
+    const T* row = x + i * inner;
+    const auto take = [&](int64_t u) {
+      Some next;
+      std::memcpy(&next, row + kEach * u, sizeof next);
+      const Some now = value[u];
+      const Places better =
+          kMax ? (kLast ? next >= now : next > now) : (kLast ? next <= now : next < now);
+      value[u] = better ? next : now;
+      at[u] = better ? Places{} + i : at[u];
+    };
+    int64_t u = 0;
+    for (; u + 2 <= count / kEach; u += 2) {
+      take(u);
+      take(u + 1);
+    }
+    if (u < count / kEach) take(u);
+  }
+  for (int64_t c = 0; c < count; ++c) y[c] = at[c / kEach][c % kEach];
+}
+
+template <typename T>
+void best_of_columns(const ArgRule& rule, int64_t n, int64_t inner, int64_t count, const T* x,
+                     int64_t* y) {
+  constexpr int64_t kEach = 16 / sizeof(T);
+  const int64_t whole = count / kEach * kEach;
+  if (rule.is_max) {
+    rule.last ? best_of_strip<true, true>(n, inner, whole, x, y)
+              : best_of_strip<true, false>(n, inner, whole, x, y);
+  } else {
+    rule.last ? best_of_strip<false, true>(n, inner, whole, x, y)
+              : best_of_strip<false, false>(n, inner, whole, x, y);
+  }
+  for (int64_t c = whole; c < count; ++c) y[c] = best_of(rule, x + c, n, inner);
+}
+
+// ---------------------------------------------------------------- the operator
+
+// Types that the kernels reduce.
+template <typename T>
+constexpr bool kHasKernels = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                             std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+
+class ArgMax final : public OpKernel {
+ public:
+  ArgRule rule;
   bool keep_dims = true;
   int64_t axis = 0;
 
@@ -37,12 +186,12 @@ class ArgMax final : public OpKernel {
       using T = typename decltype(tag)::type;
       const T* from = x->data<T>();
       int64_t* to = y->data_mut<int64_t>();
-      if constexpr (std::is_same_v<T, float>) {
-        if (n <= kMostInt32) return find_floats(run, y->count() / inner, n, inner, from, to);
+      if constexpr (kHasKernels<T>) {
+        if (n <= kMostInt32) return find(run, y->count() / inner, n, inner, from, to);
       }
       run.parallel().for_range(y->count(), 1 + 16384 / n, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
-          to[row] = best(from + row / inner * n * inner + row % inner, n, inner);
+          to[row] = best_of(rule, from + row / inner * n * inner + row % inner, n, inner);
         }
       });
     });
@@ -50,13 +199,11 @@ class ArgMax final : public OpKernel {
   }
 
  private:
-  void find_floats(OpRun& run, int64_t outer, int64_t n, int64_t inner, const float* x,
-                   int64_t* y) const {
+  template <typename T>
+  void find(OpRun& run, int64_t outer, int64_t n, int64_t inner, const T* x, int64_t* y) const {
     if (inner == 1) {
       run.parallel().for_range(outer, 1 + 16384 / n, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          y[row] = best_of_row(run.kernels(), n, x + row * n);
-        }
+        best_of_rows(run.kernels(), rule, end - begin, n, x + begin * n, y + begin);
       });
       return;
     }
@@ -65,87 +212,10 @@ class ArgMax final : public OpKernel {
     run.parallel().for_range(outer * strips, grain, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t from = task % strips * kStrip;
-        const int64_t count = std::min(kStrip, inner - from);
-        const float* first = x + task / strips * n * inner + from;
-        int64_t* to = y + task / strips * inner + from;
-        const int64_t whole = count / kLanes * kLanes;
-        if (is_max) {
-          last ? best_of_strip<true, true>(n, inner, whole, first, to)
-               : best_of_strip<true, false>(n, inner, whole, first, to);
-        } else {
-          last ? best_of_strip<false, true>(n, inner, whole, first, to)
-               : best_of_strip<false, false>(n, inner, whole, first, to);
-        }
-        for (int64_t c = whole; c < count; ++c) to[c] = best(first + c, n, inner);
+        best_of_columns(rule, n, inner, std::min(kStrip, inner - from),
+                        x + task / strips * n * inner + from, y + task / strips * inner + from);
       }
     });
-  }
-
-  // The extreme first, then where it stands.
-  int64_t best_of_row(const FolioKernels& kernels, int64_t n, const float* x) const {
-    const float extreme = is_max ? kernels.max_f32(n, x) : kernels.min_f32(n, x);
-    if (extreme != extreme) return best(x, n, 1);  // there is a NaN
-    constexpr int64_t kBlock = 16;
-    int64_t from = 0;
-    if (last) {
-      for (int64_t i = n - 1;; --i) {
-        if (x[i] == extreme) return i;
-      }
-    }
-    for (; from + kBlock <= n; from += kBlock) {
-      int32_t found = 0;
-      for (int64_t u = 0; u < kBlock; ++u) found |= x[from + u] == extreme ? 1 : 0;
-      if (found) break;
-    }
-    while (x[from] != extreme) ++from;
-    return from;
-  }
-
-  static constexpr int64_t kStrip = 512;  // columns side by side, whose state stays in L1
-  static constexpr int64_t kLanes = 8;
-  static constexpr int64_t kMostInt32 = 0x7fffffff;
-
-  // `count` columns, a multiple of kLanes, row by row; as vectors of 16 bytes, which g++ does not
-  // make of selections at -O2.
-  template <bool kMax, bool kLast>
-  static void best_of_strip(int64_t n, int64_t inner, int64_t count, const float* x, int64_t* y) {
-    typedef float F __attribute__((vector_size(16)));
-    typedef int32_t I __attribute__((vector_size(16)));
-    F value[kStrip / 4];
-    I at[kStrip / 4];
-    std::memcpy(value, x, static_cast<size_t>(count) * sizeof(float));
-    std::memset(at, 0, static_cast<size_t>(count) * sizeof(int32_t));
-    for (int32_t i = 1; i < n; ++i) {
-      const float* row = x + i * inner;
-      for (int64_t c = 0; c < count / 4; c += 2) {
-#pragma GCC unroll 2
-        for (int64_t u = c; u < c + 2; ++u) {
-          F next;
-          std::memcpy(&next, row + 4 * u, sizeof next);
-          const F now = value[u];
-          const I better =
-              kMax ? (kLast ? next >= now : next > now) : (kLast ? next <= now : next < now);
-          value[u] = better ? next : now;
-          at[u] = better ? I{} + i : at[u];
-        }
-      }
-    }
-    for (int64_t c = 0; c < count; ++c) y[c] = at[c / 4][c % 4];
-  }
-
-  template <typename T>
-  int64_t best(const T* x, int64_t n, int64_t step) const {
-    using C = Compute<T>;
-    int64_t at = 0;
-    auto value = static_cast<C>(x[0]);
-    for (int64_t i = 1; i < n; ++i) {
-      const auto next = static_cast<C>(x[i * step]);
-      const bool better = is_max ? next > value : next < value;
-      if (!better && !(last && next == value)) continue;
-      at = i;
-      value = next;
-    }
-    return at;
   }
 };
 
@@ -168,12 +238,12 @@ Status infer(OpInfer& infer) {
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<ArgMax>();
-  kernel->is_max = build.node().op_type == "ArgMax";
+  kernel->rule.is_max = build.node().op_type == "ArgMax";
   FOLIO_TRY(kernel->axis, build.attrs().get_int("axis", 0));
   FOLIO_TRY(const int64_t keep, build.attrs().get_int("keepdims", 1));
   FOLIO_TRY(const int64_t last, build.attrs().get_int("select_last_index", 0));
   kernel->keep_dims = keep != 0;
-  kernel->last = last != 0;
+  kernel->rule.last = last != 0;
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

@@ -145,12 +145,10 @@ Result<Tensor> softmax(OpRun& run, const Tensor& scores) {
     using T = typename decltype(tag)::type;
     const T* from = x.data<T>();
     T* to = y.data_mut<T>();
-    run.parallel().for_range(x.count() / n, std::max<int64_t>(1, 8192 / n),
-                             [&](int64_t begin, int64_t end) {
-                               for (int64_t i = begin; i < end; ++i) {
-                                 softmax_row(run.kernels(), n, from + i * n, to + i * n);
-                               }
-                             });
+    run.parallel().for_range(
+        x.count() / n, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
+          softmax_rows(run.kernels(), end - begin, n, from + begin * n, to + begin * n);
+        });
   };
   x.dtype() == DType::kDouble ? rows(TypeTag<double>{}) : rows(TypeTag<float>{});
   return convert(run, y, scores.dtype());

@@ -322,7 +322,7 @@ class Head {
 
   void softmax(int64_t h, int64_t n, float* x) const {
     if (a_.plain_softmax) {
-      kernels_.softmax_f32(n, x, x);
+      kernels_.softmax_f32(1, n, x, x);
       return;
     }
     const float max = kernels_.max_f32(n, x);
@@ -331,7 +331,7 @@ class Head {
       return;
     }
     if (!a_.smooth) {
-      kernels_.softmax_f32(n, x, x);
+      kernels_.softmax_f32(1, n, x, x);
       return;
     }
     const float sink = a_.sinks ? a_.sinks[h] : 0.0F;

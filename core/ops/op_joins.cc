@@ -1,7 +1,6 @@
 #include "core/ops/op_joins.h"
 
 #include <bit>
-#include <cstring>
 #include <limits>
 
 namespace folio {
@@ -9,273 +8,36 @@ namespace {
 
 constexpr int64_t kStage = 1024;  // elements that are staged at a time
 constexpr int64_t kWide = 128;    // columns that keep a kernel busy
-constexpr int64_t kLanes = 8;     // results side by side, which compilers turn into vectors
+constexpr int64_t kMerged = 16;   // results that are merged row by row
 
-template <typename A>
-A add(A a, A b) {
-  if constexpr (std::is_floating_point_v<A>) return a + b;
-  return static_cast<A>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+// As std::fill_n; of a constant number compilers at -O2 make vectors.
+template <typename T>
+void fill(T* to, int64_t n, T value) {
+  constexpr int64_t kBlock = 16;
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    for (int64_t u = 0; u < kBlock; ++u) to[i + u] = value;
+  }
+  for (; i < n; ++i) to[i] = value;
 }
-template <typename A>
-A multiply(A a, A b) {
-  if constexpr (std::is_floating_point_v<A>) return a * b;
-  return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-
-// Two results. Comparisons alone lose a NaN: see `doubts`.
-template <FolioReduce kHow, typename A>
-A join(A a, A b) {
-  if constexpr (kHow == kFolioReduceProd) return multiply(a, b);
-  if constexpr (kHow == kFolioReduceMax) return b > a ? b : a;
-  if constexpr (kHow == kFolioReduceMin) return b < a ? b : a;
-  return add(a, b);
-}
-template <FolioReduce kHow, typename A>
-A step(A acc, A x) {
-  if constexpr (kHow == kFolioReduceSquares) return add(acc, multiply(x, x));
-  if constexpr (kHow == kFolioReduceMagnitudes) {
-    return add(acc, x < A{0} ? multiply(x, static_cast<A>(-1)) : x);
-  }
-  return join<kHow>(acc, x);
-}
-
-template <FolioReduce kHow, typename A>
-constexpr A start_of() {
-  using Limits = std::numeric_limits<A>;
-  if (kHow == kFolioReduceProd) return A{1};
-  if (kHow == kFolioReduceMax) return Limits::has_infinity ? -Limits::infinity() : Limits::min();
-  if (kHow == kFolioReduceMin) return Limits::has_infinity ? Limits::infinity() : Limits::max();
-  return A{0};
-}
-
-// Extremes of floats: sums of x * 0 are NaN where an x is, or infinite; then it is looked for.
-template <FolioReduce kHow, typename A>
-constexpr bool kDoubts = std::is_floating_point_v<A> &&
-                         (kHow == kFolioReduceMax || kHow == kFolioReduceMin);
-
-template <typename A>
-struct WrappingType {
-  using type = A;
-};
-template <>
-struct WrappingType<int32_t> {
-  using type = uint32_t;
-};
-template <>
-struct WrappingType<int64_t> {
-  using type = uint64_t;
-};
-
-// kLanes results. Elements that are results' type are kept as vectors of 16 bytes: of a plain array
-// compilers at -O2 keep each sum in memory.
-template <typename T, typename A>
-struct Lanes {
-  A value[kLanes];
-
-  void fill(A with) { std::fill_n(value, kLanes, with); }
-  void load(const T* x) { std::copy_n(x, kLanes, value); }
-  void store(A* to) const { std::copy_n(value, kLanes, to); }
-  template <FolioReduce kHow>
-  void take(const T* x) {
-    for (int64_t u = 0; u < kLanes; ++u) value[u] = step<kHow, A>(value[u], static_cast<A>(x[u]));
-  }
-  void doubt(const T*) {}
-};
-
-template <typename A>
-struct Lanes<A, A> {
-  typedef A Some __attribute__((vector_size(16)));
-  // In which arithmetic wraps.
-  using Wraps = typename WrappingType<A>::type;
-  typedef Wraps Wrapping __attribute__((vector_size(16)));
-  static constexpr int64_t kEach = 16 / sizeof(A);
-  static constexpr int64_t kCount = kLanes / kEach;
-  Some value[kCount];
-
-  static Some at(const A* x, int64_t u) {
-    Some some;
-    std::memcpy(&some, x + u * kEach, sizeof some);
-    return some;
-  }
-  void fill(A with) {
-    for (int64_t u = 0; u < kCount; ++u) value[u] = Some{} + with;
-  }
-  void load(const A* x) {
-    for (int64_t u = 0; u < kCount; ++u) value[u] = at(x, u);
-  }
-  void store(A* to) const { std::memcpy(to, value, sizeof value); }
-  template <FolioReduce kHow>
-  void take(const A* x) {
-#pragma GCC unroll 4
-    for (int64_t u = 0; u < kCount; ++u) {
-      const Some each = at(x, u);
-      Some& to = value[u];
-      const Wrapping a = (Wrapping)to;
-      const Wrapping b = (Wrapping)each;
-      if constexpr (kHow == kFolioReduceProd) {
-        to = (Some)(a * b);
-      } else if constexpr (kHow == kFolioReduceMax) {
-        to = each > to ? each : to;
-      } else if constexpr (kHow == kFolioReduceMin) {
-        to = each < to ? each : to;
-      } else if constexpr (kHow == kFolioReduceSquares) {
-        to = (Some)(a + b * b);
-      } else if constexpr (kHow == kFolioReduceMagnitudes) {
-        to = (Some)(a + (each < 0 ? -b : b));
-      } else {
-        to = (Some)(a + b);
-      }
-    }
-  }
-  void doubt(const A* x) {
-#pragma GCC unroll 4
-    for (int64_t u = 0; u < kCount; ++u) value[u] += at(x, u) * 0;
-  }
-};
-
-template <FolioReduce kHow, typename T, typename A>
-A join_row(int64_t n, const T* x, A acc) {
-  Lanes<T, A> lanes;
-  Lanes<T, A> doubts;
-  lanes.fill(start_of<kHow, A>());
-  doubts.fill(A{0});
-  int64_t j = 0;
-  for (; j + kLanes <= n; j += kLanes) {
-    lanes.template take<kHow>(x + j);
-    if constexpr (kDoubts<kHow, A>) doubts.doubt(x + j);
-  }
-  A part[kLanes];
-  A lost[kLanes];
-  lanes.store(part);
-  doubts.store(lost);
-  for (; j < n; ++j) {
-    const A value = static_cast<A>(x[j]);
-    part[0] = step<kHow, A>(part[0], value);
-    if constexpr (kDoubts<kHow, A>) lost[0] += value * 0;
-  }
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (int64_t u = 0; u < half; ++u) {
-      part[u] = join<kHow>(part[u], part[u + half]);
-      lost[u] += lost[u + half];
-    }
-  }
-  if constexpr (kDoubts<kHow, A>) {
-    if (acc != acc) return acc;
-    if (lost[0] != 0) {
-      for (j = 0; j < n; ++j) {
-        if (x[j] != x[j]) return static_cast<A>(x[j]);
-      }
-    }
-  }
-  return join<kHow>(acc, part[0]);
-}
-
-template <FolioReduce kHow, typename T, typename A>
-void join_rows(int64_t rows, int64_t n, const T* x, int64_t stride, A* acc) {
-  for (int64_t i = 0; i < rows; ++i) acc[i] = join_row<kHow>(n, x + i * stride, acc[i]);
-}
-
-// One column, with care for NaN.
-template <FolioReduce kHow, typename T, typename A>
-A join_column(int64_t rows, const T* x, int64_t stride, A acc) {
-  for (int64_t i = 0; i < rows; ++i) {
-    const A value = static_cast<A>(x[i * stride]);
-    if (kDoubts<kHow, A> && (acc != acc || value != value)) {
-      acc = acc != acc ? acc : value;
-    } else {
-      acc = step<kHow, A>(acc, value);
-    }
-  }
-  return acc;
-}
-
-template <FolioReduce kHow, typename T, typename A>
-void join_columns(int64_t rows, int64_t n, const T* x, int64_t stride, A* acc) {
-  constexpr int64_t kRows = 8;  // while a result is in a register
-  for (int64_t i = 0; i < rows; i += kRows) {
-    const int64_t count = std::min(kRows, rows - i);
-    const T* from = x + i * stride;
-    int64_t j = 0;
-    for (; j + kLanes <= n; j += kLanes) {
-      Lanes<T, A> lanes;
-      if constexpr (std::is_same_v<T, A>) {
-        lanes.load(acc + j);
-      } else {
-        std::copy_n(acc + j, kLanes, lanes.value);
-      }
-      Lanes<T, A> doubts;
-      doubts.fill(A{0});
-      for (int64_t r = 0; r < count; ++r) {
-        lanes.template take<kHow>(from + r * stride + j);
-        if constexpr (kDoubts<kHow, A>) doubts.doubt(from + r * stride + j);
-      }
-      A doubt = 0;
-      if constexpr (kDoubts<kHow, A>) {
-        A lost[kLanes];
-        doubts.store(lost);
-        for (int64_t u = 0; u < kLanes; ++u) doubt += lost[u] + acc[j + u] * 0;
-      }
-      if (doubt == 0) {
-        lanes.store(acc + j);
-      } else {
-        for (int64_t u = 0; u < kLanes; ++u) {
-          acc[j + u] = join_column<kHow>(count, from + j + u, stride, acc[j + u]);
-        }
-      }
-    }
-    for (; j < n; ++j) acc[j] = join_column<kHow>(count, from + j, stride, acc[j]);
-  }
-}
-
-template <FolioReduce kHow, typename T, typename A>
-Joins<T, A> joins_of() {
-  constexpr bool kPicks =
-      kHow == kFolioReduceMax || kHow == kFolioReduceMin || kHow == kFolioReduceProd;
-  return {join_rows<kHow, T, A>,
-          join_columns<kHow, T, A>,
-          join_columns < kPicks ? kHow : kFolioReduceSum,
-          A,
-          A >,
-          start_of<kHow, A>()};
-}
-
-template <typename T, typename A>
-Joins<T, A> sum_joins(FolioReduce how) {
-  switch (how) {
-    case kFolioReduceSquares:
-      return joins_of<kFolioReduceSquares, T, A>();
-    case kFolioReduceMagnitudes:
-      return joins_of<kFolioReduceMagnitudes, T, A>();
-    case kFolioReduceProd:
-      return joins_of<kFolioReduceProd, T, A>();
-    default:
-      return joins_of<kFolioReduceSum, T, A>();
-  }
-}
-template <typename A>
-Joins<A, A> extreme_joins(FolioReduce how) {
-  return how == kFolioReduceMax ? joins_of<kFolioReduceMax, A, A>()
-                                : joins_of<kFolioReduceMin, A, A>();
-}
-bool is_extreme(FolioReduce how) { return how == kFolioReduceMax || how == kFolioReduceMin; }
 
 // ---------------------------------------------------------------- the walk
 
-template <typename T, typename A>
+template <typename T>
 class Walk {
  public:
-  explicit Walk(const ReduceJob<T, A>& job) : job_(job) {}
+  explicit Walk(const ReduceJob<T>& job) : job_(job) {}
 
   // Outputs [begin, end) of a plan whose innermost dim is reduced.
-  void reduce_rows(int64_t begin, int64_t end, A* acc) {
+  void reduce_rows(int64_t begin, int64_t end, T* acc) {
     const ReducePlan& plan = job_.plan;
     const int last = plan.kept.rank - 1;
     const int64_t side = last < 0 ? 1 : plan.kept.dims[last];
     const int64_t stride = last < 0 ? 0 : plan.kept.strides[last];
     for (int64_t o = begin; o < end;) {
       const int64_t count = std::min({end - o, side - o % side, kStage});
-      A* out = acc + o;
-      std::fill_n(out, count, job_.joins.start);
+      T* out = acc + o;
+      fill(out, count, job_.joins.start);
       for_each_offset(plan.reduced, plan.kept.offset(o),
                       [&](int64_t at) { rows(count, plan.inner, at, stride, out, o); });
       o += count;
@@ -283,7 +45,7 @@ class Walk {
   }
 
   // Columns [from, from + n) of position o of a plan whose innermost dim is kept.
-  void reduce_columns(int64_t o, int64_t from, int64_t n, A* acc) {
+  void reduce_columns(int64_t o, int64_t from, int64_t n, T* acc) {
     const ReducePlan& plan = job_.plan;
     const int last = plan.reduced.rank - 1;
     const int64_t count = last < 0 ? plan.reduced.count : plan.reduced.dims[last];
@@ -292,8 +54,8 @@ class Walk {
     if (last >= 0) outer.rank = last;
     if (last >= 0) outer.count = count == 0 ? 0 : plan.reduced.count / count;
     const int64_t first = o * plan.inner + from;
-    A* out = acc + first;
-    std::fill_n(out, n, job_.joins.start);
+    T* out = acc + first;
+    fill(out, n, job_.joins.start);
     const int64_t fold =
         n * 4 <= kWide && stride == n
             ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kWide / n)))
@@ -324,7 +86,7 @@ class Walk {
     }
   }
   // buffer = exp(buffer - shift), the shift of a row or of each column.
-  void raise(int64_t rows, int64_t n, const A* shifts, bool by_row) {
+  void raise(int64_t rows, int64_t n, const T* shifts, bool by_row) {
     if (!job_.shifts) return;
     if constexpr (std::is_same_v<T, float>) {
       const FolioKernels& kernels = job_.kernels;
@@ -340,10 +102,10 @@ class Walk {
     }
   }
 
-  void rows(int64_t count, int64_t n, int64_t at, int64_t stride, A* acc, int64_t o) {
+  void rows(int64_t count, int64_t n, int64_t at, int64_t stride, T* acc, int64_t o) {
     if (n == 0) return;
     if (!is_staged()) return job_.joins.rows(count, n, direct(at), stride, acc);
-    const A* shifts = job_.shifts ? job_.shifts + o : nullptr;
+    const T* shifts = job_.shifts ? job_.shifts + o : nullptr;
     const int64_t most = std::max<int64_t>(1, kStage / n);
     for (int64_t i = 0; i < count; i += most) {
       const int64_t together = std::min(most, count - i);
@@ -357,7 +119,7 @@ class Walk {
   }
 
   // n <= kStage.
-  void columns(int64_t count, int64_t n, int64_t at, int64_t stride, A* acc, const A* shifts) {
+  void columns(int64_t count, int64_t n, int64_t at, int64_t stride, T* acc, const T* shifts) {
     if (!is_staged()) return job_.joins.columns(count, n, direct(at), stride, acc);
     const int64_t most = kStage / n;
     for (int64_t i = 0; i < count; i += most) {
@@ -369,32 +131,33 @@ class Walk {
   }
 
   // Few columns: `fold` rows, a power of two, as one, whose results are merged half by half.
-  void folded(int64_t count, int64_t n, int64_t fold, int64_t at, A* acc, int64_t first) {
-    A wide[kWide];
-    A shifts[kWide];
-    std::fill_n(wide, fold * n, job_.joins.start);
+  void folded(int64_t count, int64_t n, int64_t fold, int64_t at, T* acc, int64_t first) {
+    alignas(64) T wide[kWide];  // where stores and the loads of what they wrote cross no lines
+    T shifts[kWide];
+    fill(wide, fold * n, job_.joins.start);
     if (job_.shifts) {
       for (int64_t i = 0; i < fold * n; ++i) shifts[i] = job_.shifts[first + i % n];
     }
-    const A* given = job_.shifts ? shifts : nullptr;
+    const T* given = job_.shifts ? shifts : nullptr;
     const int64_t turns = count / fold;
     const int64_t left = count % fold;
     columns(turns, fold * n, at, fold * n, wide, given);
     if (left > 0) columns(1, left * n, at + turns * fold * n, 0, wide, given);
-    for (int64_t half = fold / 2; half > 0; half /= 2) {
-      job_.joins.merge(1, half * n, wide + half * n, 0, wide);
+    int64_t rows = fold;
+    for (; rows > 1 && rows * n > kMerged; rows /= 2) {
+      job_.joins.merge(1, rows / 2 * n, wide + rows / 2 * n, 0, wide);
     }
-    job_.joins.merge(1, n, wide, 0, acc);
+    job_.joins.merge(rows, n, wide, n, acc);
   }
 
-  const ReduceJob<T, A>& job_;
+  const ReduceJob<T>& job_;
   T buffer_[kStage];  // NOLINT: written before it is read
 };
 
 }  // namespace
 
-template <typename T, typename A>
-void reduce_elements(Parallel& parallel, const ReduceJob<T, A>& job, A* acc) {
+template <typename T>
+void reduce_elements(Parallel& parallel, const ReduceJob<T>& job, T* acc) {
   const ReducePlan& plan = job.plan;
   const int64_t per_output = std::max<int64_t>(1, plan.reduced_count);
   if (plan.inner_reduced) {
@@ -402,7 +165,7 @@ void reduce_elements(Parallel& parallel, const ReduceJob<T, A>& job, A* acc) {
     const int64_t least = plan.reduced.rank > 0 || plan.inner < kWide ? 8 : 1;
     const int64_t grain = std::max(least, kElementGrain / per_output);
     parallel.for_range(plan.kept.count, grain, [&](int64_t begin, int64_t end) {
-      Walk<T, A>(job).reduce_rows(begin, end, acc);
+      Walk<T>(job).reduce_rows(begin, end, acc);
     });
     return;
   }
@@ -410,7 +173,7 @@ void reduce_elements(Parallel& parallel, const ReduceJob<T, A>& job, A* acc) {
   const int64_t per_block = per_output * std::min(kStage, std::max<int64_t>(1, plan.inner));
   const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, per_block));
   parallel.for_range(plan.kept.count * blocks, grain, [&](int64_t begin, int64_t end) {
-    Walk<T, A> walk(job);
+    Walk<T> walk(job);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t from = task % blocks * kStage;
       walk.reduce_columns(task / blocks, from, std::min(kStage, plan.inner - from), acc);
@@ -418,29 +181,46 @@ void reduce_elements(Parallel& parallel, const ReduceJob<T, A>& job, A* acc) {
   });
 }
 
-template void reduce_elements(Parallel&, const ReduceJob<float, float>&, float*);
-template void reduce_elements(Parallel&, const ReduceJob<double, double>&, double*);
-template void reduce_elements(Parallel&, const ReduceJob<int32_t, int32_t>&, int32_t*);
-template void reduce_elements(Parallel&, const ReduceJob<int32_t, int64_t>&, int64_t*);
-template void reduce_elements(Parallel&, const ReduceJob<int64_t, int64_t>&, int64_t*);
+template void reduce_elements(Parallel&, const ReduceJob<float>&, float*);
+template void reduce_elements(Parallel&, const ReduceJob<double>&, double*);
+template void reduce_elements(Parallel&, const ReduceJob<int32_t>&, int32_t*);
+template void reduce_elements(Parallel&, const ReduceJob<int64_t>&, int64_t*);
 
-Joins<float, float> float_joins(const FolioKernels& kernels, FolioReduce how) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  const bool is_sum = how != kFolioReduceProd && !is_extreme(how);
-  return {kernels.reduce_rows_f32[how], kernels.reduce_columns_f32[how],
-          kernels.reduce_columns_f32[is_sum ? kFolioReduceSum : how],
-          how == kFolioReduceProd  ? 1.0F
-          : how == kFolioReduceMax ? -kInf
-          : how == kFolioReduceMin ? kInf
-                                   : 0.0F};
+namespace {
+
+template <typename T, typename Slot>
+Joins<T> joins_of(const Slot* rows, const Slot* columns, FolioReduce how) {
+  using Limits = std::numeric_limits<T>;
+  Joins<T> joins{rows[how], columns[how], columns[how], T{0}};
+  if (how == kFolioReduceProd) {
+    joins.start = T{1};
+  } else if (how == kFolioReduceMax) {
+    joins.start = Limits::has_infinity ? -Limits::infinity() : Limits::min();
+  } else if (how == kFolioReduceMin) {
+    joins.start = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  } else {
+    joins.merge = columns[kFolioReduceSum];
+  }
+  return joins;
 }
-Joins<double, double> double_joins(FolioReduce how) {
-  return is_extreme(how) ? extreme_joins<double>(how) : sum_joins<double, double>(how);
+
+}  // namespace
+
+template <>
+Joins<float> kernel_joins(const FolioKernels& kernels, FolioReduce how) {
+  return joins_of<float>(kernels.reduce_rows_f32, kernels.reduce_columns_f32, how);
 }
-Joins<int32_t, int32_t> int32_joins(FolioReduce how) { return extreme_joins<int32_t>(how); }
-Joins<int32_t, int64_t> wide_joins(FolioReduce how) { return sum_joins<int32_t, int64_t>(how); }
-Joins<int64_t, int64_t> int64_joins(FolioReduce how) {
-  return is_extreme(how) ? extreme_joins<int64_t>(how) : sum_joins<int64_t, int64_t>(how);
+template <>
+Joins<double> kernel_joins(const FolioKernels& kernels, FolioReduce how) {
+  return joins_of<double>(kernels.reduce_rows_f64, kernels.reduce_columns_f64, how);
+}
+template <>
+Joins<int32_t> kernel_joins(const FolioKernels& kernels, FolioReduce how) {
+  return joins_of<int32_t>(kernels.reduce_rows_s32, kernels.reduce_columns_s32, how);
+}
+template <>
+Joins<int64_t> kernel_joins(const FolioKernels& kernels, FolioReduce how) {
+  return joins_of<int64_t>(kernels.reduce_rows_s64, kernels.reduce_columns_s64, how);
 }
 
 }  // namespace folio

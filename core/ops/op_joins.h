@@ -1,4 +1,4 @@
-// The loops of reductions: elements read as T and joined in A, whatever the axes.
+// The loops of reductions: elements read as T and joined, whatever the axes.
 //
 // Flow:    reduce.cc makes a ReducePlan, a Joins (how results grow) and a Staging (how elements
 //          become T); reduce_elements() walks the plan, innermost two dims at a time.
@@ -13,45 +13,50 @@
 
 namespace folio {
 
-template <typename T, typename A>
+template <typename T>
 struct Joins {
   // x[i * stride + j], i < rows, j < n, joined to acc[i] (rows) or acc[j] (columns).
-  void (*rows)(int64_t rows, int64_t n, const T* x, int64_t stride, A* acc) = nullptr;
-  void (*columns)(int64_t rows, int64_t n, const T* x, int64_t stride, A* acc) = nullptr;
+  void (*rows)(int64_t rows, int64_t n, const T* x, int64_t stride, T* acc) = nullptr;
+  void (*columns)(int64_t rows, int64_t n, const T* x, int64_t stride, T* acc) = nullptr;
   // Columns of results.
-  void (*merge)(int64_t rows, int64_t n, const A* x, int64_t stride, A* acc) = nullptr;
-  A start{};
+  void (*merge)(int64_t rows, int64_t n, const T* x, int64_t stride, T* acc) = nullptr;
+  T start{};
 };
 
 // to[i] = element at + i of `from`, i < n, as a T.
 using StageFn = void (*)(const FolioKernels& kernels, const void* from, int64_t at, int64_t n,
                          void* to);
 
-template <typename T, typename A>
+template <typename T>
 struct ReduceJob {
   const FolioKernels& kernels;
   const ReducePlan& plan;
-  Joins<T, A> joins;
+  Joins<T> joins;
   const void* x = nullptr;
   StageFn stage = nullptr;    // null: x is of T
-  const A* shifts = nullptr;  // of each output: exp(x - shift) is joined; null: x
+  const T* shifts = nullptr;  // of each output: exp(x - shift) is joined; null: x
 };
 
 // acc[o] = joins.start and all elements of output o.
-template <typename T, typename A>
-void reduce_elements(Parallel& parallel, const ReduceJob<T, A>& job, A* acc);
+template <typename T>
+void reduce_elements(Parallel& parallel, const ReduceJob<T>& job, T* acc);
 
-extern template void reduce_elements(Parallel&, const ReduceJob<float, float>&, float*);
-extern template void reduce_elements(Parallel&, const ReduceJob<double, double>&, double*);
-extern template void reduce_elements(Parallel&, const ReduceJob<int32_t, int32_t>&, int32_t*);
-extern template void reduce_elements(Parallel&, const ReduceJob<int32_t, int64_t>&, int64_t*);
-extern template void reduce_elements(Parallel&, const ReduceJob<int64_t, int64_t>&, int64_t*);
+extern template void reduce_elements(Parallel&, const ReduceJob<float>&, float*);
+extern template void reduce_elements(Parallel&, const ReduceJob<double>&, double*);
+extern template void reduce_elements(Parallel&, const ReduceJob<int32_t>&, int32_t*);
+extern template void reduce_elements(Parallel&, const ReduceJob<int64_t>&, int64_t*);
 
-// Of the kernels, for floats; of plain loops. Extremes start at -inf and inf, or the type's bounds.
-Joins<float, float> float_joins(const FolioKernels& kernels, FolioReduce how);
-Joins<double, double> double_joins(FolioReduce how);
-Joins<int32_t, int32_t> int32_joins(FolioReduce how);  // Max and Min
-Joins<int32_t, int64_t> wide_joins(FolioReduce how);   // the others, wrapping
-Joins<int64_t, int64_t> int64_joins(FolioReduce how);
+// Extremes start at -inf and inf, or the type's bounds; integers wrap.
+template <typename T>
+Joins<T> kernel_joins(const FolioKernels& kernels, FolioReduce how);
+
+template <>
+Joins<float> kernel_joins(const FolioKernels& kernels, FolioReduce how);
+template <>
+Joins<double> kernel_joins(const FolioKernels& kernels, FolioReduce how);
+template <>
+Joins<int32_t> kernel_joins(const FolioKernels& kernels, FolioReduce how);
+template <>
+Joins<int64_t> kernel_joins(const FolioKernels& kernels, FolioReduce how);
 
 }  // namespace folio

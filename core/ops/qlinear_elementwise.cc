@@ -179,7 +179,7 @@ class Softmax final : public OpKernel {
           for (int64_t i = 0; i < n; ++i) {
             line[i] = static_cast<float>(Q::get(x->raw(), base + i * inner) - qx.zero) * qx.scale;
           }
-          run.kernels().softmax_f32(n, line, line);
+          run.kernels().softmax_f32(1, n, line, line);
           for (int64_t i = 0; i < n; ++i) {
             Q::set(y->raw_mut(), base + i * inner, quantize_one<Q>(line[i], qy.scale, qy.zero));
           }

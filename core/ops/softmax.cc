@@ -20,32 +20,39 @@ namespace {
 enum class SoftmaxKind : uint8_t { kSoftmax, kLog, kHard };
 
 template <typename T>
-void hardmax_row(int64_t n, const T* x, T* y) {
-  const auto best = std::max_element(x, x + n) - x;  // before y, which may be x, is written
-  std::fill_n(y, n, T(0));
-  y[best] = T(1);
+void hardmax_rows(int64_t rows, int64_t n, const T* x, T* y) {
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    const auto best = std::max_element(x, x + n) - x;  // before y, which may be x, is written
+    std::fill_n(y, n, T(0));
+    y[best] = T(1);
+  }
 }
 
-void log_softmax_row(const FolioKernels& kernels, int64_t n, const float* x, float* y) {
-  kernels.log_softmax_f32(n, x, y);
+void log_softmax_rows(const FolioKernels& kernels, int64_t rows, int64_t n, const float* x,
+                      float* y) {
+  kernels.log_softmax_f32(rows, n, x, y);
 }
 
-void log_softmax_row(const FolioKernels&, int64_t n, const double* x, double* y) {
-  const double most = *std::max_element(x, x + n);
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - most);
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - most - std::log(sum);
+void log_softmax_rows(const FolioKernels&, int64_t rows, int64_t n, const double* x, double* y) {
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    const double most = *std::max_element(x, x + n);
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - most);
+    const double log_sum = std::log(sum);
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - most - log_sum;
+  }
 }
 
 template <typename T>
-void row_of(const FolioKernels& kernels, SoftmaxKind kind, int64_t n, const T* x, T* y) {
+void rows_of(const FolioKernels& kernels, SoftmaxKind kind, int64_t rows, int64_t n, const T* x,
+             T* y) {
   switch (kind) {
     case SoftmaxKind::kSoftmax:
-      return softmax_row(kernels, n, x, y);
+      return softmax_rows(kernels, rows, n, x, y);
     case SoftmaxKind::kLog:
-      return log_softmax_row(kernels, n, x, y);
+      return log_softmax_rows(kernels, rows, n, x, y);
     case SoftmaxKind::kHard:
-      return hardmax_row(n, x, y);
+      return hardmax_rows(rows, n, x, y);
   }
 }
 
@@ -86,17 +93,38 @@ class Softmax final : public OpKernel {
   }
 
  private:
+  // Strips of columns.
+  void columns(OpRun& run, int64_t outer, int64_t n, int64_t inner, const float* x,
+               float* y) const {
+    constexpr int64_t kStrip = 64;  // columns that keep a kernel busy
+    const FolioKernels& kernels = run.kernels();
+    const auto kernel =
+        kind == SoftmaxKind::kLog ? kernels.log_softmax_columns_f32 : kernels.softmax_columns_f32;
+    const int64_t strips = (inner + kStrip - 1) / kStrip;
+    const int64_t grain = std::max<int64_t>(1, 8192 / (n * std::min(kStrip, inner)));
+    run.parallel().for_range(outer * strips, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t from = task % strips * kStrip;
+        const int64_t at = task / strips * n * inner + from;
+        kernel(n, std::min(kStrip, inner - from), x + at, inner, y + at, inner);
+      }
+    });
+  }
+
   template <typename T>
   Status rows(OpRun& run, int64_t outer, int64_t n, int64_t inner, const T* x, T* y) const {
-    const auto one = [&](int64_t count, const T* from, T* to) {
-      row_of(run.kernels(), kind, count, from, to);
-    };
-    const int64_t grain = std::max<int64_t>(1, 8192 / n);
     if (inner == 1) {
-      run.parallel().for_range(outer, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; ++o) one(n, x + o * n, y + o * n);
-      });
+      run.parallel().for_range(
+          outer, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
+            rows_of(run.kernels(), kind, end - begin, n, x + begin * n, y + begin * n);
+          });
       return Status::ok();
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      if (kind != SoftmaxKind::kHard) {
+        columns(run, outer, n, inner, x, y);
+        return Status::ok();
+      }
     }
     // A strided axis: one line is gathered, computed and scattered.
     FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(n) * sizeof(T)));
@@ -105,7 +133,7 @@ class Softmax final : public OpKernel {
       for (int64_t i = 0; i < inner; ++i) {
         const int64_t base = o * n * inner + i;
         for (int64_t j = 0; j < n; ++j) line[j] = x[base + j * inner];
-        one(n, line, line);
+        rows_of(run.kernels(), kind, 1, n, line, line);
         for (int64_t j = 0; j < n; ++j) y[base + j * inner] = line[j];
       }
     }

@@ -33,7 +33,10 @@ class AtTheEnd {
         mmap(nullptr, room_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(mapping_ + room_, page, PROT_NONE);
     std::memset(mapping_, kGuard, room_);
-    const size_t step = may == May::kStandAt64 ? 64 : may == May::kStandAtElements ? 4 : 1;
+    const size_t step = may == May::kStandAt64         ? 64
+                        : may == May::kStandAtEights   ? 8
+                        : may == May::kStandAtElements ? 4
+                                                       : 1;
     first_ = (room_ - bytes - gap) / step * step;
     step_ = page;
   }
@@ -67,7 +70,7 @@ constexpr float kOtherSpecials[] = {kInf, -kInf, std::numeric_limits<float>::qui
 
 enum class Numbers : uint8_t { kRandom, kSubnormal, kSpecial };
 
-void fill_floats(Numbers numbers, Among among, uint32_t seed, uint8_t* to, size_t count) {
+std::vector<float> floats_of(Numbers numbers, Among among, uint32_t seed, size_t count) {
   std::vector<float> values = random_floats(count, seed);
   for (size_t i = 0; i < count && numbers != Numbers::kRandom; ++i) {
     const size_t pick = (i * 7 + seed * 3) % 16;
@@ -81,13 +84,21 @@ void fill_floats(Numbers numbers, Among among, uint32_t seed, uint8_t* to, size_
       values[i] = kOtherSpecials[other];
     }
   }
-  if (count > 0) std::memcpy(to, values.data(), 4 * count);
+  return values;
 }
 
 void fill(const Operand& operand, Numbers numbers, Among among, uint32_t seed, int64_t n,
           uint8_t* to) {
   const size_t bytes = operand.bytes(n);
-  if (operand.holds == Holds::kFloats) return fill_floats(numbers, among, seed, to, bytes / 4);
+  if (operand.holds == Holds::kFloats || operand.holds == Holds::kDoubles) {
+    const size_t count = bytes / operand.element_bytes();
+    const std::vector<float> values = floats_of(numbers, among, seed, count);
+    const std::vector<double> doubles(values.begin(), values.end());
+    const bool is_double = operand.holds == Holds::kDoubles;
+    const void* from = is_double ? static_cast<const void*>(doubles.data()) : values.data();
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return;
+  }
   uint32_t state = seed * 2654435761U + 1;
   for (size_t i = 0; i < bytes; ++i) {
     state = state * 1664525U + 1013904223U;
@@ -107,21 +118,35 @@ bool floats_agree(const Slot& slot, int64_t n, float got, float want) {
   return std::fabs(double{got} - double{want}) <= slot.tolerance(n);
 }
 
+bool doubles_agree(const Slot& slot, int64_t n, double got, double want) {
+  if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
+  if (std::isinf(got) || std::isinf(want)) return got == want;
+  return std::fabs(got - want) <= slot.tolerance(n);
+}
+
+template <typename T>
+T element_of(const std::vector<uint8_t>& bytes, size_t i) {
+  T value = 0;
+  std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof value);
+  return value;
+}
+
 ::testing::AssertionResult agree(const Slot& slot, const Operand& operand, int64_t n,
                                  const std::vector<uint8_t>& got,
                                  const std::vector<uint8_t>& want) {
   if (got == want) return ::testing::AssertionSuccess();
-  if (slot.agrees == Agrees::kBytes || operand.holds != Holds::kFloats) {
+  const bool is_double = operand.holds == Holds::kDoubles;
+  if (slot.agrees == Agrees::kBytes || (!is_double && operand.holds != Holds::kFloats)) {
     return ::testing::AssertionFailure() << "other bytes";
   }
-  for (size_t i = 0; i < got.size(); i += 4) {
-    float a = 0;
-    float b = 0;
-    std::memcpy(&a, got.data() + i, 4);
-    std::memcpy(&b, want.data() + i, 4);
-    if (!floats_agree(slot, n, a, b)) {
-      return ::testing::AssertionFailure() << "at " << i / 4 << ": " << a << ", ref has " << b;
+  for (size_t i = 0; i < got.size() / operand.element_bytes(); ++i) {
+    const double a = is_double ? element_of<double>(got, i) : element_of<float>(got, i);
+    const double b = is_double ? element_of<double>(want, i) : element_of<float>(want, i);
+    if (is_double ? doubles_agree(slot, n, a, b)
+                  : floats_agree(slot, n, element_of<float>(got, i), element_of<float>(want, i))) {
+      continue;
     }
+    return ::testing::AssertionFailure() << "at " << i << ": " << a << ", ref has " << b;
   }
   return ::testing::AssertionSuccess();
 }

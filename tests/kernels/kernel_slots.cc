@@ -120,37 +120,91 @@ double sum_bound(int64_t n) { return 2 * static_cast<double>(n) * kUnit * static
 double norm_bound(int64_t n) { return 2 * 64 * static_cast<double>(n + 8) * kUnit * 32; }
 constexpr float kEps = 0x1p-10F;
 
+template <typename T, int64_t kTimes, int64_t kMore = 0>
+constexpr Operand numbers() {
+  if (std::is_same_v<T, float>) return floats<kTimes, kMore>();
+  if (std::is_same_v<T, double>) {
+    return {Holds::kDoubles, count_of<kTimes, kMore>, May::kStandAtEights};
+  }
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  return {Holds::kBytes, count_of<kBytes * kTimes, kBytes * kMore>,
+          kBytes == 8 ? May::kStandAtEights : May::kStandAtElements};
+}
+template <typename T>
+double joined_bound(int64_t n) {
+  return sum_bound(n + 1) * (std::is_same_v<T, double> ? 0x1p-29 : 1);
+}
+
 // Three rows, or columns of three, joined to what one input holds.
-void add_reduction_slots(std::vector<Slot>* list) {
+template <typename T, auto kRows, auto kColumns>
+void add_reductions(const std::string& type, size_t rows, size_t columns, std::vector<Slot>* list) {
   for (int i = 0; i < kFolioReduceCount; ++i) {
     const bool is_exact = i == kFolioReduceMax || i == kFolioReduceMin;
     const auto at = static_cast<size_t>(i) * sizeof(void*);
-    list->push_back({"reduce_rows " + std::to_string(i),
-                     offsetof(FolioKernels, reduce_rows_f32) + at,
-                     {floats<3>(), floats<0, 3>()},
-                     {floats<0, 3>()},
+    const Agrees agrees = std::is_floating_point_v<T> ? Agrees::kNear : Agrees::kBytes;
+    list->push_back({"reduce_rows_" + type + ' ' + std::to_string(i),
+                     rows + at,
+                     {numbers<T, 3>(), numbers<T, 0, 3>()},
+                     {numbers<T, 0, 3>()},
                      [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
-                       std::memcpy(p.out[0], p.in[1], 3 * sizeof(float));
-                       k.reduce_rows_f32[part](3, n, p.f(0), n, p.to_f(0));
+                       std::memcpy(p.out[0], p.in[1], 3 * sizeof(T));
+                       (k.*kRows)[part](3, n, p.of<T>(0), n, p.to<T>(0));
                      },
-                     Agrees::kNear,
-                     is_exact ? none : [](int64_t n) { return sum_bound(n + 1); },
+                     agrees,
+                     is_exact ? none : joined_bound<T>,
                      Among::kAll,
                      i});
-    list->push_back({"reduce_columns " + std::to_string(i),
-                     offsetof(FolioKernels, reduce_columns_f32) + at,
-                     {floats<3>(), floats()},
-                     {floats()},
+    list->push_back({"reduce_columns_" + type + ' ' + std::to_string(i),
+                     columns + at,
+                     {numbers<T, 3>(), numbers<T, 1>()},
+                     {numbers<T, 1>()},
                      [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
-                       if (n > 0)
-                         std::memcpy(p.out[0], p.in[1], sizeof(float) * static_cast<size_t>(n));
-                       k.reduce_columns_f32[part](3, n, p.f(0), n, p.to_f(0));
+                       if (n > 0) {
+                         std::memcpy(p.out[0], p.in[1], sizeof(T) * static_cast<size_t>(n));
+                       }
+                       (k.*kColumns)[part](3, n, p.of<T>(0), n, p.to<T>(0));
                      },
-                     Agrees::kNear,
-                     is_exact ? none : [](int64_t) { return sum_bound(4); },
+                     agrees,
+                     is_exact ? none : [](int64_t) { return joined_bound<T>(3); },
                      Among::kAll,
                      i});
   }
+}
+
+#define FOLIO_REDUCTIONS(type, name)                                                             \
+  add_reductions<type, &FolioKernels::reduce_rows_##name, &FolioKernels::reduce_columns_##name>( \
+      #name, offsetof(FolioKernels, reduce_rows_##name),                                         \
+      offsetof(FolioKernels, reduce_columns_##name), list)
+
+void add_reduction_slots(std::vector<Slot>* list) {
+  FOLIO_REDUCTIONS(float, f32);
+  FOLIO_REDUCTIONS(double, f64);
+  FOLIO_REDUCTIONS(int32_t, s32);
+  FOLIO_REDUCTIONS(int64_t, s64);
+}
+
+// Rows of n, and n columns of 3.
+template <auto kRows, auto kColumns>
+void add_softmax(const std::string& name, size_t rows, size_t columns, double (*bound)(int64_t),
+                 std::vector<Slot>* list) {
+  list->push_back({name,
+                   rows,
+                   {floats<3>()},
+                   {floats<3>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     (k.*kRows)(3, n, p.f(0), p.to_f(0));
+                   },
+                   Agrees::kNear,
+                   bound});
+  list->push_back({name + "_columns",
+                   columns,
+                   {floats<3>()},
+                   {floats<3>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     (k.*kColumns)(3, n, p.f(0), n, p.to_f(0), n);
+                   },
+                   Agrees::kNear,
+                   bound});
 }
 
 void add_row_slots(std::vector<Slot>* list) {
@@ -170,20 +224,14 @@ void add_row_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    sum_bound});
-  const auto exp_bound = [](int64_t n) { return 2 * static_cast<double>(n + 26) * kUnit; };
-  const auto log_bound = [](int64_t n) { return 2 * static_cast<double>(n + 86) * kUnit; };
-  list->push_back({FOLIO_SLOT(softmax_f32),
-                   {floats()},
-                   {floats()},
-                   map_row<&FolioKernels::softmax_f32>,
-                   Agrees::kNear,
-                   exp_bound});
-  list->push_back({FOLIO_SLOT(log_softmax_f32),
-                   {floats()},
-                   {floats()},
-                   map_row<&FolioKernels::log_softmax_f32>,
-                   Agrees::kNear,
-                   log_bound});
+  const auto exp_bound = [](int64_t n) { return 2 * static_cast<double>(n + 29) * kUnit; };
+  const auto log_bound = [](int64_t n) { return 2 * static_cast<double>(n + 89) * kUnit; };
+  add_softmax<&FolioKernels::softmax_f32, &FolioKernels::softmax_columns_f32>(
+      "softmax_f32", offsetof(FolioKernels, softmax_f32),
+      offsetof(FolioKernels, softmax_columns_f32), exp_bound, list);
+  add_softmax<&FolioKernels::log_softmax_f32, &FolioKernels::log_softmax_columns_f32>(
+      "log_softmax_f32", offsetof(FolioKernels, log_softmax_f32),
+      offsetof(FolioKernels, log_softmax_columns_f32), log_bound, list);
   list->push_back({FOLIO_SLOT(layer_norm_f32),
                    {floats(), floats(), floats()},
                    {floats(), floats<0, 1>(), floats<0, 1>()},

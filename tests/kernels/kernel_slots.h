@@ -12,15 +12,18 @@
 
 namespace folio {
 
-enum class Holds : uint8_t { kFloats, kHalves, kBytes };
-enum class May : uint8_t { kStandAnywhere, kStandAtElements, kStandAt64 };
+enum class Holds : uint8_t { kFloats, kDoubles, kHalves, kBytes };
+enum class May : uint8_t { kStandAnywhere, kStandAtElements, kStandAtEights, kStandAt64 };
 
 struct Operand {
   Holds holds;
   int64_t (*count)(int64_t n);  // elements
   May may;
   size_t element_bytes() const {
-    return holds == Holds::kFloats ? 4 : holds == Holds::kHalves ? 2 : 1;
+    return holds == Holds::kFloats    ? 4
+           : holds == Holds::kDoubles ? 8
+           : holds == Holds::kHalves  ? 2
+                                      : 1;
   }
   size_t bytes(int64_t n) const { return static_cast<size_t>(count(n)) * element_bytes(); }
 };
@@ -29,6 +32,14 @@ struct Pointers {
   std::vector<const void*> in;
   std::vector<void*> out;
   const float* f(size_t i) const { return static_cast<const float*>(in[i]); }
+  template <typename T>
+  const T* of(size_t i) const {
+    return static_cast<const T*>(in[i]);
+  }
+  template <typename T>
+  T* to(size_t i) const {
+    return static_cast<T*>(out[i]);
+  }
   const uint8_t* b(size_t i) const { return static_cast<const uint8_t*>(in[i]); }
   float* to_f(size_t i) const { return static_cast<float*>(out[i]); }
   uint8_t* to_b(size_t i) const { return static_cast<uint8_t*>(out[i]); }

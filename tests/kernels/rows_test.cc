@@ -101,6 +101,104 @@ TEST(Reduction, JoinsRowsAndColumnsToWhatIsThere) {
   }
 }
 
+template <typename T>
+T joined_exactly(FolioReduce how, T acc, T x) {
+  using Sum = std::conditional_t<std::is_floating_point_v<T>, T,
+                                 std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
+  const auto a = static_cast<Sum>(acc);
+  const auto b = static_cast<Sum>(x);
+  switch (how) {
+    case kFolioReduceSquares:
+      return static_cast<T>(a + b * b);
+    case kFolioReduceMagnitudes:
+      return static_cast<T>(a + (x < 0 ? 0 - b : b));
+    case kFolioReduceProd:
+      return static_cast<T>(a * b);
+    case kFolioReduceMax:
+      return acc != acc || acc > x ? acc : x;
+    case kFolioReduceMin:
+      return acc != acc || acc < x ? acc : x;
+    default:
+      return static_cast<T>(a + b);
+  }
+}
+
+// Integers of all bits, and doubles that are small whole numbers (products: 1, -1 and some 2): any
+// order has the same result.
+template <typename T>
+std::vector<T> exact_numbers(FolioReduce how, size_t count, uint32_t seed) {
+  std::vector<T> values(count);
+  uint64_t state = seed;
+  for (T& value : values) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    const uint64_t bits = state ^ state >> 29;
+    value = static_cast<T>(bits);
+    if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(static_cast<int64_t>(bits >> 40 & 1023) - 512);
+      if (how == kFolioReduceProd) value = (bits >> 40 & 31) == 0 ? 2 : (bits >> 50 & 1) ? -1 : 1;
+    }
+  }
+  return values;
+}
+
+template <typename T, typename Slots>
+void check_exactly(const LevelUnderTest& level, const Slots& by_rows, const Slots& by_columns,
+                   FolioReduce how, size_t rows, size_t n) {
+  const size_t stride = n + 3;
+  const std::vector<T> x = exact_numbers<T>(how, rows * stride, 45);
+  const std::vector<T> before = exact_numbers<T>(how, std::max(rows, n), 46);
+  for (const bool by_row : {true, false}) {
+    std::vector<T> acc = before;
+    std::vector<T> want = before;
+    for (size_t i = 0; i < rows; ++i) {
+      for (size_t j = 0; j < n; ++j) {
+        T& to = want[by_row ? i : j];
+        to = joined_exactly(how, to, x[i * stride + j]);
+      }
+    }
+    (by_row ? by_rows : by_columns)[how](wide(rows), wide(n), x.data(), wide(stride), acc.data());
+    ASSERT_EQ(acc, want) << level.name << ' ' << how << ' ' << rows << " rows of " << n
+                         << (by_row ? " by row" : " by column");
+  }
+}
+
+TEST(Reduction, OfDoublesAndIntegersIsExactForWholeNumbers) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const FolioKernels& k = level.kernels;
+    for (const FolioReduce how : kReductions) {
+      for (const size_t rows : {1, 2, 3, 4, 5, 8, 11, 12, 13, 17, 33}) {
+        for (const size_t n : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130, 200}) {
+          check_exactly<double>(level, k.reduce_rows_f64, k.reduce_columns_f64, how, rows, n);
+          check_exactly<int32_t>(level, k.reduce_rows_s32, k.reduce_columns_s32, how, rows, n);
+          check_exactly<int64_t>(level, k.reduce_rows_s64, k.reduce_columns_s64, how, rows, n);
+        }
+      }
+    }
+  }
+}
+
+TEST(Reduction, OfDoublesKeepsNanAtEveryPlace) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const FolioReduce how : {kFolioReduceMax, kFolioReduceMin}) {
+      for (const int64_t n : {3, 5, 8, 20, 70, 150}) {
+        for (int64_t at = 0; at < 3 * n; ++at) {
+          std::vector<double> x(static_cast<size_t>(3 * n), 0.5);
+          x[static_cast<size_t>(at)] = std::numeric_limits<double>::quiet_NaN();
+          std::vector<double> rows(3, 0.0), columns(static_cast<size_t>(n), 0.0);
+          level.kernels.reduce_rows_f64[how](3, n, x.data(), n, rows.data());
+          level.kernels.reduce_columns_f64[how](3, n, x.data(), n, columns.data());
+          for (int64_t i = 0; i < 3; ++i) {
+            ASSERT_EQ(std::isnan(rows[static_cast<size_t>(i)]), i == at / n) << level.name << n;
+          }
+          for (int64_t j = 0; j < n; ++j) {
+            ASSERT_EQ(std::isnan(columns[static_cast<size_t>(j)]), j == at % n) << level.name << n;
+          }
+        }
+      }
+    }
+  }
+}
+
 // A row's bits do not depend on the rows beside it, nor a column's on how rows are split.
 TEST(Reduction, DoesNotDependOnHowItIsSplit) {
   for (const LevelUnderTest& level : levels_under_test()) {
@@ -235,9 +333,9 @@ TEST(Softmax, StaysWithinTheBound) {
       for (const float value : x) max = std::max<double>(max, value);
       for (const float value : x) sum += std::exp(value - max);
       Guarded y(x, n % 3);
-      level.kernels.softmax_f32(wide(n), y.data(), y.data());
+      level.kernels.softmax_f32(1, wide(n), y.data(), y.data());
       Guarded logs(n, 1);
-      level.kernels.log_softmax_f32(wide(n), x.data(), logs.data());
+      level.kernels.log_softmax_f32(1, wide(n), x.data(), logs.data());
       ASSERT_TRUE(y.intact() && logs.intact()) << level.name;
       const double relative = static_cast<double>(n + 26) * 0x1p-24;
       for (size_t i = 0; i < n; ++i) {
@@ -256,16 +354,78 @@ TEST(Softmax, HandlesMaskedAndUndefinedRows) {
       std::vector<float> x(n, -kInf);
       x[1] = 2;
       std::vector<float> y(n);
-      level.kernels.softmax_f32(wide(n), x.data(), y.data());
+      level.kernels.softmax_f32(1, wide(n), x.data(), y.data());
       for (size_t i = 0; i < n; ++i) EXPECT_EQ(y[i], i == 1 ? 1.0f : 0.0f) << level.name;
       for (const float bad : {kNan, kInf}) {
         x[2] = bad;
-        level.kernels.softmax_f32(wide(n), x.data(), y.data());
+        level.kernels.softmax_f32(1, wide(n), x.data(), y.data());
         EXPECT_TRUE(std::isnan(y[2])) << level.name;
       }
       const std::vector<float> masked(n, -kInf);
-      level.kernels.softmax_f32(wide(n), masked.data(), y.data());
+      level.kernels.softmax_f32(1, wide(n), masked.data(), y.data());
       EXPECT_TRUE(std::isnan(y[0])) << level.name;
+    }
+  }
+}
+
+// Rows and columns of all counts: each within the bound, whatever stands beside it, in place, with
+// the bits that it has alone; a row that is not a number is that alone.
+void check_softmax(const LevelUnderTest& level, bool is_log, int64_t rows, int64_t n) {
+  const FolioKernels& k = level.kernels;
+  const auto by_rows = is_log ? k.log_softmax_f32 : k.softmax_f32;
+  const auto by_columns = is_log ? k.log_softmax_columns_f32 : k.softmax_columns_f32;
+  std::vector<float> x = random_floats(static_cast<size_t>(rows * n), 27, -10.0F, 10.0F);
+  const int64_t lost = rows / 2;
+  x[static_cast<size_t>(lost * n + n / 2)] = kNan;
+  if (n > 1) x[0] = -kInf;
+  Guarded y(x, 1);
+  by_rows(rows, n, y.data(), y.data());
+  std::vector<float> turned(x.size());
+  for (int64_t i = 0; i < rows * n; ++i) {
+    turned[static_cast<size_t>(i % n * rows + i / n)] = x[static_cast<size_t>(i)];
+  }
+  Guarded z(turned, 2);
+  by_columns(n, rows, z.data(), rows, z.data(), rows);
+  ASSERT_TRUE(y.intact() && z.intact()) << level.name << ' ' << rows << " of " << n;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = x.data() + r * n;
+    std::vector<float> alone(static_cast<size_t>(n));
+    by_rows(1, n, row, alone.data());
+    ASSERT_TRUE(r == lost || std::equal(alone.begin(), alone.end(), y.data() + r * n))
+        << level.name << " row " << r << " of " << rows << " of " << n;
+    double max = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; ++i) max = std::max<double>(max, row[i]);
+    for (int64_t i = 0; i < n; ++i) sum += std::exp(row[i] - max);
+    for (int64_t i = 0; i < n; ++i) {
+      const float of_row = y.data()[r * n + i];
+      const float of_column = z.data()[i * rows + r];
+      if (r == lost) {
+        ASSERT_TRUE(std::isnan(of_row) && std::isnan(of_column)) << level.name << ' ' << n;
+        continue;
+      }
+      const double share = std::exp(row[i] - max) / sum;
+      const double want = is_log ? row[i] - max - std::log(sum) : share;
+      const double relative = static_cast<double>(n + 26) * 0x1p-24;
+      const double bound = is_log ? relative + 60 * 0x1p-24 : relative * want;
+      if (std::isinf(want)) {
+        ASSERT_EQ(of_row, want) << level.name;
+        ASSERT_EQ(of_column, want) << level.name;
+        continue;
+      }
+      ASSERT_NEAR(of_row, want, bound) << level.name << " row " << r << " of " << rows << ' ' << n;
+      ASSERT_NEAR(of_column, want, bound) << level.name << " column " << r << ' ' << n;
+    }
+  }
+}
+
+TEST(Softmax, RowsAndColumnsDoNotDependOnTheirNeighbours) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const bool is_log : {false, true}) {
+      for (const int64_t rows : {1, 2, 7, 8, 15, 16, 17, 23, 24, 25, 33, 64, 65, 70}) {
+        for (const int64_t n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 17, 40, 130, 600}) {
+          check_softmax(level, is_log, rows, n);
+        }
+      }
     }
   }
 }

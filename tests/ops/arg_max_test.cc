@@ -34,11 +34,12 @@ TEST(ArgMin, TakesTheSmallest) {
 }
 
 // Rows and columns of all lengths, with equal elements and NaN, beside the definition.
+template <typename T>
 void check_arg(bool is_max, bool last, int64_t outer, int64_t n, int64_t inner, bool has_nan) {
-  std::vector<float> x;
+  std::vector<T> x;
   for (int64_t i = 0; i < outer * n * inner; ++i) {
-    x.push_back(static_cast<float>((i * 7919 + i / 13) % (n / 2 + 2)));
-    if (has_nan && i % 29 == 3) x.back() = std::numeric_limits<float>::quiet_NaN();
+    x.push_back(static_cast<T>((i * 7919 + i / 13) % (n / 2 + 2)));
+    if (has_nan && i % 29 == 3) x.back() = std::numeric_limits<T>::quiet_NaN();
   }
   std::vector<int64_t> want;
   for (int64_t column = 0; column < outer * inner; ++column) {
@@ -54,23 +55,34 @@ void check_arg(bool is_max, bool last, int64_t outer, int64_t n, int64_t inner, 
   }
   OpTester t(is_max ? "ArgMax" : "ArgMin", 13);
   t.attr("axis", 1).attr("select_last_index", last ? 1 : 0);
-  t.input<float>({outer, n, inner}, x).expect<int64_t>(0, {outer, 1, inner}, want).run();
+  t.input<T>({outer, n, inner}, x);
+  t.expect<int64_t>(0, {outer, 1, inner}, want);
+  t.run();
 }
 
-TEST(ArgMax, OfFloatsFollowsTheDefinition) {
+template <typename T>
+void check_args() {
   for (const bool is_max : {true, false}) {
     for (const bool last : {true, false}) {
       for (const bool has_nan : {true, false}) {
-        for (const int64_t n : {1, 2, 15, 16, 17, 100}) {
-          check_arg(is_max, last, 5, n, 1, has_nan);
-          check_arg(is_max, last, 2, n, 7, has_nan);
-          check_arg(is_max, last, 2, n, 21, has_nan);
-          check_arg(is_max, last, 1, n, 530, has_nan);
+        if (has_nan && !std::numeric_limits<T>::has_quiet_NaN) continue;
+        for (const int64_t n : {1, 2, 5, 15, 16, 17, 100}) {
+          check_arg<T>(is_max, last, 5, n, 1, has_nan);
+          for (const int64_t inner : {2, 4, 7, 21}) {
+            check_arg<T>(is_max, last, 2, n, inner, has_nan);
+          }
+          check_arg<T>(is_max, last, 1, n, 530, has_nan);
         }
+        check_arg<T>(is_max, last, 700, 5, 1, has_nan);
+        check_arg<T>(is_max, last, 2, 5000, 1, has_nan);
       }
     }
   }
 }
+TEST(ArgMax, OfFloatsFollowsTheDefinition) { check_args<float>(); }
+TEST(ArgMax, OfDoublesFollowsTheDefinition) { check_args<double>(); }
+TEST(ArgMax, OfInt32FollowsTheDefinition) { check_args<int32_t>(); }
+TEST(ArgMax, OfInt64FollowsTheDefinition) { check_args<int64_t>(); }
 
 TEST(ArgMax, EmptyAxesAreAnError) {
   OpTester t("ArgMax", 13);

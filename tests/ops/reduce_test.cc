@@ -162,6 +162,33 @@ TEST(Reduce, NanIsTheExtremeOfDoublesAtEveryPlace) {
   }
 }
 
+// Fractions are cut off, however near to the next whole number.
+TEST(Reduce, MeansOfIntegersAreExact) {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr uint32_t kMostUnsigned = std::numeric_limits<uint32_t>::max();
+  OpTester t("ReduceMean", 13);
+  t.attr_ints("axes", {1});
+  t.input<int32_t>({3, 3}, {kMost, kMost, kMost - 1, -kMost, -kMost, 1 - kMost, -1, -1, 0});
+  t.expect<int32_t>(0, {3, 1}, {kMost - 1, 1 - kMost, 0});
+  t.run();
+  OpTester u("ReduceMean", 13);
+  u.attr_ints("axes", {1});
+  u.input<uint32_t>({2, 3}, {kMostUnsigned, kMostUnsigned, kMostUnsigned - 1, 3, 3, 2});
+  u.expect<uint32_t>(0, {2, 1}, {kMostUnsigned - 1, 2});
+  u.run();
+}
+
+TEST(Reduce, SumsOfUnsignedIntegersWrap) {
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  for (const char* op : {"ReduceSum", "ReduceL1"}) {
+    OpTester t(op, 11);
+    t.attr_ints("axes", {1});
+    t.input<uint32_t>({1, 3}, {kMost, kMost, 7});
+    t.expect<uint32_t>(0, {1, 1}, {5});
+    t.run();
+  }
+}
+
 TEST(Reduce, EmptySetOfIntegersGivesTheTypesBounds) {
   OpTester low("ReduceMax", 20);
   low.input<int8_t>({2, 0}, {}).constant<int64_t>({1}, {1});

@@ -255,10 +255,17 @@ std::vector<NamedCase> elements() {
   return cases.take();
 }
 
+const char* suffix_of(ElementType type) {
+  return type == kF64   ? "_f64"
+         : type == kS32 ? "_s32"
+         : type == kI64 ? "_s64"
+         : type == kU8  ? "_u8"
+                        : "";
+}
+
 void reduction(const char* op, ElementType type, const Dims& dims, const Dims& axes, Cases* cases) {
-  const char* suffix = type == kF64 ? "_f64" : type == kS32 ? "_s32" : type == kI64 ? "_s64" : "";
   const std::string axis = axes.empty() ? "_all" : "_axis" + text_of(axes);
-  cases->add(text_of(dims) + axis + suffix, op, "", [=](OneNode& node) {
+  cases->add(text_of(dims) + axis + suffix_of(type), op, "", [=](OneNode& node) {
     Dims result = dims;
     for (size_t i = 0; i < dims.size(); ++i) {
       const auto at = static_cast<int64_t>(i);
@@ -266,7 +273,9 @@ void reduction(const char* op, ElementType type, const Dims& dims, const Dims& a
     }
     const bool is_float = type == kF32 || type == kF64;
     const bool is_log = op == std::string("ReduceLogSum");
-    node.x(type, dims, is_log ? 0.1 : is_float ? -1 : -100, is_float ? 1 : 100);
+    // ONNX Runtime's integers do not wrap.
+    const double most = is_float || op == std::string("ReduceProd") ? 1 : 10;
+    node.x(type, dims, is_log ? 0.1 : type == kU8 ? 0 : -most, type == kU8 ? 255 : most);
     if (op == std::string("ReduceSum")) {  // an input since opset 13
       if (!axes.empty()) node.w_ints({static_cast<int64_t>(axes.size())}, axes);
     } else if (!axes.empty()) {
@@ -274,6 +283,27 @@ void reduction(const char* op, ElementType type, const Dims& dims, const Dims& a
     }
     node.y(type, result);
   });
+}
+
+// Types but float: what ONNX Runtime has of them.
+void typed_reductions(Cases* cases) {
+  const Dims image = {128, 64, 96};
+  const Dims patterns[] = {{0}, {1}, {2}, {0, 2}, {}};
+  for (const ElementType type : {kF64, kS32, kI64}) {
+    for (const char* op : {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd"}) {
+      if (type == kI64 && op == std::string("ReduceMean")) continue;
+      if (type == kF64 && op == std::string("ReduceProd")) continue;
+      for (const Dims& axes : patterns) reduction(op, type, image, axes, cases);
+      reduction(op, type, {20000, 5}, {1}, cases);
+      reduction(op, type, {256, 300, 4}, {1}, cases);
+      reduction(op, type, {1, 2000, 80}, {2}, cases);
+    }
+  }
+  for (const ElementType type : {kF64, kS32}) {
+    for (const Dims& axes : patterns) reduction("ReduceSumSquare", type, image, axes, cases);
+  }
+  for (const Dims& axes : patterns) reduction("ReduceLogSumExp", kF64, image, axes, cases);
+  for (const Dims& axes : patterns) reduction("ReduceMax", kU8, image, axes, cases);
 }
 
 void reductions(Cases* cases) {
@@ -286,33 +316,59 @@ void reductions(Cases* cases) {
   for (const char* op : {"ReduceProd", "ReduceLogSum"}) {
     for (const int64_t axis : {0, 1, 2}) reduction(op, kF32, image, {axis}, cases);
   }
-  for (const ElementType type : {kF64, kS32, kI64}) {
-    for (const int64_t axis : {0, 1, 2}) {
-      reduction("ReduceSum", type, image, {axis}, cases);
-      if (type != kI64) reduction("ReduceMax", type, image, {axis}, cases);
-    }
-  }
+  typed_reductions(cases);
   reduction("ReduceMean", kF32, {1, 512, 7, 7}, {2, 3}, cases);
   reduction("ReduceMean", kF32, {1, 128, 768}, {2}, cases);
-  reduction("ReduceSum", kF32, {20000, 5}, {1}, cases);
-  reduction("ReduceMax", kF32, {20000, 5}, {1}, cases);
-  reduction("ReduceMax", kF32, {1, 25200, 80}, {2}, cases);
-  reduction("ReduceMax", kF32, {256, 300, 4}, {1}, cases);
-  for (const int64_t axis : {0, 1, 2}) {
-    cases->add(text_of(image) + "_axis" + std::to_string(axis), "ArgMax", "", [=](OneNode& node) {
-      Dims result = image;
-      result[static_cast<size_t>(axis)] = 1;
-      node.x(kF32, image).y(kI64, result).attr("axis", axis);
-    });
+  for (const char* op : {"ReduceSum", "ReduceMax"}) {
+    reduction(op, kF32, {20000, 5}, {1}, cases);
+    reduction(op, kF32, {1, 25200, 80}, {2}, cases);
+    for (const int64_t few : {2, 3, 4, 10}) reduction(op, kF32, {256, 300, few}, {1}, cases);
+  }
+}
+
+void arg_max(ElementType type, const Dims& dims, int64_t axis, Cases* cases) {
+  cases->add(text_of(dims) + "_axis" + std::to_string(axis) + suffix_of(type), "ArgMax", "",
+             [=](OneNode& node) {
+               Dims result = dims;
+               result[static_cast<size_t>(axis)] = 1;
+               const bool is_float = type == kF32 || type == kF64;
+               node.x(type, dims, is_float ? -1 : -100, is_float ? 1 : 100);
+               node.y(kI64, result).attr("axis", axis);
+             });
+}
+
+void arg_maxes(Cases* cases) {
+  for (const ElementType type : {kF32, kF64, kS32}) {
+    for (const int64_t axis : {0, 1, 2}) arg_max(type, {128, 64, 96}, axis, cases);
+  }
+  arg_max(kF32, {1, 21, 128, 128}, 1, cases);
+  arg_max(kF32, {20000, 5}, 1, cases);
+  arg_max(kF32, {1, 2000, 80}, 2, cases);
+  arg_max(kF32, {256, 300, 4}, 1, cases);
+}
+
+void softmax(const char* op, ElementType type, const Dims& dims, int64_t axis, Cases* cases) {
+  const std::string at = axis < 0 ? "" : "_axis" + std::to_string(axis);
+  cases->add(text_of(dims) + at + suffix_of(type), op, "",
+             [=](OneNode& node) { node.x(type, dims, -8, 8).y(type, dims).attr("axis", axis); });
+}
+
+void softmaxes(Cases* cases) {
+  for (const Dims& dims : {Dims{12, 128, 128}, Dims{1, 32000}, Dims{1, 4420, 2}, Dims{2000, 5},
+                           Dims{2000, 10}, Dims{1, 8732, 21}}) {
+    softmax("Softmax", kF32, dims, -1, cases);
+  }
+  softmax("Softmax", kF32, {1, 21, 64, 64}, 1, cases);
+  softmax("Softmax", kF32, {1, 16, 4, 2100}, 1, cases);
+  softmax("Softmax", kF64, {2000, 10}, -1, cases);
+  for (const Dims& dims : {Dims{1, 4420, 2}, Dims{2000, 10}, Dims{12, 128, 128}}) {
+    softmax("LogSoftmax", kF32, dims, -1, cases);
   }
 }
 
 std::vector<NamedCase> rows() {
   Cases cases("rows");
-  for (const Dims& dims : {Dims{12, 128, 128}, Dims{1, 32000}}) {
-    cases.add(text_of(dims), "Softmax", "",
-              [=](OneNode& node) { node.x(kF32, dims, -8, 8).y(kF32, dims).attr("axis", -1); });
-  }
+  softmaxes(&cases);
   const Dims dims = {1, 128, 768};
   cases.add(text_of(dims), "LayerNormalization", "", [=](OneNode& node) {
     node.x(kF32, dims).w(kF32, {768}).w(kF32, {768}).y(kF32, dims).attr("axis", -1);
@@ -321,6 +377,7 @@ std::vector<NamedCase> rows() {
     node.x(kF32, dims).x(kF32, dims).w(kF32, {768}).w(kF32, {768}).y(kF32, dims);
   });
   reductions(&cases);
+  arg_maxes(&cases);
   return cases.take();
 }
 

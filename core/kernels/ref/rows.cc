@@ -34,39 +34,64 @@ static float min_f32__ref(int64_t n, const float* x) {
   return best;
 }
 
-// One element joined to what was before; the wider type of sums is the caller's.
-template <FolioReduce kHow, typename A>
-static A join(A acc, float x) {
-  if (kHow == kFolioReduceSum) return acc + x;
-  if (kHow == kFolioReduceSquares) return acc + static_cast<A>(x) * x;
-  if (kHow == kFolioReduceMagnitudes) return acc + static_cast<A>(fabsf(x));
-  if (kHow == kFolioReduceProd) return acc * x;
+// Where integers wrap, and what rows of floats are joined in.
+template <typename T>
+struct Joined {
+  using Sum = T;
+};
+template <>
+struct Joined<float> {
+  using Sum = double;
+};
+template <>
+struct Joined<int32_t> {
+  using Sum = uint32_t;
+};
+template <>
+struct Joined<int64_t> {
+  using Sum = uint64_t;
+};
+
+// One element joined to what was before; A is T or the wider type of sums.
+template <FolioReduce kHow, typename T, typename A>
+static A join(A acc, T x) {
+  using Sum = typename Joined<T>::Sum;
   if (kHow == kFolioReduceMax) return acc != acc || acc > x ? acc : x;
-  return acc != acc || acc < x ? acc : x;
+  if (kHow == kFolioReduceMin) return acc != acc || acc < x ? acc : x;
+  const auto sum = static_cast<Sum>(acc);
+  const auto next = static_cast<Sum>(x);
+  if (kHow == kFolioReduceSquares) return static_cast<A>(sum + next * next);
+  if (kHow == kFolioReduceMagnitudes) return static_cast<A>(sum + (x < 0 ? 0 - next : next));
+  if (kHow == kFolioReduceProd) return static_cast<A>(sum * next);
+  return static_cast<A>(sum + next);
 }
 
-template <FolioReduce kHow>
-static void reduce_rows_f32__ref(int64_t rows, int64_t n, const float* x, int64_t x_stride,
-                                 float* acc) {
+template <FolioReduce kHow, typename T, typename A>
+static void reduce_rows__ref(int64_t rows, int64_t n, const T* x, int64_t x_stride, T* acc) {
   for (int64_t i = 0; i < rows; ++i) {
-    double joined = acc[i];
-    for (int64_t j = 0; j < n; ++j) joined = join<kHow>(joined, x[i * x_stride + j]);
-    acc[i] = static_cast<float>(joined);
+    A joined = acc[i];
+    for (int64_t j = 0; j < n; ++j) joined = join<kHow, T>(joined, x[i * x_stride + j]);
+    acc[i] = static_cast<T>(joined);
   }
 }
 
-template <FolioReduce kHow>
-static void reduce_columns_f32__ref(int64_t rows, int64_t n, const float* x, int64_t x_stride,
-                                    float* acc) {
+template <FolioReduce kHow, typename T>
+static void reduce_columns__ref(int64_t rows, int64_t n, const T* x, int64_t x_stride, T* acc) {
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < n; ++j) acc[j] = join<kHow>(acc[j], x[i * x_stride + j]);
+    for (int64_t j = 0; j < n; ++j) acc[j] = join<kHow, T>(acc[j], x[i * x_stride + j]);
   }
 }
 
 template <FolioReduce kHow>
 static void fill_reduction(FolioKernels* table) {
-  table->reduce_rows_f32[kHow] = reduce_rows_f32__ref<kHow>;
-  table->reduce_columns_f32[kHow] = reduce_columns_f32__ref<kHow>;
+  table->reduce_rows_f32[kHow] = reduce_rows__ref<kHow, float, double>;
+  table->reduce_columns_f32[kHow] = reduce_columns__ref<kHow, float>;
+  table->reduce_rows_f64[kHow] = reduce_rows__ref<kHow, double, double>;
+  table->reduce_columns_f64[kHow] = reduce_columns__ref<kHow, double>;
+  table->reduce_rows_s32[kHow] = reduce_rows__ref<kHow, int32_t, int32_t>;
+  table->reduce_columns_s32[kHow] = reduce_columns__ref<kHow, int32_t>;
+  table->reduce_rows_s64[kHow] = reduce_rows__ref<kHow, int64_t, int64_t>;
+  table->reduce_columns_s64[kHow] = reduce_columns__ref<kHow, int64_t>;
 }
 
 static void shifted_sum_f32__ref(int64_t n, int64_t taps, const float* w, const int64_t* offsets,
@@ -78,22 +103,45 @@ static void shifted_sum_f32__ref(int64_t n, int64_t taps, const float* w, const 
   }
 }
 
-static void softmax_f32__ref(int64_t n, const float* x, float* y) {
-  const float max = max_f32__ref(n, x);
-  float sum = 0.0f;
-  for (int64_t i = 0; i < n; ++i) {
-    y[i] = expf(x[i] - max);
-    sum += y[i];
-  }
-  for (int64_t i = 0; i < n; ++i) y[i] /= sum;
+// n elements that stand so far apart.
+static float strided_max(int64_t n, const float* x, int64_t stride) {
+  float max = x[0];
+  for (int64_t i = 1; i < n; ++i) max = join<kFolioReduceMax, float>(max, x[i * stride]);
+  return max;
 }
 
-static void log_softmax_f32__ref(int64_t n, const float* x, float* y) {
-  const float max = max_f32__ref(n, x);
-  float sum = 0.0f;
-  for (int64_t i = 0; i < n; ++i) sum += expf(x[i] - max);
-  const float log_sum = logf(sum);
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - max - log_sum;
+static void softmax_columns_f32__ref(int64_t n, int64_t columns, const float* x, int64_t x_stride,
+                                     float* y, int64_t y_stride) {
+  for (int64_t c = 0; c < columns && n > 0; ++c) {
+    const float max = strided_max(n, x + c, x_stride);
+    float sum = 0.0f;
+    for (int64_t i = 0; i < n; ++i) {
+      y[i * y_stride + c] = expf(x[i * x_stride + c] - max);
+      sum += y[i * y_stride + c];
+    }
+    for (int64_t i = 0; i < n; ++i) y[i * y_stride + c] /= sum;
+  }
+}
+
+static void log_softmax_columns_f32__ref(int64_t n, int64_t columns, const float* x,
+                                         int64_t x_stride, float* y, int64_t y_stride) {
+  for (int64_t c = 0; c < columns && n > 0; ++c) {
+    const float max = strided_max(n, x + c, x_stride);
+    float sum = 0.0f;
+    for (int64_t i = 0; i < n; ++i) sum += expf(x[i * x_stride + c] - max);
+    const float log_sum = logf(sum);
+    for (int64_t i = 0; i < n; ++i) {
+      y[i * y_stride + c] = x[i * x_stride + c] - max - log_sum;
+    }
+  }
+}
+
+static void softmax_f32__ref(int64_t rows, int64_t n, const float* x, float* y) {
+  for (int64_t i = 0; i < rows; ++i) softmax_columns_f32__ref(n, 1, x + i * n, 1, y + i * n, 1);
+}
+
+static void log_softmax_f32__ref(int64_t rows, int64_t n, const float* x, float* y) {
+  for (int64_t i = 0; i < rows; ++i) log_softmax_columns_f32__ref(n, 1, x + i * n, 1, y + i * n, 1);
 }
 
 static void layer_norm_f32__ref(int64_t n, const float* x, const float* gamma, const float* beta,
@@ -132,6 +180,8 @@ void fill_rows__ref(FolioKernels* table) {
   table->shifted_sum_f32 = shifted_sum_f32__ref;
   table->softmax_f32 = softmax_f32__ref;
   table->log_softmax_f32 = log_softmax_f32__ref;
+  table->softmax_columns_f32 = softmax_columns_f32__ref;
+  table->log_softmax_columns_f32 = log_softmax_columns_f32__ref;
   table->layer_norm_f32 = layer_norm_f32__ref;
   table->rms_norm_f32 = rms_norm_f32__ref;
 }

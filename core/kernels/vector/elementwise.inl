@@ -16,9 +16,6 @@ static void map1(int64_t n, const float* x, float* y) {
   }
 }
 
-VFN V v_pick_min(V a, V b) { return v_select(v_is_nan(a), a, v_min(a, b)); }
-VFN V v_pick_max(V a, V b) { return v_select(v_is_nan(a), a, v_max(a, b)); }
-
 template <V (*kFunction)(V, V), int kAStep, int kBStep>
 VFN void map2_steps(int64_t n, const float* a, const float* b, float* y) {
   /* A repeated operand is read once: it may be the first element of y. */

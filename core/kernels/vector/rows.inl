@@ -112,92 +112,6 @@ static void FOLIO_LEVEL(shifted_sum_f32)(int64_t n, int64_t taps, const float* w
   }
 }
 
-/* Pass 2 of softmax: the sum of exp(x - max), stored to y when there is one. */
-template <int kStores>
-VFN float row_exp_sum(int64_t n, const float* x, float max, float* y) {
-  const V top = v_set1(max);
-  V sum[2] = {v_zero(), v_zero()};
-  int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    for (int u = 0; u < 2; ++u) {
-      const V e = v_exp_bounded(v_sub(v_load(x + i + u * kLanes), top));
-      if (kStores) v_store(y + i + u * kLanes, e);
-      sum[u] = v_add(sum[u], e);
-    }
-  }
-  for (; i < n; i += kLanes) {
-    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
-    const V e = v_exp_bounded(v_sub(v_load_masked(x + i, m), top));
-    if (kStores) v_store_masked(y + i, m, e);
-    sum[0] = v_add(sum[0], v_select(m, e, v_zero()));
-  }
-  return v_sum(v_add(sum[0], sum[1]));
-}
-
-/* Softmax of up to kVectors vectors, which stay in registers, so that the CPU can be at the next
- * rows before this one is done. False, and nothing written, if x is not all finite. */
-template <int kVectors>
-VFN int short_softmax(int64_t n, const float* x, float* y) {
-  VM m[kVectors];
-  V row[kVectors];
-  V doubt = v_zero();
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t left = n - v * kLanes;
-    m[v] = v_first(left < 0 ? 0 : left < kLanes ? left : kLanes);
-    const V a = v_load_masked(x + v * kLanes, m[v]);
-    doubt = v_fma(a, v_zero(), doubt);
-    row[v] = v_select(m[v], a, v_set1(-__builtin_inff()));
-  }
-  if (v_any(v_is_nan(doubt))) return 0;
-  V best = row[0];
-#pragma GCC unroll 8
-  for (int v = 1; v < kVectors; ++v) best = v_max(row[v], best);
-  const V top = v_set1(v_max_lane(best));
-  V sum[2] = {v_zero(), v_zero()};
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    row[v] = v_exp_bounded(v_sub(row[v], top));
-    sum[v % 2] = v_add(sum[v % 2], row[v]);
-  }
-  const V scale = v_set1(1.0f / v_sum(v_add(sum[0], sum[1])));
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) v_store_masked(y + v * kLanes, m[v], v_mul(row[v], scale));
-  return 1;
-}
-
-static void FOLIO_LEVEL(softmax_f32)(int64_t n, const float* x, float* y) {
-  if (n == 0) return;
-  if (n <= kLanes ? short_softmax<1>(n, x, y)
-      : n <= 2 * kLanes ? short_softmax<2>(n, x, y)
-      : n <= 4 * kLanes ? short_softmax<4>(n, x, y)
-      : n <= 6 * kLanes ? short_softmax<6>(n, x, y)
-      : n <= 8 * kLanes && short_softmax<8>(n, x, y)) {
-    return;
-  }
-  const float max = FOLIO_LEVEL(max_f32)(n, x);
-  const float sum = row_exp_sum<1>(n, x, max, y);
-  const V scale = v_set1(1.0f / sum);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) v_store(y + i, v_mul(v_load(y + i), scale));
-  if (i < n) {
-    const VM m = v_first(n - i);
-    v_store_masked(y + i, m, v_mul(v_load_masked(y + i, m), scale));
-  }
-}
-
-static void FOLIO_LEVEL(log_softmax_f32)(int64_t n, const float* x, float* y) {
-  if (n == 0) return;
-  const V top = v_set1(FOLIO_LEVEL(max_f32)(n, x));
-  float max;
-  v_store_masked(&max, v_first(1), top);
-  const V log_sum = v_log(v_set1(row_exp_sum<0>(n, x, max, y)));
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
-    v_store_masked(y + i, m, v_sub(v_sub(v_load_masked(x + i, m), top), log_sum));
-  }
-}
-
 /* y = (x - shift) * scale * gamma + beta, where gamma and beta may be absent. */
 template <int kGamma, int kBeta>
 VFN void row_normalize(int64_t n, const float* x, float shift, float scale, const float* gamma,
@@ -272,8 +186,6 @@ static void fill_rows(FolioKernels* table) {
   table->max_f32 = FOLIO_LEVEL(max_f32);
   table->min_f32 = FOLIO_LEVEL(min_f32);
   table->shifted_sum_f32 = FOLIO_LEVEL(shifted_sum_f32);
-  table->softmax_f32 = FOLIO_LEVEL(softmax_f32);
-  table->log_softmax_f32 = FOLIO_LEVEL(log_softmax_f32);
   table->layer_norm_f32 = FOLIO_LEVEL(layer_norm_f32);
   table->rms_norm_f32 = FOLIO_LEVEL(rms_norm_f32);
 }

@@ -30,3 +30,19 @@ VFN void turn8x8(__m256 r[8]) {
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = s[i];
 }
+
+/* The same of 4 x 4 elements of 64 bits. */
+VFN void turn4x4_b64(__m256 r[4]) {
+  const __m256d a = _mm256_castps_pd(r[0]);
+  const __m256d b = _mm256_castps_pd(r[1]);
+  const __m256d c = _mm256_castps_pd(r[2]);
+  const __m256d d = _mm256_castps_pd(r[3]);
+  const __m256 ab_even = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
+  const __m256 ab_odd = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+  const __m256 cd_even = _mm256_castpd_ps(_mm256_unpacklo_pd(c, d));
+  const __m256 cd_odd = _mm256_castpd_ps(_mm256_unpackhi_pd(c, d));
+  r[0] = _mm256_permute2f128_ps(ab_even, cd_even, 0x20);
+  r[1] = _mm256_permute2f128_ps(ab_odd, cd_odd, 0x20);
+  r[2] = _mm256_permute2f128_ps(ab_even, cd_even, 0x31);
+  r[3] = _mm256_permute2f128_ps(ab_odd, cd_odd, 0x31);
+}

@@ -72,6 +72,9 @@ VFN VM v_is_nan(V a) { return vi_from_bits(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)); }
 VFN VM v_unordered(V a, V b) { return vi_from_bits(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)); }
 VFN VM v_either(VM a, VM b) { return _mm256_or_si256(a, b); }
 VFN V v_select(VM m, V yes, V no) { return _mm256_blendv_ps(no, yes, v_from_bits(m)); }
+/* Min and max where NaN stays: b's by the instructions. */
+VFN V v_pick_min(V a, V b) { return v_select(v_is_nan(a), a, v_min(a, b)); }
+VFN V v_pick_max(V a, V b) { return v_select(v_is_nan(a), a, v_max(a, b)); }
 
 VFN VI vi_load(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
 VFN void vi_store(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, a); }
@@ -123,6 +126,10 @@ VFN V v_lookup8(const float* row, VI index) {
 /* The halves as 8 lanes; of 8 lanes both are all. */
 VFN __m256 v_low8(V a) { return a; }
 VFN __m256 v_high8(V a) { return a; }
+VFN V v_of_8(__m256 low, __m256 high) {
+  (void)high;
+  return low;
+}
 
 /* to[i] = the sum of lanes i of four: in fours (0 + 2) + (1 + 3), then the halves. */
 VFN void v_sums4(V a, V b, V c, V d, float* to) {
@@ -203,6 +210,12 @@ VFN VD vd_div(VD a, VD b) { return _mm256_div_pd(a, b); }
 VFN VD vd_fma(VD a, VD b, VD c) { return _mm256_fmadd_pd(a, b, c); }
 VFN VD vd_min(VD a, VD b) { return _mm256_min_pd(a, b); }
 VFN VD vd_max(VD a, VD b) { return _mm256_max_pd(a, b); }
+VFN VD vd_pick_min(VD a, VD b) {
+  return _mm256_blendv_pd(_mm256_min_pd(a, b), a, _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
+}
+VFN VD vd_pick_max(VD a, VD b) {
+  return _mm256_blendv_pd(_mm256_max_pd(a, b), a, _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
+}
 VFN VD vd_sqrt(VD a) { return _mm256_sqrt_pd(a); }
 VFN VD vd_select_eq(VD a, VD b, VD yes, VD no) { /* a == b ? yes : no */
   return _mm256_blendv_pd(no, yes, _mm256_cmp_pd(a, b, _CMP_EQ_OQ));

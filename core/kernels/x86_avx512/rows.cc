@@ -16,6 +16,8 @@
 
 #include "core/kernels/vector/turn.inl"
 
+#include "core/kernels/vector/softmax.inl"
+
 #include "core/kernels/vector/reduce.inl"
 
 #include "core/kernels/vector/byte_sum.inl"
@@ -26,6 +28,7 @@ void folio_fill_rows__x86_avx512(FolioKernels* table) {
   fill_elementwise(table);
   fill_pow(table);
   fill_rows(table);
+  fill_softmax(table);
   fill_reductions(table);
   fill_bytes(table);
 }

@@ -65,6 +65,14 @@ VFN VM v_unordered(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }
 VFN VM v_either(VM a, VM b) { return (VM)(a | b); }
 VFN V v_select(VM m, V yes, V no) { return _mm512_mask_blend_ps(m, no, yes); }
 
+/* Min and max where NaN stays: b's by the instructions, a's because nothing is done there. */
+VFN V v_pick_min(V a, V b) {
+  return _mm512_mask_min_ps(a, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a, b);
+}
+VFN V v_pick_max(V a, V b) {
+  return _mm512_mask_max_ps(a, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a, b);
+}
+
 /* Every second of the lanes of a and b, from the first or the second on. */
 VFN V v_even(V a, V b) {
   const VI lanes = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
@@ -125,6 +133,9 @@ VFN V v_lookup8(const float* row, VI index) {
 /* The halves as 8 lanes; of 8 lanes both are all. */
 VFN __m256 v_low8(V a) { return _mm512_castps512_ps256(a); }
 VFN __m256 v_high8(V a) { return _mm512_extractf32x8_ps(a, 1); }
+VFN V v_of_8(__m256 low, __m256 high) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
 
 /* to[i] = the sum of lanes i of four: in fours (0 + 2) + (1 + 3), those as the halves' halves. */
 VFN void v_sums4(V a, V b, V c, V d, float* to) {
@@ -186,6 +197,12 @@ VFN VD vd_div(VD a, VD b) { return _mm512_div_pd(a, b); }
 VFN VD vd_fma(VD a, VD b, VD c) { return _mm512_fmadd_pd(a, b, c); }
 VFN VD vd_min(VD a, VD b) { return _mm512_min_pd(a, b); }
 VFN VD vd_max(VD a, VD b) { return _mm512_max_pd(a, b); }
+VFN VD vd_pick_min(VD a, VD b) {
+  return _mm512_mask_min_pd(a, _mm512_cmp_pd_mask(a, a, _CMP_ORD_Q), a, b);
+}
+VFN VD vd_pick_max(VD a, VD b) {
+  return _mm512_mask_max_pd(a, _mm512_cmp_pd_mask(a, a, _CMP_ORD_Q), a, b);
+}
 VFN VD vd_sqrt(VD a) { return _mm512_sqrt_pd(a); }
 VFN VD vd_select_eq(VD a, VD b, VD yes, VD no) { /* a == b ? yes : no */
   return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ), no, yes);
