@@ -15,8 +15,11 @@ typedef struct FolioBlockWeights {
   int64_t block;      /* a power of two, at least 16 */
   int32_t bits;       /* 2, 4 or 8 */
   const void* codes;  /* [n][row_bytes] */
-  const void* scales; /* f32 of any alignment, [n][blocks] */
+  const void* scales; /* f32 or f16 of any alignment, [n][blocks] */
   const float* zeros; /* [n][blocks], or null: 2^(bits - 1) */
+  /* 1: scales are f16 and stand for what f16_to_f32 makes of them, with the same bits of every
+   * result; 0: f32. Only block_dots_s8 with m = 1 takes f16. */
+  int32_t half_scales;
 } FolioBlockWeights;
 
 /* y[i * y_row_stride + n] = bias[n] + sum over p of A[i, p] * W[n, p], i < m, m <= 4.

@@ -60,6 +60,7 @@ struct Weights {
   Sizes size;
   const uint8_t* data = nullptr;
   const Tensor* scales = nullptr;
+  const uint8_t* halves = nullptr;  // the scales as float16, for kernels that take them; or null
   const Tensor* zeros = nullptr;    // or null
   const int32_t* groups = nullptr;  // [K] or null
 
@@ -67,7 +68,8 @@ struct Weights {
 
   // Floats of scratch that columns() takes.
   int64_t scratch_floats(int64_t columns) const {
-    return ((scales->dtype() == DType::kFloat ? 0 : 1) + (zeros ? 1 : 0)) * columns * size.blocks();
+    const bool widened = !halves && scales->dtype() != DType::kFloat;
+    return ((widened ? 1 : 0) + (zeros ? 1 : 0)) * columns * size.blocks();
   }
 
   // Columns [begin, end) as kernels read them; scales and zeros that are no plain floats are made
@@ -84,7 +86,10 @@ struct Weights {
     w.bits = static_cast<int32_t>(size.bits);
     w.codes = data + begin * size.row_bytes();
     w.scales = scales->raw() + first * 4;
-    if (scales->dtype() != DType::kFloat) {
+    w.half_scales = halves != nullptr;
+    if (halves) {
+      w.scales = halves + first * 2;
+    } else if (scales->dtype() != DType::kFloat) {
       load_floats(kernels, *scales, first, count, memory);
       w.scales = memory;
       memory += count;
@@ -192,6 +197,8 @@ class MatMulNBits final : public OpKernel {
                               " elements, expected ", scales * size.blob(), " and ", scales);
     }
     w.data = b->raw();
+    if (w.scales->dtype() == DType::kFloat16) w.halves = w.scales->raw();
+    if (const PackedBlob* blob = run.packed(2)) w.halves = blob->data();
     if (run.has_input(3)) {
       FOLIO_TRY(w.zeros, run.tensor(3));
       const bool packed = w.zeros->dtype() == DType::kUint8;
@@ -213,10 +220,11 @@ class MatMulNBits final : public OpKernel {
     return w;
   }
 
-  Status multiply(OpRun& run, const Weights& w, const Product& p) const {
-    if (w.groups) return multiply_panels(run, w, p);
-    if (rounds && (!w.zeros || w.packed_zeros())) return multiply_rounded(run, w, p);
-    return p.rows <= kFewRows ? multiply_dots(run, w, p) : multiply_panels(run, w, p);
+  Status multiply(OpRun& run, Weights w, const Product& p) const {
+    const bool rounded = !w.groups && rounds && (!w.zeros || w.packed_zeros());
+    if (!rounded || p.rows > 1) w.halves = nullptr;
+    if (rounded) return multiply_rounded(run, w, p);
+    return p.rows <= kFewRows && !w.groups ? multiply_dots(run, w, p) : multiply_panels(run, w, p);
   }
 
   // Calls dots(begin, columns, memory) for all columns, a task of them at a time; `memory`: `extra`
@@ -313,6 +321,66 @@ class MatMulNBits final : public OpKernel {
   }
 };
 
+// ---- scales in a pack
+//
+// Reading a weight is what a decoding step takes its time for, and float scales of blocks of 32 are
+// a fifth of it. Where each of them is a float16, they are packed as that. Codes stay where they
+// are, and so do the scales, for products of many rows and for whoever else reads them. Rows that
+// are not rounded take longer for their sums than memory does: widening would only add to it.
+
+constexpr int64_t kPackedScales = (64 << 10) / 4;  // from so many on; others stay in caches
+
+// Writes them to `halves` unless that is null.
+Status narrow_scales(const PackRequest& request, const Tensor& source, uint8_t* halves) {
+  const auto& kernels = *static_cast<const FolioKernels*>(request.context);
+  constexpr int64_t kPart = 1024;
+  float scales[kPart];
+  float widened[kPart];
+  uint16_t narrow[kPart];
+  for (int64_t i = 0; i < request.k; i += kPart) {
+    const int64_t count = std::min(kPart, request.k - i);
+    const auto bytes = static_cast<size_t>(count) * sizeof(float);
+    std::memcpy(scales, source.raw() + i * 4, bytes);
+    kernels.f32_to_f16(count, scales, narrow);
+    kernels.f16_to_f32(count, narrow, widened);
+    const auto is_special = [](uint16_t half) { return (half & 0x7C00) == 0x7C00; };
+    if (std::memcmp(scales, widened, bytes) != 0 ||
+        std::any_of(narrow, narrow + count, is_special)) {
+      return not_implemented("not every scale is a finite float16");
+    }
+    if (halves) std::memcpy(halves + i * 2, narrow, bytes / 2);
+  }
+  return Status::ok();
+}
+
+Status fill_scales(const PackRequest& request, const void*, const Tensor& source, uint8_t* blob) {
+  return narrow_scales(request, source, blob);
+}
+
+Status check_scales(const PackRequest& request, const Tensor& source) {
+  return narrow_scales(request, source, nullptr);
+}
+
+// Of scales that stand in the model; those that are computed first stay as they are.
+void request_scales(OpBuild& build, const Sizes& size) {
+  const Tensor* scales = build.constant(2);
+  if (!scales || scales->dtype() != DType::kFloat || build.has_input(4)) return;
+  if (build.has_input(3) && build.input(3).dtype != DType::kUint8) return;
+  const int64_t count = size.n * size.blocks();
+  if (scales->count() != count || count < kPackedScales) return;
+  PackRequest request;
+  request.layout = Layout::kF16Exact;
+  request.version = kF16ExactVersion;
+  request.k = count;
+  request.n = 1;
+  request.row_stride = 1;
+  request.bytes = static_cast<uint64_t>(count) * 2;
+  request.fill = fill_scales;
+  request.check = check_scales;
+  request.context = &build.kernels();
+  build.request_pack(2, request);
+}
+
 Result<Sizes> parse(const Attributes& attrs) {
   Sizes s;
   FOLIO_TRY(s.k, attrs.get_int("K"));
@@ -354,6 +422,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   }
   FOLIO_TRY(const int64_t level, build.attrs().get_int("accuracy_level", 0));
   kernel->rounds = level == 4 && kernel->size.bits >= 4 && kernel->size.block <= kMaxRoundedBlock;
+  if (kernel->rounds) request_scales(build, kernel->size);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

@@ -31,6 +31,10 @@ void set_form(const PackRequest& request, WantedBlob* blob) {
   blob->bytes = request.bytes;
 }
 
+std::function<Status()> check_of(const Tensor& tensor, const PackRequest& request) {
+  return [tensor, request] { return request.check(request, tensor); };
+}
+
 // Output 0 of a view operator is its input's bytes.
 Initializer* viewed_input(const Initializer& constant) {
   const Recipe& recipe = *constant.recipe;
@@ -62,6 +66,7 @@ WeightPacker::Asked WeightPacker::asked(Initializer* constant, const PackRequest
   Asked asked =
       this->asked(constant, [request](const ContentId& id) { return make_pack_key(id, request); });
   set_form(request, &asked.blob);
+  if (request.check && constant->tensor) asked.blob.check = check_of(*constant->tensor, request);
   asked.blob.fill = [this, constant, request](uint8_t* blob) -> Status {
     FOLIO_RETURN_IF_ERROR(compute(constant));
     FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, *constant->tensor, blob));
@@ -114,6 +119,7 @@ WantedBlob WeightPacker::later(const Ref<Initializer>& constant, const PackReque
   WantedBlob blob;
   blob.place = place;
   set_form(request, &blob);
+  if (request.check) blob.check = check_of(*constant->tensor, request);
   blob.name = constant->name;
   blob.content = [constant, request](PackLibrary& library) {
     const PackLibrary::Digest content = content_of_file_bytes(*constant, library);
@@ -180,8 +186,13 @@ Result<WeightSlot*> WeightPacker::slot(const Ref<Initializer>& constant, const P
   FOLIO_TRY(Ref<const PackedBlob> given, packed_in_model(*constant, request));
   if (given) return slots_->add(std::move(given));
   if (!can_wait(*constant, takes_unaligned)) {
-    FOLIO_TRY(Ref<const PackedBlob> made, now(*constant, asked(constant.get(), request)));
-    return slots_->add(std::move(made));
+    const Asked wanted = asked(constant.get(), request);
+    auto made = now(*constant, wanted);
+    if (!made.is_ok() && is_refused(wanted.blob, made.status())) {
+      return slots_->add(Ref<const PackedBlob>());
+    }
+    FOLIO_TRY(Ref<const PackedBlob> blob, std::move(made));
+    return slots_->add(std::move(blob));
   }
   Ref<const PackedBlob> found;
   if (ids_.has_twins()) {

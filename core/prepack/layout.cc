@@ -18,6 +18,8 @@ uint16_t layout_version(Layout layout) {
       return kF16P16Version;
     case Layout::kBF16P16:
       return kBF16P16Version;
+    case Layout::kF16Exact:
+      return kF16ExactVersion;
     case Layout::kRaw:
       break;
   }
@@ -40,6 +42,8 @@ const char* layout_name(Layout layout) {
       return "F16P16";
     case Layout::kBF16P16:
       return "BF16P16";
+    case Layout::kF16Exact:
+      return "F16EXACT";
   }
   return "unknown";
 }

@@ -18,6 +18,7 @@ enum class Layout : uint16_t {
   kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
   kF16P16 = 7,      // as kF32P16, of float16
   kBF16P16 = 8,     // as kF32P16, of bfloat16
+  kF16Exact = 9,    // the numbers of a float tensor as float16, where that holds every one exactly
 };
 
 inline constexpr uint16_t kRawVersion = 1;
@@ -27,6 +28,7 @@ inline constexpr uint16_t kF32Wino43Version = 1;
 inline constexpr uint16_t kF32TapwiseVersion = 1;
 inline constexpr uint16_t kF16P16Version = 1;
 inline constexpr uint16_t kBF16P16Version = 1;
+inline constexpr uint16_t kF16ExactVersion = 1;
 
 // At which kernels read packed weights.
 inline constexpr size_t kBlobAlignment = 64;

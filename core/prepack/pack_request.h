@@ -28,6 +28,9 @@ struct PackRequest {
   // Writes exactly `bytes` bytes at `blob`. The source may be unaligned.
   Status (*fill)(const PackRequest& request, const void* context, const Tensor& source,
                  uint8_t* blob) = nullptr;
+  // Whether this source has the layout; null: any source has it. What `fill` and `check` refuse
+  // with kNotImplemented stays as it is, without a word. It is asked before a source is hashed.
+  Status (*check)(const PackRequest& request, const Tensor& source) = nullptr;
   const void* context = nullptr;  // the kernel table; outlives the process's programs
   // Where there is the blob, the operator reads nothing of the source but type and shape: the bytes
   // of a computed constant are freed then.

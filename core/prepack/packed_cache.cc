@@ -136,11 +136,11 @@ Result<Ref<const PackedBlob>> PackedCache::get_or_make(const PackKey& key, const
       shared.packed.notify_all();
     }
   } promise{shared, key};
-  FOLIO_TRY(Ref<const PackedBlob> made, make());
-  if (!made) {
-    promise.is_none = true;
-    return made;
-  }
+  auto result = make();
+  promise.is_none =
+      result.is_ok() ? !result.value() : result.status().code() == Code::kNotImplemented;
+  FOLIO_TRY(Ref<const PackedBlob> made, std::move(result));
+  if (!made) return made;
   // Made, and perhaps ended, outside the lock, which its destructor takes.
   const auto blob = make_ref<Shared::Entry>(shared_, key, std::move(made));
   {

@@ -42,6 +42,7 @@ Found find_or_make(PackedCache& cache, PackLibrary* library, const WantedBlob& w
         wanted.place, [&] { return make_in_memory(wanted); }, wait);
   }
   const auto by_content = [&]() -> Found {
+    if (wanted.check) FOLIO_RETURN_IF_ERROR(wanted.check());
     const WantedBlob::Content content = wanted.content(*library);
     const PackKey& key = content.key;
     if (content.is_declared) {

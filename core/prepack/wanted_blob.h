@@ -30,11 +30,19 @@ struct WantedBlob {
   uint16_t version = 0;
   std::string name;  // of the weight, for people
   uint64_t bytes = 0;
-  bool was_looked_for = false;   // no pack file has it
-  bool may_wait = true;          // for a thread that makes the same; otherwise null is given
+  bool was_looked_for = false;  // no pack file has it
+  bool may_wait = true;         // for a thread that makes the same; otherwise null is given
+  // Asked before the source is hashed, if it is there: kNotImplemented where it has no such form,
+  // which `fill` says, too. None: any has it.
+  std::function<Status()> check = {};
   PackWriter::Fill fill;         // writes it
   PackedCache::Maker make = {};  // in memory; none: a buffer that `fill` writes
 };
+
+// Whether that is what became of it.
+inline bool is_refused(const WantedBlob& wanted, const Status& status) {
+  return wanted.check && status.code() == Code::kNotImplemented;
+}
 
 Result<Ref<const PackedBlob>> find_or_make(PackedCache& cache, PackLibrary* library,
                                            const WantedBlob& wanted);

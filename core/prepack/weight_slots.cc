@@ -75,7 +75,7 @@ void WeightSlots::fill(WeightSlot* slot, Who who) {
   if (made.is_ok()) {
     slot->kept_ = std::move(made).take();
     slot->blob_.store(slot->kept_.get(), std::memory_order_release);
-  } else {
+  } else if (!is_refused(*slot->job_, made.status())) {
     log(LogLevel::kWarning,
         cat("weight '", slot->job_->name, "' stays as it is: ", made.status().message()));
   }

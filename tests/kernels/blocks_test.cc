@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
 #include "tests/kernels/kernel_tester.h"
 
@@ -32,7 +33,8 @@ struct Blocks {
             bits,
             codes.data() + 1,
             scale_bytes.data() + 1,
-            zeros.empty() ? nullptr : zeros.data()};
+            zeros.empty() ? nullptr : zeros.data(),
+            0};
   }
   double at(int64_t j, int64_t p) const {
     const int64_t b = j * blocks + p / block;
@@ -349,6 +351,69 @@ TEST(BlockDotsS8, WhatIsNotFiniteMakesNan) {
       level.kernels.block_dots_s8(&args);
       for (int j = 0; j < 5; ++j) EXPECT_TRUE(std::isnan(y.data()[j])) << level.name;
     }
+  }
+}
+
+// Numbers that float16 holds, some of them subnormal, as floats and as that.
+struct HalfScales {
+  explicit HalfScales(size_t count) : halves(count), floats(count) {
+    uint32_t state = 5;
+    for (uint16_t& half : halves) {
+      half = static_cast<uint16_t>((state = state * 1664525 + 1013904223) >> 16);
+      half &= (half & 3) == 0 ? 0x83FF : 0xBFFF;  // subnormal, or below 2
+    }
+    ref_kernels().f16_to_f32(static_cast<int64_t>(count), halves.data(), floats.data());
+    // At an odd address, and right before memory that cannot be read.
+    const size_t bytes = 2 * count;
+    anywhere.resize(bytes + 1);
+    std::memcpy(anywhere.data() + 1, halves.data(), bytes);
+    std::vector<float> padded((bytes + 3) / 4);
+    offset = 4 * padded.size() - bytes;
+    std::memcpy(reinterpret_cast<char*>(padded.data()) + offset, halves.data(), bytes);
+    before_end = std::make_unique<BeforeUnreadable>(padded);
+  }
+
+  std::vector<const void*> places() const {
+    return {anywhere.data() + 1, reinterpret_cast<const char*>(before_end->data()) + offset};
+  }
+
+  std::vector<uint16_t> halves;
+  std::vector<float> floats;
+  std::vector<uint8_t> anywhere;
+  std::unique_ptr<BeforeUnreadable> before_end;
+  size_t offset = 0;
+};
+
+TEST(BlockDotsS8, HalfScalesGiveTheBitsOfFloats) {
+  const auto check = [](const Blocks& w) {
+    const HalfScales scales(static_cast<size_t>(w.n * w.blocks));
+    const auto a = random_floats(static_cast<size_t>(w.k), 8);
+    AlignedRows row(folio_block_row_bytes(w.blocks, w.block, w.bits));
+    ref_kernels().block_round_f32(w.k, w.block, w.bits, a.data(), row.data);
+    FolioBlockDotsS8 args = {};
+    args.w = w.weights();
+    args.m = 1;
+    args.a = row.data;
+    const auto product = [&](const FolioKernels& kernels, const void* from, int32_t half_scales) {
+      Guarded y(static_cast<size_t>(w.n));
+      args.w.scales = from;
+      args.w.half_scales = half_scales;
+      args.y = y.data();
+      kernels.block_dots_s8(&args);
+      EXPECT_TRUE(y.intact());
+      return y.values();
+    };
+    const auto want = product(ref_kernels(), scales.floats.data(), 0);
+    for (const LevelUnderTest& level : levels_under_test()) {
+      for (const void* place : scales.places()) {
+        EXPECT_TRUE(same_bits(product(level.kernels, place, 1), want)) << level.name;
+      }
+    }
+  };
+  for_all_weights({4, 8}, 256, check);
+  for (const int64_t block : {16, 32, 64}) {  // many blocks, and four or sixteen of them whole
+    check(Blocks(4, block, 48 * block, 24, false));
+    check(Blocks(8, block, 21 * block, 7, true));
   }
 }
 

@@ -591,7 +591,7 @@ void add_byte_row_slots(std::vector<Slot>* list) {
 }
 
 FolioBlockWeights block_weights(int64_t n, const Pointers& p) {
-  return {n, kBlock, kBlock, 4, p.in[0], p.in[1], nullptr};
+  return {n, kBlock, kBlock, 4, p.in[0], p.in[1], nullptr, 0};
 }
 
 void add_block_slots(std::vector<Slot>* list) {

@@ -17,8 +17,13 @@ static int code_at(const FolioBlockWeights* w, int64_t n, int64_t p) {
 }
 
 static float scale_at(const FolioBlockWeights* w, int64_t n, int64_t block) {
+  const int64_t at = n * blocks_of(w) + block;
   float scale;
-  memcpy(&scale, (const char*)w->scales + 4 * (n * blocks_of(w) + block), 4);
+  if (w->half_scales) {
+    f16_to_f32__ref(1, (const char*)w->scales + 2 * at, &scale);
+  } else {
+    memcpy(&scale, (const char*)w->scales + 4 * at, 4);
+  }
   return scale;
 }
 

@@ -89,16 +89,33 @@ VFN VI sum_quads(const VI* dots) {
   }
 }
 
-/* to[i] = [block b + 2 i and the next][column] of numbers of which each column has one a block;
- * `step`: bytes between columns, m: blocks that there are. */
+/* `count` floats, 4 unless kTail, and zeros. */
 template <int kTail>
-VFN void load_fours(const char* p, int64_t step, __m128i m, V* to) {
-  __m128 four[kAcross];
-#pragma GCC unroll 4
-  for (int j = 0; j < kAcross; ++j) {
-    const float* from = (const float*)(const void*)(p + j * step);
-    four[j] = kTail ? _mm_maskload_ps(from, m) : _mm_loadu_ps(from);
+VFN __m128 load_four(const char* p, int64_t count) {
+  const float* from = (const float*)(const void*)p;
+  if constexpr (!kTail) return _mm_loadu_ps(from);
+  const __m128i all = _mm_set1_epi32((int)count);
+  return _mm_maskload_ps(from, _mm_cmpgt_epi32(all, _mm_setr_epi32(0, 1, 2, 3)));
+}
+
+/* The same of f16. */
+template <int kTail>
+VFN __m128 widen_four(const char* p, int64_t count) {
+  uint64_t halves = 0;
+  if constexpr (kTail) {
+    for (int64_t i = 0; i < count && i < 4; ++i) {
+      uint16_t half;
+      __builtin_memcpy(&half, p + 2 * i, 2);
+      halves |= (uint64_t)half << 16 * i;
+    }
+  } else {
+    __builtin_memcpy(&halves, p, 8);
   }
+  return _mm_cvtph_ps(_mm_cvtsi64_si128((int64_t)halves));
+}
+
+/* to[i] = [block b + 2 i and the next][column] of the four[column] of blocks b to b + 3. */
+VFN void turn_fours(const __m128* four, V* to) {
   const V even = _mm256_set_m128(four[2], four[0]);
   const V odd = _mm256_set_m128(four[3], four[1]);
   const __m256d low = _mm256_castps_pd(_mm256_unpacklo_ps(even, odd));
@@ -107,18 +124,29 @@ VFN void load_fours(const char* p, int64_t step, __m128i m, V* to) {
   to[1] = _mm256_castpd_ps(_mm256_permute4x64_pd(high, 0xD8));
 }
 
+/* Of numbers of 4 or 2 bytes, of which each column has one a block, from block b on; `left`: blocks
+ * that there are. */
+template <int kTail>
+VFN void load_fours(const char* p, int64_t size, int64_t blocks, int64_t left, V* to) {
+  __m128 four[kAcross];
+#pragma GCC unroll 4
+  for (int j = 0; j < kAcross; ++j) {
+    const char* from = p + j * size * blocks;
+    four[j] = size == 2 ? widen_four<kTail>(from, left) : load_four<kTail>(from, left);
+  }
+  turn_fours(four, to);
+}
+
 /* sum[i] + the blocks b + 2 i and the next of four columns. */
 template <int kBits, int kBlob, int kTail>
 VFN void add_fours(const Columns& c, const Shape& s, const Row& a, int64_t b, V* sum) {
   const int64_t left = s.blocks - b;
-  const __m128i m = kTail ? _mm_cmpgt_epi32(_mm_set1_epi32((int)left), _mm_setr_epi32(0, 1, 2, 3))
-                          : _mm_set1_epi32(-1);
   const V a_scales = _mm256_broadcast_ps((const __m128*)(const void*)(a.scales + b));
   const V four = _mm256_broadcast_ps((const __m128*)(const void*)(a.middles + b));
   V scales[2];
   V zeros[2] = {};
-  load_fours<kTail>(c.scales + 4 * b, 4 * c.blocks, m, scales);
-  if (c.zeros) load_fours<kTail>((const char*)(c.zeros + b), 4 * c.blocks, m, zeros);
+  load_fours<kTail>(c.scales + c.scale_bytes * b, c.scale_bytes, c.blocks, left, scales);
+  if (c.zeros) load_fours<kTail>((const char*)(c.zeros + b), 4, c.blocks, left, zeros);
 #pragma GCC unroll 2
   for (int i = 0; i < 2; ++i) {
     if (kTail && left <= 2 * i) break;

@@ -49,11 +49,17 @@ typedef struct Columns {
   const char* scales;
   const float* zeros;
   int64_t bytes, blocks; /* from one to the next */
+  int64_t scale_bytes;   /* 4, or 2: f16 */
 } Columns;
 
 VFN Columns columns_at(const FolioBlockWeights& w, const Shape& s, int64_t n, int stride) {
-  return {(const uint8_t*)w.codes + n * s.bytes, (const char*)w.scales + 4 * n * s.blocks,
-          w.zeros ? w.zeros + n * s.blocks : nullptr, stride * s.bytes, stride * s.blocks};
+  const int64_t scale_bytes = w.half_scales ? 2 : 4;
+  return {(const uint8_t*)w.codes + n * s.bytes,
+          (const char*)w.scales + scale_bytes * n * s.blocks,
+          w.zeros ? w.zeros + n * s.blocks : nullptr,
+          stride * s.bytes,
+          stride * s.blocks,
+          scale_bytes};
 }
 
 namespace {

@@ -24,7 +24,7 @@ VFN void fetch_next(const Columns& c, const Shape& s, int64_t b) {
   for (int64_t line = 0; line < 4 * kAcross * s.blob; line += 64) {
     _mm_prefetch(codes + line, _MM_HINT_T0);
   }
-  _mm_prefetch(c.scales + 4 * kAcross * (s.blocks + b), _MM_HINT_T0);
+  _mm_prefetch(c.scales + c.scale_bytes * kAcross * (s.blocks + b), _MM_HINT_T0);
 }
 
 /* The products of four columns with a row. kBlob: bytes of a block, 64 for that and more. */

@@ -119,7 +119,16 @@ VFN void fetch_ahead(const Columns& c, int64_t b, int fourth) {
   const char* codes = (const char*)c.codes + kAcross * b * kBlob + fourth * kBytes + kAhead;
 #pragma GCC unroll 8
   for (int64_t line = 0; line < kBytes; line += 64) _mm_prefetch(codes + line, _MM_HINT_T1);
-  _mm_prefetch(c.scales + 4 * kAcross * b + 64 * fourth + 4 * kAhead / kBlob, _MM_HINT_T1);
+  if (c.scale_bytes == 2 && fourth >= 2) return; /* two lines */
+  const char* scales = c.scales + c.scale_bytes * (kAcross * b + kAhead / kBlob);
+  _mm_prefetch(scales + 64 * fourth, _MM_HINT_T1);
+}
+
+/* Scales of column j from block b on: those that m names, and zeros. */
+VFN V load_scales(const Columns& c, int j, int64_t b, VM m) {
+  const char* from = c.scales + c.scale_bytes * (j * c.blocks + b);
+  if (c.scale_bytes == 2) return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, from));
+  return _mm512_maskz_loadu_ps(m, from);
 }
 
 /* sum + 16 blocks of four columns, from block b on. */
@@ -142,8 +151,7 @@ VFN V add_blocks(const Columns& c, const Shape& s, const Row& a, int64_t b, V su
     } else {
       exact[j] = v_from_int(dot_blocks<kBits, kBlob, kTail>(codes, s, a.codes, b, middles));
     }
-    const V of_w = _mm512_maskz_loadu_ps(m, c.scales + 4 * (j * c.blocks + b));
-    scales[j] = _mm512_permutexvar_ps(turn, v_mul(of_w, a_scales));
+    scales[j] = _mm512_permutexvar_ps(turn, v_mul(load_scales(c, j, b, m), a_scales));
   }
   V exact_of[4], scale_of[4];
   turn_groups(exact, exact_of);
@@ -183,14 +191,19 @@ VFN void dot_long_blocks(const Columns& c, const Shape& s, const int8_t* x, int6
   }
 }
 
-/* [block][column] of numbers of which each column has one a block; `step`: bytes between columns.
- */
-VFN V load_groups(const void* p, int64_t step, __mmask8 m) {
+/* Those of four floats, or f16, that m names, and zeros. */
+VFN __m128 load_four(const char* p, int64_t size, __mmask8 m) {
+  return size == 2 ? _mm_cvtph_ps(_mm_maskz_loadu_epi16(m, p)) : _mm_maskz_loadu_ps(m, p);
+}
+
+/* [block][column] of numbers of 4 or 2 bytes, of which each column has one a block. */
+VFN V load_groups(const void* p, int64_t size, int64_t blocks, __mmask8 m) {
   const char* from = (const char*)p;
-  V all = _mm512_castps128_ps512(_mm_maskz_loadu_ps(m, from));
-  all = _mm512_insertf32x4(all, _mm_maskz_loadu_ps(m, from + step), 1);
-  all = _mm512_insertf32x4(all, _mm_maskz_loadu_ps(m, from + 2 * step), 2);
-  all = _mm512_insertf32x4(all, _mm_maskz_loadu_ps(m, from + 3 * step), 3);
+  const int64_t step = size * blocks;
+  V all = _mm512_castps128_ps512(load_four(from, size, m));
+  all = _mm512_insertf32x4(all, load_four(from + step, size, m), 1);
+  all = _mm512_insertf32x4(all, load_four(from + 2 * step, size, m), 2);
+  all = _mm512_insertf32x4(all, load_four(from + 3 * step, size, m), 3);
   return _mm512_permutexvar_ps(natural_turn(), all);
 }
 
@@ -207,14 +220,14 @@ VFN V add_long_blocks(const Columns& c, const Shape& s, const Row& a, int64_t b,
   const VI middles = _mm512_permutexvar_epi32(each, _mm512_castsi128_si512(four));
   V exact;
   if (c.zeros) {
-    const V zeros = load_groups(c.zeros + b, 4 * c.blocks, m);
+    const V zeros = load_groups(c.zeros + b, 4, c.blocks, m);
     exact = v_fma(v_mul(zeros, v_set1(1.0f / (1 << (kBits - 1)))), v_from_int(middles),
                   v_from_int(sums));
   } else {
     exact = v_from_int(vi_add(sums, middles));
   }
   const V a_scale = _mm512_permutexvar_ps(each, _mm512_castps128_ps512(_mm_load_ps(a.scales + b)));
-  const V scale = load_groups(c.scales + 4 * b, 4 * c.blocks, m);
+  const V scale = load_groups(c.scales + c.scale_bytes * b, c.scale_bytes, c.blocks, m);
   return v_fma(exact, v_mul(scale, a_scale), sum);
 }
 
