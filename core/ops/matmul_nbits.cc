@@ -377,6 +377,7 @@ void request_scales(OpBuild& build, const Sizes& size) {
   request.bytes = static_cast<uint64_t>(count) * 2;
   request.fill = fill_scales;
   request.check = check_scales;
+  request.in_files_only = true;
   request.context = &build.kernels();
   build.request_pack(2, request);
 }

@@ -29,6 +29,7 @@ void set_form(const PackRequest& request, WantedBlob* blob) {
   blob->layout = request.layout;
   blob->version = request.version;
   blob->bytes = request.bytes;
+  blob->in_files_only = request.in_files_only;
 }
 
 std::function<Status()> check_of(const Tensor& tensor, const PackRequest& request) {

@@ -31,6 +31,8 @@ struct PackRequest {
   // Whether this source has the layout; null: any source has it. What `fill` and `check` refuse
   // with kNotImplemented stays as it is, without a word. It is asked before a source is hashed.
   Status (*check)(const PackRequest& request, const Tensor& source) = nullptr;
+  // Worth pages of a file that all processes share, not memory of this one's own.
+  bool in_files_only = false;
   const void* context = nullptr;  // the kernel table; outlives the process's programs
   // Where there is the blob, the operator reads nothing of the source but type and shape: the bytes
   // of a computed constant are freed then.

@@ -6,6 +6,7 @@ namespace {
 using Found = Result<Ref<const PackedBlob>>;
 
 Found make_in_memory(const WantedBlob& wanted) {
+  if (wanted.in_files_only) return not_implemented("'", wanted.name, "' is packed in files only");
   if (wanted.make) return wanted.make();
   FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(wanted.bytes));
   FOLIO_RETURN_IF_ERROR(wanted.fill(buffer->data()));

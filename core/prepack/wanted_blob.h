@@ -32,6 +32,7 @@ struct WantedBlob {
   uint64_t bytes = 0;
   bool was_looked_for = false;  // no pack file has it
   bool may_wait = true;         // for a thread that makes the same; otherwise null is given
+  bool in_files_only = false;   // without a pack file there is none
   // Asked before the source is hashed, if it is there: kNotImplemented where it has no such form,
   // which `fill` says, too. None: any has it.
   std::function<Status()> check = {};
@@ -41,7 +42,7 @@ struct WantedBlob {
 
 // Whether that is what became of it.
 inline bool is_refused(const WantedBlob& wanted, const Status& status) {
-  return wanted.check && status.code() == Code::kNotImplemented;
+  return (wanted.check || wanted.in_files_only) && status.code() == Code::kNotImplemented;
 }
 
 Result<Ref<const PackedBlob>> find_or_make(PackedCache& cache, PackLibrary* library,

@@ -93,6 +93,13 @@ class HalfScales : public ::testing::Test {
     return options;
   }
 
+  // With a store of its own, empty at first.
+  SessionOptions stored(int threads, Packing packing) {
+    SessionOptions options = with(threads, packing);
+    options.pack.stores = {cat(folder_.path(), "/store", ++stores_)};
+    return options;
+  }
+
   // The bits of all outputs, end to end.
   static std::vector<uint32_t> run(const Ref<Session>& session) {
     std::vector<NamedValue> inputs;
@@ -127,6 +134,7 @@ class HalfScales : public ::testing::Test {
   }
 
   const TempFolder folder_;
+  int stores_ = 0;
 };
 
 TEST_F(HalfScales, GiveTheBitsOfFloatsInEveryPackState) {
@@ -136,23 +144,37 @@ TEST_F(HalfScales, GiveTheBitsOfFloatsInEveryPackState) {
   const auto expected = run(session_of(path, unpacked));
   for (const int threads : {1, 2, 3}) {
     EXPECT_EQ(run(session_of(path, with(threads, Packing::kOff))), expected);
-    const Ref<Session> loaded = session_of(path, with(threads, Packing::kLoad));
+    const Ref<Session> loaded = session_of(path, stored(threads, Packing::kLoad));
     ASSERT_FALSE(blobs(loaded).empty());
     for (const auto& blob : blobs(loaded)) {
       EXPECT_EQ(blob->bytes(), 2U * kScales);
       EXPECT_EQ(blob->data(), blobs(loaded)[0]->data()) << "all nodes share it";
     }
     EXPECT_EQ(run(loaded), expected);
-    const Ref<Session> behind = session_of(path, with(threads, Packing::kBehind));
+    const Ref<Session> behind = session_of(path, stored(threads, Packing::kBehind));
     EXPECT_EQ(run(behind), expected) << "while it is packed";
     EXPECT_TRUE(behind->wait_packed(-1ms));
     EXPECT_FALSE(blobs(behind).empty());
     EXPECT_EQ(run(behind), expected) << "afterwards";
   }
-  SessionOptions plain = with(1, Packing::kLoad);
+  SessionOptions plain = stored(1, Packing::kLoad);
   plain.kernels = CpuBits();
   unpacked.kernels = CpuBits();
   EXPECT_EQ(run(session_of(path, plain)), run(session_of(path, unpacked)));
+}
+
+// A copy of them is worth pages that all processes share, not memory of each.
+TEST_F(HalfScales, AreNotPackedInMemory) {
+  const std::string path = write("m.onnx", exact_scales());
+  const auto expected = run(session_of(path, with(1, Packing::kOff)));
+  for (const Packing packing : {Packing::kLoad, Packing::kBehind}) {
+    const SessionOptions options = with(1, packing);
+    const Ref<Session> session = session_of(path, options);
+    EXPECT_TRUE(session->wait_packed(-1ms));
+    EXPECT_TRUE(blobs(session).empty());
+    EXPECT_EQ(options.cache->stats().failures, 0U);
+    EXPECT_EQ(run(session), expected);
+  }
 }
 
 TEST_F(HalfScales, StandInPackFiles) {
@@ -192,13 +214,12 @@ TEST_F(HalfScales, OfWhichOneIsNotExactStayAsTheyAre) {
     const Ref<Session> loaded = session_of(path, with(1, Packing::kLoad));
     EXPECT_TRUE(blobs(loaded).empty());
     EXPECT_EQ(run(loaded), expected);
-    SessionOptions stored = with(1, Packing::kBehind);
-    stored.pack.stores = {folder_.path() + "/store"};
-    const Ref<Session> behind = session_of(path, stored);
+    const SessionOptions options = stored(1, Packing::kBehind);
+    const Ref<Session> behind = session_of(path, options);
     EXPECT_TRUE(behind->wait_packed(-1ms));
     EXPECT_TRUE(blobs(behind).empty());
     EXPECT_EQ(run(behind), expected);
-    EXPECT_EQ(stored.cache->stats().failures, 0U);
+    EXPECT_EQ(options.cache->stats().failures, 0U);
     const PackModelResult missing = pack(path, /*check=*/true);
     EXPECT_EQ(missing.missing_blobs + missing.found_blobs, 0U);
   }
@@ -206,12 +227,12 @@ TEST_F(HalfScales, OfWhichOneIsNotExactStayAsTheyAre) {
 
 TEST_F(HalfScales, OfAFewColumnsStayAsTheyAre) {
   const std::string path = write("m.onnx", exact_scales(kBlocks * 2047));
-  EXPECT_TRUE(blobs(session_of(path, with(1, Packing::kLoad))).empty());
+  EXPECT_TRUE(blobs(session_of(path, stored(1, Packing::kLoad))).empty());
 }
 
 TEST_F(HalfScales, OfRowsThatAreNotRoundedStayAsTheyAre) {
   const std::string path = folder_.write("m.onnx", model_of(exact_scales(), {0}));
-  EXPECT_TRUE(blobs(session_of(path, with(1, Packing::kLoad))).empty());
+  EXPECT_TRUE(blobs(session_of(path, stored(1, Packing::kLoad))).empty());
 }
 
 // Scales that do not fit the attributes are never read by those sizes.
@@ -233,7 +254,7 @@ TEST_F(HalfScales, OfAnotherCountAreRefusedByTheRunAndNotPacked) {
         .attr_int("block_size", kBlock);
     graph.output("y", f32_type({1, kColumns + more}));
     const std::string path = folder_.write("m.onnx", writer.serialize());
-    auto session = Session::create(ModelFile::open(path, {}).take(), with(1, Packing::kLoad));
+    auto session = Session::create(ModelFile::open(path, {}).take(), stored(1, Packing::kLoad));
     if (!session.is_ok()) continue;
     EXPECT_TRUE(blobs(session.value()).empty());
     const Value x = make_tensor<float>({1, kDepth}, small_wave(kDepth, 3));
