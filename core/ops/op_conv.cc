@@ -123,8 +123,8 @@ PanelOrigin panel_origin(const Window& w, int64_t pixel, int64_t count) {
     for (int d = 0; d < kSpatial; ++d) origin.at[i][d] = o[d] * w.stride[d] - w.pad_begin[d];
   }
   const int64_t last = origin.count - 1;
-  origin.one_row = origin.count == kPanel && w.stride[2] == 1 &&
-                   origin.at[last][0] == origin.at[0][0] && origin.at[last][1] == origin.at[0][1];
+  origin.one_row = origin.count == kPanel && origin.at[last][0] == origin.at[0][0] &&
+                   origin.at[last][1] == origin.at[0][1];
   return origin;
 }
 

@@ -72,7 +72,7 @@ struct PanelOrigin {
   static constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
   int64_t at[kPanel][kSpatial];
   int64_t count;
-  bool one_row;  // all in one output row with stride 1: neighbours in x too
+  bool one_row;  // all in one output row: in x they are a stride apart
 };
 
 PanelOrigin panel_origin(const Window& w, int64_t pixel, int64_t count);
@@ -101,8 +101,14 @@ void gather_conv_row(const Window& w, const PanelOrigin& origin, const Image& im
     const int64_t h = origin.at[0][1] + offset[1];
     const int64_t from = origin.at[0][2] + offset[2];
     const bool row_inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
-    if (row_inside && from >= 0 && from + kPanel <= w.in[2]) {
-      image.panel(base + (d * w.in[1] + h) * w.in[2] + from, dst);
+    const int64_t stride = w.stride[2];
+    if (row_inside && from >= 0 && from + (kPanel - 1) * stride < w.in[2]) {
+      const int64_t first = base + (d * w.in[1] + h) * w.in[2] + from;
+      if (stride == 1) {
+        image.panel(first, dst);
+      } else {
+        for (int64_t i = 0; i < kPanel; ++i) dst[i] = image.get(first + i * stride);
+      }
       return;
     }
   }

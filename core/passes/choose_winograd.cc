@@ -19,9 +19,7 @@
 namespace folio {
 namespace {
 
-// Fewer channels leave the transforms too much of the work; fewer tiles read too many bytes of
-// weights for each.
-constexpr int64_t kFewestChannels = 16;
+// Fewer tiles read too many bytes of weights for each.
 constexpr int64_t kFewestTiles = 9;
 // What all packed weights may take more than they would otherwise: half of the model's constants,
 // or this if that is less.
@@ -70,7 +68,8 @@ class ChooseWinograd {
     const Span<const int64_t> dims = w.shape.dims();
     const Ref<Initializer>* half = half_behind(w);
     if (w.dtype != DType::kFloat || packed_blob_of(half ? **half : w) ||
-        !fits_winograd(dims, attrs.value()) || std::min(dims[0], dims[1]) < kFewestChannels) {
+        !fits_winograd(dims, attrs.value()) ||
+        std::min(dims[0], dims[1]) < kFewestWinogradChannels) {
       return std::nullopt;
     }
     const auto& y = graph.value(node->outputs[0]).type.dims;

@@ -58,6 +58,10 @@ void widen_conv(Model* model, bool* changed);
 // Removes and merges nodes that only move or rename elements.
 void simplify_moves(Model* model, bool* changed);
 
+// Conv reads the image of which Slices and a Concat made it phases; before fold_scales, which
+// leaves weights without bytes; needs inferred types.
+void fold_focus(Model* model, bool* changed);
+
 // Conv, ConvTranspose and Gemm take in BatchNormalization and constants per channel.
 void fold_scales(Model* model, bool* changed);
 

@@ -69,6 +69,8 @@ class Pattern {
   // The node that alone reads the value, once; kNone: several, none, a subgraph or an output.
   NodeId sole_reader(ValueId value) const;
   bool is_read_once(ValueId value) const;
+  // How often the value is read; outputs and captures count too.
+  int reads(ValueId value) const { return uses_[static_cast<size_t>(value)]; }
   // Input i of a node; kNone when absent.
   ValueId input(NodeId id, size_t i) const;
   // Of a node with two inputs, the one that is not `known`.

@@ -38,9 +38,9 @@ TEST(Conv, GroupsSeeTheirOwnChannels) {
 TEST(Conv, GroupsOfAnySizeAgreeWithLoops) {
   struct Case {
     int64_t in, out, groups, stride, dilation, pad;  // channels of a group
+    int64_t width = 21;
   };
   constexpr int64_t kHeight = 9;
-  constexpr int64_t kWidth = 21;
   for (const Case& c : {Case{2, 2, 3, 1, 1, 1},
                         {4, 4, 2, 1, 1, 0},
                         {4, 4, 2, 2, 1, 1},
@@ -54,13 +54,16 @@ TEST(Conv, GroupsOfAnySizeAgreeWithLoops) {
                         {1, 2, 3, 1, 2, 2},
                         {1, 1, 2, 2, 2, 0},
                         {1, 1, 3, 3, 1, 1},
-                        {16, 16, 2, 1, 1, 1}}) {
+                        {16, 16, 2, 1, 1, 1},
+                        {16, 16, 2, 2, 1, 1, 73},  // lines of whole panels, and what is left
+                        {3, 16, 1, 3, 1, 2, 99},
+                        {3, 16, 1, 2, 2, 0, 70}}) {
     const int64_t x_channels = c.in * c.groups;
     const int64_t y_channels = c.out * c.groups;
     const int64_t rows = (kHeight + 2 * c.pad - 2 * c.dilation - 1) / c.stride + 1;
-    const int64_t columns = (kWidth + 2 * c.pad - 2 * c.dilation - 1) / c.stride + 1;
+    const int64_t columns = (c.width + 2 * c.pad - 2 * c.dilation - 1) / c.stride + 1;
     std::vector<float> x, w, b, want;
-    for (int64_t i = 0; i < x_channels * kHeight * kWidth; ++i) {
+    for (int64_t i = 0; i < x_channels * kHeight * c.width; ++i) {
       x.push_back(static_cast<float>(i * 37 % 19) - 9);
     }
     for (int64_t i = 0; i < y_channels * c.in * 9; ++i) {
@@ -74,16 +77,16 @@ TEST(Conv, GroupsOfAnySizeAgreeWithLoops) {
         const int64_t channel = m / c.out * c.in + t / 9;
         const int64_t h = o / columns % rows * c.stride - c.pad + t / 3 % 3 * c.dilation;
         const int64_t v = o % columns * c.stride - c.pad + t % 3 * c.dilation;
-        if (h < 0 || h >= kHeight || v < 0 || v >= kWidth) continue;
+        if (h < 0 || h >= kHeight || v < 0 || v >= c.width) continue;
         sum += w[static_cast<size_t>(m * c.in * 9 + t)] *
-               x[static_cast<size_t>((channel * kHeight + h) * kWidth + v)];
+               x[static_cast<size_t>((channel * kHeight + h) * c.width + v)];
       }
       want.push_back(sum);  // whole numbers: exact in any order
     }
     OpTester t("Conv", 11);
     t.attr("group", c.groups).attr_ints("pads", {c.pad, c.pad, c.pad, c.pad});
     t.attr_ints("strides", {c.stride, c.stride}).attr_ints("dilations", {c.dilation, c.dilation});
-    t.input<float>({1, x_channels, kHeight, kWidth}, x);
+    t.input<float>({1, x_channels, kHeight, c.width}, x);
     t.input<float>({y_channels, c.in, 3, 3}, w).input<float>({y_channels}, b);
     t.expect<float>(0, {1, y_channels, rows, columns}, want).run();
   }
