@@ -5,9 +5,9 @@
 //   -> Conv of filters that have s x t times the taps, strides and pads
 //
 // The same products: tap (a, b) of phase (i, j) is tap (a s + i, b t + j) of the image. One Slice
-// takes both axes or one after the other does; phases come in any order. The sizes of H and W need
-// not be known: Concat takes phases of equal size only, so the steps divide them in every run that
-// is not refused. Weights are few and rearranged here. Floats only; where slices are read elsewhere
+// takes both axes or one after the other does; phases come in any order. H and W are known, and the
+// steps divide them: of any other image Concat would refuse the phases, which nothing would then
+// do. Weights are few and rearranged here. Floats only; where slices are read elsewhere
 // too, they are needed anyway and nothing is folded, nor where Winograd's algorithm saves more.
 #include <algorithm>
 #include <array>
@@ -214,7 +214,7 @@ class FocusFolder {
   // Each step-th element of all, from one of the first on.
   static bool takes_phase(Dim dim, int64_t start, int64_t end, int64_t step) {
     if (step < 1 || step > kMostStep || start < 0 || start >= step) return false;
-    if (!dim.is_value()) return end >= std::numeric_limits<int32_t>::max();
+    if (!dim.is_value()) return step == 1 && end >= std::numeric_limits<int32_t>::max();
     return dim.value % step == 0 && end >= dim.value;
   }
 

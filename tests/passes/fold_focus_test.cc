@@ -212,14 +212,18 @@ TEST(FoldFocus, TheFunctionBehindIsStillTakenIn) {
   EXPECT_EQ(types_at(writer, Optimize::kUnpacked), "Slice Slice Concat com.microsoft.FusedConv");
 }
 
-TEST(FoldFocus, DimsNeedNotBeKnownWhereAllIsTaken) {
+// Concat refuses phases of an image that the steps do not divide; a convolution would not.
+TEST(FoldFocus, HeightAndWidthAreKnown) {
   Focus focus;
-  focus.dims = {"n", 3, "h", "w"};
+  focus.dims = {"n", 3, 8, 12};
   EXPECT_TRUE(folds(focus));
-  focus.slices = Focus::Slices::kNested;
-  EXPECT_TRUE(folds(focus));
-  focus.end = {8, 12};  // a larger image would be cut
-  EXPECT_FALSE(folds(focus));
+  for (const auto slices : {Focus::Slices::kBothAxes, Focus::Slices::kNested}) {
+    focus.slices = slices;
+    focus.dims = {2, 3, "h", 12};
+    EXPECT_FALSE(folds(focus));
+    focus.dims = {2, 3, 8, "w"};
+    EXPECT_FALSE(folds(focus));
+  }
 }
 
 TEST(FoldFocus, WhatIsNotEachPhaseOnceStays) {
