@@ -338,8 +338,9 @@ void print_table(const BenchCommand& command, const BenchResult& r) {
                 100 * (megabytes(r.planned_bytes) / megabytes(r.live_bytes) - 1));
   }
   std::printf("packed weights: %llu made, %llu found, from: %s\n",
-              static_cast<unsigned long long>(r.packs.miss_count),
-              static_cast<unsigned long long>(r.packs.hit_count), r.pack_source.c_str());
+              static_cast<unsigned long long>(r.packs.packed_count + r.packs.written_count),
+              static_cast<unsigned long long>(r.packs.found_count + r.packs.hit_count),
+              r.pack_source.c_str());
   if (r.profile) std::printf("\n%s", profile_text(*r.profile, command.top).c_str());
 }
 
