@@ -95,7 +95,8 @@ class NhwcProduct {
       const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / (work * most)) : 1;
       tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
     }
-    if (args.turned && by_lines_) find_inside();
+    cuts_lines_ = args.turned && by_lines_;
+    if (cuts_lines_) find_inside();
     grain_ =
         by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile)) : 1;
     if (args.packed) return;
@@ -224,13 +225,13 @@ class NhwcProduct {
 
   // Pixels of the largest tile that may see a border.
   int64_t border_pixels() const {
-    if (!args_.turned) return tiling_.tile;
+    if (!cuts_lines_) return tiling_.tile;
     return std::min(tiling_.tile, std::max(inside_begin_, s_.window.out[2] - inside_end_));
   }
 
   // How many of a tile's pixels from one on are computed together.
   int64_t together(int64_t row, int64_t left) const {
-    if (!args_.turned || !by_lines_) return left;
+    if (!cuts_lines_) return left;
     const int64_t at = row % s_.window.out[2];
     const int64_t end = at < inside_begin_ ? inside_begin_
                         : at < inside_end_ ? inside_end_
@@ -408,7 +409,8 @@ class NhwcProduct {
   int64_t pieces_ = 0;
   int64_t grain_ = 1;
   int32_t precision_ = kFolioChain;
-  int64_t parts_ = 1;  // tiles of a line
+  int64_t parts_ = 1;        // tiles of a line
+  bool cuts_lines_ = false;  // pixels [inside_begin_, inside_end_) of a line see no border
   int64_t inside_begin_ = 0;
   int64_t inside_end_ = 0;
   int64_t row_parts_ = 1;  // chunks that have the same columns of halves

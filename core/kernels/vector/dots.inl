@@ -9,6 +9,24 @@
 constexpr int64_t kDotRows = 16; /* whose sums wait for what becomes of them */
 constexpr int kDotColumns = kLanes == 16 ? 4 : 2; /* at once: 4 rows of them are in registers */
 
+/* One vector of each of kColumns columns, which are `k` floats apart, times that of kRows rows. */
+template <int kRows, int kColumns, int kWhole>
+VFN void dots_step(const float* w, int64_t k, const float* const* x, int64_t q, VM m,
+                   V (*sum)[kRows]) {
+  V column_part[kColumns];
+#pragma GCC unroll 4
+  for (int j = 0; j < kColumns; ++j) {
+    const float* from = w + j * k + q;
+    column_part[j] = kWhole ? v_load(from) : v_load_masked(from, m);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) {
+    const V part = kWhole ? v_load(x[i] + q) : v_load_masked(x[i] + q, m);
+#pragma GCC unroll 4
+    for (int j = 0; j < kColumns; ++j) sum[j][i] = v_fma(column_part[j], part, sum[j][i]);
+  }
+}
+
 /* Of rows [row, row + kRows) and columns [column, column + kColumns). */
 template <int kRows, int kColumns>
 VFN void dots_sum(const FolioGemmF32* args, int64_t row, int64_t column, V (*sum)[kRows]) {
@@ -31,26 +49,9 @@ VFN void dots_sum(const FolioGemmF32* args, int64_t row, int64_t column, V (*sum
     }
     int64_t q = 0;
     for (; q + kLanes <= run; q += kLanes) {
-      V column_part[kColumns];
-#pragma GCC unroll 4
-      for (int j = 0; j < kColumns; ++j) column_part[j] = v_load(w + j * args->k + q);
-#pragma GCC unroll 8
-      for (int i = 0; i < kRows; ++i) {
-        const V part = v_load(x[i] + q);
-#pragma GCC unroll 4
-        for (int j = 0; j < kColumns; ++j) sum[j][i] = v_fma(column_part[j], part, sum[j][i]);
-      }
+      dots_step<kRows, kColumns, 1>(w, args->k, x, q, last, sum);
     }
-    if (q == run) continue;
-    V column_part[kColumns];
-#pragma GCC unroll 4
-    for (int j = 0; j < kColumns; ++j) column_part[j] = v_load_masked(w + j * args->k + q, last);
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
-      const V part = v_load_masked(x[i] + q, last);
-#pragma GCC unroll 4
-      for (int j = 0; j < kColumns; ++j) sum[j][i] = v_fma(column_part[j], part, sum[j][i]);
-    }
+    if (q < run) dots_step<kRows, kColumns, 0>(w, args->k, x, q, last, sum);
   }
 }
 
@@ -102,10 +103,11 @@ static void FOLIO_LEVEL(dots_f32)(const FolioGemmF32* args) {
   alignas(64) float sums[kDotRows * FOLIO_MOST_DOTS];
   float factors[kDotRows * FOLIO_MOST_DOTS];
   float biases[kDotRows * FOLIO_MOST_DOTS];
-  const int64_t held = (args->m < kDotRows ? args->m : kDotRows) * n;
-  for (int64_t i = 0; i < held; ++i) {
-    factors[i] = args->col_scale ? args->alpha * args->col_scale[i % n] : args->alpha;
-    if (args->col_bias) biases[i] = args->col_bias[i % n];
+  for (int64_t i = 0; i < kDotRows && i < args->m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      factors[i * n + j] = args->col_scale ? args->alpha * args->col_scale[j] : args->alpha;
+      if (args->col_bias) biases[i * n + j] = args->col_bias[j];
+    }
   }
   for (int64_t row = 0; row < args->m; row += kDotRows) {
     const int64_t rows = args->m - row < kDotRows ? args->m - row : kDotRows;
