@@ -4,9 +4,8 @@
 // Shapes: x, y [n, c, ...].
 // Math:   y = x / (bias + alpha / size * s)^beta, s = the sum of squares of the same place in the
 //         channels [c - floor((size - 1) / 2), c + ceil((size - 1) / 2)], those outside left out.
-// Method: floats: some places of all channels at a time, whose squares stay in L2; sums over
-// channels
-//         are rows of the slot shifted_sum_f32. beta = 3/4, which all models have, by square roots.
+// Method: floats: some places of all channels at a time, whose squares stay in L2; their sums are
+//         rows of the slot shifted_sum_f32. beta = 3/4, which all models have, by square roots.
 // Types:  float, double; float16 and bfloat16 in float.
 // Errors: kInvalidGraph for a size below 1; kInvalidArgument below rank 2.
 #include <cmath>
@@ -69,6 +68,10 @@ class Lrn final : public OpKernel {
     ThreadScratch scratch;
     FOLIO_RETURN_IF_ERROR(
         ThreadScratch::make(run, static_cast<size_t>(channels * most) * sizeof(float), &scratch));
+    const int64_t reach = before(channels) + after(channels) + 1;
+    const std::vector<float> weights(static_cast<size_t>(reach), alpha / static_cast<float>(size));
+    std::vector<int64_t> offsets;
+    for (int64_t k = 0; k < reach; ++k) offsets.push_back(k * most);
     run.parallel().for_range(shape[0] * blocks, 1, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block block(scratch);
       auto* squares = reinterpret_cast<float*>(block.data());
@@ -76,30 +79,25 @@ class Lrn final : public OpKernel {
         const int64_t place = inner * (i % blocks) / blocks;
         const int64_t count = inner * (i % blocks + 1) / blocks - place;
         const int64_t at = i / blocks * channels * inner + place;
-        normalize_block(run.kernels(), channels, inner, count, x + at, squares, y + at);
+        square_rows(run.kernels(), channels, inner, count, x + at, squares, most);
+        for (int64_t c = 0; c < channels; ++c) {
+          const int64_t first = std::max<int64_t>(0, c - before(channels));
+          const int64_t last = std::min(channels - 1, c + after(channels));
+          float* out = y + at + c * inner;
+          run.kernels().shifted_sum_f32(count, last - first + 1, weights.data(), offsets.data(),
+                                        squares + first * most, bias, out);
+          divide_by_power(run.kernels(), count, x + at + c * inner, out);
+        }
       }
     });
     return Status::ok();
   }
 
-  // `count` places of each of the channels, whose rows are `inner` floats apart.
-  void normalize_block(const FolioKernels& kernels, int64_t channels, int64_t inner, int64_t count,
-                       const float* x, float* squares, float* y) const {
-    for (int64_t c = 0; c < channels; ++c) {
-      const float* row = x + c * inner;
-      kernels.binary_f32[kFolioMul](count, row, 1, row, 1, squares + c * count);
-    }
-    const int64_t reach = before(channels) + after(channels) + 1;
-    const std::vector<float> weights(static_cast<size_t>(reach), alpha / static_cast<float>(size));
-    std::vector<int64_t> offsets;
-    for (int64_t k = 0; k < reach; ++k) offsets.push_back(k * count);
-    for (int64_t c = 0; c < channels; ++c) {
-      const int64_t first = std::max<int64_t>(0, c - before(channels));
-      const int64_t last = std::min(channels - 1, c + after(channels));
-      float* out = y + c * inner;
-      kernels.shifted_sum_f32(count, last - first + 1, weights.data(), offsets.data(),
-                              squares + first * count, bias, out);
-      divide_by_power(kernels, count, x + c * inner, out);
+  static void square_rows(const FolioKernels& kernels, int64_t rows, int64_t row_stride, int64_t n,
+                          const float* x, float* squares, int64_t square_stride) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* row = x + i * row_stride;
+      kernels.binary_f32[kFolioMul](n, row, 1, row, 1, squares + i * square_stride);
     }
   }
 
