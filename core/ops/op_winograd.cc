@@ -340,6 +340,11 @@ bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
          is_all(attrs.window.strides, 1) && is_all(attrs.window.dilations, 1);
 }
 
+bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
+  constexpr int64_t kFewestChannels = 16;
+  return fits_winograd(w, attrs) && std::min(w[0], w[1]) >= kFewestChannels;
+}
+
 Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int64_t> w) {
   PackRequest request;
   request.context = &kernels;

@@ -19,8 +19,9 @@ namespace folio {
 
 // Whether it computes this: weights [M, C, 3, 3], stride 1, one group, no dilation.
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
-// Fewer channels or filters leave the transforms too much of the work.
-inline constexpr int64_t kFewestWinogradChannels = 16;
+// Whether that is faster for images that are not small, too: fewer channels or filters leave the
+// transforms too much of the work.
+bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
 Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int64_t> w);
 
 // args.packed: as winograd_request() has it, or null.

@@ -68,8 +68,7 @@ class ChooseWinograd {
     const Span<const int64_t> dims = w.shape.dims();
     const Ref<Initializer>* half = half_behind(w);
     if (w.dtype != DType::kFloat || packed_blob_of(half ? **half : w) ||
-        !fits_winograd(dims, attrs.value()) ||
-        std::min(dims[0], dims[1]) < kFewestWinogradChannels) {
+        !suits_winograd(dims, attrs.value())) {
       return std::nullopt;
     }
     const auto& y = graph.value(node->outputs[0]).type.dims;

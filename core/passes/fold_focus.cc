@@ -92,15 +92,10 @@ class FocusFolder {
         !all_within(*pads, 0)) {
       return std::nullopt;
     }
-    if (suits_winograd(*w, attrs)) return std::nullopt;
+    // A quarter of the products is worth more than the copies.
+    const auto parsed = parse_conv(attrs);
+    if (!parsed.is_ok() || suits_winograd(w->shape().dims(), parsed.value())) return std::nullopt;
     return ConvNumbers{*strides, *pads};
-  }
-
-  // Phases of 16 channels and more: a quarter of the products is worth more than the copies.
-  static bool suits_winograd(const Tensor& w, const Attributes& attributes) {
-    const auto attrs = parse_conv(attributes);
-    return attrs.is_ok() && fits_winograd(w.shape().dims(), attrs.value()) &&
-           std::min(w.dim(0), w.dim(1)) >= kFewestWinogradChannels;
   }
 
   static bool all_within(const std::vector<int64_t>& numbers, int64_t least) {
