@@ -6,10 +6,13 @@
 //          above may prefix where it happened with `with_context`, never repeat it.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace folio {
@@ -70,48 +73,70 @@ class [[nodiscard]] Status {
 };
 
 namespace internal {
-inline void append_all(std::string&) {}
-inline void append_one(std::string& out, std::string_view text) { out.append(text); }
-inline void append_one(std::string& out, const char* text) { out.append(text); }
-inline void append_one(std::string& out, const std::string& text) { out.append(text); }
-inline void append_one(std::string& out, char c) { out.push_back(c); }
-template <typename T>
-void append_one(std::string& out, const T& number) {
-  out.append(std::to_string(number));
-}
-template <typename T, typename... Rest>
-void append_all(std::string& out, const T& first, const Rest&... rest) {
-  append_one(out, first);
-  append_all(out, rest...);
-}
+// What a message is made of: a text, which is not owned, or a number.
+class Part {
+ public:
+  Part(std::string_view text) : kind_(kText), text_(text) {}
+  Part(const char* text) : Part(std::string_view(text)) {}
+  Part(const std::string& text) : Part(std::string_view(text)) {}
+  Part(char c) : kind_(kChar), char_(c) {}
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  Part(T number) {
+    if constexpr (std::is_floating_point_v<T>) {
+      kind_ = kDouble;
+      double_ = number;
+    } else if constexpr (std::is_signed_v<T>) {
+      kind_ = kSigned;
+      signed_ = number;
+    } else {
+      kind_ = kUnsigned;
+      unsigned_ = number;
+    }
+  }
+
+  void append_to(std::string* out) const;
+
+ private:
+  enum Kind { kText, kChar, kSigned, kUnsigned, kDouble };
+  Kind kind_;
+  union {
+    std::string_view text_;
+    char char_;
+    int64_t signed_;
+    uint64_t unsigned_;
+    double double_;
+  };
+};
+
+// Out of line, where messages are made: there are thousands of places with one.
+std::string join(std::initializer_list<Part> parts);
+[[gnu::cold]] Status make_error(Code code, std::initializer_list<Part> parts);
 }  // namespace internal
 
 // Concatenates strings and numbers: cat("input ", 1, " has rank ", 3).
 template <typename... Parts>
 std::string cat(const Parts&... parts) {
-  std::string out;
-  internal::append_all(out, parts...);
-  return out;
+  return internal::join({internal::Part(parts)...});
 }
 
 template <typename... Parts>
 Status error(Code code, const Parts&... parts) {
-  return Status(code, cat(parts...));
+  return internal::make_error(code, {internal::Part(parts)...});
 }
 
 template <typename... Parts>
 Status invalid_argument(const Parts&... parts) {
-  return Status(Code::kInvalidArgument, cat(parts...));
+  return error(Code::kInvalidArgument, parts...);
 }
 
 template <typename... Parts>
 Status invalid_graph(const Parts&... parts) {
-  return Status(Code::kInvalidGraph, cat(parts...));
+  return error(Code::kInvalidGraph, parts...);
 }
 
 template <typename... Parts>
 Status not_implemented(const Parts&... parts) {
-  return Status(Code::kNotImplemented, cat(parts...));
+  return error(Code::kNotImplemented, parts...);
 }
 
 // A value, or the Status that says why there is none.
