@@ -157,6 +157,41 @@ TEST(Gemm, RowsInPiecesChangeNoBit) {
   }
 }
 
+// Where the last panel has 8 columns or fewer, tiles of half a panel: not for a transposed A, which
+// is packed and takes whole ones.
+TEST(Gemm, HalfPanelsHaveTheBitsOfWholeOnes) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {5, 6, 7, 8, 11, 13, 14, 15, 33, 200}) {
+      for (const int64_t n : {1, 7, 8, 9, 17, 24, 25, 40, 56}) {
+        for (const int64_t k : {0, 1, 6, 270}) {
+          const Problem p(m, n, k);
+          const std::vector<float> turned = p.turned_a();
+          const std::vector<const float*> rows = row_pieces(p, 1);
+          FolioGemmF32 args = p.args();
+          args.accumulate = static_cast<int32_t>(k % 2);
+          args.col_bias = p.col_bias.data();
+          args.row_bias = p.row_bias.data();
+          args.addend = p.addend.data();
+          args.addend_row_stride = n + Problem::kAddendGap;
+          args.activation = kFolioActRelu;
+          const std::vector<float> halves = run_gemm(level, p, args, 3);
+          FolioGemmF32 pieces = args;
+          pieces.a = nullptr;
+          pieces.a_rows = rows.data();
+          pieces.a_run = k;
+          args.a = turned.data();
+          args.a_row_stride = 1;
+          args.a_col_stride = m;
+          const std::vector<float> whole = run_gemm(level, p, args, 3);
+          ASSERT_TRUE(same_bits(whole, halves)) << level.name << ' ' << m << 'x' << n << 'x' << k;
+          if (k == 0) continue;
+          ASSERT_TRUE(same_bits(whole, run_gemm(level, p, pieces, 3))) << level.name << ' ' << m;
+        }
+      }
+    }
+  }
+}
+
 // Rows that lie in one set of a small L1 are copied there, in each way to say where they are; the
 // last ends before what must not be read.
 TEST(Gemm, RowsAMultipleOf4KiBApartHaveTheSameBits) {

@@ -1,6 +1,7 @@
 /* gemm_f32 around the tiles of gemm_tile.inl: blocks of k and of rows, packing of A.
  *
  * The including file defines before: kTileRows; kTiles[kPacks, kPieces or kEven][panels - 1][rows];
+ * kHalfPanelTiles, the same for half a panel less, but for kPacks and few rows;
  * kVectorTiles[rows - 1][log2(panels)], A in place, null where there is none. */
 
 constexpr int64_t kCopyStride = kBlockK + 16; /* of copied rows: a line more, for other sets */
@@ -96,10 +97,14 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
   if (made && tile->depth > 0) make_rows(tile, source, rows, tiles, made);
   const int64_t wide = kTilePanels * FOLIO_F32P16_COLUMNS;
+  const Source reads = source == kCopies ? kEven : source;
+  const int halves = tile->halves && source != kPacks && rows / tiles >= kTileRows / 2;
   for (int64_t j = 0; j < args->n; j += wide) {
     const int64_t left = args->n - j;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
-    place_columns(tile, j, left, panels);
+    const int is_narrow = halves && left <= panels * FOLIO_F32P16_COLUMNS - kHalfPanel;
+    const TileFn* fns = (is_narrow ? kHalfPanelTiles : kTiles)[reads][panels - 1];
+    place_columns(tile, j, left, panels, is_narrow);
     tile->b = args->b + j * args->k + tile->first_depth * FOLIO_F32P16_COLUMNS;
     const float* next = nullptr;
     if (args->next) {
@@ -115,15 +120,17 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
       tile->row = first_row + begin;
       plan_ahead(tile, next, t, tiles);
       place_rows(tile, source, begin, made);
-      kTiles[source == kCopies ? kEven : source][panels - 1][end - begin](tile);
+      fns[end - begin](tile);
     }
   }
 }
 
-static void gemm_blocks(const FolioGemmF32* args, Source source, float* made, int64_t rows_max) {
+static void gemm_blocks(const FolioGemmF32* args, Source source, int halves, float* made,
+                        int64_t rows_max) {
   const int64_t blocks = (args->m + rows_max - 1) / rows_max;
   Tile tile = {};
   tile.args = args;
+  tile.halves = halves;
   plan_next(&tile);
   int64_t p = 0;
   do { /* once for k = 0: C is the epilogue of an empty sum */
@@ -139,9 +146,10 @@ static void gemm_blocks(const FolioGemmF32* args, Source source, float* made, in
   } while (p < args->k);
 }
 
-static __attribute__((noinline)) void gemm_made(const FolioGemmF32* args, Source source) {
+static __attribute__((noinline)) void gemm_made(const FolioGemmF32* args, Source source,
+                                                int halves) {
   alignas(64) float made[kStackRows * kCopyStride];
-  gemm_blocks(args, source, made, kStackRows);
+  gemm_blocks(args, source, halves, made, kStackRows);
 }
 
 /* A part of a matrix that is larger than L2 has more than this. */
@@ -176,13 +184,15 @@ static void gemm_vector(const FolioGemmF32* args) {
   }
 }
 
+/* is_narrow: L1 has 8 ways, and vectors of 16 lanes are not known to take as long as those of 8. */
 VFN void gemm_any(const FolioGemmF32* args, int is_narrow) {
   if (args->m == 0 || args->n == 0) return;
   if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) return gemm_vector(args);
   const Source source = source_of(args);
-  if (source == kPacks) return gemm_made(args, source);
-  if (is_narrow && crowds(args)) return gemm_made(args, kCopies);
-  gemm_blocks(args, source, nullptr, kBlockRows);
+  const int halves = is_narrow || kPanelVectors > 1;
+  if (source == kPacks) return gemm_made(args, source, halves);
+  if (is_narrow && crowds(args)) return gemm_made(args, kCopies, halves);
+  gemm_blocks(args, source, halves, nullptr, kBlockRows);
 }
 
 void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) { gemm_any(args, 0); }

@@ -17,6 +17,7 @@ constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; its k block: 1
 constexpr int64_t kStackRows = 56;  /* of packed or copied A: 60 KiB of stack */
 constexpr int64_t kVectorRows = 4;
 constexpr int64_t kFetchBytes = 2048; /* of a panel, ahead of what is read: m <= kVectorRows */
+constexpr int64_t kHalfPanel = FOLIO_F32P16_COLUMNS / 2;
 constexpr int kSteps = 4;
 constexpr int kMostVectors = 8 * kPanelVectors; /* of a tile's row */
 
@@ -24,13 +25,14 @@ constexpr int kMostVectors = 8 * kPanelVectors; /* of a tile's row */
 typedef struct Tile {
   const FolioGemmF32* args;
   int64_t row, column;
-  int is_whole;               /* all columns of the panels; else the right edge */
+  int is_whole;               /* all columns that it has; else the right edge */
   VM mask[kMostVectors];      /* of the columns */
   int64_t first_depth, depth; /* of this k block */
   int64_t a_row_stride, a_col_stride;
   const float* a; /* of this tile and k block; null: rows of pieces, as args has them */
   const float* b;
   int is_first, is_last; /* of the k blocks */
+  int halves;            /* of panels are tiles, too */
   int fetches;           /* m <= kVectorRows: B is more than a cache holds */
   const float* ahead;    /* rows of the next panels that this tile fetches, or null */
   int ahead_rows;        /* per kSteps */
@@ -40,10 +42,12 @@ typedef struct Tile {
   int64_t next_lines; /* per kSteps */
 } Tile;
 
-/* Panels from `column` on of B, which has `left` columns there. */
-VFN void place_columns(Tile* tile, int64_t column, int64_t left, int64_t panels) {
+/* Panels from `column` on of B, which has `left` columns there; of the last panel, its first half
+ * alone. */
+VFN void place_columns(Tile* tile, int64_t column, int64_t left, int64_t panels,
+                       int is_narrow = 0) {
   tile->column = column;
-  tile->is_whole = left >= panels * FOLIO_F32P16_COLUMNS;
+  tile->is_whole = left >= panels * FOLIO_F32P16_COLUMNS - is_narrow * kHalfPanel;
   for (int64_t v = 0; v < panels * kPanelVectors; ++v, left -= kLanes) {
     tile->mask[v] = v_first(left < 0 ? 0 : left < kLanes ? left : kLanes);
   }
@@ -162,7 +166,7 @@ struct TileRows {
     for (int i = 0; i < kRows; ++i) row[i] = piece[i];
     return args->a_run;
   }
-  __attribute__((always_inline)) V at(int i, int64_t q) const { return v_set1(row[i][q]); }
+  __attribute__((always_inline)) float at(int i, int64_t q) const { return row[i][q]; }
   __attribute__((always_inline)) void advance(int64_t) {}
 };
 
@@ -199,8 +203,8 @@ struct EvenRows {
     begin(*++piece, first);
     return args->a_run;
   }
-  __attribute__((always_inline)) V at(int i, int64_t q) const {
-    return v_set1(*(const float*)(base[i / 3] + i % 3 * stride + q * (int64_t)sizeof(float)));
+  __attribute__((always_inline)) float at(int i, int64_t q) const {
+    return *(const float*)(base[i / 3] + i % 3 * stride + q * (int64_t)sizeof(float));
   }
   __attribute__((always_inline)) void advance(int64_t n) {
 #pragma GCC unroll 16
@@ -208,8 +212,15 @@ struct EvenRows {
   }
 };
 
+/* A tile's last vector, where kNarrow: half of it, which takes half of a product's time where
+ * vectors of 16 lanes are made in two steps. */
+template <int kVectors, int kNarrow>
+constexpr bool is_half(int v) {
+  return kNarrow && v == kVectors - 1;
+}
+
 /* sum[i] += a row's element times one row of B. */
-template <int kRows, int kVectors, typename Rows>
+template <int kRows, int kVectors, int kNarrow, typename Rows>
 VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float* b,
                    int64_t panel) {
   V row[kVectors];
@@ -219,14 +230,18 @@ VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float*
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-    const V scale = rows.at(i, q);
+    const float element = rows.at(i, q);
+    const V scale = is_half<kVectors, kNarrow>(0) ? v_set8(element) : v_set1(element);
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) sum[i][v] = v_fma(scale, row[v], sum[i][v]);
+    for (int v = 0; v < kVectors; ++v) {
+      sum[i][v] = is_half<kVectors, kNarrow>(v) ? v_fma8(scale, row[v], sum[i][v])
+                                                : v_fma(scale, row[v], sum[i][v]);
+    }
   }
 }
 
 /* Of a k block, A read by rows. Several steps for one look at a row's address. */
-template <int kRows, int kVectors, typename Rows>
+template <int kRows, int kVectors, int kNarrow, typename Rows>
 VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
@@ -245,17 +260,17 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
       if (ahead) ahead = fetch_ahead(ahead, tile->ahead_rows, panel);
       fetch_next(tile);
       if (after.rows > 0) {
-        fetch_end<kVectors / kPanelVectors>(args, &after);
+        fetch_end<(kVectors + kPanelVectors - 1) / kPanelVectors>(args, &after);
         --after.rows;
       }
 #pragma GCC unroll 16
       for (int u = 0; u < kSteps; ++u, b += FOLIO_F32P16_COLUMNS) {
-        tile_step<kRows, kVectors>(sum, rows, Rows::kMoves ? u : q + u, b, panel);
+        tile_step<kRows, kVectors, kNarrow>(sum, rows, Rows::kMoves ? u : q + u, b, panel);
       }
       rows.advance(kSteps);
     }
     for (; q < n; ++q, b += FOLIO_F32P16_COLUMNS) {
-      tile_step<kRows, kVectors>(sum, rows, Rows::kMoves ? 0 : q, b, panel);
+      tile_step<kRows, kVectors, kNarrow>(sum, rows, Rows::kMoves ? 0 : q, b, panel);
       rows.advance(1);
     }
     if (p == end) return;
@@ -307,7 +322,7 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
 }
 
 /* All loops over sums are unrolled, so that these stay in registers from begin to end. */
-template <int kRows, int kVectors>
+template <int kRows, int kVectors, int kNarrow = 0>
 VFN void tile_begin(const Tile* tile, const float* c, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
   if (tile->is_first && !args->accumulate) {
@@ -327,7 +342,11 @@ VFN void tile_begin(const Tile* tile, const float* c, V (*sum)[kVectors]) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const float* from = c + v * kLanes;
-      sum[i][v] = tile->is_whole ? v_load(from) : v_load_masked(from, tile->mask[v]);
+      if (!tile->is_whole) {
+        sum[i][v] = v_load_masked(from, tile->mask[v]);
+      } else {
+        sum[i][v] = is_half<kVectors, kNarrow>(v) ? v_load8(from) : v_load(from);
+      }
     }
   }
 }
@@ -388,7 +407,7 @@ VFN void tile_finish(const Tile* tile, V (*sum)[kVectors]) {
   }
 }
 
-template <int kRows, int kVectors>
+template <int kRows, int kVectors, int kNarrow = 0>
 VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
   int64_t stride = tile->args->c_row_stride;
   if (tile->is_whole) {
@@ -396,7 +415,13 @@ VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i, c += stride) {
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) v_store(c + v * kLanes, sum[i][v]);
+      for (int v = 0; v < kVectors; ++v) {
+        if (is_half<kVectors, kNarrow>(v)) {
+          v_store8(c + v * kLanes, sum[i][v]);
+        } else {
+          v_store(c + v * kLanes, sum[i][v]);
+        }
+      }
     }
     return;
   }
@@ -407,24 +432,26 @@ VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
   }
 }
 
-template <int kRows, int kPanels, int kA>
+/* kHalf: of the last panel, its first half alone; A read by rows. */
+template <int kRows, int kPanels, int kA, int kHalf = 0>
 static void gemm_tile(Tile* tile) {
-  constexpr int kVectors = kPanels * kPanelVectors;
+  constexpr int kNarrow = kHalf && kPanelVectors == 1;
+  constexpr int kVectors = kPanels * kPanelVectors - (kHalf && !kNarrow);
   const FolioGemmF32* args = tile->args;
   float* c = args->c + tile->row * args->c_row_stride + tile->column;
   V sum[kRows][kVectors];
-  tile_begin<kRows, kVectors>(tile, c, sum);
+  tile_begin<kRows, kVectors, kNarrow>(tile, c, sum);
   if constexpr (kA == kRowsA) {
-    tile_sum_rows<kRows, kVectors, TileRows<kRows>>(tile, sum);
+    tile_sum_rows<kRows, kVectors, kNarrow, TileRows<kRows>>(tile, sum);
   } else if constexpr (kA == kEvenA) {
-    tile_sum_rows<kRows, kVectors, EvenRows<kRows>>(tile, sum);
+    tile_sum_rows<kRows, kVectors, kNarrow, EvenRows<kRows>>(tile, sum);
   } else if (kA == kStridedA && tile->fetches) {
     tile_sum_strided<kRows, kVectors, kA, 1>(tile, sum);
   } else {
     tile_sum_strided<kRows, kVectors, kA, 0>(tile, sum);
   }
   if (tile->is_last) tile_finish<kRows, kVectors>(tile, sum);
-  tile_store<kRows, kVectors>(tile, c, sum);
+  tile_store<kRows, kVectors, kNarrow>(tile, c, sum);
 }
 
 typedef void (*TileFn)(Tile* tile);

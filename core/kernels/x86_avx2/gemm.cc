@@ -28,6 +28,16 @@ static const TileFn kTiles[3][kTilePanels][kTileRows + 1] = {
 };
 #undef FOLIO_TILES
 
+#define FOLIO_HALF_TILES(a)                                                  \
+  {                                                                          \
+    nullptr, nullptr, nullptr, gemm_tile<3, 1, a, 1>, gemm_tile<4, 1, a, 1>, \
+        gemm_tile<5, 1, a, 1>, gemm_tile<6, 1, a, 1>                         \
+  }
+/* The same, of half a panel. */
+static const TileFn kHalfPanelTiles[3][kTilePanels][kTileRows + 1] = {
+    {}, {FOLIO_HALF_TILES(kRowsA)}, {FOLIO_HALF_TILES(kEvenA)}};
+#undef FOLIO_HALF_TILES
+
 static const TileFn kVectorTiles[kVectorRows][4] = {
     {gemm_tile<1, 1, kStridedA>, gemm_tile<1, 2, kStridedA>, gemm_tile<1, 4, kStridedA>, nullptr},
     {gemm_tile<2, 1, kStridedA>, gemm_tile<2, 2, kStridedA>, nullptr, nullptr},

@@ -130,6 +130,10 @@ VFN V v_of_8(__m256 low, __m256 high) {
   (void)high;
   return low;
 }
+VFN V v_set8(float x) { return v_set1(x); }
+VFN V v_fma8(V a, V b, V c) { return v_fma(a, b, c); }
+VFN V v_load8(const float* p) { return v_load(p); }
+VFN void v_store8(float* p, V a) { v_store(p, a); }
 
 /* to[i] = the sum of lanes i of four: in fours (0 + 2) + (1 + 3), then the halves. */
 VFN void v_sums4(V a, V b, V c, V d, float* to) {

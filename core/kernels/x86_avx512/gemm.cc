@@ -31,6 +31,21 @@ static const TileFn kTiles[3][kTilePanels][kTileRows + 1] = {
 };
 #undef FOLIO_TILES
 
+#define FOLIO_HALF_TILES(panels, a)                                                            \
+  {                                                                                            \
+    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, gemm_tile<7, panels, a, 1>, \
+        gemm_tile<8, panels, a, 1>, gemm_tile<9, panels, a, 1>, gemm_tile<10, panels, a, 1>,   \
+        gemm_tile<11, panels, a, 1>, gemm_tile<12, panels, a, 1>, gemm_tile<13, panels, a, 1>, \
+        gemm_tile<14, panels, a, 1>                                                            \
+  }
+/* The same, of half a panel less. */
+static const TileFn kHalfPanelTiles[3][kTilePanels][kTileRows + 1] = {
+    {},
+    {FOLIO_HALF_TILES(1, kRowsA), FOLIO_HALF_TILES(2, kRowsA)},
+    {FOLIO_HALF_TILES(1, kEvenA), FOLIO_HALF_TILES(2, kEvenA)},
+};
+#undef FOLIO_HALF_TILES
+
 static const TileFn kVectorTiles[kVectorRows][4] = {
     {gemm_tile<1, 1, kStridedA>, gemm_tile<1, 2, kStridedA>, gemm_tile<1, 4, kStridedA>,
      gemm_tile<1, 8, kStridedA>},

@@ -136,6 +136,13 @@ VFN __m256 v_high8(V a) { return _mm512_extractf32x8_ps(a, 1); }
 VFN V v_of_8(__m256 low, __m256 high) {
   return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
+/* On the first 8 lanes alone; the others become anything. */
+VFN V v_set8(float x) { return _mm512_castps256_ps512(_mm256_set1_ps(x)); }
+VFN V v_fma8(V a, V b, V c) {
+  return _mm512_castps256_ps512(_mm256_fmadd_ps(v_low8(a), v_low8(b), v_low8(c)));
+}
+VFN V v_load8(const float* p) { return _mm512_castps256_ps512(_mm256_loadu_ps(p)); }
+VFN void v_store8(float* p, V a) { _mm256_storeu_ps(p, v_low8(a)); }
 
 /* to[i] = the sum of lanes i of four: in fours (0 + 2) + (1 + 3), those as the halves' halves. */
 VFN void v_sums4(V a, V b, V c, V d, float* to) {
