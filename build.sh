@@ -149,6 +149,7 @@ check_format() {
 lane_release() {
   stage "release: configure" configure release
   stage "release: build" build release
+  stage "release: benchmarks" build release --target kernel_bench op_bench # not among what is built by default
   stage "release: test" run_tests release
 }
 

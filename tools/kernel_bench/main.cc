@@ -312,7 +312,7 @@ void bench_rows(const std::vector<Level>& levels, double seconds) {
     k.binary_f32[kFolioAdd](kCount, x, 1, x, 1, y);
   });
   cases.emplace_back("softmax rows", by_row([](const FolioKernels& k, const float* x, float* y) {
-                       k.softmax_f32(kColumns, x, y);
+                       k.softmax_f32(1, kColumns, x, y);
                      }));
   cases.emplace_back("layer_norm rows", by_row([](const FolioKernels& k, const float* x, float* y) {
                        k.layer_norm_f32(kColumns, x, x, x, 1e-5f, y, nullptr, nullptr);
