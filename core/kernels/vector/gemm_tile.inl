@@ -432,6 +432,67 @@ VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
   }
 }
 
+/* Whether all that becomes of sums is what tile_end_rows() does. With 16 registers it takes longer. */
+VFN int ends_by_rows(const Tile* tile) {
+  if (kPanelVectors > 1) return 0;
+  const FolioGemmF32* args = tile->args;
+  const int is_bounded =
+      args->activation == kFolioActRelu || args->activation == kFolioActClip;
+  return tile->is_last && tile->is_whole && (args->col_bias || args->addend || is_bounded) &&
+         (is_bounded || args->activation == kFolioActNone) && !args->row_bias &&
+         args->alpha == 1.0f && !args->col_scale;
+}
+
+/* Bias, addend, bounds and store of one row after the other: what a row needs and the stores of
+ * those before it are on different units, and the next tile's products can begin. The bias is added
+ * by products by 1, as the units of sums have the bounds to do. */
+template <int kRows, int kVectors, int kNarrow>
+VFN void tile_end_rows(const Tile* tile, float* c, V (*sum)[kVectors]) {
+  const FolioGemmF32* args = tile->args;
+  const int64_t stride = args->c_row_stride;
+  const float* d =
+      args->addend ? args->addend + tile->row * args->addend_row_stride + tile->column : nullptr;
+  const int is_clip = args->activation == kFolioActClip;
+  const V lo = v_set1(is_clip ? args->clip_lo : 0.0f);
+  const V hi = v_set1(is_clip ? args->clip_hi : __builtin_inff());
+  V bias[kVectors];
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    const float* from = args->col_bias + tile->column + v * kLanes;
+    bias[v] = !args->col_bias                    ? v_set1(-0.0f)
+              : is_half<kVectors, kNarrow>(v) ? v_load8(from)
+                                                 : v_load(from);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i, c += stride) {
+    int32_t activation = args->activation;
+    __asm__("" : "+r"(d), "+r"(activation) : : "memory"); /* or there would be code for each case */
+    V y[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) y[v] = v_fma(sum[i][v], v_set1(1.0f), bias[v]);
+    if (d) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) {
+        y[v] = v_add(y[v], is_half<kVectors, kNarrow>(v) ? v_load8(d + v * kLanes)
+                                                         : v_load(d + v * kLanes));
+      }
+      d += args->addend_row_stride;
+    }
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      if (activation != kFolioActNone) y[v] = v_clip(y[v], lo, hi);
+    }
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      if (is_half<kVectors, kNarrow>(v)) {
+        v_store8(c + v * kLanes, y[v]);
+      } else {
+        v_store(c + v * kLanes, y[v]);
+      }
+    }
+  }
+}
+
 /* kHalf: of the last panel, its first half alone; A read by rows. */
 template <int kRows, int kPanels, int kA, int kHalf = 0>
 static void gemm_tile(Tile* tile) {
@@ -450,6 +511,7 @@ static void gemm_tile(Tile* tile) {
   } else {
     tile_sum_strided<kRows, kVectors, kA, 0>(tile, sum);
   }
+  if (ends_by_rows(tile)) return tile_end_rows<kRows, kVectors, kNarrow>(tile, c, sum);
   if (tile->is_last) tile_finish<kRows, kVectors>(tile, sum);
   tile_store<kRows, kVectors, kNarrow>(tile, c, sum);
 }
