@@ -132,6 +132,7 @@ typedef struct FolioGemmF32 {
   int32_t accumulate; /* 0 or 1 */
   int32_t activation; /* FolioActivation */
   int32_t precision;  /* FolioPrecision: what it may lose, if a level has something faster */
+  int32_t b_is_far;   /* B, of which this may be a part, is more than L2 keeps until the next run */
   float clip_lo, clip_hi;
   const char* next;                           /* or null */
   int64_t next_rows, next_bytes, next_stride; /* bytes of a row, and between rows */

@@ -21,6 +21,7 @@ constexpr ChunkRule kPackingRule = {4 << 20, 1 << 17, 512, 512};
 // A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
 // next; for few rows in L1.
 constexpr int64_t kPieceColumns = 128;
+constexpr int64_t kNearBytes = 1 << 20;  // of B: what L2 may still have of it from the run before
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
@@ -134,8 +135,10 @@ ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t 
   constexpr int64_t kStep = 64;
   const int64_t all = panel_columns(n);
   if (m < kFewestRows) {
-    const int64_t columns = few_rows_columns(rule, m, k) / kPanel * kPanel;
-    return {m, std::clamp<int64_t>(columns, kPanel, std::max(all, kPanel))};
+    // Four panels side by side are read faster from memory than one or two.
+    const int64_t step = all >= kEnough * kStep ? kStep : kPanel;
+    const int64_t columns = few_rows_columns(rule, m, k) / step * step;
+    return {m, std::clamp<int64_t>(columns, step, std::max(all, step))};
   }
   const int64_t rows = std::min(m, kMostRows);
   const int64_t wanted = rule.macs / (rows * std::max<int64_t>(k, 1)) / kStep * kStep;
@@ -196,6 +199,7 @@ FolioGemmF32 gemm_depth_part(const FolioGemmF32& whole, int64_t p, int64_t depth
 Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   FolioGemmF32 args = given;
   args.precision = product_precision(run.kernels(), args.m, args.n, args.k, b.operands);
+  args.b_is_far = panel_element_bytes(b.dtype) * args.k * args.n > kNearBytes ? 1 : 0;
   if (args.m == 0 || args.n == 0) return Status::ok();
   if (is_half(b.dtype)) return gemm_halves(run, args, b);
   if (!b.packed && is_aligned(args.a) && args.m <= kFewRows && args.k > 0) {

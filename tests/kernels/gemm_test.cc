@@ -401,6 +401,23 @@ TEST(Gemv, HasTheBitsOfGemm) {
   }
 }
 
+// Where B comes from is about what is fetched, never about what is computed.
+TEST(Gemm, FewRowsOfAFarBHaveTheSameBits) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (int64_t m = 1; m <= 5; ++m) {
+      for (const auto& [n, k] : {std::pair<int64_t, int64_t>{272, 300}, {100, 700}, {7, 9999}}) {
+        const Problem p(m, n, k);
+        FolioGemmF32 args = p.args();
+        const BeforeUnreadable b(p.packed);
+        args.b = b.data();
+        const std::vector<float> want = run_gemm(level, p, args);
+        args.b_is_far = 1;
+        EXPECT_TRUE(same_bits(want, run_gemm(level, p, args))) << level.name << ' ' << m;
+      }
+    }
+  }
+}
+
 // Panels of 16 bits, at an odd address, right before a page that cannot be read: any bits at all.
 TEST(GemvB16, HasTheBitsOfGemmOverWhatTheyWidenTo) {
   for (const LevelUnderTest& level : levels_under_test()) {
@@ -431,18 +448,21 @@ TEST(GemvB16, HasTheBitsOfGemmOverWhatTheyWidenTo) {
           args.addend_row_stride = n + Problem::kAddendGap;
           const std::vector<float> want = run_gemm(level, p, args);
           const BeforeUnreadable b(words);
-          Guarded c(p.c, 5);
-          args.c = c.data();
           args.c_row_stride = n;
           args.b = nullptr;
           const char* from = reinterpret_cast<const char*>(b.data()) + 3;
-          level.kernels.gemv_b16(&args, from, is_bfloat16);
-          EXPECT_TRUE(c.intact()) << level.name;
-          for (size_t i = 0; i < want.size(); ++i) {
-            const float got = c.values()[i];
-            EXPECT_TRUE(bits_of(got) == bits_of(want[i]) ||
-                        (std::isnan(got) && std::isnan(want[i])))
-                << level.name << ' ' << m << ' ' << n << ' ' << k << ' ' << i;
+          for (const int is_far : {0, 1}) {
+            Guarded c(p.c, 5);
+            args.c = c.data();
+            args.b_is_far = is_far;
+            level.kernels.gemv_b16(&args, from, is_bfloat16);
+            EXPECT_TRUE(c.intact()) << level.name;
+            for (size_t i = 0; i < want.size(); ++i) {
+              const float got = c.values()[i];
+              EXPECT_TRUE(bits_of(got) == bits_of(want[i]) ||
+                          (std::isnan(got) && std::isnan(want[i])))
+                  << level.name << ' ' << m << ' ' << n << ' ' << k << ' ' << i;
+            }
           }
         }
       }

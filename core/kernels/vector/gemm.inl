@@ -173,7 +173,8 @@ static void gemm_vector(const FolioGemmF32* args) {
   tile.a_col_stride = args->a_col_stride;
   tile.is_first = 1;
   tile.is_last = 1;
-  tile.fetches = args->k * args->n >= kFetchFloats;
+  const int is_near = args->k * args->n < kFetchFloats;
+  tile.fetches = is_near ? kInCache : args->b_is_far ? kFromFar : kFromL2;
   int size = 3; /* 8 panels */
   while (kVectorTiles[args->m - 1][size] == nullptr) --size;
   while (tile.column < args->n) {

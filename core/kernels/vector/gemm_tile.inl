@@ -16,10 +16,12 @@ constexpr int64_t kBlockK = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; its k block: 168 KiB of L2 */
 constexpr int64_t kStackRows = 56;  /* of packed or copied A: 60 KiB of stack */
 constexpr int64_t kVectorRows = 4;
-constexpr int64_t kFetchBytes = 2048; /* of a panel, ahead of what is read: m <= kVectorRows */
 constexpr int64_t kHalfPanel = FOLIO_F32P16_COLUMNS / 2;
 constexpr int kSteps = 4;
 constexpr int kMostVectors = 8 * kPanelVectors; /* of a tile's row */
+
+/* Where B is when few rows read it. */
+enum FetchB { kInCache, kFromL2, kFromFar };
 
 /* Where a tile lies and what comes before and after it. */
 typedef struct Tile {
@@ -33,7 +35,7 @@ typedef struct Tile {
   const float* b;
   int is_first, is_last; /* of the k blocks */
   int halves;            /* of panels are tiles, too */
-  int fetches;           /* m <= kVectorRows: B is more than a cache holds */
+  int fetches;           /* FetchB: m <= kVectorRows */
   const float* ahead;    /* rows of the next panels that this tile fetches, or null */
   int ahead_rows;        /* per kSteps */
   const char* next;      /* lines of args->next still to come: the next one, its row's end */
@@ -277,17 +279,21 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   }
 }
 
-/* What of panels is read kFetchBytes later: the processor's own prefetching ends at each page. */
-template <int kPanels>
+/* What of panels is read some steps later: the processor's own prefetching ends at each page. What
+ * comes from far into L2, as L1 has too few lines in flight; of less than four panels that is
+ * slower. (2026-11, Zen 4: 1 to 8 KiB ahead in one to eight panels.) */
+template <int kPanels, int kIsFar>
 struct PanelsAhead {
-  const char* at;
-  int64_t panel; /* bytes */
+  static constexpr int kToL2 = kIsFar && kPanels >= 4;
+  static constexpr int64_t kBytes = kToL2 ? 1024 : 2048; /* of a panel */
+  const char* at;                                        /* kBytes from its begin, at first */
+  int64_t panel;                                         /* bytes */
 
   /* `left` rows from the one that is read now. Where panels end, the next ones begin. */
   __attribute__((always_inline)) void fetch(int64_t left, int64_t row) {
-    if (left == kFetchBytes / row) at += (kPanels - 1) * panel;
+    if (left == kBytes / row) at += (kPanels - 1) * panel;
 #pragma GCC unroll 16
-    for (int v = 0; v < kPanels; ++v) __builtin_prefetch(at + v * panel, 0, 3);
+    for (int v = 0; v < kPanels; ++v) __builtin_prefetch(at + v * panel, 0, kToL2 ? 2 : 3);
     at += row;
   }
 };
@@ -301,10 +307,10 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
   const int64_t a_row = kA == kPackedA ? 1 : tile->a_row_stride;
   const int64_t a_col = kA == kPackedA ? kRows : tile->a_col_stride;
   constexpr int64_t kRowBytes = FOLIO_F32P16_COLUMNS * sizeof(float);
-  PanelsAhead<kVectors / kPanelVectors> ahead = {(const char*)b + kFetchBytes,
-                                                 panel * (int64_t)sizeof(float)};
+  using Ahead = PanelsAhead<kVectors / kPanelVectors, kFetches == kFromFar>;
+  Ahead ahead = {(const char*)b + Ahead::kBytes, panel * (int64_t)sizeof(float)};
   for (int64_t p = 0; p < tile->depth; ++p) {
-    if (kFetches) ahead.fetch(tile->depth - p, kRowBytes);
+    if (kFetches != kInCache) ahead.fetch(tile->depth - p, kRowBytes);
     V row[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
@@ -506,10 +512,12 @@ static void gemm_tile(Tile* tile) {
     tile_sum_rows<kRows, kVectors, kNarrow, TileRows<kRows>>(tile, sum);
   } else if constexpr (kA == kEvenA) {
     tile_sum_rows<kRows, kVectors, kNarrow, EvenRows<kRows>>(tile, sum);
-  } else if (kA == kStridedA && tile->fetches) {
-    tile_sum_strided<kRows, kVectors, kA, 1>(tile, sum);
+  } else if (kA == kStridedA && tile->fetches == kFromFar) {
+    tile_sum_strided<kRows, kVectors, kA, kFromFar>(tile, sum);
+  } else if (kA == kStridedA && tile->fetches == kFromL2) {
+    tile_sum_strided<kRows, kVectors, kA, kFromL2>(tile, sum);
   } else {
-    tile_sum_strided<kRows, kVectors, kA, 0>(tile, sum);
+    tile_sum_strided<kRows, kVectors, kA, kInCache>(tile, sum);
   }
   if (ends_by_rows(tile)) return tile_end_rows<kRows, kVectors, kNarrow>(tile, c, sum);
   if (tile->is_last) tile_finish<kRows, kVectors>(tile, sum);
