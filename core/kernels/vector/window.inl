@@ -211,9 +211,42 @@ VFN void filter_lines(const FolioWindowF32* args, int64_t c, VM mask) {
   for (; l < args->lines; ++l) filter_3x3<kStride, 1, kWhole>(args, l, c, mask);
 }
 
+/* Of 3 x 3 taps, those that pixels at a border see. */
+constexpr int kSideTaps = 6;
+constexpr int kCornerTaps = 4;
+
+/* One pixel of each line, as at the image's sides: channel after channel, so that what is made for
+ * all pixels of a channel is not made for one. */
+template <int kTaps>
+VFN void filter_pixel(const FolioWindowF32* args) {
+  const WindowEnd end = window_bounds(args->activation, args->clip_lo, args->clip_hi);
+  const int64_t channels = args->channels;
+  const float* w[kTaps];
+  for (int t = 0; t < kTaps; ++t) w[t] = args->w[t];
+  for (int64_t l = 0; l < args->lines; ++l) {
+    const float* x[kTaps];
+    for (int t = 0; t < kTaps; ++t) x[t] = args->x[t] + l * args->x_line;
+    float* y = args->y + l * args->y_line;
+    int64_t c = 0;
+    for (; c + kLanes <= channels; c += kLanes) {
+      V sum = args->bias ? v_load(args->bias + c) : v_zero();
+#pragma GCC unroll 9
+      for (int t = 0; t < kTaps; ++t) sum = v_fma(v_load(w[t] + c), v_load(x[t] + c), sum);
+      v_store(y + c, v_clip(sum, end.lo, end.hi));
+    }
+    if (c == channels) continue;
+    const VM m = v_first(channels - c);
+    V sum = filter_start(args, c, m);
+    for (int t = 0; t < kTaps; ++t) {
+      sum = v_fma(v_load_masked(w[t] + c, m), v_load_masked(x[t] + c, m), sum);
+    }
+    v_store_masked(y + c, m, v_clip(sum, end.lo, end.hi));
+  }
+}
+
+/* column: column_step(), or 0. */
 template <int kWhole>
-VFN void filter_part(const FolioWindowF32* args, int64_t c, VM mask) {
-  const int64_t column = kLanes == 16 ? column_step(args) : 0;
+VFN void filter_part(const FolioWindowF32* args, int64_t column, int64_t c, VM mask) {
   if (args->activation == kFolioActLeakyRelu) {
     filter_lanes<0, kWhole, 1>(args, c, mask);
   } else if (column != 0 && args->x_step == column) {
@@ -222,6 +255,8 @@ VFN void filter_part(const FolioWindowF32* args, int64_t c, VM mask) {
     filter_lines<2, kWhole>(args, c, mask);
   } else if (args->taps == 9) {
     filter_lanes<9, kWhole, 0>(args, c, mask);
+  } else if (args->taps == kSideTaps) {
+    filter_lanes<kSideTaps, kWhole, 0>(args, c, mask);
   } else if (args->taps == kHeldTaps) {
     filter_lanes<kHeldTaps, kWhole, 0>(args, c, mask);
   } else {
@@ -230,9 +265,15 @@ VFN void filter_part(const FolioWindowF32* args, int64_t c, VM mask) {
 }
 
 static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
+  if (args->pixels == 1 && args->activation != kFolioActLeakyRelu) {
+    if (args->taps == kSideTaps) return filter_pixel<kSideTaps>(args);
+    if (args->taps == kCornerTaps) return filter_pixel<kCornerTaps>(args);
+  }
+  const int64_t column = kLanes == 16 ? column_step(args) : 0;
+  const VM all = v_first(kLanes);
   int64_t c = 0;
-  for (; c + kLanes <= args->channels; c += kLanes) filter_part<1>(args, c, v_first(kLanes));
-  if (c < args->channels) filter_part<0>(args, c, v_first(args->channels - c));
+  for (; c + kLanes <= args->channels; c += kLanes) filter_part<1>(args, column, c, all);
+  if (c < args->channels) filter_part<0>(args, column, c, v_first(args->channels - c));
 }
 
 template <int kKind>
