@@ -98,13 +98,13 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
   if (made && tile->depth > 0) make_rows(tile, source, rows, tiles, made);
   const int64_t wide = kTilePanels * FOLIO_F32P16_COLUMNS;
   const Source reads = source == kCopies ? kEven : source;
-  const int halves = tile->halves && source != kPacks && rows / tiles >= kTileRows / 2;
+  const int halves = (tile->is_narrow || kPanelVectors > 1) && source != kPacks && rows / tiles >= kTileRows / 2;
   for (int64_t j = 0; j < args->n; j += wide) {
     const int64_t left = args->n - j;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
-    const int is_narrow = halves && left <= panels * FOLIO_F32P16_COLUMNS - kHalfPanel;
-    const TileFn* fns = (is_narrow ? kHalfPanelTiles : kTiles)[reads][panels - 1];
-    place_columns(tile, j, left, panels, is_narrow);
+    const int leaves_half = halves && left <= panels * FOLIO_F32P16_COLUMNS - kHalfPanel;
+    const TileFn* fns = (leaves_half ? kHalfPanelTiles : kTiles)[reads][panels - 1];
+    place_columns(tile, j, left, panels, leaves_half);
     tile->b = args->b + j * args->k + tile->first_depth * FOLIO_F32P16_COLUMNS;
     const float* next = nullptr;
     if (args->next) {
@@ -125,12 +125,12 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
   }
 }
 
-static void gemm_blocks(const FolioGemmF32* args, Source source, int halves, float* made,
+static void gemm_blocks(const FolioGemmF32* args, Source source, int is_narrow, float* made,
                         int64_t rows_max) {
   const int64_t blocks = (args->m + rows_max - 1) / rows_max;
   Tile tile = {};
   tile.args = args;
-  tile.halves = halves;
+  tile.is_narrow = is_narrow;
   plan_next(&tile);
   int64_t p = 0;
   do { /* once for k = 0: C is the epilogue of an empty sum */
@@ -147,9 +147,9 @@ static void gemm_blocks(const FolioGemmF32* args, Source source, int halves, flo
 }
 
 static __attribute__((noinline)) void gemm_made(const FolioGemmF32* args, Source source,
-                                                int halves) {
+                                                int is_narrow) {
   alignas(64) float made[kStackRows * kCopyStride];
-  gemm_blocks(args, source, halves, made, kStackRows);
+  gemm_blocks(args, source, is_narrow, made, kStackRows);
 }
 
 /* A part of a matrix that is larger than L2 has more than this. */
@@ -190,10 +190,9 @@ VFN void gemm_any(const FolioGemmF32* args, int is_narrow) {
   if (args->m == 0 || args->n == 0) return;
   if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) return gemm_vector(args);
   const Source source = source_of(args);
-  const int halves = is_narrow || kPanelVectors > 1;
-  if (source == kPacks) return gemm_made(args, source, halves);
-  if (is_narrow && crowds(args)) return gemm_made(args, kCopies, halves);
-  gemm_blocks(args, source, halves, nullptr, kBlockRows);
+  if (source == kPacks) return gemm_made(args, source, is_narrow);
+  if (is_narrow && crowds(args)) return gemm_made(args, kCopies, is_narrow);
+  gemm_blocks(args, source, is_narrow, nullptr, kBlockRows);
 }
 
 void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) { gemm_any(args, 0); }

@@ -153,7 +153,7 @@ static void pair_tile(Tile* tile, const float* a, const float* b) {
   TileEnd after = plan_end(tile, kHeight);
   int64_t left = (tile->depth + 1) / 2;
   for (; left >= kStepPairs; left -= kStepPairs, a += kStepPairs) {
-    if (ahead) ahead = fetch_ahead(ahead, tile->ahead_rows, panel);
+    if (ahead) ahead = fetch_ahead(tile, ahead, panel);
     fetch_next(tile);
     if (after.rows > 0) {
       fetch_end<kPanels>(args, &after);
@@ -216,6 +216,7 @@ static __attribute__((noinline)) void multiply_pairs(const FolioGemmF32* args) {
   Pairs pairs;
   Tile tile = {};
   tile.args = args;
+  tile.is_narrow = 1; /* Zen 4 */
   plan_next(&tile);
   const int64_t blocks = (args->m + kRows - 1) / kRows;
   for (int64_t block = 0; block < blocks; ++block) {
