@@ -20,7 +20,6 @@ constexpr int64_t kFewChannels = 32;         // below that, a row of the window 
 constexpr int64_t kMostPlanes = 8;           // of an image that is read as it lies
 constexpr int64_t kLinePixels = 504;         // of a tile, where it is (a part of) a line
 constexpr int64_t kFewestTaps = 3;           // of a row of the window then: they are one piece
-constexpr int64_t kCutDepth = 128;  // of products: deeper ones take longer than a line's copy
 constexpr int64_t kChunkMacs = 1 << 20;
 // A depthwise chunk: multiply-adds, lines, and how many chunks there should be.
 constexpr int64_t kGrainWork = 1 << 15;
@@ -96,7 +95,7 @@ class NhwcProduct {
       const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / (work * most)) : 1;
       tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
     }
-    cuts_lines_ = by_lines_ && (args.turned || s.k() <= kCutDepth);
+    cuts_lines_ = args.turned && by_lines_;
     if (cuts_lines_) find_inside();
     grain_ =
         by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile)) : 1;
@@ -216,7 +215,7 @@ class NhwcProduct {
   }
 
   // The pixels of a line whose windows are inside of it. To copy a line with its border would take
-  // as long as few filters do, and a tenth of a short product: the others are tiles of their own.
+  // as long as few filters do: the others are tiles of their own.
   void find_inside() {
     const Window& w = s_.window;
     const int64_t room = w.in[2] + w.pad_begin[2] - w.kernel[2];
