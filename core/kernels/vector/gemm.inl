@@ -98,7 +98,8 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
   if (made && tile->depth > 0) make_rows(tile, source, rows, tiles, made);
   const int64_t wide = kTilePanels * FOLIO_F32P16_COLUMNS;
   const Source reads = source == kCopies ? kEven : source;
-  const int halves = (tile->is_narrow || kPanelVectors > 1) && source != kPacks && rows / tiles >= kTileRows / 2;
+  const int halves = (tile->is_narrow || kPanelVectors > 1) && source != kPacks &&
+                     rows / tiles >= kTileRows / 2;
   for (int64_t j = 0; j < args->n; j += wide) {
     const int64_t left = args->n - j;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
@@ -185,7 +186,8 @@ static void gemm_vector(const FolioGemmF32* args) {
   }
 }
 
-/* is_narrow: L1 has 8 ways, and vectors of 16 lanes are not known to take as long as those of 8. */
+/* is_narrow: a CPU of level x86_avx512l1, as Zen 4: L1 has 8 ways, and a product of 8 lanes takes
+ * half as long as one of 16. */
 VFN void gemm_any(const FolioGemmF32* args, int is_narrow) {
   if (args->m == 0 || args->n == 0) return;
   if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) return gemm_vector(args);

@@ -63,8 +63,8 @@ VFN void plan_ahead(Tile* tile, const float* next, int64_t index, int64_t tiles)
   tile->ahead = next && first < tile->depth ? next + first * FOLIO_F32P16_COLUMNS : nullptr;
 }
 
-/* A row of a panel is one cache line. Into L2; but Zen 4 loses some of these, and takes L1 for the
- * same (2026-11: products of 49 rows whose panels come from memory are 2 to 5 % faster). */
+/* A row of a panel is one cache line. Into L2; into L1 on Zen 4, where products of 49 rows whose
+ * panels come from memory are 2 to 5 % faster so, and others the same (2026-11). */
 VFN const float* fetch_ahead(const Tile* tile, const float* ahead, int64_t panel) {
   for (int i = 0; i < tile->ahead_rows; ++i, ahead += FOLIO_F32P16_COLUMNS) {
     for (int64_t v = 0; v < kTilePanels; ++v) {
@@ -228,6 +228,20 @@ constexpr bool is_half(int v) {
   return kNarrow && v == kVectors - 1;
 }
 
+/* Vector v of a whole tile's row. */
+template <int kVectors, int kNarrow>
+VFN V load_part(int v, const float* from) {
+  return is_half<kVectors, kNarrow>(v) ? v_load8(from) : v_load(from);
+}
+template <int kVectors, int kNarrow>
+VFN void store_part(int v, float* to, V a) {
+  if (is_half<kVectors, kNarrow>(v)) {
+    v_store8(to, a);
+  } else {
+    v_store(to, a);
+  }
+}
+
 /* sum[i] += a row's element times one row of B. */
 template <int kRows, int kVectors, int kNarrow, typename Rows>
 VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float* b,
@@ -355,11 +369,8 @@ VFN void tile_begin(const Tile* tile, const float* c, V (*sum)[kVectors]) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const float* from = c + v * kLanes;
-      if (!tile->is_whole) {
-        sum[i][v] = v_load_masked(from, tile->mask[v]);
-      } else {
-        sum[i][v] = is_half<kVectors, kNarrow>(v) ? v_load8(from) : v_load(from);
-      }
+      sum[i][v] = tile->is_whole ? load_part<kVectors, kNarrow>(v, from)
+                                 : v_load_masked(from, tile->mask[v]);
     }
   }
 }
@@ -429,11 +440,7 @@ VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
     for (int i = 0; i < kRows; ++i, c += stride) {
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) {
-        if (is_half<kVectors, kNarrow>(v)) {
-          v_store8(c + v * kLanes, sum[i][v]);
-        } else {
-          v_store(c + v * kLanes, sum[i][v]);
-        }
+        store_part<kVectors, kNarrow>(v, c + v * kLanes, sum[i][v]);
       }
     }
     return;
@@ -449,8 +456,7 @@ VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
 VFN int ends_by_rows(const Tile* tile) {
   if (kPanelVectors > 1) return 0;
   const FolioGemmF32* args = tile->args;
-  const int is_bounded =
-      args->activation == kFolioActRelu || args->activation == kFolioActClip;
+  const int is_bounded = args->activation == kFolioActRelu || args->activation == kFolioActClip;
   return tile->is_last && tile->is_whole && (args->col_bias || args->addend || is_bounded) &&
          (is_bounded || args->activation == kFolioActNone) && !args->row_bias &&
          args->alpha == 1.0f && !args->col_scale;
@@ -471,10 +477,9 @@ VFN void tile_end_rows(const Tile* tile, float* c, V (*sum)[kVectors]) {
   V bias[kVectors];
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
-    const float* from = args->col_bias + tile->column + v * kLanes;
-    bias[v] = !args->col_bias                    ? v_set1(-0.0f)
-              : is_half<kVectors, kNarrow>(v) ? v_load8(from)
-                                                 : v_load(from);
+    bias[v] = v_set1(-0.0f); /* added to anything, gives that */
+    if (!args->col_bias) continue;
+    bias[v] = load_part<kVectors, kNarrow>(v, args->col_bias + tile->column + v * kLanes);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i, c += stride) {
@@ -486,8 +491,7 @@ VFN void tile_end_rows(const Tile* tile, float* c, V (*sum)[kVectors]) {
     if (d) {
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) {
-        y[v] = v_add(y[v], is_half<kVectors, kNarrow>(v) ? v_load8(d + v * kLanes)
-                                                         : v_load(d + v * kLanes));
+        y[v] = v_add(y[v], load_part<kVectors, kNarrow>(v, d + v * kLanes));
       }
       d += args->addend_row_stride;
     }
@@ -496,13 +500,7 @@ VFN void tile_end_rows(const Tile* tile, float* c, V (*sum)[kVectors]) {
       if (activation != kFolioActNone) y[v] = v_clip(y[v], lo, hi);
     }
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
-      if (is_half<kVectors, kNarrow>(v)) {
-        v_store8(c + v * kLanes, y[v]);
-      } else {
-        v_store(c + v * kLanes, y[v]);
-      }
-    }
+    for (int v = 0; v < kVectors; ++v) store_part<kVectors, kNarrow>(v, c + v * kLanes, y[v]);
   }
 }
 
