@@ -50,8 +50,25 @@ typedef enum FolioUnary {
   kFolioSilu,       /* x * sigmoid(x), 4 ulp; 64 ulp where exp(x) < 2^-126 */
   kFolioSoftplus,   /* log(1 + exp(x)) without overflow, 4 ulp */
   kFolioHardSwish,  /* x * min(max(x / 6 + 0.5, 0), 1), a few roundings */
+  kFolioSign,       /* -1, 0 or 1; NaN stays */
+  kFolioSoftsign,   /* x / (1 + |x|), 2 ulp */
+  kFolioMish,       /* x * tanh(log(1 + exp(x))), 4 ulp; 64 ulp where exp(x) < 2^-126 */
   kFolioUnaryCount
 } FolioUnary;
+
+/* y[i] = f(x[i]) of two parameters. NaN stays. Functions with exp: 4 ulp; the others a rounding for
+ * each operation. */
+typedef enum FolioShaped {
+  kFolioLeakyRelu = 0,   /* x < 0 ? p * x : x */
+  kFolioThresholdedRelu, /* x > p ? x : 0; NaN is 0 */
+  kFolioHardSigmoid,     /* min(max(p * x + q, 0), 1) */
+  kFolioAffine,          /* p * x + q */
+  kFolioShrink,          /* x < -p ? x + q : x > p ? x - q : 0; NaN is 0 */
+  kFolioElu,             /* x < 0 ? p * (exp(x) - 1) : x */
+  kFolioSelu,            /* q * (x <= 0 ? p * (exp(x) - 1) : x) */
+  kFolioCelu,            /* max(0, x) + min(0, p * (exp(x / p) - 1)), p > 0 */
+  kFolioShapedCount
+} FolioShaped;
 
 /* How elements of a row or a column are joined; kFolioReduceMax and Min are NaN when any is. */
 typedef enum FolioReduce {
@@ -69,10 +86,11 @@ typedef enum FolioBinary {
   kFolioAdd = 0,
   kFolioSub,
   kFolioMul,
-  kFolioDiv, /* correctly rounded, as add, sub and mul */
-  kFolioMin, /* NaN when either is NaN */
-  kFolioMax, /* NaN when either is NaN */
-  kFolioPow, /* as C's pow, 1 ulp */
+  kFolioDiv,   /* correctly rounded, as add, sub and mul */
+  kFolioMin,   /* NaN when either is NaN */
+  kFolioMax,   /* NaN when either is NaN */
+  kFolioPow,   /* as C's pow, 1 ulp */
+  kFolioPRelu, /* a < 0 ? b * a : a, a rounding */
   kFolioBinaryCount
 } FolioBinary;
 
@@ -146,9 +164,11 @@ typedef struct FolioWindowF32 {
   int64_t lines, pixels, channels, taps;
   const float* const* x; /* [taps] */
   int64_t x_line, x_step;
-  const float* const* w; /* depthwise: [taps] rows of `channels` floats */
-  const float* bias;     /* depthwise: [channels] or null */
-  int32_t activation;    /* depthwise: FolioActivation */
+  const float* const* w; /* depthwise: [taps] rows of `channels` floats; grouped: see there */
+  int64_t group;         /* grouped: 2, 4, 8 or a multiple of 16, and a divisor of `channels` */
+  int64_t w_panel;       /* grouped: floats between w[t] of 16 channels and of the next 16 */
+  const float* bias;     /* depthwise, grouped: [channels] or null */
+  int32_t activation;    /* depthwise, grouped: FolioActivation */
   float clip_lo, clip_hi;
   float scale; /* sum_window: y = sum * scale */
   float* y;
@@ -271,6 +291,7 @@ typedef struct FolioPackS8 {
 } FolioPackS8;
 
 typedef void (*FolioUnaryF32)(int64_t n, const float* x, float* y);
+typedef void (*FolioShapedF32)(int64_t n, const float* x, float p, float q, float* y);
 
 /* a_step and b_step are 0 (one value for all) or 1. */
 typedef void (*FolioBinaryF32)(int64_t n, const float* a, int64_t a_step, const float* b,
@@ -324,6 +345,7 @@ typedef struct FolioKernels {
   void (*gemv_b16)(const FolioGemmF32* args, const void* b, int32_t is_bfloat16);
 
   FolioUnaryF32 unary_f32[kFolioUnaryCount];
+  FolioShapedF32 shaped_f32[kFolioShapedCount];
   FolioBinaryF32 binary_f32[kFolioBinaryCount];
 
   /* y[i] = x[i] clamped as kFolioActClip. */
@@ -358,9 +380,13 @@ typedef struct FolioKernels {
 
   /* See FolioWindowF32. Each element alone, in the order of taps, in f32:
    *   depthwise  y = activation(bias + sum over t of w[t] * x[t]); from AVX2 on fused multiply-adds
+   *   grouped    y[c] = activation(bias[c] + sum over t, then s < group, of
+   *              w[t][c / 16 * w_panel + 16 * s + c % 16] * x[t][c / group * group + s]);
+   *              in an order that `pixels` and where the taps lie decide; w: panels as F32P16's
    *   max        y = max over t of x[t], NaN when any is; -inf without taps
    *   sum        y = scale * sum over t of x[t] */
   void (*depthwise_f32)(const FolioWindowF32* args);
+  void (*grouped_f32)(const FolioWindowF32* args);
   void (*max_window_f32)(const FolioWindowF32* args);
   void (*sum_window_f32)(const FolioWindowF32* args);
 

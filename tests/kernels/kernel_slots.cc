@@ -52,6 +52,10 @@ template <int64_t kRows>
 constexpr Operand byte_panels() {
   return {Holds::kBytes, byte_panels_of<kRows>, May::kStandAt64};
 }
+// Three taps over 8 channels, F32P16 of [24, 8 n].
+constexpr Operand grouped_panels() {
+  return {Holds::kFloats, [](int64_t n) { return (8 * n + 15) / 16 * 384; }, May::kStandAt64};
+}
 constexpr Operand halves() { return {Holds::kHalves, count_of<1>, May::kStandAnywhere}; }
 template <int64_t kRows>
 constexpr Operand half_panels() {
@@ -80,6 +84,19 @@ void add_element_slots(std::vector<Slot>* list) {
                      is_gelu ? Agrees::kNear : Agrees::kUlp,
                      // Two times the 4 ulp of the least exact, or 2^-22 |x|.
                      is_gelu ? +[](int64_t) { return 0x1p-21; } : ulps<8>,
+                     Among::kAll,
+                     i});
+  }
+  for (int i = 0; i < kFolioShapedCount; ++i) {
+    list->push_back({"shaped " + std::to_string(i),
+                     offsetof(FolioKernels, shaped_f32) + static_cast<size_t>(i) * sizeof(void*),
+                     {floats()},
+                     {floats()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       k.shaped_f32[part](n, p.f(0), 0.75F, 0.25F, p.to_f(0));
+                     },
+                     Agrees::kUlp,
+                     i >= kFolioElu ? ulps<8> : none,
                      Among::kAll,
                      i});
   }
@@ -413,6 +430,19 @@ void add_window_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    [](int64_t) { return 2 * 6 * kUnit * 4; }});
+  // 8 n channels in groups of 8.
+  list->push_back({FOLIO_SLOT(grouped_f32),
+                   {floats<32>(), grouped_panels(), floats<8>()},
+                   {floats<16>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     std::array<const float*, 3> x;
+                     FolioWindowF32 a = window_of(8 * n, p, &x);
+                     const float* const w[] = {p.f(1), p.f(1) + 128, p.f(1) + 256};
+                     a.w = w, a.bias = p.f(2), a.group = 8, a.w_panel = 384;
+                     k.grouped_f32(&a);
+                   },
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 27 * kUnit * 25; }});
   list->push_back({FOLIO_SLOT(max_window_f32),
                    {floats<4>()},
                    {floats<2>()},

@@ -32,6 +32,9 @@ double gelu_tanh(double x) {
 }
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double hard_swish(double x) { return x * std::min(std::max(x / 6 + 0.5, 0.0), 1.0); }
+double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+double softsign(double x) { return x / (1 + std::fabs(x)); }
+double mish(double x) { return x * std::tanh(softplus(x)); }
 double negate(double x) { return -x; }
 double reciprocal(double x) { return 1 / x; }
 double absolute(double x) { return std::fabs(x); }
@@ -59,6 +62,9 @@ const UnaryCase kUnaryCases[] = {
     {kFolioSoftplus, "softplus", softplus, 4, 0},
     // Three roundings, and 1/6 rounded; near x = -3 the gate cancels: 2^-24 * 0.5 * |x| each.
     {kFolioHardSwish, "hard_swish", hard_swish, 0, 0x1p-22},
+    {kFolioSign, "sign", sign, 0, 0},
+    {kFolioSoftsign, "softsign", softsign, 2, 0},
+    {kFolioMish, "mish", mish, 4, 0},
 };
 
 // Every how manyth of all 2^32 floats is tried: a prime, so that all exponents and mantissas take
@@ -95,9 +101,10 @@ double error_of(const UnaryCase& test, float x, float got, double want) {
     return std::fabs(got - want) / (std::fabs(x) * test.max_relative + 0x1p-149);
   }
   const double distance = ulp_distance(got, want);
-  // exp(x) of a large negative x is subnormal before x multiplies it: kernels.h allows silu 64 ulp
-  // there, 16 times its 4.
-  return test.slot == kFolioSilu && x < -87.33f ? distance / 16 : distance;
+  // exp(x) of a large negative x is subnormal before x multiplies it: kernels.h allows silu and
+  // mish 64 ulp there, 16 times their 4.
+  const bool is_gate = test.slot == kFolioSilu || test.slot == kFolioMish;
+  return is_gate && x < -87.33f ? distance / 16 : distance;
 }
 
 struct Worst {
@@ -182,6 +189,80 @@ TEST(Unary, HandlesSpecialValues) {
     EXPECT_EQ(at(kFolioRound, 2.5f), 2) << level.name;
     EXPECT_EQ(at(kFolioSoftplus, kInf), kInf) << level.name;
     EXPECT_EQ(at(kFolioSoftplus, -kInf), 0) << level.name;
+  }
+}
+
+struct ShapedCase {
+  FolioShaped slot;
+  const char* name;
+  float p, q;
+  double (*truth)(double x, double p, double q);
+};
+
+const ShapedCase kShapedCases[] = {
+    {kFolioElu, "elu", 1.5F, 0,
+     [](double x, double p, double) { return x < 0 ? p * std::expm1(x) : x; }},
+    {kFolioSelu, "selu", 1.6732632F, 1.0507010F,
+     [](double x, double p, double q) { return q * (x <= 0 ? p * std::expm1(x) : x); }},
+    {kFolioCelu, "celu", 0.7F, 0,
+     [](double x, double p, double) { return x < 0 ? p * std::expm1(x / p) : x; }},
+};
+
+TEST(Shaped, FunctionsWithExpAreAccurate) {
+  for (const ShapedCase& test : kShapedCases) {
+    for_each_probe([&](const std::vector<float>& x) {
+      std::vector<float> y(x.size());
+      for (const LevelUnderTest& level : levels_under_test()) {
+        level.kernels.shaped_f32[test.slot](static_cast<int64_t>(x.size()), x.data(), test.p,
+                                            test.q, y.data());
+        for (size_t i = 0; i < x.size(); ++i) {
+          const double want = test.truth(x[i], test.p, test.q);
+          ASSERT_LE(ulp_distance(y[i], want), 4)
+              << level.name << ' ' << test.name << " at " << x[i];
+        }
+      }
+    });
+  }
+}
+
+// What each of the others rounds is stated, so all levels have the bits of ref; NaN, infinities,
+// zeros, bounds, tails and in-place use included.
+TEST(Shaped, OthersAreExactlyAsStated) {
+  std::vector<float> x = random_floats(131, 7, -2.0F, 2.0F);
+  const float special[] = {kNan, kInf, -kInf, 0.0F, -0.0F, 0.5F, -0.5F, 1e-42F, -1e-42F};
+  std::copy(std::begin(special), std::end(special), x.begin() + 3);
+  const auto& levels = levels_under_test();
+  for (const int slot :
+       {kFolioLeakyRelu, kFolioThresholdedRelu, kFolioHardSigmoid, kFolioAffine, kFolioShrink}) {
+    for (size_t n = 0; n <= x.size(); ++n) {
+      const std::vector<float> begin(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(n));
+      std::vector<float> want(n);
+      const auto count = static_cast<int64_t>(n);
+      levels[0].kernels.shaped_f32[slot](count, begin.data(), 0.5F, 0.3F, want.data());
+      for (const LevelUnderTest& level : levels) {
+        Guarded y(begin, n % 7);
+        level.kernels.shaped_f32[slot](count, y.data(), 0.5F, 0.3F, y.data());
+        ASSERT_TRUE(y.intact() && same_bits(want, y.values())) << level.name << ' ' << slot;
+      }
+    }
+  }
+}
+
+TEST(Shaped, ResultDoesNotDependOnThePlace) {
+  const std::vector<float> x = random_floats(67, 8, -4.0F, 4.0F);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (int slot = 0; slot < kFolioShapedCount; ++slot) {
+      const FolioShapedF32 function = level.kernels.shaped_f32[slot];
+      std::vector<float> want(x.size());
+      std::vector<float> got(x.size());
+      for (size_t i = 0; i < x.size(); ++i) function(1, &x[i], 0.75F, 1.25F, &want[i]);
+      function(static_cast<int64_t>(x.size()), x.data(), 0.75F, 1.25F, got.data());
+      ASSERT_TRUE(same_bits(want, got)) << level.name << ' ' << slot;
+      const float nan = kNan;
+      function(1, &nan, 0.75F, 1.25F, got.data());
+      const bool is_zero = slot == kFolioThresholdedRelu || slot == kFolioShrink;
+      ASSERT_TRUE(is_zero ? got[0] == 0 : std::isnan(got[0])) << level.name << ' ' << slot;
+    }
   }
 }
 

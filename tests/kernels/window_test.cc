@@ -109,6 +109,49 @@ TEST(Window, DepthwiseIsBiasAndWeightedTaps) {
       1e-5);
 }
 
+// Groups smaller than a vector, of one, and larger; pixels and lines of any number share weights.
+TEST(Window, GroupsSumTheirOwnChannels) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t group : {2, 4, 8, 16, 32}) {
+      for (const int64_t pixels : {0, 1, 2, 5, 9}) {
+        const int64_t channels = 3 * group;
+        const WindowCase c = {pixels, channels, 5, channels + 2, channels + 1};
+        WindowData data(c);
+        const int64_t panel = c.taps * group * 16;
+        data.w = random_floats(static_cast<size_t>((channels + 15) / 16 * panel), 4);
+        for (size_t t = 0; t < data.w_rows.size(); ++t) {
+          data.w_rows[t] = data.w.data() + static_cast<int64_t>(t) * group * 16;
+        }
+        Guarded y(std::vector<float>(static_cast<size_t>(c.lines * c.y_line()), 77.0F), 1);
+        FolioWindowF32 args = data.args(c, y.data());
+        args.group = group;
+        args.w_panel = panel;
+        args.activation = kFolioActClip;
+        args.clip_lo = -0.5F;
+        args.clip_hi = 1.5F;
+        level.kernels.grouped_f32(&args);
+        ASSERT_TRUE(y.intact());
+        for (int64_t p = 0; p < c.lines * pixels; ++p) {
+          const int64_t line = p / pixels;
+          const int64_t from = line * c.x_line() + p % pixels * c.x_step;
+          const int64_t to = line * c.y_line() + p % pixels * c.y_step;
+          for (int64_t j = 0; j < channels; ++j) {
+            double want = data.bias[static_cast<size_t>(j)];
+            for (size_t t = 0; t < data.x_rows.size(); ++t) {
+              const float* x = data.x_rows[t] + from + j / group * group;
+              const float* w = data.w_rows[t] + j / 16 * panel + j % 16;
+              for (int64_t s = 0; s < group; ++s) want += double{w[16 * s]} * x[s];
+            }
+            ASSERT_NEAR(y.data()[to + j], std::clamp(want, -0.5, 1.5), 1e-4)
+                << level.name << ": groups of " << group << ", at " << p << ", " << j;
+          }
+          ASSERT_EQ(y.data()[to + channels], 77.0F) << "between pixels";
+        }
+      }
+    }
+  }
+}
+
 TEST(Window, MaxIsTheLargestTap) {
   check(
       &FolioKernels::max_window_f32,

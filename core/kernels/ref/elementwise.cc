@@ -41,6 +41,32 @@ static float hard_swish(float x) {
   return x * gate;
 }
 
+static float sign(float x) { return x != x ? x : static_cast<float>((x > 0) - (x < 0)); }
+static float softsign(float x) { return static_cast<float>(x / (1.0 + fabs(double{x}))); }
+static float mish(float x) {
+  const double wide = x;
+  return static_cast<float>(x * tanh((x > 0 ? wide : 0) + log1p(exp(-fabs(wide)))));
+}
+
+static float leaky_relu(float x, float p, float) { return x < 0 ? p * x : x; }
+static float thresholded_relu(float x, float p, float) { return x > p ? x : 0; }
+static float affine(float x, float p, float q) { return p * x + q; }
+static float hard_sigmoid(float x, float p, float q) {
+  const float v = p * x + q;
+  return v < 0 ? 0 : v > 1 ? 1 : v;
+}
+static float shrink(float x, float p, float q) { return x < -p ? x + q : x > p ? x - q : 0; }
+static float elu(float x, float p, float) {
+  return x < 0 ? static_cast<float>(p * expm1(double{x})) : x;
+}
+static float selu(float x, float p, float q) {
+  return x <= 0 ? static_cast<float>(double{q} * p * expm1(double{x})) : q * x;
+}
+static float celu(float x, float p, float) {
+  return x < 0 ? static_cast<float>(p * expm1(double{x} / p)) : x;
+}
+
+static float prelu(float a, float b) { return a < 0 ? b * a : a; }
 static float add(float a, float b) { return a + b; }
 static float sub(float a, float b) { return a - b; }
 static float mul(float a, float b) { return a * b; }
@@ -51,6 +77,11 @@ static float max(float a, float b) { return a != a || a > b ? a : b; }
 template <float (*kFunction)(float)>
 static void map1(int64_t n, const float* x, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = kFunction(x[i]);
+}
+
+template <float (*kFunction)(float, float, float)>
+static void shaped(int64_t n, const float* x, float p, float q, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = kFunction(x[i], p, q);
 }
 
 template <float (*kFunction)(float, float)>
@@ -94,6 +125,19 @@ void fill_elementwise__ref(FolioKernels* table) {
   unary[kFolioSilu] = map1<silu>;
   unary[kFolioSoftplus] = map1<softplus>;
   unary[kFolioHardSwish] = map1<hard_swish>;
+  unary[kFolioSign] = map1<sign>;
+  unary[kFolioSoftsign] = map1<softsign>;
+  unary[kFolioMish] = map1<mish>;
+
+  FolioShapedF32* of_two = table->shaped_f32;
+  of_two[kFolioLeakyRelu] = shaped<leaky_relu>;
+  of_two[kFolioThresholdedRelu] = shaped<thresholded_relu>;
+  of_two[kFolioHardSigmoid] = shaped<hard_sigmoid>;
+  of_two[kFolioAffine] = shaped<affine>;
+  of_two[kFolioShrink] = shaped<shrink>;
+  of_two[kFolioElu] = shaped<elu>;
+  of_two[kFolioSelu] = shaped<selu>;
+  of_two[kFolioCelu] = shaped<celu>;
 
   FolioBinaryF32* binary = table->binary_f32;
   binary[kFolioAdd] = map2<add>;
@@ -103,5 +147,6 @@ void fill_elementwise__ref(FolioKernels* table) {
   binary[kFolioMin] = map2<min>;
   binary[kFolioMax] = map2<max>;
   binary[kFolioPow] = map2<powf>;
+  binary[kFolioPRelu] = map2<prelu>;
   table->clip_f32 = clip_f32__ref;
 }

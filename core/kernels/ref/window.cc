@@ -17,6 +17,18 @@ static void depthwise_pixel(const FolioWindowF32* args, int64_t line, int64_t pi
   }
 }
 
+static void grouped_pixel(const FolioWindowF32* args, int64_t line, int64_t pixel, float* y) {
+  for (int64_t c = 0; c < args->channels; ++c) {
+    float v = args->bias ? args->bias[c] : 0.0f;
+    for (int64_t t = 0; t < args->taps; ++t) {
+      const float* x = tap_at(args, line, pixel, t) + c / args->group * args->group;
+      const float* w = args->w[t] + c / 16 * args->w_panel + c % 16;
+      for (int64_t s = 0; s < args->group; ++s) v += w[16 * s] * x[s];
+    }
+    y[c] = activate(args->activation, args->clip_lo, args->clip_hi, v);
+  }
+}
+
 static void max_pixel(const FolioWindowF32* args, int64_t line, int64_t pixel, float* y) {
   for (int64_t c = 0; c < args->channels; ++c) {
     float best = -INFINITY;
@@ -47,6 +59,7 @@ static void each_pixel(const FolioWindowF32* args, PixelFn pixel) {
 }
 
 static void depthwise_f32__ref(const FolioWindowF32* args) { each_pixel(args, depthwise_pixel); }
+static void grouped_f32__ref(const FolioWindowF32* args) { each_pixel(args, grouped_pixel); }
 static void max_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, max_pixel); }
 static void sum_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, sum_pixel); }
 
@@ -78,6 +91,7 @@ static void filter_plane_f32__ref(const FolioPlaneF32* args) {
 
 void fill_window__ref(FolioKernels* table) {
   table->depthwise_f32 = depthwise_f32__ref;
+  table->grouped_f32 = grouped_f32__ref;
   table->max_window_f32 = max_window_f32__ref;
   table->sum_window_f32 = sum_window_f32__ref;
   table->filter_plane_f32 = filter_plane_f32__ref;

@@ -16,6 +16,23 @@ static void map1(int64_t n, const float* x, float* y) {
   }
 }
 
+template <V (*kFunction)(V, V, V)>
+static void map_shaped(int64_t n, const float* x, float p, float q, float* y) {
+  const V vp = v_set1(p);
+  const V vq = v_set1(q);
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const V a = kFunction(v_load(x + i), vp, vq);
+    const V b = kFunction(v_load(x + i + kLanes), vp, vq);
+    v_store(y + i, a);
+    v_store(y + i + kLanes, b);
+  }
+  for (; i < n; i += kLanes) {
+    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
+    v_store_masked(y + i, m, kFunction(v_load_masked(x + i, m), vp, vq));
+  }
+}
+
 template <V (*kFunction)(V, V), int kAStep, int kBStep>
 VFN void map2_steps(int64_t n, const float* a, const float* b, float* y) {
   /* A repeated operand is read once: it may be the first element of y. */
@@ -96,6 +113,19 @@ static void fill_elementwise(FolioKernels* table) {
   unary[kFolioSilu] = map1<v_silu>;
   unary[kFolioSoftplus] = map1<v_softplus>;
   unary[kFolioHardSwish] = map1<v_hard_swish>;
+  unary[kFolioSign] = map1<v_sign>;
+  unary[kFolioSoftsign] = map1<v_softsign>;
+  unary[kFolioMish] = map1<v_mish>;
+
+  FolioShapedF32* shaped = table->shaped_f32;
+  shaped[kFolioLeakyRelu] = map_shaped<v_leaky_relu>;
+  shaped[kFolioThresholdedRelu] = map_shaped<v_thresholded_relu>;
+  shaped[kFolioHardSigmoid] = map_shaped<v_hard_sigmoid>;
+  shaped[kFolioAffine] = map_shaped<v_affine>;
+  shaped[kFolioShrink] = map_shaped<v_shrink>;
+  shaped[kFolioElu] = map_shaped<v_elu>;
+  shaped[kFolioSelu] = map_shaped<v_selu>;
+  shaped[kFolioCelu] = map_shaped<v_celu>;
 
   FolioBinaryF32* binary = table->binary_f32;
   binary[kFolioAdd] = map2<v_add>;
@@ -104,5 +134,6 @@ static void fill_elementwise(FolioKernels* table) {
   binary[kFolioDiv] = map2<v_div>;
   binary[kFolioMin] = map2<v_pick_min>;
   binary[kFolioMax] = map2<v_pick_max>;
+  binary[kFolioPRelu] = map2<v_prelu>;
   table->clip_f32 = FOLIO_LEVEL(clip_f32);
 }

@@ -243,3 +243,59 @@ VFN V v_hard_swish(V x) {
   gate = v_min(v_set1(1.0f), v_max(v_zero(), gate));
   return v_mul(x, gate);
 }
+
+/* NaN compares with nothing, and stays. */
+VFN V v_sign(V x) {
+  const V one = v_select(v_eq(x, v_zero()), v_zero(), v_with_sign_of(v_set1(1.0f), x));
+  return v_select(v_is_nan(x), x, one);
+}
+
+VFN V v_softsign(V x) { return v_div(x, v_add(v_set1(1.0f), v_abs(x))); }
+
+/* With e = exp(x): tanh(log(1 + e)) = ((1 + e)^2 - 1) / ((1 + e)^2 + 1) = s / (s + 2), s = e (e + 2);
+ * from 30 on that rounds to 1. */
+VFN V v_mish(V x) {
+  const V e = v_exp_bounded(v_min(v_set1(30.0f), x));
+  const V s = v_mul(e, v_add(e, v_set1(2.0f)));
+  return v_mul(x, v_div(s, v_add(s, v_set1(2.0f))));
+}
+
+VFN V v_leaky_relu(V x, V p, V q) {
+  (void)q;
+  return v_select(v_lt(x, v_zero()), v_mul(p, x), x);
+}
+VFN V v_prelu(V x, V slope) { return v_leaky_relu(x, slope, slope); }
+VFN V v_thresholded_relu(V x, V p, V q) {
+  (void)q;
+  return v_select(v_lt(p, x), x, v_zero());
+}
+VFN V v_affine(V x, V p, V q) { return v_add(v_mul(p, x), q); }
+VFN V v_hard_sigmoid(V x, V p, V q) { return v_clip(v_affine(x, p, q), v_zero(), v_set1(1.0f)); }
+VFN V v_shrink(V x, V p, V q) {
+  const V above = v_select(v_lt(p, x), v_sub(x, q), v_zero());
+  return v_select(v_lt(x, v_neg(p)), v_add(x, q), above);
+}
+
+/* exp(x) - 1 for x <= 0 or NaN, without cancellation: as in v_tanh. From -25 on that rounds to -1.
+ * x itself where its square does not count, -0 too. */
+VFN V v_less_one(V x) {
+  V n;
+  const V r = v_exp_reduce(v_max(v_set1(-25.0f), x), &n);
+  const V power = v_scale2(v_set1(1.0f), n);
+  const V grown = v_fma(v_mul(r, r), v_exp_tail(r), r);
+  const V y = v_fma(power, grown, v_sub(power, v_set1(1.0f)));
+  return v_select(v_lt(v_set1(-0x1p-26f), x), x, y);
+}
+
+VFN V v_elu(V x, V p, V q) {
+  (void)q;
+  return v_select(v_lt(x, v_zero()), v_mul(p, v_less_one(v_min(v_zero(), x))), x);
+}
+VFN V v_selu(V x, V p, V q) {
+  const V below = v_mul(p, v_less_one(v_min(v_zero(), x)));
+  return v_mul(q, v_select(v_lt(v_zero(), x), x, below));
+}
+VFN V v_celu(V x, V p, V q) {
+  (void)q;
+  return v_select(v_lt(x, v_zero()), v_mul(p, v_less_one(v_min(v_zero(), v_div(x, p)))), x);
+}

@@ -288,8 +288,11 @@ static void FOLIO_LEVEL(sum_window_f32)(const FolioWindowF32* args) { window_of<
 
 #include "core/kernels/vector/planes.inl"
 
+#include "core/kernels/vector/grouped.inl"
+
 static void fill_window(FolioKernels* table) {
   table->depthwise_f32 = FOLIO_LEVEL(depthwise_f32);
+  table->grouped_f32 = FOLIO_LEVEL(grouped_f32);
   table->max_window_f32 = FOLIO_LEVEL(max_window_f32);
   table->sum_window_f32 = FOLIO_LEVEL(sum_window_f32);
   table->filter_plane_f32 = FOLIO_LEVEL(filter_plane_f32);

@@ -118,6 +118,9 @@ VFN V v_div_fast(V a, V b) { return _mm256_div_ps(a, b); }
 /* 1 / b. */
 VFN V v_reciprocal_near(V b) { return _mm256_div_ps(_mm256_set1_ps(1.0f), b); }
 
+/* Lane i is a's lane index[i]. */
+VFN V v_permute(V a, VI index) { return _mm256_permutevar8x32_ps(a, index); }
+
 /* row[index & 7] of 8 floats. */
 VFN V v_lookup8(const float* row, VI index) {
   return _mm256_permutevar8x32_ps(_mm256_loadu_ps(row), index);

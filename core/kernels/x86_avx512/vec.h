@@ -125,6 +125,9 @@ VFN V v_div_fast(V a, V b) {
   return v_fma(v_fnma(quotient, b, a), y, quotient);
 }
 
+/* Lane i is a's lane index[i]. */
+VFN V v_permute(V a, VI index) { return _mm512_permutexvar_ps(index, a); }
+
 /* row[index & 7] of 8 floats. */
 VFN V v_lookup8(const float* row, VI index) {
   return _mm512_permutexvar_ps(index, _mm512_broadcast_f32x8(_mm256_loadu_ps(row)));
