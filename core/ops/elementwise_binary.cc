@@ -26,19 +26,6 @@ BinaryRow row_for(DType dtype) {
   return row;
 }
 
-// The kernels' slot has typed pointers, so it is called here rather than through BinaryRow.
-void run_f32(OpRun& run, int slot, const BroadcastPlan& plan, const Tensor& a, const Tensor& b,
-             Tensor* y) {
-  const FolioBinaryF32 kernel = run.kernels().binary_f32[slot];
-  const float* a_data = a.data<float>();
-  const float* b_data = b.data<float>();
-  float* y_data = y->data_mut<float>();
-  for_broadcast_rows(
-      run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-        kernel(count, a_data + a_at, plan.a_step, b_data + b_at, plan.b_step, y_data + y_at);
-      });
-}
-
 bool has_zero(const Tensor& tensor) {
   bool found = false;
   dispatch(IntegerTypes{}, tensor.dtype(), [&](auto tag) {
@@ -52,7 +39,7 @@ template <typename F, typename Types>
 Status run_pair(OpRun& run, const BroadcastPlan& plan, const Tensor& a, const Tensor& b,
                 Tensor* y) {
   if (a.dtype() == DType::kFloat) {
-    run_f32(run, F::kSlot, plan, a, b, y);
+    run_binary_f32(run, run.kernels().binary_f32[F::kSlot], plan, a, b, y);
     return Status::ok();
   }
   if (std::is_same_v<F, DivFunction> && has_zero(b)) {

@@ -23,6 +23,8 @@ namespace {
 constexpr int64_t kGrain = 16384;  // elements a chunk: about 10 us of the cheapest function
 constexpr int kNoSlot = -1;
 constexpr int kSwishSlot = -2;  // x * sigmoid(a * x) through the sigmoid kernel
+// Slots of functions with parameters come after the others.
+constexpr int shaped(int slot) { return kFolioUnaryCount + slot; }
 
 // In place of a default: the attribute must be there.
 constexpr float kRequired = std::numeric_limits<float>::infinity();
@@ -74,7 +76,7 @@ constexpr Row row(std::string_view name, int since, int slot, F, Integers intege
 constexpr Row kRows[] = {
     row("Abs", 1, kFolioAbs, FOLIO_FN(std::abs(x)), Integers::kAll),
     row("Neg", 1, kFolioNeg, FOLIO_FN(-x), Integers::kSigned),
-    row("Sign", 9, kNoSlot, FOLIO_FN(std::isnan(x) ? x : T((x > 0) - (x < 0))), Integers::kAll),
+    row("Sign", 9, kFolioSign, FOLIO_FN(std::isnan(x) ? x : T((x > 0) - (x < 0))), Integers::kAll),
     row("Exp", 1, kFolioExp, FOLIO_FN(std::exp(x))),
     row("Log", 1, kFolioLog, FOLIO_FN(std::log(x))),
     row("Sqrt", 1, kFolioSqrt, FOLIO_FN(std::sqrt(x))),
@@ -97,25 +99,29 @@ constexpr Row kRows[] = {
     row("Relu", 1, kFolioRelu, FOLIO_FN(x < 0 ? T(0) : x), Integers::kSigned),
     row("Tanh", 1, kFolioTanh, FOLIO_FN(std::tanh(x))),
     row("Sigmoid", 1, kFolioSigmoid, FOLIO_FN(1 / (1 + std::exp(-x)))),
-    row("LeakyRelu", 1, kNoSlot, FOLIO_FN(x < 0 ? T(p.a) * x : x), Integers::kNo, "alpha", 0.01F),
-    row("Elu", 1, kNoSlot, FOLIO_FN(x < 0 ? T(p.a) * std::expm1(x) : x), Integers::kNo, "alpha", 1),
-    row("Selu", 1, kNoSlot,
+    row("LeakyRelu", 1, shaped(kFolioLeakyRelu), FOLIO_FN(x < 0 ? T(p.a) * x : x), Integers::kNo,
+        "alpha", 0.01F),
+    row("Elu", 1, shaped(kFolioElu), FOLIO_FN(x < 0 ? T(p.a) * std::expm1(x) : x), Integers::kNo,
+        "alpha", 1),
+    row("Selu", 1, shaped(kFolioSelu),
         FOLIO_FN(x <= 0 ? T(p.b) * (T(p.a) * std::exp(x) - T(p.a)) : T(p.b) * x), Integers::kNo,
         "alpha", 1.67326319217681884765625F, "gamma", 1.05070102214813232421875F),
-    row("Celu", 12, kNoSlot,
+    row("Celu", 12, shaped(kFolioCelu),
         FOLIO_FN(std::max(T(0), x) + std::min(T(0), T(p.a) * std::expm1(x / T(p.a)))),
         Integers::kNo, "alpha", 1),
-    row("HardSigmoid", 1, kNoSlot,
+    row("HardSigmoid", 1, shaped(kFolioHardSigmoid),
         FOLIO_FN(std::isnan(x) ? x : std::clamp(T(p.a) * x + T(p.b), T(0), T(1))), Integers::kNo,
         "alpha", 0.2F, "beta", 0.5F),
     row("HardSwish", 14, kFolioHardSwish, FOLIO_FN(x* std::clamp(x / 6 + T(0.5), T(0), T(1)))),
-    row("ThresholdedRelu", 1, kNoSlot, FOLIO_FN(x > T(p.a) ? x : T(0)), Integers::kNo, "alpha", 1),
+    row("ThresholdedRelu", 1, shaped(kFolioThresholdedRelu), FOLIO_FN(x > T(p.a) ? x : T(0)),
+        Integers::kNo, "alpha", 1),
     row("Softplus", 1, kFolioSoftplus,
         FOLIO_FN(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x))))),
-    row("Softsign", 1, kNoSlot, FOLIO_FN(x / (1 + std::abs(x)))),
-    row("Mish", 18, kNoSlot,
+    row("Softsign", 1, kFolioSoftsign, FOLIO_FN(x / (1 + std::abs(x)))),
+    row("Mish", 18, kFolioMish,
         FOLIO_FN(x* std::tanh(std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)))))),
-    row("Affine", 1, kNoSlot, FOLIO_FN(T(p.a) * x + T(p.b)), Integers::kNo, "alpha", 1, "beta", 0),
+    row("Affine", 1, shaped(kFolioAffine), FOLIO_FN(T(p.a) * x + T(p.b)), Integers::kNo, "alpha", 1,
+        "beta", 0),
     row("ScaledTanh", 1, kNoSlot, FOLIO_FN(T(p.a) * std::tanh(T(p.b) * x)), Integers::kNo, "alpha",
         kRequired, "beta", kRequired),
     row("ParametricSoftplus", 1, kNoSlot,
@@ -171,28 +177,33 @@ class Unary final : public OpKernel {
 
  private:
   void floats(OpRun& run, int64_t count, const float* x, float* y) const {
-    const FolioUnaryF32 kernel = row->slot < 0 ? nullptr : run.kernels().unary_f32[row->slot];
+    const FolioKernels& kernels = run.kernels();
+    int slot = row->slot;
+    // The kernel's formula is for positive parameters.
+    if (slot == shaped(kFolioCelu) && !(params.a > 0)) slot = kNoSlot;
     run.parallel().for_range(count, kGrain, [&](int64_t begin, int64_t end) {
-      if (row->slot == kSwishSlot) {
-        swish(run.kernels(), end - begin, x + begin, y + begin);
-        return;
+      const int64_t n = end - begin;
+      if (slot == kSwishSlot) {
+        swish(kernels, n, x + begin, y + begin);
+      } else if (slot >= kFolioUnaryCount) {
+        kernels.shaped_f32[slot - kFolioUnaryCount](n, x + begin, params.a, params.b, y + begin);
+      } else if (slot >= 0) {
+        kernels.unary_f32[slot](n, x + begin, y + begin);
+      } else {
+        for (int64_t i = begin; i < end; ++i) y[i] = row->f32(x[i], params);
       }
-      if (kernel) {
-        kernel(end - begin, x + begin, y + begin);
-        return;
-      }
-      for (int64_t i = begin; i < end; ++i) y[i] = row->f32(x[i], params);
     });
   }
 
   // y may be x.
   void swish(const FolioKernels& kernels, int64_t count, const float* x, float* y) const {
-    float part[256];
-    for (int64_t at = 0; at < count; at += 256) {
-      const int64_t n = std::min<int64_t>(256, count - at);
-      for (int64_t i = 0; i < n; ++i) part[i] = params.a * x[at + i];
+    constexpr int64_t kPart = 512;
+    float part[kPart];
+    for (int64_t at = 0; at < count; at += kPart) {
+      const int64_t n = std::min(kPart, count - at);
+      kernels.binary_f32[kFolioMul](n, x + at, 1, &params.a, 0, part);
       kernels.unary_f32[kFolioSigmoid](n, part, part);
-      for (int64_t i = 0; i < n; ++i) y[at + i] = x[at + i] * part[i];
+      kernels.binary_f32[kFolioMul](n, x + at, 1, part, 1, y + at);
     }
   }
 

@@ -43,7 +43,7 @@ void swish(const FolioKernels& kernels, int64_t n, float alpha, float* x) {
   for (int64_t at = 0; at < n; at += kPart) {
     const int64_t count = std::min(kPart, n - at);
     float* y = x + at;
-    for (int64_t i = 0; i < count; ++i) part[i] = alpha * y[i];
+    kernels.binary_f32[kFolioMul](count, y, 1, &alpha, 0, part);
     kernels.unary_f32[kFolioSigmoid](count, part, part);
     kernels.binary_f32[kFolioMul](count, y, 1, part, 1, y);
   }
@@ -90,33 +90,22 @@ void Activation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
       return kernels.unary_f32[kFolioGeluErf](n, x, x);
     case Kind::kGeluTanh:
       return kernels.unary_f32[kFolioGeluTanh](n, x, x);
-    default:
-      break;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    const float v = x[i];
-    switch (kind) {
-      case Kind::kAffine:
-        x[i] = alpha * v + beta;
-        break;
-      case Kind::kLeakyRelu:
-        x[i] = v < 0 ? alpha * v : v;
-        break;
-      case Kind::kThresholdedRelu:
-        x[i] = v > alpha ? v : 0.0F;
-        break;
-      case Kind::kScaledTanh:
-        x[i] = alpha * std::tanh(beta * v);
-        break;
-      case Kind::kHardSigmoid:
-        x[i] = std::clamp(alpha * v + beta, 0.0F, 1.0F);
-        break;
-      case Kind::kElu:
-        x[i] = v < 0 ? alpha * std::expm1(v) : v;
-        break;
-      default:  // kSoftsign
-        x[i] = v / (1.0F + std::abs(v));
-    }
+    case Kind::kAffine:
+      return kernels.shaped_f32[kFolioAffine](n, x, alpha, beta, x);
+    case Kind::kLeakyRelu:
+      return kernels.shaped_f32[kFolioLeakyRelu](n, x, alpha, beta, x);
+    case Kind::kThresholdedRelu:
+      return kernels.shaped_f32[kFolioThresholdedRelu](n, x, alpha, beta, x);
+    case Kind::kHardSigmoid:
+      return kernels.shaped_f32[kFolioHardSigmoid](n, x, alpha, beta, x);
+    case Kind::kElu:
+      return kernels.shaped_f32[kFolioElu](n, x, alpha, beta, x);
+    case Kind::kSoftsign:
+      return kernels.unary_f32[kFolioSoftsign](n, x, x);
+    case Kind::kScaledTanh:
+      kernels.binary_f32[kFolioMul](n, x, 1, &beta, 0, x);
+      kernels.unary_f32[kFolioTanh](n, x, x);
+      return kernels.binary_f32[kFolioMul](n, x, 1, &alpha, 0, x);
   }
 }
 

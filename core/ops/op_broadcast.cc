@@ -114,6 +114,17 @@ void run_binary_rows(OpRun& run, const BroadcastPlan& plan, BinaryRow row, const
                      });
 }
 
+void run_binary_f32(OpRun& run, FolioBinaryF32 kernel, const BroadcastPlan& plan, const Tensor& a,
+                    const Tensor& b, Tensor* y) {
+  const float* a_data = a.data<float>();
+  const float* b_data = b.data<float>();
+  float* y_data = y->data_mut<float>();
+  for_broadcast_rows(
+      run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+        kernel(count, a_data + a_at, plan.a_step, b_data + b_at, plan.b_step, y_data + y_at);
+      });
+}
+
 // ---------------------------------------------------------------- opset < 7
 
 Result<LegacyBroadcast> LegacyBroadcast::parse(const Attributes& attributes, int version) {

@@ -89,10 +89,12 @@ void binary_row(int64_t n, const void* av, int64_t a_step, const void* bv, int64
   } else if (a_step == 1) {
     const CB second = n > 0 ? static_cast<CB>(*b) : CB{};
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(static_cast<CA>(a[i]), second));
-  } else {
+  } else if (b_step == 1) {
     const CA first = n > 0 ? static_cast<CA>(*a) : CA{};
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(first, static_cast<CB>(b[i])));
+  } else {
     for (int64_t i = 0; i < n; ++i) {
-      y[i] = static_cast<Y>(f(first, static_cast<CB>(b[i * b_step])));
+      y[i] = static_cast<Y>(f(static_cast<CA>(*a), static_cast<CB>(*b)));
     }
   }
 }
@@ -100,6 +102,10 @@ void binary_row(int64_t n, const void* av, int64_t a_step, const void* bv, int64
 // Computes a whole broadcast output by rows of elements of the given sizes.
 void run_binary_rows(OpRun& run, const BroadcastPlan& plan, BinaryRow row, const Tensor& a,
                      const Tensor& b, Tensor* y);
+
+// The same by a kernel's slot, of floats.
+void run_binary_f32(OpRun& run, FolioBinaryF32 kernel, const BroadcastPlan& plan, const Tensor& a,
+                    const Tensor& b, Tensor* y);
 
 // ---------------------------------------------------------------- opset < 7
 

@@ -48,6 +48,10 @@ class PRelu final : public OpKernel {
                               " does not broadcast to the input's ", x->shape().to_string());
     }
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), plan.out));
+    if (x->dtype() == DType::kFloat) {
+      run_binary_f32(run, run.kernels().binary_f32[kFolioPRelu], plan, *x, *slope, y);
+      return Status::ok();
+    }
     run_binary_rows(run, plan, row, *x, *slope, y);
     return Status::ok();
   }

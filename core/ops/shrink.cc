@@ -19,6 +19,13 @@ class Shrink final : public OpKernel {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     if (!contains(NumericTypes{}, x->dtype())) return wrong_type(0, x->dtype());
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
+    if (x->dtype() == DType::kFloat) {
+      run.parallel().for_range(x->count(), kElementGrain, [&](int64_t begin, int64_t end) {
+        run.kernels().shaped_f32[kFolioShrink](end - begin, x->data<float>() + begin, lambd, bias,
+                                               y->data_mut<float>() + begin);
+      });
+      return Status::ok();
+    }
     dispatch(NumericTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* from = x->data<T>();
