@@ -18,10 +18,12 @@ class NhwcRow {
   static size_t scratch_bytes(const Window& w) {
     return 2 * sizeof(const float*) * static_cast<size_t>(w.kernel_count());
   }
-  // `weights` (rows of `channels` floats, one for each tap) may be null.
-  NhwcRow(const Window& w, int64_t channels, const float* weights, uint8_t* scratch)
+  // `weights`: null, or those of each tap, `w_step` floats apart (0: rows of `channels` floats).
+  NhwcRow(const Window& w, int64_t channels, const float* weights, uint8_t* scratch,
+          int64_t w_step = 0)
       : w_(w),
         channels_(channels),
+        w_step_(w_step > 0 ? w_step : channels),
         weights_(weights),
         x_(reinterpret_cast<const float**>(scratch)),
         taps_(x_ + w.kernel_count()) {}
@@ -65,7 +67,7 @@ class NhwcRow {
           const int64_t v = taps[2].first + kw * w_.dilation[2];
           x_[args.taps] = image + ((d * w_.in[1] + h) * w_.in[2] + v) * channels_;
           const int64_t tap = (kd * w_.kernel[1] + kh) * w_.kernel[2] + kw;
-          taps_[args.taps] = weights_ ? weights_ + tap * channels_ : nullptr;
+          taps_[args.taps] = weights_ ? weights_ + tap * w_step_ : nullptr;
         }
       }
     }
@@ -81,6 +83,7 @@ class NhwcRow {
 
   const Window& w_;
   int64_t channels_;
+  int64_t w_step_;
   const float* weights_;
   const float** x_;
   const float** taps_;

@@ -25,6 +25,7 @@ constexpr int64_t kChunkMacs = 1 << 20;
 constexpr int64_t kGrainWork = 1 << 15;
 constexpr int64_t kGrainLines = 8;
 constexpr int64_t kManyChunks = 8;
+constexpr int64_t kGroupedFloats = 64 * 1024;  // of the image, in small groups
 // Weights that are packed while they are used: floats that stay in L2, fewer columns than that only
 // if there are no more, and how many such blocks it takes to keep all threads at work.
 constexpr int64_t kFreshFloats = 160 * 1024;
@@ -418,11 +419,17 @@ class NhwcProduct {
   ConvTiling tiling_;
 };
 
-// Lines of a depthwise filter's output.
-class DepthwiseLines {
+// Lines of the output of filters over one channel, or a small group, each.
+class WindowLines {
  public:
-  DepthwiseLines(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
-      : kernels_(kernels), args_(args), channels_(s.group), floats_(s.window.out[2] * s.group) {
+  WindowLines(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
+      : kernels_(kernels),
+        args_(args),
+        channels_(s.group * s.c_in),
+        group_(s.c_in),
+        w_panel_(s.k() * kPanel),
+        filter_(group_ == 1 ? kernels.depthwise_f32 : kernels.grouped_f32),
+        floats_(s.window.out[2] * channels_) {
     finishes_ = !args.z && args.activation.set_in_gemm(&function_);
   }
 
@@ -441,7 +448,9 @@ class DepthwiseLines {
                  window.clip_hi = function_.clip_hi;
                }
                window.y = to + (line - begin) * floats_ + column * channels_;
-               kernels_.depthwise_f32(&window);
+               window.group = group_;
+               window.w_panel = w_panel_;
+               filter_(&window);
              });
     if (finishes_) return;
     const int64_t count = (end - begin) * floats_;
@@ -453,26 +462,45 @@ class DepthwiseLines {
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
   int64_t channels_;
+  int64_t group_;  // channels of each
+  int64_t w_panel_;
+  void (*filter_)(const FolioWindowF32* args);
   int64_t floats_;
   FolioGemmF32 function_{};
   bool finishes_ = false;  // the kernel applies the activation
 };
 
-Status run_depthwise_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
+// Lines next to each other read the same of the image: some, but no more than lets many share.
+int64_t depthwise_grain(const ConvSizes& s, int64_t floats, int64_t lines) {
+  const int64_t work = std::max<int64_t>(1, kGrainWork / (floats * s.window.kernel_count()));
+  return std::max(work, std::min(kGrainLines, lines / kManyChunks));
+}
+
+// Groups have more weights, each of which is loaded once for the pixels of a chunk: as many lines
+// as are in L2 meanwhile.
+int64_t grouped_grain(const ConvSizes& s, int threads, int64_t lines) {
+  const int64_t line = s.window.stride[1] * s.window.in[2] * s.group * s.c_in;
+  const int64_t held = std::max<int64_t>(1, kGroupedFloats / std::max<int64_t>(1, line));
+  const int64_t share = (lines + 2 * threads - 1) / (2 * threads);
+  return std::clamp<int64_t>(share, 1, held);
+}
+
+Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
   const Window& w = s.window;
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, NhwcRow::scratch_bytes(w), &scratch));
-  const DepthwiseLines filter(s, run.kernels(), args);
+  const WindowLines filter(s, run.kernels(), args);
   const int64_t lines = s.batch * w.out[0] * w.out[1];
-  // Lines next to each other read the same of the image: some, but no more than lets many share.
-  const int64_t work = std::max<int64_t>(1, kGrainWork / (filter.floats() * w.kernel_count()));
-  const int64_t grain = std::max(work, std::min(kGrainLines, lines / kManyChunks));
+  const int64_t channels = s.group * s.c_in;
+  const int64_t w_step = s.c_in == 1 ? channels : s.c_in * kPanel;
+  const int64_t grain = s.c_in == 1 ? depthwise_grain(s, filter.floats(), lines)
+                                    : grouped_grain(s, run.parallel().thread_count(), lines);
   run.parallel().for_range(lines, grain, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
-    const NhwcRow row(w, s.group, args.packed, block.data());
+    const NhwcRow row(w, channels, args.packed, block.data(), w_step);
     for_each_slice(
         w, begin, end, [&](int64_t image, int64_t depth, int64_t first, int64_t last, int64_t at) {
-          filter.compute(row, args.x + image * w.in_count() * s.group, depth, first, last, at);
+          filter.compute(row, args.x + image * w.in_count() * channels, depth, first, last, at);
         });
   });
   return Status::ok();
@@ -534,7 +562,7 @@ class ConvPair {
   const ConvSizes& second_;
   const NhwcConvArgs& second_args_;
   NhwcProduct product_;
-  DepthwiseLines filter_;
+  WindowLines filter_;
   int64_t line_ = 0;   // floats of a line between the two
   int64_t reach_ = 0;  // lines that one line of the output sees
   int64_t block_ = 0;  // lines of the output
@@ -545,7 +573,7 @@ class ConvPair {
 
 bool adds_in_place(Span<const int64_t> w, int64_t group) {
   uint64_t k = 0;
-  return !is_depthwise_conv(w, group) && checked_count(w.subspan(1), &k) && k <= FOLIO_GEMM_ONE_SUM;
+  return !is_window_conv(w, group) && checked_count(w.subspan(1), &k) && k <= FOLIO_GEMM_ONE_SUM;
 }
 
 bool fits_planes(Span<const int64_t> w, const ConvAttrs& attrs) {
@@ -645,7 +673,7 @@ Status request_nhwc_conv(OpBuild& build, int w_input, const NhwcConvForm& form) 
   const Initializer* w = build.initializer(w_input);
   if (!w || !fits_nhwc_conv(w->shape.dims(), form.attrs.group)) return Status::ok();
   const bool is_half_w =
-      form.has_half_w && is_half(w->dtype) && !is_depthwise_conv(w->shape.dims(), form.attrs.group);
+      form.has_half_w && is_half(w->dtype) && !is_window_conv(w->shape.dims(), form.attrs.group);
   if (w->dtype != DType::kFloat && !is_half_w) return Status::ok();
   FOLIO_TRY(PackRequest request, nhwc_conv_request(build.kernels(), w->shape.dims(),
                                                    form.attrs.group, form.is_planes, w->dtype));
@@ -659,8 +687,8 @@ Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, con
   FOLIO_TRY(args->weights, weights_input(run, w_input, DType::kFloat, form.has_half_w));
   const Shape& w = args->weights->shape();
   const bool is_half_w = is_half(args->weights->dtype());
-  if (is_half_w && is_depthwise_conv(w.dims(), form.attrs.group)) {
-    return not_implemented("W of ", dtype_name(args->weights->dtype()), " over one channel each");
+  if (is_half_w && is_window_conv(w.dims(), form.attrs.group)) {
+    return not_implemented("W of ", dtype_name(args->weights->dtype()), " in small groups");
   }
   const Tensor* bias = nullptr;
   if (run.has_input(b_input)) {
@@ -675,7 +703,7 @@ Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, con
   args->is_planes = form.is_planes;
   if (scale_input >= 0 && run.has_input(scale_input)) {
     FOLIO_TRY(const Tensor* scale, run.tensor(scale_input, DType::kFloat));
-    if (scale->count() != w[0] || is_depthwise_conv(w.dims(), form.attrs.group)) {
+    if (scale->count() != w[0] || is_window_conv(w.dims(), form.attrs.group)) {
       return invalid_argument("scale ", scale->shape().to_string(), " does not fit W ",
                               w.to_string());
     }
@@ -694,14 +722,14 @@ Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, con
 
 Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) {
   NhwcConvArgs args = given;
-  const bool depthwise = is_depthwise_conv(args.weights->shape().dims(), s.group);
+  const bool is_window = is_window_conv(args.weights->shape().dims(), s.group);
   const int threads = run.parallel().thread_count();
   const bool widens = is_half(args.weights->dtype());
   if (!args.packed && !widens &&
-      (depthwise || NhwcProduct(s, run.kernels(), args, threads).blocks() < kEnoughBlocks)) {
+      (is_window || NhwcProduct(s, run.kernels(), args, threads).blocks() < kEnoughBlocks)) {
     FOLIO_RETURN_IF_ERROR(pack_now(run, s, &args));
   }
-  if (depthwise) return run_depthwise_rows(run, s, args);
+  if (is_window) return run_window_rows(run, s, args);
   if (takes_dots(s, args)) FOLIO_RETURN_IF_ERROR(turn_filters(run, s, &args));
   if (widens && is_pointwise(s.window) && !args.is_planes)
     return run_pointwise_halves(run, s, args);

@@ -96,7 +96,7 @@ bool fits_nhwc_conv(Span<const int64_t> w, int64_t group) {
   // Groups of few channels would leave half of each panel empty, unless each is a filter of its
   // own: conv.cc has them as rows of shifted sums.
   const int64_t filters = w[0] / group;
-  return group == 1 || is_depthwise_conv(w, group) ||
+  return group == 1 || is_window_conv(w, group) ||
          (filters >= kPanel / 2 && !is_small_group(group, filters, w[1]));
 }
 
@@ -104,10 +104,15 @@ bool is_depthwise_conv(Span<const int64_t> w, int64_t group) {
   return w[1] == 1 && w[0] == group && group > 1;
 }
 
+bool is_window_conv(Span<const int64_t> w, int64_t group) {
+  const bool is_square = group > 1 && w[0] / group == w[1] && w[0] % group == 0;
+  return is_square && (w[1] == 1 || w[1] == 2 || w[1] == 4 || w[1] == 8 || w[1] == 16);
+}
+
 bool takes_half_nhwc(const Attributes& attributes, const Shape& w) {
   const auto attrs = parse_conv(attributes);
   return attrs.is_ok() && fits_nhwc_conv(w.dims(), attrs.value().group) &&
-         !is_depthwise_conv(w.dims(), attrs.value().group);
+         !is_window_conv(w.dims(), attrs.value().group);
 }
 
 Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const int64_t> w,
@@ -134,11 +139,12 @@ Result<PackRequest> nhwc_conv_request(const FolioKernels& kernels, Span<const in
   request.n = w[0];
   request.row_stride = 1;
   request.col_stride = k;
-  request.groups = group;
+  // Small groups are side by side in a panel: as if all filters were over the same channels.
+  request.groups = is_window_conv(w, group) ? 1 : group;
   request.fill = is_half(dtype) ? fill_halves : fill_product;
   uint64_t each = 0;
-  if (!panels_bytes(dtype, k, w[0] / group, &each) ||
-      !checked_mul(each, static_cast<uint64_t>(group), &request.bytes)) {
+  if (!panels_bytes(dtype, k, w[0] / request.groups, &each) ||
+      !checked_mul(each, static_cast<uint64_t>(request.groups), &request.bytes)) {
     return invalid_argument("W is too large to be packed");
   }
   return request;

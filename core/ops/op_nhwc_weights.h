@@ -12,6 +12,9 @@ namespace folio {
 bool fits_nhwc_conv(Span<const int64_t> w, int64_t group);
 // A filter over one channel each.
 bool is_depthwise_conv(Span<const int64_t> w, int64_t group);
+// Filters whose sums stand beside their channels (depthwise_f32, grouped_f32): over one channel
+// each, or in square groups of 2, 4, 8 or 16.
+bool is_window_conv(Span<const int64_t> w, int64_t group);
 // As OpDef::takes_half, of weights.
 bool takes_half_nhwc(const Attributes& attributes, const Shape& w);
 

@@ -321,7 +321,7 @@ class ChannelsLast {
   void take_scale_out(const Initializer& w, int64_t group, Node* node) {
     const Recipe* recipe = w.recipe.get();
     if (w.tensor || !recipe || !recipe->domain.empty() || recipe->op_type != "Mul" ||
-        is_depthwise_conv(w.shape.dims(), group)) {
+        is_window_conv(w.shape.dims(), group)) {
       return;
     }
     const Ref<Initializer>& whole = recipe->inputs[0];

@@ -128,18 +128,27 @@ const std::vector<ConvCase>& cases() {
       {{1, 19, 9, 10}, {3, 3}, 19, 19, {1, 1, 1, 1}, {}, {}},      // depthwise
       {{2, 16, 9, 10}, {5, 5}, 16, 16, {2, 2, 2, 2}, {2, 2}, {}},  //
       {{1, 7, 5, 9}, {2, 3}, 7, 7, {0, 3, 1, 0}, {1, 2}, {1, 3}},  //
-      {{1, 4, 30}, {5}, 6, 1, {2, 2}, {3}, {}},                    // one spatial dim
-      {{2, 9, 1500}, {4}, 6, 1, {2, 600}, {1}, {}},                // parts of lines
-      {{1, 3, 4, 5, 6}, {2, 3, 2}, 9, 1, {1, 0, 1, 0, 1, 0}, {}, {}},  // three
-      {{1, 8, 3, 3}, {3, 3}, 300, 1, {}, {}, {}},                      // one pixel, split channels
-      {{1, 8, 6, 60}, {3, 39}, 8, 1, {1, 19, 1, 19}, {}, {}},          // few filters
-      {{2, 33, 9, 11}, {3, 3}, 1, 1, {1, 1, 1, 1}, {}, {}},            // one
-      {{2, 20, 9, 30}, {5, 5}, 3, 1, {2, 2, 2, 2}, {1, 3}, {}},        // and strides
-      {{1, 40, 9, 9}, {3, 3}, 2, 1, {2, 2, 2, 2}, {}, {2, 2}},         // dilated: piece by tap
-      {{2, 70, 5, 7}, {1, 1}, 4, 1, {}, {}, {}},                       // x is A
-      {{1, 1, 700}, {256}, 1, 1, {3, 0}, {2}, {}},                     // one channel
-      {{1, 24, 30, 3}, {3, 5}, 3, 1, {1, 4, 1, 4}, {}, {}},            // all windows see a border
-      {{1, 12, 2, 1200}, {2, 9}, 2, 1, {1, 30, 0, 9}, {}, {}},         // parts of lines
+      {{2, 12, 9, 21}, {3, 3}, 12, 6, {1, 1, 1, 1}, {}, {}},       // square groups of 2
+      {{1, 20, 7, 12}, {3, 3}, 20, 5, {1, 1, 1, 1}, {}, {}},       // 4: threes of columns
+      {{1, 20, 9, 9}, {3, 3}, 20, 5, {1, 0, 1, 1}, {2, 2}, {}},    // with strides
+      {{1, 24, 11, 14}, {3, 3}, 24, 3, {2, 2, 2, 2}, {}, {2, 1}},  // 8: dilated
+      {{2, 24, 5, 30}, {2, 2}, 24, 3, {0, 0, 1, 1}, {}, {}},       // no threes
+      {{1, 48, 6, 7}, {3, 3}, 48, 3, {1, 1, 1, 1}, {}, {}},        // 16
+      {{1, 32, 9, 5}, {1, 1}, 32, 4, {}, {}, {}},                  // of a 1x1
+      {{1, 8, 40}, {9}, 8, 2, {4, 4}, {}, {}},                     // of one spatial dim
+      {{1, 16, 3, 4, 11}, {3, 1, 3}, 16, 2, {1, 0, 1, 1, 0, 1}, {}, {}},  // of three
+      {{1, 4, 30}, {5}, 6, 1, {2, 2}, {3}, {}},                           // one spatial dim
+      {{2, 9, 1500}, {4}, 6, 1, {2, 600}, {1}, {}},                       // parts of lines
+      {{1, 3, 4, 5, 6}, {2, 3, 2}, 9, 1, {1, 0, 1, 0, 1, 0}, {}, {}},     // three
+      {{1, 8, 3, 3}, {3, 3}, 300, 1, {}, {}, {}},                // one pixel, split channels
+      {{1, 8, 6, 60}, {3, 39}, 8, 1, {1, 19, 1, 19}, {}, {}},    // few filters
+      {{2, 33, 9, 11}, {3, 3}, 1, 1, {1, 1, 1, 1}, {}, {}},      // one
+      {{2, 20, 9, 30}, {5, 5}, 3, 1, {2, 2, 2, 2}, {1, 3}, {}},  // and strides
+      {{1, 40, 9, 9}, {3, 3}, 2, 1, {2, 2, 2, 2}, {}, {2, 2}},   // dilated: piece by tap
+      {{2, 70, 5, 7}, {1, 1}, 4, 1, {}, {}, {}},                 // x is A
+      {{1, 1, 700}, {256}, 1, 1, {3, 0}, {2}, {}},               // one channel
+      {{1, 24, 30, 3}, {3, 5}, 3, 1, {1, 4, 1, 4}, {}, {}},      // all windows see a border
+      {{1, 12, 2, 1200}, {2, 9}, 2, 1, {1, 30, 0, 9}, {}, {}},   // parts of lines
   };
   return all;
 }
@@ -249,7 +258,8 @@ TEST(NhwcConv, ScalesTheSumsOfEachChannel) {
   for (size_t i = 0; i < cases().size(); ++i) {
     SCOPED_TRACE("case " + std::to_string(i));
     const ConvCase& c = cases()[i];
-    if (c.group == c.out_channels && c.group > 1) continue;  // depthwise: scaled weights
+    // Filters beside their channels: scaled weights.
+    if (c.group > 1 && c.out_channels == c.x[1]) continue;
     const std::vector<float> plain = output_of(c, true, false);
     const std::vector<float> scale = wave(c.out_channels, 0.51F);
     for (const bool packed_before : {true, false}) {
