@@ -12,6 +12,13 @@ if(core_sources)
   target_include_directories(folio_core PUBLIC ${PROJECT_SOURCE_DIR} ${FOLIO_GENERATED_DIR})
   target_link_libraries(folio_core PUBLIC folio_flags folio_third_party folio_schemas)
   target_compile_definitions(folio_core PUBLIC FOLIO_VERSION="${PROJECT_VERSION}")
+  # Loops over elements of any number: g++'s -O2 vectorizes those of a known number only.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set_property(SOURCE
+      core/ops/elementwise_binary.cc core/ops/elementwise_integer.cc core/ops/elementwise_unary.cc
+      core/ops/is_nan.cc core/ops/logical.cc core/ops/op_convert.cc core/ops/prelu.cc core/ops/where.cc
+      APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic)
+  endif()
   foreach(isa_target IN LISTS FOLIO_ISA_TARGETS)
     target_sources(folio_core PRIVATE $<TARGET_OBJECTS:${isa_target}>)
   endforeach()

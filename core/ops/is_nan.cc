@@ -3,7 +3,7 @@
 // Source: ONNX operator spec; IsNaN 9, 13, 20; IsInf 10, 20 (detect_positive, detect_negative).
 // Shapes: y is bool, shaped like x.
 // Types:  float, double, float16, bfloat16; float8 but E8M0.
-#include <cmath>
+#include <limits>
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_narrow.h"
@@ -14,7 +14,7 @@ namespace {
 
 struct IsNan {
   static Result<IsNan> parse(OpBuild&) { return IsNan{}; }
-  bool operator()(auto x) const { return std::isnan(x); }
+  bool operator()(auto x) const { return x != x; }
 };
 
 struct IsInf {
@@ -26,7 +26,10 @@ struct IsInf {
     FOLIO_TRY(const int64_t negative, build.attrs().get_int("detect_negative", 1));
     return IsInf{positive != 0, negative != 0};
   }
-  bool operator()(auto x) const { return std::isinf(x) && (x > 0 ? positive : negative); }
+  bool operator()(auto x) const {
+    constexpr auto kInf = std::numeric_limits<decltype(x)>::infinity();
+    return ((x == kInf) & positive) | ((x == -kInf) & negative);
+  }
 };
 
 template <typename F>
@@ -47,10 +50,12 @@ class TestKernel final : public OpKernel {
     }
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const T* from = x->data<T>();
       run.parallel().for_range(x->count(), kElementGrain, [&](int64_t begin, int64_t end) {
+        const F function = function_;  // in registers: writing bytes might change what is elsewhere
+        const T* from = x->data<T>();
+        uint8_t* bytes = y->raw_mut();
         for (int64_t i = begin; i < end; ++i) {
-          to[i] = function_(static_cast<Compute<T>>(from[i])) ? 1 : 0;
+          bytes[i] = function(static_cast<Compute<T>>(from[i])) ? 1 : 0;
         }
       });
     });

@@ -55,9 +55,9 @@ class NotKernel final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kBool));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, x->shape()));
-    const uint8_t* from = x->raw();
-    uint8_t* to = y->raw_mut();
     run.parallel().for_range(x->count(), kElementGrain, [&](int64_t begin, int64_t end) {
+      const uint8_t* from = x->raw();
+      uint8_t* to = y->raw_mut();
       for (int64_t i = begin; i < end; ++i) to[i] = from[i] == 0;
     });
     return Status::ok();

@@ -1,73 +1,109 @@
 #include "core/ops/op_convert.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/ops/op_move.h"
 
 namespace folio {
 namespace {
 
+// Floats between halves and other types, in L1.
+constexpr int64_t kFloats = 1024;
+
+using PlainTypes = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                            uint32_t, uint64_t, bool>;
+
 template <typename To, typename From>
 To convert(From value) {
   if constexpr (std::is_same_v<To, bool>) {
-    return !(static_cast<Compute<From>>(value) == 0);
+    return !(value == 0);
   } else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
-    const auto number = static_cast<Compute<From>>(value);
     if constexpr (sizeof(To) < 4) {
-      return static_cast<To>(saturating_cast<int32_t>(number));
+      return static_cast<To>(saturating_cast<int32_t>(value));
     } else if constexpr (std::is_unsigned_v<To>) {
       // Negative numbers wrap, as in the narrower types.
-      if (number < 0) return static_cast<To>(saturating_cast<int64_t>(number));
-      return saturating_cast<To>(number);
+      if (value < 0) return static_cast<To>(saturating_cast<int64_t>(value));
+      return saturating_cast<To>(value);
     } else {
-      return saturating_cast<To>(number);
+      return saturating_cast<To>(value);
     }
-  } else if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
-    return To(static_cast<float>(static_cast<Compute<From>>(value)));
   } else {
-    return static_cast<To>(static_cast<Compute<From>>(value));
+    return static_cast<To>(value);
   }
 }
 
-// Elements [begin, end); the source may be unaligned.
+template <typename T>
+bool is_aligned(const void* p) {
+  return reinterpret_cast<uintptr_t>(p) % alignof(T) == 0;
+}
+
+// Some elements; both may be unaligned, and do not overlap.
 template <typename From, typename To>
-void convert_run(const void* from, To* to, int64_t begin, int64_t end) {
+void convert_run(const uint8_t* __restrict from, uint8_t* __restrict to, int64_t n) {
   // A bool of hostile bytes must not be read as bool.
   using Stored = std::conditional_t<std::is_same_v<From, bool>, uint8_t, From>;
-  const auto one = [](Stored value) {
+  using Kept = std::conditional_t<std::is_same_v<To, bool>, uint8_t, To>;
+  const auto one = [](Stored value) -> Kept {
     if constexpr (std::is_same_v<From, bool>) {
-      return convert<To, int32_t>(value != 0 ? 1 : 0);
+      return static_cast<Kept>(value != 0);
     } else {
       return convert<To, From>(value);
     }
   };
-  if constexpr (std::is_integral_v<From> && sizeof(From) <= 4 && std::is_same_v<To, float>) {
-    // Blocks of a length that a compiler knows: one vector instruction converts some elements.
-    constexpr int64_t kBlock = 16;
-    for (; begin + kBlock <= end; begin += kBlock) {
-      Stored in[kBlock];
-      float out[kBlock];
-      move_run(in, element_at<Stored>(from, begin), kBlock);
-      for (int64_t j = 0; j < kBlock; ++j) out[j] = one(in[j]);
-      move_run(to + begin, out, kBlock);
-    }
-  }
-  for (; begin < end; ++begin) {
-    Stored value;
-    move_one(&value, element_at<Stored>(from, begin));
-    to[begin] = one(value);
+  constexpr auto kFrom = static_cast<int64_t>(sizeof(Stored));
+  constexpr auto kTo = static_cast<int64_t>(sizeof(Kept));
+  for (int64_t i = 0; i < n; ++i) {
+    Stored in;
+    std::memcpy(&in, from + i * kFrom, sizeof(in));
+    const Kept out = one(in);
+    std::memcpy(to + i * kTo, &out, sizeof(out));
   }
 }
 
-// The four conversions between float and the 16-bit formats have kernels.
-bool convert_by_kernel(const FolioKernels& kernels, DType from, DType to, int64_t n,
-                       const uint8_t* x, uint8_t* y) {
-  if (to == DType::kFloat && from == DType::kFloat16) {
-    kernels.f16_to_f32(n, x, reinterpret_cast<float*>(y));
-  } else if (to == DType::kFloat && from == DType::kBfloat16) {
-    kernels.bf16_to_f32(n, x, reinterpret_cast<float*>(y));
-  } else {
-    return false;
+void convert_plain(DType from, const uint8_t* x, DType to, uint8_t* y, int64_t n) {
+  dispatch(PlainTypes{}, from, [&](auto from_tag) {
+    using From = typename decltype(from_tag)::type;
+    dispatch(PlainTypes{}, to, [&](auto to_tag) {
+      using To = typename decltype(to_tag)::type;
+      convert_run<From, To>(x, y, n);
+    });
+  });
+}
+
+bool is_half_type(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
+
+// Halves become floats by kernels, and halves are made of floats.
+void convert_part(const FolioKernels& kernels, DType from, const uint8_t* x, DType to, uint8_t* y,
+                  int64_t n) {
+  const auto widen = from == DType::kFloat16 ? kernels.f16_to_f32 : kernels.bf16_to_f32;
+  const auto narrow = to == DType::kFloat16 ? kernels.f32_to_f16 : kernels.f32_to_bf16;
+  if (is_half_type(from) && to == DType::kFloat) {
+    widen(n, x, reinterpret_cast<float*>(y));
+    return;
   }
-  return true;
+  if (!is_half_type(from) && !is_half_type(to)) return convert_plain(from, x, to, y, n);
+  if (from == DType::kFloat && is_aligned<float>(x)) {
+    narrow(n, reinterpret_cast<const float*>(x), y);
+    return;
+  }
+  const int64_t from_bytes = dtype_bits(from) / 8;
+  const int64_t to_bytes = dtype_bits(to) / 8;
+  alignas(64) float floats[kFloats];
+  auto* const bytes = reinterpret_cast<uint8_t*>(floats);
+  for (int64_t at = 0; at < n; at += kFloats) {
+    const int64_t count = std::min(kFloats, n - at);
+    if (is_half_type(from)) {
+      widen(count, x + at * from_bytes, floats);
+    } else {
+      convert_plain(from, x + at * from_bytes, DType::kFloat, bytes, count);
+    }
+    if (is_half_type(to)) {
+      narrow(count, floats, y + at * to_bytes);
+    } else {
+      convert_plain(DType::kFloat, bytes, to, y + at * to_bytes, count);
+    }
+  }
 }
 
 }  // namespace
@@ -76,17 +112,8 @@ void convert_numbers(OpRun& run, DType from, const uint8_t* x, DType to, uint8_t
   const int64_t from_bytes = dtype_bits(from) / 8;
   const int64_t to_bytes = dtype_bits(to) / 8;
   run.parallel().for_range(n, kMoveGrain, [&](int64_t begin, int64_t end) {
-    if (convert_by_kernel(run.kernels(), from, to, end - begin, x + begin * from_bytes,
-                          y + begin * to_bytes)) {
-      return;
-    }
-    dispatch(NumberTypes{}, from, [&](auto from_tag) {
-      using From = typename decltype(from_tag)::type;
-      dispatch(NumberTypes{}, to, [&](auto to_tag) {
-        using To = typename decltype(to_tag)::type;
-        convert_run<From, To>(x, reinterpret_cast<To*>(y), begin, end);
-      });
-    });
+    convert_part(run.kernels(), from, x + begin * from_bytes, to, y + begin * to_bytes,
+                 end - begin);
   });
 }
 

@@ -4,6 +4,9 @@
 // Shapes: condition (bool), x and y broadcast together.
 // Types:  condition bool; X and Y: all types but those of 2 and 4 bits.
 // Errors: kInvalidArgument when types differ or shapes do not broadcast.
+#include <algorithm>
+#include <type_traits>
+
 #include "core/ops/op_registry.h"
 #include "core/ops/op_strided.h"
 
@@ -18,13 +21,39 @@ struct Operands {
 };
 
 template <typename T>
+void repeat_or_move(int64_t n, const T* from, int64_t step, T* out) {
+  if (step != 0) return move_run(out, from, n);
+  std::fill_n(out, n, *from);
+}
+
+// By masks: vector instructions choose some elements, and nothing has to be guessed.
+template <typename T, int kXStep, int kYStep>
+void choose_each(int64_t n, const uint8_t* condition, const T* x, const T* y, T* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T& yes = x[i * kXStep];
+    const T& no = y[i * kYStep];
+    if constexpr (std::is_arithmetic_v<T>) {
+      const T mask = static_cast<T>(T{0} - T{condition[i] != 0});
+      out[i] = static_cast<T>((yes & mask) | (no & static_cast<T>(~mask)));
+    } else {
+      out[i] = condition[i] != 0 ? yes : no;
+    }
+  }
+}
+
+template <typename T>
 void choose_row(const Operands& in, const int64_t (&at)[3], int64_t n, T* out) {
   const uint8_t* condition = in.condition + at[0];
   const T* x = reinterpret_cast<const T*>(in.x) + at[1];
   const T* y = reinterpret_cast<const T*>(in.y) + at[2];
-  for (int64_t i = 0; i < n; ++i) {
-    out[i] = condition[i * in.steps[0]] != 0 ? x[i * in.steps[1]] : y[i * in.steps[2]];
+  if (in.steps[0] == 0) {
+    if (*condition != 0) return repeat_or_move(n, x, in.steps[1], out);
+    return repeat_or_move(n, y, in.steps[2], out);
   }
+  if (in.steps[1] != 0 && in.steps[2] != 0) return choose_each<T, 1, 1>(n, condition, x, y, out);
+  if (in.steps[1] != 0) return choose_each<T, 1, 0>(n, condition, x, y, out);
+  if (in.steps[2] != 0) return choose_each<T, 0, 1>(n, condition, x, y, out);
+  choose_each<T, 0, 0>(n, condition, x, y, out);
 }
 
 class Where final : public OpKernel {

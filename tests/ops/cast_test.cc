@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "tests/support/op_tester.h"
 
@@ -77,6 +78,43 @@ TEST(Cast, IntegersAndBoolsBecomeFloatsInRowsOfAnyLength) {
     flags.attr("to", 1).input_value(make_raw_tensor(DType::kBool, {n}, bools));
     flags.expect<float>(0, {n}, of_bools);
     flags.run();
+  }
+}
+
+// Elements alone and in blocks, which vector instructions convert, become the same bits.
+TEST(Cast, AnElementDoesNotDependOnItsPlace) {
+  constexpr DType kTypes[] = {DType::kFloat, DType::kDouble, DType::kFloat16, DType::kBfloat16,
+                              DType::kInt8,  DType::kUint8,  DType::kInt16,   DType::kUint16,
+                              DType::kInt32, DType::kUint32, DType::kInt64,   DType::kUint64,
+                              DType::kBool};
+  constexpr int64_t kCount = 1100;  // more than halves take at once
+  const double numbers[] = {0,     -0.0,   1,        -1,        2.5,  -2.5,         127,
+                            128,   255,    256,      300,       -129, 32768,        65504,
+                            65536, -70000, 3e9,      -3e9,      1e19, 1.8446744e19, -1e30,
+                            1e300, NAN,    INFINITY, -INFINITY, 0.1,  1e-40};
+  for (const DType from : kTypes) {
+    // Only what a type has: made as Cast makes it.
+    OpTester source = to(from);
+    std::vector<double> x;
+    for (int64_t i = 0; i < kCount; ++i) x.push_back(numbers[static_cast<size_t>(i * 7) % 27]);
+    source.input<double>({kCount}, x).outputs(1).run();
+    const Tensor all = source.output(0).tensor();
+    for (const DType target : kTypes) {
+      OpTester together = to(target);
+      together.input_value(Value(all)).outputs(1).run();
+      const auto from_bytes = all.bytes() / kCount;
+      const auto to_bytes = together.output(0).tensor().bytes() / kCount;
+      for (int64_t i = 0; i < 27; ++i) {
+        const auto at = static_cast<size_t>(i);
+        std::vector<uint8_t> one(all.raw() + at * from_bytes, all.raw() + (at + 1) * from_bytes);
+        OpTester alone = to(target);
+        alone.input_value(make_raw_tensor(from, {1}, one)).outputs(1).run();
+        EXPECT_EQ(std::memcmp(alone.output(0).tensor().raw(),
+                              together.output(0).tensor().raw() + at * to_bytes, to_bytes),
+                  0)
+            << dtype_name(from) << " to " << dtype_name(target) << ", element " << i;
+      }
+    }
   }
 }
 

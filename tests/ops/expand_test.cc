@@ -76,6 +76,37 @@ TEST(Where, ChoosesWithBroadcasting) {
   strings.run();
 }
 
+// Rows longer than a block, of each way to step; any byte but 0 holds.
+TEST(Where, ChoosesInRowsOfAnyLength) {
+  for (const int64_t n : {31, 32, 77}) {
+    std::vector<uint8_t> condition;
+    std::vector<int64_t> x, y;
+    for (int64_t i = 0; i < n; ++i) {
+      condition.push_back(static_cast<uint8_t>(i * i % 3));
+      x.push_back(i);
+      y.push_back(-i);
+    }
+    for (const bool whole_x : {false, true}) {
+      for (const bool whole_y : {false, true}) {
+        std::vector<int64_t> want;
+        for (size_t i = 0; i < x.size(); ++i) {
+          want.push_back(condition[i] != 0 ? (whole_x ? x[i] : 7) : (whole_y ? y[i] : 9));
+        }
+        OpTester t("Where", 16);
+        t.input_value(make_raw_tensor(DType::kBool, {n}, condition));
+        whole_x ? t.input<int64_t>({n}, x) : t.input<int64_t>({}, {7});
+        whole_y ? t.input<int64_t>({n}, y) : t.input<int64_t>({}, {9});
+        t.expect<int64_t>(0, {n}, want).run();
+      }
+    }
+  }
+  for (const bool holds : {false, true}) {
+    OpTester t("Where", 16);
+    t.input<bool>({1}, {holds}).input<float>({2}, {1, 2}).input<float>({1}, {5});
+    t.expect<float>(0, {2}, holds ? std::vector<float>{1, 2} : std::vector<float>{5, 5}).run();
+  }
+}
+
 TEST(Where, RefusesMixedTypes) {
   OpTester t("Where", 9);
   t.input<bool>({}, {true}).input<float>({}, {1}).input<int64_t>({}, {1}).fails("is int64");

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -24,6 +26,24 @@ TEST(IsNan, KnowsFloat8) {
     OpTester infinite("IsInf", 20);
     infinite.input_value(Value(make_raw_tensor(each.type, {3}, codes)));
     infinite.expect<bool>(0, {3}, {false, false, each.infinity != 0}).run();
+  }
+}
+
+// Rows of any length, with the infinities that are asked for.
+TEST(IsInf, DetectsWhatIsAskedFor) {
+  std::vector<float> x;
+  const float kinds[] = {1, INFINITY, -INFINITY, NAN};
+  for (int i = 0; i < 45; ++i) x.push_back(kinds[i % 4]);
+  for (const bool positive : {false, true}) {
+    for (const bool negative : {false, true}) {
+      std::vector<bool> want;
+      for (int i = 0; i < 45; ++i) {
+        want.push_back((i % 4 == 1 && positive) || (i % 4 == 2 && negative));
+      }
+      OpTester t("IsInf", 10);
+      t.attr("detect_positive", positive ? 1 : 0).attr("detect_negative", negative ? 1 : 0);
+      t.input<float>({45}, x).expect<bool>(0, {45}, want).run();
+    }
   }
 }
 
