@@ -5,7 +5,7 @@
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_gemm_half.h"
 #include "core/ops/op_half_panels.h"
-#include "core/ops/op_nhwc.h"
+#include "core/ops/op_nhwc_window.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
@@ -13,19 +13,15 @@ namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr size_t kFloat = sizeof(float);
-constexpr int64_t kRowStep = 14;   // rows of the widest kernel's tile
-constexpr int64_t kTileRows = 98;  // half of 14 x 14: images of 7 times 2^i are cut evenly
+constexpr int64_t kRowStep = 14;      // rows of the widest kernel's tile
+constexpr int64_t kTileRows = 98;     // half of 14 x 14: images of 7 times 2^i are cut evenly
+constexpr int64_t kDilatedRows = 42;  // more such tiles see no more than some lines of the window
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
 constexpr int64_t kMostPlanes = 8;           // of an image that is read as it lies
 constexpr int64_t kLinePixels = 504;         // of a tile, where it is (a part of) a line
 constexpr int64_t kFewestTaps = 3;           // of a row of the window then: they are one piece
 constexpr int64_t kChunkMacs = 1 << 20;
-// A depthwise chunk: multiply-adds, lines, and how many chunks there should be.
-constexpr int64_t kGrainWork = 1 << 15;
-constexpr int64_t kGrainLines = 8;
-constexpr int64_t kManyChunks = 8;
-constexpr int64_t kGroupedFloats = 64 * 1024;  // of the image, in small groups
 // Weights that are packed while they are used: floats that stay in L2, fewer columns than that only
 // if there are no more, and how many such blocks it takes to keep all threads at work.
 constexpr int64_t kFreshFloats = 160 * 1024;
@@ -92,10 +88,12 @@ class NhwcProduct {
       const int64_t most =
           in_place_ ? kTileRows
                     : std::clamp(kMostPieces / std::max<int64_t>(pieces_, 1) / kRowStep * kRowStep,
-                                 kRowStep, kTileRows);
+                                 kRowStep, w.dilation[1] > 1 ? kDilatedRows : kTileRows);
       const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / (work * most)) : 1;
       tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
     }
+    skips_lines_ = !by_lines_ && !in_place_ && !args.turned && w.kernel[0] == 1 &&
+                   w.dilation[1] > 1 && !folio_multiplies_parts(&kernels, precision_);
     cuts_lines_ = args.turned && by_lines_;
     if (cuts_lines_) find_inside();
     grain_ =
@@ -293,8 +291,50 @@ class NhwcProduct {
     }
     const bool finished = args_.activation.set_in_gemm(&gemm);
     if (args_.turned) gemm.b = args_.turned;
-    (args_.turned ? kernels_.dots_f32 : kernels_.gemm_f32)(&gemm);
+    const KernelLines seen = skips_lines_ ? seen_lines(row, gemm.m) : KernelLines{};
+    if (seen.count > 0) {
+      multiply_lines(gemm, seen);
+    } else {
+      (args_.turned ? kernels_.dots_f32 : kernels_.gemm_f32)(&gemm);
+    }
     if (!finished) activate(gemm);
+  }
+
+  // Lines of the window.
+  struct KernelLines {
+    int64_t first = 0;
+    int64_t count = 0;  // 0: all
+  };
+
+  // Those of which pixels [row, row + count) see any, if these are of one image and do not see all.
+  KernelLines seen_lines(int64_t row, int64_t count) const {
+    const Window& w = s_.window;
+    const int64_t begin = row / w.out[2];
+    const int64_t end = (row + count - 1) / w.out[2];
+    if (begin / w.out[1] != end / w.out[1]) return {};
+    const int64_t above = taps_inside(w, 1, end % w.out[1]).from;
+    const int64_t below = taps_inside(w, 1, begin % w.out[1]).to;
+    return below - above == w.kernel[1] || below <= above ? KernelLines{}
+                                                          : KernelLines{above, below - above};
+  }
+
+  // The products with the other lines of the window are zeros. Panel by panel, as the rows of B
+  // that are left are neighbours in one only; the order of each sum is that of the whole.
+  void multiply_lines(const FolioGemmF32& whole, const KernelLines& lines) const {
+    const int64_t taps = s_.window.kernel[2];
+    for (int64_t j = 0; j < whole.n; j += kPanel) {
+      FolioGemmF32 gemm = whole;
+      gemm.n = std::min(kPanel, whole.n - j);
+      gemm.k = lines.count * taps * run_;
+      gemm.a_rows += lines.first * taps * whole.m;
+      gemm.b += j * whole.k + lines.first * taps * run_ * kPanel;
+      gemm.c += j;
+      if (gemm.col_scale) gemm.col_scale += j;
+      if (gemm.col_bias) gemm.col_bias += j;
+      if (gemm.addend) gemm.addend += j;
+      if (j > 0) gemm.next = nullptr;
+      kernels_.gemm_f32(&gemm);
+    }
   }
 
   // While the tile is in the cache.
@@ -404,9 +444,10 @@ class NhwcProduct {
   const NhwcConvArgs& args_;
   const int threads_;
   bool in_place_ = false;
-  bool by_lines_ = false;  // the taps of one row of the window are one piece
-  int64_t unit_ = 0;       // floats of a pixel, or of a plane's
-  int64_t run_ = 0;        // floats of a piece
+  bool by_lines_ = false;     // the taps of one row of the window are one piece
+  bool skips_lines_ = false;  // of the window: dilated ones see a border from many pixels
+  int64_t unit_ = 0;          // floats of a pixel, or of a plane's
+  int64_t run_ = 0;           // floats of a piece
   int64_t pieces_ = 0;
   int64_t grain_ = 1;
   int32_t precision_ = kFolioChain;
@@ -418,93 +459,6 @@ class NhwcProduct {
   int64_t rows_ = 0;       // output pixels of all images
   ConvTiling tiling_;
 };
-
-// Lines of the output of filters over one channel, or a small group, each.
-class WindowLines {
- public:
-  WindowLines(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
-      : kernels_(kernels),
-        args_(args),
-        channels_(s.group * s.c_in),
-        group_(s.c_in),
-        w_panel_(s.k() * kPanel),
-        filter_(group_ == 1 ? kernels.depthwise_f32 : kernels.grouped_f32),
-        floats_(s.window.out[2] * channels_) {
-    finishes_ = !args.z && args.activation.set_in_gemm(&function_);
-  }
-
-  int64_t floats() const { return floats_; }  // of a line
-
-  // Lines [begin, end) of slice `depth` of the output of `image`; `at` is the first among all.
-  void compute(const NhwcRow& row, const float* image, int64_t depth, int64_t begin, int64_t end,
-               int64_t at) const {
-    float* const to = args_.y + at * floats_;
-    row.walk(image, depth, begin, end,
-             [&](int64_t line, int64_t column, FolioWindowF32& window, const WindowTaps[]) {
-               window.bias = args_.bias;
-               if (finishes_) {
-                 window.activation = function_.activation;
-                 window.clip_lo = function_.clip_lo;
-                 window.clip_hi = function_.clip_hi;
-               }
-               window.y = to + (line - begin) * floats_ + column * channels_;
-               window.group = group_;
-               window.w_panel = w_panel_;
-               filter_(&window);
-             });
-    if (finishes_) return;
-    const int64_t count = (end - begin) * floats_;
-    if (args_.z) kernels_.binary_f32[kFolioAdd](count, to, 1, args_.z + at * floats_, 1, to);
-    args_.activation.apply(kernels_, count, to);
-  }
-
- private:
-  const FolioKernels& kernels_;
-  const NhwcConvArgs& args_;
-  int64_t channels_;
-  int64_t group_;  // channels of each
-  int64_t w_panel_;
-  void (*filter_)(const FolioWindowF32* args);
-  int64_t floats_;
-  FolioGemmF32 function_{};
-  bool finishes_ = false;  // the kernel applies the activation
-};
-
-// Lines next to each other read the same of the image: some, but no more than lets many share.
-int64_t depthwise_grain(const ConvSizes& s, int64_t floats, int64_t lines) {
-  const int64_t work = std::max<int64_t>(1, kGrainWork / (floats * s.window.kernel_count()));
-  return std::max(work, std::min(kGrainLines, lines / kManyChunks));
-}
-
-// Groups have more weights, each of which is loaded once for the pixels of a chunk: as many lines
-// as are in L2 meanwhile.
-int64_t grouped_grain(const ConvSizes& s, int threads, int64_t lines) {
-  const int64_t line = s.window.stride[1] * s.window.in[2] * s.group * s.c_in;
-  const int64_t held = std::max<int64_t>(1, kGroupedFloats / std::max<int64_t>(1, line));
-  const int64_t share = (lines + 2 * threads - 1) / (2 * threads);
-  return std::clamp<int64_t>(share, 1, held);
-}
-
-Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
-  const Window& w = s.window;
-  ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, NhwcRow::scratch_bytes(w), &scratch));
-  const WindowLines filter(s, run.kernels(), args);
-  const int64_t lines = s.batch * w.out[0] * w.out[1];
-  const int64_t channels = s.group * s.c_in;
-  const int64_t w_step = s.c_in == 1 ? channels : s.c_in * kPanel;
-  const int64_t grain = s.c_in == 1 ? depthwise_grain(s, filter.floats(), lines)
-                                    : grouped_grain(s, run.parallel().thread_count(), lines);
-  run.parallel().for_range(lines, grain, [&](int64_t begin, int64_t end) {
-    const ThreadScratch::Block block(scratch);
-    const NhwcRow row(w, channels, args.packed, block.data(), w_step);
-    for_each_slice(
-        w, begin, end, [&](int64_t image, int64_t depth, int64_t first, int64_t last, int64_t at) {
-          filter.compute(row, args.x + image * w.in_count() * channels, depth, first, last, at);
-        });
-  });
-  return Status::ok();
-}
 
 // A product whose result only a depthwise filter reads, some lines at a time: they never leave the
 // cache. Lines that two blocks need are computed twice.

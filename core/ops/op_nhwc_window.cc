@@ -1,0 +1,86 @@
+#include "core/ops/op_nhwc_window.h"
+
+#include "core/ops/op_scratch.h"
+
+namespace folio {
+namespace {
+
+constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
+// A depthwise chunk: multiply-adds, lines, and how many chunks there should be.
+constexpr int64_t kGrainWork = 1 << 15;
+constexpr int64_t kGrainLines = 8;
+constexpr int64_t kManyChunks = 8;
+constexpr int64_t kGroupedFloats = 64 * 1024;  // of the image, in small groups
+
+// Lines next to each other read the same of the image: some, but no more than lets many share.
+int64_t depthwise_grain(const ConvSizes& s, int64_t floats, int64_t lines) {
+  const int64_t work = std::max<int64_t>(1, kGrainWork / (floats * s.window.kernel_count()));
+  return std::max(work, std::min(kGrainLines, lines / kManyChunks));
+}
+
+// Groups have more weights, each of which is loaded once for the pixels of a chunk: as many lines
+// as are in L2 meanwhile.
+int64_t grouped_grain(const ConvSizes& s, int threads, int64_t lines) {
+  const int64_t line = s.window.stride[1] * s.window.in[2] * s.group * s.c_in;
+  const int64_t held = std::max<int64_t>(1, kGroupedFloats / std::max<int64_t>(1, line));
+  const int64_t share = (lines + 2 * threads - 1) / (2 * threads);
+  return std::clamp<int64_t>(share, 1, held);
+}
+
+}  // namespace
+
+WindowLines::WindowLines(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
+    : kernels_(kernels),
+      args_(args),
+      channels_(s.group * s.c_in),
+      group_(s.c_in),
+      w_panel_(s.k() * kPanel),
+      filter_(group_ == 1 ? kernels.depthwise_f32 : kernels.grouped_f32),
+      floats_(s.window.out[2] * channels_) {
+  finishes_ = !args.z && args.activation.set_in_gemm(&function_);
+}
+
+void WindowLines::compute(const NhwcRow& row, const float* image, int64_t depth, int64_t begin,
+                          int64_t end, int64_t at) const {
+  float* const to = args_.y + at * floats_;
+  row.walk(image, depth, begin, end,
+           [&](int64_t line, int64_t column, FolioWindowF32& window, const WindowTaps[]) {
+             window.bias = args_.bias;
+             if (finishes_) {
+               window.activation = function_.activation;
+               window.clip_lo = function_.clip_lo;
+               window.clip_hi = function_.clip_hi;
+             }
+             window.y = to + (line - begin) * floats_ + column * channels_;
+             window.group = group_;
+             window.w_panel = w_panel_;
+             filter_(&window);
+           });
+  if (finishes_) return;
+  const int64_t count = (end - begin) * floats_;
+  if (args_.z) kernels_.binary_f32[kFolioAdd](count, to, 1, args_.z + at * floats_, 1, to);
+  args_.activation.apply(kernels_, count, to);
+}
+
+Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
+  const Window& w = s.window;
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, NhwcRow::scratch_bytes(w), &scratch));
+  const WindowLines filter(s, run.kernels(), args);
+  const int64_t lines = s.batch * w.out[0] * w.out[1];
+  const int64_t channels = s.group * s.c_in;
+  const int64_t w_step = s.c_in == 1 ? channels : s.c_in * kPanel;
+  const int64_t grain = s.c_in == 1 ? depthwise_grain(s, filter.floats(), lines)
+                                    : grouped_grain(s, run.parallel().thread_count(), lines);
+  run.parallel().for_range(lines, grain, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    const NhwcRow row(w, channels, args.packed, block.data(), w_step);
+    for_each_slice(
+        w, begin, end, [&](int64_t image, int64_t depth, int64_t first, int64_t last, int64_t at) {
+          filter.compute(row, args.x + image * w.in_count() * channels, depth, first, last, at);
+        });
+  });
+  return Status::ok();
+}
+
+}  // namespace folio

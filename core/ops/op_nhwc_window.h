@@ -1,0 +1,42 @@
+// Filters whose sums stand beside their channels, with channels last: over one channel each, or in
+// small square groups (is_window_conv()).
+//
+// Math:    y[pixel, c] = activation(b[c] + sum over taps and the channels s of c's group of
+//          w[tap, s, c] * x[pixel under tap, s] + z[pixel, c]).
+// Method:  rows of the slots depthwise_f32 and grouped_f32.
+// Owns:    nothing.
+// Splits:  lines, by shape and threads; bit-identical for any number of them.
+#pragma once
+
+#include "core/ops/op_nhwc.h"
+#include "core/ops/op_nhwc_conv.h"
+
+namespace folio {
+
+// Lines of the output.
+class WindowLines {
+ public:
+  WindowLines(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args);
+
+  int64_t floats() const { return floats_; }  // of a line
+
+  // Lines [begin, end) of slice `depth` of the output of `image`; `at` is the first among all.
+  void compute(const NhwcRow& row, const float* image, int64_t depth, int64_t begin, int64_t end,
+               int64_t at) const;
+
+ private:
+  const FolioKernels& kernels_;
+  const NhwcConvArgs& args_;
+  int64_t channels_;
+  int64_t group_;  // channels of each
+  int64_t w_panel_;
+  void (*filter_)(const FolioWindowF32* args);
+  int64_t floats_;
+  FolioGemmF32 function_{};
+  bool finishes_ = false;  // the kernel applies the activation
+};
+
+// All of it: as run_nhwc_conv(), which calls it. args.packed is there.
+Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args);
+
+}  // namespace folio
