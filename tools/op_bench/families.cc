@@ -220,12 +220,22 @@ std::vector<NamedCase> blocks() {
 
 // ---- Rows and elements ----------------------------------------------------------------------
 
+const char* suffix_of(ElementType type) {
+  return type == kF64   ? "_f64"
+         : type == kS32 ? "_s32"
+         : type == kI64 ? "_s64"
+         : type == kU8  ? "_u8"
+                        : "";
+}
+
 std::vector<NamedCase> elements() {
   Cases cases("elements");
   const Dims dims = {128, 3072};
-  for (const char* op : {"Exp", "Log", "Tanh", "Sigmoid", "Erf", "Sin", "Relu", "Sqrt"}) {
+  for (const char* op :
+       {"Exp", "Log", "Tanh", "Sigmoid", "Erf", "Sin", "Relu", "Sqrt", "Sign", "Softsign",
+        "LeakyRelu", "HardSigmoid", "Elu", "Selu", "Celu", "ThresholdedRelu"}) {
     cases.add(text_of(dims), op, "", [=](OneNode& node) {
-      const bool is_positive = op[0] == 'L' || op == std::string("Sqrt");
+      const bool is_positive = op == std::string("Log") || op == std::string("Sqrt");
       node.x(kF32, dims, is_positive ? 0.1 : -4, 4).y(kF32, dims);
     });
   }
@@ -235,6 +245,26 @@ std::vector<NamedCase> elements() {
     cases.add(text_of(dims), op, "", [=](OneNode& node) {
       node.x(kF32, dims, 0.5, 2).x(kF32, dims, 0.5, 2).y(kF32, dims);
     });
+  }
+  cases.add(text_of(dims), "PRelu", "",
+            [=](OneNode& node) { node.x(kF32, dims, -4, 4).w(kF32, {3072}).y(kF32, dims); });
+  for (const ElementType type : {kS32, kI64}) {
+    cases.add(text_of(dims) + suffix_of(type), "Add", "",
+              [=](OneNode& node) { node.x(type, dims, 0, 99).x(type, dims, 0, 99).y(type, dims); });
+  }
+  for (const auto& [from, to] : std::vector<std::pair<ElementType, ElementType>>{{kF32, kS32},
+                                                                                 {kF32, kI64},
+                                                                                 {kF32, kU8},
+                                                                                 {kF32, kF64},
+                                                                                 {kS32, kF32},
+                                                                                 {kI64, kF32},
+                                                                                 {kI64, kS32},
+                                                                                 {kU8, kF32}}) {
+    const std::string name = text_of(dims) + suffix_of(from) + "_to" + suffix_of(to);
+    cases.add(to == kF32 ? name + "_f32" : name, "Cast", "",
+              [=, from = from, to = to](OneNode& node) {
+                node.x(from, dims, 0, 99).y(to, dims).attr("to", static_cast<int64_t>(to));
+              });
   }
   for (const float exponent : {2.0F, 3.0F, 4.0F, 0.5F, -0.5F, -1.0F, 1.5F, 2.2F}) {
     const std::string name = text_of(dims) + "_by" + std::to_string(exponent).substr(0, 4);
@@ -253,14 +283,6 @@ std::vector<NamedCase> elements() {
   cases.add(text_of(dims), "DynamicQuantizeLinear", "",
             [=](OneNode& node) { node.x(kF32, dims).y(kU8, dims).y(kF32, {}).y(kU8, {}); });
   return cases.take();
-}
-
-const char* suffix_of(ElementType type) {
-  return type == kF64   ? "_f64"
-         : type == kS32 ? "_s32"
-         : type == kI64 ? "_s64"
-         : type == kU8  ? "_u8"
-                        : "";
 }
 
 void reduction(const char* op, ElementType type, const Dims& dims, const Dims& axes, Cases* cases) {
