@@ -4,6 +4,7 @@
 //   0.5 * x * (1 + tanh(0.79788 * (x + 0.044715 * x^3)))     com.microsoft FastGelu
 //   x * sigmoid(a * x)                                       com.microsoft QuickGelu, alpha = a
 //   x * clip(x + 3, 0, 6) / 6, x * hardsigmoid(x, 1/6, 1/2)  HardSwish
+//   PRelu with one slope                                     LeakyRelu
 //
 // A product may be grouped and ordered in any way: it is taken apart into its factors, of which
 // scalar constants are multiplied. Float only.
@@ -36,6 +37,7 @@ class FunctionFuser {
 
   void fuse() {
     for (NodeId id = 0; id < p_.count(); ++id) {
+      if (p_.is(id, "PRelu")) fuse_slope(id);
       if (!p_.is(id, "Mul") && !p_.is(id, "Div")) continue;
       const ValueId y = p_.node(id).outputs[0];
       if (p_.node(id).version < 7 || p_.node(id).inputs.size() != 2 || !p_.is_float(y)) continue;
@@ -141,6 +143,19 @@ class FunctionFuser {
     Node fused = make_node("", "com.microsoft", "QuickGelu", 1, {x});
     fused.attributes.set(float_attribute("alpha", static_cast<float>(argument.scalar)));
     return put(id, std::move(fused));
+  }
+
+  // A function of one number, which goes into products. A slope of higher rank than x is an error
+  // that PRelu reports.
+  void fuse_slope(NodeId id) {
+    const Node& prelu = p_.node(id);
+    if (prelu.inputs.size() != 2 || !p_.is_float(prelu.inputs[0])) return;
+    const Dims* dims = p_.dims(prelu.inputs[0]);
+    const auto slope = p_.scalar(prelu.inputs[1], dims ? dims->size() : 0);
+    if (!slope || !std::isfinite(*slope)) return;
+    Node fused = make_node("", "", "LeakyRelu", prelu.version, {prelu.inputs[0]});
+    fused.attributes.set(float_attribute("alpha", *slope));
+    put(id, std::move(fused));
   }
 
   // 0.79788 * (x + 0.044715 * x^3) or 0.79788 * x * (1 + 0.044715 * x^2)

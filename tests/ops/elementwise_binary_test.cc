@@ -186,6 +186,36 @@ TEST(PRelu, SlopeIsPerChannelBeforeOpset7) {
   t.run();
 }
 
+// A slope for each element of a row, and one for all; rows that end within a vector.
+TEST(PRelu, RowsOfAnyLength) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const int64_t n : {1, 3, 4, 5, 31}) {
+    std::vector<float> x, slopes, by_each, by_one;
+    for (int64_t i = 0; i < 2 * n; ++i) {
+      x.push_back(i % 5 == 4 ? -inf : static_cast<float>(i * 7 % 11) - 5);
+      if (i < n) slopes.push_back(static_cast<float>(i % 3) + 0.5F);
+      const auto c = static_cast<size_t>(i % n);
+      by_each.push_back(x.back() < 0 ? slopes[c] * x.back() : x.back());
+      by_one.push_back(x.back() < 0 ? 0.25F * x.back() : x.back());
+    }
+    OpTester each("PRelu", 16);
+    each.input<float>({2, n}, x);
+    each.input<float>({n}, slopes);
+    each.expect<float>(0, {2, n}, by_each);
+    each.run();
+    OpTester one("PRelu", 16);
+    one.input<float>({2, n}, x);
+    one.input<float>({1}, {0.25F});
+    one.expect<float>(0, {2, n}, by_one);
+    one.run();
+    OpTester leaky("LeakyRelu", 16);
+    leaky.attr("alpha", 0.25F);
+    leaky.input<float>({2, n}, x);
+    leaky.expect<float>(0, {2, n}, by_one);
+    leaky.run();
+  }
+}
+
 // More elements than one block takes, one operand repeated and neither, of 1 and of 4 bytes.
 TEST(Comparison, RowsOfAnyLength) {
   for (const int64_t n : {31, 32, 33, 100}) {

@@ -155,6 +155,19 @@ TEST(FuseFunctions, HardSwishByClip) {
   }
 }
 
+TEST(FuseFunctions, PReluWithOneSlopeIsLeakyRelu) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.initializer(f32_tensor("slope", {1, 1}, {-0.25F}));
+              graph.node("PRelu", {"x", "slope"}, {"y"});
+            }),
+            "LeakyRelu");
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.initializer(f32_tensor("slopes", {4}, {0.25F, 0.5F, 0.25F, 1}));
+              graph.node("PRelu", {"x", "slopes"}, {"y"});
+            }),
+            "PRelu");
+}
+
 TEST(FuseFunctions, HardSwishByHardSigmoid) {
   const auto gate = [](float alpha) {
     return [=](GraphWriter& graph) {
