@@ -2,8 +2,11 @@
 //
 //   Conv, FusedConv, MaxPool, AveragePool, Global*Pool   become those of domain folio.nhwc
 //   QLinearConv, QLinear*Pool, MaxPool of bytes          those of com.microsoft with channels last
-//   element-wise operators, Concat, Split, Pad, Resize, Slice, Softmax, reductions over pixels
+//   element-wise operators, Concat, Split, Pad, Resize, Slice, Softmax, reductions
 //                                                        follow, with axes and constants renumbered
+//   BatchNormalization of constants [then a function]    follows as a Conv of one tap over one
+//                                                        channel each: x * scale + shift, rounded
+//                                                        once
 //   Transpose                                            meets the one that it would undo
 //
 // A value keeps its id for readers that want channels first; its twin with channels last is made by
@@ -26,6 +29,7 @@
 #include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_unpack.h"
+#include "core/passes/channel_affine.h"
 #include "core/passes/keep_planes.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
@@ -113,13 +117,14 @@ class ChannelsLast {
 
   bool run() {
     const std::vector<bool> keeps =
-        convs_that_keep_planes(pattern_, [](const Node& node) { return rule_of(node) != nullptr; });
+        convs_that_keep_planes(pattern_, [](const Node& node) { return turning_of(node); });
+    note_functions();
     std::vector<Node> nodes = std::move(graph_.nodes);
     note_codes(nodes);
     note_turned(nodes);
     for (size_t i = 0; i < nodes.size(); ++i) {
       Node& node = nodes[i];
-      if (node.dead || (!keeps[i] && convert(node))) continue;
+      if (node.dead || is_taken_[i] || (!keeps[i] && convert(node))) continue;
       Graph::for_each_read(node, [&](ValueId read) { need_first(read); });
       if (keeps[i]) keep_planes(&node);
       out_.push_back(std::move(node));
@@ -145,6 +150,27 @@ class ChannelsLast {
       if (node.op_type == "QuantizeLinear" && is_code(node.outputs[0])) {
         to_codes_.insert(node.inputs[0]);
       }
+    }
+  }
+
+  // What alone reads the result of a normalization, as a function that a convolution takes in.
+  void note_functions() {
+    is_taken_.resize(graph_.nodes.size(), false);
+    if (!has_operator(graph_, "BatchNormalization")) return;
+    const ValueLinks links(graph_);
+    for (const Node& node : graph_.nodes) {
+      if (node.dead || node.op_type != "BatchNormalization" || node.outputs.empty() ||
+          node.outputs[0] == kNone) {
+        continue;
+      }
+      const auto y = static_cast<size_t>(node.outputs[0]);
+      const NodeId id = links.uses[y] == 1 ? links.readers[y] : kNone;
+      if (id == kNone) continue;
+      const Node& reader = graph_.nodes[static_cast<size_t>(id)];
+      const bool fits = reader.subgraphs.empty() && reader.outputs.size() == 1 &&
+                        reader.inputs[0] == node.outputs[0] && pattern_.is_float(reader.outputs[0]);
+      auto function = fits ? fusable_function(graph_, reader) : std::nullopt;
+      if (function) functions_[node.outputs[0]] = {id, reader.outputs[0], std::move(*function)};
     }
   }
 
@@ -213,6 +239,7 @@ class ChannelsLast {
     std::string_view domain, type;
     Convert convert;
     bool begins = false;  // also when its input has no twin yet
+    bool gains = true;    // faster so, or what makes or reads it is
   };
 
   static const Rule* rule_of(const Node& node) {
@@ -240,11 +267,19 @@ class ChannelsLast {
         {"", "Slice", &ChannelsLast::convert_slice},
         {"", "Resize", &ChannelsLast::convert_resize},
         {"", "Shape", &ChannelsLast::convert_shape},
+        {"", "BatchNormalization", &ChannelsLast::convert_normalization, false, false},
     };
+    static constexpr Rule kReduce{"", "Reduce", &ChannelsLast::convert_reduce, false, false};
     for (const Rule& rule : kRules) {
       if (rule.domain == node.domain && rule.type == node.op_type) return &rule;
     }
-    return nullptr;
+    const bool reduces = node.domain.empty() && node.op_type.rfind(kReduce.type, 0) == 0;
+    return reduces ? &kReduce : nullptr;
+  }
+
+  static Turning turning_of(const Node& node) {
+    if (const Rule* rule = rule_of(node)) return rule->gains ? Turning::kGains : Turning::kFollows;
+    return is_elementwise(node) ? Turning::kFollows : Turning::kStays;
   }
 
   // True when the node was put into `out_` in another form.
@@ -387,6 +422,72 @@ class ChannelsLast {
                       : make_node(node.name, kNhwcDomain, node.op_type, 1, {twin(node.inputs[0])});
     made.attributes = std::move(node.attributes);
     emit(std::move(made), {node.outputs[0]});
+    return true;
+  }
+
+  // A filter of one tap over one channel each. With it goes the function that alone reads it.
+  bool convert_normalization(Node& node) {
+    const ValueId x = node.inputs[0];
+    ValueId y = node.outputs[0];
+    const size_t r = rank(x);
+    const Initializer* scale = node.inputs.size() > 1 ? pattern_.constant(node.inputs[1]) : nullptr;
+    if (!is_image(x) || rank(y) != r || !scale || scale->shape.rank() != 1) return false;
+    Shape filters{scale->shape[0]};
+    for (size_t i = 1; i < r; ++i) filters.push_back(1);
+    const auto affine = affine_of_normalization(pattern_, node, filters[0]);
+    if (!affine || !affine->is_finite() || !is_depthwise_conv(filters.dims(), filters[0])) {
+      return false;
+    }
+    const ValueId w = add_floats(&pattern_, node.name + "/scale", filters, affine->scale);
+    const ValueId b = add_floats(&pattern_, node.name + "/shift", Shape{filters[0]}, affine->shift);
+    if (w == kNone || b == kNone) return false;
+    Node made = make_node(node.name, kNhwcDomain, "Conv", 1, {twin(x), w, b});
+    made.attributes.set(int_attribute("group", filters[0]));
+    if (const auto reader = functions_.find(y); reader != functions_.end()) {
+      set_function(reader->second.function, &made);
+      is_taken_[static_cast<size_t>(reader->second.node)] = true;
+      y = reader->second.result;
+    }
+    emit(std::move(made), {y});
+    return true;
+  }
+
+  // What is left of an image in the order of its dims is the same in both forms where channels go,
+  // or all else but the batch.
+  bool convert_reduce(Node& node) {
+    const size_t r = rank(node.inputs[0]);
+    const bool has_input = node.inputs.size() > 1 && node.inputs[1] != kNone;
+    const auto keep = node.attributes.get_int("keepdims", 1);
+    const auto given = node.attributes.get_ints("axes");
+    if (r < 3 || r > 5 || !keep.is_ok() || !given.is_ok()) return false;
+    const auto axes = has_input ? pattern_.ints(node.inputs[1]) : given.value();
+    if (!axes || axes->empty()) return false;
+    std::vector<int64_t> last;
+    std::vector<bool> goes(r, false);
+    for (const int64_t axis : *axes) {
+      const std::optional<int64_t> to = axis_last(axis, r);
+      if (!to) return false;
+      last.push_back(*to);
+      goes[static_cast<size_t>(*to)] = true;
+    }
+    const bool keeps_order = goes[r - 1] || std::all_of(goes.begin() + 1, goes.end() - 1,
+                                                        [](bool is_gone) { return is_gone; });
+    if (keep.value() != 0 ? rank(node.outputs[0]) != r : !keeps_order) return false;
+    const std::optional<ValueId> constant = ints_constant(node.name + "/axes/nhwc", last);
+    if (!constant) return false;
+    Node made = make_node(node.name, "", node.op_type, node.version, {twin(node.inputs[0])});
+    made.attributes = std::move(node.attributes);
+    if (has_input) {
+      made.inputs.push_back(*constant);
+    } else {
+      made.attributes.set(ints_attribute("axes", std::move(last)));
+    }
+    if (keep.value() != 0) {
+      emit(std::move(made), {node.outputs[0]});
+    } else {
+      made.outputs = {node.outputs[0]};
+      out_.push_back(std::move(made));
+    }
     return true;
   }
 
@@ -637,15 +738,24 @@ class ChannelsLast {
     return true;
   }
 
+  // A node that a normalization takes in, and what that makes then.
+  struct Reader {
+    NodeId node = kNone;
+    ValueId result = kNone;
+    FusableFunction function;
+  };
+
   Graph& graph_;
   Pattern pattern_;  // for values and constants only: the nodes are on their way to `out_`
   int opset_;
   std::vector<Node> out_;
-  std::unordered_map<ValueId, ValueId> last_;    // value -> its twin
-  std::unordered_map<ValueId, ValueId> turned_;  // made by a Transpose -> what of
-  std::unordered_map<ValueId, bool> only_last_;  // twins made first: is the value itself missing?
-  std::unordered_set<ValueId> from_codes_;       // made by DequantizeLinear of 8 bits or fewer
-  std::unordered_set<ValueId> to_codes_;         // read by QuantizeLinear to such
+  std::unordered_map<ValueId, ValueId> last_;      // value -> its twin
+  std::unordered_map<ValueId, ValueId> turned_;    // made by a Transpose -> what of
+  std::unordered_map<ValueId, bool> only_last_;    // twins made first: is the value itself missing?
+  std::unordered_set<ValueId> from_codes_;         // made by DequantizeLinear of 8 bits or fewer
+  std::unordered_set<ValueId> to_codes_;           // read by QuantizeLinear to such
+  std::unordered_map<ValueId, Reader> functions_;  // of what a normalization makes
+  std::vector<bool> is_taken_;                     // nodes that are part of another now
   bool changed_ = false;
 };
 

@@ -7,10 +7,7 @@
 // then; where channels_last follows, it scales the sums instead. Bias and scale are computed here,
 // in double. Float only; where the result before the scale is read elsewhere too, nothing is
 // folded.
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
+#include "core/passes/channel_affine.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
 
@@ -18,21 +15,6 @@ namespace folio {
 namespace {
 
 constexpr int kMulVersion = 14;
-
-// y = x * scale + shift, one of each per channel.
-struct Affine {
-  std::vector<double> scale;
-  std::vector<double> shift;
-
-  bool is_finite() const {
-    const auto finite = [](double x) { return std::isfinite(static_cast<float>(x)); };
-    return std::all_of(scale.begin(), scale.end(), finite) &&
-           std::all_of(shift.begin(), shift.end(), finite);
-  }
-  bool scales() const {
-    return std::any_of(scale.begin(), scale.end(), [](double x) { return x != 1.0; });
-  }
-};
 
 class ScaleFolder {
  public:
@@ -98,65 +80,25 @@ class ScaleFolder {
     return layer;
   }
 
-  // A float constant of `count` elements, or of one for all of them.
-  std::optional<std::vector<double>> numbers(ValueId value, int64_t count) const {
-    const Tensor* tensor = p_.bytes(value);
-    if (!tensor || tensor->dtype() != DType::kFloat) return std::nullopt;
-    if (tensor->count() != count && tensor->count() != 1) return std::nullopt;
-    std::vector<float> given(static_cast<size_t>(tensor->count()));
-    if (!given.empty()) std::memcpy(given.data(), tensor->raw(), given.size() * sizeof(float));
-    std::vector<double> out(given.begin(), given.end());
-    out.resize(static_cast<size_t>(count), out.empty() ? 0.0 : out[0]);
-    return out;
-  }
-
-  std::optional<Affine> affine_of(NodeId id, ValueId x, const Layer& layer) const {
-    if (p_.is(id, "BatchNormalization")) return normalization(id, layer);
+  std::optional<ChannelAffine> affine_of(NodeId id, ValueId x, const Layer& layer) const {
+    if (p_.is(id, "BatchNormalization")) {
+      return affine_of_normalization(p_, p_.node(id), layer.channels);
+    }
     const ValueId other = p_.other_input(id, x);
     const Initializer* constant = p_.constant(other);
     if (other == x || !constant || !is_per_channel(constant->shape, x, layer)) return std::nullopt;
-    auto given = numbers(other, layer.channels);
+    auto given = channel_numbers(p_, other, layer.channels);
     if (!given) return std::nullopt;
     const std::vector<double> ones(given->size(), 1.0);
     const std::vector<double> zeros(given->size(), 0.0);
-    if (p_.is(id, "Mul")) return Affine{*given, zeros};
-    if (p_.is(id, "Add")) return Affine{ones, *given};
+    if (p_.is(id, "Mul")) return ChannelAffine{*given, zeros};
+    if (p_.is(id, "Add")) return ChannelAffine{ones, *given};
     if (p_.is(id, "Sub")) {
       for (double& each : *given) each = -each;
-      return Affine{ones, *given};
+      return ChannelAffine{ones, *given};
     }
     for (double& each : *given) each = 1.0 / each;
-    return Affine{*given, zeros};
-  }
-
-  std::optional<Affine> normalization(NodeId id, const Layer& layer) const {
-    const Node& node = p_.node(id);
-    for (size_t i = 1; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNone) return std::nullopt;
-    }
-    const auto training = node.attributes.get_int("training_mode", 0);
-    const auto spatial = node.attributes.get_int("spatial", 1);
-    const auto epsilon = node.attributes.get_float("epsilon", 1e-5F);
-    if (!training.is_ok() || training.value() != 0 || !spatial.is_ok() || spatial.value() == 0 ||
-        !epsilon.is_ok()) {
-      return std::nullopt;
-    }
-    std::optional<std::vector<double>> parameters[4];
-    for (size_t i = 0; i < 4; ++i) {
-      const Initializer* given = p_.constant(p_.input(id, i + 1));
-      if (!given || given->shape.count() != layer.channels) return std::nullopt;
-      parameters[i] = numbers(p_.input(id, i + 1), layer.channels);
-      if (!parameters[i]) return std::nullopt;
-    }
-    const auto& [scale, bias, mean, variance] = parameters;
-    Affine out;
-    for (size_t c = 0; c < scale->size(); ++c) {
-      const double by =
-          (*scale)[c] / std::sqrt((*variance)[c] + static_cast<double>(epsilon.value()));
-      out.scale.push_back(by);
-      out.shift.push_back((*bias)[c] - (*mean)[c] * by);
-    }
-    return out;
+    return ChannelAffine{*given, zeros};
   }
 
   // A constant that broadcasts to x along its channels only, without giving it another rank.
@@ -174,7 +116,7 @@ class ScaleFolder {
     return true;
   }
 
-  bool apply(NodeId id, const Layer& layer, const Affine& affine) {
+  bool apply(NodeId id, const Layer& layer, const ChannelAffine& affine) {
     const Node& old = p_.node(layer.id);
     Node fused = make_node(old.name, old.domain, old.op_type, old.version, old.inputs);
     fused.attributes = old.attributes;
@@ -185,7 +127,7 @@ class ScaleFolder {
       const Initializer* given = p_.constant(fused.inputs[2]);
       // Gemm's C may have rows.
       if (!given || (given->shape.rank() > 1 && given->shape[0] != 1)) return false;
-      const auto found = numbers(fused.inputs[2], layer.channels);
+      const auto found = channel_numbers(p_, fused.inputs[2], layer.channels);
       const auto beta = layer.is_gemm ? fused.attributes.get_float("beta", 1.0F) : 1.0F;
       if (!found || !beta.is_ok()) return false;
       for (size_t c = 0; c < bias.size(); ++c) {
@@ -196,7 +138,7 @@ class ScaleFolder {
       bias[c] = bias[c] * affine.scale[c] + affine.shift[c];
     }
     if (affine.scales() && !scale_weights(layer, affine, name, &fused)) return false;
-    const ValueId new_bias = floats(name + "/bias", Shape{layer.channels}, bias);
+    const ValueId new_bias = add_floats(&p_, name + "/bias", Shape{layer.channels}, bias);
     if (new_bias == kNone) return false;
     fused.inputs.resize(3, kNone);
     fused.inputs[2] = new_bias;
@@ -205,24 +147,14 @@ class ScaleFolder {
     return true;
   }
 
-  bool scale_weights(const Layer& layer, const Affine& affine, const std::string& name,
+  bool scale_weights(const Layer& layer, const ChannelAffine& affine, const std::string& name,
                      Node* fused) {
-    const ValueId scale = floats(name + "/scale", layer.scale_shape, affine.scale);
+    const ValueId scale = add_floats(&p_, name + "/scale", layer.scale_shape, affine.scale);
     if (scale == kNone) return false;
     const Shape shape = p_.constant(fused->inputs[1])->shape;
     fused->inputs[1] = p_.add_recipe(name + "/weights", "", "Mul", kMulVersion, Attributes(),
                                      {fused->inputs[1], scale}, DType::kFloat, shape);
     return true;
-  }
-
-  ValueId floats(std::string name, const Shape& shape, const std::vector<double>& values) {
-    auto made = allocate_tensor(DType::kFloat, shape);
-    if (!made.is_ok()) return kNone;
-    Tensor tensor = std::move(made).take();
-    for (size_t i = 0; i < values.size(); ++i) {
-      tensor.data_mut<float>()[i] = static_cast<float>(values[i]);
-    }
-    return p_.add_constant(std::move(name), std::move(tensor));
   }
 
   Pattern& p_;

@@ -85,7 +85,7 @@ class ActivationFuser {
     Node fused = std::move(node(id));
     node(id) = Node();
     node(id).dead = true;
-    if (has_function) set_function(&fused, function->name, function->parameters);
+    if (has_function) set_function(*function, &fused);
     fused.op_type = fused.op_type == "Conv" ? "FusedConv" : "FusedGemm";
     fused.domain = "com.microsoft";
     fused.version = 1;
@@ -106,24 +106,6 @@ class ActivationFuser {
       if (name == function.name) return name != "Clip" || into == "Conv";
     }
     return false;
-  }
-
-  static void set_function(Node* fused, const std::string& function,
-                           const std::vector<float>& alpha_beta) {
-    fused->attributes.set(text_attribute("activation", function));
-    if (alpha_beta.empty()) return;
-    if (fused->op_type == "Gemm") {
-      fused->attributes.set(float_attribute("activation_alpha", alpha_beta[0]));
-      if (alpha_beta.size() > 1) {
-        fused->attributes.set(float_attribute("activation_beta", alpha_beta[1]));
-      }
-      return;
-    }
-    AttributeDef list;
-    list.name = "activation_params";
-    list.type = AttributeDef::Type::kFloats;
-    list.floats = alpha_beta;
-    fused->attributes.set(std::move(list));
   }
 
   Graph& graph_;

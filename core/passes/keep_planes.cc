@@ -37,8 +37,8 @@ bool is_turn(const Node& node, size_t rank, bool to_last) {
 
 class PlaneChoice {
  public:
-  PlaneChoice(const Pattern& pattern, bool (*follows)(const Node&))
-      : pattern_(pattern), follows_(follows) {}
+  PlaneChoice(const Pattern& pattern, TurningOf turning_of)
+      : pattern_(pattern), turning_of_(turning_of) {}
 
   std::vector<bool> choose() {
     std::vector<bool> keeps(static_cast<size_t>(pattern_.count()), false);
@@ -143,9 +143,9 @@ class PlaneChoice {
       }
     } else if (is_conv(node)) {
       gains_ |= would_turn(node);
-    } else if (follows_(node)) {
+    } else if (const Turning turning = turning_of_(node); turning == Turning::kGains) {
       gains_ = true;
-    } else if (is_elementwise(node)) {
+    } else if (turning == Turning::kFollows) {
       reach(id);
     }
   }
@@ -185,7 +185,7 @@ class PlaneChoice {
   }
 
   const Pattern& pattern_;
-  bool (*follows_)(const Node&);
+  TurningOf turning_of_;
   ReaderLists readers_;
   std::unordered_set<NodeId> seen_nodes_;
   std::unordered_set<ValueId> seen_values_;
@@ -196,8 +196,8 @@ class PlaneChoice {
 
 }  // namespace
 
-std::vector<bool> convs_that_keep_planes(const Pattern& pattern, bool (*follows)(const Node&)) {
-  return PlaneChoice(pattern, follows).choose();
+std::vector<bool> convs_that_keep_planes(const Pattern& pattern, TurningOf turning_of) {
+  return PlaneChoice(pattern, turning_of).choose();
 }
 
 }  // namespace folio

@@ -9,7 +9,8 @@
 // Chosen:  convolutions whose form with channels first is as fast (1x1; a filter over one channel
 //          each), where everything that they reach over values that could follow into the other
 //          form are a few of their kind, and operators that go element by element. Whatever gains
-//          from channels last, a convolution of another kind, a pool, a Concat, takes all with it.
+//          from channels last, a convolution of another kind, a pool, a Concat, takes all with it;
+//          BatchNormalization and reductions do not.
 #pragma once
 
 #include <vector>
@@ -19,7 +20,11 @@
 
 namespace folio {
 
-// An entry for each node. `follows`: whether channels_last has a rule for this node.
-std::vector<bool> convs_that_keep_planes(const Pattern& pattern, bool (*follows)(const Node&));
+// What channels_last does with a node whose input has that form.
+enum class Turning : uint8_t { kStays, kFollows, kGains };
+using TurningOf = Turning (*)(const Node&);
+
+// An entry for each node.
+std::vector<bool> convs_that_keep_planes(const Pattern& pattern, TurningOf turning_of);
 
 }  // namespace folio

@@ -437,6 +437,24 @@ std::optional<FusableFunction> fusable_function(const Graph& graph, const Node& 
   return found;
 }
 
+void set_function(const FusableFunction& function, Node* node) {
+  const std::vector<float>& parameters = function.parameters;
+  node->attributes.set(text_attribute("activation", function.name));
+  if (parameters.empty()) return;
+  if (node->op_type == "Gemm") {
+    node->attributes.set(float_attribute("activation_alpha", parameters[0]));
+    if (parameters.size() > 1) {
+      node->attributes.set(float_attribute("activation_beta", parameters[1]));
+    }
+    return;
+  }
+  AttributeDef list;
+  list.name = "activation_params";
+  list.type = AttributeDef::Type::kFloats;
+  list.floats = parameters;
+  node->attributes.set(std::move(list));
+}
+
 Node make_node(std::string name, std::string_view domain, std::string_view type, int version,
                std::vector<ValueId> inputs) {
   Node node;

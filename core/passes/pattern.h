@@ -145,6 +145,8 @@ struct FusableFunction {
   std::vector<float> parameters;
 };
 std::optional<FusableFunction> fusable_function(const Graph& graph, const Node& node);
+// Lets a Conv, or a Gemm, that passes make apply it.
+void set_function(const FusableFunction& function, Node* node);
 
 // A node that passes make.
 Node make_node(std::string name, std::string_view domain, std::string_view type, int version,

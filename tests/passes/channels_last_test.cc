@@ -95,6 +95,83 @@ TEST(ChannelsLast, ConstantsOfChannelsAndScalarsFollow) {
             "folio.nhwc.Conv PRelu Max Transpose");
 }
 
+// y = x * scale + shift of channels, one of which is 1000 times the others.
+void normalize(GraphWriter& graph, const std::string& x, const std::string& y, int64_t channels) {
+  std::vector<float> variance(static_cast<size_t>(channels), 0.7F);
+  variance[0] = 7e-7F;
+  graph.initializer(f32_tensor("scale", {channels}, wave(channels, 0.5F)));
+  graph.initializer(f32_tensor("bias", {channels}, wave(channels, 1.5F)));
+  graph.initializer(f32_tensor("mean", {channels}, wave(channels, 2.5F)));
+  graph.initializer(f32_tensor("variance", {channels}, variance));
+  graph.node("BatchNormalization", {x, "scale", "bias", "mean", "variance"}, {y})
+      .attr_float("epsilon", 1e-7F);
+}
+
+// Concat -> BatchNormalization -> Relu -> Conv, as DenseNet has it.
+TEST(ChannelsLast, NormalizationFollowsWithItsFunction) {
+  const auto rest = [](const std::string& function) {
+    return [=](GraphWriter& graph) {
+      graph.initializer(f32_tensor("w8", {4, 8, 1, 1}, wave(32)));
+      graph.node("Concat", {"c", "c"}, {"cc"}).attr_int("axis", 1);
+      normalize(graph, "cc", "n", 8);
+      graph.node(function, {"n"}, {"f"});
+      graph.node("Conv", {"f", "w8"}, {"y"});
+    };
+  };
+  for (const std::string function : {"Relu", "LeakyRelu", "HardSwish"}) {
+    EXPECT_EQ(types_after(rest(function)),
+              "folio.nhwc.Conv Concat folio.nhwc.Conv folio.nhwc.Conv Transpose");
+  }
+  EXPECT_EQ(types_after(rest("Softplus")),
+            "folio.nhwc.Conv Concat folio.nhwc.Conv Softplus folio.nhwc.Conv Transpose");
+}
+
+TEST(ChannelsLast, WhatIsReadBesideAFunctionIsMade) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.node("Softplus", {"c"}, {"s"});
+              normalize(graph, "s", "n", 4);
+              graph.node("Relu", {"n"}, {"f"});
+              graph.node("Sub", {"n", "f"}, {"y"});
+            }),
+            "folio.nhwc.Conv Softplus folio.nhwc.Conv Relu Sub Transpose");
+}
+
+// Nothing is turned for a normalization alone.
+TEST(ChannelsLast, NormalizationBeginsNoRegion) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.node("Transpose", {"c"}, {"t"}).attr_ints("perm", {0, 1, 3, 2});
+              normalize(graph, "t", "n", 4);
+              graph.node("Relu", {"n"}, {"y"});
+            }),
+            "folio.nhwc.Conv Transpose BatchNormalization Relu");
+}
+
+// Sums over channels and pixels, or over pixels, with which an image is normalized.
+TEST(ChannelsLast, ReductionsFollow) {
+  for (const std::vector<int64_t>& axes : {std::vector<int64_t>{1, 2, 3}, {-1, 2}, {1}}) {
+    EXPECT_EQ(types_after([&](GraphWriter& graph) {
+                graph.initializer(i64_tensor("axes", {static_cast<int64_t>(axes.size())}, axes));
+                graph.node("ReduceMean", {"c", "axes"}, {"m"});
+                graph.node("Sub", {"c", "m"}, {"y"});
+              }),
+              "folio.nhwc.Conv ReduceMean Sub Transpose");
+  }
+}
+
+// Without the dims that go, what is left has one order in both forms, or has not.
+TEST(ChannelsLast, ReductionsToFewerDims) {
+  const auto reduce = [](const std::vector<int64_t>& axes) {
+    return [=](GraphWriter& graph) {
+      graph.initializer(i64_tensor("axes", {static_cast<int64_t>(axes.size())}, axes));
+      graph.node("ReduceMax", {"c", "axes"}, {"y"}).attr_int("keepdims", 0);
+    };
+  };
+  EXPECT_EQ(types_after(reduce({2, 3}), {1, 4}), "folio.nhwc.Conv ReduceMax");
+  EXPECT_EQ(types_after(reduce({1}), {1, 6, 6}), "folio.nhwc.Conv ReduceMax");
+  EXPECT_EQ(types_after(reduce({3}), {1, 4, 6}), "folio.nhwc.Conv Transpose ReduceMax");
+  EXPECT_EQ(types_after(reduce({0, 2}), {4, 6}), "folio.nhwc.Conv Transpose ReduceMax");
+}
+
 TEST(ChannelsLast, AConstantOfPixelsWantsChannelsFirst) {
   EXPECT_EQ(types_after([](GraphWriter& graph) {
               graph.initializer(f32_tensor("row", {6}, wave(6)));
@@ -191,6 +268,20 @@ TEST(ChannelsLast, AShortChainOfSuchConvolutionsKeepsChannelsFirst) {
                 },
                 {1, 32, 8, 8}),
             "folio.PlanesConv Softplus folio.PlanesConv Max");
+}
+
+// What turns along gains nothing by itself.
+TEST(ChannelsLast, ANormalizationAndAReductionLetChannelsStayFirst) {
+  EXPECT_EQ(types_of_planes(
+                [](GraphWriter& graph) {
+                  graph.node("Conv", {"x", "w"}, {"c"});
+                  graph.node("Softplus", {"c"}, {"s"});
+                  normalize(graph, "s", "n", 32);
+                  graph.initializer(i64_tensor("axes", {2}, {2, 3}));
+                  graph.node("ReduceMean", {"n", "axes"}, {"y"});
+                },
+                {1, 32, 1, 1}),
+            "folio.PlanesConv Softplus BatchNormalization ReduceMean");
 }
 
 // Three in a row.
