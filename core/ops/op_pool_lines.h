@@ -1,9 +1,9 @@
-// Maxima and sums of windows over planes of floats, line by line.
+// Maxima and averages of windows over planes of floats, many windows at a time.
 //
-// Math:    as pool.cc has it: the rows under a window are joined first, for a whole line of the
-//          image at once, then the columns.
-// Method:  a line stands in scratch between borders of the neutral element. Its windows are joined
-//          as if they stepped by one, so that a tap is a shift; then some are picked.
+// Math:    as pool.cc has it: the rows under a window are joined first, then their columns.
+// Method:  some rows of the output at a time. Rows of the image are joined from side to side, all
+//          that are joined alike in one call; then columns, where a tap is a shift. Windows that
+//          hang over a side of the image are joined one by one.
 // Errors:  what OpRun::scratch gives.
 #pragma once
 
@@ -11,9 +11,7 @@
 
 namespace folio {
 
-// Max and Average whose borders are not much larger than image and output.
-bool fits_pool_lines(const PoolAttrs& attrs, const Window& w);
-
+// attrs.kind: kMax or kAverage.
 Status pool_lines(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t planes,
                   const float* x, float* y);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <string>
 
 #include "tests/support/op_tester.h"
 
@@ -126,6 +127,128 @@ TEST(MaxPool, OfFloatsAgreesWithDoubles) {
         }
       }
     }
+  }
+}
+
+// A window of some kind over an image of 1 to 3 dims, from a sequence of numbers that repeats.
+struct PoolCase {
+  std::vector<int64_t> shape, kernel, strides, dilations, pads;
+  int count_pad = 0;
+  int ceil_mode = 0;
+
+  std::string text() const {
+    std::string out;
+    for (const auto* list : {&shape, &kernel, &strides, &dilations, &pads}) {
+      for (const int64_t value : *list) out += std::to_string(value) + ' ';
+      out += "| ";
+    }
+    return out + std::to_string(count_pad) + std::to_string(ceil_mode);
+  }
+};
+
+PoolCase some_case(uint32_t seed) {
+  uint32_t state = seed * 2654435761U + 12345;
+  const auto below = [&](uint32_t n) {
+    state = state * 1664525U + 1013904223U;
+    return static_cast<int64_t>((state >> 16) % n);
+  };
+  PoolCase c;
+  const int64_t rank = 1 + below(3);
+  c.shape = {1 + below(2), 1 + below(3)};
+  c.pads.resize(static_cast<size_t>(2 * rank));
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    c.kernel.push_back(1 + below(below(5) == 0 ? 40 : 5));
+    c.strides.push_back(1 + below(3));
+    c.dilations.push_back(1 + below(2));
+    const int64_t span = (c.kernel.back() - 1) * c.dilations.back() + 1;
+    const auto side = static_cast<uint32_t>(below(2) == 0 ? 1 : span);
+    c.pads[static_cast<size_t>(axis)] = below(side);
+    c.pads[static_cast<size_t>(axis + rank)] = below(side);
+    const int64_t longest = rank == 3 ? 12 : axis == 0 ? 40 : 150;
+    const int64_t padding =
+        c.pads[static_cast<size_t>(axis)] + c.pads[static_cast<size_t>(axis + rank)];
+    c.shape.push_back(std::max<int64_t>(1, span - padding) + below(static_cast<uint32_t>(longest)));
+  }
+  c.count_pad = static_cast<int>(below(2));
+  c.ceil_mode = static_cast<int>(below(2));
+  return c;
+}
+
+template <typename T>
+std::vector<T> pooled(const char* type, const PoolCase& c, const std::vector<float>& x) {
+  OpTester t(type, 19);
+  t.attr_ints("kernel_shape", c.kernel).attr_ints("strides", c.strides);
+  t.attr_ints("dilations", c.dilations).attr_ints("pads", c.pads).attr("ceil_mode", c.ceil_mode);
+  if (type[0] == 'A') t.attr("count_include_pad", c.count_pad);
+  t.input<T>(Shape(Span<const int64_t>(c.shape)), std::vector<T>(x.begin(), x.end()))
+      .outputs(1)
+      .run();
+  return t.output_values<T>(0);
+}
+
+// Doubles go window by window; floats many windows at a time. Sums of these floats are exact.
+void expect_as_doubles(const PoolCase& c, size_t nan_every) {
+  size_t count = 1;
+  for (const int64_t dim : c.shape) count *= static_cast<size_t>(dim);
+  std::vector<float> x(count);
+  for (size_t i = 0; i < count; ++i) x[i] = static_cast<float>(i * 7919 % 101) - 60;
+  for (size_t i = nan_every; nan_every > 0 && i < count; i += nan_every) {
+    x[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  for (const char* type : {"MaxPool", "AveragePool"}) {
+    const std::vector<float> got = pooled<float>(type, c, x);
+    const std::vector<double> want = pooled<double>(type, c, x);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const auto expected = static_cast<float>(want[i]);
+      ASSERT_TRUE(std::isnan(expected) ? std::isnan(got[i]) : got[i] == expected)
+          << type << ' ' << c.text() << " at " << i << ": " << got[i] << ", not " << expected;
+    }
+  }
+}
+
+TEST(Pool, OfFloatsIsThatOfDoubles) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    expect_as_doubles(some_case(seed), seed % 3 == 0 ? 37 : 0);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Pool, TakesManyRowsOfWidePlanes) {
+  const PoolCase cases[] = {
+      {{1, 2, 70, 300}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+      {{1, 1, 90, 300}, {3, 2}, {2, 2}, {1, 1}, {1, 0, 0, 1}},
+      {{1, 1, 3, 9000}, {2, 50}, {1, 3}, {1, 2}, {1, 20, 1, 20}},
+      {{1, 2, 5, 40, 200}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}},
+      {{2, 3, 9000}, {4}, {2}, {1}, {1, 2}}};
+  for (const PoolCase& c : cases) {
+    expect_as_doubles(c, 1001);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Pool, OfPaddingOnlyIsNeutral) {
+  // The outer windows of a row of 2 see nothing of it; with no row at all, none does.
+  for (const int64_t rows : {1, 0}) {
+    OpTester max("MaxPool", 12);
+    max.attr_ints("kernel_shape", {1, 1}).attr_ints("pads", {0, 1, 1 - rows, 1});
+    const float low = -std::numeric_limits<float>::infinity();
+    std::vector<float> x;
+    if (rows == 1) x = {3, 5};
+    max.input<float>({1, 1, rows, 2}, x);
+    max.expect<float>(0, {1, 1, 1, 4}, {low, rows ? 3 : low, rows ? 5 : low, low}).run();
+    OpTester average("AveragePool", 19);
+    average.attr_ints("kernel_shape", {1, 1}).attr_ints("pads", {0, 1, 1 - rows, 1});
+    average.input<float>({1, 1, rows, 2}, x);
+    average.expect<float>(0, {1, 1, 1, 4}, {0, rows ? 3.0F : 0, rows ? 5.0F : 0, 0}).run();
+  }
+}
+
+TEST(Pool, OfNoImageIsEmpty) {
+  for (const char* type : {"MaxPool", "AveragePool"}) {
+    OpTester t(type, 12);
+    t.attr_ints("kernel_shape", {2, 2});
+    t.input<float>({1, 0, 3, 3}, {}).expect<float>(0, {1, 0, 2, 2}, {}).run();
   }
 }
 
