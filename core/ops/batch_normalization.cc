@@ -13,6 +13,7 @@
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_norm.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -110,11 +111,8 @@ class BatchNormalization final : public OpKernel {
       run.parallel().for_range(at.batch * at.channels, grain, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const auto c = static_cast<size_t>(row % at.channels);
-          const auto times = static_cast<C>(a[c]);
-          const auto plus = static_cast<C>(b[c]);
-          for (int64_t i = row * inner; i < (row + 1) * inner; ++i) {
-            to[i] = static_cast<T>(static_cast<C>(from[i]) * times + plus);
-          }
+          scale_row(run.kernels(), inner, from + row * inner, static_cast<C>(a[c]),
+                    static_cast<C>(b[c]), to + row * inner);
         }
       });
     });

@@ -10,6 +10,7 @@
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_norm.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -23,20 +24,23 @@ struct Groups {
   bool scale_per_channel = true;
 };
 
-void normalize_row(const FolioKernels& kernels, int64_t n, const float* x, float epsilon,
-                   float* y) {
-  kernels.layer_norm_f32(n, x, nullptr, nullptr, epsilon, y, nullptr, nullptr);
+// y = x - mean; returns 1 / sqrt(variance + epsilon).
+float center_row(const FolioKernels& kernels, int64_t n, const float* x, float epsilon, float* y) {
+  const float mean = kernels.sum_f32(n, x) / static_cast<float>(n);
+  kernels.binary_f32[kFolioSub](n, x, 1, &mean, 0, y);
+  return 1 / std::sqrt(kernels.sum_squares_f32(n, y) / static_cast<float>(n) + epsilon);
 }
 
-void normalize_row(const FolioKernels&, int64_t n, const double* x, float epsilon, double* y) {
+double center_row(const FolioKernels&, int64_t n, const double* x, float epsilon, double* y) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i];
   const double mean = sum / static_cast<double>(n);
   double squares = 0;
-  for (int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const double factor =
-      1 / std::sqrt(squares / static_cast<double>(n) + static_cast<double>(epsilon));
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * factor;
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = x[i] - mean;
+    squares += y[i] * y[i];
+  }
+  return 1 / std::sqrt(squares / static_cast<double>(n) + static_cast<double>(epsilon));
 }
 
 template <typename T>
@@ -48,12 +52,12 @@ void normalize(OpRun& run, const Groups& g, const T* x, const T* scale, const T*
   run.parallel().for_range(g.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
       T* out = y + group * size;
-      normalize_row(run.kernels(), size, x + group * size, epsilon, out);
+      const T factor = center_row(run.kernels(), size, x + group * size, epsilon, out);
       for (int64_t c = 0; c < g.channels; ++c) {
         const int64_t at =
             g.scale_per_channel ? group % g.groups * g.channels + c : group % g.groups;
         T* row = out + c * g.inner;
-        for (int64_t i = 0; i < g.inner; ++i) row[i] = row[i] * scale[at] + bias[at];
+        scale_row(run.kernels(), g.inner, row, factor * scale[at], bias[at], row);
       }
     }
   });

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_norm.h"
 #include "core/ops/op_reduce.h"
 #include "core/ops/op_registry.h"
 
@@ -20,6 +21,7 @@ enum class Term { kValue, kAbsolute, kSquare };
 
 template <typename T>
 struct SumStep {
+  const FolioKernels& kernels;
   Term term;
   T first() const { return T{0}; }
   T of(T x, T shift) const {
@@ -27,11 +29,51 @@ struct SumStep {
     return term == Term::kSquare ? v * v : term == Term::kAbsolute ? std::abs(v) : v;
   }
   T row(T acc, const T* x, int64_t n, T shift) const {
+    constexpr int64_t kFew = 16;  // that a call is not worth
+    if constexpr (std::is_same_v<T, float>) {
+      if (n > kFew) return acc + sum_of(x, n, shift);
+    }
     for (int64_t i = 0; i < n; ++i) acc += of(x[i], shift);
     return acc;
   }
   void column(T* acc, const T* x, int64_t n, const T* shifts) const {
-    for (int64_t i = 0; i < n; ++i) acc[i] += of(x[i], shifts ? shifts[i] : T{0});
+    if constexpr (std::is_same_v<T, float>) {
+      add_columns(x, n, shifts, acc);
+    } else {
+      for (int64_t i = 0; i < n; ++i) acc[i] += of(x[i], shifts ? shifts[i] : T{0});
+    }
+  }
+
+ private:
+  FolioReduce reduction() const {
+    return term == Term::kSquare     ? kFolioReduceSquares
+           : term == Term::kAbsolute ? kFolioReduceMagnitudes
+                                     : kFolioReduceSum;
+  }
+  // A piece at a time: what is shifted stays in L1.
+  static constexpr int64_t kPiece = 1024;
+
+  void add_columns(const float* x, int64_t n, const float* shifts, float* acc) const {
+    float shifted[kPiece];
+    for (int64_t i = 0; i < n; i += kPiece) {
+      const int64_t count = std::min(kPiece, n - i);
+      if (shifts) kernels.binary_f32[kFolioSub](count, x + i, 1, shifts + i, 1, shifted);
+      kernels.reduce_columns_f32[reduction()](1, count, shifts ? shifted : x + i, count, acc + i);
+    }
+  }
+  float sum_of(const float* x, int64_t n, float shift) const {
+    float shifted[kPiece];
+    float sum = 0;
+    for (int64_t i = 0; i < n; i += kPiece) {
+      const int64_t count = std::min(kPiece, n - i);
+      const float* from = x + i;
+      if (shift != 0) {
+        kernels.binary_f32[kFolioSub](count, from, 1, &shift, 0, shifted);
+        from = shifted;
+      }
+      kernels.reduce_rows_f32[reduction()](1, count, from, count, &sum);
+    }
+    return sum;
   }
 };
 
@@ -53,40 +95,58 @@ class AxesNorm {
 
   void lp(const T* x, int64_t p, T* y) {
     const Term term = p == 1 ? Term::kAbsolute : Term::kSquare;
-    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{term}, x, static_cast<const T*>(nullptr),
-                        first_);
+    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{run_.kernels(), term}, x,
+                        static_cast<const T*>(nullptr), first_);
     for (int64_t i = 0; i < plan_.out.count(); ++i) {
       const T norm = p == 1 ? first_[i] : std::sqrt(first_[i]);
       first_[i] = norm == T{0} ? T{1} : norm;  // then all of x is 0
     }
-    for_broadcast_rows(
-        run_.parallel(), spread_, [&](int64_t from, int64_t group, int64_t to, int64_t count) {
-          for (int64_t i = 0; i < count; ++i) {
-            y[to + i] = x[from + i * spread_.a_step] / first_[group + i * spread_.b_step];
-          }
-        });
+    for_broadcast_rows(run_.parallel(), spread_,
+                       [&](int64_t from, int64_t group, int64_t to, int64_t count) {
+                         scale(count, x + from, first_ + group, y + to);
+                       });
   }
 
   void mean_variance(const T* x, T* y) {
     const auto count = static_cast<T>(plan_.reduced_count);
-    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{Term::kValue}, x,
+    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{run_.kernels(), Term::kValue}, x,
                         static_cast<const T*>(nullptr), first_);
     for (int64_t i = 0; i < plan_.out.count(); ++i) first_[i] /= count;
-    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{Term::kSquare}, x,
+    reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{run_.kernels(), Term::kSquare}, x,
                         static_cast<const T*>(first_), second_);
     for (int64_t i = 0; i < plan_.out.count(); ++i) {
       second_[i] = std::sqrt(second_[i] / count) + T{1e-9f};
     }
     for_broadcast_rows(run_.parallel(), spread_,
                        [&](int64_t from, int64_t group, int64_t to, int64_t n) {
-                         for (int64_t i = 0; i < n; ++i) {
-                           const int64_t at = group + i * spread_.b_step;
-                           y[to + i] = (x[from + i * spread_.a_step] - first_[at]) / second_[at];
-                         }
+                         center(n, x + from, group, y + to);
                        });
   }
 
  private:
+  // y = x / norms, one for all or for each.
+  void scale(int64_t n, const T* x, const T* norms, T* y) const {
+    if constexpr (std::is_same_v<T, float>) {
+      run_.kernels().binary_f32[kFolioDiv](n, x, spread_.a_step, norms, spread_.b_step, y);
+    } else {
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i * spread_.a_step] / norms[i * spread_.b_step];
+    }
+  }
+
+  // y = (x - mean) / deviation, those of the group, or of each from it on.
+  void center(int64_t n, const T* x, int64_t group, T* y) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (spread_.a_step == 1 && spread_.b_step == 0) {
+        return two_steps<kFolioSub, kFolioDiv>(run_.kernels(), n, x, first_[group], second_[group],
+                                               y);
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = group + i * spread_.b_step;
+      y[i] = (x[i * spread_.a_step] - first_[at]) / second_[at];
+    }
+  }
+
   OpRun& run_;
   ReducePlan plan_;
   BroadcastPlan spread_;

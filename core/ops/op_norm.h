@@ -1,4 +1,5 @@
-// Layer and RMS normalization of rows: what LayerNormalization and its fused kin share.
+// Layer and RMS normalization of rows: what LayerNormalization and its fused kin share; and steps
+// of other normalizations.
 //
 // Math:    of floats, kernels.h: layer_norm_f32 and rms_norm_f32; of doubles, plain loops.
 // Owns:    plain views.
@@ -10,6 +11,31 @@
 #include "core/ops/op_real.h"
 
 namespace folio {
+
+// y = f(g(x, a), b) of n floats and two numbers, each step rounded; y may be x. A piece at a time,
+// which is in L1 when it is needed again.
+template <FolioBinary kFirst, FolioBinary kSecond>
+void two_steps(const FolioKernels& kernels, int64_t n, const float* x, float a, float b, float* y) {
+  constexpr int64_t kPiece = 2048;
+  for (int64_t i = 0; i < n; i += kPiece) {
+    const int64_t count = std::min(kPiece, n - i);
+    kernels.binary_f32[kFirst](count, x + i, 1, &a, 0, y + i);
+    kernels.binary_f32[kSecond](count, y + i, 1, &b, 0, y + i);
+  }
+}
+
+// y = x * times + plus, not fused; y may be x.
+template <typename T>
+void scale_row(const FolioKernels& kernels, int64_t n, const T* x, Compute<T> times,
+               Compute<T> plus, T* y) {
+  constexpr int64_t kFew = 16;  // that a call is not worth
+  if constexpr (std::is_same_v<T, float>) {
+    if (n > kFew) return two_steps<kFolioMul, kFolioAdd>(kernels, n, x, times, plus, y);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = static_cast<T>(static_cast<Compute<T>>(x[i]) * times + plus);
+  }
+}
 
 template <typename T>
 struct NormRows {

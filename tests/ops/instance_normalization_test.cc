@@ -53,5 +53,55 @@ TEST(MeanVarianceNormalization, NormalizesOverTheGivenAxes) {
   t.run();
 }
 
+// What goes by kernels in float against plain loops in double.
+template <typename T>
+std::vector<T> normalized(const char* type, int version, const Shape& shape,
+                          const std::vector<int64_t>& axes, int64_t groups) {
+  std::vector<T> x;
+  for (int64_t i = 0; i < shape.count(); ++i) x.push_back(static_cast<T>(i * 7919 % 101 - 37));
+  OpTester t(type, version);
+  t.input<T>(shape, x).outputs(1);
+  const std::string_view name = type;
+  if (name == "LpNormalization") t.attr("axis", axes[0]).attr("p", axes.size() > 1 ? 1 : 2);
+  if (name == "MeanVarianceNormalization") t.attr_ints("axes", axes);
+  if (name == "GroupNormalization") t.attr("num_groups", groups);
+  if (name == "GroupNormalization" || name == "InstanceNormalization" ||
+      name == "BatchNormalization") {
+    for (int64_t input = 0; input < (name[0] == 'B' ? 4 : 2); ++input) {
+      std::vector<T> values;
+      for (int64_t c = 0; c < shape[1]; ++c) values.push_back(static_cast<T>(c % 5 + 1 + input));
+      t.input<T>({shape[1]}, values);
+    }
+  }
+  t.run();
+  return t.output_values<T>(0);
+}
+
+void expect_normalized_as_doubles(const char* type, int version, const Shape& shape,
+                                  const std::vector<int64_t>& axes = {}, int64_t groups = 1) {
+  const std::vector<float> got = normalized<float>(type, version, shape, axes, groups);
+  const std::vector<double> want = normalized<double>(type, version, shape, axes, groups);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got[i], want[i], 2e-5 * (1 + std::abs(want[i]))) << type << ' ' << i;
+  }
+}
+
+TEST(Normalizations, OfFloatsAgreeWithDoubles) {
+  for (const int64_t n : {1, 2, 15, 16, 17, 33, 1023, 1025, 2049, 5000}) {
+    expect_normalized_as_doubles("BatchNormalization", 15, {2, 3, n});
+    expect_normalized_as_doubles("LpNormalization", 22, {3, n}, {1});
+    expect_normalized_as_doubles("LpNormalization", 22, {3, n}, {1, 1});
+    expect_normalized_as_doubles("LpNormalization", 22, {3, n}, {0});
+    expect_normalized_as_doubles("LpNormalization", 22, {2, 3, n}, {1, 1});
+    if (n < 15) continue;  // variances near epsilon
+    expect_normalized_as_doubles("InstanceNormalization", 22, {2, 3, n});
+    expect_normalized_as_doubles("GroupNormalization", 21, {2, 4, n}, {}, 2);
+    expect_normalized_as_doubles("MeanVarianceNormalization", 13, {2, 3, 1, n}, {0, 2, 3});
+    expect_normalized_as_doubles("MeanVarianceNormalization", 13, {7, n}, {0});
+    expect_normalized_as_doubles("MeanVarianceNormalization", 13, {7, 3, n}, {0, 1});
+  }
+}
+
 }  // namespace
 }  // namespace folio
