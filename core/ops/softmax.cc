@@ -19,10 +19,21 @@ namespace {
 
 enum class SoftmaxKind : uint8_t { kSoftmax, kLog, kHard };
 
+// The place of the first maximum; a NaN is larger than nothing.
+int64_t first_largest(const FolioKernels& kernels, int64_t n, const float* x) {
+  const float most = kernels.max_f32(n, x);
+  if (most != most) return std::max_element(x, x + n) - x;
+  return std::find(x, x + n, most) - x;
+}
+
+int64_t first_largest(const FolioKernels&, int64_t n, const double* x) {
+  return std::max_element(x, x + n) - x;
+}
+
 template <typename T>
-void hardmax_rows(int64_t rows, int64_t n, const T* x, T* y) {
+void hardmax_rows(const FolioKernels& kernels, int64_t rows, int64_t n, const T* x, T* y) {
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const auto best = std::max_element(x, x + n) - x;  // before y, which may be x, is written
+    const int64_t best = first_largest(kernels, n, x);  // before y, which may be x, is written
     std::fill_n(y, n, T(0));
     y[best] = T(1);
   }
@@ -52,7 +63,7 @@ void rows_of(const FolioKernels& kernels, SoftmaxKind kind, int64_t rows, int64_
     case SoftmaxKind::kLog:
       return log_softmax_rows(kernels, rows, n, x, y);
     case SoftmaxKind::kHard:
-      return hardmax_rows(rows, n, x, y);
+      return hardmax_rows(kernels, rows, n, x, y);
   }
 }
 
