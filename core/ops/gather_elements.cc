@@ -67,6 +67,30 @@ Result<std::vector<int64_t>> offsets_of(OpRun& run, int i, const Rows& rows) {
   return indices;
 }
 
+// Whether all are in [-n, n). Blocks of a length that a compiler knows, whose sums have a sign
+// where one is not: it turns them into vectors.
+template <typename I>
+bool all_inside(int64_t count, const I* indices, int64_t n) {
+  constexpr int64_t kBlock = 8;
+  const auto dim = static_cast<uint64_t>(n);
+  const auto outside = [&](I index) {
+    const auto i = static_cast<uint64_t>(static_cast<int64_t>(index));
+    return (i + dim) | (dim - 1 - i);
+  };
+  uint64_t signs[kBlock] = {};
+  int64_t at = 0;
+  for (; at + 2 * kBlock <= count; at += 2 * kBlock) {
+    const I* block = indices + at;
+    for (int64_t j = 0; j < kBlock; ++j) {
+      signs[j] |= outside(block[j]) | outside(block[j + kBlock]);
+    }
+  }
+  for (; at < count; ++at) signs[0] |= outside(indices[at]);
+  uint64_t sign = 0;
+  for (const uint64_t each : signs) sign |= each;
+  return static_cast<int64_t>(sign) >= 0;
+}
+
 class GatherElements final : public OpKernel {
  public:
   explicit GatherElements(int64_t axis) : axis_(axis) {}
@@ -76,27 +100,47 @@ class GatherElements final : public OpKernel {
     FOLIO_TRY(const Tensor* where, run.tensor(1));
     FOLIO_TRY(const int axis, normalize_axis(axis_, x->rank()));
     FOLIO_TRY(const Rows rows, plan_rows(*x, *where, axis));
-    FOLIO_TRY(const std::vector<int64_t> offsets, offsets_of(run, 1, rows));
-    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), where->shape()));
+    if (where->dtype() == DType::kInt32) return gather_by<int32_t>(run, rows, *x, *where);
+    if (where->dtype() == DType::kInt64) return gather_by<int64_t>(run, rows, *x, *where);
+    return wrong_type(1, where->dtype());
+  }
+
+ private:
+  template <typename I>
+  static Status gather_by(OpRun& run, const Rows& rows, const Tensor& x, const Tensor& where) {
+    const I* indices = where.data<I>();
+    if (!all_inside(where.count(), indices, rows.axis_dim)) {
+      return offsets_of(run, 1, rows).status();  // says which
+    }
+    FOLIO_TRY(Tensor * y, run.output(0, x.dtype(), where.shape()));
     if (y->count() == 0) return Status::ok();
-    return dispatch_move(x->dtype(), [&](auto tag) {
+    return dispatch_move(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      gather(run, rows, offsets.data(), x->data<T>(), y->data_mut<T>());
+      gather(run, rows, indices, x.data<T>(), y->data_mut<T>());
       return Status::ok();
     });
   }
 
- private:
-  template <typename T>
-  static void gather(OpRun& run, const Rows& rows, const int64_t* offsets, const T* x, T* y) {
+  // An index that changes after it was looked at (of a caller's tensor) reads some element.
+  template <typename I, typename T>
+  static void gather(OpRun& run, const Rows& rows, const I* indices, const T* x, T* y) {
     const int64_t n = rows.length;
+    const auto dim = static_cast<uint64_t>(rows.axis_dim);
+    const int64_t stride = rows.axis_stride;
+    const int64_t step = rows.step;
     run.parallel().for_range(rows.count, rows_per_task(n), [&](int64_t begin, int64_t end) {
       Odometer<1> at(rows.rank, rows.dims, {rows.strides});
       at.seek(begin);
       for (int64_t row = begin; row < end; ++row, at.advance()) {
         const T* from = x + at.offset();
-        const int64_t* offset = offsets + row * n;
-        for (int64_t j = 0; j < n; ++j) y[row * n + j] = from[offset[j] + j * rows.step];
+        const I* index = indices + row * n;
+        T* to = y + row * n;
+        for (int64_t j = 0; j < n; ++j) {
+          uint64_t i = static_cast<uint64_t>(static_cast<int64_t>(index[j]));
+          i += static_cast<int64_t>(i) < 0 ? dim : 0;
+          i = i < dim ? i : 0;
+          to[j] = from[static_cast<int64_t>(i) * stride + j * step];
+        }
       }
     });
   }

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -33,6 +36,41 @@ TEST(GatherElements, RefusesWhatDoesNotFit) {
   wide.input<float>({1, 1}, {1}).input<int64_t>({1, 2}, {0, 0}).outputs(1).fails("does not fit");
   OpTester scalar("GatherElements", 13);
   scalar.input<float>({}, {1}).input<int64_t>({}, {0}).outputs(1).fails("axis 0 is outside");
+}
+
+template <typename I>
+void expect_every_index_seen() {
+  constexpr int64_t kDim = 5;
+  for (const int64_t n : {1, 7, 16, 37}) {
+    std::vector<float> x;
+    for (int64_t i = 0; i < kDim * n; ++i) x.push_back(static_cast<float>(i));
+    std::vector<I> indices;
+    std::vector<float> want;
+    for (int64_t i = 0; i < n; ++i) {
+      indices.push_back(static_cast<I>(i * 7 % (2 * kDim) - kDim));
+      want.push_back(static_cast<float>((indices.back() + kDim) % kDim * n + i));
+    }
+    OpTester t("GatherElements", 13);
+    t.input<float>({kDim, n}, x)
+        .template input<I>({1, n}, indices)
+        .template expect<float>(0, {1, n}, want)
+        .run();
+    for (const I bad : {static_cast<I>(kDim), static_cast<I>(-kDim - 1),
+                        std::numeric_limits<I>::max(), std::numeric_limits<I>::min()}) {
+      for (const int64_t at : {int64_t{0}, n / 2, n - 1}) {
+        std::vector<I> outside = indices;
+        outside[static_cast<size_t>(at)] = bad;
+        OpTester wrong("GatherElements", 13);
+        wrong.input<float>({kDim, n}, x).template input<I>({1, n}, outside).outputs(1);
+        wrong.fails("index " + std::to_string(bad) + " is outside an axis of 5");
+      }
+    }
+  }
+}
+
+TEST(GatherElements, LooksAtEveryIndex) {
+  expect_every_index_seen<int32_t>();
+  expect_every_index_seen<int64_t>();
 }
 
 TEST(ScatterElements, WritesOneElementForEachIndex) {
