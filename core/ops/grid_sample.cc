@@ -130,8 +130,10 @@ void find_taps(const Options& options, double place, int64_t n, AxisTaps* taps) 
 template <typename A>
 int multiply_taps(const AxisTaps* axes, int spatial, const int64_t* dims, int64_t* offsets,
                   A* weights) {
-  int64_t offset[2][kMaxTaps] = {{0}};
-  double weight[2][kMaxTaps] = {{1}};
+  int64_t offset[2][kMaxTaps];  // 8 KiB, which are not worth to be cleared for a few
+  double weight[2][kMaxTaps];
+  offset[0][0] = 0;
+  weight[0][0] = 1;
   int count = 1;
   int from = 0;
   for (int i = 0; i < spatial; ++i) {
@@ -152,6 +154,46 @@ int multiply_taps(const AxisTaps* axes, int spatial, const int64_t* dims, int64_
   }
   return count;
 }
+
+template <typename A, typename T>
+A sum_taps(int count, const int64_t* offsets, const A* weights, const T* x) {
+  const auto product = [&](int t) {
+    return weights[t] * static_cast<A>(static_cast<Compute<T>>(x[offsets[t]]));
+  };
+  A sum = 0;
+  if (count == 4) {  // as most places of an image have: no loop
+    sum += product(0);
+    sum += product(1);
+    sum += product(2);
+    return sum + product(3);
+  }
+  for (int t = 0; t < count; ++t) sum += product(t);
+  return sum;
+}
+
+// The taps of some places, one after the other, for all channels.
+template <typename A>
+struct Places {
+  static constexpr int64_t kTaps = 4 * kMaxTaps;
+  int64_t most = 1;  // taps of one of them
+  int64_t offsets[kTaps];
+  A weights[kTaps];
+  int counts[kTaps];
+
+  int64_t room() const { return kTaps / most; }
+  // Of the first n places: a row of a plane, each.
+  template <typename T>
+  void sum(int64_t n, const T* x, T* y) const {
+    for (int64_t p = 0; p < n; ++p) {
+      const A sum = sum_taps(counts[p], offsets + p * most, weights + p * most, x);
+      if constexpr (std::is_integral_v<T>) {
+        y[p] = saturating_cast<T>(sum);
+      } else {
+        y[p] = static_cast<T>(sum);
+      }
+    }
+  }
+};
 
 class GridSample final : public OpKernel {
  public:
@@ -228,31 +270,30 @@ class GridSample final : public OpKernel {
     const auto grain = rows_per_task(channels * 16);
     run.parallel().for_range(x.dim(0) * points, grain, [&](int64_t begin, int64_t end) {
       AxisTaps taps[kMaxSpatial];
-      int64_t offsets[kMaxTaps];
-      A weights[kMaxTaps];
-      for (int64_t at = begin; at < end; ++at) {
-        const G* place = grid.data<G>() + at * spatial;
-        for (int i = 0; i < spatial; ++i) {
-          const auto v = static_cast<double>(static_cast<Compute<G>>(place[spatial - 1 - i]));
-          find_taps(options_, v, dims[i], &taps[i]);
-        }
-        const int count = multiply_taps(taps, spatial, dims, offsets, weights);
+      Places<A> places;
+      for (int i = 0; i < spatial; ++i) places.most *= taps_of_axis();
+      for (int64_t at = begin; at < end;) {
         const int64_t batch = at / points;
+        const int64_t n = std::min({places.room(), end - at, (batch + 1) * points - at});
+        for (int64_t p = 0; p < n; ++p) {
+          const G* place = grid.data<G>() + (at + p) * spatial;
+          for (int i = 0; i < spatial; ++i) {
+            const auto v = static_cast<double>(static_cast<Compute<G>>(place[spatial - 1 - i]));
+            find_taps(options_, v, dims[i], &taps[i]);
+          }
+          places.counts[p] = multiply_taps(taps, spatial, dims, places.offsets + p * places.most,
+                                           places.weights + p * places.most);
+        }
         const T* from = x.data<T>() + batch * channels * plane;
         T* to = y->data_mut<T>() + batch * channels * points + at % points;
-        for (int64_t c = 0; c < channels; ++c, from += plane, to += points) {
-          A sum = 0;
-          for (int t = 0; t < count; ++t) {
-            sum += weights[t] * static_cast<A>(static_cast<Compute<T>>(from[offsets[t]]));
-          }
-          if constexpr (std::is_integral_v<T>) {
-            *to = saturating_cast<T>(sum);
-          } else {
-            *to = static_cast<T>(sum);
-          }
-        }
+        for (int64_t c = 0; c < channels; ++c, from += plane, to += points) places.sum(n, from, to);
+        at += n;
       }
     });
+  }
+
+  int taps_of_axis() const {
+    return options_.mode == Mode::kNearest ? 1 : options_.mode == Mode::kLinear ? 2 : 4;
   }
 
   Options options_;

@@ -66,5 +66,38 @@ TEST(GridSample, MovesElementsThatAreNoNumbers) {
   linear.fails("by mode 'nearest' alone");
 }
 
+std::vector<float> sampled(const char* mode, const std::vector<float>& x, int64_t from, int64_t n) {
+  std::vector<float> grid;
+  for (int64_t image = 0; image < 2; ++image) {
+    for (int64_t at = from; at < from + n; ++at) {
+      grid.push_back(static_cast<float>((at + image) * 37 % 241) / 100 - 1.2F);
+      grid.push_back(static_cast<float>((at + image) * 91 % 239) / 100 - 1.2F);
+    }
+  }
+  OpTester t("GridSample", 20);
+  t.attr("mode", mode).input<float>({2, 3, 9, 11}, x).input<float>({2, n, 1, 2}, grid);
+  t.outputs(1).run();
+  const std::vector<float> y = t.output_values<float>(0);
+  EXPECT_EQ(y.size(), static_cast<size_t>(2 * 3 * n));
+  return y;
+}
+
+// Places are computed some at a time, for all channels: what one gives does not depend on others.
+TEST(GridSample, GivesAPlaceTheSameAmongMany) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < 2 * 3 * 9 * 11; ++i) x.push_back(static_cast<float>(i * 7919 % 101) - 50);
+  constexpr int64_t kAll = 1100;  // more than are taken at a time
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    const std::vector<float> y = sampled(mode, x, 0, kAll);
+    for (int64_t at = 0; at < kAll; at += 13) {
+      const std::vector<float> alone = sampled(mode, x, at, 1);
+      for (int64_t plane = 0; plane < 6; ++plane) {
+        ASSERT_EQ(y[static_cast<size_t>(plane * kAll + at)], alone[static_cast<size_t>(plane)])
+            << mode << ' ' << at << ' ' << plane;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace folio
