@@ -1,9 +1,9 @@
 #include "core/ops/op_pool_lines.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
+#include "core/ops/op_move.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
@@ -23,31 +23,6 @@ Range whole_windows(const Window& w, int axis) {
   const int64_t room = w.in[axis] - 1 - (w.kernel[axis] - 1) * w.dilation[axis] + w.pad_begin[axis];
   const int64_t end = room < 0 ? 0 : room / w.stride[axis] + 1;
   return {std::min(begin, w.out[axis]), std::clamp(end, std::min(begin, w.out[axis]), w.out[axis])};
-}
-
-typedef float Four __attribute__((vector_size(16)));
-
-Four load_four(const float* x) {
-  Four four;
-  std::memcpy(&four, x, sizeof four);
-  return four;
-}
-
-// y[i] = x[2 * i]; nothing behind the last number is read.
-void pick_every_second(int64_t n, const float* x, float* y) {
-  int64_t i = 0;
-  for (; i + 4 < n; i += 4) {
-    const Four four =
-        __builtin_shufflevector(load_four(x + 2 * i), load_four(x + 2 * i + 4), 0, 2, 4, 6);
-    std::memcpy(y + i, &four, sizeof four);
-  }
-  if (i > 0) {  // the last four, some of them once more
-    const float* last = x + 2 * n - 9;
-    const Four four = __builtin_shufflevector(load_four(last), load_four(last + 4), 1, 3, 5, 7);
-    std::memcpy(y + n - 4, &four, sizeof four);
-    return;
-  }
-  for (; i < n; ++i) y[i] = x[2 * i];
 }
 
 // y[i] = x[i * stride]

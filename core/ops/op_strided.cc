@@ -30,6 +30,8 @@ void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t st
     if (stride == 0) {
       move_one(to, element_at<T>(base, from));
       std::fill_n(to + 1, n - 1, *to);
+    } else if (stride == 2 && std::is_same_v<T, uint32_t>) {
+      pick_every_second(n, element_at<T>(base, from), to);
     } else {
       for (int64_t i = 0; i < n; ++i) move_one(to + i, element_at<T>(base, from + i * stride));
     }

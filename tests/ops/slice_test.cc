@@ -18,6 +18,21 @@ TEST(Slice, TakesStepsAndNegativePlaces) {
   defaults.run();
 }
 
+TEST(Slice, TakesEverySecondOfRowsOfEveryLength) {
+  for (int64_t n = 1; n <= 40; ++n) {
+    std::vector<float> x;
+    std::vector<float> want;
+    for (int64_t i = 0; i < 3 * n; ++i) x.push_back(static_cast<float>(i));
+    for (int64_t i = 0; i < 3 * n; ++i) {
+      if (i % n % 2 == 0) want.push_back(static_cast<float>(i));
+    }
+    OpTester t("Slice", 13);
+    t.input<float>({3, n}, x).input<int64_t>({1}, {0}).input<int64_t>({1}, {n});
+    t.input<int64_t>({1}, {1}).input<int64_t>({1}, {2});
+    t.expect<float>(0, {3, (n + 1) / 2}, want).run();
+  }
+}
+
 TEST(Slice, RunsBackwards) {
   OpTester t("Slice", 13);
   t.input<float>({4}, {1, 2, 3, 4}).input<int64_t>({1}, {-1}).input<int64_t>({1}, {INT64_MIN});
