@@ -73,6 +73,7 @@ VFN void window_at(const FolioWindowF32* args, const float* const* x, int64_t at
   const int64_t taps = kTaps > 0 ? kTaps : args->taps;
   V sum[kVectors], before[kVectors];
   VM bad[kVectors];
+#pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     sum[v] = kKind == kMaxWindow ? v_set1(-__builtin_inff()) : v_zero();
     before[v] = sum[v];
@@ -92,6 +93,7 @@ VFN void window_at(const FolioWindowF32* args, const float* const* x, int64_t at
       before[v] = next;
     }
   }
+#pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     if (kKind == kSumWindow) {
       sum[v] = v_mul(sum[v], v_set1(args->scale));
