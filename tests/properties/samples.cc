@@ -250,6 +250,8 @@ constexpr Sample kSamples[] = {
     {"", "Split", 13, kNew, 2, "axis=1", "A[n,3]; i64[2]{1,2}"},
     {"", "Swish", 24, kNew, 1, "alpha=1.0|0.5?", "F[n,m]"},
     {"", "Unique", 11, kNew, 4, "axis=0? sorted=0|1?", "M[n,m]"},
+    {"", "PRelu", 7, kNew, 1, "", "f32[n,c,3]; =f32[c,1]"},
+    {"", "PRelu", 7, kNew, 1, "", "f32[n,c,3]; =f32[1]"},
     {"", "Where", 9, kNew, 1, "", "bool[n,1]; A[n,m]; A[m]"},
     {"", "Xor", 7, kNew, 1, "", "bool[n,m]; bool[m]"},
     {kMl, "ArrayFeatureExtractor", 1, 5, 1, "", "f32[n,4]; i64[2]<0,4>"},
