@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/ops/op_half_panels.h"
 #include "core/ops/op_move.h"
 
 namespace folio {
@@ -71,18 +72,16 @@ void convert_plain(DType from, const uint8_t* x, DType to, uint8_t* y, int64_t n
   });
 }
 
-bool is_half_type(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
-
 // Halves become floats by kernels, and halves are made of floats.
 void convert_part(const FolioKernels& kernels, DType from, const uint8_t* x, DType to, uint8_t* y,
                   int64_t n) {
   const auto widen = from == DType::kFloat16 ? kernels.f16_to_f32 : kernels.bf16_to_f32;
   const auto narrow = to == DType::kFloat16 ? kernels.f32_to_f16 : kernels.f32_to_bf16;
-  if (is_half_type(from) && to == DType::kFloat) {
+  if (is_half(from) && to == DType::kFloat) {
     widen(n, x, reinterpret_cast<float*>(y));
     return;
   }
-  if (!is_half_type(from) && !is_half_type(to)) return convert_plain(from, x, to, y, n);
+  if (!is_half(from) && !is_half(to)) return convert_plain(from, x, to, y, n);
   if (from == DType::kFloat && is_aligned<float>(x)) {
     narrow(n, reinterpret_cast<const float*>(x), y);
     return;
@@ -93,12 +92,12 @@ void convert_part(const FolioKernels& kernels, DType from, const uint8_t* x, DTy
   auto* const bytes = reinterpret_cast<uint8_t*>(floats);
   for (int64_t at = 0; at < n; at += kFloats) {
     const int64_t count = std::min(kFloats, n - at);
-    if (is_half_type(from)) {
+    if (is_half(from)) {
       widen(count, x + at * from_bytes, floats);
     } else {
       convert_plain(from, x + at * from_bytes, DType::kFloat, bytes, count);
     }
-    if (is_half_type(to)) {
+    if (is_half(to)) {
       narrow(count, floats, y + at * to_bytes);
     } else {
       convert_plain(DType::kFloat, bytes, to, y + at * to_bytes, count);

@@ -93,8 +93,8 @@ void fill_conv_panels(const FolioKernels& kernels, int64_t taps, int64_t k, int6
 
 bool fits_nhwc_conv(Span<const int64_t> w, int64_t group) {
   if (w.size() < 3 || w[0] < 1 || w[1] < 1 || group < 1 || w[0] % group != 0) return false;
-  // Groups of few channels would leave half of each panel empty, unless each is a filter of its
-  // own: conv.cc has them as rows of shifted sums.
+  // Groups of few channels would leave half of each panel empty, unless their sums stand beside
+  // their channels: conv.cc has them as rows of shifted sums.
   const int64_t filters = w[0] / group;
   return group == 1 || is_window_conv(w, group) ||
          (filters >= kPanel / 2 && !is_small_group(group, filters, w[1]));

@@ -35,10 +35,8 @@ VFN void grouped_next(const FolioWindowF32* args, GroupedAt* at, GroupedPlaces<k
   }
 }
 
-constexpr int kGroupedRow = 16; /* floats of a row of a panel */
-
 VFN const float* grouped_weights(const FolioWindowF32* args, int64_t t, int64_t c) {
-  return args->w[t] + c / kGroupedRow * args->w_panel + c % kGroupedRow;
+  return args->w[t] + c / FOLIO_F32P16_COLUMNS * args->w_panel + c % FOLIO_F32P16_COLUMNS;
 }
 
 /* Groups smaller than a vector: `lane` is where each lane's group begins. */
@@ -52,7 +50,7 @@ VFN void grouped_permuted(const FolioWindowF32* args, int64_t c, VM mask, VI lan
     for (int p = 0; p < kPixels; ++p) in[p] = v_load_masked(x + from[p], mask);
     const float* w = grouped_weights(args, t, c);
     VI at = lane;
-    for (int64_t s = 0; s < args->group; ++s, w += kGroupedRow) {
+    for (int64_t s = 0; s < args->group; ++s, w += FOLIO_F32P16_COLUMNS) {
       const V weights = v_load(w);
 #pragma GCC unroll 8
       for (int p = 0; p < kPixels; ++p) sum[p] = v_fma(weights, v_permute(in[p], at), sum[p]);
@@ -72,7 +70,7 @@ VFN void grouped_broadcast(const FolioWindowF32* args, int64_t c, const int64_t*
     const float* w = grouped_weights(args, t, c);
     for (int64_t s = 0; s < args->group; s += 8) {
 #pragma GCC unroll 8
-      for (int i = 0; i < 8; ++i, w += kGroupedRow) {
+      for (int i = 0; i < 8; ++i, w += FOLIO_F32P16_COLUMNS) {
         const V weights = v_load(w);
 #pragma GCC unroll 8
         for (int p = 0; p < kPixels; ++p) sum[p] = v_fma(weights, v_set1(x[p][s + i]), sum[p]);
@@ -127,9 +125,9 @@ VFN void grouped_columns(const FolioWindowF32* args, int64_t c, VM mask, VI lane
     const float* w2 = grouped_weights(args, t + 2, c);
     VI at = lane;
     for (int64_t s = 0; s < args->group; ++s) {
-      const V a = v_load(w0 + s * kGroupedRow);
-      const V b = v_load(w1 + s * kGroupedRow);
-      const V d = v_load(w2 + s * kGroupedRow);
+      const V a = v_load(w0 + s * FOLIO_F32P16_COLUMNS);
+      const V b = v_load(w1 + s * FOLIO_F32P16_COLUMNS);
+      const V d = v_load(w2 + s * FOLIO_F32P16_COLUMNS);
       const float* pixel = x;
 #pragma GCC unroll 10
       for (int p = 0; p < kPixels + 2; ++p, pixel += x_step) {

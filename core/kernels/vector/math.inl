@@ -79,15 +79,19 @@ VFN V v_div_by_sum(V a, V b, V c) {
   return v_fma(v_fnma(q, c, v_fnma(q, b, a)), y, q);
 }
 
-/* tanh(x) = (e^2x - 1) / (e^2x + 1) with e^2x - 1 computed without cancellation: 2x = n ln(2) + r,
- * e^2x - 1 = 2^n (e^r - 1) + (2^n - 1). From 9.2 on the result rounds to 1. */
-VFN V v_tanh(V x) {
-  const V a = v_min(v_set1(9.2f), v_abs(x));
+/* e^x - 1 without cancellation, |x| < 87: x = n ln(2) + r, e^x - 1 = 2^n (e^r - 1) + (2^n - 1). */
+VFN V v_exp_less_one(V x) {
   V n;
-  const V r = v_exp_reduce(v_add(a, a), &n);
+  const V r = v_exp_reduce(x, &n);
   const V power = v_scale2(v_set1(1.0f), n);
   const V grown = v_fma(v_mul(r, r), v_exp_tail(r), r);
-  const V less_one = v_fma(power, grown, v_sub(power, v_set1(1.0f)));
+  return v_fma(power, grown, v_sub(power, v_set1(1.0f)));
+}
+
+/* tanh(x) = (e^2x - 1) / (e^2x + 1). From 9.2 on the result rounds to 1. */
+VFN V v_tanh(V x) {
+  const V a = v_min(v_set1(9.2f), v_abs(x));
+  const V less_one = v_exp_less_one(v_add(a, a));
   const V ratio = v_div_by_sum(less_one, v_set1(2.0f), less_one);
   /* The division may miss 1 by an ulp; from 9.0625 on the result is 1. NaN compares as not above.
    */
@@ -276,14 +280,10 @@ VFN V v_shrink(V x, V p, V q) {
   return v_select(v_lt(x, v_neg(p)), v_add(x, q), above);
 }
 
-/* exp(x) - 1 for x <= 0 or NaN, without cancellation: as in v_tanh. From -25 on that rounds to -1.
- * x itself where its square does not count, -0 too. */
+/* exp(x) - 1 for x <= 0 or NaN. From -25 on that rounds to -1. x itself where its square does not
+ * count, -0 too. */
 VFN V v_less_one(V x) {
-  V n;
-  const V r = v_exp_reduce(v_max(v_set1(-25.0f), x), &n);
-  const V power = v_scale2(v_set1(1.0f), n);
-  const V grown = v_fma(v_mul(r, r), v_exp_tail(r), r);
-  const V y = v_fma(power, grown, v_sub(power, v_set1(1.0f)));
+  const V y = v_exp_less_one(v_max(v_set1(-25.0f), x));
   return v_select(v_lt(v_set1(-0x1p-26f), x), x, y);
 }
 
