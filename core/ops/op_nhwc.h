@@ -14,6 +14,10 @@ inline constexpr std::string_view kNhwcDomain = "folio.nhwc";
 
 class NhwcRow {
  public:
+  struct Columns {
+    int64_t from, to;
+  };
+
   // Room for this many taps: two arrays of pointers.
   static size_t scratch_bytes(const Window& w) {
     return 2 * sizeof(const float*) * static_cast<size_t>(w.kernel_count());
@@ -32,15 +36,22 @@ class NhwcRow {
   // args has lines, pixels, channels, taps, x, w and the steps set, but not y.
   template <typename Body>
   void walk(const float* image, int64_t depth, int64_t begin, int64_t end, Body&& body) const {
+    walk_columns(image, depth, begin, end, {0, w_.out[2]}, body);
+  }
+
+  // The same of some columns of these lines only.
+  template <typename Body>
+  void walk_columns(const float* image, int64_t depth, int64_t begin, int64_t end, Columns columns,
+                    Body&& body) const {
     WindowTaps taps[kSpatial] = {taps_inside(w_, 0, depth), {}, {}};
     for (int64_t line = begin; line < end;) {
       taps[1] = taps_inside(w_, 1, line);
       const int64_t lines = std::min(end - line, alike(taps[1], 1, line));
-      for (int64_t column = 0; column < w_.out[2];) {
+      for (int64_t column = columns.from; column < columns.to;) {
         taps[2] = taps_inside(w_, 2, column);
         FolioWindowF32 args = point(image, taps);
         args.lines = lines;
-        args.pixels = alike(taps[2], 2, column);
+        args.pixels = std::min(columns.to - column, alike(taps[2], 2, column));
         body(line, column, args, static_cast<const WindowTaps*>(taps));
         column += args.pixels;
       }

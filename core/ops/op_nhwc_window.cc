@@ -10,6 +10,8 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr int64_t kGrainWork = 1 << 15;
 constexpr int64_t kGrainLines = 8;
 constexpr int64_t kManyChunks = 8;
+constexpr int64_t kColumnWork = 1 << 18;  // multiply-adds of a line's columns, where lines are few
+constexpr int64_t kFewestColumns = 32;
 constexpr int64_t kGroupedFloats = 64 * 1024;  // of the image, in small groups
 
 // Lines next to each other read the same of the image: some, but no more than lets many share.
@@ -27,6 +29,15 @@ int64_t grouped_grain(const ConvSizes& s, int threads, int64_t lines) {
   return std::clamp<int64_t>(share, 1, held);
 }
 
+// Columns a chunk: all of them, unless there are fewer lines than chunks wanted and a line is long
+// (1-D). By shape only: what a pixel's neighbours are decides which of the kernel's loops has it.
+int64_t column_grain(const ConvSizes& s, int64_t lines) {
+  const int64_t work = s.group * s.c_in * s.c_in * s.window.kernel_count();
+  const int64_t least = std::max(kFewestColumns, kColumnWork / std::max<int64_t>(1, work));
+  const int64_t wanted = (lines * s.window.out[2] + kManyChunks - 1) / kManyChunks;
+  return lines < kManyChunks ? std::min(s.window.out[2], std::max(least, wanted)) : s.window.out[2];
+}
+
 }  // namespace
 
 WindowLines::WindowLines(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
@@ -36,30 +47,37 @@ WindowLines::WindowLines(const ConvSizes& s, const FolioKernels& kernels, const 
       group_(s.c_in),
       w_panel_(s.k() * kPanel),
       filter_(group_ == 1 ? kernels.depthwise_f32 : kernels.grouped_f32),
-      floats_(s.window.out[2] * channels_) {
+      columns_(s.window.out[2]),
+      floats_(columns_ * channels_) {
   finishes_ = !args.z && args.activation.set_in_gemm(&function_);
 }
 
-void WindowLines::compute(const NhwcRow& row, const float* image, int64_t depth, int64_t begin,
-                          int64_t end, int64_t at) const {
+void WindowLines::compute_columns(const NhwcRow& row, const float* image, int64_t depth,
+                                  int64_t begin, int64_t end, NhwcRow::Columns columns,
+                                  int64_t at) const {
   float* const to = args_.y + at * floats_;
-  row.walk(image, depth, begin, end,
-           [&](int64_t line, int64_t column, FolioWindowF32& window, const WindowTaps[]) {
-             window.bias = args_.bias;
-             if (finishes_) {
-               window.activation = function_.activation;
-               window.clip_lo = function_.clip_lo;
-               window.clip_hi = function_.clip_hi;
-             }
-             window.y = to + (line - begin) * floats_ + column * channels_;
-             window.group = group_;
-             window.w_panel = w_panel_;
-             filter_(&window);
-           });
+  row.walk_columns(image, depth, begin, end, columns,
+                   [&](int64_t line, int64_t column, FolioWindowF32& window, const WindowTaps[]) {
+                     window.bias = args_.bias;
+                     if (finishes_) {
+                       window.activation = function_.activation;
+                       window.clip_lo = function_.clip_lo;
+                       window.clip_hi = function_.clip_hi;
+                     }
+                     window.y = to + (line - begin) * floats_ + column * channels_;
+                     window.group = group_;
+                     window.w_panel = w_panel_;
+                     filter_(&window);
+                   });
   if (finishes_) return;
-  const int64_t count = (end - begin) * floats_;
-  if (args_.z) kernels_.binary_f32[kFolioAdd](count, to, 1, args_.z + at * floats_, 1, to);
-  args_.activation.apply(kernels_, count, to);
+  // All columns, or some of one line: what stands beside each other.
+  const int64_t first = columns.from * channels_;
+  const int64_t count = (end - begin - 1) * floats_ + columns.to * channels_ - first;
+  if (args_.z) {
+    const float* const z = args_.z + at * floats_ + first;
+    kernels_.binary_f32[kFolioAdd](count, to + first, 1, z, 1, to + first);
+  }
+  args_.activation.apply(kernels_, count, to + first);
 }
 
 Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
@@ -72,14 +90,29 @@ Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args)
   const int64_t w_step = s.c_in == 1 ? channels : s.c_in * kPanel;
   const int64_t grain = s.c_in == 1 ? depthwise_grain(s, filter.floats(), lines)
                                     : grouped_grain(s, run.parallel().thread_count(), lines);
-  run.parallel().for_range(lines, grain, [&](int64_t begin, int64_t end) {
-    const ThreadScratch::Block block(scratch);
-    const NhwcRow row(w, channels, args.packed, block.data(), w_step);
-    for_each_slice(
-        w, begin, end, [&](int64_t image, int64_t depth, int64_t first, int64_t last, int64_t at) {
-          filter.compute(row, args.x + image * w.in_count() * channels, depth, first, last, at);
-        });
-  });
+  const int64_t columns = column_grain(s, lines);
+  const int64_t pieces = (w.out[2] + columns - 1) / columns;
+  run.parallel().for_range(
+      lines * pieces, pieces == 1 ? grain : 1, [&](int64_t begin, int64_t end) {
+        const ThreadScratch::Block block(scratch);
+        const NhwcRow row(w, channels, args.packed, block.data(), w_step);
+        const auto image = [&](int64_t i) { return args.x + i * w.in_count() * channels; };
+        if (pieces == 1) {
+          for_each_slice(w, begin, end,
+                         [&](int64_t i, int64_t depth, int64_t first, int64_t last, int64_t at) {
+                           filter.compute(row, image(i), depth, first, last, at);
+                         });
+          return;
+        }
+        for (int64_t at = begin; at < end; ++at) {
+          const int64_t from = at % pieces * columns;
+          const NhwcRow::Columns part{from, std::min(w.out[2], from + columns)};
+          for_each_slice(w, at / pieces, at / pieces + 1,
+                         [&](int64_t i, int64_t depth, int64_t first, int64_t, int64_t line) {
+                           filter.compute_columns(row, image(i), depth, first, part, line);
+                         });
+        }
+      });
   return Status::ok();
 }
 

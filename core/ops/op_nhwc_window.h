@@ -5,7 +5,9 @@
 //          w[tap, s, c] * x[pixel under tap, s] + z[pixel, c]).
 // Method:  rows of the slots depthwise_f32 and grouped_f32.
 // Owns:    nothing.
-// Splits:  lines, by shape and threads; bit-identical for any number of them.
+// Splits:  lines, by shape and threads, or the columns of few lines, by shape; bit-identical for
+// any
+//          number of threads.
 #pragma once
 
 #include "core/ops/op_nhwc.h"
@@ -22,15 +24,26 @@ class WindowLines {
 
   // Lines [begin, end) of slice `depth` of the output of `image`; `at` is the first among all.
   void compute(const NhwcRow& row, const float* image, int64_t depth, int64_t begin, int64_t end,
-               int64_t at) const;
+               int64_t at) const {
+    compute_columns(row, image, depth, begin, end, {0, columns_}, at);
+  }
+  // Some columns of one line only.
+  void compute_columns(const NhwcRow& row, const float* image, int64_t depth, int64_t line,
+                       NhwcRow::Columns columns, int64_t at) const {
+    compute_columns(row, image, depth, line, line + 1, columns, at);
+  }
 
  private:
+  void compute_columns(const NhwcRow& row, const float* image, int64_t depth, int64_t begin,
+                       int64_t end, NhwcRow::Columns columns, int64_t at) const;
+
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
   int64_t channels_;
   int64_t group_;  // channels of each
   int64_t w_panel_;
   void (*filter_)(const FolioWindowF32* args);
+  int64_t columns_;
   int64_t floats_;
   FolioGemmF32 function_{};
   bool finishes_ = false;  // the kernel applies the activation
