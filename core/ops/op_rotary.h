@@ -21,11 +21,42 @@ struct RotaryTable {
   bool interleaved = false;
 };
 
+// kCount pairs: a stands at i * kStep, b `other` behind it. In double: both products are exact, so
+// each result is rounded once. `to` may be `from`: all are read before one is written.
+template <int64_t kStep, int64_t kCount>
+inline void rotate_pairs(const float* from, int64_t other, const float* cos, const float* sin,
+                         float* to) {
+  float a[kCount], b[kCount];
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double first = from[i * kStep], second = from[i * kStep + other];
+    const double c = cos[i], n = sin[i];
+    a[i] = static_cast<float>(first * c - second * n);
+    b[i] = static_cast<float>(first * n + second * c);
+  }
+  for (int64_t i = 0; i < kCount; ++i) {
+    to[i * kStep] = a[i];
+    to[i * kStep + other] = b[i];
+  }
+}
+
+template <int64_t kStep>
+inline void rotate_head(const float* from, int64_t half, const float* cos, const float* sin,
+                        float* to) {
+  constexpr int64_t kBlock = 4;  // a known count: the compiler makes vectors of it
+  const int64_t other = kStep == 2 ? 1 : half;
+  int64_t i = 0;
+  for (; i + kBlock <= half; i += kBlock) {
+    rotate_pairs<kStep, kBlock>(from + i * kStep, other, cos + i, sin + i, to + i * kStep);
+  }
+  for (; i < half; ++i) {
+    rotate_pairs<kStep, 1>(from + i * kStep, other, cos + i, sin + i, to + i * kStep);
+  }
+}
+
 // y has x's strides and may be x; `rows` names the table's row of each batch and position.
 inline void rotate_heads(OpRun& run, const Heads& x, const RotaryTable& table,
                          const std::vector<int64_t>& rows, float* y) {
-  const int64_t step = table.interleaved ? 2 : 1;
-  const int64_t other = table.interleaved ? 1 : table.half;
+  const auto rotate = table.interleaved ? rotate_head<2> : rotate_head<1>;
   const int64_t rotated = table.half * 2;
   run.parallel().for_range(x.batch * x.seq, 16, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
@@ -36,13 +67,7 @@ inline void rotate_heads(OpRun& run, const Heads& x, const RotaryTable& table,
             at / x.seq * x.batch_stride + at % x.seq * x.seq_stride + h * x.head_stride;
         const float* from = x.data + base;
         float* to = y + base;
-        for (int64_t i = 0; i < table.half; ++i) {
-          // In double: both products are exact, so each result is rounded once.
-          const double a = from[i * step];
-          const double b = from[i * step + other];
-          to[i * step] = static_cast<float>(a * c[i] - b * n[i]);
-          to[i * step + other] = static_cast<float>(a * n[i] + b * c[i]);
-        }
+        rotate(from, table.half, c, n, to);
         if (to != from) std::copy(from + rotated, from + x.size, to + rotated);
       }
     }
