@@ -5,6 +5,7 @@
 
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_move.h"
+#include "core/ops/op_truncate.h"
 
 namespace folio {
 namespace {
@@ -20,15 +21,7 @@ To convert(From value) {
   if constexpr (std::is_same_v<To, bool>) {
     return !(value == 0);
   } else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
-    if constexpr (sizeof(To) < 4) {
-      return static_cast<To>(saturating_cast<int32_t>(value));
-    } else if constexpr (std::is_unsigned_v<To>) {
-      // Negative numbers wrap, as in the narrower types.
-      if (value < 0) return static_cast<To>(saturating_cast<int64_t>(value));
-      return saturating_cast<To>(value);
-    } else {
-      return saturating_cast<To>(value);
-    }
+    return truncate<To>(value);
   } else {
     return static_cast<To>(value);
   }
@@ -54,7 +47,11 @@ void convert_run(const uint8_t* __restrict from, uint8_t* __restrict to, int64_t
   };
   constexpr auto kFrom = static_cast<int64_t>(sizeof(Stored));
   constexpr auto kTo = static_cast<int64_t>(sizeof(Kept));
-  for (int64_t i = 0; i < n; ++i) {
+  int64_t first = 0;
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    first = truncate_blocks<From, To>(from, to, n);
+  }
+  for (int64_t i = first; i < n; ++i) {
     Stored in;
     std::memcpy(&in, from + i * kFrom, sizeof(in));
     const Kept out = one(in);
