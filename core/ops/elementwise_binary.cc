@@ -9,6 +9,8 @@
 //         float, double; float16 and bfloat16 in float, rounded after each operand.
 // Errors: kInvalidArgument for integer division by zero, mixed element types, shapes that do not
 //         broadcast.
+#include <cmath>
+
 #include "core/ops/op_arithmetic.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_registry.h"
@@ -16,8 +18,25 @@
 namespace folio {
 namespace {
 
+// Division by one number is multiplication by its reciprocal, rounded away from zero: a whole
+// quotient is not missed, and any other is further from the next integer than double's precision.
+void divide_row_i32(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,
+                    void* y) {
+  constexpr int64_t kWorthwhile = 8;
+  const int32_t divisor = n > 0 ? *static_cast<const int32_t*>(b) : 1;
+  // INT_MIN / -1 wraps, which DivFunction knows.
+  if (a_step != 1 || b_step == 1 || n < kWorthwhile || divisor == -1) {
+    return binary_row<int32_t, int32_t, int32_t, DivFunction>(n, a, a_step, b, b_step, y);
+  }
+  const double reciprocal = std::nextafter(1.0 / divisor, divisor < 0 ? -2.0 : 2.0);
+  const auto* const from = static_cast<const int32_t*>(a);
+  auto* const to = static_cast<int32_t*>(y);
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int32_t>(from[i] * reciprocal);
+}
+
 template <typename F, typename Types>
 BinaryRow row_for(DType dtype) {
+  if (std::is_same_v<F, DivFunction> && dtype == DType::kInt32) return divide_row_i32;
   BinaryRow row = nullptr;
   dispatch(Types{}, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -118,17 +118,16 @@ inline Ints low_bytes(Ints a, Ints b, Ints c, Ints d) {
 // One that may be large.
 template <typename From, typename To>
 To truncate_large(From value) {
-  if constexpr (sizeof(To) == 8) {
-    int64_t number;
-    if constexpr (std::is_same_v<From, float>) {
-      number = _mm_cvttss_si64(_mm_set_ss(value));
-    } else {
-      number = _mm_cvttsd_si64(_mm_set_sd(value));
-    }
-    // The least integer is for what does not fit.
-    if (number != std::numeric_limits<int64_t>::min()) return static_cast<To>(number);
+  int64_t number;
+  if constexpr (std::is_same_v<From, float>) {
+    number = _mm_cvttss_si64(_mm_set_ss(value));
+  } else {
+    number = _mm_cvttsd_si64(_mm_set_sd(value));
   }
-  return truncate<To, From>(value);
+  // The least integer is for what does not fit.
+  const bool fits = number != std::numeric_limits<int64_t>::min() &&
+                    (sizeof(To) == 8 || number <= std::numeric_limits<uint32_t>::max());
+  return fits ? static_cast<To>(number) : truncate<To, From>(value);
 }
 
 // Vectors of 32-bit integers stored as To.

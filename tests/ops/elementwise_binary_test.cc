@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -41,6 +42,37 @@ TEST(ElementwiseBinary, IntegerDivTruncatesAndLowestByMinusOneWraps) {
   t.input<int64_t>({3}, {2, -2, -1});
   t.expect<int64_t>(0, {3}, {-3, -3, kLowest});
   t.run();
+}
+
+// Many quotients of one divisor are products: exact next to every multiple.
+TEST(ElementwiseBinary, DivOfInt32ByOneNumberIsExact) {
+  constexpr int64_t kLowest = INT32_MIN;
+  std::vector<int64_t> divisors = {kLowest, kLowest + 1, INT32_MAX, 46340, 46341, 715827883};
+  for (int64_t i = 1; i <= 100; ++i) divisors.push_back(i);
+  for (int bit = 7; bit < 31; ++bit) {
+    for (int64_t step = -1; step <= 1; ++step) divisors.push_back((int64_t{1} << bit) + step);
+  }
+  const size_t half = divisors.size();
+  for (size_t i = 2; i < half; ++i) divisors.push_back(-divisors[i]);
+  for (const int64_t divisor : divisors) {
+    std::vector<int32_t> x, y;
+    for (const int64_t times :
+         {0, 1, 2, 3, 5, 1000, 46341, 65537, 16777217, 715827882, INT32_MAX}) {
+      const int64_t most = std::min<int64_t>(times, INT32_MAX / std::abs(divisor));
+      for (const int64_t near : {most * divisor, -most * divisor, kLowest, int64_t{INT32_MAX}}) {
+        for (int64_t step = -1; step <= 1; ++step) {
+          const int64_t value = std::clamp<int64_t>(near + step, kLowest, INT32_MAX);
+          x.push_back(static_cast<int32_t>(value));
+          y.push_back(static_cast<int32_t>(static_cast<uint32_t>(value / divisor)));
+        }
+      }
+    }
+    const auto n = static_cast<int64_t>(x.size());
+    SCOPED_TRACE(divisor);
+    OpTester t("Div", 14);
+    t.input<int32_t>({n}, x).input<int32_t>({1}, {static_cast<int32_t>(divisor)});
+    t.expect<int32_t>(0, {n}, y).run();
+  }
 }
 
 TEST(ElementwiseBinary, IntegerDivisionByZeroIsAnError) {
