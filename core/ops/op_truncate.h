@@ -154,8 +154,8 @@ void store_all(const Ints (&four)[kVectors], uint8_t* to) {
 // Blocks of what fits in 32-bit integers, which most numbers do. Whether all did.
 template <typename From, typename To>
 bool plain_blocks(const uint8_t* __restrict from, uint8_t* __restrict to, int64_t n) {
-  // Bytes need four vectors; of more, a short loop is the faster one.
-  constexpr int kVectors = sizeof(To) < 4 ? 4 : 1;
+  // Bytes need four vectors. Else a short loop is faster, but one vector's depends on its address.
+  constexpr int kVectors = sizeof(To) < 4 ? 4 : 2;
   constexpr int64_t kStep = 4 * kVectors;
   const Ints least = _mm_set1_epi32(std::numeric_limits<int32_t>::min());
   Ints is_out = _mm_setzero_si128();
