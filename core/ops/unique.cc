@@ -5,8 +5,7 @@
 //         elements of x, one dim), indices [found] of their first places, inverse_indices [n],
 //         counts [found].
 // Math:   sorted: in ascending order (NaN last, all NaN as one), else by first place. Entries
-// without
-//         elements are one entry, as in numpy.
+//         without elements are one entry, as in numpy.
 // Types:  all numbers, bool, strings; indices and counts int64.
 #include <cmath>
 #include <numeric>
@@ -60,14 +59,42 @@ struct Found {
   std::vector<int64_t> counts;
 };
 
+// Single numbers stand beside their places while they are sorted: looking them up takes longer.
 template <typename T>
-Found find_groups(const T* x, const Entries& entries, bool sorted) {
+std::vector<int64_t> order_of_numbers(const T* x, int64_t count) {
+  struct Placed {
+    T value;
+    int64_t at;
+  };
+  std::vector<Placed> numbers(static_cast<size_t>(count));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = {x[i], static_cast<int64_t>(i)};
+  std::sort(numbers.begin(), numbers.end(), [](const Placed& a, const Placed& b) {
+    const int result = compare(a.value, b.value);
+    return result != 0 ? result < 0 : a.at < b.at;
+  });
+  std::vector<int64_t> order(numbers.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = numbers[i].at;
+  return order;
+}
+
+// Entries ascending, equal ones by place.
+template <typename T>
+std::vector<int64_t> order_of(const T* x, const Entries& entries) {
+  if constexpr (!std::is_same_v<T, std::string>) {
+    if (entries.outer == 1 && entries.inner == 1) return order_of_numbers(x, entries.count);
+  }
   std::vector<int64_t> order(static_cast<size_t>(entries.count));
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     const int result = compare_entries(x, entries, a, b);
     return result != 0 ? result < 0 : a < b;
   });
+  return order;
+}
+
+template <typename T>
+Found find_groups(const T* x, const Entries& entries, bool sorted) {
+  const std::vector<int64_t> order = order_of(x, entries);
   Found found;
   found.inverse.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {

@@ -26,6 +26,13 @@ TEST(Unique, TakesEntriesOfAnAxisAndNan) {
   rows.run();
   OpTester nan("Unique", 11);
   nan.input<float>({3}, {NAN, 1, NAN}).expect<float>(0, {2}, {1, NAN}).run();
+  OpTester zeros("Unique", 11);  // equal: the first stands for both
+  zeros.input<float>({4}, {-0.0F, 1, 0.0F, 1}).expect<float>(0, {2}, {-0.0F, 1});
+  zeros.expect<int64_t>(1, {2}, {0, 1}).expect<int64_t>(2, {4}, {0, 1, 0, 1}).run();
+  EXPECT_TRUE(std::signbit(zeros.output_values<float>(0)[0]));
+  OpTester column("Unique", 11);
+  column.attr("axis", 0).input<uint16_t>({4, 1}, {7, 65535, 7, 0});
+  column.expect<uint16_t>(0, {3, 1}, {0, 7, 65535}).expect<int64_t>(2, {4}, {1, 2, 1, 0}).run();
   OpTester empty("Unique", 11);
   empty.input<float>({0}, {}).expect<float>(0, {0}, {}).run();
   OpTester hollow("Unique", 11);
