@@ -53,6 +53,15 @@ typedef enum FolioUnary {
   kFolioSign,       /* -1, 0 or 1; NaN stays */
   kFolioSoftsign,   /* x / (1 + |x|), 2 ulp */
   kFolioMish,       /* x * tanh(log(1 + exp(x))), 4 ulp; 64 ulp where exp(x) < 2^-126 */
+  kFolioTan,        /* 2 ulp for any finite x */
+  kFolioAsin,       /* 1 ulp; NaN beyond [-1, 1] */
+  kFolioAcos,       /* 1 ulp; NaN beyond [-1, 1] */
+  kFolioAtan,       /* 2 ulp */
+  kFolioSinh,       /* 1 ulp; overflow to inf, as cosh */
+  kFolioCosh,       /* 1 ulp */
+  kFolioAsinh,      /* 1 ulp */
+  kFolioAcosh,      /* 1 ulp; NaN below 1 */
+  kFolioAtanh,      /* 1 ulp; inf of sign x at -1 and 1, NaN beyond */
   kFolioUnaryCount
 } FolioUnary;
 

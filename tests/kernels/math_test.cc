@@ -65,6 +65,15 @@ const UnaryCase kUnaryCases[] = {
     {kFolioSign, "sign", sign, 0, 0},
     {kFolioSoftsign, "softsign", softsign, 2, 0},
     {kFolioMish, "mish", mish, 4, 0},
+    {kFolioTan, "tan", std::tan, 2, 0},
+    {kFolioAsin, "asin", std::asin, 1, 0},
+    {kFolioAcos, "acos", std::acos, 1, 0},
+    {kFolioAtan, "atan", std::atan, 2, 0},
+    {kFolioSinh, "sinh", std::sinh, 1, 0},
+    {kFolioCosh, "cosh", std::cosh, 1, 0},
+    {kFolioAsinh, "asinh", std::asinh, 1, 0},
+    {kFolioAcosh, "acosh", std::acosh, 1, 0},
+    {kFolioAtanh, "atanh", std::atanh, 1, 0},
 };
 
 // Every how manyth of all 2^32 floats is tried: a prime, so that all exponents and mantissas take
@@ -153,13 +162,15 @@ TEST_P(UnaryAccuracy, IsAsStated) {
 INSTANTIATE_TEST_SUITE_P(All, UnaryAccuracy, ::testing::ValuesIn(kUnaryCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+float value_at(const LevelUnderTest& level, FolioUnary slot, float x) {
+  float y = 123;
+  level.kernels.unary_f32[slot](1, &x, &y);
+  return y;
+}
+
 TEST(Unary, HandlesSpecialValues) {
   for (const LevelUnderTest& level : levels_under_test()) {
-    const auto at = [&](FolioUnary slot, float x) {
-      float y = 123;
-      level.kernels.unary_f32[slot](1, &x, &y);
-      return y;
-    };
+    const auto at = [&](FolioUnary slot, float x) { return value_at(level, slot, x); };
     for (int slot = 0; slot < kFolioUnaryCount; ++slot) {
       EXPECT_TRUE(std::isnan(at(static_cast<FolioUnary>(slot), kNan))) << level.name << ' ' << slot;
     }
@@ -189,6 +200,48 @@ TEST(Unary, HandlesSpecialValues) {
     EXPECT_EQ(at(kFolioRound, 2.5f), 2) << level.name;
     EXPECT_EQ(at(kFolioSoftplus, kInf), kInf) << level.name;
     EXPECT_EQ(at(kFolioSoftplus, -kInf), 0) << level.name;
+  }
+}
+
+TEST(Unary, HandlesEndsOfAnglesAndHyperbolicFunctions) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    const auto at = [&](FolioUnary slot, float x) { return value_at(level, slot, x); };
+    for (const FolioUnary slot :
+         {kFolioTan, kFolioAsin, kFolioAtan, kFolioSinh, kFolioAsinh, kFolioAtanh}) {
+      EXPECT_EQ(bits_of(at(slot, -0.0f)), bits_of(-0.0f)) << level.name << ' ' << slot;
+      EXPECT_EQ(bits_of(at(slot, 0.0f)), bits_of(0.0f)) << level.name << ' ' << slot;
+      EXPECT_EQ(at(slot, 0x1p-149f), 0x1p-149f) << level.name << ' ' << slot;
+      EXPECT_EQ(at(slot, -0.8125f), -at(slot, 0.8125f)) << level.name << ' ' << slot;
+    }
+    EXPECT_TRUE(std::isnan(at(kFolioTan, kInf)) && std::isnan(at(kFolioTan, -kInf))) << level.name;
+    for (const FolioUnary slot : {kFolioAsin, kFolioAcos}) {
+      for (const float x : {1.0000001f, -1.0000001f, 3e38f, kInf, -kInf}) {
+        EXPECT_TRUE(std::isnan(at(slot, x))) << level.name << ' ' << slot << ' ' << x;
+      }
+    }
+    EXPECT_EQ(bits_of(at(kFolioAcos, 1)), bits_of(0.0f)) << level.name;
+    EXPECT_EQ(at(kFolioAcos, -1), static_cast<float>(M_PI)) << level.name;
+    EXPECT_EQ(at(kFolioAsin, -1), -static_cast<float>(M_PI_2)) << level.name;
+    EXPECT_EQ(at(kFolioAtan, kInf), static_cast<float>(M_PI_2)) << level.name;
+    EXPECT_EQ(at(kFolioAtan, -kInf), -static_cast<float>(M_PI_2)) << level.name;
+    for (const FolioUnary slot : {kFolioSinh, kFolioAsinh}) {
+      EXPECT_EQ(at(slot, kInf), kInf) << level.name << ' ' << slot;
+      EXPECT_EQ(at(slot, -kInf), -kInf) << level.name << ' ' << slot;
+    }
+    EXPECT_EQ(at(kFolioSinh, -90), -kInf) << level.name;
+    EXPECT_EQ(at(kFolioCosh, -90), kInf) << level.name;
+    EXPECT_EQ(at(kFolioCosh, -kInf), kInf) << level.name;
+    EXPECT_EQ(at(kFolioCosh, 0), 1) << level.name;
+    EXPECT_EQ(bits_of(at(kFolioAcosh, 1)), bits_of(0.0f)) << level.name;
+    EXPECT_EQ(at(kFolioAcosh, kInf), kInf) << level.name;
+    for (const float x : {0.9999999f, 0.0f, -1.0f, -kInf}) {
+      EXPECT_TRUE(std::isnan(at(kFolioAcosh, x))) << level.name << ' ' << x;
+    }
+    EXPECT_EQ(at(kFolioAtanh, 1), kInf) << level.name;
+    EXPECT_EQ(at(kFolioAtanh, -1), -kInf) << level.name;
+    for (const float x : {1.0000001f, -1.0000001f, 3e38f, kInf, -kInf}) {
+      EXPECT_TRUE(std::isnan(at(kFolioAtanh, x))) << level.name << ' ' << x;
+    }
   }
 }
 

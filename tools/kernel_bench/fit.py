@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Fits the polynomials of core/kernels/vector/math.inl and prints their f32 coefficients.
+"""Fits the polynomials of core/kernels/vector (math.inl, trig.inl) and prints their f32 coefficients.
 
 Minimises the largest weighted error by reweighted least squares (Lawson), rounds the lowest
 coefficient to f32, and fits the rest again until all are rounded. Needs numpy only.
@@ -52,6 +52,12 @@ def erf_slope(t):
     return math.erf(t) / t if t > 1e-8 else 2 / math.sqrt(math.pi)
 
 
+def odd_tail(function):  # (f(x) / x - 1) / x^2 of z = x^2, and its weight: relative to f
+    def ratio(z):
+        return function(math.sqrt(z)) / math.sqrt(z)
+    return lambda z: (ratio(z) - 1) / z, lambda z: z / ratio(z)
+
+
 def main():
     half = math.log(2) / 2 * 1.001
     show("exp tail", *fit(exp_tail, lambda r: r * r / math.exp(r), -half, half, 4))
@@ -65,6 +71,9 @@ def main():
         base = i / 2
         show(f"erf, from {base}", *fit(lambda t: math.erf(base + t),
                                        lambda t: 1 / math.erf(base + t), 0, 0.5, 7))
+    show("atan tail", *fit(*odd_tail(math.atan), 0, 1, 9))
+    show("asin tail", *fit(*odd_tail(math.asin), 0, 0.25, 5))
+    show("tan tail", *fit(*odd_tail(math.tan), 0, (math.pi / 4 * 1.001) ** 2, 6))
 
 
 if __name__ == "__main__":

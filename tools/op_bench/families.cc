@@ -228,15 +228,25 @@ const char* suffix_of(ElementType type) {
                         : "";
 }
 
+// Where a function of one number is defined, within [-4, 4].
+std::pair<double, double> domain_of(std::string_view op) {
+  if (op == "Log" || op == "Sqrt") return {0.1, 4};
+  if (op == "Asin" || op == "Acos" || op == "Atanh") return {-0.99, 0.99};
+  if (op == "Acosh") return {1, 4};
+  return {-4, 4};
+}
+
 std::vector<NamedCase> elements() {
   Cases cases("elements");
   const Dims dims = {128, 3072};
-  for (const char* op :
-       {"Exp", "Log", "Tanh", "Sigmoid", "Erf", "Sin", "Relu", "Sqrt", "Sign", "Softsign",
-        "LeakyRelu", "HardSigmoid", "Elu", "Selu", "Celu", "ThresholdedRelu"}) {
+  for (const char* op : {"Exp",         "Log",   "Tanh",  "Sigmoid", "Erf",
+                         "Sin",         "Relu",  "Sqrt",  "Sign",    "Softsign",
+                         "Tan",         "Asin",  "Acos",  "Atan",    "Sinh",
+                         "Cosh",        "Asinh", "Acosh", "Atanh",   "LeakyRelu",
+                         "HardSigmoid", "Elu",   "Selu",  "Celu",    "ThresholdedRelu"}) {
     cases.add(text_of(dims), op, "", [=](OneNode& node) {
-      const bool is_positive = op == std::string("Log") || op == std::string("Sqrt");
-      node.x(kF32, dims, is_positive ? 0.1 : -4, 4).y(kF32, dims);
+      const auto [low, high] = domain_of(op);
+      node.x(kF32, dims, low, high).y(kF32, dims);
     });
   }
   cases.add(text_of(dims), "Gelu", kMicrosoft,

@@ -11,8 +11,11 @@ static float relu(float x) { return x < 0.0f ? 0.0f : x; }
 static float negate(float x) { return -x; }
 static float sigmoid(float x) { return static_cast<float>(1.0 / (1.0 + exp(-double{x}))); }
 
-// glibc's tanhf is off by 2.1 ulp.
-static float tangent(float x) { return static_cast<float>(tanh(double{x})); }
+// glibc's functions of floats are off by up to 2.5 ulp.
+template <double (*kFunction)(double)>
+static float narrowed(float x) {
+  return static_cast<float>(kFunction(double{x}));
+}
 
 static float gelu_erf(float x) {
   const double inv_sqrt2 = 0.70710678118654752;
@@ -107,7 +110,7 @@ void fill_elementwise__ref(FolioKernels* table) {
   FolioUnaryF32* unary = table->unary_f32;
   unary[kFolioExp] = map1<expf>;
   unary[kFolioLog] = map1<logf>;
-  unary[kFolioTanh] = map1<tangent>;
+  unary[kFolioTanh] = map1<narrowed<tanh>>;
   unary[kFolioSigmoid] = map1<sigmoid>;
   unary[kFolioErf] = map1<erff>;
   unary[kFolioRelu] = map1<relu>;
@@ -128,6 +131,15 @@ void fill_elementwise__ref(FolioKernels* table) {
   unary[kFolioSign] = map1<sign>;
   unary[kFolioSoftsign] = map1<softsign>;
   unary[kFolioMish] = map1<mish>;
+  unary[kFolioTan] = map1<narrowed<tan>>;
+  unary[kFolioAsin] = map1<narrowed<asin>>;
+  unary[kFolioAcos] = map1<narrowed<acos>>;
+  unary[kFolioAtan] = map1<narrowed<atan>>;
+  unary[kFolioSinh] = map1<narrowed<sinh>>;
+  unary[kFolioCosh] = map1<narrowed<cosh>>;
+  unary[kFolioAsinh] = map1<narrowed<asinh>>;
+  unary[kFolioAcosh] = map1<narrowed<acosh>>;
+  unary[kFolioAtanh] = map1<narrowed<atanh>>;
 
   FolioShapedF32* of_two = table->shaped_f32;
   of_two[kFolioLeakyRelu] = shaped<leaky_relu>;

@@ -171,11 +171,12 @@ VFN V v_cos_tail(V t) {
   return v_fma(p, t, v_set1(0x1.55554ap-5f));
 }
 
-/* sin(x + quarters * pi / 2) for |x| <= FOLIO_PERIODIC_MAX: x = n pi / 2 + r + low, pi / 2 in three
- * parts, of which the first product cancels exactly under fma; `low` is what r loses. */
+/* r of x = n pi / 2 + r + low, |x| <= FOLIO_PERIODIC_MAX: pi / 2 in three parts, of which the first
+ * product cancels exactly under fma; `low` is what r loses. */
 #define FOLIO_PERIODIC_MAX 0x1p17f
-VFN V v_sin_of(V x, int quarters) {
+VFN V v_quarter_turns(V x, V* n_out, V* low) {
   const V n = v_round(v_mul(x, v_set1(0x1.45f306p-1f)));
+  *n_out = n;
   const V first = v_fnma(n, v_set1(0x1.921fb6p+0f), x);
   /* The second product and the difference in full (Dekker 1971; Knuth's sum of two), since near a
    * multiple of pi / 2 nothing else is left. */
@@ -185,7 +186,14 @@ VFN V v_sin_of(V x, int quarters) {
   const V r = v_sub(first, product);
   const V taken = v_sub(r, first);
   const V lost = v_sub(v_sub(first, v_sub(r, taken)), v_add(product, taken));
-  const V low = v_fnma(n, v_set1(-0x1.ee59dap-50f), v_sub(lost, product_low));
+  *low = v_fnma(n, v_set1(-0x1.ee59dap-50f), v_sub(lost, product_low));
+  return r;
+}
+
+/* sin(x + quarters * pi / 2). */
+VFN V v_sin_of(V x, int quarters) {
+  V n, low;
+  const V r = v_quarter_turns(x, &n, &low);
   const V t = v_mul(r, r);
   const V sine = v_add(r, v_fma(v_mul(r, t), v_sin_tail(t), low));
   const V one = v_set1(1.0f);
