@@ -10,30 +10,23 @@
 #include <string>
 
 #include "core/ops/op_broadcast.h"
+#include "core/ops/op_flags.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
 namespace {
 
-struct EqualFunction {
+// Greater and GreaterOrEqual are Less and LessOrEqual with their sides changed.
+struct Equal {
+  using Relation = EqualRelation;
   static constexpr bool kTakesStringAndBool = true;
-  bool operator()(const auto& a, const auto& b) const { return a == b; }
+  static constexpr bool kSwaps = false;
 };
-struct LessFunction {
+template <typename R, bool kSwapsSides>
+struct Order {
+  using Relation = R;
   static constexpr bool kTakesStringAndBool = false;
-  bool operator()(const auto& a, const auto& b) const { return a < b; }
-};
-struct GreaterFunction {
-  static constexpr bool kTakesStringAndBool = false;
-  bool operator()(const auto& a, const auto& b) const { return a > b; }
-};
-struct LessOrEqualFunction {
-  static constexpr bool kTakesStringAndBool = false;
-  bool operator()(const auto& a, const auto& b) const { return a <= b; }
-};
-struct GreaterOrEqualFunction {
-  static constexpr bool kTakesStringAndBool = false;
-  bool operator()(const auto& a, const auto& b) const { return a >= b; }
+  static constexpr bool kSwaps = kSwapsSides;
 };
 
 void equal_strings(int64_t n, const void* av, int64_t a_step, const void* bv, int64_t b_step,
@@ -74,29 +67,46 @@ void compare_row(int64_t n, const void* av, int64_t a_step, const void* bv, int6
   const T* a = static_cast<const T*>(av);
   const T* b = static_cast<const T*>(bv);
   auto* y = static_cast<uint8_t*>(yv);
+  const auto compare = [&](auto a_steps, auto b_steps) {
+    constexpr int kAStep = decltype(a_steps)::value;
+    constexpr int kBStep = decltype(b_steps)::value;
+    if constexpr (kHasFlags<T>) {
+      flag_row<kAStep, kBStep, T, F>(n, a, b, y);
+    } else {
+      compare_blocks<kAStep, kBStep, T, F>(n, a, b, y);
+    }
+  };
+  constexpr std::integral_constant<int, 0> kStays;
+  constexpr std::integral_constant<int, 1> kMoves;
   if (a_step == 0 && b_step == 0) {
     std::fill_n(y, n, F{}(*a, *b));
   } else if (a_step == 0) {
-    compare_blocks<0, 1, T, F>(n, a, b, y);
+    compare(kStays, kMoves);
   } else if (b_step == 0) {
-    compare_blocks<1, 0, T, F>(n, a, b, y);
+    compare(kMoves, kStays);
   } else {
-    compare_blocks<1, 1, T, F>(n, a, b, y);
+    compare(kMoves, kMoves);
   }
+}
+
+// A row with its sides changed.
+template <BinaryRow kRow>
+void swapped_row(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step, void* y) {
+  kRow(n, b, b_step, a, a_step, y);
 }
 
 template <typename F>
 BinaryRow row_for(DType dtype) {
   if (F::kTakesStringAndBool && dtype == DType::kString) return equal_strings;
   if (F::kTakesStringAndBool && dtype == DType::kBool) return equal_bools;
+  using Relation = typename F::Relation;
   BinaryRow row = nullptr;
   dispatch(NumericTypes{}, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_arithmetic_v<T> && sizeof(T) <= 4) {
-      row = compare_row<T, F>;
-    } else {
-      row = binary_row<T, T, uint8_t, F>;
-    }
+    constexpr bool kInBlocks = kHasFlags<T> || (std::is_arithmetic_v<T> && sizeof(T) <= 4);
+    constexpr BinaryRow kRow =
+        kInBlocks ? compare_row<T, Relation> : binary_row<T, T, uint8_t, Relation>;
+    row = F::kSwaps ? swapped_row<kRow> : kRow;
   });
   return row;
 }
@@ -149,11 +159,11 @@ void add(OpRegistry& registry, std::string_view type, int since) {
 }  // namespace
 
 [[gnu::cold]] void register_comparison(OpRegistry& registry) {
-  add<EqualFunction>(registry, "Equal", 1);
-  add<LessFunction>(registry, "Less", 1);
-  add<GreaterFunction>(registry, "Greater", 1);
-  add<LessOrEqualFunction>(registry, "LessOrEqual", 12);
-  add<GreaterOrEqualFunction>(registry, "GreaterOrEqual", 12);
+  add<Equal>(registry, "Equal", 1);
+  add<Order<LessRelation, false>>(registry, "Less", 1);
+  add<Order<LessRelation, true>>(registry, "Greater", 1);
+  add<Order<LessOrEqualRelation, false>>(registry, "LessOrEqual", 12);
+  add<Order<LessOrEqualRelation, true>>(registry, "GreaterOrEqual", 12);
 }
 
 }  // namespace folio

@@ -229,5 +229,26 @@ TEST(CastLike, TakesTheTypeOfItsSecondInput) {
   t.run();
 }
 
+// Chunks of numbers that a double holds with room to spare, and chunks with one that does not.
+TEST(Cast, WideIntegersBecomeDoublesAndBools) {
+  constexpr int64_t kCount = 700;
+  const int64_t edge = int64_t{1} << 51;
+  for (const int64_t odd : {int64_t{0}, edge - 1, edge, -edge, -edge - 1, 4 * edge + 1,
+                            int64_t{1} << 32, INT64_MAX, INT64_MIN}) {
+    std::vector<int64_t> x;
+    std::vector<double> numbers;
+    std::vector<bool> flags;
+    for (int64_t i = 0; i < kCount; ++i) {
+      x.push_back(i % 300 == 299 ? odd : i % 3 * (i - 300));
+      numbers.push_back(static_cast<double>(x.back()));
+      flags.push_back(x.back() != 0);
+    }
+    OpTester wide = to(DType::kDouble);
+    wide.input<int64_t>({kCount}, x).expect<double>(0, {kCount}, numbers).run();
+    OpTester flag = to(DType::kBool);
+    flag.input<int64_t>({kCount}, x).expect<bool>(0, {kCount}, flags).run();
+  }
+}
+
 }  // namespace
 }  // namespace folio

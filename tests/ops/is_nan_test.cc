@@ -55,5 +55,18 @@ TEST(IsNan, RefusesScalesAndCodesOfFourBits) {
   }
 }
 
+// Rows of any length.
+TEST(IsNan, KnowsNanAtAnyPlace) {
+  std::vector<float> x(45, 1);
+  std::vector<bool> want(45);
+  for (size_t i = 0; i < x.size(); i += 3) {
+    x[i] = i % 2 == 0 ? NAN : -NAN;
+    want[i] = true;
+  }
+  x[1] = INFINITY;
+  OpTester t("IsNaN", 20);
+  t.input<float>({45}, x).expect<bool>(0, {45}, want).run();
+}
+
 }  // namespace
 }  // namespace folio
