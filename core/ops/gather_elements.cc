@@ -10,6 +10,12 @@
 //         ScatterElements, Scatter: all types but those of 2 and 4 bits, with a reduction all
 //         numbers, float16 and bfloat16 in float; indices int32, int64.
 // Errors: kInvalidArgument when an index is outside [-n, n), or dims do not fit.
+#include <atomic>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scatter.h"
 #include "core/ops/op_strided.h"
@@ -67,28 +73,64 @@ Result<std::vector<int64_t>> offsets_of(OpRun& run, int i, const Rows& rows) {
   return indices;
 }
 
-// Whether all are in [-n, n). Blocks of a length that a compiler knows, whose sums have a sign
-// where one is not: it turns them into vectors.
+// Places along the axis that are found at a time, in L1.
+constexpr int64_t kPlaces = 128;
+
+// Places of the first indices, four at a time; how many. `outside` gets a sign where one is not in
+// [-dim, dim). Written with SSE2, whose vectors have neither comparisons nor signed shifts of 64
+// bits: the high halves must be what the signs of the low ones are.
 template <typename I>
-bool all_inside(int64_t count, const I* indices, int64_t n) {
-  constexpr int64_t kBlock = 8;
-  const auto dim = static_cast<uint64_t>(n);
-  const auto outside = [&](I index) {
-    const auto i = static_cast<uint64_t>(static_cast<int64_t>(index));
-    return (i + dim) | (dim - 1 - i);
+int64_t find_fours(int64_t n, const I* indices, int64_t dim, int64_t* places, int64_t* outside) {
+#if defined(__SSE2__)
+  if (dim > int64_t{1} << 30) return 0;
+  const auto load = [indices](int64_t i) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(indices + i));
   };
-  uint64_t signs[kBlock] = {};
-  int64_t at = 0;
-  for (; at + 2 * kBlock <= count; at += 2 * kBlock) {
-    const I* block = indices + at;
-    for (int64_t j = 0; j < kBlock; ++j) {
-      signs[j] |= outside(block[j]) | outside(block[j + kBlock]);
+  const __m128i zero = _mm_setzero_si128();
+  const __m128i dims = _mm_set1_epi32(static_cast<int32_t>(dim));
+  const __m128i last = _mm_set1_epi32(static_cast<int32_t>(dim - 1));
+  __m128i wide = zero;
+  __m128i signs = zero;
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    __m128i four = load(j);
+    if constexpr (sizeof(I) == 8) {
+      const __m128 low = _mm_castsi128_ps(four);
+      const __m128 high = _mm_castsi128_ps(load(j + 2));
+      four = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));
+      const __m128i over = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xDD));
+      wide = _mm_or_si128(wide, _mm_xor_si128(over, _mm_srai_epi32(four, 31)));
     }
+    four = _mm_add_epi32(four, _mm_and_si128(_mm_srai_epi32(four, 31), dims));
+    signs = _mm_or_si128(signs, _mm_or_si128(four, _mm_sub_epi32(last, four)));
+    auto* const to = reinterpret_cast<__m128i*>(places + j);
+    _mm_storeu_si128(to, _mm_unpacklo_epi32(four, zero));
+    _mm_storeu_si128(to + 1, _mm_unpackhi_epi32(four, zero));
   }
-  for (; at < count; ++at) signs[0] |= outside(indices[at]);
-  uint64_t sign = 0;
-  for (const uint64_t each : signs) sign |= each;
-  return static_cast<int64_t>(sign) >= 0;
+  const bool fit = _mm_movemask_epi8(_mm_cmpeq_epi32(wide, zero)) == 0xFFFF &&
+                   _mm_movemask_ps(_mm_castsi128_ps(signs)) == 0;
+  if (!fit) *outside = -1;
+  return j;
+#else
+  static_cast<void>(n), static_cast<void>(indices), static_cast<void>(dim);
+  static_cast<void>(places), static_cast<void>(outside);
+  return 0;
+#endif
+}
+
+// Indices as places in [0, dim); false where one is not in [-dim, dim). Each is read once: nobody
+// may rely on what another reads, as a caller's tensor may change.
+template <typename I>
+bool find_places(int64_t n, const I* indices, int64_t dim, int64_t* places) {
+  int64_t outside = 0;
+  for (int64_t j = find_fours(n, indices, dim, places, &outside); j < n; ++j) {
+    const auto index = static_cast<int64_t>(indices[j]);
+    const uint64_t place =
+        static_cast<uint64_t>(index) + static_cast<uint64_t>(index < 0 ? dim : 0);
+    outside |= static_cast<int64_t>(place | (static_cast<uint64_t>(dim) - 1 - place));
+    places[j] = static_cast<int64_t>(place);
+  }
+  return outside >= 0;
 }
 
 class GatherElements final : public OpKernel {
@@ -108,41 +150,51 @@ class GatherElements final : public OpKernel {
  private:
   template <typename I>
   static Status gather_by(OpRun& run, const Rows& rows, const Tensor& x, const Tensor& where) {
-    const I* indices = where.data<I>();
-    if (!all_inside(where.count(), indices, rows.axis_dim)) {
-      return offsets_of(run, 1, rows).status();  // says which
-    }
     FOLIO_TRY(Tensor * y, run.output(0, x.dtype(), where.shape()));
     if (y->count() == 0) return Status::ok();
     return dispatch_move(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      gather(run, rows, indices, x.data<T>(), y->data_mut<T>());
-      return Status::ok();
+      if (gather(run, rows, where.data<I>(), x.data<T>(), y->data_mut<T>())) return Status::ok();
+      FOLIO_RETURN_IF_ERROR(offsets_of(run, 1, rows).status());  // says which
+      return invalid_argument("an index was outside an axis of ", rows.axis_dim);
     });
   }
 
-  // An index that changes after it was looked at (of a caller's tensor) reads some element.
+  // Whether all indices are inside; else some elements are not written.
   template <typename I, typename T>
-  static void gather(OpRun& run, const Rows& rows, const I* indices, const T* x, T* y) {
+  static bool gather(OpRun& run, const Rows& rows, const I* indices, const T* x, T* y) {
     const int64_t n = rows.length;
-    const auto dim = static_cast<uint64_t>(rows.axis_dim);
-    const int64_t stride = rows.axis_stride;
-    const int64_t step = rows.step;
+    std::atomic<bool> all_inside = true;
     run.parallel().for_range(rows.count, rows_per_task(n), [&](int64_t begin, int64_t end) {
+      int64_t places[kPlaces];
       Odometer<1> at(rows.rank, rows.dims, {rows.strides});
       at.seek(begin);
       for (int64_t row = begin; row < end; ++row, at.advance()) {
-        const T* from = x + at.offset();
-        const I* index = indices + row * n;
-        T* to = y + row * n;
-        for (int64_t j = 0; j < n; ++j) {
-          uint64_t i = static_cast<uint64_t>(static_cast<int64_t>(index[j]));
-          i += static_cast<int64_t>(i) < 0 ? dim : 0;
-          i = i < dim ? i : 0;
-          to[j] = from[static_cast<int64_t>(i) * stride + j * step];
+        for (int64_t j = 0; j < n; j += kPlaces) {
+          const int64_t count = std::min(kPlaces, n - j);
+          if (!find_places(count, indices + row * n + j, rows.axis_dim, places)) {
+            all_inside.store(false, std::memory_order_relaxed);
+            return;
+          }
+          const T* from = x + at.offset() + j * rows.step;
+          gather_places(count, places, rows, from, y + row * n + j);
         }
       }
     });
+    return all_inside.load(std::memory_order_relaxed);
+  }
+
+  template <typename T>
+  static void gather_places(int64_t n, const int64_t* places, const Rows& rows, const T* from,
+                            T* to) {
+    if (rows.step == 0) {  // along the last axis
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < n; ++j) to[j] = from[places[j]];
+      return;
+    }
+    const int64_t stride = rows.axis_stride;
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < n; ++j) to[j] = from[places[j] * stride + j];
   }
 
   int64_t axis_;

@@ -38,10 +38,25 @@ TEST(GatherElements, RefusesWhatDoesNotFit) {
   scalar.input<float>({}, {1}).input<int64_t>({}, {0}).outputs(1).fails("axis 0 is outside");
 }
 
+// Indices that are outside whatever their low halves are.
+template <typename I>
+std::vector<I> indices_outside(int64_t dim) {
+  std::vector<I> all = {static_cast<I>(dim), static_cast<I>(-dim - 1),
+                        std::numeric_limits<I>::max(), std::numeric_limits<I>::min()};
+  if constexpr (sizeof(I) == 8) {
+    for (const I high : {I{1}, I{-2}, I{INT32_MAX}, I{INT32_MIN}}) {
+      all.push_back(high * (I{1} << 32));
+      all.push_back(high * (I{1} << 32) + 2);
+    }
+    all.push_back(I{UINT32_MAX});  // -1 of 32 bits
+  }
+  return all;
+}
+
 template <typename I>
 void expect_every_index_seen() {
   constexpr int64_t kDim = 5;
-  for (const int64_t n : {1, 7, 16, 37}) {
+  for (const int64_t n : {1, 4, 7, 16, 37}) {
     std::vector<float> x;
     for (int64_t i = 0; i < kDim * n; ++i) x.push_back(static_cast<float>(i));
     std::vector<I> indices;
@@ -55,8 +70,7 @@ void expect_every_index_seen() {
         .template input<I>({1, n}, indices)
         .template expect<float>(0, {1, n}, want)
         .run();
-    for (const I bad : {static_cast<I>(kDim), static_cast<I>(-kDim - 1),
-                        std::numeric_limits<I>::max(), std::numeric_limits<I>::min()}) {
+    for (const I bad : indices_outside<I>(kDim)) {
       for (const int64_t at : {int64_t{0}, n / 2, n - 1}) {
         std::vector<I> outside = indices;
         outside[static_cast<size_t>(at)] = bad;
@@ -71,6 +85,35 @@ void expect_every_index_seen() {
 TEST(GatherElements, LooksAtEveryIndex) {
   expect_every_index_seen<int32_t>();
   expect_every_index_seen<int64_t>();
+}
+
+// Rows of any length, longer than what is looked up at a time, along each axis.
+template <typename I>
+void expect_gathered(int64_t axis, int64_t n) {
+  const Shape data{3, 4, n + 2};
+  const Shape shape{2, 4, n};
+  const int64_t dim = data[static_cast<int>(axis)];
+  std::vector<float> x, want;
+  std::vector<I> indices;
+  for (int64_t i = 0; i < data.count(); ++i) x.push_back(static_cast<float>(i));
+  for (int64_t i = 0; i < shape.count(); ++i) {
+    indices.push_back(static_cast<I>(i * 31 % (2 * dim) - dim));
+    int64_t at[3] = {i / n / 4, i / n % 4, i % n};
+    at[axis] = (indices.back() + dim) % dim;
+    want.push_back(x[static_cast<size_t>((at[0] * 4 + at[1]) * (n + 2) + at[2])]);
+  }
+  OpTester t("GatherElements", 13);
+  t.attr("axis", axis).input<float>(data, x).template input<I>(shape, indices);
+  t.expect<float>(0, shape, want).run();
+}
+
+TEST(GatherElements, TakesRowsOfAnyLengthAlongAnyAxis) {
+  for (const int64_t n : {1, 3, 4, 9, 127, 128, 129, 300}) {
+    for (const int64_t axis : {0, 1, 2}) {
+      expect_gathered<int32_t>(axis, n);
+      expect_gathered<int64_t>(axis, n);
+    }
+  }
 }
 
 TEST(ScatterElements, WritesOneElementForEachIndex) {
