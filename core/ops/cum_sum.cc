@@ -6,6 +6,7 @@
 //         The 16-bit formats are carried in float; integers wrap.
 // Types:  all numbers; float16 and bfloat16 in float; integers wrap.
 #include <algorithm>
+#include <cstring>
 
 #include "core/ops/op_arithmetic.h"
 #include "core/ops/op_dispatch.h"
@@ -35,7 +36,8 @@ void accumulate_row(const Options& options, int64_t n, const T* from, T* to) {
   }
 }
 
-constexpr int64_t kStrip = 64;  // columns whose sums are carried side by side
+constexpr int64_t kShortRow = 128;  // floats whose sums stay in registers
+constexpr int64_t kStrip = 64;      // columns whose sums are carried side by side
 
 template <typename T, typename F>
 void accumulate_strip(const Options& options, int64_t n, int64_t inner, int64_t count,
@@ -52,6 +54,66 @@ void accumulate_strip(const Options& options, int64_t n, int64_t inner, int64_t 
       to[at + c] = static_cast<T>(options.exclusive ? before : sums[c]);
     }
   }
+}
+
+// Columns of short rows, sixteen, four or one at a time, whose sums stay in registers: a call of a
+// kernel for every row takes longer than the row. L holds one column or four.
+template <typename L, bool kProduct, bool kExclusive>
+struct Columns {
+  static constexpr auto kLanes = static_cast<int64_t>(sizeof(L) / sizeof(float));
+
+  static void carry(const float* from, float* to, L* sum) {
+    L value;
+    std::memcpy(&value, from, sizeof(L));
+    const L next = kProduct ? *sum * value : *sum + value;
+    if (kExclusive) std::memcpy(to, sum, sizeof(L));
+    if (!kExclusive) std::memcpy(to, &next, sizeof(L));
+    *sum = next;
+  }
+
+  // `step` is between rows.
+  static void carry_one(int64_t n, int64_t step, const float* from, float* to) {
+    L sum = kProduct ? L{} + 1 : L{};
+    for (; n > 0; --n, from += step, to += step) carry(from, to, &sum);
+  }
+  static void carry_four(int64_t n, int64_t step, const float* from, float* to) {
+    const L start = kProduct ? L{} + 1 : L{};
+    L a = start;
+    L b = start;
+    L c = start;
+    L d = start;
+    for (; n > 0; --n, from += step, to += step) {
+      carry(from, to, &a);
+      carry(from + kLanes, to + kLanes, &b);
+      carry(from + 2 * kLanes, to + 2 * kLanes, &c);
+      carry(from + 3 * kLanes, to + 3 * kLanes, &d);
+    }
+  }
+};
+
+template <bool kProduct, bool kExclusive>
+void carry_columns(int64_t n, int64_t step, int64_t count, const float* from, float* to) {
+  typedef float Lanes __attribute__((vector_size(16)));
+  int64_t c = 0;
+  for (; c + 16 <= count; c += 16) {
+    Columns<Lanes, kProduct, kExclusive>::carry_four(n, step, from + c, to + c);
+  }
+  for (; c + 4 <= count; c += 4) {
+    Columns<Lanes, kProduct, kExclusive>::carry_one(n, step, from + c, to + c);
+  }
+  for (; c < count; ++c) {
+    Columns<float, kProduct, kExclusive>::carry_one(n, step, from + c, to + c);
+  }
+}
+
+void accumulate_short_rows(const Options& options, int64_t n, int64_t inner, int64_t count,
+                           const float* from, float* to) {
+  const auto carry =
+      options.product ? (options.exclusive ? carry_columns<true, true> : carry_columns<true, false>)
+      : options.exclusive ? carry_columns<false, true>
+                          : carry_columns<false, false>;
+  const int64_t first = options.reverse ? (n - 1) * inner : 0;
+  carry(n, options.reverse ? -inner : inner, count, from + first, to + first);
 }
 
 // Each row from the one before, by a kernel: the same sums in the same order.
@@ -89,7 +151,11 @@ void accumulate(OpRun& run, const Options& options, const Tensor& x, int axis, T
       if (inner == 1) {
         accumulate_row<T, F>(options, n, from + first, to + first);
       } else if constexpr (kIsFloat) {
-        accumulate_rows(run.kernels(), options, n, inner, count, from + first, to + first);
+        if (inner <= kShortRow) {
+          accumulate_short_rows(options, n, inner, count, from + first, to + first);
+        } else {
+          accumulate_rows(run.kernels(), options, n, inner, count, from + first, to + first);
+        }
       } else {
         accumulate_strip<T, F>(options, n, inner, count, from + first, to + first);
       }
