@@ -278,5 +278,135 @@ TEST(Comparison, RowsOfAnyLength) {
   }
 }
 
+// Numbers that differ in their low or in their high halves alone, next to the limits, and no
+// number.
+template <typename T>
+std::vector<T> numbers_to_compare() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> all = {T{0}, T{1}, T{2}, Limits::max(), Limits::lowest(), T{7}};
+  if (std::is_signed_v<T>) all.push_back(static_cast<T>(-1));
+  if (sizeof(T) == 8 && std::is_integral_v<T>) {
+    for (const uint64_t bits : {uint64_t{1} << 32, uint64_t{1} << 31, uint64_t{0xFFFFFFFF},
+                                (uint64_t{1} << 32) + 1, ~uint64_t{0} << 32, ~uint64_t{0} << 31}) {
+      all.push_back(static_cast<T>(bits));
+    }
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    all.insert(all.end(), {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), T{-0.0}});
+  }
+  return all;
+}
+
+template <typename T>
+void expect_relations(const std::vector<T>& a, const std::vector<T>& b) {
+  const size_t n = std::max(a.size(), b.size());
+  const std::pair<const char*, bool (*)(T, T)> relations[] = {
+      {"Equal", [](T x, T y) { return x == y; }},
+      {"Less", [](T x, T y) { return x < y; }},
+      {"Greater", [](T x, T y) { return x > y; }},
+      {"LessOrEqual", [](T x, T y) { return x <= y; }},
+      {"GreaterOrEqual", [](T x, T y) { return x >= y; }}};
+  for (const auto& [type, relation] : relations) {
+    std::vector<bool> want;
+    for (size_t i = 0; i < n; ++i) want.push_back(relation(a[i % a.size()], b[i % b.size()]));
+    OpTester t(type, 16);
+    t.input<T>({static_cast<int64_t>(a.size())}, a)
+        .template input<T>({static_cast<int64_t>(b.size())}, b);
+    t.expect<bool>(0, {static_cast<int64_t>(n)}, want);
+    t.run();
+  }
+}
+
+template <typename T>
+void expect_relations_of_rows() {
+  const std::vector<T> numbers = numbers_to_compare<T>();
+  for (const size_t n : {1, 15, 16, 17, 31, 32, 33, 200}) {
+    std::vector<T> a, b;
+    for (size_t i = 0; i < n; ++i) {
+      a.push_back(numbers[i % numbers.size()]);
+      b.push_back(numbers[(i / numbers.size() + i) % numbers.size()]);
+    }
+    expect_relations<T>(a, b);
+    for (const T one : numbers) {
+      expect_relations<T>(a, {one});
+      expect_relations<T>({one}, b);
+    }
+  }
+}
+
+TEST(Comparison, EveryRelationOfEveryPlaceInARow) {
+  expect_relations_of_rows<float>();
+  expect_relations_of_rows<double>();
+  expect_relations_of_rows<int32_t>();
+  expect_relations_of_rows<int64_t>();
+  expect_relations_of_rows<uint64_t>();
+  expect_relations_of_rows<int16_t>();
+}
+
+// Products wrap, in vectors and behind them, and whatever the halves are.
+template <typename T>
+void expect_products_and_bounds() {
+  const std::vector<T> numbers = numbers_to_compare<T>();
+  for (const size_t n : {1, 3, 4, 7, 8, 9, 50}) {
+    std::vector<T> a, b, product, most, least;
+    for (size_t i = 0; i < n; ++i) {
+      a.push_back(static_cast<T>(numbers[i % numbers.size()] + static_cast<T>(i)));
+      b.push_back(numbers[i * 5 % numbers.size()]);
+      product.push_back(
+          static_cast<T>(static_cast<uint64_t>(a.back()) * static_cast<uint64_t>(b.back())));
+      most.push_back(std::max(a.back(), b.back()));
+      least.push_back(std::min(a.back(), b.back()));
+    }
+    const auto size = static_cast<int64_t>(n);
+    for (const auto& [type, want] : {std::pair{"Mul", product}, {"Max", most}, {"Min", least}}) {
+      OpTester t(type, 14);
+      t.input<T>({size}, a).template input<T>({size}, b).template expect<T>(0, {size}, want);
+      t.run();
+    }
+    for (size_t i = 0; i < n; ++i) {
+      product[i] = static_cast<T>(static_cast<uint64_t>(a[i]) * static_cast<uint64_t>(b[0]));
+    }
+    for (const bool is_first : {false, true}) {
+      OpTester t("Mul", 14);
+      t.input<T>({is_first ? 1 : size}, is_first ? std::vector<T>{b[0]} : a);
+      t.input<T>({is_first ? size : 1}, is_first ? a : std::vector<T>{b[0]});
+      t.expect<T>(0, {size}, product).run();
+    }
+  }
+}
+
+TEST(ElementwiseBinary, ProductsAndBoundsOfIntegersInRowsOfAnyLength) {
+  expect_products_and_bounds<int32_t>();
+  expect_products_and_bounds<int64_t>();
+  // Signed sums of the numbers would wrap: those of unsigned ones may.
+  expect_products_and_bounds<uint32_t>();
+  expect_products_and_bounds<uint64_t>();
+}
+
+// More than a piece that is joined at once, whole and repeated, from left to right.
+TEST(ElementwiseBinary, JoinsAnyNumberOfInputsInOrder) {
+  constexpr int64_t kCount = 5000;
+  std::vector<float> inputs[3];
+  std::vector<float> sum, mean, most;
+  for (int64_t i = 0; i < kCount; ++i) {
+    inputs[0].push_back(i % 7 == 3 ? kNaN : static_cast<float>(i % 11) * 1e7F);
+    inputs[1].push_back(static_cast<float>(i % 13) - 1e7F);
+    inputs[2].push_back(0.3F * static_cast<float>(i % 3));
+    const auto at = static_cast<size_t>(i);
+    sum.push_back((inputs[0][at] + inputs[1][at]) + inputs[2][at]);
+    mean.push_back(sum.back() / 3.0F);
+    const bool is_nan = inputs[0][at] != inputs[0][at];
+    most.push_back(is_nan ? kNaN : std::max({inputs[0][at], inputs[1][at], inputs[2][at]}));
+  }
+  for (const auto& [type, want] : {std::pair{"Sum", sum}, {"Mean", mean}, {"Max", most}}) {
+    OpTester t(type, 13);
+    for (const std::vector<float>& input : inputs) t.input<float>({kCount}, input);
+    t.expect<float>(0, {kCount}, want).run();
+  }
+  OpTester repeated("Mean", 13);
+  repeated.input<float>({2, 1}, {1, 2}).input<float>({2}, {3, 5}).input<float>({1}, {6});
+  repeated.expect<float>(0, {2, 2}, {10 / 3.0F, 4, 11 / 3.0F, 13 / 3.0F}).run();
+}
+
 }  // namespace
 }  // namespace folio
