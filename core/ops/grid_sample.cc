@@ -11,6 +11,10 @@
 // Errors: kInvalidArgument when shapes do not fit; kNotImplemented for more than 4 spatial axes.
 #include <cmath>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_real.h"
@@ -184,16 +188,87 @@ struct Places {
   // Of the first n places: a row of a plane, each.
   template <typename T>
   void sum(int64_t n, const T* x, T* y) const {
-    for (int64_t p = 0; p < n; ++p) {
-      const A sum = sum_taps(counts[p], offsets + p * most, weights + p * most, x);
-      if constexpr (std::is_integral_v<T>) {
-        y[p] = saturating_cast<T>(sum);
-      } else {
-        y[p] = static_cast<T>(sum);
-      }
+    for (int64_t p = 0; p < n; ++p) sum_one(p, x, y + p);
+  }
+  template <typename T>
+  void sum_one(int64_t p, const T* x, T* y) const {
+    const A sum = sum_taps(counts[p], offsets + p * most, weights + p * most, x);
+    if constexpr (std::is_integral_v<T>) {
+      *y = saturating_cast<T>(sum);
+    } else {
+      *y = static_cast<T>(sum);
     }
   }
 };
+
+#if defined(__SSE2__)
+// Places between the pixels of a float image: two pairs of neighbours each, which are one vector.
+// What is outside of the image is a lane of zeros: sums begin with 0, which another does not
+// change.
+class PairPlaces {
+ public:
+  static constexpr int64_t kRoom = 256;
+
+  // Place p from its lines and columns, if these are neighbours in an image of this width.
+  bool set(int64_t p, const AxisTaps& lines, const AxisTaps& columns, int64_t width) {
+    const int64_t* const at = columns.index;
+    if (at[0] >= 0 && at[1] >= 0 && at[1] != at[0] + 1) return false;
+    // One column alone may be the second of its pair.
+    const int64_t first = std::min(at[0] >= 0 ? at[0] : std::max<int64_t>(at[1], 0), width - 2);
+    for (int t = 0; t < 2; ++t) {
+      const bool is_line = lines.index[t] >= 0;
+      offsets_[p][t] = first + (is_line ? lines.index[t] * width : 0);
+      weights_[p][2 * t] = weights_[p][2 * t + 1] = 0;
+      masks_[p][2 * t] = masks_[p][2 * t + 1] = 0;
+      for (int u = 0; u < 2; ++u) {
+        if (!is_line || at[u] < 0) continue;
+        const int64_t lane = 2 * t + at[u] - first;
+        weights_[p][lane] = static_cast<float>(lines.weight[t] * columns.weight[u]);
+        masks_[p][lane] = UINT32_MAX;
+      }
+    }
+    return true;
+  }
+  // Place p as one of nothing.
+  void clear(int64_t p) {
+    std::fill_n(offsets_[p], 2, 0);
+    std::fill_n(weights_[p], 4, 0.0F);
+    std::fill_n(masks_[p], 4, 0);
+  }
+  // The sums of the first n, taps in order.
+  void sum(int64_t n, const float* x, float* y) const {
+    int64_t p = 0;
+    for (; p + 4 <= n; p += 4) {
+      __m128 a = products(p, x);
+      __m128 b = products(p + 1, x);
+      __m128 c = products(p + 2, x);
+      __m128 d = products(p + 3, x);
+      _MM_TRANSPOSE4_PS(a, b, c, d);
+      const __m128 two = _mm_add_ps(_mm_add_ps(_mm_setzero_ps(), a), b);
+      _mm_storeu_ps(y + p, _mm_add_ps(_mm_add_ps(two, c), d));
+    }
+    for (; p < n; ++p) {
+      alignas(16) float taps[4];
+      _mm_store_ps(taps, products(p, x));
+      y[p] = 0.0F + taps[0] + taps[1] + taps[2] + taps[3];
+    }
+  }
+
+ private:
+  __m128 products(int64_t p, const float* x) const {
+    const auto pair = [x](int64_t offset) { return reinterpret_cast<const __m64*>(x + offset); };
+    const __m128 line = _mm_loadl_pi(_mm_setzero_ps(), pair(offsets_[p][0]));
+    const __m128 four = _mm_loadh_pi(line, pair(offsets_[p][1]));
+    const auto* const mask = reinterpret_cast<const __m128i*>(masks_[p]);
+    return _mm_mul_ps(_mm_load_ps(weights_[p]),
+                      _mm_and_ps(four, _mm_castsi128_ps(_mm_load_si128(mask))));
+  }
+
+  int64_t offsets_[kRoom][2];
+  alignas(16) float weights_[kRoom][4];
+  alignas(16) uint32_t masks_[kRoom][4];
+};
+#endif
 
 class GridSample final : public OpKernel {
  public:
@@ -268,6 +343,13 @@ class GridSample final : public OpKernel {
     const int64_t plane = x.shape().product(2, x.rank());
     const int64_t* dims = x.shape().begin() + 2;
     const auto grain = rows_per_task(channels * 16);
+#if defined(__SSE2__)
+    if constexpr (std::is_same_v<T, float>) {
+      if (spatial == 2 && dims[1] >= 2 && options_.mode == Mode::kLinear) {
+        return sample_pairs(run, x, grid.data<G>(), y);
+      }
+    }
+#endif
     run.parallel().for_range(x.dim(0) * points, grain, [&](int64_t begin, int64_t end) {
       AxisTaps taps[kMaxSpatial];
       Places<A> places;
@@ -291,6 +373,49 @@ class GridSample final : public OpKernel {
       }
     });
   }
+
+#if defined(__SSE2__)
+  // Images of floats, linear.
+  template <typename G>
+  void sample_pairs(OpRun& run, const Tensor& x, const G* grid, Tensor* y) const {
+    const int64_t channels = x.dim(1);
+    const int64_t plane = x.dim(2) * x.dim(3);
+    const int64_t points = y->dim(2) * y->dim(3);
+    const auto grain = rows_per_task(channels * 16);
+    run.parallel().for_range(x.dim(0) * points, grain, [&](int64_t begin, int64_t end) {
+      PairPlaces pairs;
+      Places<float> others;  // what is no pair, and where
+      others.most = 4;
+      int64_t where[PairPlaces::kRoom];
+      for (int64_t at = begin; at < end;) {
+        const int64_t batch = at / points;
+        const int64_t n = std::min({PairPlaces::kRoom, end - at, (batch + 1) * points - at});
+        int64_t other = 0;
+        for (int64_t p = 0; p < n; ++p) {
+          AxisTaps taps[2];
+          for (int i = 0; i < 2; ++i) {
+            const G v = grid[(at + p) * 2 + 1 - i];
+            find_taps(options_, static_cast<double>(static_cast<Compute<G>>(v)), x.dim(2 + i),
+                      &taps[i]);
+          }
+          if (pairs.set(p, taps[0], taps[1], x.dim(3))) continue;
+          pairs.clear(p);
+          others.counts[other] =
+              multiply_taps(taps, 2, x.shape().begin() + 2, others.offsets + other * 4,
+                            others.weights + other * 4);
+          where[other++] = p;
+        }
+        const float* from = x.data<float>() + batch * channels * plane;
+        float* to = y->data_mut<float>() + batch * channels * points + at % points;
+        for (int64_t c = 0; c < channels; ++c, from += plane, to += points) {
+          pairs.sum(n, from, to);
+          for (int64_t i = 0; i < other; ++i) others.sum_one(i, from, to + where[i]);
+        }
+        at += n;
+      }
+    });
+  }
+#endif
 
   int taps_of_axis() const {
     return options_.mode == Mode::kNearest ? 1 : options_.mode == Mode::kLinear ? 2 : 4;

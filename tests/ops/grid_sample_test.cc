@@ -99,5 +99,75 @@ TEST(GridSample, GivesAPlaceTheSameAmongMany) {
   }
 }
 
+// The four neighbours of a place in order, as the sum is defined: in float, weights in double.
+float linear_at(const std::vector<float>& x, int64_t height, int64_t width, float px, float py) {
+  const double at[2] = {((static_cast<double>(py) + 1) * static_cast<double>(height) - 1) / 2,
+                        ((static_cast<double>(px) + 1) * static_cast<double>(width) - 1) / 2};
+  const double first[2] = {std::floor(at[0]), std::floor(at[1])};
+  float sum = 0;
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 2; ++j) {
+      const double row = first[0] + i;
+      const double column = first[1] + j;
+      if (!(row >= 0 && row < static_cast<double>(height))) continue;
+      if (!(column >= 0 && column < static_cast<double>(width))) continue;
+      const double wy = i == 0 ? 1 - (at[0] - first[0]) : at[0] - first[0];
+      const double wx = j == 0 ? 1 - (at[1] - first[1]) : at[1] - first[1];
+      const auto place = static_cast<int64_t>(row) * width + static_cast<int64_t>(column);
+      sum += static_cast<float>(wy * wx) * x[static_cast<size_t>(place)];
+    }
+  }
+  return sum;
+}
+
+// Inside, at every border, beyond it; images one pixel wide; infinities, of which what is outside
+// makes no NaN.
+TEST(GridSample, SumsNeighboursInOrderWhereverTheyAre) {
+  for (const int64_t height : {1, 2, 5}) {
+    for (const int64_t width : {1, 2, 3, 7}) {
+      for (const bool is_infinite : {false, true}) {
+        const int64_t plane = height * width;
+        std::vector<float> x, grid, want;
+        for (int64_t i = 0; i < 2 * plane; ++i) {
+          x.push_back(is_infinite && i % 2 == 0 ? INFINITY : std::sin(static_cast<float>(i) + 1));
+        }
+        const int64_t n = 333;  // not whole vectors, more than are taken at a time
+        for (int64_t i = 0; i < n; ++i) {
+          grid.push_back(static_cast<float>(i * 37 % 331) / 100 - 1.6F);
+          grid.push_back(static_cast<float>(i * 91 % 329) / 100 - 1.6F);
+        }
+        for (int64_t c = 0; c < 2; ++c) {
+          const std::vector<float> channel(x.begin() + c * plane, x.begin() + (c + 1) * plane);
+          for (int64_t i = 0; i < n; ++i) {
+            const auto at = static_cast<size_t>(2 * i);
+            want.push_back(linear_at(channel, height, width, grid[at], grid[at + 1]));
+          }
+        }
+        OpTester t("GridSample", 20);
+        t.input<float>({1, 2, height, width}, x).input<float>({1, n, 1, 2}, grid);
+        t.expect<float>(0, {1, 2, n, 1}, want).run();
+      }
+    }
+  }
+}
+
+// Neighbours that the padding makes the same pixel, or turns, among others.
+TEST(GridSample, PadsNeighboursAtBorders) {
+  const std::vector<float> places = {-1, -0.5F, 0, -0.5F, 1, 0.5F, 0.25F, 0.5F, -0.75F, 1, 3, 0};
+  for (const char* padding : {"border", "reflection"}) {
+    OpTester image = sample("linear", padding, 0, places);
+    image.outputs(1).run();
+    // The same places of a volume one plane deep, which is not an image.
+    std::vector<float> deep;
+    for (size_t i = 0; i < places.size(); i += 2) {
+      deep.insert(deep.end(), {places[i], places[i + 1], 0});
+    }
+    OpTester volume("GridSample", 20);
+    volume.attr("padding_mode", padding).input<float>({1, 1, 1, 2, 2}, {1, 2, 3, 4});
+    volume.input<float>({1, 1, 1, 6, 3}, deep).outputs(1).run();
+    EXPECT_EQ(image.output_values<float>(0), volume.output_values<float>(0)) << padding;
+  }
+}
+
 }  // namespace
 }  // namespace folio
