@@ -28,25 +28,33 @@ using Places = std::vector<std::vector<int64_t>>;
 
 // ---------------------------------------------------------------- nearest
 
-// Each of n elements of 32 bits twice, four at a time.
+// Each of n elements of 32 bits twice, four at a time, in this many rows one after the other.
+template <int kRows>
 void double_elements(const uint32_t* from, int64_t n, uint32_t* to) {
   typedef uint32_t Four __attribute__((vector_size(16)));
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
+  const auto store = [&](int64_t at, Four four) {
+    for (int row = 0; row < kRows; ++row) std::memcpy(to + 2 * n * row + at, &four, sizeof four);
+  };
+  const auto double_four = [&](int64_t at) {
     Four four;
-    std::memcpy(&four, from + i, sizeof four);
-    const Four low = __builtin_shufflevector(four, four, 0, 0, 1, 1);
-    const Four high = __builtin_shufflevector(four, four, 2, 2, 3, 3);
-    std::memcpy(to + 2 * i, &low, sizeof low);
-    std::memcpy(to + 2 * i + 4, &high, sizeof high);
+    std::memcpy(&four, from + at, sizeof four);
+    store(2 * at, __builtin_shufflevector(four, four, 0, 0, 1, 1));
+    store(2 * at + 4, __builtin_shufflevector(four, four, 2, 2, 3, 3));
+  };
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) double_four(i), double_four(i + 4);
+  for (; i + 4 <= n; i += 4) double_four(i);
+  for (; i < n; ++i) {
+    for (int row = 0; row < kRows; ++row) {
+      to[2 * n * row + 2 * i] = to[2 * n * row + 2 * i + 1] = from[i];
+    }
   }
-  for (; i < n; ++i) to[2 * i] = to[2 * i + 1] = from[i];
 }
 
 // Each element `kTimes` times, in blocks, which compilers turn into vectors.
 template <int64_t kTimes, typename T>
 void repeat_elements(const T* from, int64_t n, T* to) {
-  if constexpr (kTimes == 2 && std::is_same_v<T, uint32_t>) return double_elements(from, n, to);
+  if constexpr (kTimes == 2 && std::is_same_v<T, uint32_t>) return double_elements<1>(from, n, to);
   constexpr int64_t kBlock = 16;
   int64_t i = 0;
   for (; i + kBlock <= n; i += kBlock) {
@@ -89,42 +97,73 @@ void nearest_row(const T* from, const std::vector<int64_t>& places, int64_t repe
   for (int64_t i = 0; i < n; ++i) to[i] = at[i] < 0 ? fill : from[at[i]];
 }
 
-// Walks the rows of the output, from the row-th on.
+// The same row `together` times.
+template <typename T>
+void nearest_rows(const T* from, const std::vector<int64_t>& places, int64_t repeats, bool extends,
+                  const T& fill, int64_t together, T* to) {
+  const auto n = static_cast<int64_t>(places.size());
+  if constexpr (std::is_same_v<T, uint32_t>) {
+    if (repeats == 2 && together == 2) return double_elements<2>(from, n / 2, to);
+  }
+  nearest_row(from, places, repeats, extends, fill, to);
+  for (int64_t i = 1; i < together; ++i) move_run(to + i * n, to, n);
+}
+
+// Walks every `step`-th row of the output, from the row-th on; `step` divides their axis.
 class RowWalk {
  public:
-  RowWalk(const Shape& in, const Shape& out, const Places& places, int64_t row)
-      : out_(out), places_(places), rank_(out.rank() - 1) {
+  RowWalk(const Shape& in, const Shape& out, const Places& places, int64_t row, int64_t step)
+      : out_(out), places_(places), last_(out.rank() - 2), step_(step) {
     int64_t stride = 1;
-    for (int i = rank_ - 1; i >= 0; --i) {
+    for (int i = last_; i >= 0; --i) {
       strides_[i] = stride;
       stride *= in[i];
       index_[i] = row % out[i];
       row /= out[i];
     }
+    find_base();
   }
 
   // The row of the input that it shows, -1 for none.
   int64_t source() const {
-    int64_t at = 0;
-    for (int i = 0; i < rank_; ++i) {
-      const int64_t place = places_[static_cast<size_t>(i)][static_cast<size_t>(index_[i])];
-      if (place < 0) return -1;
-      at += place * strides_[i];
-    }
-    return at;
+    if (last_ < 0) return 0;
+    const int64_t place = places_[static_cast<size_t>(last_)][static_cast<size_t>(index_[last_])];
+    return base_ < 0 || place < 0 ? -1 : base_ + place;
   }
 
-  void next() {
-    for (int i = rank_ - 1; i >= 0; --i) {
-      if (++index_[i] < out_[i]) return;
+  // How many rows, this one among them, are left of the axis around it.
+  int64_t left() const { return last_ < 0 ? 1 : (out_[last_] - index_[last_]) / step_; }
+
+  // To the count-th from here, of as many as are left at most.
+  void next(int64_t count) {
+    if (last_ < 0 || (index_[last_] += count * step_) < out_[last_]) return;
+    index_[last_] = 0;
+    for (int i = last_ - 1; i >= 0; --i) {
+      if (++index_[i] < out_[i]) break;
       index_[i] = 0;
     }
+    find_base();
   }
 
  private:
+  // What all axes but a row's own and the one around it come to, which few rows change.
+  void find_base() {
+    base_ = 0;
+    for (int i = 0; i < last_; ++i) {
+      const int64_t place = places_[static_cast<size_t>(i)][static_cast<size_t>(index_[i])];
+      if (place < 0) {
+        base_ = -1;
+        return;
+      }
+      base_ += place * strides_[i];
+    }
+  }
+
   const Shape& out_;
   const Places& places_;
-  int rank_;
+  int last_;  // of the axes around a row; -1: there are none
+  int64_t step_;
+  int64_t base_ = 0;
   int64_t strides_[kMaxRank] = {};
   int64_t index_[kMaxRank] = {};
 };
@@ -137,22 +176,34 @@ void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& 
   const bool extends =
       std::find(places.back().begin(), places.back().end(), -1) != places.back().end();
   const int64_t repeats = repeats_of(places.back(), length);
+  // Where all rows of the axis around them are shown equally often, they are walked as one.
+  const int around = shape.rank() - 2;
+  const int64_t found =
+      around < 0 ? 0 : repeats_of(places[static_cast<size_t>(around)], x.dim(around));
+  const int64_t together = std::max<int64_t>(found, 1);
   const T* from = x.data<T>();
   T* to = y->data_mut<T>();
-  run.parallel().for_range(y->count() / n, rows_per_task(n), [&](int64_t begin, int64_t end) {
-    RowWalk walk(x.shape(), shape, places, begin);
+  const int64_t tasks = y->count() / n / together;
+  run.parallel().for_range(tasks, rows_per_task(n * together), [&](int64_t begin, int64_t end) {
+    RowWalk walk(x.shape(), shape, places, begin * together, together);
     int64_t last = -2;
-    for (int64_t row = begin; row < end; ++row, walk.next()) {
+    for (int64_t task = begin; task < end;) {
       const int64_t source = walk.source();
-      T* out = to + row * n;
-      if (source == last) {
+      const int64_t count = found == 0 ? 1 : std::min(walk.left(), end - task);
+      T* out = to + task * together * n;
+      if (source < 0) {
+        std::fill_n(out, count * together * n, fill);
+      } else if (source == last && found == 0) {
         move_run(out, out - n, n);  // rows that show the same one stand together
-      } else if (source < 0) {
-        std::fill_n(out, n, fill);
       } else {
-        nearest_row(from + source * length, places.back(), repeats, extends, fill, out);
+        for (int64_t i = 0; i < count; ++i) {
+          nearest_rows(from + (source + i) * length, places.back(), repeats, extends, fill,
+                       together, out + i * together * n);
+        }
       }
       last = source;
+      task += count;
+      walk.next(count);
     }
   });
 }

@@ -201,5 +201,45 @@ TEST(Resize, RefusesInputsItCannotSample) {
   twice.input<float>({2}, {2, 2}).outputs(1).fails("given twice");
 }
 
+// Axes that all are repeated equally often, and others, with axes around them.
+TEST(Resize, NearestRepeatsRowsAndPlanes) {
+  const Shape in{2, 3, 4, 5};
+  std::vector<float> x;
+  for (int64_t i = 0; i < 2 * 3 * 4 * 5; ++i) x.push_back(static_cast<float>(i));
+  const std::vector<std::vector<int64_t>> cases = {{2, 3, 8, 10}, {2, 6, 12, 5}, {4, 3, 4, 15},
+                                                   {2, 3, 6, 10}, {1, 6, 2, 7},  {2, 3, 8, 5}};
+  for (const std::vector<int64_t>& out : cases) {
+    std::vector<float> want;
+    for (int64_t i = 0; i < out[0] * out[1] * out[2] * out[3]; ++i) {
+      int64_t at = 0;
+      for (int64_t axis = 0, inner = out[0] * out[1] * out[2] * out[3]; axis < 4; ++axis) {
+        const int64_t dim = out[static_cast<size_t>(axis)];
+        inner /= dim;
+        at = at * in[static_cast<int>(axis)] + i / inner % dim * in[static_cast<int>(axis)] / dim;
+      }
+      want.push_back(x[static_cast<size_t>(at)]);
+    }
+    OpTester t = resize(13, "nearest", "asymmetric");
+    t.attr("nearest_mode", "floor").input<float>(in, x).input_absent().input_absent();
+    t.input<int64_t>({4}, out).expect<float>(0, Shape{out[0], out[1], out[2], out[3]}, want).run();
+  }
+}
+
+// An axis around the rows, and one around that, of which a part is outside.
+TEST(Resize, CropFillsRowsOutside) {
+  for (const int axis : {0, 1}) {
+    OpTester t = resize(13, "nearest", "tf_crop_and_resize");
+    t.attr("extrapolation_value", 9.0F);
+    t.input<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+    std::vector<float> roi = {0, 0, 0, 1, 1, 1};
+    roi[static_cast<size_t>(axis)] = 1;  // from the last entry to one that is not there
+    roi[static_cast<size_t>(axis) + 3] = 2;
+    t.input<float>({6}, roi).input_absent().input<int64_t>({3}, {2, 2, 2});
+    const std::vector<float> want = axis == 0 ? std::vector<float>{5, 6, 7, 8, 9, 9, 9, 9}
+                                              : std::vector<float>{3, 4, 9, 9, 7, 8, 9, 9};
+    t.expect<float>(0, {2, 2, 2}, want).run();
+  }
+}
+
 }  // namespace
 }  // namespace folio
