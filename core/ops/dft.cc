@@ -7,8 +7,8 @@
 //         (which then gives reals) x holds the first half.
 //         STFT signal [batch, length, 1 or 2] -> [batch, frames, bins, 2], frames of frame_length
 //         every frame_step, times the window.
-// Math:   sum over i of x[i] exp(-+ 2 pi j k i / n), the inverse divided by n. Lengths with small
-//         factors by mixed radix; other factors cost their square (Bluestein above 64).
+// Math:   sum over i of x[i] exp(-+ 2 pi j k i / n), the inverse divided by n; real lines at half
+//         the work (op_fourier.h). The bins above n / 2 of a real line mirror those below.
 // Types:  float, double; float16, bfloat16 in double.
 // Errors: kInvalidArgument for shapes, lengths below 1, axes that do not fit.
 #include <algorithm>
@@ -28,18 +28,43 @@ Result<int64_t> scalar_input(const OpRun& run, int input) {
   return values[0];
 }
 
-// Element i of a line, with zeros past its end.
 template <typename T>
-Complex element(const T* x, int64_t at, int64_t parts) {
-  using C = Compute<T>;
-  const double real = static_cast<C>(x[at * parts]);
-  return {real, parts == 2 ? static_cast<double>(static_cast<C>(x[at * parts + 1])) : 0.0};
+double number(T value) {
+  return static_cast<double>(static_cast<Compute<T>>(value));
+}
+template <typename T>
+T rounded(double value) {
+  return static_cast<T>(static_cast<Compute<T>>(value));
 }
 
+constexpr int64_t kLanes = Fourier::kLanes;
+constexpr int64_t kComplexStep = Fourier::kComplexStep;
+
+// How a lane's bins become numbers of y.
+struct BinRule {
+  int64_t count = 0;  // bins of y
+  int64_t step = 2;   // numbers of y from bin to bin
+  // Where the parts stand in a bin of the lane, and what they are multiplied by.
+  int64_t real_at = 0;
+  int64_t imaginary_at = kLanes;
+  double real_scale = 1;
+  double imaginary_scale = 1;
+};
+
 template <typename T>
-void store(Complex value, int64_t parts, T* y) {
-  y[0] = static_cast<T>(static_cast<Compute<T>>(value.real()));
-  if (parts == 2) y[1] = static_cast<T>(static_cast<Compute<T>>(value.imag()));
+void store_bins(const BinRule& rule, const Fourier& fourier, const double* from, T* y) {
+  const int64_t n = fourier.length();
+  const int64_t given = fourier.kind() == Fourier::Kind::kFromReal ? n / 2 + 1 : n;
+  for (int64_t k = 0; k < std::min(given, rule.count); ++k) {
+    const double* bin = from + k * kComplexStep;
+    y[k * rule.step] = rounded<T>(bin[rule.real_at] * rule.real_scale);
+    y[k * rule.step + 1] = rounded<T>(bin[rule.imaginary_at] * rule.imaginary_scale);
+  }
+  for (int64_t k = given; k < rule.count; ++k) {
+    const double* bin = from + (n - k) * kComplexStep;
+    y[k * rule.step] = rounded<T>(bin[rule.real_at] * rule.real_scale);
+    y[k * rule.step + 1] = rounded<T>(-bin[rule.imaginary_at] * rule.imaginary_scale);
+  }
 }
 
 // ---------------------------------------------------------------- DFT
@@ -80,12 +105,13 @@ class Dft final : public OpKernel {
     shape[rank - 1] = line.out_parts;
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
     if (y->count() == 0) return Status::ok();
-    const Fourier fourier(line.length);
+    const Fourier fourier(line.length, kind_of(line));
+    Status status;
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      run_lines(run, fourier, line, x->data<T>(), y->data_mut<T>());
+      status = run_lines(run, fourier, line, x->data<T>(), y->data_mut<T>());
     });
-    return Status::ok();
+    return status;
   }
 
  private:
@@ -112,42 +138,66 @@ class Dft final : public OpKernel {
     return line;
   }
 
-  template <typename T>
-  void run_lines(OpRun& run, const Fourier& fourier, const DftLine& line, const T* x, T* y) const {
-    const int64_t grain = std::max<int64_t>(1, 2048 / line.length);
-    const int64_t n = line.length;
-    run.parallel().for_range(line.outer * line.inner, grain, [&](int64_t begin, int64_t end) {
-      std::vector<Complex> memory(static_cast<size_t>(2 * n) + fourier.work_size());
-      Complex* in = memory.data();
-      Complex* out = in + n;
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t o = i / line.inner;
-        const int64_t k = i % line.inner;
-        load(line, x + (o * line.in * line.inner + k) * line.in_parts, in);
-        fourier.run(in, out, out + n);
-        T* to = y + (o * line.out * line.inner + k) * line.out_parts;
-        const double scale = inverse ? 1.0 / static_cast<double>(n) : 1.0;
-        for (int64_t j = 0; j < line.out; ++j) {
-          const Complex value = (inverse ? std::conj(out[j]) : out[j]) * scale;
-          store(value, line.out_parts, to + j * line.inner * line.out_parts);
-        }
-      }
-    });
+  static Fourier::Kind kind_of(const DftLine& line) {
+    if (line.out_parts == 1) return Fourier::Kind::kToReal;
+    return line.in_parts == 1 ? Fourier::Kind::kFromReal : Fourier::Kind::kComplex;
   }
 
-  // The line with zeros behind it; an inverse's conjugated, so that one direction serves both.
+  // An inverse is the transform of exchanged parts, exchanged; of real lines the conjugate.
   template <typename T>
-  void load(const DftLine& line, const T* x, Complex* in) const {
+  Status run_lines(OpRun& run, const Fourier& fourier, const DftLine& line, const T* x,
+                   T* y) const {
+    const bool is_exchanged = inverse && fourier.kind() == Fourier::Kind::kComplex;
+    const double scale = inverse ? 1.0 / static_cast<double>(line.length) : 1.0;
+    BinRule rule{line.out, line.inner * line.out_parts};
+    rule.real_at = is_exchanged ? kLanes : 0;
+    rule.imaginary_at = kLanes - rule.real_at;
+    rule.real_scale = scale;
+    rule.imaginary_scale = inverse && !is_exchanged ? -scale : scale;
+    const auto load = [&](int64_t i, double* to) {
+      const int64_t at = i / line.inner * line.in * line.inner + i % line.inner;
+      const T* from = x + at * line.in_parts;
+      if (fourier.kind() == Fourier::Kind::kFromReal) {
+        load_real(line, from, to);
+      } else {
+        load_complex(line, rule, from, to);
+      }
+    };
+    const auto store = [&](int64_t i, const double* from) {
+      const int64_t at = i / line.inner * line.out * line.inner + i % line.inner;
+      T* to = y + at * line.out_parts;
+      if (fourier.kind() == Fourier::Kind::kToReal) {
+        for (int64_t k = 0; k < line.out; ++k) {
+          to[k * line.inner] = rounded<T>(from[k * kLanes] * scale);
+        }
+      } else {
+        store_bins(rule, fourier, from, to);
+      }
+    };
+    return transform_lines(run, fourier, line.outer * line.inner, load, store);
+  }
+
+  // A line with zeros behind it.
+  template <typename T>
+  static void load_real(const DftLine& line, const T* x, double* to) {
     const int64_t used = std::min(line.in, line.length);
-    for (int64_t i = 0; i < line.length; ++i) {
-      in[i] = i < used ? element(x, i * line.inner, line.in_parts) : Complex();
+    for (int64_t i = 0; i < used; ++i) to[i * kLanes] = number(x[i * line.inner]);
+    for (int64_t i = used; i < line.length; ++i) to[i * kLanes] = 0;
+  }
+
+  // The same of complex numbers; what gives a real line needs the bins up to half its length.
+  template <typename T>
+  static void load_complex(const DftLine& line, const BinRule& rule, const T* x, double* to) {
+    const int64_t count = line.out_parts == 1 ? line.length / 2 + 1 : line.length;
+    const int64_t used = std::min(line.in, count);
+    for (int64_t i = 0; i < used; ++i) {
+      const T* from = x + i * line.inner * line.in_parts;
+      to[i * kComplexStep + rule.real_at] = number(from[0]);
+      to[i * kComplexStep + rule.imaginary_at] = line.in_parts == 2 ? number(from[1]) : 0.0;
     }
-    if (!inverse) return;
-    // The half that a onesided spectrum leaves out mirrors the other.
-    for (int64_t i = line.length / 2 + 1; onesided && i < line.length; ++i) {
-      in[i] = std::conj(in[line.length - i]);
+    for (int64_t i = used; i < count; ++i) {
+      to[i * kComplexStep] = to[i * kComplexStep + kLanes] = 0;
     }
-    for (int64_t i = 0; i < line.length; ++i) in[i] = std::conj(in[i]);
   }
 };
 
@@ -211,13 +261,15 @@ class Stft final : public OpKernel {
     FOLIO_TRY(const StftSizes s, sizes(run, *x, window));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), Shape{s.batch, s.frames, s.bins, 2}));
     if (y->count() == 0) return Status::ok();
-    const Fourier fourier(s.frame);
+    const Fourier fourier(s.frame,
+                          s.parts == 1 ? Fourier::Kind::kFromReal : Fourier::Kind::kComplex);
+    Status status;
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      run_frames(run, fourier, s, x->data<T>(), window ? window->data<T>() : nullptr,
-                 y->data_mut<T>());
+      status = run_frames(run, fourier, s, x->data<T>(), window ? window->data<T>() : nullptr,
+                          y->data_mut<T>());
     });
-    return Status::ok();
+    return status;
   }
 
  private:
@@ -251,24 +303,29 @@ class Stft final : public OpKernel {
   }
 
   template <typename T>
-  static void run_frames(OpRun& run, const Fourier& fourier, const StftSizes& s, const T* x,
-                         const T* window, T* y) {
-    const int64_t grain = std::max<int64_t>(1, 2048 / s.frame);
-    run.parallel().for_range(s.batch * s.frames, grain, [&](int64_t begin, int64_t end) {
-      std::vector<Complex> memory(static_cast<size_t>(2 * s.frame) + fourier.work_size());
-      Complex* in = memory.data();
-      Complex* out = in + s.frame;
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t start = i / s.frames * s.length + i % s.frames * s.step;
-        for (int64_t j = 0; j < s.frame; ++j) {
-          const double factor =
-              window ? static_cast<double>(static_cast<Compute<T>>(window[j])) : 1;
-          in[j] = element(x, start + j, s.parts) * factor;
-        }
-        fourier.run(in, out, out + s.frame);
-        for (int64_t k = 0; k < s.bins; ++k) store(out[k], 2, y + (i * s.bins + k) * 2);
+  static Status run_frames(OpRun& run, const Fourier& fourier, const StftSizes& s, const T* x,
+                           const T* window, T* y) {
+    std::vector<double> factors(static_cast<size_t>(s.frame), 1.0);
+    for (int64_t i = 0; window && i < s.frame; ++i) {
+      factors[static_cast<size_t>(i)] = number(window[i]);
+    }
+    const BinRule rule{s.bins};
+    const auto load = [&](int64_t i, double* to) {
+      const T* from = x + (i / s.frames * s.length + i % s.frames * s.step) * s.parts;
+      const double* factor = factors.data();
+      if (s.parts == 1) {
+        for (int64_t k = 0; k < s.frame; ++k) to[k * kLanes] = number(from[k]) * factor[k];
+        return;
       }
-    });
+      for (int64_t k = 0; k < s.frame; ++k) {
+        to[k * kComplexStep] = number(from[2 * k]) * factor[k];
+        to[k * kComplexStep + kLanes] = number(from[2 * k + 1]) * factor[k];
+      }
+    };
+    const auto store = [&](int64_t i, const double* from) {
+      store_bins(rule, fourier, from, y + i * s.bins * 2);
+    };
+    return transform_lines(run, fourier, s.batch * s.frames, load, store);
   }
 };
 

@@ -24,40 +24,33 @@ struct Lines {
   int64_t outer = 1, inner = 1, length = 0;
 };
 
-// Transforms of n elements each: load(line, in), then store(line, out).
-template <typename Load, typename Store>
-void transform_lines(OpRun& run, int64_t lines, int64_t n, const Load& load, const Store& store) {
-  const Fourier fourier(n);
-  const int64_t grain = std::max<int64_t>(1, 2048 / n);
-  run.parallel().for_range(lines, grain, [&](int64_t begin, int64_t end) {
-    std::vector<Complex> memory(static_cast<size_t>(2 * n) + fourier.work_size());
-    Complex* in = memory.data();
-    Complex* out = in + n;
-    for (int64_t line = begin; line < end; ++line) {
-      load(line, in);
-      fourier.run(in, out, out + n);
-      store(line, out);
-    }
-  });
-}
+constexpr int64_t kLanes = Fourier::kLanes;
+constexpr int64_t kComplexStep = Fourier::kComplexStep;
 
-// Complex lines in place. The inverse is the conjugate's transform, conjugated.
-void transform(OpRun& run, const Lines& lines, bool inverse, Complex* data) {
+// Complex lines in place. An inverse is the transform of exchanged parts, exchanged.
+Status transform(OpRun& run, const Lines& lines, bool inverse, Complex* data) {
   const int64_t n = lines.length;
   const int64_t step = lines.inner;
   const double scale = inverse ? 1.0 / static_cast<double>(n) : 1.0;
+  const int64_t real_at = inverse ? kLanes : 0;
+  const int64_t imaginary_at = kLanes - real_at;
   const auto at = [&](int64_t i) { return data + i / step * n * step + i % step; };
-  const auto load = [&](int64_t i, Complex* in) {
+  const auto load = [&](int64_t i, double* to) {
     const Complex* line = at(i);
-    for (int64_t k = 0; k < n; ++k) in[k] = inverse ? std::conj(line[k * step]) : line[k * step];
-  };
-  const auto store = [&](int64_t i, const Complex* out) {
-    Complex* line = at(i);
     for (int64_t k = 0; k < n; ++k) {
-      line[k * step] = (inverse ? std::conj(out[k]) : out[k]) * scale;
+      to[k * kComplexStep + real_at] = line[k * step].real();
+      to[k * kComplexStep + imaginary_at] = line[k * step].imag();
     }
   };
-  transform_lines(run, lines.outer * step, n, load, store);
+  const auto store = [&](int64_t i, const double* from) {
+    Complex* line = at(i);
+    for (int64_t k = 0; k < n; ++k) {
+      const double* bin = from + k * kComplexStep;
+      line[k * step] = Complex(bin[real_at], bin[imaginary_at]) * scale;
+    }
+  };
+  const Fourier fourier(n, Fourier::Kind::kComplex);
+  return transform_lines(run, fourier, lines.outer * step, load, store);
 }
 
 class RealFourier final : public OpKernel {
@@ -92,15 +85,13 @@ class RealFourier final : public OpKernel {
     // There are no more bins than elements in memory: no overflow.
     FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(bins.count()) * sizeof(Complex)));
     auto* spectrum = reinterpret_cast<Complex*>(memory);
+    Status status;
     dispatch(SignalTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (inverse) {
-        backward(run, bins, length, x->data<T>(), spectrum, y->data_mut<T>());
-      } else {
-        forward(run, bins, length, x->data<T>(), spectrum, y->data_mut<T>());
-      }
+      status = inverse ? backward(run, bins, length, x->data<T>(), spectrum, y->data_mut<T>())
+                       : forward(run, bins, length, x->data<T>(), spectrum, y->data_mut<T>());
     });
-    return Status::ok();
+    return status;
   }
 
  private:
@@ -116,53 +107,61 @@ class RealFourier final : public OpKernel {
   }
 
   // The signal's dims but the last one.
-  void other_dims(OpRun& run, const Shape& bins, Complex* spectrum) const {
+  Status other_dims(OpRun& run, const Shape& bins, Complex* spectrum) const {
     const int last = bins.rank() - 1;
     for (int axis = last - 1; axis > last - signal_dims; --axis) {
       const Lines lines{bins.product(0, axis), bins.product(axis + 1, bins.rank()), bins[axis]};
-      transform(run, lines, inverse, spectrum);
+      FOLIO_RETURN_IF_ERROR(transform(run, lines, inverse, spectrum));
     }
+    return Status::ok();
   }
 
   template <typename T>
-  void forward(OpRun& run, const Shape& bins, int64_t n, const T* x, Complex* spectrum,
-               T* y) const {
+  Status forward(OpRun& run, const Shape& bins, int64_t n, const T* x, Complex* spectrum,
+                 T* y) const {
     using C = Compute<T>;
     const int64_t kept = n / 2 + 1;
-    const auto load = [&](int64_t i, Complex* in) {
-      for (int64_t k = 0; k < n; ++k) in[k] = static_cast<C>(x[i * n + k]);
+    const auto load = [&](int64_t i, double* to) {
+      for (int64_t k = 0; k < n; ++k) to[k * kLanes] = static_cast<C>(x[i * n + k]);
     };
-    const auto store = [&](int64_t i, const Complex* out) {
-      std::copy(out, out + kept, spectrum + i * kept);
+    const auto store = [&](int64_t i, const double* from) {
+      for (int64_t k = 0; k < kept; ++k) {
+        const double* bin = from + k * kComplexStep;
+        spectrum[i * kept + k] = {bin[0], bin[kLanes]};
+      }
     };
-    transform_lines(run, bins.count() / kept, n, load, store);
-    other_dims(run, bins, spectrum);
+    const Fourier fourier(n, Fourier::Kind::kFromReal);
+    FOLIO_RETURN_IF_ERROR(transform_lines(run, fourier, bins.count() / kept, load, store));
+    FOLIO_RETURN_IF_ERROR(other_dims(run, bins, spectrum));
     for (int64_t i = 0; i < bins.count(); ++i) {
       y[2 * i] = static_cast<T>(static_cast<C>(spectrum[i].real()));
       y[2 * i + 1] = static_cast<T>(static_cast<C>(spectrum[i].imag()));
     }
+    return Status::ok();
   }
 
   template <typename T>
-  void backward(OpRun& run, const Shape& bins, int64_t n, const T* x, Complex* spectrum,
-                T* y) const {
+  Status backward(OpRun& run, const Shape& bins, int64_t n, const T* x, Complex* spectrum,
+                  T* y) const {
     using C = Compute<T>;
     for (int64_t i = 0; i < bins.count(); ++i) {
       spectrum[i] = {static_cast<C>(x[2 * i]), static_cast<C>(x[2 * i + 1])};
     }
-    other_dims(run, bins, spectrum);
+    FOLIO_RETURN_IF_ERROR(other_dims(run, bins, spectrum));
     const int64_t kept = n / 2 + 1;
-    // Conjugated: the inverse by the forward transform. The other half mirrors this one.
-    const auto load = [&](int64_t i, Complex* in) {
-      const Complex* half = spectrum + i * kept;
-      for (int64_t k = 0; k < n; ++k) in[k] = k < kept ? std::conj(half[k]) : half[n - k];
-    };
-    const auto store = [&](int64_t i, const Complex* out) {
-      for (int64_t k = 0; k < n; ++k) {
-        y[i * n + k] = static_cast<T>(static_cast<C>(out[k].real() / static_cast<double>(n)));
+    const auto load = [&](int64_t i, double* to) {
+      for (int64_t k = 0; k < kept; ++k) {
+        to[k * kComplexStep] = spectrum[i * kept + k].real();
+        to[k * kComplexStep + kLanes] = spectrum[i * kept + k].imag();
       }
     };
-    transform_lines(run, bins.count() / kept, n, load, store);
+    const auto store = [&](int64_t i, const double* from) {
+      for (int64_t k = 0; k < n; ++k) {
+        y[i * n + k] = static_cast<T>(static_cast<C>(from[k * kLanes] / static_cast<double>(n)));
+      }
+    };
+    const Fourier fourier(n, Fourier::Kind::kToReal);
+    return transform_lines(run, fourier, bins.count() / kept, load, store);
   }
 };
 

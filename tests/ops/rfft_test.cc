@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <complex>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -39,6 +42,35 @@ TEST(Irfft, IsRfftsInverse) {
   t.expect<float>(0, {2, 4}, {1, 2, 3, 4, 0, 1, 0, 0}, 1e-6);
   t.expect_inferred(0, "tensor(float)[2,4]");
   t.run();
+}
+
+// Odd dims, and more lines than one.
+TEST(Rfft, TransformsEveryDim) {
+  constexpr int64_t kRows = 3, kColumns = 6;
+  std::vector<double> x;
+  for (int64_t i = 0; i < 2 * kRows * kColumns; ++i) x.push_back(std::sin(i * i));
+  std::vector<double> y;
+  for (size_t image = 0; image < 2; ++image) {
+    for (int64_t u = 0; u < kRows; ++u) {
+      for (int64_t v = 0; v < kColumns / 2 + 1; ++v) {
+        std::complex<double> sum = 0;
+        for (int64_t i = 0; i < kRows * kColumns; ++i) {
+          const auto turns = static_cast<double>(i / kColumns * u) / kRows +
+                             static_cast<double>(i % kColumns * v) / kColumns;
+          sum += x[image * kRows * kColumns + static_cast<size_t>(i)] *
+                 std::polar(1.0, -2 * M_PI * turns);
+        }
+        y.push_back(sum.real());
+        y.push_back(sum.imag());
+      }
+    }
+  }
+  OpTester t("Rfft", 1, kMs);
+  t.attr("signal_ndim", 2).input<double>({2, kRows, kColumns}, x);
+  t.expect<double>(0, {2, kRows, kColumns / 2 + 1, 2}, y, 1e-12).run();
+  OpTester back("Irfft", 1, kMs);
+  back.attr("signal_ndim", 2).input<double>({2, kRows, kColumns / 2 + 1, 2}, y);
+  back.expect<double>(0, {2, kRows, kColumns}, x, 1e-12).run();
 }
 
 TEST(Rfft, RefusesOtherShapesAndAttributes) {
