@@ -7,11 +7,18 @@
 // Math:   overlap is the intersection over the union; boxes without an area overlap nothing. Of
 //         equal scores the lower index is better; NaN is no score.
 // Types:  boxes and scores float; the result int64.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
+
+constexpr int64_t kMaxBoxes = (int64_t{1} << 32) - 1;
 
 struct Box {
   float y1, x1, y2, x2, area;
@@ -29,16 +36,6 @@ Box box_of(const float* v, bool center) {
   return box;
 }
 
-bool overlaps(const Box& a, const Box& b, float threshold) {
-  if (!(a.area > 0) || !(b.area > 0)) return false;
-  const float height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
-  const float width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
-  if (!(height > 0) || !(width > 0)) return false;
-  const float both = height * width;
-  const float either = a.area + b.area - both;
-  return either > 0 && both / either > threshold;
-}
-
 struct Limits {
   int64_t count = 0;
   float overlap = 0;
@@ -46,27 +43,161 @@ struct Limits {
   float score = 0;
 };
 
-// Indices of the boxes of one class that stay, best first.
-void select_boxes(const std::vector<Box>& boxes, const float* scores, const Limits& limits,
-                  std::vector<int64_t>* candidates, std::vector<int64_t>* kept) {
-  candidates->clear();
-  kept->clear();
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    const bool counts = limits.has_score ? scores[i] > limits.score : scores[i] == scores[i];
-    if (counts) candidates->push_back(static_cast<int64_t>(i));
-  }
-  std::sort(candidates->begin(), candidates->end(), [&](int64_t a, int64_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-  });
-  for (const int64_t candidate : *candidates) {
-    if (static_cast<int64_t>(kept->size()) >= limits.count) return;
-    const Box& box = boxes[static_cast<size_t>(candidate)];
-    const bool hidden = std::any_of(kept->begin(), kept->end(), [&](int64_t better) {
-      return overlaps(box, boxes[static_cast<size_t>(better)], limits.overlap);
-    });
-    if (!hidden) kept->push_back(candidate);
-  }
+// ---------------------------------------------------------------- overlaps
+
+// Boxes that stay, as vectors of 16 bytes: g++ makes none of such loops at -O2.
+typedef float Floats __attribute__((vector_size(16)));
+typedef int32_t Flags __attribute__((vector_size(16)));
+constexpr size_t kEach = 4;
+struct Boxes {
+  Floats y1, x1, y2, x2, area;
+};
+
+void add_box(const Box& box, size_t at, Boxes* kept) {
+  Boxes& some = kept[at / kEach];
+  // What is not there is a point and has nothing in common with a box.
+  if (at % kEach == 0) some = Boxes{};
+  some.y1[at % kEach] = box.y1;
+  some.x1[at % kEach] = box.x1;
+  some.y2[at % kEach] = box.y2;
+  some.x2[at % kEach] = box.x2;
+  some.area[at % kEach] = box.area;
 }
+
+// Whether one of `count` boxes hides this one; they all have areas.
+bool is_hidden(const Box& box, const Boxes* kept, size_t count, float threshold) {
+  const Floats zero{};
+  const Floats y1 = zero + box.y1;
+  const Floats x1 = zero + box.x1;
+  const Floats y2 = zero + box.y2;
+  const Floats x2 = zero + box.x2;
+  for (size_t i = 0; i * kEach < count; ++i) {
+    const Boxes& b = kept[i];
+    const Floats height = (b.y2 < y2 ? b.y2 : y2) - (y1 < b.y1 ? b.y1 : y1);
+    const Floats width = (b.x2 < x2 ? b.x2 : x2) - (x1 < b.x1 ? b.x1 : x1);
+    const Floats both = height * width;
+    const Floats either = b.area + box.area - both;
+    const Flags hides =
+        (height > zero) & (width > zero) & (either > zero) & (both / either > threshold);
+    uint64_t halves[2];
+    std::memcpy(halves, &hides, sizeof(halves));
+    if ((halves[0] | halves[1]) != 0) return true;
+  }
+  return false;
+}
+
+// ---------------------------------------------------------------- the order of scores
+
+// Of keys that ascend the better a box is: the score's bits, then the index. Not NaN.
+uint64_t key_of(float score, uint32_t index) {
+  score += 0.0F;  // -0 is 0.
+  uint32_t bits;
+  std::memcpy(&bits, &score, sizeof(bits));
+  const uint32_t descending = (bits >> 31) != 0 ? bits : ~bits & 0x7fffffffU;
+  return uint64_t{descending} << 32 | index;
+}
+uint32_t index_of(uint64_t key) { return static_cast<uint32_t>(key); }
+
+// Distinct keys that are put in order as far as somebody asks for them: most boxes are not.
+class Ascending {
+ public:
+  Ascending(uint64_t* keys, size_t count) : keys_(keys), patience_(8 * count) {
+    ends_[0] = count;
+    depth_ = count > 0 ? 1 : 0;
+  }
+
+  // Puts more of them in order; gives how many are now. As many as before: all are.
+  size_t more() {
+    if (depth_ == 0) return sorted_;
+    while (ends_[depth_ - 1] - sorted_ > kFew && depth_ + 2 <= kMaxDepth && wasted_ <= patience_) {
+      split();
+    }
+    std::sort(keys_ + sorted_, keys_ + ends_[depth_ - 1]);
+    sorted_ = ends_[--depth_];
+    return sorted_;
+  }
+
+ private:
+  static constexpr size_t kFew = 16;  // that std::sort inserts one by one
+  // Orders that split() makes little of are left to std::sort.
+  static constexpr size_t kMaxDepth = 64;
+
+  // The first range into those before a pivot, it, and those behind it; without branches, which
+  // would go anywhere.
+  void split() {
+    const size_t begin = sorted_;
+    const size_t last = ends_[depth_ - 1] - 1;
+    uint64_t& a = keys_[begin];
+    uint64_t& b = keys_[begin + (last - begin) / 2];
+    uint64_t& c = keys_[last];
+    // The median goes to the end.
+    if (b < a) std::swap(a, b);
+    if (c < b) std::swap(b, c);
+    if (b < a) std::swap(a, b);
+    std::swap(b, c);
+    const uint64_t pivot = c;
+    size_t middle = begin;
+    for (size_t i = begin; i < last; ++i) {
+      const uint64_t key = keys_[i];
+      keys_[i] = keys_[middle];
+      keys_[middle] = key;
+      middle += key < pivot ? 1 : 0;
+    }
+    std::swap(keys_[middle], keys_[last]);
+    if (middle - begin < (last - begin) / 8) wasted_ += last - begin;
+    if (middle < last) ends_[depth_++] = middle + 1;
+    if (middle > begin) ends_[depth_++] = middle;
+  }
+
+  uint64_t* keys_;
+  size_t sorted_ = 0;
+  size_t patience_;  // steps in splits that made a large part smaller by little
+  size_t wasted_ = 0;
+  size_t depth_ = 0;
+  size_t ends_[kMaxDepth + 2];  // of ranges, each with what comes before the next; the first last
+};
+
+// ---------------------------------------------------------------- one class
+
+// What a class needs, of as many elements as there are boxes.
+struct Memory {
+  uint64_t* keys;
+  Boxes* kept;
+
+  static size_t keys_bytes(int64_t n) { return align_up(static_cast<size_t>(n) * 8, 64); }
+  static size_t bytes(int64_t n) {
+    return keys_bytes(n) + (static_cast<size_t>(n) / kEach + 1) * sizeof(Boxes);
+  }
+  Memory(uint8_t* memory, int64_t n)
+      : keys(reinterpret_cast<uint64_t*>(memory)),
+        kept(reinterpret_cast<Boxes*>(memory + keys_bytes(n))) {}
+};
+
+// Indices of the boxes of one class that stay, best first: up to limits.count. How many.
+int64_t select_boxes(const Box* boxes, const float* scores, int64_t n, const Limits& limits,
+                     const Memory& memory, uint32_t* stay) {
+  size_t count = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    memory.keys[count] = key_of(scores[i], static_cast<uint32_t>(i));
+    const bool counts = limits.has_score ? scores[i] > limits.score : scores[i] == scores[i];
+    count += counts ? 1 : 0;
+  }
+  Ascending order(memory.keys, count);
+  size_t with_area = 0;
+  int64_t stayed = 0;
+  for (size_t i = 0, ready = 0; i < count && stayed < limits.count; ++i) {
+    if (i == ready) ready = order.more();
+    const Box& box = boxes[index_of(memory.keys[i])];
+    if (box.area > 0) {
+      if (is_hidden(box, memory.kept, with_area, limits.overlap)) continue;
+      add_box(box, with_area++, memory.kept);
+    }
+    stay[stayed++] = index_of(memory.keys[i]);
+  }
+  return stayed;
+}
+
+// ---------------------------------------------------------------- the operator
 
 class NonMaxSuppression final : public OpKernel {
  public:
@@ -82,14 +213,15 @@ class NonMaxSuppression final : public OpKernel {
                               scores->shape().to_string(), ", expected [b,n,4] and [b,c,n]");
     }
     FOLIO_TRY(const Limits limits, limits_of(run));
-    std::vector<int64_t> result;
-    if (limits.count > 0 && scores->count() > 0) {
-      FOLIO_RETURN_IF_ERROR(select(run, *boxes, *scores, limits, &result));
+    if (boxes->dim(1) > kMaxBoxes) {
+      return not_implemented("there are ", boxes->dim(1), " boxes, at most ", kMaxBoxes);
     }
-    const auto count = static_cast<int64_t>(result.size() / 3);
-    FOLIO_TRY(Tensor * out, run.output(0, DType::kInt64, Shape{count, 3}));
-    std::copy(result.begin(), result.end(), out->data_mut<int64_t>());
-    return Status::ok();
+    if (limits.count <= 0 || scores->count() == 0) {
+      FOLIO_TRY(Tensor * none, run.output(0, DType::kInt64, Shape{0, 3}));
+      static_cast<void>(none);
+      return Status::ok();
+    }
+    return select(run, *boxes, *scores, limits);
   }
 
  private:
@@ -112,22 +244,42 @@ class NonMaxSuppression final : public OpKernel {
     return limits;
   }
 
-  Status select(OpRun& run, const Tensor& boxes, const Tensor& scores, const Limits& limits,
-                std::vector<int64_t>* result) const {
+  Status select(OpRun& run, const Tensor& boxes, const Tensor& scores, Limits limits) const {
     const int64_t n = boxes.dim(1);
-    const int64_t classes = scores.dim(1);
-    std::vector<Box> corners(static_cast<size_t>(n));
-    std::vector<int64_t> candidates;
-    std::vector<int64_t> kept;
-    for (int64_t b = 0; b < boxes.dim(0); ++b) {
-      for (int64_t i = 0; i < n; ++i) {
-        corners[static_cast<size_t>(i)] = box_of(boxes.data<float>() + (b * n + i) * 4, center_);
-      }
-      for (int64_t c = 0; c < classes; ++c) {
-        FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
-        const float* row = scores.data<float>() + (b * classes + c) * n;
-        select_boxes(corners, row, limits, &candidates, &kept);
-        for (const int64_t box : kept) result->insert(result->end(), {b, c, box});
+    const int64_t rows = scores.dim(0) * scores.dim(1);  // classes of all images
+    limits.count = std::min(limits.count, n);
+    const auto images = static_cast<size_t>(boxes.dim(0) * n);
+    FOLIO_TRY(uint8_t * memory, run.scratch(images * sizeof(Box)));
+    auto* corners = reinterpret_cast<Box*>(memory);
+    for (size_t i = 0; i < images; ++i) corners[i] = box_of(boxes.data<float>() + i * 4, center_);
+    // There are no more of either than scores.
+    FOLIO_TRY(memory, run.scratch(static_cast<size_t>(rows * limits.count) * sizeof(uint32_t)));
+    auto* stay = reinterpret_cast<uint32_t*>(memory);
+    FOLIO_TRY(memory, run.scratch(static_cast<size_t>(rows) * sizeof(int64_t)));
+    auto* counts = reinterpret_cast<int64_t*>(memory);
+    ThreadScratch scratch;
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, Memory::bytes(n), &scratch));
+    const int64_t some = std::max<int64_t>(run.parallel().thread_count(), (1 << 20) / n);
+    for (int64_t first = 0; first < rows; first += some) {
+      FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
+      const int64_t count = std::min(some, rows - first);
+      run.parallel().for_range(count, 1 + 2048 / n, [&](int64_t begin, int64_t end) {
+        const ThreadScratch::Block block(scratch);
+        for (int64_t row = first + begin; row < first + end; ++row) {
+          counts[row] =
+              select_boxes(corners + row / scores.dim(1) * n, scores.data<float>() + row * n, n,
+                           limits, Memory(block.data(), n), stay + row * limits.count);
+        }
+      });
+    }
+    const int64_t total = std::accumulate(counts, counts + rows, int64_t{0});
+    FOLIO_TRY(Tensor * out, run.output(0, DType::kInt64, Shape{total, 3}));
+    auto* to = out->data_mut<int64_t>();
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < counts[row]; ++i, to += 3) {
+        to[0] = row / scores.dim(1);
+        to[1] = row % scores.dim(1);
+        to[2] = stay[row * limits.count + i];
       }
     }
     return Status::ok();
