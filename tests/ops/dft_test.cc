@@ -152,6 +152,39 @@ TEST(DFT, LinesChangeNothingInOthers) {
   }
 }
 
+// More than a thread takes at once, and an odd number: each as it would be alone.
+TEST(DFT, TakesManyLines) {
+  constexpr int64_t kLines = 131;
+  for (const int64_t n : {128, 4500}) {
+    std::vector<float> x;
+    for (int64_t i = 0; i < kLines * n; ++i) x.push_back(static_cast<float>(i * i % 1009) / 16);
+    OpTester all("DFT", 20);
+    all.input<float>({kLines, n, 1}, x).outputs(1).run();
+    const std::vector<float> y = all.output_values<float>(0);
+    for (const int64_t line : {0, 1, 63, 64, 65, 127, 128, 129, 130}) {
+      OpTester one("DFT", 20);
+      one.input<float>({1, n, 1}, {x.begin() + line * n, x.begin() + (line + 1) * n});
+      one.expect<float>(0, {1, n, 2}, {y.begin() + line * n * 2, y.begin() + (line + 1) * n * 2});
+      one.run();
+    }
+  }
+}
+
+TEST(DFT, TakesEveryType) {
+  for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kFloat16, DType::kBfloat16}) {
+    OpTester real("DFT", 20);
+    real.input_as(dtype, {1, 4, 1}, {1, 2, 3, 6});
+    real.expect_as(0, dtype, {1, 4, 2}, {12, 0, -2, 4, -4, 0, -2, -4}, 1e-6).run();
+    OpTester back("DFT", 20);
+    back.attr("inverse", 1).input_as(dtype, {1, 4, 2}, {12, 0, -2, 4, -4, 0, -2, -4});
+    back.expect_as(0, dtype, {1, 4, 2}, {1, 0, 2, 0, 3, 0, 6, 0}, 1e-6).run();
+    OpTester frames("STFT", 17);
+    frames.input_as(dtype, {1, 4, 1}, {1, 2, 3, 6}).input<int64_t>({}, {2});
+    frames.input_as(dtype, {2}, {1, 0.5});
+    frames.expect_as(0, dtype, {1, 2, 2, 2}, {2, 0, 0, 0, 6, 0, 0, 0}, 1e-6).run();
+  }
+}
+
 TEST(DFT, CutsOrFillsComplexLines) {
   OpTester longer("DFT", 20);
   longer.input<float>({1, 1, 2}, {3, 4}).input<int64_t>({}, {2});

@@ -149,6 +149,12 @@ TEST(NonMaxSuppression, TakesScoresInAnyOrder) {
   }
 }
 
+// More classes than run before somebody may cancel.
+TEST(NonMaxSuppression, TakesManyBoxes) {
+  const Scene scene(60000, 10, [](int64_t i) { return static_cast<float>(i * 7907 % 60013); });
+  scene.check(3, 0.1F, 100);
+}
+
 TEST(NonMaxSuppression, RefusesShapesThatDoNotFit) {
   OpTester t("NonMaxSuppression", 11);
   t.input<float>({1, 1, 4}, {0, 0, 1, 1}).input<float>({1, 1, 2}, {1, 2}).outputs(1);
