@@ -77,8 +77,8 @@ bool is_hidden(const Box& box, const Boxes* kept, size_t count, float threshold)
     const Floats width = (b.x2 < x2 ? b.x2 : x2) - (x1 < b.x1 ? b.x1 : x1);
     const Floats both = height * width;
     const Floats either = b.area + box.area - both;
-    const Flags hides =
-        (height > zero) & (width > zero) & (either > zero) & (both / either > threshold);
+    // What two areas have in common is less than their sum.
+    const Flags hides = (height > zero) & (width > zero) & (both / either > threshold);
     uint64_t halves[2];
     std::memcpy(halves, &hides, sizeof(halves));
     if ((halves[0] | halves[1]) != 0) return true;

@@ -44,6 +44,13 @@ TEST(NonMaxSuppression, TakesCornersInAnyOrderAndCenters) {
   center.expect<int64_t>(0, {1, 3}, {0, 0, 0}).run();
 }
 
+TEST(NonMaxSuppression, BoxesWithoutAnAreaOverlapNothing) {
+  OpTester t("NonMaxSuppression", 11);
+  t.input<float>({1, 2, 4}, {0, 0, 1, 1, 0, 0, 1e-30F, 1e-30F}).input<float>({1, 1, 2}, {2, 1});
+  t.input<int64_t>({}, {9}).input<float>({}, {-1});
+  t.expect<int64_t>(0, {2, 3}, {0, 0, 0, 0, 0, 1}).run();
+}
+
 TEST(NonMaxSuppression, LeavesOutWhatHasNoScore) {
   OpTester t = boxes(9, 0.5F, {NAN, -INFINITY, NAN, NAN, NAN, 1});
   t.expect<int64_t>(0, {2, 3}, {0, 0, 5, 0, 0, 1}).run();
