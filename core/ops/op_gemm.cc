@@ -15,9 +15,9 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 // About 4 million multiply-adds a chunk, some 50 us on one AVX-512 core, so that a stolen core
 // costs little, all threads end at once, and hand-out costs nothing. Of few rows 512 KiB of B: 20
 // to 30 us.
-constexpr ChunkRule kRule = {4 << 20, 1 << 17, 64, 512};
+constexpr ChunkRule kRule = {4 << 20, 1 << 17, 64, 512, kThreadMacs, 1 << 14};
 // Of rows that are packed, or cut into parts, for each chunk more columns repay that.
-constexpr ChunkRule kPackingRule = {4 << 20, 1 << 17, 512, 512};
+constexpr ChunkRule kPackingRule = {4 << 20, 1 << 17, 512, 512, kThreadMacs, 1 << 14};
 // A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
 // next; for few rows in L1.
 constexpr int64_t kPieceColumns = 128;
@@ -66,6 +66,14 @@ void multiply_plain_pieces(const FolioKernels& kernels, const FolioGemmF32& args
                         packed);
     if (copy) copy_a(args, p, copy, part);
   });
+}
+
+// What it repays to wake a thread for is in a product so often.
+double units_of(const ChunkRule& rule, int64_t m, int64_t n, int64_t k) {
+  const double weights = static_cast<double>(n) * static_cast<double>(k);
+  const double by_macs = static_cast<double>(m) * weights / static_cast<double>(rule.least_macs);
+  const double by_weights = weights / static_cast<double>(rule.least_weights);
+  return std::max(by_macs, by_weights);
 }
 
 // Columns [begin, end) of C, all rows; after them this thread goes on up to `known_end`.
@@ -128,24 +136,27 @@ int64_t few_rows_columns(const ChunkRule& rule, int64_t m, int64_t k) {
   return weights / std::max<int64_t>(k, 1);
 }
 
-ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t k) {
+ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t k, int threads) {
   constexpr int64_t kFewestRows = 48;
   constexpr int64_t kMostRows = 192;
   constexpr int64_t kEnough = 8;
   constexpr int64_t kStep = 64;
   const int64_t all = panel_columns(n);
+  const int64_t shares = thread_parts(units_of(rule, m, n, k), threads);
   if (m < kFewestRows) {
     // Four panels side by side are read faster from memory than one or two.
     const int64_t step = all >= kEnough * kStep ? kStep : kPanel;
     const int64_t columns = few_rows_columns(rule, m, k) / step * step;
-    return {m, std::clamp<int64_t>(columns, step, std::max(all, step))};
+    const int64_t most = std::clamp<int64_t>(columns, step, std::max(all, step));
+    return {m, std::min(most, std::max(kPanel, panel_columns((all + shares - 1) / shares)))};
   }
   const int64_t rows = std::min(m, kMostRows);
   const int64_t wanted = rule.macs / (rows * std::max<int64_t>(k, 1)) / kStep * kStep;
   const int64_t columns = std::min(all, std::clamp(wanted, rule.least_columns, rule.most_columns));
   const int64_t blocks = std::max<int64_t>(1, (all + columns - 1) / std::max<int64_t>(columns, 1));
   const bool is_small = rows * k * columns < rule.macs / 4;
-  const int64_t enough = is_small ? 1 : std::min((kEnough + blocks - 1) / blocks, m / kFewestRows);
+  const int64_t enough = std::min(((is_small ? shares : kEnough) + blocks - 1) / blocks,
+                                  m / (is_small ? 16 : kFewestRows));
   const int64_t parts = std::max((m + kMostRows - 1) / kMostRows, enough);
   return {(m + parts - 1) / parts, columns};
 }
@@ -208,7 +219,8 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   if (!b.packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
   const bool stays = args.a_col_stride == 1 && args.precision == kFolioChain;
-  const ProductChunk size = product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k);
+  const ProductChunk size = product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k,
+                                          run.parallel().thread_count());
   const int64_t row_blocks = (args.m + size.rows - 1) / size.rows;
   const int64_t col_blocks = (args.n + size.columns - 1) / size.columns;
   run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {

@@ -80,6 +80,8 @@ struct ChunkRule {
   int64_t few_weights;    // elements of B of a chunk of few rows at most: those wait for memory
   int64_t least_columns;  // of many rows; a multiple of 16
   int64_t most_columns;
+  int64_t least_macs;     // what it repays to wake a thread for,
+  int64_t least_weights;  // or elements of B: a microsecond or two, where a region takes 0.3
 };
 struct ProductChunk {
   int64_t rows;
@@ -88,9 +90,21 @@ struct ProductChunk {
 // Columns of B for a chunk of all of few rows.
 int64_t few_rows_columns(const ChunkRule& rule, int64_t m, int64_t k);
 // Few rows: columns alone. Many: even parts of as many as a pass over B serves (fewer read B too
-// often for the memory of all threads), and enough chunks for threads to end together, unless they
-// are small.
-ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t k);
+// often for the memory of all threads), and enough chunks for threads to end together. Small ones
+// are cut only for threads to share.
+ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t k, int threads);
+
+// Parts of small work for threads to share, `units` times what repays to wake one: one each, more
+// where there is enough for a late thread to be helped. Bits must not depend on the cut.
+inline int64_t thread_parts(double units_of_work, int threads) {
+  constexpr int64_t kMostPartsOfOne = 4;
+  if (threads <= 1) return 1;
+  const auto units = static_cast<int64_t>(std::min(units_of_work, 1e6));
+  int64_t parts = std::clamp<int64_t>(units, 1, threads);
+  while (parts < kMostPartsOfOne * threads && 4 * parts <= units) parts *= 2;
+  return parts;
+}
+inline constexpr int64_t kThreadMacs = 192 << 10;  // such a unit, of floats
 
 // A product a piece of the depth after the other. make(p, &part) writes elements [p, p + part.k) of
 // B as F32P16 to `panels`, p a multiple of kPieceDepth, and may say what comes next (set_next).

@@ -15,7 +15,7 @@ constexpr int64_t kPanel = 16;
 constexpr int64_t kTileRows = 12;  // of the widest kernel in registers
 // Some 20 us on one core with dot products; four panels are a block of the kernel, and of 512
 // columns B stays in L2.
-constexpr ChunkRule kRule = {8 << 20, 8 << 20, 64, 512};
+constexpr ChunkRule kRule = {8 << 20, 8 << 20, 64, 512, 4 * kThreadMacs, 1 << 16};
 constexpr int64_t kUnsignedOffset = 128;  // what flipping the sign bit adds
 
 int32_t zero_at(const ByteZero& zero, DType dtype, int64_t at) {
@@ -280,7 +280,8 @@ void zero_point_offsets(int64_t n, int64_t k, int32_t a_zero, const int32_t* col
 
 void gemm_u8(OpRun& run, const FolioGemmU8& whole) {
   if (whole.m == 0 || whole.n == 0) return;
-  const ProductChunk cut = product_chunk(kRule, whole.m, whole.n, whole.k);
+  const ProductChunk cut =
+      product_chunk(kRule, whole.m, whole.n, whole.k, run.parallel().thread_count());
   const int64_t rows = (cut.rows + kTileRows - 1) / kTileRows * kTileRows;
   const int64_t columns = cut.columns;
   const int64_t col_blocks = (whole.n + columns - 1) / columns;

@@ -13,8 +13,9 @@ namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr size_t kFloat = sizeof(float);
-constexpr int64_t kRowStep = 14;      // rows of the widest kernel's tile
-constexpr int64_t kTileRows = 98;     // half of 14 x 14: images of 7 times 2^i are cut evenly
+constexpr int64_t kRowStep = 14;   // rows of the widest kernel's tile
+constexpr int64_t kTileRows = 98;  // half of 14 x 14: images of 7 times 2^i are cut evenly
+constexpr int64_t kLeastTileRows = 2 * kRowStep;  // of small work that threads share
 constexpr int64_t kDilatedRows = 42;  // more such tiles see no more than some lines of the window
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
@@ -22,6 +23,7 @@ constexpr int64_t kMostPlanes = 8;           // of an image that is read as it l
 constexpr int64_t kLinePixels = 504;         // of a tile, where it is (a part of) a line
 constexpr int64_t kFewestTaps = 3;           // of a row of the window then: they are one piece
 constexpr int64_t kChunkMacs = 1 << 20;
+constexpr int64_t kSharedMacs = 4 * kChunkMacs;
 // Weights that are packed while they are used: floats that stay in L2, fewer columns than that only
 // if there are no more, and how many such blocks it takes to keep all threads at work.
 constexpr int64_t kFreshFloats = 160 * 1024;
@@ -78,26 +80,40 @@ class NhwcProduct {
     precision_ = product_precision(kernels, w.out_count(), s.c_out, s.k());
     const int64_t work =
         std::max<int64_t>(1, args.turned ? dots_work(s, args) : s.k() * panel_columns(s.c_out));
+    const double macs = static_cast<double>(rows_) * static_cast<double>(work * s.group);
+    // Lines are cut by filters only; other large work is in chunks enough.
+    const bool is_shared = by_lines_ || macs < kSharedMacs;
+    const int64_t shares = is_shared ? thread_parts(macs / kThreadMacs, threads) : 1;
     if (by_lines_) {
       parts_ = std::max<int64_t>(1, (w.out[2] + kLinePixels - 1) / kLinePixels);
       tiling_.tile = (w.out[2] + parts_ - 1) / parts_;
       tiling_.tiles = w.out[2] > 0 ? rows_ / w.out[2] * parts_ : 0;
-      tiling_.columns = s.c_out;
-      tiling_.blocks = 1;
+      // Long filters over few pixels (spectrograms): threads share the filters.
+      const int64_t blocks = (shares + tiling_.tiles - 1) / std::max<int64_t>(1, tiling_.tiles);
+      tiling_.columns =
+          args.turned || blocks <= 1 ? s.c_out : panel_columns((s.c_out + blocks - 1) / blocks);
+      tiling_.blocks = (s.c_out + tiling_.columns - 1) / tiling_.columns;
     } else {
+      const int64_t share = (rows_ * s.group + shares - 1) / shares;
+      const int64_t even = (share + kRowStep - 1) / kRowStep * kRowStep;
+      const int64_t widest = std::min(w.dilation[1] > 1 && !in_place_ ? kDilatedRows : kTileRows,
+                                      shares == 1 ? kTileRows : std::max(even, kLeastTileRows));
       const int64_t most =
-          in_place_ ? kTileRows
+          in_place_ ? widest
                     : std::clamp(kMostPieces / std::max<int64_t>(pieces_, 1) / kRowStep * kRowStep,
-                                 kRowStep, w.dilation[1] > 1 ? kDilatedRows : kTileRows);
-      const int64_t blocks = in_place_ ? std::max<int64_t>(1, kChunkMacs / (work * most)) : 1;
+                                 kRowStep, widest);
+      const int64_t chunk = std::min(kChunkMacs, shares == 1 ? kChunkMacs : share * work);
+      const int64_t blocks = in_place_ ? std::max<int64_t>(1, chunk / (work * most)) : 1;
       tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
     }
     skips_lines_ = !by_lines_ && !in_place_ && !args.turned && w.kernel[0] == 1 &&
                    w.dilation[1] > 1 && !folio_multiplies_parts(&kernels, precision_);
     cuts_lines_ = args.turned && by_lines_;
     if (cuts_lines_) find_inside();
-    grain_ =
-        by_lines_ && args.packed ? std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile)) : 1;
+    if (by_lines_ && args.packed) {
+      const int64_t least = std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile));
+      grain_ = std::clamp<int64_t>(tiling_.tiles * tiling_.blocks / shares, 1, least);
+    }
     if (args.packed) return;
     const bool widens = is_half(args.weights->dtype());
     const bool is_split = folio_multiplies_parts(&kernels, precision_) != 0;

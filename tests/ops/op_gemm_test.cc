@@ -5,7 +5,7 @@
 namespace folio {
 namespace {
 
-constexpr ChunkRule kRule = {4 << 20, 1 << 17, 64, 512};
+constexpr ChunkRule kRule = {4 << 20, 1 << 17, 64, 512, kThreadMacs, 1 << 14};
 
 struct Product {
   int64_t m, n, k;
@@ -16,7 +16,7 @@ class ProductChunks : public testing::TestWithParam<Product> {};
 // The pool gives each of two threads half of the chunks, in the order of rows, then columns.
 TEST_P(ProductChunks, GiveTwoThreadsHalfEach) {
   const auto [m, n, k] = GetParam();
-  const ProductChunk chunk = product_chunk(kRule, m, n, k);
+  const ProductChunk chunk = product_chunk(kRule, m, n, k, 2);
   ASSERT_GT(chunk.rows, 0);
   ASSERT_TRUE(chunk.columns % 16 == 0 && chunk.columns > 0) << chunk.columns;
   std::vector<int64_t> work;
@@ -40,15 +40,22 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ProductChunks,
                                          Product{1024, 1024, 1024}, Product{333, 111, 777},
                                          Product{200, 1000, 2048}));
 
+// Layers of small transformers, a few tokens or one; small convolutions.
+INSTANTIATE_TEST_SUITE_P(SmallShapes, ProductChunks,
+                         testing::Values(Product{11, 384, 192}, Product{11, 192, 192},
+                                         Product{1, 384, 192}, Product{1, 600, 192},
+                                         Product{16, 1536, 384}, Product{75, 160, 64},
+                                         Product{128, 64, 64}, Product{100, 256, 128}));
+
 TEST(ProductChunks, SmallProductsAreOne) {
-  const ProductChunk chunk = product_chunk(kRule, 150, 60, 32);
+  const ProductChunk chunk = product_chunk(kRule, 150, 60, 32, 1);
   EXPECT_EQ(chunk.rows, 150);
   EXPECT_EQ(chunk.columns, 64);
 }
 
 TEST(ProductChunks, TakeSizesOfZeroAndHugeOnes) {
-  EXPECT_GT(product_chunk(kRule, 48, 0, 0).rows, 0);
-  EXPECT_EQ(product_chunk(kRule, 48, 1 << 20, int64_t{1} << 40).columns, 64);
+  EXPECT_GT(product_chunk(kRule, 48, 0, 0, 2).rows, 0);
+  EXPECT_EQ(product_chunk(kRule, 48, 1 << 20, int64_t{1} << 40, 2).columns, 64);
 }
 
 }  // namespace
