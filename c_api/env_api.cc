@@ -3,6 +3,7 @@
 #include "c_api/handles.h"
 #include "c_api/reports.h"
 #include "core/os/arena.h"
+#include "core/os/run_blocks.h"
 #include "core/os/thread_pool.h"
 
 namespace folio {
@@ -56,6 +57,7 @@ FolioStatus* CreateEnv(const FolioEnvOptions* options, FolioEnv** out) {
 FolioStatus* EnvTrim(const FolioEnv*) {
   return guarded([&] {
     ArenaPool::process().trim();
+    BlockPool::process().trim();
     return Status::ok();
   });
 }

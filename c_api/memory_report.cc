@@ -17,6 +17,7 @@
 #include "core/os/mapped_file.h"
 #include "core/os/memory_source.h"
 #include "core/os/memory_stats.h"
+#include "core/os/run_blocks.h"
 
 namespace folio {
 namespace {
@@ -411,7 +412,8 @@ std::unique_ptr<FolioMemoryReport> report_process() {
     rows.push_back(std::move(each));
   }
   rows.push_back(row("arenas in use", "arena", arenas.leased_bytes, true));
-  rows.push_back(row("idle arenas", "arena", arenas.idle_bytes, true));
+  const uint64_t idle = arenas.idle_bytes + BlockPool::process().stats().idle_bytes;
+  rows.push_back(row("idle arenas and blocks", "arena", idle, true));
   rows.push_back(
       row("tensors and copies", "buffer", buffers > counted ? buffers - counted : 0, true));
   measure(&rows);

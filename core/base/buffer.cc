@@ -20,18 +20,11 @@ std::atomic<AllocationHook> g_hook{nullptr};
 std::atomic<uint64_t> g_live{0};
 std::atomic<uint64_t> g_peak{0};
 
-void count_allocation(size_t bytes) {
-  const uint64_t live = g_live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  uint64_t peak = g_peak.load(std::memory_order_relaxed);
-  while (live > peak && !g_peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
-  }
-}
-
 class HeapBuffer final : public Buffer {
  public:
   HeapBuffer(uint8_t* data, size_t bytes) : Buffer(Kind::kHeap, data, bytes) {}
   ~HeapBuffer() override {
-    g_live.fetch_sub(bytes_, std::memory_order_relaxed);
+    uncount_buffer(bytes_);
     std::free(data_);
   }
 };
@@ -52,7 +45,7 @@ class SmallBuffer final : public Buffer {
     const auto behind = reinterpret_cast<uintptr_t>(this + 1);
     data_ = reinterpret_cast<uint8_t*>(this + 1) + (align_up(behind, kAlignment) - behind);
   }
-  ~SmallBuffer() override { g_live.fetch_sub(bytes_, std::memory_order_relaxed); }
+  ~SmallBuffer() override { uncount_buffer(bytes_); }
 };
 
 class StringBuffer final : public Buffer {
@@ -88,7 +81,7 @@ Result<Ref<Buffer>> allocate_buffer(size_t bytes) {
     made = make_ref<HeapBuffer>(static_cast<uint8_t*>(data), bytes);
   }
   if (!made) return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
-  count_allocation(bytes);
+  count_buffer(bytes);
   return made;
 }
 
@@ -112,6 +105,14 @@ bool allocation_allowed(size_t bytes) {
   const AllocationHook hook = g_hook.load(std::memory_order_relaxed);
   return !hook || hook(bytes);
 }
+
+void count_buffer(size_t bytes) {
+  const uint64_t live = g_live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  uint64_t peak = g_peak.load(std::memory_order_relaxed);
+  while (live > peak && !g_peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
+  }
+}
+void uncount_buffer(size_t bytes) { g_live.fetch_sub(bytes, std::memory_order_relaxed); }
 uint64_t buffer_bytes_live() { return g_live.load(std::memory_order_relaxed); }
 uint64_t buffer_bytes_peak() { return g_peak.load(std::memory_order_relaxed); }
 

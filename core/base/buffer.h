@@ -50,10 +50,14 @@ Ref<Buffer> view_buffer(Buffer::Kind kind, const void* data, size_t bytes, Ref<R
 using AllocationHook = bool (*)(size_t bytes);
 void set_allocation_hook(AllocationHook hook);
 
-// Asks the hook; for memory that is not made by allocate_buffer (arenas).
+// For buffers that are not made by allocate_buffer (of arenas): asks the hook, and counts them with
+// the others.
 bool allocation_allowed(size_t bytes);
+void count_buffer(size_t bytes);
+void uncount_buffer(size_t bytes);
 
-// Bytes that allocate_buffer holds now and held at most, in this process. For reports.
+// Bytes that buffers hold now and held at most, in this process, without views and arenas. For
+// reports.
 uint64_t buffer_bytes_live();
 uint64_t buffer_bytes_peak();
 

@@ -25,12 +25,16 @@ Result<Tensor> allocate_tensor(DType dtype, const Shape& shape) {
 
 Result<Tensor> copy_tensor(const Tensor& source) {
   FOLIO_TRY(Tensor copy, allocate_tensor(source.dtype(), source.shape()));
-  if (source.is_string()) {
-    std::copy_n(source.data<std::string>(), source.count(), copy.data_mut<std::string>());
-  } else if (source.bytes() > 0) {
-    std::memcpy(copy.raw_mut(), source.raw(), source.bytes());
-  }
+  copy_elements(source, &copy);
   return copy;
+}
+
+void copy_elements(const Tensor& source, Tensor* target) {
+  if (source.is_string()) {
+    std::copy_n(source.data<std::string>(), source.count(), target->data_mut<std::string>());
+  } else if (source.bytes() > 0) {
+    std::memcpy(target->raw_mut(), source.raw(), source.bytes());
+  }
 }
 
 Result<Tensor> make_int64_tensor(Span<const int64_t> values, const Shape& shape) {

@@ -66,6 +66,9 @@ Result<Tensor> allocate_tensor(DType dtype, const Shape& shape);
 // A heap copy of the elements.
 Result<Tensor> copy_tensor(const Tensor& source);
 
+// Into a tensor of the same type and shape, elsewhere.
+void copy_elements(const Tensor& source, Tensor* target);
+
 // Small helpers for tests and passes.
 Result<Tensor> make_int64_tensor(Span<const int64_t> values, const Shape& shape);
 

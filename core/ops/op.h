@@ -145,6 +145,8 @@ class OpHost {
   virtual ~OpHost() = default;
   // Memory for output i of the running step; uninitialised (strings: empty).
   virtual Result<Tensor> allocate_output(int i, DType dtype, const Shape& shape) = 0;
+  // 64-byte aligned, uninitialised.
+  virtual Result<Ref<Buffer>> allocate_scratch(size_t bytes) { return allocate_buffer(bytes); }
   // Runs the k-th subgraph of the running node. `outputs` are owned by their values (they may
   // outlive the subgraph's run).
   virtual Status run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* outputs) = 0;

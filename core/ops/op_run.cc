@@ -190,7 +190,7 @@ Result<uint8_t*> OpRun::scratch(size_t bytes) {
     if (scratch_[i]->bytes() >= bytes && smaller) best = i;
   }
   if (best == scratch_.size()) {
-    FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(bytes));
+    FOLIO_TRY(Ref<Buffer> buffer, host_.allocate_scratch(bytes));
     scratch_.push_back(std::move(buffer));
   }
   std::swap(scratch_[best], scratch_[scratch_used_]);

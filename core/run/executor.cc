@@ -6,6 +6,7 @@
 
 #include "core/ops/op_evaluate.h"
 #include "core/os/arena.h"
+#include "core/os/run_blocks.h"
 #include "core/run/float_control.h"
 
 namespace folio {
@@ -16,9 +17,10 @@ constexpr std::chrono::steady_clock::time_point kNever;
 // One program's values while it runs: the root's, or a subgraph's.
 class Frame final : public OpHost {
  public:
-  Frame(const Program& program, const RunRequest& request)
+  Frame(const Program& program, const RunRequest& request, RunBlocks* blocks)
       : program_(program),
         request_(request),
+        blocks_(*blocks),
         values_(static_cast<size_t>(program.slot_count)),
         run_(*this, *request.kernels, *request.parallel) {}
 
@@ -38,6 +40,7 @@ class Frame final : public OpHost {
   Status run(const std::vector<uint8_t>* needed);
 
   Result<Tensor> allocate_output(int i, DType dtype, const Shape& shape) override;
+  Result<Ref<Buffer>> allocate_scratch(size_t bytes) override { return blocks_.buffer(bytes); }
   Status run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* outputs) override;
   Status check_cancelled() override { return request_.control.check(); }
 
@@ -51,6 +54,7 @@ class Frame final : public OpHost {
 
   const Program& program_;
   const RunRequest& request_;
+  RunBlocks& blocks_;
   std::vector<Value> values_;
   OpRun run_;
   const Step* step_ = nullptr;
@@ -116,7 +120,7 @@ Status Frame::keep_outputs(const Step& step) {
       const bool own_place = plan_->offsets[slot] != kNoOffset &&
                              value.tensor().raw() == arena_->data() + plan_->offsets[slot];
       if (!own_place && !step.is_view) {
-        FOLIO_TRY(Tensor copy, copy_tensor(value.tensor()));
+        FOLIO_TRY(Tensor copy, blocks_.copy(value.tensor()));
         value = Value(std::move(copy));
       }
     }
@@ -127,7 +131,7 @@ Status Frame::keep_outputs(const Step& step) {
 
 Result<Tensor> Frame::allocate_output(int i, DType dtype, const Shape& shape) {
   const int32_t slot = step_->outputs[static_cast<size_t>(i)];
-  if (slot == kNone || dtype == DType::kString) return allocate_tensor(dtype, shape);
+  if (slot == kNone || dtype == DType::kString) return blocks_.tensor(dtype, shape);
   for (const auto& [bound_slot, memory] : bound_) {
     if (bound_slot != slot) continue;
     auto place = memory->place(dtype, shape);
@@ -142,13 +146,13 @@ Result<Tensor> Frame::allocate_output(int i, DType dtype, const Shape& shape) {
       return Tensor(dtype, shape, data, arena_);
     }
   }
-  return allocate_tensor(dtype, shape);
+  return blocks_.tensor(dtype, shape);
 }
 
 // Gives a value that leaves its frame bytes that outlive it.
-Status make_owned(Value* value) {
+Status make_owned(RunBlocks* blocks, Value* value) {
   if (!value->is_tensor() || value->tensor().escapes()) return Status::ok();
-  FOLIO_TRY(Tensor copy, copy_tensor(value->tensor()));
+  FOLIO_TRY(Tensor copy, blocks->copy(value->tensor()));
   *value = Value(std::move(copy));
   return Status::ok();
 }
@@ -159,7 +163,7 @@ Status Frame::run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* 
   if (inputs.size() != program.inputs.size()) {
     return invalid_graph("subgraph has ", program.inputs.size(), " inputs, got ", inputs.size());
   }
-  Frame frame(program, request_);
+  Frame frame(program, request_, &blocks_);
   for (size_t i = 0; i < inputs.size(); ++i) frame.set(program.inputs[i].slot, inputs[i]);
   for (const Subprogram::Capture& capture : sub.captures) {
     frame.set(capture.inner_slot, *find(capture.outer));
@@ -169,7 +173,7 @@ Status Frame::run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* 
   for (const PortInfo& port : program.outputs) {
     const Value* value = frame.find(port.source);
     out.push_back(value ? *value : Value());
-    FOLIO_RETURN_IF_ERROR(make_owned(&out.back()));
+    FOLIO_RETURN_IF_ERROR(make_owned(&blocks_, &out.back()));
   }
   *outputs = std::move(out);
   return Status::ok();
@@ -257,7 +261,7 @@ bool shares_bytes(const std::vector<Value>& outputs, size_t i) {
 }
 
 Status take_outputs(const Program& program, const RunRequest& request, const Frame& frame,
-                    std::vector<Value>* outputs) {
+                    RunBlocks* blocks, std::vector<Value>* outputs) {
   std::vector<Value> out(program.outputs.size());
   for (size_t i = 0; i < out.size(); ++i) {
     if (!request.wanted[i]) continue;
@@ -267,10 +271,10 @@ Status take_outputs(const Program& program, const RunRequest& request, const Fra
     if (memory.is_given()) {
       FOLIO_RETURN_IF_ERROR(deliver(port.name, memory, &out[i]));
     } else if (shares_bytes(out, i)) {
-      FOLIO_TRY(Tensor copy, copy_tensor(out[i].tensor()));
+      FOLIO_TRY(Tensor copy, blocks->copy(out[i].tensor()));
       out[i] = Value(std::move(copy));
     } else {
-      FOLIO_RETURN_IF_ERROR(make_owned(&out[i]));
+      FOLIO_RETURN_IF_ERROR(make_owned(blocks, &out[i]));
     }
   }
   *outputs = std::move(out);
@@ -339,7 +343,8 @@ Status run_program(Program& program, const RunRequest& request, std::vector<Valu
   const FloatControl float_control(request.flush_denormals);
   if (!program.weights->is_done()) program.weights->keep_going();
   ArenaLease lease;  // outlives the frame, whose values stand in it
-  Frame frame(program, request);
+  RunBlocks blocks(BlockPool::process());
+  Frame frame(program, request, &blocks);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const PortInfo& port = program.inputs[i];
     const bool given = !request.inputs[i].is_none();
@@ -363,7 +368,7 @@ Status run_program(Program& program, const RunRequest& request, std::vector<Valu
   const std::vector<uint8_t> needed =
       all ? std::vector<uint8_t>() : needed_steps(program, request.wanted);
   FOLIO_RETURN_IF_ERROR(frame.run(all ? nullptr : &needed));
-  return take_outputs(program, request, frame, outputs);
+  return take_outputs(program, request, frame, &blocks, outputs);
 }
 
 }  // namespace folio

@@ -104,8 +104,8 @@ typedef struct FolioApi {
   /* `options` may be NULL. Since 1. */
   FolioStatus* (*CreateEnv)(const FolioEnvOptions* options, FolioEnv** out);
 
-  /* Gives the memory that idle arenas of the process hold back to the system. Costs the next runs
-   * its first touch. `env` may be NULL. Since 1. */
+  /* Gives the memory that idle arenas and blocks of the process hold back to the system. Costs the
+   * next runs its first touch. `env` may be NULL. Since 1. */
   FolioStatus* (*EnvTrim)(const FolioEnv* env);
 
   /* Sums over all sessions of the environment, released ones included. `env` may be NULL. Since
