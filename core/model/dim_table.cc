@@ -35,6 +35,9 @@ std::optional<int64_t> compute(Op op, int64_t a, int64_t b) {
       return std::min(a, b);
     case Op::kMax:
       return std::max(a, b);
+    case Op::kBroadcast:
+      if (a == b || b == 1) return a;
+      return a == 1 ? std::optional(b) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -79,7 +82,7 @@ Dim DimTable::broadcast(Dim a, Dim b) {
   };
   if (!a.is_symbol() || !b.is_symbol()) return Dim::unknown();
   if (is_cut(a, b)) return b;
-  return is_cut(b, a) ? a : Dim::unknown();
+  return is_cut(b, a) ? a : make(Op::kBroadcast, a, b);
 }
 
 // Only what shape arithmetic of exporters meets: neutral elements and (x * c) / c, (x + c) - c.
@@ -112,7 +115,7 @@ Dim DimTable::make(Op op, Dim a, Dim b) {
     return value && *value >= 0 ? Dim::of(*value) : Dim::unknown();
   }
   if (const Dim simple = simplified(op, a, b); !simple.is_unknown()) return simple;
-  const bool commutes = op == Op::kAdd || op == Op::kMul || op == Op::kMin || op == Op::kMax;
+  const bool commutes = op != Op::kSub && op != Op::kFloorDiv && op != Op::kCeilDiv;
   if (commutes && std::tie(b.symbol, b.value) < std::tie(a.symbol, a.value)) std::swap(a, b);
   const Key key{op, a.value, a.symbol, b.value, b.symbol};
   const auto [it, added] = by_key_.try_emplace(key, static_cast<int32_t>(expressions_.size()));

@@ -18,7 +18,17 @@ namespace folio {
 
 class DimTable {
  public:
-  enum class Op : uint8_t { kSymbol, kAdd, kSub, kMul, kFloorDiv, kCeilDiv, kMin, kMax };
+  enum class Op : uint8_t {
+    kSymbol,
+    kAdd,
+    kSub,
+    kMul,
+    kFloorDiv,
+    kCeilDiv,
+    kMin,
+    kMax,
+    kBroadcast
+  };
 
   // The dim called `name` in the model; the same name is the same dim everywhere.
   Dim named(const std::string& name);
@@ -41,7 +51,8 @@ class DimTable {
     return !expressions_[static_cast<size_t>(d.symbol)].may_be_negative;
   }
 
-  // Broadcasting of two dims: unknown when neither is known to decide.
+  // Broadcasting of two dims. Where nothing is known that decides, what a run has of them does: -1
+  // for two that do not fit.
   Dim broadcast(Dim a, Dim b);
 
   size_t size() const { return expressions_.size(); }

@@ -165,14 +165,33 @@ TEST(DimTable, BroadcastNeverGuesses) {
   EXPECT_EQ(table.broadcast(n, Dim::of(1)), n);
   EXPECT_EQ(table.broadcast(Dim::of(1), n), n);
   EXPECT_EQ(table.broadcast(n, Dim::of(3)), Dim::of(3));
-  EXPECT_TRUE(table.broadcast(n, table.named("m")).is_unknown());
   EXPECT_EQ(table.broadcast(n, table.min(n, Dim::of(512))), n);
   EXPECT_EQ(table.broadcast(table.min(Dim::of(1), n), n), n);
-  EXPECT_TRUE(table.broadcast(n, table.min(n, table.named("m"))).is_unknown());
-  EXPECT_TRUE(table.broadcast(n, table.min(table.named("m"), Dim::of(2))).is_unknown());
   EXPECT_TRUE(table.broadcast(Dim::unknown(), Dim::of(1)).is_unknown());
   // Two unknown dims are not the same dim, but whatever they are nothing is known of the result.
   EXPECT_TRUE(table.broadcast(Dim::unknown(), Dim::unknown()).is_unknown());
+}
+
+// A run has the dims of both, as of a feature map and one twice the half of it.
+TEST(DimTable, BroadcastIsDecidedByTheRun) {
+  DimTable table;
+  const Dim n = table.named("n");
+  const Dim m = table.named("m");
+  const Dim joined = table.broadcast(n, m);
+  ASSERT_TRUE(joined.is_symbol());
+  EXPECT_EQ(table.broadcast(m, n), joined);
+  const Dim more = table.add(joined, Dim::of(1));
+  const struct {
+    int64_t n, m, joined;
+  } cases[] = {{5, 5, 5}, {1, 5, 5}, {5, 1, 5}, {0, 1, 0}, {1, 0, 0}, {4, 5, -1}, {-1, 5, -1}};
+  for (const auto& each : cases) {
+    std::vector<int64_t> values(table.size(), -1);
+    values[static_cast<size_t>(n.symbol)] = each.n;
+    values[static_cast<size_t>(m.symbol)] = each.m;
+    table.evaluate(&values);
+    EXPECT_EQ(values[static_cast<size_t>(joined.symbol)], each.joined) << each.n << ", " << each.m;
+    EXPECT_EQ(values[static_cast<size_t>(more.symbol)], each.joined < 0 ? -1 : each.joined + 1);
+  }
 }
 
 TEST(DimTable, FixedDimsAreNumbers) {
