@@ -18,6 +18,7 @@ enum {
   kCpuAmxInt8 = 1 << 11,
   kCpuAmxBf16 = 1 << 12,
   kCpuFastBf16 = 1 << 13, /* AVX512_BF16's products of pairs at the rate of multiply-adds */
-  kCpuNarrowL1 = 1 << 14  /* no instructions: its first data cache has at most 8 ways */
+  kCpuNarrowL1 = 1 << 14  /* no instructions: its first data cache has few ways: at most 8,
+                              AMD's 12 */
 };
 typedef uint32_t CpuBits;

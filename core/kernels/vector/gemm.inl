@@ -42,7 +42,8 @@ VFN Source source_of(const FolioGemmF32* args) {
 }
 
 /* Rows that are a multiple of 4 KiB apart lie in one set of L1: one that has 8 ways holds no tile's
- * 14 then, and each step waits for L2. (One of 12 ways does not gain from copies.) */
+ * 14 then, and each step waits for L2. (Of 12 ways: Intel's gain nothing from copies,
+ * Zen 5's do while others use the caches, too.) */
 VFN int crowds(const FolioGemmF32* args) {
   constexpr int64_t kSets = 4096;
   constexpr int64_t kOff = 4; /* bytes; times a tile's rows: within a line */
@@ -186,7 +187,7 @@ static void gemm_vector(const FolioGemmF32* args) {
   }
 }
 
-/* is_narrow: a CPU of level x86_avx512l1, as Zen 4: L1 has 8 ways, and a product of 8 lanes takes
+/* is_narrow: a CPU of level x86_avx512l1: L1 has few ways, and on Zen 4 a product of 8 lanes takes
  * half as long as one of 16. */
 VFN void gemm_any(const FolioGemmF32* args, int is_narrow) {
   if (args->m == 0 || args->n == 0) return;
