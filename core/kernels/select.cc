@@ -20,10 +20,10 @@ const KernelLevel kLevels[] = {
 };
 
 constexpr size_t kLevelCount = sizeof(kLevels) / sizeof(kLevels[0]);
-static_assert(kLevelCount <= 8, "a table per subset of levels would grow too large");
+static_assert(kLevelCount <= 10, "a table per subset of levels would grow too large");
 
 // One entry per subset of usable levels (a bit each) and precision; only the few that occur are
-// ever filled.
+// ever filled, and no others take memory.
 struct Entry {
   std::once_flag once;
   FolioKernels kernels;

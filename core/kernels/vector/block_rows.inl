@@ -190,7 +190,7 @@ static void dot_rows(const FolioBlockDotsS8* args, const Shape& s) {
   }
 }
 
-static void block_dots_s8(const FolioBlockDotsS8* args) {
+[[maybe_unused]] static void block_dots_s8(const FolioBlockDotsS8* args) {
   const Shape s(args->w);
   if (args->m == 1) {
     args->w.bits == 4 ? dot_one_row<4>(args, s) : dot_one_row<8>(args, s);

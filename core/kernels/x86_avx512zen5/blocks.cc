@@ -1,0 +1,17 @@
+// One row of weights of 4 bits in blocks: fetched to the first cache, which keeps enough lines in
+// flight (2026-11, Zen 5: a decoder's token 16.0 -> 15.3 ms).
+#include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
+
+constexpr _mm_hint kFetchHint = _MM_HINT_T0;
+#include "core/kernels/x86_avx512vnni/blocks.inl"
+
+static void block_dots_s8__x86_avx512zen5(const FolioBlockDotsS8* args) {
+  if (args->m != 1 || args->w.bits != 4) return block_dots_s8__x86_avx512vnni(args);
+  dot_one_row<4>(args, Shape(args->w));
+}
+
+extern "C" void folio_fill_x86_avx512zen5(FolioKernels* table);
+
+void folio_fill_x86_avx512zen5(FolioKernels* table) {
+  table->block_dots_s8 = block_dots_s8__x86_avx512zen5;
+}
