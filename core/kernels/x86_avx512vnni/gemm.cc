@@ -8,6 +8,7 @@
 constexpr int kTileRows = 6;
 constexpr int kTallRows = 12; /* of one or two panels */
 constexpr int kTilePanels = 4;
+constexpr int kLinkRows = 4;         /* of a tile that ends the one before it */
 constexpr int64_t kBlockRows = 96;   /* for one block of B; whole tiles */
 constexpr int64_t kBlockDepth = 576; /* bytes of a column: 36 KiB of B */
 constexpr int64_t kWaiting = kBlockRows * kTilePanels;
@@ -310,6 +311,72 @@ static const TileFn kTiles[kTilePanels + 1][kTileRows + 1] = {
 static const TileFn kTallTiles[kTilePanels + 1] = {nullptr, gemm_tile<kTallRows, 1>,
                                                    gemm_tile<kTallRows, 2>, nullptr, nullptr};
 
+/* ---- short sums to bytes that are added to others
+ *
+ * What becomes of sums takes as many operations as some 64 of the depth do, but other units: rows
+ * of the tile before are ended between the products of this one. One after the other, they would
+ * not overlap, as a processor looks a hundred or two such operations ahead. (Plain bytes take half
+ * as many operations, and gain nothing.) */
+
+/* Sums of kLinkRows rows and all panels that are to be ended. */
+typedef struct Link {
+  __m512i sum[kLinkRows][kTilePanels];
+  int64_t row; /* below 0: none */
+} Link;
+
+template <int kForm>
+VFN void end_row(const Block* block, const Link* done, int i) {
+  const FolioGemmU8* args = block->args;
+  const int64_t row = done->row + i;
+  store_added<kTilePanels, kForm>(
+      &block->codes, &block->add, done->sum[i],
+      args->sums.addend + row * args->sums.addend_row_stride + block->column,
+      (char*)args->c + row * args->c_row_stride + block->column);
+}
+
+/* The whole depth of kLinkRows rows of one piece each, to `next`; the rows of `done` are ended. */
+template <int kForm>
+static void gemm_link(const Block* block, const Link* done, Link* next, const char* ahead) {
+  const FolioGemmU8* args = block->args;
+  const int64_t panel = block->panel;
+  const char* b = (const char*)args->b + block->column / kColumns * panel;
+  __m512i sum[kLinkRows][kTilePanels];
+  begin_sums(block, next->row, sum);
+  const uint8_t* a[kLinkRows];
+#pragma GCC unroll 4
+  for (int i = 0; i < kLinkRows; ++i) {
+    a[i] =
+        args->a_rows ? args->a_rows[next->row + i] : args->a + (next->row + i) * args->a_row_stride;
+  }
+  const int64_t pairs = args->k / 8; /* of groups */
+  int64_t from = 0;
+  for (int i = 0; i < kLinkRows; ++i) {
+    const int64_t to = pairs * (i + 1) / kLinkRows;
+    add_run(sum, a, b, panel, (to - from) * 2, &ahead);
+    b += (to - from) * 2 * FOLIO_S8P16K4_GROUP;
+#pragma GCC unroll 4
+    for (int r = 0; r < kLinkRows; ++r) a[r] += (to - from) * 8;
+    from = to;
+    if (done->row >= 0) end_row<kForm>(block, done, i);
+  }
+  if (args->k % 8 != 0) add_run(sum, a, b, panel, 1, &ahead);
+#pragma GCC unroll 4
+  for (int i = 0; i < kLinkRows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kTilePanels; ++v) next->sum[i][v] = sum[i][v];
+  }
+}
+
+/* Whether tiles end those before them. Of long sums the end does not matter. */
+VFN int links_tiles(const Block* block, int64_t panels) {
+  constexpr int64_t kLongest = 512;
+  static_assert(kLongest <= kBlockDepth, "sums do not wait");
+  const FolioGemmU8* args = block->args;
+  return args->sums.to == kFolioToByte && args->sums.add && block->add.form != kAnyAdd &&
+         panels == kTilePanels && args->k >= 32 && args->k <= kLongest && args->k % 4 == 0 &&
+         block->run >= args->k;
+}
+
 /* Lines of the block after this one, fetched one every two groups. */
 typedef struct Ahead {
   const char* from; /* its first panel; null: nothing to fetch */
@@ -329,6 +396,37 @@ VFN const char* take_lines(Ahead* ahead, int64_t count, int64_t panel_bytes) {
   return at;
 }
 
+/* Rows [row, end) as far as tiles that end those before them go; returns the first that is left. */
+template <int kForm>
+static int64_t gemm_links(const Block* block, int64_t row, int64_t end, Ahead* ahead) {
+  Link links[2];
+  links[0].row = -1;
+  const char* nothing = (const char*)block->args->b;
+  int turn = 0;
+  for (; row + kLinkRows <= end; row += kLinkRows, turn ^= 1) {
+    const char* at = take_lines(ahead, block->args->k / 8, block->panel);
+    links[turn ^ 1].row = row;
+    gemm_link<kForm>(block, &links[turn], &links[turn ^ 1], at ? at : nothing);
+  }
+  for (int i = 0; i < kLinkRows && links[turn].row >= 0; ++i) {
+    end_row<kForm>(block, &links[turn], i);
+  }
+  return row;
+}
+
+static int64_t gemm_links_any(const Block* block, int64_t row, int64_t end, Ahead* ahead) {
+  switch (block->add.form) {
+    case kFastAdd:
+      return gemm_links<0>(block, row, end, ahead);
+    case kFastAdd + 1:
+      return gemm_links<1>(block, row, end, ahead);
+    case kFastAdd + 2:
+      return gemm_links<2>(block, row, end, ahead);
+    default:
+      return gemm_links<3>(block, row, end, ahead);
+  }
+}
+
 /* Rows [row, end) with one block of B: tall tiles, then even ones. */
 static void gemm_block(const Block* block, int64_t row, int64_t end, int64_t panels, Ahead ahead,
                        __m512i* waiting) {
@@ -336,6 +434,7 @@ static void gemm_block(const Block* block, int64_t row, int64_t end, int64_t pan
   const TileFn tall = kTallTiles[panels];
   const char* nothing = (const char*)block->args->b;
   const int64_t fetched = (block->to - block->from) / 8;
+  if (links_tiles(block, panels)) row = gemm_links_any(block, row, end, &ahead);
   for (; tall && row + kTallRows <= end; row += kTallRows, waiting += kTallRows * panels) {
     const char* at = take_lines(&ahead, fetched, block->panel);
     tall(block, row, waiting, at ? at : nothing);
