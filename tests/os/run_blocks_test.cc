@@ -110,6 +110,29 @@ TEST(RunBlocks, DieOnOtherThreadsAndAfterTheirRun) {
   EXPECT_EQ(pool.stats().idle, 1u);
 }
 
+TEST(RunBlocks, OfManyThreadsAreNeverShared) {
+  BlockPool pool;
+  std::vector<std::thread> threads;
+  for (uint8_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&pool, t] {
+      Ref<Buffer> kept;  // an output, released in the middle of the next run
+      for (int i = 0; i < 200; ++i) {
+        RunBlocks run(pool);
+        const Ref<Buffer> a = buffer_of(run, size_t{65536} + static_cast<size_t>(i % 7) * 40000);
+        const Ref<Buffer> b = buffer_of(run, 200000);
+        std::memset(a->data(), t, a->bytes());
+        std::memset(b->data(), t + 100, b->bytes());
+        kept = a;
+        if (i % 50 == 0) pool.trim();
+        EXPECT_EQ(a->data()[a->bytes() - 1], t);
+        EXPECT_EQ(b->data()[b->bytes() - 1], t + 100);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool.stats().of_runs_bytes, 0u);
+}
+
 TEST(BlockPool, TrimsIdleBlocksOnly) {
   BlockPool pool;
   RunBlocks run(pool);
