@@ -64,7 +64,28 @@ void TreeWalk::take_weights(const Forest& forest) {
   gives_weights_ = true;
 }
 
-bool TreeWalk::make(const Forest& forest) {
+// Where each leaf has a weight for each target, in their order, as forests of probabilities have.
+void TreeWalk::take_rows(const Forest& forest, int64_t sums) {
+  std::vector<int32_t> number(nodes_.size());
+  std::vector<double> rows;
+  int32_t leaves = 0;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const TreeNode& from = forest.nodes[static_cast<size_t>(nodes_[i].origin)];
+    if (from.mode != NodeMode::kLeaf) continue;
+    if (from.last - from.first != sums) return;
+    for (int64_t t = 0; t < sums; ++t) {
+      const LeafWeight& weight = forest.weights[static_cast<size_t>(from.first + t)];
+      if (weight.target != t) return;
+      rows.push_back(weight.weight);
+    }
+    number[i] = leaves++;
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].origin = number[i];
+  rows_ = std::move(rows);
+  row_ = sums;
+}
+
+bool TreeWalk::make(const Forest& forest, int64_t sums) {
   std::vector<bool> seen(forest.nodes.size());
   struct Open {
     size_t node;
@@ -89,14 +110,16 @@ bool TreeWalk::make(const Forest& forest) {
     }
   }
   take_weights(forest);
+  if (!gives_weights_ && sums > 0) take_rows(forest, sums);
   return true;
 }
 
-void TreeWalk::walk(const int32_t* tree, const float* const* x, int32_t* leaf) const {
+template <typename TreeOf, typename RowOf>
+void TreeWalk::walk_lanes(TreeOf tree_of, RowOf row_of, int32_t* leaf) const {
   int32_t at[kLanes];
   int32_t depth = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
-    const Root& root = roots_[static_cast<size_t>(tree[lane])];
+    const Root& root = roots_[tree_of(lane)];
     at[lane] = root.node;
     depth = std::max(depth, root.depth);
   }
@@ -107,13 +130,24 @@ void TreeWalk::walk(const int32_t* tree, const float* const* x, int32_t* leaf) c
       moved = 0;
       for (int lane = 0; lane < kLanes; ++lane) {
         const Node& node = nodes[at[lane]];
-        const int32_t next = node.child + (x[lane][node.feature] <= node.threshold ? 0 : 1);
+        const int32_t next = node.child + (row_of(lane)[node.feature] <= node.threshold ? 0 : 1);
         moved |= next ^ at[lane];
         at[lane] = next;
       }
     }
   }
   for (int lane = 0; lane < kLanes; ++lane) leaf[lane] = nodes[at[lane]].origin;
+}
+
+void TreeWalk::walk(const int32_t* tree, const float* const* x, int32_t* leaf) const {
+  walk_lanes([&](int lane) { return static_cast<size_t>(tree[lane]); },
+             [&](int lane) { return x[lane]; }, leaf);
+}
+
+void TreeWalk::walk_row(int64_t first, const float* x, int32_t* leaf) const {
+  walk_lanes(
+      [&](int lane) { return static_cast<size_t>(std::min(first + lane, trees() - 1)); },
+      [&](int) { return x; }, leaf);
 }
 
 }  // namespace folio

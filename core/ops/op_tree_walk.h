@@ -18,17 +18,23 @@ class TreeWalk {
   static constexpr int kLanes = 8;
 
   // False when the forest has nodes that are not for order, thresholds that are no number, or
-  // nodes with two parents.
-  bool make(const Forest& forest);
+  // nodes with two parents. `sums`: how many targets leaves add to, where they add.
+  bool make(const Forest& forest, int64_t sums);
 
   int64_t trees() const { return static_cast<int64_t>(roots_.size()); }
 
   // Each leaf counts once, for target 0, by a float: what walk() gives is that number's bits.
   bool gives_weights() const { return gives_weights_; }
 
-  // Of the leaf that lane i's row x[i] ends in of tree[i]: its index in Forest::nodes, or its
-  // weight.
+  // Each leaf adds to all targets: what walk() gives is the number of its weights' row.
+  bool gives_rows() const { return !rows_.empty(); }
+  const double* row(int32_t leaf) const { return rows_.data() + leaf * row_; }
+
+  // Of the leaf that lane i's row x[i] ends in of tree[i]: its index in Forest::nodes, its weight
+  // or its row.
   void walk(const int32_t* tree, const float* const* x, int32_t* leaf) const;
+  // The same for one row and kLanes trees, of which those behind the last one are the last again.
+  void walk_row(int64_t first, const float* x, int32_t* leaf) const;
 
  private:
   struct Node {
@@ -41,6 +47,9 @@ class TreeWalk {
   bool add(int32_t origin, std::vector<bool>* seen);
   bool add_children(const Forest& forest, size_t at, std::vector<bool>* seen);
   void take_weights(const Forest& forest);
+  void take_rows(const Forest& forest, int64_t sums);
+  template <typename TreeOf, typename RowOf>
+  void walk_lanes(TreeOf tree_of, RowOf row_of, int32_t* leaf) const;
 
   std::vector<Node> nodes_;
   struct Root {
@@ -50,6 +59,8 @@ class TreeWalk {
 
   std::vector<Root> roots_;
   bool gives_weights_ = false;
+  std::vector<double> rows_;
+  int64_t row_ = 0;  // weights of one
 };
 
 }  // namespace folio

@@ -43,7 +43,7 @@ struct TreeModel {
 
   Status prepare() {
     FOLIO_RETURN_IF_ERROR(forest.check(targets));
-    has_walk = walk.make(forest);
+    has_walk = walk.make(forest, aggregate < Aggregate::kMin ? targets : 0);
     return Status::ok();
   }
 
@@ -66,7 +66,8 @@ struct TreeModel {
       FOLIO_TRY(doubles, ml_doubles(run, 0));
     }
     // Trees serve a block of rows each, while they are near; the blocks' scores stay near too.
-    const int64_t block_rows = walks ? std::clamp<int64_t>(kBlockScores / targets, 1, 64) : 1;
+    const int64_t most = std::clamp<int64_t>(kBlockScores / targets, 1, 64);
+    const int64_t block_rows = walks ? std::clamp<int64_t>(rows.rows, 1, most) : 1;
     const auto scores = static_cast<size_t>(block_rows * targets);
     const auto columns = static_cast<size_t>(walks ? rows.columns : 0);
     ThreadScratch scratch;
@@ -120,6 +121,11 @@ struct TreeModel {
   // What TreeWalk gave.
   void count_walked(int32_t leaf, const Scores& out) const {
     if (walk.gives_weights()) return count(0, std::bit_cast<float>(leaf), out);
+    if (walk.gives_rows()) {
+      const double* row = walk.row(leaf);
+      for (int64_t t = 0; t < targets; ++t) out.sums[t] += row[t];
+      return;
+    }
     count_leaf(forest.nodes[static_cast<size_t>(leaf)], out);
   }
 
@@ -130,16 +136,10 @@ struct TreeModel {
   // One row by eight trees at a time.
   void score_row(const float* x, const Scores& out) const {
     constexpr int kLanes = TreeWalk::kLanes;
-    const float* rows[kLanes];
-    std::fill_n(rows, kLanes, x);
-    int32_t tree[kLanes];
     int32_t leaf[kLanes];
     for (int64_t first = 0; first < walk.trees(); first += kLanes) {
       const int64_t lanes = std::min<int64_t>(kLanes, walk.trees() - first);
-      for (int64_t i = 0; i < kLanes; ++i) {
-        tree[i] = static_cast<int32_t>(first + std::min(i, lanes - 1));
-      }
-      walk.walk(tree, rows, leaf);
+      walk.walk_row(first, x, leaf);
       for (int64_t i = 0; i < lanes; ++i) {
         count_walked(leaf[i], out);
       }
@@ -157,6 +157,7 @@ struct TreeModel {
       const float* row = x + i * columns;
       const Scores one{out.sums + i * targets, out.seen + i * targets};
       if (std::none_of(row, row + columns, [](float v) { return v != v; })) {
+        if (walk.gives_rows()) std::fill_n(one.seen, targets, uint8_t{1});
         rows[plain] = row;
         scores[plain++] = one;
       } else {

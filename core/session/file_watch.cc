@@ -54,7 +54,7 @@ Status FileWatch::check_now() const {
 Status FileWatch::check(OnFileChange on_change) {
   // Before the files are looked at: a fault that comes meanwhile is looked at the next time.
   const uint64_t faults = sigbus_guard_faults();
-  const int64_t now = monotonic_ns();
+  const int64_t now = monotonic_tick_ns();
   const bool no_faults = faults == faults_seen_.load(std::memory_order_relaxed);
   if (no_faults && now < good_until_ns_.load(std::memory_order_relaxed)) return Status::ok();
   FOLIO_RETURN_IF_ERROR(check_damage());

@@ -165,6 +165,7 @@ Status Session::pack_saved() const {
 Status Session::compile() {
   threads_ = options_.threads == 1 ? std::unique_ptr<Parallel>(std::make_unique<InlineParallel>())
                                    : std::make_unique<PoolView>(options_.threads);
+  kernels_ = &kernels_for(cpu_bits(), options_.precision);
   FOLIO_RETURN_IF_ERROR(save_optimized());
   key_ = program_key();
   if (key_.empty()) {
@@ -369,7 +370,7 @@ Status Session::execute(const RunOptions& options, const std::vector<NamedValue>
     request.control.deadline = std::chrono::steady_clock::now() + options.timeout;
   }
   request.parallel = threads_.get();
-  request.kernels = &kernels_for(cpu_bits(), options_.precision);
+  request.kernels = kernels_;
   request.flush_denormals = options_.flush_denormals;
   std::vector<Value> all;
   std::vector<StepTime> times;

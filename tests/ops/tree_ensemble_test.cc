@@ -93,11 +93,14 @@ TEST(TreeEnsembleRegressor, AveragesTreesAndAddsBase) {
 // A forest of random trees whose thresholds are numbers that rows have, or next to them.
 class RandomForest {
  public:
-  explicit RandomForest(uint32_t seed, bool plain) : random_(seed), plain_(plain) {
+  enum class Leaves { kSome, kFirst, kAll };  // the targets that they count for
+
+  RandomForest(uint32_t seed, bool plain, Leaves leaves)
+      : random_(seed), plain_(plain), leaves_(leaves) {
     for (int64_t tree = 0; tree < kTrees; ++tree) grow(tree, 0);
   }
 
-  OpTester tester() const {
+  OpTester tester(const char* aggregate) const {
     OpTester t("TreeEnsembleRegressor", 3, "ai.onnx.ml");
     t.attr_ints("nodes_treeids", trees_).attr_ints("nodes_nodeids", ids_);
     t.attr_ints("nodes_featureids", features_).attr_strings("nodes_modes", modes_);
@@ -107,7 +110,7 @@ class RandomForest {
     t.attr_ints("nodes_missing_value_tracks_true", missing_);
     t.attr_ints("target_treeids", leaf_trees_).attr_ints("target_nodeids", leaf_ids_);
     t.attr_ints("target_ids", targets_).attr_floats("target_weights", weights_);
-    t.attr("n_targets", 2);
+    t.attr("n_targets", 2).attr("aggregate_function", aggregate);
     return t;
   }
 
@@ -144,7 +147,8 @@ class RandomForest {
     yes_.push_back(0);
     no_.push_back(0);
     if (is_leaf) {
-      for (int64_t target = below(2); target < 2; ++target) {
+      const int64_t from = leaves_ == Leaves::kSome ? below(2) : 0;
+      for (int64_t target = from; target < (leaves_ == Leaves::kFirst ? 1 : 2); ++target) {
         leaf_trees_.push_back(tree);
         leaf_ids_.push_back(id);
         targets_.push_back(target);
@@ -161,6 +165,7 @@ class RandomForest {
 
   std::mt19937 random_;
   bool plain_;  // comparisons for order only
+  Leaves leaves_;
   int64_t last_ = 0;
   std::vector<int64_t> trees_, ids_, features_, yes_, no_, missing_;
   std::vector<std::string> modes_;
@@ -170,21 +175,30 @@ class RandomForest {
 };
 
 // Float rows go down eight at a time, rows of doubles node by node.
+void expect_same_bits(RandomForest forest, int64_t rows, const char* aggregate) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < rows * RandomForest::kColumns; ++i) x.push_back(forest.number());
+  const Shape shape{rows, RandomForest::kColumns};
+  OpTester wide = forest.tester(aggregate);
+  wide.input<double>(shape, std::vector<double>(x.begin(), x.end()));
+  wide.outputs(1);
+  ASSERT_EQ(wide.survives(), 4);
+  OpTester narrow = forest.tester(aggregate);
+  narrow.input<float>(shape, x);
+  narrow.expect<float>(0, {rows, 2}, wide.output_values<float>(0));
+  narrow.run();
+}
+
 TEST(TreeEnsembleRegressor, RowsOfFloatsGiveTheBitsOfTheSameRowsOfDoubles) {
+  using Leaves = RandomForest::Leaves;
   for (const bool plain : {true, false}) {
-    for (const int64_t rows : {1, 2, 7, 8, 9, 63, 64, 65, 150}) {
-      RandomForest forest(static_cast<uint32_t>(rows), plain);
-      std::vector<float> x;
-      for (int64_t i = 0; i < rows * RandomForest::kColumns; ++i) x.push_back(forest.number());
-      const Shape shape{rows, RandomForest::kColumns};
-      OpTester wide = forest.tester();
-      wide.input<double>(shape, std::vector<double>(x.begin(), x.end()));
-      wide.outputs(1);
-      ASSERT_EQ(wide.survives(), 4);
-      OpTester narrow = forest.tester();
-      narrow.input<float>(shape, x);
-      narrow.expect<float>(0, {rows, 2}, wide.output_values<float>(0));
-      narrow.run();
+    for (const Leaves leaves : {Leaves::kSome, Leaves::kFirst, Leaves::kAll}) {
+      for (const char* aggregate : {"SUM", "AVERAGE", "MIN", "MAX"}) {
+        for (const int64_t rows : {1, 2, 7, 8, 9, 63, 64, 65, 150}) {
+          const RandomForest forest(static_cast<uint32_t>(rows), plain, leaves);
+          expect_same_bits(forest, rows, aggregate);
+        }
+      }
     }
   }
 }
