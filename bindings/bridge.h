@@ -133,6 +133,8 @@ inline void run(Session& session, const std::vector<std::string>& input_names, V
   }
   std::vector<Input> given;
   std::vector<Output> wanted;
+  given.reserve(input_names.size());
+  wanted.reserve(output_names.size());
   for (size_t i = 0; i < input_names.size(); ++i) given.emplace_back(input_names[i], *inputs[i]);
   for (size_t i = 0; i < output_names.size(); ++i) {
     wanted.emplace_back(output_names[i], *outputs[i]);

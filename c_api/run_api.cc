@@ -13,6 +13,7 @@ Status collect_inputs(const char* const* names, FolioValue* const* values, size_
   if (count == 0) return Status::ok();
   if (!names) return invalid_argument("argument 'input_names' is NULL");
   if (!values) return invalid_argument("argument 'inputs' is NULL");
+  out->reserve(count);
   for (size_t i = 0; i < count; ++i) {
     FOLIO_RETURN_IF_ERROR(check_name(names[i], "input_names[i]"));
     if (!values[i]) return invalid_argument("the value of input '", names[i], "' is NULL");
@@ -38,6 +39,7 @@ Status collect_outputs(const char* const* names, FolioValue* const* values, size
   if (count == 0) return invalid_argument("no output is asked for");
   if (!names) return invalid_argument("argument 'output_names' is NULL");
   if (!values) return invalid_argument("argument 'outputs' is NULL");
+  out->reserve(count);
   for (size_t i = 0; i < count; ++i) {
     FOLIO_RETURN_IF_ERROR(check_name(names[i], "output_names[i]"));
     Tensor memory;
@@ -87,6 +89,7 @@ Status check_overlap(const Program& program, const std::vector<NamedValue>& inpu
 Status run_binding(FolioIoBinding* binding, const FolioRunOptions* options) {
   if (binding->outputs.empty()) return invalid_argument("no output is bound");
   std::vector<WantedOutput> wanted;
+  wanted.reserve(binding->outputs.size());
   for (const auto& output : binding->outputs) wanted.push_back({output.name, output.memory});
   FOLIO_RETURN_IF_ERROR(
       check_overlap(binding->session->session().program(), binding->inputs, wanted));

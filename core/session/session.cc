@@ -334,6 +334,7 @@ Status Session::bind_outputs(const std::vector<WantedOutput>& wanted, RunRequest
   const std::vector<PortInfo>& ports = program_->outputs;
   request->wanted.assign(ports.size(), 0);
   request->memory.assign(ports.size(), Tensor());
+  order->reserve(wanted.size());
   for (const WantedOutput& output : wanted) {
     // A model may give one value several times: each time it is asked for is the next one.
     bool known = false;
@@ -386,6 +387,7 @@ Status Session::execute(const RunOptions& options, const std::vector<NamedValue>
   FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
   FOLIO_RETURN_IF_ERROR(done);
   std::vector<Value> out;
+  out.reserve(order.size());
   for (const size_t index : order) out.push_back(std::move(all[index]));
   *outputs = std::move(out);
   return Status::ok();

@@ -477,6 +477,7 @@ class Session {
     }
     std::vector<Value> values(names.size());
     std::vector<Output> targets;
+    targets.reserve(names.size());
     for (size_t i = 0; i < names.size(); ++i) targets.emplace_back(names[i], values[i]);
     run_into(inputs, targets, options);
     return values;
@@ -489,6 +490,10 @@ class Session {
     std::vector<FolioValue*> input_values;
     std::vector<const char*> output_names;
     std::vector<FolioValue*> output_values;
+    input_names.reserve(inputs.size());
+    input_values.reserve(inputs.size());
+    output_names.reserve(outputs.size());
+    output_values.reserve(outputs.size());
     for (const Input& input : inputs) {
       input_names.push_back(input.name.c_str());
       input_values.push_back(input.value->get());
