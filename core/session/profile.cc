@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -14,8 +15,14 @@
 namespace folio {
 namespace {
 
-// ONNX Runtime's limit, so that a profile that nobody ends does not eat the memory: about 300 MB.
+// ONNX Runtime's limit, so that a profile that nobody ends does not eat the memory: about 300 MB,
+// and never more than 1 GiB, as names may have any length.
 constexpr size_t kEventsMax = 1000000;
+constexpr size_t kBytesMax = size_t{1} << 30;
+
+// Longer attributes are a model's data (trees, vocabularies), not what an operator is: each run
+// would write them.
+constexpr size_t kAttributeMax = 64;
 
 std::string date_and_time() {
   const std::time_t now = std::time(nullptr);
@@ -62,11 +69,19 @@ std::string json_of_list(const std::vector<T>& list, bool is_one) {
   return out + "]";
 }
 
-// Those that are numbers or texts; "{}" without any.
+bool is_short(const AttributeDef& a) {
+  const size_t longest = std::max({a.ints.size(), a.floats.size(), a.strings.size()});
+  return longest <= kAttributeMax &&
+         std::all_of(a.strings.begin(), a.strings.end(),
+                     [](const std::string& text) { return text.size() <= 4 * kAttributeMax; });
+}
+
+// Those that are numbers or texts, and not long; "{}" without any.
 std::string json_of(const Attributes& attributes) {
   using Type = AttributeDef::Type;
   std::string out;
   for (const AttributeDef& a : attributes.all()) {
+    if (!is_short(a)) continue;
     std::string value;
     if (a.type == Type::kInt || a.type == Type::kInts) {
       value = json_of_list(a.ints, a.type == Type::kInt);
@@ -115,7 +130,7 @@ Profile::~Profile() {
 // Under the lock.
 void Profile::add(const char* category, std::string_view name, Clock::time_point begin,
                   Clock::time_point end, const std::string& arguments) {
-  if (!file_ || count_ >= kEventsMax) return;
+  if (!file_ || count_ >= kEventsMax || events_.size() >= kBytesMax) return;
   events_ += cat(count_++ > 0 ? ",\n" : "", R"({"cat":")", category, R"(","pid":)", getpid(),
                  R"(,"tid":)", gettid(), R"(,"dur":)", microseconds(end - begin), R"(,"ts":)",
                  microseconds(begin - start_), R"(,"ph":"X","name":)",

@@ -110,6 +110,32 @@ TEST(Profile, HasTheAttributesOfTheNodes) {
   EXPECT_EQ((*concat)["args"]["attributes"].dump(), R"({"axis":1})");
 }
 
+// Trees and vocabularies are not written again by each run.
+TEST(Profile, LeavesOutLongAttributes) {
+  using model_writer::ElementType;
+  using model_writer::Type;
+  model_writer::ModelWriter model(8);
+  model.opset("", 17).opset("ai.onnx.ml", 2);
+  model_writer::GraphWriter& graph = model.graph();
+  graph.input("x", Type::tensor(ElementType::kFloat, {"n", 65}));
+  graph.node("Scaler", {"x"}, {"y"})
+      .in_domain("ai.onnx.ml")
+      .attr_floats("offset", {1})
+      .attr_floats("scale", std::vector<float>(65, 2));
+  graph.output("y", Type::tensor(ElementType::kFloat, {"n", 65}));
+  const TempFolder folder;
+  std::string path;
+  {
+    const auto session = session_of(model.serialize(), profiled(folder.path("p")).get());
+    const auto x = floats(std::vector<float>(65, 3), {1, 65});
+    Value y;
+    ASSERT_CALL(run_one(session.get(), "x", x.get(), "y", &y));
+    path = end_profiling(session.get());
+  }
+  const std::string text = text_of(path);
+  EXPECT_NE(text.find(R"("attributes":{"offset":[1]}})"), std::string::npos) << text;
+}
+
 TEST(Profile, IsWrittenWhenTheSessionGoes) {
   const TempFolder folder;
   { const auto session = session_of(add_model(), profiled(folder.path("p")).get()); }
