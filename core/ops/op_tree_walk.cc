@@ -145,9 +145,8 @@ void TreeWalk::walk(const int32_t* tree, const float* const* x, int32_t* leaf) c
 }
 
 void TreeWalk::walk_row(int64_t first, const float* x, int32_t* leaf) const {
-  walk_lanes(
-      [&](int lane) { return static_cast<size_t>(std::min(first + lane, trees() - 1)); },
-      [&](int) { return x; }, leaf);
+  walk_lanes([&](int lane) { return static_cast<size_t>(std::min(first + lane, trees() - 1)); },
+             [&](int) { return x; }, leaf);
 }
 
 }  // namespace folio

@@ -1,6 +1,5 @@
 #include "core/os/arena.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "core/base/checked_math.h"
+#include "core/os/anonymous_memory.h"
 #include "core/os/fork.h"
 
 namespace folio {
@@ -26,20 +26,14 @@ Result<Ref<Arena>> Arena::create(size_t bytes) {
   const bool mapped = bytes >= kMapFrom;
   static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t rounded = align_up(std::max<size_t>(bytes, 1), mapped ? page : kAlignment);
-  void* data = nullptr;
-  if (mapped) {
-    data = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED) return refuse();
-  } else {
-    data = std::aligned_alloc(kAlignment, rounded);
-    if (!data) return refuse();
-  }
+  void* const data = mapped ? map_anonymous(rounded) : std::aligned_alloc(kAlignment, rounded);
+  if (!data) return refuse();
   return Ref<Arena>(new Arena(static_cast<uint8_t*>(data), rounded, mapped));
 }
 
 Arena::~Arena() {
   if (mapped_) {
-    munmap(data_, bytes_);
+    unmap_anonymous(data_, bytes_);
   } else {
     std::free(data_);
   }

@@ -18,8 +18,7 @@
 
 namespace folio {
 
-// 64-byte aligned, of kind kArena. From 1 MiB on it is a mapping of its own, so that its pages go
-// back to the system when it is freed; huge pages are left to the system's setting.
+// 64-byte aligned, of kind kArena. From 1 MiB on it is a mapping of its own (anonymous_memory.h).
 class Arena final : public Buffer {
  public:
   // Uninitialised.

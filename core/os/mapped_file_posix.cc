@@ -15,6 +15,7 @@
 
 #include "core/base/buffer.h"
 #include "core/base/checked_math.h"
+#include "core/os/anonymous_memory.h"
 #include "core/os/fork.h"
 #include "core/os/mapped_file.h"
 #include "core/os/sigbus_guard.h"
@@ -256,7 +257,7 @@ Status FileBytes::map(std::string_view name) {
 }
 
 Status FileBytes::read(std::string_view name) {
-  FOLIO_TRY(copy_, allocate_buffer(static_cast<size_t>(identity_.size)));
+  FOLIO_TRY(copy_, allocate_large_buffer(static_cast<size_t>(identity_.size)));
   uint8_t* const target = copy_->data();
   for (uint64_t done = 0; done < identity_.size;) {
     // 1 GiB: a single read is limited to a little under 2 GiB.

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/os/anonymous_memory.h"
+
 namespace folio {
 namespace {
 
@@ -25,7 +27,7 @@ MemorySource::~MemorySource() {
 }
 
 Result<Ref<MemorySource>> MemorySource::copy(Bytes bytes, MemorySourceOptions options) {
-  FOLIO_TRY(Ref<Buffer> own, allocate_buffer(bytes.size()));
+  FOLIO_TRY(Ref<Buffer> own, allocate_large_buffer(bytes.size()));
   if (!bytes.empty()) std::memcpy(own->data(), bytes.data(), bytes.size());
   const Bytes view(own->data(), bytes.size());
   return Ref<MemorySource>(

@@ -1,5 +1,7 @@
 #include "core/prepack/wanted_blob.h"
 
+#include "core/os/anonymous_memory.h"
+
 namespace folio {
 namespace {
 
@@ -8,7 +10,7 @@ using Found = Result<Ref<const PackedBlob>>;
 Found make_in_memory(const WantedBlob& wanted) {
   if (wanted.in_files_only) return not_implemented("'", wanted.name, "' is packed in files only");
   if (wanted.make) return wanted.make();
-  FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(wanted.bytes));
+  FOLIO_TRY(Ref<Buffer> buffer, allocate_large_buffer(wanted.bytes));
   FOLIO_RETURN_IF_ERROR(wanted.fill(buffer->data()));
   return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(buffer), wanted.bytes));
 }
