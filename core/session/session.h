@@ -88,7 +88,7 @@ class Session : public RefCounted {
   std::string key_;
   std::unique_ptr<Parallel> threads_;
   const FolioKernels* kernels_ = nullptr;  // of runs
-  bool made_program_ = false;  // not found among those of other sessions
+  bool made_program_ = false;              // not found among those of other sessions
   std::unique_ptr<Residency> residency_;
   std::vector<ResidencyTask> at_first_run_;  // with mutex_ once the session is made
   std::unique_ptr<Residency> populating_;
