@@ -48,8 +48,7 @@ void unmap_anonymous(uint8_t* data, size_t bytes) { munmap(data, bytes); }
 
 Result<Ref<Buffer>> allocate_large_buffer(size_t bytes) {
   if (bytes < kHugePage) return allocate_buffer(bytes);
-  uint8_t* const data =
-      bytes <= SIZE_MAX / 2 && allocation_allowed(bytes) ? map_anonymous(bytes) : nullptr;
+  uint8_t* const data = allocation_allowed(bytes) ? map_anonymous(bytes) : nullptr;
   if (!data) return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
   return Ref<Buffer>(make_ref<MappedBuffer>(data, bytes));
 }
