@@ -256,12 +256,37 @@ void bench_blocks(const std::vector<Level>& levels, double seconds) {
   }
 }
 
+// A level and how it multiplies floats.
+struct FloatRival {
+  std::string name;
+  const FolioKernels* kernels;
+  int32_t precision;
+};
+
+std::vector<FloatRival> float_rivals(const std::vector<Level>& levels) {
+  std::vector<FloatRival> all;
+  for (const Level& level : levels) all.push_back({level.name, &level.kernels, kFolioChain});
+  // What the last level has from those before it is in their columns.
+  const std::pair<int32_t, const char*> parts[] = {
+      {kFolioHighest, "highest"}, {kFolioHigh, "high"}, {kFolioMedium, "medium"}};
+  for (const auto& [precision, name] : parts) {
+    if (levels.empty() || !folio_multiplies_parts(&levels.back().kernels, precision)) continue;
+    all.push_back({name, &levels.back().kernels, precision});
+  }
+  return all;
+}
+
 void bench_gemm(const std::vector<Level>& levels, double seconds) {
-  print_levels("gemm_f32 GF/s", levels);
-  const int64_t shapes[][3] = {{512, 512, 512},  {1024, 1024, 1024}, {128, 3072, 768},
-                               {128, 768, 3072}, {1, 4096, 4096},    {4, 4096, 4096},
-                               {8, 4096, 4096},  {16, 768, 768},     {128, 128, 64},
-                               {128, 64, 128},   {64, 16, 576},      {256, 128, 1152}};
+  const std::vector<FloatRival> all = float_rivals(levels);
+  std::vector<std::string> columns;
+  for (const FloatRival& rival : all) columns.push_back(rival.name);
+  print_head("gemm_f32 GF/s", columns);
+  const int64_t shapes[][3] = {
+      {512, 512, 512}, {1024, 1024, 1024}, {128, 3072, 768}, {128, 768, 3072}, {128, 768, 768},
+      {1, 4096, 4096}, {4, 4096, 4096},    {8, 4096, 4096},  {16, 768, 768},   {32, 768, 768},
+      {49, 512, 2048}, {49, 2048, 512},    {196, 1024, 256}, {196, 256, 1024}, {784, 512, 128},
+      {784, 128, 512}, {3136, 256, 64},    {3136, 64, 256},  {128, 128, 64},   {128, 64, 128},
+      {64, 16, 576},   {256, 128, 1152}};
   for (const auto& [m, n, k] : shapes) {
     Floats a(static_cast<size_t>(m * k));
     Floats b(static_cast<size_t>((n + 15) / 16 * 16 * k));
@@ -278,8 +303,9 @@ void bench_gemm(const std::vector<Level>& levels, double seconds) {
     args.c_row_stride = n;
     args.alpha = 1;
     std::vector<std::function<void()>> bodies;
-    for (const Level& level : levels) {
-      bodies.push_back([args, &level] { level.kernels.gemm_f32(&args); });
+    for (const FloatRival& rival : all) {
+      args.precision = rival.precision;
+      bodies.push_back([args, &rival] { rival.kernels->gemm_f32(&args); });
     }
     print_products(m, n, k, "", bodies, seconds);
   }
