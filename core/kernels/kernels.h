@@ -333,7 +333,7 @@ typedef struct FolioKernels {
    * the precision is kFolioChain), and get identical bits.
    * Accuracy: see FolioPrecision. m <= 4 streams b once (a matrix-vector product).
    * Rows of A that are contiguous are read where they stand; others are packed on the stack, which
-   * takes at most 64 KiB of it, and 160 KiB where numbers are multiplied in parts. */
+   * takes at most 64 KiB of it, and 320 KiB where numbers are multiplied in parts. */
   void (*gemm_f32)(const FolioGemmF32* args);
 
   /* The same for n <= FOLIO_MOST_DOTS and a B whose columns are contiguous, B[p, j] = b[j * k + p]

@@ -1,21 +1,25 @@
-/* Matrix product of floats in tiles of bfloat16: a number is the sum of three parts of 8 bits, h + m
- * + l, each the part before it rounded away (to nearest), so that nothing is left. The including
- * file gives the words for tiles before.
+/* Matrix product of floats in tiles of bfloat16: a number is the sum of three parts of 8 bits, h +
+ * m
+ * + l, h the nearest bfloat16 and l what m leaves, so that nothing is lost. The including file
+ * gives the words for tiles before.
  *
- *   highest  hl + hm + mm + mh + lh + hh: what is left out is 2^-24 of |A| |B| at most, twice, and C
- *            is rounded 6 times for 32 products, not 32 times
+ *   highest  hl + hm + mm + mh + lh + hh: what is left out is 2^-22 of |A| |B| at most, of either
+ *            sign, and C is rounded 6 times for 32 products, not 32 times
  *   high     hm + mh + hh of two parts;   medium  hh
  *
- * Bits: an element of C is one chain over steps of 32 of the depth, in this order of parts, whatever
- *       rows and columns are computed with it; between blocks of kDepth it rests in C.
- * Range: parts are exact from 2^-102 on, sums of products are finite below 2^56 (Inf, NaN and what
- *       lies outside would spoil a tile). A row of A, or a panel of B, with another number in a
- *       block of kDepth counts as zeros there, and its products are added one by one instead. Below
- *       2^-134 a number is zero. Tiles take sums below 2^-126 for zeros.
- * What it should take, in cycles of a Xeon: a step of 32 x 32 sums is 24 products of 16 for
- *       highest, 14 loads of tiles of 8, and the parts of B for the next stripe, some 350 cycles of
- *       vectors, which stand between the products of the last rows of a block. A's parts, made
- *       once for a block of rows, stand between nothing: 5000 for 64 x 256. */
+ * Bits: an element of C is one chain over steps of 32 of the depth, in this order of parts,
+ * whatever rows and columns are computed with it; between blocks of kDepth it rests in C. Range:
+ * parts are exact from 2^-102 on, sums of products are finite below 2^56 (Inf, NaN and what lies
+ * outside would spoil a tile). A row of A, or a panel of B, with another number in a block of
+ * kDepth is computed again there, one product after the other. Below 2^-134 a number is zero. Tiles
+ * take sums below 2^-126 for zeros.
+ *
+ * Walk: an item is 32 rows of A, or 32 columns of B, over kDepth. Some items of one operand stay in
+ *       the second cache, those of the other come by, each multiplied with all that stay. Making
+ *       the parts of what comes next, and finishing the sums of the products before, is work for
+ *       the vector units, which stands beside the products, some units to each group of four
+ *       (do_some): up to 4 lines of 32 numbers cost nothing there. It is inline, because a call for
+ *       each group takes a fifth of the time (why is not known). */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 #include "core/kernels/x86_avx512/vec.h"
@@ -32,12 +36,13 @@ constexpr int64_t kTileBytes = kTile * FOLIO_TILE_BYTES;
 constexpr int64_t kStep = 2 * kTile; /* of the depth */
 constexpr int64_t kDepth = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kSteps = kDepth / kStep;
-constexpr int64_t kRows = 192;    /* of a block of A, divided by its parts: 96 KiB */
-constexpr int64_t kPair = 32;     /* of them: two tiles */
-constexpr int64_t kStripe = 32;   /* columns: two panels */
-constexpr int64_t kChains = 8;    /* sums that are added to side by side */
-constexpr int64_t kPairsAhead = 6; /* of B's rows between four products */
+constexpr int64_t kWide = 2 * kTile; /* rows, or columns, of an item: two tiles */
+constexpr int64_t kChains = 8;       /* sums that are added to side by side */
 static_assert(FOLIO_F32P16_COLUMNS == kTile && kTile == 16, "a panel is as wide as a tile");
+
+/* Items that stay: 192 KiB. */
+template <int kParts>
+constexpr int64_t kStay = 12 / kParts;
 
 /* Magnitudes of some bfloat16 numbers as bits: the largest, and the smallest but zeros less 1. */
 struct Range {
@@ -52,7 +57,7 @@ VFN void note_range(Range* range, VI parts) {
   range->least = _mm512_min_epu16(range->least, _mm512_sub_epi16(size, vi_set1(0x00010001)));
 }
 
-static bool is_exact(const Range& range) {
+VFN bool is_exact(const Range& range) {
   constexpr uint16_t kBeyond = (127 + 56) << 7;
   constexpr uint16_t kLeast = (127 - 102) << 7;
   const VI most = vi_set1_words(kBeyond);
@@ -61,160 +66,306 @@ static bool is_exact(const Range& range) {
          _mm512_cmpge_epu16_mask(range.least, least) == ~UINT32_C(0);
 }
 
-/* The next of kParts parts of *x, as a float; what is left stays in *x. The third is all that the
- * others left. */
-template <int kPart>
-VFN V take_part(V* x) {
-  if constexpr (kPart == 2) return *x;
-  const VI rounded = vi_add(vi_from_bits(*x), vi_set1(0x8000));
-  const V part = v_from_bits(vi_and(rounded, vi_set1(-0x10000)));
-  *x = v_sub(*x, part);
-  return part;
+/* The line of each part's tile, part by part, for 16 pairs of numbers that are 16 of the depth
+ * apart: the first of a pair in the lower half. */
+template <int kParts>
+VFN void split_line(V x0, V x1, Range* range, char* to) {
+  const VI upper = vi_set1(-0x10000);
+  const VI half = vi_set1(0x8000);
+  const VI near0 = vi_add(vi_from_bits(x0), half);
+  const VI h1 = vi_and(vi_add(vi_from_bits(x1), half), upper);
+  const VI line = vi_or(vi_shift_right(near0, 16), h1);
+  note_range(range, line);
+  _mm512_store_si512(to, line);
+  if constexpr (kParts == 1) return;
+  const V rest0 = v_sub(x0, v_from_bits(vi_and(near0, upper)));
+  const V rest1 = v_sub(x1, v_from_bits(h1));
+  if constexpr (kParts == 2) {
+    const VI m0 = vi_shift_right(vi_add(vi_from_bits(rest0), half), 16);
+    const VI m1 = vi_and(vi_add(vi_from_bits(rest1), half), upper);
+    _mm512_store_si512(to + kTileBytes, vi_or(m0, m1));
+  } else if constexpr (kParts == 3) {
+    const VI m0 = vi_and(vi_from_bits(rest0), upper);
+    const VI m1 = vi_and(vi_from_bits(rest1), upper);
+    _mm512_store_si512(to + kTileBytes, vi_or(vi_shift_right(m0, 16), m1));
+    const VI l0 = vi_from_bits(v_sub(rest0, v_from_bits(m0)));
+    const VI l1 = vi_from_bits(v_sub(rest1, v_from_bits(m1)));
+    _mm512_store_si512(to + 2 * kTileBytes, vi_or(vi_shift_right(l0, 16), l1));
+  }
 }
 
-/* What both operands of a block are made into, and where the walk over B has come to. */
+/* ---- work beside products */
+
+VFN int64_t steps_of(int64_t depth) { return (depth + kStep - 1) / kStep; }
+VFN int64_t items_of(int64_t count) { return (count + kWide - 1) / kWide; }
+VFN int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The tiles of an item: [half or panel][step][part]. */
 template <int kParts>
-struct Block {
-  const FolioGemmF32* args;
-  int64_t row, rows;
-  int64_t p, depth;
-  int64_t column, panels;
-  uint32_t bad_rows[kRows / kPair]; /* a bit each */
-  uint32_t bad_panels;
-  alignas(64) char a[kRows / kParts / kTile][kSteps][kParts][kTileBytes];
-  alignas(64) char b[2][kSteps][kParts][kTileBytes];
-  alignas(64) float sums[kPair * kStripe];
+struct Item {
+  static constexpr int64_t kHalfBytes = kSteps * kParts * kTileBytes;
+  alignas(64) char tiles[2 * kHalfBytes];
 };
 
-/* Parts of a stripe of B, made pair of rows by pair of rows. */
-struct Ahead {
-  const float* b; /* the stripe's rows of this depth, or null: no stripe comes */
-  int64_t panel;  /* floats between panels */
-  int64_t panels, depth;
-  int64_t next, units; /* pairs of rows of a panel, step by step */
+/* Rows of A that are made; a unit is a step of one. */
+struct Rows {
+  int64_t units; /* left */
+  const float* x;
+  char* to;
+  int64_t left; /* of the row's depth */
+  int64_t row, line;
+  int64_t p, depth;
+  char* tiles;
+  uint32_t* bad; /* a bit for each row that parts cannot hold */
+  float* copy;   /* [kDepth + kLanes] */
+  Range range;
+};
+
+/* Columns of B that are made; a unit is a line of both panels. */
+struct Columns {
+  int64_t units; /* left */
+  const float* b;
+  char* to;
+  int64_t line;  /* of the tile */
+  int64_t left;  /* of the depth, from the line on */
+  int64_t panel; /* floats between panels, or 0 where there is one */
+  int64_t ahead; /* floats to what the second cache should have by the next item, or 0 */
+  uint32_t* bad; /* a bit for each panel */
   Range range[2];
 };
 
-static int64_t steps_of(int64_t depth) { return (depth + kStep - 1) / kStep; }
+/* Sums that wait to go to C; a unit is a row. */
+struct Pending {
+  int64_t units; /* left */
+  const float* sums;
+  int64_t row, column, columns;
+};
 
-/* ---- A */
-
-/* The line of each part's tile for 32 numbers of a row, part by part. */
-template <int kParts, int kPart = 0>
-VFN void split_line(V x0, V x1, Range* range, char* to) {
-  alignas(64) static const uint16_t kUpper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
-                                                  23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
-                                                  45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-  const VI y0 = vi_from_bits(take_part<kPart>(&x0));
-  const VI y1 = vi_from_bits(take_part<kPart>(&x1));
-  const VI line = _mm512_permutex2var_epi16(y0, _mm512_load_si512(kUpper), y1);
-  if constexpr (kPart == 0) note_range(range, line);
-  _mm512_store_si512(to, line);
-  if constexpr (kPart + 1 < kParts) split_line<kParts, kPart + 1>(x0, x1, range, to + kTileBytes);
+VFN void begin_row(const FolioGemmF32* args, Rows* rows, int64_t half_bytes) {
+  rows->x = row_at(args, rows->row + rows->line, rows->p, rows->depth, rows->copy);
+  rows->to = rows->tiles + rows->line / kTile * half_bytes + rows->line % kTile * FOLIO_TILE_BYTES;
+  rows->left = rows->depth;
+  rows->range = no_range();
 }
 
-/* Row i of the block; false, and zeros, when a number is out of range. */
 template <int kParts>
-static bool split_row(Block<kParts>* block, int64_t i, const float* x) {
-  char* const to = block->a[i / kTile][0][0] + i % kTile * FOLIO_TILE_BYTES;
-  const int64_t steps = steps_of(block->depth);
-  Range range = no_range();
-  for (int64_t s = 0; s < steps; ++s) {
-    const int64_t left = block->depth - s * kStep;
-    V x0, x1;
-    if (left >= kStep) {
-      x0 = v_load(x + s * kStep);
-      x1 = v_load(x + s * kStep + kLanes);
-    } else {
-      x0 = v_load_masked(x + s * kStep, v_first(left < kLanes ? left : kLanes));
-      x1 = left > kLanes ? v_load_masked(x + s * kStep + kLanes, v_first(left - kLanes)) : v_zero();
+VFN void make_row_step(const FolioGemmF32* args, Rows* rows) {
+  const int64_t left = rows->left;
+  const VM m0 = left >= kLanes ? (VM)~0 : v_first(left);
+  const VM m1 = left >= kStep ? (VM)~0 : left > kLanes ? v_first(left - kLanes) : 0;
+  split_line<kParts>(v_load_masked(rows->x, m0), v_load_masked(rows->x + kLanes, m1), &rows->range,
+                     rows->to);
+  --rows->units;
+  rows->x += kStep;
+  rows->to += kParts * kTileBytes;
+  rows->left -= kStep;
+  if (rows->left > 0) return;
+  if (!is_exact(rows->range)) *rows->bad |= UINT32_C(1) << rows->line;
+  if (rows->units == 0) return;
+  ++rows->line;
+  begin_row(args, rows, Item<kParts>::kHalfBytes);
+}
+
+template <int kParts>
+static void begin_rows(const FolioGemmF32* args, int64_t row, int64_t p, int64_t depth, char* tiles,
+                       uint32_t* bad, Rows* rows) {
+  rows->units = at_most(args->m - row, kWide) * steps_of(depth);
+  rows->row = row;
+  rows->line = 0;
+  rows->p = p;
+  rows->depth = depth;
+  rows->tiles = tiles;
+  rows->bad = bad;
+  *bad = 0;
+  begin_row(args, rows, Item<kParts>::kHalfBytes);
+}
+
+template <int kParts>
+static __attribute__((noinline)) void make_rest(const FolioGemmF32* args, Rows* rows) {
+  while (rows->units > 0) make_row_step<kParts>(args, rows);
+}
+
+static void begin_columns(const FolioGemmF32* args, int64_t column, int64_t p, int64_t depth,
+                          char* to, uint32_t* bad, Columns* columns) {
+  const int64_t panel = args->k * kTile;
+  columns->units = steps_of(depth) * kTile;
+  columns->b = args->b + column * args->k + p * kTile;
+  columns->to = to;
+  columns->line = 0;
+  columns->left = depth;
+  columns->panel = args->n - column > kTile ? panel : 0;
+  columns->ahead = args->n - column > kWide + kTile ? 2 * panel : 0;
+  columns->bad = bad;
+  columns->range[0] = columns->range[1] = no_range();
+}
+
+VFN void fetch_pair(const float* b, int64_t ahead) {
+  _mm_prefetch((const char*)(b + ahead), _MM_HINT_T1);
+  _mm_prefetch((const char*)(b + ahead + kTile * kTile), _MM_HINT_T1);
+}
+
+template <int kParts>
+VFN void make_lines(Columns* columns) {
+  const VM m0 = columns->left > 0 ? (VM)~0 : 0;
+  const VM m1 = columns->left > kTile ? (VM)~0 : 0;
+  const float* b = columns->b;
+  fetch_pair(b, columns->ahead);
+  split_line<kParts>(v_load_masked(b, m0), v_load_masked(b + kTile * kTile, m1), &columns->range[0],
+                     columns->to);
+  if (columns->panel) {
+    b += columns->panel;
+    fetch_pair(b, columns->ahead);
+    split_line<kParts>(v_load_masked(b, m0), v_load_masked(b + kTile * kTile, m1),
+                       &columns->range[1], columns->to + Item<kParts>::kHalfBytes);
+  }
+  --columns->units;
+  const bool ends_tile = ++columns->line == kTile;
+  if (ends_tile) columns->line = 0;
+  columns->b += kTile + (ends_tile ? kTile * kTile : 0);
+  columns->left -= 1 + (ends_tile ? kTile : 0);
+  columns->to += FOLIO_TILE_BYTES + (ends_tile ? (kParts - 1) * kTileBytes : 0);
+}
+
+template <int kParts>
+static __attribute__((noinline)) void make_rest(Columns* columns) {
+  while (columns->units > 0) make_lines<kParts>(columns);
+  *columns->bad = (is_exact(columns->range[0]) ? 0U : 1U) | (is_exact(columns->range[1]) ? 0U : 2U);
+}
+
+/* The next row of sums, as the end of the depth. */
+VFN void finish_row(const FolioGemmF32* args, Pending* pending) {
+  float* c = args->c + pending->row * args->c_row_stride + pending->column;
+  for (int64_t j = 0; j < pending->columns; j += kLanes) {
+    const int64_t column = pending->column + j;
+    const VM m = pending->columns - j < kLanes ? v_first(pending->columns - j) : (VM)~0;
+    V scale = v_set1(args->alpha);
+    if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + column, m));
+    V sum = v_mul(scale, v_load(pending->sums + j));
+    if (args->col_bias) sum = v_add(sum, v_load_masked(args->col_bias + column, m));
+    if (args->row_bias) sum = v_add(sum, v_set1(args->row_bias[pending->row]));
+    if (args->addend) {
+      const float* addend = args->addend + pending->row * args->addend_row_stride + column;
+      sum = v_add(sum, v_load_masked(addend, m));
     }
-    split_line<kParts>(x0, x1, &range, to + s * kParts * kTileBytes);
+    sum = v_activate(sum, args->activation, args->clip_lo, args->clip_hi);
+    v_store_masked(c + j, m, sum);
   }
-  if (is_exact(range)) return true;
-  for (int64_t line = 0; line < steps * kParts; ++line) {
-    _mm512_store_si512(to + line * kTileBytes, _mm512_setzero_si512());
-  }
-  return false;
+  ++pending->row;
+  pending->sums += kWide;
+  --pending->units;
 }
 
+static __attribute__((noinline)) void finish_rest(const FolioGemmF32* args, Pending* pending) {
+  while (pending->units > 0) finish_row(args, pending);
+}
+
+/* ---- the walk */
+
+/* What is being multiplied: items that stay, from `first` on, and one of those that come by. */
+struct Place {
+  int64_t p, depth;
+  int64_t first, stay; /* row or column, items */
+  int64_t area;        /* where the first that stays is */
+  int64_t coming;      /* row or column */
+};
+
 template <int kParts>
-static void split_rows(Block<kParts>* block) {
+struct Product {
+  const FolioGemmF32* args;
+  bool rows_stay;
+  int64_t shaped; /* rows that tiles are configured for */
+  Pending pending;
+  Rows rows;
+  Columns columns;
+  uint32_t bad_staying[kStay<kParts>];
+  uint32_t bad_coming[2];
+  int current; /* of those that come by */
+  Item<kParts> stay[kStay<kParts>];
+  Item<kParts> come[2];
+  alignas(64) float sums[2][kWide * kWide];
+  int free_sums;
   float copy[kDepth + kLanes];
-  for (uint32_t& bad : block->bad_rows) bad = 0;
-  for (int64_t i = 0; i < block->rows; ++i) {
-    const float* x = row_at(block->args, block->row + i, block->p, block->depth, copy);
-    if (!split_row(block, i, x)) block->bad_rows[i / kPair] |= uint32_t{1} << i % kPair;
+
+  int64_t staying_count() const { return rows_stay ? args->m : args->n; }
+  int64_t coming_count() const { return rows_stay ? args->n : args->m; }
+};
+
+/* The items that stay which read least: each pass over the others makes all of those anew. */
+template <int kParts>
+static bool rows_should_stay(const FolioGemmF32* args) {
+  const int64_t most = kStay<kParts> * kWide;
+  const int64_t rows = args->m + (args->m + most - 1) / most * args->n;
+  const int64_t columns = args->n + (args->n + most - 1) / most * args->m;
+  return rows < columns || (rows == columns && args->m < args->n);
+}
+
+template <int kParts>
+static void begin_block(const Product<kParts>& product, Place* at) {
+  at->depth = at_most(product.args->k - at->p, kDepth);
+  at->stay = at_most(items_of(product.staying_count() - at->first), kStay<kParts>);
+}
+
+/* To the next item that comes by; false where there is none. */
+template <int kParts>
+static bool go_on(const Product<kParts>& product, Place* at) {
+  at->coming += kWide;
+  if (at->coming < product.coming_count()) return true;
+  at->coming = 0;
+  at->area = (at->area + at->stay) % kStay<kParts>;
+  at->p += at->depth;
+  if (at->p == product.args->k) {
+    at->p = 0;
+    at->first += at->stay * kWide;
+    if (at->first >= product.staying_count()) return false;
+  }
+  begin_block(product, at);
+  return true;
+}
+
+template <int kParts>
+static void begin_item(Product<kParts>* product, bool is_rows, int64_t first, const Place& at,
+                       char* tiles, uint32_t* bad) {
+  if (is_rows) {
+    begin_rows<kParts>(product->args, first, at.p, at.depth, tiles, bad, &product->rows);
+  } else {
+    begin_columns(product->args, first, at.p, at.depth, tiles, bad, &product->columns);
   }
 }
 
-/* ---- B */
-
-static void begin_ahead(Ahead* ahead, const FolioGemmF32* args, int64_t column, int64_t p,
-                        int64_t depth) {
-  const int64_t left = args->n - column;
-  ahead->panel = args->k * FOLIO_F32P16_COLUMNS;
-  ahead->b = args->b + column * args->k + p * FOLIO_F32P16_COLUMNS;
-  ahead->panels = left > kTile ? 2 : 1;
-  ahead->depth = depth;
-  ahead->next = 0;
-  ahead->units = steps_of(depth) * ahead->panels * kTile;
-  ahead->range[0] = ahead->range[1] = no_range();
-}
-
-/* The line of each part's tile for two rows of a panel, part by part. */
-template <int kParts, int kPart = 0>
-VFN void split_lines(V x0, V x1, Range* range, char* to) {
-  const VI even = vi_from_bits(take_part<kPart>(&x0));
-  const VI odd = vi_from_bits(take_part<kPart>(&x1));
-  const VI line = vi_or(vi_shift_right(even, 16), odd);
-  if constexpr (kPart == 0) note_range(range, line);
-  _mm512_store_si512(to, line);
-  if constexpr (kPart + 1 < kParts) split_lines<kParts, kPart + 1>(x0, x1, range, to + kTileBytes);
+template <int kParts>
+static void begin_staying(Product<kParts>* product, const Place& at, int64_t item) {
+  const int64_t area = (at.area + item) % kStay<kParts>;
+  begin_item(product, product->rows_stay, at.first + item * kWide, at, product->stay[area].tiles,
+             &product->bad_staying[area]);
 }
 
 template <int kParts>
-VFN void split_pair(Block<kParts>* block, Ahead* ahead) {
-  const int64_t pair = ahead->next & 15;
-  const int64_t panel = ahead->next >> 4 & (ahead->panels - 1);
-  const int64_t step = ahead->next >> (3 + ahead->panels);
-  const int64_t p = step * kStep + 2 * pair;
-  const float* b = ahead->b + panel * ahead->panel + p * FOLIO_F32P16_COLUMNS;
-  const V x0 = p < ahead->depth ? v_load(b) : v_zero();
-  const V x1 = p + 1 < ahead->depth ? v_load(b + FOLIO_F32P16_COLUMNS) : v_zero();
-  char* to = block->b[panel][step][0] + pair * FOLIO_TILE_BYTES;
-  split_lines<kParts>(x0, x1, &ahead->range[panel], to);
-  ++ahead->next;
+static void begin_coming(Product<kParts>* product, const Place& at, int which) {
+  begin_item(product, !product->rows_stay, at.coming, at, product->come[which].tiles,
+             &product->bad_coming[which]);
 }
 
-/* At most `count` pairs more, none from `end` on. */
 template <int kParts>
-VFN void split_pairs(Block<kParts>* block, Ahead* ahead, int64_t count, int64_t end) {
-  end = end < ahead->units ? end : ahead->units;
-  count = count < end - ahead->next ? count : end - ahead->next;
-  for (int64_t i = 0; i < count; ++i) split_pair(block, ahead);
-}
-
-/* The stripe that was made ahead becomes the block's; panels with a number out of range are zeros. */
-template <int kParts>
-static void take_stripe(Block<kParts>* block, Ahead* ahead, int64_t column) {
-  split_pairs(block, ahead, ahead->units, ahead->units);
-  block->column = column;
-  block->panels = ahead->panels;
-  block->bad_panels = 0;
-  for (int64_t v = 0; v < ahead->panels; ++v) {
-    if (is_exact(ahead->range[v])) continue;
-    block->bad_panels |= 1u << v;
-    char* tiles = block->b[v][0][0];
-    for (int64_t at = 0; at < steps_of(block->depth) * kParts * kTileBytes; at += 64) {
-      _mm512_store_si512(tiles + at, _mm512_setzero_si512());
-    }
+static void make_rest(Product<kParts>* product, bool is_rows) {
+  if (is_rows) {
+    make_rest<kParts>(product->args, &product->rows);
+  } else {
+    make_rest<kParts>(&product->columns);
   }
-  ahead->b = nullptr;
-  ahead->next = ahead->units = 0;
 }
 
 /* ---- products */
+
+/* Rows of C, `columns` of each, to or from sums. */
+static void copy_sums(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                      float* to, int64_t to_stride) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const VM m = v_first(columns - j < kLanes ? columns - j : kLanes);
+      v_store_masked(to + i * to_stride + j, m, v_load_masked(from + i * from_stride + j, m));
+    }
+  }
+}
 
 /* Tiles: C[h][v] is 2 h + v, A[h] 4 + h, B[v] 6 + v. */
 static TileShapes shapes_of(int64_t rows) {
@@ -256,73 +407,108 @@ VFN void zero_sums() {
 }
 
 template <int kParts, int kHalves>
-VFN void load_a(const Block<kParts>* block, int64_t first, int64_t step, int part) {
-  tile_load<4>(block->a[first][step][part], FOLIO_TILE_BYTES);
-  if constexpr (kHalves == 2) tile_load<5>(block->a[first + 1][step][part], FOLIO_TILE_BYTES);
+VFN void load_a(const char* a) {
+  tile_load<4>(a, FOLIO_TILE_BYTES);
+  if constexpr (kHalves == 2) tile_load<5>(a + Item<kParts>::kHalfBytes, FOLIO_TILE_BYTES);
 }
 
 template <int kParts, int kPanels>
-VFN void load_b(const Block<kParts>* block, int64_t step, int part) {
-  tile_load<6>(block->b[0][step][part], FOLIO_TILE_BYTES);
-  if constexpr (kPanels == 2) tile_load<7>(block->b[1][step][part], FOLIO_TILE_BYTES);
+VFN void load_b(const char* b) {
+  tile_load<6>(b, FOLIO_TILE_BYTES);
+  if constexpr (kPanels == 2) tile_load<7>(b + Item<kParts>::kHalfBytes, FOLIO_TILE_BYTES);
 }
 
-/* Products of the parts that are loaded; then some parts of what comes. */
-template <int kParts, int kHalves, int kPanels>
-VFN void multiply_part(Block<kParts>* block, Ahead* ahead, int64_t step) {
-  tile_dot_bf16<0, 4, 6>();
-  if constexpr (kPanels == 2) tile_dot_bf16<1, 4, 7>();
-  if constexpr (kHalves == 2) tile_dot_bf16<2, 5, 6>();
-  if constexpr (kHalves == 2 && kPanels == 2) tile_dot_bf16<3, 5, 7>();
-  /* What this step reads is overwritten in the next. */
-  if (ahead) split_pairs(block, ahead, kPairsAhead, step * ahead->panels * kTile);
-}
+/* Which parts a group of a step loads of A and of B, or -1: what is there stays. */
+struct Group {
+  int a, b;
+};
+template <int kParts>
+struct Groups;
+template <>
+struct Groups<3> { /* hl, hm, mm, mh, lh, hh: the smallest products first */
+  static constexpr Group kAll[] = {{0, 2}, {-1, 1}, {1, -1}, {-1, 0}, {2, -1}, {0, -1}};
+};
+template <>
+struct Groups<2> { /* hm, mh, hh */
+  static constexpr Group kAll[] = {{0, 1}, {1, 0}, {0, -1}};
+};
+template <>
+struct Groups<1> {
+  static constexpr Group kAll[] = {{0, 0}};
+};
 
-/* A step of the depth, the smallest products first. `first`: the tile of A's rows. */
-template <int kParts, int kHalves, int kPanels>
-VFN void multiply_step(Block<kParts>* block, Ahead* ahead, int64_t first, int64_t step) {
-  if constexpr (kParts == 3) {
-    load_a<kParts, kHalves>(block, first, step, 0);
-    load_b<kParts, kPanels>(block, step, 2);
-    multiply_part<kParts, kHalves, kPanels>(block, ahead, step); /* hl */
-    load_b<kParts, kPanels>(block, step, 1);
-    multiply_part<kParts, kHalves, kPanels>(block, ahead, step); /* hm */
-    load_a<kParts, kHalves>(block, first, step, 1);
-    multiply_part<kParts, kHalves, kPanels>(block, ahead, step); /* mm */
-    load_b<kParts, kPanels>(block, step, 0);
-    multiply_part<kParts, kHalves, kPanels>(block, ahead, step); /* mh */
-    load_a<kParts, kHalves>(block, first, step, 2);
-    multiply_part<kParts, kHalves, kPanels>(block, ahead, step); /* lh */
-    load_a<kParts, kHalves>(block, first, step, 0);
-  } else if constexpr (kParts == 2) {
-    load_a<kParts, kHalves>(block, first, step, 0);
-    load_b<kParts, kPanels>(block, step, 1);
-    multiply_part<kParts, kHalves, kPanels>(block, ahead, step); /* hm */
-    load_a<kParts, kHalves>(block, first, step, 1);
-    load_b<kParts, kPanels>(block, step, 0);
-    multiply_part<kParts, kHalves, kPanels>(block, ahead, step); /* mh */
-    load_a<kParts, kHalves>(block, first, step, 0);
-  } else {
-    load_a<kParts, kHalves>(block, first, step, 0);
-    load_b<kParts, kPanels>(block, step, 0);
+/* Units of work beside each group of a step. */
+struct Pace {
+  int64_t finish, rows, columns;
+};
+
+/* What stands beside group kGroup of kGroups: its share of a step's units. */
+template <int kParts, int kGroup, int kGroups>
+VFN void do_some(const FolioGemmF32* args, const Pace& pace, Pending* pending, Rows* rows,
+                 Columns* columns) {
+  for (int64_t n = kGroup; n < pace.finish && pending->units > 0; n += kGroups) {
+    finish_row(args, pending);
   }
-  multiply_part<kParts, kHalves, kPanels>(block, ahead, step); /* hh */
+  for (int64_t n = kGroup; n < pace.rows && rows->units > 0; n += kGroups) {
+    make_row_step<kParts>(args, rows);
+  }
+  for (int64_t n = kGroup; n < pace.columns && columns->units > 0; n += kGroups) {
+    make_lines<kParts>(columns);
+  }
 }
 
-/* Adds the products of a stripe and of a pair of tiles of rows to `before` (null: zeros), to `after`. */
+template <int kParts, int kHalves, int kPanels, int kGroup = 0>
+VFN void multiply_step(const FolioGemmF32* args, const Pace& pace, Pending* pending, Rows* rows,
+                       Columns* columns, const char* a, const char* b) {
+  constexpr int kGroups = sizeof(Groups<kParts>::kAll) / sizeof(Group);
+  if constexpr (kGroup < kGroups) {
+    constexpr Group group = Groups<kParts>::kAll[kGroup];
+    if constexpr (group.a >= 0) load_a<kParts, kHalves>(a + group.a * kTileBytes);
+    if constexpr (group.b >= 0) load_b<kParts, kPanels>(b + group.b * kTileBytes);
+    do_some<kParts, kGroup, kGroups>(args, pace, pending, rows, columns);
+    tile_dot_bf16<0, 4, 6>();
+    if constexpr (kPanels == 2) tile_dot_bf16<1, 4, 7>();
+    if constexpr (kHalves == 2) tile_dot_bf16<2, 5, 6>();
+    if constexpr (kHalves == 2 && kPanels == 2) tile_dot_bf16<3, 5, 7>();
+    multiply_step<kParts, kHalves, kPanels, kGroup + 1>(args, pace, pending, rows, columns, a, b);
+  }
+}
+
+/* Fetches where sums go: a store that waits for memory keeps the loads behind it waiting. */
+template <int kHalves, int kPanels>
+VFN void fetch_sums(const float* c, int64_t stride) {
+  for (int64_t i = 0; i < kHalves * kTile; ++i, c += stride) {
+    _mm_prefetch((const char*)c, _MM_HINT_T0);
+    if (kPanels == 2) _mm_prefetch((const char*)(c + kTile), _MM_HINT_T0);
+  }
+}
+
+/* The products of two items over so many steps, more than `before` (null: zeros), to `after`. */
 template <int kParts, int kHalves, int kPanels>
-static void multiply_pair(Block<kParts>* block, Ahead* ahead, int64_t pair,
-                          const float* before, float* after, int64_t stride) {
+static void multiply_items(Product<kParts>* product, const Pace& pace, const char* a, const char* b,
+                           int64_t steps, const float* before, int64_t before_stride, float* after,
+                           int64_t after_stride) {
+  const FolioGemmF32* args = product->args;
+  /* As locals, whose parts are in registers. */
+  Pending pending = product->pending;
+  Rows rows = product->rows;
+  Columns columns = product->columns;
   if (before) {
-    load_sums<kHalves, kPanels>(before, stride);
+    load_sums<kHalves, kPanels>(before, before_stride);
   } else {
     zero_sums();
   }
-  const int64_t steps = steps_of(block->depth);
   for (int64_t s = 0; s < steps; ++s) {
-    multiply_step<kParts, kHalves, kPanels>(block, ahead, pair * 2, s);
+    if (s + 1 == steps) fetch_sums<kHalves, kPanels>(after, after_stride);
+    multiply_step<kParts, kHalves, kPanels>(args, pace, &pending, &rows, &columns, a, b);
+    a += kParts * kTileBytes;
+    b += kParts * kTileBytes;
   }
-  store_sums<kHalves, kPanels>(after, stride);
+  product->rows = rows;
+  product->columns = columns;
+  product->pending = pending;
+  finish_rest(args, &product->pending);
+  store_sums<kHalves, kPanels>(after, after_stride);
 }
 
 /* ---- what parts cannot hold */
@@ -343,152 +529,149 @@ static void add_chains(const float* const* x, int64_t depth, const float* b, flo
   for (int i = 0; i < kCount; ++i) v_store(sums[i], sum[i]);
 }
 
-/* The products that count as zeros in the parts, in `rows` rows of a pair of tiles. */
-template <int kParts>
-static __attribute__((noinline)) void add_left_out(Block<kParts>* block, int64_t pair,
-                                                   int64_t rows) {
-  const FolioGemmF32* args = block->args;
+/* Where an item of rows meets one of columns. */
+struct Meeting {
+  int64_t row, rows;
+  int64_t column, columns;
+  uint32_t bad_rows, bad_panels;
+};
+
+/* The sums of rows and panels with numbers that parts cannot hold, over the block's depth, again.
+ */
+static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const Place& at,
+                                                const Meeting& here, float* to) {
+  const bool adds = at.p > 0 || args->accumulate;
   float copies[kChains][kDepth + kLanes];
   const float* x[kChains];
   float* sums[kChains];
-  for (int64_t v = 0; v < block->panels; ++v) {
-    const bool all = block->bad_panels >> v & 1;
-    const float* b = args->b + (block->column + v * kTile) * args->k +
-                     block->p * FOLIO_F32P16_COLUMNS;
+  for (int64_t v = 0; v * kTile < here.columns; ++v) {
+    const int64_t j = here.column + v * kTile;
+    const bool all = here.bad_panels >> v & 1;
+    const VM m = v_first(at_most(here.columns - v * kTile, kTile));
+    const float* b = args->b + j * args->k + at.p * FOLIO_F32P16_COLUMNS;
     int64_t count = 0;
-    for (int64_t i = 0; i < rows; ++i) {
-      if (!all && !(block->bad_rows[pair] >> i & 1)) continue;
-      const int64_t row = block->row + pair * kPair + i;
-      x[count] = row_at(args, row, block->p, block->depth, copies[count]);
-      sums[count] = block->sums + i * kStripe + v * kTile;
+    for (int64_t i = 0; i < here.rows; ++i) {
+      if (!all && !(here.bad_rows >> i & 1)) continue;
+      const float* c = args->c + (here.row + i) * args->c_row_stride + j;
+      x[count] = row_at(args, here.row + i, at.p, at.depth, copies[count]);
+      sums[count] = to + i * kWide + v * kTile;
+      v_store(sums[count], adds ? v_load_masked(c, m) : v_zero());
       if (++count < kChains) continue;
-      add_chains<kChains>(x, block->depth, b, sums);
+      add_chains<kChains>(x, at.depth, b, sums);
       count = 0;
     }
-    for (int64_t i = 0; i < count; ++i) add_chains<1>(x + i, block->depth, b, sums + i);
-  }
-}
-
-/* ---- what becomes of the sums */
-
-/* Rows of C, `columns` of each, to or from the block's sums. */
-static void copy_sums(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
-                      float* to, int64_t to_stride) {
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; j += kLanes) {
-      const VM m = v_first(columns - j < kLanes ? columns - j : kLanes);
-      v_store_masked(to + i * to_stride + j, m, v_load_masked(from + i * from_stride + j, m));
-    }
-  }
-}
-
-/* The last block of the depth: from sums to C. */
-static void finish_sums(const FolioGemmF32* args, int64_t row, int64_t rows, int64_t column,
-                        int64_t columns, const float* sums) {
-  for (int64_t j = 0; j < columns; j += kLanes) {
-    const VM m = v_first(columns - j < kLanes ? columns - j : kLanes);
-    V scale = v_set1(args->alpha);
-    if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + column + j, m));
-    const V bias = args->col_bias ? v_load_masked(args->col_bias + column + j, m) : v_zero();
-    for (int64_t i = 0; i < rows; ++i) {
-      V sum = v_mul(scale, v_load(sums + i * kStripe + j));
-      if (args->col_bias) sum = v_add(sum, bias);
-      if (args->row_bias) sum = v_add(sum, v_set1(args->row_bias[row + i]));
-      if (args->addend) {
-        const float* addend = args->addend + (row + i) * args->addend_row_stride + column + j;
-        sum = v_add(sum, v_load_masked(addend, m));
-      }
-      sum = v_activate(sum, args->activation, args->clip_lo, args->clip_hi);
-      v_store_masked(args->c + (row + i) * args->c_row_stride + column + j, m, sum);
-    }
+    for (int64_t i = 0; i < count; ++i) add_chains<1>(x + i, at.depth, b, sums + i);
   }
 }
 
 /* ---- the loops */
 
 template <int kParts>
-static void run_pair(Block<kParts>* block, Ahead* ahead, int64_t pair, int64_t rows) {
-  const FolioGemmF32* args = block->args;
-  const int64_t row = block->row + pair * kPair;
-  const int64_t beside = args->n - block->column;
-  const int64_t columns = beside < kStripe ? beside : kStripe;
-  const bool is_last = block->p + block->depth == args->k;
-  const bool adds = block->p > 0 || args->accumulate;
-  const uint32_t bad_rows = block->bad_rows[pair];
-  const bool is_plain = columns % kTile == 0 && !bad_rows && !block->bad_panels;
-  float* const c = args->c + row * args->c_row_stride + block->column;
-  const bool rests = is_plain && !is_last; /* sums go to C as they are */
-  const float* before = adds ? c : nullptr;
-  int64_t stride = args->c_row_stride;
-  if (adds && !rests) {
-    copy_sums(c, args->c_row_stride, rows, columns, block->sums, kStripe);
-    before = block->sums;
+static Meeting meet(const Product<kParts>& product, const Place& at, int64_t item) {
+  const int64_t staying = at.first + item * kWide;
+  const uint32_t bad_staying = product.bad_staying[(at.area + item) % kStay<kParts>];
+  const uint32_t bad_coming = product.bad_coming[product.current];
+  const int64_t row = product.rows_stay ? staying : at.coming;
+  const int64_t column = product.rows_stay ? at.coming : staying;
+  return {row,
+          at_most(product.args->m - row, kWide),
+          column,
+          at_most(product.args->n - column, kWide),
+          product.rows_stay ? bad_staying : bad_coming,
+          product.rows_stay ? bad_coming : bad_staying};
+}
+
+template <int kParts>
+static void run_meeting(Product<kParts>* product, const Place& at, int64_t item, const Pace& pace) {
+  const FolioGemmF32* args = product->args;
+  const Meeting here = meet(*product, at, item);
+  const char* const stay = product->stay[(at.area + item) % kStay<kParts>].tiles;
+  const char* const come = product->come[product->current].tiles;
+  const char* const a = product->rows_stay ? stay : come;
+  const char* const b = product->rows_stay ? come : stay;
+  const bool is_last = at.p + at.depth == args->k;
+  const bool is_plain = here.columns % kTile == 0 && !here.bad_rows && !here.bad_panels;
+  float* const c = args->c + here.row * args->c_row_stride + here.column;
+  float* const sums = product->sums[product->free_sums];
+  const float* before = at.p > 0 || args->accumulate ? c : nullptr;
+  int64_t before_stride = args->c_row_stride;
+  if (before && !is_plain) {
+    copy_sums(c, args->c_row_stride, here.rows, here.columns, sums, kWide);
+    before = sums;
+    before_stride = kWide;
   }
-  float* const after = rests ? c : block->sums;
-  if (!rests) stride = kStripe;
-  if (rows > kTile) {
-    if (block->panels == 2) {
-      multiply_pair<kParts, 2, 2>(block, ahead, pair, before, after, stride);
-    } else {
-      multiply_pair<kParts, 2, 1>(block, ahead, pair, before, after, stride);
-    }
-  } else if (block->panels == 2) {
-    multiply_pair<kParts, 1, 2>(block, ahead, pair, before, after, stride);
-  } else {
-    multiply_pair<kParts, 1, 1>(block, ahead, pair, before, after, stride);
+  float* const after = is_plain && !is_last ? c : sums;
+  const int64_t after_stride = after == c ? args->c_row_stride : kWide;
+  if (here.rows != product->shaped) {
+    const TileShapes shapes = shapes_of(here.rows);
+    tiles_configure(&shapes);
+    product->shaped = here.rows;
   }
-  if (bad_rows || block->bad_panels) add_left_out(block, pair, rows);
+  const auto multiply = here.rows > kTile      ? here.columns > kTile ? multiply_items<kParts, 2, 2>
+                                                                      : multiply_items<kParts, 2, 1>
+                             : here.columns > kTile ? multiply_items<kParts, 1, 2>
+                                               : multiply_items<kParts, 1, 1>;
+  multiply(product, pace, a, b, steps_of(at.depth), before, before_stride, after, after_stride);
+  if (here.bad_rows || here.bad_panels) redo_sums(args, at, here, sums);
   if (is_last) {
-    finish_sums(args, row, rows, block->column, columns, block->sums);
-  } else if (!rests) {
-    copy_sums(block->sums, kStripe, rows, columns, c, args->c_row_stride);
+    product->pending = {here.rows, sums, here.row, here.column, here.columns};
+    product->free_sums = 1 - product->free_sums;
+  } else if (!is_plain) {
+    copy_sums(sums, kWide, here.rows, here.columns, c, args->c_row_stride);
   }
 }
 
-/* The rows of a block times all stripes, over a part of the depth. */
+VFN int64_t pace_of(int64_t units, int64_t steps) { return (units + steps - 1) / steps; }
+
+/* An item that comes by, `next` what comes after it, with all that stay. */
 template <int kParts>
-static void run_block(Block<kParts>* block, Ahead* ahead, int64_t* shaped) {
-  const FolioGemmF32* args = block->args;
-  const int64_t pairs = (block->rows + kPair - 1) / kPair;
-  split_rows(block);
-  for (int64_t column = 0; column < args->n; column += kStripe) {
-    take_stripe(block, ahead, column);
-    if (column + kStripe < args->n) {
-      begin_ahead(ahead, args, column + kStripe, block->p, block->depth);
-    } else {
-      const int64_t p = block->p + block->depth < args->k ? block->p + block->depth : 0;
-      const bool more = p > 0 || block->row + block->rows < args->m;
-      if (more) begin_ahead(ahead, args, 0, p, args->k - p < kDepth ? args->k - p : kDepth);
+static void run_coming(Product<kParts>* product, const Place& at, const Place* next) {
+  const bool rows_stay = product->rows_stay;
+  const int64_t steps = steps_of(at.depth);
+  if (next) begin_coming(product, *next, 1 - product->current);
+  for (int64_t item = 0; item < at.stay; ++item) {
+    bool makes = false; /* the next one that stays */
+    if (item + 1 < at.stay) {
+      makes = at.coming == 0;
+      if (makes) begin_staying(product, at, item + 1);
+    } else if (next && next->coming == 0) {
+      makes = true;
+      begin_staying(product, *next, 0);
     }
-    for (int64_t pair = 0; pair < pairs; ++pair) {
-      const int64_t left = block->rows - pair * kPair;
-      const int64_t rows = left < kPair ? left : kPair;
-      if (rows != *shaped) {
-        const TileShapes shapes = shapes_of(rows);
-        tiles_configure(&shapes);
-        *shaped = rows;
-      }
-      run_pair(block, ahead->b && pair + 1 == pairs ? ahead : nullptr, pair, rows);
-    }
+    const int64_t left = steps * (at.stay - item);
+    const Pace pace = {pace_of(product->pending.units, steps),
+                       pace_of(product->rows.units, rows_stay ? steps : left),
+                       pace_of(product->columns.units, rows_stay ? left : steps)};
+    run_meeting(product, at, item, pace);
+    if (makes) make_rest(product, rows_stay);
   }
+  if (next) make_rest(product, !rows_stay);
+  product->current = 1 - product->current;
 }
 
 template <int kParts>
 static __attribute__((noinline)) void multiply_parts(const FolioGemmF32* args) {
-  Block<kParts> block;
-  static_assert(sizeof block <= 150 * 1024, "on the stack; kernels.h promises 160 KiB in all");
-  Ahead ahead;
-  block.args = args;
-  int64_t shaped = 0;
-  begin_ahead(&ahead, args, 0, 0, args->k < kDepth ? args->k : kDepth);
-  for (block.row = 0; block.row < args->m; block.row += block.rows) {
-    const int64_t left = args->m - block.row;
-    block.rows = left < kRows / kParts ? left : kRows / kParts;
-    for (block.p = 0; block.p < args->k; block.p += block.depth) {
-      block.depth = args->k - block.p < kDepth ? args->k - block.p : kDepth;
-      run_block(&block, &ahead, &shaped);
-    }
+  Product<kParts> product;
+  static_assert(sizeof product <= 310 * 1024, "on the stack; kernels.h promises 320 KiB in all");
+  product.args = args;
+  product.rows_stay = rows_should_stay<kParts>(args);
+  product.shaped = 0;
+  product.pending = {};
+  product.current = product.free_sums = 0;
+  Place at = {};
+  begin_block(product, &at);
+  product.rows.copy = product.copy;
+  begin_staying(&product, at, 0);
+  make_rest(&product, product.rows_stay);
+  begin_coming(&product, at, product.current);
+  make_rest(&product, !product.rows_stay);
+  for (bool more = true; more;) {
+    Place next = at;
+    more = go_on(product, &next);
+    run_coming(&product, at, more ? &next : nullptr);
+    at = next;
   }
+  finish_rest(args, &product.pending);
   tiles_release();
 }
 
