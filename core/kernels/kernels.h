@@ -124,6 +124,9 @@ typedef enum FolioPrecision {
 /* Up to so many products a sum is finished before anything is written to its place in C. */
 #define FOLIO_GEMM_ONE_SUM 256
 
+/* What the second cache of a CPU with tiles has room for beside the operands. */
+#define FOLIO_GEMM_SCRATCH (1 << 20)
+
 #define FOLIO_MOST_DOTS 16
 
 /* Arguments of gemm_f32. Zero-initialise, then set what differs (strides and alpha are needed):
@@ -161,6 +164,8 @@ typedef struct FolioGemmF32 {
   int32_t precision;  /* FolioPrecision: what it may lose, if a level has something faster */
   int32_t b_is_far;   /* B, of which this may be a part, is more than L2 keeps until the next run */
   float clip_lo, clip_hi;
+  void* scratch; /* FOLIO_GEMM_SCRATCH bytes, 64-byte aligned, or null; faster where numbers are
+                  * multiplied in parts and nothing elsewhere. The same bits. */
   const char* next;                           /* or null */
   int64_t next_rows, next_bytes, next_stride; /* bytes of a row, and between rows */
 } FolioGemmF32;

@@ -161,6 +161,29 @@ ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t 
   return {(m + parts - 1) / parts, columns};
 }
 
+ProductChunk parts_chunk(int64_t m, int64_t n, int64_t k, int threads) {
+  constexpr int64_t kRowStep = 32;
+  constexpr int64_t kMostRows = 768;
+  constexpr int64_t kLeastRows = 64;
+  constexpr int64_t kColumnStep = 64;
+  constexpr int64_t kLeastColumns = 128;
+  constexpr int64_t kChunksOfThread = 3;
+  constexpr int64_t kMostMacs = int64_t{1} << 28;  // about a millisecond
+  const auto parts_of = [](int64_t count, int64_t part) { return (count + part - 1) / part; };
+  const int64_t wanted = threads > 1 ? kChunksOfThread * threads : 1;
+  const int64_t all = std::max(panel_columns(n), kPanel);
+  int64_t row_parts = std::max<int64_t>(1, parts_of(m, kMostRows));
+  const int64_t by_work =
+      parts_of(std::min(m, kMostRows) * k, std::max<int64_t>(1, kMostMacs / all));
+  const int64_t blocks = std::clamp<int64_t>(std::max(parts_of(wanted, row_parts), by_work), 1,
+                                             std::max<int64_t>(1, all / kLeastColumns));
+  const int64_t more = std::min(parts_of(wanted, blocks), m / kLeastRows);
+  row_parts = std::max(row_parts, more);
+  const int64_t rows = parts_of(parts_of(m, row_parts), kRowStep) * kRowStep;
+  const int64_t columns = parts_of(parts_of(all, blocks), kColumnStep) * kColumnStep;
+  return {std::max<int64_t>(1, std::min(rows, m)), std::min(columns, all)};
+}
+
 FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
                        int64_t columns) {
   FolioGemmF32 part = whole;
@@ -218,18 +241,25 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   }
   if (!b.packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
-  const bool stays = args.a_col_stride == 1 && args.precision == kFolioChain;
-  const ProductChunk size = product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k,
-                                          run.parallel().thread_count());
+  const int threads = run.parallel().thread_count();
+  const bool is_split = folio_multiplies_parts(&kernels, args.precision) != 0;
+  const bool stays = args.a_col_stride == 1 && !is_split;
+  const ProductChunk size =
+      is_split ? parts_chunk(args.m, args.n, args.k, threads)
+               : product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k, threads);
   const int64_t row_blocks = (args.m + size.rows - 1) / size.rows;
   const int64_t col_blocks = (args.n + size.columns - 1) / size.columns;
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, is_split ? FOLIO_GEMM_SCRATCH : 0, &scratch));
   run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const int64_t row = chunk / col_blocks * size.rows;
       const int64_t col = chunk % col_blocks * size.columns;
       FolioGemmF32 part = gemm_part(args, row, std::min(size.rows, args.m - row), col,
                                     std::min(size.columns, args.n - col));
       part.b = b.packed + col * args.k;
+      part.scratch = is_split ? block.data() : nullptr;
       kernels.gemm_f32(&part);
     }
   });

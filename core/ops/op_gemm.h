@@ -26,13 +26,19 @@ enum class Operands { kFloats, kWidenedBfloat16 };
 // that to pay, else nothing. Of the whole product (of an image, of a head), so that the bits do not
 // depend on how it is cut. Numbers that are bfloat16, widened, have one part: a product of that
 // loses nothing. Rounding to one part pays sooner than filling tiles (Zen 4, 2026-11: 16 x 64 x 64
-// and 64 x 32 x 32 take 0.75 to 0.79 of a chain's time, 8 x 768 x 768 0.87, 192 x 16 x 16 1.28).
+// and 64 x 32 x 32 take 0.75 to 0.79 of a chain's time, 8 x 768 x 768 0.87, 192 x 16 x 16 1.28),
+// and fewer parts sooner than three (a Xeon with AMX, 2026-11, m x n x k, shares of a chain's time
+// with three, two parts and one: 64 x 64 x 64 1.5, 1.2, 1.0; 128 x 64 x 128 1.0, 0.8, 0.55; 784 x
+// 32 x 144 1.14, 0.9, 0.6; 784 x 192 x 32 1.15, 0.93, 0.9; 196 x 384 x 64 0.83, 0.67, 0.57).
 inline int32_t product_precision(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k,
                                  Operands operands = Operands::kFloats) {
   const int32_t precision =
       operands == Operands::kWidenedBfloat16 ? kFolioMedium : kernels.precision;
+  const double macs = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const bool rounds = kernels.multiplies_parts == 1 << kFolioMedium && precision == kFolioMedium;
-  const bool is_large = rounds ? m >= 16 && n >= 32 && k >= 32 : m >= 32 && n >= 64 && k >= 96;
+  const bool is_large = rounds                       ? m >= 16 && n >= 32 && k >= 32
+                        : precision == kFolioHighest ? m >= 32 && n >= 64 && k >= 64 && macs >= 2e6
+                                                     : m >= 32 && n >= 24 && k >= 32 && macs >= 5e5;
   return is_large ? precision : kFolioChain;
 }
 
@@ -93,6 +99,10 @@ int64_t few_rows_columns(const ChunkRule& rule, int64_t m, int64_t k);
 // often for the memory of all threads), and enough chunks for threads to end together. Small ones
 // are cut only for threads to share.
 ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t k, int threads);
+
+// The same where a kernel multiplies parts of numbers, which it makes anew in each chunk: large
+// chunks, a few for each thread. Rows are a multiple of 32, what such a kernel takes at once.
+ProductChunk parts_chunk(int64_t m, int64_t n, int64_t k, int threads);
 
 // Parts of small work for threads to share, `units` times what repays to wake one: one each, more
 // where there is enough for a late thread to be helped. Bits must not depend on the cut.

@@ -77,7 +77,10 @@ class NhwcProduct {
     run_ = piece_floats(s, args, by_lines_);
     pieces_ = s.k() / std::max<int64_t>(run_, 1);
     rows_ = s.batch * w.out_count();
-    precision_ = product_precision(kernels, w.out_count(), s.c_out, s.k());
+    // Short pieces are gathered for parts, which takes longer than their products.
+    const bool is_gathered = by_lines_ && pieces_ > 1 && run_ < kFewChannels;
+    precision_ =
+        is_gathered ? kFolioChain : product_precision(kernels, w.out_count(), s.c_out, s.k());
     const int64_t work =
         std::max<int64_t>(1, args.turned ? dots_work(s, args) : s.k() * panel_columns(s.c_out));
     const double macs = static_cast<double>(rows_) * static_cast<double>(work * s.group);
@@ -93,6 +96,13 @@ class NhwcProduct {
       tiling_.columns =
           args.turned || blocks <= 1 ? s.c_out : panel_columns((s.c_out + blocks - 1) / blocks);
       tiling_.blocks = (s.c_out + tiling_.columns - 1) / tiling_.columns;
+    } else if (folio_multiplies_parts(&kernels, precision_)) {
+      const ProductChunk chunk = parts_chunk(rows_, s.c_out, s.k(), threads);
+      const int64_t most = in_place_ ? chunk.rows : kMostPieces / std::max<int64_t>(pieces_, 1);
+      tiling_.tile = std::clamp<int64_t>(chunk.rows, 1, std::max(most, kRowStep));
+      tiling_.tiles = (rows_ + tiling_.tile - 1) / tiling_.tile;
+      tiling_.columns = chunk.columns;
+      tiling_.blocks = (s.c_out + chunk.columns - 1) / chunk.columns;
     } else {
       const int64_t share = (rows_ * s.group + shares - 1) / shares;
       const int64_t even = (share + kRowStep - 1) / kRowStep * kRowStep;
@@ -146,7 +156,12 @@ class NhwcProduct {
   size_t panel_bytes() const {
     return args_.packed ? 0 : static_cast<size_t>(panel_columns(tiling_.columns) * s_.k()) * kFloat;
   }
-  size_t scratch_bytes() const { return panel_bytes() + pointer_bytes() + border_bytes(); }
+  size_t gemm_bytes() const {
+    return folio_multiplies_parts(&kernels_, precision_) ? FOLIO_GEMM_SCRATCH : 0;
+  }
+  size_t scratch_bytes() const {
+    return panel_bytes() + pointer_bytes() + align_up(border_bytes(), 64) + gemm_bytes();
+  }
 
   void compute(int64_t chunk, uint8_t* scratch, const float* zeros) const {
     const int64_t group = chunk / tiling_.blocks % s_.group;
@@ -300,6 +315,9 @@ class NhwcProduct {
     gemm.addend_row_stride = gemm.c_row_stride;
     gemm.alpha = 1.0F;
     gemm.precision = precision_;
+    if (gemm_bytes() > 0) {
+      gemm.scratch = scratch + pointer_bytes() + align_up(border_bytes(), 64);
+    }
     if (ahead.from) {
       gemm.next = reinterpret_cast<const char*>(ahead.from);
       gemm.next_rows = 1;

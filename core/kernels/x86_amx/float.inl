@@ -1,25 +1,26 @@
-/* Matrix product of floats in tiles of bfloat16: a number is the sum of three parts of 8 bits, h +
- * m
- * + l, h the nearest bfloat16 and l what m leaves, so that nothing is lost. The including file
+/* Matrix product of floats in tiles of bfloat16: a number is the sum of three parts of 8 bits, h, m
+ * and l, h the nearest bfloat16 and l what m leaves, so that nothing is lost. The including file
  * gives the words for tiles before.
  *
- *   highest  hl + hm + mm + mh + lh + hh: what is left out is 2^-22 of |A| |B| at most, of either
- *            sign, and C is rounded 6 times for 32 products, not 32 times
- *   high     hm + mh + hh of two parts;   medium  hh
+ *   highest  hl, hm, mm, mh, lh, hh: what is left out is 2^-22 of |A| |B| at most, of either sign,
+ *            and C is rounded 6 times for 32 products, not 32 times
+ *   high     hm, mh, hh of two parts;   medium  hh
  *
- * Bits: an element of C is one chain over steps of 32 of the depth, in this order of parts,
- * whatever rows and columns are computed with it; between blocks of kDepth it rests in C. Range:
- * parts are exact from 2^-102 on, sums of products are finite below 2^56 (Inf, NaN and what lies
- * outside would spoil a tile). A row of A, or a panel of B, with another number in a block of
- * kDepth is computed again there, one product after the other. Below 2^-134 a number is zero. Tiles
- * take sums below 2^-126 for zeros.
- *
- * Walk: an item is 32 rows of A, or 32 columns of B, over kDepth. Some items of one operand stay in
- *       the second cache, those of the other come by, each multiplied with all that stay. Making
- *       the parts of what comes next, and finishing the sums of the products before, is work for
- *       the vector units, which stands beside the products, some units to each group of four
- *       (do_some): up to 4 lines of 32 numbers cost nothing there. It is inline, because a call for
- *       each group takes a fifth of the time (why is not known). */
+ * Bits:  an element of C is one chain over steps of 32 of the depth, in this order of parts,
+ *        whatever rows and columns are computed with it; between blocks of the depth it rests in C.
+ * Range: parts are exact from 2^-102 on, sums of products are finite below 2^56 (Inf, NaN and what
+ *        lies outside would spoil a tile). A row of A, or a panel of B, with another number in
+ *        kReach of the depth is computed again there, one product after the other. Below 2^-134 a
+ *        number is zero. Tiles take sums below 2^-126 for zeros.
+ * Walk:  an item is 32 rows of A, or 32 columns of B, over a block of the depth. Some items of one
+ *        operand stay in the second cache, those of the other come by, each multiplied with all
+ *        that stay. Making the parts of what comes next, and finishing the sums of the products
+ *        before, is work for the vector units. It stands beside the products, some units to each
+ *        group of four (do_some), in line: as a function of its own it took a fifth longer.
+ * Time:  of a group 26 ns at the 2.5 to 2.8 GHz to which tiles of random numbers bring a Xeon down
+ *        (tiles of zeros: 19), two lines of 32 numbers beside it nothing in a loop of their own, 3
+ *        to 4 ns each here. Sums that go to C and come back take 250 ns of two items' 1250 in a
+ *        depth of 256: loads of tiles from the second cache wait for stores. So blocks are deep. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 #include "core/kernels/x86_avx512/vec.h"
@@ -34,15 +35,13 @@ namespace {
 constexpr int64_t kTile = FOLIO_TILE_ROWS; /* rows of A, columns of B, pairs of the depth */
 constexpr int64_t kTileBytes = kTile * FOLIO_TILE_BYTES;
 constexpr int64_t kStep = 2 * kTile; /* of the depth */
-constexpr int64_t kDepth = FOLIO_GEMM_ONE_SUM;
-constexpr int64_t kSteps = kDepth / kStep;
+constexpr int64_t kReach = FOLIO_GEMM_ONE_SUM;
+constexpr int64_t kMostReaches = 4;  /* of a block */
 constexpr int64_t kWide = 2 * kTile; /* rows, or columns, of an item: two tiles */
-constexpr int64_t kChains = 8;       /* sums that are added to side by side */
+constexpr int64_t kMostItems = 26;
+constexpr int64_t kStackBytes = 288 * 1024; /* for items, where the caller gives no memory */
+constexpr int64_t kChains = 8;              /* sums that are added to side by side */
 static_assert(FOLIO_F32P16_COLUMNS == kTile && kTile == 16, "a panel is as wide as a tile");
-
-/* Items that stay: 192 KiB. */
-template <int kParts>
-constexpr int64_t kStay = 12 / kParts;
 
 /* Magnitudes of some bfloat16 numbers as bits: the largest, and the smallest but zeros less 1. */
 struct Range {
@@ -100,11 +99,18 @@ VFN int64_t steps_of(int64_t depth) { return (depth + kStep - 1) / kStep; }
 VFN int64_t items_of(int64_t count) { return (count + kWide - 1) / kWide; }
 VFN int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The tiles of an item: [half or panel][step][part]. */
-template <int kParts>
+/* Rows or columns that parts cannot hold in each reach of a block's depth: a bit for each row, or
+ * for each panel. */
+struct Bad {
+  uint32_t of[kMostReaches];
+  uint32_t any;
+};
+
+/* An item's tiles: [half or panel][step of the depth][part]. */
 struct Item {
-  static constexpr int64_t kHalfBytes = kSteps * kParts * kTileBytes;
-  alignas(64) char tiles[2 * kHalfBytes];
+  char* tiles;
+  int64_t half_bytes;
+  Bad* bad;
 };
 
 /* Rows of A that are made; a unit is a step of one. */
@@ -112,12 +118,11 @@ struct Rows {
   int64_t units; /* left */
   const float* x;
   char* to;
-  int64_t left; /* of the row's depth */
-  int64_t row, line;
-  int64_t p, depth;
-  char* tiles;
-  uint32_t* bad; /* a bit for each row that parts cannot hold */
-  float* copy;   /* [kDepth + kLanes] */
+  int64_t left;           /* of the reach's depth */
+  int64_t row, line;      /* the first; of the item */
+  int64_t p, depth, done; /* of the row's depth */
+  Item item;
+  float* copy; /* [kReach + kLanes] */
   Range range;
 };
 
@@ -130,7 +135,8 @@ struct Columns {
   int64_t left;  /* of the depth, from the line on */
   int64_t panel; /* floats between panels, or 0 where there is one */
   int64_t ahead; /* floats to what the second cache should have by the next item, or 0 */
-  uint32_t* bad; /* a bit for each panel */
+  int64_t reach;
+  Item item;
   Range range[2];
 };
 
@@ -141,43 +147,62 @@ struct Pending {
   int64_t row, column, columns;
 };
 
-VFN void begin_row(const FolioGemmF32* args, Rows* rows, int64_t half_bytes) {
-  rows->x = row_at(args, rows->row + rows->line, rows->p, rows->depth, rows->copy);
-  rows->to = rows->tiles + rows->line / kTile * half_bytes + rows->line % kTile * FOLIO_TILE_BYTES;
-  rows->left = rows->depth;
+/* Of a row, from `done` on. */
+VFN void begin_reach(const FolioGemmF32* args, Rows* rows) {
+  const int64_t left = rows->depth - rows->done;
+  rows->left = at_most(left, kReach);
+  rows->x = row_at(args, rows->row + rows->line, rows->p + rows->done, rows->left, rows->copy);
   rows->range = no_range();
 }
 
-template <int kParts>
-VFN void make_row_step(const FolioGemmF32* args, Rows* rows) {
-  const int64_t left = rows->left;
-  const VM m0 = left >= kLanes ? (VM)~0 : v_first(left);
-  const VM m1 = left >= kStep ? (VM)~0 : left > kLanes ? v_first(left - kLanes) : 0;
-  split_line<kParts>(v_load_masked(rows->x, m0), v_load_masked(rows->x + kLanes, m1), &rows->range,
-                     rows->to);
-  --rows->units;
-  rows->x += kStep;
-  rows->to += kParts * kTileBytes;
-  rows->left -= kStep;
-  if (rows->left > 0) return;
-  if (!is_exact(rows->range)) *rows->bad |= UINT32_C(1) << rows->line;
-  if (rows->units == 0) return;
-  ++rows->line;
-  begin_row(args, rows, Item<kParts>::kHalfBytes);
+VFN void begin_row(const FolioGemmF32* args, Rows* rows) {
+  rows->to = rows->item.tiles + rows->line / kTile * rows->item.half_bytes +
+             rows->line % kTile * FOLIO_TILE_BYTES;
+  rows->done = 0;
+  begin_reach(args, rows);
 }
 
-template <int kParts>
-static void begin_rows(const FolioGemmF32* args, int64_t row, int64_t p, int64_t depth, char* tiles,
-                       uint32_t* bad, Rows* rows) {
+static void begin_rows(const FolioGemmF32* args, int64_t row, int64_t p, int64_t depth, Item item,
+                       Rows* rows) {
   rows->units = at_most(args->m - row, kWide) * steps_of(depth);
   rows->row = row;
   rows->line = 0;
   rows->p = p;
   rows->depth = depth;
-  rows->tiles = tiles;
-  rows->bad = bad;
-  *bad = 0;
-  begin_row(args, rows, Item<kParts>::kHalfBytes);
+  rows->item = item;
+  *item.bad = {};
+  begin_row(args, rows);
+}
+
+template <int kParts>
+VFN void make_row_step(const FolioGemmF32* args, Rows* rows) {
+  const int64_t left = rows->left;
+  V x0, x1;
+  if (left >= kStep) {
+    x0 = v_load(rows->x);
+    x1 = v_load(rows->x + kLanes);
+  } else {
+    x0 = v_load_masked(rows->x, v_first(at_most(left, kLanes)));
+    x1 = left > kLanes ? v_load_masked(rows->x + kLanes, v_first(left - kLanes)) : v_zero();
+  }
+  split_line<kParts>(x0, x1, &rows->range, rows->to);
+  --rows->units;
+  rows->x += kStep;
+  rows->to += kParts * kTileBytes;
+  rows->left -= kStep;
+  if (rows->left > 0) return;
+  if (!is_exact(rows->range)) {
+    rows->item.bad->of[rows->done / kReach] |= UINT32_C(1) << rows->line;
+    rows->item.bad->any = 1;
+  }
+  if (rows->units == 0) return;
+  rows->done += kReach;
+  if (rows->done < rows->depth) {
+    begin_reach(args, rows);
+  } else {
+    ++rows->line;
+    begin_row(args, rows);
+  }
 }
 
 template <int kParts>
@@ -186,50 +211,63 @@ static __attribute__((noinline)) void make_rest(const FolioGemmF32* args, Rows* 
 }
 
 static void begin_columns(const FolioGemmF32* args, int64_t column, int64_t p, int64_t depth,
-                          char* to, uint32_t* bad, Columns* columns) {
+                          Item item, Columns* columns) {
   const int64_t panel = args->k * kTile;
   columns->units = steps_of(depth) * kTile;
   columns->b = args->b + column * args->k + p * kTile;
-  columns->to = to;
+  columns->to = item.tiles;
   columns->line = 0;
   columns->left = depth;
   columns->panel = args->n - column > kTile ? panel : 0;
   columns->ahead = args->n - column > kWide + kTile ? 2 * panel : 0;
-  columns->bad = bad;
+  columns->reach = 0;
+  columns->item = item;
+  *item.bad = {};
   columns->range[0] = columns->range[1] = no_range();
 }
 
-VFN void fetch_pair(const float* b, int64_t ahead) {
-  _mm_prefetch((const char*)(b + ahead), _MM_HINT_T1);
-  _mm_prefetch((const char*)(b + ahead + kTile * kTile), _MM_HINT_T1);
+VFN void end_reach(Columns* columns) {
+  const uint32_t bad =
+      (is_exact(columns->range[0]) ? 0U : 1U) | (is_exact(columns->range[1]) ? 0U : 2U);
+  columns->item.bad->of[columns->reach++] = bad;
+  columns->item.bad->any |= bad;
+  columns->range[0] = columns->range[1] = no_range();
+}
+
+/* Two rows of a panel, 16 apart; zeros where the depth has ended. */
+template <int kParts>
+VFN void split_pair(const Columns* columns, const float* b, Range* range, char* to) {
+  _mm_prefetch((const char*)(b + columns->ahead), _MM_HINT_T1);
+  _mm_prefetch((const char*)(b + columns->ahead + kTile * kTile), _MM_HINT_T1);
+  const V x0 = columns->left > 0 ? v_load(b) : v_zero();
+  const V x1 = columns->left > kTile ? v_load(b + kTile * kTile) : v_zero();
+  split_line<kParts>(x0, x1, range, to);
 }
 
 template <int kParts>
 VFN void make_lines(Columns* columns) {
-  const VM m0 = columns->left > 0 ? (VM)~0 : 0;
-  const VM m1 = columns->left > kTile ? (VM)~0 : 0;
-  const float* b = columns->b;
-  fetch_pair(b, columns->ahead);
-  split_line<kParts>(v_load_masked(b, m0), v_load_masked(b + kTile * kTile, m1), &columns->range[0],
-                     columns->to);
+  split_pair<kParts>(columns, columns->b, &columns->range[0], columns->to);
   if (columns->panel) {
-    b += columns->panel;
-    fetch_pair(b, columns->ahead);
-    split_line<kParts>(v_load_masked(b, m0), v_load_masked(b + kTile * kTile, m1),
-                       &columns->range[1], columns->to + Item<kParts>::kHalfBytes);
+    split_pair<kParts>(columns, columns->b + columns->panel, &columns->range[1],
+                       columns->to + columns->item.half_bytes);
   }
   --columns->units;
-  const bool ends_tile = ++columns->line == kTile;
-  if (ends_tile) columns->line = 0;
-  columns->b += kTile + (ends_tile ? kTile * kTile : 0);
-  columns->left -= 1 + (ends_tile ? kTile : 0);
-  columns->to += FOLIO_TILE_BYTES + (ends_tile ? (kParts - 1) * kTileBytes : 0);
+  columns->b += kTile;
+  --columns->left;
+  columns->to += FOLIO_TILE_BYTES;
+  if (++columns->line % kTile != 0) return;
+  columns->b += kTile * kTile;
+  columns->left -= kTile;
+  columns->to += (kParts - 1) * kTileBytes;
+  if (columns->units == 0 || columns->line == kReach / 2) {
+    columns->line = 0;
+    end_reach(columns);
+  }
 }
 
 template <int kParts>
 static __attribute__((noinline)) void make_rest(Columns* columns) {
   while (columns->units > 0) make_lines<kParts>(columns);
-  *columns->bad = (is_exact(columns->range[0]) ? 0U : 1U) | (is_exact(columns->range[1]) ? 0U : 2U);
 }
 
 /* The next row of sums, as the end of the depth. */
@@ -269,40 +307,72 @@ struct Place {
   int64_t coming;      /* row or column */
 };
 
+/* How the product is cut. Bits do not depend on it. */
+struct Cut {
+  bool rows_stay;
+  int64_t depth; /* of a block */
+  int64_t stay;  /* items */
+  int64_t item_bytes;
+  double time;
+};
+
 template <int kParts>
 struct Product {
   const FolioGemmF32* args;
-  bool rows_stay;
+  Cut cut;
   int64_t shaped; /* rows that tiles are configured for */
   Pending pending;
   Rows rows;
   Columns columns;
-  uint32_t bad_staying[kStay<kParts>];
-  uint32_t bad_coming[2];
+  char* tiles; /* of items that stay, then of two that come by */
+  Bad bad[kMostItems];
   int current; /* of those that come by */
-  Item<kParts> stay[kStay<kParts>];
-  Item<kParts> come[2];
-  alignas(64) float sums[2][kWide * kWide];
   int free_sums;
-  float copy[kDepth + kLanes];
+  alignas(64) float sums[2][kWide * kWide];
+  float copy[kReach + kLanes];
 
-  int64_t staying_count() const { return rows_stay ? args->m : args->n; }
-  int64_t coming_count() const { return rows_stay ? args->n : args->m; }
+  int64_t staying_count() const { return cut.rows_stay ? args->m : args->n; }
+  int64_t coming_count() const { return cut.rows_stay ? args->n : args->m; }
 };
 
-/* The items that stay which read least: each pass over the others makes all of those anew. */
+/* With so many reaches in a block and as many items that stay as there is memory for. The time is
+ * in some ns for each step of two items: their products take 156. */
 template <int kParts>
-static bool rows_should_stay(const FolioGemmF32* args) {
-  const int64_t most = kStay<kParts> * kWide;
-  const int64_t rows = args->m + (args->m + most - 1) / most * args->n;
-  const int64_t columns = args->n + (args->n + most - 1) / most * args->m;
-  return rows < columns || (rows == columns && args->m < args->n);
+static Cut cut_of(const FolioGemmF32* args, bool rows_stay, int64_t reaches, int64_t bytes) {
+  Cut cut = {};
+  cut.rows_stay = rows_stay;
+  cut.depth = at_most(args->k, reaches * kReach);
+  cut.item_bytes = 2 * steps_of(cut.depth) * kParts * kTileBytes;
+  const int64_t room = at_most(bytes / cut.item_bytes, kMostItems) - 2;
+  const int64_t items = items_of(rows_stay ? args->m : args->n);
+  if (room < 1) return cut;
+  const int64_t blocks = (items + room - 1) / room;
+  cut.stay = (items + blocks - 1) / blocks;
+  const int64_t passes = items_of(rows_stay ? args->n : args->m);
+  constexpr double kMade = 24 + 36 * kParts; /* the parts of 32 x 32 numbers */
+  constexpr double kRests = 250;             /* the way of sums to C and back */
+  cut.time =
+      kMade / (double)cut.stay + kMade / (double)passes + kRests / (double)steps_of(cut.depth);
+  return cut;
+}
+
+template <int kParts>
+static Cut best_cut(const FolioGemmF32* args, int64_t bytes) {
+  Cut best = {};
+  for (int64_t reaches = 1; reaches <= kMostReaches; ++reaches) {
+    for (int way = 0; way < 2; ++way) {
+      const Cut cut = cut_of<kParts>(args, way == 1, reaches, bytes);
+      if (cut.stay > 0 && (best.stay == 0 || cut.time < best.time)) best = cut;
+    }
+    if (reaches * kReach >= args->k) break;
+  }
+  return best;
 }
 
 template <int kParts>
 static void begin_block(const Product<kParts>& product, Place* at) {
-  at->depth = at_most(product.args->k - at->p, kDepth);
-  at->stay = at_most(items_of(product.staying_count() - at->first), kStay<kParts>);
+  at->depth = at_most(product.args->k - at->p, product.cut.depth);
+  at->stay = at_most(items_of(product.staying_count() - at->first), product.cut.stay);
 }
 
 /* To the next item that comes by; false where there is none. */
@@ -311,7 +381,7 @@ static bool go_on(const Product<kParts>& product, Place* at) {
   at->coming += kWide;
   if (at->coming < product.coming_count()) return true;
   at->coming = 0;
-  at->area = (at->area + at->stay) % kStay<kParts>;
+  at->area = (at->area + at->stay) % product.cut.stay;
   at->p += at->depth;
   if (at->p == product.args->k) {
     at->p = 0;
@@ -323,26 +393,38 @@ static bool go_on(const Product<kParts>& product, Place* at) {
 }
 
 template <int kParts>
+VFN Item item_at(Product<kParts>* product, int64_t index) {
+  return {product->tiles + index * product->cut.item_bytes, product->cut.item_bytes / 2,
+          &product->bad[index]};
+}
+template <int kParts>
+VFN Item staying_item(Product<kParts>* product, const Place& at, int64_t item) {
+  return item_at(product, (at.area + item) % product->cut.stay);
+}
+template <int kParts>
+VFN Item coming_item(Product<kParts>* product, int which) {
+  return item_at(product, product->cut.stay + which);
+}
+
+template <int kParts>
 static void begin_item(Product<kParts>* product, bool is_rows, int64_t first, const Place& at,
-                       char* tiles, uint32_t* bad) {
+                       const Item& item) {
   if (is_rows) {
-    begin_rows<kParts>(product->args, first, at.p, at.depth, tiles, bad, &product->rows);
+    begin_rows(product->args, first, at.p, at.depth, item, &product->rows);
   } else {
-    begin_columns(product->args, first, at.p, at.depth, tiles, bad, &product->columns);
+    begin_columns(product->args, first, at.p, at.depth, item, &product->columns);
   }
 }
 
 template <int kParts>
 static void begin_staying(Product<kParts>* product, const Place& at, int64_t item) {
-  const int64_t area = (at.area + item) % kStay<kParts>;
-  begin_item(product, product->rows_stay, at.first + item * kWide, at, product->stay[area].tiles,
-             &product->bad_staying[area]);
+  begin_item(product, product->cut.rows_stay, at.first + item * kWide, at,
+             staying_item(product, at, item));
 }
 
 template <int kParts>
 static void begin_coming(Product<kParts>* product, const Place& at, int which) {
-  begin_item(product, !product->rows_stay, at.coming, at, product->come[which].tiles,
-             &product->bad_coming[which]);
+  begin_item(product, !product->cut.rows_stay, at.coming, at, coming_item(product, which));
 }
 
 template <int kParts>
@@ -406,16 +488,16 @@ VFN void zero_sums() {
   tile_zero<3>();
 }
 
-template <int kParts, int kHalves>
-VFN void load_a(const char* a) {
+template <int kHalves>
+VFN void load_a(const char* a, int64_t half_bytes) {
   tile_load<4>(a, FOLIO_TILE_BYTES);
-  if constexpr (kHalves == 2) tile_load<5>(a + Item<kParts>::kHalfBytes, FOLIO_TILE_BYTES);
+  if constexpr (kHalves == 2) tile_load<5>(a + half_bytes, FOLIO_TILE_BYTES);
 }
 
-template <int kParts, int kPanels>
-VFN void load_b(const char* b) {
+template <int kPanels>
+VFN void load_b(const char* b, int64_t half_bytes) {
   tile_load<6>(b, FOLIO_TILE_BYTES);
-  if constexpr (kPanels == 2) tile_load<7>(b + Item<kParts>::kHalfBytes, FOLIO_TILE_BYTES);
+  if constexpr (kPanels == 2) tile_load<7>(b + half_bytes, FOLIO_TILE_BYTES);
 }
 
 /* Which parts a group of a step loads of A and of B, or -1: what is there stays. */
@@ -457,50 +539,78 @@ VFN void do_some(const FolioGemmF32* args, const Pace& pace, Pending* pending, R
   }
 }
 
+/* Where an item of rows meets one of columns. */
+struct Meeting {
+  int64_t row, rows;
+  int64_t column, columns;
+  Item a, b;
+  const char* next; /* tiles of the item that stays and comes next */
+  Pace pace;
+};
+
 template <int kParts, int kHalves, int kPanels, int kGroup = 0>
 VFN void multiply_step(const FolioGemmF32* args, const Pace& pace, Pending* pending, Rows* rows,
-                       Columns* columns, const char* a, const char* b) {
+                       Columns* columns, const char* a, const char* b, int64_t half_bytes) {
   constexpr int kGroups = sizeof(Groups<kParts>::kAll) / sizeof(Group);
   if constexpr (kGroup < kGroups) {
     constexpr Group group = Groups<kParts>::kAll[kGroup];
-    if constexpr (group.a >= 0) load_a<kParts, kHalves>(a + group.a * kTileBytes);
-    if constexpr (group.b >= 0) load_b<kParts, kPanels>(b + group.b * kTileBytes);
+    if constexpr (group.a >= 0) load_a<kHalves>(a + group.a * kTileBytes, half_bytes);
+    if constexpr (group.b >= 0) load_b<kPanels>(b + group.b * kTileBytes, half_bytes);
     do_some<kParts, kGroup, kGroups>(args, pace, pending, rows, columns);
     tile_dot_bf16<0, 4, 6>();
     if constexpr (kPanels == 2) tile_dot_bf16<1, 4, 7>();
     if constexpr (kHalves == 2) tile_dot_bf16<2, 5, 6>();
     if constexpr (kHalves == 2 && kPanels == 2) tile_dot_bf16<3, 5, 7>();
-    multiply_step<kParts, kHalves, kPanels, kGroup + 1>(args, pace, pending, rows, columns, a, b);
+    multiply_step<kParts, kHalves, kPanels, kGroup + 1>(args, pace, pending, rows, columns, a, b,
+                                                        half_bytes);
   }
 }
 
-/* Fetches where sums go: a store that waits for memory keeps the loads behind it waiting. */
+/* Sums of two items: where they are before, null for zeros, and after; floats between rows. */
+struct Sums {
+  const float* before;
+  int64_t before_stride;
+  float* after;
+  int64_t after_stride;
+};
+
+/* Fetches where sums go: a store that waits for memory keeps the loads behind it waiting. And the
+ * first part of the item that is next, whose loads come behind those stores. */
 template <int kHalves, int kPanels>
-VFN void fetch_sums(const float* c, int64_t stride) {
-  for (int64_t i = 0; i < kHalves * kTile; ++i, c += stride) {
+VFN void fetch_end(const Sums& sums, const char* next, int64_t half_bytes) {
+  const float* c = sums.after;
+  for (int64_t i = 0; i < kHalves * kTile; ++i, c += sums.after_stride) {
     _mm_prefetch((const char*)c, _MM_HINT_T0);
     if (kPanels == 2) _mm_prefetch((const char*)(c + kTile), _MM_HINT_T0);
   }
+  for (int64_t line = 0; line < kTileBytes; line += FOLIO_TILE_BYTES) {
+    _mm_prefetch(next + line, _MM_HINT_T0);
+    _mm_prefetch(next + half_bytes + line, _MM_HINT_T0);
+  }
 }
 
-/* The products of two items over so many steps, more than `before` (null: zeros), to `after`. */
+/* The products of two items over so many steps from `step` on. */
 template <int kParts, int kHalves, int kPanels>
-static void multiply_items(Product<kParts>* product, const Pace& pace, const char* a, const char* b,
-                           int64_t steps, const float* before, int64_t before_stride, float* after,
-                           int64_t after_stride) {
+static void multiply_items(Product<kParts>* product, const Meeting& here, int64_t step,
+                           int64_t steps, const Sums& sums) {
   const FolioGemmF32* args = product->args;
+  const int64_t half_bytes = here.a.half_bytes;
+  const char* a = here.a.tiles + step * (kParts * kTileBytes);
+  const char* b = here.b.tiles + step * (kParts * kTileBytes);
   /* As locals, whose parts are in registers. */
+  const Pace pace = here.pace;
   Pending pending = product->pending;
   Rows rows = product->rows;
   Columns columns = product->columns;
-  if (before) {
-    load_sums<kHalves, kPanels>(before, before_stride);
+  if (sums.before) {
+    load_sums<kHalves, kPanels>(sums.before, sums.before_stride);
   } else {
     zero_sums();
   }
   for (int64_t s = 0; s < steps; ++s) {
-    if (s + 1 == steps) fetch_sums<kHalves, kPanels>(after, after_stride);
-    multiply_step<kParts, kHalves, kPanels>(args, pace, &pending, &rows, &columns, a, b);
+    if (s + 1 == steps) fetch_end<kHalves, kPanels>(sums, here.next, half_bytes);
+    multiply_step<kParts, kHalves, kPanels>(args, pace, &pending, &rows, &columns, a, b,
+                                            half_bytes);
     a += kParts * kTileBytes;
     b += kParts * kTileBytes;
   }
@@ -508,7 +618,28 @@ static void multiply_items(Product<kParts>* product, const Pace& pace, const cha
   product->columns = columns;
   product->pending = pending;
   finish_rest(args, &product->pending);
-  store_sums<kHalves, kPanels>(after, after_stride);
+  store_sums<kHalves, kPanels>(sums.after, sums.after_stride);
+}
+
+template <int kParts>
+static void multiply(Product<kParts>* product, const Meeting& here, int64_t step, int64_t steps,
+                     const Sums& sums) {
+  if (here.rows != product->shaped) {
+    const TileShapes shapes = shapes_of(here.rows);
+    tiles_configure(&shapes);
+    product->shaped = here.rows;
+  }
+  if (here.rows > kTile) {
+    if (here.columns > kTile) {
+      multiply_items<kParts, 2, 2>(product, here, step, steps, sums);
+    } else {
+      multiply_items<kParts, 2, 1>(product, here, step, steps, sums);
+    }
+  } else if (here.columns > kTile) {
+    multiply_items<kParts, 1, 2>(product, here, step, steps, sums);
+  } else {
+    multiply_items<kParts, 1, 1>(product, here, step, steps, sums);
+  }
 }
 
 /* ---- what parts cannot hold */
@@ -529,94 +660,92 @@ static void add_chains(const float* const* x, int64_t depth, const float* b, flo
   for (int i = 0; i < kCount; ++i) v_store(sums[i], sum[i]);
 }
 
-/* Where an item of rows meets one of columns. */
-struct Meeting {
-  int64_t row, rows;
-  int64_t column, columns;
-  uint32_t bad_rows, bad_panels;
-};
-
-/* The sums of rows and panels with numbers that parts cannot hold, over the block's depth, again.
- */
-static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const Place& at,
-                                                const Meeting& here, float* to) {
-  const bool adds = at.p > 0 || args->accumulate;
-  float copies[kChains][kDepth + kLanes];
+/* Sums of rows and panels with numbers that parts cannot hold, over a reach from p on, again from
+ * what they were before. */
+static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const Meeting& here,
+                                                int64_t reach, int64_t p, int64_t depth,
+                                                const float* before, float* after) {
+  float copies[kChains][kReach + kLanes];
   const float* x[kChains];
   float* sums[kChains];
+  const uint32_t bad_rows = here.a.bad->of[reach];
   for (int64_t v = 0; v * kTile < here.columns; ++v) {
-    const int64_t j = here.column + v * kTile;
-    const bool all = here.bad_panels >> v & 1;
-    const VM m = v_first(at_most(here.columns - v * kTile, kTile));
-    const float* b = args->b + j * args->k + at.p * FOLIO_F32P16_COLUMNS;
+    const bool all = here.b.bad->of[reach] >> v & 1;
+    const float* b = args->b + (here.column + v * kTile) * args->k + p * FOLIO_F32P16_COLUMNS;
     int64_t count = 0;
     for (int64_t i = 0; i < here.rows; ++i) {
-      if (!all && !(here.bad_rows >> i & 1)) continue;
-      const float* c = args->c + (here.row + i) * args->c_row_stride + j;
-      x[count] = row_at(args, here.row + i, at.p, at.depth, copies[count]);
-      sums[count] = to + i * kWide + v * kTile;
-      v_store(sums[count], adds ? v_load_masked(c, m) : v_zero());
+      if (!all && !(bad_rows >> i & 1)) continue;
+      const int64_t at = i * kWide + v * kTile;
+      x[count] = row_at(args, here.row + i, p, depth, copies[count]);
+      sums[count] = after + at;
+      v_store(sums[count], v_load(before + at));
       if (++count < kChains) continue;
-      add_chains<kChains>(x, at.depth, b, sums);
+      add_chains<kChains>(x, depth, b, sums);
       count = 0;
     }
-    for (int64_t i = 0; i < count; ++i) add_chains<1>(x + i, at.depth, b, sums + i);
+    for (int64_t i = 0; i < count; ++i) add_chains<1>(x + i, depth, b, sums + i);
+  }
+}
+
+/* The meeting reach by reach, where there are such numbers: sums, [kWide][kWide], from `c` (null:
+ * zeros) on. */
+template <int kParts>
+static __attribute__((noinline)) void multiply_by_reaches(Product<kParts>* product,
+                                                          const Meeting& here, const Place& at,
+                                                          const float* c, float* sums) {
+  const FolioGemmF32* args = product->args;
+  alignas(64) float before[kWide * kWide] = {};
+  if (c) copy_sums(c, args->c_row_stride, here.rows, here.columns, before, kWide);
+  for (int64_t done = 0, reach = 0; done < at.depth; done += kReach, ++reach) {
+    const int64_t depth = at_most(at.depth - done, kReach);
+    multiply(product, here, done / kStep, steps_of(depth), {before, kWide, sums, kWide});
+    if (here.a.bad->of[reach] || here.b.bad->of[reach]) {
+      redo_sums(args, here, reach, at.p + done, depth, before, sums);
+    }
+    copy_sums(sums, kWide, here.rows, kWide, before, kWide);
   }
 }
 
 /* ---- the loops */
 
 template <int kParts>
-static Meeting meet(const Product<kParts>& product, const Place& at, int64_t item) {
-  const int64_t staying = at.first + item * kWide;
-  const uint32_t bad_staying = product.bad_staying[(at.area + item) % kStay<kParts>];
-  const uint32_t bad_coming = product.bad_coming[product.current];
-  const int64_t row = product.rows_stay ? staying : at.coming;
-  const int64_t column = product.rows_stay ? at.coming : staying;
-  return {row,
-          at_most(product.args->m - row, kWide),
-          column,
-          at_most(product.args->n - column, kWide),
-          product.rows_stay ? bad_staying : bad_coming,
-          product.rows_stay ? bad_coming : bad_staying};
-}
-
-template <int kParts>
 static void run_meeting(Product<kParts>* product, const Place& at, int64_t item, const Pace& pace) {
   const FolioGemmF32* args = product->args;
-  const Meeting here = meet(*product, at, item);
-  const char* const stay = product->stay[(at.area + item) % kStay<kParts>].tiles;
-  const char* const come = product->come[product->current].tiles;
-  const char* const a = product->rows_stay ? stay : come;
-  const char* const b = product->rows_stay ? come : stay;
+  const bool rows_stay = product->cut.rows_stay;
+  const Item stay = staying_item(product, at, item);
+  const Item come = coming_item(product, product->current);
+  const int64_t staying = at.first + item * kWide;
+  Meeting here;
+  here.row = rows_stay ? staying : at.coming;
+  here.rows = at_most(args->m - here.row, kWide);
+  here.column = rows_stay ? at.coming : staying;
+  here.columns = at_most(args->n - here.column, kWide);
+  here.a = rows_stay ? stay : come;
+  here.b = rows_stay ? come : stay;
+  here.next = staying_item(product, at, (item + 1) % at.stay).tiles;
+  here.pace = pace;
   const bool is_last = at.p + at.depth == args->k;
-  const bool is_plain = here.columns % kTile == 0 && !here.bad_rows && !here.bad_panels;
+  const bool is_whole = here.columns % kTile == 0;
   float* const c = args->c + here.row * args->c_row_stride + here.column;
+  const float* const before = at.p > 0 || args->accumulate ? c : nullptr;
   float* const sums = product->sums[product->free_sums];
-  const float* before = at.p > 0 || args->accumulate ? c : nullptr;
-  int64_t before_stride = args->c_row_stride;
-  if (before && !is_plain) {
-    copy_sums(c, args->c_row_stride, here.rows, here.columns, sums, kWide);
-    before = sums;
-    before_stride = kWide;
+  const bool is_bad = here.a.bad->any || here.b.bad->any;
+  const bool rests = is_whole && !is_last && !is_bad; /* sums go to C as they are */
+  if (is_bad) {
+    multiply_by_reaches(product, here, at, before, sums);
+  } else {
+    Sums way = {before, args->c_row_stride, rests ? c : sums, rests ? args->c_row_stride : kWide};
+    if (before && !is_whole) {
+      copy_sums(c, args->c_row_stride, here.rows, here.columns, sums, kWide);
+      way.before = sums;
+      way.before_stride = kWide;
+    }
+    multiply(product, here, 0, steps_of(at.depth), way);
   }
-  float* const after = is_plain && !is_last ? c : sums;
-  const int64_t after_stride = after == c ? args->c_row_stride : kWide;
-  if (here.rows != product->shaped) {
-    const TileShapes shapes = shapes_of(here.rows);
-    tiles_configure(&shapes);
-    product->shaped = here.rows;
-  }
-  const auto multiply = here.rows > kTile      ? here.columns > kTile ? multiply_items<kParts, 2, 2>
-                                                                      : multiply_items<kParts, 2, 1>
-                             : here.columns > kTile ? multiply_items<kParts, 1, 2>
-                                               : multiply_items<kParts, 1, 1>;
-  multiply(product, pace, a, b, steps_of(at.depth), before, before_stride, after, after_stride);
-  if (here.bad_rows || here.bad_panels) redo_sums(args, at, here, sums);
   if (is_last) {
     product->pending = {here.rows, sums, here.row, here.column, here.columns};
     product->free_sums = 1 - product->free_sums;
-  } else if (!is_plain) {
+  } else if (!rests) {
     copy_sums(sums, kWide, here.rows, here.columns, c, args->c_row_stride);
   }
 }
@@ -626,7 +755,7 @@ VFN int64_t pace_of(int64_t units, int64_t steps) { return (units + steps - 1) /
 /* An item that comes by, `next` what comes after it, with all that stay. */
 template <int kParts>
 static void run_coming(Product<kParts>* product, const Place& at, const Place* next) {
-  const bool rows_stay = product->rows_stay;
+  const bool rows_stay = product->cut.rows_stay;
   const int64_t steps = steps_of(at.depth);
   if (next) begin_coming(product, *next, 1 - product->current);
   for (int64_t item = 0; item < at.stay; ++item) {
@@ -634,7 +763,7 @@ static void run_coming(Product<kParts>* product, const Place& at, const Place* n
     if (item + 1 < at.stay) {
       makes = at.coming == 0;
       if (makes) begin_staying(product, at, item + 1);
-    } else if (next && next->coming == 0) {
+    } else if (next && next->coming == 0 && at.stay > 1) {
       makes = true;
       begin_staying(product, *next, 0);
     }
@@ -647,24 +776,29 @@ static void run_coming(Product<kParts>* product, const Place& at, const Place* n
   }
   if (next) make_rest(product, !rows_stay);
   product->current = 1 - product->current;
+  if (next && next->coming == 0 && at.stay == 1) { /* where the one that stayed was */
+    begin_staying(product, *next, 0);
+    make_rest(product, rows_stay);
+  }
 }
 
 template <int kParts>
-static __attribute__((noinline)) void multiply_parts(const FolioGemmF32* args) {
+static void multiply_parts(const FolioGemmF32* args, char* memory, int64_t bytes) {
   Product<kParts> product;
-  static_assert(sizeof product <= 310 * 1024, "on the stack; kernels.h promises 320 KiB in all");
+  static_assert(sizeof product <= 16 * 1024, "on the stack; kernels.h promises 320 KiB in all");
   product.args = args;
-  product.rows_stay = rows_should_stay<kParts>(args);
+  product.cut = best_cut<kParts>(args, bytes);
   product.shaped = 0;
   product.pending = {};
   product.current = product.free_sums = 0;
+  product.tiles = memory;
+  product.rows.copy = product.copy;
   Place at = {};
   begin_block(product, &at);
-  product.rows.copy = product.copy;
   begin_staying(&product, at, 0);
-  make_rest(&product, product.rows_stay);
+  make_rest(&product, product.cut.rows_stay);
   begin_coming(&product, at, product.current);
-  make_rest(&product, !product.rows_stay);
+  make_rest(&product, !product.cut.rows_stay);
   for (bool more = true; more;) {
     Place next = at;
     more = go_on(product, &next);
@@ -673,6 +807,21 @@ static __attribute__((noinline)) void multiply_parts(const FolioGemmF32* args) {
   }
   finish_rest(args, &product.pending);
   tiles_release();
+}
+
+template <int kParts>
+static __attribute__((noinline)) void multiply_parts_on_stack(const FolioGemmF32* args) {
+  alignas(64) char memory[kStackBytes];
+  multiply_parts<kParts>(args, memory, kStackBytes);
+}
+
+template <int kParts>
+static void multiply_parts(const FolioGemmF32* args) {
+  if (args->scratch) {
+    multiply_parts<kParts>(args, (char*)args->scratch, FOLIO_GEMM_SCRATCH);
+  } else {
+    multiply_parts_on_stack<kParts>(args);
+  }
 }
 
 }  // namespace
