@@ -104,6 +104,12 @@ TEST(Tiles, AnyCountOfRowsColumnsAndDepth) {
         args.a = a.data;
         args.a_row_stride = k + m % 3;
         expect_reference_bits(p, args, "rows");
+        if (to != kFolioToByte) continue;
+        args.sums.zero = 0;
+        expect_reference_bits(p, args, "rows, from 0 on");
+        args.sums.zero = args.sums.lo = -128;
+        args.sums.hi = 127;
+        expect_reference_bits(p, args, "rows, from -128 on");
       }
     }
   }

@@ -8,12 +8,12 @@
  * says line by line between its others.
  *
  * What it takes, in cycles of a Xeon with AMX (2 MB of L2, November 2026), a product of tiles being
- * 16: loads of tiles from the first cache and integer vector instructions hide behind products
- * entirely; 32 x 32 x 512 is 32 products, 512 cycles. Beyond these, B's 16 KiB from the second
- * cache take some 70; what becomes of the sums some 80, as vectors of floats go through one port
- * only beside products (12 such instructions for 64 sums); their way to C some 80 more. Stores of
- * tiles took 90 at the end of a cell and take nothing between the products of the next. So it is
- * 25 cycles a product at a depth of 512, 64 %, and 67 at a depth of 64, where vectors decide.
+ * 16: loads of tiles from the first cache and a vector instruction or two a cycle hide behind
+ * products entirely, so 32 x 32 x 512 could take 512. Beyond these, B's 16 KiB from the second
+ * cache take some 70; what becomes of the sums some 70, and its way to lines of C that are not in
+ * the first cache some 70 more. Stores of tiles took 90 at the end of a cell and take next to
+ * nothing between the products of the next. That is 23.4 cycles a product at a depth of 512, or
+ * 68 %, and 64 at a depth of 64, where vector instructions decide (some 350 a cell).
  *
  * The clock falls from 3.3 GHz to 2.45 when tiles of random bytes and vectors of 64 bytes are busy
  * together: of 6744 GOP/s that products alone reach, 4950 are left then. */
@@ -39,7 +39,7 @@ constexpr int64_t kCells = kGroupPanels / 2;
 constexpr int64_t kGroupBytes = int64_t{1} << 20; /* of B; half of it if the next are fetched */
 /* For more than a block and up to so many rows, the panels of the next group are fetched into the
  * second cache meanwhile: those of a model come from far. 48 x 3072 x 768 with B out of the caches
- * then takes 66 cycles a product instead of 87, 128 x 3072 x 768 45 instead of 50; of a B that is
+ * then takes 66 cycles a product instead of 87, 128 x 3072 x 768 45 instead of 49; of a B that is
  * in a cache already they lose up to 8 %. More rows hide the way anyhow, one block has nothing to
  * hide it behind, and of great depths a group is few columns (49 x 512 x 4608 would lose 20 %). */
 constexpr int64_t kMostFetching = 128;
@@ -49,7 +49,7 @@ constexpr int64_t kMostFetchingDepth = 2 * kDepth;
  * 22; 512 deep it loses 2 %. */
 constexpr int64_t kTurningSteps = 11;
 /* Depth up to which sums are finished a cell later: their lines stand between the products of the
- * first step then. 64 deep 80 cycles a product become 67. */
+ * first step then. 64 deep 79 cycles a product become 67. */
 constexpr int64_t kLagDepth = 128;
 /* Fewer are left to the level below: rows that would not fill tiles, or steps of mostly zeros. */
 constexpr int64_t kFewRows = 4;
@@ -62,7 +62,14 @@ struct Source {
 };
 
 /* What becomes of sums: any way, or a short one for whole tiles. */
-enum Form { kAnyForm = 0, kPlainCodes, kAddedCodes, kFloats = kAddedCodes + 4, kFloatsAndBias };
+enum Form {
+  kAnyForm = 0,
+  kPlainCodes,
+  kLeastCodes, /* plain ones whose zero point is the least, as behind a Relu */
+  kAddedCodes,
+  kFloats = kAddedCodes + 4,
+  kFloatsAndBias
+};
 constexpr int kForms = kFloatsAndBias + 1;
 
 /* Panels whose sums with a block of rows are four tiles or fewer, and what FolioSums says of their
@@ -125,7 +132,7 @@ int form_of(const Group* g, const Cell* cell, bool is_whole) {
   if (s->row_sum || !is_whole || s->to == kFolioToInt32) return kAnyForm;
   if (s->to == kFolioToFloat) return s->bias ? kFloatsAndBias : kFloats;
   if (!cell->codes.is_plain) return kAnyForm;
-  if (!s->add) return kPlainCodes;
+  if (!s->add) return s->zero == s->lo ? kLeastCodes : kPlainCodes;
   return g->add.form == kAnyAdd ? kAnyForm : kAddedCodes + g->add.form - kFastAdd;
 }
 
@@ -171,7 +178,7 @@ void finish_rows(const Group* g, int64_t slot, int64_t half, int64_t i, int64_t 
     if (s->add) {
       const uint8_t* addend = s->addend + r * s->addend_row_stride + cell->column;
       store_sums_of_codes<kPanels>(&cell->codes, add, sum, {1, 0, 0, addend, c});
-    } else if (cell->form == kPlainCodes) {
+    } else if (cell->form == kPlainCodes || cell->form == kLeastCodes) {
       store_codes<kPanels, 1, 1>(&cell->codes, sum, c);
     } else if (s->to == kFolioToByte) {
       store_codes<kPanels, 0, 0>(&cell->codes, sum, c);
@@ -201,8 +208,8 @@ __attribute__((noinline)) void finish_some(Group* g, int64_t slot, int64_t count
 template <int kHalves, int kForm>
 struct Lines {
   static constexpr int kPanels = kCellTiles / kHalves;
-  static constexpr bool kToBytes =
-      kForm == kPlainCodes || (kForm >= kAddedCodes && kForm < kFloats);
+  static constexpr bool kToBytes = kForm != kAnyForm && kForm < kFloats;
+  static constexpr bool kIsAdded = kToBytes && kForm >= kAddedCodes;
 
   FOLIO_TILE_INLINE Lines(Group* g, int64_t slot) : add(&g->add) {
     const FolioGemmU8* args = g->args;
@@ -246,7 +253,7 @@ struct Lines {
     }
 #pragma GCC unroll 4
     for (int t = 0; t < kCellTiles; ++t) {
-      if constexpr (kForm == kPlainCodes) {
+      if constexpr (!kIsAdded) {
         code[t] = round_code<1>(codes, sum[t], scale[t % kPanels]);
       } else {
         const uint8_t* from =
@@ -256,7 +263,11 @@ struct Lines {
       }
     }
     __m512i bytes;
-    if constexpr (kForm == kPlainCodes) {
+    if constexpr (kForm == kLeastCodes) {
+      bytes = _mm512_packus_epi16(_mm512_packs_epi32(code[0], code[1]),
+                                  _mm512_packs_epi32(code[2], code[3]));
+      bytes = in_order(_mm512_xor_si512(bytes, codes->flip));
+    } else if constexpr (kForm == kPlainCodes) {
       bytes = in_order(pack_codes<1>(codes, code));
     } else {
       bytes = in_order(pack_added<kForm - kAddedCodes>(add, code));
@@ -526,7 +537,8 @@ typedef void (*CellFn)(Group*, int64_t index, int64_t slot, const Turn&);
     multiply_cell<halves, panels, 0>, multiply_cell<halves, panels, 1>,     \
         multiply_cell<halves, panels, 2>, multiply_cell<halves, panels, 3>, \
         multiply_cell<halves, panels, 4>, multiply_cell<halves, panels, 5>, \
-        multiply_cell<halves, panels, 6>, multiply_cell<halves, panels, 7>  \
+        multiply_cell<halves, panels, 6>, multiply_cell<halves, panels, 7>, \
+        multiply_cell<halves, panels, 8>                                    \
   }
 const CellFn kWholeCells[2][kForms] = {FOLIO_CELLS(1, 4), FOLIO_CELLS(2, 2)};
 #undef FOLIO_CELLS
