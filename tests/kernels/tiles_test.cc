@@ -118,6 +118,7 @@ TEST(Tiles, AnyCountOfRowsColumnsAndDepth) {
 // More columns than a group has, depths that are cut; rows that crowd in the cache are copied.
 TEST(Tiles, GroupsOfColumnsAndBlocksOfDepth) {
   for (const auto& [m, n, k, stride] : {std::array<int64_t, 4>{40, 600, 96, 96},
+                                        {36, 1100, 128, 128},
                                         {35, 272, 1024, 1024},
                                         {50, 144, 1025, 1030},
                                         {20, 336, 2100, 2100},
