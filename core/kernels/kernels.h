@@ -453,7 +453,7 @@ typedef struct FolioKernels {
                        int64_t y_row_stride);
 
   /* Products of bytes; see FolioPackS8, FolioGemmU8 and FolioDepthwiseU8. Callers may split rows
-   * anywhere and columns at multiples of 16. Takes at most 112 KiB of the stack. */
+   * anywhere and columns at multiples of 16. Takes at most 144 KiB of the stack. */
   void (*pack_s8p16k4)(const FolioPackS8* args, void* dst);
   /* The inverse: writes the bytes that `src`, aligned to 64, was packed from. args->bytes and the
    * sums of the columns are not read. */

@@ -104,6 +104,12 @@ TEST(Tiles, AnyCountOfRowsColumnsAndDepth) {
         args.a = a.data;
         args.a_row_stride = k + m % 3;
         expect_reference_bits(p, args, "rows");
+        if (to != kFolioToByte) continue;
+        args.sums.zero = 0;
+        expect_reference_bits(p, args, "rows, from 0 on");
+        args.sums.zero = args.sums.lo = -128;
+        args.sums.hi = 127;
+        expect_reference_bits(p, args, "rows, from -128 on");
       }
     }
   }
@@ -112,6 +118,7 @@ TEST(Tiles, AnyCountOfRowsColumnsAndDepth) {
 // More columns than a group has, depths that are cut; rows that crowd in the cache are copied.
 TEST(Tiles, GroupsOfColumnsAndBlocksOfDepth) {
   for (const auto& [m, n, k, stride] : {std::array<int64_t, 4>{40, 600, 96, 96},
+                                        {36, 1100, 128, 128},
                                         {35, 272, 1024, 1024},
                                         {50, 144, 1025, 1030},
                                         {20, 336, 2100, 2100},

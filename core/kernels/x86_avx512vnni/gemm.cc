@@ -139,8 +139,7 @@ VFN void store_narrow(const Block* block, const __m512i* sum, char* to) {
   __m512i code[4];
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) code[v] = round_code<1>(c, sum[v], c->scale[v % kPanels]);
-  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  const __m512i bytes = _mm512_permutexvar_epi32(order, pack_codes<1>(c, code));
+  const __m512i bytes = in_order(pack_codes<1>(c, code));
   if (block->is_dense) {
     _mm512_storeu_si512(to, bytes);
   } else if (kCount == 2) {

@@ -142,12 +142,17 @@ VFN __m512i pack_codes(const Codes* c, const __m512i code[4]) {
   return _mm512_xor_si512(bytes, c->flip);
 }
 
+/* What pack_codes leaves, one vector of codes after the other. */
+VFN __m512i in_order(__m512i packed) {
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  return _mm512_permutexvar_epi32(order, packed);
+}
+
 /* Bytes of one row, as pack_codes leaves them. kWhole: all columns of the panels; masks take
  * longer. */
 template <int kPanels, int kWhole>
 VFN void store_packed(const Codes* c, __m512i packed, char* to) {
-  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  const __m512i bytes = _mm512_permutexvar_epi32(order, packed);
+  const __m512i bytes = in_order(packed);
   if (!kWhole) {
     const __mmask64 of_panels =
         kPanels == 4 ? ~UINT64_C(0) : (UINT64_C(1) << 16 * (kPanels % 4)) - 1;
@@ -239,11 +244,19 @@ VFN __m512i add_code(const CodeAdd* add, __m512i sum, __m512 scale, __m128i adde
   return _mm512_cvtps_epi32(ratio);
 }
 
+/* Bytes of add_code's results, as pack_codes leaves its. */
+template <int kForm>
+VFN __m512i pack_added(const CodeAdd* add, const __m512i code[4]) {
+  const int is_signed = kForm == kAnyAdd ? add->is_signed : kForm & 1;
+  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), add->zero);
+  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), add->zero);
+  return is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+}
+
 /* One row. */
 template <int kPanels, int kForm>
 VFN void store_added(const Codes* c, const CodeAdd* add, const __m512i* sum, const uint8_t* addend,
                      char* to) {
-  const int is_signed = kForm == kAnyAdd ? add->is_signed : kForm & 1;
   __m512i code[4];
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
@@ -255,10 +268,7 @@ VFN void store_added(const Codes* c, const CodeAdd* add, const __m512i* sum, con
                               : _mm_loadu_si128((const __m128i*)(const void*)from);
     code[v] = add_code<kForm>(add, sum[v < kPanels ? v : 0], c->scale[v], bytes);
   }
-  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(code[0], code[1]), add->zero);
-  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(code[2], code[3]), add->zero);
-  const __m512i packed = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-  store_packed<kPanels, kForm != kAnyAdd>(c, packed, to);
+  store_packed<kPanels, kForm != kAnyAdd>(c, pack_added<kForm>(add, code), to);
 }
 
 /* Rows of bytes that are added to others: where each is, and how far apart. */
