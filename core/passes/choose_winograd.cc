@@ -19,8 +19,6 @@
 namespace folio {
 namespace {
 
-// Fewer tiles read too many bytes of weights for each.
-constexpr int64_t kFewestTiles = 9;
 // What all packed weights may take more than they would otherwise: half of the model's constants,
 // or this if that is less.
 constexpr uint64_t kFreeBytes = uint64_t{16} << 20;
@@ -33,6 +31,8 @@ struct Candidate {
 
 class ChooseWinograd {
  public:
+  explicit ChooseWinograd(int64_t fewest_tiles) : fewest_tiles_(fewest_tiles) {}
+
   void add(Graph* graph) {
     for (const GraphValue& value : graph->values) {
       if (value.initializer &&
@@ -59,7 +59,7 @@ class ChooseWinograd {
   }
 
  private:
-  static std::optional<Candidate> candidate_of(const Graph& graph, Node* node) {
+  std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {
     if (node->domain != kNhwcDomain || node->op_type != "Conv") return std::nullopt;
     const GraphValue* value = graph.constant_value(node->inputs[1]);
     const auto attrs = parse_conv(node->attributes);
@@ -78,7 +78,7 @@ class ChooseWinograd {
     candidate.tiles = ((*y)[1].value + 3) / 4 * (((*y)[2].value + 3) / 4);
     uint64_t direct = 0;
     uint64_t each = 0;
-    if (candidate.tiles < kFewestTiles || !f32p16_bytes(dims[1], dims[0], &each) ||
+    if (candidate.tiles < fewest_tiles_ || !f32p16_bytes(dims[1], dims[0], &each) ||
         !checked_mul(each, uint64_t{9}, &direct) ||
         !checked_mul(each, uint64_t{FOLIO_WINOGRAD_PLANES}, &candidate.more)) {
       return std::nullopt;
@@ -87,14 +87,15 @@ class ChooseWinograd {
     return candidate;
   }
 
+  int64_t fewest_tiles_;
   std::vector<Candidate> all_;
   uint64_t constants_ = 0;  // bytes
 };
 
 }  // namespace
 
-void choose_winograd(Model* model) {
-  ChooseWinograd pass;
+void choose_winograd(Model* model, int64_t fewest_tiles) {
+  ChooseWinograd pass(fewest_tiles);
   pass.add(&model->graph);
   pass.choose();
 }

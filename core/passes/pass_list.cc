@@ -78,8 +78,8 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
   return Status::ok();
 }
 
-void choose_forms(Model* model, bool winograd) {
-  if (winograd) choose_winograd(model);
+void choose_forms(Model* model, int64_t winograd_tiles) {
+  if (winograd_tiles > 0) choose_winograd(model, winograd_tiles);
   pair_convs(model);
   read_transposed(model);
   keep_halves(model);

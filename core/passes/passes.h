@@ -105,12 +105,14 @@ void fuse_byte_adds(Model* model, bool* changed);
 // types. Worth it only where weights are packed.
 void channels_last(Model* model, bool* changed);
 
-// The last step of a load: the next four, in their order. `winograd`: folio.conv_winograd and
-// packed weights let it.
-void choose_forms(Model* model, bool winograd);
+// The last step of a load: the next four, in their order. `winograd_tiles`: for choose_winograd, or
+// 0 where it does not run.
+void choose_forms(Model* model, int64_t winograd_tiles);
 
-// Convolutions with channels last compute by Winograd's algorithm where that is faster.
-void choose_winograd(Model* model);
+// Convolutions with channels last compute by Winograd's algorithm where that is faster: from so
+// many tiles of 4 x 4 outputs of an image on.
+inline constexpr int64_t kWinogradTiles = 9;  // fewer read too many bytes of weights for each
+void choose_winograd(Model* model, int64_t fewest_tiles = kWinogradTiles);
 
 // A convolution and the depthwise one after it become one step where what stands between them is
 // large.

@@ -157,7 +157,7 @@ class Replacer {
     const FloatControl float_control(/*flush_denormals=*/false);
     FOLIO_RETURN_IF_ERROR(run_passes(graph_.get(), evaluator(), Optimize::kAll));
     // As sessions do: F32WINO43 cannot be unpacked, so those weights stay as the model has them.
-    folio::choose_forms(graph_.get(), session_.conv_winograd);
+    folio::choose_forms(graph_.get(), session_.conv_winograd ? kWinogradTiles : 0);
     FOLIO_TRY(const WeightUses uses, weight_uses(graph_->graph, evaluator().kernels));
     std::vector<WeightUse> by_payload(exported_->payloads.size());
     const PayloadOf payload_of(exported_->payloads);

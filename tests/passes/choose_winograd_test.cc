@@ -71,6 +71,18 @@ TEST(ChooseWinograd, LeavesFewChannelsSmallImagesAndUnknownOnes) {
   EXPECT_EQ(chosen(ConvCase{.is_known = false}), 0);
 }
 
+// 14 x 14 outputs are 16 tiles.
+TEST(ChooseWinograd, WantsAsManyTilesAsItIsTold) {
+  for (const int64_t fewest : {16, 17}) {
+    const auto model = optimized(conv_model({.image = 14}), Optimize::kAll);
+    ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+    choose_winograd(model.value().get(), fewest);
+    int count = 0;
+    for (const Node& node : model.value()->graph.nodes) count += node.attributes.has("winograd");
+    EXPECT_EQ(count, fewest == 16 ? 1 : 0);
+  }
+}
+
 // A weight of 128 x 128 takes 1.69 MiB more: nine of them are below 16 MiB, and half of the weights
 // themselves is not that much.
 TEST(ChooseWinograd, StaysWithinItsBudget) {

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::TempFolder;
 
-constexpr int64_t kImage = 19;
+constexpr int64_t kImage = 23;  // 36 tiles: at every level enough
 constexpr int64_t kChannels = 40;
 constexpr uint64_t kPackedBytes = 36 * kChannels * 48 * 4;  // of F32WINO43
 

@@ -1,0 +1,284 @@
+/* Operands of a product in tiles of bfloat16: floats as sums of parts, made a line at a time, and
+ * what becomes of sums. See float.inl, which includes this; the words for tiles come before. */
+
+namespace {
+
+constexpr int64_t kTile = FOLIO_TILE_ROWS; /* rows of A, columns of B, pairs of the depth */
+constexpr int64_t kTileBytes = kTile * FOLIO_TILE_BYTES;
+constexpr int64_t kStep = 2 * kTile; /* of the depth */
+constexpr int64_t kReach = FOLIO_GEMM_ONE_SUM;
+constexpr int64_t kMostReaches = 4;  /* of a block */
+constexpr int64_t kWide = 2 * kTile; /* rows, or columns, of an item: two tiles */
+constexpr int64_t kFetchRows = 64;   /* ahead in a panel of B, which comes from memory */
+static_assert(FOLIO_F32P16_COLUMNS == kTile && kTile == 16, "a panel is as wide as a tile");
+
+/* Magnitudes of some bfloat16 numbers as bits: the largest, and the smallest but zeros less 1. */
+struct Range {
+  VI most, least;
+};
+
+VFN Range no_range() { return {vi_set1(0), vi_set1(-1)}; }
+
+VFN void note_range(Range* range, VI parts) {
+  const VI size = vi_and(parts, vi_set1(0x7fff7fff));
+  range->most = _mm512_max_epu16(range->most, size);
+  range->least = _mm512_min_epu16(range->least, _mm512_sub_epi16(size, vi_set1(0x00010001)));
+}
+
+VFN bool is_exact(const Range& range) {
+  constexpr uint16_t kBeyond = (127 + 56) << 7;
+  constexpr uint16_t kLeast = (127 - 102) << 7;
+  const VI most = vi_set1_words(kBeyond);
+  const VI least = vi_set1_words(kLeast - 1);
+  return _mm512_cmplt_epu16_mask(range.most, most) == ~UINT32_C(0) &&
+         _mm512_cmpge_epu16_mask(range.least, least) == ~UINT32_C(0);
+}
+
+/* Of two vectors of floats whose lower halves are zeros, as lines of a tile have them, which hold
+ * pairs of the depth. Rows of B: an element of both is a pair. */
+struct JoinRows {
+  static VI join(VI x0, VI x1) { return vi_or(vi_shift_right(x0, 16), x1); }
+};
+/* 32 neighbours in a row of A: in each quarter of the line two pairs of x0, then two of x1. */
+struct JoinNeighbours {
+  static VI join(VI x0, VI x1) {
+    return _mm512_packus_epi32(vi_shift_right(x0, 16), vi_shift_right(x1, 16));
+  }
+};
+/* Where pair q of 32 neighbours is then. */
+constexpr int8_t kPlaceOfPair[kTile] = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
+
+/* The line of each part's tile, part by part. */
+template <int kParts, typename Join>
+VFN void split_line(V x0, V x1, Range* range, char* to) {
+  const VI upper = vi_set1(-0x10000);
+  const VI half = vi_set1(0x8000);
+  const VI h0 = vi_and(vi_add(vi_from_bits(x0), half), upper);
+  const VI h1 = vi_and(vi_add(vi_from_bits(x1), half), upper);
+  const VI line = Join::join(h0, h1);
+  note_range(range, line);
+  _mm512_store_si512(to, line);
+  if constexpr (kParts == 1) return;
+  const V rest0 = v_sub(x0, v_from_bits(h0));
+  const V rest1 = v_sub(x1, v_from_bits(h1));
+  if constexpr (kParts == 2) {
+    const VI m0 = vi_and(vi_add(vi_from_bits(rest0), half), upper);
+    const VI m1 = vi_and(vi_add(vi_from_bits(rest1), half), upper);
+    _mm512_store_si512(to + kTileBytes, Join::join(m0, m1));
+  } else if constexpr (kParts == 3) {
+    const VI m0 = vi_and(vi_from_bits(rest0), upper);
+    const VI m1 = vi_and(vi_from_bits(rest1), upper);
+    _mm512_store_si512(to + kTileBytes, Join::join(m0, m1));
+    const VI l0 = vi_from_bits(v_sub(rest0, v_from_bits(m0)));
+    const VI l1 = vi_from_bits(v_sub(rest1, v_from_bits(m1)));
+    _mm512_store_si512(to + 2 * kTileBytes, Join::join(l0, l1));
+  }
+}
+
+VFN int64_t steps_of(int64_t depth) { return (depth + kStep - 1) / kStep; }
+VFN int64_t items_of(int64_t count) { return (count + kWide - 1) / kWide; }
+VFN int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Rows or columns that parts cannot hold in each reach of a block's depth: a bit for each row, or
+ * for each panel. */
+struct Bad {
+  uint32_t of[kMostReaches];
+  uint32_t any;
+};
+
+/* An item's tiles: [half or panel][step of the depth][part]. */
+struct Item {
+  char* tiles;
+  int64_t half_bytes;
+  Bad* bad;
+};
+
+/* Rows of A that are made; a unit is a step of one. */
+struct Rows {
+  int64_t units; /* left */
+  const float* x;
+  char* to;
+  int64_t left;           /* of the reach's depth */
+  int64_t row, line;      /* the first; of the item */
+  int64_t p, depth, done; /* of the row's depth */
+  Item item;
+  float* copy; /* [kReach + kLanes] */
+  Range range;
+};
+
+/* Columns of B that are made; a unit is a line of both panels. */
+struct Columns {
+  int64_t units; /* left */
+  const float* b;
+  char* to;
+  int64_t line;  /* of the reach */
+  int64_t left;  /* of the depth, from the line on */
+  int64_t panel; /* floats between panels, or 0 where there is one */
+  int64_t reach;
+  Item item;
+  Range range[2];
+};
+
+/* Sums that wait to go to C; a unit is a row. */
+struct Pending {
+  int64_t units; /* left */
+  const float* sums;
+  int64_t row, column, columns;
+};
+
+/* Of a row, from `done` on. */
+VFN void begin_reach(const FolioGemmF32* args, Rows* rows) {
+  const int64_t left = rows->depth - rows->done;
+  rows->left = at_most(left, kReach);
+  rows->x = row_at(args, rows->row + rows->line, rows->p + rows->done, rows->left, rows->copy);
+  rows->range = no_range();
+}
+
+VFN void begin_row(const FolioGemmF32* args, Rows* rows) {
+  rows->to = rows->item.tiles + rows->line / kTile * rows->item.half_bytes +
+             rows->line % kTile * FOLIO_TILE_BYTES;
+  rows->done = 0;
+  begin_reach(args, rows);
+}
+
+static void begin_rows(const FolioGemmF32* args, int64_t row, int64_t p, int64_t depth, Item item,
+                       Rows* rows) {
+  rows->units = at_most(args->m - row, kWide) * steps_of(depth);
+  rows->row = row;
+  rows->line = 0;
+  rows->p = p;
+  rows->depth = depth;
+  rows->item = item;
+  *item.bad = {};
+  begin_row(args, rows);
+}
+
+template <int kParts>
+VFN void make_row_step(const FolioGemmF32* args, Rows* rows) {
+  const int64_t left = rows->left;
+  V x0, x1;
+  if (left >= kStep) {
+    x0 = v_load(rows->x);
+    x1 = v_load(rows->x + kLanes);
+  } else {
+    x0 = v_load_masked(rows->x, v_first(at_most(left, kLanes)));
+    x1 = left > kLanes ? v_load_masked(rows->x + kLanes, v_first(left - kLanes)) : v_zero();
+  }
+  split_line<kParts, JoinNeighbours>(x0, x1, &rows->range, rows->to);
+  --rows->units;
+  rows->x += kStep;
+  rows->to += kParts * kTileBytes;
+  rows->left -= kStep;
+  if (rows->left > 0) return;
+  if (!is_exact(rows->range)) {
+    rows->item.bad->of[rows->done / kReach] |= UINT32_C(1) << rows->line;
+    rows->item.bad->any = 1;
+  }
+  if (rows->units == 0) return;
+  rows->done += kReach;
+  if (rows->done < rows->depth) {
+    begin_reach(args, rows);
+  } else {
+    ++rows->line;
+    begin_row(args, rows);
+  }
+}
+
+template <int kParts>
+static __attribute__((noinline)) void make_rest(const FolioGemmF32* args, Rows* rows) {
+  while (rows->units > 0) make_row_step<kParts>(args, rows);
+}
+
+static void begin_columns(const FolioGemmF32* args, int64_t column, int64_t p, int64_t depth,
+                          Item item, Columns* columns) {
+  const int64_t panel = args->k * kTile;
+  columns->units = steps_of(depth) * kTile;
+  columns->b = args->b + column * args->k + p * kTile;
+  columns->to = item.tiles;
+  columns->line = 0;
+  columns->left = depth;
+  columns->panel = args->n - column > kTile ? panel : 0;
+  columns->reach = 0;
+  columns->item = item;
+  *item.bad = {};
+  columns->range[0] = columns->range[1] = no_range();
+}
+
+VFN void end_reach(Columns* columns) {
+  const uint32_t bad =
+      (is_exact(columns->range[0]) ? 0U : 1U) | (is_exact(columns->range[1]) ? 0U : 2U);
+  columns->item.bad->of[columns->reach++] = bad;
+  columns->item.bad->any |= bad;
+  columns->range[0] = columns->range[1] = no_range();
+}
+
+/* Two rows of a panel; zeros where the depth has ended. */
+template <int kParts>
+VFN void split_pair(const Columns* columns, const float* b, Range* range, char* to) {
+  _mm_prefetch((const char*)(b + kFetchRows * kTile), _MM_HINT_T0);
+  _mm_prefetch((const char*)(b + (kFetchRows + 1) * kTile), _MM_HINT_T0);
+  const V x0 = v_load(b);
+  const V x1 = columns->left > 1 ? v_load(b + kTile) : v_zero();
+  split_line<kParts, JoinRows>(x0, x1, range, to);
+}
+
+/* The next line of a tile for each panel. Behind the depth they are zeros. */
+template <int kParts>
+VFN void make_lines(Columns* columns) {
+  char* const to = columns->to + kPlaceOfPair[columns->line % kTile] * FOLIO_TILE_BYTES;
+  if (columns->left > 0) {
+    split_pair<kParts>(columns, columns->b, &columns->range[0], to);
+    if (columns->panel) {
+      split_pair<kParts>(columns, columns->b + columns->panel, &columns->range[1],
+                         to + columns->item.half_bytes);
+    }
+  } else {
+    for (int part = 0; part < kParts; ++part) {
+      _mm512_store_si512(to + part * kTileBytes, _mm512_setzero_si512());
+      _mm512_store_si512(to + columns->item.half_bytes + part * kTileBytes, _mm512_setzero_si512());
+    }
+  }
+  --columns->units;
+  columns->b += 2 * kTile;
+  columns->left -= 2;
+  if (++columns->line % kTile != 0) return;
+  columns->to += kParts * kTileBytes;
+  if (columns->units == 0 || columns->line == kReach / 2) {
+    columns->line = 0;
+    end_reach(columns);
+  }
+}
+
+template <int kParts>
+static __attribute__((noinline)) void make_rest(Columns* columns) {
+  while (columns->units > 0) make_lines<kParts>(columns);
+}
+
+/* The next row of sums, as the end of the depth. */
+VFN void finish_row(const FolioGemmF32* args, Pending* pending) {
+  float* c = args->c + pending->row * args->c_row_stride + pending->column;
+  for (int64_t j = 0; j < pending->columns; j += kLanes) {
+    const int64_t column = pending->column + j;
+    const VM m = pending->columns - j < kLanes ? v_first(pending->columns - j) : (VM)~0;
+    V scale = v_set1(args->alpha);
+    if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + column, m));
+    V sum = v_mul(scale, v_load(pending->sums + j));
+    if (args->col_bias) sum = v_add(sum, v_load_masked(args->col_bias + column, m));
+    if (args->row_bias) sum = v_add(sum, v_set1(args->row_bias[pending->row]));
+    if (args->addend) {
+      const float* addend = args->addend + pending->row * args->addend_row_stride + column;
+      sum = v_add(sum, v_load_masked(addend, m));
+    }
+    sum = v_activate(sum, args->activation, args->clip_lo, args->clip_hi);
+    v_store_masked(c + j, m, sum);
+  }
+  ++pending->row;
+  pending->sums += kWide;
+  --pending->units;
+}
+
+static __attribute__((noinline)) void finish_rest(const FolioGemmF32* args, Pending* pending) {
+  while (pending->units > 0) finish_row(args, pending);
+}
+
+}  // namespace
