@@ -66,15 +66,22 @@ static inline int64_t folio_block_row_bytes(int64_t blocks, int64_t block, int32
          folio_block_padded(blocks) * 8;
 }
 
-/* Columns that many rows take at a time, with their scales and zeros; and rows that are put in the
- * order of tiles for them, with theirs. */
+/* Columns that many rows take at a time, unpacked, with their scales and zeros. */
 #define FOLIO_BLOCK_COLUMNS 64
-#define FOLIO_BLOCK_ROWS 16
 static inline int64_t folio_block_panels_bytes(int64_t blocks, int64_t block, int32_t bits) {
   return FOLIO_BLOCK_COLUMNS * (folio_block_plane_bytes(blocks * block * bits / 8) * (8 / bits) +
                                 folio_block_padded(blocks) * 8);
 }
+
+/* Rows that are put in the order of tiles at a time, as elements of up to 2 bytes, with their
+ * scales; then what 32 columns need: of four blocks their elements, scales twice, and sums. */
+#define FOLIO_BLOCK_ROWS 128
+static inline int64_t folio_block_tiles_bytes(int64_t blocks, int64_t block) {
+  return FOLIO_BLOCK_ROWS * folio_block_padded(blocks) * (2 * block + 4) + 32 * 4 * 2 * block +
+         32 * 4 * (2 * folio_block_padded(blocks) + 4 * FOLIO_BLOCK_ROWS);
+}
 static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, int32_t bits) {
-  return folio_block_panels_bytes(blocks, block, bits) / FOLIO_BLOCK_COLUMNS *
-         (FOLIO_BLOCK_COLUMNS + FOLIO_BLOCK_ROWS);
+  const int64_t panels = folio_block_panels_bytes(blocks, block, bits);
+  const int64_t tiles = folio_block_tiles_bytes(blocks, block);
+  return panels < tiles ? tiles : panels;
 }

@@ -24,9 +24,12 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
-constexpr int64_t kFewRows = 4;                // of block_dots_f32
-constexpr int64_t kDotMacs = 1 << 18;          // a task of dot products
-constexpr int64_t kRoundedMacs = 1 << 20;      // the same of integers
+constexpr int64_t kFewRows = 4;               // of block_dots_f32
+constexpr int64_t kDotMacs = 1 << 18;         // a task of dot products
+constexpr int64_t kRoundedMacs = 1 << 20;     // the same of integers
+constexpr int64_t kMinRoundedColumns = 256;   // of a task of several rows of them
+constexpr int64_t kMaxRoundedColumns = 2048;  // likewise
+constexpr int64_t kTasksOfThread = 4;
 constexpr int64_t kMinColumns = 32;            // of a task
 constexpr int64_t kMaxDim = int64_t{1} << 31;  // of K and N
 constexpr int64_t kMaxBlock = 1 << 20;
@@ -269,22 +272,42 @@ class MatMulNBits final : public OpKernel {
     return for_columns(run, w, columns, 0, dots);
   }
 
+  // Columns of a task of rounded rows. Kernels put many rows in an order of their own once for each
+  // task: it should have many columns, but leave threads something to share, and scales that are
+  // widened should not take much memory.
+  static int64_t columns_of_rounded(const Sizes& s, int64_t rows, int threads) {
+    if (rows == 1) return columns_of_task(s, rows, kRoundedMacs);
+    const int64_t columns =
+        std::clamp(s.n / (kTasksOfThread * threads), kMinRoundedColumns, kMaxRoundedColumns);
+    return (columns + FOLIO_BLOCK_COLUMNS - 1) / FOLIO_BLOCK_COLUMNS * FOLIO_BLOCK_COLUMNS;
+  }
+
+  // Rows of a batch are multiplied with all columns while caches hold them.
   static Status multiply_rounded(OpRun& run, const Weights& w, const Product& p) {
     const Sizes& s = w.size;
     const auto bits = static_cast<int32_t>(s.bits);
     const int64_t row_bytes = folio_block_row_bytes(s.blocks(), s.block, bits);
-    FOLIO_TRY(uint8_t * rounded, run.scratch(static_cast<size_t>(p.rows * row_bytes)));
-    run.parallel().for_range(p.rows, 1 + 32768 / s.k, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        run.kernels().block_round_f32(s.k, s.block, bits, p.a + i * s.k, rounded + i * row_bytes);
-      }
-    });
-    int64_t columns = columns_of_task(s, p.rows, kRoundedMacs);
-    int64_t unpacked = 0;
-    if (p.rows > 1) {
-      columns = (columns + FOLIO_BLOCK_COLUMNS - 1) / FOLIO_BLOCK_COLUMNS * FOLIO_BLOCK_COLUMNS;
-      unpacked = folio_block_scratch_bytes(s.blocks(), s.block, bits);
+    const int64_t batch = std::min<int64_t>(p.rows, FOLIO_BLOCK_ROWS);
+    FOLIO_TRY(uint8_t * rounded, run.scratch(static_cast<size_t>(batch * row_bytes)));
+    for (int64_t row = 0; row < p.rows; row += batch) {
+      const Product part{std::min(batch, p.rows - row), p.a + row * s.k, p.bias, p.y + row * s.n};
+      run.parallel().for_range(part.rows, 1 + 32768 / s.k, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          run.kernels().block_round_f32(s.k, s.block, bits, part.a + i * s.k,
+                                        rounded + i * row_bytes);
+        }
+      });
+      FOLIO_RETURN_IF_ERROR(multiply_batch(run, w, part, rounded));
     }
+    return Status::ok();
+  }
+
+  static Status multiply_batch(OpRun& run, const Weights& w, const Product& p,
+                               const uint8_t* rounded) {
+    const Sizes& s = w.size;
+    const int64_t scratch =
+        p.rows > 1 ? folio_block_scratch_bytes(s.blocks(), s.block, static_cast<int32_t>(s.bits))
+                   : 0;
     const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t* memory) {
       FolioBlockDotsS8 args{};
       args.w = part;
@@ -296,7 +319,8 @@ class MatMulNBits final : public OpKernel {
       args.y_row_stride = s.n;
       run.kernels().block_dots_s8(&args);
     };
-    return for_columns(run, w, columns, unpacked, dots);
+    const int64_t columns = columns_of_rounded(s, p.rows, run.parallel().thread_count());
+    return for_columns(run, w, columns, scratch, dots);
   }
 
   static Status multiply_panels(OpRun& run, const Weights& w, const Product& p) {

@@ -644,7 +644,7 @@ void add_block_slots(std::vector<Slot>* list) {
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
                      constexpr size_t kRowBytes = 256;  // as folio_block_row_bytes has it
                      alignas(64) static uint8_t rows[2 * kRowBytes];
-                     alignas(64) static uint8_t scratch[1 << 16];
+                     alignas(64) static uint8_t scratch[1 << 18];
                      const std::vector<float> x = random_floats(2 * kBlock, 5);
                      for (size_t i = 0; i < 2; ++i) {
                        ref_kernels().block_round_f32(kBlock, kBlock, 4, x.data() + i * kBlock,

@@ -60,7 +60,7 @@ TEST(ProductPrecision, OfLargeProductsIsTheTables) {
       // The last part of rows, columns and depth is small, and counts as the whole.
       const std::set<int32_t> all = {precision};
       EXPECT_EQ(precisions(1000, 530, 300, precision, is_packed), all);
-      EXPECT_EQ(precisions(32, 64, 96, precision, is_packed), all);
+      EXPECT_EQ(precisions(64, 128, 250, precision, is_packed), all);
     }
   }
 }
@@ -68,9 +68,17 @@ TEST(ProductPrecision, OfLargeProductsIsTheTables) {
 TEST(ProductPrecision, OfSmallProductsIsTheChain) {
   const std::set<int32_t> chain = {kFolioChain};
   for (const bool is_packed : {false, true}) {
-    EXPECT_EQ(precisions(31, 64, 96, kFolioMedium, is_packed), chain);
-    EXPECT_EQ(precisions(32, 63, 96, kFolioMedium, is_packed), chain);
-    EXPECT_EQ(precisions(32, 64, 95, kFolioMedium, is_packed), chain);
+    EXPECT_EQ(precisions(31, 64, 2000, kFolioHighest, is_packed), chain);
+    EXPECT_EQ(precisions(32, 63, 2000, kFolioHighest, is_packed), chain);
+    EXPECT_EQ(precisions(1000, 64, 63, kFolioHighest, is_packed), chain);
+    EXPECT_EQ(precisions(64, 128, 244, kFolioHighest, is_packed), chain);
+    for (const FolioPrecision precision : {kFolioHigh, kFolioMedium}) {
+      EXPECT_EQ(precisions(31, 64, 300, precision, is_packed), chain);
+      EXPECT_EQ(precisions(32, 23, 2000, precision, is_packed), chain);
+      EXPECT_EQ(precisions(1000, 64, 31, precision, is_packed), chain);
+      EXPECT_EQ(precisions(32, 64, 244, precision, is_packed), chain);
+      EXPECT_EQ(precisions(32, 64, 245, precision, is_packed), std::set<int32_t>{precision});
+    }
   }
 }
 
@@ -78,8 +86,8 @@ TEST(ProductPrecision, OfSmallProductsIsTheChain) {
 TEST(ProductPrecision, OfBFloat16IsOneProduct) {
   constexpr Operands kBfloat16 = Operands::kWidenedBfloat16;
   for (const FolioPrecision precision : {kFolioHighest, kFolioHigh, kFolioMedium}) {
-    EXPECT_EQ(precisions(32, 64, 96, precision, true, kBfloat16), std::set<int32_t>{kFolioMedium});
-    EXPECT_EQ(precisions(31, 64, 96, precision, true, kBfloat16), std::set<int32_t>{kFolioChain});
+    EXPECT_EQ(precisions(32, 64, 245, precision, true, kBfloat16), std::set<int32_t>{kFolioMedium});
+    EXPECT_EQ(precisions(31, 64, 300, precision, true, kBfloat16), std::set<int32_t>{kFolioChain});
   }
 }
 

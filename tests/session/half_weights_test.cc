@@ -92,7 +92,7 @@ model_writer::ModelWriter products(Stands stands) {
 model_writer::ModelWriter convolutions(Stands stands) {
   model_writer::ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
-  graph.input("x", f32_type({2, 96, 17, 21}));
+  graph.input("x", f32_type({2, 96, 41, 21}));  // 36 tiles of the third: at every level enough
   const std::string w1 = add_weight(graph, stands, "w1", {200, 96, 1, 1});
   const std::string w2 = add_weight(graph, stands, "weight2", {96, 100, 3, 3});
   const std::string w3 = add_weight(graph, stands, "weight_3", {96, 96, 3, 3});
@@ -110,7 +110,7 @@ model_writer::ModelWriter convolutions(Stands stands) {
   graph.node("Add", {"c3", "c2"}, {"a3"});
   graph.node("Relu", {"a3"}, {"r3"});
   graph.node("Conv", {"r3", w4}, {"y"}).attr_int("group", 2);
-  graph.output("y", f32_type({2, 400, 9, 21}));
+  graph.output("y", f32_type({2, 400, 21, 21}));
   return writer;
 }
 

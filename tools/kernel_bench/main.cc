@@ -218,29 +218,32 @@ void bench_depthwise(const std::vector<Level>& levels, WeightBits bits, double s
   }
 }
 
-// Rounded rows times weights in blocks of 4 bits.
+// Rounded rows times weights in blocks of 4 and 8 bits.
 void bench_blocks(const std::vector<Level>& levels, double seconds) {
   print_levels("block_dots_s8 GOP/s", levels);
-  const int64_t shapes[][4] = {{1, 1024, 1024, 32},   {1, 4096, 4096, 32},
-                               {16, 4096, 4096, 32},  {128, 4096, 4096, 32},
-                               {128, 3072, 3072, 32}, {128, 4096, 4096, 128}};
-  for (const auto& [m, n, k, block] : shapes) {
+  const int64_t shapes[][5] = {{1, 1024, 1024, 32, 4},    {1, 4096, 4096, 32, 4},
+                               {16, 4096, 4096, 32, 4},   {128, 4096, 4096, 32, 4},
+                               {128, 3072, 3072, 32, 4},  {128, 3072, 8192, 32, 4},
+                               {1024, 3072, 3072, 32, 4}, {128, 4096, 4096, 64, 4},
+                               {128, 4096, 4096, 128, 4}, {128, 4096, 4096, 32, 8}};
+  for (const auto& [m, n, k, block, width] : shapes) {
+    const auto bits = static_cast<int32_t>(width);
     const int64_t blocks = k / block;
-    const int64_t row = folio_block_row_bytes(blocks, block, 4);
-    Floats codes(static_cast<size_t>(n * k / 8));
+    const int64_t row = folio_block_row_bytes(blocks, block, bits);
+    Floats codes(static_cast<size_t>(n * k * bits / 32));
     Floats scales(static_cast<size_t>(n * blocks));
     Floats x(static_cast<size_t>(k));
     Floats rows(static_cast<size_t>(m * row / 4));
-    Floats scratch(static_cast<size_t>(folio_block_scratch_bytes(blocks, block, 4) / 4));
+    Floats scratch(static_cast<size_t>(folio_block_scratch_bytes(blocks, block, bits) / 4));
     Floats y(static_cast<size_t>(m * n));
     for (int64_t i = 0; i < m; ++i) {
-      levels.front().kernels.block_round_f32(k, block, 4, x.get(), rows.get() + i * row / 4);
+      levels.front().kernels.block_round_f32(k, block, bits, x.get(), rows.get() + i * row / 4);
     }
     FolioBlockDotsS8 args = {};
     args.w.n = n;
     args.w.k = k;
     args.w.block = block;
-    args.w.bits = 4;
+    args.w.bits = bits;
     args.w.codes = codes.get();
     args.w.scales = scales.get();
     args.m = m;
@@ -252,7 +255,8 @@ void bench_blocks(const std::vector<Level>& levels, double seconds) {
     for (const Level& level : levels) {
       bodies.push_back([args, &level] { level.kernels.block_dots_s8(&args); });
     }
-    print_products(m, n, k, " b" + std::to_string(block), bodies, seconds);
+    const std::string note = " b" + std::to_string(block) + (bits == 8 ? " 8 bits" : "");
+    print_products(m, n, k, note, bodies, seconds);
   }
 }
 
