@@ -162,26 +162,39 @@ ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t 
 }
 
 ProductChunk parts_chunk(int64_t m, int64_t n, int64_t k, int threads) {
-  constexpr int64_t kRowStep = 32;
+  constexpr int64_t kItem = 32;  // rows or columns that such a kernel takes at once
   constexpr int64_t kMostRows = 768;
-  constexpr int64_t kLeastRows = 64;
-  constexpr int64_t kColumnStep = 64;
-  constexpr int64_t kLeastColumns = 128;
-  constexpr int64_t kChunksOfThread = 3;
   constexpr int64_t kMostMacs = int64_t{1} << 28;  // about a millisecond
+  constexpr int64_t kTries = 8;
   const auto parts_of = [](int64_t count, int64_t part) { return (count + part - 1) / part; };
-  const int64_t wanted = threads > 1 ? kChunksOfThread * threads : 1;
+  const int64_t all_rows = std::max<int64_t>(m, 1);
   const int64_t all = std::max(panel_columns(n), kPanel);
-  int64_t row_parts = std::max<int64_t>(1, parts_of(m, kMostRows));
-  const int64_t by_work =
-      parts_of(std::min(m, kMostRows) * k, std::max<int64_t>(1, kMostMacs / all));
-  const int64_t blocks = std::clamp<int64_t>(std::max(parts_of(wanted, row_parts), by_work), 1,
-                                             std::max<int64_t>(1, all / kLeastColumns));
-  const int64_t more = std::min(parts_of(wanted, blocks), m / kLeastRows);
-  row_parts = std::max(row_parts, more);
-  const int64_t rows = parts_of(parts_of(m, row_parts), kRowStep) * kRowStep;
-  const int64_t columns = parts_of(parts_of(all, blocks), kColumnStep) * kColumnStep;
-  return {std::max<int64_t>(1, std::min(rows, m)), std::min(columns, all)};
+  const int64_t row_parts = parts_of(all_rows, kMostRows);
+  const int64_t macs = std::min(all_rows, kMostRows) * all * std::max<int64_t>(k, 1);
+  const int64_t blocks = std::clamp<int64_t>(parts_of(macs, kMostMacs), 1, parts_of(all, kItem));
+  const auto even = [&](int64_t count, int64_t parts) {
+    return std::min(count, parts_of(parts_of(count, parts), kItem) * kItem);
+  };
+  ProductChunk best = {even(all_rows, row_parts), even(all, blocks)};
+  if (threads == 1) return best;
+  double least = 0;
+  for (int64_t r = row_parts; r < row_parts + kTries; ++r) {
+    for (int64_t b = blocks; b < blocks + kTries; ++b) {
+      const ProductChunk chunk = {even(all_rows, r), even(all, b)};
+      const int64_t chunks = parts_of(all_rows, chunk.rows) * parts_of(all, chunk.columns);
+      const auto rows = static_cast<double>(parts_of(chunk.rows, kItem));
+      const auto columns = static_cast<double>(parts_of(chunk.columns, kItem));
+      // To make an item into parts takes nearly as long as to multiply two; one chunk a thread
+      // leaves nobody anything to help a late thread with.
+      const double late = chunks < 2 * threads ? 1.06 : 1;
+      const double time = static_cast<double>(parts_of(chunks, threads)) * late *
+                          (rows * columns + 0.85 * (rows + columns));
+      if (least > 0 && time >= least) continue;
+      least = time;
+      best = chunk;
+    }
+  }
+  return best;
 }
 
 FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
