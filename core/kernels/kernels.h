@@ -164,9 +164,9 @@ typedef struct FolioGemmF32 {
   int32_t precision;  /* FolioPrecision: what it may lose, if a level has something faster */
   int32_t b_is_far;   /* B, of which this may be a part, is more than L2 keeps until the next run */
   float clip_lo, clip_hi;
-  void* scratch; /* FOLIO_GEMM_SCRATCH bytes, 64-byte aligned, or null; faster where numbers are
-                  * multiplied in parts and nothing elsewhere. The same bits. */
-  const char* next;                           /* or null */
+  void* scratch;    /* FOLIO_GEMM_SCRATCH bytes, 64-byte aligned, or null; faster where numbers are
+                     * multiplied in parts and nothing elsewhere. The same bits. */
+  const char* next; /* or null */
   int64_t next_rows, next_bytes, next_stride; /* bytes of a row, and between rows */
 } FolioGemmF32;
 
