@@ -16,11 +16,12 @@
  *        operand stay in the second cache, those of the other come by, each multiplied with all
  *        that stay. Making the parts of what comes next, and finishing the sums of the products
  *        before, is work for the vector units. It stands beside the products, some units to each
- *        group of four (do_some), in line: as a function of its own it took a fifth longer.
+ *        group of four (do_some), in line: as a function of its own it took up to a fifth longer.
  * Time:  of a group 26 ns at the 2.5 to 2.8 GHz to which tiles of random numbers bring a Xeon down
  *        (tiles of zeros: 19), two lines of 32 numbers beside it nothing in a loop of their own, 3
- *        to 4 ns each here. Sums that go to C and come back take 250 ns of two items' 1250 in a
- *        depth of 256: loads of tiles from the second cache wait for stores. So blocks are deep. */
+ *        to 6 ns each here. Sums that go to C and come back take 250 ns of two items' 1250 in a
+ *        depth of 256 (loads of tiles from the second cache seem to wait for stores before them;
+ *        not proved). So blocks are deep. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 #include "core/kernels/x86_avx512/vec.h"
@@ -315,8 +316,8 @@ struct Sums {
   int64_t after_stride;
 };
 
-/* Fetches where sums go: a store that waits for memory keeps the loads behind it waiting. And the
- * first part of the item that is next, whose loads come behind those stores. */
+/* Fetches where sums go, and the first part of the item that is next, whose loads come behind those
+ * stores: 4 % each (128 x 768 x 768). */
 template <int kHalves, int kPanels>
 VFN void fetch_end(const Sums& sums, const char* next, int64_t half_bytes) {
   const float* c = sums.after;
