@@ -88,8 +88,8 @@ static Cut cut_of(const FolioGemmF32* args, bool rows_stay, int64_t reaches, int
   const int64_t room = at_most(bytes / cut.item_bytes, kMostItems) - 2;
   const int64_t items = items_of(rows_stay ? args->m : args->n);
   if (room < 1) return cut;
-  const int64_t blocks = (items + room - 1) / room;
-  cut.stay = (items + blocks - 1) / blocks;
+  const int64_t blocks = divide_up(items, room);
+  cut.stay = divide_up(items, blocks);
   const int64_t passes = items_of(rows_stay ? args->n : args->m);
   constexpr double kMade = 24 + 36 * kParts; /* the parts of 32 x 32 numbers */
   constexpr double kRests = 250;             /* the way of sums to C and back */
@@ -317,7 +317,7 @@ struct Sums {
 };
 
 /* Fetches where sums go, and the first part of the item that is next, whose loads come behind those
- * stores: 4 % each (128 x 768 x 768). */
+ * stores: 1 and 4 % (128 x 768 x 768). */
 template <int kHalves, int kPanels>
 VFN void fetch_end(const Sums& sums, const char* next, int64_t half_bytes) {
   const float* c = sums.after;
@@ -492,8 +492,6 @@ static void run_meeting(Product<kParts>* product, const Place& at, int64_t item,
   }
 }
 
-VFN int64_t pace_of(int64_t units, int64_t steps) { return (units + steps - 1) / steps; }
-
 /* An item that comes by, `next` what comes after it, with all that stay. */
 template <int kParts>
 static void run_coming(Product<kParts>* product, const Place& at, const Place* next) {
@@ -510,9 +508,9 @@ static void run_coming(Product<kParts>* product, const Place& at, const Place* n
       begin_staying(product, *next, 0);
     }
     const int64_t left = steps * (at.stay - item);
-    const Pace pace = {pace_of(product->pending.units, steps),
-                       pace_of(product->rows.units, rows_stay ? steps : left),
-                       pace_of(product->columns.units, rows_stay ? left : steps)};
+    const Pace pace = {divide_up(product->pending.units, steps),
+                       divide_up(product->rows.units, rows_stay ? steps : left),
+                       divide_up(product->columns.units, rows_stay ? left : steps)};
     run_meeting(product, at, item, pace);
     if (makes) make_rest(product, rows_stay);
   }

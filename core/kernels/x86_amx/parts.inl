@@ -75,8 +75,9 @@ VFN void split_line(V x0, V x1, Range* range, char* to) {
   }
 }
 
-VFN int64_t steps_of(int64_t depth) { return (depth + kStep - 1) / kStep; }
-VFN int64_t items_of(int64_t count) { return (count + kWide - 1) / kWide; }
+VFN int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+VFN int64_t steps_of(int64_t depth) { return divide_up(depth, kStep); }
+VFN int64_t items_of(int64_t count) { return divide_up(count, kWide); }
 VFN int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Rows or columns that parts cannot hold in each reach of a block's depth: a bit for each row, or
