@@ -9,8 +9,8 @@
 // Threads: any thread may start a region; one runs at a time, a second caller and nested regions
 // run
 //          inline. Workers block all signals, are called folio-1, folio-2 ..., take over the
-//          caller's MXCSR for each region, and have 1 MiB of stack. After fork the child starts
-//          with none.
+//          caller's MXCSR for each region, and have 1 MiB of stack beside what the C library keeps
+//          there for thread-local objects. After fork the child starts with none.
 // Errors:  none: when a thread cannot be made, the region runs with those there are.
 #pragma once
 

@@ -275,6 +275,18 @@ TEST(ThreadPool, BlocksSignalsAndNamesItsWorkers) {
   EXPECT_FALSE(sigismember(&own, SIGTERM));
 }
 
+// The C library puts these on a thread's stack, beside what chunks need.
+thread_local volatile char many_locals[size_t{768} << 10];
+
+TEST(ThreadPool, GivesChunksTheirStackWhateverThreadsHoldThemselves) {
+  PoolView view(2);
+  meet(view, 2, [](int64_t) {
+    many_locals[0] = 1;
+    volatile char deep[size_t{640} << 10];
+    for (size_t i = 0; i < sizeof deep; i += 4096) deep[sizeof deep - 1 - i] = 1;
+  });
+}
+
 TEST(ThreadPool, GivesWorkersTheCallersMxcsr) {
   constexpr unsigned kFlushAndDenormalsAreZero = 0x8040;
   PoolView view(3);
