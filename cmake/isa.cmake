@@ -4,6 +4,7 @@
 #   ISA_NEEDS  C expression of CPU bits that the running machine must have, e.g. "kCpuAvx2 | kCpuFma"
 #   ISA_HAS_CHECK  ON when table.cc also defines `extern "C" int folio_check_<folder>(void)`: 0 when the machine that
 #              has those bits does not compute as it should
+#   ISA_SOURCE_DIR  where its .cc files are, if not in the folder
 # and table.cc defines `extern "C" void folio_fill_<folder>(FolioKernels*)`.
 # Makes one object library folio_isa_<folder> each, FOLIO_ISA_FLAGS_<folder> for who compiles its text once more, and
 # isa_list.inc with rows FOLIO_ISA(<folder>, <needs>, <check or nullptr>) by rank.
@@ -21,6 +22,7 @@ foreach(isa_file IN LISTS isa_files)
   set(ISA_FLAGS "")
   set(ISA_NEEDS 0)
   set(ISA_HAS_CHECK OFF)
+  set(ISA_SOURCE_DIR ${isa_path})
   include(${isa_file})
   if(NOT ISA_RANK MATCHES "^[0-9]+$")
     message(FATAL_ERROR "${isa_file} must set ISA_RANK to a number, found '${ISA_RANK}'")
@@ -45,7 +47,7 @@ foreach(isa_file IN LISTS isa_files)
     endif()
   endif()
 
-  file(GLOB_RECURSE isa_sources CONFIGURE_DEPENDS ${isa_path}/*.cc)
+  file(GLOB_RECURSE isa_sources CONFIGURE_DEPENDS ${ISA_SOURCE_DIR}/*.cc)
   add_library(folio_isa_${isa} OBJECT ${isa_sources})
   # Without exceptions and type information there are no weak personality and typeinfo symbols (see tools/tidy.py).
   target_compile_options(folio_isa_${isa} PRIVATE ${ISA_FLAGS} -fno-exceptions -fno-rtti)

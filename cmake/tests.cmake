@@ -36,7 +36,7 @@ else()
 endif()
 
 # The tile kernels over tiles in memory, for machines without AMX.
-if(TARGET folio_isa_x86_amx)
+if(TARGET folio_isa_x86_amx AND NOT FOLIO_SOFTWARE_AMX) # else folio_core has them
   file(GLOB software_amx_sources CONFIGURE_DEPENDS ${tests_dir}/kernels/software_amx/*.cc)
   add_library(folio_software_amx OBJECT EXCLUDE_FROM_ALL ${software_amx_sources})
   target_compile_options(folio_software_amx PRIVATE ${FOLIO_ISA_FLAGS_x86_amx})
@@ -68,8 +68,10 @@ function(folio_add_gtest room)
     list(FILTER sources EXCLUDE REGEX "/kernels/byte_groups_test.cc$") # tests that folder
   endif()
   add_executable(test_${room} ${sources})
-  if(room STREQUAL "kernels" AND TARGET folio_software_amx)
-    target_sources(test_kernels PRIVATE $<TARGET_OBJECTS:folio_software_amx>)
+  if(room STREQUAL "kernels" AND TARGET folio_isa_x86_amx)
+    if(TARGET folio_software_amx)
+      target_sources(test_kernels PRIVATE $<TARGET_OBJECTS:folio_software_amx>)
+    endif()
     target_compile_definitions(test_kernels PRIVATE FOLIO_HAS_SOFTWARE_AMX)
   endif()
   if(room STREQUAL "c_api")

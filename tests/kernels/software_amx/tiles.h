@@ -98,101 +98,37 @@ FOLIO_TILE_WORD void software_tile_shapes(const SoftwareTiles* t, int c, int a, 
   software_tile_check(t->row_bytes[a] / 4 == t->rows[b], "columns of A and rows of B");
 }
 
-/* A new row of a tile, zeros behind it. */
-FOLIO_TILE_WORD void software_tile_write_row(SoftwareTiles* t, int tile, int row,
-                                             const void* from) {
-  memset(t->data[tile][row], 0, FOLIO_TILE_BYTES);
-  memcpy(t->data[tile][row], from, t->row_bytes[tile]);
-}
+/* Tile c += the products of a and b, whose shapes fit: tiles.cc. */
+void software_tile_dot_bytes(SoftwareTiles* t, int c, int a, int b, int a_is_signed,
+                             int b_is_signed);
+void software_tile_dot_bf16(SoftwareTiles* t, int c, int a, int b);
 
-FOLIO_TILE_WORD void software_tile_zero_upper(SoftwareTiles* t, int tile) {
-  for (int i = t->rows[tile]; i < FOLIO_TILE_ROWS; ++i) memset(t->data[tile][i], 0, 64);
-}
-
-template <class A, class B>
-FOLIO_TILE_WORD void software_tile_dot_bytes(int c, int a, int b) {
+FOLIO_TILE_WORD void software_tile_bytes(int c, int a, int b, int a_is_signed, int b_is_signed) {
   SoftwareTiles* t = software_tiles();
   software_tile_shapes(t, c, a, b);
-  for (int m = 0; m < t->rows[c]; ++m) {
-    uint32_t sum[16];
-    memcpy(sum, t->data[c][m], sizeof(sum));
-    for (int k = 0; k < t->row_bytes[a] / 4; ++k) {
-      for (int n = 0; n < t->row_bytes[c] / 4; ++n) {
-        for (int i = 0; i < 4; ++i) {
-          const int32_t x = (A)t->data[a][m][4 * k + i];
-          const int32_t y = (B)t->data[b][k][4 * n + i];
-          sum[n] += (uint32_t)(x * y);
-        }
-      }
-    }
-    for (int n = 0; n < 16; ++n) sum[n] += (uint32_t)software_tile_fault;
-    software_tile_write_row(t, c, m, sum);
-  }
-  software_tile_zero_upper(t, c);
+  software_tile_dot_bytes(t, c, a, b, a_is_signed, b_is_signed);
 }
 
 template <int kC, int kA, int kB>
 FOLIO_TILE_WORD void tile_dot_ss() {
-  software_tile_dot_bytes<int8_t, int8_t>(kC, kA, kB);
+  software_tile_bytes(kC, kA, kB, 1, 1);
 }
 template <int kC, int kA, int kB>
 FOLIO_TILE_WORD void tile_dot_su() {
-  software_tile_dot_bytes<int8_t, uint8_t>(kC, kA, kB);
+  software_tile_bytes(kC, kA, kB, 1, 0);
 }
 template <int kC, int kA, int kB>
 FOLIO_TILE_WORD void tile_dot_us() {
-  software_tile_dot_bytes<uint8_t, int8_t>(kC, kA, kB);
+  software_tile_bytes(kC, kA, kB, 0, 1);
 }
 template <int kC, int kA, int kB>
 FOLIO_TILE_WORD void tile_dot_uu() {
-  software_tile_dot_bytes<uint8_t, uint8_t>(kC, kA, kB);
-}
-
-/* Subnormals as zeros of their sign. */
-FOLIO_TILE_WORD float software_tile_flush(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, 4);
-  if ((bits & 0x7F800000u) == 0) bits &= 0x80000000u;
-  memcpy(&x, &bits, 4);
-  return x;
-}
-
-FOLIO_TILE_WORD float software_tile_widen(const uint8_t* bf16) {
-  uint16_t half;
-  memcpy(&half, bf16, 2);
-  const uint32_t bits = (uint32_t)half << 16;
-  float x;
-  memcpy(&x, &bits, 4);
-  return software_tile_flush(x);
-}
-
-/* One rounding, to nearest even; subnormal results become zero. */
-FOLIO_TILE_WORD float software_tile_fma(float a, float b, float c) {
-  return software_tile_flush(__builtin_fmaf(a, b, c));
+  software_tile_bytes(kC, kA, kB, 0, 0);
 }
 
 template <int kC, int kA, int kB>
 FOLIO_TILE_WORD void tile_dot_bf16() {
   SoftwareTiles* t = software_tiles();
   software_tile_shapes(t, kC, kA, kB);
-  for (int m = 0; m < t->rows[kC]; ++m) {
-    float c[16];
-    float chain[16][2] = {};
-    memcpy(c, t->data[kC][m], sizeof(c));
-    for (int k = 0; k < t->row_bytes[kA] / 4; ++k) {
-      for (int n = 0; n < t->row_bytes[kC] / 4; ++n) {
-        for (int i = 0; i < 2; ++i) {
-          chain[n][i] =
-              software_tile_fma(software_tile_widen(&t->data[kA][m][4 * k + 2 * i]),
-                                software_tile_widen(&t->data[kB][k][4 * n + 2 * i]), chain[n][i]);
-        }
-      }
-    }
-    for (int n = 0; n < 16; ++n) {
-      const float both = software_tile_flush(chain[n][0] + chain[n][1]);
-      c[n] = software_tile_flush(software_tile_flush(c[n]) + both) + software_tile_float_fault;
-    }
-    software_tile_write_row(t, kC, m, c);
-  }
-  software_tile_zero_upper(t, kC);
+  software_tile_dot_bf16(t, kC, kA, kB);
 }
