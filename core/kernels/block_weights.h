@@ -22,15 +22,18 @@ typedef struct FolioBlockWeights {
   int32_t half_scales;
 } FolioBlockWeights;
 
-/* y[i * y_row_stride + n] = bias[n] + sum over p of A[i, p] * W[n, p], i < m, m <= 4.
+/* y[i * y_row_stride + n] = bias[n] + sum over p of A[i, p] * W[n, p], i < m; m is at most
+ * FOLIO_BLOCK_FEW_ROWS, or any where folio_dots_many_rows() says so.
  *
  * A is given by planes: a[i * a_row_stride + j * row_bytes + q] = A[i, q * (8 / bits) + j], so that
  * the elements at place j of their bytes stand together; 0 beyond k. */
+#define FOLIO_BLOCK_FEW_ROWS 4
 typedef struct FolioBlockDotsF32 {
   FolioBlockWeights w;
   int64_t m;
   const float* a;
   int64_t a_row_stride;
+  void* scratch;     /* folio_block_float_bytes, 64-byte aligned; may be null for few rows */
   const float* bias; /* [n] or null */
   float* y;
   int64_t y_row_stride;
@@ -84,4 +87,20 @@ static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, i
   const int64_t panels = folio_block_panels_bytes(blocks, block, bits);
   const int64_t tiles = folio_block_tiles_bytes(blocks, block);
   return panels < tiles ? tiles : panels;
+}
+
+/* Rows of floats that are put in the order of tiles at a time, as three numbers of 2 bytes each: a
+ * second cache holds them beside all else. A multiple of 32. Then what 32 columns need, as above.
+ */
+static inline int64_t folio_block_float_rows(int64_t blocks, int64_t block) {
+  const int64_t group = 32 * folio_block_padded(blocks) * (block < 32 ? 32 : block) * 6;
+  const int64_t groups = (3 << 19) / group;
+  const int64_t rows = 32 * (groups < 1 ? 1 : groups);
+  return rows < FOLIO_BLOCK_ROWS ? rows : FOLIO_BLOCK_ROWS;
+}
+static inline int64_t folio_block_float_bytes(int64_t blocks, int64_t block) {
+  const int64_t rows = folio_block_float_rows(blocks, block);
+  const int64_t padded = folio_block_padded(blocks);
+  const int64_t length = block < 32 ? 32 : block;
+  return rows * padded * length * 6 + 32 * 4 * 2 * length + 32 * 4 * (2 * padded + 4 * rows);
 }

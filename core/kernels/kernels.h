@@ -478,8 +478,8 @@ typedef struct FolioKernels {
   void (*max_b8)(int64_t n, int64_t count, const uint8_t* const* rows, int32_t is_signed,
                  uint8_t* y);
 
-  /* Products with weights stored as small integers in blocks, see block_weights.h. W is rounded to
-   * f32 as its formula says. Each y is computed alone: columns may be split anywhere.
+  /* Products with weights stored as small integers in blocks, see block_weights.h. W may be
+   * rounded to f32. Each y is computed alone: columns may be split anywhere.
    * Accuracy: (k + 3) * 2^-24 * sum |A| |W|. */
   void (*block_dots_f32)(const FolioBlockDotsF32* args);
 
@@ -502,10 +502,19 @@ typedef struct FolioKernels {
    * others for. */
   int32_t precision;
   int32_t multiplies_parts; /* a bit (1 << FolioPrecision) each */
+  int32_t dots_many_rows;   /* 1: see folio_dots_many_rows */
 } FolioKernels;
 
 static inline int folio_multiplies_parts(const FolioKernels* kernels, int32_t precision) {
   return kernels->multiplies_parts >> precision & 1;
+}
+
+/* Whether block_dots_f32 takes any number of rows of such weights, and faster than gemm_f32 takes
+ * what block_widen_f32p16 makes of them. Their zeros are whole numbers then. */
+static inline int folio_dots_many_rows(const FolioKernels* kernels, const FolioBlockWeights* w) {
+  const int64_t blocks = (w->k + w->block - 1) / w->block;
+  const int is_full = folio_block_padded(blocks) * 3 <= blocks * 4; /* the padding is multiplied */
+  return kernels->dots_many_rows && w->bits >= 4 && w->block <= 256 && is_full;
 }
 
 #ifdef __cplusplus

@@ -24,12 +24,12 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
-constexpr int64_t kFewRows = 4;               // of block_dots_f32
-constexpr int64_t kDotMacs = 1 << 18;         // a task of dot products
-constexpr int64_t kRoundedMacs = 1 << 20;     // the same of integers
-constexpr int64_t kMinRoundedColumns = 256;   // of a task of several rows of them
-constexpr int64_t kMaxRoundedColumns = 2048;  // likewise
-constexpr int64_t kTasksOfThread = 4;
+constexpr int64_t kDotMacs = 1 << 18;          // a task of dot products
+constexpr int64_t kRoundedMacs = 1 << 20;      // the same of integers
+constexpr int64_t kMinRowsColumns = 256;       // of a task of many rows
+constexpr int64_t kMaxRowsColumns = 2048;      // likewise
+constexpr int64_t kRoundedTasks = 4;           // of many rows, for each thread
+constexpr int64_t kFloatTasks = 2;             // likewise: they take longer to put in order
 constexpr int64_t kMinColumns = 32;            // of a task
 constexpr int64_t kMaxDim = int64_t{1} << 31;  // of K and N
 constexpr int64_t kMaxBlock = 1 << 20;
@@ -75,6 +75,16 @@ struct Weights {
     return ((widened ? 1 : 0) + (zeros ? 1 : 0)) * columns * size.blocks();
   }
 
+  // Of `n` columns, without any.
+  FolioBlockWeights shape(int64_t n) const {
+    FolioBlockWeights w{};
+    w.n = n;
+    w.k = size.k;
+    w.block = size.block;
+    w.bits = static_cast<int32_t>(size.bits);
+    return w;
+  }
+
   // Columns [begin, end) as kernels read them; scales and zeros that are no plain floats are made
   // so in `memory`.
   FolioBlockWeights columns(const FolioKernels& kernels, int64_t begin, int64_t end,
@@ -82,11 +92,7 @@ struct Weights {
     const int64_t blocks = size.blocks();
     const int64_t first = begin * blocks;
     const int64_t count = (end - begin) * blocks;
-    FolioBlockWeights w{};
-    w.n = end - begin;
-    w.k = size.k;
-    w.block = size.block;
-    w.bits = static_cast<int32_t>(size.bits);
+    FolioBlockWeights w = shape(end - begin);
     w.codes = data + begin * size.row_bytes();
     w.scales = scales->raw() + first * 4;
     w.half_scales = halves != nullptr;
@@ -227,7 +233,15 @@ class MatMulNBits final : public OpKernel {
     const bool rounded = !w.groups && rounds && (!w.zeros || w.packed_zeros());
     if (!rounded || p.rows > 1) w.halves = nullptr;
     if (rounded) return multiply_rounded(run, w, p);
-    return p.rows <= kFewRows && !w.groups ? multiply_dots(run, w, p) : multiply_panels(run, w, p);
+    return takes_dots(run.kernels(), w, p.rows) ? multiply_dots(run, w, p)
+                                                : multiply_panels(run, w, p);
+  }
+
+  static bool takes_dots(const FolioKernels& kernels, const Weights& w, int64_t rows) {
+    if (w.groups) return false;
+    if (rows <= FOLIO_BLOCK_FEW_ROWS) return true;
+    const FolioBlockWeights shape = w.shape(w.size.n);
+    return (!w.zeros || w.packed_zeros()) && folio_dots_many_rows(&kernels, &shape) != 0;
   }
 
   // Calls dots(begin, columns, memory) for all columns, a task of them at a time; `memory`: `extra`
@@ -251,76 +265,90 @@ class MatMulNBits final : public OpKernel {
     return std::max(kMinColumns, macs / (rows * s.k) / kPanel * kPanel);
   }
 
-  static Status multiply_dots(OpRun& run, const Weights& w, const Product& p) {
-    const Sizes& s = w.size;
-    const int64_t row_floats = s.row_bytes() * (8 / s.bits);
-    FOLIO_TRY(float* planes, scratch_floats(run, p.rows * row_floats));
-    for (int64_t i = 0; i < p.rows; ++i)
-      split_block_planes(s.k, s.bits, s.row_bytes(), p.a + i * s.k, planes + i * row_floats);
-    const int64_t columns = columns_of_task(s, p.rows, kDotMacs);
-    const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t*) {
-      FolioBlockDotsF32 args{};
-      args.w = part;
-      args.m = p.rows;
-      args.a = planes;
-      args.a_row_stride = row_floats;
-      args.bias = p.bias ? p.bias + begin : nullptr;
-      args.y = p.y + begin;
-      args.y_row_stride = s.n;
-      run.kernels().block_dots_f32(&args);
-    };
-    return for_columns(run, w, columns, 0, dots);
-  }
-
-  // Columns of a task of rounded rows. Kernels put many rows in an order of their own once for each
-  // task: it should have many columns, but leave threads something to share, and scales that are
-  // widened should not take much memory.
-  static int64_t columns_of_rounded(const Sizes& s, int64_t rows, int threads) {
-    if (rows == 1) return columns_of_task(s, rows, kRoundedMacs);
-    const int64_t columns =
-        std::clamp(s.n / (kTasksOfThread * threads), kMinRoundedColumns, kMaxRoundedColumns);
-    return (columns + FOLIO_BLOCK_COLUMNS - 1) / FOLIO_BLOCK_COLUMNS * FOLIO_BLOCK_COLUMNS;
-  }
-
-  // Rows of a batch are multiplied with all columns while caches hold them.
-  static Status multiply_rounded(OpRun& run, const Weights& w, const Product& p) {
-    const Sizes& s = w.size;
-    const auto bits = static_cast<int32_t>(s.bits);
-    const int64_t row_bytes = folio_block_row_bytes(s.blocks(), s.block, bits);
+  // Calls convert(a, to) for each row, to `row_bytes` of scratch, then multiply(part, converted)
+  // for the rows of a batch, which are multiplied with all columns while caches hold them.
+  template <typename Convert, typename Multiply>
+  static Status for_batches(OpRun& run, const Sizes& s, const Product& p, int64_t row_bytes,
+                            const Convert& convert, const Multiply& multiply) {
     const int64_t batch = std::min<int64_t>(p.rows, FOLIO_BLOCK_ROWS);
-    FOLIO_TRY(uint8_t * rounded, run.scratch(static_cast<size_t>(batch * row_bytes)));
+    FOLIO_TRY(uint8_t * converted, run.scratch(static_cast<size_t>(batch * row_bytes)));
     for (int64_t row = 0; row < p.rows; row += batch) {
       const Product part{std::min(batch, p.rows - row), p.a + row * s.k, p.bias, p.y + row * s.n};
       run.parallel().for_range(part.rows, 1 + 32768 / s.k, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          run.kernels().block_round_f32(s.k, s.block, bits, part.a + i * s.k,
-                                        rounded + i * row_bytes);
-        }
+        for (int64_t i = begin; i < end; ++i) convert(part.a + i * s.k, converted + i * row_bytes);
       });
-      FOLIO_RETURN_IF_ERROR(multiply_batch(run, w, part, rounded));
+      FOLIO_RETURN_IF_ERROR(multiply(part, converted));
     }
     return Status::ok();
   }
 
-  static Status multiply_batch(OpRun& run, const Weights& w, const Product& p,
-                               const uint8_t* rounded) {
+  // What block_dots_f32 and block_dots_s8 have in common, of columns from `begin` on.
+  template <typename Args>
+  static Args dots_args(const Product& p, const FolioBlockWeights& part, int64_t begin, int64_t n,
+                        uint8_t* memory) {
+    Args args{};
+    args.w = part;
+    args.m = p.rows;
+    args.scratch = memory;
+    args.bias = p.bias ? p.bias + begin : nullptr;
+    args.y = p.y + begin;
+    args.y_row_stride = n;
+    return args;
+  }
+
+  // Columns of a task of many rows. Kernels put those in an order of their own once for each task:
+  // it should have many columns, but leave threads something to share, and scales that are widened
+  // should not take much memory.
+  static int64_t columns_of_many_rows(const Sizes& s, int64_t tasks, int threads) {
+    const int64_t columns = std::clamp(s.n / (tasks * threads), kMinRowsColumns, kMaxRowsColumns);
+    return (columns + FOLIO_BLOCK_COLUMNS - 1) / FOLIO_BLOCK_COLUMNS * FOLIO_BLOCK_COLUMNS;
+  }
+
+  static Status multiply_dots(OpRun& run, const Weights& w, const Product& whole) {
     const Sizes& s = w.size;
-    const int64_t scratch =
-        p.rows > 1 ? folio_block_scratch_bytes(s.blocks(), s.block, static_cast<int32_t>(s.bits))
-                   : 0;
-    const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t* memory) {
-      FolioBlockDotsS8 args{};
-      args.w = part;
-      args.m = p.rows;
-      args.a = rounded;
-      args.scratch = memory;
-      args.bias = p.bias ? p.bias + begin : nullptr;
-      args.y = p.y + begin;
-      args.y_row_stride = s.n;
-      run.kernels().block_dots_s8(&args);
+    const int64_t row_floats = s.row_bytes() * (8 / s.bits);
+    const auto split = [&](const float* a, uint8_t* planes) {
+      split_block_planes(s.k, s.bits, s.row_bytes(), a, reinterpret_cast<float*>(planes));
     };
-    const int64_t columns = columns_of_rounded(s, p.rows, run.parallel().thread_count());
-    return for_columns(run, w, columns, scratch, dots);
+    const auto multiply = [&](const Product& p, const uint8_t* planes) {
+      const bool is_few = p.rows <= FOLIO_BLOCK_FEW_ROWS;
+      const int threads = run.parallel().thread_count();
+      const int64_t columns = is_few ? columns_of_task(s, p.rows, kDotMacs)
+                                     : columns_of_many_rows(s, kFloatTasks, threads);
+      const int64_t scratch = is_few ? 0 : folio_block_float_bytes(s.blocks(), s.block);
+      const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t* memory) {
+        auto args = dots_args<FolioBlockDotsF32>(p, part, begin, s.n, memory);
+        args.a = reinterpret_cast<const float*>(planes);
+        args.a_row_stride = row_floats;
+        run.kernels().block_dots_f32(&args);
+      };
+      return for_columns(run, w, columns, scratch, dots);
+    };
+    return for_batches(run, s, whole, row_floats * static_cast<int64_t>(sizeof(float)), split,
+                       multiply);
+  }
+
+  static Status multiply_rounded(OpRun& run, const Weights& w, const Product& whole) {
+    const Sizes& s = w.size;
+    const auto bits = static_cast<int32_t>(s.bits);
+    const auto round = [&](const float* a, uint8_t* row) {
+      run.kernels().block_round_f32(s.k, s.block, bits, a, row);
+    };
+    const auto multiply = [&](const Product& p, const uint8_t* rows) {
+      const bool is_one = p.rows == 1;
+      const int threads = run.parallel().thread_count();
+      const int64_t columns = is_one ? columns_of_task(s, p.rows, kRoundedMacs)
+                                     : columns_of_many_rows(s, kRoundedTasks, threads);
+      const int64_t scratch = is_one ? 0 : folio_block_scratch_bytes(s.blocks(), s.block, bits);
+      const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t* memory) {
+        auto args = dots_args<FolioBlockDotsS8>(p, part, begin, s.n, memory);
+        args.a = rows;
+        run.kernels().block_dots_s8(&args);
+      };
+      return for_columns(run, w, columns, scratch, dots);
+    };
+    return for_batches(run, s, whole, folio_block_row_bytes(s.blocks(), s.block, bits), round,
+                       multiply);
   }
 
   static Status multiply_panels(OpRun& run, const Weights& w, const Product& p) {

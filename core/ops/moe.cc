@@ -31,7 +31,6 @@
 namespace folio {
 namespace {
 
-constexpr int64_t kFewRows = 4;  // of block_dots_f32
 constexpr float kNoWeight = 1e-8F;
 
 enum class Function { kRelu, kGelu, kSilu, kIdentity, kSwiGlu };
@@ -202,7 +201,7 @@ class Products {
       const int64_t columns = gemm_tile_columns(w->n);
       floats = std::max(floats, gemm_piece_floats(columns, w->k) + w->column_floats(columns));
       if (w->is_quantized()) {
-        planes = std::max(planes, kFewRows * w->row_bytes() * (8 / w->bits()));
+        planes = std::max(planes, FOLIO_BLOCK_FEW_ROWS * w->row_bytes() * (8 / w->bits()));
       }
     }
     FOLIO_TRY(planes_, scratch_floats(run_, planes));
@@ -212,7 +211,7 @@ class Products {
   // y [rows, n] = a [rows, k] * W[expert]^T + bias.
   void multiply(const ExpertWeights& w, int64_t expert, int64_t rows, const float* a, float* y) {
     const int64_t columns = gemm_tile_columns(w.n);
-    const bool by_dots = w.is_quantized() && rows <= kFewRows;
+    const bool by_dots = w.is_quantized() && rows <= FOLIO_BLOCK_FEW_ROWS;
     const int64_t row_floats = by_dots ? w.row_bytes() * (8 / w.bits()) : 0;
     for (int64_t i = 0; by_dots && i < rows; ++i) {
       split_block_planes(w.k, w.bits(), w.row_bytes(), a + i * w.k, planes_ + i * row_floats);

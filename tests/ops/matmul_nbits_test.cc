@@ -166,6 +166,23 @@ TEST(MatMulNBits, EveryTaskFindsItsScalesAndZeros) {
   }
 }
 
+// More rows than kernels take at a time, and so many blocks that levels with tiles take their rows.
+TEST(MatMulNBits, ManyRowsAreTakenABatchAtATime) {
+  for (const int bits : {4, 8}) {
+    for (const auto zeros :
+         {Product::Zeros::kNone, Product::Zeros::kPacked, Product::Zeros::kFloats}) {
+      Product p;
+      p.bits = bits;
+      p.zeros = zeros;
+      p.rows = 133;
+      p.block = 32;
+      p.k = 12 * 32 - 5;
+      p.n = 300;
+      p.run();
+    }
+  }
+}
+
 TEST(MatMulNBits, GroupsNameTheBlockOfEachElement) {
   for (const int accuracy : {0, 4}) {
     for (const int64_t rows : {1, 7}) {

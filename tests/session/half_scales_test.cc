@@ -23,10 +23,10 @@ using model_writer::GraphWriter;
 using testing::TempFolder;
 
 constexpr int64_t kBlock = 32;
-constexpr int64_t kBlocks = 8;
+constexpr int64_t kBlocks = 12;
 constexpr int64_t kDepth = kBlock * kBlocks;
 constexpr int64_t kColumns = 2048 + 5;
-constexpr int64_t kScales = kColumns * kBlocks;  // 64 KiB and a little of floats
+constexpr int64_t kScales = kColumns * kBlocks;  // more than 64 KiB of floats
 constexpr int kRows[] = {1, 3, 9};
 
 // Of either sign, zero and subnormal ones of float16 among them.

@@ -141,7 +141,7 @@ static void block_dots_bits(const FolioBlockDotsF32* args) {
   }
 }
 
-static void FOLIO_LEVEL(block_dots_f32)(const FolioBlockDotsF32* args) {
+void FOLIO_LEVEL(block_dots_f32)(const FolioBlockDotsF32* args) {
   if (args->w.bits == 2) return block_dots_bits<2>(args);
   if (args->w.bits == 4) return block_dots_bits<4>(args);
   block_dots_bits<8>(args);

@@ -1,10 +1,10 @@
 /* Operands of a product in tiles of bfloat16: floats as sums of parts, made a line at a time, and
  * what becomes of sums. See float.inl, which includes this; the words for tiles come before. */
 
+#include "core/kernels/x86_amx/split.inl"
+
 namespace {
 
-constexpr int64_t kTile = FOLIO_TILE_ROWS; /* rows of A, columns of B, pairs of the depth */
-constexpr int64_t kTileBytes = kTile * FOLIO_TILE_BYTES;
 constexpr int64_t kStep = 2 * kTile; /* of the depth */
 constexpr int64_t kReach = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kMostReaches = 4;  /* of a block */
@@ -12,33 +12,6 @@ constexpr int64_t kWide = 2 * kTile; /* rows, or columns, of an item: two tiles 
 constexpr int64_t kFetchRows = 64;   /* ahead in a panel of B, which comes from memory */
 static_assert(FOLIO_F32P16_COLUMNS == kTile && kTile == 16, "a panel is as wide as a tile");
 
-/* Magnitudes of some bfloat16 numbers as bits: the largest, and the smallest but zeros less 1. */
-struct Range {
-  VI most, least;
-};
-
-VFN Range no_range() { return {vi_set1(0), vi_set1(-1)}; }
-
-VFN void note_range(Range* range, VI parts) {
-  const VI size = vi_and(parts, vi_set1(0x7fff7fff));
-  range->most = _mm512_max_epu16(range->most, size);
-  range->least = _mm512_min_epu16(range->least, _mm512_sub_epi16(size, vi_set1(0x00010001)));
-}
-
-VFN bool is_exact(const Range& range) {
-  constexpr uint16_t kBeyond = (127 + 56) << 7;
-  constexpr uint16_t kLeast = (127 - 102) << 7;
-  const VI most = vi_set1_words(kBeyond);
-  const VI least = vi_set1_words(kLeast - 1);
-  return _mm512_cmplt_epu16_mask(range.most, most) == ~UINT32_C(0) &&
-         _mm512_cmpge_epu16_mask(range.least, least) == ~UINT32_C(0);
-}
-
-/* Of two vectors of floats whose lower halves are zeros, as lines of a tile have them, which hold
- * pairs of the depth. Rows of B: an element of both is a pair. */
-struct JoinRows {
-  static VI join(VI x0, VI x1) { return vi_or(vi_shift_right(x0, 16), x1); }
-};
 /* 32 neighbours in a row of A: in each quarter of the line two pairs of x0, then two of x1. */
 struct JoinNeighbours {
   static VI join(VI x0, VI x1) {
@@ -47,33 +20,6 @@ struct JoinNeighbours {
 };
 /* Where pair q of 32 neighbours is then. */
 constexpr int8_t kPlaceOfPair[kTile] = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
-
-/* The line of each part's tile, part by part. */
-template <int kParts, typename Join>
-VFN void split_line(V x0, V x1, Range* range, char* to) {
-  const VI upper = vi_set1(-0x10000);
-  const VI half = vi_set1(0x8000);
-  const VI h0 = vi_and(vi_add(vi_from_bits(x0), half), upper);
-  const VI h1 = vi_and(vi_add(vi_from_bits(x1), half), upper);
-  const VI line = Join::join(h0, h1);
-  note_range(range, line);
-  _mm512_store_si512(to, line);
-  if constexpr (kParts == 1) return;
-  const V rest0 = v_sub(x0, v_from_bits(h0));
-  const V rest1 = v_sub(x1, v_from_bits(h1));
-  if constexpr (kParts == 2) {
-    const VI m0 = vi_and(vi_add(vi_from_bits(rest0), half), upper);
-    const VI m1 = vi_and(vi_add(vi_from_bits(rest1), half), upper);
-    _mm512_store_si512(to + kTileBytes, Join::join(m0, m1));
-  } else if constexpr (kParts == 3) {
-    const VI m0 = vi_and(vi_from_bits(rest0), upper);
-    const VI m1 = vi_and(vi_from_bits(rest1), upper);
-    _mm512_store_si512(to + kTileBytes, Join::join(m0, m1));
-    const VI l0 = vi_from_bits(v_sub(rest0, v_from_bits(m0)));
-    const VI l1 = vi_from_bits(v_sub(rest1, v_from_bits(m1)));
-    _mm512_store_si512(to + 2 * kTileBytes, Join::join(l0, l1));
-  }
-}
 
 VFN int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 VFN int64_t steps_of(int64_t depth) { return divide_up(depth, kStep); }

@@ -11,6 +11,7 @@ void folio_fill_blocks__x86_avx512(FolioKernels* table);
 
 /* For levels above that leave some to this one. */
 void gemm_f32__x86_avx512(const FolioGemmF32* args);
+void block_dots_f32__x86_avx512(const FolioBlockDotsF32* args);
 
 /* The same bits, for a first cache of few ways. */
 void gemm_f32_narrow__x86_avx512(const FolioGemmF32* args);

@@ -1,7 +1,7 @@
 // Products of tiles in memory, 16 columns at a time: whole models run on them (FOLIO_SOFTWARE_AMX).
 #include "tests/kernels/software_amx/tiles.h"
 
-#include <immintrin.h>
+#include "core/kernels/x86_avx512/vec.h"
 
 namespace {
 

@@ -1,0 +1,352 @@
+/* Operands of products with weights in blocks in the order of tiles: rows once for all columns,
+ * columns a flight at a time. See blocks.inl, which includes this; the words for tiles come before.
+ */
+
+namespace {
+
+/* A flight: products of two tiles of columns and two of rows, of four blocks of a chain. */
+constexpr int64_t kSide = 2;
+constexpr int64_t kUnits = kSide * kSide;
+constexpr int64_t kFlight = 4;
+constexpr int64_t kChains = 4;            /* of block_weights.h */
+constexpr int kParts = 3;                 /* of a float */
+constexpr int64_t kPanel = kSide * kTile; /* columns */
+constexpr int64_t kGroup = kSide * kTile; /* rows */
+
+/* D of unit j and block f of a flight stand at f * kNear + j * kFar or, in every second flight, at
+ * f * kFar + j * kNear: they are read j by j and written f by f, so that each takes the place that
+ * was read just before, and 17 KiB are enough. Strides of 4096 + 832 keep what is read away from
+ * what was just written, modulo 4096: 128 x 3072 x 3072 takes 3.30 ms, with 4096 + 256 3.51. */
+constexpr int64_t kNear = kTileBytes;
+constexpr int64_t kFar = 4 * kNear + 832;
+constexpr int64_t kSumsBytes = 3 * (kNear + kFar) + kNear;
+static_assert(kUnits == kFlight, "both orders take the same places");
+static_assert(kTile == kLanes && kNear == 1024, "a tile of sums");
+static_assert(kPanel <= FOLIO_BLOCK_COLUMNS && FOLIO_BLOCK_ROWS % kGroup == 0, "scratch is enough");
+
+/* What is multiplied with weights. */
+template <bool kHalves_, bool kFloats_, int kBytes_>
+struct Way {
+  static constexpr bool kHalves = kHalves_; /* as bfloat16, otherwise bytes */
+  static constexpr bool kFloats = kFloats_; /* in parts; otherwise rounded rows, with scales */
+  static constexpr int kBytes = kBytes_; /* of a block of 16 columns; 0: of pieces, Cut has them */
+};
+
+/* How a block is cut for tiles. */
+struct Cut {
+  Cut(const FolioBlockWeights& w, bool of_floats)
+      : halves(of_floats || (w.bits == 4 ? w.block <= 32 : w.zeros != nullptr)),
+        piece(w.block < (halves ? 32 : 64) ? w.block
+              : halves                     ? 32
+                                           : 64),
+        pieces(w.block / piece),
+        row(piece * (halves ? 2 : 1)),
+        bytes(pieces * row * kTile),
+        row_bytes(of_floats ? pieces * kParts * kTileBytes : bytes),
+        blob_shift(__builtin_ctzll((unsigned long long)(w.block * w.bits / 8))),
+        piece_shift(__builtin_ctzll((unsigned long long)(piece * w.bits / 8))) {}
+
+  bool halves;                 /* bfloat16, otherwise bytes */
+  int64_t piece;               /* elements */
+  int64_t pieces;              /* of a block */
+  int64_t row;                 /* bytes of a piece of a column */
+  int64_t bytes;               /* of a block of 16 columns */
+  int64_t row_bytes;           /* of a block of 16 rows */
+  int blob_shift, piece_shift; /* of the bytes that a column has of a block and of a piece: 2^ */
+};
+
+/* Where what a call needs stands in its scratch. `rows`: of a batch. */
+struct Places {
+  Places(const Shape& s, const Cut& cut, int64_t rows_, bool of_floats, void* scratch)
+      : chains((float*)scratch),
+        scales(chains + kChains * kPanel * rows_),
+        codes((uint8_t*)(scales + 2 * kPanel * s.padded)),
+        rows(codes + kSide * kFlight * cut.bytes),
+        row_tile(s.padded * (cut.row_bytes + (of_floats ? 0 : kTile * (int64_t)sizeof(float)))) {}
+
+  /* Of 16 rows, of each chain, then block: elements in the order of tiles. Then likewise scales,
+   * of rounded rows. */
+  uint8_t* row_codes(int64_t tile) const { return rows + tile * row_tile; }
+  float* row_scales(const Shape& s, const Cut& cut, int64_t tile) const {
+    return (float*)(row_codes(tile) + s.padded * cut.row_bytes);
+  }
+
+  float* chains;  /* [chain][group of rows][unit][column][row] */
+  float* scales;  /* twice [chain][block][column] */
+  uint8_t* codes; /* a flight of columns: [block][tile][piece][column][element] */
+  uint8_t* rows;
+  int64_t row_tile; /* bytes of 16 rows */
+};
+
+/* Number of block b, in its chain's order. */
+VFN int64_t place_of(const Shape& s, int64_t b) {
+  return b % kChains * (s.padded / kChains) + b / kChains;
+}
+
+/* ---- rows, once for all columns */
+
+/* Bytes kLow and kHigh of each dword as bfloat16. */
+template <int kLow, int kHigh>
+VFN VI pair_of(VI x) {
+  const VI low = vi_shift_right_signed(vi_shift_left(x, 24 - 8 * kLow), 24);
+  const VI high = vi_shift_right_signed(vi_shift_left(x, 24 - 8 * kHigh), 24);
+  const VI low_bits = vi_shift_right(vi_from_bits(v_from_int(low)), 16);
+  return vi_or(low_bits, vi_from_bits(v_from_int(high))); /* whose low half is 0 */
+}
+
+/* Where pairs of elements stand that are at place 0 and 2 of four at byte `at` of a plane of a
+ * block, or, of 8 bits, 0 and 1: unpack_block() leaves those of columns so. The others: `step`
+ * behind. */
+struct PairPlace {
+  template <int kBits>
+  static PairPlace of(const Cut& cut, int64_t plane, int64_t at) {
+    const int64_t size = (int64_t)1 << cut.piece_shift;
+    const int64_t quad = (at & (size - 1)) >> 2;
+    const int64_t line = kBits == 4 ? plane * (size >> 2) + quad : 2 * quad;
+    const int64_t lines = kBits == 4 ? size >> 1 : 1;
+    return {at >> cut.piece_shift, FOLIO_TILE_BYTES * line, FOLIO_TILE_BYTES * lines};
+  }
+  int64_t piece, line, step; /* the last two in bytes */
+};
+
+/* A dword of each of 16 rows, from byte `at` of a plane of a block on. */
+template <int kBits>
+VFN void put_dwords(const Cut& cut, VI x, int64_t plane, int64_t at, uint8_t* block) {
+  if (!cut.halves) {
+    const int64_t size = (int64_t)1 << cut.piece_shift;
+    const int64_t line = plane * (size >> 2) + ((at & (size - 1)) >> 2);
+    vi_store(block + (at >> cut.piece_shift) * cut.row * kTile + FOLIO_TILE_BYTES * line, x);
+    return;
+  }
+  const PairPlace place = PairPlace::of<kBits>(cut, plane, at);
+  uint8_t* to = block + place.piece * cut.row * kTile + place.line;
+  vi_store(to, kBits == 4 ? pair_of<0, 2>(x) : pair_of<0, 1>(x));
+  vi_store(to + place.step, kBits == 4 ? pair_of<1, 3>(x) : pair_of<2, 3>(x));
+}
+
+/* Four numbers of each of 16 rows, likewise, as parts. */
+template <int kBits>
+VFN void put_floats(const Cut& cut, const VI* x, int64_t plane, int64_t at, Range* range,
+                    uint8_t* block) {
+  const PairPlace place = PairPlace::of<kBits>(cut, plane, at);
+  char* to = (char*)block + place.piece * kParts * kTileBytes + place.line;
+  constexpr int kOther = kBits == 4 ? 2 : 1;
+  constexpr int kNext = kBits == 4 ? 1 : 2;
+  split_line<kParts, JoinRows>(v_from_bits(x[0]), v_from_bits(x[kOther]), range, to);
+  split_line<kParts, JoinRows>(v_from_bits(x[kNext]), v_from_bits(x[kNext + kOther]), range,
+                               to + place.step);
+}
+
+/* Up to 16 rows, the last one again for those that are not there. */
+template <int kBits>
+void arrange_rows(const Shape& s, const Cut& cut, const Row& a, int64_t count, uint8_t* codes,
+                  float* scales) {
+  VI x[kLanes];
+  for (int64_t plane = 0; plane < 8 / kBits; ++plane) {
+    for (int64_t at = 0; at < s.bytes; at += 4 * kLanes) {
+      turn_columns(a.codes + plane * s.plane, s.row, count, at / 4, s.plane / 4, x);
+      for (int64_t i = 0; i < kLanes; ++i) {
+        const int64_t byte = at + 4 * i;
+        if (byte >= s.bytes) break;
+        const int64_t b = byte >> cut.blob_shift;
+        put_dwords<kBits>(cut, x[i], plane, byte - (b << cut.blob_shift),
+                          codes + place_of(s, b) * cut.row_bytes);
+      }
+    }
+  }
+  for (int64_t b = s.blocks; b < s.padded; ++b) {
+    __builtin_memset(codes + place_of(s, b) * cut.row_bytes, 0, (size_t)cut.row_bytes);
+  }
+  for (int64_t b = 0; b < s.padded; b += kLanes) {
+    turn_columns(a.scales, s.row, count, b, s.padded, x);
+    for (int64_t i = 0; i < kLanes; ++i) vi_store(scales + place_of(s, b + i) * kTile, x[i]);
+  }
+}
+
+/* The same of floats; a bit for each row with a number that parts cannot hold. */
+template <int kBits>
+uint32_t arrange_floats(const Shape& s, const Cut& cut, const FolioBlockDotsF32* args, int64_t row,
+                        int64_t count, uint8_t* to) {
+  const float* a = args->a + row * args->a_row_stride;
+  Range range = no_range();
+  VI x[kLanes];
+  for (int64_t plane = 0; plane < 8 / kBits; ++plane) {
+    for (int64_t at = 0; at < s.bytes; at += kLanes) {
+      turn_columns(a + plane * s.bytes, args->a_row_stride * (int64_t)sizeof(float), count, at,
+                   s.bytes, x);
+      for (int64_t i = 0; i < kLanes && at + i < s.bytes; i += 4) {
+        const int64_t b = (at + i) >> cut.blob_shift;
+        put_floats<kBits>(cut, x + i, plane, at + i - (b << cut.blob_shift), &range,
+                          to + place_of(s, b) * cut.row_bytes);
+      }
+    }
+  }
+  for (int64_t b = s.blocks; b < s.padded; ++b) {
+    __builtin_memset(to + place_of(s, b) * cut.row_bytes, 0, (size_t)cut.row_bytes);
+  }
+  const uint32_t words = ~exact_words(range);
+  uint32_t bad = 0;
+  for (int64_t i = 0; i < count; ++i) bad |= (words >> 2 * i & 3 ? UINT32_C(1) : 0) << i;
+  return bad;
+}
+
+/* ---- columns, a flight at a time */
+
+/* bfloat16 of -15 to 16. */
+constexpr uint16_t kHalvesOf[32] = {0xC170, 0xC160, 0xC150, 0xC140, 0xC130, 0xC120, 0xC110, 0xC100,
+                                    0xC0E0, 0xC0C0, 0xC0A0, 0xC080, 0xC040, 0xC000, 0xBF80, 0x0000,
+                                    0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0, 0x4100,
+                                    0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170, 0x4180};
+
+/* A block of a column of 4 bits, less its zero, as bfloat16: of its words the lowest places, then
+ * the next ones and so on. vpermw takes 4 or 5 bits of a place and leaves the others alone. */
+VFN void unpack_halves_32(const uint8_t* from, VI table, uint8_t* to) {
+  const VI places =
+      _mm512_set_epi64(0x000C000C000C000C, 0x000C000C000C000C, 0x0008000800080008,
+                       0x0008000800080008, 0x0004000400040004, 0x0004000400040004, 0, 0);
+  const VI words = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)from));
+  vi_store(to, _mm512_permutexvar_epi16(_mm512_srlv_epi16(words, places), table));
+}
+VFN void unpack_halves_16(const uint8_t* from, VI table, uint8_t* to) {
+  const __m256i places =
+      _mm256_set_epi64x(0x000C000C000C000C, 0x0008000800080008, 0x0004000400040004, 0);
+  const __m256i words = _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i*)from));
+  _mm256_storeu_si256((__m256i*)to, _mm256_permutexvar_epi16(_mm256_srlv_epi16(words, places),
+                                                             _mm512_castsi512_si256(table)));
+}
+
+/* Of 16 pairs of codes of 8 bits those that are there, in their order. */
+VFN void unpack_halves_8(const uint8_t* from, VM m, VI zero, uint8_t* to) {
+  const VI pairs = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, from));
+  const VI low = vi_from_bits(v_from_int(vi_sub(vi_and(pairs, vi_set1(0xFF)), zero)));
+  const VI high = vi_from_bits(v_from_int(vi_sub(vi_shift_right(pairs, 8), zero)));
+  _mm512_mask_storeu_epi32(to, m, vi_or(vi_shift_right(low, 16), high));
+}
+
+/* 64 codes of 4 bits less their zero, the low places first. */
+VFN void unpack_bytes_4(const uint8_t* from, VI zero, uint8_t* to) {
+  const VI places = _mm512_set_epi64(0x0004000400040004, 0x0004000400040004, 0x0004000400040004,
+                                     0x0004000400040004, 0, 0, 0, 0);
+  const VI words = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i*)from));
+  const VI codes = vi_and(_mm512_srlv_epi16(words, places), vi_set1(0x0F0F0F0F));
+  vi_store(to, _mm512_sub_epi8(codes, zero));
+}
+
+/* kCount codes of 8 bits less their zero. */
+template <int kCount>
+VFN void unpack_bytes_8(const uint8_t* from, VI zero, uint8_t* to) {
+  const __mmask64 m = ~0ull >> (64 - kCount);
+  _mm512_mask_storeu_epi8(to, m, _mm512_sub_epi8(_mm512_maskz_loadu_epi8(m, from), zero));
+}
+
+/* What unpacking needs to know of a zero. */
+template <int kBits, bool kHalves>
+VFN VI zero_of(int zero) {
+  if (kHalves && kBits == 4) {
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i*)(kHalvesOf + 15 - zero)));
+  }
+  return kHalves ? vi_set1(zero) : _mm512_set1_epi8((char)zero);
+}
+
+/* A block of a column. kBytes as in Way. */
+template <int kBits, bool kHalves, int kBytes>
+VFN void unpack_block(const Cut& cut, const uint8_t* from, VI zero, uint8_t* to) {
+  if constexpr (kHalves && kBits == 4 && kBytes == kNear / 2) {
+    unpack_halves_16(from, zero, to);
+  } else {
+    constexpr int64_t kMost = kHalves ? 32 : 64; /* elements of a piece */
+    const int64_t pieces = kBytes ? 1 : cut.pieces;
+    for (int64_t i = 0; i < pieces; ++i, from += kMost * kBits / 8, to += kNear) {
+      if constexpr (kHalves && kBits == 4) {
+        unpack_halves_32(from, zero, to);
+      } else if constexpr (kHalves) {
+        unpack_halves_8(from, kBytes == kNear / 2 ? 0xFF : 0xFFFF, zero, to);
+      } else if constexpr (kBits == 4) {
+        unpack_bytes_4(from, zero, to);
+      } else {
+        unpack_bytes_8<kBytes ? kBytes / kTile : 64>(from, zero, to);
+      }
+    }
+  }
+}
+
+/* `count` <= kPanel columns, from `first` on. */
+struct Side {
+  const FolioBlockWeights* w;
+  int64_t first;
+  int64_t count;
+};
+
+/* Fetches into L2 a part of the next columns, as far on as flight `place` is in these. Every fourth
+ * line: the CPU fetches those between. */
+VFN void fetch_next(const Shape& s, const Side& panel, int64_t place) {
+  const FolioBlockWeights& w = *panel.w;
+  const int64_t column = panel.first + kPanel;
+  const int64_t codes = kPanel * s.bytes * kFlight / s.padded;
+  const int64_t scales = kPanel * 4 * s.blocks * kFlight / s.padded;
+  const char* from = (const char*)w.codes + column * s.bytes + place / kFlight * codes;
+  for (int64_t at = 0; at < codes; at += 256) _mm_prefetch(from + at, _MM_HINT_T1);
+  from = (const char*)w.scales + column * 4 * s.blocks + place / kFlight * scales;
+  for (int64_t at = 0; at < scales; at += 256) _mm_prefetch(from + at, _MM_HINT_T1);
+}
+
+/* kBlocks blocks of a chain from its block `at` on, the last column again for those that are not
+ * there. */
+template <int kBits, typename W, bool kZeros, int kBlocks>
+VFN void unpack_columns(const Shape& s, const Cut& cut, const Side& panel, int64_t b, uint8_t* to) {
+  const FolioBlockWeights& w = *panel.w;
+  const uint8_t* codes = (const uint8_t*)w.codes + panel.first * s.bytes + b * s.blob;
+  const float* zeros = kZeros ? w.zeros + panel.first * s.blocks + b : nullptr;
+  const int64_t row = W::kBytes ? W::kBytes / kTile : cut.row;
+  const int64_t bytes = W::kBytes ? W::kBytes : cut.bytes;
+  const int64_t step = kChains * s.blob;
+  VI zero = zero_of<kBits, W::kHalves>(1 << (kBits - 1));
+  for (int64_t side = 0; side < kSide; ++side) {
+    uint8_t* column = to + side * bytes;
+    for (int64_t j = 0; j < kTile; ++j, column += row) {
+#pragma GCC unroll 4
+      for (int64_t f = 0; f < kBlocks; ++f) {
+        if (kZeros) zero = zero_of<kBits, W::kHalves>((int)zeros[f * kChains]);
+        unpack_block<kBits, W::kHalves, W::kBytes>(cut, codes + f * step, zero,
+                                                   column + f * kSide * bytes);
+      }
+      const bool more = side * kTile + j + 1 < panel.count;
+      codes += more ? s.bytes : 0;
+      if (kZeros) zeros += more ? s.blocks : 0;
+    }
+  }
+}
+
+/* Beyond the last block there are zeros, which are finite: rows have zeros there, too. */
+template <int kBits, typename W, bool kZeros>
+void unpack_flight(const Shape& s, const Cut& cut, const Side& panel, int64_t chain, int64_t at,
+                   uint8_t* to) {
+  const int64_t b = at * kChains + chain;
+  const int64_t left = (s.blocks - b + kChains - 1) / kChains;
+  fetch_next(s, panel, chain * (s.padded / kChains) + at);
+  if (left >= kFlight) {
+    unpack_columns<kBits, W, kZeros, kFlight>(s, cut, panel, b, to);
+    return;
+  }
+  __builtin_memset(to, 0, (size_t)(kFlight * kSide * cut.bytes));
+  for (int64_t f = 0; f < left; ++f) {
+    unpack_columns<kBits, W, kZeros, 1>(s, cut, panel, b + f * kChains, to + f * kSide * cut.bytes);
+  }
+}
+
+void arrange_scales(const Shape& s, const Side& panel, float* scales) {
+  for (int64_t side = 0; side < kPanel; side += kTile) {
+    const int64_t skip = side < panel.count ? side : 0; /* what is not there may be anything */
+    const int64_t left = panel.count - skip;
+    const char* from = (const char*)panel.w->scales + 4 * (panel.first + skip) * s.blocks;
+    VI x[kLanes];
+    for (int64_t b = 0; b < s.padded; b += kLanes) {
+      turn_columns(from, 4 * s.blocks, left < kTile ? left : kTile, b, s.blocks, x);
+      for (int64_t i = 0; i < kLanes; ++i) {
+        vi_store(scales + place_of(s, b + i) * kPanel + side, x[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
