@@ -33,6 +33,7 @@ typedef struct FolioBlockDotsF32 {
   int64_t m;
   const float* a;
   int64_t a_row_stride;
+  int32_t precision; /* FolioPrecision, of more than few rows: parts are folio_block_parts of it */
   void* scratch;     /* folio_block_float_bytes, 64-byte aligned; may be null for few rows */
   const float* bias; /* [n] or null */
   float* y;
@@ -89,18 +90,20 @@ static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, i
   return panels < tiles ? tiles : panels;
 }
 
-/* Rows of floats that are put in the order of tiles at a time, as three numbers of 2 bytes each: a
- * second cache holds them beside all else. A multiple of 32. Then what 32 columns need, as above.
+/* Rows of floats that are put in the order of tiles at a time, as so many numbers of 2 bytes each:
+ * a second cache holds them beside all else. A multiple of 32. Then what 32 columns need, as above.
  */
-static inline int64_t folio_block_float_rows(int64_t blocks, int64_t block) {
-  const int64_t group = 32 * folio_block_padded(blocks) * (block < 32 ? 32 : block) * 6;
+static inline int64_t folio_block_float_rows(int64_t blocks, int64_t block, int parts) {
+  const int64_t length = block < 32 ? 32 : block;
+  const int64_t group = 32 * folio_block_padded(blocks) * length * 2 * parts;
   const int64_t groups = (3 << 19) / group;
   const int64_t rows = 32 * (groups < 1 ? 1 : groups);
   return rows < FOLIO_BLOCK_ROWS ? rows : FOLIO_BLOCK_ROWS;
 }
-static inline int64_t folio_block_float_bytes(int64_t blocks, int64_t block) {
-  const int64_t rows = folio_block_float_rows(blocks, block);
+static inline int64_t folio_block_float_bytes(int64_t blocks, int64_t block, int parts) {
+  const int64_t rows = folio_block_float_rows(blocks, block, parts);
   const int64_t padded = folio_block_padded(blocks);
   const int64_t length = block < 32 ? 32 : block;
-  return rows * padded * length * 6 + 32 * 4 * 2 * length + 32 * 4 * (2 * padded + 4 * rows);
+  return rows * padded * length * 2 * parts + 32 * 4 * 2 * length +
+         32 * 4 * (2 * padded + 4 * rows);
 }

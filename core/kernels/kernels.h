@@ -480,7 +480,8 @@ typedef struct FolioKernels {
 
   /* Products with weights stored as small integers in blocks, see block_weights.h. W may be
    * rounded to f32. Each y is computed alone: columns may be split anywhere.
-   * Accuracy: (k + 3) * 2^-24 * sum |A| |W|. */
+   * Accuracy: (k + 3) * 2^-24 * sum |A| |W|; of more than few rows and kFolioMedium 2^-8 of that
+   * sum more, as A is rounded to bfloat16. */
   void (*block_dots_f32)(const FolioBlockDotsF32* args);
 
   /* With A rounded to integers: exact within a block, as FolioBlockDotsS8 defines it bit by bit.
@@ -515,6 +516,16 @@ static inline int folio_dots_many_rows(const FolioKernels* kernels, const FolioB
   const int64_t blocks = (w->k + w->block - 1) / w->block;
   const int is_full = folio_block_padded(blocks) * 3 <= blocks * 4; /* the padding is multiplied */
   return kernels->dots_many_rows && w->bits >= 4 && w->block <= 256 && is_full;
+}
+/* How many bfloat16 numbers a float of A is then: one only where so much may be lost. */
+static inline int folio_block_parts(int32_t precision) { return precision == kFolioMedium ? 1 : 3; }
+/* Whether that is faster, with one, than block_dots_s8 of so many rounded rows; it is no less
+ * exact: a number is rounded to 2^-8 of itself at most, not to 1/254 of its block's largest. */
+static inline int folio_dots_instead_of_rounded(const FolioKernels* kernels,
+                                                const FolioBlockWeights* w, int has_zeros,
+                                                int64_t m) {
+  const int is_short = w->bits == 4 ? w->block <= 32 : has_zeros;
+  return m > 16 && is_short && folio_dots_many_rows(kernels, w);
 }
 
 #ifdef __cplusplus

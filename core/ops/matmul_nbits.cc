@@ -1,8 +1,9 @@
 // MatMulNBits: a matrix product whose second operand is a constant of 2, 4 or 8 bits in blocks.
 //
 // Source: ONNX Runtime ContribOperators, com.microsoft.MatMulNBits (attributes K, N, bits,
-//         block_size). accuracy_level 4 means what ONNX Runtime's CPU makes of it: A rounded to
-//         8 bits in blocks as long as the weights'; other levels change nothing.
+//         block_size). accuracy_level says how little of A must be kept. 4: what ONNX Runtime's CPU
+//         makes of it, A rounded to 8 bits in blocks as long as the weights', or bfloat16, which is
+//         nearer; 3: bfloat16 where that is faster; others change nothing.
 // Shapes: A [..., K]; B [N, blocks, block_size * bits / 8] uint8, low bits first; scales
 //         [N, blocks]; zero_points [N, ceil(blocks * bits / 8)] packed as B, or [N, blocks] of a
 //         floating type; g_idx [K] int32: the block of each k; bias [N]. Y [..., N].
@@ -174,7 +175,9 @@ struct Product {
 class MatMulNBits final : public OpKernel {
  public:
   Sizes size;
-  bool rounds = false;
+  int64_t accuracy = 0;  // accuracy_level: 3 bfloat16, 4 whole numbers of 8 bits, others float
+
+  bool rounds() const { return accuracy == 4 && size.bits >= 4 && size.block <= kMaxRoundedBlock; }
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* a, run.tensor(0));
@@ -230,18 +233,19 @@ class MatMulNBits final : public OpKernel {
   }
 
   Status multiply(OpRun& run, Weights w, const Product& p) const {
-    const bool rounded = !w.groups && rounds && (!w.zeros || w.packed_zeros());
+    const FolioKernels& kernels = run.kernels();
+    const FolioBlockWeights shape = w.shape(size.n);
+    const bool whole_zeros = !w.zeros || w.packed_zeros();
+    const bool rounded = rounds() && !w.groups && whole_zeros;
     if (!rounded || p.rows > 1) w.halves = nullptr;
-    if (rounded) return multiply_rounded(run, w, p);
-    return takes_dots(run.kernels(), w, p.rows) ? multiply_dots(run, w, p)
-                                                : multiply_panels(run, w, p);
-  }
-
-  static bool takes_dots(const FolioKernels& kernels, const Weights& w, int64_t rows) {
-    if (w.groups) return false;
-    if (rows <= FOLIO_BLOCK_FEW_ROWS) return true;
-    const FolioBlockWeights shape = w.shape(w.size.n);
-    return (!w.zeros || w.packed_zeros()) && folio_dots_many_rows(&kernels, &shape) != 0;
+    if (rounded && !folio_dots_instead_of_rounded(&kernels, &shape, w.zeros != nullptr, p.rows)) {
+      return multiply_rounded(run, w, p);
+    }
+    const bool is_few = p.rows <= FOLIO_BLOCK_FEW_ROWS;
+    const bool many = whole_zeros && folio_dots_many_rows(&kernels, &shape) != 0;
+    if (w.groups || !(is_few || many)) return multiply_panels(run, w, p);
+    const bool is_medium = accuracy >= 3 || kernels.precision == kFolioMedium;
+    return multiply_dots(run, w, p, is_medium ? kFolioMedium : kFolioHighest);
   }
 
   // Calls dots(begin, columns, memory) for all columns, a task of them at a time; `memory`: `extra`
@@ -304,7 +308,8 @@ class MatMulNBits final : public OpKernel {
     return (columns + FOLIO_BLOCK_COLUMNS - 1) / FOLIO_BLOCK_COLUMNS * FOLIO_BLOCK_COLUMNS;
   }
 
-  static Status multiply_dots(OpRun& run, const Weights& w, const Product& whole) {
+  static Status multiply_dots(OpRun& run, const Weights& w, const Product& whole,
+                              FolioPrecision precision) {
     const Sizes& s = w.size;
     const int64_t row_floats = s.row_bytes() * (8 / s.bits);
     const auto split = [&](const float* a, uint8_t* planes) {
@@ -315,11 +320,13 @@ class MatMulNBits final : public OpKernel {
       const int threads = run.parallel().thread_count();
       const int64_t columns = is_few ? columns_of_task(s, p.rows, kDotMacs)
                                      : columns_of_many_rows(s, kFloatTasks, threads);
-      const int64_t scratch = is_few ? 0 : folio_block_float_bytes(s.blocks(), s.block);
+      const int parts = folio_block_parts(precision);
+      const int64_t scratch = is_few ? 0 : folio_block_float_bytes(s.blocks(), s.block, parts);
       const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t* memory) {
         auto args = dots_args<FolioBlockDotsF32>(p, part, begin, s.n, memory);
         args.a = reinterpret_cast<const float*>(planes);
         args.a_row_stride = row_floats;
+        args.precision = precision;
         run.kernels().block_dots_f32(&args);
       };
       return for_columns(run, w, columns, scratch, dots);
@@ -473,9 +480,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   if (prepacked != 0) {
     return not_implemented("weights packed for a GPU (weight_prepacked ", prepacked, ")");
   }
-  FOLIO_TRY(const int64_t level, build.attrs().get_int("accuracy_level", 0));
-  kernel->rounds = level == 4 && kernel->size.bits >= 4 && kernel->size.block <= kMaxRoundedBlock;
-  if (kernel->rounds) request_scales(build, kernel->size);
+  FOLIO_TRY(kernel->accuracy, build.attrs().get_int("accuracy_level", 0));
+  if (kernel->rounds()) request_scales(build, kernel->size);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

@@ -9,8 +9,9 @@
 namespace folio {
 namespace {
 
-FolioBlockDotsF32 args_of(const Blocks& w) {
+FolioBlockDotsF32 args_of(const Blocks& w, FolioPrecision precision = kFolioHighest) {
   FolioBlockDotsF32 args = {};
+  args.precision = precision;
   args.w = w.weights();
   args.a_row_stride = w.row_bytes * (8 / w.bits);
   args.y_row_stride = w.n;
@@ -29,7 +30,8 @@ void for_levels(const Blocks& w, const Check& check) {
 std::vector<float> product(const LevelUnderTest& level, FolioBlockDotsF32 args, const Blocks& w,
                            const std::vector<float>& a, int64_t m) {
   const auto planes = planes_of(w, a, m);
-  const int64_t bytes = folio_block_float_bytes(w.blocks, w.block);
+  const int64_t bytes =
+      folio_block_float_bytes(w.blocks, w.block, folio_block_parts(args.precision));
   AlignedRows scratch(bytes);
   Guarded y(static_cast<size_t>(m * w.n));
   args.m = m;
@@ -57,17 +59,23 @@ void for_weights(const Check& check) {
   }
 }
 
+// As many roundings of each sum as the precision allows.
+double steps_of(const Blocks& w, FolioPrecision precision) {
+  return static_cast<double>(w.k + 4) + (precision == kFolioMedium ? 0x1p16 : 0);
+}
+
 TEST(BlockDotsManyRows, AreTheProduct) {
   for_weights([](const Blocks& w) {
     const auto bias = random_floats(static_cast<size_t>(w.n), 9);
     for_levels(w, [&](const LevelUnderTest& level) {
       for (const int64_t m : {5, 16, 35}) {
+        const auto precision = m == 16 ? kFolioMedium : kFolioHighest;
         const auto a = random_floats(static_cast<size_t>(m * w.k), 8);
-        FolioBlockDotsF32 args = args_of(w);
+        FolioBlockDotsF32 args = args_of(w, precision);
         args.bias = m % 2 == 0 ? bias.data() : nullptr;
         const auto y = product(level, args, w, a, m);
         expect_product(w, {a.begin(), a.end()}, m % 2 == 0 ? bias : std::vector<float>(), y.data(),
-                       static_cast<double>(w.k + 4), level.name);
+                       steps_of(w, precision), level.name);
       }
     });
   });
@@ -76,7 +84,7 @@ TEST(BlockDotsManyRows, AreTheProduct) {
 // More rows than are put in order at a time: equal rows have equal results, wherever they are.
 TEST(BlockDotsManyRows, ARowsBitsAreItsOwn) {
   const Blocks w(4, 32, 32 * 96, 37, true);
-  const int64_t m = folio_block_float_rows(w.blocks, w.block) + 21;
+  const int64_t m = folio_block_float_rows(w.blocks, w.block, 3) + 21;
   ASSERT_LT(m, 2 * FOLIO_BLOCK_ROWS);
   const auto one = random_floats(static_cast<size_t>(w.k), 3);
   std::vector<float> a;
@@ -98,6 +106,20 @@ TEST(BlockDotsManyRows, ARowsBitsAreItsOwn) {
   });
 }
 
+// Numbers that bfloat16 holds lose nothing by being rounded to it: the sums are those of parts.
+TEST(BlockDotsManyRows, OnePartHoldsBfloat16) {
+  for_weights([](const Blocks& w) {
+    constexpr int64_t kRows = 40;
+    auto a = random_floats(static_cast<size_t>(kRows * w.k), 8);
+    for (float& x : a) x = from_bits(bits_of(x) & 0xFFFF0000U);
+    for_levels(w, [&](const LevelUnderTest& level) {
+      const auto y = product(level, args_of(w, kFolioMedium), w, a, kRows);
+      expect_product(w, {a.begin(), a.end()}, {}, y.data(), steps_of(w, kFolioHighest), level.name);
+      EXPECT_TRUE(same_bits(y, product(level, args_of(w), w, a, kRows))) << level.name;
+    });
+  });
+}
+
 // Rows with numbers that three bfloat16 numbers cannot hold; no other row changes.
 TEST(BlockDotsManyRows, WhatPartsCannotHoldIsComputedOtherwise) {
   constexpr int64_t kRows = 70;
@@ -105,7 +127,7 @@ TEST(BlockDotsManyRows, WhatPartsCannotHoldIsComputedOtherwise) {
   const auto a = random_floats(static_cast<size_t>(kRows * w.k), 8);
   for_levels(w, [&](const LevelUnderTest& level) {
     const auto plain = product(level, args_of(w), w, a, kRows);
-    const float huge = 0x1p100F;
+    const float huge = 0x1.234568p100F;
     const float tiny = 0x1.234568p-110F;
     for (const float odd : {huge, tiny, std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN()}) {

@@ -9,7 +9,6 @@ constexpr int64_t kSide = 2;
 constexpr int64_t kUnits = kSide * kSide;
 constexpr int64_t kFlight = 4;
 constexpr int64_t kChains = 4;            /* of block_weights.h */
-constexpr int kParts = 3;                 /* of a float */
 constexpr int64_t kPanel = kSide * kTile; /* columns */
 constexpr int64_t kGroup = kSide * kTile; /* rows */
 
@@ -24,45 +23,47 @@ static_assert(kUnits == kFlight, "both orders take the same places");
 static_assert(kTile == kLanes && kNear == 1024, "a tile of sums");
 static_assert(kPanel <= FOLIO_BLOCK_COLUMNS && FOLIO_BLOCK_ROWS % kGroup == 0, "scratch is enough");
 
-/* What is multiplied with weights. */
-template <bool kHalves_, bool kFloats_, int kBytes_>
+/* What is multiplied with weights: rounded rows, which are bytes with scales, or floats, each as so
+ * many bfloat16 numbers. */
+template <int kParts_, int kBytes_>
 struct Way {
-  static constexpr bool kHalves = kHalves_; /* as bfloat16, otherwise bytes */
-  static constexpr bool kFloats = kFloats_; /* in parts; otherwise rounded rows, with scales */
+  static constexpr int kParts = kParts_; /* of a float; 0: rounded rows */
   static constexpr int kBytes = kBytes_; /* of a block of 16 columns; 0: of pieces, Cut has them */
+  /* From a piece of 16 rows to the next. */
+  static constexpr int64_t kRowBytes = kParts > 0 ? kParts* kTileBytes : kBytes;
 };
 
 /* How a block is cut for tiles. */
 struct Cut {
-  Cut(const FolioBlockWeights& w, bool of_floats)
-      : halves(of_floats || (w.bits == 4 ? w.block <= 32 : w.zeros != nullptr)),
-        piece(w.block < (halves ? 32 : 64) ? w.block
-              : halves                     ? 32
-                                           : 64),
+  Cut(const FolioBlockWeights& w, int parts)
+      : piece(w.block < (parts > 0 ? 32 : 64) ? w.block
+              : parts > 0                     ? 32
+                                              : 64),
         pieces(w.block / piece),
-        row(piece * (halves ? 2 : 1)),
+        row(piece * (parts > 0 ? 2 : 1)),
         bytes(pieces * row * kTile),
-        row_bytes(of_floats ? pieces * kParts * kTileBytes : bytes),
+        row_bytes(parts > 0 ? pieces * parts * kTileBytes : bytes),
+        scale_bytes(parts > 0 ? 0 : kTile * (int64_t)sizeof(float)),
         blob_shift(__builtin_ctzll((unsigned long long)(w.block * w.bits / 8))),
         piece_shift(__builtin_ctzll((unsigned long long)(piece * w.bits / 8))) {}
 
-  bool halves;                 /* bfloat16, otherwise bytes */
   int64_t piece;               /* elements */
   int64_t pieces;              /* of a block */
   int64_t row;                 /* bytes of a piece of a column */
   int64_t bytes;               /* of a block of 16 columns */
   int64_t row_bytes;           /* of a block of 16 rows */
+  int64_t scale_bytes;         /* of their scales */
   int blob_shift, piece_shift; /* of the bytes that a column has of a block and of a piece: 2^ */
 };
 
 /* Where what a call needs stands in its scratch. `rows`: of a batch. */
 struct Places {
-  Places(const Shape& s, const Cut& cut, int64_t rows_, bool of_floats, void* scratch)
+  Places(const Shape& s, const Cut& cut, int64_t rows_, void* scratch)
       : chains((float*)scratch),
         scales(chains + kChains * kPanel * rows_),
         codes((uint8_t*)(scales + 2 * kPanel * s.padded)),
         rows(codes + kSide * kFlight * cut.bytes),
-        row_tile(s.padded * (cut.row_bytes + (of_floats ? 0 : kTile * (int64_t)sizeof(float)))) {}
+        row_tile(s.padded * (cut.row_bytes + cut.scale_bytes)) {}
 
   /* Of 16 rows, of each chain, then block: elements in the order of tiles. Then likewise scales,
    * of rounded rows. */
@@ -85,56 +86,32 @@ VFN int64_t place_of(const Shape& s, int64_t b) {
 
 /* ---- rows, once for all columns */
 
-/* Bytes kLow and kHigh of each dword as bfloat16. */
-template <int kLow, int kHigh>
-VFN VI pair_of(VI x) {
-  const VI low = vi_shift_right_signed(vi_shift_left(x, 24 - 8 * kLow), 24);
-  const VI high = vi_shift_right_signed(vi_shift_left(x, 24 - 8 * kHigh), 24);
-  const VI low_bits = vi_shift_right(vi_from_bits(v_from_int(low)), 16);
-  return vi_or(low_bits, vi_from_bits(v_from_int(high))); /* whose low half is 0 */
-}
-
-/* Where pairs of elements stand that are at place 0 and 2 of four at byte `at` of a plane of a
- * block, or, of 8 bits, 0 and 1: unpack_block() leaves those of columns so. The others: `step`
- * behind. */
-struct PairPlace {
-  template <int kBits>
-  static PairPlace of(const Cut& cut, int64_t plane, int64_t at) {
-    const int64_t size = (int64_t)1 << cut.piece_shift;
-    const int64_t quad = (at & (size - 1)) >> 2;
-    const int64_t line = kBits == 4 ? plane * (size >> 2) + quad : 2 * quad;
-    const int64_t lines = kBits == 4 ? size >> 1 : 1;
-    return {at >> cut.piece_shift, FOLIO_TILE_BYTES * line, FOLIO_TILE_BYTES * lines};
-  }
-  int64_t piece, line, step; /* the last two in bytes */
-};
-
 /* A dword of each of 16 rows, from byte `at` of a plane of a block on. */
-template <int kBits>
 VFN void put_dwords(const Cut& cut, VI x, int64_t plane, int64_t at, uint8_t* block) {
-  if (!cut.halves) {
-    const int64_t size = (int64_t)1 << cut.piece_shift;
-    const int64_t line = plane * (size >> 2) + ((at & (size - 1)) >> 2);
-    vi_store(block + (at >> cut.piece_shift) * cut.row * kTile + FOLIO_TILE_BYTES * line, x);
-    return;
-  }
-  const PairPlace place = PairPlace::of<kBits>(cut, plane, at);
-  uint8_t* to = block + place.piece * cut.row * kTile + place.line;
-  vi_store(to, kBits == 4 ? pair_of<0, 2>(x) : pair_of<0, 1>(x));
-  vi_store(to + place.step, kBits == 4 ? pair_of<1, 3>(x) : pair_of<2, 3>(x));
+  const int64_t size = (int64_t)1 << cut.piece_shift;
+  const int64_t line = plane * (size >> 2) + ((at & (size - 1)) >> 2);
+  vi_store(block + (at >> cut.piece_shift) * cut.row * kTile + FOLIO_TILE_BYTES * line, x);
 }
 
-/* Four numbers of each of 16 rows, likewise, as parts. */
-template <int kBits>
+/* Four numbers of each of 16 rows, from `at` of a plane of a block on, as parts: in pairs as
+ * unpack_block() leaves those of columns. */
+template <int kBits, int kParts>
 VFN void put_floats(const Cut& cut, const VI* x, int64_t plane, int64_t at, Range* range,
                     uint8_t* block) {
-  const PairPlace place = PairPlace::of<kBits>(cut, plane, at);
-  char* to = (char*)block + place.piece * kParts * kTileBytes + place.line;
-  constexpr int kOther = kBits == 4 ? 2 : 1;
-  constexpr int kNext = kBits == 4 ? 1 : 2;
-  split_line<kParts, JoinRows>(v_from_bits(x[0]), v_from_bits(x[kOther]), range, to);
-  split_line<kParts, JoinRows>(v_from_bits(x[kNext]), v_from_bits(x[kNext + kOther]), range,
-                               to + place.step);
+  const int64_t size = (int64_t)1 << cut.piece_shift;
+  const int64_t quad = (at & (size - 1)) >> 2;
+  char* to = (char*)block + (at >> cut.piece_shift) * kParts * kTileBytes;
+  if constexpr (kBits == 4) { /* all at place 0 or 1 of two bytes, then all at 2 or 3 */
+    char* const low = to + FOLIO_TILE_BYTES * (plane * (size >> 2) + quad);
+    char* const high = low + FOLIO_TILE_BYTES * (size >> 1);
+    split_line<kParts, JoinRows>(v_from_bits(x[0]), v_from_bits(x[2]), range, low);
+    split_line<kParts, JoinRows>(v_from_bits(x[1]), v_from_bits(x[3]), range, high);
+  } else {
+    to += FOLIO_TILE_BYTES * 2 * quad;
+    split_line<kParts, JoinRows>(v_from_bits(x[0]), v_from_bits(x[1]), range, to);
+    split_line<kParts, JoinRows>(v_from_bits(x[2]), v_from_bits(x[3]), range,
+                                 to + FOLIO_TILE_BYTES);
+  }
 }
 
 /* Up to 16 rows, the last one again for those that are not there. */
@@ -149,8 +126,8 @@ void arrange_rows(const Shape& s, const Cut& cut, const Row& a, int64_t count, u
         const int64_t byte = at + 4 * i;
         if (byte >= s.bytes) break;
         const int64_t b = byte >> cut.blob_shift;
-        put_dwords<kBits>(cut, x[i], plane, byte - (b << cut.blob_shift),
-                          codes + place_of(s, b) * cut.row_bytes);
+        put_dwords(cut, x[i], plane, byte - (b << cut.blob_shift),
+                   codes + place_of(s, b) * cut.row_bytes);
       }
     }
   }
@@ -164,7 +141,7 @@ void arrange_rows(const Shape& s, const Cut& cut, const Row& a, int64_t count, u
 }
 
 /* The same of floats; a bit for each row with a number that parts cannot hold. */
-template <int kBits>
+template <int kBits, int kParts>
 uint32_t arrange_floats(const Shape& s, const Cut& cut, const FolioBlockDotsF32* args, int64_t row,
                         int64_t count, uint8_t* to) {
   const float* a = args->a + row * args->a_row_stride;
@@ -176,8 +153,8 @@ uint32_t arrange_floats(const Shape& s, const Cut& cut, const FolioBlockDotsF32*
                    s.bytes, x);
       for (int64_t i = 0; i < kLanes && at + i < s.bytes; i += 4) {
         const int64_t b = (at + i) >> cut.blob_shift;
-        put_floats<kBits>(cut, x + i, plane, at + i - (b << cut.blob_shift), &range,
-                          to + place_of(s, b) * cut.row_bytes);
+        put_floats<kBits, kParts>(cut, x + i, plane, at + i - (b << cut.blob_shift), &range,
+                                  to + place_of(s, b) * cut.row_bytes);
       }
     }
   }
@@ -300,15 +277,15 @@ VFN void unpack_columns(const Shape& s, const Cut& cut, const Side& panel, int64
   const int64_t row = W::kBytes ? W::kBytes / kTile : cut.row;
   const int64_t bytes = W::kBytes ? W::kBytes : cut.bytes;
   const int64_t step = kChains * s.blob;
-  VI zero = zero_of<kBits, W::kHalves>(1 << (kBits - 1));
+  VI zero = zero_of<kBits, (W::kParts > 0)>(1 << (kBits - 1));
   for (int64_t side = 0; side < kSide; ++side) {
     uint8_t* column = to + side * bytes;
     for (int64_t j = 0; j < kTile; ++j, column += row) {
 #pragma GCC unroll 4
       for (int64_t f = 0; f < kBlocks; ++f) {
-        if (kZeros) zero = zero_of<kBits, W::kHalves>((int)zeros[f * kChains]);
-        unpack_block<kBits, W::kHalves, W::kBytes>(cut, codes + f * step, zero,
-                                                   column + f * kSide * bytes);
+        if (kZeros) zero = zero_of<kBits, (W::kParts > 0)>((int)zeros[f * kChains]);
+        unpack_block<kBits, (W::kParts > 0), W::kBytes>(cut, codes + f * step, zero,
+                                                        column + f * kSide * bytes);
       }
       const bool more = side * kTile + j + 1 < panel.count;
       codes += more ? s.bytes : 0;

@@ -1,44 +1,46 @@
-/* Weights of small integers in blocks times many rows of 8-bit integers, or of floats, in tiles.
- * The including file gives the words for tiles before.
+/* Weights of small integers in blocks times many rows, in tiles. The including file gives the words
+ * for tiles before.
  *
- * A product of tiles makes D of block_weights.h of one block for 16 columns and 16 rows, columns
- * first: weights are its left operand, where the codes of a column stand together as they do in
- * memory, rows of A its right one. D is a whole number below 2^24, which a float holds. Then
+ * A product of tiles makes D of one block for 16 columns and 16 rows, columns first: weights are
+ * its left operand, where the codes of a column stand together as they do in memory, rows of A its
+ * right one. Then, for 16 rows at a time,
  *
  *   sum[column] = fma(D[column], scale[column] * a_scale, sum[column])
  *
- * is done for 16 rows at a time: the chains of block_weights.h, with the same bits as at every
- * level. Up to 128 rows are put in the order of tiles; then 32 columns after the other are
- * unpacked, four blocks of a chain at a time into L1, for products with all of these rows.
+ *   block_dots_s8   rows are bytes with scales, D a whole number: the chains of block_weights.h,
+ *                   with the same bits as at every level
+ *   block_dots_f32  rows are floats, without a_scale. Each is one bfloat16 number, or three, which
+ *                   lose nothing (split.inl): D is as many products, one after the other into the
+ *                   same sums, the smallest numbers first. Weights are the codes less their zeros,
+ *                   which bfloat16 holds, so that nothing else is rounded but sums. A row with a
+ *                   number that parts cannot hold is computed again by the level below.
  *
- * What it costs (Xeon with AMX at 3.3 GHz, 2026-11, a block of 32 for 16 x 16): 32 operations of
- * floats, which with tiles in use take a cycle each instead of half a one, as if one of their two
- * ports were gone (shuffles and additions of integers do not suffer), and 16 more if D has to be
- * converted. 16 cycles of a product, and 16 of a store of a tile, can be done meanwhile; so 12 ns
- * is the least that was seen, with all operands in L1, and 18 if D is converted. Therefore blocks
- * of up to 32 codes of 4 bits are multiplied as bfloat16, which holds such integers and gives D as
- * floats: half as deep a tile, but that is as deep as the block. Longer blocks are bytes, and so
- * are codes of 8 bits, which take longer to unpack as bfloat16 than that gains; with zeros their
- * differences need 9 bits, and they are bfloat16.
+ * A batch of rows is put in the order of tiles; then 32 columns after the other are unpacked, four
+ * blocks of a chain at a time into L1, for products with all of these rows.
  *
- * Here it is 14 to 15.5 ns when nothing else is done, with rows from L2, and 19 among the rest,
+ * What it costs (Xeon with AMX at 3.3 GHz, 2026-11, a block of 32 for 16 x 16): an operation of
+ * floats takes a cycle while tiles are in use instead of half a one, as if one of two ports were
+ * gone (shuffles and additions of integers do not suffer). Bytes want 48, 16 of them to convert D,
+ * and 18 ns were the least that was seen; with their codes as bfloat16, which gives D as floats, 32
+ * and 12 ns. That is why blocks of up to 32 codes of 4 bits are not multiplied as bytes; longer
+ * ones are, and codes of 8 bits, which take long to unpack as bfloat16, unless zeros make them
+ * differences of 9 bits. 16 cycles of a product, and 16 of a store of a tile, can be done
+ * meanwhile.
+ *
+ * There it was 14 to 15.5 ns when nothing else was done, with rows from L2, and 19 among the rest,
  * with 1.8 to 3 for unpacking with 128 rows. What more would stand in L1 at the same time is paid
  * twice: unpacking the next columns between the products of these, into a second buffer, took 23.6
  * ns instead of 20.3 one after the other, and eight blocks instead of four in a flight 27 instead
  * of 15. So did fetching rows into L1 ahead (19 instead of 15.7), and two loads of tiles for each
  * product, for chains that stay in registers over eight blocks (31).
  *
+ * Rows without scales, in one part, want 16 operations; three parts want two products more. Both
+ * were written without AMX at hand and are not measured. (Widening weights to floats, splitting
+ * those and multiplying six times took 77 ns.)
+ *
  * A store of a tile waits for its product, 52 cycles, and what is behind it with it; so a tile is
  * stored when its turn comes again, four products later (7.0 ns a product with its loads and
- * stores, without sums, instead of 11.1), and read a flight later.
- *
- * Floats (block_dots_f32) are three bfloat16 numbers each (split.inl), so that D is three products
- * of tiles, one after the other into the same sums, the smallest numbers first; weights are whole
- * numbers as above, whatever their bits and block, and scales come after: nothing is rounded but
- * sums. A row with a number that parts cannot hold is computed again by the level below. Fewer rows
- * are in a batch, as they take six bytes a number. Three products, their loads and what is done
- * with D should take some 27 ns (not measured: written without AMX at hand); widening weights to
- * floats, splitting those into parts and multiplying six times took 77. */
+ * stores, without sums, instead of 11.1), and read a flight later. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 #include "core/kernels/x86_avx512/vec.h"
@@ -88,17 +90,16 @@ struct Sums {
 
 template <typename W, int kC, int kA, int kB>
 VFN void multiply() {
-  if constexpr (W::kHalves) {
+  if constexpr (W::kParts > 0) {
     tile_dot_bf16<kC, kA, kB>();
   } else {
     tile_dot_ss<kC, kA, kB>();
   }
 }
 
-/* All parts of rows, the smallest first. */
+/* Three parts of rows, the smallest first. */
 template <int kC, int kA>
 VFN void multiply_parts(const uint8_t* rows) {
-  static_assert(kParts == 3, "of a float");
   tile_load<6>(rows + 2 * kTileBytes, FOLIO_TILE_BYTES);
   tile_load<7>(rows + kTileBytes, FOLIO_TILE_BYTES);
   tile_dot_bf16<kC, kA, 6>();
@@ -114,27 +115,27 @@ VFN void multiply_piece(const Next& next, const uint8_t* columns, const uint8_t*
   constexpr int kBytes = W::kBytes;
   constexpr int kRow = kBytes / kTile;
   if (kF == 0 && kJ == 0) tile_load<4>(columns, kRow);
-  if constexpr (W::kFloats) {
+  if constexpr (W::kParts > 1) {
     multiply_parts<kJ, 4 + kJ / 2>(rows);
   } else {
     if (kF == 0 && kJ == 0) tile_load<6>(rows, FOLIO_TILE_BYTES);
     multiply<W, kJ, 4 + kJ / 2, 6 + kJ % 2>();
-    if (kJ == 0) tile_load<7>(next.rows[1] + kF * kBytes, FOLIO_TILE_BYTES);
+    if (kJ == 0) tile_load<7>(next.rows[1] + kF * W::kRowBytes, FOLIO_TILE_BYTES);
   }
   if (kJ == 1) tile_load<5>(columns + kBytes, kRow);
-  if (kF + 1 < kFlight && kJ == 3) {
+  if constexpr (kF + 1 < kFlight && kJ == 3) {
     tile_load<4>(columns + kBytes, kRow);
-    if (!W::kFloats) tile_load<6>(next.rows[0] + (kF + 1) * kBytes, FOLIO_TILE_BYTES);
+    if (W::kParts <= 1) tile_load<6>(next.rows[0] + (kF + 1) * W::kRowBytes, FOLIO_TILE_BYTES);
   }
 }
 
 /* Likewise where it is two pieces or more, which are whole tiles. */
 template <typename W, int kJ>
 VFN void multiply_pieces(const uint8_t* columns, const uint8_t* rows, int64_t bytes) {
-  constexpr int64_t kStep = W::kFloats ? kParts * kTileBytes : kTileBytes;
+  constexpr int64_t kStep = W::kParts > 1 ? W::kRowBytes : kTileBytes;
   for (int64_t at = 0; at < bytes; at += 2 * kTileBytes, rows += 2 * kStep) {
     tile_load<4>(columns + at, FOLIO_TILE_BYTES);
-    if constexpr (W::kFloats) {
+    if constexpr (W::kParts > 1) {
       multiply_parts<kJ, 4>(rows);
       tile_load<5>(columns + at + kTileBytes, FOLIO_TILE_BYTES);
       multiply_parts<kJ, 5>(rows + kStep);
@@ -152,7 +153,7 @@ VFN void multiply_pieces(const uint8_t* columns, const uint8_t* rows, int64_t by
 template <typename W, int kF, int kJ>
 VFN void next_unit(const Next& next, uint8_t* before) {
   const int64_t bytes = W::kBytes ? W::kBytes : next.bytes;
-  const int64_t row_bytes = !W::kBytes ? next.row_bytes : W::kFloats ? kParts * kTileBytes : bytes;
+  const int64_t row_bytes = W::kBytes ? W::kRowBytes : next.row_bytes;
   const uint8_t* columns = next.columns + (kF * kSide + kJ / kSide) * bytes;
   const uint8_t* rows = next.rows[kJ % kSide] + kF * row_bytes;
   tile_store<kJ>(before, FOLIO_TILE_BYTES);
@@ -168,13 +169,14 @@ VFN void next_unit(const Next& next, uint8_t* before) {
 template <typename W>
 VFN void add_block(const uint8_t* sums, const float* scales, const float* row_scales,
                    V (&chain)[kTile]) {
-  const V row_scale = W::kFloats ? v_zero() : v_load(row_scales);
+  constexpr bool kScaled = W::kParts == 0;
+  const V row_scale = kScaled ? v_load(row_scales) : v_zero();
 #pragma GCC unroll 16
   for (int i = 0; i < kTile; ++i) {
     const uint8_t* sum = sums + i * FOLIO_TILE_BYTES;
-    const V exact = W::kHalves ? v_load((const float*)sum) : v_from_int(vi_load(sum));
+    const V d = kScaled ? v_from_int(vi_load(sum)) : v_load((const float*)sum);
     const V scale = v_set1(scales[i]);
-    chain[i] = v_fma(exact, W::kFloats ? scale : v_mul(row_scale, scale), chain[i]);
+    chain[i] = v_fma(d, kScaled ? v_mul(row_scale, scale) : scale, chain[i]);
   }
 }
 
@@ -184,7 +186,7 @@ VFN void add_block(const uint8_t* sums, const float* scales, const float* row_sc
 template <typename W, int64_t kOfBlock, int64_t kOfUnit, int kQ>
 VFN void fly_quarter(const Next& next, const Sums& sums, uint8_t* d) {
   const float* scales = sums.scales + kQ / kSide * kTile;
-  constexpr int64_t kRowStep = W::kFloats ? 0 : kTile;
+  constexpr int64_t kRowStep = W::kParts > 0 ? 0 : kTile;
   const float* row_scales = sums.row_scales[kQ % kSide];
   float* chains = sums.chains + kQ * kTile * kTile;
   const uint8_t* from = d + kQ * kOfUnit;
@@ -307,7 +309,7 @@ VFN void find_group(const Shape& s, const Cut& cut, const Places& places, const 
     const int64_t of = tile < last ? tile : last;
     next->rows[side] = places.row_codes(of) + place * cut.row_bytes;
     sums->row_scales[side] =
-        W::kFloats ? places.scales : places.row_scales(s, cut, of) + place * kTile;
+        W::kParts > 0 ? places.scales : places.row_scales(s, cut, of) + place * kTile;
   }
 }
 
@@ -353,33 +355,6 @@ void multiply_batch(const Product& product, const Shape& s, const Cut& cut, cons
   finish_panel(product, batch, panel, places.chains);
 }
 
-/* Of blocks of one piece, how many bytes; the others' are 0. */
-template <int kBits, bool kFloats>
-void multiply_halves(const Product& product, const Shape& s, const Cut& cut, const Places& places,
-                     const Batch& batch) {
-  if (cut.pieces > 1) {
-    multiply_batch<kBits, Way<true, kFloats, 0>>(product, s, cut, places, batch);
-  } else if (cut.bytes == kNear) {
-    multiply_batch<kBits, Way<true, kFloats, kNear>>(product, s, cut, places, batch);
-  } else {
-    multiply_batch<kBits, Way<true, kFloats, kNear / 2>>(product, s, cut, places, batch);
-  }
-}
-
-template <int kBits>
-void multiply_bytes(const Product& product, const Shape& s, const Cut& cut, const Places& places,
-                    const Batch& batch) {
-  if (cut.pieces > 1) {
-    multiply_batch<kBits, Way<false, false, 0>>(product, s, cut, places, batch);
-  } else if (cut.bytes == kNear) {
-    multiply_batch<kBits, Way<false, false, kNear>>(product, s, cut, places, batch);
-  } else if (cut.bytes == kNear / 2) {
-    multiply_batch<8, Way<false, false, kNear / 2>>(product, s, cut, places, batch);
-  } else {
-    multiply_batch<8, Way<false, false, kNear / 4>>(product, s, cut, places, batch);
-  }
-}
-
 /* Rows of a batch of rounded ones: L2 holds them beside all else. */
 int64_t rows_of_batch(const Shape& s, const Cut& cut) {
   constexpr int64_t kBatchBytes = 5 << 18;
@@ -388,11 +363,26 @@ int64_t rows_of_batch(const Shape& s, const Cut& cut) {
   return rows < FOLIO_BLOCK_ROWS ? rows : FOLIO_BLOCK_ROWS;
 }
 
+/* Blocks of one piece say how many bytes they have. */
+template <int kBits>
+void multiply_bytes(const Product& product, const Shape& s, const Cut& cut, const Places& places,
+                    const Batch& batch) {
+  if (cut.pieces > 1) {
+    multiply_batch<kBits, Way<0, 0>>(product, s, cut, places, batch);
+  } else if (cut.bytes == kNear) {
+    multiply_batch<kBits, Way<0, kNear>>(product, s, cut, places, batch);
+  } else if (cut.bytes == kNear / 2) {
+    multiply_batch<8, Way<0, kNear / 2>>(product, s, cut, places, batch);
+  } else {
+    multiply_batch<8, Way<0, kNear / 4>>(product, s, cut, places, batch);
+  }
+}
+
 template <int kBits>
 void multiply_rounded(const FolioBlockDotsS8* args) {
   const Shape s(args->w);
-  const Cut cut(args->w, false);
-  const Places places(s, cut, FOLIO_BLOCK_ROWS, false, args->scratch);
+  const Cut cut(args->w, 0);
+  const Places places(s, cut, FOLIO_BLOCK_ROWS, args->scratch);
   const TileShapes shapes = shapes_of(cut);
   tiles_configure(&shapes);
   const int64_t rows = rows_of_batch(s, cut);
@@ -405,11 +395,7 @@ void multiply_rounded(const FolioBlockDotsS8* args) {
                           some < kTile ? some : kTile, places.row_codes(i / kTile),
                           places.row_scales(s, cut, i / kTile));
     }
-    if (cut.halves) {
-      multiply_halves<kBits, false>(Product(args), s, cut, places, batch);
-    } else {
-      multiply_bytes<kBits>(Product(args), s, cut, places, batch);
-    }
+    multiply_bytes<kBits>(Product(args), s, cut, places, batch);
   }
   tiles_release();
 }
@@ -426,12 +412,24 @@ void redo_rows(const FolioBlockDotsF32* args, int64_t row, uint32_t bad) {
   }
 }
 
-template <int kBits>
+template <int kBits, int kParts>
+void multiply_parts(const Product& product, const Shape& s, const Cut& cut, const Places& places,
+                    const Batch& batch) {
+  if (cut.pieces > 1) {
+    multiply_batch<kBits, Way<kParts, 0>>(product, s, cut, places, batch);
+  } else if (cut.bytes == kNear) {
+    multiply_batch<kBits, Way<kParts, kNear>>(product, s, cut, places, batch);
+  } else {
+    multiply_batch<kBits, Way<kParts, kNear / 2>>(product, s, cut, places, batch);
+  }
+}
+
+template <int kBits, int kParts>
 void multiply_floats(const FolioBlockDotsF32* args) {
   const Shape s(args->w);
-  const Cut cut(args->w, true);
-  const int64_t rows = folio_block_float_rows(s.blocks, args->w.block);
-  const Places places(s, cut, rows, true, args->scratch);
+  const Cut cut(args->w, kParts);
+  const int64_t rows = folio_block_float_rows(s.blocks, args->w.block, kParts);
+  const Places places(s, cut, rows, args->scratch);
   const TileShapes shapes = shapes_of(cut);
   for (int64_t row = 0; row < args->m; row += rows) {
     const int64_t left = args->m - row;
@@ -439,23 +437,35 @@ void multiply_floats(const FolioBlockDotsF32* args) {
     uint32_t bad[FOLIO_BLOCK_ROWS / kTile] = {};
     for (int64_t i = 0; i < batch.count; i += kTile) {
       const int64_t some = batch.count - i;
-      bad[i / kTile] = arrange_floats<kBits>(s, cut, args, row + i, some < kTile ? some : kTile,
-                                             places.row_codes(i / kTile));
+      bad[i / kTile] = arrange_floats<kBits, kParts>(
+          s, cut, args, row + i, some < kTile ? some : kTile, places.row_codes(i / kTile));
     }
     /* Zeros in all tiles: what the batch before left may be NaN. */
     tiles_configure(&shapes);
-    multiply_halves<kBits, true>(Product(args), s, cut, places, batch);
+    multiply_parts<kBits, kParts>(Product(args), s, cut, places, batch);
     tiles_release();
     for (int64_t i = 0; i < batch.count; i += kTile) redo_rows(args, row + i, bad[i / kTile]);
+  }
+}
+
+template <int kBits>
+void multiply_floats(const FolioBlockDotsF32* args) {
+  if (folio_block_parts(args->precision) == 1) {
+    multiply_floats<kBits, 1>(args);
+  } else {
+    multiply_floats<kBits, 3>(args);
   }
 }
 
 }  // namespace
 
 static void FOLIO_TILE_LEVEL(block_dots_s8)(const FolioBlockDotsS8* args) {
-  if (args->m <= kFewRows) {
+  const FolioBlockWeights& w = args->w;
+  /* Tiles of bytes as deep as these are too short, and differences of 9 bits are none. */
+  const bool is_left = w.bits == 4 ? w.block <= 32 : w.zeros != nullptr;
+  if (is_left || args->m <= kFewRows) {
     block_dots_s8__x86_avx512vnni(args);
-  } else if (args->w.bits == 4) {
+  } else if (w.bits == 4) {
     multiply_rounded<4>(args);
   } else {
     multiply_rounded<8>(args);
