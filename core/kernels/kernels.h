@@ -150,7 +150,9 @@ typedef struct FolioGemmF32 {
   const float* const* a_rows;  /* [k / a_run][m] or null */
   const float* const* a_lines; /* [k / a_run] or null */
   int64_t a_run;
-  const float* b; /* F32P16 of [k, n], 64-byte aligned; see pack_f32p16 */
+  const float* b;        /* F32P16 of [k, n], 64-byte aligned; see pack_f32p16 */
+  int32_t b_is_bfloat16; /* 1: b is BF16P16 instead, the same panels of bfloat16, 32-byte aligned.
+                          * In the precision kFolioMedium, of levels that multiply parts in it. */
   float* c;
   int64_t c_row_stride;
   const float* col_scale; /* [n] or null: ones */

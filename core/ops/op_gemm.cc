@@ -248,11 +248,14 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   args.precision = product_precision(run.kernels(), args.m, args.n, args.k, b.operands);
   args.b_is_far = panel_element_bytes(b.dtype) * args.k * args.n > kNearBytes ? 1 : 0;
   if (args.m == 0 || args.n == 0) return Status::ok();
-  if (is_half(b.dtype)) return gemm_halves(run, args, b);
-  if (!b.packed && is_aligned(args.a) && args.m <= kFewRows && args.k > 0) {
+  const bool as_bfloat16 = b.packed_halves && reads_panels(run.kernels(), args.precision, b.dtype);
+  if (is_half(b.dtype) && !as_bfloat16) return gemm_halves(run, args, b);
+  const auto* packed = as_bfloat16 ? b.packed_halves : reinterpret_cast<const uint8_t*>(b.packed);
+  args.b_is_bfloat16 = as_bfloat16 ? 1 : 0;
+  if (!packed && is_aligned(args.a) && args.m <= kFewRows && args.k > 0) {
     return multiply_few_rows(run, args, b);
   }
-  if (!b.packed) return multiply_plain(run, args, b);
+  if (!packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
   const int threads = run.parallel().thread_count();
   const bool is_split = folio_multiplies_parts(&kernels, args.precision) != 0;
@@ -271,7 +274,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
       const int64_t col = chunk % col_blocks * size.columns;
       FolioGemmF32 part = gemm_part(args, row, std::min(size.rows, args.m - row), col,
                                     std::min(size.columns, args.n - col));
-      part.b = b.packed + col * args.k;
+      part.b = reinterpret_cast<const float*>(packed + col * args.k * panel_element_bytes(b.dtype));
       part.scratch = is_split ? block.data() : nullptr;
       kernels.gemm_f32(&part);
     }

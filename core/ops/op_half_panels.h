@@ -36,6 +36,12 @@ void set_panels_of(DType dtype, PackRequest* request);
 // Bytes of B[k, n] in that layout.
 [[nodiscard]] bool panels_bytes(DType dtype, int64_t k, int64_t n, uint64_t* out_bytes);
 
+// Whether gemm_f32 reads panels of this type as they are.
+inline bool reads_panels(const FolioKernels& kernels, int32_t precision, DType dtype) {
+  return dtype == DType::kBfloat16 && precision == kFolioMedium &&
+         folio_multiplies_parts(&kernels, kFolioMedium) != 0;
+}
+
 void widen_halves(const FolioKernels& kernels, DType dtype, int64_t n, const void* from, float* to);
 
 // A matrix B[k, n] of elements of 16 bits, of any alignment: B[p, j] at element

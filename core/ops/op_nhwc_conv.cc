@@ -81,6 +81,8 @@ class NhwcProduct {
     const bool is_gathered = by_lines_ && pieces_ > 1 && run_ < kFewChannels;
     precision_ =
         is_gathered ? kFolioChain : product_precision(kernels, w.out_count(), s.c_out, s.k());
+    as_bfloat16_ = args.packed_halves && reads_panels(kernels, precision_, args.weights->dtype());
+    is_packed_ = args.packed || as_bfloat16_;
     const int64_t work =
         std::max<int64_t>(1, args.turned ? dots_work(s, args) : s.k() * panel_columns(s.c_out));
     const double macs = static_cast<double>(rows_) * static_cast<double>(work * s.group);
@@ -120,11 +122,11 @@ class NhwcProduct {
                    w.dilation[1] > 1 && !folio_multiplies_parts(&kernels, precision_);
     cuts_lines_ = args.turned && by_lines_;
     if (cuts_lines_) find_inside();
-    if (by_lines_ && args.packed) {
+    if (by_lines_ && is_packed_) {
       const int64_t least = std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile));
       grain_ = std::clamp<int64_t>(tiling_.tiles * tiling_.blocks / shares, 1, least);
     }
-    if (args.packed) return;
+    if (is_packed_) return;
     const bool widens = is_half(args.weights->dtype());
     const bool is_split = folio_multiplies_parts(&kernels, precision_) != 0;
     const int64_t panels =
@@ -138,8 +140,9 @@ class NhwcProduct {
 
   // Of columns, in all groups.
   int64_t blocks() const { return s_.group * tiling_.blocks; }
-  int64_t chunks() const { return (args_.packed ? tiling_.tiles : row_parts_) * blocks(); }
+  int64_t chunks() const { return (is_packed_ ? tiling_.tiles : row_parts_) * blocks(); }
   int64_t grain() const { return grain_; }  // of chunks
+  bool reads_halves() const { return as_bfloat16_; }
   size_t zero_bytes() const {
     return static_cast<size_t>(by_lines_ ? line_floats(tiling_.tile) : run_) * kFloat;
   }
@@ -154,7 +157,7 @@ class NhwcProduct {
                : 0;
   }
   size_t panel_bytes() const {
-    return args_.packed ? 0 : static_cast<size_t>(panel_columns(tiling_.columns) * s_.k()) * kFloat;
+    return is_packed_ ? 0 : static_cast<size_t>(panel_columns(tiling_.columns) * s_.k()) * kFloat;
   }
   size_t gemm_bytes() const {
     return folio_multiplies_parts(&kernels_, precision_) ? FOLIO_GEMM_SCRATCH : 0;
@@ -166,7 +169,7 @@ class NhwcProduct {
   void compute(int64_t chunk, uint8_t* scratch, const float* zeros) const {
     const int64_t group = chunk / tiling_.blocks % s_.group;
     const int64_t first = chunk % tiling_.blocks * tiling_.columns;
-    if (args_.packed) {
+    if (is_packed_) {
       multiply(tile_at(first_row(chunk / blocks()), rows_), group, first, packed_at(group, first),
                scratch, zeros);
       return;
@@ -241,6 +244,7 @@ class NhwcProduct {
     return {row, std::min(tiling_.tile, end - row), args_.y + row * s_.group * s_.c_out};
   }
   const float* packed_at(int64_t group, int64_t first) const {
+    if (as_bfloat16_) return reinterpret_cast<const float*>(halves_at(group, first));
     return args_.packed + (group * panel_columns(s_.c_out) + first) * s_.k();
   }
 
@@ -306,6 +310,7 @@ class NhwcProduct {
       }
     }
     gemm.b = b;
+    gemm.b_is_bfloat16 = as_bfloat16_ ? 1 : 0;
     const int64_t channel = group * s_.c_out + first;
     gemm.c_row_stride = s_.group * s_.c_out;
     gemm.c = tile.y + channel;
@@ -485,8 +490,10 @@ class NhwcProduct {
   int64_t pieces_ = 0;
   int64_t grain_ = 1;
   int32_t precision_ = kFolioChain;
-  int64_t parts_ = 1;        // tiles of a line
-  bool cuts_lines_ = false;  // pixels [inside_begin_, inside_end_) of a line see no border
+  bool as_bfloat16_ = false;  // kernels read packed weights so
+  bool is_packed_ = false;    // as kernels read them
+  int64_t parts_ = 1;         // tiles of a line
+  bool cuts_lines_ = false;   // pixels [inside_begin_, inside_end_) of a line see no border
   int64_t inside_begin_ = 0;
   int64_t inside_end_ = 0;
   int64_t row_parts_ = 1;  // chunks that have the same columns of halves
@@ -719,9 +726,10 @@ Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) 
   }
   if (is_window) return run_window_rows(run, s, args);
   if (takes_dots(s, args)) FOLIO_RETURN_IF_ERROR(turn_filters(run, s, &args));
-  if (widens && is_pointwise(s.window) && !args.is_planes)
-    return run_pointwise_halves(run, s, args);
   const NhwcProduct product(s, run.kernels(), args, threads);
+  if (widens && !product.reads_halves() && is_pointwise(s.window) && !args.is_planes) {
+    return run_pointwise_halves(run, s, args);
+  }
   return run_chunks(run, product, product.chunks(), product.grain());
 }
 

@@ -125,6 +125,9 @@ void read_transposed(Model* model);
 // in float32; no other pass knows such nodes.
 void keep_halves(Model* model);
 
+// Weights of products become bfloat16 (folio.float32_weights); as above.
+void round_weights(Model* model);
+
 // Weights that the file has in a kernel's layout only (ops/op_unpack.h) become constants, which
 // unpacking makes. Not one of run_passes: right after a model was built, so that whoever looks at
 // it sees weights.

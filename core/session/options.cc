@@ -130,6 +130,12 @@ constexpr Key kKeys[] = {
            &s->precision, v,
            {{"highest", kFolioHighest}, {"high", kFolioHigh}, {"medium", kFolioMedium}});
      }},
+    {"folio.float32_weights", KeyOf::kSession, "float32 or bfloat16",
+     [](ModelOptions*, SessionOptions* s, std::string_view v) {
+       if (v != "float32" && v != "bfloat16") return false;
+       s->round_weights = v == "bfloat16";
+       return true;
+     }},
     {"folio.nchwc_block_size", KeyOf::kModel, "0, 8 or 16",
      [](ModelOptions* m, SessionOptions*, std::string_view v) {
        return set_choice<int64_t, 3>(&m->nchwc_block_size, v, {{"0", 0}, {"8", 8}, {"16", 16}});

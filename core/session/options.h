@@ -70,6 +70,7 @@ struct SessionOptions {
   bool prepack = true;                                 // session.disable_prepacking
   Packing packing = Packing::kBehind;                  // folio.packing = behind | load | off
   bool conv_winograd = true;                           // folio.conv_winograd = auto | off
+  bool round_weights = false;                          // folio.float32_weights = float32 | bfloat16
   FolioPrecision precision = kFolioHighest;            // folio.float32_matmul_precision
   bool flush_denormals = false;                        // session.set_denormal_as_zero
   Optimize optimize = Optimize::kAll;                  // folio.optimize = all | none

@@ -126,12 +126,13 @@ int64_t Session::winograd_tiles() const {
 // What two sessions must agree on to share a program; empty: nothing to share.
 std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache || options_.library) return "";
-  std::string key = cat(
-      "prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
-      " optimize=", static_cast<int>(options_.optimize), " winograd=", winograd_tiles(),
-      " find=", options_.find_sidecar, " checksum=", options_.pack.checksum != PackChecksum::kOff,
-      " profile=", !options_.profile_prefix.empty(), " sidecar=", options_.pack.sidecar.size(), ':',
-      options_.pack.sidecar);
+  std::string key =
+      cat("prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
+          " optimize=", static_cast<int>(options_.optimize), " winograd=", winograd_tiles(),
+          " rounds=", options_.round_weights, " find=", options_.find_sidecar,
+          " checksum=", options_.pack.checksum != PackChecksum::kOff,
+          " profile=", !options_.profile_prefix.empty(), " sidecar=", options_.pack.sidecar.size(),
+          ':', options_.pack.sidecar);
   for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
@@ -265,6 +266,7 @@ Result<Ref<Program>> Session::make_program() {
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
   choose_forms(model.get(), winograd_tiles());
+  if (options_.round_weights) round_weights(model.get());
 
   FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
   ProgramOptions plan;

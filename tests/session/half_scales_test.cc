@@ -226,7 +226,7 @@ TEST_F(HalfScales, OfWhichOneIsNotExactStayAsTheyAre) {
 }
 
 TEST_F(HalfScales, OfAFewColumnsStayAsTheyAre) {
-  const std::string path = write("m.onnx", exact_scales(kBlocks * 2047));
+  const std::string path = write("m.onnx", exact_scales(kBlocks * 1300));
   EXPECT_TRUE(blobs(session_of(path, stored(1, Packing::kLoad))).empty());
 }
 

@@ -402,6 +402,25 @@ static void add_chains(const float* const* x, int64_t depth, const float* b, flo
   for (int i = 0; i < kCount; ++i) v_store(sums[i], sum[i]);
 }
 
+/* The same for rows of a panel of either type, bfloat16 some at a time as floats. */
+template <int kCount>
+static void add_panel(const FolioGemmF32* args, const float* const* x, int64_t depth, const char* b,
+                      float* const* sums) {
+  if (!args->b_is_bfloat16) return add_chains<kCount>(x, depth, (const float*)b, sums);
+  constexpr int64_t kSome = 64;
+  alignas(64) float wide[kSome * kTile];
+  const float* from[kCount];
+  for (int64_t q = 0; q < depth; q += kSome) {
+    const int64_t some = at_most(depth - q, kSome);
+    for (int64_t i = 0; i < some; ++i) {
+      const VI words = vi_load_u16(b + (q + i) * 2 * kTile);
+      v_store(wide + i * kTile, v_from_bits(vi_shift_left(words, 16)));
+    }
+    for (int i = 0; i < kCount; ++i) from[i] = x[i] + q;
+    add_chains<kCount>(from, some, wide, sums);
+  }
+}
+
 /* Sums of rows and panels with numbers that parts cannot hold, over a reach from p on, again from
  * what they were before. */
 static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const Meeting& here,
@@ -413,7 +432,7 @@ static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const 
   const uint32_t bad_rows = here.a.bad->of[reach];
   for (int64_t v = 0; v * kTile < here.columns; ++v) {
     const bool all = here.b.bad->of[reach] >> v & 1;
-    const float* b = args->b + (here.column + v * kTile) * args->k + p * FOLIO_F32P16_COLUMNS;
+    const char* b = panel_row(args, here.column + v * kTile, p);
     int64_t count = 0;
     for (int64_t i = 0; i < here.rows; ++i) {
       if (!all && !(bad_rows >> i & 1)) continue;
@@ -422,10 +441,10 @@ static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const 
       sums[count] = after + at;
       v_store(sums[count], v_load(before + at));
       if (++count < kChains) continue;
-      add_chains<kChains>(x, depth, b, sums);
+      add_panel<kChains>(args, x, depth, b, sums);
       count = 0;
     }
-    for (int64_t i = 0; i < count; ++i) add_chains<1>(x + i, depth, b, sums + i);
+    for (int64_t i = 0; i < count; ++i) add_panel<1>(args, x + i, depth, b, sums + i);
   }
 }
 

@@ -56,11 +56,12 @@ struct Rows {
 /* Columns of B that are made; a unit is a line of both panels. */
 struct Columns {
   int64_t units; /* left */
-  const float* b;
+  const char* b;
+  int64_t row; /* bytes of one of a panel: floats or, in one part, bfloat16 */
   char* to;
   int64_t line;  /* of the reach */
   int64_t left;  /* of the depth, from the line on */
-  int64_t panel; /* floats between panels, or 0 where there is one */
+  int64_t panel; /* bytes between panels, or 0 where there is one */
   int64_t reach;
   Item item;
   Range range[2];
@@ -136,11 +137,21 @@ static __attribute__((noinline)) void make_rest(const FolioGemmF32* args, Rows* 
   while (rows->units > 0) make_row_step<kParts>(args, rows);
 }
 
+VFN int64_t panel_row_bytes(const FolioGemmF32* args) {
+  return kTile * (args->b_is_bfloat16 ? 2 : 4);
+}
+
+/* Row p of the panel that begins at `column`. */
+VFN const char* panel_row(const FolioGemmF32* args, int64_t column, int64_t p) {
+  return (const char*)args->b + (column / kTile * args->k + p) * panel_row_bytes(args);
+}
+
 static void begin_columns(const FolioGemmF32* args, int64_t column, int64_t p, int64_t depth,
                           Item item, Columns* columns) {
-  const int64_t panel = args->k * kTile;
+  columns->row = panel_row_bytes(args);
+  const int64_t panel = args->k * columns->row;
   columns->units = steps_of(depth) * kTile;
-  columns->b = args->b + column * args->k + p * kTile;
+  columns->b = panel_row(args, column, p);
   columns->to = item.tiles;
   columns->line = 0;
   columns->left = depth;
@@ -161,11 +172,20 @@ VFN void end_reach(Columns* columns) {
 
 /* Two rows of a panel; zeros where the depth has ended. */
 template <int kParts>
-VFN void split_pair(const Columns* columns, const float* b, Range* range, char* to) {
-  _mm_prefetch((const char*)(b + kFetchRows * kTile), _MM_HINT_T0);
-  _mm_prefetch((const char*)(b + (kFetchRows + 1) * kTile), _MM_HINT_T0);
-  const V x0 = v_load(b);
-  const V x1 = columns->left > 1 ? v_load(b + kTile) : v_zero();
+VFN void split_pair(const Columns* columns, const char* b, Range* range, char* to) {
+  const bool is_last = columns->left <= 1;
+  if (kParts == 1 && columns->row == 2 * kTile) {
+    _mm_prefetch(b + kFetchRows * 2 * kTile, _MM_HINT_T0);
+    const VI words = is_last ? _mm512_maskz_loadu_epi16(0xffff, b) : vi_load(b);
+    const VI line = join_words(words);
+    note_range(range, line);
+    _mm512_store_si512(to, line);
+    return;
+  }
+  _mm_prefetch(b + kFetchRows * 4 * kTile, _MM_HINT_T0);
+  _mm_prefetch(b + (kFetchRows + 1) * 4 * kTile, _MM_HINT_T0);
+  const V x0 = v_load((const float*)b);
+  const V x1 = is_last ? v_zero() : v_load((const float*)b + kTile);
   split_line<kParts, JoinRows>(x0, x1, range, to);
 }
 
@@ -186,7 +206,7 @@ VFN void make_lines(Columns* columns) {
     }
   }
   --columns->units;
-  columns->b += 2 * kTile;
+  columns->b += 2 * columns->row;
   columns->left -= 2;
   if (++columns->line % kTile != 0) return;
   columns->to += kParts * kTileBytes;

@@ -6,6 +6,7 @@
  *        two numbers there, so an element of C is one chain in the order of p: what x86_avx512
  *        makes of the rounded numbers, bit by bit, but that numbers below 2^-126 count as zero,
  *        also as sums. How rows, columns and depth are cut does not change a bit.
+ *        B may be bfloat16 already: pairs are put together then, the same ones.
  * Range: a finite number that would be rounded to infinity becomes the largest of bfloat16. Inf and
  *        NaN are bfloat16, too.
  * Cache: rows of A of a block of the depth are rounded once (108 KiB of L2); a pair of panels of B
@@ -114,8 +115,32 @@ VFN VI round_panel(const float* b, int64_t depth, float* to) {
   return most;
 }
 
+/* Rows of a panel that are bfloat16 already. */
+VFN void pair_panel(const char* b, int64_t depth, float* to) {
+  alignas(64) static const uint16_t kPairUp[32] = {16, 0,  17, 1,  18, 2,  19, 3,  20, 4,  21,
+                                                   5,  22, 6,  23, 7,  24, 8,  25, 9,  26, 10,
+                                                   27, 11, 28, 12, 29, 13, 30, 14, 31, 15};
+  const VI order = _mm512_load_si512(kPairUp);
+  for (int64_t q = 0; q < depth; q += 2, b += 64, to += kLanes) {
+    const VI words = q + 1 < depth ? vi_load(b) : _mm512_maskz_loadu_epi16(0xffff, b);
+    vi_store(to, _mm512_permutexvar_epi16(order, words));
+  }
+}
+
+/* Row p of the panel that begins at `column`, of either type. */
+VFN const char* panel_row(const FolioGemmF32* args, int64_t column, int64_t p) {
+  return (const char*)args->b +
+         (column * args->k + p * FOLIO_F32P16_COLUMNS) * (args->b_is_bfloat16 ? 2 : 4);
+}
+
 static void round_panels(const Tile* tile, int panels, Pairs* pairs) {
   for (int v = 0; v < panels; ++v) {
+    if (tile->args->b_is_bfloat16) {
+      const int64_t column = tile->column + v * FOLIO_F32P16_COLUMNS;
+      pair_panel(panel_row(tile->args, column, tile->first_depth), tile->depth,
+                 pairs->b + v * kPanelPairs);
+      continue;
+    }
     const float* b = tile->b + v * tile->args->k * FOLIO_F32P16_COLUMNS;
     float* const to = pairs->b + v * kPanelPairs;
     if (is_infinite(round_panel<0>(b, tile->depth, to))) round_panel<1>(b, tile->depth, to);
@@ -148,7 +173,7 @@ static void pair_tile(Tile* tile, const float* a, const float* b) {
   float* c = args->c + tile->row * args->c_row_stride + tile->column;
   V sum[kHeight][kPanels];
   tile_begin<kHeight, kPanels>(tile, c, sum);
-  const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
+  const int64_t panel = args->k * FOLIO_F32P16_COLUMNS / (args->b_is_bfloat16 ? 2 : 1);
   const float* ahead = tile->ahead;
   TileEnd after = plan_end(tile, kHeight);
   int64_t left = (tile->depth + 1) / 2;
@@ -182,6 +207,16 @@ typedef void (*PairTileFn)(Tile* tile, const float* a, const float* b);
 const PairTileFn kPairTiles[kTilePanels][kTileRows + 1] = {FOLIO_TILES(1), FOLIO_TILES(2)};
 #undef FOLIO_TILES
 
+/* As plan_ahead; panels of bfloat16 have half as many lines. */
+static void plan_panels_ahead(Tile* tile, const char* next, int64_t index, int64_t tiles) {
+  const float* const lines = (const float*)(const void*)next;
+  plan_ahead(tile, lines, index, tiles);
+  const bool halves = tile->args->b_is_bfloat16 != 0;
+  if (halves && tile->ahead && 2 * (tile->ahead - lines) >= tile->depth * kLanes) {
+    tile->ahead = nullptr;
+  }
+}
+
 /* Some rows against all of B, over a block of the depth: tiles of almost equal height. */
 static void multiply_rows(Tile* tile, int64_t row, int64_t rows, Pairs* pairs) {
   const FolioGemmF32* args = tile->args;
@@ -192,21 +227,21 @@ static void multiply_rows(Tile* tile, int64_t row, int64_t rows, Pairs* pairs) {
     const int64_t left = args->n - j;
     const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
     place_columns(tile, j, left, panels);
-    tile->b = args->b + j * args->k + tile->first_depth * FOLIO_F32P16_COLUMNS;
-    const float* next = nullptr;
+    tile->b = (const float*)(const void*)panel_row(args, j, tile->first_depth);
+    const char* next = nullptr;
     if (args->next) {
       /* B was just made: it is there */
     } else if (left >= 2 * wide) {
-      next = tile->b + wide * args->k;
+      next = panel_row(args, j + wide, tile->first_depth);
     } else if (!tile->is_last) {
-      next = args->b + (tile->first_depth + tile->depth) * FOLIO_F32P16_COLUMNS;
+      next = panel_row(args, 0, tile->first_depth + tile->depth);
     }
     round_panels(tile, panels, pairs);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = rows * t / tiles;
       const int64_t end = rows * (t + 1) / tiles;
       tile->row = row + begin;
-      plan_ahead(tile, next, t, tiles);
+      plan_panels_ahead(tile, next, t, tiles);
       kPairTiles[panels - 1][end - begin](tile, pairs->a + begin * kRowPairs, pairs->b);
     }
   }
