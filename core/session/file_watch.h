@@ -20,7 +20,7 @@ namespace folio {
 
 class FileWatch final : public RefCounted {
  public:
-  // How long a result of asking the file system is good for.
+  // How long a result of asking the file system is good for at most.
   static constexpr int64_t kIntervalNs = 100'000'000;
 
   void add(const Ref<const ByteSource>& file);
@@ -29,8 +29,8 @@ class FileWatch final : public RefCounted {
   // Asks for each file, now.
   Status check_now() const;
 
-  // For runs: asks for each file, but not again within kIntervalNs of a time when all was well and
-  // while no fault was turned away. kWarn: one line in the log, ever.
+  // For runs: asks for each file, but not again within kIntervalNs, less a tick of the clock, of a
+  // time when all was well and while no fault was turned away. kWarn: one line in the log, ever.
   Status check(OnFileChange on_change);
 
  private:

@@ -71,11 +71,9 @@ Ref<Session> session_of(const std::string& path) { return folio::session_of(path
 
 Status run_status(Session& session) { return run_all(session, input()).status(); }
 
-// What runs say once the last look at the files is too old to count, by a clock whose ticks are
-// some milliseconds long.
+// What runs say once the last look at the files is too old to count.
 Status status_after_a_while(Session& session) {
-  constexpr std::chrono::milliseconds kTick(10);
-  std::this_thread::sleep_for(std::chrono::nanoseconds(FileWatch::kIntervalNs) + kTick);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(FileWatch::kIntervalNs));
   return run_status(session);
 }
 
