@@ -77,16 +77,18 @@ static inline int64_t folio_block_panels_bytes(int64_t blocks, int64_t block, in
                                 folio_block_padded(blocks) * 8);
 }
 
-/* Rows that are put in the order of tiles at a time, as elements of up to 2 bytes, with their
- * scales; then what 32 columns need: of four blocks their elements, scales twice, and sums. */
+/* Rows that are put in the order of tiles at a time, with their scales; then what 32 columns need:
+ * of four blocks their elements, scales twice, and sums. */
 #define FOLIO_BLOCK_ROWS 128
 static inline int64_t folio_block_tiles_bytes(int64_t blocks, int64_t block) {
-  return FOLIO_BLOCK_ROWS * folio_block_padded(blocks) * (2 * block + 4) + 32 * 4 * 2 * block +
+  return FOLIO_BLOCK_ROWS * folio_block_padded(blocks) * (block + 4) + 32 * 4 * block +
          32 * 4 * (2 * folio_block_padded(blocks) + 4 * FOLIO_BLOCK_ROWS);
 }
-static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, int32_t bits) {
+/* `has_tiles`: of levels that have them (dots_many_rows). */
+static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, int32_t bits,
+                                                int has_tiles) {
   const int64_t panels = folio_block_panels_bytes(blocks, block, bits);
-  const int64_t tiles = folio_block_tiles_bytes(blocks, block);
+  const int64_t tiles = has_tiles ? folio_block_tiles_bytes(blocks, block) : 0;
   return panels < tiles ? tiles : panels;
 }
 
