@@ -244,7 +244,7 @@ class MatMulNBits final : public OpKernel {
     const bool is_few = p.rows <= FOLIO_BLOCK_FEW_ROWS;
     const bool many = whole_zeros && folio_dots_many_rows(&kernels, &shape) != 0;
     if (w.groups || !(is_few || many)) return multiply_panels(run, w, p);
-    const bool is_medium = accuracy >= 3 || kernels.precision == kFolioMedium;
+    const bool is_medium = accuracy == 3 || accuracy == 4 || kernels.precision == kFolioMedium;
     return multiply_dots(run, w, p, is_medium ? kFolioMedium : kFolioHighest);
   }
 
