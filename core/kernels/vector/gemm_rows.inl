@@ -27,3 +27,14 @@ static const float* row_at(const FolioGemmF32* args, int64_t i, int64_t p, int64
   }
   return copy;
 }
+
+/* Bytes of a row of a panel of B, of either type. */
+VFN int64_t panel_row_bytes(const FolioGemmF32* args) {
+  return FOLIO_F32P16_COLUMNS * (args->b_is_bfloat16 ? 2 : 4);
+}
+
+/* Row p of the panel that begins at `column`. */
+VFN const char* panel_row(const FolioGemmF32* args, int64_t column, int64_t p) {
+  return (const char*)args->b +
+         (column / FOLIO_F32P16_COLUMNS * args->k + p) * panel_row_bytes(args);
+}

@@ -137,15 +137,6 @@ static __attribute__((noinline)) void make_rest(const FolioGemmF32* args, Rows* 
   while (rows->units > 0) make_row_step<kParts>(args, rows);
 }
 
-VFN int64_t panel_row_bytes(const FolioGemmF32* args) {
-  return kTile * (args->b_is_bfloat16 ? 2 : 4);
-}
-
-/* Row p of the panel that begins at `column`. */
-VFN const char* panel_row(const FolioGemmF32* args, int64_t column, int64_t p) {
-  return (const char*)args->b + (column / kTile * args->k + p) * panel_row_bytes(args);
-}
-
 static void begin_columns(const FolioGemmF32* args, int64_t column, int64_t p, int64_t depth,
                           Item item, Columns* columns) {
   columns->row = panel_row_bytes(args);

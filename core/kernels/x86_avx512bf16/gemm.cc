@@ -127,12 +127,6 @@ VFN void pair_panel(const char* b, int64_t depth, float* to) {
   }
 }
 
-/* Row p of the panel that begins at `column`, of either type. */
-VFN const char* panel_row(const FolioGemmF32* args, int64_t column, int64_t p) {
-  return (const char*)args->b +
-         (column * args->k + p * FOLIO_F32P16_COLUMNS) * (args->b_is_bfloat16 ? 2 : 4);
-}
-
 static void round_panels(const Tile* tile, int panels, Pairs* pairs) {
   for (int v = 0; v < panels; ++v) {
     if (tile->args->b_is_bfloat16) {
