@@ -13,38 +13,15 @@
 #include <unordered_map>
 
 #include "core/ops/op_half_panels.h"
-#include "core/ops/op_registry.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
+#include "core/passes/take_halves.h"
 
 namespace folio {
 namespace {
 
-class KeepHalves {
+class KnownHalves {
  public:
-  explicit KeepHalves(Graph* graph) : graph_(*graph), halves_(graph) {}
-
-  void run() {
-    for (Node& node : graph_.nodes) {
-      if (!node.dead) keep(&node);
-    }
-    if (!halves_.empty()) drop_unused_constants(&graph_);
-  }
-
- private:
-  void keep(Node* node) {
-    const OpDef* def = op_registry().find(node->domain, node->op_type, node->version);
-    if (!def || !def->takes_half) return;
-    for (size_t i = 0; i < node->inputs.size(); ++i) {
-      const GraphValue* wide =
-          node->inputs[i] == kNone ? nullptr : graph_.constant_value(node->inputs[i]);
-      const Ref<Initializer> half = wide ? half_of(wide->initializer) : Ref<Initializer>();
-      if (!half || !def->takes_half(node->attributes, static_cast<int>(i), half->shape)) continue;
-      node->inputs[i] = halves_.of(half);
-      node->attributes.set(int_attribute(std::string(kHalfWeightsAttribute), 1));
-    }
-  }
-
   // The float16 or bfloat16 constant that has these numbers, or null.
   Ref<Initializer> half_of(const Ref<Initializer>& wide) {
     if (const Ref<Initializer>* half = half_behind(*wide)) return *half;
@@ -62,6 +39,7 @@ class KeepHalves {
     return moved_[wide.get()] = half;
   }
 
+ private:
   static bool only_moves(const Recipe& recipe) {
     const std::string_view type = recipe.op_type;
     return recipe.domain.empty() && !recipe.inputs.empty() && recipe.inputs[0] &&
@@ -69,15 +47,17 @@ class KeepHalves {
             type == "Flatten");
   }
 
-  Graph& graph_;
-  ConstantValues halves_;  // whatever graph the Cast of each is in
   std::unordered_map<const Initializer*, Ref<Initializer>> moved_;  // by what they stand for
 };
 
 }  // namespace
 
 void keep_halves(Model* model) {
-  for_inner_graphs_first(&model->graph, [](Graph& graph) { KeepHalves(&graph).run(); });
+  for_inner_graphs_first(&model->graph, [](Graph& graph) {
+    KnownHalves halves;  // whatever graph the Cast of each is in
+    take_halves(&graph,
+                [&](const Node&, const Ref<Initializer>& wide) { return halves.half_of(wide); });
+  });
 }
 
 }  // namespace folio

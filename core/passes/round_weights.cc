@@ -10,10 +10,9 @@
 // is never saved.
 #include <unordered_map>
 
-#include "core/ops/op_half_panels.h"
-#include "core/ops/op_registry.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
+#include "core/passes/take_halves.h"
 
 namespace folio {
 namespace {
@@ -22,33 +21,14 @@ constexpr uint64_t kLeastBytes = uint64_t{64} << 10;  // of a rounded constant
 constexpr int kBfloat16 = 16;                         // TensorProto.DataType
 constexpr int kCastVersion = 13;
 
-class RoundWeights {
+class RoundedWeights {
  public:
-  explicit RoundWeights(Graph* graph) : graph_(*graph), constants_(graph) {}
-
-  void run() {
-    for (Node& node : graph_.nodes) {
-      if (!node.dead) round(&node);
-    }
-    if (!constants_.empty()) drop_unused_constants(&graph_);
+  Ref<Initializer> half_of(const Node& node, const Ref<Initializer>& wide) {
+    const bool stays = node.op_type == "Gather" || node.attributes.has("winograd");
+    return stays || !is_large(*wide) ? Ref<Initializer>() : rounded(wide);
   }
 
  private:
-  void round(Node* node) {
-    const OpDef* def = op_registry().find(node->domain, node->op_type, node->version);
-    if (!def || !def->takes_half || node->op_type == "Gather") return;
-    if (node->attributes.has("winograd")) return;
-    for (size_t i = 0; i < node->inputs.size(); ++i) {
-      const GraphValue* value =
-          node->inputs[i] == kNone ? nullptr : graph_.constant_value(node->inputs[i]);
-      if (!value || !is_large(*value->initializer)) continue;
-      const Shape& shape = value->initializer->shape;
-      if (!def->takes_half(node->attributes, static_cast<int>(i), shape)) continue;
-      node->inputs[i] = constants_.of(rounded(value->initializer));
-      node->attributes.set(int_attribute(std::string(kHalfWeightsAttribute), 1));
-    }
-  }
-
   static bool is_large(const Initializer& constant) {
     return constant.dtype == DType::kFloat && plain_bytes(constant) / 2 > kLeastBytes;
   }
@@ -69,15 +49,18 @@ class RoundWeights {
     return made;
   }
 
-  Graph& graph_;
-  ConstantValues constants_;
   std::unordered_map<const Initializer*, Ref<Initializer>> rounded_;  // by what they are made of
 };
 
 }  // namespace
 
 void round_weights(Model* model) {
-  for_inner_graphs_first(&model->graph, [](Graph& graph) { RoundWeights(&graph).run(); });
+  for_inner_graphs_first(&model->graph, [](Graph& graph) {
+    RoundedWeights weights;
+    take_halves(&graph, [&](const Node& node, const Ref<Initializer>& wide) {
+      return weights.half_of(node, wide);
+    });
+  });
 }
 
 }  // namespace folio
