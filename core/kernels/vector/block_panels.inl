@@ -43,7 +43,6 @@ VFN VI low_codes(VI bytes) {
 
 VFN VI high_codes(VI bytes) { return vi_and(vi_shift_right(bytes, 4), vi_set1(0x0F0F0F0F)); }
 
-/* Four columns, or one as if it were four. */
 typedef struct Columns {
   const uint8_t* codes;
   const char* scales;
@@ -52,13 +51,13 @@ typedef struct Columns {
   int64_t scale_bytes;   /* 4, or 2: f16 */
 } Columns;
 
-VFN Columns columns_at(const FolioBlockWeights& w, const Shape& s, int64_t n, int stride) {
+VFN Columns columns_at(const FolioBlockWeights& w, const Shape& s, int64_t n) {
   const int64_t scale_bytes = w.half_scales ? 2 : 4;
   return {(const uint8_t*)w.codes + n * s.bytes,
           (const char*)w.scales + scale_bytes * n * s.blocks,
           w.zeros ? w.zeros + n * s.blocks : nullptr,
-          stride * s.bytes,
-          stride * s.blocks,
+          s.bytes,
+          s.blocks,
           scale_bytes};
 }
 

@@ -1,10 +1,12 @@
 /* Weights of small integers in blocks times rows of 8-bit integers.
  *
- * One row: four columns side by side, read in place. More rows: kLanes columns are unpacked into a
+ * One row: a column after the other, read in place. More rows: kLanes columns are unpacked into a
  * panel, so that a vector holds a sum of each.
  *
  * The including file defines before: kTileRows (4 to 8) and kTilePanels (1 or 2), the size of a
- * tile; after: the functions that are only declared here and in block_panels.inl. */
+ * tile; kAhead and kFetchHint, how many bytes ahead, and to which cache, one row's weights are
+ * fetched; kIsCentred<bits>, whether its sums are of codes less 2^(bits - 1); after: the functions
+ * that are only declared here and in block_panels.inl. */
 
 #include "core/kernels/vector/block_panels.inl"
 
@@ -14,35 +16,61 @@ VFN VI panel_codes(VI codes) {
   return codes;
 }
 
-/* ---- one row */
+/* ---- one row: what a column has stands side by side, and columns do; memory gives most when it is
+ * read in that order */
 
-constexpr int kAcross = 4;
-
-/* Fetches what the next four columns have of four blocks from b on, in the order of memory. */
-VFN void fetch_next(const Columns& c, const Shape& s, int64_t b) {
-  const char* codes = (const char*)c.codes + kAcross * (s.bytes + b * s.blob);
-  for (int64_t line = 0; line < 4 * kAcross * s.blob; line += 64) {
-    _mm_prefetch(codes + line, _MM_HINT_T0);
+/* Those of four floats, or f16, that are there, and zeros. */
+VFN __m128 load_four(const char* p, int64_t size, int64_t left) {
+  if (size == 2) {
+    uint64_t halves = 0;
+    if (left >= 4) {
+      __builtin_memcpy(&halves, p, 8);
+    } else {
+      for (int64_t i = 0; i < left; ++i) {
+        uint16_t half;
+        __builtin_memcpy(&half, p + 2 * i, 2);
+        halves |= (uint64_t)half << 16 * i;
+      }
+    }
+    return _mm_cvtph_ps(_mm_cvtsi64_si128((int64_t)halves));
   }
-  _mm_prefetch(c.scales + c.scale_bytes * kAcross * (s.blocks + b), _MM_HINT_T0);
+  if (left >= 4) return _mm_loadu_ps((const float*)(const void*)p);
+  const __m128i all = _mm_set1_epi32((int)left);
+  return _mm_maskload_ps((const float*)(const void*)p,
+                         _mm_cmpgt_epi32(all, _mm_setr_epi32(0, 1, 2, 3)));
 }
 
-/* The products of four columns with a row. kBlob: bytes of a block, 64 for that and more. */
+/* The chains + four blocks from block b on, whose sums are `dots`. */
+template <int kBits>
+VFN __m128 add_four(const Columns& c, const Shape& s, const Row& a, int64_t b, __m128i dots,
+                    __m128 chains) {
+  const int64_t left = s.blocks - b;
+  const __m128i middles = _mm_load_si128((const __m128i*)(a.middles + b));
+  if (kIsCentred<kBits>) dots = _mm_sub_epi32(dots, middles);
+  __m128 exact;
+  if (c.zeros) {
+    const __m128 zeros = load_four((const char*)(c.zeros + b), 4, left);
+    exact = _mm_fmadd_ps(_mm_mul_ps(zeros, _mm_set1_ps(1.0f / (1 << (kBits - 1)))),
+                         _mm_cvtepi32_ps(middles), _mm_cvtepi32_ps(dots));
+  } else {
+    exact = _mm_cvtepi32_ps(_mm_add_epi32(dots, middles));
+  }
+  const __m128 scales = load_four(c.scales + c.scale_bytes * b, c.scale_bytes, left);
+  return _mm_fmadd_ps(exact, _mm_mul_ps(scales, _mm_load_ps(a.scales + b)), chains);
+}
+
+/* The four chains of a column times a row. kBlob: bytes of a block, 64 for that and more. */
 template <int kBits, int kBlob>
-VFN __m128 dot_columns(const Columns& c, const Shape& s, const Row& a);
+VFN __m128 dot_column(const Columns& c, const Shape& s, const Row& a);
 
 template <int kBits, int kBlob>
 static void dot_row(const FolioBlockDotsS8* args, const Shape& s) {
   const FolioBlockWeights& w = args->w;
   const Row a(s, kBits, args->a);
-  int64_t n = 0;
-  for (; n + kAcross <= w.n; n += kAcross) {
-    __m128 y = dot_columns<kBits, kBlob>(columns_at(w, s, n, 1), s, a);
-    if (args->bias) y = _mm_add_ps(y, _mm_loadu_ps(args->bias + n));
-    _mm_storeu_ps(args->y + n, y);
-  }
-  for (; n < w.n; ++n) {
-    const float y = _mm_cvtss_f32(dot_columns<kBits, kBlob>(columns_at(w, s, n, 0), s, a));
+  for (int64_t n = 0; n < w.n; ++n) {
+    const __m128 four = dot_column<kBits, kBlob>(columns_at(w, s, n), s, a);
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    const float y = _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
     args->y[n] = args->bias ? y + args->bias[n] : y;
   }
 }
@@ -180,7 +208,7 @@ static void dot_rows(const FolioBlockDotsS8* args, const Shape& s) {
     for (int64_t at = n; at < args->w.n && at < n + FOLIO_BLOCK_COLUMNS; at += kLanes, ++count) {
       const int64_t left = args->w.n - at;
       panels[count].place(s, kBits, (char*)args->scratch + bytes * (at - n) / FOLIO_BLOCK_COLUMNS);
-      unpack<kBits>(columns_at(args->w, s, at, 1), s, left < kLanes ? left : kLanes, panels[count]);
+      unpack<kBits>(columns_at(args->w, s, at), s, left < kLanes ? left : kLanes, panels[count]);
     }
     if (args->w.zeros) {
       all_tiles<kBits, 1>(args, s, panels, count, n);

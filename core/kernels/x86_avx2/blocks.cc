@@ -58,35 +58,27 @@ VFN V gather_floats(const void* p, int64_t stride) {
 
 constexpr int kTileRows = 4;
 constexpr int kTilePanels = 1;
+constexpr int64_t kAhead = 3 * 1024;
+constexpr _mm_hint kFetchHint = _MM_HINT_T0;
+template <int kBits>
+constexpr bool kIsCentred = kBits == 8;
 
 #include "core/kernels/vector/block_rows.inl"
 
-/* Sums over the quads of 32 codes times x, added to *dots. Two products of bytes of 8 bits do not
- * fit into 16. */
+/* Two products of codes of 8 bits do not fit into 16: they are taken less 128, whose signs the
+ * row's numbers, of at most 127, can have instead: 2 * 128 * 127 < 2^15. */
 template <int kBits>
-VFN void add_dots(VI* dots, VI codes, const VI* x) {
+VFN void add_dots(VI* dots, VI codes, VI low, VI high) {
   const VI ones = _mm256_set1_epi16(1);
   if constexpr (kBits == 4) {
-    const VI even = _mm256_maddubs_epi16(low_codes<4>(codes), x[0]);
-    const VI odd = _mm256_maddubs_epi16(high_codes(codes), x[1]);
-    *dots = vi_add(*dots, _mm256_madd_epi16(_mm256_add_epi16(even, odd), ones));
-  } else { /* bytes 0 to 7 and 16 to 23, then the others: a block's stay in their lane */
-    const VI zero = _mm256_setzero_si256();
-    const VI low = _mm256_madd_epi16(_mm256_unpacklo_epi8(codes, zero), x[0]);
-    const VI high = _mm256_madd_epi16(_mm256_unpackhi_epi8(codes, zero), x[1]);
-    *dots = vi_add(*dots, vi_add(low, high));
-  }
-}
-
-/* 32 bytes of a row as add_dots takes them; `low`: of the first plane. */
-template <int kBits>
-VFN void prepare_x(VI low, VI high, VI* x) {
-  if constexpr (kBits == 4) {
-    x[0] = low;
-    x[1] = high;
+    const VI of_low = _mm256_maddubs_epi16(low_codes<4>(codes), low);
+    const VI of_high = _mm256_maddubs_epi16(high_codes(codes), high);
+    *dots = vi_add(*dots, _mm256_madd_epi16(_mm256_add_epi16(of_low, of_high), ones));
   } else {
-    x[0] = _mm256_srai_epi16(_mm256_unpacklo_epi8(low, low), 8);
-    x[1] = _mm256_srai_epi16(_mm256_unpackhi_epi8(low, low), 8);
+    const VI centred = _mm256_xor_si256(codes, _mm256_set1_epi8(-128));
+    const VI products =
+        _mm256_maddubs_epi16(_mm256_abs_epi8(centred), _mm256_sign_epi8(low, centred));
+    *dots = vi_add(*dots, _mm256_madd_epi16(products, ones));
   }
 }
 

@@ -3,20 +3,18 @@
 
 constexpr int kTileRows = 6;
 constexpr int kTilePanels = 2;
+constexpr int64_t kAhead = 3 * 1024;
+constexpr _mm_hint kFetchHint = _MM_HINT_T0;
+template <int kBits>
+constexpr bool kIsCentred = false;
 
 #include "core/kernels/vector/block_rows.inl"
 #include "core/kernels/vector/turn.inl"
 
 template <int kBits>
-VFN void add_dots(VI* dots, VI codes, const VI* x) {
-  dot4(dots, low_codes<kBits>(codes), x[0]);
-  if (kBits == 4) dot4(dots, high_codes(codes), x[1]);
-}
-
-template <int kBits>
-VFN void prepare_x(VI low, VI high, VI* x) {
-  x[0] = low;
-  x[1] = high;
+VFN void add_dots(VI* dots, VI codes, VI low, VI high) {
+  dot4(dots, low_codes<kBits>(codes), low);
+  if (kBits == 4) dot4(dots, high_codes(codes), high);
 }
 
 #include "core/kernels/vector/block_pairs.inl"
