@@ -69,6 +69,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   OpDef def;
   def.type = "If";
   def.max_outputs = kVariadic;
+  def.places_outputs = false;
   def.infer = infer;
   def.make = make;
   registry.add(def);

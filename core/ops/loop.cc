@@ -159,6 +159,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.min_inputs = 0;
   def.max_inputs = kVariadic;
   def.max_outputs = kVariadic;
+  def.places_outputs = false;
   def.infer = infer;
   def.make = make;
   registry.add(def);

@@ -244,6 +244,9 @@ struct OpDef {
   uint32_t picked_inputs = 0;
   // Output 0 is a view of this input (Reshape, Identity ...): their bytes live equally long.
   int view_of = -1;
+  // False: outputs are values that are there already, or that subgraphs make. Else an arena has
+  // places for them.
+  bool places_outputs = true;
   // Output i may be written into the memory of input in_place[i] (caches): the operator reads no
   // byte of it after one is written there.
   std::array<int8_t, 3> in_place = {-1, -1, -1};

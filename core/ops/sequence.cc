@@ -182,6 +182,7 @@ void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_in
   def.since = 11;
   def.min_inputs = min_inputs;
   def.max_inputs = max_inputs;
+  def.places_outputs = type != "SequenceAt";
   def.infer = infer;
   def.make = make_kernel;
   registry.add(def);

@@ -204,6 +204,7 @@ class ProgramBuilder {
     step.is_view = def->view_of >= 0;
     step.picked_inputs = def->picked_inputs;
     view_of_.push_back(def->view_of);
+    places_outputs_.push_back(def->places_outputs ? 1 : 0);
     in_place_.push_back(def->in_place);
     overwritten_.push_back(build.overwritten());
     program_.steps.push_back(std::move(step));
@@ -327,6 +328,7 @@ class ProgramBuilder {
   int32_t next_slot_ = 0;
   std::vector<int32_t> slots_;                   // by value id
   std::vector<int> view_of_;                     // by step
+  std::vector<uint8_t> places_outputs_;          // by step: OpDef::places_outputs
   std::vector<std::array<int8_t, 3>> in_place_;  // by step: OpDef::in_place
   std::vector<int> overwritten_;                 // by step: OpBuild::overwritten()
   std::vector<int32_t> last_read_;
@@ -401,6 +403,7 @@ std::vector<PlannedSlot> ProgramBuilder::planned_slots() const {
     const int32_t first = first_write_[static_cast<size_t>(slot)];
     // Inputs have no writer; what reaches an output gets memory that outlives the run.
     if (first < 0 || last[static_cast<size_t>(slot)] >= end) continue;
+    if (places_outputs_[static_cast<size_t>(first)] == 0) continue;
     if (!value.type.has_rank() || value.type.dtype == DType::kString) continue;
     const Dims& dims = *value.type.dims;
     if (std::any_of(dims.begin(), dims.end(), [](Dim d) { return d.is_unknown(); })) continue;

@@ -157,6 +157,11 @@ Status make_owned(RunBlocks* blocks, Value* value) {
   return Status::ok();
 }
 
+bool is_constant(const Value& value) {
+  const Buffer* buffer = value.is_tensor() ? value.tensor().buffer().get() : nullptr;
+  return buffer && buffer->kind() == Buffer::Kind::kConstant;
+}
+
 Status Frame::run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* outputs) {
   const Subprogram& sub = step_->subprograms[static_cast<size_t>(k)];
   const Program& program = *sub.program;
@@ -173,6 +178,7 @@ Status Frame::run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* 
   for (const PortInfo& port : program.outputs) {
     const Value* value = frame.find(port.source);
     out.push_back(value ? *value : Value());
+    if (is_constant(out.back())) continue;  // it is there all the time, and nothing writes to it
     FOLIO_RETURN_IF_ERROR(make_owned(&blocks_, &out.back()));
   }
   *outputs = std::move(out);

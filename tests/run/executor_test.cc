@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 
+#include "core/os/run_blocks.h"
 #include "tests/support/model_tester.h"
 
 namespace folio {
@@ -154,6 +155,46 @@ TEST(Executor, MemoryGivenForAnOutputIsWrittenDirectly) {
   EXPECT_LT(g_largest, kCount * sizeof(float));
   EXPECT_EQ(outputs[0].tensor().raw(), reinterpret_cast<uint8_t*>(memory.data()));
   EXPECT_EQ(memory, std::vector<float>(kCount, 3));
+}
+
+TEST(Executor, WeightsThatABranchGivesAreNotCopied) {
+  // As LongRoPE chooses its tables: constants of the branch, and one of the graph around it.
+  constexpr int64_t kCount = 100000;
+  const std::vector<float> table(kCount, 2.0F);
+  ModelWriter writer = vector_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("c", model_writer::Type::tensor(kBoolean, {}));
+  graph.initializer(f32_tensor("outer", {kCount}, table));
+  graph.initializer(i64_tensor("at", {1}, {7}));
+  const auto branch = [&](const char* name) {
+    GraphWriter out(name);
+    out.initializer(f32_tensor("inner", {kCount}, table));
+    out.output("inner", f32_type({kCount}));
+    out.output("outer", f32_type({kCount}));
+    return out;
+  };
+  graph.node("If", {"c"}, {"p", "q"})
+      .attr_graph("then_branch", branch("then"))
+      .attr_graph("else_branch", branch("else"));
+  graph.node("Gather", {"p", "at"}, {"of_inner"});
+  graph.node("Gather", {"q", "at"}, {"of_outer"});
+  graph.node("Add", {"of_inner", "of_outer"}, {"y"});
+  graph.output("y", f32_type({1}));
+  const auto session = open_session(writer);
+  ASSERT_TRUE(session.is_ok()) << text_of(session.status());
+  const std::vector<NamedValue> inputs{{"x", vector_of({5})},
+                                       {"c", make_tensor<bool>({}, {false})}};
+  BlockPool::process().trim();
+  g_largest = 0;
+  set_allocation_hook([](size_t bytes) {
+    g_largest = std::max(g_largest, bytes);
+    return true;
+  });
+  const auto outputs = run_all(*session.value(), inputs);
+  set_allocation_hook(nullptr);
+  ASSERT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+  EXPECT_EQ(floats_of(outputs.value()[0]), (std::vector<float>{4}));
+  EXPECT_LT(g_largest, kCount * sizeof(float));
 }
 
 TEST(Executor, MemoryOfTheWrongKindIsNamed) {
