@@ -8,12 +8,6 @@
 namespace folio {
 namespace {
 
-uint8_t* map_pages(size_t bytes) {
-  void* const data =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return data == MAP_FAILED ? nullptr : static_cast<uint8_t*>(data);
-}
-
 class MappedBuffer final : public Buffer {
  public:
   MappedBuffer(uint8_t* data, size_t bytes) : Buffer(Kind::kHeap, data, bytes) {
@@ -28,19 +22,16 @@ class MappedBuffer final : public Buffer {
 }  // namespace
 
 uint8_t* map_anonymous(size_t bytes) {
-  if (bytes < kHugePage) return map_pages(bytes);
-  if (bytes > SIZE_MAX / 2) return nullptr;
+  constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+  if (bytes < kHugePage) {
+    void* const data = mmap(nullptr, bytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return data == MAP_FAILED ? nullptr : static_cast<uint8_t*>(data);
+  }
+  uint8_t* const data = map_behind_huge_page(bytes, 0, kReadWrite);
+  if (!data) return nullptr;
   static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  bytes = align_up(bytes, page);
-  // What is before the first multiple and behind the end goes back at once.
-  uint8_t* const wide = map_pages(bytes + kHugePage);
-  if (!wide) return nullptr;
-  const auto at = reinterpret_cast<uintptr_t>(wide);
-  const size_t before = align_up(at, kHugePage) - at;
-  uint8_t* const data = wide + before;
-  if (before > 0) munmap(wide, before);
-  munmap(data + bytes, kHugePage - before);
-  madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // EINVAL where there are none
+  const size_t whole = align_up(bytes, page) / kHugePage * kHugePage;
+  madvise(data, whole, MADV_HUGEPAGE);  // EINVAL where there are none
   return data;
 }
 

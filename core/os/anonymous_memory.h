@@ -14,10 +14,9 @@
 #include <cstdint>
 
 #include "core/base/buffer.h"
+#include "core/os/huge_pages.h"
 
 namespace folio {
-
-inline constexpr size_t kHugePage = size_t{2} << 20;
 
 // `bytes` > 0, rounded up to pages; zeros. Null: there is none.
 uint8_t* map_anonymous(size_t bytes);

@@ -17,6 +17,7 @@
 #include "core/base/checked_math.h"
 #include "core/os/anonymous_memory.h"
 #include "core/os/fork.h"
+#include "core/os/huge_pages.h"
 #include "core/os/mapped_file.h"
 #include "core/os/sigbus_guard.h"
 
@@ -248,10 +249,8 @@ FileBytes::~FileBytes() {
 
 Status FileBytes::map(std::string_view name) {
   // Shared and read-only: every process has the same pages, and a stray write faults.
-  void* const start =
-      mmap(nullptr, static_cast<size_t>(identity_.size), PROT_READ, MAP_SHARED, fd_.get(), 0);
-  if (start == MAP_FAILED) return errno_error("cannot map", name);
-  data_ = static_cast<const uint8_t*>(start);
+  data_ = map_file(fd_.get(), 0, static_cast<size_t>(identity_.size));
+  if (!data_) return errno_error("cannot map", name);
   guard_.set(data_, static_cast<size_t>(identity_.size));
   return Status::ok();
 }

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "core/os/fork.h"
+#include "core/os/huge_pages.h"
 #include "core/os/new_file.h"
 
 namespace folio {
@@ -180,9 +181,8 @@ Result<Ref<Buffer>> NewFile::map(uint64_t offset, uint64_t bytes) const {
   const uint64_t first = offset / page * page;
   const uint64_t length = offset + bytes - first;
   if (refused("map")) return fail("map", errno);
-  void* const start = mmap(nullptr, length, PROT_READ, MAP_SHARED, fd_, static_cast<off_t>(first));
-  if (start == MAP_FAILED) return fail("map", errno);
-  auto* const base = static_cast<uint8_t*>(start);
+  uint8_t* const base = map_file(fd_, first, length);
+  if (!base) return fail("map", errno);
   return Ref<Buffer>(new MappedRange(base, length, base + (offset - first), bytes));
 }
 

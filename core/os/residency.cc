@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -47,16 +46,6 @@ uint64_t total_bytes(const std::vector<FileRange>& ranges) {
   return sum;
 }
 
-// Kernel 6.5; its number is the same on every architecture.
-constexpr long kCachestatCall = 451;
-struct CachestatRange {
-  uint64_t offset;
-  uint64_t bytes;
-};
-struct Cachestat {
-  uint64_t cached, dirty, writeback, evicted, recently_evicted;
-};
-
 // The sample that begins `at` bytes into the ranges, as if they stood one behind the other.
 FileRange sample_at(const std::vector<FileRange>& ranges, uint64_t at) {
   for (const FileRange& range : ranges) {
@@ -76,8 +65,7 @@ std::optional<double> cached_share(const MappedFile& file, const std::vector<Fil
   for (uint64_t i = 0; i < kSamples; ++i) {
     const FileRange sample = sample_at(ranges, total / kSamples * i);
     if (sample.count == 0) continue;
-    std::optional<uint64_t> pages = internal::pages_by_cachestat(file, sample);
-    if (!pages) pages = internal::pages_by_mincore(file, sample);
+    const std::optional<uint64_t> pages = pages_cached(file, sample);
     if (!pages) return std::nullopt;
     const uint64_t all = (sample.count + kPage - 1) / kPage;
     looked += all;
@@ -87,23 +75,10 @@ std::optional<double> cached_share(const MappedFile& file, const std::vector<Fil
   return static_cast<double>(cached) / static_cast<double>(looked);
 }
 
-// Whole pages around [offset, offset + count), within the file's.
-Bytes pages_around(const MappedFile& file, uint64_t offset, uint64_t count) {
-  const uint64_t begin = offset / kPage * kPage;
-  return {file.bytes().data() + begin, static_cast<size_t>(offset + count - begin)};
-}
-
-// Asks for all of a piece at once. Populating instead makes the same reads one after the other: as
-// quick while a CPU is free for each, and several times slower when none is (docs/residency.md).
-void read_ahead(const MappedFile& file, const FileRange& piece) {
-  const Bytes pages = pages_around(file, piece.offset, piece.count);
-  (void)madvise(const_cast<uint8_t*>(pages.data()), pages.size(), MADV_WILLNEED);
-}
-
 // Only the page tables lack: no fault of a run has to fill them. A page that is gone is an error of
 // this call, not SIGBUS; and before Linux 5.14 there is no such call.
 void populate(const MappedFile& file, const FileRange& piece) {
-  const Bytes pages = pages_around(file, piece.offset, piece.count);
+  const Bytes pages = pages_around(file, piece);
   (void)madvise(const_cast<uint8_t*>(pages.data()), pages.size(), MADV_POPULATE_READ);
 }
 
@@ -137,7 +112,7 @@ void read_through(const MappedFile& file, const FileRange& piece, std::vector<ui
 
 // False when it is refused, with the reason in the log.
 bool lock_pages(const MappedFile& file, const FileRange& range, uint64_t wanted_bytes) {
-  const Bytes pages = pages_around(file, range.offset, range.count);
+  const Bytes pages = pages_around(file, range);
   if (mlock(pages.data(), pages.size()) == 0) return true;
   const int number = errno;
   rlimit limit = {};
@@ -151,29 +126,6 @@ bool lock_pages(const MappedFile& file, const FileRange& range, uint64_t wanted_
 }
 
 }  // namespace
-
-namespace internal {
-
-std::optional<uint64_t> pages_by_cachestat(const MappedFile& file, const FileRange& range) {
-  CachestatRange asked{range.offset, range.count};
-  Cachestat found = {};
-  if (syscall(kCachestatCall, file.descriptor(), &asked, &found, 0) != 0) return std::nullopt;
-  return found.cached;
-}
-
-std::optional<uint64_t> pages_by_mincore(const MappedFile& file, const FileRange& range) {
-  struct stat s = {};
-  if (fstat(file.descriptor(), &s) != 0) return std::nullopt;
-  if (s.st_uid != geteuid() && geteuid() != 0) return std::nullopt;
-  const Bytes around = pages_around(file, range.offset, range.count);
-  std::vector<unsigned char> pages((around.size() + kPage - 1) / kPage);
-  auto* const start = const_cast<uint8_t*>(around.data());
-  if (mincore(start, around.size(), pages.data()) != 0) return std::nullopt;
-  return static_cast<uint64_t>(std::count_if(pages.begin(), pages.end(),
-                                             [](unsigned char page) { return (page & 1) != 0; }));
-}
-
-}  // namespace internal
 
 FileSystem file_system_of(uint64_t magic) {
   switch (magic) {
@@ -302,6 +254,10 @@ void Residency::work(const ResidencyTask& task) {
   const bool populates =
       task.action == ResidencyAction::kPopulate || task.action == ResidencyAction::kPopulateAtRun;
   const uint64_t most = populates ? kPopulatePiece : kPiece;
+  std::optional<ColdReader> cold;
+  if (task.action == ResidencyAction::kReadAhead || task.action == ResidencyAction::kLock) {
+    cold.emplace(file, task.wanted.ranges);
+  }
   std::vector<uint8_t> scratch;
   for (const FileRange& range : task.wanted.ranges) {
     if (range.offset >= size) continue;
@@ -309,13 +265,12 @@ void Residency::work(const ResidencyTask& task) {
     for (uint64_t done = 0; done < count; done += most) {
       if (stop_.load(std::memory_order_relaxed) || file.is_damaged()) return;
       const FileRange piece{range.offset + done, std::min(most, count - done)};
+      if (cold) cold->read(piece);
       if (task.action == ResidencyAction::kLock) {
         if (!lock_pages(file, piece, wanted)) return;
       } else if (task.action == ResidencyAction::kReadThrough) {
         read_through(file, piece, &scratch);
-      } else if (task.action == ResidencyAction::kReadAhead) {
-        read_ahead(file, piece);
-      } else {
+      } else if (populates) {
         populate(file, piece);
       }
     }

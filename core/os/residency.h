@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/base/byte_source.h"
+#include "core/os/file_pages.h"
 
 namespace folio {
 
@@ -43,7 +44,7 @@ enum class ResidencyAction : uint8_t {
   kLeave,          // pages come as they are touched
   kPopulate,       // MADV_POPULATE_READ: in the page cache already, only the page tables lack
   kPopulateAtRun,  // the same beside the first run: a program that never runs has no page tables
-  kReadAhead,      // MADV_WILLNEED, piece after piece, in the order of first use
+  kReadAhead,      // by a ColdReader, piece after piece, in the order of first use
   kReadThrough,    // plain reads in the order of the file: see read_through
   kLock,
 };
@@ -58,11 +59,6 @@ struct ResidencyEvidence {
 
 ResidencyAction decide_residency(ResidencyMode mode, const ResidencyEvidence& evidence);
 
-struct FileRange {
-  uint64_t offset = 0;
-  uint64_t count = 0;
-};
-
 // What a program reads of one file, in the order of first use.
 struct WantedFile {
   Ref<const ByteSource> file;
@@ -72,14 +68,6 @@ struct WantedFile {
 // Looks at samples only, so that it costs microseconds however large the file is. For a source that
 // is no mapped file: memory, which is always there.
 ResidencyEvidence residency_evidence(const WantedFile& wanted);
-
-class MappedFile;
-namespace internal {
-// Pages of a range in the page cache; none where the kernel does not say. cachestat: kernel 6.5.
-// mincore: about one's own files only; for others it says "all".
-std::optional<uint64_t> pages_by_cachestat(const MappedFile& file, const FileRange& range);
-std::optional<uint64_t> pages_by_mincore(const MappedFile& file, const FileRange& range);
-}  // namespace internal
 
 struct ResidencyTask {
   WantedFile wanted;
