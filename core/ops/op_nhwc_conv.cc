@@ -31,7 +31,7 @@ constexpr int64_t kFreshColumns = 2 * kPanel;
 constexpr int64_t kEnoughBlocks = 4;
 // Between two convolutions: floats that stay in L2 beside the rest, and lines of the output below
 // which too many would be computed twice.
-constexpr int64_t kPairFloats = 160 * 1024;
+constexpr int64_t kPairFloats = 80 * 1024;
 constexpr int64_t kPairLines = 4;
 // Weights of 16 bits: floats that are widened at once, in L2 beside the bytes that come next; and
 // how many chunks a thread should have, if there are more tiles of pixels than one.
@@ -502,7 +502,8 @@ class NhwcProduct {
 };
 
 // A product whose result only a depthwise filter reads, some lines at a time: they never leave the
-// cache. Lines that two blocks need are computed twice.
+// cache. A strip of lines is one chunk, block after block; the lines that two blocks need stay.
+// Those that two strips need are computed twice.
 class ConvPair {
  public:
   ConvPair(const OpRun& run, const ConvSizes& first, const NhwcConvArgs& first_args,
@@ -514,16 +515,16 @@ class ConvPair {
     const Window& w = second.window;
     line_ = w.in[2] * second.group;
     reach_ = (w.kernel[1] - 1) * w.dilation[1] + 1;
+    // Enough strips for all threads, unless too much would be computed twice. Bits are the same.
+    const int64_t threads = run.parallel().thread_count();
+    const int64_t share = threads == 1 ? w.out[1] : second.batch * w.out[1] / (2 * threads);
+    strip_ = even_part(w.out[1], std::clamp(share, std::min(kPairLines, w.out[1]), w.out[1]));
     const int64_t held = std::max(kPairFloats / std::max<int64_t>(line_, 1), reach_);
-    block_ = std::min((held - reach_) / w.stride[1] + 1, w.out[1]);
-    // Enough blocks for all threads, unless too much would be computed twice. Bits are the same.
-    const int64_t wanted = 2 * run.parallel().thread_count();
-    while (blocks() < wanted && block_ >= 2 * kPairLines) block_ = (block_ + 1) / 2;
-    block_ = (w.out[1] + per_image() - 1) / per_image();  // even ones
+    block_ = even_part(strip_, std::min((held - reach_) / w.stride[1] + 1, strip_));
     held_ = (block_ - 1) * w.stride[1] + reach_;
   }
 
-  int64_t blocks() const { return second_.batch * per_image(); }
+  int64_t strips() const { return second_.batch * per_image(); }
   size_t zero_bytes() const { return product_.zero_bytes(); }
   size_t line_bytes() const { return static_cast<size_t>(held_ * line_) * kFloat; }
   size_t scratch_bytes() const {
@@ -531,37 +532,65 @@ class ConvPair {
            std::max(product_.scratch_bytes(), NhwcRow::scratch_bytes(second_.window));
   }
 
-  void compute(int64_t block, uint8_t* scratch, const float* zeros) const {
-    Window w = second_.window;
-    const int64_t image = block / per_image();
-    const int64_t begin = block % per_image() * block_;
-    const int64_t end = std::min(begin + block_, w.out[1]);
-    // What the block sees of the image: a smaller image, with less above it.
-    const int64_t above = begin * w.stride[1] - w.pad_begin[1];
-    const int64_t from = std::clamp<int64_t>(above, 0, w.in[1]);
-    const int64_t to =
-        std::clamp<int64_t>((end - 1) * w.stride[1] - w.pad_begin[1] + reach_, from, w.in[1]);
-    const int64_t pixel = (image * w.in[1] + from) * w.in[2];
-    auto* const lines = reinterpret_cast<float*>(scratch);
-    uint8_t* const rest = scratch + align_up(line_bytes(), 64);
-    product_.compute_rows(pixel, pixel + (to - from) * w.in[2], lines, rest, zeros);
-    w.in[1] = to - from;
-    w.pad_begin[1] += from;
-    const NhwcRow row(w, second_.group, second_args_.packed, rest);
-    filter_.compute(row, lines, 0, begin, end, image * w.out[1] + begin);
+  void compute(int64_t strip, uint8_t* scratch, const float* zeros) const {
+    const Window& w = second_.window;
+    const int64_t begin = strip % per_image() * strip_;
+    const int64_t end = std::min(begin + strip_, w.out[1]);
+    Lines held;
+    for (int64_t at = begin; at < end; at += block_) {
+      compute_block(strip / per_image(), at, std::min(at + block_, end), &held, scratch, zeros);
+    }
   }
 
  private:
-  int64_t per_image() const { return (second_.window.out[1] + block_ - 1) / block_; }
+  // Of the image between the two.
+  struct Lines {
+    int64_t from = 0;
+    int64_t to = 0;
+  };
+
+  // The largest of parts of nearly one size, of at most `most`.
+  static int64_t even_part(int64_t all, int64_t most) {
+    const int64_t parts = (all + most - 1) / most;
+    return (all + parts - 1) / parts;
+  }
+  int64_t per_image() const { return (second_.window.out[1] + strip_ - 1) / strip_; }
+
+  // Lines [begin, end) of the output; `held` are those in the scratch before and after.
+  void compute_block(int64_t image, int64_t begin, int64_t end, Lines* held, uint8_t* scratch,
+                     const float* zeros) const {
+    Window w = second_.window;
+    // What the block sees of the image: a smaller image, with less above it.
+    Lines seen;
+    seen.from = std::clamp<int64_t>(begin * w.stride[1] - w.pad_begin[1], 0, w.in[1]);
+    seen.to = std::clamp<int64_t>((end - 1) * w.stride[1] - w.pad_begin[1] + reach_, seen.from,
+                                  w.in[1]);
+    auto* const lines = reinterpret_cast<float*>(scratch);
+    uint8_t* const rest = scratch + align_up(line_bytes(), 64);
+    const int64_t kept = std::max<int64_t>(0, held->to - seen.from);
+    if (kept > 0) {
+      std::memmove(lines, lines + (seen.from - held->from) * line_,
+                   static_cast<size_t>(kept * line_) * kFloat);
+    }
+    const int64_t row = image * w.in[1] + seen.from;
+    product_.compute_rows((row + kept) * w.in[2], (row + seen.to - seen.from) * w.in[2],
+                          lines + kept * line_, rest, zeros);
+    w.in[1] = seen.to - seen.from;
+    w.pad_begin[1] += seen.from;
+    const NhwcRow windows(w, second_.group, second_args_.packed, rest);
+    filter_.compute(windows, lines, 0, begin, end, image * w.out[1] + begin);
+    *held = seen;
+  }
 
   const ConvSizes& second_;
   const NhwcConvArgs& second_args_;
   NhwcProduct product_;
   WindowLines filter_;
-  int64_t line_ = 0;   // floats of a line between the two
-  int64_t reach_ = 0;  // lines that one line of the output sees
-  int64_t block_ = 0;  // lines of the output
-  int64_t held_ = 0;   // lines between the two
+  int64_t line_;   // floats of a line between the two
+  int64_t reach_;  // lines that one line of the output sees
+  int64_t strip_;  // lines of the output, as are
+  int64_t block_;  // these
+  int64_t held_;   // lines between the two
 };
 
 }  // namespace
@@ -767,7 +796,7 @@ Status run_nhwc_conv_pair(OpRun& run, const ConvSizes& first, const NhwcConvArgs
   if (takes_dots(first, first_args)) FOLIO_RETURN_IF_ERROR(turn_filters(run, first, &first_args));
   if (!second_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, second, &second_args));
   const ConvPair pair(run, first, first_args, second, second_args);
-  return run_chunks(run, pair, pair.blocks(), 1);
+  return run_chunks(run, pair, pair.strips(), 1);
 }
 
 }  // namespace folio
