@@ -1,0 +1,147 @@
+// The product of a convolution with channels last (op_nhwc_conv.h): tiles of pixels times blocks of
+// columns.
+//
+// Flow:    op_nhwc_conv.cc makes one for each run, gives it scratch and zeros, and lets threads
+//          compute its chunks, or, of a pair, some pixels after others.
+// Threads: compute() and compute_rows() from any, each with scratch of its own.
+#pragma once
+
+#include "core/ops/op_nhwc_conv.h"
+
+namespace folio {
+
+// Few filters leave most of a panel empty: then sums of neighbours are faster. By shape only.
+bool takes_dots(const ConvSizes& s, const NhwcConvArgs& args);
+
+class NhwcProduct {
+ public:
+  NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args,
+              int threads);
+
+  // Of columns, in all groups.
+  int64_t blocks() const { return s_.group * tiling_.blocks; }
+  int64_t chunks() const { return (is_packed_ ? tiling_.tiles : row_parts_) * blocks(); }
+  int64_t grain() const { return grain_; }  // of chunks
+  bool reads_halves() const { return as_bfloat16_; }
+  size_t zero_bytes() const;     // that compute() reads, all 0
+  size_t scratch_bytes() const;  // of compute(), aligned to 64
+
+  void compute(int64_t chunk, uint8_t* scratch, const float* zeros) const;
+
+  // Pixels [begin, end), of packed weights of one group; y is where that of pixel `begin` goes.
+  void compute_rows(int64_t begin, int64_t end, float* y, uint8_t* scratch,
+                    const float* zeros) const;
+
+ private:
+  size_t pointer_bytes() const;
+  size_t border_bytes() const;
+  size_t panel_bytes() const;
+  size_t gemm_bytes() const;
+
+  // All that depends on how the work is cut: into `shares` of threads; `work` multiply-adds a
+  // pixel.
+  void make_tiles(int64_t shares, int64_t work);
+  void make_blocks();  // of columns whose weights are packed while they are used
+
+  struct Tile {
+    int64_t row;    // the first of its pixels
+    int64_t count;  // of them
+    float* y;
+  };
+
+  // Bytes that are read after a tile.
+  struct Ahead {
+    const uint8_t* from;
+    int64_t bytes;
+  };
+
+  // The panels of a block of columns from `first` on.
+  void fill(int64_t group, int64_t first, float* panels) const;
+
+  const uint8_t* halves_at(int64_t group, int64_t first) const;
+  Ahead bytes_of(int64_t chunk) const;
+
+  int64_t first_row(int64_t tile) const;
+  Tile tile_at(int64_t row, int64_t end) const;
+  const float* packed_at(int64_t group, int64_t first) const;
+
+  // The pixels of a line whose windows are inside of it.
+  void find_inside();
+  // Whether to compute the other pixels apart takes less than to copy lines with their border.
+  bool are_edges_cheap() const;
+
+  // Pixels of the largest tile that may see a border.
+  int64_t border_pixels() const;
+
+  // How many of a tile's pixels from one on are computed together.
+  int64_t together(int64_t row, int64_t left) const;
+
+  // A tile of pixels times the columns from `first` on.
+  void multiply(const Tile& tile, int64_t group, int64_t first, const float* b, uint8_t* scratch,
+                const float* zeros, const Ahead& ahead = {}) const;
+
+  void multiply_part(const Tile& tile, int64_t group, int64_t first, const float* b,
+                     uint8_t* scratch, const float* zeros, const Ahead& ahead) const;
+
+  // Lines of the window.
+  struct KernelLines {
+    int64_t first = 0;
+    int64_t count = 0;  // 0: all
+  };
+
+  // Those of which pixels [row, row + count) see any, if these are of one image and do not see all.
+  KernelLines seen_lines(int64_t row, int64_t count) const;
+
+  // The products with the other lines of the window are zeros. Panel by panel, as the rows of B
+  // that are left are neighbours in one only; the order of each sum is that of the whole.
+  void multiply_lines(const FolioGemmF32& whole, const KernelLines& lines) const;
+
+  // While the tile is in the cache.
+  void activate(const FolioGemmF32& gemm) const;
+
+  // pointers[piece][i]: the piece of output pixel row + i. Lines of output pixels one after the
+  // other: what is the same for a line is found once.
+  void point(int64_t row, int64_t count, int64_t first_channel, const float* zeros,
+             const float** pointers) const;
+
+  // body(line): the lines of the image that output pixel `at` sees, numbered through all depths; -1
+  // outside.
+  template <typename Body>
+  void for_each_line(int64_t at, const Body& body) const;
+
+  // `line`: the image's row, null outside. Gives the place of the next piece.
+  const float** point_taps(const float* line, int64_t column, int64_t pixels, int64_t count,
+                           const float* zeros, const float** to) const;
+
+  // pointers[piece]: the piece of the tile's first pixel; those of the others follow in steps. A
+  // line that ends within what the tile sees is copied with the border.
+  void point_lines(const Tile& tile, const float* zeros, const float** pointers,
+                   float* border) const;
+
+  // Of the image and its border that so many outputs of a line see.
+  int64_t line_floats(int64_t pixels) const;
+
+  const ConvSizes& s_;
+  const FolioKernels& kernels_;
+  const NhwcConvArgs& args_;
+  const int threads_;
+  bool in_place_ = false;
+  bool by_lines_ = false;     // the taps of one row of the window are one piece
+  bool skips_lines_ = false;  // of the window: dilated ones see a border from many pixels
+  int64_t unit_ = 0;          // floats of a pixel, or of a plane's
+  int64_t run_ = 0;           // floats of a piece
+  int64_t pieces_ = 0;
+  int64_t grain_ = 1;
+  int32_t precision_ = kFolioChain;
+  bool as_bfloat16_ = false;  // kernels read packed weights so
+  bool is_packed_ = false;    // as kernels read them
+  int64_t parts_ = 1;         // tiles of a line
+  bool cuts_lines_ = false;   // pixels [inside_begin_, inside_end_) of a line see no border
+  int64_t inside_begin_ = 0;
+  int64_t inside_end_ = 0;
+  int64_t row_parts_ = 1;  // chunks that have the same columns of halves
+  int64_t rows_ = 0;       // output pixels of all images
+  ConvTiling tiling_;
+};
+
+}  // namespace folio
