@@ -355,7 +355,8 @@ BENCH_KEYS = """backend version model threads sessions init_ms load_ms load_cpu_
     first_run_ms ready_ms run_min_ms run_p50_ms run_p90_ms out_count out_sum out_abs mem_init mem_load
     mem_run peak_rss_load peak_anon_load peak_rss minflt_load majflt_load minflt_run majflt_run pack
     arena_bytes vm_pte arithmetic""".split()
-MEMORY_KEYS = "rss pss private_clean private_dirty shared_clean shared_dirty anon".split()
+MEMORY_KEYS = """rss pss private_clean private_dirty shared_clean shared_dirty anon
+    file_huge""".split()
 
 
 class BenchCommand(FolioCase):

@@ -219,7 +219,8 @@ nlohmann::ordered_json memory_json(const ProcessMemory& memory) {
           {"private_dirty", memory.private_dirty},
           {"shared_clean", memory.shared_clean},
           {"shared_dirty", memory.shared_dirty},
-          {"anon", memory.anon}};
+          {"anon", memory.anon},
+          {"file_huge", memory.file_huge}};
 }
 
 nlohmann::ordered_json pack_json(const BenchResult& r) {
@@ -329,6 +330,11 @@ void print_table(const BenchCommand& command, const BenchResult& r) {
   add_memory("loaded", r.at_load);
   if (!r.run_ms.empty()) add_memory("after runs", r.at_run);
   std::printf("%s\n", memory.text().c_str());
+  const ProcessMemory& last = r.run_ms.empty() ? r.at_load : r.at_run;
+  if (last.file_huge >= 0) {
+    std::printf("pages of files: %s MB, of which %s MB huge\n",
+                kib_text(last.rss - last.anon).c_str(), kib_text(last.file_huge).c_str());
+  }
   std::printf("peak while loading: %s MB RSS, %s MB anonymous; arenas %.1f MB; page tables %s MB\n",
               kib_text(r.peak_rss_load).c_str(), kib_text(r.peak_anon_load).c_str(),
               megabytes(r.arena_bytes), kib_text(r.vm_pte).c_str());

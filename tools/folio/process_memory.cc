@@ -19,6 +19,7 @@ void ProcessMemory::add(const ProcessMemory& other) {
   shared_clean = sum(shared_clean, other.shared_clean);
   shared_dirty = sum(shared_dirty, other.shared_dirty);
   anon = sum(anon, other.anon);
+  file_huge = sum(file_huge, other.file_huge);
 }
 
 std::string read_text(const std::string& path) {
@@ -56,6 +57,7 @@ ProcessMemory read_process_memory(const std::string& process) {
   result.shared_clean = field_of(text, "Shared_Clean");
   result.shared_dirty = field_of(text, "Shared_Dirty");
   result.anon = field_of(text, "Anonymous");
+  result.file_huge = field_of(text, "FilePmdMapped");
   return result;
 }
 

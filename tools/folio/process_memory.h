@@ -23,6 +23,7 @@ struct ProcessMemory {
   long shared_clean = -1;
   long shared_dirty = -1;
   long anon = -1;
+  long file_huge = -1;  // of files, in the page tables as huge pages
 
   void add(const ProcessMemory& other);
 };
