@@ -44,6 +44,10 @@ class ByteSource : public RefCounted {
   // wholly inside back, to return from the page cache at the next touch. Only advice.
   virtual void drop_pages(uint64_t offset, uint64_t count) const { (void)offset, (void)count; }
 
+  // From `begins` = true to false the bytes are touched here and there, as a graph is between its
+  // weights: of a file no more is read than that, and its two ends. Only advice.
+  virtual void expect_sparse_reads(bool begins) const { (void)begins; }
+
   // kModelChanged when the bytes may no longer be those of the time of opening: what a file's own
   // times and size tell. A few tenths of a microsecond.
   virtual Status check_unchanged() const { return Status::ok(); }

@@ -12,11 +12,28 @@ ModelFormat sniff_format(Bytes bytes) {
   return is_ort ? ModelFormat::kOrt : ModelFormat::kOnnx;
 }
 
+namespace {
+
+class SparseReads {
+ public:
+  explicit SparseReads(Ref<ByteSource> source) : source_(std::move(source)) {
+    source_->expect_sparse_reads(true);
+  }
+  ~SparseReads() { source_->expect_sparse_reads(false); }
+  SparseReads(const SparseReads&) = delete;
+  SparseReads& operator=(const SparseReads&) = delete;
+
+ private:
+  const Ref<ByteSource> source_;
+};
+
+}  // namespace
+
 Result<ModelDef> load_model_def(Ref<ByteSource> source, const LoadOptions& options) {
   const ModelFormat format =
       options.format == ModelFormat::kAuto ? sniff_format(source->bytes()) : options.format;
-  return format == ModelFormat::kOrt ? load_ort(std::move(source), options)
-                                     : load_onnx(std::move(source), options);
+  const SparseReads sparse(source);
+  return format == ModelFormat::kOrt ? load_ort(source, options) : load_onnx(source, options);
 }
 
 }  // namespace folio

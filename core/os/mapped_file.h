@@ -63,6 +63,7 @@ class MappedFile final : public ByteSource {
   // leave this process, not the page cache, and return at the next touch. Out-of-range parts are
   // ignored; a private copy keeps its pages.
   void drop_pages(uint64_t offset, uint64_t count) const override;
+  void expect_sparse_reads(bool begins) const override;
 
  private:
   friend class MappedFileOpener;  // mapped_file_posix.cc

@@ -134,6 +134,7 @@ class FileBytes final : public RefCounted {
   Status read(std::string_view name);
   Status check_unchanged(std::string_view name) const;
   void drop_pages(uint64_t offset, uint64_t count) const;
+  void expect_sparse_reads(bool begins) const;
   bool is_damaged() const { return guard_.was_hit(); }
   int descriptor() const { return fd_.get(); }
 
@@ -310,6 +311,22 @@ void FileBytes::drop_pages(uint64_t offset, uint64_t count) const {
   (void)madvise(const_cast<uint8_t*>(data_) + first, last - first, MADV_DONTNEED);
 }
 
+// Around each page that is touched, the kernel reads as much as read_ahead_kb of the disk says: 128
+// KiB, or 8 MiB where clouds set it so, which is all of a file whose weights are smaller. Nodes
+// stand at the begin, and what tells about values at the end.
+void FileBytes::expect_sparse_reads(bool begins) const {
+  constexpr uint64_t kLeastBytes = uint64_t{64} << 20;
+  constexpr uint64_t kEnd = uint64_t{1} << 20;
+  if (loading_ != FileLoading::kMap || identity_.size < kLeastBytes) return;
+  auto* const data = const_cast<uint8_t*>(data_);
+  const auto size = static_cast<size_t>(identity_.size);
+  (void)madvise(data, size, begins ? MADV_RANDOM : MADV_NORMAL);
+  if (!begins) return;
+  const size_t last = align_up(size, kEnd) - 2 * kEnd;  // the last MiB and what is beside it
+  (void)madvise(data, kEnd, MADV_WILLNEED);
+  (void)madvise(data + last, size - last, MADV_WILLNEED);
+}
+
 }  // namespace internal
 
 // Turns an open descriptor into a MappedFile. A class for the sake of MappedFile's constructor.
@@ -414,6 +431,7 @@ int MappedFile::descriptor() const { return file_->descriptor(); }
 void MappedFile::drop_pages(uint64_t offset, uint64_t count) const {
   file_->drop_pages(offset, count);
 }
+void MappedFile::expect_sparse_reads(bool begins) const { file_->expect_sparse_reads(begins); }
 
 Result<Ref<ByteSource>> MappedFile::open_sibling(const std::string& location) const {
   if (given_folder_.empty()) {

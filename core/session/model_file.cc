@@ -89,6 +89,7 @@ class WatchedSource final : public ByteSource {
   void drop_pages(uint64_t offset, uint64_t count) const override {
     model_->drop_pages(offset, count);
   }
+  void expect_sparse_reads(bool begins) const override { model_->expect_sparse_reads(begins); }
   Status check_unchanged() const override { return model_->check_unchanged(); }
   bool is_damaged() const override { return model_->is_damaged(); }
   const ByteSource& origin() const override { return model_->origin(); }

@@ -116,6 +116,25 @@ TEST(MapFile, LeavesNothingBesideTheMapping) {
   EXPECT_LE(mappings(), before + 1);
 }
 
+TEST(MappedFile, ReadsNoMoreThanIsTouchedWhileReadsAreSparse) {
+  // As a graph is read that stands between weights of 4 MiB.
+  constexpr uint64_t kBytes = uint64_t{80} << 20;
+  constexpr uint64_t kStep = uint64_t{4} << 20;
+  const TempFolder folder;
+  const std::string path = folder.write("weights", std::string(1, 'w'));
+  ASSERT_EQ(truncate(path.c_str(), kBytes), 0);
+  const Ref<ByteSource> bytes = open_mapped_file(path).take();
+  const MappedFile& file = *as_mapped_file(*bytes);
+  const FileRange middle{kStep, kBytes - 2 * kStep};
+  if (pages_cached(file, middle).value_or(1) != 0) GTEST_SKIP() << "no cold files here";
+  file.expect_sparse_reads(true);
+  uint64_t sum = 0;
+  for (uint64_t at = kStep; at < kBytes - kStep; at += kStep) sum += bytes->bytes()[at + 100000];
+  EXPECT_EQ(sum, 0u);
+  EXPECT_LE(pages_cached(file, middle).value_or(0), 2 * middle.count / kStep);
+  file.expect_sparse_reads(false);
+}
+
 TEST(ColdReader, ReadsWhatIsWantedAndRightly) {
   const ColdFile cold;
   if (!cold.is_cold) GTEST_SKIP() << "no cold files here";
