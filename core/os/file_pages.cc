@@ -27,16 +27,16 @@ struct Cachestat {
 
 uint64_t page_count(const FileRange& range) { return (range.count + kPage - 1) / kPage; }
 
-bool advise(const MappedFile& file, const FileRange& range, int advice) {
-  const Bytes pages = pages_around(file, range);
-  return madvise(const_cast<uint8_t*>(pages.data()), pages.size(), advice) == 0;
-}
-
 }  // namespace
 
 Bytes pages_around(const MappedFile& file, const FileRange& range) {
   const uint64_t begin = range.offset / kPage * kPage;
   return {file.bytes().data() + begin, static_cast<size_t>(range.offset + range.count - begin)};
+}
+
+bool advise_pages(const MappedFile& file, const FileRange& range, int advice) {
+  const Bytes pages = pages_around(file, range);
+  return madvise(const_cast<uint8_t*>(pages.data()), pages.size(), advice) == 0;
 }
 
 std::optional<uint64_t> pages_cached(const MappedFile& file, const FileRange& range) {
@@ -110,8 +110,8 @@ bool ColdReader::want_huge_pages() {
     while (block + 1 < blocks_.size() && blocks_[block + 1] == Block::kMissing) {
       run.count += range_of(++block).count;
     }
-    if (!advise(file_, run, MADV_HUGEPAGE)) return false;
-    advise(file_, run, MADV_DONTNEED);
+    if (!advise_pages(file_, run, MADV_HUGEPAGE)) return false;
+    advise_pages(file_, run, MADV_DONTNEED);
     (void)posix_fadvise(file_.descriptor(), static_cast<off_t>(run.offset),
                         static_cast<off_t>(run.count), POSIX_FADV_DONTNEED);
   }
@@ -121,13 +121,13 @@ bool ColdReader::want_huge_pages() {
 // Whether a fault in the block has read all of it: kernels before 5.18 read 128 KiB.
 bool ColdReader::reads_all_of(uint64_t block) {
   const FileRange all = range_of(block);
-  if (!advise(file_, {all.offset, 1}, MADV_POPULATE_READ)) return false;
+  if (!advise_pages(file_, {all.offset, 1}, MADV_POPULATE_READ)) return false;
   const std::optional<uint64_t> cached = pages_cached(file_, all);
   return cached && *cached >= page_count(all);
 }
 
 // All of it at once: whoever needs it waits, if at all, for less than if it asked.
-void ColdReader::ask_for(const FileRange& piece) { advise(file_, piece, MADV_WILLNEED); }
+void ColdReader::ask_for(const FileRange& piece) { advise_pages(file_, piece, MADV_WILLNEED); }
 
 void ColdReader::read(const FileRange& piece) {
   const uint64_t end = piece.offset + piece.count;
@@ -142,7 +142,7 @@ void ColdReader::read(const FileRange& piece) {
         way_ = reads_all_of(block) ? Way::kByFaults : Way::kAskedFor;
         if (way_ == Way::kAskedFor) continue;
       }
-      advise(file_, all, MADV_POPULATE_READ);
+      advise_pages(file_, all, MADV_POPULATE_READ);
       blocks_[block] = Block::kThere;
     }
   }

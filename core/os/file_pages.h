@@ -25,6 +25,9 @@ struct FileRange {
 // Whole pages of the mapping around a range that is within the file.
 Bytes pages_around(const MappedFile& file, const FileRange& range);
 
+// madvise(2) of these; whether the kernel took it.
+bool advise_pages(const MappedFile& file, const FileRange& range, int advice);
+
 // Pages of a range in the page cache; none where the kernel does not say.
 std::optional<uint64_t> pages_cached(const MappedFile& file, const FileRange& range);
 

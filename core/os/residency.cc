@@ -78,8 +78,7 @@ std::optional<double> cached_share(const MappedFile& file, const std::vector<Fil
 // Only the page tables lack: no fault of a run has to fill them. A page that is gone is an error of
 // this call, not SIGBUS; and before Linux 5.14 there is no such call.
 void populate(const MappedFile& file, const FileRange& piece) {
-  const Bytes pages = pages_around(file, piece);
-  (void)madvise(const_cast<uint8_t*>(pages.data()), pages.size(), MADV_POPULATE_READ);
+  advise_pages(file, piece, MADV_POPULATE_READ);
 }
 
 // MemAvailable: what the kernel thinks a new program could have.
