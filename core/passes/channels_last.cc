@@ -225,7 +225,10 @@ class ChannelsLast {
     const auto found = last_.find(first);
     if (found != last_.end()) return found->second;
     const auto turned = turned_.find(first);
-    if (turned != turned_.end()) return last_[first] = turned->second;
+    if (turned != turned_.end()) {
+      need_first(turned->second);  // it may have a twin itself, which that Transpose reads now
+      return last_[first] = turned->second;
+    }
     const ValueId id = make_twin(first);
     only_last_[first] = false;
     add_transpose(first, id, to_last_order(rank(first)));

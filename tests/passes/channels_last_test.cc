@@ -327,6 +327,19 @@ TEST(ChannelsLast, ATransposeThatIsThereAnywayIsMet) {
 }
 
 // x [1, 4, 5, 5] of bytes through convolution, sum, maximum and average of com.microsoft.
+// Found by RandomGraphs: a Transpose as of an image with channels last, but of one with channels
+// first, which has a twin that the Transpose reads instead; the next convolution wants the image.
+TEST(ChannelsLast, ATransposeOfAnImageThatHasATwinLeavesTheImageThere) {
+  const std::string types = types_after(
+      [](GraphWriter& graph) {
+        graph.node("Transpose", {"c"}, {"t"}).attr_ints("perm", {0, 3, 1, 2});
+        graph.initializer(f32_tensor("w6", {16, 6, 1, 1}, wave(96)));
+        graph.node("Conv", {"t", "w6"}, {"y"}).attr_ints("strides", {2, 2});
+      },
+      {1, 16, 2, 3});
+  EXPECT_EQ(types, "folio.nhwc.Conv Transpose folio.nhwc.Conv Transpose");
+}
+
 TEST(ChannelsLast, BytesFollowToo) {
   ModelWriter writer = plain_model(8, 18);
   GraphWriter& graph = writer.graph();

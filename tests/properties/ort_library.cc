@@ -163,6 +163,13 @@ OrtLibrary::~OrtLibrary() {
   if (env_) api_->ReleaseEnv(env_);
 }
 
+void OrtLibrary::set_optimized(bool optimized) {
+  constexpr int kDisableAll = 0;
+  constexpr int kEnableAll = 99;
+  Run(*this).ok(
+      api_->SetSessionGraphOptimizationLevel(options_, optimized ? kEnableAll : kDisableAll));
+}
+
 OrtOutcome OrtLibrary::run(const std::string& model, const std::vector<NamedValue>& inputs,
                            const std::vector<std::string>& outputs) const {
   Run at(*this);

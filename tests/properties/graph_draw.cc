@@ -1,0 +1,171 @@
+#include "tests/properties/graph_draw.h"
+
+#include <cstring>
+
+#include "core/base/text.h"
+
+namespace folio::properties {
+
+using model_writer::ElementType;
+using model_writer::TensorWriter;
+using model_writer::Type;
+
+int64_t count_of(const Dims64& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  return count;
+}
+
+GraphDraw::GraphDraw(uint64_t seed) : draw_(seed, Numbers::kTame), writer_(8) {
+  writer_.opset("", 17).opset("com.microsoft", 1);
+}
+
+std::string GraphDraw::new_name(std::string_view prefix) { return cat(prefix, names_++); }
+
+Held GraphDraw::input(const Dims64& dims) {
+  const std::string name = new_name("x");
+  std::vector<model_writer::Dim> declared(dims.begin(), dims.end());
+  const bool is_dynamic = draw_.one_in(3);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    // Never the channels, which weights and constants ask for.
+    if (is_dynamic && i != 1 && i + 1 < dims.size() + (dims.size() == 4 ? 1 : 0)) {
+      declared[i] = cat(name, "_", i);
+    }
+  }
+  writer_.graph().input(name, Type::tensor(ElementType::kFloat, declared));
+  Tensor tensor = allocate_tensor(DType::kFloat, Shape(dims)).take();
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    tensor.data_mut<float>()[i] = static_cast<float>(draw_.below(2001) - 1000) / 1000;
+  }
+  out_.inputs.push_back({name, Value(std::move(tensor))});
+  out_.text += cat(name, " = input ", Shape(dims).to_string(), is_dynamic ? ", symbols\n" : "\n");
+  values_.push_back({{name, dims}, 0, true});
+  return values_.back().held;
+}
+
+std::string GraphDraw::weight(const Dims64& dims, double range) {
+  std::vector<float> values(static_cast<size_t>(count_of(dims)));
+  for (float& value : values) {
+    value = static_cast<float>(static_cast<double>(draw_.below(2001) - 1000) / 1000 * range);
+  }
+  return floats(dims, values);
+}
+
+std::string GraphDraw::floats(const Dims64& dims, const std::vector<float>& values) {
+  const std::string name = new_name(dims.empty() ? "c" : "w");
+  writer_.graph().initializer(TensorWriter(name, ElementType::kFloat, dims).floats(values));
+  out_.text += cat(name, " = ", Shape(dims).to_string());
+  if (dims.empty()) out_.text += cat(" ", std::to_string(values[0]));
+  out_.text += "\n";
+  return name;
+}
+
+std::string GraphDraw::ints(const Dims64& values) {
+  const std::string name = new_name("i");
+  const Dims64 dims{static_cast<int64_t>(values.size())};
+  writer_.graph().initializer(TensorWriter(name, ElementType::kInt64, dims).int64s(values));
+  out_.text += cat(name, " = ", Shape(values).to_string(), "\n");
+  return name;
+}
+
+std::string GraphDraw::codes(const Dims64& dims, int64_t least, int64_t most, ElementType type) {
+  const std::string name = new_name("q");
+  std::string bytes(static_cast<size_t>(count_of(dims)), '\0');
+  for (char& byte : bytes) byte = static_cast<char>(between(least, most));
+  writer_.graph().initializer(TensorWriter(name, type, dims).raw(bytes));
+  out_.text += cat(name, " = bytes ", Shape(dims).to_string(), "\n");
+  return name;
+}
+
+std::string GraphDraw::half_weight(const Dims64& dims, double range) {
+  const std::string name = new_name("h");
+  std::vector<double> values(static_cast<size_t>(count_of(dims)));
+  for (double& value : values) value = static_cast<double>(draw_.below(2001) - 1000) / 1000 * range;
+  const Tensor tensor = make_float_tensor(DType::kFloat16, Shape(dims), values);
+  const std::string bytes(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
+  writer_.graph().initializer(TensorWriter(name, ElementType::kFloat16, dims).raw(bytes));
+  out_.text += cat(name, " = float16 ", Shape(dims).to_string(), "\n");
+  return name;
+}
+
+std::string GraphDraw::zero_point(ElementType type, int64_t value) {
+  const std::string name = new_name("z");
+  const std::string byte(1, static_cast<char>(value));
+  writer_.graph().initializer(TensorWriter(name, type, {}).raw(byte));
+  out_.text += cat(name, " = zero point ", value, "\n");
+  return name;
+}
+
+std::string GraphDraw::node(std::string_view type, const std::vector<std::string>& inputs,
+                            Attributes attributes, std::string_view domain) {
+  const std::string name = new_name("v");
+  auto& made = writer_.graph().node(type, inputs, {name});
+  made.in_domain(domain);
+  out_.text += cat(name, " = ", type, "(");
+  for (const std::string& input : inputs) out_.text += cat(input, " ");
+  out_.text += cat(") ", attributes.size(), " attributes\n");
+  for (auto& attribute : attributes) made.attr(std::move(attribute));
+  return name;
+}
+
+std::vector<std::string> GraphDraw::nodes(std::string_view type,
+                                          const std::vector<std::string>& inputs, size_t outputs,
+                                          Attributes attributes) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < outputs; ++i) names.push_back(new_name("v"));
+  auto& made = writer_.graph().node(type, inputs, names);
+  for (auto& attribute : attributes) made.attr(std::move(attribute));
+  out_.text += cat(names[0], " and ", outputs - 1, " more = ", type, "(", inputs[0], " ...)\n");
+  return names;
+}
+
+Held GraphDraw::hold(std::string name, Dims64 dims) {
+  out_.text += cat("  ", name, " ", Shape(dims).to_string(), "\n");
+  values_.push_back({{std::move(name), std::move(dims)}});
+  return values_.back().held;
+}
+
+Held GraphDraw::hold_coded(const std::string& name, Dims64 dims) {
+  constexpr double kScales[] = {kStep, kStep, 0.0153713, 0.0131279};  // few sums are ties
+  constexpr int64_t kZeros[] = {128, 128, 0, 117};
+  const int64_t zero = draw_.of(kZeros);
+  const bool is_signed = draw_.one_in(3);
+  const std::string scale = number(draw_.of(kScales));
+  const std::string point = is_signed ? zero_point(ElementType::kInt8, zero - 128)
+                                      : zero_point(ElementType::kUint8, zero);
+  const std::string codes = node("QuantizeLinear", {name, scale, point});
+  return hold(node("DequantizeLinear", {codes, scale, point}), std::move(dims));
+}
+
+const Held* GraphDraw::pick(const std::function<bool(const Held&)>& fits) {
+  std::vector<Entry*> found;
+  for (Entry& entry : values_) {
+    if (fits(entry.held)) found.push_back(&entry);
+  }
+  if (found.empty()) return nullptr;
+  const auto last = std::min<int64_t>(static_cast<int64_t>(found.size()), 2);
+  const bool is_late = !draw_.one_in(4);
+  Entry* entry =
+      is_late ? found[found.size() - 1 - static_cast<size_t>(draw_.below(last))] : draw_.of(found);
+  ++entry->readers;
+  return &entry->held;
+}
+
+const Held* GraphDraw::pick_rank(size_t rank) {
+  return pick([rank](const Held& held) { return held.rank() == rank; });
+}
+
+RandomGraph GraphDraw::take() {
+  if (values_.back().is_input) hold(node("Relu", {values_[0].held.name}), values_[0].held.dims);
+  values_.back().readers = 0;
+  for (const Entry& entry : values_) {
+    if (entry.is_input || (entry.readers > 0 && !draw_.one_in(12))) continue;
+    const std::vector<model_writer::Dim> dims(entry.held.rank());
+    writer_.graph().output(entry.held.name, Type::tensor(ElementType::kFloat, dims));
+    out_.outputs.push_back(entry.held.name);
+  }
+  out_.bytes = writer_.serialize();
+  return std::move(out_);
+}
+
+}  // namespace folio::properties

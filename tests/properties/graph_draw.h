@@ -1,0 +1,82 @@
+// GraphDraw: a model that grows by nodes whose dims are known, for random_graph.cc.
+//
+// Owns:    the writer and a list of all values that steps may read.
+// Threads: one.
+#pragma once
+
+#include <deque>
+#include <functional>
+
+#include "tests/properties/draw.h"
+#include "tests/properties/random_graph.h"
+#include "tools/make_model/onnx_model.h"
+
+namespace folio::properties {
+
+using Dims64 = std::vector<int64_t>;
+using Attributes = std::vector<model_writer::AttributeWriter>;
+
+inline constexpr double kStep = 0.0199371;  // at most, between two codes
+
+int64_t count_of(const Dims64& dims);
+
+// A value of float elements.
+struct Held {
+  std::string name;
+  Dims64 dims;
+  size_t rank() const { return dims.size(); }
+};
+
+class GraphDraw {
+ public:
+  explicit GraphDraw(uint64_t seed);
+
+  Draw& draw() { return draw_; }
+  int64_t between(int64_t least, int64_t most) { return least + draw_.below(most - least + 1); }
+
+  // A new input; dims are symbols where the draw says so.
+  Held input(const Dims64& dims);
+  // Constants: floats of -range to range, or as given.
+  std::string weight(const Dims64& dims, double range);
+  std::string floats(const Dims64& dims, const std::vector<float>& values);
+  std::string number(double value) { return floats({}, {static_cast<float>(value)}); }
+  std::string ints(const Dims64& values);
+  std::string codes(const Dims64& dims, int64_t least, int64_t most,
+                    model_writer::ElementType type = model_writer::ElementType::kInt8);
+  // Of float16.
+  std::string half_weight(const Dims64& dims, double range);
+  std::string zero_point(model_writer::ElementType type, int64_t value);
+
+  // A node of one output, which is not to be read by other steps, by name.
+  std::string node(std::string_view type, const std::vector<std::string>& inputs,
+                   Attributes attributes = {}, std::string_view domain = "");
+  // The same of several outputs.
+  std::vector<std::string> nodes(std::string_view type, const std::vector<std::string>& inputs,
+                                 size_t outputs, Attributes attributes = {});
+  // Gives a value to the steps that follow.
+  Held hold(std::string name, Dims64 dims);
+  // The same through codes of 8 bits, of steps of kStep or so.
+  Held hold_coded(const std::string& name, Dims64 dims);
+
+  // One of those there that fit, mostly of the last ones; null: none does. It counts as read.
+  const Held* pick(const std::function<bool(const Held&)>& fits);
+  const Held* pick_rank(size_t rank);
+
+  RandomGraph take();
+
+ private:
+  std::string new_name(std::string_view prefix);
+
+  struct Entry {
+    Held held;
+    int readers = 0;
+    bool is_input = false;
+  };
+  Draw draw_;
+  model_writer::ModelWriter writer_;
+  std::deque<Entry> values_;  // stay where they are
+  RandomGraph out_;
+  int names_ = 0;
+};
+
+}  // namespace folio::properties

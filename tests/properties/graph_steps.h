@@ -1,0 +1,24 @@
+// Steps of random_graph.cc: each takes values that are there and adds a pattern over them.
+//
+// A step gives false, having added nothing, where no value fits.
+#pragma once
+
+#include "tests/properties/graph_draw.h"
+
+namespace folio::properties {
+
+using Step = bool (*)(GraphDraw& g);
+
+// A function of elements, in one of its spellings; `channels` for a slope per channel (axis 1).
+std::string draw_function(GraphDraw& g, const std::string& x, int64_t channels);
+
+// Convolutions, pools and all that has channels.
+Span<const Step> image_steps();
+// Products, norms and attention over [batch, tokens, width].
+Span<const Step> token_steps();
+// Operators between DequantizeLinear and QuantizeLinear.
+Span<const Step> byte_steps();
+// What moves, cuts and joins values of any rank.
+Span<const Step> move_steps();
+
+}  // namespace folio::properties

@@ -1,0 +1,38 @@
+#include "tests/properties/random_graph.h"
+
+#include "tests/properties/graph_steps.h"
+
+namespace folio::properties {
+namespace {
+
+void draw_inputs(GraphKind kind, GraphDraw& g) {
+  if (kind == GraphKind::kTokens) {
+    constexpr int64_t kWidths[] = {8, 16, 32, 12};
+    g.input({g.between(1, 3), g.between(1, 20), g.draw().of(kWidths)});
+    return;
+  }
+  constexpr int64_t kChannels[] = {1, 3, 3, 8, 16, 32};
+  const int64_t side = g.between(3, 28);
+  const int64_t other = g.draw().one_in(3) ? g.between(1, 30) : side;
+  const Held x = g.input({g.between(1, 2), g.draw().of(kChannels), side, other});
+  if (kind == GraphKind::kBytes) g.hold_coded(x.name, x.dims);
+}
+
+}  // namespace
+
+RandomGraph random_graph(GraphKind kind, uint64_t seed) {
+  GraphDraw g(seed);
+  draw_inputs(kind, g);
+  const auto own = kind == GraphKind::kTokens   ? token_steps()
+                   : kind == GraphKind::kImages ? image_steps()
+                                                : byte_steps();
+  const auto other = kind == GraphKind::kTokens ? image_steps() : token_steps();
+  for (int64_t left = g.between(3, 14); left > 0; --left) {
+    const int64_t where = g.draw().below(12);
+    const auto& steps = where < 8 ? own : where < 11 ? move_steps() : other;
+    steps[static_cast<size_t>(g.draw().below(static_cast<int64_t>(steps.size())))](g);
+  }
+  return g.take();
+}
+
+}  // namespace folio::properties

@@ -1,0 +1,246 @@
+// What passes, packing, threads and saving make of graphs drawn at random (random_graph.h) computes
+// what the nodes compute one by one.
+//
+// The yardstick: a session without passes and packed weights. Compared with it, within rounding:
+// with passes, packed or not, saved as .onnx and .ort and loaded again, in bfloat16 (roughly); with
+// the same bits: packed before the load ends, never, in a pack file, and with two threads.
+// FOLIO_PROPERTIES_ORT names ONNX Runtime's library, which the yardstick is compared with then.
+// FOLIO_RANDOM_ROUNDS sets how many graphs of a kind there are (default 120), FOLIO_RANDOM_SEED
+// gives others, FOLIO_RANDOM_GRAPH is the only one to run, and FOLIO_RANDOM_KEEP the folder that
+// gets the models that failed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "core/session/pack_model.h"
+#include "tests/properties/graph_draw.h"
+#include "tests/properties/ort_library.h"
+#include "tests/properties/random_case.h"
+#include "tests/properties/random_graph.h"
+#include "tests/support/model_tester.h"
+#include "tests/support/temp_folder.h"
+
+namespace folio::properties {
+namespace {
+
+struct Outcome {
+  std::string error;
+  std::vector<Value> outputs;
+};
+
+Outcome run(const RandomGraph& graph, Result<Ref<ModelFile>> file, const SessionOptions& options) {
+  Outcome out;
+  if (!file.is_ok()) return {cat("open: ", file.status().message()), {}};
+  const auto opened = Session::create(std::move(file).take(), options);
+  if (!opened.is_ok()) return {cat("load: ", opened.status().message()), {}};
+  std::vector<WantedOutput> wanted;
+  for (const std::string& name : graph.outputs) wanted.push_back({name, {}});
+  const Status status = opened.value()->run({}, graph.inputs, wanted, &out.outputs);
+  if (!status.is_ok()) out.error = cat("run: ", status.message());
+  return out;
+}
+
+Outcome run(const RandomGraph& graph, const std::string& bytes, const SessionOptions& options) {
+  return run(graph, ModelFile::open(source_of(bytes), {}), options);
+}
+
+// What two tensors of the same shape are apart.
+struct Apart {
+  double farthest = 0;  // infinity where one has a number and the other has none
+  double sum = 0;
+  double largest = 0;  // magnitude of both
+};
+
+Apart apart(const Tensor& a, const Tensor& b) {
+  Apart out;
+  for (int64_t i = 0; i < a.count(); ++i) {
+    const double x = a.data<float>()[i];
+    const double y = b.data<float>()[i];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    const bool is_finite = std::isfinite(x) && std::isfinite(y);
+    out.farthest = std::max(out.farthest, is_finite ? std::abs(x - y) : HUGE_VAL);
+    out.sum += std::abs(x - y);
+    out.largest = std::max({out.largest, std::abs(x), std::abs(y)});
+  }
+  return out;
+}
+
+enum class Nearness { kSame, kRounding, kBfloat16, kCodes };
+
+// kCodes: a sum that stands between two codes may become either, and what follows from it differs
+// too. Wrong codes everywhere, by half a step in the mean, would not pass.
+bool are_near(const Apart& apart, int64_t count, Nearness nearness) {
+  if (nearness != Nearness::kCodes) {
+    return apart.farthest <= (nearness == Nearness::kBfloat16 ? 0.1 : 1e-4) * (1 + apart.largest);
+  }
+  return apart.farthest <= 12 * kStep && apart.sum <= kStep * (16 + static_cast<double>(count) / 8);
+}
+
+bool are_same(const Tensor& a, const Tensor& b) {
+  return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+// "": as near as that.
+std::string difference(const RandomGraph& graph, const Outcome& expected, const Outcome& got,
+                       Nearness nearness) {
+  if (got.error != "" || expected.error != "") return cat(got.error, expected.error);
+  for (size_t i = 0; i < expected.outputs.size(); ++i) {
+    const Tensor& a = expected.outputs[i].tensor();
+    const Tensor& b = got.outputs[i].tensor();
+    if (!(a.shape() == b.shape())) {
+      return cat(graph.outputs[i], ": ", a.shape().to_string(), " and ", b.shape().to_string());
+    }
+    const Apart found = apart(a, b);
+    if (nearness == Nearness::kSame ? are_same(a, b) : are_near(found, a.count(), nearness)) {
+      continue;
+    }
+    return cat(graph.outputs[i], a.shape().to_string(), ": apart by ",
+               std::to_string(found.farthest), " at most and ", std::to_string(found.sum),
+               " in all, of ", std::to_string(found.largest));
+  }
+  return "";
+}
+
+SessionOptions options_of(Packing packing, int threads) {
+  SessionOptions out;
+  out.packing = packing;
+  out.threads = threads;
+  out.cache = std::make_shared<PackedCache>();
+  return out;
+}
+
+SessionOptions plain_options() {
+  SessionOptions out = options_of(Packing::kOff, 1);
+  out.optimize = Optimize::kOff;
+  out.prepack = false;
+  return out;
+}
+
+Nearness nearness_of(GraphKind kind) {
+  return kind == GraphKind::kBytes ? Nearness::kCodes : Nearness::kRounding;
+}
+
+// One graph with all settings and saved forms, against one yardstick.
+class Comparison {
+ public:
+  Comparison(const RandomGraph& graph, GraphKind kind, const std::string& folder)
+      : graph_(graph), near_(nearness_of(kind)), folder_(folder) {}
+
+  // "": none. Files are synced to disk, which takes longer than all else.
+  std::string first_difference(bool with_files) {
+    const Outcome expected = run(graph_, graph_.bytes, plain_options());
+    const Outcome packed = run(graph_, graph_.bytes, options_of(Packing::kLoad, 1));
+    compare("packed at load", expected, packed, near_);
+    compare("two threads", packed, run(graph_, graph_.bytes, options_of(Packing::kLoad, 2)),
+            Nearness::kSame);
+    compare("folio.packing=off", packed, run(graph_, graph_.bytes, options_of(Packing::kOff, 1)),
+            Nearness::kSame);
+    if (with_files) compare_with_pack(packed);
+    SessionOptions unpacked = options_of(Packing::kOff, 1);
+    unpacked.prepack = false;
+    compare("disable_prepacking", expected, run(graph_, graph_.bytes, unpacked), near_);
+    for (const char* format : {"ONNX", "ORT"}) {
+      if (with_files) compare_saved(format, expected);
+    }
+    SessionOptions rounded = options_of(Packing::kLoad, 1);
+    rounded.precision = kFolioMedium;
+    rounded.round_weights = true;
+    if (near_ == Nearness::kRounding) {
+      compare("medium", expected, run(graph_, graph_.bytes, rounded), Nearness::kBfloat16);
+    }
+    return what_;
+  }
+
+ private:
+  void compare(const char* setting, const Outcome& expected, const Outcome& got,
+               Nearness nearness) {
+    if (what_ != "") return;
+    what_ = difference(graph_, expected, got, nearness);
+    if (what_ != "") what_ = cat(setting, ": ", what_);
+  }
+
+  void compare_with_pack(const Outcome& packed) {
+    if (what_ != "") return;
+    const std::string path = folder_ + "/model.onnx";
+    std::ofstream(path, std::ios::binary) << graph_.bytes;
+    PackModelOptions sidecar;
+    sidecar.path = path + ".fpack";
+    auto file = ModelFile::open(path, {});
+    ASSERT_TRUE(file.is_ok()) << text_of(file.status());
+    const auto made = pack_model(std::move(file).take(), options_of(Packing::kLoad, 1), sidecar);
+    if (!made.is_ok()) what_ = cat("pack: ", made.status().message());
+    compare("from a pack file", packed,
+            run(graph_, ModelFile::open(path, {}), options_of(Packing::kLoad, 1)), Nearness::kSame);
+  }
+
+  void compare_saved(const char* format, const Outcome& expected) {
+    if (what_ != "") return;
+    SessionOptions saving = options_of(Packing::kLoad, 1);
+    saving.saving.path = folder_ + "/saved";
+    saving.saving.format = format;
+    run(graph_, graph_.bytes, saving);
+    std::ifstream file(saving.saving.path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    compare(format, expected, run(graph_, bytes, options_of(Packing::kLoad, 1)), near_);
+  }
+
+  const RandomGraph& graph_;
+  Nearness near_;
+  const std::string& folder_;
+  std::string what_;
+};
+
+// Tries graphs of one kind; `difference_of` says what is wrong with one, or nothing.
+template <typename DifferenceOf>
+void try_graphs(GraphKind kind, const DifferenceOf& difference_of) {
+  const int rounds = env_number("FOLIO_RANDOM_ROUNDS", 120);
+  const int only = env_number("FOLIO_RANDOM_GRAPH", -1);
+  const auto seed = static_cast<uint64_t>(env_number("FOLIO_RANDOM_SEED", 0)) * 1'000'003;
+  const char* keep = std::getenv("FOLIO_RANDOM_KEEP");
+  for (int round = 0; round < rounds; ++round) {
+    if (only >= 0 && round != only) continue;
+    const RandomGraph graph = random_graph(kind, seed + static_cast<uint64_t>(round));
+    const std::string what = difference_of(graph);
+    EXPECT_EQ(what, "") << "graph " << round << ":\n" << graph.text;
+    if (what == "" || !keep) continue;
+    std::ofstream(cat(keep, "/", static_cast<int>(kind), "_", round, ".onnx"), std::ios::binary)
+        << graph.bytes;
+  }
+}
+
+void compare_settings(GraphKind kind) {
+  const testing::TempFolder folder;
+  int round = 0;
+  try_graphs(kind, [&](const RandomGraph& graph) {
+    return Comparison(graph, kind, folder.path()).first_difference(round++ % 4 == 0);
+  });
+}
+
+TEST(RandomGraphs, ImagesGiveWhatTheirNodesGive) { compare_settings(GraphKind::kImages); }
+
+TEST(RandomGraphs, BytesGiveWhatTheirNodesGive) { compare_settings(GraphKind::kBytes); }
+
+TEST(RandomGraphs, TokensGiveWhatTheirNodesGive) { compare_settings(GraphKind::kTokens); }
+
+TEST(OrtOracle, GraphsGiveWhatOnnxRuntimeGives) {
+  const char* path = std::getenv("FOLIO_PROPERTIES_ORT");
+  if (!path) GTEST_SKIP() << "FOLIO_PROPERTIES_ORT does not name ONNX Runtime's library";
+  const auto ort = OrtLibrary::open(path);
+  ASSERT_TRUE(ort);
+  // Its passes fold a Pad by zeros into a MaxPool, whose own pads are no zeros, and round codes
+  // otherwise.
+  ort->set_optimized(false);
+  for (const GraphKind kind : {GraphKind::kImages, GraphKind::kTokens, GraphKind::kBytes}) {
+    try_graphs(kind, [&](const RandomGraph& graph) {
+      OrtOutcome expected = ort->run(graph.bytes, graph.inputs, graph.outputs);
+      return difference(graph, {std::move(expected.error), std::move(expected.outputs)},
+                        run(graph, graph.bytes, plain_options()), nearness_of(kind));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace folio::properties
