@@ -77,6 +77,25 @@ bool dense(GraphDraw& g) {
   return true;
 }
 
+// As exporters quantize at run time.
+bool dynamic_dense(GraphDraw& g) {
+  const Held* x = g.pick([](const Held& held) { return held.rank() >= 2 && held.rank() <= 3; });
+  if (!x) return false;
+  Dims64 dims = x->dims;
+  const int64_t depth = dims.back();
+  dims.back() = g.between(1, 40);
+  const auto parts = g.nodes("DynamicQuantizeLinear", {x->name}, 3);
+  std::vector<std::string> inputs{parts[0], g.codes({depth, dims.back()}, -127, 127), parts[2]};
+  if (g.draw().one_in(2)) inputs.push_back(g.zero_point(ElementType::kInt8, 0));
+  std::string y = g.node("MatMulInteger", inputs);
+  y = g.node("Cast", {y}, {integer("to", 1)});
+  const double scale = 1.5 / 127 / std::max(1.0, static_cast<double>(depth) / 12);
+  y = g.node("Mul", {y, g.node("Mul", {parts[1], g.number(scale)})});
+  if (g.draw().one_in(2)) y = g.node("Add", {y, g.weight({dims.back()}, 0.5)});
+  g.hold(y, dims);
+  return true;
+}
+
 // Of two values, turned or not.
 bool scores(GraphDraw& g) {
   const Held* x = g.pick_rank(3);
@@ -148,7 +167,7 @@ bool resize(GraphDraw& g) {
                         AttributeWriter::of_string("nearest_mode", "floor")};
   const Dims64 dims{x->dims[0], x->dims[1], x->dims[2] * 2, x->dims[3] * 2};
   const std::string y =
-      g.node("Resize", {x->name, "", g.floats({4}, {1, 1, 2, 2})}, std::move(attributes));
+      g.node("Resize", {x->name, "", g.full_floats({4}, {1, 1, 2, 2})}, std::move(attributes));
   g.draw().one_in(2) ? g.hold(y, dims) : g.hold_coded(y, dims);
   return true;
 }
@@ -175,8 +194,8 @@ bool softmax(GraphDraw& g) {
   return true;
 }
 
-constexpr Step kSteps[] = {conv,   conv, conv,   conv,   dense,   dense,   scores,  binary,
-                           binary, pool, concat, resize, to_rows, softmax, function};
+constexpr Step kSteps[] = {dynamic_dense, conv,   conv, conv,   conv,   dense,   dense,   scores,
+                           binary,        binary, pool, concat, resize, to_rows, softmax, function};
 
 }  // namespace
 

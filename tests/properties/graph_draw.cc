@@ -6,6 +6,7 @@
 
 namespace folio::properties {
 
+using model_writer::AttributeWriter;
 using model_writer::ElementType;
 using model_writer::TensorWriter;
 using model_writer::Type;
@@ -16,8 +17,13 @@ int64_t count_of(const Dims64& dims) {
   return count;
 }
 
-GraphDraw::GraphDraw(uint64_t seed) : draw_(seed, Numbers::kTame), writer_(8) {
-  writer_.opset("", 17).opset("com.microsoft", 1);
+GraphDraw::GraphDraw(uint64_t seed, bool of_halves)
+    : draw_(seed, Numbers::kTame),
+      opset_(between(13, 22)),
+      element_(of_halves ? ElementType::kFloat16 : ElementType::kFloat),
+      writer_(10),
+      graph_(&writer_.graph()) {
+  writer_.opset("", opset_).opset("com.microsoft", 1);
 }
 
 std::string GraphDraw::new_name(std::string_view prefix) { return cat(prefix, names_++); }
@@ -25,21 +31,32 @@ std::string GraphDraw::new_name(std::string_view prefix) { return cat(prefix, na
 Held GraphDraw::input(const Dims64& dims) {
   const std::string name = new_name("x");
   std::vector<model_writer::Dim> declared(dims.begin(), dims.end());
+  Dims64 others = dims;
   const bool is_dynamic = draw_.one_in(3);
-  for (size_t i = 0; i < dims.size(); ++i) {
+  for (size_t i = 0; is_dynamic && i < dims.size(); ++i) {
     // Never the channels, which weights and constants ask for.
-    if (is_dynamic && i != 1 && i + 1 < dims.size() + (dims.size() == 4 ? 1 : 0)) {
-      declared[i] = cat(name, "_", i);
-    }
+    if (i == (dims.size() == 4 ? 1 : 2) || draw_.one_in(4)) continue;
+    declared[i] = cat(name, "_", i);
+    others[i] = between(1, dims[i] + 3);
   }
   writer_.graph().input(name, Type::tensor(ElementType::kFloat, declared));
-  Tensor tensor = allocate_tensor(DType::kFloat, Shape(dims)).take();
-  for (int64_t i = 0; i < tensor.count(); ++i) {
-    tensor.data_mut<float>()[i] = static_cast<float>(draw_.below(2001) - 1000) / 1000;
+  const auto drawn = [this](const Dims64& of) {
+    Tensor tensor = allocate_tensor(DType::kFloat, Shape(of)).take();
+    for (int64_t i = 0; i < tensor.count(); ++i) {
+      tensor.data_mut<float>()[i] = static_cast<float>(draw_.below(2001) - 1000) / 1000;
+    }
+    return Value(std::move(tensor));
+  };
+  out_.inputs.push_back({name, drawn(dims)});
+  out_.other_inputs.push_back({name, drawn(others)});
+  out_.text += cat(name, " = input ", Shape(dims).to_string(), " or ", Shape(others).to_string(),
+                   ", opset ", opset_, "\n");
+  if (element_ == ElementType::kFloat) {
+    values_.push_back({{name, dims}, 0, true});
+  } else {
+    const auto to = static_cast<int64_t>(element_);
+    values_.push_back({{node("Cast", {name}, {AttributeWriter::of_int("to", to)}), dims}, 0, true});
   }
-  out_.inputs.push_back({name, Value(std::move(tensor))});
-  out_.text += cat(name, " = input ", Shape(dims).to_string(), is_dynamic ? ", symbols\n" : "\n");
-  values_.push_back({{name, dims}, 0, true});
   return values_.back().held;
 }
 
@@ -51,47 +68,57 @@ std::string GraphDraw::weight(const Dims64& dims, double range) {
   return floats(dims, values);
 }
 
-std::string GraphDraw::floats(const Dims64& dims, const std::vector<float>& values) {
-  const std::string name = new_name(dims.empty() ? "c" : "w");
-  writer_.graph().initializer(TensorWriter(name, ElementType::kFloat, dims).floats(values));
-  out_.text += cat(name, " = ", Shape(dims).to_string());
+std::string GraphDraw::add_constant(std::string_view prefix, const Dims64& dims,
+                                    const std::vector<float>& values, ElementType type) {
+  const std::string name = new_name(prefix);
+  const Tensor tensor = make_float_tensor(static_cast<DType>(type), Shape(dims),
+                                          std::vector<double>(values.begin(), values.end()));
+  const std::string bytes(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
+  graph_->initializer(TensorWriter(name, type, dims).raw(bytes));
+  out_.text += cat(name, " = ", dtype_name(tensor.dtype()), Shape(dims).to_string());
   if (dims.empty()) out_.text += cat(" ", std::to_string(values[0]));
   out_.text += "\n";
   return name;
 }
 
+std::string GraphDraw::floats(const Dims64& dims, const std::vector<float>& values) {
+  return add_constant(dims.empty() ? "c" : "w", dims, values, element_);
+}
+
+std::string GraphDraw::full_floats(const Dims64& dims, const std::vector<float>& values) {
+  return add_constant("w", dims, values, ElementType::kFloat);
+}
+
 std::string GraphDraw::ints(const Dims64& values) {
   const std::string name = new_name("i");
   const Dims64 dims{static_cast<int64_t>(values.size())};
-  writer_.graph().initializer(TensorWriter(name, ElementType::kInt64, dims).int64s(values));
+  graph_->initializer(TensorWriter(name, ElementType::kInt64, dims).int64s(values));
   out_.text += cat(name, " = ", Shape(values).to_string(), "\n");
   return name;
 }
 
 std::string GraphDraw::codes(const Dims64& dims, int64_t least, int64_t most, ElementType type) {
   const std::string name = new_name("q");
-  std::string bytes(static_cast<size_t>(count_of(dims)), '\0');
+  const auto bits = static_cast<int64_t>(model_writer::element_bits(type));
+  std::string bytes(static_cast<size_t>((count_of(dims) * bits + 7) / 8), '\0');
   for (char& byte : bytes) byte = static_cast<char>(between(least, most));
-  writer_.graph().initializer(TensorWriter(name, type, dims).raw(bytes));
+  graph_->initializer(TensorWriter(name, type, dims).raw(bytes));
   out_.text += cat(name, " = bytes ", Shape(dims).to_string(), "\n");
   return name;
 }
 
 std::string GraphDraw::half_weight(const Dims64& dims, double range) {
-  const std::string name = new_name("h");
-  std::vector<double> values(static_cast<size_t>(count_of(dims)));
-  for (double& value : values) value = static_cast<double>(draw_.below(2001) - 1000) / 1000 * range;
-  const Tensor tensor = make_float_tensor(DType::kFloat16, Shape(dims), values);
-  const std::string bytes(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
-  writer_.graph().initializer(TensorWriter(name, ElementType::kFloat16, dims).raw(bytes));
-  out_.text += cat(name, " = float16 ", Shape(dims).to_string(), "\n");
-  return name;
+  std::vector<float> values(static_cast<size_t>(count_of(dims)));
+  for (float& value : values) {
+    value = static_cast<float>(static_cast<double>(draw_.below(2001) - 1000) / 1000 * range);
+  }
+  return add_constant("h", dims, values, ElementType::kFloat16);
 }
 
 std::string GraphDraw::zero_point(ElementType type, int64_t value) {
   const std::string name = new_name("z");
   const std::string byte(1, static_cast<char>(value));
-  writer_.graph().initializer(TensorWriter(name, type, {}).raw(byte));
+  graph_->initializer(TensorWriter(name, type, {}).raw(byte));
   out_.text += cat(name, " = zero point ", value, "\n");
   return name;
 }
@@ -99,7 +126,7 @@ std::string GraphDraw::zero_point(ElementType type, int64_t value) {
 std::string GraphDraw::node(std::string_view type, const std::vector<std::string>& inputs,
                             Attributes attributes, std::string_view domain) {
   const std::string name = new_name("v");
-  auto& made = writer_.graph().node(type, inputs, {name});
+  auto& made = graph_->node(type, inputs, {name});
   made.in_domain(domain);
   out_.text += cat(name, " = ", type, "(");
   for (const std::string& input : inputs) out_.text += cat(input, " ");
@@ -113,10 +140,31 @@ std::vector<std::string> GraphDraw::nodes(std::string_view type,
                                           Attributes attributes) {
   std::vector<std::string> names;
   for (size_t i = 0; i < outputs; ++i) names.push_back(new_name("v"));
-  auto& made = writer_.graph().node(type, inputs, names);
+  auto& made = graph_->node(type, inputs, names);
   for (auto& attribute : attributes) made.attr(std::move(attribute));
   out_.text += cat(names[0], " and ", outputs - 1, " more = ", type, "(", inputs[0], " ...)\n");
   return names;
+}
+
+std::string GraphDraw::branches(const std::string& condition, const Dims64& dims,
+                                const std::function<std::string()>& draw_branch) {
+  const std::vector<model_writer::Dim> declared(dims.begin(), dims.end());
+  model_writer::GraphWriter* const outer = graph_;
+  std::vector<model_writer::GraphWriter> made;
+  for (const char* name : {"then", "else"}) {
+    model_writer::GraphWriter branch(name);
+    graph_ = &branch;
+    out_.text += cat(name, ":\n");
+    // What a branch gives, one of its nodes has made.
+    const std::string result = node("Identity", {draw_branch()});
+    branch.output(result, Type::tensor(element_, declared));
+    made.push_back(std::move(branch));
+  }
+  graph_ = outer;
+  Attributes attributes;
+  attributes.push_back(AttributeWriter::of_graph("then_branch", std::move(made[0])));
+  attributes.push_back(AttributeWriter::of_graph("else_branch", std::move(made[1])));
+  return node("If", {condition}, std::move(attributes));
 }
 
 Held GraphDraw::hold(std::string name, Dims64 dims) {
@@ -160,9 +208,13 @@ RandomGraph GraphDraw::take() {
   values_.back().readers = 0;
   for (const Entry& entry : values_) {
     if (entry.is_input || (entry.readers > 0 && !draw_.one_in(12))) continue;
+    std::string name = entry.held.name;
+    if (element_ != ElementType::kFloat) {
+      name = node("Cast", {name}, {AttributeWriter::of_int("to", 1)});
+    }
     const std::vector<model_writer::Dim> dims(entry.held.rank());
-    writer_.graph().output(entry.held.name, Type::tensor(ElementType::kFloat, dims));
-    out_.outputs.push_back(entry.held.name);
+    writer_.graph().output(name, Type::tensor(ElementType::kFloat, dims));
+    out_.outputs.push_back(name);
   }
   out_.bytes = writer_.serialize();
   return std::move(out_);

@@ -29,16 +29,22 @@ struct Held {
 
 class GraphDraw {
  public:
-  explicit GraphDraw(uint64_t seed);
+  explicit GraphDraw(uint64_t seed, bool of_halves = false);
 
   Draw& draw() { return draw_; }
   int64_t between(int64_t least, int64_t most) { return least + draw_.below(most - least + 1); }
+
+  int64_t opset() const { return opset_; }
+  // Of all values: float, or float16 between inputs and outputs that are float.
+  model_writer::ElementType element() const { return element_; }
 
   // A new input; dims are symbols where the draw says so.
   Held input(const Dims64& dims);
   // Constants: floats of -range to range, or as given.
   std::string weight(const Dims64& dims, double range);
   std::string floats(const Dims64& dims, const std::vector<float>& values);
+  // The same, float in graphs of float16, too.
+  std::string full_floats(const Dims64& dims, const std::vector<float>& values);
   std::string number(double value) { return floats({}, {static_cast<float>(value)}); }
   std::string ints(const Dims64& values);
   std::string codes(const Dims64& dims, int64_t least, int64_t most,
@@ -53,6 +59,9 @@ class GraphDraw {
   // The same of several outputs.
   std::vector<std::string> nodes(std::string_view type, const std::vector<std::string>& inputs,
                                  size_t outputs, Attributes attributes = {});
+  // An If: each of the functions adds nodes over what is there and names a result of these dims.
+  std::string branches(const std::string& condition, const Dims64& dims,
+                       const std::function<std::string()>& draw_branch);
   // Gives a value to the steps that follow.
   Held hold(std::string name, Dims64 dims);
   // The same through codes of 8 bits, of steps of kStep or so.
@@ -66,6 +75,8 @@ class GraphDraw {
 
  private:
   std::string new_name(std::string_view prefix);
+  std::string add_constant(std::string_view prefix, const Dims64& dims,
+                           const std::vector<float>& values, model_writer::ElementType type);
 
   struct Entry {
     Held held;
@@ -73,8 +84,11 @@ class GraphDraw {
     bool is_input = false;
   };
   Draw draw_;
+  int64_t opset_;
+  model_writer::ElementType element_;
   model_writer::ModelWriter writer_;
-  std::deque<Entry> values_;  // stay where they are
+  model_writer::GraphWriter* graph_ = nullptr;  // that nodes and constants go to
+  std::deque<Entry> values_;                    // stay where they are
   RandomGraph out_;
   int names_ = 0;
 };

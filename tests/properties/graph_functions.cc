@@ -43,6 +43,7 @@ std::string half_of_product(GraphDraw& g, const std::string& x, const std::strin
 }
 
 std::string gelu_by_erf(GraphDraw& g, const std::string& x, int64_t) {
+  if (g.opset() >= 20 && g.draw().one_in(3)) return g.node("Gelu", {x});
   const std::string erf = g.node("Erf", {scaled(g, x, 0.7071067811865476)});
   return half_of_product(g, x, plus(g, erf, g.number(1)));
 }
@@ -61,7 +62,7 @@ std::string silu(GraphDraw& g, const std::string& x, int64_t) {
 }
 
 std::string hard_swish(GraphDraw& g, const std::string& x, int64_t) {
-  switch (g.draw().below(3)) {
+  switch (g.opset() >= 14 ? g.draw().below(3) : g.between(1, 2)) {
     case 0:
       return g.node("HardSwish", {x});
     case 1:

@@ -136,8 +136,7 @@ bool gate(GraphDraw& g) {
   const int64_t channels = x->dims[1];
   const int64_t inner = g.between(1, 8);
   std::string s = g.draw().one_in(2) ? g.node("GlobalAveragePool", {x->name})
-                                     : g.node("ReduceMean", {x->name},
-                                              {ints("axes", {2, 3}), integer("keepdims", 1)});
+                                     : reduced(g, "ReduceMean", x->name, {2, 3}, true);
   s = g.node("Conv",
              {s, g.weight({inner, channels, 1, 1}, range_for(channels)), g.weight({inner}, 0.5)});
   s = g.node("Relu", {s});
@@ -180,7 +179,7 @@ bool resize(GraphDraw& g) {
   attributes.push_back(AttributeWriter::of_string("mode", is_nearest ? "nearest" : "linear"));
   attributes.push_back(AttributeWriter::of_string("coordinate_transformation_mode", place));
   if (is_nearest) attributes.push_back(AttributeWriter::of_string("nearest_mode", "floor"));
-  const std::string scales = g.floats({4}, {1, 1, 2, static_cast<float>(times)});
+  const std::string scales = g.full_floats({4}, {1, 1, 2, static_cast<float>(times)});
   std::vector<std::string> inputs{x->name, "", scales};
   if (g.draw().one_in(2)) inputs = {x->name, "", "", g.ints(dims)};
   g.hold(g.node("Resize", inputs, std::move(attributes)), dims);

@@ -1,5 +1,6 @@
 // Steps over values of any rank.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "tests/properties/graph_steps.h"
@@ -163,8 +164,7 @@ bool reduce(GraphDraw& g) {
     if (!goes || keeps) dims.push_back(goes ? 1 : x->dims[axis]);
   }
   if (axes.empty()) return false;
-  g.hold(g.node(g.draw().of(kTypes), {x->name}, {ints("axes", axes), integer("keepdims", keeps)}),
-         dims);
+  g.hold(reduced(g, g.draw().of(kTypes), x->name, axes, keeps), dims);
   return true;
 }
 
@@ -228,11 +228,41 @@ bool gather(GraphDraw& g) {
   return true;
 }
 
-constexpr Step kSteps[] = {transpose, reshape, concat,  concat, split,  slice,
-                           pad,       reduce,  softmax, binary, binary, unsqueeze_squeeze,
-                           gather};
+// One of two bodies, by a number that the run finds.
+bool branch(GraphDraw& g) {
+  const Held* x = g.pick([](const Held& held) { return held.rank() > 2 && held.dims[1] < 64; });
+  if (!x) return false;
+  const Held* other = g.pick([&](const Held& held) { return held.dims == x->dims; });
+  const std::string all = g.node("ReduceMax", {x->name}, {integer("keepdims", 0)});
+  const std::string condition = g.node("Greater", {all, g.number(g.draw().one_in(2) ? 0.1 : 1)});
+  const std::string y = g.branches(condition, x->dims, [&] {
+    std::string z = x->name;
+    if (x->rank() == 4) {
+      const int64_t channels = x->dims[1];
+      z = g.node("Conv", {z, g.weight({channels, channels, 1, 1}, 1.5 / std::sqrt(channels))});
+    } else {
+      const int64_t width = x->dims.back();
+      z = g.node("MatMul", {z, g.weight({width, width}, 1.5 / std::sqrt(width))});
+    }
+    if (g.draw().one_in(2)) z = g.node("Add", {z, other->name});
+    return draw_function(g, z, 0);
+  });
+  g.hold(y, x->dims);
+  return true;
+}
+
+constexpr Step kSteps[] = {
+    branch, transpose, reshape,           concat, concat, split, slice, pad, reduce, softmax,
+    binary, binary,    unsqueeze_squeeze, gather};
 
 }  // namespace
+
+std::string reduced(GraphDraw& g, std::string_view type, const std::string& x, const Dims64& axes,
+                    bool keeps) {
+  const AttributeWriter kept = integer("keepdims", keeps);
+  if (g.opset() >= 18) return g.node(type, {x, g.ints(axes)}, {kept});
+  return g.node(type, {x}, {ints("axes", axes), kept});
+}
 
 Span<const Step> move_steps() { return {kSteps, std::size(kSteps)}; }
 

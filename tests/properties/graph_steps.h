@@ -12,6 +12,10 @@ using Step = bool (*)(GraphDraw& g);
 // A function of elements, in one of its spellings; `channels` for a slope per channel (axis 1).
 std::string draw_function(GraphDraw& g, const std::string& x, int64_t channels);
 
+// ReduceMean and its like, whose axes are an attribute or an input.
+std::string reduced(GraphDraw& g, std::string_view type, const std::string& x, const Dims64& axes,
+                    bool keeps);
+
 // Convolutions, pools and all that has channels.
 Span<const Step> image_steps();
 // Products, norms and attention over [batch, tokens, width].

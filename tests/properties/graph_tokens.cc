@@ -87,15 +87,17 @@ bool scores(GraphDraw& g) {
   return true;
 }
 
-Attributes mean_axes() { return {ints("axes", {-1}), integer("keepdims", 1)}; }
+std::string mean_of(GraphDraw& g, const std::string& x) {
+  return reduced(g, "ReduceMean", x, {-1}, true);
+}
 
 // (x - mean) / sqrt(variance + epsilon) by parts; without mean where `centers` is not set.
 std::string norm_by_parts(GraphDraw& g, const std::string& x, bool centers) {
   std::string d = x;
-  if (centers) d = g.node("Sub", {x, g.node("ReduceMean", {x}, mean_axes())});
+  if (centers) d = g.node("Sub", {x, mean_of(g, x)});
   const std::string square =
       g.draw().one_in(2) ? g.node("Pow", {d, g.number(2)}) : g.node("Mul", {d, d});
-  const std::string variance = g.node("ReduceMean", {square}, mean_axes());
+  const std::string variance = mean_of(g, square);
   const std::string root = g.node("Sqrt", {g.node("Add", {variance, g.number(0.1)})});
   if (g.draw().one_in(2)) return g.node("Div", {d, root});
   return g.node("Mul", {d, g.node("Reciprocal", {root})});
@@ -109,7 +111,7 @@ bool norm(GraphDraw& g) {
   const Held* other =
       g.draw().one_in(2) ? g.pick([&](const Held& held) { return held.dims == x->dims; }) : nullptr;
   if (other && other != x) in = g.node("Add", {x->name, other->name});
-  if (g.draw().one_in(3)) {
+  if (g.opset() >= 17 && g.draw().one_in(3)) {
     g.hold(g.node("LayerNormalization", {in, g.weight({width}, 1), g.weight({width}, 0.3)},
                   {AttributeWriter::of_float("epsilon", 0.1F), integer("axis", -1)}),
            x->dims);
@@ -169,7 +171,7 @@ bool half_dense(GraphDraw& g) {
   if (width > 1200) return false;
   Dims64 dims = x->dims;
   dims.back() = width;
-  const AttributeWriter to_float = integer("to", 1);
+  const AttributeWriter to_float = integer("to", static_cast<int64_t>(g.element()));
   std::string w;
   const int64_t form = g.draw().below(3);
   if (form == 0) {
@@ -214,6 +216,68 @@ bool block_dense(GraphDraw& g) {
   return true;
 }
 
+// Weights of 4 bits that DequantizeLinear widens, in blocks or not, turned or not.
+bool narrow_dense(GraphDraw& g) {
+  const Held* x = pick_rows(g);
+  if (!x || g.opset() < 21) return false;
+  const int64_t depth = x->dims.back();
+  const int64_t width = g.between(1, 20) * 2;  // whole bytes
+  const bool is_turned = g.draw().one_in(2);
+  const bool is_signed = g.draw().one_in(2);
+  const int64_t block = g.draw().one_in(2) && depth % 16 == 0 ? 16 : depth;
+  const Dims64 dims = is_turned ? Dims64{width, depth} : Dims64{depth, width};
+  if (count_of(dims) % 2 != 0) return false;
+  const int64_t blocks = depth / block;
+  const Dims64 scales = is_turned ? Dims64{width, blocks} : Dims64{blocks, width};
+  const auto type =
+      is_signed ? model_writer::ElementType::kInt4 : model_writer::ElementType::kUint4;
+  std::vector<std::string> inputs{g.codes(dims, -128, 127, type)};
+  Attributes attributes;
+  if (block == depth) {
+    inputs.push_back(g.weight({width}, range_for(depth) / 4));
+    attributes.push_back(integer("axis", is_turned ? 0 : 1));
+    if (g.draw().one_in(2)) inputs.push_back(g.codes({width}, -128, 127, type));
+  } else {
+    inputs.push_back(g.weight(scales, range_for(depth) / 4));
+    attributes.push_back(integer("axis", is_turned ? 1 : 0));
+    attributes.push_back(integer("block_size", block));
+    if (g.draw().one_in(2)) inputs.push_back(g.codes(scales, -128, 127, type));
+  }
+  std::string w = g.node("DequantizeLinear", inputs, std::move(attributes));
+  if (is_turned) w = g.node("Transpose", {w}, {ints("perm", {1, 0})});
+  std::string y = g.node("MatMul", {x->name, w});
+  if (g.draw().one_in(2)) y = g.node("Add", {y, g.weight({width}, 0.5)});
+  Dims64 out = x->dims;
+  out.back() = width;
+  g.hold(y, out);
+  return true;
+}
+
+// [S, B, E] -> [S, B, H], both ways or one.
+bool recurrent(GraphDraw& g) {
+  const Held* x = g.pick([](const Held& held) { return held.rank() == 3 && held.dims[2] < 100; });
+  if (!x) return false;
+  const bool is_lstm = g.draw().one_in(2);
+  const int64_t gates = is_lstm ? 4 : 3;
+  const int64_t ways = g.between(1, 2);
+  const int64_t hidden = g.between(1, 20);
+  const int64_t depth = x->dims[2];
+  std::vector<std::string> inputs{x->name,
+                                  g.weight({ways, gates * hidden, depth}, range_for(depth)),
+                                  g.weight({ways, gates * hidden, hidden}, range_for(hidden) / 2)};
+  if (g.draw().one_in(2)) inputs.push_back(g.weight({ways, 2 * gates * hidden}, 0.3));
+  Attributes attributes;
+  attributes.push_back(integer("hidden_size", hidden));
+  attributes.push_back(AttributeWriter::of_string("direction", ways == 2 ? "bidirectional"
+                                                               : g.draw().one_in(2) ? "reverse"
+                                                                                    : "forward"));
+  if (!is_lstm) attributes.push_back(integer("linear_before_reset", g.draw().below(2)));
+  std::string y = g.node(is_lstm ? "LSTM" : "GRU", inputs, std::move(attributes));
+  y = g.node("Transpose", {y}, {ints("perm", {0, 2, 1, 3})});
+  g.hold(g.node("Reshape", {y, g.ints({0, 0, -1})}), {x->dims[0], x->dims[1], ways * hidden});
+  return true;
+}
+
 // [N, C, L], over L.
 bool conv_of_rows(GraphDraw& g) {
   const Held* x = g.pick_rank(3);
@@ -239,9 +303,9 @@ bool functions(GraphDraw& g) {
   return true;
 }
 
-constexpr Step kSteps[] = {dense,        dense,     dense,     gemm,       gemm,
-                           scores,       norm,      attention, half_dense, block_dense,
-                           conv_of_rows, functions, norm};
+constexpr Step kSteps[] = {narrow_dense, recurrent,   dense,        dense,     dense,
+                           gemm,         gemm,        scores,       norm,      attention,
+                           half_dense,   block_dense, conv_of_rows, functions, norm};
 
 }  // namespace
 

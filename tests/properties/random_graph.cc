@@ -5,8 +5,8 @@
 namespace folio::properties {
 namespace {
 
-void draw_inputs(GraphKind kind, GraphDraw& g) {
-  if (kind == GraphKind::kTokens) {
+void draw_inputs(GraphKind kind, bool of_tokens, GraphDraw& g) {
+  if (of_tokens) {
     constexpr int64_t kWidths[] = {8, 16, 32, 12};
     g.input({g.between(1, 3), g.between(1, 20), g.draw().of(kWidths)});
     return;
@@ -21,12 +21,14 @@ void draw_inputs(GraphKind kind, GraphDraw& g) {
 }  // namespace
 
 RandomGraph random_graph(GraphKind kind, uint64_t seed) {
-  GraphDraw g(seed);
-  draw_inputs(kind, g);
-  const auto own = kind == GraphKind::kTokens   ? token_steps()
-                   : kind == GraphKind::kImages ? image_steps()
-                                                : byte_steps();
-  const auto other = kind == GraphKind::kTokens ? image_steps() : token_steps();
+  GraphDraw g(seed, kind == GraphKind::kHalves);
+  const bool of_tokens =
+      kind == GraphKind::kTokens || (kind == GraphKind::kHalves && g.draw().one_in(2));
+  draw_inputs(kind, of_tokens, g);
+  const auto own = kind == GraphKind::kBytes ? byte_steps()
+                   : of_tokens               ? token_steps()
+                                             : image_steps();
+  const auto other = of_tokens ? image_steps() : token_steps();
   for (int64_t left = g.between(3, 14); left > 0; --left) {
     const int64_t where = g.draw().below(12);
     const auto& steps = where < 8 ? own : where < 11 ? move_steps() : other;

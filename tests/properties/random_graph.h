@@ -16,11 +16,13 @@
 
 namespace folio::properties {
 
-enum class GraphKind { kImages, kTokens, kBytes };  // bytes: images, quantized
+// kBytes: images, quantized; kHalves: images and tokens of float16.
+enum class GraphKind { kImages, kTokens, kBytes, kHalves };
 
 struct RandomGraph {
   std::string bytes;
   std::vector<NamedValue> inputs;
+  std::vector<NamedValue> other_inputs;  // of other dims where these are symbols
   std::vector<std::string> outputs;
   std::string text;  // a node a line, for messages
 };
