@@ -151,8 +151,8 @@ typedef struct FolioGemmF32 {
   const float* const* a_lines; /* [k / a_run] or null */
   int64_t a_run;
   const float* b;        /* F32P16 of [k, n], 64-byte aligned; see pack_f32p16 */
-  int32_t b_is_bfloat16; /* 1: b is BF16P16 instead, the same panels of bfloat16, 32-byte aligned.
-                          * In the precision kFolioMedium, of levels that multiply parts in it. */
+  int32_t b_is_bfloat16; /* 1: b is BF16P16 instead (see bf16p16_to_f32), 64-byte aligned. In the
+                          * precision kFolioMedium, of levels that multiply parts in it. */
   float* c;
   int64_t c_row_stride;
   const float* col_scale; /* [n] or null: ones */
@@ -217,6 +217,14 @@ typedef struct FolioPlaneF32 {
  * beyond n are zero. A panel starts every k * 16 floats, so gemm over columns [16 q, ...) takes
  * b + q * k * 16. */
 #define FOLIO_F32P16_COLUMNS 16
+
+/* BF16P16 of [k, n]: panels of 16 columns as F32P16 has, of bfloat16; rows stand in pairs, element
+ * beside element, with zeros for the last one's missing half. */
+static inline int64_t folio_bf16p16_rows(int64_t k) { return k + k % 2; }
+/* Where row p and column c of a panel is. */
+static inline int64_t folio_bf16p16_at(int64_t p, int64_t c) {
+  return (p / 2 * FOLIO_F32P16_COLUMNS + c) * 2 + p % 2;
+}
 
 /* What becomes of a 32-bit sum of products of bytes (wrapping) in column j of row i:
  *
@@ -355,9 +363,9 @@ typedef struct FolioKernels {
    * not read. The same bits as gemm_f32 in the precision kFolioChain. */
   void (*gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
 
-  /* The same for m <= 4 and a B of panels as F32P16, but of elements of 16 bits, float16 or (if
-   * is_bfloat16) bfloat16: widens them in registers. The same bits as gemm_f32 from what f16_to_f32
-   * or bf16_to_f32 make of them. */
+  /* The same for m <= 4 and a B of panels of 16 bits at any address, F16P16 (as F32P16, of float16)
+   * or, if is_bfloat16, BF16P16: widens them in registers. The same bits as gemm_f32 from what
+   * f16_to_f32 or bf16p16_to_f32 make of them. */
   void (*gemv_b16)(const FolioGemmF32* args, const void* b, int32_t is_bfloat16);
 
   FolioUnaryF32 unary_f32[kFolioUnaryCount];
@@ -445,6 +453,10 @@ typedef struct FolioKernels {
   void (*f32_to_f16)(int64_t n, const float* x, void* y);
   void (*bf16_to_f32)(int64_t n, const void* x, float* y);
   void (*f32_to_bf16)(int64_t n, const float* x, void* y);
+
+  /* The first rows of a panel of BF16P16 as rows of F32P16. Bits are moved: a NaN stays as it is.
+   */
+  void (*bf16p16_to_f32)(int64_t rows, const void* x, float* y);
 
   /* y[j * y_row_stride + i] = x[i * x_row_stride + j], i < rows, j < cols, elements of 32 bits
    * (float, int32, ...) moved as bits. Strides >= the row's length; x and y do not overlap. */

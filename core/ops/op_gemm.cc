@@ -227,7 +227,7 @@ GemmB GemmB::from_column(int64_t j, int64_t k) const {
   const int64_t element = panel_element_bytes(dtype);
   if (data) b.data = static_cast<const char*>(data) + element * j * col_stride;
   if (packed) b.packed = packed + j * k;
-  if (packed_halves) b.packed_halves = packed_halves + element * j * k;
+  if (packed_halves) b.packed_halves = packed_halves + element * j * panel_rows(dtype, k);
   return b;
 }
 
@@ -257,6 +257,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   }
   if (!packed) return multiply_plain(run, args, b);
   const FolioKernels& kernels = run.kernels();
+  const int64_t column_bytes = panel_element_bytes(b.dtype) * panel_rows(b.dtype, args.k);
   const int threads = run.parallel().thread_count();
   const bool is_split = folio_multiplies_parts(&kernels, args.precision) != 0;
   const bool stays = args.a_col_stride == 1 && !is_split;
@@ -274,7 +275,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
       const int64_t col = chunk % col_blocks * size.columns;
       FolioGemmF32 part = gemm_part(args, row, std::min(size.rows, args.m - row), col,
                                     std::min(size.columns, args.n - col));
-      part.b = reinterpret_cast<const float*>(packed + col * args.k * panel_element_bytes(b.dtype));
+      part.b = reinterpret_cast<const float*>(packed + col * column_bytes);
       part.scratch = is_split ? block.data() : nullptr;
       kernels.gemm_f32(&part);
     }
@@ -296,7 +297,7 @@ void request_panels(OpBuild& build, int input, int64_t k, int64_t n, int64_t row
   request.fill = [](const PackRequest& r, const void* context, const Tensor& source,
                     uint8_t* blob) {
     if (is_half(source.dtype())) {
-      pack_b16p16({r.k, r.n, r.row_stride, r.col_stride}, source.raw(), blob);
+      pack_half_panels({source.dtype(), r.k, r.n, r.row_stride, r.col_stride}, source.raw(), blob);
       return Status::ok();
     }
     const auto* kernels = static_cast<const FolioKernels*>(context);

@@ -77,7 +77,7 @@ class HalfProduct {
       return;
     }
     for (int64_t j = 0; j < columns; j += kPanel) {
-      widen_halves(kernels_, b_.dtype, depth * kPanel, panel(p, column + j), panels + j * depth);
+      widen_panels(kernels_, b_.dtype, depth, kPanel, panel(p, column + j), panels + j * depth);
     }
   }
 
@@ -85,8 +85,9 @@ class HalfProduct {
     return static_cast<const uint8_t*>(b_.data) +
            kHalf * (p * b_.row_stride + column * b_.col_stride);
   }
+  int64_t rows() const { return panel_rows(b_.dtype, args_.k); }
   const uint8_t* panel(int64_t p, int64_t column) const {
-    return b_.packed_halves + kHalf * (column * args_.k + p * kPanel);
+    return b_.packed_halves + kHalf * (column * rows() + p * kPanel);
   }
 
   void announce(int64_t p, int64_t depth, int64_t column, int64_t columns,
@@ -95,7 +96,7 @@ class HalfProduct {
       part->next = reinterpret_cast<const char*>(panel(p, column));
       part->next_rows = (columns + kPanel - 1) / kPanel;
       part->next_bytes = kHalf * depth * kPanel;
-      part->next_stride = kHalf * args_.k * kPanel;
+      part->next_stride = kHalf * rows() * kPanel;
       return;
     }
     set_next(b_, plain(p, column), depth, columns, part);
@@ -139,9 +140,10 @@ int64_t chunk_columns(const FolioGemmF32& args, int64_t step) {
 Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const int64_t columns = chunk_columns(args, kBlockColumns);
   if (b.packed_halves) {  // widened in registers
+    const int64_t rows = panel_rows(b.dtype, args.k);
     run.parallel().for_range(args.n, columns, [&](int64_t begin, int64_t end) {
       const FolioGemmF32 part = gemm_part(args, 0, args.m, begin, end - begin);
-      run.kernels().gemv_b16(&part, b.packed_halves + kHalf * begin * args.k,
+      run.kernels().gemv_b16(&part, b.packed_halves + kHalf * begin * rows,
                              b.dtype == DType::kBfloat16 ? 1 : 0);
     });
     return Status::ok();

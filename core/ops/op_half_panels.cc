@@ -10,17 +10,19 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr size_t kHalf = sizeof(uint16_t);
 constexpr int64_t kTurned = 256;  // rows of a panel that are turned at once: 8 KiB
 
-// move(element of the matrix, element of the panels) of the columns of one panel.
-template <typename Move>
+// move(element of the matrix, element of the panels) of the columns of one panel, whose rows stand
+// in pairs or alone.
+template <bool kPairs, typename Move>
 void walk_panel(const HalfMatrix& b, int64_t first, int64_t columns, const Move& move) {
+  const auto place = [](int64_t p, int64_t c) {
+    return kPairs ? folio_bf16p16_at(p, c) : p * kPanel + c;
+  };
   if (b.taps > 1) {
     const int64_t channels = b.k / b.taps;
     for (int64_t j = 0; j < columns; ++j) {
       int64_t from = (first + j) * b.col_stride;
       for (int64_t c = 0; c < channels; ++c) {
-        for (int64_t tap = 0; tap < b.taps; ++tap) {
-          move(from++, (tap * channels + c) * kPanel + j);
-        }
+        for (int64_t tap = 0; tap < b.taps; ++tap) move(from++, place(tap * channels + c, j));
       }
     }
     return;
@@ -29,12 +31,24 @@ void walk_panel(const HalfMatrix& b, int64_t first, int64_t columns, const Move&
     const int64_t end = std::min(p + kTurned, b.k);
     for (int64_t j = 0; j < columns; ++j) {
       const int64_t from = (first + j) * b.col_stride;
-      for (int64_t row = p; row < end; ++row) move(from + row * b.row_stride, row * kPanel + j);
+      for (int64_t row = p; row < end; ++row) move(from + row * b.row_stride, place(row, j));
     }
   }
 }
 
-bool lies_by_rows(const HalfMatrix& b) { return b.taps == 1 && b.col_stride == 1; }
+template <typename Move>
+void walk_panel(const HalfMatrix& b, int64_t first, int64_t columns, const Move& move) {
+  if (b.dtype == DType::kBfloat16) {
+    walk_panel<true>(b, first, columns, move);
+  } else {
+    walk_panel<false>(b, first, columns, move);
+  }
+}
+
+// Rows of the matrix are rows of panels.
+bool lies_by_rows(const HalfMatrix& b) {
+  return b.dtype == DType::kFloat16 && b.taps == 1 && b.col_stride == 1;
+}
 
 }  // namespace
 
@@ -69,7 +83,9 @@ void set_panels_of(DType dtype, PackRequest* request) {
 }
 
 bool panels_bytes(DType dtype, int64_t k, int64_t n, uint64_t* out_bytes) {
-  return is_half(dtype) ? b16p16_bytes(k, n, out_bytes) : f32p16_bytes(k, n, out_bytes);
+  return dtype == DType::kFloat     ? f32p16_bytes(k, n, out_bytes)
+         : dtype == DType::kFloat16 ? f16p16_bytes(k, n, out_bytes)
+                                    : bf16p16_bytes(k, n, out_bytes);
 }
 
 void widen_halves(const FolioKernels& kernels, DType dtype, int64_t n, const void* from,
@@ -77,11 +93,22 @@ void widen_halves(const FolioKernels& kernels, DType dtype, int64_t n, const voi
   (dtype == DType::kFloat16 ? kernels.f16_to_f32 : kernels.bf16_to_f32)(n, from, to);
 }
 
-void pack_b16p16(const HalfMatrix& b, const uint8_t* from, uint8_t* dst) {
-  for (int64_t j = 0; j < b.n; j += kPanel, dst += static_cast<size_t>(b.k * kPanel) * kHalf) {
+void widen_panels(const FolioKernels& kernels, DType dtype, int64_t k, int64_t n,
+                  const uint8_t* panels, float* to) {
+  const int64_t columns = (n + kPanel - 1) / kPanel * kPanel;
+  if (dtype != DType::kBfloat16) return widen_halves(kernels, dtype, columns * k, panels, to);
+  const size_t panel = static_cast<size_t>(folio_bf16p16_rows(k) * kPanel) * kHalf;
+  for (int64_t j = 0; j < columns; j += kPanel, panels += panel, to += k * kPanel) {
+    kernels.bf16p16_to_f32(k, panels, to);
+  }
+}
+
+void pack_half_panels(const HalfMatrix& b, const uint8_t* from, uint8_t* dst) {
+  const size_t panel = static_cast<size_t>(panel_rows(b.dtype, b.k) * kPanel) * kHalf;
+  for (int64_t j = 0; j < b.n; j += kPanel, dst += panel) {
     const int64_t columns = std::min(kPanel, b.n - j);
     const size_t row = static_cast<size_t>(columns) * kHalf;
-    if (columns < kPanel) std::memset(dst, 0, static_cast<size_t>(b.k * kPanel) * kHalf);
+    if (columns < kPanel || panel_rows(b.dtype, b.k) > b.k) std::memset(dst, 0, panel);
     if (lies_by_rows(b)) {
       for (int64_t p = 0; p < b.k; ++p) {
         std::memcpy(dst + static_cast<size_t>(p * kPanel) * kHalf,
@@ -96,8 +123,9 @@ void pack_b16p16(const HalfMatrix& b, const uint8_t* from, uint8_t* dst) {
   }
 }
 
-void unpack_b16p16(const HalfMatrix& b, const uint8_t* panels, uint8_t* to) {
-  for (int64_t j = 0; j < b.n; j += kPanel, panels += static_cast<size_t>(b.k * kPanel) * kHalf) {
+void unpack_half_panels(const HalfMatrix& b, const uint8_t* panels, uint8_t* to) {
+  const size_t panel = static_cast<size_t>(panel_rows(b.dtype, b.k) * kPanel) * kHalf;
+  for (int64_t j = 0; j < b.n; j += kPanel, panels += panel) {
     const int64_t columns = std::min(kPanel, b.n - j);
     const size_t row = static_cast<size_t>(columns) * kHalf;
     if (lies_by_rows(b)) {

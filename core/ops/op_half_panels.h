@@ -13,8 +13,12 @@ namespace folio {
 
 inline bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
 
-// Bytes of an element that the layouts F32P16, F16P16 and BF16P16 hold.
+// Bytes of an element that the layouts F32P16, F16P16 and BF16P16 hold, and rows of a panel, with
+// the one that BF16P16 fills up a pair with.
 inline int64_t panel_element_bytes(DType dtype) { return is_half(dtype) ? 2 : 4; }
+inline int64_t panel_rows(DType dtype, int64_t k) {
+  return dtype == DType::kBfloat16 ? folio_bf16p16_rows(k) : k;
+}
 
 // Set by passes/keep_halves.cc. An attribute of 1: constant weights of this node, whose other
 // inputs are floats, may be float16 or bfloat16 and stand for the same numbers in float.
@@ -44,20 +48,25 @@ inline bool reads_panels(const FolioKernels& kernels, int32_t precision, DType d
 
 void widen_halves(const FolioKernels& kernels, DType dtype, int64_t n, const void* from, float* to);
 
+// Panels of B[k, n] as F32P16; or, of one panel, its first k rows.
+void widen_panels(const FolioKernels& kernels, DType dtype, int64_t k, int64_t n,
+                  const uint8_t* panels, float* to);
+
 // A matrix B[k, n] of elements of 16 bits, of any alignment: B[p, j] at element
 // p * row_stride + j * col_stride, or, with taps, which are innermost in each column (row_stride is
 // 1 then), where p = tap * (k / taps) + c, at c * taps + tap + j * col_stride.
 struct HalfMatrix {
+  DType dtype = DType::kUndefined;
   int64_t k = 0;
   int64_t n = 0;
   int64_t row_stride = 0;
   int64_t col_stride = 0;
   int64_t taps = 1;
 };
-// dst[(j / 16) * k * 16 + p * 16 + j % 16] = B[p, j]; zeros beyond n.
-void pack_b16p16(const HalfMatrix& b, const uint8_t* from, uint8_t* dst);
+// As F16P16 or BF16P16 (kernels.h); zeros beyond n and k.
+void pack_half_panels(const HalfMatrix& b, const uint8_t* from, uint8_t* dst);
 // The inverse.
-void unpack_b16p16(const HalfMatrix& b, const uint8_t* panels, uint8_t* to);
+void unpack_half_panels(const HalfMatrix& b, const uint8_t* panels, uint8_t* to);
 
 // Rows [0, depth) of `columns` columns that lie in lines, of rows or of columns, as F32P16.
 // `lines`: scratch of depth * columns floats. One of the strides is 1.

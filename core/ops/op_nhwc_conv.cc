@@ -178,7 +178,8 @@ Status run_pointwise_halves(OpRun& run, const ConvSizes& s, const NhwcConvArgs& 
     gemm.addend = args.z ? args.z + channel : nullptr;
     GemmB b = all.from_column(channel, gemm.k);
     if (args.packed_halves)
-      b.packed_halves = args.packed_halves + 2 * g * panel_columns(s.c_out) * gemm.k;
+      b.packed_halves =
+          args.packed_halves + 2 * g * panel_columns(s.c_out) * panel_rows(b.dtype, gemm.k);
     FOLIO_RETURN_IF_ERROR(gemm_halves(run, gemm, b, function));
   }
   return Status::ok();

@@ -205,14 +205,15 @@ void NhwcProduct::compute_rows(int64_t begin, int64_t end, float* y, uint8_t* sc
 }
 
 const uint8_t* NhwcProduct::halves_at(int64_t group, int64_t first) const {
-  return args_.packed_halves + 2 * (group * panel_columns(s_.c_out) + first) * s_.k();
+  const int64_t rows = panel_rows(args_.weights->dtype(), s_.k());
+  return args_.packed_halves + 2 * (group * panel_columns(s_.c_out) + first) * rows;
 }
 
 void NhwcProduct::fill(int64_t group, int64_t first, float* panels) const {
   const int64_t columns = std::min(tiling_.columns, s_.c_out - first);
   if (args_.packed_halves) {
-    widen_halves(kernels_, args_.weights->dtype(), panel_columns(columns) * s_.k(),
-                 halves_at(group, first), panels);
+    widen_panels(kernels_, args_.weights->dtype(), s_.k(), columns, halves_at(group, first),
+                 panels);
     return;
   }
   fill_conv_panels(kernels_, args_.is_planes ? 1 : s_.window.kernel_count(), s_.k(),
@@ -223,7 +224,8 @@ NhwcProduct::Ahead NhwcProduct::bytes_of(int64_t chunk) const {
   if (!args_.packed_halves || chunk >= chunks()) return {};
   const int64_t first = chunk % tiling_.blocks * tiling_.columns;
   const int64_t columns = panel_columns(std::min(tiling_.columns, s_.c_out - first));
-  return {halves_at(chunk / tiling_.blocks % s_.group, first), 2 * columns * s_.k()};
+  return {halves_at(chunk / tiling_.blocks % s_.group, first),
+          2 * columns * panel_rows(args_.weights->dtype(), s_.k())};
 }
 
 int64_t NhwcProduct::first_row(int64_t tile) const {

@@ -66,10 +66,11 @@ Status fill_product(const PackRequest& r, const void* context, const Tensor& sou
 
 Status fill_halves(const PackRequest& r, const void*, const Tensor& source, uint8_t* blob) {
   const int64_t columns = r.n / r.groups;
+  const DType dtype = source.dtype();
   for (int64_t g = 0; g < r.groups; ++g) {
-    pack_b16p16({r.k, columns, r.row_stride, r.col_stride, r.taps},
-                source.raw() + 2 * g * columns * r.k, blob);
-    blob += 2 * panel_columns(columns) * r.k;
+    pack_half_panels({dtype, r.k, columns, r.row_stride, r.col_stride, r.taps},
+                     source.raw() + 2 * g * columns * r.k, blob);
+    blob += 2 * panel_columns(columns) * panel_rows(dtype, r.k);
   }
   return Status::ok();
 }

@@ -42,7 +42,9 @@ bool bytes_of(const PackRequest& r, uint64_t* out) {
   if (r.layout == Layout::kS8P16K4) return s8p16k4_bytes(r.k, r.n, out);
   uint64_t each = 0;
   if (is_panels(r.layout)) {
-    const auto bytes = r.layout == Layout::kF32P16 ? f32p16_bytes : b16p16_bytes;
+    const auto bytes = r.layout == Layout::kF32P16   ? f32p16_bytes
+                       : r.layout == Layout::kF16P16 ? f16p16_bytes
+                                                     : bf16p16_bytes;
     return bytes(r.k, r.n / r.groups, &each) &&
            checked_mul(each, static_cast<uint64_t>(r.groups), out);
   }
@@ -136,12 +138,15 @@ void unpack_f32(const FolioKernels& kernels, Parallel& parallel, const PackReque
 void unpack_halves(Parallel& parallel, const PackRequest& r, const uint8_t* blob, uint8_t* out) {
   const int64_t columns = r.n / r.groups;
   const int64_t panels = (columns + kPanel - 1) / kPanel;
+  const DType dtype = r.layout == Layout::kF16P16 ? DType::kFloat16 : DType::kBfloat16;
+  const int64_t panel_bytes = panel_element_bytes(dtype) * panel_rows(dtype, r.k) * kPanel;
   parallel.for_range(r.groups * panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t j = i % panels * kPanel;
       const int64_t first = i / panels * columns + j;
-      unpack_b16p16({r.k, std::min(kPanel, columns - j), r.row_stride, r.col_stride, r.taps},
-                    blob + 2 * i * r.k * kPanel, out + 2 * first * r.col_stride);
+      unpack_half_panels(
+          {dtype, r.k, std::min(kPanel, columns - j), r.row_stride, r.col_stride, r.taps},
+          blob + i * panel_bytes, out + 2 * first * r.col_stride);
     }
   });
 }

@@ -65,8 +65,12 @@ bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
   return p16_bytes(k, n, sizeof(float), out_bytes);
 }
 
-bool b16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
+bool f16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
   return p16_bytes(k, n, sizeof(uint16_t), out_bytes);
+}
+
+bool bf16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
+  return k < INT64_MAX && p16_bytes(k + k % 2, n, sizeof(uint16_t), out_bytes);
 }
 
 bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {

@@ -17,7 +17,7 @@ enum class Layout : uint16_t {
   kF32Wino43 = 5,   // [36] of F32P16 of [C, M]: transformed 3x3 filters (core/kernels/winograd.h)
   kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
   kF16P16 = 7,      // as kF32P16, of float16
-  kBF16P16 = 8,     // as kF32P16, of bfloat16
+  kBF16P16 = 8,     // [ceil(n / 16)][ceil(k / 2)][16][2] bfloat16, zero padded: pairs of rows
   kF16Exact = 9,    // the numbers of a float tensor as float16, where that holds every one exactly
 };
 
@@ -27,7 +27,7 @@ inline constexpr uint16_t kS8P16K4Version = 1;
 inline constexpr uint16_t kF32Wino43Version = 1;
 inline constexpr uint16_t kF32TapwiseVersion = 1;
 inline constexpr uint16_t kF16P16Version = 1;
-inline constexpr uint16_t kBF16P16Version = 1;
+inline constexpr uint16_t kBF16P16Version = 2;
 inline constexpr uint16_t kF16ExactVersion = 1;
 
 // At which kernels read packed weights.
@@ -41,8 +41,9 @@ const char* layout_name(Layout layout);
 // Bytes of B[k, n] as F32P16; false on overflow or negative dims.
 [[nodiscard]] bool f32p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
 
-// Bytes of B[k, n] as F16P16 or BF16P16.
-[[nodiscard]] bool b16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
+// Bytes of B[k, n] as F16P16, as BF16P16.
+[[nodiscard]] bool f16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
+[[nodiscard]] bool bf16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
 
 // Bytes of B[k, n] as S8P16K4, the sums of its columns included.
 [[nodiscard]] bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes);

@@ -20,16 +20,20 @@ GemmProblem problem(int64_t m, int64_t n, int64_t k) {
 // The upper halves of packed floats, before memory that cannot be read.
 class Panels {
  public:
-  explicit Panels(const std::vector<float>& packed) : floats_(halves(packed)) {}
+  Panels(const std::vector<float>& packed, int64_t k) : floats_(halves(packed, k)) {}
   const float* data() const { return floats_.data(); }
 
  private:
-  static std::vector<float> halves(const std::vector<float>& packed) {
-    std::vector<float> floats(packed.size() / 2);  // rows of panels are 16 numbers
+  static std::vector<float> halves(const std::vector<float>& packed, int64_t k) {
+    const auto rows = static_cast<int64_t>(packed.size()) / 16;
+    const int64_t panels = k > 0 ? rows / k : 0;
+    const int64_t panel = folio_bf16p16_rows(k) * 16;
+    std::vector<float> floats(static_cast<size_t>(panels * panel / 2));
     auto* to = reinterpret_cast<uint8_t*>(floats.data());
-    for (size_t i = 0; i < packed.size(); ++i) {
-      const auto half = static_cast<uint16_t>(bits_of(packed[i]) >> 16);
-      std::memcpy(to + 2 * i, &half, sizeof(half));
+    for (int64_t i = 0; i < panels * k * 16; ++i) {
+      const auto half = static_cast<uint16_t>(bits_of(packed[static_cast<size_t>(i)]) >> 16);
+      const int64_t at = i / (k * 16) * panel + folio_bf16p16_at(i / 16 % k, i % 16);
+      std::memcpy(to + 2 * at, &half, sizeof(half));
     }
     return floats;
   }
@@ -44,7 +48,7 @@ void for_levels(const Check& check) {
 }
 
 void expect_same_bits(const GemmProblem& p, FolioGemmF32 args) {
-  const Panels panels(p.packed);
+  const Panels panels(p.packed, p.k);
   for_levels([&](const LevelUnderTest& level) {
     const auto want = run_gemm(level, p, args, 3);
     FolioGemmF32 halves = args;
@@ -95,12 +99,12 @@ TEST(BFloat16Panels, HoldWhatIsNotFiniteAndAllSizes) {
 // What comes next is fetched, and nothing else.
 TEST(BFloat16Panels, MayBeCutAtColumns) {
   const GemmProblem p = problem(30, 96, 513);
-  const Panels panels(p.packed);
+  const Panels panels(p.packed, p.k);
   for_levels([&](const LevelUnderTest& level) {
     const auto want = run_gemm(level, p, p.args(kFolioMedium));
     for (const int64_t first : {16, 48, 80}) {
       FolioGemmF32 part = p.args(kFolioMedium);
-      part.b = panels.data() + first * p.k / 2;
+      part.b = panels.data() + first * folio_bf16p16_rows(p.k) / 2;
       part.b_is_bfloat16 = 1;
       part.n = 16;
       GemmProblem some = p;

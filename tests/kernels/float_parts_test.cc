@@ -156,12 +156,12 @@ TEST(FloatParts, SplittingRowsColumnsAndDepthChangesNoBit) {
 }
 
 // What such numbers touch is what a chain makes of them; what they do not, is as without them. (One
-// part alone is as wide as a float: bfloat16_pairs_test.)
+// part alone is as wide as a float: below, and bfloat16_pairs_test.)
 TEST(FloatParts, LeaveToAChainWhatTheyCannotHold) {
   for (const LevelUnderTest& level : levels_under_test()) {
     const FolioKernels& kernels = level.kernels;
     if (kernels.multiplies_parts && !folio_multiplies_parts(&kernels, kFolioHighest)) continue;
-    for (const int32_t precision : kPrecisions) {
+    for (const int32_t precision : {kFolioHighest, kFolioHigh}) {
       Problem p(77, 147, 200);
       const std::vector<float> plain = run(level, p, p.args(precision));
       spoil(&p);
@@ -178,6 +178,37 @@ TEST(FloatParts, LeaveToAChainWhatTheyCannotHold) {
               << level.name << " precision " << precision << " at " << i << ", " << j << ": "
               << got[at] << " for " << want;
         }
+      }
+    }
+  }
+}
+
+// Infinity and NaN give what they give a chain, large and tiny numbers lose their rounding, and
+// nothing but the row or column of such a number changes.
+TEST(FloatParts, OnePartHoldsWhatAFloatHolds) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    if (!folio_multiplies_parts(&level.kernels, kFolioMedium)) continue;
+    Problem p(77, 147, 200);
+    const FolioGemmF32 args = p.args(kFolioMedium);
+    const std::vector<float> plain = run(level, p, args);
+    spoil(&p);
+    const std::vector<float> chain = run(level, p, p.args(kFolioChain));
+    const std::vector<float> got = run(level, p, args);
+    for (int64_t i = 0; i < p.m; ++i) {
+      for (int64_t j = 0; j < p.n; ++j) {
+        const auto at = static_cast<size_t>(i * p.n + j);
+        const bool is_touched = (i % 11 == 3 && i < 6 * 11) || j == 47 || j == 127;
+        double size = 0;
+        for (int64_t q = 0; q < p.k; ++q) {
+          size += std::fabs(double{p.a[static_cast<size_t>(i * p.k + q)]} *
+                            p.b[static_cast<size_t>(q * p.n + j)]);
+        }
+        const bool is_near = std::fabs(double{got[at]} - chain[at]) <= 0x1p-6 * size + 0x1p-100;
+        ASSERT_TRUE(is_touched && std::isfinite(chain[at])
+                        ? is_near
+                        : got[at] == (is_touched ? chain : plain)[at] ||
+                              (std::isnan(got[at]) && std::isnan(chain[at])))
+            << level.name << " at " << i << ", " << j << ": " << got[at] << " for " << chain[at];
       }
     }
   }

@@ -418,6 +418,38 @@ TEST(Gemm, FewRowsOfAFarBHaveTheSameBits) {
   }
 }
 
+// Panels of a problem's B in 16 bits, from byte 3 of `words` on, and what a level widens them to.
+struct HalfPanels {
+  HalfPanels(const Problem& p, bool is_bfloat16, const FolioKernels& kernels) {
+    const auto count = static_cast<int64_t>(p.packed.size());
+    const int64_t panel_rows = is_bfloat16 ? folio_bf16p16_rows(p.k) : p.k;
+    const int64_t panels = (p.n + 15) / 16;
+    words.resize(static_cast<size_t>(panels * panel_rows * 8 + 1));
+    wide.resize(p.packed.size());
+    char* bytes = reinterpret_cast<char*>(words.data()) + 3;
+    if (!is_bfloat16) {
+      ref_kernels().f32_to_f16(count, p.packed.data(), bytes);
+      add_nans(count, bytes);
+      kernels.f16_to_f32(count, bytes, wide.data());
+      return;
+    }
+    std::vector<uint16_t> rows(p.packed.size());
+    ref_kernels().f32_to_bf16(count, p.packed.data(), rows.data());
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = i / (16 * p.k) * panel_rows * 16 + folio_bf16p16_at(i / 16 % p.k, i % 16);
+      std::memcpy(bytes + 2 * at, &rows[static_cast<size_t>(i)], 2);
+    }
+    add_nans(count, bytes);
+    for (int64_t j = 0; j < panels; ++j) {
+      kernels.bf16p16_to_f32(p.k, bytes + j * panel_rows * 32, wide.data() + j * p.k * 16);
+    }
+  }
+  static void add_nans(int64_t count, char* bytes) {
+    if (count > 20) std::memcpy(bytes + 2 * 17, "\x01\x7c\x81\xff", 4);
+  }
+  std::vector<float> words, wide;
+};
+
 // Panels of 16 bits, at an odd address, right before a page that cannot be read: any bits at all.
 TEST(GemvB16, HasTheBitsOfGemmOverWhatTheyWidenTo) {
   for (const LevelUnderTest& level : levels_under_test()) {
@@ -426,15 +458,9 @@ TEST(GemvB16, HasTheBitsOfGemmOverWhatTheyWidenTo) {
            {std::pair<int64_t, int64_t>{1, 1}, {16, 9}, {45, 27}, {150, 3}, {129, 300}, {33, 0}}) {
         for (const int is_bfloat16 : {0, 1}) {
           const Problem p(m, n, k);
-          std::vector<float> words(p.packed.size() / 2 + 1);
-          char* bytes = reinterpret_cast<char*>(words.data());
-          const size_t count = p.packed.size();
-          (is_bfloat16 ? ref_kernels().f32_to_bf16 : ref_kernels().f32_to_f16)(
-              static_cast<int64_t>(count), p.packed.data(), bytes + 3);
-          if (count > 20) std::memcpy(bytes + 3 + 2 * 17, "\x01\x7c\x81\xff", 4);  // NaNs
-          std::vector<float> wide(count);
-          (is_bfloat16 ? level.kernels.bf16_to_f32 : level.kernels.f16_to_f32)(
-              static_cast<int64_t>(count), bytes + 3, wide.data());
+          const HalfPanels panels(p, is_bfloat16 != 0, level.kernels);
+          const std::vector<float>& words = panels.words;
+          const std::vector<float>& wide = panels.wide;
           const BeforeUnreadable aligned(wide);
           FolioGemmF32 args = p.args();
           args.b = aligned.data();

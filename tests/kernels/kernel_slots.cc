@@ -62,6 +62,9 @@ constexpr Operand half_panels() {
   return {Holds::kHalves, panels_of<kRows>, May::kStandAnywhere};
 }
 
+int64_t count_of_pairs(int64_t n) { return folio_bf16p16_rows(n) * FOLIO_F32P16_COLUMNS; }
+constexpr Operand paired_rows() { return {Holds::kHalves, count_of_pairs, May::kStandAnywhere}; }
+
 constexpr double kUnit = 0x1p-24;
 double none(int64_t) { return 0; }
 template <int64_t kUlp>
@@ -335,9 +338,9 @@ void add_moving_slots(std::vector<Slot>* list) {
                    none});
 }
 
-// Any halves, made less than 2.
+// Any halves, made less than 2; a row more, which fills up pairs.
 void call_gemv_b16(const FolioKernels& k, int64_t n, const Pointers& p, int) {
-  std::vector<uint16_t> panels(static_cast<size_t>(panels_of<7>(n)));
+  std::vector<uint16_t> panels(static_cast<size_t>(panels_of<8>(n)));
   if (!panels.empty()) std::memcpy(panels.data(), p.in[1], 2 * panels.size());
   for (uint16_t& half : panels) half = static_cast<uint16_t>(half & 0xbfffU);
   FolioGemmF32 a{};
@@ -390,11 +393,19 @@ void add_product_slots(std::vector<Slot>* list) {
                    Agrees::kNear,
                    bound});
   list->push_back({FOLIO_SLOT(gemv_b16),
-                   {floats<0, 14>(), half_panels<7>()},
+                   {floats<0, 14>(), half_panels<8>()},
                    {floats<2>(), floats<2>()},
                    call_gemv_b16,
                    Agrees::kNear,
                    [](int64_t) { return 4 * 10 * kUnit * 7; }});
+  list->push_back({FOLIO_SLOT(bf16p16_to_f32),
+                   {paired_rows()},
+                   {floats<FOLIO_F32P16_COLUMNS>()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.bf16p16_to_f32(n, p.in[0], p.to_f(0));
+                   },
+                   Agrees::kBits,
+                   none});
   list->push_back({FOLIO_SLOT(shifted_sum_f32),
                    {floats<0, 3>(), floats<1, 5>()},
                    {floats()},

@@ -32,7 +32,7 @@ const std::vector<LevelUnderTest>& levels_under_test() {
       level.fill(&kernels);
       list.push_back({level.name, kernels});
 #ifdef FOLIO_HAS_SOFTWARE_AMX
-      if (list.back().name == "x86_avx512vnni") {
+      if (list.back().name == "x86_avx512vnni" && (cpu_bits() & kCpuAvx512Bf16) != 0) {
         list.push_back({"software_amx", kernels});
         fill_software_amx(&list.back().kernels);
       }

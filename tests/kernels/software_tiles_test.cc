@@ -148,7 +148,7 @@ bool has_level(const char* name) {
 }
 
 TEST(TileCheck, TrustsTilesThatMultiplyAndNoOthers) {
-  if (!has_level("software_amx")) GTEST_SKIP() << "no AVX-512 VNNI on this machine";
+  if (!has_level("software_amx")) GTEST_SKIP() << "no AVX-512 VNNI and BF16 on this machine";
   EXPECT_TRUE(software_tiles_work(0, 0));
   EXPECT_FALSE(software_tiles_work(1, 0));
   EXPECT_FALSE(software_tiles_work(-256, 0));

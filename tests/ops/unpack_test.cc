@@ -52,9 +52,9 @@ PackRequest matrix_request(int64_t k, int64_t n, bool trans) {
 PackRequest half_request(DType dtype, int64_t k, int64_t n, bool trans) {
   PackRequest request = matrix_request(k, n, trans);
   set_panels_of(dtype, &request);
-  EXPECT_TRUE(b16p16_bytes(k, n, &request.bytes));
+  EXPECT_TRUE(panels_bytes(dtype, k, n, &request.bytes));
   request.fill = [](const PackRequest& r, const void*, const Tensor& source, uint8_t* blob) {
-    pack_b16p16({r.k, r.n, r.row_stride, r.col_stride}, source.raw(), blob);
+    pack_half_panels({source.dtype(), r.k, r.n, r.row_stride, r.col_stride}, source.raw(), blob);
     return Status::ok();
   };
   return request;
@@ -144,7 +144,9 @@ TEST(Unpack, GivesFiltersBack) {
       const auto of_halves =
           nhwc_conv_request(kernels(), each.w.dims(), each.group, /*is_planes=*/false, half);
       ASSERT_TRUE(of_halves.is_ok());
-      EXPECT_EQ(2 * of_halves.value().bytes, request.value().bytes);
+      const int64_t k = request.value().k;
+      EXPECT_EQ(2 * of_halves.value().bytes * static_cast<uint64_t>(k),
+                request.value().bytes * static_cast<uint64_t>(panel_rows(half, k)));
       expect_back(half, each.w, of_halves.value());
     }
   }
@@ -156,24 +158,33 @@ TEST(Unpack, GivesFiltersBack) {
   }
 }
 
-// What the panels hold is what F32P16 of the same numbers holds, narrowed; padding is zero.
-TEST(Unpack, PanelsOfHalvesStandAsThoseOfFloats) {
-  for (const bool trans : {false, true}) {
-    const int64_t k = 300;
-    const int64_t n = 21;
-    const Shape shape = trans ? Shape{n, k} : Shape{k, n};
-    const Tensor source = weight_of(DType::kFloat16, shape);
-    const PackRequest request = half_request(DType::kFloat16, k, n, trans);
-    std::vector<uint16_t> panels(request.bytes / 2, 0x5A5A);
-    ASSERT_TRUE(
-        request.fill(request, nullptr, source, reinterpret_cast<uint8_t*>(panels.data())).is_ok());
-    for (int64_t j = 0; j < 32; ++j) {
-      for (int64_t p = 0; p < k; ++p) {
-        uint16_t want = 0;
-        if (j < n) std::memcpy(&want, source.raw() + 2 * (trans ? j * k + p : p * n + j), 2);
-        ASSERT_EQ(panels[static_cast<size_t>((j / 16 * k + p) * 16 + j % 16)], want)
-            << p << ' ' << j;
+// What the panels hold, row by row or, of bfloat16, pairs of rows; padding is zero.
+void expect_panels(DType dtype, int64_t k, int64_t n, bool trans) {
+  const Shape shape = trans ? Shape{n, k} : Shape{k, n};
+  const Tensor source = weight_of(dtype, shape);
+  const PackRequest request = half_request(dtype, k, n, trans);
+  std::vector<uint16_t> panels(request.bytes / 2, 0x5A5A);
+  ASSERT_TRUE(
+      request.fill(request, nullptr, source, reinterpret_cast<uint8_t*>(panels.data())).is_ok());
+  const int64_t rows = panel_rows(dtype, k);
+  for (int64_t j = 0; j < 32; ++j) {
+    for (int64_t p = 0; p < rows; ++p) {
+      uint16_t want = 0;
+      if (j < n && p < k) {
+        std::memcpy(&want, source.raw() + 2 * (trans ? j * k + p : p * n + j), 2);
       }
+      const int64_t c = j % 16;
+      const int64_t at = dtype == DType::kBfloat16 ? (p / 2 * 16 + c) * 2 + p % 2 : p * 16 + c;
+      ASSERT_EQ(panels[static_cast<size_t>(j / 16 * rows * 16 + at)], want) << p << ' ' << j;
+    }
+  }
+}
+
+TEST(Unpack, PanelsOfHalvesStandInRowsOrInPairsOfRows) {
+  for (const bool trans : {false, true}) {
+    for (const int64_t k : {300, 301}) {
+      expect_panels(DType::kFloat16, k, 21, trans);
+      expect_panels(DType::kBfloat16, k, 21, trans);
     }
   }
 }
@@ -273,7 +284,7 @@ TEST(Unpack, RefusesNumbersThatDoNotAgree) {
 TEST(Unpack, RefusesTypesAndShapesThatDoNotAgree) {
   expect_refused(text("layout", "F32P32"), "F32P16, S8P16K4, F32TAPWISE, F16P16 and BF16P16");
   expect_refused(text("layout", "F16P16"), "of other elements");
-  expect_refused(text("layout", "BF16P16"), "of other elements");
+  expect_refused(text("layout", "BF16P16"), "version 1, this build knows 2");
   expect_refused(text("layout", "RAW"), "this build knows");
   expect_refused(text("layout", "S8P16K4"), "of other elements");
   expect_refused(text("layout", "F32TAPWISE"), "do not reach each element once");

@@ -71,8 +71,10 @@ TEST(Layout, SizesArePaddedToWholePanels) {
   EXPECT_EQ(bytes, 3U * 32 * 4);
   ASSERT_TRUE(f32p16_bytes(0, 17, &bytes));
   EXPECT_EQ(bytes, 0U);
-  ASSERT_TRUE(b16p16_bytes(3, 17, &bytes));
+  ASSERT_TRUE(f16p16_bytes(3, 17, &bytes));
   EXPECT_EQ(bytes, 3U * 32 * 2);
+  ASSERT_TRUE(bf16p16_bytes(3, 17, &bytes));
+  EXPECT_EQ(bytes, 4U * 32 * 2) << "rows in pairs";
 }
 
 TEST(Layout, AbsurdSizesAreRefused) {
@@ -82,11 +84,13 @@ TEST(Layout, AbsurdSizesAreRefused) {
   EXPECT_FALSE(f32p16_bytes(1, INT64_MAX, &bytes));
   EXPECT_FALSE(f32p16_bytes(INT64_MAX, INT64_MAX - 15, &bytes));
   EXPECT_FALSE(f32p16_bytes(int64_t{1} << 40, int64_t{1} << 24, &bytes));
-  EXPECT_FALSE(b16p16_bytes(-1, 1, &bytes));
-  EXPECT_FALSE(b16p16_bytes(1, -1, &bytes));
-  EXPECT_FALSE(b16p16_bytes(1, INT64_MAX, &bytes));
-  EXPECT_FALSE(b16p16_bytes(INT64_MAX, INT64_MAX - 15, &bytes));
-  EXPECT_FALSE(b16p16_bytes(int64_t{1} << 40, int64_t{1} << 24, &bytes));
+  for (const auto half_bytes : {f16p16_bytes, bf16p16_bytes}) {
+    EXPECT_FALSE(half_bytes(-1, 1, &bytes));
+    EXPECT_FALSE(half_bytes(1, -1, &bytes));
+    EXPECT_FALSE(half_bytes(1, INT64_MAX, &bytes));
+    EXPECT_FALSE(half_bytes(INT64_MAX, INT64_MAX - 15, &bytes));
+    EXPECT_FALSE(half_bytes(int64_t{1} << 40, int64_t{1} << 24, &bytes));
+  }
 }
 
 }  // namespace

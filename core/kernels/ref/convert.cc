@@ -83,7 +83,18 @@ static void f32_to_bf16__ref(int64_t n, const float* x, void* y) {
   }
 }
 
+static void bf16p16_to_f32__ref(int64_t rows, const void* x, float* y) {
+  const int64_t columns = FOLIO_F32P16_COLUMNS;
+  for (int64_t p = 0; p < rows; ++p) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const uint32_t bits = uint32_t{load_u16(x, folio_bf16p16_at(p, c))} << 16;
+      memcpy(y + p * columns + c, &bits, 4);
+    }
+  }
+}
+
 void fill_convert__ref(FolioKernels* table) {
+  table->bf16p16_to_f32 = bf16p16_to_f32__ref;
   table->f16_to_f32 = f16_to_f32__ref;
   table->f32_to_f16 = f32_to_f16__ref;
   table->bf16_to_f32 = bf16_to_f32__ref;

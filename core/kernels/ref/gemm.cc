@@ -61,14 +61,17 @@ void gemv_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride
 void gemv_b16__ref(const FolioGemmF32* args, const void* b, int32_t is_bfloat16) {
   const int64_t columns = FOLIO_F32P16_COLUMNS;
   const auto widen = is_bfloat16 ? bf16_to_f32__ref : f16_to_f32__ref;
+  const int64_t panel = columns * (is_bfloat16 ? folio_bf16p16_rows(args->k) : args->k);
   for (int64_t i = 0; i < args->m; ++i) {
     float* c = args->c + i * args->c_row_stride;
     for (int64_t j = 0; j < args->n; ++j) {
-      const int64_t b_first = j / columns * columns * args->k + j % columns;
+      const int64_t first = j / columns * panel;
       float sum = args->accumulate ? c[j] : 0.0f;
       for (int64_t p = 0; p < args->k; ++p) {
+        const int64_t at =
+            is_bfloat16 ? folio_bf16p16_at(p, j % columns) : p * columns + j % columns;
         float element;
-        widen(1, (const char*)b + 2 * (b_first + p * columns), &element);
+        widen(1, (const char*)b + 2 * (first + at), &element);
         sum += args->a[i * args->a_row_stride + p * args->a_col_stride] * element;
       }
       c[j] = finish(args, i, j, sum);

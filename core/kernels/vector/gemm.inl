@@ -284,11 +284,12 @@ static void FOLIO_LEVEL(gemv_b16)(const FolioGemmF32* args, const void* b, int32
   tile.is_first = 1;
   tile.is_last = 1;
   const HalfTileFn* tiles = kHalfTiles[is_bfloat16 != 0][args->m - 1];
+  const int64_t rows = is_bfloat16 ? folio_bf16p16_rows(args->k) : args->k;
   int size = 3; /* 8 panels */
   while (tiles[size] == nullptr) --size;
   while (tile.column < args->n) {
     place_group(&tile, &size);
-    tiles[size](&tile, (const char*)b + tile.column * args->k * 2);
+    tiles[size](&tile, (const char*)b + tile.column * rows * 2);
     tile.column += FOLIO_F32P16_COLUMNS << size;
   }
 }

@@ -1,7 +1,7 @@
 /* Rows of A, wherever FolioGemmF32 says that they are, as contiguous numbers. */
 
-/* The `depth` numbers of row i from p on: where they stand, or gathered in `copy`, which has room for
- * a vector more. */
+/* The `depth` numbers of row i from p on: where they stand, or gathered in `copy`, which has room
+ * for a vector more. */
 static const float* row_at(const FolioGemmF32* args, int64_t i, int64_t p, int64_t depth,
                            float* copy) {
   if (!args->a_rows && !args->a_lines) {
@@ -33,8 +33,13 @@ VFN int64_t panel_row_bytes(const FolioGemmF32* args) {
   return FOLIO_F32P16_COLUMNS * (args->b_is_bfloat16 ? 2 : 4);
 }
 
-/* Row p of the panel that begins at `column`. */
+/* Rows of a panel, with the one that fills up a pair. */
+VFN int64_t panel_rows(const FolioGemmF32* args) {
+  return args->b_is_bfloat16 ? folio_bf16p16_rows(args->k) : args->k;
+}
+
+/* Row p of the panel that begins at `column`; of bfloat16, an even one. */
 VFN const char* panel_row(const FolioGemmF32* args, int64_t column, int64_t p) {
   return (const char*)args->b +
-         (column / FOLIO_F32P16_COLUMNS * args->k + p) * panel_row_bytes(args);
+         (column / FOLIO_F32P16_COLUMNS * panel_rows(args) + p) * panel_row_bytes(args);
 }

@@ -1,24 +1,23 @@
 /* Conversions between formats, transposes and packing. */
 
 /* Calls one kLanes-wide step over n elements; the last n % kLanes go through a buffer. */
-#define FOLIO_CONVERT(n, in_bytes, x, out_bytes, y, step)  \
-  do {                                                     \
-    const char* from = (const char*)(x);                   \
-    char* to = (char*)(y);                                 \
-    int64_t left = (n);                                    \
-    _Pragma("GCC unroll 4")                                \
-    for (; left >= kLanes; left -= kLanes) {               \
-      step(from, to);                                      \
-      from += kLanes * (in_bytes);                         \
-      to += kLanes * (out_bytes);                          \
-    }                                                      \
-    if (left > 0) {                                        \
-      char in[kLanes * 4] = {0};                           \
-      char out[kLanes * 4];                                \
-      __builtin_memcpy(in, from, (size_t)left*(in_bytes)); \
-      step(in, out);                                       \
-      __builtin_memcpy(to, out, (size_t)left*(out_bytes)); \
-    }                                                      \
+#define FOLIO_CONVERT(n, in_bytes, x, out_bytes, y, step)            \
+  do {                                                               \
+    const char* from = (const char*)(x);                             \
+    char* to = (char*)(y);                                           \
+    int64_t left = (n);                                              \
+    _Pragma("GCC unroll 4") for (; left >= kLanes; left -= kLanes) { \
+      step(from, to);                                                \
+      from += kLanes * (in_bytes);                                   \
+      to += kLanes * (out_bytes);                                    \
+    }                                                                \
+    if (left > 0) {                                                  \
+      char in[kLanes * 4] = {0};                                     \
+      char out[kLanes * 4];                                          \
+      __builtin_memcpy(in, from, (size_t)left*(in_bytes));           \
+      step(in, out);                                                 \
+      __builtin_memcpy(to, out, (size_t)left*(out_bytes));           \
+    }                                                                \
   } while (0)
 
 VFN void widen_half(const char* from, char* to) { v_store((float*)(void*)to, v_from_half(from)); }
@@ -57,6 +56,19 @@ static void FOLIO_LEVEL(f32_to_bf16)(int64_t n, const float* x, void* y) {
   FOLIO_CONVERT(n, 4, x, 2, y, narrow_bf16);
 }
 #undef FOLIO_CONVERT
+
+static void FOLIO_LEVEL(bf16p16_to_f32)(int64_t rows, const void* x, float* y) {
+  constexpr int64_t kColumns = FOLIO_F32P16_COLUMNS;
+  const char* from = (const char*)x;
+  for (int64_t p = 0; p < rows; p += 2, y += 2 * kColumns) {
+#pragma GCC unroll 2
+    for (int64_t c = 0; c < kColumns; c += kLanes, from += 4 * kLanes) {
+      const VI pairs = vi_load(from);
+      vi_store(y + c, vi_shift_left(pairs, 16));
+      if (p + 1 < rows) vi_store(y + kColumns + c, vi_and(pairs, vi_set1(-0x10000)));
+    }
+  }
+}
 
 VFN void copy_b32(void* to, const void* from) { __builtin_memcpy(to, from, 4); }
 VFN __m256 load8(const char* p) { return _mm256_loadu_ps((const float*)(const void*)p); }
@@ -223,5 +235,6 @@ static void fill_move(FolioKernels* table) {
   table->f16_to_f32 = FOLIO_LEVEL(f16_to_f32);
   table->f32_to_f16 = FOLIO_LEVEL(f32_to_f16);
   table->bf16_to_f32 = FOLIO_LEVEL(bf16_to_f32);
+  table->bf16p16_to_f32 = FOLIO_LEVEL(bf16p16_to_f32);
   table->f32_to_bf16 = FOLIO_LEVEL(f32_to_bf16);
 }

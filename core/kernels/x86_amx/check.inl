@@ -1,6 +1,6 @@
 /* A look at the tiles before they are trusted: small products of known bytes and floats, beside the
- * same sums in plain words. Some tens of microseconds, once in a process that may use tiles. The including
- * file gives the words for tiles before. */
+ * same sums in plain words. Some tens of microseconds, once in a process that may use tiles. The
+ * including file gives the words for tiles before. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 

@@ -11,7 +11,8 @@
  * Range: parts are exact from 2^-102 on, sums of products are finite below 2^56 (Inf, NaN and what
  *        lies outside would spoil a tile). A row of A, or a panel of B, with another number in
  *        kReach of the depth is computed again there, one product after the other. Below 2^-134 a
- *        number is zero. Tiles take sums below 2^-126 for zeros.
+ *        number is zero. Tiles take sums below 2^-126 for zeros. One part holds Inf and NaN too; a
+ *        finite number that would be rounded to Inf becomes the largest bfloat16.
  * Walk:  an item is 32 rows of A, or 32 columns of B, over a block of the depth. Some items of one
  *        operand stay in the second cache, those of the other come by, each multiplied with all
  *        that stay. Making the parts of what comes next, and finishing the sums of the products
@@ -40,6 +41,12 @@ constexpr int64_t kStackBytes = 288 * 1024; /* for items, where the caller gives
 constexpr int64_t kChains = 8;              /* sums that are added to side by side */
 
 /* ---- the walk */
+
+/* The first tiles of an item's halves. */
+struct Fetch {
+  const char* tiles;
+  int64_t half_bytes;
+};
 
 /* What is being multiplied: items that stay, from `first` on, and one of those that come by. */
 struct Place {
@@ -92,9 +99,11 @@ static Cut cut_of(const FolioGemmF32* args, bool rows_stay, int64_t reaches, int
   cut.stay = divide_up(items, blocks);
   const int64_t passes = items_of(rows_stay ? args->n : args->m);
   constexpr double kMade = 24 + 36 * kParts; /* the parts of 32 x 32 numbers */
+  constexpr double kFetched = 12;            /* of columns that stand as tiles */
   constexpr double kRests = 250;             /* the way of sums to C and back */
-  cut.time =
-      kMade / (double)cut.stay + kMade / (double)passes + kRests / (double)steps_of(cut.depth);
+  const double columns = kParts == 1 && args->b_is_bfloat16 ? kFetched : kMade;
+  cut.time = (rows_stay ? columns : kMade) / (double)cut.stay +
+             (rows_stay ? kMade : columns) / (double)passes + kRests / (double)steps_of(cut.depth);
   return cut;
 }
 
@@ -146,6 +155,16 @@ VFN Item staying_item(Product<kParts>* product, const Place& at, int64_t item) {
 template <int kParts>
 VFN Item coming_item(Product<kParts>* product, int which) {
   return item_at(product, product->cut.stay + which);
+}
+
+/* Where the tiles of an item of columns are: in its item, or in B. */
+template <int kParts>
+VFN Item columns_at(const Product<kParts>& product, const Place& at, int64_t column,
+                    const Item& item) {
+  const FolioGemmF32* args = product.args;
+  if (kParts > 1 || !args->b_is_bfloat16) return item;
+  const int64_t panel = column + kTile < args->n ? panel_rows(args) * panel_row_bytes(args) : 0;
+  return {const_cast<char*>(panel_row(args, column, at.p)), panel, item.bad};
 }
 
 template <int kParts>
@@ -286,25 +305,27 @@ struct Meeting {
   int64_t row, rows;
   int64_t column, columns;
   Item a, b;
-  const char* next; /* tiles of the item that stays and comes next */
+  const char* b_last; /* of b's last step, where it does not follow the others; or null */
+  Fetch next;         /* of the item that stays and comes next */
   Pace pace;
 };
 
 template <int kParts, int kHalves, int kPanels, int kGroup = 0>
 VFN void multiply_step(const FolioGemmF32* args, const Pace& pace, Pending* pending, Rows* rows,
-                       Columns* columns, const char* a, const char* b, int64_t half_bytes) {
+                       Columns* columns, const char* a, int64_t a_half, const char* b,
+                       int64_t b_half) {
   constexpr int kGroups = sizeof(Groups<kParts>::kAll) / sizeof(Group);
   if constexpr (kGroup < kGroups) {
     constexpr Group group = Groups<kParts>::kAll[kGroup];
-    if constexpr (group.a >= 0) load_a<kHalves>(a + group.a * kTileBytes, half_bytes);
-    if constexpr (group.b >= 0) load_b<kPanels>(b + group.b * kTileBytes, half_bytes);
+    if constexpr (group.a >= 0) load_a<kHalves>(a + group.a * kTileBytes, a_half);
+    if constexpr (group.b >= 0) load_b<kPanels>(b + group.b * kTileBytes, b_half);
     do_some<kParts, kGroup, kGroups>(args, pace, pending, rows, columns);
     tile_dot_bf16<0, 4, 6>();
     if constexpr (kPanels == 2) tile_dot_bf16<1, 4, 7>();
     if constexpr (kHalves == 2) tile_dot_bf16<2, 5, 6>();
     if constexpr (kHalves == 2 && kPanels == 2) tile_dot_bf16<3, 5, 7>();
-    multiply_step<kParts, kHalves, kPanels, kGroup + 1>(args, pace, pending, rows, columns, a, b,
-                                                        half_bytes);
+    multiply_step<kParts, kHalves, kPanels, kGroup + 1>(args, pace, pending, rows, columns, a,
+                                                        a_half, b, b_half);
   }
 }
 
@@ -319,15 +340,15 @@ struct Sums {
 /* Fetches where sums go, and the first part of the item that is next, whose loads come behind those
  * stores: 1 and 4 % (128 x 768 x 768). */
 template <int kHalves, int kPanels>
-VFN void fetch_end(const Sums& sums, const char* next, int64_t half_bytes) {
+VFN void fetch_end(const Sums& sums, const Fetch& next) {
   const float* c = sums.after;
   for (int64_t i = 0; i < kHalves * kTile; ++i, c += sums.after_stride) {
     _mm_prefetch((const char*)c, _MM_HINT_T0);
     if (kPanels == 2) _mm_prefetch((const char*)(c + kTile), _MM_HINT_T0);
   }
   for (int64_t line = 0; line < kTileBytes; line += FOLIO_TILE_BYTES) {
-    _mm_prefetch(next + line, _MM_HINT_T0);
-    _mm_prefetch(next + half_bytes + line, _MM_HINT_T0);
+    _mm_prefetch(next.tiles + line, _MM_HINT_T0);
+    _mm_prefetch(next.tiles + next.half_bytes + line, _MM_HINT_T0);
   }
 }
 
@@ -336,9 +357,9 @@ template <int kParts, int kHalves, int kPanels>
 static void multiply_items(Product<kParts>* product, const Meeting& here, int64_t step,
                            int64_t steps, const Sums& sums) {
   const FolioGemmF32* args = product->args;
-  const int64_t half_bytes = here.a.half_bytes;
   const char* a = here.a.tiles + step * (kParts * kTileBytes);
   const char* b = here.b.tiles + step * (kParts * kTileBytes);
+  int64_t b_half = here.b.half_bytes;
   /* As locals, whose parts are in registers. */
   const Pace pace = here.pace;
   Pending pending = product->pending;
@@ -350,9 +371,15 @@ static void multiply_items(Product<kParts>* product, const Meeting& here, int64_
     zero_sums();
   }
   for (int64_t s = 0; s < steps; ++s) {
-    if (s + 1 == steps) fetch_end<kHalves, kPanels>(sums, here.next, half_bytes);
-    multiply_step<kParts, kHalves, kPanels>(args, pace, &pending, &rows, &columns, a, b,
-                                            half_bytes);
+    if (s + 1 == steps) {
+      fetch_end<kHalves, kPanels>(sums, here.next);
+      if (kParts == 1 && here.b_last) {
+        b = here.b_last;
+        b_half = here.a.half_bytes;
+      }
+    }
+    multiply_step<kParts, kHalves, kPanels>(args, pace, &pending, &rows, &columns, a,
+                                            here.a.half_bytes, b, b_half);
     a += kParts * kTileBytes;
     b += kParts * kTileBytes;
   }
@@ -402,25 +429,6 @@ static void add_chains(const float* const* x, int64_t depth, const float* b, flo
   for (int i = 0; i < kCount; ++i) v_store(sums[i], sum[i]);
 }
 
-/* The same for rows of a panel of either type, bfloat16 some at a time as floats. */
-template <int kCount>
-static void add_panel(const FolioGemmF32* args, const float* const* x, int64_t depth, const char* b,
-                      float* const* sums) {
-  if (!args->b_is_bfloat16) return add_chains<kCount>(x, depth, (const float*)b, sums);
-  constexpr int64_t kSome = 64;
-  alignas(64) float wide[kSome * kTile];
-  const float* from[kCount];
-  for (int64_t q = 0; q < depth; q += kSome) {
-    const int64_t some = at_most(depth - q, kSome);
-    for (int64_t i = 0; i < some; ++i) {
-      const VI words = vi_load_u16(b + (q + i) * 2 * kTile);
-      v_store(wide + i * kTile, v_from_bits(vi_shift_left(words, 16)));
-    }
-    for (int i = 0; i < kCount; ++i) from[i] = x[i] + q;
-    add_chains<kCount>(from, some, wide, sums);
-  }
-}
-
 /* Sums of rows and panels with numbers that parts cannot hold, over a reach from p on, again from
  * what they were before. */
 static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const Meeting& here,
@@ -432,7 +440,7 @@ static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const 
   const uint32_t bad_rows = here.a.bad->of[reach];
   for (int64_t v = 0; v * kTile < here.columns; ++v) {
     const bool all = here.b.bad->of[reach] >> v & 1;
-    const char* b = panel_row(args, here.column + v * kTile, p);
+    const auto* b = (const float*)panel_row(args, here.column + v * kTile, p);
     int64_t count = 0;
     for (int64_t i = 0; i < here.rows; ++i) {
       if (!all && !(bad_rows >> i & 1)) continue;
@@ -441,10 +449,10 @@ static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const 
       sums[count] = after + at;
       v_store(sums[count], v_load(before + at));
       if (++count < kChains) continue;
-      add_panel<kChains>(args, x, depth, b, sums);
+      add_chains<kChains>(x, depth, b, sums);
       count = 0;
     }
-    for (int64_t i = 0; i < count; ++i) add_panel<1>(args, x + i, depth, b, sums + i);
+    for (int64_t i = 0; i < count; ++i) add_chains<1>(x + i, depth, b, sums + i);
   }
 }
 
@@ -470,6 +478,13 @@ static __attribute__((noinline)) void multiply_by_reaches(Product<kParts>* produ
 /* ---- the loops */
 
 template <int kParts>
+static Fetch next_staying(Product<kParts>* product, const Place& at, int64_t item) {
+  Item next = staying_item(product, at, item);
+  if (!product->cut.rows_stay) next = columns_at(*product, at, at.first + item * kWide, next);
+  return {next.tiles, next.half_bytes};
+}
+
+template <int kParts>
 static void run_meeting(Product<kParts>* product, const Place& at, int64_t item, const Pace& pace) {
   const FolioGemmF32* args = product->args;
   const bool rows_stay = product->cut.rows_stay;
@@ -482,8 +497,12 @@ static void run_meeting(Product<kParts>* product, const Place& at, int64_t item,
   here.column = rows_stay ? at.coming : staying;
   here.columns = at_most(args->n - here.column, kWide);
   here.a = rows_stay ? stay : come;
-  here.b = rows_stay ? come : stay;
-  here.next = staying_item(product, at, (item + 1) % at.stay).tiles;
+  const Item made = rows_stay ? come : stay;
+  here.b = columns_at(*product, at, here.column, made);
+  here.b_last = here.b.tiles != made.tiles && at.depth % kStep != 0
+                    ? made.tiles + at.depth / kStep * kTileBytes
+                    : nullptr;
+  here.next = next_staying(product, at, (item + 1) % at.stay);
   here.pace = pace;
   const bool is_last = at.p + at.depth == args->k;
   const bool is_whole = here.columns % kTile == 0;
@@ -504,7 +523,8 @@ static void run_meeting(Product<kParts>* product, const Place& at, int64_t item,
     multiply(product, here, 0, steps_of(at.depth), way);
   }
   if (is_last) {
-    product->pending = {here.rows, sums, here.row, here.column, here.columns};
+    product->pending = {here.rows,   sums,         here.row,
+                        here.column, here.columns, ends_plainly(args, here.columns)};
     product->free_sums = 1 - product->free_sums;
   } else if (!rests) {
     copy_sums(sums, kWide, here.rows, here.columns, c, args->c_row_stride);

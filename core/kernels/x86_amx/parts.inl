@@ -12,7 +12,8 @@ constexpr int64_t kWide = 2 * kTile; /* rows, or columns, of an item: two tiles 
 constexpr int64_t kFetchRows = 64;   /* ahead in a panel of B, which comes from memory */
 static_assert(FOLIO_F32P16_COLUMNS == kTile && kTile == 16, "a panel is as wide as a tile");
 
-/* 32 neighbours in a row of A: in each quarter of the line two pairs of x0, then two of x1. */
+/* 32 neighbours in a row of A: in each quarter of the line two pairs of x0, then two of x1. (Of one
+ * part pairs stand as they come.) */
 struct JoinNeighbours {
   static VI join(VI x0, VI x1) {
     return _mm512_packus_epi32(vi_shift_right(x0, 16), vi_shift_right(x1, 16));
@@ -20,6 +21,11 @@ struct JoinNeighbours {
 };
 /* Where pair q of 32 neighbours is then. */
 constexpr int8_t kPlaceOfPair[kTile] = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
+
+template <int kParts>
+VFN int64_t place_of_pair(int64_t pair) {
+  return kParts == 1 ? pair : kPlaceOfPair[pair];
+}
 
 VFN int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 VFN int64_t steps_of(int64_t depth) { return divide_up(depth, kStep); }
@@ -45,19 +51,26 @@ struct Rows {
   int64_t units; /* left */
   const float* x;
   char* to;
-  int64_t left;           /* of the reach's depth */
+  int64_t left, rest;     /* of the reach's depth: from x on, and behind that */
   int64_t row, line;      /* the first; of the item */
   int64_t p, depth, done; /* of the row's depth */
   Item item;
   float* copy; /* [kReach + kLanes] */
   Range range;
+  /* Rows of pieces that end where steps do are read where they stand. */
+  bool by_pieces;
+  int64_t piece, skipped;             /* where x + left is */
+  int64_t first_piece, first_skipped; /* where p is */
 };
 
-/* Columns of B that are made; a unit is a line of both panels. */
+/* Columns of B that are made; a unit is a line of both panels. Those that are bfloat16 in pairs
+ * already are tiles where they stand, and are fetched only, but for the last step of a depth that
+ * fills no tile. */
 struct Columns {
   int64_t units; /* left */
   const char* b;
-  int64_t row; /* bytes of one of a panel: floats or, in one part, bfloat16 */
+  int64_t row; /* bytes of one of a panel */
+  bool stands, is_short;
   char* to;
   int64_t line;  /* of the reach */
   int64_t left;  /* of the depth, from the line on */
@@ -72,20 +85,42 @@ struct Pending {
   int64_t units; /* left */
   const float* sums;
   int64_t row, column, columns;
+  bool is_plain; /* all columns of an item, and nothing that finish_plain() does not know */
 };
+
+/* Of the reach, what stands side by side. */
+VFN void begin_stretch(const FolioGemmF32* args, Rows* rows) {
+  const int64_t row = rows->row + rows->line;
+  if (rows->by_pieces) {
+    rows->x = (args->a_rows ? args->a_rows[rows->piece * args->m + row]
+                            : args->a_lines[rows->piece] + row * args->a_row_stride) +
+              rows->skipped;
+    rows->left = at_most(args->a_run - rows->skipped, rows->rest);
+    rows->skipped += rows->left;
+    if (rows->skipped == args->a_run) {
+      rows->skipped = 0;
+      ++rows->piece;
+    }
+  } else {
+    rows->x = row_at(args, row, rows->p + rows->done, rows->rest, rows->copy);
+    rows->left = rows->rest;
+  }
+  rows->rest -= rows->left;
+}
 
 /* Of a row, from `done` on. */
 VFN void begin_reach(const FolioGemmF32* args, Rows* rows) {
-  const int64_t left = rows->depth - rows->done;
-  rows->left = at_most(left, kReach);
-  rows->x = row_at(args, rows->row + rows->line, rows->p + rows->done, rows->left, rows->copy);
+  rows->rest = at_most(rows->depth - rows->done, kReach);
   rows->range = no_range();
+  begin_stretch(args, rows);
 }
 
 VFN void begin_row(const FolioGemmF32* args, Rows* rows) {
   rows->to = rows->item.tiles + rows->line / kTile * rows->item.half_bytes +
              rows->line % kTile * FOLIO_TILE_BYTES;
   rows->done = 0;
+  rows->piece = rows->first_piece;
+  rows->skipped = rows->first_skipped;
   begin_reach(args, rows);
 }
 
@@ -97,6 +132,9 @@ static void begin_rows(const FolioGemmF32* args, int64_t row, int64_t p, int64_t
   rows->p = p;
   rows->depth = depth;
   rows->item = item;
+  rows->by_pieces = (args->a_rows || args->a_lines) && args->a_run % kStep == 0;
+  rows->first_piece = rows->by_pieces ? p / args->a_run : 0;
+  rows->first_skipped = p - rows->first_piece * args->a_run;
   *item.bad = {};
   begin_row(args, rows);
 }
@@ -112,13 +150,18 @@ VFN void make_row_step(const FolioGemmF32* args, Rows* rows) {
     x0 = v_load_masked(rows->x, v_first(at_most(left, kLanes)));
     x1 = left > kLanes ? v_load_masked(rows->x + kLanes, v_first(left - kLanes)) : v_zero();
   }
-  split_line<kParts, JoinNeighbours>(x0, x1, &rows->range, rows->to);
+  if constexpr (kParts == 1) {
+    _mm512_store_si512(rows->to, round_words(x0, x1));
+  } else {
+    split_line<kParts, JoinNeighbours>(x0, x1, &rows->range, rows->to);
+  }
   --rows->units;
   rows->x += kStep;
   rows->to += kParts * kTileBytes;
   rows->left -= kStep;
   if (rows->left > 0) return;
-  if (!is_exact(rows->range)) {
+  if (rows->rest > 0) return begin_stretch(args, rows);
+  if (kParts > 1 && !is_exact(rows->range)) {
     rows->item.bad->of[rows->done / kReach] |= UINT32_C(1) << rows->line;
     rows->item.bad->any = 1;
   }
@@ -140,7 +183,8 @@ static __attribute__((noinline)) void make_rest(const FolioGemmF32* args, Rows* 
 static void begin_columns(const FolioGemmF32* args, int64_t column, int64_t p, int64_t depth,
                           Item item, Columns* columns) {
   columns->row = panel_row_bytes(args);
-  const int64_t panel = args->k * columns->row;
+  columns->stands = args->b_is_bfloat16 != 0;
+  const int64_t panel = panel_rows(args) * columns->row;
   columns->units = steps_of(depth) * kTile;
   columns->b = panel_row(args, column, p);
   columns->to = item.tiles;
@@ -153,7 +197,9 @@ static void begin_columns(const FolioGemmF32* args, int64_t column, int64_t p, i
   columns->range[0] = columns->range[1] = no_range();
 }
 
+template <int kParts>
 VFN void end_reach(Columns* columns) {
+  if (kParts == 1) return;
   const uint32_t bad =
       (is_exact(columns->range[0]) ? 0U : 1U) | (is_exact(columns->range[1]) ? 0U : 2U);
   columns->item.bad->of[columns->reach++] = bad;
@@ -164,36 +210,45 @@ VFN void end_reach(Columns* columns) {
 /* Two rows of a panel; zeros where the depth has ended. */
 template <int kParts>
 VFN void split_pair(const Columns* columns, const char* b, Range* range, char* to) {
-  const bool is_last = columns->left <= 1;
-  if (kParts == 1 && columns->row == 2 * kTile) {
-    _mm_prefetch(b + kFetchRows * 2 * kTile, _MM_HINT_T0);
-    const VI words = is_last ? _mm512_maskz_loadu_epi16(0xffff, b) : vi_load(b);
-    const VI line = join_words(words);
-    note_range(range, line);
-    _mm512_store_si512(to, line);
-    return;
-  }
   _mm_prefetch(b + kFetchRows * 4 * kTile, _MM_HINT_T0);
   _mm_prefetch(b + (kFetchRows + 1) * 4 * kTile, _MM_HINT_T0);
   const V x0 = v_load((const float*)b);
-  const V x1 = is_last ? v_zero() : v_load((const float*)b + kTile);
-  split_line<kParts, JoinRows>(x0, x1, range, to);
+  const V x1 = columns->left <= 1 ? v_zero() : v_load((const float*)b + kTile);
+  if constexpr (kParts == 1) {
+    _mm512_store_si512(to, join_words(round_words(x0, x1)));
+  } else {
+    split_line<kParts, JoinRows>(x0, x1, range, to);
+  }
+}
+
+/* A line that stands as tiles have it: fetched, or copied where it is one of a tile's first lines
+ * and the depth has no more. */
+VFN void take_pair(const Columns* columns, const char* b, char* to) {
+  if (columns->is_short) {
+    _mm512_store_si512(to, vi_load(b));
+  } else {
+    _mm_prefetch(b, _MM_HINT_T0);
+  }
 }
 
 /* The next line of a tile for each panel. Behind the depth they are zeros. */
 template <int kParts>
 VFN void make_lines(Columns* columns) {
-  char* const to = columns->to + kPlaceOfPair[columns->line % kTile] * FOLIO_TILE_BYTES;
-  if (columns->left > 0) {
-    split_pair<kParts>(columns, columns->b, &columns->range[0], to);
-    if (columns->panel) {
-      split_pair<kParts>(columns, columns->b + columns->panel, &columns->range[1],
-                         to + columns->item.half_bytes);
-    }
-  } else {
+  char* const to = columns->to + place_of_pair<kParts>(columns->line % kTile) * FOLIO_TILE_BYTES;
+  const int64_t half_bytes = columns->item.half_bytes;
+  if (columns->left <= 0) {
     for (int part = 0; part < kParts; ++part) {
       _mm512_store_si512(to + part * kTileBytes, _mm512_setzero_si512());
-      _mm512_store_si512(to + columns->item.half_bytes + part * kTileBytes, _mm512_setzero_si512());
+      _mm512_store_si512(to + half_bytes + part * kTileBytes, _mm512_setzero_si512());
+    }
+  } else if (kParts == 1 && columns->stands) {
+    if (columns->line % kTile == 0) columns->is_short = columns->left < kStep;
+    take_pair(columns, columns->b, to);
+    if (columns->panel) take_pair(columns, columns->b + columns->panel, to + half_bytes);
+  } else {
+    split_pair<kParts>(columns, columns->b, &columns->range[0], to);
+    if (columns->panel) {
+      split_pair<kParts>(columns, columns->b + columns->panel, &columns->range[1], to + half_bytes);
     }
   }
   --columns->units;
@@ -203,7 +258,7 @@ VFN void make_lines(Columns* columns) {
   columns->to += kParts * kTileBytes;
   if (columns->units == 0 || columns->line == kReach / 2) {
     columns->line = 0;
-    end_reach(columns);
+    end_reach<kParts>(columns);
   }
 }
 
@@ -212,9 +267,41 @@ static __attribute__((noinline)) void make_rest(Columns* columns) {
   while (columns->units > 0) make_lines<kParts>(columns);
 }
 
+/* A row of two whole vectors: as finish_row. */
+VFN void finish_plain(const FolioGemmF32* args, const Pending& pending, float* c) {
+  const int64_t column = pending.column;
+  const float* addend =
+      args->addend ? args->addend + pending.row * args->addend_row_stride + column : nullptr;
+  const bool is_clip = args->activation == kFolioActClip;
+  const V lo = v_set1(is_clip ? args->clip_lo : 0.0f);
+  const V hi = v_set1(is_clip ? args->clip_hi : __builtin_inff());
+#pragma GCC unroll 2
+  for (int64_t j = 0; j < kWide; j += kLanes) {
+    V sum = v_load(pending.sums + j);
+    if (args->col_scale) sum = v_mul(v_load(args->col_scale + column + j), sum);
+    if (args->col_bias) sum = v_add(sum, v_load(args->col_bias + column + j));
+    if (addend) sum = v_add(sum, v_load(addend + j));
+    if (args->activation != kFolioActNone) sum = v_clip(sum, lo, hi);
+    v_store(c + j, sum);
+  }
+}
+
+VFN bool ends_plainly(const FolioGemmF32* args, int64_t columns) {
+  return columns == kWide && args->alpha == 1.0f && !args->row_bias &&
+         (args->activation == kFolioActNone || args->activation == kFolioActRelu ||
+          args->activation == kFolioActClip);
+}
+
 /* The next row of sums, as the end of the depth. */
 VFN void finish_row(const FolioGemmF32* args, Pending* pending) {
   float* c = args->c + pending->row * args->c_row_stride + pending->column;
+  if (pending->is_plain) {
+    finish_plain(args, *pending, c);
+    ++pending->row;
+    pending->sums += kWide;
+    --pending->units;
+    return;
+  }
   for (int64_t j = 0; j < pending->columns; j += kLanes) {
     const int64_t column = pending->column + j;
     const VM m = pending->columns - j < kLanes ? v_first(pending->columns - j) : (VM)~0;

@@ -34,7 +34,25 @@ struct JoinRows {
   static VI join(VI x0, VI x1) { return vi_or(vi_shift_right(x0, 16), x1); }
 };
 
-/* The same of 16 bfloat16 numbers and the 16 of the next row, as they stand in memory. */
+/* Finite numbers of at most the largest bfloat16. */
+VFN V bounded(V x) {
+  const VI bits = vi_from_bits(x);
+  const VI size = vi_and(bits, vi_set1(0x7fffffff));
+  const __mmask16 is_finite = _mm512_cmplt_epu32_mask(size, vi_set1(0x7f800000));
+  const VI least = _mm512_mask_min_epu32(size, is_finite, size, vi_set1(0x7f7f0000));
+  return v_from_bits(vi_or(_mm512_andnot_si512(vi_set1(0x7fffffff), bits), least));
+}
+
+/* Nearest bfloat16 numbers, ties to even, those of x0 first. A finite number that would become
+ * infinite becomes the largest one. */
+VFN VI round_words(V x0, V x1) {
+  const VI words = (VI)_mm512_cvtne2ps_pbh(x1, x0);
+  const VI size = vi_and(words, vi_set1(0x7fff7fff));
+  if (__builtin_expect(_mm512_cmpge_epu16_mask(size, vi_set1_words(0x7f80)) == 0, 1)) return words;
+  return (VI)_mm512_cvtne2ps_pbh(bounded(x1), bounded(x0));
+}
+
+/* 16 bfloat16 numbers and the 16 of the next row, as they stand side by side, in pairs. */
 VFN VI join_words(VI words) {
   alignas(64) static const uint16_t kPairs[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                   21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,

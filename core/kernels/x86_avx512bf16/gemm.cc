@@ -115,15 +115,10 @@ VFN VI round_panel(const float* b, int64_t depth, float* to) {
   return most;
 }
 
-/* Rows of a panel that are bfloat16 already. */
+/* Pairs of rows that are bfloat16 already. */
 VFN void pair_panel(const char* b, int64_t depth, float* to) {
-  alignas(64) static const uint16_t kPairUp[32] = {16, 0,  17, 1,  18, 2,  19, 3,  20, 4,  21,
-                                                   5,  22, 6,  23, 7,  24, 8,  25, 9,  26, 10,
-                                                   27, 11, 28, 12, 29, 13, 30, 14, 31, 15};
-  const VI order = _mm512_load_si512(kPairUp);
   for (int64_t q = 0; q < depth; q += 2, b += 64, to += kLanes) {
-    const VI words = q + 1 < depth ? vi_load(b) : _mm512_maskz_loadu_epi16(0xffff, b);
-    vi_store(to, _mm512_permutexvar_epi16(order, words));
+    vi_store(to, _mm512_rol_epi32(vi_load(b), 16));
   }
 }
 
@@ -167,7 +162,7 @@ static void pair_tile(Tile* tile, const float* a, const float* b) {
   float* c = args->c + tile->row * args->c_row_stride + tile->column;
   V sum[kHeight][kPanels];
   tile_begin<kHeight, kPanels>(tile, c, sum);
-  const int64_t panel = args->k * FOLIO_F32P16_COLUMNS / (args->b_is_bfloat16 ? 2 : 1);
+  const int64_t panel = panel_rows(args) * panel_row_bytes(args) / (int64_t)sizeof(float);
   const float* ahead = tile->ahead;
   TileEnd after = plan_end(tile, kHeight);
   int64_t left = (tile->depth + 1) / 2;
