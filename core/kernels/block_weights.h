@@ -93,8 +93,8 @@ static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, i
 }
 
 /* Rows of floats that are put in the order of tiles at a time, as so many numbers of 2 bytes each:
- * a second cache holds them beside all else. A multiple of 32. Then what 32 columns need, as above.
- */
+ * a second cache holds them beside all else. A multiple of 32. Then what 32 columns need: of one
+ * number, their elements; of more, as above. */
 static inline int64_t folio_block_float_rows(int64_t blocks, int64_t block, int parts) {
   const int64_t length = block < 32 ? 32 : block;
   const int64_t group = 32 * folio_block_padded(blocks) * length * 2 * parts;
@@ -106,6 +106,7 @@ static inline int64_t folio_block_float_bytes(int64_t blocks, int64_t block, int
   const int64_t rows = folio_block_float_rows(blocks, block, parts);
   const int64_t padded = folio_block_padded(blocks);
   const int64_t length = block < 32 ? 32 : block;
-  return rows * padded * length * 2 * parts + 32 * 4 * 2 * length +
-         32 * 4 * (2 * padded + 4 * rows);
+  const int64_t of_columns = parts == 1 ? 32 * padded * 2 * length
+                                        : 32 * 4 * 2 * length + 32 * 4 * (2 * padded + 4 * rows);
+  return rows * padded * length * 2 * parts + of_columns;
 }

@@ -494,8 +494,8 @@ typedef struct FolioKernels {
 
   /* Products with weights stored as small integers in blocks, see block_weights.h. W may be
    * rounded to f32. Each y is computed alone: columns may be split anywhere.
-   * Accuracy: (k + 3) * 2^-24 * sum |A| |W|; of more than few rows and kFolioMedium 2^-8 of that
-   * sum more, as A is rounded to bfloat16. */
+   * Accuracy: (k + 3) * 2^-24 * sum |A| |W|; of more than few rows and kFolioMedium 2^-7 + 2^-16 of
+   * that sum more, as A and W are rounded to bfloat16. */
   void (*block_dots_f32)(const FolioBlockDotsF32* args);
 
   /* With A rounded to integers: exact within a block, as FolioBlockDotsS8 defines it bit by bit.

@@ -64,6 +64,13 @@ struct Places {
         codes((uint8_t*)(scales + 2 * kPanel * s.padded)),
         rows(codes + kSide * kFlight * cut.bytes),
         row_tile(s.padded * (cut.row_bytes + cut.scale_bytes)) {}
+  /* For multiply_weights(): all of 32 columns, [place][tile][piece][column][element], and rows. */
+  Places(const Shape& s, const Cut& cut, void* scratch)
+      : chains(nullptr),
+        scales(nullptr),
+        codes((uint8_t*)scratch),
+        rows(codes + kSide * s.padded * cut.bytes),
+        row_tile(s.padded * cut.row_bytes) {}
 
   /* Of 16 rows, of each chain, then block: elements in the order of tiles. Then likewise scales,
    * of rounded rows. */
@@ -290,6 +297,100 @@ VFN void unpack_columns(const Shape& s, const Cut& cut, const Side& panel, int64
       const bool more = side * kTile + j + 1 < panel.count;
       codes += more ? s.bytes : 0;
       if (kZeros) zeros += more ? s.blocks : 0;
+    }
+  }
+}
+
+/* ---- columns as the weights themselves, rounded to bfloat16 */
+
+/* What 16 codes stand for, `codes` less their zero, as a table for unpack_halves, twice. */
+VFN VI weights_of_codes(V codes, float scale) {
+  const V w = v_mul(codes, v_set1(scale));
+  return round_words(w, w);
+}
+
+/* Pairs of 16 codes of 8 bits, in their order, `m` of them. */
+VFN void unpack_weights_8(const uint8_t* from, VM m, float zero, float scale, uint8_t* to) {
+  const VI pairs = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, from));
+  const V low = v_sub(v_from_int(vi_and(pairs, vi_set1(0xFF))), v_set1(zero));
+  const V high = v_sub(v_from_int(vi_shift_right(pairs, 8)), v_set1(zero));
+  const VI words = round_words(v_mul(low, v_set1(scale)), v_mul(high, v_set1(scale)));
+  _mm512_mask_storeu_epi32(to, m, join_words(words));
+}
+
+/* A block of a column. */
+template <int kBits>
+VFN void unpack_weights(const Cut& cut, const uint8_t* from, V codes, float zero, float scale,
+                        uint8_t* to) {
+  constexpr int64_t kMost = 32; /* elements of a piece */
+  const VI table = kBits == 4 ? weights_of_codes(codes, scale) : vi_set1(0);
+  for (int64_t i = 0; i < cut.pieces; ++i, from += kMost * kBits / 8, to += kNear) {
+    if constexpr (kBits == 8) {
+      unpack_weights_8(from, cut.piece < kMost ? 0xFF : 0xFFFF, zero, scale, to);
+    } else if (cut.piece < kMost) {
+      unpack_halves_16(from, table, to);
+    } else {
+      unpack_halves_32(from, table, to);
+    }
+  }
+}
+
+/* kBlocks blocks of a column from b on, a multiple of four; the same of the next panel is fetched
+ * into L2. */
+template <int kBits, bool kZeros, int kBlocks>
+VFN void unpack_some(const Shape& s, const Cut& cut, const FolioBlockWeights& w, int64_t column,
+                     int64_t b, uint8_t* tile) {
+  const V all = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const uint8_t* from = (const uint8_t*)w.codes + column * s.bytes + b * s.blob;
+  const char* scales = (const char*)w.scales + (column * s.blocks + b) * 4;
+  const float* zeros = kZeros ? w.zeros + column * s.blocks + b : nullptr;
+  for (int64_t at = 0; at < kFlight * s.blob; at += 64) {
+    _mm_prefetch((const char*)from + kPanel * s.bytes + at, _MM_HINT_T1);
+  }
+  if (b % kLanes == 0) _mm_prefetch(scales + kPanel * s.blocks * 4, _MM_HINT_T1);
+  const int64_t chain = s.padded / kChains * kSide * cut.bytes;
+  float zero = (float)(1 << (kBits - 1));
+  V codes = v_sub(all, v_set1(zero));
+#pragma GCC unroll 4
+  for (int64_t f = 0; f < kBlocks; ++f) {
+    if (kZeros) {
+      zero = zeros[f];
+      codes = v_sub(all, v_set1(zero));
+    }
+    float scale;
+    __builtin_memcpy(&scale, scales + 4 * f, sizeof(float));
+    unpack_weights<kBits>(cut, from + f * s.blob, codes, zero, scale, tile + f * chain);
+  }
+}
+
+template <int kBits, bool kZeros>
+VFN void unpack_column(const Shape& s, const Cut& cut, const FolioBlockWeights& w, int64_t column,
+                       int64_t b, uint8_t* tile) {
+  switch (s.blocks - b) {
+    case 1:
+      return unpack_some<kBits, kZeros, 1>(s, cut, w, column, b, tile);
+    case 2:
+      return unpack_some<kBits, kZeros, 2>(s, cut, w, column, b, tile);
+    case 3:
+      return unpack_some<kBits, kZeros, 3>(s, cut, w, column, b, tile);
+    default:
+      return unpack_some<kBits, kZeros, 4>(s, cut, w, column, b, tile);
+  }
+}
+
+/* All blocks of a panel. Beyond the last there are zeros, as rows have. */
+template <int kBits, bool kZeros>
+void unpack_panel(const Shape& s, const Cut& cut, const Side& panel, uint8_t* to) {
+  static_assert(kFlight == kChains, "blocks of a flight are one of each chain");
+  for (int64_t b = s.blocks; b < s.padded; ++b) {
+    __builtin_memset(to + place_of(s, b) * kSide * cut.bytes, 0, (size_t)(kSide * cut.bytes));
+  }
+  for (int64_t b = 0; b < s.blocks; b += kFlight) {
+    uint8_t* const place = to + b / kChains * kSide * cut.bytes;
+    for (int64_t j = 0; j < kPanel; ++j) { /* the last one again for those that are not there */
+      const int64_t column = panel.first + (j < panel.count ? j : panel.count - 1);
+      unpack_column<kBits, kZeros>(s, cut, *panel.w, column, b,
+                                   place + j / kTile * cut.bytes + j % kTile * cut.row);
     }
   }
 }

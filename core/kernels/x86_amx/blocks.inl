@@ -9,11 +9,16 @@
  *
  *   block_dots_s8   rows are bytes with scales, D a whole number: the chains of block_weights.h,
  *                   with the same bits as at every level
- *   block_dots_f32  rows are floats, without a_scale. Each is one bfloat16 number, or three, which
- *                   lose nothing (split.inl): D is as many products, one after the other into the
- *                   same sums, the smallest numbers first. Weights are the codes less their zeros,
- *                   which bfloat16 holds, so that nothing else is rounded but sums. A row with a
- *                   number that parts cannot hold is computed again by the level below.
+ *   block_dots_f32  rows are floats, without a_scale. Each is three bfloat16 numbers, which lose
+ *                   nothing (split.inl): D is as many products, one after the other into the same
+ *                   sums, the smallest numbers first. Weights are the codes less their zeros, which
+ *                   bfloat16 holds, so that nothing else is rounded but sums. A row with a number
+ *                   that parts cannot hold is computed again by the level below.
+ *   the same of one part (kFolioMedium)
+ *                   rows are rounded to bfloat16, and so are the weights themselves, codes times
+ *                   scales, all blocks of 32 columns at a time: sums stay in tiles from the first
+ *                   block to the last. To unpack a block of a column takes an addition of a table
+ *                   of 16 weights to what its codes take.
  *
  * A batch of rows is put in the order of tiles; then 32 columns after the other are unpacked, four
  * blocks of a chain at a time into L1, for products with all of these rows.
@@ -34,9 +39,9 @@
  * of 15. So did fetching rows into L1 ahead (19 instead of 15.7), and two loads of tiles for each
  * product, for chains that stay in registers over eight blocks (31).
  *
- * Rows without scales, in one part, want 16 operations; three parts want two products more. Both
- * were written without AMX at hand and are not measured. (Widening weights to floats, splitting
- * those and multiplying six times took 77 ns.)
+ * Three parts want 16 operations, and two products more; one part none. Both were written without
+ * AMX at hand and are not measured. (Widening weights to floats, splitting those and multiplying
+ * six times took 77 ns.)
  *
  * A store of a tile waits for its product, 52 cycles, and what is behind it with it; so a tile is
  * stored when its turn comes again, four products later (7.0 ns a product with its loads and
@@ -412,15 +417,71 @@ void redo_rows(const FolioBlockDotsF32* args, int64_t row, uint32_t bad) {
   }
 }
 
-template <int kBits, int kParts>
-void multiply_parts(const Product& product, const Shape& s, const Cut& cut, const Places& places,
-                    const Batch& batch) {
+template <int kBits>
+void multiply_three_parts(const Product& product, const Shape& s, const Cut& cut,
+                          const Places& places, const Batch& batch) {
   if (cut.pieces > 1) {
-    multiply_batch<kBits, Way<kParts, 0>>(product, s, cut, places, batch);
+    multiply_batch<kBits, Way<3, 0>>(product, s, cut, places, batch);
   } else if (cut.bytes == kNear) {
-    multiply_batch<kBits, Way<kParts, kNear>>(product, s, cut, places, batch);
+    multiply_batch<kBits, Way<3, kNear>>(product, s, cut, places, batch);
   } else {
-    multiply_batch<kBits, Way<kParts, kNear / 2>>(product, s, cut, places, batch);
+    multiply_batch<kBits, Way<3, kNear / 2>>(product, s, cut, places, batch);
+  }
+}
+
+/* Sums of a panel with two tiles of rows, over all of the depth in tiles. */
+void multiply_group(const Cut& cut, int64_t steps, const uint8_t* columns, const uint8_t* const* x,
+                    float* sums) {
+  const int64_t row = cut.row;
+  const int64_t side = cut.bytes;
+  tile_zero<0>();
+  tile_zero<1>();
+  tile_zero<2>();
+  tile_zero<3>();
+  for (int64_t i = 0; i < steps; ++i) {
+    const uint8_t* at = columns + i / cut.pieces * kSide * side + i % cut.pieces * kNear;
+    tile_load<4>(at, row);
+    tile_load<6>(x[0] + i * kTileBytes, FOLIO_TILE_BYTES);
+    tile_dot_bf16<0, 4, 6>();
+    tile_load<7>(x[1] + i * kTileBytes, FOLIO_TILE_BYTES);
+    tile_dot_bf16<1, 4, 7>();
+    tile_load<5>(at + side, row);
+    tile_dot_bf16<2, 5, 6>();
+    tile_dot_bf16<3, 5, 7>();
+  }
+  tile_store<0>(sums, FOLIO_TILE_BYTES);
+  tile_store<1>(sums + kTile * kTile, FOLIO_TILE_BYTES);
+  tile_store<2>(sums + 2 * kTile * kTile, FOLIO_TILE_BYTES);
+  tile_store<3>(sums + 3 * kTile * kTile, FOLIO_TILE_BYTES);
+}
+
+/* All columns with a batch of rows in one part. */
+template <int kBits>
+void multiply_weights(const Product& product, const Shape& s, const Cut& cut, const Places& places,
+                      const Batch& batch) {
+  alignas(64) float sums[kUnits * kTile * kTile];
+  const FolioBlockWeights& w = product.w;
+  const int64_t last = (batch.count - 1) / kTile;
+  for (int64_t n = 0; n < w.n; n += kPanel) {
+    const int64_t left = w.n - n;
+    const Side panel = {&w, n, left < kPanel ? left : kPanel};
+    if (w.zeros) {
+      unpack_panel<kBits, true>(s, cut, panel, places.codes);
+    } else {
+      unpack_panel<kBits, false>(s, cut, panel, places.codes);
+    }
+    for (int64_t g = 0; g < batch.groups(); ++g) {
+      const int64_t second = g * kSide + 1 < last ? g * kSide + 1 : last;
+      const uint8_t* const x[kSide] = {places.row_codes(g * kSide), places.row_codes(second)};
+      multiply_group(cut, s.padded * cut.pieces, places.codes, x, sums);
+      for (int64_t j = 0; j < kUnits; ++j) {
+        const int64_t row = g * kGroup + j % kSide * kTile;
+        const int64_t column = j / kSide * kTile;
+        if (row >= batch.count || column >= panel.count) continue;
+        finish_unit(product, sums + j * kTile * kTile, batch.first + row, batch.count - row,
+                    panel.first + column, panel.count - column);
+      }
+    }
   }
 }
 
@@ -429,7 +490,8 @@ void multiply_floats(const FolioBlockDotsF32* args) {
   const Shape s(args->w);
   const Cut cut(args->w, kParts);
   const int64_t rows = folio_block_float_rows(s.blocks, args->w.block, kParts);
-  const Places places(s, cut, rows, args->scratch);
+  const Places places =
+      kParts == 1 ? Places(s, cut, args->scratch) : Places(s, cut, rows, args->scratch);
   const TileShapes shapes = shapes_of(cut);
   for (int64_t row = 0; row < args->m; row += rows) {
     const int64_t left = args->m - row;
@@ -442,7 +504,11 @@ void multiply_floats(const FolioBlockDotsF32* args) {
     }
     /* Zeros in all tiles: what the batch before left may be NaN. */
     tiles_configure(&shapes);
-    multiply_parts<kBits, kParts>(Product(args), s, cut, places, batch);
+    if constexpr (kParts == 1) {
+      multiply_weights<kBits>(Product(args), s, cut, places, batch);
+    } else {
+      multiply_three_parts<kBits>(Product(args), s, cut, places, batch);
+    }
     tiles_release();
     for (int64_t i = 0; i < batch.count; i += kTile) redo_rows(args, row + i, bad[i / kTile]);
   }
