@@ -42,9 +42,9 @@ constexpr int64_t kChains = 8;              /* sums that are added to side by si
 
 /* ---- the walk */
 
-/* The first tiles of an item's halves. */
-struct Fetch {
-  const char* tiles;
+/* Where an item's tiles are: the first, and how far on the other half's. */
+struct Tiles {
+  const char* first;
   int64_t half_bytes;
 };
 
@@ -157,14 +157,16 @@ VFN Item coming_item(Product<kParts>* product, int which) {
   return item_at(product, product->cut.stay + which);
 }
 
-/* Where the tiles of an item of columns are: in its item, or in B. */
+VFN Tiles tiles_of(const Item& item) { return {item.tiles, item.half_bytes}; }
+
+/* Of columns: in their item, or where they stand in B. */
 template <int kParts>
-VFN Item columns_at(const Product<kParts>& product, const Place& at, int64_t column,
-                    const Item& item) {
+VFN Tiles columns_at(const Product<kParts>& product, const Place& at, int64_t column,
+                     const Item& item) {
   const FolioGemmF32* args = product.args;
-  if (kParts > 1 || !args->b_is_bfloat16) return item;
+  if (kParts > 1 || !args->b_is_bfloat16) return tiles_of(item);
   const int64_t panel = column + kTile < args->n ? panel_rows(args) * panel_row_bytes(args) : 0;
-  return {const_cast<char*>(panel_row(args, column, at.p)), panel, item.bad};
+  return {panel_row(args, column, at.p), panel};
 }
 
 template <int kParts>
@@ -304,9 +306,10 @@ VFN void do_some(const FolioGemmF32* args, const Pace& pace, Pending* pending, R
 struct Meeting {
   int64_t row, rows;
   int64_t column, columns;
-  Item a, b;
+  Tiles a, b;
   const char* b_last; /* of b's last step, where it does not follow the others; or null */
-  Fetch next;         /* of the item that stays and comes next */
+  const Bad *bad_rows, *bad_columns;
+  Tiles next; /* of the item that stays and comes next */
   Pace pace;
 };
 
@@ -340,15 +343,15 @@ struct Sums {
 /* Fetches where sums go, and the first part of the item that is next, whose loads come behind those
  * stores: 1 and 4 % (128 x 768 x 768). */
 template <int kHalves, int kPanels>
-VFN void fetch_end(const Sums& sums, const Fetch& next) {
+VFN void fetch_end(const Sums& sums, const Tiles& next) {
   const float* c = sums.after;
   for (int64_t i = 0; i < kHalves * kTile; ++i, c += sums.after_stride) {
     _mm_prefetch((const char*)c, _MM_HINT_T0);
     if (kPanels == 2) _mm_prefetch((const char*)(c + kTile), _MM_HINT_T0);
   }
   for (int64_t line = 0; line < kTileBytes; line += FOLIO_TILE_BYTES) {
-    _mm_prefetch(next.tiles + line, _MM_HINT_T0);
-    _mm_prefetch(next.tiles + next.half_bytes + line, _MM_HINT_T0);
+    _mm_prefetch(next.first + line, _MM_HINT_T0);
+    _mm_prefetch(next.first + next.half_bytes + line, _MM_HINT_T0);
   }
 }
 
@@ -357,8 +360,8 @@ template <int kParts, int kHalves, int kPanels>
 static void multiply_items(Product<kParts>* product, const Meeting& here, int64_t step,
                            int64_t steps, const Sums& sums) {
   const FolioGemmF32* args = product->args;
-  const char* a = here.a.tiles + step * (kParts * kTileBytes);
-  const char* b = here.b.tiles + step * (kParts * kTileBytes);
+  const char* a = here.a.first + step * (kParts * kTileBytes);
+  const char* b = here.b.first + step * (kParts * kTileBytes);
   int64_t b_half = here.b.half_bytes;
   /* As locals, whose parts are in registers. */
   const Pace pace = here.pace;
@@ -437,9 +440,9 @@ static __attribute__((noinline)) void redo_sums(const FolioGemmF32* args, const 
   float copies[kChains][kReach + kLanes];
   const float* x[kChains];
   float* sums[kChains];
-  const uint32_t bad_rows = here.a.bad->of[reach];
+  const uint32_t bad_rows = here.bad_rows->of[reach];
   for (int64_t v = 0; v * kTile < here.columns; ++v) {
-    const bool all = here.b.bad->of[reach] >> v & 1;
+    const bool all = here.bad_columns->of[reach] >> v & 1;
     const auto* b = (const float*)panel_row(args, here.column + v * kTile, p);
     int64_t count = 0;
     for (int64_t i = 0; i < here.rows; ++i) {
@@ -468,7 +471,7 @@ static __attribute__((noinline)) void multiply_by_reaches(Product<kParts>* produ
   for (int64_t done = 0, reach = 0; done < at.depth; done += kReach, ++reach) {
     const int64_t depth = at_most(at.depth - done, kReach);
     multiply(product, here, done / kStep, steps_of(depth), {before, kWide, sums, kWide});
-    if (here.a.bad->of[reach] || here.b.bad->of[reach]) {
+    if (here.bad_rows->of[reach] || here.bad_columns->of[reach]) {
       redo_sums(args, here, reach, at.p + done, depth, before, sums);
     }
     copy_sums(sums, kWide, here.rows, kWide, before, kWide);
@@ -478,10 +481,10 @@ static __attribute__((noinline)) void multiply_by_reaches(Product<kParts>* produ
 /* ---- the loops */
 
 template <int kParts>
-static Fetch next_staying(Product<kParts>* product, const Place& at, int64_t item) {
-  Item next = staying_item(product, at, item);
-  if (!product->cut.rows_stay) next = columns_at(*product, at, at.first + item * kWide, next);
-  return {next.tiles, next.half_bytes};
+static Tiles next_staying(Product<kParts>* product, const Place& at, int64_t item) {
+  const Item next = staying_item(product, at, item);
+  if (product->cut.rows_stay) return tiles_of(next);
+  return columns_at(*product, at, at.first + item * kWide, next);
 }
 
 template <int kParts>
@@ -496,11 +499,14 @@ static void run_meeting(Product<kParts>* product, const Place& at, int64_t item,
   here.rows = at_most(args->m - here.row, kWide);
   here.column = rows_stay ? at.coming : staying;
   here.columns = at_most(args->n - here.column, kWide);
-  here.a = rows_stay ? stay : come;
-  const Item made = rows_stay ? come : stay;
-  here.b = columns_at(*product, at, here.column, made);
-  here.b_last = here.b.tiles != made.tiles && at.depth % kStep != 0
-                    ? made.tiles + at.depth / kStep * kTileBytes
+  const Item& rows = rows_stay ? stay : come;
+  const Item& columns = rows_stay ? come : stay;
+  here.bad_rows = rows.bad;
+  here.bad_columns = columns.bad;
+  here.a = tiles_of(rows);
+  here.b = columns_at(*product, at, here.column, columns);
+  here.b_last = here.b.first != columns.tiles && at.depth % kStep != 0
+                    ? columns.tiles + at.depth / kStep * kTileBytes
                     : nullptr;
   here.next = next_staying(product, at, (item + 1) % at.stay);
   here.pace = pace;
@@ -509,7 +515,7 @@ static void run_meeting(Product<kParts>* product, const Place& at, int64_t item,
   float* const c = args->c + here.row * args->c_row_stride + here.column;
   const float* const before = at.p > 0 || args->accumulate ? c : nullptr;
   float* const sums = product->sums[product->free_sums];
-  const bool is_bad = here.a.bad->any || here.b.bad->any;
+  const bool is_bad = here.bad_rows->any || here.bad_columns->any;
   const bool rests = is_whole && !is_last && !is_bad; /* sums go to C as they are */
   if (is_bad) {
     multiply_by_reaches(product, here, at, before, sums);

@@ -1,5 +1,5 @@
 /* The kernels of core/kernels/x86_amx over tiles in memory (tiles.h): for tests, on any machine
- * with AVX-512 VNNI. Compiled with that folder's flags by cmake/tests.cmake. */
+ * with AVX-512 VNNI and BF16. Compiled with that folder's flags by cmake/tests.cmake. */
 #pragma once
 
 #include "core/kernels/kernels.h"
