@@ -30,6 +30,7 @@ if(FOLIO_TOOLS)
       folio_flags folio_third_party folio_tool_third_party Threads::Threads ${CMAKE_DL_LIBS})
     target_compile_definitions(folio_command PUBLIC
       FOLIO_NO_LINK FOLIO_VERSION="${PROJECT_VERSION}" FOLIO_BIN_TO_LIB="${bin_to_lib}")
+    target_compile_definitions(folio_command PRIVATE $<$<BOOL:${FOLIO_SOFTWARE_AMX}>:FOLIO_SOFTWARE_AMX>)
     add_executable(folio_cli ${cli_main})
     add_dependencies(folio_cli folio) # opened at run time, relative to the executable: see cli.cc
     target_link_libraries(folio_cli PRIVATE folio_command)

@@ -160,7 +160,11 @@ constexpr LevelLoops kLevels[] = {
     {"x86_avx512l1", &kZmmFloats, &kZmmSteps, {zmm_reads, 512}},
     {"x86_avx512vnni", &kZmmFloats, &kZmmDots, {zmm_reads, 512}},
     {"x86_avx512bf16", &kZmmFloats, &kZmmDots, {zmm_reads, 512}},
+#ifdef FOLIO_SOFTWARE_AMX  // the level's tiles are memory
+    {"x86_amx", &kZmmFloats, &kZmmDots, {zmm_reads, 512}},
+#else
     {"x86_amx", &kZmmFloats, &kTileDots, {zmm_reads, 512}},
+#endif
 };
 
 // The sum of what all threads did at their best, at the same time.

@@ -6,4 +6,7 @@ set(ISA_HAS_CHECK ON)
 if(FOLIO_SOFTWARE_AMX) # see CMakeLists.txt
   string(REGEX REPLACE " \\| kCpuAmx[A-Za-z0-9]+" "" ISA_NEEDS "${ISA_NEEDS}")
   set(ISA_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tests/kernels/software_amx)
+  if(FOLIO_IDLE_TILES) # what tiles would have stored stays unset
+    list(APPEND ISA_FLAGS -DFOLIO_IDLE_TILES -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
 endif()

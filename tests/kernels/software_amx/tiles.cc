@@ -1,6 +1,8 @@
 // Products of tiles in memory, 16 columns at a time: whole models run on them (FOLIO_SOFTWARE_AMX).
 #include "tests/kernels/software_amx/tiles.h"
 
+#ifndef FOLIO_IDLE_TILES
+
 #include "core/kernels/x86_avx512/vec.h"
 
 namespace {
@@ -83,3 +85,5 @@ void software_tile_dot_bf16(SoftwareTiles* t, int c, int a, int b) {
   }
   zero_upper(t, c);
 }
+
+#endif

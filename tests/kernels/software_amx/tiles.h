@@ -6,6 +6,10 @@
  * Threads: each has its own tiles, as on a CPU. */
 #pragma once
 
+#ifdef FOLIO_IDLE_TILES
+#include "tests/kernels/software_amx/idle_tiles.h"
+#else
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,3 +136,5 @@ FOLIO_TILE_WORD void tile_dot_bf16() {
   software_tile_shapes(t, kC, kA, kB);
   software_tile_dot_bf16(t, kC, kA, kB);
 }
+
+#endif
