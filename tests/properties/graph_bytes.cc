@@ -9,13 +9,6 @@ namespace {
 using model_writer::AttributeWriter;
 using model_writer::ElementType;
 
-AttributeWriter ints(std::string_view name, const Dims64& values) {
-  return AttributeWriter::of_ints(name, values);
-}
-AttributeWriter integer(std::string_view name, int64_t value) {
-  return AttributeWriter::of_int(name, value);
-}
-
 // Codes of weights, read as floats: one scale, or one for each of dims[axis].
 std::string weights(GraphDraw& g, const Dims64& dims, int64_t axis, int64_t terms) {
   const std::string codes = g.codes(dims, -127, 127);
@@ -70,7 +63,7 @@ bool dense(GraphDraw& g) {
                {integer("transB", 1)});
   } else {
     y = g.node("MatMul", {x->name, weights(g, {depth, dims.back()}, 1, depth)});
-    if (g.draw().one_in(2)) y = g.node("Add", {y, g.weight({dims.back()}, 0.5)});
+    y = maybe_biased(g, y, dims.back());
   }
   if (g.draw().one_in(2)) y = draw_function(g, y, 0);
   g.hold_coded(y, dims);
@@ -91,20 +84,15 @@ bool dynamic_dense(GraphDraw& g) {
   y = g.node("Cast", {y}, {integer("to", 1)});
   const double scale = 1.5 / 127 / std::max(1.0, static_cast<double>(depth) / 12);
   y = g.node("Mul", {y, g.node("Mul", {parts[1], g.number(scale)})});
-  if (g.draw().one_in(2)) y = g.node("Add", {y, g.weight({dims.back()}, 0.5)});
+  y = maybe_biased(g, y, dims.back());
   g.hold(y, dims);
   return true;
 }
 
-// Of two values, turned or not.
 bool scores(GraphDraw& g) {
-  const Held* x = g.pick_rank(3);
-  if (!x) return false;
-  const Held* other = g.pick([&](const Held& held) {
-    return held.rank() == 3 && held.dims[0] == x->dims[0] && held.dims[2] == x->dims[2];
-  });
-  const std::string turned = g.node("Transpose", {other->name}, {ints("perm", {0, 2, 1})});
-  g.hold_coded(g.node("MatMul", {x->name, turned}), {x->dims[0], x->dims[1], other->dims[1]});
+  const Scores s = draw_scores(g);
+  if (s.name.empty()) return false;
+  g.hold_coded(s.name, s.dims);
   return true;
 }
 

@@ -1,6 +1,6 @@
 #include "tests/properties/graph_draw.h"
 
-#include <cstring>
+#include <cmath>
 
 #include "core/base/text.h"
 
@@ -16,6 +16,16 @@ int64_t count_of(const Dims64& dims) {
   for (const int64_t dim : dims) count *= dim;
   return count;
 }
+
+AttributeWriter ints(std::string_view name, const Dims64& values) {
+  return AttributeWriter::of_ints(name, values);
+}
+
+AttributeWriter integer(std::string_view name, int64_t value) {
+  return AttributeWriter::of_int(name, value);
+}
+
+double range_for(int64_t terms) { return std::sqrt(3.0 / static_cast<double>(terms)); }
 
 GraphDraw::GraphDraw(uint64_t seed, bool of_halves)
     : draw_(seed, Numbers::kTame),
@@ -60,12 +70,16 @@ Held GraphDraw::input(const Dims64& dims) {
   return values_.back().held;
 }
 
-std::string GraphDraw::weight(const Dims64& dims, double range) {
+std::vector<float> GraphDraw::numbers(const Dims64& dims, double range) {
   std::vector<float> values(static_cast<size_t>(count_of(dims)));
   for (float& value : values) {
     value = static_cast<float>(static_cast<double>(draw_.below(2001) - 1000) / 1000 * range);
   }
-  return floats(dims, values);
+  return values;
+}
+
+std::string GraphDraw::weight(const Dims64& dims, double range) {
+  return floats(dims, numbers(dims, range));
 }
 
 std::string GraphDraw::add_constant(std::string_view prefix, const Dims64& dims,
@@ -108,11 +122,7 @@ std::string GraphDraw::codes(const Dims64& dims, int64_t least, int64_t most, El
 }
 
 std::string GraphDraw::half_weight(const Dims64& dims, double range) {
-  std::vector<float> values(static_cast<size_t>(count_of(dims)));
-  for (float& value : values) {
-    value = static_cast<float>(static_cast<double>(draw_.below(2001) - 1000) / 1000 * range);
-  }
-  return add_constant("h", dims, values, ElementType::kFloat16);
+  return add_constant("h", dims, numbers(dims, range), ElementType::kFloat16);
 }
 
 std::string GraphDraw::zero_point(ElementType type, int64_t value) {

@@ -20,6 +20,12 @@ inline constexpr double kStep = 0.0199371;  // at most, between two codes
 
 int64_t count_of(const Dims64& dims);
 
+model_writer::AttributeWriter ints(std::string_view name, const Dims64& values);
+model_writer::AttributeWriter integer(std::string_view name, int64_t value);
+
+// The range of weights whose sums of `terms` products are as large as the inputs.
+double range_for(int64_t terms);
+
 // A value of float elements.
 struct Held {
   std::string name;
@@ -75,6 +81,7 @@ class GraphDraw {
 
  private:
   std::string new_name(std::string_view prefix);
+  std::vector<float> numbers(const Dims64& dims, double range);
   std::string add_constant(std::string_view prefix, const Dims64& dims,
                            const std::vector<float>& values, model_writer::ElementType type);
 

@@ -10,16 +10,6 @@ using model_writer::AttributeWriter;
 
 constexpr int64_t kMostElements = 60000;
 
-AttributeWriter ints(std::string_view name, const Dims64& values) {
-  return AttributeWriter::of_ints(name, values);
-}
-AttributeWriter integer(std::string_view name, int64_t value) {
-  return AttributeWriter::of_int(name, value);
-}
-
-// The range of weights whose sums of `terms` products are as large as the inputs.
-double range_for(int64_t terms) { return std::sqrt(3.0 / static_cast<double>(terms)); }
-
 struct Window {
   int64_t kernel[2], stride[2], dilation[2], pads[4];
 

@@ -10,13 +10,6 @@ namespace {
 
 using model_writer::AttributeWriter;
 
-AttributeWriter ints(std::string_view name, const Dims64& values) {
-  return AttributeWriter::of_ints(name, values);
-}
-AttributeWriter integer(std::string_view name, int64_t value) {
-  return AttributeWriter::of_int(name, value);
-}
-
 const Held* pick_any(GraphDraw& g) {
   return g.pick([](const Held& held) { return held.rank() > 1; });
 }

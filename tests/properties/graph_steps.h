@@ -16,6 +16,17 @@ std::string draw_function(GraphDraw& g, const std::string& x, int64_t channels);
 std::string reduced(GraphDraw& g, std::string_view type, const std::string& x, const Dims64& axes,
                     bool keeps);
 
+// Rows [B, S, E] of a value times those of another, turned: [B, S, T].
+struct Scores {
+  std::string name;  // "": no value fits
+  Dims64 dims;
+  int64_t width = 0;  // E
+};
+Scores draw_scores(GraphDraw& g);
+
+// x, or x and a bias of `width`.
+std::string maybe_biased(GraphDraw& g, const std::string& x, int64_t width);
+
 // Convolutions, pools and all that has channels.
 Span<const Step> image_steps();
 // Products, norms and attention over [batch, tokens, width].

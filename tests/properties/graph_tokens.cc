@@ -8,15 +8,6 @@ namespace {
 
 using model_writer::AttributeWriter;
 
-AttributeWriter ints(std::string_view name, const Dims64& values) {
-  return AttributeWriter::of_ints(name, values);
-}
-AttributeWriter integer(std::string_view name, int64_t value) {
-  return AttributeWriter::of_int(name, value);
-}
-
-double range_for(int64_t terms) { return std::sqrt(3.0 / static_cast<double>(terms)); }
-
 const Held* pick_rows(GraphDraw& g) {
   return g.pick([](const Held& held) {
     return held.rank() >= 2 && held.rank() <= 3 && held.dims.back() > 1;
@@ -71,19 +62,12 @@ bool gemm(GraphDraw& g) {
   return true;
 }
 
-// Rows times the rows of another value, turned.
 bool scores(GraphDraw& g) {
-  const Held* x = g.pick_rank(3);
-  if (!x) return false;
-  const Held* other = g.pick([&](const Held& held) {
-    return held.rank() == 3 && held.dims[0] == x->dims[0] && held.dims[2] == x->dims[2];
-  });
-  const std::string turned = g.node("Transpose", {other->name}, {ints("perm", {0, 2, 1})});
-  std::string y = g.node("MatMul", {x->name, turned});
-  const double scale = 1 / std::sqrt(static_cast<double>(x->dims[2]));
-  y = g.node("Mul", {y, g.number(scale)});
+  const Scores s = draw_scores(g);
+  if (s.name.empty()) return false;
+  std::string y = g.node("Mul", {s.name, g.number(1 / std::sqrt(static_cast<double>(s.width)))});
   if (g.draw().one_in(2)) y = g.node("Softmax", {y}, {integer("axis", -1)});
-  g.hold(y, {x->dims[0], x->dims[1], other->dims[1]});
+  g.hold(y, s.dims);
   return true;
 }
 
@@ -183,7 +167,7 @@ bool half_dense(GraphDraw& g) {
     if (form == 2) w = g.node("Transpose", {w}, {ints("perm", {1, 0})});
   }
   std::string y = g.node("MatMul", {x->name, w});
-  if (g.draw().one_in(2)) y = g.node("Add", {y, g.weight({width}, 0.5)});
+  y = maybe_biased(g, y, width);
   if (g.draw().one_in(2)) y = draw_function(g, y, 0);
   g.hold(y, dims);
   return true;
@@ -211,7 +195,7 @@ bool block_dense(GraphDraw& g) {
                          {integer("K", depth), integer("N", width), integer("bits", bits),
                           integer("block_size", block)},
                          "com.microsoft");
-  if (g.draw().one_in(2)) y = g.node("Add", {y, g.weight({width}, 0.5)});
+  y = maybe_biased(g, y, width);
   g.hold(y, dims);
   return true;
 }
@@ -246,7 +230,7 @@ bool narrow_dense(GraphDraw& g) {
   std::string w = g.node("DequantizeLinear", inputs, std::move(attributes));
   if (is_turned) w = g.node("Transpose", {w}, {ints("perm", {1, 0})});
   std::string y = g.node("MatMul", {x->name, w});
-  if (g.draw().one_in(2)) y = g.node("Add", {y, g.weight({width}, 0.5)});
+  y = maybe_biased(g, y, width);
   Dims64 out = x->dims;
   out.back() = width;
   g.hold(y, out);
@@ -308,6 +292,21 @@ constexpr Step kSteps[] = {narrow_dense, recurrent,   dense,        dense,     d
                            half_dense,   block_dense, conv_of_rows, functions, norm};
 
 }  // namespace
+
+Scores draw_scores(GraphDraw& g) {
+  const Held* x = g.pick_rank(3);
+  if (!x) return {};
+  const Held* other = g.pick([&](const Held& held) {
+    return held.rank() == 3 && held.dims[0] == x->dims[0] && held.dims[2] == x->dims[2];
+  });
+  const std::string turned = g.node("Transpose", {other->name}, {ints("perm", {0, 2, 1})});
+  return {
+      g.node("MatMul", {x->name, turned}), {x->dims[0], x->dims[1], other->dims[1]}, x->dims[2]};
+}
+
+std::string maybe_biased(GraphDraw& g, const std::string& x, int64_t width) {
+  return g.draw().one_in(2) ? g.node("Add", {x, g.weight({width}, 0.5)}) : x;
+}
 
 Span<const Step> token_steps() { return {kSteps, std::size(kSteps)}; }
 

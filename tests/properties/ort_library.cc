@@ -163,11 +163,9 @@ OrtLibrary::~OrtLibrary() {
   if (env_) api_->ReleaseEnv(env_);
 }
 
-void OrtLibrary::set_optimized(bool optimized) {
+void OrtLibrary::disable_optimizations() {
   constexpr int kDisableAll = 0;
-  constexpr int kEnableAll = 99;
-  Run(*this).ok(
-      api_->SetSessionGraphOptimizationLevel(options_, optimized ? kEnableAll : kDisableAll));
+  Run(*this).ok(api_->SetSessionGraphOptimizationLevel(options_, kDisableAll));
 }
 
 OrtOutcome OrtLibrary::run(const std::string& model, const std::vector<NamedValue>& inputs,

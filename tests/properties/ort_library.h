@@ -25,8 +25,8 @@ class OrtLibrary {
   ~OrtLibrary();
 
   std::string version() const { return version_; }
-  // Whether models loaded from now on are optimized (they are at first).
-  void set_optimized(bool optimized);
+  // Models loaded from now on are not optimized.
+  void disable_optimizations();
   // Loads the model and runs it once.
   OrtOutcome run(const std::string& model, const std::vector<NamedValue>& inputs,
                  const std::vector<std::string>& outputs) const;
