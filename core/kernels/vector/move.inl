@@ -1,23 +1,24 @@
 /* Conversions between formats, transposes and packing. */
 
 /* Calls one kLanes-wide step over n elements; the last n % kLanes go through a buffer. */
-#define FOLIO_CONVERT(n, in_bytes, x, out_bytes, y, step)            \
-  do {                                                               \
-    const char* from = (const char*)(x);                             \
-    char* to = (char*)(y);                                           \
-    int64_t left = (n);                                              \
-    _Pragma("GCC unroll 4") for (; left >= kLanes; left -= kLanes) { \
-      step(from, to);                                                \
-      from += kLanes * (in_bytes);                                   \
-      to += kLanes * (out_bytes);                                    \
-    }                                                                \
-    if (left > 0) {                                                  \
-      char in[kLanes * 4] = {0};                                     \
-      char out[kLanes * 4];                                          \
-      __builtin_memcpy(in, from, (size_t)left*(in_bytes));           \
-      step(in, out);                                                 \
-      __builtin_memcpy(to, out, (size_t)left*(out_bytes));           \
-    }                                                                \
+#define FOLIO_CONVERT(n, in_bytes, x, out_bytes, y, step)  \
+  do {                                                     \
+    const char* from = (const char*)(x);                   \
+    char* to = (char*)(y);                                 \
+    int64_t left = (n);                                    \
+    _Pragma("GCC unroll 4")                                \
+    for (; left >= kLanes; left -= kLanes) {               \
+      step(from, to);                                      \
+      from += kLanes * (in_bytes);                         \
+      to += kLanes * (out_bytes);                          \
+    }                                                      \
+    if (left > 0) {                                        \
+      char in[kLanes * 4] = {0};                           \
+      char out[kLanes * 4];                                \
+      __builtin_memcpy(in, from, (size_t)left*(in_bytes)); \
+      step(in, out);                                       \
+      __builtin_memcpy(to, out, (size_t)left*(out_bytes)); \
+    }                                                      \
   } while (0)
 
 VFN void widen_half(const char* from, char* to) { v_store((float*)(void*)to, v_from_half(from)); }

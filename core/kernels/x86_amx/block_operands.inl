@@ -27,7 +27,7 @@ static_assert(kPanel <= FOLIO_BLOCK_COLUMNS && FOLIO_BLOCK_ROWS % kGroup == 0, "
  * many bfloat16 numbers. */
 template <int kParts_, int kBytes_>
 struct Way {
-  static constexpr int kParts = kParts_; /* of a float; 0: rounded rows */
+  static constexpr int kParts = kParts_; /* of a float: 3; 0: rounded rows */
   static constexpr int kBytes = kBytes_; /* of a block of 16 columns; 0: of pieces, Cut has them */
   /* From a piece of 16 rows to the next. */
   static constexpr int64_t kRowBytes = kParts > 0 ? kParts* kTileBytes : kBytes;

@@ -93,15 +93,6 @@ struct Sums {
   float* chains;                  /* [unit][kTile][kTile] */
 };
 
-template <typename W, int kC, int kA, int kB>
-VFN void multiply() {
-  if constexpr (W::kParts > 0) {
-    tile_dot_bf16<kC, kA, kB>();
-  } else {
-    tile_dot_ss<kC, kA, kB>();
-  }
-}
-
 /* Three parts of rows, the smallest first. */
 template <int kC, int kA>
 VFN void multiply_parts(const uint8_t* rows) {
@@ -120,36 +111,36 @@ VFN void multiply_piece(const Next& next, const uint8_t* columns, const uint8_t*
   constexpr int kBytes = W::kBytes;
   constexpr int kRow = kBytes / kTile;
   if (kF == 0 && kJ == 0) tile_load<4>(columns, kRow);
-  if constexpr (W::kParts > 1) {
+  if constexpr (W::kParts > 0) {
     multiply_parts<kJ, 4 + kJ / 2>(rows);
   } else {
     if (kF == 0 && kJ == 0) tile_load<6>(rows, FOLIO_TILE_BYTES);
-    multiply<W, kJ, 4 + kJ / 2, 6 + kJ % 2>();
+    tile_dot_ss<kJ, 4 + kJ / 2, 6 + kJ % 2>();
     if (kJ == 0) tile_load<7>(next.rows[1] + kF * W::kRowBytes, FOLIO_TILE_BYTES);
   }
   if (kJ == 1) tile_load<5>(columns + kBytes, kRow);
   if constexpr (kF + 1 < kFlight && kJ == 3) {
     tile_load<4>(columns + kBytes, kRow);
-    if (W::kParts <= 1) tile_load<6>(next.rows[0] + (kF + 1) * W::kRowBytes, FOLIO_TILE_BYTES);
+    if (W::kParts == 0) tile_load<6>(next.rows[0] + (kF + 1) * W::kRowBytes, FOLIO_TILE_BYTES);
   }
 }
 
 /* Likewise where it is two pieces or more, which are whole tiles. */
 template <typename W, int kJ>
 VFN void multiply_pieces(const uint8_t* columns, const uint8_t* rows, int64_t bytes) {
-  constexpr int64_t kStep = W::kParts > 1 ? W::kRowBytes : kTileBytes;
+  constexpr int64_t kStep = W::kParts > 0 ? W::kRowBytes : kTileBytes;
   for (int64_t at = 0; at < bytes; at += 2 * kTileBytes, rows += 2 * kStep) {
     tile_load<4>(columns + at, FOLIO_TILE_BYTES);
-    if constexpr (W::kParts > 1) {
+    if constexpr (W::kParts > 0) {
       multiply_parts<kJ, 4>(rows);
       tile_load<5>(columns + at + kTileBytes, FOLIO_TILE_BYTES);
       multiply_parts<kJ, 5>(rows + kStep);
     } else {
       tile_load<6>(rows, FOLIO_TILE_BYTES);
-      multiply<W, kJ, 4, 6>();
+      tile_dot_ss<kJ, 4, 6>();
       tile_load<5>(columns + at + kTileBytes, FOLIO_TILE_BYTES);
       tile_load<7>(rows + kStep, FOLIO_TILE_BYTES);
-      multiply<W, kJ, 5, 7>();
+      tile_dot_ss<kJ, 5, 7>();
     }
   }
 }

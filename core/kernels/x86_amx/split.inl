@@ -1,5 +1,7 @@
 /* Floats as sums of bfloat16 numbers, in lines of tiles. The words of vec.h come before. */
 
+#include "core/kernels/x86_avx512bf16/words.inl"
+
 namespace {
 
 constexpr int64_t kTile = FOLIO_TILE_ROWS; /* rows, columns, pairs of the depth */
@@ -34,30 +36,13 @@ struct JoinRows {
   static VI join(VI x0, VI x1) { return vi_or(vi_shift_right(x0, 16), x1); }
 };
 
-/* Finite numbers of at most the largest bfloat16. */
-VFN V bounded(V x) {
-  const VI bits = vi_from_bits(x);
-  const VI size = vi_and(bits, vi_set1(0x7fffffff));
-  const __mmask16 is_finite = _mm512_cmplt_epu32_mask(size, vi_set1(0x7f800000));
-  const VI least = _mm512_mask_min_epu32(size, is_finite, size, vi_set1(0x7f7f0000));
-  return v_from_bits(vi_or(_mm512_andnot_si512(vi_set1(0x7fffffff), bits), least));
-}
-
 /* Nearest bfloat16 numbers, ties to even, those of x0 first. A finite number that would become
  * infinite becomes the largest one. */
 VFN VI round_words(V x0, V x1) {
-  const VI words = (VI)_mm512_cvtne2ps_pbh(x1, x0);
+  const VI words = v_to_words(x0, x1);
   const VI size = vi_and(words, vi_set1(0x7fff7fff));
   if (__builtin_expect(_mm512_cmpge_epu16_mask(size, vi_set1_words(0x7f80)) == 0, 1)) return words;
-  return (VI)_mm512_cvtne2ps_pbh(bounded(x1), bounded(x0));
-}
-
-/* 16 bfloat16 numbers and the 16 of the next row, as they stand side by side, in pairs. */
-VFN VI join_words(VI words) {
-  alignas(64) static const uint16_t kPairs[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                  21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                  11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  return _mm512_permutexvar_epi16(_mm512_load_si512(kPairs), words);
+  return v_to_words(v_bounded(x0), v_bounded(x1));
 }
 
 /* The line of each part's tile, part by part. */

@@ -21,6 +21,8 @@
 
 #include "core/kernels/vector/math.inl"
 
+#include "core/kernels/x86_avx512bf16/words.inl"
+
 constexpr int64_t kTileRows = 14;
 constexpr int64_t kTilePanels = 2;
 #include "core/kernels/vector/gemm_rows.inl"
@@ -41,13 +43,6 @@ struct Pairs {
 };
 static_assert(sizeof(Pairs) <= 150 * 1024, "on the stack; kernels.h promises 320 KiB in all");
 
-/* Finite numbers of at most the largest bfloat16. */
-VFN V v_bounded(V x) {
-  const V most = v_set1(0x1.fep127f);
-  const V bounded = v_max(v_neg(most), v_min(most, x));
-  return v_select(v_lt(v_abs(x), v_set1(__builtin_inff())), bounded, x);
-}
-
 /* The words of x0, then those of x1. kBounded: none becomes infinite by rounding. */
 template <int kBounded>
 VFN VI round_words(V x0, V x1) {
@@ -55,7 +50,7 @@ VFN VI round_words(V x0, V x1) {
     x0 = v_bounded(x0);
     x1 = v_bounded(x1);
   }
-  return (VI)_mm512_cvtne2ps_pbh(x1, x0);
+  return v_to_words(x0, x1);
 }
 
 VFN VI larger(VI most, VI words) {
@@ -100,17 +95,13 @@ static void round_rows(const Tile* tile, int64_t row, int64_t rows, Pairs* pairs
 
 template <int kBounded>
 VFN VI round_panel(const float* b, int64_t depth, float* to) {
-  alignas(64) static const uint16_t kPairUp[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                   21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                   11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const VI order = _mm512_load_si512(kPairUp);
   VI most = vi_set1(0);
   for (int64_t q = 0; q < depth; q += 2, b += 2 * kLanes, to += kLanes) {
     const V upper = v_load(b);
     const V lower = q + 1 < depth ? v_load(b + kLanes) : v_zero();
     const VI words = round_words<kBounded>(lower, upper);
     most = larger(most, words);
-    vi_store(to, _mm512_permutexvar_epi16(order, words));
+    vi_store(to, join_words(words));
   }
   return most;
 }
