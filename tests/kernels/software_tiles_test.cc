@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/os/cpu_features.h"
 #include "tests/kernels/kernel_tester.h"
 #include "tests/kernels/software_amx/software_amx.h"
 
@@ -52,7 +53,18 @@ void expect_products(int rows, int columns, int quads, Dot dot) {
   tiles_release();
 }
 
-TEST(SoftwareTiles, MultiplyBytesOfAllSigns) {
+// They are written in AVX-512.
+class SoftwareTiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    constexpr CpuBits kNeeded = kCpuAvx512F | kCpuAvx512Bw | kCpuAvx512Dq | kCpuAvx512Vl;
+    if ((cpu_bits() & kNeeded) != kNeeded) GTEST_SKIP() << "no AVX-512 on this machine";
+  }
+};
+
+using SoftwareTilesDeathTest = SoftwareTiles;
+
+TEST_F(SoftwareTiles, MultiplyBytesOfAllSigns) {
   for (const int rows : {16, 9, 1}) {
     for (const int quads : {16, 8, 3}) {
       const int columns = 17 - rows;
@@ -64,7 +76,7 @@ TEST(SoftwareTiles, MultiplyBytesOfAllSigns) {
   }
 }
 
-TEST(SoftwareTiles, SumsWrap) {
+TEST_F(SoftwareTiles, SumsWrap) {
   const TileShapes s = shapes(1, 1, 1);
   const uint8_t full[4] = {255, 255, 255, 255};
   int32_t c = std::numeric_limits<int32_t>::max();
@@ -94,7 +106,7 @@ float bf16_sum(float c, const std::vector<float>& a, const std::vector<float>& b
   return c;
 }
 
-TEST(SoftwareTiles, Bfloat16PairsAreTwoChainsAndThenAdded) {
+TEST_F(SoftwareTiles, Bfloat16PairsAreTwoChainsAndThenAdded) {
   EXPECT_EQ(bf16_sum(10, {1, 2, 3, 4}, {5, 6, 7, 8}), 10 + 5 + 12 + 21 + 32);
   // Even elements cancel before anything small is lost to them; c comes last.
   EXPECT_EQ(bf16_sum(0, {0x1p30F, 1, -0x1p30F, 1}, {1, 1, 1, 1}), 2.0F);
@@ -104,7 +116,7 @@ TEST(SoftwareTiles, Bfloat16PairsAreTwoChainsAndThenAdded) {
   EXPECT_EQ(bf16_sum(0, {0x1p24F, 0, 3, 0}, {1, 0, 1, 0}), 0x1p24F + 4);
 }
 
-TEST(SoftwareTiles, Bfloat16FlushesSubnormals) {
+TEST_F(SoftwareTiles, Bfloat16FlushesSubnormals) {
   const float tiny = 0x1p-127F;
   EXPECT_EQ(bf16_sum(0, {tiny, 0}, {0x1p100F, 0}), 0.0F) << "an operand";
   EXPECT_EQ(bf16_sum(0, {0x1p-100F, 0}, {0x1p-30F, 0}), 0.0F) << "a product";
@@ -113,7 +125,7 @@ TEST(SoftwareTiles, Bfloat16FlushesSubnormals) {
   EXPECT_TRUE(std::isnan(bf16_sum(0, {INFINITY, 0}, {0, 0})));
 }
 
-TEST(SoftwareTiles, LoadsClearTheRestAndConfigurationClearsAll) {
+TEST_F(SoftwareTiles, LoadsClearTheRestAndConfigurationClearsAll) {
   const TileShapes whole = shapes(16, 16, 16);
   const std::vector<uint8_t> ones(1024, 1);
   std::vector<uint8_t> got(1024, 9);
@@ -124,7 +136,7 @@ TEST(SoftwareTiles, LoadsClearTheRestAndConfigurationClearsAll) {
   EXPECT_EQ(got, std::vector<uint8_t>(1024, 0));
 }
 
-TEST(SoftwareTilesDeathTest, WhatIsInvalidEndsTheTest) {
+TEST_F(SoftwareTilesDeathTest, WhatIsInvalidEndsTheTest) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_DEATH(tile_zero<0>(), "no configuration");
   TileShapes s = shapes(4, 16, 8);

@@ -200,6 +200,74 @@ TEST(Window, DepthwiseAppliesItsActivationAndNeedsNoBias) {
   }
 }
 
+// A filter of rows x columns taps over an image, its windows `step` columns and lines apart.
+struct FilterCase {
+  int64_t rows, columns, step, pixels, channels;
+  int64_t width() const { return (pixels - 1) * step + columns; }
+};
+
+std::vector<FilterCase> filter_cases() {
+  std::vector<FilterCase> out;
+  for (const int64_t step : {1, 2, 3}) {
+    for (const int64_t columns : {3, 5, 7}) {
+      for (int64_t pixels = 1; pixels <= 21; pixels += pixels < 13 ? 1 : 4) {
+        for (const int64_t channels : {8, 33, 40}) {
+          out.push_back({columns, columns, step, pixels, channels});
+        }
+      }
+      out.push_back({columns - 1, columns, step, 9, 16});  // at an image's upper or lower border
+      out.push_back({columns, columns - 1, step, 9, 16});  // at its sides
+    }
+  }
+  return out;
+}
+
+// However many pixels and channels share loads, and in whatever order pixels take turns.
+TEST(Window, DepthwiseIsOneChainOfFmafInTheOrderOfTaps) {
+  constexpr int64_t kLines = 3;
+  for (const FilterCase& c : filter_cases()) {
+    const int64_t line = c.width() * c.channels;
+    const auto count = static_cast<size_t>(kLines * c.pixels * c.channels);
+    const auto x = random_floats(static_cast<size_t>((kLines * c.step + c.rows) * line), 1);
+    const auto w = random_floats(static_cast<size_t>(c.rows * c.columns * c.channels), 2);
+    const auto bias = random_floats(static_cast<size_t>(c.channels), 3);
+    std::vector<const float*> taps, weights;
+    for (int64_t t = 0; t < c.rows * c.columns; ++t) {
+      taps.push_back(x.data() + t / c.columns * line + t % c.columns * c.channels);
+      weights.push_back(w.data() + t * c.channels);
+    }
+    std::vector<float> want(count);
+    for (size_t i = 0; i < count; ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const int64_t j = at % c.channels, p = at / c.channels;
+      float sum = bias[static_cast<size_t>(j)];
+      for (size_t t = 0; t < taps.size(); ++t) {
+        sum = std::fmaf(
+            weights[t][j],
+            taps[t][p / c.pixels * c.step * line + p % c.pixels * c.step * c.channels + j], sum);
+      }
+      want[i] = std::clamp(sum, -0.75F, 1.25F);
+    }
+    FolioWindowF32 args{};
+    args.lines = kLines, args.pixels = c.pixels, args.channels = c.channels;
+    args.taps = static_cast<int64_t>(taps.size());
+    args.x = taps.data(), args.w = weights.data(), args.bias = bias.data();
+    args.x_line = c.step * line, args.x_step = c.step * c.channels;
+    args.y_line = c.pixels * c.channels, args.y_step = c.channels;
+    args.activation = kFolioActClip, args.clip_lo = -0.75F, args.clip_hi = 1.25F;
+    for (const LevelUnderTest& level : levels_under_test()) {
+      if (&level == &levels_under_test().front()) continue;  // ref sums in double
+      Guarded y(count);
+      args.y = y.data();
+      level.kernels.depthwise_f32(&args);
+      EXPECT_TRUE(y.intact());
+      ASSERT_EQ(std::vector<float>(y.data(), y.data() + count), want)
+          << level.name << ": " << c.rows << " x " << c.columns << " step " << c.step << ", pixels "
+          << c.pixels << ", channels " << c.channels;
+    }
+  }
+}
+
 struct PlaneCase {
   int64_t lines, pixels;  // of x
   int64_t rows, columns, line_step, pixel_step, row_step, column_step, top, left, bottom, right;
