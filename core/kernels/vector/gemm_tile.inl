@@ -257,8 +257,11 @@ VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float*
     const V scale = is_half<kVectors, kNarrow>(0) ? v_set8(element) : v_set1(element);
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      sum[i][v] = is_half<kVectors, kNarrow>(v) ? v_fma8(scale, row[v], sum[i][v])
-                                                : v_fma(scale, row[v], sum[i][v]);
+      if (is_half<kVectors, kNarrow>(v)) {
+        sum[i][v] = v_fma8(scale, row[v], sum[i][v]);
+      } else {
+        v_add_product(&sum[i][v], scale, row[v]);
+      }
     }
   }
 }
@@ -341,7 +344,7 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
     for (int i = 0; i < kRows; ++i) {
       const V scale = v_set1(a[i * a_row]);
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = v_fma(scale, row[v], sum[i][v]);
+      for (int v = 0; v < kVectors; ++v) v_add_product(&sum[i][v], scale, row[v]);
     }
     a += a_col;
     b += FOLIO_F32P16_COLUMNS;

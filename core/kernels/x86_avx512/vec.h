@@ -48,6 +48,8 @@ VFN V v_mul(V a, V b) { return _mm512_mul_ps(a, b); }
 VFN V v_div(V a, V b) { return _mm512_div_ps(a, b); }
 VFN V v_fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }   /* a * b + c */
 VFN V v_fnma(V a, V b, V c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a * b */
+/* sum += a * b where sums fill the registers. */
+VFN void v_add_product(V* sum, V a, V b) { *sum = v_fma(a, b, *sum); }
 VFN V v_min(V a, V b) { return _mm512_min_ps(a, b); }
 VFN V v_max(V a, V b) { return _mm512_max_ps(a, b); }
 VFN V v_sqrt(V a) { return _mm512_sqrt_ps(a); }
