@@ -218,29 +218,35 @@ constexpr int kSideTaps = 6;
 constexpr int kCornerTaps = 4;
 
 /* One pixel of each line, as at the image's sides: channel after channel, so that what is made for
- * all pixels of a channel is not made for one. */
+ * all pixels of a channel is not made for one. kTaps as of filter_lanes. */
 template <int kTaps>
 VFN void filter_pixel(const FolioWindowF32* args) {
+  const int64_t taps = kTaps > 0 ? kTaps : args->taps;
   const WindowEnd end = window_bounds(args->activation, args->clip_lo, args->clip_hi);
   const int64_t channels = args->channels;
-  const float* w[kTaps];
+  const float* w[kTaps + 1];
   for (int t = 0; t < kTaps; ++t) w[t] = args->w[t];
+  const float* x[kTaps + 1];
   for (int64_t l = 0; l < args->lines; ++l) {
-    const float* x[kTaps];
-    for (int t = 0; t < kTaps; ++t) x[t] = args->x[t] + l * args->x_line;
+    const int64_t line = l * args->x_line;
+    for (int t = 0; t < kTaps; ++t) x[t] = args->x[t] + line;
     float* y = args->y + l * args->y_line;
     int64_t c = 0;
     for (; c + kLanes <= channels; c += kLanes) {
       V sum = args->bias ? v_load(args->bias + c) : v_zero();
 #pragma GCC unroll 9
-      for (int t = 0; t < kTaps; ++t) sum = v_fma(v_load(w[t] + c), v_load(x[t] + c), sum);
+      for (int64_t t = 0; t < taps; ++t) {
+        const float* from = kTaps > 0 ? x[kTaps > 0 ? t : 0] : args->x[t] + line;
+        const float* weights = kTaps > 0 ? w[kTaps > 0 ? t : 0] : args->w[t];
+        sum = v_fma(v_load(weights + c), v_load(from + c), sum);
+      }
       v_store(y + c, v_clip(sum, end.lo, end.hi));
     }
     if (c == channels) continue;
     const VM m = v_first(channels - c);
     V sum = filter_start(args, c, m);
-    for (int t = 0; t < kTaps; ++t) {
-      sum = v_fma(v_load_masked(w[t] + c, m), v_load_masked(x[t] + c, m), sum);
+    for (int64_t t = 0; t < taps; ++t) {
+      sum = v_fma(v_load_masked(args->w[t] + c, m), v_load_masked(args->x[t] + line + c, m), sum);
     }
     v_store_masked(y + c, m, v_clip(sum, end.lo, end.hi));
   }
@@ -266,14 +272,18 @@ VFN void filter_part(const FolioWindowF32* args, int64_t column, int64_t c, VM m
   }
 }
 
+#include "core/kernels/vector/filter_rows.inl"
+
 static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
   if (args->pixels == 1 && args->activation != kFolioActLeakyRelu) {
     if (args->taps == kSideTaps) return filter_pixel<kSideTaps>(args);
     if (args->taps == kCornerTaps) return filter_pixel<kCornerTaps>(args);
+    return filter_pixel<0>(args);
   }
   const int64_t column = kLanes == 16 ? column_step(args) : 0;
   const VM all = v_first(kLanes);
   int64_t c = 0;
+  if (kLanes == 8 && args->pixels > 1 && filter_rows(args)) c = args->channels / kLanes * kLanes;
   for (; c + kLanes <= args->channels; c += kLanes) filter_part<1>(args, column, c, all);
   if (c < args->channels) filter_part<0>(args, column, c, v_first(args->channels - c));
 }
