@@ -4,7 +4,8 @@
  * panel, so that a vector holds a sum of each.
  *
  * The including file defines before: kTileRows (4 to 8) and kTilePanels (1 or 2), the size of a
- * tile; kAhead and kFetchHint, how many bytes ahead, and to which cache, one row's weights are
+ * tile; kColumnAtOnce, how many bytes of a column stay in the first cache beside as much of the
+ * rows, 0: all; kAhead and kFetchHint, how many bytes ahead, and to which cache, one row's weights are
  * fetched; kIsCentred<bits>, whether its sums are of codes less 2^(bits - 1); after: the functions
  * that are only declared here and in block_panels.inl. */
 
@@ -116,7 +117,8 @@ VFN void tile_block(const Shape& s, const Row& a, const Panel* panels, int64_t b
   }
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
-    const VI middle = vi_set1(kZeros ? 0 : of_row(a.middles + b, i, s.row));
+    constexpr int kTimes = (kZeros ? 0 : 1) - (kIsCentred<kBits> ? 1 : 0);
+    const VI middle = vi_set1(kTimes == 0 ? 0 : kTimes * of_row(a.middles + b, i, s.row));
 #pragma GCC unroll 2
     for (int c = 0; c < kPanels; ++c) sum[i][c] = middle;
   }
@@ -137,38 +139,47 @@ VFN void tile_block(const Shape& s, const Row& a, const Panel* panels, int64_t b
   }
 }
 
+/* Blocks of which all four chains are computed before the next ones: a multiple of 4. */
+VFN int64_t blocks_at_once(const Shape& s) {
+  if (kColumnAtOnce == 0) return s.blocks;
+  return kColumnAtOnce < 4 * s.blob ? 4 : kColumnAtOnce / s.blob / 4 * 4;
+}
+
 template <int kBits, int kRows, int kPanels, int kZeros>
 static void tile(const FolioBlockDotsS8* args, const Shape& s, const Panel* panels, int64_t row,
                  int64_t n) {
   const Row a(s, kBits, (const char*)args->a + row * s.row);
   /* One chain at a time stays in registers: stores of all four would stand in the way of loads
    * whose addresses end as theirs do. */
-  V half[2][kRows][kPanels];
-  for (int turn = 0; turn < 4; ++turn) {
-    V chain[kRows][kPanels];
+  V sum[4][kRows][kPanels];
+  const int64_t at_once = blocks_at_once(s);
+  int64_t from = 0;
+  do {
+    const int64_t end = s.blocks - from < at_once ? s.blocks : from + at_once;
+    for (int turn = 0; turn < 4; ++turn) {
+      V chain[kRows][kPanels];
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
+      for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
-      for (int c = 0; c < kPanels; ++c) chain[i][c] = v_zero();
-    }
-    for (int64_t b = turn / 2 + turn % 2 * 2; b < s.blocks; b += 4) { /* from 0, 2, 1, 3 on */
-      tile_block<kBits, kRows, kPanels, kZeros>(s, a, panels, b, chain);
-    }
+        for (int c = 0; c < kPanels; ++c) chain[i][c] = from == 0 ? v_zero() : sum[turn][i][c];
+      }
+      for (int64_t b = from + turn; b < end; b += 4) {
+        tile_block<kBits, kRows, kPanels, kZeros>(s, a, panels, b, chain);
+      }
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
+      for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
-      for (int c = 0; c < kPanels; ++c) {
-        V* to = &half[turn / 2][i][c];
-        *to = turn % 2 == 0 ? chain[i][c] : v_add(*to, chain[i][c]);
+        for (int c = 0; c < kPanels; ++c) sum[turn][i][c] = chain[i][c];
       }
     }
-  }
+    from = end;
+  } while (from < s.blocks);
   for (int c = 0; c < kPanels; ++c) {
     const int64_t first = n + c * kLanes;
     const int64_t left = args->w.n - first;
     const VM m = v_first(left < kLanes ? left : kLanes);
     for (int i = 0; i < kRows; ++i) {
-      V y = v_add(half[0][i][c], half[1][i][c]);
+      V y = v_add(v_add(sum[0][i][c], sum[2][i][c]), v_add(sum[1][i][c], sum[3][i][c]));
       if (args->bias) y = v_add(y, v_load_masked(args->bias + first, m));
       v_store_masked(args->y + (row + i) * args->y_row_stride + first, m, y);
     }
