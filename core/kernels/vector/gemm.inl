@@ -194,7 +194,7 @@ VFN void gemm_any(const FolioGemmF32* args, int is_narrow) {
   if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) return gemm_vector(args);
   const Source source = source_of(args);
   if (source == kPacks) return gemm_made(args, source, is_narrow);
-  if ((is_narrow || kPanelVectors > 1) && crowds(args)) return gemm_made(args, kCopies, is_narrow);
+  if (is_narrow && crowds(args)) return gemm_made(args, kCopies, is_narrow);
   gemm_blocks(args, source, is_narrow, nullptr, kBlockRows);
 }
 

@@ -135,6 +135,8 @@ VFN TileEnd plan_end(const Tile* tile, int rows) {
   if (tile->depth < rows * kSteps) return end;
   if (tile->is_first && !args->accumulate) {
     end.c = args->c + tile->row * args->c_row_stride + tile->column;
+  } else if (kPanelVectors > 1 && tile->row + rows < args->m) { /* where the next tile begins */
+    end.c = args->c + (tile->row + rows) * args->c_row_stride + tile->column;
   }
   if (tile->is_last && args->addend) {
     end.d = args->addend + tile->row * args->addend_row_stride + tile->column;

@@ -5,8 +5,11 @@
  * vector by a permutation, larger ones read one number for all lanes. Some pixels side by side,
  * of any lines, share the weights. */
 
-/* The more sums, the less often weights are loaded: what fits in the registers. */
-constexpr int kGroupedPixels = kLanes == 16 ? 8 : 4;
+/* Pixels side by side: the more sums, the less often weights are loaded and the longer a sum may
+ * take: what fits in the registers. Groups of 16 are two vectors of 8 lanes, which share a pixel's
+ * numbers. */
+constexpr int kGroupedPixels = 8;
+constexpr int kWidePixels = 6; /* of two vectors */
 
 /* Where some pixels stand in x, from the taps on, and in y. */
 template <int kPixels>
@@ -53,15 +56,16 @@ VFN void grouped_permuted(const FolioWindowF32* args, int64_t c, VM mask, VI lan
     for (int64_t s = 0; s < args->group; ++s, w += FOLIO_F32P16_COLUMNS) {
       const V weights = v_load(w);
 #pragma GCC unroll 8
-      for (int p = 0; p < kPixels; ++p) sum[p] = v_fma(weights, v_permute(in[p], at), sum[p]);
+      for (int p = 0; p < kPixels; ++p) v_add_product(&sum[p], weights, v_permute(in[p], at));
       at = vi_add(at, vi_set1(1));
     }
   }
 }
 
 /* Groups of a vector or some: all lanes are of one group. */
-template <int kPixels>
-VFN void grouped_broadcast(const FolioWindowF32* args, int64_t c, const int64_t* from, V* sum) {
+template <int kPixels, int kVectors>
+VFN void grouped_broadcast(const FolioWindowF32* args, int64_t c, const int64_t* from,
+                           V (*sum)[kVectors]) {
   const int64_t begin = c / args->group * args->group;
   for (int64_t t = 0; t < args->taps; ++t) {
     const float* x[kPixels];
@@ -71,31 +75,65 @@ VFN void grouped_broadcast(const FolioWindowF32* args, int64_t c, const int64_t*
     for (int64_t s = 0; s < args->group; s += 8) {
 #pragma GCC unroll 8
       for (int i = 0; i < 8; ++i, w += FOLIO_F32P16_COLUMNS) {
-        const V weights = v_load(w);
+        V weights[kVectors];
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) weights[v] = v_load(w + v * kLanes);
 #pragma GCC unroll 8
-        for (int p = 0; p < kPixels; ++p) sum[p] = v_fma(weights, v_set1(x[p][s + i]), sum[p]);
+        for (int p = 0; p < kPixels; ++p) {
+          const V number = v_set1(x[p][s + i]);
+#pragma GCC unroll 2
+          for (int v = 0; v < kVectors; ++v) v_add_product(&sum[p][v], weights[v], number);
+        }
       }
     }
   }
 }
 
-template <int kPixels, int kIsBroadcast>
-VFN void grouped_block(const FolioWindowF32* args, int64_t c, VM mask, VI lane, GroupedAt* at) {
+/* A masked store of all lanes takes some of AVX2's CPUs longer than the products before it. */
+VFN void grouped_store(const FolioWindowF32* args, V sum, VM mask, int is_whole, float* y) {
+  const V end = v_activate(sum, args->activation, args->clip_lo, args->clip_hi);
+  if (kLanes == 8 && is_whole) {
+    v_store(y, end);
+  } else {
+    v_store_masked(y, mask, end);
+  }
+}
+
+/* All pixels share the weights of kVectors whole vectors. */
+template <int kPixels, int kVectors>
+VFN void grouped_wide(const FolioWindowF32* args, int64_t c, GroupedAt* at) {
+  const VM all = v_first(kLanes);
+  GroupedPlaces<kPixels> places;
+  grouped_next(args, at, &places);
+  V sum[kPixels][kVectors];
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    const V start = filter_start(args, c + v * kLanes, all);
+#pragma GCC unroll 8
+    for (int p = 0; p < kPixels; ++p) sum[p][v] = start;
+  }
+  grouped_broadcast<kPixels, kVectors>(args, c, places.from, sum);
+#pragma GCC unroll 8
+  for (int p = 0; p < kPixels; ++p) {
+    float* const y = args->y + places.to[p] + c;
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) grouped_store(args, sum[p][v], all, 1, y + v * kLanes);
+  }
+}
+
+template <int kPixels>
+VFN void grouped_narrow(const FolioWindowF32* args, int64_t c, VM mask, VI lane, GroupedAt* at) {
   GroupedPlaces<kPixels> places;
   grouped_next(args, at, &places);
   V sum[kPixels];
   const V start = filter_start(args, c, mask);
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) sum[p] = start;
-  if (kIsBroadcast) {
-    grouped_broadcast<kPixels>(args, c, places.from, sum);
-  } else {
-    grouped_permuted<kPixels>(args, c, mask, lane, places.from, sum);
-  }
+  grouped_permuted<kPixels>(args, c, mask, lane, places.from, sum);
+  const int is_whole = c + kLanes <= args->channels;
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
-    const V y = v_activate(sum[p], args->activation, args->clip_lo, args->clip_hi);
-    v_store_masked(args->y + places.to[p] + c, mask, y);
+    grouped_store(args, sum[p], mask, is_whole, args->y + places.to[p] + c);
   }
 }
 
@@ -132,18 +170,16 @@ VFN void grouped_columns(const FolioWindowF32* args, int64_t c, VM mask, VI lane
 #pragma GCC unroll 10
       for (int p = 0; p < kPixels + 2; ++p, pixel += x_step) {
         const V spread = v_permute(v_load_masked(pixel, mask), at);
-        if (p >= 2) sum[p - 2] = v_fma(d, spread, sum[p - 2]);
-        if (p >= 1 && p <= kPixels) sum[p - 1] = v_fma(b, spread, sum[p - 1]);
-        if (p < kPixels) sum[p] = v_fma(a, spread, sum[p]);
+        if (p >= 2) v_add_product(&sum[p - 2], d, spread);
+        if (p >= 1 && p <= kPixels) v_add_product(&sum[p - 1], b, spread);
+        if (p < kPixels) v_add_product(&sum[p], a, spread);
       }
       at = vi_add(at, vi_set1(1));
     }
   }
+  const int is_whole = c + kLanes <= args->channels;
 #pragma GCC unroll 8
-  for (int p = 0; p < kPixels; ++p) {
-    const V end = v_activate(sum[p], args->activation, args->clip_lo, args->clip_hi);
-    v_store_masked(y + p * args->y_step, mask, end);
-  }
+  for (int p = 0; p < kPixels; ++p) grouped_store(args, sum[p], mask, is_whole, y + p * args->y_step);
 }
 
 /* The last pixels of a line are computed with some before them once more. */
@@ -164,36 +200,56 @@ VFN void grouped_column_lines(const FolioWindowF32* args, int64_t c, VM mask, VI
   }
 }
 
-/* All pixels of a vector of channels, whose weights are in L1 meanwhile. Bits do not depend on how
- * many pixels are side by side. */
-template <int kIsBroadcast>
+/* All pixels of some channels, whose weights are in L1 meanwhile. Bits do not depend on how many
+ * pixels are side by side. */
+template <int kPixels, int kVectors>
+VFN void grouped_vectors(const FolioWindowF32* args, int64_t c) {
+  int64_t left = args->lines * args->pixels;
+  GroupedAt at = {0, 0};
+  for (; left > kPixels / 2; left -= kPixels) grouped_wide<kPixels, kVectors>(args, c, &at);
+  if (left > 2) {
+    grouped_wide<kPixels / 2, kVectors>(args, c, &at);
+  } else if (left > 0) {
+    grouped_wide<2, kVectors>(args, c, &at);
+  }
+}
+
 VFN void grouped_lanes(const FolioWindowF32* args, int64_t c, VM mask, VI lane) {
   int64_t left = args->lines * args->pixels;
   GroupedAt at = {0, 0};
   for (; left > kGroupedPixels / 2; left -= kGroupedPixels) {
-    grouped_block<kGroupedPixels, kIsBroadcast>(args, c, mask, lane, &at);
+    grouped_narrow<kGroupedPixels>(args, c, mask, lane, &at);
   }
   if (left > 2) {
-    grouped_block<kGroupedPixels / 2, kIsBroadcast>(args, c, mask, lane, &at);
+    grouped_narrow<kGroupedPixels / 2>(args, c, mask, lane, &at);
   } else if (left > 0) {
-    grouped_block<2, kIsBroadcast>(args, c, mask, lane, &at);
+    grouped_narrow<2>(args, c, mask, lane, &at);
   }
 }
 
 static void FOLIO_LEVEL(grouped_f32)(const FolioWindowF32* args) {
+  constexpr int64_t kPair = 2 * kLanes;
+  if (args->group % kLanes == 0) {
+    if (kPair == FOLIO_F32P16_COLUMNS && args->group % kPair == 0) {
+      for (int64_t c = 0; c < args->channels; c += kPair) grouped_vectors<kWidePixels, 2>(args, c);
+    } else {
+      for (int64_t c = 0; c < args->channels; c += kLanes) {
+        grouped_vectors<kGroupedPixels, 1>(args, c);
+      }
+    }
+    return;
+  }
   int32_t begins[kLanes];
   for (int i = 0; i < kLanes; ++i) begins[i] = (int32_t)(i / args->group * args->group);
   const VI lane = vi_load(begins);
-  const int columns = args->group % kLanes != 0 && has_columns(args);
+  const int columns = has_columns(args);
   for (int64_t c = 0; c < args->channels; c += kLanes) {
     const int64_t left = args->channels - c;
     const VM mask = v_first(left < kLanes ? left : kLanes);
-    if (args->group % kLanes == 0) {
-      grouped_lanes<1>(args, c, mask, lane);
-    } else if (columns) {
+    if (columns) {
       grouped_column_lines(args, c, mask, lane);
     } else {
-      grouped_lanes<0>(args, c, mask, lane);
+      grouped_lanes(args, c, mask, lane);
     }
   }
 }

@@ -23,7 +23,7 @@ VFN int is_short(const FolioGemmF32* args) {
   return args->k > 0 && args->k <= kBlockK && (args->m > kVectorRows || args->a_lines) &&
          !args->accumulate && !args->next && !args->col_scale && !args->row_bias &&
          args->alpha == 1.0f && args->activation != kFolioActLeakyRelu &&
-         source_of(args) == kEven && !crowds(args);
+         source_of(args) == kEven;
 }
 
 /* What a tile reads of ShortTiles stands in registers or on the stack: C might alias the struct as
