@@ -78,7 +78,7 @@ VFN void add_depth(VI (&sum)[kRows][kVectors], const Block* block, int64_t row) 
     at = block->steps.at;
   }
   const int64_t whole = block->to - block->to % 4;
-  int64_t piece = block->run > 0 ? block->from / block->run : 0;
+  int64_t piece = block->from > 0 ? block->from / block->run : 0; /* no division where it is 0 */
   int64_t first = block->from - piece * block->run; /* byte of it */
   for (int64_t p = block->from; p < whole; ++piece, first = 0) {
     const int64_t depth = whole - p < block->run - first ? whole - p : block->run - first;
@@ -105,41 +105,71 @@ VFN void add_depth(VI (&sum)[kRows][kVectors], const Block* block, int64_t row) 
   }
 }
 
-/* Plain bytes of a whole panel, two rows at a time. */
-template <int kAdds>
-static __attribute__((noinline)) void finish_plain(const Block* block, int64_t row, int64_t rows,
-                                                   const VI* sums) {
+/* Two rows of 16 bytes or four of 8, or as many as there are. */
+template <int kVectors>
+VFN void store_plain(VI bytes, int rows, char* c, int64_t stride) {
+  const __m128i low = _mm256_castsi256_si128(bytes);
+  const __m128i high = _mm256_extracti128_si256(bytes, 1);
+  if (kVectors == 2) {
+    _mm_storeu_si128((__m128i*)(void*)c, low);
+    if (rows > 1) _mm_storeu_si128((__m128i*)(void*)(c + stride), high);
+    return;
+  }
+  _mm_storel_epi64((__m128i*)(void*)c, low);
+  if (rows > 1) _mm_storeh_pd((double*)(void*)(c + stride), _mm_castsi128_pd(low));
+  if (rows > 2) _mm_storel_epi64((__m128i*)(void*)(c + 2 * stride), high);
+  if (rows > 3) _mm_storeh_pd((double*)(void*)(c + 3 * stride), _mm_castsi128_pd(high));
+}
+
+/* Plain bytes of whole vectors, four of them at a time. */
+template <int kAdds, int kRows, int kVectors>
+VFN void finish_plain(const Block* block, int64_t row, VI (&sum)[kRows][kVectors]) {
+  constexpr int kRowsAtOnce = 4 / kVectors;
   const FolioSums* s = &block->args->sums;
   const Results* r = &block->results;
   const VI zero = kAdds ? r->add.zero_words : vi_set1_words(s->zero);
   const int is_signed = s->lo < 0;
   const int64_t stride = block->args->c_row_stride;
   char* c = (char*)block->args->c + row * stride + block->column;
-  for (int64_t i = 0; i < rows; i += 2, sums += 4, c += 2 * stride) {
-    const int two = i + 1 < rows;
+#pragma GCC unroll 6
+  for (int first = 0; first < kRows; first += kRowsAtOnce) {
     VI code[4];
 #pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) {
-      const int at = two ? v : v % 2;
-      const V value = v_mul(v_from_int(sums[at]), r->scale[v % 2]);
+    for (int q = 0; q < 4; ++q) {
+      const int v = q % kVectors;
+      const int i = first + q / kVectors < kRows ? first + q / kVectors : first;
+      const V value = v_mul(v_from_int(sum[i][v]), r->scale[v]);
       if (kAdds) {
-        const int64_t of_row = (row + i + at / 2) * s->addend_row_stride;
-        code[v] = add_plain_codes(r, value, s->addend + of_row + block->column + v % 2 * kLanes);
+        const int64_t of_row = (row + i) * s->addend_row_stride;
+        code[q] = add_plain_codes(r, value, s->addend + of_row + block->column + v * kLanes);
       } else {
-        code[v] = vi_nearest(value);
+        code[q] = vi_nearest(value);
       }
     }
     const VI order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     const VI bytes = _mm256_permutevar8x32_epi32(pack_plain(code, zero, is_signed), order);
-    _mm_storeu_si128((__m128i*)(void*)c, _mm256_castsi256_si128(bytes));
-    if (two) _mm_storeu_si128((__m128i*)(void*)(c + stride), _mm256_extracti128_si256(bytes, 1));
+    store_plain<kVectors>(bytes, kRows - first, c, stride);
+    c += kRowsAtOnce * stride;
+  }
+}
+
+/* What is no plain byte, by way of memory. */
+template <int kRows, int kVectors>
+static __attribute__((noinline)) void finish_rows(const Block* block, int64_t row, const VI* sums) {
+  const FolioGemmU8* args = block->args;
+  const FolioSums* s = &args->sums;
+  const int64_t size = s->to == kFolioToByte ? 1 : 4;
+  for (int64_t i = row; i < row + kRows; ++i, sums += kVectors) {
+    const uint8_t* addend =
+        s->add ? s->addend + i * s->addend_row_stride + block->column : nullptr;
+    char* c = (char*)args->c + (i * args->c_row_stride + block->column) * size;
+    finish_row(&block->results, sums, addend, c);
   }
 }
 
 /* `waiting`: sums between blocks of depth, [kRows][kVectors]. */
-template <int kListed, int kRows, int kPanels>
+template <int kListed, int kRows, int kVectors>
 static void gemm_tile(const Block* block, int64_t row, VI* waiting) {
-  constexpr int kVectors = 2 * kPanels;
   const FolioGemmU8* args = block->args;
   VI sum[kRows][kVectors];
 #pragma GCC unroll 6
@@ -164,43 +194,37 @@ static void gemm_tile(const Block* block, int64_t row, VI* waiting) {
     const char* b = (const char*)args->b + block->column / 16 * block->panel;
     add_tail(sum, args, row, b + args->k / 4 * FOLIO_S8P16K4_GROUP, block->panel);
   }
+  if constexpr (kVectors <= 2) {
+    if (block->to >= args->k && block->results.is_plain &&
+        block->results.count == kVectors * kLanes) {
+      return args->sums.add ? finish_plain<1>(block, row, sum) : finish_plain<0>(block, row, sum);
+    }
+  }
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) waiting[i * kVectors + v] = sum[i][v];
   }
-  if (block->to < args->k) return;
-  if (block->results.is_plain && kPanels == 1 && block->results.count == 16) {
-    args->sums.add ? finish_plain<1>(block, row, kRows, waiting)
-                   : finish_plain<0>(block, row, kRows, waiting);
-  } else {
-    const FolioSums* s = &args->sums;
-    const int64_t size = s->to == kFolioToByte ? 1 : 4;
-    for (int64_t i = row; i < row + kRows; ++i, waiting += kVectors) {
-      const uint8_t* addend =
-          s->add ? s->addend + i * s->addend_row_stride + block->column : nullptr;
-      char* c = (char*)args->c + (i * args->c_row_stride + block->column) * size;
-      finish_row(&block->results, waiting, addend, c);
-    }
-  }
+  if (block->to >= args->k) finish_rows<kRows, kVectors>(block, row, waiting);
 }
 
 typedef void (*TileFn)(const Block*, int64_t row, VI* waiting);
 
-/* [rows] of one panel. */
-static const TileFn kTiles[7] = {nullptr,
-                                 gemm_tile<kLists, 1, 1>,
-                                 gemm_tile<kLists, 2, 1>,
-                                 gemm_tile<kLists, 3, 1>,
-                                 gemm_tile<kLists, 4, 1>,
-                                 gemm_tile < kLists,
-                                 kTileRows<5 ? 4 : 5, 1>,
-                                 gemm_tile<kLists, kTileRows, 1>};
+#define FOLIO_TILES(vectors)                                                       \
+  {                                                                                \
+    nullptr, gemm_tile<kLists, 1, vectors>, gemm_tile<kLists, 2, vectors>,         \
+        gemm_tile<kLists, 3, vectors>, gemm_tile<kLists, 4, vectors>,              \
+        gemm_tile<kLists, (kTileRows < 5 ? 4 : 5), vectors>,                       \
+        gemm_tile<kLists, kTileRows, vectors>                                      \
+  }
+/* [vectors - 1][rows] of one panel or its first half. */
+static const TileFn kTiles[2][7] = {FOLIO_TILES(1), FOLIO_TILES(2)};
+#undef FOLIO_TILES
 /* One or two rows have sums enough for all units only in several panels, and use weights too seldom
  * for a look at them: [rows - 1][log2(panels)]. */
 static const TileFn kFlatTiles[2][3] = {
-    {gemm_tile<0, 1, 1>, gemm_tile<0, 1, 2>, gemm_tile<0, 1, 4>},
-    {gemm_tile<0, 2, 1>, gemm_tile<0, 2, 2>, nullptr},
+    {gemm_tile<0, 1, 2>, gemm_tile<0, 1, 4>, gemm_tile<0, 1, 8>},
+    {gemm_tile<0, 2, 2>, gemm_tile<0, 2, 4>, nullptr},
 };
 
 static void gemm_flat(const FolioGemmU8* args, Block* block, VI* waiting) {
@@ -240,6 +264,7 @@ static void FOLIO_LEVEL(gemm_u8)(const FolioGemmU8* args) {
     block.column = column;
     const int64_t left = args->n - column;
     begin_results(&args->sums, column, left < 16 ? left : 16, 2, &block.results);
+    const int64_t vectors = left <= kLanes ? 1 : 2;
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t row = args->m * i / blocks;
       const int64_t end = args->m * (i + 1) / blocks;
@@ -252,11 +277,13 @@ static void FOLIO_LEVEL(gemm_u8)(const FolioGemmU8* args) {
           block.steps = list_steps(b + block.from * 16, groups, &room);
         }
         VI* sums = waiting;
-        int64_t tiles = (end - row + kTileRows - 1) / kTileRows;
-        for (int64_t r = row; tiles > 0; --tiles) {
-          const int64_t rows = (end - r + tiles - 1) / tiles;
-          kTiles[rows](&block, r, sums);
-          sums += 2 * rows;
+        const int64_t tiles = (end - row + kTileRows - 1) / kTileRows;
+        const int64_t height = (end - row) / tiles;
+        const int64_t higher = end - row - tiles * height; /* tiles of a row more */
+        for (int64_t t = 0, r = row; t < tiles; ++t) {
+          const int64_t rows = height + (t < higher ? 1 : 0);
+          kTiles[vectors - 1][rows](&block, r, sums);
+          sums += vectors * rows;
           r += rows;
         }
       } while (block.to < args->k);
