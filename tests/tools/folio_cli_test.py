@@ -402,6 +402,8 @@ class BenchCommand(FolioCase):
         report = self.profile("--profile", "--iterations", "5", "--warmup", "2")
         profile = report["profile"]
         self.assertEqual(profile["runs"], 5, "the first run and the warm-up do not count")
+        for key in ("run_min_ms", "run_p50_ms"):
+            self.assertEqual(report[key], profile[key], "without what writing down takes")
         self.assertGreater(profile["peaks"]["float_gflops"], 0)
         self.assertGreater(profile["peaks"]["read_gbs"]["memory"], 0)
         (product,) = profile["nodes"]
