@@ -18,12 +18,11 @@ typedef struct ShortTiles {
   const char* ahead_end;
 } ShortTiles;
 
-/* Rows that are read where they stand, and sums whose end is bias, addend and bounds alone. */
+/* Rows that are read where they stand, and sums whose end is scales, bias, addend and bounds. */
 VFN int is_short(const FolioGemmF32* args) {
   return args->k > 0 && args->k <= kBlockK && (args->m > kVectorRows || args->a_lines) &&
-         !args->accumulate && !args->next && !args->col_scale && !args->row_bias &&
-         args->alpha == 1.0f && args->activation != kFolioActLeakyRelu &&
-         source_of(args) == kEven;
+         !args->accumulate && !args->next && !args->row_bias &&
+         args->activation != kFolioActLeakyRelu && source_of(args) == kEven;
 }
 
 /* What a tile reads of ShortTiles stands in registers or on the stack: C might alias the struct as
@@ -100,13 +99,15 @@ static void short_tiles(ShortTiles* given, int64_t row, int64_t count) {
   const int64_t c_stride = args->c_row_stride, d_stride = args->addend_row_stride;
   float* c = args->c + row * c_stride + s.column;
   const float* d = args->addend ? args->addend + row * d_stride + s.column : nullptr;
-  V bias[kVectors];
+  const int is_scaled = args->col_scale || args->alpha != 1.0f;
+  V scale[kVectors], bias[kVectors];
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
+    const int64_t at = s.column + v * kLanes;
+    scale[v] = v_set1(args->alpha);
+    if (args->col_scale) scale[v] = v_mul(scale[v], v_load_masked(args->col_scale + at, s.mask[v]));
     bias[v] = v_set1(-0.0f); /* added to anything, gives that */
-    if (args->col_bias) {
-      bias[v] = v_load_masked(args->col_bias + s.column + v * kLanes, s.mask[v]);
-    }
+    if (args->col_bias) bias[v] = v_load_masked(args->col_bias + at, s.mask[v]);
   }
   const char* ahead = s.ahead;
   for (; count > 0; --count, row += kRows, c += kRows * c_stride) {
@@ -122,6 +123,13 @@ static void short_tiles(ShortTiles* given, int64_t row, int64_t count) {
       if (d) __builtin_prefetch(d + i * d_stride, 0, 3);
     }
     ahead = short_sum<kRows, kVectors>(s, a_stride, row, ahead, sum);
+    if (is_scaled) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[i][v] = v_mul(scale[v], sum[i][v]);
+      }
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
