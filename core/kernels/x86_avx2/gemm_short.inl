@@ -63,7 +63,7 @@ VFN const char* short_sum(const ShortTiles& s, int64_t a_stride, int64_t row, co
 
 template <int kRows, int kVectors>
 VFN void short_add(const ShortTiles& s, const float* d, int64_t stride, V (*sum)[kVectors]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i, d += stride) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
@@ -76,14 +76,14 @@ VFN void short_add(const ShortTiles& s, const float* d, int64_t stride, V (*sum)
 template <int kRows, int kVectors>
 VFN void short_store(const ShortTiles& s, float* c, int64_t stride, V (*sum)[kVectors]) {
   if (s.is_whole) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i, c += stride) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) v_store(c + v * kLanes, sum[i][v]);
     }
     return;
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i, c += stride) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) v_store_masked(c + v * kLanes, s.mask[v], sum[i][v]);
@@ -112,25 +112,25 @@ static void short_tiles(ShortTiles* given, int64_t row, int64_t count) {
   const char* ahead = s.ahead;
   for (; count > 0; --count, row += kRows, c += kRows * c_stride) {
     V sum[kRows][kVectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) sum[i][v] = v_zero();
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       __builtin_prefetch(c + i * c_stride, 1, 3); /* what the tile's end is going to touch */
       if (d) __builtin_prefetch(d + i * d_stride, 0, 3);
     }
     ahead = short_sum<kRows, kVectors>(s, a_stride, row, ahead, sum);
     if (is_scaled) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sum[i][v] = v_mul(scale[v], sum[i][v]);
       }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) sum[i][v] = v_add(sum[i][v], bias[v]);
@@ -140,14 +140,14 @@ static void short_tiles(ShortTiles* given, int64_t row, int64_t count) {
       d += kRows * d_stride;
     }
     if (s.has_lowest) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sum[i][v] = v_max(s.lo, sum[i][v]);
       }
     }
     if (s.has_highest) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sum[i][v] = v_min(s.hi, sum[i][v]);
@@ -160,18 +160,22 @@ static void short_tiles(ShortTiles* given, int64_t row, int64_t count) {
 
 typedef void (*ShortFn)(ShortTiles* s, int64_t row, int64_t count);
 
-/* [half a panel][rows] */
-static const ShortFn kShortTiles[2][kTileRows + 1] = {
-    {nullptr, short_tiles<1, 2>, short_tiles<2, 2>, short_tiles<3, 2>, short_tiles<4, 2>,
-     short_tiles<5, 2>, short_tiles<6, 2>},
-    {nullptr, short_tiles<1, 1>, short_tiles<2, 1>, short_tiles<3, 1>, short_tiles<4, 1>,
-     short_tiles<5, 1>, short_tiles<6, 1>}};
+/* [rows] of a panel, and of half a panel: as many sums. */
+static const ShortFn kShortTiles[kTileRows + 1] = {
+    nullptr,           short_tiles<1, 2>, short_tiles<2, 2>, short_tiles<3, 2>,
+    short_tiles<4, 2>, short_tiles<5, 2>, short_tiles<6, 2>};
+static const ShortFn kHalfShortTiles[2 * kTileRows + 1] = {
+    nullptr,           short_tiles<1, 1>,  short_tiles<2, 1>,  short_tiles<3, 1>, short_tiles<4, 1>,
+    short_tiles<5, 1>, short_tiles<6, 1>,  short_tiles<7, 1>,  short_tiles<8, 1>, short_tiles<9, 1>,
+    short_tiles<10, 1>, short_tiles<11, 1>, short_tiles<12, 1>};
 
 static void short_panel(ShortTiles* s, int64_t row, int64_t rows, int is_half) {
-  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  const ShortFn* fns = is_half ? kHalfShortTiles : kShortTiles;
+  const int64_t most = is_half ? 2 * kTileRows : kTileRows;
+  const int64_t tiles = (rows + most - 1) / most;
   const int64_t height = rows / tiles, higher = rows % tiles;
-  if (higher > 0) kShortTiles[is_half][height + 1](s, row, higher);
-  kShortTiles[is_half][height](s, row + higher * (height + 1), tiles - higher);
+  if (higher > 0) fns[height + 1](s, row, higher);
+  fns[height](s, row + higher * (height + 1), tiles - higher);
 }
 
 static void gemm_short(const FolioGemmF32* args) {
