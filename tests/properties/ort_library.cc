@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "tests/properties/one_node.h"
 #include "tests/support/op_tester.h"
 
 namespace folio::properties {
@@ -194,6 +195,16 @@ OrtOutcome OrtLibrary::run(const std::string& model, const std::vector<NamedValu
   }
   out.error = at.error;
   return out;
+}
+
+bool OrtLibrary::saturates_bytes() const {
+  Draw draw(1);
+  const OneNode model = model_of(case_of(
+      {"", "MatMulInteger", 10, 10, 1, "", "u8[1,4]{255,255,255,255};=i8[4,1]{127,127,127,127}"},
+      draw));
+  const OrtOutcome got = run(model.bytes, model.inputs, model.outputs);
+  EXPECT_EQ(got.error, "");
+  return !got.error.empty() || got.outputs[0].tensor().data<int32_t>()[0] != 4 * 255 * 127;
 }
 
 }  // namespace folio::properties

@@ -30,6 +30,9 @@ class OrtLibrary {
   // Loads the model and runs it once.
   OrtOutcome run(const std::string& model, const std::vector<NamedValue>& inputs,
                  const std::vector<std::string>& outputs) const;
+  // Whether its products of unsigned and signed bytes saturate: added in 16 bits, two at a time,
+  // where the CPU cannot add four.
+  bool saturates_bytes() const;
 
  private:
   struct Run;

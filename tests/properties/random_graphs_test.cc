@@ -262,9 +262,11 @@ TEST(OrtOracle, GraphsGiveWhatOnnxRuntimeGives) {
   // Its passes fold a Pad by zeros into a MaxPool, whose own pads are no zeros, and round codes
   // otherwise.
   ort->disable_optimizations();
+  const bool saturates = ort->saturates_bytes();
   for (const GraphKind kind :
        {GraphKind::kImages, GraphKind::kTokens, GraphKind::kBytes, GraphKind::kHalves}) {
     try_graphs(kind, [&](const RandomGraph& graph) {
+      if (saturates && graph.text.find("MatMulInteger(") != std::string::npos) return std::string();
       return difference(graph, ort->run(graph.bytes, graph.inputs, graph.outputs),
                         run(graph, graph.bytes, plain_options()), nearness_of(kind));
     });
