@@ -22,7 +22,8 @@ constexpr float kEpsilon = 1e-5F;
 
 class DecoderBuilder {
  public:
-  DecoderBuilder(GraphWriter& graph, uint64_t seed) : graph_(graph), seeds_(seed) {}
+  DecoderBuilder(GraphWriter& graph, const DecoderOptions& options)
+      : graph_(graph), seeds_(options.seed), accuracy_level_(options.accuracy_level) {}
 
   void inputs() {
     graph_.input("input_ids", Type::tensor(ElementType::kInt64, {"batch_size", "sequence_length"}));
@@ -141,7 +142,7 @@ class DecoderBuilder {
         .attr_int("N", n)
         .attr_int("bits", 4)
         .attr_int("block_size", static_cast<int64_t>(kBlock))
-        .attr_int("accuracy_level", 4);
+        .attr_int("accuracy_level", accuracy_level_);
     return out;
   }
 
@@ -154,6 +155,7 @@ class DecoderBuilder {
 
   GraphWriter& graph_;
   Seeds seeds_;
+  int64_t accuracy_level_;
   std::string root_;  // the residual stream
   std::string skip_;  // to be added to it
 };
@@ -184,7 +186,7 @@ std::string genai_config(const std::string& model_name, uint64_t layers) {
 ModelFiles build_decoder(const DecoderOptions& options) {
   ModelFiles files{new_model("decoder", options.seed, kPlainIrVersion, kPlainOpset), std::nullopt};
   files.model.opset(kMicrosoft, 1);
-  DecoderBuilder builder(files.model.graph(), options.seed);
+  DecoderBuilder builder(files.model.graph(), options);
   builder.inputs();
   for (uint64_t i = 0; i < options.layers; ++i) builder.layer(i);
   builder.head();

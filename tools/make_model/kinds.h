@@ -70,6 +70,7 @@ struct DecoderOptions {
   uint64_t seed = 1;
   uint64_t layers = 2;                    // 1 to 1000
   std::string model_name = "model.onnx";  // as genai_config.json names it
+  int64_t accuracy_level = 4;             // of MatMulNBits: 0 to 4
 };
 ModelFiles build_decoder(const DecoderOptions& options);
 
