@@ -134,7 +134,10 @@ Result<Window> make_window(const WindowAttrs& attrs, const Shape& x, Span<const 
                               " is out of range");
     }
     const AxisOut out = axis_out(attrs, window.in[i], kernel[axis], axis, wanted);
-    if (out.out < 1) {
+    // A window of one pixel finds none in an image that has none: as the spec's formula says.
+    const bool is_empty =
+        window.in[i] == 0 && kernel[axis] == 1 && out.pad_begin == 0 && out.pad_end == 0;
+    if (out.out < 1 && !is_empty) {
       return invalid_argument("the window does not fit: dim ", axis + 2, " of input ",
                               x.to_string(), ", kernel ", kernel[axis], ", dilation ",
                               window.dilation[i], ", pads ", out.pad_begin, " and ", out.pad_end);

@@ -92,6 +92,19 @@ TEST(Conv, GroupsOfAnySizeAgreeWithLoops) {
   }
 }
 
+// A BatchNormalization may have become one, and takes any image.
+TEST(Conv, OneTapOfAnImageWithoutPixelsGivesNone) {
+  for (const int64_t stride : {1, 2}) {
+    OpTester t("Conv", 11);
+    t.attr_ints("strides", {stride, stride});
+    t.input<float>({1, 2, 4, 0}, {}).input<float>({3, 2, 1, 1}, counting(6));
+    t.expect<float>(0, {1, 3, 4 / stride, 0}, {}).run();
+  }
+  OpTester t("Conv", 11);
+  t.input<float>({1, 2, 4, 0}, {}).input<float>({3, 2, 1, 2}, counting(12));
+  t.outputs(1).fails("the window does not fit");
+}
+
 TEST(Conv, ChannelsThatDisagreeAreAnError) {
   OpTester t("Conv", 11);
   t.input<float>({1, 3, 4}, counting(12));
