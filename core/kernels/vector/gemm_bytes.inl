@@ -116,9 +116,9 @@ VFN void store_plain(VI bytes, int rows, char* c, int64_t stride) {
     return;
   }
   _mm_storel_epi64((__m128i*)(void*)c, low);
-  if (rows > 1) _mm_storeh_pd((double*)(void*)(c + stride), _mm_castsi128_pd(low));
+  if (rows > 1) _mm_storel_epi64((__m128i*)(void*)(c + stride), _mm_unpackhi_epi64(low, low));
   if (rows > 2) _mm_storel_epi64((__m128i*)(void*)(c + 2 * stride), high);
-  if (rows > 3) _mm_storeh_pd((double*)(void*)(c + 3 * stride), _mm_castsi128_pd(high));
+  if (rows > 3) _mm_storel_epi64((__m128i*)(void*)(c + 3 * stride), _mm_unpackhi_epi64(high, high));
 }
 
 /* Plain bytes of whole vectors, four of them at a time. */
