@@ -6,26 +6,12 @@
 constexpr int64_t kGroupPixels = 8;
 constexpr int kPairVectors = 2; /* a cache line of channels */
 
-/* A filter's taps in rows of `columns` taps, `step` floats from each other; 0 columns: it has no
- * such rows. Rows lie anywhere. */
-typedef struct FilterRows {
-  int64_t columns, step;
-} FilterRows;
-
-VFN int has_rows(const FolioWindowF32* args, int64_t columns) {
-  if (args->taps % columns != 0) return 0;
-  const int64_t step = args->x[1] - args->x[0];
-  for (int64_t t = 0; t < args->taps; ++t) {
-    if (args->x[t] != args->x[t - t % columns] + t % columns * step) return 0;
+/* Columns of a row, if it has rows of 3, 5 or 7; else 0. */
+static int64_t row_columns(const FolioWindowF32* args) {
+  for (int64_t columns = 3; columns <= 7; columns += 2) {
+    if (has_rows(args, columns)) return columns;
   }
-  return 1;
-}
-
-static FilterRows find_rows(const FolioWindowF32* args) {
-  for (int64_t columns = 3; columns <= 7 && columns <= args->taps; columns += 2) {
-    if (has_rows(args, columns)) return {columns, args->x[1] - args->x[0]};
-  }
-  return {0, 0};
+  return 0;
 }
 
 /* Sums of kPixels pixels from x[t] + at on, and their end. kStride: columns from one window to the
@@ -108,7 +94,8 @@ static void filter_by_rows(const FolioWindowF32* args, int64_t step) {
 }
 
 template <int kColumns>
-VFN void filter_columns(const FolioWindowF32* args, int64_t step) {
+VFN void filter_columns(const FolioWindowF32* args) {
+  const int64_t step = args->x[1] - args->x[0];
   if (args->x_step == step) return filter_by_rows<kColumns, 1>(args, step);
   if (args->x_step == 2 * step) return filter_by_rows<kColumns, 2>(args, step);
   filter_by_rows<kColumns, 0>(args, step);
@@ -116,16 +103,16 @@ VFN void filter_columns(const FolioWindowF32* args, int64_t step) {
 
 /* Whole vectors of channels; 0: this filter is none that it knows. */
 VFN int filter_rows(const FolioWindowF32* args) {
-  const FilterRows rows = find_rows(args);
-  switch (args->activation == kFolioActLeakyRelu ? 0 : rows.columns) {
+  if (args->activation == kFolioActLeakyRelu) return 0;
+  switch (row_columns(args)) {
     case 3:
-      filter_columns<3>(args, rows.step);
+      filter_columns<3>(args);
       return 1;
     case 5:
-      filter_columns<5>(args, rows.step);
+      filter_columns<5>(args);
       return 1;
     case 7:
-      filter_columns<7>(args, rows.step);
+      filter_columns<7>(args);
       return 1;
     default:
       return 0;

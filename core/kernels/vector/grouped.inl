@@ -139,11 +139,8 @@ VFN void grouped_narrow(const FolioWindowF32* args, int64_t c, VM mask, VI lane,
 
 /* Whether the taps are threes of neighbouring columns, a pixel's step from each other. */
 static int has_columns(const FolioWindowF32* args) {
-  if (args->taps % 3 != 0 || args->pixels < kGroupedPixels) return 0;
-  for (int64_t t = 0; t < args->taps; ++t) {
-    if (args->x[t] != args->x[t - t % 3] + t % 3 * args->x_step) return 0;
-  }
-  return 1;
+  return args->pixels >= kGroupedPixels && has_rows(args, 3) &&
+         args->x[1] - args->x[0] == args->x_step;
 }
 
 /* Neighbouring pixels under threes of columns, groups smaller than a vector: what is permuted of a

@@ -135,15 +135,19 @@ VFN void window_pixels(const FolioWindowF32* args) {
   }
 }
 
-/* The step between the three columns of a filter of 3 x 3, whose rows lie anywhere; 0 if the taps
- * are no such filter. */
-static int64_t column_step(const FolioWindowF32* args) {
-  if (args->taps != 9) return 0;
+/* Whether the taps are rows of so many columns, which are x[1] - x[0] apart; rows lie anywhere. */
+static int has_rows(const FolioWindowF32* args, int64_t columns) {
+  if (args->taps < columns || args->taps % columns != 0) return 0;
   const int64_t step = args->x[1] - args->x[0];
-  for (int t = 0; t < 9; ++t) {
-    if (args->x[t] != args->x[t - t % 3] + t % 3 * step) return 0;
+  for (int64_t t = 0; t < args->taps; ++t) {
+    if (args->x[t] != args->x[t - t % columns] + t % columns * step) return 0;
   }
-  return step;
+  return 1;
+}
+
+/* The step between the three columns of a filter of 3 x 3; 0 if the taps are no such filter. */
+static int64_t column_step(const FolioWindowF32* args) {
+  return args->taps == 9 && has_rows(args, 3) ? args->x[1] - args->x[0] : 0;
 }
 
 /* Filters of 3 x 3 whose windows are kStride columns, and rows, from each other: each float of the

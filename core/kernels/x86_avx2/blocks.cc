@@ -115,18 +115,16 @@ VFN void dot_nibbles(int64_t at, int64_t end, int64_t row, const int8_t* const* 
   }
 }
 
-/* Of 8 bits: as add_dots<8>. */
+/* Of 8 bits. */
 template <int kRows>
-VFN void dot_centred(int64_t blob, int64_t row, const int8_t* a, const uint8_t* codes,
-                     VI (*sum)[1]) {
-  const VI ones = _mm256_set1_epi16(1);
+VFN void dot_bytes_of_rows(int64_t blob, int64_t row, const int8_t* a, const uint8_t* codes,
+                           VI (*sum)[1]) {
   for (int64_t at = 0; at < blob; at += 4) {
-    const VI centred = _mm256_xor_si256(vi_load(codes + 8 * at), _mm256_set1_epi8(-128));
-    const VI magnitude = _mm256_abs_epi8(centred);
+    const VI w = vi_load(codes + 8 * at);
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
-      const VI x = _mm256_sign_epi8(vi_set1(quad_of(a + i * row + at)), centred);
-      sum[i][0] = vi_add(sum[i][0], _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, x), ones));
+      const VI x = vi_set1(quad_of(a + i * row + at));
+      add_dots<8>(&sum[i][0], w, x, x);
     }
   }
 }
@@ -140,7 +138,7 @@ VFN void dot_block(int64_t blob, int64_t row, const int8_t* const* planes,
       dot_nibbles<kRows>(at, at + 16 < blob ? at + 16 : blob, row, planes, codes[0], sum);
     }
   } else {
-    dot_centred<kRows>(blob, row, planes[0], codes[0], sum);
+    dot_bytes_of_rows<kRows>(blob, row, planes[0], codes[0], sum);
   }
 }
 

@@ -211,6 +211,6 @@ static void gemm_short(const FolioGemmF32* args) {
 }
 
 static void gemm_short_or_any(const FolioGemmF32* args) {
-  if (args->m > 0 && is_short(args)) return gemm_short(args);
+  if (is_short(args)) return gemm_short(args);
   gemm_any(args, 0);
 }
