@@ -1,10 +1,18 @@
 /* gemm_f32 around the tiles of gemm_tile.inl: blocks of k and of rows, packing of A.
  *
- * The including file defines before: kTileRows; kTiles[kPacks, kPieces or kEven][panels - 1][rows];
+ * The including file defines before: kTileRows; kPlacedK, the most of k that rows in place sum at
+ * once; kTiles[kPacks, kPieces or kEven][panels - 1][rows];
  * kHalfPanelTiles, the same for half a panel less, but for kPacks and few rows;
  * kVectorTiles[rows - 1][log2(panels)], A in place, null where there is none. */
 
 constexpr int64_t kCopyStride = kBlockK + 16; /* of copied rows: a line more, for other sets */
+
+/* Rows in place of a block of A: as many as have no more numbers in a k block of `depth`, which is
+ * at most kPlacedK, than kBlockRows in one of kBlockK. */
+VFN int64_t placed_rows(int64_t depth) {
+  if (depth <= kBlockK) return kBlockRows;
+  return kBlockRows * kBlockK / depth / kTileRows * kTileRows;
+}
 
 /* How a product reads A. */
 enum Source {
@@ -128,7 +136,7 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
 }
 
 static void gemm_blocks(const FolioGemmF32* args, Source source, int is_narrow, float* made,
-                        int64_t rows_max) {
+                        int64_t rows_max, int64_t depth_max) {
   const int64_t blocks = (args->m + rows_max - 1) / rows_max;
   Tile tile = {};
   tile.args = args;
@@ -136,7 +144,7 @@ static void gemm_blocks(const FolioGemmF32* args, Source source, int is_narrow, 
   plan_next(&tile);
   int64_t p = 0;
   do { /* once for k = 0: C is the epilogue of an empty sum */
-    tile.depth = args->k - p < kBlockK ? args->k - p : kBlockK;
+    tile.depth = args->k - p < depth_max ? args->k - p : depth_max;
     tile.first_depth = p;
     tile.is_first = p == 0;
     tile.is_last = p + tile.depth == args->k;
@@ -151,7 +159,7 @@ static void gemm_blocks(const FolioGemmF32* args, Source source, int is_narrow, 
 static __attribute__((noinline)) void gemm_made(const FolioGemmF32* args, Source source,
                                                 int is_narrow) {
   alignas(64) float made[kStackRows * kCopyStride];
-  gemm_blocks(args, source, is_narrow, made, kStackRows);
+  gemm_blocks(args, source, is_narrow, made, kStackRows, kBlockK);
 }
 
 /* A part of a matrix that is larger than L2 has more than this. */
@@ -195,7 +203,8 @@ VFN void gemm_any(const FolioGemmF32* args, int is_narrow) {
   const Source source = source_of(args);
   if (source == kPacks) return gemm_made(args, source, is_narrow);
   if (is_narrow && crowds(args)) return gemm_made(args, kCopies, is_narrow);
-  gemm_blocks(args, source, is_narrow, nullptr, kBlockRows);
+  const int64_t depth = args->k < kPlacedK ? args->k : kPlacedK;
+  gemm_blocks(args, source, is_narrow, nullptr, placed_rows(depth), depth);
 }
 
 void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) { gemm_any(args, 0); }

@@ -3,17 +3,17 @@
  * Order: every element of C is one chain of fused multiply-adds in the order of p; between blocks
  *        of k it rests in C, which loses nothing. So blocking, tile sizes, and how callers split
  *        rows and columns do not change a bit, and both ISAs agree.
- * Cache: a B panel pair of a k block (kBlockK * 32 floats = 32 KiB) stays in L1 while rows stream
- *        from L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks
- *        of kStackRows x kBlockK, or copied (gemm.inl, crowds). Meanwhile the next panels come
- *        from memory to L2, or what the caller wants next: without that the first tile over it
- *        would wait for most of it.
+ * Cache: the panels of a k block stay in L1, or where it is deeper in L2, while rows stream from L2:
+ *        where they stand when each is contiguous, else packed as [tile][p][row] in blocks of
+ *        kStackRows x kBlockK, or copied (gemm.inl, crowds). Meanwhile the next panels come from
+ *        memory to L2, or what the caller wants next: without that the first tile over it would
+ *        wait for most of it.
  *        m <= kVectorRows: A is read in place and B exactly once, kVectorPanels panels side by
  *        side. */
 
 constexpr int64_t kPanelVectors = FOLIO_F32P16_COLUMNS / kLanes;
 constexpr int64_t kBlockK = FOLIO_GEMM_ONE_SUM;
-constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; its k block: 168 KiB of L2 */
+constexpr int64_t kBlockRows = 168; /* a multiple of 14 and of 6; kBlockK of each: 168 KiB of L2 */
 constexpr int64_t kStackRows = 56;  /* of packed or copied A: 60 KiB of stack */
 constexpr int64_t kVectorRows = 4;
 constexpr int64_t kHalfPanel = FOLIO_F32P16_COLUMNS / 2;

@@ -1,8 +1,8 @@
-/* gemm_f32 where k fits one block: a tile of 6 x 16 is over after 6 k cycles, and what surrounds its
- * products (gemm_tile.inl, where a tile may be of any kind) is 350 instructions, those of 17 steps.
- * So all tiles of one height over a panel are one call, and nothing but the sums' end is looked at
- * per tile: 170 instructions. The same bits as other tiles: every sum is one chain in the order of
- * k. */
+/* gemm_f32 where k fits one block of rows in place: a tile of 6 x 16 is over after 6 k cycles, and
+ * what surrounds its products (gemm_tile.inl, where a tile may be of any kind) is 350 instructions,
+ * those of 17 steps. So all tiles of one height over a panel are one call, and nothing but the sums'
+ * end is looked at per tile: 170 instructions. The same bits as other tiles: every sum is one chain
+ * in the order of k. */
 
 typedef struct ShortTiles {
   const FolioGemmF32* args;
@@ -20,7 +20,7 @@ typedef struct ShortTiles {
 
 /* Rows that are read where they stand, and sums whose end is scales, bias, addend and bounds. */
 VFN int is_short(const FolioGemmF32* args) {
-  return args->k > 0 && args->k <= kBlockK && (args->m > kVectorRows || args->a_lines) &&
+  return args->k > 0 && args->k <= kPlacedK && (args->m > kVectorRows || args->a_lines) &&
          !args->accumulate && !args->next && !args->row_bias &&
          args->activation != kFolioActLeakyRelu && source_of(args) == kEven;
 }
@@ -188,7 +188,8 @@ static void gemm_short(const FolioGemmF32* args) {
   s.has_lowest = s.has_highest || args->activation == kFolioActRelu;
   s.lo = v_set1(s.has_highest ? args->clip_lo : 0.0f);
   s.hi = v_set1(args->clip_hi);
-  const int64_t blocks = (args->m + kBlockRows - 1) / kBlockRows;
+  const int64_t most = placed_rows(args->k);
+  const int64_t blocks = (args->m + most - 1) / most;
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS;
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t row = args->m * block / blocks;

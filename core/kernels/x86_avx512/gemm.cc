@@ -14,6 +14,7 @@
 constexpr int64_t kTileRows = 14;
 constexpr int64_t kTilePanels = 2;
 #include "core/kernels/vector/gemm_tile.inl"
+constexpr int64_t kPlacedK = kBlockK;
 
 #define FOLIO_TILES(panels, a)                                                          \
   {                                                                                     \
