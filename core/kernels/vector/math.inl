@@ -116,6 +116,12 @@ VFN V v_exp_of_minus(V x) {
   return v_scale2_normal(p, n);
 }
 
+/* x / (1 + exp(-u)), of u in [-87, 87] or the nearer end, or NaN. */
+VFN V v_gated(V x, V u) {
+  const V bound = v_set1(87.0f);
+  return v_div_one_and(x, v_exp_of_minus(v_max(v_neg(bound), v_min(bound, u))));
+}
+
 /* 1 / (1 + exp(-x)); below -87, where exp(-x) would leave the range, that is exp(x). */
 VFN V v_sigmoid(V x) {
   const V bound = v_set1(87.0f);
@@ -235,11 +241,15 @@ VFN V v_gelu_tanh(V x) {
   const V cube = v_mul(v_mul(x, x), x);
   const V u2 = v_mul(v_fma(cube, v_set1(0.044715f), x), v_set1(1.5957691216f));
   const V lowest = v_set1(-87.0f);
-  const V gate = v_sigmoid(v_max(lowest, u2));
-  return v_mul(x, v_select(v_lt(u2, lowest), v_zero(), gate));
+  return v_select(v_lt(u2, lowest), v_mul(x, v_zero()), v_gated(x, u2));
 }
 
-VFN V v_silu(V x) { return v_mul(x, v_sigmoid(x)); }
+/* From -87 down that is x exp(x), as in v_sigmoid. */
+VFN V v_silu(V x) {
+  const V y = v_gated(x, x);
+  const VM low = v_lt(x, v_set1(-87.0f));
+  return v_any(low) ? v_select(low, v_mul(x, v_exp(x)), y) : y;
+}
 
 /* max(x, 0) + log(1 + e), e = exp(-|x|). u = 1 + e rounds: log(1 + e) = log(u) + (e - (u - 1)) / u.
  */
