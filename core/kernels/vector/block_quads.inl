@@ -1,27 +1,6 @@
 /* dot_block of block_rows.inl with products of four bytes: dot4(sum, codes, x), which the including
  * file defines before. */
 
-/* Every third of some rows: the two after it are found by one more register, taken once or twice.
- * Compilers left to themselves take a register for each row and run out of them. */
-template <int kRows>
-struct Thirds {
-  static constexpr int kCount = (kRows + 2) / 3;
-
-  [[gnu::always_inline]] void set(const int8_t* first, int64_t row) {
-#pragma GCC unroll 3
-    for (int i = 0; i < kCount; ++i) base[i] = first + 3 * i * row;
-  }
-  [[gnu::always_inline]] void add(int64_t bytes) {
-#pragma GCC unroll 3
-    for (int i = 0; i < kCount; ++i) {
-      base[i] += bytes;
-      __asm__("" : "+r"(base[i]));
-    }
-  }
-
-  const int8_t* base[kCount];
-};
-
 template <int kRows, int kPanels>
 VFN void dot_quad(const uint8_t* const* codes, int64_t at, const Thirds<kRows>& a, int64_t offset,
                   int64_t row, VI (*sum)[kPanels]) {

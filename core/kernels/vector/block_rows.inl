@@ -91,6 +91,27 @@ static void dot_one_row(const FolioBlockDotsS8* args, const Shape& s) {
 
 /* ---- many rows */
 
+/* Every third of some rows: the two after it are found by one more register, taken once or twice.
+ * Compilers left to themselves take a register for each row and run out of them. */
+template <int kRows>
+struct Thirds {
+  static constexpr int kCount = (kRows + 2) / 3;
+
+  [[gnu::always_inline]] void set(const int8_t* first, int64_t row) {
+#pragma GCC unroll 3
+    for (int i = 0; i < kCount; ++i) base[i] = first + 3 * i * row;
+  }
+  [[gnu::always_inline]] void add(int64_t bytes) {
+#pragma GCC unroll 3
+    for (int i = 0; i < kCount; ++i) {
+      base[i] += bytes;
+      __asm__("" : "+r"(base[i]));
+    }
+  }
+
+  const int8_t* base[kCount];
+};
+
 /* sum[i][c] += the products of a block of the panels at `codes` with rows of A, `row` bytes apart,
  * without the zeros. */
 template <int kBits, int kRows, int kPanels>
@@ -130,7 +151,7 @@ VFN void tile_block(const Shape& s, const Row& a, const Panel* panels, int64_t b
     for (int i = 0; i < kRows; ++i) {
       V exact = v_from_int(sum[i][c]);
       if (kZeros) {
-        const V middle = v_set1((float)of_row(a.middles + b, i, s.row));
+        const V middle = v_from_int(vi_set1(of_row(a.middles + b, i, s.row)));
         exact = v_fma(v_load(panels[c].zeros + b * kLanes), middle, exact);
       }
       const V a_scale = v_set1(of_row(a.scales + b, i, s.row));
@@ -206,8 +227,9 @@ VFN void all_tiles(const FolioBlockDotsS8* args, const Shape& s, const Panel* pa
     tiles<kBits, kTileRows, kZeros>(args, s, panels, count, i, n);
   }
   for (; i + 4 <= m; i += 4) tiles<kBits, 4, kZeros>(args, s, panels, count, i, n);
-  for (; i + 2 <= m; i += 2) tiles<kBits, 2, kZeros>(args, s, panels, count, i, n);
-  if (i < m) tiles<kBits, 1, kZeros>(args, s, panels, count, i, n);
+  if (i + 3 == m) return tiles<kBits, 3, kZeros>(args, s, panels, count, i, n);
+  if (i + 2 == m) return tiles<kBits, 2, kZeros>(args, s, panels, count, i, n);
+  if (i + 1 == m) tiles<kBits, 1, kZeros>(args, s, panels, count, i, n);
 }
 
 template <int kBits>

@@ -85,28 +85,40 @@ VFN void add_dots(VI* dots, VI codes, VI low, VI high) {
 
 #include "core/kernels/vector/block_pairs.inl"
 
-VFN int32_t quad_of(const int8_t* p) {
+/* What four bytes of a row are multiplied with stands in all lanes. */
+VFN VI quad_at(const int8_t* p) {
   int32_t quad;
   __builtin_memcpy(&quad, p, 4);
-  return quad;
+  return vi_set1(quad);
+}
+
+/* Adds in the order in which calls stand: g++ would add up products of several rows first, run out
+ * of registers and keep sums in memory. */
+VFN void add_pairs(VI* sum, VI codes, VI x) {
+  __asm__("vpaddw %1, %0, %0" : "+x"(*sum) : "x"(_mm256_maddubs_epi16(codes, x)));
 }
 
 /* Of 4 bits: up to 16 bytes of a block, 32 products, fit into sums of 16 bits. */
-template <int kRows>
-VFN void dot_nibbles(int64_t at, int64_t end, int64_t row, const int8_t* const* planes,
+template <int kRows, int kBytes>
+VFN void dot_nibbles(const Thirds<kRows>& low, const Thirds<kRows>& high, int64_t row,
                      const uint8_t* codes, VI (*sum)[1]) {
   VI part[kRows];
 #pragma GCC unroll 4
-  for (int i = 0; i < kRows; ++i) part[i] = _mm256_setzero_si256();
-  for (; at < end; at += 4) {
-#pragma GCC unroll 2
-    for (int place = 0; place < 2; ++place) {
-      const VI w = vi_load(codes + 16 * at + 32 * place);
+  for (int at = 0; at < kBytes; at += 4) {
+    const VI w0 = vi_load(codes + 16 * at);
 #pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i) {
-        const VI x = vi_set1(quad_of(planes[place] + i * row + at));
-        part[i] = _mm256_add_epi16(part[i], _mm256_maddubs_epi16(w, x));
+    for (int i = 0; i < kRows; ++i) {
+      const VI x = quad_at(low.base[i / 3] + i % 3 * row + at);
+      if (at == 0) {
+        part[i] = _mm256_maddubs_epi16(w0, x);
+      } else {
+        add_pairs(&part[i], w0, x);
       }
+    }
+    const VI w1 = vi_load(codes + 16 * at + 32);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+      add_pairs(&part[i], w1, quad_at(high.base[i / 3] + i % 3 * row + at));
     }
   }
 #pragma GCC unroll 4
@@ -123,7 +135,7 @@ VFN void dot_bytes_of_rows(int64_t blob, int64_t row, const int8_t* a, const uin
     const VI w = vi_load(codes + 8 * at);
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
-      const VI x = vi_set1(quad_of(a + i * row + at));
+      const VI x = quad_at(a + i * row + at);
       add_dots<8>(&sum[i][0], w, x, x);
     }
   }
@@ -134,8 +146,19 @@ VFN void dot_block(int64_t blob, int64_t row, const int8_t* const* planes,
                    const uint8_t* const* codes, VI (*sum)[kPanels]) {
   static_assert(kPanels == 1);
   if constexpr (kBits == 4) {
-    for (int64_t at = 0; at < blob; at += 16) {
-      dot_nibbles<kRows>(at, at + 16 < blob ? at + 16 : blob, row, planes, codes[0], sum);
+    Thirds<kRows> low, high;
+    const int8_t* first[2] = {planes[0], planes[1]};
+    const uint8_t* c = codes[0];
+    /* Or each address made of them would be one that is kept, and counted on, in memory. */
+    __asm__("" : "+r"(first[0]), "+r"(first[1]), "+r"(c));
+    low.set(first[0], row);
+    high.set(first[1], row);
+    if (blob == 8) return dot_nibbles<kRows, 8>(low, high, row, c, sum);
+    for (int64_t left = blob; left > 0; left -= 16) {
+      dot_nibbles<kRows, 16>(low, high, row, c, sum);
+      c += 256;
+      low.add(16);
+      high.add(16);
     }
   } else {
     dot_bytes_of_rows<kRows>(blob, row, planes[0], codes[0], sum);
