@@ -17,10 +17,17 @@ typedef struct FolioBlockWeights {
   const void* codes;  /* [n][row_bytes] */
   const void* scales; /* f32 or f16 of any alignment, [n][blocks] */
   const float* zeros; /* [n][blocks], or null: 2^(bits - 1) */
+  /* Null, or the zeros as codes, each column's in folio_block_zero_bytes of their own, the first in
+   * the low bits; `zeros` is null then. Only block_dots_s8 with m = 1 takes them. */
+  const uint8_t* zero_codes;
   /* 1: scales are f16 and stand for what f16_to_f32 makes of them, with the same bits of every
    * result; 0: f32. Only block_dots_s8 with m = 1 takes f16. */
   int32_t half_scales;
 } FolioBlockWeights;
+
+static inline int64_t folio_block_zero_bytes(int64_t blocks, int32_t bits) {
+  return (blocks * bits + 7) / 8;
+}
 
 /* y[i * y_row_stride + n] = bias[n] + sum over p of A[i, p] * W[n, p], i < m; m is at most
  * FOLIO_BLOCK_FEW_ROWS, or any where folio_dots_many_rows() says so.

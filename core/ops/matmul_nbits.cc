@@ -45,7 +45,9 @@ struct Sizes {
   int64_t blocks() const { return (k + block - 1) / block; }
   int64_t blob() const { return block * bits / 8; }
   int64_t row_bytes() const { return blocks() * blob(); }
-  int64_t zero_bytes() const { return (blocks() * bits + 7) / 8; }
+  int64_t zero_bytes() const {
+    return folio_block_zero_bytes(blocks(), static_cast<int32_t>(bits));
+  }
 };
 
 // `count` numbers of a constant that may be unaligned, from element `first` on.
@@ -66,6 +68,7 @@ struct Weights {
   const Tensor* scales = nullptr;
   const uint8_t* halves = nullptr;  // the scales as float16, for kernels that take them; or null
   const Tensor* zeros = nullptr;    // or null
+  bool passes_codes = false;        // zeros as they are to kernels that take them
   const int32_t* groups = nullptr;  // [K] or null
 
   bool packed_zeros() const { return zeros && zeros->dtype() == DType::kUint8; }
@@ -73,7 +76,7 @@ struct Weights {
   // Floats of scratch that columns() takes.
   int64_t scratch_floats(int64_t columns) const {
     const bool widened = !halves && scales->dtype() != DType::kFloat;
-    return ((widened ? 1 : 0) + (zeros ? 1 : 0)) * columns * size.blocks();
+    return ((widened ? 1 : 0) + (zeros && !passes_codes ? 1 : 0)) * columns * size.blocks();
   }
 
   // Of `n` columns, without any.
@@ -105,6 +108,10 @@ struct Weights {
       memory += count;
     }
     if (!zeros) return w;
+    if (passes_codes) {
+      w.zero_codes = zeros->raw() + begin * size.zero_bytes();
+      return w;
+    }
     w.zeros = memory;
     if (!packed_zeros()) {
       load_floats(kernels, *zeros, first, count, memory);
@@ -237,7 +244,9 @@ class MatMulNBits final : public OpKernel {
     const FolioBlockWeights shape = w.shape(size.n);
     const bool whole_zeros = !w.zeros || w.packed_zeros();
     const bool rounded = rounds() && !w.groups && whole_zeros;
-    if (!rounded || p.rows > 1) w.halves = nullptr;
+    const bool is_one = rounded && p.rows == 1;
+    if (!is_one) w.halves = nullptr;
+    w.passes_codes = is_one && w.packed_zeros();
     if (rounded && !folio_dots_instead_of_rounded(&kernels, &shape, w.zeros != nullptr, p.rows)) {
       return multiply_rounded(run, w, p);
     }

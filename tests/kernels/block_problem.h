@@ -37,7 +37,21 @@ struct Blocks {
             codes.data() + 1,
             scale_bytes.data() + 1,
             zeros.empty() ? nullptr : zeros.data(),
+            nullptr,
             0};
+  }
+  // Zeros as codes, after as many bytes of 0 as fill up the last four.
+  std::vector<uint8_t> zero_codes() const {
+    const int64_t bytes = folio_block_zero_bytes(blocks, bits);
+    const int64_t padding = (4 - n * bytes % 4) % 4;
+    std::vector<uint8_t> out(static_cast<size_t>(padding + n * bytes));
+    for (int64_t i = 0; i < n * blocks; ++i) {
+      const int64_t bit = i % blocks * bits;
+      const auto code = static_cast<uint8_t>(zeros[static_cast<size_t>(i)]);
+      uint8_t& byte = out[static_cast<size_t>(padding + i / blocks * bytes + bit / 8)];
+      byte = static_cast<uint8_t>(byte | code << bit % 8);
+    }
+    return out;
   }
   double at(int64_t j, int64_t p) const {
     const int64_t b = j * blocks + p / block;

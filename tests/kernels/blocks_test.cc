@@ -196,6 +196,43 @@ TEST(BlockDotsS8, SplitsAndEndsAreSafe) {
   }
 }
 
+// Any number of blocks, and zeros that end where memory does.
+TEST(BlockDotsS8, TakesZerosOfOneRowAsCodes) {
+  for (const int bits : {4, 8}) {
+    for (const int64_t block : {16, 32, 64, 128}) {
+      for (int64_t blocks = 1; blocks <= 37; ++blocks) {
+        const Blocks w(bits, block, blocks * block - 3, 5, true);
+        const std::vector<uint8_t> codes = w.zero_codes();
+        std::vector<float> words(codes.size() / 4);
+        std::memcpy(words.data(), codes.data(), codes.size());
+        const BeforeUnreadable codes_end(words);
+        const auto a = random_floats(static_cast<size_t>(w.k), 8);
+        AlignedRows row(folio_block_row_bytes(blocks, block, bits));
+        ref_kernels().block_round_f32(w.k, block, bits, a.data(), row.data);
+        std::vector<float> want(static_cast<size_t>(w.n));
+        FolioBlockDotsS8 args = {};
+        args.w = w.weights();
+        args.m = 1;
+        args.a = row.data;
+        args.y = want.data();
+        args.y_row_stride = w.n;
+        ref_kernels().block_dots_s8(&args);
+        args.w.zeros = nullptr;
+        args.w.zero_codes = reinterpret_cast<const uint8_t*>(codes_end.data()) + codes.size() -
+                            static_cast<size_t>(w.n * folio_block_zero_bytes(blocks, bits));
+        for (const LevelUnderTest& level : levels_under_test()) {
+          Guarded y(static_cast<size_t>(w.n));
+          args.y = y.data();
+          level.kernels.block_dots_s8(&args);
+          EXPECT_TRUE(y.intact()) << level.name;
+          EXPECT_TRUE(same_bits(y.values(), want))
+              << level.name << ' ' << bits << " bits, " << blocks << " blocks of " << block;
+        }
+      }
+    }
+  }
+}
+
 // Chains of many blocks, and rows that fill no last tile.
 TEST(BlockDotsS8, LongChainsHaveTheReferenceBits) {
   for (const int bits : {4, 8}) {

@@ -28,6 +28,11 @@ static float scale_at(const FolioBlockWeights* w, int64_t n, int64_t block) {
 }
 
 static float zero_at(const FolioBlockWeights* w, int64_t n, int64_t block) {
+  if (w->zero_codes) {
+    const int64_t bit = block * w->bits;
+    const uint8_t* codes = w->zero_codes + n * folio_block_zero_bytes(blocks_of(w), w->bits);
+    return (float)(codes[bit / 8] >> bit % 8 & ((1 << w->bits) - 1));
+  }
   return w->zeros ? w->zeros[n * blocks_of(w) + block] : (float)(1 << (w->bits - 1));
 }
 

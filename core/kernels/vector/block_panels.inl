@@ -11,6 +11,7 @@ struct Shape {
         blocks((w.k + w.block - 1) / w.block),
         bytes(blob * blocks),
         plane(folio_block_plane_bytes(bytes)),
+        zero_bytes(folio_block_zero_bytes(blocks, w.bits)),
         padded(folio_block_padded(blocks)),
         row(folio_block_row_bytes(blocks, w.block, w.bits)) {}
 
@@ -18,6 +19,7 @@ struct Shape {
   int64_t blocks; /* of a column */
   int64_t bytes;  /* of a column */
   int64_t plane;
+  int64_t zero_bytes; /* of a column's zeros as codes */
   int64_t padded; /* blocks of a row of A */
   int64_t row;    /* bytes of a row of A */
 };
@@ -47,6 +49,7 @@ typedef struct Columns {
   const uint8_t* codes;
   const char* scales;
   const float* zeros;
+  const uint8_t* zero_codes;
   int64_t bytes, blocks; /* from one to the next */
   int64_t scale_bytes;   /* 4, or 2: f16 */
 } Columns;
@@ -56,6 +59,7 @@ VFN Columns columns_at(const FolioBlockWeights& w, const Shape& s, int64_t n) {
   return {(const uint8_t*)w.codes + n * s.bytes,
           (const char*)w.scales + scale_bytes * n * s.blocks,
           w.zeros ? w.zeros + n * s.blocks : nullptr,
+          w.zero_codes ? w.zero_codes + n * s.zero_bytes : nullptr,
           s.bytes,
           s.blocks,
           scale_bytes};

@@ -41,6 +41,32 @@ VFN __m128 load_four(const char* p, int64_t size, int64_t left) {
                          _mm_cmpgt_epi32(all, _mm_setr_epi32(0, 1, 2, 3)));
 }
 
+/* `count` bytes, up to kMost, and zeros. */
+template <int kMost>
+VFN __m128i load_bytes(const uint8_t* p, int64_t count) {
+  uint64_t low = 0, high = 0;
+  if (count >= kMost) {
+    if constexpr (kMost == 16) return _mm_loadu_si128((const __m128i*)p);
+    __builtin_memcpy(&low, p, kMost < 8 ? kMost : 8);
+    return _mm_cvtsi64_si128((int64_t)low);
+  }
+  for (int64_t i = 0; i < count; ++i) (i < 8 ? low : high) |= (uint64_t)p[i] << i % 8 * 8;
+  return _mm_set_epi64x((int64_t)high, (int64_t)low);
+}
+
+/* A column's zeros as codes from block b on: a byte each of as many as are there, up to kMost,
+ * which divides b. */
+template <int kBits, int kMost>
+VFN __m128i zero_codes_at(const Columns& c, const Shape& s, int64_t b) {
+  const int64_t begin = b * kBits / 8;
+  const __m128i codes =
+      load_bytes<kMost * kBits / 8>(c.zero_codes + begin, s.zero_bytes - begin);
+  if constexpr (kBits == 8) return codes;
+  const __m128i nibble = _mm_set1_epi8(15);
+  return _mm_unpacklo_epi8(_mm_and_si128(codes, nibble),
+                           _mm_and_si128(_mm_srli_epi16(codes, 4), nibble));
+}
+
 /* The chains + four blocks from block b on, whose sums are `dots`. */
 template <int kBits>
 VFN __m128 add_four(const Columns& c, const Shape& s, const Row& a, int64_t b, __m128i dots,
@@ -49,8 +75,10 @@ VFN __m128 add_four(const Columns& c, const Shape& s, const Row& a, int64_t b, _
   const __m128i middles = _mm_load_si128((const __m128i*)(a.middles + b));
   if (kIsCentred<kBits>) dots = _mm_sub_epi32(dots, middles);
   __m128 exact;
-  if (c.zeros) {
-    const __m128 zeros = load_four((const char*)(c.zeros + b), 4, left);
+  if (c.zeros || c.zero_codes) {
+    const __m128 zeros =
+        c.zeros ? load_four((const char*)(c.zeros + b), 4, left)
+                : _mm_cvtepi32_ps(_mm_cvtepu8_epi32(zero_codes_at<kBits, 4>(c, s, b)));
     exact = _mm_fmadd_ps(_mm_mul_ps(zeros, _mm_set1_ps(1.0f / (1 << (kBits - 1)))),
                          _mm_cvtepi32_ps(middles), _mm_cvtepi32_ps(dots));
   } else {

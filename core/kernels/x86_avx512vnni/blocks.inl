@@ -117,8 +117,10 @@ VFN __m128 add_blocks(const Columns& c, const Shape& s, const Row& a, int64_t b,
   const V scales = v_mul(load_scales(c, b, m), v_load(a.scales + b));
   fetch_ahead<kBlob>(c, b);
   V exact;
-  if (c.zeros) {
-    const V part = v_mul(v_load_masked(c.zeros + b, m), v_set1(1.0f / (1 << (kBits - 1))));
+  if (c.zeros || c.zero_codes) {
+    const V zeros = c.zeros ? v_load_masked(c.zeros + b, m)
+                            : v_from_int(_mm512_cvtepu8_epi32(zero_codes_at<kBits, 16>(c, s, b)));
+    const V part = v_mul(zeros, v_set1(1.0f / (1 << (kBits - 1))));
     exact = v_fma(part, v_from_int(middles), v_from_int(dots));
   } else {
     exact = v_from_int(vi_add(dots, middles));
