@@ -1,5 +1,6 @@
 #include "tests/properties/graph_draw.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/text.h"
@@ -25,11 +26,15 @@ AttributeWriter integer(std::string_view name, int64_t value) {
   return AttributeWriter::of_int(name, value);
 }
 
+AttributeWriter real(std::string_view name, double value) {
+  return AttributeWriter::of_float(name, static_cast<float>(value));
+}
+
 double range_for(int64_t terms) { return std::sqrt(3.0 / static_cast<double>(terms)); }
 
-GraphDraw::GraphDraw(uint64_t seed, bool of_halves)
+GraphDraw::GraphDraw(uint64_t seed, bool of_halves, int64_t newest)
     : draw_(seed, Numbers::kTame),
-      opset_(between(13, 22)),
+      opset_(newest > 22 && draw_.one_in(3) ? between(23, newest) : between(13, newest)),
       element_(of_halves ? ElementType::kFloat16 : ElementType::kFloat),
       writer_(10),
       graph_(&writer_.graph()) {
@@ -38,18 +43,20 @@ GraphDraw::GraphDraw(uint64_t seed, bool of_halves)
 
 std::string GraphDraw::new_name(std::string_view prefix) { return cat(prefix, names_++); }
 
-Held GraphDraw::input(const Dims64& dims) {
+Held GraphDraw::input(const Dims64& dims, Symbols symbols) {
   const std::string name = new_name("x");
   std::vector<model_writer::Dim> declared(dims.begin(), dims.end());
   Dims64 others = dims;
-  const bool is_dynamic = draw_.one_in(3);
+  const bool is_dynamic = draw_.one_in(3) || (symbols == Symbols::kMost && draw_.one_in(2));
   for (size_t i = 0; is_dynamic && i < dims.size(); ++i) {
     // Never the channels, which weights and constants ask for.
     if (i == (dims.size() == 4 ? 1 : 2) || draw_.one_in(4)) continue;
     declared[i] = cat(name, "_", i);
-    others[i] = between(1, dims[i] + 3);
+    const bool is_empty = symbols == Symbols::kMost && draw_.one_in(12);
+    others[i] = is_empty ? 0 : between(1, dims[i] + 3);
   }
   writer_.graph().input(name, Type::tensor(ElementType::kFloat, declared));
+  if (first_dims_.empty()) first_dims_ = declared;
   const auto drawn = [this](const Dims64& of) {
     Tensor tensor = allocate_tensor(DType::kFloat, Shape(of)).take();
     for (int64_t i = 0; i < tensor.count(); ++i) {
@@ -68,6 +75,25 @@ Held GraphDraw::input(const Dims64& dims) {
     values_.push_back({{node("Cast", {name}, {AttributeWriter::of_int("to", to)}), dims}, 0, true});
   }
   return values_.back().held;
+}
+
+std::string GraphDraw::ids(int64_t count) {
+  const std::string name = new_name("ids");
+  const std::vector<model_writer::Dim> declared(first_dims_.begin(), first_dims_.end() - 1);
+  writer_.graph().input(name, Type::tensor(ElementType::kInt64, declared));
+  const auto drawn = [&](const Value& of) {
+    Dims64 dims;
+    for (int i = 0; i + 1 < of.tensor().rank(); ++i) dims.push_back(of.tensor().dim(i));
+    Tensor tensor = allocate_tensor(DType::kInt64, Shape(dims)).take();
+    for (int64_t i = 0; i < tensor.count(); ++i) {
+      tensor.data_mut<int64_t>()[i] = draw_.below(count);
+    }
+    return Value(std::move(tensor));
+  };
+  out_.inputs.push_back({name, drawn(out_.inputs[0].value)});
+  out_.other_inputs.push_back({name, drawn(out_.other_inputs[0].value)});
+  out_.text += cat(name, " = input below ", count, "\n");
+  return name;
 }
 
 std::vector<float> GraphDraw::numbers(const Dims64& dims, double range) {
@@ -111,6 +137,13 @@ std::string GraphDraw::ints(const Dims64& values) {
   return name;
 }
 
+std::string GraphDraw::whole(int64_t value) {
+  const std::string name = new_name("i");
+  graph_->initializer(TensorWriter(name, ElementType::kInt64, {}).int64s({value}));
+  out_.text += cat(name, " = ", value, "\n");
+  return name;
+}
+
 std::string GraphDraw::codes(const Dims64& dims, int64_t least, int64_t most, ElementType type) {
   const std::string name = new_name("q");
   const auto bits = static_cast<int64_t>(model_writer::element_bits(type));
@@ -133,32 +166,77 @@ std::string GraphDraw::zero_point(ElementType type, int64_t value) {
   return name;
 }
 
-std::string GraphDraw::node(std::string_view type, const std::vector<std::string>& inputs,
-                            Attributes attributes, std::string_view domain) {
-  const std::string name = new_name("v");
-  auto& made = graph_->node(type, inputs, {name});
+std::vector<std::string> GraphDraw::add(std::string_view type,
+                                        const std::vector<std::string>& inputs,
+                                        std::vector<std::string> outputs, Attributes attributes,
+                                        std::string_view domain) {
+  auto& made = graph_->node(type, inputs, outputs);
   made.in_domain(domain);
-  out_.text += cat(name, " = ", type, "(");
-  for (const std::string& input : inputs) out_.text += cat(input, " ");
+  for (const std::string& output : outputs) out_.text += cat(output, " ");
+  out_.text += cat("= ", domain, domain.empty() ? "" : ".", type, "(");
+  for (const std::string& input : inputs) out_.text += cat(input.empty() ? "-" : input, " ");
   out_.text += cat(") ", attributes.size(), " attributes\n");
   for (auto& attribute : attributes) made.attr(std::move(attribute));
-  return name;
+  return outputs;
+}
+
+std::string GraphDraw::node(std::string_view type, const std::vector<std::string>& inputs,
+                            Attributes attributes, std::string_view domain) {
+  return add(type, inputs, {new_name("v")}, std::move(attributes), domain)[0];
 }
 
 std::vector<std::string> GraphDraw::nodes(std::string_view type,
                                           const std::vector<std::string>& inputs, size_t outputs,
-                                          Attributes attributes) {
+                                          Attributes attributes, std::string_view domain,
+                                          Named named) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < outputs; ++i) names.push_back(new_name("v"));
-  auto& made = graph_->node(type, inputs, names);
-  for (auto& attribute : attributes) made.attr(std::move(attribute));
-  out_.text += cat(names[0], " and ", outputs - 1, " more = ", type, "(", inputs[0], " ...)\n");
-  return names;
+  for (size_t i = 0; i < outputs; ++i) {
+    const bool is_end = i == 0 || i + 1 == outputs;
+    names.push_back(named == Named::kAll || is_end ? new_name("v") : "");
+  }
+  return add(type, inputs, std::move(names), std::move(attributes), domain);
+}
+
+AttributeWriter GraphDraw::body(const std::vector<Type>& inputs, const std::vector<Type>& outputs,
+                                const std::function<Names(const Names&)>& draw_body) {
+  model_writer::GraphWriter* const outer = graph_;
+  model_writer::GraphWriter made("body");
+  graph_ = &made;
+  Names names;
+  out_.text += "body of";
+  for (const Type& type : inputs) {
+    names.push_back(new_name("b"));
+    made.input(names.back(), type);
+    out_.text += cat(" ", names.back());
+  }
+  out_.text += ":\n";
+  const Names results = draw_body(names);
+  out_.text += "body gives";
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    // A body gives what is its own, each once.
+    const bool is_first = std::find(results.begin(), results.begin() + static_cast<int64_t>(i),
+                                    results[i]) == results.begin() + static_cast<int64_t>(i);
+    const bool is_plain = is_first && draw_.one_in(2);
+    const std::string result = is_plain ? results[i] : new_name("v");
+    if (!is_plain) made.node("Identity", {results[i]}, {result});
+    made.output(result, outputs[i]);
+    out_.text += cat(" ", results[i]);
+  }
+  out_.text += "\n";
+  graph_ = outer;
+  return AttributeWriter::of_graph("body", std::move(made));
+}
+
+Type GraphDraw::type_of_rank(size_t rank) const {
+  return Type::tensor(element_, std::vector<model_writer::Dim>(rank));
 }
 
 std::string GraphDraw::branches(const std::string& condition, const Dims64& dims,
-                                const std::function<std::string()>& draw_branch) {
-  const std::vector<model_writer::Dim> declared(dims.begin(), dims.end());
+                                const std::function<std::string()>& draw_branch, ElementType type) {
+  std::vector<model_writer::Dim> declared(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] != kUnknown) declared[i] = dims[i];
+  }
   model_writer::GraphWriter* const outer = graph_;
   std::vector<model_writer::GraphWriter> made;
   for (const char* name : {"then", "else"}) {
@@ -167,7 +245,7 @@ std::string GraphDraw::branches(const std::string& condition, const Dims64& dims
     out_.text += cat(name, ":\n");
     // What a branch gives, one of its nodes has made.
     const std::string result = node("Identity", {draw_branch()});
-    branch.output(result, Type::tensor(element_, declared));
+    branch.output(result, Type::tensor(type, declared));
     made.push_back(std::move(branch));
   }
   graph_ = outer;
@@ -211,6 +289,12 @@ const Held* GraphDraw::pick(const std::function<bool(const Held&)>& fits) {
 
 const Held* GraphDraw::pick_rank(size_t rank) {
   return pick([rank](const Held& held) { return held.rank() == rank; });
+}
+
+const Held& GraphDraw::exact() {
+  return *pick([this](const Held& held) {
+    return &held == &values_[0].held;  // others may come behind it
+  });
 }
 
 RandomGraph GraphDraw::take() {

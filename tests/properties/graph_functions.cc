@@ -4,12 +4,6 @@
 namespace folio::properties {
 namespace {
 
-using model_writer::AttributeWriter;
-
-AttributeWriter real(std::string_view name, double value) {
-  return AttributeWriter::of_float(name, static_cast<float>(value));
-}
-
 // Commutative, the operands in any order.
 std::string either(GraphDraw& g, std::string_view type, const std::string& a,
                    const std::string& b) {

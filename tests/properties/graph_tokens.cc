@@ -14,27 +14,13 @@ const Held* pick_rows(GraphDraw& g) {
   });
 }
 
-// x W [+ b], with W turned here and there.
-std::string product(GraphDraw& g, const std::string& x, int64_t from, int64_t to, bool has_bias) {
-  std::string y;
-  if (g.draw().one_in(4)) {
-    y = g.node("MatMul", {x, g.node("Transpose", {g.weight({to, from}, range_for(from))},
-                                    {ints("perm", {1, 0})})});
-  } else {
-    y = g.node("MatMul", {x, g.weight({from, to}, range_for(from))});
-  }
-  if (!has_bias) return y;
-  const std::string bias = g.weight({to}, 0.5);
-  return g.draw().one_in(2) ? g.node("Add", {y, bias}) : g.node("Add", {bias, y});
-}
-
 bool dense(GraphDraw& g) {
   constexpr int64_t kWidths[] = {1, 7, 16, 16, 24, 32, 32, 48};
   const Held* x = pick_rows(g);
   if (!x) return false;
   Dims64 dims = x->dims;
   dims.back() = g.draw().of(kWidths);
-  std::string y = product(g, x->name, x->dims.back(), dims.back(), !g.draw().one_in(3));
+  std::string y = draw_product(g, x->name, x->dims.back(), dims.back(), !g.draw().one_in(3));
   if (g.draw().one_in(2)) y = draw_function(g, y, 0);
   if (dims == x->dims && g.draw().one_in(2)) y = g.node("Add", {x->name, y});
   g.hold(y, dims);
@@ -123,9 +109,9 @@ bool attention(GraphDraw& g) {
   const Dims64& d = x->dims;
   const int64_t heads = d[2] % 8 == 0 ? g.between(1, 2) * 2 : 2;
   const double scale = 1 / std::sqrt(static_cast<double>(d[2] / heads));
-  std::string q = heads_of(g, product(g, x->name, d[2], d[2], true), d, heads);
-  std::string k = heads_of(g, product(g, x->name, d[2], d[2], true), d, heads);
-  const std::string v = heads_of(g, product(g, x->name, d[2], d[2], true), d, heads);
+  std::string q = heads_of(g, draw_product(g, x->name, d[2], d[2], true), d, heads);
+  std::string k = heads_of(g, draw_product(g, x->name, d[2], d[2], true), d, heads);
+  const std::string v = heads_of(g, draw_product(g, x->name, d[2], d[2], true), d, heads);
   k = g.node("Transpose", {k}, {ints("perm", {0, 1, 3, 2})});
   const int64_t place = g.draw().below(3);
   if (place == 0) q = g.node("Mul", {q, g.number(scale)});
@@ -140,7 +126,7 @@ bool attention(GraphDraw& g) {
   std::string y = g.node("MatMul", {s, v});
   y = g.node("Transpose", {y}, {ints("perm", {0, 2, 1, 3})});
   y = g.node("Reshape", {y, g.ints({0, 0, d[2]})});
-  y = product(g, y, d[2], d[2], true);
+  y = draw_product(g, y, d[2], d[2], true);
   if (g.draw().one_in(2)) y = g.node("Add", {x->name, y});
   g.hold(y, d);
   return true;
@@ -177,26 +163,9 @@ bool half_dense(GraphDraw& g) {
 bool block_dense(GraphDraw& g) {
   const Held* x = pick_rows(g);
   if (!x) return false;
-  const int64_t depth = x->dims.back();
-  const int64_t width = g.between(1, 40);
-  const int64_t bits = g.draw().one_in(2) ? 4 : 8;
-  const int64_t block = g.draw().one_in(2) ? 16 : 32;
-  const int64_t blocks = (depth + block - 1) / block;
-  const auto type = model_writer::ElementType::kUint8;
-  std::vector<std::string> inputs{x->name,
-                                  g.codes({width, blocks, block * bits / 8}, -128, 127, type),
-                                  g.weight({width * blocks}, 4 * range_for(depth) / (1 << bits))};
-  if (g.draw().one_in(2)) {
-    inputs.push_back(g.codes({width * ((blocks * bits + 7) / 8)}, -128, 127, type));
-  }
   Dims64 dims = x->dims;
-  dims.back() = width;
-  std::string y = g.node("MatMulNBits", inputs,
-                         {integer("K", depth), integer("N", width), integer("bits", bits),
-                          integer("block_size", block)},
-                         "com.microsoft");
-  y = maybe_biased(g, y, width);
-  g.hold(y, dims);
+  dims.back() = g.between(1, 40);
+  g.hold(block_product(g, x->name, x->dims.back(), dims.back()), dims);
   return true;
 }
 
@@ -306,6 +275,41 @@ Scores draw_scores(GraphDraw& g) {
 
 std::string maybe_biased(GraphDraw& g, const std::string& x, int64_t width) {
   return g.draw().one_in(2) ? g.node("Add", {x, g.weight({width}, 0.5)}) : x;
+}
+
+std::string draw_product(GraphDraw& g, const std::string& x, int64_t from, int64_t to,
+                         bool has_bias) {
+  std::string y;
+  if (g.draw().one_in(4)) {
+    y = g.node("MatMul", {x, g.node("Transpose", {g.weight({to, from}, range_for(from))},
+                                    {ints("perm", {1, 0})})});
+  } else {
+    y = g.node("MatMul", {x, g.weight({from, to}, range_for(from))});
+  }
+  if (!has_bias) return y;
+  const std::string bias = g.weight({to}, 0.5);
+  return g.draw().one_in(2) ? g.node("Add", {y, bias}) : g.node("Add", {bias, y});
+}
+
+std::string block_product(GraphDraw& g, const std::string& x, int64_t from, int64_t to) {
+  const int64_t bits = g.draw().one_in(2) ? 4 : 8;
+  const int64_t block = g.draw().one_in(2) ? 16 : 32;
+  const int64_t blocks = (from + block - 1) / block;
+  const auto type = model_writer::ElementType::kUint8;
+  std::vector<std::string> inputs{x, g.codes({to, blocks, block * bits / 8}, -128, 127, type),
+                                  g.weight({to * blocks}, 4 * range_for(from) / (1 << bits))};
+  if (g.draw().one_in(2)) {
+    inputs.push_back(g.codes({to * ((blocks * bits + 7) / 8)}, -128, 127, type));
+  }
+  if (g.draw().one_in(4)) {
+    inputs.resize(5);
+    inputs.push_back(g.weight({to}, 0.5));
+  }
+  const std::string y = g.node(
+      "MatMulNBits", inputs,
+      {integer("K", from), integer("N", to), integer("bits", bits), integer("block_size", block)},
+      "com.microsoft");
+  return maybe_biased(g, y, to);
 }
 
 Span<const Step> token_steps() { return {kSteps, std::size(kSteps)}; }

@@ -16,8 +16,9 @@
 
 namespace folio::properties {
 
-// kBytes: images, quantized; kHalves: images and tokens of float16.
-enum class GraphKind { kImages, kTokens, kBytes, kHalves };
+// kBytes: images, quantized; kHalves: images and tokens of float16; kDecoders, kDecoderHalves: what
+// exporters make of language models, with dims that are computed, and bodies, of float and float16.
+enum class GraphKind { kImages, kTokens, kBytes, kHalves, kDecoders, kDecoderHalves };
 
 struct RandomGraph {
   std::string bytes;

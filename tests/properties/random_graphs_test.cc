@@ -127,9 +127,10 @@ SessionOptions plain_options() {
 }
 
 Nearness nearness_of(GraphKind kind) {
-  return kind == GraphKind::kBytes    ? Nearness::kCodes
-         : kind == GraphKind::kHalves ? Nearness::kFloat16
-                                      : Nearness::kRounding;
+  const bool of_halves = kind == GraphKind::kHalves || kind == GraphKind::kDecoderHalves;
+  return kind == GraphKind::kBytes ? Nearness::kCodes
+         : of_halves               ? Nearness::kFloat16
+                                   : Nearness::kRounding;
 }
 
 // One graph with all settings and saved forms, against one yardstick.
@@ -254,6 +255,21 @@ TEST(RandomGraphs, HalvesGiveWhatTheirNodesGive) { compare_settings(GraphKind::k
 
 TEST(RandomGraphs, TokensGiveWhatTheirNodesGive) { compare_settings(GraphKind::kTokens); }
 
+TEST(RandomGraphs, DecodersGiveWhatTheirNodesGive) { compare_settings(GraphKind::kDecoders); }
+
+TEST(RandomGraphs, DecodersOfHalvesGiveWhatTheirNodesGive) {
+  compare_settings(GraphKind::kDecoderHalves);
+}
+
+// ONNX Runtime infers that GroupQueryAttention's present has the dims of its past, and refuses what
+// it gives instead.
+bool takes_past_for_present(const RandomGraph& graph, const Outcome& got) {
+  return graph.text.find("GroupQueryAttention(") != std::string::npos &&
+         (got.error.find("but the computed output shape") != std::string::npos ||
+          got.error.find("Shape mismatch attempting to re-use buffer") != std::string::npos ||
+          got.error.find("Can't merge shape info") != std::string::npos);
+}
+
 TEST(OrtOracle, GraphsGiveWhatOnnxRuntimeGives) {
   const char* path = std::getenv("FOLIO_PROPERTIES_ORT");
   if (!path) GTEST_SKIP() << "FOLIO_PROPERTIES_ORT does not name ONNX Runtime's library";
@@ -264,11 +280,14 @@ TEST(OrtOracle, GraphsGiveWhatOnnxRuntimeGives) {
   ort->disable_optimizations();
   const bool saturates = ort->saturates_bytes();
   for (const GraphKind kind :
-       {GraphKind::kImages, GraphKind::kTokens, GraphKind::kBytes, GraphKind::kHalves}) {
+       {GraphKind::kImages, GraphKind::kTokens, GraphKind::kBytes, GraphKind::kHalves,
+        GraphKind::kDecoders, GraphKind::kDecoderHalves}) {
     try_graphs(kind, [&](const RandomGraph& graph) {
       if (saturates && graph.text.find("MatMulInteger(") != std::string::npos) return std::string();
-      return difference(graph, ort->run(graph.bytes, graph.inputs, graph.outputs),
-                        run(graph, graph.bytes, plain_options()), nearness_of(kind));
+      const Outcome expected = ort->run(graph.bytes, graph.inputs, graph.outputs);
+      if (takes_past_for_present(graph, expected)) return std::string();
+      return difference(graph, expected, run(graph, graph.bytes, plain_options()),
+                        nearness_of(kind));
     });
   }
 }
