@@ -54,6 +54,8 @@ Held GraphDraw::input(const Dims64& dims, Symbols symbols) {
     declared[i] = cat(name, "_", i);
     const bool is_empty = symbols == Symbols::kMost && draw_.one_in(12);
     others[i] = is_empty ? 0 : between(1, dims[i] + 3);
+    out_.symbols.emplace_back(declared[i].symbol, dims[i]);
+    out_.other_symbols.emplace_back(declared[i].symbol, others[i]);
   }
   writer_.graph().input(name, Type::tensor(ElementType::kFloat, declared));
   if (first_dims_.empty()) first_dims_ = declared;

@@ -24,6 +24,8 @@ struct RandomGraph {
   std::string bytes;
   std::vector<NamedValue> inputs;
   std::vector<NamedValue> other_inputs;  // of other dims where these are symbols
+  FreeDims symbols;                      // with the dims of `inputs`
+  FreeDims other_symbols;                // with those of `other_inputs`
   std::vector<std::string> outputs;
   std::string text;  // a node a line, for messages
 };
