@@ -222,18 +222,18 @@ double hidden(GraphDraw& g) {
 std::string added_mask(GraphDraw& g, const std::string& sees, double far) {
   if (!std::isinf(far) && g.draw().one_in(2)) {
     const std::string seen = cast(g, sees, g.element());
-    return g.node("Mul", {g.node("Sub", {g.number(1), seen}), g.number(far)});
+    return g.node("Mul", {g.node("Sub", {g.term(1), seen}), g.term(far)});
   }
-  return g.node("Where", {sees, g.number(0), g.number(far)});
+  return g.node("Where", {sees, g.term(0), g.term(far)});
 }
 
 std::string masked(GraphDraw& g, const std::string& scores, const std::string& sees) {
   const double far = hidden(g);
   switch (g.draw().below(4)) {
     case 0:
-      return g.node("Where", {sees, scores, g.number(far)});
+      return g.node("Where", {sees, scores, g.term(far)});
     case 1:
-      return g.node("Where", {g.node("Not", {sees}), g.number(far), scores});
+      return g.node("Where", {g.node("Not", {sees}), g.term(far), scores});
     case 2: {
       const std::string mask = g.node("Unsqueeze", {added_mask(g, sees, far), g.ints({0, 1})});
       return g.node("Add", {scores, mask});
@@ -249,13 +249,13 @@ std::string attend(GraphDraw& g, const Layer& layer, const Projected& of, bool h
   const std::string turned = g.node("Transpose", {of.k}, {ints("perm", {0, 1, 3, 2})});
   std::string s;
   if (g.draw().one_in(2)) {
-    const std::string root = g.number(std::sqrt(scale));
+    const std::string root = g.term(std::sqrt(scale));
     s = g.node("MatMul", {g.node("Mul", {of.q, root}), g.node("Mul", {turned, root})});
   } else {
-    s = g.node("Mul", {g.node("MatMul", {of.q, turned}), g.number(scale)});
+    s = g.node("Mul", {g.node("MatMul", {of.q, turned}), g.term(scale)});
   }
   if (g.draw().one_in(5)) {  // soft cap
-    const std::string cap = g.number(3);
+    const std::string cap = g.term(3);
     s = g.node("Mul", {g.node("Tanh", {g.node("Div", {s, cap})}), cap});
   }
   if (has_past || !g.draw().one_in(4)) {
@@ -263,7 +263,7 @@ std::string attend(GraphDraw& g, const Layer& layer, const Projected& of, bool h
   }
   std::string weights = g.node("Softmax", {s}, {integer("axis", g.draw().one_in(2) ? -1 : 3)});
   if (g.element() == ElementType::kFloat && g.draw().one_in(5)) {
-    weights = g.node("Where", {g.node("IsNaN", {weights}), g.number(0), weights});
+    weights = g.node("Where", {g.node("IsNaN", {weights}), g.term(0), weights});
   }
   return g.node("MatMul", {weights, of.v});
 }
@@ -495,7 +495,7 @@ bool broadcast_attention(GraphDraw& g) {
   const Dims64 turn = is_flat ? Dims64{0, 2, 1} : Dims64{0, 1, 3, 2};
   const std::string turned = g.node("Transpose", {of.k}, {ints("perm", turn)});
   std::string s = g.node("MatMul", {of.q, turned});
-  if (g.draw().one_in(2)) s = g.node("Div", {s, g.number(3)});
+  if (g.draw().one_in(2)) s = g.node("Div", {s, g.term(3)});
   const int64_t form = g.draw().below(4);
   if (form == 1) s = g.node("Add", {s, mean_along(g, turned, -2)});
   if (form == 2) s = g.node("Add", {mean_along(g, of.q, -1), s});

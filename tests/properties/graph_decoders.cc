@@ -28,7 +28,7 @@ std::string rms_by_parts(GraphDraw& g, const std::string& x, int64_t width) {
   const bool widens = g.draw().one_in(2);
   const std::string wide = widens ? cast(g, x, ElementType::kFloat) : x;
   const auto number = [&](double value) {
-    return widens ? g.full_floats({}, {static_cast<float>(value)}) : g.number(value);
+    return widens ? g.full_floats({}, {static_cast<float>(value)}) : g.term(value);
   };
   const std::string square =
       g.draw().one_in(2) ? g.node("Pow", {wide, number(2)}) : g.node("Mul", {wide, wide});
@@ -82,7 +82,7 @@ bool residual_norm(GraphDraw& g) {
   } else {
     g.hold(rms(g, sum, x->dims[2]), x->dims);
   }
-  if (g.draw().one_in(2)) g.hold(g.node("Mul", {sum, g.number(0.5)}), x->dims);
+  if (g.draw().one_in(2)) g.hold(g.node("Mul", {sum, g.term(0.5)}), x->dims);
   return true;
 }
 
@@ -116,7 +116,7 @@ bool skip_norm(GraphDraw& g) {
       g.nodes(is_simple ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization", inputs,
               gives_sum ? 4 : 1, std::move(attributes), kMicrosoft, GraphDraw::Named::kEnds);
   g.hold(y[0], x->dims);
-  if (gives_sum) g.hold(g.node("Mul", {y[3], g.number(0.5)}), x->dims);
+  if (gives_sum) g.hold(g.node("Mul", {y[3], g.term(0.5)}), x->dims);
   return true;
 }
 
@@ -160,7 +160,7 @@ bool gated(GraphDraw& g) {
     up = parts[1];
   }
   const std::string y = g.node("Mul", {gate_of(g, gate), up});
-  std::string down = g.node("Mul", {project(g, y, inner, width), g.number(0.5)});
+  std::string down = g.node("Mul", {project(g, y, inner, width), g.term(0.5)});
   if (g.draw().one_in(2)) down = g.node("Add", {x->name, down});
   g.hold(down, x->dims);
   return true;

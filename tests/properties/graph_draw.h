@@ -60,6 +60,10 @@ class GraphDraw {
   // The same, float in graphs of float16, too.
   std::string full_floats(const Dims64& dims, const std::vector<float>& values);
   std::string number(double value) { return floats({}, {static_cast<float>(value)}); }
+  // An operand of a value of rank 1 or more: the same, or [1].
+  std::string term(double value) {
+    return floats(draw_.one_in(4) ? Dims64{1} : Dims64{}, {static_cast<float>(value)});
+  }
   std::string ints(const Dims64& values);
   std::string whole(int64_t value);  // the same as a scalar
   std::string codes(const Dims64& dims, int64_t least, int64_t most,

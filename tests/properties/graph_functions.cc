@@ -17,7 +17,7 @@ std::string plus(GraphDraw& g, const std::string& a, const std::string& b) {
 }
 // By a number, as a product or a quotient.
 std::string scaled(GraphDraw& g, const std::string& x, double by) {
-  return g.draw().one_in(2) ? times(g, x, g.number(by)) : g.node("Div", {x, g.number(1 / by)});
+  return g.draw().one_in(2) ? times(g, x, g.term(by)) : g.node("Div", {x, g.term(1 / by)});
 }
 
 std::string clip(GraphDraw& g, const std::string& x, double low, double high) {
@@ -39,20 +39,20 @@ std::string half_of_product(GraphDraw& g, const std::string& x, const std::strin
 std::string gelu_by_erf(GraphDraw& g, const std::string& x, int64_t) {
   if (g.opset() >= 20 && g.draw().one_in(3)) return g.node("Gelu", {x});
   const std::string erf = g.node("Erf", {scaled(g, x, 0.7071067811865476)});
-  return half_of_product(g, x, plus(g, erf, g.number(1)));
+  return half_of_product(g, x, plus(g, erf, g.term(1)));
 }
 
 std::string gelu_by_tanh(GraphDraw& g, const std::string& x, int64_t) {
   const std::string cube =
-      g.draw().one_in(2) ? g.node("Pow", {x, g.number(3)}) : times(g, times(g, x, x), x);
-  const std::string inner = plus(g, x, times(g, cube, g.number(0.044715)));
-  const std::string tanh = g.node("Tanh", {times(g, inner, g.number(0.7978845608028654))});
-  return half_of_product(g, x, plus(g, tanh, g.number(1)));
+      g.draw().one_in(2) ? g.node("Pow", {x, g.term(3)}) : times(g, times(g, x, x), x);
+  const std::string inner = plus(g, x, times(g, cube, g.term(0.044715)));
+  const std::string tanh = g.node("Tanh", {times(g, inner, g.term(0.7978845608028654))});
+  return half_of_product(g, x, plus(g, tanh, g.term(1)));
 }
 
 std::string silu(GraphDraw& g, const std::string& x, int64_t) {
   const bool is_quick = g.draw().one_in(2);
-  return times(g, x, g.node("Sigmoid", {is_quick ? times(g, x, g.number(1.702)) : x}));
+  return times(g, x, g.node("Sigmoid", {is_quick ? times(g, x, g.term(1.702)) : x}));
 }
 
 std::string hard_swish(GraphDraw& g, const std::string& x, int64_t) {
@@ -62,7 +62,7 @@ std::string hard_swish(GraphDraw& g, const std::string& x, int64_t) {
     case 1:
       return times(g, x, g.node("HardSigmoid", {x}, {real("alpha", 1.0 / 6), real("beta", 0.5)}));
     default:
-      return scaled(g, times(g, x, clip(g, plus(g, x, g.number(3)), 0, 6)), 1.0 / 6);
+      return scaled(g, times(g, x, clip(g, plus(g, x, g.term(3)), 0, 6)), 1.0 / 6);
   }
 }
 

@@ -51,7 +51,7 @@ bool gemm(GraphDraw& g) {
 bool scores(GraphDraw& g) {
   const Scores s = draw_scores(g);
   if (s.name.empty()) return false;
-  std::string y = g.node("Mul", {s.name, g.number(1 / std::sqrt(static_cast<double>(s.width)))});
+  std::string y = g.node("Mul", {s.name, g.term(1 / std::sqrt(static_cast<double>(s.width)))});
   if (g.draw().one_in(2)) y = g.node("Softmax", {y}, {integer("axis", -1)});
   g.hold(y, s.dims);
   return true;
@@ -66,9 +66,9 @@ std::string norm_by_parts(GraphDraw& g, const std::string& x, bool centers) {
   std::string d = x;
   if (centers) d = g.node("Sub", {x, mean_of(g, x)});
   const std::string square =
-      g.draw().one_in(2) ? g.node("Pow", {d, g.number(2)}) : g.node("Mul", {d, d});
+      g.draw().one_in(2) ? g.node("Pow", {d, g.term(2)}) : g.node("Mul", {d, d});
   const std::string variance = mean_of(g, square);
-  const std::string root = g.node("Sqrt", {g.node("Add", {variance, g.number(0.1)})});
+  const std::string root = g.node("Sqrt", {g.node("Add", {variance, g.term(0.1)})});
   if (g.draw().one_in(2)) return g.node("Div", {d, root});
   return g.node("Mul", {d, g.node("Reciprocal", {root})});
 }
@@ -114,13 +114,13 @@ bool attention(GraphDraw& g) {
   const std::string v = heads_of(g, draw_product(g, x->name, d[2], d[2], true), d, heads);
   k = g.node("Transpose", {k}, {ints("perm", {0, 1, 3, 2})});
   const int64_t place = g.draw().below(3);
-  if (place == 0) q = g.node("Mul", {q, g.number(scale)});
+  if (place == 0) q = g.node("Mul", {q, g.term(scale)});
   if (place == 1) {
-    q = g.node("Mul", {q, g.number(std::sqrt(scale))});
-    k = g.node("Mul", {k, g.number(std::sqrt(scale))});
+    q = g.node("Mul", {q, g.term(std::sqrt(scale))});
+    k = g.node("Mul", {k, g.term(std::sqrt(scale))});
   }
   std::string s = g.node("MatMul", {q, k});
-  if (place == 2) s = g.node("Div", {s, g.number(1 / scale)});
+  if (place == 2) s = g.node("Div", {s, g.term(1 / scale)});
   if (g.draw().one_in(2)) s = g.node("Add", {s, g.weight({1, 1, d[1], d[1]}, 2)});
   s = g.node("Softmax", {s}, {integer("axis", g.draw().one_in(2) ? -1 : 3)});
   std::string y = g.node("MatMul", {s, v});
