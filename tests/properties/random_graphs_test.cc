@@ -220,6 +220,9 @@ class Comparison {
     SessionOptions fixed = options_of(Packing::kLoad, 1);
     fixed.free_dims = dims;
     const Outcome got = run(graph_, ModelFile::open(source_of(graph_.bytes), {}), fixed, inputs);
+    // A branch that no run takes may not take these dims: a model that has them fixed is refused,
+    // by ONNX Runtime too.
+    if (got.error.find("(If): node") != std::string::npos) return;
     const bool are_others = &inputs == &graph_.other_inputs;
     compare(setting, are_others ? other_expected_ : expected_, got, near_);
   }
