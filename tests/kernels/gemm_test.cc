@@ -32,13 +32,12 @@ TEST(Gemm, StaysWithinTheBoundForAllEdgeShapes) {
 
 TEST(Gemm, StaysWithinTheBoundAcrossCacheBlocks) {
   for (const LevelUnderTest& level : levels_under_test()) {
-    for (const auto& [m, n, k] :
-         {std::array<int64_t, 3>{57, 33, 257},
-          {173, 40, 511},
-          {340, 17, 513},
-          {4, 300, 600},
-          {85, 40, 1024},
-          {45, 24, 1100}}) {
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{57, 33, 257},
+                                  {173, 40, 511},
+                                  {340, 17, 513},
+                                  {4, 300, 600},
+                                  {85, 40, 1024},
+                                  {45, 24, 1100}}) {
       const Problem p(m, n, k);
       FolioGemmF32 args = p.args();
       expect_near_product(level, p, args, run_gemm(level, p, args));
