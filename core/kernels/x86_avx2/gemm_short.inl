@@ -16,6 +16,7 @@ typedef struct ShortTiles {
   V lo, hi;          /* bounds of the result */
   const char* ahead; /* lines of the next panel that are still to be fetched */
   const char* ahead_end;
+  int more_ahead; /* lines per kSteps beside one: few tiles must fetch more each */
 } ShortTiles;
 
 /* Rows that are read where they stand, and sums whose end is scales, bias, addend and bounds. */
@@ -40,6 +41,9 @@ VFN const char* short_sum(const ShortTiles& s, int64_t a_stride, int64_t row, co
       if (ahead < s.ahead_end) {
         __builtin_prefetch(ahead, 0, 2);
         ahead += 64;
+        for (int more = s.more_ahead; more > 0; --more, ahead += 64) {
+          __builtin_prefetch(ahead, 0, 2);
+        }
       }
 #pragma GCC unroll 16
       for (int u = 0; u < kSteps; ++u, b += FOLIO_F32P16_COLUMNS) {
@@ -174,6 +178,7 @@ static void short_panel(ShortTiles* s, int64_t row, int64_t rows, int is_half) {
   const int64_t most = is_half ? 2 * kTileRows : kTileRows;
   const int64_t tiles = (rows + most - 1) / most;
   const int64_t height = rows / tiles, higher = rows % tiles;
+  s->more_ahead = tiles >= kSteps ? 0 : tiles > 1 ? 1 : 3;
   if (higher > 0) fns[height + 1](s, row, higher);
   fns[height](s, row + higher * (height + 1), tiles - higher);
 }
