@@ -111,9 +111,9 @@ class ExpertWeights {
     float* zeros = memory + w.n * blocks_;
     w.zeros = zeros;
     if (in_blocks_) {
-      const int64_t bytes = (blocks_ * bits_ + 7) / 8;
       for (int64_t j = 0; j < w.n; ++j) {
-        unpack_block_codes(zeros_ + (first + j) * bytes, bits_, blocks_, zeros + j * blocks_);
+        unpack_block_codes(zeros_ + (first + j) * zero_bytes(), bits_, blocks_,
+                           zeros + j * blocks_);
       }
       return w;
     }
@@ -145,6 +145,10 @@ class ExpertWeights {
   }
 
  private:
+  int64_t zero_bytes() const {
+    return folio_block_zero_bytes(blocks_, static_cast<int32_t>(bits_));
+  }
+
   Status bind_scales(OpRun& run, const Attrs& attrs, const Places& at, int64_t experts) {
     in_blocks_ = attrs.block != 0;
     // Kernels want blocks that are powers of two: a row of one scale is cut into such.
@@ -163,8 +167,8 @@ class ExpertWeights {
     FOLIO_TRY(scales_, floats_of(run, *scales));
     if (!run.has_input(at.zeros)) return Status::ok();
     FOLIO_TRY(const Tensor* zeros, run.tensor(at.zeros, DType::kUint8));
-    const Shape packed = in_blocks_ ? Shape{experts, n, (blocks_ * bits_ + 7) / 8}
-                                    : Shape{experts, (n * bits_ + 7) / 8};
+    const Shape packed =
+        in_blocks_ ? Shape{experts, n, zero_bytes()} : Shape{experts, (n * bits_ + 7) / 8};
     if (!(zeros->shape() == packed)) {
       return invalid_argument("zero points at input ", at.zeros, " are ",
                               zeros->shape().to_string(), ", expected ", packed.to_string());

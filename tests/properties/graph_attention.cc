@@ -14,6 +14,13 @@ using model_writer::ElementType;
 constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr int64_t kPositions = 96;  // rows of tables, more than any sequence has
 
+// [B, S, E] of few positions and whole blocks of 16 columns.
+const Held* pick_sequence(GraphDraw& g) {
+  return g.pick([](const Held& held) {
+    return held.rank() == 3 && held.dims[1] <= 40 && held.dims[2] % 16 == 0 && held.dims[2] <= 64;
+  });
+}
+
 // Heads of a layer, and x [B, S, E] which it reads.
 struct Layer {
   Held x;

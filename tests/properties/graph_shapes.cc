@@ -488,12 +488,6 @@ std::string range_to(GraphDraw& g, const std::string& count) {
   return g.node("Squeeze", {g.node("NonZero", {ones}), g.ints({0})});
 }
 
-const Held* pick_sequence(GraphDraw& g) {
-  return g.pick([](const Held& held) {
-    return held.rank() == 3 && held.dims[1] <= 40 && held.dims[2] % 16 == 0 && held.dims[2] <= 64;
-  });
-}
-
 Span<const Step> shape_steps() { return {kSteps, std::size(kSteps)}; }
 
 }  // namespace folio::properties

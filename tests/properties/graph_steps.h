@@ -35,8 +35,6 @@ std::string block_product(GraphDraw& g, const std::string& x, int64_t from, int6
 
 // A Cast to a type of ONNX.
 std::string cast(GraphDraw& g, const std::string& x, model_writer::ElementType type);
-// [B, S, E] of few positions and whole blocks of 16 columns.
-const Held* pick_sequence(GraphDraw& g);
 
 // Shape arithmetic of a value of `rank` dims, in one of exporters' spellings; all of int64.
 struct Sized {

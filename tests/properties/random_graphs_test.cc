@@ -198,9 +198,9 @@ class Comparison {
     }
     compare_one_output(*session);
     if (graph_.symbols.empty()) return;
-    compare_fixed("dims fixed", graph_.symbols, graph_.inputs);
+    compare_fixed("dims fixed", graph_.symbols, graph_.inputs, expected_);
     if (!other_expected_.outputs.empty()) {
-      compare_fixed("other dims fixed", graph_.other_symbols, graph_.other_inputs);
+      compare_fixed("other dims fixed", graph_.other_symbols, graph_.other_inputs, other_expected_);
     }
   }
 
@@ -215,7 +215,7 @@ class Comparison {
 
   // Free dimension overrides.
   void compare_fixed(const char* setting, const FreeDims& dims,
-                     const std::vector<NamedValue>& inputs) {
+                     const std::vector<NamedValue>& inputs, const Outcome& expected) {
     if (what_ != "") return;
     SessionOptions fixed = options_of(Packing::kLoad, 1);
     fixed.free_dims = dims;
@@ -223,8 +223,7 @@ class Comparison {
     // A branch that no run takes may not take these dims: a model that has them fixed is refused,
     // by ONNX Runtime too.
     if (got.error.find("(If): node") != std::string::npos) return;
-    const bool are_others = &inputs == &graph_.other_inputs;
-    compare(setting, are_others ? other_expected_ : expected_, got, near_);
+    compare(setting, expected, got, near_);
   }
 
   void compare_with_pack(const Outcome& packed) {

@@ -10,10 +10,14 @@ static int64_t row_bytes(int64_t k, int64_t block, int32_t bits) {
   return (k + block - 1) / block * block * bits / 8;
 }
 
+static int code_of_row(const uint8_t* row, int64_t i, int32_t bits) {
+  const int64_t bit = i * bits;
+  return row[bit / 8] >> bit % 8 & ((1 << bits) - 1);
+}
+
 static int code_at(const FolioBlockWeights* w, int64_t n, int64_t p) {
-  const int64_t bit = p * w->bits;
   const uint8_t* row = (const uint8_t*)w->codes + n * row_bytes(w->k, w->block, w->bits);
-  return row[bit / 8] >> bit % 8 & ((1 << w->bits) - 1);
+  return code_of_row(row, p, w->bits);
 }
 
 static float scale_at(const FolioBlockWeights* w, int64_t n, int64_t block) {
@@ -29,9 +33,8 @@ static float scale_at(const FolioBlockWeights* w, int64_t n, int64_t block) {
 
 static float zero_at(const FolioBlockWeights* w, int64_t n, int64_t block) {
   if (w->zero_codes) {
-    const int64_t bit = block * w->bits;
-    const uint8_t* codes = w->zero_codes + n * folio_block_zero_bytes(blocks_of(w), w->bits);
-    return (float)(codes[bit / 8] >> bit % 8 & ((1 << w->bits) - 1));
+    const uint8_t* row = w->zero_codes + n * folio_block_zero_bytes(blocks_of(w), w->bits);
+    return (float)code_of_row(row, block, w->bits);
   }
   return w->zeros ? w->zeros[n * blocks_of(w) + block] : (float)(1 << (w->bits - 1));
 }

@@ -43,7 +43,7 @@ VFN __m128 load_four(const char* p, int64_t size, int64_t left) {
 
 /* `count` bytes, up to kMost, and zeros. */
 template <int kMost>
-VFN __m128i load_bytes(const uint8_t* p, int64_t count) {
+VFN __m128i load_few_bytes(const uint8_t* p, int64_t count) {
   uint64_t low = 0, high = 0;
   if (count >= kMost) {
     if constexpr (kMost == 16) return _mm_loadu_si128((const __m128i*)p);
@@ -60,7 +60,7 @@ template <int kBits, int kMost>
 VFN __m128i zero_codes_at(const Columns& c, const Shape& s, int64_t b) {
   const int64_t begin = b * kBits / 8;
   const __m128i codes =
-      load_bytes<kMost * kBits / 8>(c.zero_codes + begin, s.zero_bytes - begin);
+      load_few_bytes<kMost * kBits / 8>(c.zero_codes + begin, s.zero_bytes - begin);
   if constexpr (kBits == 8) return codes;
   const __m128i nibble = _mm_set1_epi8(15);
   return _mm_unpacklo_epi8(_mm_and_si128(codes, nibble),
@@ -137,8 +137,19 @@ struct Thirds {
     }
   }
 
+  [[gnu::always_inline]] const int8_t* row_at(int i, int64_t row) const {
+    return base[i / 3] + i % 3 * row;
+  }
+
   const int8_t* base[kCount];
 };
+
+/* What four bytes of a row are multiplied with stands in all lanes. */
+VFN VI quad_at(const int8_t* p) {
+  int32_t quad;
+  __builtin_memcpy(&quad, p, 4);
+  return vi_set1(quad);
+}
 
 /* sum[i][c] += the products of a block of the panels at `codes` with rows of A, `row` bytes apart,
  * without the zeros. */

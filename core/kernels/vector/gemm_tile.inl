@@ -55,10 +55,13 @@ VFN void place_columns(Tile* tile, int64_t column, int64_t left, int64_t panels,
   }
 }
 
+/* Rows of the next panels that each of so many tiles fetches per kSteps. */
+VFN int rows_ahead(int64_t tiles) { return tiles >= kSteps ? 1 : tiles > 1 ? kSteps / 2 : kSteps; }
+
 /* The tiles over some panels fetch the next ones: as few tiles as can, never more than kSteps rows
  * per kSteps. */
 VFN void plan_ahead(Tile* tile, const float* next, int64_t index, int64_t tiles) {
-  tile->ahead_rows = tiles >= kSteps ? 1 : tiles > 1 ? kSteps / 2 : kSteps;
+  tile->ahead_rows = rows_ahead(tiles);
   const int64_t first = index * tile->ahead_rows * (tile->depth / kSteps);
   tile->ahead = next && first < tile->depth ? next + first * FOLIO_F32P16_COLUMNS : nullptr;
 }

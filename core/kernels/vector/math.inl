@@ -105,9 +105,11 @@ VFN V v_exp_beside_one(V x) {
   return v_exp_bounded(v_from_bits(vi_or(bits, vi_set1(INT32_MIN))));
 }
 
-/* exp(-x) for x in [-87, 87] or NaN, where nothing is smaller than normal: -x = n ln(2) + r, and
- * adding 1.5 2^23 rounds to n. */
+/* exp(-x) for x in [-87, 87], where nothing is smaller than normal, or the nearer end, or NaN:
+ * -x = n ln(2) + r, and adding 1.5 2^23 rounds to n. */
 VFN V v_exp_of_minus(V x) {
+  const V bound = v_set1(87.0f);
+  x = v_max(v_neg(bound), v_min(bound, x));
   const V magic = v_set1(0x1.8p23f);
   const V n = v_sub(v_fma(x, v_set1(-0x1.715476p+0f), magic), magic);
   const V minus_r = v_fma(n, v_set1(-0x1.05c61p-29f), v_fma(n, v_set1(0x1.62e43p-1f), x));
@@ -116,20 +118,24 @@ VFN V v_exp_of_minus(V x) {
   return v_scale2_normal(p, n);
 }
 
-/* x / (1 + exp(-u)), of u in [-87, 87] or the nearer end, or NaN. */
+/* 1 / (1 + e) for e in [0, 2^126], with what 1 + e loses. */
+VFN V v_reciprocal_of_one_and(V e) {
+  const V one = v_set1(1.0f);
+  const V near = v_reciprocal_near(v_add(one, e));
+  return v_fma(v_fnma(near, e, v_sub(one, near)), near, near);
+}
+
+/* x / (1 + exp(-u)), u as v_exp_of_minus() takes it. */
 VFN V v_gated(V x, V u) {
-  const V bound = v_set1(87.0f);
-  return v_div_one_and(x, v_exp_of_minus(v_max(v_neg(bound), v_min(bound, u))));
+  const V e = v_exp_of_minus(u);
+  if (kDividesAtOnce) return v_div(x, v_add(v_set1(1.0f), e));
+  return v_mul(x, v_reciprocal_of_one_and(e));
 }
 
 /* 1 / (1 + exp(-x)); below -87, where exp(-x) would leave the range, that is exp(x). */
 VFN V v_sigmoid(V x) {
-  const V bound = v_set1(87.0f);
-  const V e = v_exp_of_minus(v_max(v_neg(bound), v_min(bound, x)));
-  const V one = v_set1(1.0f);
-  const V near = v_reciprocal_near(v_add(one, e));
-  const V y = v_fma(v_fnma(near, e, v_sub(one, near)), near, near); /* with what 1 + e loses */
-  const VM low = v_lt(x, v_neg(bound));
+  const V y = v_reciprocal_of_one_and(v_exp_of_minus(x));
+  const VM low = v_lt(x, v_set1(-87.0f));
   return v_any(low) ? v_select(low, v_exp(x), y) : y;
 }
 

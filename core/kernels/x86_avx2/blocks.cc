@@ -85,13 +85,6 @@ VFN void add_dots(VI* dots, VI codes, VI low, VI high) {
 
 #include "core/kernels/vector/block_pairs.inl"
 
-/* What four bytes of a row are multiplied with stands in all lanes. */
-VFN VI quad_at(const int8_t* p) {
-  int32_t quad;
-  __builtin_memcpy(&quad, p, 4);
-  return vi_set1(quad);
-}
-
 /* Adds in the order in which calls stand: g++ would add up products of several rows first, run out
  * of registers and keep sums in memory. */
 VFN void add_pairs(VI* sum, VI codes, VI x) {
@@ -108,7 +101,7 @@ VFN void dot_nibbles(const Thirds<kRows>& low, const Thirds<kRows>& high, int64_
     const VI w0 = vi_load(codes + 16 * at);
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
-      const VI x = quad_at(low.base[i / 3] + i % 3 * row + at);
+      const VI x = quad_at(low.row_at(i, row) + at);
       if (at == 0) {
         part[i] = _mm256_maddubs_epi16(w0, x);
       } else {
@@ -118,7 +111,7 @@ VFN void dot_nibbles(const Thirds<kRows>& low, const Thirds<kRows>& high, int64_
     const VI w1 = vi_load(codes + 16 * at + 32);
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
-      add_pairs(&part[i], w1, quad_at(high.base[i / 3] + i % 3 * row + at));
+      add_pairs(&part[i], w1, quad_at(high.row_at(i, row) + at));
     }
   }
 #pragma GCC unroll 4

@@ -16,7 +16,7 @@ typedef struct ShortTiles {
   V lo, hi;          /* bounds of the result */
   const char* ahead; /* lines of the next panel that are still to be fetched */
   const char* ahead_end;
-  int more_ahead; /* lines per kSteps beside one: few tiles must fetch more each */
+  int more_ahead; /* lines per kSteps, less one */
 } ShortTiles;
 
 /* Rows that are read where they stand, and sums whose end is scales, bias, addend and bounds. */
@@ -178,7 +178,7 @@ static void short_panel(ShortTiles* s, int64_t row, int64_t rows, int is_half) {
   const int64_t most = is_half ? 2 * kTileRows : kTileRows;
   const int64_t tiles = (rows + most - 1) / most;
   const int64_t height = rows / tiles, higher = rows % tiles;
-  s->more_ahead = tiles >= kSteps ? 0 : tiles > 1 ? 1 : 3;
+  s->more_ahead = rows_ahead(tiles) - 1;
   if (higher > 0) fns[height + 1](s, row, higher);
   fns[height](s, row + higher * (height + 1), tiles - higher);
 }

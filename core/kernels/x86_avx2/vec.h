@@ -120,9 +120,7 @@ VFN V v_scale2_normal(V a, V n) {
 
 /* a / b within 1 ulp; vdivps for 8 lanes is fast enough. */
 VFN V v_div_fast(V a, V b) { return _mm256_div_ps(a, b); }
-
-/* a / (1 + b) for b in [0, 2^126], within 2 ulp. */
-VFN V v_div_one_and(V a, V b) { return v_div(a, v_add(v_set1(1.0f), b)); }
+constexpr int kDividesAtOnce = 1; /* in less time than a reciprocal is corrected in */
 
 /* 1 / b. */
 VFN V v_reciprocal_near(V b) { return _mm256_div_ps(_mm256_set1_ps(1.0f), b); }

@@ -118,13 +118,7 @@ VFN V v_scale2_normal(V a, V n) { return _mm512_scalef_ps(a, n); }
 /* 1 / b within 2^-14 of it, for b in [2^-60, 2^126]: a quotient that is corrected once needs no
  * more. */
 VFN V v_reciprocal_near(V b) { return _mm512_rcp14_ps(b); }
-
-/* a / (1 + b) for b in [0, 2^126], within 2 ulp. */
-VFN V v_div_one_and(V a, V b) {
-  const V one = v_set1(1.0f);
-  const V y = v_reciprocal_near(v_add(one, b));
-  return v_mul(a, v_fma(v_fnma(y, b, v_sub(one, y)), y, y)); /* with what 1 + b loses */
-}
+constexpr int kDividesAtOnce = 0;
 
 /* a / b within 1 ulp for b in [2^-60, 2^60] and |a| <= b; vdivps takes 16 cycles for 16 lanes. */
 VFN V v_div_fast(V a, V b) {
