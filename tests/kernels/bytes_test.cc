@@ -346,11 +346,21 @@ TEST(GemmU8, SumsOfCodesRoundAndBoundTheCodesFirst) {
 }
 
 // Weights [k, n] that a level may take in another way than others: two products of which some sums
-// leave 16 bits, none, and exactly at the bound.
-enum class Weights { kSevenBits, kAtTheBound, kOnePairTooLarge, kFewTooLarge, kCount };
+// leave 16 bits, none, and exactly at the bound; and four, of which none do, or some.
+enum class Weights {
+  kSevenBits,
+  kAtTheBound,
+  kOnePairTooLarge,
+  kFewTooLarge,
+  kFourFit,
+  kSomeFourFit,
+  kCount
+};
 
 std::vector<uint8_t> weights_of(Weights kind, int64_t k, int64_t n) {
-  auto b = random_ints<uint8_t>(static_cast<size_t>(k * n), 11, -64, 65);
+  const int most = kind == Weights::kFourFit ? 32 : kind == Weights::kSomeFourFit ? 40 : 64;
+  auto b = random_ints<uint8_t>(static_cast<size_t>(k * n), 11, -most, most + 1);
+  if (most < 64) return b;
   const auto at = [&](int64_t p, int64_t j) -> uint8_t& {
     return b[static_cast<size_t>(p * n + j)];
   };
@@ -406,10 +416,15 @@ TEST(GemmU8, PairsInPiecesDoNotSaturate) {
   constexpr int64_t kRun = 20;
   constexpr int64_t kTaps = 60;
   Problem p(9, 24, kRun * kTaps);
-  std::fill(p.a.begin(), p.a.end(), uint8_t{255});
+  for (size_t i = 0; i < p.a.size(); i += 3) p.a[i] = 255;
+  std::vector<uint8_t> pieces(p.a.size());  // the last one first
   std::vector<const uint8_t*> rows;
   for (int64_t t = 0; t < kTaps; ++t) {
-    for (int64_t i = 0; i < p.m; ++i) rows.push_back(p.a.data() + i * p.k + t * kRun);
+    for (int64_t i = 0; i < p.m; ++i) {
+      uint8_t* piece = pieces.data() + ((kTaps - 1 - t) * p.m + i) * kRun;
+      std::copy_n(p.a.data() + i * p.k + t * kRun, kRun, piece);
+      rows.push_back(piece);
+    }
   }
   for (int kind = 0; kind < static_cast<int>(Weights::kCount); ++kind) {
     p.b = weights_of(static_cast<Weights>(kind), p.k, p.n);

@@ -63,12 +63,12 @@ FOLIO_PEAK_LOOP(zmm_dots,
   "vbroadcastss %[half], %%zmm13\n\t",
   "vpdpbusd %%zmm12, %%zmm13, %%zmm\\acc\n\t",
   "vzeroupper")
-// Four products of bytes to a sum, without an instruction for it.
+// Eight products of bytes to a sum, without an instruction for it: of small weights.
 FOLIO_PEAK_LOOP(zmm_steps,
   "vbroadcastss %[half], %%zmm12\n\t"
   "vbroadcastss %[half], %%zmm13\n\t",
-  "vpmaddubsw %%zmm12, %%zmm13, %%zmm14\n\t"
-  "vpmaddwd %%zmm12, %%zmm14, %%zmm15\n\t"
+  "vpmaddubsw %%zmm12, %%zmm13, %%zmm14\n\tvpmaddubsw %%zmm13, %%zmm12, %%zmm15\n\t"
+  "vpaddw %%zmm14, %%zmm15, %%zmm14\n\tvpmaddwd %%zmm12, %%zmm14, %%zmm15\n\t"
   "vpaddd %%zmm15, %%zmm\\acc, %%zmm\\acc\n\t",
   "vzeroupper")
 FOLIO_PEAK_LOOP(ymm_dots,
@@ -79,8 +79,8 @@ FOLIO_PEAK_LOOP(ymm_dots,
 FOLIO_PEAK_LOOP(ymm_steps,
   "vbroadcastss %[half], %%ymm12\n\t"
   "vbroadcastss %[half], %%ymm13\n\t",
-  "vpmaddubsw %%ymm12, %%ymm13, %%ymm14\n\t"
-  "vpmaddwd %%ymm12, %%ymm14, %%ymm15\n\t"
+  "vpmaddubsw %%ymm12, %%ymm13, %%ymm14\n\tvpmaddubsw %%ymm13, %%ymm12, %%ymm15\n\t"
+  "vpaddw %%ymm14, %%ymm15, %%ymm14\n\tvpmaddwd %%ymm12, %%ymm14, %%ymm15\n\t"
   "vpaddd %%ymm15, %%ymm\\acc, %%ymm\\acc\n\t",
   "vzeroupper")
 // clang-format on
@@ -140,8 +140,8 @@ constexpr double kChains = 12;
 constexpr Loop kXmmFloats = {xmm_floats, kChains * 4 * 2, "mulps, addps"};
 constexpr Loop kYmmFloats = {ymm_floats, kChains * 8 * 2, "ymm FMA"};
 constexpr Loop kZmmFloats = {zmm_floats, kChains * 16 * 2, "zmm FMA"};
-constexpr Loop kYmmSteps = {ymm_steps, kChains * 32 * 2, "ymm vpmaddubsw"};
-constexpr Loop kZmmSteps = {zmm_steps, kChains * 64 * 2, "zmm vpmaddubsw"};
+constexpr Loop kYmmSteps = {ymm_steps, kChains * 64 * 2, "ymm vpmaddubsw"};
+constexpr Loop kZmmSteps = {zmm_steps, kChains * 128 * 2, "zmm vpmaddubsw"};
 constexpr Loop kYmmDots = {ymm_dots, kChains * 32 * 2, "ymm VNNI"};
 constexpr Loop kZmmDots = {zmm_dots, kChains * 64 * 2, "zmm VNNI"};
 constexpr Loop kTileDots = {tile_dots, 4.0 * 16 * 16 * 64 * 2, "AMX"};

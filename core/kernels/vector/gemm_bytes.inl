@@ -5,20 +5,13 @@
  *
  * The including file defines before: kTileRows (4 to 6); kBlockDepth (bytes of a column, a multiple
  * of 4); dot4<kAnyWeights>(sum, a, w), which adds to 8 sums four products of unsigned and signed
- * bytes each; kLists: 1 if without kAnyWeights it is faster, but does not take all weights; then
- * StepsRoom and list_steps say how those that it takes make up a part of a panel. */
+ * bytes each; kLists: 1 if it is worth while to look at weights before many rows use them. Then
+ *   Steps says how the groups of a part of a panel are multiplied;
+ *   list_steps(args, panel, from, to, rows, room) makes them, of so many bytes of a column, for so
+ *     many rows; `room`, a StepsRoom, is what they point to; a step belongs to one piece of rows;
+ *   add_steps(sum, steps, at) adds them; at(step, i): the byte of row i where one begins. */
 
 #include "core/kernels/vector/byte_results.inl"
-
-/* A part of a panel as groups of weights that dot4<0> takes, of which neighbours may belong to the
- * same rows of B. */
-typedef struct Steps {
-  const char* b;     /* 64 bytes each */
-  const int32_t* at; /* the first row of B of each, from that of the part on; then INT32_MAX */
-} Steps;
-
-/* Of the `groups` groups at b; `room` stays as long as the steps are used. */
-static Steps list_steps(const char* b, int64_t groups, StepsRoom* room);
 
 constexpr int64_t kBlockRows = 96; /* for one block of depth */
 
@@ -34,7 +27,7 @@ typedef struct Block {
 } Block;
 
 /* Adds a group of four rows of B; `p`: where its bytes of a row begin. */
-template <int kAnyWeights, int kRows, int kVectors>
+template <int kRows, int kVectors>
 VFN void add_group(VI (&sum)[kRows][kVectors], const uint8_t* const (&a)[kRows], int64_t p,
                    const char* b, int64_t panel) {
   VI w[kVectors];
@@ -46,7 +39,7 @@ VFN void add_group(VI (&sum)[kRows][kVectors], const uint8_t* const (&a)[kRows],
     __builtin_memcpy(&four, a[i] + p, 4);
     const VI x = vi_set1(four);
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) dot4<kAnyWeights>(&sum[i][v], x, w[v]);
+    for (int v = 0; v < kVectors; ++v) dot4<1>(&sum[i][v], x, w[v]);
   }
 }
 
@@ -63,20 +56,32 @@ VFN void add_tail(VI (&sum)[kRows][kVectors], const FolioGemmU8* args, int64_t r
     for (int64_t t = 0; t < args->k - p; ++t) last[i][t] = from[t];
     a[i] = last[i];
   }
-  add_group<1>(sum, a, 0, b, panel);
+  add_group(sum, a, 0, b, panel);
 }
 
-/* The depth of `block`. kListed: as its steps say. */
-template <int kListed, int kRows, int kVectors>
+/* The depth of `block`, as its steps say. */
+template <int kRows, int kVectors>
+VFN void add_listed(VI (&sum)[kRows][kVectors], const Block* block, int64_t row) {
+  const FolioGemmU8* args = block->args;
+  if (args->a_rows) {
+    const uint8_t* const* rows = args->a_rows + row;
+    add_steps(sum, &block->steps, [&](const auto& step, int i) {
+      return rows[step.rows + i] + step.first;
+    });
+    return;
+  }
+  const uint8_t* a[kRows];
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) a[i] = args->a + (row + i) * args->a_row_stride;
+  add_steps(sum, &block->steps, [&](const auto& step, int i) { return a[i] + step.first; });
+}
+
+/* The same in order. */
+template <int kRows, int kVectors>
 VFN void add_depth(VI (&sum)[kRows][kVectors], const Block* block, int64_t row) {
   const FolioGemmU8* args = block->args;
   const int64_t panel = block->panel;
   const char* b = (const char*)args->b + block->column / 16 * panel + block->from * 16;
-  const int32_t* at = nullptr;
-  if (kListed) {
-    b = block->steps.b;
-    at = block->steps.at;
-  }
   const int64_t whole = block->to - block->to % 4;
   int64_t piece = block->from > 0 ? block->from / block->run : 0; /* no division where it is 0 */
   int64_t first = block->from - piece * block->run; /* byte of it */
@@ -89,17 +94,8 @@ VFN void add_depth(VI (&sum)[kRows][kVectors], const Block* block, int64_t row) 
                            : args->a + (row + i) * args->a_row_stride) +
              first;
     }
-    if (kListed) {
-      const int64_t begin = p - block->from;
-      for (int64_t q = *at - begin; q < depth; q = *at - begin) {
-        ++at;
-        add_group<0>(sum, a, q, b, panel);
-        b += FOLIO_S8P16K4_GROUP;
-      }
-    } else {
-      for (int64_t q = 0; q < depth; q += 4, b += FOLIO_S8P16K4_GROUP) {
-        add_group<1>(sum, a, q, b, panel);
-      }
+    for (int64_t q = 0; q < depth; q += 4, b += FOLIO_S8P16K4_GROUP) {
+      add_group(sum, a, q, b, panel);
     }
     p += depth;
   }
@@ -189,7 +185,11 @@ static void gemm_tile(const Block* block, int64_t row, VI* waiting) {
       }
     }
   }
-  add_depth<kListed>(sum, block, row);
+  if constexpr (kListed) {
+    add_listed(sum, block, row);
+  } else {
+    add_depth(sum, block, row);
+  }
   if (block->to % 4 != 0) {
     const char* b = (const char*)args->b + block->column / 16 * block->panel;
     add_tail(sum, args, row, b + args->k / 4 * FOLIO_S8P16K4_GROUP, block->panel);
@@ -273,8 +273,7 @@ static void FOLIO_LEVEL(gemm_u8)(const FolioGemmU8* args) {
         block.from = block.to;
         block.to = args->k - block.from <= depth ? args->k : block.from + depth;
         if (kLists && (i == 0 || depths > 1)) {
-          const int64_t groups = block.to / 4 - block.from / 4;
-          block.steps = list_steps(b + block.from * 16, groups, &room);
+          block.steps = list_steps(args, b, block.from, block.to, end - row, &room);
         }
         VI* sums = waiting;
         const int64_t tiles = (end - row + kTileRows - 1) / kTileRows;

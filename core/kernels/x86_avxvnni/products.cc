@@ -4,11 +4,19 @@
 constexpr int kTileRows = 6;
 constexpr int64_t kBlockDepth = 1024; /* 16 KiB of a panel */
 constexpr int kLists = 0;             /* dot4 takes any weights */
-typedef char StepsRoom;
+typedef struct Steps {
+} Steps;
+typedef struct StepsRoom {
+} StepsRoom;
+
+static Steps list_steps(const FolioGemmU8*, const char*, int64_t, int64_t, int64_t, StepsRoom*) {
+  return {};
+}
+
+template <typename Sums, typename At>
+VFN void add_steps(Sums&, const Steps*, At) {}
 
 #include "core/kernels/vector/gemm_bytes.inl"
-
-static Steps list_steps(const char*, int64_t, StepsRoom*) { return {}; }
 
 static int takes_weights(const VI*, int64_t) { return 1; }
 
