@@ -7,20 +7,10 @@
 #include <memory>
 #include <random>
 
-#include "tests/kernels/kernel_tester.h"
+#include "tests/kernels/byte_problem.h"
 
 namespace folio {
 namespace {
-
-template <typename T>
-std::vector<T> random_ints(size_t count, uint32_t seed, int low, int high) {
-  std::mt19937 engine(seed);
-  std::vector<T> out(count);
-  for (T& value : out) {
-    value = static_cast<T>(low + static_cast<int>(engine() % static_cast<uint32_t>(high - low)));
-  }
-  return out;
-}
 
 // Bytes right before a page that cannot be read.
 class BytesBeforeUnreadable {
@@ -45,53 +35,10 @@ struct AlignedBytes {
   Guarded floats;
 };
 
-struct Problem {
-  Problem(int64_t m_, int64_t n_, int64_t k_)
-      : m(m_),
-        n(n_),
-        k(k_),
-        a(random_ints<uint8_t>(static_cast<size_t>(m * k), 1, 0, 256)),
-        b(random_ints<uint8_t>(static_cast<size_t>(k * n), 2, 0, 256)),
-        offset(random_ints<int32_t>(static_cast<size_t>(n), 3, -100000, 100000)),
-        row_sum(random_ints<int32_t>(static_cast<size_t>(m), 4, -10000, 10000)),
-        b_zero(random_ints<int32_t>(static_cast<size_t>(n), 5, -128, 128)),
-        scale(random_floats(static_cast<size_t>(n), 6, 0.00005F, 0.0005F)),
-        bias(random_floats(static_cast<size_t>(n), 7)),
-        packed(k, n, b) {
-    if (n > 2) scale[2] = std::numeric_limits<float>::quiet_NaN();
-  }
-
-  FolioSums sums(FolioSumsTo to, bool with_rows) const {
-    FolioSums s{};
-    s.to = to;
-    s.offset = offset.data();
-    if (k % 2 != 0) {
-      s.column_sum = b_zero.data();
-      s.a_zero = 201;
-    }
-    s.scale = scale.data();
-    s.bias = bias.data();
-    s.zero = with_rows ? -3 : 130;
-    s.lo = with_rows ? -128 : 0;
-    s.hi = with_rows ? 127 : 255;
-    if (with_rows) {
-      s.row_sum = row_sum.data();
-      s.b_zero = b_zero.data();
-    }
-    return s;
-  }
-
-  int64_t m, n, k;
-  std::vector<uint8_t> a, b;
-  std::vector<int32_t> offset, row_sum, b_zero;
-  std::vector<float> scale, bias;
-  PackedBytes packed;
-};
-
 constexpr FolioSumsTo kTargets[] = {kFolioToInt32, kFolioToFloat, kFolioToByte};
 
 // The bytes of C, with a gap of 5 elements between the rows.
-std::vector<float> multiply(const FolioKernels& kernels, Problem& p, const uint8_t* a,
+std::vector<float> multiply(const FolioKernels& kernels, ByteProblem& p, const uint8_t* a,
                             FolioSumsTo to, bool with_rows, const uint8_t* const* rows = nullptr,
                             int64_t run = 0) {
   FolioGemmU8 args{};
@@ -126,7 +73,7 @@ TEST(GemmU8, EveryLevelGivesTheReferenceBits) {
                                {11, 80, 576},
                                {103, 144, 1180},
                                {6, 130, 580}}) {
-    Problem p(m, n, k);
+    ByteProblem p(m, n, k);
     const BytesBeforeUnreadable a(p.a);
     for (const FolioSumsTo to : kTargets) {
       for (const bool with_rows : {false, true}) {
@@ -148,7 +95,7 @@ TEST(GemmU8, PiecesOfRowsGiveTheBitsOfWholeRows) {
                                        {100, 64, 64, 3},
                                        {5, 96, 580, 2}}) {
     const int64_t k = run * taps;
-    Problem p(m, n, k);
+    ByteProblem p(m, n, k);
     std::vector<std::unique_ptr<BytesBeforeUnreadable>> pieces;
     std::vector<const uint8_t*> rows;
     for (int64_t t = 0; t < taps; ++t) {
@@ -175,7 +122,7 @@ TEST(GemmU8, RoundsLargeSumsAndKeepsInnerBounds) {
   for (const float factor : {1e-6F, 0.0004F, 0.999F, 1.0F, 1000.0F, 1e30F, -1e30F, INFINITY}) {
     for (const int low : {-128, -100, 0, 3}) {
       const int high = low < 0 ? 120 : 240;
-      Problem p(9, 70, 24);
+      ByteProblem p(9, 70, 24);
       std::fill(p.scale.begin(), p.scale.end(), factor);
       const auto compute = [&](const FolioKernels& kernels) {
         FolioGemmU8 args{};
@@ -208,7 +155,7 @@ TEST(GemmU8, RoundsLargeSumsAndKeepsInnerBounds) {
 TEST(GemmU8, RowsOfPlainBytesGiveTheReferenceBits) {
   for (const int64_t n : {1, 7, 16, 24, 30, 32, 40, 48, 64, 70, 80, 96, 129}) {
     for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 11, 12, 14, 30, 100}) {
-      Problem p(m, n, m == 100 ? 600 : 12);
+      ByteProblem p(m, n, m == 100 ? 600 : 12);
       if (n > 2) p.scale[2] = 0.999F;
       const auto column_sum = random_ints<int32_t>(static_cast<size_t>(n), 8, -1000, 1000);
       for (const bool is_signed : {false, true}) {
@@ -254,7 +201,7 @@ constexpr AddCase kAddCases[] = {{"usual", 0.03F, 0.05F, 0.07F},
 
 // Sums of codes are those of the codes, added by the reference.
 // Rows of A anywhere, in one piece each, are the same as those of a matrix.
-void expect_sums_of_codes(Problem& p, const AddCase& c, bool is_signed, bool addend_is_a) {
+void expect_sums_of_codes(ByteProblem& p, const AddCase& c, bool is_signed, bool addend_is_a) {
   const int32_t sign = is_signed ? 1 : 0;
   const FolioByteAdd add = {{c.a, is_signed ? -128 : 3, sign},
                             {c.b, is_signed ? 127 : 255, sign},
@@ -318,7 +265,7 @@ TEST(GemmU8, SumsOfCodesGiveTheReferenceBits) {
                                {4, 128, 36},
                                {9, 64, 512},
                                {103, 144, 1180}}) {
-    Problem p(m, n, k);  // with one scale that is NaN
+    ByteProblem p(m, n, k);  // with one scale that is NaN
     for (const bool is_plain : {false, true}) {
       if (is_plain && n > 2) p.scale[2] = 0.003F;
       for (const AddCase& c : kAddCases) {
@@ -331,7 +278,7 @@ TEST(GemmU8, SumsOfCodesGiveTheReferenceBits) {
 // Codes far beyond their range, and at the middle between two.
 TEST(GemmU8, SumsOfCodesRoundAndBoundTheCodesFirst) {
   for (const float factor : {0.5F, 0.999F, 1.0F, 1000.0F, 1e30F, -1e30F, INFINITY, -0.5F}) {
-    Problem p(9, 70, 24);
+    ByteProblem p(9, 70, 24);
     std::fill(p.scale.begin(), p.scale.end(), factor);
     for (const int form : {0, 1, 2, 3}) {
       expect_sums_of_codes(p, kAddCases[0], form % 2 != 0, form > 1);
@@ -345,46 +292,6 @@ TEST(GemmU8, SumsOfCodesRoundAndBoundTheCodesFirst) {
   }
 }
 
-// Weights [k, n] that a level may take in another way than others: two products of which some sums
-// leave 16 bits, none, and exactly at the bound; and four, of which none do, or some.
-enum class Weights {
-  kSevenBits,
-  kAtTheBound,
-  kOnePairTooLarge,
-  kFewTooLarge,
-  kFourFit,
-  kSomeFourFit,
-  kCount
-};
-
-std::vector<uint8_t> weights_of(Weights kind, int64_t k, int64_t n) {
-  const int most = kind == Weights::kFourFit ? 32 : kind == Weights::kSomeFourFit ? 40 : 64;
-  auto b = random_ints<uint8_t>(static_cast<size_t>(k * n), 11, -most, most + 1);
-  if (most < 64) return b;
-  const auto at = [&](int64_t p, int64_t j) -> uint8_t& {
-    return b[static_cast<size_t>(p * n + j)];
-  };
-  const std::pair<int, int> bound[] = {{64, 64},   {127, 1},   {1, 127},    {-128, 0},   {0, -128},
-                                       {-64, -64}, {-127, -1}, {-128, 127}, {127, -128}, {100, 28}};
-  const std::pair<int, int> beyond[] = {{64, 65},   {127, 2},   {127, 127},  {-128, -1},
-                                        {-1, -128}, {-65, -64}, {-128, -128}};
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t p = 0; p + 1 < k; p += 2) {
-      const auto some = static_cast<size_t>(p / 2 + j);
-      std::pair<int, int> pair = bound[some % std::size(bound)];
-      if (kind == Weights::kSevenBits || kind == Weights::kFewTooLarge) {
-        if (kind == Weights::kSevenBits || some % 37 != 0) continue;
-        pair = beyond[some / 37 % std::size(beyond)];
-      } else if (kind == Weights::kOnePairTooLarge && p == (k - 1) / 4 * 2 && j == n - 1) {
-        pair = beyond[static_cast<size_t>(k) % std::size(beyond)];
-      }
-      at(p, j) = static_cast<uint8_t>(pair.first);
-      at(p + 1, j) = static_cast<uint8_t>(pair.second);
-    }
-  }
-  return b;
-}
-
 TEST(GemmU8, SumsOfPairsDoNotSaturate) {
   for (const auto [m, n, k] : {std::array<int64_t, 3>{1, 16, 4},
                                {2, 70, 64},
@@ -395,7 +302,7 @@ TEST(GemmU8, SumsOfPairsDoNotSaturate) {
                                {40, 32, 516},
                                {97, 20, 1030},
                                {200, 16, 2053}}) {
-    Problem p(m, n, k);
+    ByteProblem p(m, n, k);
     for (int kind = 0; kind < static_cast<int>(Weights::kCount); ++kind) {
       p.b = weights_of(static_cast<Weights>(kind), k, n);
       p.packed = PackedBytes(k, n, p.b);
@@ -415,7 +322,7 @@ TEST(GemmU8, SumsOfPairsDoNotSaturate) {
 TEST(GemmU8, PairsInPiecesDoNotSaturate) {
   constexpr int64_t kRun = 20;
   constexpr int64_t kTaps = 60;
-  Problem p(9, 24, kRun * kTaps);
+  ByteProblem p(9, 24, kRun * kTaps);
   for (size_t i = 0; i < p.a.size(); i += 3) p.a[i] = 255;
   std::vector<uint8_t> pieces(p.a.size());  // the last one first
   std::vector<const uint8_t*> rows;
@@ -441,7 +348,7 @@ TEST(GemmU8, PairsInPiecesDoNotSaturate) {
 TEST(GemmU8, ExtremeBytesDoNotSaturate) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t m : {1, 5, 100}) {
-      Problem p(m, 20, 300);
+      ByteProblem p(m, 20, 300);
       std::fill(p.a.begin(), p.a.end(), uint8_t{255});
       for (size_t i = 0; i < p.b.size(); ++i) p.b[i] = i % 20 < 10 ? 0x80 : 0x7f;
       p.packed = PackedBytes(p.k, p.n, p.b);
@@ -547,106 +454,6 @@ TEST(UnpackS8P16K4, GivesTheBytesBack) {
         level.kernels.unpack_s8p16k4(&pack, packed.data(), back.data());
         EXPECT_TRUE(std::equal(w.begin(), w.end(), back.begin())) << level.name;
         EXPECT_EQ(back.back(), 0x5A) << "nothing is written behind the end";
-      }
-    }
-  }
-}
-
-struct DepthwiseShape {
-  int64_t lines, pixels, channels, rows, columns, step, dilation, sets = 1;
-};
-constexpr DepthwiseShape kDepthwiseShapes[] = {
-    {1, 1, 1, 1, 1, 1, 1},     {1, 3, 64, 3, 3, 1, 1},    {2, 3, 32, 3, 3, 1, 1},
-    {3, 6, 32, 3, 3, 1, 1},    {2, 1, 32, 3, 3, 1, 1},    {2, 3, 32, 3, 3, 2, 1},
-    {2, 4, 96, 3, 3, 1, 1},    {2, 5, 144, 3, 3, 2, 1},   {2, 4, 100, 3, 3, 1, 1},
-    {3, 2, 130, 3, 3, 2, 1},   {1, 5, 17, 3, 3, 3, 1},    {2, 3, 40, 3, 3, 1, 2},
-    {2, 3, 17, 5, 5, 1, 1},    {1, 5, 130, 1, 4, 2, 3},   {2, 1, 40, 8, 8, 1, 1},
-    {2, 5, 96, 6, 3, 1, 1},    {2, 5, 96, 3, 3, 1, 1, 2}, {3, 3, 70, 3, 3, 2, 1, 2},
-    {2, 4, 32, 3, 3, 1, 1, 2}, {2, 4, 33, 3, 3, 1, 1, 3}, {2, 3, 40, 3, 3, 1, 2, 2},
-    {2, 3, 80, 5, 5, 2, 1, 2},
-};
-
-// The image of a shape, pixel by pixel, and where its rows of taps begin.
-struct DepthwiseImage {
-  DepthwiseImage(const DepthwiseShape& s, bool is_full)
-      : width((s.pixels - 1) * s.step + (s.columns - 1) * s.dilation + 1), line(2 * width) {
-    for (int64_t i = 0; i < (s.lines - 1) * line + s.rows * width; ++i) {
-      columns.push_back(random_ints<uint8_t>(
-          static_cast<size_t>(s.channels), static_cast<uint32_t>(i + 40), is_full ? 255 : 0, 256));
-    }
-    for (const auto& column : columns) plain.push_back(column.data());
-  }
-
-  int64_t width, line;
-  std::vector<std::vector<uint8_t>> columns;
-  std::vector<const uint8_t*> plain;
-};
-
-std::vector<float> filter(const FolioKernels& kernels, const DepthwiseShape& s,
-                          const DepthwiseImage& image, const Problem& p, const FolioSums& sums) {
-  FolioDepthwiseU8 args{};
-  args.lines = s.lines;
-  args.pixels = s.pixels;
-  args.channels = s.channels;
-  args.sets = s.sets;
-  args.rows = s.rows;
-  args.columns = s.columns;
-  args.step = s.step;
-  args.dilation = s.dilation;
-  args.x = image.plain.data();
-  args.x_line_stride = image.line;
-  args.x_row_stride = image.width;
-  args.b = p.packed.data();
-  args.sums = sums;
-  args.y_row_stride = s.channels + 3;
-  Guarded y(static_cast<size_t>(p.m * (s.channels + 3)));
-  args.y = y.data();
-  kernels.depthwise_u8(&args);
-  EXPECT_TRUE(y.intact());
-  return y.values();
-}
-
-// Windows of 3 x 3 have a way of their own at steps of one and two, also of two sets of weights.
-TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
-  for (const DepthwiseShape& s : kDepthwiseShapes) {
-    Problem p(s.lines * s.pixels, s.channels, s.sets * s.rows * s.columns);
-    const auto column_sum = random_ints<int32_t>(static_cast<size_t>(s.channels), 8, -1000, 1000);
-    const DepthwiseImage image(s, false);
-    for (const FolioSumsTo to : {kFolioToInt32, kFolioToFloat, kFolioToByte, kFolioToByte}) {
-      for (const bool is_signed : {false, true}) {
-        FolioSums sums = p.sums(to, is_signed);
-        sums.row_sum = nullptr;
-        sums.b_zero = nullptr;
-        sums.column_sum = column_sum.data();
-        sums.a_zero = is_signed ? -20 : 200;
-        if (s.lines == 2 && !is_signed) sums.zero = 0;
-        const auto want = filter(ref_kernels(), s, image, p, sums);
-        for (const LevelUnderTest& level : levels_under_test()) {
-          EXPECT_TRUE(same_bits(filter(level.kernels, s, image, p, sums), want))
-              << level.name << " " << p.m << " " << s.channels << " " << p.k << " step " << s.step
-              << " to " << to;
-        }
-      }
-      if (to == kFolioToByte && s.channels > 2) p.scale[2] = 0.003F;  // then all are small
-    }
-  }
-}
-
-TEST(DepthwiseU8, SumsOfPairsDoNotSaturate) {
-  for (const DepthwiseShape& s : kDepthwiseShapes) {
-    Problem p(s.lines * s.pixels, s.channels, s.sets * s.rows * s.columns);
-    for (int kind = 0; kind < static_cast<int>(Weights::kCount); ++kind) {
-      p.b = weights_of(static_cast<Weights>(kind), p.k, p.n);
-      p.packed = PackedBytes(p.k, p.n, p.b);
-      for (const bool is_full : {false, true}) {
-        const DepthwiseImage image(s, is_full);
-        const FolioSums sums = p.sums(kFolioToInt32, false);
-        const auto want = filter(ref_kernels(), s, image, p, sums);
-        for (const LevelUnderTest& level : levels_under_test()) {
-          EXPECT_TRUE(same_bits(filter(level.kernels, s, image, p, sums), want))
-              << level.name << ' ' << s.channels << ' ' << p.k << ", weights " << kind << ' '
-              << is_full;
-        }
       }
     }
   }

@@ -1,7 +1,7 @@
 /* depthwise_u8 over 32 channels at a time: four taps interleaved are what a product of four bytes
  * takes. Vectors q = 0..3 hold channels 16 l + 4 q .. + 3 in lane l of 128 bits, and so do weights,
  * offsets and scales; bytes come out in order. Windows of 3 x 3 interleave a column of three taps,
- * once for all pixels that it is under. Of 8 lanes only.
+ * the middle one twice, once for all pixels that it is under. Of 8 lanes only.
  *
  * The including file includes before: byte_results.inl; and defines: dot4 as for gemm_bytes.inl;
  * takes_weights(w, count), whether dot4<0> takes all of so many vectors. */
@@ -105,34 +105,38 @@ static void run_taps(const Channels* c) {
   }
 }
 
-/* The three taps of a column. */
+/* The three taps of a column, the middle one twice. */
 template <int kWhole>
 VFN Lanes load_column(const Channels* c, const uint8_t* const* column) {
   const int64_t step = c->args->x_row_stride;
-  return interleave(load_channels<kWhole>(c, column[0]), load_channels<kWhole>(c, column[step]),
-                    load_channels<kWhole>(c, column[2 * step]), vi_set1(0));
+  const VI middle = load_channels<kWhole>(c, column[step]);
+  return interleave(load_channels<kWhole>(c, column[0]), middle,
+                    load_channels<kWhole>(c, column[2 * step]), middle);
 }
 
-/* Three columns, of kSets sets of weights for the same taps. */
-template <int kPlain, int kAnyWeights, int kSets>
-VFN void add_columns(const Channels* c, const Lanes* x0, const Lanes* x1, const Lanes* x2,
-                     int64_t pixel) {
-  Lanes sums;
+/* kPixels pixels, of kSets sets of weights for the same taps. Of two, which share what is loaded of
+ * weights, each is one column ahead. */
+template <int kPlain, int kAnyWeights, int kSets, int kPixels>
+VFN void add_columns(const Channels* c, const Lanes* const (&x)[kPixels + 2], int64_t pixel) {
+  Lanes sums[kPixels];
 #pragma GCC unroll 4
   for (int q = 0; q < 4; ++q) {
-    VI sum = c->offset.part[q];
-    const Lanes* w = c->weights;
-    dot4<kAnyWeights>(&sum, x0->part[q], w[0].part[q]);
-    dot4<kAnyWeights>(&sum, x1->part[q], w[1].part[q]);
-    dot4<kAnyWeights>(&sum, x2->part[q], w[2].part[q]);
-    if (kSets == 2) {
-      dot4<kAnyWeights>(&sum, x0->part[q], w[3].part[q]);
-      dot4<kAnyWeights>(&sum, x1->part[q], w[4].part[q]);
-      dot4<kAnyWeights>(&sum, x2->part[q], w[5].part[q]);
+    VI sum[kPixels];
+#pragma GCC unroll 2
+    for (int i = 0; i < kPixels; ++i) sum[i] = c->offset.part[q];
+#pragma GCC unroll 6
+    for (int w = 0; w < 3 * kSets; ++w) {
+      const VI weights = c->weights[w].part[q];
+#pragma GCC unroll 2
+      for (int i = 0; i < kPixels; ++i) {
+        dot4<kAnyWeights>(&sum[i], x[i + w % 3]->part[q], weights);
+      }
     }
-    sums.part[q] = sum;
+#pragma GCC unroll 2
+    for (int i = 0; i < kPixels; ++i) sums[i].part[q] = sum[i];
   }
-  store_lanes<kPlain>(c, &sums, pixel);
+#pragma GCC unroll 2
+  for (int i = 0; i < kPixels; ++i) store_lanes<kPlain>(c, &sums[i], pixel + i);
 }
 
 /* Windows of 3 x 3 side by side: a pixel brings one column. kPlain means whole, too. */
@@ -145,16 +149,19 @@ static void run_columns(const Channels* c) {
     const int64_t end = pixel + args->pixels;
     Lanes x0 = load_column<kPlain>(c, column);
     Lanes x1 = load_column<kPlain>(c, column + 1);
-    for (;; column += 3) {
-      Lanes x2 = load_column<kPlain>(c, column + 2);
-      add_columns<kPlain, kAnyWeights, kSets>(c, &x0, &x1, &x2, pixel);
-      if (++pixel == end) break;
-      x0 = load_column<kPlain>(c, column + 3);
-      add_columns<kPlain, kAnyWeights, kSets>(c, &x1, &x2, &x0, pixel);
-      if (++pixel == end) break;
-      x1 = load_column<kPlain>(c, column + 4);
-      add_columns<kPlain, kAnyWeights, kSets>(c, &x2, &x0, &x1, pixel);
-      if (++pixel == end) break;
+    for (; end - pixel >= 4; pixel += 4, column += 4) {
+      const Lanes x2 = load_column<kPlain>(c, column + 2);
+      const Lanes x3 = load_column<kPlain>(c, column + 3);
+      add_columns<kPlain, kAnyWeights, kSets, 2>(c, {&x0, &x1, &x2, &x3}, pixel);
+      x0 = load_column<kPlain>(c, column + 4);
+      x1 = load_column<kPlain>(c, column + 5);
+      add_columns<kPlain, kAnyWeights, kSets, 2>(c, {&x2, &x3, &x0, &x1}, pixel + 2);
+    }
+    for (; pixel < end; ++pixel, ++column) {
+      const Lanes x2 = load_column<kPlain>(c, column + 2);
+      add_columns<kPlain, kAnyWeights, kSets, 1>(c, {&x0, &x1, &x2}, pixel);
+      x0 = x1;
+      x1 = x2;
     }
   }
 }
@@ -170,7 +177,7 @@ static void run_second_columns(const Channels* c) {
     for (int64_t i = 0; i < args->pixels; ++i, ++pixel, column += 2) {
       const Lanes x1 = load_column<kPlain>(c, column + 1);
       const Lanes x2 = load_column<kPlain>(c, column + 2);
-      add_columns<kPlain, kAnyWeights, kSets>(c, &x0, &x1, &x2, pixel);
+      add_columns<kPlain, kAnyWeights, kSets, 1>(c, {&x0, &x1, &x2}, pixel);
       x0 = x2;
     }
   }
@@ -193,6 +200,22 @@ VFN VI pick_byte(VI x, int from, int to) {
   return _mm256_sll_epi32(byte, _mm_cvtsi32_si128(8 * to));
 }
 
+/* Of a column's weights: the middle one becomes two, the second of which stands after the last. So
+ * few columns have products of two neighbours that leave 16 bits: those with weights of one sign
+ * that are more than 256 together. */
+VFN VI halve_middle(VI column) {
+  const VI first = vi_shift_right_signed(vi_shift_left(column, 24), 24);
+  const VI middle = vi_shift_right_signed(vi_shift_left(column, 16), 24);
+  const VI zero = vi_set1(0);
+  const VI least = vi_sub(vi_set1(-128), _mm256_min_epi32(first, zero));
+  const VI most = vi_sub(vi_set1(128), vi_max(first, zero));
+  const VI beside_first = _mm256_min_epi32(vi_max(middle, least), most);
+  const VI rest = vi_sub(middle, beside_first);
+  const VI others = vi_and(column, vi_set1(0xff00ff));
+  const VI second = vi_shift_left(vi_and(beside_first, vi_set1(0xff)), 8);
+  return vi_or(vi_or(others, second), vi_shift_left(rest, 24));
+}
+
 /* From taps in the order of rows, four by four, to columns of three, nine taps after nine. */
 static void order_by_columns(Lanes* weights, int sets) {
   Lanes columns[6];
@@ -206,7 +229,9 @@ static void order_by_columns(Lanes* weights, int sets) {
       columns[c].part[q] = column;
     }
   }
-  for (int c = 0; c < 3 * sets; ++c) weights[c] = columns[c];
+  for (int c = 0; c < 3 * sets; ++c) {
+    for (int q = 0; q < 4; ++q) weights[c].part[q] = halve_middle(columns[c].part[q]);
+  }
 }
 
 template <int kAnyWeights>
