@@ -165,7 +165,7 @@ static __attribute__((noinline)) void finish_rows(const Block* block, int64_t ro
 
 /* `waiting`: sums between blocks of depth, [kRows][kVectors]. */
 template <int kListed, int kRows, int kVectors>
-static void gemm_tile(const Block* block, int64_t row, VI* waiting) {
+VFN void gemm_tile(const Block* block, int64_t row, VI* waiting) {
   const FolioGemmU8* args = block->args;
   VI sum[kRows][kVectors];
 #pragma GCC unroll 6
@@ -208,23 +208,31 @@ static void gemm_tile(const Block* block, int64_t row, VI* waiting) {
   if (block->to >= args->k) finish_rows<kRows, kVectors>(block, row, waiting);
 }
 
-typedef void (*TileFn)(const Block*, int64_t row, VI* waiting);
+/* Tiles below each other. */
+template <int kListed, int kRows, int kVectors>
+static void gemm_tiles(const Block* block, int64_t row, int64_t tiles, VI* waiting) {
+  for (int64_t t = 0; t < tiles; ++t, row += kRows, waiting += kRows * kVectors) {
+    gemm_tile<kListed, kRows, kVectors>(block, row, waiting);
+  }
+}
+
+typedef void (*TilesFn)(const Block*, int64_t row, int64_t tiles, VI* waiting);
 
 #define FOLIO_TILES(vectors)                                                       \
   {                                                                                \
-    nullptr, gemm_tile<kLists, 1, vectors>, gemm_tile<kLists, 2, vectors>,         \
-        gemm_tile<kLists, 3, vectors>, gemm_tile<kLists, 4, vectors>,              \
-        gemm_tile<kLists, (kTileRows < 5 ? 4 : 5), vectors>,                       \
-        gemm_tile<kLists, kTileRows, vectors>                                      \
+    nullptr, gemm_tiles<kLists, 1, vectors>, gemm_tiles<kLists, 2, vectors>,       \
+        gemm_tiles<kLists, 3, vectors>, gemm_tiles<kLists, 4, vectors>,            \
+        gemm_tiles<kLists, (kTileRows < 5 ? 4 : 5), vectors>,                      \
+        gemm_tiles<kLists, kTileRows, vectors>                                     \
   }
 /* [vectors - 1][rows] of one panel or its first half. */
-static const TileFn kTiles[2][7] = {FOLIO_TILES(1), FOLIO_TILES(2)};
+static const TilesFn kTiles[2][7] = {FOLIO_TILES(1), FOLIO_TILES(2)};
 #undef FOLIO_TILES
 /* One or two rows have sums enough for all units only in several panels, and use weights too seldom
  * for a look at them: [rows - 1][log2(panels)]. */
-static const TileFn kFlatTiles[2][3] = {
-    {gemm_tile<0, 1, 2>, gemm_tile<0, 1, 4>, gemm_tile<0, 1, 8>},
-    {gemm_tile<0, 2, 2>, gemm_tile<0, 2, 4>, nullptr},
+static const TilesFn kFlatTiles[2][3] = {
+    {gemm_tiles<0, 1, 2>, gemm_tiles<0, 1, 4>, gemm_tiles<0, 1, 8>},
+    {gemm_tiles<0, 2, 2>, gemm_tiles<0, 2, 4>, nullptr},
 };
 
 static void gemm_flat(const FolioGemmU8* args, Block* block, VI* waiting) {
@@ -239,7 +247,7 @@ static void gemm_flat(const FolioGemmU8* args, Block* block, VI* waiting) {
     const int64_t left = args->n - block->column;
     begin_results(&args->sums, block->column, left < 16 * count ? left : 16 * count, 2 * count,
                   &block->results);
-    kFlatTiles[args->m - 1][log2](block, 0, waiting);
+    kFlatTiles[args->m - 1][log2](block, 0, 1, waiting);
   }
 }
 
@@ -275,16 +283,13 @@ static void FOLIO_LEVEL(gemm_u8)(const FolioGemmU8* args) {
         if (kLists && (i == 0 || depths > 1)) {
           block.steps = list_steps(args, b, block.from, block.to, end - row, &room);
         }
-        VI* sums = waiting;
         const int64_t tiles = (end - row + kTileRows - 1) / kTileRows;
         const int64_t height = (end - row) / tiles;
         const int64_t higher = end - row - tiles * height; /* tiles of a row more */
-        for (int64_t t = 0, r = row; t < tiles; ++t) {
-          const int64_t rows = height + (t < higher ? 1 : 0);
-          kTiles[vectors - 1][rows](&block, r, sums);
-          sums += vectors * rows;
-          r += rows;
-        }
+        const TilesFn* of_rows = kTiles[vectors - 1];
+        if (higher > 0) of_rows[height + 1](&block, row, higher, waiting);
+        const int64_t done = higher * (height + 1);
+        of_rows[height](&block, row + done, tiles - higher, waiting + done * vectors);
       } while (block.to < args->k);
     }
   }
