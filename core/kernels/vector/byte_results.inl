@@ -85,6 +85,13 @@ VFN VI add_plain_codes(const Results* r, V value, const uint8_t* addend) {
   return vi_nearest(v_fma(a, add->p, v_fma(b, add->q, add->r)));
 }
 
+/* Sums of vector v as int32, or as floats. */
+VFN V as_words(const Results* r, int64_t v, VI sum) {
+  if (r->s->to == kFolioToInt32) return v_from_bits(sum);
+  const V value = v_mul(v_from_int(sum), r->scale[v]);
+  return r->s->bias ? v_add(value, r->bias[v]) : value;
+}
+
 /* Vector v of one row. `to`: where it goes, `addend`: its bytes, if there are any. */
 VFN void finish_vector(const Results* r, int64_t v, VI sum, const uint8_t* addend, char* to) {
   const FolioSums* s = r->s;
@@ -101,11 +108,7 @@ VFN void finish_vector(const Results* r, int64_t v, VI sum, const uint8_t* adden
     __builtin_memcpy(to, bytes, count);
     return;
   }
-  V value = v_from_bits(sum);
-  if (s->to == kFolioToFloat) {
-    value = v_mul(v_from_int(sum), r->scale[v]);
-    if (s->bias) value = v_add(value, r->bias[v]);
-  }
+  const V value = as_words(r, v, sum);
   if (left >= kLanes) {
     v_store((float*)(void*)to, value);
   } else {

@@ -149,7 +149,21 @@ VFN void finish_plain(const Block* block, int64_t row, VI (&sum)[kRows][kVectors
   }
 }
 
-/* What is no plain byte, by way of memory. */
+/* Words of whole vectors. */
+template <int kRows, int kVectors>
+VFN void finish_words(const Block* block, int64_t row, const VI (&sum)[kRows][kVectors]) {
+  const int64_t stride = block->args->c_row_stride;
+  float* c = (float*)block->args->c + row * stride + block->column;
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i, c += stride) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      v_store(c + v * kLanes, as_words(&block->results, v, sum[i][v]));
+    }
+  }
+}
+
+/* What is neither, by way of memory. */
 template <int kRows, int kVectors>
 static __attribute__((noinline)) void finish_rows(const Block* block, int64_t row, const VI* sums) {
   const FolioGemmU8* args = block->args;
@@ -194,10 +208,12 @@ VFN void gemm_tile(const Block* block, int64_t row, VI* waiting) {
     const char* b = (const char*)args->b + block->column / 16 * block->panel;
     add_tail(sum, args, row, b + args->k / 4 * FOLIO_S8P16K4_GROUP, block->panel);
   }
-  if constexpr (kVectors <= 2) {
-    if (block->to >= args->k && block->results.is_plain &&
-        block->results.count == kVectors * kLanes) {
-      return args->sums.add ? finish_plain<1>(block, row, sum) : finish_plain<0>(block, row, sum);
+  if (block->to >= args->k && block->results.count == kVectors * kLanes) {
+    if (args->sums.to != kFolioToByte) return finish_words(block, row, sum);
+    if constexpr (kVectors <= 2) {
+      if (block->results.is_plain) {
+        return args->sums.add ? finish_plain<1>(block, row, sum) : finish_plain<0>(block, row, sum);
+      }
     }
   }
 #pragma GCC unroll 6
