@@ -10,7 +10,7 @@
 constexpr int kTileRows = 4;
 constexpr int64_t kBlockDepth = 4 * kMostByteGroups; /* 8 KiB of a panel, 16 of words */
 constexpr int kLists = 1;
-constexpr int64_t kFewRows = 8; /* for which a look at two groups together takes too long */
+constexpr int64_t kFewRows = 12; /* for which a look at two groups together takes too long */
 
 /* Even and odd bytes as words: of unsigned ones, and of signed ones. */
 VFN VI even_bytes(VI a) { return vi_and(a, _mm256_set1_epi16(0xff)); }
@@ -93,19 +93,16 @@ VFN FolioByteStep next_group(FolioByteStep step) {
 
 void list_byte_steps__x86_avx2(const char* b, FolioByteStep step, int64_t groups, int joins,
                                FolioByteSteps* list) {
-  const int64_t pairs = joins ? groups / 2 : 0;
-  for (int64_t i = 0; i < pairs; ++i) {
-    const FolioByteStep next = next_group(step);
-    if (fit_together(b + step.b)) {
+  while (groups > 0) {
+    if (joins && groups > 1 && fit_together(b + step.b)) {
       append(list, kFolioJoined, step);
+      step = next_group(step);
+      --groups;
     } else {
       append_group(list, step, b);
-      append_group(list, next, b);
     }
-    step = next_group(next);
-  }
-  for (int64_t i = 2 * pairs; i < groups; ++i, step = next_group(step)) {
-    append_group(list, step, b);
+    step = next_group(step);
+    --groups;
   }
 }
 
