@@ -21,8 +21,8 @@ VFN void dot_bytes(const Columns& c, const Shape& s, const int8_t* x, int64_t at
   if (kTail && at >= s.bytes) return;
   const VI low = vi_load(x + at);
   const VI high = kBits == 4 ? vi_load(x + s.plane + at) : low;
-  _mm_prefetch((const char*)c.codes + at + kAhead, kFetchHint);
-  const VI bytes = kTail ? load_bytes(c.codes + at, s.bytes - at) : vi_load(c.codes + at);
+  VI bytes = kTail ? load_bytes(c.codes + at, s.bytes - at) : vi_load(c.codes + at);
+  __asm__("" : "+x"(bytes)); /* loaded once: it is used twice */
   add_dots<kBits>(dots, bytes, low, high);
 }
 
@@ -58,16 +58,18 @@ VFN VI dot_short_blocks(const Columns& c, const Shape& s, const int8_t* x, int64
   }
 }
 
-/* The sums of four blocks of 32 bytes or more from b on, 0 where there are none. */
-template <int kBits, int kBlob>
+/* The sums of four blocks of 32 bytes or more from b on, with kTail 0 where there are none. */
+template <int kBits, int kBlob, int kTail>
 VFN __m128i dot_long_blocks(const Columns& c, const Shape& s, const int8_t* x, int64_t b) {
   VI dots[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     dots[i] = _mm256_setzero_si256();
-    if (b + i >= s.blocks) continue;
-    const int64_t end = (b + i + 1) * s.blob;
-    for (int64_t at = end - s.blob; at < end; at += 32) {
+    if (kTail && b + i >= s.blocks) continue;
+    const int64_t blob = kBlob == 32 ? 32 : s.blob;
+    const int64_t end = (b + i + 1) * blob;
+    for (int64_t at = end - blob; at < end; at += 32) {
+      if (kBlob > 32) _mm_prefetch((const char*)c.codes + at + kAhead, kFetchHint);
       dot_bytes<kBits, 0>(c, s, x, at, &dots[i]);
     }
   }
@@ -75,29 +77,81 @@ VFN __m128i dot_long_blocks(const Columns& c, const Shape& s, const int8_t* x, i
   return _mm_add_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
 }
 
+/* The sums of eight blocks from b on. */
 template <int kBits, int kBlob, int kTail>
-VFN __m128 add_eight(const Columns& c, const Shape& s, const Row& a, int64_t b, __m128 chains) {
-  const VI dots = dot_short_blocks<kBits, kBlob, kTail>(c, s, a.codes, b);
-  _mm_prefetch(c.scales + c.scale_bytes * (b + kAhead / kBlob), kFetchHint);
+VFN VI dot_eight(const Columns& c, const Shape& s, const int8_t* x, int64_t b) {
+  if constexpr (kBlob < 32) {
+    return dot_short_blocks<kBits, kBlob, kTail>(c, s, x, b);
+  } else {
+    const __m128i low = dot_long_blocks<kBits, kBlob, kTail>(c, s, x, b);
+    return _mm256_set_m128i(dot_long_blocks<kBits, kBlob, kTail>(c, s, x, b + 4), low);
+  }
+}
+
+/* Fetches what stands so far behind eight blocks from b on. */
+template <int kBlob>
+VFN void fetch_ahead(const Columns& c, const Shape& s, int64_t b) {
+  const int64_t blob = kBlob <= 32 ? kBlob : s.blob;
+  const char* codes = (const char*)c.codes + b * blob + kAhead;
+#pragma GCC unroll 4
+  for (int line = 0; line < 8 * kBlob && kBlob <= 32; line += 64) {
+    _mm_prefetch(codes + line, kFetchHint);
+  }
+  _mm_prefetch(c.scales + c.scale_bytes * (b + kAhead / blob), kFetchHint);
+}
+
+/* The last blocks, up to eight. */
+template <int kBits, int kBlob>
+VFN __m128 add_last(const Columns& c, const Shape& s, const Row& a, int64_t b, __m128 chains) {
+  const VI dots = dot_eight<kBits, kBlob, 1>(c, s, a.codes, b);
   chains = add_four<kBits>(c, s, a, b, _mm256_castsi256_si128(dots), chains);
-  if (kTail && s.blocks - b <= 4) return chains;
+  if (s.blocks - b <= 4) return chains;
   return add_four<kBits>(c, s, a, b + 4, _mm256_extracti128_si256(dots, 1), chains);
 }
 
-template <int kBits, int kBlob>
-VFN __m128 dot_column(const Columns& c, const Shape& s, const Row& a) {
+/* How zeros are given. */
+enum { kNoZeros, kFloatZeros, kCodeZeros };
+
+/* Eight blocks that are all there. */
+template <int kBits, int kBlob, int kZeros>
+VFN __m128 add_eight(const Columns& c, const Shape& s, const Row& a, int64_t b, __m128 chains) {
+  VI dots = dot_eight<kBits, kBlob, 0>(c, s, a.codes, b);
+  fetch_ahead<kBlob>(c, s, b);
+  const VI middles = vi_load(a.middles + b);
+  if (kIsCentred<kBits>) dots = vi_sub(dots, middles);
+  V exact;
+  if (kZeros == kNoZeros) {
+    exact = v_from_int(vi_add(dots, middles));
+  } else {
+    const V zeros = kZeros == kFloatZeros
+                        ? v_load(c.zeros + b)
+                        : v_from_int(vi_widen_u8(zero_codes_at<kBits, 8, 1>(c, s, b)));
+    exact = v_fma(v_mul(zeros, v_set1(1.0f / (1 << (kBits - 1)))), v_from_int(middles),
+                  v_from_int(dots));
+  }
+  const char* from = c.scales + c.scale_bytes * b;
+  const V own = c.scale_bytes == 2
+                    ? _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(const void*)from))
+                    : v_load((const float*)(const void*)from);
+  const V scales = v_mul(own, v_load(a.scales + b));
+  chains = _mm_fmadd_ps(_mm256_castps256_ps128(exact), _mm256_castps256_ps128(scales), chains);
+  return _mm_fmadd_ps(_mm256_extractf128_ps(exact, 1), _mm256_extractf128_ps(scales, 1), chains);
+}
+
+template <int kBits, int kBlob, int kZeros>
+VFN __m128 dot_eights(const Columns& c, const Shape& s, const Row& a) {
   __m128 chains = _mm_setzero_ps();
   int64_t b = 0;
-  if constexpr (kBlob >= 32) {
-    for (; b < s.blocks; b += 4) {
-      _mm_prefetch(c.scales + c.scale_bytes * (b + kAhead / s.blob), kFetchHint);
-      chains = add_four<kBits>(c, s, a, b, dot_long_blocks<kBits, kBlob>(c, s, a.codes, b), chains);
-    }
-  } else {
-    for (; b + 8 <= s.blocks; b += 8) chains = add_eight<kBits, kBlob, 0>(c, s, a, b, chains);
-    if (b < s.blocks) chains = add_eight<kBits, kBlob, 1>(c, s, a, b, chains);
-  }
-  return chains;
+  for (; b + 8 <= s.blocks; b += 8) chains = add_eight<kBits, kBlob, kZeros>(c, s, a, b, chains);
+  return b < s.blocks ? add_last<kBits, kBlob>(c, s, a, b, chains) : chains;
+}
+
+/* How zeros are given is asked once: a loop that asks for each block is bound by its instructions. */
+template <int kBits, int kBlob>
+VFN __m128 dot_column(const Columns& c, const Shape& s, const Row& a) {
+  if (c.zeros) return dot_eights<kBits, kBlob, kFloatZeros>(c, s, a);
+  if (c.zero_codes) return dot_eights<kBits, kBlob, kCodeZeros>(c, s, a);
+  return dot_eights<kBits, kBlob, kNoZeros>(c, s, a);
 }
 
 /* ---- many rows */

@@ -55,12 +55,13 @@ VFN __m128i load_few_bytes(const uint8_t* p, int64_t count) {
 }
 
 /* A column's zeros as codes from block b on: a byte each of as many as are there, up to kMost,
- * which divides b. */
-template <int kBits, int kMost>
+ * which divides b. kWhole: so many are there. */
+template <int kBits, int kMost, int kWhole = 0>
 VFN __m128i zero_codes_at(const Columns& c, const Shape& s, int64_t b) {
+  constexpr int kBytes = kMost * kBits / 8;
   const int64_t begin = b * kBits / 8;
   const __m128i codes =
-      load_few_bytes<kMost * kBits / 8>(c.zero_codes + begin, s.zero_bytes - begin);
+      load_few_bytes<kBytes>(c.zero_codes + begin, kWhole ? kBytes : s.zero_bytes - begin);
   if constexpr (kBits == 8) return codes;
   const __m128i nibble = _mm_set1_epi8(15);
   return _mm_unpacklo_epi8(_mm_and_si128(codes, nibble),
