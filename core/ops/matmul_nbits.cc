@@ -382,8 +382,8 @@ class MatMulNBits final : public OpKernel {
     args.col_bias = p.bias;
     args.alpha = 1.0F;
     ThreadScratch scratch;
-    const auto bytes =
-        static_cast<size_t>(w.scratch_floats(gemm_tile_columns(args.n))) * sizeof(float);
+    const int64_t columns = gemm_tile_columns(run.kernels(), args.n);
+    const auto bytes = static_cast<size_t>(w.scratch_floats(columns)) * sizeof(float);
     FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, bytes, &scratch));
     return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end) {
       return PieceWriter(w, run.kernels(), scratch, begin, end);

@@ -202,8 +202,9 @@ class Products {
     int64_t floats = 0;
     int64_t planes = 0;
     for (const ExpertWeights* w : all) {
-      const int64_t columns = gemm_tile_columns(w->n);
-      floats = std::max(floats, gemm_piece_floats(columns, w->k) + w->column_floats(columns));
+      const int64_t columns = gemm_tile_columns(run_.kernels(), w->n);
+      floats = std::max(
+          floats, gemm_piece_floats(run_.kernels(), columns, w->k) + w->column_floats(columns));
       if (w->is_quantized()) {
         planes = std::max(planes, FOLIO_BLOCK_FEW_ROWS * w->row_bytes() * (8 / w->bits()));
       }
@@ -214,7 +215,7 @@ class Products {
 
   // y [rows, n] = a [rows, k] * W[expert]^T + bias.
   void multiply(const ExpertWeights& w, int64_t expert, int64_t rows, const float* a, float* y) {
-    const int64_t columns = gemm_tile_columns(w.n);
+    const int64_t columns = gemm_tile_columns(run_.kernels(), w.n);
     const bool by_dots = w.is_quantized() && rows <= FOLIO_BLOCK_FEW_ROWS;
     const int64_t row_floats = by_dots ? w.row_bytes() * (8 / w.bits()) : 0;
     for (int64_t i = 0; by_dots && i < rows; ++i) {
@@ -223,7 +224,7 @@ class Products {
     run_.parallel().for_range((w.n + columns - 1) / columns, 1, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block block(scratch_);
       auto* panels = reinterpret_cast<float*>(block.data());
-      float* memory = panels + gemm_piece_floats(columns, w.k);
+      float* memory = panels + gemm_piece_floats(run_.kernels(), columns, w.k);
       for (int64_t at = begin; at < end; ++at) {
         const int64_t first = at * columns;
         const int64_t last = std::min(first + columns, w.n);

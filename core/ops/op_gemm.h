@@ -121,10 +121,10 @@ inline constexpr int64_t kThreadMacs = 192 << 10;  // such a unit, of floats
 inline constexpr int64_t kPieceDepth = FOLIO_GEMM_ONE_SUM;
 template <typename Make>
 void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, float* panels,
-                     const Make& make) {
+                     const Make& make, int64_t depth = kPieceDepth) {
   int64_t p = 0;
   do {  // once for k = 0: C is the epilogue of an empty sum
-    FolioGemmF32 part = gemm_depth_part(args, p, std::min(kPieceDepth, args.k - p));
+    FolioGemmF32 part = gemm_depth_part(args, p, std::min(depth, args.k - p));
     if (part.k > 0) make(p, &part);
     part.b = panels;
     kernels.gemm_f32(&part);

@@ -16,24 +16,30 @@
 
 namespace folio {
 
-inline constexpr int64_t kTilePanels = 32;
+// Deeper pieces are narrower: only where a product sums them before it touches C.
+inline int64_t gemm_tile_depth(const FolioKernels& kernels) {
+  return std::min<int64_t>(kernels.sum_depth, 2 * kPieceDepth);
+}
 
 // Columns of a tile of n: each of up to 8 threads has some. A is packed anew for each.
-inline int64_t gemm_tile_columns(int64_t n) {
-  return std::clamp<int64_t>(n / FOLIO_F32P16_COLUMNS / 8, 1, kTilePanels) * FOLIO_F32P16_COLUMNS;
+inline int64_t gemm_tile_columns(const FolioKernels& kernels, int64_t n) {
+  constexpr int64_t kPieceFloats = 512 << 10 >> 2;
+  const int64_t most = kPieceFloats / gemm_tile_depth(kernels) / FOLIO_F32P16_COLUMNS;
+  return std::clamp<int64_t>(n / FOLIO_F32P16_COLUMNS / 8, 1, most) * FOLIO_F32P16_COLUMNS;
 }
 
 // Floats of a piece: a multiple of 16.
-inline int64_t gemm_piece_floats(int64_t columns, int64_t k) {
-  return columns * std::clamp<int64_t>(k, 1, kPieceDepth);
+inline int64_t gemm_piece_floats(const FolioKernels& kernels, int64_t columns, int64_t k) {
+  return columns * std::clamp<int64_t>(k, 1, gemm_tile_depth(kernels));
 }
 
 // Fills C of one tile; `panels`: memory of a piece. args.b is set here.
 template <typename Write>
 void multiply_tile(const FolioKernels& kernels, const FolioGemmF32& args, const Write& write,
                    float* panels) {
-  multiply_pieces(kernels, args, panels,
-                  [&](int64_t p, FolioGemmF32* part) { write(p, part->k, panels); });
+  multiply_pieces(
+      kernels, args, panels, [&](int64_t p, FolioGemmF32* part) { write(p, part->k, panels); },
+      gemm_tile_depth(kernels));
 }
 
 // Fills `given.c`; its b and precision are set here. open(begin, end) gives the writer of columns
@@ -43,8 +49,9 @@ Status gemm_by_tiles(OpRun& run, const FolioGemmF32& given, const Open& open) {
   FolioGemmF32 whole = given;
   whole.precision = product_precision(run.kernels(), whole.m, whole.n, whole.k);
   if (whole.m == 0 || whole.n == 0) return Status::ok();
-  const int64_t columns = gemm_tile_columns(whole.n);
-  const auto piece = static_cast<size_t>(gemm_piece_floats(columns, whole.k)) * sizeof(float);
+  const int64_t columns = gemm_tile_columns(run.kernels(), whole.n);
+  const auto piece =
+      static_cast<size_t>(gemm_piece_floats(run.kernels(), columns, whole.k)) * sizeof(float);
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece, &scratch));
   run.parallel().for_range((whole.n + columns - 1) / columns, 1, [&](int64_t begin, int64_t end) {

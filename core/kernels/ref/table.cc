@@ -19,4 +19,5 @@ void folio_fill_ref(FolioKernels* table) {
   fill_winograd__ref(table);
   fill_blocks__ref(table);
   table->precision = kFolioHighest;
+  table->sum_depth = FOLIO_GEMM_ONE_SUM;
 }

@@ -310,4 +310,5 @@ static void fill_gemm(FolioKernels* table) {
   table->dots_f32 = FOLIO_LEVEL(dots_f32);
   table->gemv_f32 = FOLIO_LEVEL(gemv_f32);
   table->gemv_b16 = FOLIO_LEVEL(gemv_b16);
+  table->sum_depth = kPlacedK;
 }
