@@ -1,7 +1,7 @@
-/* What of block_rows.inl and block_panels.inl depends on a vector's 8 lanes: a row some blocks at a
+/* What of block_row.inl and block_panels.inl depends on a vector's 8 lanes: a row some blocks at a
  * time, and columns turned.
  *
- * The including file includes before: block_rows.inl, turn.inl; and defines before: add_dots<kBits>(dots,
+ * The including file includes before: block_row.inl, turn.inl; and defines before: add_dots<kBits>(dots,
  * codes, low, high), which adds to *dots sums over the quads of 32 bytes of codes times those of a
  * row's planes, each in its place. */
 

@@ -88,10 +88,6 @@ struct Panel {
 VFN void turn_columns(const void* first, int64_t step, int64_t count, int64_t at, int64_t length,
                       VI* to);
 
-/* Unpacked codes of kBits as panels hold them. */
-template <int kBits>
-VFN VI panel_codes(VI codes);
-
 template <int kBits>
 static void unpack_codes(const Columns& c, const Shape& s, int64_t count, const Panel& panel) {
   uint8_t* to = panel.codes;
@@ -104,8 +100,8 @@ static void unpack_codes(const Columns& c, const Shape& s, int64_t count, const 
     turn_columns(c.codes, c.bytes, count, at / 4, s.bytes / 4, quads);
 #pragma GCC unroll 16
     for (int64_t q = 0; q < kLanes; ++q, to += 4 * kLanes * (8 / kBits)) {
-      vi_store(to, panel_codes<kBits>(low_codes<kBits>(quads[q])));
-      if (kBits == 4) vi_store(to + 4 * kLanes, panel_codes<kBits>(high_codes(quads[q])));
+      vi_store(to, low_codes<kBits>(quads[q]));
+      if (kBits == 4) vi_store(to + 4 * kLanes, high_codes(quads[q]));
     }
   }
 }
@@ -125,4 +121,19 @@ static void unpack(const Columns& c, const Shape& s, int64_t count, const Panel&
       v_store(panel.zeros + (b + i) * kLanes, v_mul(v_from_bits(blocks[i]), part));
     }
   }
+}
+
+/* The columns from n on, up to 64, as panels in args->scratch; returns how many panels they are. */
+template <int kBits>
+static int64_t unpack_panels(const FolioBlockDotsS8* args, const Shape& s, int64_t n,
+                             Panel* panels) {
+  const FolioBlockWeights& w = args->w;
+  const int64_t bytes = folio_block_panels_bytes(s.blocks, w.block, kBits);
+  int64_t count = 0;
+  for (int64_t at = n; at < w.n && at < n + FOLIO_BLOCK_COLUMNS; at += kLanes, ++count) {
+    const int64_t left = w.n - at;
+    panels[count].place(s, kBits, (char*)args->scratch + bytes * (at - n) / FOLIO_BLOCK_COLUMNS);
+    unpack<kBits>(columns_at(w, s, at), s, left < kLanes ? left : kLanes, panels[count]);
+  }
+  return count;
 }

@@ -12,9 +12,7 @@ constexpr int64_t kBlockDepth = 4 * kMostByteGroups; /* 8 KiB of a panel, 16 of 
 constexpr int kLists = 1;
 constexpr int64_t kFewRows = 12; /* for which a look at two groups together takes too long */
 
-/* Even and odd bytes as words: of unsigned ones, and of signed ones. */
-VFN VI even_bytes(VI a) { return vi_and(a, _mm256_set1_epi16(0xff)); }
-VFN VI odd_bytes(VI a) { return _mm256_srli_epi16(a, 8); }
+/* Signed bytes as words. */
 VFN VI even_weights(VI w) { return _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8); }
 VFN VI odd_weights(VI w) { return _mm256_srai_epi16(w, 8); }
 

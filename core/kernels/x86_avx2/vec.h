@@ -206,6 +206,10 @@ VFN void vi_store4_b8(void* p, const VI a[4], VI add, int is_signed) {
   const VI order = _mm256_set_epi32(7, 3, 6, 2, 5, 1, 4, 0);
   vi_store(p, _mm256_permutevar8x32_epi32(bytes, order));
 }
+/* Unsigned bytes as words. */
+VFN VI even_bytes(VI a) { return vi_and(a, _mm256_set1_epi16(0xff)); }
+VFN VI odd_bytes(VI a) { return _mm256_srli_epi16(a, 8); }
+
 VFN VI vi_set1_words(int32_t x) { return _mm256_set1_epi16((short)x); }
 
 /* Half as many doubles, and as many 64-bit integers in a VI. */

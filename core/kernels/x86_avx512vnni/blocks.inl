@@ -11,7 +11,6 @@
 
 constexpr int kTileRows = 6;
 constexpr int kTilePanels = 2;
-constexpr int64_t kColumnAtOnce = 0;
 template <int kBits>
 constexpr bool kIsCentred = false;
 
