@@ -21,14 +21,16 @@ VFN V v_exp_reduce(V x, V* n) {
   return v_fnma(*n, v_set1(-0x1.05c61p-29f), r);
 }
 
+VFN V v_abs(V x) { return v_from_bits(vi_and(vi_from_bits(x), vi_set1(0x7fffffff))); }
+
 /* Of x below 89 or NaN. Below -104 the result rounds to 0. That is put there instead of computed: a CPU
  * takes 30 times as long to round away a number that is smaller than normal, and masks make many. */
 VFN V v_exp_bounded(V x) {
-  const VM gone = v_lt(x, v_set1(-104.0f));
   V n;
-  const V r = v_exp_reduce(kGoneMayBeAny ? x : v_select(gone, v_zero(), x), &n);
+  const V r = v_exp_reduce(x, &n);
   const V p = v_add(v_fma(v_mul(r, r), v_exp_tail(r), r), v_set1(1.0f));
-  return v_scale2_unless(gone, p, n);
+  if (!kScalesAtOnce && !v_any(v_lt(v_set1(87.0f), v_abs(x)))) return v_scale2_normal(p, n);
+  return v_scale2_unless(v_lt(x, v_set1(-104.0f)), p, n);
 }
 
 /* Beyond 89 the result is inf all the same; a NaN passes as the second operand. */
@@ -65,7 +67,6 @@ VFN V v_log(V x) {
   return v_select(v_is_nan(x), x, y);
 }
 
-VFN V v_abs(V x) { return v_from_bits(vi_and(vi_from_bits(x), vi_set1(0x7fffffff))); }
 VFN V v_neg(V x) { return v_from_bits(vi_xor(vi_from_bits(x), vi_set1(INT32_MIN))); }
 VFN V v_with_sign_of(V magnitude, V x) {
   return v_from_bits(vi_or(vi_from_bits(magnitude), vi_and(vi_from_bits(x), vi_set1(INT32_MIN))));

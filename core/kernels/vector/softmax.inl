@@ -163,16 +163,8 @@ VFN float row_exp_sum(int64_t n, const float* x, float max, float* y) {
   return v_sum(v_add(sum[0], sum[1]));
 }
 
-VFN void softmax_row(int64_t n, const float* x, float* y) {
-  if (n <= kLanes ? softmax_middle_row<1>(n, x, y)
-      : n <= 2 * kLanes ? softmax_middle_row<2>(n, x, y)
-      : n <= 4 * kLanes ? softmax_middle_row<4>(n, x, y)
-      : n <= 6 * kLanes ? softmax_middle_row<6>(n, x, y)
-      : n <= 8 * kLanes && softmax_middle_row<8>(n, x, y)) {
-    return;
-  }
-  const float max = FOLIO_LEVEL(max_f32)(n, x);
-  const V scale = v_set1(1.0f / row_exp_sum<1>(n, x, max, y));
+VFN void scale_row(int64_t n, float by, float* y) {
+  const V scale = v_set1(by);
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) v_store(y + i, v_mul(v_load(y + i), scale));
   if (i < n) {
@@ -181,9 +173,38 @@ VFN void softmax_row(int64_t n, const float* x, float* y) {
   }
 }
 
+/* Rows of more than eight vectors. While one is raised, the largest number of the next is already
+ * known, and the row before waits no more for its sum. */
+static void softmax_long_rows(int64_t rows, int64_t n, const float* x, float* y) {
+  float max = rows > 0 ? FOLIO_LEVEL(max_f32)(n, x) : 0;
+  float sum_before = 0;
+  for (int64_t r = 0; r <= rows; ++r, x += n, y += n) {
+    float sum = 0;
+    if (r < rows) {
+      const float next = r + 1 < rows ? FOLIO_LEVEL(max_f32)(n, x + n) : 0;
+      sum = row_exp_sum<1>(n, x, max, y);
+      max = next;
+    }
+    if (r > 0) scale_row(n, 1.0f / sum_before, y - n);
+    sum_before = sum;
+  }
+}
+
+VFN void softmax_row(int64_t n, const float* x, float* y) {
+  if (n <= kLanes ? softmax_middle_row<1>(n, x, y)
+      : n <= 2 * kLanes ? softmax_middle_row<2>(n, x, y)
+      : n <= 4 * kLanes ? softmax_middle_row<4>(n, x, y)
+      : n <= 6 * kLanes ? softmax_middle_row<6>(n, x, y)
+                        : softmax_middle_row<8>(n, x, y)) {
+    return;
+  }
+  softmax_long_rows(1, n, x, y);
+}
+
 static void FOLIO_LEVEL(softmax_f32)(int64_t rows, int64_t n, const float* x, float* y) {
   if (n == 0) return;
   if (n <= 8) return softmax_short_rows<kSoftmaxItself>(rows, n, x, y);
+  if (n > 8 * kLanes) return softmax_long_rows(rows, n, x, y);
   for (int64_t i = 0; i < rows; ++i) softmax_row(n, x + i * n, y + i * n);
 }
 

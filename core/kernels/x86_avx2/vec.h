@@ -35,7 +35,15 @@ VFN VM v_between(int64_t begin, int64_t end) {
   return _mm256_andnot_si256(v_first(begin), v_first(end));
 }
 VFN V v_load_masked(const float* p, VM m) { return _mm256_maskload_ps(p, m); }
-VFN void v_store_masked(float* p, VM m, V a) { _mm256_maskstore_ps(p, m, a); }
+/* AMD's CPUs take 12 cycles for a masked store (Zen 4), whatever the mask. */
+VFN void v_store_masked(float* p, VM m, V a) {
+  const int lanes = _mm256_movemask_ps(_mm256_castsi256_ps(m));
+  if (lanes == 0xff) {
+    _mm256_storeu_ps(p, a);
+  } else if (lanes != 0) {
+    _mm256_maskstore_ps(p, m, a);
+  }
+}
 
 VFN V v_set1(float x) { return _mm256_set1_ps(x); }
 VFN V v_zero(void) { return _mm256_setzero_ps(); }
@@ -109,9 +117,11 @@ VFN V v_scale2(V a, V n) {
   return v_mul(v_mul(a, first), second);
 }
 
-/* The same, and 0 where `gone`: there a and n must be such all the same. */
-VFN V v_scale2_unless(VM gone, V a, V n) { return v_select(gone, v_zero(), v_scale2(a, n)); }
-constexpr int kGoneMayBeAny = 0;
+/* The same, and 0 where `gone`: there a and n may be any. */
+VFN V v_scale2_unless(VM gone, V a, V n) {
+  return v_select(gone, v_zero(), v_scale2(a, v_select(gone, v_zero(), n)));
+}
+constexpr int kScalesAtOnce = 0; /* v_scale2 as fast as v_scale2_normal */
 
 /* The same for n in [-127, 127] where the result is normal. */
 VFN V v_scale2_normal(V a, V n) {

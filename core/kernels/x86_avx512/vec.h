@@ -110,7 +110,7 @@ VFN V v_scale2(V a, V n) { return _mm512_scalef_ps(a, n); }
 VFN V v_scale2_unless(VM gone, V a, V n) {
   return _mm512_maskz_scalef_ps(_knot_mask16(gone), a, n);
 }
-constexpr int kGoneMayBeAny = 1;
+constexpr int kScalesAtOnce = 1;
 
 /* The same for n in [-127, 127] where the result is normal. */
 VFN V v_scale2_normal(V a, V n) { return _mm512_scalef_ps(a, n); }
