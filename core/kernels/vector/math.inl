@@ -84,7 +84,7 @@ VFN V v_div_by_sum(V a, V b, V c) {
 VFN V v_exp_less_one(V x) {
   V n;
   const V r = v_exp_reduce(x, &n);
-  const V power = v_scale2(v_set1(1.0f), n);
+  const V power = v_scale2_normal(v_set1(1.0f), n);
   const V grown = v_fma(v_mul(r, r), v_exp_tail(r), r);
   return v_fma(power, grown, v_sub(power, v_set1(1.0f)));
 }
