@@ -117,6 +117,16 @@ TEST(GemmU8, PiecesOfRowsGiveTheBitsOfWholeRows) {
   }
 }
 
+TEST(GemmU8, OfNoDepthPiecesMayHaveNoLength) {
+  ByteProblem p(14, 20, 0);
+  const uint8_t* none = nullptr;
+  const auto want = multiply(ref_kernels(), p, p.a.data(), kFolioToInt32, true);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    EXPECT_TRUE(same_bits(multiply(level.kernels, p, nullptr, kFolioToInt32, true, &none, 0), want))
+        << level.name;
+  }
+}
+
 // Scales that leave int32 and bounds inside of the type's range.
 TEST(GemmU8, RoundsLargeSumsAndKeepsInnerBounds) {
   for (const float factor : {1e-6F, 0.0004F, 0.999F, 1.0F, 1000.0F, 1e30F, -1e30F, INFINITY}) {

@@ -1,8 +1,8 @@
-/* Many rows of 8-bit integers times weights in blocks, as block_rows.inl defines their results.
+/* Many rows of 8-bit integers times weights in blocks (block_weights.h).
  *
  * Four rows are put in the order in which a tile of 8 columns multiplies them, some blocks at a
- * time, once for up to 64 columns: each address is then a constant from one that moves, where rows
- * in place took as many instructions for addresses as for products. */
+ * time, once for up to 64 columns: each address is then a constant from one that moves. Rows where
+ * they stand take as many instructions for addresses as for products. */
 
 constexpr int64_t kTileRows = 4;
 constexpr int64_t kGroupTiles = 4; /* tiles of rows that a part of a panel is read for */
@@ -192,7 +192,8 @@ VFN void add_block(const Shape& s, const char* a, const uint8_t* codes, const fl
   for (int i = 0; i < kRows; ++i) {
     V exact = v_from_int(sum[i]);
     if (kZeros) {
-      exact = v_fma(v_load(zeros), number_at(numbers + offsetof(RowNumbers, middles) + 4 * i), exact);
+      const char* middles = numbers + offsetof(RowNumbers, middles);
+      exact = v_fma(v_load(zeros), number_at(middles + 4 * i), exact);
     }
     chain[i] = v_fma(exact, v_mul(scale, number_at(numbers + 4 * i)), chain[i]);
   }

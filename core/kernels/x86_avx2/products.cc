@@ -120,7 +120,7 @@ static Steps list_steps(const FolioGemmU8* args, const char* panel, int64_t from
     list_byte_steps__x86_avx2(b, {0, from, 0}, groups, joins, room);
     return {b, room};
   }
-  int64_t piece = from / args->a_run;
+  int64_t piece = from > 0 ? from / args->a_run : 0; /* of k = 0 a_run may be 0 */
   int64_t first = from - piece * args->a_run;
   for (int64_t g = 0; g < groups; ++piece, first = 0) {
     const int64_t left = (args->a_run - first) / 4;
