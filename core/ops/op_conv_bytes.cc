@@ -1,6 +1,7 @@
 #include "core/ops/op_conv_bytes.h"
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_gemm.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_scratch.h"
 
@@ -8,14 +9,15 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = 16;
-constexpr int64_t kRowStep = 12;           // rows of the widest kernel's tile
-constexpr int64_t kTileRows = 384;         // pixels of a tile at most
-constexpr int64_t kTileBytes = 24 * 1024;  // gathered, to stay in L1
-constexpr int64_t kLeastPiece = 16;        // bytes under a tap that repay a pointer
-constexpr int64_t kShortRun = 32;          // bytes that are copied at once
-constexpr int64_t kLinePixels = 128;       // of a line of the depthwise kernel
-constexpr int64_t kLinesWork = 32 * 1024;  // outputs of one of its calls, about
-constexpr int64_t kLinesPixels = 512;      // and pixels at most
+constexpr int64_t kRowStep = 12;                  // rows of the widest kernel's tile
+constexpr int64_t kTileRows = 384;                // pixels of a tile at most
+constexpr int64_t kTileBytes = 24 * 1024;         // gathered, to stay in L1
+constexpr int64_t kLeastPiece = 16;               // bytes under a tap that repay a pointer
+constexpr int64_t kShortRun = 32;                 // bytes that are copied at once
+constexpr int64_t kLinePixels = 128;              // of a line of the depthwise kernel
+constexpr int64_t kLinesWork = 32 * 1024;         // outputs of one of its calls, about
+constexpr int64_t kLinesPixels = 512;             // and pixels at most
+constexpr int64_t kSharedMacs = 4 * kThreadMacs;  // of bytes, that repay to wake a thread
 
 bool is_depthwise(const ConvSizes& s) {
   return s.c_in == 1 && s.c_out == 1 && s.window.kernel_count() <= FOLIO_MAX_BYTE_TAPS;
@@ -159,17 +161,27 @@ Rows rows_of(const ConvSizes& s) {
   return s.c_in >= kLeastPiece && s.c_in % 4 == 0 ? Rows::kPieces : Rows::kGathered;
 }
 
-ConvTiling make_plan(const ConvSizes& s) {
+// Tiles that all fit one call are cut for threads to share, as far as that repays.
+ConvTiling make_plan(const ConvSizes& s, int threads) {
   const int64_t gathered = std::clamp(
       kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep, 4 * kRowStep, kTileRows);
   const int64_t most = rows_of(s) == Rows::kGathered ? gathered : kTileRows;
-  return make_tiling(s.window.out_count(), most, kRowStep, s.batch * s.group, s.c_out);
+  const int64_t pixels = s.window.out_count();
+  const int64_t repeats = s.batch * s.group;
+  const ConvTiling plan = make_tiling(pixels, most, kRowStep, repeats, s.c_out);
+  const double macs = static_cast<double>(repeats * pixels) * static_cast<double>(s.k() * s.c_out);
+  const int64_t shares = thread_parts(macs / static_cast<double>(kSharedMacs), threads);
+  const int64_t chunks = repeats * plan.blocks * plan.tiles;
+  if (chunks >= shares || chunks == 0) return plan;
+  const int64_t tiles = (shares + repeats * plan.blocks - 1) / (repeats * plan.blocks);
+  return make_tiling(pixels, (pixels + tiles - 1) / tiles, kRowStep, repeats, s.c_out);
 }
 
 class ByteConvolution {
  public:
-  ByteConvolution(const ConvSizes& s, const ByteConv& conv, const FolioKernels& kernels)
-      : s_(s), conv_(conv), kernels_(kernels), rows_(rows_of(s)), plan_(make_plan(s)) {}
+  ByteConvolution(const ConvSizes& s, const ByteConv& conv, const FolioKernels& kernels,
+                  int threads)
+      : s_(s), conv_(conv), kernels_(kernels), rows_(rows_of(s)), plan_(make_plan(s, threads)) {}
 
   const uint8_t* x = nullptr;  // [N, pixels, C] unsigned
   uint8_t x_zero = 0;
@@ -253,11 +265,13 @@ class ByteConvolution {
 
   int64_t segments() const { return (s_.window.out[2] + kLinePixels - 1) / kLinePixels; }
   int64_t line_pixels() const { return std::min(s_.window.out[2], kLinePixels); }
-  // Lines of a plane that are computed together.
+  // Lines of a plane that are computed together: as many each time.
   int64_t lines_together() const {
     const int64_t pixels = line_pixels();
     const int64_t most = std::min(kLinesWork / channels(), kLinesPixels) / pixels;
-    return segments() > 1 ? 1 : std::clamp<int64_t>(most, 1, s_.window.out[1]);
+    if (segments() > 1 || most < 1) return 1;
+    const int64_t calls = (s_.window.out[1] + most - 1) / most;
+    return (s_.window.out[1] + calls - 1) / std::max<int64_t>(calls, 1);
   }
   int64_t line_chunks() const {
     const int64_t together = lines_together();
@@ -645,7 +659,7 @@ void request_byte_conv(OpBuild& build, int input, int64_t group) {
 }
 
 Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv) {
-  ByteConvolution c(s, conv, run.kernels());
+  ByteConvolution c(s, conv, run.kernels(), run.parallel().thread_count());
   const int32_t zero = conv.x_zero + (conv.x->dtype() == DType::kInt8 ? 128 : 0);
   c.x_zero = static_cast<uint8_t>(zero);
   FOLIO_TRY(c.x, pixels_first(run, s, conv));
