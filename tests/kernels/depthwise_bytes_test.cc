@@ -61,6 +61,14 @@ std::vector<float> filter(const FolioKernels& kernels, const DepthwiseShape& s,
   return y.values();
 }
 
+void expect_reference_bits(const DepthwiseShape& s, const DepthwiseImage& image,
+                           const ByteProblem& p, const FolioSums& sums) {
+  const auto want = filter(ref_kernels(), s, image, p, sums);
+  for (const LevelUnderTest& level : levels_under_test()) {
+    EXPECT_TRUE(same_bits(filter(level.kernels, s, image, p, sums), want)) << level.name;
+  }
+}
+
 // Windows of 3 x 3 have a way of their own at steps of one and two, also of two sets of weights.
 TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
   for (const DepthwiseShape& s : kDepthwiseShapes) {
@@ -75,12 +83,9 @@ TEST(DepthwiseU8, EveryLevelGivesTheReferenceBits) {
         sums.column_sum = column_sum.data();
         sums.a_zero = is_signed ? -20 : 200;
         if (s.lines == 2 && !is_signed) sums.zero = 0;
-        const auto want = filter(ref_kernels(), s, image, p, sums);
-        for (const LevelUnderTest& level : levels_under_test()) {
-          EXPECT_TRUE(same_bits(filter(level.kernels, s, image, p, sums), want))
-              << level.name << " " << p.m << " " << s.channels << " " << p.k << " step " << s.step
-              << " to " << to;
-        }
+        SCOPED_TRACE(testing::Message() << p.m << ' ' << s.channels << ' ' << p.k << " step "
+                                        << s.step << " to " << to);
+        expect_reference_bits(s, image, p, sums);
       }
       if (to == kFolioToByte && s.channels > 2) p.scale[2] = 0.003F;  // then all are small
     }
@@ -94,14 +99,9 @@ TEST(DepthwiseU8, SumsOfPairsDoNotSaturate) {
       p.b = weights_of(static_cast<Weights>(kind), p.k, p.n);
       p.packed = PackedBytes(p.k, p.n, p.b);
       for (const bool is_full : {false, true}) {
-        const DepthwiseImage image(s, is_full);
-        const FolioSums sums = p.sums(kFolioToInt32, false);
-        const auto want = filter(ref_kernels(), s, image, p, sums);
-        for (const LevelUnderTest& level : levels_under_test()) {
-          EXPECT_TRUE(same_bits(filter(level.kernels, s, image, p, sums), want))
-              << level.name << ' ' << s.channels << ' ' << p.k << ", weights " << kind << ' '
-              << is_full;
-        }
+        SCOPED_TRACE(testing::Message()
+                     << s.channels << ' ' << p.k << ", weights " << kind << ' ' << is_full);
+        expect_reference_bits(s, DepthwiseImage(s, is_full), p, p.sums(kFolioToInt32, false));
       }
     }
   }
@@ -130,13 +130,8 @@ TEST(DepthwiseU8, ColumnsOfThreeDoNotSaturate) {
     }
     p.packed = PackedBytes(p.k, p.n, p.b);
     for (const bool is_full : {false, true}) {
-      const DepthwiseImage image(s, is_full);
-      const FolioSums sums = p.sums(kFolioToInt32, false);
-      const auto want = filter(ref_kernels(), s, image, p, sums);
-      for (const LevelUnderTest& level : levels_under_test()) {
-        EXPECT_TRUE(same_bits(filter(level.kernels, s, image, p, sums), want))
-            << level.name << " round " << round << ' ' << is_full;
-      }
+      SCOPED_TRACE(testing::Message() << "round " << round << ' ' << is_full);
+      expect_reference_bits(s, DepthwiseImage(s, is_full), p, p.sums(kFolioToInt32, false));
     }
   }
 }

@@ -137,3 +137,12 @@ static int64_t unpack_panels(const FolioBlockDotsS8* args, const Shape& s, int64
   }
   return count;
 }
+
+/* The y of a row and the columns of a panel from n on. */
+VFN void store_chains(const FolioBlockDotsS8* args, const V (&chains)[4], int64_t row, int64_t n) {
+  const int64_t left = args->w.n - n;
+  const VM m = v_first(left < kLanes ? left : kLanes);
+  V y = v_add(v_add(chains[0], chains[2]), v_add(chains[1], chains[3]));
+  if (args->bias) y = v_add(y, v_load_masked(args->bias + n, m));
+  v_store_masked(args->y + row * args->y_row_stride + n, m, y);
+}

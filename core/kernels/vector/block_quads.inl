@@ -9,7 +9,7 @@ VFN void dot_quad(const uint8_t* const* codes, int64_t at, const Thirds<kRows>& 
   for (int c = 0; c < kPanels; ++c) w[c] = vi_load(codes[c] + at);
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
-    const VI x = quad_at(a.row_at(i, row) + offset);
+    const VI x = vi_broadcast(a.row_at(i, row) + offset);
 #pragma GCC unroll 2
     for (int c = 0; c < kPanels; ++c) dot4(&sum[i][c], w[c], x);
   }

@@ -32,13 +32,6 @@ struct Thirds {
   const int8_t* base[kCount];
 };
 
-/* What four bytes of a row are multiplied with stands in all lanes. */
-VFN VI quad_at(const int8_t* p) {
-  int32_t quad;
-  __builtin_memcpy(&quad, p, 4);
-  return vi_set1(quad);
-}
-
 /* sum[i][c] += the products of a block of the panels at `codes` with rows of A, `row` bytes apart,
  * without the zeros. */
 template <int kBits, int kRows, int kPanels>
@@ -65,8 +58,7 @@ VFN void tile_block(const Shape& s, const Row& a, const Panel* panels, int64_t b
   }
 #pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
-    constexpr int kTimes = (kZeros ? 0 : 1) - (kIsCentred<kBits> ? 1 : 0);
-    const VI middle = vi_set1(kTimes == 0 ? 0 : kTimes * of_row(a.middles + b, i, s.row));
+    const VI middle = vi_set1(kZeros ? 0 : of_row(a.middles + b, i, s.row));
 #pragma GCC unroll 2
     for (int c = 0; c < kPanels; ++c) sum[i][c] = middle;
   }
@@ -111,13 +103,9 @@ static void tile(const FolioBlockDotsS8* args, const Shape& s, const Panel* pane
     }
   }
   for (int c = 0; c < kPanels; ++c) {
-    const int64_t first = n + c * kLanes;
-    const int64_t left = args->w.n - first;
-    const VM m = v_first(left < kLanes ? left : kLanes);
     for (int i = 0; i < kRows; ++i) {
-      V y = v_add(v_add(sum[0][i][c], sum[2][i][c]), v_add(sum[1][i][c], sum[3][i][c]));
-      if (args->bias) y = v_add(y, v_load_masked(args->bias + first, m));
-      v_store_masked(args->y + (row + i) * args->y_row_stride + first, m, y);
+      const V chains[4] = {sum[0][i][c], sum[1][i][c], sum[2][i][c], sum[3][i][c]};
+      store_chains(args, chains, row + i, n + c * kLanes);
     }
   }
 }

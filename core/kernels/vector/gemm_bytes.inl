@@ -35,9 +35,7 @@ VFN void add_group(VI (&sum)[kRows][kVectors], const uint8_t* const (&a)[kRows],
   for (int v = 0; v < kVectors; ++v) w[v] = vi_load(b + v / 2 * panel + v % 2 * 32);
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
-    int32_t four;
-    __builtin_memcpy(&four, a[i] + p, 4);
-    const VI x = vi_set1(four);
+    const VI x = vi_broadcast(a[i] + p);
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) dot4<1>(&sum[i][v], x, w[v]);
   }

@@ -111,18 +111,6 @@ static void order_rows(const Shape& s, const char* a, int64_t count, const Part&
   }
 }
 
-VFN VI quad_at(const char* p) {
-  int32_t quad;
-  __builtin_memcpy(&quad, p, 4);
-  return vi_set1(quad);
-}
-
-VFN V number_at(const char* p) {
-  float number;
-  __builtin_memcpy(&number, p, 4);
-  return v_set1(number);
-}
-
 /* Add in the order in which calls stand: g++ would add up products of several rows first, run out
  * of registers and keep sums in memory. */
 VFN void add_pairs(VI* sum, VI codes, VI x) {
@@ -143,7 +131,7 @@ VFN void dot_piece(const char* a, const uint8_t* codes, VI (&sum)[kRows]) {
       const VI w = vi_load(codes + 32 * quad);
 #pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) {
-        const VI x = quad_at(a + 4 * (quad * kTileRows + i));
+        const VI x = vi_broadcast(a + 4 * (quad * kTileRows + i));
         if (quad == 0) {
           part[i] = _mm256_maddubs_epi16(w, x);
         } else {
@@ -162,7 +150,7 @@ VFN void dot_piece(const char* a, const uint8_t* codes, VI (&sum)[kRows]) {
       const VI w = half % 2 == 0 ? even_bytes(both) : odd_bytes(both);
 #pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) {
-        const VI x = quad_at(a + 4 * (half * kTileRows + i));
+        const VI x = vi_broadcast(a + 4 * (half * kTileRows + i));
         add_words(&sum[i], w, x);
       }
     }
@@ -174,16 +162,17 @@ template <int kBits, int kRows, int kZeros, int kBlob>
 VFN void add_block(const Shape& s, const char* a, const uint8_t* codes, const float* scales,
                    const float* zeros, V (&chain)[kRows]) {
   const int64_t blob = kBlob ? kBlob : s.blob;
-  const char* numbers = a + blob * 2 * kTileRows;
+  const char* end = a + blob * 2 * kTileRows;
+  const RowNumbers* numbers = (const RowNumbers*)(const void*)end;
   VI sum[kRows];
 #pragma GCC unroll 4
   for (int i = 0; i < kRows; ++i) {
-    sum[i] = kZeros ? vi_set1(0) : quad_at(numbers + offsetof(RowNumbers, starts) + 4 * i);
+    sum[i] = vi_set1(kZeros ? 0 : numbers->starts[i]);
   }
   if constexpr (kBlob != 0) {
     dot_piece<kBits, kRows, kBlob>(a, codes, sum);
   } else {
-    for (; a != numbers; a += kPiece * 2 * kTileRows, codes += kPiece * (8 / kBits) * kLanes) {
+    for (; a != end; a += kPiece * 2 * kTileRows, codes += kPiece * (8 / kBits) * kLanes) {
       dot_piece<kBits, kRows, kPiece>(a, codes, sum);
     }
   }
@@ -192,16 +181,15 @@ VFN void add_block(const Shape& s, const char* a, const uint8_t* codes, const fl
   for (int i = 0; i < kRows; ++i) {
     V exact = v_from_int(sum[i]);
     if (kZeros) {
-      const char* middles = numbers + offsetof(RowNumbers, middles);
-      exact = v_fma(v_load(zeros), number_at(middles + 4 * i), exact);
+      exact = v_fma(v_load(zeros), v_set1(numbers->middles[i]), exact);
     }
-    chain[i] = v_fma(exact, v_mul(scale, number_at(numbers + 4 * i)), chain[i]);
+    chain[i] = v_fma(exact, v_mul(scale, v_set1(numbers->scales[i])), chain[i]);
   }
 }
 
-/* The four chains of each row. */
+/* Four of each row. */
 typedef struct Chains {
-  V of[4][kTileRows];
+  V of[kTileRows][4];
 } Chains;
 
 template <int kBits, int kRows, int kZeros, int kBlob>
@@ -211,7 +199,7 @@ VFN void tile_blocks(const Shape& s, const Part& part, const OrderedRows& rows, 
   for (int turn = 0; turn < 4; ++turn) {
     V chain[kRows];
 #pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) chain[i] = part.from == 0 ? v_zero() : chains->of[turn][i];
+    for (int i = 0; i < kRows; ++i) chain[i] = part.from == 0 ? v_zero() : chains->of[i][turn];
     const int64_t first = part.from + turn;
     const char* a = rows.bytes + turn * part.step;
     const uint8_t* codes = panel.codes + first * codes_step;
@@ -225,7 +213,7 @@ VFN void tile_blocks(const Shape& s, const Part& part, const OrderedRows& rows, 
       zeros += 4 * kLanes;
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) chains->of[turn][i] = chain[i];
+    for (int i = 0; i < kRows; ++i) chains->of[i][turn] = chain[i];
   }
 }
 
@@ -238,17 +226,6 @@ static void tile(const Shape& s, const Part& part, const OrderedRows& rows, cons
     tile_blocks<kBits, kRows, kZeros, 8>(s, part, rows, panel, chains);
   } else {
     tile_blocks<kBits, kRows, kZeros, 0>(s, part, rows, panel, chains);
-  }
-}
-
-VFN void store_chains(const FolioBlockDotsS8* args, const Chains& chains, int64_t row, int64_t rows,
-                      int64_t n) {
-  const int64_t left = args->w.n - n;
-  const VM m = v_first(left < kLanes ? left : kLanes);
-  for (int64_t i = 0; i < rows; ++i) {
-    V y = v_add(v_add(chains.of[0][i], chains.of[2][i]), v_add(chains.of[1][i], chains.of[3][i]));
-    if (args->bias) y = v_add(y, v_load_masked(args->bias + n, m));
-    v_store_masked(args->y + (row + i) * args->y_row_stride + n, m, y);
   }
 }
 
@@ -282,7 +259,9 @@ static void multiply_group(const FolioBlockDotsS8* args, const Shape& s, const P
   } while (part.end < s.blocks);
   for (int64_t c = 0; c < count; ++c) {
     for (int64_t t = 0; t < tiles; ++t) {
-      store_chains(args, chains[c][t], row + t * kTileRows, rows_of(t), n + c * kLanes);
+      for (int64_t i = 0; i < rows_of(t); ++i) {
+        store_chains(args, chains[c][t].of[i], row + t * kTileRows + i, n + c * kLanes);
+      }
     }
   }
 }

@@ -36,11 +36,11 @@ VFN void dot4(VI* sum, VI a, VI w) {
   }
 }
 
-/* |w + v| of neighbours, in 16 bits. */
-VFN VI of_pairs(VI w) { return _mm256_abs_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), w)); }
-
 /* Lanes of 16 bits where a sum of two products may not fit: those of different signs always do. */
-VFN VI may_saturate(VI w) { return _mm256_cmpgt_epi16(of_pairs(w), _mm256_set1_epi16(128)); }
+VFN VI may_saturate(VI w) {
+  const VI both = _mm256_maddubs_epi16(_mm256_set1_epi8(1), w);
+  return _mm256_cmpgt_epi16(_mm256_abs_epi16(both), _mm256_set1_epi16(128));
+}
 
 /* And of four, two of w and two of u. The sum of their magnitudes and that of themselves, without
  * its sign, are twice what those of one sign are. */
@@ -132,12 +132,6 @@ static Steps list_steps(const FolioGemmU8* args, const char* panel, int64_t from
   return {b, room};
 }
 
-VFN VI broadcast_four(const uint8_t* a) {
-  int32_t four;
-  __builtin_memcpy(&four, a, 4);
-  return vi_set1(four);
-}
-
 /* With weights in memory: for a fourth vector of them g++ would move a sum there. */
 VFN VI far_products(VI a, const char* w) {
   VI pairs;
@@ -157,8 +151,8 @@ VFN void add_joined(VI (&sum)[kRows][kVectors], const Steps* steps, At at) {
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
       const uint8_t* a = at(*step, i);
-      const VI x = broadcast_four(a);
-      const VI y = broadcast_four(a + 4);
+      const VI x = vi_broadcast(a);
+      const VI y = vi_broadcast(a + 4);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         const VI second = v == 0 ? _mm256_maddubs_epi16(y, next)
@@ -176,7 +170,7 @@ VFN void add_single(VI (&sum)[kRows][kVectors], const Steps* steps, At at) {
     const char* b = steps->b + step->b;
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
-      const VI x = broadcast_four(at(*step, i));
+      const VI x = vi_broadcast(at(*step, i));
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) dot4<0>(&sum[i][v], x, vi_load(b + v * 32));
     }
@@ -190,7 +184,7 @@ VFN void add_wide(VI (&sum)[kRows][kVectors], const Steps* steps, At at) {
   for (int64_t left = steps->list->count[kFolioWide]; left > 0; --left, ++step) {
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
-      const VI x = broadcast_four(at(*step, i));
+      const VI x = vi_broadcast(at(*step, i));
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         add_words(&sum[i][v], even_bytes(x), odd_bytes(x), vi_load(w + v * 64),

@@ -93,6 +93,12 @@ VFN V v_pick_max(V a, V b) { return v_select(v_is_nan(a), a, v_max(a, b)); }
 VFN VI vi_load(const void* p) { return _mm256_loadu_si256((const __m256i*)p); }
 VFN void vi_store(void* p, VI a) { _mm256_storeu_si256((__m256i*)p, a); }
 VFN VI vi_set1(int32_t x) { return _mm256_set1_epi32(x); }
+/* The four bytes at p, of any alignment, in all lanes. */
+VFN VI vi_broadcast(const void* p) {
+  int32_t four;
+  __builtin_memcpy(&four, p, 4);
+  return vi_set1(four);
+}
 VFN VI vi_add(VI a, VI b) { return _mm256_add_epi32(a, b); }
 VFN VI vi_sub(VI a, VI b) { return _mm256_sub_epi32(a, b); }
 VFN VI vi_max(VI a, VI b) { return _mm256_max_epi32(a, b); }

@@ -90,6 +90,12 @@ VFN V v_from_bits(VI a) { return _mm512_castsi512_ps(a); }
 VFN VI vi_load(const void* p) { return _mm512_loadu_si512(p); }
 VFN void vi_store(void* p, VI a) { _mm512_storeu_si512(p, a); }
 VFN VI vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
+/* The four bytes at p, of any alignment, in all lanes. */
+VFN VI vi_broadcast(const void* p) {
+  int32_t four;
+  __builtin_memcpy(&four, p, 4);
+  return vi_set1(four);
+}
 VFN VI vi_add(VI a, VI b) { return _mm512_add_epi32(a, b); }
 VFN VI vi_sub(VI a, VI b) { return _mm512_sub_epi32(a, b); }
 VFN VI vi_max(VI a, VI b) { return _mm512_max_epi32(a, b); }
