@@ -1,5 +1,7 @@
 #include "core/ops/op_joins.h"
 
+#include <emmintrin.h>
+
 #include <bit>
 #include <limits>
 
@@ -183,6 +185,7 @@ void reduce_elements(Parallel& parallel, const ReduceJob<T>& job, T* acc) {
 
 template void reduce_elements(Parallel&, const ReduceJob<float>&, float*);
 template void reduce_elements(Parallel&, const ReduceJob<double>&, double*);
+template void reduce_elements(Parallel&, const ReduceJob<uint8_t>&, uint8_t*);
 template void reduce_elements(Parallel&, const ReduceJob<int32_t>&, int32_t*);
 template void reduce_elements(Parallel&, const ReduceJob<int64_t>&, int64_t*);
 
@@ -204,8 +207,103 @@ Joins<T> joins_of(const Slot* rows, const Slot* columns, FolioReduce how) {
   return joins;
 }
 
+// ---------------------------------------------------------------- extremes of bytes
+
+// Every x86-64 CPU has them for 16 unsigned bytes at a time, and compilers at -O2 find them in
+// loops of a constant length.
+template <bool kMax>
+uint8_t extreme(uint8_t a, uint8_t b) {
+  return kMax ? std::max(a, b) : std::min(a, b);
+}
+
+template <bool kMax, int64_t kCount>
+void join_block(int64_t rows, const uint8_t* __restrict__ x, int64_t stride,
+                uint8_t* __restrict__ acc) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4, x += 4 * stride) {
+    for (int64_t u = 0; u < kCount; ++u) {
+      const uint8_t both = extreme<kMax>(x[u], x[stride + u]);
+      const uint8_t others = extreme<kMax>(x[2 * stride + u], x[3 * stride + u]);
+      acc[u] = extreme<kMax>(acc[u], extreme<kMax>(both, others));
+    }
+  }
+  for (; i < rows; ++i, x += stride) {
+    for (int64_t u = 0; u < kCount; ++u) acc[u] = extreme<kMax>(acc[u], x[u]);
+  }
+}
+
+// An element that is joined twice changes nothing: the last block overlaps the one before.
+template <bool kMax>
+void join_byte_columns(int64_t rows, int64_t n, const uint8_t* x, int64_t stride, uint8_t* acc) {
+  constexpr int64_t kMany = 64;
+  constexpr int64_t kFew = 16;
+  int64_t j = 0;
+  for (; j + kMany <= n; j += kMany) join_block<kMax, kMany>(rows, x + j, stride, acc + j);
+  for (; j + kFew <= n; j += kFew) join_block<kMax, kFew>(rows, x + j, stride, acc + j);
+  if (j < n && n >= kFew) {
+    join_block<kMax, kFew>(rows, x + n - kFew, stride, acc + n - kFew);
+  } else {
+    for (; j < n; ++j) join_block<kMax, 1>(rows, x + j, stride, acc + j);
+  }
+}
+
+__m128i load_bytes(const uint8_t* x) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+}
+template <bool kMax>
+__m128i extremes(__m128i a, __m128i b) {
+  return kMax ? _mm_max_epu8(a, b) : _mm_min_epu8(a, b);
+}
+
+// Of n >= 16 * kVectors.
+template <bool kMax, int kVectors>
+__m128i join_vectors(int64_t n, const uint8_t* x) {
+  constexpr int64_t kLanes = 16;
+  __m128i best[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) best[v] = load_bytes(x + v * kLanes);
+  const auto join = [&](const uint8_t* from) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      best[v] = extremes<kMax>(best[v], load_bytes(from + v * kLanes));
+    }
+  };
+  for (int64_t j = kVectors * kLanes; j + kVectors * kLanes <= n; j += kVectors * kLanes)
+    join(x + j);
+  join(x + n - kVectors * kLanes);
+#pragma GCC unroll 4
+  for (int v = 1; v < kVectors; ++v) best[0] = extremes<kMax>(best[0], best[v]);
+  return best[0];
+}
+
+template <bool kMax>
+uint8_t join_byte_row(int64_t n, const uint8_t* x, uint8_t best) {
+  if (n < 16) {
+    for (int64_t j = 0; j < n; ++j) best = extreme<kMax>(best, x[j]);
+    return best;
+  }
+  __m128i of_row = n < 64 ? join_vectors<kMax, 1>(n, x) : join_vectors<kMax, 4>(n, x);
+  of_row = extremes<kMax>(of_row, _mm_srli_si128(of_row, 8));
+  of_row = extremes<kMax>(of_row, _mm_srli_si128(of_row, 4));
+  of_row = extremes<kMax>(of_row, _mm_srli_si128(of_row, 2));
+  of_row = extremes<kMax>(of_row, _mm_srli_si128(of_row, 1));
+  return extreme<kMax>(best, static_cast<uint8_t>(_mm_cvtsi128_si32(of_row)));
+}
+
+template <bool kMax>
+void join_byte_rows(int64_t rows, int64_t n, const uint8_t* x, int64_t stride, uint8_t* acc) {
+  for (int64_t i = 0; i < rows; ++i) acc[i] = join_byte_row<kMax>(n, x + i * stride, acc[i]);
+}
+
 }  // namespace
 
+template <>
+Joins<uint8_t> kernel_joins(const FolioKernels& /*kernels*/, FolioReduce how) {
+  if (how == kFolioReduceMin) {
+    return {join_byte_rows<false>, join_byte_columns<false>, join_byte_columns<false>, 0xFF};
+  }
+  return {join_byte_rows<true>, join_byte_columns<true>, join_byte_columns<true>, 0};
+}
 template <>
 Joins<float> kernel_joins(const FolioKernels& kernels, FolioReduce how) {
   return joins_of<float>(kernels.reduce_rows_f32, kernels.reduce_columns_f32, how);

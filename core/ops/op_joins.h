@@ -43,10 +43,11 @@ void reduce_elements(Parallel& parallel, const ReduceJob<T>& job, T* acc);
 
 extern template void reduce_elements(Parallel&, const ReduceJob<float>&, float*);
 extern template void reduce_elements(Parallel&, const ReduceJob<double>&, double*);
+extern template void reduce_elements(Parallel&, const ReduceJob<uint8_t>&, uint8_t*);
 extern template void reduce_elements(Parallel&, const ReduceJob<int32_t>&, int32_t*);
 extern template void reduce_elements(Parallel&, const ReduceJob<int64_t>&, int64_t*);
 
-// Extremes start at -inf and inf, or the type's bounds; integers wrap.
+// Extremes start at -inf and inf, or the type's bounds; integers wrap. Bytes have extremes alone.
 template <typename T>
 Joins<T> kernel_joins(const FolioKernels& kernels, FolioReduce how);
 
@@ -54,6 +55,8 @@ template <>
 Joins<float> kernel_joins(const FolioKernels& kernels, FolioReduce how);
 template <>
 Joins<double> kernel_joins(const FolioKernels& kernels, FolioReduce how);
+template <>
+Joins<uint8_t> kernel_joins(const FolioKernels& kernels, FolioReduce how);
 template <>
 Joins<int32_t> kernel_joins(const FolioKernels& kernels, FolioReduce how);
 template <>

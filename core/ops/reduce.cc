@@ -7,9 +7,10 @@
 // Math:   floats add up in their compute type, integers in 64 bits, wrapping. An empty set gives
 //         the neutral element (-inf and +inf, or the type's bounds, for Max and Min; NaN for Mean).
 //         LogSumExp subtracts the maximum first.
-// Method: three passes: elements are joined (op_joins.h) in float, double, int32 or int64, whatever
-//         their type; what becomes of the sums is one map over the results. Sums that are results
-//         as they stand are joined in 32 bits where the results have no more: they wrap alike.
+// Method: three passes: elements are joined (op_joins.h) in float, double, uint8, int32 or int64,
+//         whatever their type; what becomes of the sums is one map over the results. Sums that are
+//         results as they stand are joined in 32 bits where the results have no more: they wrap
+//         alike.
 // Types:  float, double, (u)int32, (u)int64; float16 and bfloat16 in float. ReduceMax, ReduceMin:
 //         all numbers, bool.
 // Errors: kInvalidArgument for axes out of range, element types, an integer mean of nothing.
@@ -74,7 +75,7 @@ FolioReduce join_of(ReduceKind kind, bool is_unsigned) {
 
 // ---------------------------------------------------------------- elements
 
-// Numbers without a sign keep their order as signed ones when their top bit is turned.
+// Numbers without a sign keep their order as signed ones when their top bit is turned, and back.
 template <typename T>
 constexpr T kTopBit = static_cast<T>(T{1} << (8 * sizeof(T) - 1));
 
@@ -267,12 +268,13 @@ Status join_integers(const Reduction& r) {
   Joins<J> joins = kernel_joins<J>(r.run.kernels(), how);
   T* y = r.y->data_mut<T>();
   if constexpr (sizeof(T) == sizeof(J)) {
+    constexpr bool kTurned = std::is_signed_v<T> != std::is_signed_v<J>;
     J* acc = reinterpret_cast<J*>(r.y->raw_mut());
-    if (std::is_signed_v<T> || !is_extreme) {
+    if (!kTurned || !is_extreme) {
       r.join<J>(joins, nullptr, nullptr, acc);
       return Status::ok();
     }
-    r.join<J>(joins, stage<T, J, std::is_unsigned_v<T>>, nullptr, acc);
+    r.join<J>(joins, stage<T, J, kTurned>, nullptr, acc);
     for (int64_t o = 0; o < r.outputs(); ++o) y[o] = static_cast<T>(y[o] ^ kTopBit<T>);
   } else {
     using Limits = std::numeric_limits<T>;
@@ -298,6 +300,11 @@ Status finish_integers(const Reduction& r) {
   return Status::ok();
 }
 
+// Of bytes there are extremes alone.
+template <typename T>
+using JoinedIn = std::conditional_t<sizeof(T) == 8, int64_t,
+                                    std::conditional_t<sizeof(T) == 1, uint8_t, int32_t>>;
+
 template <typename T>
 Status reduce_integers(const Reduction& r) {
   switch (r.kind) {
@@ -312,7 +319,7 @@ Status reduce_integers(const Reduction& r) {
     case ReduceKind::kLogSum:
       return finish_integers<T>(r);
     default:
-      return join_integers<T, std::conditional_t<sizeof(T) == 8, int64_t, int32_t>>(r);
+      return join_integers<T, JoinedIn<T>>(r);
   }
 }
 

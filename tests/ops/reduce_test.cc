@@ -124,6 +124,36 @@ TEST(Reduce, EveryChoiceOfAxesOfInt8) {
       "ReduceMax", [](int8_t a, int8_t b) { return std::max(a, b); }, int8_t{-31});
 }
 
+// Rows and columns of bytes, from less than a vector to several, whose extreme stands anywhere.
+template <typename T>
+void check_bytes(const char* type, T usual, T extreme) {
+  for (const int64_t n : {1, 2, 15, 16, 17, 31, 63, 64, 65, 96, 127, 128, 131, 300}) {
+    for (const int64_t rows : {1, 4, 7}) {
+      for (int64_t at = 0; at < n; at += n < 32 ? 1 : 5) {
+        std::vector<T> x(static_cast<size_t>(rows * n), usual);
+        std::vector<T> of_rows(static_cast<size_t>(rows), usual);
+        std::vector<T> of_columns(static_cast<size_t>(n), usual);
+        x[static_cast<size_t>((rows - 1) * n + at)] = extreme;
+        of_rows[static_cast<size_t>(rows - 1)] = extreme;
+        of_columns[static_cast<size_t>(at)] = extreme;
+        OpTester t(type, 20);
+        t.attr("keepdims", 0).input<T>({rows, n}, x).template input<int64_t>({1}, {1});
+        t.template expect<T>(0, {rows}, of_rows).run();
+        OpTester columns(type, 20);
+        columns.attr("keepdims", 0).input<T>({rows, n}, x).template input<int64_t>({1}, {0});
+        columns.template expect<T>(0, {n}, of_columns).run();
+      }
+    }
+  }
+}
+
+TEST(Reduce, ExtremesOfBytesOfAllLengths) {
+  check_bytes<uint8_t>("ReduceMax", 127, 128);
+  check_bytes<uint8_t>("ReduceMin", 128, 127);
+  check_bytes<int8_t>("ReduceMax", -1, 0);
+  check_bytes<int8_t>("ReduceMin", 0, -1);
+}
+
 TEST(Reduce, UnsignedIntegersUseTheirTopBit) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
   const std::vector<uint64_t> x = {1, kMost, kMost - 4, 7, 3, kMost - 1};
