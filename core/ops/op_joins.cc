@@ -8,9 +8,10 @@
 namespace folio {
 namespace {
 
-constexpr int64_t kStage = 1024;  // elements that are staged at a time
-constexpr int64_t kWide = 128;    // columns that keep a kernel busy
-constexpr int64_t kMerged = 16;   // results that are merged row by row
+constexpr int64_t kStage = 1024;     // elements that are staged at a time
+constexpr int64_t kWideBytes = 256;  // of columns that keep a kernel busy
+constexpr int64_t kShort = 128;      // rows of fewer elements are joined several at a time
+constexpr int64_t kMerged = 16;      // results that are merged row by row
 
 // As std::fill_n; of a constant number compilers at -O2 make vectors.
 template <typename T>
@@ -59,7 +60,7 @@ class Walk {
     T* out = acc + first;
     fill(out, n, job_.joins.start);
     const int64_t fold =
-        n * 4 <= kWide && stride == n
+        n * 2 <= kWide && stride == n
             ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kWide / n)))
             : 1;
     for_each_offset(outer, plan.kept.offset(o) + from, [&](int64_t at) {
@@ -72,6 +73,8 @@ class Walk {
   }
 
  private:
+  static constexpr int64_t kWide = kWideBytes / static_cast<int64_t>(sizeof(T));
+
   bool is_staged() const { return job_.stage || job_.shifts; }
   const T* direct(int64_t at) const { return static_cast<const T*>(job_.x) + at; }
 
@@ -164,7 +167,7 @@ void reduce_elements(Parallel& parallel, const ReduceJob<T>& job, T* acc) {
   const int64_t per_output = std::max<int64_t>(1, plan.reduced_count);
   if (plan.inner_reduced) {
     // Several rows at a time where they are short or have parts elsewhere.
-    const int64_t least = plan.reduced.rank > 0 || plan.inner < kWide ? 8 : 1;
+    const int64_t least = plan.reduced.rank > 0 || plan.inner < kShort ? 8 : 1;
     const int64_t grain = std::max(least, kElementGrain / per_output);
     parallel.for_range(plan.kept.count, grain, [&](int64_t begin, int64_t end) {
       Walk<T>(job).reduce_rows(begin, end, acc);
