@@ -7,7 +7,8 @@
 // Math:   sorted: in ascending order (NaN last, all NaN as one), else by first place. Entries
 //         without elements are one entry, as in numpy.
 // Types:  all numbers, bool, strings; indices and counts int64.
-#include <cmath>
+#include <array>
+#include <bit>
 #include <numeric>
 
 #include "core/ops/op_dispatch.h"
@@ -20,17 +21,20 @@ namespace {
 using Types = TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                        uint16_t, uint32_t, uint64_t, bool, std::string>;
 
-// -1, 0 or 1; a total order, with NaN above all.
+// Numbers as whole ones without a sign, in the same order: NaN above all, all NaN alike, both zeros
+// alike. Types that differ in their keys alone share all that sorts.
 template <typename T>
-int compare(const T& a, const T& b) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return a < b ? -1 : b < a ? 1 : 0;
+uint64_t key_of(T value) {
+  constexpr uint64_t kTop = uint64_t{1} << 63;
+  if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
+    return value;
+  } else if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
+    return static_cast<uint64_t>(static_cast<int64_t>(value)) ^ kTop;
   } else {
-    const auto x = static_cast<Compute<T>>(a);
-    const auto y = static_cast<Compute<T>>(b);
-    if (x < y) return -1;
-    if (x > y) return 1;
-    return static_cast<int>(x != x) - static_cast<int>(y != y);
+    const auto wide = static_cast<double>(static_cast<Compute<T>>(value)) + 0.0;  // -0 becomes 0
+    if (wide != wide) return ~uint64_t{0};
+    const auto bits = std::bit_cast<uint64_t>(wide);
+    return (bits & kTop) != 0 ? ~bits : bits | kTop;
   }
 }
 
@@ -41,16 +45,105 @@ struct Entries {
   int64_t inner = 1;
 };
 
+// -1, 0 or 1: entry a of x beside entry b.
+using CompareEntries = int (*)(const void* x, const Entries& entries, int64_t a, int64_t b);
+
 template <typename T>
-int compare_entries(const T* x, const Entries& entries, int64_t a, int64_t b) {
-  for (int64_t o = 0; o < entries.outer; ++o) {
-    const T* row = x + o * entries.count * entries.inner;
+int compare_entries(const void* x, const Entries& entries, int64_t a, int64_t b) {
+  const auto* row = static_cast<const T*>(x);
+  for (int64_t o = 0; o < entries.outer; ++o, row += entries.count * entries.inner) {
     for (int64_t i = 0; i < entries.inner; ++i) {
-      const int order = compare(row[a * entries.inner + i], row[b * entries.inner + i]);
-      if (order != 0) return order;
+      const T& first = row[a * entries.inner + i];
+      const T& second = row[b * entries.inner + i];
+      if constexpr (std::is_same_v<T, std::string>) {
+        if (const int order = first.compare(second)) return order < 0 ? -1 : 1;
+      } else {
+        const uint64_t keys[] = {key_of(first), key_of(second)};
+        if (keys[0] != keys[1]) return keys[0] < keys[1] ? -1 : 1;
+      }
     }
   }
   return 0;
+}
+
+// Places of entries, ascending, equal ones by place.
+struct Order {
+  std::vector<int64_t> places;
+  std::vector<uint8_t> is_new;  // whether the entry is another one than that before it
+};
+
+// A number beside its place: looking numbers up while they are sorted takes longer.
+struct Placed {
+  uint64_t key;
+  int64_t at;
+};
+
+constexpr int kDigits = sizeof(uint64_t);
+size_t digit_of(uint64_t key, int digit) { return static_cast<size_t>(key >> 8 * digit & 0xFF); }
+
+// Byte by byte of the key, the least first; bytes that all have in common take no time. Equal keys
+// stay as they come, which is by place.
+void sort_by_digits(std::vector<Placed>* numbers) {
+  std::vector<std::array<size_t, 256>> counts(kDigits);
+  for (const Placed& number : *numbers) {
+    for (int d = 0; d < kDigits; ++d) ++counts[static_cast<size_t>(d)][digit_of(number.key, d)];
+  }
+  std::vector<Placed> sorted(numbers->size());
+  for (int d = 0; d < kDigits; ++d) {
+    std::array<size_t, 256>& next = counts[static_cast<size_t>(d)];
+    if (next[digit_of(numbers->front().key, d)] == numbers->size()) continue;
+    std::exclusive_scan(next.begin(), next.end(), next.begin(), size_t{0});
+    for (const Placed& number : *numbers) sorted[next[digit_of(number.key, d)]++] = number;
+    numbers->swap(sorted);
+  }
+}
+
+Order order_of_numbers(std::vector<Placed> numbers) {
+  constexpr size_t kFew = 256;  // are sorted before digits are counted
+  if (numbers.size() < kFew) {
+    std::sort(numbers.begin(), numbers.end(), [](const Placed& a, const Placed& b) {
+      return a.key != b.key ? a.key < b.key : a.at < b.at;
+    });
+  } else {
+    sort_by_digits(&numbers);
+  }
+  Order order;
+  order.places.reserve(numbers.size());
+  order.is_new.reserve(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    order.places.push_back(numbers[i].at);
+    order.is_new.push_back(i == 0 || numbers[i].key != numbers[i - 1].key ? 1 : 0);
+  }
+  return order;
+}
+
+Order order_of_entries(const void* x, const Entries& entries, CompareEntries compare) {
+  Order order;
+  order.places.resize(static_cast<size_t>(entries.count));
+  std::iota(order.places.begin(), order.places.end(), 0);
+  std::sort(order.places.begin(), order.places.end(), [&](int64_t a, int64_t b) {
+    const int result = compare(x, entries, a, b);
+    return result != 0 ? result < 0 : a < b;
+  });
+  order.is_new.assign(order.places.size(), 1);
+  for (size_t i = 1; i < order.places.size(); ++i) {
+    order.is_new[i] = compare(x, entries, order.places[i - 1], order.places[i]) != 0 ? 1 : 0;
+  }
+  return order;
+}
+
+template <typename T>
+Order order_of(const T* x, const Entries& entries) {
+  if constexpr (!std::is_same_v<T, std::string>) {
+    if (entries.outer == 1 && entries.inner == 1) {
+      std::vector<Placed> numbers(static_cast<size_t>(entries.count));
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        numbers[i] = {key_of(x[i]), static_cast<int64_t>(i)};
+      }
+      return order_of_numbers(std::move(numbers));
+    }
+  }
+  return order_of_entries(x, entries, compare_entries<T>);
 }
 
 struct Found {
@@ -59,51 +152,17 @@ struct Found {
   std::vector<int64_t> counts;
 };
 
-// Single numbers stand beside their places while they are sorted: looking them up takes longer.
-template <typename T>
-std::vector<int64_t> order_of_numbers(const T* x, int64_t count) {
-  struct Placed {
-    T value;
-    int64_t at;
-  };
-  std::vector<Placed> numbers(static_cast<size_t>(count));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = {x[i], static_cast<int64_t>(i)};
-  std::sort(numbers.begin(), numbers.end(), [](const Placed& a, const Placed& b) {
-    const int result = compare(a.value, b.value);
-    return result != 0 ? result < 0 : a.at < b.at;
-  });
-  std::vector<int64_t> order(numbers.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = numbers[i].at;
-  return order;
-}
-
-// Entries ascending, equal ones by place.
-template <typename T>
-std::vector<int64_t> order_of(const T* x, const Entries& entries) {
-  if constexpr (!std::is_same_v<T, std::string>) {
-    if (entries.outer == 1 && entries.inner == 1) return order_of_numbers(x, entries.count);
-  }
-  std::vector<int64_t> order(static_cast<size_t>(entries.count));
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    const int result = compare_entries(x, entries, a, b);
-    return result != 0 ? result < 0 : a < b;
-  });
-  return order;
-}
-
-template <typename T>
-Found find_groups(const T* x, const Entries& entries, bool sorted) {
-  const std::vector<int64_t> order = order_of(x, entries);
+Found find_groups(const Order& order, bool sorted) {
   Found found;
-  found.inverse.resize(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || compare_entries(x, entries, order[i - 1], order[i]) != 0) {
-      found.first.push_back(order[i]);
+  found.inverse.resize(order.places.size());
+  for (size_t i = 0; i < order.places.size(); ++i) {
+    if (order.is_new[i] != 0) {
+      found.first.push_back(order.places[i]);
       found.counts.push_back(0);
     }
     ++found.counts.back();
-    found.inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(found.first.size()) - 1;
+    found.inverse[static_cast<size_t>(order.places[i])] =
+        static_cast<int64_t>(found.first.size()) - 1;
   }
   if (sorted) return found;
   // By first place: rank[g] is where group g goes.
@@ -141,29 +200,35 @@ class Unique final : public OpKernel {
     entries.outer = shape.product(0, axis);
     entries.inner = shape.product(axis + 1, shape.rank());
     if (x->count() == 0 && entries.count > 0) return find_empty(run, *x, entries, shape, axis);
-    Status status = wrong_type(0, x->dtype());
-    dispatch(Types{}, x->dtype(), [&](auto tag) {
-      status = find<typename decltype(tag)::type>(run, *x, entries, shape, axis);
+    Order order;
+    const bool is_known = dispatch(Types{}, x->dtype(), [&](auto tag) {
+      order = order_of(x->data<typename decltype(tag)::type>(), entries);
     });
-    return status;
-  }
-
- private:
-  template <typename T>
-  Status find(OpRun& run, const Tensor& x, const Entries& entries, Shape shape, int axis) const {
-    const Found found = find_groups(x.data<T>(), entries, sorted_);
+    if (!is_known) return wrong_type(0, x->dtype());
+    const Found found = find_groups(order, sorted_);
     shape[axis] = static_cast<int64_t>(found.first.size());
-    FOLIO_TRY(Tensor * y, run.output(0, x.dtype(), shape));
-    T* to = y->data_mut<T>();
-    for (int64_t o = 0; o < entries.outer; ++o) {
-      for (const int64_t first : found.first) {
-        move_run(to, x.data<T>() + (o * entries.count + first) * entries.inner, entries.inner);
-        to += entries.inner;
-      }
-    }
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
+    FOLIO_RETURN_IF_ERROR(dispatch_move(x->dtype(), [&](auto tag) {
+      pick<typename decltype(tag)::type>(*x, entries, found.first, y);
+      return Status::ok();
+    }));
     FOLIO_RETURN_IF_ERROR(give(run, 1, found.first));
     FOLIO_RETURN_IF_ERROR(give(run, 2, found.inverse));
     return give(run, 3, found.counts);
+  }
+
+ private:
+  // y = the entries at `places`. T: as wide as their elements.
+  template <typename T>
+  static void pick(const Tensor& x, const Entries& entries, Span<const int64_t> places, Tensor* y) {
+    const T* from = x.data<T>();
+    T* to = y->data_mut<T>();
+    for (int64_t o = 0; o < entries.outer; ++o, from += entries.count * entries.inner) {
+      for (const int64_t place : places) {
+        move_run(to, from + place * entries.inner, entries.inner);
+        to += entries.inner;
+      }
+    }
   }
 
   // Entries without elements are all alike. There may be more of them than memory has room for.

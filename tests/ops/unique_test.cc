@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/op_tester.h"
@@ -39,6 +40,50 @@ TEST(Unique, TakesEntriesOfAnAxisAndNan) {
   hollow.attr("axis", 0).input<float>({3, 0}, {}).expect<float>(0, {1, 0}, {});
   hollow.expect<int64_t>(1, {1}, {0}).expect<int64_t>(2, {3}, {0, 0, 0});
   hollow.expect<int64_t>(3, {1}, {3}).run();
+}
+
+// Of numbers with and without a sign, in rows as alone.
+template <typename T>
+void check_order(const std::vector<T>& ascending) {
+  const auto n = static_cast<int64_t>(ascending.size());
+  std::vector<T> x(ascending.rbegin(), ascending.rend());
+  x.insert(x.end(), ascending.begin(), ascending.end());
+  OpTester numbers("Unique", 11);
+  numbers.input<T>({2 * n}, x).template expect<T>(0, {n}, ascending).run();
+  std::vector<T> pairs, ordered;
+  for (const T& value : x) pairs.insert(pairs.end(), {ascending[0], value});
+  for (const T& value : ascending) ordered.insert(ordered.end(), {ascending[0], value});
+  OpTester rows("Unique", 11);
+  rows.attr("axis", 0).input<T>({2 * n, 2}, pairs);
+  rows.template expect<T>(0, {n, 2}, ordered).run();
+}
+
+// More than are sorted one beside the other: by first place, with counts.
+TEST(Unique, SortsMany) {
+  std::vector<float> x, want;
+  std::vector<int64_t> first, inverse, counts;
+  for (int64_t i = 0; i < 3000; ++i) x.push_back(static_cast<float>((i * 7919) % 1000 - 500) / 8);
+  for (int64_t v = 0; v < 1000; ++v) {
+    want.push_back(static_cast<float>(v - 500) / 8);
+    first.push_back(std::find(x.begin(), x.end(), want.back()) - x.begin());
+    counts.push_back(3);
+  }
+  for (int64_t i = 0; i < 3000; ++i) inverse.push_back((i * 7919) % 1000);
+  OpTester t("Unique", 11);
+  t.input<float>({3000}, x).expect<float>(0, {1000}, want).expect<int64_t>(1, {1000}, first);
+  t.expect<int64_t>(2, {3000}, inverse).expect<int64_t>(3, {1000}, counts).run();
+  OpTester placed("Unique", 11);
+  placed.attr("sorted", 0).input<float>({3000}, x);
+  placed.expect<float>(0, {1000}, {x.begin(), x.begin() + 1000}).run();
+}
+
+TEST(Unique, OrdersNumbersOfEveryKind) {
+  check_order<int8_t>({-128, -1, 0, 1, 127});
+  check_order<int64_t>({INT64_MIN, -1, 0, 1, INT64_MAX});
+  check_order<uint64_t>({0, 1, INT64_MAX, uint64_t{1} << 63, UINT64_MAX});
+  check_order<float>({-INFINITY, -3.5F, -1e-45F, 0, 1e-45F, 2, INFINITY, NAN});
+  check_order<double>({-INFINITY, -1e300, -5e-324, 0, 5e-324, INFINITY, NAN});
+  check_order<std::string>({"", "a", "aa", "b"});
 }
 
 }  // namespace
