@@ -17,7 +17,6 @@
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
-#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -96,22 +95,32 @@ double cubic_weight(double x) {
   return 0;
 }
 
+// As std::nearbyint and std::floor, which are calls where SSE4.1 is not taken for granted.
+double nearest_whole(double x) {
+  constexpr double kWhole = 0x1.8p52;  // added to it, numbers of up to 2^51 have no fractions
+  return std::fabs(x) < 0x1p51 ? x + kWhole - kWhole : x;
+}
+double floor_of_small(double x) {
+  const auto whole = static_cast<double>(static_cast<int64_t>(x));
+  return whole > x ? whole - 1 : whole;
+}
+
 void find_taps(const Options& options, double place, int64_t n, AxisTaps* taps) {
   const auto size = static_cast<double>(n);
   double x = options.align_corners ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
-  if (options.mode == Mode::kNearest) x = std::nearbyint(x);
+  if (options.mode == Mode::kNearest) x = nearest_whole(x);
   const double edge = options.align_corners ? 0 : 0.5;
-  if (!(x >= -edge && x <= size - 1 + edge)) {
-    if (options.padding == Padding::kBorder) x = std::clamp(x, 0.0, size - 1);
-    if (options.padding == Padding::kReflection) x = reflect(x, -edge, size - 1 + edge);
+  if (options.padding != Padding::kZeros && !(x >= -edge && x <= size - 1 + edge)) {
+    x = options.padding == Padding::kBorder ? std::clamp(x, 0.0, size - 1)
+                                            : reflect(x, -edge, size - 1 + edge);
   }
   // NaN and what is far away are outside, however far.
   x = x == x ? std::clamp(x, -8.0, size + 8) : -8.0;
-  const double first = std::floor(x);
+  const double first = floor_of_small(x);
   switch (options.mode) {
     case Mode::kNearest:
       taps->count = 1;
-      taps->index[0] = pad_index(options, std::nearbyint(x), n);
+      taps->index[0] = pad_index(options, nearest_whole(x), n);
       taps->weight[0] = 1;
       return;
     case Mode::kLinear:
@@ -270,6 +279,28 @@ class PairPlaces {
 };
 #endif
 
+// Numbers of the grid, whatever their type, some at a time: one body for all types finds the taps.
+class Coordinates {
+ public:
+  static constexpr int64_t kRoom = 1024;
+
+  explicit Coordinates(const Tensor& grid) : grid_(grid) {}
+  // Numbers [from, from + n), n <= kRoom, until the next call.
+  const double* read(int64_t from, int64_t n) {
+    dispatch(FloatTypes{}, grid_.dtype(), [&](auto tag) {
+      using G = typename decltype(tag)::type;
+      const G* x = grid_.data<G>() + from;
+      for (int64_t i = 0; i < n; ++i)
+        numbers_[i] = static_cast<double>(static_cast<Compute<G>>(x[i]));
+    });
+    return numbers_;
+  }
+
+ private:
+  const Tensor& grid_;
+  double numbers_[kRoom];  // NOLINT: written before they are read
+};
+
 class GridSample final : public OpKernel {
  public:
   explicit GridSample(Options options) : options_(options) {}
@@ -297,32 +328,29 @@ class GridSample final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
     if (y->count() == 0) return Status::ok();
     if (x->count() == 0) return invalid_argument("nothing to sample");
-    if (moves) return move_nearest(run, *x, *grid, y);
-    dispatch(NumericTypes{}, x->dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      dispatch(FloatTypes{}, grid->dtype(), [&](auto grid_tag) {
-        sample<T, typename decltype(grid_tag)::type>(run, *x, *grid, y);
-      });
-    });
+    if (moves) return move_nearest(*x, *grid, y);
+    dispatch(NumericTypes{}, x->dtype(),
+             [&](auto tag) { sample<typename decltype(tag)::type>(run, *x, *grid, y); });
     return Status::ok();
   }
 
  private:
   // What no sum is made of.
-  Status move_nearest(OpRun& run, const Tensor& x, const Tensor& grid, Tensor* y) const {
+  Status move_nearest(const Tensor& x, const Tensor& grid, Tensor* y) const {
     FOLIO_RETURN_IF_ERROR(check_whole_bytes(x));
     if (!x.is_string()) std::memset(y->raw_mut(), 0, y->bytes());
     const int spatial = x.rank() - 2;
     const int64_t channels = x.dim(1);
     const int64_t points = y->shape().product(2, y->rank());
     const int64_t plane = x.shape().product(2, x.rank());
-    FOLIO_TRY(const double* places, reals_of<double>(run, grid));
+    Coordinates coordinates(grid);
     for (int64_t at = 0; at < x.dim(0) * points; ++at) {
+      const double* place = coordinates.read(at * spatial, spatial);
       int64_t offset = 0;
       bool inside = true;
       for (int i = 0; i < spatial; ++i) {
         AxisTaps taps;
-        find_taps(options_, places[at * spatial + spatial - 1 - i], x.dim(i + 2), &taps);
+        find_taps(options_, place[spatial - 1 - i], x.dim(i + 2), &taps);
         inside = inside && taps.index[0] >= 0;
         offset = offset * x.dim(i + 2) + taps.index[0];
       }
@@ -334,7 +362,7 @@ class GridSample final : public OpKernel {
     return Status::ok();
   }
 
-  template <typename T, typename G>
+  template <typename T>
   void sample(OpRun& run, const Tensor& x, const Tensor& grid, Tensor* y) const {
     using A = std::conditional_t<std::is_same_v<Compute<T>, float>, float, double>;
     const int spatial = x.rank() - 2;
@@ -346,22 +374,23 @@ class GridSample final : public OpKernel {
 #if defined(__SSE2__)
     if constexpr (std::is_same_v<T, float>) {
       if (spatial == 2 && dims[1] >= 2 && options_.mode == Mode::kLinear) {
-        return sample_pairs(run, x, grid.data<G>(), y);
+        return sample_pairs(run, x, grid, y);
       }
     }
 #endif
     run.parallel().for_range(x.dim(0) * points, grain, [&](int64_t begin, int64_t end) {
       AxisTaps taps[kMaxSpatial];
       Places<A> places;
+      Coordinates coordinates(grid);
       for (int i = 0; i < spatial; ++i) places.most *= taps_of_axis();
+      const int64_t room = std::min(places.room(), Coordinates::kRoom / spatial);
       for (int64_t at = begin; at < end;) {
         const int64_t batch = at / points;
-        const int64_t n = std::min({places.room(), end - at, (batch + 1) * points - at});
-        for (int64_t p = 0; p < n; ++p) {
-          const G* place = grid.data<G>() + (at + p) * spatial;
+        const int64_t n = std::min({room, end - at, (batch + 1) * points - at});
+        const double* place = coordinates.read(at * spatial, n * spatial);
+        for (int64_t p = 0; p < n; ++p, place += spatial) {
           for (int i = 0; i < spatial; ++i) {
-            const auto v = static_cast<double>(static_cast<Compute<G>>(place[spatial - 1 - i]));
-            find_taps(options_, v, dims[i], &taps[i]);
+            find_taps(options_, place[spatial - 1 - i], dims[i], &taps[i]);
           }
           places.counts[p] = multiply_taps(taps, spatial, dims, places.offsets + p * places.most,
                                            places.weights + p * places.most);
@@ -376,8 +405,7 @@ class GridSample final : public OpKernel {
 
 #if defined(__SSE2__)
   // Images of floats, linear.
-  template <typename G>
-  void sample_pairs(OpRun& run, const Tensor& x, const G* grid, Tensor* y) const {
+  void sample_pairs(OpRun& run, const Tensor& x, const Tensor& grid, Tensor* y) const {
     const int64_t channels = x.dim(1);
     const int64_t plane = x.dim(2) * x.dim(3);
     const int64_t points = y->dim(2) * y->dim(3);
@@ -385,18 +413,18 @@ class GridSample final : public OpKernel {
     run.parallel().for_range(x.dim(0) * points, grain, [&](int64_t begin, int64_t end) {
       PairPlaces pairs;
       Places<float> others;  // what is no pair, and where
+      Coordinates coordinates(grid);
       others.most = 4;
       int64_t where[PairPlaces::kRoom];
       for (int64_t at = begin; at < end;) {
         const int64_t batch = at / points;
         const int64_t n = std::min({PairPlaces::kRoom, end - at, (batch + 1) * points - at});
         int64_t other = 0;
-        for (int64_t p = 0; p < n; ++p) {
+        const double* place = coordinates.read(at * 2, n * 2);
+        for (int64_t p = 0; p < n; ++p, place += 2) {
           AxisTaps taps[2];
           for (int i = 0; i < 2; ++i) {
-            const G v = grid[(at + p) * 2 + 1 - i];
-            find_taps(options_, static_cast<double>(static_cast<Compute<G>>(v)), x.dim(2 + i),
-                      &taps[i]);
+            find_taps(options_, place[1 - i], x.dim(2 + i), &taps[i]);
           }
           if (pairs.set(p, taps[0], taps[1], x.dim(3))) continue;
           pairs.clear(p);
