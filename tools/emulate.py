@@ -7,7 +7,7 @@ Usage: emulate.py [--cpu MODEL] [--bochs PROGRAM] [--with FILE]... [--timeout SE
 
 Bochs boots Debian's kernel with PROGRAM, the shared libraries it asks for and FILEs as its whole system; what PROGRAM
 prints comes here as it is printed, and its exit code is ours (124: SECONDS are over; 125: nothing ran). Variables that
-begin with FOLIO_ or GTEST_ are passed on, LD_PRELOAD names a FILE. Debian's Bochs 2.7 has AVX-512 with VNNI (tigerlake,
+begin with FOLIO_ or GTEST_ are passed on. Debian's Bochs 2.7 has AVX-512 with VNNI (tigerlake,
 the default; `bochs --help cpu` lists the others). It takes a minute to begin and is hundreds of times slower than a CPU:
 it says whether results are right, never how fast they come.
 
@@ -16,6 +16,7 @@ a package and unpacked in build/emulate, not installed.
 """
 
 import argparse
+import contextlib
 import glob
 import os
 import re
@@ -182,8 +183,6 @@ def emulate(args, work):
     root = Path(__file__).resolve().parent.parent
     kernel = find_kernel(root / "build/emulate")
     passed_on = {n: v for n, v in os.environ.items() if n.startswith(("FOLIO_", "GTEST_"))}
-    if "LD_PRELOAD" in os.environ:
-        passed_on["LD_PRELOAD"] = os.environ.pop("LD_PRELOAD")
     make_root(work / "root", args, passed_on)
     make_disk(work, kernel)
     (work / "options").write_text(BOCHS_OPTIONS.format(
@@ -196,7 +195,8 @@ def emulate(args, work):
         try:
             code = follow(Serial(work / "serial"), process, args.timeout)
         finally:
-            os.killpg(process.pid, signal.SIGKILL)  # Debian's bochs is a script that starts it
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(process.pid, signal.SIGKILL)  # Debian's bochs is a script that starts it
             process.wait()
     if code is None:
         raise CannotRun("Bochs ended before the program did:\n" + (work / "out").read_text()[-2000:])
