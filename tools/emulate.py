@@ -7,9 +7,9 @@ Usage: emulate.py [--cpu MODEL] [--bochs PROGRAM] [--with FILE]... [--timeout SE
 
 Bochs boots Debian's kernel with PROGRAM, the shared libraries it asks for and FILEs as its whole system; what PROGRAM
 prints comes here as it is printed, and its exit code is ours (124: SECONDS are over; 125: nothing ran). Variables that
-begin with FOLIO_ or GTEST_ are passed on. Debian's Bochs 2.7 has AVX-512 with VNNI (tigerlake,
-the default; `bochs --help cpu` lists the others). It takes a minute to begin and is hundreds of times slower than a CPU:
-it says whether results are right, never how fast they come.
+begin with FOLIO_ or GTEST_ are passed on. Debian's Bochs 2.7 has AVX-512 with VNNI (tigerlake, the default;
+`bochs --help cpu` lists the others). It takes a minute to begin and is hundreds of times slower than a CPU: it says
+whether results are right, never how fast they come.
 
 Needs the Debian packages bochs bochsbios isolinux syslinux-common xorriso cpio busybox-static. The kernel is fetched as
 a package and unpacked in build/emulate, not installed.
@@ -17,7 +17,6 @@ a package and unpacked in build/emulate, not installed.
 
 import argparse
 import contextlib
-import glob
 import os
 import re
 import shlex
@@ -82,8 +81,7 @@ def run(*command, **options):
 
 def find_kernel(cache):
     """Debian's kernel, fetched once."""
-    found = sorted(glob.glob(f"{cache}/boot/vmlinuz-*"))
-    if not found:
+    if not list(cache.glob("boot/vmlinuz-*")):
         cache.mkdir(parents=True, exist_ok=True)
         depends = re.search(r"Depends: (linux-image-\S+)", run("apt-cache", "depends", KERNEL))
         if not depends:
@@ -92,8 +90,7 @@ def find_kernel(cache):
         for package in cache.glob("linux-image-*.deb"):
             run("dpkg-deb", "--extract", package, cache)
             package.unlink()
-        found = sorted(glob.glob(f"{cache}/boot/vmlinuz-*"))
-    return found[-1]
+    return max(cache.glob("boot/vmlinuz-*"))
 
 
 def libraries_of(program):

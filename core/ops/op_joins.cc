@@ -1,9 +1,11 @@
 #include "core/ops/op_joins.h"
 
-#include <emmintrin.h>
-
 #include <bit>
 #include <limits>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace folio {
 namespace {
@@ -250,6 +252,7 @@ void join_byte_columns(int64_t rows, int64_t n, const uint8_t* x, int64_t stride
   }
 }
 
+#if defined(__SSE2__)
 __m128i load_bytes(const uint8_t* x) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
 }
@@ -279,18 +282,25 @@ __m128i join_vectors(int64_t n, const uint8_t* x) {
   return best[0];
 }
 
+// Of n >= 16.
+template <bool kMax>
+uint8_t join_long_row(int64_t n, const uint8_t* x) {
+  __m128i best = n < 64 ? join_vectors<kMax, 1>(n, x) : join_vectors<kMax, 4>(n, x);
+  best = extremes<kMax>(best, _mm_srli_si128(best, 8));
+  best = extremes<kMax>(best, _mm_srli_si128(best, 4));
+  best = extremes<kMax>(best, _mm_srli_si128(best, 2));
+  best = extremes<kMax>(best, _mm_srli_si128(best, 1));
+  return static_cast<uint8_t>(_mm_cvtsi128_si32(best));
+}
+#endif
+
 template <bool kMax>
 uint8_t join_byte_row(int64_t n, const uint8_t* x, uint8_t best) {
-  if (n < 16) {
-    for (int64_t j = 0; j < n; ++j) best = extreme<kMax>(best, x[j]);
-    return best;
-  }
-  __m128i of_row = n < 64 ? join_vectors<kMax, 1>(n, x) : join_vectors<kMax, 4>(n, x);
-  of_row = extremes<kMax>(of_row, _mm_srli_si128(of_row, 8));
-  of_row = extremes<kMax>(of_row, _mm_srli_si128(of_row, 4));
-  of_row = extremes<kMax>(of_row, _mm_srli_si128(of_row, 2));
-  of_row = extremes<kMax>(of_row, _mm_srli_si128(of_row, 1));
-  return extreme<kMax>(best, static_cast<uint8_t>(_mm_cvtsi128_si32(of_row)));
+#if defined(__SSE2__)
+  if (n >= 16) return extreme<kMax>(best, join_long_row<kMax>(n, x));
+#endif
+  for (int64_t j = 0; j < n; ++j) best = extreme<kMax>(best, x[j]);
+  return best;
 }
 
 template <bool kMax>

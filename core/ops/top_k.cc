@@ -8,39 +8,16 @@
 // Types:  all numbers; indices int64.
 // Errors: kInvalidArgument when k is negative or above n.
 #include <algorithm>
-#include <bit>
-#include <limits>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
+#include "core/ops/op_order.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
-
-// An element as a whole number that is larger where the element is: NaN above all, -0 as 0.
-template <typename T>
-auto key_of(T value) {
-  if constexpr (std::is_floating_point_v<Compute<T>>) {
-    using C = Compute<T>;
-    using Key = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
-    const Key bits = std::bit_cast<Key>(static_cast<C>(value) + C{0});
-    constexpr Key kMost = std::numeric_limits<Key>::max();
-    constexpr Key kInf = std::bit_cast<Key>(std::numeric_limits<C>::infinity());
-    const Key key = bits ^ ((bits >> (sizeof(Key) * 8 - 1)) & kMost);
-    return (bits & kMost) > kInf ? kMost : key;
-  } else if constexpr (sizeof(T) < 4) {
-    return static_cast<int32_t>(value);
-  } else {
-    using Key = std::make_signed_t<T>;
-    constexpr Key kFlip = std::is_signed_v<T> ? 0 : std::numeric_limits<Key>::min();
-    return static_cast<Key>(static_cast<Key>(value) ^ kFlip);
-  }
-}
-template <typename T>
-using KeyOf = decltype(key_of(T{}));
 
 // A key and where it stands; comes before another if the key is larger, or the index lower.
 class NarrowEntry {

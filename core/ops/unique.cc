@@ -8,11 +8,11 @@
 //         without elements are one entry, as in numpy.
 // Types:  all numbers, bool, strings; indices and counts int64.
 #include <array>
-#include <bit>
 #include <numeric>
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
+#include "core/ops/op_order.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -21,21 +21,13 @@ namespace {
 using Types = TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                        uint16_t, uint32_t, uint64_t, bool, std::string>;
 
-// Numbers as whole ones without a sign, in the same order: NaN above all, all NaN alike, both zeros
-// alike. Types that differ in their keys alone share all that sorts.
+// An element's key as one without a sign, whose digits tell the order. Types that differ in their
+// keys alone share all that sorts.
 template <typename T>
-uint64_t key_of(T value) {
-  constexpr uint64_t kTop = uint64_t{1} << 63;
-  if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
-    return value;
-  } else if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
-    return static_cast<uint64_t>(static_cast<int64_t>(value)) ^ kTop;
-  } else {
-    const auto wide = static_cast<double>(static_cast<Compute<T>>(value)) + 0.0;  // -0 becomes 0
-    if (wide != wide) return ~uint64_t{0};
-    const auto bits = std::bit_cast<uint64_t>(wide);
-    return (bits & kTop) != 0 ? ~bits : bits | kTop;
-  }
+uint64_t digits_of(T value) {
+  using Digits = std::make_unsigned_t<KeyOf<T>>;
+  constexpr Digits kTop = Digits{1} << (8 * sizeof(Digits) - 1);
+  return static_cast<Digits>(key_of(value)) ^ kTop;
 }
 
 // Entry i is x[o, i, j] for all o < outer and j < inner.
@@ -58,8 +50,9 @@ int compare_entries(const void* x, const Entries& entries, int64_t a, int64_t b)
       if constexpr (std::is_same_v<T, std::string>) {
         if (const int order = first.compare(second)) return order < 0 ? -1 : 1;
       } else {
-        const uint64_t keys[] = {key_of(first), key_of(second)};
-        if (keys[0] != keys[1]) return keys[0] < keys[1] ? -1 : 1;
+        const auto key = key_of(first);
+        const auto other = key_of(second);
+        if (key != other) return key < other ? -1 : 1;
       }
     }
   }
@@ -138,7 +131,7 @@ Order order_of(const T* x, const Entries& entries) {
     if (entries.outer == 1 && entries.inner == 1) {
       std::vector<Placed> numbers(static_cast<size_t>(entries.count));
       for (size_t i = 0; i < numbers.size(); ++i) {
-        numbers[i] = {key_of(x[i]), static_cast<int64_t>(i)};
+        numbers[i] = {digits_of(x[i]), static_cast<int64_t>(i)};
       }
       return order_of_numbers(std::move(numbers));
     }
