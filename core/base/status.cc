@@ -1,5 +1,31 @@
 #include "core/base/status.h"
 
+namespace folio {
+
+struct Status::Rep {
+  Code code;
+  std::string message;
+};
+
+Status::Status(Code code, std::string message) : rep_(new Rep{code, std::move(message)}) {}
+
+Status::Status(const Status& other) : rep_(other.rep_ ? new Rep(*other.rep_) : nullptr) {}
+
+Status& Status::operator=(const Status& other) { return *this = Status(other); }
+
+std::string_view Status::message() const { return rep_ ? std::string_view(rep_->message) : ""; }
+
+Status Status::with_context(std::string_view where) && {
+  if (rep_) rep_->message.insert(0, std::string(where) + ": ");
+  return std::move(*this);
+}
+
+void Status::Free::operator()(Rep* rep) const noexcept { delete rep; }
+
+Code Status::error_code() const { return rep_->code; }
+
+}  // namespace folio
+
 namespace folio::internal {
 
 void Part::append_to(std::string* out) const {

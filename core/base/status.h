@@ -43,33 +43,30 @@ enum class Code : int {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message)
-      : rep_(std::make_unique<Rep>(Rep{code, std::move(message)})) {}
-  Status(const Status& other) : rep_(other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr) {}
+  Status(Code code, std::string message);
+  Status(const Status& other);
   Status(Status&&) noexcept = default;
-  Status& operator=(const Status& other) {
-    rep_ = other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr;
-    return *this;
-  }
+  Status& operator=(const Status& other);
   Status& operator=(Status&&) noexcept = default;
 
   static Status ok() { return {}; }
   bool is_ok() const { return rep_ == nullptr; }
-  Code code() const { return rep_ ? rep_->code : Code::kOk; }
-  std::string_view message() const { return rep_ ? std::string_view(rep_->message) : ""; }
+  Code code() const { return is_ok() ? Code::kOk : error_code(); }
+  std::string_view message() const;
 
   // Prefixes an error's message with "`where`: "; OK stays OK.
-  Status with_context(std::string_view where) && {
-    if (rep_) rep_->message.insert(0, std::string(where) + ": ");
-    return std::move(*this);
-  }
+  Status with_context(std::string_view where) &&;
 
  private:
-  struct Rep {
-    Code code;
-    std::string message;
+  struct Rep;
+  struct Free {
+    [[gnu::cold]] void operator()(Rep* rep) const noexcept;
   };
-  std::unique_ptr<Rep> rep_;
+
+  // Out of line, as all that errors alone need: thousands of places have a Status.
+  [[gnu::cold]] Code error_code() const;
+
+  std::unique_ptr<Rep, Free> rep_;
 };
 
 namespace internal {

@@ -28,6 +28,18 @@ std::string node_label(std::string_view name, std::string_view op_type) {
   return cat("node '", name, "' (", op_type, ")");
 }
 
+Node::Node() = default;
+Node::Node(Node&& other) noexcept = default;
+Node& Node::operator=(Node&& other) noexcept = default;
+Node::~Node() = default;
+
+GraphValue::GraphValue() = default;
+GraphValue::GraphValue(const GraphValue& other) = default;
+GraphValue::GraphValue(GraphValue&& other) noexcept = default;
+GraphValue& GraphValue::operator=(const GraphValue& other) = default;
+GraphValue& GraphValue::operator=(GraphValue&& other) noexcept = default;
+GraphValue::~GraphValue() = default;
+
 Graph* Node::subgraph(std::string_view attribute) const {
   for (size_t i = 0; i < subgraph_names.size(); ++i) {
     if (subgraph_names[i] == attribute) return subgraphs[i].get();

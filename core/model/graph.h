@@ -58,6 +58,11 @@ uint64_t plain_bytes(const Initializer& constant);
 std::string node_label(std::string_view name, std::string_view op_type);
 
 struct Node {
+  Node();
+  Node(Node&& other) noexcept;
+  Node& operator=(Node&& other) noexcept;
+  ~Node();
+
   std::string name;
   std::string domain;
   std::string op_type;
@@ -87,6 +92,13 @@ struct GraphValue {
   ValueId outer = kNone;
   // Integer contents as far as shape inference knows them (rank 0 or 1, few elements).
   std::optional<std::vector<Dim>> data;
+
+  GraphValue();
+  GraphValue(const GraphValue& other);
+  GraphValue(GraphValue&& other) noexcept;
+  GraphValue& operator=(const GraphValue& other);
+  GraphValue& operator=(GraphValue&& other) noexcept;
+  ~GraphValue();
 
   bool is_constant() const { return initializer && !is_input; }
 };

@@ -61,6 +61,13 @@ struct AttributeDef {
     kTypeProtos = 14,
   };
 
+  AttributeDef();
+  AttributeDef(const AttributeDef& other);
+  AttributeDef(AttributeDef&& other) noexcept;
+  AttributeDef& operator=(const AttributeDef& other);
+  AttributeDef& operator=(AttributeDef&& other) noexcept;
+  ~AttributeDef();
+
   std::string name;
   Type type = Type::kUndefined;
   std::string ref_attr_name;         // inside functions: take the caller's attribute
@@ -73,6 +80,13 @@ struct AttributeDef {
 };
 
 struct NodeDef {
+  NodeDef();
+  NodeDef(const NodeDef& other);
+  NodeDef(NodeDef&& other) noexcept;
+  NodeDef& operator=(const NodeDef& other);
+  NodeDef& operator=(NodeDef&& other) noexcept;
+  ~NodeDef();
+
   std::string name;
   std::string domain;  // "" is ai.onnx ("ai.onnx" is normalised to "" by the parser)
   std::string op_type;

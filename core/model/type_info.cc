@@ -4,6 +4,41 @@
 
 namespace folio {
 
+TypeInfo::TypeInfo() = default;
+TypeInfo::TypeInfo(const TypeInfo& other) = default;
+TypeInfo::TypeInfo(TypeInfo&& other) noexcept = default;
+TypeInfo& TypeInfo::operator=(const TypeInfo& other) = default;
+TypeInfo& TypeInfo::operator=(TypeInfo&& other) noexcept = default;
+TypeInfo::~TypeInfo() = default;
+
+TypeInfo TypeInfo::tensor(DType dtype, std::optional<Dims> dims) {
+  TypeInfo type;
+  type.kind = Kind::kTensor;
+  type.dtype = dtype;
+  type.dims = std::move(dims);
+  return type;
+}
+
+TypeInfo TypeInfo::sequence(TypeInfo element_type) {
+  TypeInfo type;
+  type.kind = Kind::kSequence;
+  type.element = std::make_shared<const TypeInfo>(std::move(element_type));
+  return type;
+}
+
+TypeInfo TypeInfo::optional_of(TypeInfo element_type) {
+  TypeInfo type = sequence(std::move(element_type));
+  type.kind = Kind::kOptional;
+  return type;
+}
+
+TypeInfo TypeInfo::map(DType key, TypeInfo value_type) {
+  TypeInfo type = sequence(std::move(value_type));
+  type.kind = Kind::kMap;
+  type.dtype = key;
+  return type;
+}
+
 std::optional<Shape> TypeInfo::static_shape() const {
   if (!has_rank() || dims->size() > static_cast<size_t>(kMaxRank)) return std::nullopt;
   Shape shape;

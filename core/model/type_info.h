@@ -34,35 +34,22 @@ using Dims = std::vector<Dim>;
 struct TypeInfo {
   enum class Kind : uint8_t { kUnknown, kTensor, kSequence, kMap, kOptional, kSparseTensor };
 
+  TypeInfo();
+  TypeInfo(const TypeInfo& other);
+  TypeInfo(TypeInfo&& other) noexcept;
+  TypeInfo& operator=(const TypeInfo& other);
+  TypeInfo& operator=(TypeInfo&& other) noexcept;
+  ~TypeInfo();
+
   Kind kind = Kind::kUnknown;
   DType dtype = DType::kUndefined;          // kTensor, kSparseTensor: elements; kMap: keys
   std::optional<Dims> dims;                 // kTensor: absent = unknown rank
   std::shared_ptr<const TypeInfo> element;  // kSequence, kOptional: element; kMap: value
 
-  static TypeInfo tensor(DType dtype, std::optional<Dims> dims = std::nullopt) {
-    TypeInfo type;
-    type.kind = Kind::kTensor;
-    type.dtype = dtype;
-    type.dims = std::move(dims);
-    return type;
-  }
-  static TypeInfo sequence(TypeInfo element_type) {
-    TypeInfo type;
-    type.kind = Kind::kSequence;
-    type.element = std::make_shared<const TypeInfo>(std::move(element_type));
-    return type;
-  }
-  static TypeInfo optional_of(TypeInfo element_type) {
-    TypeInfo type = sequence(std::move(element_type));
-    type.kind = Kind::kOptional;
-    return type;
-  }
-  static TypeInfo map(DType key, TypeInfo value_type) {
-    TypeInfo type = sequence(std::move(value_type));
-    type.kind = Kind::kMap;
-    type.dtype = key;
-    return type;
-  }
+  static TypeInfo tensor(DType dtype, std::optional<Dims> dims = std::nullopt);
+  static TypeInfo sequence(TypeInfo element_type);
+  static TypeInfo optional_of(TypeInfo element_type);
+  static TypeInfo map(DType key, TypeInfo value_type);
 
   bool is_tensor() const { return kind == Kind::kTensor; }
   bool has_rank() const { return is_tensor() && dims.has_value(); }

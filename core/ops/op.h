@@ -60,9 +60,7 @@ class OpInfer {
   std::optional<std::vector<int64_t>> ints(int i) const;
 
   void set_output(int i, TypeInfo type);
-  void set_tensor(int i, DType dtype, std::optional<Dims> dims = std::nullopt) {
-    set_output(i, TypeInfo::tensor(dtype, std::move(dims)));
-  }
+  void set_tensor(int i, DType dtype, std::optional<Dims> dims = std::nullopt);
   void set_data(int i, std::vector<Dim> data);
 
   DimTable& table() { return dims_; }

@@ -98,6 +98,10 @@ std::optional<std::vector<Dim>> OpInfer::data(int i) const {
   return out;
 }
 
+void OpInfer::set_tensor(int i, DType dtype, std::optional<Dims> dims) {
+  set_output(i, TypeInfo::tensor(dtype, std::move(dims)));
+}
+
 void OpInfer::set_output(int i, TypeInfo type) {
   const ValueId id = id_at(node_.outputs, i);
   if (id != kNone) graph_.value(id).type = std::move(type);
