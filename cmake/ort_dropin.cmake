@@ -13,7 +13,7 @@ target_compile_definitions(folio_ort PRIVATE FOLIO_VERSION="${PROJECT_VERSION}")
 target_link_libraries(folio_ort PRIVATE folio_core)
 target_link_options(folio_ort PRIVATE
   -Wl,--version-script=${ort_exports} # of no version: programs ask for those of many releases
-  -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,-z,max-page-size=16384 -Wl,--gc-sections -Wl,--as-needed) # as libfolio.so
+  -Wl,-z,nodelete ${FOLIO_LINK_OPTIONS} -Wl,--gc-sections -Wl,--as-needed) # as libfolio.so
 if(NOT FOLIO_SANITIZE)
   target_link_options(folio_ort PRIVATE -Wl,--no-undefined)
 endif()

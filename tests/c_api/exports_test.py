@@ -4,16 +4,19 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import skipping
 
-LIBRARY = Path(os.environ["FOLIO_BINARY_DIR"]) / "lib/libfolio.so"
+BUILD = Path(os.environ["FOLIO_BINARY_DIR"])
+LIBRARY = BUILD / "lib/libfolio.so"
 SANITIZED = bool(os.environ.get("FOLIO_SANITIZE"))
 NEEDED = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 GLIBC_MAX = (2, 36)  # Debian 12
+LARGEST_BYTES = 8_000_000  # of the file as it is installed (docs/building.md)
 
 
 def output_of(*command):
@@ -56,6 +59,15 @@ class Exports(unittest.TestCase):
         versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(\d+\.\d+)", symbols)}
         self.assertTrue(versions)
         self.assertLessEqual(max(versions), GLIBC_MAX)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer brings code of its own")
+    def test_the_file_is_at_most_8_mb(self):
+        if "CMAKE_BUILD_TYPE:STRING=Release" not in (BUILD / "CMakeCache.txt").read_text():
+            self.skipTest("this build is not the one that is shipped")
+        with tempfile.TemporaryDirectory() as folder:
+            stripped = Path(folder) / "libfolio.so.1"
+            subprocess.run(["strip", "-o", str(stripped), str(LIBRARY)], check=True)
+            self.assertLessEqual(stripped.stat().st_size, LARGEST_BYTES)
 
 
 if __name__ == "__main__":
