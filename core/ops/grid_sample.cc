@@ -5,8 +5,8 @@
 // Shapes: x [n, c, in..], grid [n, out.., k] for k spatial axes -> y [n, c, out..]; a place is
 //         (.., y, x): its numbers belong to the axes from the last to the first, -1 to 1.
 // Math:   what lies outside is 0, or the border's, or reflected at the border; cubic: a = -0.75.
-// Types:  X all numbers, with mode nearest all types but those of 2 and 4 bits; grid floats; summed
-//         in float, of double and integers in double.
+// Types:  X all numbers, with mode nearest all types but those of 2 and 4 bits, which are copied;
+//         grid floats; summed in float, of double and integers in double.
 // Notes:  1 to 4 spatial axes.
 // Errors: kInvalidArgument when shapes do not fit; kNotImplemented for more than 4 spatial axes.
 #include <cmath>
@@ -105,9 +105,14 @@ double floor_of_small(double x) {
   return whole > x ? whole - 1 : whole;
 }
 
+// On an axis of so many elements, which is also said in double.
+double element_of(const Options& options, double place, double size) {
+  return options.align_corners ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
+}
+
 void find_taps(const Options& options, double place, int64_t n, AxisTaps* taps) {
   const auto size = static_cast<double>(n);
-  double x = options.align_corners ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
+  double x = element_of(options, place, size);
   if (options.mode == Mode::kNearest) x = nearest_whole(x);
   const double edge = options.align_corners ? 0 : 0.5;
   if (options.padding != Padding::kZeros && !(x >= -edge && x <= size - 1 + edge)) {
@@ -136,6 +141,34 @@ void find_taps(const Options& options, double place, int64_t n, AxisTaps* taps) 
         taps->index[t] = pad_index(options, first + t - 1, n);
         taps->weight[t] = cubic_weight(first + t - 1 - x);
       }
+  }
+}
+
+// The nearest element of each of n places [spatial] in a plane; -1: outside, where zeros are. Where
+// places lie is nothing to guess by, so that nothing depends on it but in reflections.
+void find_nearest(const Options& options, int64_t n, const double* places, int spatial,
+                  const int64_t* dims, int64_t* offsets) {
+  std::fill_n(offsets, n, 0);
+  const bool is_border = options.padding == Padding::kBorder;
+  for (int i = 0; i < spatial; ++i) {
+    const double* place = places + spatial - 1 - i;
+    const auto size = static_cast<double>(dims[i]);
+    const double low = is_border ? 0 : -1;
+    const double high = is_border ? size - 1 : size;
+    for (int64_t p = 0; p < n; ++p, place += spatial) {
+      int64_t index = -1;
+      if (options.padding == Padding::kReflection) {
+        AxisTaps taps;
+        find_taps(options, *place, dims[i], &taps);
+        index = taps.index[0];
+      } else {
+        // NaN becomes `low`.
+        const double x = std::max(low, std::min(element_of(options, *place, size), high));
+        index = static_cast<int64_t>(nearest_whole(x));
+        index = index == dims[i] ? -1 : index;
+      }
+      offsets[p] = (offsets[p] | index) < 0 ? -1 : offsets[p] * dims[i] + index;
+    }
   }
 }
 
@@ -319,8 +352,7 @@ class GridSample final : public OpKernel {
     std::vector<int64_t> dims{x->dim(0), x->dim(1)};
     dims.insert(dims.end(), grid->shape().begin() + 1, grid->shape().end() - 1);
     FOLIO_TRY(const Shape shape, shape_from(dims));
-    const bool moves = !contains(NumericTypes{}, x->dtype());
-    if (moves && options_.mode != Mode::kNearest) {
+    if (options_.mode != Mode::kNearest && !contains(NumericTypes{}, x->dtype())) {
       return invalid_argument("elements of type ", dtype_name(x->dtype()),
                               " can be sampled by mode 'nearest' alone");
     }
@@ -328,38 +360,41 @@ class GridSample final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
     if (y->count() == 0) return Status::ok();
     if (x->count() == 0) return invalid_argument("nothing to sample");
-    if (moves) return move_nearest(*x, *grid, y);
+    if (options_.mode == Mode::kNearest) return move(run, *x, *grid, y);
     dispatch(NumericTypes{}, x->dtype(),
              [&](auto tag) { sample<typename decltype(tag)::type>(run, *x, *grid, y); });
     return Status::ok();
   }
 
  private:
-  // What no sum is made of.
-  Status move_nearest(const Tensor& x, const Tensor& grid, Tensor* y) const {
-    FOLIO_RETURN_IF_ERROR(check_whole_bytes(x));
-    if (!x.is_string()) std::memset(y->raw_mut(), 0, y->bytes());
+  // Mode nearest: elements as they are, of any type.
+  Status move(OpRun& run, const Tensor& x, const Tensor& grid, Tensor* y) const {
     const int spatial = x.rank() - 2;
     const int64_t channels = x.dim(1);
     const int64_t points = y->shape().product(2, y->rank());
     const int64_t plane = x.shape().product(2, x.rank());
-    Coordinates coordinates(grid);
-    for (int64_t at = 0; at < x.dim(0) * points; ++at) {
-      const double* place = coordinates.read(at * spatial, spatial);
-      int64_t offset = 0;
-      bool inside = true;
-      for (int i = 0; i < spatial; ++i) {
-        AxisTaps taps;
-        find_taps(options_, place[spatial - 1 - i], x.dim(i + 2), &taps);
-        inside = inside && taps.index[0] >= 0;
-        offset = offset * x.dim(i + 2) + taps.index[0];
-      }
-      const int64_t batch = at / points;
-      for (int64_t c = batch * channels; inside && c < (batch + 1) * channels; ++c) {
-        move_element(x, c * plane + offset, y, c * points + at % points);
-      }
-    }
-    return Status::ok();
+    return dispatch_move(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      run.parallel().for_range(
+          x.dim(0) * points, rows_per_task(channels * 4), [&](int64_t begin, int64_t end) {
+            Coordinates coordinates(grid);
+            int64_t offsets[Coordinates::kRoom];
+            for (int64_t at = begin; at < end;) {
+              const int64_t batch = at / points;
+              const int64_t n =
+                  std::min({Coordinates::kRoom / spatial, end - at, (batch + 1) * points - at});
+              const double* place = coordinates.read(at * spatial, n * spatial);
+              find_nearest(options_, n, place, spatial, x.shape().begin() + 2, offsets);
+              const T* from = x.data<T>() + batch * channels * plane;
+              T* to = y->data_mut<T>() + batch * channels * points + at % points;
+              for (int64_t c = 0; c < channels; ++c, from += plane, to += points) {
+                for (int64_t p = 0; p < n; ++p) to[p] = offsets[p] < 0 ? T{} : from[offsets[p]];
+              }
+              at += n;
+            }
+          });
+      return Status::ok();
+    });
   }
 
   template <typename T>
@@ -445,9 +480,7 @@ class GridSample final : public OpKernel {
   }
 #endif
 
-  int taps_of_axis() const {
-    return options_.mode == Mode::kNearest ? 1 : options_.mode == Mode::kLinear ? 2 : 4;
-  }
+  int taps_of_axis() const { return options_.mode == Mode::kLinear ? 2 : 4; }
 
   Options options_;
 };

@@ -40,6 +40,20 @@ TEST(GridSample, SamplesVolumesOfIntegers) {
   t.input<double>({1, 1, 1, 1, 3}, {0.5, 0, 0}).expect<int32_t>(0, {1, 2, 1, 1, 1}, {2, 4}).run();
 }
 
+TEST(GridSample, CopiesTheNearestElementWhateverItIs) {
+  constexpr int64_t kLarge = (int64_t{1} << 62) + 1;  // no double is it
+  OpTester t("GridSample", 20);
+  t.attr("mode", "nearest").input<int64_t>({1, 1, 1, 2}, {kLarge, -kLarge});
+  t.input<float>({1, 1, 2, 2}, {-0.5F, 0, 0.5F, 0});
+  t.expect<int64_t>(0, {1, 1, 1, 2}, {kLarge, -kLarge}).run();
+  OpTester halves("GridSample", 20);
+  halves.attr("mode", "nearest").attr("padding_mode", "border");
+  halves.input<float>({1, 1, 1, 4}, {-0.0F, INFINITY, 2, 3});
+  // Between two elements: the even one.
+  halves.input<float>({1, 1, 5, 2}, {-0.5F, 0, 0, 0, 0.5F, 0, NAN, 0, 9, NAN});
+  halves.expect<float>(0, {1, 1, 1, 5}, {-0.0F, 2, 2, -0.0F, 3}).run();
+}
+
 TEST(GridSample, RefusesGridsThatDoNotFit) {
   OpTester t("GridSample", 16);
   t.input<float>({1, 1, 1, 1}, {1}).input<float>({1, 1, 1, 3}, {0, 0, 0}).outputs(1);
