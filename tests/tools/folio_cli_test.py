@@ -238,6 +238,20 @@ class TestCommand(FolioCase):
         self.write("t/data.json", b'{"rtol": 1e-3, "atol": 0.1, "outputs": {"y": {"atol": 1e-5}}}')
         self.lines(1, self.folder)
 
+    def test_integers_are_equal_unless_a_tolerance_is_given(self):
+        kinds = {INT32: ("<i", 5000), INT64: ("<q", -2**62), UINT64: ("<Q", 2**64 - 2)}
+        for dtype, (form, value) in kinds.items():
+            with self.subTest(dtype=dtype):
+                self.write("i/model.onnx", identity_model(dtype, [1]))
+                self.write("i/test_data_set_0/input_0.pb",
+                           tensor(dtype, [1], struct.pack(form, value)))
+                for expected in (value, value + 1):
+                    self.write("i/test_data_set_0/output_0.pb",
+                               tensor(dtype, [1], struct.pack(form, expected)))
+                    self.lines(int(expected != value), self.folder)
+                self.assertIn("differ, most by 1)", self.lines(1, self.folder)[0])
+                self.lines(0, self.folder, "--atol", "1")
+
     def test_later_sets_count_and_missing_outputs_do_not(self):
         self.write_test("s", [2, 5])
         self.write("s/test_data_set_10/input_0.pb", tensor(FLOAT, [1], floats=[1]))

@@ -15,11 +15,11 @@ namespace {
 
 constexpr size_t kShownCharsMax = 40;
 
-bool close_parts(double got, double expected, const Tolerance& t) {
+bool close_parts(double got, double expected, FolioElementType type, const Tolerance& t) {
   if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got);
   if (got == expected) return true;
   if (std::isinf(expected) || std::isinf(got)) return false;
-  return std::fabs(got - expected) <= t.atol + t.rtol * std::fabs(expected);
+  return std::fabs(got - expected) <= t.of(type, std::fabs(expected));
 }
 
 struct Mismatches {
@@ -43,19 +43,35 @@ struct Pair {
   bool good = false;
 };
 
+// Of integers of 64 bits, which doubles may take for equal.
+template <typename T>
+double distance_of(const HostValue& got, const HostValue& expected, size_t i) {
+  T g = 0;
+  T e = 0;
+  std::memcpy(&g, got.bytes.data() + i * sizeof(T), sizeof(T));
+  std::memcpy(&e, expected.bytes.data() + i * sizeof(T), sizeof(T));
+  const auto low = static_cast<uint64_t>(std::min(g, e));
+  return static_cast<double>(static_cast<uint64_t>(std::max(g, e)) - low);
+}
+
 Pair compare_pair(const HostValue& got, const HostValue& expected, size_t i, const Tolerance& t) {
   const FolioElementType type = expected.type;
   const double g = element_as_double(type, got.bytes.data(), i);
   const double e = element_as_double(type, expected.bytes.data(), i);
-  Pair pair = {std::fabs(g - e), std::fabs(e), close_parts(g, e, t)};
+  Pair pair = {std::fabs(g - e), std::fabs(e), close_parts(g, e, type, t)};
+  if (type == FOLIO_INT64 || type == FOLIO_UINT64) {
+    pair.distance = type == FOLIO_INT64 ? distance_of<int64_t>(got, expected, i)
+                                        : distance_of<uint64_t>(got, expected, i);
+    pair.good = pair.distance <= t.of(type, pair.magnitude);
+  }
   if (is_complex(type)) {
     const double g_imaginary = imaginary_part(type, got.bytes.data(), i);
     const double e_imaginary = imaginary_part(type, expected.bytes.data(), i);
     pair.distance = std::hypot(g - e, g_imaginary - e_imaginary);
     pair.magnitude = std::hypot(e, e_imaginary);
     pair.good = std::isfinite(pair.distance)
-                    ? pair.distance <= t.atol + t.rtol * pair.magnitude
-                    : pair.good && close_parts(g_imaginary, e_imaginary, t);
+                    ? pair.distance <= t.of(type, pair.magnitude)
+                    : pair.good && close_parts(g_imaginary, e_imaginary, type, t);
   }
   return pair;
 }

@@ -8,15 +8,24 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 
+#include "tools/folio/element_type.h"
 #include "tools/folio/host_value.h"
 
 namespace folio_cli {
 
+// Of |got - expected|: atol + rtol * |expected|. What is not given is ONNX's for its backend tests,
+// but nothing of integers: an index beside the right one is a wrong index, however large.
 struct Tolerance {
-  double rtol = 1e-3;  // ONNX's defaults for its backend tests
-  double atol = 1e-7;
+  std::optional<double> rtol;
+  std::optional<double> atol;
+
+  double of(FolioElementType type, double magnitude) const {
+    const bool is_exact = is_integer(type);
+    return atol.value_or(is_exact ? 0 : 1e-7) + rtol.value_or(is_exact ? 0 : 1e-3) * magnitude;
+  }
 };
 
 // "" if they agree, else one line that begins with `name`.

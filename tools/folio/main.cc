@@ -117,10 +117,14 @@ class Cli {
                                     [this] { return run_test(common_, test_); });
     command->add_option("DIR", test_.folders, "folders in the ONNX test layout, at any depth")
         ->required();
-    command->add_option("--rtol", test_.rtol, "relative tolerance (data.json, else 1e-3)")
+    command
+        ->add_option("--rtol", test_.rtol,
+                     "relative tolerance (data.json, else 1e-3; of integers 0)")
         ->type_name("R")
         ->check(CLI::NonNegativeNumber);
-    command->add_option("--atol", test_.atol, "absolute tolerance (data.json, else 1e-7)")
+    command
+        ->add_option("--atol", test_.atol,
+                     "absolute tolerance (data.json, else 1e-7; of integers 0)")
         ->type_name("A")
         ->check(CLI::NonNegativeNumber);
     command->add_option("--jobs", test_.jobs, "tests at a time (1)")
@@ -218,10 +222,14 @@ class Cli {
     command->add_option("--rounds", compare_.rounds, "processes per side, in turns (3)")
         ->type_name("N")
         ->check(CLI::PositiveNumber);
-    command->add_option("--rtol", compare_.rtol, "relative tolerance (data.json, else 1e-3)")
+    command
+        ->add_option("--rtol", compare_.rtol,
+                     "relative tolerance (data.json, else 1e-3; of integers 0)")
         ->type_name("R")
         ->check(CLI::NonNegativeNumber);
-    command->add_option("--atol", compare_.atol, "absolute tolerance (data.json, else 1e-7)")
+    command
+        ->add_option("--atol", compare_.atol,
+                     "absolute tolerance (data.json, else 1e-7; of integers 0)")
         ->type_name("A")
         ->check(CLI::NonNegativeNumber);
     command->add_flag("--made-up", compare_.made_up, "make inputs up beside test data too");

@@ -39,7 +39,7 @@ void find_below(const fs::path& folder, std::set<fs::path>* open, std::vector<fs
   open->erase(real);
 }
 
-void take(const nlohmann::json& object, const char* key, double* out) {
+void take(const nlohmann::json& object, const char* key, std::optional<double>* out) {
   if (object.contains(key) && object[key].is_number()) *out = object[key].get<double>();
 }
 
