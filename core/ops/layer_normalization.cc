@@ -3,14 +3,16 @@
 //
 // Source: ONNX operator spec, LayerNormalization opset 17, RMSNormalization opset 23; ONNX Runtime
 //         ContribOperators, SimplifiedLayerNormalization.
-// Shapes: x, y [rows, n], n = product of dims from `axis` on; Scale and B broadcast to x's dims
-// from
-//         axis on (full size here). Mean and InvStdDev: x's dims, ones from axis on.
+// Shapes: x, y [rows, n], n = product of dims from `axis` on; Scale and B are broadcast to x, from
+//         whichever of its dims they have; or are n numbers whatever their dims, as ONNX Runtime
+//         takes them. Mean and InvStdDev: x's dims, ones from axis on.
 // Types:  float; float16 and bfloat16 in float; double. LayerNormalization's Mean and InvStdDev
 // have
 //         the type that stash_type names, rounded once.
+#include "core/ops/op_broadcast.h"
 #include "core/ops/op_norm.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_strided.h"
 
 namespace folio {
 namespace {
@@ -38,10 +40,17 @@ class Normalization final : public OpKernel {
     norm.rms = rms;
     norm.epsilon = static_cast<T>(epsilon);
     norm.n = x.shape().product(at, x.rank());
-    FOLIO_TRY(norm.scale, parameter<T>(run, 1, norm.n));
+    FOLIO_TRY(Parameter<T> scale, parameter<T>(run, 1, x.shape(), at));
+    Parameter<T> bias;
     if (run.has_input(2)) {
-      FOLIO_TRY(norm.bias, parameter<T>(run, 2, norm.n));
+      FOLIO_TRY(bias, parameter<T>(run, 2, x.shape(), at));
     }
+    if (scale.differs) {
+      FOLIO_TRY(scale.row, filled(run, norm.n, T{1}));
+      bias.differs = bias.all != nullptr;
+    }
+    norm.scale = scale.row;
+    norm.bias = bias.differs ? nullptr : bias.row;
     // SimplifiedLayerNormalization gives the scale's type, which all others share with x.
     const DType dtype = run.value(1).tensor().dtype();
     FOLIO_TRY(const auto y, RealOutput<T>::make(run, 0, dtype, x.shape()));
@@ -50,25 +59,77 @@ class Normalization final : public OpKernel {
     norm.mean = mean.data();
     norm.inv_std = inv_std.data();
     norm.run(run, x.shape().product(0, at), from, y.data());
+    if (scale.differs) FOLIO_RETURN_IF_ERROR(combine<kFolioMul>(run, x.shape(), scale, y.data()));
+    if (bias.differs) FOLIO_RETURN_IF_ERROR(combine<kFolioAdd>(run, x.shape(), bias, y.data()));
     y.finish(run);
     mean.finish(run);
     inv_std.finish(run);
     return Status::ok();
   }
 
-  // Scale or bias as n numbers; one element stands for all.
+  // Scale or bias.
   template <typename T>
-  static Result<const T*> parameter(OpRun& run, int input, int64_t n) {
+  struct Parameter {
+    const T* all = nullptr;  // as they are given
+    Shape shape;
+    const T* row = nullptr;  // for each element of a row
+    bool differs = false;    // from row to row: there is no `row`
+  };
+
+  template <typename T>
+  static Result<const T*> filled(OpRun& run, int64_t n, T value) {
+    FOLIO_TRY(T * numbers, scratch_reals<T>(run, n));
+    std::fill_n(numbers, n, value);
+    return static_cast<const T*>(numbers);
+  }
+
+  template <typename T>
+  static Result<Parameter<T>> parameter(OpRun& run, int input, const Shape& x, int at) {
     FOLIO_TRY(const Tensor* tensor, run.tensor(input));
-    if (tensor->count() != n && tensor->count() != 1) {
-      return invalid_argument("input ", input, " ", tensor->shape().to_string(), " has ",
-                              tensor->count(), " elements, expected ", n);
+    const int64_t n = x.product(at, x.rank());
+    const int64_t count = tensor->count();
+    Parameter<T> out;
+    out.shape = tensor->shape();
+    FOLIO_TRY(out.all, reals_of<T>(run, *tensor));
+    out.row = out.all;
+    if (count == 1) {
+      FOLIO_TRY(out.row, filled(run, n, *out.all));
+      return out;
     }
-    FOLIO_TRY(const T* data, reals_of<T>(run, *tensor));
-    if (tensor->count() == n) return data;
-    FOLIO_TRY(T * filled, scratch_reals<T>(run, n));
-    std::fill_n(filled, n, data[0]);
-    return static_cast<const T*>(filled);
+    const auto plan = plan_broadcast(x, out.shape);
+    if (!plan.is_ok() || !(plan.value().out == x)) {
+      if (count == n) return out;
+      return invalid_argument("input ", input, " ", out.shape.to_string(), " has ", count,
+                              " elements, expected ", n, " or dims that broadcast to ",
+                              x.to_string());
+    }
+    int64_t strides[kMaxRank];
+    broadcast_strides(out.shape, x, strides);
+    for (int i = 0; i < at; ++i) out.differs |= strides[i] != 0 && x[i] > 1;
+    if (out.differs || count == n) return out;
+    FOLIO_TRY(T * row, scratch_reals<T>(run, n));
+    Odometer<1> place(x.rank() - at, x.begin() + at, {strides + at});
+    for (int64_t i = 0; i < n; ++i, place.advance()) row[i] = out.all[place.offset()];
+    out.row = row;
+    return out;
+  }
+
+  // y = y * parameter, or y + parameter.
+  template <FolioBinary kFunction, typename T>
+  static Status combine(OpRun& run, const Shape& x, const Parameter<T>& parameter, T* y) {
+    FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(x, parameter.shape));
+    for_broadcast_rows(run.parallel(), plan, [&](int64_t, int64_t from, int64_t to, int64_t count) {
+      const T* p = parameter.all + from;
+      if constexpr (std::is_same_v<T, float>) {
+        run.kernels().binary_f32[kFunction](count, y + to, 1, p, plan.b_step, y + to);
+      } else {
+        for (int64_t i = 0; i < count; ++i) {
+          const T other = p[i * plan.b_step];
+          y[to + i] = kFunction == kFolioMul ? y[to + i] * other : y[to + i] + other;
+        }
+      }
+    });
+    return Status::ok();
   }
 
   // Empty when it is not wanted.

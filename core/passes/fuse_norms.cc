@@ -177,10 +177,12 @@ class NormFuser {
     const auto rank = static_cast<int64_t>(dims->size());
     const auto axis = norm.attributes.get_int("axis", -1);
     const auto epsilon = norm.attributes.get_float("epsilon", 1e-5F);
-    const auto shape = p_.shape(p_.input(id, 1));
-    const bool fits = (rank == 2 || rank == 3) && axis.is_ok() && epsilon.is_ok() &&
-                      (axis.value() == -1 || axis.value() == rank - 1) && dims->back().is_value() &&
-                      shape && *shape == Shape{dims->back().value};
+    bool fits = (rank == 2 || rank == 3) && axis.is_ok() && epsilon.is_ok() &&
+                (axis.value() == -1 || axis.value() == rank - 1) && dims->back().is_value();
+    for (size_t i = 1; fits && i < norm.inputs.size(); ++i) {
+      const auto shape = p_.shape(norm.inputs[i]);
+      fits = norm.inputs[i] == kNone || (shape && *shape == Shape{dims->back().value});
+    }
     const ValueId a = p_.input(add, 0);
     const ValueId b = p_.input(add, 1);
     if (!fits || !p_.is_float(a) || !p_.is_float(b) || !p_.same_dims(a, b)) return;

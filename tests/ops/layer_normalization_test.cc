@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -40,6 +42,42 @@ TEST(LayerNormalization, AScaleOfAnotherSizeIsRefused) {
   t.input<float>({1, 3}, {1, 2, 3});
   t.input<float>({2}, {1, 1});
   t.outputs(1).fails("expected 3");
+}
+
+// The spec: "Scale and B should be unidirectional broadcastable to tensor X".
+TEST(LayerNormalization, BroadcastsScaleAndBiasToAllOfX) {
+  const std::vector<float> x = {-1, 1, 1, -1, -3, 3, 5, -5};  // rows of mean 0 and deviation |x|
+  const auto norm = [&](int axis, float epsilon, const Shape& scale, std::vector<float> scales,
+                        const Shape& bias, std::vector<float> biases) {
+    OpTester t("LayerNormalization", 17);
+    t.attr("axis", axis).attr("epsilon", epsilon).input<float>({2, 2, 2}, x);
+    t.input<float>(scale, std::move(scales)).input<float>(bias, std::move(biases));
+    return t;
+  };
+  // As many as a row has, but one for each row.
+  norm(-1, 0, {2, 1}, {2, 3}, {2}, {10, 20})
+      .expect<float>(0, {2, 2, 2}, {8, 22, 13, 17, 8, 22, 13, 17}, 1e-6)
+      .run();
+  norm(-1, 0, {2, 1, 1}, {2, 3}, {1, 2, 1}, {10, 20})
+      .expect<float>(0, {2, 2, 2}, {8, 12, 22, 18, 7, 13, 23, 17}, 1e-6)
+      .run();
+  norm(-1, 0, {2}, {2, 3}, {2, 2, 2}, {0, 10, 20, 30, 40, 50, 60, 70})
+      .expect<float>(0, {2, 2, 2}, {-2, 13, 22, 27, 38, 53, 62, 67}, 1e-6)
+      .run();
+  // Of two dims that are normalized, one.
+  OpTester channels = norm(1, 0, {2, 1}, {1, 10}, {2}, {0, 100});
+  const float far = std::sqrt(17.0F);
+  channels
+      .expect<float>(0, {2, 2, 2},
+                     {-1, 101, 10, 90, -3 / far, 100 + 3 / far, 50 / far, 100 - 50 / far}, 1e-5)
+      .run();
+  // All numbers of a row in one dim, which is none of x's.
+  norm(1, 0, {4}, {1, 2, 3, 4}, {1}, {0})
+      .expect<float>(0, {2, 2, 2}, {-1, 2, 3, -4, -3 / far, 6 / far, 15 / far, -20 / far}, 1e-5)
+      .run();
+  OpTester rms("RMSNormalization", 23);
+  rms.attr("epsilon", 0.0F).input<double>({2, 2}, {-1, 1, -3, 3}).input<double>({2, 1}, {2, 4});
+  rms.expect<double>(0, {2, 2}, {-2, 2, -4, 4}, 1e-12).run();
 }
 
 TEST(LayerNormalization, AnAxisOutsideIsRefused) {

@@ -158,6 +158,14 @@ TEST(FuseSkips, ASumThatOthersReadIsAnOutput) {
             "com.microsoft.SkipLayerNormalization Neg Mul");
 }
 
+TEST(FuseSkips, ParametersOfMoreThanTheLastDimStay) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.node("Add", {"x", "z"}, {"sum"});
+              graph.node("LayerNormalization", {"sum", "w", "rows"}, {"y"});
+            }),
+            "Add LayerNormalization");
+}
+
 TEST(FuseSkips, ASumThatMayBroadcastStays) {
   EXPECT_EQ(types_after([](GraphWriter& graph) {
               graph.node("Add", {"x", "rows"}, {"sum"});
