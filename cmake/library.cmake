@@ -15,8 +15,8 @@ if(core_sources)
   # Loops over elements of any number: g++'s -O2 vectorizes those of a known number only.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set_property(SOURCE
-      core/ops/elementwise_binary.cc core/ops/elementwise_integer.cc core/ops/elementwise_unary.cc
-      core/ops/is_nan.cc core/ops/logical.cc core/ops/op_convert.cc core/ops/prelu.cc core/ops/where.cc
+      core/ops/einsum.cc core/ops/elementwise_binary.cc core/ops/elementwise_integer.cc
+      core/ops/elementwise_unary.cc core/ops/is_nan.cc core/ops/logical.cc core/ops/op_convert.cc core/ops/prelu.cc core/ops/where.cc
       APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic)
   endif()
   foreach(isa_target IN LISTS FOLIO_ISA_TARGETS)

@@ -5,8 +5,8 @@
 // Shapes: one label a dim; a label's dims are equal or 1 (which repeats); a label twice in one
 //         operand is its diagonal.
 // Math:   y[out labels] = sum over the other labels of the product of the operands.
-//         Two float operands: a matrix product per batch, [batch, m, k] and [batch, k, n] copied
-//         into place; everything else: loops with strides.
+//         Two float operands with a sum: a matrix product per batch, [batch, m, k] and
+//         [batch, k, n] copied into place; everything else: products along one axis at a time.
 // Types:  float, double; float16, bfloat16 in float; integers, wrapping.
 // Errors: kInvalidGraph for the notation, kInvalidArgument for shapes that do not fit it.
 #include <algorithm>
@@ -219,37 +219,171 @@ class Walk {
   std::vector<int64_t> offsets_;
 };
 
-template <typename T>
-void run_loops(OpRun& run, const Plan& plan, const std::vector<const Tensor*>& inputs, Tensor* y) {
-  using C = Compute<T>;
-  using Work = std::conditional_t<std::is_integral_v<C>, uint64_t, C>;  // integers wrap
-  const size_t operands = inputs.size();
-  std::vector<const T*> data;
-  for (const Tensor* input : inputs) data.push_back(input->data<T>());
-  T* out = y->data_mut<T>();
-  const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, plan.summed));
-  run.parallel().for_range(plan.out.count(), grain, [&](int64_t begin, int64_t end) {
-    Walk outer(plan, 0, plan.output_rank, operands);
-    outer.seek(begin);
-    Walk inner(plan, plan.output_rank, plan.axes.size(), operands);  // ends where it began
-    for (int64_t at = begin; at < end; ++at, outer.advance()) {
-      Work sum{};
-      for (int64_t s = 0; s < plan.summed; ++s, inner.advance()) {
-        Work product{1};
-        for (size_t k = 0; k < operands; ++k) {
-          const T value = data[k][outer.offsets()[k] + inner.offsets()[k]];
-          product *= static_cast<Work>(static_cast<C>(value));
-        }
-        sum += product;
-      }
-      out[at] = static_cast<T>(static_cast<C>(sum));
+// Elements of a type as the numbers they are summed in: floats, doubles, or integers that wrap.
+template <typename W>
+struct Elements {
+  size_t bytes = 0;  // of one
+  void (*read)(int64_t n, const void* from, int64_t stride, W* to) = nullptr;
+  void (*write)(int64_t n, const W* from, void* to) = nullptr;
+};
+
+template <typename W, typename T>
+Elements<W> elements_of() {
+  Elements<W> out;
+  out.bytes = sizeof(T);
+  out.read = [](int64_t n, const void* from, int64_t stride, W* to) {
+    const T* x = static_cast<const T*>(from);
+    const auto value = [x](int64_t i) { return static_cast<W>(static_cast<Compute<T>>(x[i])); };
+    if (stride == 0) {
+      std::fill_n(to, n, value(0));
+    } else if (stride == 1) {
+      for (int64_t i = 0; i < n; ++i) to[i] = value(i);
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = value(i * stride);
     }
+  };
+  out.write = [](int64_t n, const W* from, void* to) {
+    T* y = static_cast<T*>(to);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(static_cast<Compute<T>>(from[i]));
+  };
+  return out;
+}
+
+// In lanes, so that one sum need not wait for the other.
+template <typename W>
+W sum_of(int64_t n, const W* x) {
+  constexpr int64_t kLanes = 8;
+  W lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lanes[l] += x[i + l];
+  }
+  W sum{};
+  for (int64_t l = 0; l < kLanes; ++l) sum += lanes[l];
+  for (; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+// Products along one axis, the last one of the output or of the sum, whichever is closer together
+// in memory, some at a time; the others are walked.
+template <typename W>
+class Loops {
+ public:
+  Loops(const Plan& plan, const std::vector<const Tensor*>& inputs, const Elements<W>& elements)
+      : plan_(plan), elements_(elements), operands_(inputs.size()) {
+    for (const Tensor* input : inputs) data_.push_back(input->raw());
+    if (plan_.axes.empty()) {
+      plan_.axes.push_back({});
+      plan_.axes[0].strides.resize(operands_);
+      plan_.output_rank = 1;
+    }
+    for (size_t i = plan_.output_rank; i + 1 < plan_.axes.size(); ++i) {
+      if (apart(plan_.axes[i]) < apart(plan_.axes.back()))
+        std::swap(plan_.axes[i], plan_.axes.back());
+    }
+    const bool has_sums = plan_.output_rank < plan_.axes.size();
+    sums_ = plan_.output_rank == 0 ||
+            (has_sums && apart(plan_.axes.back()) <= apart(plan_.axes[plan_.output_rank - 1]));
+    for (size_t i = plan_.output_rank; i + (sums_ ? 1 : 0) < plan_.axes.size(); ++i) {
+      positions_ *= plan_.axes[i].dim;
+    }
+  }
+
+  void run(OpRun& run, Tensor* y) const {
+    const int64_t row = sums_ ? 1 : plan_.axes[plan_.output_rank - 1].dim;
+    const int64_t work = std::max<int64_t>(1, plan_.summed) * row;
+    const int64_t grain = std::max<int64_t>(1, kElementGrain / work);
+    run.parallel().for_range(y->count() / row, grain, [&](int64_t begin, int64_t end) {
+      Walk outer(plan_, 0, plan_.output_rank - (sums_ ? 0 : 1), operands_);
+      Walk inner(plan_, plan_.output_rank, plan_.axes.size() - (sums_ ? 1 : 0), operands_);
+      outer.seek(begin);
+      for (int64_t at = begin; at < end; ++at, outer.advance()) {
+        uint8_t* const to = y->raw_mut() + static_cast<size_t>(at * row) * elements_.bytes;
+        sums_ ? write_sum(outer, &inner, to) : write_row(outer, &inner, row, to);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kPiece = 256;
+
+  // How far the elements of an axis are from each other.
+  static int64_t apart(const Axis& axis) {
+    int64_t sum = 0;
+    for (const int64_t stride : axis.strides) sum += axis.dim > 1 ? stride : 0;
+    return sum;
+  }
+
+  // products[i] of the operands' elements from `first` on along the axis.
+  void multiply(const Walk& outer, const Walk& inner, const Axis& axis, int64_t first, int64_t n,
+                W* products) const {
+    W other[kPiece];
+    for (size_t k = 0; k < operands_; ++k) {
+      const int64_t stride = axis.strides[k];
+      const int64_t offset = outer.offsets()[k] + inner.offsets()[k] + first * stride;
+      const uint8_t* from = data_[k] + static_cast<size_t>(offset) * elements_.bytes;
+      elements_.read(n, from, stride, k == 0 ? products : other);
+      if (k == 0) continue;
+      for (int64_t i = 0; i < n; ++i) products[i] *= other[i];
+    }
+  }
+
+  // `inner` ends where it began.
+  void write_sum(const Walk& outer, Walk* inner, uint8_t* to) const {
+    const Axis& axis = plan_.axes.back();
+    W products[kPiece];
+    W sum{};
+    for (int64_t position = 0; position < positions_; ++position, inner->advance()) {
+      for (int64_t i = 0; i < axis.dim; i += kPiece) {
+        const int64_t n = std::min(kPiece, axis.dim - i);
+        multiply(outer, *inner, axis, i, n, products);
+        sum += sum_of(n, products);
+      }
+    }
+    elements_.write(1, &sum, to);
+  }
+
+  void write_row(const Walk& outer, Walk* inner, int64_t row, uint8_t* to) const {
+    const Axis& axis = plan_.axes[plan_.output_rank - 1];
+    W products[kPiece];
+    W sums[kPiece];
+    for (int64_t i = 0; i < row; i += kPiece) {
+      const int64_t n = std::min(kPiece, row - i);
+      if (positions_ == 0) {  // of nothing
+        std::fill_n(sums, n, W{});
+      } else {
+        multiply(outer, *inner, axis, i, n, sums);
+        inner->advance();
+      }
+      for (int64_t position = 1; position < positions_; ++position, inner->advance()) {
+        multiply(outer, *inner, axis, i, n, products);
+        for (int64_t e = 0; e < n; ++e) sums[e] += products[e];
+      }
+      elements_.write(n, sums, to + static_cast<size_t>(i) * elements_.bytes);
+    }
+  }
+
+  Plan plan_;
+  const Elements<W> elements_;
+  size_t operands_;
+  std::vector<const uint8_t*> data_;
+  bool sums_ = false;      // the axis is one of the sum
+  int64_t positions_ = 1;  // of the other axes of the sum
+};
+
+void run_loops(OpRun& run, const Plan& plan, const std::vector<const Tensor*>& inputs, Tensor* y) {
+  dispatch(NumericTypes{}, y->dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    using W = std::conditional_t<std::is_integral_v<C>, uint64_t, C>;
+    Loops<W>(plan, inputs, elements_of<W, T>()).run(run, y);
   });
 }
 
 // ---------------------------------------------------------------- as matrix products
 
-// Axes by their role; a label of one operand alone that is summed makes it no matrix product.
+// Axes by their role; a label of one operand alone that is summed makes it no matrix product, nor
+// does it without a sum.
 struct Roles {
   std::vector<const Axis*> batch, m, n, k;
 
@@ -260,7 +394,7 @@ struct Roles {
       if (!axis.in_output && !(a && b)) return false;
       (!axis.in_output ? out->k : a && b ? out->batch : a ? out->m : out->n).push_back(&axis);
     }
-    return plan.axes.size() <= kMaxStridedRank;
+    return !out->k.empty() && plan.axes.size() <= kMaxStridedRank;
   }
 };
 
@@ -354,8 +488,7 @@ class Einsum final : public OpKernel {
     if (dtype == DType::kFloat && inputs.size() == 2 && Roles::of(plan, &roles)) {
       return run_products(run, plan, roles, inputs, y);
     }
-    dispatch(NumericTypes{}, dtype,
-             [&](auto tag) { run_loops<typename decltype(tag)::type>(run, plan, inputs, y); });
+    run_loops(run, plan, inputs, y);
     return Status::ok();
   }
 };

@@ -41,6 +41,54 @@ TEST(Einsum, TakesThreeOperands) {
   t.run();
 }
 
+// Along whichever axis the elements are read, some at a time.
+TEST(Einsum, SumsRowsColumnsAndAll) {
+  constexpr int64_t kRows = 3;
+  constexpr int64_t kColumns = 600;  // more than are taken at a time
+  std::vector<int32_t> x;
+  std::vector<int32_t> rows(kRows), columns(kColumns), weights(kColumns), weighted(kRows);
+  int32_t all = 0;
+  for (int64_t i = 0; i < kRows * kColumns; ++i) {
+    const auto row = static_cast<size_t>(i / kColumns);
+    const auto column = static_cast<size_t>(i % kColumns);
+    x.push_back(static_cast<int32_t>(i * 37 % 101) - 50);
+    weights[column] = static_cast<int32_t>(column * 13 % 7) - 3;
+    rows[row] += x.back();
+    columns[column] += x.back();
+    weighted[row] += x.back() * weights[column];
+    all += x.back();
+  }
+  const auto sum = [&](const char* equation, const Shape& shape, std::vector<int32_t> expected) {
+    OpTester t("Einsum", 12);
+    t.attr("equation", equation).input<int32_t>({kRows, kColumns}, x);
+    t.expect<int32_t>(0, shape, std::move(expected));
+    return t;
+  };
+  sum("ij->i", {kRows}, rows).run();
+  sum("ij->j", {kColumns}, columns).run();
+  sum("ij->", {}, {all}).run();
+  OpTester two("Einsum", 12);
+  two.attr("equation", "ij,j->i").input<int32_t>({kRows, kColumns}, x);
+  two.input<int32_t>({kColumns}, weights).expect<int32_t>(0, {kRows}, weighted).run();
+  std::vector<int32_t> turned(x.size());
+  for (size_t i = 0; i < x.size(); ++i) turned[i % kColumns * kRows + i / kColumns] = x[i];
+  sum("ij->ji", {kColumns, kRows}, turned).run();
+}
+
+TEST(Einsum, MultipliesWithoutSums) {
+  OpTester outer("Einsum", 12);
+  outer.attr("equation", "i,j->ij").input<float>({2}, {1, 2}).input<float>({3}, {3, 4, 5});
+  outer.expect<float>(0, {2, 3}, {3, 4, 5, 6, 8, 10}).run();
+  OpTester scalars("Einsum", 12);
+  scalars.attr("equation", ",->").input<double>({}, {3}).input<double>({}, {4});
+  scalars.expect<double>(0, {}, {12}).run();
+  OpTester nothing("Einsum", 12);
+  nothing.attr("equation", "ij->i").input<float>({2, 0}, {}).expect<float>(0, {2}, {0, 0}).run();
+  OpTester columns("Einsum", 12);
+  columns.attr("equation", "ij,j->j").input<double>({0, 2}, {}).input<double>({2}, {1, 2});
+  columns.expect<double>(0, {2}, {0, 0}).run();
+}
+
 TEST(Einsum, RefusesNonsense) {
   OpTester t("Einsum", 12);
   t.attr("equation", "i%->i");
