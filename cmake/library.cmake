@@ -18,6 +18,9 @@ if(core_sources)
       core/ops/einsum.cc core/ops/elementwise_binary.cc core/ops/elementwise_integer.cc
       core/ops/elementwise_unary.cc core/ops/is_nan.cc core/ops/logical.cc core/ops/op_convert.cc core/ops/prelu.cc core/ops/where.cc
       APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic)
+    # Nobody reads errno or the flags of exceptions, which what is computed in vectors sets otherwise.
+    set_property(SOURCE core/ops/elementwise_unary.cc APPEND PROPERTY COMPILE_OPTIONS
+      -fno-math-errno -fno-trapping-math)
   endif()
   foreach(isa_target IN LISTS FOLIO_ISA_TARGETS)
     target_sources(folio_core PRIVATE $<TARGET_OBJECTS:${isa_target}>)

@@ -46,24 +46,40 @@ struct Row {
   float a;
   std::string_view b_name;
   float b;
-  float (*f32)(float x, Params p);
-  double (*f64)(double x, Params p);
+  void (*f32)(int64_t n, const float* x, Params p, float* y);  // y may be x
+  void (*f64)(int64_t n, const double* x, Params p, double* y);
 };
+
+// The function is known in the loop, which the compiler then vectorizes if it can.
+template <typename F, typename T>
+void map(int64_t n, const T* x, Params p, T* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = F{}(x[i], p);
+}
+
+// Whole numbers, in operations that every vector unit has: a number this large has no fraction.
+template <typename T>
+constexpr T kWhole = std::is_same_v<T, float> ? T(0x1p23) : T(0x1p52);
+template <typename T>
+T nearest(T x) {
+  const T large = std::copysign(kWhole<T>, x);
+  return std::copysign(std::abs(x) < kWhole<T> ? x + large - large : x, x);
+}
+template <typename T>
+T floor_of(T x) {
+  const T whole = nearest(x);
+  return std::copysign(whole > x ? whole - 1 : whole, x);
+}
+template <typename T>
+T ceil_of(T x) {
+  const T whole = nearest(x);
+  return std::copysign(whole < x ? whole + 1 : whole, x);
+}
 
 template <typename F>
 constexpr Row row(std::string_view name, int since, int slot, F, Integers integers = Integers::kNo,
                   std::string_view a_name = "", float a = 0, std::string_view b_name = "",
                   float b = 0) {
-  return {name,
-          since,
-          slot,
-          integers,
-          a_name,
-          a,
-          b_name,
-          b,
-          [](float x, Params p) -> float { return F{}(x, p); },
-          [](double x, Params p) -> double { return F{}(x, p); }};
+  return {name, since, slot, integers, a_name, a, b_name, b, map<F, float>, map<F, double>};
 }
 
 // A function over float and double from one expression in x and p; T is the type of x.
@@ -81,9 +97,9 @@ constexpr Row kRows[] = {
     row("Log", 1, kFolioLog, FOLIO_FN(std::log(x))),
     row("Sqrt", 1, kFolioSqrt, FOLIO_FN(std::sqrt(x))),
     row("Reciprocal", 1, kFolioReciprocal, FOLIO_FN(1 / x)),
-    row("Floor", 1, kFolioFloor, FOLIO_FN(std::floor(x))),
-    row("Ceil", 1, kFolioCeil, FOLIO_FN(std::ceil(x))),
-    row("Round", 11, kFolioRound, FOLIO_FN(std::nearbyint(x))),
+    row("Floor", 1, kFolioFloor, FOLIO_FN(floor_of(x))),
+    row("Ceil", 1, kFolioCeil, FOLIO_FN(ceil_of(x))),
+    row("Round", 11, kFolioRound, FOLIO_FN(nearest(x))),
     row("Erf", 9, kFolioErf, FOLIO_FN(std::erf(x)), Integers::kAll),
     row("Sin", 7, kFolioSin, FOLIO_FN(std::sin(x))),
     row("Cos", 7, kFolioCos, FOLIO_FN(std::cos(x))),
@@ -158,9 +174,7 @@ class Unary final : public OpKernel {
         return Status::ok();
       case DType::kDouble:
         run.parallel().for_range(count, kGrain / 4, [&](int64_t begin, int64_t end) {
-          const double* from = x->data<double>();
-          double* to = y->data_mut<double>();
-          for (int64_t i = begin; i < end; ++i) to[i] = row->f64(from[i], params);
+          row->f64(end - begin, x->data<double>() + begin, params, y->data_mut<double>() + begin);
         });
         return Status::ok();
       case DType::kFloat16:
@@ -190,7 +204,7 @@ class Unary final : public OpKernel {
       } else if (slot >= 0) {
         kernels.unary_f32[slot](n, x + begin, y + begin);
       } else {
-        for (int64_t i = begin; i < end; ++i) y[i] = row->f32(x[i], params);
+        row->f32(n, x + begin, params, y + begin);
       }
     });
   }

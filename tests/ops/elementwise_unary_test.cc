@@ -8,6 +8,33 @@
 namespace folio {
 namespace {
 
+// Bit by bit, signs of zeros included.
+TEST(ElementwiseUnary, WholeDoublesAreThoseOfTheCLibrary) {
+  std::vector<double> x = {
+      0.0,          0.49999999999999994, 0.5,    1.5,   2.5,    0x1p52,  0x1p52 + 1,
+      0x1p51 + 0.5, 4503599627370495.5,  0x1p53, 1e300, 5e-324, INFINITY};
+  for (int i = 0; i < 200; ++i) x.push_back(i * 0.173);
+  for (size_t i = x.size(); i-- > 0;) x.push_back(-x[i]);
+  const auto n = static_cast<int64_t>(x.size());
+  struct Case {
+    const char* op;
+    double (*f)(double);
+  };
+  for (const Case& each :
+       {Case{"Floor", std::floor}, {"Ceil", std::ceil}, {"Round", std::nearbyint}}) {
+    OpTester t(each.op, 13);
+    t.input<double>({n}, x).outputs(1).run();
+    const std::vector<double> y = t.output_values<double>(0);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = each.f(x[i]);
+      EXPECT_EQ(y[i], expected) << each.op << ' ' << x[i];
+      EXPECT_EQ(std::signbit(y[i]), std::signbit(expected)) << each.op << ' ' << x[i];
+    }
+    OpTester nan(each.op, 13);
+    nan.input<double>({1}, {NAN}).expect<double>(0, {1}, {NAN}).run();
+  }
+}
+
 TEST(ElementwiseUnary, KeepsIntegersAndWrapsTheLowest) {
   OpTester abs("Abs", 13);
   abs.input<int8_t>({3}, {-128, -1, 5});
