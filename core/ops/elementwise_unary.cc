@@ -185,7 +185,7 @@ class Unary final : public OpKernel {
         return Status::ok();
       }
       default:
-        return integers(*x, y);
+        return integers(run, *x, y);
     }
   }
 
@@ -221,28 +221,37 @@ class Unary final : public OpKernel {
     }
   }
 
-  Status integers(const Tensor& x, Tensor* y) const {
+  Status integers(OpRun& run, const Tensor& x, Tensor* y) const {
     bool done = false;
     const auto body = [&](auto tag) {
       using T = typename decltype(tag)::type;
       using U = std::make_unsigned_t<T>;
-      const T* from = x.data<T>();
-      T* to = y->data_mut<T>();
-      for (int64_t i = 0; i < x.count(); ++i) {
-        const T v = from[i];
-        const auto negated = static_cast<T>(static_cast<U>(0) - static_cast<U>(v));
-        if (row->name == "Sign") {
-          to[i] = static_cast<T>((v > 0) - (v < 0));
-        } else if (row->name == "Neg") {
-          to[i] = negated;
-        } else if (row->name == "Relu") {
-          to[i] = v < 0 ? T{0} : v;
-        } else if (row->name == "Erf") {
-          // Truncated as Cast does: 1 where erf rounds to it, from 6 on.
-          to[i] = static_cast<T>(std::erf(static_cast<double>(v)));
-        } else {
-          to[i] = v < 0 ? negated : v;
-        }
+      const auto each = [&](auto f) {
+        run.parallel().for_range(x.count(), kGrain, [&](int64_t begin, int64_t end) {
+          const T* from = x.data<T>();
+          T* to = y->data_mut<T>();
+          for (int64_t i = begin; i < end; ++i) to[i] = f(from[i]);
+        });
+      };
+      const auto negated = [](T v) {
+        return static_cast<T>(static_cast<U>(0) - static_cast<U>(v));
+      };
+      switch (row->slot) {
+        case kFolioSign:
+          each([](T v) { return static_cast<T>((v > 0) - (v < 0)); });
+          break;
+        case kFolioNeg:
+          each(negated);
+          break;
+        case kFolioRelu:
+          each([](T v) { return v < 0 ? T{0} : v; });
+          break;
+        case kFolioErf:  // truncated as Cast does: 1 where erf rounds to it, from 6 on
+          each([](T v) { return static_cast<T>(std::erf(static_cast<double>(v))); });
+          break;
+        default:
+          each([&](T v) { return v < 0 ? negated(v) : v; });
+          break;
       }
       done = true;
     };
