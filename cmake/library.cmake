@@ -14,13 +14,12 @@ if(core_sources)
   target_compile_definitions(folio_core PUBLIC FOLIO_VERSION="${PROJECT_VERSION}")
   # Loops over elements of any number: g++'s -O2 vectorizes those of a known number only.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Nobody reads errno or the flags of exceptions, which computing both sides of a choice sets otherwise.
     set_property(SOURCE
-      core/ops/einsum.cc core/ops/elementwise_binary.cc core/ops/elementwise_integer.cc
-      core/ops/elementwise_unary.cc core/ops/is_nan.cc core/ops/logical.cc core/ops/op_convert.cc core/ops/prelu.cc core/ops/where.cc
-      APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic)
-    # Nobody reads errno or the flags of exceptions, which what is computed in vectors sets otherwise.
-    set_property(SOURCE core/ops/elementwise_unary.cc APPEND PROPERTY COMPILE_OPTIONS
-      -fno-math-errno -fno-trapping-math)
+      core/ops/clip.cc core/ops/cum_sum.cc core/ops/einsum.cc core/ops/elementwise_binary.cc
+      core/ops/elementwise_integer.cc core/ops/elementwise_unary.cc core/ops/is_nan.cc core/ops/logical.cc
+      core/ops/op_convert.cc core/ops/pow.cc core/ops/prelu.cc core/ops/where.cc
+      APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic -fno-math-errno -fno-trapping-math)
   endif()
   foreach(isa_target IN LISTS FOLIO_ISA_TARGETS)
     target_sources(folio_core PRIVATE $<TARGET_OBJECTS:${isa_target}>)

@@ -27,6 +27,17 @@ Compute<T> largest() {
   return std::numeric_limits<Compute<T>>::max();
 }
 
+// Of arguments alone: bytes that are written might change what stands elsewhere. y may be x.
+template <typename T>
+void clip_elements(int64_t n, const T* x, Compute<T> lo, Compute<T> hi, T* y) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const auto value = static_cast<Compute<T>>(x[i]);
+    const Compute<T> raised = value < lo ? lo : value;
+    y[i] = static_cast<T>(raised > hi ? hi : raised);
+  }
+}
+
 class Clip final : public OpKernel {
  public:
   bool bounds_are_inputs = true;
@@ -35,10 +46,9 @@ class Clip final : public OpKernel {
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
-    Status status = wrong_type(0, x->dtype());
-    dispatch(NumericTypes{}, x->dtype(),
-             [&](auto tag) { status = run_type<typename decltype(tag)::type>(run, *x); });
-    return status;
+    return dispatch_input(NumericTypes{}, x->dtype(), [&](auto tag) {
+      return run_type<typename decltype(tag)::type>(run, *x);
+    });
   }
 
  private:
@@ -63,11 +73,7 @@ class Clip final : public OpKernel {
       if constexpr (std::is_same_v<T, float>) {
         run.kernels().clip_f32(end - begin, from + begin, lo, hi, to + begin);
       } else {
-        for (int64_t i = begin; i < end; ++i) {
-          const C value = static_cast<C>(from[i]);
-          const C raised = value < lo ? lo : value;
-          to[i] = static_cast<T>(raised > hi ? hi : raised);
-        }
+        clip_elements(end - begin, from + begin, lo, hi, to + begin);
       }
     });
     return Status::ok();

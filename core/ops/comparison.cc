@@ -37,14 +37,9 @@ void equal_strings(int64_t n, const void* av, int64_t a_step, const void* bv, in
 }
 
 // Bytes of a bool tensor from outside may be any non-zero value.
-void equal_bools(int64_t n, const void* av, int64_t a_step, const void* bv, int64_t b_step,
-                 void* y) {
-  const auto* a = static_cast<const uint8_t*>(av);
-  const auto* b = static_cast<const uint8_t*>(bv);
-  for (int64_t i = 0; i < n; ++i) {
-    static_cast<uint8_t*>(y)[i] = (a[i * a_step] != 0) == (b[i * b_step] != 0);
-  }
-}
+struct EqualBools {
+  bool operator()(uint8_t a, uint8_t b) const { return (a != 0) == (b != 0); }
+};
 
 // Blocks of a length that a compiler knows: one vector instruction compares some elements.
 template <int kAStep, int kBStep, typename T, typename F>
@@ -98,7 +93,7 @@ void swapped_row(int64_t n, const void* a, int64_t a_step, const void* b, int64_
 template <typename F>
 BinaryRow row_for(DType dtype) {
   if (F::kTakesStringAndBool && dtype == DType::kString) return equal_strings;
-  if (F::kTakesStringAndBool && dtype == DType::kBool) return equal_bools;
+  if (F::kTakesStringAndBool && dtype == DType::kBool) return compare_row<uint8_t, EqualBools>;
   using Relation = typename F::Relation;
   BinaryRow row = nullptr;
   dispatch(NumericTypes{}, dtype, [&](auto tag) {

@@ -10,6 +10,7 @@
 
 #include "core/ops/op_arithmetic.h"
 #include "core/ops/op_dispatch.h"
+#include "core/ops/op_gemm.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
@@ -25,14 +26,13 @@ struct Options {
 // One row of neighbours.
 template <typename T, typename F>
 void accumulate_row(const Options& options, int64_t n, const T* from, T* to) {
-  using C = Compute<T>;
-  C sum = options.product ? C{1} : C{0};
+  T sum = options.product ? T{1} : T{0};
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = options.reverse ? n - 1 - i : i;
-    const C value = static_cast<C>(from[at]);
-    if (options.exclusive) to[at] = static_cast<T>(sum);
+    const T value = from[at];
+    if (options.exclusive) to[at] = sum;
     sum = F()(sum, value);
-    if (!options.exclusive) to[at] = static_cast<T>(sum);
+    if (!options.exclusive) to[at] = sum;
   }
 }
 
@@ -42,16 +42,22 @@ constexpr int64_t kStrip = 64;      // columns whose sums are carried side by si
 template <typename T, typename F>
 void accumulate_strip(const Options& options, int64_t n, int64_t inner, int64_t count,
                       const T* from, T* to) {
-  using C = Compute<T>;
-  C sums[kStrip];
-  std::fill_n(sums, count, options.product ? C{1} : C{0});
+  T sums[kStrip];
+  std::fill_n(sums, count, options.product ? T{1} : T{0});
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = (options.reverse ? n - 1 - i : i) * inner;
-    for (int64_t c = 0; c < count; ++c) {
-      const C value = static_cast<C>(from[at + c]);
-      const C before = sums[c];
-      sums[c] = F()(before, value);
-      to[at + c] = static_cast<T>(options.exclusive ? before : sums[c]);
+    const T* x = from + at;
+    T* y = to + at;
+    if (options.exclusive) {
+      for (int64_t c = 0; c < count; ++c) {
+        y[c] = sums[c];
+        sums[c] = F()(sums[c], x[c]);
+      }
+    } else {
+      for (int64_t c = 0; c < count; ++c) {
+        sums[c] = F()(sums[c], x[c]);
+        y[c] = sums[c];
+      }
     }
   }
 }
@@ -134,15 +140,14 @@ void accumulate_rows(const FolioKernels& kernels, const Options& options, int64_
 }
 
 template <typename T, typename F>
-void accumulate(OpRun& run, const Options& options, const Tensor& x, int axis, Tensor* y) {
-  const int64_t n = x.dim(axis);
-  const int64_t inner = x.shape().product(axis + 1, x.rank());
+void accumulate(OpRun& run, const Options& options, const Shape& x, int axis, const T* from,
+                T* to) {
+  const int64_t n = x[axis];
+  const int64_t inner = x.product(axis + 1, x.rank());
   constexpr bool kIsFloat = std::is_same_v<T, float>;
   const int64_t width = std::min(inner, kIsFloat ? 16 * kStrip : kStrip);
   const int64_t strips = (inner + width - 1) / width;
   const int64_t tasks = x.count() / n / inner * strips;
-  const T* from = x.data<T>();
-  T* to = y->data_mut<T>();
   run.parallel().for_range(tasks, rows_per_task(n * width), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t column = task % strips * width;
@@ -174,18 +179,32 @@ class Cumulate final : public OpKernel {
     FOLIO_TRY(const int axis, normalize_axis(given[0], x->rank()));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     if (y->count() == 0) return Status::ok();
-    const bool known = dispatch(NumericTypes{}, x->dtype(), [&](auto tag) {
+    if (is_half(x->dtype())) {
+      return run_in_float(run, *x, nullptr, y, [&](const float* from, const float*, float* to) {
+        accumulate_any(run, x->shape(), axis, from, to);
+        return Status::ok();
+      });
+    }
+    return dispatch_input(Types{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (options_.product) {
-        accumulate<T, MulFunction>(run, options_, *x, axis, y);
-      } else {
-        accumulate<T, AddFunction>(run, options_, *x, axis, y);
-      }
+      accumulate_any(run, x->shape(), axis, x->data<T>(), y->data_mut<T>());
+      return Status::ok();
     });
-    return known ? Status::ok() : wrong_type(0, x->dtype());
   }
 
  private:
+  using Types = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                         uint32_t, uint64_t>;
+
+  template <typename T>
+  void accumulate_any(OpRun& run, const Shape& x, int axis, const T* from, T* to) const {
+    if (options_.product) {
+      accumulate<T, MulFunction>(run, options_, x, axis, from, to);
+    } else {
+      accumulate<T, AddFunction>(run, options_, x, axis, from, to);
+    }
+  }
+
   Options options_;
 };
 

@@ -233,7 +233,7 @@ Elements<W> elements_of() {
   out.bytes = sizeof(T);
   out.read = [](int64_t n, const void* from, int64_t stride, W* to) {
     const T* x = static_cast<const T*>(from);
-    const auto value = [x](int64_t i) { return static_cast<W>(static_cast<Compute<T>>(x[i])); };
+    const auto value = [x](int64_t i) { return static_cast<W>(x[i]); };
     if (stride == 0) {
       std::fill_n(to, n, value(0));
     } else if (stride == 1) {
@@ -244,7 +244,7 @@ Elements<W> elements_of() {
   };
   out.write = [](int64_t n, const W* from, void* to) {
     T* y = static_cast<T*>(to);
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(static_cast<Compute<T>>(from[i]));
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(from[i]);
   };
   return out;
 }
@@ -372,12 +372,30 @@ class Loops {
 };
 
 void run_loops(OpRun& run, const Plan& plan, const std::vector<const Tensor*>& inputs, Tensor* y) {
-  dispatch(NumericTypes{}, y->dtype(), [&](auto tag) {
+  using Types = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                         uint32_t, uint64_t>;
+  dispatch(Types{}, y->dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using C = Compute<T>;
-    using W = std::conditional_t<std::is_integral_v<C>, uint64_t, C>;
+    using W = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
     Loops<W>(plan, inputs, elements_of<W, T>()).run(run, y);
   });
+}
+
+Status run_halves(OpRun& run, const Plan& plan, const std::vector<const Tensor*>& inputs,
+                  Tensor* y) {
+  std::vector<Tensor> wide;
+  for (const Tensor* input : inputs) {
+    FOLIO_TRY(float* numbers, widen_half(run, *input));
+    wide.emplace_back(DType::kFloat, input->shape(), reinterpret_cast<uint8_t*>(numbers),
+                      Ref<Buffer>());
+  }
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& each : wide) pointers.push_back(&each);
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+  Tensor sums(DType::kFloat, y->shape(), bytes, {});
+  run_loops(run, plan, pointers, &sums);
+  narrow_half(run, sums.data<float>(), y);
+  return Status::ok();
 }
 
 // ---------------------------------------------------------------- as matrix products
@@ -488,6 +506,7 @@ class Einsum final : public OpKernel {
     if (dtype == DType::kFloat && inputs.size() == 2 && Roles::of(plan, &roles)) {
       return run_products(run, plan, roles, inputs, y);
     }
+    if (is_half(dtype)) return run_halves(run, plan, inputs, y);
     run_loops(run, plan, inputs, y);
     return Status::ok();
   }

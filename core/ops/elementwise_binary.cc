@@ -22,6 +22,29 @@
 namespace folio {
 namespace {
 
+// Quotients of doubles, two at a time: rounded, one that is not whole is further from the next
+// integer than double's precision; what INT_MIN / -1 is converted to is INT_MIN.
+void divide_pairs_i32(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,
+                      void* y) {
+  int64_t i = 0;
+  const auto* const left = static_cast<const int32_t*>(a);
+  const auto* const right = static_cast<const int32_t*>(b);
+  auto* const to = static_cast<int32_t*>(y);
+#if defined(__SSE2__)
+  const auto two = [](const int32_t* from, int64_t at, int64_t step) {
+    return _mm_cvtepi32_pd(step == 0
+                               ? _mm_set1_epi32(*from)
+                               : _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + at)));
+  };
+  for (; i + 2 <= n; i += 2) {
+    const __m128d quotients = _mm_div_pd(two(left, i, a_step), two(right, i, b_step));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + i), _mm_cvttpd_epi32(quotients));
+  }
+#endif
+  binary_row<int32_t, int32_t, int32_t, DivFunction>(n - i, left + i * a_step, a_step,
+                                                     right + i * b_step, b_step, to + i);
+}
+
 // Division by one number is multiplication by its reciprocal, rounded away from zero: a whole
 // quotient is not missed, and any other is further from the next integer than double's precision.
 void divide_row_i32(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,
@@ -30,7 +53,7 @@ void divide_row_i32(int64_t n, const void* a, int64_t a_step, const void* b, int
   const int32_t divisor = n > 0 ? *static_cast<const int32_t*>(b) : 1;
   // INT_MIN / -1 wraps, which DivFunction knows.
   if (a_step != 1 || b_step == 1 || n < kWorthwhile || divisor == -1) {
-    return binary_row<int32_t, int32_t, int32_t, DivFunction>(n, a, a_step, b, b_step, y);
+    return divide_pairs_i32(n, a, a_step, b, b_step, y);
   }
   const double reciprocal = std::nextafter(1.0 / divisor, divisor < 0 ? -2.0 : 2.0);
   const auto* const from = static_cast<const int32_t*>(a);
@@ -111,6 +134,7 @@ void multiply_row_i64(int64_t n, const void* a, int64_t a_step, const void* b, i
                                                      right + i * b_step, b_step, to + i);
 }
 
+// Of integers and doubles.
 template <typename F, typename Types>
 BinaryRow row_for(DType dtype) {
   if (std::is_same_v<F, DivFunction> && dtype == DType::kInt32) return divide_row_i32;
@@ -126,7 +150,7 @@ BinaryRow row_for(DType dtype) {
   BinaryRow row = nullptr;
   dispatch(Types{}, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    row = binary_row<T, T, T, F>;
+    if constexpr (std::is_integral_v<T> || std::is_same_v<T, double>) row = binary_row<T, T, T, F>;
   });
   return row;
 }
@@ -143,7 +167,7 @@ bool has_zero(const Tensor& tensor) {
 template <typename F, typename Types>
 Status run_pair(OpRun& run, const BroadcastPlan& plan, const Tensor& a, const Tensor& b,
                 Tensor* y) {
-  if (a.dtype() == DType::kFloat) {
+  if (a.dtype() == DType::kFloat || is_half(a.dtype())) {
     run_binary_f32(run, run.kernels().binary_f32[F::kSlot], plan, a, b, y);
     return Status::ok();
   }
@@ -262,20 +286,27 @@ class VariadicKernel final : public OpKernel {
   }
 
  private:
-  // y = first, then y = f(y, next) in place: an output of the full shape may be an input of the
-  // same length.
+  // y = f(first, second), or first where these are smaller than y; then y = f(y, next) in place: an
+  // output of the full shape may be an input of the same length.
   Status fold(OpRun& run, const Tensor& first, Tensor* y) const {
-    const bool whole = first.shape() == y->shape();
     const int inputs = run.input_count();
-    if (inputs == 1 || !whole) {
+    int i = 1;
+    if (inputs > 1) {
+      const Tensor& second = run.value(1).tensor();
+      FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(first.shape(), second.shape()));
+      if (plan.out == y->shape()) {
+        FOLIO_RETURN_IF_ERROR((run_pair<F, Types>(run, plan, first, second, y)));
+        i = 2;
+      }
+    }
+    if (i == 1) {
       FOLIO_TRY(const BroadcastPlan copy, plan_broadcast(first.shape(), y->shape()));
       run_binary_rows(run, copy, copy_row(first.dtype()), first, *y, y);
     }
-    for (int i = 1; i < inputs; ++i) {
-      const Tensor& left = i == 1 && whole ? first : *y;
+    for (; i < inputs; ++i) {
       const Tensor& next = run.value(i).tensor();
       FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(y->shape(), next.shape()));
-      FOLIO_RETURN_IF_ERROR((run_pair<F, Types>(run, plan, left, next, y)));
+      FOLIO_RETURN_IF_ERROR((run_pair<F, Types>(run, plan, *y, next, y)));
     }
     return Status::ok();
   }
@@ -307,9 +338,23 @@ class VariadicKernel final : public OpKernel {
     return true;
   }
 
+  // Of an unsigned type of the same size.
+  static DType bits_of(DType dtype) {
+    switch (dtype_bits(dtype)) {
+      case 8:
+        return DType::kUint8;
+      case 16:
+        return DType::kUint16;
+      case 32:
+        return DType::kUint32;
+      default:
+        return DType::kUint64;
+    }
+  }
+
   static BinaryRow copy_row(DType dtype) {
     BinaryRow row = nullptr;
-    dispatch(Types{}, dtype, [&](auto tag) {
+    dispatch(TypeList<uint8_t, uint16_t, uint32_t, uint64_t>{}, bits_of(dtype), [&](auto tag) {
       using T = typename decltype(tag)::type;
       row = [](int64_t n, const void* a, int64_t a_step, const void*, int64_t, void* y) {
         for (int64_t i = 0; i < n; ++i) {

@@ -154,10 +154,11 @@ class BitwiseNotKernel final : public OpKernel {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     if (!contains(IntegerTypes{}, x->dtype())) return wrong_type(0, x->dtype());
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
-    const uint8_t* from = x->raw();
-    uint8_t* to = y->raw_mut();
     const auto bytes = static_cast<int64_t>(x->bytes());
     run.parallel().for_range(bytes, kElementGrain, [&](int64_t begin, int64_t end) {
+      const uint8_t* from = x->raw();
+      uint8_t* to = y->raw_mut();
+#pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) to[i] = static_cast<uint8_t>(~from[i]);
     });
     return Status::ok();

@@ -16,6 +16,8 @@ namespace {
 struct IsNan {
   static Result<IsNan> parse(OpBuild&) { return IsNan{}; }
   bool operator()(auto x) const { return x != x; }
+  // Of the bits of a type whose infinity is this.
+  uint8_t half(uint16_t x, uint16_t inf) const { return (x & 0x7fff) > inf ? 1 : 0; }
 #if defined(__SSE2__)
   __m128i four(__m128 x) const { return _mm_castps_si128(_mm_cmpunord_ps(x, x)); }
 #endif
@@ -33,6 +35,9 @@ struct IsInf {
   bool operator()(auto x) const {
     constexpr auto kInf = std::numeric_limits<decltype(x)>::infinity();
     return ((x == kInf) & positive) | ((x == -kInf) & negative);
+  }
+  uint8_t half(uint16_t x, uint16_t inf) const {
+    return static_cast<uint8_t>(((x == inf) & positive) | ((x == (inf | 0x8000)) & negative));
   }
 #if defined(__SSE2__)
   // Nothing equals NaN.
@@ -88,6 +93,10 @@ class TestKernel final : public OpKernel {
         int64_t i = begin;
         if constexpr (std::is_same_v<T, float>) {
           i += test_blocks(function, end - begin, from + begin, bytes + begin);
+        }
+        if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+          constexpr uint16_t kInf = std::is_same_v<T, Float16> ? 0x7c00 : 0x7f80;
+          for (; i < end; ++i) bytes[i] = function.half(from[i].bits, kInf);
         }
         for (; i < end; ++i) bytes[i] = function(static_cast<Compute<T>>(from[i])) ? 1 : 0;
       });

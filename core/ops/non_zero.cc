@@ -53,12 +53,10 @@ class NonZero final : public OpKernel {
  public:
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
-    Status status = wrong_type(0, x->dtype());
-    dispatch(Types{}, x->dtype(),
-             [&](auto tag) { status = find<typename decltype(tag)::type>(run, *x); });
     if (x->dtype() == DType::kComplex64) return find<std::complex<float>>(run, *x);
     if (x->dtype() == DType::kComplex128) return find<std::complex<double>>(run, *x);
-    return status;
+    return dispatch_input(Types{}, x->dtype(),
+                          [&](auto tag) { return find<typename decltype(tag)::type>(run, *x); });
   }
 
  private:

@@ -114,8 +114,36 @@ void run_binary_rows(OpRun& run, const BroadcastPlan& plan, BinaryRow row, const
                      });
 }
 
+static void run_binary_half(OpRun& run, FolioBinaryF32 kernel, const BroadcastPlan& plan,
+                            const Tensor& a, const Tensor& b, Tensor* y) {
+  constexpr int64_t kPiece = 512;
+  const FolioKernels& kernels = run.kernels();
+  const bool is_f16 = y->dtype() == DType::kFloat16;
+  const auto widen = is_f16 ? kernels.f16_to_f32 : kernels.bf16_to_f32;
+  const auto narrow = is_f16 ? kernels.f32_to_f16 : kernels.f32_to_bf16;
+  const auto* a_data = a.data<uint16_t>();
+  const auto* b_data = b.data<uint16_t>();
+  auto* y_data = y->data_mut<uint16_t>();
+  for_broadcast_rows(run.parallel(), plan,
+                     [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+                       float left[kPiece];
+                       float right[kPiece];
+                       float result[kPiece];
+                       if (plan.a_step == 0) widen(1, a_data + a_at, left);
+                       if (plan.b_step == 0) widen(1, b_data + b_at, right);
+                       for (int64_t i = 0; i < count; i += kPiece) {
+                         const int64_t n = std::min(kPiece, count - i);
+                         if (plan.a_step == 1) widen(n, a_data + a_at + i, left);
+                         if (plan.b_step == 1) widen(n, b_data + b_at + i, right);
+                         kernel(n, left, plan.a_step, right, plan.b_step, result);
+                         narrow(n, result, y_data + y_at + i);
+                       }
+                     });
+}
+
 void run_binary_f32(OpRun& run, FolioBinaryF32 kernel, const BroadcastPlan& plan, const Tensor& a,
                     const Tensor& b, Tensor* y) {
+  if (is_half(y->dtype())) return run_binary_half(run, kernel, plan, a, b, y);
   const float* a_data = a.data<float>();
   const float* b_data = b.data<float>();
   float* y_data = y->data_mut<float>();

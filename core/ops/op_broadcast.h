@@ -72,7 +72,8 @@ void for_broadcast_rows(Parallel& parallel, const BroadcastPlan& plan, Body&& bo
 using BinaryRow = void (*)(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,
                            void* y);
 
-// y[i] = f(a[i], b[i]) in the types' compute types.
+// y[i] = f(a[i], b[i]) in the types' compute types. y may be a or b, of elements of one size: no
+// element depends on another, which a compiler that vectorizes is told.
 template <typename A, typename B, typename Y, typename F>
 void binary_row(int64_t n, const void* av, int64_t a_step, const void* bv, int64_t b_step,
                 void* yv) {
@@ -83,14 +84,17 @@ void binary_row(int64_t n, const void* av, int64_t a_step, const void* bv, int64
   using CB = Compute<B>;
   const F f{};
   if (a_step == 1 && b_step == 1) {
+#pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
       y[i] = static_cast<Y>(f(static_cast<CA>(a[i]), static_cast<CB>(b[i])));
     }
   } else if (a_step == 1) {
     const CB second = n > 0 ? static_cast<CB>(*b) : CB{};
+#pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(static_cast<CA>(a[i]), second));
   } else if (b_step == 1) {
     const CA first = n > 0 ? static_cast<CA>(*a) : CA{};
+#pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(first, static_cast<CB>(b[i])));
   } else {
     for (int64_t i = 0; i < n; ++i) {
@@ -103,7 +107,8 @@ void binary_row(int64_t n, const void* av, int64_t a_step, const void* bv, int64
 void run_binary_rows(OpRun& run, const BroadcastPlan& plan, BinaryRow row, const Tensor& a,
                      const Tensor& b, Tensor* y);
 
-// The same by a kernel's slot, of floats.
+// The same by a kernel's slot, of floats; of float16 or bfloat16, widened and rounded a piece at a
+// time.
 void run_binary_f32(OpRun& run, FolioBinaryF32 kernel, const BroadcastPlan& plan, const Tensor& a,
                     const Tensor& b, Tensor* y);
 

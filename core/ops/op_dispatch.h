@@ -69,6 +69,15 @@ inline Status wrong_type(int input, DType dtype) {
                           ", which this operator does not take");
 }
 
+// The same with a body that gives a Status; wrong_type(0) when there is none. An error must not be
+// made before: a compiler takes all that follows for as seldom as errors are.
+template <typename... Ts, typename Body>
+Status dispatch_input(TypeList<Ts...> types, DType dtype, Body&& body) {
+  Status status;
+  const bool known = dispatch(types, dtype, [&](auto tag) { status = body(tag); });
+  return known ? std::move(status) : wrong_type(0, dtype);
+}
+
 // What a T is computed in: float for the 16-bit formats, else T.
 template <typename T>
 using Compute =

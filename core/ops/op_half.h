@@ -11,7 +11,11 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/base/dtype.h"
+
 namespace folio {
+
+inline bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
 
 inline float half_to_float(uint16_t bits) {
   const uint32_t sign = (bits & 0x8000u) << 16;

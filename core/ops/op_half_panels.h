@@ -8,10 +8,9 @@
 #pragma once
 
 #include "core/ops/op.h"
+#include "core/ops/op_half.h"
 
 namespace folio {
-
-inline bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
 
 // Bytes of an element that the layouts F32P16, F16P16 and BF16P16 hold, and rows of a panel, with
 // the one that BF16P16 fills up a pair with.

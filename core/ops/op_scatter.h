@@ -51,24 +51,19 @@ Status dispatch_scatter(ScatterReduction reduction, DType dtype, Body&& body) {
     return dispatch_move(
         dtype, [&](auto tag) { return body(ReplaceRun<typename decltype(tag)::type>()); });
   }
-  Status status = wrong_type(0, dtype);
-  dispatch(NumericTypes{}, dtype, [&](auto tag) {
+  return dispatch_input(NumericTypes{}, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     switch (reduction) {
       case ScatterReduction::kAdd:
-        status = body(CombineRun<T, AddFunction>());
-        break;
+        return body(CombineRun<T, AddFunction>());
       case ScatterReduction::kMul:
-        status = body(CombineRun<T, MulFunction>());
-        break;
+        return body(CombineRun<T, MulFunction>());
       case ScatterReduction::kMax:
-        status = body(CombineRun<T, MaxFunction>());
-        break;
+        return body(CombineRun<T, MaxFunction>());
       default:
-        status = body(CombineRun<T, MinFunction>());
+        return body(CombineRun<T, MinFunction>());
     }
   });
-  return status;
 }
 
 }  // namespace folio

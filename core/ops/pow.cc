@@ -93,6 +93,23 @@ BinaryRow row_for(DType base) {
   return row;
 }
 
+// Squares, the normalisations' favourite: one product is as exact as pow. A floating point power of
+// an integer does not wrap, and halves are rounded once.
+template <typename E>
+bool squares_exactly(DType base) {
+  return std::is_same_v<E, int64_t> || base == DType::kDouble;
+}
+BinaryRow square_row(DType dtype) {
+  BinaryRow row = nullptr;
+  dispatch(NumericTypes{}, dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    row = [](int64_t n, const void* a, int64_t, const void*, int64_t, void* y) {
+      binary_row<T, T, T, MulFunction>(n, a, 1, a, 1, y);
+    };
+  });
+  return row;
+}
+
 class PowKernel final : public OpKernel {
  public:
   explicit PowKernel(const LegacyBroadcast& legacy) : legacy_(legacy) {}
@@ -126,22 +143,24 @@ class PowKernel final : public OpKernel {
       convert_exponents<E>(b, reinterpret_cast<E*>(memory));
       exponents = Tensor(dtype_of<E>(), b.shape(), memory, {});
     }
+    const bool is_square = b.count() == 1 && *exponents.data<E>() == E{2};
     if (a.dtype() == DType::kFloat) {
-      run_f32(run, plan, a, exponents, y);
+      run_f32(run, plan, is_square, a, exponents, y);
+    } else if (is_square && squares_exactly<E>(a.dtype())) {
+      FOLIO_TRY(const BroadcastPlan squares, plan_broadcast(Shape{a.count()}, Shape{a.count()}));
+      run_binary_rows(run, squares, square_row(a.dtype()), a, a, y);
     } else {
       run_binary_rows(run, plan, row_for<E>(a.dtype()), a, exponents, y);
     }
     return Status::ok();
   }
 
-  static void run_f32(OpRun& run, const BroadcastPlan& plan, const Tensor& a,
+  static void run_f32(OpRun& run, const BroadcastPlan& plan, bool is_square, const Tensor& a,
                       const Tensor& exponents, Tensor* y) {
     const float* a_data = a.data<float>();
     const float* b_data = exponents.data<float>();
     float* y_data = y->data_mut<float>();
     const FolioKernels& kernels = run.kernels();
-    // Squares, the normalisations' favourite: one product is as exact as pow.
-    const bool is_square = exponents.count() == 1 && b_data[0] == 2.0f;
     for_broadcast_rows(run.parallel(), plan,
                        [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
                          if (is_square) {

@@ -23,7 +23,8 @@ struct PReluFunction {
   }
 };
 
-using PReluTypes = TypeList<float, double, Float16, BFloat16, int32_t, int64_t, uint32_t, uint64_t>;
+// Of those that no kernel has.
+using RowTypes = TypeList<double, int32_t, int64_t, uint32_t, uint64_t>;
 
 class PRelu final : public OpKernel {
  public:
@@ -31,12 +32,13 @@ class PRelu final : public OpKernel {
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
+    const bool has_kernel = x->dtype() == DType::kFloat || is_half(x->dtype());
     BinaryRow row = nullptr;
-    dispatch(PReluTypes{}, x->dtype(), [&](auto tag) {
+    dispatch(RowTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       row = binary_row<T, T, T, PReluFunction>;
     });
-    if (!row) return wrong_type(0, x->dtype());
+    if (!row && !has_kernel) return wrong_type(0, x->dtype());
     FOLIO_TRY(const Tensor* slope, run.tensor(1, x->dtype()));
     Shape slope_shape = slope->shape();
     if (slope_per_channel_ && slope_shape.rank() == 1) {
@@ -48,7 +50,7 @@ class PRelu final : public OpKernel {
                               " does not broadcast to the input's ", x->shape().to_string());
     }
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), plan.out));
-    if (x->dtype() == DType::kFloat) {
+    if (has_kernel) {
       run_binary_f32(run, run.kernels().binary_f32[kFolioPRelu], plan, *x, *slope, y);
       return Status::ok();
     }

@@ -467,13 +467,11 @@ class Resize final : public OpKernel {
       places.push_back(std::move(table));
     }
     if (extends) {
-      Status status = wrong_type(0, x.dtype());
-      dispatch(NumericTypes{}, x.dtype(), [&](auto tag) {
+      return dispatch_input(NumericTypes{}, x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         resize_nearest<T>(run, x, places, from_sum<T>(options_.extrapolation, false), y);
-        status = Status::ok();
+        return Status::ok();
       });
-      return status;
     }
     return dispatch_move(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -483,11 +481,9 @@ class Resize final : public OpKernel {
   }
 
   Status sums(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x, Tensor* y) const {
-    Status status = wrong_type(0, x.dtype());
-    dispatch(NumericTypes{}, x.dtype(), [&](auto tag) {
-      status = resize_sums<typename decltype(tag)::type>(run, options_, axes, x, y);
+    return dispatch_input(NumericTypes{}, x.dtype(), [&](auto tag) {
+      return resize_sums<typename decltype(tag)::type>(run, options_, axes, x, y);
     });
-    return status;
   }
 
   ResizeOptions options_;
