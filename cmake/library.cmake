@@ -18,7 +18,7 @@ if(core_sources)
     set_property(SOURCE
       core/ops/clip.cc core/ops/cum_sum.cc core/ops/einsum.cc core/ops/elementwise_binary.cc
       core/ops/elementwise_integer.cc core/ops/elementwise_unary.cc core/ops/is_nan.cc core/ops/logical.cc
-      core/ops/op_convert.cc core/ops/pow.cc core/ops/prelu.cc core/ops/where.cc
+      core/ops/op_convert.cc core/ops/op_product.cc core/ops/pow.cc core/ops/prelu.cc core/ops/where.cc
       APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic -fno-math-errno -fno-trapping-math)
   endif()
   foreach(isa_target IN LISTS FOLIO_ISA_TARGETS)

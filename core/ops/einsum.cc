@@ -5,7 +5,7 @@
 // Shapes: one label a dim; a label's dims are equal or 1 (which repeats); a label twice in one
 //         operand is its diagonal.
 // Math:   y[out labels] = sum over the other labels of the product of the operands.
-//         Two float operands with a sum: a matrix product per batch, [batch, m, k] and
+//         Two operands of 32 or 64 bits with a sum: a matrix product per batch, [batch, m, k] and
 //         [batch, k, n] copied into place; everything else: products along one axis at a time.
 // Types:  float, double; float16, bfloat16 in float; integers, wrapping.
 // Errors: kInvalidGraph for the notation, kInvalidArgument for shapes that do not fit it.
@@ -14,6 +14,7 @@
 #include "core/base/checked_math.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_product.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_strided.h"
 
@@ -423,8 +424,9 @@ int64_t count_of(const std::vector<const Axis*>& axes) {
 }
 
 // Operand k's elements in the order of these groups of axes, dense, in scratch.
-Result<const float*> arrange(OpRun& run, const Tensor& source, size_t operand,
-                             std::initializer_list<const std::vector<const Axis*>*> groups) {
+template <typename T>
+Result<const T*> arrange(OpRun& run, const Tensor& source, size_t operand,
+                         std::initializer_list<const std::vector<const Axis*>*> groups) {
   StridedView view;
   int64_t count = 1;
   for (const auto* group : groups) {
@@ -435,35 +437,50 @@ Result<const float*> arrange(OpRun& run, const Tensor& source, size_t operand,
     }
   }
   if (count > int64_t{1} << 58) return invalid_argument("an operand is too large");
-  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(count) * sizeof(float)));
-  Tensor out(DType::kFloat, Shape{count}, bytes, {});
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(count) * sizeof(T)));
+  Tensor out(source.dtype(), Shape{count}, bytes, {});
   if (view.rank == 0) view.add(1, 1);
   FOLIO_RETURN_IF_ERROR(copy_strided(run, view, source, &out));
-  return reinterpret_cast<const float*>(bytes);
+  return reinterpret_cast<const T*>(bytes);
 }
 
-Status run_products(OpRun& run, const Plan& plan, const Roles& roles,
-                    const std::vector<const Tensor*>& inputs, Tensor* y) {
-  FOLIO_TRY(const float* a, arrange(run, *inputs[0], 0, {&roles.batch, &roles.m, &roles.k}));
-  FOLIO_TRY(const float* b, arrange(run, *inputs[1], 1, {&roles.batch, &roles.k, &roles.n}));
-  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
+Status multiply(OpRun& run, int64_t m, int64_t n, int64_t k, const float* a, const float* b,
+                float* y) {
   FolioGemmF32 args{};
-  args.m = count_of(roles.m);
-  args.n = count_of(roles.n);
-  args.k = plan.summed;
-  args.a_row_stride = args.k;
+  args.m = m;
+  args.n = n;
+  args.k = k;
+  args.a = a;
+  args.a_row_stride = k;
   args.a_col_stride = 1;
-  args.c_row_stride = args.n;
+  args.c = y;
+  args.c_row_stride = n;
   args.alpha = 1.0F;
   GemmB plain;
-  plain.row_stride = args.n;
+  plain.data = b;
+  plain.row_stride = n;
   plain.col_stride = 1;
+  return gemm_f32(run, args, plain);
+}
+template <typename T>
+Status multiply(OpRun& run, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* y) {
+  return multiply_numbers<T>(run, {m, n, k, a, k, 1, b, n, 1, y});
+}
+
+// T: float, double, or unsigned integers.
+template <typename T>
+Status run_products(OpRun& run, const Plan& plan, const Roles& roles,
+                    const std::vector<const Tensor*>& inputs, Tensor* y) {
+  FOLIO_TRY(const T* a, arrange<T>(run, *inputs[0], 0, {&roles.batch, &roles.m, &roles.k}));
+  FOLIO_TRY(const T* b, arrange<T>(run, *inputs[1], 1, {&roles.batch, &roles.k, &roles.n}));
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(T)));
+  const int64_t m = count_of(roles.m);
+  const int64_t n = count_of(roles.n);
+  const int64_t k = plan.summed;
   const int64_t batches = count_of(roles.batch);
   for (int64_t i = 0; i < batches; ++i) {
-    args.a = a + i * args.m * args.k;
-    plain.data = b + i * args.k * args.n;
-    args.c = reinterpret_cast<float*>(bytes) + i * args.m * args.n;
-    FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
+    T* to = reinterpret_cast<T*>(bytes) + i * m * n;
+    FOLIO_RETURN_IF_ERROR(multiply(run, m, n, k, a + i * m * k, b + i * k * n, to));
   }
   // From [batch, m, n] to the output's order.
   int64_t stride = y->count();
@@ -481,7 +498,7 @@ Status run_products(OpRun& run, const Plan& plan, const Roles& roles,
     }
   }
   if (view.rank == 0) view.add(1, 1);
-  return copy_strided(run, view, Tensor(DType::kFloat, y->shape(), bytes, {}), y);
+  return copy_strided(run, view, Tensor(y->dtype(), y->shape(), bytes, {}), y);
 }
 
 // ---------------------------------------------------------------- operator
@@ -503,8 +520,21 @@ class Einsum final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, dtype, plan.out));
     if (y->count() == 0) return Status::ok();
     Roles roles;
-    if (dtype == DType::kFloat && inputs.size() == 2 && Roles::of(plan, &roles)) {
-      return run_products(run, plan, roles, inputs, y);
+    if (inputs.size() == 2 && Roles::of(plan, &roles)) {
+      switch (dtype) {
+        case DType::kFloat:
+          return run_products<float>(run, plan, roles, inputs, y);
+        case DType::kDouble:
+          return run_products<double>(run, plan, roles, inputs, y);
+        case DType::kInt32:
+        case DType::kUint32:
+          return run_products<uint32_t>(run, plan, roles, inputs, y);
+        case DType::kInt64:
+        case DType::kUint64:
+          return run_products<uint64_t>(run, plan, roles, inputs, y);
+        default:
+          break;
+      }
     }
     if (is_half(dtype)) return run_halves(run, plan, inputs, y);
     run_loops(run, plan, inputs, y);

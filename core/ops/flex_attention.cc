@@ -17,7 +17,7 @@
 #include "core/ops/op_attention.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_convert.h"
-#include "core/ops/op_matmul.h"
+#include "core/ops/op_product.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_softmax.h"
 #include "core/ops/op_subgraph.h"
@@ -87,11 +87,9 @@ Status multiply(OpRun& run, const Product& p, const float* a, const float* b, fl
 }
 
 Status multiply(OpRun& run, const Product& p, const double* a, const double* b, double* c) {
-  const ProductRow<double> row{p.n, p.k, 1, p.b_row, p.b_col, double{p.alpha}};
-  const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, p.n * p.k));
-  run.parallel().for_range(p.m, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) row.compute(a + i * p.k, b, c + i * p.n);
-  });
+  FOLIO_RETURN_IF_ERROR(
+      (multiply_numbers<double>(run, {p.m, p.n, p.k, a, p.k, 1, b, p.b_row, p.b_col, c})));
+  for (int64_t i = 0; i < p.m * p.n; ++i) c[i] = double{p.alpha} * c[i];
   return Status::ok();
 }
 

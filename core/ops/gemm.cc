@@ -3,9 +3,9 @@
 // Source: ONNX operator spec, Gemm, opsets 1, 6 (broadcast attribute), 7, 9, 11 (C optional), 13;
 //         com.microsoft FusedGemm: activation, activation_alpha, activation_beta.
 // Shapes: A' [m, k] (A transposed when transA), B' [k, n], C broadcasts to [m, n] one way.
-// Types:  Gemm: float by kernels; float16 and bfloat16 in float; double, (u)int32, (u)int64 by
-//         loops (alpha and beta as the element type). FusedGemm: float by kernels; float16 and
-//         bfloat16 in float; double by loops.
+// Types:  Gemm: float by kernels; float16 and bfloat16 in float; double, (u)int32, (u)int64
+//         (alpha and beta as the element type). FusedGemm: float by kernels; float16 and bfloat16
+//         in float; double.
 // Errors: kInvalidArgument when ranks are not 2, k differs, or C does not broadcast.
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 #include "core/ops/op_activation.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_product.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -49,15 +50,13 @@ class Gemm final : public OpKernel {
           return run_f32(run, s, a32, operands_of(*a, *b), *b, c32, c, y32);
         });
       case DType::kDouble:
-        return run_loops<double>(run, s, *a, *b, c, y);
+        return run_numbers<double>(run, s, *a, *b, c, y);
       case DType::kInt32:
-        return run_loops<int32_t>(run, s, *a, *b, c, y);
       case DType::kUint32:
-        return run_loops<uint32_t>(run, s, *a, *b, c, y);
+        return run_numbers<uint32_t>(run, s, *a, *b, c, y);
       case DType::kInt64:
-        return run_loops<int64_t>(run, s, *a, *b, c, y);
       case DType::kUint64:
-        return run_loops<uint64_t>(run, s, *a, *b, c, y);
+        return run_numbers<uint64_t>(run, s, *a, *b, c, y);
       default:
         return not_implemented("Gemm of ", dtype_name(a->dtype()));
     }
@@ -133,57 +132,49 @@ class Gemm final : public OpKernel {
     return Status::ok();
   }
 
+  // T: double or unsigned integers, whose arithmetic wraps. Of integers only whole factors have a
+  // meaning.
   template <typename T>
   static T scaled(float factor, T value) {
     if constexpr (std::is_integral_v<T>) {
-      // Integer Gemm: only whole factors have a meaning; arithmetic wraps.
-      using U = std::make_unsigned_t<T>;
       const double bounded = std::clamp<double>(std::isnan(factor) ? 0.0 : factor, -9e18, 9e18);
-      return static_cast<T>(static_cast<U>(static_cast<int64_t>(bounded)) * static_cast<U>(value));
+      return static_cast<T>(static_cast<int64_t>(bounded)) * value;
     } else {
       return static_cast<T>(factor) * value;
     }
   }
 
   template <typename T>
-  Status run_loops(OpRun& run, const GemmSizes& s, const Tensor& a, const Tensor& given_b,
-                   const Tensor* c, Tensor* y) const {
+  Status run_numbers(OpRun& run, const GemmSizes& s, const Tensor& a, const Tensor& given_b,
+                     const Tensor* c, Tensor* y) const {
     FOLIO_TRY(const Tensor b, aligned(given_b));
-    const T* a_data = a.data<T>();
-    const T* b_data = b.data<T>();
+    T* out = y->data_mut<T>();
+    NumberProduct<T> product;
+    product.m = s.m;
+    product.n = s.n;
+    product.k = s.k;
+    product.a = a.data<T>();
+    product.a_row = trans_a ? 1 : s.k;
+    product.a_col = trans_a ? s.m : 1;
+    product.b = b.data<T>();
+    product.b_row = trans_b ? 1 : s.n;
+    product.b_col = trans_b ? s.k : 1;
+    product.y = out;
+    FOLIO_RETURN_IF_ERROR(multiply_numbers(run, product));
     const T* c_data = c ? c->data<T>() : nullptr;
+    const bool has_function = activation.kind != Activation::Kind::kIdentity;
+    if (!c_data && alpha == 1.0F && !has_function) return Status::ok();
     // Not a structured binding: clang 14 lets no lambda have one.
     const auto steps = c ? c_strides(*c) : std::pair<int64_t, int64_t>{};
-    T* out = y->data_mut<T>();
-    const auto times = [](T x, T w) {
-      if constexpr (std::is_integral_v<T>) {
-        using U = std::make_unsigned_t<T>;
-        return static_cast<T>(static_cast<U>(x) * static_cast<U>(w));
-      } else {
-        return x * w;
-      }
-    };
-    const auto plus = [](T x, T w) {
-      if constexpr (std::is_integral_v<T>) {
-        using U = std::make_unsigned_t<T>;
-        return static_cast<T>(static_cast<U>(x) + static_cast<U>(w));
-      } else {
-        return x + w;
-      }
-    };
-    run.parallel().for_range(s.m, 4, [&](int64_t begin, int64_t end) {
+    const int64_t grain = 1 + kElementGrain / std::max<int64_t>(1, s.n);
+    run.parallel().for_range(s.m, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        for (int64_t j = 0; j < s.n; ++j) {
-          T sum{};
-          for (int64_t p = 0; p < s.k; ++p) {
-            const T x = a_data[trans_a ? p * s.m + i : i * s.k + p];
-            const T w = b_data[trans_b ? j * s.k + p : p * s.n + j];
-            sum = plus(sum, times(x, w));
-          }
-          sum = scaled(alpha, sum);
-          if (c_data) sum = plus(sum, scaled(beta, c_data[i * steps.first + j * steps.second]));
-          if constexpr (std::is_same_v<T, double>) sum = activation.of(sum);
-          out[i * s.n + j] = sum;
+        T* row = out + i * s.n;
+        const T* bias = c_data ? c_data + i * steps.first : nullptr;
+        for (int64_t j = 0; j < s.n; ++j) row[j] = scaled(alpha, row[j]);
+        for (int64_t j = 0; bias && j < s.n; ++j) row[j] += scaled(beta, bias[j * steps.second]);
+        if constexpr (std::is_same_v<T, double>) {
+          for (int64_t j = 0; has_function && j < s.n; ++j) row[j] = activation.of(row[j]);
         }
       }
     });

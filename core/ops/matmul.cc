@@ -9,8 +9,8 @@
 //         dim is dropped from the result. transBatch: dim 0 stands before the last one; then
 //         trans: the last two dims are swapped. Operands are read where they stand, by strides.
 // Types:  MatMul: float by kernels; float16, bfloat16 in float; double and (u)int32, (u)int64
-//         (wrapping) by loops. FusedMatMul, TransposeMatMul: float by kernels; float16, bfloat16
-//         in float; double by loops.
+//         (wrapping). FusedMatMul, TransposeMatMul: float by kernels; float16, bfloat16 in float;
+//         double.
 // Errors: kInvalidArgument when ranks are 0, k differs, or batches do not broadcast.
 #include <algorithm>
 
@@ -19,6 +19,7 @@
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_matmul.h"
+#include "core/ops/op_product.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -115,19 +116,28 @@ Status run_f32(OpRun& run, const Product& p, const float* a, GemmB b, float* y) 
   return Status::ok();
 }
 
-// The plain loops, for types that no kernel has. T wraps for integers.
+// Of types that no kernel has: T is double, or unsigned integers, which wrap.
 template <typename T>
-void run_loops(OpRun& run, const Product& p, const T* a, const T* b, T* y) {
+Status run_numbers(OpRun& run, const Product& p, const Tensor& a, const Tensor& b, Tensor* y) {
   const MatMulGeometry& g = p.g;
-  // An alpha other than 1 is for floating point only.
-  const ProductRow<T> row{g.n, g.k, p.a.col, p.b.row, p.b.col, static_cast<T>(p.alpha)};
-  run.parallel().for_range(g.batch.count() * g.m, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t batch = at / g.m;
-      row.compute(a + g.index_a(batch) * p.a.matrix + at % g.m * p.a.row,
-                  b + g.index_b(batch) * p.b.matrix, y + at * g.n);
-    }
-  });
+  NumberProduct<T> product{g.m,     g.n,     g.k,     nullptr, p.a.row,
+                           p.a.col, nullptr, p.b.row, p.b.col, nullptr};
+  int64_t batches = g.batch.count();
+  if (g.batch_b.count() == 1 && p.a.matrix == g.m * p.a.row) {  // they are just more rows
+    product.m *= batches;
+    batches = 1;
+  }
+  for (int64_t i = 0; i < batches; ++i) {
+    product.a = a.data<T>() + g.index_a(i) * p.a.matrix;
+    product.b = b.data<T>() + g.index_b(i) * p.b.matrix;
+    product.y = y->data_mut<T>() + i * g.m * g.n;
+    FOLIO_RETURN_IF_ERROR(multiply_numbers(run, product));
+  }
+  // Of floating point only.
+  if (p.alpha == 1.0F) return Status::ok();
+  T* sums = y->data_mut<T>();
+  for (int64_t i = 0; i < y->count(); ++i) sums[i] = static_cast<T>(p.alpha) * sums[i];
+  return Status::ok();
 }
 
 class MatMul final : public OpKernel {
@@ -161,16 +171,13 @@ class MatMul final : public OpKernel {
       case DType::kBfloat16:
         return run_halves(run, p, *a, *b, y);
       case DType::kDouble:
-        run_loops(run, p, a->data<double>(), b->data<double>(), y->data_mut<double>());
-        return Status::ok();
+        return run_numbers<double>(run, p, *a, *b, y);
       case DType::kInt32:
       case DType::kUint32:
-        run_loops(run, p, a->data<uint32_t>(), b->data<uint32_t>(), y->data_mut<uint32_t>());
-        return Status::ok();
+        return run_numbers<uint32_t>(run, p, *a, *b, y);
       case DType::kInt64:
       case DType::kUint64:
-        run_loops(run, p, a->data<uint64_t>(), b->data<uint64_t>(), y->data_mut<uint64_t>());
-        return Status::ok();
+        return run_numbers<uint64_t>(run, p, *a, *b, y);
       default:
         return not_implemented("MatMul of ", dtype_name(a->dtype()));
     }

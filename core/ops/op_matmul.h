@@ -28,25 +28,6 @@ struct MatMulGeometry {
   int64_t batch_index(const Shape& operand, int64_t at) const;
 };
 
-// One row of a product, for types that no kernel has (integers wrap):
-// y[j] = alpha * sum over p of a[p * a_col] * b[p * b_row + j * b_col], in the order of p.
-template <typename T>
-struct ProductRow {
-  int64_t n = 0, k = 0;
-  int64_t a_col = 1, b_row = 0, b_col = 0;
-  T alpha{1};
-
-  void compute(const T* a, const T* b, T* y) const {
-    for (int64_t j = 0; j < n; ++j) {
-      T sum{};
-      for (int64_t p = 0; p < k; ++p) {
-        sum = static_cast<T>(sum + a[p * a_col] * b[p * b_row + j * b_col]);
-      }
-      y[j] = static_cast<T>(alpha * sum);
-    }
-  }
-};
-
 Result<MatMulGeometry> matmul_geometry(const Shape& a, const Shape& b);
 
 // Dims of the product of inputs a and b; absent when a rank is unknown.
