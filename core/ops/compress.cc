@@ -64,6 +64,7 @@ Result<std::unique_ptr<OpKernel>> make_compress(OpBuild& build) {
   OpDef def;
   def.type = "Compress";
   def.since = 9;
+  def.keeps_half = true;
   def.min_inputs = def.max_inputs = 2;
   def.infer = infer_selection;
   def.make = make_compress;

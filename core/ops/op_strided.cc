@@ -1,5 +1,9 @@
 #include "core/ops/op_strided.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace folio {
 namespace {
 
@@ -68,7 +72,52 @@ void copy_rows(OpRun& run, const StridedView& view, const void* from, T* to) {
   });
 }
 
-// to[j * to_stride + i] = from[i * from_stride + j], i < rows, j < cols.
+#if defined(__SSE2__)
+// Squares of 8 x 8 elements of 16 bits, turned in registers.
+void transpose_square(const uint16_t* from, int64_t from_stride, uint16_t* to, int64_t to_stride) {
+  __m128i r[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * from_stride));
+  }
+  // Three times neighbours of the two halves take turns: rows become columns.
+#pragma GCC unroll 3
+  for (int step = 0; step < 3; ++step) {
+    __m128i next[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      next[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
+      next[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) r[i] = next[i];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_stride), r[i]);
+  }
+}
+#endif
+
+// to[j * to_stride + i] = from[i * from_stride + j], i < rows, j < cols, element by element.
+template <typename T>
+void transpose_elements(int64_t rows, int64_t cols, const T* from, int64_t from_stride, T* to,
+                        int64_t to_stride) {
+  constexpr int64_t kTile = 16;  // 16 rows of at most 16 bytes: one line each
+  for (int64_t j0 = 0; j0 < cols; j0 += kTile) {
+    const int64_t j1 = std::min(cols, j0 + kTile);
+    for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
+      const int64_t i1 = std::min(rows, i0 + kTile);
+      for (int64_t j = j0; j < j1; ++j) {
+        for (int64_t i = i0; i < i1; ++i) {
+          move_one(to + j * to_stride + i, element_at<T>(from, i * from_stride + j));
+        }
+      }
+    }
+  }
+}
+
+// The same, by a kernel or in registers where there is a way.
 template <typename T>
 void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, const T* from,
                      int64_t from_stride, T* to, int64_t to_stride) {
@@ -84,18 +133,24 @@ void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, co
       return;
     }
   }
-  constexpr int64_t kTile = 16;  // 16 rows of at most 16 bytes: one line each
-  for (int64_t j0 = 0; j0 < cols; j0 += kTile) {
-    const int64_t j1 = std::min(cols, j0 + kTile);
-    for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
-      const int64_t i1 = std::min(rows, i0 + kTile);
-      for (int64_t j = j0; j < j1; ++j) {
-        for (int64_t i = i0; i < i1; ++i) {
-          move_one(to + j * to_stride + i, element_at<T>(from, i * from_stride + j));
-        }
+#if defined(__SSE2__)
+  if constexpr (sizeof(T) == 2) {
+    const int64_t whole_rows = rows / 8 * 8;
+    const int64_t whole_cols = cols / 8 * 8;
+    for (int64_t j = 0; j < whole_cols; j += 8) {
+      for (int64_t i = 0; i < whole_rows; i += 8) {
+        transpose_square(element_at<T>(from, i * from_stride + j), from_stride,
+                         to + j * to_stride + i, to_stride);
       }
     }
+    transpose_elements(rows - whole_rows, whole_cols, element_at<T>(from, whole_rows * from_stride),
+                       from_stride, to + whole_rows, to_stride);
+    from = element_at<T>(from, whole_cols);
+    to += whole_cols * to_stride;
+    cols -= whole_cols;
   }
+#endif
+  transpose_elements(rows, cols, from, from_stride, to, to_stride);
 }
 
 // The last dim jumps while dim `dense` is contiguous in the source: transposes of those two.

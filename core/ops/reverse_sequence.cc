@@ -75,6 +75,7 @@ Result<std::unique_ptr<OpKernel>> make_reverse(OpBuild& build) {
   OpDef def;
   def.type = "ReverseSequence";
   def.since = 10;
+  def.keeps_half = true;
   def.min_inputs = def.max_inputs = 2;
   def.infer = infer_reverse;
   def.make = make_reverse;
