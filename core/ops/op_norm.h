@@ -30,7 +30,7 @@ void scale_row(const FolioKernels& kernels, int64_t n, const T* x, Compute<T> ti
                Compute<T> plus, T* y) {
   constexpr int64_t kFew = 16;  // that a call is not worth
   if constexpr (std::is_same_v<T, float>) {
-    if (n > kFew) return two_steps<kFolioMul, kFolioAdd>(kernels, n, x, times, plus, y);
+    if (n > kFew) return kernels.shaped_f32[kFolioAffine](n, x, times, plus, y);
   }
   for (int64_t i = 0; i < n; ++i) {
     y[i] = static_cast<T>(static_cast<Compute<T>>(x[i]) * times + plus);
