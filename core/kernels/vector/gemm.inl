@@ -214,8 +214,10 @@ void FOLIO_LEVEL(gemm_f32)(const FolioGemmF32* args) { gemm_any(args, 0); }
 
 constexpr int kGemvDepth = 8;
 
-template <int kRows, int kDepth>
-VFN void gemv_columns(const FolioGemmF32* args, const float* a, const float* b, int64_t b_stride,
+/* kIsFar: B comes from memory, where it is read in order by fetching the rows that follow; out of a
+ * cache that takes longer. */
+template <int kRows, int kDepth, int kIsFar>
+VFN void gemv_columns(const FolioGemmF32* args, const V* a, const float* b, int64_t b_stride,
                       int64_t j, int64_t p) {
   const int64_t left = args->n - j;
   const VM m = v_first(left < kLanes ? left : kLanes);
@@ -228,9 +230,10 @@ VFN void gemv_columns(const FolioGemmF32* args, const float* a, const float* b, 
 #pragma GCC unroll 8
   for (int d = 0; d < kDepth; ++d) {
     const float* from = b + d * b_stride + j;
+    if (kIsFar) __builtin_prefetch(from + kDepth * b_stride, 0, 2);
     const V row = is_whole ? v_load(from) : v_load_masked(from, m);
 #pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) sum[i] = v_fma(v_set1(a[d * kRows + i]), row, sum[i]);
+    for (int i = 0; i < kRows; ++i) sum[i] = v_fma(a[d * kRows + i], row, sum[i]);
   }
   const int is_last = p + kDepth == args->k;
   V scale = v_set1(args->alpha);
@@ -254,24 +257,32 @@ VFN void gemv_columns(const FolioGemmF32* args, const float* a, const float* b, 
   }
 }
 
-template <int kRows, int kDepth>
+template <int kRows, int kDepth, int kIsFar = 0>
 static void gemv_block(const FolioGemmF32* args, const float* b, int64_t b_stride, int64_t p) {
-  float a[kDepth * kRows + 1]; /* of depth 0 too */
+  V a[kDepth * kRows + 1]; /* of depth 0 too; in registers, where there are so many */
+#pragma GCC unroll 8
   for (int d = 0; d < kDepth; ++d) {
+#pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
-      a[d * kRows + i] = args->a[i * args->a_row_stride + (p + d) * args->a_col_stride];
+      a[d * kRows + i] = v_set1(args->a[i * args->a_row_stride + (p + d) * args->a_col_stride]);
     }
   }
   for (int64_t j = 0; j < args->n; j += kLanes) {
-    gemv_columns<kRows, kDepth>(args, a, b + p * b_stride, b_stride, j, p);
+    gemv_columns<kRows, kDepth, kIsFar>(args, a, b + p * b_stride, b_stride, j, p);
   }
 }
 
 template <int kRows>
 static void gemv_rows(const FolioGemmF32* args, const float* b, int64_t b_stride) {
+  constexpr int64_t kFarFloats = 1 << 21; /* more than L2 keeps */
+  const int is_far = args->k * args->n >= kFarFloats;
   int64_t p = 0;
   for (; p + kGemvDepth <= args->k; p += kGemvDepth) {
-    gemv_block<kRows, kGemvDepth>(args, b, b_stride, p);
+    if (is_far) {
+      gemv_block<kRows, kGemvDepth, 1>(args, b, b_stride, p);
+    } else {
+      gemv_block<kRows, kGemvDepth>(args, b, b_stride, p);
+    }
   }
   for (; p < args->k; ++p) gemv_block<kRows, 1>(args, b, b_stride, p);
   if (args->k == 0) gemv_block<kRows, 0>(args, b, b_stride, 0);
