@@ -26,18 +26,29 @@ struct Axis {
 
 // Adds one row of positions to the image: those of the innermost axis.
 template <typename T>
-void add_row(const Axis& axis, int64_t k, const T* x, T* y) {
+void add_row(const FolioKernels& kernels, const Axis& axis, int64_t k, const T* x, T* y) {
   using C = Compute<T>;
-  int64_t at = k * axis.dilation - axis.pad;
-  for (int64_t p = 0; p < axis.positions; ++p, at += axis.stride) {
-    if (at < 0 || at >= axis.image) continue;
-    y[at] = static_cast<T>(AddFunction()(static_cast<C>(y[at]), static_cast<C>(x[p])));
+  const int64_t at = k * axis.dilation - axis.pad;
+  // The positions from `begin` to `end` are in the image.
+  const int64_t begin = at < 0 ? (axis.stride - 1 - at) / axis.stride : 0;
+  const int64_t room = axis.image - at + axis.stride - 1;
+  const int64_t end = std::min(axis.positions, room < 0 ? 0 : room / axis.stride);
+  if (begin >= end) return;
+  T* to = y + at + begin * axis.stride;
+  if constexpr (std::is_same_v<T, float>) {
+    if (axis.stride == 1) {
+      return kernels.binary_f32[kFolioAdd](end - begin, to, 1, x + begin, 1, to);
+    }
+  }
+  for (int64_t p = begin; p < end; ++p, to += axis.stride) {
+    *to = static_cast<T>(AddFunction()(static_cast<C>(*to), static_cast<C>(x[p])));
   }
 }
 
 // One element of the block over all positions: walks all axes but the last.
 template <typename T>
-void add_column(const std::vector<Axis>& axes, const int64_t* k, const T* x, T* y) {
+void add_column(const FolioKernels& kernels, const std::vector<Axis>& axes, const int64_t* k,
+                const T* x, T* y) {
   const size_t last = axes.size() - 1;
   int64_t p[kMaxRank] = {};
   for (;;) {
@@ -48,7 +59,7 @@ void add_column(const std::vector<Axis>& axes, const int64_t* k, const T* x, T* 
       inside &= at >= 0 && at < axes[i].image;
       offset = offset * axes[i].image + at;
     }
-    if (inside) add_row(axes[last], k[last], x, y + offset * axes[last].image);
+    if (inside) add_row(kernels, axes[last], k[last], x, y + offset * axes[last].image);
     x += axes[last].positions;
     size_t i = last;
     while (i > 0 && ++p[i - 1] == axes[i - 1].positions) p[--i] = 0;
@@ -71,7 +82,8 @@ void sum_columns(OpRun& run, const std::vector<Axis>& axes, int64_t planes, cons
       std::fill_n(y + plane * image, image, static_cast<T>(Compute<T>{0}));
       int64_t k[kMaxRank] = {};
       for (int64_t element = 0; element < elements; ++element) {
-        add_column(axes, k, x + (plane * elements + element) * positions, y + plane * image);
+        add_column(run.kernels(), axes, k, x + (plane * elements + element) * positions,
+                   y + plane * image);
         for (size_t i = axes.size(); i-- > 0 && ++k[i] == axes[i].block;) k[i] = 0;
       }
     }
