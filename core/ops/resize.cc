@@ -14,8 +14,11 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <numeric>
 
+#include "core/ops/op_broadcast.h"
+#include "core/ops/op_convert.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
@@ -353,6 +356,29 @@ T from_sum(A value, bool rounds) {
   }
 }
 
+// So that sums that are converted as Cast does are what from_sum() gives: within T's bounds, and
+// rounded, or a little further from 0. Blocks of a number that a compiler knows are vectors.
+template <typename T, typename A>
+void prepare_cut(OpRun& run, bool rounds, int64_t count, A* sums) {
+  constexpr int64_t kBlock = 16;
+  constexpr A kSlack = static_cast<A>(1.0 / 1024);
+  constexpr A kLow = static_cast<A>(std::numeric_limits<T>::lowest());
+  constexpr A kHigh = static_cast<A>(std::numeric_limits<T>::max());
+  const auto cut = [](A value) {
+    return value < kLow ? kLow : value > kHigh ? kHigh : value + (value < 0 ? -kSlack : kSlack);
+  };
+  run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for (; rounds && i < end; ++i) {
+      sums[i] = std::clamp(std::nearbyint(sums[i]), kLow, kHigh);
+    }
+    for (; i + kBlock <= end; i += kBlock) {
+      for (int64_t u = 0; u < kBlock; ++u) sums[i + u] = cut(sums[i + u]);
+    }
+    for (; i < end; ++i) sums[i] = cut(sums[i]);
+  });
+}
+
 template <typename T>
 Status resize_sums(OpRun& run, const ResizeOptions& options, const std::vector<ResizeAxis>& axes,
                    const Tensor& x, Tensor* y) {
@@ -377,15 +403,16 @@ Status resize_sums(OpRun& run, const ResizeOptions& options, const std::vector<R
     if (!dtype_bytes(dtype_of<A>(), longest, &bytes)) return invalid_argument("is too large");
     FOLIO_TRY(uint8_t * in, run.scratch(bytes));
     FOLIO_TRY(uint8_t * out, run.scratch(bytes));
-    std::copy_n(x.data<T>(), x.count(), reinterpret_cast<A*>(in));
+    convert_numbers(run, x.dtype(), x.raw(), dtype_of<A>(), in, x.count());
     from = reinterpret_cast<const A*>(in);
     to = reinterpret_cast<A*>(out);
   }
   FOLIO_RETURN_IF_ERROR(sum_axes(run, axes, tables, from, to));
   if (extends) extrapolate(tables, y->shape(), static_cast<A>(options.extrapolation), to);
+  if constexpr (std::is_integral_v<T>) prepare_cut<T>(run, options.antialias, y->count(), to);
   if constexpr (!std::is_same_v<T, A>) {
-    T* out = y->data_mut<T>();
-    for (int64_t i = 0; i < y->count(); ++i) out[i] = from_sum<T>(to[i], options.antialias);
+    convert_numbers(run, dtype_of<A>(), reinterpret_cast<const uint8_t*>(to), y->dtype(),
+                    y->raw_mut(), y->count());
   }
   return Status::ok();
 }
