@@ -223,7 +223,8 @@ class Walk {
 // Elements of a type as the numbers they are summed in: floats, doubles, or integers that wrap.
 template <typename W>
 struct Elements {
-  size_t bytes = 0;  // of one
+  size_t bytes = 0;       // of one
+  bool is_plain = false;  // they are such numbers
   void (*read)(int64_t n, const void* from, int64_t stride, W* to) = nullptr;
   void (*write)(int64_t n, const W* from, void* to) = nullptr;
 };
@@ -232,6 +233,7 @@ template <typename W, typename T>
 Elements<W> elements_of() {
   Elements<W> out;
   out.bytes = sizeof(T);
+  out.is_plain = std::is_same_v<T, W>;
   out.read = [](int64_t n, const void* from, int64_t stride, W* to) {
     const T* x = static_cast<const T*>(from);
     const auto value = [x](int64_t i) { return static_cast<W>(x[i]); };
@@ -315,18 +317,23 @@ class Loops {
     return sum;
   }
 
-  // products[i] of the operands' elements from `first` on along the axis.
-  void multiply(const Walk& outer, const Walk& inner, const Axis& axis, int64_t first, int64_t n,
-                W* products) const {
+  // Products of the operands' elements from `first` on along the axis: where they stand, or in the
+  // buffer.
+  const W* multiply(const Walk& outer, const Walk& inner, const Axis& axis, int64_t first,
+                    int64_t n, W* buffer) const {
     W other[kPiece];
     for (size_t k = 0; k < operands_; ++k) {
       const int64_t stride = axis.strides[k];
       const int64_t offset = outer.offsets()[k] + inner.offsets()[k] + first * stride;
       const uint8_t* from = data_[k] + static_cast<size_t>(offset) * elements_.bytes;
-      elements_.read(n, from, stride, k == 0 ? products : other);
+      if (operands_ == 1 && stride == 1 && elements_.is_plain) {
+        return reinterpret_cast<const W*>(from);
+      }
+      elements_.read(n, from, stride, k == 0 ? buffer : other);
       if (k == 0) continue;
-      for (int64_t i = 0; i < n; ++i) products[i] *= other[i];
+      for (int64_t i = 0; i < n; ++i) buffer[i] *= other[i];
     }
+    return buffer;
   }
 
   // `inner` ends where it began.
@@ -337,8 +344,7 @@ class Loops {
     for (int64_t position = 0; position < positions_; ++position, inner->advance()) {
       for (int64_t i = 0; i < axis.dim; i += kPiece) {
         const int64_t n = std::min(kPiece, axis.dim - i);
-        multiply(outer, *inner, axis, i, n, products);
-        sum += sum_of(n, products);
+        sum += sum_of(n, multiply(outer, *inner, axis, i, n, products));
       }
     }
     elements_.write(1, &sum, to);
@@ -353,12 +359,13 @@ class Loops {
       if (positions_ == 0) {  // of nothing
         std::fill_n(sums, n, W{});
       } else {
-        multiply(outer, *inner, axis, i, n, sums);
+        const W* first = multiply(outer, *inner, axis, i, n, products);
+        std::copy_n(first, n, sums);
         inner->advance();
       }
       for (int64_t position = 1; position < positions_; ++position, inner->advance()) {
-        multiply(outer, *inner, axis, i, n, products);
-        for (int64_t e = 0; e < n; ++e) sums[e] += products[e];
+        const W* next = multiply(outer, *inner, axis, i, n, products);
+        for (int64_t e = 0; e < n; ++e) sums[e] += next[e];
       }
       elements_.write(n, sums, to + static_cast<size_t>(i) * elements_.bytes);
     }

@@ -93,7 +93,12 @@ constexpr Row row(std::string_view name, int since, int slot, F, Integers intege
 constexpr Row kRows[] = {
     row("Abs", 1, kFolioAbs, FOLIO_FN(std::abs(x)), Integers::kAll),
     row("Neg", 1, kFolioNeg, FOLIO_FN(-x), Integers::kSigned),
-    row("Sign", 9, kFolioSign, FOLIO_FN(std::isnan(x) ? x : T((x > 0) - (x < 0))), Integers::kAll),
+    row("Sign", 9, kFolioSign,
+        FOLIO_FN(x > 0    ? T(1)
+                 : x < 0  ? T(-1)
+                 : x == 0 ? T(0)
+                          : x),
+        Integers::kAll),
     row("Exp", 1, kFolioExp, FOLIO_FN(std::exp(x))),
     row("Log", 1, kFolioLog, FOLIO_FN(std::log(x))),
     row("Sqrt", 1, kFolioSqrt, FOLIO_FN(std::sqrt(x))),

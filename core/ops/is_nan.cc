@@ -13,6 +13,13 @@
 namespace folio {
 namespace {
 
+#if defined(__SSE2__)
+// Masks of two doubles each as masks of four floats.
+__m128i halves_of(__m128d a, __m128d b) {
+  return _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(a), _mm_castpd_ps(b), 0x88));
+}
+#endif
+
 struct IsNan {
   static Result<IsNan> parse(OpBuild&) { return IsNan{}; }
   bool operator()(auto x) const { return x != x; }
@@ -20,6 +27,9 @@ struct IsNan {
   uint8_t half(uint16_t x, uint16_t inf) const { return (x & 0x7fff) > inf ? 1 : 0; }
 #if defined(__SSE2__)
   __m128i four(__m128 x) const { return _mm_castps_si128(_mm_cmpunord_ps(x, x)); }
+  __m128i four(__m128d a, __m128d b) const {
+    return halves_of(_mm_cmpunord_pd(a, a), _mm_cmpunord_pd(b, b));
+  }
 #endif
 };
 
@@ -48,14 +58,33 @@ struct IsInf {
     const __m128 is_negative = _mm_cmpeq_ps(x, _mm_set1_ps(negative ? -kInf : kNan));
     return _mm_castps_si128(_mm_or_ps(is_positive, is_negative));
   }
+  __m128i four(__m128d a, __m128d b) const { return halves_of(two(a), two(b)); }
+  __m128d two(__m128d x) const {
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    const __m128d is_positive = _mm_cmpeq_pd(x, _mm_set1_pd(positive ? kInf : kNan));
+    const __m128d is_negative = _mm_cmpeq_pd(x, _mm_set1_pd(negative ? -kInf : kNan));
+    return _mm_or_pd(is_positive, is_negative);
+  }
 #endif
 };
 
-// The first of n floats. How many.
-template <typename F>
-int64_t test_blocks(const F& function, int64_t n, const float* from, uint8_t* to) {
 #if defined(__SSE2__)
-  const auto four = [&](int64_t i) { return function.four(_mm_loadu_ps(from + i)); };
+template <typename F>
+__m128i test_four(const F& function, const float* x) {
+  return function.four(_mm_loadu_ps(x));
+}
+template <typename F>
+__m128i test_four(const F& function, const double* x) {
+  return function.four(_mm_loadu_pd(x), _mm_loadu_pd(x + 2));
+}
+#endif
+
+// The first of n floats or doubles. How many.
+template <typename F, typename T>
+int64_t test_blocks(const F& function, int64_t n, const T* from, uint8_t* to) {
+#if defined(__SSE2__)
+  const auto four = [&](int64_t i) { return test_four(function, from + i); };
   int64_t i = 0;
   for (; i + kFlagBlock <= n; i += kFlagBlock) {
     flags_detail::store_flags(four(i), four(i + 4), four(i + 8), four(i + 12), to + i);
@@ -91,7 +120,7 @@ class TestKernel final : public OpKernel {
         const T* from = x->data<T>();
         uint8_t* bytes = y->raw_mut();
         int64_t i = begin;
-        if constexpr (std::is_same_v<T, float>) {
+        if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
           i += test_blocks(function, end - begin, from + begin, bytes + begin);
         }
         if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "tests/support/op_tester.h"
@@ -153,6 +154,19 @@ TEST(Pow, SquaresAndMixedTypes) {
   t.input<int64_t>({}, {2});
   t.expect<float>(0, {3}, {1, 4, 9});
   t.run();
+}
+
+// One exponent of 2 is one product: of doubles rounded as pow is, of integers wrapped.
+TEST(Pow, SquaresOfDoublesAndIntegers) {
+  OpTester doubles("Pow", 15);
+  doubles.input<double>({4}, {-1.5, 1e200, 0.1, -0.0}).input<int32_t>({1, 1}, {2});
+  doubles.expect<double>(0, {1, 4}, {2.25, INFINITY, 0.1 * 0.1, 0}).run();
+  OpTester integers("Pow", 15);
+  integers.input<int32_t>({3}, {-3, 65536, 46341}).input<int64_t>({}, {2});
+  integers.expect<int32_t>(0, {3}, {9, 0, -2147479015}).run();
+  OpTester floats("Pow", 15);  // a floating point power of integers does not wrap
+  floats.input<int32_t>({2}, {-3, 65536}).input<float>({}, {2});
+  floats.expect<int32_t>(0, {2}, {9, 2147483647}).run();
 }
 
 TEST(Pow, IntegerBaseWithNegativeExponentTruncates) {
@@ -406,6 +420,68 @@ TEST(ElementwiseBinary, JoinsAnyNumberOfInputsInOrder) {
   OpTester repeated("Mean", 13);
   repeated.input<float>({2, 1}, {1, 2}).input<float>({2}, {3, 5}).input<float>({1}, {6});
   repeated.expect<float>(0, {2, 2}, {10 / 3.0F, 4, 11 / 3.0F, 13 / 3.0F}).run();
+}
+
+// Pairs of int32, some at a time: the quotients of C, and INT_MIN / -1 wraps.
+TEST(ElementwiseBinary, DividesPairsOfIntegersAsCDoes) {
+  constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  const int32_t numbers[] = {kLeast, kLeast + 1, -7, -3,    -2,        -1,   1,
+                             2,      3,          7,  46341, kMost - 1, kMost};
+  std::vector<int32_t> a, b, y;
+  for (const int32_t x : numbers) {
+    for (const int32_t d : numbers) {
+      a.push_back(x);
+      b.push_back(d);
+      y.push_back(x == kLeast && d == -1 ? kLeast : x / d);
+    }
+  }
+  const auto n = static_cast<int64_t>(a.size());
+  OpTester t("Div", 14);
+  t.input<int32_t>({n}, a).input<int32_t>({n}, b).expect<int32_t>(0, {n}, y).run();
+  OpTester one("Div", 14);
+  one.input<int32_t>({1}, {kLeast}).input<int32_t>({5}, {-1, 1, 3, -3, kLeast});
+  one.expect<int32_t>(0, {5}, {kLeast, kLeast, -715827882, 715827882, 1}).run();
+}
+
+// Whichever input is the larger one, more than are taken at a time.
+void expect_smaller_first(const std::function<Tensor(const Shape&, std::vector<double>)>& make) {
+  constexpr int64_t kCount = 700;
+  std::vector<double> x, most, sum;
+  for (int64_t i = 0; i < kCount; ++i) {
+    x.push_back(static_cast<double>(i % 50));
+    most.push_back(std::max(x.back(), 20.0));
+    sum.push_back(x.back() + 20);
+  }
+  const auto run = [&](const char* op, std::vector<Tensor> inputs, Tensor y) {
+    OpTester t(op, 14);
+    for (Tensor& input : inputs) t.input_value(Value(std::move(input)));
+    t.expect_value(0, Value(std::move(y))).run();
+  };
+  run("Max", {make({1}, {20}), make({kCount}, x), make({1}, {3})}, make({kCount}, most));
+  run("Add", {make({}, {20}), make({7, 100}, x)}, make({7, 100}, sum));
+  run("Add", {make({7, 100}, x), make({1, 1}, {20})}, make({7, 100}, sum));
+  run("Max", {make({2, 1}, {1, 3}), make({3}, {0, 2, 4})}, make({2, 3}, {1, 2, 4, 3, 3, 4}));
+}
+
+template <typename T>
+void expect_smaller_first_of() {
+  expect_smaller_first([](const Shape& shape, const std::vector<double>& values) {
+    return make_tensor<T>(shape, std::vector<T>(values.begin(), values.end()));
+  });
+}
+
+TEST(ElementwiseBinary, TheFirstInputMayBeTheSmallerOne) {
+  expect_smaller_first_of<uint8_t>();
+  expect_smaller_first_of<int8_t>();
+  expect_smaller_first_of<int64_t>();
+  expect_smaller_first_of<double>();
+  expect_smaller_first_of<float>();
+  for (const DType half : {DType::kFloat16, DType::kBfloat16}) {
+    expect_smaller_first([half](const Shape& shape, const std::vector<double>& values) {
+      return make_float_tensor(half, shape, values);
+    });
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "tests/support/op_tester.h"
@@ -43,6 +44,12 @@ TEST(IsInf, DetectsWhatIsAskedFor) {
       OpTester t("IsInf", 10);
       t.attr("detect_positive", positive ? 1 : 0).attr("detect_negative", negative ? 1 : 0);
       t.input<float>({45}, x).expect<bool>(0, {45}, want).run();
+      for (const DType dtype : {DType::kDouble, DType::kFloat16, DType::kBfloat16}) {
+        OpTester other("IsInf", 20);
+        other.attr("detect_positive", positive ? 1 : 0).attr("detect_negative", negative ? 1 : 0);
+        other.input_as(dtype, {45}, std::vector<double>(x.begin(), x.end()));
+        other.expect<bool>(0, {45}, want).run();
+      }
     }
   }
 }
@@ -66,6 +73,15 @@ TEST(IsNan, KnowsNanAtAnyPlace) {
   x[1] = INFINITY;
   OpTester t("IsNaN", 20);
   t.input<float>({45}, x).expect<bool>(0, {45}, want).run();
+  for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    OpTester half("IsNaN", 20);
+    half.input_as(dtype, {45}, std::vector<double>(x.begin(), x.end()));
+    half.expect<bool>(0, {45}, want).run();
+  }
+  std::vector<double> wide(x.begin(), x.end());
+  wide[0] = std::bit_cast<double>(uint64_t{0x7ff0000000000001});  // no bit of the upper half
+  OpTester doubles("IsNaN", 20);
+  doubles.input<double>({45}, wide).expect<bool>(0, {45}, want).run();
 }
 
 }  // namespace

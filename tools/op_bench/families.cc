@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "tools/op_bench/cases.h"
+
 namespace op_bench {
 
 namespace {
 
-using Dims = OneNode::Dims;
 constexpr ElementType kF32 = ElementType::kFloat;
 constexpr ElementType kU8 = ElementType::kUint8;
 constexpr ElementType kS8 = ElementType::kInt8;
@@ -15,34 +16,7 @@ constexpr ElementType kI64 = ElementType::kInt64;
 constexpr ElementType kF64 = ElementType::kDouble;
 constexpr const char* kMicrosoft = "com.microsoft";
 
-std::string text_of(const Dims& dims) {
-  std::string text;
-  for (const int64_t d : dims) text += (text.empty() ? "" : "x") + std::to_string(d);
-  return text;
-}
-
 const char* sign_of(ElementType type) { return type == kS8 ? "s8" : "u8"; }
-
-// The families fill it. A node is made twice: its name now, its model when it is run.
-class Cases {
- public:
-  explicit Cases(std::string family) : family_(std::move(family)) {}
-
-  template <typename Fill>
-  void add(const std::string& name, const std::string& op_type, const char* domain, Fill fill) {
-    const std::string family = family_;
-    list_.push_back({family + "/" + op_type + "/" + name, [=] {
-                       OneNode node(family, name, op_type, domain);
-                       fill(node);
-                       return node.done();
-                     }});
-  }
-  std::vector<NamedCase> take() { return std::move(list_); }
-
- private:
-  std::string family_;
-  std::vector<NamedCase> list_;
-};
 
 // ---- Products of floats ---------------------------------------------------------------------
 
@@ -589,7 +563,7 @@ std::vector<NamedCase> moves() {
 std::vector<NamedCase> all_cases() {
   std::vector<NamedCase> all;
   for (const auto family :
-       {gemm_f32, conv_f32, bytes, blocks, elements, rows, attention, recurrent, moves}) {
+       {gemm_f32, conv_f32, bytes, blocks, elements, rows, attention, recurrent, moves, types}) {
     for (NamedCase& each : family()) all.push_back(std::move(each));
   }
   return all;
