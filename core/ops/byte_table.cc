@@ -23,9 +23,7 @@ class ByteTable final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, table->dtype(), x->shape()));
     const uint8_t* of = table->raw();
     run.parallel().for_range(x->count(), kElementGrain, [&](int64_t begin, int64_t end) {
-      const uint8_t* from = x->raw();
-      uint8_t* to = y->raw_mut();
-      for (int64_t i = begin; i < end; ++i) to[i] = of[from[i]];
+      map_codes(of, end - begin, x->raw() + begin, y->raw_mut() + begin);
     });
     return Status::ok();
   }

@@ -231,6 +231,10 @@ class QLinearPool final : public Pool {
       return average_images(run, shape, w.in_count(), *x, qx, byte_scale(qy, x->dtype()),
                             y->raw_mut());
     }
+    if (!last && is_whole(w) && w.in_count() <= kMostPixels) {
+      return average_planes(run, y->count(), w.in_count(), *x, qx, byte_scale(qy, x->dtype()),
+                            y->raw_mut());
+    }
     FOLIO_TRY(uint8_t * x_bytes, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
     FOLIO_TRY(uint8_t * y_bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
     auto* x32 = reinterpret_cast<float*>(x_bytes);
@@ -254,6 +258,34 @@ class QLinearPool final : public Pool {
  private:
   static constexpr int64_t kMostPixels = 1 << 16;  // sums are exact in float as well
 
+  static float mean_of(int32_t sum, int64_t pixels, int32_t zero, float scale) {
+    const auto centred = static_cast<float>(sum - static_cast<int32_t>(pixels) * zero);
+    return centred / static_cast<float>(pixels) * scale;
+  }
+
+  // Planes of bytes one after the other.
+  static Status average_planes(OpRun& run, int64_t planes, int64_t pixels, const Tensor& x,
+                               QuantScalar from, const FolioByteScale& to, uint8_t* y) {
+    constexpr int64_t kPlanes = 64;
+    FOLIO_TRY(const uint8_t* codes, unsigned_codes(run, x.raw(), x.count(), x.dtype()));
+    const int32_t zero = from.zero + (x.dtype() == DType::kInt8 ? 128 : 0);
+    const int64_t blocks = (planes + kPlanes - 1) / kPlanes;
+    const int64_t grain = std::max<int64_t>(1, (1 << 17) / (pixels * kPlanes));
+    run.parallel().for_range(blocks, grain, [&](int64_t begin, int64_t end) {
+      float means[kPlanes];
+      for (int64_t block = begin; block < end; ++block) {
+        const int64_t first = block * kPlanes;
+        const int64_t count = std::min(kPlanes, planes - first);
+        for (int64_t p = 0; p < count; ++p) {
+          const int32_t sum = run.kernels().sum_u8(pixels, codes + (first + p) * pixels);
+          means[p] = mean_of(sum, pixels, zero, from.scale);
+        }
+        run.kernels().quantize_f32(count, means, &to, y + first);
+      }
+    });
+    return Status::ok();
+  }
+
   // Sums of columns of bytes are those of a filter of ones: 64 channels and taps at a time.
   static Status average_images(OpRun& run, const Shape& shape, int64_t pixels, const Tensor& x,
                                QuantScalar from, const FolioByteScale& to, uint8_t* y) {
@@ -263,7 +295,6 @@ class QLinearPool final : public Pool {
     const int32_t zero = from.zero + (x.dtype() == DType::kInt8 ? 128 : 0);
     const int64_t channels = shape[1];
     const int64_t blocks = (channels + kChannels - 1) / kChannels;
-    const auto divisor = static_cast<float>(pixels);
     const int64_t grain = std::max<int64_t>(1, (1 << 17) / (pixels * kChannels));
     run.parallel().for_range(shape[0] * blocks, grain, [&](int64_t begin, int64_t end) {
       alignas(64) uint8_t ones[kTaps * kChannels];
@@ -290,8 +321,7 @@ class QLinearPool final : public Pool {
         const int32_t* total = sums[(pixels + kTaps - 1) / kTaps % 2];
         float means[kChannels];
         for (int64_t c = 0; c < args.channels; ++c) {
-          const auto sum = static_cast<float>(total[c] - static_cast<int32_t>(pixels) * zero);
-          means[c] = sum / divisor * from.scale;
+          means[c] = mean_of(total[c], pixels, zero, from.scale);
         }
         run.kernels().quantize_f32(args.channels, means, &to, y + image * channels + first);
       }

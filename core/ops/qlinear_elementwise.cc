@@ -39,32 +39,17 @@ class Binary final : public OpKernel {
     const FolioByteScale from_a = byte_scale(qa, a->dtype());
     const FolioByteScale from_b = byte_scale(qb, a->dtype());
     const FolioByteScale to = byte_scale(qy, a->dtype());
-    const auto add = [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-      add_rows(run.kernels(), count, {a->raw() + a_at, plan.a_step, &from_a},
-               {b->raw() + b_at, plan.b_step, &from_b}, to, y->raw_mut() + y_at);
-    };
-    if (kAdd) {
-      for_broadcast_rows(run.parallel(), plan, add);
-      return Status::ok();
-    }
-    dispatch_byte(a->dtype(), [&](auto quantized) {
-      using Q = decltype(quantized);
-      for_broadcast_rows(
-          run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-            for (int64_t i = 0; i < count; ++i) {
-              const auto va = Q::get(a->raw(), a_at + i * plan.a_step) - qa.zero;
-              const auto vb = Q::get(b->raw(), b_at + i * plan.b_step) - qb.zero;
-              const float value =
-                  static_cast<float>(va) * qa.scale * (static_cast<float>(vb) * qb.scale);
-              Q::set(y->raw_mut(), y_at + i, quantize_one<Q>(value, qy.scale, qy.zero));
-            }
-          });
-    });
+    for_broadcast_rows(run.parallel(), plan,
+                       [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
+                         const auto join = kAdd ? add_rows : multiply_rows;
+                         join(run.kernels(), count, {a->raw() + a_at, plan.a_step, &from_a},
+                              {b->raw() + b_at, plan.b_step, &from_b}, to, y->raw_mut() + y_at);
+                       });
     return Status::ok();
   }
 
  private:
-  static constexpr int64_t kSame = 1024;  // copies of one code
+  static constexpr int64_t kSame = 1024;  // copies of one code, or numbers at a time
 
   struct Codes {
     const uint8_t* at;
@@ -82,6 +67,23 @@ class Binary final : public OpKernel {
     for (int64_t i = 0; i < count; i += most) {
       kernels.add_b8(std::min(most, count - i), a.step == 0 ? same_a : a.at + i, a.scale,
                      b.step == 0 ? same_b : b.at + i, b.scale, &to, y + i);
+    }
+  }
+
+  // In float, a piece at a time.
+  static void multiply_rows(const FolioKernels& kernels, int64_t count, Codes a, Codes b,
+                            const FolioByteScale& to, uint8_t* y) {
+    float left[kSame];
+    float right[kSame];
+    if (a.step == 0) kernels.dequantize_b8(1, a.at, a.scale, left);
+    if (b.step == 0) kernels.dequantize_b8(1, b.at, b.scale, right);
+    float products[kSame];
+    for (int64_t i = 0; i < count; i += kSame) {
+      const int64_t n = std::min(kSame, count - i);
+      if (a.step == 1) kernels.dequantize_b8(n, a.at + i, a.scale, left);
+      if (b.step == 1) kernels.dequantize_b8(n, b.at + i, b.scale, right);
+      kernels.binary_f32[kFolioMul](n, left, a.step, right, b.step, products);
+      kernels.quantize_f32(n, products, &to, y + i);
     }
   }
 };
@@ -118,7 +120,7 @@ ByteTable make_table(DType x_dtype, QuantScalar x, DType y_dtype, QuantScalar y,
 void map_bytes(Parallel& parallel, const ByteTable& table, int64_t count, const uint8_t* x,
                uint8_t* y) {
   parallel.for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = table[x[i]];
+    map_codes(table.data(), end - begin, x + begin, y + begin);
   });
 }
 
@@ -169,6 +171,8 @@ class Softmax final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(
         ThreadScratch::make(run, static_cast<size_t>(n) * sizeof(float), &scratch));
     const int64_t grain = std::max<int64_t>(1, 8192 / n);
+    const FolioByteScale from = byte_scale(qx, x->dtype());
+    const FolioByteScale to = byte_scale(qy, x->dtype());
     dispatch_byte(x->dtype(), [&](auto quantized) {
       using Q = decltype(quantized);
       run.parallel().for_range(x->count() / n, grain, [&](int64_t begin, int64_t end) {
@@ -176,6 +180,12 @@ class Softmax final : public OpKernel {
         auto* line = reinterpret_cast<float*>(block.data());
         for (int64_t r = begin; r < end; ++r) {
           const int64_t base = r / inner * n * inner + r % inner;
+          if (inner == 1) {
+            run.kernels().dequantize_b8(n, x->raw() + base, &from, line);
+            run.kernels().softmax_f32(1, n, line, line);
+            run.kernels().quantize_f32(n, line, &to, y->raw_mut() + base);
+            continue;
+          }
           for (int64_t i = 0; i < n; ++i) {
             line[i] = static_cast<float>(Q::get(x->raw(), base + i * inner) - qx.zero) * qx.scale;
           }
@@ -223,10 +233,15 @@ class Concat final : public OpKernel {
       const Tensor& x = run.value(2 + 3 * part).tensor();
       FOLIO_TRY(const QuantScalar qx, quant_scalar(run, 3 + 3 * part, 4 + 3 * part, dtype));
       const ByteTable table = make_table(dtype, qx, dtype, qy, [](float v) { return v; });
+      const bool is_same = qx.scale == qy.scale && qx.zero == qy.zero;
       const int64_t row = x.dim(at) * inner;
       for (int64_t o = 0; o < outer && row > 0; ++o) {
-        map_bytes(run.parallel(), table, row, x.raw() + o * row,
-                  y->raw_mut() + o * out[at] * inner + offset);
+        uint8_t* const to = y->raw_mut() + o * out[at] * inner + offset;
+        if (is_same) {
+          std::memcpy(to, x.raw() + o * row, static_cast<size_t>(row));
+        } else {
+          map_bytes(run.parallel(), table, row, x.raw() + o * row, to);
+        }
       }
       offset += row;
     }
