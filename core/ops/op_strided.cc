@@ -25,6 +25,17 @@ void coalesce(StridedView* view) {
   *view = out;
 }
 
+// to[1..n) = to[0]: a piece by elements, the others are copies of it.
+template <typename T>
+void repeat_first(int64_t n, T* to) {
+  constexpr int64_t kPiece = 256;
+  const int64_t piece = std::is_same_v<T, std::string> ? n : std::min(n, kPiece);
+  std::fill_n(to + 1, piece - 1, *to);
+  if constexpr (!std::is_same_v<T, std::string>) {
+    for (int64_t i = piece; i < n; i += piece) move_run(to + i, to, std::min(piece, n - i));
+  }
+}
+
 // `count` rows of n elements, `step` apart in the source.
 template <typename T>
 void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t stride, int64_t step,
@@ -33,7 +44,7 @@ void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t st
   for (; count > 0; --count, to += n, from += step) {
     if (stride == 0) {
       move_one(to, element_at<T>(base, from));
-      std::fill_n(to + 1, n - 1, *to);
+      repeat_first(n, to);
     } else if (stride == 2 && std::is_same_v<T, uint32_t>) {
       pick_every_second(n, element_at<T>(base, from), to);
     } else {
