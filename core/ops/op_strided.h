@@ -35,10 +35,12 @@ class Odometer {
     for (int k = 0; k < N; ++k) strides_[k] = strides[k];
   }
 
-  // To the position with this number in row-major order.
+  // To the position with this number in row-major order; to 0 even if there is none.
   void seek(int64_t at) {
     for (int k = 0; k < N; ++k) offsets_[k] = 0;
     for (int i = rank_ - 1; i >= 0; --i) {
+      index_[i] = 0;
+      if (at == 0) continue;
       index_[i] = at % dims_[i];
       at /= dims_[i];
       for (int k = 0; k < N; ++k) offsets_[k] += index_[i] * strides_[k][i];

@@ -139,6 +139,15 @@ TEST(ScatterElements, CombinesWhatMeetsTwice) {
   }
 }
 
+TEST(ScatterElements, WithoutIndicesGivesItsInput) {
+  for (const Shape& none : {Shape{0, 2}, Shape{2, 0}}) {
+    OpTester t("ScatterElements", 18);
+    t.attr("axis", 1).input<float>({2, 2}, {1, 2, 3, 4});
+    t.input<int64_t>(none, {}).input<float>(none, {});
+    t.expect<float>(0, {2, 2}, {1, 2, 3, 4}).run();
+  }
+}
+
 TEST(ScatterElements, RefusesWhatDoesNotFit) {
   OpTester updates("ScatterElements", 18);
   updates.input<float>({2}, {1, 2}).input<int64_t>({1}, {0}).input<float>({2}, {1, 2}).outputs(1);
