@@ -32,13 +32,32 @@ VFN void copy_row(int64_t n, const float* from, float* to) {
 static void pack_tile(const FolioGemmF32* args, int64_t row, int64_t rows, int64_t p, int64_t depth,
                       float* dst) {
   const int64_t a_row = args->a_row_stride;
-  const int64_t a_col = args->a_col_stride;
-  const float* a = args->a + row * a_row + p * a_col;
-  for (int64_t q = 0; q < depth; ++q) {
-    if (a_row == 1) {
-      copy_row(rows, a + q * a_col, dst + q * rows);
-    } else {
-      for (int64_t i = 0; i < rows; ++i) dst[q * rows + i] = a[i * a_row + q * a_col];
+  const float* a = args->a + row * a_row + p * args->a_col_stride;
+  for (int64_t q = 0; q < depth; ++q, a += args->a_col_stride) {
+    for (int64_t i = 0; i < rows; ++i) dst[q * rows + i] = a[i * a_row];
+  }
+}
+
+/* The same of all tiles, whose rows are neighbours in A: a line of memory is read once for all of
+ * them, as those of the depth may lie in one set of a cache. Of a tile that has fewer rows than a
+ * vector, what is too much is written over by the next; what is read too much is later in A. */
+static void pack_tiles(const Tile* tile, int64_t rows, int64_t tiles, float* made) {
+  const FolioGemmF32* args = tile->args;
+  const int64_t a_col = args->a_col_stride, depth = tile->depth, p = tile->first_depth;
+  const float* a = args->a + tile->row + p * a_col;
+  const int64_t reach = a_col > 0 ? (kLanes + a_col - 1) / a_col : args->k; /* rows of a vector */
+  int64_t begins[kStackRows + 1];
+  for (int64_t t = 0; t <= tiles; ++t) begins[t] = rows * t / tiles;
+  for (int64_t q = 0; q < depth; ++q, a += a_col) {
+    const int is_inside = p + q + reach < args->k;
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t begin = begins[t], n = begins[t + 1] - begin;
+      float* dst = made + begin * depth + q * n;
+      if (is_inside && n < kLanes && (depth - q) * n >= kLanes) {
+        v_store(dst, v_load(a + begin));
+      } else {
+        copy_row(n, a + begin, dst);
+      }
     }
   }
 }
@@ -69,6 +88,7 @@ VFN int crowds(const FolioGemmF32* args) {
 static void make_rows(const Tile* tile, Source source, int64_t rows, int64_t tiles, float* made) {
   const FolioGemmF32* args = tile->args;
   const int64_t p = tile->first_depth;
+  if (source == kPacks && args->a_row_stride == 1) return pack_tiles(tile, rows, tiles, made);
   if (source == kPacks) {
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = rows * t / tiles;
