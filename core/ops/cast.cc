@@ -33,7 +33,7 @@ void widen_narrow(const Tensor& from, const uint8_t* codes, float* to) {
   const int bits = dtype_bits(from.dtype());
   const bool is_signed = from.dtype() == DType::kInt4 || from.dtype() == DType::kInt2;
   const bool is_float = is_narrow_float(from.dtype());
-  for (int64_t i = 0; i < from.count(); ++i) {
+  for (int64_t i = 0, end = from.count(); i < end; ++i) {
     if (is_float) {
       to[i] = narrow_to_float(from.dtype(), codes[i]);
     } else {
@@ -150,7 +150,7 @@ Status to_strings(OpRun& run, const Tensor& x, Tensor* y) {
 
 template <typename Via>
 Status read_all(const Tensor& x, Via* out) {
-  for (int64_t i = 0; i < x.count(); ++i) {
+  for (int64_t i = 0, end = x.count(); i < end; ++i) {
     const std::string& text = x.data<std::string>()[i];
     if (!read_number(text, out + i)) {
       return invalid_argument("'", std::string_view(text).substr(0, 64), "' is not a number");

@@ -26,7 +26,7 @@ class Compress final : public OpKernel {
     }
     const int64_t n = shape[axis];
     std::vector<int64_t> picks;
-    for (int64_t i = 0; i < condition->count(); ++i) {
+    for (int64_t i = 0, end = condition->count(); i < end; ++i) {
       if (condition->raw()[i] == 0) continue;
       if (i >= n) return invalid_argument("condition picks entry ", i, " of an axis of ", n);
       picks.push_back(i);

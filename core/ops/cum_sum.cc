@@ -37,7 +37,7 @@ void accumulate_row(const Options& options, int64_t n, const T* from, T* to) {
 }
 
 constexpr int64_t kShortRow = 128;  // floats whose sums stay in registers
-constexpr int64_t kStrip = 64;      // columns whose sums are carried side by side
+constexpr int64_t kStrip = 256;     // columns whose sums are carried side by side
 
 template <typename T, typename F>
 void accumulate_strip(const Options& options, int64_t n, int64_t inner, int64_t count,
@@ -145,7 +145,7 @@ void accumulate(OpRun& run, const Options& options, const Shape& x, int axis, co
   const int64_t n = x[axis];
   const int64_t inner = x.product(axis + 1, x.rank());
   constexpr bool kIsFloat = std::is_same_v<T, float>;
-  const int64_t width = std::min(inner, kIsFloat ? 16 * kStrip : kStrip);
+  const int64_t width = std::min(inner, kIsFloat ? 4 * kStrip : kStrip);
   const int64_t strips = (inner + width - 1) / width;
   const int64_t tasks = x.count() / n / inner * strips;
   run.parallel().for_range(tasks, rows_per_task(n * width), [&](int64_t begin, int64_t end) {

@@ -53,7 +53,7 @@ class Det final : public OpKernel {
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = Compute<T>;
-      for (int64_t i = 0; i < out.count(); ++i) {
+      for (int64_t i = 0, end = out.count(); i < end; ++i) {
         const T* from = x->data<T>() + i * m * m;
         for (int64_t k = 0; k < m * m; ++k) work[k] = static_cast<C>(from[k]);
         y->data_mut<T>()[i] = static_cast<T>(static_cast<C>(determinant(m, work)));

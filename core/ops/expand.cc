@@ -65,7 +65,7 @@ class Tile final : public OpKernel {
     if (!dtype_is_float(tensor->dtype())) return run.ints(input);
     FOLIO_TRY(const double* values, reals_of<double>(run, *tensor));
     std::vector<int64_t> out;
-    for (int64_t i = 0; i < tensor->count(); ++i) {
+    for (int64_t i = 0, end = tensor->count(); i < end; ++i) {
       // Also false for NaN.
       if (!(std::abs(values[i]) <= 1e15) || values[i] != std::floor(values[i])) {
         return invalid_argument("input ", input, " is ", values[i], ", expected a whole number");

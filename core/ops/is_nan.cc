@@ -110,7 +110,7 @@ class TestKernel final : public OpKernel {
     }
     FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, x->shape()));
     uint8_t* to = y->raw_mut();
-    for (int64_t i = 0; is_float8 && i < x->count(); ++i) {
+    for (int64_t i = 0, end = x->count(); is_float8 && i < end; ++i) {
       to[i] = function_(narrow_to_float(x->dtype(), x->raw()[i])) ? 1 : 0;
     }
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {

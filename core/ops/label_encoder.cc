@@ -28,13 +28,13 @@ class KeyIndex {
   static Result<KeyIndex> of(const Tensor& keys) {
     KeyIndex index;
     index.dtype_ = keys.dtype();
-    for (int64_t i = 0; keys.is_string() && i < keys.count(); ++i) {
+    for (int64_t i = 0, end = keys.count(); keys.is_string() && i < end; ++i) {
       index.strings_.emplace(keys.data<std::string>()[i], i);
     }
     if (keys.is_string()) return index;
     const bool known = dispatch(KeyNumbers{}, keys.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < keys.count(); ++i) index.add(keys.data<T>()[i], i);
+      for (int64_t i = 0, end = keys.count(); i < end; ++i) index.add(keys.data<T>()[i], i);
     });
     if (!known) return invalid_graph("keys of type ", dtype_name(keys.dtype()));
     return index;
@@ -49,14 +49,14 @@ class KeyIndex {
       return invalid_argument("X is ", dtype_name(x.dtype()), ", the keys are ",
                               dtype_name(dtype_));
     }
-    for (int64_t i = 0; x.is_string() && i < x.count(); ++i) {
+    for (int64_t i = 0, end = x.count(); x.is_string() && i < end; ++i) {
       const auto found = strings_.find(x.data<std::string>()[i]);
       body(i, found == strings_.end() ? -1 : found->second);
     }
     if (x.is_string()) return Status::ok();
     const bool known = dispatch(KeyNumbers{}, x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < x.count(); ++i) body(i, find(x.data<T>()[i]));
+      for (int64_t i = 0, end = x.count(); i < end; ++i) body(i, find(x.data<T>()[i]));
     });
     return known ? Status::ok() : wrong_type(0, x.dtype());
   }

@@ -97,7 +97,7 @@ class AxesNorm {
     const Term term = p == 1 ? Term::kAbsolute : Term::kSquare;
     reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{run_.kernels(), term}, x,
                         static_cast<const T*>(nullptr), first_);
-    for (int64_t i = 0; i < plan_.out.count(); ++i) {
+    for (int64_t i = 0, end = plan_.out.count(); i < end; ++i) {
       const T norm = p == 1 ? first_[i] : std::sqrt(first_[i]);
       first_[i] = norm == T{0} ? T{1} : norm;  // then all of x is 0
     }
@@ -111,10 +111,10 @@ class AxesNorm {
     const auto count = static_cast<T>(plan_.reduced_count);
     reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{run_.kernels(), Term::kValue}, x,
                         static_cast<const T*>(nullptr), first_);
-    for (int64_t i = 0; i < plan_.out.count(); ++i) first_[i] /= count;
+    for (int64_t i = 0, end = plan_.out.count(); i < end; ++i) first_[i] /= count;
     reduce_groups<T, T>(run_.parallel(), plan_, SumStep<T>{run_.kernels(), Term::kSquare}, x,
                         static_cast<const T*>(first_), second_);
-    for (int64_t i = 0; i < plan_.out.count(); ++i) {
+    for (int64_t i = 0, end = plan_.out.count(); i < end; ++i) {
       second_[i] = std::sqrt(second_[i] / count) + T{1e-9f};
     }
     for_broadcast_rows(run_.parallel(), spread_,

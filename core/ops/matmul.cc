@@ -136,7 +136,7 @@ Status run_numbers(OpRun& run, const Product& p, const Tensor& a, const Tensor& 
   // Of floating point only.
   if (p.alpha == 1.0F) return Status::ok();
   T* sums = y->data_mut<T>();
-  for (int64_t i = 0; i < y->count(); ++i) sums[i] = static_cast<T>(p.alpha) * sums[i];
+  for (int64_t i = 0, end = y->count(); i < end; ++i) sums[i] = static_cast<T>(p.alpha) * sums[i];
   return Status::ok();
 }
 

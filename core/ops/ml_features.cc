@@ -132,7 +132,7 @@ class Binarizer final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     dispatch(MlTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < x->count(); ++i) {
+      for (int64_t i = 0, end = x->count(); i < end; ++i) {
         const bool above = static_cast<double>(x->data<T>()[i]) > static_cast<double>(threshold);
         y->data_mut<T>()[i] = above ? T{1} : T{0};
       }

@@ -45,7 +45,7 @@ Result<const T*> ml_numbers(OpRun& run, int input) {
   dispatch(MlTypes{}, x->dtype(), [&](auto tag) {
     using From = typename decltype(tag)::type;
     const From* from = x->data<From>();
-    for (int64_t i = 0; i < x->count(); ++i) {
+    for (int64_t i = 0, end = x->count(); i < end; ++i) {
       out[i] = static_cast<T>(static_cast<Compute<From>>(from[i]));
     }
   });

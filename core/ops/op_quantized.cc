@@ -43,7 +43,7 @@ Result<const float*> as_floats(OpRun& run, int input, const Tensor& tensor) {
   if (tensor.dtype() != DType::kInt32) return wrong_type(input, tensor.dtype());
   FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(tensor.count()) * sizeof(float)));
   auto* wide = reinterpret_cast<float*>(memory);
-  for (int64_t i = 0; i < tensor.count(); ++i) {
+  for (int64_t i = 0, end = tensor.count(); i < end; ++i) {
     wide[i] = static_cast<float>(tensor.data<int32_t>()[i]);
   }
   return static_cast<const float*>(wide);

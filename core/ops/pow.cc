@@ -74,7 +74,7 @@ void convert_exponents(const Tensor& from, To* to) {
   dispatch(NumericTypes{}, from.dtype(), [&](auto tag) {
     using From = typename decltype(tag)::type;
     const From* data = from.data<From>();
-    for (int64_t i = 0; i < from.count(); ++i) {
+    for (int64_t i = 0, end = from.count(); i < end; ++i) {
       to[i] = convert_exponent<To>(static_cast<Compute<From>>(data[i]));
     }
   });

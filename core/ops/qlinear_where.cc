@@ -134,7 +134,7 @@ class QLinearReduceMean final : public OpKernel {
         static_cast<double>(from.scale) / static_cast<double>(to.scale) / static_cast<double>(each);
     dispatch_byte(x->dtype(), [&](auto quantized) {
       using Q = decltype(quantized);
-      for (int64_t i = 0; i < y->count(); ++i) {
+      for (int64_t i = 0, end = y->count(); i < end; ++i) {
         const auto sum = static_cast<double>(sums[i] - each * from.zero);
         Q::set(y->raw_mut(), i, quantize_ratio<Q>(static_cast<float>(sum * factor), to.zero));
       }

@@ -64,7 +64,7 @@ Result<const float*> scale_floats(OpRun& run, const Tensor& scale) {
   if (scale.dtype() != DType::kFloat8E8M0) return as_floats(run, 1, scale);
   FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(scale.count()) * sizeof(float)));
   auto* wide = reinterpret_cast<float*>(memory);
-  for (int64_t i = 0; i < scale.count(); ++i) {
+  for (int64_t i = 0, end = scale.count(); i < end; ++i) {
     wide[i] = narrow_to_float(scale.dtype(), scale.raw()[i]);
   }
   return static_cast<const float*>(wide);

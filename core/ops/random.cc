@@ -113,7 +113,7 @@ class Random final : public RandomKernel {
     Generator generator = next();
     dispatch(FloatTypes{}, type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < y->count(); ++i) {
+      for (int64_t i = 0, end = y->count(); i < end; ++i) {
         const double value = is_normal ? first + second * generator.normal()
                                        : first + (second - first) * generator.uniform();
         y->data_mut<T>()[i] = static_cast<T>(static_cast<Compute<T>>(value));
@@ -182,7 +182,7 @@ class Bernoulli final : public RandomKernel {
       using X = typename decltype(from)::type;
       dispatch(BernoulliTypes{}, type, [&](auto to) {
         using T = typename decltype(to)::type;
-        for (int64_t i = 0; i < x->count(); ++i) {
+        for (int64_t i = 0, end = x->count(); i < end; ++i) {
           const double p = static_cast<Compute<X>>(x->data<X>()[i]);
           y->data_mut<T>()[i] = static_cast<T>(static_cast<Compute<T>>(generator.uniform() < p));
         }

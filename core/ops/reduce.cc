@@ -356,7 +356,7 @@ Status reduce_kind(ReduceKind kind, OpRun& run, const ReducePlan& plan, const Te
   if (!is_bool) return reduce_tensor(reduction, x.dtype());
   // Bools are bytes; an empty set's 255 is true.
   FOLIO_RETURN_IF_ERROR(reduce_tensor(reduction, DType::kUint8));
-  for (int64_t i = 0; i < y->count(); ++i) y->raw_mut()[i] = y->raw()[i] != 0;
+  for (int64_t i = 0, end = y->count(); i < end; ++i) y->raw_mut()[i] = y->raw()[i] != 0;
   return Status::ok();
 }
 

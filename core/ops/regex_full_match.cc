@@ -18,7 +18,7 @@ class RegexFullMatch final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kString));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, x->shape()));
-    for (int64_t i = 0; i < x->count(); ++i) {
+    for (int64_t i = 0, end = x->count(); i < end; ++i) {
       FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
       y->raw_mut()[i] = regex_.full_match(x->data<std::string>()[i]) ? 1 : 0;
     }

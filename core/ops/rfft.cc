@@ -133,7 +133,7 @@ class RealFourier final : public OpKernel {
     const Fourier fourier(n, Fourier::Kind::kFromReal);
     FOLIO_RETURN_IF_ERROR(transform_lines(run, fourier, bins.count() / kept, load, store));
     FOLIO_RETURN_IF_ERROR(other_dims(run, bins, spectrum));
-    for (int64_t i = 0; i < bins.count(); ++i) {
+    for (int64_t i = 0, end = bins.count(); i < end; ++i) {
       y[2 * i] = static_cast<T>(static_cast<C>(spectrum[i].real()));
       y[2 * i + 1] = static_cast<T>(static_cast<C>(spectrum[i].imag()));
     }
@@ -144,7 +144,7 @@ class RealFourier final : public OpKernel {
   Status backward(OpRun& run, const Shape& bins, int64_t n, const T* x, Complex* spectrum,
                   T* y) const {
     using C = Compute<T>;
-    for (int64_t i = 0; i < bins.count(); ++i) {
+    for (int64_t i = 0, end = bins.count(); i < end; ++i) {
       spectrum[i] = {static_cast<C>(x[2 * i]), static_cast<C>(x[2 * i + 1])};
     }
     FOLIO_RETURN_IF_ERROR(other_dims(run, bins, spectrum));

@@ -83,7 +83,7 @@ class StringSplit final : public OpKernel {
     FOLIO_TRY(Tensor * counts, run.output(1, DType::kInt64, x->shape()));
     std::vector<std::string_view> pieces;
     int64_t most = 0;
-    for (int64_t i = 0; i < x->count(); ++i) {
+    for (int64_t i = 0, end = x->count(); i < end; ++i) {
       const std::string& text = x->data<std::string>()[i];
       const int64_t count = delimiter_.empty() ? split_at_spaces(text, cuts_, &pieces)
                                                : split_at(text, delimiter_, cuts_, &pieces);
@@ -95,7 +95,7 @@ class StringSplit final : public OpKernel {
     FOLIO_TRY(const Shape shape, shape_from(dims));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kString, shape));
     auto piece = pieces.begin();
-    for (int64_t i = 0; i < x->count(); ++i) {
+    for (int64_t i = 0, end = x->count(); i < end; ++i) {
       auto* row = y->data_mut<std::string>() + i * most;
       const int64_t count = counts->data<int64_t>()[i];
       for (int64_t k = 0; k < count; ++k) row[k] = *piece++;
