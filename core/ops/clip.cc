@@ -30,7 +30,7 @@ Compute<T> largest() {
 // Of arguments alone: bytes that are written might change what stands elsewhere. y may be x.
 template <typename T>
 void clip_elements(int64_t n, const T* x, Compute<T> lo, Compute<T> hi, T* y) {
-#pragma GCC ivdep
+  FOLIO_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     const auto value = static_cast<Compute<T>>(x[i]);
     const Compute<T> raised = value < lo ? lo : value;

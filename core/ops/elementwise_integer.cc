@@ -158,7 +158,7 @@ class BitwiseNotKernel final : public OpKernel {
     run.parallel().for_range(bytes, kElementGrain, [&](int64_t begin, int64_t end) {
       const uint8_t* from = x->raw();
       uint8_t* to = y->raw_mut();
-#pragma GCC ivdep
+      FOLIO_IVDEP
       for (int64_t i = begin; i < end; ++i) to[i] = static_cast<uint8_t>(~from[i]);
     });
     return Status::ok();

@@ -53,7 +53,7 @@ struct Row {
 // The function is known in the loop, which the compiler then vectorizes if it can.
 template <typename F, typename T>
 void map(int64_t n, const T* x, Params p, T* y) {
-#pragma GCC ivdep
+  FOLIO_IVDEP
   for (int64_t i = 0; i < n; ++i) y[i] = F{}(x[i], p);
 }
 
@@ -236,7 +236,7 @@ class Unary final : public OpKernel {
         run.parallel().for_range(x.count(), kGrain, [&](int64_t begin, int64_t end) {
           const T* from = x.data<T>();
           T* to = y->data_mut<T>();
-#pragma GCC ivdep
+          FOLIO_IVDEP
           for (int64_t i = begin; i < end; ++i) to[i] = f(from[i]);
         });
       };

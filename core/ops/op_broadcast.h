@@ -84,17 +84,17 @@ void binary_row(int64_t n, const void* av, int64_t a_step, const void* bv, int64
   using CB = Compute<B>;
   const F f{};
   if (a_step == 1 && b_step == 1) {
-#pragma GCC ivdep
+    FOLIO_IVDEP
     for (int64_t i = 0; i < n; ++i) {
       y[i] = static_cast<Y>(f(static_cast<CA>(a[i]), static_cast<CB>(b[i])));
     }
   } else if (a_step == 1) {
     const CB second = n > 0 ? static_cast<CB>(*b) : CB{};
-#pragma GCC ivdep
+    FOLIO_IVDEP
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(static_cast<CA>(a[i]), second));
   } else if (b_step == 1) {
     const CA first = n > 0 ? static_cast<CA>(*a) : CA{};
-#pragma GCC ivdep
+    FOLIO_IVDEP
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(first, static_cast<CB>(b[i])));
   } else {
     for (int64_t i = 0; i < n; ++i) {
