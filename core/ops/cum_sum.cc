@@ -185,7 +185,7 @@ class Cumulate final : public OpKernel {
         return Status::ok();
       });
     }
-    return dispatch_input(Types{}, x->dtype(), [&](auto tag) {
+    return dispatch_input(PlainNumericTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       accumulate_any(run, x->shape(), axis, x->data<T>(), y->data_mut<T>());
       return Status::ok();
@@ -193,9 +193,6 @@ class Cumulate final : public OpKernel {
   }
 
  private:
-  using Types = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                         uint32_t, uint64_t>;
-
   template <typename T>
   void accumulate_any(OpRun& run, const Shape& x, int axis, const T* from, T* to) const {
     if (options_.product) {

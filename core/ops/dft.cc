@@ -106,12 +106,10 @@ class Dft final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
     if (y->count() == 0) return Status::ok();
     const Fourier fourier(line.length, kind_of(line));
-    Status status;
-    dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
+    return dispatch_input(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      status = run_lines(run, fourier, line, x->data<T>(), y->data_mut<T>());
+      return run_lines(run, fourier, line, x->data<T>(), y->data_mut<T>());
     });
-    return status;
   }
 
  private:
@@ -263,13 +261,11 @@ class Stft final : public OpKernel {
     if (y->count() == 0) return Status::ok();
     const Fourier fourier(s.frame,
                           s.parts == 1 ? Fourier::Kind::kFromReal : Fourier::Kind::kComplex);
-    Status status;
-    dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
+    return dispatch_input(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      status = run_frames(run, fourier, s, x->data<T>(), window ? window->data<T>() : nullptr,
-                          y->data_mut<T>());
+      return run_frames(run, fourier, s, x->data<T>(), window ? window->data<T>() : nullptr,
+                        y->data_mut<T>());
     });
-    return status;
   }
 
  private:

@@ -380,9 +380,7 @@ class Loops {
 };
 
 void run_loops(OpRun& run, const Plan& plan, const std::vector<const Tensor*>& inputs, Tensor* y) {
-  using Types = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                         uint32_t, uint64_t>;
-  dispatch(Types{}, y->dtype(), [&](auto tag) {
+  dispatch(PlainNumericTypes{}, y->dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using W = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
     Loops<W>(plan, inputs, elements_of<W, T>()).run(run, y);

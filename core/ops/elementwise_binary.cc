@@ -18,9 +18,16 @@
 #include "core/ops/op_arithmetic.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_strided.h"
 
 namespace folio {
 namespace {
+
+// What is left of a row from element i on.
+template <typename F, typename T>
+void row_from(int64_t i, int64_t n, const T* a, int64_t a_step, const T* b, int64_t b_step, T* y) {
+  binary_row<T, T, T, F>(n - i, a + i * a_step, a_step, b + i * b_step, b_step, y + i);
+}
 
 // Quotients of doubles, two at a time: rounded, one that is not whole is further from the next
 // integer than double's precision; what INT_MIN / -1 is converted to is INT_MIN.
@@ -41,8 +48,7 @@ void divide_pairs_i32(int64_t n, const void* a, int64_t a_step, const void* b, i
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to + i), _mm_cvttpd_epi32(quotients));
   }
 #endif
-  binary_row<int32_t, int32_t, int32_t, DivFunction>(n - i, left + i * a_step, a_step,
-                                                     right + i * b_step, b_step, to + i);
+  row_from<DivFunction>(i, n, left, a_step, right, b_step, to);
 }
 
 // Division by one number is multiplication by its reciprocal, rounded away from zero: a whole
@@ -87,8 +93,7 @@ void multiply_row_i32(int64_t n, const void* a, int64_t a_step, const void* b, i
     for (; i + 8 <= n; i += 8) multiply_four(i), multiply_four(i + 4);
   }
 #endif
-  binary_row<int32_t, int32_t, int32_t, MulFunction>(n - i, left + i * a_step, a_step,
-                                                     right + i * b_step, b_step, to + i);
+  row_from<MulFunction>(i, n, left, a_step, right, b_step, to);
 }
 
 // Pairs of 64-bit integers, which SSE2 does not compare. Eight a step: with one a step, caches wait
@@ -130,8 +135,7 @@ void multiply_row_i64(int64_t n, const void* a, int64_t a_step, const void* b, i
     }
   }
 #endif
-  binary_row<int64_t, int64_t, int64_t, MulFunction>(n - i, left + i * a_step, a_step,
-                                                     right + i * b_step, b_step, to + i);
+  row_from<MulFunction>(i, n, left, a_step, right, b_step, to);
 }
 
 // Of integers and doubles.
@@ -299,10 +303,7 @@ class VariadicKernel final : public OpKernel {
         i = 2;
       }
     }
-    if (i == 1) {
-      FOLIO_TRY(const BroadcastPlan copy, plan_broadcast(first.shape(), y->shape()));
-      run_binary_rows(run, copy, copy_row(first.dtype()), first, *y, y);
-    }
+    if (i == 1) FOLIO_RETURN_IF_ERROR(copy_broadcast(run, first, y));
     for (; i < inputs; ++i) {
       const Tensor& next = run.value(i).tensor();
       FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(y->shape(), next.shape()));
@@ -336,33 +337,6 @@ class VariadicKernel final : public OpKernel {
       }
     });
     return true;
-  }
-
-  // Of an unsigned type of the same size.
-  static DType bits_of(DType dtype) {
-    switch (dtype_bits(dtype)) {
-      case 8:
-        return DType::kUint8;
-      case 16:
-        return DType::kUint16;
-      case 32:
-        return DType::kUint32;
-      default:
-        return DType::kUint64;
-    }
-  }
-
-  static BinaryRow copy_row(DType dtype) {
-    BinaryRow row = nullptr;
-    dispatch(TypeList<uint8_t, uint16_t, uint32_t, uint64_t>{}, bits_of(dtype), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      row = [](int64_t n, const void* a, int64_t a_step, const void*, int64_t, void* y) {
-        for (int64_t i = 0; i < n; ++i) {
-          static_cast<T*>(y)[i] = static_cast<const T*>(a)[i * a_step];
-        }
-      };
-    });
-    return row;
   }
 };
 

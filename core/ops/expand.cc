@@ -24,11 +24,7 @@ class Expand final : public OpKernel {
     FOLIO_TRY(const Shape to, shape_from(dims));
     FOLIO_TRY(const Shape shape, broadcast(x->shape(), to));
     FOLIO_TRY(Tensor * out, run.output(0, x->dtype(), shape));
-    int64_t strides[kMaxRank];
-    broadcast_strides(x->shape(), shape, strides);
-    StridedView view;
-    for (int i = 0; i < shape.rank(); ++i) view.add(shape[i], strides[i]);
-    return copy_strided(run, view, *x, out);
+    return copy_broadcast(run, *x, out);
   }
 };
 

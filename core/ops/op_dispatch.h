@@ -31,6 +31,9 @@ using IntegerTypes =
     TypeList<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 using NumericTypes = TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t,
                               uint8_t, uint16_t, uint32_t, uint64_t>;
+// Those that a CPU computes with.
+using PlainNumericTypes = TypeList<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                                   uint16_t, uint32_t, uint64_t>;
 using SignedNumericTypes =
     TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t>;
 

@@ -76,14 +76,14 @@ void move_runs(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t
   }
 }
 
-// n copies of one element, by copies of copies: a plain loop writes one at a time.
+// n copies of one element, by copies of copies: a plain loop writes one at a time, but for bytes.
 template <typename T>
 void fill_run(T* to, int64_t n, const T& fill) {
   constexpr int64_t kFirst = 32;
-  std::fill_n(to, std::min(n, kFirst), fill);
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (n > kFirst) std::fill_n(to + kFirst, n - kFirst, fill);
+  if constexpr (std::is_same_v<T, std::string> || sizeof(T) == 1) {
+    std::fill_n(to, n, fill);
   } else {
+    std::fill_n(to, std::min(n, kFirst), fill);
     for (int64_t done = kFirst; done < n;) {
       const int64_t more = std::min({done, n - done, int64_t{1024}});
       std::memcpy(to + done, to, static_cast<size_t>(more) * sizeof(T));

@@ -2,10 +2,9 @@
 //
 // Math:    y[i, j] = sum over p of a[i, p] * b[p, j], each product and each sum rounded, in the
 //          order of p: nothing that a loop over it would not give.
-// Method:  4 rows times two vectors of 16 bytes in registers, over a part of the depth whose
-// columns
-//          of b stand side by side in scratch; between the parts sums rest in y. One or two rows go
-//          over b where it stands.
+// Method:  4 rows times two vectors of 16 bytes in registers, over a part of the depth, whose
+//          columns of b stand side by side in scratch; between the parts sums rest in y. One or two
+//          rows go over b where it stands.
 // Splits:  rows or columns, which changes no bit.
 #pragma once
 
@@ -24,8 +23,8 @@ struct NumberProduct {
   T* y = nullptr;
 };
 
-// y overlaps nothing. kOutOfMemory. T: double, uint32_t, uint64_t (signed integers have the same
-// bits).
+// y overlaps nothing. T: double, uint32_t, uint64_t (of signed integers, too: the bits are the
+// same). kOutOfMemory.
 template <typename T>
 Status multiply_numbers(OpRun& run, const NumberProduct<T>& product);
 

@@ -25,17 +25,6 @@ void coalesce(StridedView* view) {
   *view = out;
 }
 
-// to[1..n) = to[0]: a piece by elements, the others are copies of it.
-template <typename T>
-void repeat_first(int64_t n, T* to) {
-  constexpr int64_t kPiece = 256;
-  const int64_t piece = std::is_same_v<T, std::string> ? n : std::min(n, kPiece);
-  std::fill_n(to + 1, piece - 1, *to);
-  if constexpr (!std::is_same_v<T, std::string>) {
-    for (int64_t i = piece; i < n; i += piece) move_run(to + i, to, std::min(piece, n - i));
-  }
-}
-
 // `count` rows of n elements, `step` apart in the source.
 template <typename T>
 void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t stride, int64_t step,
@@ -44,7 +33,7 @@ void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t st
   for (; count > 0; --count, to += n, from += step) {
     if (stride == 0) {
       move_one(to, element_at<T>(base, from));
-      repeat_first(n, to);
+      fill_run(to + 1, n - 1, *to);
     } else if (stride == 2 && std::is_same_v<T, uint32_t>) {
       pick_every_second(n, element_at<T>(base, from), to);
     } else {
@@ -245,6 +234,15 @@ void broadcast_strides(const Shape& shape, const Shape& to, int64_t* strides) {
   for (int i = 0; i < to.rank(); ++i) {
     strides[i] = i < missing || shape[i - missing] == 1 ? 0 : own[i - missing];
   }
+}
+
+Status copy_broadcast(OpRun& run, const Tensor& source, Tensor* out) {
+  const Shape& shape = out->shape();
+  int64_t strides[kMaxRank];
+  broadcast_strides(source.shape(), shape, strides);
+  StridedView view;
+  for (int i = 0; i < shape.rank(); ++i) view.add(shape[i], strides[i]);
+  return copy_strided(run, view, source, out);
 }
 
 }  // namespace folio

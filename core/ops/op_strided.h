@@ -72,4 +72,7 @@ Status copy_strided(OpRun& run, StridedView view, const Tensor& source, Tensor* 
 // Strides with which `shape` is read when broadcast to `to` (0 where it repeats).
 void broadcast_strides(const Shape& shape, const Shape& to, int64_t* strides);
 
+// The same with `source` broadcast to the shape of `out`.
+Status copy_broadcast(OpRun& run, const Tensor& source, Tensor* out);
+
 }  // namespace folio

@@ -68,11 +68,9 @@ class Range final : public OpKernel {
  public:
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* start, run.tensor(0));
-    Status status;
-    const bool known = dispatch(RangeTypes{}, start->dtype(), [&](auto tag) {
-      status = fill_range<typename decltype(tag)::type>(run, start->dtype());
+    return dispatch_input(RangeTypes{}, start->dtype(), [&](auto tag) {
+      return fill_range<typename decltype(tag)::type>(run, start->dtype());
     });
-    return known ? status : wrong_type(0, start->dtype());
   }
 };
 

@@ -344,28 +344,32 @@ void extrapolate(const std::vector<AxisTaps>& tables, const Shape& shape, A valu
   }
 }
 
-template <typename T, typename A>
-T from_sum(A value, bool rounds) {
+// A little further from 0: a sum just below a whole number is that number but for rounding.
+template <typename A>
+A with_slack(A value) {
+  constexpr A kSlack = static_cast<A>(1.0 / 1024);
+  return value + (value < 0 ? -kSlack : kSlack);
+}
+
+// The value outside of the tensor, as an element of it.
+template <typename T>
+T outside_as(float value) {
   if constexpr (std::is_integral_v<T>) {
-    if (rounds) return saturating_cast<T>(std::nearbyint(value));
-    // A sum just below a whole number is that number but for rounding.
-    constexpr A kSlack = static_cast<A>(1.0 / 1024);
-    return saturating_cast<T>(std::trunc(value + (value < 0 ? -kSlack : kSlack)));
+    return saturating_cast<T>(with_slack(value));
   } else {
     return static_cast<T>(value);
   }
 }
 
-// So that sums that are converted as Cast does are what from_sum() gives: within T's bounds, and
-// rounded, or a little further from 0. Blocks of a number that a compiler knows are vectors.
+// Before sums are converted as Cast does: within T's bounds, and rounded, or with slack. Blocks of
+// a number that a compiler knows are vectors.
 template <typename T, typename A>
 void prepare_cut(OpRun& run, bool rounds, int64_t count, A* sums) {
   constexpr int64_t kBlock = 16;
-  constexpr A kSlack = static_cast<A>(1.0 / 1024);
   constexpr A kLow = static_cast<A>(std::numeric_limits<T>::lowest());
   constexpr A kHigh = static_cast<A>(std::numeric_limits<T>::max());
   const auto cut = [](A value) {
-    return value < kLow ? kLow : value > kHigh ? kHigh : value + (value < 0 ? -kSlack : kSlack);
+    return value < kLow ? kLow : value > kHigh ? kHigh : with_slack(value);
   };
   run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
     int64_t i = begin;
@@ -496,7 +500,7 @@ class Resize final : public OpKernel {
     if (extends) {
       return dispatch_input(NumericTypes{}, x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        resize_nearest<T>(run, x, places, from_sum<T>(options_.extrapolation, false), y);
+        resize_nearest<T>(run, x, places, outside_as<T>(options_.extrapolation), y);
         return Status::ok();
       });
     }

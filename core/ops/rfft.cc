@@ -85,13 +85,11 @@ class RealFourier final : public OpKernel {
     // There are no more bins than elements in memory: no overflow.
     FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(bins.count()) * sizeof(Complex)));
     auto* spectrum = reinterpret_cast<Complex*>(memory);
-    Status status;
-    dispatch(SignalTypes{}, x->dtype(), [&](auto tag) {
+    return dispatch_input(SignalTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      status = inverse ? backward(run, bins, length, x->data<T>(), spectrum, y->data_mut<T>())
-                       : forward(run, bins, length, x->data<T>(), spectrum, y->data_mut<T>());
+      return inverse ? backward(run, bins, length, x->data<T>(), spectrum, y->data_mut<T>())
+                     : forward(run, bins, length, x->data<T>(), spectrum, y->data_mut<T>());
     });
-    return status;
   }
 
  private:

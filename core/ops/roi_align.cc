@@ -336,11 +336,9 @@ class RoiAlign final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
     if (y->count() == 0) return Status::ok();
     if (x->count() == 0) return invalid_argument("nothing to sample");
-    Status status;
-    dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
-      status = align<typename decltype(tag)::type>(run, *x, *rois, batches, y);
+    return dispatch_input(FloatTypes{}, x->dtype(), [&](auto tag) {
+      return align<typename decltype(tag)::type>(run, *x, *rois, batches, y);
     });
-    return status;
   }
 
  private:

@@ -180,11 +180,9 @@ class TopK final : public OpKernel {
     FOLIO_TRY(Tensor * values, run.output(0, x->dtype(), shape));
     FOLIO_TRY(Tensor * indices, run.output(1, DType::kInt64, shape));
     if (values->count() == 0) return Status::ok();
-    Status status;
-    dispatch(NumericTypes{}, x->dtype(), [&](auto tag) {
-      status = find<typename decltype(tag)::type>(run, *x, place, values, indices);
+    return dispatch_input(NumericTypes{}, x->dtype(), [&](auto tag) {
+      return find<typename decltype(tag)::type>(run, *x, place, values, indices);
     });
-    return status;
   }
 
  private:

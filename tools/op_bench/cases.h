@@ -11,6 +11,15 @@ namespace op_bench {
 
 using Dims = OneNode::Dims;
 
+inline constexpr ElementType kF32 = ElementType::kFloat;
+inline constexpr ElementType kF16 = ElementType::kFloat16;
+inline constexpr ElementType kF64 = ElementType::kDouble;
+inline constexpr ElementType kI64 = ElementType::kInt64;
+inline constexpr ElementType kS32 = ElementType::kInt32;
+inline constexpr ElementType kS8 = ElementType::kInt8;
+inline constexpr ElementType kU8 = ElementType::kUint8;
+inline constexpr ElementType kBool = ElementType::kBool;
+
 inline std::string text_of(const Dims& dims) {
   std::string text;
   for (const int64_t d : dims) text += (text.empty() ? "" : "x") + std::to_string(d);

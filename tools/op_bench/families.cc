@@ -8,12 +8,6 @@ namespace op_bench {
 
 namespace {
 
-constexpr ElementType kF32 = ElementType::kFloat;
-constexpr ElementType kU8 = ElementType::kUint8;
-constexpr ElementType kS8 = ElementType::kInt8;
-constexpr ElementType kS32 = ElementType::kInt32;
-constexpr ElementType kI64 = ElementType::kInt64;
-constexpr ElementType kF64 = ElementType::kDouble;
 constexpr const char* kMicrosoft = "com.microsoft";
 
 const char* sign_of(ElementType type) { return type == kS8 ? "s8" : "u8"; }

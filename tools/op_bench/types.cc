@@ -6,15 +6,6 @@ namespace op_bench {
 
 namespace {
 
-constexpr ElementType kF32 = ElementType::kFloat;
-constexpr ElementType kF16 = ElementType::kFloat16;
-constexpr ElementType kF64 = ElementType::kDouble;
-constexpr ElementType kI64 = ElementType::kInt64;
-constexpr ElementType kS32 = ElementType::kInt32;
-constexpr ElementType kS8 = ElementType::kInt8;
-constexpr ElementType kU8 = ElementType::kUint8;
-constexpr ElementType kBool = ElementType::kBool;
-
 struct Type {
   const char* name;
   ElementType type;
