@@ -45,22 +45,12 @@ std::optional<int64_t> compute(Op op, int64_t a, int64_t b) {
 }  // namespace
 
 Dim DimTable::named(const std::string& name) {
-  if (name.empty()) return anonymous();
   if (const auto fixed = fixed_.find(name); fixed != fixed_.end()) return Dim::of(fixed->second);
-  const auto [it, added] = by_name_.try_emplace(name, static_cast<int32_t>(expressions_.size()));
-  if (added) expressions_.push_back({Op::kSymbol, {}, {}, name, false});
-  return Dim::of_symbol(it->second);
-}
-
-Dim DimTable::anonymous() {
-  expressions_.push_back({});
+  expressions_.push_back({Op::kSymbol, {}, {}, name, false});
   return Dim::of_symbol(static_cast<int32_t>(expressions_.size()) - 1);
 }
 
-int32_t DimTable::find(const std::string& name) const {
-  const auto it = by_name_.find(name);
-  return it == by_name_.end() ? -1 : it->second;
-}
+Dim DimTable::anonymous() { return named(""); }
 
 Dim DimTable::product(const Dims& dims) {
   Dim total = Dim::of(1);
@@ -81,8 +71,13 @@ Dim DimTable::broadcast(Dim a, Dim b) {
     return e.op == Op::kMin && holds && bound.is_value() && bound.value >= 1;
   };
   if (!a.is_symbol() || !b.is_symbol()) return Dim::unknown();
-  if (is_cut(a, b)) return b;
-  return is_cut(b, a) ? a : make(Op::kBroadcast, a, b);
+  // Where both fit together, that is what one of them and the other have.
+  const auto has = [&](Dim joined, Dim part) {
+    const Expression& e = expressions_[static_cast<size_t>(joined.symbol)];
+    return e.op == Op::kBroadcast && (e.a == part || e.b == part);
+  };
+  if (is_cut(a, b) || has(b, a)) return b;
+  return is_cut(b, a) || has(a, b) ? a : make(Op::kBroadcast, a, b);
 }
 
 // Only what shape arithmetic of exporters meets: neutral elements and (x * c) / c, (x + c) - c.

@@ -30,7 +30,8 @@ class DimTable {
     kBroadcast
   };
 
-  // The dim called `name` in the model; the same name is the same dim everywhere.
+  // A dim that the model calls `name`. A run may give two dims of one name different sizes, so that
+  // each has a symbol of its own: where symbols are equal, sizes are, in every run.
   Dim named(const std::string& name);
   // A dim of its own without a name, such as an input's unnamed dim.
   Dim anonymous();
@@ -60,7 +61,6 @@ class DimTable {
   const std::string& name(int32_t symbol) const {
     return expressions_[static_cast<size_t>(symbol)].name;
   }
-  int32_t find(const std::string& name) const;  // -1 when absent
 
   // Replaces a named dim by a number wherever it is used from now on (free dimension overrides,
   // set before inference).
@@ -85,7 +85,6 @@ class DimTable {
 
   std::vector<Expression> expressions_;
   std::map<Key, int32_t> by_key_;
-  std::map<std::string, int32_t> by_name_;
   std::map<std::string, int64_t> fixed_;
 };
 

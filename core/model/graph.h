@@ -90,7 +90,8 @@ struct GraphValue {
   Ref<Initializer> initializer;
   // In a subgraph: the value of the enclosing graph that this one is.
   ValueId outer = kNone;
-  // Integer contents as far as shape inference knows them (rank 0 or 1, few elements).
+  // Integer contents as far as shape inference knows them (rank 0 or 1, few elements); of bools 0
+  // and 1.
   std::optional<std::vector<Dim>> data;
 
   GraphValue();

@@ -133,10 +133,32 @@ Result<std::unique_ptr<OpKernel>> make_comparison(OpBuild& build) {
   return std::unique_ptr<OpKernel>(std::make_unique<ComparisonKernel<F>>(legacy));
 }
 
+// Exporters ask whether a dim is -1, and no dim is: contents are 0 where one side is known not to
+// be negative and the other is a negative number.
+std::optional<std::vector<Dim>> equal_contents(OpInfer& infer, int dims_side) {
+  const auto dims = infer.data(dims_side);
+  const auto numbers = infer.ints(1 - dims_side);
+  if (!dims || !numbers || (numbers->size() != 1 && numbers->size() != dims->size())) {
+    return std::nullopt;
+  }
+  std::vector<Dim> out;
+  for (size_t i = 0; i < dims->size(); ++i) {
+    const int64_t number = numbers->at(numbers->size() == 1 ? 0 : i);
+    const bool differs = number < 0 && infer.table().never_negative(dims->at(i));
+    out.push_back(differs ? Dim::of(0) : Dim::unknown());
+  }
+  return out;
+}
+
+template <typename F>
 Status infer_comparison(OpInfer& infer) {
   FOLIO_RETURN_IF_ERROR(infer_common_dtype(infer).status());
   FOLIO_TRY(std::optional<Dims> dims, infer_binary_dims(infer));
   infer.set_tensor(0, DType::kBool, dims);
+  if (!std::is_same_v<F, Equal> || !dims || dims->size() > 1) return Status::ok();
+  for (const int side : {0, 1}) {
+    if (auto contents = equal_contents(infer, side)) infer.set_data(0, std::move(*contents));
+  }
   return Status::ok();
 }
 
@@ -147,7 +169,7 @@ void add(OpRegistry& registry, std::string_view type, int since) {
                 .since = since,
                 .min_inputs = 2,
                 .max_inputs = 2,
-                .infer = infer_comparison,
+                .infer = infer_comparison<F>,
                 .make = make_comparison<F>});
 }
 

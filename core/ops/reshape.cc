@@ -145,11 +145,20 @@ Dims dims_from_data(OpInfer& infer, const std::vector<Dim>& data, bool allowzero
     out.push_back(dim);
   }
   if (unknown_count != 1 || !x) return out;
+  // As above: what stays in its place cancels.
+  DimTable& table = infer.table();
+  Dim whole = Dim::of(1);
   Dim rest = Dim::of(1);
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (static_cast<int>(i) != unknown) rest = infer.table().mul(rest, out[i]);
+  const auto stays = [&](size_t i) {
+    return i < x->size() && i < out.size() && !out[i].is_unknown() && out[i] == (*x)[i];
+  };
+  for (size_t i = 0; i < x->size(); ++i) {
+    if (!stays(i)) whole = table.mul(whole, (*x)[i]);
   }
-  out[static_cast<size_t>(unknown)] = infer.table().floor_div(infer.table().product(*x), rest);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i].is_unknown() && !stays(i)) rest = table.mul(rest, out[i]);
+  }
+  out[static_cast<size_t>(unknown)] = table.floor_div(whole, rest);
   return out;
 }
 

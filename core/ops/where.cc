@@ -123,15 +123,18 @@ Status infer_where(OpInfer& infer) {
   DimTable& table = infer.table();
   const auto both = broadcast_dims(table, infer.dims_of(1), infer.dims_of(2));
   auto out = broadcast_dims(table, infer.dims_of(0), both ? &*both : nullptr);
-  // Exporters choose between -1 and a dim with it: contents are the same dims either way or
-  // unknown.
+  // Exporters choose between -1 and a dim with it: contents are known where the condition is, or
+  // where they are the same dims either way.
+  const auto condition = infer.data(0);
   const auto x = infer.data(1);
   const auto y = infer.data(2);
   if (x && y && x->size() == y->size() && out && out->size() <= 1 &&
       infer.dims_of(1)->size() == out->size() && infer.dims_of(2)->size() == out->size()) {
     std::vector<Dim> data;
     for (size_t i = 0; i < x->size(); ++i) {
-      data.push_back((*x)[i] == (*y)[i] ? (*x)[i] : Dim::unknown());
+      const bool chosen = condition && condition->size() == x->size() && (*condition)[i].is_value();
+      const Dim either = (*x)[i] == (*y)[i] ? (*x)[i] : Dim::unknown();
+      data.push_back(!chosen ? either : (*condition)[i].value != 0 ? (*x)[i] : (*y)[i]);
     }
     const bool same_count = out->empty() || (*out)[0] == Dim::of(static_cast<int64_t>(x->size()));
     if (same_count) infer.set_data(0, std::move(data));

@@ -12,21 +12,6 @@ namespace folio {
 
 namespace {
 
-// Each symbol of the inputs' dims stands for one dim.
-bool symbols_are_single(const Graph& graph) {
-  if (graph.parent) return false;
-  std::vector<int32_t> seen;
-  for (const ValueId input : graph.inputs) {
-    const TypeInfo& type = graph.value(input).type;
-    if (!type.has_rank()) continue;
-    for (const Dim dim : *type.dims) {
-      if (dim.is_symbol()) seen.push_back(dim.symbol);
-    }
-  }
-  std::sort(seen.begin(), seen.end());
-  return std::adjacent_find(seen.begin(), seen.end()) == seen.end();
-}
-
 // Before opset 7 these broadcast by attributes, which no pass looks at.
 bool broadcasts_by_attribute(const Node& node) {
   return node.domain.empty() && node.version < 7 && node.attributes.has("broadcast");
@@ -88,7 +73,6 @@ ValueLinks::ValueLinks(const Graph& graph)
 Pattern::Pattern(Graph* graph) : graph_(*graph), uses_(graph->use_counts()) {
   is_output_.resize(graph->values.size());
   for (const ValueId output : graph->outputs) is_output_[static_cast<size_t>(output)] = true;
-  trusts_symbols_ = symbols_are_single(*graph);
   for (NodeId i = 0; i < count(); ++i) {
     if (node(i).dead) continue;
     for (const ValueId output : node(i).outputs) {
@@ -170,10 +154,13 @@ std::optional<Shape> Pattern::shape(ValueId value) const {
 bool Pattern::same_dims(ValueId a, ValueId b) const {
   const Dims* left = dims(a);
   const Dims* right = dims(b);
-  if (!left || !right || !(*left == *right)) return false;
-  return std::all_of(left->begin(), left->end(), [&](Dim dim) {
-    return dim.is_value() || (dim.is_symbol() && trusts_symbols_);
-  });
+  return left && right && same_dims(*left, *right);
+}
+
+bool Pattern::same_dims(const Dims& a, const Dims& b) const {
+  return a == b && std::all_of(a.begin(), a.end(), [&](Dim dim) {
+           return dim.is_value() || (dim.is_symbol() && !graph_.parent);
+         });
 }
 
 const Initializer* Pattern::constant(ValueId value) const {

@@ -81,9 +81,9 @@ class Pattern {
   const Dims* dims(ValueId value) const;
   // Its shape when all dims are numbers.
   std::optional<Shape> shape(ValueId value) const;
-  // Both have the same rank and dims in every run. Equal symbols count where each stands for one
-  // dim of one input: where inputs share a name, a run may give them different sizes all the same.
+  // Both have the same rank and dims in every run.
   bool same_dims(ValueId a, ValueId b) const;
+  bool same_dims(const Dims& a, const Dims& b) const;
 
   // The constant, whatever holds its bytes; null when the value is none.
   const Initializer* constant(ValueId value) const;
@@ -134,7 +134,6 @@ class Pattern {
   mutable ReaderLists readers_;
   mutable bool has_readers_ = false;
   std::vector<bool> is_output_;
-  bool trusts_symbols_ = false;
   bool changed_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_map>
 
 #include "core/ops/op_registry.h"
@@ -429,12 +430,11 @@ void forget_unread_constants(Graph* graph) {
 // The expressions that the dims of inputs are, each once, in input order.
 std::vector<int32_t> input_symbols(const Program& program) {
   std::vector<int32_t> out;
+  std::set<int32_t> seen;
   for (const PortInfo& input : program.inputs) {
     if (!input.type.has_rank()) continue;
     for (const Dim dim : *input.type.dims) {
-      if (dim.is_symbol() && std::find(out.begin(), out.end(), dim.symbol) == out.end()) {
-        out.push_back(dim.symbol);
-      }
+      if (dim.is_symbol() && seen.insert(dim.symbol).second) out.push_back(dim.symbol);
     }
   }
   return out;

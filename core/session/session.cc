@@ -1,6 +1,7 @@
 #include "core/session/session.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/base/log.h"
@@ -441,6 +442,7 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
   if (is_closed()) return error(Code::kClosed, "the session is closed");
   const std::vector<int32_t>& symbols = program_->shapes.symbols();
   std::vector<int64_t> signature(symbols.size(), -1);
+  std::map<std::string, int64_t> by_name;  // what inputs that are not in `shapes` have, too
   for (const auto& [name, shape] : shapes) {
     const auto port =
         std::find_if(program_->inputs.begin(), program_->inputs.end(),
@@ -458,6 +460,7 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
       if (!dim.is_symbol() || it == symbols.end()) continue;
       int64_t& known = signature[static_cast<size_t>(it - symbols.begin())];
       if (known < 0) known = shape[d];  // the first input decides, as in a run
+      by_name.emplace(program_->dims.name(dim.symbol), shape[d]);
     }
   }
   for (const PortInfo& port : program_->inputs) {
@@ -465,7 +468,13 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
     for (const Dim dim : *port.type.dims) {
       const auto it = std::find(symbols.begin(), symbols.end(), dim.symbol);
       if (!dim.is_symbol() || it == symbols.end()) continue;
-      if (signature[static_cast<size_t>(it - symbols.begin())] >= 0) continue;
+      int64_t& known = signature[static_cast<size_t>(it - symbols.begin())];
+      if (known >= 0) continue;
+      const auto named = by_name.find(program_->dims.name(dim.symbol));
+      if (named != by_name.end() && !named->first.empty()) {
+        known = named->second;
+        continue;
+      }
       return invalid_argument("the shape of input '", port.name, "' (",
                               type_text(port.type, program_->dims), ") is needed");
     }

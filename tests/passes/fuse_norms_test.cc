@@ -166,6 +166,24 @@ TEST(FuseSkips, ParametersOfMoreThanTheLastDimStay) {
             "Add LayerNormalization");
 }
 
+TEST(FuseSkips, ASumOfOneInputGoesInWhateverOthersAreCalled) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({"batch", 4}));
+  graph.input("z", f32_type({"batch", 4}));
+  graph.initializer(f32_tensor("w", {4}, wave(4)));
+  graph.node("Relu", {"x"}, {"r"});
+  graph.node("Add", {"x", "r"}, {"sum"});
+  graph.node("LayerNormalization", {"sum", "w"}, {"n"});
+  graph.node("Add", {"n", "z"}, {"y"});
+  graph.output("y", f32_type({"batch", 4}));
+  for (const int64_t rows : {1, 3}) {
+    const auto model = fused(writer, {{"x", make_tensor<float>({3, 4}, wave(12))},
+                                      {"z", make_tensor<float>({rows, 4}, wave(4 * rows, 2))}});
+    EXPECT_EQ(types_of(model->graph), "Relu com.microsoft.SkipLayerNormalization Add");
+  }
+}
+
 TEST(FuseSkips, ASumThatMayBroadcastStays) {
   EXPECT_EQ(types_after([](GraphWriter& graph) {
               graph.node("Add", {"x", "rows"}, {"sum"});

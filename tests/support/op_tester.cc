@@ -89,6 +89,7 @@ bool is_small_int(const Tensor& tensor) {
 }
 
 int64_t int_at(const Tensor& tensor, int64_t i) {
+  if (tensor.dtype() == DType::kBool) return tensor.raw()[i] != 0;
   return tensor.dtype() == DType::kInt64 ? tensor.data<int64_t>()[i] : tensor.data<int32_t>()[i];
 }
 
@@ -499,6 +500,11 @@ Status OpTester::infer_and_run(Setting setting, const OpDef& def, Case* out) {
   return run_kernel(def, out);
 }
 
+// The types of tensors whose contents inference may know.
+bool holds_contents(DType dtype) {
+  return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kBool;
+}
+
 void OpTester::check_inferred(const Case& at, const std::string& where) const {
   std::vector<int64_t> symbols(at.dims.size(), -1);
   for (const auto& [symbol, value] : at.symbols) symbols[static_cast<size_t>(symbol)] = value;
@@ -510,8 +516,7 @@ void OpTester::check_inferred(const Case& at, const std::string& where) const {
     if (!value.data) continue;
     ASSERT_TRUE(outputs_[i].is_tensor()) << place;
     const Tensor& tensor = outputs_[i].tensor();
-    ASSERT_TRUE(tensor.rank() <= 1 &&
-                (tensor.dtype() == DType::kInt64 || tensor.dtype() == DType::kInt32))
+    ASSERT_TRUE(tensor.rank() <= 1 && holds_contents(tensor.dtype()))
         << place << " has inferred contents but is " << dtype_name(tensor.dtype());
     ASSERT_EQ(value.data->size(), static_cast<size_t>(tensor.count())) << place;
     for (size_t e = 0; e < value.data->size(); ++e) {
