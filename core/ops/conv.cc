@@ -108,8 +108,7 @@ Status run_tiled(OpRun& run, const ConvSizes& s, const float* x, const float* w,
           gemm_args(s, w + g * s.c_out * s.k(), bias ? bias + g * s.c_out : nullptr, finish);
       args.n = std::min(kConvTile, pixels - pixel);
       auto* tile = reinterpret_cast<float*>(block.data());
-      const PlainImage<float> image{x + i * s.c_in * s.window.in_count()};
-      gather_conv_tile(s, image, pixel, args.n, 0, s.k(), tile);
+      gather_conv_tile(s, x + i * s.c_in * s.window.in_count(), pixel, args.n, 0, s.k(), tile);
       args.b = tile;
       args.c = y + i * s.c_out * pixels + pixel;
       if (finish.z) args.addend = finish.z + i * s.c_out * pixels + pixel;
@@ -138,9 +137,8 @@ void run_direct(OpRun& run, const ConvSizes& s, const T* x, const T* w, const T*
     for (int64_t plane = begin; plane < end; ++plane) {
       const int64_t channel = plane % (s.group * s.c_out);
       const int64_t image_group = plane / s.c_out;
-      const PlainImage<T> image{x + image_group * s.c_in * s.window.in_count()};
-      conv_plane(s, image, w + channel * s.k(), bias ? bias[channel] : T{},
-                 y + plane * s.window.out_count());
+      conv_plane(s, x + image_group * s.c_in * s.window.in_count(), w + channel * s.k(),
+                 bias ? bias[channel] : T{}, y + plane * s.window.out_count());
     }
   });
 }

@@ -122,10 +122,65 @@ PanelOrigin panel_origin(const Window& w, int64_t pixel, int64_t count) {
     const int64_t o[kSpatial] = {p / (w.out[1] * w.out[2]), p / w.out[2] % w.out[1], p % w.out[2]};
     for (int d = 0; d < kSpatial; ++d) origin.at[i][d] = o[d] * w.stride[d] - w.pad_begin[d];
   }
-  const int64_t last = origin.count - 1;
-  origin.one_row = origin.count == kPanel && origin.at[last][0] == origin.at[0][0] &&
-                   origin.at[last][1] == origin.at[0][1];
+  origin.rows = 0;
+  for (int64_t i = 0; i < origin.count; ++i) {
+    const bool goes_on =
+        i > 0 && origin.at[i][0] == origin.at[i - 1][0] && origin.at[i][1] == origin.at[i - 1][1];
+    if (!goes_on) origin.row_begin[origin.rows++] = i;
+  }
+  origin.row_begin[origin.rows] = origin.count;
   return origin;
+}
+
+namespace {
+
+// One row of a panel: plane x of the image at one kernel tap for 16 pixels; zero outside.
+void gather_conv_row(const Window& w, const PanelOrigin& origin, const float* x,
+                     const int64_t tap[], float* dst) {
+  constexpr int64_t kPanel = PanelOrigin::kPanel;
+  const int64_t offset[kSpatial] = {tap[0] * w.dilation[0], tap[1] * w.dilation[1],
+                                    tap[2] * w.dilation[2]};
+  for (int64_t r = 0; r < origin.rows; ++r) {
+    const int64_t begin = origin.row_begin[r];
+    const int64_t count = origin.row_begin[r + 1] - begin;
+    const int64_t d = origin.at[begin][0] + offset[0];
+    const int64_t h = origin.at[begin][1] + offset[1];
+    const int64_t from = origin.at[begin][2] + offset[2];
+    const bool row_inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
+    const float* row = row_inside ? x + (d * w.in[1] + h) * w.in[2] : x;
+    if (count == kPanel && w.stride[2] == 1 && row_inside && from >= 0 &&
+        from + kPanel <= w.in[2]) {
+      std::memcpy(dst, row + from, kPanel * sizeof(float));
+      return;
+    }
+    copy_strided_row(count, row, row_inside ? w.in[2] : 0, from, w.stride[2], dst + begin);
+  }
+  std::fill(dst + origin.count, dst + kPanel, 0.0F);
+}
+
+}  // namespace
+
+void gather_conv_tile(const ConvSizes& s, const float* x, int64_t pixel, int64_t pixels,
+                      int64_t from, int64_t to, float* dst) {
+  const Window& w = s.window;
+  for (int64_t p = 0; p < pixels; p += PanelOrigin::kPanel) {
+    const PanelOrigin origin = panel_origin(w, pixel + p, pixels - p);
+    int64_t c = from / w.kernel_count();
+    const int64_t first = from % w.kernel_count();
+    int64_t tap[kSpatial] = {first / (w.kernel[1] * w.kernel[2]), first / w.kernel[2] % w.kernel[1],
+                             first % w.kernel[2]};
+    for (int64_t row = from; row < to; ++row) {
+      gather_conv_row(w, origin, x + c * w.in_count(), tap, dst);
+      dst += PanelOrigin::kPanel;
+      if (++tap[2] < w.kernel[2]) continue;
+      tap[2] = 0;
+      if (++tap[1] < w.kernel[1]) continue;
+      tap[1] = 0;
+      if (++tap[0] < w.kernel[0]) continue;
+      tap[0] = 0;
+      ++c;
+    }
+  }
 }
 
 }  // namespace folio

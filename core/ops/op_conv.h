@@ -72,85 +72,20 @@ struct PanelOrigin {
   static constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
   int64_t at[kPanel][kSpatial];
   int64_t count;
-  bool one_row;  // all in one output row: in x they are a stride apart
+  // Pixels [row_begin[r], row_begin[r + 1]) are of one output row: in x they are a stride apart.
+  int64_t rows;
+  int64_t row_begin[kPanel + 1];
 };
 
 PanelOrigin panel_origin(const Window& w, int64_t pixel, int64_t count);
 
-// One image as it stands; others may compute what get() gives.
-template <typename T>
-struct PlainImage {
-  const T* x;
-
-  T get(int64_t at) const { return x[at]; }
-  // 16 neighbours.
-  void panel(int64_t at, T* dst) const {
-    std::memcpy(dst, x + at, PanelOrigin::kPanel * sizeof(T));
-  }
-};
-
-// One row of a panel: plane `base` of the image at one kernel tap for 16 pixels; zero outside.
-template <typename Image>
-void gather_conv_row(const Window& w, const PanelOrigin& origin, const Image& image, int64_t base,
-                     const int64_t tap[], float* dst) {
-  constexpr int64_t kPanel = PanelOrigin::kPanel;
-  const int64_t offset[kSpatial] = {tap[0] * w.dilation[0], tap[1] * w.dilation[1],
-                                    tap[2] * w.dilation[2]};
-  if (origin.one_row) {
-    const int64_t d = origin.at[0][0] + offset[0];
-    const int64_t h = origin.at[0][1] + offset[1];
-    const int64_t from = origin.at[0][2] + offset[2];
-    const bool row_inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
-    const int64_t stride = w.stride[2];
-    if (row_inside && from >= 0 && from + (kPanel - 1) * stride < w.in[2]) {
-      const int64_t first = base + (d * w.in[1] + h) * w.in[2] + from;
-      if (stride == 1) {
-        image.panel(first, dst);
-      } else {
-        for (int64_t i = 0; i < kPanel; ++i) dst[i] = image.get(first + i * stride);
-      }
-      return;
-    }
-  }
-  for (int64_t i = 0; i < kPanel; ++i) {
-    dst[i] = 0.0F;
-    if (i >= origin.count) continue;
-    const int64_t d = origin.at[i][0] + offset[0];
-    const int64_t h = origin.at[i][1] + offset[1];
-    const int64_t v = origin.at[i][2] + offset[2];
-    const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1] && v >= 0 && v < w.in[2];
-    if (inside) dst[i] = image.get(base + (d * w.in[1] + h) * w.in[2] + v);
-  }
-}
-
-// Rows [from, to) of X [K, pixels from `pixel` on] as F32P16 of [to - from, pixels].
-template <typename Image>
-void gather_conv_tile(const ConvSizes& s, const Image& image, int64_t pixel, int64_t pixels,
-                      int64_t from, int64_t to, float* dst) {
-  const Window& w = s.window;
-  for (int64_t p = 0; p < pixels; p += PanelOrigin::kPanel) {
-    const PanelOrigin origin = panel_origin(w, pixel + p, pixels - p);
-    int64_t c = from / w.kernel_count();
-    const int64_t first = from % w.kernel_count();
-    int64_t tap[kSpatial] = {first / (w.kernel[1] * w.kernel[2]), first / w.kernel[2] % w.kernel[1],
-                             first % w.kernel[2]};
-    for (int64_t row = from; row < to; ++row) {
-      gather_conv_row(w, origin, image, c * w.in_count(), tap, dst);
-      dst += PanelOrigin::kPanel;
-      if (++tap[2] < w.kernel[2]) continue;
-      tap[2] = 0;
-      if (++tap[1] < w.kernel[1]) continue;
-      tap[1] = 0;
-      if (++tap[0] < w.kernel[0]) continue;
-      tap[0] = 0;
-      ++c;
-    }
-  }
-}
+// Rows [from, to) of X [K, pixels from `pixel` on] of the image x as F32P16 of [to - from, pixels].
+void gather_conv_tile(const ConvSizes& s, const float* x, int64_t pixel, int64_t pixels,
+                      int64_t from, int64_t to, float* dst);
 
 // One output plane by the definition; used where each channel has its own small filter.
-template <typename T, typename Image>
-void conv_plane(const ConvSizes& s, const Image& image, const T* filter, T bias, T* y) {
+template <typename T>
+void conv_plane(const ConvSizes& s, const T* x, const T* filter, T bias, T* y) {
   const Window& w = s.window;
   for (int64_t p = 0; p < w.out_count(); ++p) {
     const int64_t o[kSpatial] = {p / (w.out[1] * w.out[2]), p / w.out[2] % w.out[1], p % w.out[2]};
@@ -174,7 +109,7 @@ void conv_plane(const ConvSizes& s, const Image& image, const T* filter, T bias,
           const int64_t row = plane + line * w.in[2] + first[2];
           const T* tap = taps + (kd * w.kernel[1] + kh) * w.kernel[2];
           for (int64_t kw = from[2]; kw < to[2]; ++kw) {
-            sum += tap[kw] * image.get(row + kw * w.dilation[2]);
+            sum += tap[kw] * x[row + kw * w.dilation[2]];
           }
         }
       }
