@@ -16,9 +16,12 @@ constexpr int64_t kMinQueryRows = 16;
 constexpr int64_t kMaxQueryRows = 64;
 constexpr int64_t kScoreFloats = 1 << 16;
 constexpr int64_t kDirectRows = 4;   // up to so many queries, packing keys costs more than it gains
+constexpr int64_t kGemvRows = 4;     // of a matrix-vector product at a time
 constexpr int64_t kWideRows = 32;    // of a float16 cache, widened at a time; multiple of 16
-constexpr int64_t kWideScores = 16;  // rows of scores that share them
-constexpr int64_t kCacheGrain = 32;  // KiB of a cache a task
+constexpr int64_t kScoreRows = 256;  // of keys, whose scores are put in order at a time
+constexpr int64_t kSetQueries = 16;  // few queries that share what is read of keys and values, as
+constexpr int64_t kSetScores = 1 << 18;     // many as have so many scores
+constexpr int64_t kCacheGrain = 32;         // KiB of a cache a task
 constexpr int64_t kTaskProducts = 1 << 17;  // multiplications that are worth a task
 constexpr int64_t kTasksPerThread = 4;
 // Bounds under which no product of sizes overflows and no loop over empty heads takes long,
@@ -37,6 +40,7 @@ struct Tiling {
   int64_t blocks = 0;   // of a query head
   int64_t parts = 1;    // of a key head
   int64_t grain = 1;
+  int64_t set = 1;  // direct: query heads that share keys and values
 
   static Tiling of(const AttendArgs& a, int threads);
 };
@@ -48,7 +52,11 @@ Tiling Tiling::of(const AttendArgs& a, int threads) {
   t.rows = std::clamp(fit, kMinQueryRows, kMaxQueryRows);
   t.blocks = (a.q.seq + t.rows - 1) / t.rows;
   const int64_t heads = a.q.batch * a.k.heads;
-  if (!t.direct) {
+  if (t.direct) {
+    const int64_t fit_set = kSetScores / std::max<int64_t>(1, a.k.seq * a.q.seq);
+    t.set = std::clamp<int64_t>(fit_set, 1, kSetQueries / a.q.seq);
+    t.set = std::min(t.set, a.q.heads / a.k.heads);
+  } else {
     // Two blocks pay for packing keys and values once more.
     const int64_t most = std::max<int64_t>(1, t.blocks / 2);
     t.parts = std::clamp<int64_t>(threads * kTasksPerThread / heads, 1, most);
@@ -61,34 +69,47 @@ Tiling Tiling::of(const AttendArgs& a, int threads) {
   return t;
 }
 
-// Scratch of one task, in floats: K^T and V of one key head as panels, then the scores of a block
-// of queries, then rows of a float16 cache as floats.
+// Scratch of one task, in floats: K^T and V of one key head as panels, or a set of queries row by
+// row; then the scores of a block of queries, or of the set; then rows of a float16 cache as
+// floats.
 struct Workspace {
   float* keys = nullptr;
   float* values = nullptr;
+  float* queries = nullptr;
   float* scores = nullptr;
   float* wide = nullptr;
 };
 
 struct WorkspaceSizes {
-  int64_t keys = 0, values = 0, scores = 0, wide = 0;
+  int64_t keys = 0, values = 0, queries = 0, scores = 0, wide = 0;
 
   WorkspaceSizes(const AttendArgs& a, const Tiling& tiling) {
     int64_t rows = std::min(tiling.rows, a.q.seq);
     if (tiling.direct) {
-      rows = a.k.half ? std::min(kWideScores, a.q.heads / a.k.heads * a.q.seq) : 1;
+      rows = tiling.set * a.q.seq;
+      queries = rows * a.q.size;
     } else {
       keys = a.k.size * panel_columns(a.k.seq);
       values = a.k.seq * panel_columns(a.v.size);
     }
     scores = rows * a.k.seq;
-    if (a.k.half) wide = kWideRows * std::max(a.k.size, a.v.size);
+    if (a.k.half || a.v.half) wide = kWideRows * std::max(a.k.size, a.v.size);
   }
-  int64_t all() const { return keys + values + scores + wide; }
+  int64_t all() const { return keys + values + queries + scores + wide; }
 
   Workspace place(float* memory) const {
-    return {memory, memory + keys, memory + keys + values, memory + keys + values + scores};
+    float* const second = memory + keys;
+    float* const third = second + values;
+    return {memory, second, third, third + queries, third + queries + scores};
   }
+};
+
+// Query heads from `head` on, with all their queries, that read keys and values together: query i
+// of head h is row (h - head) * queries + i of what they have.
+struct QuerySet {
+  int64_t head = 0;
+  int64_t heads = 0;
+  KeyRange reach;  // what one of them sees
 };
 
 class Head {
@@ -106,18 +127,18 @@ class Head {
   }
 
   void run(int64_t part, const Workspace& w) const {
-    if (t_.direct && a_.k.half) return run_half(w);
     const int64_t group = a_.q.heads / a_.k.heads;
+    if (t_.direct) {
+      for (int64_t h = 0; h < group; h += t_.set) {
+        run_set(kv_ * group + h, std::min(t_.set, group - h), w);
+      }
+      return;
+    }
     const int64_t begin = t_.blocks * part / t_.parts * t_.rows;
     const int64_t end = std::min(t_.blocks * (part + 1) / t_.parts * t_.rows, a_.q.seq);
     for (int64_t h = kv_ * group; h < (kv_ + 1) * group; ++h) {
       for (int64_t first = begin; first < end; first += t_.rows) {
-        const int64_t rows = std::min(t_.rows, end - first);
-        if (t_.direct) {
-          run_direct(h, first, rows, w.scores);
-        } else {
-          run_packed(h, first, rows, w);
-        }
+        run_packed(h, first, std::min(t_.rows, end - first), w);
       }
     }
   }
@@ -161,56 +182,100 @@ class Head {
     });
   }
 
-  // Few queries over float16: rows are widened once for the query heads that share them. The same
-  // bits as run_direct() over floats.
-  void run_half(const Workspace& w) const {
-    const int64_t group = a_.q.heads / a_.k.heads;
-    const int64_t queries = group * a_.q.seq;
-    for (int64_t first = 0; first < queries; first += kWideScores) {
-      run_half_set(first, std::min(queries, first + kWideScores), w);
+  // Few queries: keys and values are read where they lie, or widened, once for all of the set.
+  void run_set(int64_t head, int64_t heads, const Workspace& w) const {
+    QuerySet set{head, heads, {total_, 0}};
+    for (int64_t i = 0; i < a_.q.seq; ++i) {
+      const KeyRange keys = visible(i);
+      set.reach.begin = std::min(set.reach.begin, keys.begin);
+      set.reach.end = std::max(set.reach.end, keys.end);
+      for (int64_t h = 0; h < heads; ++h) {
+        const float* q = a_.q.at(b_, head + h) + i * a_.q.seq_stride;
+        std::copy_n(q, a_.q.size, w.queries + (h * a_.q.seq + i) * a_.q.size);
+      }
+    }
+    if (a_.qk) set.reach = {0, total_};
+    if (set.reach.begin >= set.reach.end) set.reach = {0, 0};
+    score(set, w);
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t i = 0; i < a_.q.seq; ++i) {
+        finish_row(head + h, i, visible(i), w.scores + (h * a_.q.seq + i) * total_);
+        std::fill_n(y_at(head + h, i), a_.v.size, 0.0F);
+      }
+    }
+    if (!a_.v.half) {
+      return add_values(set, set.reach, a_.v.at(b_, kv_) + set.reach.begin * a_.v.seq_stride,
+                        a_.v.seq_stride, w);
+    }
+    for_wide_rows(a_.v, set.reach, w.wide, [&](int64_t from, int64_t count, const float* rows) {
+      add_values(set, {from, from + count}, rows, a_.v.size, w);
+    });
+  }
+
+  // scores = scale * queries K^T over the set's reach.
+  void score(const QuerySet& set, const Workspace& w) const {
+    const int64_t queries = set.heads * a_.q.seq;
+    if (a_.k.half) {
+      for_wide_rows(a_.k, set.reach, w.wide, [&](int64_t from, int64_t count, const float* rows) {
+        score_rows(queries, {from, from + count}, rows, a_.k.size, w);
+      });
+      return;
+    }
+    const float* k = a_.k.at(b_, kv_);
+    if (a_.k.size_stride == 1) {
+      return score_rows(queries, set.reach, k + set.reach.begin * a_.k.seq_stride, a_.k.seq_stride,
+                        w);
+    }
+    for (int64_t first = 0; first < queries; first += kGemvRows) {
+      FolioGemmF32 qk = few_rows(std::min(kGemvRows, queries - first), a_.q.size,
+                                 set.reach.end - set.reach.begin);
+      qk.a = w.queries + first * a_.q.size;
+      qk.a_row_stride = a_.q.size;
+      qk.c = w.scores + first * total_ + set.reach.begin;
+      qk.c_row_stride = total_;
+      qk.alpha = a_.scale;
+      kernels_.gemv_f32(&qk, k + set.reach.begin, a_.k.size_stride);
     }
   }
 
-  void run_half_set(int64_t first, int64_t end, const Workspace& w) const {
-    const int64_t head = kv_ * (a_.q.heads / a_.k.heads);
-    const auto for_queries = [&](const auto& each) {
-      for (int64_t at = first; at < end; ++at) {
-        const int64_t i = at % a_.q.seq;
-        each(head + at / a_.q.seq, i, visible(i), w.scores + (at - first) * total_);
+  // Of keys whose elements lie side by side, from `rows` on.
+  void score_rows(int64_t queries, KeyRange keys, const float* rows, int64_t stride,
+                  const Workspace& w) const {
+    float by_key[kScoreRows * kSetQueries];
+    for (int64_t from = keys.begin; from < keys.end; from += kScoreRows) {
+      const int64_t count = std::min(kScoreRows, keys.end - from);
+      FolioGemmF32 kq = few_rows(count, a_.q.size, queries);
+      kq.a = rows + (from - keys.begin) * stride;
+      kq.a_row_stride = stride;
+      kq.b = w.queries;
+      kq.c = by_key;
+      kq.alpha = a_.scale;
+      kernels_.dots_f32(&kq);
+      for (int64_t q = 0; q < queries; ++q) {
+        float* to = w.scores + q * total_ + from;
+        for (int64_t j = 0; j < count; ++j) to[j] = by_key[j * queries + q];
       }
-    };
-    KeyRange reach{total_, 0};
-    for_queries([&](int64_t, int64_t, KeyRange keys, float*) {
-      reach = {std::min(reach.begin, keys.begin), std::max(reach.end, keys.end)};
-    });
-    const KeyRange wanted = a_.qk ? KeyRange{0, total_} : reach;
-    const int64_t size = a_.q.size;
-    for_wide_rows(a_.k, wanted, w.wide, [&](int64_t from, int64_t count, const float* rows) {
-      for_queries([&](int64_t h, int64_t i, KeyRange keys, float* row) {
-        if (a_.qk) keys = wanted;
-        const float* q = a_.q.at(b_, h) + i * a_.q.seq_stride;
-        const int64_t last = std::min(keys.end, from + count);
-        for (int64_t j = std::max(keys.begin, from); j < last; ++j) {
-          row[j] = a_.scale * kernels_.dot_f32(size, q, rows + (j - from) * size);
-        }
-      });
-    });
-    for_queries([&](int64_t h, int64_t i, KeyRange keys, float* row) {
-      finish_row(h, i, keys, row);
-      std::fill_n(y_at(h, i), a_.v.size, 0.0F);
-    });
-    for_wide_rows(a_.v, reach, w.wide, [&](int64_t from, int64_t count, const float* rows) {
-      for_queries([&](int64_t h, int64_t i, KeyRange keys, float* row) {
-        const int64_t begin = std::max(keys.begin, from);
-        const int64_t last = std::min(keys.end, from + count);
-        if (begin >= last) return;
-        FolioGemmF32 pv = one_row(last - begin, a_.v.size);
-        pv.a = row + begin;
-        pv.c = y_at(h, i);
+    }
+  }
+
+  // y += weights V over these rows of V, where they are visible.
+  void add_values(const QuerySet& set, KeyRange given, const float* rows, int64_t stride,
+                  const Workspace& w) const {
+    for (int64_t i = 0; i < a_.q.seq; ++i) {
+      const KeyRange keys = visible(i);
+      const int64_t begin = std::max(keys.begin, given.begin);
+      const int64_t end = std::min(keys.end, given.end);
+      if (begin >= end) continue;
+      for (int64_t h = 0; h < set.heads; h += kGemvRows) {
+        FolioGemmF32 pv = few_rows(std::min(kGemvRows, set.heads - h), end - begin, a_.v.size);
+        pv.a = w.scores + (h * a_.q.seq + i) * total_ + begin;
+        pv.a_row_stride = a_.q.seq * total_;
+        pv.c = y_at(set.head + h, i);
+        pv.c_row_stride = a_.y_head;
         pv.accumulate = begin > keys.begin;
-        kernels_.gemv_f32(&pv, rows + (begin - from) * a_.v.size, a_.v.size);
-      });
-    });
+        kernels_.gemv_f32(&pv, rows + (begin - given.begin) * stride, stride);
+      }
+    }
   }
 
   void run_packed(int64_t h, int64_t first, int64_t rows, const Workspace& w) const {
@@ -258,37 +323,9 @@ class Head {
     }
   }
 
-  void run_direct(int64_t h, int64_t first, int64_t rows, float* row) const {
-    for (int64_t i = first; i < first + rows; ++i) {
-      const KeyRange keys = visible(i);
-      const KeyRange wanted = a_.qk ? KeyRange{0, total_} : keys;
-      score_direct(a_.q.at(b_, h) + i * a_.q.seq_stride, wanted, row);
-      finish_row(h, i, keys, row);
-      FolioGemmF32 pv = one_row(keys.end - keys.begin, a_.v.size);
-      pv.a = row + keys.begin;
-      pv.c = y_at(h, i);
-      kernels_.gemv_f32(&pv, a_.v.at(b_, kv_) + keys.begin * a_.v.seq_stride, a_.v.seq_stride);
-    }
-  }
-
-  void score_direct(const float* q, KeyRange keys, float* row) const {
-    const float* k = a_.k.at(b_, kv_);
-    if (a_.k.size_stride == 1) {
-      for (int64_t j = keys.begin; j < keys.end; ++j) {
-        row[j] = a_.scale * kernels_.dot_f32(a_.q.size, q, k + j * a_.k.seq_stride);
-      }
-      return;
-    }
-    FolioGemmF32 qk = one_row(a_.q.size, keys.end - keys.begin);
-    qk.a = q;
-    qk.c = row + keys.begin;
-    qk.alpha = a_.scale;
-    kernels_.gemv_f32(&qk, k + keys.begin, a_.k.size_stride);
-  }
-
-  static FolioGemmF32 one_row(int64_t k, int64_t n) {
+  static FolioGemmF32 few_rows(int64_t m, int64_t k, int64_t n) {
     FolioGemmF32 args{};
-    args.m = 1;
+    args.m = m;
     args.n = n;
     args.k = k;
     args.a_row_stride = k;

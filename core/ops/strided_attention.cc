@@ -6,7 +6,8 @@
 //         3: [H, S, D]) is dim perm_q[i] of Q; perm_k and perm_v alike. D is last, in K at least
 //         one of D and S. Dims of 1 broadcast as in MatMul and Add. mask (float, optional) and
 //         condition (bool, optional) broadcast with [B, H, S, T]. Dim i of Y is logical dim
-//         perm_y[i], whose last is D.
+//         perm_y[i], whose last is D. With repeats > 1 K and V have H / repeats heads, each for so
+//         many consecutive ones of Q.
 // Math:   s = scale * q k^T + mask; s = fill where condition == fill_where; y = softmax(s) v. A
 //         query whose keys are all at -inf gives NaN, as Softmax does.
 // Types:  float.
@@ -85,6 +86,7 @@ class StridedAttention final : public OpKernel {
   float scale = 1.0F;
   float fill = 0.0F;
   bool fill_where = true;
+  int64_t repeats = 1;  // of each head of K and V
 
   Status run(OpRun& run) const override;
 
@@ -167,7 +169,8 @@ Status StridedAttention::bind(OpRun& run, Bound* to) const {
   int64_t batch = 1, heads = 1, queries = q.dim[kSeq], keys = k.dim[kSeq];
   for (int i = 0; i < 5; ++i) {
     FOLIO_RETURN_IF_ERROR(broadcast(&batch, &views[i], kBatch, kNames[i]));
-    FOLIO_RETURN_IF_ERROR(broadcast(&heads, &views[i], kHead, kNames[i]));
+    const bool repeated = repeats > 1 && (i == 1 || i == 2);
+    if (!repeated) FOLIO_RETURN_IF_ERROR(broadcast(&heads, &views[i], kHead, kNames[i]));
     if (i < 3) continue;
     FOLIO_RETURN_IF_ERROR(broadcast(&queries, &views[i], kSeq, kNames[i]));
     FOLIO_RETURN_IF_ERROR(broadcast(&keys, &views[i], kSize, kNames[i]));
@@ -176,7 +179,12 @@ Status StridedAttention::bind(OpRun& run, Bound* to) const {
     return invalid_argument("Q has heads of ", q.dim[kSize], " and K of ", k.dim[kSize],
                             " elements; V has ", v.dim[kSeq], " positions for ", keys, " keys");
   }
-  const bool shared = k.dim[kHead] == 1 && v.dim[kHead] == 1;
+  if (repeats > 1 && (heads % repeats != 0 || k.dim[kHead] != heads / repeats ||
+                      v.dim[kHead] != heads / repeats)) {
+    return invalid_argument("K has ", k.dim[kHead], " heads and V ", v.dim[kHead], ", expected ",
+                            heads, " / ", repeats);
+  }
+  const bool shared = repeats > 1 || (k.dim[kHead] == 1 && v.dim[kHead] == 1);
   for (int i = 0; i < 5; ++i) {
     expand(&views[i], kBatch, batch);
     if (i == 0 || i > 2 || !shared) expand(&views[i], kHead, heads);
@@ -271,9 +279,12 @@ Status infer(OpInfer& infer) {
   }
   DimTable& table = infer.table();
   Dim batch = table.broadcast((*dims[0])[kBatch], (*dims[1])[kBatch]);
-  Dim heads = table.broadcast((*dims[0])[kHead], (*dims[1])[kHead]);
   batch = table.broadcast(batch, (*dims[2])[kBatch]);
-  heads = table.broadcast(heads, (*dims[2])[kHead]);
+  Dim heads = (*dims[0])[kHead];
+  FOLIO_TRY(const int64_t repeats, infer.attrs().get_int("repeats", 1));
+  for (int i = 1; i < 3 && repeats == 1; ++i) {
+    heads = table.broadcast(heads, (*dims[i])[kHead]);
+  }
   Dim queries = (*dims[0])[kSeq];
   for (int i = 3; i < 5; ++i) {
     if (!infer.has_input(i)) continue;
@@ -303,6 +314,10 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   }
   FOLIO_TRY(kernel->scale, attrs.get_float("scale", 1.0F));
   FOLIO_TRY(kernel->fill, attrs.get_float("fill", 0.0F));
+  FOLIO_TRY(kernel->repeats, attrs.get_int("repeats", 1));
+  if (kernel->repeats < 1) {
+    return invalid_graph("attribute 'repeats' is ", kernel->repeats, ", expected at least 1");
+  }
   FOLIO_TRY(const int64_t where, attrs.get_int("fill_where", 1));
   kernel->fill_where = where != 0;
   return std::unique_ptr<OpKernel>(std::move(kernel));

@@ -26,6 +26,7 @@ struct Case {
   int64_t batch = 2, heads = 3, queries = 5, keys = 7, size = 4, v_size = 6;
   Dims4 q{0, 1, 2, 3}, k{0, 1, 2, 3}, v{0, 1, 2, 3}, y{0, 1, 2, 3};
   float scale = 0.7F;
+  int64_t repeats = 1;          // of each head of K and V
   Floats mask;                  // [queries, keys] or empty
   std::vector<bool> condition;  // [queries, keys] or empty: filled with -inf where true
 };
@@ -56,12 +57,12 @@ struct Problem {
 
   explicit Problem(const Case& given) : c(given) {
     q_dims = {c.batch, c.heads, c.queries, c.size};
-    k_dims = {c.batch, c.heads, c.keys, c.size};
-    v_dims = {c.batch, c.heads, c.keys, c.v_size};
+    k_dims = {c.batch, c.heads / c.repeats, c.keys, c.size};
+    v_dims = {c.batch, c.heads / c.repeats, c.keys, c.v_size};
     y_dims = {c.batch, c.heads, c.queries, c.v_size};
     q = wave(c.batch * c.heads * c.queries * c.size, 1);
-    k = wave(c.batch * c.heads * c.keys * c.size, 2);
-    v = wave(c.batch * c.heads * c.keys * c.v_size, 3);
+    k = wave(c.batch * c.heads / c.repeats * c.keys * c.size, 2);
+    v = wave(c.batch * c.heads / c.repeats * c.keys * c.v_size, 3);
     y.resize(static_cast<size_t>(c.batch * c.heads * c.queries * c.v_size));
     for (int64_t b = 0; b < c.batch; ++b) {
       for (int64_t h = 0; h < c.heads; ++h) {
@@ -77,7 +78,7 @@ struct Problem {
       double sum = 0;
       for (int64_t d = 0; d < c.size; ++d) {
         sum += static_cast<double>(q[place_of(q_dims, c.q, {b, h, i, d})]) *
-               static_cast<double>(k[place_of(k_dims, c.k, {b, h, j, d})]);
+               static_cast<double>(k[place_of(k_dims, c.k, {b, h / c.repeats, j, d})]);
       }
       const auto at = static_cast<size_t>(i * c.keys + j);
       sum *= static_cast<double>(c.scale);
@@ -94,7 +95,7 @@ struct Problem {
       double sum = 0;
       for (int64_t j = 0; j < c.keys; ++j) {
         sum += row[static_cast<size_t>(j)] / total *
-               static_cast<double>(v[place_of(v_dims, c.v, {b, h, j, d})]);
+               static_cast<double>(v[place_of(v_dims, c.v, {b, h / c.repeats, j, d})]);
       }
       y[place_of(y_dims, inverse, {b, h, i, d})] = static_cast<float>(sum);
     }
@@ -104,6 +105,7 @@ struct Problem {
 void set_orders(OpTester& t, const Case& c) {
   t.attr_ints("perm_q", c.q).attr_ints("perm_k", c.k).attr_ints("perm_v", c.v);
   t.attr_ints("perm_y", c.y).attr("scale", c.scale);
+  if (c.repeats > 1) t.attr("repeats", c.repeats);
 }
 
 void check(const Case& c) {
@@ -155,6 +157,27 @@ TEST(StridedAttention, ReadsAndWritesWhereValuesLie) {
       c.v = {1, 0, 2, 3};
       c.y = {0, 2, 1, 3};
       check(c);
+    }
+  }
+}
+
+// 1 to 4 queries read keys and values in sets of heads, more of them by packed panels.
+TEST(StridedAttention, HeadsOfKeysStandForSome) {
+  for (const int64_t queries : {1, 2, 4, 5}) {
+    for (const int64_t repeats : {2, 5, 18}) {
+      for (const Dims4& k : {Dims4{0, 1, 2, 3}, Dims4{0, 2, 1, 3}, Dims4{0, 1, 3, 2}}) {
+        SCOPED_TRACE(::testing::Message() << queries << " queries, " << repeats << " repeats");
+        Case c;
+        c.heads = 2 * repeats;
+        c.repeats = repeats;
+        c.queries = queries;
+        c.keys = 70;
+        c.size = 19;
+        c.k = k;
+        c.y = {0, 2, 1, 3};
+        c.mask = wave(queries * c.keys, 4);
+        check(c);
+      }
     }
   }
 }
@@ -240,6 +263,19 @@ TEST(StridedAttention, RefusesWhatDoesNotAgree) {
   with_shapes({1, 1, 1, 4}, {1, 1, 2, 5}, {1, 1, 2, 4}).fails("K of 5 elements");
   with_shapes({1, 1, 1, 4}, {1, 1, 2, 4}, {1, 1, 3, 4}).fails("V has 3 positions for 2 keys");
   with_shapes({1, 1, 4}, {1, 1, 2, 4}, {1, 1, 2, 4}).fails("expected 4 dims");
+}
+
+TEST(StridedAttention, RefusesHeadsThatDoNotStandForAllOfQ) {
+  const auto repeated = [](int64_t q, int64_t k, int64_t v) {
+    OpTester t = with_shapes({1, q, 1, 4}, {1, k, 2, 4}, {1, v, 2, 4});
+    t.attr("repeats", int64_t{2});
+    return t;
+  };
+  repeated(5, 2, 2).fails("K has 2 heads and V 2, expected 5 / 2");
+  repeated(4, 4, 4).fails("K has 4 heads and V 4, expected 4 / 2");
+  repeated(4, 2, 1).fails("K has 2 heads and V 1, expected 4 / 2");
+  OpTester none = with_shapes({1, 1, 1, 4}, {1, 1, 2, 4}, {1, 1, 2, 4});
+  none.attr("repeats", int64_t{0}).fails("repeats");
 }
 
 TEST(StridedAttention, RefusesOrdersWithoutRows) {

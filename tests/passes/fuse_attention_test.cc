@@ -138,6 +138,125 @@ TEST(FuseAttention, HeadsAsTheBatchOfThreeDims) {
             std::string("Reshape Reshape Reshape ") + kFused);
 }
 
+// Query heads in groups of two: `repeat` makes heads of the cache g [2, 3, 5, 4] into those of Q.
+void grouped(GraphWriter& graph, const std::function<void(const char*, const char*)>& repeat) {
+  graph.initializer(i64_tensor("pairs", {4}, {2, 6, 5, 4}));
+  graph.node("Concat", {"q", "k"}, {"qs"}).attr_int("axis", 1);
+  repeat("k", "ks");
+  repeat("v", "vs");
+  graph.node("Transpose", {"ks"}, {"t"}).attr_ints("perm", {0, 1, 3, 2});
+  graph.node("MatMul", {"qs", "t"}, {"s"});
+  finish(graph, "s", "vs");
+}
+
+TEST(FuseAttention, HeadsThatAreRepeatedForGroupsOfQueriesAreReadOnce) {
+  const auto model = model_after([](GraphWriter& graph) {
+    graph.initializer(i64_tensor("apart", {5}, {2, 3, 2, 5, 4}));
+    graph.initializer(i64_tensor("two", {1}, {2}));
+    grouped(graph, [&](const std::string& from, const std::string& to) {
+      graph.node("Unsqueeze", {from, "two"}, {from + "1"});
+      graph.node("Expand", {from + "1", "apart"}, {from + "2"});
+      graph.node("Reshape", {from + "2", "pairs"}, {to});
+    });
+  });
+  ASSERT_EQ(types_of(model->graph), std::string("Concat ") + kFused);
+  EXPECT_EQ(model->graph.nodes[1].attributes.get_int("repeats", 1).value(), 2);
+  EXPECT_EQ(types_after([](GraphWriter& graph) {  // by Reshape and Tile, K and V apart
+              graph.initializer(i64_tensor("apart", {5}, {2, 3, 1, 5, 4}));
+              graph.initializer(i64_tensor("times", {5}, {1, 1, 2, 1, 1}));
+              grouped(graph, [&](const std::string& from, const std::string& to) {
+                graph.node("Reshape", {from, "apart"}, {from + "1"});
+                graph.node("Tile", {from + "1", "times"}, {from + "2"});
+                graph.node("Reshape", {from + "2", "pairs"}, {to});
+              });
+            }),
+            std::string("Concat ") + kFused);
+  EXPECT_EQ(types_after([](GraphWriter& graph) {  // one head for all
+              graph.initializer(i64_tensor("all", {4}, {2, 6, 5, 4}));
+              graph.initializer(i64_tensor("one", {1}, {1}));
+              graph.initializer(i64_tensor("none", {1}, {0}));
+              grouped(graph, [&](const std::string& from, const std::string& to) {
+                graph.node("Slice", {from, "none", "one", "one"}, {from + "1"});
+                graph.node("Expand", {from + "1", "all"}, {to});
+              });
+            }),
+            std::string("Concat Slice Slice ") + kFused);
+}
+
+// As Hugging Face's models have it: sizes of the cache are asked for at run time, -1 is a dim that
+// stays, and inputs share names of dims.
+TEST(FuseAttention, RepeatedHeadsOfUnknownSizesAreReadOnce) {
+  ModelWriter writer = plain_model(8, 17);
+  GraphWriter& graph = writer.graph();
+  graph.input("q", f32_type({"batch", "positions", 24}));
+  std::vector<NamedValue> inputs{{"q", make_tensor<float>({2, 3, 24}, wave(144))}};
+  for (const char* name : {"k", "v"}) {
+    graph.input(name, f32_type({"batch", 3, "positions", 4}));
+    inputs.push_back({name, make_tensor<float>({2, 3, 5, 4}, wave(120, name[0] == 'k' ? 1 : 2))});
+  }
+  graph.initializer(i64_tensor("two", {1}, {2}));
+  graph.initializer(i64_tensor("three", {1}, {3}));
+  graph.initializer(i64_tensor("four", {1}, {4}));
+  graph.initializer(i64_tensor("six", {1}, {6}));
+  graph.initializer(i64_tensor("ones", {5}, {1, 1, 1, 1, 1}));
+  graph.initializer(i64_tensor("unset", {5}, {-1, -1, -1, -1, -1}));
+  graph.initializer(i64_tensor("rest", {1}, {-1}));
+  const auto dim = [&](const std::string& name, int64_t i) {
+    const std::string at = name + "_at" + std::to_string(i);
+    graph.initializer(i64_tensor(at, {1}, {i}));
+    graph.node("Shape", {name}, {at + "_shape"});
+    graph.node("Gather", {at + "_shape", at}, {at + "_dim"});
+    return at + "_dim";
+  };
+  graph.node("Concat", {dim("q", 0), dim("q", 1), "rest", "four"}, {"split"}).attr_int("axis", 0);
+  graph.node("Reshape", {"q", "split"}, {"qr"});
+  graph.node("Transpose", {"qr"}, {"qs"}).attr_ints("perm", {0, 2, 1, 3});
+  for (const std::string name : {"k", "v"}) {
+    const std::string batch = dim(name, 0);
+    const std::string positions = dim(name, 2);
+    graph.node("Concat", {batch, "three", "two", positions, "four"}, {name + "_wide"})
+        .attr_int("axis", 0);
+    graph.node("Equal", {name + "_wide", "unset"}, {name + "_is_unset"});
+    graph.node("Where", {name + "_is_unset", "ones", name + "_wide"}, {name + "_set"});
+    graph.node("Concat", {batch, "six", positions, "four"}, {name + "_joined"}).attr_int("axis", 0);
+    graph.node("Unsqueeze", {name, "two"}, {name + "1"});
+    graph.node("Expand", {name + "1", name + "_set"}, {name + "2"});
+    graph.node("Reshape", {name + "2", name + "_joined"}, {name + "s"});
+  }
+  graph.node("Transpose", {"ks"}, {"t"}).attr_ints("perm", {0, 1, 3, 2});
+  graph.node("MatMul", {"qs", "t"}, {"s"});
+  finish(graph, "s", "vs");
+  graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+  EXPECT_EQ(types_of(fused(writer, inputs)->graph), std::string("Reshape ") + kFused);
+}
+
+TEST(FuseAttention, OtherRepetitionsStay) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {  // heads one after the other, and again
+              graph.initializer(i64_tensor("apart", {5}, {2, 2, 3, 5, 4}));
+              graph.initializer(i64_tensor("one", {1}, {1}));
+              grouped(graph, [&](const std::string& from, const std::string& to) {
+                graph.node("Unsqueeze", {from, "one"}, {from + "1"});
+                graph.node("Expand", {from + "1", "apart"}, {from + "2"});
+                graph.node("Reshape", {from + "2", "pairs"}, {to});
+              });
+            }),
+            std::string("Concat Unsqueeze Expand Reshape Unsqueeze Expand Reshape ") + kFused);
+  EXPECT_EQ(types_after([](GraphWriter& graph) {  // K alone
+              graph.initializer(i64_tensor("apart", {5}, {2, 3, 2, 5, 4}));
+              graph.initializer(i64_tensor("two", {1}, {2}));
+              grouped(graph, [&](const std::string& from, const std::string& to) {
+                if (from == "v") {
+                  graph.node("Concat", {from, from}, {to}).attr_int("axis", 1);
+                  return;
+                }
+                graph.node("Unsqueeze", {from, "two"}, {from + "1"});
+                graph.node("Expand", {from + "1", "apart"}, {from + "2"});
+                graph.node("Reshape", {from + "2", "pairs"}, {to});
+              });
+            }),
+            std::string("Concat Unsqueeze Expand Reshape Concat ") + kFused);
+}
+
 TEST(FuseAttention, TransposesThatOthersReadStayAndAreRead) {
   const auto model = model_after([](GraphWriter& graph) {
     graph.node("Transpose", {"z"}, {"cache"}).attr_ints("perm", {0, 2, 1, 3});
