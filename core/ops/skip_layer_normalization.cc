@@ -4,9 +4,11 @@
 // Source: ONNX Runtime ContribOperators, com.microsoft.
 // Shapes: input [B, S, H] or [T, H]; skip of input's shape, [1, S, H] or [S, H]; gamma, beta and
 //         bias [H]. Output and input_skip_bias_sum have input's shape, mean and inv_std_var
-//         [.., 1].
+//         [.., 1]. With the attribute `broadcasts` (passes/fuse_norms only; not of double, nor with
+//         a bias) input and skip broadcast as Add's operands.
 // Math:   sum = input + skip + bias; y = layer (or RMS) normalization of each row of sum.
 // Types:  float; float16 and bfloat16 in float; double.
+#include "core/ops/op_broadcast.h"
 #include "core/ops/op_norm.h"
 #include "core/ops/op_registry.h"
 
@@ -16,6 +18,7 @@ namespace {
 class SkipNormalization final : public OpKernel {
  public:
   bool rms = false;
+  bool broadcasts = false;
   float epsilon = 1e-12F;
 
   Status run(OpRun& run) const override {
@@ -25,18 +28,23 @@ class SkipNormalization final : public OpKernel {
     if (shape.rank() != 2 && shape.rank() != 3) {
       return invalid_argument("input has shape ", shape.to_string(), ", expected 2 or 3 dims");
     }
+    if (broadcasts && x->dtype() != DType::kDouble && !(shape == skip->shape())) {
+      FOLIO_TRY(const BroadcastPlan plan, plan_broadcast(shape, skip->shape()));
+      return run_in<float>(run, *x, *skip, &plan);
+    }
     if (!fits(shape, skip->shape())) {
       return invalid_argument("skip ", skip->shape().to_string(), " does not fit input ",
                               shape.to_string());
     }
-    return x->dtype() == DType::kDouble ? run_in<double>(run, *x, *skip)
-                                        : run_in<float>(run, *x, *skip);
+    return x->dtype() == DType::kDouble ? run_in<double>(run, *x, *skip, nullptr)
+                                        : run_in<float>(run, *x, *skip, nullptr);
   }
 
  private:
+  // `plan`: how x and skip broadcast, or null.
   template <typename T>
-  Status run_in(OpRun& run, const Tensor& x, const Tensor& skip) const {
-    const Shape& shape = x.shape();
+  Status run_in(OpRun& run, const Tensor& x, const Tensor& skip, const BroadcastPlan* plan) const {
+    const Shape shape = plan ? plan->out : x.shape();
     NormRows<T> norm;
     norm.rms = rms;
     norm.epsilon = static_cast<T>(epsilon);
@@ -50,8 +58,8 @@ class SkipNormalization final : public OpKernel {
     FOLIO_TRY(float* mean, statistic(run, 1, shape));
     FOLIO_TRY(float* inv_std, statistic(run, 2, shape));
     FOLIO_TRY(const auto sum, RealOutput<T>::make_if_wanted(run, 3, x.dtype(), shape));
-    if (x.count() == 0) return Status::ok();
-    const int64_t rows = x.count() / norm.n;
+    if (shape.count() == 0) return Status::ok();
+    const int64_t rows = shape.count() / norm.n;
     if constexpr (std::is_same_v<T, float>) {
       norm.mean = mean;
       norm.inv_std = inv_std;
@@ -62,7 +70,11 @@ class SkipNormalization final : public OpKernel {
     T* total = sum.data() ? sum.data() : y.data();
     FOLIO_TRY(const T* from, reals_of<T>(run, x));
     FOLIO_TRY(const T* added, reals_of<T>(run, skip));
-    add_rows(run, norm.n, rows, from, added, skip.count() / norm.n, bias, total);
+    if (plan) {
+      add_broadcast(run, *plan, x.shape(), from, skip.shape(), added, total);
+    } else {
+      add_rows(run, norm.n, rows, from, added, skip.count() / norm.n, bias, total);
+    }
     norm.run(run, rows, total, y.data());
     y.finish(run);
     sum.finish(run);
@@ -79,6 +91,17 @@ class SkipNormalization final : public OpKernel {
     const int lead = skip.rank() - 2;
     if (lead != 0 && !(lead == 1 && skip[0] == 1)) return false;
     return skip[lead] == x[1] && skip[lead + 1] == x[2];
+  }
+
+  template <typename T>
+  static void add_broadcast(OpRun& run, const BroadcastPlan& plan, const Shape& x_shape, const T* x,
+                            const Shape& skip_shape, const T* skip, T* sum) {
+    const auto tensor = [](const Shape& shape, const T* data) {
+      return Tensor(DType::kFloat, shape, reinterpret_cast<uint8_t*>(const_cast<T*>(data)), {});
+    };
+    Tensor to = tensor(plan.out, sum);
+    run_binary_f32(run, run.kernels().binary_f32[kFolioAdd], plan, tensor(x_shape, x),
+                   tensor(skip_shape, skip), &to);
   }
 
   static void add_rows(OpRun& run, int64_t n, int64_t rows, const float* x, const float* skip,
@@ -115,17 +138,29 @@ class SkipNormalization final : public OpKernel {
   }
 };
 
+Result<bool> may_broadcast(const Attributes& attrs) {
+  FOLIO_TRY(const int64_t flag, attrs.get_int("broadcasts", 0));
+  return flag != 0;
+}
+
 Status infer(OpInfer& infer) {
-  infer.set_output(0, infer.input(0));
-  const Dims* x = infer.dims_of(0);
+  FOLIO_TRY(const bool broadcasts, may_broadcast(infer.attrs()));
+  TypeInfo type = infer.input(0);
+  if (broadcasts) {
+    type = TypeInfo::tensor(infer.dtype(0));
+    if (infer.dims_of(0) && infer.dims_of(1)) {
+      FOLIO_TRY(type.dims, infer_broadcast(infer.table(), *infer.dims_of(0), *infer.dims_of(1)));
+    }
+  }
   std::optional<Dims> dims;
-  if (x && !x->empty()) {
-    dims = *x;
+  if (type.has_rank() && type.rank() > 0) {
+    dims = *type.dims;
     dims->back() = Dim::of(1);
   }
+  infer.set_output(0, type);
   for (int i = 1; i < infer.output_count(); ++i) {
     if (i == 3) {
-      infer.set_output(i, infer.input(0));
+      infer.set_output(i, type);
     } else {
       infer.set_tensor(i, DType::kFloat, dims);
     }
@@ -137,6 +172,10 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<SkipNormalization>();
   kernel->rms = build.node().op_type == "SkipSimplifiedLayerNormalization";
   FOLIO_TRY(kernel->epsilon, build.attrs().get_float("epsilon", 1e-12F));
+  FOLIO_TRY(kernel->broadcasts, may_broadcast(build.attrs()));
+  if (kernel->broadcasts && build.has_input(kernel->rms ? 3 : 4)) {
+    return invalid_graph("a bias beside the attribute 'broadcasts'");
+  }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

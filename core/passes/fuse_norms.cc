@@ -25,10 +25,10 @@ class NormFuser {
     for (NodeId id = 0; id < p_.count(); ++id) fuse_from(id);
   }
 
-  void fuse_sums() {
+  void fuse_sums(Leaves leaves) {
     for (NodeId id = 0; id < p_.count(); ++id) {
       if (p_.is(id, "LayerNormalization") || p_.is(id, "SimplifiedLayerNormalization")) {
-        fuse_sum(id);
+        fuse_sum(id, leaves);
       }
     }
   }
@@ -164,7 +164,7 @@ class NormFuser {
     p_.replace(last, std::move(fused));
   }
 
-  void fuse_sum(NodeId id) {
+  void fuse_sum(NodeId id, Leaves leaves) {
     const Node& norm = p_.node(id);
     const bool rms = norm.op_type != "LayerNormalization";
     for (size_t i = 1; i < norm.outputs.size(); ++i) {
@@ -185,7 +185,9 @@ class NormFuser {
     }
     const ValueId a = p_.input(add, 0);
     const ValueId b = p_.input(add, 1);
-    if (!fits || !p_.is_float(a) || !p_.is_float(b) || !p_.same_dims(a, b)) return;
+    if (!fits || !p_.is_float(a) || !p_.is_float(b)) return;
+    const bool broadcasts = !p_.same_dims(a, b);
+    if (broadcasts && (leaves == Leaves::kPortable || !may_agree(a, b))) return;
     // The sum that others read is made where it was: what else goes in must be there by then.
     const bool is_shared = !p_.is_read_once(sum);
     for (size_t i = 1; i < norm.inputs.size(); ++i) {
@@ -196,6 +198,7 @@ class NormFuser {
                            {a, b, norm.inputs[1]});
     if (!rms && norm.inputs.size() > 2) fused.inputs.push_back(norm.inputs[2]);
     fused.attributes.set(float_attribute("epsilon", epsilon.value()));
+    if (broadcasts) fused.attributes.set(int_attribute("broadcasts", 1));
     const ValueId y = norm.outputs[0];
     if (!is_shared) {
       p_.replace(id, std::move(fused));
@@ -204,6 +207,17 @@ class NormFuser {
     fused.outputs = {y, kNone, kNone, sum};
     p_.remove(id);
     p_.replace(add, std::move(fused));
+  }
+
+  // Dims that no number keeps from being the same, which only a run can tell of names and of what
+  // inference does not know.
+  bool may_agree(ValueId a, ValueId b) const {
+    const Dims* left = p_.dims(a);
+    const Dims* right = p_.dims(b);
+    return left && right &&
+           std::equal(left->begin(), left->end(), right->begin(), right->end(),
+                      [](Dim x, Dim y) { return !x.is_value() || !y.is_value() || x == y; }) &&
+           left->back().is_value() && right->back().is_value();
   }
 
   Pattern& p_;
@@ -215,8 +229,9 @@ void fuse_norms(Model* model, bool* changed) {
   for_each_graph(&model->graph, changed, [](Pattern& pattern) { NormFuser(pattern).fuse(); });
 }
 
-void fuse_skips(Model* model, bool* changed) {
-  for_each_graph(&model->graph, changed, [](Pattern& pattern) { NormFuser(pattern).fuse_sums(); });
+void fuse_skips(Model* model, bool* changed, Leaves leaves) {
+  for_each_graph(&model->graph, changed,
+                 [=](Pattern& pattern) { NormFuser(pattern).fuse_sums(leaves); });
 }
 
 }  // namespace folio

@@ -25,7 +25,7 @@ void fuse(Model* model, Optimize level) {
   fuse_norms(model, &changed);
   if (leaves == Leaves::kAll) fuse_attention(model, &changed);
   fuse_matmul(model, &changed, leaves);
-  fuse_skips(model, &changed);
+  fuse_skips(model, &changed, leaves);
   fuse_activations(model, &changed, leaves);
   if (leaves == Leaves::kAll) fuse_byte_adds(model, &changed);
   if (level == Optimize::kAll) channels_last(model, &changed);

@@ -74,7 +74,7 @@ void fuse_functions(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 
 // Layer and RMS normalization by parts become one node; fuse_skips: with the sum before.
 void fuse_norms(Model* model, bool* changed);
-void fuse_skips(Model* model, bool* changed);
+void fuse_skips(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 
 // Attention by parts becomes one node; before fuse_matmul, which would take those parts.
 void fuse_attention(Model* model, bool* changed);

@@ -190,7 +190,10 @@ TEST(FuseSkips, ASumThatMayBroadcastStays) {
               graph.node("LayerNormalization", {"sum", "w", "b"}, {"y"});
             }),
             "Add LayerNormalization");
-  // Two inputs that share a name may have different sizes all the same.
+}
+
+// Two inputs that share a name may have different sizes all the same, and some dims are not known.
+TEST(FuseSkips, ASumThatBroadcastsInSomeRunsGoesIn) {
   ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
   graph.input("x", f32_type({"batch", 4}));
@@ -199,9 +202,29 @@ TEST(FuseSkips, ASumThatMayBroadcastStays) {
   graph.node("Add", {"x", "z"}, {"sum"});
   graph.node("LayerNormalization", {"sum", "w"}, {"y"});
   graph.output("y", f32_type({"batch", 4}));
-  const auto model = fused(writer, {{"x", make_tensor<float>({2, 4}, wave(8))},
-                                    {"z", make_tensor<float>({1, 4}, wave(4, 2))}});
-  EXPECT_EQ(types_of(model->graph), "Add LayerNormalization");
+  for (const auto& [x_rows, z_rows] : {std::pair{2, 2}, {2, 1}, {1, 3}, {0, 1}}) {
+    const auto model = fused(writer, {{"x", make_tensor<float>({x_rows, 4}, wave(4 * x_rows))},
+                                      {"z", make_tensor<float>({z_rows, 4}, wave(4 * z_rows, 2))}});
+    EXPECT_EQ(types_of(model->graph), "com.microsoft.SkipLayerNormalization");
+  }
+  const auto saved = optimized(writer, Optimize::kExtended);
+  ASSERT_TRUE(saved.is_ok());
+  EXPECT_EQ(types_of(saved.value()->graph), "Add LayerNormalization");
+}
+
+TEST(FuseSkips, ASumOfUnknownRowsGoesInAndIsAnOutput) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({"batch", "rows", 4}));
+  graph.input("z", f32_type({"batch", "rows", 4}));
+  graph.initializer(f32_tensor("w", {4}, wave(4)));
+  graph.node("Add", {"x", "z"}, {"sum"});
+  graph.node("LayerNormalization", {"sum", "w"}, {"n"});
+  graph.node("Add", {"sum", "n"}, {"y"});
+  graph.output("y", f32_type({"batch", "rows", 4}));
+  const auto model = fused(writer, {{"x", make_tensor<float>({2, 1, 4}, wave(8))},
+                                    {"z", make_tensor<float>({1, 3, 4}, wave(12, 2))}});
+  EXPECT_EQ(types_of(model->graph), "com.microsoft.SkipLayerNormalization Add");
 }
 
 }  // namespace
