@@ -465,6 +465,7 @@ Status multiply(OpRun& run, int64_t m, int64_t n, int64_t k, const float* a, con
   plain.data = b;
   plain.row_stride = n;
   plain.col_stride = 1;
+  plain.unpacked = true;  // nor are constants packed here
   return gemm_f32(run, args, plain);
 }
 template <typename T>

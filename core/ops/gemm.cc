@@ -31,6 +31,7 @@ class Gemm final : public OpKernel {
   bool trans_b = false;
   bool fused = false;
   bool has_half_b = false;
+  bool unpacked = false;  // see GemmB
   Activation activation;
 
   Status run(OpRun& run) const override {
@@ -107,6 +108,7 @@ class Gemm final : public OpKernel {
     GemmB plain;
     plain.dtype = b.dtype();
     plain.operands = operands;
+    plain.unpacked = unpacked;
     plain.data = b.raw();
     plain.row_stride = trans_b ? 1 : s.n;
     plain.col_stride = trans_b ? s.k : 1;
@@ -218,11 +220,15 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   }
   const Initializer* b = build.initializer(1);
   kernel->has_half_b = has_half_weights(build.attrs());
+  kernel->unpacked = b == nullptr;
   if (b && has_panels(b->dtype) && b->shape.rank() == 2) {
     const int64_t k = b->shape[kernel->trans_b ? 1 : 0];
     const int64_t n = b->shape[kernel->trans_b ? 0 : 1];
-    request_panels(build, 1, k, n, kernel->trans_b ? 1 : n, kernel->trans_b ? k : 1,
-                   /*replaces_source=*/true);
+    kernel->unpacked = !is_half(b->dtype) && !kernel->trans_a && is_few_columns(n, kernel->trans_b);
+    if (!kernel->unpacked) {
+      request_panels(build, 1, k, n, kernel->trans_b ? 1 : n, kernel->trans_b ? k : 1,
+                     /*replaces_source=*/true);
+    }
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

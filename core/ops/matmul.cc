@@ -146,6 +146,7 @@ class MatMul final : public OpKernel {
   bool fused = false;
   bool finishes = false;  // folio's own: bias and function
   bool has_half_b = false;
+  bool unpacked = false;  // see GemmB
   Activation activation;
 
   Status run(OpRun& run) const override {
@@ -184,16 +185,17 @@ class MatMul final : public OpKernel {
   }
 
  private:
-  static GemmB gemm_b(const OpRun& run, const Tensor& b) {
+  GemmB gemm_b(const OpRun& run, const Tensor& b) const {
     GemmB out;
     out.dtype = b.dtype();
+    out.unpacked = unpacked;
     out.data = b.raw();
     out.set_packed(run.packed(1));
     return out;
   }
 
-  static Status run_halves(OpRun& run, const Product& p, const Tensor& a, const Tensor& b,
-                           Tensor* y) {
+  Status run_halves(OpRun& run, const Product& p, const Tensor& a, const Tensor& b,
+                    Tensor* y) const {
     const Operands operands = operands_of(a, b);
     if (b.rank() > 2) {  // a copy for all matrices
       return run_in_float(run, a, b, nullptr, y,
@@ -272,11 +274,15 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   // A constant [k, n] is packed; batches of matrices are packed tile by tile at run.
   const Initializer* b = build.initializer(1);
   kernel->has_half_b = has_half_weights(build.attrs());
+  kernel->unpacked = b == nullptr;
   if (b && has_panels(b->dtype) && b->shape.rank() == 2) {
     const bool trans = kernel->options.trans[1];
     const int64_t k = b->shape[trans ? 1 : 0];
     const int64_t n = b->shape[trans ? 0 : 1];
-    request_panels(build, 1, k, n, trans ? 1 : n, trans ? k : 1, /*replaces_source=*/true);
+    kernel->unpacked = !is_half(b->dtype) && !kernel->options.trans[0] && is_few_columns(n, trans);
+    if (!kernel->unpacked) {
+      request_panels(build, 1, k, n, trans ? 1 : n, trans ? k : 1, /*replaces_source=*/true);
+    }
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

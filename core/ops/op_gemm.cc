@@ -129,6 +129,46 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   return Status::ok();
 }
 
+// Few columns that lie in B one behind the other, [n, k], and are never packed: each element a sum
+// over neighbours, instead of a panel that is mostly padding.
+bool takes_dots(const FolioGemmF32& args, const GemmB& b) {
+  const bool fits = b.unpacked && !is_half(b.dtype) && args.n <= kMostDotColumns && args.k > 0;
+  const bool lies = b.row_stride == 1 && (args.n == 1 || b.col_stride == args.k) &&
+                    args.a_col_stride == 1 && args.c_row_stride == args.n && is_aligned(args.a);
+  return fits && lies && !args.accumulate && !args.row_bias &&
+         (!args.addend || args.addend_row_stride == args.n);
+}
+
+Status multiply_dots(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+  const int64_t rows = panel_columns(std::max<int64_t>(1, kThreadMacs / (args.n * args.k)));
+  run.parallel().for_range(args.m, rows, [&](int64_t begin, int64_t end) {
+    FolioGemmF32 part = gemm_part(args, begin, end - begin, 0, args.n);
+    part.b = static_cast<const float*>(b.data);
+    run.kernels().dots_f32(&part);
+  });
+  return Status::ok();
+}
+
+// Of depth 1: rows of B, each times a number.
+bool is_outer(const FolioGemmF32& args, const GemmB& b) {
+  return b.unpacked && !is_half(b.dtype) && args.k == 1 && b.col_stride == 1 && !args.accumulate &&
+         !args.row_bias && !args.col_bias && !args.col_scale && !args.addend &&
+         args.activation == kFolioActNone && is_aligned(args.a);
+}
+
+Status multiply_outer(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+  const auto multiply = run.kernels().binary_f32[kFolioMul];
+  const int64_t rows = std::max<int64_t>(1, kThreadMacs / args.n);
+  run.parallel().for_range(args.m, rows, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const float factor = args.alpha * args.a[i * args.a_row_stride];
+      multiply(args.n, &factor, 0, static_cast<const float*>(b.data), 1,
+               args.c + i * args.c_row_stride);
+    }
+  });
+  return Status::ok();
+}
+
 }  // namespace
 
 int64_t few_rows_columns(const ChunkRule& rule, int64_t m, int64_t k) {
@@ -252,6 +292,8 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   if (is_half(b.dtype) && !as_bfloat16) return gemm_halves(run, args, b);
   const auto* packed = as_bfloat16 ? b.packed_halves : reinterpret_cast<const uint8_t*>(b.packed);
   args.b_is_bfloat16 = as_bfloat16 ? 1 : 0;
+  if (!packed && is_outer(args, b)) return multiply_outer(run, args, b);
+  if (!packed && takes_dots(args, b)) return multiply_dots(run, args, b);
   if (!packed && is_aligned(args.a) && args.m <= kFewRows && args.k > 0) {
     return multiply_few_rows(run, args, b);
   }

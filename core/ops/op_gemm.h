@@ -56,6 +56,9 @@ struct GemmB {
   DType dtype = DType::kFloat;
   const uint8_t* packed_halves = nullptr;  // wins over `data`
   Operands operands = Operands::kFloats;   // A's numbers and B's
+  // No session packs it, as it is no constant, or has few columns that lie one behind the other
+  // (is_few_columns()): sums may have an order of their own.
+  bool unpacked = false;
 
   // A blob that request_panels() asked for, or null.
   void set_packed(const PackedBlob* blob) {
@@ -134,6 +137,13 @@ void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, floa
 
 // Fills `args.c`; all of `args` is used but `b` and `precision`, which are set here, and `a_rows`.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
+
+// Products with so few columns, each contiguous in B, are sums over neighbours: a panel would be
+// mostly padding.
+inline constexpr int64_t kMostDotColumns = 4;
+inline bool is_few_columns(int64_t n, bool contiguous) {
+  return n == 1 || (contiguous && n <= kMostDotColumns);
+}
 
 // Asks for constant input i, a matrix [k, n] with these strides, as panels of its type
 // (has_panels()). `replaces_source`: see PackRequest.

@@ -66,37 +66,50 @@ TEST(FusedMatMul, RefusesIntegers) {
   t.outputs(1).fails("int32");
 }
 
+// Small integers: every order of a sum gives it exactly.
+void expect_definition(int64_t m, int64_t n, int64_t k, int64_t trans) {
+  SCOPED_TRACE(::testing::Message() << m << " x " << n << " x " << k << ", transB " << trans);
+  OpTester t("FusedMatMul", 1, "com.microsoft");
+  t.attr("transB", trans).attr("alpha", 0.5F);
+  std::vector<float> a;
+  std::vector<float> b(static_cast<size_t>(k * n));
+  std::vector<float> y;
+  const auto b_at = [](int64_t p, int64_t j) {
+    return static_cast<float>((5 * p + 3 * j) % 13 - 6);
+  };
+  for (int64_t i = 0; i < m * k; ++i) a.push_back(static_cast<float>(i % 7 - 3));
+  for (int64_t p = 0; p < k; ++p) {
+    for (int64_t j = 0; j < n; ++j) {
+      b[static_cast<size_t>(trans ? j * k + p : p * n + j)] = b_at(p, j);
+    }
+  }
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      float sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += a[static_cast<size_t>(i * k + p)] * b_at(p, j);
+      y.push_back(0.5F * sum);
+    }
+  }
+  t.input<float>({m, k}, a);
+  t.input<float>({trans ? n : k, trans ? k : n}, b);
+  t.expect<float>(0, {m, n}, y);
+  t.run();
+}
+
 // Few rows read B where it lies, in pieces when it is transposed.
 TEST(FusedMatMul, FewRowsTimesAnyBIsTheDefinition) {
-  const int64_t k = 300;
-  const int64_t n = 70;
   for (const int64_t m : {1, 2, 3, 4, 5}) {
-    for (const int64_t trans : {0, 1}) {
-      OpTester t("FusedMatMul", 1, "com.microsoft");
-      t.attr("transB", trans).attr("alpha", 0.5F);
-      std::vector<float> a;
-      std::vector<float> b(static_cast<size_t>(k * n));
-      std::vector<float> y;
-      const auto b_at = [](int64_t p, int64_t j) {
-        return static_cast<float>((5 * p + 3 * j) % 13 - 6);
-      };
-      for (int64_t i = 0; i < m * k; ++i) a.push_back(static_cast<float>(i % 7 - 3));
-      for (int64_t p = 0; p < k; ++p) {
-        for (int64_t j = 0; j < n; ++j) {
-          b[static_cast<size_t>(trans ? j * k + p : p * n + j)] = b_at(p, j);
-        }
+    for (const int64_t trans : {0, 1}) expect_definition(m, 70, 300, trans);
+  }
+}
+
+// Few columns are sums over neighbours, and of depth 1 rows of B are multiplied.
+TEST(FusedMatMul, FewColumnsAndLittleDepthAreTheDefinition) {
+  for (const int64_t m : {1, 5, 17, 40}) {
+    for (const int64_t n : {1, 2, 4, 5, 70}) {
+      for (const int64_t k : {1, 3, 8, 300}) {
+        for (const int64_t trans : {0, 1}) expect_definition(m, n, k, trans);
       }
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < n; ++j) {
-          float sum = 0;
-          for (int64_t p = 0; p < k; ++p) sum += a[static_cast<size_t>(i * k + p)] * b_at(p, j);
-          y.push_back(0.5F * sum);
-        }
-      }
-      t.input<float>({m, k}, a);
-      t.input<float>({trans ? n : k, trans ? k : n}, b);
-      t.expect<float>(0, {m, n}, y);
-      t.run();
     }
   }
 }
