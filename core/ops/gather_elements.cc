@@ -266,6 +266,7 @@ Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
 Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
   FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", 0));
   FOLIO_TRY(const ScatterReduction reduction, scatter_reduction(build.attrs(), build.version()));
+  build.may_overwrite(0);
   return std::unique_ptr<OpKernel>(std::make_unique<ScatterElements>(axis, reduction));
 }
 
@@ -282,6 +283,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
   registry.add(def);
   def.type = "ScatterElements";
   def.min_inputs = def.max_inputs = 3;
+  def.in_place = {0, -1, -1};
   def.infer = infer_scatter;
   def.make = make_scatter;
   registry.add(def);

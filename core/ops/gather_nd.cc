@@ -141,11 +141,14 @@ class ScatterND final : public OpKernel {
                               shape.to_string());
     }
     FOLIO_TRY(std::vector<int64_t> indices, run.ints(1));
+    // All indices are looked at before an element is written: y may stand where x does.
+    if (updates->count() > 0) {
+      const Tensor& where = run.value(1).tensor();
+      const auto depth = static_cast<int>(where.dim(where.rank() - 1));
+      FOLIO_RETURN_IF_ERROR(find_slices(std::move(indices), *x, 0, depth, &slices));
+    }
     FOLIO_RETURN_IF_ERROR(copy_to_output(run, 0, *x));
     if (updates->count() == 0) return Status::ok();
-    const Tensor& where = run.value(1).tensor();
-    const auto depth = static_cast<int>(where.dim(where.rank() - 1));
-    FOLIO_RETURN_IF_ERROR(find_slices(std::move(indices), *x, 0, depth, &slices));
     Tensor* y = &run.outputs()[0].tensor();
     return dispatch_scatter(reduction_, x->dtype(), [&](auto update) {
       using T = typename decltype(update)::Element;
@@ -201,6 +204,7 @@ Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
 
 Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
   FOLIO_TRY(const ScatterReduction reduction, scatter_reduction(build.attrs(), build.version()));
+  build.may_overwrite(0);
   return std::unique_ptr<OpKernel>(std::make_unique<ScatterND>(reduction));
 }
 
@@ -217,6 +221,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
   registry.add(def);
   def.type = "ScatterND";
   def.min_inputs = def.max_inputs = 3;
+  def.in_place = {0, -1, -1};
   def.infer = infer_scatter;
   def.make = make_scatter;
   registry.add(def);

@@ -91,6 +91,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
   if (mode != "linear" && mode != "circular") {
     return invalid_graph("mode is '", mode, "', expected linear or circular");
   }
+  build.may_overwrite(0);
   return std::unique_ptr<OpKernel>(std::make_unique<TensorScatter>(axis, mode == "circular"));
 }
 

@@ -11,6 +11,7 @@ namespace folio {
 namespace {
 
 using model_writer::ElementType;
+using model_writer::GraphWriter;
 using model_writer::ModelWriter;
 using model_writer::Type;
 
@@ -34,6 +35,19 @@ ModelWriter scatter_model() {
   writer.graph().input("place", Type::tensor(ElementType::kInt64, {1}));
   writer.graph().node("TensorScatter", {"cache", "row", "place"}, {"next"});
   writer.graph().output("next", floats({1, 4, 1}));
+  return writer;
+}
+
+// The same by ScatterND or ScatterElements, as exporters of static caches write it.
+ModelWriter scatter_model_by(const std::string& type) {
+  ModelWriter writer = plain_model(8, 18);
+  GraphWriter& graph = writer.graph();
+  const bool by_slices = type == "ScatterND";
+  graph.input("cache", floats({4, 2}));
+  graph.input("row", floats({1, 2}));
+  graph.input("place", Type::tensor(ElementType::kInt64, {1, by_slices ? 1 : 2}));
+  graph.node(type, {"cache", "place", "row"}, {"next"});
+  graph.output("next", floats({4, 2}));
   return writer;
 }
 
@@ -63,6 +77,73 @@ TEST(InPlace, ACacheIsWrittenInTheMemoryOfItsInput) {
     EXPECT_EQ(outputs[0].tensor().raw(), cache.raw());
   }
   EXPECT_EQ(memory, (std::vector<float>{1, 10, 20, 4}));
+}
+
+TEST(InPlace, ScattersWriteOnlyTheirUpdatesAndNothingAtABadIndex) {
+  for (const std::string type : {"ScatterND", "ScatterElements"}) {
+    SCOPED_TRACE(type);
+    const auto session = open_session(scatter_model_by(type));
+    ASSERT_TRUE(session.is_ok()) << text_of(session.status());
+    EXPECT_EQ(in_place_of(*session.value(), "next"), 0);
+    std::vector<float> memory{1, 2, 3, 4, 5, 6, 7, 8};
+    const Tensor cache = borrow(&memory, {4, 2});
+    std::vector<Value> outputs;
+    const auto write = [&](int64_t place) {
+      const bool by_slices = type == "ScatterND";
+      const Value places = by_slices ? make_tensor<int64_t>({1, 1}, {place})
+                                     : make_tensor<int64_t>({1, 2}, {0, place});
+      return session.value()->run({},
+                                  {{"cache", Value(cache)},
+                                   {"row", make_tensor<float>({1, 2}, {10, 20})},
+                                   {"place", places}},
+                                  {{"next", cache}}, &outputs);
+    };
+    EXPECT_TRUE(fails_with(write(4), Code::kInvalidArgument, {"4"}));
+    EXPECT_EQ(memory, (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}));
+    const Status status = write(-1);
+    ASSERT_TRUE(status.is_ok()) << text_of(status);
+    EXPECT_EQ(outputs[0].tensor().raw(), cache.raw());
+    EXPECT_EQ(memory, type == "ScatterND" ? (std::vector<float>{1, 2, 3, 4, 5, 6, 10, 20})
+                                          : (std::vector<float>{10, 2, 3, 4, 5, 6, 7, 20}));
+  }
+}
+
+// The cache is made by a step here, and its place in the arena is the result's.
+TEST(InPlace, AScatterTakesTheArenasPlaceOfWhatNobodyReadsAnyMore) {
+  for (const bool is_read_later : {false, true}) {
+    ModelWriter writer = scatter_model_by("ScatterND");
+    GraphWriter& graph = writer.graph();
+    graph.input("x", floats({"rows", 2}));
+    graph.node("Exp", {"x"}, {"made"});
+    graph.node("ScatterND", {"made", "place", "row"}, {"z"});
+    graph.node("Neg", {"z"}, {"w"});
+    graph.output("w", floats({"rows", 2}));
+    if (is_read_later) {
+      graph.node("Sqrt", {"made"}, {"s"});
+      graph.output("s", floats({"rows", 2}));
+    }
+    const auto session = open_session(writer);
+    ASSERT_TRUE(session.is_ok()) << text_of(session.status());
+    std::vector<Value> outputs;
+    const std::vector<float> zeros(2048, 0);
+    const Status status =
+        session.value()->run({},
+                             {{"cache", make_tensor<float>({4, 2}, std::vector<float>(8, 1))},
+                              {"row", make_tensor<float>({1, 2}, {10, 20})},
+                              {"place", make_tensor<int64_t>({1, 1}, {1})},
+                              {"x", make_tensor<float>({1024, 2}, zeros)}},
+                             {{"w", Tensor()}, {is_read_later ? "s" : "next", Tensor()}}, &outputs);
+    ASSERT_TRUE(status.is_ok()) << text_of(status);
+    std::vector<float> expected(2048, -1);
+    expected[2] = -10;
+    expected[3] = -20;
+    EXPECT_EQ(floats_of(outputs[0]), expected);
+    if (is_read_later) {
+      EXPECT_EQ(floats_of(outputs[1]), std::vector<float>(2048, 1));
+    }
+    const ArenaSizes sizes = session.value()->program().shapes.arena_sizes();
+    EXPECT_EQ(sizes.arena_bytes >= size_t{2} * 8192, is_read_later) << sizes.arena_bytes;
+  }
 }
 
 TEST(InPlace, WhatAnotherStepReadsWaitsForItEvenInTheSameMemory) {
