@@ -153,7 +153,8 @@ Status multiply_dots(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
 bool is_outer(const FolioGemmF32& args, const GemmB& b) {
   return b.unpacked && !is_half(b.dtype) && args.k == 1 && b.col_stride == 1 && !args.accumulate &&
          !args.row_bias && !args.col_bias && !args.col_scale && !args.addend &&
-         args.activation == kFolioActNone && is_aligned(args.a);
+         args.activation == kFolioActNone && is_aligned(args.a) &&
+         is_aligned(static_cast<const float*>(b.data));
 }
 
 Status multiply_outer(OpRun& run, const FolioGemmF32& args, const GemmB& b) {

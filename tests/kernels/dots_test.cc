@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 
 #include "tests/kernels/gemm_problem.h"
 
@@ -46,6 +47,21 @@ TEST(Dots, StayWithinTheBoundAndReadNothingElse) {
           expect_near_product(level, p, args, run_dots(level, args, columns.data()));
         }
       }
+    }
+  }
+}
+
+// As weights stand in a file.
+TEST(Dots, TakeColumnsAtAnyAddress) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t n : {1, 4, 11}) {
+      const GemmProblem p(19, n, 37);
+      const std::vector<float> columns = columns_of(p);
+      std::vector<char> bytes(columns.size() * sizeof(float) + 1);
+      std::memcpy(bytes.data() + 1, columns.data(), bytes.size() - 1);
+      const auto* unaligned = reinterpret_cast<const float*>(bytes.data() + 1);
+      EXPECT_EQ(run_dots(level, p.args(), unaligned), run_dots(level, p.args(), columns.data()))
+          << level.name;
     }
   }
 }

@@ -37,7 +37,11 @@ void dots_f32__ref(const FolioGemmF32* args) {
   for (int64_t i = 0; i < args->m; ++i) {
     for (int64_t j = 0; j < args->n; ++j) {
       float sum = 0.0f;
-      for (int64_t p = 0; p < args->k; ++p) sum += a_at(args, i, p) * args->b[j * args->k + p];
+      for (int64_t p = 0; p < args->k; ++p) {
+        float element;
+        memcpy(&element, (const char*)args->b + 4 * (j * args->k + p), 4);
+        sum += a_at(args, i, p) * element;
+      }
       args->c[i * args->n + j] = finish(args, i, j, sum);
     }
   }
