@@ -24,6 +24,7 @@ constexpr int64_t kSetScores = 1 << 18;     // many as have so many scores
 constexpr int64_t kCacheGrain = 32;         // KiB of a cache a task
 constexpr int64_t kTaskProducts = 1 << 17;  // multiplications that are worth a task
 constexpr int64_t kTasksPerThread = 4;
+constexpr double kNearFloats = 1 << 18;
 // Bounds under which no product of sizes overflows and no loop over empty heads takes long,
 // whatever a file says; far above any model.
 constexpr int64_t kMaxHeads = 1 << 20;
@@ -40,7 +41,8 @@ struct Tiling {
   int64_t blocks = 0;   // of a query head
   int64_t parts = 1;    // of a key head
   int64_t grain = 1;
-  int64_t set = 1;  // direct: query heads that share keys and values
+  int64_t set = 1;      // direct: query heads that share keys and values
+  bool is_far = false;  // V is more than L2 keeps
 
   static Tiling of(const AttendArgs& a, int threads);
 };
@@ -56,6 +58,7 @@ Tiling Tiling::of(const AttendArgs& a, int threads) {
     const int64_t fit_set = kSetScores / std::max<int64_t>(1, a.k.seq * a.q.seq);
     t.set = std::clamp<int64_t>(fit_set, 1, kSetQueries / a.q.seq);
     t.set = std::min(t.set, a.q.heads / a.k.heads);
+    t.is_far = static_cast<double>(heads) * static_cast<double>(a.k.seq * a.v.size) > kNearFloats;
   } else {
     // Two blocks pay for packing keys and values once more.
     const int64_t most = std::max<int64_t>(1, t.blocks / 2);
@@ -273,6 +276,7 @@ class Head {
         pv.c = y_at(set.head + h, i);
         pv.c_row_stride = a_.y_head;
         pv.accumulate = begin > keys.begin;
+        pv.b_is_far = t_.is_far && !a_.v.half ? 1 : 0;
         kernels_.gemv_f32(&pv, rows + (begin - given.begin) * stride, stride);
       }
     }

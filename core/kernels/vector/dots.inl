@@ -71,12 +71,22 @@ static void dots_tile(const FolioGemmF32* args, int64_t row, int64_t column, flo
   }
 }
 
+/* The rows that follow the next ones, which no hardware asks for ahead of the page they begin. */
+static void dots_fetch(const FolioGemmF32* args, int64_t row, int64_t rows) {
+  for (int64_t i = row; i < row + rows && i < args->m; ++i) {
+    const float* from = args->a + i * args->a_row_stride;
+    for (int64_t q = 0; q < args->k; q += 16) __builtin_prefetch(from + q, 0, 3);
+  }
+}
+
 template <int kColumns>
 static void dots_rows(const FolioGemmF32* args, int64_t row, int64_t rows, int64_t column,
                       float* to) {
   constexpr int kMost = kColumns == 1 ? 8 : 4;
   int64_t i = 0;
+  const int fetches = column == 0 && !args->a_rows && !args->a_lines;
   for (; i + kMost <= rows; i += kMost) {
+    if (fetches) dots_fetch(args, row + i + kDotRows, kMost);
     dots_tile<kMost, kColumns>(args, row + i, column, to + i * args->n);
   }
   for (; i < rows; ++i) dots_tile<1, kColumns>(args, row + i, column, to + i * args->n);
@@ -98,15 +108,6 @@ static void dots_end(const FolioGemmF32* args, int64_t row, int64_t count, const
   }
 }
 
-/* The rows that follow, which no hardware asks for ahead of the page they begin. */
-static void dots_fetch(const FolioGemmF32* args, int64_t row) {
-  const int64_t end = args->m - row < kDotRows ? args->m : row + kDotRows;
-  for (; row < end; ++row) {
-    const float* from = args->a + row * args->a_row_stride;
-    for (int64_t q = 0; q < args->k; q += 16) __builtin_prefetch(from + q, 0, 3);
-  }
-}
-
 static void FOLIO_LEVEL(dots_f32)(const FolioGemmF32* args) {
   const int64_t n = args->n;
   alignas(64) float sums[kDotRows * FOLIO_MOST_DOTS];
@@ -120,7 +121,6 @@ static void FOLIO_LEVEL(dots_f32)(const FolioGemmF32* args) {
   }
   for (int64_t row = 0; row < args->m; row += kDotRows) {
     const int64_t rows = args->m - row < kDotRows ? args->m - row : kDotRows;
-    if (!args->a_rows && !args->a_lines) dots_fetch(args, row + kDotRows);
     for (int64_t j = 0; j < n;) {
       const int64_t columns = n - j < kDotColumns ? n - j : kDotColumns;
       if (columns == 1) dots_rows<1>(args, row, rows, j, sums + j);
