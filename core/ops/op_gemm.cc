@@ -25,6 +25,7 @@ constexpr int64_t kNearBytes = 1 << 20;  // of B: what L2 may still have of it f
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
+constexpr int64_t kFarFloats = 1 << 21;  // of such rows: they come from memory
 
 // Of A that is copied: rows for a block, floats between two.
 constexpr int64_t kCopiedRows = 252;
@@ -118,7 +119,9 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece, &scratch));
   run.parallel().for_range(args.n, columns, [&](int64_t begin, int64_t end) {
     if (streams) {
-      const FolioGemmF32 part = gemm_part(args, 0, args.m, begin, end - begin);
+      FolioGemmF32 part = gemm_part(args, 0, args.m, begin, end - begin);
+      // Out of the next cache, rows that are fetched ahead take longer.
+      part.b_is_far = part.k * part.n >= kFarFloats ? 1 : 0;
       kernels.gemv_f32(&part, static_cast<const char*>(b.data) + 4 * begin, b.row_stride);
       return;
     }

@@ -294,11 +294,9 @@ static void gemv_block(const FolioGemmF32* args, const float* b, int64_t b_strid
 
 template <int kRows>
 static void gemv_rows(const FolioGemmF32* args, const float* b, int64_t b_stride) {
-  constexpr int64_t kFarFloats = 1 << 21; /* more than L2 keeps */
-  const int is_far = args->b_is_far || args->k * args->n >= kFarFloats;
   int64_t p = 0;
   for (; p + kGemvDepth <= args->k; p += kGemvDepth) {
-    if (is_far) {
+    if (args->b_is_far) {
       gemv_block<kRows, kGemvDepth, 1>(args, b, b_stride, p);
     } else {
       gemv_block<kRows, kGemvDepth>(args, b, b_stride, p);
