@@ -45,12 +45,16 @@ std::optional<int64_t> compute(Op op, int64_t a, int64_t b) {
 }  // namespace
 
 Dim DimTable::named(const std::string& name) {
+  if (name.empty()) return anonymous();
   if (const auto fixed = fixed_.find(name); fixed != fixed_.end()) return Dim::of(fixed->second);
   expressions_.push_back({Op::kSymbol, {}, {}, name, false});
   return Dim::of_symbol(static_cast<int32_t>(expressions_.size()) - 1);
 }
 
-Dim DimTable::anonymous() { return named(""); }
+Dim DimTable::anonymous() {
+  expressions_.push_back({});
+  return Dim::of_symbol(static_cast<int32_t>(expressions_.size()) - 1);
+}
 
 Dim DimTable::product(const Dims& dims) {
   Dim total = Dim::of(1);

@@ -210,6 +210,9 @@ TEST(DimTable, FixedDimsAreNumbers) {
   DimTable table;
   table.fix("n", 9);
   EXPECT_EQ(table.named("n"), Dim::of(9));
+  table.fix("", 3);  // no name: of no dim
+  EXPECT_TRUE(table.anonymous().is_symbol());
+  EXPECT_TRUE(table.named("").is_symbol());
 }
 
 }  // namespace
