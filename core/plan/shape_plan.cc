@@ -186,6 +186,10 @@ void ShapePlanner::reset(const DimTable* dims, std::vector<PlannedSlot> slots,
   dims_ = dims;
   slots_ = std::move(slots);
   symbols_ = std::move(symbols);
+  places_.assign(dims_ ? dims_->size() : 0, -1);
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    places_[static_cast<size_t>(symbols_[i])] = static_cast<int32_t>(i);
+  }
   slot_count_ = slot_count;
 }
 

@@ -54,7 +54,14 @@ class ShapePlanner {
   void reset(const DimTable* dims, std::vector<PlannedSlot> slots, std::vector<int32_t> symbols,
              int32_t slot_count);
 
-  const std::vector<int32_t>& symbols() const { return symbols_; }
+  // A signature of no known dim, and where in it the dim of an input stands; -1: nowhere.
+  std::vector<int64_t> unknown_signature() const {
+    return std::vector<int64_t>(symbols_.size(), -1);
+  }
+  int32_t place_of(Dim dim) const {
+    const auto at = static_cast<size_t>(dim.symbol);
+    return dim.is_symbol() && at < places_.size() ? places_[at] : -1;
+  }
   std::shared_ptr<const ShapePlan> plan_for(const std::vector<int64_t>& signature);
   // Of the plan that was asked for last; zeros before the first.
   ArenaSizes arena_sizes() const;
@@ -65,6 +72,7 @@ class ShapePlanner {
   const DimTable* dims_ = nullptr;
   std::vector<PlannedSlot> slots_;
   std::vector<int32_t> symbols_;
+  std::vector<int32_t> places_;  // in symbols_, by symbol
   int32_t slot_count_ = 0;
 
   mutable std::mutex mutex_;

@@ -209,27 +209,18 @@ std::vector<uint8_t> needed_steps(const Program& program, const std::vector<uint
   return steps;
 }
 
-size_t index_of(const std::vector<int32_t>& symbols, int32_t symbol) {
-  return static_cast<size_t>(std::find(symbols.begin(), symbols.end(), symbol) - symbols.begin());
-}
-
 // The dims of this run's inputs that shape plans depend on, in the planner's order.
 std::vector<int64_t> signature_of(const Program& program, const Frame& frame) {
-  const std::vector<int32_t>& symbols = program.shapes.symbols();
-  std::vector<int64_t> signature(symbols.size(), -1);
-  size_t next = 0;
+  std::vector<int64_t> signature = program.shapes.unknown_signature();
   for (const PortInfo& input : program.inputs) {
     const Value* value = frame.find(Operand::slot(input.slot));
     if (!input.type.has_rank() || !value->is_tensor()) continue;
     const Dims& dims = *input.type.dims;
     for (size_t d = 0; d < dims.size(); ++d) {
-      if (!dims[d].is_symbol()) continue;
-      // Mostly the one behind those that were met.
-      const bool is_next = next < symbols.size() && symbols[next] == dims[d].symbol;
-      const size_t at = is_next ? next : index_of(symbols, dims[d].symbol);
-      if (at == symbols.size()) continue;
-      next = std::max(next, at + 1);
-      if (signature[at] < 0) signature[at] = value->tensor().dim(static_cast<int>(d));
+      const int32_t place = program.shapes.place_of(dims[d]);
+      if (place < 0) continue;
+      int64_t& known = signature[static_cast<size_t>(place)];
+      if (known < 0) known = value->tensor().dim(static_cast<int>(d));
     }
   }
   return signature;

@@ -440,8 +440,7 @@ Status Session::run(const RunOptions& options, const std::vector<NamedValue>& in
 
 Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes) {
   if (is_closed()) return error(Code::kClosed, "the session is closed");
-  const std::vector<int32_t>& symbols = program_->shapes.symbols();
-  std::vector<int64_t> signature(symbols.size(), -1);
+  std::vector<int64_t> signature = program_->shapes.unknown_signature();
   std::map<std::string, int64_t> by_name;  // what inputs that are not in `shapes` have, too
   for (const auto& [name, shape] : shapes) {
     const auto port =
@@ -456,9 +455,9 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
     }
     for (int d = 0; port->type.dims && d < shape.rank(); ++d) {
       const Dim dim = (*port->type.dims)[static_cast<size_t>(d)];
-      const auto it = std::find(symbols.begin(), symbols.end(), dim.symbol);
-      if (!dim.is_symbol() || it == symbols.end()) continue;
-      int64_t& known = signature[static_cast<size_t>(it - symbols.begin())];
+      const int32_t place = program_->shapes.place_of(dim);
+      if (place < 0) continue;
+      int64_t& known = signature[static_cast<size_t>(place)];
       if (known < 0) known = shape[d];  // the first input decides, as in a run
       by_name.emplace(program_->dims.name(dim.symbol), shape[d]);
     }
@@ -466,9 +465,9 @@ Status Session::prepare(const std::vector<std::pair<std::string, Shape>>& shapes
   for (const PortInfo& port : program_->inputs) {
     if (!port.is_read || port.has_default || !port.type.has_rank()) continue;
     for (const Dim dim : *port.type.dims) {
-      const auto it = std::find(symbols.begin(), symbols.end(), dim.symbol);
-      if (!dim.is_symbol() || it == symbols.end()) continue;
-      int64_t& known = signature[static_cast<size_t>(it - symbols.begin())];
+      const int32_t place = program_->shapes.place_of(dim);
+      if (place < 0) continue;
+      int64_t& known = signature[static_cast<size_t>(place)];
       if (known >= 0) continue;
       const auto named = by_name.find(program_->dims.name(dim.symbol));
       if (named != by_name.end() && !named->first.empty()) {
