@@ -218,18 +218,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   if (kernel->fused) {
     FOLIO_TRY(kernel->activation, parse_fused_gemm(build.attrs()));
   }
-  const Initializer* b = build.initializer(1);
   kernel->has_half_b = has_half_weights(build.attrs());
-  kernel->unpacked = b == nullptr;
-  if (b && has_panels(b->dtype) && b->shape.rank() == 2) {
-    const int64_t k = b->shape[kernel->trans_b ? 1 : 0];
-    const int64_t n = b->shape[kernel->trans_b ? 0 : 1];
-    kernel->unpacked = !is_half(b->dtype) && !kernel->trans_a && is_few_columns(n, kernel->trans_b);
-    if (!kernel->unpacked) {
-      request_panels(build, 1, k, n, kernel->trans_b ? 1 : n, kernel->trans_b ? k : 1,
-                     /*replaces_source=*/true);
-    }
-  }
+  kernel->unpacked = request_matrix(build, 1, kernel->trans_a, kernel->trans_b);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

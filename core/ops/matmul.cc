@@ -272,18 +272,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
               build.attrs().get_float("activation_beta", kernel->activation.beta));
   }
   // A constant [k, n] is packed; batches of matrices are packed tile by tile at run.
-  const Initializer* b = build.initializer(1);
   kernel->has_half_b = has_half_weights(build.attrs());
-  kernel->unpacked = b == nullptr;
-  if (b && has_panels(b->dtype) && b->shape.rank() == 2) {
-    const bool trans = kernel->options.trans[1];
-    const int64_t k = b->shape[trans ? 1 : 0];
-    const int64_t n = b->shape[trans ? 0 : 1];
-    kernel->unpacked = !is_half(b->dtype) && !kernel->options.trans[0] && is_few_columns(n, trans);
-    if (!kernel->unpacked) {
-      request_panels(build, 1, k, n, trans ? 1 : n, trans ? k : 1, /*replaces_source=*/true);
-    }
-  }
+  kernel->unpacked = request_matrix(build, 1, kernel->options.trans[0], kernel->options.trans[1]);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

@@ -24,6 +24,7 @@ constexpr int64_t kPieceColumns = 128;
 constexpr int64_t kNearBytes = 1 << 20;  // of B: what L2 may still have of it from the run before
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
+constexpr int64_t kMostDotColumns = 4;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
 constexpr int64_t kFarFloats = 1 << 21;  // of such rows: they come from memory
 
@@ -132,12 +133,16 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   return Status::ok();
 }
 
+bool is_few_columns(int64_t n, bool contiguous) {
+  return n == 1 || (contiguous && n <= kMostDotColumns);
+}
+
 // Few columns that lie in B one behind the other, [n, k], and are never packed: each element a sum
 // over neighbours, instead of a panel that is mostly padding.
 bool takes_dots(const FolioGemmF32& args, const GemmB& b) {
-  const bool fits = b.unpacked && !is_half(b.dtype) && args.n <= kMostDotColumns && args.k > 0;
-  const bool lies = b.row_stride == 1 && (args.n == 1 || b.col_stride == args.k) &&
-                    args.a_col_stride == 1 && args.c_row_stride == args.n && is_aligned(args.a);
+  const bool fits = b.unpacked && !is_half(b.dtype) && b.row_stride == 1 && args.k > 0 &&
+                    is_few_columns(args.n, b.col_stride == args.k);
+  const bool lies = args.a_col_stride == 1 && args.c_row_stride == args.n && is_aligned(args.a);
   return fits && lies && !args.accumulate && !args.row_bias &&
          (!args.addend || args.addend_row_stride == args.n);
 }
@@ -327,6 +332,17 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
     }
   });
   return Status::ok();
+}
+
+bool request_matrix(OpBuild& build, int input, bool trans_a, bool trans_b) {
+  const Initializer* b = build.initializer(input);
+  if (!b) return true;
+  if (!has_panels(b->dtype) || b->shape.rank() != 2) return false;
+  const int64_t k = b->shape[trans_b ? 1 : 0];
+  const int64_t n = b->shape[trans_b ? 0 : 1];
+  if (!is_half(b->dtype) && !trans_a && is_few_columns(n, trans_b)) return true;
+  request_panels(build, input, k, n, trans_b ? 1 : n, trans_b ? k : 1, /*replaces_source=*/true);
+  return false;
 }
 
 void request_panels(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,

@@ -56,8 +56,7 @@ struct GemmB {
   DType dtype = DType::kFloat;
   const uint8_t* packed_halves = nullptr;  // wins over `data`
   Operands operands = Operands::kFloats;   // A's numbers and B's
-  // No session packs it, as it is no constant, or has few columns that lie one behind the other
-  // (is_few_columns()): sums may have an order of their own.
+  // No session packs it (request_matrix()): sums may have an order of their own.
   bool unpacked = false;
 
   // A blob that request_panels() asked for, or null.
@@ -138,17 +137,14 @@ void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, floa
 // Fills `args.c`; all of `args` is used but `b` and `precision`, which are set here, and `a_rows`.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 
-// Products with so few columns, each contiguous in B, are sums over neighbours: a panel would be
-// mostly padding.
-inline constexpr int64_t kMostDotColumns = 4;
-inline bool is_few_columns(int64_t n, bool contiguous) {
-  return n == 1 || (contiguous && n <= kMostDotColumns);
-}
-
 // Asks for constant input i, a matrix [k, n] with these strides, as panels of its type
 // (has_panels()). `replaces_source`: see PackRequest.
 void request_panels(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
                     int64_t col_stride, bool replaces_source = false);
+// The same of B [k, n], or [n, k] where it is transposed, if it is a constant that panels pay for.
+// True: no session packs it, as it is no constant, or has few columns, each contiguous, where a
+// panel would be mostly padding.
+bool request_matrix(OpBuild& build, int input, bool trans_a, bool trans_b);
 
 // float16 and bfloat16 are computed in float: scratch copies that live as long as this call of the
 // operator. The source may be unaligned.
