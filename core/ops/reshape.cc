@@ -96,6 +96,22 @@ Result<Request> parse(const Attributes& attrs, int version) {
   return request;
 }
 
+// The dim that -1 stands for: what the others leave of x. Those that stay in their place, known or
+// not, cancel.
+template <typename Stays>
+void fill_wildcard(DimTable& table, const Dims& x, size_t wildcard, const Stays& stays, Dims* out) {
+  Dim whole = Dim::of(1);
+  Dim rest = Dim::of(1);
+  const auto cancels = [&](size_t i) { return i != wildcard && i < out->size() && stays(i); };
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!cancels(i)) whole = table.mul(whole, x[i]);
+  }
+  for (size_t i = 0; i < out->size(); ++i) {
+    if (i != wildcard && !cancels(i)) rest = table.mul(rest, (*out)[i]);
+  }
+  (*out)[wildcard] = table.floor_div(whole, rest);
+}
+
 // The new dims when every entry of the shape is a number, -1 included.
 Dims dims_from_numbers(OpInfer& infer, const std::vector<int64_t>& numbers, bool allowzero) {
   const Dims* x = infer.dims_of(0);
@@ -112,18 +128,9 @@ Dims dims_from_numbers(OpInfer& infer, const std::vector<int64_t>& numbers, bool
     }
   }
   if (wildcard < 0 || !x) return out;
-  // Dims copied to the same place on both sides cancel, known or not.
-  DimTable& table = infer.table();
-  Dim whole = Dim::of(1);
-  Dim rest = Dim::of(1);
-  for (size_t i = 0; i < x->size(); ++i) {
-    const bool copied = i < numbers.size() && numbers[i] == 0 && !allowzero;
-    if (!copied) whole = table.mul(whole, (*x)[i]);
-  }
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] > 0 || (numbers[i] == 0 && allowzero)) rest = table.mul(rest, out[i]);
-  }
-  out[static_cast<size_t>(wildcard)] = table.floor_div(whole, rest);
+  fill_wildcard(
+      infer.table(), *x, static_cast<size_t>(wildcard),
+      [&](size_t i) { return numbers[i] == 0 && !allowzero; }, &out);
   return out;
 }
 
@@ -145,20 +152,9 @@ Dims dims_from_data(OpInfer& infer, const std::vector<Dim>& data, bool allowzero
     out.push_back(dim);
   }
   if (unknown_count != 1 || !x) return out;
-  // As above: what stays in its place cancels.
-  DimTable& table = infer.table();
-  Dim whole = Dim::of(1);
-  Dim rest = Dim::of(1);
-  const auto stays = [&](size_t i) {
-    return i < x->size() && i < out.size() && !out[i].is_unknown() && out[i] == (*x)[i];
-  };
-  for (size_t i = 0; i < x->size(); ++i) {
-    if (!stays(i)) whole = table.mul(whole, (*x)[i]);
-  }
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (!out[i].is_unknown() && !stays(i)) rest = table.mul(rest, out[i]);
-  }
-  out[static_cast<size_t>(unknown)] = table.floor_div(whole, rest);
+  fill_wildcard(
+      infer.table(), *x, static_cast<size_t>(unknown),
+      [&](size_t i) { return i < x->size() && out[i] == (*x)[i]; }, &out);
   return out;
 }
 
