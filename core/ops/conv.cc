@@ -108,7 +108,7 @@ Status run_tiled(OpRun& run, const ConvSizes& s, const float* x, const float* w,
           gemm_args(s, w + g * s.c_out * s.k(), bias ? bias + g * s.c_out : nullptr, finish);
       args.n = std::min(kConvTile, pixels - pixel);
       auto* tile = reinterpret_cast<float*>(block.data());
-      gather_conv_tile(s, x + i * s.c_in * s.window.in_count(), pixel, args.n, 0, s.k(), tile);
+      gather_conv_tile(s, x + i * s.c_in * s.window.in_count(), pixel, args.n, tile);
       args.b = tile;
       args.c = y + i * s.c_out * pixels + pixel;
       if (finish.z) args.addend = finish.z + i * s.c_out * pixels + pixel;

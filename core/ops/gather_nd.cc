@@ -141,14 +141,12 @@ class ScatterND final : public OpKernel {
                               shape.to_string());
     }
     FOLIO_TRY(std::vector<int64_t> indices, run.ints(1));
-    // All indices are looked at before an element is written: y may stand where x does.
-    if (updates->count() > 0) {
-      const Tensor& where = run.value(1).tensor();
-      const auto depth = static_cast<int>(where.dim(where.rank() - 1));
-      FOLIO_RETURN_IF_ERROR(find_slices(std::move(indices), *x, 0, depth, &slices));
-    }
+    if (updates->count() == 0) return copy_to_output(run, 0, *x);
+    const Tensor& where = run.value(1).tensor();
+    const auto depth = static_cast<int>(where.dim(where.rank() - 1));
+    FOLIO_RETURN_IF_ERROR(find_slices(std::move(indices), *x, 0, depth, &slices));
+    // Only now, as y may stand where x does.
     FOLIO_RETURN_IF_ERROR(copy_to_output(run, 0, *x));
-    if (updates->count() == 0) return Status::ok();
     Tensor* y = &run.outputs()[0].tensor();
     return dispatch_scatter(reduction_, x->dtype(), [&](auto update) {
       using T = typename decltype(update)::Element;

@@ -24,7 +24,7 @@ constexpr int64_t kSetScores = 1 << 18;     // many as have so many scores
 constexpr int64_t kCacheGrain = 32;         // KiB of a cache a task
 constexpr int64_t kTaskProducts = 1 << 17;  // multiplications that are worth a task
 constexpr int64_t kTasksPerThread = 4;
-constexpr double kNearFloats = 1 << 18;
+constexpr double kNearFloats = 1 << 18;  // of all heads' values: what L2 keeps
 // Bounds under which no product of sizes overflows and no loop over empty heads takes long,
 // whatever a file says; far above any model.
 constexpr int64_t kMaxHeads = 1 << 20;
@@ -233,7 +233,6 @@ class Head {
       FolioGemmF32 qk = few_rows(std::min(kGemvRows, queries - first), a_.q.size,
                                  set.reach.end - set.reach.begin);
       qk.a = w.queries + first * a_.q.size;
-      qk.a_row_stride = a_.q.size;
       qk.c = w.scores + first * total_ + set.reach.begin;
       qk.c_row_stride = total_;
       qk.alpha = a_.scale;

@@ -161,24 +161,19 @@ void gather_conv_row(const Window& w, const PanelOrigin& origin, const float* x,
 }  // namespace
 
 void gather_conv_tile(const ConvSizes& s, const float* x, int64_t pixel, int64_t pixels,
-                      int64_t from, int64_t to, float* dst) {
+                      float* dst) {
   const Window& w = s.window;
   for (int64_t p = 0; p < pixels; p += PanelOrigin::kPanel) {
     const PanelOrigin origin = panel_origin(w, pixel + p, pixels - p);
-    int64_t c = from / w.kernel_count();
-    const int64_t first = from % w.kernel_count();
-    int64_t tap[kSpatial] = {first / (w.kernel[1] * w.kernel[2]), first / w.kernel[2] % w.kernel[1],
-                             first % w.kernel[2]};
-    for (int64_t row = from; row < to; ++row) {
-      gather_conv_row(w, origin, x + c * w.in_count(), tap, dst);
-      dst += PanelOrigin::kPanel;
-      if (++tap[2] < w.kernel[2]) continue;
-      tap[2] = 0;
-      if (++tap[1] < w.kernel[1]) continue;
-      tap[1] = 0;
-      if (++tap[0] < w.kernel[0]) continue;
-      tap[0] = 0;
-      ++c;
+    int64_t tap[kSpatial];
+    for (int64_t c = 0; c < s.c_in; ++c) {
+      for (tap[0] = 0; tap[0] < w.kernel[0]; ++tap[0]) {
+        for (tap[1] = 0; tap[1] < w.kernel[1]; ++tap[1]) {
+          for (tap[2] = 0; tap[2] < w.kernel[2]; ++tap[2], dst += PanelOrigin::kPanel) {
+            gather_conv_row(w, origin, x + c * w.in_count(), tap, dst);
+          }
+        }
+      }
     }
   }
 }

@@ -79,9 +79,9 @@ struct PanelOrigin {
 
 PanelOrigin panel_origin(const Window& w, int64_t pixel, int64_t count);
 
-// Rows [from, to) of X [K, pixels from `pixel` on] of the image x as F32P16 of [to - from, pixels].
+// X [K, pixels from `pixel` on] of the image x as F32P16.
 void gather_conv_tile(const ConvSizes& s, const float* x, int64_t pixel, int64_t pixels,
-                      int64_t from, int64_t to, float* dst);
+                      float* dst);
 
 // One output plane by the definition; used where each channel has its own small filter.
 template <typename T>

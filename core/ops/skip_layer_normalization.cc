@@ -41,7 +41,7 @@ class SkipNormalization final : public OpKernel {
   }
 
  private:
-  // `plan`: how x and skip broadcast, or null.
+  // `plan`: how x and skip broadcast, or null, as it is for doubles.
   template <typename T>
   Status run_in(OpRun& run, const Tensor& x, const Tensor& skip, const BroadcastPlan* plan) const {
     const Shape shape = plan ? plan->out : x.shape();
@@ -70,11 +70,10 @@ class SkipNormalization final : public OpKernel {
     T* total = sum.data() ? sum.data() : y.data();
     FOLIO_TRY(const T* from, reals_of<T>(run, x));
     FOLIO_TRY(const T* added, reals_of<T>(run, skip));
-    if (plan) {
-      add_broadcast(run, *plan, x.shape(), from, skip.shape(), added, total);
-    } else {
-      add_rows(run, norm.n, rows, from, added, skip.count() / norm.n, bias, total);
+    if constexpr (std::is_same_v<T, float>) {
+      if (plan) add_broadcast(run, *plan, x.shape(), from, skip.shape(), added, total);
     }
+    if (!plan) add_rows(run, norm.n, rows, from, added, skip.count() / norm.n, bias, total);
     norm.run(run, rows, total, y.data());
     y.finish(run);
     sum.finish(run);
@@ -93,11 +92,11 @@ class SkipNormalization final : public OpKernel {
     return skip[lead] == x[1] && skip[lead + 1] == x[2];
   }
 
-  template <typename T>
-  static void add_broadcast(OpRun& run, const BroadcastPlan& plan, const Shape& x_shape, const T* x,
-                            const Shape& skip_shape, const T* skip, T* sum) {
-    const auto tensor = [](const Shape& shape, const T* data) {
-      return Tensor(DType::kFloat, shape, reinterpret_cast<uint8_t*>(const_cast<T*>(data)), {});
+  static void add_broadcast(OpRun& run, const BroadcastPlan& plan, const Shape& x_shape,
+                            const float* x, const Shape& skip_shape, const float* skip,
+                            float* sum) {
+    const auto tensor = [](const Shape& shape, const float* data) {
+      return Tensor(DType::kFloat, shape, reinterpret_cast<uint8_t*>(const_cast<float*>(data)), {});
     };
     Tensor to = tensor(plan.out, sum);
     run_binary_f32(run, run.kernels().binary_f32[kFolioAdd], plan, tensor(x_shape, x),

@@ -138,7 +138,7 @@ TEST(FuseAttention, HeadsAsTheBatchOfThreeDims) {
             std::string("Reshape Reshape Reshape ") + kFused);
 }
 
-// Query heads in groups of two: `repeat` makes heads of the cache g [2, 3, 5, 4] into those of Q.
+// Query heads in groups of two: `repeat` makes the heads of k and v [2, 3, 5, 4] into those of Q.
 void grouped(GraphWriter& graph, const std::function<void(const char*, const char*)>& repeat) {
   graph.initializer(i64_tensor("pairs", {4}, {2, 6, 5, 4}));
   graph.node("Concat", {"q", "k"}, {"qs"}).attr_int("axis", 1);
@@ -149,14 +149,22 @@ void grouped(GraphWriter& graph, const std::function<void(const char*, const cha
   finish(graph, "s", "vs");
 }
 
+// Each head twice: by axis 2 beside itself, by axis 1 behind all of them.
+void expand_heads(GraphWriter& graph, int64_t axis, const std::string& from,
+                  const std::string& to) {
+  std::vector<int64_t> apart{2, 3, 5, 4};
+  apart.insert(apart.begin() + axis, 2);
+  graph.initializer(i64_tensor(from + "_axis", {1}, {axis}));
+  graph.initializer(i64_tensor(from + "_apart", {5}, apart));
+  graph.node("Unsqueeze", {from, from + "_axis"}, {from + "1"});
+  graph.node("Expand", {from + "1", from + "_apart"}, {from + "2"});
+  graph.node("Reshape", {from + "2", "pairs"}, {to});
+}
+
 TEST(FuseAttention, HeadsThatAreRepeatedForGroupsOfQueriesAreReadOnce) {
   const auto model = model_after([](GraphWriter& graph) {
-    graph.initializer(i64_tensor("apart", {5}, {2, 3, 2, 5, 4}));
-    graph.initializer(i64_tensor("two", {1}, {2}));
     grouped(graph, [&](const std::string& from, const std::string& to) {
-      graph.node("Unsqueeze", {from, "two"}, {from + "1"});
-      graph.node("Expand", {from + "1", "apart"}, {from + "2"});
-      graph.node("Reshape", {from + "2", "pairs"}, {to});
+      expand_heads(graph, 2, from, to);
     });
   });
   ASSERT_EQ(types_of(model->graph), std::string("Concat ") + kFused);
@@ -232,26 +240,15 @@ TEST(FuseAttention, RepeatedHeadsOfUnknownSizesAreReadOnce) {
 
 TEST(FuseAttention, OtherRepetitionsStay) {
   EXPECT_EQ(types_after([](GraphWriter& graph) {  // heads one after the other, and again
-              graph.initializer(i64_tensor("apart", {5}, {2, 2, 3, 5, 4}));
-              graph.initializer(i64_tensor("one", {1}, {1}));
               grouped(graph, [&](const std::string& from, const std::string& to) {
-                graph.node("Unsqueeze", {from, "one"}, {from + "1"});
-                graph.node("Expand", {from + "1", "apart"}, {from + "2"});
-                graph.node("Reshape", {from + "2", "pairs"}, {to});
+                expand_heads(graph, 1, from, to);
               });
             }),
             std::string("Concat Unsqueeze Expand Reshape Unsqueeze Expand Reshape ") + kFused);
   EXPECT_EQ(types_after([](GraphWriter& graph) {  // K alone
-              graph.initializer(i64_tensor("apart", {5}, {2, 3, 2, 5, 4}));
-              graph.initializer(i64_tensor("two", {1}, {2}));
               grouped(graph, [&](const std::string& from, const std::string& to) {
-                if (from == "v") {
-                  graph.node("Concat", {from, from}, {to}).attr_int("axis", 1);
-                  return;
-                }
-                graph.node("Unsqueeze", {from, "two"}, {from + "1"});
-                graph.node("Expand", {from + "1", "apart"}, {from + "2"});
-                graph.node("Reshape", {from + "2", "pairs"}, {to});
+                if (from == "k") return expand_heads(graph, 2, from, to);
+                graph.node("Concat", {from, from}, {to}).attr_int("axis", 1);
               });
             }),
             std::string("Concat Unsqueeze Expand Reshape Concat ") + kFused);
