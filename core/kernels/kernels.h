@@ -292,7 +292,7 @@ typedef struct FolioGemmU8 {
  *     x[l * x_line_stride + r * x_row_stride + i * step + c * dilation][j] *
  *     B[(s * rows + r) * columns + c, j];
  * row_sum, b_zero and add are null. */
-#define FOLIO_MAX_BYTE_TAPS 64
+#define FOLIO_MAX_BYTE_TAPS 160 /* 7 x 7 thrice */
 typedef struct FolioDepthwiseU8 {
   int64_t lines, pixels, channels;
   int64_t sets;            /* of weights: their sums are weights of more than a byte */

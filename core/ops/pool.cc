@@ -290,7 +290,7 @@ class QLinearPool final : public Pool {
   static Status average_images(OpRun& run, const Shape& shape, int64_t pixels, const Tensor& x,
                                QuantScalar from, const FolioByteScale& to, uint8_t* y) {
     constexpr int64_t kChannels = 64;
-    constexpr int64_t kTaps = FOLIO_MAX_BYTE_TAPS;
+    constexpr int64_t kTaps = 64;
     FOLIO_TRY(const uint8_t* codes, unsigned_codes(run, x.raw(), x.count(), x.dtype()));
     const int32_t zero = from.zero + (x.dtype() == DType::kInt8 ? 128 : 0);
     const int64_t channels = shape[1];

@@ -167,6 +167,8 @@ constexpr Form kForms[] = {
     {"a channel each, apart", 20, 20, 20, 11, 11, 2, 3, 1, 1},
     {"a channel each of long lines", 3, 3, 3, 4, 300, 3, 1, 1, 1},
     {"a channel each in wide windows", 66, 66, 66, 7, 7, 5, 1, 2, 1},
+    {"a channel each in windows of many taps", 40, 40, 40, 9, 12, 7, 1, 3, 1},
+    {"a channel each in windows of more taps", 20, 20, 20, 14, 14, 13, 1, 6, 1},
     {"deep", 80, 16, 1, 4, 4, 3, 1, 1, 1},
 };
 
