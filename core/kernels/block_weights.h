@@ -23,7 +23,14 @@ typedef struct FolioBlockWeights {
   /* 1: scales are f16 and stand for what f16_to_f32 makes of them, with the same bits of every
    * result; 0: f32. Only block_dots_s8 with m = 1 takes f16. */
   int32_t half_scales;
+  /* Null, or 16 numbers: W[n, p] = levels[code] * scale, and the first of two codes stands in the
+   * high bits, element p at place 1 - p % 2. `bits` is 4, a block at least 32, zeros are null. Not
+   * for block_dots_s8, nor for more than few rows of block_dots_f32. */
+  const float* levels;
 } FolioBlockWeights;
+
+/* Among numbers of bits: codes of 4 that have levels. */
+enum { kFolioBlockLevels = 0 };
 
 static inline int64_t folio_block_zero_bytes(int64_t blocks, int32_t bits) {
   return (blocks * bits + 7) / 8;
@@ -32,8 +39,9 @@ static inline int64_t folio_block_zero_bytes(int64_t blocks, int32_t bits) {
 /* y[i * y_row_stride + n] = bias[n] + sum over p of A[i, p] * W[n, p], i < m; m is at most
  * FOLIO_BLOCK_FEW_ROWS, or any where folio_dots_many_rows() says so.
  *
- * A is given by planes: a[i * a_row_stride + j * row_bytes + q] = A[i, q * (8 / bits) + j], so that
- * the elements at place j of their bytes stand together; 0 beyond k. */
+ * A is given by planes: those elements of a row that are at place j of their bytes stand together,
+ * a[i * a_row_stride + j * row_bytes + q] being for byte q, so A[i, q * (8 / bits) + j] (of levels
+ * A[i, q * 2 + 1 - j]); 0 beyond k. */
 #define FOLIO_BLOCK_FEW_ROWS 4
 typedef struct FolioBlockDotsF32 {
   FolioBlockWeights w;

@@ -5,8 +5,11 @@
 // Shapes: A [..., K]; B: a weight [N, K] flattened, two codes a byte, the first in the high bits;
 //         absmax: one scale for each block_size codes. Y [..., N]. With transB 0: A [..., N] and
 //         Y [..., K].
-// Math:   y = A W^T (or A W), W = level[code] * absmax.
+// Math:   y = A W^T (or A W), W = level[code] * absmax. Where a row of W is whole blocks, few rows
+// of
+//         A are multiplied with codes as they stand; else W is made a few columns at a time.
 // Types:  float; float16 and bfloat16 in float.
+#include "core/ops/op_block_weights.h"
 #include "core/ops/op_gemm_tiles.h"
 #include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
@@ -35,6 +38,9 @@ constexpr float kNf4[16] = {-1.0F,
                             0.7229568362236023F,
                             1.0F};
 constexpr int64_t kMaxDim = int64_t{1} << 30;
+constexpr int64_t kLeastBlock = 32;    // of what kernels read in place
+constexpr int64_t kDotMacs = 1 << 18;  // a task of dot products
+constexpr int64_t kMinColumns = 32;    // likewise
 
 struct Sizes {
   int64_t k = 0;
@@ -45,7 +51,76 @@ struct Sizes {
 
   int64_t depth() const { return transposed ? k : n; }
   int64_t width() const { return transposed ? n : k; }
+  bool has_whole_rows() const { return transposed && block >= kLeastBlock && k % block == 0; }
 };
+
+// Columns of a second operand [depth, width], as kernels read them.
+FolioBlockWeights columns_of(const Sizes& size, const uint8_t* codes, const float* scales,
+                             int64_t begin, int64_t end) {
+  FolioBlockWeights w{};
+  w.n = end - begin;
+  w.k = size.k;
+  w.block = size.block;
+  w.bits = 4;
+  w.codes = codes + begin * size.k / 2;
+  w.scales = scales + begin * (size.k / size.block);
+  w.levels = size.levels;
+  return w;
+}
+
+// Of whole rows.
+Status multiply_few(OpRun& run, const Sizes& size, const FolioGemmF32& args, const uint8_t* codes,
+                    const float* scales) {
+  const int64_t row_bytes = size.k / 2;
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(args.m * size.k) * sizeof(float)));
+  auto* planes = reinterpret_cast<float*>(memory);
+  for (int64_t i = 0; i < args.m; ++i) {
+    split_block_planes(size.k, 4, row_bytes, args.a + i * size.k, planes + i * size.k,
+                       /*has_levels=*/true);
+  }
+  const int64_t columns = std::max(kMinColumns, kDotMacs / (args.m * size.k));
+  run.parallel().for_range(size.n, columns, [&](int64_t begin, int64_t end) {
+    FolioBlockDotsF32 dots{};
+    dots.w = columns_of(size, codes, scales, begin, end);
+    dots.m = args.m;
+    dots.a = planes;
+    dots.a_row_stride = size.k;
+    dots.y = args.c + begin;
+    dots.y_row_stride = size.n;
+    run.kernels().block_dots_f32(&dots);
+  });
+  return Status::ok();
+}
+
+// Panels of a few columns.
+Status multiply_many(OpRun& run, const Sizes& size, const FolioGemmF32& args, const uint8_t* codes,
+                     const float* scales) {
+  if (size.has_whole_rows()) {
+    return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end) {
+      return [&, w = columns_of(size, codes, scales, begin, end)](int64_t first, int64_t depth,
+                                                                  float* panels) {
+        run.kernels().block_widen_f32p16(&w, first, depth, panels);
+      };
+    });
+  }
+  // Element [p, j] of the second operand stands at p * row + j * column of the weight.
+  const int64_t row = size.transposed ? 1 : size.k;
+  const int64_t column = size.transposed ? size.k : 1;
+  return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end) {
+    return [&, begin, end](int64_t first, int64_t depth, float* panels) {
+      std::fill_n(panels, panel_columns(end - begin) * depth, 0.0F);
+      for (int64_t j = begin; j < end; ++j) {
+        const int64_t place = j - begin;
+        float* to = panels + place / 16 * 16 * depth + place % 16;
+        for (int64_t p = 0; p < depth; ++p) {
+          const int64_t at = (first + p) * row + j * column;
+          const int code = at % 2 == 0 ? codes[at / 2] >> 4 : codes[at / 2] & 15;
+          to[p * 16] = size.levels[code] * scales[at / size.block];
+        }
+      }
+    };
+  });
+}
 
 class MatMulBnb4 final : public OpKernel {
  public:
@@ -77,24 +152,9 @@ class MatMulBnb4 final : public OpKernel {
     args.c = y.data();
     args.c_row_stride = args.n;
     args.alpha = 1.0F;
-    const uint8_t* bytes = b->raw();
-    // Element [p, j] of the second operand stands at p * row + j * column of the weight.
-    const int64_t row = size.transposed ? 1 : size.k;
-    const int64_t column = size.transposed ? size.k : 1;
-    FOLIO_RETURN_IF_ERROR(gemm_by_tiles(run, args, [&](int64_t begin, int64_t end) {
-      return [&, begin, end](int64_t first, int64_t depth, float* panels) {
-        std::fill_n(panels, panel_columns(end - begin) * depth, 0.0F);
-        for (int64_t j = begin; j < end; ++j) {
-          const int64_t place = j - begin;
-          float* to = panels + place / 16 * 16 * depth + place % 16;
-          for (int64_t p = 0; p < depth; ++p) {
-            const int64_t at = (first + p) * row + j * column;
-            const int code = at % 2 == 0 ? bytes[at / 2] >> 4 : bytes[at / 2] & 15;
-            to[p * 16] = size.levels[code] * scales[at / size.block];
-          }
-        }
-      };
-    }));
+    const bool is_few = args.m <= FOLIO_BLOCK_FEW_ROWS && size.has_whole_rows();
+    FOLIO_RETURN_IF_ERROR(
+        (is_few ? multiply_few : multiply_many)(run, size, args, b->raw(), scales));
     y.finish(run);
     return Status::ok();
   }

@@ -33,12 +33,12 @@ inline void unpack_block_codes(const uint8_t* bytes, int64_t bits, int64_t count
 
 // A row of A as block_dots_f32 reads it.
 inline void split_block_planes(int64_t k, int64_t bits, int64_t row_bytes, const float* a,
-                               float* planes) {
+                               float* planes, bool has_levels = false) {
   const int64_t places = 8 / bits;
   const int64_t whole = k / places;
   std::fill_n(planes, places * row_bytes, 0.0F);
   for (int64_t j = 0; j < places; ++j) {
-    float* to = planes + j * row_bytes;
+    float* to = planes + (has_levels ? places - 1 - j : j) * row_bytes;
     for (int64_t q = 0; q < whole; ++q) to[q] = a[q * places + j];
     if (whole * places + j < k) to[whole] = a[whole * places + j];
   }

@@ -38,8 +38,11 @@ struct Blocks {
             scale_bytes.data() + 1,
             zeros.empty() ? nullptr : zeros.data(),
             nullptr,
-            0};
+            0,
+            levels.empty() ? nullptr : levels.data()};
   }
+  // Where the code of element p of a column is counted.
+  int64_t place(int64_t p) const { return levels.empty() ? p : p ^ 1; }
   // Zeros as codes, after as many bytes of 0 as fill up the last four.
   std::vector<uint8_t> zero_codes() const {
     const int64_t bytes = folio_block_zero_bytes(blocks, bits);
@@ -55,9 +58,13 @@ struct Blocks {
   }
   double at(int64_t j, int64_t p) const {
     const int64_t b = j * blocks + p / block;
-    const int64_t bit = p * bits;
+    const int64_t bit = place(p) * bits;
     const int byte = codes[static_cast<size_t>(1 + j * row_bytes + bit / 8)];
     const int code = byte >> bit % 8 & ((1 << bits) - 1);
+    if (!levels.empty()) {
+      return static_cast<double>(levels[static_cast<size_t>(code)]) *
+             scales[static_cast<size_t>(b)];
+    }
     const double zero = zeros.empty() ? 1 << (bits - 1) : zeros[static_cast<size_t>(b)];
     return (code - zero) * scales[static_cast<size_t>(b)];
   }
@@ -66,6 +73,7 @@ struct Blocks {
   int64_t block, k, n, blocks, row_bytes;
   std::vector<uint8_t> codes, scale_bytes;
   std::vector<float> scales, zeros;
+  std::vector<float> levels;  // or empty
 };
 
 template <typename Check>
@@ -83,12 +91,26 @@ void for_all_weights(const std::vector<int>& bits, int64_t max_block, const Chec
   }
 }
 
+// Weights whose codes have levels, none of which is another's.
+template <typename Check>
+void for_all_levels(const Check& check) {
+  for (const int64_t block : {32, 64, 128, 512}) {
+    for (const int64_t blocks : {1, 3, 8}) {
+      SCOPED_TRACE(testing::Message() << blocks << " blocks of " << block);
+      Blocks w(4, block, blocks * block, 21, false);
+      w.levels = random_floats(16, 3);
+      check(w);
+    }
+  }
+}
+
 inline std::vector<float> planes_of(const Blocks& w, const std::vector<float>& a, int64_t m) {
   const int64_t places = 8 / w.bits;
   std::vector<float> planes(static_cast<size_t>(m * places * w.row_bytes));
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t p = 0; p < w.k; ++p) {
-      const int64_t to = (i * places + p % places) * w.row_bytes + p / places;
+      const int64_t at = w.place(p);
+      const int64_t to = (i * places + at % places) * w.row_bytes + at / places;
       planes[static_cast<size_t>(to)] = a[static_cast<size_t>(i * w.k + p)];
     }
   }

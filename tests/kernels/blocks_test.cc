@@ -9,7 +9,7 @@ namespace folio {
 namespace {
 
 TEST(BlockDotsF32, IsTheProductOfEveryLevel) {
-  for_all_weights({2, 4, 8}, 128, [](const Blocks& w) {
+  const auto check = [](const Blocks& w) {
     const auto bias = random_floats(static_cast<size_t>(w.n), 9);
     for (const LevelUnderTest& level : levels_under_test()) {
       for (int64_t m = 1; m <= 4; ++m) {
@@ -42,7 +42,9 @@ TEST(BlockDotsF32, IsTheProductOfEveryLevel) {
         EXPECT_EQ(bits_of(one.data()[0]), bits_of(last)) << level.name;
       }
     }
-  });
+  };
+  for_all_weights({2, 4, 8}, 128, check);
+  for_all_levels(check);
 }
 
 TEST(BlockRoundF32, LevelsGiveTheSameBytes) {
@@ -359,7 +361,7 @@ TEST(BlockDotsS8, HalfScalesGiveTheBitsOfFloats) {
 }
 
 TEST(BlockWidenF32P16, LevelsGiveTheSameBits) {
-  for_all_weights({2, 4, 8}, 128, [](const Blocks& w) {
+  const auto check = [](const Blocks& w) {
     const FolioBlockWeights weights = w.weights();
     const auto count = static_cast<size_t>((w.n + 15) / 16 * 16 * w.k);
     for (const LevelUnderTest& level : levels_under_test()) {
@@ -374,7 +376,9 @@ TEST(BlockWidenF32P16, LevelsGiveTheSameBits) {
         }
       }
     }
-  });
+  };
+  for_all_weights({2, 4, 8}, 128, check);
+  for_all_levels(check);
 }
 
 // Blocks and rows of bytes that end in the middle of a piece, and ones that go on in the next.

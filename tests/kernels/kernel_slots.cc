@@ -632,7 +632,7 @@ void add_byte_row_slots(std::vector<Slot>* list) {
 }
 
 FolioBlockWeights block_weights(int64_t n, const Pointers& p) {
-  return {n, kBlock, kBlock, 4, p.in[0], p.in[1], nullptr, nullptr, 0};
+  return {n, kBlock, kBlock, 4, p.in[0], p.in[1], nullptr, nullptr, 0, nullptr};
 }
 
 void add_block_slots(std::vector<Slot>* list) {

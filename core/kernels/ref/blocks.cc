@@ -15,9 +15,12 @@ static int code_of_row(const uint8_t* row, int64_t i, int32_t bits) {
   return row[bit / 8] >> bit % 8 & ((1 << bits) - 1);
 }
 
+// Where the code of element p is counted.
+static int64_t place_of(const FolioBlockWeights* w, int64_t p) { return w->levels ? p ^ 1 : p; }
+
 static int code_at(const FolioBlockWeights* w, int64_t n, int64_t p) {
   const uint8_t* row = (const uint8_t*)w->codes + n * row_bytes(w->k, w->block, w->bits);
-  return code_of_row(row, p, w->bits);
+  return code_of_row(row, place_of(w, p), w->bits);
 }
 
 static float scale_at(const FolioBlockWeights* w, int64_t n, int64_t block) {
@@ -41,7 +44,9 @@ static float zero_at(const FolioBlockWeights* w, int64_t n, int64_t block) {
 
 static float weight_at(const FolioBlockWeights* w, int64_t n, int64_t p) {
   const int64_t block = p / w->block;
-  return ((float)code_at(w, n, p) - zero_at(w, n, block)) * scale_at(w, n, block);
+  const int code = code_at(w, n, p);
+  const float level = w->levels ? w->levels[code] : (float)code - zero_at(w, n, block);
+  return level * scale_at(w, n, block);
 }
 
 static void block_dots_f32__ref(const FolioBlockDotsF32* args) {
@@ -52,7 +57,8 @@ static void block_dots_f32__ref(const FolioBlockDotsF32* args) {
     for (int64_t i = 0; i < args->m; ++i) {
       float sum = 0.0f;
       for (int64_t p = 0; p < w->k; ++p) {
-        const int64_t at = i * args->a_row_stride + p % places * plane + p / places;
+        const int64_t place = place_of(w, p);
+        const int64_t at = i * args->a_row_stride + place % places * plane + place / places;
         sum += args->a[at] * weight_at(w, n, p);
       }
       args->y[i * args->y_row_stride + n] = args->bias ? sum + args->bias[n] : sum;

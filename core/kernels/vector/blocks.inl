@@ -1,7 +1,11 @@
 /* Weights of small integers in blocks: dot products in f32, rounding of A.
  *
  * The including file defines before: kDotColumns[rows - 1], columns side by side; Decoder<bits>,
- * made of a block's zero and scale, whose decode<place>(VI bytes) gives (code - zero) * scale. */
+ * made of a block's zero and scale, whose decode<place>(VI bytes) gives (code - zero) * scale, and
+ * Decoder<kFolioBlockLevels>, made of levels and a scale; those are the kinds of codes.
+ */
+
+constexpr int bits_of_codes(int kind) { return kind == kFolioBlockLevels ? 4 : kind; }
 
 typedef struct BlockShape {
   int64_t blob;   /* bytes of a block */
@@ -49,9 +53,19 @@ VFN void add_place(const FolioBlockDotsF32* args, const Decode* decode, const VI
   }
 }
 
+template <int kKind>
+VFN void set_decoder(const FolioBlockWeights* w, int64_t at, Decoder<kKind>* decode) {
+  if constexpr (kKind == kFolioBlockLevels) {
+    decode->set(w->levels, load_scale(w, at));
+  } else {
+    decode->set(w->zeros ? w->zeros[at] : (float)(1 << (kKind - 1)), load_scale(w, at));
+  }
+}
+
 /* kTiny: bytes of a block if they are fewer than kLanes, else 0. */
-template <int kBits, int kRows, int kColumns, int kTiny>
+template <int kKind, int kRows, int kColumns, int kTiny>
 static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
+  constexpr int kBits = bits_of_codes(kKind);
   constexpr int kPlaces = 8 / kBits;
   const FolioBlockWeights* w = &args->w;
   const BlockShape s = block_shape(w->k, w->block, kBits);
@@ -69,12 +83,9 @@ static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
       _mm_prefetch(next + kColumns * s.blob * block + line, _MM_HINT_T0);
     }
     _mm_prefetch(next_scales + 4 * kColumns * block, _MM_HINT_T0);
-    Decoder<kBits> decode[kColumns];
+    Decoder<kKind> decode[kColumns];
 #pragma GCC unroll 4
-    for (int c = 0; c < kColumns; ++c) {
-      const int64_t at = (column + c) * s.blocks + block;
-      decode[c].set(w->zeros ? w->zeros[at] : (float)(1 << (kBits - 1)), load_scale(w, at));
-    }
+    for (int c = 0; c < kColumns; ++c) set_decoder(w, (column + c) * s.blocks + block, decode + c);
     for (int64_t at = block * s.blob; at < (block + 1) * s.blob; at += step) {
       VI codes[kColumns];
 #pragma GCC unroll 4
@@ -105,46 +116,48 @@ static void block_dots(const FolioBlockDotsF32* args, int64_t column) {
   }
 }
 
-template <int kBits, int kRows, int kTiny>
+template <int kKind, int kRows, int kTiny>
 static void block_dots_columns(const FolioBlockDotsF32* args) {
   constexpr int kColumns = kDotColumns[kRows - 1];
   int64_t n = 0;
   for (; n + kColumns <= args->w.n; n += kColumns) {
-    block_dots<kBits, kRows, kColumns, kTiny>(args, n);
+    block_dots<kKind, kRows, kColumns, kTiny>(args, n);
   }
-  for (; n < args->w.n; ++n) block_dots<kBits, kRows, 1, kTiny>(args, n);
+  for (; n < args->w.n; ++n) block_dots<kKind, kRows, 1, kTiny>(args, n);
 }
 
-template <int kBits, int kRows>
+template <int kKind, int kRows>
 static void block_dots_rows(const FolioBlockDotsF32* args) {
-  const int64_t blob = args->w.block * kBits / 8;
-  if (blob >= kLanes) return block_dots_columns<kBits, kRows, 0>(args);
-  if constexpr (kBits < 8) {
-    if (blob == 8) return block_dots_columns<kBits, kRows, 8>(args);
+  const int64_t blob = args->w.block * bits_of_codes(kKind) / 8;
+  if (kKind == kFolioBlockLevels || blob >= kLanes)
+    return block_dots_columns<kKind, kRows, 0>(args);
+  if constexpr (kKind == 2 || kKind == 4) {
+    if (blob == 8) return block_dots_columns<kKind, kRows, 8>(args);
   }
-  if constexpr (kBits == 2) block_dots_columns<kBits, kRows, 4>(args);
+  if constexpr (kKind == 2) block_dots_columns<kKind, kRows, 4>(args);
 }
 
-template <int kBits>
-static void block_dots_bits(const FolioBlockDotsF32* args) {
+template <int kKind>
+static void block_dots_kind(const FolioBlockDotsF32* args) {
   switch (args->m) {
     case 1:
-      return block_dots_rows<kBits, 1>(args);
+      return block_dots_rows<kKind, 1>(args);
     case 2:
-      return block_dots_rows<kBits, 2>(args);
+      return block_dots_rows<kKind, 2>(args);
     case 3:
-      return block_dots_rows<kBits, 3>(args);
+      return block_dots_rows<kKind, 3>(args);
     case 4:
-      return block_dots_rows<kBits, 4>(args);
+      return block_dots_rows<kKind, 4>(args);
     default:
       return;
   }
 }
 
 void FOLIO_LEVEL(block_dots_f32)(const FolioBlockDotsF32* args) {
-  if (args->w.bits == 2) return block_dots_bits<2>(args);
-  if (args->w.bits == 4) return block_dots_bits<4>(args);
-  block_dots_bits<8>(args);
+  if (args->w.levels) return block_dots_kind<kFolioBlockLevels>(args);
+  if (args->w.bits == 2) return block_dots_kind<2>(args);
+  if (args->w.bits == 4) return block_dots_kind<4>(args);
+  block_dots_kind<8>(args);
 }
 
 /* ---- rounding */

@@ -23,6 +23,23 @@ struct Decoder {
   }
 };
 
+/* Of levels: 8 numbers are looked up by 3 bits, the fourth says among which 8. */
+template <>
+struct Decoder<kFolioBlockLevels> {
+  V low, high;
+
+  [[gnu::always_inline]] void set(const float* levels, float scale) {
+    low = v_mul(v_load(levels), v_set1(scale));
+    high = v_mul(v_load(levels + kLanes), v_set1(scale));
+  }
+  template <int kPlace>
+  [[gnu::always_inline]] V decode(VI bytes) const {
+    const VI index = kPlace > 0 ? vi_shift_right(bytes, 4) : bytes;
+    return v_select(vi_shift_left(bytes, kPlace > 0 ? 24 : 28), v_permute(high, index),
+                    v_permute(low, index));
+  }
+};
+
 }  // namespace
 
 #include "core/kernels/vector/blocks.inl"
@@ -48,6 +65,11 @@ VFN void load_quads(const uint8_t* const* rows, int64_t at, VI (*quads)[kPanelVe
 template <int kBits>
 VFN V low_code_floats(VI quads) {
   return v_from_int(vi_and(quads, vi_set1((1 << kBits) - 1)));
+}
+
+VFN V look_up_levels(const float* levels, VI quads) {
+  return v_select(vi_shift_left(quads, 28), v_permute(v_load(levels + kLanes), quads),
+                  v_permute(v_load(levels), quads));
 }
 
 VFN V gather_floats(const void* p, int64_t stride) {

@@ -43,6 +43,20 @@ struct Decoder<8> {
   }
 };
 
+template <>
+struct Decoder<kFolioBlockLevels> { /* of levels */
+  V table;
+
+  [[gnu::always_inline]] void set(const float* levels, float scale) {
+    table = v_mul(v_load(levels), v_set1(scale));
+  }
+  template <int kPlace>
+  [[gnu::always_inline]] V decode(VI bytes) const {
+    if constexpr (kPlace > 0) bytes = vi_shift_right(bytes, 4);
+    return _mm512_permutexvar_ps(bytes, table);
+  }
+};
+
 }  // namespace
 
 #include "core/kernels/vector/blocks.inl"
@@ -73,6 +87,10 @@ template <int kBits>
 VFN V low_code_floats(VI quads) {
   if constexpr (kBits == 8) return v_from_int(vi_and(quads, vi_set1(255)));
   return _mm512_permutexvar_ps(quads, code_floats<kBits>());
+}
+
+VFN V look_up_levels(const float* levels, VI quads) {
+  return _mm512_permutexvar_ps(quads, v_load(levels));
 }
 
 VFN V gather_floats(const void* p, int64_t stride) {
