@@ -5,7 +5,8 @@
  *
  * The including file defines before: kTileRows (4 to 6); kBlockDepth (bytes of a column, a multiple
  * of 4); dot4<kAnyWeights>(sum, a, w), which adds to 8 sums four products of unsigned and signed
- * bytes each; kLists: 1 if it is worth while to look at weights before many rows use them. Then
+ * bytes each; kFlatPanels[rows - 1]: log2 of the panels that one or two rows are multiplied with at
+ * a time; kLists: 1 if it is worth while to look at weights before many rows use them. Then
  *   Steps says how the groups of a part of a panel are multiplied;
  *   list_steps(args, panel, from, to, rows, room) makes them, of so many bytes of a column, for so
  *     many rows; `room`, a StepsRoom, is what they point to; a step belongs to one piece of rows;
@@ -63,9 +64,8 @@ VFN void add_listed(VI (&sum)[kRows][kVectors], const Block* block, int64_t row)
   const FolioGemmU8* args = block->args;
   if (args->a_rows) {
     const uint8_t* const* rows = args->a_rows + row;
-    add_steps(sum, &block->steps, [&](const auto& step, int i) {
-      return rows[step.rows + i] + step.first;
-    });
+    add_steps(sum, &block->steps,
+              [&](const auto& step, int i) { return rows[step.rows + i] + step.first; });
     return;
   }
   const uint8_t* a[kRows];
@@ -82,7 +82,7 @@ VFN void add_depth(VI (&sum)[kRows][kVectors], const Block* block, int64_t row) 
   const char* b = (const char*)args->b + block->column / 16 * panel + block->from * 16;
   const int64_t whole = block->to - block->to % 4;
   int64_t piece = block->from > 0 ? block->from / block->run : 0; /* no division where it is 0 */
-  int64_t first = block->from - piece * block->run; /* byte of it */
+  int64_t first = block->from - piece * block->run;               /* byte of it */
   for (int64_t p = block->from; p < whole; ++piece, first = 0) {
     const int64_t depth = whole - p < block->run - first ? whole - p : block->run - first;
     const uint8_t* a[kRows];
@@ -168,8 +168,7 @@ static __attribute__((noinline)) void finish_rows(const Block* block, int64_t ro
   const FolioSums* s = &args->sums;
   const int64_t size = s->to == kFolioToByte ? 1 : 4;
   for (int64_t i = row; i < row + kRows; ++i, sums += kVectors) {
-    const uint8_t* addend =
-        s->add ? s->addend + i * s->addend_row_stride + block->column : nullptr;
+    const uint8_t* addend = s->add ? s->addend + i * s->addend_row_stride + block->column : nullptr;
     char* c = (char*)args->c + (i * args->c_row_stride + block->column) * size;
     finish_row(&block->results, sums, addend, c);
   }
@@ -232,28 +231,30 @@ static void gemm_tiles(const Block* block, int64_t row, int64_t tiles, VI* waiti
 
 typedef void (*TilesFn)(const Block*, int64_t row, int64_t tiles, VI* waiting);
 
-#define FOLIO_TILES(vectors)                                                       \
-  {                                                                                \
-    nullptr, gemm_tiles<kLists, 1, vectors>, gemm_tiles<kLists, 2, vectors>,       \
-        gemm_tiles<kLists, 3, vectors>, gemm_tiles<kLists, 4, vectors>,            \
-        gemm_tiles<kLists, (kTileRows < 5 ? 4 : 5), vectors>,                      \
-        gemm_tiles<kLists, kTileRows, vectors>                                     \
+#define FOLIO_TILES(vectors)                                                 \
+  {                                                                          \
+    nullptr, gemm_tiles<kLists, 1, vectors>, gemm_tiles<kLists, 2, vectors>, \
+        gemm_tiles<kLists, 3, vectors>, gemm_tiles<kLists, 4, vectors>,      \
+        gemm_tiles<kLists, (kTileRows < 5 ? 4 : 5), vectors>,                \
+        gemm_tiles<kLists, kTileRows, vectors>                               \
   }
 /* [vectors - 1][rows] of one panel or its first half. */
 static const TilesFn kTiles[2][7] = {FOLIO_TILES(1), FOLIO_TILES(2)};
 #undef FOLIO_TILES
-/* One or two rows have sums enough for all units only in several panels, and use weights too seldom
- * for a look at them: [rows - 1][log2(panels)]. */
-static const TilesFn kFlatTiles[2][3] = {
-    {gemm_tiles<0, 1, 2>, gemm_tiles<0, 1, 4>, gemm_tiles<0, 1, 8>},
-    {gemm_tiles<0, 2, 2>, gemm_tiles<0, 2, 4>, nullptr},
-};
+/* One or two rows use weights too seldom for a look at them. */
+template <int kRows, int kLog2>
+static TilesFn flat_tiles(int log2) {
+  if constexpr (kLog2 > 0) {
+    if (log2 < kLog2) return flat_tiles<kRows, kLog2 - 1>(log2);
+  }
+  return gemm_tiles<0, kRows, 2 << kLog2>;
+}
 
 static void gemm_flat(const FolioGemmU8* args, Block* block, VI* waiting) {
   const int64_t panels = (args->n + 15) / 16;
   block->to = args->k;
   for (int64_t first = 0, count = 0; first < panels; first += count) {
-    int log2 = args->m == 1 ? 2 : 1;
+    int log2 = kFlatPanels[args->m - 1];
     while ((1 << log2) > panels - first) --log2;
     count = 1 << log2;
     block->column = first * 16;
@@ -261,7 +262,9 @@ static void gemm_flat(const FolioGemmU8* args, Block* block, VI* waiting) {
     const int64_t left = args->n - block->column;
     begin_results(&args->sums, block->column, left < 16 * count ? left : 16 * count, 2 * count,
                   &block->results);
-    kFlatTiles[args->m - 1][log2](block, 0, 1, waiting);
+    const TilesFn tiles =
+        args->m == 1 ? flat_tiles<1, kFlatPanels[0]>(log2) : flat_tiles<2, kFlatPanels[1]>(log2);
+    tiles(block, 0, 1, waiting);
   }
 }
 

@@ -4,6 +4,8 @@
 constexpr int kTileRows = 6;
 constexpr int64_t kBlockDepth = 1024; /* 16 KiB of a panel */
 constexpr int kLists = 0;             /* dot4 takes any weights */
+/* Sums are ready some cycles later: more of them. */
+constexpr int kFlatPanels[2] = {2, 1};
 typedef struct Steps {
 } Steps;
 typedef struct StepsRoom {
