@@ -23,7 +23,7 @@ class ByteTable final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, table->dtype(), x->shape()));
     const uint8_t* of = table->raw();
     run.parallel().for_range(x->count(), kElementGrain, [&](int64_t begin, int64_t end) {
-      map_codes(of, end - begin, x->raw() + begin, y->raw_mut() + begin);
+      run.kernels().map_b8(of, end - begin, x->raw() + begin, y->raw_mut() + begin);
     });
     return Status::ok();
   }

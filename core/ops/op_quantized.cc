@@ -102,20 +102,6 @@ void quantize_bytes(OpRun& run, int64_t count, const float* x, QuantScalar to, D
   });
 }
 
-// Eight codes a load and a store: looking up is what is left.
-void map_codes(const uint8_t* table, int64_t n, const uint8_t* x, uint8_t* y) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    uint64_t codes = 0;
-    std::memcpy(&codes, x + i, sizeof(codes));
-    uint64_t found = 0;
-#pragma GCC unroll 8
-    for (int b = 0; b < 64; b += 8) found |= uint64_t{table[codes >> b & 255]} << b;
-    std::memcpy(y + i, &found, sizeof(found));
-  }
-  for (; i < n; ++i) y[i] = table[x[i]];
-}
-
 Result<const Tensor*> byte_tensor(const OpRun& run, int i) {
   FOLIO_TRY(const Tensor* tensor, run.tensor(i));
   if (!is_byte(tensor->dtype())) return wrong_type(i, tensor->dtype());

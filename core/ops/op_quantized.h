@@ -129,9 +129,6 @@ inline FolioByteScale byte_scale(QuantScalar quant, DType dtype) {
   return {quant.scale, quant.zero, dtype == DType::kInt8 ? 1 : 0};
 }
 
-// y[i] = table[x[i]]; the table has 256 codes and overlaps nothing, y may be x.
-void map_codes(const uint8_t* table, int64_t n, const uint8_t* x, uint8_t* y);
-
 // Input i as int8 or uint8.
 Result<const Tensor*> byte_tensor(const OpRun& run, int i);
 

@@ -117,10 +117,9 @@ ByteTable make_table(DType x_dtype, QuantScalar x, DType y_dtype, QuantScalar y,
   return table;
 }
 
-void map_bytes(Parallel& parallel, const ByteTable& table, int64_t count, const uint8_t* x,
-               uint8_t* y) {
-  parallel.for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
-    map_codes(table.data(), end - begin, x + begin, y + begin);
+void map_bytes(OpRun& run, const ByteTable& table, int64_t count, const uint8_t* x, uint8_t* y) {
+  run.parallel().for_range(count, kElementGrain, [&](int64_t begin, int64_t end) {
+    run.kernels().map_b8(table.data(), end - begin, x + begin, y + begin);
   });
 }
 
@@ -140,7 +139,7 @@ class Unary final : public OpKernel {
     const ByteTable table = make_table(x->dtype(), qx, x->dtype(), qy, [&](float v) {
       return is_sigmoid ? sigmoid(v) : (v < 0 ? alpha * v : v);
     });
-    map_bytes(run.parallel(), table, x->count(), x->raw(), y->raw_mut());
+    map_bytes(run, table, x->count(), x->raw(), y->raw_mut());
     return Status::ok();
   }
 };
@@ -240,7 +239,7 @@ class Concat final : public OpKernel {
         if (is_same) {
           std::memcpy(to, x.raw() + o * row, static_cast<size_t>(row));
         } else {
-          map_bytes(run.parallel(), table, row, x.raw() + o * row, to);
+          map_bytes(run, table, row, x.raw() + o * row, to);
         }
       }
       offset += row;

@@ -1,11 +1,13 @@
 // Functions of one quantized value become a table.
 //
 //   DQ x -> any element-wise operators, their other operands constants of one element -> Q
-//                                                                     folio ByteTable
+//   QLinearSigmoid | QLinearLeakyRelu, and QLinearAdd | QLinearMul of x and itself or such a
+//   function of it                                                    folio ByteTable
 //
 // x and the result are bytes under one constant scale each; x may go in more than once (x
-// sigmoid(x), HardSwish by parts), and the two types may differ. The table is a recipe: the same
-// operators on all 256 codes. What others read of the parts stays. Private.
+// sigmoid(x), HardSwish by parts), and the two types may differ. Functions of functions are one
+// table. It is a recipe: the same operators on all 256 codes. What others read of the parts stays.
+// Private.
 #include <algorithm>
 #include <unordered_map>
 
@@ -27,12 +29,11 @@ class Tables {
   void fuse() {
     const NodeId count = p_.count();
     for (NodeId id = 0; id < count; ++id) {
-      if (p_.node(id).dead || !quantizes(id)) continue;
+      if (p_.node(id).dead || !(quantizes(id) || maps_codes(id))) continue;
       order_.clear();
       codes_ = kNone;
-      const ValueId x = p_.input(id, 0);
-      if (!gather(x) || codes_ == kNone || !keeps_shape(x)) continue;
-      replace(id);
+      depth_ = 0;
+      if (gather_inputs(id) && codes_ != kNone && keeps_shape(p_.node(id).outputs[0])) replace(id);
     }
   }
 
@@ -63,6 +64,49 @@ class Tables {
            node.outputs[0] != kNone && is_byte(dtype(node.outputs[0])) && has_one_scale(node);
   }
 
+  bool maps_codes(NodeId id) const {
+    constexpr std::string_view kTypes[] = {"QLinearAdd", "QLinearLeakyRelu", "QLinearMul",
+                                           "QLinearSigmoid"};
+    const Node& node = p_.node(id);
+    return node.domain == "com.microsoft" && node.outputs.size() == 1 && node.outputs[0] != kNone &&
+           is_byte(dtype(node.outputs[0])) &&
+           std::find(std::begin(kTypes), std::end(kTypes), node.op_type) != std::end(kTypes);
+  }
+
+  bool is_table(NodeId id) const {
+    return p_.is(id, "ByteTable", "folio") && p_.node(id).outputs.size() == 1;
+  }
+
+  bool gather_inputs(NodeId id) {
+    if (depth_ >= kMostNodes) return false;
+    ++depth_;
+    const auto& inputs = p_.node(id).inputs;
+    const auto end = is_table(id) ? inputs.begin() + 1 : inputs.end();
+    const bool done =
+        std::all_of(inputs.begin(), end, [this](ValueId input) { return gather(input); });
+    --depth_;
+    return done;
+  }
+
+  // Of codes that are a function of others what makes them; else they are those.
+  bool gather_codes(ValueId codes) {
+    const NodeId id = p_.producer(codes);
+    if (id != kNone && (quantizes(id) || maps_codes(id) || is_table(id))) {
+      if (std::find(order_.begin(), order_.end(), id) != order_.end()) return true;
+      const size_t count = order_.size();
+      const ValueId before = codes_;
+      if (order_.size() < kMostNodes && gather_inputs(id) && codes_ != kNone) {
+        order_.push_back(id);
+        return true;
+      }
+      order_.resize(count);
+      codes_ = before;
+    }
+    if (codes_ != kNone && codes_ != codes) return false;
+    codes_ = codes;
+    return true;
+  }
+
   // Puts what makes `value` of the codes into order_, inputs first; false when it is another thing.
   bool gather(ValueId value) {
     if (value == kNone) return true;  // an absent input
@@ -70,6 +114,7 @@ class Tables {
       const Tensor* bytes = p_.bytes(value);
       return bytes && bytes->count() == 1 && bytes->rank() <= 1 && !bytes->is_string();
     }
+    if (is_byte(dtype(value))) return gather_codes(value);
     const NodeId id = p_.producer(value);
     if (id == kNone || p_.node(id).outputs.size() != 1) return false;
     if (std::find(order_.begin(), order_.end(), id) != order_.end()) return true;
@@ -77,10 +122,9 @@ class Tables {
     const Node& node = p_.node(id);
     if (is_type(node, "DequantizeLinear")) {
       if (!has_one_scale(node) || !is_byte(dtype(node.inputs[0])) || p_.constant(node.inputs[0]) ||
-          (codes_ != kNone && codes_ != node.inputs[0])) {
+          !gather_codes(node.inputs[0])) {
         return false;
       }
-      codes_ = node.inputs[0];
       order_.push_back(id);
       return true;
     }
@@ -89,9 +133,7 @@ class Tables {
         node.attributes.has("axis")) {
       return false;
     }
-    for (const ValueId input : node.inputs) {
-      if (!gather(input)) return false;
-    }
+    if (!gather_inputs(id)) return false;
     order_.push_back(id);
     return true;
   }
@@ -143,6 +185,7 @@ class Tables {
   Pattern& p_;
   std::vector<NodeId> order_;
   ValueId codes_ = kNone;
+  size_t depth_ = 0;
   std::unordered_map<ValueId, Ref<Initializer>> made_;
 };
 

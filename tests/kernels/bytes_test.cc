@@ -549,6 +549,23 @@ TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
     level.kernels.dequantize_b8(n, a.data(), &from_a, floats.data());
     EXPECT_TRUE(same_bits(floats, wide)) << level.name;
     EXPECT_EQ(level.kernels.sum_u8(n, a.data()), total) << level.name;
+    std::vector<uint8_t> table(256);  // no two codes have the same
+    for (size_t code = 0; code < 256; ++code) table[code] = static_cast<uint8_t>(code * 37 + 5);
+    std::vector<uint8_t> mapped = a;
+    for (const int64_t count : {n, n - 1, int64_t{31}, int64_t{0}}) {
+      level.kernels.map_b8(table.data(), count, a.data(), mapped.data());
+      for (size_t i = 0; i < a.size(); ++i) {
+        const bool is_mapped = static_cast<int64_t>(i) < count;
+        ASSERT_EQ(mapped[i], is_mapped ? table[a[i]] : a[i]) << level.name << ' ' << count;
+      }
+      mapped = a;
+      level.kernels.map_b8(table.data(), count, mapped.data(), mapped.data());
+      for (int64_t i = 0; i < count; ++i) {
+        const auto at = static_cast<size_t>(i);
+        ASSERT_EQ(mapped[at], table[a[at]]) << level.name << ", in place";
+      }
+      mapped = a;
+    }
     const uint8_t* const lines[] = {a.data(), b.data(), a.data() + 1};
     for (const int is_signed : {0, 1}) {
       std::vector<uint8_t> most(101);

@@ -620,6 +620,14 @@ void add_byte_row_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kBytes,
                    none});
+  list->push_back({FOLIO_SLOT(map_b8),
+                   {bytes<0, 256>(), bytes()},
+                   {bytes()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.map_b8(p.b(0), n, p.b(1), p.to_b(0));
+                   },
+                   Agrees::kBytes,
+                   none});
   list->push_back({FOLIO_SLOT(max_b8),
                    {bytes(), bytes()},
                    {bytes()},

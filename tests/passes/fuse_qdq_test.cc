@@ -136,7 +136,10 @@ TEST(FuseQdq, OtherScalesOfBiasAndSharedOrUnknownValuesStay) {
 
 TEST(FuseQdq, SumsComputeInBytes) {
   const Rest sum = [](GraphWriter& graph) {
-    graph.node("Add", {"xd", "xd"}, {"c"});
+    graph.node("Transpose", {"xd"}, {"t"}).attr_ints("perm", {0, 1, 3, 2});
+    graph.node("QuantizeLinear", {"t", "xs", "xz"}, {"tq"});
+    graph.node("DequantizeLinear", {"tq", "xs", "xz"}, {"td"});
+    graph.node("Add", {"xd", "td"}, {"c"});
     quantize(graph, "c", "ys", "xz");
   };
   EXPECT_EQ(count_of(sum, "QLinearAdd"), 1);

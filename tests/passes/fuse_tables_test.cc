@@ -119,6 +119,51 @@ TEST(FuseTables, OtherOperandsAndOperatorsStay) {
   EXPECT_EQ(count_nodes(after(around(wide))->graph, "ByteTable"), 0);
 }
 
+// x sigmoid(x), rounded in between, and functions of that.
+TEST(FuseTables, FunctionsInCodesAndOfTheseAreOneTable) {
+  const Function rounded = [](GraphWriter& graph) {
+    graph.node("Sigmoid", {"d"}, {"s"});
+    graph.node("QuantizeLinear", {"s", "ys", "yz"}, {"sq"});
+    graph.node("DequantizeLinear", {"sq", "ys", "yz"}, {"sd"});
+    graph.node("Mul", {"d", "sd"}, {"v"});
+  };
+  const char* kOne = "QuantizeLinear folio.ByteTable DequantizeLinear";
+  EXPECT_EQ(types_of(after(around(rounded))->graph), kOne);
+  const Function further = [&](GraphWriter& graph) {
+    graph.node("LeakyRelu", {"d"}, {"l"});
+    graph.node("QuantizeLinear", {"l", "ys", "yz"}, {"lq"});
+    graph.node("DequantizeLinear", {"lq", "ys", "yz"}, {"ld"});
+    graph.node("Tanh", {"ld"}, {"t"});
+    graph.node("QuantizeLinear", {"t", "xs", "xz"}, {"tq"});
+    graph.node("DequantizeLinear", {"tq", "xs", "xz"}, {"td"});
+    graph.node("Add", {"ld", "td"}, {"v"});
+  };
+  EXPECT_EQ(types_of(after(around(further))->graph), kOne);
+  const Function of_two = [](GraphWriter& graph) {
+    graph.node("Transpose", {"d"}, {"f"}).attr_ints("perm", {0, 1, 3, 2});
+    graph.node("Sigmoid", {"f"}, {"s"});
+    graph.node("QuantizeLinear", {"s", "ys", "yz"}, {"sq"});
+    graph.node("DequantizeLinear", {"sq", "ys", "yz"}, {"sd"});
+    graph.node("Mul", {"d", "sd"}, {"v"});
+  };
+  const auto model = after(around(of_two));
+  EXPECT_EQ(count_nodes(model->graph, "QLinearMul"), 1);
+}
+
+TEST(FuseTables, ChainsOfAnyLengthAreRead) {
+  const Function chain = [](GraphWriter& graph) {
+    std::string from = "d";
+    for (int i = 0; i < 20000; ++i) {
+      const std::string to = i == 19999 ? "v" : "n" + std::to_string(i);
+      graph.node("Neg", {from}, {to});
+      from = to;
+    }
+  };
+  const auto model = optimized(around(chain), Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  EXPECT_EQ(count_nodes(model.value()->graph, "ByteTable"), 0);
+}
+
 TEST(FuseTables, TablesStayBetweenConvolutionsWithChannelsLast) {
   const Function between = [](GraphWriter& graph) {
     graph.initializer(TensorWriter("w", ElementType::kInt8, {4, 4, 1, 1})

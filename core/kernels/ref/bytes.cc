@@ -183,6 +183,10 @@ static void add_b8__ref(int64_t n, const uint8_t* a, const FolioByteScale* a_fro
   for (int64_t i = 0; i < n; ++i) y[i] = add_codes(&ratios, a[i], b[i]);
 }
 
+static void map_b8__ref(const uint8_t* table, int64_t n, const uint8_t* x, uint8_t* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = table[x[i]];
+}
+
 static void max_b8__ref(int64_t n, int64_t count, const uint8_t* const* rows, int32_t is_signed,
                         uint8_t* y) {
   const uint8_t flip = is_signed ? 0x80 : 0;  // the order of signed bytes
@@ -215,5 +219,6 @@ void fill_bytes__ref(FolioKernels* table) {
   table->quantize_f32 = quantize_f32__ref;
   table->dequantize_b8 = dequantize_b8__ref;
   table->add_b8 = add_b8__ref;
+  table->map_b8 = map_b8__ref;
   table->max_b8 = max_b8__ref;
 }

@@ -151,6 +151,31 @@ static int32_t FOLIO_LEVEL(sum_u8)(int64_t n, const uint8_t* x) {
   return (int32_t)(uint32_t)sum;
 }
 
+/* Those of 32 codes that stand in `rows` 16s of the table from the first on: 16s are looked up in
+ * by four bits, then each further bit, 7 in `bits`, chooses between two. */
+template <int kRows>
+VFN __m256i look_up(const uint8_t* table, __m256i low, const __m256i* bits) {
+  if constexpr (kRows == 1) {
+    const __m128i row = _mm_loadu_si128((const __m128i*)table);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(row), low);
+  } else {
+    return _mm256_blendv_epi8(look_up<kRows / 2>(table, low, bits + 1),
+                              look_up<kRows / 2>(table + 8 * kRows, low, bits + 1), bits[0]);
+  }
+}
+
+static void FOLIO_LEVEL(map_b8)(const uint8_t* table, int64_t n, const uint8_t* x, uint8_t* y) {
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m256i codes = _mm256_loadu_si256((const __m256i*)(x + i));
+    const __m256i bits[4] = {codes, _mm256_slli_epi16(codes, 1), _mm256_slli_epi16(codes, 2),
+                             _mm256_slli_epi16(codes, 3)};
+    const __m256i low = _mm256_and_si256(codes, _mm256_set1_epi8(15));
+    _mm256_storeu_si256((__m256i*)(y + i), look_up<16>(table, low, bits));
+  }
+  for (; i < n; ++i) y[i] = table[x[i]];
+}
+
 VFN __m256i max_bytes(__m256i a, __m256i b, int32_t is_signed) {
   return is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
 }
@@ -302,6 +327,7 @@ static void fill_bytes(FolioKernels* table) {
   table->quantize_f32 = FOLIO_LEVEL(quantize_f32);
   table->dequantize_b8 = FOLIO_LEVEL(dequantize_b8);
   table->add_b8 = FOLIO_LEVEL(add_b8);
+  table->map_b8 = FOLIO_LEVEL(map_b8);
   table->max_b8 = FOLIO_LEVEL(max_b8);
   table->sum_u8 = FOLIO_LEVEL(sum_u8);
   table->transpose_b8 = FOLIO_LEVEL(transpose_b8);

@@ -22,8 +22,7 @@ VFN WindowEnd window_bounds(int32_t activation, float lo, float hi) {
   const float inf = __builtin_inff();
   const int is_clip = activation == kFolioActClip;
   const int is_relu = activation == kFolioActRelu;
-  const WindowEnd end = {v_set1(is_clip ? lo : is_relu ? 0.0f : -inf),
-                         v_set1(is_clip ? hi : inf)};
+  const WindowEnd end = {v_set1(is_clip ? lo : is_relu ? 0.0f : -inf), v_set1(is_clip ? hi : inf)};
   return end;
 }
 
@@ -56,7 +55,8 @@ VFN void filter_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
         const V w = kTaps > 0 ? held[kTaps > 0 ? t : 0] : window_load<kWhole>(args->w[t] + c, mask);
         sum = v_fma(w, window_load<kWhole>(from + at, mask), sum);
       }
-      sum = kIsLeaky ? v_activate(sum, kFolioActLeakyRelu, leak, 0.0f) : v_clip(sum, end.lo, end.hi);
+      sum =
+          kIsLeaky ? v_activate(sum, kFolioActLeakyRelu, leak, 0.0f) : v_clip(sum, end.lo, end.hi);
       if (kWhole) {
         v_store(y, sum);
       } else {
@@ -69,7 +69,8 @@ VFN void filter_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
 /* The maximum, or sum, over the taps at x[t] + at of kVectors vectors, the last one masked. A
  * maximum passes by a NaN: whether two numbers have one is asked beside it. */
 template <int kKind, int kTaps, int kVectors, int kWhole>
-VFN void window_at(const FolioWindowF32* args, const float* const* x, int64_t at, VM mask, float* y) {
+VFN void window_at(const FolioWindowF32* args, const float* const* x, int64_t at, VM mask,
+                   float* y) {
   const int64_t taps = kTaps > 0 ? kTaps : args->taps;
   V sum[kVectors], before[kVectors];
   VM bad[kVectors];
@@ -221,20 +222,19 @@ VFN void filter_lines(const FolioWindowF32* args, int64_t c, VM mask) {
 constexpr int kSideTaps = 6;
 constexpr int kCornerTaps = 4;
 
-/* One pixel of each line, as at the image's sides: channel after channel, so that what is made for
- * all pixels of a channel is not made for one. kTaps as of filter_lanes. */
+/* Pixel after pixel, channel after channel. One of each line, as at the image's sides: what is made
+ * for all pixels of a channel is not made for one. Or all of them under one tap, a scale and a
+ * shift: in the order of memory. kTaps as of filter_lanes. */
 template <int kTaps>
-VFN void filter_pixel(const FolioWindowF32* args) {
+VFN void filter_line_of_pixels(const FolioWindowF32* args, int64_t line, float* y) {
   const int64_t taps = kTaps > 0 ? kTaps : args->taps;
   const WindowEnd end = window_bounds(args->activation, args->clip_lo, args->clip_hi);
   const int64_t channels = args->channels;
   const float* w[kTaps + 1];
   for (int t = 0; t < kTaps; ++t) w[t] = args->w[t];
   const float* x[kTaps + 1];
-  for (int64_t l = 0; l < args->lines; ++l) {
-    const int64_t line = l * args->x_line;
+  for (int64_t i = 0; i < args->pixels; ++i, line += args->x_step, y += args->y_step) {
     for (int t = 0; t < kTaps; ++t) x[t] = args->x[t] + line;
-    float* y = args->y + l * args->y_line;
     int64_t c = 0;
     for (; c + kLanes <= channels; c += kLanes) {
       V sum = args->bias ? v_load(args->bias + c) : v_zero();
@@ -253,6 +253,13 @@ VFN void filter_pixel(const FolioWindowF32* args) {
       sum = v_fma(v_load_masked(args->w[t] + c, m), v_load_masked(args->x[t] + line + c, m), sum);
     }
     v_store_masked(y + c, m, v_clip(sum, end.lo, end.hi));
+  }
+}
+
+template <int kTaps>
+static void filter_pixels(const FolioWindowF32* args) {
+  for (int64_t l = 0; l < args->lines; ++l) {
+    filter_line_of_pixels<kTaps>(args, l * args->x_line, args->y + l * args->y_line);
   }
 }
 
@@ -279,10 +286,11 @@ VFN void filter_part(const FolioWindowF32* args, int64_t column, int64_t c, VM m
 #include "core/kernels/vector/filter_rows.inl"
 
 static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
-  if (args->pixels == 1 && args->activation != kFolioActLeakyRelu) {
-    if (args->taps == kSideTaps) return filter_pixel<kSideTaps>(args);
-    if (args->taps == kCornerTaps) return filter_pixel<kCornerTaps>(args);
-    return filter_pixel<0>(args);
+  if ((args->pixels == 1 || args->taps == 1) && args->activation != kFolioActLeakyRelu) {
+    if (args->taps == 1) return filter_pixels<1>(args);
+    if (args->taps == kSideTaps) return filter_pixels<kSideTaps>(args);
+    if (args->taps == kCornerTaps) return filter_pixels<kCornerTaps>(args);
+    return filter_pixels<0>(args);
   }
   const int64_t column = kLanes == 16 ? column_step(args) : 0;
   const VM all = v_first(kLanes);
