@@ -488,6 +488,9 @@ typedef struct FolioKernels {
    * multiply-adds. */
   void (*add_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
                  const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y);
+  /* y[i] = what quantize_f32 makes of the product of what dequantize_b8 makes of a[i] and b[i]. */
+  void (*mul_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
+                 const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y);
   /* y[i] = table[x[i]]; the table has 256 codes and overlaps nothing, y may be x. */
   void (*map_b8)(const uint8_t* table, int64_t n, const uint8_t* x, uint8_t* y);
   /* y[i] = the largest of rows[r][i], r < count, count >= 1, as int8 or uint8. y may be rows[0]. */

@@ -99,19 +99,46 @@ Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b) {
   return plan;
 }
 
+namespace {
+
+template <typename T>
+void copy_rows(const uint8_t* data, int64_t step, int64_t stride, int64_t row, int64_t count,
+               uint8_t* memory) {
+  const T* from = reinterpret_cast<const T*>(data);
+  T* to = reinterpret_cast<T*>(memory);
+  for (int64_t r = 0; r < count; ++r, from += stride) {
+    for (int64_t i = 0; i < row; ++i) *to++ = from[i * step];
+  }
+}
+
+}  // namespace
+
+JoinedRows::Piece JoinedRows::join(int64_t at, int64_t row, int64_t count) {
+  const uint8_t* from = data_ + at * size_;
+  if (step_ == 1 && (stride_ == row || count == 1)) return {from, 1};
+  if (step_ == 0 && (stride_ == 0 || count == 1)) return {from, 0};
+  // Rows that are all the same, and fewer of them, are held already.
+  if (held_ == at && count <= held_rows_) return {memory_, 1};
+  const auto copy = size_ == 1   ? copy_rows<uint8_t>
+                    : size_ == 2 ? copy_rows<uint16_t>
+                    : size_ == 4 ? copy_rows<uint32_t>
+                                 : copy_rows<uint64_t>;
+  copy(from, step_, stride_, row, count, memory_);
+  held_ = at;
+  held_rows_ = count;
+  return {memory_, 1};
+}
+
 void run_binary_rows(OpRun& run, const BroadcastPlan& plan, BinaryRow row, const Tensor& a,
                      const Tensor& b, Tensor* y) {
   const int64_t a_bytes = dtype_bits(a.dtype()) / 8;
   const int64_t b_bytes = dtype_bits(b.dtype()) / 8;
   const int64_t y_bytes = dtype_bits(y->dtype()) / 8;
-  const uint8_t* a_data = a.raw();
-  const uint8_t* b_data = b.raw();
   uint8_t* y_data = y->raw_mut();
-  for_broadcast_rows(run.parallel(), plan,
-                     [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-                       row(count, a_data + a_at * a_bytes, plan.a_step, b_data + b_at * b_bytes,
-                           plan.b_step, y_data + y_at * y_bytes);
-                     });
+  for_broadcast_pieces(
+      run.parallel(), plan, a.raw(), a_bytes, b.raw(), b_bytes,
+      [&](const uint8_t* from_a, int64_t a_step, const uint8_t* from_b, int64_t b_step, int64_t at,
+          int64_t count) { row(count, from_a, a_step, from_b, b_step, y_data + at * y_bytes); });
 }
 
 static void run_binary_half(OpRun& run, FolioBinaryF32 kernel, const BroadcastPlan& plan,
@@ -121,36 +148,35 @@ static void run_binary_half(OpRun& run, FolioBinaryF32 kernel, const BroadcastPl
   const bool is_f16 = y->dtype() == DType::kFloat16;
   const auto widen = is_f16 ? kernels.f16_to_f32 : kernels.bf16_to_f32;
   const auto narrow = is_f16 ? kernels.f32_to_f16 : kernels.f32_to_bf16;
-  const auto* a_data = a.data<uint16_t>();
-  const auto* b_data = b.data<uint16_t>();
   auto* y_data = y->data_mut<uint16_t>();
-  for_broadcast_rows(run.parallel(), plan,
-                     [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-                       float left[kPiece];
-                       float right[kPiece];
-                       float result[kPiece];
-                       if (plan.a_step == 0) widen(1, a_data + a_at, left);
-                       if (plan.b_step == 0) widen(1, b_data + b_at, right);
-                       for (int64_t i = 0; i < count; i += kPiece) {
-                         const int64_t n = std::min(kPiece, count - i);
-                         if (plan.a_step == 1) widen(n, a_data + a_at + i, left);
-                         if (plan.b_step == 1) widen(n, b_data + b_at + i, right);
-                         kernel(n, left, plan.a_step, right, plan.b_step, result);
-                         narrow(n, result, y_data + y_at + i);
-                       }
-                     });
+  for_broadcast_pieces(run.parallel(), plan, a.raw(), 2, b.raw(), 2,
+                       [&](const uint8_t* from_a, int64_t a_step, const uint8_t* from_b,
+                           int64_t b_step, int64_t at, int64_t count) {
+                         float left[kPiece];
+                         float right[kPiece];
+                         float result[kPiece];
+                         if (a_step == 0) widen(1, from_a, left);
+                         if (b_step == 0) widen(1, from_b, right);
+                         for (int64_t i = 0; i < count; i += kPiece) {
+                           const int64_t n = std::min(kPiece, count - i);
+                           if (a_step == 1) widen(n, from_a + 2 * i, left);
+                           if (b_step == 1) widen(n, from_b + 2 * i, right);
+                           kernel(n, left, a_step, right, b_step, result);
+                           narrow(n, result, y_data + at + i);
+                         }
+                       });
 }
 
 void run_binary_f32(OpRun& run, FolioBinaryF32 kernel, const BroadcastPlan& plan, const Tensor& a,
                     const Tensor& b, Tensor* y) {
   if (is_half(y->dtype())) return run_binary_half(run, kernel, plan, a, b, y);
-  const float* a_data = a.data<float>();
-  const float* b_data = b.data<float>();
   float* y_data = y->data_mut<float>();
-  for_broadcast_rows(
-      run.parallel(), plan, [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-        kernel(count, a_data + a_at, plan.a_step, b_data + b_at, plan.b_step, y_data + y_at);
-      });
+  for_broadcast_pieces(run.parallel(), plan, a.raw(), 4, b.raw(), 4,
+                       [&](const uint8_t* from_a, int64_t a_step, const uint8_t* from_b,
+                           int64_t b_step, int64_t at, int64_t count) {
+                         kernel(count, reinterpret_cast<const float*>(from_a), a_step,
+                                reinterpret_cast<const float*>(from_b), b_step, y_data + at);
+                       });
 }
 
 // ---------------------------------------------------------------- opset < 7

@@ -2,7 +2,8 @@
 // makes of it.
 //
 // Flow:    plan_broadcast() merges dims that broadcast alike, so that a row is as long as can be;
-//          for_broadcast_rows() walks the rows. infer_broadcast() does the same for symbolic dims.
+//          for_broadcast_rows() walks the rows, for_broadcast_pieces() joins short ones.
+//          infer_broadcast() does the same for symbolic dims.
 // Owns:    plain values.
 // Errors:  shapes that do not broadcast: kInvalidArgument at run, kInvalidGraph at inference.
 #pragma once
@@ -32,18 +33,15 @@ struct BroadcastPlan {
 
 Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b);
 
-// Calls body(a_offset, b_offset, out_offset, count) for pieces of rows that cover the output.
-template <typename Body>
-void for_broadcast_rows(Parallel& parallel, const BroadcastPlan& plan, Body&& body) {
-  if (plan.rows == 0 || plan.row == 0) return;
-  if (plan.rows == 1) {
-    parallel.for_range(plan.row, kElementGrain, [&](int64_t begin, int64_t end) {
-      body(begin * plan.a_step, begin * plan.b_step, begin, end - begin);
-    });
-    return;
-  }
+// Calls body(a_offset, b_offset, row, rows) for up to `most` rows that are neighbours in the
+// innermost of plan.dims; make_body() makes the body of a thread.
+template <typename MakeBody>
+void for_broadcast_runs(Parallel& parallel, const BroadcastPlan& plan, int64_t most,
+                        const MakeBody& make_body) {
   const int64_t grain = std::max<int64_t>(1, kElementGrain / plan.row);
   parallel.for_range(plan.rows, grain, [&](int64_t begin, int64_t end) {
+    auto body = make_body();
+    const int last = plan.dims.rank() - 1;
     int64_t index[kMaxRank];
     int64_t a = 0;
     int64_t b = 0;
@@ -54,17 +52,83 @@ void for_broadcast_rows(Parallel& parallel, const BroadcastPlan& plan, Body&& bo
       a += index[d] * plan.a_strides[d];
       b += index[d] * plan.b_strides[d];
     }
-    for (int64_t r = begin; r < end; ++r) {
-      body(a, b, r * plan.row, plan.row);
-      for (int d = plan.dims.rank() - 1; d >= 0; --d) {
-        a += plan.a_strides[d];
-        b += plan.b_strides[d];
-        if (++index[d] < plan.dims[d]) break;
+    for (int64_t r = begin, rows = 0; r < end; r += rows) {
+      rows = std::min({most, plan.dims[last] - index[last], end - r});
+      body(a, b, r, rows);
+      int64_t step = rows;
+      for (int d = last; d >= 0; --d, step = 1) {
+        a += plan.a_strides[d] * step;
+        b += plan.b_strides[d] * step;
+        if ((index[d] += step) < plan.dims[d]) break;
         a -= plan.a_strides[d] * plan.dims[d];
         b -= plan.b_strides[d] * plan.dims[d];
         index[d] = 0;
       }
     }
+  });
+}
+
+// Calls body(a_offset, b_offset, out_offset, count) for pieces of rows that cover the output.
+template <typename Body>
+void for_broadcast_rows(Parallel& parallel, const BroadcastPlan& plan, Body&& body) {
+  if (plan.rows == 0 || plan.row == 0) return;
+  if (plan.rows == 1) {
+    parallel.for_range(plan.row, kElementGrain, [&](int64_t begin, int64_t end) {
+      body(begin * plan.a_step, begin * plan.b_step, begin, end - begin);
+    });
+    return;
+  }
+  for_broadcast_runs(parallel, plan, 1, [&] {
+    return [&](int64_t a, int64_t b, int64_t r, int64_t) { body(a, b, r * plan.row, plan.row); };
+  });
+}
+
+inline constexpr int64_t kShortRow = 16;  // elements: a call for each would cost more
+inline constexpr int64_t kJoinedElements = 512;
+
+// One operand of short rows that are joined: itself where those are neighbours, else a copy.
+class JoinedRows {
+ public:
+  // `data`: elements of `size` bytes, 1, 2, 4 or 8; rows begin `stride` elements from each other.
+  JoinedRows(const uint8_t* data, int64_t size, int64_t step, int64_t stride)
+      : data_(data), size_(size), step_(step), stride_(stride) {}
+
+  struct Piece {
+    const uint8_t* data;
+    int64_t step;  // 0 or 1
+  };
+  // `count` rows of `row` elements, the first of which is at element `at`; as long as this lives
+  // and until it is asked again.
+  Piece join(int64_t at, int64_t row, int64_t count);
+
+ private:
+  const uint8_t* data_;
+  int64_t size_, step_, stride_;
+  int64_t held_ = -1;  // the first element of what memory_ has
+  int64_t held_rows_ = 0;
+  alignas(64) uint8_t memory_[kJoinedElements * 8];
+};
+
+// Calls body(a, a_step, b, b_step, out_offset, count) for pieces that cover the output; a and b: of
+// elements of these sizes. Short rows are joined.
+template <typename Body>
+void for_broadcast_pieces(Parallel& parallel, const BroadcastPlan& plan, const uint8_t* a,
+                          int64_t a_size, const uint8_t* b, int64_t b_size, const Body& body) {
+  if (plan.rows <= 1 || plan.row == 0 || plan.row >= kShortRow) {
+    for_broadcast_rows(parallel, plan, [&](int64_t a_at, int64_t b_at, int64_t at, int64_t count) {
+      body(a + a_at * a_size, plan.a_step, b + b_at * b_size, plan.b_step, at, count);
+    });
+    return;
+  }
+  const int last = plan.dims.rank() - 1;
+  for_broadcast_runs(parallel, plan, kJoinedElements / plan.row, [&] {
+    return [&, left = JoinedRows(a, a_size, plan.a_step, plan.a_strides[last]),
+            right = JoinedRows(b, b_size, plan.b_step, plan.b_strides[last])](
+               int64_t a_at, int64_t b_at, int64_t r, int64_t rows) mutable {
+      const JoinedRows::Piece of_a = left.join(a_at, plan.row, rows);
+      const JoinedRows::Piece of_b = right.join(b_at, plan.row, rows);
+      body(of_a.data, of_a.step, of_b.data, of_b.step, r * plan.row, rows * plan.row);
+    };
   });
 }
 

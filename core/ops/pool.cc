@@ -235,24 +235,7 @@ class QLinearPool final : public Pool {
       return average_planes(run, y->count(), w.in_count(), *x, qx, byte_scale(qy, x->dtype()),
                             y->raw_mut());
     }
-    FOLIO_TRY(uint8_t * x_bytes, run.scratch(static_cast<size_t>(x->count()) * sizeof(float)));
-    FOLIO_TRY(uint8_t * y_bytes, run.scratch(static_cast<size_t>(y->count()) * sizeof(float)));
-    auto* x32 = reinterpret_cast<float*>(x_bytes);
-    auto* y32 = reinterpret_cast<float*>(y_bytes);
-    Status status;
-    dispatch_byte(x->dtype(), [&](auto quantized) {
-      using Q = decltype(quantized);
-      each_element(run, shape, w.in_count(), [&](int64_t first, int64_t stored) {
-        x32[first] = static_cast<float>(Q::get(x->raw(), stored) - qx.zero);
-      });
-      status = pool_planes(run, attrs, w, shape[0] * shape[1], x32, y32, nullptr);
-      if (!status.is_ok()) return;
-      each_element(run, shape, w.out_count(), [&](int64_t first, int64_t stored) {
-        const float value = y32[first] * qx.scale;
-        Q::set(y->raw_mut(), stored, quantize_one<Q>(value, qy.scale, qy.zero));
-      });
-    });
-    return status;
+    return average_windows(run, shape, w, *x, qx, byte_scale(qy, x->dtype()), y);
   }
 
  private:
@@ -329,20 +312,48 @@ class QLinearPool final : public Pool {
     return Status::ok();
   }
 
-  // Calls body(index with channels first, index as stored) for each element of planes of `pixels`.
-  template <typename Body>
-  void each_element(OpRun& run, const Shape& shape, int64_t pixels, Body&& body) const {
-    const int64_t channels = shape[1];
-    const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(1, pixels));
-    run.parallel().for_range(shape[0] * channels, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t plane = begin; plane < end; ++plane) {
-        const int64_t first = plane * pixels;
-        const int64_t stored = plane / channels * pixels * channels + plane % channels;
-        for (int64_t p = 0; p < pixels; ++p) {
-          body(first + p, last ? stored + p * channels : first + p);
-        }
-      }
+  // In float, plane by plane.
+  Status average_windows(OpRun& run, const Shape& shape, const Window& w, const Tensor& x,
+                         QuantScalar from, const FolioByteScale& to, Tensor* y) const {
+    const FolioKernels& kernels = run.kernels();
+    const int64_t in = x.count();
+    const int64_t out = y->count();
+    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(in + out) * sizeof(float)));
+    auto* x32 = reinterpret_cast<float*>(memory);
+    float* y32 = x32 + in;
+    const uint8_t* codes = x.raw();
+    uint8_t* means = y->raw_mut();
+    if (last) {
+      FOLIO_TRY(uint8_t * turned, run.scratch(static_cast<size_t>(in + out)));
+      turn_images(run, shape[0], w.in_count(), shape[1], codes, turned);
+      codes = turned;
+      means = turned + in;
+    }
+    // Codes less the zero point, so that sums are exact.
+    const FolioByteScale whole{1.0F, from.zero, to.is_signed};
+    run.parallel().for_range(in, kElementGrain, [&](int64_t begin, int64_t end) {
+      kernels.dequantize_b8(end - begin, codes + begin, &whole, x32 + begin);
     });
+    FOLIO_RETURN_IF_ERROR(pool_planes(run, attrs, w, shape[0] * shape[1], x32, y32, nullptr));
+    run.parallel().for_range(out, kElementGrain, [&](int64_t begin, int64_t end) {
+      float* at = y32 + begin;
+      kernels.binary_f32[kFolioMul](end - begin, at, 1, &from.scale, 0, at);
+      kernels.quantize_f32(end - begin, at, &to, means + begin);
+    });
+    if (last) turn_images(run, shape[0], shape[1], w.out_count(), means, y->raw_mut());
+    return Status::ok();
+  }
+
+  // Each image [rows, columns] the other way round.
+  static void turn_images(OpRun& run, int64_t images, int64_t rows, int64_t columns,
+                          const uint8_t* x, uint8_t* y) {
+    const int64_t count = rows * columns;
+    run.parallel().for_range(
+        images, std::max<int64_t>(1, kElementGrain / (count + 1)), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            run.kernels().transpose_b8(rows, columns, x + i * count, columns, y + i * count, rows);
+          }
+        });
   }
 };
 

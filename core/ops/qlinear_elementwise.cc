@@ -39,17 +39,17 @@ class Binary final : public OpKernel {
     const FolioByteScale from_a = byte_scale(qa, a->dtype());
     const FolioByteScale from_b = byte_scale(qb, a->dtype());
     const FolioByteScale to = byte_scale(qy, a->dtype());
-    for_broadcast_rows(run.parallel(), plan,
-                       [&](int64_t a_at, int64_t b_at, int64_t y_at, int64_t count) {
-                         const auto join = kAdd ? add_rows : multiply_rows;
-                         join(run.kernels(), count, {a->raw() + a_at, plan.a_step, &from_a},
-                              {b->raw() + b_at, plan.b_step, &from_b}, to, y->raw_mut() + y_at);
-                       });
+    for_broadcast_pieces(run.parallel(), plan, a->raw(), 1, b->raw(), 1,
+                         [&](const uint8_t* left, int64_t a_step, const uint8_t* right,
+                             int64_t b_step, int64_t at, int64_t count) {
+                           join_rows(run.kernels(), count, {left, a_step, &from_a},
+                                     {right, b_step, &from_b}, to, y->raw_mut() + at);
+                         });
     return Status::ok();
   }
 
  private:
-  static constexpr int64_t kSame = 1024;  // copies of one code, or numbers at a time
+  static constexpr int64_t kSame = 1024;  // copies of one code
 
   struct Codes {
     const uint8_t* at;
@@ -57,33 +57,17 @@ class Binary final : public OpKernel {
     const FolioByteScale* scale;
   };
 
-  static void add_rows(const FolioKernels& kernels, int64_t count, Codes a, Codes b,
-                       const FolioByteScale& to, uint8_t* y) {
+  static void join_rows(const FolioKernels& kernels, int64_t count, Codes a, Codes b,
+                        const FolioByteScale& to, uint8_t* y) {
+    const auto join = kAdd ? kernels.add_b8 : kernels.mul_b8;
     uint8_t same_a[kSame];
     uint8_t same_b[kSame];
     const int64_t most = a.step == 1 && b.step == 1 ? count : std::min(count, kSame);
     if (a.step == 0) std::memset(same_a, *a.at, static_cast<size_t>(most));
     if (b.step == 0) std::memset(same_b, *b.at, static_cast<size_t>(most));
     for (int64_t i = 0; i < count; i += most) {
-      kernels.add_b8(std::min(most, count - i), a.step == 0 ? same_a : a.at + i, a.scale,
-                     b.step == 0 ? same_b : b.at + i, b.scale, &to, y + i);
-    }
-  }
-
-  // In float, a piece at a time.
-  static void multiply_rows(const FolioKernels& kernels, int64_t count, Codes a, Codes b,
-                            const FolioByteScale& to, uint8_t* y) {
-    float left[kSame];
-    float right[kSame];
-    if (a.step == 0) kernels.dequantize_b8(1, a.at, a.scale, left);
-    if (b.step == 0) kernels.dequantize_b8(1, b.at, b.scale, right);
-    float products[kSame];
-    for (int64_t i = 0; i < count; i += kSame) {
-      const int64_t n = std::min(kSame, count - i);
-      if (a.step == 1) kernels.dequantize_b8(n, a.at + i, a.scale, left);
-      if (b.step == 1) kernels.dequantize_b8(n, b.at + i, b.scale, right);
-      kernels.binary_f32[kFolioMul](n, left, a.step, right, b.step, products);
-      kernels.quantize_f32(n, products, &to, y + i);
+      join(std::min(most, count - i), a.step == 0 ? same_a : a.at + i, a.scale,
+           b.step == 0 ? same_b : b.at + i, b.scale, &to, y + i);
     }
   }
 };

@@ -494,7 +494,7 @@ TEST(Quantize, EveryLevelRoundsAsTheReference) {
 }
 
 // All pairs of codes; scales with many ties, with none, far apart and past all bounds.
-TEST(AddB8, EveryLevelRoundsAsTheReference) {
+TEST(PairsOfBytes, EveryLevelRoundsAsTheReference) {
   std::vector<uint8_t> a(65536 + 21);
   std::vector<uint8_t> b(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
@@ -524,6 +524,12 @@ TEST(AddB8, EveryLevelRoundsAsTheReference) {
         std::vector<uint8_t> got(a.size());
         level.kernels.add_b8(n, a.data(), &from_a, b.data(), &from_b, &to, got.data());
         EXPECT_EQ(got, want) << level.name << ' ' << c.a << ' ' << c.b << ' ' << c.y;
+      }
+      ref_kernels().mul_b8(n, a.data(), &from_a, b.data(), &from_b, &to, want.data());
+      for (const LevelUnderTest& level : levels_under_test()) {
+        std::vector<uint8_t> got(a.size());
+        level.kernels.mul_b8(n, a.data(), &from_a, b.data(), &from_b, &to, got.data());
+        EXPECT_EQ(got, want) << level.name << ", products " << c.a << ' ' << c.b << ' ' << c.y;
       }
     }
   }

@@ -620,6 +620,14 @@ void add_byte_row_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kBytes,
                    none});
+  list->push_back({FOLIO_SLOT(mul_b8),
+                   {bytes(), bytes()},
+                   {bytes()},
+                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+                     k.mul_b8(n, p.b(0), &kFrom, p.b(1), &kTo, &kFrom, p.to_b(0));
+                   },
+                   Agrees::kBytes,
+                   none});
   list->push_back({FOLIO_SLOT(map_b8),
                    {bytes<0, 256>(), bytes()},
                    {bytes()},

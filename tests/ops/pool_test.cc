@@ -261,6 +261,54 @@ TEST(QLinearAveragePool, AveragesWhatTheBytesMean) {
   t.run();
 }
 
+// Windows that overlap and reach over the border, of channels first and last.
+TEST(QLinearAveragePool, WindowsOfEveryChannel) {
+  constexpr int64_t kImages = 2, kSide = 5, kChannels = 3;
+  const auto code = [](int64_t image, int64_t channel, int64_t h, int64_t v) {
+    return static_cast<int8_t>((image * 31 + channel * 53 + h * 17 + v * 7) % 200 - 100);
+  };
+  for (const int64_t last : {0, 1}) {
+    std::vector<int8_t> x;
+    std::vector<int8_t> y;
+    for (const int64_t side : {kSide, int64_t{3}}) {
+      for (int64_t i = 0; i < kImages * kChannels * side * side; ++i) {
+        const int64_t area = side * side;
+        const int64_t image = i / (kChannels * area);
+        const int64_t channel = last != 0 ? i % kChannels : i / area % kChannels;
+        const int64_t pixel = last != 0 ? i / kChannels % area : i % area;
+        const int64_t h = pixel / side;
+        const int64_t v = pixel % side;
+        if (side == kSide) {
+          x.push_back(code(image, channel, h, v));
+          continue;
+        }
+        int32_t sum = 0;
+        int32_t count = 0;
+        for (int64_t r = 2 * h - 1; r < 2 * h + 2; ++r) {
+          for (int64_t c = 2 * v - 1; c < 2 * v + 2; ++c) {
+            if (r < 0 || c < 0 || r >= kSide || c >= kSide) continue;
+            sum += code(image, channel, r, c) + 4;
+            ++count;
+          }
+        }
+        const float mean = static_cast<float>(sum) / static_cast<float>(count) * 0.5F;
+        y.push_back(static_cast<int8_t>(std::nearbyint(mean / 0.75F) + 9));
+      }
+    }
+    const auto shape = [&](int64_t side) {
+      return last != 0 ? Shape{kImages, side, side, kChannels}
+                       : Shape{kImages, kChannels, side, side};
+    };
+    OpTester t("QLinearAveragePool", 1, "com.microsoft");
+    t.attr_ints("kernel_shape", {3, 3}).attr_ints("strides", {2, 2});
+    t.attr_ints("pads", {1, 1, 1, 1}).attr("channels_last", last);
+    t.input<int8_t>(shape(kSide), x).input<float>({}, {0.5F}).input<int8_t>({}, {-4});
+    t.input<float>({}, {0.75F}).input<int8_t>({}, {9});
+    t.expect<int8_t>(0, shape(3), y);
+    t.run();
+  }
+}
+
 TEST(QLinearGlobalAveragePool, TakesChannelsLast) {
   OpTester t("QLinearGlobalAveragePool", 1, "com.microsoft");
   t.attr("channels_last", 1);

@@ -183,6 +183,18 @@ static void add_b8__ref(int64_t n, const uint8_t* a, const FolioByteScale* a_fro
   for (int64_t i = 0; i < n; ++i) y[i] = add_codes(&ratios, a[i], b[i]);
 }
 
+static void mul_b8__ref(int64_t n, const uint8_t* a, const FolioByteScale* a_from, const uint8_t* b,
+                        const FolioByteScale* b_from, const FolioByteScale* to, uint8_t* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    float left;
+    float right;
+    dequantize_b8__ref(1, a + i, a_from, &left);
+    dequantize_b8__ref(1, b + i, b_from, &right);
+    const float product = left * right;
+    quantize_f32__ref(1, &product, to, y + i);
+  }
+}
+
 static void map_b8__ref(const uint8_t* table, int64_t n, const uint8_t* x, uint8_t* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = table[x[i]];
 }
@@ -219,6 +231,7 @@ void fill_bytes__ref(FolioKernels* table) {
   table->quantize_f32 = quantize_f32__ref;
   table->dequantize_b8 = dequantize_b8__ref;
   table->add_b8 = add_b8__ref;
+  table->mul_b8 = mul_b8__ref;
   table->map_b8 = map_b8__ref;
   table->max_b8 = max_b8__ref;
 }

@@ -52,15 +52,14 @@ VFN V dequantize(const ByteScale* from, const uint8_t* x) {
  * is in range, so they round alike unless one is closer than that to the middle between integers;
  * those and what is not finite are divided. Few sums: CPUs with two units for those have two more
  * for products, and any unit serves the words. */
-VFN void quantize_block(const ByteScale* to, const float* x, uint8_t* y) {
+VFN void quantize_block(const ByteScale* to, const V (&x)[4], uint8_t* y) {
   VI code[4];
   VI most = vi_set1(0); /* magnitudes as words: that of NaN is above all others */
 #pragma GCC unroll 4
   for (int q = 0; q < 4; ++q) {
-    const V value = v_load(x + q * kLanes);
     /* min gives the second operand when one is NaN; what it cuts off is far from its code. */
-    code[q] = vi_nearest(v_min(v_set1(0x1p30f), v_mul(value, to->inverse)));
-    const V off = v_fnma(value, to->inverse, v_from_int(code[q]));
+    code[q] = vi_nearest(v_min(v_set1(0x1p30f), v_mul(x[q], to->inverse)));
+    const V off = v_fnma(x[q], to->inverse, v_from_int(code[q]));
     most = vi_max(most, vi_and(vi_from_bits(off), vi_set1(INT32_MAX)));
   }
   const V worst = v_from_bits(most);
@@ -68,7 +67,7 @@ VFN void quantize_block(const ByteScale* to, const float* x, uint8_t* y) {
     vi_store4_b8(y, code, to->zero_words, to->is_signed);
     return;
   }
-  for (int q = 0; q < 4; ++q) vi_store_b8(y + q * kLanes, quantize(to, v_load(x + q * kLanes)));
+  for (int q = 0; q < 4; ++q) vi_store_b8(y + q * kLanes, quantize(to, x[q]));
 }
 
 static void FOLIO_LEVEL(quantize_f32)(int64_t n, const float* x, const FolioByteScale* to,
@@ -76,7 +75,12 @@ static void FOLIO_LEVEL(quantize_f32)(int64_t n, const float* x, const FolioByte
   const ByteScale scale = make_byte_scale(to);
   int64_t i = 0;
   if (scale.is_fast) {
-    for (; i + 4 * kLanes <= n; i += 4 * kLanes) quantize_block(&scale, x + i, y + i);
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+      const float* four = x + i;
+      const V values[4] = {v_load(four), v_load(four + kLanes), v_load(four + 2 * kLanes),
+                           v_load(four + 3 * kLanes)};
+      quantize_block(&scale, values, y + i);
+    }
   }
   for (; i + kLanes <= n; i += kLanes) vi_store_b8(y + i, quantize(&scale, v_load(x + i)));
   if (i < n) {
@@ -95,6 +99,33 @@ static void FOLIO_LEVEL(dequantize_b8)(int64_t n, const uint8_t* x, const FolioB
     uint8_t last[kLanes] = {0};
     __builtin_memcpy(last, x + i, (size_t)(n - i));
     v_store_masked(y + i, v_first(n - i), dequantize(&scale, last));
+  }
+}
+
+static void FOLIO_LEVEL(mul_b8)(int64_t n, const uint8_t* a, const FolioByteScale* a_from,
+                                const uint8_t* b, const FolioByteScale* b_from,
+                                const FolioByteScale* to, uint8_t* y) {
+  const ByteScale of_a = make_byte_scale(a_from);
+  const ByteScale of_b = make_byte_scale(b_from);
+  const ByteScale of_y = make_byte_scale(to);
+  int64_t i = 0;
+  for (; of_y.is_fast && i + 4 * kLanes <= n; i += 4 * kLanes) {
+    V product[4];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      const int64_t at = i + q * kLanes;
+      product[q] = v_mul(dequantize(&of_a, a + at), dequantize(&of_b, b + at));
+    }
+    quantize_block(&of_y, product, y + i);
+  }
+  for (; i < n; i += kLanes) {
+    uint8_t codes[3][kLanes] = {};
+    const size_t count = (size_t)(n - i < kLanes ? n - i : kLanes);
+    __builtin_memcpy(codes[0], a + i, count);
+    __builtin_memcpy(codes[1], b + i, count);
+    const V product = v_mul(dequantize(&of_a, codes[0]), dequantize(&of_b, codes[1]));
+    vi_store_b8(codes[2], quantize(&of_y, product));
+    __builtin_memcpy(y + i, codes[2], count);
   }
 }
 
@@ -327,6 +358,7 @@ static void fill_bytes(FolioKernels* table) {
   table->quantize_f32 = FOLIO_LEVEL(quantize_f32);
   table->dequantize_b8 = FOLIO_LEVEL(dequantize_b8);
   table->add_b8 = FOLIO_LEVEL(add_b8);
+  table->mul_b8 = FOLIO_LEVEL(mul_b8);
   table->map_b8 = FOLIO_LEVEL(map_b8);
   table->max_b8 = FOLIO_LEVEL(max_b8);
   table->sum_u8 = FOLIO_LEVEL(sum_u8);
