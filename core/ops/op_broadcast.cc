@@ -129,6 +129,16 @@ JoinedRows::Piece JoinedRows::join(int64_t at, int64_t row, int64_t count) {
   return {memory_, 1};
 }
 
+int64_t BroadcastPlan::shortest_alone() const {
+  const int last = dims.rank() - 1;
+  const auto is_neighbour_or_same = [&](int64_t step, int64_t stride) {
+    return stride == 0 || (step == 1 && stride == row);
+  };
+  const bool repeats = last >= 0 && is_neighbour_or_same(a_step, a_strides[last]) &&
+                       is_neighbour_or_same(b_step, b_strides[last]);
+  return repeats ? kRepeatedRow : kShortRow;
+}
+
 void run_binary_rows(OpRun& run, const BroadcastPlan& plan, BinaryRow row, const Tensor& a,
                      const Tensor& b, Tensor* y) {
   const int64_t a_bytes = dtype_bits(a.dtype()) / 8;

@@ -29,6 +29,9 @@ struct BroadcastPlan {
   Shape dims;
   Shape a_strides;
   Shape b_strides;
+
+  // Elements of a row from which on rows are not joined.
+  int64_t shortest_alone() const;
 };
 
 Result<BroadcastPlan> plan_broadcast(const Shape& a, const Shape& b);
@@ -83,7 +86,8 @@ void for_broadcast_rows(Parallel& parallel, const BroadcastPlan& plan, Body&& bo
   });
 }
 
-inline constexpr int64_t kShortRow = 16;  // elements: a call for each would cost more
+inline constexpr int64_t kShortRow = 16;      // elements: a call for each costs more than a copy
+inline constexpr int64_t kRepeatedRow = 128;  // the same where one copy serves all
 inline constexpr int64_t kJoinedElements = 512;
 
 // One operand of short rows that are joined: itself where those are neighbours, else a copy.
@@ -114,7 +118,7 @@ class JoinedRows {
 template <typename Body>
 void for_broadcast_pieces(Parallel& parallel, const BroadcastPlan& plan, const uint8_t* a,
                           int64_t a_size, const uint8_t* b, int64_t b_size, const Body& body) {
-  if (plan.rows <= 1 || plan.row == 0 || plan.row >= kShortRow) {
+  if (plan.rows <= 1 || plan.row == 0 || plan.row >= plan.shortest_alone()) {
     for_broadcast_rows(parallel, plan, [&](int64_t a_at, int64_t b_at, int64_t at, int64_t count) {
       body(a + a_at * a_size, plan.a_step, b + b_at * b_size, plan.b_step, at, count);
     });

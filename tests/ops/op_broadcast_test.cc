@@ -112,7 +112,8 @@ TEST(BroadcastPieces, HoldTheRightElements) {
                                            {{5, 200, 3}, {5, 1, 3}},       {{1000, 4}, {4}},
                                            {{7, 1, 5}, {1, 400, 1}},       {{2000, 1}, {1, 15}},
                                            {{3, 1, 2, 1}, {1, 9, 1, 11}},  {{600, 16}, {600, 1}},
-                                           {{2, 513, 1}, {1, 1, 9}}};
+                                           {{2, 513, 1}, {1, 1, 9}},       {{3, 40, 100}, {100}},
+                                           {{3, 40, 100}, {3, 1, 100}}};
   InlineParallel one;
   Sevens sevens;
   const auto check = [&](const Shape& a, const Shape& b) {
