@@ -353,6 +353,27 @@ void call_gemv_b16(const FolioKernels& k, int64_t n, const Pointers& p, int) {
   }
 }
 
+// Five rows, which are made into panels, and equal bits: no tolerance.
+void call_gemm_f64(const FolioKernels& k, int64_t n, const Pointers& p, int) {
+  alignas(64) static uint8_t scratch[1 << 15];
+  FolioGemmF64 a{};
+  a.m = 5, a.n = n, a.k = 7;
+  a.a = p.of<double>(0), a.a_row_stride = 7, a.a_col_stride = 1;
+  a.b = p.of<double>(1), a.b_row_stride = n, a.b_col_stride = 1;
+  a.c = p.to<double>(0), a.c_row_stride = n, a.alpha = 0.75, a.scratch = scratch;
+  ASSERT_LE(folio_gemm_f64_scratch(&a), int64_t{sizeof scratch});
+  k.gemm_f64(&a);
+}
+
+void add_double_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(gemm_f64),
+                   {numbers<double, 0, 35>(), numbers<double, 7>()},
+                   {numbers<double, 5>()},
+                   call_gemm_f64,
+                   Agrees::kNear,
+                   none});
+}
+
 void add_product_slots(std::vector<Slot>* list) {
   // (k + 3) 2^-24 sum |A| |B|, twice.
   const auto bound = [](int64_t) { return 2 * 10 * kUnit * 7; };
@@ -700,6 +721,7 @@ std::vector<Slot> slots() {
   add_row_slots(&list);
   add_moving_slots(&list);
   add_product_slots(&list);
+  add_double_slots(&list);
   add_window_slots(&list);
   add_winograd_slots(&list);
   add_byte_matrix_slots(&list);
