@@ -65,6 +65,16 @@ typedef enum FolioUnary {
   kFolioUnaryCount
 } FolioUnary;
 
+/* The same of doubles, where a loop over the C library takes long. In ulp of f64; results smaller
+ * than normal included. */
+typedef enum FolioUnaryF64Function {
+  kFolioExpF64 = 0, /* 2 ulp; overflow to inf */
+  kFolioLogF64,     /* 1 ulp; log(0) = -inf, log(x < 0) = NaN */
+  kFolioTanhF64,    /* 2 ulp, of ref 3; exactly 1 at inf */
+  kFolioSigmoidF64, /* 2 ulp */
+  kFolioUnaryF64Count
+} FolioUnaryF64Function;
+
 /* y[i] = f(x[i]) of two parameters. NaN stays. Functions with exp: 4 ulp; the others a rounding for
  * each operation. */
 typedef enum FolioShaped {
@@ -360,6 +370,7 @@ typedef struct FolioPackS8 {
 } FolioPackS8;
 
 typedef void (*FolioUnaryF32)(int64_t n, const float* x, float* y);
+typedef void (*FolioUnaryF64)(int64_t n, const double* x, double* y);
 typedef void (*FolioShapedF32)(int64_t n, const float* x, float p, float q, float* y);
 
 /* a_step and b_step are 0 (one value for all) or 1. */
@@ -419,6 +430,7 @@ typedef struct FolioKernels {
   void (*gemm_f64)(const FolioGemmF64* args);
 
   FolioUnaryF32 unary_f32[kFolioUnaryCount];
+  FolioUnaryF64 unary_f64[kFolioUnaryF64Count];
   FolioShapedF32 shaped_f32[kFolioShapedCount];
   FolioBinaryF32 binary_f32[kFolioBinaryCount];
 

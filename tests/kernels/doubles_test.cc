@@ -1,14 +1,115 @@
-// Products of doubles at every usable level, against a loop, bit by bit.
+// Slots of doubles at every usable level: functions against long double, whose 64 bits hold their
+// errors; products against a loop, bit by bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <random>
 #include <tuple>
 
 #include "tests/kernels/kernel_tester.h"
 
 namespace folio {
 namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// ---- Functions --------------------------------------------------------------------------------
+
+long double sigmoid(long double x) {
+  const long double e = std::exp(-std::abs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
+
+struct Function {
+  FolioUnaryF64Function slot;
+  const char* name;
+  long double (*truth)(long double);
+  double max_ulp;  // as kernels.h states
+};
+
+const Function kFunctions[] = {
+    {kFolioExpF64, "exp", std::exp, 2},
+    {kFolioLogF64, "log", std::log, 1},
+    {kFolioTanhF64, "tanh", std::tanh, 2},
+    {kFolioSigmoidF64, "sigmoid", sigmoid, 2},
+};
+
+// |got - want| in units of the last place of `want` as f64 (at least 2^-1074).
+double ulps_between(double got, long double want) {
+  const auto rounded = static_cast<double>(want);
+  if (std::isnan(got) || std::isnan(rounded)) {
+    return std::isnan(got) && std::isnan(rounded) ? 0 : kInf;
+  }
+  if (std::isinf(got) || std::isinf(rounded)) return got == rounded ? 0 : kInf;
+  int exponent = -1074;
+  if (rounded != 0) exponent = std::max(std::ilogb(rounded) - 52, exponent);
+  return static_cast<double>(std::ldexp(std::abs(got - want), -exponent));
+}
+
+// Any bits; numbers around 0 and 1; those where exponentials are in range; edges.
+std::vector<double> probes() {
+  std::vector<double> x = {0.0,        -0.0,   kInf,   -kInf,   kNan,     5e-324,
+                           -5e-324,    1e-310, 709.78, 709.79,  -708.4,   -745.1,
+                           -745.2,     -746,   710,    1.7e308, -1.7e308, 0x1p-1022,
+                           -0x1p-1022, 1.0,    -1.0,   0x1p-30, -0x1p-30, 19.06};
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 60000; ++i) {
+    const uint64_t bits = random();
+    const double part = static_cast<double>(bits >> 11) * 0x1p-52 - 1;  // [-1, 1)
+    double any = 0;
+    std::memcpy(&any, &bits, sizeof any);
+    x.insert(x.end(), {any, part, 1 + part / 2, 20 * part, 750 * part, std::abs(part) * 0x1p-1022});
+  }
+  return x;
+}
+
+TEST(UnaryOfDoubles, IsAsExactAsStated) {
+  const std::vector<double> x = probes();
+  std::vector<double> y(x.size());
+  for (const Function& function : kFunctions) {
+    std::vector<long double> want;
+    for (const double each : x) want.push_back(function.truth(each));
+    for (const LevelUnderTest& level : levels_under_test()) {
+      if (level.name == "ref") continue;  // the C library's, whatever that is
+      level.kernels.unary_f64[function.slot](static_cast<int64_t>(x.size()), x.data(), y.data());
+      double worst = 0;
+      double worst_x = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double error = ulps_between(y[i], want[i]);
+        if (error > worst) worst_x = x[i];
+        worst = std::max(worst, error);
+        // A zero's sign, too.
+        if (want[i] == 0) {
+          ASSERT_EQ(std::signbit(y[i]), std::signbit(want[i])) << function.name;
+        }
+      }
+      EXPECT_LE(worst, function.max_ulp) << level.name << ' ' << function.name << " of " << worst_x;
+    }
+  }
+}
+
+TEST(UnaryOfDoubles, DependsOnTheElementAloneAndMayBeInPlace) {
+  const std::vector<double> x = probes();
+  for (const Function& function : kFunctions) {
+    for (const LevelUnderTest& level : levels_under_test()) {
+      const FolioUnaryF64 slot = level.kernels.unary_f64[function.slot];
+      std::vector<double> whole(100);
+      slot(100, x.data(), whole.data());
+      for (int64_t begin = 0; begin < 100; begin += 7) {
+        double part[7];
+        const int64_t n = std::min<int64_t>(7, 100 - begin);
+        std::copy_n(x.data() + begin, n, part);
+        slot(n, part, part);
+        EXPECT_EQ(std::memcmp(part, whole.data() + begin, static_cast<size_t>(n) * 8), 0)
+            << level.name << ' ' << function.name << " from " << begin;
+      }
+    }
+  }
+}
 
 // ---- Products ---------------------------------------------------------------------------------
 

@@ -372,6 +372,20 @@ void add_double_slots(std::vector<Slot>* list) {
                    call_gemm_f64,
                    Agrees::kNear,
                    none});
+  for (int i = 0; i < kFolioUnaryF64Count; ++i) {
+    list->push_back({"unary_f64 " + std::to_string(i),
+                     offsetof(FolioKernels, unary_f64) + static_cast<size_t>(i) * sizeof(void*),
+                     {numbers<double, 1>()},
+                     {numbers<double, 1>()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       k.unary_f64[part](n, p.of<double>(0), p.to<double>(0));
+                     },
+                     // Two times 2 ulp of up to 128, the logarithm of what is smaller than normal.
+                     Agrees::kNear,
+                     [](int64_t) { return 4 * 0x1p-46; },
+                     Among::kAll,
+                     i});
+  }
 }
 
 void add_product_slots(std::vector<Slot>* list) {
