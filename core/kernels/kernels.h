@@ -65,6 +65,16 @@ typedef enum FolioUnary {
   kFolioUnaryCount
 } FolioUnary;
 
+/* The same of doubles, where a loop over the C library takes long. In ulp of f64; results smaller
+ * than normal included. */
+typedef enum FolioUnaryF64Function {
+  kFolioExpF64 = 0, /* 2 ulp; overflow to inf */
+  kFolioLogF64,     /* 1 ulp; log(0) = -inf, log(x < 0) = NaN */
+  kFolioTanhF64,    /* 2 ulp, of ref 3; exactly 1 at inf */
+  kFolioSigmoidF64, /* 2 ulp */
+  kFolioUnaryF64Count
+} FolioUnaryF64Function;
+
 /* y[i] = f(x[i]) of two parameters. NaN stays. Functions with exp: 4 ulp; the others a rounding for
  * each operation. */
 typedef enum FolioShaped {
@@ -171,6 +181,51 @@ typedef struct FolioGemmF32 {
   const char* next; /* or null */
   int64_t next_rows, next_bytes, next_stride; /* bytes of a row, and between rows */
 } FolioGemmF32;
+
+/* Arguments of gemm_f64, all strides free:
+ *
+ *   C[i, j] = alpha * sum over p of A[i, p] * B[p, j]   i < m, j < n, p < k
+ *
+ * C[i, j] = c[i * c_row_stride + j], which overlaps nothing; k = 0 is an empty sum. */
+typedef struct FolioGemmF64 {
+  int64_t m, n, k;
+  const double* a;
+  int64_t a_row_stride, a_col_stride;
+  const double* b;
+  int64_t b_row_stride, b_col_stride;
+  double* c;
+  int64_t c_row_stride;
+  double alpha;
+  void* scratch; /* folio_gemm_f64_scratch() bytes, 64-byte aligned; may be null for 0 bytes */
+} FolioGemmF64;
+
+/* Of gemm_f64: how much of k, of B's columns and of A's rows stands in the scratch at once; what
+ * columns are padded to at most; and how many rows, or columns, take the other operand in place. */
+#define FOLIO_F64_DEPTH 256
+#define FOLIO_F64_COLUMNS 512
+#define FOLIO_F64_ROWS 72
+#define FOLIO_F64_ROW_STRIDE (FOLIO_F64_DEPTH + 8) /* a line more, for other sets of a cache */
+#define FOLIO_F64_PANEL 16
+#define FOLIO_F64_FEW_ROWS 4
+
+static inline int folio_f64_few_rows(const FolioGemmF64* g) {
+  return g->m <= FOLIO_F64_FEW_ROWS && g->b_col_stride == 1;
+}
+static inline int folio_f64_few_turned(const FolioGemmF64* g) {
+  return g->m <= FOLIO_F64_FEW_ROWS && g->b_row_stride == 1;
+}
+static inline int folio_f64_few_columns(const FolioGemmF64* g) {
+  if (g->n == 1 && g->a_row_stride == 1 && g->c_row_stride == 1) return 1;
+  return g->n <= FOLIO_F64_FEW_ROWS && g->a_col_stride == 1;
+}
+static inline int64_t folio_gemm_f64_scratch(const FolioGemmF64* g) {
+  if (folio_f64_few_rows(g) || folio_f64_few_turned(g) || folio_f64_few_columns(g)) return 0;
+  const int64_t depth = g->k < FOLIO_F64_DEPTH ? g->k : FOLIO_F64_DEPTH;
+  const int64_t padded = (g->n + FOLIO_F64_PANEL - 1) / FOLIO_F64_PANEL * FOLIO_F64_PANEL;
+  const int64_t columns = padded < FOLIO_F64_COLUMNS ? padded : FOLIO_F64_COLUMNS;
+  const int64_t rows = g->m < FOLIO_F64_ROWS ? g->m : FOLIO_F64_ROWS;
+  return (columns * depth + rows * FOLIO_F64_ROW_STRIDE) * (int64_t)sizeof(double);
+}
 
 /* Arguments of the window slots: `lines` lines of output pixels with channels side by side.
  * Tap t of pixel i of line l is the `channels` floats at x[t] + l * x_line + i * x_step; taps
@@ -315,6 +370,7 @@ typedef struct FolioPackS8 {
 } FolioPackS8;
 
 typedef void (*FolioUnaryF32)(int64_t n, const float* x, float* y);
+typedef void (*FolioUnaryF64)(int64_t n, const double* x, double* y);
 typedef void (*FolioShapedF32)(int64_t n, const float* x, float p, float q, float* y);
 
 /* a_step and b_step are 0 (one value for all) or 1. */
@@ -368,7 +424,13 @@ typedef struct FolioKernels {
    * f16_to_f32 or bf16p16_to_f32 make of them. */
   void (*gemv_b16)(const FolioGemmF32* args, const void* b, int32_t is_bfloat16);
 
+  /* See FolioGemmF64. Products are rounded, then added in the order of p for every element alone,
+   * so that all levels give identical bits, however callers split rows and columns.
+   * Accuracy: k * 2^-53 * sum |A| |B|, and a rounding for alpha. */
+  void (*gemm_f64)(const FolioGemmF64* args);
+
   FolioUnaryF32 unary_f32[kFolioUnaryCount];
+  FolioUnaryF64 unary_f64[kFolioUnaryF64Count];
   FolioShapedF32 shaped_f32[kFolioShapedCount];
   FolioBinaryF32 binary_f32[kFolioBinaryCount];
 

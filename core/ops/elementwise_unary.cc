@@ -179,9 +179,7 @@ class Unary final : public OpKernel {
         floats(run, count, x->data<float>(), y->data_mut<float>());
         return Status::ok();
       case DType::kDouble:
-        run.parallel().for_range(count, kGrain / 4, [&](int64_t begin, int64_t end) {
-          row->f64(end - begin, x->data<double>() + begin, params, y->data_mut<double>() + begin);
-        });
+        doubles(run, count, x->data<double>(), y->data_mut<double>());
         return Status::ok();
       case DType::kFloat16:
       case DType::kBfloat16: {
@@ -212,6 +210,22 @@ class Unary final : public OpKernel {
       } else {
         row->f32(n, x + begin, params, y + begin);
       }
+    });
+  }
+
+  // Those of vectors where a loop over the C library takes long.
+  void doubles(OpRun& run, int64_t count, const double* x, double* y) const {
+    constexpr std::pair<int, int> kSlots[] = {{kFolioExp, kFolioExpF64},
+                                              {kFolioLog, kFolioLogF64},
+                                              {kFolioTanh, kFolioTanhF64},
+                                              {kFolioSigmoid, kFolioSigmoidF64}};
+    FolioUnaryF64 kernel = nullptr;
+    for (const auto& [slot, of_doubles] : kSlots) {
+      if (slot == row->slot) kernel = run.kernels().unary_f64[of_doubles];
+    }
+    run.parallel().for_range(count, kGrain / 4, [&](int64_t begin, int64_t end) {
+      if (kernel) return kernel(end - begin, x + begin, y + begin);
+      row->f64(end - begin, x + begin, params, y + begin);
     });
   }
 

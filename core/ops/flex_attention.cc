@@ -87,10 +87,8 @@ Status multiply(OpRun& run, const Product& p, const float* a, const float* b, fl
 }
 
 Status multiply(OpRun& run, const Product& p, const double* a, const double* b, double* c) {
-  FOLIO_RETURN_IF_ERROR(
-      (multiply_numbers<double>(run, {p.m, p.n, p.k, a, p.k, 1, b, p.b_row, p.b_col, c})));
-  for (int64_t i = 0; i < p.m * p.n; ++i) c[i] = double{p.alpha} * c[i];
-  return Status::ok();
+  return multiply_numbers<double>(
+      run, {p.m, p.n, p.k, a, p.k, 1, b, p.b_row, p.b_col, c, double{p.alpha}});
 }
 
 // The product of every query head with its key/value head; all three lie head by head.

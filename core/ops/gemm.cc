@@ -162,10 +162,12 @@ class Gemm final : public OpKernel {
     product.b_row = trans_b ? 1 : s.n;
     product.b_col = trans_b ? s.k : 1;
     product.y = out;
+    if constexpr (std::is_same_v<T, double>) product.alpha = double{alpha};
     FOLIO_RETURN_IF_ERROR(multiply_numbers(run, product));
     const T* c_data = c ? c->data<T>() : nullptr;
     const bool has_function = activation.kind != Activation::Kind::kIdentity;
-    if (!c_data && alpha == 1.0F && !has_function) return Status::ok();
+    const bool scales = !std::is_same_v<T, double> && alpha != 1.0F;
+    if (!c_data && !scales && !has_function) return Status::ok();
     // Not a structured binding: clang 14 lets no lambda have one.
     const auto steps = c ? c_strides(*c) : std::pair<int64_t, int64_t>{};
     const int64_t grain = 1 + kElementGrain / std::max<int64_t>(1, s.n);
@@ -173,8 +175,14 @@ class Gemm final : public OpKernel {
       for (int64_t i = begin; i < end; ++i) {
         T* row = out + i * s.n;
         const T* bias = c_data ? c_data + i * steps.first : nullptr;
-        for (int64_t j = 0; j < s.n; ++j) row[j] = scaled(alpha, row[j]);
-        for (int64_t j = 0; bias && j < s.n; ++j) row[j] += scaled(beta, bias[j * steps.second]);
+        for (int64_t j = 0; scales && j < s.n; ++j) row[j] = scaled(alpha, row[j]);
+        if (bias && steps.second == 1) {
+          FOLIO_IVDEP
+          for (int64_t j = 0; j < s.n; ++j) row[j] += scaled(beta, bias[j]);
+        } else if (bias) {
+          const T each = scaled(beta, *bias);
+          for (int64_t j = 0; j < s.n; ++j) row[j] += each;
+        }
         if constexpr (std::is_same_v<T, double>) {
           for (int64_t j = 0; has_function && j < s.n; ++j) row[j] = activation.of(row[j]);
         }

@@ -116,12 +116,21 @@ Status run_f32(OpRun& run, const Product& p, const float* a, GemmB b, float* y) 
   return Status::ok();
 }
 
-// Of types that no kernel has: T is double, or unsigned integers, which wrap.
+// T is double, or unsigned integers, which wrap.
 template <typename T>
 Status run_numbers(OpRun& run, const Product& p, const Tensor& a, const Tensor& b, Tensor* y) {
   const MatMulGeometry& g = p.g;
-  NumberProduct<T> product{g.m,     g.n,     g.k,     nullptr, p.a.row,
-                           p.a.col, nullptr, p.b.row, p.b.col, nullptr};
+  NumberProduct<T> product{g.m,
+                           g.n,
+                           g.k,
+                           nullptr,
+                           p.a.row,
+                           p.a.col,
+                           nullptr,
+                           p.b.row,
+                           p.b.col,
+                           nullptr,
+                           static_cast<T>(p.alpha)};
   int64_t batches = g.batch.count();
   if (g.batch_b.count() == 1 && p.a.matrix == g.m * p.a.row) {  // they are just more rows
     product.m *= batches;
@@ -133,10 +142,6 @@ Status run_numbers(OpRun& run, const Product& p, const Tensor& a, const Tensor& 
     product.y = y->data_mut<T>() + i * g.m * g.n;
     FOLIO_RETURN_IF_ERROR(multiply_numbers(run, product));
   }
-  // Of floating point only.
-  if (p.alpha == 1.0F) return Status::ok();
-  T* sums = y->data_mut<T>();
-  for (int64_t i = 0, end = y->count(); i < end; ++i) sums[i] = static_cast<T>(p.alpha) * sums[i];
   return Status::ok();
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/ops/op_scratch.h"
+
 namespace folio {
 namespace {
 
@@ -135,7 +137,72 @@ void multiply_few(OpRun& run, const NumberProduct<T>& p) {
   });
 }
 
+struct Chunk {
+  int64_t rows, columns;
+};
+
+// A part of a product of doubles for each thread, or more if that is sooner done.
+Chunk double_chunk(const FolioGemmF64& whole, int threads) {
+  constexpr int64_t kWork = 1 << 18;  // multiply-adds: 10 us
+  constexpr int64_t kRows = 6;        // of a tile
+  constexpr int64_t kPacking = 10;    // rows that a row of A or column of B takes the time of
+  const auto even = [](int64_t count, int64_t parts, int64_t step) {
+    const int64_t each = (count + parts - 1) / parts;
+    return std::min(count, (each + step - 1) / step * step);
+  };
+  const int64_t most =
+      std::min<int64_t>(threads, whole.m * whole.n / (1 + kWork / std::max<int64_t>(1, whole.k)));
+  Chunk best = {whole.m, whole.n};
+  int64_t least = 0;
+  for (int64_t across = 1; across <= most; ++across) {
+    const Chunk chunk = {even(whole.m, (most + across - 1) / across, kRows),
+                         even(whole.n, across, FOLIO_F64_PANEL)};
+    const int64_t chunks =
+        ((whole.m + chunk.rows - 1) / chunk.rows) * ((whole.n + chunk.columns - 1) / chunk.columns);
+    const int64_t rounds = (chunks + threads - 1) / threads;
+    const int64_t time =
+        rounds * (chunk.rows * chunk.columns + kPacking * (chunk.rows + chunk.columns));
+    if (least > 0 && time >= least) continue;
+    least = time;
+    best = chunk;
+  }
+  return best;
+}
+
 }  // namespace
+
+template <>
+Status multiply_numbers(OpRun& run, const NumberProduct<double>& p) {
+  if (p.m == 0 || p.n == 0) return Status::ok();
+  const FolioGemmF64 whole{p.m,     p.n,     p.k, p.a, p.a_row, p.a_col, p.b,
+                           p.b_row, p.b_col, p.y, p.n, p.alpha, nullptr};
+  const Chunk chunk = double_chunk(whole, run.parallel().thread_count());
+  const int64_t across = (p.n + chunk.columns - 1) / chunk.columns;
+  const int64_t chunks = (p.m + chunk.rows - 1) / chunk.rows * across;
+  // A part may be one row or column, which needs none, but not all parts are.
+  FolioGemmF64 largest = whole;
+  largest.m = chunk.rows;
+  largest.n = chunk.columns;
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(
+      ThreadScratch::make(run, static_cast<size_t>(folio_gemm_f64_scratch(&largest)), &scratch));
+  run.parallel().for_range(chunks, 1, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t row = at / across * chunk.rows;
+      const int64_t column = at % across * chunk.columns;
+      FolioGemmF64 part = whole;
+      part.m = std::min(chunk.rows, p.m - row);
+      part.n = std::min(chunk.columns, p.n - column);
+      part.a += row * p.a_row;
+      part.b += column * p.b_col;
+      part.c += row * p.n + column;
+      part.scratch = block.data();
+      run.kernels().gemm_f64(&part);
+    }
+  });
+  return Status::ok();
+}
 
 template <typename T>
 Status multiply_numbers(OpRun& run, const NumberProduct<T>& product) {
@@ -149,7 +216,6 @@ Status multiply_numbers(OpRun& run, const NumberProduct<T>& product) {
   return Status::ok();
 }
 
-template Status multiply_numbers(OpRun&, const NumberProduct<double>&);
 template Status multiply_numbers(OpRun&, const NumberProduct<uint32_t>&);
 template Status multiply_numbers(OpRun&, const NumberProduct<uint64_t>&);
 

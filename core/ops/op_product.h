@@ -1,10 +1,11 @@
-// Matrix products of numbers that no kernel has: double, and integers, which wrap.
+// Matrix products of double and of integers, which wrap.
 //
-// Math:    y[i, j] = sum over p of a[i, p] * b[p, j], each product and each sum rounded, in the
-//          order of p: nothing that a loop over it would not give.
-// Method:  4 rows times two vectors of 16 bytes in registers, over a part of the depth, whose
-//          columns of b stand side by side in scratch; between the parts sums rest in y. One or two
-//          rows go over b where it stands.
+// Math:    y[i, j] = alpha * sum over p of a[i, p] * b[p, j], each product and each sum rounded, in
+//          the order of p: nothing that a loop over it would not give.
+// Method:  doubles by the kernel gemm_f64. Of integers, that no kernel has, 4 rows times two
+//          vectors of 16 bytes in registers, over a part of the depth, whose columns of b stand
+//          side by side in scratch; between the parts sums rest in y. One or two rows go over b
+//          where it stands.
 // Splits:  rows or columns, which changes no bit.
 #pragma once
 
@@ -21,6 +22,7 @@ struct NumberProduct {
   const T* b = nullptr;
   int64_t b_row = 0, b_col = 0;
   T* y = nullptr;
+  T alpha = 1;  // of doubles alone
 };
 
 // y overlaps nothing. T: double, uint32_t, uint64_t (of signed integers, too: the bits are the
@@ -28,7 +30,8 @@ struct NumberProduct {
 template <typename T>
 Status multiply_numbers(OpRun& run, const NumberProduct<T>& product);
 
-extern template Status multiply_numbers(OpRun&, const NumberProduct<double>&);
+template <>
+Status multiply_numbers(OpRun& run, const NumberProduct<double>& product);
 extern template Status multiply_numbers(OpRun&, const NumberProduct<uint32_t>&);
 extern template Status multiply_numbers(OpRun&, const NumberProduct<uint64_t>&);
 

@@ -44,11 +44,19 @@ void log_softmax_rows(const FolioKernels& kernels, int64_t rows, int64_t n, cons
   kernels.log_softmax_f32(rows, n, x, y);
 }
 
-void log_softmax_rows(const FolioKernels&, int64_t rows, int64_t n, const double* x, double* y) {
+void log_softmax_rows(const FolioKernels& kernels, int64_t rows, int64_t n, const double* x,
+                      double* y) {
+  constexpr int64_t kPart = 256;
+  double part[kPart];
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const double most = *std::max_element(x, x + n);
+    const double most = largest_of(kernels, n, x);
     double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - most);
+    for (int64_t at = 0; at < n; at += kPart) {
+      const int64_t count = std::min(kPart, n - at);
+      for (int64_t i = 0; i < count; ++i) part[i] = x[at + i] - most;
+      kernels.unary_f64[kFolioExpF64](count, part, part);
+      kernels.reduce_rows_f64[kFolioReduceSum](1, count, part, count, &sum);
+    }
     const double log_sum = std::log(sum);
     for (int64_t i = 0; i < n; ++i) y[i] = x[i] - most - log_sum;
   }

@@ -353,6 +353,41 @@ void call_gemv_b16(const FolioKernels& k, int64_t n, const Pointers& p, int) {
   }
 }
 
+// Five rows, which are made into panels, and equal bits: no tolerance.
+void call_gemm_f64(const FolioKernels& k, int64_t n, const Pointers& p, int) {
+  alignas(64) static uint8_t scratch[1 << 15];
+  FolioGemmF64 a{};
+  a.m = 5, a.n = n, a.k = 7;
+  a.a = p.of<double>(0), a.a_row_stride = 7, a.a_col_stride = 1;
+  a.b = p.of<double>(1), a.b_row_stride = n, a.b_col_stride = 1;
+  a.c = p.to<double>(0), a.c_row_stride = n, a.alpha = 0.75, a.scratch = scratch;
+  ASSERT_LE(folio_gemm_f64_scratch(&a), int64_t{sizeof scratch});
+  k.gemm_f64(&a);
+}
+
+void add_double_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(gemm_f64),
+                   {numbers<double, 0, 35>(), numbers<double, 7>()},
+                   {numbers<double, 5>()},
+                   call_gemm_f64,
+                   Agrees::kNear,
+                   none});
+  for (int i = 0; i < kFolioUnaryF64Count; ++i) {
+    list->push_back({"unary_f64 " + std::to_string(i),
+                     offsetof(FolioKernels, unary_f64) + static_cast<size_t>(i) * sizeof(void*),
+                     {numbers<double, 1>()},
+                     {numbers<double, 1>()},
+                     [](const FolioKernels& k, int64_t n, const Pointers& p, int part) {
+                       k.unary_f64[part](n, p.of<double>(0), p.to<double>(0));
+                     },
+                     // Two times 2 ulp of up to 128, the logarithm of what is smaller than normal.
+                     Agrees::kNear,
+                     [](int64_t) { return 4 * 0x1p-46; },
+                     Among::kAll,
+                     i});
+  }
+}
+
 void add_product_slots(std::vector<Slot>* list) {
   // (k + 3) 2^-24 sum |A| |B|, twice.
   const auto bound = [](int64_t) { return 2 * 10 * kUnit * 7; };
@@ -716,6 +751,7 @@ std::vector<Slot> slots() {
   add_row_slots(&list);
   add_moving_slots(&list);
   add_product_slots(&list);
+  add_double_slots(&list);
   add_window_slots(&list);
   add_winograd_slots(&list);
   add_byte_matrix_slots(&list);

@@ -17,6 +17,11 @@ static float narrowed(float x) {
   return static_cast<float>(kFunction(double{x}));
 }
 
+static double sigmoid_f64(double x) {
+  const double e = exp(-fabs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
+
 static float gelu_erf(float x) {
   const double inv_sqrt2 = 0.70710678118654752;
   // erfc keeps the digits of the small left tail.
@@ -82,6 +87,11 @@ static void map1(int64_t n, const float* x, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = kFunction(x[i]);
 }
 
+template <double (*kFunction)(double)>
+static void map1_f64(int64_t n, const double* x, double* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = kFunction(x[i]);
+}
+
 template <float (*kFunction)(float, float, float)>
 static void shaped(int64_t n, const float* x, float p, float q, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = kFunction(x[i], p, q);
@@ -140,6 +150,11 @@ void fill_elementwise__ref(FolioKernels* table) {
   unary[kFolioAsinh] = map1<narrowed<asinh>>;
   unary[kFolioAcosh] = map1<narrowed<acosh>>;
   unary[kFolioAtanh] = map1<narrowed<atanh>>;
+
+  table->unary_f64[kFolioExpF64] = map1_f64<exp>;
+  table->unary_f64[kFolioLogF64] = map1_f64<log>;
+  table->unary_f64[kFolioTanhF64] = map1_f64<tanh>;
+  table->unary_f64[kFolioSigmoidF64] = map1_f64<sigmoid_f64>;
 
   FolioShapedF32* of_two = table->shaped_f32;
   of_two[kFolioLeakyRelu] = shaped<leaky_relu>;

@@ -82,3 +82,16 @@ void gemv_b16__ref(const FolioGemmF32* args, const void* b, int32_t is_bfloat16)
     }
   }
 }
+
+void gemm_f64__ref(const FolioGemmF64* args) {
+  for (int64_t i = 0; i < args->m; ++i) {
+    for (int64_t j = 0; j < args->n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < args->k; ++p) {
+        sum += args->a[i * args->a_row_stride + p * args->a_col_stride] *
+               args->b[p * args->b_row_stride + j * args->b_col_stride];
+      }
+      args->c[i * args->c_row_stride + j] = args->alpha * sum;
+    }
+  }
+}

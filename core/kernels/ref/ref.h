@@ -30,6 +30,7 @@ void gemm_f32__ref(const FolioGemmF32* args);
 void dots_f32__ref(const FolioGemmF32* args);
 void gemv_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
 void gemv_b16__ref(const FolioGemmF32* args, const void* b, int32_t is_bfloat16);
+void gemm_f64__ref(const FolioGemmF64* args);
 void f16_to_f32__ref(int64_t n, const void* x, float* y);
 void bf16_to_f32__ref(int64_t n, const void* x, float* y);
 void fill_elementwise__ref(FolioKernels* table);

@@ -11,6 +11,7 @@ void folio_fill_ref(FolioKernels* table) {
   table->dots_f32 = dots_f32__ref;
   table->gemv_f32 = gemv_f32__ref;
   table->gemv_b16 = gemv_b16__ref;
+  table->gemm_f64 = gemm_f64__ref;
   fill_elementwise__ref(table);
   fill_rows__ref(table);
   fill_convert__ref(table);

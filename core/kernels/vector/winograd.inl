@@ -9,7 +9,6 @@ constexpr float kPointB = 1.5f;
 /* Half a V of doubles: as many bytes as V. */
 typedef double VD __attribute__((vector_size(4 * kLanes)));
 typedef float VDFloats __attribute__((vector_size(2 * kLanes)));
-constexpr int64_t kDoubles = kLanes / 2;
 
 VFN VD vd_load(const float* p) {
   VDFloats floats;

@@ -63,11 +63,14 @@ static const HalfTileFn kHalfTiles[2][kVectorRows][4] = {
 
 #include "core/kernels/vector/gemm.inl"
 
+#include "core/kernels/vector/gemm_doubles.inl"
+
 #include "core/kernels/x86_avx2/gemm_short.inl"
 
 void folio_fill_gemm__x86_avx2(FolioKernels* table) {
   fill_gemm(table);
   table->gemm_f32 = gemm_short_or_any;
+  fill_gemm_doubles(table);
   fill_move(table);
   fill_pack_bytes(table);
 }

@@ -236,12 +236,18 @@ VFN V v_from_doubles(VD low, VD high) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high),
                               1);
 }
+constexpr int64_t kDoubles = kLanes / 2;
+VFN VD vd_load(const double* p) { return _mm256_loadu_pd(p); }
+VFN void vd_store(double* p, VD a) { _mm256_storeu_pd(p, a); }
+VFN VD vd_zero(void) { return _mm256_setzero_pd(); }
 VFN VD vd_set1(double x) { return _mm256_set1_pd(x); }
 VFN VD vd_add(VD a, VD b) { return _mm256_add_pd(a, b); }
 VFN VD vd_sub(VD a, VD b) { return _mm256_sub_pd(a, b); }
 VFN VD vd_mul(VD a, VD b) { return _mm256_mul_pd(a, b); }
 VFN VD vd_div(VD a, VD b) { return _mm256_div_pd(a, b); }
 VFN VD vd_fma(VD a, VD b, VD c) { return _mm256_fmadd_pd(a, b, c); }
+/* *sum += a * b, the product rounded, too. */
+VFN void vd_add_product(VD* sum, VD a, VD b) { *sum = _mm256_add_pd(*sum, _mm256_mul_pd(a, b)); }
 VFN VD vd_min(VD a, VD b) { return _mm256_min_pd(a, b); }
 VFN VD vd_max(VD a, VD b) { return _mm256_max_pd(a, b); }
 VFN VD vd_pick_min(VD a, VD b) {
@@ -253,6 +259,9 @@ VFN VD vd_pick_max(VD a, VD b) {
 VFN VD vd_sqrt(VD a) { return _mm256_sqrt_pd(a); }
 VFN VD vd_select_eq(VD a, VD b, VD yes, VD no) { /* a == b ? yes : no */
   return _mm256_blendv_pd(no, yes, _mm256_cmp_pd(a, b, _CMP_EQ_OQ));
+}
+VFN VD vd_select_lt(VD a, VD b, VD yes, VD no) { /* a < b ? yes : no */
+  return _mm256_blendv_pd(no, yes, _mm256_cmp_pd(a, b, _CMP_LT_OQ));
 }
 VFN VI vi_from_doubles(VD a) { return _mm256_castpd_si256(a); }
 VFN VD vd_from_bits(VI a) { return _mm256_castsi256_pd(a); }

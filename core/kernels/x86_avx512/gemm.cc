@@ -72,10 +72,13 @@ static const HalfTileFn kHalfTiles[2][kVectorRows][4] = {
 
 #include "core/kernels/vector/gemm.inl"
 
+#include "core/kernels/vector/gemm_doubles.inl"
+
 void gemm_f32_narrow__x86_avx512(const FolioGemmF32* args) { gemm_any(args, 1); }
 
 void folio_fill_gemm__x86_avx512(FolioKernels* table) {
   fill_gemm(table);
+  fill_gemm_doubles(table);
   fill_move(table);
   fill_pack_bytes(table);
 }

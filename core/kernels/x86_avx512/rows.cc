@@ -14,6 +14,8 @@
 
 #include "core/kernels/vector/trig.inl"
 
+#include "core/kernels/vector/doubles.inl"
+
 #include "core/kernels/vector/rows.inl"
 
 #include "core/kernels/vector/turn.inl"
@@ -30,6 +32,7 @@ void folio_fill_rows__x86_avx512(FolioKernels* table) {
   fill_elementwise(table);
   fill_pow(table);
   fill_trig(table);
+  fill_doubles(table);
   fill_rows(table);
   fill_softmax(table);
   fill_reductions(table);

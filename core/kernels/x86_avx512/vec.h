@@ -208,12 +208,18 @@ VFN VD vd_high(V a) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)); }
 VFN V v_from_doubles(VD low, VD high) {
   return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
 }
+constexpr int64_t kDoubles = kLanes / 2;
+VFN VD vd_load(const double* p) { return _mm512_loadu_pd(p); }
+VFN void vd_store(double* p, VD a) { _mm512_storeu_pd(p, a); }
+VFN VD vd_zero(void) { return _mm512_setzero_pd(); }
 VFN VD vd_set1(double x) { return _mm512_set1_pd(x); }
 VFN VD vd_add(VD a, VD b) { return _mm512_add_pd(a, b); }
 VFN VD vd_sub(VD a, VD b) { return _mm512_sub_pd(a, b); }
 VFN VD vd_mul(VD a, VD b) { return _mm512_mul_pd(a, b); }
 VFN VD vd_div(VD a, VD b) { return _mm512_div_pd(a, b); }
 VFN VD vd_fma(VD a, VD b, VD c) { return _mm512_fmadd_pd(a, b, c); }
+/* *sum += a * b, the product rounded, too. */
+VFN void vd_add_product(VD* sum, VD a, VD b) { *sum = _mm512_add_pd(*sum, _mm512_mul_pd(a, b)); }
 VFN VD vd_min(VD a, VD b) { return _mm512_min_pd(a, b); }
 VFN VD vd_max(VD a, VD b) { return _mm512_max_pd(a, b); }
 VFN VD vd_pick_min(VD a, VD b) {
@@ -225,6 +231,9 @@ VFN VD vd_pick_max(VD a, VD b) {
 VFN VD vd_sqrt(VD a) { return _mm512_sqrt_pd(a); }
 VFN VD vd_select_eq(VD a, VD b, VD yes, VD no) { /* a == b ? yes : no */
   return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ), no, yes);
+}
+VFN VD vd_select_lt(VD a, VD b, VD yes, VD no) { /* a < b ? yes : no */
+  return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ), no, yes);
 }
 VFN VI vi_from_doubles(VD a) { return _mm512_castpd_si512(a); }
 VFN VD vd_from_bits(VI a) { return _mm512_castsi512_pd(a); }
