@@ -169,7 +169,7 @@ using BernoulliTypes = TypeList<float, double, Float16, BFloat16, int8_t, int16_
 
 class Bernoulli final : public RandomKernel {
  public:
-  Status run(OpRun& run) const override {
+  [[gnu::cold]] Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     const DType type = dtype == DType::kUndefined ? x->dtype() : dtype;
     if (!contains(FloatTypes{}, x->dtype())) return wrong_type(0, x->dtype());

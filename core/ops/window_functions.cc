@@ -118,7 +118,7 @@ class MelWeightMatrix final : public OpKernel {
  public:
   DType dtype = DType::kFloat;
 
-  Status run(OpRun& run) const override {
+  [[gnu::cold]] Status run(OpRun& run) const override {
     FOLIO_TRY(const int64_t bins, size_input(run, 0));
     FOLIO_TRY(const int64_t dft_length, size_input(run, 1));
     FOLIO_TRY(const int64_t rate, size_input(run, 2));

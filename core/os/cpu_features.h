@@ -36,6 +36,6 @@ int physical_core_count();
 
 // CPUs worth of time that cgroups (v2 and v1, every level up to the root) grant, rounded up; 0 when
 // there is no limit. `root` is put before every path that is read: "" outside tests.
-int cgroup_cpu_limit(const std::string& root = "");
+[[gnu::cold]] int cgroup_cpu_limit(const std::string& root = "");
 
 }  // namespace folio

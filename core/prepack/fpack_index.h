@@ -68,7 +68,7 @@ struct PackIndex {
   const PackEntry* find(const PackKey& key) const;
 };
 
-std::vector<uint8_t> encode_index(const PackIndex& index);
+[[gnu::cold]] std::vector<uint8_t> encode_index(const PackIndex& index);
 
 // `blob_end`: blobs must end at or before it (pack files; stores: the sizes of their packs).
 Result<PackIndex> decode_index(Bytes bytes, uint64_t blob_end);

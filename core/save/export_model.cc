@@ -225,7 +225,7 @@ class Exporter {
 
   // ---- graphs
 
-  Status write_graph(const Graph& graph, const NameScope* outer, GraphDef* out) {
+  [[gnu::cold]] Status write_graph(const Graph& graph, const NameScope* outer, GraphDef* out) {
     NameScope scope{outer};
     name_values(graph, &scope);
     out->name = graph.name.empty() ? "graph" : graph.name;

@@ -43,7 +43,8 @@ enum class VersionsOf {
   kNodes,    // each node has its own (.ort)
 };
 
-Result<std::unique_ptr<ExportedModel>> export_model(const Model& model, VersionsOf versions);
+[[gnu::cold]] Result<std::unique_ptr<ExportedModel>> export_model(const Model& model,
+                                                                  VersionsOf versions);
 
 // Metadata entries of Folio's own (folio.content_id, folio.data_file, folio.pack_file): about a
 // file, not a model. They are not carried over; a writer adds those of its file.

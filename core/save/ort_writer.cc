@@ -72,7 +72,8 @@ class OrtFileWriter::Structure {
   Status write_node(const NodeDef& from, uint32_t index, const TypeScope& scope,
                     Offset<schema::Node>* out);
   std::vector<int32_t> note_schema(const NodeDef& node, int32_t* since);
-  Status write_graph(const GraphDef& from, const TypeScope* outer, Offset<schema::Graph>* out);
+  [[gnu::cold]] Status write_graph(const GraphDef& from, const TypeScope* outer,
+                                   Offset<schema::Graph>* out);
   Status write_model(Offset<schema::Model>* out);
   Offset<schema::KernelTypeStrResolver> write_resolver();
   void place_payloads();

@@ -48,7 +48,7 @@ struct SaveResult {
   uint64_t initializer_bytes = 0;
 };
 
-Result<SaveResult> save_model(const Model& model, const Evaluator& evaluator,
-                              const std::string& path, const SaveOptions& options);
+[[gnu::cold]] Result<SaveResult> save_model(const Model& model, const Evaluator& evaluator,
+                                            const std::string& path, const SaveOptions& options);
 
 }  // namespace folio

@@ -27,7 +27,8 @@ struct ReplaceResult {
 };
 
 // Writes `path` (empty: the model's own) and `path`.fpack.
-Result<ReplaceResult> replace_weights(const Ref<ModelFile>& model, const SessionOptions& session,
-                                      const std::string& path);
+[[gnu::cold]] Result<ReplaceResult> replace_weights(const Ref<ModelFile>& model,
+                                                    const SessionOptions& session,
+                                                    const std::string& path);
 
 }  // namespace folio
