@@ -32,6 +32,8 @@ class Graph:
         self._outputs = []
         self._value_count = 0
         self._shared = {}  # (type, shape, bytes) -> name
+        self.ranges = {}  # input -> (lowest, highest), where it cannot be anything
+        self.dims = {}  # free dim -> what it usually is
 
     def __getattr__(self, operator):
         """graph.Add(a, b) adds that node and returns its output's name; with output_count=2, a list of names.
@@ -52,8 +54,10 @@ class Graph:
         self._value_count += 1
         return f"{base}_{self._value_count}"
 
-    def input(self, name, shape, element_type=FLOAT):
-        """A dim that is a string is a free one of that name."""
+    def input(self, name, shape, element_type=FLOAT, between=None):
+        """A dim that is a string is a free one of that name. `between` are its lowest and highest number."""
+        if between:
+            self.ranges[name] = between
         self._inputs.append(helper.make_tensor_value_info(name, element_type, shape))
         return name
 

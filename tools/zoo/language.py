@@ -11,6 +11,10 @@ VOCABULARY = 8192
 HEAD_WIDTH = 64
 FLOAT_LOWEST = -3.4028234663852886e38
 
+# What inputs are between, if they are made up.
+IDS = (0, 8000)
+POSITIONS = (0, 255)
+
 
 def _causal_mask(net, count, past):
     """Of `count` rows to what stands before them."""
@@ -36,7 +40,7 @@ def _gpt2(net, count, past):
         y = net.Gemm(net.reshape(x, -1, columns), net.weights(columns, outputs, fan=columns), net.bias(outputs))
         return net.reshape(y, 1, count, outputs)
 
-    ids = net.input("input_ids", [1, count], INT64)
+    ids = net.input("input_ids", [1, count], INT64, between=IDS)
     x = net.Gather(net.weights(VOCABULARY, width), ids)
     positions = net.weights(1024, width)
     x = net.Add(x, net.Gather(positions, net.ints([range(past, past + count)])))
@@ -73,7 +77,7 @@ def t5_encoder(net):
     """T5 v1.1's encoder (Raffel et al. 2020), 6 layers of 384: RMS norms, positions as a bias; 64 tokens."""
     count = 64
     width = 384
-    ids = net.input("input_ids", [1, count], INT64)
+    ids = net.input("input_ids", [1, count], INT64, between=IDS)
     x = net.Gather(net.weights(VOCABULARY, width), ids)
     bias = net.weights(1, 6, count, count)
     for _ in range(6):
@@ -123,8 +127,8 @@ def _llama(net, count, past):
         y = net.Expand(y, net.ints([1, groups, heads // groups, count + past, HEAD_WIDTH]))
         return net.reshape(y, 1, heads, count + past, HEAD_WIDTH)
 
-    ids = net.input("input_ids", [1, count], INT64)
-    positions = net.input("position_ids", [1, count], INT64)
+    ids = net.input("input_ids", [1, count], INT64, between=IDS)
+    positions = net.input("position_ids", [1, count], INT64, between=POSITIONS)
     x = net.Gather(net.weights(VOCABULARY, width), ids)
     cosines, sines = _rotary(net, _rotary_frequencies(net), positions)
     mask = _causal_mask(net, count, past)
@@ -240,9 +244,10 @@ def hf_llama(net):
     width = 512
     groups = 2
     shapes = _FreeShapes(net)
-    ids = net.input("input_ids", ["batch", "seq"], INT64)
-    attention_mask = net.input("attention_mask", ["batch", "total"], INT64)
-    positions = net.input("position_ids", ["batch", "seq"], INT64)
+    ids = net.input("input_ids", ["batch", "seq"], INT64, between=IDS)
+    attention_mask = net.input("attention_mask", ["batch", "total"], INT64, between=(1, 1))
+    positions = net.input("position_ids", ["batch", "seq"], INT64, between=POSITIONS)
+    net.dims = {"batch": 1, "seq": 1, "past": 255, "total": 256}
     past_shape = ["batch", groups, "past", HEAD_WIDTH]
     pasts = [[net.input(f"past_key_values.{i}.{part}", past_shape) for part in ("key", "value")]
              for i in range(layers)]

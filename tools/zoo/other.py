@@ -18,7 +18,7 @@ def _dense_layers(net, x, widths):
 def dlrm(net):
     """DLRM (Naumov et al. 2019): 13 numbers and 26 tables of 1000 x 64, products of all pairs; batch of 32."""
     dense = net.input("dense", [32, 13])
-    ids = net.input("ids", [26, 32], INT64)
+    ids = net.input("ids", [26, 32], INT64, between=(0, 999))
     x = _dense_layers(net, dense, (13, 512, 256, 64))
     features = [x]
     for i in range(26):
@@ -48,7 +48,7 @@ def gnn(net):
     nodes = 2000
     edges = 8000
     x = net.input("x", [nodes, 32])
-    ends = net.input("edges", [2, edges], INT64)
+    ends = net.input("edges", [2, edges], INT64, between=(0, nodes - 1))
     ends = net.Abs(net.Mod(ends, net.ints(nodes)))  # any number is a node, so that inputs may be made up
     source = net.pick(ends, 0)
     target = net.pick(ends, 1)
