@@ -38,9 +38,7 @@ constexpr float kNf4[16] = {-1.0F,
                             0.7229568362236023F,
                             1.0F};
 constexpr int64_t kMaxDim = int64_t{1} << 30;
-constexpr int64_t kLeastBlock = 32;    // of what kernels read in place
-constexpr int64_t kDotMacs = 1 << 18;  // a task of dot products
-constexpr int64_t kMinColumns = 32;    // likewise
+constexpr int64_t kLeastBlock = 32;  // of what kernels read in place
 
 struct Sizes {
   int64_t k = 0;
@@ -78,7 +76,7 @@ Status multiply_few(OpRun& run, const Sizes& size, const FolioGemmF32& args, con
     split_block_planes(size.k, 4, row_bytes, args.a + i * size.k, planes + i * size.k,
                        /*has_levels=*/true);
   }
-  const int64_t columns = std::max(kMinColumns, kDotMacs / (args.m * size.k));
+  const int64_t columns = block_task_columns(size.k, args.m, kBlockDotMacs);
   run.parallel().for_range(size.n, columns, [&](int64_t begin, int64_t end) {
     FolioBlockDotsF32 dots{};
     dots.w = columns_of(size, codes, scales, begin, end);

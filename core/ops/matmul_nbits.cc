@@ -25,13 +25,11 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
-constexpr int64_t kDotMacs = 1 << 18;          // a task of dot products
-constexpr int64_t kRoundedMacs = 1 << 20;      // the same of integers
+constexpr int64_t kRoundedMacs = 1 << 20;      // a task of dot products of integers
 constexpr int64_t kMinRowsColumns = 256;       // of a task of many rows
 constexpr int64_t kMaxRowsColumns = 2048;      // likewise
 constexpr int64_t kRoundedTasks = 4;           // of many rows, for each thread
 constexpr int64_t kFloatTasks = 2;             // likewise: they take longer to put in order
-constexpr int64_t kMinColumns = 32;            // of a task
 constexpr int64_t kMaxDim = int64_t{1} << 31;  // of K and N
 constexpr int64_t kMaxBlock = 1 << 20;
 constexpr int64_t kMaxRoundedBlock = 256;  // longer ones are not rounded
@@ -274,10 +272,6 @@ class MatMulNBits final : public OpKernel {
     return Status::ok();
   }
 
-  static int64_t columns_of_task(const Sizes& s, int64_t rows, int64_t macs) {
-    return std::max(kMinColumns, macs / (rows * s.k) / kPanel * kPanel);
-  }
-
   // Calls convert(a, to) for each row, to `row_bytes` of scratch, then multiply(part, converted)
   // for the rows of a batch, which are multiplied with all columns while caches hold them.
   template <typename Convert, typename Multiply>
@@ -327,7 +321,7 @@ class MatMulNBits final : public OpKernel {
     const auto multiply = [&](const Product& p, const uint8_t* planes) {
       const bool is_few = p.rows <= FOLIO_BLOCK_FEW_ROWS;
       const int threads = run.parallel().thread_count();
-      const int64_t columns = is_few ? columns_of_task(s, p.rows, kDotMacs)
+      const int64_t columns = is_few ? block_task_columns(s.k, p.rows, kBlockDotMacs)
                                      : columns_of_many_rows(s, kFloatTasks, threads);
       const int parts = folio_block_parts(precision);
       const int64_t scratch = is_few ? 0 : folio_block_float_bytes(s.blocks(), s.block, parts);
@@ -353,7 +347,7 @@ class MatMulNBits final : public OpKernel {
     const auto multiply = [&](const Product& p, const uint8_t* rows) {
       const bool is_one = p.rows == 1;
       const int threads = run.parallel().thread_count();
-      const int64_t columns = is_one ? columns_of_task(s, p.rows, kRoundedMacs)
+      const int64_t columns = is_one ? block_task_columns(s.k, p.rows, kRoundedMacs)
                                      : columns_of_many_rows(s, kRoundedTasks, threads);
       const int has_tiles = run.kernels().dots_many_rows;
       const int64_t scratch =

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/kernels/kernels.h"
+
 namespace folio {
 
 // What a byte of two codes holds, as floats.
@@ -29,6 +31,14 @@ inline void unpack_block_codes(const uint8_t* bytes, int64_t bits, int64_t count
     const int64_t bit = i * bits;
     to[i] = static_cast<float>(bytes[bit / 8] >> bit % 8 & ((1 << bits) - 1));
   }
+}
+
+inline constexpr int64_t kBlockDotMacs = 1 << 18;  // a task of dot products
+
+// Columns of a task of so many multiply-adds.
+inline int64_t block_task_columns(int64_t k, int64_t rows, int64_t macs) {
+  constexpr int64_t kLeast = 32;
+  return std::max(kLeast, macs / (rows * k) / FOLIO_F32P16_COLUMNS * FOLIO_F32P16_COLUMNS);
 }
 
 // A row of A as block_dots_f32 reads it.

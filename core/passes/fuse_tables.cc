@@ -185,7 +185,7 @@ class Tables {
   Pattern& p_;
   std::vector<NodeId> order_;
   ValueId codes_ = kNone;
-  size_t depth_ = 0;
+  size_t depth_ = 0;  // of nodes that are being looked at: a chain may be longer than the stack
   std::unordered_map<ValueId, Ref<Initializer>> made_;
 };
 

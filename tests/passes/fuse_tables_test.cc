@@ -39,6 +39,14 @@ ModelWriter around(const Function& function, ElementType from = ElementType::kUi
   return writer;
 }
 
+// `to`: the floats that `from` is as codes of scale and zero point x or y.
+void round_to(GraphWriter& graph, const std::string& from, char parameters, const std::string& to) {
+  const std::string scale = std::string(1, parameters) + "s";
+  const std::string zero = std::string(1, parameters) + "z";
+  graph.node("QuantizeLinear", {from, scale, zero}, {from + "q"});
+  graph.node("DequantizeLinear", {from + "q", scale, zero}, {to});
+}
+
 std::unique_ptr<Model> after(const ModelWriter& writer) {
   std::vector<float> x;
   for (int i = 0; i < 256; ++i) x.push_back(0.05F * static_cast<float>(i - 128));
@@ -123,27 +131,23 @@ TEST(FuseTables, OtherOperandsAndOperatorsStay) {
 TEST(FuseTables, FunctionsInCodesAndOfTheseAreOneTable) {
   const Function rounded = [](GraphWriter& graph) {
     graph.node("Sigmoid", {"d"}, {"s"});
-    graph.node("QuantizeLinear", {"s", "ys", "yz"}, {"sq"});
-    graph.node("DequantizeLinear", {"sq", "ys", "yz"}, {"sd"});
+    round_to(graph, "s", 'y', "sd");
     graph.node("Mul", {"d", "sd"}, {"v"});
   };
   const char* kOne = "QuantizeLinear folio.ByteTable DequantizeLinear";
   EXPECT_EQ(types_of(after(around(rounded))->graph), kOne);
   const Function further = [&](GraphWriter& graph) {
     graph.node("LeakyRelu", {"d"}, {"l"});
-    graph.node("QuantizeLinear", {"l", "ys", "yz"}, {"lq"});
-    graph.node("DequantizeLinear", {"lq", "ys", "yz"}, {"ld"});
+    round_to(graph, "l", 'y', "ld");
     graph.node("Tanh", {"ld"}, {"t"});
-    graph.node("QuantizeLinear", {"t", "xs", "xz"}, {"tq"});
-    graph.node("DequantizeLinear", {"tq", "xs", "xz"}, {"td"});
+    round_to(graph, "t", 'x', "td");
     graph.node("Add", {"ld", "td"}, {"v"});
   };
   EXPECT_EQ(types_of(after(around(further))->graph), kOne);
   const Function of_two = [](GraphWriter& graph) {
     graph.node("Transpose", {"d"}, {"f"}).attr_ints("perm", {0, 1, 3, 2});
     graph.node("Sigmoid", {"f"}, {"s"});
-    graph.node("QuantizeLinear", {"s", "ys", "yz"}, {"sq"});
-    graph.node("DequantizeLinear", {"sq", "ys", "yz"}, {"sd"});
+    round_to(graph, "s", 'y', "sd");
     graph.node("Mul", {"d", "sd"}, {"v"});
   };
   const auto model = after(around(of_two));
@@ -171,11 +175,9 @@ TEST(FuseTables, TablesStayBetweenConvolutionsWithChannelsLast) {
     graph.initializer(TensorWriter("wz", ElementType::kInt8, {}).int32s({0}));
     graph.node("DequantizeLinear", {"w", "xs", "wz"}, {"wd"});
     graph.node("Conv", {"d", "wd"}, {"c1"});
-    graph.node("QuantizeLinear", {"c1", "xs", "xz"}, {"q1"});
-    graph.node("DequantizeLinear", {"q1", "xs", "xz"}, {"d1"});
+    round_to(graph, "c1", 'x', "d1");
     graph.node("HardSwish", {"d1"}, {"h"});
-    graph.node("QuantizeLinear", {"h", "xs", "xz"}, {"q2"});
-    graph.node("DequantizeLinear", {"q2", "xs", "xz"}, {"d2"});
+    round_to(graph, "h", 'x', "d2");
     graph.node("Conv", {"d2", "wd"}, {"v"});
   };
   const ModelWriter writer = around(between);

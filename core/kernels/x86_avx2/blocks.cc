@@ -23,7 +23,12 @@ struct Decoder {
   }
 };
 
-/* Of levels: 8 numbers are looked up by 3 bits, the fourth says among which 8. */
+/* Of 16 numbers: the low 3 bits of `index` look up among 8, bit 31 of `which` says among which 8.
+ */
+VFN V pick_of_16(V low, V high, VI index, VI which) {
+  return v_select(which, v_permute(high, index), v_permute(low, index));
+}
+
 template <>
 struct Decoder<kFolioBlockLevels> {
   V low, high;
@@ -35,8 +40,7 @@ struct Decoder<kFolioBlockLevels> {
   template <int kPlace>
   [[gnu::always_inline]] V decode(VI bytes) const {
     const VI index = kPlace > 0 ? vi_shift_right(bytes, 4) : bytes;
-    return v_select(vi_shift_left(bytes, kPlace > 0 ? 24 : 28), v_permute(high, index),
-                    v_permute(low, index));
+    return pick_of_16(low, high, index, vi_shift_left(bytes, kPlace > 0 ? 24 : 28));
   }
 };
 
@@ -68,8 +72,7 @@ VFN V low_code_floats(VI quads) {
 }
 
 VFN V look_up_levels(const float* levels, VI quads) {
-  return v_select(vi_shift_left(quads, 28), v_permute(v_load(levels + kLanes), quads),
-                  v_permute(v_load(levels), quads));
+  return pick_of_16(v_load(levels), v_load(levels + kLanes), quads, vi_shift_left(quads, 28));
 }
 
 VFN V gather_floats(const void* p, int64_t stride) {

@@ -44,16 +44,9 @@ struct Decoder<8> {
 };
 
 template <>
-struct Decoder<kFolioBlockLevels> { /* of levels */
-  V table;
-
+struct Decoder<kFolioBlockLevels> : Decoder<4> {
   [[gnu::always_inline]] void set(const float* levels, float scale) {
     table = v_mul(v_load(levels), v_set1(scale));
-  }
-  template <int kPlace>
-  [[gnu::always_inline]] V decode(VI bytes) const {
-    if constexpr (kPlace > 0) bytes = vi_shift_right(bytes, 4);
-    return _mm512_permutexvar_ps(bytes, table);
   }
 };
 
