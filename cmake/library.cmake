@@ -12,14 +12,17 @@ if(core_sources)
   target_include_directories(folio_core PUBLIC ${PROJECT_SOURCE_DIR} ${FOLIO_GENERATED_DIR})
   target_link_libraries(folio_core PUBLIC folio_flags folio_third_party folio_schemas)
   target_compile_definitions(folio_core PUBLIC FOLIO_VERSION="${PROJECT_VERSION}")
+  folio_precompile(folio_core ${FOLIO_STANDARD_HEADERS})
   # Loops over elements of any number: g++'s -O2 vectorizes those of a known number only.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Nobody reads errno or the flags of exceptions, which computing both sides of a choice sets otherwise.
-    set_property(SOURCE
+    set(sources_of_loops
       core/ops/clip.cc core/ops/cum_sum.cc core/ops/einsum.cc core/ops/elementwise_binary.cc
       core/ops/elementwise_integer.cc core/ops/elementwise_unary.cc core/ops/is_nan.cc core/ops/logical.cc
-      core/ops/op_convert.cc core/ops/op_product.cc core/ops/pow.cc core/ops/prelu.cc core/ops/where.cc
+      core/ops/op_convert.cc core/ops/op_product.cc core/ops/pow.cc core/ops/prelu.cc core/ops/where.cc)
+    set_property(SOURCE ${sources_of_loops}
       APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic -fno-math-errno -fno-trapping-math)
+    set_property(SOURCE ${sources_of_loops} PROPERTY SKIP_PRECOMPILE_HEADERS ON) # made with other flags
   endif()
   foreach(isa_target IN LISTS FOLIO_ISA_TARGETS)
     target_sources(folio_core PRIVATE $<TARGET_OBJECTS:${isa_target}>)

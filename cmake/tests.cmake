@@ -30,6 +30,7 @@ file(GLOB support_sources CONFIGURE_DEPENDS ${tests_dir}/support/*.cc)
 if(support_sources)
   add_library(folio_test_support STATIC ${support_sources})
   target_link_libraries(folio_test_support PUBLIC folio_core_test_base)
+  folio_precompile(folio_test_support ${FOLIO_STANDARD_HEADERS} <filesystem> <gtest/gtest.h>)
   set(core_test_libraries folio_test_support folio_core_test_base)
 else()
   set(core_test_libraries folio_core_test_base)
@@ -46,6 +47,12 @@ if(TARGET folio_isa_x86_amx AND NOT FOLIO_SOFTWARE_AMX) # else folio_core has th
     target_compile_options(folio_software_amx PRIVATE --param=asan-use-after-return=0) # see isa.cmake
   endif()
 endif()
+
+# Builds nothing but what the tests' headers are precompiled to.
+file(CONFIGURE OUTPUT ${FOLIO_GENERATED_DIR}/test_headers.cc CONTENT "int main() {}\n" @ONLY)
+add_executable(folio_test_headers EXCLUDE_FROM_ALL ${FOLIO_GENERATED_DIR}/test_headers.cc)
+target_link_libraries(folio_test_headers PRIVATE folio_test_base)
+folio_precompile(folio_test_headers ${FOLIO_STANDARD_HEADERS} <filesystem> <gtest/gtest.h>)
 
 function(folio_test_prefix room out)
   if(room STREQUAL "c_api" OR room STREQUAL "tools" OR room STREQUAL "bindings")
@@ -68,6 +75,7 @@ function(folio_add_gtest room)
     list(FILTER sources EXCLUDE REGEX "/kernels/byte_groups_test.cc$") # tests that folder
   endif()
   add_executable(test_${room} ${sources})
+  folio_precompile_as(test_${room} folio_test_headers)
   if(room STREQUAL "kernels" AND TARGET folio_isa_x86_amx)
     if(TARGET folio_software_amx)
       target_sources(test_kernels PRIVATE $<TARGET_OBJECTS:folio_software_amx>)

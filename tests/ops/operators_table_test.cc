@@ -25,7 +25,7 @@ constexpr std::string_view kBegin = "<!-- operators: begin, generated -->\n";
 constexpr std::string_view kEnd = "<!-- operators: end -->\n";
 
 std::string repository(const std::string& path) {
-  return std::string(FOLIO_TESTS_DIR) + "/../" + path;
+  return FOLIO_TESTS_DIR "/../" + path;
 }
 
 std::string file_text(const std::string& path) {
