@@ -51,24 +51,33 @@ Result<bool> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv
   const int64_t taps = s.window.kernel_count();
   const int64_t count = s.group * taps;
   const uint8_t flip = conv.w->dtype() == DType::kUint8 ? 0x80 : 0;
-  const auto difference = [&](int64_t i) {
-    return static_cast<int8_t>(conv.w->raw()[i] ^ flip) - out->zero[i / taps];
-  };
+  const uint8_t* codes = conv.w->raw();
+  const auto code = [&](int64_t i) { return static_cast<int8_t>(codes[i] ^ flip); };
   int32_t low = 0;
   int32_t high = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    low = std::min(low, difference(i));
-    high = std::max(high, difference(i));
+  for (int64_t c = 0; c < s.group; ++c) {
+    int8_t least = 127;
+    int8_t most = -128;
+    for (int64_t i = c * taps; i < (c + 1) * taps; ++i) {
+      least = std::min(least, code(i));
+      most = std::max(most, code(i));
+    }
+    low = std::min(low, least - out->zero[c]);
+    high = std::max(high, most - out->zero[c]);
   }
   const int64_t parts = low >= -128 && high <= 127 ? 1 : high <= 2 * 127 ? 2 : 3;
   if (parts * taps > FOLIO_MAX_BYTE_TAPS) return false;
   FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(parts * count)));
-  for (int64_t i = 0; i < count; ++i) {
-    int32_t rest = difference(i);
-    for (int64_t p = 0; p < parts; ++p) {
-      const int32_t part = std::clamp(rest, -128, 127);
-      bytes[(i / taps * parts + p) * taps + i % taps] = static_cast<uint8_t>(part);
-      rest -= part;
+  uint8_t* to = bytes;
+  for (int64_t c = 0; c < s.group; ++c) {
+    for (int64_t p = 0; p < parts; ++p, to += taps) {
+      // What earlier parts leave: each took as much as a byte holds.
+      const auto taken = static_cast<int32_t>(p);
+      for (int64_t i = 0; i < taps; ++i) {
+        const int32_t all = code(c * taps + i) - out->zero[c];
+        const int32_t rest = all - std::clamp(all, -128 * taken, 127 * taken);
+        to[i] = static_cast<uint8_t>(std::clamp(rest, -128, 127));
+      }
     }
   }
   const PackRequest request = weights_request(1, parts * taps, s.group);
@@ -341,6 +350,7 @@ class ByteConvolution {
     sums.a_zero = x_zero;
     sums.add = nullptr;
     if (sums.scale) sums.scale += channel;
+    if (sums.bias) sums.bias += channel;
     return sums;
   }
 

@@ -26,9 +26,15 @@ VFN void from_lanes(const Lanes* x, VI* to) {
   to[3] = _mm256_permute2x128_si256(x->part[2], x->part[3], 0x31);
 }
 
+/* How results are stored: any, or those of all 32 channels as words or bytes that are plain. */
+typedef enum Store { kAnyResult, kWholeWords, kPlainBytes } Store;
+
 typedef struct Channels {
   const FolioDepthwiseU8* args;
   int64_t first, count;
+  Store store;
+  VI fours;                   /* words that are channels whole */
+  VI rest;                    /* the word that is channels in part */
   Lanes weights[kMostGroups]; /* of four taps, or of a column, of one set after the other */
   Lanes offset;
   V scale[4]; /* to plain bytes */
@@ -36,23 +42,26 @@ typedef struct Channels {
   Results results;
 } Channels;
 
-/* kPlain: to bytes that are plain. */
-template <int kPlain>
 VFN void store_lanes(const Channels* c, const Lanes* sums, int64_t pixel) {
   const FolioDepthwiseU8* args = c->args;
   const int64_t at = pixel * args->y_row_stride + c->first;
-  if (!kPlain) {
-    VI words[4];
-    from_lanes(sums, words);
-    const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
-    finish_row(&c->results, words, nullptr, (char*)args->y + at * size);
+  if (c->store == kPlainBytes) {
+    VI code[4];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) code[q] = vi_nearest(v_mul(v_from_int(sums->part[q]), c->scale[q]));
+    vi_store((char*)args->y + at, pack_plain(code, c->zero, args->sums.lo < 0));
     return;
   }
-  VI code[4];
+  VI words[4];
+  from_lanes(sums, words);
+  if (c->store == kWholeWords) {
+    float* y = (float*)args->y + at;
 #pragma GCC unroll 4
-  for (int q = 0; q < 4; ++q) code[q] = vi_nearest(v_mul(v_from_int(sums->part[q]), c->scale[q]));
-  const VI bytes = pack_plain(code, c->zero, args->sums.lo < 0);
-  vi_store((char*)args->y + at, bytes);
+    for (int v = 0; v < 4; ++v) v_store(y + v * kLanes, as_words(&c->results, v, words[v]));
+    return;
+  }
+  const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
+  finish_row(&c->results, words, nullptr, (char*)args->y + at * size);
 }
 
 VFN Lanes interleave(VI a, VI b, VI c, VI d) {
@@ -64,17 +73,18 @@ VFN Lanes interleave(VI a, VI b, VI c, VI d) {
            _mm256_unpacklo_epi16(high01, high23), _mm256_unpackhi_epi16(high01, high23)}};
 }
 
-/* The channels of `c` at p; kWhole: 32 of them. */
-template <int kWhole>
+/* The channels of `c` at p. */
 VFN VI load_channels(const Channels* c, const uint8_t* p) {
-  if (kWhole) return vi_load(p + c->first);
-  uint8_t bytes[kChannels] = {};
-  __builtin_memcpy(bytes, p + c->first, (size_t)c->count);
-  return vi_load(bytes);
+  p += c->first;
+  const VI x = _mm256_maskload_epi32((const int*)(const void*)p, c->fours);
+  if (c->count % 4 == 0) return x;
+  uint32_t rest = 0;
+  for (int64_t j = c->count / 4 * 4; j < c->count; ++j) rest |= (uint32_t)p[j] << j % 4 * 8;
+  return vi_or(x, vi_and(vi_set1((int)rest), c->rest));
 }
 
 /* Any window. */
-template <int kPlain, int kAnyWeights>
+template <int kAnyWeights>
 static void run_taps(const Channels* c) {
   const FolioDepthwiseU8* args = c->args;
   const int64_t taps = args->sets * args->rows * args->columns;
@@ -91,7 +101,7 @@ static void run_taps(const Channels* c) {
         x[at] = vi_set1(0);
         if (t + at >= taps) continue;
         const uint8_t* p = row[column * args->dilation];
-        x[at] = c->count == kChannels ? load_channels<1>(c, p) : load_channels<0>(c, p);
+        x[at] = load_channels(c, p);
         if (++column < args->columns) continue;
         column = 0;
         row = ++r % args->rows == 0 ? args->x + first : row + args->x_row_stride;
@@ -101,22 +111,21 @@ static void run_taps(const Channels* c) {
 #pragma GCC unroll 4
       for (int q = 0; q < 4; ++q) dot4<kAnyWeights>(&sums.part[q], four.part[q], w->part[q]);
     }
-    store_lanes<kPlain>(c, &sums, i);
+    store_lanes(c, &sums, i);
   }
 }
 
 /* The three taps of a column, the middle one twice. */
-template <int kWhole>
 VFN Lanes load_column(const Channels* c, const uint8_t* const* column) {
   const int64_t step = c->args->x_row_stride;
-  const VI middle = load_channels<kWhole>(c, column[step]);
-  return interleave(load_channels<kWhole>(c, column[0]), middle,
-                    load_channels<kWhole>(c, column[2 * step]), middle);
+  const VI middle = load_channels(c, column[step]);
+  return interleave(load_channels(c, column[0]), middle, load_channels(c, column[2 * step]),
+                    middle);
 }
 
 /* kPixels pixels, of kSets sets of weights for the same taps. Of two, which share what is loaded of
  * weights, each is one column ahead. */
-template <int kPlain, int kAnyWeights, int kSets, int kPixels>
+template <int kAnyWeights, int kSets, int kPixels>
 VFN void add_columns(const Channels* c, const Lanes* const (&x)[kPixels + 2], int64_t pixel) {
   Lanes sums[kPixels];
 #pragma GCC unroll 4
@@ -136,30 +145,30 @@ VFN void add_columns(const Channels* c, const Lanes* const (&x)[kPixels + 2], in
     for (int i = 0; i < kPixels; ++i) sums[i].part[q] = sum[i];
   }
 #pragma GCC unroll 2
-  for (int i = 0; i < kPixels; ++i) store_lanes<kPlain>(c, &sums[i], pixel + i);
+  for (int i = 0; i < kPixels; ++i) store_lanes(c, &sums[i], pixel + i);
 }
 
-/* Windows of 3 x 3 side by side: a pixel brings one column. kPlain means whole, too. */
-template <int kPlain, int kAnyWeights, int kSets>
+/* Windows of 3 x 3 side by side: a pixel brings one column. */
+template <int kAnyWeights, int kSets>
 static void run_columns(const Channels* c) {
   const FolioDepthwiseU8* args = c->args;
   int64_t pixel = 0;
   for (int64_t l = 0; l < args->lines; ++l) {
     const uint8_t* const* column = args->x + l * args->x_line_stride;
     const int64_t end = pixel + args->pixels;
-    Lanes x0 = load_column<kPlain>(c, column);
-    Lanes x1 = load_column<kPlain>(c, column + 1);
+    Lanes x0 = load_column(c, column);
+    Lanes x1 = load_column(c, column + 1);
     for (; end - pixel >= 4; pixel += 4, column += 4) {
-      const Lanes x2 = load_column<kPlain>(c, column + 2);
-      const Lanes x3 = load_column<kPlain>(c, column + 3);
-      add_columns<kPlain, kAnyWeights, kSets, 2>(c, {&x0, &x1, &x2, &x3}, pixel);
-      x0 = load_column<kPlain>(c, column + 4);
-      x1 = load_column<kPlain>(c, column + 5);
-      add_columns<kPlain, kAnyWeights, kSets, 2>(c, {&x2, &x3, &x0, &x1}, pixel + 2);
+      const Lanes x2 = load_column(c, column + 2);
+      const Lanes x3 = load_column(c, column + 3);
+      add_columns<kAnyWeights, kSets, 2>(c, {&x0, &x1, &x2, &x3}, pixel);
+      x0 = load_column(c, column + 4);
+      x1 = load_column(c, column + 5);
+      add_columns<kAnyWeights, kSets, 2>(c, {&x2, &x3, &x0, &x1}, pixel + 2);
     }
     for (; pixel < end; ++pixel, ++column) {
-      const Lanes x2 = load_column<kPlain>(c, column + 2);
-      add_columns<kPlain, kAnyWeights, kSets, 1>(c, {&x0, &x1, &x2}, pixel);
+      const Lanes x2 = load_column(c, column + 2);
+      add_columns<kAnyWeights, kSets, 1>(c, {&x0, &x1, &x2}, pixel);
       x0 = x1;
       x1 = x2;
     }
@@ -167,30 +176,29 @@ static void run_columns(const Channels* c) {
 }
 
 /* Every second window: a pixel brings two. */
-template <int kPlain, int kAnyWeights, int kSets>
+template <int kAnyWeights, int kSets>
 static void run_second_columns(const Channels* c) {
   const FolioDepthwiseU8* args = c->args;
   int64_t pixel = 0;
   for (int64_t l = 0; l < args->lines; ++l) {
     const uint8_t* const* column = args->x + l * args->x_line_stride;
-    Lanes x0 = load_column<kPlain>(c, column);
+    Lanes x0 = load_column(c, column);
     for (int64_t i = 0; i < args->pixels; ++i, ++pixel, column += 2) {
-      const Lanes x1 = load_column<kPlain>(c, column + 1);
-      const Lanes x2 = load_column<kPlain>(c, column + 2);
-      add_columns<kPlain, kAnyWeights, kSets, 1>(c, {&x0, &x1, &x2}, pixel);
+      const Lanes x1 = load_column(c, column + 1);
+      const Lanes x2 = load_column(c, column + 2);
+      add_columns<kAnyWeights, kSets, 1>(c, {&x0, &x1, &x2}, pixel);
       x0 = x2;
     }
   }
 }
 
-template <int kPlain, int kAnyWeights>
+template <int kAnyWeights>
 static void run_three(const Channels* c) {
   const int one = c->args->sets == 1;
   if (c->args->step == 1) {
-    one ? run_columns<kPlain, kAnyWeights, 1>(c) : run_columns<kPlain, kAnyWeights, 2>(c);
+    one ? run_columns<kAnyWeights, 1>(c) : run_columns<kAnyWeights, 2>(c);
   } else {
-    one ? run_second_columns<kPlain, kAnyWeights, 1>(c)
-        : run_second_columns<kPlain, kAnyWeights, 2>(c);
+    one ? run_second_columns<kAnyWeights, 1>(c) : run_second_columns<kAnyWeights, 2>(c);
   }
 }
 
@@ -234,14 +242,10 @@ static void order_by_columns(Lanes* weights, int sets) {
   }
 }
 
-template <int kAnyWeights>
-static void run_channels(const Channels* c, int is_three) {
-  const int is_plain = c->results.is_plain && c->count == kChannels;
-  if (is_three) {
-    is_plain ? run_three<1, kAnyWeights>(c) : run_three<0, kAnyWeights>(c);
-  } else {
-    is_plain ? run_taps<1, kAnyWeights>(c) : run_taps<0, kAnyWeights>(c);
-  }
+static Store store_of(const Channels* c) {
+  if (c->count != kChannels) return kAnyResult;
+  if (c->args->sums.to != kFolioToByte) return kWholeWords;
+  return c->results.is_plain ? kPlainBytes : kAnyResult;
 }
 
 /* Weights, offsets and scales; how many groups the weights are. */
@@ -262,6 +266,9 @@ static int64_t begin_channels(Channels* c, int64_t groups, int is_three) {
   const Lanes scales = to_lanes(scale);
   for (int q = 0; q < 4; ++q) c->scale[q] = v_from_bits(scales.part[q]);
   c->zero = vi_set1_words(args->sums.zero);
+  c->store = store_of(c);
+  c->fours = v_first(c->count / 4);
+  c->rest = _mm256_andnot_si256(c->fours, v_first((c->count + 3) / 4));
   if (!is_three) return groups;
   order_by_columns(c->weights, (int)args->sets);
   return 3 * args->sets;
@@ -284,9 +291,9 @@ static void FOLIO_LEVEL(depthwise_u8)(const FolioDepthwiseU8* args) {
     }
     const int64_t vectors = 4 * begin_channels(&c, groups, is_three);
     if (takes_weights(c.weights[0].part, vectors)) {
-      run_channels<0>(&c, is_three);
+      is_three ? run_three<0>(&c) : run_taps<0>(&c);
     } else {
-      run_channels<1>(&c, is_three);
+      is_three ? run_three<1>(&c) : run_taps<1>(&c);
     }
   }
 }
