@@ -1,15 +1,16 @@
-// Convolutions of 8-bit tensors: QLinearConv and ConvInteger; and what passes/fuse_byte_adds.cc
-// makes of the first and QLinearAdd: QLinearConvAdd.
+// Convolutions of 8-bit tensors: QLinearConv and ConvInteger; and what passes make of them:
+// QLinearConvAdd (fuse_byte_adds.cc) and ConvIntegerToFloat (fuse_integer_conv.cc).
 //
-// Source: ONNX operator spec, opset 10; com.microsoft QLinearConv, version 1; QLinearConvAdd:
-//         Folio's own, domain folio, version 1.
+// Source: ONNX operator spec, opset 10; com.microsoft QLinearConv, version 1; QLinearConvAdd
+//         and ConvIntegerToFloat: Folio's own, domain folio, version 1.
 // Shapes: as Conv, or x and y [N, spatial..., C] with channels_last; w_scale and w_zero: one
 //         element or one per output channel; b int32 [M].
 // Math:   sums of (x - x_zero) * (w - w_zero) + b are exact in int32 (wrapping). QLinearConv: y =
 //         saturate(round(sum * (x_scale * w_scale / y_scale)) + y_zero). QLinearConvAdd: QLinearAdd
-//         of that and z, which is A if `addend_is_a`, else B.
+//         of that and z, which is A if `addend_is_a`, else B. ConvIntegerToFloat: y = float(sum) *
+//         scale + B, scale and B of one element for each output channel, or scale of one for all.
 // Types:  QLinearConv, QLinearConvAdd: int8 and uint8; b int32, scales float. ConvInteger: int8
-//         and uint8; y int32.
+//         and uint8; y int32. ConvIntegerToFloat: int8 and uint8; scale, B and y float.
 #include <algorithm>
 
 #include "core/ops/op_conv_bytes.h"
@@ -21,14 +22,18 @@ namespace {
 
 // ---------------------------------------------------------------- ConvInteger
 
+// Inputs x, w, x_zero, w_zero; ConvIntegerToFloat: also scale, B.
 class ConvInteger final : public OpKernel {
  public:
   ConvAttrs attrs;
+  bool last = false;  // channels
+  bool to_float = false;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, byte_tensor(run, 0));
     FOLIO_TRY(const Tensor* w, byte_tensor(run, 1));
-    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, x->shape(), w->shape(), nullptr));
+    const Shape image = last ? channels_first(x->shape()) : x->shape();
+    FOLIO_TRY(const ConvSizes s, conv_sizes(attrs, image, w->shape(), nullptr));
     int32_t x_zero = 0;
     if (run.has_input(2)) {
       FOLIO_TRY(const Tensor* zero, run.tensor(2, x->dtype()));
@@ -38,9 +43,11 @@ class ConvInteger final : public OpKernel {
       }
       x_zero = byte_at(*zero, 0);
     }
-    FOLIO_TRY(Tensor * y, run.output(0, DType::kInt32, s.out));
+    FOLIO_TRY(Tensor * y, run.output(0, to_float ? DType::kFloat : DType::kInt32,
+                                     last ? channels_last(s.out) : s.out));
     if (y->count() == 0) return Status::ok();
     if (s.c_in == 0) {
+      if (to_float) return invalid_argument("X ", x->shape().to_string(), " has no channels");
       std::fill_n(y->data_mut<int32_t>(), y->count(), 0);
       return Status::ok();
     }
@@ -50,9 +57,33 @@ class ConvInteger final : public OpKernel {
     conv.w = w;
     conv.w_input = 1;
     FOLIO_TRY(conv.w_zero, byte_zero(run, 3, w->dtype(), 1, w->dim(0), ZeroAxis::kRows));
+    conv.channels_last = last;
     conv.sums.to = kFolioToInt32;
+    if (to_float) FOLIO_RETURN_IF_ERROR(read_scale(run, w->dim(0), &conv.sums));
     conv.y = y->raw_mut();
     return run_byte_conv(run, s, conv);
+  }
+
+ private:
+  static Status read_scale(OpRun& run, int64_t channels, FolioSums* sums) {
+    FOLIO_TRY(const Tensor* scale, run.tensor(4, DType::kFloat));
+    FOLIO_TRY(const Tensor* b, run.optional_tensor(5, DType::kFloat));
+    if (scale->count() != 1 && scale->count() != channels) {
+      return invalid_argument("scale ", scale->shape().to_string(), " does not fit ", channels,
+                              " channels");
+    }
+    if (b && b->count() != channels) {
+      return invalid_argument("B ", b->shape().to_string(), " does not fit ", channels,
+                              " channels");
+    }
+    FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(channels) * sizeof(float)));
+    auto* factors = reinterpret_cast<float*>(memory);
+    const int64_t step = scale->count() == 1 ? 0 : 1;
+    for (int64_t j = 0; j < channels; ++j) factors[j] = scale->data<float>()[j * step];
+    sums->to = kFolioToFloat;
+    sums->scale = factors;
+    sums->bias = b ? b->data<float>() : nullptr;
+    return Status::ok();
   }
 };
 
@@ -131,6 +162,11 @@ class QLinearConv final : public OpKernel {
 Result<std::unique_ptr<OpKernel>> make_integer(OpBuild& build) {
   auto kernel = std::make_unique<ConvInteger>();
   FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
+  kernel->to_float = build.node().op_type == "ConvIntegerToFloat";
+  if (kernel->to_float) {
+    FOLIO_TRY(const int64_t last, build.attrs().get_int("channels_last", 0));
+    kernel->last = last != 0;
+  }
   request_byte_conv(build, 1, kernel->attrs.group);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
@@ -147,24 +183,27 @@ Result<std::unique_ptr<OpKernel>> make_qlinear(OpBuild& build) {
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
-Status infer_qlinear(OpInfer& infer) {
+// With the attribute channels_last.
+Status infer_either(OpInfer& infer, DType dtype, int w_input) {
   FOLIO_TRY(const int64_t last, infer.attrs().get_int("channels_last", 0));
-  if (last == 0) return infer_conv(infer, infer.dtype(7), 0, 3);
+  if (last == 0) return infer_conv(infer, dtype, 0, w_input);
   const Dims* x = infer.dims_of(0);
-  const Dims* w = infer.dims_of(3);
-  infer.set_tensor(0, infer.dtype(7));
+  const Dims* w = infer.dims_of(w_input);
+  infer.set_tensor(0, dtype);
   if (!x || !w || x->size() < 3) return Status::ok();
   if (w->size() != x->size()) {
     return invalid_graph("X ", type_to_string(infer.input(0)), " and W ",
-                         type_to_string(infer.input(3)), " must have the same rank");
+                         type_to_string(infer.input(w_input)), " must have the same rank");
   }
   Dims first = *x;
   std::rotate(first.begin() + 1, first.end() - 1, first.end());
   FOLIO_TRY(Dims out, conv_out_dims(infer.attrs(), infer.table(), first, *w));
   std::rotate(out.begin() + 1, out.begin() + 2, out.end());
-  infer.set_tensor(0, infer.dtype(7), std::move(out));
+  infer.set_tensor(0, dtype, std::move(out));
   return Status::ok();
 }
+
+Status infer_qlinear(OpInfer& infer) { return infer_either(infer, infer.dtype(7), 3); }
 
 }  // namespace
 
@@ -175,6 +214,12 @@ Status infer_qlinear(OpInfer& infer) {
                 .min_inputs = 2,
                 .max_inputs = 4,
                 .infer = [](OpInfer& i) { return infer_conv(i, DType::kInt32, 0, 1); },
+                .make = make_integer});
+  registry.add({.domain = "folio",
+                .type = "ConvIntegerToFloat",
+                .min_inputs = 5,
+                .max_inputs = 6,
+                .infer = [](OpInfer& i) { return infer_either(i, DType::kFloat, 1); },
                 .make = make_integer});
   for (const std::string_view domain : {"", "com.microsoft"}) {
     registry.add({.domain = domain,

@@ -252,12 +252,14 @@ class ChannelsLast {
         {"", "QLinearConv", &ChannelsLast::convert_byte_conv, true},
         {kFused, "QLinearConv", &ChannelsLast::convert_byte_conv, true},
         {"folio", "QLinearConvAdd", &ChannelsLast::convert_byte_conv, true},
+        {"folio", "ConvIntegerToFloat", &ChannelsLast::convert_bytes, true},
+        {"", "DynamicQuantizeLinear", &ChannelsLast::convert_dynamic},
         {"", "MaxPool", &ChannelsLast::convert_pool},
         {"", "AveragePool", &ChannelsLast::convert_pool},
         {"", "GlobalMaxPool", &ChannelsLast::convert_pool},
         {"", "GlobalAveragePool", &ChannelsLast::convert_pool},
-        {kFused, "QLinearAveragePool", &ChannelsLast::convert_byte_pool},
-        {kFused, "QLinearGlobalAveragePool", &ChannelsLast::convert_byte_pool},
+        {kFused, "QLinearAveragePool", &ChannelsLast::convert_bytes},
+        {kFused, "QLinearGlobalAveragePool", &ChannelsLast::convert_bytes},
         {"", "QuantizeLinear", &ChannelsLast::convert_quantize},
         {"", "DequantizeLinear", &ChannelsLast::convert_quantize},
         {"folio", "ByteTable", &ChannelsLast::convert_table},
@@ -396,7 +398,18 @@ class ChannelsLast {
     return true;
   }
 
-  bool convert_byte_pool(Node& node) {
+  // Scale and zero point are of the whole image.
+  bool convert_dynamic(Node& node) {
+    const ValueId y = node.outputs[0];
+    if (!is_image(node.inputs[0]) || y == kNone || rank(y) != rank(node.inputs[0])) return false;
+    Node made = make_node(node.name, "", node.op_type, node.version, {twin(node.inputs[0])});
+    made.outputs = std::move(node.outputs);
+    made.outputs[0] = make_twin(y);
+    out_.push_back(std::move(made));
+    return true;
+  }
+
+  bool convert_bytes(Node& node) {
     const auto already = node.attributes.get_int("channels_last", 0);
     if (!is_bytes(node.inputs[0]) || rank(node.outputs[0]) != rank(node.inputs[0]) ||
         !already.is_ok() || already.value() != 0) {

@@ -27,7 +27,10 @@ void fuse(Model* model, Optimize level) {
   fuse_matmul(model, &changed, leaves);
   fuse_skips(model, &changed, leaves);
   fuse_activations(model, &changed, leaves);
-  if (leaves == Leaves::kAll) fuse_byte_adds(model, &changed);
+  if (leaves == Leaves::kAll) {
+    fuse_integer_conv(model, &changed);
+    fuse_byte_adds(model, &changed);
+  }
   if (level == Optimize::kAll) channels_last(model, &changed);
   if (changed) drop_dead(model);
 }

@@ -98,6 +98,9 @@ void fuse_blocks(Model* model, bool* changed);
 // Products of dynamically quantized activations give floats at once.
 void fuse_integer_matmul(Model* model, bool* changed);
 
+// Convolutions of dynamically quantized images give floats at once; needs inferred types.
+void fuse_integer_conv(Model* model, bool* changed);
+
 // Convolutions of bytes take in the sum that reads their result; needs inferred types.
 void fuse_byte_adds(Model* model, bool* changed);
 

@@ -87,6 +87,52 @@ TEST(ConvInteger, CountsTheTapsOfCubesOfOneChannelEach) {
   t.run();
 }
 
+// ---------------------------------------------------------------- sums to floats
+
+// 1 x 1 over channels [2, 3] of two pixels: sums 2 x - y and 3 y, of x and y without zero point 1.
+OpTester floats_of_sums(Shape image, std::vector<uint8_t> codes) {
+  OpTester t("ConvIntegerToFloat", 1, "folio");
+  t.input<uint8_t>(std::move(image), std::move(codes));
+  t.input<int8_t>({2, 2, 1, 1}, {3, 0, 1, 4});
+  t.input<uint8_t>({}, {1});
+  t.input<int8_t>({2}, {1, 1});
+  return t;
+}
+
+TEST(ConvIntegerToFloat, ScalesSumsAndAddsABias) {
+  // (x, y) = (1, 3) and (10, 0): sums -1, 9 and 20, 0.
+  for (const bool last : {false, true}) {
+    OpTester t = last ? floats_of_sums({1, 1, 2, 2}, {2, 4, 11, 1})
+                      : floats_of_sums({1, 2, 1, 2}, {2, 11, 4, 1});
+    t.attr("channels_last", last ? 1 : 0);
+    t.input<float>({1, 2, 1, 1}, {0.5F, 2});
+    t.input<float>({2, 1, 1}, {100, 1000});
+    if (last) {
+      t.expect<float>(0, {1, 1, 2, 2}, {99.5F, 1018, 110, 1000});
+    } else {
+      t.expect<float>(0, {1, 2, 1, 2}, {99.5F, 110, 1018, 1000});
+    }
+    t.run();
+  }
+}
+
+TEST(ConvIntegerToFloat, TakesOneScaleForAllAndNoBias) {
+  OpTester t = floats_of_sums({1, 2, 1, 2}, {2, 11, 4, 1});
+  t.input<float>({1}, {0.5F});
+  t.expect<float>(0, {1, 2, 1, 2}, {-0.5F, 10, 4.5F, 0});
+  t.run();
+}
+
+TEST(ConvIntegerToFloat, NumbersOfOtherChannelsAreAnError) {
+  OpTester scale = floats_of_sums({1, 2, 1, 2}, {2, 11, 4, 1});
+  scale.input<float>({3}, {1, 2, 3});
+  scale.outputs(1).fails("does not fit");
+  OpTester bias = floats_of_sums({1, 2, 1, 2}, {2, 11, 4, 1});
+  bias.input<float>({}, {1});
+  bias.input<float>({3}, {1, 2, 3});
+  bias.outputs(1).fails("does not fit");
+}
+
 // ---------------------------------------------------------------- sums with another image
 
 // y = 3 x + 1 in codes of scale 1 about 10, then (y - 10) / 2 + (z - 4) * 2 about 7.
@@ -221,16 +267,37 @@ void expect_formula(const Form& f, X x_zero, bool w_zeros) {
   const auto x = random_bytes<X>(f.channels * f.height * f.width, 1);
   const auto w = random_bytes<W>(f.filters * depth * f.kernel * f.kernel, 2);
   const auto w_zero = w_zeros ? random_bytes<W>(f.filters, 3) : std::vector<W>{0};
+  const auto give_inputs = [&](OpTester* t) {
+    t->attr_ints("pads", {f.pad, f.pad, f.pad, f.pad}).attr_ints("strides", {f.stride, f.stride});
+    t->attr_ints("dilations", {f.dilation, f.dilation}).attr("group", f.group);
+    t->input<X>({1, f.channels, f.height, f.width}, x);
+    t->input<W>({f.filters, depth, f.kernel, f.kernel}, w);
+    t->input<X>({}, {x_zero});
+    t->input<W>({static_cast<int64_t>(w_zero.size())}, w_zero);
+  };
+  const std::vector<int32_t> sums = convolve(f, x, x_zero, w, w_zero, height, width);
   OpTester t("ConvInteger", 10);
-  t.attr_ints("pads", {f.pad, f.pad, f.pad, f.pad}).attr_ints("strides", {f.stride, f.stride});
-  t.attr_ints("dilations", {f.dilation, f.dilation}).attr("group", f.group);
-  t.input<X>({1, f.channels, f.height, f.width}, x);
-  t.input<W>({f.filters, depth, f.kernel, f.kernel}, w);
-  t.input<X>({}, {x_zero});
-  t.input<W>({static_cast<int64_t>(w_zero.size())}, w_zero);
-  t.expect<int32_t>(0, {1, f.filters, height, width},
-                    convolve(f, x, x_zero, w, w_zero, height, width));
+  give_inputs(&t);
+  t.expect<int32_t>(0, {1, f.filters, height, width}, sums);
   t.run();
+  // Each channel's scale and bias are its own.
+  std::vector<float> scale;
+  std::vector<float> bias;
+  for (int64_t m = 0; m < f.filters; ++m) {
+    scale.push_back(0.25F * static_cast<float>(m % 7 + 1));
+    bias.push_back(static_cast<float>(3 * m - 11));
+  }
+  std::vector<float> want;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const auto m = i / static_cast<size_t>(height * width);
+    want.push_back(static_cast<float>(sums[i]) * scale[m] + bias[m]);
+  }
+  OpTester floats("ConvIntegerToFloat", 1, "folio");
+  give_inputs(&floats);
+  floats.input<float>({f.filters, 1, 1}, scale);
+  floats.input<float>({f.filters}, bias);
+  floats.expect<float>(0, {1, f.filters, height, width}, want);
+  floats.run();
 }
 
 template <typename X, typename W>

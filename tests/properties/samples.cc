@@ -293,6 +293,8 @@ constexpr Sample kSamples[] = {
     {"folio", "BlockCodes", 1, 1, 1, "row_bytes=8 trans=1", "Q[n,m]"},
     {"folio", "FusedMatMul", 1, 1, 1, "alpha=0.5? activation='Relu'|'Tanh'?", "f32[b,m,k]; =f32[k,n]; f32[n]?"},
     {"folio", "ByteTable", 1, 1, 1, "", "Q[n,m]; Q1[256]"},
+    {"folio", "ConvIntegerToFloat", 1, 1, 1, "pads=[1,0,1,0]? channels_last=0", "u8[n,c,5,5]; =Q[m,c,2,3]; u8[]?; =Q[]?; f32[]{0.1}; =f32[m]?"},
+    {"folio", "ConvIntegerToFloat", 1, 1, 1, "group=4 channels_last=1", "Q[n,5,6,4]; =Q1[4,1,3,3]; Q[]?; =Q1[4]?; f32[1,4,1,1]{0.1}; =f32[4]?"},
     {"folio", "QLinearConvAdd", 1, 1, 1, "addend_is_a=0|1 channels_last=0", "Q[n,c,5,5]; f32[]{0.1}; Q[]; =Q1[m,c,3,2]; =f32[]{0.05}; =Q1[]; f32[]{0.3}; Q[]; ; Q[n,m,3,4]; f32[]{0.1}; Q[]; f32[]{0.2}; Q[]; f32[]{0.3}; Q[]"},
     {"folio.nhwc", "Conv", 1, 1, 1, "pads=[1,1,1,1]? strides=[1,2]?", "f32[n,5,6,c]; =f32[m,c,3,3]; =f32[m]?"},
     {"folio.nhwc", "ConvPair", 1, 1, 1, "group=4 pads=[1,1,1,1]? strides=[1,2]? first.strides=[2,1]?", "f32[n,6,7,c]; =f32[4,c,2,1]; =f32[4]?; ; =f32[4,1,2,3]; =f32[4]?"},

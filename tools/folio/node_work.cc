@@ -169,6 +169,7 @@ const std::map<std::string, CountFn>& counts() {
       {"FusedConv", conv_at(1)},
       {"PlanesConv", conv_at(1)},
       {"ConvInteger", conv_at(1)},
+      {"ConvIntegerToFloat", conv_at(1)},
       {"DeformConv", conv_at(1)},
       {"QLinearConv", conv_at(3)},
       {"QLinearConvAdd", conv_at(3)},
