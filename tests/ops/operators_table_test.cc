@@ -24,9 +24,7 @@ namespace {
 constexpr std::string_view kBegin = "<!-- operators: begin, generated -->\n";
 constexpr std::string_view kEnd = "<!-- operators: end -->\n";
 
-std::string repository(const std::string& path) {
-  return FOLIO_TESTS_DIR "/../" + path;
-}
+std::string repository(const std::string& path) { return FOLIO_TESTS_DIR "/../" + path; }
 
 std::string file_text(const std::string& path) {
   std::ifstream in(path);
