@@ -89,6 +89,38 @@ bool dynamic_dense(GraphDraw& g) {
   return true;
 }
 
+bool dynamic_conv(GraphDraw& g) {
+  constexpr int64_t kFilters[] = {1, 3, 16, 17, 32, 40};
+  const Held* x = g.pick_rank(4);
+  if (!x) return false;
+  const int64_t channels = x->dims[1];
+  int64_t groups = g.draw().one_in(3) ? channels : 1;
+  if (channels % 2 == 0 && g.draw().one_in(3)) groups = 2;
+  const int64_t filters = groups <= 2 ? groups * g.draw().of(kFilters) : groups;
+  const int64_t size = g.draw().one_in(2) ? 3 : 1;
+  const int64_t pad = size / 2;
+  const Dims64 of_weights{filters, channels / groups, size, size};
+  const auto parts = g.nodes("DynamicQuantizeLinear", {x->name}, 3);
+  std::vector<std::string> inputs{parts[0]};
+  if (g.draw().one_in(2)) {
+    inputs.push_back(g.codes(of_weights, -127, 127));
+    inputs.push_back(parts[2]);
+  } else {
+    inputs.push_back(g.codes(of_weights, 0, 255, ElementType::kUint8));
+    inputs.push_back(parts[2]);
+    inputs.push_back(g.zero_point(ElementType::kUint8, g.between(100, 150)));
+  }
+  std::string y =
+      g.node("ConvInteger", inputs, {ints("pads", {pad, pad, pad, pad}), integer("group", groups)});
+  y = g.node("Cast", {y}, {integer("to", 1)});
+  const int64_t terms = channels / groups * size * size;
+  const double scale = 1.5 / 127 / std::max(1.0, static_cast<double>(terms) / 12);
+  y = g.node("Mul", {y, g.node("Mul", {parts[1], g.number(scale)})});
+  if (g.draw().one_in(2)) y = g.node("Add", {y, g.weight({1, filters, 1, 1}, 0.5)});
+  g.hold(y, {x->dims[0], filters, x->dims[2], x->dims[3]});
+  return true;
+}
+
 bool scores(GraphDraw& g) {
   const Scores s = draw_scores(g);
   if (s.name.empty()) return false;
@@ -182,8 +214,9 @@ bool softmax(GraphDraw& g) {
   return true;
 }
 
-constexpr Step kSteps[] = {dynamic_dense, conv,   conv, conv,   conv,   dense,   dense,   scores,
-                           binary,        binary, pool, concat, resize, to_rows, softmax, function};
+constexpr Step kSteps[] = {dynamic_dense, dynamic_conv, conv,    conv,    conv,    conv,
+                           dense,         dense,        scores,  binary,  binary,  pool,
+                           concat,        resize,       to_rows, softmax, function};
 
 }  // namespace
 
