@@ -12,7 +12,7 @@ if(core_sources)
   target_include_directories(folio_core PUBLIC ${PROJECT_SOURCE_DIR} ${FOLIO_GENERATED_DIR})
   target_link_libraries(folio_core PUBLIC folio_flags folio_third_party folio_schemas)
   target_compile_definitions(folio_core PUBLIC FOLIO_VERSION="${PROJECT_VERSION}")
-  folio_precompile(folio_core ${FOLIO_STANDARD_HEADERS})
+  folio_precompile(folio_core PRIVATE ${FOLIO_STANDARD_HEADERS})
   # Loops over elements of any number: g++'s -O2 vectorizes those of a known number only.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Nobody reads errno or the flags of exceptions, which computing both sides of a choice sets otherwise.

@@ -28,7 +28,7 @@ class IntegerConvs {
   NodeId next(NodeId id, std::string_view type) const {
     if (p_.node(id).outputs.size() != 1) return kNone;
     const NodeId reader = p_.sole_reader(p_.node(id).outputs[0]);
-    return reader != kNone && p_.is(reader, type) ? reader : kNone;
+    return p_.is(reader, type) ? reader : kNone;
   }
 
   // Of `channels` elements along the channels of an image of this rank, or of one.

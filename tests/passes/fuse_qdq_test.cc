@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "tests/support/model_tester.h"
+#include "tests/passes/pass_tester.h"
 
 namespace folio {
 namespace {
@@ -54,15 +54,11 @@ void quantize(GraphWriter& graph, const char* value, const char* scale, const ch
 }
 
 std::vector<float> result(const ModelWriter& writer, Optimize level) {
-  SessionOptions options;
-  options.optimize = level;
-  const auto outputs =
-      run_once(writer,
-               {{"x", make_tensor<float>({1, 2, 2, 2}, {-3, -0.25F, 1, 3, 20, -40, 0.5F, 7.5F})},
-                {"s_in", make_tensor<float>({}, {0.5F})}},
-               options);
-  EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
-  return outputs.is_ok() ? floats_of(outputs.value().back()) : std::vector<float>();
+  return floats_at(
+      writer,
+      {{"x", make_tensor<float>({1, 2, 2, 2}, {-3, -0.25F, 1, 3, 20, -40, 0.5F, 7.5F})},
+       {"s_in", make_tensor<float>({}, {0.5F})}},
+      level);
 }
 
 // How many nodes of a type there are after the passes, which must not change the result.

@@ -55,6 +55,16 @@ inline std::unique_ptr<Model> fused(const model_writer::ModelWriter& writer,
   return model.is_ok() ? std::move(model).take() : std::make_unique<Model>();
 }
 
+// The last output at a level, whose bits a test compares.
+inline std::vector<float> floats_at(const model_writer::ModelWriter& writer,
+                                    const std::vector<NamedValue>& inputs, Optimize level) {
+  SessionOptions options;
+  options.optimize = level;
+  const auto outputs = run_once(writer, inputs, options);
+  EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+  return outputs.is_ok() ? floats_of(outputs.value().back()) : std::vector<float>();
+}
+
 // "Conv Relu": the node types in order, with their domains.
 inline std::string types_of(const Graph& graph) {
   std::string out;
