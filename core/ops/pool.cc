@@ -194,7 +194,8 @@ class Pool : public OpKernel {
       case DType::kInt8:
       case DType::kUint8:
         if (is_max && !indices) {
-          return max_pool_bytes(run, w, planes, x->dtype() == DType::kInt8, x->raw(), y->raw_mut());
+          return max_pool_bytes(run, w, planes, 1, x->dtype() == DType::kInt8, x->raw(),
+                                y->raw_mut());
         }
         if (is_max && x->dtype() == DType::kInt8) {
           return pool_planes(run, attrs, w, planes, x->data<int8_t>(), y->data_mut<int8_t>(),

@@ -207,20 +207,39 @@ static void FOLIO_LEVEL(map_b8)(const uint8_t* table, int64_t n, const uint8_t* 
   for (; i < n; ++i) y[i] = table[x[i]];
 }
 
-VFN __m256i max_bytes(__m256i a, __m256i b, int32_t is_signed) {
-  return is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
+/* Of kVectors times 32 bytes from byte i on. */
+template <int kSigned, int kVectors>
+VFN void max_of_rows(int64_t i, int64_t count, const uint8_t* const* rows, uint8_t* y) {
+  __m256i best[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    best[v] = _mm256_loadu_si256((const __m256i*)(rows[0] + i + 32 * v));
+  }
+  for (int64_t r = 1; r < count; ++r) {
+    const uint8_t* row = rows[r] + i;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const __m256i x = _mm256_loadu_si256((const __m256i*)(row + 32 * v));
+      best[v] = kSigned ? _mm256_max_epi8(best[v], x) : _mm256_max_epu8(best[v], x);
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) _mm256_storeu_si256((__m256i*)(y + i + 32 * v), best[v]);
+}
+
+/* Whole vectors; returns where the others begin. */
+template <int kSigned>
+static int64_t max_of_vectors(int64_t n, int64_t count, const uint8_t* const* rows, uint8_t* y) {
+  int64_t i = 0;
+  for (; i + 128 <= n; i += 128) max_of_rows<kSigned, 4>(i, count, rows, y);
+  for (; i + 32 <= n; i += 32) max_of_rows<kSigned, 1>(i, count, rows, y);
+  return i;
 }
 
 static void FOLIO_LEVEL(max_b8)(int64_t n, int64_t count, const uint8_t* const* rows,
                                 int32_t is_signed, uint8_t* y) {
-  int64_t i = 0;
-  for (; i + 32 <= n; i += 32) {
-    __m256i best = _mm256_loadu_si256((const __m256i*)(rows[0] + i));
-    for (int64_t r = 1; r < count; ++r) {
-      best = max_bytes(best, _mm256_loadu_si256((const __m256i*)(rows[r] + i)), is_signed);
-    }
-    _mm256_storeu_si256((__m256i*)(y + i), best);
-  }
+  int64_t i =
+      is_signed ? max_of_vectors<1>(n, count, rows, y) : max_of_vectors<0>(n, count, rows, y);
   const uint8_t flip = is_signed ? 0x80 : 0;
   for (; i < n; ++i) {
     uint8_t best = rows[0][i];
