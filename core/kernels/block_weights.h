@@ -99,10 +99,15 @@ static inline int64_t folio_block_tiles_bytes(int64_t blocks, int64_t block) {
   return FOLIO_BLOCK_ROWS * folio_block_padded(blocks) * (block + 4) + 32 * 4 * block +
          32 * 4 * (2 * folio_block_padded(blocks) + 4 * FOLIO_BLOCK_ROWS);
 }
-/* `has_tiles`: of levels that have them (dots_many_rows). */
+/* The same rows without padding, behind the panels: their elements, scales and middles. */
+static inline int64_t folio_block_ordered_bytes(int64_t blocks, int64_t block) {
+  return FOLIO_BLOCK_ROWS * blocks * (block + 8);
+}
+/* `has_tiles`, `orders_rows`: of levels that do (dots_many_rows, orders_rows). */
 static inline int64_t folio_block_scratch_bytes(int64_t blocks, int64_t block, int32_t bits,
-                                                int has_tiles) {
-  const int64_t panels = folio_block_panels_bytes(blocks, block, bits);
+                                                int has_tiles, int orders_rows) {
+  const int64_t panels = folio_block_panels_bytes(blocks, block, bits) +
+                         (orders_rows ? folio_block_ordered_bytes(blocks, block) : 0);
   const int64_t tiles = has_tiles ? folio_block_tiles_bytes(blocks, block) : 0;
   return panels < tiles ? tiles : panels;
 }

@@ -585,6 +585,7 @@ typedef struct FolioKernels {
   int32_t precision;
   int32_t multiplies_parts; /* a bit (1 << FolioPrecision) each */
   int32_t dots_many_rows;   /* 1: see folio_dots_many_rows */
+  int32_t orders_rows;      /* 1: block_dots_s8 needs scratch for them: folio_block_scratch_bytes */
   int32_t sum_depth; /* most of k that gemm_f32 sums before C is touched; a multiple of 256 */
 } FolioKernels;
 

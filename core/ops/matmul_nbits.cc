@@ -349,9 +349,11 @@ class MatMulNBits final : public OpKernel {
       const int threads = run.parallel().thread_count();
       const int64_t columns = is_one ? block_task_columns(s.k, p.rows, kRoundedMacs)
                                      : columns_of_many_rows(s, kRoundedTasks, threads);
-      const int has_tiles = run.kernels().dots_many_rows;
+      const FolioKernels& kernels = run.kernels();
       const int64_t scratch =
-          is_one ? 0 : folio_block_scratch_bytes(s.blocks(), s.block, bits, has_tiles);
+          is_one ? 0
+                 : folio_block_scratch_bytes(s.blocks(), s.block, bits, kernels.dots_many_rows,
+                                             kernels.orders_rows);
       const auto dots = [&](int64_t begin, const FolioBlockWeights& part, uint8_t* memory) {
         auto args = dots_args<FolioBlockDotsS8>(p, part, begin, s.n, memory);
         args.a = rows;

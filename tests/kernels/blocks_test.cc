@@ -97,7 +97,7 @@ TEST(BlockDotsS8, IsTheProductOfTheRoundedRow) {
     const int64_t bytes = folio_block_row_bytes(w.blocks, w.block, w.bits);
     const int64_t plane = folio_block_plane_bytes(w.row_bytes);
     const int64_t places = 8 / w.bits;
-    const int64_t scratch_bytes = folio_block_scratch_bytes(w.blocks, w.block, w.bits, 1);
+    const int64_t scratch_bytes = folio_block_scratch_bytes(w.blocks, w.block, w.bits, 1, 1);
     AlignedRows scratch(scratch_bytes);
     for (const int64_t m : {1, 2, 3, 4, 7, 17}) {
       const auto a = random_floats(static_cast<size_t>(m * w.k), 8);
@@ -169,7 +169,7 @@ TEST(BlockDotsS8, SplitsAndEndsAreSafe) {
                                         rounded.data() + i * bytes / 4);
         }
         const BeforeUnreadable rows_end(rounded);  // aligned: rows are whole lines
-        AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits, 1));
+        AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits, 1, 1));
         FolioBlockDotsS8 args = {};
         args.w = w.weights();
         args.w.codes = codes_end.data();
@@ -250,7 +250,7 @@ TEST(BlockDotsS8, LongChainsHaveTheReferenceBits) {
             ref_kernels().block_round_f32(w.k, block, bits, a.data() + i * w.k,
                                           rows.data + i * bytes);
           }
-          AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits, 1));
+          AlignedRows scratch(folio_block_scratch_bytes(w.blocks, block, bits, 1, 1));
           FolioBlockDotsS8 args = {};
           args.w = w.weights();
           args.m = m;

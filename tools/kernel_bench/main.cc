@@ -234,7 +234,7 @@ void bench_blocks(const std::vector<Level>& levels, double seconds) {
     Floats scales(static_cast<size_t>(n * blocks));
     Floats x(static_cast<size_t>(k));
     Floats rows(static_cast<size_t>(m * row / 4));
-    Floats scratch(static_cast<size_t>(folio_block_scratch_bytes(blocks, block, bits, 1) / 4));
+    Floats scratch(static_cast<size_t>(folio_block_scratch_bytes(blocks, block, bits, 1, 1) / 4));
     Floats y(static_cast<size_t>(m * n));
     for (int64_t i = 0; i < m; ++i) {
       levels.front().kernels.block_round_f32(k, block, bits, x.get(), rows.get() + i * row / 4);

@@ -1,7 +1,9 @@
 /* Weights of small integers in blocks: their shape, rows rounded to bytes, and kLanes columns
- * unpacked into a panel, so that a vector holds a number of each.
+ * unpacked into a panel, so that a vector holds a number of each; kTilePanels panels stand side by
+ * side.
  *
- * The including file defines after: the functions that are only declared here. */
+ * The including file defines before: kTilePanels; after: the functions that are only declared here.
+ */
 
 namespace {
 
@@ -20,8 +22,8 @@ struct Shape {
   int64_t bytes;  /* of a column */
   int64_t plane;
   int64_t zero_bytes; /* of a column's zeros as codes */
-  int64_t padded; /* blocks of a row of A */
-  int64_t row;    /* bytes of a row of A */
+  int64_t padded;     /* blocks of a row of A */
+  int64_t row;        /* bytes of a row of A */
 };
 
 /* A row of A. */
@@ -67,13 +69,16 @@ VFN Columns columns_at(const FolioBlockWeights& w, const Shape& s, int64_t n) {
 
 namespace {
 
-/* Columns unpacked: for each quad, four bytes of a column, [place in its bytes: low, high][kLanes
- * columns][4] codes; then [block][kLanes] scales; then zeros as parts of the default one. */
-struct Panel {
+/* kColumns columns unpacked: for each quad, four bytes of a column, [place in its bytes: low,
+ * high][kColumns][4] codes; then [block][kColumns] scales; then zeros as parts of the default one.
+ */
+struct Panels {
+  static constexpr int64_t kColumns = kTilePanels * kLanes;
+
   void place(const Shape& s, int bits, void* memory) {
     codes = (uint8_t*)memory;
-    scales = (float*)(codes + 8 / bits * s.plane * kLanes);
-    zeros = scales + s.padded * kLanes;
+    scales = (float*)(codes + 8 / bits * s.plane * kColumns);
+    zeros = scales + s.padded * kColumns;
   }
 
   uint8_t* codes;
@@ -88,9 +93,10 @@ struct Panel {
 VFN void turn_columns(const void* first, int64_t step, int64_t count, int64_t at, int64_t length,
                       VI* to);
 
+/* `to`: where the first quad of the columns goes. */
 template <int kBits>
-static void unpack_codes(const Columns& c, const Shape& s, int64_t count, const Panel& panel) {
-  uint8_t* to = panel.codes;
+static void unpack_codes(const Columns& c, const Shape& s, int64_t count, uint8_t* to) {
+  constexpr int64_t kStep = 4 * Panels::kColumns;
   VI quads[kLanes];
   for (int64_t at = 0; at < s.plane; at += 4 * kLanes) {
     const char* next = (const char*)c.codes + kLanes * (s.bytes + at);
@@ -99,41 +105,53 @@ static void unpack_codes(const Columns& c, const Shape& s, int64_t count, const 
     }
     turn_columns(c.codes, c.bytes, count, at / 4, s.bytes / 4, quads);
 #pragma GCC unroll 16
-    for (int64_t q = 0; q < kLanes; ++q, to += 4 * kLanes * (8 / kBits)) {
+    for (int64_t q = 0; q < kLanes; ++q, to += kStep * (8 / kBits)) {
       vi_store(to, low_codes<kBits>(quads[q]));
-      if (kBits == 4) vi_store(to + 4 * kLanes, high_codes(quads[q]));
+      if (kBits == 4) vi_store(to + kStep, high_codes(quads[q]));
     }
   }
 }
 
-/* Zeros become what they are of the default one, whose part of D a row of A holds. */
+/* One of the panels. Zeros become what they are of the default one, whose part of D a row of A
+ * holds. */
 template <int kBits>
-static void unpack(const Columns& c, const Shape& s, int64_t count, const Panel& panel) {
-  unpack_codes<kBits>(c, s, count, panel);
+static void unpack(const Columns& c, const Shape& s, int64_t count, const Panels& panels,
+                   int64_t which) {
+  constexpr int64_t kStep = Panels::kColumns;
+  const int64_t first = which * kLanes;
+  unpack_codes<kBits>(c, s, count, panels.codes + 4 * first);
   const V part = v_set1(1.0f / (1 << (kBits - 1)));
   VI blocks[kLanes];
   for (int64_t b = 0; b < s.padded; b += kLanes) {
     turn_columns(c.scales, 4 * c.blocks, count, b, s.blocks, blocks);
-    for (int64_t i = 0; i < kLanes; ++i) vi_store(panel.scales + (b + i) * kLanes, blocks[i]);
+    for (int64_t i = 0; i < kLanes; ++i)
+      vi_store(panels.scales + (b + i) * kStep + first, blocks[i]);
     if (!c.zeros) continue;
     turn_columns(c.zeros, 4 * c.blocks, count, b, s.blocks, blocks);
     for (int64_t i = 0; i < kLanes; ++i) {
-      v_store(panel.zeros + (b + i) * kLanes, v_mul(v_from_bits(blocks[i]), part));
+      v_store(panels.zeros + (b + i) * kStep + first, v_mul(v_from_bits(blocks[i]), part));
     }
   }
 }
 
-/* The columns from n on, up to 64, as panels in args->scratch; returns how many panels they are. */
+/* The columns from n on, up to 64, in args->scratch; returns how many `panels` they are. A panel
+ * without columns is as the one before it. */
 template <int kBits>
 static int64_t unpack_panels(const FolioBlockDotsS8* args, const Shape& s, int64_t n,
-                             Panel* panels) {
+                             Panels* panels) {
+  constexpr int64_t kWidth = Panels::kColumns;
   const FolioBlockWeights& w = args->w;
   const int64_t bytes = folio_block_panels_bytes(s.blocks, w.block, kBits);
   int64_t count = 0;
-  for (int64_t at = n; at < w.n && at < n + FOLIO_BLOCK_COLUMNS; at += kLanes, ++count) {
-    const int64_t left = w.n - at;
+  for (int64_t at = n; at < w.n && at < n + FOLIO_BLOCK_COLUMNS; at += kWidth, ++count) {
     panels[count].place(s, kBits, (char*)args->scratch + bytes * (at - n) / FOLIO_BLOCK_COLUMNS);
-    unpack<kBits>(columns_at(w, s, at), s, left < kLanes ? left : kLanes, panels[count]);
+    for (int64_t which = 0; which < kTilePanels; ++which) {
+      const int64_t column = at + which * kLanes;
+      const int64_t first = column < w.n ? column : column - kLanes;
+      const int64_t left = w.n - first;
+      unpack<kBits>(columns_at(w, s, first), s, left < kLanes ? left : kLanes, panels[count],
+                    which);
+    }
   }
   return count;
 }
@@ -141,6 +159,7 @@ static int64_t unpack_panels(const FolioBlockDotsS8* args, const Shape& s, int64
 /* The y of a row and the columns of a panel from n on. */
 VFN void store_chains(const FolioBlockDotsS8* args, const V (&chains)[4], int64_t row, int64_t n) {
   const int64_t left = args->w.n - n;
+  if (left <= 0) return;
   const VM m = v_first(left < kLanes ? left : kLanes);
   V y = v_add(v_add(chains[0], chains[2]), v_add(chains[1], chains[3]));
   if (args->bias) y = v_add(y, v_load_masked(args->bias + n, m));

@@ -52,6 +52,7 @@
 #include "core/kernels/x86_avx512/x86_avx512.h"
 #include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
 
+constexpr int64_t kTilePanels = 1;
 #include "core/kernels/vector/block_panels.inl"
 
 #include "core/kernels/x86_amx/split.inl"

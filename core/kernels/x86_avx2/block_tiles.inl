@@ -193,7 +193,7 @@ typedef struct Chains {
 } Chains;
 
 template <int kBits, int kRows, int kZeros, int kBlob>
-VFN void tile_blocks(const Shape& s, const Part& part, const OrderedRows& rows, const Panel& panel,
+VFN void tile_blocks(const Shape& s, const Part& part, const OrderedRows& rows, const Panels& panel,
                      Chains* chains) {
   const int64_t codes_step = s.blob * (8 / kBits) * kLanes;
   for (int turn = 0; turn < 4; ++turn) {
@@ -218,7 +218,7 @@ VFN void tile_blocks(const Shape& s, const Part& part, const OrderedRows& rows, 
 }
 
 template <int kBits, int kRows, int kZeros>
-static void tile(const Shape& s, const Part& part, const OrderedRows& rows, const Panel& panel,
+static void tile(const Shape& s, const Part& part, const OrderedRows& rows, const Panels& panel,
                  Chains* chains) {
   if (s.blob == 16) {
     tile_blocks<kBits, kRows, kZeros, 16>(s, part, rows, panel, chains);
@@ -231,18 +231,16 @@ static void tile(const Shape& s, const Part& part, const OrderedRows& rows, cons
 
 /* `rows` rows from `row` on, kGroupTiles tiles at most, times the panels. */
 template <int kBits, int kZeros>
-static void multiply_group(const FolioBlockDotsS8* args, const Shape& s, const Panel* panels,
+static void multiply_group(const FolioBlockDotsS8* args, const Shape& s, const Panels* panels,
                            int64_t count, int64_t row, int64_t rows, int64_t n) {
-  using TileFn = void (*)(const Shape&, const Part&, const OrderedRows&, const Panel&, Chains*);
+  using TileFn = void (*)(const Shape&, const Part&, const OrderedRows&, const Panels&, Chains*);
   constexpr TileFn kTiles[] = {nullptr, tile<kBits, 1, kZeros>, tile<kBits, 2, kZeros>,
                                tile<kBits, 3, kZeros>, tile<kBits, 4, kZeros>};
   OrderedRows ordered[kGroupTiles];
   Chains chains[FOLIO_BLOCK_COLUMNS / kLanes][kGroupTiles];
   const int64_t at_once = s.blob * 4 < kColumnBytes ? kColumnBytes / s.blob : 4;
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-  const auto rows_of = [&](int64_t t) {
-    return t + 1 < tiles ? kTileRows : rows - t * kTileRows;
-  };
+  const auto rows_of = [&](int64_t t) { return t + 1 < tiles ? kTileRows : rows - t * kTileRows; };
   Part part = {0, 0, ordered_block_bytes(s)};
   do {
     part.from = part.end;
@@ -267,7 +265,7 @@ static void multiply_group(const FolioBlockDotsS8* args, const Shape& s, const P
 }
 
 template <int kBits, int kZeros>
-VFN void all_rows(const FolioBlockDotsS8* args, const Shape& s, const Panel* panels, int64_t count,
+VFN void all_rows(const FolioBlockDotsS8* args, const Shape& s, const Panels* panels, int64_t count,
                   int64_t n) {
   constexpr int64_t kRows = kGroupTiles * kTileRows;
   for (int64_t i = 0; i < args->m; i += kRows) {
@@ -279,7 +277,7 @@ VFN void all_rows(const FolioBlockDotsS8* args, const Shape& s, const Panel* pan
 template <int kBits>
 static void dot_rows(const FolioBlockDotsS8* args, const Shape& s) {
   for (int64_t n = 0; n < args->w.n; n += FOLIO_BLOCK_COLUMNS) {
-    Panel panels[FOLIO_BLOCK_COLUMNS / kLanes];
+    Panels panels[FOLIO_BLOCK_COLUMNS / kLanes];
     const int64_t count = unpack_panels<kBits>(args, s, n, panels);
     if (args->w.zeros) {
       all_rows<kBits, 1>(args, s, panels, count, n);

@@ -10,4 +10,5 @@ void block_dots_s8__x86_avx512vnni(const FolioBlockDotsS8* args) { block_dots_s8
 
 void folio_fill_blocks__x86_avx512vnni(FolioKernels* table) {
   table->block_dots_s8 = block_dots_s8__x86_avx512vnni;
+  table->orders_rows = 1;
 }

@@ -169,5 +169,3 @@ VFN __m128 dot_column(const Columns& c, const Shape& s, const Row& a) {
   }
   return sum;
 }
-
-#include "core/kernels/vector/block_quads.inl"

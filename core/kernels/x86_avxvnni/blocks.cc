@@ -18,6 +18,8 @@ VFN void add_dots(VI* dots, VI codes, VI low, VI high) {
 }
 
 #include "core/kernels/vector/block_pairs.inl"
-#include "core/kernels/vector/block_quads.inl"
 
-void folio_fill_blocks__x86_avxvnni(FolioKernels* table) { table->block_dots_s8 = block_dots_s8; }
+void folio_fill_blocks__x86_avxvnni(FolioKernels* table) {
+  table->block_dots_s8 = block_dots_s8;
+  table->orders_rows = 1;
+}
