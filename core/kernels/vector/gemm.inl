@@ -1,17 +1,17 @@
 /* gemm_f32 around the tiles of gemm_tile.inl: blocks of k and of rows, packing of A.
  *
  * The including file defines before: kTileRows; kPlacedK, the most of k that rows in place sum at
- * once; kTiles[kPacks, kPieces or kEven][panels - 1][rows];
+ * once; kPlacedFloats, the most numbers of A that these have in a block, for L2;
+ * kTiles[kPacks, kPieces or kEven][panels - 1][rows];
  * kHalfPanelTiles, the same for half a panel less, but for kPacks and few rows;
  * kVectorTiles[rows - 1][log2(panels)], A in place, null where there is none. */
 
 constexpr int64_t kCopyStride = kBlockK + 16; /* of copied rows: a line more, for other sets */
 
-/* Rows in place of a block of A: as many as have no more numbers in a k block of `depth`, which is
- * at most kPlacedK, than kBlockRows in one of kBlockK. */
+/* Rows in place of a block of A whose k block is `depth`, at most kPlacedK. */
 VFN int64_t placed_rows(int64_t depth) {
   if (depth <= kBlockK) return kBlockRows;
-  return kBlockRows * kBlockK / depth / kTileRows * kTileRows;
+  return kPlacedFloats / depth / kTileRows * kTileRows;
 }
 
 /* How a product reads A. */
