@@ -17,7 +17,7 @@ constexpr bool kIsCentred = false;
 #include "core/kernels/vector/block_rows.inl"
 #include "core/kernels/x86_avx512vnni/turn_columns.inl"
 
-/* ---- one row: sixteen short blocks at a time */
+/* ---- one row: sixteen blocks at a time */
 
 /* Lanes of 128 bits: those of a, then of b, two and two added. */
 VFN VI fold(VI a, VI b) {
@@ -71,11 +71,37 @@ VFN VI dot_parts(const uint8_t* codes, const Shape& s, const int8_t* x, int64_t 
   return kBits == 4 ? sum_short_lanes(dots) : sum_lanes(dots);
 }
 
+/* kBlob: bytes of a block; 128: that and more. */
+template <int kBlob>
+VFN int64_t blob_of(const Shape& s) {
+  return kBlob < 128 ? kBlob : s.blob;
+}
+
+/* Of a block of 64 bytes and more. */
+template <int kBits, int kBlob>
+VFN VI dot_block(const uint8_t* codes, const Shape& s, const int8_t* x, int64_t b) {
+  const int64_t begin = b * blob_of<kBlob>(s);
+  VI dots = dot_bytes<kBits, 0>(codes, s, x, begin);
+  for (int64_t at = 64; at < blob_of<kBlob>(s); at += 64) {
+    dots = vi_add(dots, dot_bytes<kBits, 0>(codes, s, x, begin + at));
+  }
+  return dots;
+}
+
+/* [lane][j] = the sum of that lane of 128 bits over block b + j, of four of them. */
+template <int kBits, int kBlob>
+VFN VI dot_four_blocks(const uint8_t* codes, const Shape& s, const int8_t* x, int64_t b) {
+  VI dots[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) dots[i] = dot_block<kBits, kBlob>(codes, s, x, b + i);
+  return sum_lanes(dots);
+}
+
 /* The sums of 16 blocks from b on. */
 template <int kBits, int kBlob, int kTail>
 VFN VI dot_blocks(const uint8_t* codes, const Shape& s, const int8_t* x, int64_t b) {
   const int64_t at = b * kBlob;
-  VI sums, order; /* where each block's stands */
+  VI sums, order;              /* where each block's stands */
   if constexpr (kBlob == 16) { /* [i][v] = block 4 v + i */
     sums = dot_parts<kBits, kTail>(codes, s, x, at);
     order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -83,6 +109,11 @@ VFN VI dot_blocks(const uint8_t* codes, const Shape& s, const int8_t* x, int64_t
     sums = add_pairs(dot_bytes<kBits, kTail>(codes, s, x, at),
                      dot_bytes<kBits, kTail>(codes, s, x, at + 64));
     order = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+  } else if constexpr (kBlob >= 64) { /* [lane][j] = block 4 lane + j */
+    return fold(fold(dot_four_blocks<kBits, kBlob>(codes, s, x, b),
+                     dot_four_blocks<kBits, kBlob>(codes, s, x, b + 4)),
+                fold(dot_four_blocks<kBits, kBlob>(codes, s, x, b + 8),
+                     dot_four_blocks<kBits, kBlob>(codes, s, x, b + 12)));
   } else { /* 32; [lane][v] = block 2 v + lane, from lane 2 on 6 more */
     sums = fold(dot_parts<kBits, kTail>(codes, s, x, at),
                 dot_parts<kBits, kTail>(codes, s, x, at + 256));
@@ -93,11 +124,12 @@ VFN VI dot_blocks(const uint8_t* codes, const Shape& s, const int8_t* x, int64_t
 
 /* Fetches what stands so far behind 16 blocks from b on. */
 template <int kBlob>
-VFN void fetch_ahead(const Columns& c, int64_t b) {
-  const char* codes = (const char*)c.codes + b * kBlob + kAhead;
+VFN void fetch_ahead(const Columns& c, const Shape& s, int64_t b) {
+  const int64_t blob = blob_of<kBlob>(s);
+  const char* codes = (const char*)c.codes + b * blob + kAhead;
 #pragma GCC unroll 8
-  for (int64_t line = 0; line < 16 * kBlob; line += 64) _mm_prefetch(codes + line, kFetchHint);
-  _mm_prefetch(c.scales + c.scale_bytes * (b + kAhead / kBlob), kFetchHint);
+  for (int64_t line = 0; line < 16 * blob; line += 64) _mm_prefetch(codes + line, kFetchHint);
+  _mm_prefetch(c.scales + c.scale_bytes * (b + kAhead / blob), kFetchHint);
 }
 
 /* Scales from block b on: those that m names, and zeros. */
@@ -114,7 +146,7 @@ VFN __m128 add_blocks(const Columns& c, const Shape& s, const Row& a, int64_t b,
   const VI dots = dot_blocks<kBits, kBlob, kTail>(c.codes, s, a.codes, b);
   const VI middles = vi_load(a.middles + b);
   const V scales = v_mul(load_scales(c, b, m), v_load(a.scales + b));
-  fetch_ahead<kBlob>(c, b);
+  fetch_ahead<kBlob>(c, s, b);
   V exact;
   if (c.zeros || c.zero_codes) {
     const V zeros = c.zeros ? v_load_masked(c.zeros + b, m)
@@ -130,25 +162,21 @@ VFN __m128 add_blocks(const Columns& c, const Shape& s, const Row& a, int64_t b,
   return _mm_fmadd_ps(_mm512_extractf32x4_ps(exact, 3), _mm512_extractf32x4_ps(scales, 3), sum);
 }
 
-/* ---- blocks of 64 bytes and more: four of them at a time */
-
-/* The sums of four blocks from b on, 0 where there are none. */
-template <int kBits>
-VFN __m128i dot_long_blocks(const Columns& c, const Shape& s, const int8_t* x, int64_t b) {
+/* The sums of the last four blocks or fewer of 64 bytes and more, 0 where there are none. */
+template <int kBits, int kBlob>
+VFN __m128i dot_last_blocks(const Columns& c, const Shape& s, const int8_t* x, int64_t b) {
+  const int64_t blob = blob_of<kBlob>(s);
   VI dots[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     dots[i] = _mm512_setzero_si512();
     if (b + i >= s.blocks) continue;
-    const int64_t begin = (b + i) * s.blob;
-    for (int64_t at = begin; at < begin + s.blob; at += 64) {
-      const VI bytes = vi_load(c.codes + at);
-      _mm_prefetch((const char*)c.codes + at + kAhead, kFetchHint);
-      dot4(&dots[i], low_codes<kBits>(bytes), vi_load(x + at));
-      if (kBits == 4) dot4(&dots[i], high_codes(bytes), vi_load(x + s.plane + at));
+    dots[i] = dot_block<kBits, kBlob>(c.codes, s, x, b + i);
+    for (int64_t line = 0; line < blob; line += 64) {
+      _mm_prefetch((const char*)c.codes + (b + i) * blob + line + kAhead, kFetchHint);
     }
   }
-  _mm_prefetch(c.scales + c.scale_bytes * (b + kAhead / s.blob), kFetchHint);
+  _mm_prefetch(c.scales + c.scale_bytes * (b + kAhead / blob), kFetchHint);
   const VI lanes = sum_lanes(dots);
   const __m256i two =
       _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
@@ -156,16 +184,22 @@ VFN __m128i dot_long_blocks(const Columns& c, const Shape& s, const int8_t* x, i
 }
 
 template <int kBits, int kBlob>
-VFN __m128 dot_column(const Columns& c, const Shape& s, const Row& a) {
+VFN __m128 dot_all_blocks(const Columns& c, const Shape& s, const Row& a) {
   __m128 sum = _mm_setzero_ps();
   int64_t b = 0;
-  if constexpr (kBlob == 64) {
+  for (; b + 16 <= s.blocks; b += 16) sum = add_blocks<kBits, kBlob, 0>(c, s, a, b, sum);
+  if constexpr (kBlob >= 64) {
     for (; b < s.blocks; b += 4) {
-      sum = add_four<kBits>(c, s, a, b, dot_long_blocks<kBits>(c, s, a.codes, b), sum);
+      sum = add_four<kBits>(c, s, a, b, dot_last_blocks<kBits, kBlob>(c, s, a.codes, b), sum);
     }
-  } else {
-    for (; b + 16 <= s.blocks; b += 16) sum = add_blocks<kBits, kBlob, 0>(c, s, a, b, sum);
-    if (b < s.blocks) sum = add_blocks<kBits, kBlob, 1>(c, s, a, b, sum);
+  } else if (b < s.blocks) {
+    sum = add_blocks<kBits, kBlob, 1>(c, s, a, b, sum);
   }
   return sum;
+}
+
+template <int kBits, int kBlob>
+VFN __m128 dot_column(const Columns& c, const Shape& s, const Row& a) {
+  if (kBlob == 64 && s.blob > 64) return dot_all_blocks<kBits, 128>(c, s, a);
+  return dot_all_blocks<kBits, kBlob>(c, s, a);
 }
