@@ -51,12 +51,12 @@ BlockPool& BlockPool::process() {
   return *pool;
 }
 
-// The smallest that fits and is not twice as large; null: none. Caller holds the lock.
-Ref<Arena> BlockPool::take_idle(size_t bytes) {
+// The smallest of `bytes` to `most`; null: none. Caller holds the lock.
+Ref<Arena> BlockPool::take_idle(size_t bytes, size_t most) {
   size_t best = idle_.size();
   for (size_t i = 0; i < idle_.size(); ++i) {
     const size_t has = idle_[i]->bytes();
-    if (has < bytes || has / 2 > bytes) continue;
+    if (has < bytes || has > most) continue;
     if (best == idle_.size() || has < idle_[best]->bytes()) best = i;
   }
   if (best == idle_.size()) return nullptr;
@@ -66,28 +66,35 @@ Ref<Arena> BlockPool::take_idle(size_t bytes) {
   return found;
 }
 
-// Frees those that came first until the others are within the bound; without the lock, as unmapping
-// takes time.
+// Frees the smallest, of equal ones those that came first, until the others are within the bound:
+// larger ones serve as scratch of any size, and those of caches that grow are outgrown. Without the
+// lock, as unmapping takes time.
 void BlockPool::free_excess(std::unique_lock<std::mutex>* lock) {
   while (!idle_.empty() && idle_bytes_ + of_runs_ > 2 * most_) {
-    Ref<Arena> first = std::move(idle_.front());
-    idle_.erase(idle_.begin());
-    idle_bytes_ -= first->bytes();
+    const auto smaller = [](const Ref<Arena>& a, const Ref<Arena>& b) {
+      return a->bytes() < b->bytes();
+    };
+    const auto at = std::min_element(idle_.begin(), idle_.end(), smaller);
+    Ref<Arena> smallest = std::move(*at);
+    idle_.erase(at);
+    idle_bytes_ -= smallest->bytes();
     --alive_;
     lock->unlock();
-    first = nullptr;
+    smallest = nullptr;
     lock->lock();
   }
 }
 
-Result<Ref<Arena>> BlockPool::take(size_t bytes, const Ref<Share>& share) {
+// Scratch may be a part of any idle block, as it is soon given back: of blocks of all sizes that
+// operators ask for, together more than may be idle, some would be made anew in each run.
+Result<Ref<Arena>> BlockPool::take(size_t bytes, bool is_scratch, const Ref<Share>& share) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto hold = [&](size_t more) {
     share->bytes += more;
     of_runs_ += more;
     most_ = std::max(most_, of_runs_);
   };
-  if (Ref<Arena> found = take_idle(bytes)) {
+  if (Ref<Arena> found = take_idle(bytes, is_scratch ? SIZE_MAX : 2 * bytes + 1)) {
     hold(found->bytes());
     return found;
   }
@@ -145,13 +152,13 @@ RunBlocks::~RunBlocks() {
   if (share_) pool_.end(share_.get());
 }
 
-Result<Ref<Buffer>> RunBlocks::buffer(size_t bytes) {
+Result<Ref<Buffer>> RunBlocks::take(size_t bytes, bool is_scratch) {
   if (bytes < kSmallest || bytes > SIZE_MAX / 2) return allocate_buffer(bytes);
   if (!allocation_allowed(bytes)) {
     return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
   }
   if (!share_) share_ = make_ref<BlockPool::Share>();
-  FOLIO_TRY(Ref<Arena> memory, pool_.take(rounded(bytes), share_));
+  FOLIO_TRY(Ref<Arena> memory, pool_.take(rounded(bytes), is_scratch, share_));
   return Ref<Buffer>(make_ref<BlockPool::Block>(&pool_, std::move(memory), bytes, share_));
 }
 

@@ -50,10 +50,10 @@ class BlockPool {
     bool is_over = false;
   };
 
-  Result<Ref<Arena>> take(size_t bytes, const Ref<Share>& share);
+  Result<Ref<Arena>> take(size_t bytes, bool is_scratch, const Ref<Share>& share);
   void give_back(Ref<Arena> memory, const Ref<Share>& share);
   void end(Share* share);
-  Ref<Arena> take_idle(size_t bytes);
+  Ref<Arena> take_idle(size_t bytes, size_t most);
   void free_excess(std::unique_lock<std::mutex>* lock);
 
   mutable std::mutex mutex_;
@@ -73,12 +73,16 @@ class RunBlocks {
   RunBlocks& operator=(const RunBlocks&) = delete;
 
   // 64-byte aligned, uninitialised, of kind kHeap. Small ones are malloc's.
-  Result<Ref<Buffer>> buffer(size_t bytes);
+  Result<Ref<Buffer>> buffer(size_t bytes) { return take(bytes, false); }
+  // The same for memory that goes before the run is over: it may be a part of a block of any size.
+  Result<Ref<Buffer>> scratch(size_t bytes) { return take(bytes, true); }
   // As allocate_tensor() and copy_tensor() of core/base/tensor.h.
   Result<Tensor> tensor(DType dtype, const Shape& shape);
   Result<Tensor> copy(const Tensor& source);
 
  private:
+  Result<Ref<Buffer>> take(size_t bytes, bool is_scratch);
+
   BlockPool& pool_;
   Ref<BlockPool::Share> share_;  // null: no block yet
 };

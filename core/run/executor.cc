@@ -40,7 +40,7 @@ class Frame final : public OpHost {
   Status run(const std::vector<uint8_t>* needed);
 
   Result<Tensor> allocate_output(int i, DType dtype, const Shape& shape) override;
-  Result<Ref<Buffer>> allocate_scratch(size_t bytes) override { return blocks_.buffer(bytes); }
+  Result<Ref<Buffer>> allocate_scratch(size_t bytes) override { return blocks_.scratch(bytes); }
   Status run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* outputs) override;
   Status check_cancelled() override { return request_.control.check(); }
 
