@@ -717,7 +717,8 @@ void add_block_slots(std::vector<Slot>* list) {
                      a.m = 2, a.a = rows, a.scratch = scratch;
                      a.y = p.to_f(0), a.y_row_stride = n;
                      ASSERT_EQ(folio_block_row_bytes(1, kBlock, 4), int64_t{kRowBytes});
-                     ASSERT_LE(folio_block_scratch_bytes(1, kBlock, 4, 1, 1), int64_t{sizeof scratch});
+                     ASSERT_LE(folio_block_scratch_bytes(1, kBlock, 4, 1, 1),
+                               int64_t{sizeof scratch});
                      k.block_dots_s8(&a);
                    },
                    Agrees::kBits,
