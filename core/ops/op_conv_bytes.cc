@@ -410,12 +410,16 @@ class ByteConvolution {
     const uint8_t* from = image + ((row * w.stride[1] - w.pad_begin[1]) * w.in[2] + v) * c;
     const int64_t line = w.dilation[1] * w.in[2] * c;
     const int64_t run = w.kernel[2] * c;
-    for (int64_t i = 0; i < count; ++i, from += w.stride[2] * c) {
+    const int64_t step = w.stride[2] * c;
+    const int64_t taps = w.kernel[1];
+    const int64_t whole = row_bytes();
+    for (int64_t i = 0; i < count; ++i, from += step, dst += whole) {
       const uint8_t* tap = from;
-      for (int64_t kh = 0; kh < w.kernel[1]; ++kh, tap += line, dst += run) {
-        std::memcpy(dst, tap, kShortRun);
+      uint8_t* to = dst;
+      for (int64_t kh = 0; kh < taps; ++kh, tap += line, to += run) {
+        std::memcpy(to, tap, kShortRun);
       }
-      dst = fill_up(dst);
+      std::memset(to, 0, 4);  // fills up; what is too much is written over like the taps'
     }
     return dst;
   }

@@ -132,8 +132,9 @@ struct Ahead {
   int64_t at_once = 0;
 };
 
-/* Four of each sum of a tile, [kRows] used. One chain at a time stays in registers: stores of all
- * four would stand in the way of loads whose addresses end as theirs do. */
+/* kRows rows from row `row` of A on, in order at `rows`, times the panels of the columns from n on.
+ * One chain at a time stays in registers: stores of all four would stand in the way of loads whose
+ * addresses end as theirs do. */
 template <int kBits, int kRows, int kZeros, int kPiece>
 static void tile(const FolioBlockDotsS8* args, const Shape& s, const char* rows,
                  const Panels& panels, Ahead* ahead, int64_t row, int64_t n) {
