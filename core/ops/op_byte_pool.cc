@@ -1,5 +1,7 @@
 #include "core/ops/op_byte_pool.h"
 
+#include <cstring>
+
 #include "core/ops/op_scratch.h"
 
 namespace folio {
