@@ -1,16 +1,14 @@
 // Blocks: what a run makes beside its arena: values whose shapes it finds out, outputs, scratch.
 //
 // Flow:    run/ has one RunBlocks for each run in flight; blocks that go, in the run or, as
-// outputs,
-//          after it, wait in the pool for the next run: fresh memory costs a page fault every 4
-//          KiB.
+//          outputs, after it, wait in the pool for the next run: fresh memory costs a page
+//          fault every 4 KiB.
 // Owns:    the pool owns idle blocks, a buffer its own. Buffers may outlive the run and the
-// session. Bound:   idle blocks and those of runs in flight take no more than runs had at once at
-// most; what
-//          outputs take once their runs are over is their holders'.
-// Threads: the pool is safe for any; a RunBlocks belongs to one thread at a time, its buffers die
-// on
-//          any.
+//          session.
+// Bound:   idle blocks and those of runs in flight take at most twice what runs had at once;
+//          what outputs take once their runs are over is their holders'.
+// Threads: the pool is safe for any; a RunBlocks belongs to one thread at a time, its buffers
+//          die on any.
 // Errors:  kOutOfMemory; the allocation hook of core/base/buffer.h may refuse.
 #pragma once
 
