@@ -9,7 +9,7 @@ namespace folio::ort {
 namespace {
 
 constexpr size_t kKeyBytesMax = 1024;
-constexpr size_t kValueBytesMax = 4096;
+constexpr size_t kValueBytesMax = 8192;
 
 // Sets a member of the options.
 template <typename Set>

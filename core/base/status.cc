@@ -7,7 +7,20 @@ struct Status::Rep {
   std::string message;
 };
 
-Status::Status(Code code, std::string message) : rep_(new Rep{code, std::move(message)}) {}
+namespace {
+
+// A message is one line, whatever names a model has.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+Status::Status(Code code, std::string message)
+    : rep_(new Rep{code, one_line(std::move(message))}) {}
 
 Status::Status(const Status& other) : rep_(other.rep_ ? new Rep(*other.rep_) : nullptr) {}
 
@@ -16,7 +29,8 @@ Status& Status::operator=(const Status& other) { return *this = Status(other); }
 std::string_view Status::message() const { return rep_ ? std::string_view(rep_->message) : ""; }
 
 Status Status::with_context(std::string_view where) && {
-  if (rep_) rep_->message.insert(0, std::string(where) + ": ");
+  const std::string prefix = one_line(std::string(where) + ": ");
+  if (rep_ && rep_->message.rfind(prefix, 0) != 0) rep_->message.insert(0, prefix);
   return std::move(*this);
 }
 

@@ -54,7 +54,7 @@ class [[nodiscard]] Status {
   Code code() const { return is_ok() ? Code::kOk : error_code(); }
   std::string_view message() const;
 
-  // Prefixes an error's message with "`where`: "; OK stays OK.
+  // Prefixes an error's message with "`where`: ", unless that is how it begins; OK stays OK.
   Status with_context(std::string_view where) &&;
 
  private:

@@ -1,4 +1,5 @@
 #include <map>
+#include <utility>
 
 #include "core/ops/op_registry.h"
 #include "core/passes/passes.h"
@@ -69,7 +70,8 @@ Status check_supported(const Model& model) {
   const std::vector<std::string> lines = unsupported_operators(model);
   if (lines.empty()) return Status::ok();
   std::string message = cat(lines.size(), " unsupported operator", lines.size() > 1 ? "s" : "");
-  for (const std::string& line : lines) message += cat("\n  ", line);
+  const char* separator = ": ";
+  for (const std::string& line : lines) message += cat(std::exchange(separator, "; "), line);
   return Status(Code::kUnsupportedOperator, std::move(message));
 }
 

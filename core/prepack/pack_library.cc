@@ -85,7 +85,7 @@ void PackLibrary::add_file(const std::string& path, BlobPlace place) {
                                   "no cache"));
   } else if (file.is_ok()) {
     files_.push_back(std::move(file).take());
-  } else if (file.status().code() != Code::kNoSuchFile) {
+  } else if (file.status().code() != Code::kNoSuchFile || !options_.may_lack_sidecar) {
     ignore(path, file.status());
   }
 }

@@ -33,6 +33,7 @@ enum class PackTrust : uint8_t {
 
 struct PackOptions {
   std::string sidecar;              // path; empty: none
+  bool may_lack_sidecar = false;    // nobody asked for it by name: there may be none
   std::vector<std::string> stores;  // folders; the last one is written to where possible
   uint64_t store_limit = 0;         // bytes that a store may grow to; 0: no limit
   PackTrust trust = PackTrust::kBound;

@@ -294,11 +294,15 @@ void warn_once(std::string_view key) {
 
 Status set_config(ModelOptions* model, SessionOptions* session, std::string_view key,
                   std::string_view value) {
-  constexpr size_t kMaxKey = 128;
-  constexpr size_t kMaxValue = 1024;  // ONNX Runtime's limits
-  if (key.empty() || key.size() > kMaxKey || value.size() > kMaxValue) {
-    return invalid_argument("a config key has 1 to ", kMaxKey, " characters and a value at most ",
-                            kMaxValue);
+  constexpr size_t kMaxKey = 1024;
+  constexpr size_t kMaxValue = 8192;  // ONNX Runtime's limits
+  if (key.empty() || key.size() > kMaxKey) {
+    return invalid_argument("a config key has ", key.size(), " characters, expected 1 to ",
+                            kMaxKey);
+  }
+  if (value.size() > kMaxValue) {
+    return invalid_argument("the value of config key '", key, "' has ", value.size(),
+                            " characters, expected at most ", kMaxValue);
   }
   for (const Key& known : kKeys) {
     if (known.name != key) continue;

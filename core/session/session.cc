@@ -181,6 +181,8 @@ Status Session::compile() {
   } else {
     FOLIO_TRY(program_, model_->program(key_, [&] { return make_program(); }));
   }
+  // One that another session compiled may be older than a change.
+  FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
   if (options_.packing == Packing::kLoad) FOLIO_RETURN_IF_ERROR(wait_packed_at_load());
   FOLIO_RETURN_IF_ERROR(report(1.0F, "ready"));
   if (made_program_ || options_.residency != ResidencyMode::kCache) {
@@ -201,6 +203,7 @@ Result<Ref<PackLibrary>> Session::open_library() const {
   const bool may_have_sidecar = model_->source()->identity() && model_->pack_file().empty();
   if (options_.find_sidecar && may_have_sidecar && pack.sidecar.empty()) {
     pack.sidecar = cat(model_->source()->name(), ".fpack");
+    pack.may_lack_sidecar = true;
   }
   pack.declared = model_->declared();
   pack.record = options_.cache ? options_.cache->record() : nullptr;
@@ -433,6 +436,9 @@ Status Session::run(const RunOptions& options, const std::vector<NamedValue>& in
     metrics_.cancelled.fetch_add(1, std::memory_order_relaxed);
   } else if (!status.is_ok()) {
     metrics_.failed.fetch_add(1, std::memory_order_relaxed);
+    if (status.code() != Code::kClosed && status.code() != Code::kModelChanged) {
+      status = std::move(status).with_context(model_->info().path);
+    }
   }
   return options.tag.empty() ? std::move(status)
                              : std::move(status).with_context(cat("run '", options.tag, "'"));

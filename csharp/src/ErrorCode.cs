@@ -11,7 +11,7 @@ namespace FolioRuntime
         NoSuchFile = 3,
         /// <summary>The file is neither .onnx nor .ort.</summary>
         NoModel = 4,
-        /// <summary>An operator met data that it cannot compute.</summary>
+        /// <summary>Not used.</summary>
         RuntimeException = 6,
         /// <summary>The bytes of the model are damaged.</summary>
         InvalidProtobuf = 7,

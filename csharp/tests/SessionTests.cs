@@ -115,7 +115,7 @@ namespace FolioRuntime.Tests
         public void OpenErrorsHaveCodeAndPath()
         {
             Models.AssertFails(ErrorCode.NoSuchFile, "nothing-😀.onnx", () => Model.Open("/nothing-😀.onnx"));
-            Models.AssertFails(ErrorCode.InvalidProtobuf, "not an ONNX", () => Model.CopyOf(new byte[100]));
+            Models.AssertFails(ErrorCode.NoModel, "not an ONNX", () => Model.CopyOf(new byte[100]));
             var options = new ModelOptions { Config = { { "folio.nonsense", "1" } } };
             Models.AssertFails(ErrorCode.InvalidArgument, "folio.nonsense",
                 () => Model.Open(Models.PathOf("mlp"), options));

@@ -32,7 +32,14 @@ TEST(Status, TellsItsCodeAndMessageAndWhereItHappened) {
   EXPECT_EQ(status.code(), Code::kInvalidGraph);
   EXPECT_EQ(status.message(), "model.onnx: node 3 has no input");
   EXPECT_EQ(error(Code::kIo, "no ", 'x').message(), "no x");
+  EXPECT_EQ(Status(status).with_context("model.onnx").message(), status.message())
+      << "where it happened is said once";
   EXPECT_TRUE(Status::ok().is_ok());
+}
+
+TEST(Status, MessagesAreOneLineWhateverNamesHave) {
+  const Status status = invalid_graph("node 'a\nb\r\x1b\t\u00e9'").with_context("m\n.onnx");
+  EXPECT_EQ(status.message(), "m .onnx: node 'a b   \u00e9'");
 }
 
 }  // namespace

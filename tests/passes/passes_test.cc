@@ -298,8 +298,8 @@ TEST(CheckSupported, AllUnsupportedOperatorsAreListedAtOnce) {
   graph.output("y", f32_type({2}));
   const auto model = optimized(writer);
   EXPECT_TRUE(fails_with(model.status(), Code::kUnsupportedOperator,
-                         {"2 unsupported operators", "Foo (opset 17): node 'foo0', node 'foo1'",
-                          "and 2 more", "com.example.Bar (opset 3): node 'nested'"}));
+                         {"2 unsupported operators: ", "Foo (opset 17): node 'foo0', node 'foo1'",
+                          "and 2 more; ", "com.example.Bar (opset 3): node 'nested'"}));
 }
 
 TEST(CheckSupported, ANewerOpsetIsNamedWithTheNewestKnown) {

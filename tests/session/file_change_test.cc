@@ -96,6 +96,8 @@ TEST(FileChange, AModelThatWasWrittenToGivesErrorsUntilItIsOpenedAgain) {
   SessionOptions other;  // a program of its own, and so a look at the bytes
   other.free_dims = {{"batch", 1}};
   EXPECT_EQ(Session::create(session->model_ref(), other).status().code(), Code::kModelChanged);
+  EXPECT_EQ(Session::create(session->model_ref(), {}).status().code(), Code::kModelChanged)
+      << "also where it takes what another session compiled";
   const Ref<Session> again = session_of(model.path());
   ASSERT_TRUE(again);
   EXPECT_TRUE(run_status(*again).is_ok());

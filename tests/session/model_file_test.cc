@@ -211,7 +211,7 @@ TEST(ModelFile, AMissingFileIsNamed) {
 
 TEST(ModelFile, GarbageIsNoModel) {
   const auto file = ModelFile::open(source_of("this is no model at all"), {});
-  EXPECT_EQ(file.status().code(), Code::kInvalidProtobuf) << text_of(file.status());
+  EXPECT_EQ(file.status().code(), Code::kNoModel) << text_of(file.status());
 }
 
 }  // namespace

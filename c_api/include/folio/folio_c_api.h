@@ -129,7 +129,8 @@ typedef struct FolioApi {
   FolioStatus* (*CreateCancel)(FolioCancel** out);
 
   /* Sets the flag and returns at once. Calls that carry it fail at their next step, new ones before
-   * their first: runs with FOLIO_CANCELLED, the others with FOLIO_MODEL_LOAD_CANCELED. Since 1. */
+   * their first: runs and saves with FOLIO_CANCELLED, the others with
+   * FOLIO_MODEL_LOAD_CANCELED. Since 1. */
   FolioStatus* (*CancelRequest)(FolioCancel* cancel);
 
   /* 1 if the flag is set, else 0. Since 1. */
@@ -319,7 +320,8 @@ typedef struct FolioApi {
 
   /* Compiles a model. Sessions with equal options share the result, unless those replace an
    * initializer or name a cache. Environment: the model's. Errors: UNSUPPORTED_OPERATOR,
-   * INVALID_GRAPH, NOT_IMPLEMENTED, IO, MODEL_CHANGED, MODEL_LOAD_CANCELED. Since 1. */
+   * INVALID_GRAPH, NOT_IMPLEMENTED, IO, MODEL_CHANGED, MODEL_LOAD_CANCELED; where a key names a
+   * file to write, NO_SUCHFILE (its folder). Since 1. */
   FolioStatus* (*CreateSessionFromModel)(const FolioModel* model,
                                          const FolioSessionOptions* options, FolioSession** out);
 
@@ -357,7 +359,8 @@ typedef struct FolioApi {
    * TensorScatter) may be written in the memory of that input, the whole of it; then only new rows
    * are written. After an error, outputs[i] that was NULL still is, and the contents of tensors
    * that were given are undefined. `options` may be NULL. Errors: CANCELLED, CLOSED,
-   * RUNTIME_EXCEPTION, NOT_IMPLEMENTED. Since 1. */
+   * MODEL_CHANGED, NOT_IMPLEMENTED; INVALID_ARGUMENT also where an operator met data that it cannot
+   * compute. Since 1. */
   FolioStatus* (*Run)(FolioSession* session, const FolioRunOptions* options,
                       const char* const* input_names, FolioValue* const* inputs, size_t input_count,
                       const char* const* output_names, size_t output_count, FolioValue** outputs);
@@ -540,17 +543,20 @@ typedef struct FolioApi {
    * by content, mapped and shared by every session and process that opens the model later.
    * Sessions find MODEL.fpack beside the model, and stores by the key folio.pack_store. `options`
    * are those of the sessions to come (configuration, free dimensions, progress, cancel) and may be
-   * NULL; so may `pack` and `out`. The file appears whole or not at all. Since 1. */
+   * NULL; so may `pack` and `out`. The file appears whole or not at all. Errors:
+   * CreateSessionFromModel's, NO_SUCHFILE (the folder to write to). Since 1. */
   FolioStatus* (*ModelPack)(const FolioModel* model, const FolioSessionOptions* options,
                             const FolioPackOptions* pack, FolioPackResult* out);
 
   /* What a pack file holds, as a JSON object: "path", "bytes", "writer", "blobs" (name, layout,
    * bytes, offset, key), "files". `verify` 1: compares every blob with its checksum and adds
-   * "damaged". *out goes to ReleaseString. Since 1. */
+   * "damaged". *out goes to ReleaseString. Errors: NO_SUCHFILE, IO, INVALID_GRAPH (no pack file, or
+   * a damaged one). Since 1. */
   FolioStatus* (*PackFileGetJson)(const char* path, int32_t verify, char** out);
 
   /* Housekeeping of a pack store; a JSON object of what was found and done. `limit_bytes` counts
-   * for FOLIO_PACK_STORE_COLLECT; 0: no limit. *out goes to ReleaseString. Since 1. */
+   * for FOLIO_PACK_STORE_COLLECT; 0: no limit. *out goes to ReleaseString. Errors: NO_SUCHFILE, IO.
+   * Since 1. */
   FolioStatus* (*PackStoreGetJson)(const char* folder, FolioPackStoreAction action,
                                    uint64_t limit_bytes, char** out);
 
@@ -564,7 +570,8 @@ typedef struct FolioApi {
 
   /* Writes the model as a file (docs/saving.md), whole or not at all. `options` and `out` may be
    * NULL. Errors: FOLIO_IO, FOLIO_NO_SUCHFILE (folder), FOLIO_UNSUPPORTED_OPERATOR,
-   * FOLIO_CANCELLED, FOLIO_NOT_IMPLEMENTED (what the format cannot hold). Since 1. */
+   * FOLIO_CANCELLED, FOLIO_MODEL_CHANGED, FOLIO_NOT_IMPLEMENTED (what the format cannot hold).
+   * Since 1. */
   FolioStatus* (*ModelSave)(const FolioModel* model, const char* path,
                             const FolioSaveOptions* options, FolioSaveInfo* out);
 

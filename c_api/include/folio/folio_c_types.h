@@ -38,18 +38,19 @@ typedef struct FolioMemoryReport FolioMemoryReport;     /* where the bytes are, 
 typedef enum FolioErrorCode FOLIO_INT_ENUM {
   FOLIO_OK = 0,
   FOLIO_FAIL = 1,                 /* a defect in Folio, or a failure without a better code */
-  FOLIO_INVALID_ARGUMENT = 2,     /* the call is wrong: convention 1 */
+  FOLIO_INVALID_ARGUMENT = 2,     /* the call is wrong: convention 1; or what an input of a run
+                                   * holds is (an index out of range) */
   FOLIO_NO_SUCHFILE = 3,          /* no file at that path */
   FOLIO_NO_MODEL = 4,             /* a file, but neither .onnx nor .ort */
   FOLIO_ENGINE_ERROR = 5,         /* not used */
-  FOLIO_RUNTIME_EXCEPTION = 6,    /* an operator met data that it cannot compute (a bad index) */
+  FOLIO_RUNTIME_EXCEPTION = 6,    /* not used */
   FOLIO_INVALID_PROTOBUF = 7,     /* the bytes of the model are damaged (.onnx or .ort) */
   FOLIO_MODEL_LOADED = 8,         /* not used */
   FOLIO_NOT_IMPLEMENTED = 9,      /* valid, but Folio does not do it; operators: 102 */
   FOLIO_INVALID_GRAPH = 10,       /* the bytes are sound, the graph is not (cycle, types, shapes) */
   FOLIO_EP_FAIL = 11,             /* not used */
   FOLIO_MODEL_LOAD_CANCELED = 12, /* an open or create was cancelled (FolioCancel, progress) */
-  FOLIO_CANCELLED = 100,          /* a run was cancelled or its time ran out */
+  FOLIO_CANCELLED = 100,          /* a run (or its time ran out) or a save was cancelled */
   FOLIO_OUT_OF_MEMORY = 101,      /* memory or address space */
   FOLIO_UNSUPPORTED_OPERATOR = 102, /* see ModelGetUnsupportedOperator for the whole list */
   FOLIO_MODEL_CHANGED = 103,        /* a file of the model changed while it was open */
@@ -123,9 +124,10 @@ typedef void (*FolioReleaseFunction)(void* user);
 /* One line for the log, without a newline. `message` is valid during the call. */
 typedef void (*FolioLogFunction)(void* user, FolioLogLevel level, const char* message);
 
-/* How far an open or create has come: `stage` is one short word ("open", "passes", "pack" ...),
- * `fraction` grows from 0 to 1 over the call, not over the stage. Returning anything but 0 cancels:
- * the call fails with FOLIO_MODEL_LOAD_CANCELED. Called in the thread that made the call. */
+/* How far an open, create or save has come: `stage` is one short word ("open", "passes", "pack"
+ * ...), `fraction` grows from 0 to 1 over the call, not over the stage. Returning anything but 0
+ * cancels: the call fails with FOLIO_MODEL_LOAD_CANCELED, a save with FOLIO_CANCELLED. Called in
+ * the thread that made the call. */
 typedef int (*FolioProgressFunction)(void* user, const char* stage, double fraction);
 
 /* Input of CreateEnv. */
@@ -204,7 +206,7 @@ typedef struct FolioUnsupportedOperator {
   const char* domain; /* "" is ai.onnx */
   const char* op_type;
   int64_t opset_version; /* that the model imports for this domain */
-  const char* node_name; /* "" where the node has none */
+  const char* node_name; /* its first output's where the node has none */
   const char* reason;    /* "unknown operator", "opset 30 is newer than 28", ... */
 } FolioUnsupportedOperator;
 

@@ -88,7 +88,7 @@ Status check_versions(ModelDef* model) {
 Status read_model(LoadContext& context, ModelDef* model) {
   constexpr const char* kNotAModel = "not an ONNX or ORT-format model";
   const Bytes bytes = context.source->bytes();
-  if (bytes.empty()) return error(Code::kInvalidProtobuf, kNotAModel, ": it is empty");
+  if (bytes.empty()) return error(Code::kNoModel, kNotAModel, ": it is empty");
   bool has_graph = false;
   WireReader reader = context.reader(bytes, "ModelProto");
   Status read = reader.each_field(
@@ -98,9 +98,12 @@ Status read_model(LoadContext& context, ModelDef* model) {
     // something else, later they are a damaged model.
     const bool foreign =
         read.code() == Code::kInvalidProtobuf && model->ir_version == 0 && !has_graph;
-    return foreign ? std::move(read).with_context(kNotAModel) : read;
+    return foreign ? error(Code::kNoModel, kNotAModel, ": ", read.message()) : read;
   }
-  if (!has_graph) return error(Code::kInvalidProtobuf, kNotAModel, ": it has no graph");
+  if (!has_graph) {
+    const Code code = model->ir_version == 0 ? Code::kNoModel : Code::kInvalidProtobuf;
+    return error(code, kNotAModel, ": it has no graph");
+  }
   return check_versions(model);
 }
 

@@ -10,7 +10,7 @@ public enum ErrorCode {
     NO_SUCHFILE(3),
     /** The file is neither .onnx nor .ort. */
     NO_MODEL(4),
-    /** An operator met data that it cannot compute. */
+    /** Not used. */
     RUNTIME_EXCEPTION(6),
     /** The bytes of the model are damaged. */
     INVALID_PROTOBUF(7),

@@ -120,7 +120,7 @@ class SessionTest {
         Models.assertFails(ErrorCode.NO_SUCHFILE, "nothing-😀.onnx", () -> Model.open("/nothing-😀.onnx"));
         Models.assertFails(ErrorCode.INVALID_ARGUMENT, "folio.nonsense",
                 () -> Model.open(Models.path("mlp"), new ModelOptions().config("folio.nonsense", "1")));
-        Models.assertFails(ErrorCode.INVALID_PROTOBUF, "not an ONNX",
+        Models.assertFails(ErrorCode.NO_MODEL, "not an ONNX",
                 () -> Model.copyOf(new byte[100], new ModelOptions()));
         try (Model model = Model.open(Models.path("mlp"))) {
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "folio.threads",
