@@ -75,7 +75,9 @@ struct WindowTaps {
 inline WindowTaps taps_inside(const Window& w, int axis, int64_t out) {
   WindowTaps r{};
   r.first = out * w.stride[axis] - w.pad_begin[axis];
-  r.from = r.first < 0 ? (-r.first + w.dilation[axis] - 1) / w.dilation[axis] : 0;
+  const int64_t before =
+      r.first < 0 ? (-r.first + w.dilation[axis] - 1) / w.dilation[axis] : int64_t{0};
+  r.from = std::min(w.kernel[axis], before);  // all of a window may stand in the padding
   const int64_t room = w.in[axis] - r.first;
   const int64_t taps = room <= 0 ? 0 : (room + w.dilation[axis] - 1) / w.dilation[axis];
   r.to = std::max(r.from, std::min(w.kernel[axis], taps));
