@@ -97,6 +97,9 @@ class JoinedRows {
   JoinedRows(const uint8_t* data, int64_t size, int64_t step, int64_t stride)
       : data_(data), size_(size), step_(step), stride_(stride) {}
 
+  // Strings are no bytes that could be copied.
+  static bool takes(int64_t size) { return size <= 8; }
+
   struct Piece {
     const uint8_t* data;
     int64_t step;  // 0 or 1
@@ -118,7 +121,8 @@ class JoinedRows {
 template <typename Body>
 void for_broadcast_pieces(Parallel& parallel, const BroadcastPlan& plan, const uint8_t* a,
                           int64_t a_size, const uint8_t* b, int64_t b_size, const Body& body) {
-  if (plan.rows <= 1 || plan.row == 0 || plan.row >= plan.shortest_alone()) {
+  const bool are_joined = JoinedRows::takes(a_size) && JoinedRows::takes(b_size);
+  if (!are_joined || plan.rows <= 1 || plan.row == 0 || plan.row >= plan.shortest_alone()) {
     for_broadcast_rows(parallel, plan, [&](int64_t a_at, int64_t b_at, int64_t at, int64_t count) {
       body(a + a_at * a_size, plan.a_step, b + b_at * b_size, plan.b_step, at, count);
     });

@@ -185,6 +185,29 @@ TEST(Comparison, EqualTakesStrings) {
   t.run();
 }
 
+// Short rows of other types are copied side by side.
+TEST(Comparison, StringsBroadcastAsNumbersDo) {
+  for (const int64_t rows : {3, 200}) {
+    for (const bool is_column : {false, true}) {
+      std::vector<std::string> a;
+      for (int64_t i = 0; i < rows * 2; ++i) a.push_back(cat("a string of letters ", i % 3));
+      const std::vector<std::string> row{"a string of letters 0", "a string of letters 1"};
+      std::vector<std::string> column;
+      for (int64_t i = 0; i < rows; ++i) column.push_back(cat("a string of letters ", i % 2));
+      std::vector<bool> expected;
+      for (size_t i = 0; i < a.size(); ++i) {
+        expected.push_back(a[i] == (is_column ? column[i / 2] : row[i % 2]));
+      }
+      OpTester t("Equal", 19);
+      t.input<std::string>({rows, 2}, a);
+      if (is_column) t.input<std::string>({rows, 1}, column);
+      if (!is_column) t.input<std::string>({2}, row);
+      t.expect<bool>(0, {rows, 2}, expected);
+      t.run();
+    }
+  }
+}
+
 TEST(Comparison, NanIsNeitherLessNorGreaterOrEqual) {
   for (const char* type : {"Less", "GreaterOrEqual"}) {
     OpTester t(type, 16);
