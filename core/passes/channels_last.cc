@@ -335,6 +335,8 @@ class ChannelsLast {
         (from_codes_.contains(x) && to_codes_.contains(y) && are_of_narrow_codes(*w))) {
       return false;
     }
+    const ValueId z = node.inputs.size() > 3 ? node.inputs[3] : kNone;
+    if (z != kNone && (!is_image(z) || rank(z) != rank(y))) return false;  // of a file's FusedConv
     Node made = make_node(node.name, kNhwcDomain, "Conv", 1, node.inputs);
     made.attributes = std::move(node.attributes);
     if (reads_planes(x, *w, made.attributes)) {
@@ -342,7 +344,7 @@ class ChannelsLast {
     } else {
       made.inputs[0] = twin(x);
     }
-    if (made.inputs.size() > 3 && made.inputs[3] != kNone) made.inputs[3] = twin(made.inputs[3]);
+    if (z != kNone) made.inputs[3] = twin(z);
     take_scale_out(*w, group.value(), &made);
     emit(std::move(made), {y});
     return true;

@@ -54,6 +54,31 @@ TEST(ChannelsLast, AResidualIsAddedInTheSameForm) {
             "folio.nhwc.Conv folio.nhwc.Conv Transpose");
 }
 
+// FusedConv's Z in a file is whatever the file says.
+TEST(ChannelsLast, ASumOfAnotherFormStays) {
+  const auto with_z = [](const std::vector<model_writer::Dim>& z, bool is_computed) {
+    ModelWriter writer = conv_and(
+        [&](GraphWriter& graph) {
+          graph.input("z", f32_type(z));
+          graph.input("shape", model_writer::Type::tensor(kI64, {"r"}));
+          if (is_computed) graph.node("Reshape", {"z", "shape"}, {"of_unknown_rank"});
+          graph.node("FusedConv", {"c", "w2", "", is_computed ? "of_unknown_rank" : "z"}, {"y"})
+              .in_domain("com.microsoft");
+        },
+        {1, 4, 6, 6});
+    writer.opset("com.microsoft", 1);
+    return optimized(writer, Optimize::kAll);
+  };
+  const auto stays = [](const Result<std::unique_ptr<Model>>& model) {
+    return !model.is_ok() || types_of(model.value()->graph).find("FusedConv") != std::string::npos;
+  };
+  EXPECT_TRUE(stays(with_z({1, 4, 36}, true))) << "of unknown rank";
+  for (const std::vector<model_writer::Dim>& z :
+       {std::vector<model_writer::Dim>{}, {144}, {4, 36}, {4, 6, 6}}) {
+    EXPECT_TRUE(stays(with_z(z, false))) << z.size();
+  }
+}
+
 // What fold_scales put into the weights comes out again, so that these stay the file's bytes.
 TEST(ChannelsLast, SumsAreScaledInsteadOfWeights) {
   const ModelWriter writer = conv_and(
