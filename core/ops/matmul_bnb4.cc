@@ -142,6 +142,7 @@ class MatMulBnb4 final : public OpKernel {
     FOLIO_TRY(const FloatOutput y, FloatOutput::make(run, 0, a->dtype(), shape));
     FolioGemmF32 args{};
     args.m = a->count() / size.depth();
+    if (args.m == 0) return Status::ok();
     args.n = size.width();
     args.k = size.depth();
     args.a = a32;

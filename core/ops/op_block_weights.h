@@ -35,7 +35,7 @@ inline void unpack_block_codes(const uint8_t* bytes, int64_t bits, int64_t count
 
 inline constexpr int64_t kBlockDotMacs = 1 << 18;  // a task of dot products
 
-// Columns of a task of so many multiply-adds.
+// Columns of a task of so many multiply-adds; neither k nor rows is 0.
 inline int64_t block_task_columns(int64_t k, int64_t rows, int64_t macs) {
   constexpr int64_t kLeast = 32;
   return std::max(kLeast, macs / (rows * k) / FOLIO_F32P16_COLUMNS * FOLIO_F32P16_COLUMNS);

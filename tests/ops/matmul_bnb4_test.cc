@@ -30,6 +30,15 @@ TEST(MatMulBnb4, MayMultiplyByTheWeightAsItStands) {
   t.run();
 }
 
+TEST(MatMulBnb4, OfNoRowsIsNothing) {
+  OpTester t("MatMulBnb4", 1, "com.microsoft");
+  t.attr("K", 64).attr("N", 2).attr("block_size", 64).attr("quant_type", 1);
+  t.input<float>({0, 64}, {}).input<uint8_t>({64}, std::vector<uint8_t>(64));
+  t.input<float>({2}, {1, 2});
+  t.expect<float>(0, {0, 2}, {});
+  t.run();
+}
+
 // In rows of whole blocks and in others, of few rows and of many: what code after code gives.
 TEST(MatMulBnb4, EveryFormIsTheSumOfItsProducts) {
   struct Form {
