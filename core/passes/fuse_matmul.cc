@@ -138,6 +138,9 @@ class MatMulFuser {
     const ValueId other = p_.other_input(add, y);
     const Initializer* bias = p_.constant(other);
     if (!bias || bias->dtype != DType::kFloat || dims->empty() || !dims->back().is_value()) return;
+    // Of a matrix and a vector the last dim is the rows'.
+    const Dims* right = p_.dims(out->operands[1]);
+    if (!right || right->size() < 2) return;
     const Shape& shape = bias->shape;
     const auto rank = static_cast<size_t>(shape.rank());
     if (rank < 1 || rank > dims->size() || shape[shape.rank() - 1] != dims->back().value ||

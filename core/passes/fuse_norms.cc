@@ -142,6 +142,9 @@ class NormFuser {
     if (!normal) return;
     const Dims* dims = p_.dims(normal->x);
     if (!dims || dims->empty() || !dims->back().is_value()) return;
+    // Numbers of higher rank (the exponent, the 1 of 1 / sqrt) give the result another shape.
+    const Dims* result = p_.dims(normal->y);
+    if (!result || result->size() != dims->size()) return;
     const Dim n = dims->back();
     NodeId last = p_.sole_reader(normal->y);
     if (last == kNone) return;

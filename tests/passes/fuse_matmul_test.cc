@@ -61,6 +61,17 @@ TEST(FuseMatMul, OtherSumsStay) {
             "MatMul Add");
 }
 
+// [3, 4] times a vector: the last dim of the product is the rows'.
+TEST(FuseMatMul, ABiasOfAVectorOfRowsStays) {
+  EXPECT_EQ(types_after([](GraphWriter& graph) {
+              graph.initializer(f32_tensor("vector", {4}, wave(4)));
+              graph.initializer(f32_tensor("per_row", {3}, {1, 2, 3}));
+              graph.node("MatMul", {"a", "vector"}, {"p"});
+              graph.node("Add", {"p", "per_row"}, {"y"});
+            }),
+            "MatMul Add");
+}
+
 TEST(FuseMatMul, AFunctionGoesInAfterTheBias) {
   for (const char* function : {"Relu", "Sigmoid", "HardSwish"}) {
     const auto model = model_after([&](GraphWriter& graph) {

@@ -131,6 +131,27 @@ TEST(FuseNorms, OtherAxesAndParametersStay) {
   }));
 }
 
+// Numbers of more dims than x has give y as many.
+TEST(FuseNorms, NumbersOfHigherRankStay) {
+  for (const char* deep : {"two", "one"}) {
+    SCOPED_TRACE(deep);
+    const std::string types = types_after([&](GraphWriter& graph) {
+      graph.initializer(f32_tensor("deep", {1, 1, 1, 1}, {deep[0] == 't' ? 2.0F : 1.0F}));
+      const auto number = [&](const char* name) {
+        return std::string(name) == deep ? "deep" : name;
+      };
+      graph.node("Pow", {"x", number("two")}, {"xx"});
+      mean(graph, "xx", "ms", 17);
+      graph.node("Add", {"ms", "eps"}, {"me"});
+      graph.node("Sqrt", {"me"}, {"rms"});
+      graph.node("Div", {number("one"), "rms"}, {"r"});
+      graph.node("Mul", {"x", "r"}, {"n"});
+      graph.node("Mul", {"w", "n"}, {"y"});
+    });
+    EXPECT_EQ(types.find("LayerNormalization"), std::string::npos) << types;
+  }
+}
+
 TEST(FuseNorms, APartThatIsAnOutputStaysBesideIt) {
   EXPECT_EQ(types_after([](GraphWriter& graph) {
               normal(graph, 17);
