@@ -79,6 +79,7 @@ class MaskRule final : public ScoreRule, public ScoreBiasF64 {
 class Attention final : public OpKernel {
  public:
   bool causal = false;
+  bool pads_mask = false;  // to the keys, also one of one key (from version 24 on)
   bool has_scale = false;
   float scale = 0.0F;
   float softcap = 0.0F;
@@ -91,7 +92,7 @@ class Attention final : public OpKernel {
   Status run(OpRun& run) const override;
 
  private:
-  static Status bind_mask(OpRun& run, const Heads& q, int64_t keys, bool in_double, MaskRule* rule);
+  Status bind_mask(OpRun& run, const Heads& q, int64_t keys, bool in_double, MaskRule* rule) const;
   template <typename Args>
   Status bind(OpRun& run, Args* a, MaskRule* rule) const;
   Status bind_rule(OpRun& run, const Heads& q, const Heads& k, int64_t past, MaskRule* rule) const;
@@ -183,7 +184,7 @@ Result<Matrix> append(OpRun& run, int past_input, int present, const Matrix& fre
 }
 
 Status Attention::bind_mask(OpRun& run, const Heads& q, int64_t keys, bool in_double,
-                            MaskRule* rule) {
+                            MaskRule* rule) const {
   FOLIO_TRY(const Tensor* mask, run.tensor(3));
   const int64_t full[4] = {q.batch, q.heads, q.seq, keys};
   const int rank = mask->rank();
@@ -202,7 +203,7 @@ Status Attention::bind_mask(OpRun& run, const Heads& q, int64_t keys, bool in_do
                             full[0], ",", full[1], ",", full[2], ",", full[3], "]");
   }
   rule->length = mask->dim(rank - 1);
-  if (rule->length == 1 && full[3] != 1) {
+  if (rule->length == 1 && full[3] != 1 && !pads_mask) {
     rule->stride[3] = 0;
     rule->length = full[3];
   }
@@ -331,6 +332,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   const Attributes& attrs = build.attrs();
   auto kernel = std::make_unique<Attention>();
   FOLIO_TRY(const int64_t causal, attrs.get_int("is_causal", 0));
+  kernel->pads_mask = build.version() >= 24;
   FOLIO_TRY(kernel->scale, attrs.get_float("scale", 0.0F));
   FOLIO_TRY(kernel->softcap, attrs.get_float("softcap", 0.0F));
   FOLIO_TRY(kernel->q_heads, attrs.get_int("q_num_heads", 0));

@@ -197,7 +197,8 @@ Status MultiHeadAttention::run(OpRun& run) const {
   FOLIO_TRY(Projected p, bind(run));
   FOLIO_RETURN_IF_ERROR(add_biases(run, &p));
   PaddingRule rule;
-  if (!p.cached) {
+  const bool has_past = run.has_input(in.past_key) || run.has_input(in.past_value);
+  if (!p.cached || !has_past) {
     FOLIO_TRY(rule.past, append(run, in.past_key, 1, &p.k));
     FOLIO_TRY(const int64_t past, append(run, in.past_value, 2, &p.v));
     if (past != rule.past) return invalid_argument("past_key and past_value differ in length");

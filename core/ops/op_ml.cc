@@ -85,15 +85,10 @@ void apply_post_transform(PostTransform transform, int64_t n, double* scores) {
 
 bool expand_binary(PostTransform transform, BinaryScore kind, double score, double out[2]) {
   const bool wins = kind == BinaryScore::kProbability ? score > 0.5 : score > 0;
-  out[0] = kind == BinaryScore::kProbability ? 1 - score : -score;
+  const bool is_logistic = transform == PostTransform::kLogistic;
+  out[0] = kind == BinaryScore::kProbability && !is_logistic ? 1 - score : -score;
   out[1] = score;
-  if (transform == PostTransform::kProbit) {
-    apply_post_transform(transform, 2, out);
-  } else if (kind == BinaryScore::kMargin && transform == PostTransform::kLogistic) {
-    apply_post_transform(transform, 2, out);
-  } else if (kind == BinaryScore::kMargin && !wins) {
-    std::swap(out[0], out[1]);
-  }
+  if (is_logistic || transform == PostTransform::kProbit) apply_post_transform(transform, 2, out);
   return wins;
 }
 

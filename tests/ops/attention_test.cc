@@ -131,6 +131,18 @@ TEST(Attention, ValuesHaveTheirOwnType) {
   half.run();
 }
 
+// Version 24: the last dim "can also be shorter than total_sequence_length and will be padded ...
+// with negative infinity"; before, 1 broadcasts as any other.
+TEST(Attention, AMaskOfOneKeyIsPaddedFromVersion24On) {
+  for (const auto& [version, y] : {std::pair<int64_t, float>{23, 4}, {24, 3}}) {
+    OpTester t("Attention", version);
+    t.input<float>({1, 1, 1, 1}, {0}).input<float>({1, 1, 2, 1}, {1, 2});
+    t.input<float>({1, 1, 2, 1}, {3, 5}).input<float>({1, 1}, {0});
+    t.expect<float>(0, {1, 1, 1, 1}, {y}, 1e-6);
+    t.run();
+  }
+}
+
 TEST(Attention, MasksOfIntegersAreAdded) {
   OpTester t("Attention", 23);
   t.input<float>({1, 1, 1, 1}, {0}).input<float>({1, 1, 2, 1}, {1, 2});

@@ -47,6 +47,18 @@ TEST(MultiHeadAttention, TakesACrossAttentionCacheAsItIs) {
   t.run();
 }
 
+TEST(MultiHeadAttention, KeysAndValuesByHeadsArePresentOnesToo) {
+  OpTester t("MultiHeadAttention", 1, "com.microsoft");
+  t.attr("num_heads", 2);
+  t.input<float>({1, 1, 2}, {0, 0});
+  t.input<float>({1, 2, 2, 1}, {1, 2, 3, 4});
+  t.input<float>({1, 2, 2, 1}, {1, 3, 10, 30});
+  t.expect<float>(0, {1, 1, 2}, {2, 20}, 1e-2);
+  t.expect<float>(1, {1, 2, 2, 1}, {1, 2, 3, 4});
+  t.expect<float>(2, {1, 2, 2, 1}, {1, 3, 10, 30});
+  t.run();
+}
+
 TEST(DecoderMaskedMultiHeadAttention, WritesIntoTheSharedBuffer) {
   OpTester t("DecoderMaskedMultiHeadAttention", 1, "com.microsoft");
   t.attr("num_heads", 1).attr("past_present_share_buffer", 1);

@@ -53,6 +53,27 @@ TEST(TreeEnsembleClassifier, SignedScoresOfTwoClassesAreMargins) {
   t.run();
 }
 
+// As ONNX Runtime gives them: the class of the label has the higher one.
+TEST(TreeEnsembleClassifier, MarginsStandAtTheirClasses) {
+  for (const char* transform : {"NONE", "SOFTMAX", "SOFTMAX_ZERO"}) {
+    OpTester t = classifier({0, 0}, {-1.5F, 0.5F});
+    t.attr_ints("classlabels_int64s", {7, 9}).attr("post_transform", transform);
+    t.input<float>({2, 2}, {0, 1, 0, 2});
+    t.expect<int64_t>(0, {2}, {7, 9});
+    t.expect<float>(1, {2, 2}, {1.5F, -1.5F, -0.5F, 0.5F});
+    t.run();
+  }
+}
+
+TEST(TreeEnsembleClassifier, AProbabilityIsTransformedToo) {
+  OpTester t = classifier({0, 0}, {0.2F, 0.7F});
+  t.attr_ints("classlabels_int64s", {7, 9}).attr("post_transform", "LOGISTIC");
+  t.input<float>({2, 2}, {0, 1, 0, 2});
+  t.expect<int64_t>(0, {2}, {7, 9});
+  t.expect<float>(1, {2, 2}, {0.450166F, 0.549834F, 0.331812F, 0.668188F}, 1e-5);
+  t.run();
+}
+
 TEST(TreeEnsembleClassifier, CyclesAreRefusedAtLoad) {
   OpTester t("TreeEnsembleClassifier", 1, "ai.onnx.ml");
   t.attr_ints("nodes_treeids", {0, 0, 0}).attr_ints("nodes_nodeids", {0, 1, 2});
