@@ -22,10 +22,14 @@ namespace FolioRuntime
             Native.SetCancel(cancel);
         }
 
-        /// <summary>Runs that take longer throw ErrorCode.Cancelled. Set it before the first run.</summary>
+        /// <summary>
+        /// Runs that take longer throw ErrorCode.Cancelled. Rounded up to milliseconds; TimeSpan.Zero and
+        /// System.Threading.Timeout.InfiniteTimeSpan for no limit, while others below zero are refused. Set it before the
+        /// first run.
+        /// </summary>
         public TimeSpan Timeout
         {
-            set { Native.SetTimeout((long)value.TotalMilliseconds); }
+            set { Native.SetTimeout(value == System.Threading.Timeout.InfiniteTimeSpan ? 0 : Milliseconds(value)); }
         }
 
         /// <summary>A name for the runs, for messages and the log. Set it before the first run.</summary>
@@ -59,6 +63,14 @@ namespace FolioRuntime
         public void Cancel()
         {
             cancel.Request();
+        }
+
+        // Up: 0 has a meaning of its own, which no limit may get by rounding.
+        private static long Milliseconds(TimeSpan limit)
+        {
+            if (limit < TimeSpan.Zero) throw FolioException.Invalid("the timeout is negative: " + limit);
+            long whole = limit.Ticks / TimeSpan.TicksPerMillisecond;
+            return limit.Ticks % TimeSpan.TicksPerMillisecond == 0 ? whole : whole + 1;
         }
     }
 }

@@ -1,6 +1,7 @@
 using System;
 using System.Collections.Generic;
 using System.IO;
+using System.Threading;
 using NUnit.Framework;
 
 namespace FolioRuntime.Tests
@@ -230,6 +231,37 @@ namespace FolioRuntime.Tests
                 var cancelled = new RunOptions();
                 cancelled.Cancel();
                 Models.AssertFails(ErrorCode.Cancelled, "", () => slow.Run(Models.Named("x", x), y, cancelled));
+            }
+        }
+
+        [Test]
+        public void ATimeLimitBelowAMillisecondIsOneMillisecond()
+        {
+            using (Session slow = Models.Session("slow"))
+            using (Tensor x = Tensor.Allocate(ElementType.Float, 400000, 4))
+            {
+                foreach (long ticks in new[] { 1, TimeSpan.TicksPerMillisecond - 1 })
+                {
+                    var limited = new RunOptions { Timeout = TimeSpan.FromTicks(ticks) };
+                    Models.AssertFails(ErrorCode.Cancelled, "",
+                        () => slow.Run(Models.Named("x", x), new[] { "y" }, limited));
+                }
+            }
+        }
+
+        [Test]
+        public void WhatMeansNoTimeLimitAndWhatIsRefused()
+        {
+            using (Tensor x = Tensor.Allocate(ElementType.Float, 1, Width))
+            {
+                foreach (TimeSpan none in new[] { TimeSpan.Zero, Timeout.InfiniteTimeSpan, TimeSpan.MaxValue })
+                {
+                    session.Run(Models.Named("x", x), new[] { "y" }, new RunOptions { Timeout = none }).Dispose();
+                }
+            }
+            foreach (TimeSpan passed in new[] { TimeSpan.FromTicks(-1), TimeSpan.FromMilliseconds(-2), TimeSpan.MinValue })
+            {
+                Models.AssertFails(ErrorCode.InvalidArgument, "negative", () => new RunOptions().Timeout = passed);
             }
         }
     }

@@ -4,6 +4,8 @@ import java.time.Duration;
 
 /** How runs go: their time limit, and the flag that stops them. May serve many runs at once; lives until collected. */
 public final class RunOptions {
+    private static final Duration LONGEST = Duration.ofDays(36_600); // the library's own idea of for ever
+
     private final NativeRunOptions options;
     private final NativeCancel cancel;
     private final Lease lease;
@@ -29,11 +31,15 @@ public final class RunOptions {
     /**
      * A run that takes longer throws {@link ErrorCode#CANCELLED}. Before the first run with these options.
      *
-     * @param limit at least 0; 0 for none
+     * @param limit rounded up to milliseconds; {@link Duration#ZERO} for none. What is left until an instant that has
+     *     passed is negative, and refused
      * @return this
      */
     public RunOptions timeout(Duration limit) {
-        return call(() -> options.setTimeout(limit.toMillis()));
+        if (limit.isNegative()) throw FolioException.invalid("the timeout is negative: " + limit);
+        Duration used = limit.compareTo(LONGEST) < 0 ? limit : LONGEST;
+        // 0 has a meaning of its own, which no limit may get by rounding.
+        return call(() -> options.setTimeout(used.plusNanos(999_999).toMillis()));
     }
 
     /**

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
@@ -204,6 +205,29 @@ class SessionTest {
             RunOptions cancelled = new RunOptions();
             cancelled.cancel();
             Models.assertFails(ErrorCode.CANCELLED, "", () -> slow.run(Map.of("x", x), List.of("y"), cancelled));
+        }
+    }
+
+    @Test
+    void aTimeLimitBelowAMillisecondIsOneMillisecond() {
+        try (Session slow = Models.session("slow");
+                Tensor x = Tensor.allocate(ElementType.FLOAT, 400_000, 4)) {
+            for (long nanoseconds : new long[] {1, 999_999}) {
+                RunOptions limited = new RunOptions().timeout(Duration.ofNanos(nanoseconds));
+                Models.assertFails(ErrorCode.CANCELLED, "", () -> slow.run(Map.of("x", x), List.of("y"), limited));
+            }
+        }
+    }
+
+    @Test
+    void whatMeansNoTimeLimitAndWhatIsRefused() {
+        try (Tensor x = Tensor.allocate(ElementType.FLOAT, 1, WIDTH)) {
+            for (Duration none : List.of(Duration.ZERO, ChronoUnit.FOREVER.getDuration())) {
+                session.run(Map.of("x", x), List.of("y"), new RunOptions().timeout(none)).close();
+            }
+        }
+        for (Duration passed : List.of(Duration.ofNanos(-1), Duration.ofMillis(-1), Duration.ofDays(-1))) {
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "negative", () -> new RunOptions().timeout(passed));
         }
     }
 }
