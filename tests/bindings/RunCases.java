@@ -6,6 +6,7 @@ import dev.foliort.Tensor;
 import dev.foliort.Value;
 import dev.foliort.ValueKind;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -42,7 +43,7 @@ public final class RunCases {
             ByteBuffer bytes = channel.size() == 0 ? ByteBuffer.allocateDirect(0)
                     : channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size());
             ElementType found = Arrays.stream(ElementType.values()).filter(t -> t.number() == type).findFirst().get();
-            return Tensor.wrap(bytes, found, shape);
+            return Tensor.wrap(bytes.order(ByteOrder.nativeOrder()), found, shape);
         }
     }
 

@@ -63,12 +63,16 @@ public final class Binding implements AutoCloseable {
      * between the buffer's position and limit, or fails and says how many it takes.
      *
      * @param name of the input or output
-     * @param memory a direct buffer that is not read-only
+     * @param memory a direct buffer that is not read-only, in the machine's byte order if elements are wider than a byte
      * @return this
      */
     public synchronized Binding bindOutputWithCapacity(String name, ByteBuffer memory) {
         if (!memory.isDirect() || memory.isReadOnly()) {
             throw FolioException.invalid("the buffer for '" + name + "' is not direct, or read-only");
+        }
+        if (memory.order() != ByteOrder.nativeOrder() && hasWideElements(name)) {
+            throw FolioException.invalid("the byte order of the buffer for '" + name + "' is " + memory.order()
+                    + ", not the machine's: order(ByteOrder.nativeOrder()) changes it");
         }
         ByteBuffer slice = memory.slice().order(ByteOrder.nativeOrder());
         return enter(() -> handle.bindOutputWithCapacity(Text.utf8(name), slice, slice.remaining()));
@@ -174,6 +178,12 @@ public final class Binding implements AutoCloseable {
     public synchronized void close() {
         if (runs > 0 && !heldForRuns) heldForRuns = lease.enterEvenIfClosed(); // called by a callback of a run
         lease.close();
+    }
+
+    /** False for names that there are not: native code says so. */
+    private boolean hasWideElements(String output) {
+        return session.outputs().stream()
+                .anyMatch(info -> info.name().equals(output) && info.type().bits() > Byte.SIZE);
     }
 
     private Binding enter(Runnable action) {

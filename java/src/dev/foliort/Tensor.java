@@ -34,13 +34,14 @@ public final class Tensor extends Value {
      * A tensor over the bytes between the position and limit of a direct buffer, which must be exactly its own. The
      * buffer stays alive as long as the native library uses it. Over a read-only buffer it cannot be an output.
      *
-     * @param buffer direct, and in the machine's byte order
+     * @param buffer direct, and in the machine's byte order ({@link ByteBuffer#order(ByteOrder)}; new buffers, slices and
+     *     duplicates have another), which does not matter to types of a byte or less
      * @param type of the elements
      * @param shape dims, outermost first; none for a scalar
      * @return the tensor, to be closed
      */
     public static Tensor wrap(ByteBuffer buffer, ElementType type, long... shape) {
-        return wrap(buffer, 1, ByteOrder.nativeOrder(), type, shape);
+        return wrap(buffer, 1, type.bits() > Byte.SIZE ? buffer.order() : ByteOrder.nativeOrder(), type, shape);
     }
 
     /**
@@ -309,7 +310,8 @@ public final class Tensor extends Value {
     private static Tensor wrap(Buffer buffer, int elementBytes, ByteOrder order, ElementType type, long[] shape) {
         if (!buffer.isDirect()) throw FolioException.invalid("the buffer is not direct; copyOf takes arrays");
         if (order != ByteOrder.nativeOrder()) {
-            throw FolioException.invalid("the buffer's byte order is " + order + ", not the machine's");
+            throw FolioException.invalid("the buffer's byte order is " + order + ", not the machine's: "
+                    + "order(ByteOrder.nativeOrder()) changes it");
         }
         Buffer slice = buffer.slice(); // begins at the position
         long bytes = (long) slice.remaining() * elementBytes;

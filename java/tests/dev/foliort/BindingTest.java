@@ -20,6 +20,8 @@ import org.junit.jupiter.api.Test;
 
 class BindingTest {
     private static final int WIDTH = Models.WIDTH;
+    private static final ByteOrder OTHER_ORDER = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN
+            ? ByteOrder.BIG_ENDIAN : ByteOrder.LITTLE_ENDIAN;
 
     private Session session;
     private float[] expected;
@@ -84,11 +86,13 @@ class BindingTest {
                 assertArrayEquals(new long[] {1, WIDTH}, y.shape());
                 assertEquals(expected[3], room.getFloat(64 + 3 * Float.BYTES));
             }
-            ByteBuffer small = ByteBuffer.allocateDirect(100);
+            ByteBuffer small = ByteBuffer.allocateDirect(100).order(ByteOrder.nativeOrder());
             binding.clearOutputs().bindOutputWithCapacity("y", small);
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "128", binding::run);
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "direct",
                     () -> binding.bindOutputWithCapacity("y", ByteBuffer.allocate(4096)));
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "byte order",
+                    () -> binding.bindOutputWithCapacity("y", ByteBuffer.allocateDirect(4096).order(OTHER_ORDER)));
         }
     }
 

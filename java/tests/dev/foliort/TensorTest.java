@@ -46,6 +46,13 @@ class TensorTest {
                 ? ByteOrder.BIG_ENDIAN : ByteOrder.LITTLE_ENDIAN;
         Models.assertFails(ErrorCode.INVALID_ARGUMENT, "byte order",
                 () -> Tensor.wrap(ByteBuffer.allocateDirect(16).order(other).asFloatBuffer(), 4));
+        ByteBuffer bytes = ByteBuffer.allocateDirect(16).order(other);
+        for (ElementType type : new ElementType[] {ElementType.FLOAT, ElementType.FLOAT16, ElementType.COMPLEX64}) {
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "byte order",
+                    () -> Tensor.wrap(bytes, type, 128 / type.bits()));
+        }
+        Tensor.wrap(bytes, ElementType.UINT8, 16).close(); // bytes have no order
+        Tensor.wrap(bytes, ElementType.INT4, 32).close();
     }
 
     @Test
