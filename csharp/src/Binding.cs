@@ -148,9 +148,14 @@ namespace FolioRuntime
         }
 
         /// <summary>Runs with what is bound.</summary>
-        /// <param name="options">Of this run.</param>
+        /// <param name="options">Of this run; may be null.</param>
         public void Run(RunOptions options)
         {
+            if (options == null)
+            {
+                Run();
+                return;
+            }
             lock (gate)
             {
                 var leases = new Leases();

@@ -83,6 +83,16 @@ namespace FolioRuntime
             }
         }
 
+        /// <summary>Computes all outputs, as new values.</summary>
+        /// <typeparam name="TValue">Value, or Tensor.</typeparam>
+        /// <param name="inputs">Values by the names of the inputs.</param>
+        /// <param name="options">Of the run; may be null.</param>
+        /// <returns>The outputs, to be disposed.</returns>
+        public Outputs Run<TValue>(IReadOnlyDictionary<string, TValue> inputs, RunOptions options) where TValue : Value
+        {
+            return Run(inputs, outputNames, options);
+        }
+
         /// <summary>Computes the outputs named into tensors of their type and shape. Nothing is copied.</summary>
         /// <typeparam name="TValue">Value, or Tensor.</typeparam>
         /// <param name="inputs">Values by the names of the inputs.</param>

@@ -135,6 +135,7 @@ namespace FolioRuntime.Tests
                 cancelled.Cancel();
                 binding.BindInput("x", x).BindOutput("y");
                 Models.AssertFails(ErrorCode.Cancelled, "", () => binding.Run(cancelled));
+                binding.Run(null); // as without
             }
         }
 

@@ -1,6 +1,7 @@
 using System;
 using System.Collections.Generic;
 using System.IO;
+using System.Linq;
 using System.Threading;
 using NUnit.Framework;
 
@@ -204,6 +205,28 @@ namespace FolioRuntime.Tests
             {
                 Models.AssertFails(ErrorCode.InvalidArgument, "y",
                     () => session.Run(Models.Named("x", x), Models.Named("y", y)));
+            }
+        }
+
+        [Test]
+        public void AllOutputsAreComputedWhereNoneIsNamed()
+        {
+            using (Session sequences = Models.Session("sequences"))
+            using (Tensor x = Tensor.Wrap(Models.Row(1, 8), 2, 4))
+            {
+                var options = new RunOptions { Timeout = TimeSpan.FromMinutes(10) };
+                IReadOnlyList<string> names = null;
+                using (Outputs given = sequences.Run(Models.Named("x", x), options))
+                using (Outputs named = sequences.Run(Models.Named("x", x), names, options))
+                using (Outputs later = sequences.RunAsync(Models.Named("x", x), null, options).Result)
+                {
+                    foreach (Outputs outputs in new[] { given, named, later })
+                    {
+                        CollectionAssert.AreEquivalent(sequences.Outputs.Select(info => info.Name), outputs.Names);
+                    }
+                }
+                options.Cancel();
+                Models.AssertFails(ErrorCode.Cancelled, "", () => sequences.Run(Models.Named("x", x), options));
             }
         }
 

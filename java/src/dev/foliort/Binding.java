@@ -121,9 +121,13 @@ public final class Binding implements AutoCloseable {
     /**
      * Runs with what is bound.
      *
-     * @param options of this run
+     * @param options of this run; null for the defaults
      */
     public synchronized void run(RunOptions options) {
+        if (options == null) {
+            run();
+            return;
+        }
         Leases leases = new Leases();
         try {
             leases.enter(session.lease());

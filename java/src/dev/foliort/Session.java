@@ -70,10 +70,21 @@ public final class Session implements AutoCloseable {
     }
 
     /**
+     * Computes all outputs, as new values, with options.
+     *
+     * @param inputs values by the names of the inputs
+     * @param options of the run; null for the defaults
+     * @return the outputs, to be closed
+     */
+    public Outputs run(Map<String, ? extends Value> inputs, RunOptions options) {
+        return run(inputs, outputNames, options);
+    }
+
+    /**
      * Computes the outputs named, and only what they need. `options` may be null.
      *
      * @param inputs values by the names of the inputs
-     * @param names outputs to compute
+     * @param names outputs to compute; null for all
      * @param options of the run; null for the defaults
      * @return the outputs, to be closed
      */
@@ -83,7 +94,7 @@ public final class Session implements AutoCloseable {
             for (Map.Entry<String, ? extends Value> input : inputs.entrySet()) {
                 leases.enter(input.getValue(), input.getKey());
             }
-            return runEntered(inputs, names, options);
+            return runEntered(inputs, names == null ? outputNames : names, options);
         } finally {
             leases.run();
         }
@@ -140,7 +151,7 @@ public final class Session implements AutoCloseable {
      * Cancelling the future cancels `options` (null: its own), and so stops the run.
      *
      * @param inputs values by the names of the inputs
-     * @param names outputs to compute
+     * @param names outputs to compute; null for all
      * @param options of the run; null for its own
      * @param executor whose threads compute
      * @return the outputs to come
@@ -151,7 +162,7 @@ public final class Session implements AutoCloseable {
             RunOptions options, Executor executor) {
         RunOptions used = options == null ? new RunOptions() : options;
         Map<String, Value> given = new LinkedHashMap<>(inputs);
-        List<String> wanted = List.copyOf(names);
+        List<String> wanted = List.copyOf(names == null ? outputNames : names);
         if (pending.incrementAndGet() > pendingLimit) {
             pending.decrementAndGet();
             throw new RejectedExecutionException(pendingLimit + " runs of the session are waiting or running");

@@ -129,6 +129,7 @@ class BindingTest {
             cancelled.cancel();
             binding.bindInput("x", x).bindOutput("y");
             Models.assertFails(ErrorCode.CANCELLED, "", () -> binding.run(cancelled));
+            binding.run(null); // as without
         }
     }
 

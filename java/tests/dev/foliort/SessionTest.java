@@ -13,6 +13,8 @@ import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -73,7 +75,7 @@ class SessionTest {
             session.run(Map.of("x", x), Map.of("y", y));
             float[] first = Models.copy(out);
             assertArrayEquals(Models.copy(expected.get("y").floats()), first);
-            assertEquals(java.util.Set.of("y"), expected.names());
+            assertEquals(Set.of("y"), expected.names());
             in.put(0, Models.row(2, WIDTH)); // the next run sees it, without another wrap
             session.run(Map.of("x", x), Map.of("y", y));
             assertTrue(!java.util.Arrays.equals(first, Models.copy(out)));
@@ -182,6 +184,22 @@ class SessionTest {
             ValueInfo declared = sequences.outputs().get(8);
             assertEquals(ValueKind.SEQUENCE, declared.kind());
             assertEquals(ElementType.FLOAT, declared.element().type());
+        }
+    }
+
+    @Test
+    void allOutputsAreComputedWhereNoneIsNamed() {
+        try (Session sequences = Models.session("sequences"); Tensor x = Tensor.copyOf(Models.row(1, 8), 2, 4)) {
+            Set<String> all = sequences.outputs().stream().map(ValueInfo::name).collect(Collectors.toSet());
+            RunOptions options = new RunOptions().timeout(Duration.ofMinutes(10));
+            List<String> names = null;
+            try (Outputs given = sequences.run(Map.of("x", x), options);
+                    Outputs named = sequences.run(Map.of("x", x), names, options);
+                    Outputs later = sequences.runAsync(Map.of("x", x), null, options, Runnable::run).join()) {
+                for (Outputs outputs : List.of(given, named, later)) assertEquals(all, outputs.names());
+            }
+            options.cancel();
+            Models.assertFails(ErrorCode.CANCELLED, "", () -> sequences.run(Map.of("x", x), options));
         }
     }
 
