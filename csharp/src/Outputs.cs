@@ -7,12 +7,13 @@ namespace FolioRuntime
     public sealed class Outputs : IDisposable
     {
         private readonly Dictionary<string, Value> values = new Dictionary<string, Value>();
+        private volatile bool isDisposed;
 
         internal Outputs()
         {
         }
 
-        /// <summary>Their names.</summary>
+        /// <summary>Their names. Also when disposed.</summary>
         public IReadOnlyCollection<string> Names
         {
             get { return values.Keys; }
@@ -35,6 +36,7 @@ namespace FolioRuntime
         /// <returns>The value, which is disposed with the outputs.</returns>
         public Value Value(string name)
         {
+            if (isDisposed) throw new FolioException(ErrorCode.Closed, "the outputs are closed");
             if (name != null && values.TryGetValue(name, out Value value)) return value;
             throw FolioException.Invalid("there is no output '" + name + "' among " + string.Join(", ", values.Keys));
         }
@@ -42,6 +44,7 @@ namespace FolioRuntime
         /// <summary>Disposing again is fine.</summary>
         public void Dispose()
         {
+            isDisposed = true;
             foreach (Value value in values.Values) value.Dispose();
         }
 

@@ -230,6 +230,10 @@ namespace FolioRuntime
         /// <param name="mode">Whether to wait for runs in flight or to cancel them.</param>
         public void Close(CloseMode mode)
         {
+            if (!Enum.IsDefined(typeof(CloseMode), mode))
+            {
+                throw FolioException.Invalid("the close mode is " + mode + ", neither Wait nor Cancel");
+            }
             if (!lease.EnterEvenIfClosed()) return;
             try
             {

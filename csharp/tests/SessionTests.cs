@@ -180,6 +180,27 @@ namespace FolioRuntime.Tests
         }
 
         [Test]
+        public void ACloseModeThatIsNoneClosesNothing()
+        {
+            Models.AssertFails(ErrorCode.InvalidArgument, "7", () => session.Close((CloseMode)7));
+            Assert.IsTrue(session.WaitPacked(-1));
+        }
+
+        [Test]
+        public void OutputsThatAreClosedGiveNothing()
+        {
+            using (Tensor x = Tensor.Allocate(ElementType.Float, 1, Width))
+            {
+                Outputs outputs = session.Run(Models.Named("x", x));
+                outputs.Dispose();
+                outputs.Dispose();
+                Models.AssertFails(ErrorCode.Closed, "outputs", () => GC.KeepAlive(outputs["y"]));
+                Models.AssertFails(ErrorCode.Closed, "outputs", () => outputs.Value("nobody"));
+                CollectionAssert.AreEqual(new[] { "y" }, outputs.Names);
+            }
+        }
+
+        [Test]
         public void SequencesAndOptionalsHaveParts()
         {
             using (Session sequences = Models.Session("sequences"))

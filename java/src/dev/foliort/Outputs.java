@@ -8,6 +8,7 @@ import java.util.Set;
 /** The results of a run by name, in the order asked for. Closing closes them all; views of them stay valid. */
 public final class Outputs implements AutoCloseable {
     private final Map<String, Value> values = new LinkedHashMap<>();
+    private volatile boolean isClosed;
 
     Outputs() {}
 
@@ -15,7 +16,7 @@ public final class Outputs implements AutoCloseable {
         values.put(name, value);
     }
 
-    /** {@return names, in the order asked for} */
+    /** {@return names, in the order asked for} Also after close. */
     public Set<String> names() {
         return Collections.unmodifiableSet(values.keySet());
     }
@@ -39,6 +40,7 @@ public final class Outputs implements AutoCloseable {
      * @return the value, which closes with the outputs
      */
     public Value value(String name) {
+        if (isClosed) throw new FolioException(ErrorCode.CLOSED, "the outputs are closed");
         Value value = values.get(name);
         if (value == null) throw FolioException.invalid("there is no output '" + name + "' among " + values.keySet());
         return value;
@@ -47,6 +49,7 @@ public final class Outputs implements AutoCloseable {
     /** Closing again is fine. */
     @Override
     public void close() {
+        isClosed = true;
         values.values().forEach(Value::close);
     }
 }

@@ -259,6 +259,7 @@ public final class Session implements AutoCloseable {
      * @param mode whether to wait for runs in flight or to cancel them
      */
     public void close(CloseMode mode) {
+        if (mode == null) throw FolioException.invalid("the close mode is null");
         if (!lease.enterEvenIfClosed()) return;
         try {
             lease.close();

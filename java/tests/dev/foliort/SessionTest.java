@@ -168,6 +168,24 @@ class SessionTest {
     }
 
     @Test
+    void aCloseModeThatIsNoneClosesNothing() {
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "null", () -> session.close(null));
+        assertTrue(session.waitPacked(-1));
+    }
+
+    @Test
+    void outputsThatAreClosedGiveNothing() {
+        try (Tensor x = Tensor.allocate(ElementType.FLOAT, 1, WIDTH)) {
+            Outputs outputs = session.run(Map.of("x", x));
+            outputs.close();
+            outputs.close();
+            Models.assertFails(ErrorCode.CLOSED, "outputs", () -> outputs.get("y"));
+            Models.assertFails(ErrorCode.CLOSED, "outputs", () -> outputs.value("nobody"));
+            assertEquals(Set.of("y"), outputs.names());
+        }
+    }
+
+    @Test
     void sequencesAndOptionalsHaveParts() {
         try (Session sequences = Models.session("sequences");
                 Tensor x = Tensor.copyOf(Models.row(1, 8), 2, 4);
