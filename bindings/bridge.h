@@ -31,6 +31,12 @@ inline std::string text_of(const char* text, std::int64_t bytes) {
   return result;
 }
 
+// Both languages count with signed numbers, C without: -1 would be told as 18446744073709551615.
+inline size_t index_of(std::int64_t index) {
+  if (index >= 0) return static_cast<size_t>(index);
+  throw Error(FOLIO_INVALID_ARGUMENT, "index " + std::to_string(index) + " is out of range");
+}
+
 // Many texts cross as one: each ends with a NUL.
 inline std::vector<std::string> split(const char* texts, std::int64_t bytes) {
   std::vector<std::string> result;

@@ -145,9 +145,9 @@ class Value {
     return result;
   }
   void set_string(int64_t index, const char* text, int64_t text_bytes) {
-    $self->set_string(static_cast<size_t>(index), std::string(text, static_cast<size_t>(text_bytes)));
+    $self->set_string(folio::bridge::index_of(index), std::string(text, static_cast<size_t>(text_bytes)));
   }
-  Value* part(int64_t index) { return new folio::Value($self->part(static_cast<size_t>(index))); }
+  Value* part(int64_t index) { return new folio::Value($self->part(folio::bridge::index_of(index))); }
 }
 
 class ModelOptions {

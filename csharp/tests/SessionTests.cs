@@ -212,7 +212,8 @@ namespace FolioRuntime.Tests
                 Assert.AreEqual(3, three.PartCount);
                 using (Value part = three.Part(0)) Assert.AreEqual(ElementType.Float, part.Type);
                 Models.AssertFails(ErrorCode.InvalidArgument, "Sequence", () => GC.KeepAlive(outputs["three"]));
-                Models.AssertFails(ErrorCode.InvalidArgument, "", () => three.Part(3));
+                Models.AssertFails(ErrorCode.InvalidArgument, "index 3 ", () => three.Part(3));
+                Models.AssertFails(ErrorCode.InvalidArgument, "index -1 ", () => three.Part(-1));
                 Assert.AreEqual(ElementType.Float, sequences.Outputs[8].Element.Type);
             }
         }

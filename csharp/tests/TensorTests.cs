@@ -128,7 +128,7 @@ namespace FolioRuntime.Tests
                 tensor.SetString(3, "longer than it was: 日本-😀");
                 CollectionAssert.AreEqual(new[] { "", "c\0", "", "longer than it was: 日本-😀" }, tensor.ToStrings());
                 Models.AssertFails(ErrorCode.InvalidArgument, "4", () => tensor.SetString(4, "x"));
-                Models.AssertFails(ErrorCode.InvalidArgument, "", () => tensor.SetString(-1, "x"));
+                Models.AssertFails(ErrorCode.InvalidArgument, "index -1 ", () => tensor.SetString(-1, "x"));
                 Models.AssertFails(ErrorCode.InvalidArgument, "null", () => tensor.SetString(0, null));
                 Models.AssertFails(ErrorCode.InvalidArgument, "", () => floats.SetString(0, "x"));
             }

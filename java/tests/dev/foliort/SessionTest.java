@@ -198,7 +198,8 @@ class SessionTest {
                 assertNotNull(((Tensor) part).floats());
             }
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "SEQUENCE", () -> outputs.get("three"));
-            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "", () -> three.part(3));
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "index 3 ", () -> three.part(3));
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "index -1 ", () -> three.part(-1));
             ValueInfo declared = sequences.outputs().get(8);
             assertEquals(ValueKind.SEQUENCE, declared.kind());
             assertEquals(ElementType.FLOAT, declared.element().type());

@@ -155,7 +155,7 @@ class TensorTest {
             tensor.setString(3, "longer than it was: 日本-😀");
             assertArrayEquals(new String[] {"", "c\0", "", "longer than it was: 日本-😀"}, tensor.strings());
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "4", () -> tensor.setString(4, "x"));
-            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "", () -> tensor.setString(-1, "x"));
+            Models.assertFails(ErrorCode.INVALID_ARGUMENT, "index -1 ", () -> tensor.setString(-1, "x"));
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "null", () -> tensor.setString(0, null));
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "", () -> floats.setString(0, "x"));
         }
