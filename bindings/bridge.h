@@ -109,6 +109,9 @@ inline Value* wrap(void* data, std::int64_t bytes, const Dims& dims, int type, b
   auto result = std::make_unique<Value>();  // before the library takes the memory over
   const auto entry_bytes = static_cast<size_t>(bytes);
   const auto entry_type = static_cast<ElementType>(type);
+  if (entry_type == FOLIO_STRING) {  // the library's own words name an entry of C's
+    throw Error(FOLIO_INVALID_ARGUMENT, "strings cannot be used in place, only copied");
+  }
   FolioValue* value = nullptr;
   if (is_writable) {
     internal::check(api().CreateTensorWithData(data, entry_bytes, dims.data(), dims.size(),
@@ -121,12 +124,16 @@ inline Value* wrap(void* data, std::int64_t bytes, const Dims& dims, int type, b
   return result.release();
 }
 
-// Where the elements are; `is_writable` says whether they may be written.
+// Where the elements are; `is_writable` says whether they may be written. Of strings there is no
+// such place, and the library's own words name an entry of C's.
 inline void* data_of(Value& value, bool* is_writable) {
   void* data = nullptr;
   FolioStatus* refused = api().GetTensorMutableData(value.get(), &data);
   *is_writable = refused == nullptr;
   api().ReleaseStatus(refused);
+  if (refused != nullptr && value.type() == FOLIO_STRING) {
+    throw Error(FOLIO_INVALID_ARGUMENT, "the tensor is of strings, which can only be copied");
+  }
   return refused == nullptr ? data : const_cast<void*>(value.data());
 }
 

@@ -227,13 +227,14 @@ inline Model* open_wrapped(JNIEnv* jni, const Env& env, jobject buffer, std::int
 
 // A direct ByteBuffer over the elements. Its owner must hold the value as long as the buffer lives.
 inline jobject view(JNIEnv* env, Value& value) {
+  bool is_writable = false;
+  void* data = data_of(value, &is_writable);
   const size_t bytes = value.bytes();
   if (bytes > static_cast<size_t>(std::numeric_limits<jint>::max())) {
     throw Error(FOLIO_INVALID_ARGUMENT,
                 "a tensor of " + std::to_string(bytes) + " bytes is too large for one ByteBuffer");
   }
-  bool is_writable = false;
-  return env->NewDirectByteBuffer(data_of(value, &is_writable), static_cast<jlong>(bytes));
+  return env->NewDirectByteBuffer(data, static_cast<jlong>(bytes));
 }
 
 }  // namespace folio::bridge

@@ -110,8 +110,10 @@ namespace FolioRuntime.Tests
             using (Tensor tensor = Tensor.CopyOf(texts, 5))
             {
                 CollectionAssert.AreEqual(texts, tensor.ToStrings());
-                Assert.Throws<FolioException>(() => tensor.AsBytes());
+                Models.AssertFails(ErrorCode.InvalidArgument, "strings, which can only be copied", () => tensor.AsBytes());
             }
+            Models.AssertFails(ErrorCode.InvalidArgument, "only copied",
+                () => Tensor.WrapAs(new byte[4].AsMemory(), ElementType.String, 4));
             Models.AssertFails(ErrorCode.InvalidArgument, "strings", () => Tensor.CopyOf(texts, 4));
             Models.AssertFails(ErrorCode.InvalidArgument, "null", () => Tensor.CopyOf(new string[] { null }, 1));
         }
