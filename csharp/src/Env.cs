@@ -20,7 +20,7 @@ namespace FolioRuntime
 
         /// <summary>An environment of its own. It may be disposed before what was made with it.</summary>
         /// <param name="options">Threads, arenas and log.</param>
-        public Env(EnvOptions options) : this(options.Create(), false)
+        public Env(EnvOptions options) : this(FolioException.NotNull(options, "options are").Create(), false)
         {
         }
 

@@ -18,6 +18,13 @@ namespace FolioRuntime
             return new FolioException(ErrorCode.InvalidArgument, message);
         }
 
+        /// <summary>The argument itself; throws where it is null, and says what is.</summary>
+        internal static T NotNull<T>(T argument, string what) where T : class
+        {
+            if (argument == null) throw Invalid("the " + what + " null");
+            return argument;
+        }
+
         internal static FolioException Closed(string what)
         {
             return new FolioException(ErrorCode.Closed, "the " + what + " is closed");

@@ -112,7 +112,7 @@ namespace FolioRuntime
         /// <returns>The model, to be disposed.</returns>
         public static Model CopyOf(byte[] bytes, ModelOptions options = null)
         {
-            if (bytes == null) throw FolioException.Invalid("the bytes are null");
+            FolioException.NotNull(bytes, "bytes are");
             return (options ?? new ModelOptions()).Use(given => Env.Shared.Call(
                 own => new Model(NativeModel.OpenMemory(own, bytes, bytes.Length, given))));
         }

@@ -102,7 +102,7 @@ namespace FolioRuntime
             RunOptions options = null) where TValue : Value
         {
             List<KeyValuePair<string, Value>> given = PairsOf(inputs);
-            if (outputs == null) throw FolioException.Invalid("the outputs are null");
+            FolioException.NotNull(outputs, "outputs are");
             var leases = new Leases();
             try
             {
@@ -183,13 +183,14 @@ namespace FolioRuntime
         /// <param name="shapes">Dims by the names of the inputs; those left out must follow from them.</param>
         public void PrepareShapes(IReadOnlyDictionary<string, long[]> shapes)
         {
+            FolioException.NotNull(shapes, "shapes are");
             byte[] names = Utf8.Join(shapes.Keys);
             var dims = new List<long>();
             var counts = new List<long>();
-            foreach (long[] shape in shapes.Values)
+            foreach (KeyValuePair<string, long[]> shape in shapes)
             {
-                dims.AddRange(shape);
-                counts.Add(shape.Length);
+                dims.AddRange(FolioException.NotNull(shape.Value, "shape of '" + shape.Key + "' is"));
+                counts.Add(shape.Value.Length);
             }
             Call(session =>
             {
@@ -320,7 +321,7 @@ namespace FolioRuntime
         private static List<KeyValuePair<string, Value>> PairsOf<TValue>(IReadOnlyDictionary<string, TValue> values)
             where TValue : Value
         {
-            if (values == null) throw FolioException.Invalid("the inputs are null");
+            FolioException.NotNull(values, "inputs are");
             var result = new List<KeyValuePair<string, Value>>(values.Count);
             foreach (KeyValuePair<string, TValue> entry in values)
             {

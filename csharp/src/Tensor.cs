@@ -34,6 +34,7 @@ namespace FolioRuntime
         public static Tensor Allocate(ElementType type, params long[] shape)
         {
             NativeLibrary.Require();
+            FolioException.NotNull(shape, "shape is");
             return new Tensor(NativeValue.Tensor((int)type, shape, shape.Length));
         }
 
@@ -44,7 +45,7 @@ namespace FolioRuntime
         /// <returns>The tensor, to be disposed.</returns>
         public static Tensor Wrap<T>(T[] array, params long[] shape) where T : struct
         {
-            if (array == null) throw FolioException.Invalid("the array is null");
+            FolioException.NotNull(array, "array is");
             return WrapAs(array.AsMemory(), ElementTypes.Of<T>(), shape);
         }
 
@@ -96,7 +97,7 @@ namespace FolioRuntime
         /// <returns>The tensor, to be disposed.</returns>
         public static Tensor CopyOf<T>(T[] elements, params long[] shape) where T : struct
         {
-            return CopyOf(new ReadOnlySpan<T>(elements), shape);
+            return CopyOf(new ReadOnlySpan<T>(FolioException.NotNull(elements, "array is")), shape);
         }
 
         /// <summary>Copies the strings.</summary>
@@ -106,6 +107,8 @@ namespace FolioRuntime
         public static Tensor CopyOf(string[] elements, params long[] shape)
         {
             NativeLibrary.Require();
+            FolioException.NotNull(elements, "array is");
+            FolioException.NotNull(shape, "shape is");
             var text = new List<byte>();
             var lengths = new long[elements.Length];
             for (int i = 0; i < elements.Length; ++i)
@@ -232,6 +235,7 @@ namespace FolioRuntime
             where T : struct
         {
             NativeLibrary.Require();
+            FolioException.NotNull(shape, "shape is");
             long bytes = MemoryMarshal.AsBytes(memory.Span).Length;
             using (var pin = new Pin(memory.Pin()))
             {

@@ -48,6 +48,7 @@ namespace FolioRuntime
         /// <returns>The sequence, to be disposed.</returns>
         public static Value Sequence(ElementType type, IReadOnlyList<Tensor> elements)
         {
+            FolioException.NotNull(elements, "elements are");
             var leases = new Leases();
             try
             {
@@ -72,6 +73,8 @@ namespace FolioRuntime
         /// <returns>The map, to be disposed.</returns>
         public static Value Map(Tensor keys, Tensor values)
         {
+            FolioException.NotNull(keys, "keys are");
+            FolioException.NotNull(values, "values are");
             return keys.Call(k => values.Call(v => new Value(NativeValue.Map(k, v))));
         }
 

@@ -1,5 +1,6 @@
 using System;
 using System.Buffers;
+using System.Collections.Generic;
 using NUnit.Framework;
 
 namespace FolioRuntime.Tests
@@ -134,6 +135,46 @@ namespace FolioRuntime.Tests
                 Models.AssertFails(ErrorCode.InvalidArgument, "null", () => tensor.SetString(0, null));
                 Models.AssertFails(ErrorCode.InvalidArgument, "", () => floats.SetString(0, "x"));
             }
+        }
+
+        [Test]
+        public void NullsThatAreNotAllowedAreNamed()
+        {
+            long[] shape = null;
+            float[] floats = null;
+            string[] texts = null;
+            var one = new float[1];
+            AssertNull("shape", () => Tensor.Allocate(ElementType.Float, shape));
+            AssertNull("shape", () => Tensor.Wrap(one, shape));
+            AssertNull("shape", () => Tensor.Wrap(one.AsMemory(), shape));
+            AssertNull("shape", () => Tensor.Wrap((ReadOnlyMemory<float>)one, shape));
+            AssertNull("shape", () => Tensor.WrapAs(one.AsMemory(), ElementType.Int32, shape));
+            AssertNull("shape", () => Tensor.CopyOf(one, shape));
+            AssertNull("shape", () => Tensor.CopyOf(new[] { "a" }, shape));
+            AssertNull("array", () => Tensor.Wrap(floats, 0));
+            AssertNull("array", () => Tensor.CopyOf(floats, 0));
+            AssertNull("array", () => Tensor.CopyOf(texts, 0));
+            AssertNull("elements", () => Value.Sequence(ElementType.Float, null));
+            AssertNull("element 0", () => Value.Sequence(ElementType.Float, new Tensor[1]));
+            using (Tensor keys = Tensor.CopyOf(new long[] { 1 }, 1))
+            {
+                AssertNull("keys", () => Value.Map(null, keys));
+                AssertNull("values", () => Value.Map(keys, null));
+            }
+            AssertNull("options", () => new Env(null));
+            using (Session session = Models.Session("mlp"))
+            {
+                AssertNull("shapes", () => session.PrepareShapes(null));
+                AssertNull("'x'", () => session.PrepareShapes(new Dictionary<string, long[]> { { "x", null } }));
+                AssertNull("inputs", () => session.Run((Dictionary<string, Tensor>)null));
+                AssertNull("inputs", () => session.RunAsync((Dictionary<string, Tensor>)null));
+            }
+        }
+
+        private static void AssertNull(string what, TestDelegate action)
+        {
+            Models.AssertFails(ErrorCode.InvalidArgument, what, action);
+            Models.AssertFails(ErrorCode.InvalidArgument, "null", action);
         }
 
         [Test]
