@@ -186,6 +186,16 @@ class Control(Installed):
         self.assertEqual((self.work / "libfolio1/triggers").read_text(), "activate-noawait ldconfig\n")
 
 
+    def test_they_ask_for_a_glibc_that_reads_their_relocations(self):
+        """Packed ones (cmake/library.cmake) take 2.36, which no symbol tells."""
+        for name, deb in debs().items():
+            files = [self.root / line.lstrip("/") for line in run("dpkg-query", f"--root={self.root}", "-L", name).splitlines()]
+            binaries = [f for f in files if f.is_file() and not f.is_symlink() and f.read_bytes()[:4] == b"\x7fELF"]
+            if any("GLIBC_ABI_DT_RELR" in run("readelf", "-VW", binary) for binary in binaries):
+                version = dict(dependencies(deb))["libc6"].removeprefix(">= ")
+                self.assertGreaterEqual([int(part) for part in version.split(".")], [2, 36], name)
+
+
 class Policy(Installed):
     """What Debian's policy wants in each package."""
 
