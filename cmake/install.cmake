@@ -1,4 +1,5 @@
-# What a user gets: libfolio.so.1, the headers, the command, the CMake package `folio` (folio::folio) and folio.pc.
+# What a user gets: libfolio.so.1, the headers, the command, the CMake package `folio` (folio::folio), folio.pc, and the
+# pages of docs/, which headers and messages refer to.
 
 if(NOT TARGET folio)
   return()
@@ -18,6 +19,8 @@ if(TARGET folio_cli)
   install(TARGETS folio_cli COMPONENT tools)
 endif()
 install(FILES LICENSE THIRD-PARTY-NOTICES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+file(GLOB pages CONFIGURE_DEPENDS docs/*.md docs/*.svg)
+install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/folio)
 install(EXPORT folio-targets NAMESPACE folio:: DESTINATION ${package_dir} FILE folio-config.cmake COMPONENT dev)

@@ -6,7 +6,7 @@ set(FOLIO_DOTNET_SDK "$ENV{FOLIO_DOTNET_SDK}" CACHE PATH "A .NET SDK with refere
 set(nuget_dir ${CMAKE_CURRENT_BINARY_DIR}/nuget)
 set(nuget_file ${PROJECT_BINARY_DIR}/packages/FolioRuntime.${PROJECT_VERSION}.nupkg)
 set(nuget_frameworks net472)
-set(nuget_commands COMMAND ${CMAKE_COMMAND} -E copy ${assembly} ${CMAKE_CURRENT_BINARY_DIR}/FolioRuntime.xml ${nuget_dir}/lib/net472)
+set(nuget_commands COMMAND ${CMAKE_COMMAND} -E copy ${assembly} ${documentation} ${nuget_dir}/lib/net472)
 set(nuget_assemblies "")
 
 # mcs against the framework's reference assemblies: nothing of mono gets in.
@@ -23,7 +23,7 @@ function(folio_add_framework framework)
   set(nuget_assemblies ${nuget_assemblies} ${out} PARENT_SCOPE)
   set(nuget_frameworks ${nuget_frameworks} ${framework} PARENT_SCOPE)
   set(nuget_commands ${nuget_commands}
-    COMMAND ${CMAKE_COMMAND} -E copy ${out} ${CMAKE_CURRENT_BINARY_DIR}/FolioRuntime.xml ${nuget_dir}/lib/${framework} PARENT_SCOPE)
+    COMMAND ${CMAKE_COMMAND} -E copy ${out} ${documentation} ${nuget_dir}/lib/${framework} PARENT_SCOPE)
 endfunction()
 
 file(GLOB netstandard21 ${FOLIO_DOTNET_SDK}/packs/NETStandard.Library.Ref/2.1.*/ref/netstandard2.1/netstandard.dll)

@@ -225,6 +225,22 @@ class Policy(Installed):
             for place in re.findall(r"/usr/lib/[\w./-]*folio[\w./-]*\w", (ROOT / f"docs/{page}.md").read_text()):
                 self.assertTrue((self.root / place.lstrip("/")).exists(), f"docs/{page}.md: {place}")
 
+    def test_the_pages_that_headers_and_messages_name_are_there(self):
+        folder = self.usr / "share/doc/folio"
+        headers = "".join(path.read_text() for path in (self.usr / "include/folio").iterdir())
+        said = headers + run(self.usr / "bin/folio", "run", "--help", env=self.found)
+        named = set(re.findall(r"docs/(\w+\.md)", said))
+        self.assertIn("config_keys.md", named)
+        for page in folder.glob("*.md"):
+            named |= set(re.findall(r"\]\(([\w.]+)[#)]", page.read_text()))
+        self.assertEqual(sorted(name for name in named if not (folder / name).exists()), [])
+
+    @unittest.skipUnless("libfolio-cil" in debs(), "C# was left out of this build")
+    def test_the_assembly_has_its_documentation_beside_it(self):
+        (assembly,) = self.usr.rglob("FolioRuntime.dll")
+        told = assembly.with_suffix(".xml").read_text()
+        self.assertIn('<member name="M:FolioRuntime.Session.Close(FolioRuntime.CloseMode)">', told)
+
     @unittest.skipUnless(shutil.which("lintian"), "lintian is not installed")
     def test_lintian_has_nothing_to_say(self):
         said = run("lintian", "--allow-root", "--fail-on", "none", *debs().values(), env=environment()).splitlines()
