@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "c_api/entries.h"
+#include "core/os/throwing.h"
 
 namespace folio {
 namespace {
@@ -21,6 +22,7 @@ static_assert(place(offsetof(FolioApi, ResizeStringTensorElement)) == 132,
 static_assert(place(sizeof(FolioApi)) == 133, "a new entry belongs to a new version");
 
 const FolioApi* get_api(uint32_t version) {
+  (void)is_ready_to_throw();  // while there is memory
   return version >= 1 && version <= FOLIO_API_VERSION ? &kApi : nullptr;
 }
 

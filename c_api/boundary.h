@@ -17,6 +17,7 @@
 #include "core/base/span.h"
 #include "core/base/status.h"
 #include "core/base/tensor.h"
+#include "core/os/throwing.h"
 #include "folio/folio_c_api.h"
 
 struct FolioStatus {
@@ -35,6 +36,7 @@ void release_status(FolioStatus* status) noexcept;
 // Calls `body`, which returns a Status; lets no exception out.
 template <typename Body>
 FolioStatus* guarded(Body&& body) noexcept {
+  if (!is_ready_to_throw()) return out_of_memory();
   try {
     return to_c(body());
   } catch (const std::bad_alloc&) {
