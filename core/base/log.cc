@@ -20,6 +20,9 @@ constinit const Sink g_default{};
 std::atomic<const Sink*> g_newest{&g_default};
 std::atomic<const Sink*> g_sink{&g_default};
 
+// Up to so many bytes are copied without the heap: also that there is no memory can be told.
+constexpr size_t kShort = 511;
+
 const Sink* find_sink(LogCallback callback, void* user, LogLevel lowest) {
   const Sink* sink = g_newest.load(std::memory_order_acquire);
   while (sink && (sink->callback != callback || sink->user != user || sink->lowest != lowest)) {
@@ -44,11 +47,16 @@ void set_log(LogCallback callback, void* user, LogLevel lowest) {
 void log(LogLevel level, std::string_view message) {
   const Sink sink = *g_sink.load(std::memory_order_acquire);
   if (level < sink.lowest) return;
-  const std::string text(message);
+  char near[kShort + 1];
+  std::string far;
+  if (message.size() > kShort) far = message;
+  const bool is_short = far.empty();
+  if (is_short) near[message.copy(near, kShort)] = '\0';
+  const char* const text = is_short ? near : far.c_str();
   if (sink.callback) {
-    sink.callback(sink.user, level, text.c_str());
+    sink.callback(sink.user, level, text);
   } else {
-    std::fprintf(stderr, "folio: %s\n", text.c_str());
+    std::fprintf(stderr, "folio: %s\n", text);
   }
 }
 

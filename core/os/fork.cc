@@ -47,8 +47,9 @@ void after_fork_in_child() {
 
 ForkList& fork_list() {
   static ForkList* const list = [] {
+    auto* const made = new ForkList;  // first: what is registered can not be taken back
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    return new ForkList;
+    return made;
   }();
   return *list;
 }

@@ -4,11 +4,15 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <deque>
+#include <cstdint>
 #include <mutex>
+#include <new>
+#include <vector>
 
+#include "core/base/log.h"
 #include "core/os/fork.h"
 #include "core/os/quiet_signals.h"
+#include "core/os/throwing.h"
 
 namespace folio {
 namespace {
@@ -20,19 +24,26 @@ struct Queued {
 
 struct Worker {
   std::mutex mutex;
-  std::deque<Queued> tasks;
+  std::vector<Queued> tasks;  // the first is being done
   bool is_alive = false;
 };
 
 Worker& worker() {
-  // Never destroyed: the thread may be at work while static objects die.
-  static Worker* const only = [] {
-    auto* const made = new Worker;
-    hold_across_fork(ForkOrder::kPrepack, &made->mutex);
-    call_in_fork_child([] { worker().is_alive = false; });
-    return made;
-  }();
+  // Never destroyed: the thread may be at work while static objects die. Nor allocated: tasks are
+  // dropped in destructors.
+  alignas(Worker) static uint8_t place[sizeof(Worker)];
+  static auto* const only = new (place) Worker;
   return *only;
+}
+
+// Before the first task is queued. Where there is no memory for it, it throws, and is tried again:
+// the lock must be the last, as it may be in the list only once.
+void hold_worker_across_fork() {
+  [[maybe_unused]] static const bool is_held = [] {
+    call_in_fork_child([] { worker().is_alive = false; });
+    hold_across_fork(ForkOrder::kPrepack, &worker().mutex);
+    return true;
+  }();
 }
 
 auto find_task(Worker* w, const IdleTask* task) {
@@ -40,11 +51,12 @@ auto find_task(Worker* w, const IdleTask* task) {
                       [&](const Queued& queued) { return queued.task.get() == task; });
 }
 
-// Null once the queue is empty: the thread has ended then as far as others are concerned.
-Ref<IdleTask> first_task() {
+// Null once the queue is empty, or when the thread `has_no_memory` to work: it has ended then as
+// far as others are concerned.
+Ref<IdleTask> first_task(bool has_no_memory) {
   Worker& w = worker();
   const std::lock_guard<std::mutex> lock(w.mutex);
-  if (w.tasks.empty()) {
+  if (w.tasks.empty() || has_no_memory) {
     w.is_alive = false;
     return nullptr;
   }
@@ -62,11 +74,22 @@ void drop_if(const IdleTask* task, bool (*condition)(const Queued&)) {
   w.tasks.erase(at);
 }
 
+// A task that throws does not keep the others waiting: it has no piece left.
+bool do_step(IdleTask* task) {
+  try {
+    return task->step();
+  } catch (...) {
+    log(LogLevel::kWarning, "work that was to be done when idle was left: no memory");
+    return false;
+  }
+}
+
 void* work(void*) {
   const sched_param none = {};
   (void)sched_setscheduler(0, SCHED_IDLE, &none);  // 0: this thread
-  while (const Ref<IdleTask> task = first_task()) {
-    if (task->step()) continue;
+  const bool has_no_memory = !is_ready_to_throw();
+  while (const Ref<IdleTask> task = first_task(has_no_memory)) {
+    if (do_step(task.get())) continue;
     drop_if(task.get(), [](const Queued& queued) { return !queued.is_asked_again; });
   }
   return nullptr;
@@ -89,16 +112,22 @@ void start_thread(Worker* w) {
 
 }  // namespace
 
-void run_when_idle(const Ref<IdleTask>& task) {
-  Worker& w = worker();
-  const std::lock_guard<std::mutex> lock(w.mutex);
-  const auto at = find_task(&w, task.get());
-  if (at == w.tasks.end()) {
-    w.tasks.push_back({task});
-  } else {
-    at->is_asked_again = true;
+bool run_when_idle(const Ref<IdleTask>& task) noexcept {
+  try {
+    hold_worker_across_fork();
+    Worker& w = worker();
+    const std::lock_guard<std::mutex> lock(w.mutex);
+    const auto at = find_task(&w, task.get());
+    if (at == w.tasks.end()) {
+      w.tasks.push_back({task});
+    } else {
+      at->is_asked_again = true;
+    }
+    start_thread(&w);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
-  start_thread(&w);
 }
 
 void drop_idle_task(const IdleTask* task) {

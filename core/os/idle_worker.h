@@ -7,7 +7,7 @@
 //          SCHED_IDLE: it takes only time that nobody else wants, so that a lock or a claim which
 //          it holds may be held for long on a busy machine. No caller should wait for one.
 // Fork:    the child has the queue and no thread; wake_idle_worker() starts one.
-// Errors:  none: where a thread cannot be made the tasks rest until the next call.
+// Errors:  none: where there is no memory for a thread the tasks rest until the next call.
 #pragma once
 
 #include "core/base/ref.h"
@@ -16,13 +16,13 @@ namespace folio {
 
 class IdleTask : public RefCounted {
  public:
-  // Does one piece of the work; false when none is left. Must not throw.
+  // Does one piece of the work; false when none is left. One that throws is dropped.
   virtual bool step() = 0;
 };
 
 // Queues `task`. One that is queued already is not queued twice; its last step is not the last
-// then.
-void run_when_idle(const Ref<IdleTask>& task);
+// then. False when there was no memory to queue it.
+bool run_when_idle(const Ref<IdleTask>& task) noexcept;
 
 // Takes `task` off the queue. A step that has begun goes on.
 void drop_idle_task(const IdleTask* task);

@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/os/mapped_file.h"
 #include "core/os/quiet_signals.h"
+#include "core/os/throwing.h"
 
 namespace folio {
 namespace {
@@ -240,7 +241,11 @@ void Residency::wait() {
 
 void* Residency::entry(void* self) {
   auto* const residency = static_cast<Residency*>(self);
-  for (const ResidencyTask& task : residency->tasks_) residency->work(task);
+  if (!is_ready_to_throw()) return nullptr;
+  try {
+    for (const ResidencyTask& task : residency->tasks_) residency->work(task);
+  } catch (...) {  // no memory: whoever needs the pages reads them
+  }
   return nullptr;
 }
 

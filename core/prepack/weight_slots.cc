@@ -1,5 +1,6 @@
 #include "core/prepack/weight_slots.h"
 
+#include <cstdio>
 #include <thread>
 
 #include "core/base/log.h"
@@ -48,7 +49,7 @@ void WeightSlots::start(Done done) {
   if (!finish()) keep_going();  // where files had everything no thread is needed
 }
 
-void WeightSlots::keep_going() { run_when_idle(Ref<IdleTask>(this)); }
+void WeightSlots::keep_going() { (void)run_when_idle(Ref<IdleTask>(this)); }
 
 void WeightSlots::abandon() {
   if (is_done()) return;
@@ -63,7 +64,23 @@ bool WeightSlots::claim(WeightSlot* slot) const {
   return slot->claim_.compare_exchange_strong(seen, mine, std::memory_order_acq_rel);
 }
 
-void WeightSlots::fill(WeightSlot* slot, Who who) {
+// A claim ends whatever happens, or others would wait for it.
+void WeightSlots::fill(WeightSlot* slot, Who who) noexcept {
+  try {
+    fill_or_throw(slot, who);
+    return;
+  } catch (...) {  // nothing but memory is short here
+    char text[256];
+    std::snprintf(text, sizeof text,
+                  "weight '%.160s' stays as it is: there was no memory to pack it",
+                  slot->job_->name.c_str());
+    log(LogLevel::kWarning, text);
+  }
+  slot->is_done_.store(true, std::memory_order_release);
+  slot->job_.reset();
+}
+
+void WeightSlots::fill_or_throw(WeightSlot* slot, Who who) {
   // In a child of fork the library is as some thread of the parent left it.
   const bool has_library = library_ && library_->generation() == fork_generation();
   slot->job_->may_wait = who == Who::kWorker;
@@ -109,7 +126,11 @@ bool WeightSlots::finish() {
   if (seen == mine) return is_done();
   if (!finish_claim_.compare_exchange_strong(seen, mine, std::memory_order_acq_rel)) return false;
   const bool is_ours = !library_ || library_->generation() == fork_generation();
-  if (done_ && is_ours) done_(library_.get());
+  try {
+    if (done_ && is_ours) done_(library_.get());
+  } catch (...) {
+    log(LogLevel::kWarning, "packed weights were not written: there was no memory to do it");
+  }
   if (is_ours) library_ = nullptr;
   is_done_.store(true, std::memory_order_release);
   return true;

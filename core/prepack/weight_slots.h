@@ -99,7 +99,8 @@ class WeightSlots final : public IdleTask {
   enum class Who : uint8_t { kRun, kWorker };
 
   bool claim(WeightSlot* slot) const;
-  void fill(WeightSlot* slot, Who who);
+  void fill(WeightSlot* slot, Who who) noexcept;
+  void fill_or_throw(WeightSlot* slot, Who who);
   // Packs an unclaimed slot, from the back or the front; false when there is none.
   bool fill_one(bool from_back);
   bool finish();

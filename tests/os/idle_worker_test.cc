@@ -10,7 +10,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <thread>
+
+#include "core/base/log.h"
 
 namespace folio {
 namespace {
@@ -85,6 +88,28 @@ TEST(IdleWorker, ADroppedTaskIsNotTouchedAgain) {
   blocking->go_on.store(true);
   ASSERT_TRUE(becomes_true([&] { return !idle_worker_is_alive(); }));
   EXPECT_EQ(dropped->left.load(), 5);
+}
+
+class WithoutMemory final : public IdleTask {
+ public:
+  bool step() override {
+    ++steps;
+    throw std::bad_alloc();
+  }
+  std::atomic<int> steps{0};
+};
+
+TEST(IdleWorker, ATaskThatThrowsIsDroppedAndTheOthersAreDone) {
+  const auto throwing = make_ref<WithoutMemory>();
+  const auto next = make_ref<CountDown>(3);
+  set_log([](void*, LogLevel, const char*) {}, nullptr, LogLevel::kFatal);
+  run_when_idle(throwing);
+  run_when_idle(next);
+  ASSERT_TRUE(becomes_true([&] { return !idle_worker_is_alive(); }));
+  set_log(nullptr, nullptr, LogLevel::kWarning);
+  EXPECT_EQ(throwing->steps.load(), 1);
+  EXPECT_TRUE(throwing->is_unique());
+  EXPECT_EQ(next->left.load(), 0);
 }
 
 TEST(IdleWorker, AChildOfForkHasTheQueueAndAThreadOfItsOwn) {

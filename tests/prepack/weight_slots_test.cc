@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "core/base/log.h"
@@ -24,6 +25,7 @@ struct Gate {
   std::atomic<int> fills{0};
   std::atomic<bool> is_open{true};
   std::atomic<bool> fails{false};
+  std::atomic<bool> throws{false};
 };
 
 WantedBlob job(uint64_t number, Gate* gate) {
@@ -37,6 +39,7 @@ WantedBlob job(uint64_t number, Gate* gate) {
   job.fill = [gate](uint8_t* blob) -> Status {
     ++gate->fills;
     while (!gate->is_open.load()) std::this_thread::sleep_for(100us);
+    if (gate->throws.load()) throw std::bad_alloc();
     if (gate->fails.load()) return error(Code::kOutOfMemory, "no memory for the test");
     std::memset(blob, 7, kBytes);
     return Status::ok();
@@ -171,6 +174,19 @@ TEST_F(WeightSlotsTest, AWeightThatCannotBePackedStaysAsItIsAndIsNotTriedAgain) 
     EXPECT_EQ(all_[1]->get(), nullptr);
   }
   EXPECT_EQ(gate_.fills.load(), fills);
+}
+
+// A run that packs throws nothing either.
+TEST_F(WeightSlotsTest, WithoutMemoryWeightsStayAsTheyAreAndNobodyWaitsForThem) {
+  set_log([](void*, LogLevel, const char*) {}, nullptr, LogLevel::kFatal);
+  gate_.throws.store(true);
+  const auto weights = slots(3);
+  weights->start([](PackLibrary*) { throw std::bad_alloc(); });
+  for (int i = 0; i <= WeightSlots::kPatience; ++i) EXPECT_EQ(all_[0]->get(), nullptr);
+  EXPECT_TRUE(weights->wait(Clock::now() + 60s, nullptr));
+  set_log(nullptr, nullptr, LogLevel::kWarning);
+  EXPECT_EQ(gate_.fills.load(), 3) << "each was tried once";
+  EXPECT_EQ(all_[1]->get(), nullptr);
 }
 
 // The worker is in the middle of a weight when the process forks: the child has neither the thread
