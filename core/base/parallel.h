@@ -22,7 +22,7 @@ class Parallel {
   virtual int thread_count() const = 0;
 
   // Calls task over [0, count) in chunks of `grain` (the last may be shorter), in any order, and
-  // returns when all are done. task must not throw.
+  // returns when all are done. What task throws ends here, when no thread is at a chunk any more.
   virtual void run(int64_t count, int64_t grain, Task task) = 0;
 
   // for_range(n, grain, [&](int64_t begin, int64_t end) {...});

@@ -21,9 +21,12 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/base/status.h"
@@ -31,6 +34,7 @@
 #include "core/os/cpu_features.h"
 #include "core/os/fork.h"
 #include "core/os/quiet_signals.h"
+#include "core/os/throwing.h"
 
 namespace folio {
 namespace {
@@ -104,7 +108,7 @@ void run_inline(int64_t count, int64_t grain, Parallel::Task task) {
 
 class Pool {
  public:
-  Pool();
+  static Pool* make();
   void add_user();
   void remove_user();
   void run(int threads, int64_t count, int64_t grain, Parallel::Task task);
@@ -112,6 +116,12 @@ class Pool {
   void forget_threads_after_fork();
 
  private:
+  // Nothing is allocated for a thread but what the C library does.
+  struct WorkerStart {
+    Pool* pool;
+    uint32_t number;  // from 1: 0 is the caller
+    uint32_t seen_epoch;
+  };
   struct Region {
     Parallel::Task task;
     int64_t count = 0;
@@ -129,10 +139,10 @@ class Pool {
   void work(uint32_t number, uint32_t seen_epoch);
   bool join_region(uint32_t* seen_epoch);
   void cut_into_shares(uint64_t chunks, uint32_t shares);
-  void take_chunks(uint32_t number);
+  void take_chunks(uint32_t number) noexcept;
   void leave_region();
-  void ensure_workers(int wanted);
-  bool start_worker(int number);
+  void ensure_workers(int wanted) noexcept;
+  bool start_worker(int number) noexcept;
   void open_region(uint32_t slots);
   void close_region();
   int64_t spin_ns() const;
@@ -145,23 +155,30 @@ class Pool {
   alignas(64) std::atomic<uint32_t> caller_sleeps_{0};
   alignas(64) std::atomic<bool> busy_{false};  // a region runs
   Region region_;  // written while busy_ and active == 0; read by who is active
+  std::atomic<bool> has_failed_{false};
+  std::exception_ptr failure_;  // written by who set has_failed_; read by the caller afterwards
   std::atomic<bool> stop_{false};
   std::atomic<int> workers_{0};
-  int cpus_ = 1;
+  const int cpus_ = affinity_cpu_count();
 
   std::mutex mutex_;  // starting and joining workers, users_
   int users_ = 0;
   pthread_t threads_[kMaxThreads] = {};
+  WorkerStart starts_[kMaxThreads] = {};  // each read by its thread
 };
 
 Pool& pool() {
-  static Pool* const the_pool = new Pool;  // never destroyed: workers may outlive static objects
+  static Pool* const the_pool = Pool::make();
   return *the_pool;
 }
 
-Pool::Pool() : cpus_(affinity_cpu_count()) {
-  hold_across_fork(ForkOrder::kPool, &mutex_);
+// Never destroyed: workers may outlive static objects. Nor when registering fails: the next call
+// makes another.
+Pool* Pool::make() {
+  auto* const made = new Pool;
+  hold_across_fork(ForkOrder::kPool, &made->mutex_);
   call_in_fork_child([] { pool().forget_threads_after_fork(); });
+  return made;
 }
 
 // Spinning when threads outnumber CPUs keeps the one that has the work from running.
@@ -196,39 +213,32 @@ void Pool::forget_threads_after_fork() {
   gate_.store(gate_.load() & ~(kEpochOne - 1));
 }
 
-struct WorkerStart {
-  Pool* pool;
-  uint32_t number;  // from 1: 0 is the caller
-  uint32_t seen_epoch;
-};
-
 void* Pool::worker_entry(void* start) {
-  const WorkerStart copy = *static_cast<WorkerStart*>(start);
-  delete static_cast<WorkerStart*>(start);
-  copy.pool->work(copy.number, copy.seen_epoch);
+  (void)is_ready_to_throw();
+  const WorkerStart& own = *static_cast<WorkerStart*>(start);
+  own.pool->work(own.number, own.seen_epoch);
   return nullptr;
 }
 
-bool Pool::start_worker(int number) {
+bool Pool::start_worker(int number) noexcept {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setstacksize(&attributes, kStackBytes + thread_local_bytes());
-  auto* start = new WorkerStart{this, static_cast<uint32_t>(number) + 1,
-                                epoch_of(gate_.load(std::memory_order_relaxed))};
+  starts_[number] = {this, static_cast<uint32_t>(number) + 1,
+                     epoch_of(gate_.load(std::memory_order_relaxed))};
   const int failed = [&] {
     const QuietSignals quiet;  // a new thread inherits the mask
-    return pthread_create(&threads_[number], &attributes, worker_entry, start);
+    return pthread_create(&threads_[number], &attributes, worker_entry, &starts_[number]);
   }();
   pthread_attr_destroy(&attributes);
-  if (failed) {
-    delete start;
-    return false;
-  }
-  pthread_setname_np(threads_[number], cat("folio-", number + 1).c_str());
+  if (failed) return false;
+  char name[32];
+  std::snprintf(name, sizeof name, "folio-%d", number + 1);
+  pthread_setname_np(threads_[number], name);
   return true;
 }
 
-void Pool::ensure_workers(int wanted) {
+void Pool::ensure_workers(int wanted) noexcept {
   if (workers_.load(std::memory_order_relaxed) >= wanted) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (int have = workers_.load(std::memory_order_relaxed); have < wanted; ++have) {
@@ -300,14 +310,19 @@ bool Pool::Share::take(bool from_front, int64_t* chunk) {
   }
 }
 
-void Pool::take_chunks(uint32_t number) {
+// Of exceptions the first is kept for the caller; the other threads take what is left.
+void Pool::take_chunks(uint32_t number) noexcept {
   const Region& r = region_;
-  for (uint32_t i = 0; i < r.shares; ++i) {
-    Share& share = shares_[(number + i) % r.shares];
-    for (int64_t chunk = 0; share.take(/*from_front=*/i == 0, &chunk);) {
-      const int64_t begin = chunk * r.grain;
-      r.task.run(r.task.state, begin, r.count - begin > r.grain ? begin + r.grain : r.count);
+  try {
+    for (uint32_t i = 0; i < r.shares; ++i) {
+      Share& share = shares_[(number + i) % r.shares];
+      for (int64_t chunk = 0; share.take(/*from_front=*/i == 0, &chunk);) {
+        const int64_t begin = chunk * r.grain;
+        r.task.run(r.task.state, begin, r.count - begin > r.grain ? begin + r.grain : r.count);
+      }
     }
+  } catch (...) {
+    if (!has_failed_.exchange(true)) failure_ = std::current_exception();
   }
 }
 
@@ -349,7 +364,10 @@ void Pool::run(int threads, int64_t count, int64_t grain, Parallel::Task task) {
   open_region(static_cast<uint32_t>(helpers));
   take_chunks(/*number=*/0);
   close_region();
+  const std::exception_ptr failure = std::exchange(failure_, nullptr);
+  has_failed_.store(false, std::memory_order_relaxed);
   busy_.store(false, std::memory_order_release);
+  if (failure) std::rethrow_exception(failure);
 }
 
 int find_default_thread_count() {

@@ -11,7 +11,8 @@
 //          inline. Workers block all signals, are called folio-1, folio-2 ..., take over the
 //          caller's MXCSR for each region, and have 1 MiB of stack beside what the C library keeps
 //          there for thread-local objects. After fork the child starts with none.
-// Errors:  none: when a thread cannot be made, the region runs with those there are.
+// Errors:  when a thread cannot be made, the region runs with those there are. Of what chunks throw
+//          the caller gets the first.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -165,6 +166,21 @@ TEST(ThreadPool, UsesAsManyThreadsAsTheViewAllows) {
       now.insert(std::this_thread::get_id());
     });
     ASSERT_LE(now.size(), 2u);
+  }
+}
+
+TEST(ThreadPool, WhatAChunkThrowsReachesTheCallerAndThePoolGoesOn) {
+  PoolView view(3);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (const bool by_caller : {true, false, true, false}) {
+    EXPECT_THROW(meet(view, 3,
+                      [&](int64_t) {
+                        const bool is_caller = std::this_thread::get_id() == caller;
+                        if (is_caller == by_caller) throw std::bad_alloc();
+                      }),
+                 std::bad_alloc);
+    meet(view, 3, [](int64_t) {});  // hangs if the pool is busy for ever, or without its threads
+    EXPECT_TRUE(visits_each_once(view, 1000, 7));
   }
 }
 
