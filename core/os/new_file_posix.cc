@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/os/file_size_signal.h"
 #include "core/os/fork.h"
 #include "core/os/huge_pages.h"
 #include "core/os/new_file.h"
@@ -138,6 +139,7 @@ Status NewFile::fail(const char* what, int number) const {
 }
 
 Status NewFile::put(uint64_t offset, Bytes bytes) {
+  const FileSizeSignal quiet;
   while (!bytes.empty()) {
     if (refused("write")) return fail("write", errno);
     // 1 GiB: a single write is limited to a little under 2 GiB.
@@ -169,6 +171,7 @@ Status NewFile::pad_until(uint64_t offset) {
 
 Status NewFile::reserve(uint64_t bytes) {
   if (refused("reserve")) return fail("reserve space", errno);
+  const FileSizeSignal quiet;
   const int result =
       fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), static_cast<off_t>(bytes));
   // Where the file system cannot promise space, writing finds out.

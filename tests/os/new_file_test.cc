@@ -1,10 +1,14 @@
 #include "core/os/new_file.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
 
+#include "tests/support/child.h"
 #include "tests/support/temp_folder.h"
 
 namespace folio {
@@ -75,6 +79,47 @@ TEST(NewFile, RefusesWhatIsNoNameOfAFile) {
     EXPECT_EQ(NewFile::create(path).status().code(), Code::kInvalidArgument) << path;
   }
   EXPECT_EQ(NewFile::create(folder.path("none/f")).status().code(), Code::kNoSuchFile);
+}
+
+// What a process that may write files of 100 bytes only says of a longer one.
+int write_beyond_the_limit(const std::string& path) {
+  const rlimit limit = {100, 100};
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
+  auto file = NewFile::create(path);
+  if (!file.is_ok()) return 3;
+  if (!file.value()->write(bytes_of(std::string(60, 'x'))).is_ok()) return 4;
+  const Status status = file.value()->write(bytes_of(std::string(60, 'x')));
+  if (status.code() != Code::kIo) return 5;
+  if (status.message().find("File too large") == std::string_view::npos) return 6;
+  sigset_t now;
+  pthread_sigmask(SIG_SETMASK, nullptr, &now);
+  return sigismember(&now, SIGXFSZ) ? 7 : 0;
+}
+
+TEST(NewFile, TheProcessesLimitIsAnErrorAndNoSignal) {
+  const TempFolder folder;
+  const pid_t child = fork();
+  if (child == 0) _exit(write_beyond_the_limit(folder.path("f")));
+  EXPECT_EQ(verdict_of(child), 0) << "minus the signal that ended it";
+  EXPECT_EQ(files_in(folder.path()), 0u);
+}
+
+// A host that blocks the signal and asks for it keeps one that was its own.
+TEST(NewFile, AHostsOwnSignalOfThatKindStaysPending) {
+  const TempFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+    raise(SIGXFSZ);
+    const bool is_error = write_beyond_the_limit(folder.path("f")) == 7;  // blocked, as it was
+    sigset_t pending;
+    sigpending(&pending);
+    _exit(is_error && sigismember(&pending, SIGXFSZ) ? 0 : 1);
+  }
+  EXPECT_EQ(verdict_of(child), 0);
 }
 
 TEST(NewFile, LongNamesHaveRoomForTheHiddenOne) {
