@@ -2,6 +2,7 @@
 // holder dies.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "core/base/status.h"
@@ -10,8 +11,13 @@ namespace folio {
 
 class FileLock {
  public:
-  // Waits for the lock; the file is made when it is missing and stays.
-  static Result<FileLock> wait(const std::string& path);
+  // Those who lock hold it for moments: who holds it longer may be stopped, or no part of Folio.
+  static constexpr std::chrono::milliseconds kLongest{5000};
+
+  // Waits for the lock; the file is made when it is missing and stays. kIo when others hold it
+  // longer than `longest`.
+  static Result<FileLock> wait(const std::string& path,
+                               std::chrono::milliseconds longest = kLongest);
 
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   FileLock& operator=(FileLock&&) = delete;

@@ -136,7 +136,13 @@ std::string PackStore::new_pack_path() const {
 }
 
 Status PackStore::add(const std::string& path, uint64_t limit) {
-  FOLIO_TRY(const FileLock lock, FileLock::wait(cat(folder_, "/lock")));
+  auto locked = FileLock::wait(cat(folder_, "/lock"));
+  if (!locked.is_ok()) {
+    std::error_code code;
+    fs::remove(path, code);  // without the index nobody finds it
+    return std::move(locked).take_status();
+  }
+  const FileLock lock = std::move(locked).take();
   reload();
   auto added = PackFile::open(path, BlobPlace::kStore);
   if (!added.is_ok()) return std::move(added).take_status();
