@@ -3,6 +3,8 @@
 // Flow:    create -> write, pad_to ... -> finish (bytes are on the disk) -> publish (the name is
 //          theirs). What is written in between has no name anywhere (O_TMPFILE), or a hidden one
 //          where the file system knows no such files.
+//          What is mapped of it is guarded (core/os/sigbus_guard.h), and mapped() tells whether it
+//          is still what was written.
 // Owns:    the descriptor. Unpublished bytes go with the object, also when the process dies. A
 //          hidden name is held under flock: one that can be locked is an orphan, which the next
 //          create for the same path removes.
@@ -16,10 +18,15 @@
 #include <string>
 
 #include "core/base/buffer.h"
+#include "core/base/byte_source.h"
 #include "core/base/span.h"
 #include "core/base/status.h"
 
 namespace folio {
+
+namespace internal {
+class WrittenFile;  // what mappings of a NewFile, and their users, share
+}
 
 class NewFile {
  public:
@@ -38,6 +45,10 @@ class NewFile {
   Status write_at(uint64_t offset, Bytes bytes);
   // What was written, as other processes will see it: shared and read-only. Lives on its own.
   Result<Ref<Buffer>> map(uint64_t offset, uint64_t bytes) const;
+  // For whoever reads what was mapped: from `publish` on whether the file has changed, as long as
+  // something is mapped, and at all times whether some of it is gone. It has bytes and an identity
+  // once it has a name, those of the file as others open it, and never a serial.
+  Ref<const ByteSource> mapped() const;
   uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
 
@@ -64,6 +75,7 @@ class NewFile {
   NewFile(std::string path, std::string folder, int fd, std::string temporary);
   Status put(uint64_t offset, Bytes bytes);
   Status fail(const char* what, int number) const;
+  void watch_name() const;
 
   const std::string path_;
   const std::string folder_;
@@ -73,6 +85,7 @@ class NewFile {
   const uint32_t generation_;  // a child of fork must not take its parent's name away
   bool replaced_ = false;
   bool published_ = false;
+  const Ref<internal::WrittenFile> written_;
 };
 
 }  // namespace folio

@@ -11,11 +11,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
+#include <vector>
 
 #include "core/os/file_size_signal.h"
 #include "core/os/fork.h"
 #include "core/os/huge_pages.h"
+#include "core/os/mapped_file.h"
 #include "core/os/new_file.h"
+#include "core/os/sigbus_guard.h"
 
 namespace folio {
 namespace {
@@ -76,22 +80,110 @@ void remove_orphans(const std::string& folder, const std::string& path) {
   closedir(list);
 }
 
-class MappedRange final : public Buffer {
- public:
-  MappedRange(uint8_t* start, size_t length, uint8_t* data, size_t bytes)
-      : Buffer(Kind::kConstant, data, bytes), start_(start), length_(length) {}
-
- private:
-  ~MappedRange() override { munmap(start_, length_); }
-  uint8_t* start_;
-  size_t length_;
-};
-
 Status file_error(const std::string& what, const std::string& path, int number) {
   const Code code = number == ENOENT || number == ENOTDIR ? Code::kNoSuchFile : Code::kIo;
   const char* text = strerrordesc_np(number);
   return error(code, what, " '", path, "': ", text ? text : "unknown error");
 }
+
+// For all lists of ranges: held for moments.
+std::mutex& ranges_mutex() {
+  static std::mutex* const only = [] {
+    auto* const made = new std::mutex;
+    hold_across_fork(ForkOrder::kFiles, made);
+    return made;
+  }();
+  return *only;
+}
+
+}  // namespace
+
+namespace internal {
+
+class WrittenFile final : public ByteSource {
+ public:
+  explicit WrittenFile(std::string path) : path_(std::move(path)) { ranges_mutex(); }
+
+  void add(const GuardedRange* range) {
+    const std::lock_guard<std::mutex> lock(ranges_mutex());
+    ranges_.push_back(range);
+  }
+  void remove(const GuardedRange* range) {
+    const std::lock_guard<std::mutex> lock(ranges_mutex());
+    if (range->was_hit()) was_hit_ = true;
+    std::erase(ranges_, range);
+  }
+  bool is_mapped() const {
+    const std::lock_guard<std::mutex> lock(ranges_mutex());
+    return !ranges_.empty();
+  }
+  // Once.
+  void set_named(Ref<ByteSource> file) {
+    keeper_ = std::move(file);
+    named_.store(keeper_.get(), std::memory_order_release);
+  }
+
+  Bytes bytes() const override { return named() ? named()->bytes() : Bytes(); }
+  const FileIdentity* identity() const override { return named() ? named()->identity() : nullptr; }
+  Status check_unchanged() const override {
+    return named() && is_mapped() ? named()->check_unchanged() : Status::ok();
+  }
+  bool is_damaged() const override {
+    if (named() && named()->is_damaged()) return true;
+    const std::lock_guard<std::mutex> lock(ranges_mutex());
+    const auto was_hit = [](const GuardedRange* range) { return range->was_hit(); };
+    return was_hit_ || std::any_of(ranges_.begin(), ranges_.end(), was_hit);
+  }
+  const ByteSource& origin() const override { return named() ? named()->origin() : *this; }
+  const std::string& name() const override { return path_; }
+  Result<Ref<ByteSource>> open_sibling(const std::string& location) const override {
+    return error(Code::kNoSuchFile, "'", location, "' is not looked for beside '", path_, "'");
+  }
+
+ private:
+  const ByteSource* named() const { return named_.load(std::memory_order_acquire); }
+
+  const std::string path_;
+  std::vector<const GuardedRange*> ranges_;
+  bool was_hit_ = false;  // one that is no more
+  Ref<ByteSource> keeper_;
+  std::atomic<const ByteSource*> named_{nullptr};
+};
+
+}  // namespace internal
+
+namespace {
+
+class MappedRange final : public Buffer {
+ public:
+  explicit MappedRange(Ref<internal::WrittenFile> file)
+      : Buffer(Kind::kConstant, nullptr, 0), file_(std::move(file)) {}
+  // False with errno.
+  bool map(int fd, uint64_t offset, uint64_t bytes) {
+    static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    const uint64_t first = offset / page * page;
+    const uint64_t length = offset + bytes - first;
+    start_ = map_file(fd, first, length);
+    if (!start_) return false;
+    length_ = length;
+    guard_.set(start_, length);
+    file_->add(&guard_);  // as it stays: others look at it from here on
+    data_ = start_ + (offset - first);
+    bytes_ = bytes;
+    return true;
+  }
+
+ private:
+  ~MappedRange() override {
+    file_->remove(&guard_);
+    guard_.clear();
+    if (start_) munmap(start_, length_);
+  }
+  Ref<internal::WrittenFile> file_;
+  GuardedRange guard_;
+  uint8_t* start_ = nullptr;
+  size_t length_ = 0;
+};
 
 }  // namespace
 
@@ -102,7 +194,8 @@ NewFile::NewFile(std::string path, std::string folder, int fd, std::string tempo
       folder_(std::move(folder)),
       fd_(fd),
       temporary_(std::move(temporary)),
-      generation_(fork_generation()) {}
+      generation_(fork_generation()),
+      written_(make_ref<internal::WrittenFile>(path_)) {}
 
 NewFile::~NewFile() {
   if (!temporary_.empty() && generation_ == fork_generation()) unlink(temporary_.c_str());
@@ -180,14 +273,13 @@ Status NewFile::reserve(uint64_t bytes) {
 }
 
 Result<Ref<Buffer>> NewFile::map(uint64_t offset, uint64_t bytes) const {
-  static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t first = offset / page * page;
-  const uint64_t length = offset + bytes - first;
   if (refused("map")) return fail("map", errno);
-  uint8_t* const base = map_file(fd_, first, length);
-  if (!base) return fail("map", errno);
-  return Ref<Buffer>(new MappedRange(base, length, base + (offset - first), bytes));
+  const auto range = make_ref<MappedRange>(written_);
+  if (!range->map(fd_, offset, bytes)) return fail("map", errno);
+  return Ref<Buffer>(range);
 }
+
+Ref<const ByteSource> NewFile::mapped() const { return written_; }
 
 Status NewFile::write_at(uint64_t offset, Bytes bytes) { return put(offset, bytes); }
 
@@ -228,6 +320,7 @@ Status NewFile::publish(Mode mode) {
   }
   temporary_.clear();
   published_ = true;
+  if (written_->is_mapped()) watch_name();
   // The name, too, should be on the disk. A folder that cannot be flushed is no reason to fail.
   const int folder = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
@@ -235,6 +328,19 @@ Status NewFile::publish(Mode mode) {
     close(folder);
   }
   return Status::ok();
+}
+
+// Its times are those of the name from here on: chmod, link and rename have moved ctime. Opened
+// anew, since the kernel calls an O_TMPFILE's descriptor deleted for ever, and a later new name of
+// the file would look like a write. One that was replaced already, nobody else can find.
+void NewFile::watch_name() const {
+  struct stat own = {};
+  auto opened = open_mapped_file(path_);
+  const FileIdentity* const found = opened.is_ok() ? opened.value()->identity() : nullptr;
+  if (!found || fstat(fd_, &own) != 0) return;
+  if (found->device == own.st_dev && found->inode == own.st_ino) {
+    written_->set_named(std::move(opened).take());
+  }
 }
 
 void NewFile::retract() {

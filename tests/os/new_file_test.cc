@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <vector>
 
+#include "core/os/sigbus_guard.h"
 #include "tests/support/child.h"
 #include "tests/support/temp_folder.h"
 
@@ -69,6 +72,57 @@ TEST(NewFile, RetractTakesAwayOnlyANameThatWasFree) {
   }
   EXPECT_FALSE(std::filesystem::exists(folder.path("fresh")));
   EXPECT_TRUE(std::filesystem::exists(folder.path("taken")));
+}
+
+// Published, with one mapped page of two.
+struct Written {
+  Ref<Buffer> range;
+  Ref<const ByteSource> mapped;
+};
+Written write_and_map(const std::string& path) {
+  auto file = NewFile::create(path).take();
+  EXPECT_TRUE(file->write(bytes_of(std::string(8192, 'Z'))).is_ok());
+  Written written{file->map(4096, 4096).take(), file->mapped()};
+  EXPECT_TRUE(written.mapped->check_unchanged().is_ok());
+  EXPECT_EQ(written.mapped->identity(), nullptr) << "it has no name";
+  EXPECT_TRUE(file->publish(NewFile::Mode::kReadOnly).is_ok());
+  return written;
+}
+
+TEST(NewFile, WhoHasMappedItIsToldWhenItIsWrittenTo) {
+  const TempFolder folder;
+  Written written = write_and_map(folder.path("f"));
+  ASSERT_NE(written.mapped->identity(), nullptr);
+  EXPECT_TRUE(written.mapped->check_unchanged().is_ok()) << "what publishing does is no change";
+  ASSERT_EQ(chmod(folder.path("f").c_str(), 0644), 0);
+  std::filesystem::rename(folder.path("f"), folder.path("g"));
+  EXPECT_TRUE(written.mapped->check_unchanged().is_ok());
+  usleep(20'000);  // a tick of the file system's clock
+  std::ofstream(folder.path("g"), std::ios::in | std::ios::binary) << "X";
+  EXPECT_EQ(written.mapped->check_unchanged().code(), Code::kModelChanged);
+  written.range = nullptr;
+  EXPECT_TRUE(written.mapped->check_unchanged().is_ok()) << "nobody reads it any more";
+}
+
+TEST(NewFile, WhatIsMappedOfItIsGuarded) {
+  const TempFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGBUS, SIG_DFL);  // what a sanitizer may have put there
+    enable_sigbus_guard();
+    const std::string path = folder.path("f");
+    auto file = NewFile::create(path).take();
+    if (!file->write(bytes_of(std::string(8192, 'Z'))).is_ok()) _exit(1);
+    Ref<Buffer> range = file->map(4096, 4096).take();
+    const Ref<const ByteSource> mapped = file->mapped();
+    if (!file->publish().is_ok() || mapped->is_damaged()) _exit(2);
+    if (truncate(path.c_str(), 0) != 0) _exit(3);
+    if (*static_cast<const volatile uint8_t*>(range->data()) != 0) _exit(4);
+    if (!mapped->is_damaged()) _exit(5);
+    range = nullptr;
+    _exit(mapped->is_damaged() ? 0 : 6);
+  }
+  EXPECT_EQ(verdict_of(child), 0);
 }
 
 TEST(NewFile, RefusesWhatIsNoNameOfAFile) {
