@@ -372,7 +372,8 @@ std::unique_ptr<FolioMemoryReport> report_model(const ModelState& model) {
   std::set<const uint8_t*> seen = {model.source().bytes().data()};
   const auto files = model.file()->watch().files();  // external data, and packs that are in use
   for (const Ref<const ByteSource>& file : files) {
-    if (seen.insert(file->bytes().data()).second) rows.push_back(row_of(*file));
+    const Bytes bytes = file->bytes();  // none: a pack file that is still being written
+    if (!bytes.empty() && seen.insert(bytes.data()).second) rows.push_back(row_of(*file));
   }
   measure(&rows);
   return make_report(rows, summary_of(rows), {});

@@ -177,8 +177,10 @@ Result<Ref<const PackedBlob>> WeightPacker::packed_in_model(const Initializer& c
         }
         Ref<Buffer> view =
             view_buffer(Buffer::Kind::kConstant, kept.raw(), kept.bytes(), kept.buffer());
-        return Ref<const PackedBlob>(make_ref<PackedBlob>(
-            std::move(view), kept.bytes(), is_aligned ? BlobPlace::kSidecar : BlobPlace::kHeap));
+        return Ref<const PackedBlob>(is_aligned
+                                         ? make_ref<PackedBlob>(std::move(view), kept.bytes(),
+                                                                BlobPlace::kSidecar, stored->source)
+                                         : make_ref<PackedBlob>(std::move(view), kept.bytes()));
       });
 }
 

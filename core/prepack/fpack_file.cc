@@ -94,7 +94,7 @@ Result<Ref<const PackedBlob>> PackFile::blob(const PackEntry& entry) {
   }
   const uint8_t* data = source_->bytes().data() + entry.offset;
   Ref<Buffer> view = view_buffer(Buffer::Kind::kConstant, data, entry.bytes, source_);
-  return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(view), entry.bytes, place_));
+  return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(view), entry.bytes, place_, source_));
 }
 
 }  // namespace folio

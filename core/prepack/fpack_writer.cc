@@ -90,7 +90,8 @@ Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, Bytes bytes, B
   entry.name = name_index(label.name);
   blob_bytes_ += entry.bytes;
   entries_[entry.key] = entry;
-  return Ref<const PackedBlob>(make_ref<PackedBlob>(std::move(mapped), entry.bytes, place));
+  return Ref<const PackedBlob>(
+      make_ref<PackedBlob>(std::move(mapped), entry.bytes, place, file_->mapped()));
 }
 
 const PackEntry* PackWriter::find(const PackKey& key) const {

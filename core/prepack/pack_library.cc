@@ -106,9 +106,6 @@ Ref<const PackedBlob> PackLibrary::take(const Ref<PackFile>& file, const PackKey
   }
   ++stats_.hits;
   stats_.hit_bytes += bytes;
-  if (std::find(sources_.begin(), sources_.end(), file->source()) == sources_.end()) {
-    sources_.push_back(file->source());
-  }
   return std::move(blob).take();
 }
 

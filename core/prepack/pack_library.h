@@ -105,10 +105,8 @@ class PackLibrary : public RefCounted {
   // Of the process that opened it (core/os/fork.h).
   uint32_t generation() const { return generation_; }
 
-  // These two: when nobody else is inside.
+  // When nobody else is inside.
   const Stats& stats() const { return stats_; }
-  // Files that gave a blob: whoever runs with it wants to know when they change.
-  const std::vector<Ref<ByteSource>>& sources() const { return sources_; }
 
  private:
   void add_file(const std::string& path, BlobPlace place);
@@ -139,7 +137,6 @@ class PackLibrary : public RefCounted {
   Ref<PackStore> digests_;  // of options_.digest_cache
   std::vector<PackRecord::Note> notes_;
   Stats stats_;
-  std::vector<Ref<ByteSource>> sources_;
 };
 
 }  // namespace folio

@@ -5,15 +5,23 @@
 namespace folio {
 
 bool PackRecord::has(const PackKey& place) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return notes_.count(place) != 0;
+  Ref<const PackedBlob> blob;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = notes_.find(place);
+    if (it != notes_.end()) blob = it->second.blob;
+  }
+  return blob && blob->check_unchanged().is_ok();
 }
 
 void PackRecord::add(std::vector<Note> notes, const std::vector<FileMemo>& memos) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  // What is noted again takes the place of what stood in a file that has changed. The swapped ones
+  // end without the lock.
   for (Note& note : notes) {
     const PackKey place = note.place;
-    notes_.try_emplace(place, std::move(note));
+    const auto [it, is_new] = notes_.try_emplace(place, std::move(note));
+    if (!is_new) std::swap(it->second, note);
   }
   merge_memos(memos, &memos_);
 }
@@ -53,6 +61,10 @@ Result<PackRecord::Size> PackRecord::write(const std::string& path,
     if (!added.is_ok()) return std::move(added).take_status();
     ++size.blobs;
     size.bytes += bytes.size();
+  }
+  // After the last byte was read: what changes now is no longer ours.
+  for (const auto& [key, note] : by_content) {
+    FOLIO_RETURN_IF_ERROR(note.blob->check_unchanged());
   }
   for (FileMemo& memo : known) writer->add_memo(std::move(memo));
   auto finished = writer->finish();

@@ -5,7 +5,9 @@
 //          were. C API PackCacheWrite -> write.
 // Owns:    the blobs, by count, until clear or collect.
 // Threads: any method from any thread.
-// Errors:  write: kIo, kNoSuchFile; nothing stands under the name then.
+// Errors:  write: kIo, kNoSuchFile, kModelChanged where a noted blob's own file has changed;
+// nothing
+//          stands under the name then.
 #pragma once
 
 #include <map>
@@ -29,7 +31,7 @@ class PackRecord {
     uint64_t bytes = 0;
   };
 
-  // A blob of this place was noted: its content is known.
+  // A blob of this place was noted, and is what it was: its content is known.
   bool has(const PackKey& place) const;
   void add(std::vector<Note> notes, const std::vector<FileMemo>& memos);
   // Digests that loads took of their models' files, or were told.

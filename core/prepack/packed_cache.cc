@@ -21,6 +21,8 @@ struct PackedCache::Shared {
 
   // The blob, if it is there. With the lock held.
   Ref<const PackedBlob> hit(const Known& known);
+  // Takes the key from a blob that is no longer what the key says.
+  void forget(const PackKey& key, const PackedBlob& blob);
 
   std::mutex mutex;
   std::condition_variable packed;
@@ -34,7 +36,7 @@ struct PackedCache::Shared {
 class PackedCache::Shared::Entry final : public PackedBlob {
  public:
   Entry(std::shared_ptr<Shared> shared, const PackKey& key, Ref<const PackedBlob> made)
-      : PackedBlob(made->buffer(), made->bytes(), made->place()),
+      : PackedBlob(made->buffer(), made->bytes(), made->place(), made->file()),
         shared_(std::move(shared)),
         key_(key),
         is_alias_(dynamic_cast<const Entry*>(made.get()) != nullptr),
@@ -95,10 +97,21 @@ Ref<const PackedBlob> PackedCache::Shared::hit(const Known& known) {
   return Ref<const PackedBlob>::adopt(known.entry);
 }
 
+void PackedCache::Shared::forget(const PackKey& key, const PackedBlob& blob) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto it = entries.find(key);
+  if (it != entries.end() && it->second.entry == &blob) entries.erase(it);
+}
+
 Ref<const PackedBlob> PackedCache::find(const PackKey& key) {
-  const std::lock_guard<std::mutex> lock(shared_->mutex);
-  const auto it = shared_->entries.find(key);
-  return it == shared_->entries.end() ? nullptr : shared_->hit(it->second);
+  Ref<const PackedBlob> blob;
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    const auto it = shared_->entries.find(key);
+    if (it != shared_->entries.end()) blob = shared_->hit(it->second);
+  }
+  // Asked of the file system, and so without the lock.
+  return blob && blob->check_unchanged().is_ok() ? blob : nullptr;
 }
 
 Result<Ref<const PackedBlob>> PackedCache::get_or_make(const PackKey& key, const Maker& make,
@@ -109,7 +122,14 @@ Result<Ref<const PackedBlob>> PackedCache::get_or_make(const PackKey& key, const
     for (;;) {
       const auto [it, is_absent] = shared.entries.try_emplace(key);
       Shared::Known& known = it->second;
-      if (Ref<const PackedBlob> blob = shared.hit(known)) return blob;
+      if (Ref<const PackedBlob> blob = shared.hit(known)) {
+        lock.unlock();
+        if (blob->check_unchanged().is_ok()) return blob;
+        shared.forget(key, *blob);  // whoever uses it is told by the file's watch
+        blob = nullptr;             // perhaps its end, which takes the lock
+        lock.lock();
+        continue;
+      }
       // Not there, dying, or a thread that made it was lost in a fork: this thread makes it.
       if (is_absent || known.entry || known.generation != fork_generation()) {
         known = {nullptr, fork_generation()};

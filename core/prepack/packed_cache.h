@@ -48,7 +48,8 @@ class PackedCache {
   static PackedCache& process();
 
   // The blob for `key`, from `make` when it is absent. `make` may ask this cache for another key.
-  // Null when `make` gives null, or, with Wait::kNo, while another thread makes it.
+  // Null when `make` gives null, or, with Wait::kNo, while another thread makes it. A blob whose
+  // file has changed is absent, though others may still use it.
   enum class Wait : uint8_t { kYes, kNo };
   Result<Ref<const PackedBlob>> get_or_make(const PackKey& key, const Maker& make,
                                             Wait wait = Wait::kYes);

@@ -39,8 +39,9 @@ WeightSlot* WeightSlots::add(WantedBlob job) {
   return &slot;
 }
 
-void WeightSlots::start(Done done) {
+void WeightSlots::start(Done done, Given given) {
   done_ = std::move(done);
+  given_ = std::move(given);
   for (WeightSlot& slot : slots_) {
     // Whoever writes a pack file holds its lock while packing: runs must not wait for that.
     slot.may_fill_itself_ = slot.job_ && !library_;
@@ -90,6 +91,7 @@ void WeightSlots::fill_or_throw(WeightSlot* slot, Who who) {
     return;
   }
   if (made.is_ok()) {
+    if (given_) given_(*made.value());
     slot->kept_ = std::move(made).take();
     slot->blob_.store(slot->kept_.get(), std::memory_order_release);
   } else if (!is_refused(*slot->job_, made.status())) {

@@ -69,9 +69,11 @@ class WeightSlots final : public IdleTask {
   WeightSlot* add(WantedBlob job);
 
   // From here on slots are filled. `done` is called once, by some thread, when all are; not in a
-  // child of fork. Without start() they stay as they are.
+  // child of fork. `given` is told of each blob before a run can find it, by the thread that fills
+  // the slot. Without start() slots stay as they are.
   using Done = std::function<void(PackLibrary* library)>;
-  void start(Done done);
+  using Given = std::function<void(const PackedBlob& blob)>;
+  void start(Done done, Given given = nullptr);
   // Instead of start(), when nothing is to be packed: the library is let go.
   void leave() { library_ = nullptr; }
   // Nobody needs the rest any more. Slots that are being filled may still be filled.
@@ -109,6 +111,7 @@ class WeightSlots final : public IdleTask {
   Ref<PackLibrary> library_;  // until all is done: it has whole indexes of pack files
   std::deque<WeightSlot> slots_;
   Done done_;
+  Given given_;
   std::atomic<uint32_t> finish_claim_{0};
   std::atomic<bool> is_done_{true};
   std::atomic<bool> is_abandoned_{false};

@@ -20,21 +20,8 @@ std::mutex& list_mutex() {
   return *only;
 }
 
-}  // namespace
-
-void FileWatch::add(const Ref<const ByteSource>& file) {
-  const std::lock_guard<std::mutex> lock(list_mutex());
-  if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.push_back(file);
-  good_until_ns_.store(0, std::memory_order_relaxed);
-}
-
-std::vector<Ref<const ByteSource>> FileWatch::files() const {
-  const std::lock_guard<std::mutex> lock(list_mutex());
-  return files_;
-}
-
-Status FileWatch::check_damage() const {
-  for (const Ref<const ByteSource>& file : files()) {
+Status check_damage(const FileWatch::Files& files) {
+  for (const Ref<const ByteSource>& file : files) {
     if (file->is_damaged()) {
       return error(Code::kModelChanged, "'", file->name(),
                    "' became shorter, or could not be read, while it was in use");
@@ -43,12 +30,41 @@ Status FileWatch::check_damage() const {
   return Status::ok();
 }
 
-Status FileWatch::check_now() const {
-  FOLIO_RETURN_IF_ERROR(check_damage());
-  for (const Ref<const ByteSource>& file : files()) {
+Status check_unchanged(const FileWatch::Files& files) {
+  for (const Ref<const ByteSource>& file : files) {
     FOLIO_RETURN_IF_ERROR(file->check_unchanged());
   }
   return Status::ok();
+}
+
+}  // namespace
+
+void FileWatch::add(const Ref<const ByteSource>& file) {
+  const std::lock_guard<std::mutex> lock(list_mutex());
+  // Two that opened the same bytes by the same name will find the same changes.
+  const auto is_same = [&](const Ref<const ByteSource>& known) {
+    return known == file || (file->serial() != 0 && known->serial() == file->serial() &&
+                             known->name() == file->name());
+  };
+  if (std::any_of(files_.begin(), files_.end(), is_same)) return;
+  files_.push_back(file);
+  good_until_ns_.store(0, std::memory_order_relaxed);
+}
+
+void FileWatch::set_good_until(int64_t time_ns, size_t count) {
+  const std::lock_guard<std::mutex> lock(list_mutex());
+  if (files_.size() == count) good_until_ns_.store(time_ns, std::memory_order_relaxed);
+}
+
+FileWatch::Files FileWatch::files() const {
+  const std::lock_guard<std::mutex> lock(list_mutex());
+  return files_;
+}
+
+Status FileWatch::check_now() const {
+  const Files all = files();
+  FOLIO_RETURN_IF_ERROR(check_damage(all));
+  return check_unchanged(all);
 }
 
 Status FileWatch::check(OnFileChange on_change) {
@@ -57,8 +73,9 @@ Status FileWatch::check(OnFileChange on_change) {
   const int64_t now = monotonic_tick_ns();
   const bool no_faults = faults == faults_seen_.load(std::memory_order_relaxed);
   if (no_faults && now < good_until_ns_.load(std::memory_order_relaxed)) return Status::ok();
-  FOLIO_RETURN_IF_ERROR(check_damage());
-  auto changed = check_now();
+  const Files all = files();
+  FOLIO_RETURN_IF_ERROR(check_damage(all));
+  auto changed = check_unchanged(all);
   if (!changed.is_ok()) {
     if (on_change == OnFileChange::kError) return changed;
     if (!warned_.exchange(true)) {
@@ -70,9 +87,7 @@ Status FileWatch::check(OnFileChange on_change) {
   // The clock stands still for a tick, of 10 ms at most: nobody who waits for the interval to pass
   // may find it short of that by what the tick had left.
   constexpr int64_t kTickNs = 10'000'000;
-  if (changed.is_ok()) {
-    good_until_ns_.store(now + kIntervalNs - kTickNs, std::memory_order_relaxed);
-  }
+  if (changed.is_ok()) set_good_until(now + kIntervalNs - kTickNs, all.size());
   return Status::ok();
 }
 

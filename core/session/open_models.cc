@@ -34,8 +34,10 @@ Ref<ModelFile> find_alive(const OpenModelKey& key) {
   return Ref<ModelFile>::adopt(at->second);
 }
 
-// A name under which another file stands now: whoever opens the model anew wants that one.
+// A name under which another file stands now: whoever opens the model anew wants that one. A pack
+// file that this process wrote (it has no serial) may have no name, not yet or no more.
 bool has_its_name(const Ref<const ByteSource>& file) {
+  if (file->serial() == 0) return true;
   const auto now = open_mapped_file(file->name());
   return now.is_ok() && now.value()->serial() == file->serial();
 }

@@ -75,10 +75,15 @@ std::string names_of(const std::vector<PortInfo>& ports) {
 
 // What the load found and made is kept, unless a file changed meanwhile: its bytes would stand
 // under the wrong name, and not even a caller who is only to be warned wants that.
-Status finish_library(PackLibrary* library, FileWatch& watch) {
-  if (!library) return Status::ok();
-  for (const Ref<ByteSource>& source : library->sources()) watch.add(source);
-  return watch.check_now().is_ok() ? library->finish() : Status::ok();
+Status finish_library(PackLibrary* library, const FileWatch& watch) {
+  if (!library || !watch.check_now().is_ok()) return Status::ok();
+  return library->finish();
+}
+
+// Whoever reads a blob is told when its file changes, whoever has opened that file: another model
+// of the process, the older one of a reload, or the process itself, which wrote it.
+void watch_blob(const PackedBlob& blob, FileWatch* watch) {
+  if (blob.file()) watch->add(blob.file());
 }
 
 // Of a load's progress: where packing begins that was left until then.
@@ -290,21 +295,18 @@ Result<Ref<Program>> Session::make_program() {
   plan.older = model_->older_weights();
   plan.checks_blobs = options_.pack.checksum != PackChecksum::kOff;
   FOLIO_TRY(Ref<Program> program, build_program(model.get(), evaluator, plan));
-  if (plan.library) {
-    for (const Ref<ByteSource>& source : plan.library->sources()) model_->watch().add(source);
-  }
+  const Ref<FileWatch> watch(&model_->watch());
+  for (const auto& blob : program->packed_now()) watch_blob(*blob, watch.get());
   // Constants were computed and weights packed from the files' bytes.
-  FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
+  FOLIO_RETURN_IF_ERROR(watch->check(options_.on_file_change));
   made_program_ = true;
   if (is_later && options_.packing != Packing::kOff) {
-    program->weights->start([watch = Ref<FileWatch>(&model_->watch())](PackLibrary* library) {
-      (void)finish_library(library, *watch);  // fails only for a file that the caller asked for
-    });
+    // Fails only for a file that the caller asked for.
+    const auto done = [watch](PackLibrary* library) { (void)finish_library(library, *watch); };
+    program->weights->start(done, [watch](const auto& blob) { watch_blob(blob, watch.get()); });
   } else {
     program->weights->leave();
-    if (!options_.library) {
-      FOLIO_RETURN_IF_ERROR(finish_library(plan.library.get(), model_->watch()));
-    }
+    if (!options_.library) FOLIO_RETURN_IF_ERROR(finish_library(plan.library.get(), *watch));
   }
   return program;
 }

@@ -57,6 +57,46 @@ TEST(PackedCache, ABlobDiesWithItsLastUser) {
   EXPECT_EQ(cache.stats().misses, 2U);
 }
 
+class ChangingFile final : public ByteSource {
+ public:
+  Bytes bytes() const override { return {}; }
+  const std::string& name() const override { return name_; }
+  Result<Ref<ByteSource>> open_sibling(const std::string&) const override {
+    return error(Code::kNoSuchFile, "none");
+  }
+  Status check_unchanged() const override {
+    return has_changed ? error(Code::kModelChanged, "changed") : Status::ok();
+  }
+  bool is_damaged() const override { return is_gone; }
+
+  bool has_changed = false;
+  bool is_gone = false;
+
+ private:
+  std::string name_ = "a pack";
+};
+
+TEST(PackedCache, ABlobWhoseFileHasChangedIsAbsentThoughItIsInUse) {
+  for (const bool is_gone : {false, true}) {
+    PackedCache cache;
+    const auto file = make_ref<ChangingFile>();
+    const auto in_file = [&]() -> Result<Ref<const PackedBlob>> {
+      FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(256));
+      return Ref<const PackedBlob>(
+          make_ref<PackedBlob>(std::move(buffer), 256, BlobPlace::kStore, file));
+    };
+    const auto old = cache.get_or_make(kKey, in_file).take();
+    EXPECT_EQ(cache.find(kKey), old);
+    EXPECT_EQ(old->file(), Ref<const ByteSource>(file));
+    (is_gone ? file->is_gone : file->has_changed) = true;
+    EXPECT_EQ(cache.find(kKey), Ref<const PackedBlob>());
+    const auto fresh = cache.get_or_make(kKey, make_ones).take();
+    EXPECT_NE(fresh, old);
+    EXPECT_EQ(cache.get_or_make(kKey, make_fails).take(), fresh);
+    EXPECT_EQ(cache.stats().live_blobs, 2U);
+  }
+}
+
 TEST(PackedCache, HoldModeKeepsUntilCleared) {
   PackedCache cache(PackedCache::Keep::kHold);
   ASSERT_TRUE(cache.get_or_make(kKey, make_ones).is_ok());

@@ -589,8 +589,8 @@ typedef struct FolioApi {
   /* Writes all that a recording cache has as one pack file, whole or not at all: what sessions of
    * one or of several models packed, or found in pack files. Later sessions find it beside a model
    * (MODEL.fpack) or by folio.pack_sidecar. `out` may be NULL; it says what was written. Errors:
-   * INVALID_ARGUMENT for a cache that does not record, FOLIO_IO, FOLIO_NO_SUCHFILE (folder).
-   * Since 1. */
+   * INVALID_ARGUMENT for a cache that does not record, FOLIO_IO, FOLIO_NO_SUCHFILE (folder),
+   * MODEL_CHANGED where a weight's own pack file has changed. Since 1. */
   FolioStatus* (*PackCacheWrite)(const FolioPackCache* cache, const char* path,
                                  FolioPackResult* out);
 
