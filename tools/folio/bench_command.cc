@@ -20,6 +20,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/host_value.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/random_inputs.h"
 #include "tools/folio/run_profile.h"
@@ -394,9 +395,7 @@ int run_bench(const CommonOptions& common, const BenchCommand& command) {
   ask_library(command, benches.front(), &result);
   if (traces) read_trace(command, &benches.front(), &result);
   if (command.json) {
-    std::printf("%s\n", to_json(command, result)
-                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-                            .c_str());
+    print_json(to_json(command, result), JsonForm::kOneLine);
   } else {
     print_table(command, result);
   }

@@ -21,6 +21,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/compare.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/random_inputs.h"
 #include "tools/folio/side_process.h"
 #include "tools/folio/table.h"
@@ -550,9 +551,7 @@ int run_compare(const CommonOptions& common, const CompareCommand& command) {
     all.push_back(compare_model(common, command, models, i, progress));
     if (!command.json) continue;
     progress.clear();
-    std::printf(
-        "%s\n",
-        to_json(command, all.back()).dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    print_json(to_json(command, all.back()), JsonForm::kOneLine);
     std::fflush(stdout);
   }
   progress.clear();

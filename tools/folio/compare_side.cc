@@ -15,6 +15,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/ort_peer.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/random_inputs.h"
 #include "tools/folio/timing.h"
@@ -192,7 +193,7 @@ int run_compare_side(const CommonOptions& common, const CompareSideCommand& comm
   } catch (const std::exception& error) {
     note(error.what(), kExitCannotRun);
   }
-  std::printf("%s\n", said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  print_json(said, JsonForm::kOneLine);
   std::fflush(stdout);
   return kExitOk;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/progress_line.h"
 #include "tools/folio/timing.h"
 
@@ -59,7 +60,7 @@ int run_convert(const CommonOptions& common, const ConvertCommand& command) {
     json["initializers"] = info.initializer_count;
     json["initializer_bytes"] = info.initializer_bytes;
     json["seconds"] = seconds;
-    std::printf("%s\n", json.dump().c_str());
+    print_json(json, JsonForm::kOneLine);
     return kExitOk;
   }
   std::printf("%s: %llu bytes, %llu nodes, %llu initializers, %.2f s\n",

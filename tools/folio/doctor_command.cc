@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/table.h"
 
@@ -173,8 +174,7 @@ int run_doctor(const CommonOptions& common, const DoctorCommand& command) {
   find_limits(&findings);
   find_page_cache(&findings);
   if (command.json) {
-    const auto replace = nlohmann::json::error_handler_t::replace;
-    std::printf("%s\n", findings.data().dump(2, ' ', false, replace).c_str());
+    print_json(findings.data(), JsonForm::kIndented);
   } else {
     print_text(findings.data());
   }

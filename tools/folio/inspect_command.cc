@@ -6,6 +6,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/element_type.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/table.h"
 
 namespace folio_cli {
@@ -200,8 +201,7 @@ int run_inspect(const CommonOptions& common, const InspectCommand& command) {
   if (command.model.ends_with(".fpack")) return inspect_pack_file(command.model, command.json);
   const folio::Model model = folio::Model::open(command.model);
   if (command.json) {
-    const auto replace = nlohmann::json::error_handler_t::replace;
-    std::printf("%s\n", to_json(model).dump(2, ' ', false, replace).c_str());
+    print_json(to_json(model), JsonForm::kIndented);
   } else {
     print_text(model);
   }

@@ -17,6 +17,7 @@
 #include "tools/folio/bar_plot.h"
 #include "tools/folio/child_process.h"
 #include "tools/folio/cli.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/table.h"
 #include "tools/folio/tensor_pb.h"
@@ -187,7 +188,7 @@ int run_memory(const CommonOptions& common, const MemoryCommand& command) {
   nlohmann::ordered_json json = {{"model", command.model}, {"sessions", command.sessions}};
   json["rows"] = nlohmann::ordered_json::array();
   for (const Row& row : rows) json["rows"].push_back(row_json(row));
-  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  print_json(json, JsonForm::kIndented);
   return kExitOk;
 }
 

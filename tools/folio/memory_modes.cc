@@ -20,6 +20,7 @@
 #include "tools/folio/bar_plot.h"
 #include "tools/folio/child_process.h"
 #include "tools/folio/cli.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/random_inputs.h"
 #include "tools/folio/scratch_folder.h"
 #include "tools/folio/side_process.h"
@@ -268,8 +269,7 @@ int run_memory_modes(const CommonOptions& common, const MemoryCommand& command) 
   measure(command, &ways);
   if (!command.plot.empty()) write_plot(command, ways);
   if (command.json) {
-    std::printf("%s\n",
-                to_json(command, ways).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    print_json(to_json(command, ways), JsonForm::kIndented);
   } else {
     print_table(command, ways);
   }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/progress_line.h"
 #include "tools/folio/table.h"
 
@@ -108,7 +109,7 @@ void print_store(const Json& json) {
 int inspect_pack_file(const std::string& path, bool json) {
   const Json found = Json::parse(folio::pack_file_json(path, /*verify=*/true));
   if (json) {
-    std::printf("%s\n", found.dump(2).c_str());
+    print_json(found, JsonForm::kIndented);
   } else {
     print_file(found);
   }
@@ -140,7 +141,7 @@ int run_pack(const CommonOptions& common, const PackCommand& command) {
         json["raw_blob_count"] = result.raw_blob_count;
         json["raw_blob_bytes"] = result.raw_blob_bytes;
       }
-      std::printf("%s\n", json.dump().c_str());
+      print_json(json, JsonForm::kOneLine);
     } else if (command.replace) {
       const uint64_t packed = result.written_blob_count - result.raw_blob_count;
       std::printf("%s: %llu weights packed, %s; %llu as they are, %s; all read back and equal\n",
@@ -172,7 +173,7 @@ int run_store(const CommonOptions& common, const StoreCommand& command) {
   const Json found =
       Json::parse(folio::pack_store_json(command.folder, action, parse_size(command.limit)));
   if (command.json) {
-    std::printf("%s\n", found.dump(2).c_str());
+    print_json(found, JsonForm::kIndented);
   } else {
     print_store(found);
   }

@@ -19,6 +19,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/compare.h"
+#include "tools/folio/print_json.h"
 #include "tools/folio/tensor_pb.h"
 #include "tools/folio/test_layout.h"
 
@@ -222,8 +223,7 @@ class Report {
     if (json_) {
       const nlohmann::json report = {
           {"tests", list_}, {"passed", passed}, {"failed", failed}, {"unsupported", unsupported}};
-      const auto replace = nlohmann::json::error_handler_t::replace;  // paths need not be UTF-8
-      std::printf("%s\n", report.dump(2, ' ', false, replace).c_str());
+      print_json(report, JsonForm::kIndented);
     } else {
       std::printf("%d passed, %d failed, %d unsupported\n", passed, failed, unsupported);
     }
