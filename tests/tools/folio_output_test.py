@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import unittest
 from pathlib import Path
 
-from folio_cli_test import FOLIO, FolioCase, folio, matmul_model
+from folio_cli_test import FOLIO, FolioCase, double_model, matmul_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import skipping
@@ -31,6 +32,21 @@ class Json(FolioCase):
                 self.assertEqual((result.returncode, result.stderr), (0, b""))
                 json.loads(result.stdout)
                 self.assertIn("m\ufffd.onnx", result.stdout.decode())
+
+
+@unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+class FullDisk(FolioCase):
+    def test_output_that_cannot_be_written_is_an_error(self):
+        model = self.write("m.onnx", double_model())
+        self.write_test("t/good", [2, 5])
+        for arguments in (["doctor"], ["doctor", "--json"], ["inspect", model], ["run", model],
+                          ["bench", model, "--json"], ["bench", model, "--hold-ms", "1"],
+                          ["test", self.folder / "t"], ["store", "--help"], ["--version"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                result = subprocess.run([FOLIO, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                        stdin=subprocess.DEVNULL, text=True, timeout=300)
+                self.assertEqual(result.returncode, 3, result.stderr)
+                self.assertRegex(result.stderr, r"^folio: cannot write to standard output.*\n$")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 // The `folio` command: reads the command line and calls one subcommand.
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <functional>
 
@@ -37,9 +39,9 @@ class Cli {
   int run(int argc, char** argv) {
     try {
       app_.parse(argc, argv);
-      return chosen_();
+      return when_written(chosen_());
     } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() == 0) return app_.exit(error);
+      if (error.get_exit_code() == 0) return when_written(app_.exit(error));
       return report(error.what(), kExitUsage);
     } catch (const folio::Error& error) {
       return report(error.what(), exit_code_of(error));
@@ -53,6 +55,18 @@ class Cli {
   }
 
  private:
+  // `exit_code`, unless what was printed did not all arrive: a full disk must not pass for a
+  // result.
+  static int when_written(int exit_code) {
+    errno = 0;
+    const bool is_flushed = std::fflush(stdout) == 0;  // of CLI11's std::cout, too
+    if (is_flushed && std::ferror(stdout) == 0) return exit_code;
+    // An earlier write may have failed, of which no reason is kept.
+    const std::string reason =
+        is_flushed || errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+    return report("cannot write to standard output" + reason, kExitCannotRun);
+  }
+
   static int report(const std::string& message, ExitCode code) {
     std::fflush(stdout);
     std::fprintf(stderr, "folio: %s\n", one_line(message).c_str());
