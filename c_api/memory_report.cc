@@ -246,9 +246,10 @@ constexpr SummaryField kSummaryFields[] = {
 
 using ProcessRows = std::vector<std::pair<const char*, uint64_t>>;
 
-// Of a session's program: what defines its results' bits, and its memory in the last run.
+// Of a session: what defines its results' bits, its threads, and its memory in the last run.
 struct ProgramFacts {
   std::string arithmetic;
+  int threads = 0;
   ArenaSizes arena;
 };
 
@@ -260,7 +261,7 @@ ProgramFacts facts_of(const Session& session) {
               !counts || precision == kFolioHighest ? ""
               : precision == kFolioHigh             ? "+high"
                                                     : "+medium"),
-          program.shapes.arena_sizes()};
+          session.thread_count(), program.shapes.arena_sizes()};
 }
 
 ProcessRows rows_of(const MemoryStats& stats) {
@@ -305,8 +306,8 @@ std::string to_json(const FolioMemoryReport& report, const ProcessRows& process,
   }
   out += cat("}, \"kernels\": \"", kernel_level_name(cpu_bits()), "\"");
   if (program) {
-    out += cat(", \"arithmetic\": \"", program->arithmetic,
-               "\", \"arena\": {\"planned_bytes\": ", program->arena.arena_bytes,
+    out += cat(", \"arithmetic\": \"", program->arithmetic, "\", \"threads\": ", program->threads,
+               ", \"arena\": {\"planned_bytes\": ", program->arena.arena_bytes,
                ", \"live_bytes\": ", program->arena.live_bytes_max, "}");
   }
   if (!process.empty()) {

@@ -57,6 +57,7 @@ class Session : public RefCounted {
   const Ref<ModelFile>& model_ref() const { return model_; }
   const Program& program() const { return *program_; }
   const SessionOptions& options() const { return options_; }
+  int thread_count() const { return threads_->thread_count(); }  // of a run, the caller's included
   const Metrics& metrics() const { return metrics_; }
   Profile* profile() const { return profile_.get(); }  // null: there is none
   // What reads pages ahead, until it is done; null when nothing does. For tests and measurements.

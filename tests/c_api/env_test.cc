@@ -169,6 +169,18 @@ TEST(MemoryReport, SessionNamesItsArithmeticAndTheArenaOfTheLastRun) {
   EXPECT_EQ(json_of()["arena"]["live_bytes"], 0) << "the one value leaves the run";
 }
 
+TEST(MemoryReport, SessionSaysHowManyThreadsItHasWhateverWasAskedFor) {
+  for (const auto& [asked, given] : {std::pair{"1", 1}, {"2", 2}, {"1000", 256}}) {
+    const auto options = make<SessionOptions>(api().CreateSessionOptions);
+    ASSERT_CALL(api().AddSessionConfigEntry(options.get(), "folio.threads", asked));
+    const auto session = session_of(matmul_model(), options.get());
+    const auto report = make<Report>(api().SessionGetMemoryReport, session.get());
+    const char* text = nullptr;
+    ASSERT_CALL(api().MemoryReportGetJson(report.get(), &text));
+    EXPECT_EQ(nlohmann::json::parse(text, nullptr, false)["threads"], given) << text;
+  }
+}
+
 TEST(MemoryReport, CopiedModelsArePrivateAndBorrowedOnesAreNot) {
   const std::string bytes = add_model();
   auto entry = sized<FolioMemoryEntry>();

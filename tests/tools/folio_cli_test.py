@@ -398,6 +398,13 @@ class BenchCommand(FolioCase):
         self.assertAlmostEqual(report["out_sum"], 2 * sum(singles), 5)
         self.assertAlmostEqual(report["out_abs"], 2 * sum(map(abs, singles)), 5)
 
+    def test_threads_are_those_that_the_session_has(self):
+        for arguments, threads in ((["--config", "folio.threads=1"], 1), (["--threads", "2"], 2),
+                                   (["--threads", "1000"], 256)):
+            with self.subTest(arguments=arguments):
+                report = json.loads(self.bench("--json", "--iterations", "1", *arguments))
+                self.assertEqual(report["threads"], threads)
+
     def test_table_and_sessions(self):
         self.assertIn("p50", self.bench("--iterations", "2"))
         report = json.loads(self.bench("--json", "--sessions", "3"))

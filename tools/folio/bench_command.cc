@@ -178,7 +178,7 @@ nlohmann::json parsed(const folio::MemoryReport& report) {
 }
 
 // What the library says of itself after the runs.
-void ask_library(const BenchCommand& command, const Bench& bench, BenchResult* result) {
+void ask_library(const Bench& bench, BenchResult* result) {
   result->packs = folio::PackCache::shared_stats();
   const folio::MemoryReport process = folio::Env().memory_report();
   for (const auto& entry : process.entries()) {
@@ -191,15 +191,16 @@ void ask_library(const BenchCommand& command, const Bench& bench, BenchResult* r
       result->pack_source = entry.is_private ? "memory" : "file";
     }
   }
+  // Keys in --config and FOLIO_CONFIG count too, so that only the session knows.
+  result->threads = folio::cpu_info().default_thread_count;
   const auto report = parsed(session);
   if (report.is_object()) {
     result->arithmetic = report.value("arithmetic", "");
+    result->threads = report.value("threads", result->threads);
     const auto arena = report.value("arena", nlohmann::json::object());
     result->planned_bytes = arena.value("planned_bytes", uint64_t{0});
     result->live_bytes = arena.value("live_bytes", uint64_t{0});
   }
-  const uint32_t asked = command.session.threads;
-  result->threads = asked != 0 ? asked : folio::cpu_info().default_thread_count;
 }
 
 // The trace of the first session, which ends here; what it says of the timed runs.
@@ -392,7 +393,7 @@ int run_bench(const CommonOptions& common, const BenchCommand& command) {
   result.at_run = read_process_memory("self");
   result.peak_rss = read_status("self", "VmHWM");
   result.vm_pte = read_status("self", "VmPTE");
-  ask_library(command, benches.front(), &result);
+  ask_library(benches.front(), &result);
   if (traces) read_trace(command, &benches.front(), &result);
   if (command.json) {
     print_json(to_json(command, result), JsonForm::kOneLine);

@@ -526,9 +526,10 @@ typedef struct FolioApi {
                                        FolioMemoryEntry* out);
 
   /* The report as one JSON object: "entries", sums, "summary" (the members of FolioMemorySummary),
-   * "kernels" in use; of a session, its "arithmetic" ("x86_avx512vnni", "x86_avx512+winograd") and
-   * the "arena" of its last run, "planned_bytes" and "live_bytes", below which none can be; of an
-   * environment, "process": what the system says of this process. Since 1. */
+   * "kernels" in use; of a session, its "arithmetic" ("x86_avx512vnni", "x86_avx512+winograd"), the
+   * "threads" that compute a run, the caller's included, and the "arena" of its last run,
+   * "planned_bytes" and "live_bytes", below which none can be; of an environment, "process": what
+   * the system says of this process. Since 1. */
   FolioStatus* (*MemoryReportGetJson)(const FolioMemoryReport* report, const char** out);
 
   /* The report as a table for people. Since 1. */
