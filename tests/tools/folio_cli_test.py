@@ -268,8 +268,18 @@ class TestCommand(FolioCase):
 
     def test_a_folder_without_data_is_no_test(self):
         self.write("m/model.onnx", double_model())
-        result = self.check(folio("test", self.folder), 0)
-        self.assertEqual(result.stdout, "0 passed, 0 failed, 0 unsupported\n")
+        result = self.check(folio("test", self.folder), 2)
+        self.assertEqual(result.stdout, "")
+        self.assertIn("m/model.onnx has no test_data_set_0", result.stderr)
+        self.assertIn("no test found", result.stderr)
+        self.write_test("good", [2, 5])
+        self.assertEqual(self.lines(0, self.folder)[-1], "1 passed, 0 failed, 0 unsupported")
+
+    def test_no_test_at_all_is_a_usage_error(self):
+        for arguments in ([], ["--json"], ["--in-process"]):
+            with self.subTest(arguments=arguments):
+                self.assertIn("no test found",
+                              self.one_error_line(folio("test", self.folder, *arguments), 2))
 
     def test_damaged_data_is_a_failure_that_names_the_file(self):
         self.write_test("d", [2, 5])

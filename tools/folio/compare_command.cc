@@ -544,7 +544,7 @@ ExitCode exit_code_of(const std::vector<Comparison>& all) {
 int run_compare(const CommonOptions& common, const CompareCommand& command) {
   check_usage(command);
   const std::vector<Model> models = find_models(command);
-  if (models.empty()) std::fprintf(stderr, "folio: no model.onnx or model.ort\n");
+  if (models.empty()) throw CliError(kExitUsage, "no model.onnx or model.ort found");
   std::vector<Comparison> all;
   const Progress progress(models.size());
   for (size_t i = 0; i < models.size(); ++i) {

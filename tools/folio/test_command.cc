@@ -277,7 +277,9 @@ void run_in_children(const std::vector<fs::path>& models, const CommonOptions& c
 
 int run_test(const CommonOptions& common, const TestCommand& command) {
   const std::vector<fs::path> models = find_tests(command.folders);
-  if (models.empty()) std::fprintf(stderr, "folio: no model.onnx or model.ort with test data\n");
+  if (models.empty()) {  // nothing was tested: a wrong path must not pass for success
+    throw CliError(kExitUsage, "no test found: no model.onnx or model.ort with test data");
+  }
   Report report(models, command.json);
   if (command.in_process) {
     load_library(common);
