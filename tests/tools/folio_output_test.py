@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -32,6 +34,36 @@ class Json(FolioCase):
                 self.assertEqual((result.returncode, result.stderr), (0, b""))
                 json.loads(result.stdout)
                 self.assertIn("m\ufffd.onnx", result.stdout.decode())
+
+
+class Scratch(FolioCase):
+    def stop(self, signal_number, wanted, *arguments):
+        """Once the temporary folder has `wanted`; then it must become empty."""
+        temporary = self.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        process = subprocess.Popen([FOLIO, *map(str, arguments)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   env=dict(os.environ, TMPDIR=str(temporary)))
+        self.addCleanup(process.kill)
+        self.wait_for(lambda: list(temporary.rglob(wanted)))
+        process.send_signal(signal_number)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, -signal_number, "it ends by the signal")
+        self.wait_for(lambda: not list(temporary.iterdir()))
+
+    def wait_for(self, is_so):
+        end = time.monotonic() + 60
+        while not is_so():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def test_nothing_is_left_behind_by_signals(self):
+        model = self.write("m.onnx", matmul_model())
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number):
+                self.stop(number, "*.fpack", "memory", model, "--modes", "--rounds", 1000)
+                self.stop(number, "folio-*", "bench", model, "--seconds", 100, "--trace", "t")
+        self.stop(signal.SIGKILL, "*.fpack", "memory", model, "--modes", "--rounds", 1000)
 
 
 @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")

@@ -1,16 +1,16 @@
 #include "tools/folio/child_process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "tools/folio/cli.h"
-
-extern char** environ;  // POSIX declares it nowhere
 
 namespace folio_cli {
 
@@ -18,35 +18,59 @@ namespace {
 
 [[noreturn]] void fail(const std::string& message) { throw CliError(kExitCannotRun, message); }
 
+// Both ends closed on exec.
+struct Pipe {
+  int ends[2] = {-1, -1};
+  Pipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0) fail(std::string("cannot make a pipe: ") + strerror(errno));
+  }
+  ~Pipe() {
+    for (const int end : ends) {
+      if (end >= 0) close(end);
+    }
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  int take(int end) { return std::exchange(ends[end], -1); }
+};
+
+// After fork: only what a signal handler might call.
+[[noreturn]] void become(const char* executable, char* const* argv, pid_t parent, const Pipe& input,
+                         const Pipe& output, const Pipe& refusal) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kExitCannotRun);  // it was gone before the line above
+  dup2(input.ends[0], STDIN_FILENO);
+  dup2(output.ends[1], STDOUT_FILENO);
+  execv(executable, argv);
+  const int error = errno;
+  const ssize_t ignored = write(refusal.ends[1], &error, sizeof error);
+  static_cast<void>(ignored);
+  _exit(kExitCannotRun);
+}
+
 }  // namespace
 
 ChildProcess::ChildProcess(const std::string& executable,
                            const std::vector<std::string>& arguments) {
-  int input[2];
-  int output[2];
-  if (pipe2(input, O_CLOEXEC) != 0) fail(std::string("cannot make a pipe: ") + strerror(errno));
-  if (pipe2(output, O_CLOEXEC) != 0) {
-    close(input[0]);
-    close(input[1]);
-    fail(std::string("cannot make a pipe: ") + strerror(errno));
-  }
   std::vector<char*> argv;
   for (const std::string& argument : arguments) {
-    argv.push_back(const_cast<char*>(argument.c_str()));  // posix_spawn does not write to them
+    argv.push_back(const_cast<char*>(argument.c_str()));  // execv does not write to them
   }
   argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-  const int error = posix_spawn(&pid_, executable.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(input[0]);
-  close(output[1]);
-  input_ = input[1];
-  output_ = fdopen(output[0], "r");
+  Pipe input;
+  Pipe output;
+  Pipe refusal;  // why exec failed; ends without a word when it did not
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) become(executable.c_str(), argv.data(), parent, input, output, refusal);
+  int error = pid_ < 0 ? errno : 0;
+  close(refusal.take(1));
+  if (pid_ > 0 && read(refusal.ends[0], &error, sizeof error) != sizeof error) error = 0;
+  input_ = input.take(1);
+  output_ = fdopen(output.take(0), "r");
+  close(input.take(0));
+  close(output.take(1));
   if (error != 0) {
-    pid_ = -1;
     end();
     fail("cannot start " + executable + ": " + std::strerror(error));
   }

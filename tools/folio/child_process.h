@@ -1,8 +1,8 @@
 // Another program, with its standard input and output at our end of two pipes.
 //
 // Owns:    the process and both pipes: what ends last is waited for. The end of its input is its
-//          sign that we are gone.
-// Threads: one.
+//          sign that it may end; when we are killed, it is, too.
+// Threads: the process's first one, whose end is taken for the process's.
 // Errors:  CliError if it cannot be started.
 #pragma once
 
