@@ -88,6 +88,17 @@ std::string ChildProcess::read_all() {
   return text;
 }
 
+CliError error_of_child(int status) {
+  if (WIFSIGNALED(status)) {
+    const int number = WTERMSIG(status);
+    return {kExitCannotRun, std::string("a process was ended by a signal: ") + strsignal(number)};
+  }
+  const int code = WEXITSTATUS(status);
+  const bool is_kept = code == kExitUnsupported || code == kExitUsage;
+  return {is_kept ? static_cast<ExitCode>(code) : kExitCannotRun,
+          code == kExitOk ? "a process ended before it had the model open" : ""};
+}
+
 int ChildProcess::end() {
   if (input_ >= 0) close(input_);
   if (output_ != nullptr) std::fclose(output_);

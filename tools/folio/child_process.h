@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/folio/cli.h"
+
 namespace folio_cli {
 
 class ChildProcess {
@@ -34,5 +36,8 @@ class ChildProcess {
   int input_ = -1;
   std::FILE* output_ = nullptr;
 };
+
+// Of a `folio` that ended with this status of waitpid: if with an exit code, it has said why.
+CliError error_of_child(int status);
 
 }  // namespace folio_cli

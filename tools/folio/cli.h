@@ -26,6 +26,7 @@ enum ExitCode : int {
 
 class CliError : public std::runtime_error {
  public:
+  // `message`: "" if a process that we started has said it.
   CliError(ExitCode exit_code, const std::string& message)
       : std::runtime_error(message), exit_code_(exit_code) {}
   ExitCode exit_code() const { return exit_code_; }
@@ -36,6 +37,18 @@ class CliError : public std::runtime_error {
 
 // The exit code that fits an error of the library.
 ExitCode exit_code_of(const folio::Error& error);
+
+// Of a call whose arguments all come from the command line: what the library calls an invalid
+// argument is a usage error.
+template <typename Call>
+auto with_usage_errors(Call&& call) {
+  try {
+    return call();
+  } catch (const folio::Error& error) {
+    if (error.code() != FOLIO_INVALID_ARGUMENT) throw;
+    throw CliError(kExitUsage, error.what());
+  }
+}
 
 // `text` with every control character replaced by a space: what is printed stays one line.
 std::string one_line(const std::string& text);
@@ -202,7 +215,7 @@ struct ConvertCommand {
   std::string optimize = "all";
   std::string format;         // "": by the output's name
   std::string external_file;  // "": inside
-  int64_t external_min_bytes = 0;
+  uint64_t external_min_bytes = 0;
   bool pack = false;
   bool json = false;
 };

@@ -34,12 +34,12 @@ int run_convert(const CommonOptions& common, const ConvertCommand& command) {
   options.optimize = command.optimize;
   options.format = command.format;
   options.external_file = command.external_file;
-  options.external_min_bytes = static_cast<uint64_t>(command.external_min_bytes);
+  options.external_min_bytes = command.external_min_bytes;
   FolioSaveInfo info = {};
   {
     ProgressLine line("saving " + command.output);
     options.progress = [&line](const std::string&, double fraction) { return line.show(fraction); };
-    info = model.save(command.output, options);
+    info = with_usage_errors([&] { return model.save(command.output, options); });
   }
   if (command.pack) {
     ProgressLine line("packing " + command.output);

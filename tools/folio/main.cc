@@ -1,17 +1,24 @@
 // The `folio` command: reads the command line and calls one subcommand.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <limits>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/usage.h"
 
 namespace folio_cli {
 
 namespace {
+
+// Of what the machine limits.
+constexpr uint64_t kAnyCount = std::numeric_limits<uint64_t>::max();
 
 class Cli {
  public:
@@ -42,6 +49,8 @@ class Cli {
       return when_written(chosen_());
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return when_written(app_.exit(error));
+      const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+      if (lacks && app_.get_subcommands().empty()) return report(no_command(), kExitUsage);
       return report(error.what(), kExitUsage);
     } catch (const folio::Error& error) {
       return report(error.what(), exit_code_of(error));
@@ -69,8 +78,22 @@ class Cli {
 
   static int report(const std::string& message, ExitCode code) {
     std::fflush(stdout);
-    std::fprintf(stderr, "folio: %s\n", one_line(message).c_str());
+    if (message.empty()) return code;
+    // Over the line of progress of the process that started this one.
+    const char* const start = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
+    std::fprintf(stderr, "%sfolio: %s\n", start, one_line(message).c_str());
     return code;
+  }
+
+  // CLI11 only says that there is no command, whatever stands in its place.
+  std::string no_command() const {
+    const auto is_for_people = [](const CLI::App* app) { return !app->get_group().empty(); };
+    std::vector<std::string> commands;
+    for (const CLI::App* app : app_.get_subcommands(is_for_people)) {
+      commands.push_back(app->get_name());
+    }
+    const std::vector<std::string> words = app_.remaining();
+    return wrong_command(words.empty() ? "" : words[0], commands);
   }
 
   // Before and after the command's name; CLI11's own way for that (fallthrough) would take a folder
@@ -87,8 +110,9 @@ class Cli {
   }
 
   static void add_session_options(CLI::App* command, SessionSettings* settings) {
-    command->add_option("--threads", settings->threads, "threads of a run; 0: the library's choice")
-        ->type_name("N");
+    constexpr uint64_t kThreadsMax = 9999;  // folio.threads
+    count(command, "--threads", &settings->threads, 0, "threads of a run; 0: the library's choice",
+          kThreadsMax);
     repeated(command, "--config", &settings->config, "KEY=VALUE",
              "a configuration key, see docs/config_keys.md; may be repeated");
   }
@@ -98,7 +122,24 @@ class Cli {
              "value of a free dimension of made-up inputs (1); may be repeated");
     repeated(command, "--range", &input->ranges, "NAME=LO:HI",
              "range of a made-up input; may be repeated");
-    command->add_option("--seed", input->seed, "seed of made-up inputs (1)")->type_name("N");
+    count(command, "--seed", &input->seed, 0, "seed of made-up inputs (1)", kAnyCount);
+  }
+
+  template <typename Number>
+  static CLI::Option* count(CLI::App* command, const char* name, Number* value, uint64_t min,
+                            const char* what, uint64_t max = kCountMax) {
+    return command->add_option(name, *value, what)
+        ->type_name("N")
+        ->transform(whole_number(min, max));
+  }
+
+  static void add_tolerances(CLI::App* command, double* rtol, double* atol) {
+    command->add_option("--rtol", *rtol, "relative tolerance (data.json, else 1e-3; of integers 0)")
+        ->type_name("R")
+        ->check(real_number());
+    command->add_option("--atol", *atol, "absolute tolerance (data.json, else 1e-7; of integers 0)")
+        ->type_name("A")
+        ->check(real_number());
   }
 
   static void repeated(CLI::App* command, const char* name, std::vector<std::string>* values,
@@ -131,20 +172,9 @@ class Cli {
                                     [this] { return run_test(common_, test_); });
     command->add_option("DIR", test_.folders, "folders in the ONNX test layout, at any depth")
         ->required();
-    command
-        ->add_option("--rtol", test_.rtol,
-                     "relative tolerance (data.json, else 1e-3; of integers 0)")
-        ->type_name("R")
-        ->check(CLI::NonNegativeNumber);
-    command
-        ->add_option("--atol", test_.atol,
-                     "absolute tolerance (data.json, else 1e-7; of integers 0)")
-        ->type_name("A")
-        ->check(CLI::NonNegativeNumber);
-    command->add_option("--jobs", test_.jobs, "tests at a time (1)")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
-    command->add_option("--timeout", test_.timeout_seconds, "seconds a test may take (300)")
+    add_tolerances(command, &test_.rtol, &test_.atol);
+    count(command, "--jobs", &test_.jobs, 1, "tests at a time (1)");
+    count(command, "--timeout", &test_.timeout_seconds, 0, "seconds a test may take (300)")
         ->type_name("S");
     command->add_flag("--in-process", test_.in_process,
                       "no process per test: a crash ends the command; for debuggers");
@@ -162,34 +192,25 @@ class Cli {
     CLI::App* command = add_command("bench", "measure load, runs and memory",
                                     [this] { return run_bench(common_, bench_); });
     command->add_option("MODEL", bench_.model, ".onnx or .ort file")->required();
-    command->add_option("--warmup", bench_.warmup, "runs before the timed ones (3)")
-        ->type_name("N");
-    command->add_option("--iterations", bench_.iterations, "timed runs (20); 0: only load")
-        ->type_name("N");
+    count(command, "--warmup", &bench_.warmup, 0, "runs before the timed ones (3)");
+    count(command, "--iterations", &bench_.iterations, 0, "timed runs (20); 0: only load");
     command->add_option("--seconds", bench_.seconds, "timed runs for so long, instead")
         ->type_name("S")
-        ->check(CLI::NonNegativeNumber);
-    command->add_option("--sessions", bench_.sessions, "sessions of the model (1)")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
-    command
-        ->add_option("--sample-us", bench_.sample_us,
-                     "interval at which peak memory is looked at (3000); 0: never")
-        ->type_name("N");
+        ->check(real_number());
+    count(command, "--sessions", &bench_.sessions, 1, "sessions of the model (1)");
+    count(command, "--sample-us", &bench_.sample_us, 0,
+          "interval at which peak memory is looked at (3000); 0: never");
     command->add_flag("--json", bench_.json, "one JSON object on one line of standard output");
     command->add_flag(
         "--profile", bench_.profile,
         "then where the time goes, by operator and node, and how near that is to what "
         "the machine can do");
-    command->add_option("--top", bench_.top, "nodes in the table of the profile (20)")
-        ->type_name("N");
+    count(command, "--top", &bench_.top, 0, "nodes in the table of the profile (20)");
     command->add_option("--trace", bench_.trace, "write all runs as a Chrome trace")
         ->type_name("FILE");
     auto* hold = command->add_flag("--hold", bench_.hold,
                                    "then print SESSION_READY and wait for the end of input");
-    command->add_option("--hold-ms", bench_.hold_ms, "then print SESSION_READY and sleep")
-        ->type_name("N")
-        ->check(CLI::NonNegativeNumber)
+    count(command, "--hold-ms", &bench_.hold_ms, 0, "then print SESSION_READY and sleep")
         ->excludes(hold);
     add_input_options(command, &bench_.input);
     add_session_options(command, &bench_.session);
@@ -203,14 +224,10 @@ class Cli {
 
   template <typename Command>
   static void add_measure_options(CLI::App* command, Command* options) {
-    command->add_option("--warmup", options->warmup, "runs before the timed ones (3)")
-        ->type_name("N");
-    command->add_option("--iterations", options->iterations, "timed runs of a process (20)")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
-    command
-        ->add_option("--timeout", options->timeout_seconds,
-                     "seconds a process may take (600); 0: no limit")
+    count(command, "--warmup", &options->warmup, 0, "runs before the timed ones (3)");
+    count(command, "--iterations", &options->iterations, 1, "timed runs of a process (20)");
+    count(command, "--timeout", &options->timeout_seconds, 0,
+          "seconds a process may take (600); 0: no limit")
         ->type_name("S");
     add_input_options(command, &options->input);
     add_session_options(command, &options->session);
@@ -233,19 +250,8 @@ class Cli {
         ->add_option("--against-library", compare_.against_library,
                      "with --against folio: libfolio.so.1 of the other side")
         ->type_name("PATH");
-    command->add_option("--rounds", compare_.rounds, "processes per side, in turns (3)")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
-    command
-        ->add_option("--rtol", compare_.rtol,
-                     "relative tolerance (data.json, else 1e-3; of integers 0)")
-        ->type_name("R")
-        ->check(CLI::NonNegativeNumber);
-    command
-        ->add_option("--atol", compare_.atol,
-                     "absolute tolerance (data.json, else 1e-7; of integers 0)")
-        ->type_name("A")
-        ->check(CLI::NonNegativeNumber);
+    count(command, "--rounds", &compare_.rounds, 1, "processes per side, in turns (3)");
+    add_tolerances(command, &compare_.rtol, &compare_.atol);
     command->add_flag("--made-up", compare_.made_up, "make inputs up beside test data too");
     command->add_flag("--json", compare_.json, "one JSON object per model, each on one line");
     add_measure_options(command, &compare_);
@@ -299,11 +305,8 @@ class Cli {
         ->add_option("--external-data", convert_.external_file,
                      "of ONNX: keep large initializers in a file of this name beside it")
         ->type_name("NAME");
-    command
-        ->add_option("--external-min-bytes", convert_.external_min_bytes,
-                     "which initializers are large (1024)")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
+    count(command, "--external-min-bytes", &convert_.external_min_bytes, 1,
+          "which initializers are large (1024)", kAnyCount);
     command->add_flag("--pack", convert_.pack, "write the result's pack file too, OUTPUT.fpack");
     command->add_flag("--json", convert_.json, "one JSON object on standard output");
     command->footer(
@@ -318,19 +321,13 @@ class Cli {
                                     [this] { return run_memory(common_, memory_); });
     command->add_option("MODEL", memory_.model, ".onnx or .ort file")->required();
     auto* processes =
-        command->add_option("--processes", memory_.processes, "1 to so many processes (4)")
-            ->type_name("N")
-            ->check(CLI::PositiveNumber);
+        count(command, "--processes", &memory_.processes, 1, "1 to so many processes (4)");
     auto* sessions =
-        command->add_option("--sessions", memory_.sessions, "sessions in each process (1)")
-            ->type_name("N")
-            ->check(CLI::PositiveNumber);
+        count(command, "--sessions", &memory_.sessions, 1, "sessions in each process (1)");
     auto* modes = command->add_flag("--modes", memory_.modes,
                                     "one process per way to load the model instead: read, mapped, "
                                     "mapped with a pack file");
-    command->add_option("--rounds", memory_.rounds, "with --modes: processes per way, in turns (5)")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber)
+    count(command, "--rounds", &memory_.rounds, 1, "with --modes: processes per way, in turns (5)")
         ->needs(modes);
     command->add_option("--ort", memory_.ort, "with --modes: rows of ONNX Runtime too, its library")
         ->type_name("LIB")

@@ -6,7 +6,6 @@
 // PSS:     shared pages count for each process by its share, so that the sum over processes is what
 //          they take of the machine.
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -39,12 +38,7 @@ class Holder {
     const std::string first = child_.read_line();
     const std::string second = child_.read_line();
     if (second != "SESSION_READY") {
-      const int status = child_.end();
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitCannotRun;
-      throw CliError(code == kExitUnsupported || code == kExitUsage ? static_cast<ExitCode>(code)
-                                                                    : kExitCannotRun,
-                     "a process ended with exit code " + std::to_string(code) +
-                         " before it had the model open");
+      throw error_of_child(child_.end());
     }
     return nlohmann::json::parse(first, nullptr, false);
   }

@@ -8,7 +8,6 @@
 // PSS:     pages of files count by this process's share; other processes that have the same files
 //          open make it smaller, so none should.
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -102,12 +101,7 @@ void pack(const MemoryCommand& command, const fs::path& model, const std::string
   ChildProcess child(arguments[0], arguments);
   child.read_all();
   const int status = child.end();
-  if (status != 0) {  // it has said why
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitCannotRun;
-    throw CliError(code == kExitUnsupported || code == kExitUsage ? static_cast<ExitCode>(code)
-                                                                  : kExitCannotRun,
-                   "cannot pack " + one_line(model.string()));
-  }
+  if (status != 0) throw error_of_child(status);
 }
 
 void add_folio_ways(const CommonOptions& common, const MemoryCommand& command,

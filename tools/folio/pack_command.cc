@@ -1,12 +1,16 @@
 // folio pack, folio store, and folio inspect of a pack file.
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tools/folio/cli.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/progress_line.h"
+#include "tools/folio/random_inputs.h"
 #include "tools/folio/table.h"
 
 namespace folio_cli {
@@ -23,20 +27,35 @@ std::string size_text(uint64_t bytes) {
   return number_text("%.1f MB", number / (1 << 20));
 }
 
-uint64_t parse_size(const std::string& text) {
+// Bytes of "20G" and the like; "": 0.
+uint64_t parse_limit(const std::string& text) {
   if (text.empty()) return 0;
-  std::string digits = text;
-  uint64_t unit = 1;
-  const size_t at = std::string("KMG").find(digits.back());
-  if (at != std::string::npos) {
-    unit = uint64_t{1} << (10 * (at + 1));
-    digits.pop_back();
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  const std::string unit(at, end);
+  const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : 0;
+  const bool has_unit = unit.empty() || shift != 0;
+  if (error != std::errc() || !has_unit || number > (UINT64_MAX >> shift)) {
+    throw CliError(
+        kExitUsage,
+        "--limit needs a number of bytes, alone or with K, M or G behind it (20G), got '" + text +
+            "'");
   }
-  return static_cast<uint64_t>(parse_count("--limit", digits, 0)) * unit;
+  return number << shift;
+}
+
+// A dim that the model lacks would be packed for nothing.
+void check_dims(const PackCommand& command, const folio::Model& model) {
+  InputOptions named;
+  named.dims = command.dims;
+  const std::string unused = RandomInputs(named).unused_names(ports_of(model.inputs()));
+  if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
 }
 
 FolioPackResult pack_one(const PackCommand& command, const std::string& path) {
   const folio::Model model = folio::Model::open(path);
+  check_dims(command, model);
   folio::SessionOptions session = make_session_options(command.session);
   for (const std::string& dim : command.dims) {
     const auto [name, value] = split_assignment("--dim", dim, SplitAt::kLast);
@@ -50,7 +69,22 @@ FolioPackResult pack_one(const PackCommand& command, const std::string& path) {
   options.levels = command.levels;
   options.check = command.check;
   options.replace = command.replace;
-  return folio::pack(model, session, options);
+  const auto pack = [&] { return folio::pack(model, session, options); };
+  // Without it, what is not valid is rather the state of files that stand there already.
+  return command.levels.empty() ? pack() : with_usage_errors(pack);
+}
+
+// With every blob compared. A file that is cut short is as damaged as one with wrong bytes.
+std::string read_pack_file(const std::string& path) {
+  try {
+    return folio::pack_file_json(path, /*verify=*/true);
+  } catch (const folio::Error& error) {
+    std::error_code ignored;
+    const bool is_empty = std::filesystem::is_regular_file(path, ignored) &&
+                          std::filesystem::file_size(path, ignored) == 0;
+    if (error.code() != FOLIO_INVALID_GRAPH && !is_empty) throw;
+    throw CliError(kExitTestFailed, error.what());
+  }
 }
 
 // What is written, or checked.
@@ -107,7 +141,7 @@ void print_store(const Json& json) {
 }  // namespace
 
 int inspect_pack_file(const std::string& path, bool json) {
-  const Json found = Json::parse(folio::pack_file_json(path, /*verify=*/true));
+  const Json found = Json::parse(read_pack_file(path));
   if (json) {
     print_json(found, JsonForm::kIndented);
   } else {
@@ -166,12 +200,15 @@ int run_pack(const CommonOptions& common, const PackCommand& command) {
 }
 
 int run_store(const CommonOptions& common, const StoreCommand& command) {
+  const uint64_t limit = parse_limit(command.limit);
+  if (!command.limit.empty() && command.action != "gc") {
+    throw CliError(kExitUsage, "--limit goes with gc only");
+  }
   load_library(common);
   const FolioPackStoreAction action = command.action == "ls"       ? FOLIO_PACK_STORE_LIST
                                       : command.action == "verify" ? FOLIO_PACK_STORE_VERIFY
                                                                    : FOLIO_PACK_STORE_COLLECT;
-  const Json found =
-      Json::parse(folio::pack_store_json(command.folder, action, parse_size(command.limit)));
+  const Json found = Json::parse(folio::pack_store_json(command.folder, action, limit));
   if (command.json) {
     print_json(found, JsonForm::kIndented);
   } else {

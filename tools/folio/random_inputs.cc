@@ -33,6 +33,9 @@ RandomInputs::RandomInputs(const InputOptions& options) : seed_(options.seed) {
     }
     const double lo = parse_number("--range " + name, value.substr(0, colon));
     const double hi = parse_number("--range " + name, value.substr(colon + 1));
+    if (lo > hi) {
+      throw CliError(kExitUsage, "--range needs NAME=LO:HI with LO <= HI, got '" + option + "'");
+    }
     ranges_[name] = {lo, hi};
   }
 }
