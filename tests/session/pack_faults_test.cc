@@ -2,6 +2,7 @@
 // kill or the state of a store, a load succeeds and is right, and packing takes little memory.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -205,6 +206,21 @@ TEST(PackFaults, OfTwoStoresTheFirstIsOnlyRead) {
   const auto again = PackStore::open(own, PackChecksum::kOff, false).take();
   EXPECT_EQ(again->index()->packs.size(), 1U) << "what the first has is not written again";
   chmod(system.c_str(), 0700);
+}
+
+TEST(PackFaults, AStoreThatTheProcessMayNotFillCostsOnlyTime) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const auto expected = expected_of(1);
+  const int verdict = in_child([&] {
+    alarm(60);
+    const rlimit limit = {1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const Ref<Session> session = open(path, with_store(folder.path("store")));
+    return session && run(session) == expected ? 0 : 1;
+  });
+  EXPECT_EQ(verdict, 0) << "minus the signal that ended it";
+  EXPECT_EQ(run(open(path, with_store(folder.path("store")))), expected);
 }
 
 TEST(PackFaults, AStoreMayBeEmptiedWhileItsBlobsAreMapped) {
