@@ -66,9 +66,11 @@ class Package(unittest.TestCase):
         run(CC, "-std=c99", str(self.work / "main.c"), *flags, "-o", program)
         run(program, env=dict(os.environ, LD_LIBRARY_PATH=str(self.library_dir())))
 
-    def test_licences_are_installed(self):
+    def test_licences_and_pages_are_installed(self):
         names = {path.name for path in self.prefix.rglob("share/doc/folio/*")}
-        self.assertEqual(names, {"LICENSE", "THIRD-PARTY-NOTICES", "CHANGELOG.md"})
+        docs = Path(__file__).resolve().parents[2] / "docs"  # which headers and messages refer to
+        pages = {page.name for page in docs.iterdir() if page.suffix in (".md", ".svg")}
+        self.assertEqual(names, {"LICENSE", "THIRD-PARTY-NOTICES", "CHANGELOG.md"} | pages)
 
     def test_nothing_of_core_is_installed(self):
         headers = {path.relative_to(self.prefix).parts[1] for path in self.prefix.glob("include/**/*.h*")}
