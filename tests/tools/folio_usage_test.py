@@ -1,5 +1,6 @@
 """Proves that `folio` refuses what makes no sense with exit code 2 and one line that says why."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -66,6 +67,18 @@ class Usage(FolioCase):
             self.assertIn("K, M or G", self.refused("store", "gc", store, "--limit", limit))
         self.assertIn("gc", self.refused("store", "ls", store, "--limit", "1G"))
         self.check(folio("store", "gc", store, "--limit", "1G"), 0)
+
+
+class MakeModel(FolioCase):
+    def test_a_missing_folder_is_the_reason(self):
+        program = FOLIO.parent / "make_model"
+        if not program.exists():
+            self.skipTest("make_model is not built")
+        for kind in ("decoder", "mlp"):
+            result = subprocess.run([program, kind, "-o", self.folder / "no/model.onnx"],
+                                    capture_output=True, text=True, timeout=300)
+            self.assertEqual(result.returncode, 3)
+            self.assertIn("No such file or directory", result.stderr)
 
 
 class Failures(FolioCase):

@@ -1,7 +1,6 @@
 #include "tools/make_model/kinds.h"
 
 #include <filesystem>
-#include <fstream>
 
 namespace model_writer {
 
@@ -19,10 +18,8 @@ WriteResult write_model_files(const ModelFiles& files, const std::string& model_
   }
   if (!files.genai_config.empty()) {
     const fs::path path = fs::path(model_path).parent_path() / "genai_config.json";
-    std::ofstream file(path, std::ios::binary);
-    file << files.genai_config;
-    file.close();
-    if (!file) return {"cannot write '" + path.string() + "'"};
+    const WriteResult result = write_text_file(files.genai_config, path.string());
+    if (!result.ok()) return result;
   }
   return write_model_file(files.model, model_path, progress);
 }

@@ -107,6 +107,13 @@ bool write_payloads(const std::vector<Payload>& payloads, const ByteSink& sink) 
 
 }  // namespace
 
+WriteResult write_text_file(const std::string& text, const std::string& path) {
+  return write_file(path, text.size(), nullptr, [&](const ByteSink& sink) {
+    sink(text.data(), text.size());
+    return true;
+  });
+}
+
 WriteResult write_model_file(const ModelWriter& model, const std::string& path,
                              const WriteProgress& progress) {
   const ProtoMessage message = model.message();

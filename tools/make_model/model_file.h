@@ -32,6 +32,8 @@ using WriteProgress = std::function<void(uint64_t bytes_done, uint64_t bytes_tot
 WriteResult write_model_file(const ModelWriter& model, const std::string& path,
                              const WriteProgress& progress = nullptr);
 
+WriteResult write_text_file(const std::string& text, const std::string& path);
+
 // A data file beside a model, filled range by range.
 class ExternalData {
  public:
