@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -366,6 +367,30 @@ class RunCommand(FolioCase):
         self.one_error_line(folio("run", path, "--dim", "z=1"), 2)
         self.one_error_line(folio("run", path, "--range", "z=0:1"), 2)
 
+    def test_json_has_what_the_text_shows(self):
+        path = self.write("m.onnx", identity_model(INT64, [8]))
+        values = [-2**62, 1, 2, 3, 4, 5, 6, 7]
+        source = self.write("x.npy", npy("<i8", [8], struct.pack("<8q", *values)))
+        out = self.folder / "out"
+        result = self.check(folio("run", path, "--input", f"x={source}", "--json"), 0)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["model"], str(path))
+        (output,) = report["outputs"]
+        self.assertEqual((output["name"], output["kind"], output["type"], output["shape"]),
+                         ("y", "tensor", "int64", [8]))
+        self.assertEqual((output["first"], output["max"]), (values[:6], 7))
+        self.assertNotIn("file", output)
+        result = self.check(folio("run", path, "--json", "--output-dir", out), 0)
+        self.assertEqual(json.loads(result.stdout)["outputs"][0]["file"], str(out / "y.npy"))
+        self.assertEqual(read_npy(out / "y.npy")[1], (8,))
+
+    def test_json_has_no_numbers_for_what_is_not_finite(self):
+        path = self.write("m.onnx", identity_model(FLOAT, [3]))
+        source = self.write("x.npy", npy("<f4", [3], struct.pack("<3f", 1, float("inf"), 3)))
+        result = self.check(folio("run", path, "--input", f"x={source}", "--json"), 0)
+        (output,) = json.loads(result.stdout)["outputs"]
+        self.assertEqual((output["first"], output["mean"], output["not_finite"]), ([1, None, 3], 2, 1))
+
     def test_outputs_never_leave_the_folder(self):
         name = "../../evil/y"
         data = model([node("Identity", ["x"], [name])], [port("x", FLOAT, [1])],
@@ -399,7 +424,8 @@ class BenchCommand(FolioCase):
                              set(report["pack"]))
         packs = report["pack"]
         self.assertEqual(packs["misses"], packs["found"] + packs["packed"] + packs["written"])
-        self.assertEqual((report["backend"], report["model"]), ("folio", "m.onnx"))
+        self.assertEqual((report["backend"], report["model"]),
+                         ("folio", str(self.folder / "m.onnx")))
         self.assertEqual((report["threads"], report["sessions"]), (1, 1))
         self.assertLessEqual(report["run_min_ms"], report["run_p50_ms"])
         self.assertLessEqual(report["run_p50_ms"], report["run_p90_ms"])
@@ -605,9 +631,26 @@ class OtherCommands(FolioCase):
 
     def test_doctor(self):
         report = json.loads(self.check(folio("doctor", "--json"), 0).stdout)
-        for section in ("versions", "cpu", "limits", "memory and page cache"):
-            self.assertIn(section, report)
+        self.assertEqual(list(report), ["versions", "cpu", "limits", "memory", "warnings"])
+        keys = [key for section in report.values() if section != report["warnings"]
+                for key in section]
+        self.assertEqual([key for key in keys if not re.fullmatch("[a-z0-9_]+", key)], [])
+        for section, key in (("memory", "total_kib"), ("memory", "page_bytes"),
+                             ("limits", "mappings"), ("cpu", "affinity_cpus")):
+            self.assertIsInstance(report[section][key], int)
+        self.assertIsInstance(report["cpu"]["features"], list)
         self.assertIn("kernels in use", self.check(folio("doctor"), 0).stdout)
+
+    def test_doctor_names_what_folio_cpu_takes(self):
+        def cpu(**variables):
+            result = self.check(folio("doctor", "--json", env=dict(os.environ, **variables)), 0)
+            self.assertEqual(result.stderr, "")
+            return json.loads(result.stdout)["cpu"]
+
+        known = cpu()
+        again = cpu(FOLIO_CPU=known["folio_cpu"])
+        self.assertEqual(again["kernels"], known["kernels"])
+        self.assertEqual(cpu(FOLIO_CPU="ref")["folio_cpu"], "ref")
 
 
 if __name__ == "__main__":

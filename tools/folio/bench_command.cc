@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -253,7 +252,7 @@ nlohmann::ordered_json to_json(const BenchCommand& command, const BenchResult& r
   nlohmann::ordered_json json;
   json["backend"] = "folio";
   json["version"] = folio::version_string();
-  json["model"] = std::filesystem::path(command.model).filename().string();
+  json["model"] = command.model;
   json["threads"] = r.threads;
   json["sessions"] = command.sessions;
   json["init_ms"] = rounded(r.init_ms);

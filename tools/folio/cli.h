@@ -97,6 +97,7 @@ struct RunCommand {
   std::string model;
   std::vector<std::string> inputs;  // NAME=FILE
   std::string output_dir;
+  bool json = false;
   InputOptions input;
   SessionSettings session;
 };

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
+#include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "tools/folio/cli.h"
 #include "tools/folio/print_json.h"
@@ -19,21 +22,51 @@ namespace folio_cli {
 
 namespace {
 
-// Sections of rows, in the order in which they were added; a JSON object of objects.
+using Json = nlohmann::ordered_json;
+
+// Sections of rows, in the order in which they were added: a JSON object of objects for programs,
+// titles and texts for people.
 class Findings {
  public:
-  void begin(const std::string& section) { section_ = section; }
-  template <typename T>
-  void add(const std::string& name, const T& value) {
-    data_[section_][name] = value;
-  }
-  void warn(const std::string& text) { data_["warnings"].push_back(text); }
+  struct Row {
+    std::string title;
+    std::string text;
+  };
+  struct Section {
+    std::string title;
+    std::vector<Row> rows;
+  };
 
-  const nlohmann::ordered_json& data() const { return data_; }
+  void begin(const std::string& key, const std::string& title) {
+    key_ = key;
+    sections_.push_back({title, {}});
+  }
+  void add(const std::string& key, const std::string& title, const Json& value,
+           const std::string& text) {
+    data_[key_][key] = value;
+    sections_.back().rows.push_back({title, text});
+  }
+  void add(const std::string& key, const std::string& title, const std::string& text) {
+    add(key, title, text, text);
+  }
+  void add_number(const std::string& key, const std::string& title, int64_t number) {
+    add(key, title, number, std::to_string(number));
+  }
+  void warn(const std::string& text) { warnings_.push_back(text); }
+
+  Json data() const {
+    Json all = data_;
+    all["warnings"] = warnings_;
+    return all;
+  }
+  const std::vector<Section>& sections() const { return sections_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  std::string section_;
-  nlohmann::ordered_json data_;
+  std::string key_;
+  Json data_;
+  std::vector<Section> sections_;
+  std::vector<std::string> warnings_;
 };
 
 std::string trimmed(std::string text) {
@@ -50,43 +83,73 @@ std::string chosen_in(const std::string& text) {
 }
 
 void find_versions(const CommonOptions& common, Findings* out) {
-  out->begin("versions");
-  out->add("folio command", FOLIO_VERSION);
-  out->add("library", folio::version_string());
-  out->add("library path", library_path(common));
-  out->add("build", folio::build_info());
+  out->begin("versions", "versions");
+  out->add("command", "folio command", FOLIO_VERSION);
+  out->add("library", "library", folio::version_string());
+  out->add("library_path", "library path", library_path(common));
+  out->add("build", "build", folio::build_info());
   utsname system{};
   if (uname(&system) == 0) {
-    out->add("kernel", std::string(system.sysname) + " " + system.release + " " + system.machine);
+    out->add("kernel", "kernel",
+             std::string(system.sysname) + " " + system.release + " " + system.machine);
   }
-  out->add("glibc", gnu_get_libc_version());
+  out->add("glibc", "glibc", gnu_get_libc_version());
   if (folio::version_string() != FOLIO_VERSION) {
     out->warn("the command and the library are of different versions");
   }
 }
 
+// The value of FOLIO_CPU that has these kernels; it knows fewer levels than there are kernels.
+std::string folio_cpu_of(const std::string& kernels) {
+  for (const char* level : {"amx", "avx512", "avxvnni", "avx2"}) {
+    if (kernels.rfind(std::string("x86_") + level, 0) == 0) return level;
+  }
+  return "ref";
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
 void find_cpu(Findings* out) {
   const FolioCpuInfo cpu = folio::cpu_info();
-  out->begin("cpu");
-  out->add("model", std::string(cpu.brand));
-  out->add("kernels in use", std::string(cpu.level));
-  out->add("features", std::string(cpu.features));
+  out->begin("cpu", "cpu");
+  out->add("model", "model", cpu.brand);
+  out->add("kernels", "kernels in use", cpu.level);
+  out->add("folio_cpu", "the same for FOLIO_CPU", folio_cpu_of(cpu.level));
+  out->add("features", "features", words_of(cpu.features), cpu.features);
   if (std::string(cpu.features).find("amx_int8") != std::string::npos &&
       std::string(cpu.level) != "x86_amx") {
     out->warn("AMX is there, but its kernels are not in the build or failed their check");
   }
-  out->add("cpus in the affinity mask", cpu.logical_cpu_count);
-  out->add("cpus online", sysconf(_SC_NPROCESSORS_ONLN));
-  out->add("threads by default", cpu.default_thread_count);
-  for (const char* name : {"FOLIO_THREADS", "FOLIO_CPU"}) {
+  out->add_number("affinity_cpus", "cpus in the affinity mask", cpu.logical_cpu_count);
+  out->add_number("online_cpus", "cpus online", sysconf(_SC_NPROCESSORS_ONLN));
+  out->add_number("default_threads", "threads by default", cpu.default_thread_count);
+  const std::pair<const char*, const char*> variables[] = {{"env_folio_threads", "FOLIO_THREADS"},
+                                                           {"env_folio_cpu", "FOLIO_CPU"},
+                                                           {"env_folio_config", "FOLIO_CONFIG"}};
+  for (const auto& [key, name] : variables) {
     const char* value = std::getenv(name);
-    if (value != nullptr) out->add(name, std::string(value));
+    if (value != nullptr) out->add(key, name, value);
   }
+}
+
+// A number, or null for `unlimited`.
+void add_limit(const std::string& key, const std::string& title, const std::string& text,
+               const std::string& unlimited, Findings* out) {
+  if (text.empty()) return;  // not readable
+  const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
+  out->add(key, title,
+           text == unlimited ? Json()
+           : is_number       ? Json::parse(text, nullptr, /*allow_exceptions=*/false)
+                             : Json(text),
+           text);
 }
 
 std::string limit_text(int resource) {
   rlimit limit{};
-  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return "?";
+  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return "";
   return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur);
 }
 
@@ -99,22 +162,41 @@ std::string cgroup_folder() {
   return "";
 }
 
-void find_limits(Findings* out) {
-  out->begin("limits");
-  out->add("open files (nofile)", limit_text(RLIMIT_NOFILE));
-  out->add("locked memory (memlock)", limit_text(RLIMIT_MEMLOCK));
-  out->add("address space (as)", limit_text(RLIMIT_AS));
-  const std::string maps = trimmed(read_text("/proc/sys/vm/max_map_count"));
-  out->add("mappings (vm.max_map_count)", maps);
-  const std::string overcommit = trimmed(read_text("/proc/sys/vm/overcommit_memory"));
-  out->add("overcommit (vm.overcommit_memory)", overcommit);
+void find_cgroup(Findings* out) {
   const std::string folder = cgroup_folder();
-  if (folder.empty()) return out->add("cgroup", "version 1, or none");
-  out->add("cgroup", folder);
-  for (const char* file : {"memory.max", "memory.high", "memory.swap.max", "cpu.max"}) {
-    const std::string value = trimmed(read_text(folder + "/" + file));
-    if (!value.empty()) out->add(std::string("cgroup ") + file, value);
+  if (folder.empty()) return out->add("cgroup", "cgroup", Json(), "version 1, or none");
+  out->add("cgroup", "cgroup", folder);
+  const auto text_of = [&folder](const char* file) {
+    return trimmed(read_text(folder + "/" + file));
+  };
+  const std::pair<const char*, const char*> limits[] = {
+      {"cgroup_memory_max_bytes", "memory.max"},
+      {"cgroup_memory_high_bytes", "memory.high"},
+      {"cgroup_swap_max_bytes", "memory.swap.max"}};
+  for (const auto& [key, file] : limits) {
+    add_limit(key, std::string("cgroup ") + file, text_of(file), "max", out);
   }
+  const std::string cpu = text_of("cpu.max");  // quota and period, or "max" and period
+  if (cpu.empty()) return;
+  const std::vector<std::string> words = words_of(cpu);
+  const double period = words.size() == 2 ? std::atof(words[1].c_str()) : 0;
+  const bool is_limited = period > 0 && words[0] != "max";
+  out->add("cgroup_cpus", "cgroup cpu.max",
+           is_limited ? Json(std::atof(words[0].c_str()) / period) : Json(), cpu);
+}
+
+void find_limits(Findings* out) {
+  const auto add = [out](const char* key, const char* title, const std::string& text) {
+    add_limit(key, title, text, "unlimited", out);
+  };
+  out->begin("limits", "limits");
+  add("open_files", "open files (nofile)", limit_text(RLIMIT_NOFILE));
+  add("locked_memory_bytes", "locked memory (memlock)", limit_text(RLIMIT_MEMLOCK));
+  add("address_space_bytes", "address space (as)", limit_text(RLIMIT_AS));
+  add("mappings", "mappings (vm.max_map_count)", trimmed(read_text("/proc/sys/vm/max_map_count")));
+  add("overcommit_memory", "overcommit (vm.overcommit_memory)",
+      trimmed(read_text("/proc/sys/vm/overcommit_memory")));
+  find_cgroup(out);
   if (limit_text(RLIMIT_AS) != "unlimited") {
     out->warn("the address space is limited: mapping large models may fail");
   }
@@ -122,45 +204,45 @@ void find_limits(Findings* out) {
 
 // Models live in the page cache: how much of it there can be, and in which pages.
 void find_page_cache(Findings* out) {
+  out->begin("memory", "memory and page cache");
   const std::string info = read_text("/proc/meminfo");
-  const auto megabytes = [&info](const char* key) {
-    const long kib = field_of(info, key);
-    return kib < 0 ? std::string("?") : std::to_string(kib / 1024) + " MB";
+  const auto add = [&](const char* key, const char* title, const char* name) {
+    const long kib = field_of(info, name);
+    out->add(key, title, kib < 0 ? Json() : Json(kib),
+             kib < 0 ? "?" : std::to_string(kib / 1024) + " MB");
   };
-  out->begin("memory and page cache");
-  out->add("memory", megabytes("MemTotal"));
-  out->add("available", megabytes("MemAvailable"));
-  out->add("page cache", megabytes("Cached"));
-  out->add("of it mapped", megabytes("Mapped"));
-  out->add("swap", megabytes("SwapTotal"));
-  out->add("file pages in huge pages", megabytes("FileHugePages"));
-  out->add("page size", std::to_string(sysconf(_SC_PAGESIZE)) + " bytes");
+  add("total_kib", "memory", "MemTotal");
+  add("available_kib", "available", "MemAvailable");
+  add("page_cache_kib", "page cache", "Cached");
+  add("mapped_kib", "of it mapped", "Mapped");
+  add("swap_kib", "swap", "SwapTotal");
+  add("file_huge_kib", "file pages in huge pages", "FileHugePages");
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  out->add("page_bytes", "page size", page_bytes, std::to_string(page_bytes) + " bytes");
   const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
-  out->add("transparent huge pages", chosen_in(read_text(folder + "enabled")));
-  out->add("transparent huge pages, shmem", chosen_in(read_text(folder + "shmem_enabled")));
-  const ProcessMemory own = read_process_memory("self");
-  if (own.pss < 0) {
-    out->add("PSS of processes", "not readable");
+  out->add("huge_pages", "transparent huge pages", chosen_in(read_text(folder + "enabled")));
+  out->add("huge_pages_shmem", "transparent huge pages, shmem",
+           chosen_in(read_text(folder + "shmem_enabled")));
+  const bool has_pss = read_process_memory("self").pss >= 0;
+  out->add("pss_readable", "PSS of processes", has_pss, has_pss ? "readable" : "not readable");
+  if (!has_pss) {
     out->warn("/proc/self/smaps_rollup cannot be read: folio bench and memory show less");
-  } else {
-    out->add("PSS of processes", "readable");
   }
 }
 
-std::string value_text(const nlohmann::ordered_json& value) {
-  return one_line(value.is_string() ? value.get<std::string>() : value.dump());
-}
-
-void print_text(const nlohmann::ordered_json& data) {
-  for (const auto& [section, rows] : data.items()) {
-    std::printf("%s%s\n", section == "versions" ? "" : "\n", section.c_str());
-    if (rows.is_array()) {
-      for (const auto& row : rows) std::printf("  %s\n", value_text(row).c_str());
-      continue;
-    }
+void print_text(const Findings& findings) {
+  for (const Findings::Section& section : findings.sections()) {
+    const bool is_first = &section == &findings.sections().front();
+    std::printf("%s%s\n", is_first ? "" : "\n", section.title.c_str());
     Table table({{"", Table::Align::kLeft}, {"", Table::Align::kLeft}});
-    for (const auto& [name, value] : rows.items()) table.add({"  " + name, value_text(value)});
+    for (const Findings::Row& row : section.rows) {
+      table.add({"  " + row.title, one_line(row.text)});
+    }
     std::printf("%s", table.text().c_str());
+  }
+  if (!findings.warnings().empty()) std::printf("\nwarnings\n");
+  for (const std::string& warning : findings.warnings()) {
+    std::printf("  %s\n", one_line(warning).c_str());
   }
 }
 
@@ -176,7 +258,7 @@ int run_doctor(const CommonOptions& common, const DoctorCommand& command) {
   if (command.json) {
     print_json(findings.data(), JsonForm::kIndented);
   } else {
-    print_text(findings.data());
+    print_text(findings);
   }
   return kExitOk;
 }

@@ -158,6 +158,7 @@ class Cli {
              "an input from a .npy or .pb file; others are made up; may be repeated");
     command->add_option("--output-dir", run_.output_dir, "write each output there as .npy")
         ->type_name("DIR");
+    command->add_flag("--json", run_.json, "one JSON object on standard output");
     add_input_options(command, &run_.input);
     add_session_options(command, &run_.session);
     command->footer(

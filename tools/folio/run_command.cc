@@ -4,19 +4,26 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "tools/folio/cli.h"
 #include "tools/folio/element_type.h"
 #include "tools/folio/host_value.h"
 #include "tools/folio/npy.h"
+#include "tools/folio/print_json.h"
+#include "tools/folio/progress_line.h"
 #include "tools/folio/random_inputs.h"
 #include "tools/folio/table.h"
 #include "tools/folio/tensor_pb.h"
+#include "tools/folio/test_layout.h"
 
 namespace folio_cli {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownElements = 6;
 
@@ -43,35 +50,54 @@ std::string first_elements(const HostValue& tensor) {
   return text + (count > kShownElements ? " ..." : "");
 }
 
-// "min, mean, max" over what is finite, and how many are not.
-std::string summary(const HostValue& tensor) {
-  const size_t count = tensor.element_count();
-  if (tensor.type == FOLIO_STRING || is_complex(tensor.type) || count <= kShownElements) return "";
+bool has_numbers(const HostValue& tensor) {
+  return tensor.type != FOLIO_STRING && !is_complex(tensor.type);
+}
+
+// Over what is finite.
+struct Summary {
   double low = HUGE_VAL;
   double high = -HUGE_VAL;
   double sum = 0;
   size_t finite = 0;
-  for (size_t i = 0; i < count; ++i) {
+
+  double mean() const { return sum / static_cast<double>(finite); }
+};
+
+Summary summary_of(const HostValue& tensor) {
+  Summary s;
+  for (size_t i = 0; i < tensor.element_count(); ++i) {
     const double value = element_as_double(tensor.type, tensor.bytes.data(), i);
     if (!std::isfinite(value)) continue;
-    low = std::fmin(low, value);
-    high = std::fmax(high, value);
-    sum += value;
-    ++finite;
+    s.low = std::fmin(s.low, value);
+    s.high = std::fmax(s.high, value);
+    s.sum += value;
+    ++s.finite;
   }
+  return s;
+}
+
+// "min, mean, max", and how many are not finite.
+std::string summary(const HostValue& tensor) {
+  const size_t count = tensor.element_count();
+  if (!has_numbers(tensor) || count <= kShownElements) return "";
+  const Summary s = summary_of(tensor);
   std::string text;
-  if (finite != 0) {
-    text = "min " + number_text("%.6g", low) + ", mean " +
-           number_text("%.6g", sum / static_cast<double>(finite)) + ", max " +
-           number_text("%.6g", high);
+  if (s.finite != 0) {
+    text = "min " + number_text("%.6g", s.low) + ", mean " + number_text("%.6g", s.mean()) +
+           ", max " + number_text("%.6g", s.high);
   }
-  if (finite != count) {
-    text += (text.empty() ? "" : ", ") + std::to_string(count - finite) + " not finite";
+  if (s.finite != count) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count - s.finite) + " not finite";
   }
   return text;
 }
 
-// Names of parts are the value's with _0, _1 ... or _keys, _values.
+std::string part_name(const HostValue& whole, size_t index) {
+  if (whole.kind != FOLIO_KIND_MAP) return std::to_string(index);
+  return index == 0 ? "keys" : "values";
+}
+
 void show(const std::string& name, const HostValue& value, const std::string& indent) {
   std::printf("%s%s  %s\n", indent.c_str(), one_line(name).c_str(), describe(value).c_str());
   if (value.kind == FOLIO_KIND_TENSOR) {
@@ -82,10 +108,8 @@ void show(const std::string& name, const HostValue& value, const std::string& in
     }
     return;
   }
-  const bool is_map = value.kind == FOLIO_KIND_MAP;
   for (size_t i = 0; i < std::min(value.parts.size(), kShownElements); ++i) {
-    const std::string part = is_map ? (i == 0 ? "keys" : "values") : std::to_string(i);
-    show(part, value.parts[i], indent + "  ");
+    show(part_name(value, i), value.parts[i], indent + "  ");
   }
   if (value.parts.size() > kShownElements) std::printf("%s  ...\n", indent.c_str());
 }
@@ -100,20 +124,11 @@ class OutputFolder {
     }
   }
 
-  // Writes the tensors that `value` consists of.
-  void write(const std::string& name, const HostValue& value) {
-    if (value.kind != FOLIO_KIND_TENSOR) {
-      const bool is_map = value.kind == FOLIO_KIND_MAP;
-      for (size_t i = 0; i < value.parts.size(); ++i) {
-        const std::string part = is_map ? (i == 0 ? "keys" : "values") : std::to_string(i);
-        write(name + "_" + part, value.parts[i]);
-      }
-      return;
-    }
-    const std::filesystem::path path = folder_ / file_name(name);
-    write_npy(path.string(), value);
-    const std::string note = npy_note(value.type);
-    std::printf("wrote %s%s\n", path.c_str(), note.empty() ? "" : (" (" + note + ")").c_str());
+  // The path of the file.
+  std::string write(const std::string& name, const HostValue& tensor) {
+    const std::string path = (folder_ / file_name(name)).string();
+    write_npy(path, tensor);
+    return path;
   }
 
  private:
@@ -133,6 +148,92 @@ class OutputFolder {
   std::filesystem::path folder_;
   std::set<std::string> taken_;
 };
+
+// Writes the tensors that `value` consists of. Names of parts are the value's with _0, _1 ... or
+// _keys, _values.
+void write_and_say(const std::string& name, const HostValue& value, OutputFolder* folder) {
+  if (value.kind != FOLIO_KIND_TENSOR) {
+    for (size_t i = 0; i < value.parts.size(); ++i) {
+      write_and_say(name + "_" + part_name(value, i), value.parts[i], folder);
+    }
+    return;
+  }
+  const std::string note = npy_note(value.type);
+  std::printf("wrote %s%s\n", folder->write(name, value).c_str(),
+              note.empty() ? "" : (" (" + note + ")").c_str());
+}
+
+Json first_json(const HostValue& tensor) {
+  Json first = Json::array();
+  for (size_t i = 0; i < std::min(tensor.element_count(), kShownElements); ++i) {
+    if (tensor.type == FOLIO_STRING) {
+      first.push_back(tensor.strings[i]);
+    } else if (is_complex(tensor.type)) {
+      first.push_back(element_as_text(tensor.type, tensor.bytes.data(), i));
+    } else if (is_integer(tensor.type)) {  // whole: a double holds 53 bits
+      first.push_back(
+          Json::parse(element_as_text(tensor.type, tensor.bytes.data(), i), nullptr, false));
+    } else {
+      first.push_back(element_as_double(tensor.type, tensor.bytes.data(), i));
+    }
+  }
+  return first;
+}
+
+// `full_name` as for files, which are written if there is a folder.
+Json to_json(const std::string& name, const std::string& full_name, const HostValue& value,
+             OutputFolder* folder) {
+  Json json = {{"name", name}};
+  if (value.kind != FOLIO_KIND_TENSOR) {
+    json["kind"] = value.kind == FOLIO_KIND_MAP        ? "map"
+                   : value.kind == FOLIO_KIND_OPTIONAL ? "optional"
+                                                       : "sequence";
+    json["parts"] = Json::array();
+    for (size_t i = 0; i < value.parts.size(); ++i) {
+      const std::string part = part_name(value, i);
+      json["parts"].push_back(to_json(part, full_name + "_" + part, value.parts[i], folder));
+    }
+    return json;
+  }
+  json["kind"] = "tensor";
+  json["type"] = facts_of(value.type).name;
+  json["shape"] = value.dims;
+  json["first"] = first_json(value);
+  if (has_numbers(value)) {
+    const Summary s = summary_of(value);
+    json["min"] = s.finite == 0 ? Json() : Json(s.low);
+    json["mean"] = s.finite == 0 ? Json() : Json(s.mean());
+    json["max"] = s.finite == 0 ? Json() : Json(s.high);
+    json["not_finite"] = value.element_count() - s.finite;
+  }
+  if (folder != nullptr) json["file"] = folder->write(full_name, value);
+  return json;
+}
+
+void print_outputs(const RunCommand& command, const std::vector<NamedValue>& outputs) {
+  std::optional<OutputFolder> folder;
+  if (!command.json) {
+    for (const NamedValue& output : outputs) show(output.name, output.value, "");
+  }
+  if (!command.output_dir.empty()) folder.emplace(command.output_dir);
+  if (command.json) {
+    Json json = {{"model", command.model}, {"outputs", Json::array()}};
+    for (const NamedValue& output : outputs) {
+      json["outputs"].push_back(
+          to_json(output.name, output.name, output.value, folder ? &*folder : nullptr));
+    }
+    print_json(json, JsonForm::kIndented);
+  } else if (folder) {
+    for (const NamedValue& output : outputs) write_and_say(output.name, output.value, &*folder);
+  }
+}
+
+folio::Session open_session(const RunCommand& command) {
+  ProgressLine line("loading " + command.model);
+  folio::SessionOptions options = make_session_options(command.session);
+  options.progress([&line](const std::string&, double done) { return line.show(done); });
+  return folio::Session(command.model, options);
+}
 
 std::map<std::string, std::string> input_files(const RunCommand& command) {
   std::map<std::string, std::string> files;
@@ -157,7 +258,7 @@ int run_run(const CommonOptions& common, const RunCommand& command) {
   auto files = input_files(command);
   const RandomInputs random(command.input);
   load_library(common);
-  folio::Session session(command.model, make_session_options(command.session));
+  folio::Session session = open_session(command);
   const std::vector<folio::ValueInfo> infos = session.inputs();
   const std::string unused = random.unused_names(ports_of(infos));
   if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
@@ -188,14 +289,11 @@ int run_run(const CommonOptions& common, const RunCommand& command) {
   const std::vector<std::string>& config = command.session.config;
   if (std::any_of(config.begin(), config.end(), names_store)) session.wait_packed();
   const std::vector<folio::ValueInfo> output_infos = session.outputs();
-  std::vector<HostValue> results;
+  std::vector<NamedValue> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    results.push_back(from_value(outputs[i]));
-    show(output_infos[i].name, results[i], "");
+    results.push_back({output_infos[i].name, from_value(outputs[i])});
   }
-  if (command.output_dir.empty()) return kExitOk;
-  OutputFolder folder(command.output_dir);
-  for (size_t i = 0; i < results.size(); ++i) folder.write(output_infos[i].name, results[i]);
+  print_outputs(command, results);
   return kExitOk;
 }
 
