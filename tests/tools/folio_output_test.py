@@ -9,7 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from folio_cli_test import FOLIO, FolioCase, double_model, matmul_model
+from folio_cli_test import FOLIO, FolioCase, double_model, folio, matmul_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import skipping
@@ -64,6 +64,44 @@ class Scratch(FolioCase):
                 self.stop(number, "*.fpack", "memory", model, "--modes", "--rounds", 1000)
                 self.stop(number, "folio-*", "bench", model, "--seconds", 100, "--trace", "t")
         self.stop(signal.SIGKILL, "*.fpack", "memory", model, "--modes", "--rounds", 1000)
+
+
+class Progress(FolioCase):
+    def shown(self, *arguments):
+        """What the command writes on standard error when that is a terminal."""
+        ours, theirs = os.openpty()
+        with open(ours, "rb", buffering=0) as terminal:
+            result = subprocess.run([FOLIO, *map(str, arguments)], stdout=subprocess.DEVNULL,
+                                    stderr=theirs, stdin=subprocess.DEVNULL, timeout=300)
+            os.close(theirs)
+            self.assertEqual(result.returncode, 0)
+            said = b""
+            try:
+                while piece := terminal.read(4096):
+                    said += piece
+            except OSError:  # the end, as Linux says it
+                pass
+        self.assertTrue(said.endswith(b"\r\033[K"), "and takes it away")
+        return said.decode()
+
+    def test_what_may_take_long_shows_it_on_a_terminal(self):
+        model = self.write("m.onnx", matmul_model())
+        store = self.folder / "store"
+        for arguments, words in (
+                (["pack", model], "packing .*: [0-9]+ %"),
+                (["pack", model, "--store", store], "packing "),
+                (["bench", model, "--seconds", "1"], "running .*: [1-9][0-9]* %"),
+                (["bench", model], "loading .*: [0-9]+ %.*running .*: [0-9]+ %"),
+                (["run", model, "--config", "folio.packing=load"], "loading .*: [0-9]+ %"),
+                (["inspect", f"{model}.fpack"], "comparing .*fpack with its checksums"),
+                (["store", "verify", store], "comparing the packs of ")):
+            with self.subTest(arguments=arguments):
+                self.assertRegex(self.shown(*arguments), "(?s)" + words)
+
+    def test_nothing_is_shown_elsewhere(self):
+        model = self.write("m.onnx", matmul_model())
+        result = self.check(folio("bench", model, "--seconds", "0.2"), 0)
+        self.assertEqual(result.stderr, "")
 
 
 @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")

@@ -21,6 +21,7 @@
 #include "tools/folio/host_value.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
+#include "tools/folio/progress_line.h"
 #include "tools/folio/random_inputs.h"
 #include "tools/folio/run_profile.h"
 #include "tools/folio/scratch_folder.h"
@@ -102,13 +103,26 @@ struct Bench {
   }
 };
 
+// The processes of folio memory hold.
+ProgressLine::On progress_of(const BenchCommand& command) {
+  return command.hold ? ProgressLine::On::kNothing : ProgressLine::On::kTerminal;
+}
+
 // `trace`: what the first session's trace begins with; "": it makes none.
 std::vector<Bench> load(const BenchCommand& command, const std::string& trace,
                         BenchResult* result) {
-  const folio::SessionOptions options = make_session_options(command.session);
+  folio::SessionOptions options = make_session_options(command.session);
   folio::SessionOptions of_first = make_session_options(command.session);
   if (!trace.empty()) of_first.profile(trace);
   std::vector<Bench> benches;
+  ProgressLine line("loading " + command.model, progress_of(command));
+  const auto show = [&](const std::string&, double fraction) {
+    return line.show((static_cast<double>(benches.size()) + fraction) / command.sessions);
+  };
+  if (line.is_watched()) {  // else the library calls nothing while it is measured
+    options.progress(show);
+    of_first.progress(show);
+  }
   benches.reserve(command.sessions);
   reset_peak_rss();
   PeakAnon peak(command.sample_us);
@@ -155,19 +169,24 @@ void wait_packed(std::vector<Bench>* benches, BenchResult* result) {
 void run_all(const BenchCommand& command, const RandomInputs& random, std::vector<Bench>* benches,
              BenchResult* result) {
   const Feeds feeds(benches->front().session, random);
+  ProgressLine line("running " + command.model, progress_of(command));
   for (Bench& bench : *benches) {
     const double ms = bench.timed_run(feeds);
     if (&bench == &benches->front()) result->first_run_ms = ms;
+    line.show(0);
   }
   wait_packed(benches, result);
   Bench& first = benches->front();
   for (uint32_t i = 0; i < command.warmup; ++i) first.timed_run(feeds);
-  const double end = wall_ms() + command.seconds * 1e3;
-  const auto is_done = [&] {
-    if (command.seconds > 0) return !result->run_ms.empty() && wall_ms() >= end;
-    return result->run_ms.size() >= command.iterations;
+  const double start = wall_ms();
+  const auto fraction_done = [&]() -> double {
+    const auto count = static_cast<double>(result->run_ms.size());
+    if (command.seconds <= 0) return count / command.iterations;
+    return count == 0 ? 0 : (wall_ms() - start) / (command.seconds * 1e3);
   };
-  while (!is_done()) result->run_ms.push_back(first.timed_run(feeds));
+  for (double done = 0; (done = fraction_done()) < 1; line.show(done)) {
+    result->run_ms.push_back(first.timed_run(feeds));
+  }
   sum_output(first, result);
   std::sort(result->run_ms.begin(), result->run_ms.end());
 }

@@ -76,6 +76,8 @@ FolioPackResult pack_one(const PackCommand& command, const std::string& path) {
 
 // With every blob compared. A file that is cut short is as damaged as one with wrong bytes.
 std::string read_pack_file(const std::string& path) {
+  ProgressLine line("comparing " + path + " with its checksums");
+  line.show_begin();
   try {
     return folio::pack_file_json(path, /*verify=*/true);
   } catch (const folio::Error& error) {
@@ -136,6 +138,13 @@ void print_store(const Json& json) {
   for (const Json& what : json["damaged"]) {
     std::printf("DAMAGED %s\n", one_line(what.get<std::string>()).c_str());
   }
+}
+
+// The answer, parsed; with a line for those who wait for the checksums.
+Json ask_store(const std::string& folder, FolioPackStoreAction action, uint64_t limit) {
+  ProgressLine line("comparing the packs of " + folder + " with their checksums");
+  if (action == FOLIO_PACK_STORE_VERIFY) line.show_begin();
+  return Json::parse(folio::pack_store_json(folder, action, limit));
 }
 
 }  // namespace
@@ -208,7 +217,7 @@ int run_store(const CommonOptions& common, const StoreCommand& command) {
   const FolioPackStoreAction action = command.action == "ls"       ? FOLIO_PACK_STORE_LIST
                                       : command.action == "verify" ? FOLIO_PACK_STORE_VERIFY
                                                                    : FOLIO_PACK_STORE_COLLECT;
-  const Json found = Json::parse(folio::pack_store_json(command.folder, action, limit));
+  const Json found = ask_store(command.folder, action, limit);
   if (command.json) {
     print_json(found, JsonForm::kIndented);
   } else {
