@@ -15,12 +15,8 @@ namespace {
 
 // Neither is destroyed: environments may outlive static destruction.
 std::mutex& log_mutex() {
-  static auto* const mutex = [] {
-    auto* made = new std::mutex;
-    hold_across_fork(ForkOrder::kBase, made);
-    return made;
-  }();
-  return *mutex;
+  static std::mutex& mutex = new_mutex_held_across_fork(ForkOrder::kBase);
+  return mutex;
 }
 
 std::vector<Ref<LogSink>>& log_sinks() {
@@ -29,12 +25,8 @@ std::vector<Ref<LogSink>>& log_sinks() {
 }
 
 std::mutex& metrics_mutex() {
-  static auto* const mutex = [] {
-    auto* made = new std::mutex;
-    hold_across_fork(ForkOrder::kSession, made);
-    return made;
-  }();
-  return *mutex;
+  static std::mutex& mutex = new_mutex_held_across_fork(ForkOrder::kSession);
+  return mutex;
 }
 
 // Of all environments; under metrics_mutex.

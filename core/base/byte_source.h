@@ -55,6 +55,8 @@ class ByteSource : public RefCounted {
   // Some of the bytes are gone for good (the file became shorter, its device failed), and zeros
   // stand in their place. One load of an atomic.
   virtual bool is_damaged() const { return false; }
+  // The same as an error, kModelChanged.
+  Status check_damage() const;
 
   // The source that holds the bytes, for one that only forwards to it.
   virtual const ByteSource& origin() const { return *this; }

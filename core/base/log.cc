@@ -49,10 +49,13 @@ void log(LogLevel level, std::string_view message) {
   if (level < sink.lowest) return;
   char near[kShort + 1];
   std::string far;
-  if (message.size() > kShort) far = message;
-  const bool is_short = far.empty();
-  if (is_short) near[message.copy(near, kShort)] = '\0';
-  const char* const text = is_short ? near : far.c_str();
+  const char* text = near;
+  if (message.size() <= kShort) {
+    near[message.copy(near, kShort)] = '\0';
+  } else {
+    far = message;
+    text = far.c_str();
+  }
   if (sink.callback) {
     sink.callback(sink.user, level, text);
   } else {

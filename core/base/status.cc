@@ -29,8 +29,10 @@ Status& Status::operator=(const Status& other) { return *this = Status(other); }
 std::string_view Status::message() const { return rep_ ? std::string_view(rep_->message) : ""; }
 
 Status Status::with_context(std::string_view where) && {
-  const std::string prefix = one_line(std::string(where) + ": ");
-  if (rep_ && rep_->message.rfind(prefix, 0) != 0) rep_->message.insert(0, prefix);
+  if (rep_) {
+    const std::string prefix = one_line(std::string(where) + ": ");
+    if (!rep_->message.starts_with(prefix)) rep_->message.insert(0, prefix);
+  }
   return std::move(*this);
 }
 

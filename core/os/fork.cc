@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <vector>
 
 namespace folio {
@@ -68,6 +69,12 @@ void hold_across_fork(ForkOrder order, std::mutex* mutex) {
   const auto at = std::upper_bound(list.held.begin(), list.held.end(), order,
                                    [](ForkOrder o, const Held& h) { return o < h.order; });
   list.held.insert(at, Held{order, mutex});
+}
+
+std::mutex& new_mutex_held_across_fork(ForkOrder order) {
+  auto made = std::make_unique<std::mutex>();
+  hold_across_fork(order, made.get());
+  return *made.release();
 }
 
 void call_in_fork_child(void (*reset)()) {

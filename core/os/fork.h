@@ -27,6 +27,10 @@ enum class ForkOrder : int {
 // Call it with no registered lock held.
 void hold_across_fork(ForkOrder order, std::mutex* mutex);
 
+// A mutex that is held so and lives for ever, as what is static may be used while it dies: for the
+// static reference of the function that owns it.
+std::mutex& new_mutex_held_across_fork(ForkOrder order);
+
 // How many forks lie between this process and the one that loaded the library. What another
 // generation began and did not end, nobody will.
 uint32_t fork_generation();

@@ -88,12 +88,8 @@ Status file_error(const std::string& what, const std::string& path, int number) 
 
 // For all lists of ranges: held for moments.
 std::mutex& ranges_mutex() {
-  static std::mutex* const only = [] {
-    auto* const made = new std::mutex;
-    hold_across_fork(ForkOrder::kFiles, made);
-    return made;
-  }();
-  return *only;
+  static std::mutex& only = new_mutex_held_across_fork(ForkOrder::kFiles);
+  return only;
 }
 
 }  // namespace

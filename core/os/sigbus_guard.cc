@@ -138,13 +138,9 @@ void install() {
 }  // namespace
 
 void enable_sigbus_guard() {
-  static std::mutex* const mutex = [] {
-    auto* made = new std::mutex;
-    hold_across_fork(ForkOrder::kBase, made);
-    return made;
-  }();
+  static std::mutex& mutex = new_mutex_held_across_fork(ForkOrder::kBase);
   if (sigbus_guard_is_on()) return;
-  const std::lock_guard<std::mutex> lock(*mutex);
+  const std::lock_guard<std::mutex> lock(mutex);
   if (sigbus_guard_is_on()) return;
   install();
   g_on.store(true, std::memory_order_release);

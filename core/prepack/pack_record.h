@@ -6,8 +6,7 @@
 // Owns:    the blobs, by count, until clear or collect.
 // Threads: any method from any thread.
 // Errors:  write: kIo, kNoSuchFile, kModelChanged where a noted blob's own file has changed;
-// nothing
-//          stands under the name then.
+//          nothing stands under the name then.
 #pragma once
 
 #include <map>

@@ -42,9 +42,7 @@ class PackedBlob : public RefCounted {
 
 inline Status PackedBlob::check_unchanged() const {
   if (!file_) return Status::ok();
-  if (file_->is_damaged()) {
-    return error(Code::kModelChanged, "'", file_->name(), "' could not be read");
-  }
+  FOLIO_RETURN_IF_ERROR(file_->check_damage());
   return file_->check_unchanged();
 }
 

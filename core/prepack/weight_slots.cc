@@ -68,8 +68,10 @@ bool WeightSlots::claim(WeightSlot* slot) const {
 // A claim ends whatever happens, or others would wait for it.
 void WeightSlots::fill(WeightSlot* slot, Who who) noexcept {
   try {
-    fill_or_throw(slot, who);
-    return;
+    if (!find_or_leave(slot, who)) {  // another program is at the same weight
+      slot->claim_.store(0, std::memory_order_release);
+      return;
+    }
   } catch (...) {  // nothing but memory is short here
     char text[256];
     std::snprintf(text, sizeof text,
@@ -77,19 +79,17 @@ void WeightSlots::fill(WeightSlot* slot, Who who) noexcept {
                   slot->job_->name.c_str());
     log(LogLevel::kWarning, text);
   }
+  // After this a child of fork knows that nothing of the slot is in between.
   slot->is_done_.store(true, std::memory_order_release);
   slot->job_.reset();
 }
 
-void WeightSlots::fill_or_throw(WeightSlot* slot, Who who) {
+bool WeightSlots::find_or_leave(WeightSlot* slot, Who who) {
   // In a child of fork the library is as some thread of the parent left it.
   const bool has_library = library_ && library_->generation() == fork_generation();
   slot->job_->may_wait = who == Who::kWorker;
   auto made = find_or_make(cache_, has_library ? library_.get() : nullptr, *slot->job_);
-  if (made.is_ok() && !made.value()) {  // another program is at the same weight
-    slot->claim_.store(0, std::memory_order_release);
-    return;
-  }
+  if (made.is_ok() && !made.value()) return false;
   if (made.is_ok()) {
     if (given_) given_(*made.value());
     slot->kept_ = std::move(made).take();
@@ -98,9 +98,7 @@ void WeightSlots::fill_or_throw(WeightSlot* slot, Who who) {
     log(LogLevel::kWarning,
         cat("weight '", slot->job_->name, "' stays as it is: ", made.status().message()));
   }
-  // After this a child of fork knows that nothing of the slot is in between.
-  slot->is_done_.store(true, std::memory_order_release);
-  slot->job_.reset();
+  return true;
 }
 
 bool WeightSlots::fill_one(bool from_back) {

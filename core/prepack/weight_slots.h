@@ -102,7 +102,8 @@ class WeightSlots final : public IdleTask {
 
   bool claim(WeightSlot* slot) const;
   void fill(WeightSlot* slot, Who who) noexcept;
-  void fill_or_throw(WeightSlot* slot, Who who);
+  // Gives the slot its blob, or lets it stay as it is; false: another thread makes the blob.
+  bool find_or_leave(WeightSlot* slot, Who who);
   // Packs an unclaimed slot, from the back or the front; false when there is none.
   bool fill_one(bool from_back);
   bool finish();

@@ -12,28 +12,17 @@ namespace {
 
 // One for all: held for moments, by the idle worker too, and so held across forks.
 std::mutex& list_mutex() {
-  static std::mutex* const only = [] {
-    auto* const made = new std::mutex;
-    hold_across_fork(ForkOrder::kSession, made);
-    return made;
-  }();
-  return *only;
+  static std::mutex& only = new_mutex_held_across_fork(ForkOrder::kSession);
+  return only;
 }
 
 Status check_damage(const FileWatch::Files& files) {
-  for (const Ref<const ByteSource>& file : files) {
-    if (file->is_damaged()) {
-      return error(Code::kModelChanged, "'", file->name(),
-                   "' became shorter, or could not be read, while it was in use");
-    }
-  }
+  for (const Ref<const ByteSource>& file : files) FOLIO_RETURN_IF_ERROR(file->check_damage());
   return Status::ok();
 }
 
 Status check_unchanged(const FileWatch::Files& files) {
-  for (const Ref<const ByteSource>& file : files) {
-    FOLIO_RETURN_IF_ERROR(file->check_unchanged());
-  }
+  for (const Ref<const ByteSource>& file : files) FOLIO_RETURN_IF_ERROR(file->check_unchanged());
   return Status::ok();
 }
 

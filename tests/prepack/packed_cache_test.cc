@@ -8,6 +8,8 @@
 #include <new>
 #include <thread>
 
+#include "tests/support/changing_source.h"
+
 namespace folio {
 namespace {
 
@@ -57,29 +59,10 @@ TEST(PackedCache, ABlobDiesWithItsLastUser) {
   EXPECT_EQ(cache.stats().misses, 2U);
 }
 
-class ChangingFile final : public ByteSource {
- public:
-  Bytes bytes() const override { return {}; }
-  const std::string& name() const override { return name_; }
-  Result<Ref<ByteSource>> open_sibling(const std::string&) const override {
-    return error(Code::kNoSuchFile, "none");
-  }
-  Status check_unchanged() const override {
-    return has_changed ? error(Code::kModelChanged, "changed") : Status::ok();
-  }
-  bool is_damaged() const override { return is_gone; }
-
-  bool has_changed = false;
-  bool is_gone = false;
-
- private:
-  std::string name_ = "a pack";
-};
-
 TEST(PackedCache, ABlobWhoseFileHasChangedIsAbsentThoughItIsInUse) {
   for (const bool is_gone : {false, true}) {
     PackedCache cache;
-    const auto file = make_ref<ChangingFile>();
+    const auto file = make_ref<testing::ChangingSource>("a pack");
     const auto in_file = [&]() -> Result<Ref<const PackedBlob>> {
       FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(256));
       return Ref<const PackedBlob>(

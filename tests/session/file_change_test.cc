@@ -13,6 +13,7 @@
 
 #include "core/base/log.h"
 #include "core/os/sigbus_guard.h"
+#include "tests/support/changing_source.h"
 #include "tests/support/model_tester.h"
 #include "tests/support/ort_writer.h"
 #include "tests/support/temp_folder.h"
@@ -160,30 +161,8 @@ TEST(FileChange, NewNamesLinksAndModesAreNoChange) {
   EXPECT_TRUE(status_after_a_while(*session).is_ok());
 }
 
-// Counts how often it is asked.
-class Asked final : public ByteSource {
- public:
-  Bytes bytes() const override { return {}; }
-  const std::string& name() const override { return name_; }
-  Result<Ref<ByteSource>> open_sibling(const std::string&) const override {
-    return error(Code::kNoSuchFile, "none");
-  }
-  Status check_unchanged() const override {
-    ++times;
-    return changed ? error(Code::kModelChanged, "changed") : Status::ok();
-  }
-  bool is_damaged() const override { return damaged; }
-
-  mutable int times = 0;
-  bool changed = false;
-  bool damaged = false;
-
- private:
-  std::string name_ = "asked";
-};
-
 TEST(FileWatch, AsksTheFileSystemAtMostOnceInAnInterval) {
-  const auto file = make_ref<Asked>();
+  const auto file = make_ref<testing::ChangingSource>("asked");
   FileWatch watch;
   watch.add(file);
   watch.add(file);
@@ -191,17 +170,17 @@ TEST(FileWatch, AsksTheFileSystemAtMostOnceInAnInterval) {
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 10000; ++i) EXPECT_TRUE(watch.check(OnFileChange::kError).is_ok());
   const auto intervals = (std::chrono::steady_clock::now() - start) / milliseconds(100);
-  EXPECT_LE(file->times, 1 + intervals);
-  EXPECT_GE(file->times, 1);
+  EXPECT_LE(file->times_asked, 1 + intervals);
+  EXPECT_GE(file->times_asked, 1);
   EXPECT_TRUE(watch.check_now().is_ok());
-  EXPECT_LE(file->times, 2 + intervals);
+  EXPECT_LE(file->times_asked, 2 + intervals);
 }
 
 TEST(FileWatch, DamageIsAnErrorEvenWhereChangesAreWarnings) {
-  const auto file = make_ref<Asked>();
+  const auto file = make_ref<testing::ChangingSource>("asked");
   FileWatch watch;
   watch.add(file);
-  file->damaged = true;
+  file->is_gone = true;
   EXPECT_TRUE(fails_with(watch.check(OnFileChange::kWarn), Code::kModelChanged, {"asked"}));
   EXPECT_TRUE(fails_with(watch.check_now(), Code::kModelChanged, {"asked"}));
 }

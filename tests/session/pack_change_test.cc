@@ -54,14 +54,6 @@ std::string pack_in_store(const TempFolder& folder) {
   return "";
 }
 
-bool is_watched(Session& session, const PackedBlob& blob) {
-  const FileWatch::Files files = session.model().watch().files();
-  const auto is_its = [&](const Ref<const ByteSource>& file) {
-    return file == blob.file() || (file->serial() != 0 && file->serial() == blob.file()->serial());
-  };
-  return std::any_of(files.begin(), files.end(), is_its);
-}
-
 TEST(PackChange, IsFoundByAModelThatHasTheBlobsFromAnother) {
   const TempFolder folder;
   const std::string path = write_model(folder, "a.onnx");
@@ -144,29 +136,6 @@ TEST(PackChange, IsFoundByTheNewerModelOfAReload) {
   overwrite(folder.path("kept"));
   EXPECT_TRUE(fails_with(status_after_a_while(second), Code::kModelChanged, {sidecar}));
   EXPECT_TRUE(fails_with(run_status(session), Code::kModelChanged, {sidecar}));
-}
-
-// The digests of a copied sidecar are not believed: its blobs are found behind the load.
-TEST(PackChange, AFileIsWatchedBeforeARunCanFindItsBlobs) {
-  const TempFolder folder;
-  const std::string path = write_model(folder, "m.onnx");
-  pack(path);
-  SessionOptions options;
-  options.pack.trust = PackTrust::kVerify;
-  int found = 0;
-  for (int i = 0; i < 20; ++i) {
-    const Ref<Session> session = open(path, options);
-    const Ref<WeightSlots>& weights = session->program().weights;
-    for (bool is_done = false; !is_done;) {
-      is_done = weights->is_done();
-      for (const auto& blob : session->program().packed_now()) {
-        if (!blob->file()) continue;
-        ++found;
-        ASSERT_TRUE(is_watched(*session, *blob));
-      }
-    }
-  }
-  EXPECT_GT(found, 0);
 }
 
 TEST(PackChange, ASessionThatIsMadeAfterwardsDoesWithoutThePack) {
