@@ -443,6 +443,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.domain = "com.microsoft";
   def.type = "BeamSearch";
   def.min_inputs = 5;
+  def.optional_inputs = 1U << 2;  // min_length
   def.max_inputs = 12;
   def.max_outputs = 3;
   def.infer = infer;

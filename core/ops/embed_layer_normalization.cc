@@ -252,6 +252,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.domain = "com.microsoft";
   def.type = "EmbedLayerNormalization";
   def.min_inputs = 7;
+  def.optional_inputs = 1U << 1 | 1U << 4;  // of segments
   def.max_inputs = 9;
   def.max_outputs = 3;
   def.picked_inputs = 1U << 2 | 1U << 3 | 1U << 4;  // the embeddings
@@ -260,6 +261,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   registry.add(def);
   def.type = "QEmbedLayerNormalization";
   def.min_inputs = def.max_inputs = 18;
+  def.optional_inputs |= 1U << 7 | 1U << 10 | 1U << 15;  // mask, and of segments
   def.max_outputs = 2;
   registry.add(def);
 }

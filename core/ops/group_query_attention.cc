@@ -539,6 +539,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.type = "GroupQueryAttention";
   def.keeps_half = true;
   def.min_inputs = 7;
+  def.optional_inputs = 1U << kKey | 1U << kValue | 1U << kPastKey | 1U << kPastValue;
   def.max_inputs = 16;
   def.max_outputs = 4;
   def.in_place = {-1, kPastKey, kPastValue};

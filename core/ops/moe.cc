@@ -539,6 +539,7 @@ Status infer(OpInfer& infer) {
   def.type = "MoE";
   def.keeps_half = true;
   def.min_inputs = 5;
+  def.optional_inputs = 1U << 3;  // a bias
   def.max_inputs = 8;
   def.infer = infer;
   def.make = make<false>;
@@ -546,6 +547,7 @@ Status infer(OpInfer& infer) {
   registry.add(def);
   def.type = "QMoE";
   def.min_inputs = 6;
+  def.optional_inputs = 1U << 4;
   def.max_inputs = 21;
   def.make = make<true>;
   def.picked_inputs = 1U << 2 | 1U << 5 | 1U << 8;

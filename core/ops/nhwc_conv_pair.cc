@@ -83,6 +83,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.type = "ConvPair";
   def.min_inputs = 5;
   def.max_inputs = 6;
+  def.optional_inputs = 1U << kB1 | 1U << kScale;
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << kW1 | 1U << kW2;  // they are only ever packed

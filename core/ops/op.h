@@ -235,6 +235,9 @@ struct OpDef {
   InferFn infer = nullptr;  // null: outputs stay unknown
   MakeFn make = nullptr;
 
+  // Bit i set: input i may be absent although later ones are required. (From min_inputs on all
+  // may.)
+  uint32_t optional_inputs = 0;
   // Bit i set: input i may be unaligned bytes of a mapping (design section 3).
   uint32_t unaligned_inputs = 0;
   // Bit i set: of input i only those rows are read that other inputs choose: a table that is not

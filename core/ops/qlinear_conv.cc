@@ -220,7 +220,9 @@ Status infer_qlinear(OpInfer& infer) { return infer_either(infer, infer.dtype(7)
                 .min_inputs = 5,
                 .max_inputs = 6,
                 .infer = [](OpInfer& i) { return infer_either(i, DType::kFloat, 1); },
-                .make = make_integer});
+                .make = make_integer,
+                .optional_inputs = 1U << 2 | 1U << 3});  // the zero points
+  constexpr uint32_t kZeros = 1U << 2 | 1U << 5;         // that are 0 need not be there
   for (const std::string_view domain : {"", "com.microsoft"}) {
     registry.add({.domain = domain,
                   .type = "QLinearConv",
@@ -228,14 +230,16 @@ Status infer_qlinear(OpInfer& infer) { return infer_either(infer, infer.dtype(7)
                   .min_inputs = 8,
                   .max_inputs = 9,
                   .infer = infer_qlinear,
-                  .make = make_qlinear});
+                  .make = make_qlinear,
+                  .optional_inputs = kZeros});
   }
   registry.add({.domain = "folio",
                 .type = "QLinearConvAdd",
                 .min_inputs = 15,
                 .max_inputs = 16,
                 .infer = infer_qlinear,
-                .make = make_qlinear});
+                .make = make_qlinear,
+                .optional_inputs = kZeros | 1U << 8});  // B
 }
 
 }  // namespace folio

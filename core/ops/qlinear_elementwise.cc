@@ -283,26 +283,30 @@ Result<std::unique_ptr<OpKernel>> make_concat(OpBuild& build) {
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
-void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_inputs, InferFn infer,
-         MakeFn make, bool elementwise = true) {
+// `zeros`: places of zero points, which may be absent.
+void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_inputs,
+         uint32_t zeros, InferFn infer, MakeFn make, bool elementwise = true) {
   registry.add({.domain = "com.microsoft",
                 .type = type,
                 .min_inputs = min_inputs,
                 .max_inputs = max_inputs,
                 .infer = infer,
                 .make = make,
+                .optional_inputs = zeros,
                 .elementwise = elementwise});
 }
 
 }  // namespace
 
 [[gnu::cold]] void register_qlinear_elementwise(OpRegistry& registry) {
-  add(registry, "QLinearAdd", 7, 8, infer_binary, make_plain<Binary<true>>);
-  add(registry, "QLinearMul", 7, 8, infer_binary, make_plain<Binary<false>>);
-  add(registry, "QLinearSigmoid", 4, 5, infer_like, make_unary);
-  add(registry, "QLinearLeakyRelu", 4, 5, infer_like, make_unary);
-  add(registry, "QLinearSoftmax", 4, 5, infer_like, make_softmax, false);
-  add(registry, "QLinearConcat", 5, kVariadic, infer_concat, make_concat, false);
+  constexpr uint32_t kOfBoth = 1U << 2 | 1U << 5;
+  constexpr uint32_t kOfX = 1U << 2;
+  add(registry, "QLinearAdd", 7, 8, kOfBoth, infer_binary, make_plain<Binary<true>>);
+  add(registry, "QLinearMul", 7, 8, kOfBoth, infer_binary, make_plain<Binary<false>>);
+  add(registry, "QLinearSigmoid", 4, 5, kOfX, infer_like, make_unary);
+  add(registry, "QLinearLeakyRelu", 4, 5, kOfX, infer_like, make_unary);
+  add(registry, "QLinearSoftmax", 4, 5, kOfX, infer_like, make_softmax, false);
+  add(registry, "QLinearConcat", 5, kVariadic, 0, infer_concat, make_concat, false);
 }
 
 }  // namespace folio

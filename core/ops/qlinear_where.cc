@@ -206,7 +206,8 @@ Result<std::unique_ptr<OpKernel>> make_reduce(OpBuild& build) {
                 .min_inputs = 4,
                 .max_inputs = 5,
                 .infer = infer_reduce,
-                .make = make_reduce});
+                .make = make_reduce,
+                .optional_inputs = 1U << 2});  // its zero point
 }
 
 }  // namespace folio

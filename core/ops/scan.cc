@@ -260,6 +260,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   OpDef def;
   def.type = "Scan";
   def.since = 8;
+  def.optional_inputs = 1;  // sequence_lens of opset 8
   def.max_inputs = kVariadic;
   def.max_outputs = kVariadic;
   def.places_outputs = false;

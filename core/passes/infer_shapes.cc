@@ -13,6 +13,13 @@ Status check_counts(const OpDef& def, const Node& node) {
                          : def.max_inputs == def.min_inputs ? std::string()
                                                             : cat(" to ", def.max_inputs));
   }
+  // No pass needs to look whether such an input is there.
+  for (int i = 0; i < def.min_inputs; ++i) {
+    const bool may_be_absent = i < 32 && (def.optional_inputs >> i & 1) != 0;
+    if (node.inputs[static_cast<size_t>(i)] == kNone && !may_be_absent) {
+      return invalid_graph(node.label(), ": input ", i, " is missing");
+    }
+  }
   if (outputs < def.min_outputs || outputs > def.max_outputs) {
     return invalid_graph(
         node.label(), ": has ", outputs, " outputs, expected ", def.min_outputs, " to ",

@@ -279,6 +279,18 @@ TEST(InferShapes, WrongCountsNameTheNode) {
                          {"node 'half' (Add)", "1 inputs", "expected 2"}));
 }
 
+// Passes look at inputs that an operator must have without asking whether they are there.
+TEST(InferShapes, ARequiredInputThatIsAbsentNamesTheNode) {
+  for (const Optimize level : {Optimize::kOff, Optimize::kUnpacked}) {
+    ModelWriter writer = plain_model();
+    writer.graph().input("x", f32_type({2, 3}));
+    writer.graph().node("Reshape", {"x", ""}, {"y"}).named("to_nowhere");
+    writer.graph().output("y", f32_type({6}));
+    EXPECT_TRUE(fails_with(optimized(writer, level).status(), Code::kInvalidGraph,
+                           {"'to_nowhere' (Reshape)", "input 1 is missing"}));
+  }
+}
+
 TEST(CheckSupported, AllUnsupportedOperatorsAreListedAtOnce) {
   ModelWriter writer = plain_model();
   writer.opset("com.example", 3);
