@@ -4,11 +4,9 @@
 // Source: ONNX operator spec, LayerNormalization opset 17, RMSNormalization opset 23; ONNX Runtime
 //         ContribOperators, SimplifiedLayerNormalization.
 // Shapes: x, y [rows, n], n = product of dims from `axis` on; Scale and B are broadcast to x, from
-//         whichever of its dims they have; or are n numbers whatever their dims, as ONNX Runtime
-//         takes them. Mean and InvStdDev: x's dims, ones from axis on.
-// Types:  float; float16 and bfloat16 in float; double. LayerNormalization's Mean and InvStdDev
-// have
-//         the type that stash_type names, rounded once.
+//         whichever of its dims they have. Mean and InvStdDev: x's dims, ones from axis on.
+// Types:  float; float16 and bfloat16 in float; double. LayerNormalization's Mean and
+//         InvStdDev have the type that stash_type names, rounded once.
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_norm.h"
 #include "core/ops/op_registry.h"
@@ -98,10 +96,8 @@ class Normalization final : public OpKernel {
     }
     const auto plan = plan_broadcast(x, out.shape);
     if (!plan.is_ok() || !(plan.value().out == x)) {
-      if (count == n) return out;
-      return invalid_argument("input ", input, " ", out.shape.to_string(), " has ", count,
-                              " elements, expected ", n, " or dims that broadcast to ",
-                              x.to_string());
+      return invalid_argument("input ", input, " has dims ", out.shape.to_string(),
+                              ", which do not broadcast to ", x.to_string());
     }
     int64_t strides[kMaxRank];
     broadcast_strides(out.shape, x, strides);

@@ -67,11 +67,16 @@ class RotaryEmbedding final : public OpKernel {
                               sin.shape().to_string(), " do not fit X: batch ", x.batch,
                               ", sequence ", x.seq, ", rotated ", half * 2);
     }
-    if (rank == 2 && (!contrib || count_of(run, positions) != 1 || x.batch * x.seq == 1)) {
-      return table_rows(run, positions, x.batch * x.seq, cos.dim(0));
-    }
     int64_t first = 0;
     if (rank == 2) {
+      FOLIO_TRY(const Tensor* ids, run.tensor(positions));
+      if (!contrib || ids->count() != 1) {
+        if (!(ids->shape() == Shape({x.batch, x.seq}))) {
+          return invalid_argument("position_ids is ", ids->shape().to_string(), ", expected [",
+                                  x.batch, ",", x.seq, "]", contrib ? " or one number" : "");
+        }
+        return table_rows(run, positions, x.batch * x.seq, cos.dim(0));
+      }
       FOLIO_TRY(const std::vector<int64_t> given, run.ints(positions));
       first = given[0];
       if (first < 0 || first > cos.dim(0) - x.seq) {
@@ -85,11 +90,6 @@ class RotaryEmbedding final : public OpKernel {
       rows[i] = rank == 2 ? first + at % x.seq : at;
     }
     return rows;
-  }
-
-  static int64_t count_of(const OpRun& run, int input) {
-    const Result<const Tensor*> tensor = run.tensor(input);
-    return tensor.is_ok() ? tensor.value()->count() : 0;
   }
 };
 

@@ -39,6 +39,15 @@ TEST(RotaryEmbedding, OfMicrosoftCountsPositionsFromAnOffset) {
   t.run();
 }
 
+TEST(RotaryEmbedding, PositionsInOtherDimsAreRefused) {
+  OpTester t("RotaryEmbedding", 23);
+  t.input<float>({1, 1, 2, 2}, {1, 2, 1, 2});
+  t.input<float>({3, 1}, {9, 0, 1});
+  t.input<float>({3, 1}, {9, 1, 0});
+  t.input<int64_t>({2, 1}, {0, 1});
+  t.outputs(1).fails("position_ids is [2,1], expected [1,2]");
+}
+
 TEST(RotaryEmbedding, PositionsBeyondTheCacheAreRefused) {
   for (const int64_t first : {int64_t{2}, int64_t{-1}, INT64_MAX}) {
     OpTester t("RotaryEmbedding", 1, "com.microsoft");
