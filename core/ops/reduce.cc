@@ -393,7 +393,8 @@ struct ReduceOptions {
   Status mask(Span<const int64_t> given, int rank, bool* reduce) const {
     std::fill_n(reduce, kMaxRank, given.empty() && !empty_is_noop);
     for (const int64_t axis : given) {
-      FOLIO_TRY(const int at, normalize_axis(axis, rank));
+      // As in PyTorch and ONNX Runtime a scalar has the axes 0 and -1.
+      FOLIO_TRY(const int at, normalize_axis(axis, std::max(rank, 1)));
       reduce[at] = true;
     }
     return Status::ok();

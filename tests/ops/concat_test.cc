@@ -66,6 +66,21 @@ TEST(Concat, RefusesWhatDoesNotFit) {
   scalar.attr("axis", 0).input<float>({}, {1}).fails("axis 0 is outside");
 }
 
+TEST(Concat, WhatIsKnownToBeEmptyNeedsNoDimsThatFit) {
+  OpTester rank("Concat", 13);
+  rank.attr("axis", 1).constant<float>({0}, {}).constant<float>({2, 1}, {1, 2});
+  rank.constant<float>({2, 0, 7}, {}).input<float>({2, 1}, {3, 4});
+  rank.expect<float>(0, {2, 2}, {1, 3, 2, 4});
+  rank.run();
+  OpTester dims("Concat", 13);
+  dims.attr("axis", 0).constant<float>({1, 2}, {1, 2}).constant<float>({2, 0}, {});
+  dims.expect<float>(0, {1, 2}, {1, 2});
+  dims.run();
+  OpTester nothing_else("Concat", 13);
+  nothing_else.attr("axis", 0).constant<float>({0, 2}, {}).constant<float>({3, 0}, {});
+  nothing_else.fails("expected");
+}
+
 TEST(Split, CutsBySizesOfEveryVersion) {
   const std::vector<float> x = {1, 2, 3, 4, 5, 6};
   OpTester input("Split", 13);

@@ -327,6 +327,20 @@ TEST(Reduce, AxisOutOfRangeIsNamed) {
   t.outputs(1).fails("axis 3 is outside");
 }
 
+TEST(Reduce, AScalarHasTheAxes0AndMinus1) {
+  for (const int64_t axis : {0, -1}) {
+    OpTester t("ReduceSum", 13);
+    t.input<float>({}, {3});
+    t.constant<int64_t>({1}, {axis});
+    t.expect<float>(0, {}, {3});
+    t.run();
+  }
+  OpTester other("ReduceSum", 13);
+  other.input<float>({}, {3});
+  other.constant<int64_t>({1}, {1});
+  other.outputs(1).fails("axis 1 is outside");
+}
+
 TEST(Clip, BoundsAreInputsAndNanStays) {
   OpTester t("Clip", 13);
   t.input<float>({4}, {-2, 0, 2, std::nanf("")});
