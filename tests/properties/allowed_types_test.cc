@@ -107,7 +107,7 @@ Value converted(const Value& from, DType dtype, Draw& draw) {
 class Trial {
  public:
   Trial(const OpDef& def, const Allowed& row, int version)
-      : def_(def), row_(row), version_(version), samples_(samples_of(def)) {
+      : row_(row), version_(version), samples_(samples_of(def)) {
     std::erase_if(samples_,
                   [&](const Sample& each) { return each.since > version || each.until < version; });
     if (!samples_.empty()) return;
@@ -223,7 +223,6 @@ class Trial {
     return Status::ok();
   }
 
-  const OpDef& def_;
   const Allowed& row_;
   int version_;
   std::string inputs_;

@@ -83,7 +83,7 @@ VFN V gather_floats(const void* p, int64_t stride) {
 
 constexpr int64_t kTilePanels = 1;
 constexpr int64_t kAhead = 3 * 1024;
-constexpr _mm_hint kFetchHint = _MM_HINT_T0;
+constexpr auto kFetchHint = _MM_HINT_T0;
 template <int kBits>
 constexpr bool kIsCentred = kBits == 8;
 

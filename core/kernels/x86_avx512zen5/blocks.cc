@@ -3,7 +3,7 @@
 #include "core/kernels/x86_avx512vnni/x86_avx512vnni.h"
 
 constexpr int64_t kAhead = 8 * 1024;
-constexpr _mm_hint kFetchHint = _MM_HINT_T0;
+constexpr auto kFetchHint = _MM_HINT_T0;
 #include "core/kernels/x86_avx512vnni/blocks.inl"
 
 static void block_dots_s8__x86_avx512zen5(const FolioBlockDotsS8* args) {

@@ -4,7 +4,7 @@
 constexpr int kTileRows = 6;
 constexpr int kTilePanels = 2;
 constexpr int64_t kAhead = 3 * 1024;
-constexpr _mm_hint kFetchHint = _MM_HINT_T0;
+constexpr auto kFetchHint = _MM_HINT_T0;
 template <int kBits>
 constexpr bool kIsCentred = false;
 
