@@ -13,7 +13,7 @@ cd "$(dirname "$0")"
 export DEBIAN_FRONTEND=noninteractive
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
-export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:allocator_may_return_null=1}"
 export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 # what a clone in another folder has compiled is found
 
 BUILD_PACKAGES=(g++ cmake make ninja-build ccache pkg-config git python3
@@ -32,6 +32,7 @@ DOTNET_VERSION=3.1.1007
 
 ASAN_ROOMS="base;formats;kernels;prepack;run;session;c_api;properties;ort_dropin"
 TSAN_ROOMS="prepack;run;session;c_api;ort_dropin"
+CLANG=(-DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14)
 FORMATTED_FOLDERS=(bindings c_api core samples tests tools)
 
 # --- stages -------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ run_tests() { # PRESET CTEST-OPTION...
   list_skipped "$preset"
 }
 
-# ThreadSanitizer of gcc 12 cannot place its shadow when the kernel spreads mappings widely.
+# ThreadSanitizer of clang 14 cannot place its shadow when the kernel spreads mappings widely.
 run_tests_at_fixed_addresses() { # PRESET
   if setarch "$(uname -m)" -R true 2>/dev/null; then
     setarch "$(uname -m)" -R ctest --test-dir "build/$1" -j2 --output-on-failure --no-tests=error
@@ -164,13 +165,13 @@ lane_asan() {
 }
 
 lane_tsan() { # with tiles in memory, so that what is made for AMX runs on any CPU with AVX-512 VNNI
-  stage "tsan: configure" configure tsan -DFOLIO_TOOLS=OFF -DFOLIO_SOFTWARE_AMX=ON "-DFOLIO_TEST_ROOMS=$TSAN_ROOMS"
+  stage "tsan: configure" configure tsan "${CLANG[@]}" -DFOLIO_TOOLS=OFF -DFOLIO_SOFTWARE_AMX=ON "-DFOLIO_TEST_ROOMS=$TSAN_ROOMS"
   stage "tsan: build" build tsan
   stage "tsan: test" run_tests_at_fixed_addresses tsan
 }
 
 lane_fuzz() {
-  stage "fuzz: configure" configure fuzz -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
+  stage "fuzz: configure" configure fuzz "${CLANG[@]}"
   stage "fuzz: build" build fuzz
   stage "fuzz: run" fuzz_each_target
 }

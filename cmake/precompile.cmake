@@ -1,7 +1,6 @@
 # folio_precompile(TARGET PRIVATE HEADER...): what most files of TARGET include, read once
 # (-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON does without); folio_precompile(TARGET REUSE_FROM OWNER): with the headers of
-# another target, whose flags are the same. With g++ alone: clang, which the fuzz lane builds with, shows that every file
-# includes what it uses.
+# another target, whose flags are the same.
 
 set(FOLIO_STANDARD_HEADERS
   <algorithm> <array> <atomic> <bit> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory> <optional> <set>
@@ -9,8 +8,11 @@ set(FOLIO_STANDARD_HEADERS
 set(FOLIO_TEST_HEADERS ${FOLIO_STANDARD_HEADERS} <filesystem> <gtest/gtest.h>)
 
 function(folio_precompile target)
+  target_precompile_headers(${target} ${ARGN})
+  # For ccache.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_precompile_headers(${target} ${ARGN})
-    target_compile_options(${target} PRIVATE -fpch-preprocess) # for ccache
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
