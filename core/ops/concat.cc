@@ -5,6 +5,8 @@
 //         known to be empty, among others, need not: PyTorch and ONNX Runtime join [0] and [2,3].
 // Types:  all types but those of 2 and 4 bits.
 // Errors: kInvalidArgument when types, ranks or dims differ, or the axis is outside.
+#include <algorithm>
+
 #include "core/base/checked_math.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
