@@ -13,7 +13,7 @@ cd "$(dirname "$0")"
 export DEBIAN_FRONTEND=noninteractive
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
-export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:allocator_may_return_null=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1}"
 export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 # what a clone in another folder has compiled is found
 
 BUILD_PACKAGES=(g++ cmake make ninja-build ccache pkg-config git python3

@@ -32,7 +32,7 @@ bool do_not_fit(const Dims& a, const Dims& b, int axis) {
   return false;
 }
 
-// Bit k set: input k, of dims_of(k) or null, is empty, fits nothing else, and is left out.
+// [k]: input k, of dims_of(k) or null, is empty, fits nothing else, and is left out.
 template <typename DimsOf>
 std::vector<bool> inputs_left_out(int count, int64_t axis, const DimsOf& dims_of) {
   std::vector<bool> left_out(static_cast<size_t>(count));
