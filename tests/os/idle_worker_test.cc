@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/base/log.h"
+#include "tests/support/held_task.h"
 
 namespace folio {
 namespace {
@@ -56,36 +57,24 @@ TEST(IdleWorker, DoesAllPiecesAtIdlePriorityAndEnds) {
   EXPECT_TRUE(first->is_unique()) << "the queue let go of it";
 }
 
-// Says that nothing is left just when something is added.
-class LateWork final : public IdleTask {
- public:
-  bool step() override {
-    ++steps;
-    while (!go_on.load()) std::this_thread::yield();
-    return false;
-  }
-  std::atomic<int> steps{0};
-  std::atomic<bool> go_on{false};
-};
-
 TEST(IdleWorker, WhatIsAskedForDuringTheLastStepIsNotLost) {
-  const auto task = make_ref<LateWork>();
+  const auto task = make_ref<testing::HeldTask>();
   run_when_idle(task);
   ASSERT_TRUE(becomes_true([&] { return task->steps.load() == 1; }));
   run_when_idle(task);
-  task->go_on.store(true);
+  task->may_end.store(true);
   EXPECT_TRUE(becomes_true([&] { return task->steps.load() == 2; }));
   EXPECT_TRUE(becomes_true([&] { return !idle_worker_is_alive(); }));
 }
 
 TEST(IdleWorker, ADroppedTaskIsNotTouchedAgain) {
-  const auto blocking = make_ref<LateWork>();
+  const auto blocking = make_ref<testing::HeldTask>();
   run_when_idle(blocking);
   const auto dropped = make_ref<CountDown>(5);
   run_when_idle(dropped);
   drop_idle_task(dropped.get());
   EXPECT_TRUE(dropped->is_unique());
-  blocking->go_on.store(true);
+  blocking->may_end.store(true);
   ASSERT_TRUE(becomes_true([&] { return !idle_worker_is_alive(); }));
   EXPECT_EQ(dropped->left.load(), 5);
 }
@@ -113,7 +102,7 @@ TEST(IdleWorker, ATaskThatThrowsIsDroppedAndTheOthersAreDone) {
 }
 
 TEST(IdleWorker, AChildOfForkHasTheQueueAndAThreadOfItsOwn) {
-  const auto blocking = make_ref<LateWork>();
+  const auto blocking = make_ref<testing::HeldTask>();
   const auto waiting = make_ref<CountDown>(7);
   run_when_idle(blocking);
   run_when_idle(waiting);
@@ -122,12 +111,12 @@ TEST(IdleWorker, AChildOfForkHasTheQueueAndAThreadOfItsOwn) {
   if (child == 0) {
     alarm(60);
     if (idle_worker_is_alive()) _exit(2);
-    blocking->go_on.store(true);
+    blocking->may_end.store(true);
     wake_idle_worker();
     const bool all = becomes_true([&] { return !idle_worker_is_alive(); });
     _exit(all && waiting->left.load() == 0 ? 0 : 3);
   }
-  blocking->go_on.store(true);
+  blocking->may_end.store(true);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "core/os/idle_worker.h"
 #include "core/session/pack_model.h"
 #include "core/session/session.h"
+#include "tests/support/held_task.h"
 #include "tests/support/model_tester.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temp_folder.h"
@@ -227,23 +227,12 @@ TEST_F(PackBehind, AStoreHasTheWeightsOnceAllArePacked) {
   EXPECT_TRUE(same_bits(run(*second), expected));
 }
 
-// Keeps the idle worker from other work until it may go on.
-class Held final : public IdleTask {
- public:
-  bool step() override {
-    may_go.wait(false);
-    return false;
-  }
-
-  std::atomic<bool> may_go{false};
-};
-
 // A model that is opened while another's weights wait to be packed may bring them in its pack.
 TEST_F(PackBehind, APackFileOfAnotherModelIsWatchedOnceItsBlobsAreFound) {
   SessionOptions alone;
   alone.cache = std::make_shared<PackedCache>();
   ASSERT_TRUE(pack_model(ModelFile::open(path_, {}).take(), alone, {}).is_ok());
-  const auto held = make_ref<Held>();
+  const auto held = make_ref<testing::HeldTask>();
   run_when_idle(held);
   const std::string copy = folder_.write("copy.onnx", model_bytes(""));
   const std::string store = folder_.path("store");  // so that contents are compared
@@ -251,8 +240,7 @@ TEST_F(PackBehind, APackFileOfAnotherModelIsWatchedOnceItsBlobsAreFound) {
   EXPECT_LT(session->program().packed_now().size(), kWeights);
   const Ref<Session> other = open(path_, Packing::kLoad, store);
   EXPECT_EQ(other->program().packed_now().size(), kWeights);
-  held->may_go = true;
-  held->may_go.notify_all();
+  held->may_end.store(true);
   ASSERT_TRUE(session->wait_packed(-1ms));
   EXPECT_EQ(heap_blobs(*session), 0U) << "all are the other's";
   const FileWatch::Files files = session->model().watch().files();
