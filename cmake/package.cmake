@@ -1,7 +1,7 @@
 # Debian packages: `cmake --build DIR --target folio_deb` writes DIR/packages/*.deb, one for each component.
 # Jars and the NuGet package are made by the rooms java and csharp: targets folio_maven and folio_nuget.
 
-if(NOT TARGET folio OR FOLIO_SANITIZE OR FOLIO_FUZZ OR NOT PROJECT_IS_TOP_LEVEL)
+if(NOT TARGET folio OR FOLIO_SANITIZE OR NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()
 

@@ -483,7 +483,8 @@ void add_window_slots(std::vector<Slot>* list) {
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
                      std::array<const float*, 3> x;
                      FolioWindowF32 a = window_of(8 * n, p, &x);
-                     const float* const w[] = {p.f(1), p.f(1) + 128, p.f(1) + 256};
+                     const int64_t tap = n == 0 ? 0 : 128;  // of no channels w is null
+                     const float* const w[] = {p.f(1), p.f(1) + tap, p.f(1) + 2 * tap};
                      a.w = w, a.bias = p.f(2), a.group = 8, a.w_panel = 384;
                      k.grouped_f32(&a);
                    },
