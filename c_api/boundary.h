@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstring>
+#include <exception>
 #include <new>
 #include <stdexcept>
 #include <string>

@@ -1,4 +1,6 @@
 // Entries: pack files and stores.
+#include <algorithm>
+
 #include "c_api/boundary.h"
 #include "c_api/entries.h"
 #include "c_api/env_config.h"

@@ -6,6 +6,8 @@ Usage: tidy.py [--root DIR] [--build DIR] [--json]
   layers       includes follow tools/layers.txt and are written from the root of the repository
   third-party  a third party's headers stay in the rooms that layers.txt names
   isa-std      folders with ISA flags reach no C++ standard header, not even through another header
+  std-header   names of namespace std come from a header that the file includes, itself or through ours
+               (tools/std_headers.txt): precompiled headers hide from the compiler what is missing
   file-size    no file above 800 lines
   function-size no function above 70 lines (kernel bodies below core/kernels/<isa>/ may be longer)
   words        unfinished-work marks: a to-do needs an issue number, the others are never right
@@ -39,6 +41,7 @@ GENERATED_INCLUDES = ("op_list.inc", "isa_list.inc", "core/formats/ort/ort_schem
                       "core/prepack/fpack_schema_generated.h")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+STD_NAME = re.compile(r"\bstd::(\w+)")
 UNFINISHED = re.compile(r"\b(?:TO[D]O\b(?!\(#\d+\))|FIX[M]E\b|XX[X]\b)")
 
 
@@ -194,6 +197,45 @@ def std_includes_below(tree, path):
             elif target not in seen:
                 seen.add(target)
                 todo.append((chain + (target,), line))
+
+
+# Names of the standard library -------------------------------------------------------------------
+
+
+def read_std_headers(text):
+    """{name: headers that have it}"""
+    headers = {}
+    for line in text.splitlines():
+        header, colon, names = line.split("#", 1)[0].partition(":")
+        for name in names.split():
+            headers.setdefault(name, set()).add(header)
+    return headers
+
+
+def reached_includes(tree, path):
+    """The headers of others that a file includes, itself or through ours."""
+    seen, todo, reached = {path}, [path], set()
+    while todo:
+        for _, name, _ in includes_of(tree.texts.get(todo.pop(), "")):
+            target = project_path(tree, name)
+            if target is None:
+                reached.add(name)
+            elif target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return reached
+
+
+def check_std_headers(tree, headers):
+    for path, text in tree.cxx_files().items():
+        reached = reached_includes(tree, path)
+        reported = set()
+        for number, line in enumerate(code_only(text).splitlines(), 1):
+            for name in STD_NAME.findall(line):
+                if name in headers and name not in reported and not headers[name] & reached:
+                    reported.add(name)
+                    message = f"std::{name} is in <{'>, <'.join(sorted(headers[name]))}>, which is not included"
+                    tree.report(path, number, "std-header", message)
 
 
 def check_weak_symbols(tree, build):
@@ -382,12 +424,14 @@ def main():
     options = parser.parse_args()
     try:
         layers = Layers((Path(options.root) / "tools/layers.txt").read_text())
+        std_headers = read_std_headers((Path(__file__).parent / "std_headers.txt").read_text())
     except (OSError, ValueError) as error:
         print(f"tidy: {error}", file=sys.stderr)
         return 2
     tree = Tree(options.root)
     check_includes(tree, layers)
     check_isa_includes(tree)
+    check_std_headers(tree, std_headers)
     sizes = check_sizes(tree)
     check_words(tree)
     check_header_comments(tree)

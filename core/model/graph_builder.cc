@@ -1,6 +1,7 @@
 #include "core/model/graph_builder.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "core/model/inline_functions.h"

@@ -20,6 +20,7 @@
 //         a GPU and use_sparse_mixer are not implemented.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "core/ops/op_block_weights.h"

@@ -1,5 +1,7 @@
 #include "core/ops/op_unpack.h"
 
+#include <algorithm>
+
 #include "core/base/checked_math.h"
 #include "core/base/utf8.h"
 #include "core/ops/op_half_panels.h"

@@ -1,6 +1,7 @@
 #include "core/plan/shape_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 

@@ -3,6 +3,7 @@
 #include <xxhash.h>  // header only: XXH_INLINE_ALL is set by the build
 
 #include <algorithm>
+#include <new>
 #include <unordered_map>
 
 namespace folio {

@@ -1,5 +1,6 @@
 #include "core/save/save_model.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "core/formats/ort/ort_data_file.h"

@@ -1,6 +1,7 @@
 #include "core/save/stored_weights.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "core/save/onnx_writer.h"

@@ -1,5 +1,6 @@
 #include "core/session/wanted_files.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace folio {

@@ -1,4 +1,5 @@
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>

@@ -1,4 +1,6 @@
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <sstream>
 
 #include "tests/c_api/capi_support.h"

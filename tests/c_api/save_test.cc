@@ -1,6 +1,7 @@
 // ModelSave, and models that come back from what it wrote.
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 #include "tests/c_api/capi_support.h"
 #include "tools/make_model/onnx_model.h"

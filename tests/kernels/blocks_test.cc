@@ -1,7 +1,9 @@
 // Products with weights of small integers in blocks, of every usable level, against double.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
+#include <utility>
 
 #include "tests/kernels/block_problem.h"
 

@@ -1,11 +1,13 @@
 // Products of bytes, and bytes to and from floats: every usable level gives ref's bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <random>
+#include <utility>
 
 #include "tests/kernels/byte_problem.h"
 

@@ -1,8 +1,10 @@
 // dots_f32 of every usable level: products with a few columns.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "tests/kernels/gemm_problem.h"
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <tuple>
+#include <utility>
 
 #include "tests/kernels/kernel_tester.h"
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <set>
 
 #include "tests/kernels/kernel_slots.h"

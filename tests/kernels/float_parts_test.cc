@@ -3,9 +3,11 @@
 // all precisions for kFolioChain.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tests/kernels/gemm_problem.h"
 

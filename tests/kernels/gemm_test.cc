@@ -1,7 +1,11 @@
 // gemm_f32 and pack_f32p16 of every usable level.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "tests/kernels/gemm_problem.h"
 

@@ -2,6 +2,7 @@
 // per channel, groups, borders, channels last; in every setting of OpTester, so packed and not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 

@@ -1,6 +1,7 @@
 // folio StridedAttention against sums in double: layouts, sizes, masks, broadcasts, bad inputs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

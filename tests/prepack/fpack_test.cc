@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 #include "core/prepack/fpack_writer.h"
 #include "tests/support/temp_folder.h"

@@ -9,6 +9,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "core/base/text.h"
 #include "tests/properties/random_case.h"

@@ -5,6 +5,7 @@
 // it the test is skipped.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 

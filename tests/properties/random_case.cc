@@ -1,6 +1,8 @@
 #include "tests/properties/random_case.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "core/model/attributes.h"
 

@@ -11,10 +11,12 @@
 // gets the models that failed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 #include "core/session/pack_model.h"
 #include "tests/properties/graph_draw.h"

@@ -9,6 +9,8 @@
 // others, FOLIO_RANDOM_OPERATOR names the only one to run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "tests/properties/random_case.h"

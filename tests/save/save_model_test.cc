@@ -1,5 +1,6 @@
 #include "core/save/save_model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 

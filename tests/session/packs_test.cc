@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "core/os/new_file.h"
 #include "tests/support/pack_tester.h"

@@ -1,14 +1,15 @@
 // Models whose large weights stand in a pack file alone: they compute the same bits, take what is
 // packed where it stands, and give every weight back; and whatever is wrong with the pack file or
 // with what the model says of it is an error that says so.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 

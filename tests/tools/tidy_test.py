@@ -142,6 +142,21 @@ class IsaFolders(TidyTest):
                          [("weak-symbol", "core/kernels/x86_avx2", 1)])
 
 
+class StdHeaders(TidyTest):
+    def test_name_without_its_header_is_found(self):
+        self.expect("std-header", "core/base/x.cc", "#include <vector>\nauto f() { return std::sort; }\n", 2)
+
+    def test_our_header_may_bring_it(self):
+        self.expect_good("core/base/x.cc", '#include "core/base/status.h"\nstd::string f();\n')
+
+    def test_any_of_its_headers_is_right(self):
+        for header in ("cmath", "complex", "cstdlib"):
+            self.expect_good("core/base/x.cc", f"#include <{header}>\nauto f() {{ return std::abs(-1); }}\n")
+
+    def test_names_in_comments_and_text_do_not_count(self):
+        self.expect_good("core/base/x.cc", '// std::sort\nconst char* s = "std::map";\n')
+
+
 class Sizes(TidyTest):
     def test_file_limit(self):
         self.expect_good("core/base/x.cc", "\n" * 800)

@@ -1,5 +1,6 @@
 #include "tools/folio/element_type.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>

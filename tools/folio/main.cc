@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <new>
 
 #include "tools/folio/cli.h"
 #include "tools/folio/usage.h"
