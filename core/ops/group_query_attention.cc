@@ -261,7 +261,7 @@ Status GroupQueryAttention::rotate(OpRun& run, DType dtype, Step* step) const {
   FOLIO_TRY(table.sin, floats_of(run, *sin));
   std::vector<int64_t> rows;
   if (run.has_input(kPositions)) {
-    FOLIO_TRY(rows, table_rows(run, kPositions, q.batch * q.seq, cos->dim(0)));
+    FOLIO_TRY(rows, table_rows(run, kPositions, q, cos->dim(0)));
   } else {
     for (int64_t b = 0; b < q.batch; ++b) {
       const auto at = static_cast<size_t>(b);

@@ -222,6 +222,11 @@ using MakeFn = Result<std::unique_ptr<OpKernel>> (*)(OpBuild& build);
 inline constexpr int kLatest = 1 << 30;
 inline constexpr int kVariadic = 1 << 30;
 
+// Whether bit `input` of a mask of inputs is set. Those from 32 on have none.
+constexpr bool has_bit(uint32_t inputs, size_t input) {
+  return input < 32 && (inputs >> input & 1) != 0;
+}
+
 // One operator over a range of opset versions of its domain that mean the same to its code.
 struct OpDef {
   std::string_view domain;  // "" = ai.onnx

@@ -63,8 +63,7 @@ Node node_of(const Recipe& recipe, Graph* graph) {
 Result<Value> input_value(const OpDef& def, const Recipe& recipe, size_t i) {
   if (!recipe.inputs[i]) return Value();
   const Tensor& tensor = *recipe.inputs[i]->tensor;
-  const bool takes_unaligned = i < 32 && (def.unaligned_inputs >> i & 1) != 0;
-  if (takes_unaligned || is_aligned_for(tensor)) return Value(tensor);
+  if (has_bit(def.unaligned_inputs, i) || is_aligned_for(tensor)) return Value(tensor);
   FOLIO_TRY(Tensor copy, allocate_constant(tensor.dtype(), tensor.shape()));
   std::memcpy(copy.raw_mut(), tensor.raw(), tensor.bytes());  // strings are always aligned
   return Value(std::move(copy));

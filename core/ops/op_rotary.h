@@ -74,14 +74,18 @@ inline void rotate_heads(OpRun& run, const Heads& x, const RotaryTable& table,
   });
 }
 
-// Input `input` as numbers that index a table of `limit` rows: `count` of them are expected.
-inline Result<std::vector<int64_t>> table_rows(OpRun& run, int input, int64_t count,
+// Input `input`, position_ids, for the batch and positions of x: rows of a table of `limit`.
+inline Result<std::vector<int64_t>> table_rows(OpRun& run, int input, const Heads& x,
                                                int64_t limit) {
+  FOLIO_TRY(const Tensor* ids, run.tensor(input));
+  if (!(ids->shape() == Shape({x.batch, x.seq}))) {
+    return invalid_argument("position_ids is ", ids->shape().to_string(), ", expected [", x.batch,
+                            ",", x.seq, "]");
+  }
   FOLIO_TRY(std::vector<int64_t> rows, run.ints(input));
   const auto outside = [&](int64_t row) { return row < 0 || row >= limit; };
-  if (static_cast<int64_t>(rows.size()) != count ||
-      std::any_of(rows.begin(), rows.end(), outside)) {
-    return invalid_argument("position_ids must be ", count, " numbers from 0 to ", limit - 1);
+  if (std::any_of(rows.begin(), rows.end(), outside)) {
+    return invalid_argument("position_ids must be numbers from 0 to ", limit - 1);
   }
   return rows;
 }

@@ -15,8 +15,8 @@ Status check_counts(const OpDef& def, const Node& node) {
   }
   // No pass needs to look whether such an input is there.
   for (int i = 0; i < def.min_inputs; ++i) {
-    const bool may_be_absent = i < 32 && (def.optional_inputs >> i & 1) != 0;
-    if (node.inputs[static_cast<size_t>(i)] == kNone && !may_be_absent) {
+    const auto input = static_cast<size_t>(i);
+    if (node.inputs[input] == kNone && !has_bit(def.optional_inputs, input)) {
       return invalid_graph(node.label(), ": input ", i, " is missing");
     }
   }

@@ -188,10 +188,8 @@ class ProgramBuilder {
     step.outputs.reserve(node->outputs.size());
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const bool packed = i < step.packed.size() && step.packed[i] != nullptr;
-      const bool unaligned = i < 32 && (def->unaligned_inputs >> i & 1) != 0;
-      const bool is_replaced = i < 32 && (replaced >> i & 1) != 0;
-      auto found = packed ? packed_operand(node->inputs[i], is_replaced)
-                          : operand(node->inputs[i], unaligned);
+      auto found = packed ? packed_operand(node->inputs[i], has_bit(replaced, i))
+                          : operand(node->inputs[i], has_bit(def->unaligned_inputs, i));
       if (!found.is_ok()) return std::move(found).take_status();
       step.inputs.push_back(found.value());
     }
@@ -217,8 +215,7 @@ class ProgramBuilder {
     for (const auto& [input, request] : build.pack_requests()) {
       const auto index = static_cast<size_t>(input);
       const Ref<Initializer>& weight = graph_.constant_value(node.inputs[index])->initializer;
-      const bool unaligned = index < 32 && (unaligned_inputs >> index & 1) != 0;
-      FOLIO_TRY(WeightSlot * slot, packer_.slot(weight, request, unaligned));
+      FOLIO_TRY(WeightSlot * slot, packer_.slot(weight, request, has_bit(unaligned_inputs, index)));
       step->packed.resize(node.inputs.size(), nullptr);
       step->packed[index] = slot;
       if (request.layout == Layout::kF32Wino43) program_.uses_winograd = true;

@@ -38,7 +38,7 @@ class Collector {
       return;
     }
     const Operand input = step.inputs[i];
-    if (!input.is_constant() || (i < 32 && (step.picked_inputs >> i & 1) != 0)) return;
+    if (!input.is_constant() || has_bit(step.picked_inputs, i)) return;
     const Value& value = program.constants[input.index()];
     if (value.is_tensor()) add(value.tensor().raw(), value.tensor().bytes());
   }

@@ -87,6 +87,16 @@ TEST(GroupQueryAttention, RotatesNewKeysByTheirPosition) {
   d.t.run();
 }
 
+TEST(GroupQueryAttention, PositionsInOtherDimsAreRefused) {
+  Decode d;
+  d.t.attr("do_rotary", 1);
+  d.inputs();
+  d.t.input<float>({2, 1}, {1, 0});
+  d.t.input<float>({2, 1}, {0, 1});
+  d.t.input<int64_t>({1}, {1});
+  d.t.outputs(3).fails("position_ids is [1], expected [1,1]");
+}
+
 TEST(GroupQueryAttention, TakesQueryKeyAndValuePacked) {
   OpTester t("GroupQueryAttention", 1, "com.microsoft");
   t.attr("num_heads", 2).attr("kv_num_heads", 1);
