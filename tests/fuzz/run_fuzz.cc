@@ -1,8 +1,9 @@
 // Fuzzes the whole spine: bytes -> ModelDef -> Model -> passes -> Program -> one run of zeros.
 //
-// An input is an .onnx file that has no files beside it. Unknown dims of inputs are 2. What an
-// input may allocate is limited by the allocation hook, how long it may run by a deadline. With
-// FOLIO_FUZZ_VERBOSE set each input's status is printed: how far did it get?
+// An input is an .onnx file that has no files beside it. Unknown dims of inputs are 2. A run of
+// zeros is followed by one of small numbers. What an input may allocate is limited by the
+// allocation hook, how long it may run by a deadline. With FOLIO_FUZZ_VERBOSE set each input's
+// status is printed: how far did it get?
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,8 +28,24 @@ bool allow(size_t bytes) {
   return bytes <= kMaxBytes && buffer_bytes_live() + bytes <= kMaxTotalBytes;
 }
 
-// Zeros of the declared type; none for what is no tensor of a known type.
-Result<Value> zeros_of(const TypeInfo& type) {
+enum class Numbers { kZeros, kCounting };
+
+// Integers from 0 to 4, and positive floats.
+void count(Tensor* tensor) {
+  const DType dtype = tensor->dtype();
+  const auto width = static_cast<size_t>(dtype_bits(dtype) / 8);
+  if (width == 0) return;
+  const bool is_float = dtype == DType::kFloat || dtype == DType::kDouble ||
+                        dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+  uint8_t* bytes = tensor->raw_mut();
+  for (size_t i = 0; (i + 1) * width <= tensor->bytes(); ++i) {
+    const auto digit = static_cast<uint8_t>(i % (dtype == DType::kBool ? 2 : 5));
+    bytes[i * width + (is_float ? width - 1 : 0)] = is_float ? 0x3c + digit : digit;
+  }
+}
+
+// Numbers of the declared type; none for what is no tensor of a known type.
+Result<Value> numbers_of(const TypeInfo& type, Numbers numbers) {
   if (type.kind == TypeInfo::Kind::kSequence) {
     auto sequence = make_ref<SequenceData>();
     sequence->dtype = type.element ? type.element->dtype : DType::kUndefined;
@@ -40,20 +57,23 @@ Result<Value> zeros_of(const TypeInfo& type) {
     for (const Dim dim : *type.dims) shape.push_back(dim.is_value() ? dim.value : 2);
   }
   FOLIO_TRY(Tensor tensor, allocate_tensor(type.dtype, shape));
-  if (!tensor.is_string() && tensor.bytes() > 0) std::memset(tensor.raw_mut(), 0, tensor.bytes());
+  if (!tensor.is_string() && tensor.bytes() > 0) {
+    std::memset(tensor.raw_mut(), 0, tensor.bytes());
+    if (numbers == Numbers::kCounting) count(&tensor);
+  }
   return Value(std::move(tensor));
 }
 
 size_t walk(const Value& value) { return value.is_tensor() ? walk_tensor(value.tensor()) : 0; }
 
-Status run_once(Program& program, const Evaluator& evaluator) {
+Status run_once(Program& program, const Evaluator& evaluator, Numbers numbers) {
   RunRequest request;
   for (const PortInfo& input : program.inputs) {
     if (input.has_default) {
       request.inputs.emplace_back();
       continue;
     }
-    FOLIO_TRY(Value value, zeros_of(input.type));
+    FOLIO_TRY(Value value, numbers_of(input.type, numbers));
     request.inputs.push_back(std::move(value));
   }
   request.wanted.assign(program.outputs.size(), 1);
@@ -86,8 +106,8 @@ Status load_and_run(Bytes bytes, bool optimize) {
   plan.cache = &cache;
   FOLIO_TRY(const Ref<Program> program, build_program(model.get(), evaluator, plan));
   // Twice: the second run finds the arena as the first one left it.
-  FOLIO_RETURN_IF_ERROR(run_once(*program, evaluator));
-  return run_once(*program, evaluator);
+  FOLIO_RETURN_IF_ERROR(run_once(*program, evaluator, Numbers::kZeros));
+  return run_once(*program, evaluator, Numbers::kCounting);
 }
 
 }  // namespace
