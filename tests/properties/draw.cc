@@ -328,7 +328,8 @@ class Reader {
   static void set(Tensor* out, int64_t i, double value) {
     switch (out->dtype()) {
       case DType::kInt64:
-        out->data_mut<int64_t>()[i] = static_cast<int64_t>(value);
+        // 2^63 - 1 is 2^63 by now.
+        out->data_mut<int64_t>()[i] = value < 0x1p63 ? static_cast<int64_t>(value) : INT64_MAX;
         break;
       case DType::kUint64:
         out->data_mut<uint64_t>()[i] = static_cast<uint64_t>(value);
