@@ -175,6 +175,7 @@ typedef struct FolioGemmF32 {
   int32_t activation; /* FolioActivation */
   int32_t precision;  /* FolioPrecision: what it may lose, if a level has something faster */
   int32_t b_is_far;   /* B, of which this may be a part, is more than L2 keeps until the next run */
+  int32_t b_goes_on;  /* whole panels, and behind them those that are multiplied by next */
   float clip_lo, clip_hi;
   void* scratch;    /* FOLIO_GEMM_SCRATCH bytes, 64-byte aligned, or null; faster where numbers are
                      * multiplied in parts and nothing elsewhere. The same bits. */

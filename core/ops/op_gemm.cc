@@ -13,15 +13,16 @@ namespace {
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 
 // About 4 million multiply-adds a chunk, some 50 us on one AVX-512 core, so that a stolen core
-// costs little, all threads end at once, and hand-out costs nothing. Of few rows 512 KiB of B: 20
-// to 30 us.
-constexpr ChunkRule kRule = {4 << 20, 1 << 17, 64, 512, kThreadMacs, 1 << 14};
+// costs little, all threads end at once, and hand-out costs nothing; 128 columns at least, as a
+// kernel may copy rows for each chunk. Of few rows 512 KiB of B: 20 to 30 us.
+constexpr ChunkRule kRule = {4 << 20, 1 << 17, 128, 512, kThreadMacs, 1 << 14};
 // Of rows that are packed, or cut into parts, for each chunk more columns repay that.
 constexpr ChunkRule kPackingRule = {4 << 20, 1 << 17, 512, 512, kThreadMacs, 1 << 14};
 // A plain B is packed a piece at a time, which stays in L2 (128 KiB) beside the piece that comes
 // next; for few rows in L1.
 constexpr int64_t kPieceColumns = 128;
 constexpr int64_t kNearBytes = 1 << 20;  // of B: what L2 may still have of it from the run before
+constexpr int64_t kPassRows = 192;       // that a pass over B serves
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kMostDotColumns = 4;
@@ -76,6 +77,13 @@ double units_of(const ChunkRule& rule, int64_t m, int64_t n, int64_t k) {
   const double by_macs = static_cast<double>(m) * weights / static_cast<double>(rule.least_macs);
   const double by_weights = weights / static_cast<double>(rule.least_weights);
   return std::max(by_macs, by_weights);
+}
+
+// What one thread multiplies at once. Rows that a kernel copies it copies once so, and waits once
+// for panels that nothing fetched ahead.
+ProductChunk all_columns(int64_t m, int64_t n) {
+  const int64_t parts = (m + kPassRows - 1) / kPassRows;
+  return {(m + parts - 1) / parts, panel_columns(n)};
 }
 
 // Columns [begin, end) of C, all rows; after them this thread goes on up to `known_end`.
@@ -187,7 +195,6 @@ int64_t few_rows_columns(const ChunkRule& rule, int64_t m, int64_t k) {
 
 ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t k, int threads) {
   constexpr int64_t kFewestRows = 48;
-  constexpr int64_t kMostRows = 192;
   constexpr int64_t kEnough = 8;
   constexpr int64_t kStep = 64;
   const int64_t all = panel_columns(n);
@@ -199,14 +206,14 @@ ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t 
     const int64_t most = std::clamp<int64_t>(columns, step, std::max(all, step));
     return {m, std::min(most, std::max(kPanel, panel_columns((all + shares - 1) / shares)))};
   }
-  const int64_t rows = std::min(m, kMostRows);
+  const int64_t rows = std::min(m, kPassRows);
   const int64_t wanted = rule.macs / (rows * std::max<int64_t>(k, 1)) / kStep * kStep;
   const int64_t columns = std::min(all, std::clamp(wanted, rule.least_columns, rule.most_columns));
   const int64_t blocks = std::max<int64_t>(1, (all + columns - 1) / std::max<int64_t>(columns, 1));
   const bool is_small = rows * k * columns < rule.macs / 4;
   const int64_t enough = std::min(((is_small ? shares : kEnough) + blocks - 1) / blocks,
                                   m / (is_small ? 16 : kFewestRows));
-  const int64_t parts = std::max((m + kMostRows - 1) / kMostRows, enough);
+  const int64_t parts = std::max((m + kPassRows - 1) / kPassRows, enough);
   return {(m + parts - 1) / parts, columns};
 }
 
@@ -313,8 +320,9 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   const bool is_split = folio_multiplies_parts(&kernels, args.precision) != 0;
   const bool stays = args.a_col_stride == 1 && !is_split;
   const ProductChunk size =
-      is_split ? parts_chunk(args.m, args.n, args.k, threads)
-               : product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k, threads);
+      is_split       ? parts_chunk(args.m, args.n, args.k, threads)
+      : threads == 1 ? all_columns(args.m, args.n)
+                     : product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k, threads);
   const int64_t row_blocks = (args.m + size.rows - 1) / size.rows;
   const int64_t col_blocks = (args.n + size.columns - 1) / size.columns;
   ThreadScratch scratch;
@@ -327,6 +335,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
       FolioGemmF32 part = gemm_part(args, row, std::min(size.rows, args.m - row), col,
                                     std::min(size.columns, args.n - col));
       part.b = reinterpret_cast<const float*>(packed + col * column_bytes);
+      part.b_goes_on = col + part.n < args.n ? 1 : 0;
       part.scratch = is_split ? block.data() : nullptr;
       kernels.gemm_f32(&part);
     }

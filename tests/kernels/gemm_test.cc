@@ -426,6 +426,22 @@ TEST(Gemm, FewRowsOfAFarBHaveTheSameBits) {
   }
 }
 
+TEST(Gemm, WhatIsMultipliedByNextChangesNothing) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t m : {1, 5, 14, 49}) {
+      for (const auto& [n, k] : {std::pair<int64_t, int64_t>{16, 40}, {64, 300}, {96, 900}}) {
+        const Problem p(m, n, k);
+        FolioGemmF32 args = p.args();
+        const BeforeUnreadable b(p.packed);
+        args.b = b.data();
+        const std::vector<float> want = run_gemm(level, p, args);
+        args.b_goes_on = 1;
+        EXPECT_TRUE(same_bits(want, run_gemm(level, p, args))) << level.name << ' ' << m;
+      }
+    }
+  }
+}
+
 // Panels of a problem's B in 16 bits, from byte 3 of `words` on, and what a level widens them to.
 struct HalfPanels {
   HalfPanels(const Problem& p, bool is_bfloat16, const FolioKernels& kernels) {

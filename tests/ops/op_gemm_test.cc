@@ -5,7 +5,7 @@
 namespace folio {
 namespace {
 
-constexpr ChunkRule kRule = {4 << 20, 1 << 17, 64, 512, kThreadMacs, 1 << 14};
+constexpr ChunkRule kRule = {4 << 20, 1 << 17, 128, 512, kThreadMacs, 1 << 14};
 
 struct Product {
   int64_t m, n, k;
@@ -55,7 +55,7 @@ TEST(ProductChunks, SmallProductsAreOne) {
 
 TEST(ProductChunks, TakeSizesOfZeroAndHugeOnes) {
   EXPECT_GT(product_chunk(kRule, 48, 0, 0, 2).rows, 0);
-  EXPECT_EQ(product_chunk(kRule, 48, 1 << 20, int64_t{1} << 40, 2).columns, 64);
+  EXPECT_EQ(product_chunk(kRule, 48, 1 << 20, int64_t{1} << 40, 2).columns, 128);
 }
 
 }  // namespace

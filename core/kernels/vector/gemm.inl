@@ -143,6 +143,8 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
       next = tile->b + wide * args->k;
     } else if (!tile->is_last) {
       next = args->b + (tile->first_depth + tile->depth) * FOLIO_F32P16_COLUMNS;
+    } else if (args->b_goes_on) {
+      next = args->b + args->n * args->k;
     }
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = rows * t / tiles;
