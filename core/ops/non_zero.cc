@@ -13,7 +13,7 @@ namespace folio {
 namespace {
 
 using Types = TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                       uint16_t, uint32_t, uint64_t, bool, std::string>;
+                       uint16_t, uint32_t, uint64_t, std::string>;
 
 template <typename T>
 bool is_set(const T& value) {
@@ -53,6 +53,8 @@ class NonZero final : public OpKernel {
  public:
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
+    // Each byte but 0 is true; no C++ bool may hold all of them.
+    if (x->dtype() == DType::kBool) return find<uint8_t>(run, *x);
     if (x->dtype() == DType::kComplex64) return find<std::complex<float>>(run, *x);
     if (x->dtype() == DType::kComplex128) return find<std::complex<double>>(run, *x);
     return dispatch_input(Types{}, x->dtype(),

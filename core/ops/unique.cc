@@ -19,7 +19,7 @@ namespace folio {
 namespace {
 
 using Types = TypeList<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                       uint16_t, uint32_t, uint64_t, bool, std::string>;
+                       uint16_t, uint32_t, uint64_t, std::string>;
 
 // An element's key as one without a sign, whose digits tell the order. Types that differ in their
 // keys alone share all that sorts.
@@ -139,6 +139,13 @@ Order order_of(const T* x, const Entries& entries) {
   return order_of_entries(x, entries, compare_entries<T>);
 }
 
+// Each byte but 0 is true; no C++ bool may hold all of them.
+Order order_of_flags(const Tensor& x, const Entries& entries) {
+  std::vector<uint8_t> flags(static_cast<size_t>(x.count()));
+  for (size_t i = 0; i < flags.size(); ++i) flags[i] = x.raw()[i] != 0 ? 1 : 0;
+  return order_of(static_cast<const uint8_t*>(flags.data()), entries);
+}
+
 struct Found {
   std::vector<int64_t> first;    // of each group, in the order of the result
   std::vector<int64_t> inverse;  // the group of each entry
@@ -197,7 +204,11 @@ class Unique final : public OpKernel {
     const bool is_known = dispatch(Types{}, x->dtype(), [&](auto tag) {
       order = order_of(x->data<typename decltype(tag)::type>(), entries);
     });
-    if (!is_known) return wrong_type(0, x->dtype());
+    if (x->dtype() == DType::kBool) {
+      order = order_of_flags(*x, entries);
+    } else if (!is_known) {
+      return wrong_type(0, x->dtype());
+    }
     const Found found = find_groups(order, sorted_);
     shape[axis] = static_cast<int64_t>(found.first.size());
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));

@@ -33,6 +33,12 @@ TEST(NonZero, RefusesTypesWithoutAZero) {
   t.input_value(make_raw_tensor(DType::kFloat8E8M0, {1}, {1})).fails("float8e8m0");
 }
 
+TEST(NonZero, BytesOfABoolOtherThanZeroAreAllTrue) {
+  OpTester t("NonZero", 13);
+  t.input_value(make_raw_tensor(DType::kBool, {4}, {16, 0, 1, 255}));
+  t.expect<int64_t>(0, {1, 3}, {0, 2, 3}).run();
+}
+
 TEST(NonZero, OfComplexNumbersCountsThoseWithAPartThatIsNotZero) {
   // 0, i, 1, -0 - 0 i
   const std::vector<float> parts = {0, 0, 0, 1, 1, 0, -0.0F, -0.0F};

@@ -77,6 +77,16 @@ TEST(Unique, SortsMany) {
   placed.expect<float>(0, {1000}, {x.begin(), x.begin() + 1000}).run();
 }
 
+TEST(Unique, BytesOfABoolOtherThanZeroAreAllTrue) {
+  for (const bool has_axis : {false, true}) {
+    OpTester t("Unique", 11);
+    if (has_axis) t.attr("axis", 0);
+    t.input_value(make_raw_tensor(DType::kBool, {5}, {16, 0, 1, 255, 0}));
+    t.expect<int64_t>(1, {2}, {1, 0}).expect<int64_t>(2, {5}, {1, 0, 1, 1, 0});
+    t.expect<int64_t>(3, {2}, {2, 3}).run();
+  }
+}
+
 TEST(Unique, OrdersNumbersOfEveryKind) {
   check_order<int8_t>({-128, -1, 0, 1, 127});
   check_order<int64_t>({INT64_MIN, -1, 0, 1, INT64_MAX});
