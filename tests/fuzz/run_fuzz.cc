@@ -35,8 +35,7 @@ void count(Tensor* tensor) {
   const DType dtype = tensor->dtype();
   const auto width = static_cast<size_t>(dtype_bits(dtype) / 8);
   if (width == 0) return;
-  const bool is_float = dtype == DType::kFloat || dtype == DType::kDouble ||
-                        dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+  const bool is_float = dtype_is_float(dtype);
   uint8_t* bytes = tensor->raw_mut();
   for (size_t i = 0; (i + 1) * width <= tensor->bytes(); ++i) {
     const auto digit = static_cast<uint8_t>(i % (dtype == DType::kBool ? 2 : 5));

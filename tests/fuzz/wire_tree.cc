@@ -75,14 +75,6 @@ pbf_wire_type packed_type(MessageKind kind, uint32_t tag) {
   return pbf_wire_type::unknown;
 }
 
-Field number_field(uint32_t tag, pbf_wire_type wire, uint64_t number) {
-  Field field;
-  field.tag = tag;
-  field.wire = wire;
-  field.number = number;
-  return field;
-}
-
 void read_packed(pbf_reader* reader, pbf_wire_type wire, Fields* fields) {
   const uint32_t tag = reader->tag();
   if (wire == pbf_wire_type::varint) {
@@ -111,6 +103,14 @@ void read_bytes(pbf_reader* reader, MessageKind kind, int depth, Fields* fields)
 }
 
 }  // namespace
+
+Field number_field(uint32_t tag, pbf_wire_type wire, uint64_t number) {
+  Field field;
+  field.tag = tag;
+  field.wire = wire;
+  field.number = number;
+  return field;
+}
 
 Fields read_fields(std::string_view bytes, MessageKind kind, int depth) {
   Fields fields;

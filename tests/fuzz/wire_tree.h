@@ -46,6 +46,8 @@ struct Field {
   Fields fields;  // of a message of kind `inside`
 };
 
+Field number_field(uint32_t tag, protozero::pbf_wire_type wire, uint64_t number);
+
 // Packed numbers of attributes and dims become a field each, which means the same. What stands
 // deeper than 50 messages stays bytes.
 Fields read_fields(std::string_view bytes, MessageKind kind, int depth = 0);

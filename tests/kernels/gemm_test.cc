@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -409,37 +410,31 @@ TEST(Gemv, HasTheBitsOfGemm) {
   }
 }
 
-// Where B comes from is about what is fetched, never about what is computed.
-TEST(Gemm, FewRowsOfAFarBHaveTheSameBits) {
+// `hint` is about what is fetched, never about what is computed.
+void expect_same_bits_with(int32_t FolioGemmF32::*hint, std::initializer_list<int64_t> rows,
+                           std::initializer_list<std::pair<int64_t, int64_t>> columns_and_depths) {
   for (const LevelUnderTest& level : levels_under_test()) {
-    for (int64_t m = 1; m <= 5; ++m) {
-      for (const auto& [n, k] : {std::pair<int64_t, int64_t>{272, 300}, {100, 700}, {7, 9999}}) {
+    for (const int64_t m : rows) {
+      for (const auto& [n, k] : columns_and_depths) {
         const Problem p(m, n, k);
         FolioGemmF32 args = p.args();
         const BeforeUnreadable b(p.packed);
         args.b = b.data();
         const std::vector<float> want = run_gemm(level, p, args);
-        args.b_is_far = 1;
+        args.*hint = 1;
         EXPECT_TRUE(same_bits(want, run_gemm(level, p, args))) << level.name << ' ' << m;
       }
     }
   }
 }
 
+TEST(Gemm, FewRowsOfAFarBHaveTheSameBits) {
+  expect_same_bits_with(&FolioGemmF32::b_is_far, {1, 2, 3, 4, 5},
+                        {{272, 300}, {100, 700}, {7, 9999}});
+}
+
 TEST(Gemm, WhatIsMultipliedByNextChangesNothing) {
-  for (const LevelUnderTest& level : levels_under_test()) {
-    for (const int64_t m : {1, 5, 14, 49}) {
-      for (const auto& [n, k] : {std::pair<int64_t, int64_t>{16, 40}, {64, 300}, {96, 900}}) {
-        const Problem p(m, n, k);
-        FolioGemmF32 args = p.args();
-        const BeforeUnreadable b(p.packed);
-        args.b = b.data();
-        const std::vector<float> want = run_gemm(level, p, args);
-        args.b_goes_on = 1;
-        EXPECT_TRUE(same_bits(want, run_gemm(level, p, args))) << level.name << ' ' << m;
-      }
-    }
-  }
+  expect_same_bits_with(&FolioGemmF32::b_goes_on, {1, 5, 14, 49}, {{16, 40}, {64, 300}, {96, 900}});
 }
 
 // Panels of a problem's B in 16 bits, from byte 3 of `words` on, and what a level widens them to.

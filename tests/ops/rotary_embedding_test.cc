@@ -46,6 +46,12 @@ TEST(RotaryEmbedding, PositionsInOtherDimsAreRefused) {
   t.input<float>({3, 1}, {9, 1, 0});
   t.input<int64_t>({2, 1}, {0, 1});
   t.outputs(1).fails("position_ids is [2,1], expected [1,2]");
+  OpTester contrib("RotaryEmbedding", 1, "com.microsoft");
+  contrib.input<float>({1, 2, 2}, {1, 2, 1, 2});
+  contrib.input<int64_t>({2, 1}, {0, 1});
+  contrib.input<float>({3, 1}, {1, 1, 1});
+  contrib.input<float>({3, 1}, {0, 0, 0});
+  contrib.outputs(1).fails("position_ids is [2,1], expected [1,2] or one number");
 }
 
 TEST(RotaryEmbedding, PositionsBeyondTheCacheAreRefused) {
