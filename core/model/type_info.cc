@@ -51,6 +51,15 @@ std::optional<Shape> TypeInfo::static_shape() const {
   return shape;
 }
 
+std::string dims_to_string(const Dims& dims) {
+  std::string out = "[";
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) out += ',';
+    out += dims[i].is_value() ? std::to_string(dims[i].value) : "?";
+  }
+  return out + ']';
+}
+
 std::string type_to_string(const TypeInfo& type) {
   const std::string inner = type.element ? type_to_string(*type.element) : "?";
   switch (type.kind) {
@@ -66,16 +75,8 @@ std::string type_to_string(const TypeInfo& type) {
     case TypeInfo::Kind::kSparseTensor:
       break;
   }
-  std::string out = cat(type.kind == TypeInfo::Kind::kTensor ? "tensor(" : "sparse_tensor(",
-                        dtype_name(type.dtype), ")");
-  if (!type.dims) return out;
-  out += '[';
-  for (size_t i = 0; i < type.dims->size(); ++i) {
-    const Dim dim = (*type.dims)[i];
-    if (i > 0) out += ',';
-    out += dim.is_value() ? std::to_string(dim.value) : "?";
-  }
-  return out + ']';
+  return cat(type.kind == TypeInfo::Kind::kTensor ? "tensor(" : "sparse_tensor(",
+             dtype_name(type.dtype), ")", type.dims ? dims_to_string(*type.dims) : "");
 }
 
 }  // namespace folio

@@ -59,6 +59,7 @@ struct TypeInfo {
   std::optional<Shape> static_shape() const;
 };
 
+std::string dims_to_string(const Dims& dims);      // "[?,3]"
 std::string type_to_string(const TypeInfo& type);  // "tensor(float)[?,3]", "seq(tensor(int64))"
 
 }  // namespace folio

@@ -58,9 +58,8 @@ Result<std::optional<Dims>> infer_matmul_dims(DimTable& table, const std::option
   const Dim k_a = a->back();
   const Dim k_b = b->size() > 1 ? (*b)[b->size() - 2] : (*b)[0];
   if (k_a.is_value() && k_b.is_value() && !(k_a == k_b)) {
-    return invalid_graph("k is ", k_a.value, " and ", k_b.value, " (shapes ",
-                         type_to_string(TypeInfo::tensor(DType::kUndefined, a)), " and ",
-                         type_to_string(TypeInfo::tensor(DType::kUndefined, b)), ")");
+    return invalid_graph("shapes ", dims_to_string(*a), " and ", dims_to_string(*b),
+                         " do not match: k is ", k_a.value, " and ", k_b.value);
   }
   const size_t rank_a = a->size() > 2 ? a->size() - 2 : 0;
   const size_t rank_b = b->size() > 2 ? b->size() - 2 : 0;

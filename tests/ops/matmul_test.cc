@@ -28,6 +28,13 @@ TEST(MatMul, ScalarsAreAnError) {
   t.outputs(1).fails("scalar");
 }
 
+TEST(MatMul, ShapesThatDoNotMatchAreNamed) {
+  OpTester t("MatMul", 13);
+  t.input<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  t.input<float>({2, 1}, {1, 2});
+  t.outputs(1).fails("shapes [2,3] and [2,1] do not match: k is 3 and 2");
+}
+
 // The attribute is set by passes for one constant matrix, but a model may hold anything.
 TEST(MatMul, TakesBatchesOfHalvesForFloats) {
   OpTester t("MatMul", 13);
