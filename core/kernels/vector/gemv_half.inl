@@ -19,8 +19,7 @@ VFN void half_sum(const FolioGemmF32* args, const char* b, V (*sum)[kPanels * kP
   const int64_t panel = args->k * FOLIO_F32P16_COLUMNS * 2;
   const float* a = args->a;
   constexpr int64_t kRowBytes = FOLIO_F32P16_COLUMNS * 2;
-  using Ahead = PanelsAhead<kPanels, kIsFar>;
-  Ahead ahead = {b + Ahead::kBytes, panel};
+  PanelsAhead<kPanels, kIsFar> ahead(b, panel);
   for (int64_t p = 0; p < args->k; ++p, a += args->a_col_stride, b += kRowBytes) {
     ahead.fetch(args->k - p, kRowBytes);
     V row[kVectors];
@@ -40,8 +39,7 @@ VFN void pair_sum(const FolioGemmF32* args, const char* b, V (*sum)[kPanels * kP
   const int64_t pairs = folio_bf16p16_rows(args->k) / 2;
   const int64_t panel = pairs * kPairBytes;
   const float* a = args->a;
-  using Ahead = PanelsAhead<kPanels, kIsFar>;
-  Ahead ahead = {b + Ahead::kBytes, panel};
+  PanelsAhead<kPanels, kIsFar> ahead(b, panel);
   for (int64_t p = 0; p < pairs; ++p, b += kPairBytes) {
     ahead.fetch(pairs - p, kPairBytes);
     VI pair[kVectors];

@@ -230,7 +230,7 @@ struct Lines {
     stride = args->c_row_stride * (kToBytes ? 1 : 4);
     c = (char*)args->c + p->row * stride + cell->column * (kToBytes ? 1 : 4);
     addend_stride = s->addend_row_stride;
-    addend = s->addend + p->row * addend_stride + cell->column;
+    if (kIsAdded) addend = s->addend + p->row * addend_stride + cell->column;
 #pragma GCC unroll 4
     for (int v = 0; v < kPanels; ++v) {
       offset[v] = cell->offset[v];
@@ -295,7 +295,7 @@ struct Lines {
   const int32_t* sums;
   char* c;
   int64_t stride;
-  const uint8_t* addend;
+  const uint8_t* addend = nullptr;
   int64_t addend_stride;
   __m512i offset[kPanels];
   __m512 scale[kPanels], bias[kPanels];
