@@ -15,102 +15,6 @@ constexpr size_t kFloat = sizeof(float);
 constexpr int64_t kMostPlanes = 8;    // of an image that is read as it lies
 constexpr int64_t kFewestTaps = 3;    // of a row of the window then: they are one piece
 constexpr int64_t kEnoughBlocks = 4;  // of columns, to keep all threads at work
-// Between two convolutions: floats that stay in L2 beside the rest, and lines of the output below
-// which too many would be computed twice.
-constexpr int64_t kPairFloats = 80 * 1024;
-constexpr int64_t kPairLines = 4;
-
-// A product whose result only a depthwise filter reads, some lines at a time: they never leave the
-// cache. A strip of lines is one chunk, block after block; the lines that two blocks need stay.
-// Those that two strips need are computed twice.
-class ConvPair {
- public:
-  ConvPair(const OpRun& run, const ConvSizes& first, const NhwcConvArgs& first_args,
-           const ConvSizes& second, const NhwcConvArgs& second_args)
-      : second_(second),
-        second_args_(second_args),
-        product_(first, run.kernels(), first_args, run.parallel().thread_count()),
-        filter_(second, run.kernels(), second_args) {
-    const Window& w = second.window;
-    line_ = w.in[2] * second.group;
-    reach_ = (w.kernel[1] - 1) * w.dilation[1] + 1;
-    // Enough strips for all threads, unless too much would be computed twice. Bits are the same.
-    const int64_t threads = run.parallel().thread_count();
-    const int64_t share = threads == 1 ? w.out[1] : second.batch * w.out[1] / (2 * threads);
-    strip_ = even_part(w.out[1], std::clamp(share, std::min(kPairLines, w.out[1]), w.out[1]));
-    const int64_t held = std::max(kPairFloats / std::max<int64_t>(line_, 1), reach_);
-    block_ = even_part(strip_, std::min((held - reach_) / w.stride[1] + 1, strip_));
-    held_ = (block_ - 1) * w.stride[1] + reach_;
-  }
-
-  int64_t strips() const { return second_.batch * per_image(); }
-  size_t zero_bytes() const { return product_.zero_bytes(); }
-  size_t line_bytes() const { return static_cast<size_t>(held_ * line_) * kFloat; }
-  size_t scratch_bytes() const {
-    return align_up(line_bytes(), 64) +
-           std::max(product_.scratch_bytes(), NhwcRow::scratch_bytes(second_.window));
-  }
-
-  void compute(int64_t strip, uint8_t* scratch, const float* zeros) const {
-    const Window& w = second_.window;
-    const int64_t begin = strip % per_image() * strip_;
-    const int64_t end = std::min(begin + strip_, w.out[1]);
-    Lines held;
-    for (int64_t at = begin; at < end; at += block_) {
-      compute_block(strip / per_image(), at, std::min(at + block_, end), &held, scratch, zeros);
-    }
-  }
-
- private:
-  // Of the image between the two.
-  struct Lines {
-    int64_t from = 0;
-    int64_t to = 0;
-  };
-
-  // The largest of parts of nearly one size, of at most `most`.
-  static int64_t even_part(int64_t all, int64_t most) {
-    const int64_t parts = (all + most - 1) / most;
-    return (all + parts - 1) / parts;
-  }
-  int64_t per_image() const { return (second_.window.out[1] + strip_ - 1) / strip_; }
-
-  // Lines [begin, end) of the output; `held` are those in the scratch before and after.
-  void compute_block(int64_t image, int64_t begin, int64_t end, Lines* held, uint8_t* scratch,
-                     const float* zeros) const {
-    Window w = second_.window;
-    // What the block sees of the image: a smaller image, with less above it.
-    Lines seen;
-    seen.from = std::clamp<int64_t>(begin * w.stride[1] - w.pad_begin[1], 0, w.in[1]);
-    seen.to =
-        std::clamp<int64_t>((end - 1) * w.stride[1] - w.pad_begin[1] + reach_, seen.from, w.in[1]);
-    auto* const lines = reinterpret_cast<float*>(scratch);
-    uint8_t* const rest = scratch + align_up(line_bytes(), 64);
-    const int64_t kept = std::max<int64_t>(0, held->to - seen.from);
-    if (kept > 0) {
-      std::memmove(lines, lines + (seen.from - held->from) * line_,
-                   static_cast<size_t>(kept * line_) * kFloat);
-    }
-    const int64_t row = image * w.in[1] + seen.from;
-    product_.compute_rows((row + kept) * w.in[2], (row + seen.to - seen.from) * w.in[2],
-                          lines + kept * line_, rest, zeros);
-    w.in[1] = seen.to - seen.from;
-    w.pad_begin[1] += seen.from;
-    const NhwcRow windows(w, second_.group, second_args_.packed, rest);
-    filter_.compute(windows, lines, 0, begin, end, image * w.out[1] + begin);
-    *held = seen;
-  }
-
-  const ConvSizes& second_;
-  const NhwcConvArgs& second_args_;
-  NhwcProduct product_;
-  WindowLines filter_;
-  int64_t line_;   // floats of a line between the two
-  int64_t reach_;  // lines that one line of the output sees
-  int64_t strip_;  // lines of the output, as are
-  int64_t block_;  // these
-  int64_t held_;   // lines between the two
-};
 
 }  // namespace
 
@@ -182,21 +86,6 @@ Status run_pointwise_halves(OpRun& run, const ConvSizes& s, const NhwcConvArgs& 
           args.packed_halves + 2 * g * panel_columns(s.c_out) * panel_rows(b.dtype, gemm.k);
     FOLIO_RETURN_IF_ERROR(gemm_halves(run, gemm, b, function));
   }
-  return Status::ok();
-}
-
-template <typename Work>
-Status run_chunks(OpRun& run, const Work& work, int64_t chunks, int64_t grain) {
-  FOLIO_TRY(uint8_t * zeros, run.scratch(work.zero_bytes()));
-  std::memset(zeros, 0, work.zero_bytes());
-  ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, work.scratch_bytes(), &scratch));
-  run.parallel().for_range(chunks, grain, [&](int64_t begin, int64_t end) {
-    const ThreadScratch::Block block(scratch);
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      work.compute(chunk, block.data(), reinterpret_cast<const float*>(zeros));
-    }
-  });
   return Status::ok();
 }
 
@@ -279,44 +168,12 @@ Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) 
   if (widens && !product.reads_halves() && is_pointwise(s.window) && !args.is_planes) {
     return run_pointwise_halves(run, s, args);
   }
-  return run_chunks(run, product, product.chunks(), product.grain());
+  return run_nhwc_chunks(run, product, product.chunks(), product.grain());
 }
 
-Attributes attributes_of_first(const Attributes& pair) {
-  Attributes first;
-  for (const AttributeDef& attribute : pair.all()) {
-    if (attribute.name.rfind(kFirst, 0) != 0) continue;
-    AttributeDef copy = attribute;
-    copy.name.erase(0, kFirst.size());
-    first.set(std::move(copy));
-  }
-  return first;
-}
-
-void set_attributes_of_first(const Attributes& first, Attributes* pair) {
-  for (AttributeDef copy : first.all()) {
-    copy.name.insert(0, kFirst);
-    pair->set(std::move(copy));
-  }
-}
-
-Status run_nhwc_conv_pair(OpRun& run, const ConvSizes& first, const NhwcConvArgs& first_given,
-                          const ConvSizes& second, const NhwcConvArgs& second_given) {
-  NhwcConvArgs first_args = first_given;
-  NhwcConvArgs second_args = second_given;
-  const uint64_t between = static_cast<uint64_t>(first.out.count());
-  if (between / std::max<uint64_t>(1, static_cast<uint64_t>(first.batch)) < kFewestPairFloats) {
-    FOLIO_TRY(uint8_t * bytes, run.scratch(between * kFloat));
-    first_args.y = reinterpret_cast<float*>(bytes);
-    second_args.x = first_args.y;
-    FOLIO_RETURN_IF_ERROR(run_nhwc_conv(run, first, first_args));
-    return run_nhwc_conv(run, second, second_args);
-  }
-  if (!first_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, first, &first_args));
-  if (takes_dots(first, first_args)) FOLIO_RETURN_IF_ERROR(turn_filters(run, first, &first_args));
-  if (!second_args.packed) FOLIO_RETURN_IF_ERROR(pack_now(run, second, &second_args));
-  const ConvPair pair(run, first, first_args, second, second_args);
-  return run_chunks(run, pair, pair.strips(), 1);
+Status prepare_nhwc_conv(OpRun& run, const ConvSizes& s, NhwcConvArgs* args) {
+  if (!args->packed) FOLIO_RETURN_IF_ERROR(pack_now(run, s, args));
+  return takes_dots(s, *args) ? turn_filters(run, s, args) : Status::ok();
 }
 
 }  // namespace folio

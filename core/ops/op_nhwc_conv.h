@@ -65,19 +65,7 @@ Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, con
 
 Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args);
 
-// Between the two of a pair, of one image: half of a large L2 cache. Less stays there until it is
-// read, and is made as a whole.
-inline constexpr uint64_t kFewestPairFloats = uint64_t{256} << 10;
-
-// Attributes of a pair's first convolution among the second's: with this before their names.
-inline constexpr std::string_view kFirst = "first.";
-Attributes attributes_of_first(const Attributes& pair);
-void set_attributes_of_first(const Attributes& first, Attributes* pair);
-
-// The second is a filter over one channel each, of two spatial dims, of what the first makes: one
-// group, not by Winograd's algorithm. second.x and first.y are not read; nothing is added (z). The
-// same bits as one after the other.
-Status run_nhwc_conv_pair(OpRun& run, const ConvSizes& first, const NhwcConvArgs& first_args,
-                          const ConvSizes& second, const NhwcConvArgs& second_args);
+// What has to be there before some lines of it are computed: packed weights. In scratch of the run.
+Status prepare_nhwc_conv(OpRun& run, const ConvSizes& s, NhwcConvArgs* args);
 
 }  // namespace folio

@@ -192,10 +192,11 @@ void NhwcProduct::compute(int64_t chunk, uint8_t* scratch, const float* zeros) c
   }
 }
 
-void NhwcProduct::compute_rows(int64_t begin, int64_t end, float* y, uint8_t* scratch,
-                               const float* zeros) const {
+void NhwcProduct::compute_rows(int64_t begin, int64_t end, const float* x, float* y,
+                               uint8_t* scratch, const float* zeros) const {
   for (int64_t row = begin; row < end;) {
     Tile tile = tile_at(row, end);
+    if (x) tile.x = x + (row - begin) * s_.c_in;
     tile.y = y + (row - begin) * s_.c_out;
     for (int64_t first = 0; first < s_.c_out; first += tiling_.columns) {
       multiply(tile, 0, first, packed_at(0, first), scratch, zeros);
@@ -235,7 +236,9 @@ int64_t NhwcProduct::first_row(int64_t tile) const {
 
 NhwcProduct::Tile NhwcProduct::tile_at(int64_t row, int64_t end) const {
   if (by_lines_) end = std::min(end, (row / s_.window.out[2] + 1) * s_.window.out[2]);
-  return {row, std::min(tiling_.tile, end - row), args_.y + row * s_.group * s_.c_out};
+  return {row, std::min(tiling_.tile, end - row),
+          in_place_ ? args_.x + row * s_.group * s_.c_in : nullptr,
+          args_.y + row * s_.group * s_.c_out};
 }
 
 const float* NhwcProduct::packed_at(int64_t group, int64_t first) const {
@@ -278,7 +281,8 @@ void NhwcProduct::multiply(const Tile& tile, int64_t group, int64_t first, const
   for (int64_t done = 0; done < tile.count;) {
     const int64_t row = tile.row + done;
     const int64_t count = together(row, tile.count - done);
-    multiply_part({row, count, tile.y + done * s_.group * s_.c_out}, group, first, b, scratch,
+    const float* const x = in_place_ ? tile.x + done * s_.group * s_.c_in : nullptr;
+    multiply_part({row, count, x, tile.y + done * s_.group * s_.c_out}, group, first, b, scratch,
                   zeros, ahead);
     done += count;
   }
@@ -293,7 +297,7 @@ void NhwcProduct::multiply_part(const Tile& tile, int64_t group, int64_t first, 
   gemm.n = std::min(tiling_.columns, s_.c_out - first);
   gemm.k = s_.k();
   if (in_place_) {
-    gemm.a = args_.x + row * channels + group * s_.c_in;
+    gemm.a = tile.x + group * s_.c_in;
     gemm.a_row_stride = channels;
     gemm.a_col_stride = 1;
   } else {

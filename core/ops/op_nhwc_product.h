@@ -6,7 +6,10 @@
 // Threads: compute() and compute_rows() from any, each with scratch of its own.
 #pragma once
 
+#include <cstring>
+
 #include "core/ops/op_nhwc_conv.h"
+#include "core/ops/op_scratch.h"
 
 namespace folio {
 
@@ -28,8 +31,9 @@ class NhwcProduct {
 
   void compute(int64_t chunk, uint8_t* scratch, const float* zeros) const;
 
-  // Pixels [begin, end), of packed weights of one group; y is where that of pixel `begin` goes.
-  void compute_rows(int64_t begin, int64_t end, float* y, uint8_t* scratch,
+  // Pixels [begin, end), of packed weights of one group; y is where that of pixel `begin` goes. x,
+  // of a product of pixels as they are, is where that is read from, null: where the image has it.
+  void compute_rows(int64_t begin, int64_t end, const float* x, float* y, uint8_t* scratch,
                     const float* zeros) const;
 
  private:
@@ -44,8 +48,9 @@ class NhwcProduct {
   void make_blocks();  // of columns whose weights are packed while they are used
 
   struct Tile {
-    int64_t row;    // the first of its pixels
-    int64_t count;  // of them
+    int64_t row;     // the first of its pixels
+    int64_t count;   // of them
+    const float* x;  // of a product of pixels as they are
     float* y;
   };
 
@@ -143,5 +148,21 @@ class NhwcProduct {
   int64_t rows_ = 0;       // output pixels of all images
   ConvTiling tiling_;
 };
+
+// All chunks, each with scratch of its own and zeros that they share.
+template <typename Work>
+Status run_nhwc_chunks(OpRun& run, const Work& work, int64_t chunks, int64_t grain) {
+  FOLIO_TRY(uint8_t * zeros, run.scratch(work.zero_bytes()));
+  std::memset(zeros, 0, work.zero_bytes());
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, work.scratch_bytes(), &scratch));
+  run.parallel().for_range(chunks, grain, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      work.compute(chunk, block.data(), reinterpret_cast<const float*>(zeros));
+    }
+  });
+  return Status::ok();
+}
 
 }  // namespace folio

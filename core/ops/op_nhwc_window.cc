@@ -53,9 +53,8 @@ WindowLines::WindowLines(const ConvSizes& s, const FolioKernels& kernels, const 
 }
 
 void WindowLines::compute_columns(const NhwcRow& row, const float* image, int64_t depth,
-                                  int64_t begin, int64_t end, NhwcRow::Columns columns,
-                                  int64_t at) const {
-  float* const to = args_.y + at * floats_;
+                                  int64_t begin, int64_t end, NhwcRow::Columns columns, float* y,
+                                  const float* z) const {
   row.walk_columns(image, depth, begin, end, columns,
                    [&](int64_t line, int64_t column, FolioWindowF32& window, const WindowTaps[]) {
                      window.bias = args_.bias;
@@ -64,7 +63,7 @@ void WindowLines::compute_columns(const NhwcRow& row, const float* image, int64_
                        window.clip_lo = function_.clip_lo;
                        window.clip_hi = function_.clip_hi;
                      }
-                     window.y = to + (line - begin) * floats_ + column * channels_;
+                     window.y = y + (line - begin) * floats_ + column * channels_;
                      window.group = group_;
                      window.w_panel = w_panel_;
                      filter_(&window);
@@ -73,11 +72,8 @@ void WindowLines::compute_columns(const NhwcRow& row, const float* image, int64_
   // All columns, or some of one line: what stands beside each other.
   const int64_t first = columns.from * channels_;
   const int64_t count = (end - begin - 1) * floats_ + columns.to * channels_ - first;
-  if (args_.z) {
-    const float* const z = args_.z + at * floats_ + first;
-    kernels_.binary_f32[kFolioAdd](count, to + first, 1, z, 1, to + first);
-  }
-  args_.activation.apply(kernels_, count, to + first);
+  if (z) kernels_.binary_f32[kFolioAdd](count, y + first, 1, z + first, 1, y + first);
+  args_.activation.apply(kernels_, count, y + first);
 }
 
 Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {

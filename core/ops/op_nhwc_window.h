@@ -27,6 +27,11 @@ class WindowLines {
                int64_t at) const {
     compute_columns(row, image, depth, begin, end, {0, columns_}, at);
   }
+  // The same to y, of two spatial dims, with nothing added.
+  void compute_to(const NhwcRow& row, const float* image, int64_t begin, int64_t end,
+                  float* y) const {
+    compute_columns(row, image, 0, begin, end, {0, columns_}, y, nullptr);
+  }
   // Some columns of one line only.
   void compute_columns(const NhwcRow& row, const float* image, int64_t depth, int64_t line,
                        NhwcRow::Columns columns, int64_t at) const {
@@ -35,7 +40,13 @@ class WindowLines {
 
  private:
   void compute_columns(const NhwcRow& row, const float* image, int64_t depth, int64_t begin,
-                       int64_t end, NhwcRow::Columns columns, int64_t at) const;
+                       int64_t end, NhwcRow::Columns columns, int64_t at) const {
+    const float* const z = args_.z ? args_.z + at * floats_ : nullptr;
+    compute_columns(row, image, depth, begin, end, columns, args_.y + at * floats_, z);
+  }
+  // `y` and `z`: of line `begin`.
+  void compute_columns(const NhwcRow& row, const float* image, int64_t depth, int64_t begin,
+                       int64_t end, NhwcRow::Columns columns, float* y, const float* z) const;
 
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;

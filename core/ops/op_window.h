@@ -37,6 +37,10 @@ class AxisNumbers {
 };
 
 // Attributes as given; lists may be empty (then defaults hold for the rank at run).
+inline bool all_are(const AxisNumbers& numbers, int64_t number) {
+  return std::all_of(numbers.begin(), numbers.end(), [=](int64_t n) { return n == number; });
+}
+
 struct WindowAttrs {
   AxisNumbers kernel;
   AxisNumbers strides;

@@ -5,7 +5,7 @@
 #include "core/base/checked_math.h"
 #include "core/ops/op_depthwise.h"
 #include "core/ops/op_gemm.h"
-#include "core/ops/op_nhwc_conv.h"
+#include "core/ops/op_nhwc_chain.h"
 
 namespace folio {
 namespace {
@@ -20,10 +20,6 @@ constexpr int64_t kShortestLine = 8;
 constexpr int64_t kWaste = 32;
 // Channels whose pixels, with channels last, lie in the same sets of L1.
 constexpr int64_t kSameSets = 1024;
-
-bool all_are(const AxisNumbers& numbers, int64_t value) {
-  return std::all_of(numbers.begin(), numbers.end(), [=](int64_t n) { return n == value; });
-}
 
 bool is_turn(const Node& node, size_t rank, bool to_last) {
   const auto perm = node.attributes.get_ints("perm");
@@ -150,7 +146,7 @@ class PlaneChoice {
     }
   }
 
-  // A product and a filter over one channel each that pair_convs would make one step.
+  // A product and a filter over one channel each that chain_convs would make one step.
   bool has_pair() const {
     for (const NodeId conv : convs_) {
       const Node& second = pattern_.node(conv);
@@ -160,7 +156,7 @@ class PlaneChoice {
       if (std::count(convs_.begin(), convs_.end(), first) == 0) continue;
       const std::optional<Shape> shape = pattern_.shape(between);
       if (is_depthwise(pattern_.node(first))) continue;
-      if (!shape || static_cast<uint64_t>(shape->count()) >= kFewestPairFloats) return true;
+      if (!shape || static_cast<uint64_t>(shape->count()) >= kFewestChainFloats) return true;
     }
     return false;
   }

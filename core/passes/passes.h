@@ -117,9 +117,9 @@ void choose_forms(Model* model, int64_t winograd_tiles);
 inline constexpr int64_t kWinogradTiles = 9;  // fewer read too many bytes of weights for each
 void choose_winograd(Model* model, int64_t fewest_tiles = kWinogradTiles);
 
-// A convolution and the depthwise one after it become one step where what stands between them is
-// large.
-void pair_convs(Model* model);
+// Convolutions before and after a depthwise one become one step with it where what stands between
+// them is large.
+void chain_convs(Model* model);
 
 // Products read constant matrices that a Transpose would copy where they stand.
 void read_transposed(Model* model);

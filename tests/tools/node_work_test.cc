@@ -37,30 +37,43 @@ TEST(NodeWork, OfWinogradsConvolutionIsThatOfTheDirectOne) {
   EXPECT_TRUE(winograd.is_winograd);
 }
 
-TEST(NodeWork, OfAPairCountsBoth) {
+TEST(NodeWork, OfAChainCountsAllSteps) {
   // 1x1 from 4 to 6 channels over 10 x 10, then a filter of 3x3 with stride 2.
   const std::vector<SeenShape> inputs = {
       f32({1, 10, 10, 4}), f32({6, 4, 1, 1}), f32({6}), {}, f32({6, 1, 3, 3})};
-  EXPECT_EQ(work("ConvPair", inputs, {f32({1, 5, 5, 6})}, R"({"strides": [2, 2]})").operations,
+  EXPECT_EQ(work("ConvChain", inputs, {f32({1, 5, 5, 6})},
+                 R"({"filter.strides": [2, 2], "filter.pads": [0, 0, 1, 1]})")
+                .operations,
             2 * (600 * 4 + 150 * 9));
   // 3x3 with stride 2 and a border of 1, from 20 x 20 to 10 x 10.
   const std::vector<SeenShape> strided = {
       f32({1, 20, 20, 3}), f32({6, 3, 3, 3}), f32({6}), {}, f32({6, 1, 3, 3})};
   const double want = 2 * (600 * 27 + 600 * 9);
-  EXPECT_EQ(work("ConvPair", strided, {f32({1, 10, 10, 6})},
-                 R"({"first.strides": [2, 2], "first.pads": [1, 1, 1, 1]})")
-                .operations,
-            want);
-  EXPECT_EQ(work("ConvPair", strided, {f32({1, 10, 10, 6})},
-                 R"({"first.strides": [2, 2], "first.auto_pad": "SAME_UPPER"})")
-                .operations,
-            want);
+  EXPECT_EQ(
+      work("ConvChain", strided, {f32({1, 10, 10, 6})},
+           R"({"first.strides": [2, 2], "first.pads": [1, 1, 1, 1], "filter.pads": [1, 1, 1, 1]})")
+          .operations,
+      want);
+  EXPECT_EQ(
+      work(
+          "ConvChain", strided, {f32({1, 10, 10, 6})},
+          R"({"first.strides": [2, 2], "first.auto_pad": "SAME_UPPER", "filter.pads": [1, 1, 1, 1]})")
+          .operations,
+      want);
+  // The filter of 3x3 with stride 2, then 1x1 from 6 to 8 channels; no first.
+  const std::vector<SeenShape> last = {f32({1, 12, 12, 6}), {}, {}, {},
+                                       f32({6, 1, 3, 3}),   {}, {}, f32({8, 6, 1, 1})};
+  EXPECT_EQ(
+      work("ConvChain", last, {f32({1, 5, 5, 8})}, R"({"filter.strides": [2, 2]})").operations,
+      2 * (150 * 9 + 200 * 6));
   std::vector<SeenShape> planes = strided;
   planes[0] = f32({1, 3, 20, 20});
-  EXPECT_EQ(work("ConvPair", planes, {f32({1, 10, 10, 6})},
-                 R"({"first.strides": [2, 2], "first.pads": [1, 1, 1, 1], "first.planes": 1})")
-                .operations,
-            want);
+  EXPECT_EQ(
+      work(
+          "ConvChain", planes, {f32({1, 10, 10, 6})},
+          R"({"first.strides": [2, 2], "first.pads": [1, 1, 1, 1], "first.planes": 1, "filter.pads": [1, 1, 1, 1]})")
+          .operations,
+      want);
 }
 
 TEST(NodeWork, OfAProductIsADepthAnOutput) {
@@ -134,7 +147,7 @@ TEST(NodeWork, BytesAreThoseReadAndWritten) {
 
 TEST(NodeWork, OfWhatIsNotKnownIsNothing) {
   EXPECT_EQ(work("Unheard", {}, {}).operations, 0);
-  for (const char* op : {"Conv", "ConvPair", "MatMul", "Attention", "LSTM", "StridedAttention",
+  for (const char* op : {"Conv", "ConvChain", "MatMul", "Attention", "LSTM", "StridedAttention",
                          "MultiHeadAttention", "QLinearConv", "ConvTranspose"}) {
     EXPECT_EQ(work(op, {}, {}).operations, 0) << op;
     EXPECT_EQ(work(op, {{}, {}}, {{}}, "[]").operations, 0) << op;

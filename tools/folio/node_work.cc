@@ -80,25 +80,30 @@ Work conv_transpose(const Node& n) {
   return products(conv_pairs(n.in(1), n.in(0).count()), is_byte(n.in(1)));
 }
 
-// X [N, H, W, C] (planes: [N, C, H, W]), W1 and W2 [M, ., kernel...] -> Y [N, H2, W2, M]. What
-// stands between them is no output: its height and width follow from the first one's attributes.
-Work conv_pair(const Node& n) {
-  const SeenShape& w1 = n.in(1);
+// X [N, H, W, C] (planes: [N, C, H, W]) -> Y [N, H2, W2, M], through up to three steps of weights
+// [M, ., kernel...]. What stands between them is no output: its height and width follow from the
+// attributes.
+Work conv_chain(const Node& n) {
   const int height = n.number("first.planes", 0) != 0 ? 2 : 1;  // where that dim of X is
-  const bool is_same = n.text("first.auto_pad").rfind("SAME", 0) == 0;
-  double between = Node::dim(n.in(0), 0) * Node::dim(w1, 0);
-  for (size_t i = 0; i < 2; ++i) {
-    const auto axis = static_cast<int>(i);
-    const double reach =
-        (Node::dim(w1, axis + 2) - 1) * static_cast<double>(n.entry("first.dilations", i, 1));
-    const double size = Node::dim(n.in(0), height + axis) +
-                        static_cast<double>(n.entry("first.pads", i, 0)) +
-                        static_cast<double>(n.entry("first.pads", i + 2, 0)) - reach - 1;
-    const auto stride = static_cast<double>(n.entry("first.strides", i, 1));
-    const double image = Node::dim(n.in(0), height + axis);
-    between *= is_same ? std::ceil(ratio(image, stride)) : std::floor(ratio(size, stride)) + 1;
+  double image[] = {Node::dim(n.in(0), height), Node::dim(n.in(0), height + 1)};
+  double pairs = 0;
+  size_t weights = 1;
+  for (const std::string step : {"first.", "filter.", "last."}) {
+    const SeenShape& w = n.in(weights);
+    weights += 3;
+    if (w.dims.empty()) continue;
+    const bool is_same = n.text((step + "auto_pad").c_str()).rfind("SAME", 0) == 0;
+    for (size_t i = 0; i < 2; ++i) {
+      const auto stride = static_cast<double>(n.entry(step + "strides", i, 1));
+      const double reach = (Node::dim(w, static_cast<int>(i) + 2) - 1) *
+                           static_cast<double>(n.entry(step + "dilations", i, 1));
+      const double size = image[i] + static_cast<double>(n.entry(step + "pads", i, 0)) +
+                          static_cast<double>(n.entry(step + "pads", i + 2, 0)) - reach - 1;
+      image[i] = is_same ? std::ceil(ratio(image[i], stride)) : std::floor(ratio(size, stride)) + 1;
+    }
+    pairs += conv_pairs(w, Node::dim(n.in(0), 0) * Node::dim(w, 0) * image[0] * image[1]);
   }
-  return products(conv_pairs(w1, between) + conv_pairs(n.in(4), n.out(0).count()), false);
+  return products(pairs, false);
 }
 
 // Each output is a sum over the depth, A's last dim or, transposed, the one before.
@@ -173,7 +178,7 @@ const std::map<std::string, CountFn>& counts() {
       {"DeformConv", conv_at(1)},
       {"QLinearConv", conv_at(3)},
       {"QLinearConvAdd", conv_at(3)},
-      {"ConvPair", conv_pair},
+      {"ConvChain", conv_chain},
       {"ConvTranspose", conv_transpose},
       {"MatMul", matmul_at(0, 1)},
       {"FusedMatMul", matmul_at(0, 1)},

@@ -1,0 +1,118 @@
+// Two or three convolutions with channels last, one of which is a filter over one channel each:
+// what stands between them is made some lines at a time and never leaves the cache.
+//
+//   y = last(filter(first(x)))    each: activation(scale * (W x) + b), the last one's + z
+//
+// Source: as core/ops/nhwc_conv.cc; made by the pass chain_convs only, for constant weights. The
+//         first or the last may be missing. The last one's windows are pixels.
+// Shapes: x [N, H, W, C], of each step w [M, C, kernel...] (the filter's [M, 1, kernel...]), b [M],
+//         scale [M] (not of the filter), z as y -> y [N, out..., M]
+// Types:  float.
+// Attributes are those of the steps, with their names (kChainSteps) before.
+#include "core/ops/op_nhwc.h"
+#include "core/ops/op_nhwc_chain.h"
+#include "core/ops/op_registry.h"
+
+namespace folio {
+namespace {
+
+// Inputs of each step, one step's after the other's.
+constexpr int weights_of(size_t step) { return 1 + 3 * static_cast<int>(step); }
+constexpr int bias_of(size_t step) { return weights_of(step) + 1; }
+constexpr int scale_of(size_t step) { return weights_of(step) + 2; }
+constexpr int kZ = weights_of(kMostSteps);
+
+struct Form {
+  size_t step = 0;
+  NhwcConvForm conv;
+};
+
+class NhwcConvChain final : public OpKernel {
+ public:
+  std::vector<Form> forms;
+
+  Status run(OpRun& run) const override {
+    FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
+    if (x->rank() != 4) return invalid_argument("X ", x->shape().to_string(), " has not 4 dims");
+    std::vector<NhwcStep> steps(forms.size());
+    Shape shape = x->shape();
+    for (size_t i = 0; i < forms.size(); ++i) {
+      const size_t step = forms[i].step;
+      FOLIO_TRY(steps[i].sizes, read_nhwc_conv(run, forms[i].conv, shape, weights_of(step),
+                                               bias_of(step), scale_of(step), &steps[i].args));
+      if (i > 0 && !fits_in_chain(steps[i])) {
+        return not_implemented("W ", steps[i].args.weights->shape().to_string(), " after W ",
+                               steps[i - 1].args.weights->shape().to_string());
+      }
+      shape = channels_last(steps[i].sizes.out);
+    }
+    NhwcConvArgs& last = steps.back().args;
+    if (run.has_input(kZ)) {
+      FOLIO_TRY(const Tensor* z, run.tensor(kZ, DType::kFloat));
+      if (!(z->shape() == shape) || forms.back().step != kLastStep) {
+        return invalid_argument("Z ", z->shape().to_string(), " does not fit the output ",
+                                shape.to_string());
+      }
+      last.z = z->data<float>();
+    }
+    FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, shape));
+    if (y->count() == 0) return Status::ok();
+    steps.front().args.x = x->data<float>();
+    last.y = y->data_mut<float>();
+    return run_nhwc_chain(run, std::move(steps));
+  }
+};
+
+Status infer(OpInfer& infer) {
+  infer.set_tensor(0, infer.dtype(0));
+  const Dims* x = infer.dims_of(0);
+  if (!x) return Status::ok();
+  if (x->size() != 4) return invalid_graph("X ", dims_to_string(*x), " must have 4 dims");
+  Dims image = *x;
+  for (size_t step = 0; step < kMostSteps; ++step) {
+    if (!infer.has_input(weights_of(step))) continue;
+    const Dims* w = infer.dims_of(weights_of(step));
+    if (!w) return Status::ok();
+    if (w->size() != 4) return invalid_graph("W ", dims_to_string(*w), " must have 4 dims");
+    const Attributes attrs = attributes_of_step(infer.attrs(), step);
+    FOLIO_TRY(const int64_t planes, attrs.get_int(kPlanesAttribute, 0));
+    if (planes == 0) image = {image[0], image[3], image[1], image[2]};
+    FOLIO_TRY(const Dims out, conv_out_dims(attrs, infer.table(), image, *w));
+    image = {out[0], out[2], out[3], out[1]};
+  }
+  infer.set_tensor(0, infer.dtype(0), std::move(image));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
+  auto kernel = std::make_unique<NhwcConvChain>();
+  for (size_t step = 0; step < kMostSteps; ++step) {
+    if (!build.has_input(weights_of(step))) continue;
+    Form form;
+    form.step = step;
+    FOLIO_TRY(form.conv, parse_nhwc_conv(attributes_of_step(build.attrs(), step)));
+    FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, weights_of(step), form.conv));
+    kernel->forms.push_back(std::move(form));
+  }
+  if (kernel->forms.empty()) return invalid_graph("there are no weights");
+  return std::unique_ptr<OpKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+[[gnu::cold]] void register_nhwc_conv_chain(OpRegistry& registry) {
+  OpDef def;
+  def.domain = kNhwcDomain;
+  def.type = "ConvChain";
+  def.min_inputs = 2;
+  def.max_inputs = kZ + 1;
+  for (size_t step = 0; step < kMostSteps; ++step) {
+    def.optional_inputs |= 7U << weights_of(step);
+    def.unaligned_inputs |= 1U << weights_of(step);  // they are only ever packed
+  }
+  def.infer = infer;
+  def.make = make;
+  registry.add(def);
+}
+
+}  // namespace folio
