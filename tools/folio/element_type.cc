@@ -95,22 +95,58 @@ double e8m0(uint8_t bits) {
   return bits == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, bits - 127);
 }
 
-// For formats with IEEE's specials.
+uint32_t encode_e8m0(double value) {
+  constexpr int kBias = 127;
+  constexpr int kLargest = 254;
+  if (std::isnan(value)) return 0xff;
+  if (value <= 0) return 0;
+  const double power = std::isinf(value) ? kLargest : std::nearbyint(std::log2(value)) + kBias;
+  return static_cast<uint32_t>(std::clamp(power, 0.0, double{kLargest}));
+}
+
+// The largest number, without its sign.
+uint32_t largest_bits(const FloatFormat& f) {
+  const uint32_t all = (1u << (f.exponent_bits + f.mantissa_bits)) - 1;
+  if (f.specials == Specials::kIeee) return all - (1u << f.mantissa_bits);
+  return f.specials == Specials::kNanOnly ? all - 1 : all;
+}
+
+uint32_t nan_bits(const FloatFormat& f) {
+  const uint32_t all = (1u << (f.exponent_bits + f.mantissa_bits)) - 1;
+  switch (f.specials) {
+    case Specials::kIeee:
+      return all - (1u << (f.mantissa_bits - 1)) + 1;  // quiet
+    case Specials::kNanOnly:
+      return all;
+    case Specials::kNegativeZeroIsNan:
+      return all + 1;
+    default:
+      return all;  // there is none: the largest
+  }
+}
+
+// What is too large becomes infinity, or where there is none the largest number, as a Cast that
+// saturates has it.
 uint32_t encode(const FloatFormat& f, double value) {
-  const uint32_t exponent_mask = (1u << f.exponent_bits) - 1;
-  const uint32_t sign = (std::signbit(value) ? 1u : 0u) << (f.exponent_bits + f.mantissa_bits);
-  const uint32_t infinity = sign | exponent_mask << f.mantissa_bits;
-  if (std::isnan(value)) return infinity | 1u << (f.mantissa_bits - 1);
-  if (std::isinf(value)) return infinity;
-  if (value == 0) return sign;
-  int power = 0;
-  std::frexp(value, &power);
-  const int exponent = std::max(power - 1, 1 - f.bias);  // subnormals share the lowest
-  const double units = std::nearbyint(std::ldexp(std::fabs(value), f.mantissa_bits - exponent));
-  // A carry out of the mantissa lands in the exponent, where it belongs.
-  const uint32_t biased = static_cast<uint32_t>(exponent + f.bias - 1) << f.mantissa_bits;
-  const uint32_t magnitude = biased + static_cast<uint32_t>(units);
-  return magnitude >= exponent_mask << f.mantissa_bits ? infinity : sign | magnitude;
+  if (std::isnan(value)) return nan_bits(f);
+  const uint32_t largest = largest_bits(f);
+  const uint32_t beyond = f.specials == Specials::kIeee ? largest + 1 : largest;
+  uint32_t magnitude = 0;
+  if (std::isinf(value)) {
+    magnitude = beyond;
+  } else if (value != 0) {
+    int power = 0;
+    std::frexp(value, &power);
+    const int exponent = std::max(power - 1, 1 - f.bias);  // subnormals share the lowest
+    const double units = std::nearbyint(std::ldexp(std::fabs(value), f.mantissa_bits - exponent));
+    // A carry out of the mantissa lands in the exponent, where it belongs.
+    const int64_t biased = int64_t{exponent + f.bias - 1} << f.mantissa_bits;
+    const int64_t bits = biased + static_cast<int64_t>(units);
+    magnitude = bits > int64_t{largest} ? beyond : static_cast<uint32_t>(bits);
+  }
+  const bool has_sign =
+      std::signbit(value) && (magnitude != 0 || f.specials != Specials::kNegativeZeroIsNan);
+  return magnitude | (has_sign ? 1u : 0u) << (f.exponent_bits + f.mantissa_bits);
 }
 
 template <typename T>
@@ -231,7 +267,10 @@ uint32_t element_bits(FolioElementType type, const std::byte* data, size_t index
 }
 
 void store_bits(FolioElementType type, uint32_t bits, std::byte* data, size_t index) {
-  store_sub_byte(data, index, facts_of(type).bits, bits);
+  const uint32_t width = facts_of(type).bits;
+  if (width < 8) return store_sub_byte(data, index, width, bits);
+  if (width == 8) return store(data, index, static_cast<uint8_t>(bits));
+  store(data, index, static_cast<uint16_t>(bits));
 }
 
 double imaginary_part(FolioElementType type, const std::byte* data, size_t index) {
@@ -265,14 +304,7 @@ void store_double(FolioElementType type, double value, std::byte* data, size_t i
   constexpr double kInt64Max = 0x1.fffffffffffffp62;  // the last double below 2^63
   const double whole = is_integer(type) ? std::fmin(std::fmax(value, -0x1p63), kInt64Max) : 0;
   const auto integer = static_cast<int64_t>(whole);
-  if (type == FOLIO_FLOAT16 || type == FOLIO_BFLOAT16) {
-    float_format(type, &format);
-    return store(data, index, static_cast<uint16_t>(encode(format, value)));
-  }
-  if (type == FOLIO_FLOAT8E5M2) {
-    float_format(type, &format);
-    return store(data, index, static_cast<uint8_t>(encode(format, value)));
-  }
+  if (float_format(type, &format)) return store_bits(type, encode(format, value), data, index);
   switch (type) {
     case FOLIO_FLOAT:
       return store(data, index, static_cast<float>(value));
@@ -287,13 +319,10 @@ void store_double(FolioElementType type, double value, std::byte* data, size_t i
     case FOLIO_UINT64:
     case FOLIO_INT64:
       return store(data, index, integer);
-    case FOLIO_UINT4:
-    case FOLIO_INT4:
-    case FOLIO_UINT2:
-    case FOLIO_INT2:
-      return store_sub_byte(data, index, facts_of(type).bits, static_cast<uint32_t>(integer));
+    case FOLIO_FLOAT8E8M0:
+      return store_bits(type, encode_e8m0(value), data, index);
     default:
-      return store(data, index, static_cast<uint8_t>(integer));
+      return store_bits(type, static_cast<uint32_t>(integer), data, index);
   }
 }
 

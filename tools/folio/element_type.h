@@ -39,10 +39,11 @@ std::string element_as_text(FolioElementType type, const std::byte* data, size_t
 
 // Element `index` of a type of at most 16 bits, as bits.
 uint32_t element_bits(FolioElementType type, const std::byte* data, size_t index);
-// Stores the low bits in element `index` of a type of less than 8 bits.
+// Stores the low bits in element `index` of a type of at most 16 bits.
 void store_bits(FolioElementType type, uint32_t bits, std::byte* data, size_t index);
 
-// Stores a number in element `index`, rounded to nearest even; integers are cut.
+// Stores a number in element `index`, rounded to nearest even; integers are cut. Not for strings
+// and complex numbers.
 void store_double(FolioElementType type, double value, std::byte* data, size_t index);
 
 }  // namespace folio_cli
