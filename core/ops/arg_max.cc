@@ -8,6 +8,7 @@
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_joins.h"
+#include "core/ops/op_reduce.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -221,12 +222,12 @@ class ArgMax final : public OpKernel {
 
 Status infer(OpInfer& infer) {
   FOLIO_TRY(const int64_t axis, infer.attrs().get_int("axis", 0));
-  FOLIO_TRY(const int64_t keep, infer.attrs().get_int("keepdims", 1));
+  FOLIO_TRY(const bool keeps, keeps_dims(infer.attrs()));
   std::optional<Dims> dims;
   if (const Dims* x = infer.dims_of(0)) {
     FOLIO_TRY(const int at, normalize_axis(axis, static_cast<int>(x->size())));
     dims = *x;
-    if (keep != 0) {
+    if (keeps) {
       (*dims)[static_cast<size_t>(at)] = Dim::of(1);
     } else {
       dims->erase(dims->begin() + at);
@@ -240,9 +241,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<ArgMax>();
   kernel->rule.is_max = build.node().op_type == "ArgMax";
   FOLIO_TRY(kernel->axis, build.attrs().get_int("axis", 0));
-  FOLIO_TRY(const int64_t keep, build.attrs().get_int("keepdims", 1));
+  FOLIO_TRY(kernel->keep_dims, keeps_dims(build.attrs()));
   FOLIO_TRY(const int64_t last, build.attrs().get_int("select_last_index", 0));
-  kernel->keep_dims = keep != 0;
   kernel->rule.last = last != 0;
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

@@ -2,6 +2,11 @@
 
 namespace folio {
 
+Result<bool> keeps_dims(const Attributes& attributes) {
+  FOLIO_TRY(const int64_t keep, attributes.get_int("keepdims", 1));
+  return keep == 1;
+}
+
 void ReduceLoop::push_outer(int64_t dim, int64_t stride) {
   for (int i = rank; i > 0; --i) {
     dims[i] = dims[i - 1];

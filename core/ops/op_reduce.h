@@ -14,6 +14,10 @@
 
 namespace folio {
 
+// Whether reduced dims stay as 1: keepdims is 1, and no other number, as in ONNX's own shape
+// inference and reference.
+Result<bool> keeps_dims(const Attributes& attributes);
+
 // An odometer's wheels, outermost first; strides in elements of the input.
 struct ReduceLoop {
   int rank = 0;

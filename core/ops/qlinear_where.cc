@@ -12,6 +12,7 @@
 #include <array>
 
 #include "core/ops/op_quantized.h"
+#include "core/ops/op_reduce.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_strided.h"
 
@@ -168,12 +169,12 @@ Status infer_reduce(OpInfer& infer) {
   const Dims* dims = infer.dims_of(0);
   if (!dims || dims->size() > static_cast<size_t>(kMaxRank)) return Status::ok();
   FOLIO_TRY(const std::vector<int64_t> axes, infer.attrs().get_ints("axes"));
-  FOLIO_TRY(const int64_t keepdims, infer.attrs().get_int("keepdims", 1));
+  FOLIO_TRY(const bool keeps, keeps_dims(infer.attrs()));
   FOLIO_TRY(const auto reduced, reduced_axes(axes, static_cast<int>(dims->size())));
   Dims out;
   for (size_t i = 0; i < dims->size(); ++i) {
     if (!reduced[i]) out.push_back((*dims)[i]);
-    if (reduced[i] && keepdims != 0) out.push_back(Dim::of(1));
+    if (reduced[i] && keeps) out.push_back(Dim::of(1));
   }
   infer.set_tensor(0, infer.dtype(0), std::move(out));
   return Status::ok();
@@ -186,8 +187,7 @@ Result<std::unique_ptr<OpKernel>> make_where(OpBuild&) {
 Result<std::unique_ptr<OpKernel>> make_reduce(OpBuild& build) {
   auto kernel = std::make_unique<QLinearReduceMean>();
   FOLIO_TRY(kernel->axes, build.attrs().get_ints("axes"));
-  FOLIO_TRY(const int64_t keepdims, build.attrs().get_int("keepdims", 1));
-  kernel->keepdims = keepdims != 0;
+  FOLIO_TRY(kernel->keepdims, keeps_dims(build.attrs()));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

@@ -378,8 +378,7 @@ struct ReduceOptions {
       options.kind = row.kind;
       options.axes_are_input = node.version >= row.axes_input_since;
     }
-    FOLIO_TRY(const int64_t keep, attributes.get_int("keepdims", 1));
-    options.keep_dims = keep != 0;
+    FOLIO_TRY(options.keep_dims, keeps_dims(attributes));
     if (options.axes_are_input) {
       FOLIO_TRY(const int64_t noop, attributes.get_int("noop_with_empty_axes", 0));
       options.empty_is_noop = noop != 0;

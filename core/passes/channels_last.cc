@@ -27,6 +27,7 @@
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
+#include "core/ops/op_reduce.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_unpack.h"
 #include "core/passes/channel_affine.h"
@@ -475,9 +476,9 @@ class ChannelsLast {
   bool convert_reduce(Node& node) {
     const size_t r = rank(node.inputs[0]);
     const bool has_input = node.inputs.size() > 1 && node.inputs[1] != kNone;
-    const auto keep = node.attributes.get_int("keepdims", 1);
+    const auto keeps = keeps_dims(node.attributes);
     const auto given = node.attributes.get_ints("axes");
-    if (r < 3 || r > 5 || !keep.is_ok() || !given.is_ok()) return false;
+    if (r < 3 || r > 5 || !keeps.is_ok() || !given.is_ok()) return false;
     const auto axes = has_input ? pattern_.ints(node.inputs[1]) : given.value();
     if (!axes || axes->empty()) return false;
     std::vector<int64_t> last;
@@ -490,7 +491,7 @@ class ChannelsLast {
     }
     const bool keeps_order = goes[r - 1] || std::all_of(goes.begin() + 1, goes.end() - 1,
                                                         [](bool is_gone) { return is_gone; });
-    if (keep.value() != 0 ? rank(node.outputs[0]) != r : !keeps_order) return false;
+    if (keeps.value() ? rank(node.outputs[0]) != r : !keeps_order) return false;
     const std::optional<ValueId> constant = ints_constant(node.name + "/axes/nhwc", last);
     if (!constant) return false;
     Node made = make_node(node.name, "", node.op_type, node.version, {twin(node.inputs[0])});
@@ -500,7 +501,7 @@ class ChannelsLast {
     } else {
       made.attributes.set(ints_attribute("axes", std::move(last)));
     }
-    if (keep.value() != 0) {
+    if (keeps.value()) {
       emit(std::move(made), {node.outputs[0]});
     } else {
       made.outputs = {node.outputs[0]};

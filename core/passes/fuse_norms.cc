@@ -9,6 +9,7 @@
 // others read it.
 #include <algorithm>
 
+#include "core/ops/op_reduce.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
 
@@ -90,8 +91,8 @@ class NormFuser {
     const NodeId mean = p_.made_by(value, "ReduceMean");
     if (mean == kNone) return kNone;
     const Node& node = p_.node(mean);
-    const auto keep = node.attributes.get_int("keepdims", 1);
-    if (!keep.is_ok() || keep.value() != 1) return kNone;
+    const auto keeps = keeps_dims(node.attributes);
+    if (!keeps.is_ok() || !keeps.value()) return kNone;
     std::vector<int64_t> axes;
     if (node.version >= 18) {
       const auto given = p_.ints(p_.input(mean, 1));

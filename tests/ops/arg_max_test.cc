@@ -25,6 +25,14 @@ TEST(ArgMax, MaySelectTheLastIndex) {
   }
 }
 
+TEST(ArgMax, NoOtherNumberThanOneKeepsTheDim) {
+  OpTester t("ArgMax", 13);
+  t.attr("axis", 1).attr("keepdims", 2);
+  t.input<float>({2, 2}, {2, 1, 3, 10});
+  t.expect<int64_t>(0, {2}, {0, 1});
+  t.run();
+}
+
 TEST(ArgMin, TakesTheSmallest) {
   OpTester t("ArgMin", 13);
   t.attr("axis", -1).attr("keepdims", 0);

@@ -27,6 +27,18 @@ TEST(Reduce, SumOverTheMiddleAxis) {
   t.run();
 }
 
+// As ONNX's own shape inference has it.
+TEST(Reduce, NoOtherNumberThanOneKeepsDims) {
+  for (const int64_t keepdims : {-1, 2, 128}) {
+    OpTester t("ReduceSum", 13);
+    t.attr("keepdims", keepdims);
+    t.input<float>({3, 2, 2}, twelve());
+    t.constant<int64_t>({1}, {1});
+    t.expect<float>(0, {3, 2}, {4, 6, 12, 14, 20, 22});
+    t.run();
+  }
+}
+
 TEST(Reduce, MeanOverFirstAndLastAxis) {
   OpTester t("ReduceMean", 11);
   t.attr_ints("axes", {0, -1});
