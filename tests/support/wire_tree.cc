@@ -1,11 +1,11 @@
-#include "tests/fuzz/wire_tree.h"
+#include "tests/support/wire_tree.h"
 
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
 #include "core/formats/onnx/onnx_fields.h"
 
-namespace folio::fuzz {
+namespace folio::testing {
 namespace {
 
 using protozero::pbf_reader;
@@ -164,4 +164,4 @@ std::string write_fields(const Fields& fields) {
   return bytes;
 }
 
-}  // namespace folio::fuzz
+}  // namespace folio::testing

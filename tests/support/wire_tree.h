@@ -12,7 +12,7 @@
 
 #include <protozero/types.hpp>
 
-namespace folio::fuzz {
+namespace folio::testing {
 
 // Messages of onnx.proto. kNone: not a message, or none whose inside is known.
 enum class MessageKind : uint8_t {
@@ -54,4 +54,4 @@ Fields read_fields(std::string_view bytes, MessageKind kind, int depth = 0);
 
 std::string write_fields(const Fields& fields);
 
-}  // namespace folio::fuzz
+}  // namespace folio::testing

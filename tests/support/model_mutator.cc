@@ -1,23 +1,15 @@
-// What libFuzzer asks for another input, for the targets that read .onnx files: fields of the model
-// are changed one at a time, so that most results still load and get as far as operators and
-// kernels. Changed bytes seldom get past the parser.
-//
-// Flow:    bytes -> Fields -> one to three changes -> bytes; libFuzzer's own changes where the
-//          bytes are no model, and now and then.
-// Threads: one.
+#include "tests/support/model_mutator.h"
+
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <random>
 
 #include "core/base/dtype.h"
 #include "core/formats/onnx/onnx_fields.h"
-#include "tests/fuzz/wire_tree.h"
+#include "tests/support/wire_tree.h"
 
-extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
-
-namespace folio::fuzz {
+namespace folio::testing {
 namespace {
 
 using protozero::pbf_wire_type;
@@ -50,6 +42,7 @@ constexpr int64_t kNumbers[] = {0,
                                 INT64_MIN};
 constexpr float kReals[] = {0.0f,  -0.0f, 1.0f,    -1.0f,    0.5f,      2.0f,
                             1e-6f, 3e38f, -1e-40f, INFINITY, -INFINITY, NAN};
+constexpr float kTameReals[] = {0.0f, 1.0f, -1.0f, 0.5f, 2.0f, -0.25f, 3.0f, 1e-3f};
 constexpr int64_t kDims[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 64, 65, 127, 130};
 constexpr int64_t kMostElements = 1 << 16;
 
@@ -158,7 +151,8 @@ class Draw {
 
 class Mutator : private Draw {
  public:
-  Mutator(Fields* model, uint64_t seed) : Draw(seed), model_(model) {}
+  Mutator(Fields* model, uint64_t seed, ChangeBytes change_bytes)
+      : Draw(seed), model_(model), change_bytes_(change_bytes) {}
 
   void change() {
     switch (below(8)) {
@@ -254,13 +248,13 @@ class Mutator : private Draw {
           below(2) == 0 ? static_cast<uint64_t>(of(kNumbers)) : field.number + below(7) - 3;
     } else if (field.wire == pbf_wire_type::fixed32) {
       uint32_t bits = 0;
-      std::memcpy(&bits, &of(kReals), sizeof bits);
+      std::memcpy(&bits, &real(), sizeof bits);
       field.number = bits;
-    } else if (field.wire == pbf_wire_type::length_delimited) {
+    } else if (field.wire == pbf_wire_type::length_delimited && change_bytes_) {
       std::string bytes = field.bytes;
       const size_t size = bytes.size();
       bytes.resize(size + 16);
-      bytes.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(bytes.data()), size, size + 16));
+      bytes.resize(change_bytes_(reinterpret_cast<uint8_t*>(bytes.data()), size, size + 16));
       field.bytes = std::move(bytes);
     }
   }
@@ -326,7 +320,7 @@ class Mutator : private Draw {
     for (size_t i = 0; i < 1 + below(9); ++i) {
       std::string element(bytes, '\0');
       if (data_type == static_cast<uint64_t>(DType::kFloat)) {
-        std::memcpy(element.data(), &of(kReals), sizeof(float));
+        std::memcpy(element.data(), &real(), sizeof(float));
       } else if (data_type == static_cast<uint64_t>(DType::kBool)) {
         element[0] = static_cast<char>(below(2));
       } else {
@@ -356,48 +350,30 @@ class Mutator : private Draw {
     of(inputs).field().bytes = std::move(name);
   }
 
+  const float& real() { return change_bytes_ ? of(kReals) : of(kTameReals); }
+
   Fields* model_;
+  ChangeBytes change_bytes_;  // null: tame
 };
 
-size_t put(const std::string& bytes, uint8_t* data, size_t max_size) {
-  if (bytes.empty() || bytes.size() > max_size) return 0;
-  std::memcpy(data, bytes.data(), bytes.size());
-  return bytes.size();
-}
-
-std::string_view view(const uint8_t* data, size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
-}
-
 }  // namespace
-}  // namespace folio::fuzz
 
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
-                                          unsigned int seed) {
-  using namespace folio::fuzz;
-  if (seed % 16 == 0) return LLVMFuzzerMutate(data, size, max_size);
-  try {
-    Fields model = read_fields(view(data, size), MessageKind::kModel);
-    Mutator mutator(&model, seed);
-    for (unsigned int i = 0; i <= seed / 16 % 3; ++i) mutator.change();
-    const size_t changed = put(write_fields(model), data, max_size);
-    if (changed > 0) return changed;
-  } catch (const std::exception&) {
-    // no protobuf message
-  }
-  return LLVMFuzzerMutate(data, size, max_size);
+std::string change_model(std::string_view model, uint64_t seed, ChangeBytes change_bytes) {
+  Fields fields = read_fields(model, MessageKind::kModel);
+  Mutator mutator(&fields, seed, change_bytes);
+  for (uint64_t i = 0; i <= seed / 16 % 3; ++i) mutator.change();
+  return write_fields(fields);
 }
 
-extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* data, size_t size, const uint8_t* other,
-                                            size_t other_size, uint8_t* out, size_t max_size,
-                                            unsigned int seed) {
-  using namespace folio::fuzz;
-  try {
-    Fields model = read_fields(view(data, size), MessageKind::kModel);
-    Fields source = read_fields(view(other, other_size), MessageKind::kModel);
-    Mutator(&model, seed).cross_with(&source);
-    return put(write_fields(model), out, max_size);
-  } catch (const std::exception&) {
-    return 0;
-  }
+std::string change_model_tamely(std::string_view model, uint64_t seed) {
+  return change_model(model, seed, nullptr);
 }
+
+std::string cross_models(std::string_view model, std::string_view other, uint64_t seed) {
+  Fields fields = read_fields(model, MessageKind::kModel);
+  Fields source = read_fields(other, MessageKind::kModel);
+  Mutator(&fields, seed, nullptr).cross_with(&source);
+  return write_fields(fields);
+}
+
+}  // namespace folio::testing
