@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <tuple>
 #include <vector>
 
 #include "core/os/sigbus_guard.h"
@@ -73,6 +75,26 @@ TEST(NewFile, RetractTakesAwayOnlyANameThatWasFree) {
   }
   EXPECT_FALSE(std::filesystem::exists(folder.path("fresh")));
   EXPECT_TRUE(std::filesystem::exists(folder.path("taken")));
+}
+
+// The mark is the file's time of modification; the inode's own, of the name, comes from a clock
+// that steps by some ms.
+TEST(NewFile, TheSignedTimeIsNotAfterTheInodesOwn) {
+  const TempFolder folder;
+  for (int i = 0; i < 100; ++i) {
+    auto file = NewFile::create(folder.path("f"));
+    ASSERT_TRUE(file.is_ok());
+    timespec now = {};
+    ASSERT_EQ(clock_gettime(CLOCK_REALTIME, &now), 0);
+    file.value()->sign_time(now.tv_nsec);
+    ASSERT_TRUE(file.value()->publish().is_ok());
+    struct stat s = {};
+    ASSERT_EQ(stat(folder.path("f").c_str(), &s), 0);
+    ASSERT_EQ(s.st_mtim.tv_nsec, now.tv_nsec);
+    ASSERT_LE(std::tie(s.st_mtim.tv_sec, s.st_mtim.tv_nsec),
+              std::tie(s.st_ctim.tv_sec, s.st_ctim.tv_nsec))
+        << i;
+  }
 }
 
 // Published, with one mapped page of two.
