@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kPanel = 16;
 constexpr int64_t kRowStep = 12;                  // rows of the widest kernel's tile
+constexpr int64_t kSideBySide = 4 * kPanel;       // columns of the widest kernel's tile
 constexpr int64_t kTileRows = 384;                // pixels of a tile at most
 constexpr int64_t kTileBytes = 24 * 1024;         // gathered, to stay in L1
 constexpr int64_t kLeastPiece = 16;               // bytes under a tap that repay a pointer
@@ -170,20 +171,29 @@ Rows rows_of(const ConvSizes& s) {
   return s.c_in >= kLeastPiece && s.c_in % 4 == 0 ? Rows::kPieces : Rows::kGathered;
 }
 
-// Tiles that all fit one call are cut for threads to share, as far as that repays.
+// Tiles that all fit one call are cut for threads to share, as far as that repays: between columns
+// that the kernel does not multiply side by side, which costs nothing but for copied pixels; what
+// is left between pixels, where a tile's rows are rounded up.
 ConvTiling make_plan(const ConvSizes& s, int threads) {
   const int64_t gathered = std::clamp(
       kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep, 4 * kRowStep, kTileRows);
   const int64_t most = rows_of(s) == Rows::kGathered ? gathered : kTileRows;
   const int64_t pixels = s.window.out_count();
   const int64_t repeats = s.batch * s.group;
-  const ConvTiling plan = make_tiling(pixels, most, kRowStep, repeats, s.c_out);
+  ConvTiling plan = make_tiling(pixels, most, kRowStep, repeats, s.c_out);
   const double macs = static_cast<double>(repeats * pixels) * static_cast<double>(s.k() * s.c_out);
   const int64_t shares = thread_parts(macs / static_cast<double>(kSharedMacs), threads);
-  const int64_t chunks = repeats * plan.blocks * plan.tiles;
-  if (chunks >= shares || chunks == 0) return plan;
-  const int64_t tiles = (shares + repeats * plan.blocks - 1) / (repeats * plan.blocks);
-  return make_tiling(pixels, (pixels + tiles - 1) / tiles, kRowStep, repeats, s.c_out);
+  const auto parts = [](int64_t all, int64_t each) { return (all + each - 1) / each; };
+  const int64_t rows = repeats * plan.tiles;
+  if (rows * plan.blocks >= shares || rows * plan.blocks == 0) return plan;
+  const int64_t blocks = rows_of(s) == Rows::kGathered ? 1 : parts(shares, rows);
+  plan.columns = parts(parts(s.c_out, blocks), kSideBySide) * kSideBySide;
+  plan.blocks = parts(s.c_out, plan.columns);
+  if (rows * plan.blocks >= shares) return plan;
+  const int64_t tiles = parts(shares, repeats * plan.blocks);
+  plan.tile = parts(parts(pixels, tiles), kRowStep) * kRowStep;
+  plan.tiles = parts(pixels, plan.tile);
+  return plan;
 }
 
 class ByteConvolution {
