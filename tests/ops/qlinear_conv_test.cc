@@ -259,7 +259,7 @@ std::vector<int32_t> convolve(const Form& f, const std::vector<X>& x, int x_zero
 
 // ConvInteger takes one zero point of w for each filter or for all.
 template <typename X, typename W>
-void expect_formula(const Form& f, X x_zero, bool w_zeros) {
+void expect_formula(const Form& f, X x_zero, bool w_zeros, int threads = 1) {
   const int64_t reach = (f.kernel - 1) * f.dilation + 1;
   const int64_t height = (f.height + 2 * f.pad - reach) / f.stride + 1;
   const int64_t width = (f.width + 2 * f.pad - reach) / f.stride + 1;
@@ -278,7 +278,7 @@ void expect_formula(const Form& f, X x_zero, bool w_zeros) {
   const std::vector<int32_t> sums = convolve(f, x, x_zero, w, w_zero, height, width);
   OpTester t("ConvInteger", 10);
   give_inputs(&t);
-  t.expect<int32_t>(0, {1, f.filters, height, width}, sums);
+  t.threads(threads).expect<int32_t>(0, {1, f.filters, height, width}, sums);
   t.run();
   // Each channel's scale and bias are its own.
   std::vector<float> scale;
@@ -296,7 +296,7 @@ void expect_formula(const Form& f, X x_zero, bool w_zeros) {
   give_inputs(&floats);
   floats.input<float>({f.filters, 1, 1}, scale);
   floats.input<float>({f.filters}, bias);
-  floats.expect<float>(0, {1, f.filters, height, width}, want);
+  floats.threads(threads).expect<float>(0, {1, f.filters, height, width}, want);
   floats.run();
 }
 
@@ -309,6 +309,25 @@ void expect_forms() {
         SCOPED_TRACE(testing::Message() << form.name << ", zero " << int{zero} << ' ' << w_zeros);
         expect_formula<X, W>(form, zero, w_zeros);
       }
+    }
+  }
+}
+
+// Work enough to be cut, in blocks of 64 columns and tiles of 12 pixels.
+constexpr Form kCutForms[] = {
+    {"between columns", 64, 300, 1, 8, 9, 3, 1, 1, 1},
+    {"between columns and pixels", 64, 130, 1, 14, 14, 3, 1, 1, 1},
+    {"between pixels, pieces of groups", 96, 80, 2, 20, 19, 3, 1, 1, 1},
+    {"between pixels, gathered", 18, 70, 1, 29, 28, 3, 1, 1, 1},
+    {"in place", 500, 97, 1, 17, 16, 1, 1, 0, 1},
+};
+
+TEST(ConvInteger, IsExactHoweverItIsCutForThreads) {
+  for (const Form& form : kCutForms) {
+    for (const int threads : {2, 5}) {
+      SCOPED_TRACE(testing::Message() << form.name << ", " << threads << " threads");
+      expect_formula<uint8_t, int8_t>(form, 131, /*w_zeros=*/true, threads);
+      expect_formula<int8_t, int8_t>(form, 0, /*w_zeros=*/false, threads);
     }
   }
 }

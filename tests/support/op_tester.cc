@@ -440,6 +440,22 @@ void OpTester::build(Setting setting, const OpDef& def, Case* out) const {
   }
 }
 
+namespace {
+
+// A chunk after the other, as many as there are for these threads.
+class InTurn final : public Parallel {
+ public:
+  explicit InTurn(int threads) : threads_(threads) {}
+  int thread_count() const override { return threads_; }
+  void run(int64_t count, int64_t grain, Task task) override { one_.run(count, grain, task); }
+
+ private:
+  InlineParallel one_;
+  int threads_;
+};
+
+}  // namespace
+
 Status OpTester::run_kernel(const OpDef& def, Case* at) {
   const FolioKernels& kernels = kernels_for(0);
   OpBuild build(at->graph, at->node, kernels, /*prepack=*/true);
@@ -460,7 +476,7 @@ Status OpTester::run_kernel(const OpDef& def, Case* at) {
   }
   const std::vector<uint8_t> wanted(at->node.outputs.size(), 1);
   Host host(subgraphs_);
-  InlineParallel parallel;
+  InTurn parallel(threads_);
   OpRun run(host, kernels, parallel);
   run.begin(pointers, wanted, packed);
   FOLIO_RETURN_IF_ERROR(kernel->run(run));

@@ -110,6 +110,12 @@ class OpTester {
   OpTester& attr_strings(std::string name, std::vector<std::string> values);
   OpTester& attr(AttributeDef attribute);
   // A graph-valued attribute whose contents are these two functions.
+  // Work is cut as for so many threads; one does all of it.
+  OpTester& threads(int count) {
+    threads_ = count;
+    return *this;
+  }
+
   OpTester& subgraph(std::string attribute, SubgraphInfer infer, SubgraphRun run);
 
   template <typename T>
@@ -205,6 +211,7 @@ class OpTester {
   std::vector<Expected> expected_;
   std::vector<std::pair<int, std::string>> expected_types_;
   std::vector<Value> outputs_;
+  int threads_ = 1;
   std::string refusal_;
 };
 
