@@ -327,7 +327,6 @@ TEST(ConvInteger, IsExactHoweverItIsCutForThreads) {
     for (const int threads : {2, 5}) {
       SCOPED_TRACE(testing::Message() << form.name << ", " << threads << " threads");
       expect_formula<uint8_t, int8_t>(form, 131, /*w_zeros=*/true, threads);
-      expect_formula<int8_t, int8_t>(form, 0, /*w_zeros=*/false, threads);
     }
   }
 }
