@@ -45,8 +45,10 @@ class Link {
   }
 
   int64_t line_floats() const { return window_.out[2] * sizes_.group * sizes_.c_out; }
-  // Lines of the image before that so many of the output see.
-  int64_t seen_count(int64_t lines) const { return (lines - 1) * window_.stride[1] + reach_; }
+  // Lines of the image before that so many of the output see, at most.
+  int64_t seen_count(int64_t lines) const {
+    return std::min((lines - 1) * window_.stride[1] + reach_, window_.in[1]);
+  }
   Lines seen(const Lines& out) const {
     Lines in;
     in.from =

@@ -142,6 +142,7 @@ TEST(ConvChain, HasTheBitsOfSeveralSteps) {
       {.kernel2 = 5, .stride = 3, .dilation = 2, .pads = {4, 4, 4, 4}},
       {.kernel2 = 5, .pads = {0, 0, 0, 0}},
       {.kernel2 = 3, .stride = 1, .dilation = 40, .pads = {40, 40, 40, 40}},
+      {.dilation = 5000, .pads = {5000, 5000, 5000, 5000}},
       {.between = 1100, .side = 17},
       {.side = 120, .kernel2 = 1, .stride = 5, .pads = {0, 0, 0, 0}},
       {.batch = 2, .side = 40, .is_known = false},
