@@ -233,13 +233,8 @@ class Conv final : public OpKernel {
  private:
   // Z, or null.
   Result<const Tensor*> addend(const OpRun& run, DType dtype, const ConvSizes& s) const {
-    if (!fused || !run.has_input(3)) return static_cast<const Tensor*>(nullptr);
-    FOLIO_TRY(const Tensor* z, run.tensor(3, dtype));
-    if (!(z->shape() == s.out)) {
-      return invalid_argument("Z ", z->shape().to_string(), " differs from the output ",
-                              s.out.to_string());
-    }
-    return z;
+    if (!fused) return static_cast<const Tensor*>(nullptr);
+    return conv_addend(run, 3, dtype, s.out);
   }
 
   void finish_doubles(OpRun& run, const double* z, Tensor* y) const {

@@ -34,14 +34,8 @@ class NhwcConv final : public OpKernel {
                              form.is_winograd ? " by Winograd's algorithm" : "");
     }
     const Shape out = channels_last(s.out);
-    if (run.has_input(3)) {
-      FOLIO_TRY(const Tensor* z, run.tensor(3, DType::kFloat));
-      if (!(z->shape() == out)) {
-        return invalid_argument("Z ", z->shape().to_string(), " differs from the output ",
-                                out.to_string());
-      }
-      args.z = z->data<float>();
-    }
+    FOLIO_TRY(const Tensor* z, conv_addend(run, 3, DType::kFloat, out));
+    if (z) args.z = z->data<float>();
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, out));
     if (y->count() == 0) return Status::ok();
     args.x = x->data<float>();

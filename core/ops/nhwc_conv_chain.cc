@@ -47,14 +47,9 @@ class NhwcConvChain final : public OpKernel {
       shape = channels_last(steps[i].sizes.out);
     }
     NhwcConvArgs& last = steps.back().args;
-    if (run.has_input(kZ)) {
-      FOLIO_TRY(const Tensor* z, run.tensor(kZ, DType::kFloat));
-      if (!(z->shape() == shape) || forms.back().step != kLastStep) {
-        return invalid_argument("Z ", z->shape().to_string(), " does not fit the output ",
-                                shape.to_string());
-      }
-      last.z = z->data<float>();
-    }
+    FOLIO_TRY(const Tensor* z, conv_addend(run, kZ, DType::kFloat, shape));
+    if (z && forms.back().step != kLastStep) return invalid_argument("Z without a last step");
+    if (z) last.z = z->data<float>();
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, shape));
     if (y->count() == 0) return Status::ok();
     steps.front().args.x = x->data<float>();

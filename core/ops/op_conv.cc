@@ -86,6 +86,14 @@ void copy_strided_row(int64_t n, const float* x, int64_t in, int64_t first, int6
   std::fill(dst + end, dst + n, 0.0F);
 }
 
+Result<const Tensor*> conv_addend(const OpRun& run, int input, DType dtype, const Shape& out) {
+  if (!run.has_input(input)) return static_cast<const Tensor*>(nullptr);
+  FOLIO_TRY(const Tensor* z, run.tensor(input, dtype));
+  if (z->shape() == out) return z;
+  return invalid_argument("Z ", z->shape().to_string(), " differs from the output ",
+                          out.to_string());
+}
+
 bool is_pointwise(const Window& w) {
   bool pointwise = true;
   for (int d = 0; d < kSpatial; ++d) {

@@ -43,6 +43,9 @@ Result<Dims> conv_out_dims(const Attributes& from, DimTable& table, const Dims& 
 // Sets output 0 to this type and the dims that inputs x and w make.
 Status infer_conv(OpInfer& infer, DType dtype, int x_input, int w_input);
 
+// The image that is added to the result, of its shape; null: there is none.
+Result<const Tensor*> conv_addend(const OpRun& run, int input, DType dtype, const Shape& out);
+
 // 1x1 without stride and border: the image is the matrix.
 bool is_pointwise(const Window& w);
 

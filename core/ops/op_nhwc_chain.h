@@ -13,7 +13,6 @@
 namespace folio {
 
 inline constexpr size_t kMostSteps = 3;
-inline constexpr size_t kFilterStep = 1;
 inline constexpr size_t kLastStep = 2;
 // Before the names of each one's attributes.
 inline constexpr std::string_view kChainSteps[kMostSteps] = {"first.", "filter.", "last."};

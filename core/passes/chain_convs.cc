@@ -22,16 +22,7 @@ class ConvChains {
  public:
   explicit ConvChains(Pattern& pattern) : p_(pattern) {}
 
-  // Firsts before lasts: what they make is wider, as a rule.
   void join() {
-    for (NodeId id = 0; id < p_.count(); ++id) {
-      if (!is_filter(id)) continue;
-      const NodeId first = p_.made_by(p_.input(id, 0), "Conv", kNhwcDomain);
-      if (first != kNone && is_product(first) && adds_nothing(first) && hands_on(first, id)) {
-        taken_.push_back(first);
-        firsts_.emplace(id, first);
-      }
-    }
     for (NodeId id = 0; id < p_.count(); ++id) {
       if (is_filter(id)) join_at(id);
     }
@@ -86,17 +77,27 @@ class ConvChains {
     return count >= kFewestChainFloats;
   }
 
-  // The product that reads what the filter makes.
+  // The product whose result the filter reads.
+  NodeId first_of(NodeId filter) const {
+    const NodeId maker = p_.made_by(p_.input(filter, 0), "Conv", kNhwcDomain);
+    const bool is_first =
+        maker != kNone && is_product(maker) && adds_nothing(maker) && hands_on(maker, filter);
+    return is_first ? maker : kNone;
+  }
+
+  // The product that reads the filter's result. It is rather the first of another chain, as what
+  // firsts make is wider, as a rule.
   NodeId last_of(NodeId filter) const {
     const NodeId reader = p_.sole_reader(p_.node(filter).outputs[0]);
-    const bool is_last = reader != kNone && is_plain(reader) && is_product(reader) &&
-                         is_of_pixels(reader) && hands_on(filter, reader);
-    return is_last && std::count(taken_.begin(), taken_.end(), reader) == 0 ? reader : kNone;
+    if (reader == kNone || !is_product(reader) || !is_of_pixels(reader)) return kNone;
+    if (!hands_on(filter, reader)) return kNone;
+    const NodeId next = p_.sole_reader(p_.node(reader).outputs[0]);
+    const bool is_taken = next != kNone && is_filter(next) && first_of(next) == reader;
+    return is_taken ? kNone : reader;
   }
 
   void join_at(NodeId filter) {
-    const auto found = firsts_.find(filter);
-    const NodeId first = found == firsts_.end() ? kNone : found->second;
+    const NodeId first = first_of(filter);
     const NodeId last = last_of(filter);
     if (first == kNone && last == kNone) return;
     const NodeId steps[kMostSteps] = {first, filter, last};
@@ -118,8 +119,6 @@ class ConvChains {
   }
 
   Pattern& p_;
-  std::vector<NodeId> taken_;                  // the first of some chain
-  std::unordered_map<NodeId, NodeId> firsts_;  // by filter
 };
 
 }  // namespace

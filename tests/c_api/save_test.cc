@@ -1,7 +1,5 @@
 // ModelSave, and models that come back from what it wrote.
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "tests/c_api/capi_support.h"
 #include "tools/make_model/onnx_model.h"
@@ -9,14 +7,11 @@
 namespace capi_test {
 namespace {
 
+using folio::testing::contents;
+
 Model open(const std::string& path) {
   return make<Model>(api().OpenModel, static_cast<const FolioEnv*>(nullptr), path.c_str(),
                      static_cast<const FolioModelOptions*>(nullptr));
-}
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 TEST(ModelSave, WritesWhatOpensAgain) {
@@ -26,7 +21,7 @@ TEST(ModelSave, WritesWhatOpensAgain) {
     const std::string path = folder.path("saved." + std::string(format));
     auto saved = sized<FolioSaveInfo>();
     ASSERT_CALL(api().ModelSave(model.get(), path.c_str(), nullptr, &saved));
-    EXPECT_EQ(saved.file_bytes, bytes_of(path).size());
+    EXPECT_EQ(saved.file_bytes, contents(path).size());
     EXPECT_EQ(saved.data_bytes, 0u);
     EXPECT_EQ(saved.node_count, 2u);
     EXPECT_EQ(saved.initializer_count, 1u);
@@ -62,7 +57,7 @@ TEST(ModelSave, OptionsAreChecked) {
   EXPECT_TRUE(
       fails(api().ModelSave(model.get(), folder.path("no/m.onnx").c_str(), nullptr, nullptr),
             FOLIO_NO_SUCHFILE, {"no/m.onnx"}));
-  EXPECT_EQ(bytes_of(path), "") << "nothing was written";
+  EXPECT_EQ(contents(path), "") << "nothing was written";
 }
 
 TEST(ModelSave, ProgressCancels) {
@@ -88,7 +83,7 @@ TEST(OrtBytes, AreUsedDirectlyOnlyWhenAskedFor) {
                         model_writer::Type::tensor(model_writer::ElementType::kFloat, {kCount}));
   const auto model = open(folder.write("mul.onnx", writer.serialize()));
   ASSERT_CALL(api().ModelSave(model.get(), folder.path("mul.ort").c_str(), nullptr, nullptr));
-  const std::string original = bytes_of(folder.path("mul.ort"));
+  const std::string original = contents(folder.path("mul.ort"));
   const float two = 2.0F;
   const float five = 5.0F;
   for (const bool directly : {false, true}) {

@@ -20,15 +20,11 @@
 namespace folio {
 namespace {
 
+using testing::contents;
 using testing::TempFolder;
 
 Bytes bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 size_t files_in(const std::string& folder) {

@@ -8,13 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <set>
 
-#include "core/ops/op_half.h"
 #include "tests/properties/one_node.h"
 #include "tests/properties/ort_compare.h"
 #include "tests/properties/ort_library.h"

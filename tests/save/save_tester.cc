@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "core/os/mapped_file.h"
 
@@ -106,11 +105,6 @@ std::vector<std::string> files_in(const std::string& folder) {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace folio::testing

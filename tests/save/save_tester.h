@@ -25,6 +25,5 @@ Result<ModelDef> load_file(const std::string& path);
 
 // Names of the files in a folder, hidden ones too, sorted.
 std::vector<std::string> files_in(const std::string& folder);
-std::string contents(const std::string& path);
 
 }  // namespace folio::testing

@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "tests/support/pack_tester.h"
 
@@ -14,11 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace pack_test;
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+using testing::contents;
 
 timespec time_of(const std::string& path) {
   struct stat s = {};
@@ -85,8 +79,8 @@ TEST_F(DeclaredDigestsOf, ASavedModelFindsItsBlobsUnread) {
 }
 
 TEST_F(DeclaredDigestsOf, SavingTwiceGivesTheSameBytes) {
-  EXPECT_EQ(bytes_of(save("one.onnx")), bytes_of(save("two.onnx")));
-  EXPECT_EQ(bytes_of(save("one.ort")), bytes_of(save("two.ort")));
+  EXPECT_EQ(contents(save("one.onnx")), contents(save("two.onnx")));
+  EXPECT_EQ(contents(save("one.ort")), contents(save("two.ort")));
 }
 
 TEST_F(DeclaredDigestsOf, ACopyThatKeepsTheTimeIsBelievedByItsStatOnly) {
@@ -105,8 +99,8 @@ TEST_F(DeclaredDigestsOf, ACopyThatKeepsTheTimeIsBelievedByItsStatOnly) {
 
 TEST_F(DeclaredDigestsOf, AFileThatWasWrittenToIsNotBelieved) {
   const std::string path = save("s.onnx");
-  std::string bytes = bytes_of(path);
-  const size_t at = bytes.find(bytes_of(folder.path("m.onnx")).substr(2000, 64));  // amid a
+  std::string bytes = contents(path);
+  const size_t at = bytes.find(contents(folder.path("m.onnx")).substr(2000, 64));  // amid a
   ASSERT_NE(at, std::string::npos);
   bytes[at + 2] = static_cast<char>(bytes[at + 2] ^ 1);
   folder.write("s.onnx", bytes);
@@ -137,7 +131,7 @@ TEST_F(DeclaredDigestsOf, AModelSavedWithItsPackFileIsNeverRead) {
 // Swaps what is said of two weights, and sets the time that goes with the text.
 TEST_F(DeclaredDigestsOf, ALieIsNobodyElsesTrouble) {
   const std::string path = save("liar.onnx");
-  std::string bytes = bytes_of(path);
+  std::string bytes = contents(path);
   const size_t entry = bytes.find(DeclaredDigests::kKey);
   ASSERT_NE(entry, std::string::npos);
   constexpr size_t kHead = 33, kEntry = 65, kDigest = 32;

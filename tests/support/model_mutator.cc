@@ -361,7 +361,7 @@ class Mutator : private Draw {
 std::string change_model(std::string_view model, uint64_t seed, ChangeBytes change_bytes) {
   Fields fields = read_fields(model, MessageKind::kModel);
   Mutator mutator(&fields, seed, change_bytes);
-  for (uint64_t i = 0; i <= seed / 16 % 3; ++i) mutator.change();
+  for (uint64_t i = 0; i <= seed % 3; ++i) mutator.change();
   return write_fields(fields);
 }
 

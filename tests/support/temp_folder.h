@@ -1,4 +1,4 @@
-// A folder of a test's own, removed with all that is in it.
+// A folder of a test's own, removed with all that is in it, and what a file holds.
 #pragma once
 
 #include <stdlib.h>
@@ -7,9 +7,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 namespace folio::testing {
+
+// All bytes of a file; none where it cannot be read.
+inline std::string contents(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 class TempFolder {
  public:

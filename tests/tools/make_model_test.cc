@@ -10,13 +10,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/support/temp_folder.h"
 #include "tools/make_model/kinds.h"
 #include "tools/make_model/model_file.h"
 #include "tools/make_model/onnx_model.h"
@@ -168,11 +168,6 @@ std::string external_value(std::string_view tensor, const std::string& key) {
     if (text(field.bytes, 1) == key) return text(field.bytes, 2);
   }
   return {};
-}
-
-std::string file_bytes(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 // Every name a node reads is visible, no name is defined twice in a graph, every output is defined.
@@ -502,7 +497,7 @@ TEST(WriteModelFile, WritesWhatSerializeGives) {
   const fs::path path = folder.path() / "m.onnx";
   const WriteResult result = write_model_files(files, path.string());
   ASSERT_TRUE(result.ok()) << result.error;
-  EXPECT_EQ(file_bytes(path), files.model.serialize());
+  EXPECT_EQ(folio::testing::contents(path), files.model.serialize());
   EXPECT_EQ(folder.file_count(), 1u);
 }
 
@@ -511,7 +506,7 @@ TEST(WriteModelFile, PutsTheDataFileBesideTheModel) {
   const ModelFiles files = build_aliased(2, "a.data");
   const WriteResult result = write_model_files(files, (folder.path() / "m.onnx").string());
   ASSERT_TRUE(result.ok()) << result.error;
-  EXPECT_EQ(file_bytes(folder.path() / "a.data"), files.data->serialize());
+  EXPECT_EQ(folio::testing::contents(folder.path() / "a.data"), files.data->serialize());
 }
 
 TEST(WriteModelFile, RefusesMoreThanProtobufHolds) {

@@ -3,8 +3,8 @@
  * Order: every element of C is one chain of fused multiply-adds in the order of p; between blocks
  *        of k it rests in C, which loses nothing. So blocking, tile sizes, and how callers split
  *        rows and columns do not change a bit, and both ISAs agree.
- * Cache: the panels of a k block stay in L1, or where it is deeper in L2, while rows stream from
- * L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks of
+ * Cache: the panels of a k block stay in L1, or where it is deeper in L2, while rows stream from L2:
+ *        where they stand when each is contiguous, else packed as [tile][p][row] in blocks of
  *        kStackRows x kBlockK, or copied (gemm.inl, crowds). Meanwhile the next panels come from
  *        memory to L2, or what the caller wants next: without that the first tile over it would
  *        wait for most of it.
@@ -85,9 +85,9 @@ VFN const float* fetch_ahead(const Tile* tile, const float* ahead, int64_t panel
 VFN void plan_next(Tile* tile) {
   const FolioGemmF32* args = tile->args;
   const int64_t lines = args->next_rows * (args->next_bytes / 64 + 1);
-  const int64_t tiles =
-      (args->m + kTileRows - 1) / kTileRows *
-      ((args->n + kTilePanels * FOLIO_F32P16_COLUMNS - 1) / (kTilePanels * FOLIO_F32P16_COLUMNS));
+  const int64_t tiles = (args->m + kTileRows - 1) / kTileRows *
+                        ((args->n + kTilePanels * FOLIO_F32P16_COLUMNS - 1) /
+                         (kTilePanels * FOLIO_F32P16_COLUMNS));
   const int64_t portions = tiles * (args->k / kSteps);
   tile->next = args->next;
   tile->next_end = args->next + args->next_bytes;
@@ -106,9 +106,8 @@ VFN void fetch_next(Tile* tile) {
   }
 }
 
-/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one every
- * kSteps. A sum too short for that does without: asking at once for all takes longer than waiting.
- */
+/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one every kSteps.
+ * A sum too short for that does without: asking at once for all takes longer than waiting. */
 typedef struct TileEnd {
   const float* c; /* null: in L1 already */
   const float* d; /* null: none */
@@ -250,7 +249,8 @@ VFN void store_part(int v, float* to, V a) {
 
 /* sum[i] += a row's element times one row of B. */
 template <int kRows, int kVectors, int kNarrow, typename Rows>
-VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float* b, int64_t panel) {
+VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float* b,
+                   int64_t panel) {
   V row[kVectors];
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
@@ -325,8 +325,9 @@ struct PanelsAhead {
   __attribute__((always_inline)) void fetch(int64_t left, int64_t row) {
     if (left == kBytes / row) at += (kPanels - 1) * panel;
 #pragma GCC unroll 16
-    for (int v = 0; v < kPanels; ++v)
+    for (int v = 0; v < kPanels; ++v) {
       __builtin_prefetch((const void*)(at + v * panel), 0, kToL2 ? 2 : 3);
+    }
     at += row;
   }
 };
@@ -463,8 +464,7 @@ VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
   }
 }
 
-/* Whether all that becomes of sums is what tile_end_rows() does. With 16 registers it takes longer.
- */
+/* Whether all that becomes of sums is what tile_end_rows() does. With 16 registers it takes longer. */
 VFN int ends_by_rows(const Tile* tile) {
   if (kPanelVectors > 1) return 0;
   const FolioGemmF32* args = tile->args;
