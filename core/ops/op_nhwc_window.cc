@@ -6,18 +6,21 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
-// A depthwise chunk: multiply-adds, lines, and how many chunks there should be.
+// A depthwise chunk: multiply-adds at least, lines at most.
 constexpr int64_t kGrainWork = 1 << 15;
-constexpr int64_t kGrainLines = 8;
-constexpr int64_t kManyChunks = 8;
+constexpr int64_t kMostLines = 16;
+constexpr int64_t kManyChunks = 8;        // where lines are few, of their columns
 constexpr int64_t kColumnWork = 1 << 18;  // multiply-adds of a line's columns, where lines are few
 constexpr int64_t kFewestColumns = 32;
 constexpr int64_t kGroupedFloats = 64 * 1024;  // of the image, in small groups
 
-// Lines next to each other read the same of the image: some, but no more than lets many share.
-int64_t depthwise_grain(const ConvSizes& s, int64_t floats, int64_t lines) {
+// Neighbouring lines read the same of the image, and the kernel computes some at a time: parts of
+// one size, the same number of them for each thread.
+int64_t depthwise_grain(const ConvSizes& s, int threads, int64_t floats, int64_t lines) {
   const int64_t work = std::max<int64_t>(1, kGrainWork / (floats * s.window.kernel_count()));
-  return std::max(work, std::min(kGrainLines, lines / kManyChunks));
+  const int64_t most = kMostLines * threads;
+  const int64_t parts = threads * std::max<int64_t>(1, (lines + most - 1) / most);
+  return std::max(work, (lines + parts - 1) / parts);
 }
 
 // Groups have more weights, each of which is loaded once for the pixels of a chunk: as many lines
@@ -84,8 +87,9 @@ Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args)
   const int64_t lines = s.batch * w.out[0] * w.out[1];
   const int64_t channels = s.group * s.c_in;
   const int64_t w_step = s.c_in == 1 ? channels : s.c_in * kPanel;
-  const int64_t grain = s.c_in == 1 ? depthwise_grain(s, filter.floats(), lines)
-                                    : grouped_grain(s, run.parallel().thread_count(), lines);
+  const int threads = run.parallel().thread_count();
+  const int64_t grain = s.c_in == 1 ? depthwise_grain(s, threads, filter.floats(), lines)
+                                    : grouped_grain(s, threads, lines);
   const int64_t columns = column_grain(s, lines);
   const int64_t pieces = (w.out[2] + columns - 1) / columns;
   run.parallel().for_range(

@@ -6,8 +6,7 @@
 // Method:  rows of the slots depthwise_f32 and grouped_f32.
 // Owns:    nothing.
 // Splits:  lines, by shape and threads, or the columns of few lines, by shape; bit-identical for
-// any
-//          number of threads.
+//          any number of threads.
 #pragma once
 
 #include "core/ops/op_nhwc.h"
