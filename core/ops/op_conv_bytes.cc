@@ -1,6 +1,6 @@
 #include "core/ops/op_conv_bytes.h"
 
-#include "core/base/checked_math.h"
+#include "core/ops/op_conv_byte_weights.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_scratch.h"
@@ -13,151 +13,11 @@ constexpr int64_t kRowStep = 12;                  // rows of the widest kernel's
 constexpr int64_t kSideBySide = 4 * kPanel;       // columns of the widest kernel's tile
 constexpr int64_t kTileRows = 384;                // pixels of a tile at most
 constexpr int64_t kTileBytes = 24 * 1024;         // gathered, to stay in L1
-constexpr int64_t kLeastPiece = 16;               // bytes under a tap that repay a pointer
 constexpr int64_t kShortRun = 32;                 // bytes that are copied at once
 constexpr int64_t kLinePixels = 128;              // of a line of the depthwise kernel
 constexpr int64_t kLinesWork = 32 * 1024;         // outputs of one of its calls, about
 constexpr int64_t kLinesPixels = 512;             // and pixels at most
 constexpr int64_t kSharedMacs = 4 * kThreadMacs;  // of bytes, that repay to wake a thread
-
-bool is_depthwise(const ConvSizes& s) {
-  return s.c_in == 1 && s.c_out == 1 && s.window.kernel_count() <= FOLIO_MAX_BYTE_TAPS;
-}
-
-PackRequest weights_request(int64_t c_in, int64_t taps, int64_t channels) {
-  PackRequest request = s8p16k4_request(c_in * taps, channels, taps, c_in * taps);
-  request.taps = taps;
-  return request;
-}
-
-// Weights and what belongs to each output channel, of all groups.
-struct Weights {
-  const uint8_t* panels = nullptr;
-  int64_t group_stride = 0;              // bytes
-  const int32_t* offset = nullptr;       // or null: 0
-  const int32_t* column_sums = nullptr;  // null: the offsets have them
-  int32_t* zero = nullptr;               // null: all are 0
-  int64_t parts = 1;  // of one channel each: so many weights for each tap, to be added
-};
-
-void add_offsets(const ByteConv& conv, const ConvSizes& s, int64_t first, int64_t count,
-                 const int32_t* column_sums, int32_t x_zero, const int32_t* zero, int32_t* offset) {
-  zero_point_offsets(count, s.k(), x_zero, column_sums, zero ? zero + first : nullptr,
-                     conv.bias ? conv.bias + first : nullptr, 1, offset + first);
-}
-
-// Filters of one channel with zero points: the differences, which may need more than a byte each,
-// as sums of signed bytes. False when those are too many taps for the kernel.
-Result<bool> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv, Weights* out) {
-  const int64_t taps = s.window.kernel_count();
-  const int64_t count = s.group * taps;
-  const uint8_t flip = conv.w->dtype() == DType::kUint8 ? 0x80 : 0;
-  const uint8_t* codes = conv.w->raw();
-  const auto code = [&](int64_t i) { return static_cast<int8_t>(codes[i] ^ flip); };
-  int32_t low = 0;
-  int32_t high = 0;
-  for (int64_t c = 0; c < s.group; ++c) {
-    int8_t least = 127;
-    int8_t most = -128;
-    for (int64_t i = c * taps; i < (c + 1) * taps; ++i) {
-      least = std::min(least, code(i));
-      most = std::max(most, code(i));
-    }
-    low = std::min(low, least - out->zero[c]);
-    high = std::max(high, most - out->zero[c]);
-  }
-  const int64_t parts = low >= -128 && high <= 127 ? 1 : high <= 2 * 127 ? 2 : 3;
-  if (parts * taps > FOLIO_MAX_BYTE_TAPS) return false;
-  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(parts * count)));
-  uint8_t* to = bytes;
-  for (int64_t c = 0; c < s.group; ++c) {
-    for (int64_t p = 0; p < parts; ++p, to += taps) {
-      // What earlier parts leave: each took as much as a byte holds.
-      const auto taken = static_cast<int32_t>(p);
-      for (int64_t i = 0; i < taps; ++i) {
-        const int32_t all = code(c * taps + i) - out->zero[c];
-        const int32_t rest = all - std::clamp(all, -128 * taken, 127 * taken);
-        to[i] = static_cast<uint8_t>(std::clamp(rest, -128, 127));
-      }
-    }
-  }
-  const PackRequest request = weights_request(1, parts * taps, s.group);
-  FOLIO_TRY(const ByteMatrix matrix, pack_bytes_now(run, request, bytes, DType::kInt8));
-  out->panels = matrix.panels;
-  out->zero = nullptr;
-  out->parts = parts;
-  out->offset = conv.bias;
-  out->column_sums = matrix.column_sums;
-  return true;
-}
-
-// Whether zero points of the weights may differ from what their packed form has, 0.
-bool has_zeros(const ByteConv& conv, int64_t channels) {
-  const uint8_t* zeros = conv.w_zero.data;
-  if (conv.w->dtype() == DType::kUint8) return true;
-  if (!zeros) return false;
-  const auto rest = static_cast<size_t>(conv.w_zero.row_stride == 0 ? 0 : channels - 1);
-  return zeros[0] != 0 || std::memcmp(zeros, zeros + 1, rest) != 0;
-}
-
-Result<Weights> prepare_weights(OpRun& run, const ConvSizes& s, const ByteConv& conv,
-                                int32_t x_zero) {
-  const int64_t channels = s.group * s.c_out;
-  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(channels) * 2 * sizeof(int32_t)));
-  Weights weights;
-  auto* offset = reinterpret_cast<int32_t*>(memory);
-  int32_t* zero = offset + channels;
-  const int32_t flip = conv.w->dtype() == DType::kUint8 ? 128 : 0;
-  const int64_t looked_at = has_zeros(conv, channels) ? channels : 0;
-  for (int64_t j = 0; j < looked_at; ++j) {
-    const int64_t at = j * conv.w_zero.row_stride;
-    zero[j] = -flip;
-    if (conv.w_zero.data) {
-      const uint8_t code = conv.w_zero.data[at];
-      zero[j] += flip != 0 ? code : static_cast<int8_t>(code);
-    }
-    if (zero[j] != 0) weights.zero = zero;
-  }
-  if (is_depthwise(s) && weights.zero) {
-    FOLIO_TRY(const bool done, subtract_zeros(run, s, conv, &weights));
-    if (done) return weights;
-  }
-  const bool depthwise = is_depthwise(s) && !weights.zero;
-  const int64_t taps = s.window.kernel_count();
-  if (const PackedBlob* blob = run.packed(conv.w_input); blob && (depthwise || !is_depthwise(s))) {
-    const ByteMatrix matrix = packed_matrix(blob->data(), s.k(), channels);
-    weights.panels = matrix.panels;
-    weights.group_stride = s.c_out / kPanel * panel_bytes(s.k());
-    if (!weights.zero) {
-      weights.offset = conv.bias;
-      weights.column_sums = matrix.column_sums;
-      return weights;
-    }
-    add_offsets(conv, s, 0, channels, matrix.column_sums, x_zero, zero, offset);
-    weights.offset = offset;
-    return weights;
-  }
-  // One matrix for each group, or all channels together.
-  const int64_t groups = depthwise ? 1 : s.group;
-  const int64_t count = depthwise ? channels : s.c_out;
-  const PackRequest request = weights_request(s.c_in, taps, count);
-  uint64_t each = 0;
-  uint64_t all = 0;
-  if (!s8p16k4_bytes(request.k, request.n, &each) ||
-      !checked_mul(each, static_cast<uint64_t>(groups), &all)) {
-    return invalid_argument("W ", conv.w->shape().to_string(), " is too large to pack");
-  }
-  FOLIO_TRY(uint8_t * panels, run.scratch(static_cast<size_t>(all)));
-  weights.panels = panels;
-  weights.offset = offset;
-  weights.group_stride = static_cast<int64_t>(each);
-  for (int64_t g = 0; g < groups; ++g, panels += each) {
-    fill_panels(run.kernels(), request, conv.w->raw() + g * count * s.k(), conv.w->dtype(), panels);
-    const ByteMatrix matrix = packed_matrix(panels, request.k, request.n);
-    add_offsets(conv, s, g * count, count, matrix.column_sums, x_zero, weights.zero, offset);
-  }
-  return weights;
-}
 
 // How the kernel finds the bytes under the taps of a pixel.
 enum class Rows {
@@ -168,7 +28,7 @@ enum class Rows {
 
 Rows rows_of(const ConvSizes& s) {
   if (is_pointwise(s.window) && s.group == 1) return Rows::kInPlace;
-  return s.c_in >= kLeastPiece && s.c_in % 4 == 0 ? Rows::kPieces : Rows::kGathered;
+  return fits_pieces(s.c_in) ? Rows::kPieces : Rows::kGathered;
 }
 
 // Tiles that all fit one call are cut for threads to share, as far as that repays: between columns
@@ -198,17 +58,24 @@ ConvTiling make_plan(const ConvSizes& s, int threads) {
 
 class ByteConvolution {
  public:
-  ByteConvolution(const ConvSizes& s, const ByteConv& conv, const FolioKernels& kernels,
-                  int threads)
-      : s_(s), conv_(conv), kernels_(kernels), rows_(rows_of(s)), plan_(make_plan(s, threads)) {}
+  // `whole`: before groups were joined, of which the last one of `s` may have fewer.
+  ByteConvolution(const ConvSizes& whole, const ConvSizes& s, const ByteConv& conv,
+                  const FolioKernels& kernels, int threads)
+      : s_(s),
+        conv_(conv),
+        kernels_(kernels),
+        rows_(rows_of(s)),
+        plan_(make_plan(s, threads)),
+        image_channels_(whole.group * whole.c_in),
+        channels_(whole.group * whole.c_out) {}
 
   const uint8_t* x = nullptr;  // [N, pixels, C] unsigned
   uint8_t x_zero = 0;
-  Weights weights;
+  ByteConvWeights weights;
   const uint8_t* border = nullptr;      // a pixel of zero points
   const int32_t* pixel_sums = nullptr;  // [N, pixels, groups] of x; with zero points and pieces
 
-  int64_t channels() const { return s_.group * s_.c_out; }
+  int64_t channels() const { return channels_; }
   int64_t element() const { return conv_.sums.to == kFolioToByte ? 1 : 4; }
 
   // ------------------------------------------------------------ products
@@ -239,10 +106,11 @@ class ByteConvolution {
     const int64_t pixels = s_.window.out_count();
     const int64_t channel = group * s_.c_out + column;
     FolioGemmU8 args{};
+    const int64_t c = image_channels_;
+    const int64_t c_in = std::min(s_.c_in, c - group * s_.c_in);
     args.m = std::min(plan_.tile, pixels - pixel);
-    args.n = std::min(plan_.columns, s_.c_out - column);
-    args.k = row_bytes();
-    const int64_t c = s_.group * s_.c_in;
+    args.n = std::min({plan_.columns, s_.c_out - column, channels_ - channel});
+    args.k = has_pieces() ? c_in * s_.window.kernel_count() : row_bytes();
     const uint8_t* from = x + image * s_.window.in_count() * c + group * s_.c_in;
     args.a_row_stride = args.k;
     args.a = scratch;
@@ -254,7 +122,7 @@ class ByteConvolution {
         list_line(from, row, first, n, pieces + i, args.m, 1);
       });
       args.a_rows = pieces;
-      args.a_run = s_.c_in;
+      args.a_run = c_in;
     } else {
       gather(from, pixel, args.m, scratch);
     }
@@ -436,7 +304,7 @@ class ByteConvolution {
 
   uint8_t* gather_pixel(const uint8_t* image, int64_t row, int64_t column, uint8_t* dst) const {
     const Window& w = s_.window;
-    const int64_t c = s_.group * s_.c_in;
+    const int64_t c = image_channels_;
     // Taps that are neighbours in the image are one run of bytes.
     const bool joined = w.dilation[2] == 1 && s_.group == 1;
     const int64_t step = joined ? w.kernel[2] : 1;
@@ -469,7 +337,7 @@ class ByteConvolution {
   void copy_run(const uint8_t* line, int64_t first, int64_t run, uint8_t* dst) const {
     const int64_t in = s_.window.in[2];
     const int64_t bytes = s_.c_in;
-    const int64_t stride = s_.group * s_.c_in;  // equal to bytes when run > 1
+    const int64_t stride = image_channels_;  // equal to bytes when run > 1
     const int64_t begin = line ? std::clamp<int64_t>(-first, 0, run) : run;
     const int64_t end = line ? std::clamp<int64_t>(in - first, begin, run) : run;
     if (begin > 0) std::memset(dst, x_zero, static_cast<size_t>(begin * bytes));
@@ -511,7 +379,7 @@ class ByteConvolution {
   // Where the channels of each pixel under each tap begin: to[tap * tap_step + i * pixel_step].
   void list_line(const uint8_t* image, int64_t row, int64_t column, int64_t count,
                  const uint8_t** to, int64_t tap_step, int64_t pixel_step) const {
-    const int64_t c = s_.group * s_.c_in;
+    const int64_t c = image_channels_;
     const int64_t step = s_.window.stride[2] * c;
     for_line(row, column, count, [&](int64_t tap, int64_t i, int64_t n, int64_t at) {
       const uint8_t** p = to + tap * tap_step + i * pixel_step;
@@ -615,6 +483,8 @@ class ByteConvolution {
   const FolioKernels& kernels_;
   const Rows rows_;
   const ConvTiling plan_;
+  const int64_t image_channels_;  // of all groups
+  const int64_t channels_;        // of y
 };
 
 // x as [N, pixels, C] of unsigned bytes.
@@ -665,35 +535,23 @@ Result<const int32_t*> sum_pixels(OpRun& run, const ConvSizes& s, const uint8_t*
 
 }  // namespace
 
-void request_byte_conv(OpBuild& build, int input, int64_t group) {
-  const Initializer* w = build.initializer(input);
-  if (!w || !is_byte(w->dtype) || w->shape.rank() < 3 || w->shape[0] < 1) return;
-  uint64_t count = 0;
-  if (!checked_count(w->shape.dims(), &count) || count == 0) return;
-  const int64_t channels = w->shape[0];
-  const int64_t c_in = w->shape[1];
-  const int64_t taps = static_cast<int64_t>(count) / channels / c_in;
-  // A group must begin with a panel; of one channel each they are all one matrix.
-  const bool depthwise = group == channels && c_in == 1 && taps <= FOLIO_MAX_BYTE_TAPS;
-  if (group > 1 && !depthwise && (channels % group != 0 || channels / group % kPanel != 0)) return;
-  PackRequest request = weights_request(c_in, taps, channels);
-  // Filters of one channel with zero points other than 0 are packed once more by the run.
-  request.replaces_source = !depthwise;
-  request_s8p16k4(build, input, request);
-}
-
-Status run_byte_conv(OpRun& run, const ConvSizes& s, const ByteConv& conv) {
-  ByteConvolution c(s, conv, run.kernels(), run.parallel().thread_count());
+Status run_byte_conv(OpRun& run, const ConvSizes& whole, const ByteConv& conv) {
   const int32_t zero = conv.x_zero + (conv.x->dtype() == DType::kInt8 ? 128 : 0);
+  FOLIO_TRY(const ByteConvWeights weights, prepare_byte_conv_weights(run, whole, conv, zero));
+  ConvSizes s = whole;
+  s.group = (s.group + weights.joined - 1) / weights.joined;
+  s.c_in *= weights.joined;
+  s.c_out *= weights.joined;
+  ByteConvolution c(whole, s, conv, run.kernels(), run.parallel().thread_count());
+  c.weights = weights;
   c.x_zero = static_cast<uint8_t>(zero);
-  FOLIO_TRY(c.x, pixels_first(run, s, conv));
-  FOLIO_TRY(c.weights, prepare_weights(run, s, conv, zero));
+  FOLIO_TRY(c.x, pixels_first(run, whole, conv));
   const bool depthwise = is_depthwise(s) && !c.weights.zero;
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(
       ThreadScratch::make(run, depthwise ? c.line_bytes() : c.scratch_bytes(), &scratch));
   if (depthwise || c.has_pieces()) {
-    const auto bytes = static_cast<size_t>(s.group * s.c_in);
+    const auto bytes = static_cast<size_t>(whole.group * whole.c_in);
     FOLIO_TRY(uint8_t * border, run.scratch(bytes));
     std::memset(border, c.x_zero, bytes);
     c.border = border;

@@ -167,7 +167,11 @@ TEST(QLinearConv, IsTheDefinitionForTypesGroupsAndBorders) {
       {false, true, false, 1, 4, 9, 3, 1, 1, 1, true},     // ... over a border
       {false, true, false, 2, 5, 16, 3, 1, 1, 1, false},   // groups of whole panels
       {true, true, false, 3, 2, 4, 3, 1, 1, 1, true},      // groups of less
-      {false, true, false, 70, 1, 1, 3, 1, 1, 1, false},   // depthwise
+      {false, true, false, 4, 4, 4, 3, 1, 1, 1, false},    // ... that share a panel
+      {true, false, true, 4, 8, 8, 3, 2, 1, 1, false},
+      {false, true, true, 4, 4, 4, 3, 1, 1, 1, true},     // ... with zero points
+      {true, true, false, 2, 5, 24, 3, 1, 1, 1, false},   // of more than a panel
+      {false, true, false, 70, 1, 1, 3, 1, 1, 1, false},  // depthwise
       {true, false, true, 70, 1, 1, 3, 2, 1, 1, false},
       {false, true, false, 6, 1, 1, 3, 1, 1, 1, true},    // depthwise with zero points
       {false, true, false, 20, 1, 1, 5, 1, 1, 2, false},  // 25 taps

@@ -216,6 +216,19 @@ constexpr Form kForms[] = {
     {"a channel each in windows of many taps", 40, 40, 40, 9, 12, 7, 1, 3, 1},
     {"a channel each in windows of more taps", 20, 20, 20, 14, 14, 13, 1, 6, 1},
     {"deep", 80, 16, 1, 4, 4, 3, 1, 1, 1},
+    {"groups of four that share panels", 32, 32, 8, 7, 9, 3, 1, 1, 1},
+    {"groups of eight that share panels", 32, 32, 4, 9, 8, 3, 2, 1, 1},
+    {"groups of eight of many channels", 40, 16, 2, 5, 5, 3, 1, 1, 1},
+    {"groups of eight, an odd number", 24, 24, 3, 5, 6, 3, 1, 1, 1},
+    {"groups of four, one too many", 36, 36, 9, 5, 6, 3, 1, 1, 1},
+    {"groups of four, one too many, of one tap", 36, 36, 9, 5, 6, 1, 2, 0, 1},
+    {"groups of three", 36, 36, 12, 5, 6, 3, 1, 1, 1},
+    {"groups of three, one too many to be joined", 33, 33, 11, 5, 6, 3, 1, 1, 1},
+    {"groups of less than a panel", 6, 9, 3, 5, 6, 3, 1, 1, 1},
+    {"groups of less than a panel of one tap", 6, 9, 3, 5, 6, 1, 1, 0, 1},
+    {"groups of two of a channel each", 24, 48, 24, 6, 5, 3, 1, 1, 1},
+    {"a channel each in windows of too many taps", 16, 16, 16, 14, 13, 13, 1, 6, 1},
+    {"groups of more than a panel", 12, 48, 2, 6, 6, 3, 1, 1, 1},
 };
 
 template <typename T>

@@ -1,0 +1,242 @@
+#include "core/ops/op_conv_byte_weights.h"
+
+#include "core/base/checked_math.h"
+#include "core/ops/op_quantized.h"
+
+namespace folio {
+namespace {
+
+constexpr int64_t kPanel = 16;
+
+PackRequest matrix_request(int64_t c_in, int64_t taps, int64_t channels) {
+  PackRequest request = s8p16k4_request(c_in * taps, channels, taps, c_in * taps);
+  request.taps = taps;
+  return request;
+}
+
+// The panels of all groups, so many of them together. False when there are too many bytes.
+bool panels_request(int64_t group, int64_t c_in, int64_t c_out, int64_t taps, int64_t joined,
+                    PackRequest* out) {
+  int64_t k = 0;
+  if (!checked_mul(c_in, taps, &k) || !checked_mul(k, joined, &k)) return false;
+  *out = matrix_request(c_in * joined, taps, group * c_out);
+  out->groups = c_out % kPanel == 0 ? 1 : group;  // whole panels are those of one matrix
+  const int64_t parts = (out->groups + joined - 1) / joined;
+  uint64_t each = 0;
+  return s8p16k4_bytes(k, out->n / out->groups * joined, &each) &&
+         checked_mul(each, static_cast<uint64_t>(parts), &out->bytes);
+}
+
+// A panel of filters of `groups` groups [filters, c_in, taps], each of which sees its own group's
+// share of the rows of a tap, and their sums.
+void fill_joined(int64_t groups, int64_t filters, int64_t c_in, int64_t taps, const uint8_t* from,
+                 DType dtype, uint8_t* panel) {
+  const int64_t rows = groups * c_in;
+  const uint8_t flip = dtype == DType::kUint8 ? 0x80 : 0;
+  const auto bytes = static_cast<size_t>(panel_bytes(rows * taps));
+  std::memset(panel, 0, bytes + kPanel * sizeof(int32_t));
+  auto* sums = reinterpret_cast<int32_t*>(panel + bytes);
+  for (int64_t j = 0; j < groups * filters; ++j) {
+    const int64_t first = j / filters * c_in;
+    for (int64_t c = 0; c < c_in; ++c) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const uint8_t code = *from++ ^ flip;
+        const int64_t p = tap * rows + first + c;
+        panel[p / 4 * FOLIO_S8P16K4_GROUP + j * 4 + p % 4] = code;
+        sums[j] += static_cast<int8_t>(code);
+      }
+    }
+  }
+}
+
+// What `r` asks for, of filters of so many channels.
+void fill_conv_panels(const FolioKernels& kernels, const PackRequest& r, int64_t c_in,
+                      const uint8_t* bytes, DType dtype, uint8_t* blob) {
+  const int64_t k = c_in * r.taps;
+  const int64_t joined = r.k / k;
+  const int64_t filters = r.n / r.groups;
+  const int64_t parts = (r.groups + joined - 1) / joined;
+  const int64_t each = static_cast<int64_t>(r.bytes) / parts;
+  PackRequest one = r;
+  one.n = filters;
+  for (int64_t g = 0; g < r.groups; g += joined, blob += each) {
+    const uint8_t* from = bytes + g * filters * k;
+    if (joined > 1) {
+      fill_joined(std::min(joined, r.groups - g), filters, c_in, r.taps, from, dtype, blob);
+    } else {
+      fill_panels(kernels, one, from, dtype, blob);
+    }
+  }
+}
+
+void add_offsets(const ByteConv& conv, const ConvSizes& s, int64_t first, int64_t count,
+                 const int32_t* column_sums, int32_t x_zero, const int32_t* zero, int32_t* offset) {
+  zero_point_offsets(count, s.k(), x_zero, column_sums, zero ? zero + first : nullptr,
+                     conv.bias ? conv.bias + first : nullptr, 1, offset + first);
+}
+
+// Filters of one channel with zero points: the differences, which may need more than a byte each,
+// as sums of signed bytes. False when those are too many taps for the kernel.
+Result<bool> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv,
+                            ByteConvWeights* out) {
+  const int64_t taps = s.window.kernel_count();
+  const int64_t count = s.group * taps;
+  const uint8_t flip = conv.w->dtype() == DType::kUint8 ? 0x80 : 0;
+  const uint8_t* codes = conv.w->raw();
+  const auto code = [&](int64_t i) { return static_cast<int8_t>(codes[i] ^ flip); };
+  int32_t low = 0;
+  int32_t high = 0;
+  for (int64_t c = 0; c < s.group; ++c) {
+    int8_t least = 127;
+    int8_t most = -128;
+    for (int64_t i = c * taps; i < (c + 1) * taps; ++i) {
+      least = std::min(least, code(i));
+      most = std::max(most, code(i));
+    }
+    low = std::min(low, least - out->zero[c]);
+    high = std::max(high, most - out->zero[c]);
+  }
+  const int64_t parts = low >= -128 && high <= 127 ? 1 : high <= 2 * 127 ? 2 : 3;
+  if (parts * taps > FOLIO_MAX_BYTE_TAPS) return false;
+  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(parts * count)));
+  uint8_t* to = bytes;
+  for (int64_t c = 0; c < s.group; ++c) {
+    for (int64_t p = 0; p < parts; ++p, to += taps) {
+      // What earlier parts leave: each took as much as a byte holds.
+      const auto taken = static_cast<int32_t>(p);
+      for (int64_t i = 0; i < taps; ++i) {
+        const int32_t all = code(c * taps + i) - out->zero[c];
+        const int32_t rest = all - std::clamp(all, -128 * taken, 127 * taken);
+        to[i] = static_cast<uint8_t>(std::clamp(rest, -128, 127));
+      }
+    }
+  }
+  const PackRequest request = matrix_request(1, parts * taps, s.group);
+  FOLIO_TRY(const ByteMatrix matrix, pack_bytes_now(run, request, bytes, DType::kInt8));
+  out->panels = matrix.panels;
+  out->zero = nullptr;
+  out->parts = parts;
+  out->offset = conv.bias;
+  out->column_sums = matrix.column_sums;
+  return true;
+}
+
+// Whether zero points of the weights may differ from what their packed form has, 0.
+bool has_zeros(const ByteConv& conv, int64_t channels) {
+  const uint8_t* zeros = conv.w_zero.data;
+  if (conv.w->dtype() == DType::kUint8) return true;
+  if (!zeros) return false;
+  const auto rest = static_cast<size_t>(conv.w_zero.row_stride == 0 ? 0 : channels - 1);
+  return zeros[0] != 0 || std::memcmp(zeros, zeros + 1, rest) != 0;
+}
+
+// One for each channel, of codes as the panels have them; null: all are 0.
+int32_t* zeros_of(const ByteConv& conv, int64_t channels, int32_t* zero) {
+  const int32_t flip = conv.w->dtype() == DType::kUint8 ? 128 : 0;
+  const int64_t looked_at = has_zeros(conv, channels) ? channels : 0;
+  bool is_zero = true;
+  for (int64_t j = 0; j < looked_at; ++j) {
+    const int64_t at = j * conv.w_zero.row_stride;
+    zero[j] = -flip;
+    if (conv.w_zero.data) {
+      const uint8_t code = conv.w_zero.data[at];
+      zero[j] += flip != 0 ? code : static_cast<int8_t>(code);
+    }
+    is_zero = is_zero && zero[j] == 0;
+  }
+  return is_zero ? nullptr : zero;
+}
+
+}  // namespace
+
+int64_t joined_groups(int64_t group, int64_t c_in, int64_t filters) {
+  if (group == 1 || filters > kPanel / 2) return 1;
+  const int64_t joined = std::min(group, kPanel / filters);
+  const bool has_rest = group % joined != 0;
+  return has_rest && (c_in % 4 != 0 || !fits_pieces(c_in * joined)) ? 1 : joined;
+}
+
+void request_byte_conv(OpBuild& build, int input, int64_t group) {
+  const Initializer* w = build.initializer(input);
+  if (!w || !is_byte(w->dtype) || w->shape.rank() < 3 || w->shape[0] < 1) return;
+  uint64_t count = 0;
+  if (!checked_count(w->shape.dims(), &count) || count == 0) return;
+  const int64_t channels = w->shape[0];
+  const int64_t c_in = w->shape[1];
+  const int64_t taps = static_cast<int64_t>(count) / channels / c_in;
+  if (group < 1 || channels % group != 0) return;
+  const int64_t c_out = channels / group;
+  const bool depthwise = c_in == 1 && c_out == 1 && taps <= FOLIO_MAX_BYTE_TAPS;
+  const int64_t joined = depthwise ? 1 : joined_groups(group, c_in, c_out);
+  PackRequest request;
+  if (!panels_request(depthwise ? 1 : group, c_in, depthwise ? channels : c_out, taps, joined,
+                      &request)) {
+    return;
+  }
+  // With zero points other than 0 these are packed once more by the run.
+  request.replaces_source = !depthwise && joined == 1;
+  request.context = &build.kernels();
+  request.fill = [](const PackRequest& r, const void* context, const Tensor& source,
+                    uint8_t* blob) {
+    fill_conv_panels(*static_cast<const FolioKernels*>(context), r, source.shape()[1], source.raw(),
+                     source.dtype(), blob);
+    return Status::ok();
+  };
+  build.request_pack(input, request);
+}
+
+Result<ByteConvWeights> prepare_byte_conv_weights(OpRun& run, const ConvSizes& s,
+                                                  const ByteConv& conv, int32_t x_zero) {
+  const int64_t channels = s.group * s.c_out;
+  const int64_t taps = s.window.kernel_count();
+  FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(channels) * 2 * sizeof(int32_t)));
+  auto* offset = reinterpret_cast<int32_t*>(memory);
+  ByteConvWeights out;
+  out.zero = zeros_of(conv, channels, offset + channels);
+  if (is_depthwise(s) && out.zero) {
+    FOLIO_TRY(const bool done, subtract_zeros(run, s, conv, &out));
+    if (done) return out;
+  }
+  const bool one_channel = is_depthwise(s);
+  const bool depthwise = one_channel && !out.zero;
+  const int64_t joins = one_channel ? 1 : joined_groups(s.group, s.c_in, s.c_out);
+  out.joined = out.zero ? 1 : joins;
+  PackRequest request;
+  if (!panels_request(depthwise ? 1 : s.group, s.c_in, depthwise ? channels : s.c_out, taps,
+                      out.joined, &request)) {
+    return invalid_argument("W ", conv.w->shape().to_string(), " is too large to pack");
+  }
+  const PackedBlob* blob = run.packed(conv.w_input);
+  if (blob && depthwise == one_channel && out.joined == joins) {
+    out.panels = blob->data();
+  } else {
+    FOLIO_TRY(uint8_t * panels, run.scratch(static_cast<size_t>(request.bytes)));
+    fill_conv_panels(run.kernels(), request, s.c_in, conv.w->raw(), conv.w->dtype(), panels);
+    out.panels = panels;
+  }
+  const int64_t columns = request.n / request.groups * out.joined;  // of a group of the product
+  const int64_t parts = (request.groups + out.joined - 1) / out.joined;
+  if (request.groups == 1) {
+    out.group_stride = s.c_out / kPanel * panel_bytes(request.k);
+    const int32_t* sums = packed_matrix(out.panels, request.k, columns).column_sums;
+    if (!out.zero) {
+      out.offset = conv.bias;
+      out.column_sums = sums;
+      return out;
+    }
+    add_offsets(conv, s, 0, channels, sums, x_zero, out.zero, offset);
+  } else {
+    out.group_stride = static_cast<int64_t>(request.bytes) / parts;
+    for (int64_t first = 0; first < channels; first += columns) {
+      const int64_t count = std::min(columns, channels - first);
+      const uint8_t* panels = out.panels + first / columns * out.group_stride;
+      const int64_t k = out.joined > 1 ? count / s.c_out * s.k() : s.k();
+      add_offsets(conv, s, first, count, packed_matrix(panels, k, count).column_sums, x_zero,
+                  out.zero, offset);
+    }
+  }
+  out.offset = offset;
+  return out;
+}
+
+}  // namespace folio

@@ -1,0 +1,38 @@
+// Weights of convolutions of bytes, as S8P16K4 panels of 16 filters.
+//
+// Groups:  each has panels of its own. Groups of 8 filters or fewer would leave half of a panel
+//          empty: as many as it takes are joined into one that sees the channels of all of them,
+//          with weights of 0 where a filter does not.
+// Filters over one channel each (is_depthwise()) are one matrix [taps, channels].
+#pragma once
+
+#include "core/ops/op_conv_bytes.h"
+
+namespace folio {
+
+inline bool is_depthwise(const ConvSizes& s) {
+  return s.c_in == 1 && s.c_out == 1 && s.window.kernel_count() <= FOLIO_MAX_BYTE_TAPS;
+}
+
+// Whether so many bytes under a tap, which the kernel reads where they lie, repay a pointer.
+inline bool fits_pieces(int64_t c_in) { return c_in >= 16 && c_in % 4 == 0; }
+
+// How many groups one of the product has; 1: they are not joined. The last one may have fewer.
+int64_t joined_groups(int64_t group, int64_t c_in, int64_t filters);
+
+// Weights and what belongs to each output channel, of all groups.
+struct ByteConvWeights {
+  const uint8_t* panels = nullptr;
+  int64_t group_stride = 0;              // bytes
+  const int32_t* offset = nullptr;       // or null: 0
+  const int32_t* column_sums = nullptr;  // null: the offsets have them
+  int32_t* zero = nullptr;               // null: all are 0
+  int64_t parts = 1;   // of one channel each: so many weights for each tap, to be added
+  int64_t joined = 1;  // groups that are one group of the product
+};
+
+// Packed at load, else here, in scratch of the run.
+Result<ByteConvWeights> prepare_byte_conv_weights(OpRun& run, const ConvSizes& s,
+                                                  const ByteConv& conv, int32_t x_zero);
+
+}  // namespace folio
