@@ -9,8 +9,9 @@
 //                                                       the operator on bytes
 //   DQ x -> Q, the same parameters                           x
 //
-// Scales and zero points must be constants at hand, weights constant; the value between an operator
-// and its Q has no other reader. DQ nodes stay for others that read them. Portable.
+// Scales and zero points must be constants at hand, and so must weights that have one for each
+// column or filter; the value between an operator and its Q has no other reader. DQ nodes stay for
+// others that read them. Portable.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -273,8 +274,8 @@ class QdqFuser {
     std::vector<NodeId> gone;
     ValueId b = kNone;
     if (conv.inputs.size() < 2 || !activation(conv.inputs[0], &x) ||
-        !weights(conv.inputs[1], 0, &w) || !bias(conv, 2, x, w, &b) ||
-        !quantized_after(id, &gone, &y) || y.zero == kNone) {
+        (!weights(conv.inputs[1], 0, &w) && !activation(conv.inputs[1], &w)) ||
+        !bias(conv, 2, x, w, &b) || !quantized_after(id, &gone, &y) || y.zero == kNone) {
       return;
     }
     std::vector<ValueId> inputs = {x.codes, x.scale, x.zero,  w.codes,

@@ -16,7 +16,8 @@ using Rest = std::function<void(GraphWriter&)>;
 
 TensorWriter ints(std::string_view name, ElementType type, const std::vector<int64_t>& dims,
                   const std::vector<int64_t>& values) {
-  return TensorWriter(name, type, dims).int32s(values);
+  TensorWriter tensor(name, type, dims);
+  return type == ElementType::kInt64 ? tensor.int64s(values) : tensor.int32s(values);
 }
 
 // x [1, 2, 2, 2] quantized and back: xd; weights [2, 2, 1, 1] wd and bias bd; what a test puts
@@ -78,6 +79,20 @@ TEST(FuseQdq, ConvWithItsBiasComputesInBytes) {
   };
   EXPECT_EQ(count_of(conv, "QLinearConv"), 1);
   EXPECT_EQ(count_of(conv, "Conv"), 0);
+}
+
+// As a style does with the weights of its image.
+TEST(FuseQdq, FiltersThatAreComputedAreBytesToo) {
+  const Rest conv = [](GraphWriter& graph) {
+    graph.initializer(ints("tall", ElementType::kInt64, {4}, {4, 2, 1, 1}));
+    graph.node("Reshape", {"xd", "tall"}, {"filters"});
+    graph.node("QuantizeLinear", {"filters", "xs", "xz"}, {"fq"});
+    graph.node("DequantizeLinear", {"fq", "xs", "xz"}, {"fd"});
+    graph.node("Conv", {"xd", "fd"}, {"c"});
+    quantize(graph, "c", "ys", "xz", {1, 4, 2, 2});
+  };
+  EXPECT_EQ(count_of(conv, "QLinearConv"), 1);
+  EXPECT_EQ(count_of(conv, "DequantizeLinear"), 1);
 }
 
 TEST(FuseQdq, ReluGoesOnlyWhereCodesHaveNoNegativeNumbers) {
