@@ -30,6 +30,20 @@ typedef struct Block {
   PanelSums words[kTilePanels]; /* to the others */
 } Block;
 
+/* Lines of the next panels that a tile fetches every two groups: few rows fetch all of them, or
+ * they would wait for memory; of many, whose tiles pass over the same panels, each has a share. */
+constexpr int64_t kFewRows = 4;
+constexpr int64_t fetched_lines(int64_t rows, int64_t panels) {
+  return rows <= kFewRows && 2 * panels > rows ? 2 * panels / rows : 1;
+}
+
+template <int kLines>
+VFN const char* fetch_lines(const char* from) {
+  _mm_prefetch(from, _MM_HINT_T1);
+  if constexpr (kLines > 1) return fetch_lines<kLines - 1>(from + 64);
+  return from + 64;
+}
+
 /* Adds `groups` groups of four rows of B. */
 template <int kRows, int kPanels>
 VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows], const char* b,
@@ -62,8 +76,7 @@ VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows
         for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, w[v]);
       }
     }
-    _mm_prefetch(fetch, _MM_HINT_T1);
-    fetch += 64;
+    fetch = fetch_lines<fetched_lines(kRows, kPanels)>(fetch);
     p += 8;
     b += 2 * FOLIO_S8P16K4_GROUP;
     last += 2 * FOLIO_S8P16K4_GROUP;
@@ -376,7 +389,7 @@ VFN int links_tiles(const Block* block, int64_t panels) {
          block->run >= args->k;
 }
 
-/* Lines of the block after this one, fetched one every two groups. */
+/* Lines of the block after this one. */
 typedef struct Ahead {
   const char* from; /* its first panel; null: nothing to fetch */
   int64_t panels, lines;
@@ -441,7 +454,7 @@ static void gemm_block(const Block* block, int64_t row, int64_t end, int64_t pan
   int64_t tiles = (end - row + kTileRows - 1) / kTileRows;
   for (; tiles > 0; --tiles) {
     const int64_t rows = (end - row + tiles - 1) / tiles;
-    const char* at = take_lines(&ahead, fetched, block->panel);
+    const char* at = take_lines(&ahead, fetched * fetched_lines(rows, panels), block->panel);
     fns[rows](block, row, waiting, at ? at : nothing);
     waiting += rows * panels;
     row += rows;
@@ -481,7 +494,8 @@ void gemm_u8__x86_avx512vnni(const FolioGemmU8* args) {
   block.run = args->a_rows ? args->a_run : args->k;
   const int64_t rows = block_rows(args->m);
   const int64_t panels = (args->n + kColumns - 1) / kColumns;
-  const int64_t depths = args->k > kBlockDepth ? (args->k + kBlockDepth - 1) / kBlockDepth : 1;
+  const int64_t most = args->m <= kFewRows ? args->k : kBlockDepth; /* one tile alone reads B */
+  const int64_t depths = args->k > most ? (args->k + most - 1) / most : 1;
   const int64_t depth = ((args->k + depths - 1) / depths + 3) / 4 * 4;
   for (int64_t first = 0, count = 0; first < panels; first += count) {
     count = block_panels(panels - first, args->k);
