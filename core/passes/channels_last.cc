@@ -329,34 +329,43 @@ class ChannelsLast {
     const ValueId x = node.inputs[0];
     const ValueId y = node.outputs[0];
     const Initializer* w = pattern_.constant(node.inputs[1]);
+    // Of computed weights, too, the form depends on the shape.
+    const std::optional<Shape> shape = w ? w->shape : pattern_.shape(node.inputs[1]);
     const auto group = node.attributes.get_int("group", 1);
-    if (!is_image(x) || !is_image(y) || !w || w->dtype != DType::kFloat || !group.is_ok() ||
-        static_cast<size_t>(w->shape.rank()) != rank(x) || rank(y) != rank(x) ||
-        !fits_nhwc_conv(w->shape.dims(), group.value()) ||
-        (from_codes_.contains(x) && to_codes_.contains(y) && are_of_narrow_codes(*w))) {
+    if (!is_image(x) || !is_image(y) || !shape || !pattern_.is_float(node.inputs[1]) ||
+        !group.is_ok() || static_cast<size_t>(shape->rank()) != rank(x) || rank(y) != rank(x) ||
+        !fits_nhwc_conv(shape->dims(), group.value()) ||
+        (from_codes_.contains(x) && to_codes_.contains(y) && w && are_of_narrow_codes(*w))) {
       return false;
     }
+    if (!w && !has_twin(x) && !repays_turning(*shape, group.value())) return false;
     const ValueId z = node.inputs.size() > 3 ? node.inputs[3] : kNone;
     if (z != kNone && (!is_image(z) || rank(z) != rank(y))) return false;  // of a file's FusedConv
     Node made = make_node(node.name, kNhwcDomain, "Conv", 1, node.inputs);
     made.attributes = std::move(node.attributes);
-    if (reads_planes(x, *w, made.attributes)) {
+    if (reads_planes(x, *shape, made.attributes)) {
       made.attributes.set(int_attribute(std::string(kPlanesAttribute), 1));
     } else {
       made.inputs[0] = twin(x);
     }
     if (z != kNone) made.inputs[3] = twin(z);
-    take_scale_out(*w, group.value(), &made);
+    if (w) take_scale_out(*w, group.value(), &made);
     emit(std::move(made), {y});
     return true;
   }
 
+  // Products of one tap and filters over one channel each do well with channels first (of
+  // constants, keep_planes decides).
+  static bool repays_turning(const Shape& w, int64_t group) {
+    return w.count() > w[0] * w[1] && !is_depthwise_conv(w.dims(), group);
+  }
+
   // An image of few channels that nobody has with channels last: turning it would cost as much as
   // some of its products.
-  bool reads_planes(ValueId x, const Initializer& w, const Attributes& attributes) const {
+  bool reads_planes(ValueId x, const Shape& w, const Attributes& attributes) const {
     const auto attrs = parse_conv(attributes);
     return !has_twin(x) && !turned_.contains(x) && attrs.is_ok() &&
-           fits_planes(w.shape.dims(), attrs.value());
+           fits_planes(w.dims(), attrs.value());
   }
 
   // Weights times one number for each filter, not computed yet (fold_scales): the sums are scaled
@@ -387,7 +396,7 @@ class ChannelsLast {
     const ValueId y = node.outputs[0];
     const auto already = node.attributes.get_int("channels_last", 0);
     if (!is_bytes(x) || !is_bytes(y) || rank(x) != rank(y) || node.inputs.size() < 8 ||
-        !pattern_.constant(node.inputs[3]) || !already.is_ok() || already.value() != 0) {
+        !already.is_ok() || already.value() != 0) {
       return false;
     }
     constexpr size_t kAddend = 9;

@@ -6,7 +6,8 @@
 // By what is known of shapes when the model is loaded, and the same on every machine: the packed
 // weights take four times the bytes, so the figures of the table say where memory would limit it,
 // and all of a model together may not make its packs much larger. Weights that the model has packed
-// in another layout stay as they are. Private: the result is never saved.
+// in another layout stay as they are; computed ones take nothing, each run makes some columns of
+// them at a time. Private: the result is never saved.
 #include <algorithm>
 
 #include "core/base/checked_math.h"
@@ -59,18 +60,22 @@ class ChooseWinograd {
   }
 
  private:
+  static bool packs_anew(const Initializer& w) {
+    const Ref<Initializer>* half = half_behind(w);
+    return w.dtype == DType::kFloat && !packed_blob_of(half ? **half : w);
+  }
+
   std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {
     if (node->domain != kNhwcDomain || node->op_type != "Conv") return std::nullopt;
     const GraphValue* value = graph.constant_value(node->inputs[1]);
+    const TypeInfo& type = graph.value(node->inputs[1]).type;
+    const std::optional<Shape> shape = value ? value->initializer->shape : type.static_shape();
     const auto attrs = parse_conv(node->attributes);
-    if (!value || !attrs.is_ok()) return std::nullopt;
-    const Initializer& w = *value->initializer;
-    const Span<const int64_t> dims = w.shape.dims();
-    const Ref<Initializer>* half = half_behind(w);
-    if (w.dtype != DType::kFloat || packed_blob_of(half ? **half : w) ||
-        !suits_winograd(dims, attrs.value())) {
+    if (!shape || !attrs.is_ok() || !suits_winograd(shape->dims(), attrs.value())) {
       return std::nullopt;
     }
+    if (value && !packs_anew(*value->initializer)) return std::nullopt;
+    const Span<const int64_t> dims = shape->dims();
     const auto& y = graph.value(node->outputs[0]).type.dims;
     if (!y || y->size() != 4 || !(*y)[1].is_value() || !(*y)[2].is_value()) return std::nullopt;
     Candidate candidate;
@@ -83,7 +88,7 @@ class ChooseWinograd {
         !checked_mul(each, uint64_t{FOLIO_WINOGRAD_PLANES}, &candidate.more)) {
       return std::nullopt;
     }
-    candidate.more -= direct;
+    candidate.more = value ? candidate.more - direct : 0;
     return candidate;
   }
 

@@ -168,9 +168,10 @@ class PlaneChoice {
 
   // Another convolution that channels_last converts, or may.
   bool would_turn(const Node& node) const {
-    const Initializer* w = node.inputs.size() > 1 ? pattern_.constant(node.inputs[1]) : nullptr;
+    if (node.inputs.size() < 2) return false;
+    const std::optional<Shape> w = pattern_.shape(node.inputs[1]);
     const auto group = node.attributes.get_int("group", 1);
-    return w && group.is_ok() && fits_nhwc_conv(w->shape.dims(), group.value());
+    return w && group.is_ok() && fits_nhwc_conv(w->dims(), group.value());
   }
 
   void look_around(ValueId value) {

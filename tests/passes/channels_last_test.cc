@@ -495,15 +495,22 @@ TEST(ChannelsLast, GraphsWithoutConvolutionsStay) {
   EXPECT_EQ(types_of(model.value()->graph), "MaxPool Softplus");
 }
 
-TEST(ChannelsLast, WeightsThatAreNoConstantsKeepChannelsFirst) {
-  ModelWriter writer = plain_model();
-  writer.graph().input("x", f32_type({1, 2, 4, 4}));
-  writer.graph().input("w", f32_type({2, 2, 1, 1}));
-  writer.graph().node("Conv", {"x", "w"}, {"y"});
-  writer.graph().output("y", f32_type({1, 2, 4, 4}));
-  const auto model = optimized(writer, Optimize::kAll);
-  ASSERT_TRUE(model.is_ok());
-  EXPECT_EQ(types_of(model.value()->graph), "Conv");
+TEST(ChannelsLast, ComputedWeightsOfKnownShapeAreTakenAsTheyLie) {
+  const auto types = [](const std::vector<model_writer::Dim>& w) {
+    ModelWriter writer = plain_model();
+    writer.graph().input("x", f32_type({1, 2, 4, 4}));
+    writer.graph().input("w", f32_type(w));
+    writer.graph().node("Exp", {"w"}, {"e"});
+    writer.graph().node("Conv", {"x", "e"}, {"y"}).attr_ints("pads", {1, 1, 1, 1});
+    writer.graph().output("y", f32_type({1, 3, 4, 4}));
+    fused(writer, {{"x", make_tensor<float>({1, 2, 4, 4}, wave(32, 0.1F))},
+                   {"w", make_tensor<float>({3, 2, 3, 3}, wave(54))}});
+    const auto model = optimized(writer, Optimize::kAll);
+    EXPECT_TRUE(model.is_ok()) << text_of(model.status());
+    return model.is_ok() ? types_of(model.value()->graph) : "";
+  };
+  EXPECT_EQ(types({3, 2, 3, 3}), "Exp folio.nhwc.Conv Transpose");
+  EXPECT_EQ(types({model_writer::Dim("filters"), 2, 3, 3}), "Exp Conv");
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ using model_writer::ModelWriter;
 struct ConvCase {
   int64_t channels = 16, filters = 16, image = 16, kernel = 3;
   int64_t group = 1, stride = 1, dilation = 1;
-  bool is_known = true;  // height and width
+  bool is_known = true;       // height and width
+  bool has_constants = true;  // as weights; else inputs
 };
 
 ModelWriter conv_model(const ConvCase& c, int64_t count = 1) {
@@ -23,8 +24,12 @@ ModelWriter conv_model(const ConvCase& c, int64_t count = 1) {
   for (int64_t i = 0; i < count; ++i) {
     const std::string at = std::to_string(i);
     const int64_t pad = c.kernel / 2 * c.dilation;
-    graph.initializer(f32_tensor("w" + at, {c.filters, c.channels / c.group, c.kernel, c.kernel},
-                                 wave(c.filters * c.channels / c.group * c.kernel * c.kernel)));
+    const std::vector<int64_t> w = {c.filters, c.channels / c.group, c.kernel, c.kernel};
+    if (c.has_constants) {
+      graph.initializer(f32_tensor("w" + at, w, wave(w[0] * w[1] * w[2] * w[3])));
+    } else {
+      graph.input("w" + at, f32_type({w.begin(), w.end()}));
+    }
     graph.node("Conv", {"x" + at, "w" + at}, {"x" + std::to_string(i + 1)})
         .attr_int("group", c.group)
         .attr_ints("strides", {c.stride, c.stride})
@@ -89,6 +94,11 @@ TEST(ChooseWinograd, StaysWithinItsBudget) {
   const ConvCase c{.channels = 128, .filters = 128};
   EXPECT_EQ(chosen(conv_model(c, 9)), 9);
   EXPECT_EQ(chosen(conv_model(c, 12)), 9);
+}
+
+TEST(ChooseWinograd, ComputedWeightsAreNotPacked) {
+  const ConvCase c{.channels = 128, .filters = 128, .has_constants = false};
+  EXPECT_EQ(chosen(conv_model(c, 12)), 12);
 }
 
 TEST(ChooseWinograd, TakesLargeImagesFirst) {
