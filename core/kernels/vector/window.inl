@@ -1,10 +1,10 @@
 /* Lines of pixels with channels side by side; see FolioWindowF32.
  *
- * Filters: one vector of channels at a time over all pixels: the weights of up to kHeldTaps taps
- * stay in registers, and what one line read of the image is in L1 when the next one reads it.
- * Maxima and sums have no weights: all channels of a pixel, in the order of memory. */
+ * Filters: one vector of channels at a time over all pixels, of which kTogether take turns: what one
+ * line read of the image is in L1 when the next one reads it. Maxima and sums have no weights: all
+ * channels of a pixel, in the order of memory. */
 
-constexpr int kHeldTaps = kLanes == 16 ? 25 : 9;
+constexpr int kTogether = 8; /* sums: of one alone, each product would wait for the one before */
 
 enum WindowKind { kMaxWindow, kSumWindow };
 
@@ -31,36 +31,64 @@ VFN V window_load(const float* p, VM mask) {
   return kWhole ? v_load(p) : v_load_masked(p, mask);
 }
 
-/* kTaps > 0: that many, known to the compiler; 0: args->taps. kWhole: the mask takes every lane.
- * What a pixel needs stands in registers: y might alias args as far as a compiler knows. */
-template <int kTaps, int kWhole, int kIsLeaky>
-VFN void filter_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
-  const int64_t taps = kTaps > 0 ? kTaps : args->taps;
-  const int64_t pixels = args->pixels, x_step = args->x_step, y_step = args->y_step;
-  const float leak = args->clip_lo;
+/* kPixels neighbours from x[t] + at on; kWhole: the mask takes every lane. */
+template <int kPixels, int kWhole>
+VFN void filter_pixels_at(const FolioWindowF32* args, int64_t c, int64_t at, VM mask, V start,
+                          WindowEnd end, float* y) {
+  const int64_t x_step = args->x_step;
+  V sum[kPixels];
+#pragma GCC unroll 8
+  for (int i = 0; i < kPixels; ++i) sum[i] = start;
+  for (int64_t t = 0; t < args->taps; ++t) {
+    const V w = window_load<kWhole>(args->w[t] + c, mask);
+    const float* from = args->x[t] + at;
+#pragma GCC unroll 8
+    for (int i = 0; i < kPixels; ++i, from += x_step) {
+      sum[i] = v_fma(w, window_load<kWhole>(from, mask), sum[i]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kPixels; ++i, y += args->y_step) {
+    sum[i] = args->activation == kFolioActLeakyRelu
+                 ? v_activate(sum[i], kFolioActLeakyRelu, args->clip_lo, 0.0f)
+                 : v_clip(sum[i], end.lo, end.hi);
+    if (kWhole) {
+      v_store(y, sum[i]);
+    } else {
+      v_store_masked(y, mask, sum[i]);
+    }
+  }
+}
+
+template <int kCount>
+struct Count {
+  static constexpr int value = kCount;
+};
+
+/* Pixels that are too few for a group are computed with some of those before them, once more. */
+template <int kWhole>
+static void filter_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
+  const int64_t pixels = args->pixels;
   const V start = filter_start(args, c, mask);
   const WindowEnd end = window_bounds(args->activation, args->clip_lo, args->clip_hi);
-  V held[kTaps > 0 ? kTaps : 1];
-  for (int t = 0; t < kTaps; ++t) held[t] = window_load<kWhole>(args->w[t] + c, mask);
-  const float* x[kTaps > 0 ? kTaps : 1];
   for (int64_t l = 0; l < args->lines; ++l) {
     const int64_t line = l * args->x_line + c;
-    for (int t = 0; t < kTaps; ++t) x[t] = args->x[t] + line;
     float* y = args->y + l * args->y_line + c;
-    for (int64_t i = 0, at = 0; i < pixels; ++i, at += x_step, y += y_step) {
-      V sum = start;
-#pragma GCC unroll 25
-      for (int64_t t = 0; t < taps; ++t) {
-        const float* from = kTaps > 0 ? x[kTaps > 0 ? t : 0] : args->x[t] + line;
-        const V w = kTaps > 0 ? held[kTaps > 0 ? t : 0] : window_load<kWhole>(args->w[t] + c, mask);
-        sum = v_fma(w, window_load<kWhole>(from + at, mask), sum);
-      }
-      sum =
-          kIsLeaky ? v_activate(sum, kFolioActLeakyRelu, leak, 0.0f) : v_clip(sum, end.lo, end.hi);
-      if (kWhole) {
-        v_store(y, sum);
+    const auto filter = [&](auto count, int64_t i) {
+      constexpr int kPixels = decltype(count)::value;
+      i = i + kPixels <= pixels ? i : pixels - kPixels;
+      filter_pixels_at<kPixels, kWhole>(args, c, line + i * args->x_step, mask, start, end,
+                                        y + i * args->y_step);
+      return i + kPixels;
+    };
+    for (int64_t i = 0; i < pixels;) {
+      const int64_t left = pixels - i;
+      if (pixels < kTogether / 2) {
+        i = filter(Count<1>{}, i);
+      } else if (pixels < kTogether || left <= kTogether / 2) {
+        i = filter(Count<kTogether / 2>{}, i);
       } else {
-        v_store_masked(y, mask, sum);
+        i = filter(Count<kTogether>{}, i);
       }
     }
   }
@@ -153,7 +181,7 @@ static int64_t column_step(const FolioWindowF32* args) {
 
 /* Filters of 3 x 3 whose windows are kStride columns, and rows, from each other: each float of the
  * image is loaded once for kLines lines, and is in a register for the next pixels. The order of the
- * sum is that of window_lanes. */
+ * sum is that of filter_lanes. */
 template <int kStride, int kLines, int kWhole>
 VFN void filter_3x3(const FolioWindowF32* args, int64_t first_line, int64_t c, VM mask) {
   constexpr int kRows = kStride * (kLines - 1) + 3;
@@ -224,7 +252,7 @@ constexpr int kCornerTaps = 4;
 
 /* Pixel after pixel, channel after channel. One of each line, as at the image's sides: what is made
  * for all pixels of a channel is not made for one. Or all of them under one tap, a scale and a
- * shift: in the order of memory. kTaps as of filter_lanes. */
+ * shift: in the order of memory. kTaps > 0: that many, known to the compiler. */
 template <int kTaps>
 VFN void filter_line_of_pixels(const FolioWindowF32* args, int64_t line, float* y) {
   const int64_t taps = kTaps > 0 ? kTaps : args->taps;
@@ -266,36 +294,41 @@ static void filter_pixels(const FolioWindowF32* args) {
 /* column: column_step(), or 0. */
 template <int kWhole>
 VFN void filter_part(const FolioWindowF32* args, int64_t column, int64_t c, VM mask) {
-  if (args->activation == kFolioActLeakyRelu) {
-    filter_lanes<0, kWhole, 1>(args, c, mask);
-  } else if (column != 0 && args->x_step == column) {
+  if (column != 0 && args->x_step == column) {
     filter_lines<1, kWhole>(args, c, mask);
   } else if (column != 0 && args->x_step == 2 * column) {
     filter_lines<2, kWhole>(args, c, mask);
-  } else if (args->taps == 9) {
-    filter_lanes<9, kWhole, 0>(args, c, mask);
-  } else if (args->taps == kSideTaps) {
-    filter_lanes<kSideTaps, kWhole, 0>(args, c, mask);
-  } else if (args->taps == kHeldTaps) {
-    filter_lanes<kHeldTaps, kWhole, 0>(args, c, mask);
   } else {
-    filter_lanes<0, kWhole, 0>(args, c, mask);
+    filter_lanes<kWhole>(args, c, mask);
   }
 }
 
 #include "core/kernels/vector/filter_rows.inl"
 
-static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
-  if ((args->pixels == 1 || args->taps == 1) && args->activation != kFolioActLeakyRelu) {
+/* Taps beyond which the pixels at a side take turns, too: a few are soon added. */
+constexpr int64_t kFewTaps = 9;
+
+static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* given) {
+  FolioWindowF32 turned = *given; /* one pixel of each line, as at the image's sides, is a line */
+  const FolioWindowF32* args = given;
+  if (given->pixels == 1 && given->lines > 1 && given->taps > kFewTaps) {
+    turned.lines = 1;
+    turned.pixels = given->lines;
+    turned.x_step = given->x_line;
+    turned.y_step = given->y_line;
+    args = &turned;
+  }
+  const int is_leaky = args->activation == kFolioActLeakyRelu;
+  if ((args->pixels == 1 || args->taps == 1) && !is_leaky) {
     if (args->taps == 1) return filter_pixels<1>(args);
     if (args->taps == kSideTaps) return filter_pixels<kSideTaps>(args);
     if (args->taps == kCornerTaps) return filter_pixels<kCornerTaps>(args);
     return filter_pixels<0>(args);
   }
-  const int64_t column = kLanes == 16 ? column_step(args) : 0;
+  const int64_t column = kLanes == 16 && !is_leaky ? column_step(args) : 0;
   const VM all = v_first(kLanes);
   int64_t c = 0;
-  if (kLanes == 8 && args->pixels > 1 && filter_rows(args)) c = args->channels / kLanes * kLanes;
+  if (kLanes == 8 && filter_rows(args)) c = args->channels / kLanes * kLanes;
   for (; c + kLanes <= args->channels; c += kLanes) filter_part<1>(args, column, c, all);
   if (c < args->channels) filter_part<0>(args, column, c, v_first(args->channels - c));
 }
