@@ -1,8 +1,8 @@
 /* pack_s8p16k4: columns of bytes side by side, four rows in a lane. Needs pack_panel (move.inl).
  *
- * A panel is made a part of its rows at a time: either 16 columns are gathered as rows of bytes in
- * L1 and turned as lanes of four, or, where a row's 16 bytes are neighbours, four rows are woven.
- * Then the flip, and the sums of the columns. */
+ * Where a row's bytes are neighbours, four rows are woven, of some panels at once. Else a panel is
+ * made a part of its rows at a time: 16 columns are gathered as rows of bytes in L1 and turned as
+ * lanes of four; then the flip, and the sums of the columns. */
 
 constexpr int64_t kPackRows = 1024; /* a multiple of 4 */
 constexpr int64_t kPackLanes = FOLIO_S8P16K4_GROUP / 4;
@@ -42,20 +42,57 @@ static void pack_columns(const FolioPackS8* args, int64_t column, int64_t column
   pack_panel(groups, columns, (const char*)rows, 4, kPackRows, (char*)to);
 }
 
-/* The same where a row's columns are neighbours: inner rows only. */
-static void weave_rows(const FolioPackS8* args, int64_t column, int64_t columns, int64_t first,
-                       int64_t count, uint8_t* to) {
+/* Four rows of 16 columns, `flip` of each byte, as a group of a panel; adds it to the sums. */
+VFN void weave_group(const uint8_t* const (&row)[4], uint8_t flip, uint8_t* to, int32_t* sums) {
+  const __m128i flips = _mm_set1_epi8((char)flip), ones = _mm_set1_epi8(1);
+  __m128i x[4];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) {
+    x[r] = _mm_xor_si128(_mm_loadu_si128((const __m128i*)(const void*)row[r]), flips);
+  }
+  const __m128i low[2] = {_mm_unpacklo_epi8(x[0], x[1]), _mm_unpacklo_epi8(x[2], x[3])};
+  const __m128i high[2] = {_mm_unpackhi_epi8(x[0], x[1]), _mm_unpackhi_epi8(x[2], x[3])};
+  const __m128i lanes[4] = {
+      _mm_unpacklo_epi16(low[0], low[1]), _mm_unpackhi_epi16(low[0], low[1]),
+      _mm_unpacklo_epi16(high[0], high[1]), _mm_unpackhi_epi16(high[0], high[1])};
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    _mm_store_si128((__m128i*)(void*)(to + 16 * i), lanes[i]);
+    const __m128i pairs = _mm_maddubs_epi16(ones, lanes[i]); /* of two: they fit */
+    __m128i* const sum = (__m128i*)(void*)(sums + 4 * i);
+    _mm_store_si128(sum, _mm_add_epi32(_mm_load_si128(sum),
+                                       _mm_madd_epi16(pairs, _mm_set1_epi16(1))));
+  }
+}
+
+/* Panels side by side, up to kPackPanels, where a row's columns are neighbours: a line of memory is
+ * read once for all of them. */
+constexpr int64_t kPackPanels = 4;
+
+static void weave_panels(const FolioPackS8* args, int64_t column, uint8_t* panel,
+                         int64_t panel_bytes, int32_t* sums) {
   const uint8_t* source = (const uint8_t*)args->bytes + column;
-  for (int64_t p = 0; p < count; p += 4) {
-    uint8_t rows[4][kPackLanes] = {};
-    for (int64_t r = 0; r < 4 && p + r < count; ++r) {
-      const uint8_t* from = source + (first + p + r) * args->row_stride;
-      __builtin_memcpy(rows[r], from, (size_t)columns);
-    }
-    for (int64_t v = 0; v < kPackLanes; v += kLanes, to += 4 * kLanes) {
-      VI lanes = vi_or(vi_load_u8(rows[0] + v), vi_shift_left(vi_load_u8(rows[1] + v), 8));
-      lanes = vi_or(lanes, vi_shift_left(vi_load_u8(rows[2] + v), 16));
-      vi_store(to, vi_or(lanes, vi_shift_left(vi_load_u8(rows[3] + v), 24)));
+  const int64_t all = args->n - column;
+  const int64_t columns = all < kPackPanels * kPackLanes ? all : kPackPanels * kPackLanes;
+  for (int64_t p = 0; p < args->k; p += 4, source += 4 * args->row_stride) {
+    const int64_t count = args->k - p < 4 ? args->k - p : 4;
+    for (int64_t j = 0; j < columns; j += kPackLanes) {
+      uint8_t* const to = panel + j / kPackLanes * panel_bytes + p / 4 * FOLIO_S8P16K4_GROUP;
+      const int64_t left = columns - j;
+      const uint8_t* from = source + j;
+      const int64_t step = args->row_stride;
+      if (count == 4 && left >= kPackLanes) {
+        weave_group({from, from + step, from + 2 * step, from + 3 * step}, args->flip, to,
+                    sums + j);
+        continue;
+      }
+      alignas(16) uint8_t rows[4][kPackLanes] = {};
+      for (int64_t r = 0; r < count; ++r) {
+        for (int64_t c = 0; c < kPackLanes && c < left; ++c) {
+          rows[r][c] = from[r * step + c] ^ args->flip;
+        }
+      }
+      weave_group({rows[0], rows[1], rows[2], rows[3]}, 0, to, sums + j);
     }
   }
 }
@@ -98,18 +135,22 @@ static void FOLIO_LEVEL(pack_s8p16k4)(const FolioPackS8* args, void* dst) {
   uint8_t* panel = (uint8_t*)dst;
   uint8_t* const all_sums = panel + panels * panel_bytes;
   const int weaves = args->col_stride == 1 && args->inner >= k;
-  for (int64_t q = 0; q < panels; ++q, panel += panel_bytes) {
+  const int64_t together = weaves ? kPackPanels : 1;
+  for (int64_t q = 0; q < panels; q += together, panel += together * panel_bytes) {
     const int64_t column = q * kPackLanes;
     const int64_t left = args->n - column;
     const int64_t columns = left < kPackLanes ? left : kPackLanes;
-    int32_t sums[kPackLanes] = {};
-    for (int64_t p = 0; p < k; p += kPackRows) {
+    alignas(64) int32_t sums[kPackPanels * kPackLanes] = {};
+    if (weaves) weave_panels(args, column, panel, panel_bytes, sums);
+    for (int64_t p = 0; !weaves && p < k; p += kPackRows) {
       const int64_t count = k - p < kPackRows ? k - p : kPackRows;
       uint8_t* to = panel + p / 4 * FOLIO_S8P16K4_GROUP;
-      (weaves ? weave_rows : pack_columns)(args, column, columns, p, count, to);
+      pack_columns(args, column, columns, p, count, to);
       flip_and_sum(args, columns, count, to, sums);
     }
-    __builtin_memcpy(all_sums + q * sizeof(sums), sums, sizeof(sums));
+    const int64_t made = panels - q < together ? panels - q : together;
+    __builtin_memcpy(all_sums + column * sizeof(int32_t), sums,
+                     (size_t)(made * kPackLanes) * sizeof(int32_t));
   }
 }
 
