@@ -245,6 +245,7 @@ VFN void gemv_columns(const FolioGemmF32* args, const V* a, const float* b, int6
   const VM m = v_first(left < kLanes ? left : kLanes);
   const int is_whole = left >= kLanes;
   V sum[kRows];
+#pragma GCC unroll 4
   for (int i = 0; i < kRows; ++i) {
     const float* c = args->c + i * args->c_row_stride + j;
     sum[i] = p == 0 && !args->accumulate ? v_zero() : is_whole ? v_load(c) : v_load_masked(c, m);
@@ -257,24 +258,32 @@ VFN void gemv_columns(const FolioGemmF32* args, const V* a, const float* b, int6
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) sum[i] = v_fma(a[d * kRows + i], row, sum[i]);
   }
-  const int is_last = p + kDepth == args->k;
-  V scale = v_set1(args->alpha);
-  if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + j, m));
+#pragma GCC unroll 4
   for (int i = 0; i < kRows; ++i) {
-    if (is_last) {
-      sum[i] = v_mul(scale, sum[i]);
-      if (args->col_bias) sum[i] = v_add(sum[i], v_load_masked(args->col_bias + j, m));
-      if (args->row_bias) sum[i] = v_add(sum[i], v_set1(args->row_bias[i]));
-      if (args->addend) {
-        sum[i] = v_add(sum[i], v_load_masked(args->addend + i * args->addend_row_stride + j, m));
-      }
-      sum[i] = v_activate(sum[i], args->activation, args->clip_lo, args->clip_hi);
-    }
     float* c = args->c + i * args->c_row_stride + j;
     if (is_whole) {
       v_store(c, sum[i]);
     } else {
       v_store_masked(c, m, sum[i]);
+    }
+  }
+}
+
+/* What becomes of the sums, which are in C. */
+static void gemv_end(const FolioGemmF32* args) {
+  for (int64_t j = 0; j < args->n; j += kLanes) {
+    const VM m = v_first(args->n - j < kLanes ? args->n - j : kLanes);
+    V scale = v_set1(args->alpha);
+    if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + j, m));
+    for (int64_t i = 0; i < args->m; ++i) {
+      float* c = args->c + i * args->c_row_stride + j;
+      V sum = v_mul(scale, v_load_masked(c, m));
+      if (args->col_bias) sum = v_add(sum, v_load_masked(args->col_bias + j, m));
+      if (args->row_bias) sum = v_add(sum, v_set1(args->row_bias[i]));
+      if (args->addend) {
+        sum = v_add(sum, v_load_masked(args->addend + i * args->addend_row_stride + j, m));
+      }
+      v_store_masked(c, m, v_activate(sum, args->activation, args->clip_lo, args->clip_hi));
     }
   }
 }
@@ -306,6 +315,7 @@ static void gemv_rows(const FolioGemmF32* args, const float* b, int64_t b_stride
   }
   for (; p < args->k; ++p) gemv_block<kRows, 1>(args, b, b_stride, p);
   if (args->k == 0) gemv_block<kRows, 0>(args, b, b_stride, 0);
+  gemv_end(args);
 }
 
 static void FOLIO_LEVEL(gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride) {
