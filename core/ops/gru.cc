@@ -161,7 +161,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(kernel->attrs, parse_rnn(build.attrs(), kGates, defaults));
   FOLIO_TRY(const int64_t linear, build.attrs().get_int("linear_before_reset", 0));
   kernel->linear_before_reset = linear != 0;
-  request_rnn_packs(build);
+  request_rnn_packs(build, kGates);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

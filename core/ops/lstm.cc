@@ -49,7 +49,7 @@ class Lstm final : public OpKernel {
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Lstm>();
   FOLIO_TRY(kernel->attrs, LstmAttrs::parse(build.attrs()));
-  request_rnn_packs(build);
+  request_rnn_packs(build, 4);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

@@ -358,7 +358,7 @@ bool request_matrix(OpBuild& build, int input, bool trans_a, bool trans_b) {
 }
 
 void request_panels(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
-                    int64_t col_stride, bool replaces_source) {
+                    int64_t col_stride, bool replaces_source, int64_t groups) {
   const DType dtype = build.initializer(input)->dtype;
   PackRequest request;
   request.replaces_source = replaces_source;
@@ -367,20 +367,29 @@ void request_panels(OpBuild& build, int input, int64_t k, int64_t n, int64_t row
   request.n = n;
   request.row_stride = row_stride;
   request.col_stride = col_stride;
+  request.groups = groups;
   request.context = &build.kernels();
   request.fill = [](const PackRequest& r, const void* context, const Tensor& source,
                     uint8_t* blob) {
-    if (is_half(source.dtype())) {
-      pack_half_panels({source.dtype(), r.k, r.n, r.row_stride, r.col_stride}, source.raw(), blob);
-      return Status::ok();
-    }
     const auto* kernels = static_cast<const FolioKernels*>(context);
-    kernels->pack_f32p16(r.k, r.n, source.raw(), r.row_stride, r.col_stride,
-                         reinterpret_cast<float*>(blob));
+    const int64_t columns = r.n / r.groups;
+    const int64_t step = columns * r.col_stride * panel_element_bytes(source.dtype());
+    const int64_t bytes = static_cast<int64_t>(r.bytes) / r.groups;
+    for (int64_t g = 0; g < r.groups; ++g, blob += bytes) {
+      const uint8_t* from = source.raw() + g * step;
+      if (is_half(source.dtype())) {
+        pack_half_panels({source.dtype(), r.k, columns, r.row_stride, r.col_stride}, from, blob);
+      } else {
+        kernels->pack_f32p16(r.k, columns, from, r.row_stride, r.col_stride,
+                             reinterpret_cast<float*>(blob));
+      }
+    }
     return Status::ok();
   };
   // A matrix without elements is never read: nothing to pack.
-  if (panels_bytes(dtype, k, n, &request.bytes) && request.bytes > 0) {
+  uint64_t each = 0;
+  if (panels_bytes(dtype, k, n / groups, &each) &&
+      checked_mul(each, static_cast<uint64_t>(groups), &request.bytes) && request.bytes > 0) {
     build.request_pack(input, request);
   }
 }

@@ -138,9 +138,10 @@ void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, floa
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 
 // Asks for constant input i, a matrix [k, n] with these strides, as panels of its type
-// (has_panels()). `replaces_source`: see PackRequest.
+// (has_panels()); each of `groups` equal parts of its columns begins a panel. `replaces_source`:
+// see PackRequest.
 void request_panels(OpBuild& build, int input, int64_t k, int64_t n, int64_t row_stride,
-                    int64_t col_stride, bool replaces_source = false);
+                    int64_t col_stride, bool replaces_source = false, int64_t groups = 1);
 // The same of B [k, n], or [n, k] where it is transposed, if it is a constant that panels pay for.
 // True: no session packs it, as it is no constant, or has few columns, each contiguous, where a
 // panel would be mostly padding.

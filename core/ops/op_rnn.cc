@@ -169,7 +169,7 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
   args.k = r.input;
   args.a_col_stride = 1;
   args.alpha = 1.0F;
-  const GemmB b = r.w.from_column(dir * rows, r.input);
+  const GemmB b = r.w.from_column(dir * (r.w.packed ? panel_columns(rows) : rows), r.input);
   if (!attrs.batch_first) {
     args.m = r.seq * r.batch;
     args.a = r.x;
@@ -189,30 +189,41 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
   return Status::ok();
 }
 
+// Rows of R that are multiplied at once, and begin with a panel: all gates, or each of a GRU.
+static int64_t rnn_piece(const RnnAttrs& attrs, int64_t hidden) {
+  return attrs.gates == 3 ? hidden : attrs.gates * hidden;
+}
+
 Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
                      int64_t columns, int64_t rows, const float* h, float* out,
                      int64_t out_stride) {
   const int64_t row = dir * attrs.gates * r.hidden + first_row;
   FolioGemmF32 args{};
   args.m = rows;
-  args.n = columns;
   args.k = r.hidden;
   args.a = h;
   args.a_row_stride = r.hidden;
   args.a_col_stride = 1;
-  args.c = out;
   args.c_row_stride = out_stride;
   args.alpha = 1.0F;
   args.accumulate = 1;
   GemmB b;
   b.row_stride = 1;
   b.col_stride = r.hidden;
-  if (r.r_packed) {  // gates begin with a panel: request_rnn_packs
-    b.packed = r.r_packed + row * r.hidden;
-  } else {
-    b.data = r.r + row * r.hidden;
+  // Pieces that are no whole panels are multiplied one by one.
+  const int64_t piece = rnn_piece(attrs, r.hidden);
+  const bool is_whole = !r.r_packed || piece % FOLIO_F32P16_COLUMNS == 0;
+  for (int64_t j = 0; j < columns; j += args.n) {
+    args.n = is_whole ? columns : piece;
+    args.c = out + j;
+    if (r.r_packed) {
+      b.packed = r.r_packed + (row + j) / piece * panel_columns(piece) * r.hidden;
+    } else {
+      b.data = r.r + row * r.hidden;
+    }
+    FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
   }
-  return gemm_f32(run, args, b);
+  return Status::ok();
 }
 
 Result<float*> rnn_y_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& run) {
@@ -264,7 +275,7 @@ Status infer_rnn(OpInfer& infer, int gates, size_t hidden_axis) {
   return Status::ok();
 }
 
-void request_rnn_packs(OpBuild& build) {
+void request_rnn_packs(OpBuild& build, int gates) {
   for (const int input : {1, 2}) {
     const Initializer* weights = build.initializer(input);
     const bool has_form =
@@ -272,11 +283,12 @@ void request_rnn_packs(OpBuild& build) {
                     (input == 1 && is_half(weights->dtype) && has_half_weights(build.attrs())));
     if (!has_form || weights->shape.rank() != 3) continue;
     const Shape& shape = weights->shape;
-    // Whole gates are multiplied: of all four at once, or of one (GRU), and each piece begins with
-    // a panel then, since three gates fill panels only when one does.
-    if (shape[1] % FOLIO_F32P16_COLUMNS != 0) continue;
+    const bool is_even = shape[1] % FOLIO_F32P16_COLUMNS == 0;
+    if (is_half(weights->dtype) && !is_even) continue;
+    const int64_t pieces = input == 2 && gates == 3 ? 3 : 1;
+    if (shape[0] < 1 || shape[1] < 1 || shape[1] % pieces != 0) continue;
     request_panels(build, input, shape[2], shape[0] * shape[1], 1, shape[2],
-                   /*replaces_source=*/true);
+                   /*replaces_source=*/true, is_even ? 1 : shape[0] * pieces);
   }
 }
 

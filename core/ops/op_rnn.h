@@ -124,8 +124,8 @@ Status rnn_walk(const RnnAttrs& attrs, const RnnRun& r, int dir, Step&& step) {
 
 // `hidden_axis`: the dim of R that is the hidden size.
 Status infer_rnn(OpInfer& infer, int gates, size_t hidden_axis = 2);
-// W and R as panels where the gates of a direction start at a panel.
-void request_rnn_packs(OpBuild& build);
+// W and R as panels, of which each direction begins one, and of a GRU's R each gate.
+void request_rnn_packs(OpBuild& build, int gates);
 // W, of which each step of a sequence takes a row of products, may stay halves; R, which each step
 // reads, may not. As OpDef::takes_half.
 bool takes_half_rnn(const Attributes& attributes, int input, const Shape& shape);
