@@ -75,50 +75,49 @@ void add_offsets(const ByteConv& conv, const ConvSizes& s, int64_t first, int64_
                      conv.bias ? conv.bias + first : nullptr, 1, offset + first);
 }
 
-// Filters of one channel with zero points: the differences, which may need more than a byte each,
-// as sums of signed bytes. False when those are too many taps for the kernel.
-Result<bool> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv,
-                            ByteConvWeights* out) {
+// Weights without their zero points: the differences may need more than a byte each, and are sums
+// of `parts` signed bytes then, [filters, c_in, parts, taps].
+struct Differences {
+  const uint8_t* bytes = nullptr;
+  int64_t parts = 1;
+};
+
+Result<Differences> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteConv& conv,
+                                   const int32_t* zero) {
   const int64_t taps = s.window.kernel_count();
-  const int64_t count = s.group * taps;
+  const int64_t each = s.c_in * taps;
+  const int64_t channels = s.group * s.c_out;
   const uint8_t flip = conv.w->dtype() == DType::kUint8 ? 0x80 : 0;
   const uint8_t* codes = conv.w->raw();
   const auto code = [&](int64_t i) { return static_cast<int8_t>(codes[i] ^ flip); };
   int32_t low = 0;
   int32_t high = 0;
-  for (int64_t c = 0; c < s.group; ++c) {
+  for (int64_t j = 0; j < channels; ++j) {
     int8_t least = 127;
     int8_t most = -128;
-    for (int64_t i = c * taps; i < (c + 1) * taps; ++i) {
+    for (int64_t i = j * each; i < (j + 1) * each; ++i) {
       least = std::min(least, code(i));
       most = std::max(most, code(i));
     }
-    low = std::min(low, least - out->zero[c]);
-    high = std::max(high, most - out->zero[c]);
+    low = std::min(low, least - zero[j]);
+    high = std::max(high, most - zero[j]);
   }
-  const int64_t parts = low >= -128 && high <= 127 ? 1 : high <= 2 * 127 ? 2 : 3;
-  if (parts * taps > FOLIO_MAX_BYTE_TAPS) return false;
-  FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(parts * count)));
-  uint8_t* to = bytes;
-  for (int64_t c = 0; c < s.group; ++c) {
-    for (int64_t p = 0; p < parts; ++p, to += taps) {
+  Differences out;
+  out.parts = low >= -128 && high <= 127 ? 1 : high <= 2 * 127 ? 2 : 3;
+  FOLIO_TRY(uint8_t * to, run.scratch(static_cast<size_t>(out.parts * channels * each)));
+  out.bytes = to;
+  for (int64_t i = 0; i < channels * s.c_in; ++i) {
+    for (int64_t p = 0; p < out.parts; ++p, to += taps) {
       // What earlier parts leave: each took as much as a byte holds.
       const auto taken = static_cast<int32_t>(p);
-      for (int64_t i = 0; i < taps; ++i) {
-        const int32_t all = code(c * taps + i) - out->zero[c];
+      for (int64_t t = 0; t < taps; ++t) {
+        const int32_t all = code(i * taps + t) - zero[i / s.c_in];
         const int32_t rest = all - std::clamp(all, -128 * taken, 127 * taken);
-        to[i] = static_cast<uint8_t>(std::clamp(rest, -128, 127));
+        to[t] = static_cast<uint8_t>(std::clamp(rest, -128, 127));
       }
     }
   }
-  const PackRequest request = matrix_request(1, parts * taps, s.group);
-  FOLIO_TRY(const ByteMatrix matrix, pack_bytes_now(run, request, bytes, DType::kInt8));
-  out->panels = matrix.panels;
-  out->zero = nullptr;
-  out->parts = parts;
-  out->offset = conv.bias;
-  out->column_sums = matrix.column_sums;
-  return true;
+  return out;
 }
 
 // Whether zero points of the weights may differ from what their packed form has, 0.
@@ -188,30 +187,39 @@ void request_byte_conv(OpBuild& build, int input, int64_t group) {
 Result<ByteConvWeights> prepare_byte_conv_weights(OpRun& run, const ConvSizes& s,
                                                   const ByteConv& conv, int32_t x_zero) {
   const int64_t channels = s.group * s.c_out;
-  const int64_t taps = s.window.kernel_count();
   FOLIO_TRY(uint8_t * memory, run.scratch(static_cast<size_t>(channels) * 2 * sizeof(int32_t)));
   auto* offset = reinterpret_cast<int32_t*>(memory);
   ByteConvWeights out;
   out.zero = zeros_of(conv, channels, offset + channels);
-  if (is_depthwise(s) && out.zero) {
-    FOLIO_TRY(const bool done, subtract_zeros(run, s, conv, &out));
-    if (done) return out;
-  }
   const bool one_channel = is_depthwise(s);
-  const bool depthwise = one_channel && !out.zero;
   const int64_t joins = one_channel ? 1 : joined_groups(s.group, s.c_in, s.c_out);
+  const uint8_t* codes = conv.w->raw();
+  DType dtype = conv.w->dtype();
+  int64_t taps = s.window.kernel_count();
+  const PackedBlob* blob = run.packed(conv.w_input);
+  if (out.zero && blob && (one_channel || joins > 1)) blob = nullptr;  // it has no zero points
+  if (out.zero && (one_channel || (joins > 1 && s.window.kernel[0] == 1))) {
+    FOLIO_TRY(const Differences made, subtract_zeros(run, s, conv, out.zero));
+    if (!one_channel || made.parts * taps <= FOLIO_MAX_BYTE_TAPS) {
+      codes = made.bytes;
+      dtype = DType::kInt8;
+      out.parts = made.parts;
+      out.zero = nullptr;
+      taps *= made.parts;
+    }
+  }
+  const bool depthwise = one_channel && !out.zero;
   out.joined = out.zero ? 1 : joins;
   PackRequest request;
   if (!panels_request(depthwise ? 1 : s.group, s.c_in, depthwise ? channels : s.c_out, taps,
                       out.joined, &request)) {
     return invalid_argument("W ", conv.w->shape().to_string(), " is too large to pack");
   }
-  const PackedBlob* blob = run.packed(conv.w_input);
-  if (blob && depthwise == one_channel && out.joined == joins) {
+  if (blob) {
     out.panels = blob->data();
   } else {
     FOLIO_TRY(uint8_t * panels, run.scratch(static_cast<size_t>(request.bytes)));
-    fill_conv_panels(run.kernels(), request, s.c_in, conv.w->raw(), conv.w->dtype(), panels);
+    fill_conv_panels(run.kernels(), request, s.c_in, codes, dtype, panels);
     out.panels = panels;
   }
   const int64_t columns = request.n / request.groups * out.joined;  // of a group of the product
@@ -230,7 +238,7 @@ Result<ByteConvWeights> prepare_byte_conv_weights(OpRun& run, const ConvSizes& s
     for (int64_t first = 0; first < channels; first += columns) {
       const int64_t count = std::min(columns, channels - first);
       const uint8_t* panels = out.panels + first / columns * out.group_stride;
-      const int64_t k = out.joined > 1 ? count / s.c_out * s.k() : s.k();
+      const int64_t k = (out.joined > 1 ? count / s.c_out : 1) * s.c_in * taps;
       add_offsets(conv, s, first, count, packed_matrix(panels, k, count).column_sums, x_zero,
                   out.zero, offset);
     }

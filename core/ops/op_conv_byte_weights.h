@@ -27,7 +27,7 @@ struct ByteConvWeights {
   const int32_t* offset = nullptr;       // or null: 0
   const int32_t* column_sums = nullptr;  // null: the offsets have them
   int32_t* zero = nullptr;               // null: all are 0
-  int64_t parts = 1;   // of one channel each: so many weights for each tap, to be added
+  int64_t parts = 1;   // of one channel each, or joined: so many weights for each tap, to be added
   int64_t joined = 1;  // groups that are one group of the product
 };
 

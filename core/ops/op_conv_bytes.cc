@@ -542,6 +542,10 @@ Status run_byte_conv(OpRun& run, const ConvSizes& whole, const ByteConv& conv) {
   s.group = (s.group + weights.joined - 1) / weights.joined;
   s.c_in *= weights.joined;
   s.c_out *= weights.joined;
+  if (weights.joined > 1 && weights.parts > 1) {  // each a slice of the filters, of the same pixels
+    s.window.kernel[0] = weights.parts;
+    s.window.dilation[0] = 0;
+  }
   ByteConvolution c(whole, s, conv, run.kernels(), run.parallel().thread_count());
   c.weights = weights;
   c.x_zero = static_cast<uint8_t>(zero);
