@@ -7,6 +7,8 @@
 //   BatchNormalization of constants [then a function]    follows as a Conv of one tap over one
 //                                                        channel each: x * scale + shift, rounded
 //                                                        once
+//   InstanceNormalization, GroupNormalization [then a function]
+//                                                        follow in domain folio.nhwc
 //   Transpose                                            meets the one that it would undo
 //
 // A value keeps its id for readers that want channels first; its twin with channels last is made by
@@ -32,6 +34,7 @@
 #include "core/ops/op_unpack.h"
 #include "core/passes/channel_affine.h"
 #include "core/passes/keep_planes.h"
+#include "core/passes/narrow_codes.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
 
@@ -66,50 +69,6 @@ std::optional<int64_t> axis_last(int64_t axis, size_t rank) {
   if (axis < -r || axis >= r) return std::nullopt;
   if (axis < 0) axis += r;
   return axis == 0 ? 0 : axis == 1 ? r - 1 : axis - 1;
-}
-
-// Whether all numbers are multiples, at most the 15th, of one.
-bool are_small_multiples(const uint8_t* bytes, int64_t n) {
-  constexpr int kMost = 15;
-  const auto at = [bytes](int64_t i) {
-    float value;
-    std::memcpy(&value, bytes + i * static_cast<int64_t>(sizeof(float)), sizeof(float));
-    return std::abs(value);
-  };
-  float most = 0;
-  for (int64_t i = 0; i < n; ++i) most = std::max(most, at(i));
-  if (most == 0) return true;
-  for (int times = 1; times <= kMost; ++times) {
-    int64_t i = 0;
-    for (; i < n; ++i) {
-      const float multiple = at(i) / most * static_cast<float>(times);
-      // Each product of code and scale was rounded once, and so was `most`.
-      if (!(std::abs(multiple - std::round(multiple)) <= 1e-6F * kMost)) break;
-    }
-    if (i == n) return true;
-  }
-  return false;
-}
-
-// Weights that codes of 4 bits or fewer with one scale a filter stand for.
-bool are_of_narrow_codes(const Initializer& weights) {
-  const Initializer* w = &weights;
-  while (!w->tensor) {
-    const Recipe* recipe = w->recipe.get();
-    if (!recipe || recipe->inputs.empty() || !recipe->inputs[0]) return false;
-    const Initializer* from = recipe->inputs[0].get();
-    if (recipe->op_type == "DequantizeLinear") return dtype_is_subbyte(from->dtype);
-    if (recipe->op_type != "Mul") return false;  // by a scale that fold_scales put there
-    w = from;
-  }
-  if (w->dtype != DType::kFloat || w->shape.rank() == 0 || w->shape.count() == 0) return false;
-  const int64_t filters = w->shape[0];
-  const int64_t n = w->shape.count() / filters;
-  for (int64_t f = 0; f < filters; ++f) {
-    const int64_t first = f * n * static_cast<int64_t>(sizeof(float));
-    if (!are_small_multiples(w->tensor->raw() + first, n)) return false;
-  }
-  return true;
 }
 
 class ChannelsLast {
@@ -157,13 +116,15 @@ class ChannelsLast {
   // What alone reads the result of a normalization, as a function that a convolution takes in.
   void note_functions() {
     is_taken_.resize(graph_.nodes.size(), false);
-    if (!has_operator(graph_, "BatchNormalization")) return;
+    const auto is_norm = [](const Node& node) {
+      return !node.dead && node.domain.empty() &&
+             (node.op_type == "BatchNormalization" || node.op_type == "InstanceNormalization" ||
+              node.op_type == "GroupNormalization");
+    };
+    if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), is_norm)) return;
     const ValueLinks links(graph_);
     for (const Node& node : graph_.nodes) {
-      if (node.dead || node.op_type != "BatchNormalization" || node.outputs.empty() ||
-          node.outputs[0] == kNone) {
-        continue;
-      }
+      if (!is_norm(node) || node.outputs.empty() || node.outputs[0] == kNone) continue;
       const auto y = static_cast<size_t>(node.outputs[0]);
       const NodeId id = links.uses[y] == 1 ? links.readers[y] : kNone;
       if (id == kNone) continue;
@@ -274,6 +235,8 @@ class ChannelsLast {
         {"", "Resize", &ChannelsLast::convert_resize},
         {"", "Shape", &ChannelsLast::convert_shape},
         {"", "BatchNormalization", &ChannelsLast::convert_normalization, false, false},
+        {"", "InstanceNormalization", &ChannelsLast::convert_group_norm},
+        {"", "GroupNormalization", &ChannelsLast::convert_group_norm},
     };
     static constexpr Rule kReduce{"", "Reduce", &ChannelsLast::convert_reduce, false, false};
     for (const Rule& rule : kRules) {
@@ -453,7 +416,7 @@ class ChannelsLast {
     return true;
   }
 
-  // A filter of one tap over one channel each. With it goes the function that alone reads it.
+  // A filter of one tap over one channel each.
   bool convert_normalization(Node& node) {
     const ValueId x = node.inputs[0];
     ValueId y = node.outputs[0];
@@ -471,13 +434,36 @@ class ChannelsLast {
     if (w == kNone || b == kNone) return false;
     Node made = make_node(node.name, kNhwcDomain, "Conv", 1, {twin(x), w, b});
     made.attributes.set(int_attribute("group", filters[0]));
-    if (const auto reader = functions_.find(y); reader != functions_.end()) {
-      set_function(reader->second.function, &made);
-      is_taken_[static_cast<size_t>(reader->second.node)] = true;
-      y = reader->second.result;
-    }
+    y = take_function(y, &made);
     emit(std::move(made), {y});
     return true;
+  }
+
+  // Scale and bias of each channel are vectors in both forms.
+  bool convert_group_norm(Node& node) {
+    constexpr int kOneForEach = 21;  // of GroupNormalization: a scale of a channel, not of a group
+    const ValueId x = node.inputs[0];
+    ValueId y = node.outputs[0];
+    const bool is_groups = node.op_type == "GroupNormalization";
+    if (!is_image(x) || rank(y) != rank(x) || node.inputs.size() != 3 ||
+        (is_groups && node.version < kOneForEach)) {
+      return false;
+    }
+    Node made = make_node(node.name, kNhwcDomain, node.op_type, 1,
+                          {twin(x), node.inputs[1], node.inputs[2]});
+    made.attributes = std::move(node.attributes);
+    y = take_function(y, &made);
+    emit(std::move(made), {y});
+    return true;
+  }
+
+  // With a normalization goes the function that alone reads it: gives that one's result.
+  ValueId take_function(ValueId y, Node* made) {
+    const auto reader = functions_.find(y);
+    if (reader == functions_.end()) return y;
+    set_function(reader->second.function, made);
+    is_taken_[static_cast<size_t>(reader->second.node)] = true;
+    return reader->second.result;
   }
 
   // What is left of an image in the order of its dims is the same in both forms where channels go,

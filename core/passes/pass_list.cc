@@ -23,7 +23,10 @@ void fuse(Model* model, Optimize level) {
   fold_scales(model, &changed);
   fuse_functions(model, &changed, leaves);
   fuse_norms(model, &changed);
-  if (leaves == Leaves::kAll) fuse_attention(model, &changed);
+  if (leaves == Leaves::kAll) {
+    fuse_group_norms(model, &changed);
+    fuse_attention(model, &changed);
+  }
   fuse_matmul(model, &changed, leaves);
   fuse_skips(model, &changed, leaves);
   fuse_activations(model, &changed, leaves);

@@ -76,6 +76,9 @@ void fuse_functions(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 void fuse_norms(Model* model, bool* changed);
 void fuse_skips(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 
+// Group normalization by parts becomes one node, which the model's operator set may not have.
+void fuse_group_norms(Model* model, bool* changed);
+
 // Attention by parts becomes one node; before fuse_matmul, which would take those parts.
 void fuse_attention(Model* model, bool* changed);
 
