@@ -1,6 +1,7 @@
 // Normalizations with channels last, beside their formula.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 

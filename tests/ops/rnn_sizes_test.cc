@@ -1,6 +1,7 @@
 // RNN, GRU and LSTM of sizes that fill panels and of sizes that do not, beside their formulas.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 

@@ -227,10 +227,29 @@ bool focus(GraphDraw& g) {
   return true;
 }
 
+// As PyTorch's exporter writes group normalization.
+void normalize_groups(GraphDraw& g, const std::string& x, const Dims64& dims) {
+  const int64_t channels = dims[1];
+  const int64_t groups = channels % 2 == 0 && g.draw().one_in(2) ? 2 : 1;
+  const std::string flat = g.node("Reshape", {x, g.ints({0, groups, -1})});
+  const std::string normal =
+      g.node("InstanceNormalization",
+             {flat, g.floats({groups}, std::vector<float>(static_cast<size_t>(groups), 1)),
+              g.floats({groups}, std::vector<float>(static_cast<size_t>(groups), 0))},
+             {AttributeWriter::of_float("epsilon", 0.1F)});
+  std::string y = g.node("Reshape", {normal, g.ints({0, channels, dims[2], dims[3]})});
+  y = g.node("Mul", {y, g.weight({channels, 1, 1}, 1)});
+  g.hold(g.node("Add", {y, g.weight({channels, 1, 1}, 0.3)}), dims);
+}
+
 bool normalize(GraphDraw& g) {
   const Held* x = g.pick_rank(4);
   if (!x) return false;
   const int64_t channels = x->dims[1];
+  if (g.draw().one_in(3)) {
+    normalize_groups(g, x->name, x->dims);
+    return true;
+  }
   if (g.draw().one_in(2)) {
     g.hold(g.node("BatchNormalization",
                   {x->name, g.weight({channels}, 1), g.weight({channels}, 0.3),
