@@ -2,7 +2,7 @@
 // output channel, which stands for scaled weights: y = activation(scale * (W x) + b + z).
 //
 // Source: as core/ops/conv.cc (ONNX operator spec, Conv; com.microsoft FusedConv); made by the pass
-//         channels_last only, for constant weights.
+//         channels_last only, for weights of known shape.
 // Shapes: x [N, spatial..., C] ([N, C, spatial...] where planes is 1), w [M, C / group, kernel...],
 // b [M], z as y, scale [M]
 //         -> y [N, out..., M]

@@ -28,14 +28,14 @@ bool panels_request(int64_t group, int64_t c_in, int64_t c_out, int64_t taps, in
 }
 
 // A panel of filters of `groups` groups [filters, c_in, taps], each of which sees its own group's
-// share of the rows of a tap, and their sums.
+// share of the rows of a tap, and their sums. It has `room` bytes, of which fewer groups leave
+// some.
 void fill_joined(int64_t groups, int64_t filters, int64_t c_in, int64_t taps, const uint8_t* from,
-                 DType dtype, uint8_t* panel) {
+                 DType dtype, uint8_t* panel, int64_t room) {
   const int64_t rows = groups * c_in;
   const uint8_t flip = dtype == DType::kUint8 ? 0x80 : 0;
-  const auto bytes = static_cast<size_t>(panel_bytes(rows * taps));
-  std::memset(panel, 0, bytes + kPanel * sizeof(int32_t));
-  auto* sums = reinterpret_cast<int32_t*>(panel + bytes);
+  std::memset(panel, 0, static_cast<size_t>(room));
+  auto* sums = reinterpret_cast<int32_t*>(panel + panel_bytes(rows * taps));
   for (int64_t j = 0; j < groups * filters; ++j) {
     const int64_t first = j / filters * c_in;
     for (int64_t c = 0; c < c_in; ++c) {
@@ -62,7 +62,7 @@ void fill_conv_panels(const FolioKernels& kernels, const PackRequest& r, int64_t
   for (int64_t g = 0; g < r.groups; g += joined, blob += each) {
     const uint8_t* from = bytes + g * filters * k;
     if (joined > 1) {
-      fill_joined(std::min(joined, r.groups - g), filters, c_in, r.taps, from, dtype, blob);
+      fill_joined(std::min(joined, r.groups - g), filters, c_in, r.taps, from, dtype, blob, each);
     } else {
       fill_panels(kernels, one, from, dtype, blob);
     }

@@ -454,6 +454,20 @@ class InTurn final : public Parallel {
   int threads_;
 };
 
+// What `request` makes, each byte of which it must write: packs are files, the same for all.
+Result<Ref<Buffer>> fill_whole(const PackRequest& request, const Tensor& source) {
+  Ref<Buffer> made[2];
+  for (const int before : {0xA5, 0}) {
+    FOLIO_TRY(Ref<Buffer> buffer, allocate_buffer(request.bytes));
+    std::memset(buffer->data(), before, request.bytes);
+    FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, source, buffer->data()));
+    made[before == 0] = std::move(buffer);
+  }
+  EXPECT_EQ(std::memcmp(made[0]->data(), made[1]->data(), request.bytes), 0)
+      << "a pack in layout " << layout_name(request.layout) << " keeps what was there before";
+  return std::move(made[0]);
+}
+
 }  // namespace
 
 Status OpTester::run_kernel(const OpDef& def, Case* at) {
@@ -463,9 +477,8 @@ Status OpTester::run_kernel(const OpDef& def, Case* at) {
   std::vector<Ref<const PackedBlob>> keepers;
   std::vector<const PackedBlob*> packed(at->inputs.size(), nullptr);
   for (const auto& [input, request] : build.pack_requests()) {
-    FOLIO_TRY(const Ref<Buffer> buffer, allocate_buffer(request.bytes));
     const Tensor& source = at->inputs[static_cast<size_t>(input)].tensor();
-    FOLIO_RETURN_IF_ERROR(request.fill(request, request.context, source, buffer->data()));
+    FOLIO_TRY(const Ref<Buffer> buffer, fill_whole(request, source));
     keepers.push_back(make_ref<PackedBlob>(buffer, request.bytes));
     packed[static_cast<size_t>(input)] = keepers.back().get();
   }
