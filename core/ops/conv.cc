@@ -38,7 +38,7 @@ FolioGemmF32 gemm_args(const ConvSizes& s, const float* weights, const float* bi
   args.row_bias = bias;
   args.alpha = 1.0F;
   args.addend_row_stride = s.window.out_count();
-  finish.activation.set_in_gemm(&args);
+  finish.activation.set_in_kernel(&args);
   return args;
 }
 
@@ -59,7 +59,7 @@ Status run_one_pixel(OpRun& run, const ConvSizes& s, const float* x, const float
     args.addend = finish.z ? finish.z + g * s.c_out : nullptr;
     args.addend_row_stride = args.c_row_stride;
     args.alpha = 1.0F;
-    finish.activation.set_in_gemm(&args);
+    finish.activation.set_in_kernel(&args);
     GemmB b;
     b.data = w + g * s.c_out * s.k();
     b.row_stride = 1;
@@ -181,7 +181,7 @@ Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const Tensor& wei
     FOLIO_RETURN_IF_ERROR(run_tiled(run, s, x, w, bias, finish, y));
   }
   FolioGemmF32 probe{};
-  if (!finish.activation.set_in_gemm(&probe)) finish_rows(run, s, nullptr, finish.activation, y);
+  if (!finish.activation.set_in_kernel(&probe)) finish_rows(run, s, nullptr, finish.activation, y);
   return Status::ok();
 }
 

@@ -118,7 +118,7 @@ class Gemm final : public OpKernel {
     // A bias per column, the usual case, is added inside the kernel.
     const bool in_kernel = has_c && row_step == 0 && col_step == 1 && beta == 1.0F;
     if (in_kernel) args.col_bias = c;
-    const bool is_finished = (!has_c || in_kernel) && activation.set_in_gemm(&args);
+    const bool is_finished = (!has_c || in_kernel) && activation.set_in_kernel(&args);
     FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, plain));
     if (has_c && !in_kernel && s.n > 0) {
       for (int64_t i = 0; i < s.m; ++i) {

@@ -10,6 +10,7 @@
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_group_norm.h"
 #include "core/ops/op_norm.h"
 #include "core/ops/op_registry.h"
 
@@ -65,10 +66,8 @@ void normalize(OpRun& run, const Groups& g, const T* x, const T* scale, const T*
 
 class GroupNorm final : public OpKernel {
  public:
-  bool is_instance = true;
-  int64_t num_groups = 0;
+  GroupNormAttrs attrs;
   bool scale_per_channel = true;
-  float epsilon = 1e-5f;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
@@ -77,24 +76,19 @@ class GroupNorm final : public OpKernel {
     FOLIO_TRY(const Tensor* bias, run.tensor(2, x->dtype()));
     FOLIO_TRY(const Groups g, groups_of(x->shape()));
     const int64_t expected = scale_per_channel ? g.groups * g.channels : g.groups;
-    for (const Tensor* each : {scale, bias}) {
-      if (each->rank() != 1 || each->count() != expected) {
-        return invalid_argument("scale or bias has shape ", each->shape().to_string(),
-                                ", expected [", expected, "]");
-      }
-    }
+    FOLIO_RETURN_IF_ERROR(check_parameters(*scale, *bias, expected));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     if (x->dtype() == DType::kDouble) {
-      normalize(run, g, x->data<double>(), scale->data<double>(), bias->data<double>(), epsilon,
-                y->data_mut<double>());
+      normalize(run, g, x->data<double>(), scale->data<double>(), bias->data<double>(),
+                attrs.epsilon, y->data_mut<double>());
     } else if (x->dtype() == DType::kFloat) {
-      normalize(run, g, x->data<float>(), scale->data<float>(), bias->data<float>(), epsilon,
+      normalize(run, g, x->data<float>(), scale->data<float>(), bias->data<float>(), attrs.epsilon,
                 y->data_mut<float>());
     } else {
       FOLIO_TRY(float* wide, widen_half(run, *x));
       FOLIO_TRY(const float* wide_scale, widen_half(run, *scale));
       FOLIO_TRY(const float* wide_bias, widen_half(run, *bias));
-      normalize<float>(run, g, wide, wide_scale, wide_bias, epsilon, wide);
+      normalize<float>(run, g, wide, wide_scale, wide_bias, attrs.epsilon, wide);
       narrow_half(run, wide, y);
     }
     return Status::ok();
@@ -106,11 +100,9 @@ class GroupNorm final : public OpKernel {
       return invalid_argument("input 0 has ", shape.rank(), " dims, expected at least 2");
     }
     Groups g;
-    g.groups = is_instance ? shape[1] : num_groups;
-    if (!is_instance && shape[1] % g.groups != 0) {
-      return invalid_argument(shape[1], " channels do not divide into ", g.groups, " groups");
-    }
-    g.channels = is_instance ? 1 : shape[1] / g.groups;
+    FOLIO_RETURN_IF_ERROR(check_channels(attrs, shape[1]));
+    g.groups = attrs.groups(shape[1]);
+    g.channels = attrs.num_groups == 0 ? 1 : shape[1] / g.groups;
     g.count = shape[0] * g.groups;
     g.inner = shape.product(2, shape.rank());
     g.scale_per_channel = scale_per_channel;
@@ -120,21 +112,10 @@ class GroupNorm final : public OpKernel {
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<GroupNorm>();
-  FOLIO_TRY(kernel->epsilon, build.attrs().get_float("epsilon", 1e-5f));
-  kernel->is_instance = build.node().op_type == "InstanceNormalization";
-  if (!kernel->is_instance) {
-    FOLIO_TRY(kernel->num_groups, build.attrs().get_int("num_groups"));
-    if (kernel->num_groups < 1) {
-      return invalid_graph("attribute 'num_groups' is ", kernel->num_groups, ", expected >= 1");
-    }
-    kernel->scale_per_channel = build.version() >= 21;
-  }
+  const bool is_instance = build.node().op_type == "InstanceNormalization";
+  FOLIO_TRY(kernel->attrs, parse_group_norm(build.attrs(), is_instance));
+  kernel->scale_per_channel = is_instance || build.version() >= 21;
   return std::unique_ptr<OpKernel>(std::move(kernel));
-}
-
-Status infer(OpInfer& infer) {
-  if (infer.input(0).is_tensor()) infer.set_output(0, infer.input(0));
-  return Status::ok();
 }
 
 }  // namespace
@@ -144,14 +125,14 @@ Status infer(OpInfer& infer) {
                 .type = "InstanceNormalization",
                 .min_inputs = 3,
                 .max_inputs = 3,
-                .infer = infer,
+                .infer = infer_group_norm,
                 .make = make});
   registry.add({.domain = "",
                 .type = "GroupNormalization",
                 .since = 18,
                 .min_inputs = 3,
                 .max_inputs = 3,
-                .infer = infer,
+                .infer = infer_group_norm,
                 .make = make});
 }
 

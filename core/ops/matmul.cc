@@ -75,7 +75,7 @@ struct Product {
 // The products that share one B: the function is applied where its result is still in the cache.
 Status multiply(OpRun& run, const Product& p, FolioGemmF32 args, const GemmB& b) {
   args.col_bias = p.bias;
-  const bool is_finished = p.activation.set_in_gemm(&args);
+  const bool is_finished = p.activation.set_in_kernel(&args);
   FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
   if (is_finished) return Status::ok();
   run.parallel().for_range(args.m * args.n, kElementGrain, [&](int64_t begin, int64_t end) {

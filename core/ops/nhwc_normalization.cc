@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "core/ops/op_activation.h"
+#include "core/ops/op_group_norm.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
@@ -26,9 +27,7 @@ constexpr size_t kFloat = sizeof(float);
 
 class NhwcNorm final : public OpKernel {
  public:
-  bool is_instance = true;
-  int64_t num_groups = 0;
-  float epsilon = 1e-5F;
+  GroupNormAttrs attrs;
   Activation activation;
 
   Status run(OpRun& run) const override {
@@ -38,15 +37,8 @@ class NhwcNorm final : public OpKernel {
     const Shape& shape = x->shape();
     if (shape.rank() < 3) return invalid_argument("X ", shape.to_string(), " is too flat");
     const int64_t channels = shape[shape.rank() - 1];
-    if (!is_instance && channels % num_groups != 0) {
-      return invalid_argument(channels, " channels do not divide into ", num_groups, " groups");
-    }
-    for (const Tensor* each : {scale, bias}) {
-      if (each->rank() != 1 || each->count() != channels) {
-        return invalid_argument("scale or bias has shape ", each->shape().to_string(),
-                                ", expected [", channels, "]");
-      }
-    }
+    FOLIO_RETURN_IF_ERROR(check_channels(attrs, channels));
+    FOLIO_RETURN_IF_ERROR(check_parameters(*scale, *bias, channels));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, shape));
     if (y->count() == 0) return Status::ok();
     Images images;
@@ -122,8 +114,6 @@ class NhwcNorm final : public OpKernel {
       join_blocks(images, means + image * blocks * c, squares + image * blocks * c, scale,
                   reinterpret_cast<double*>(room), mean + image * c, factor + image * c);
     }
-    FolioGemmF32 function{};
-    const bool finishes = activation.set_in_gemm(&function);
     for_blocks([&](int64_t i, int64_t rows, int64_t at, float* centred, float* tile) {
       const int64_t first = i / blocks * c;
       centre(kernels, images, rows, images.x + at, mean + first, tile, centred);
@@ -136,12 +126,8 @@ class NhwcNorm final : public OpKernel {
       args.x = &from;
       args.w = &by;
       args.bias = bias;
-      if (finishes) {
-        args.activation = function.activation;
-        args.clip_lo = function.clip_lo;
-        args.clip_hi = function.clip_hi;
-      }
       args.y = images.y + at;
+      const bool finishes = activation.set_in_kernel(&args);
       kernels.depthwise_f32(&args);
       if (!finishes) activation.apply(kernels, rows * c, images.y + at);
     });
@@ -167,7 +153,7 @@ class NhwcNorm final : public OpKernel {
       }
       count += more;
     }
-    const int64_t together = is_instance ? 1 : c / num_groups;
+    const int64_t together = c / attrs.groups(c);
     for (int64_t first = 0; first < c; first += together) {
       double sum = 0;
       for (int64_t j = first; j < first + together; ++j) sum += middle[j];
@@ -178,7 +164,7 @@ class NhwcNorm final : public OpKernel {
         all += spread[j] + apart * apart * count;
       }
       const double variance = all / (count * static_cast<double>(together));
-      const double inverse = 1 / std::sqrt(variance + static_cast<double>(epsilon));
+      const double inverse = 1 / std::sqrt(variance + static_cast<double>(attrs.epsilon));
       for (int64_t j = first; j < first + together; ++j) {
         mean[j] = static_cast<float>(of_group);
         factor[j] = static_cast<float>(inverse * static_cast<double>(scale[j]));
@@ -187,22 +173,10 @@ class NhwcNorm final : public OpKernel {
   }
 };
 
-Status infer(OpInfer& infer) {
-  if (infer.input(0).is_tensor()) infer.set_output(0, infer.input(0));
-  return Status::ok();
-}
-
 template <bool kIsInstance>
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<NhwcNorm>();
-  kernel->is_instance = kIsInstance;
-  FOLIO_TRY(kernel->epsilon, build.attrs().get_float("epsilon", 1e-5F));
-  if (!kIsInstance) {
-    FOLIO_TRY(kernel->num_groups, build.attrs().get_int("num_groups"));
-    if (kernel->num_groups < 1) {
-      return invalid_graph("attribute 'num_groups' is ", kernel->num_groups, ", expected >= 1");
-    }
-  }
+  FOLIO_TRY(kernel->attrs, parse_group_norm(build.attrs(), kIsInstance));
   FOLIO_TRY(const std::vector<float> parameters, build.attrs().get_floats("activation_params"));
   FOLIO_TRY(kernel->activation, parse_fused_activation(build.attrs(), parameters));
   return std::unique_ptr<OpKernel>(std::move(kernel));
@@ -215,7 +189,7 @@ OpDef def_of(std::string_view type) {
   def.type = type;
   def.min_inputs = 3;
   def.max_inputs = 3;
-  def.infer = infer;
+  def.infer = infer_group_norm;
   def.make = make<kIsInstance>;
   return def;
 }

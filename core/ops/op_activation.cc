@@ -151,21 +151,6 @@ double Activation::of(double v) const {
   return v;
 }
 
-bool Activation::set_in_gemm(FolioGemmF32* args) const {
-  if (kind == Kind::kRelu) args->activation = kFolioActRelu;
-  if (kind == Kind::kClip) {
-    args->activation = kFolioActClip;
-    args->clip_lo = alpha;
-    args->clip_hi = beta;
-  }
-  if (kind == Kind::kLeakyRelu) {
-    args->activation = kFolioActLeakyRelu;
-    args->clip_lo = alpha;
-  }
-  return kind == Kind::kIdentity || kind == Kind::kRelu || kind == Kind::kClip ||
-         kind == Kind::kLeakyRelu;
-}
-
 Result<Activation> find_activation(std::string_view name) {
   for (const ActivationRow& row : kActivations) {
     if (same_name(row.name, name)) return Activation{row.kind, row.alpha, row.beta};

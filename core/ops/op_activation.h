@@ -45,8 +45,22 @@ struct Activation {
   void apply(const FolioKernels& kernels, int64_t n, float* x) const;
   // Of one double.
   double of(double v) const;
-  // Lets the product itself apply it: false when it cannot.
-  bool set_in_gemm(FolioGemmF32* args) const;
+  // Lets a kernel itself apply it, a product, a filter or a plane's filter: false when it cannot.
+  template <typename Args>
+  bool set_in_kernel(Args* args) const {
+    if (kind == Kind::kRelu) args->activation = kFolioActRelu;
+    if (kind == Kind::kClip) {
+      args->activation = kFolioActClip;
+      args->clip_lo = alpha;
+      args->clip_hi = beta;
+    }
+    if (kind == Kind::kLeakyRelu) {
+      args->activation = kFolioActLeakyRelu;
+      args->clip_lo = alpha;
+    }
+    return kind == Kind::kIdentity || kind == Kind::kRelu || kind == Kind::kClip ||
+           kind == Kind::kLeakyRelu;
+  }
 };
 
 // The function of this name (case does not matter) with the spec's default parameters.

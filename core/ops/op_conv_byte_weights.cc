@@ -21,10 +21,10 @@ bool panels_request(int64_t group, int64_t c_in, int64_t c_out, int64_t taps, in
   if (!checked_mul(c_in, taps, &k) || !checked_mul(k, joined, &k)) return false;
   *out = matrix_request(c_in * joined, taps, group * c_out);
   out->groups = c_out % kPanel == 0 ? 1 : group;  // whole panels are those of one matrix
-  const int64_t parts = (out->groups + joined - 1) / joined;
+  const auto matrices = static_cast<uint64_t>(product_groups(out->groups, joined));
   uint64_t each = 0;
   return s8p16k4_bytes(k, out->n / out->groups * joined, &each) &&
-         checked_mul(each, static_cast<uint64_t>(parts), &out->bytes);
+         checked_mul(each, matrices, &out->bytes);
 }
 
 // A panel of filters of `groups` groups [filters, c_in, taps], each of which sees its own group's
@@ -55,8 +55,7 @@ void fill_conv_panels(const FolioKernels& kernels, const PackRequest& r, int64_t
   const int64_t k = c_in * r.taps;
   const int64_t joined = r.k / k;
   const int64_t filters = r.n / r.groups;
-  const int64_t parts = (r.groups + joined - 1) / joined;
-  const int64_t each = static_cast<int64_t>(r.bytes) / parts;
+  const int64_t each = static_cast<int64_t>(r.bytes) / product_groups(r.groups, joined);
   PackRequest one = r;
   one.n = filters;
   for (int64_t g = 0; g < r.groups; g += joined, blob += each) {
@@ -165,7 +164,7 @@ void request_byte_conv(OpBuild& build, int input, int64_t group) {
   const int64_t taps = static_cast<int64_t>(count) / channels / c_in;
   if (group < 1 || channels % group != 0) return;
   const int64_t c_out = channels / group;
-  const bool depthwise = c_in == 1 && c_out == 1 && taps <= FOLIO_MAX_BYTE_TAPS;
+  const bool depthwise = is_depthwise(c_in, c_out, taps);
   const int64_t joined = depthwise ? 1 : joined_groups(group, c_in, c_out);
   PackRequest request;
   if (!panels_request(depthwise ? 1 : group, c_in, depthwise ? channels : c_out, taps, joined,
@@ -223,7 +222,6 @@ Result<ByteConvWeights> prepare_byte_conv_weights(OpRun& run, const ConvSizes& s
     out.panels = panels;
   }
   const int64_t columns = request.n / request.groups * out.joined;  // of a group of the product
-  const int64_t parts = (request.groups + out.joined - 1) / out.joined;
   if (request.groups == 1) {
     out.group_stride = s.c_out / kPanel * panel_bytes(request.k);
     const int32_t* sums = packed_matrix(out.panels, request.k, columns).column_sums;
@@ -234,7 +232,8 @@ Result<ByteConvWeights> prepare_byte_conv_weights(OpRun& run, const ConvSizes& s
     }
     add_offsets(conv, s, 0, channels, sums, x_zero, out.zero, offset);
   } else {
-    out.group_stride = static_cast<int64_t>(request.bytes) / parts;
+    out.group_stride =
+        static_cast<int64_t>(request.bytes) / product_groups(request.groups, out.joined);
     for (int64_t first = 0; first < channels; first += columns) {
       const int64_t count = std::min(columns, channels - first);
       const uint8_t* panels = out.panels + first / columns * out.group_stride;

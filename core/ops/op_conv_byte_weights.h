@@ -10,8 +10,11 @@
 
 namespace folio {
 
+inline bool is_depthwise(int64_t c_in, int64_t c_out, int64_t taps) {
+  return c_in == 1 && c_out == 1 && taps <= FOLIO_MAX_BYTE_TAPS;
+}
 inline bool is_depthwise(const ConvSizes& s) {
-  return s.c_in == 1 && s.c_out == 1 && s.window.kernel_count() <= FOLIO_MAX_BYTE_TAPS;
+  return is_depthwise(s.c_in, s.c_out, s.window.kernel_count());
 }
 
 // Whether so many bytes under a tap, which the kernel reads where they lie, repay a pointer.
@@ -19,6 +22,10 @@ inline bool fits_pieces(int64_t c_in) { return c_in >= 16 && c_in % 4 == 0; }
 
 // How many groups one of the product has; 1: they are not joined. The last one may have fewer.
 int64_t joined_groups(int64_t group, int64_t c_in, int64_t filters);
+// And how many there are.
+inline int64_t product_groups(int64_t group, int64_t joined) {
+  return (group + joined - 1) / joined;
+}
 
 // Weights and what belongs to each output channel, of all groups.
 struct ByteConvWeights {

@@ -539,7 +539,7 @@ Status run_byte_conv(OpRun& run, const ConvSizes& whole, const ByteConv& conv) {
   const int32_t zero = conv.x_zero + (conv.x->dtype() == DType::kInt8 ? 128 : 0);
   FOLIO_TRY(const ByteConvWeights weights, prepare_byte_conv_weights(run, whole, conv, zero));
   ConvSizes s = whole;
-  s.group = (s.group + weights.joined - 1) / weights.joined;
+  s.group = product_groups(s.group, weights.joined);
   s.c_in *= weights.joined;
   s.c_out *= weights.joined;
   if (weights.joined > 1 && weights.parts > 1) {  // each a slice of the filters, of the same pixels

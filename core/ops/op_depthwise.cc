@@ -99,16 +99,6 @@ FolioPlaneF32 plane_args(const Window& w) {
   return args;
 }
 
-// Lets the slot itself apply the function: false when it cannot.
-bool set_in_plane(const ConvFinish& finish, FolioPlaneF32* args) {
-  FolioGemmF32 gemm{};
-  if (finish.z || !finish.activation.set_in_gemm(&gemm)) return false;
-  args->activation = gemm.activation;
-  args->clip_lo = gemm.clip_lo;
-  args->clip_hi = gemm.clip_hi;
-  return true;
-}
-
 }  // namespace
 
 bool fits_plane_filters(const ConvSizes& s) {
@@ -132,7 +122,7 @@ Status run_plane_filters(OpRun& run, const ConvSizes& s, const float* x, const f
   const FolioKernels& kernels = run.kernels();
   const Window& window = s.window;
   FolioPlaneF32 whole = plane_args(window);
-  const bool is_finished = set_in_plane(finish, &whole);
+  const bool is_finished = !finish.z && finish.activation.set_in_kernel(&whole);
   const int64_t most = std::max<int64_t>(1, kPartOutputs / std::max<int64_t>(1, window.out[2]));
   const int64_t parts = (window.out[1] + most - 1) / most;
   const int64_t chunk_outputs = std::max<int64_t>(1, std::min(most, window.out[1]) * window.out[2]);

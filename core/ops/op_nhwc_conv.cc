@@ -67,7 +67,7 @@ Status run_pointwise_halves(OpRun& run, const ConvSizes& s, const NhwcConvArgs& 
   gemm.alpha = 1.0F;
   gemm.precision = product_precision(run.kernels(), s.window.out_count(), gemm.n, gemm.k);
   const Activation* const function =
-      args.activation.set_in_gemm(&gemm) ? nullptr : &args.activation;
+      args.activation.set_in_kernel(&gemm) ? nullptr : &args.activation;
   GemmB all;
   all.dtype = args.weights->dtype();
   all.data = args.weights->raw();

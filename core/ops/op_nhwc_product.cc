@@ -331,7 +331,7 @@ void NhwcProduct::multiply_part(const Tile& tile, int64_t group, int64_t first, 
     gemm.next_rows = 1;
     gemm.next_bytes = ahead.bytes;
   }
-  const bool finished = args_.activation.set_in_gemm(&gemm);
+  const bool finished = args_.activation.set_in_kernel(&gemm);
   if (args_.turned) gemm.b = args_.turned;
   const KernelLines seen = skips_lines_ ? seen_lines(row, gemm.m) : KernelLines{};
   if (seen.count > 0) {

@@ -52,7 +52,8 @@ WindowLines::WindowLines(const ConvSizes& s, const FolioKernels& kernels, const 
       filter_(group_ == 1 ? kernels.depthwise_f32 : kernels.grouped_f32),
       columns_(s.window.out[2]),
       floats_(columns_ * channels_) {
-  finishes_ = !args.z && args.activation.set_in_gemm(&function_);
+  FolioWindowF32 probe{};
+  finishes_ = !args.z && args.activation.set_in_kernel(&probe);
 }
 
 void WindowLines::compute_columns(const NhwcRow& row, const float* image, int64_t depth,
@@ -61,11 +62,7 @@ void WindowLines::compute_columns(const NhwcRow& row, const float* image, int64_
   row.walk_columns(image, depth, begin, end, columns,
                    [&](int64_t line, int64_t column, FolioWindowF32& window, const WindowTaps[]) {
                      window.bias = args_.bias;
-                     if (finishes_) {
-                       window.activation = function_.activation;
-                       window.clip_lo = function_.clip_lo;
-                       window.clip_hi = function_.clip_hi;
-                     }
+                     if (finishes_) args_.activation.set_in_kernel(&window);
                      window.y = y + (line - begin) * floats_ + column * channels_;
                      window.group = group_;
                      window.w_panel = w_panel_;

@@ -55,7 +55,6 @@ class WindowLines {
   void (*filter_)(const FolioWindowF32* args);
   int64_t columns_;
   int64_t floats_;
-  FolioGemmF32 function_{};
   bool finishes_ = false;  // the kernel applies the activation
 };
 

@@ -7,6 +7,10 @@
 namespace folio {
 namespace {
 
+// What is multiplied at once, and begins with a panel: all gates' rows of R, or each gate's of a
+// GRU.
+int64_t pieces_of_r(int gates) { return gates == 3 ? 3 : 1; }
+
 // alphas and betas are listed in the order of the functions that take one.
 Result<std::vector<Activation>> parse_activations(const std::vector<std::string>& names,
                                                   const std::vector<float>& alphas,
@@ -189,11 +193,6 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
   return Status::ok();
 }
 
-// Rows of R that are multiplied at once, and begin with a panel: all gates, or each of a GRU.
-static int64_t rnn_piece(const RnnAttrs& attrs, int64_t hidden) {
-  return attrs.gates == 3 ? hidden : attrs.gates * hidden;
-}
-
 Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
                      int64_t columns, int64_t rows, const float* h, float* out,
                      int64_t out_stride) {
@@ -211,7 +210,7 @@ Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir
   b.row_stride = 1;
   b.col_stride = r.hidden;
   // Pieces that are no whole panels are multiplied one by one.
-  const int64_t piece = rnn_piece(attrs, r.hidden);
+  const int64_t piece = attrs.gates * r.hidden / pieces_of_r(attrs.gates);
   const bool is_whole = !r.r_packed || piece % FOLIO_F32P16_COLUMNS == 0;
   for (int64_t j = 0; j < columns; j += args.n) {
     args.n = is_whole ? columns : piece;
@@ -285,7 +284,7 @@ void request_rnn_packs(OpBuild& build, int gates) {
     const Shape& shape = weights->shape;
     const bool is_even = shape[1] % FOLIO_F32P16_COLUMNS == 0;
     if (is_half(weights->dtype) && !is_even) continue;
-    const int64_t pieces = input == 2 && gates == 3 ? 3 : 1;
+    const int64_t pieces = input == 2 ? pieces_of_r(gates) : 1;
     if (shape[0] < 1 || shape[1] < 1 || shape[1] % pieces != 0) continue;
     request_panels(build, input, shape[2], shape[0] * shape[1], 1, shape[2],
                    /*replaces_source=*/true, is_even ? 1 : shape[0] * pieces);

@@ -86,7 +86,7 @@ class WinogradProduct {
     const int32_t precision = product_precision(kernels, lines_ * across_, s.c_out, s.c_in);
     precision_ = std::min<int32_t>(precision, kFolioHighest);
     FolioGemmF32 function{};
-    finishes_ = args.activation.set_in_gemm(&function);
+    finishes_ = args.activation.set_in_kernel(&function);
     function_ = function;
     const int64_t most = std::clamp(kBlockFloats / (kPlanes * s.c_in), kFewestTiles, kMostTiles);
     tile_ = even_part(tiles_, most, 1);

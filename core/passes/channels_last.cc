@@ -293,7 +293,7 @@ class ChannelsLast {
     const ValueId y = node.outputs[0];
     const Initializer* w = pattern_.constant(node.inputs[1]);
     // Of computed weights, too, the form depends on the shape.
-    const std::optional<Shape> shape = w ? w->shape : pattern_.shape(node.inputs[1]);
+    const std::optional<Shape> shape = pattern_.shape(node.inputs[1]);
     const auto group = node.attributes.get_int("group", 1);
     if (!is_image(x) || !is_image(y) || !shape || !pattern_.is_float(node.inputs[1]) ||
         !group.is_ok() || static_cast<size_t>(shape->rank()) != rank(x) || rank(y) != rank(x) ||
@@ -443,7 +443,7 @@ class ChannelsLast {
   bool convert_group_norm(Node& node) {
     constexpr int kOneForEach = 21;  // of GroupNormalization: a scale of a channel, not of a group
     const ValueId x = node.inputs[0];
-    ValueId y = node.outputs[0];
+    const ValueId y = node.outputs[0];
     const bool is_groups = node.op_type == "GroupNormalization";
     if (!is_image(x) || rank(y) != rank(x) || node.inputs.size() != 3 ||
         (is_groups && node.version < kOneForEach)) {
@@ -452,8 +452,8 @@ class ChannelsLast {
     Node made = make_node(node.name, kNhwcDomain, node.op_type, 1,
                           {twin(x), node.inputs[1], node.inputs[2]});
     made.attributes = std::move(node.attributes);
-    y = take_function(y, &made);
-    emit(std::move(made), {y});
+    const ValueId result = take_function(y, &made);
+    emit(std::move(made), {result});
     return true;
   }
 

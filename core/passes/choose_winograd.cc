@@ -68,8 +68,7 @@ class ChooseWinograd {
   std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {
     if (node->domain != kNhwcDomain || node->op_type != "Conv") return std::nullopt;
     const GraphValue* value = graph.constant_value(node->inputs[1]);
-    const TypeInfo& type = graph.value(node->inputs[1]).type;
-    const std::optional<Shape> shape = value ? value->initializer->shape : type.static_shape();
+    const std::optional<Shape> shape = graph.value(node->inputs[1]).type.static_shape();
     const auto attrs = parse_conv(node->attributes);
     if (!shape || !attrs.is_ok() || !suits_winograd(shape->dims(), attrs.value())) {
       return std::nullopt;

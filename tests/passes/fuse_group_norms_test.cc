@@ -42,15 +42,18 @@ ModelWriter group_norm(const Parts& parts) {
   return writer;
 }
 
+// With passes and without; nearer than fused() asks for.
+void expect_same(const ModelWriter& writer, const std::vector<NamedValue>& inputs) {
+  const std::vector<float> with = floats_at(writer, inputs, Optimize::kAll);
+  const std::vector<float> without = floats_at(writer, inputs, Optimize::kOff);
+  ASSERT_EQ(with.size(), without.size());
+  for (size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i], without[i], 2e-6) << i;
+}
+
 std::string types_after(const Parts& parts) {
   const ModelWriter writer = group_norm(parts);
   const std::vector<NamedValue> inputs = {{"x", make_tensor<float>({3, 4, 5, 6}, wave(360, 0.3F))}};
-  const std::vector<float> fused = floats_at(writer, inputs, Optimize::kAll);
-  const std::vector<float> parts_alone = floats_at(writer, inputs, Optimize::kOff);
-  EXPECT_EQ(fused.size(), parts_alone.size());
-  for (size_t i = 0; i < fused.size() && i < parts_alone.size(); ++i) {
-    EXPECT_NEAR(fused[i], parts_alone[i], 2e-6) << i;
-  }
+  expect_same(writer, inputs);
   const auto model = optimized(writer, Optimize::kAll);
   EXPECT_TRUE(model.is_ok()) << text_of(model.status());
   return model.is_ok() ? types_of(model.value()->graph) : "";
@@ -91,10 +94,7 @@ TEST(ChannelsLast, NormalizationsFollowWithTheirFunctions) {
   graph.node("MaxPool", {"r"}, {"y"}).attr_ints("kernel_shape", {2, 2});
   graph.output("y", f32_type({1, 4, 5, 5}));
   const std::vector<NamedValue> inputs = {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108, 0.1F))}};
-  const std::vector<float> last = floats_at(writer, inputs, Optimize::kAll);
-  const std::vector<float> first = floats_at(writer, inputs, Optimize::kOff);
-  ASSERT_EQ(last.size(), first.size());
-  for (size_t i = 0; i < last.size(); ++i) EXPECT_NEAR(last[i], first[i], 2e-6) << i;
+  expect_same(writer, inputs);
   const auto model = optimized(writer, Optimize::kAll);
   ASSERT_TRUE(model.is_ok()) << text_of(model.status());
   EXPECT_EQ(types_of(model.value()->graph),

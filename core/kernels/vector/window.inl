@@ -308,15 +308,14 @@ VFN void filter_part(const FolioWindowF32* args, int64_t column, int64_t c, VM m
 /* Taps beyond which the pixels at a side take turns, too: a few are soon added. */
 constexpr int64_t kFewTaps = 9;
 
-static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* given) {
-  FolioWindowF32 turned = *given; /* one pixel of each line, as at the image's sides, is a line */
-  const FolioWindowF32* args = given;
-  if (given->pixels == 1 && given->lines > 1 && given->taps > kFewTaps) {
-    turned.lines = 1;
-    turned.pixels = given->lines;
-    turned.x_step = given->x_line;
-    turned.y_step = given->y_line;
-    args = &turned;
+static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
+  if (args->pixels == 1 && args->lines > 1 && args->taps > kFewTaps) {
+    FolioWindowF32 line = *args; /* of one pixel of each line, as at the image's sides */
+    line.lines = 1;
+    line.pixels = args->lines;
+    line.x_step = args->x_line;
+    line.y_step = args->y_line;
+    return FOLIO_LEVEL(depthwise_f32)(&line);
   }
   const int is_leaky = args->activation == kFolioActLeakyRelu;
   if ((args->pixels == 1 || args->taps == 1) && !is_leaky) {
