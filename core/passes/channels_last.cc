@@ -7,6 +7,7 @@
 //   BatchNormalization of constants [then a function]    follows as a Conv of one tap over one
 //                                                        channel each: x * scale + shift, rounded
 //                                                        once
+//   ConvTranspose [then a function]                      becomes that of domain folio.nhwc
 //   InstanceNormalization, GroupNormalization [then a function]
 //                                                        follow in domain folio.nhwc
 //   Transpose                                            meets the one that it would undo
@@ -26,12 +27,14 @@
 #include <unordered_set>
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_conv_transpose.h"
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_reduce.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_unpack.h"
+#include "core/passes/axes_last.h"
 #include "core/passes/channel_affine.h"
 #include "core/passes/keep_planes.h"
 #include "core/passes/narrow_codes.h"
@@ -42,34 +45,6 @@ namespace folio {
 namespace {
 
 constexpr std::string_view kFused = "com.microsoft";
-
-std::vector<int64_t> to_last_order(size_t rank) {
-  std::vector<int64_t> perm{0};
-  for (size_t i = 2; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
-  perm.push_back(1);
-  return perm;
-}
-
-std::vector<int64_t> to_first_order(size_t rank) {
-  std::vector<int64_t> perm{0, static_cast<int64_t>(rank) - 1};
-  for (size_t i = 1; i + 1 < rank; ++i) perm.push_back(static_cast<int64_t>(i));
-  return perm;
-}
-
-template <typename T>
-std::vector<T> to_last(const std::vector<T>& first) {
-  std::vector<T> last = first;
-  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
-  return last;
-}
-
-// Where an axis of [N, C, spatial...] stands in [N, spatial..., C].
-std::optional<int64_t> axis_last(int64_t axis, size_t rank) {
-  const auto r = static_cast<int64_t>(rank);
-  if (axis < -r || axis >= r) return std::nullopt;
-  if (axis < 0) axis += r;
-  return axis == 0 ? 0 : axis == 1 ? r - 1 : axis - 1;
-}
 
 class ChannelsLast {
  public:
@@ -113,18 +88,18 @@ class ChannelsLast {
     }
   }
 
-  // What alone reads the result of a normalization, as a function that a convolution takes in.
+  // What alone reads the result of one of these, as a function that a convolution takes in.
   void note_functions() {
     is_taken_.resize(graph_.nodes.size(), false);
-    const auto is_norm = [](const Node& node) {
+    const auto takes_function = [](const Node& node) {
       return !node.dead && node.domain.empty() &&
              (node.op_type == "BatchNormalization" || node.op_type == "InstanceNormalization" ||
-              node.op_type == "GroupNormalization");
+              node.op_type == "GroupNormalization" || node.op_type == "ConvTranspose");
     };
-    if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), is_norm)) return;
+    if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), takes_function)) return;
     const ValueLinks links(graph_);
     for (const Node& node : graph_.nodes) {
-      if (!is_norm(node) || node.outputs.empty() || node.outputs[0] == kNone) continue;
+      if (!takes_function(node) || node.outputs.empty() || node.outputs[0] == kNone) continue;
       const auto y = static_cast<size_t>(node.outputs[0]);
       const NodeId id = links.uses[y] == 1 ? links.readers[y] : kNone;
       if (id == kNone) continue;
@@ -215,6 +190,7 @@ class ChannelsLast {
         {kFused, "QLinearConv", &ChannelsLast::convert_byte_conv, true},
         {"folio", "QLinearConvAdd", &ChannelsLast::convert_byte_conv, true},
         {"folio", "ConvIntegerToFloat", &ChannelsLast::convert_bytes, true},
+        {"", "ConvTranspose", &ChannelsLast::convert_transpose_conv, true},
         {"", "DynamicQuantizeLinear", &ChannelsLast::convert_dynamic},
         {"", "MaxPool", &ChannelsLast::convert_pool},
         {"", "AveragePool", &ChannelsLast::convert_pool},
@@ -457,7 +433,25 @@ class ChannelsLast {
     return true;
   }
 
-  // With a normalization goes the function that alone reads it: gives that one's result.
+  bool convert_transpose_conv(Node& node) {
+    const ValueId x = node.inputs[0];
+    const ValueId y = node.outputs[0];
+    const Initializer* w = node.inputs.size() > 1 ? pattern_.constant(node.inputs[1]) : nullptr;
+    const auto attrs = parse_conv_transpose(node.attributes);
+    if (!is_image(x) || rank(y) != rank(x) || !w || w->dtype != DType::kFloat || !attrs.is_ok() ||
+        static_cast<size_t>(w->shape.rank()) != rank(x) ||
+        !fits_nhwc_transpose(w->shape.dims(), attrs.value())) {
+      return false;
+    }
+    Node made = make_node(node.name, kNhwcDomain, node.op_type, 1, node.inputs);
+    made.attributes = std::move(node.attributes);
+    made.inputs[0] = twin(x);
+    const ValueId result = take_function(y, &made);
+    emit(std::move(made), {result});
+    return true;
+  }
+
+  // With such a node goes the function that alone reads it: gives that one's result.
   ValueId take_function(ValueId y, Node* made) {
     const auto reader = functions_.find(y);
     if (reader == functions_.end()) return y;

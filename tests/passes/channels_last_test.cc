@@ -513,5 +513,22 @@ TEST(ChannelsLast, ComputedWeightsOfKnownShapeAreTakenAsTheyLie) {
   EXPECT_EQ(types({model_writer::Dim("filters"), 2, 3, 3}), "Exp Conv");
 }
 
+// Few filters leave most of a vector empty.
+TEST(ChannelsLast, TransposedConvolutionsTakeTheirFunctions) {
+  const auto types = [](int64_t filters) {
+    return types_after(
+        [filters](GraphWriter& graph) {
+          graph.initializer(f32_tensor("v", {4, filters, 2, 2}, wave(16 * filters)));
+          graph.initializer(f32_tensor("b", {filters}, wave(filters)));
+          graph.node("ConvTranspose", {"c", "v", "b"}, {"t"}).attr_ints("strides", {2, 2});
+          graph.node("Relu", {"t"}, {"r"});
+          graph.node("MaxPool", {"r"}, {"y"}).attr_ints("kernel_shape", {2, 2});
+        },
+        {1, filters, 11, 11});
+  };
+  EXPECT_EQ(types(8), "folio.nhwc.Conv folio.nhwc.ConvTranspose folio.nhwc.MaxPool Transpose");
+  EXPECT_EQ(types(7), "folio.nhwc.Conv Transpose ConvTranspose Relu MaxPool");
+}
+
 }  // namespace
 }  // namespace folio

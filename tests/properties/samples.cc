@@ -301,6 +301,7 @@ constexpr Sample kSamples[] = {
     {"folio.nhwc", "ConvChain", 1, 1, 1, "filter.group=4 filter.pads=[1,1,1,1]?", "f32[n,6,7,4]; ; ; ; =f32[4,1,3,3]; =f32[4]?; ; =f32[m,4,1,1]; =f32[m]?; =f32[m]?"},
     {"folio", "PlanesConv", 1, 1, 1, "group=2 pads=[1,1,1,1]? strides=[1,2]? activation='Relu'|'Tanh'?", "f32[n,2,6,7]; =f32[2,1,3,3]; =f32[2]?"},
     {"folio", "PlanesConv", 1, 1, 1, "activation='LeakyRelu'?", "f32[n,c,6,7]; =f32[m,c,1,1]; =f32[m]?; f32[n,m,6,7]?"},
+    {"folio.nhwc", "ConvTranspose", 1, 1, 1, "strides=[2,2]? pads=[1,1,1,1]? output_padding=[1,0]?", "f32[n,4,5,c]; =f32[c,m,3,3]; f32[m]?"},
     {"folio.nhwc", "MaxPool", 1, 1, 1, "kernel_shape=[2,2] strides=[1,2]?", "f32[n,5,6,c]"},
     {"folio.nhwc", "AveragePool", 1, 1, 1, "kernel_shape=[2,2] strides=[1,2]?", "f32[n,5,6,c]"},
     {"folio.nhwc", "InstanceNormalization", 1, 1, 1, "epsilon=0.01?", "f32[n,5,6,c]; f32[c]; f32[c]"},

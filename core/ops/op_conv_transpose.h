@@ -1,0 +1,32 @@
+// What both forms of ConvTranspose share: attributes, sizes and inference.
+//
+// Owns:    plain values.
+// Errors:  kInvalidGraph for attributes, kInvalidArgument for shapes that do not fit.
+#pragma once
+
+#include <vector>
+
+#include "core/ops/op_conv.h"
+
+namespace folio {
+
+struct TransposeAttrs {
+  ConvAttrs conv;
+  std::vector<int64_t> output_padding;
+  std::vector<int64_t> output_shape;  // spatial, or with batch and channels in front
+};
+
+Result<TransposeAttrs> parse_conv_transpose(const Attributes& attrs);
+
+// x [N, C, spatial...], w [C, M / group, kernel...]; `b` may be null. Of the window, `in` is x's
+// and `out` y's: y[i * stride + t * dilation - pad_begin] += w[t] * x[i].
+Result<ConvSizes> transpose_sizes(const TransposeAttrs& attrs, const Shape& x, const Shape& w,
+                                  const Tensor* b);
+
+// The output's dims, channels first, of x and w of equal rank, 3 or more; empty: not known.
+Dims transpose_out_dims(const TransposeAttrs& attrs, DimTable& table, const Dims& x, const Dims& w);
+
+// Whether weights [C, M / group, kernel...] have the form with channels last.
+bool fits_nhwc_transpose(Span<const int64_t> w, const TransposeAttrs& attrs);
+
+}  // namespace folio
