@@ -332,8 +332,105 @@ static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
   if (c < args->channels) filter_part<0>(args, column, c, v_first(args->channels - c));
 }
 
+/* One or three of what a window takes together, and for maxima whether a NaN is among them. */
+typedef struct WindowPart {
+  V value;
+  VM bad;
+} WindowPart;
+
+template <int kKind>
+VFN WindowPart window_join(WindowPart a, WindowPart b) {
+  WindowPart both = a;
+  both.value = kKind == kSumWindow ? v_add(a.value, b.value) : v_max(a.value, b.value);
+  if (kKind == kMaxWindow) both.bad = v_either(a.bad, b.bad);
+  return both;
+}
+
+/* Three of one column of the image. */
+template <int kKind, int kWhole>
+VFN WindowPart window_column(const float* const* rows, int64_t at, VM mask) {
+  V x[3];
+#pragma GCC unroll 3
+  for (int r = 0; r < 3; ++r) x[r] = window_load<kWhole>(rows[r] + at, mask);
+  WindowPart column;
+  if (kKind == kSumWindow) {
+    column.value = v_add(v_add(x[0], x[1]), x[2]);
+    column.bad = mask;
+  } else {
+    column.value = v_max(v_max(x[0], x[1]), x[2]);
+    column.bad = v_either(v_unordered(x[0], x[1]), v_is_nan(x[2]));
+  }
+  return column;
+}
+
+/* Windows of 3 x 3 that are kStride columns from each other, kVectors vectors of channels side by
+ * side: each float is loaded once for a line, and its column of three is one for all windows. */
+template <int kKind, int kStride, int kVectors, int kWhole>
+VFN void window_3x3(const FolioWindowF32* args, int64_t l, int64_t c, VM mask) {
+  const int64_t column = args->x[1] - args->x[0], line = l * args->x_line + c;
+  const float* const rows[3] = {args->x[0] + line, args->x[3] + line, args->x[6] + line};
+  float* y = args->y + l * args->y_line + c;
+  WindowPart part[3][kVectors];
+  int64_t at = 0;
+#pragma GCC unroll 2
+  for (int k = kStride; k < 3; ++k, at += column) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      part[k][v] = window_column<kKind, kWhole>(rows, at + v * kLanes, mask);
+    }
+  }
+  for (int64_t i = 0; i < args->pixels; ++i, y += args->y_step) {
+#pragma GCC unroll 2
+    for (int k = 0; k < 3 - kStride; ++k) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) part[k][v] = part[k + kStride][v];
+    }
+#pragma GCC unroll 2
+    for (int k = 3 - kStride; k < 3; ++k, at += column) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        part[k][v] = window_column<kKind, kWhole>(rows, at + v * kLanes, mask);
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const WindowPart all =
+          window_join<kKind>(window_join<kKind>(part[0][v], part[1][v]), part[2][v]);
+      const V value = kKind == kSumWindow ? v_mul(all.value, v_set1(args->scale))
+                                          : v_select(all.bad, v_set1(__builtin_nanf("")), all.value);
+      if (kWhole) {
+        v_store(y + v * kLanes, value);
+      } else {
+        v_store_masked(y + v * kLanes, mask, value);
+      }
+    }
+  }
+}
+
+template <int kKind, int kStride>
+static void windows_3x3(const FolioWindowF32* args) {
+  constexpr int kVectors = kLanes == 16 ? 4 : 1; /* as many as registers hold */
+  const VM all = v_first(kLanes);
+  for (int64_t l = 0; l < args->lines; ++l) {
+    int64_t c = 0;
+    for (; c + kVectors * kLanes <= args->channels; c += kVectors * kLanes) {
+      window_3x3<kKind, kStride, kVectors, 1>(args, l, c, all);
+    }
+    for (; kVectors > 1 && c + kLanes <= args->channels; c += kLanes) {
+      window_3x3<kKind, kStride, 1, 1>(args, l, c, all);
+    }
+    if (c < args->channels) {
+      window_3x3<kKind, kStride, 1, 0>(args, l, c, v_first(args->channels - c));
+    }
+  }
+}
+
 template <int kKind>
 VFN void window_of(const FolioWindowF32* args) {
+  constexpr int64_t kFewPixels = 3; /* share no columns worth it */
+  const int64_t column = args->pixels >= kFewPixels ? column_step(args) : 0;
+  if (column != 0 && args->x_step == column) return windows_3x3<kKind, 1>(args);
+  if (column != 0 && args->x_step == 2 * column) return windows_3x3<kKind, 2>(args);
   if (args->taps == 4) return window_pixels<kKind, 4>(args);
   if (args->taps == 9) return window_pixels<kKind, 9>(args);
   window_pixels<kKind, 0>(args);
