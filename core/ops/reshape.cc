@@ -5,6 +5,8 @@
 // Shapes: 0 copies x's dim at that place (allowzero = 0), one -1 takes what is left. A view.
 // Types:  all types; the new shape int64.
 // Errors: kInvalidArgument when the counts differ, two -1, or -1 beside a zero that is meant.
+#include <algorithm>
+
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
@@ -152,6 +154,8 @@ Dims dims_from_data(OpInfer& infer, const std::vector<Dim>& data, bool allowzero
     out.push_back(dim);
   }
   if (unknown_count != 1 || !x) return out;
+  // What is unknown may be a number: of no elements it is not what is left.
+  if (std::find(x->begin(), x->end(), Dim::of(0)) != x->end()) return out;
   fill_wildcard(
       infer.table(), *x, static_cast<size_t>(unknown),
       [&](size_t i) { return i < x->size() && out[i] == (*x)[i]; }, &out);
