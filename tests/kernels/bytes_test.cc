@@ -495,6 +495,31 @@ TEST(Quantize, EveryLevelRoundsAsTheReference) {
   }
 }
 
+// Floats next to the middle between two codes, where only the quotient itself says which it is.
+TEST(Quantize, NeighboursOfTheMiddleRoundAsQuotients) {
+  std::mt19937 engine(3);
+  std::vector<float> x;
+  for (int round = 0; round < 200; ++round) {
+    const float mantissa = round % 10 == 0 ? std::nextafter(2.0F, 0.0F)
+                                           : std::uniform_real_distribution<float>(1, 2)(engine);
+    const float scale = std::ldexp(mantissa, static_cast<int>(engine() % 40) - 30);
+    x.clear();
+    for (int code = -130; code < 130; ++code) {
+      float near = static_cast<float>((code + 0.5) * static_cast<double>(scale));
+      near = std::nextafter(std::nextafter(near, -1e30F), -1e30F);
+      for (int i = 0; i < 5; ++i, near = std::nextafter(near, 1e30F)) x.push_back(near);
+    }
+    const FolioByteScale to{scale, 0, 1};
+    std::vector<uint8_t> want(x.size());
+    ref_kernels().quantize_f32(static_cast<int64_t>(x.size()), x.data(), &to, want.data());
+    for (const LevelUnderTest& level : levels_under_test()) {
+      std::vector<uint8_t> got(x.size());
+      level.kernels.quantize_f32(static_cast<int64_t>(x.size()), x.data(), &to, got.data());
+      ASSERT_EQ(got, want) << level.name << " scale " << scale;
+    }
+  }
+}
+
 // All pairs of codes; scales with many ties, with none, far apart and past all bounds.
 TEST(PairsOfBytes, EveryLevelRoundsAsTheReference) {
   std::vector<uint8_t> a(65536 + 21);

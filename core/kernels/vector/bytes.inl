@@ -3,6 +3,7 @@
 /* What FolioByteScale comes to in vectors. */
 typedef struct ByteScale {
   V scale, inverse, low, high;
+  V least, most; /* numbers beyond all codes, whose ratios are words yet */
   VI zero, zero_words;
   int is_fast; /* the inverse is a normal number */
   int is_signed;
@@ -15,6 +16,9 @@ VFN ByteScale make_byte_scale(const FolioByteScale* from) {
   const int32_t low = from->is_signed ? -128 : 0;
   s.scale = v_set1(from->scale);
   s.inverse = v_set1(inverse);
+  const float most = 0x1p14f * __builtin_fabsf(from->scale);
+  s.most = v_set1(most);
+  s.least = v_set1(-most);
   s.low = v_set1((float)(low - from->zero));
   s.high = v_set1((float)(low + 255 - from->zero));
   s.zero = vi_set1(from->zero);
@@ -29,17 +33,23 @@ VFN V clamp_ratio(const ByteScale* to, V ratio) {
   return v_min(v_max(ratio, to->low), to->high);
 }
 
-/* Division takes longer than all the rest; the product with the inverse is off by less than 2^-14
- * and rounds alike except close to the middle between integers. */
+/* x / scale, where the inverse is a normal number; NaN is 0, and what is beyond all codes is cut
+ * off there. Division takes longer than all the rest: the product with the rounded inverse is off
+ * by less than two units in the last place, its first correction by less than one, and of that the
+ * second is the quotient (Markstein, "Computation of Elementary Functions on the IBM RISC
+ * System/6000 Processor", 1990, theorem 8.6). Asking whether the product is near enough to the
+ * middle between codes to need that guessed wrong too often where many are. */
+VFN V byte_ratio(const ByteScale* to, V x) {
+  const VM is_number = v_not_nan(x);
+  x = v_max(v_min(x, to->most), to->least);
+  V ratio = v_mul(x, to->inverse);
+  ratio = v_fma(v_fnma(ratio, to->scale, x), to->inverse, ratio);
+  ratio = v_fma(v_fnma(ratio, to->scale, x), to->inverse, ratio);
+  return v_select(is_number, ratio, v_zero());
+}
+
 VFN VI quantize(const ByteScale* to, V x) {
-  if (to->is_fast) {
-    const V ratio = clamp_ratio(to, v_mul(x, to->inverse));
-    const V rounded = v_round(ratio);
-    const V off = v_sub(ratio, rounded);
-    const V distance = v_max(off, v_sub(v_zero(), off));
-    if (!v_any(v_lt(v_set1(0.499f), distance))) return vi_add(vi_truncate(rounded), to->zero);
-  }
-  const V ratio = clamp_ratio(to, v_div(x, to->scale));
+  const V ratio = clamp_ratio(to, to->is_fast ? byte_ratio(to, x) : v_div(x, to->scale));
   return vi_add(vi_truncate(v_round(ratio)), to->zero);
 }
 
@@ -48,26 +58,12 @@ VFN V dequantize(const ByteScale* from, const uint8_t* x) {
   return v_mul(v_from_int(vi_sub(code, from->zero)), from->scale);
 }
 
-/* Bytes of four vectors. Products with the inverse are off by less than 2^-14 wherever the result
- * is in range, so they round alike unless one is closer than that to the middle between integers;
- * those and what is not finite are divided. Few sums: CPUs with two units for those have two more
- * for products, and any unit serves the words. */
+/* Bytes of four vectors; of a scale that is_fast. */
 VFN void quantize_block(const ByteScale* to, const V (&x)[4], uint8_t* y) {
   VI code[4];
-  VI most = vi_set1(0); /* magnitudes as words: that of NaN is above all others */
 #pragma GCC unroll 4
-  for (int q = 0; q < 4; ++q) {
-    /* min gives the second operand when one is NaN; what it cuts off is far from its code. */
-    code[q] = vi_nearest(v_min(v_set1(0x1p30f), v_mul(x[q], to->inverse)));
-    const V off = v_fnma(x[q], to->inverse, v_from_int(code[q]));
-    most = vi_max(most, vi_and(vi_from_bits(off), vi_set1(INT32_MAX)));
-  }
-  const V worst = v_from_bits(most);
-  if (!v_any(v_either(v_lt(v_set1(0.5f - 0x1p-13f), worst), v_is_nan(worst)))) {
-    vi_store4_b8(y, code, to->zero_words, to->is_signed);
-    return;
-  }
-  for (int q = 0; q < 4; ++q) vi_store_b8(y + q * kLanes, quantize(to, x[q]));
+  for (int q = 0; q < 4; ++q) code[q] = vi_nearest(byte_ratio(to, x[q]));
+  vi_store4_b8(y, code, to->zero_words, to->is_signed);
 }
 
 static void FOLIO_LEVEL(quantize_f32)(int64_t n, const float* x, const FolioByteScale* to,
