@@ -143,10 +143,14 @@ class ByteProducts final : public LstmProducts {
     return Status::ok();
   }
 
-  Status input(int dir, float* gates) override {
+  Status input(int dir, const float* bias, float* gates) override {
     FOLIO_RETURN_IF_ERROR(w_.set_direction(run_, dir));
     FOLIO_RETURN_IF_ERROR(recurrent_.set_direction(run_, dir));
     w_.multiply(run_, r_.seq * r_.batch, r_.x, gates);
+    const int64_t width = kLstmGates * r_.hidden;
+    for (int64_t i = 0; i < r_.seq * r_.batch; ++i) {
+      rnn_add_bias(run_.kernels(), width, bias, gates + i * width);
+    }
     return Status::ok();
   }
   Status recurrent(int, int64_t rows, const float* h, float* gates) override {

@@ -38,29 +38,44 @@ class Recurrent final : public OpKernel {
     FOLIO_TRY(const RnnRun r, check_rnn(attrs, run));
     FOLIO_TRY(float* y, rnn_y_output(attrs, r, run));
     FOLIO_TRY(float* y_h, rnn_state_output(attrs, r, run, 1));
+    const RnnParts parts = rnn_parts(attrs, r, run);
     const auto state_floats = static_cast<size_t>(r.batch * r.hidden);
     const auto gate_floats =
         static_cast<size_t>(r.seq) * state_floats * static_cast<size_t>(attrs.gates);
-    FOLIO_TRY(uint8_t * bytes, run.scratch((gate_floats + 2 * state_floats) * sizeof(float)));
-    Direction d;
-    d.gates = reinterpret_cast<float*>(bytes);
-    d.h = d.gates + gate_floats;
-    d.work = d.h + state_floats;
-    d.y = y;
-    for (d.dir = 0; d.dir < attrs.directions; ++d.dir) {
-      rnn_load_state(attrs, r, r.initial_h, d.dir, d.h);
-      FOLIO_RETURN_IF_ERROR(rnn_input_gates(attrs, r, run, d.dir, d.gates));
+    const auto width = static_cast<size_t>(attrs.gates * r.hidden);
+    const size_t each = gate_floats + 2 * state_floats + width;
+    FOLIO_TRY(uint8_t * bytes,
+              run.scratch(static_cast<size_t>(parts.directions) * each * sizeof(float)));
+    std::vector<Direction> at_once(static_cast<size_t>(parts.directions));
+    for (int dir = 0; dir < attrs.directions; dir += parts.directions) {
+      for (Direction& d : at_once) {
+        const auto i = static_cast<size_t>(&d - at_once.data());
+        d.dir = dir + static_cast<int>(i);
+        d.gates = reinterpret_cast<float*>(bytes) + i * each;
+        d.h = d.gates + gate_floats;
+        d.work = d.h + state_floats;
+        d.y = y;
+        rnn_load_state(attrs, r, r.initial_h, d.dir, d.h);
+        FOLIO_RETURN_IF_ERROR(rnn_input_gates(
+            attrs, r, run, d.dir, sum_biases(run, r, d.dir, d.work + state_floats), d.gates));
+      }
       FOLIO_RETURN_IF_ERROR(
-          rnn_walk(attrs, r, d.dir, [&](int64_t time, int64_t item, int64_t count) {
-            return attrs.gates == 1 ? step_rnn(run, r, d, time, item, count)
-                                    : step_gru(run, r, d, time, item, count);
+          rnn_walk_parts(parts, r, run, dir, [&](int part, int64_t first, int64_t items) {
+            return walk(run, r, at_once[static_cast<size_t>(part - dir)], first, items);
           }));
-      rnn_store_state(attrs, r, d.h, d.dir, y_h);
+      for (const Direction& d : at_once) rnn_store_state(attrs, r, d.h, d.dir, y_h);
     }
     return Status::ok();
   }
 
  private:
+  Status walk(OpRun& run, const RnnRun& r, const Direction& d, int64_t first, int64_t items) const {
+    return rnn_walk(attrs, r, d.dir, first, items, [&](int64_t time, int64_t item, int64_t count) {
+      return attrs.gates == 1 ? step_rnn(run, r, d, time, item, count)
+                              : step_gru(run, r, d, time, item, count);
+    });
+  }
+
   void clip(const FolioKernels& kernels, int64_t n, float* x) const {
     if (attrs.clip > 0) kernels.clip_f32(n, x, -attrs.clip, attrs.clip, x);
   }
@@ -68,6 +83,16 @@ class Recurrent final : public OpKernel {
   // Biases of a direction: W's for `part` 0, R's for 1; null when there are none.
   const float* bias_of(const RnnRun& r, int dir, int part) const {
     return r.b ? r.b + (dir * 2 + part) * attrs.gates * r.hidden : nullptr;
+  }
+
+  // All that is added to the gates before any of them is multiplied, in `sum`; null: nothing.
+  const float* sum_biases(const OpRun& run, const RnnRun& r, int dir, float* sum) const {
+    if (!r.b) return nullptr;
+    const int64_t n = r.hidden;
+    const int64_t both = attrs.gates == 1 ? n : 2 * n;  // not R's of a GRU's h
+    std::copy_n(bias_of(r, dir, 0), attrs.gates * n, sum);
+    rnn_add_bias(run.kernels(), both, bias_of(r, dir, 1), sum);
+    return sum;
   }
 
   void store_y(const RnnRun& r, const Direction& d, int64_t time, int64_t item) const {
@@ -83,8 +108,6 @@ class Recurrent final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(
         rnn_recurrent(attrs, r, run, d.dir, 0, n, count, d.h + item * n, gates, n));
     for (int64_t i = item; i < item + count; ++i, gates += n) {
-      rnn_add_bias(kernels, n, bias_of(r, d.dir, 0), gates);
-      rnn_add_bias(kernels, n, bias_of(r, d.dir, 1), gates);
       clip(kernels, n, gates);
       attrs.activations[static_cast<size_t>(d.dir)].apply(kernels, n, gates);
       std::copy_n(gates, n, d.h + i * n);
@@ -101,14 +124,11 @@ class Recurrent final : public OpKernel {
     float* gates = d.gates + (time * r.batch + item) * width;
     float* h = d.h + item * n;
     float* work = d.work + item * n;
-    const float* bias_w = bias_of(r, d.dir, 0);
     const float* bias_r = bias_of(r, d.dir, 1);
     const Activation* f = attrs.activations.data() + d.dir * 2;
     FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, d.dir, 0, 2 * n, count, h, gates, width));
     for (int64_t i = 0; i < count; ++i) {
       float* row = gates + i * width;
-      rnn_add_bias(kernels, width, bias_w, row);
-      rnn_add_bias(kernels, 2 * n, bias_r, row);
       clip(kernels, 2 * n, row);
       f[0].apply(kernels, 2 * n, row);
     }
@@ -118,12 +138,21 @@ class Recurrent final : public OpKernel {
       float* fresh = row + 2 * n;
       clip(kernels, n, fresh);
       f[1].apply(kernels, n, fresh);
-      for (int64_t j = 0; j < n; ++j) {
-        h[i * n + j] = (1.0F - row[j]) * fresh[j] + row[j] * h[i * n + j];
-      }
+      mix(kernels, n, row, fresh, row + n, h + i * n);
       store_y(r, d, time, item + i);
     }
     return Status::ok();
+  }
+
+  // h = (1 - z) * fresh + z * h; all but h are written over.
+  static void mix(const FolioKernels& kernels, int64_t n, float* z, float* fresh, float* work,
+                  float* h) {
+    const FolioBinaryF32 multiply = kernels.binary_f32[kFolioMul];
+    const float one = 1.0F;
+    kernels.binary_f32[kFolioSub](n, &one, 0, z, 1, work);
+    multiply(n, work, 1, fresh, 1, fresh);
+    multiply(n, z, 1, h, 1, z);
+    kernels.binary_f32[kFolioAdd](n, fresh, 1, z, 1, h);
   }
 
   // Adds the recurrent part of h to the third gate; `work` holds `count` rows.

@@ -18,9 +18,10 @@ class FloatProducts final : public LstmProducts {
   FloatProducts(const RnnAttrs& attrs, OpRun& run, const RnnRun& r)
       : attrs_(attrs), run_(run), r_(r) {}
 
-  Status input(int dir, float* gates) override {
-    return rnn_input_gates(attrs_, r_, run_, dir, gates);
+  Status input(int dir, const float* bias, float* gates) override {
+    return rnn_input_gates(attrs_, r_, run_, dir, bias, gates);
   }
+  RnnParts parts() const override { return rnn_parts(attrs_, r_, run_); }
   Status recurrent(int dir, int64_t rows, const float* h, float* gates) override {
     const int64_t width = kLstmGates * r_.hidden;
     return rnn_recurrent(attrs_, r_, run_, dir, 0, width, rows, h, gates, width);

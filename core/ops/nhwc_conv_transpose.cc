@@ -150,7 +150,7 @@ class Transposer {
   }
 
   size_t scratch_bytes() const {
-    return product_bytes() + 2 * static_cast<size_t>(taps_) * sizeof(const float*) +
+    return product_bytes() + gemm_bytes() + 2 * static_cast<size_t>(taps_) * sizeof(const float*) +
            static_cast<size_t>(together_) * kFloat;
   }
 
@@ -189,12 +189,18 @@ class Transposer {
     return align_up(static_cast<size_t>(pixels * taps_ * together_) * kFloat, 64);
   }
 
+  // Of the kernel itself.
+  size_t gemm_bytes() const {
+    return folio_multiplies_parts(&kernels_, precision_) ? FOLIO_GEMM_SCRATCH : 0;
+  }
+
   struct Part {
     int64_t image;
     int64_t channel, channels;    // of y
     int64_t column, columns;      // of y
     int64_t in_column, in_width;  // of x: what reaches them
     float* products;              // [lines][in_width][taps][channels]
+    uint8_t* gemm;                // scratch, or null
     float* ones;
     const float** x;
     const float** w;
@@ -206,7 +212,8 @@ class Transposer {
     part->in_column = std::min(w_.first(part->column), w_.in);
     const int64_t last = w_.last(part->column + std::max<int64_t>(part->columns, 1) - 1);
     part->in_width = std::max<int64_t>(0, last + 1 - part->in_column);
-    part->x = reinterpret_cast<const float**>(scratch + product_bytes());
+    part->gemm = gemm_bytes() > 0 ? scratch + product_bytes() : nullptr;
+    part->x = reinterpret_cast<const float**>(scratch + product_bytes() + gemm_bytes());
     part->w = part->x + taps_;
     part->products = reinterpret_cast<float*>(scratch);
     part->ones = reinterpret_cast<float*>(part->w + taps_);
@@ -246,6 +253,7 @@ class Transposer {
     gemm.c_row_stride = gemm.n;
     gemm.alpha = 1.0F;
     gemm.precision = precision_;
+    gemm.scratch = part.gemm;
     if (gemm.m == 0) return;
     for (int64_t i = 0; i < (is_whole ? 1 : lines); ++i) {
       const int64_t pixel = (part.image * h_.in + line + i) * w_.in + part.in_column;

@@ -23,55 +23,89 @@ class LstmRun {
     FOLIO_TRY(y_, rnn_y_output(attrs_, r_, run_));
     FOLIO_TRY(float* y_h, rnn_state_output(attrs_, r_, run_, 1));
     FOLIO_TRY(float* y_c, rnn_state_output(attrs_, r_, run_, 2));
+    const RnnParts parts = products_.parts();
     const auto state_floats = static_cast<size_t>(r_.batch * r_.hidden);
     const auto gate_floats = static_cast<size_t>(r_.seq) * state_floats * kGates;
-    FOLIO_TRY(uint8_t * bytes, run_.scratch((gate_floats + 3 * state_floats) * sizeof(float)));
-    gates_ = reinterpret_cast<float*>(bytes);
-    h_ = gates_ + gate_floats;
-    c_ = h_ + state_floats;
-    squashed_ = c_ + state_floats;
-    for (int dir = 0; dir < attrs_.directions; ++dir) {
-      rnn_load_state(attrs_, r_, r_.initial_h, dir, h_);
-      rnn_load_state(attrs_, r_, initial_c, dir, c_);
-      peepholes_ = peepholes ? peepholes + dir * 3 * r_.hidden : nullptr;
-      FOLIO_RETURN_IF_ERROR(run_direction(dir));
-      rnn_store_state(attrs_, r_, h_, dir, y_h);
-      rnn_store_state(attrs_, r_, c_, dir, y_c);
+    const auto width = static_cast<size_t>(kGates * r_.hidden);
+    const size_t each = gate_floats + 3 * state_floats + width;
+    FOLIO_TRY(uint8_t * bytes,
+              run_.scratch(static_cast<size_t>(parts.directions) * each * sizeof(float)));
+    std::vector<Direction> at_once(static_cast<size_t>(parts.directions));
+    for (int dir = 0; dir < attrs_.directions; dir += parts.directions) {
+      for (Direction& d : at_once) {
+        const auto i = static_cast<size_t>(&d - at_once.data());
+        d.dir = dir + static_cast<int>(i);
+        d.gates = reinterpret_cast<float*>(bytes) + i * each;
+        d.h = d.gates + gate_floats;
+        d.c = d.h + state_floats;
+        d.squashed = d.c + state_floats;
+        d.peepholes = peepholes ? peepholes + d.dir * 3 * r_.hidden : nullptr;
+        rnn_load_state(attrs_, r_, r_.initial_h, d.dir, d.h);
+        rnn_load_state(attrs_, r_, initial_c, d.dir, d.c);
+        FOLIO_RETURN_IF_ERROR(
+            products_.input(d.dir, bias_of(d.dir, d.squashed + state_floats), d.gates));
+      }
+      FOLIO_RETURN_IF_ERROR(
+          rnn_walk_parts(parts, r_, run_, dir, [&](int part, int64_t first, int64_t items) {
+            return walk(at_once[static_cast<size_t>(part - dir)], first, items);
+          }));
+      for (const Direction& d : at_once) {
+        rnn_store_state(attrs_, r_, d.h, d.dir, y_h);
+        rnn_store_state(attrs_, r_, d.c, d.dir, y_c);
+      }
     }
     return Status::ok();
   }
 
  private:
-  Status run_direction(int dir) {
-    FOLIO_RETURN_IF_ERROR(products_.input(dir, gates_));
-    return rnn_walk(attrs_, r_, dir, [&](int64_t time, int64_t item, int64_t count) {
-      float* gates = gates_ + (time * r_.batch + item) * kGates * r_.hidden;
-      FOLIO_RETURN_IF_ERROR(products_.recurrent(dir, count, h_ + item * r_.hidden, gates));
-      for (int64_t i = item; i < item + count; ++i) step_item(dir, time, i);
+  // Working memory of one direction; states are [batch, H].
+  struct Direction {
+    int dir = 0;
+    float* gates = nullptr;  // [seq, batch, 4 H]
+    float* h = nullptr;
+    float* c = nullptr;
+    float* squashed = nullptr;  // f3(C)
+    const float* peepholes = nullptr;
+  };
+
+  // What is added to all gates of this direction, in `sum`; null: nothing.
+  const float* bias_of(int dir, float* sum) const {
+    if (!r_.b) return nullptr;
+    const int64_t width = kGates * r_.hidden;
+    const float* bias = r_.b + dir * 2 * width;
+    run_.kernels().binary_f32[kFolioAdd](width, bias, 1, bias + width, 1, sum);
+    return sum;
+  }
+
+  Status walk(const Direction& d, int64_t first, int64_t items) const {
+    const auto step = [&](int64_t time, int64_t item, int64_t count) {
+      float* gates = d.gates + (time * r_.batch + item) * kGates * r_.hidden;
+      FOLIO_RETURN_IF_ERROR(products_.recurrent(d.dir, count, d.h + item * r_.hidden, gates));
+      for (int64_t i = item; i < item + count; ++i) step_item(d, time, i);
       return Status::ok();
-    });
+    };
+    return rnn_walk(attrs_, r_, d.dir, first, items, step);
   }
 
   void clip(int64_t n, float* x) const {
     if (attrs_.clip > 0) run_.kernels().clip_f32(n, x, -attrs_.clip, attrs_.clip, x);
   }
 
-  void step_item(int dir, int64_t time, int64_t item) {
+  void step_item(const Direction& d, int64_t time, int64_t item) const {
     const FolioKernels& kernels = run_.kernels();
+    const FolioBinaryF32 multiply = kernels.binary_f32[kFolioMul];
     const int64_t n = r_.hidden;
-    float* gate_i = gates_ + (time * r_.batch + item) * kGates * n;
+    float* gate_i = d.gates + (time * r_.batch + item) * kGates * n;
     float* gate_o = gate_i + n;
     float* gate_f = gate_o + n;
     float* gate_c = gate_f + n;
-    float* h = h_ + item * n;
-    float* c = c_ + item * n;
-    const float* bias = r_.b ? r_.b + dir * 2 * kGates * n : nullptr;
-    rnn_add_bias(kernels, kGates * n, bias, gate_i);
-    rnn_add_bias(kernels, kGates * n, bias ? bias + kGates * n : nullptr, gate_i);
-    const Activation* f = attrs_.activations.data() + dir * 3;
-    for (int64_t j = 0; peepholes_ && j < n; ++j) {
-      gate_i[j] += peepholes_[j] * c[j];
-      gate_f[j] += peepholes_[2 * n + j] * c[j];
+    float* h = d.h + item * n;
+    float* c = d.c + item * n;
+    float* squashed = d.squashed + item * n;
+    const Activation* f = attrs_.activations.data() + d.dir * 3;
+    for (int64_t j = 0; d.peepholes && j < n; ++j) {
+      gate_i[j] += d.peepholes[j] * c[j];
+      gate_f[j] += d.peepholes[2 * n + j] * c[j];
     }
     clip(n, gate_i);
     clip(2 * n, gate_f);  // f and c
@@ -82,14 +116,16 @@ class LstmRun {
     } else {
       f[0].apply(kernels, n, gate_f);
     }
-    for (int64_t j = 0; j < n; ++j) c[j] = gate_f[j] * c[j] + gate_i[j] * gate_c[j];
-    for (int64_t j = 0; peepholes_ && j < n; ++j) gate_o[j] += peepholes_[n + j] * c[j];
+    multiply(n, gate_f, 1, c, 1, c);
+    multiply(n, gate_i, 1, gate_c, 1, gate_i);
+    kernels.binary_f32[kFolioAdd](n, c, 1, gate_i, 1, c);
+    for (int64_t j = 0; d.peepholes && j < n; ++j) gate_o[j] += d.peepholes[n + j] * c[j];
     clip(n, gate_o);
     f[0].apply(kernels, n, gate_o);
-    std::copy_n(c, n, squashed_);
-    f[2].apply(kernels, n, squashed_);
-    for (int64_t j = 0; j < n; ++j) h[j] = gate_o[j] * squashed_[j];
-    if (y_) std::copy_n(h, n, y_ + rnn_y_at(attrs_, r_, time, dir, item));
+    std::copy_n(c, n, squashed);
+    f[2].apply(kernels, n, squashed);
+    multiply(n, gate_o, 1, squashed, 1, h);
+    if (y_) std::copy_n(h, n, y_ + rnn_y_at(attrs_, r_, time, d.dir, item));
   }
 
   const RnnAttrs& attrs_;
@@ -97,12 +133,6 @@ class LstmRun {
   OpRun& run_;
   const RnnRun& r_;
   LstmProducts& products_;
-  // Working memory of one direction; states are [batch, H].
-  float* gates_ = nullptr;  // [seq, batch, 4 H]
-  float* h_ = nullptr;
-  float* c_ = nullptr;
-  float* squashed_ = nullptr;  // f3(C) of one item
-  const float* peepholes_ = nullptr;
   float* y_ = nullptr;
 };
 

@@ -21,8 +21,10 @@ struct LstmAttrs {
 class LstmProducts {
  public:
   virtual ~LstmProducts() = default;
-  // gates[t, item, :] = X[t, item] * W[dir]: [seq, batch, 4 H].
-  virtual Status input(int dir, float* gates) = 0;
+  // gates[t, item, :] = X[t, item] * W[dir] + bias: [seq, batch, 4 H]; `bias` may be null.
+  virtual Status input(int dir, const float* bias, float* gates) = 0;
+  // How recurrent() may be called: one part for one thread after the other.
+  virtual RnnParts parts() const { return {}; }
   // gates[rows, 4 H] += h[rows, H] * R[dir].
   virtual Status recurrent(int dir, int64_t rows, const float* h, float* gates) = 0;
 };

@@ -166,13 +166,33 @@ int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, 
   return row * r.hidden;
 }
 
-Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, float* gates) {
+RnnParts rnn_parts(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run) {
+  // Of R in L2: a larger one is read by parts, each of which a thread keeps there.
+  constexpr int64_t kNearFloats = 256 << 10;
+  RnnParts parts;
+  const int64_t threads = run.parallel().thread_count();
+  const int64_t rows = attrs.gates * r.hidden;
+  const int32_t precision = product_precision(run.kernels(), r.batch, rows, r.hidden);
+  if (threads == 1 || !r.r_packed || folio_multiplies_parts(&run.kernels(), precision)) {
+    return parts;
+  }
+  parts.directions = attrs.directions;
+  if (rows <= kNearFloats / r.hidden) {
+    const int64_t wanted = (threads + attrs.directions - 1) / attrs.directions;
+    parts.items = std::clamp<int64_t>(r.batch, 1, wanted);
+  }
+  return parts;
+}
+
+Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
+                       const float* bias, float* gates) {
   const int64_t rows = attrs.gates * r.hidden;
   FolioGemmF32 args{};
   args.n = rows;
   args.k = r.input;
   args.a_col_stride = 1;
   args.alpha = 1.0F;
+  args.col_bias = bias;
   const GemmB b = r.w.from_column(dir * (r.w.packed ? panel_columns(rows) : rows), r.input);
   if (!attrs.batch_first) {
     args.m = r.seq * r.batch;

@@ -62,7 +62,9 @@ int64_t rnn_state_at(const RnnAttrs& attrs, const RnnRun& r, int dir, int64_t it
 int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, int64_t item);
 
 // gates[t, item, :] = X[t, item] * W[dir]^T, for all t at once: [seq, batch, gates * H].
-Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, float* gates);
+// `bias` [gates * H], if there is one, is added.
+Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
+                       const float* bias, float* gates);
 
 // out[rows, columns] += h[rows, H] * R[dir][first_row .. first_row + columns)^T.
 Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
@@ -101,24 +103,56 @@ void rnn_store_state(const RnnAttrs& attrs, const RnnRun& r, const T* state, int
 // Adds n numbers of a bias, which may be null, to a row.
 void rnn_add_bias(const FolioKernels& kernels, int64_t n, const float* bias, float* row);
 
-// Time order of one direction: calls step(time, item, count), which returns a Status, for the
-// sequences [item, item + count) that are at `time`. Finished sequences keep their state.
+// Time order of the sequences [first, first + items) in one direction: calls step(time, item,
+// count), which returns a Status, for the sequences [item, item + count) that are at `time`.
+// Finished sequences keep their state.
 template <typename Step>
-Status rnn_walk(const RnnAttrs& attrs, const RnnRun& r, int dir, Step&& step) {
+Status rnn_walk(const RnnAttrs& attrs, const RnnRun& r, int dir, int64_t first, int64_t items,
+                Step&& step) {
   const bool reverse = attrs.first_is_reverse || dir == 1;
   const bool together = std::all_of(r.lengths.begin(), r.lengths.end(),
                                     [&](int64_t length) { return length == r.seq; });
   for (int64_t at = 0; at < r.seq; ++at) {
     if (together) {
-      FOLIO_RETURN_IF_ERROR(step(reverse ? r.seq - 1 - at : at, int64_t{0}, r.batch));
+      FOLIO_RETURN_IF_ERROR(step(reverse ? r.seq - 1 - at : at, first, items));
       continue;
     }
-    for (int64_t item = 0; item < r.batch; ++item) {
+    for (int64_t item = first; item < first + items; ++item) {
       const int64_t length = r.lengths[static_cast<size_t>(item)];
       if (at >= length) continue;
       FOLIO_RETURN_IF_ERROR(step(reverse ? length - 1 - at : at, item, int64_t{1}));
     }
   }
+  return Status::ok();
+}
+
+// What threads do from the first step to the last without waiting for each other; products that
+// threads share wait at each step.
+struct RnnParts {
+  int directions = 1;  // at once
+  int64_t items = 1;   // parts of the sequences of each
+};
+// One part, unless products with R take no memory of the run's.
+RnnParts rnn_parts(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run);
+
+// Calls walk(dir, first, items), which returns a Status, for all parts of the directions [dir, dir
+// + parts.directions), from any thread.
+template <typename Walk>
+Status rnn_walk_parts(const RnnParts& parts, const RnnRun& r, OpRun& run, int dir,
+                      const Walk& walk) {
+  const int64_t all = parts.directions * parts.items;
+  if (all == 1) return walk(dir, int64_t{0}, r.batch);
+  std::vector<Status> results(static_cast<size_t>(all));
+  run.parallel().for_range(all, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t part = i % parts.items;
+      const int64_t first = r.batch * part / parts.items;
+      const int64_t last = r.batch * (part + 1) / parts.items;
+      results[static_cast<size_t>(i)] =
+          walk(dir + static_cast<int>(i / parts.items), first, last - first);
+    }
+  });
+  for (const Status& result : results) FOLIO_RETURN_IF_ERROR(result);
   return Status::ok();
 }
 

@@ -29,10 +29,11 @@ class RnnF64 {
     for (dir_ = 0; dir_ < a_.directions; ++dir_) {
       rnn_load_state(a_, s_, initial_h_, dir_, h_);
       rnn_load_state(a_, s_, initial_c_, dir_, c_);
-      FOLIO_RETURN_IF_ERROR(rnn_walk(a_, s_, dir_, [&](int64_t time, int64_t item, int64_t count) {
+      const auto walk = [&](int64_t time, int64_t item, int64_t count) {
         for (int64_t i = item; i < item + count; ++i) step(time, i);
         return run_.host().check_cancelled();
-      }));
+      };
+      FOLIO_RETURN_IF_ERROR(rnn_walk(a_, s_, dir_, 0, s_.batch, walk));
       rnn_store_state(a_, s_, h_, dir_, y_h.data());
       rnn_store_state(a_, s_, c_, dir_, y_c.data());
     }

@@ -36,7 +36,7 @@ class Layer {
         r_(random_floats(directions * gates * hidden * hidden, 3)),
         b_(random_floats(directions * 2 * gates * hidden, 4)) {}
 
-  void check() const {
+  void check(int threads) const {
     OpTester t(gates_ == 1 ? "RNN" : gates_ == 3 ? "GRU" : "LSTM", 14);
     t.attr("hidden_size", hidden_);
     if (directions_ == 2) t.attr("direction", "bidirectional");
@@ -45,7 +45,7 @@ class Layer {
     t.input<float>({directions_, gates_ * hidden_, hidden_}, r_);
     t.input<float>({directions_, 2 * gates_ * hidden_}, b_);
     t.expect<float>(0, {kSteps, directions_, batch_, hidden_}, y(), 2e-6);
-    t.run();
+    t.threads(threads).run();
   }
 
  private:
@@ -113,7 +113,9 @@ TEST(RecurrentLayers, FollowTheirFormulasWhateverFillsAPanel) {
         for (const int64_t directions : {1, 2}) {
           SCOPED_TRACE(testing::Message() << gates << " gates of " << hidden << ", batch " << batch
                                           << ", " << directions << " directions");
-          Layer(gates, hidden, 7, batch, directions).check();
+          for (const int threads : {1, 4}) {
+            Layer(gates, hidden, 7, batch, directions).check(threads);
+          }
         }
       }
     }
