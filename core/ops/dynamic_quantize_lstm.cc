@@ -153,7 +153,7 @@ class ByteProducts final : public LstmProducts {
     }
     return Status::ok();
   }
-  Status recurrent(int, int64_t rows, const float* h, float* gates) override {
+  Status recurrent(int, int64_t, int64_t rows, const float* h, float* gates) override {
     recurrent_.multiply(run_, rows, h, sums_);
     rnn_add_bias(run_.kernels(), rows * kLstmGates * r_.hidden, sums_, gates);
     return Status::ok();

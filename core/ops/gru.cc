@@ -105,8 +105,8 @@ class Recurrent final : public OpKernel {
     const FolioKernels& kernels = run.kernels();
     const int64_t n = r.hidden;
     float* gates = d.gates + (time * r.batch + item) * n;
-    FOLIO_RETURN_IF_ERROR(
-        rnn_recurrent(attrs, r, run, d.dir, 0, n, count, d.h + item * n, gates, n));
+    FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, {d.dir, 0, n, time % 2 != 0}, count,
+                                        d.h + item * n, gates, n));
     for (int64_t i = item; i < item + count; ++i, gates += n) {
       clip(kernels, n, gates);
       attrs.activations[static_cast<size_t>(d.dir)].apply(kernels, n, gates);
@@ -126,13 +126,13 @@ class Recurrent final : public OpKernel {
     float* work = d.work + item * n;
     const float* bias_r = bias_of(r, d.dir, 1);
     const Activation* f = attrs.activations.data() + d.dir * 2;
-    FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, d.dir, 0, 2 * n, count, h, gates, width));
+    FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, {d.dir, 0, 2 * n}, count, h, gates, width));
     for (int64_t i = 0; i < count; ++i) {
       float* row = gates + i * width;
       clip(kernels, 2 * n, row);
       f[0].apply(kernels, 2 * n, row);
     }
-    FOLIO_RETURN_IF_ERROR(candidate(run, r, d.dir, count, bias_r, h, work, gates));
+    FOLIO_RETURN_IF_ERROR(candidate(run, r, {d.dir, 2 * n, n}, count, bias_r, h, work, gates));
     for (int64_t i = 0; i < count; ++i) {
       float* row = gates + i * width;
       float* fresh = row + 2 * n;
@@ -156,8 +156,8 @@ class Recurrent final : public OpKernel {
   }
 
   // Adds the recurrent part of h to the third gate; `work` holds `count` rows.
-  Status candidate(OpRun& run, const RnnRun& r, int dir, int64_t count, const float* bias_r,
-                   const float* h, float* work, float* gates) const {
+  Status candidate(OpRun& run, const RnnRun& r, const RnnRows& third, int64_t count,
+                   const float* bias_r, const float* h, float* work, float* gates) const {
     const FolioKernels& kernels = run.kernels();
     const FolioBinaryF32 multiply = kernels.binary_f32[kFolioMul];
     const int64_t n = r.hidden;
@@ -168,10 +168,10 @@ class Recurrent final : public OpKernel {
         multiply(n, gates + i * width + n, 1, h + i * n, 1, work + i * n);
         rnn_add_bias(kernels, n, bias, gates + i * width + 2 * n);
       }
-      return rnn_recurrent(attrs, r, run, dir, 2 * n, n, count, work, gates + 2 * n, width);
+      return rnn_recurrent(attrs, r, run, third, count, work, gates + 2 * n, width);
     }
     std::fill_n(work, count * n, 0.0F);
-    FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, dir, 2 * n, n, count, h, work, n));
+    FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, third, count, h, work, n));
     for (int64_t i = 0; i < count; ++i) {
       float* row = work + i * n;
       rnn_add_bias(kernels, n, bias, row);

@@ -22,9 +22,9 @@ class FloatProducts final : public LstmProducts {
     return rnn_input_gates(attrs_, r_, run_, dir, bias, gates);
   }
   RnnParts parts() const override { return rnn_parts(attrs_, r_, run_); }
-  Status recurrent(int dir, int64_t rows, const float* h, float* gates) override {
+  Status recurrent(int dir, int64_t time, int64_t items, const float* h, float* gates) override {
     const int64_t width = kLstmGates * r_.hidden;
-    return rnn_recurrent(attrs_, r_, run_, dir, 0, width, rows, h, gates, width);
+    return rnn_recurrent(attrs_, r_, run_, {dir, 0, width, time % 2 != 0}, items, h, gates, width);
   }
 
  private:

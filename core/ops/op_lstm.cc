@@ -80,7 +80,7 @@ class LstmRun {
   Status walk(const Direction& d, int64_t first, int64_t items) const {
     const auto step = [&](int64_t time, int64_t item, int64_t count) {
       float* gates = d.gates + (time * r_.batch + item) * kGates * r_.hidden;
-      FOLIO_RETURN_IF_ERROR(products_.recurrent(d.dir, count, d.h + item * r_.hidden, gates));
+      FOLIO_RETURN_IF_ERROR(products_.recurrent(d.dir, time, count, d.h + item * r_.hidden, gates));
       for (int64_t i = item; i < item + count; ++i) step_item(d, time, i);
       return Status::ok();
     };

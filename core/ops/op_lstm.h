@@ -25,8 +25,8 @@ class LstmProducts {
   virtual Status input(int dir, const float* bias, float* gates) = 0;
   // How recurrent() may be called: one part for one thread after the other.
   virtual RnnParts parts() const { return {}; }
-  // gates[rows, 4 H] += h[rows, H] * R[dir].
-  virtual Status recurrent(int dir, int64_t rows, const float* h, float* gates) = 0;
+  // gates[items, 4 H] += h[items, H] * R[dir], at this time.
+  virtual Status recurrent(int dir, int64_t time, int64_t items, const float* h, float* gates) = 0;
 };
 
 // Reads the other inputs and writes all outputs.

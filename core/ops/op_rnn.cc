@@ -7,6 +7,8 @@
 namespace folio {
 namespace {
 
+constexpr int64_t kNearFloats = 256 << 10;  // of R: 1 MiB, what L2 holds
+
 // What is multiplied at once, and begins with a panel: all gates' rows of R, or each gate's of a
 // GRU.
 int64_t pieces_of_r(int gates) { return gates == 3 ? 3 : 1; }
@@ -167,8 +169,7 @@ int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, 
 }
 
 RnnParts rnn_parts(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run) {
-  // Of R in L2: a larger one is read by parts, each of which a thread keeps there.
-  constexpr int64_t kNearFloats = 256 << 10;
+  // A larger R is read by parts, each of which a thread keeps.
   RnnParts parts;
   const int64_t threads = run.parallel().thread_count();
   const int64_t rows = attrs.gates * r.hidden;
@@ -213,12 +214,11 @@ Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int d
   return Status::ok();
 }
 
-Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
-                     int64_t columns, int64_t rows, const float* h, float* out,
-                     int64_t out_stride) {
-  const int64_t row = dir * attrs.gates * r.hidden + first_row;
+Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, const RnnRows& rows,
+                     int64_t items, const float* h, float* out, int64_t out_stride) {
+  const int64_t row = rows.dir * attrs.gates * r.hidden + rows.first;
   FolioGemmF32 args{};
-  args.m = rows;
+  args.m = items;
   args.k = r.hidden;
   args.a = h;
   args.a_row_stride = r.hidden;
@@ -230,15 +230,25 @@ Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir
   b.row_stride = 1;
   b.col_stride = r.hidden;
   // Pieces that are no whole panels are multiplied one by one.
-  const int64_t piece = attrs.gates * r.hidden / pieces_of_r(attrs.gates);
-  const bool is_whole = !r.r_packed || piece % FOLIO_F32P16_COLUMNS == 0;
-  for (int64_t j = 0; j < columns; j += args.n) {
-    args.n = is_whole ? columns : piece;
+  const int64_t whole = attrs.gates * r.hidden / pieces_of_r(attrs.gates);
+  const bool is_whole = !r.r_packed || whole % FOLIO_F32P16_COLUMNS == 0;
+  int64_t piece = is_whole ? rows.count : whole;
+  // Of a GRU what is read last is not what the next step begins with.
+  const bool turns = is_whole && r.r_packed && pieces_of_r(attrs.gates) == 1 &&
+                     run.parallel().thread_count() == 1 &&
+                     attrs.gates * r.hidden > kNearFloats / r.hidden;
+  if (turns) piece = std::min(piece, panel_columns(kNearFloats / 4 / r.hidden));
+  const int64_t pieces = (rows.count + piece - 1) / piece;
+  for (int64_t i = 0; i < pieces; ++i) {
+    const int64_t j = (turns && rows.backwards ? pieces - 1 - i : i) * piece;
+    args.n = std::min(piece, rows.count - j);
     args.c = out + j;
-    if (r.r_packed) {
-      b.packed = r.r_packed + (row + j) / piece * panel_columns(piece) * r.hidden;
+    if (!r.r_packed) {
+      b.data = r.r + (row + j) * r.hidden;
+    } else if (is_whole) {
+      b.packed = r.r_packed + (row + j) * r.hidden;
     } else {
-      b.data = r.r + row * r.hidden;
+      b.packed = r.r_packed + (row + j) / whole * panel_columns(whole) * r.hidden;
     }
     FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
   }

@@ -66,9 +66,17 @@ int64_t rnn_y_at(const RnnAttrs& attrs, const RnnRun& r, int64_t time, int dir, 
 Status rnn_input_gates(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir,
                        const float* bias, float* gates);
 
-// out[rows, columns] += h[rows, H] * R[dir][first_row .. first_row + columns)^T.
-Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, int dir, int64_t first_row,
-                     int64_t columns, int64_t rows, const float* h, float* out, int64_t out_stride);
+// The rows of R[dir] that a step multiplies. Where R is larger than L2, every other step may take
+// them from the last to the first: what the step before read at its end is there yet.
+struct RnnRows {
+  int dir = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+  bool backwards = false;
+};
+// out[items, rows.count] += h[items, H] * R[rows]^T.
+Status rnn_recurrent(const RnnAttrs& attrs, const RnnRun& r, OpRun& run, const RnnRows& rows,
+                     int64_t items, const float* h, float* out, int64_t out_stride);
 
 // LSTM's input 7, P [dirs, 3 * H], or null when absent.
 Result<const Tensor*> rnn_peepholes(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run,
