@@ -241,17 +241,6 @@ class ConvTranspose final : public OpKernel {
   }
 };
 
-Status infer(OpInfer& infer) {
-  FOLIO_TRY(const TransposeAttrs attrs, parse_conv_transpose(infer.attrs()));
-  const Dims* x = infer.dims_of(0);
-  const Dims* w = infer.dims_of(1);
-  infer.set_tensor(0, infer.dtype(0));
-  if (!x || !w || x->size() < 3 || w->size() != x->size()) return Status::ok();
-  Dims out = transpose_out_dims(attrs, infer.table(), *x, *w);
-  if (!out.empty()) infer.set_tensor(0, infer.dtype(0), std::move(out));
-  return Status::ok();
-}
-
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<ConvTranspose>();
   FOLIO_TRY(kernel->attrs, parse_conv_transpose(build.attrs()));
@@ -261,12 +250,13 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
 }  // namespace
 
 [[gnu::cold]] void register_conv_transpose(OpRegistry& registry) {
-  registry.add({.domain = "",
-                .type = "ConvTranspose",
-                .min_inputs = 2,
-                .max_inputs = 3,
-                .infer = infer,
-                .make = make});
+  registry.add(
+      {.domain = "",
+       .type = "ConvTranspose",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .infer = [](OpInfer& infer) { return infer_conv_transpose(infer, /*channels_last=*/false); },
+       .make = make});
 }
 
 }  // namespace folio

@@ -9,6 +9,7 @@
 //         RNN: Ht = f(Xt W' + Ht-1 R' + Wb + Rb).
 // Types:  float; float16, bfloat16 and double in double.
 #include <algorithm>
+#include <array>
 
 #include "core/ops/op_registry.h"
 #include "core/ops/op_rnn.h"
@@ -38,34 +39,28 @@ class Recurrent final : public OpKernel {
     FOLIO_TRY(const RnnRun r, check_rnn(attrs, run));
     FOLIO_TRY(float* y, rnn_y_output(attrs, r, run));
     FOLIO_TRY(float* y_h, rnn_state_output(attrs, r, run, 1));
-    const RnnParts parts = rnn_parts(attrs, r, run);
     const auto state_floats = static_cast<size_t>(r.batch * r.hidden);
-    const auto gate_floats =
-        static_cast<size_t>(r.seq) * state_floats * static_cast<size_t>(attrs.gates);
     const auto width = static_cast<size_t>(attrs.gates * r.hidden);
-    const size_t each = gate_floats + 2 * state_floats + width;
-    FOLIO_TRY(uint8_t * bytes,
-              run.scratch(static_cast<size_t>(parts.directions) * each * sizeof(float)));
-    std::vector<Direction> at_once(static_cast<size_t>(parts.directions));
-    for (int dir = 0; dir < attrs.directions; dir += parts.directions) {
-      for (Direction& d : at_once) {
-        const auto i = static_cast<size_t>(&d - at_once.data());
-        d.dir = dir + static_cast<int>(i);
-        d.gates = reinterpret_cast<float*>(bytes) + i * each;
-        d.h = d.gates + gate_floats;
-        d.work = d.h + state_floats;
-        d.y = y;
-        rnn_load_state(attrs, r, r.initial_h, d.dir, d.h);
-        FOLIO_RETURN_IF_ERROR(rnn_input_gates(
-            attrs, r, run, d.dir, sum_biases(run, r, d.dir, d.work + state_floats), d.gates));
-      }
-      FOLIO_RETURN_IF_ERROR(
-          rnn_walk_parts(parts, r, run, dir, [&](int part, int64_t first, int64_t items) {
-            return walk(run, r, at_once[static_cast<size_t>(part - dir)], first, items);
-          }));
-      for (const Direction& d : at_once) rnn_store_state(attrs, r, d.h, d.dir, y_h);
-    }
-    return Status::ok();
+    const size_t gate_floats = static_cast<size_t>(r.seq * r.batch) * width;
+    // Added before anything is multiplied: not R's bias of a GRU's h.
+    const int64_t both = std::min(attrs.gates, 2) * r.hidden;
+    std::array<Direction, 2> directions;
+    const auto begin = [&](int dir, float* memory) {
+      float* const sum = memory + gate_floats + 2 * state_floats;
+      Direction& d = directions[static_cast<size_t>(dir)];
+      d = {dir, memory, memory + gate_floats, memory + gate_floats + state_floats, y};
+      rnn_load_state(attrs, r, r.initial_h, dir, d.h);
+      const float* bias = rnn_sum_biases(attrs, r, run.kernels(), dir, both, sum);
+      return rnn_input_gates(attrs, r, run, dir, bias, d.gates);
+    };
+    return rnn_directions(
+        attrs, rnn_parts(attrs, r, run), r, run, gate_floats + 2 * state_floats + width, begin,
+        [&](int dir, int64_t first, int64_t items) {
+          return walk(run, r, directions[static_cast<size_t>(dir)], first, items);
+        },
+        [&](int dir) {
+          rnn_store_state(attrs, r, directions[static_cast<size_t>(dir)].h, dir, y_h);
+        });
   }
 
  private:
@@ -78,21 +73,6 @@ class Recurrent final : public OpKernel {
 
   void clip(const FolioKernels& kernels, int64_t n, float* x) const {
     if (attrs.clip > 0) kernels.clip_f32(n, x, -attrs.clip, attrs.clip, x);
-  }
-
-  // Biases of a direction: W's for `part` 0, R's for 1; null when there are none.
-  const float* bias_of(const RnnRun& r, int dir, int part) const {
-    return r.b ? r.b + (dir * 2 + part) * attrs.gates * r.hidden : nullptr;
-  }
-
-  // All that is added to the gates before any of them is multiplied, in `sum`; null: nothing.
-  const float* sum_biases(const OpRun& run, const RnnRun& r, int dir, float* sum) const {
-    if (!r.b) return nullptr;
-    const int64_t n = r.hidden;
-    const int64_t both = attrs.gates == 1 ? n : 2 * n;  // not R's of a GRU's h
-    std::copy_n(bias_of(r, dir, 0), attrs.gates * n, sum);
-    rnn_add_bias(run.kernels(), both, bias_of(r, dir, 1), sum);
-    return sum;
   }
 
   void store_y(const RnnRun& r, const Direction& d, int64_t time, int64_t item) const {
@@ -124,7 +104,7 @@ class Recurrent final : public OpKernel {
     float* gates = d.gates + (time * r.batch + item) * width;
     float* h = d.h + item * n;
     float* work = d.work + item * n;
-    const float* bias_r = bias_of(r, d.dir, 1);
+    const float* bias_h = r.b ? r.b + ((d.dir * 2 + 1) * attrs.gates + 2) * n : nullptr;  // R's
     const Activation* f = attrs.activations.data() + d.dir * 2;
     FOLIO_RETURN_IF_ERROR(rnn_recurrent(attrs, r, run, {d.dir, 0, 2 * n}, count, h, gates, width));
     for (int64_t i = 0; i < count; ++i) {
@@ -132,7 +112,7 @@ class Recurrent final : public OpKernel {
       clip(kernels, 2 * n, row);
       f[0].apply(kernels, 2 * n, row);
     }
-    FOLIO_RETURN_IF_ERROR(candidate(run, r, {d.dir, 2 * n, n}, count, bias_r, h, work, gates));
+    FOLIO_RETURN_IF_ERROR(candidate(run, r, {d.dir, 2 * n, n}, count, bias_h, h, work, gates));
     for (int64_t i = 0; i < count; ++i) {
       float* row = gates + i * width;
       float* fresh = row + 2 * n;
@@ -157,12 +137,11 @@ class Recurrent final : public OpKernel {
 
   // Adds the recurrent part of h to the third gate; `work` holds `count` rows.
   Status candidate(OpRun& run, const RnnRun& r, const RnnRows& third, int64_t count,
-                   const float* bias_r, const float* h, float* work, float* gates) const {
+                   const float* bias, const float* h, float* work, float* gates) const {
     const FolioKernels& kernels = run.kernels();
     const FolioBinaryF32 multiply = kernels.binary_f32[kFolioMul];
     const int64_t n = r.hidden;
     const int64_t width = 3 * n;
-    const float* bias = bias_r ? bias_r + 2 * n : nullptr;
     if (!linear_before_reset) {
       for (int64_t i = 0; i < count; ++i) {
         multiply(n, gates + i * width + n, 1, h + i * n, 1, work + i * n);

@@ -3,8 +3,8 @@
 // Source: as core/ops/conv_transpose.cc (ONNX operator spec, ConvTranspose); made by the pass
 //         channels_last only, of one group and one or two spatial dims.
 // Shapes: x [N, spatial..., C], w [C, M, kernel...], b [M] -> y [N, out..., M]
-// Math:   y[o] = activation(b + sum over taps t of (W_t x[i])), i * stride + t * dilation = o +
-// pad.
+// Math:   y[o] = activation(b + sum over taps t of (W_t x[i])), where
+//         i * stride + t * dilation = o + pad.
 //         Lines of x [pixels, C] times W [C, taps * M] are what each pixel gives through each tap;
 //         an output pixel is the sum of what reaches it, in the order of taps. Output pixels that
 //         are a stride apart read neighbours: they are lines of the slot depthwise_f32, of weights
@@ -40,11 +40,6 @@ int64_t channels_together(int64_t taps, int64_t channels) {
   return std::min(channels, panels * kPanel);
 }
 
-// Floats of the panels of `channels` such channels.
-int64_t block_floats(int64_t taps, int64_t channels, int64_t k) {
-  return panel_columns(taps * channels) * k;
-}
-
 Status fill(const PackRequest& r, const void*, const Tensor& source, uint8_t* blob) {
   const int64_t channels = r.n / r.taps;
   const int64_t together = channels_together(r.taps, channels);
@@ -72,11 +67,8 @@ Status fill(const PackRequest& r, const void*, const Tensor& source, uint8_t* bl
 Result<PackRequest> panels_request(Span<const int64_t> w) {
   uint64_t taps = 0;
   uint64_t columns = 0;
-  uint64_t bytes = 0;
   if (!checked_count(w.subspan(2), &taps) || !checked_count(w.subspan(1), &columns) ||
-      columns > uint64_t{1} << 40 ||
-      !checked_mul((columns + static_cast<uint64_t>(w[1]) / kPanel * kPanel + kPanel) * kFloat,
-                   static_cast<uint64_t>(w[0]), &bytes)) {
+      columns > uint64_t{1} << 40) {
     return invalid_argument("W has more elements than can be counted");
   }
   PackRequest request;
@@ -87,11 +79,12 @@ Result<PackRequest> panels_request(Span<const int64_t> w) {
   request.col_stride = 1;
   request.taps = static_cast<int64_t>(taps);
   const int64_t together = channels_together(request.taps, w[1]);
-  int64_t floats = 0;
-  for (int64_t first = 0; first < w[1]; first += together) {
-    floats += block_floats(request.taps, std::min(together, w[1] - first), w[0]);
+  const int64_t padded = w[1] / together * panel_columns(request.taps * together) +
+                         panel_columns(request.taps * (w[1] % together));
+  if (!checked_mul(static_cast<uint64_t>(padded) * kFloat, static_cast<uint64_t>(w[0]),
+                   &request.bytes)) {
+    return invalid_argument("W has more elements than can be counted");
   }
-  request.bytes = static_cast<uint64_t>(floats) * kFloat;
   request.fill = fill;
   request.replaces_source = true;  // run() reads W's shape alone then
   return request;
@@ -123,16 +116,18 @@ struct Args {
   const float* x;
   const float* packed;
   const float* bias;  // may be null
-  Activation activation;
   float* y;
 };
 
 class Transposer {
  public:
-  Transposer(const FolioKernels& kernels, const ConvSizes& s, const Args& args)
+  // `end`: the function that the sums' kernel applies.
+  Transposer(const FolioKernels& kernels, const ConvSizes& s, const Args& args,
+             const FolioWindowF32& end)
       : kernels_(kernels),
         s_(s),
         args_(args),
+        end_(end),
         h_(axis_of(s.window, 1)),
         w_(axis_of(s.window, 2)),
         taps_(s.window.kernel_count()),
@@ -204,8 +199,6 @@ class Transposer {
     float* ones;
     const float** x;
     const float** w;
-
-    int64_t pixel_floats(int64_t taps) const { return taps * channels; }
   };
 
   void place(Part* part, uint8_t* scratch) const {
@@ -223,7 +216,7 @@ class Transposer {
 
   // Output lines [begin, end), in the order in which input lines reach them.
   void walk(const Part& part, int64_t begin, int64_t end) const {
-    const int64_t line_floats = part.in_width * part.pixel_floats(taps_);
+    const int64_t line_floats = part.in_width * taps_ * part.channels;
     const int64_t stop = h_.last(end - 1) + 1;
     int64_t done = h_.first(begin);
     int64_t base = done;  // of the products
@@ -245,11 +238,11 @@ class Transposer {
     const bool is_whole = part.in_width == w_.in;
     FolioGemmF32 gemm{};
     gemm.m = is_whole ? lines * w_.in : part.in_width;
-    gemm.n = part.pixel_floats(taps_);
+    gemm.n = taps_ * part.channels;
     gemm.k = s_.c_in;
     gemm.a_row_stride = s_.c_in;
     gemm.a_col_stride = 1;
-    gemm.b = args_.packed + part.channel / together_ * block_floats(taps_, together_, s_.c_in);
+    gemm.b = args_.packed + part.channel / together_ * panel_columns(taps_ * together_) * s_.c_in;
     gemm.c_row_stride = gemm.n;
     gemm.alpha = 1.0F;
     gemm.precision = precision_;
@@ -265,7 +258,7 @@ class Transposer {
 
   // Line o of y, where the products begin with those of line `base`.
   void gather(const Part& part, int64_t o, int64_t base) const {
-    const int64_t row = part.pixel_floats(taps_);
+    const int64_t row = taps_ * part.channels;
     for (int64_t phase = 0; phase < std::min(w_.stride, part.columns); ++phase) {
       const int64_t pixels = (part.columns - phase + w_.stride - 1) / w_.stride;
       for (int64_t i = 0; i < pixels;) {
@@ -282,7 +275,7 @@ class Transposer {
                              (u * w_.kernel + v) * part.channels;
           }
         }
-        FolioWindowF32 args{};
+        FolioWindowF32 args = end_;
         args.lines = 1;
         args.pixels = alike;
         args.channels = part.channels;
@@ -293,7 +286,6 @@ class Transposer {
         args.bias = args_.bias ? args_.bias + part.channel : nullptr;
         args.y = args_.y + ((part.image * h_.out + o) * w_.out + column) * s_.c_out + part.channel;
         args.y_step = w_.stride * s_.c_out;
-        args_.activation.set_in_kernel(&args);
         kernels_.depthwise_f32(&args);
         i += alike;
       }
@@ -316,6 +308,7 @@ class Transposer {
   const FolioKernels& kernels_;
   const ConvSizes& s_;
   const Args& args_;
+  const FolioWindowF32& end_;
   Axis h_, w_;
   int64_t taps_;
   int64_t together_;  // channels of y
@@ -347,15 +340,15 @@ class NhwcConvTranspose final : public OpKernel {
     Args args;
     args.x = x->data<float>();
     args.bias = b ? b->data<float>() : nullptr;
-    args.activation = activation;
     args.y = y->data_mut<float>();
     FOLIO_TRY(args.packed, panels(run, *w));
-    const Transposer transposer(run.kernels(), s, args);
+    FolioWindowF32 end_of_sums{};
+    const bool is_finished = activation.set_in_kernel(&end_of_sums);
+    const Transposer transposer(run.kernels(), s, args, end_of_sums);
     ThreadScratch scratch;
     FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, transposer.scratch_bytes(), &scratch));
     transposer.run(run, scratch);
-    FolioWindowF32 in_kernel{};
-    if (activation.set_in_kernel(&in_kernel)) return Status::ok();
+    if (is_finished) return Status::ok();
     run.parallel().for_range(y->count(), kElementGrain, [&](int64_t begin, int64_t end) {
       activation.apply(run.kernels(), end - begin, args.y + begin);
     });
@@ -371,21 +364,6 @@ class NhwcConvTranspose final : public OpKernel {
     return reinterpret_cast<const float*>(bytes);
   }
 };
-
-Status infer(OpInfer& infer) {
-  FOLIO_TRY(const TransposeAttrs attrs, parse_conv_transpose(infer.attrs()));
-  const Dims* x = infer.dims_of(0);
-  const Dims* w = infer.dims_of(1);
-  infer.set_tensor(0, infer.dtype(0));
-  if (!x || !w || x->size() < 3 || w->size() != x->size()) return Status::ok();
-  Dims first = *x;
-  std::rotate(first.begin() + 1, first.end() - 1, first.end());
-  Dims out = transpose_out_dims(attrs, infer.table(), first, *w);
-  if (out.empty()) return Status::ok();
-  std::rotate(out.begin() + 1, out.begin() + 2, out.end());
-  infer.set_tensor(0, infer.dtype(0), std::move(out));
-  return Status::ok();
-}
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<NhwcConvTranspose>();
@@ -408,7 +386,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.type = "ConvTranspose";
   def.min_inputs = 2;
   def.max_inputs = 3;
-  def.infer = infer;
+  def.infer = [](OpInfer& infer) { return infer_conv_transpose(infer, /*channels_last=*/true); };
   def.make = make;
   def.unaligned_inputs = 1U << 1;  // W is only ever packed
   registry.add(def);

@@ -16,10 +16,6 @@ struct AxisSizes {
   int64_t pad_end = 0;
 };
 
-int64_t at_or(Span<const int64_t> values, size_t i, int64_t fallback) {
-  return values.empty() ? fallback : values[i];
-}
-
 // The attributes' lengths have been checked for this rank.
 AxisSizes axis_sizes(const TransposeAttrs& attrs, int64_t in, int64_t kernel, size_t axis,
                      size_t rank) {
@@ -159,15 +155,23 @@ Result<ConvSizes> transpose_sizes(const TransposeAttrs& attrs, const Shape& x, c
   return s;
 }
 
-Dims transpose_out_dims(const TransposeAttrs& attrs, DimTable& table, const Dims& x,
-                        const Dims& w) {
-  const size_t rank = x.size() - 2;
-  if (!lengths_fit(attrs, rank)) return {};
-  Dims out{x[0], table.mul(w[1], Dim::of(attrs.conv.group))};
+Status infer_conv_transpose(OpInfer& infer, bool channels_last) {
+  FOLIO_TRY(const TransposeAttrs attrs, parse_conv_transpose(infer.attrs()));
+  const Dims* x = infer.dims_of(0);
+  const Dims* w = infer.dims_of(1);
+  infer.set_tensor(0, infer.dtype(0));
+  if (!x || !w || x->size() < 3 || w->size() != x->size()) return Status::ok();
+  const size_t rank = x->size() - 2;
+  if (!lengths_fit(attrs, rank)) return Status::ok();
+  const size_t first = channels_last ? 1 : 2;  // spatial dim
+  Dims out{(*x)[0]};
   for (size_t axis = 0; axis < rank; ++axis) {
-    out.push_back(infer_axis(attrs, table, x[axis + 2], w[axis + 2], axis, rank));
+    out.push_back(infer_axis(attrs, infer.table(), (*x)[first + axis], (*w)[axis + 2], axis, rank));
   }
-  return out;
+  const Dim channels = infer.table().mul((*w)[1], Dim::of(attrs.conv.group));
+  out.insert(channels_last ? out.end() : out.begin() + 1, channels);
+  infer.set_tensor(0, infer.dtype(0), std::move(out));
+  return Status::ok();
 }
 
 bool fits_nhwc_transpose(Span<const int64_t> w, const TransposeAttrs& attrs) {

@@ -23,8 +23,8 @@ Result<TransposeAttrs> parse_conv_transpose(const Attributes& attrs);
 Result<ConvSizes> transpose_sizes(const TransposeAttrs& attrs, const Shape& x, const Shape& w,
                                   const Tensor* b);
 
-// The output's dims, channels first, of x and w of equal rank, 3 or more; empty: not known.
-Dims transpose_out_dims(const TransposeAttrs& attrs, DimTable& table, const Dims& x, const Dims& w);
+// x [N, spatial..., C] where it has channels last, and y then, too.
+Status infer_conv_transpose(OpInfer& infer, bool channels_last);
 
 // Whether weights [C, M / group, kernel...] have the form with channels last.
 bool fits_nhwc_transpose(Span<const int64_t> w, const TransposeAttrs& attrs);

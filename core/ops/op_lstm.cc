@@ -1,6 +1,7 @@
 #include "core/ops/op_lstm.h"
 
 #include <algorithm>
+#include <array>
 
 namespace folio {
 namespace {
@@ -23,38 +24,34 @@ class LstmRun {
     FOLIO_TRY(y_, rnn_y_output(attrs_, r_, run_));
     FOLIO_TRY(float* y_h, rnn_state_output(attrs_, r_, run_, 1));
     FOLIO_TRY(float* y_c, rnn_state_output(attrs_, r_, run_, 2));
-    const RnnParts parts = products_.parts();
     const auto state_floats = static_cast<size_t>(r_.batch * r_.hidden);
     const auto gate_floats = static_cast<size_t>(r_.seq) * state_floats * kGates;
-    const auto width = static_cast<size_t>(kGates * r_.hidden);
-    const size_t each = gate_floats + 3 * state_floats + width;
-    FOLIO_TRY(uint8_t * bytes,
-              run_.scratch(static_cast<size_t>(parts.directions) * each * sizeof(float)));
-    std::vector<Direction> at_once(static_cast<size_t>(parts.directions));
-    for (int dir = 0; dir < attrs_.directions; dir += parts.directions) {
-      for (Direction& d : at_once) {
-        const auto i = static_cast<size_t>(&d - at_once.data());
-        d.dir = dir + static_cast<int>(i);
-        d.gates = reinterpret_cast<float*>(bytes) + i * each;
-        d.h = d.gates + gate_floats;
-        d.c = d.h + state_floats;
-        d.squashed = d.c + state_floats;
-        d.peepholes = peepholes ? peepholes + d.dir * 3 * r_.hidden : nullptr;
-        rnn_load_state(attrs_, r_, r_.initial_h, d.dir, d.h);
-        rnn_load_state(attrs_, r_, initial_c, d.dir, d.c);
-        FOLIO_RETURN_IF_ERROR(
-            products_.input(d.dir, bias_of(d.dir, d.squashed + state_floats), d.gates));
-      }
-      FOLIO_RETURN_IF_ERROR(
-          rnn_walk_parts(parts, r_, run_, dir, [&](int part, int64_t first, int64_t items) {
-            return walk(at_once[static_cast<size_t>(part - dir)], first, items);
-          }));
-      for (const Direction& d : at_once) {
-        rnn_store_state(attrs_, r_, d.h, d.dir, y_h);
-        rnn_store_state(attrs_, r_, d.c, d.dir, y_c);
-      }
-    }
-    return Status::ok();
+    const int64_t width = kGates * r_.hidden;
+    std::array<Direction, 2> directions;
+    const auto begin = [&](int dir, float* memory) {
+      Direction& d = directions[static_cast<size_t>(dir)];
+      d.dir = dir;
+      d.gates = memory;
+      d.h = d.gates + gate_floats;
+      d.c = d.h + state_floats;
+      d.squashed = d.c + state_floats;
+      d.peepholes = peepholes ? peepholes + dir * 3 * r_.hidden : nullptr;
+      rnn_load_state(attrs_, r_, r_.initial_h, dir, d.h);
+      rnn_load_state(attrs_, r_, initial_c, dir, d.c);
+      float* const sum = d.squashed + state_floats;
+      const float* bias = rnn_sum_biases(attrs_, r_, run_.kernels(), dir, width, sum);
+      return products_.input(dir, bias, d.gates);
+    };
+    return rnn_directions(
+        attrs_, products_.parts(), r_, run_,
+        gate_floats + 3 * state_floats + static_cast<size_t>(width), begin,
+        [&](int dir, int64_t first, int64_t items) {
+          return walk(directions[static_cast<size_t>(dir)], first, items);
+        },
+        [&](int dir) {
+          rnn_store_state(attrs_, r_, directions[static_cast<size_t>(dir)].h, dir, y_h);
+          rnn_store_state(attrs_, r_, directions[static_cast<size_t>(dir)].c, dir, y_c);
+        });
   }
 
  private:
@@ -67,15 +64,6 @@ class LstmRun {
     float* squashed = nullptr;  // f3(C)
     const float* peepholes = nullptr;
   };
-
-  // What is added to all gates of this direction, in `sum`; null: nothing.
-  const float* bias_of(int dir, float* sum) const {
-    if (!r_.b) return nullptr;
-    const int64_t width = kGates * r_.hidden;
-    const float* bias = r_.b + dir * 2 * width;
-    run_.kernels().binary_f32[kFolioAdd](width, bias, 1, bias + width, 1, sum);
-    return sum;
-  }
 
   Status walk(const Direction& d, int64_t first, int64_t items) const {
     const auto step = [&](int64_t time, int64_t item, int64_t count) {

@@ -271,6 +271,16 @@ Result<float*> rnn_state_output(const RnnAttrs& attrs, const RnnRun& r, OpRun& r
   return state->data_mut<float>();
 }
 
+const float* rnn_sum_biases(const RnnAttrs& attrs, const RnnRun& r, const FolioKernels& kernels,
+                            int dir, int64_t of_r, float* sum) {
+  if (!r.b) return nullptr;
+  const int64_t rows = attrs.gates * r.hidden;
+  const float* of_w = r.b + dir * 2 * rows;
+  std::copy_n(of_w, rows, sum);
+  rnn_add_bias(kernels, of_r, of_w + rows, sum);
+  return sum;
+}
+
 void rnn_add_bias(const FolioKernels& kernels, int64_t n, const float* bias, float* row) {
   if (bias) kernels.binary_f32[kFolioAdd](n, row, 1, bias, 1, row);
 }

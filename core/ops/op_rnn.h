@@ -108,6 +108,10 @@ void rnn_store_state(const RnnAttrs& attrs, const RnnRun& r, const T* state, int
   }
 }
 
+// W's biases of a direction, to the first `of_r` of which R's are added, in `sum` [gates * H]; null
+// where there are none.
+const float* rnn_sum_biases(const RnnAttrs& attrs, const RnnRun& r, const FolioKernels& kernels,
+                            int dir, int64_t of_r, float* sum);
 // Adds n numbers of a bias, which may be null, to a row.
 void rnn_add_bias(const FolioKernels& kernels, int64_t n, const float* bias, float* row);
 
@@ -143,24 +147,37 @@ struct RnnParts {
 // One part, unless products with R take no memory of the run's.
 RnnParts rnn_parts(const RnnAttrs& attrs, const RnnRun& r, const OpRun& run);
 
-// Calls walk(dir, first, items), which returns a Status, for all parts of the directions [dir, dir
-// + parts.directions), from any thread.
-template <typename Walk>
-Status rnn_walk_parts(const RnnParts& parts, const RnnRun& r, OpRun& run, int dir,
-                      const Walk& walk) {
+// All directions, those of parts.directions at once, each with so many floats of scratch:
+// begin(dir, floats), then walk(dir, first, items) for all parts of its sequences, from any thread,
+// then end(dir). begin and walk return a Status.
+template <typename Begin, typename Walk, typename End>
+Status rnn_directions(const RnnAttrs& attrs, const RnnParts& parts, const RnnRun& r, OpRun& run,
+                      size_t floats, const Begin& begin, const Walk& walk, const End& end) {
+  const auto at_once = static_cast<size_t>(parts.directions);
+  FOLIO_TRY(uint8_t * bytes, run.scratch(at_once * floats * sizeof(float)));
   const int64_t all = parts.directions * parts.items;
-  if (all == 1) return walk(dir, int64_t{0}, r.batch);
   std::vector<Status> results(static_cast<size_t>(all));
-  run.parallel().for_range(all, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+  for (int dir = 0; dir < attrs.directions; dir += parts.directions) {
+    for (size_t i = 0; i < at_once; ++i) {
+      auto* const memory = reinterpret_cast<float*>(bytes) + i * floats;
+      FOLIO_RETURN_IF_ERROR(begin(dir + static_cast<int>(i), memory));
+    }
+    const auto walk_part = [&](int64_t i) {
       const int64_t part = i % parts.items;
       const int64_t first = r.batch * part / parts.items;
       const int64_t last = r.batch * (part + 1) / parts.items;
-      results[static_cast<size_t>(i)] =
-          walk(dir + static_cast<int>(i / parts.items), first, last - first);
+      return walk(dir + static_cast<int>(i / parts.items), first, last - first);
+    };
+    if (all == 1) {  // its products are what threads share
+      FOLIO_RETURN_IF_ERROR(walk_part(0));
+    } else {
+      run.parallel().for_range(all, 1, [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) results[static_cast<size_t>(i)] = walk_part(i);
+      });
+      for (const Status& result : results) FOLIO_RETURN_IF_ERROR(result);
     }
-  });
-  for (const Status& result : results) FOLIO_RETURN_IF_ERROR(result);
+    for (size_t i = 0; i < at_once; ++i) end(dir + static_cast<int>(i));
+  }
   return Status::ok();
 }
 

@@ -23,10 +23,6 @@ Result<AxisNumbers> parse_numbers(const Attributes& attrs, std::string_view name
   return AxisNumbers(values);
 }
 
-int64_t at_or(const AxisNumbers& values, size_t i, int64_t fallback) {
-  return values.empty() ? fallback : values[i];
-}
-
 int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 // What SAME pads in all, so that out = ceil(in / stride).

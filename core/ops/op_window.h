@@ -50,6 +50,11 @@ struct WindowAttrs {
   bool ceil_mode = false;
 };
 
+// What an attribute says of an axis; it may be absent.
+inline int64_t at_or(Span<const int64_t> values, size_t axis, int64_t absent) {
+  return values.empty() ? absent : values[axis];
+}
+
 Result<WindowAttrs> parse_window(const Attributes& attrs);
 
 // One window over one input shape.

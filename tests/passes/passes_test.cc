@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "core/ops/op_registry.h"
-#include "tests/support/model_tester.h"
+#include "tests/passes/pass_tester.h"
 
 namespace folio {
 namespace {
@@ -288,6 +288,27 @@ TEST(InferShapes, ARequiredInputThatIsAbsentNamesTheNode) {
     writer.graph().output("y", f32_type({6}));
     EXPECT_TRUE(fails_with(optimized(writer, level).status(), Code::kInvalidGraph,
                            {"'to_nowhere' (Reshape)", "input 1 is missing"}));
+  }
+}
+
+// Of [0, 2, 6, 8] any number of rows is left: what inference does not see stays unknown.
+TEST(InferShapes, OfNoElementsAnUnseenDimIsNotWhatIsLeft) {
+  ModelWriter writer = plain_model(8, 17);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({0, 2, 6, 8}));
+  graph.initializer(i64_tensor("none", {1}, {0}));
+  graph.initializer(i64_tensor("columns", {1}, {8}));
+  graph.initializer(i64_tensor("parts", {4}, {1, 1, 1, 1}));
+  graph.initializer(f32_tensor("six", {1, 6, 6}, wave(36)));
+  graph.node("Shape", {"x"}, {"s"});
+  graph.node("Split", {"s", "parts"}, {"s0", "s1", "s2", "s3"});
+  graph.node("Concat", {"none", "s2", "columns"}, {"target"}).attr_int("axis", 0);
+  graph.node("Reshape", {"x", "target"}, {"r"});
+  graph.node("MatMul", {"six", "r"}, {"y"});
+  graph.output("y", f32_type({0, 6, 8}));
+  const std::vector<NamedValue> inputs = {{"x", make_tensor<float>({0, 2, 6, 8}, {})}};
+  for (const Optimize level : {Optimize::kOff, Optimize::kAll}) {
+    EXPECT_TRUE(floats_at(writer, inputs, level).empty());
   }
 }
 

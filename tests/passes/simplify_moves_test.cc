@@ -248,26 +248,5 @@ TEST(SimplifyMoves, ZeroPadsGoIntoConv) {
   EXPECT_EQ(types({0, 0, -1, 0, 0, 0, 0, 0}, 0), "Pad Conv");
 }
 
-// Of [0, 2, 6, 8] any number of rows is left: what inference does not see stays unknown.
-TEST(SimplifyMoves, OfNoElementsAnUnseenDimIsNotWhatIsLeft) {
-  ModelWriter writer = plain_model(8, 17);
-  GraphWriter& graph = writer.graph();
-  graph.input("x", f32_type({0, 2, 6, 8}));
-  graph.initializer(i64_tensor("none", {1}, {0}));
-  graph.initializer(i64_tensor("columns", {1}, {8}));
-  graph.initializer(i64_tensor("parts", {4}, {1, 1, 1, 1}));
-  graph.initializer(f32_tensor("six", {1, 6, 6}, wave(36)));
-  graph.node("Shape", {"x"}, {"s"});
-  graph.node("Split", {"s", "parts"}, {"s0", "s1", "s2", "s3"});
-  graph.node("Concat", {"none", "s2", "columns"}, {"target"}).attr_int("axis", 0);
-  graph.node("Reshape", {"x", "target"}, {"r"});
-  graph.node("MatMul", {"six", "r"}, {"y"});
-  graph.output("y", f32_type({0, 6, 8}));
-  const std::vector<NamedValue> inputs = {{"x", make_tensor<float>({0, 2, 6, 8}, {})}};
-  for (const Optimize level : {Optimize::kOff, Optimize::kAll}) {
-    EXPECT_TRUE(floats_at(writer, inputs, level).empty());
-  }
-}
-
 }  // namespace
 }  // namespace folio

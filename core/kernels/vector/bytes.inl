@@ -40,12 +40,12 @@ VFN V clamp_ratio(const ByteScale* to, V ratio) {
  * System/6000 Processor", 1990, theorem 8.6). Asking whether the product is near enough to the
  * middle between codes to need that guessed wrong too often where many are. */
 VFN V byte_ratio(const ByteScale* to, V x) {
-  const VM is_number = v_not_nan(x);
+  const VM is_nan = v_is_nan(x);
   x = v_max(v_min(x, to->most), to->least);
   V ratio = v_mul(x, to->inverse);
   ratio = v_fma(v_fnma(ratio, to->scale, x), to->inverse, ratio);
   ratio = v_fma(v_fnma(ratio, to->scale, x), to->inverse, ratio);
-  return v_select(is_number, ratio, v_zero());
+  return v_select(is_nan, v_zero(), ratio);
 }
 
 VFN VI quantize(const ByteScale* to, V x) {

@@ -94,6 +94,18 @@ static void filter_lanes(const FolioWindowF32* args, int64_t c, VM mask) {
   }
 }
 
+/* One vector of y: of what a window takes together, and for a maximum whether a NaN is among it. */
+template <int kKind, int kWhole>
+VFN void window_store(const FolioWindowF32* args, V value, VM bad, VM mask, float* y) {
+  value = kKind == kSumWindow ? v_mul(value, v_set1(args->scale))
+                              : v_select(bad, v_set1(__builtin_nanf("")), value);
+  if (kWhole) {
+    v_store(y, value);
+  } else {
+    v_store_masked(y, mask, value);
+  }
+}
+
 /* The maximum, or sum, over the taps at x[t] + at of kVectors vectors, the last one masked. A
  * maximum passes by a NaN: whether two numbers have one is asked beside it. */
 template <int kKind, int kTaps, int kVectors, int kWhole>
@@ -124,17 +136,8 @@ VFN void window_at(const FolioWindowF32* args, const float* const* x, int64_t at
   }
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
-    if (kKind == kSumWindow) {
-      sum[v] = v_mul(sum[v], v_set1(args->scale));
-    } else {
-      if (taps % 2 == 1) bad[v] = v_either(bad[v], v_is_nan(before[v]));
-      sum[v] = v_select(bad[v], v_set1(__builtin_nanf("")), sum[v]);
-    }
-    if (kWhole) {
-      v_store(y + v * kLanes, sum[v]);
-    } else {
-      v_store_masked(y + v * kLanes, mask, sum[v]);
-    }
+    if (kKind == kMaxWindow && taps % 2 == 1) bad[v] = v_either(bad[v], v_is_nan(before[v]));
+    window_store<kKind, kWhole>(args, sum[v], bad[v], mask, y + v * kLanes);
   }
 }
 
@@ -396,13 +399,7 @@ VFN void window_3x3(const FolioWindowF32* args, int64_t l, int64_t c, VM mask) {
     for (int v = 0; v < kVectors; ++v) {
       const WindowPart all =
           window_join<kKind>(window_join<kKind>(part[0][v], part[1][v]), part[2][v]);
-      const V value = kKind == kSumWindow ? v_mul(all.value, v_set1(args->scale))
-                                          : v_select(all.bad, v_set1(__builtin_nanf("")), all.value);
-      if (kWhole) {
-        v_store(y + v * kLanes, value);
-      } else {
-        v_store_masked(y + v * kLanes, mask, value);
-      }
+      window_store<kKind, kWhole>(args, all.value, all.bad, mask, y + v * kLanes);
     }
   }
 }

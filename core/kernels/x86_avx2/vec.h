@@ -82,7 +82,6 @@ VFN V v_from_bits(VI a) { return _mm256_castsi256_ps(a); }
 VFN VM v_lt(V a, V b) { return vi_from_bits(_mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
 VFN VM v_eq(V a, V b) { return vi_from_bits(_mm256_cmp_ps(a, b, _CMP_EQ_OQ)); }
 VFN VM v_is_nan(V a) { return vi_from_bits(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)); }
-VFN VM v_not_nan(V a) { return vi_from_bits(_mm256_cmp_ps(a, a, _CMP_ORD_Q)); }
 /* Where a or b is NaN; and where either holds. */
 VFN VM v_unordered(V a, V b) { return vi_from_bits(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)); }
 VFN VM v_either(VM a, VM b) { return _mm256_or_si256(a, b); }

@@ -62,7 +62,6 @@ VFN V v_ceil(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_POS_INF | _MM_F
 VFN VM v_lt(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 VFN VM v_eq(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 VFN VM v_is_nan(V a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
-VFN VM v_not_nan(V a) { return _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q); }
 /* Where a or b is NaN; and where either holds. */
 VFN VM v_unordered(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }
 VFN VM v_either(VM a, VM b) { return (VM)(a | b); }
