@@ -44,10 +44,16 @@ class Loop final : public OpKernel {
       const int input = static_cast<int>(i) + 2;
       state.push_back(run.has_input(input) ? run.value(input) : Value());
     }
-    std::vector<ScanOutput> scans(scan_types.size());
+    constexpr int64_t kFirst = 16;  // `limit` may be far beyond where the condition ends
+    std::vector<ScanOutput> scans(scan_types.size(), ScanOutput(std::min(limit, kFirst), limit));
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
     for (int64_t i = 0; i < limit && condition; ++i) {
       FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
-      FOLIO_RETURN_IF_ERROR(iterate(run, i, &condition, &state, &scans));
+      FOLIO_RETURN_IF_ERROR(set_inputs(i, &state, &inputs));
+      FOLIO_RETURN_IF_ERROR(run.host().run_subgraph(body, inputs, &outputs));
+      inputs.clear();
+      FOLIO_RETURN_IF_ERROR(take_outputs(&outputs, &condition, &state, &scans));
     }
     for (size_t i = 0; i < carried; ++i) {
       const auto output = static_cast<int>(i);
@@ -63,27 +69,29 @@ class Loop final : public OpKernel {
   }
 
  private:
-  Status iterate(OpRun& run, int64_t index, bool* condition, std::vector<Value>* state,
-                 std::vector<ScanOutput>* scans) const {
-    std::vector<Value> inputs;
+  Status set_inputs(int64_t index, std::vector<Value>* state, std::vector<Value>* inputs) const {
     FOLIO_TRY(Tensor iteration, allocate_tensor(DType::kInt64, own_shapes[0]));
     *iteration.data_mut<int64_t>() = index;
     FOLIO_TRY(Tensor cond, allocate_tensor(DType::kBool, own_shapes[1]));
     *cond.raw_mut() = 1;  // otherwise there would be no iteration
-    inputs.emplace_back(std::move(iteration));
-    inputs.emplace_back(std::move(cond));
-    for (Value& value : *state) inputs.push_back(std::move(value));
-    std::vector<Value> outputs;
-    FOLIO_RETURN_IF_ERROR(run.host().run_subgraph(body, inputs, &outputs));
-    if (outputs.size() != 1 + carried + scans->size()) {
-      return invalid_graph("the body has ", outputs.size(), " outputs, expected ",
+    inputs->emplace_back(std::move(iteration));
+    inputs->emplace_back(std::move(cond));
+    for (Value& value : *state) inputs->push_back(std::move(value));
+    return Status::ok();
+  }
+
+  Status take_outputs(std::vector<Value>* outputs, bool* condition, std::vector<Value>* state,
+                      std::vector<ScanOutput>* scans) const {
+    if (outputs->size() != 1 + carried + scans->size()) {
+      return invalid_graph("the body has ", outputs->size(), " outputs, expected ",
                            1 + carried + scans->size());
     }
-    FOLIO_TRY(*condition, read_bool(outputs[0]));
-    for (size_t i = 0; i < carried; ++i) (*state)[i] = std::move(outputs[1 + i]);
+    FOLIO_TRY(*condition, read_bool((*outputs)[0]));
+    for (size_t i = 0; i < carried; ++i) (*state)[i] = std::move((*outputs)[1 + i]);
     for (size_t i = 0; i < scans->size(); ++i) {
-      FOLIO_RETURN_IF_ERROR((*scans)[i].add(outputs[1 + carried + i]));
+      FOLIO_RETURN_IF_ERROR((*scans)[i].add((*outputs)[1 + carried + i]));
     }
+    outputs->clear();
     return Status::ok();
   }
 };

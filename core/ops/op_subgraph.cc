@@ -73,13 +73,27 @@ Status ScanOutput::add(const Value& value) {
   if (dtype_is_subbyte(tensor.dtype())) {
     return not_implemented("scan output of ", dtype_name(tensor.dtype()));
   }
-  if (!parts_.empty() &&
-      (parts_[0].dtype() != tensor.dtype() || !(parts_[0].shape() == tensor.shape()))) {
-    return invalid_argument("a scan output changes from ", dtype_name(parts_[0].dtype()), " ",
-                            parts_[0].shape().to_string(), " to ", dtype_name(tensor.dtype()), " ",
+  if (count_ > 0 && (stack_.dtype() != tensor.dtype() || !(shape_ == tensor.shape()))) {
+    return invalid_argument("a scan output changes from ", dtype_name(stack_.dtype()), " ",
+                            shape_.to_string(), " to ", dtype_name(tensor.dtype()), " ",
                             tensor.shape().to_string());
   }
-  parts_.push_back(tensor);
+  if (count_ == 0 || count_ == stack_.dim(0)) FOLIO_RETURN_IF_ERROR(make_room(tensor));
+  const int64_t size = shape_.count();
+  copy_blocks(tensor, 0, 0, &stack_, count_ * size, 0, size, 1);
+  ++count_;
+  return Status::ok();
+}
+
+Status ScanOutput::make_room(const Tensor& element) {
+  if (count_ == 0) shape_ = element.shape();
+  if (shape_.rank() >= kMaxRank) return not_implemented("a scan output of rank ", kMaxRank + 1);
+  Shape shape = shape_;
+  shape.insert(0, count_ == 0 ? first_ : std::min(2 * count_, most_));
+  FOLIO_TRY(Tensor larger, allocate_tensor(element.dtype(), shape));
+  const int64_t size = shape_.count();
+  if (count_ > 0) copy_blocks(stack_, 0, 0, &larger, 0, 0, count_ * size, 1);
+  stack_ = std::move(larger);
   return Status::ok();
 }
 
@@ -107,25 +121,24 @@ TypeInfo type_without_iteration(const GraphValue& output) {
 }
 
 Result<Tensor> ScanOutput::stack(int64_t axis, bool reverse, const TypeInfo& empty_type) const {
-  Shape shape;
-  DType dtype = empty_type.dtype;
-  if (!parts_.empty()) {
-    dtype = parts_[0].dtype();
-    shape = parts_[0].shape();
-  } else if (empty_type.dims && empty_type.dims->size() < static_cast<size_t>(kMaxRank)) {
-    for (const Dim dim : *empty_type.dims) shape.push_back(dim.is_value() ? dim.value : 0);
+  Shape shape = shape_;
+  DType dtype = stack_.dtype();
+  if (count_ == 0) {
+    dtype = empty_type.dtype;
+    if (empty_type.dims && empty_type.dims->size() < static_cast<size_t>(kMaxRank)) {
+      for (const Dim dim : *empty_type.dims) shape.push_back(dim.is_value() ? dim.value : 0);
+    }
   }
   if (dtype == DType::kUndefined) return invalid_argument("an empty scan output has no known type");
-  if (shape.rank() >= kMaxRank) return not_implemented("a scan output of rank ", shape.rank() + 1);
   FOLIO_TRY(const int at, normalize_axis(axis, shape.rank() + 1));
-  const auto count = static_cast<int64_t>(parts_.size());
+  if (at == 0 && !reverse && count_ > 0 && count_ == stack_.dim(0)) return stack_;
   const int64_t outer = shape.product(0, at);
   const int64_t inner = shape.product(at, shape.rank());
-  shape.insert(at, count);
+  shape.insert(at, count_);
   FOLIO_TRY(Tensor out, allocate_tensor(dtype, shape));
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t place = reverse ? count - 1 - i : i;
-    copy_blocks(parts_[static_cast<size_t>(i)], 0, inner, &out, place * inner, count * inner, inner,
+  for (int64_t i = 0; i < count_; ++i) {
+    const int64_t place = reverse ? count_ - 1 - i : i;
+    copy_blocks(stack_, i * outer * inner, inner, &out, place * inner, count_ * inner, inner,
                 outer);
   }
   return out;

@@ -33,13 +33,21 @@ TypeInfo type_without_iteration(const GraphValue& output);
 // Collects one tensor per iteration and stacks them along a new axis.
 class ScanOutput {
  public:
+  // Room for `first` of them is made at once, then for more and more, up to `most`.
+  ScanOutput(int64_t first, int64_t most) : first_(first), most_(most) {}
   Status add(const Value& value);
   // Stacks along `axis` of the result, in order or reversed. Without any element the result is
   // [0, dims...] with `empty_type` (0 for each dim that is not known).
   Result<Tensor> stack(int64_t axis, bool reverse, const TypeInfo& empty_type) const;
 
  private:
-  std::vector<Tensor> parts_;
+  Status make_room(const Tensor& element);
+
+  int64_t first_;
+  int64_t most_;
+  int64_t count_ = 0;
+  Shape shape_;   // of an element
+  Tensor stack_;  // [room, shape...]
 };
 
 // Element `index` along `axis` of a tensor, as a tensor without that axis. Axis 0: a view.

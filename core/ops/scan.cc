@@ -68,22 +68,24 @@ class Scan final : public OpKernel {
       length = inputs[i].dim(axis);
     }
     length = std::min(length, length_max);
-    std::vector<ScanOutput> collected(scan_types.size());
+    std::vector<ScanOutput> collected(scan_types.size(), ScanOutput(length, length));
+    std::vector<Value> args;
+    std::vector<Value> results;
     for (int64_t t = 0; t < length; ++t) {
       FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
-      std::vector<Value> args;
       for (Value& value : *state) args.push_back(std::move(value));
       for (size_t i = 0; i < inputs.size(); ++i) {
         const int64_t index = flag(input_reverse, i) ? length - 1 - t : t;
         FOLIO_TRY(Tensor slice, slice_axis(inputs[i], at[i], index));
         args.emplace_back(std::move(slice));
       }
-      std::vector<Value> results;
       FOLIO_RETURN_IF_ERROR(run.host().run_subgraph(body, args, &results));
+      args.clear();
       for (size_t i = 0; i < states; ++i) (*state)[i] = std::move(results[i]);
       for (size_t i = 0; i < collected.size(); ++i) {
         FOLIO_RETURN_IF_ERROR(collected[i].add(results[states + i]));
       }
+      results.clear();
     }
     for (size_t i = 0; i < collected.size(); ++i) {
       const int64_t axis = i < output_axes.size() ? output_axes[i] : 0;
@@ -117,7 +119,7 @@ class Scan final : public OpKernel {
         return invalid_argument("sequence_lens must be ", batch, " numbers from 0 to ", longest);
       }
     }
-    std::vector<ScanOutput> results(states + scan_types.size());
+    std::vector<ScanOutput> results(states + scan_types.size(), ScanOutput(batch, batch));
     for (int64_t b = 0; b < batch; ++b) {
       FOLIO_RETURN_IF_ERROR(
           run_item(run, b, lengths[static_cast<size_t>(b)], longest, all, &results));

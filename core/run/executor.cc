@@ -36,6 +36,8 @@ class Frame final : public OpHost {
     arena_ = std::move(arena);
   }
   void use_memory(int32_t slot, const OutputMemory& memory) { bound_.emplace_back(slot, &memory); }
+  // Ready to be run again.
+  void clear() { std::fill(values_.begin(), values_.end(), Value()); }
 
   Status run(const std::vector<uint8_t>* needed);
 
@@ -46,6 +48,7 @@ class Frame final : public OpHost {
 
  private:
   Status run_step(const Step& step);
+  Frame& inner(const Program& program);
   void note_time(size_t index, std::chrono::steady_clock::time_point begin);
   Status keep_outputs(const Step& step);
   bool in_arena(const Tensor& tensor) const {
@@ -63,6 +66,7 @@ class Frame final : public OpHost {
   std::vector<std::pair<int32_t, const OutputMemory*>> bound_;
   std::vector<const Value*> inputs_;
   std::vector<const PackedBlob*> packed_;
+  std::unique_ptr<Frame> inner_;  // of the subgraph that ran last: a loop's body runs in one
 };
 
 Status Frame::run(const std::vector<uint8_t>* needed) {
@@ -162,26 +166,34 @@ bool is_constant(const Value& value) {
   return buffer && buffer->kind() == Buffer::Kind::kConstant;
 }
 
+Frame& Frame::inner(const Program& program) {
+  if (!inner_ || &inner_->program_ != &program) {
+    inner_ = std::make_unique<Frame>(program, request_, &blocks_);
+  }
+  return *inner_;
+}
+
 Status Frame::run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* outputs) {
   const Subprogram& sub = step_->subprograms[static_cast<size_t>(k)];
   const Program& program = *sub.program;
   if (inputs.size() != program.inputs.size()) {
     return invalid_graph("subgraph has ", program.inputs.size(), " inputs, got ", inputs.size());
   }
-  Frame frame(program, request_, &blocks_);
+  Frame& frame = inner(program);
+  frame.clear();  // of what a run that failed has left
   for (size_t i = 0; i < inputs.size(); ++i) frame.set(program.inputs[i].slot, inputs[i]);
   for (const Subprogram::Capture& capture : sub.captures) {
     frame.set(capture.inner_slot, *find(capture.outer));
   }
   FOLIO_RETURN_IF_ERROR(frame.run(nullptr));
-  std::vector<Value> out;
+  outputs->clear();
   for (const PortInfo& port : program.outputs) {
     const Value* value = frame.find(port.source);
-    out.push_back(value ? *value : Value());
-    if (is_constant(out.back())) continue;  // it is there all the time, and nothing writes to it
-    FOLIO_RETURN_IF_ERROR(make_owned(&blocks_, &out.back()));
+    outputs->push_back(value ? *value : Value());
+    if (is_constant(outputs->back())) continue;  // it is always there, and nothing writes to it
+    FOLIO_RETURN_IF_ERROR(make_owned(&blocks_, &outputs->back()));
   }
-  *outputs = std::move(out);
+  frame.clear();
   return Status::ok();
 }
 

@@ -93,6 +93,32 @@ TEST(Loop, StopsAtItsConditionWithoutATripCount) {
   t.run();
 }
 
+TEST(Loop, CollectsMoreThanItMadeRoomForAndLessThanItsTripCount) {
+  const auto squares = [](Span<const Value> inputs, std::vector<Value>* outputs) {
+    const int64_t i = number(inputs[0]);
+    const auto text = std::string(static_cast<size_t>(i), 'x');
+    *outputs = {flag(i < 36), Value(make_tensor<int64_t>({2}, {i, i * i})),
+                Value(make_tensor<std::string>({1}, {text}))};
+    return Status::ok();
+  };
+  std::vector<int64_t> numbers;
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < 37; ++i) {
+    numbers.insert(numbers.end(), {i, i * i});
+    texts.emplace_back(static_cast<size_t>(i), 'x');
+  }
+  for (const int64_t most : {int64_t{37}, int64_t{1000}, INT64_MAX}) {
+    OpTester t("Loop", 13);
+    t.input<int64_t>({}, {most}).input_absent();
+    t.subgraph("body",
+               of_types({kBoolScalar, TypeInfo::tensor(DType::kInt64, Dims{Dim::of(2)}),
+                         TypeInfo::tensor(DType::kString, Dims{Dim::of(1)})}),
+               squares);
+    t.expect<int64_t>(0, {37, 2}, numbers).expect<std::string>(1, {37, 1}, texts);
+    t.run();
+  }
+}
+
 TEST(Loop, WithoutAnIterationGivesStateAndEmptyStacks) {
   OpTester none("Loop", 13);
   none.input<int64_t>({}, {0}).input<bool>({}, {true}).input<int64_t>({}, {5});
