@@ -9,6 +9,9 @@
 //   Chunks are cut into as many shares of neighbours as there are threads. A thread begins with
 //   the share of its own number, from the front, so that the rows which it wrote in one region are
 //   those it reads in the next: they are in its cache. Then it takes from the others' ends.
+//
+//   The scheduler may wake a worker on the caller's CPU, where it waits for milliseconds while the
+//   caller does all the work. The caller notices that, and moves it to another CPU.
 #include "core/os/thread_pool.h"
 
 #include <immintrin.h>
@@ -34,6 +37,7 @@
 #include "core/os/cpu_features.h"
 #include "core/os/fork.h"
 #include "core/os/quiet_signals.h"
+#include "core/os/thread_place.h"
 #include "core/os/throwing.h"
 
 namespace folio {
@@ -43,6 +47,11 @@ namespace {
 // futex wake-up costs, so that steps that follow one another find their workers awake.
 constexpr int64_t kSpinNs = 50000;
 constexpr int kPausesPerLook = 32;  // between two looks at the clock, which costs 25 ns
+
+// How long a worker that was woken may be absent, and how long one that was moved then has: more
+// than a wake-up takes, less than the scheduler's tick.
+constexpr int64_t kAbsentNs = 200000;
+constexpr int64_t kMovedNs = 2000000;
 
 // What chunks may use (a kernel takes up to 320 KiB). Below 2 MiB, so that no huge page ever backs
 // a stack.
@@ -132,6 +141,7 @@ class Pool {
   // The chunks that nobody has taken yet: first << 32 | end.
   struct alignas(64) Share {
     std::atomic<uint64_t> left{0};
+    std::atomic<uint32_t> ran_at{0};  // the epoch when the thread of this number was last seen
     bool take(bool from_front, int64_t* chunk);
   };
 
@@ -145,6 +155,7 @@ class Pool {
   bool start_worker(int number) noexcept;
   void open_region(uint32_t slots);
   void close_region();
+  void look_for_workers(uint64_t gate);
   int64_t spin_ns() const;
 
   // Each line of words that different threads write is alone on its cache line.
@@ -154,6 +165,8 @@ class Pool {
   std::atomic<uint32_t> sleepers_{0};
   alignas(64) std::atomic<uint32_t> caller_sleeps_{0};
   alignas(64) std::atomic<bool> busy_{false};  // a region runs
+  int64_t absent_ns_ = 0;                      // since when slots were left open; 0: they are not
+  uint32_t absent_epoch_ = 0;                  // as of then
   Region region_;  // written while busy_ and active == 0; read by who is active
   std::atomic<bool> has_failed_{false};
   std::exception_ptr failure_;  // written by who set has_failed_; read by the caller afterwards
@@ -274,6 +287,7 @@ void Pool::work(uint32_t number, uint32_t seen_epoch) {
       return joined || wake_.load(std::memory_order_relaxed) != news;
     });
     if (joined) {
+      shares_[number].ran_at.store(seen_epoch, std::memory_order_relaxed);
       const unsigned own = _mm_getcsr();
       if (own != region_.mxcsr) _mm_setcsr(region_.mxcsr);
       take_chunks(number);
@@ -286,6 +300,8 @@ void Pool::work(uint32_t number, uint32_t seen_epoch) {
     sleepers_.fetch_add(1);
     if (wake_.load() == news) futex_wait(&wake_, news);
     sleepers_.fetch_sub(1);
+    shares_[number].ran_at.store(epoch_of(gate_.load(std::memory_order_relaxed)),
+                                 std::memory_order_relaxed);
   }
 }
 
@@ -334,10 +350,32 @@ void Pool::open_region(uint32_t slots) {
   if (asleep > 0) futex_wake(&wake_, static_cast<int>(std::min(slots, asleep)));
 }
 
+// `gate` as it was when the region ended.
+void Pool::look_for_workers(uint64_t gate) {
+  if (slots_of(gate) == 0 || spin_ns() == 0) {
+    absent_ns_ = 0;
+    return;
+  }
+  const int64_t now = monotonic_ns();
+  if (absent_ns_ == 0) {
+    absent_ns_ = now;
+    absent_epoch_ = epoch_of(gate);
+  }
+  if (now - absent_ns_ < kAbsentNs) return;
+  absent_ns_ = 0;
+  for (int i = 0; i < worker_count(); ++i) {
+    const uint32_t ran_at = shares_[i + 1].ran_at.load(std::memory_order_relaxed);
+    if (static_cast<int32_t>(ran_at - absent_epoch_) >= 0) continue;
+    move_off_cpu(threads_[i], current_cpu());
+    absent_ns_ = now + kMovedNs;
+  }
+}
+
 void Pool::close_region() {
   uint64_t gate = gate_.load();
   while (!gate_.compare_exchange_weak(gate, gate & ~(0xFFFF * kSlotOne))) {
   }
+  look_for_workers(gate);
   const auto all_left = [&] { return active_of(gate_.load(std::memory_order_acquire)) == 0; };
   if (spin_until(spin_ns(), all_left)) return;
   while (!all_left()) {
