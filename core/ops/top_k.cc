@@ -8,6 +8,8 @@
 // Types:  all numbers; indices int64.
 // Errors: kInvalidArgument when k is negative or above n.
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_dispatch.h"
@@ -58,15 +60,23 @@ int64_t entries_held(int64_t n, int64_t k) {
   return k <= kFew ? k : std::min(n, 2 * k + kBlock) + kBlock;
 }
 
-template <typename Key>
-bool any_above(const Key* keys, Key bound) {
-  Key above = 0;
-  for (int64_t i = 0; i < kBlock; ++i) above |= keys[i] > bound ? Key{-1} : Key{0};
-  return above != 0;
+// body(i) for each i whose key, one of kBlock, is above `bound`. In bytes, eight of which are
+// looked at together: of most blocks of a long row no key is.
+template <typename Key, typename Body>
+void for_each_above(const Key* keys, Key bound, const Body& body) {
+  constexpr int64_t kWords = kBlock / 8;
+  uint8_t above[kBlock];
+  for (int64_t i = 0; i < kBlock; ++i) above[i] = keys[i] > bound ? 1 : 0;
+  uint64_t words[kWords];
+  std::memcpy(words, above, sizeof words);
+  for (int64_t w = 0; w < kWords; ++w) {
+    for (uint64_t left = words[w]; left != 0; left &= left - 1) {
+      body(w * 8 + std::countr_zero(left) / 8);
+    }
+  }
 }
 
-// The first k of n in best[0..k), in order. Most keys of a long row are below the k-th so far: a
-// block of them costs a comparison each.
+// The first k of n in best[0..k), in order.
 template <typename Entry, typename Key>
 void select_few(const Key* keys, int64_t n, int64_t k, Entry* best) {
   int64_t count = 0;
@@ -76,45 +86,39 @@ void select_few(const Key* keys, int64_t n, int64_t k, Entry* best) {
     for (; at > 0 && entry < best[at - 1]; --at) best[at] = best[at - 1];
     best[at] = entry;
   };
+  const auto insert_above = [&](int64_t i) {
+    if (keys[i] > best[k - 1].key()) insert(i);
+  };
   int64_t i = 0;
   for (; i < k; ++i) insert(i);
-  while (i < n) {
-    const Key bound = best[k - 1].key();
-    if (i + kBlock <= n && !any_above(keys + i, bound)) {
-      i += kBlock;
-      continue;
-    }
-    for (const int64_t end = std::min(n, i + kBlock); i < end; ++i) {
-      if (keys[i] > best[k - 1].key()) insert(i);
-    }
+  for (; i + kBlock <= n; i += kBlock) {
+    for_each_above(keys + i, best[k - 1].key(), [&](int64_t u) { insert_above(i + u); });
   }
+  for (; i < n; ++i) insert_above(i);
 }
 
+// Entries above the k-th of those before are gathered; when they are many, that is found anew.
 template <typename Entry, typename Key>
 void select_many(const Key* keys, int64_t n, int64_t k, Entry* held) {
   const int64_t most = entries_held(n, k) - kBlock;
   int64_t count = 0;
-  bool is_bounded = false;
-  Key bound{};
-  for (int64_t i = 0; i < n;) {
-    const int64_t end = std::min(n, i + kBlock);
-    if (!is_bounded) {
-      for (; i < end; ++i) held[count++] = Entry(keys[i], i);
-    } else if (end - i < kBlock || any_above(keys + i, bound)) {
-      for (; i < end; ++i) {
-        held[count] = Entry(keys[i], i);
-        count += keys[i] > bound;
-      }
-    } else {
-      i = end;
-    }
-    if (count < most || i == n) continue;
+  int64_t i = 0;
+  for (; i < std::min(n, most); ++i) held[count++] = Entry(keys[i], i);
+  const auto keep_best = [&] {
     std::nth_element(held, held + k - 1, held + count);
-    bound = held[k - 1].key();
-    is_bounded = true;
     count = k;
+    return held[k - 1].key();
+  };
+  Key bound = keep_best();
+  const auto take = [&](int64_t at) { held[count++] = Entry(keys[at], at); };
+  for (; i + kBlock <= n; i += kBlock) {
+    for_each_above(keys + i, bound, [&](int64_t u) { take(i + u); });
+    if (count >= most) bound = keep_best();
   }
-  if (count > k) std::nth_element(held, held + k - 1, held + count);
+  for (; i < n; ++i) {
+    if (keys[i] > bound) take(i);
+  }
+  if (count > k) keep_best();
   std::sort(held, held + k);
 }
 
