@@ -36,10 +36,10 @@ class NhwcPool final : public OpKernel {
   }
 
  private:
-  // The largest of a window is the largest down its columns of those across its rows: fewer steps
-  // where windows are large and overlap. What is between takes no more than x.
-  bool pools_by_axes(const Window& w) const {
-    if (attrs.kind != PoolKind::kMax || w.out[2] > w.in[2]) return false;
+  // The largest, or average, of a window is that down its columns of those across its rows: fewer
+  // steps where windows are large and overlap. What is between takes no more than x.
+  static bool pools_by_axes(const Window& w) {
+    if (w.out[2] > w.in[2]) return false;
     const auto whole = static_cast<double>(w.out_count()) * static_cast<double>(w.kernel_count());
     const double steps =
         static_cast<double>(across(w).out_count()) * static_cast<double>(w.kernel[2]) +

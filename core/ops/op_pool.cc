@@ -42,16 +42,15 @@ Result<Window> pool_window(const PoolAttrs& attrs, const Shape& x) {
   return w;
 }
 
-int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps r[]) {
+int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, int axis, const WindowTaps& taps) {
+  if (!attrs.count_pad) return taps.to - taps.from;
+  const int64_t room = w.in[axis] + w.pad_end[axis] - taps.first;
+  return std::min(w.kernel[axis], (room + w.dilation[axis] - 1) / w.dilation[axis]);
+}
+
+int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps taps[]) {
   int64_t count = 1;
-  for (int d = 0; d < kSpatial; ++d) {
-    if (!attrs.count_pad) {
-      count *= r[d].to - r[d].from;
-      continue;
-    }
-    const int64_t room = w.in[d] + w.pad_end[d] - r[d].first;
-    count *= std::min(w.kernel[d], (room + w.dilation[d] - 1) / w.dilation[d]);
-  }
+  for (int d = 0; d < kSpatial; ++d) count *= pool_divisor(attrs, w, d, taps[d]);
   return std::max<int64_t>(count, 1);
 }
 

@@ -27,6 +27,8 @@ Result<Window> pool_window(const PoolAttrs& attrs, const Shape& x);
 // How many taps an average divides by: those inside the image, or inside image and padding (a
 // ceil_mode window may hang over the padding too; what hangs over never counts).
 int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps taps[]);
+// The same along one axis; may be 0.
+int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, int axis, const WindowTaps& taps);
 
 // Sets output 0, of x's type, and output 1, Indices.
 Status infer_pool(OpInfer& infer, bool global, bool channels_last);

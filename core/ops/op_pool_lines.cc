@@ -1,8 +1,13 @@
 #include "core/ops/op_pool_lines.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <optional>
+#include <vector>
 
+#include "core/base/checked_math.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_scratch.h"
 
@@ -10,238 +15,241 @@ namespace folio {
 namespace {
 
 constexpr int64_t kBlockFloats = 1 << 12;  // of joined rows: they stay in L1, as what they are of
+constexpr int64_t kFewTaps = 3;            // two at a time
+constexpr int64_t kFewPads = 64;           // beside a small image
 
-constexpr int64_t kSome = 8;  // rows of a side that are joined side by side
-
-struct Range {
-  int64_t begin, end;
-};
-
-// The outputs along one axis whose windows stand inside the image.
-Range whole_windows(const Window& w, int axis) {
-  const int64_t begin = (w.pad_begin[axis] + w.stride[axis] - 1) / w.stride[axis];
-  const int64_t room = w.in[axis] - 1 - (w.kernel[axis] - 1) * w.dilation[axis] + w.pad_begin[axis];
-  const int64_t end = room < 0 ? 0 : room / w.stride[axis] + 1;
-  return {std::min(begin, w.out[axis]), std::clamp(end, std::min(begin, w.out[axis]), w.out[axis])};
+// Floats along an axis, from the first window's begin to the last one's end or the image's.
+int64_t padded(const Window& w, int axis) {
+  const int64_t reach = (w.out[axis] - 1) * w.stride[axis] + span(w, axis);
+  return std::max(reach, w.pad_begin[axis] + w.in[axis]);
 }
 
 // y[i] = x[i * stride]
 void pick(int64_t n, const float* x, int64_t stride, float* y) {
+  if (stride == 1) {
+    std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
+    return;
+  }
   if (stride == 2) return pick_every_second(n, x, y);
   for (int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
 }
 
-// y[r] = the sum, or the largest, of x[r * row + t * step], t < taps, r < kRows: side by side, as
-// each is a chain of few steps. Whether a row has a NaN is asked beside its maximum.
-template <int kRows>
-void join_some(int64_t taps, const float* x, int64_t row, int64_t step, bool is_max, float* y) {
-  float joined[kRows];
-  float doubt[kRows] = {};  // NaN if any is
-  for (int r = 0; r < kRows; ++r) joined[r] = is_max ? -std::numeric_limits<float>::infinity() : 0;
-  for (int64_t t = 0; t < taps && !is_max; ++t) {
-    for (int r = 0; r < kRows; ++r) joined[r] += x[r * row + t * step];
-  }
-  for (int64_t t = 0; t < taps && is_max; ++t) {
-    for (int r = 0; r < kRows; ++r) {
-      const float next = x[r * row + t * step];
-      joined[r] = next > joined[r] ? next : joined[r];
-      doubt[r] = next == next ? doubt[r] : next;
-    }
-  }
-  for (int r = 0; r < kRows; ++r) y[r] = doubt[r] == doubt[r] ? joined[r] : doubt[r];
-}
+// How some rows of the output are cut out of the image.
+struct Sizes {
+  int64_t pitch;   // of rows with their padding
+  int64_t block;   // rows of the output at once
+  int64_t height;  // rows of the image and its padding that these see
 
-// Places from which numbers are joined: at x + i * outer_step + j * inner_step.
-struct Taps {
-  const float* x;
-  int64_t outer, outer_step;
-  int64_t inner, inner_step;
+  explicit Sizes(const Window& w)
+      : pitch(padded(w, 2)),
+        block(std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, pitch), 1, w.out[1])),
+        height((block - 1) * w.stride[1] + span(w, 1)) {}
+  size_t float_bytes(const Window& w) const {
+    const int64_t floats = (height + 2 * block) * pitch + w.out[2];
+    return align_up(static_cast<size_t>(floats) * sizeof(float), sizeof(float*));
+  }
+  size_t bytes(const Window& w) const {
+    return float_bytes(w) +
+           static_cast<size_t>(std::max(w.kernel[1], w.kernel[2])) * sizeof(float*);
+  }
+};
+
+// What an average divides by: the product of a number of each axis.
+struct Divisors {
+  std::vector<float> of[kSpatial];
+  bool is_even;  // along a row
+
+  Divisors(const PoolAttrs& attrs, const Window& w) {
+    for (int axis = 0; axis < kSpatial; ++axis) {
+      for (int64_t at = 0; at < w.out[axis]; ++at) {
+        const int64_t count = pool_divisor(attrs, w, axis, taps_inside(w, axis, at));
+        of[axis].push_back(static_cast<float>(std::max<int64_t>(1, count)));
+      }
+    }
+    is_even = std::count(of[2].begin(), of[2].end(), of[2][0]) == w.out[2];
+  }
 };
 
 class Rows {
  public:
-  // memory: 2 * block * w.in[2] floats, if no more than `block` rows are asked for at once.
-  Rows(const FolioKernels& kernels, const PoolAttrs& attrs, const Window& w, int64_t block,
-       float* memory)
+  // divisors: of averages; null: maxima. memory: sizes.bytes().
+  Rows(const FolioKernels& kernels, const Window& w, const Sizes& sizes, const Divisors* divisors,
+       uint8_t* memory)
       : kernels_(kernels),
-        attrs_(attrs),
         w_(w),
-        whole_rows_(whole_windows(w, 1)),
-        whole_columns_(whole_windows(w, 2)),
-        joined_(memory),
-        places_(memory + block * w.in[2]),
-        is_max_(attrs.kind == PoolKind::kMax),
-        start_(is_max_ ? -std::numeric_limits<float>::infinity() : 0.0F),
-        join_two_(kernels.binary_f32[is_max_ ? kFolioMax : kFolioAdd]),
-        join_more_(kernels.reduce_columns_f32[is_max_ ? kFolioReduceMax : kFolioReduceSum]) {}
+        divisors_(divisors),
+        pitch_(sizes.pitch),
+        joined_(reinterpret_cast<float*>(memory)),
+        places_(joined_ + sizes.block * pitch_),
+        image_(places_ + sizes.block * pitch_),
+        by_(image_ + sizes.height * pitch_),
+        taps_(reinterpret_cast<const float**>(memory + sizes.float_bytes(w))),
+        start_(divisors ? 0.0F : -std::numeric_limits<float>::infinity()),
+        join_many_(divisors ? kernels.sum_window_f32 : kernels.max_window_f32),
+        join_two_(kernels.binary_f32[divisors ? kFolioAdd : kFolioMax]) {
+    if (pitch_ == w.in[2] && padded(w, 1) == w.in[1]) return;
+    std::fill_n(image_, sizes.height * pitch_, start_);  // what is beside the image stays so
+  }
 
-  // Rows [first, last) of the output at depth d. x and y: their planes.
+  // Rows [first, last) of the output at depth d, at most a block. x and y: their planes.
   void run(const float* x, int64_t d, int64_t first, int64_t last, float* y) const {
-    const WindowTaps depths = taps_inside(w_, 0, d);
+    const int64_t count = last - first;
+    join_columns(join_rows(x, d, first, count), count);
     float* to = y + (d * w_.out[1] + first) * w_.out[2];
-    for (int64_t h = first; h < last;) {
-      const bool is_whole = h >= whole_rows_.begin && h < whole_rows_.end;
-      const int64_t end = is_whole ? std::min(last, whole_rows_.end) : h + 1;
-      alike(x, depths, taps_inside(w_, 1, h), end - h, to);
-      to += (end - h) * w_.out[2];
+    for (int64_t i = 0; i < count; ++i) {
+      pick(w_.out[2], places_ + i * pitch_, w_.stride[2], to + i * w_.out[2]);
+    }
+    if (divisors_) divide(d, first, count, to);
+  }
+
+ private:
+  const float* join_rows(const float* x, int64_t d, int64_t first, int64_t count) const {
+    const WindowTaps depths = taps_inside(w_, 0, d);
+    if (depths.from == depths.to) std::fill_n(joined_, count * pitch_, start_);
+    for (int64_t kd = depths.from; kd < depths.to; ++kd) {
+      const float* slice = x + (depths.first + kd * w_.dilation[0]) * w_.in[1] * w_.in[2];
+      const float* rows = padded_rows(slice, first, count);
+      const bool is_alone = depths.to - depths.from == 1 && w_.kernel[1] == 1;
+      if (is_alone && (w_.stride[1] == 1 || count == 1)) return rows;
+      float* const to = kd == depths.from ? joined_ : places_;
+      const int64_t step = w_.dilation[1] * pitch_;
+      if (w_.stride[1] == 1) {
+        join(w_.kernel[1], step, rows, count * pitch_, 1, 0, to);
+      } else {
+        join(w_.kernel[1], step, rows, pitch_, count, w_.stride[1] * pitch_, to);
+      }
+      if (to != joined_) join_two_(count * pitch_, joined_, 1, places_, 1, joined_);
+    }
+    return joined_;
+  }
+
+  // What `count` rows of the output from `first` on see of a slice of the image, pitch_ floats a
+  // row: where it stands, if no window hangs over a side.
+  const float* padded_rows(const float* slice, int64_t first, int64_t count) const {
+    const int64_t n = w_.in[2];
+    const int64_t begin = first * w_.stride[1] - w_.pad_begin[1];
+    const int64_t end = begin + (count - 1) * w_.stride[1] + span(w_, 1);
+    if (pitch_ == n && begin >= 0 && end <= w_.in[1]) return slice + begin * n;
+    float* to = image_;
+    for (int64_t h = begin; h < end; ++h, to += pitch_) {
+      if (h < 0 || h >= w_.in[1]) {
+        std::fill_n(to, pitch_, start_);
+        continue;
+      }
+      std::memcpy(to + w_.pad_begin[2], slice + h * n, static_cast<size_t>(n) * sizeof(float));
+    }
+    return image_;
+  }
+
+  // y[i * pitch_ + j] = the maximum or the sum of x[i * x_line + t * step + j], t < taps, j < n.
+  void join(int64_t taps, int64_t step, const float* x, int64_t n, int64_t lines, int64_t x_line,
+            float* y) const {
+    if (taps <= kFewTaps) return join_few(taps, step, x, n, lines, x_line, y);
+    for (int64_t t = 0; t < taps; ++t) taps_[t] = x + t * step;
+    FolioWindowF32 args{};
+    args.lines = lines;
+    args.pixels = 1;
+    args.channels = n;
+    args.taps = taps;
+    args.x = taps_;
+    args.x_line = x_line;
+    args.y = y;
+    args.y_line = pitch_;
+    args.scale = 1.0F;
+    join_many_(&args);
+  }
+
+  void join_few(int64_t taps, int64_t step, const float* x, int64_t n, int64_t lines,
+                int64_t x_line, float* y) const {
+    for (int64_t l = 0; l < lines; ++l, x += x_line, y += pitch_) {
+      if (taps == 1) std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
+      if (taps > 1) join_two_(n, x, 1, x + step, 1, y);
+    }
+    if (taps <= 2) return;
+    x -= lines * x_line;
+    y -= lines * pitch_;
+    for (int64_t l = 0; l < lines; ++l, x += x_line, y += pitch_) {
+      join_two_(n, y, 1, x + 2 * step, 1, y);
+    }
+  }
+
+  // As if windows stepped by one, so that a tap is a shift, and all rows were one line: what is
+  // between two rows' windows is not picked.
+  void join_columns(const float* joined, int64_t count) const {
+    const int64_t n = (count - 1) * pitch_ + (w_.out[2] - 1) * w_.stride[2] + 1;
+    join(w_.kernel[2], w_.dilation[2], joined, n, 1, 0, places_);
+  }
+
+  void divide(int64_t d, int64_t first, int64_t count, float* y) const {
+    const auto by = [&](int64_t h) {
+      return divisors_->of[0][static_cast<size_t>(d)] * divisors_->of[1][static_cast<size_t>(h)];
+    };
+    for (int64_t h = first; h < first + count;) {
+      int64_t end = h + 1;
+      while (end < first + count && by(end) == by(h)) ++end;
+      divide_rows(end - h, by(h), y + (h - first) * w_.out[2]);
       h = end;
     }
   }
 
- private:
-  // Rows whose windows see as many rows of the image; `rows` are the first one's.
-  void alike(const float* x, const WindowTaps& depths, const WindowTaps& rows, int64_t count,
-             float* y) const {
-    const float* joined = join_rows(x, depths, rows, count);
-    join_columns(joined, depths, rows, count, y);
-    for (int64_t v = 0; v < whole_columns_.begin; ++v) join_side(joined, depths, rows, v, count, y);
-    for (int64_t v = whole_columns_.end; v < w_.out[2]; ++v) {
-      join_side(joined, depths, rows, v, count, y);
-    }
-  }
-
-  const float* join_rows(const float* x, const WindowTaps& depths, const WindowTaps& rows,
-                         int64_t count) const {
-    const int64_t n = w_.in[2];
-    const int64_t line = w_.stride[1] * n;
-    Taps taps{};
-    taps.outer = depths.to - depths.from;
-    taps.outer_step = w_.dilation[0] * w_.in[1] * n;
-    taps.inner = rows.to - rows.from;
-    taps.inner_step = w_.dilation[1] * n;
-    if (taps.outer <= 0 || taps.inner <= 0) {
-      std::fill_n(joined_, count * n, start_);
-      return joined_;
-    }
-    const int64_t depth = depths.first + depths.from * w_.dilation[0];
-    taps.x = x + (depth * w_.in[1] + rows.first + rows.from * w_.dilation[1]) * n;
-    // Rows that are joined with nothing may stand where they are.
-    if (taps.outer * taps.inner == 1 && (line == n || count == 1)) return taps.x;
-    join(taps, count, n, line, joined_, n);
-    return joined_;
-  }
-
-  // Of windows that stand inside the image from side to side. They are joined as if they stepped by
-  // one, so that a tap is a shift, and rows are taken as one line where what lies between them is
-  // written by join_side() later, or not picked.
-  void join_columns(const float* joined, const WindowTaps& depths, const WindowTaps& rows,
-                    int64_t count, float* y) const {
-    const int64_t columns = whole_columns_.end - whole_columns_.begin;
-    if (columns == 0) return;
-    const int64_t n = w_.in[2];
-    const int64_t pitch = w_.out[2];
-    const int64_t stride = w_.stride[2];
-    const int64_t from = whole_columns_.begin * stride - w_.pad_begin[2];
-    const Taps taps{joined + from, 1, 0, w_.kernel[2], w_.dilation[2]};
-    float* to = y + whole_columns_.begin;
-    if (stride == 1 && pitch != n) {
-      join(taps, count, columns, n, to, pitch);
-    } else {
-      const int64_t all = (count - 1) * n + (columns - 1) * stride + 1;
-      join(taps, 1, all, 0, stride == 1 ? to : places_, 0);
-    }
-    for (int64_t i = 0; stride != 1 && i < count; ++i) {
-      pick(columns, places_ + i * n, stride, to + i * pitch);
-    }
-    if (is_max_) return;
-    divide((count - 1) * pitch + columns, divisor(depths, rows, whole_columns_.begin), to);
-  }
-
   // A power of two has an exact inverse, and products are faster.
-  void divide(int64_t n, float by, float* y) const {
+  void divide_rows(int64_t count, float by, float* y) const {
+    const int64_t n = w_.out[2];
+    const float* const columns = divisors_->of[2].data();
+    if (!divisors_->is_even) {
+      kernels_.binary_f32[kFolioMul](n, columns, 1, &by, 0, by_);
+      for (int64_t i = 0; i < count; ++i) {
+        kernels_.binary_f32[kFolioDiv](n, y + i * n, 1, by_, 1, y + i * n);
+      }
+      return;
+    }
+    by *= columns[0];
     int exponent = 0;
     const bool is_power = std::frexp(by, &exponent) == 0.5F;
     const float factor = is_power ? 1 / by : by;
-    kernels_.binary_f32[is_power ? kFolioMul : kFolioDiv](n, y, 1, &factor, 0, y);
-  }
-
-  // Column v of the output, whose windows hang over a side of the image.
-  void join_side(const float* joined, const WindowTaps& depths, const WindowTaps& rows, int64_t v,
-                 int64_t count, float* y) const {
-    const WindowTaps taps = taps_inside(w_, 2, v);
-    const float by = is_max_ ? 1 : divisor(depths, rows, v);
-    const float* from = joined + taps.first + taps.from * w_.dilation[2];
-    const int64_t n = w_.in[2];
-    float some[kSome];
-    for (int64_t i = 0; i < count; i += kSome) {
-      const int64_t rest = std::min(kSome, count - i);
-      if (rest == kSome) {
-        join_some<kSome>(taps.to - taps.from, from + i * n, n, w_.dilation[2], is_max_, some);
-      }
-      for (int64_t r = 0; r < rest && rest < kSome; ++r) {
-        join_some<1>(taps.to - taps.from, from + (i + r) * n, n, w_.dilation[2], is_max_, some + r);
-      }
-      for (int64_t r = 0; r < rest; ++r) y[(i + r) * w_.out[2] + v] = some[r] / by;
-    }
-  }
-
-  float divisor(const WindowTaps& depths, const WindowTaps& rows, int64_t v) const {
-    const WindowTaps taps[kSpatial] = {depths, rows, taps_inside(w_, 2, v)};
-    return static_cast<float>(pool_divisor(attrs_, w_, taps));
-  }
-
-  // y[l * y_line + i] = the maximum or the sum of what stands at the taps + l * x_line + i, i < n.
-  void join(const Taps& taps, int64_t lines, int64_t n, int64_t x_line, float* y,
-            int64_t y_line) const {
-    if (x_line == n && y_line == n) {
-      n *= lines;
-      lines = 1;
-    }
-    // A step for all lines before the next one: the end of a line is stored under a mask, from
-    // where a CPU's loads have to wait for memory.
-    const int64_t first = std::min<int64_t>(taps.inner, 2);
-    for (int64_t l = 0; l < lines; ++l) {
-      const float* x = taps.x + l * x_line;
-      if (first == 2) {
-        join_two_(n, x, 1, x + taps.inner_step, 1, y + l * y_line);
-      } else {
-        std::copy_n(x, n, y + l * y_line);
-      }
-    }
-    for (int64_t t = 0; t < taps.outer; ++t) {
-      const int64_t begin = t == 0 ? first : 0;
-      const float* x = taps.x + t * taps.outer_step + begin * taps.inner_step;
-      for (int64_t l = 0; l < lines && begin < taps.inner; ++l) {
-        join_more_(taps.inner - begin, n, x + l * x_line, taps.inner_step, y + l * y_line);
-      }
-    }
+    kernels_.binary_f32[is_power ? kFolioMul : kFolioDiv](count * n, y, 1, &factor, 0, y);
   }
 
   const FolioKernels& kernels_;
-  const PoolAttrs& attrs_;
   const Window& w_;
-  Range whole_rows_;
-  Range whole_columns_;
+  const Divisors* divisors_;
+  int64_t pitch_;
   float* joined_;
   float* places_;
-  bool is_max_;
+  float* image_;
+  float* by_;  // divisors of a row
+  const float** taps_;
   float start_;
+  void (*join_many_)(const FolioWindowF32* args);
   FolioBinaryF32 join_two_;
-  FolioReduceF32 join_more_;
 };
 
 }  // namespace
 
+bool fits_pool_lines(const Window& w) {
+  const auto fits = [&](int axis) { return padded(w, axis) <= 3 * w.in[axis] + kFewPads; };
+  return fits(1) && fits(2);
+}
+
 Status pool_lines(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t planes,
                   const float* x, float* y) {
-  const int64_t block =
-      std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, w.in[2]), 1, w.out[1]);
-  const int64_t blocks = (w.out[1] + block - 1) / block;
+  const Sizes sizes(w);
+  const int64_t blocks = (w.out[1] + sizes.block - 1) / sizes.block;
+  std::optional<Divisors> divisors;
+  if (attrs.kind == PoolKind::kAverage) divisors.emplace(attrs, w);
   ThreadScratch scratch;
-  const auto floats = static_cast<size_t>(2 * block * w.in[2]);
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, floats * sizeof(float), &scratch));
-  const auto taps = [&](int axis) { return std::min(w.kernel[axis], w.in[axis]); };
-  const int64_t steps = taps(0) * taps(1) + taps(2);
-  const int64_t work = std::max<int64_t>(block * w.out[2] * steps, 1);
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, sizes.bytes(w), &scratch));
+  const int64_t steps = w.kernel[0] * w.kernel[1] + w.kernel[2];
+  const int64_t work = std::max<int64_t>(sizes.block * w.out[2] * steps, 1);
   const int64_t grain = std::max<int64_t>(1, (1 << 17) / work);
   run.parallel().for_range(planes * w.out[0] * blocks, grain, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block memory(scratch);
-    const Rows rows(run.kernels(), attrs, w, block, reinterpret_cast<float*>(memory.data()));
+    const Rows rows(run.kernels(), w, sizes, divisors ? &*divisors : nullptr, memory.data());
     for (int64_t i = begin; i < end; ++i) {
       const int64_t plane = i / blocks / w.out[0];
-      const int64_t first = i % blocks * block;
+      const int64_t first = i % blocks * sizes.block;
       rows.run(x + plane * w.in_count(), i / blocks % w.out[0], first,
-               std::min(first + block, w.out[1]), y + plane * w.out_count());
+               std::min(first + sizes.block, w.out[1]), y + plane * w.out_count());
     }
   });
   return Status::ok();

@@ -1,9 +1,9 @@
 // Maxima and averages of windows over planes of floats, many windows at a time.
 //
 // Math:    as pool.cc has it: the rows under a window are joined first, then their columns.
-// Method:  some rows of the output at a time. Rows of the image are joined from side to side, all
-//          that are joined alike in one call; then columns, where a tap is a shift. Windows that
-//          hang over a side of the image are joined one by one.
+// Method:  some rows of the output at a time, of the image with its padding (copied, if there is
+//          any): its rows are joined, then columns, where a tap is a shift, all of them as one
+//          line.
 // Errors:  what OpRun::scratch gives.
 #pragma once
 
@@ -11,7 +11,10 @@
 
 namespace folio {
 
-// attrs.kind: kMax or kAverage.
+// Whether padding is no more than some of the image: what is only padding is joined, too.
+bool fits_pool_lines(const Window& w);
+
+// attrs.kind: kMax or kAverage. Of windows that fit.
 Status pool_lines(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t planes,
                   const float* x, float* y);
 

@@ -75,6 +75,11 @@ struct Window {
   void append_out(Shape* shape) const;
 };
 
+// Elements from a window's first tap to its last along an axis.
+inline int64_t span(const Window& w, int axis) {
+  return (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+}
+
 // Which taps of one output's window along one axis stand inside the image: [from, to), each at
 // first + tap * dilation.
 struct WindowTaps {

@@ -139,7 +139,7 @@ template <typename T>
 Status pool_planes(OpRun& run, const PoolAttrs& attrs, const Window& w, int64_t planes, const T* x,
                    T* y, int64_t* indices) {
   if constexpr (std::is_same_v<T, float>) {
-    if (!indices && !is_whole(w) && attrs.kind != PoolKind::kLp) {
+    if (!indices && !is_whole(w) && attrs.kind != PoolKind::kLp && fits_pool_lines(w)) {
       return pool_lines(run, attrs, w, planes, x, y);
     }
   }

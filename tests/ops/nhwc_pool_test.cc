@@ -45,6 +45,10 @@ TEST(NhwcPool, IsThePoolingOfOnnx) {
     for (const int count_pad : {0, 1}) {
       expect_same("AveragePool", {3, 3}, {1, 1, 1, 1}, {2, 2}, {1, 1}, ceil_mode, count_pad);
       expect_same("AveragePool", {3, 2}, {2, 0, 0, 1}, {3, 1}, {1, 2}, ceil_mode, count_pad);
+      expect_same("AveragePool", {5, 5}, {2, 2, 2, 2}, {1, 1}, {1, 1}, ceil_mode, count_pad);
+      expect_same("AveragePool", {7, 7}, {3, 3, 3, 3}, {1, 1}, {1, 1}, ceil_mode, count_pad);
+      expect_same("AveragePool", {5, 4}, {4, 1, 0, 2}, {1, 2}, {1, 1}, ceil_mode, count_pad);
+      expect_same("AveragePool", {6, 3}, {3, 0, 3, 2}, {1, 1}, {1, 3}, ceil_mode, count_pad);
     }
   }
 }
