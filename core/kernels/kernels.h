@@ -415,10 +415,11 @@ typedef struct FolioKernels {
    * alone. */
   void (*dots_f32)(const FolioGemmF32* args);
 
-  /* The same as gemm_f32 for m <= 4 and a B that lies row-major in a mapped file, B[p, j] being the
-   * float at b + 4 * (p * b_row_stride + j), any alignment: streams it without packing. args->b is
-   * not read. The same bits as gemm_f32 in the precision kFolioChain. */
-  void (*gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
+  /* The same as gemm_f32 for a B that lies row-major, as in a mapped file, B[p, j] being the float
+   * at b + 4 * (p * b_row_stride + j), any alignment: reads it without packing. args->b and
+   * args->next are not read; a_col_stride is 1 if m > 4, k is not 0 then. The same bits as gemm_f32
+   * in the precision kFolioChain. */
+  void (*gemm_plain_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
 
   /* The same for m <= 4 and a B of panels of 16 bits at any address, F16P16 (as F32P16, of float16)
    * or, if is_bfloat16, BF16P16: widens them in registers. The same bits as gemm_f32 from what
@@ -587,7 +588,8 @@ typedef struct FolioKernels {
   int32_t multiplies_parts; /* a bit (1 << FolioPrecision) each */
   int32_t dots_many_rows;   /* 1: see folio_dots_many_rows */
   int32_t orders_rows;      /* 1: block_dots_s8 needs scratch for them: folio_block_scratch_bytes */
-  int32_t sum_depth; /* most of k that gemm_f32 sums before C is touched; a multiple of 256 */
+  int32_t plain_rows; /* so many rows take gemm_plain_f32 less time than to pack B and gemm_f32 */
+  int32_t sum_depth;  /* most of k that gemm_f32 sums before C is touched; a multiple of 256 */
 } FolioKernels;
 
 static inline int folio_multiplies_parts(const FolioKernels* kernels, int32_t precision) {

@@ -69,6 +69,26 @@ Status run_one_pixel(OpRun& run, const ConvSizes& s, const float* x, const float
   return Status::ok();
 }
 
+// 1x1 in groups: many small products, which threads share.
+void run_pointwise_groups(OpRun& run, const ConvSizes& s, const float* x, const float* w,
+                          const float* bias, const ConvFinish& finish, float* y) {
+  const FolioKernels& kernels = run.kernels();
+  const int64_t pixels = s.window.out_count();
+  const int64_t work = s.c_out * s.k() * pixels;
+  const int64_t grain = std::max<int64_t>(1, kThreadMacs / work);
+  run.parallel().for_range(s.batch * s.group, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t channel = i % s.group * s.c_out;
+      FolioGemmF32 args =
+          gemm_args(s, w + channel * s.k(), bias ? bias + channel : nullptr, finish);
+      args.n = pixels;
+      args.c = y + i * s.c_out * pixels;
+      if (finish.z) args.addend = finish.z + i * s.c_out * pixels;
+      kernels.gemm_plain_f32(&args, x + i * s.c_in * pixels, pixels);
+    }
+  });
+}
+
 // 1x1: X is the image as it stands. W too, whatever its alignment.
 Status run_pointwise(OpRun& run, const ConvSizes& s, const float* x, const float* w,
                      const float* bias, const ConvFinish& finish, float* y) {
@@ -85,6 +105,7 @@ Status run_pointwise(OpRun& run, const ConvSizes& s, const float* x, const float
     b.data = x + i * s.c_in * pixels;
     b.row_stride = pixels;
     b.col_stride = 1;
+    b.unpacked = true;
     FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
   }
   return Status::ok();
@@ -172,7 +193,12 @@ Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const Tensor& wei
                const float* bias, const ConvFinish& finish, float* y) {
   const bool is_depthwise = s.c_in == 1 && s.c_out < FOLIO_F32P16_COLUMNS;
   const bool is_few = is_small_group(s.group, s.c_out, s.c_in) && fits_depthwise(s);
-  if (!is_depthwise && !is_few && is_pointwise(s.window)) {
+  const int64_t pixels = s.window.out_count();
+  if (s.group > 1 && s.k() > 1 && pixels > 1 && is_pointwise(s.window) &&
+      reads_in_place(run.kernels(), s.c_out, pixels, s.k())) {
+    FOLIO_TRY(const float* w, aligned_weights(run, weights));
+    run_pointwise_groups(run, s, x, w, bias, finish, y);
+  } else if (!is_depthwise && !is_few && is_pointwise(s.window)) {
     const auto* w = reinterpret_cast<const float*>(weights.raw());
     FOLIO_RETURN_IF_ERROR(run_pointwise(run, s, x, w, bias, finish, y));
   } else {

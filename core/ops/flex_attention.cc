@@ -83,6 +83,7 @@ Status multiply(OpRun& run, const Product& p, const float* a, const float* b, fl
   plain.data = b;
   plain.row_stride = p.b_row;
   plain.col_stride = p.b_col;
+  plain.unpacked = true;
   return gemm_f32(run, args, plain);
 }
 

@@ -236,7 +236,7 @@ class Head {
       qk.c = w.scores + first * total_ + set.reach.begin;
       qk.c_row_stride = total_;
       qk.alpha = a_.scale;
-      kernels_.gemv_f32(&qk, k + set.reach.begin, a_.k.size_stride);
+      kernels_.gemm_plain_f32(&qk, k + set.reach.begin, a_.k.size_stride);
     }
   }
 
@@ -276,7 +276,7 @@ class Head {
         pv.c_row_stride = a_.y_head;
         pv.accumulate = begin > keys.begin;
         pv.b_is_far = t_.is_far && !a_.v.half ? 1 : 0;
-        kernels_.gemv_f32(&pv, rows + (begin - given.begin) * stride, stride);
+        kernels_.gemm_plain_f32(&pv, rows + (begin - given.begin) * stride, stride);
       }
     }
   }

@@ -24,6 +24,8 @@ constexpr int64_t kPieceColumns = 128;
 constexpr int64_t kNearBytes = 1 << 20;  // of B: what L2 may still have of it from the run before
 constexpr int64_t kPassRows = 192;       // that a pass over B serves
 constexpr int64_t kFewRows = 4;
+constexpr int64_t kFewFarRows = 24;           // of a weight that comes from memory, in its order
+constexpr int64_t kMostPlainDepth = 1 << 14;  // of A that may be copied
 constexpr int64_t kFewColumns = 32;
 constexpr int64_t kMostDotColumns = 4;
 constexpr int64_t kStreamColumns = 512;  // at least, of rows that are read where they lie
@@ -131,7 +133,7 @@ Status multiply_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
       FolioGemmF32 part = gemm_part(args, 0, args.m, begin, end - begin);
       // Out of the next cache, rows that are fetched ahead take longer.
       part.b_is_far = part.k * part.n >= kFarFloats ? 1 : 0;
-      kernels.gemv_f32(&part, static_cast<const char*>(b.data) + 4 * begin, b.row_stride);
+      kernels.gemm_plain_f32(&part, static_cast<const char*>(b.data) + 4 * begin, b.row_stride);
       return;
     }
     const ThreadScratch::Block block(scratch);
@@ -183,6 +185,73 @@ Status multiply_outer(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
                args.c + i * args.c_row_stride);
     }
   });
+  return Status::ok();
+}
+
+// body(part, first column) for each chunk of C.
+template <typename Body>
+void for_each_chunk(OpRun& run, const FolioGemmF32& args, const ProductChunk& size, Body&& body) {
+  const int64_t row_blocks = (args.m + size.rows - 1) / size.rows;
+  const int64_t col_blocks = (args.n + size.columns - 1) / size.columns;
+  run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t row = chunk / col_blocks * size.rows;
+      const int64_t col = chunk % col_blocks * size.columns;
+      FolioGemmF32 part = gemm_part(args, row, std::min(size.rows, args.m - row), col,
+                                    std::min(size.columns, args.n - col));
+      body(&part, col);
+    }
+  });
+}
+
+Status multiply_packed(OpRun& run, const FolioGemmF32& args, DType dtype, const uint8_t* packed) {
+  const FolioKernels& kernels = run.kernels();
+  const int64_t column_bytes = panel_element_bytes(dtype) * panel_rows(dtype, args.k);
+  const int threads = run.parallel().thread_count();
+  const bool is_split = folio_multiplies_parts(&kernels, args.precision) != 0;
+  const bool stays = args.a_col_stride == 1 && !is_split;
+  // Of few rows a kernel would take eight panels side by side, which are slower than the four of a
+  // chunk: 1 x 25088 x 4096 11.8 ms and 11.6, Zen 5.
+  const bool at_once = threads == 1 && args.m > kFewRows;
+  const ProductChunk size =
+      is_split  ? parts_chunk(args.m, args.n, args.k, threads)
+      : at_once ? all_columns(args.m, args.n)
+                : product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k, threads);
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, is_split ? FOLIO_GEMM_SCRATCH : 0, &scratch));
+  for_each_chunk(run, args, size, [&](FolioGemmF32* part, int64_t col) {
+    const ThreadScratch::Block block(scratch);
+    part->b = reinterpret_cast<const float*>(packed + col * column_bytes);
+    part->b_goes_on = col + part->n < args.n ? 1 : 0;
+    part->scratch = is_split ? block.data() : nullptr;
+    kernels.gemm_f32(part);
+  });
+  return Status::ok();
+}
+
+Status multiply_in_place(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
+  FolioGemmF32 args = given;
+  uint8_t* copy = nullptr;
+  if (!is_aligned(args.a)) {
+    FOLIO_TRY(copy, run.scratch(static_cast<size_t>(args.m * args.k) * sizeof(float)));
+    const auto* from = reinterpret_cast<const char*>(args.a);
+    const auto row_bytes = static_cast<size_t>(args.k) * sizeof(float);
+    for (int64_t i = 0; i < args.m; ++i) {
+      std::memcpy(copy + static_cast<size_t>(i) * row_bytes, from + 4 * i * args.a_row_stride,
+                  row_bytes);
+    }
+    args.a = reinterpret_cast<const float*>(copy);
+    args.a_row_stride = args.k;
+  }
+  const FolioKernels& kernels = run.kernels();
+  const int threads = run.parallel().thread_count();
+  const ProductChunk size = threads == 1 ? all_columns(args.m, args.n)
+                                         : product_chunk(kRule, args.m, args.n, args.k, threads);
+  const auto* data = static_cast<const char*>(b.data);
+  for_each_chunk(run, args, size, [&](FolioGemmF32* part, int64_t col) {
+    kernels.gemm_plain_f32(part, data + 4 * col, b.row_stride);
+  });
+  if (copy) run.give_back(copy);
   return Status::ok();
 }
 
@@ -308,42 +377,22 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   if (is_half(b.dtype) && !as_bfloat16) return gemm_halves(run, args, b);
   const auto* packed = as_bfloat16 ? b.packed_halves : reinterpret_cast<const uint8_t*>(b.packed);
   args.b_is_bfloat16 = as_bfloat16 ? 1 : 0;
-  if (!packed && is_outer(args, b)) return multiply_outer(run, args, b);
-  if (!packed && takes_dots(args, b)) return multiply_dots(run, args, b);
-  if (!packed && is_aligned(args.a) && args.m <= kFewRows && args.k > 0) {
+  if (packed) return multiply_packed(run, args, b.dtype, packed);
+  if (is_outer(args, b)) return multiply_outer(run, args, b);
+  if (takes_dots(args, b)) return multiply_dots(run, args, b);
+  if (is_aligned(args.a) && args.m <= kFewRows && args.k > 0) {
     return multiply_few_rows(run, args, b);
   }
-  if (!packed) return multiply_plain(run, args, b);
-  const FolioKernels& kernels = run.kernels();
-  const int64_t column_bytes = panel_element_bytes(b.dtype) * panel_rows(b.dtype, args.k);
-  const int threads = run.parallel().thread_count();
-  const bool is_split = folio_multiplies_parts(&kernels, args.precision) != 0;
-  const bool stays = args.a_col_stride == 1 && !is_split;
-  // Of few rows a kernel would take eight panels side by side, which are slower than the four of a
-  // chunk: 1 x 25088 x 4096 11.8 ms and 11.6, Zen 5.
-  const bool at_once = threads == 1 && args.m > kFewRows;
-  const ProductChunk size =
-      is_split  ? parts_chunk(args.m, args.n, args.k, threads)
-      : at_once ? all_columns(args.m, args.n)
-                : product_chunk(stays ? kRule : kPackingRule, args.m, args.n, args.k, threads);
-  const int64_t row_blocks = (args.m + size.rows - 1) / size.rows;
-  const int64_t col_blocks = (args.n + size.columns - 1) / size.columns;
-  ThreadScratch scratch;
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, is_split ? FOLIO_GEMM_SCRATCH : 0, &scratch));
-  run.parallel().for_range(row_blocks * col_blocks, 1, [&](int64_t begin, int64_t end) {
-    const ThreadScratch::Block block(scratch);
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      const int64_t row = chunk / col_blocks * size.rows;
-      const int64_t col = chunk % col_blocks * size.columns;
-      FolioGemmF32 part = gemm_part(args, row, std::min(size.rows, args.m - row), col,
-                                    std::min(size.columns, args.n - col));
-      part.b = reinterpret_cast<const float*>(packed + col * column_bytes);
-      part.b_goes_on = col + part.n < args.n ? 1 : 0;
-      part.scratch = is_split ? block.data() : nullptr;
-      kernels.gemm_f32(&part);
-    }
-  });
-  return Status::ok();
+  const bool has_rows = b.col_stride == 1 && args.a_col_stride == 1;
+  const bool is_near = b.unpacked || args.m >= kFewFarRows;
+  return has_rows && is_near && reads_in_place(run.kernels(), args.m, args.n, args.k)
+             ? multiply_in_place(run, args, b)
+             : multiply_plain(run, args, b);
+}
+
+bool reads_in_place(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k) {
+  return m <= kernels.plain_rows && k > 0 && k <= kMostPlainDepth &&
+         !folio_multiplies_parts(&kernels, product_precision(kernels, m, n, k));
 }
 
 bool request_matrix(OpBuild& build, int input, bool trans_a, bool trans_b) {

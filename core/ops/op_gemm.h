@@ -134,6 +134,10 @@ void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, floa
   } while (p < args.k);
 }
 
+// Whether so many rows of A, contiguous, times a B of contiguous rows are multiplied by the slot
+// gemm_plain_f32 in the shortest time.
+bool reads_in_place(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k);
+
 // Fills `args.c`; all of `args` is used but `b` and `precision`, which are set here, and `a_rows`.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 

@@ -178,7 +178,7 @@ Status stream_few_rows(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
                        slab + q * columns);
         }
         const FolioGemmF32 part = gemm_depth_part(whole, p, depth);
-        kernels.gemv_f32(&part, slab, columns);
+        kernels.gemm_plain_f32(&part, slab, columns);
       }
     }
   });

@@ -372,11 +372,13 @@ TEST(Gemm, ReadsNothingBehindItsInputs) {
 }
 
 // B at an odd address, rows apart, right before a page that cannot be read.
-TEST(Gemv, HasTheBitsOfGemm) {
+TEST(GemmPlain, HasTheBitsOfGemm) {
+  using Size = std::pair<int64_t, int64_t>;
   for (const LevelUnderTest& level : levels_under_test()) {
-    for (int64_t m = 1; m <= 4; ++m) {
-      for (const auto& [n, k] :
-           {std::pair<int64_t, int64_t>{1, 1}, {7, 8}, {16, 9}, {45, 27}, {130, 3}, {33, 0}}) {
+    for (const int64_t m : {1, 2, 3, 4, 5, 13, 14, 29, 57}) {
+      for (const auto& [n, k] : {Size{1, 1}, Size{7, 8}, Size{16, 9}, Size{45, 27}, Size{130, 3},
+                                 Size{35, 1100}, Size{33, 0}}) {
+        if (m > 4 && k == 0) continue;
         const Problem p(m, n, k);
         const int64_t stride = n + 3;
         std::vector<float> rows(static_cast<size_t>(k > 0 ? (k - 1) * stride + n : 0) + 1);
@@ -400,7 +402,7 @@ TEST(Gemv, HasTheBitsOfGemm) {
           args.c = c.data();
           args.c_row_stride = n;
           args.b = nullptr;
-          level.kernels.gemv_f32(&args, reinterpret_cast<const char*>(b.data()) + 1, stride);
+          level.kernels.gemm_plain_f32(&args, reinterpret_cast<const char*>(b.data()) + 1, stride);
           EXPECT_TRUE(c.intact()) << level.name;
           EXPECT_TRUE(same_bits(want, c.values()))
               << level.name << ' ' << m << ' ' << n << ' ' << k;

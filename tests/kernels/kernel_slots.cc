@@ -416,15 +416,15 @@ void add_product_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    bound});
-  list->push_back({FOLIO_SLOT(gemv_f32),
-                   {floats<0, 14>(), floats_anywhere<7>()},
-                   {floats<2>()},
+  list->push_back({FOLIO_SLOT(gemm_plain_f32),
+                   {floats<0, 49>(), floats_anywhere<7>()},
+                   {floats<7>()},
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
                      FolioGemmF32 a{};
-                     a.m = 2, a.n = n, a.k = 7;
+                     a.m = 7, a.n = n, a.k = 7;
                      a.a = p.f(0), a.a_row_stride = 7, a.a_col_stride = 1;
                      a.c = p.to_f(0), a.c_row_stride = n, a.alpha = 1;
-                     k.gemv_f32(&a, p.in[1], n);
+                     k.gemm_plain_f32(&a, p.in[1], n);
                    },
                    Agrees::kNear,
                    bound});

@@ -135,7 +135,7 @@ TEST(FusedConv, ClipsInsideTheProduct) {
 }
 
 // A product whose rows of A are 4 KiB apart is made of copies, a few rows at a time; one pixel is
-// the rows of another product; one row is read as it stands.
+// the rows of another product; one row is read as it stands; small groups are read in place.
 TEST(Conv, OneTapIsAProductOfAnySize) {
   struct Case {
     int64_t batch, in, out, group, pixels;
@@ -145,6 +145,9 @@ TEST(Conv, OneTapIsAProductOfAnySize) {
                         {3, 40, 18, 1, 1},
                         {2, 64, 36, 2, 1},
                         {2, 7, 1, 1, 30},
+                        {2, 32, 48, 8, 49},
+                        {1, 24, 3, 3, 50},
+                        {3, 160, 300, 4, 17},
                         {0, 8, 8, 1, 4}}) {
     const int64_t in = c.in / c.group;
     std::vector<float> x, w, z, want;

@@ -47,7 +47,7 @@ void dots_f32__ref(const FolioGemmF32* args) {
   }
 }
 
-void gemv_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride) {
+void gemm_plain_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride) {
   for (int64_t i = 0; i < args->m; ++i) {
     float* c = args->c + i * args->c_row_stride;
     for (int64_t j = 0; j < args->n; ++j) {

@@ -28,7 +28,7 @@ void transpose_b32__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row
                         int64_t y_row_stride);
 void gemm_f32__ref(const FolioGemmF32* args);
 void dots_f32__ref(const FolioGemmF32* args);
-void gemv_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
+void gemm_plain_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride);
 void gemv_b16__ref(const FolioGemmF32* args, const void* b, int32_t is_bfloat16);
 void gemm_f64__ref(const FolioGemmF64* args);
 void f16_to_f32__ref(int64_t n, const void* x, float* y);

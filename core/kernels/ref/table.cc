@@ -9,7 +9,7 @@ void folio_fill_ref(FolioKernels* table) {
   table->transpose_b32 = transpose_b32__ref;
   table->gemm_f32 = gemm_f32__ref;
   table->dots_f32 = dots_f32__ref;
-  table->gemv_f32 = gemv_f32__ref;
+  table->gemm_plain_f32 = gemm_plain_f32__ref;
   table->gemv_b16 = gemv_b16__ref;
   table->gemm_f64 = gemm_f64__ref;
   fill_elementwise__ref(table);
@@ -20,5 +20,6 @@ void folio_fill_ref(FolioKernels* table) {
   fill_winograd__ref(table);
   fill_blocks__ref(table);
   table->precision = kFolioHighest;
+  table->plain_rows = 4;
   table->sum_depth = FOLIO_GEMM_ONE_SUM;
 }

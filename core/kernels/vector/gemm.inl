@@ -127,7 +127,7 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
   if (made && tile->depth > 0) make_rows(tile, source, rows, tiles, made);
   const int64_t wide = kTilePanels * FOLIO_F32P16_COLUMNS;
   const Source reads = source == kCopies ? kEven : source;
-  const int halves = (tile->is_narrow || kPanelVectors > 1) && source != kPacks &&
+  const int halves = !tile->b_row_stride && (tile->is_narrow || kPanelVectors > 1) && source != kPacks &&
                      rows / tiles >= kTileRows / 2;
   for (int64_t j = 0; j < args->n; j += wide) {
     const int64_t left = args->n - j;
@@ -137,7 +137,10 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
     place_columns(tile, j, left, panels, leaves_half);
     tile->b = args->b + j * args->k + tile->first_depth * FOLIO_F32P16_COLUMNS;
     const float* next = nullptr;
-    if (args->next) {
+    if (tile->b_row_stride) {
+      tile->b = args->b + tile->first_depth * tile->b_row_stride + j;
+      next = left > wide ? tile->b : nullptr;
+    } else if (args->next) {
       /* B was just made: it is there */
     } else if (left >= 2 * wide) {
       next = tile->b + wide * args->k;
@@ -158,11 +161,12 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
 }
 
 static void gemm_blocks(const FolioGemmF32* args, Source source, int is_narrow, float* made,
-                        int64_t rows_max, int64_t depth_max) {
+                        int64_t rows_max, int64_t depth_max, int64_t b_row_stride = 0) {
   const int64_t blocks = (args->m + rows_max - 1) / rows_max;
   Tile tile = {};
   tile.args = args;
   tile.is_narrow = is_narrow;
+  tile.b_row_stride = b_row_stride;
   plan_next(&tile);
   int64_t p = 0;
   do { /* once for k = 0: C is the epilogue of an empty sum */
@@ -318,12 +322,17 @@ static void gemv_rows(const FolioGemmF32* args, const float* b, int64_t b_stride
   gemv_end(args);
 }
 
-static void FOLIO_LEVEL(gemv_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride) {
+static void FOLIO_LEVEL(gemm_plain_f32)(const FolioGemmF32* args, const void* b, int64_t b_row_stride) {
   const float* rows = (const float*)b; /* read by vector loads alone */
   if (args->m == 1) gemv_rows<1>(args, rows, b_row_stride);
   if (args->m == 2) gemv_rows<2>(args, rows, b_row_stride);
   if (args->m == 3) gemv_rows<3>(args, rows, b_row_stride);
   if (args->m == 4) gemv_rows<4>(args, rows, b_row_stride);
+  if (args->m <= kVectorRows) return;
+  FolioGemmF32 plain = *args;
+  plain.b = rows;
+  const int64_t depth = args->k < kPlacedK ? args->k : kPlacedK;
+  gemm_blocks(&plain, kEven, 0, nullptr, placed_rows(depth), depth, b_row_stride);
 }
 
 /* As gemm_vector. */
@@ -349,7 +358,8 @@ static void FOLIO_LEVEL(gemv_b16)(const FolioGemmF32* args, const void* b, int32
 static void fill_gemm(FolioKernels* table) {
   table->gemm_f32 = FOLIO_LEVEL(gemm_f32);
   table->dots_f32 = FOLIO_LEVEL(dots_f32);
-  table->gemv_f32 = FOLIO_LEVEL(gemv_f32);
+  table->gemm_plain_f32 = FOLIO_LEVEL(gemm_plain_f32);
   table->gemv_b16 = FOLIO_LEVEL(gemv_b16);
+  table->plain_rows = kPlainRows;
   table->sum_depth = kPlacedK;
 }

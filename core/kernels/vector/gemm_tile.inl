@@ -33,6 +33,7 @@ typedef struct Tile {
   int64_t a_row_stride, a_col_stride;
   const float* a; /* of this tile and k block; null: rows of pieces, as args has them */
   const float* b;
+  int64_t b_row_stride; /* 0: panels; else B stands as it is */
   int is_first, is_last; /* of the k blocks */
   int is_narrow;         /* the CPU: see gemm_any() */
   int fetches;           /* FetchB: m <= kVectorRows */
@@ -308,6 +309,34 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   }
 }
 
+/* The same of a B that stands as it is, A by rows. Its lines for the next columns are fetched by the
+ * first tile over these: a processor does not see that they come. */
+template <int kRows, int kVectors>
+VFN void tile_sum_plain(const Tile* tile, V (*sum)[kVectors]) {
+  if (tile->depth == 0) return;
+  const int64_t stride = tile->b_row_stride;
+  const float* b = tile->b;
+  const float* ahead = tile->ahead ? b + kVectors * kLanes : b;
+  EvenRows<kRows> rows;
+  rows.find(tile);
+  for (int64_t p = 0; p < tile->depth; ++p, b += stride, ahead += stride) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; v += kPanelVectors) {
+      __builtin_prefetch(ahead + v * kLanes, 0, 3);
+    }
+    V row[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) row[v] = v_load_masked(b + v * kLanes, tile->mask[v]);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V scale = v_set1(rows.at(i, 0));
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) v_add_product(&sum[i][v], scale, row[v]);
+    }
+    rows.advance(1);
+  }
+}
+
 /* What of panels is read some steps later: the processor's own prefetching ends at each page. What
  * comes from far into L2, as L1 has too few lines in flight; of less than four panels that is
  * slower. (2026-11, Zen 4: 1 to 8 KiB ahead in one to eight panels.) */
@@ -527,6 +556,8 @@ static void gemm_tile(Tile* tile) {
   tile_begin<kRows, kVectors, kNarrow>(tile, c, sum);
   if constexpr (kA == kRowsA) {
     tile_sum_rows<kRows, kVectors, kNarrow, TileRows<kRows>>(tile, sum);
+  } else if (kA == kEvenA && !kHalf && tile->b_row_stride) {
+    tile_sum_plain<kRows, kVectors>(tile, sum);
   } else if constexpr (kA == kEvenA) {
     tile_sum_rows<kRows, kVectors, kNarrow, EvenRows<kRows>>(tile, sum);
   } else if (kA == kStridedA && tile->fetches == kFromFar) {

@@ -16,6 +16,7 @@ constexpr int64_t kTilePanels = 1;
 #include "core/kernels/vector/gemm_tile.inl"
 /* Sums that rest in C at every 256 steps took 2 to 6 % longer (1024 x 1024 x 1024, Zen 4). */
 constexpr int64_t kPlacedK = 4 * kBlockK;
+constexpr int32_t kPlainRows = 16; /* more repay panels */
 constexpr int64_t kPlacedFloats = kBlockRows * kBlockK;
 
 #define FOLIO_TILES(panels, a)                                                          \

@@ -17,6 +17,7 @@ constexpr int64_t kTilePanels = 2;
 /* Sums that rest in C at every 256 steps took 3 to 10 % longer (512 x 512 x 512, k of 768; Zen 5);
  * fewer rows of more than 768 pass panels from memory more often. */
 constexpr int64_t kPlacedK = 3 * kBlockK;
+constexpr int32_t kPlainRows = 64; /* more repay panels */
 constexpr int64_t kPlacedFloats = kBlockRows * kPlacedK;
 
 #define FOLIO_TILES(panels, a)                                                          \
