@@ -6,7 +6,8 @@
 //         output_shape (then the pads follow), or in * stride (auto_pad SAME).
 // Math:   y[n, m, i * stride + t * dilation - pad] += w[c, m, t] * x[n, c, i], starting from b[m]:
 //         columns W' [M/g * taps, C/g] * X [C/g, pixels] by a matrix product, tile by tile of
-//         pixels, then each output channel adds its rows where they belong.
+//         pixels, then each output channel adds its rows where they belong. Filters over one
+//         channel each: op_transposed_planes.h.
 // Types:  float; float16 and bfloat16 in float; double by loops.
 // Notes:  1 to 3 spatial dims.
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_transposed_planes.h"
 
 namespace folio {
 namespace {
@@ -144,6 +146,7 @@ void fill_bias(OpRun& run, const ConvSizes& s, const T* bias, T* y) {
 
 Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const float* w, const float* bias,
                float* y) {
+  if (fits_transposed_planes(s)) return run_transposed_planes(run, s, x, w, bias, y);
   fill_bias(run, s, bias, y);
   if (s.c_in == 0) return Status::ok();
   const Window& window = s.window;

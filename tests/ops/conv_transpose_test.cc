@@ -77,6 +77,51 @@ TEST(ConvTranspose, StridesOfTwoAgreeWithDouble) {
   }
 }
 
+// Filters over one channel each are plain filters of every place between two strides.
+TEST(ConvTranspose, FiltersOfOneChannelAgreeWithDouble) {
+  uint32_t state = 54;
+  const auto below = [&](int64_t n) {
+    state = state * 1664525U + 1013904223U;
+    return static_cast<int64_t>((state >> 16) % static_cast<uint32_t>(n));
+  };
+  for (int i = 0; i < 200; ++i) {
+    const int64_t batch = 1 + below(2), group = 1 + below(3), filters = 1 + below(2);
+    std::vector<int64_t> in, kernel, strides, pads(4), padding;
+    for (size_t axis = 0; axis < 2; ++axis) {
+      in.push_back(1 + below(axis == 0 ? 6 : 40));
+      kernel.push_back(1 + below(below(4) == 0 ? 17 : 4));
+      strides.push_back(1 + below(below(4) == 0 ? 9 : 3));
+      padding.push_back(below(strides.back()));
+      const int64_t whole = (in.back() - 1) * strides.back() + kernel.back() + padding.back();
+      pads[axis] = below(std::min(whole, kernel.back() + 2));
+      pads[axis + 2] = below(std::min(whole - pads[axis], kernel.back() + 2));
+    }
+    std::vector<double> x, w, b;
+    for (int64_t j = 0; j < batch * group * in[0] * in[1]; ++j) {
+      x.push_back(static_cast<double>(j * 37 % 19 - 9));
+    }
+    for (int64_t j = 0; j < group * filters * kernel[0] * kernel[1]; ++j) {
+      w.push_back(static_cast<double>(j % 7 - 3));
+    }
+    for (int64_t j = 0; j < group * filters; ++j) b.push_back(static_cast<double>(j + 1));
+    const auto with = [&](auto tag) {
+      using T = decltype(tag);
+      const auto of = [](const std::vector<double>& v) {
+        return std::vector<T>(v.begin(), v.end());
+      };
+      OpTester t("ConvTranspose", 11);
+      t.attr_ints("strides", strides).attr_ints("pads", pads).attr_ints("output_padding", padding);
+      t.attr("group", group);
+      t.template input<T>({batch, group, in[0], in[1]}, of(x));
+      t.template input<T>({group, filters, kernel[0], kernel[1]}, of(w));
+      t.template input<T>({group * filters}, of(b)).outputs(1).run();
+      const std::vector<T> y = t.template output_values<T>(0);
+      return std::vector<double>(y.begin(), y.end());
+    };
+    ASSERT_EQ(with(float{}), with(double{})) << i << ": " << in[0] << " x " << in[1];
+  }
+}
+
 TEST(ConvTranspose, HugeStridesAreRefusedNotComputed) {
   OpTester t("ConvTranspose", 11);
   t.attr_ints("strides", {int64_t{1} << 40});
