@@ -27,8 +27,8 @@ from pathlib import Path
 
 from forms import FORMS, PLAIN, FormError, convert
 
-MODULES = ("classification", "vision", "vision_transformers", "detection", "queries", "generation", "audio",
-           "language", "other")
+MODULES = ("classification", "vision", "vision_transformers", "detection", "queries", "objects", "generation",
+           "audio", "language", "other")
 PACKAGES = {"numpy": "python3-numpy", "onnx": "python3-onnx"}
 
 
