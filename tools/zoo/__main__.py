@@ -7,7 +7,7 @@ Usage: python3 tools/zoo [--seed N] [--form FORM] [--folio PATH] FOLDER [NAME]..
   python3 tools/zoo --form q4 /tmp/zoo_q4 llama_decode
   folio compare /tmp/zoo --threads 1 --config folio.packing=load
 
-Each NAME (default: all, 1.3 GB) becomes FOLDER/NAME/model.onnx. The same seed gives the same bytes. Many are narrower
+Each NAME (default: all, 1.6 GB) becomes FOLDER/NAME/model.onnx. The same seed gives the same bytes. Many are narrower
 or have fewer layers than what they stand for, as --list says; what they compute means nothing. docs/performance.md has
 what some of them need to be run, and what differences of their outputs say.
 
@@ -27,8 +27,8 @@ from pathlib import Path
 
 from forms import FORMS, PLAIN, FormError, convert
 
-MODULES = ("classification", "vision", "vision_transformers", "detection", "queries", "objects", "generation",
-           "audio", "language", "other")
+MODULES = ("classification", "vision", "vision_transformers", "detection", "queries", "objects", "dense_vision",
+           "generation", "audio", "language", "other")
 PACKAGES = {"numpy": "python3-numpy", "onnx": "python3-onnx"}
 
 
