@@ -247,15 +247,16 @@ typedef struct FolioWindowF32 {
   int64_t y_line, y_step;
 } FolioWindowF32;
 
-/* Arguments of filter_plane_f32: one filter over one plane of an image, whose lines of floats stand
- * one after the other, as those of y do. x outside of its plane is 0:
- *   y[l, i] = activation(bias + sum over r < rows, c < columns of
- *             w[r * columns + c] * x[l * line_step + r * row_step - top,
- *                                    i * pixel_step + c * column_step - left])
- * Steps are 1 or more, pixel_step 1 or 2; rows, columns and x_lines 1 or more. A part of the lines
- * has another `top`. */
+/* Arguments of filter_plane_f32: one filter over some planes of an image, x_plane floats apart,
+ * whose lines of floats stand one after the other, as those of y do. x outside of a plane is 0:
+ *   y[l, i] = activation(bias + sum over q < planes, r < rows, c < columns of
+ *             w[(q * rows + r) * columns + c] * x[q][l * line_step + r * row_step - top,
+ *                                                    i * pixel_step + c * column_step - left])
+ * Steps are 1 or more, pixel_step 1 or 2; planes, rows, columns and x_lines 1 or more. A part of
+ * the lines has another `top`. */
 typedef struct FolioPlaneF32 {
   int64_t lines, pixels;
+  int64_t planes, x_plane;
   int64_t x_lines, x_pixels;
   int64_t rows, columns;
   int64_t line_step, pixel_step;
@@ -478,7 +479,7 @@ typedef struct FolioKernels {
   void (*max_window_f32)(const FolioWindowF32* args);
   void (*sum_window_f32)(const FolioWindowF32* args);
 
-  /* See FolioPlaneF32. Each element alone, in the order of r, then c, from bias on, in f32; from
+  /* See FolioPlaneF32. Each element alone, in the order of q, r, then c, from bias on, in f32; from
    * AVX2 on fused multiply-adds. */
   void (*filter_plane_f32)(const FolioPlaneF32* args);
 

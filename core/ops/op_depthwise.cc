@@ -86,6 +86,7 @@ constexpr int64_t kPartOutputs = 1 << 15;
 
 FolioPlaneF32 plane_args(const Window& w) {
   FolioPlaneF32 args{};
+  args.planes = 1;
   args.pixels = w.out[2];
   args.x_lines = w.in[1];
   args.x_pixels = w.in[2];

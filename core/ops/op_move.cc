@@ -22,6 +22,14 @@ void move_short_runs(uint8_t* to, int64_t to_step, const uint8_t* from, int64_t 
 
 }  // namespace
 
+void put_apart(int64_t n, const float* x, int64_t stride, float* y) {
+  if (stride == 1) {
+    std::copy_n(x, n, y);
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) y[i * stride] = x[i];
+}
+
 void pick_every_second(int64_t n, const void* x, void* y) {
   typedef uint32_t Four __attribute__((vector_size(16)));
   constexpr size_t kSize = sizeof(uint32_t);

@@ -64,6 +64,9 @@ void move_byte_runs(uint8_t* to, int64_t to_step, const uint8_t* from, int64_t f
 // y[i] = x[2 * i], i < n, of 32 bits each at any address. Nothing behind the last one is read.
 void pick_every_second(int64_t n, const void* x, void* y);
 
+// y[i * stride] = x[i], i < n.
+void put_apart(int64_t n, const float* x, int64_t stride, float* y);
+
 // `count` runs of n elements; steps between them are in elements.
 template <typename T>
 void move_runs(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t n, int64_t count) {

@@ -3,6 +3,7 @@
 #include "core/base/checked_math.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_gemm_half.h"
+#include "core/ops/op_nhwc_planes.h"
 #include "core/ops/op_nhwc_product.h"
 #include "core/ops/op_nhwc_window.h"
 #include "core/ops/op_scratch.h"
@@ -163,7 +164,9 @@ Status run_nhwc_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) 
     FOLIO_RETURN_IF_ERROR(pack_now(run, s, &args));
   }
   if (is_window) return run_window_rows(run, s, args);
-  if (takes_dots(s, args)) FOLIO_RETURN_IF_ERROR(turn_filters(run, s, &args));
+  const bool has_few = fits_few_planes(s, args);
+  if (has_few || takes_dots(s, args)) FOLIO_RETURN_IF_ERROR(turn_filters(run, s, &args));
+  if (has_few) return run_few_planes(run, s, args);
   const NhwcProduct product(s, run.kernels(), args, threads);
   if (widens && !product.reads_halves() && is_pointwise(s.window) && !args.is_planes) {
     return run_pointwise_halves(run, s, args);

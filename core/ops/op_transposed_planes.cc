@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/ops/op_move.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
@@ -26,19 +27,6 @@ struct Phase {
     before = taps - 1 - at / stride;
   }
 };
-
-// y[i * stride] = x[i]
-template <int kStride>
-void put_apart(int64_t n, const float* x, int64_t stride, float* y) {
-  const int64_t step = kStride > 0 ? kStride : stride;
-  for (int64_t i = 0; i < n; ++i) y[i * step] = x[i];
-}
-
-void put(int64_t n, const float* x, int64_t stride, float* y) {
-  if (stride == 1) return put_apart<1>(n, x, stride, y);
-  if (stride == 2) return put_apart<2>(n, x, stride, y);
-  put_apart<0>(n, x, stride, y);
-}
 
 class Planes {
  public:
@@ -65,7 +53,7 @@ class Planes {
           filter(rows, columns, line, count, x, w, bias);
           float* to = y + (first + line * w_.stride[1]) * w_.out[2] + column;
           for (int64_t i = 0; i < count; ++i, to += w_.stride[1] * w_.out[2]) {
-            put(columns.count, made_ + i * columns.count, w_.stride[2], to);
+            put_apart(columns.count, made_ + i * columns.count, w_.stride[2], to);
           }
         }
       }
@@ -86,6 +74,7 @@ class Planes {
       for (int64_t c = columns.taps; c-- > 0;) *to++ = row[c * w_.stride[2]];
     }
     FolioPlaneF32 args{};
+    args.planes = 1;
     args.lines = count;
     args.pixels = columns.count;
     args.x_lines = w_.in[1];

@@ -511,12 +511,13 @@ void add_window_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    [](int64_t) { return 2 * 4 * kUnit * 3; }});
-  // Two lines of n pixels, under two rows of three taps.
+  // Two lines of n pixels, under two rows of three taps of two planes.
   list->push_back({FOLIO_SLOT(filter_plane_f32),
-                   {floats<2>(), floats<0, 6>()},
+                   {floats<4>(), floats<0, 12>()},
                    {floats<2>()},
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
                      FolioPlaneF32 a{};
+                     a.planes = 2, a.x_plane = 2 * n;
                      a.lines = 2, a.pixels = n, a.x_lines = 2, a.x_pixels = n;
                      a.rows = 2, a.columns = 3, a.line_step = 1, a.pixel_step = 1;
                      a.row_step = 1, a.column_step = 1, a.top = 1, a.left = 1;
@@ -524,7 +525,7 @@ void add_window_slots(std::vector<Slot>* list) {
                      k.filter_plane_f32(&a);
                    },
                    Agrees::kNear,
-                   [](int64_t) { return 2 * 7 * kUnit * 7; }});
+                   [](int64_t) { return 2 * 13 * kUnit * 13; }});
 }
 
 void add_winograd_slots(std::vector<Slot>* list) {

@@ -271,6 +271,7 @@ TEST(Window, DepthwiseIsOneChainOfFmafInTheOrderOfTaps) {
 struct PlaneCase {
   int64_t lines, pixels;  // of x
   int64_t rows, columns, line_step, pixel_step, row_step, column_step, top, left, bottom, right;
+  int64_t planes = 1;
 
   int64_t out_lines() const {
     return (lines + top + bottom - (rows - 1) * row_step - 1) / line_step + 1;
@@ -290,19 +291,23 @@ std::vector<PlaneCase> plane_cases() {
       out.push_back({11, pixels, 5, 4, 1, step, 1, 1, 2, 2, 2, 2});
       out.push_back({12, pixels, 2, 3, 2, step, 3, 2, 3, 40, 1, 40});
       out.push_back({1, pixels, 1, 19, 1, step, 1, 1, 0, 9, 0, 9});
+      out.push_back({9, pixels, 3, 3, step, step, 1, 1, 1, 1, 1, 1, 3});
+      out.push_back({14, pixels, 3, 2, 1, step, 6, 5, 6, 5, 6, 5, 2});
     }
   }
   return out;
 }
 
-double plane_at(const PlaneCase& c, const std::vector<float>& x, int64_t line, int64_t pixel) {
+double plane_at(const PlaneCase& c, const std::vector<float>& x, int64_t plane, int64_t line,
+                int64_t pixel) {
   if (line < 0 || line >= c.lines || pixel < 0 || pixel >= c.pixels) return 0;
-  return x[static_cast<size_t>(line * c.pixels + pixel)];
+  return x[static_cast<size_t>((plane * c.lines + line) * c.pixels + pixel)];
 }
 
 FolioPlaneF32 plane_args(const PlaneCase& c, const float* x, const float* w, float* y) {
   FolioPlaneF32 a{};
   a.lines = c.out_lines(), a.pixels = c.out_pixels(), a.x_lines = c.lines, a.x_pixels = c.pixels;
+  a.planes = c.planes, a.x_plane = c.lines * c.pixels;
   a.rows = c.rows, a.columns = c.columns;
   a.line_step = c.line_step, a.pixel_step = c.pixel_step;
   a.row_step = c.row_step, a.column_step = c.column_step, a.top = c.top, a.left = c.left;
@@ -322,9 +327,10 @@ TEST(Window, AFilterSeesZerosAroundItsPlane) {
       SCOPED_TRACE(level.name + ": " + std::to_string(c.pixels) + " pixels, " +
                    std::to_string(c.rows) + " x " + std::to_string(c.columns) + ", step " +
                    std::to_string(c.pixel_step));
-      Guarded x(random_floats(static_cast<size_t>(c.lines * c.pixels), 1), 1);
-      const std::vector<float> w = random_floats(static_cast<size_t>(c.rows * c.columns), 2);
-      const std::vector<float> pixels(x.data(), x.data() + c.lines * c.pixels);
+      Guarded x(random_floats(static_cast<size_t>(c.planes * c.lines * c.pixels), 1), 1);
+      const int64_t taps = c.rows * c.columns;
+      const std::vector<float> w = random_floats(static_cast<size_t>(c.planes * taps), 2);
+      const std::vector<float> pixels(x.data(), x.data() + c.planes * c.lines * c.pixels);
       const auto count = static_cast<size_t>(c.out_lines() * c.out_pixels());
       Guarded y(std::vector<float>(count, 77.0F), 1);
       FolioPlaneF32 args = plane_args(c, x.data(), w.data(), y.data());
@@ -334,9 +340,9 @@ TEST(Window, AFilterSeesZerosAroundItsPlane) {
         const auto line = static_cast<int64_t>(o) / c.out_pixels() * c.line_step - c.top;
         const auto pixel = static_cast<int64_t>(o) % c.out_pixels() * c.pixel_step - c.left;
         double want = 0.25;
-        for (int64_t t = 0; t < c.rows * c.columns; ++t) {
+        for (int64_t t = 0; t < c.planes * taps; ++t) {
           want += static_cast<double>(w[static_cast<size_t>(t)]) *
-                  plane_at(c, pixels, line + t / c.columns * c.row_step,
+                  plane_at(c, pixels, t / taps, line + t % taps / c.columns * c.row_step,
                            pixel + t % c.columns * c.column_step);
         }
         ASSERT_NEAR(y.data()[o], want < 0 ? 0.5 * want : want, 1e-5) << "at " << o;

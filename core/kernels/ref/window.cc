@@ -63,18 +63,20 @@ static void grouped_f32__ref(const FolioWindowF32* args) { each_pixel(args, grou
 static void max_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, max_pixel); }
 static void sum_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, sum_pixel); }
 
-static float plane_at(const FolioPlaneF32* args, int64_t line, int64_t pixel) {
+static float plane_at(const FolioPlaneF32* args, int64_t plane, int64_t line, int64_t pixel) {
   const int is_inside = line >= 0 && line < args->x_lines && pixel >= 0 && pixel < args->x_pixels;
-  return is_inside ? args->x[line * args->x_pixels + pixel] : 0.0f;
+  return is_inside ? args->x[plane * args->x_plane + line * args->x_pixels + pixel] : 0.0f;
 }
 
 static float plane_sum(const FolioPlaneF32* args, int64_t line, int64_t pixel) {
   float sum = args->bias;
-  for (int64_t r = 0; r < args->rows; ++r) {
-    for (int64_t c = 0; c < args->columns; ++c) {
-      sum += args->w[r * args->columns + c] *
-             plane_at(args, line * args->line_step + r * args->row_step - args->top,
-                      pixel * args->pixel_step + c * args->column_step - args->left);
+  const float* w = args->w;
+  for (int64_t q = 0; q < args->planes; ++q) {
+    for (int64_t r = 0; r < args->rows; ++r) {
+      for (int64_t c = 0; c < args->columns; ++c, ++w) {
+        sum += *w * plane_at(args, q, line * args->line_step + r * args->row_step - args->top,
+                             pixel * args->pixel_step + c * args->column_step - args->left);
+      }
     }
   }
   return sum;

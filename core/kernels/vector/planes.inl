@@ -137,8 +137,8 @@ static void filter_plane_3x3(const FolioPlaneF32* args) {
 /* ---- Any filter */
 
 /* kLines lines of kVectors vectors, which share a tap's weight and mask, so that their chains of sums
- * overlap. Of several lines all rows under the filter are in the image; of several vectors all
- * pixels. */
+ * overlap. Of several lines a row under the filter is in the image for all or for none; of several
+ * vectors all pixels are in it. */
 template <int kStep, int kLines, int kVectors, int kWhole, int kIsLeaky>
 VFN void plane_any(const FolioPlaneF32* args, WindowEnd end, int64_t line, int64_t at,
                    const PlaneEdge* edge) {
@@ -148,10 +148,16 @@ VFN void plane_any(const FolioPlaneF32* args, WindowEnd end, int64_t line, int64
 #pragma GCC unroll 4
   for (int i = 0; i < kSums; ++i) sum[i] = v_set1(args->bias);
   const float* w = args->w;
-  for (int64_t r = 0; r < args->rows; ++r, w += args->columns) {
+  const int64_t rows = args->planes * args->rows;
+  const float* plane = args->x;
+  for (int64_t n = 0, r = 0; n < rows; ++n, ++r, w += args->columns) {
+    if (r == args->rows) {
+      r = 0;
+      plane += args->x_plane;
+    }
     const int64_t row = line * args->line_step + r * args->row_step - args->top;
-    const int is_inside = kLines > 1 || (row >= 0 && row < args->x_lines);
-    const float* x = args->x + (is_inside ? row * args->x_pixels : 0);
+    const int is_inside = row >= 0 && row < args->x_lines;
+    const float* x = plane + (is_inside ? row * args->x_pixels : 0);
     for (int64_t c = 0; c < args->columns; ++c) {
       const V scale = v_set1(w[c]);
       const int64_t q = at * kStep + c * args->column_step - args->left;
@@ -215,16 +221,25 @@ VFN void plane_lines_any(const FolioPlaneF32* args, WindowEnd end, int64_t line,
   }
 }
 
+/* Whether each row under the filter is in the image for all of so many lines, or for none. */
+static int are_alike(const FolioPlaneF32* args, int64_t line, int64_t lines) {
+  const int64_t reach = (lines - 1) * args->line_step;
+  int64_t row = line * args->line_step - args->top;
+  for (int64_t r = 0; r < args->rows; ++r, row += args->row_step) {
+    const int is_inside = row >= 0 && row + reach < args->x_lines;
+    if (!is_inside && row + reach >= 0 && row < args->x_lines) return 0;
+  }
+  return 1;
+}
+
 template <int kStep, int kIsLeaky>
 static void filter_plane_any(const FolioPlaneF32* args) {
   constexpr int kLines = 4;
   const WindowEnd end = window_bounds(args->activation, args->clip_lo, args->clip_hi);
-  const int64_t reach = (kLines - 1) * args->line_step + (args->rows - 1) * args->row_step;
   PlaneEdge edges[2];
   edges[0].at = edges[1].at = -1;
   for (int64_t line = 0; line < args->lines;) {
-    const int64_t first = line * args->line_step - args->top;
-    if (line + kLines <= args->lines && first >= 0 && first + reach < args->x_lines) {
+    if (line + kLines <= args->lines && are_alike(args, line, kLines)) {
       plane_lines_any<kStep, kLines, kIsLeaky>(args, end, line, edges);
       line += kLines;
     } else {
@@ -235,7 +250,7 @@ static void filter_plane_any(const FolioPlaneF32* args) {
 
 template <int kStep, int kIsLeaky>
 VFN void filter_plane(const FolioPlaneF32* args) {
-  if (args->rows == 3 && args->columns == 3 && args->line_step == kStep && args->row_step == 1 &&
+  if (args->planes == 1 && args->rows == 3 && args->columns == 3 && args->line_step == kStep && args->row_step == 1 &&
       args->column_step == 1) {
     filter_plane_3x3<kStep, kIsLeaky>(args);
   } else {
