@@ -3,9 +3,10 @@
 //
 //   folio.nhwc.Conv(x, w, ...)   ->   the same with winograd = 1
 //
-// By what is known of shapes when the model is loaded, and the same on every machine: the packed
-// weights take four times the bytes, so the figures of the table say where memory would limit it,
-// and all of a model together may not make its packs much larger. Weights that the model has packed
+// By what is known of shapes when the model is loaded, and the same on every machine; what only a
+// run knows is taken for what it would be of an image of usual size. The packed weights take four
+// times the bytes, so the figures of the table say where memory would limit it, and all of a model
+// together may not make its packs much larger. Weights that the model has packed
 // in another layout stay as they are; computed ones take nothing, each run makes some columns of
 // them at a time. Private: the result is never saved.
 #include <algorithm>
@@ -24,6 +25,10 @@ namespace {
 // or this if that is less.
 constexpr uint64_t kFreeBytes = uint64_t{16} << 20;
 
+// Of an image, a dim that only a run knows; of an output, one that does not follow from such dims.
+constexpr int64_t kUsualSide = 224;
+constexpr int64_t kUsualOutput = 28;
+
 struct Candidate {
   Node* node = nullptr;
   int64_t tiles = 0;  // of an image
@@ -32,7 +37,10 @@ struct Candidate {
 
 class ChooseWinograd {
  public:
-  explicit ChooseWinograd(int64_t fewest_tiles) : fewest_tiles_(fewest_tiles) {}
+  ChooseWinograd(const DimTable& dims, int64_t fewest_tiles)
+      : fewest_tiles_(fewest_tiles), usual_(dims.size(), kUsualSide) {
+    dims.evaluate(&usual_);
+  }
 
   void add(Graph* graph) {
     for (const GraphValue& value : graph->values) {
@@ -65,6 +73,12 @@ class ChooseWinograd {
     return w.dtype == DType::kFloat && !packed_blob_of(half ? **half : w);
   }
 
+  int64_t usual_size(Dim dim) const {
+    if (dim.is_value()) return dim.value;
+    const int64_t size = dim.is_symbol() ? usual_[static_cast<size_t>(dim.symbol)] : -1;
+    return size > 0 ? size : kUsualOutput;
+  }
+
   std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {
     if (node->domain != kNhwcDomain || node->op_type != "Conv") return std::nullopt;
     const GraphValue* value = graph.constant_value(node->inputs[1]);
@@ -76,10 +90,10 @@ class ChooseWinograd {
     if (value && !packs_anew(*value->initializer)) return std::nullopt;
     const Span<const int64_t> dims = shape->dims();
     const auto& y = graph.value(node->outputs[0]).type.dims;
-    if (!y || y->size() != 4 || !(*y)[1].is_value() || !(*y)[2].is_value()) return std::nullopt;
+    if (!y || y->size() != 4) return std::nullopt;
     Candidate candidate;
     candidate.node = node;
-    candidate.tiles = ((*y)[1].value + 3) / 4 * (((*y)[2].value + 3) / 4);
+    candidate.tiles = (usual_size((*y)[1]) + 3) / 4 * ((usual_size((*y)[2]) + 3) / 4);
     uint64_t direct = 0;
     uint64_t each = 0;
     if (candidate.tiles < fewest_tiles_ || !f32p16_bytes(dims[1], dims[0], &each) ||
@@ -92,6 +106,7 @@ class ChooseWinograd {
   }
 
   int64_t fewest_tiles_;
+  std::vector<int64_t> usual_;  // by symbol
   std::vector<Candidate> all_;
   uint64_t constants_ = 0;  // bytes
 };
@@ -99,7 +114,7 @@ class ChooseWinograd {
 }  // namespace
 
 void choose_winograd(Model* model, int64_t fewest_tiles) {
-  ChooseWinograd pass(fewest_tiles);
+  ChooseWinograd pass(model->dims, fewest_tiles);
   pass.add(&model->graph);
   pass.choose();
 }

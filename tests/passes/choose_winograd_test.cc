@@ -68,12 +68,31 @@ TEST(ChooseWinograd, TakesConvolutionsOf3x3WithStride1) {
   EXPECT_EQ(chosen(ConvCase{.dilation = 2}), 0);
 }
 
-TEST(ChooseWinograd, LeavesFewChannelsSmallImagesAndUnknownOnes) {
+TEST(ChooseWinograd, LeavesFewChannelsAndSmallImages) {
   EXPECT_EQ(chosen(ConvCase{.channels = 15}), 0);
   EXPECT_EQ(chosen(ConvCase{.filters = 15}), 0);
   EXPECT_EQ(chosen(ConvCase{.image = 7}), 0);
   EXPECT_EQ(chosen(ConvCase{.image = 9}), 1);
-  EXPECT_EQ(chosen(ConvCase{.is_known = false}), 0);
+}
+
+// What it is behind strides of 2 says how large it is.
+TEST(ChooseWinograd, TakesImagesThatOnlyARunKnowsForUsualOnes) {
+  EXPECT_EQ(chosen(ConvCase{.is_known = false}), 1);
+  for (const int halvings : {4, 5}) {  // of 224: 14 and 7
+    ModelWriter writer = plain_model();
+    auto& graph = writer.graph();
+    graph.input("x0", f32_type({1, 16, model_writer::Dim("h"), model_writer::Dim("w")}));
+    graph.initializer(f32_tensor("w", {16, 16, 3, 3}, wave(16 * 16 * 9)));
+    for (int i = 0; i < halvings; ++i) {
+      graph.node("Conv", {"x" + std::to_string(i), "w"}, {"x" + std::to_string(i + 1)})
+          .attr_ints("strides", {2, 2})
+          .attr_ints("pads", {1, 1, 1, 1});
+    }
+    graph.node("Conv", {"x" + std::to_string(halvings), "w"}, {"y"})
+        .attr_ints("pads", {1, 1, 1, 1});
+    graph.output("y", f32_type({1, 16, model_writer::Dim("a"), model_writer::Dim("b")}));
+    EXPECT_EQ(chosen(writer), halvings == 4 ? 1 : 0) << halvings;
+  }
 }
 
 // 14 x 14 outputs are 16 tiles.
