@@ -3,6 +3,8 @@
 //   of one input: Concat, Sum, Max, Min, Mean; all of it:     gone
 //   Slice, Expand, Tile, Pad, Reshape, Transpose
 //   Sum of two                                                Add
+//   Expand to the dims of what Add, Sub, Mul, Div, Pow,       what Expand reads: they broadcast
+//   Max, Min or a comparison read beside it
 //   Transpose, Transpose                                      one, or none
 //   Transpose, functions of elements, Transpose               the functions, one Transpose or none
 //   Transpose that moves dims of size 1 only                  Reshape (a view)
@@ -43,6 +45,7 @@ class MoveSimplifier {
       if (p_.node(id).outputs.empty() || p_.node(id).outputs[0] == kNone) continue;
       if (does_nothing(id) && p_.bypass(p_.node(id).outputs[0], p_.input(id, 0))) continue;
       if (p_.is(id, "Sum") && p_.node(id).inputs.size() == 2) sum_of_two(id);
+      expand(id);
       if (p_.is(id, "Transpose")) transpose(id);
       if (p_.is(id, "Reshape")) reshape(id);
       if (p_.is(id, "Cast")) cast(id);
@@ -124,6 +127,28 @@ class MoveSimplifier {
   void sum_of_two(NodeId id) {
     p_.replace(id, make_node(p_.node(id).name, "", "Add", 7,
                              {p_.node(id).inputs[0], p_.node(id).inputs[1]}));
+  }
+
+  // ---------------------------------------------------------------- expands
+
+  static bool broadcasts(const Node& node) {
+    constexpr std::string_view kTypes[] = {"Add",  "Sub",     "Mul",         "Div",
+                                           "Pow",  "Max",     "Min",         "Equal",
+                                           "Less", "Greater", "LessOrEqual", "GreaterOrEqual"};
+    return std::find(std::begin(kTypes), std::end(kTypes), node.op_type) != std::end(kTypes) &&
+           node.version >= 7 && node.inputs.size() == 2 && node.subgraphs.empty();
+  }
+
+  void expand(NodeId id) {
+    for (size_t i = 0; i < 2 && broadcasts(p_.node(id)); ++i) {
+      const NodeId made = p_.made_by(p_.input(id, i), "Expand");
+      if (made == kNone || !p_.same_dims(p_.input(id, i), p_.input(id, 1 - i))) continue;
+      const Node& node = p_.node(id);
+      Node direct = make_node(node.name, node.domain, node.op_type, node.version, node.inputs);
+      direct.attributes = node.attributes;
+      direct.inputs[i] = p_.input(made, 0);
+      p_.replace(id, std::move(direct));
+    }
   }
 
   // ---------------------------------------------------------------- transposes

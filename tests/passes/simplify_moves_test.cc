@@ -92,6 +92,22 @@ void transpose(GraphWriter& graph, const char* x, const char* y, const std::vect
   graph.node("Transpose", {x}, {y}).attr_ints("perm", perm);
 }
 
+// As torch.nn.functional.normalize is written: x / norm.expand_as(x).
+TEST(SimplifyMoves, WhatBroadcastsReadsWhatExpandReads) {
+  const auto after = [](const char* type, const char* norm_of, const char* beside) {
+    return types_after([&](GraphWriter& graph) {
+      graph.node("ReduceSum", {norm_of, "i1"}, {"sum"});
+      graph.node("Shape", {norm_of}, {"dims"});
+      graph.node("Expand", {"sum", "dims"}, {"all"});
+      graph.node(type, {beside, "all"}, {"y"});
+    });
+  };
+  EXPECT_EQ(after("Div", "x", "x"), "ReduceSum Div");
+  EXPECT_EQ(after("Div", "z", "z"), "ReduceSum Div");
+  EXPECT_EQ(after("Less", "z", "z"), "ReduceSum Less");
+  EXPECT_EQ(after("Mul", "z", "number"), "ReduceSum Shape Expand Mul");
+}
+
 TEST(SimplifyMoves, TransposesBecomeOneOrNone) {
   EXPECT_EQ(types_after(between([](GraphWriter& graph) {
               transpose(graph, "from", "t", {2, 0, 1});
