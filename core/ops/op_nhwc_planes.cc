@@ -41,40 +41,69 @@ bool fits_few_planes(const ConvSizes& s, const NhwcConvArgs& args) {
          s.c_out <= kMostFilters && is_flat && w.stride[2] <= 2 && w.in[1] > 0 && w.in[2] > 0;
 }
 
-Status run_few_planes(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given) {
-  const FolioKernels& kernels = run.kernels();
-  const Window& w = s.window;
-  FolioPlaneF32 whole = plane_args(s);
-  const bool is_finished = !given.z && given.activation.set_in_kernel(&whole);
-  const int64_t most = block_lines(w);
-  const int64_t blocks = (w.out[1] + most - 1) / most;
+namespace {
+
+// Some lines of an image, with what is added and applied. y may be where z is.
+class FewPlanes {
+ public:
+  FewPlanes(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
+      : s_(s), kernels_(kernels), args_(args), whole_(plane_args(s)) {
+    is_finished_ = !args.z && args.activation.set_in_kernel(&whole_);
+  }
+
+  int64_t blocks() const { return (s_.window.out[1] + lines() - 1) / lines(); }  // of an image
+  int64_t lines() const { return block_lines(s_.window); }
+  size_t scratch_bytes() const {
+    const int64_t filters = (s_.c_out > 1 ? 1 : 0) + (args_.z ? s_.c_out : 0);
+    return static_cast<size_t>(filters * lines() * s_.window.out[2]) * sizeof(float);
+  }
+
+  void compute(int64_t image, int64_t line, uint8_t* scratch) const {
+    const Window& w = s_.window;
+    FolioPlaneF32 args = whole_;
+    args.lines = std::min(lines(), w.out[1] - line);
+    args.top = w.pad_begin[1] - line * w.stride[1];
+    args.x = args_.x + image * s_.c_in * w.in_count();
+    const int64_t pixels = args.lines * w.out[2];
+    const int64_t at = (image * w.out_count() + line * w.out[2]) * s_.c_out;
+    auto* const floats = reinterpret_cast<float*>(scratch);
+    float* const one = floats + (args_.z ? s_.c_out * pixels : 0);
+    float* const all = args_.z ? floats : args_.y + at;
+    args.y = s_.c_out > 1 ? one : all;
+    for (int64_t filter = 0; filter < s_.c_out; ++filter) {
+      args.w = args_.turned + filter * s_.k();
+      args.bias = args_.bias ? args_.bias[filter] : 0.0F;
+      kernels_.filter_plane_f32(&args);
+      if (s_.c_out > 1) put_apart(pixels, one, s_.c_out, all + filter);
+    }
+    if (is_finished_) return;
+    const int64_t n = pixels * s_.c_out;
+    float* const y = args_.y + at;
+    if (args_.z) kernels_.binary_f32[kFolioAdd](n, all, 1, args_.z + at, 1, y);
+    args_.activation.apply(kernels_, n, y);
+  }
+
+ private:
+  const ConvSizes& s_;
+  const FolioKernels& kernels_;
+  const NhwcConvArgs& args_;
+  FolioPlaneF32 whole_;
+  bool is_finished_ = false;  // by the kernel
+};
+
+}  // namespace
+
+Status run_few_planes(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
+  const FewPlanes planes(s, run.kernels(), args);
   ThreadScratch scratch;
-  const auto floats = static_cast<size_t>(s.c_out > 1 ? most * w.out[2] : 0);
-  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, floats * sizeof(float), &scratch));
-  const int64_t work = std::max<int64_t>(1, most * w.out[2] * s.c_out * s.k());
-  const int64_t grain = std::max<int64_t>(1, kGrainWork / work);
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, planes.scratch_bytes(), &scratch));
+  const int64_t work = planes.lines() * s.window.out[2] * s.c_out * s.k();
+  const int64_t grain = std::max<int64_t>(1, kGrainWork / std::max<int64_t>(1, work));
+  const int64_t blocks = planes.blocks();
   run.parallel().for_range(s.batch * blocks, grain, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t line = i % blocks * most;
-      FolioPlaneF32 args = whole;
-      args.lines = std::min(most, w.out[1] - line);
-      args.top = w.pad_begin[1] - line * w.stride[1];
-      args.x = given.x + i / blocks * s.c_in * w.in_count();
-      const int64_t at = (i / blocks * w.out_count() + line * w.out[2]) * s.c_out;
-      const int64_t pixels = args.lines * w.out[2];
-      args.y = s.c_out > 1 ? reinterpret_cast<float*>(block.data()) : given.y + at;
-      for (int64_t filter = 0; filter < s.c_out; ++filter) {
-        args.w = given.turned + filter * s.k();
-        args.bias = given.bias ? given.bias[filter] : 0.0F;
-        kernels.filter_plane_f32(&args);
-        if (s.c_out > 1) put_apart(pixels, args.y, s.c_out, given.y + at + filter);
-      }
-      if (is_finished) continue;
-      const int64_t n = pixels * s.c_out;
-      float* const y = given.y + at;
-      if (given.z) kernels.binary_f32[kFolioAdd](n, y, 1, given.z + at, 1, y);
-      given.activation.apply(kernels, n, y);
+      planes.compute(i / blocks, i % blocks * planes.lines(), block.data());
     }
   });
   return Status::ok();
