@@ -72,9 +72,10 @@ struct Product {
   Activation activation;
 };
 
+constexpr int64_t kMostSharedMacs = 1 << 20;  // of one of a batch: threads share larger ones
+
 // The products that share one B: the function is applied where its result is still in the cache.
 Status multiply(OpRun& run, const Product& p, FolioGemmF32 args, const GemmB& b) {
-  args.col_bias = p.bias;
   const bool is_finished = p.activation.set_in_kernel(&args);
   FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
   if (is_finished) return Status::ok();
@@ -82,6 +83,25 @@ Status multiply(OpRun& run, const Product& p, FolioGemmF32 args, const GemmB& b)
     p.activation.apply(run.kernels(), end - begin, args.c + begin);
   });
   return Status::ok();
+}
+
+// Small products, which threads share. place(i, args, b): the i-th.
+template <typename Place>
+void multiply_batch(OpRun& run, const Product& p, const FolioGemmF32& first, const GemmB& first_b,
+                    int64_t batches, const Place& place) {
+  const FolioKernels& kernels = run.kernels();
+  const int64_t work = std::max<int64_t>(1, first.m * first.n * first.k);
+  const int64_t grain = std::max<int64_t>(1, kThreadMacs / work);
+  run.parallel().for_range(batches, grain, [&](int64_t begin, int64_t end) {
+    FolioGemmF32 args = first;
+    GemmB b = first_b;
+    const bool is_finished = p.activation.set_in_kernel(&args);
+    for (int64_t i = begin; i < end; ++i) {
+      place(i, &args, &b);
+      multiply_direct(kernels, args, b);
+      if (!is_finished) p.activation.apply(kernels, args.m * args.n, args.c);
+    }
+  });
 }
 
 // `b`: of the first matrix.
@@ -95,6 +115,7 @@ Status run_f32(OpRun& run, const Product& p, const float* a, GemmB b, float* y) 
   args.a_col_stride = p.a.col;
   args.c_row_stride = g.n;
   args.alpha = p.alpha;
+  args.col_bias = p.bias;
   b.row_stride = p.b.row;
   b.col_stride = p.b.col;
   const int64_t batches = g.batch.count();
@@ -107,10 +128,18 @@ Status run_f32(OpRun& run, const Product& p, const float* a, GemmB b, float* y) 
   }
   const auto* const first = static_cast<const char*>(b.data);
   const int64_t bytes = panel_element_bytes(b.dtype);
+  const auto place = [&](int64_t i, FolioGemmF32* to, GemmB* matrix) {
+    to->a = a + g.index_a(i) * p.a.matrix;
+    to->c = y + i * g.m * g.n;
+    matrix->data = first + g.index_b(i) * p.b.matrix * bytes;
+  };
+  args.a = a;
+  if (batches > 1 && g.m * g.n * g.k <= kMostSharedMacs && is_direct(run.kernels(), args, b)) {
+    multiply_batch(run, p, args, b, batches, place);
+    return Status::ok();
+  }
   for (int64_t i = 0; i < batches; ++i) {
-    args.a = a + g.index_a(i) * p.a.matrix;
-    args.c = y + i * g.m * g.n;
-    b.data = first + g.index_b(i) * p.b.matrix * bytes;
+    place(i, &args, &b);
     FOLIO_RETURN_IF_ERROR(multiply(run, p, args, b));
   }
   return Status::ok();

@@ -188,6 +188,30 @@ Status multiply_outer(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   return Status::ok();
 }
 
+// A row times a B whose columns are contiguous and never packed: the row is the only column of a
+// product of these.
+bool is_turned_row(const FolioGemmF32& args, const GemmB& b) {
+  return b.unpacked && !is_half(b.dtype) && args.m == 1 && b.row_stride == 1 && args.k > 0 &&
+         args.a_col_stride == 1 && is_aligned(args.a) &&
+         is_aligned(static_cast<const float*>(b.data)) && !args.accumulate && !args.row_bias &&
+         !args.col_bias && !args.col_scale;
+}
+
+// Columns [begin, end).
+void multiply_turned_row(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b,
+                         int64_t begin, int64_t end) {
+  FolioGemmF32 turned = args;
+  turned.m = end - begin;
+  turned.n = 1;
+  turned.a = static_cast<const float*>(b.data) + begin * b.col_stride;
+  turned.a_row_stride = b.col_stride;
+  turned.b = args.a;
+  turned.c = args.c + begin;
+  turned.c_row_stride = turned.addend_row_stride = 1;
+  if (args.addend) turned.addend = args.addend + begin;
+  kernels.dots_f32(&turned);
+}
+
 // body(part, first column) for each chunk of C.
 template <typename Body>
 void for_each_chunk(OpRun& run, const FolioGemmF32& args, const ProductChunk& size, Body&& body) {
@@ -227,6 +251,13 @@ Status multiply_packed(OpRun& run, const FolioGemmF32& args, DType dtype, const 
     kernels.gemm_f32(part);
   });
   return Status::ok();
+}
+
+// A weight comes from memory: in its order, unless there are some rows.
+bool stays_in_place(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b) {
+  const bool has_rows = b.col_stride == 1 && args.a_col_stride == 1;
+  const bool is_near = b.unpacked || args.m >= kFewFarRows;
+  return has_rows && is_near && reads_in_place(kernels, args.m, args.n, args.k);
 }
 
 Status multiply_in_place(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
@@ -380,14 +411,33 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   if (packed) return multiply_packed(run, args, b.dtype, packed);
   if (is_outer(args, b)) return multiply_outer(run, args, b);
   if (takes_dots(args, b)) return multiply_dots(run, args, b);
+  if (is_turned_row(args, b)) {
+    const int64_t grain = std::max<int64_t>(1, kThreadMacs / args.k);
+    run.parallel().for_range(args.n, grain, [&](int64_t begin, int64_t end) {
+      multiply_turned_row(run.kernels(), args, b, begin, end);
+    });
+    return Status::ok();
+  }
   if (is_aligned(args.a) && args.m <= kFewRows && args.k > 0) {
     return multiply_few_rows(run, args, b);
   }
-  const bool has_rows = b.col_stride == 1 && args.a_col_stride == 1;
-  const bool is_near = b.unpacked || args.m >= kFewFarRows;
-  return has_rows && is_near && reads_in_place(run.kernels(), args.m, args.n, args.k)
-             ? multiply_in_place(run, args, b)
-             : multiply_plain(run, args, b);
+  return stays_in_place(run.kernels(), args, b) ? multiply_in_place(run, args, b)
+                                                : multiply_plain(run, args, b);
+}
+
+bool is_direct(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b) {
+  if (b.packed || is_half(b.dtype) || is_outer(args, b) || takes_dots(args, b)) return false;
+  if (is_turned_row(args, b)) return true;
+  const bool is_few = args.m <= kFewRows && args.k > 0 && b.col_stride == 1;
+  return is_aligned(args.a) && (is_few || stays_in_place(kernels, args, b));
+}
+
+void multiply_direct(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b) {
+  if (is_turned_row(args, b)) {
+    multiply_turned_row(kernels, args, b, 0, args.n);
+  } else {
+    kernels.gemm_plain_f32(&args, b.data, b.row_stride);
+  }
 }
 
 bool reads_in_place(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k) {

@@ -138,6 +138,12 @@ void multiply_pieces(const FolioKernels& kernels, const FolioGemmF32& args, floa
 // gemm_plain_f32 in the shortest time.
 bool reads_in_place(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k);
 
+// Small products that need no memory of their own, which threads may take from a batch:
+// multiply_direct(), of those that is_direct() says, has the bits of gemm_f32(), whatever thread
+// calls it.
+bool is_direct(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b);
+void multiply_direct(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b);
+
 // Fills `args.c`; all of `args` is used but `b` and `precision`, which are set here, and `a_rows`.
 Status gemm_f32(OpRun& run, const FolioGemmF32& args, const GemmB& b);
 

@@ -53,6 +53,28 @@ TEST(Dots, StayWithinTheBoundAndReadNothingElse) {
   }
 }
 
+// Many rows of so many vectors are computed another way than one.
+TEST(Dots, OfManyShortRowsHaveTheBitsOfEachAlone) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t k : {16, 32, 48, 64, 96, 128}) {
+      const GemmProblem p(35, 1, k);
+      const BeforeUnreadable a(p.a);
+      const BeforeUnreadable column(columns_of(p));
+      FolioGemmF32 args = p.args();
+      args.a = a.data();
+      const std::vector<float> together = run_dots(level, args, column.data());
+      expect_near_product(level, p, args, together);
+      for (int64_t row = 0; row < p.m; ++row) {
+        FolioGemmF32 one = args;
+        one.m = 1;
+        one.a = args.a + row * args.a_row_stride;
+        EXPECT_EQ(run_dots(level, one, column.data())[0], together[static_cast<size_t>(row)])
+            << level.name << ' ' << k << ' ' << row;
+      }
+    }
+  }
+}
+
 // As weights stand in a file.
 TEST(Dots, TakeColumnsAtAnyAddress) {
   for (const LevelUnderTest& level : levels_under_test()) {

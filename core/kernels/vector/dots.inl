@@ -108,6 +108,48 @@ static void dots_end(const FolioGemmF32* args, int64_t row, int64_t count, const
   }
 }
 
+/* Short rows, one after the other, times one column, which is in registers: row after row, as a
+ * processor that sees the order fetches ahead, and the lines behind those. The same sums. */
+template <int kVectors>
+static int64_t dots_short(const FolioGemmF32* args, float* sums, const float* factors,
+                          const float* biases) {
+  constexpr int64_t kAhead = 2 * kDotRows;
+  V w[kVectors];
+#pragma GCC unroll 8
+  for (int q = 0; q < kVectors; ++q) w[q] = v_load(args->b + q * kLanes);
+  int64_t row = 0;
+  for (; row + kDotRows <= args->m; row += kDotRows) {
+    for (int64_t i = 0; i < kDotRows; i += 4) {
+      V sum[4];
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) {
+        const float* x = args->a + (row + i + r) * args->a_row_stride;
+        const float* next = x + (row + kAhead < args->m ? kAhead * args->a_row_stride : 0);
+        sum[r] = v_zero();
+#pragma GCC unroll 8
+        for (int q = 0; q < kVectors; ++q) {
+          __builtin_prefetch(next + q * kLanes, 0, 3);
+          sum[r] = v_fma(w[q], v_load(x + q * kLanes), sum[r]);
+        }
+      }
+      v_sums4(sum[0], sum[1], sum[2], sum[3], sums + i);
+    }
+    dots_end(args, row, kDotRows, sums, factors, biases);
+  }
+  return row;
+}
+
+/* The rows that dots_short() has computed. */
+static int64_t dots_begin(const FolioGemmF32* args, float* sums, const float* factors,
+                          const float* biases) {
+  if (args->n != 1 || args->a_rows || args->a_lines) return 0;
+  if (args->k == 2 * kLanes) return dots_short<2>(args, sums, factors, biases);
+  if (args->k == 4 * kLanes) return dots_short<4>(args, sums, factors, biases);
+  if (args->k == 6 * kLanes) return dots_short<6>(args, sums, factors, biases);
+  if (args->k == 8 * kLanes) return dots_short<8>(args, sums, factors, biases);
+  return 0;
+}
+
 static void FOLIO_LEVEL(dots_f32)(const FolioGemmF32* args) {
   const int64_t n = args->n;
   alignas(64) float sums[kDotRows * FOLIO_MOST_DOTS];
@@ -119,7 +161,7 @@ static void FOLIO_LEVEL(dots_f32)(const FolioGemmF32* args) {
       if (args->col_bias) biases[i * n + j] = args->col_bias[j];
     }
   }
-  for (int64_t row = 0; row < args->m; row += kDotRows) {
+  for (int64_t row = dots_begin(args, sums, factors, biases); row < args->m; row += kDotRows) {
     const int64_t rows = args->m - row < kDotRows ? args->m - row : kDotRows;
     for (int64_t j = 0; j < n;) {
       const int64_t columns = n - j < kDotColumns ? n - j : kDotColumns;

@@ -307,8 +307,39 @@ static void gemv_block(const FolioGemmF32* args, const float* b, int64_t b_strid
   }
 }
 
+/* One row times a B of so few columns that their sums stay in registers: B in the order of memory. */
+template <int kVectors>
+static void gemv_narrow(const FolioGemmF32* args, const float* b, int64_t b_stride) {
+  constexpr int64_t kAhead = 16; /* rows */
+  VM mask[kVectors];
+  V sum[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t left = args->n - v * kLanes;
+    mask[v] = v_first(left < 0 ? 0 : left < kLanes ? left : kLanes);
+    sum[v] = args->accumulate ? v_load_masked(args->c + v * kLanes, mask[v]) : v_zero();
+  }
+  for (int64_t p = 0; p < args->k; ++p, b += b_stride) {
+    const V a = v_set1(args->a[p * args->a_col_stride]);
+    const float* ahead = b + (p + kAhead < args->k ? kAhead * b_stride : 0);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      __builtin_prefetch(ahead + v * kLanes, 0, 3);
+      sum[v] = v_fma(a, v_load_masked(b + v * kLanes, mask[v]), sum[v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) v_store_masked(args->c + v * kLanes, mask[v], sum[v]);
+  gemv_end(args);
+}
+
 template <int kRows>
 static void gemv_rows(const FolioGemmF32* args, const float* b, int64_t b_stride) {
+  if constexpr (kRows == 1) {
+    const int64_t vectors = (args->n + kLanes - 1) / kLanes;
+    if (args->k > kGemvDepth && vectors <= 4) return gemv_narrow<4>(args, b, b_stride);
+    if (args->k > kGemvDepth && vectors <= 8) return gemv_narrow<8>(args, b, b_stride);
+  }
   int64_t p = 0;
   for (; p + kGemvDepth <= args->k; p += kGemvDepth) {
     if (args->b_is_far) {
