@@ -9,8 +9,10 @@ import math
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+BOOL = TensorProto.BOOL
 FLOAT = TensorProto.FLOAT
 INT64 = TensorProto.INT64
+STRING = TensorProto.STRING
 
 OPSET = 17  # the first with LayerNormalization
 ML_OPSET = 3  # of ai.onnx.ml, for trees
@@ -34,6 +36,7 @@ class Graph:
         self._shared = {}  # (type, shape, bytes) -> name
         self.ranges = {}  # input -> (lowest, highest), where it cannot be anything
         self.dims = {}  # free dim -> what it usually is
+        self.opsets = {"": OPSET, "ai.onnx.ml": ML_OPSET}
 
     def __getattr__(self, operator):
         """graph.Add(a, b) adds that node and returns its output's name; with output_count=2, a list of names.
@@ -64,6 +67,19 @@ class Graph:
     def output(self, *names, element_type=FLOAT):
         for name in names:
             self._outputs.append(helper.make_tensor_value_info(name, element_type, None))
+
+    def body(self, build, *inputs):
+        """A graph for an attribute of Loop, Scan or If, which reads this one's values too.
+
+        `inputs` are pairs of type and shape; `build` takes their names, and returns {output: type}. An output is made in
+        there: what only passes is an Identity.
+        """
+        outer, self.nodes = self.nodes, []
+        values = [helper.make_tensor_value_info(self._new_name("in"), *of) for of in inputs]
+        outputs = build(*[value.name for value in values])
+        nodes, self.nodes = self.nodes, outer
+        return helper.make_graph(nodes, self._new_name("body"), values,
+                                 [helper.make_tensor_value_info(name, of, None) for name, of in outputs.items()])
 
     def constant(self, value):
         """Doubles become floats; equal small ones are one."""
@@ -102,7 +118,7 @@ class Graph:
 
     def model(self):
         graph = helper.make_graph(self.nodes, self.name, self._inputs, self._outputs, self._initializers)
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
         model = helper.make_model(graph, opset_imports=opsets)
         model.ir_version = IR_VERSION
         return model

@@ -162,7 +162,7 @@ def llama_decode(net):
     _llama(net, 1, 128)
 
 
-class _FreeShapes:
+class FreeShapes:
     """Shapes that are computed while the model runs, one dim at a time, as torch.onnx.export (TorchScript) does it."""
 
     def __init__(self, net):
@@ -243,7 +243,7 @@ def hf_llama(net):
     layers = 4
     width = 512
     groups = 2
-    shapes = _FreeShapes(net)
+    shapes = FreeShapes(net)
     ids = net.input("input_ids", ["batch", "seq"], INT64, between=IDS)
     attention_mask = net.input("attention_mask", ["batch", "total"], INT64, between=(1, 1))
     positions = net.input("position_ids", ["batch", "seq"], INT64, between=POSITIONS)
