@@ -28,7 +28,7 @@ from pathlib import Path
 from forms import FORMS, PLAIN, FormError, convert
 
 MODULES = ("classification", "vision", "vision_transformers", "detection", "queries", "objects", "dense_vision",
-           "generation", "audio", "language", "other", "voice", "sequence", "text", "tabular", "classical")
+           "generation", "audio", "language", "other", "voice", "speech", "sequence", "text", "tabular", "classical")
 PACKAGES = {"numpy": "python3-numpy", "onnx": "python3-onnx"}
 
 

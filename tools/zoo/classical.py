@@ -69,8 +69,24 @@ def lightgbm(net):
 
 
 @architecture
+def random_forest(net):
+    """RandomForestClassifier of scikit-learn (Breiman 2001): 100 trees of 200 leaves, 3 classes; free batch (100)."""
+    net.dims = {"batch": 100}
+    trees = _Trees(net, 100, 200, 20)
+    chances = net.rng.dirichlet([1, 1, 1], len(trees.leaves)) / 100
+    attributes = trees.attributes("class", [0, 1, 2] * len(trees.leaves), chances.ravel().tolist())
+    for part in ("treeids", "nodeids"):
+        attributes[f"class_{part}"] = np.repeat(attributes[f"class_{part}"], 3).tolist()
+    label, chances = net.TreeEnsembleClassifier(
+        net.input("X", ["batch", 20]), domain=ML, output_count=2, classlabels_int64s=range(3), post_transform="NONE",
+        **attributes)
+    net.output(label, element_type=INT64)
+    net.output(chances)
+
+
+@architecture
 def isolation_forest(net):
-    """Isolation forest (Liu et al. 2008) from scikit-learn: 100 ensembles of a tree, paths by LabelEncoder; free batch."""
+    """Isolation forest (Liu et al. 2008) (scikit-learn): 100 ensembles of a tree, LabelEncoder; free batch (100)."""
     net.dims = {"batch": 100}
     net.opsets[ML] = 2
     x = net.input("X", ["batch", 10])
@@ -119,7 +135,7 @@ def _tree_arrays(net, trees, depth, numbers, categories):
 
 @architecture
 def hist_boosting(net):
-    """Boosted histograms (scikit-learn) as TreeEnsemble of opset 5: 200 of depth 6, members of sets; free batch (100)."""
+    """Boosted histograms (scikit-learn) as TreeEnsemble: 200 of depth 6, members of sets; free batch (100)."""
     net.dims = {"batch": 100}
     net.opsets[ML] = 5
     numbers = net.input("numbers", ["batch", 20])
@@ -136,7 +152,7 @@ def hist_boosting(net):
 
 @architecture
 def svm_rbf(net):
-    """SVC with probabilities and SVR of scikit-learn, RBF kernels: 400 vectors of 30 each, 4 classes; free batch (50)."""
+    """SVC and SVR of scikit-learn, RBF kernels: 400 vectors of 30 each, 4 classes; free batch (50)."""
     net.dims = {"batch": 50}
     x = net.Scaler(net.input("X", ["batch", 30]), domain=ML, offset=_numbers(net, 30, scale=0.1), scale=[4.0] * 30)
     kernel = {"kernel_type": "RBF", "kernel_params": [0.01, 0.0, 3.0]}
@@ -158,7 +174,7 @@ def svm_rbf(net):
 
 @architecture
 def nearest_neighbours(net):
-    """KNeighborsClassifier of scikit-learn: distances to 1000 rows of 20 by Scan, the nearest 5, votes; free batch (50)."""
+    """KNeighborsClassifier of scikit-learn: Scan along 1000 rows of 20, the nearest 5 vote; free batch (50)."""
     net.dims = {"batch": 50}
     x = net.input("X", ["batch", 20])
 
@@ -171,7 +187,8 @@ def nearest_neighbours(net):
     y = net.Mul(net.transpose(y, 1, 0), net.constant(-1.0))
     places = net.TopK(y, net.ints([5]), axis=1, largest=1, sorted=1, output_count=2)[1]
     known = net.ints([net.rng.integers(4, size=1000)])
-    found = net.reshape(net.ArrayFeatureExtractor(known, net.Flatten(net.reshape(places, -1), axis=0), domain=ML), -1, 5)
+    places = net.Flatten(net.reshape(places, -1), axis=0)
+    found = net.reshape(net.ArrayFeatureExtractor(known, places, domain=ML), -1, 5)
     votes = []
     for label in range(4):
         same = net.Cast(net.Equal(found, net.ints([label])), to=FLOAT)
@@ -180,6 +197,22 @@ def nearest_neighbours(net):
     net.output(net.Div(votes, net.ReduceSum(votes, net.ints([1]), keepdims=1)))
     label = net.ArgMax(votes, axis=1, keepdims=0)
     net.output(net.ArrayFeatureExtractor(net.ints(range(4)), label, domain=ML), element_type=INT64)
+
+
+@architecture
+def gaussian_process(net):
+    """GaussianProcessRegressor of scikit-learn, RBF and white noise: CDist to 500 rows of 8; free batch (50)."""
+    net.dims = {"batch": 50}
+    net.opsets["com.microsoft"] = 1
+    x = net.input("X", ["batch", 8])
+    known = net.weights(500, 8, fan=1)
+    scaled = [net.Div(rows, net.constant([2.0])) for rows in (x, known)]
+    distances = net.CDist(*scaled, domain="com.microsoft", metric="sqeuclidean")
+    kernel = net.Mul(net.Exp(net.Mul(distances, net.constant([-0.5]))), net.constant([1.5]))
+    mean = net.Add(net.MatMul(kernel, net.weights(500, 1, fan=500)), net.constant([0.2]))
+    inverse = net.MatMul(kernel, net.weights(500, 500, fan=500 * 500))
+    variance = net.Sub(net.constant([2.0]), net.ReduceSum(net.Mul(inverse, kernel), net.ints([1]), keepdims=0))
+    net.output(mean, net.Sqrt(net.Max(variance, net.constant([0.0]))))
 
 
 @architecture
@@ -203,7 +236,7 @@ def gaussian_mixture(net):
 
 @architecture
 def mixed_columns(net):
-    """scikit-learn's ColumnTransformer: numbers imputed and scaled, strings one hot, a linear classifier; free batch."""
+    """ColumnTransformer of scikit-learn: numbers scaled, strings one hot, a linear classifier; free batch (20)."""
     net.dims = {"batch": 20}
     numbers = net.Concat(*[net.input(name, ["batch", 1]) for name in ("age", "fare", "weight", "height")], axis=1)
     x = net.Imputer(numbers, domain=ML, imputed_value_floats=_numbers(net, 4), replaced_value_float=math.nan)
@@ -228,13 +261,13 @@ def mixed_columns(net):
 
 @architecture
 def tfidf(net):
-    """TfidfVectorizer of characters and LogisticRegression of scikit-learn: runs of 1 to 3, 3 classes; free batch (50)."""
+    """TfidfVectorizer and LogisticRegression of scikit-learn: 1 to 3 characters, 3 classes; free batch (50)."""
     net.dims = {"batch": 50}
     net.opsets["com.microsoft"] = 1
-    runs = [[""]]
+    runs = [[]]
     pool, begins = [], []
-    for length in range(1, 4):
-        runs = [run + [str(digit)] for run in runs for digit in range(10)] if length > 1 else [[str(d)] for d in range(10)]
+    for _ in range(3):
+        runs = [[*run, str(digit)] for run in runs for digit in range(10)]
         begins.append(len(pool))
         pool += [character for run in runs for character in run]
     count = 10 + 100 + 1000

@@ -71,8 +71,8 @@ class Graph:
     def body(self, build, *inputs):
         """A graph for an attribute of Loop, Scan or If, which reads this one's values too.
 
-        `inputs` are pairs of type and shape; `build` takes their names, and returns {output: type}. An output is made in
-        there: what only passes is an Identity.
+        `inputs` are pairs of type and shape; `build` takes their names, and returns {output: type}. What only passes
+        needs an Identity to be an output.
         """
         outer, self.nodes = self.nodes, []
         values = [helper.make_tensor_value_info(self._new_name("in"), *of) for of in inputs]

@@ -1,11 +1,13 @@
-"""Series of steps that a body computes: state spaces, mixes that fade, the likeliest tags."""
+"""Series of steps that a body computes: state spaces, mixes that fade, the likeliest tags; an answer's ends."""
 
 import numpy as np
 
 from graph import BOOL, FLOAT, INT64
+from network import TO_END
 from registry import architecture
 
 WORDS = (0, 3999)
+CHARACTERS = (0, 255)
 
 
 def _selective_scan(net, x, inner):
@@ -146,3 +148,92 @@ def crf_tagger(net):
     path = _likeliest_tags(net, emissions, 17, count)
     net.output(tags)
     net.output(path, element_type=INT64)
+
+
+# Attention and recurrence ------------------------------------------------------------------------------------------
+
+
+@architecture
+def xlnet(net):
+    """XLNet (Yang et al. 2019), 3 layers of 384: every product an Einsum, distances shifted by reshaping; 64 tokens."""
+    count = 64
+    width = 384
+    heads = 6
+    head_width = width // heads
+    ids = net.input("input_ids", [1, count], INT64, between=WORDS)
+    kept = net.input("attention_mask", [1, count], between=(1, 1))
+    x = net.Gather(net.weights(4000, width, fan=1), net.transpose(ids, 1, 0))
+    hidden = net.Unsqueeze(net.Sub(net.constant(1.0), net.transpose(kept, 1, 0)), net.ints([0]))
+    other = net.Sub(net.constant(1.0), net.Unsqueeze(net.constant(np.eye(count)), net.ints([-1])))
+    hidden = net.Cast(net.Greater(net.Mul(hidden, other), net.constant(0.0)), to=FLOAT)
+    hidden = net.Mul(net.Einsum(hidden, equation="ijb->bij"), net.constant(1e30))
+    hidden = net.Unsqueeze(hidden, net.ints([1]))
+    angles = np.outer(np.arange(count, -count, -1), 10000.0 ** (-np.arange(0, width, 2) / width))
+    places = net.Unsqueeze(net.constant(np.concatenate([np.sin(angles), np.cos(angles)], 1)), net.ints([1]))
+
+    def heads_of(y):
+        weights = net.weights(width, heads, head_width, fan=width)
+        return net.Einsum(y, weights, equation="ibh,hnd->ibnd")
+
+    for _ in range(3):
+        queries, keys, values, distances = [heads_of(y) for y in (x, x, x, places)]
+        scores, shifted = [
+            net.Einsum(net.Add(queries, net.constant(0.1 * net.rng.standard_normal((heads, head_width)))), y,
+                       equation="ibnd,jbnd->bnij") for y in (keys, distances)]
+        shifted = net.slice(net.reshape(shifted, 1, heads, 2 * count, count), 1, TO_END, 2)
+        shifted = net.reshape(shifted, 1, heads, count, 2 * count - 1)
+        shifted = net.Gather(shifted, net.Range(net.ints(0), net.ints(count), net.ints(1)), axis=3)
+        scores = net.Mul(net.Add(scores, shifted), net.constant(head_width**-0.5))
+        scores = net.Sub(scores, hidden)
+        mixed = net.Einsum(net.Softmax(scores, axis=3), values, equation="bnij,jbnd->ibnd")
+        y = net.Einsum(mixed, net.weights(width, heads, head_width, fan=width), equation="ibnd,hnd->ibh")
+        x = net.layer_norm(net.Add(y, x), width)
+        x = net.layer_norm(net.Add(net.feed_forward(x, width, 4 * width), x), width)
+    net.output(net.transpose(x, 1, 0, 2))
+
+
+@architecture
+def bidaf(net):
+    """BiDAF (Seo et al. 2017), 64 wide: LSTMs, characters by convolution; a text of 128, a question of 16."""
+    width = 64
+    words = net.weights(4000, 64, fan=1)
+    characters = net.weights(256, 16, fan=1)
+    filters = net.weights(64, 16, 1, 5), net.bias(64)
+    highway = [[net.weights(128, 128), net.bias(128)] for _ in range(4)]
+    lstm = net.weights(2, 256, 128, fan=128), net.weights(2, 256, 64, fan=64), net.weights(2, 512, fan=100)
+
+    def encode(name, count):
+        ids = net.input(f"{name}_words", [count, 1], INT64, between=WORDS)
+        letters = net.input(f"{name}_characters", [count, 16], INT64, between=CHARACTERS)
+        y = net.transpose(net.Gather(characters, letters), 2, 0, 1)
+        y = net.Relu(net.Conv(net.Unsqueeze(y, net.ints([0])), *filters, kernel_shape=[1, 5]))
+        y = net.transpose(net.Squeeze(net.ReduceMax(y, axes=[3], keepdims=0), net.ints([0])), 1, 0)
+        x = net.Concat(net.Squeeze(net.Gather(words, ids), net.ints([1])), y, axis=1)
+        for gate, turn in (highway[:2], highway[2:]):
+            share = net.Sigmoid(net.Gemm(x, *gate, transB=1))
+            turned = net.Relu(net.Gemm(x, *turn, transB=1))
+            x = net.Add(net.Mul(share, turned), net.Mul(net.Sub(net.constant(1.0), share), x))
+        y = net.LSTM(net.Unsqueeze(x, net.ints([1])), *lstm, hidden_size=64, direction="bidirectional",
+                     output_count=3)[0]
+        return net.reshape(y, count, 2 * width)
+
+    def read(x, columns):
+        """Of rows, by an LSTM of both directions."""
+        y = net.lstm(net.Unsqueeze(x, net.ints([1])), columns, width, directions=2)
+        return net.reshape(y, 128, 2 * width)
+
+    text = encode("context", 128)
+    question = encode("query", 16)
+    of_text = net.MatMul(text, net.weights(2 * width, 1, fan=2 * width))
+    of_question = net.MatMul(question, net.weights(2 * width, 1, fan=2 * width))
+    both = net.MatMul(net.Mul(text, net.weights(1, 2 * width)), net.transpose(question, 1, 0))
+    similar = net.Add(net.Add(both, of_text), net.transpose(of_question, 1, 0))
+    asked = net.MatMul(net.Softmax(similar, axis=1), question)
+    important = net.Softmax(net.ReduceMax(similar, axes=[1], keepdims=1), axis=0)
+    told = net.Expand(net.ReduceSum(net.Mul(important, text), net.ints([0]), keepdims=1), net.ints([128, 2 * width]))
+    x = net.Concat(text, asked, net.Mul(text, asked), net.Mul(text, told), axis=1)
+    model = read(read(x, 8 * width), 2 * width)
+    ends = net.Concat(x, model, axis=1), net.Concat(x, read(model, 2 * width), axis=1)
+    chances = [net.Softmax(net.gemm(end, 10 * width, 1), axis=0) for end in ends]
+    net.output(*chances)
+    net.output(*[net.ArgMax(chance, axis=0, keepdims=0) for chance in chances], element_type=INT64)

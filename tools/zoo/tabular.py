@@ -139,6 +139,50 @@ def autoformer(net):
     net.output(net.Add(net.linear(x, width, 7), net.linear(trends, width, 7)))
 
 
+def _sparse_attention(net, x, steps, width, heads, top):
+    """Only of the queries that differ most among their scores of sampled keys; the others get the mean of values."""
+    head_width = width // heads
+    queries, keys, values = [net.split_heads(net.linear(x, width, width), steps, heads, head_width) for _ in range(3)]
+    sample = net.ints(net.rng.integers(steps, size=(steps, top)))
+    sampled = net.Gather(keys, sample, axis=2)
+    scores = net.MatMul(net.Unsqueeze(queries, net.ints([-2])), net.transpose(sampled, 0, 1, 2, 4, 3))
+    scores = net.Squeeze(scores, net.ints([-2]))
+    mean = net.Div(net.ReduceSum(scores, net.ints([-1]), keepdims=0), net.constant(float(steps)))
+    spread = net.Sub(net.ReduceMax(scores, axes=[-1], keepdims=0), mean)
+    chosen = net.TopK(spread, net.ints([top]), axis=-1, sorted=0, output_count=2)[1]
+    shape = net.ints([1, heads, top, 1])
+    numbers = net.ints(np.arange(heads).reshape(1, heads, 1, 1))
+    places = net.Concat(net.Expand(net.ints([[[[0]]]]), shape), net.Expand(numbers, shape),
+                        net.reshape(chosen, 1, heads, top, 1), axis=-1)
+    scores = net.MatMul(net.GatherND(queries, places), net.transpose(keys, 0, 1, 3, 2))
+    mixed = net.attend(net.Mul(scores, net.constant(head_width**-0.5)), values)
+    context = net.Unsqueeze(net.ReduceMean(values, axes=[2], keepdims=0), net.ints([-2]))
+    context = net.Expand(context, net.ints([1, heads, steps, head_width]))
+    context = net.ScatterND(context, places, mixed)
+    return net.linear(net.join_heads(context, 1, steps, width), width, width)
+
+
+@architecture
+def informer(net):
+    """Informer's encoder (Zhou et al. 2021), 3 layers of 256: few queries by TopK, halved by pools; 192 steps."""
+    steps = 192
+    width = 256
+    x = net.swap_last(net.input("series", [1, steps, 7]))
+    x = net.Concat(net.slice(x, -1, TO_END, 2), x, net.slice(x, 0, 1, 2), axis=2)
+    x = net.swap_last(net.conv(x, 7, width, 3, padding=0, dims=1, gain=1))
+    for layer in range(3):
+        x = net.layer_norm(net.Add(x, _sparse_attention(net, x, steps, width, 8, 25)), width)
+        y = net.gelu(net.conv(net.swap_last(x), width, 1024, 1, dims=1))
+        x = net.layer_norm(net.Add(x, net.swap_last(net.conv(y, 1024, width, 1, dims=1, gain=1))), width)
+        if layer < 2:
+            y = net.swap_last(x)
+            y = net.Concat(net.slice(y, -1, TO_END, 2), y, net.slice(y, 0, 1, 2), axis=2)
+            y = net.Elu(net.batch_norm(net.conv(y, width, width, 3, padding=0, dims=1, gain=1), width))
+            x = net.swap_last(net.MaxPool(y, kernel_shape=[3], strides=[2], pads=[1, 1]))
+            steps //= 2
+    net.output(net.linear(net.layer_norm(x, width), width, 7))
+
+
 # Recommendations ---------------------------------------------------------------------------------------------------
 
 
@@ -229,7 +273,7 @@ def two_towers(net):
 
 @architecture
 def graph_attention(net):
-    """GAT (Velickovic et al. 2018), 2 layers of 4 heads: softmax along edges by scattered maxima; 1000 nodes, 5000 edges."""
+    """GAT (Velickovic et al. 2018), 3 layers: softmax along edges by scattered maxima; 1000 nodes, 5000 edges."""
     net.opsets[""] = 18  # ScatterElements has max since
     edges = 5000
     x = net.input("x", [NODES, 64])

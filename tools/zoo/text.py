@@ -1,4 +1,4 @@
-"""Text, beyond layers of attention: places computed in the graph, caches of two kinds, routes to experts, answers."""
+"""Text, beyond layers of attention: places computed in the graph, caches of two kinds, routes to experts."""
 
 import math
 
@@ -11,7 +11,6 @@ from registry import architecture
 
 FLOAT_LOWEST = -3.4028234663852886e38
 ONES = (1, 1)
-CHARACTERS = (0, 255)
 
 
 # Encoders ----------------------------------------------------------------------------------------------------------
@@ -74,7 +73,7 @@ def _distance_buckets(net, count):
 
 @architecture
 def deberta_v2(net):
-    """DeBERTa-v3 (He et al. 2021), 3 layers of 384: scores of words to distances by GatherElements; free shapes (64)."""
+    """DeBERTa-v3 (He et al. 2021), 3 layers of 384: scores of distances by GatherElements; free batch and seq (64)."""
     width = 384
     heads = 6
     span = 32
@@ -138,7 +137,7 @@ def _zero_of_int64():
 
 @architecture
 def t5_decode(net):
-    """T5's decoder with its past (Raffel et al. 2020), 4 layers of 384: buckets of distances; free batch, past, text."""
+    """T5's decoder with its past (Raffel et al. 2020), 4 layers of 384: distances in buckets; free batch, past, text."""
     width = 384
     heads = 6
     net.dims = {"batch": 1, "past": 32, "text": 64}
@@ -273,7 +272,7 @@ def whisper_merged(net):
     net.output(*net.If(use_past, output_count=1 + 4 * whisper.layers, **branches))
 
 
-# Experts and answers -----------------------------------------------------------------------------------------------
+# Experts -----------------------------------------------------------------------------------------------------------
 
 
 def _experts(net, x, width, experts):
@@ -296,7 +295,7 @@ def _experts(net, x, width, experts):
 
 @architecture
 def mixtral(net):
-    """Mixtral's experts (Jiang et al. 2024) as traced, 2 layers of 256, two of 8: NonZero, ScatterElements; 64 tokens."""
+    """Mixtral's experts (Jiang et al. 2024) as traced, 2 layers of 256: NonZero for each of 8; free tokens (64)."""
     width = 256
     net.dims = {"tokens": 64}
     shapes = FreeShapes(net)
@@ -314,50 +313,3 @@ def mixtral(net):
         y = net.reshape(net.rms_norm(x, width), -1, width)
         x = net.Add(x, net.Reshape(_experts(net, y, width, 8), net.Shape(x)))
     net.output(net.linear(net.rms_norm(x, width), width, VOCABULARY, bias=False))
-
-
-@architecture
-def bidaf(net):
-    """BiDAF (Seo et al. 2017), 64 wide: an answer's ends, characters by convolution; a text of 128, a question of 16."""
-    width = 64
-    words = net.weights(VOCABULARY, 64, fan=1)
-    characters = net.weights(256, 16, fan=1)
-    filters = net.weights(64, 16, 1, 5), net.bias(64)
-    highway = [[net.weights(128, 128), net.bias(128)] for _ in range(4)]
-    lstm = net.weights(2, 256, 128, fan=128), net.weights(2, 256, 64, fan=64), net.weights(2, 512, fan=100)
-
-    def encode(name, count):
-        ids = net.input(f"{name}_words", [count, 1], INT64, between=IDS)
-        letters = net.input(f"{name}_characters", [count, 16], INT64, between=CHARACTERS)
-        y = net.transpose(net.Gather(characters, letters), 2, 0, 1)
-        y = net.Relu(net.Conv(net.Unsqueeze(y, net.ints([0])), *filters, kernel_shape=[1, 5]))
-        y = net.transpose(net.Squeeze(net.ReduceMax(y, axes=[3], keepdims=0), net.ints([0])), 1, 0)
-        x = net.Concat(net.Squeeze(net.Gather(words, ids), net.ints([1])), y, axis=1)
-        for gate, turn in (highway[:2], highway[2:]):
-            share = net.Sigmoid(net.Gemm(x, *gate, transB=1))
-            turned = net.Relu(net.Gemm(x, *turn, transB=1))
-            x = net.Add(net.Mul(share, turned), net.Mul(net.Sub(net.constant(1.0), share), x))
-        y = net.LSTM(net.Unsqueeze(x, net.ints([1])), *lstm, hidden_size=64, direction="bidirectional",
-                     output_count=3)[0]
-        return net.reshape(y, count, 2 * width)
-
-    def read(x, columns):
-        """Of rows, by an LSTM of both directions."""
-        y = net.lstm(net.Unsqueeze(x, net.ints([1])), columns, width, directions=2)
-        return net.reshape(y, 128, 2 * width)
-
-    text = encode("context", 128)
-    question = encode("query", 16)
-    of_text = net.MatMul(text, net.weights(2 * width, 1, fan=2 * width))
-    of_question = net.MatMul(question, net.weights(2 * width, 1, fan=2 * width))
-    both = net.MatMul(net.Mul(text, net.weights(1, 2 * width)), net.transpose(question, 1, 0))
-    similar = net.Add(net.Add(both, of_text), net.transpose(of_question, 1, 0))
-    asked = net.MatMul(net.Softmax(similar, axis=1), question)
-    important = net.Softmax(net.ReduceMax(similar, axes=[1], keepdims=1), axis=0)
-    told = net.Expand(net.ReduceSum(net.Mul(important, text), net.ints([0]), keepdims=1), net.ints([128, 2 * width]))
-    x = net.Concat(text, asked, net.Mul(text, asked), net.Mul(text, told), axis=1)
-    model = read(read(x, 8 * width), 2 * width)
-    ends = net.Concat(x, model, axis=1), net.Concat(x, read(model, 2 * width), axis=1)
-    chances = [net.Softmax(net.gemm(end, 10 * width, 1), axis=0) for end in ends]
-    net.output(*chances)
-    net.output(*[net.ArgMax(chance, axis=0, keepdims=0) for chance in chances], element_type=INT64)
