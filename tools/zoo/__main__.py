@@ -7,13 +7,14 @@ Usage: python3 tools/zoo [--seed N] [--form FORM] [--folio PATH] FOLDER [NAME]..
   python3 tools/zoo --form q4 /tmp/zoo_q4 llama_decode
   folio compare /tmp/zoo --threads 1 --config folio.packing=load
 
-Each NAME (default: all, 1.6 GB) becomes FOLDER/NAME/model.onnx. The same seed gives the same bytes. Many are narrower
+Each NAME (default: all, 2.0 GB) becomes FOLDER/NAME/model.onnx. The same seed gives the same bytes. Many are narrower
 or have fewer layers than what they stand for, as --list says; what they compute means nothing. docs/performance.md has
 what some of them need to be run, and what differences of their outputs say.
 
 --form writes a form in which people download models, as its tool makes it of the plain one; an architecture that has
-nothing which the form changes is left out, with a line on stderr. The static ones (qdq_u8, qdq_s8) take ranges of values
-from a run by the `folio` command: their bytes are the same where that computes the same.
+nothing which the form changes, or has bodies (Loop, Scan, If), is left out, with a line on stderr. The static ones
+(qdq_u8, qdq_s8) take ranges of values from a run by the `folio` command: their bytes are the same where that computes
+the same.
 
 Needs the Debian packages python3-onnx and python3-numpy. Exit code 1 if a model cannot be written, 2 on misuse.
 """
@@ -63,7 +64,8 @@ def write_model(model, path):
 
 
 def write_architectures(architectures, args):
-    """Returns the exit code."""
+    """All that can be. Returns the exit code."""
+    exit_code = 0
     for name in args.names or architectures:
         try:
             model = make_model(architectures[name], name, args)
@@ -73,9 +75,10 @@ def write_architectures(architectures, args):
             byte_count = write_model(model, args.folder / name / "model.onnx")
         except (OSError, FormError) as error:
             print(f"zoo: {name}: {error}", file=sys.stderr)
-            return 1
+            exit_code = 1
+            continue
         print(f"{name:30} {len(model.graph.node):4} nodes {byte_count / 1e6:7.1f} MB", flush=True)
-    return 0
+    return exit_code
 
 
 def print_list(architectures):

@@ -137,7 +137,7 @@ def _zero_of_int64():
 
 @architecture
 def t5_decode(net):
-    """T5's decoder with its past (Raffel et al. 2020), 4 layers of 384: distances in buckets; free batch, past, text."""
+    """T5's decoder with its past (Raffel et al. 2020), 4 layers of 384: buckets of distances; free dims."""
     width = 384
     heads = 6
     net.dims = {"batch": 1, "past": 32, "text": 64}
@@ -281,7 +281,7 @@ def _experts(net, x, width, experts):
     best, chosen = net.TopK(chances, net.ints([2]), axis=-1, largest=1, sorted=1, output_count=2)
     best = net.Div(best, net.ReduceSum(best, net.ints([-1]), keepdims=1))
     masks = net.transpose(net.OneHot(chosen, net.ints([experts]), net.ints([0, 1]), axis=-1), 2, 1, 0)
-    total = net.ConstantOfShape(net.Shape(x))
+    total = net.ConstantOfShape(net.Shape(x), value=helper.make_tensor("v", FLOAT, [1], [0.0]))
     for expert in range(experts):
         found = net.transpose(net.NonZero(net.pick(masks, expert)), 1, 0)
         place, row = [net.Squeeze(part, net.ints([1])) for part in net.split(found, [1, 1], axis=1)]

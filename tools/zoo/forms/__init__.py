@@ -33,8 +33,16 @@ FORMS = {
 }
 
 
+def _is_left_alone(model):
+    """Pipelines of ai.onnx.ml have no forms, and steps do not go into bodies."""
+    return any(node.domain == "ai.onnx.ml" or any(attribute.HasField("g") for attribute in node.attribute)
+               for node in model.graph.node)
+
+
 def convert(form, model, measure):
     """The model in that form, or None if it would be what it is."""
+    if _is_left_alone(model):
+        return None
     for step in FORMS[form].steps:
         module, function = step.split(".")
         model = getattr(importlib.import_module(f"forms.{module}"), function)(model, measure)

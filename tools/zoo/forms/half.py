@@ -8,9 +8,9 @@ from onnx import TensorProto, numpy_helper
 
 from forms.rewrite import Rewrite
 
-# Those of the converters' list that architectures have.
-BLOCKED = ("CumSum", "Max", "Min", "NonMaxSuppression", "Range", "Resize", "RoiAlign", "TopK", "TreeEnsembleClassifier",
-           "TreeEnsembleRegressor", "Upsample")
+# Those of the converters' list that architectures have, and CDist, which ONNX Runtime has no float16 of.
+BLOCKED = ("CDist", "CumSum", "Max", "Min", "NonMaxSuppression", "Range", "Resize", "RoiAlign", "TopK",
+           "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Upsample")
 
 HALF_MAX = 65504.0
 
