@@ -3,26 +3,25 @@
 // Source: ONNX Runtime ContribOperators, com.microsoft CDist.
 // Shapes: a [m, n], b [k, n] -> c [m, k]; n is at least 1.
 // Math:   metric sqeuclidean (the default): the sum of squared differences; euclidean: its root.
-//         Summed in double, difference by difference: rows that are equal have 0.
+//         In double (op_row_products.h; double difference by difference): rows that are equal have
+//         0.
 // Types:  float, double.
 // Errors: kNotImplemented for other metrics, by name.
+#include <algorithm>
 #include <cmath>
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_row_products.h"
 
 namespace folio {
 namespace {
 
 using CDistTypes = TypeList<float, double>;
 
-template <typename T>
-double squared_distance(const T* a, const T* b, int64_t n) {
+double squared_distance(const double* a, const double* b, int64_t n) {
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    sum += difference * difference;
-  }
+  for (int64_t i = 0; i < n; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return sum;
 }
 
@@ -40,24 +39,39 @@ class CDist final : public OpKernel {
     }
     FOLIO_TRY(Tensor * c, run.output(0, a->dtype(), Shape{a->dim(0), b->dim(0)}));
     if (c->count() == 0) return Status::ok();
-    dispatch(CDistTypes{}, a->dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      distances(run, *a, *b, c->data_mut<T>());
-    });
+    if (a->dtype() == DType::kFloat) return of_floats(run, *a, *b, c->data_mut<float>());
+    of_doubles(run, *a, *b, c->data_mut<double>());
     return Status::ok();
   }
 
  private:
-  template <typename T>
-  void distances(OpRun& run, const Tensor& a, const Tensor& b, T* c) const {
+  Status of_floats(OpRun& run, const Tensor& a, const Tensor& b, float* c) const {
+    const int64_t n = a.dim(1);
+    const int64_t columns = b.dim(0);
+    const int64_t most = std::min(a.dim(0), kProductRows);
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(most * columns) * sizeof(double)));
+    auto* const squares = reinterpret_cast<double*>(bytes);
+    for (int64_t row = 0; row < a.dim(0); row += most) {
+      const int64_t rows = std::min(most, a.dim(0) - row);
+      FOLIO_RETURN_IF_ERROR(row_products(run, rows, a.data<float>() + row * n, columns,
+                                         b.data<float>(), n, /*distances=*/true, squares));
+      float* const to = c + row * columns;
+      for (int64_t i = 0; i < rows * columns; ++i) {
+        to[i] = static_cast<float>(root_ ? std::sqrt(squares[i]) : squares[i]);
+      }
+    }
+    return Status::ok();
+  }
+
+  void of_doubles(OpRun& run, const Tensor& a, const Tensor& b, double* c) const {
     const int64_t n = a.dim(1);
     const int64_t columns = b.dim(0);
     const int64_t grain = std::max<int64_t>(1, kElementGrain / n);
     run.parallel().for_range(a.dim(0) * columns, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const double square =
-            squared_distance(a.data<T>() + i / columns * n, b.data<T>() + i % columns * n, n);
-        c[i] = static_cast<T>(root_ ? std::sqrt(square) : square);
+        const double square = squared_distance(a.data<double>() + i / columns * n,
+                                               b.data<double>() + i % columns * n, n);
+        c[i] = root_ ? std::sqrt(square) : square;
       }
     });
   }

@@ -17,6 +17,7 @@
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_ml.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_row_products.h"
 
 namespace folio {
 namespace {
@@ -33,23 +34,28 @@ struct SvmModel {
   std::vector<float> rho;
   int64_t features = 0;
 
-  // K of x and the features that start at `v`.
-  double apply(const double* x, const float* v) const {
-    double sum = 0;
-    for (int64_t i = 0; i < features; ++i) {
-      const double w = v[i];
-      sum += kernel == SvmKernel::kRbf ? (x[i] - w) * (x[i] - w) : x[i] * w;
+  // out [rows, count]: K of rows of x and of `v`, each of `features`.
+  Status apply(OpRun& run, int64_t rows, const double* x, int64_t count, const float* v,
+               double* out) const {
+    FOLIO_RETURN_IF_ERROR(
+        row_products(run, rows, x, count, v, features, kernel == SvmKernel::kRbf, out));
+    for (int64_t i = 0; i < rows * count && kernel != SvmKernel::kLinear; ++i) {
+      out[i] = kernel == SvmKernel::kRbf    ? std::exp(-gamma * out[i])
+               : kernel == SvmKernel::kPoly ? power(gamma * out[i] + coef0)
+                                            : tangent(gamma * out[i] + coef0);
     }
-    switch (kernel) {
-      case SvmKernel::kPoly:
-        return std::pow(gamma * sum + coef0, degree);
-      case SvmKernel::kRbf:
-        return std::exp(-gamma * sum);
-      case SvmKernel::kSigmoid:
-        return std::tanh(gamma * sum + coef0);
-      default:
-        return sum;
-    }
+    return Status::ok();
+  }
+
+  double power(double x) const {
+    if (degree == 2) return x * x;
+    if (degree == 3) return x * x * x;
+    return std::pow(x, degree);
+  }
+
+  // tanh, to some 1e-16: scores are floats.
+  static double tangent(double x) {
+    return std::copysign(1 - 2 / (std::exp(2 * std::abs(x)) + 1), x);
   }
 
   Status check_columns(const Tensor& x, const MlRows& rows) const {
@@ -105,20 +111,32 @@ class Regressor final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(model.check_columns(*x, rows));
     FOLIO_TRY(const double* data, ml_doubles(run, 0));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, Shape{rows.rows, 1}));
-    for (int64_t row = 0; row < rows.rows; ++row) {
-      const double* from = data + row * rows.columns;
-      double sum = 0;
-      for (int64_t j = 0; j < vectors; ++j) {
-        sum += model.coefficients[static_cast<size_t>(j)] *
-               model.apply(from, model.vectors.data() + j * model.features);
+    const float* table = vectors > 0 ? model.vectors.data() : model.coefficients.data();
+    const int64_t count = std::max<int64_t>(1, vectors);
+    const int64_t most = std::min(rows.rows, kProductRows);
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(most * count) * sizeof(double)));
+    auto* const kernels = reinterpret_cast<double*>(bytes);
+    for (int64_t first = 0; first < rows.rows; first += most) {
+      const int64_t now = std::min(most, rows.rows - first);
+      FOLIO_RETURN_IF_ERROR(
+          model.apply(run, now, data + first * rows.columns, count, table, kernels));
+      for (int64_t i = 0; i < now; ++i) {
+        y->data_mut<float>()[first + i] = static_cast<float>(score(kernels + i * count));
       }
-      if (vectors == 0) sum = model.apply(from, model.coefficients.data());
-      sum += model.rho[0];
-      if (one_class) sum = sum > 0 ? 1 : -1;
-      apply_post_transform(transform, 1, &sum);
-      y->data_mut<float>()[row] = static_cast<float>(sum);
     }
     return Status::ok();
+  }
+
+ private:
+  double score(const double* kernels) const {
+    double sum = vectors == 0 ? kernels[0] : 0;
+    for (int64_t j = 0; j < vectors; ++j) {
+      sum += model.coefficients[static_cast<size_t>(j)] * kernels[j];
+    }
+    sum += model.rho[0];
+    if (one_class) sum = sum > 0 ? 1 : -1;
+    apply_post_transform(transform, 1, &sum);
+    return sum;
   }
 };
 
@@ -201,9 +219,20 @@ class Classifier final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, svm.labels.dtype(), Shape{rows.rows}));
     FOLIO_TRY(Tensor * z, run.output(1, DType::kFloat, Shape{rows.rows, svm.scores()}));
     Work work(svm);
+    const SvmModel& model = svm.model;
+    const float* table = svm.linear() ? model.coefficients.data() : model.vectors.data();
+    const int64_t count = svm.linear() ? svm.classes : svm.first.back();
+    const int64_t most = std::max<int64_t>(1, std::min(rows.rows, kProductRows));
+    FOLIO_TRY(uint8_t * bytes, run.scratch(static_cast<size_t>(most * count) * sizeof(double)));
+    auto* const kernels = reinterpret_cast<double*>(bytes);
     for (int64_t row = 0; row < rows.rows; ++row) {
-      const int64_t label = svm.linear() ? score_linear(data + row * rows.columns, work)
-                                         : score_pairs(data + row * rows.columns, work);
+      if (row % most == 0) {
+        const int64_t now = std::min(most, rows.rows - row);
+        FOLIO_RETURN_IF_ERROR(
+            model.apply(run, now, data + row * rows.columns, count, table, kernels));
+      }
+      work.kernels = kernels + row % most * count;
+      const int64_t label = svm.linear() ? score_linear(work) : score_pairs(work);
       svm.labels.write(label, row, y);
       float* out = z->data_mut<float>() + row * svm.scores();
       for (int64_t i = 0; i < svm.scores(); ++i) {
@@ -216,8 +245,7 @@ class Classifier final : public OpKernel {
  private:
   struct Work {
     explicit Work(const SvmClasses& svm)
-        : kernels(static_cast<size_t>(svm.first.back())),
-          scores(static_cast<size_t>(std::max(svm.linear() ? 0 : svm.pairs, svm.classes))),
+        : scores(static_cast<size_t>(std::max(svm.linear() ? 0 : svm.pairs, svm.classes))),
           votes(static_cast<size_t>(svm.classes)) {
       if (svm.prob_a.empty()) return;
       const auto n = static_cast<size_t>(svm.classes);
@@ -225,16 +253,15 @@ class Classifier final : public OpKernel {
       q.resize(n * n);
       qp.resize(n);
     }
-    std::vector<double> kernels;
+    const double* kernels = nullptr;  // of the row: by vector, or by class
     std::vector<double> scores;
     std::vector<int64_t> votes;
     std::vector<double> ratios, q, qp;
   };
 
-  int64_t score_linear(const double* x, Work& work) const {
+  int64_t score_linear(Work& work) const {
     for (int64_t c = 0; c < svm.classes; ++c) {
-      const float* line = svm.model.coefficients.data() + c * svm.model.features;
-      work.scores[static_cast<size_t>(c)] = svm.model.apply(x, line) + svm.model.rho[0];
+      work.scores[static_cast<size_t>(c)] = work.kernels[c] + svm.model.rho[0];
     }
     const auto end = work.scores.begin() + svm.classes;
     const auto best = std::max_element(work.scores.begin(), end);
@@ -244,13 +271,8 @@ class Classifier final : public OpKernel {
     return label;
   }
 
-  int64_t score_pairs(const double* x, Work& work) const {
+  int64_t score_pairs(Work& work) const {
     const SvmModel& model = svm.model;
-    const int64_t vectors = svm.first.back();
-    for (int64_t v = 0; v < vectors; ++v) {
-      work.kernels[static_cast<size_t>(v)] =
-          model.apply(x, model.vectors.data() + v * model.features);
-    }
     std::fill(work.votes.begin(), work.votes.end(), 0);
     int64_t pair = 0;
     for (int64_t i = 0; i < svm.classes; ++i) {
@@ -284,7 +306,7 @@ class Classifier final : public OpKernel {
     double sum = 0;
     for (int64_t v = svm.first[static_cast<size_t>(c)]; v < svm.first[static_cast<size_t>(c) + 1];
          ++v) {
-      sum += coefficients[v] * work.kernels[static_cast<size_t>(v)];
+      sum += coefficients[v] * work.kernels[v];
     }
     return sum;
   }
