@@ -1,9 +1,7 @@
 // Dot products, or squared distances, of the rows of two matrices, in double.
 //
-// Math:    a.b, or |a|^2 + |b|^2 - 2 a.b; products are rounded and added in order, so that rows
-// that
-//          are equal have a distance of 0. Where that is small beside the norms, or no number: the
-//          sum of squared differences.
+// Math:    a.b, or |a|^2 + |b|^2 - 2 a.b; where that is small beside the norms, or no number, the
+//          sum of squared differences: equal rows have a distance of 0.
 // Memory:  scratch for some rows of b, that live as long as the operator's call.
 // Errors:  what OpRun::scratch gives.
 #pragma once
