@@ -63,6 +63,7 @@ struct LinearModel {
     b.data = coefficients.data();
     b.row_stride = 1;
     b.col_stride = rows.columns;
+    b.unpacked = true;
     FOLIO_RETURN_IF_ERROR(gemm_f32(run, args, b));
     return args.c;
   }

@@ -194,7 +194,7 @@ bool is_turned_row(const FolioGemmF32& args, const GemmB& b) {
   return b.unpacked && !is_half(b.dtype) && args.m == 1 && b.row_stride == 1 && args.k > 0 &&
          args.a_col_stride == 1 && is_aligned(args.a) &&
          is_aligned(static_cast<const float*>(b.data)) && !args.accumulate && !args.row_bias &&
-         !args.col_bias && !args.col_scale;
+         !args.col_scale && !(args.col_bias && args.addend);
 }
 
 // Columns [begin, end).
@@ -208,7 +208,9 @@ void multiply_turned_row(const FolioKernels& kernels, const FolioGemmF32& args, 
   turned.b = args.a;
   turned.c = args.c + begin;
   turned.c_row_stride = turned.addend_row_stride = 1;
-  if (args.addend) turned.addend = args.addend + begin;
+  const float* const added = args.addend ? args.addend : args.col_bias;
+  turned.addend = added ? added + begin : nullptr;
+  turned.col_bias = nullptr;
   kernels.dots_f32(&turned);
 }
 
