@@ -76,6 +76,30 @@ void measure(OpRun& run, const Tensor& x, const Layout& at, std::vector<double>*
   });
 }
 
+// Lines of one element for each channel: a filter of one tap over each.
+void scale_lines(OpRun& run, const Layout& at, const std::vector<double>& a,
+                 const std::vector<double>& b, const float* x, float* y) {
+  const std::vector<float> scale(a.begin(), a.end());
+  const std::vector<float> shift(b.begin(), b.end());
+  const int64_t channels = at.channels;
+  const int64_t grain = 1 + 16384 / channels;
+  run.parallel().for_range(at.batch, grain, [&](int64_t begin, int64_t end) {
+    const float* from = x + begin * channels;
+    const float* factors = scale.data();
+    FolioWindowF32 args{};
+    args.lines = 1;
+    args.pixels = end - begin;
+    args.channels = channels;
+    args.taps = 1;
+    args.x = &from;
+    args.x_step = args.y_step = channels;
+    args.w = &factors;
+    args.bias = shift.data();
+    args.y = y + begin * channels;
+    run.kernels().depthwise_f32(&args);
+  });
+}
+
 class BatchNormalization final : public OpKernel {
  public:
   float epsilon = 1e-5F;
@@ -101,6 +125,10 @@ class BatchNormalization final : public OpKernel {
     }
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
     if (y->count() == 0) return Status::ok();
+    if (x->dtype() == DType::kFloat && at.inner == 1) {
+      scale_lines(run, at, a, b, x->data<float>(), y->data_mut<float>());
+      return Status::ok();
+    }
     dispatch(FloatTypes{}, x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = Compute<T>;
