@@ -9,16 +9,31 @@ namespace {
 
 // Of both norms times n: a distance below that has lost digits that a float would have.
 constexpr double kLost = 0x1p-30;
+constexpr int64_t kFewRows = 4;             // to widen b and multiply repays more
 constexpr int64_t kBlockDoubles = 1 << 16;  // of b that are widened at a time
 
-template <typename T>
-double squared_distance(const T* a, const float* b, int64_t n) {
-  double sum = 0;
+// Of a row and kColumns rows of b at a time: each is a chain.
+template <int kColumns, typename T>
+void one_by_one(const T* a, const float* b, int64_t n, bool distances, double* out) {
+  double sum[kColumns] = {};
   for (int64_t i = 0; i < n; ++i) {
-    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    sum += difference * difference;
+    const auto x = static_cast<double>(a[i]);
+    for (int c = 0; c < kColumns; ++c) {
+      const auto y = static_cast<double>(b[c * n + i]);
+      sum[c] += distances ? (x - y) * (x - y) : x * y;
+    }
   }
-  return sum;
+  std::copy_n(sum, kColumns, out);
+}
+
+template <typename T>
+void few_rows(int64_t m, const T* a, int64_t k, const float* b, int64_t n, bool distances,
+              double* out) {
+  for (int64_t i = 0; i < m; ++i, a += n, out += k) {
+    int64_t j = 0;
+    for (; j + 4 <= k; j += 4) one_by_one<4>(a, b + j * n, n, distances, out + j);
+    for (; j < k; ++j) one_by_one<1>(a, b + j * n, n, distances, out + j);
+  }
 }
 
 // norms[i] = |x[i]|^2 of kRows rows at a time: each is a chain.
@@ -42,6 +57,10 @@ void find_norms(int64_t rows, int64_t n, const double* x, double* norms) {
 template <typename T>
 Status row_products(OpRun& run, int64_t m, const T* a, int64_t k, const float* b, int64_t n,
                     bool distances, double* out) {
+  if (m <= kFewRows) {
+    few_rows(m, a, k, b, n, distances, out);
+    return Status::ok();
+  }
   const int64_t most = std::clamp<int64_t>(kBlockDoubles / std::max<int64_t>(1, n), 1, k);
   const auto doubles = static_cast<size_t>(m * n + most * n + m * most + m + most);
   FOLIO_TRY(uint8_t * bytes, run.scratch(doubles * sizeof(double)));
@@ -69,7 +88,7 @@ Status row_products(OpRun& run, int64_t m, const T* a, int64_t k, const float* b
       for (int64_t j = 0; j < count; ++j) to[j] = row_norms[i] + column_norms[j] - 2 * from[j];
       for (int64_t j = 0; j < count; ++j) {
         const double least = lost * (row_norms[i] + column_norms[j]);
-        if (!(to[j] >= least)) to[j] = squared_distance(a + i * n, b + (first + j) * n, n);
+        if (!(to[j] >= least)) few_rows(1, a + i * n, 1, b + (first + j) * n, n, true, to + j);
       }
     }
   }
