@@ -84,9 +84,13 @@ void copy_out(const Window& w, const Phases& phases, const float* row, float* y)
 constexpr int64_t kGrainOutputs = 1 << 13;
 constexpr int64_t kPartOutputs = 1 << 15;
 
-FolioPlaneF32 plane_args(const Window& w) {
+}  // namespace
+
+FolioPlaneF32 plane_args(const ConvSizes& s) {
+  const Window& w = s.window;
   FolioPlaneF32 args{};
-  args.planes = 1;
+  args.planes = s.c_in;
+  args.x_plane = w.in_count();
   args.pixels = w.out[2];
   args.x_lines = w.in[1];
   args.x_pixels = w.in[2];
@@ -100,13 +104,9 @@ FolioPlaneF32 plane_args(const Window& w) {
   return args;
 }
 
-}  // namespace
-
-bool fits_plane_filters(const ConvSizes& s) {
+bool fits_filter_plane(const Window& w) {
   constexpr int64_t kFar = 1 << 20;  // no sum of positions is near the end of int64
-  const Window& w = s.window;
-  if (s.c_in != 1 || w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || w.pad_begin[0] != 0 ||
-      w.stride[2] > 2) {
+  if (w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || w.pad_begin[0] != 0 || w.stride[2] > 2) {
     return false;
   }
   for (int d = 1; d < kSpatial; ++d) {
@@ -122,7 +122,7 @@ Status run_plane_filters(OpRun& run, const ConvSizes& s, const float* x, const f
                          const float* bias, const ConvFinish& finish, float* y) {
   const FolioKernels& kernels = run.kernels();
   const Window& window = s.window;
-  FolioPlaneF32 whole = plane_args(window);
+  FolioPlaneF32 whole = plane_args(s);
   const bool is_finished = !finish.z && finish.activation.set_in_kernel(&whole);
   const int64_t most = std::max<int64_t>(1, kPartOutputs / std::max<int64_t>(1, window.out[2]));
   const int64_t parts = (window.out[1] + most - 1) / most;

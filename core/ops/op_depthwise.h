@@ -28,9 +28,16 @@ struct ConvFinish {
 // Filters of up to so many taps are best over planes as they lie.
 inline constexpr int64_t kPlaneTaps = 9;
 
-// Planes of two dims, or one, each under filters of its own, every pixel or every second one of a
-// line: for run_plane_filters().
-bool fits_plane_filters(const ConvSizes& s);
+// Planes of two dims, or one, every pixel or every second one of a line: for filter_plane_f32.
+bool fits_filter_plane(const Window& w);
+
+// What the filters over an image of such planes share: all but lines, top, x, w, bias and y.
+FolioPlaneF32 plane_args(const ConvSizes& s);
+
+// The same, each plane under filters of its own: for run_plane_filters().
+inline bool fits_plane_filters(const ConvSizes& s) {
+  return s.c_in == 1 && fits_filter_plane(s.window);
+}
 
 // Of shapes that fit; `bias` may be null.
 Status run_plane_filters(OpRun& run, const ConvSizes& s, const float* x, const float* w,

@@ -1,5 +1,6 @@
 #include "core/ops/op_nhwc_planes.h"
 
+#include "core/ops/op_depthwise.h"
 #include "core/ops/op_move.h"
 #include "core/ops/op_scratch.h"
 
@@ -10,39 +11,6 @@ constexpr int64_t kMostFilters = 4;        // of more, vectors of filters are fu
 constexpr int64_t kBlockFloats = 1 << 12;  // of a filter's results that are not in their places yet
 constexpr int64_t kGrainWork = 1 << 17;    // multiply-adds of one chunk
 
-int64_t block_lines(const Window& w) {
-  return std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, w.out[2]), 1, w.out[1]);
-}
-
-FolioPlaneF32 plane_args(const ConvSizes& s) {
-  const Window& w = s.window;
-  FolioPlaneF32 args{};
-  args.pixels = w.out[2];
-  args.planes = s.c_in;
-  args.x_plane = w.in_count();
-  args.x_lines = w.in[1];
-  args.x_pixels = w.in[2];
-  args.rows = w.kernel[1];
-  args.columns = w.kernel[2];
-  args.line_step = w.stride[1];
-  args.pixel_step = w.stride[2];
-  args.row_step = w.dilation[1];
-  args.column_step = w.dilation[2];
-  args.left = w.pad_begin[2];
-  return args;
-}
-
-}  // namespace
-
-bool fits_few_planes(const ConvSizes& s, const NhwcConvArgs& args) {
-  const Window& w = s.window;
-  const bool is_flat = w.in[0] == 1 && w.out[0] == 1 && w.kernel[0] == 1 && w.pad_begin[0] == 0;
-  return args.is_planes && !args.scale && !is_half(args.weights->dtype()) &&
-         s.c_out <= kMostFilters && is_flat && w.stride[2] <= 2 && w.in[1] > 0 && w.in[2] > 0;
-}
-
-namespace {
-
 // Some lines of an image, with what is added and applied. y may be where z is.
 class FewPlanes {
  public:
@@ -52,7 +20,10 @@ class FewPlanes {
   }
 
   int64_t blocks() const { return (s_.window.out[1] + lines() - 1) / lines(); }  // of an image
-  int64_t lines() const { return block_lines(s_.window); }
+  int64_t lines() const {
+    const Window& w = s_.window;
+    return std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, w.out[2]), 1, w.out[1]);
+  }
   size_t scratch_bytes() const {
     const int64_t filters = (s_.c_out > 1 ? 1 : 0) + (args_.z ? s_.c_out : 0);
     return static_cast<size_t>(filters * lines() * s_.window.out[2]) * sizeof(float);
@@ -92,6 +63,11 @@ class FewPlanes {
 };
 
 }  // namespace
+
+bool fits_few_planes(const ConvSizes& s, const NhwcConvArgs& args) {
+  return args.is_planes && !args.scale && !is_half(args.weights->dtype()) &&
+         s.c_out <= kMostFilters && fits_filter_plane(s.window);
+}
 
 Status run_few_planes(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
   const FewPlanes planes(s, run.kernels(), args);

@@ -36,7 +36,7 @@ class Frame final : public OpHost {
     arena_ = std::move(arena);
   }
   void use_memory(int32_t slot, const OutputMemory& memory) { bound_.emplace_back(slot, &memory); }
-  // Ready to be run again.
+  // Ready to be run again. (Where one fails, all of the run does.)
   void clear() { std::fill(values_.begin(), values_.end(), Value()); }
 
   Status run(const std::vector<uint8_t>* needed);
@@ -180,7 +180,6 @@ Status Frame::run_subgraph(int k, Span<const Value> inputs, std::vector<Value>* 
     return invalid_graph("subgraph has ", program.inputs.size(), " inputs, got ", inputs.size());
   }
   Frame& frame = inner(program);
-  frame.clear();  // of what a run that failed has left
   for (size_t i = 0; i < inputs.size(); ++i) frame.set(program.inputs[i].slot, inputs[i]);
   for (const Subprogram::Capture& capture : sub.captures) {
     frame.set(capture.inner_slot, *find(capture.outer));
