@@ -98,6 +98,11 @@ Result<Span<const int64_t>> Attributes::view_ints(std::string_view name) const {
   return attribute ? Span<const int64_t>(attribute->ints) : Span<const int64_t>();
 }
 
+Result<Span<const std::string>> Attributes::view_strings(std::string_view name) const {
+  FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kStrings));
+  return attribute ? Span<const std::string>(attribute->strings) : Span<const std::string>();
+}
+
 Result<std::vector<float>> Attributes::get_floats(std::string_view name,
                                                   std::vector<float> fallback) const {
   FOLIO_TRY(const AttributeDef* attribute, typed(name, Type::kFloats));

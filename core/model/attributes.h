@@ -29,8 +29,9 @@ class Attributes {
   Result<std::string> get_string(std::string_view name, std::string_view fallback) const;
   Result<std::vector<int64_t>> get_ints(std::string_view name,
                                         std::vector<int64_t> fallback = {}) const;
-  // Empty when absent. The view lives as long as the attributes stay as they are.
+  // Empty when absent. The views live as long as the attributes stay as they are.
   Result<Span<const int64_t>> view_ints(std::string_view name) const;
+  Result<Span<const std::string>> view_strings(std::string_view name) const;
   Result<std::vector<float>> get_floats(std::string_view name,
                                         std::vector<float> fallback = {}) const;
   Result<std::vector<std::string>> get_strings(std::string_view name) const;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
+#include <numeric>
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm.h"
@@ -13,26 +13,71 @@ namespace {
 
 constexpr int64_t kMaxId = std::numeric_limits<int32_t>::max();
 
-struct NodeKey {
-  int64_t tree;
-  int64_t node;
-  bool operator==(const NodeKey&) const = default;
-};
-
-struct NodeKeyHash {
-  size_t operator()(const NodeKey& key) const {
-    const auto mixed = static_cast<uint64_t>(key.tree) * 0x9e3779b97f4a7c15u;
-    return static_cast<size_t>((mixed ^ static_cast<uint64_t>(key.node)) * 0xff51afd7ed558ccdu);
-  }
-};
-
-using NodeIndex = std::unordered_map<NodeKey, int32_t, NodeKeyHash>;
-
 // The attributes of versions 1 and 3 as they stand.
 struct NodeLists {
-  std::vector<int64_t> trees, nodes, features, when_true, when_false, missing;
-  std::vector<std::string> modes;
+  Span<const int64_t> trees, nodes, features, when_true, when_false, missing;
+  Span<const std::string> modes;
   std::vector<double> values;
+};
+
+// Where the lists have a node. What exporters write, trees one after the other with nodes that are
+// numbered as they come, is found by counting.
+class NodeIndex {
+ public:
+  static Result<NodeIndex> make(const NodeLists& lists) {
+    NodeIndex index;
+    index.trees_ = lists.trees;
+    index.nodes_ = lists.nodes;
+    const auto count = static_cast<int32_t>(lists.trees.size());
+    int32_t i = 1;
+    while (i < count && index.key(i - 1) < index.key(i)) ++i;
+    if (i >= count) return index;
+    index.order_.resize(lists.trees.size());
+    std::iota(index.order_.begin(), index.order_.end(), 0);
+    std::sort(index.order_.begin(), index.order_.end(),
+              [&](int32_t a, int32_t b) { return index.key(a) < index.key(b); });
+    const auto twice =
+        std::adjacent_find(index.order_.begin(), index.order_.end(),
+                           [&](int32_t a, int32_t b) { return index.key(a) == index.key(b); });
+    if (twice == index.order_.end()) return index;
+    const Key key = index.key(*twice);
+    return invalid_graph("node ", key.second, " of tree ", key.first, " is there twice");
+  }
+
+  // Its place, or -1. `near`: the place of a node that may be one of the same tree.
+  int32_t find(int64_t tree, int64_t node, int32_t near) const {
+    const Key wanted{tree, node};
+    const auto count = static_cast<int64_t>(trees_.size());
+    const int64_t from = nodes_[static_cast<size_t>(near)];
+    if (from >= 0 && node >= 0 && node - from >= -near && node - from < count - near) {
+      const auto guess = static_cast<int32_t>(near + (node - from));
+      if (key(guess) == wanted) return guess;
+    }
+    int64_t low = 0;
+    int64_t high = count;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (key(place(middle)) < wanted) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low < count && key(place(low)) == wanted ? place(low) : -1;
+  }
+
+ private:
+  using Key = std::pair<int64_t, int64_t>;
+
+  Key key(int32_t place) const {
+    return {trees_[static_cast<size_t>(place)], nodes_[static_cast<size_t>(place)]};
+  }
+  int32_t place(int64_t nth) const {
+    return order_.empty() ? static_cast<int32_t>(nth) : order_[static_cast<size_t>(nth)];
+  }
+
+  Span<const int64_t> trees_, nodes_;
+  std::vector<int32_t> order_;  // places by tree and node; empty: as they come
 };
 
 Result<NodeMode> mode_of(const std::string& name) {
@@ -47,13 +92,13 @@ Result<NodeMode> mode_of(const std::string& name) {
 
 Result<NodeLists> node_lists(const Attributes& attrs) {
   NodeLists lists;
-  FOLIO_TRY(lists.trees, attrs.get_ints("nodes_treeids"));
-  FOLIO_TRY(lists.nodes, attrs.get_ints("nodes_nodeids"));
-  FOLIO_TRY(lists.features, attrs.get_ints("nodes_featureids"));
-  FOLIO_TRY(lists.when_true, attrs.get_ints("nodes_truenodeids"));
-  FOLIO_TRY(lists.when_false, attrs.get_ints("nodes_falsenodeids"));
-  FOLIO_TRY(lists.missing, attrs.get_ints("nodes_missing_value_tracks_true"));
-  FOLIO_TRY(lists.modes, attrs.get_strings("nodes_modes"));
+  FOLIO_TRY(lists.trees, attrs.view_ints("nodes_treeids"));
+  FOLIO_TRY(lists.nodes, attrs.view_ints("nodes_nodeids"));
+  FOLIO_TRY(lists.features, attrs.view_ints("nodes_featureids"));
+  FOLIO_TRY(lists.when_true, attrs.view_ints("nodes_truenodeids"));
+  FOLIO_TRY(lists.when_false, attrs.view_ints("nodes_falsenodeids"));
+  FOLIO_TRY(lists.missing, attrs.view_ints("nodes_missing_value_tracks_true"));
+  FOLIO_TRY(lists.modes, attrs.view_strings("nodes_modes"));
   FOLIO_TRY(lists.values, forest_numbers(attrs, "nodes_values"));
   const size_t count = lists.trees.size();
   const bool agree = count > 0 && lists.nodes.size() == count && lists.features.size() == count &&
@@ -74,13 +119,13 @@ Status link_children(const NodeLists& lists, const NodeIndex& index, Forest* for
     if (node.mode == NodeMode::kLeaf) continue;
     for (const bool side : {true, false}) {
       const int64_t id = side ? lists.when_true[i] : lists.when_false[i];
-      const auto child = index.find({lists.trees[i], id});
-      if (child == index.end()) {
+      const int32_t child = index.find(lists.trees[i], id, static_cast<int32_t>(i));
+      if (child < 0) {
         return invalid_graph("node ", lists.nodes[i], " of tree ", lists.trees[i], " has child ",
                              id, ", which does not exist");
       }
-      (side ? node.when_true : node.when_false) = child->second;
-      has_parent[static_cast<size_t>(child->second)] = true;
+      (side ? node.when_true : node.when_false) = child;
+      has_parent[static_cast<size_t>(child)] = true;
     }
   }
   for (size_t i = 0; i < forest->nodes.size(); ++i) {
@@ -92,34 +137,37 @@ Status link_children(const NodeLists& lists, const NodeIndex& index, Forest* for
 // Weights sorted by leaf; within a leaf in the order of the file.
 Status add_weights(const Attributes& attrs, const std::string& prefix, const NodeIndex& index,
                    Forest* forest) {
-  FOLIO_TRY(const std::vector<int64_t> trees, attrs.get_ints(prefix + "_treeids"));
-  FOLIO_TRY(const std::vector<int64_t> nodes, attrs.get_ints(prefix + "_nodeids"));
-  FOLIO_TRY(const std::vector<int64_t> ids, attrs.get_ints(prefix + "_ids"));
+  FOLIO_TRY(const Span<const int64_t> trees, attrs.view_ints(prefix + "_treeids"));
+  FOLIO_TRY(const Span<const int64_t> nodes, attrs.view_ints(prefix + "_nodeids"));
+  FOLIO_TRY(const Span<const int64_t> ids, attrs.view_ints(prefix + "_ids"));
   FOLIO_TRY(const std::vector<double> weights, forest_numbers(attrs, prefix + "_weights"));
   const size_t count = trees.size();
   if (nodes.size() != count || ids.size() != count || weights.size() != count ||
       count > static_cast<size_t>(kMaxId)) {
     return invalid_graph("the attributes ", prefix, "_* differ in length");
   }
-  std::vector<std::pair<int32_t, size_t>> order;
+  std::vector<std::pair<int32_t, int32_t>> order;  // by leaf
+  order.reserve(count);
+  forest->weights.reserve(count);
+  int32_t leaf = 0;
   for (size_t i = 0; i < count; ++i) {
-    const auto leaf = index.find({trees[i], nodes[i]});
-    if (leaf == index.end()) {
+    leaf = index.find(trees[i], nodes[i], leaf);
+    if (leaf < 0) {
       return invalid_graph("attribute '", prefix, "_nodeids' names node ", nodes[i], " of tree ",
                            trees[i], ", which does not exist");
     }
     if (ids[i] < 0 || ids[i] > kMaxId) {
       return invalid_graph("attribute '", prefix, "_ids' holds ", ids[i]);
     }
-    order.emplace_back(leaf->second, i);
+    order.emplace_back(leaf, static_cast<int32_t>(i));
   }
-  std::sort(order.begin(), order.end());
+  if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
   for (size_t i = 0; i < count;) {
     TreeNode& node = forest->nodes[static_cast<size_t>(order[i].first)];
-    const int32_t leaf = order[i].first;
+    leaf = order[i].first;
     const auto first = static_cast<int32_t>(forest->weights.size());
     for (; i < count && order[i].first == leaf; ++i) {
-      const size_t at = order[i].second;
+      const auto at = static_cast<size_t>(order[i].second);
       forest->weights.push_back({static_cast<int32_t>(ids[at]), weights[at]});
     }
     if (node.mode != NodeMode::kLeaf) continue;  // weights of inner nodes mean nothing
@@ -180,8 +228,9 @@ Result<std::vector<double>> forest_numbers(const Attributes& attrs, const std::s
 
 Result<Forest> make_forest(const Attributes& attrs, const std::string& prefix) {
   FOLIO_TRY(const NodeLists lists, node_lists(attrs));
+  FOLIO_TRY(const NodeIndex index, NodeIndex::make(lists));
   Forest forest;
-  NodeIndex index;
+  forest.nodes.reserve(lists.trees.size());
   for (size_t i = 0; i < lists.trees.size(); ++i) {
     TreeNode node;
     FOLIO_TRY(node.mode, mode_of(lists.modes[i]));
@@ -192,10 +241,6 @@ Result<Forest> make_forest(const Attributes& attrs, const std::string& prefix) {
     node.feature = node.mode == NodeMode::kLeaf ? 0 : static_cast<int32_t>(feature);
     node.value = lists.values[i];
     node.missing_is_true = !lists.missing.empty() && lists.missing[i] != 0;
-    const NodeKey key{lists.trees[i], lists.nodes[i]};
-    if (!index.emplace(key, static_cast<int32_t>(i)).second) {
-      return invalid_graph("node ", key.node, " of tree ", key.tree, " is there twice");
-    }
     forest.nodes.push_back(node);
   }
   FOLIO_RETURN_IF_ERROR(link_children(lists, index, &forest));

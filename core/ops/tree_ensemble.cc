@@ -36,14 +36,22 @@ struct TreeModel {
   Forest forest;
   TreeWalk walk;
   bool has_walk = false;
+  int64_t trees = 0;
   int64_t targets = 1;
   Aggregate aggregate = Aggregate::kSum;
   PostTransform transform = PostTransform::kRaw;
   std::vector<double> base;
 
-  Status prepare() {
+  // `x`: the type of the rows, or kUndefined.
+  Status prepare(DType x) {
     FOLIO_RETURN_IF_ERROR(forest.check(targets));
-    has_walk = walk.make(forest, aggregate < Aggregate::kMin ? targets : 0);
+    trees = static_cast<int64_t>(forest.roots.size());
+    has_walk = walk.make(forest, is_sum() ? targets : 0);
+    if (!has_walk) walk = TreeWalk();
+    if (has_walk && x == DType::kFloat) {  // which never asks for the nodes as they stood
+      std::vector<TreeNode>().swap(forest.nodes);
+      if (walk.gives() != TreeWalk::Gives::kNode) std::vector<LeafWeight>().swap(forest.weights);
+    }
     return Status::ok();
   }
 
@@ -59,32 +67,33 @@ struct TreeModel {
   // Calls body(row, scores) for each row of input 0, over threads.
   template <typename Body>
   Status for_rows(OpRun& run, const MlRows& rows, Body&& body) const {
-    const bool walks = has_walk && run.value(0).tensor().dtype() == DType::kFloat;
+    const DType dtype = run.value(0).tensor().dtype();
+    const bool walks = has_walk && dtype == DType::kFloat;
+    if (!walks && forest.nodes.empty()) return wrong_type(0, dtype);
     const float* floats = walks ? run.value(0).tensor().data<float>() : nullptr;
     const double* doubles = nullptr;
     if (!walks) {
       FOLIO_TRY(doubles, ml_doubles(run, 0));
     }
     // Trees serve a block of rows each, while they are near; the blocks' scores stay near too.
-    const int64_t most = std::clamp<int64_t>(kBlockScores / targets, 1, 64);
+    const int64_t most = std::clamp<int64_t>(kBlockScores / targets, 1, kBlockRows);
     const int64_t block_rows = walks ? std::clamp<int64_t>(rows.rows, 1, most) : 1;
     const auto scores = static_cast<size_t>(block_rows * targets);
-    const auto columns = static_cast<size_t>(walks ? rows.columns : 0);
+    const size_t keys = walks ? key_bytes(block_rows) : 0;
     ThreadScratch scratch;
-    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(
-        run, scores * (sizeof(double) + 1) + columns * sizeof(double), &scratch));
-    const auto work = static_cast<int64_t>(forest.roots.size()) * 16 + targets;
-    const int64_t grain = std::max<int64_t>(block_rows, kElementGrain / work);
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, keys + scores * (sizeof(double) + 1), &scratch));
+    const int64_t grain = std::max<int64_t>(block_rows, kElementGrain / (trees * 16 + targets));
     run.parallel().for_range(rows.rows, grain, [&](int64_t begin, int64_t end) {
       const ThreadScratch::Block memory(scratch);
-      auto* wide = reinterpret_cast<double*>(memory.data());
-      const Scores out{wide + columns, memory.data() + (columns + scores) * sizeof(double)};
+      auto* lanes = reinterpret_cast<TreeWalk::Lanes*>(memory.data());
+      const Scores out{reinterpret_cast<double*>(memory.data() + keys),
+                       memory.data() + keys + scores * sizeof(double)};
       for (int64_t row = begin; row < end; row += block_rows) {
         const int64_t count = std::min(block_rows, end - row);
         std::fill_n(out.sums, count * targets, 0.0);
         std::fill_n(out.seen, count * targets, uint8_t{0});
         if (walks) {
-          score_block(floats + row * rows.columns, count, rows.columns, wide, out);
+          score_block(floats + row * rows.columns, count, rows.columns, lanes, out);
         } else {
           score_slowly(doubles + row * rows.columns, out);
         }
@@ -100,10 +109,19 @@ struct TreeModel {
 
  private:
   static constexpr int64_t kBlockScores = 4096;
+  static constexpr int64_t kBlockRows = 64;
+  static constexpr int64_t kLanes = TreeWalk::kLanes;
+
+  bool is_sum() const { return aggregate < Aggregate::kMin; }
+
+  size_t key_bytes(int64_t rows) const {
+    return static_cast<size_t>((rows + kLanes - 1) / kLanes * walk.columns()) *
+           sizeof(TreeWalk::Lanes);
+  }
 
   void count(int32_t target, double weight, const Scores& out) const {
     double& sum = out.sums[target];
-    if (!out.seen[target] || aggregate < Aggregate::kMin) {
+    if (!out.seen[target] || is_sum()) {
       sum += weight;
     } else {
       sum = aggregate == Aggregate::kMin ? std::min(sum, weight) : std::max(sum, weight);
@@ -111,78 +129,89 @@ struct TreeModel {
     out.seen[target] = 1;
   }
 
-  void count_leaf(const TreeNode& leaf, const Scores& out) const {
-    for (int32_t i = leaf.first; i < leaf.last; ++i) {
+  void count_leaf(int32_t first, int32_t last, const Scores& out) const {
+    for (int32_t i = first; i < last; ++i) {
       const LeafWeight& w = forest.weights[static_cast<size_t>(i)];
       count(w.target, w.weight, out);
     }
   }
 
-  // What TreeWalk gave.
-  void count_walked(int32_t leaf, const Scores& out) const {
-    if (walk.gives_weights()) return count(0, std::bit_cast<float>(leaf), out);
-    if (walk.gives_rows()) {
-      const double* row = walk.row(leaf);
-      for (int64_t t = 0; t < targets; ++t) out.sums[t] += row[t];
-      return;
-    }
-    count_leaf(forest.nodes[static_cast<size_t>(leaf)], out);
-  }
-
   void score_slowly(const double* x, const Scores& out) const {
-    for (const int32_t root : forest.roots) count_leaf(forest.leaf_of(root, x), out);
-  }
-
-  // One row by eight trees at a time.
-  void score_row(const float* x, const Scores& out) const {
-    constexpr int kLanes = TreeWalk::kLanes;
-    int32_t leaf[kLanes];
-    for (int64_t first = 0; first < walk.trees(); first += kLanes) {
-      const int64_t lanes = std::min<int64_t>(kLanes, walk.trees() - first);
-      walk.walk_row(first, x, leaf);
-      for (int64_t i = 0; i < lanes; ++i) {
-        count_walked(leaf[i], out);
-      }
+    for (const int32_t root : forest.roots) {
+      const TreeNode& leaf = forest.leaf_of(root, x);
+      count_leaf(leaf.first, leaf.last, out);
     }
   }
 
   // Rows eight at a time, tree by tree; each row's leaves count in the order of the trees.
-  void score_block(const float* x, int64_t count, int64_t columns, double* wide,
+  void score_block(const float* x, int64_t count, int64_t columns, TreeWalk::Lanes* keys,
                    const Scores& out) const {
-    constexpr int kLanes = TreeWalk::kLanes;
-    const float* rows[64];
-    Scores scores[64];
-    int64_t plain = 0;  // rows without NaN
-    for (int64_t i = 0; i < count; ++i) {
-      const float* row = x + i * columns;
-      const Scores one{out.sums + i * targets, out.seen + i * targets};
-      if (std::none_of(row, row + columns, [](float v) { return v != v; })) {
-        if (walk.gives_rows()) std::fill_n(one.seen, targets, uint8_t{1});
-        rows[plain] = row;
-        scores[plain++] = one;
-      } else {
-        std::copy_n(row, columns, wide);
-        score_slowly(wide, one);
-      }
+    for (int64_t row = 0; row < count; row += kLanes) {
+      const int64_t rows = std::min(kLanes, count - row);
+      walk.keys_of(x + row * columns, columns, rows, keys_at(keys, row));
     }
-    const int64_t whole = plain / kLanes * kLanes;
-    int32_t tree[kLanes];
-    int32_t leaf[kLanes];
-    for (int64_t t = 0; whole > 0 && t < walk.trees(); ++t) {
-      std::fill_n(tree, kLanes, static_cast<int32_t>(t));
-      for (int64_t i = 0; i < whole; i += kLanes) {
-        walk.walk(tree, rows + i, leaf);
-        for (int64_t lane = 0; lane < kLanes; ++lane) {
-          count_walked(leaf[lane], scores[i + lane]);
+    switch (walk.gives()) {
+      case TreeWalk::Gives::kWeight:
+        if (is_sum()) {
+          walk_block(count, keys, [&](int64_t row, int64_t tree, int32_t bits) {
+            const int64_t at = row * targets + walk.target_of(tree);
+            out.sums[at] += std::bit_cast<float>(bits);
+            out.seen[at] = 1;
+          });
+        } else {
+          walk_block(count, keys, [&](int64_t row, int64_t tree, int32_t bits) {
+            this->count(walk.target_of(tree), std::bit_cast<float>(bits), of_row(out, row));
+          });
         }
+        break;
+      case TreeWalk::Gives::kRow:
+        std::fill_n(out.seen, count * targets, uint8_t{1});
+        walk_block(count, keys, [&](int64_t row, int64_t, int32_t index) {
+          const double* weights = walk.row(index);
+          double* sums = out.sums + row * targets;
+          for (int64_t t = 0; t < targets; ++t) sums[t] += weights[t];
+        });
+        break;
+      case TreeWalk::Gives::kNode:
+        walk_block(count, keys, [&](int64_t row, int64_t, int32_t index) {
+          const TreeWalk::Leaf& leaf = walk.leaf(index);
+          count_leaf(leaf.first, leaf.last, of_row(out, row));
+        });
+    }
+  }
+
+  Scores of_row(const Scores& block, int64_t row) const {
+    return {block.sums + row * targets, block.seen + row * targets};
+  }
+
+  TreeWalk::Lanes* keys_at(TreeWalk::Lanes* keys, int64_t row) const {
+    return keys + row / kLanes * walk.columns();
+  }
+
+  // Calls add(row, tree, what the row's leaf gives): eight rows and a tree, or of rows that are
+  // fewer one and eight trees.
+  template <typename Add>
+  void walk_block(int64_t count, TreeWalk::Lanes* keys, Add&& add) const {
+    const int64_t whole = count / kLanes * kLanes;
+    int32_t leaf[kLanes];
+    for (int64_t tree = 0; whole > 0 && tree < trees; ++tree) {
+      for (int64_t row = 0; row < whole; row += kLanes) {
+        walk.walk(tree, keys_at(keys, row), leaf);
+        for (int64_t lane = 0; lane < kLanes; ++lane) add(row + lane, tree, leaf[lane]);
       }
     }
-    for (int64_t i = whole; i < plain; ++i) score_row(rows[i], scores[i]);
+    for (int64_t row = whole; row < count; ++row) {
+      for (int64_t tree = 0; tree < trees; tree += kLanes) {
+        walk.walk_row(tree, keys_at(keys, row), static_cast<int>(row % kLanes), leaf);
+        const int64_t lanes = std::min(kLanes, trees - tree);
+        for (int64_t lane = 0; lane < lanes; ++lane) add(row, tree + lane, leaf[lane]);
+      }
+    }
   }
 
   void finish(const Scores& out) const {
     if (aggregate != Aggregate::kAverage) return;
-    for (int64_t t = 0; t < targets; ++t) out.sums[t] /= static_cast<double>(forest.roots.size());
+    for (int64_t t = 0; t < targets; ++t) out.sums[t] /= static_cast<double>(trees);
   }
 };
 
@@ -253,7 +282,6 @@ Result<std::unique_ptr<OpKernel>> make_classifier(OpBuild& build) {
   FOLIO_TRY(model.transform, parse_post_transform(attrs));
   FOLIO_TRY(model.base, forest_numbers(attrs, "base_values"));
   model.targets = kernel->labels.count();
-  FOLIO_RETURN_IF_ERROR(model.prepare());
   if (static_cast<int64_t>(model.base.size()) > model.targets) {
     return invalid_graph("attribute 'base_values' has ", model.base.size(), " entries for ",
                          model.targets, " classes");
@@ -268,6 +296,7 @@ Result<std::unique_ptr<OpKernel>> make_classifier(OpBuild& build) {
                                       [](const LeafWeight& w) { return w.weight >= 0; });
     kernel->kind = positive ? BinaryScore::kProbability : BinaryScore::kMargin;
   }
+  FOLIO_RETURN_IF_ERROR(model.prepare(build.input(0).dtype));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -331,7 +360,7 @@ Result<std::unique_ptr<OpKernel>> make_regressor(OpBuild& build) {
   if (found == std::end(names))
     return invalid_graph("attribute 'aggregate_function' is '", name, "'");
   model.aggregate = static_cast<Aggregate>(found - std::begin(names));
-  FOLIO_RETURN_IF_ERROR(model.prepare());
+  FOLIO_RETURN_IF_ERROR(model.prepare(build.input(0).dtype));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -444,7 +473,7 @@ Result<std::unique_ptr<OpKernel>> make_v5(OpBuild& build) {
   }
   model.aggregate = static_cast<Aggregate>(aggregate);
   model.transform = kTransforms[transform];
-  FOLIO_RETURN_IF_ERROR(model.prepare());
+  FOLIO_RETURN_IF_ERROR(model.prepare(build.input(0).dtype));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

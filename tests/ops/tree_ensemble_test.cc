@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -114,10 +115,11 @@ TEST(TreeEnsembleRegressor, AveragesTreesAndAddsBase) {
 // A forest of random trees whose thresholds are numbers that rows have, or next to them.
 class RandomForest {
  public:
-  enum class Leaves { kSome, kFirst, kAll };  // the targets that they count for
+  enum class Leaves { kSome, kFirst, kOfTree, kAll };  // the targets that they count for
+  enum Modes : uint32_t { kOrder = 4, kEquality = 6, kSets = 7 };
 
-  RandomForest(uint32_t seed, bool plain, Leaves leaves)
-      : random_(seed), plain_(plain), leaves_(leaves) {
+  RandomForest(uint32_t seed, Modes modes, Leaves leaves)
+      : random_(seed), modes_drawn_(modes), leaves_(leaves) {
     for (int64_t tree = 0; tree < kTrees; ++tree) grow(tree, 0);
   }
 
@@ -135,9 +137,48 @@ class RandomForest {
     return t;
   }
 
+  // Each leaf has one weight.
+  OpTester tester_v5(int64_t aggregate) const {
+    std::vector<int64_t> index, features, roots, yes, no, yes_leaf, no_leaf, missing;
+    std::vector<uint8_t> modes;
+    std::vector<double> splits, members, weights(weights_.begin(), weights_.end());
+    int64_t counts[2] = {0, 0};  // of inner nodes, of leaves
+    for (const std::string& mode : modes_) index.push_back(counts[mode == "LEAF"]++);
+    for (size_t i = 0, root = 0; i < modes_.size(); ++i) {
+      if (ids_[i] == 0) roots.push_back(index[root = i]);
+      if (modes_[i] == "LEAF") continue;
+      const auto yes_at = root + static_cast<size_t>(yes_[i]);
+      const auto no_at = root + static_cast<size_t>(no_[i]);
+      yes.push_back(index[yes_at]);
+      no.push_back(index[no_at]);
+      yes_leaf.push_back(modes_[yes_at] == "LEAF");
+      no_leaf.push_back(modes_[no_at] == "LEAF");
+      features.push_back(features_[i]);
+      missing.push_back(missing_[i]);
+      splits.push_back(values_[i]);
+      modes.push_back(static_cast<uint8_t>(std::find(kModes, kModes + 7, modes_[i]) - kModes));
+      if (modes.back() == 6) members.insert(members.end(), {values_[i], 1.0 / 3.0F, 1, NAN});
+    }
+    const auto count = static_cast<int64_t>(modes.size());
+    OpTester t("TreeEnsemble", 5, "ai.onnx.ml");
+    t.attr("n_targets", 2).attr("aggregate_function", aggregate).attr_ints("tree_roots", roots);
+    t.attr_ints("nodes_featureids", features).attr_ints("nodes_truenodeids", yes);
+    t.attr_ints("nodes_falsenodeids", no).attr_ints("nodes_trueleafs", yes_leaf);
+    t.attr_ints("nodes_falseleafs", no_leaf);
+    t.attr_ints("nodes_missing_value_tracks_true", missing);
+    t.attr("nodes_modes", make_tensor<uint8_t>({count}, modes));
+    t.attr("nodes_splits", make_tensor<double>({count}, splits));
+    const auto set_numbers = static_cast<int64_t>(members.size());
+    t.attr("membership_values", make_tensor<double>({set_numbers}, members));
+    t.attr_ints("leaf_targetids", targets_);
+    t.attr("leaf_weights", make_tensor<double>({counts[1]}, weights));
+    return t;
+  }
+
   float number() {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     const int64_t drawn = below(40);
+    if (drawn == 3) return -0.0F;
     if (drawn == 0) return kInfinity;
     if (drawn == 1) return -kInfinity;
     if (drawn == 2) return std::numeric_limits<float>::quiet_NaN();
@@ -148,6 +189,8 @@ class RandomForest {
 
  private:
   static constexpr int64_t kTrees = 19;
+  static constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",   "BRANCH_GT",
+                                           "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER"};
 
   int64_t below(uint32_t n) { return random_() % n; }
 
@@ -156,20 +199,21 @@ class RandomForest {
     const int64_t id = last_ = is_same_tree ? last_ + 1 : 0;
     const size_t at = trees_.size();
     const bool is_leaf = depth == 7 || (depth > 0 && below(5) == 0);
-    constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT",
-                                      "BRANCH_EQ"};
     trees_.push_back(tree);
     ids_.push_back(id);
     features_.push_back(below(kColumns));
-    modes_.emplace_back(is_leaf ? "LEAF" : kModes[below(plain_ ? 4 : 5)]);
+    modes_.emplace_back(is_leaf ? "LEAF" : kModes[below(modes_drawn_)]);
     const double near = below(3) == 0 ? 1e-12 : 0;
     values_.push_back(static_cast<float>(below(9) - 4) / 3.0F + near * (below(2) == 0 ? -1 : 1));
     missing_.push_back(below(2));
     yes_.push_back(0);
     no_.push_back(0);
     if (is_leaf) {
-      const int64_t from = leaves_ == Leaves::kSome ? below(2) : 0;
-      for (int64_t target = from; target < (leaves_ == Leaves::kFirst ? 1 : 2); ++target) {
+      const bool is_one = leaves_ == Leaves::kFirst || leaves_ == Leaves::kOfTree;
+      const int64_t from = leaves_ == Leaves::kSome     ? below(2)
+                           : leaves_ == Leaves::kOfTree ? tree % 2
+                                                        : 0;
+      for (int64_t target = from; target < (is_one ? from + 1 : 2); ++target) {
         leaf_trees_.push_back(tree);
         leaf_ids_.push_back(id);
         targets_.push_back(target);
@@ -185,7 +229,7 @@ class RandomForest {
   }
 
   std::mt19937 random_;
-  bool plain_;  // comparisons for order only
+  uint32_t modes_drawn_;
   Leaves leaves_;
   int64_t last_ = 0;
   std::vector<int64_t> trees_, ids_, features_, yes_, no_, missing_;
@@ -196,29 +240,46 @@ class RandomForest {
 };
 
 // Float rows go down eight at a time, rows of doubles node by node.
-void expect_same_bits(RandomForest forest, int64_t rows, const char* aggregate) {
+// Wide: the type of the latter's results.
+template <typename Wide>
+void expect_same_bits(OpTester narrow, OpTester wide, RandomForest forest, int64_t rows) {
   std::vector<float> x;
   for (int64_t i = 0; i < rows * RandomForest::kColumns; ++i) x.push_back(forest.number());
   const Shape shape{rows, RandomForest::kColumns};
-  OpTester wide = forest.tester(aggregate);
   wide.input<double>(shape, std::vector<double>(x.begin(), x.end()));
   wide.outputs(1);
   ASSERT_EQ(wide.survives(), 4);
-  OpTester narrow = forest.tester(aggregate);
   narrow.input<float>(shape, x);
-  narrow.expect<float>(0, {rows, 2}, wide.output_values<float>(0));
+  std::vector<float> expected;
+  for (const Wide y : wide.output_values<Wide>(0)) expected.push_back(static_cast<float>(y));
+  narrow.expect<float>(0, {rows, 2}, expected);
   narrow.run();
 }
 
+constexpr int64_t kRowCounts[] = {1, 2, 7, 8, 9, 63, 64, 65, 150};
+
 TEST(TreeEnsembleRegressor, RowsOfFloatsGiveTheBitsOfTheSameRowsOfDoubles) {
   using Leaves = RandomForest::Leaves;
-  for (const bool plain : {true, false}) {
-    for (const Leaves leaves : {Leaves::kSome, Leaves::kFirst, Leaves::kAll}) {
+  for (const auto modes : {RandomForest::kOrder, RandomForest::kEquality}) {
+    for (const Leaves leaves : {Leaves::kSome, Leaves::kFirst, Leaves::kOfTree, Leaves::kAll}) {
       for (const char* aggregate : {"SUM", "AVERAGE", "MIN", "MAX"}) {
-        for (const int64_t rows : {1, 2, 7, 8, 9, 63, 64, 65, 150}) {
-          const RandomForest forest(static_cast<uint32_t>(rows), plain, leaves);
-          expect_same_bits(forest, rows, aggregate);
+        for (const int64_t rows : kRowCounts) {
+          const RandomForest forest(static_cast<uint32_t>(rows), modes, leaves);
+          expect_same_bits<float>(forest.tester(aggregate), forest.tester(aggregate), forest, rows);
         }
+      }
+    }
+  }
+}
+
+TEST(TreeEnsemble, RowsOfFloatsGiveTheBitsOfTheSameRowsOfDoubles) {
+  using Leaves = RandomForest::Leaves;
+  for (const Leaves leaves : {Leaves::kFirst, Leaves::kOfTree}) {
+    for (const int64_t aggregate : {0, 1, 2, 3}) {
+      for (const int64_t rows : kRowCounts) {
+        const RandomForest forest(static_cast<uint32_t>(rows), RandomForest::kSets, leaves);
+        expect_same_bits<double>(forest.tester_v5(aggregate), forest.tester_v5(aggregate), forest,
+                                 rows);
       }
     }
   }
