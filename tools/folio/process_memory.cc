@@ -5,6 +5,9 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <system_error>
+
+#include "tools/folio/cli.h"
 
 namespace folio_cli {
 
@@ -75,12 +78,18 @@ void reset_peak_rss() {
 
 PeakAnon::PeakAnon(uint32_t interval_us) {
   if (interval_us == 0) return;
-  thread_ = std::thread([this, interval_us] {
+  const auto watch = [this, interval_us] {
     while (running_.load(std::memory_order_relaxed)) {
       note(read_status("self", "RssAnon"));
       std::this_thread::sleep_for(std::chrono::microseconds(interval_us));
     }
-  });
+  };
+  try {
+    thread_ = std::thread(watch);
+  } catch (const std::system_error& error) {
+    throw CliError(kExitCannotRun,
+                   std::string("cannot start the thread that watches memory: ") + error.what());
+  }
 }
 
 void PeakAnon::stop() {
