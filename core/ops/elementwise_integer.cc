@@ -28,9 +28,20 @@ struct FloorMod {
 };
 
 struct TruncatedMod {
+  // std::fmod goes bit by bit. The quotient of two floats that is no integer is at least 2^-24 away
+  // from one, so up to 2^26 a double has the right integer, and its product with b, exactly.
+  static float rest_of_floats(float a, float b) {
+    const double quotient = static_cast<double>(a) / b;
+    if (!(std::fabs(quotient) < 0x1p26) || std::isinf(b)) return std::fmod(a, b);
+    const double whole = static_cast<int32_t>(quotient);
+    return std::copysign(static_cast<float>(a - whole * b), a);
+  }
+
   template <typename T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_same_v<T, float>) {
+      return rest_of_floats(a, b);
+    } else if constexpr (std::is_floating_point_v<T>) {
       return std::fmod(a, b);
     } else {
       if constexpr (std::is_signed_v<T>) {

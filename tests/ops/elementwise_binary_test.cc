@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <random>
 
 #include "tests/support/op_tester.h"
 
@@ -235,6 +237,48 @@ TEST(Mod, TakesTheSignOfTheDivisorOrOfTheDividend) {
     t.expect<int32_t>(0, {4},
                       fmod ? std::vector<int32_t>{-1, 1, 5, 0} : std::vector<int32_t>{2, -2, 5, 0});
     t.run();
+  }
+}
+
+TEST(Mod, OfFloatsHasTheBitsOfFmod) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kLeast = std::numeric_limits<float>::denorm_min();
+  const float edges[] = {
+      0.0F,    1.0F,    kInf,      kLeast,      3 * kLeast, 0x1p-126F, 0x1.fffffep127F,
+      0x1p24F, 0x1p26F, 0x1.8p25F, 0x1p26F - 4, 3.0F,       1.0F / 3,  0x1.fffffep-1F};
+  std::vector<float> a;
+  std::vector<float> b;
+  const auto add = [&](float x, float y) {
+    for (const float sign : {1.0F, -1.0F}) {
+      a.insert(a.end(), {sign * x, sign * x});
+      b.insert(b.end(), {y, -y});
+    }
+  };
+  for (const float x : edges) {
+    for (const float y : edges) add(x, y);
+    add(x, kNaN);
+    add(kNaN, x);
+  }
+  std::mt19937 random(1);
+  for (int i = 0; i < 100000; ++i) {
+    const auto number = [&] {
+      return std::ldexp(static_cast<float>(random() % (1U << 24)), static_cast<int>(random() % 30));
+    };
+    const float y = number();
+    // Anything, or next to a multiple.
+    const float near = y * static_cast<float>(random() % (1U << 20));
+    add(random() % 2 == 0 ? number() : std::nextafter(near, random() % 2 == 0 ? kInf : 0), y);
+  }
+  const auto count = static_cast<int64_t>(a.size());
+  OpTester t("Mod", 13);
+  t.attr("fmod", 1).input<float>({count}, a).input<float>({count}, b).outputs(1);
+  ASSERT_EQ(t.survives(), 4);
+  const std::vector<float> got = t.output_values<float>(0);
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float expected = std::fmod(a[i], b[i]);
+    if (std::isnan(expected) && std::isnan(got[i])) continue;
+    ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(expected))
+        << a[i] << " mod " << b[i];
   }
 }
 
