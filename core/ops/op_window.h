@@ -89,11 +89,12 @@ struct WindowTaps {
 inline WindowTaps taps_inside(const Window& w, int axis, int64_t out) {
   WindowTaps r{};
   r.first = out * w.stride[axis] - w.pad_begin[axis];
-  const int64_t before =
-      r.first < 0 ? (-r.first + w.dilation[axis] - 1) / w.dilation[axis] : int64_t{0};
+  const int64_t step = w.dilation[axis];
+  const auto steps = [&](int64_t n) { return step == 1 ? n : (n + step - 1) / step; };
+  const int64_t before = r.first < 0 ? steps(-r.first) : int64_t{0};
   r.from = std::min(w.kernel[axis], before);  // all of a window may stand in the padding
   const int64_t room = w.in[axis] - r.first;
-  const int64_t taps = room <= 0 ? 0 : (room + w.dilation[axis] - 1) / w.dilation[axis];
+  const int64_t taps = room <= 0 ? 0 : steps(room);
   r.to = std::max(r.from, std::min(w.kernel[axis], taps));
   return r;
 }

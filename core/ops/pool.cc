@@ -10,6 +10,7 @@
 //         uint8. QLinearAveragePool, QLinearGlobalAveragePool: int8 and uint8; scales float.
 // Notes:  1 to 3 spatial dims.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -52,22 +53,68 @@ T lowest() {
   return std::numeric_limits<T>::lowest();
 }
 
+// Without a branch, which compilers make of choices between floats.
 template <typename T>
-void max_window(const PoolAttrs& attrs, const Window& w, const WindowTaps r[], const T* x, T* y,
-                int64_t base, int64_t* index) {
-  T best = lowest<T>();
-  int64_t best_at = -1;
-  for_taps(w, r, x, [&](T value, int64_t at) {
-    if (value > best || best_at < 0 || value != value) {
-      best = value;
-      best_at = at;
+T choose(bool first, T a, T b) {
+  using Bits =
+      std::conditional_t<sizeof(T) == 8, uint64_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t,
+                                            std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
+  const auto mask = static_cast<Bits>(-static_cast<Bits>(first));
+  const auto chosen = (std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask);
+  return std::bit_cast<T>(static_cast<Bits>(chosen));
+}
+
+// The greatest so far of some windows of a row, and where it stands in the plane.
+template <typename T>
+struct MaxColumns {
+  static constexpr int64_t kMost = 64;
+  int64_t first;
+  int64_t count;
+  T best[kMost];
+  int64_t at[kMost];
+
+  // One tap, `shift` columns from each window's first: which of two is greater no CPU foresees.
+  void take(const Window& w, const T* x, int64_t row, int64_t shift) {
+    const int64_t stride = w.stride[2];
+    const auto windows = [&](int64_t columns) {  // that begin before that many
+      const int64_t n = columns <= 0 ? 0 : (columns + stride - 1) / stride;
+      return std::clamp<int64_t>(n - first, 0, count);
+    };
+    const int64_t end = windows(w.in[2] - shift);
+    for (int64_t i = windows(-shift); i < end; ++i) {
+      const int64_t place = row + (first + i) * stride + shift;
+      const T value = x[place];
+      const bool is_best = bool(value > best[i]) | bool(at[i] < 0) | bool(value != value);
+      best[i] = choose(is_best, value, best[i]);
+      at[i] = choose(is_best, place, at[i]);
     }
-  });
-  *y = best;
-  if (index && best_at >= 0) {
-    *index = base + (attrs.column_major ? column_major_index(w, best_at) : best_at);
-  } else if (index) {
-    *index = base;  // a window of padding only
+  }
+};
+
+// One row of windows, whose taps in depth and height are r[0] and r[1].
+template <typename T>
+void max_row(const PoolAttrs& attrs, const Window& w, const WindowTaps r[], const T* x, T* y,
+             int64_t base, int64_t* index) {
+  MaxColumns<T> some;
+  for (some.first = 0; some.first < w.out[2]; some.first += some.kMost) {
+    some.count = std::min(some.kMost, w.out[2] - some.first);
+    std::fill_n(some.best, some.count, lowest<T>());
+    std::fill_n(some.at, some.count, int64_t{-1});
+    for (int64_t kd = r[0].from; kd < r[0].to; ++kd) {
+      const int64_t d = r[0].first + kd * w.dilation[0];
+      for (int64_t kh = r[1].from; kh < r[1].to; ++kh) {
+        const int64_t row = (d * w.in[1] + r[1].first + kh * w.dilation[1]) * w.in[2];
+        for (int64_t kw = 0; kw < w.kernel[2]; ++kw) {
+          some.take(w, x, row, kw * w.dilation[2] - w.pad_begin[2]);
+        }
+      }
+    }
+    std::copy_n(some.best, some.count, y + some.first);
+    for (int64_t i = 0; index && i < some.count; ++i) {
+      const int64_t at = std::max<int64_t>(some.at[i], 0);  // 0: a window of padding only
+      index[some.first + i] = base + (attrs.column_major ? column_major_index(w, at) : at);
+    }
   }
 }
 
@@ -88,15 +135,18 @@ template <typename T>
 void pool_plane(const PoolAttrs& attrs, const Window& w, const T* x, T* y, int64_t base,
                 int64_t* indices) {
   int64_t at = 0;
+  WindowTaps r[kSpatial];
   for (int64_t d = 0; d < w.out[0]; ++d) {
+    r[0] = taps_inside(w, 0, d);
     for (int64_t h = 0; h < w.out[1]; ++h) {
+      r[1] = taps_inside(w, 1, h);
+      if (attrs.kind == PoolKind::kMax) {
+        max_row(attrs, w, r, x, y + at, base, indices ? indices + at : nullptr);
+        at += w.out[2];
+        continue;
+      }
       for (int64_t v = 0; v < w.out[2]; ++v, ++at) {
-        const WindowTaps r[kSpatial] = {taps_inside(w, 0, d), taps_inside(w, 1, h),
-                                        taps_inside(w, 2, v)};
-        if (attrs.kind == PoolKind::kMax) {
-          max_window(attrs, w, r, x, y + at, base, indices ? indices + at : nullptr);
-          continue;
-        }
+        r[2] = taps_inside(w, 2, v);
         if constexpr (std::is_floating_point_v<T>) {
           if (attrs.kind == PoolKind::kLp) {
             y[at] = lp_norm(attrs, w, r, x);
