@@ -13,6 +13,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_quantized.h"
@@ -215,21 +216,58 @@ class Concat final : public OpKernel {
     for (int part = 0; part < parts; ++part) {
       const Tensor& x = run.value(2 + 3 * part).tensor();
       FOLIO_TRY(const QuantScalar qx, quant_scalar(run, 3 + 3 * part, 4 + 3 * part, dtype));
-      const ByteTable table = make_table(dtype, qx, dtype, qy, [](float v) { return v; });
       const bool is_same = qx.scale == qy.scale && qx.zero == qy.zero;
+      const Change change(run, byte_scale(qx, dtype), byte_scale(qy, dtype),
+                          is_same ? 0 : x.count());
       const int64_t row = x.dim(at) * inner;
       for (int64_t o = 0; o < outer && row > 0; ++o) {
         uint8_t* const to = y->raw_mut() + o * out[at] * inner + offset;
         if (is_same) {
           std::memcpy(to, x.raw() + o * row, static_cast<size_t>(row));
         } else {
-          map_bytes(run, table, row, x.raw() + o * row, to);
+          change.map(run, row, x.raw() + o * row, to);
         }
       }
       offset += row;
     }
     return Status::ok();
   }
+
+ private:
+  // Codes of one scale as those of another: by a table, but for a few.
+  class Change {
+   public:
+    Change(OpRun& run, const FolioByteScale& from, const FolioByteScale& to, int64_t count)
+        : from_(from), to_(to), has_table_(count > kFew) {
+      if (!has_table_) return;
+      std::iota(table_.begin(), table_.end(), uint8_t{0});
+      for (size_t i = 0; i < table_.size(); i += kFew) {
+        compute(run, kFew, table_.data() + i, table_.data() + i);
+      }
+    }
+
+    void map(OpRun& run, int64_t count, const uint8_t* x, uint8_t* y) const {
+      if (has_table_) {
+        map_bytes(run, table_, count, x, y);
+      } else {
+        compute(run, count, x, y);
+      }
+    }
+
+   private:
+    static constexpr int64_t kFew = 128;
+
+    // At most kFew codes.
+    void compute(OpRun& run, int64_t count, const uint8_t* x, uint8_t* y) const {
+      float values[kFew];
+      run.kernels().dequantize_b8(count, x, &from_, values);
+      run.kernels().quantize_f32(count, values, &to_, y);
+    }
+
+    FolioByteScale from_, to_;
+    bool has_table_;
+    ByteTable table_;
+  };
 };
 
 Status infer_concat(OpInfer& infer) {

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -62,6 +66,30 @@ TEST(QLinearConcat, RequantizesEachPart) {
   t.input<uint8_t>({2, 2}, {5, 6, 7, 8}).input<float>({}, {2}).input<uint8_t>({}, {4});
   t.expect<uint8_t>(0, {2, 3}, {1, 2, 4, 2, 6, 8});
   t.run();
+}
+
+// By a table or one by one: each code becomes the nearest, ties to even.
+TEST(QLinearConcat, PartsOfAnySizeHaveTheSameCodes) {
+  constexpr float kScale = 0.03F;
+  std::vector<uint8_t> codes(256);
+  std::iota(codes.begin(), codes.end(), uint8_t{0});
+  std::vector<uint8_t> expected;
+  for (const uint8_t code : codes) {
+    const float value = static_cast<float>(code - 100) * kScale;
+    const float nearest = std::nearbyint(value / 0.05F) + 90;
+    expected.push_back(static_cast<uint8_t>(std::clamp(nearest, 0.0F, 255.0F)));
+  }
+  for (const int64_t first : {1, 100, 127, 128, 129, 200}) {
+    OpTester t("QLinearConcat", 1, "com.microsoft");
+    t.attr("axis", 0);
+    t.input<float>({}, {0.05F}).input<uint8_t>({}, {90});
+    t.input<uint8_t>({first}, {codes.begin(), codes.begin() + first});
+    t.input<float>({}, {kScale}).input<uint8_t>({}, {100});
+    t.input<uint8_t>({256 - first}, {codes.begin() + first, codes.end()});
+    t.input<float>({}, {kScale}).input<uint8_t>({}, {100});
+    t.expect<uint8_t>(0, {256}, expected);
+    t.run();
+  }
 }
 
 TEST(QLinearConcat, PartsOfOtherRankAreAnError) {
