@@ -44,7 +44,7 @@ class KnownHalves {
     const std::string_view type = recipe.op_type;
     return recipe.domain.empty() && !recipe.inputs.empty() && recipe.inputs[0] &&
            (type == "Transpose" || type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" ||
-            type == "Flatten");
+            type == "Flatten" || type == "Slice");
   }
 
   std::unordered_map<const Initializer*, Ref<Initializer>> moved_;  // by what they stand for

@@ -18,8 +18,12 @@ void fuse(Model* model, Optimize level) {
   const Leaves leaves = is_for_saving(level) ? Leaves::kPortable : Leaves::kAll;
   bool changed = false;
   simplify_moves(model, &changed);
-  // Without packed weights the image is gathered, and from phases faster.
-  if (level != Optimize::kUnpacked) fold_focus(model, &changed);
+  // Without packed weights the image is gathered, and from phases faster; and those that are made
+  // here would not stand in the file.
+  if (level != Optimize::kUnpacked) {
+    fold_focus(model, &changed);
+    untranspose_convs(model, &changed);
+  }
   fold_scales(model, &changed);
   fuse_functions(model, &changed, leaves);
   fuse_norms(model, &changed);

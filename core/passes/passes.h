@@ -62,6 +62,9 @@ void simplify_moves(Model* model, bool* changed);
 // leaves weights without bytes; needs inferred types.
 void fold_focus(Model* model, bool* changed);
 
+// ConvTranspose of stride 1 becomes Conv; before fold_scales, which takes Conv in groups too.
+void untranspose_convs(Model* model, bool* changed);
+
 // Conv, ConvTranspose and Gemm take in BatchNormalization and constants per channel.
 void fold_scales(Model* model, bool* changed);
 
