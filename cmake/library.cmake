@@ -30,7 +30,7 @@ if(core_sources)
       APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic -fno-math-errno -fno-trapping-math)
     # What runs seldom and waits for disks is a third smaller.
     file(GLOB sources_of_space CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/save/*.cc)
-    list(APPEND sources_of_space core/ops/label_encoder.cc core/ops/op_regex.cc
+    list(APPEND sources_of_space core/ops/label_encoder.cc core/ops/op_regex.cc core/ops/tokenizer.cc
       core/passes/take_nchwc.cc core/session/replace_weights.cc)
     set_property(SOURCE ${sources_of_space} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
     set_property(SOURCE ${sources_of_loops} ${sources_of_space}

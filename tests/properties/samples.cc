@@ -260,6 +260,9 @@ constexpr Sample kSamples[] = {
     {"", "StringSplit", 20, kNew, 2, "delimiter='a'|'_'|''? maxsplit=1?", "str[n,m]"},
     {"", "RegexFullMatch", 20, kNew, 1, "pattern='[a-z]+'|'.*'|'S.*R'", "str[n]"},
     {"", "StringConcat", 20, kNew, 1, "", "str[n,m]; str[m]"},
+    {kMs, "Tokenizer", 1, 1, 1, "mark=0|1 mincharnum=1|2 pad_value='#' tokenexp='[a-z]+'|'\\w'|'[^A-Z]*'", "str[n+1]"},
+    {kMs, "Tokenizer", 1, 1, 1, "mark=0|1 mincharnum=1 pad_value='' separators=['d','[aeiou]']", "str[n,m]"},
+    {kMs, "Tokenizer", 1, 1, 1, "mark=0|1 mincharnum=1 pad_value='' separators=['']", "str[n,m]"},
     {"", "TfIdfVectorizer", 9, kNew, 1, "mode='TF'|'IDF'|'TFIDF' min_gram_length=1 max_gram_length=2 max_skip_count=0|1 ngram_counts=[0,3] ngram_indexes=[0,1,2,3] pool_int64s=[1,2,3,1,2] weights=[0.5,1.0,2.0,3.0]?", "K[n]<0,5>"},
     {"", "TfIdfVectorizer", 9, kNew, 1, "mode='TF' min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=[0] ngram_indexes=[1,0] pool_strings=['add','mul']", "str[n]"},
     // ---- training
