@@ -269,7 +269,7 @@ constexpr Sample kSamples[] = {
     {kMs, "Range", 1, 1, 1, "", "H[]{1}; H[]{9}; H[]{2}?"},
     {kMs, "Trilu", 1, 1, 1, "upper=0|1?", "A[n,m,3]; i64[]<-2,3>?"},
     {kMs, "Pad", 1, 1, 1, "mode='constant'|'edge'|'reflect'?", "H[n+2,m+2]; i64[1,4]<-1,2>; H[]?"},
-    {kMs, "Unique", 1, 1, 3, "", "f32[3*n]{1,2,1}"},
+    {kMs, "Unique", 1, 1, 3, "", "f32[6]{2,1,1,3,4,3}"},
     {kMs, "Unique", 1, 1, 3, "", "A[n]"},
     {kMs, "GatherND", 1, 1, 1, "", "A[n,m]; K[2,1]<0,n>"},
     {kMs, "GridSample", 1, 1, 1, "mode='bilinear'|'nearest'|'bicubic'? padding_mode='zeros'|'border'|'reflection'? align_corners=0|1?", "f32[n,c,4,5]; f32[n,h,w,2]<-1,1>"},
