@@ -71,24 +71,31 @@ size_t RegexSearch::first_candidate(std::string_view text, size_t at) const {
 // Follows a thread from `state` to the sets that it waits at. The first thread that comes to a
 // state began first: those behind it are of no use.
 void RegexSearch::enter(int32_t state, size_t begin, std::string_view text, size_t at) {
-  stack_.assign(1, state);
-  while (!stack_.empty()) {
-    const int32_t i = stack_.back();
-    stack_.pop_back();
-    if (i < 0 || seen_[static_cast<size_t>(i)] == place_) continue;
-    seen_[static_cast<size_t>(i)] = place_;
-    const Regex::State& s = regex_.states_[static_cast<size_t>(i)];
-    if (s.kind == Regex::Kind::kSet) {
-      then_.push_back({i, begin});
-    } else if (s.kind == Regex::Kind::kMatch) {
-      // `at` only grows: a later match of the same beginning is a longer one.
-      if (!best_ || begin <= best_->begin) best_ = {begin, at};
-    } else if (s.kind == Regex::Kind::kSplit) {
-      stack_.push_back(s.other);
-      stack_.push_back(s.next);
-    } else if (holds(s.kind, text, at)) {
-      stack_.push_back(s.next);
+  if (state < 0) return;
+  int32_t i = state;
+  while (true) {
+    int32_t next = -1;
+    if (seen_[static_cast<size_t>(i)] != place_) {
+      seen_[static_cast<size_t>(i)] = place_;
+      const Regex::State& s = regex_.states_[static_cast<size_t>(i)];
+      if (s.kind == Regex::Kind::kSet) {
+        then_.push_back({i, begin});
+      } else if (s.kind == Regex::Kind::kMatch) {
+        // `at` only grows: a later match of the same beginning is a longer one.
+        if (!best_ || begin <= best_->begin) best_ = {begin, at};
+      } else if (s.kind == Regex::Kind::kSplit) {
+        if (s.other >= 0) stack_.push_back(s.other);
+        next = s.next;
+      } else if (holds(s.kind, text, at)) {
+        next = s.next;
+      }
     }
+    if (next < 0) {
+      if (stack_.empty()) return;
+      next = stack_.back();
+      stack_.pop_back();
+    }
+    i = next;
   }
 }
 

@@ -37,6 +37,23 @@ int64_t count_characters(std::string_view text) {
                        [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; });
 }
 
+// Searches of one run. Each may read all of a text, so many of them ask whether to go on.
+class Search {
+ public:
+  Search(OpRun& run, const Regex& regex) : run_(run), regex_(regex) {}
+
+  Result<std::optional<RegexSearch::Match>> find(std::string_view text, size_t from) {
+    constexpr int kUnasked = 64;
+    if (++searches_ % kUnasked == 0) FOLIO_RETURN_IF_ERROR(run_.host().check_cancelled());
+    return regex_.find(text, from);
+  }
+
+ private:
+  OpRun& run_;
+  RegexSearch regex_;
+  int64_t searches_ = 0;
+};
+
 class Tokenizer final : public OpKernel {
  public:
   bool mark = false;
@@ -61,9 +78,9 @@ class Tokenizer final : public OpKernel {
 
  private:
   Status tokenize(OpRun& run, const Tensor& x, std::vector<Tokens>* all) const {
-    std::vector<RegexSearch> searches;
-    for (const Regex& each : separators) searches.emplace_back(each);
-    if (expression) searches.emplace_back(*expression);
+    std::vector<Search> searches;
+    for (const Regex& each : separators) searches.emplace_back(run, each);
+    if (expression) searches.emplace_back(run, *expression);
     for (const std::string& text : x.span<std::string>()) {
       FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
       if (!utf8_valid(text)) {
@@ -72,7 +89,7 @@ class Tokenizer final : public OpKernel {
       }
       Tokens tokens;
       if (expression) {
-        find_tokens(text, &searches[0], &tokens);
+        FOLIO_RETURN_IF_ERROR(find_tokens(text, &searches[0], &tokens));
       } else if (searches.empty()) {
         for (size_t at = 0; at < text.size(); at += tokens.back().size()) {
           const std::string_view rest = std::string_view(text).substr(at);
@@ -80,29 +97,30 @@ class Tokenizer final : public OpKernel {
         }
       } else {
         tokens.emplace_back(text);
-        for (RegexSearch& search : searches) tokens = cut(tokens, &search);
+        for (Search& search : searches) FOLIO_RETURN_IF_ERROR(cut(&search, &tokens));
       }
       all->push_back(std::move(tokens));
     }
     return Status::ok();
   }
 
-  void find_tokens(std::string_view text, RegexSearch* search, Tokens* out) const {
+  Status find_tokens(std::string_view text, Search* search, Tokens* out) const {
     for (size_t from = 0; from <= text.size();) {
-      const auto found = search->find(text, from);
-      if (!found) return;
+      FOLIO_TRY(const auto found, search->find(text, from));
+      if (!found) break;
       const std::string_view token = text.substr(found->begin, found->end - found->begin);
       const bool is_long = count_characters(token) >= least;
       if (is_long) out->push_back(token);
       from = is_long ? found->end : found->begin + first_bytes(text.substr(found->begin));
     }
+    return Status::ok();
   }
 
-  Tokens cut(const Tokens& pieces, RegexSearch* search) const {
+  Status cut(Search* search, Tokens* pieces) const {
     Tokens out;
-    for (const std::string_view piece : pieces) {
+    for (const std::string_view piece : *pieces) {
       for (size_t from = 0; from <= piece.size();) {
-        const auto found = search->find(piece, from);
+        FOLIO_TRY(const auto found, search->find(piece, from));
         const size_t end = found ? found->begin : piece.size();
         const std::string_view token = piece.substr(from, end - from);
         if (count_characters(token) >= least) out.push_back(token);
@@ -110,7 +128,8 @@ class Tokenizer final : public OpKernel {
         from = found->end > found->begin ? found->end : end + first_bytes(piece.substr(end));
       }
     }
-    return out;
+    *pieces = std::move(out);
+    return Status::ok();
   }
 
   Status write(OpRun& run, const Shape& shape, const std::vector<Tokens>& all) const {
