@@ -28,9 +28,12 @@ if(core_sources)
       core/ops/op_convert.cc core/ops/op_product.cc core/ops/pow.cc core/ops/prelu.cc core/ops/where.cc)
     set_property(SOURCE ${sources_of_loops}
       APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic -fno-math-errno -fno-trapping-math)
-    # What runs seldom and waits for disks is a third smaller.
+    # What runs seldom, waits for disks or leaves all loops to others is a third smaller.
     file(GLOB sources_of_space CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/save/*.cc)
-    list(APPEND sources_of_space core/session/replace_weights.cc)
+    list(APPEND sources_of_space
+      core/ops/op_regex.cc core/ops/sparse_attention.cc core/ops/tokenizer.cc core/ops/unfold_tensor.cc
+      core/ops/word_conv_embedding.cc core/passes/channels_last.cc core/passes/take_nchwc.cc
+      core/prepack/fpack_writer.cc core/prepack/pack_store.cc core/session/replace_weights.cc)
     set_property(SOURCE ${sources_of_space} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
     set_property(SOURCE ${sources_of_loops} ${sources_of_space}
       PROPERTY SKIP_PRECOMPILE_HEADERS ON) # made with other flags

@@ -1,6 +1,7 @@
 // Transposed convolution over 1 to 3 spatial dims, grouped, dilated, padded.
 //
-// Source: ONNX operator spec, ConvTranspose, opsets 1, 11, 22.
+// Source: ONNX operator spec, ConvTranspose, opsets 1, 11, 22; com.microsoft
+//         ConvTransposeWithDynamicPads 1, whose pads are an input before b.
 // Shapes: x [N, C, spatial...], w [C, M / group, kernel...], b [M] -> y [N, M, out...]
 //         out = stride * (in - 1) + output_padding + (kernel - 1) * dilation + 1 - pads, or
 //         output_shape (then the pads follow), or in * stride (auto_pad SAME).
@@ -213,14 +214,17 @@ void run_f64(OpRun& run, const ConvSizes& s, const double* x, const double* w, c
   });
 }
 
-class ConvTranspose final : public OpKernel {
+class ConvTranspose : public OpKernel {
  public:
   TransposeAttrs attrs;
 
-  Status run(OpRun& run) const override {
+  Status run(OpRun& run) const override { return convolve(run, attrs, 2); }
+
+ protected:
+  static Status convolve(OpRun& run, const TransposeAttrs& attrs, int bias) {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const Tensor* w, run.tensor(1, x->dtype()));
-    FOLIO_TRY(const Tensor* b, run.optional_tensor(2, x->dtype()));
+    FOLIO_TRY(const Tensor* b, run.optional_tensor(bias, x->dtype()));
     FOLIO_TRY(const ConvSizes s, transpose_sizes(attrs, x->shape(), w->shape(), b));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), s.out));
     if (y->count() == 0) return Status::ok();
@@ -244,8 +248,49 @@ class ConvTranspose final : public OpKernel {
   }
 };
 
+constexpr int kPads = 2;  // the input of ConvTransposeWithDynamicPads
+
+Status set_pads(const std::vector<int64_t>& pads, TransposeAttrs* attrs) {
+  constexpr int64_t kMaxPad = int64_t{1} << 30;  // larger ones only serve to overflow
+  if (pads.size() > AxisNumbers::kCapacity) {
+    return invalid_argument("input Pads has ", pads.size(), " elements, expected ", 2 * kSpatial,
+                            " at most");
+  }
+  for (const int64_t pad : pads) {
+    if (pad < 0 || pad > kMaxPad) {
+      return invalid_argument("input Pads holds ", pad, ", expected 0 to ", kMaxPad);
+    }
+  }
+  attrs->conv.window.pads = AxisNumbers(pads);
+  return Status::ok();
+}
+
+class ConvTransposeWithDynamicPads final : public ConvTranspose {
+ public:
+  Status run(OpRun& run) const override {
+    TransposeAttrs padded = attrs;
+    if (run.has_input(kPads)) {
+      FOLIO_TRY(const std::vector<int64_t> pads, run.ints(kPads));
+      FOLIO_RETURN_IF_ERROR(set_pads(pads, &padded));
+    }
+    return convolve(run, padded, kPads + 1);
+  }
+};
+
+Status infer_dynamic_pads(OpInfer& infer) {
+  FOLIO_TRY(TransposeAttrs attrs, parse_conv_transpose(infer.attrs()));
+  infer.set_tensor(0, infer.dtype(0));
+  if (infer.has_input(kPads)) {
+    const auto pads = infer.ints(kPads);
+    if (!pads) return Status::ok();
+    FOLIO_RETURN_IF_ERROR(set_pads(*pads, &attrs));
+  }
+  return infer_conv_transpose(infer, /*channels_last=*/false, attrs);
+}
+
+template <typename Kernel>
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
-  auto kernel = std::make_unique<ConvTranspose>();
+  auto kernel = std::make_unique<Kernel>();
   FOLIO_TRY(kernel->attrs, parse_conv_transpose(build.attrs()));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
@@ -259,7 +304,13 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
        .min_inputs = 2,
        .max_inputs = 3,
        .infer = [](OpInfer& infer) { return infer_conv_transpose(infer, /*channels_last=*/false); },
-       .make = make});
+       .make = make<ConvTranspose>});
+  registry.add({.domain = "com.microsoft",
+                .type = "ConvTransposeWithDynamicPads",
+                .min_inputs = 2,
+                .max_inputs = 4,
+                .infer = infer_dynamic_pads,
+                .make = make<ConvTransposeWithDynamicPads>});
 }
 
 }  // namespace folio

@@ -1,7 +1,7 @@
 // GatherND and ScatterND: an index of several axes for each slice.
 //
 // Source: ONNX operator spec, GatherND, opsets 11, 12 (batch_dims), 13; ScatterND, opsets 11, 13,
-//         16 (reduction), 18 (max, min).
+//         16 (reduction), 18 (max, min). GatherND of com.microsoft, version 1, is as opset 11.
 // Shapes: indices [b.., q.., k], x [b.., (k axes), inner..] -> y [b.., q.., inner..]; ScatterND has
 //         no batch dims, its updates are [q.., inner..] and its result is as x.
 // Types:  GatherND: all types but those of 2 and 4 bits; indices int32, int64. ScatterND: all
@@ -217,6 +217,10 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
   def.infer = infer_gather;
   def.make = make_gather;
   registry.add(def);
+  OpDef contrib = def;
+  contrib.domain = "com.microsoft";
+  contrib.since = 1;
+  registry.add(contrib);
   def.type = "ScatterND";
   def.min_inputs = def.max_inputs = 3;
   def.in_place = {0, -1, -1};

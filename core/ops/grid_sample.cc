@@ -1,7 +1,7 @@
 // GridSample: an image read at given places.
 //
 // Source: ONNX operator spec, GridSample, opsets 16 (2 spatial axes; bilinear, bicubic), 20 (any
-//         number; linear, cubic), 22.
+//         number; linear, cubic), 22; com.microsoft version 1, which is as opset 16.
 // Shapes: x [n, c, in..], grid [n, out.., k] for k spatial axes -> y [n, c, out..]; a place is
 //         (.., y, x): its numbers belong to the axes from the last to the first, -1 to 1.
 // Math:   what lies outside is 0, or the border's, or reflected at the border; cubic: a = -0.75.
@@ -512,6 +512,9 @@ Result<std::unique_ptr<OpKernel>> make_grid_sample(OpBuild& build) {
   def.min_inputs = def.max_inputs = 2;
   def.infer = infer_grid_sample;
   def.make = make_grid_sample;
+  registry.add(def);
+  def.domain = "com.microsoft";
+  def.since = 1;
   registry.add(def);
 }
 

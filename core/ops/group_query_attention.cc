@@ -20,8 +20,8 @@
 #include <cstring>
 
 #include "core/ops/op_byte_cache.h"
+#include "core/ops/op_grouped_heads.h"
 #include "core/ops/op_registry.h"
-#include "core/ops/op_rotary.h"
 
 namespace folio {
 namespace {
@@ -69,8 +69,7 @@ class CausalRule final : public ScoreRule {
   }
 };
 
-struct Step {
-  Heads q, k, v;
+struct Step : GroupedHeads {
   int64_t total = 0;     // of the longest sequence
   int64_t capacity = 0;  // rows of the present tensors
   CausalRule rule;
@@ -109,10 +108,14 @@ class GroupQueryAttention final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* query, run.tensor(kQuery));
     Step step;
-    FOLIO_RETURN_IF_ERROR(bind_heads(run, &step));
+    FOLIO_TRY(static_cast<GroupedHeads&>(step), bind_grouped_heads(run, heads, kv_heads));
     FOLIO_RETURN_IF_ERROR(bind_lengths(run, &step));
     FOLIO_RETURN_IF_ERROR(norm(run, &step));
-    if (rotary) FOLIO_RETURN_IF_ERROR(rotate(run, query->dtype(), &step));
+    if (rotary) {
+      const RotaryInputs inputs{kCos, kSin, kPositions, interleaved};
+      FOLIO_RETURN_IF_ERROR(
+          rotate_grouped_heads(run, inputs, step.rule.past, step.rule.lengths, &step.q, &step.k));
+    }
     if (windowed) FOLIO_RETURN_IF_ERROR(use_window(run, &step));
     FOLIO_RETURN_IF_ERROR(append(run, kPastKey, 1, step, &step.k));
     FOLIO_RETURN_IF_ERROR(append(run, kPastValue, 2, step, &step.v));
@@ -144,47 +147,14 @@ class GroupQueryAttention final : public OpKernel {
   }
 
  private:
-  Status bind_heads(OpRun& run, Step* step) const;
   Status bind_lengths(OpRun& run, Step* step) const;
   Status bind_bias(OpRun& run, Step* step) const;
   Status norm(OpRun& run, Step* step) const;
-  Status rotate(OpRun& run, DType dtype, Step* step) const;
   Status use_window(OpRun& run, Step* step) const;
   Status append(OpRun& run, int past, int present, const Step& step, Heads* fresh) const;
   Status keep_window(OpRun& run, int present, const Step& step, const Tensor& rows) const;
   Status append_codes(OpRun& run, int past, int present, const Step& step, Heads* fresh) const;
 };
-
-Status GroupQueryAttention::bind_heads(OpRun& run, Step* step) const {
-  FOLIO_TRY(const Tensor* query, run.tensor(kQuery));
-  const bool packed = !run.has_input(kKey);
-  const int64_t all = packed ? heads + 2 * kv_heads : heads;
-  if (query->rank() != 3) {
-    return invalid_argument("query has shape ", query->shape().to_string(), ", expected 3 dims");
-  }
-  FOLIO_TRY(step->q, heads_of(query->shape(), all, "query"));
-  FOLIO_TRY(step->q.data, floats_of(run, *query));
-  Heads& q = step->q;
-  q.heads = heads;
-  if (packed) {
-    step->k = step->v = q;
-    step->k.heads = step->v.heads = kv_heads;
-    step->k.data += heads * q.size;
-    step->v.data += (heads + kv_heads) * q.size;
-    return Status::ok();
-  }
-  for (const int input : {kKey, kValue}) {
-    Heads& to = input == kKey ? step->k : step->v;
-    FOLIO_TRY(const Tensor* tensor, run.tensor(input, query->dtype()));
-    FOLIO_TRY(to, heads_of(tensor->shape(), kv_heads, "key or value"));
-    FOLIO_TRY(to.data, floats_of(run, *tensor));
-    if (tensor->rank() != 3 || to.batch != q.batch || to.seq != q.seq || to.size != q.size) {
-      return invalid_argument("key or value has shape ", tensor->shape().to_string(),
-                              ", expected [", q.batch, ",", q.seq, ",", kv_heads * q.size, "]");
-    }
-  }
-  return Status::ok();
-}
 
 Status GroupQueryAttention::bind_lengths(OpRun& run, Step* step) const {
   FOLIO_TRY(const std::vector<int64_t> lengths, run.ints(kSeqLens));
@@ -246,52 +216,6 @@ Status GroupQueryAttention::norm(OpRun& run, Step* step) const {
   return Status::ok();
 }
 
-Status GroupQueryAttention::rotate(OpRun& run, DType dtype, Step* step) const {
-  FOLIO_TRY(const Tensor* cos, run.tensor(kCos, dtype));
-  FOLIO_TRY(const Tensor* sin, run.tensor(kSin, dtype));
-  const Heads& q = step->q;
-  if (cos->rank() != 2 || cos->shape() != sin->shape() || cos->dim(1) > q.size / 2) {
-    return invalid_argument("cos_cache ", cos->shape().to_string(), " and sin_cache ",
-                            sin->shape().to_string(), " do not fit a head of ", q.size);
-  }
-  RotaryTable table;
-  table.half = cos->dim(1);
-  table.interleaved = interleaved;
-  FOLIO_TRY(table.cos, floats_of(run, *cos));
-  FOLIO_TRY(table.sin, floats_of(run, *sin));
-  std::vector<int64_t> rows;
-  if (run.has_input(kPositions)) {
-    FOLIO_TRY(rows, table_rows(run, kPositions, q, cos->dim(0)));
-  } else {
-    for (int64_t b = 0; b < q.batch; ++b) {
-      const auto at = static_cast<size_t>(b);
-      const int64_t past = step->rule.past[at];
-      for (int64_t i = 0; i < q.seq; ++i) {
-        // What stands behind the end of a padded prompt is never read: any row will do.
-        rows.push_back(past + i < step->rule.lengths[at] ? past + i : 0);
-        if (rows.back() >= cos->dim(0)) {
-          return invalid_argument("position ", rows.back(), " is beyond the ", cos->dim(0),
-                                  " rows of cos_cache");
-        }
-      }
-    }
-  }
-  for (Heads* heads_at : {&step->q, &step->k}) {
-    // Strides stay, so packed queries are rotated into a buffer of the packed size.
-    FOLIO_TRY(float* out, scratch_floats(run, heads_at->batch * heads_at->batch_stride));
-    rotate_heads(run, *heads_at, table, rows, out);
-    heads_at->data = out;
-  }
-  return Status::ok();
-}
-
-// Scratch of the run as a tensor.
-Result<Tensor> scratch_tensor(OpRun& run, DType dtype, const Shape& shape) {
-  FOLIO_TRY(uint8_t * bytes,
-            run.scratch(static_cast<size_t>(shape.count() * dtype_bits(dtype) / 8)));
-  return Tensor(dtype, shape, bytes, Ref<Buffer>());
-}
-
 // From positions of the sequences to rows of a cache that holds their last ones only.
 Status GroupQueryAttention::use_window(OpRun& run, Step* step) const {
   FOLIO_TRY(const Tensor* past, run.tensor(kPastKey));
@@ -344,54 +268,24 @@ Status GroupQueryAttention::append(OpRun& run, int past, int present, const Step
   const DType dtype = run.value(kQuery).tensor().dtype();
   // Read where they stand, unless only one of the caches could be: attend() takes both alike.
   const bool half = is_half(dtype) && !windowed && !byte_keys && !byte_values;
-  Heads old;
-  const Tensor* tensor = nullptr;
-  if (run.has_input(past)) {
-    FOLIO_TRY(tensor, run.tensor(past, dtype));
-    if (tensor->rank() != 4) return invalid_argument("a past tensor must have 4 dims");
-    FOLIO_TRY(old, heads_of(tensor->shape(), 0, "past"));
-    if (!half) {
-      FOLIO_TRY(old.data, floats_of(run, *tensor));
-    }
-    if (old.batch != fresh->batch || old.heads != kv_heads || old.size != fresh->size) {
-      return invalid_argument("past ", tensor->shape().to_string(), " does not fit [", fresh->batch,
-                              ",", kv_heads, ",*,", fresh->size, "]");
-    }
-  }
-  const bool enough = std::all_of(step.rule.past.begin(), step.rule.past.end(),
-                                  [&](int64_t rows) { return rows <= old.seq; });
-  if (!enough) return invalid_argument("past_key and past_value differ in length");
-  FOLIO_TRY(const Shape shape,
-            shape_from(std::vector<int64_t>{fresh->batch, kv_heads, step.capacity, fresh->size}));
+  FOLIO_TRY(const PastHeads old, bind_past(run, past, dtype, half, *fresh, step.rule.past));
   if (windowed) {
+    FOLIO_TRY(const Shape shape,
+              shape_from(std::vector<int64_t>{fresh->batch, kv_heads, step.capacity, fresh->size}));
     FOLIO_TRY(Tensor rows, scratch_tensor(run, dtype, shape));
     const bool plain = dtype == DType::kFloat;
     float* to = rows.data_mut<float>();
     if (!plain) {
       FOLIO_TRY(to, scratch_floats(run, shape.count()));
     }
-    *fresh = append_cache(run, old, step.rule.past, *fresh, step.capacity, to);
+    *fresh = append_cache(run, old.heads, step.rule.past, *fresh, step.capacity, to);
     if (!plain) {  // attended to as the cache holds them
       narrow_half(run, to, &rows);
       FOLIO_TRY(fresh->data, floats_of(run, rows));
     }
     return keep_window(run, present, step, rows);
   }
-  if (half) {
-    Tensor unwanted;
-    Tensor* rows = &unwanted;
-    if (run.has_output(present)) {
-      FOLIO_TRY(rows, run.output(present, dtype, shape));
-    } else {
-      FOLIO_TRY(unwanted, scratch_tensor(run, dtype, shape));
-    }
-    *fresh = append_half_cache(run, tensor, step.rule.past, *fresh, rows);
-    return Status::ok();
-  }
-  FOLIO_TRY(const FloatOutput out, FloatOutput::make_or_scratch(run, present, dtype, shape));
-  *fresh = append_cache(run, old, step.rule.past, *fresh, step.capacity, out.data());
-  out.finish(run);
-  return Status::ok();
+  return append_heads(run, old, present, dtype, half, step.rule.past, step.capacity, fresh);
 }
 
 Status GroupQueryAttention::append_codes(OpRun& run, int past, int present, const Step& step,

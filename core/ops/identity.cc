@@ -1,8 +1,9 @@
-// Identity: y is x.
+// Identity, and SampleOp of com.microsoft: y is x.
 //
-// Source: ONNX operator spec, Identity, opsets 1, 13, 14 (sequences), 16 (optionals), 19 to 25.
+// Source: ONNX operator spec, Identity, opsets 1, 13, 14 (sequences), 16 (optionals), 19 to 25;
+//         com.microsoft SampleOp 1 (ONNX Runtime's contrib operators).
 // Shapes: any; any kind of value. The output is a view.
-// Types:  all types; sequences, maps and optionals too.
+// Types:  Identity: all types; sequences, maps and optionals too. SampleOp: all types.
 #include "core/ops/op_move.h"
 #include "core/ops/op_registry.h"
 
@@ -36,6 +37,9 @@ Result<std::unique_ptr<OpKernel>> make_identity(OpBuild&) {
   def.infer = infer_identity;
   def.make = make_identity;
   def.view_of = 0;
+  registry.add(def);
+  def.domain = "com.microsoft";
+  def.type = "SampleOp";
   registry.add(def);
 }
 

@@ -157,6 +157,10 @@ Result<ConvSizes> transpose_sizes(const TransposeAttrs& attrs, const Shape& x, c
 
 Status infer_conv_transpose(OpInfer& infer, bool channels_last) {
   FOLIO_TRY(const TransposeAttrs attrs, parse_conv_transpose(infer.attrs()));
+  return infer_conv_transpose(infer, channels_last, attrs);
+}
+
+Status infer_conv_transpose(OpInfer& infer, bool channels_last, const TransposeAttrs& attrs) {
   const Dims* x = infer.dims_of(0);
   const Dims* w = infer.dims_of(1);
   infer.set_tensor(0, infer.dtype(0));

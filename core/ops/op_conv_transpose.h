@@ -25,6 +25,7 @@ Result<ConvSizes> transpose_sizes(const TransposeAttrs& attrs, const Shape& x, c
 
 // x [N, spatial..., C] where it has channels last, and y then, too.
 Status infer_conv_transpose(OpInfer& infer, bool channels_last);
+Status infer_conv_transpose(OpInfer& infer, bool channels_last, const TransposeAttrs& attrs);
 
 // Whether weights [C, M / group, kernel...] have the form with channels last.
 bool fits_nhwc_transpose(Span<const int64_t> w, const TransposeAttrs& attrs);

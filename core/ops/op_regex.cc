@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/utf8.h"
+
 namespace folio {
 namespace {
 
@@ -10,47 +12,36 @@ constexpr uint32_t kLastCharacter = 0x10ffff;
 constexpr int kMaxDepth = 200;     // of groups
 constexpr int kMaxRepeats = 1000;  // as RE2
 
-// The character at `at`, which moves behind it.
-uint32_t next_character(std::string_view text, size_t* at) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(*at);
-  const int extra = first < 0xc2 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : first < 0xf5 ? 3 : 0;
-  uint32_t c = extra == 0 ? first : first & (0x3fu >> extra);
-  if (*at + static_cast<size_t>(extra) >= text.size()) {
-    ++*at;
-    return first;
-  }
-  for (int i = 1; i <= extra; ++i) {
-    const uint8_t next = byte(*at + static_cast<size_t>(i));
-    if ((next & 0xc0) != 0x80) {
-      ++*at;
-      return first;
-    }
-    c = c << 6 | (next & 0x3fu);
-  }
-  *at += static_cast<size_t>(extra) + 1;
-  return c;
+// The pattern itself, or its beginning: messages name it.
+std::string shown(std::string_view pattern) {
+  return utf8_shortened(utf8_repaired(pattern.substr(0, 200)), 200);
 }
 
 }  // namespace
 
 // Recursive descent over the pattern. A fragment has one entry and one exit, the latter a state
-// without an effect, so that nothing needs patching later.
+// without an effect, so that nothing needs patching later. The first error ends the pattern: what
+// is made of it then is not looked at.
 class RegexCompiler {
  public:
   explicit RegexCompiler(std::string_view pattern) : text_(pattern) {}
 
   Result<Regex> compile() {
-    FOLIO_TRY(const Fragment all, alternatives(0));
-    if (at_ < text_.size()) return bad("an unmatched )");
-    state(all.exit).kind = Regex::Kind::kMatch;
+    if (!utf8_valid(text_)) return invalid_graph("pattern '", shown(text_), "' is not UTF-8");
+    const Fragment all = alternatives(0);
+    if (at_ < text_.size()) bad("an unmatched )");
+    if (!error_.is_ok()) return std::move(error_);
+    state(all.exit).kind = Kind::kMatch;
     regex_.start_ = all.entry;
+    shorten();
+    find_first();
     return std::move(regex_);
   }
 
  private:
   using Range = Regex::Range;
   using Ranges = std::vector<Range>;
+  using Kind = Regex::Kind;
   struct Fragment {
     int32_t entry = 0;
     int32_t exit = 0;  // kSplit without targets yet
@@ -59,99 +50,273 @@ class RegexCompiler {
     int least = 1;
     int most = 1;  // -1: any number
   };
+  struct Flags {
+    bool fold = false;   // i
+    bool lines = false;  // m
+    bool dot = false;    // s
+  };
 
   Regex::State& state(int32_t i) { return regex_.states_[static_cast<size_t>(i)]; }
+  int32_t state_count() const { return static_cast<int32_t>(regex_.states_.size()); }
   bool more() const { return at_ < text_.size(); }
+  bool next_is(char c) const { return more() && text_[at_] == c; }
   bool take(std::string_view expected) {
     if (text_.substr(at_, expected.size()) != expected) return false;
     at_ += expected.size();
     return true;
   }
-  Status bad(std::string_view what) const {
-    return invalid_graph("pattern '", text_, "' has ", what, " at ", at_);
+  uint32_t character() { return Regex::next_character(text_, &at_); }
+  void bad(std::string_view what, Code code = Code::kInvalidGraph) {
+    if (error_.is_ok())
+      error_ = error(code, "pattern '", shown(text_), "' has ", what, " at ", at_);
+    at_ = text_.size();
+  }
+  Fragment failed(std::string_view what) {
+    bad(what);
+    return {};
+  }
+  void missing(std::string_view what) { bad(what, Code::kNotImplemented); }
+
+  // ---------------------------------------------------------------- states
+
+  int32_t add(Regex::State state) {
+    if (regex_.states_.size() >= Regex::kMaxStates) {
+      bad("too many states");
+      return 0;
+    }
+    regex_.states_.push_back(state);
+    return state_count() - 1;
+  }
+  Fragment nothing() {
+    const int32_t only = add({});
+    return {only, only};
+  }
+  Fragment single(Kind kind, int32_t set = -1) {
+    const int32_t entry = add({kind, set});
+    const int32_t exit = add({});
+    state(entry).next = exit;
+    return {entry, exit};
+  }
+  // The fragment whose states are those of [first, end) once more.
+  Fragment copy(Fragment part, int32_t first, int32_t end) {
+    const int32_t moved = state_count() - first;
+    if (regex_.states_.size() + static_cast<size_t>(end - first) > Regex::kMaxStates) {
+      bad("too many states");
+      return part;
+    }
+    for (int32_t i = first; i < end; ++i) {
+      Regex::State again = state(i);
+      if (again.next >= 0) again.next += moved;
+      if (again.other >= 0) again.other += moved;
+      add(again);
+    }
+    return {part.entry + moved, part.exit + moved};
   }
 
-  Result<int32_t> add(Regex::Kind kind) {
-    if (regex_.states_.size() >= Regex::kMaxStates) return bad("too many states");
-    regex_.states_.emplace_back();
-    regex_.states_.back().kind = kind;
-    return static_cast<int32_t>(regex_.states_.size() - 1);
+  // No thread stops at a state that leads to one other.
+  void shorten() {
+    const auto past = [this](int32_t i) {
+      while (i >= 0 && state(i).kind == Kind::kSplit && state(i).other < 0) i = state(i).next;
+      return i;
+    };
+    for (int32_t i = state_count(); i-- > 0;) {  // most lead to later ones, done by then
+      state(i).next = past(state(i).next);
+      state(i).other = past(state(i).other);
+    }
+    regex_.start_ = past(regex_.start_);
   }
-  Result<Fragment> single(Regex::Kind kind) {
-    FOLIO_TRY(const int32_t entry, add(kind));
-    FOLIO_TRY(const int32_t exit, add(Regex::Kind::kSplit));
-    state(entry).next = exit;
-    return Fragment{entry, exit};
+
+  // Every set that is reached without a character, whatever ^ and \b say.
+  void find_first() {
+    std::vector<uint8_t> seen(regex_.states_.size(), 0);
+    std::vector<int32_t> stack{regex_.start_};
+    Ranges ranges;
+    regex_.may_be_empty_ = false;
+    while (!stack.empty()) {
+      const int32_t i = stack.back();
+      stack.pop_back();
+      if (i < 0 || seen[static_cast<size_t>(i)]) continue;
+      seen[static_cast<size_t>(i)] = 1;
+      if (state(i).kind == Kind::kMatch) regex_.may_be_empty_ = true;
+      if (state(i).kind == Kind::kSet) {
+        const Regex::Set& set = regex_.sets_[static_cast<size_t>(state(i).set)];
+        for (size_t k = 0; k < 2; ++k) regex_.first_.ascii[k] |= set.ascii[k];
+        ranges.insert(ranges.end(), set.others.begin(), set.others.end());
+        continue;
+      }
+      stack.push_back(state(i).next);
+      stack.push_back(state(i).other);
+    }
+    tidy(&ranges);
+    regex_.first_.others = std::move(ranges);
   }
-  Result<Fragment> set(Ranges ranges, bool negated) {
-    FOLIO_TRY(const Fragment out, single(Regex::Kind::kSet));
-    state(out.entry).ranges = std::move(ranges);
-    state(out.entry).negated = negated;
+
+  // ---------------------------------------------------------------- sets
+
+  static void tidy(Ranges* ranges) {
+    std::sort(ranges->begin(), ranges->end(),
+              [](const Range& a, const Range& b) { return a.first < b.first; });
+    Ranges out;
+    for (const Range& range : *ranges) {
+      if (out.empty() || range.first > out.back().last + 1) {
+        out.push_back(range);
+      } else {
+        out.back().last = std::max(out.back().last, range.last);
+      }
+    }
+    *ranges = std::move(out);
+  }
+
+  static Ranges inverse(Ranges ranges) {
+    tidy(&ranges);
+    Ranges out;
+    uint32_t from = 0;
+    for (const Range& range : ranges) {
+      if (range.first > from) out.push_back({from, range.first - 1});
+      from = range.last + 1;
+    }
+    if (from <= kLastCharacter) out.push_back({from, kLastCharacter});
     return out;
   }
-  Result<Fragment> nothing() {
-    FOLIO_TRY(const int32_t only, add(Regex::Kind::kSplit));
-    return Fragment{only, only};
+
+  // With (?i) the letters of the other case too. Those of ASCII have two of other scripts: the sign
+  // of Kelvin and the long s.
+  void fold(Ranges* ranges) {
+    if (!flags_.fold) return;
+    constexpr Range kPairs[] = {{'k', 0x212a}, {'s', 0x17f}};
+    const Ranges before = *ranges;
+    for (const Range& range : before) {
+      if (range.last >= 128 && !(range.first <= 128 && range.last == kLastCharacter) &&
+          !(has_no_case(range))) {
+        return missing("(?i) and a letter beyond ASCII");
+      }
+      for (uint32_t c = 'a'; c <= 'z'; ++c) {
+        const bool is_there = (range.first <= c && c <= range.last) ||
+                              (range.first <= c - 32 && c - 32 <= range.last);
+        if (is_there) ranges->insert(ranges->end(), {{c, c}, {c - 32, c - 32}});
+      }
+      for (const Range& pair : kPairs) {
+        const bool is_there = (range.first <= pair.first && pair.first <= range.last) ||
+                              (range.first <= pair.first - 32 && pair.first - 32 <= range.last);
+        if (is_there) ranges->push_back({pair.last, pair.last});
+      }
+    }
+  }
+  // Scripts without capitals: punctuation, East Asian, Hangul.
+  static bool has_no_case(const Range& range) {
+    constexpr Range kPlain[] = {{0x2000, 0x20ff}, {0x2e80, 0xa63f}, {0xac00, 0xd7a3}};
+    return std::any_of(std::begin(kPlain), std::end(kPlain), [&](const Range& plain) {
+      return plain.first <= range.first && range.last <= plain.last;
+    });
   }
 
-  Result<Fragment> alternatives(int depth) {
-    if (depth > kMaxDepth) return bad("groups nested too deeply");
-    FOLIO_TRY(Fragment all, sequence(depth));
+  // Appends what `ranges`, or everything but them, has.
+  void append(Ranges ranges, bool negated, Ranges* out) {
+    fold(&ranges);
+    if (negated) ranges = inverse(std::move(ranges));
+    out->insert(out->end(), ranges.begin(), ranges.end());
+  }
+
+  // A character out of these, which have both cases already.
+  Fragment set(Ranges ranges) {
+    tidy(&ranges);
+    Regex::Set set;
+    for (const Range& range : ranges) {
+      for (uint32_t c = range.first; c <= std::min(range.last, 127u); ++c) {
+        set.ascii[c / 64] |= uint64_t{1} << (c % 64);
+      }
+      if (range.last >= 128) set.others.push_back({std::max(range.first, 128u), range.last});
+    }
+    regex_.sets_.push_back(std::move(set));
+    return single(Kind::kSet, static_cast<int32_t>(regex_.sets_.size()) - 1);
+  }
+  Fragment one_of(Ranges ranges, bool negated) {
+    Ranges all;
+    append(std::move(ranges), negated, &all);
+    return set(std::move(all));
+  }
+  Fragment one(uint32_t c) { return one_of({{c, c}}, false); }
+
+  // ---------------------------------------------------------------- the pattern
+
+  Fragment alternatives(int depth) {
+    if (depth > kMaxDepth) return failed("groups nested too deeply");
+    const Flags outside = flags_;
+    Fragment all = sequence(depth);
     while (take("|")) {
-      FOLIO_TRY(const Fragment other, sequence(depth));
-      FOLIO_TRY(const int32_t entry, add(Regex::Kind::kSplit));
-      FOLIO_TRY(const int32_t exit, add(Regex::Kind::kSplit));
-      state(entry).next = all.entry;
-      state(entry).other = other.entry;
+      const Fragment other = sequence(depth);
+      const int32_t entry = add({Kind::kSplit, -1, all.entry, other.entry});
+      const int32_t exit = add({});
       state(all.exit).next = exit;
       state(other.exit).next = exit;
       all = {entry, exit};
     }
+    flags_ = outside;
     return all;
   }
 
-  Result<Fragment> sequence(int depth) {
-    FOLIO_TRY(Fragment all, nothing());
-    while (more() && text_[at_] != '|' && text_[at_] != ')') {
-      const size_t begin = at_;
-      FOLIO_TRY(Fragment part, atom(depth));
-      const size_t end = at_;
-      FOLIO_TRY(const Repeat times, repeat());
-      if (times.least != 1 || times.most != 1) {
-        FOLIO_TRY(part, repeated(part, times, begin, end, depth));
-      }
+  Fragment sequence(int depth) {
+    Fragment all = nothing();
+    while (true) {
+      take_marks();
+      if (!more() || (!quoted_ && (next_is('|') || next_is(')')))) return all;
+      const int32_t first = state_count();
+      Fragment part = quoted_ ? one(character()) : atom(depth);
+      // Marks between an atom and its repetitions do not part them.
+      do {
+        take_marks();
+        if (!quoted_) {
+          part = repeated(part, first);
+        }
+        take_marks();
+      } while (!quoted_ && repeats_next());
       state(all.exit).next = part.entry;
       all.exit = part.exit;
     }
-    return all;
   }
 
-  // The atom of text [begin, end) as often as asked; copies are compiled from the text again.
-  Result<Fragment> repeated(Fragment first, Repeat times, size_t begin, size_t end, int depth) {
-    const size_t after = at_;
-    FOLIO_TRY(Fragment all, nothing());
+  // \Q, \E and (?flags), which stand for no text.
+  void take_marks() {
+    for (bool found = true; found && more();) {
+      found = quoted_ ? take("\\E") : take("\\Q");
+      if (found) {
+        quoted_ = !quoted_;
+      } else if (!quoted_ && text_.substr(at_, 2) == "(?") {
+        const size_t begin = at_;
+        Flags inside = flags_;
+        at_ += 2;
+        found = take_flags(&inside) && take(")");
+        if (found) {
+          flags_ = inside;
+        } else {
+          at_ = begin;
+        }
+      }
+    }
+  }
+
+  // The atom whose states are those from `first` on as often as what follows says.
+  Fragment repeated(Fragment atom, int32_t first) {
+    const int32_t end = state_count();
+    const Repeat times = repeat();
+    if (times.least == 1 && times.most == 1) return atom;
+    Fragment all = nothing();
     const int copies = times.most < 0 ? std::max(times.least, 1) : times.most;
     for (int i = 0; i < copies; ++i) {
-      Fragment part = first;
-      if (i > 0) {
-        at_ = begin;
-        FOLIO_TRY(part, atom(depth));
-        if (at_ != end) return bad("a part that changes when repeated");
-      }
-      FOLIO_TRY(const int32_t exit, add(Regex::Kind::kSplit));
-      FOLIO_TRY(const int32_t entry, add(Regex::Kind::kSplit));
-      state(entry).next = part.entry;
+      const bool is_last = i == copies - 1;
+      const Fragment part = is_last ? atom : copy(atom, first, end);
+      const int32_t exit = add({});
+      const int32_t entry = add({Kind::kSplit, -1, part.entry});
       if (i >= times.least) state(entry).other = exit;
       state(part.exit).next = exit;
-      if (times.most < 0 && i == copies - 1) state(part.exit).other = part.entry;
+      if (times.most < 0 && is_last) state(part.exit).other = part.entry;
       state(all.exit).next = entry;
       all.exit = exit;
     }
-    at_ = after;
     return all;
   }
 
-  Result<Repeat> repeat() {
+  Repeat repeat() {
     Repeat times;
     if (take("*")) {
       times = {0, -1};
@@ -164,98 +329,133 @@ class RegexCompiler {
     }
     if (times.least > kMaxRepeats || times.most > kMaxRepeats ||
         (times.most >= 0 && times.most < times.least)) {
-      return bad("a repetition of no use");
+      bad("a repetition of no use");
     }
     take("?");  // lazy: the same texts match
-    if (more() && (text_[at_] == '*' || text_[at_] == '+' || text_[at_] == '?')) {
-      return bad("a repetition of a repetition");
-    }
+    if (repeats_next()) bad("a repetition of a repetition");
     return times;
+  }
+  bool repeats_next() {
+    const size_t begin = at_;
+    Repeat times;
+    const bool found = next_is('*') || next_is('+') || next_is('?') || braces(&times);
+    at_ = begin;
+    return found;
   }
 
   // {n}, {n,} or {n,m}; what looks otherwise is a plain character.
   bool braces(Repeat* times) {
     const size_t begin = at_;
-    if (!take("{") || !number(&times->least)) {
-      at_ = begin;
-      *times = {};
-      return false;
+    Repeat found;
+    if (take("{") && number(&found.least)) {
+      found.most = found.least;
+      if (take(",") && !number(&found.most)) found.most = -1;
+      if (take("}")) {
+        *times = found;
+        return true;
+      }
     }
-    times->most = times->least;
-    if (take(",") && !number(&times->most)) times->most = -1;
-    if (take("}")) return true;
     at_ = begin;
-    *times = {};
     return false;
   }
+  // Digits, the first of which is 0 only if it is the only one.
   bool number(int* out) {
     const size_t begin = at_;
     *out = 0;
     while (more() && text_[at_] >= '0' && text_[at_] <= '9') {
       *out = std::min(*out * 10 + (text_[at_++] - '0'), kMaxRepeats + 1);
     }
-    return at_ > begin;
+    return at_ > begin && (at_ == begin + 1 || text_[begin] != '0');
   }
 
-  Result<Fragment> atom(int depth) {
+  Fragment atom(int depth) {
+    if (repeats_next()) return failed("a repetition of nothing");
     if (take("(")) return group(depth);
     if (take("[")) return bracket();
-    if (take(".")) return set({{'\n', '\n'}}, true);
-    if (take("^")) return single(Regex::Kind::kBegin);
-    if (take("$")) return single(Regex::Kind::kEnd);
-    if (text_[at_] == '*' || text_[at_] == '+' || text_[at_] == '?') {
-      return bad("a repetition of nothing");
-    }
-    if (take("\\A")) return single(Regex::Kind::kBegin);
-    if (take("\\z")) return single(Regex::Kind::kEnd);
-    if (take("\\Q")) return quoted();
+    if (take(".")) return set(flags_.dot ? Ranges{{0, kLastCharacter}} : inverse({{'\n', '\n'}}));
+    if (take("^")) return single(flags_.lines ? Kind::kBeginLine : Kind::kBeginText);
+    if (take("$")) return single(flags_.lines ? Kind::kEndLine : Kind::kEndText);
+    if (take("\\A")) return single(Kind::kBeginText);
+    if (take("\\z")) return single(Kind::kEndText);
+    if (take("\\b")) return single(Kind::kBoundary);
+    if (take("\\B")) return single(Kind::kNoBoundary);
+    if (!take("\\")) return one(character());
     Ranges ranges;
-    if (take("\\")) {
-      bool negated = false;
-      FOLIO_RETURN_IF_ERROR(escape(&ranges, &negated));
-      return set(std::move(ranges), negated);
-    }
-    const uint32_t c = next_character(text_, &at_);
-    return set({{c, c}}, false);
+    bool negated = false;
+    escape(&ranges, &negated);
+    return one_of(std::move(ranges), negated);
   }
 
-  Result<Fragment> quoted() {
-    FOLIO_TRY(Fragment all, nothing());
-    while (more() && !take("\\E")) {
-      const uint32_t c = next_character(text_, &at_);
-      FOLIO_TRY(const Fragment part, set({{c, c}}, false));
-      state(all.exit).next = part.entry;
-      all.exit = part.exit;
+  Fragment group(int depth) {
+    const Flags outside = flags_;
+    if (take("?")) {
+      if (take("P<") ||
+          (text_.substr(at_, 2) != "<=" && text_.substr(at_, 2) != "<!" && take("<"))) {
+        group_name();
+      } else if (!take_flags(&flags_) || !take(":")) {
+        bad("what RE2 does not know after (?");
+      }
     }
-    return all;
-  }
-
-  Result<Fragment> group(int depth) {
-    if (take("?P<") || (text_.substr(at_, 2) == "?<" && take("?<"))) {
-      const size_t end = text_.find('>', at_);
-      if (end == std::string_view::npos) return bad("a group name without an end");
-      at_ = end + 1;
-    } else if (!take("?:") && more() && text_[at_] == '?') {
-      return not_implemented("pattern '", text_, "': what follows (? at ", at_);
-    }
-    FOLIO_TRY(const Fragment inside, alternatives(depth + 1));
-    if (!take(")")) return bad("a ( without a )");
+    const Fragment inside = alternatives(depth + 1);
+    if (!take(")")) bad("a ( without a )");
+    flags_ = outside;
     return inside;
   }
 
-  static Ranges class_ranges(char name) {
-    switch (name) {
-      case 'd':
-        return {{'0', '9'}};
-      case 'w':
-        return {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-      default:
-        return {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
+  // A name and >.
+  void group_name() {
+    const size_t begin = at_;
+    const auto is_word = [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z');
+    };
+    while (more() && is_word(text_[at_])) ++at_;
+    if (at_ == begin || !take(">")) return bad("a broken group name");
+  }
+
+  // Letters of i, m, s, U, and after - of what is switched off; U only says what is lazy.
+  bool take_flags(Flags* flags) {
+    bool on = true;
+    for (size_t begin = at_; more(); ++at_) {
+      switch (text_[at_]) {
+        case 'i':
+          flags->fold = on;
+          break;
+        case 'm':
+          flags->lines = on;
+          break;
+        case 's':
+          flags->dot = on;
+          break;
+        case 'U':
+          break;
+        case '-':
+          if (!on) return false;
+          on = false;
+          begin = at_ + 1;
+          break;
+        default:
+          return on || at_ > begin;
+      }
     }
+    return false;
+  }
+
+  // ---------------------------------------------------------------- escapes and brackets
+
+  // Of pairs of first and last characters.
+  static Ranges ranges_of(std::string_view pairs) {
+    Ranges out;
+    for (size_t i = 0; i < pairs.size(); i += 2) {
+      out.push_back({static_cast<uint32_t>(pairs[i]), static_cast<uint32_t>(pairs[i + 1])});
+    }
+    return out;
+  }
+  static Ranges class_ranges(char name) {
+    return ranges_of(name == 'd' ? "09" : name == 'w' ? "09AZ__az" : "\t\n\f\r  ");
   }
 
   // What follows a backslash.
-  Status escape(Ranges* out, bool* negated) {
+  void escape(Ranges* out, bool* negated) {
     if (!more()) return bad("a backslash at its end");
     const char c = text_[at_];
     constexpr std::string_view kNames = "ntrfva";
@@ -264,28 +464,42 @@ class RegexCompiler {
       ++at_;
       const auto value = static_cast<uint32_t>(kCharacters[i]);
       out->push_back({value, value});
-      return Status::ok();
+      return;
     }
     const char lower = static_cast<char>(c | 0x20);
     if (lower == 'd' || lower == 'w' || lower == 's') {
       ++at_;
       *out = class_ranges(lower);
       *negated = c != lower;
-      return Status::ok();
+      return;
     }
     if (take("x")) return hexadecimal(out);
-    const bool letter = (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9');
-    if (letter) return not_implemented("pattern '", text_, "': \\", std::string(1, c));
-    const uint32_t value = next_character(text_, &at_);
-    out->push_back({value, value});
-    return Status::ok();
+    if (c >= '0' && c <= '7') return octal(out);
+    if (lower == 'p') return missing("a class of Unicode, \\p,");
+    if (c == 'C') return missing("\\C, a byte,");
+    const bool is_word =
+        (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || (c & 0x80) != 0;
+    if (is_word) return bad("an unknown escape");
+    ++at_;
+    out->push_back({static_cast<uint32_t>(c), static_cast<uint32_t>(c)});
   }
 
-  Status hexadecimal(Ranges* out) {
+  // Up to three digits; one alone, but 0, would be what a group has found.
+  void octal(Ranges* out) {
+    const size_t begin = at_;
+    uint32_t value = 0;
+    while (at_ < begin + 3 && more() && text_[at_] >= '0' && text_[at_] <= '7') {
+      value = value * 8 + static_cast<uint32_t>(text_[at_++] - '0');
+    }
+    if (at_ == begin + 1 && value != 0) return bad("a reference to a group");
+    out->push_back({value, value});
+  }
+
+  void hexadecimal(Ranges* out) {
     const bool braced = take("{");
     uint32_t value = 0;
     int digits = 0;
-    for (; more() && digits < (braced ? 6 : 2); ++digits, ++at_) {
+    for (; more() && (braced || digits < 2) && value <= kLastCharacter; ++digits, ++at_) {
       const char c = text_[at_];
       const char lower = static_cast<char>(c | 0x20);
       const bool decimal = c >= '0' && c <= '9';
@@ -296,150 +510,85 @@ class RegexCompiler {
       return bad("a broken \\x");
     }
     out->push_back({value, value});
-    return Status::ok();
   }
 
-  static void append_inverse(Ranges ranges, Ranges* out) {
-    std::sort(ranges.begin(), ranges.end(),
-              [](const Range& a, const Range& b) { return a.first < b.first; });
-    uint32_t from = 0;
-    for (const Range& range : ranges) {
-      if (range.first > from) out->push_back({from, range.first - 1});
-      from = std::max(from, range.last + 1);
-    }
-    if (from <= kLastCharacter) out->push_back({from, kLastCharacter});
-  }
-
-  // After "[:".
-  Status named_class(Ranges* out) {
+  // After "[:", which has its end.
+  void named_class(Ranges* out) {
     const bool negated = take("^");
-    struct Named {
-      std::string_view name;
-      Ranges ranges;
-    };
-    const Named all[] = {{"alpha:]", {{'A', 'Z'}, {'a', 'z'}}},
-                         {"digit:]", {{'0', '9'}}},
-                         {"alnum:]", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
-                         {"upper:]", {{'A', 'Z'}}},
-                         {"lower:]", {{'a', 'z'}}},
-                         {"space:]", {{'\t', '\r'}, {' ', ' '}}},
-                         {"blank:]", {{'\t', '\t'}, {' ', ' '}}},
-                         {"punct:]", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
-                         {"xdigit:]", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
-                         {"word:]", class_ranges('w')},
-                         {"cntrl:]", {{0, 31}, {127, 127}}},
-                         {"print:]", {{' ', '~'}}},
-                         {"graph:]", {{'!', '~'}}},
-                         {"ascii:]", {{0, 127}}}};
-    for (const Named& entry : all) {
-      if (!take(entry.name)) continue;
-      if (negated) {
-        append_inverse(entry.ranges, out);
-      } else {
-        out->insert(out->end(), entry.ranges.begin(), entry.ranges.end());
-      }
-      return Status::ok();
+    constexpr std::string_view kNamed[][2] = {{"alpha:]", "AZaz"},
+                                              {"digit:]", "09"},
+                                              {"alnum:]", "09AZaz"},
+                                              {"upper:]", "AZ"},
+                                              {"lower:]", "az"},
+                                              {"space:]", "\t\r  "},
+                                              {"blank:]", "\t\t  "},
+                                              {"punct:]", "!/:@[`{~"},
+                                              {"xdigit:]", "09AFaf"},
+                                              {"word:]", "09AZ__az"},
+                                              {"cntrl:]", {"\0\x1f\x7f\x7f", 4}},
+                                              {"print:]", " ~"},
+                                              {"graph:]", "!~"},
+                                              {"ascii:]", {"\0\x7f", 2}}};
+    for (const auto& [name, pairs] : kNamed) {
+      if (take(name)) return append(ranges_of(pairs), negated, out);
     }
-    return bad("an unknown [:class:]");
+    bad("an unknown [:class:]");
   }
 
-  // One character or class inside brackets; `single_character` tells which.
-  Status bracket_item(Ranges* out, bool* single_character) {
-    *single_character = false;
-    if (take("[:")) return named_class(out);
-    if (take("\\")) {
-      Ranges ranges;
-      bool negated = false;
-      FOLIO_RETURN_IF_ERROR(escape(&ranges, &negated));
-      *single_character = ranges.size() == 1 && ranges[0].first == ranges[0].last;
-      if (negated) {
-        append_inverse(std::move(ranges), out);
-      } else {
-        out->insert(out->end(), ranges.begin(), ranges.end());
-      }
-      return Status::ok();
-    }
-    const uint32_t c = next_character(text_, &at_);
-    out->push_back({c, c});
-    *single_character = true;
-    return Status::ok();
+  // The end of a range inside brackets.
+  uint32_t bracket_character() {
+    if (!more()) bad("a [ without a ]");
+    if (!more() || !take("\\")) return more() ? character() : 0;
+    Ranges ranges;
+    bool negated = false;
+    escape(&ranges, &negated);
+    if (ranges.size() == 1 && ranges[0].first == ranges[0].last) return ranges[0].first;
+    bad("a broken range");
+    return 0;
   }
 
-  Result<Fragment> bracket() {
+  // A character, a range or a class inside brackets.
+  void bracket_item(Ranges* out) {
+    if (text_.substr(at_, 2) == "[:" && text_.find(":]", at_ + 2) != std::string_view::npos) {
+      at_ += 2;
+      return named_class(out);
+    }
+    const std::string_view ahead = text_.substr(at_, 2);
+    for (const char* name : {"\\d", "\\D", "\\w", "\\W", "\\s", "\\S"}) {
+      if (ahead != name) continue;
+      at_ += 2;
+      const char lower = static_cast<char>(name[1] | 0x20);
+      return append(class_ranges(lower), name[1] != lower, out);
+    }
+    Range range{};
+    range.first = bracket_character();
+    range.last = range.first;
+    if (next_is('-') && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
+      ++at_;
+      range.last = bracket_character();
+      if (range.last < range.first) return bad("a broken range");
+    }
+    return append({range}, false, out);
+  }
+
+  Fragment bracket() {
     const bool negated = take("^");
     Ranges ranges;
     for (bool first = true; first || !take("]"); first = false) {
-      if (!more()) return bad("a [ without a ]");
-      bool single_character = false;
-      FOLIO_RETURN_IF_ERROR(bracket_item(&ranges, &single_character));
-      const bool is_range = single_character && text_.substr(at_, 1) == "-" &&
-                            at_ + 1 < text_.size() && text_[at_ + 1] != ']';
-      if (!is_range) continue;
-      ++at_;
-      Ranges last;
-      FOLIO_RETURN_IF_ERROR(bracket_item(&last, &single_character));
-      if (!single_character || last[0].first < ranges.back().first) return bad("a broken range");
-      ranges.back().last = last[0].first;
+      if (!more()) return failed("a [ without a ]");
+      bracket_item(&ranges);
     }
-    return set(std::move(ranges), negated);
+    return set(negated ? inverse(std::move(ranges)) : std::move(ranges));
   }
 
   std::string_view text_;
   size_t at_ = 0;
+  Flags flags_;
+  bool quoted_ = false;  // between \Q and \E
   Regex regex_;
+  Status error_;
 };
 
 Result<Regex> Regex::compile(std::string_view pattern) { return RegexCompiler(pattern).compile(); }
-
-bool Regex::accepts(const State& state, uint32_t c) {
-  const bool found = std::any_of(state.ranges.begin(), state.ranges.end(), [&](const Range& range) {
-    return c >= range.first && c <= range.last;
-  });
-  return found != state.negated;
-}
-
-// Adds what is reached from `start` without a character.
-void Regex::follow(int32_t start, bool at_begin, bool at_end, std::vector<int32_t>* stack,
-                   Active* out) const {
-  stack->assign(1, start);
-  while (!stack->empty()) {
-    const int32_t i = stack->back();
-    stack->pop_back();
-    if (i < 0 || out->member[static_cast<size_t>(i)]) continue;
-    out->member[static_cast<size_t>(i)] = 1;
-    out->list.push_back(i);
-    const State& state = states_[static_cast<size_t>(i)];
-    if (state.kind == Kind::kSplit) {
-      stack->push_back(state.other);
-      stack->push_back(state.next);
-    } else if ((state.kind == Kind::kBegin && at_begin) || (state.kind == Kind::kEnd && at_end)) {
-      stack->push_back(state.next);
-    }
-  }
-}
-
-bool Regex::full_match(std::string_view text) const {
-  Active now;
-  Active then;
-  now.member.assign(states_.size(), 0);
-  then.member.assign(states_.size(), 0);
-  std::vector<int32_t> stack;
-  follow(start_, true, text.empty(), &stack, &now);
-  for (size_t at = 0; at < text.size() && !now.list.empty();) {
-    const uint32_t c = next_character(text, &at);
-    for (const int32_t i : now.list) {
-      const State& state = states_[static_cast<size_t>(i)];
-      now.member[static_cast<size_t>(i)] = 0;
-      if (state.kind == Kind::kSet && accepts(state, c)) {
-        follow(state.next, false, at >= text.size(), &stack, &then);
-      }
-    }
-    now.list.clear();
-    std::swap(now, then);
-  }
-  return std::any_of(now.list.begin(), now.list.end(), [&](int32_t i) {
-    return states_[static_cast<size_t>(i)].kind == Kind::kMatch;
-  });
-}
 
 }  // namespace folio

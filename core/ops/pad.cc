@@ -1,7 +1,7 @@
 // Pad: elements put around a tensor, or cut off where a pad is negative.
 //
 // Source: ONNX operator spec, Pad, opsets 1 (`paddings`), 2 (`pads` attribute), 11 (inputs), 13,
-//         18 (axes), 19 (wrap), 21 (4-bit), 23 to 25.
+//         18 (axes), 19 (wrap), 21 (4-bit), 23 to 25; com.microsoft version 1, which is as 11.
 // Shapes: pads [2 * n]: begins of n axes, then ends; y's dim is begin + dim + end.
 // Math:   constant: `value`; edge: the nearest element; reflect: mirrored about the edge element;
 //         wrap: from the other side. Cutting comes first, padding sees what is left.
@@ -292,8 +292,12 @@ class Pad final : public OpKernel {
   int version_;
 };
 
+// The opset of ONNX whose Pad a node is.
+int opset_of(const Node& node) { return node.domain.empty() ? node.version : 11; }
+
 Status infer_pad(OpInfer& infer) {
-  FOLIO_TRY(const Options options, parse(infer.attrs(), infer.version()));
+  const int version = opset_of(infer.node());
+  FOLIO_TRY(const Options options, parse(infer.attrs(), version));
   const Dims* x = infer.dims_of(0);
   if (!x) {
     infer.set_tensor(0, infer.dtype(0));
@@ -301,10 +305,10 @@ Status infer_pad(OpInfer& infer) {
   }
   const auto rank = static_cast<int>(x->size());
   Dims out(x->size());
-  const auto pads = infer.version() < 11 ? std::optional(options.pads) : infer.ints(1);
+  const auto pads = version < 11 ? std::optional(options.pads) : infer.ints(1);
   std::optional<std::vector<int64_t>> given;
   bool axes_known = true;
-  if (infer.version() >= 18 && infer.has_input(3)) {
+  if (version >= 18 && infer.has_input(3)) {
     given = infer.ints(3);
     axes_known = given.has_value();
   }
@@ -324,8 +328,9 @@ Status infer_pad(OpInfer& infer) {
 }
 
 Result<std::unique_ptr<OpKernel>> make_pad(OpBuild& build) {
-  FOLIO_TRY(Options options, parse(build.attrs(), build.version()));
-  return std::unique_ptr<OpKernel>(std::make_unique<Pad>(std::move(options), build.version()));
+  const int version = opset_of(build.node());
+  FOLIO_TRY(Options options, parse(build.attrs(), version));
+  return std::unique_ptr<OpKernel>(std::make_unique<Pad>(std::move(options), version));
 }
 
 }  // namespace
@@ -343,6 +348,11 @@ Result<std::unique_ptr<OpKernel>> make_pad(OpBuild& build) {
   def.min_inputs = 2;
   def.max_inputs = 3;
   registry.add(def);
+  OpDef contrib = def;
+  contrib.domain = "com.microsoft";
+  contrib.since = 1;
+  contrib.until = kLatest;
+  registry.add(contrib);
   def.since = 18;
   def.until = kLatest;
   def.max_inputs = 4;

@@ -1,6 +1,7 @@
 // Range: start, start + delta, ... before limit.
 //
-// Source: ONNX operator spec, Range, opsets 11, 27 (16-bit floats).
+// Source: ONNX operator spec, Range, opsets 11, 27 (16-bit floats); com.microsoft version 1, where
+//         delta may be absent: 1.
 // Shapes: three scalars of one type; n = max(ceil((limit - start) / delta), 0).
 // Math:   y[i] = start + i * delta
 // Types:  float, double, int8, int16, int32, int64, uint8; float16 and bfloat16 in float.
@@ -41,8 +42,8 @@ Result<int64_t> count_of(T start, T limit, T delta) {
 template <typename T>
 Status fill_range(OpRun& run, DType dtype) {
   using C = Compute<T>;
-  C bounds[3];
-  for (int k = 0; k < 3; ++k) {
+  C bounds[3] = {0, 0, 1};
+  for (int k = 0; k < 3 && run.has_input(k); ++k) {
     FOLIO_TRY(const Tensor* bound, run.tensor(k, dtype));
     if (bound->count() != 1) {
       return invalid_argument("input ", k, " has ", bound->count(), " elements, expected 1");
@@ -81,7 +82,7 @@ Status infer_range(OpInfer& infer) {
   Dims out(1);
   const auto start = infer.ints(0);
   const auto limit = infer.ints(1);
-  const auto delta = infer.ints(2);
+  const auto delta = infer.has_input(2) ? infer.ints(2) : std::vector<int64_t>{1};
   const bool is_int = infer.dtype(0) == DType::kInt64 || infer.dtype(0) == DType::kInt32;
   const auto one = [](const auto& list) { return list && list->size() == 1; };
   if (is_int && one(start) && one(limit) && one(delta)) {
@@ -126,6 +127,10 @@ Result<std::unique_ptr<OpKernel>> make_range(OpBuild&) {
   def.max_inputs = 3;
   def.infer = infer_range;
   def.make = make_range;
+  registry.add(def);
+  def.domain = "com.microsoft";
+  def.since = 1;
+  def.min_inputs = 2;
   registry.add(def);
 }
 

@@ -4,7 +4,7 @@
 // Shapes: x string [dims..] -> y bool [dims..].
 // Math:   see op_regex.h for the syntax.
 // Types:  strings; y bool.
-// Notes:  flags, \b and \p in patterns are refused.
+// Notes:  \p, and (?i) of letters beyond ASCII, in patterns are refused.
 #include "core/ops/op_regex.h"
 #include "core/ops/op_registry.h"
 
@@ -18,9 +18,10 @@ class RegexFullMatch final : public OpKernel {
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kString));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kBool, x->shape()));
+    RegexSearch search(regex_);
     for (int64_t i = 0, end = x->count(); i < end; ++i) {
       FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
-      y->raw_mut()[i] = regex_.full_match(x->data<std::string>()[i]) ? 1 : 0;
+      y->raw_mut()[i] = search.full_match(x->data<std::string>()[i]) ? 1 : 0;
     }
     return Status::ok();
   }

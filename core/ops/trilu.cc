@@ -1,6 +1,6 @@
 // Trilu: the upper or lower triangle of matrices, the rest zeros.
 //
-// Source: ONNX operator spec, Trilu, opset 14.
+// Source: ONNX operator spec, Trilu, opset 14; com.microsoft version 1.
 // Shapes: x [.., n, m], k a number (0 when absent) -> y as x.
 // Math:   upper: y[i, j] = x[i, j] where j >= i + k; lower: where j <= i + k.
 // Types:  all types but those of 2 and 4 bits.
@@ -81,6 +81,9 @@ Result<std::unique_ptr<OpKernel>> make_trilu(OpBuild& build) {
   def.infer = infer_trilu;
   def.make = make_trilu;
   def.unaligned_inputs = 1;
+  registry.add(def);
+  def.domain = "com.microsoft";
+  def.since = 1;
   registry.add(def);
 }
 

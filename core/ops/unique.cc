@@ -1,6 +1,7 @@
 // Unique: each entry of a tensor or of an axis once.
 //
-// Source: ONNX operator spec, Unique, opset 11.
+// Source: ONNX operator spec, Unique, opset 11; com.microsoft version 1: x of one dim, not sorted,
+//         outputs y, inverse_indices and counts.
 // Shapes: x [outer.., n, inner..] -> y with the axis cut to the entries found (without an axis: the
 //         elements of x, one dim), indices [found] of their first places, inverse_indices [n],
 //         counts [found].
@@ -183,12 +184,25 @@ Found find_groups(const Order& order, bool sorted) {
   return by_place;
 }
 
+// Which outputs there are; -1: never.
+struct Outputs {
+  int first;
+  int inverse;
+  int counts;
+};
+constexpr Outputs kOutputs = {1, 2, 3};
+constexpr Outputs kContribOutputs = {-1, 1, 2};
+
 class Unique final : public OpKernel {
  public:
-  Unique(std::optional<int64_t> axis, bool sorted) : axis_(axis), sorted_(sorted) {}
+  Unique(std::optional<int64_t> axis, bool sorted, const Outputs& outputs)
+      : axis_(axis), sorted_(sorted), outputs_(outputs) {}
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
+    if (outputs_.first < 0 && x->rank() != 1) {
+      return invalid_argument("input 0 is ", x->shape().to_string(), ", expected one dim");
+    }
     Shape shape{x->count()};
     int axis = 0;
     if (axis_) {
@@ -215,9 +229,9 @@ class Unique final : public OpKernel {
       pick<typename decltype(tag)::type>(*x, entries, found.first, y);
       return Status::ok();
     }));
-    FOLIO_RETURN_IF_ERROR(give(run, 1, found.first));
-    FOLIO_RETURN_IF_ERROR(give(run, 2, found.inverse));
-    return give(run, 3, found.counts);
+    FOLIO_RETURN_IF_ERROR(give(run, outputs_.first, found.first));
+    FOLIO_RETURN_IF_ERROR(give(run, outputs_.inverse, found.inverse));
+    return give(run, outputs_.counts, found.counts);
   }
 
  private:
@@ -248,7 +262,7 @@ class Unique final : public OpKernel {
   }
 
   static Status give(OpRun& run, int i, const std::vector<int64_t>& values) {
-    if (!run.has_output(i)) return Status::ok();
+    if (i < 0 || !run.has_output(i)) return Status::ok();
     FOLIO_TRY(Tensor * out,
               run.output(i, DType::kInt64, Shape{static_cast<int64_t>(values.size())}));
     std::copy(values.begin(), values.end(), out->data_mut<int64_t>());
@@ -257,6 +271,7 @@ class Unique final : public OpKernel {
 
   std::optional<int64_t> axis_;
   bool sorted_;
+  Outputs outputs_;
 };
 
 Status infer_unique(OpInfer& infer) {
@@ -270,7 +285,20 @@ Status infer_unique(OpInfer& infer) {
 Result<std::unique_ptr<OpKernel>> make_unique_entries(OpBuild& build) {
   FOLIO_TRY(const std::optional<int64_t> axis, optional_axis(build.attrs()));
   FOLIO_TRY(const int64_t sorted, build.attrs().get_int("sorted", 1));
-  return std::unique_ptr<OpKernel>(std::make_unique<Unique>(axis, sorted != 0));
+  return std::unique_ptr<OpKernel>(std::make_unique<Unique>(axis, sorted != 0, kOutputs));
+}
+
+Status infer_contrib(OpInfer& infer) {
+  const Dims* x = infer.dims_of(0);
+  if (x && x->size() != 1) return invalid_graph("input 0 has rank ", x->size(), ", expected 1");
+  infer.set_tensor(0, infer.dtype(0), Dims{Dim::unknown()});
+  infer.set_tensor(1, DType::kInt64, x ? *x : Dims{Dim::unknown()});
+  infer.set_tensor(2, DType::kInt64, Dims{Dim::unknown()});
+  return Status::ok();
+}
+
+Result<std::unique_ptr<OpKernel>> make_contrib(OpBuild&) {
+  return std::unique_ptr<OpKernel>(std::make_unique<Unique>(std::nullopt, false, kContribOutputs));
 }
 
 }  // namespace
@@ -282,6 +310,12 @@ Result<std::unique_ptr<OpKernel>> make_unique_entries(OpBuild& build) {
   def.max_outputs = 4;
   def.infer = infer_unique;
   def.make = make_unique_entries;
+  registry.add(def);
+  def.domain = "com.microsoft";
+  def.since = 1;
+  def.min_outputs = def.max_outputs = 3;
+  def.infer = infer_contrib;
+  def.make = make_contrib;
   registry.add(def);
 }
 

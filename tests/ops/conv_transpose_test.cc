@@ -124,6 +124,31 @@ TEST(ConvTranspose, FiltersOfOneChannelAgreeWithDouble) {
   }
 }
 
+TEST(ConvTransposeWithDynamicPads, CutsWhatItsPadsSay) {
+  const auto tester = [] {
+    OpTester t("ConvTransposeWithDynamicPads", 1, "com.microsoft");
+    t.attr_ints("strides", {2})
+        .input<float>({1, 1, 2}, {1, 2})
+        .input<float>({1, 1, 3}, {1, 10, 100});
+    return t;
+  };
+  OpTester whole = tester();
+  whole.expect<float>(0, {1, 1, 5}, {1, 10, 102, 20, 200}).run();
+  OpTester padded = tester();
+  padded.input<int64_t>({2}, {1, 2}).input<float>({1}, {0.5F});
+  padded.expect<float>(0, {1, 1, 2}, {10.5F, 102.5F}).run();
+  OpTester empty = tester();
+  empty.input<int64_t>({0}, {}).expect<float>(0, {1, 1, 5}, {1, 10, 102, 20, 200}).run();
+  OpTester negative = tester();
+  negative.input<int64_t>({2}, {-1, 0}).outputs(1).fails("input Pads holds -1");
+  OpTester count = tester();
+  count.input<int64_t>({3}, {1, 1, 1}).outputs(1).fails("one entry per spatial dim");
+  OpTester many = tester();
+  many.input<int64_t>({8}, {1, 1, 1, 1, 1, 1, 1, 1}).outputs(1).fails("input Pads has 8 elements");
+  OpTester large = tester();
+  large.input<int64_t>({2}, {4, 4}).outputs(1).fails("the pads leave -3");
+}
+
 TEST(ConvTranspose, HugeStridesAreRefusedNotComputed) {
   OpTester t("ConvTranspose", 11);
   t.attr_ints("strides", {int64_t{1} << 40});

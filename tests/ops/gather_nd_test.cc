@@ -26,6 +26,12 @@ TEST(GatherND, TakesEachBatchByItsOwnIndices) {
   t.input<int64_t>({2, 1}, {1, 0}).expect<int32_t>(0, {2, 2}, {2, 3, 4, 5}).run();
 }
 
+TEST(GatherND, OfComMicrosoftHasNoBatches) {
+  OpTester t("GatherND", 1, "com.microsoft");
+  t.input<float>({2, 2}, {0, 1, 2, 3}).input<int32_t>({2, 2}, {0, 0, 1, -1});
+  t.expect<float>(0, {2}, {0, 3}).run();
+}
+
 TEST(GatherND, RefusesWhatDoesNotFit) {
   OpTester index("GatherND", 13);
   index.input<float>({2}, {1, 2}).input<int64_t>({1, 1}, {2}).outputs(1).fails("index 2");

@@ -34,6 +34,16 @@ TEST(GridSample, PadsWhatIsOutside) {
   any.outputs(1).run();
 }
 
+TEST(GridSample, OfComMicrosoftHasTheModesOfOpset16) {
+  OpTester t("GridSample", 1, "com.microsoft");
+  t.attr("mode", "bilinear").attr("align_corners", 1);
+  t.input<float>({1, 1, 1, 2}, {0, 4}).input<float>({1, 1, 2, 2}, {-1, 0, 0, 0});
+  t.expect<float>(0, {1, 1, 1, 2}, {0, 2}, 1e-6).run();
+  OpTester later("GridSample", 1, "com.microsoft");
+  later.attr("mode", "cubic").input<float>({1, 1, 1, 1}, {0}).input<float>({1, 1, 1, 2}, {0, 0});
+  later.outputs(1).fails("mode is 'cubic'");
+}
+
 TEST(GridSample, SamplesVolumesOfIntegers) {
   OpTester t("GridSample", 22);
   t.attr("mode", "nearest").input<int32_t>({1, 2, 1, 1, 2}, {1, 2, 3, 4});

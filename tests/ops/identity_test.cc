@@ -19,6 +19,11 @@ TEST(Identity, GivesTensorsSequencesAndStringsBack) {
   sequence.run();
 }
 
+TEST(SampleOp, GivesATensorBack) {
+  OpTester t("SampleOp", 1, "com.microsoft");
+  t.input<float>({2}, {1, 2}).expect<float>(0, {2}, {1, 2}).run();
+}
+
 TEST(Identity, KnowsSmallIntegers) {
   OpTester t("Identity");
   t.input<int64_t>({3}, {4, 0, -1}).expect<int64_t>(0, {3}, {4, 0, -1});

@@ -50,6 +50,14 @@ TEST(Pad, ReflectsAgainAndAgain) {
   one.run();
 }
 
+TEST(Pad, OfComMicrosoftReadsPadsOfOneDimOrTwo) {
+  for (const Shape& shape : {Shape{4}, Shape{1, 4}}) {
+    OpTester t("Pad", 1, "com.microsoft");
+    t.input<float>({1, 2}, {1, 2}).input<int64_t>(shape, {0, 1, 1, -1}).input<float>({}, {9});
+    t.expect<float>(0, {2, 2}, {9, 1, 9, 9}).run();
+  }
+}
+
 TEST(Pad, NegativePadsCut) {
   OpTester t("Pad", 13);
   t.input<float>({4}, {1, 2, 3, 4}).input<int64_t>({2}, {-1, -2}).expect<float>(0, {1}, {2});

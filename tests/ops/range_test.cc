@@ -26,6 +26,15 @@ TEST(Range, CountsUpDownAndNotAtAll) {
   check<int64_t>(INT64_MIN, INT64_MAX, INT64_MAX, {INT64_MIN, -1, INT64_MAX - 1});
 }
 
+TEST(Range, OfComMicrosoftCountsByOneIfNothingElseIsSaid) {
+  OpTester one("Range", 1, "com.microsoft");
+  one.input<int32_t>({}, {2}).input<int32_t>({}, {5});
+  one.expect<int32_t>(0, {3}, {2, 3, 4}).run();
+  OpTester two("Range", 1, "com.microsoft");
+  two.input<float>({}, {1}).input<float>({}, {4}).input<float>({}, {2});
+  two.expect<float>(0, {2}, {1, 3}).run();
+}
+
 TEST(Range, RefusesWhatNeverEnds) {
   OpTester zero("Range", 11);
   zero.input<int64_t>({}, {0}).input<int64_t>({}, {1}).input<int64_t>({}, {0}).fails("delta is 0");

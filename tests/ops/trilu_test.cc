@@ -38,6 +38,12 @@ TEST(Trilu, TakesStringsAndNothing) {
   empty.input<float>({3, 0}, {}).expect<float>(0, {3, 0}, {}).run();
 }
 
+TEST(Trilu, OfComMicrosoftIsTheSame) {
+  OpTester t("Trilu", 1, "com.microsoft");
+  t.attr("upper", 0).input<int64_t>({2, 2}, {1, 2, 3, 4}).input<int64_t>({}, {-1});
+  t.expect<int64_t>(0, {2, 2}, {0, 0, 3, 0}).run();
+}
+
 TEST(Trilu, RefusesWhatIsNoMatrix) {
   OpTester t("Trilu", 14);
   t.input<float>({3}, {1, 2, 3}).fails("rank 1");

@@ -59,6 +59,19 @@ void check_order(const std::vector<T>& ascending) {
 }
 
 // More than are sorted one beside the other: by first place, with counts.
+TEST(Unique, OfComMicrosoftKeepsTheOrderOfFirstPlaces) {
+  OpTester t("Unique", 1, "com.microsoft");
+  t.input<float>({6}, {2, 1, 1, 3, 4, 3});
+  t.expect<float>(0, {4}, {2, 1, 3, 4}).expect<int64_t>(1, {6}, {0, 1, 1, 2, 3, 2});
+  t.expect<int64_t>(2, {4}, {1, 2, 2, 1}).expect_inferred(1, "tensor(int64)[6]");
+  t.run();
+  OpTester none("Unique", 1, "com.microsoft");
+  none.input<float>({0}, {}).expect<float>(0, {0}, {});
+  none.expect<int64_t>(1, {0}, {}).expect<int64_t>(2, {0}, {}).run();
+  OpTester rank("Unique", 1, "com.microsoft");
+  rank.input<float>({1, 2}, {1, 2}).outputs(3).fails("input 0");
+}
+
 TEST(Unique, SortsMany) {
   std::vector<float> x, want;
   std::vector<int64_t> first, inverse, counts;

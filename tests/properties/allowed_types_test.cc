@@ -58,6 +58,7 @@ constexpr Refused kRefused[] = {
      "beside queries of floats, which the samples have: one type for both"},
     {"com.microsoft", "QMoE", "T1", "f8", "weights are codes of 2 to 8 bits"},
     {"com.microsoft", "QMoE", "T2", "f8s f8", "of weights of float4 and float8"},
+    {"com.microsoft", "Unique", "T", "c64 c128", "complex numbers have no order"},
     {"", "TensorScatter", "T", "i4 u4 i2 u2 f4", kNarrow},
 };
 

@@ -180,13 +180,15 @@ void OrtLibrary::disable_optimizations() {
 }
 
 OrtOutcome OrtLibrary::run(const std::string& model, const std::vector<NamedValue>& inputs,
-                           const std::vector<std::string>& outputs) const {
+                           const std::vector<std::string>& outputs,
+                           const std::vector<int>& in_place) const {
   Run at(*this);
   OrtOutcome out;
   std::vector<const OrtHandle*> values;
   std::vector<const char*> names;
   std::vector<const char*> wanted;
   std::vector<OrtHandle*> results(outputs.size(), nullptr);
+  const auto is_input = [&](size_t i) { return i < in_place.size() && in_place[i] >= 0; };
   if (at.ok(
           api_->CreateSessionFromArray(env_, model.data(), model.size(), options_, &at.session))) {
     for (const NamedValue& input : inputs) {
@@ -194,11 +196,16 @@ OrtOutcome OrtLibrary::run(const std::string& model, const std::vector<NamedValu
       names.push_back(input.name.c_str());
     }
     for (const std::string& name : outputs) wanted.push_back(name.c_str());
+    for (size_t i = 0; i < results.size() && at.error.empty(); ++i) {
+      if (is_input(i)) results[i] = at.values[static_cast<size_t>(in_place[i])];
+    }
     if (at.error.empty()) {
       at.ok(api_->Run(at.session, nullptr, names.data(), values.data(), values.size(),
                       wanted.data(), wanted.size(), results.data()));
     }
-    for (OrtHandle* result : results) at.keep(result);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!is_input(i)) at.keep(results[i]);
+    }
     if (at.error.empty()) {
       for (OrtHandle* result : results) out.outputs.push_back(at.from_ort(result));
     }

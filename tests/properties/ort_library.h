@@ -27,9 +27,11 @@ class OrtLibrary {
   std::string version() const { return version_; }
   // Models loaded from now on are not optimized.
   void disable_optimizations();
-  // Loads the model and runs it once.
+  // Loads the model and runs it once. Output i is given the memory of input in_place[i], if there
+  // is such an entry and it is not negative: some operators insist.
   OrtOutcome run(const std::string& model, const std::vector<NamedValue>& inputs,
-                 const std::vector<std::string>& outputs) const;
+                 const std::vector<std::string>& outputs,
+                 const std::vector<int>& in_place = {}) const;
   // Whether its products of unsigned and signed bytes saturate: added in 16 bits, two at a time,
   // where the CPU cannot add four.
   bool saturates_bytes() const;
