@@ -31,9 +31,12 @@ if(core_sources)
     # What runs seldom, waits for disks or leaves all loops to others is a third smaller.
     file(GLOB sources_of_space CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/save/*.cc)
     list(APPEND sources_of_space
-      core/ops/op_regex.cc core/ops/sparse_attention.cc core/ops/tokenizer.cc core/ops/unfold_tensor.cc
-      core/ops/word_conv_embedding.cc core/passes/channels_last.cc core/passes/take_nchwc.cc
-      core/prepack/fpack_writer.cc core/prepack/pack_store.cc core/session/replace_weights.cc)
+      core/formats/onnx/sparse_reader.cc core/formats/sparse.cc core/model/inline_functions.cc
+      core/ops/op_generation_encoder.cc core/ops/op_generation_gpt.cc core/ops/op_regex.cc
+      core/ops/sparse_attention.cc core/ops/tokenizer.cc core/ops/unfold_tensor.cc
+      core/ops/word_conv_embedding.cc core/os/memory_stats.cc core/passes/take_nchwc.cc
+      core/passes/untranspose_convs.cc core/prepack/fpack_writer.cc core/session/pack_model.cc
+      core/session/profile.cc core/session/replace_weights.cc)
     set_property(SOURCE ${sources_of_space} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
     set_property(SOURCE ${sources_of_loops} ${sources_of_space}
       PROPERTY SKIP_PRECOMPILE_HEADERS ON) # made with other flags

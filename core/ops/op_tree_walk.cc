@@ -52,8 +52,9 @@ class TreeWalk::SetMaker {
 
   // After the walk's other columns.
   bool place(TreeWalk* walk) {
-    std::stable_sort(wanted_.begin(), wanted_.end(),
-                     [](const Wanted& a, const Wanted& b) { return a.feature < b.feature; });
+    std::sort(wanted_.begin(), wanted_.end(), [](const Wanted& a, const Wanted& b) {
+      return a.feature != b.feature ? a.feature < b.feature : a.place < b.place;
+    });
     size_t words = 0;
     for (auto from = wanted_.begin(); from != wanted_.end();) {
       const auto to = std::find_if(

@@ -16,6 +16,7 @@
 // Notes:  ONNX Runtime's CPU gives other numbers where a sequence is shorter than the total: it
 //         reads their weights where it did not write them.
 // Errors: kInvalidArgument for shapes, lengths and indices that do not fit.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -108,7 +109,7 @@ class SparseAttention final : public OpKernel {
     a.q = of.q;
     a.k = of.k;
     a.v = of.v;
-    a.k.seq = a.v.seq = *std::max_element(rule.lengths.begin(), rule.lengths.end());
+    a.k.seq = a.v.seq = longest(rule.lengths);
     a.scale = scale == 0.0F ? 1.0F / std::sqrt(static_cast<float>(of.q.size)) : scale;
     a.rule = &rule;
     const Shape shape{of.q.batch, of.q.seq, heads * of.q.size};
@@ -120,6 +121,9 @@ class SparseAttention final : public OpKernel {
   }
 
  private:
+  static int64_t longest(const std::vector<int64_t>& lengths) {
+    return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+  }
   Status bind_lengths(OpRun& run, const Heads& q, int64_t capacity, BlockRule* rule) const;
   Status bind_blocks(OpRun& run, const Heads& q, BlockRule* rule) const;
 };
@@ -165,13 +169,14 @@ Status SparseAttention::bind_blocks(OpRun& run, const Heads& q, BlockRule* rule)
   out.layouts = rows->dim(0);
   const int64_t blocks = rows->dim(1) - 1;
   const int64_t most = columns->dim(1);
+  if (rule->past.empty()) return Status::ok();
   const auto [first, last] = std::minmax_element(rule->past.begin(), rule->past.end());
-  const int64_t longest = *std::max_element(rule->lengths.begin(), rule->lengths.end());
+  const int64_t positions = longest(rule->lengths);
   out.first_row = *first / block_size;
-  out.rows = (std::min(*last + q.seq, longest) - 1) / block_size - out.first_row + 1;
+  out.rows = (std::min(*last + q.seq, positions) - 1) / block_size - out.first_row + 1;
   if (out.first_row + out.rows > blocks) {
     return invalid_argument("block_row_indices has ", blocks, " blocks of ", block_size,
-                            " positions, expected room for ", longest);
+                            " positions, expected room for ", positions);
   }
   for (int64_t layout = 0; layout < out.layouts; ++layout) {
     const int32_t* begins = rows->data<int32_t>() + layout * (blocks + 1);

@@ -74,7 +74,9 @@ class Untransposer {
       }
       const bool is_padded = window.auto_pad == AutoPad::kNotSet;
       pads[i] = reach - (is_padded ? at_or(window.pads, i, 0) : 0);
-      if (pads[i] < 0 || pads[i] > kMostPad) return std::nullopt;
+      // Of an image that is cut away ConvTranspose gives nothing, and Conv an error.
+      const bool cuts = i >= rank && pads[axis] + pads[i] < reach;
+      if (pads[i] < 0 || pads[i] > kMostPad || cuts) return std::nullopt;
     }
     return pads;
   }

@@ -55,6 +55,17 @@ TEST(SparseAttention, RotatesWhereASequenceStands) {
   t.run();
 }
 
+TEST(SparseAttention, OfNoSequenceThereIsNothing) {
+  OpTester t = sparse(1);
+  for (int i = 0; i < 3; ++i) t.input<float>({0, 3, 1}, {});
+  for (int i = 0; i < 2; ++i) t.input<float>({0, 1, 4, 1}, {});
+  t.input<int32_t>({1, 3}, {0, 1, 2}).input<int32_t>({1, 2}, {0, 1});
+  t.input<int32_t>({1}, {4}).input<int32_t>({0}, {});
+  t.expect<float>(0, {0, 3, 1}, {});
+  t.expect<float>(1, {0, 1, 4, 1}, {}).expect<float>(2, {0, 1, 4, 1}, {});
+  t.run();
+}
+
 struct Hostile {
   std::vector<int32_t> rows = {0, 1, 2};
   std::vector<int32_t> columns = {0, 1};

@@ -64,7 +64,7 @@ bool becomes_conv(const Transposed& t) { return types_after(t) == "com.microsoft
 
 TEST(UntransposeConvs, OfStrideOneAreConvolutions) {
   EXPECT_TRUE(becomes_conv({}));
-  EXPECT_TRUE(becomes_conv({.pads = {1, 0, 2, 1}}));
+  EXPECT_TRUE(becomes_conv({.pads = {1, 0, 1, 1}}));
   EXPECT_TRUE(becomes_conv({.pads = {1, 0, 0, 2}, .dilations = {2, 3}, .strides = {1, 1}}));
   EXPECT_TRUE(becomes_conv({.weights = {6, 2, 3, 3}, .group = 3, .pads = {1, 1, 1, 1}}));
   EXPECT_TRUE(becomes_conv({.weights = {4, 1, 5, 5}, .group = 4, .pads = {2, 2, 2, 2}}));
@@ -84,6 +84,8 @@ TEST(UntransposeConvs, OfStrideOneAreConvolutions) {
 TEST(UntransposeConvs, OthersStay) {
   EXPECT_FALSE(becomes_conv({.strides = {1, 2}}));
   EXPECT_FALSE(becomes_conv({.pads = {3, 0, 0, 0}}));  // more than the filter reaches
+  // Of an image of one line nothing remains.
+  EXPECT_FALSE(becomes_conv({.spatial = {1, 7}, .weights = {4, 3, 2, 2}, .pads = {1, 0, 1, 0}}));
   EXPECT_FALSE(becomes_conv({.has_constant_weights = false}));
   EXPECT_FALSE(
       becomes_conv({.more = [](NodeWriter& node) { node.attr_string("auto_pad", "SAME_UPPER"); }}));
