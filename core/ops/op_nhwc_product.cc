@@ -13,6 +13,7 @@ constexpr size_t kFloat = sizeof(float);
 constexpr int64_t kRowStep = 14;   // rows of the widest kernel's tile
 constexpr int64_t kTileRows = 98;  // half of 14 x 14: images of 7 times 2^i are cut evenly
 constexpr int64_t kLeastTileRows = 2 * kRowStep;  // of small work that threads share
+constexpr int64_t kMostEven = 8;      // of more tiles a thread, one more or less is nothing
 constexpr int64_t kDilatedRows = 42;  // more such tiles see no more than some lines of the window
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
@@ -126,7 +127,14 @@ void NhwcProduct::make_tiles(int64_t shares, int64_t work) {
                                kRowStep, widest);
     const int64_t chunk = std::min(kChunkMacs, shares == 1 ? kChunkMacs : share * work);
     const int64_t blocks = in_place_ ? std::max<int64_t>(1, chunk / (work * most)) : 1;
-    tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
+    const int64_t tiles = (rows_ + most * blocks - 1) / (most * blocks);
+    if (shares == 1 || tiles > kMostEven * threads_) {
+      tiling_ = make_tiling(rows_, most * blocks, kRowStep, s.group, s.c_out);
+      return;
+    }
+    // As much for one thread as for another, and the same part of each image.
+    const int64_t even_tiles = (tiles + threads_ - 1) / threads_ * threads_;
+    tiling_ = make_tiling(rows_, (rows_ + even_tiles - 1) / even_tiles, 1, s.group, s.c_out);
   }
 }
 
