@@ -306,7 +306,11 @@ ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t 
     const int64_t step = all >= kEnough * kStep ? kStep : kPanel;
     const int64_t columns = few_rows_columns(rule, m, k) / step * step;
     const int64_t most = std::clamp<int64_t>(columns, step, std::max(all, step));
-    return {m, std::min(most, std::max(kPanel, panel_columns((all + shares - 1) / shares)))};
+    // Fewer than four sums side by side wait for themselves.
+    const int64_t least = std::min(panel_columns((all + threads - 1) / threads),
+                                   panel_columns(kStep / std::max<int64_t>(m, 1)));
+    const int64_t share = panel_columns((all + shares - 1) / shares);
+    return {m, std::min(most, std::max({kPanel, share, least}))};
   }
   const int64_t rows = std::min(m, kPassRows);
   const int64_t wanted = rule.macs / (rows * std::max<int64_t>(k, 1)) / kStep * kStep;
