@@ -237,7 +237,7 @@ Status GroupQueryAttention::use_window(OpRun& run, Step* step) const {
     step->rule.lengths[b] -= gone;
     step->capacity = std::max(step->capacity, before + step->q.seq);
   }
-  step->total = *std::max_element(step->rule.lengths.begin(), step->rule.lengths.end());
+  step->total = longest(step->rule.lengths);
   return Status::ok();
 }
 
@@ -304,11 +304,10 @@ Status GroupQueryAttention::append_codes(OpRun& run, int past, int present, cons
   if (run.has_input(past)) {
     FOLIO_TRY(cache.past, run.tensor(past, dtype));
     const Shape& s = cache.past->shape();
-    const int64_t longest = *std::max_element(step.rule.past.begin(), step.rule.past.end());
-    if (s.rank() != 4 || s[0] != fresh->batch || s[1] != kv_heads || s[3] != row ||
-        s[2] < longest) {
+    const int64_t most = longest(step.rule.past);
+    if (s.rank() != 4 || s[0] != fresh->batch || s[1] != kv_heads || s[3] != row || s[2] < most) {
       return invalid_argument("past ", s.to_string(), " does not fit [", fresh->batch, ",",
-                              kv_heads, ",*,", row, "] with ", longest, " rows");
+                              kv_heads, ",*,", row, "] with ", most, " rows");
     }
   }
   FOLIO_TRY(const Shape shape,

@@ -7,6 +7,7 @@
 // Errors:  kInvalidArgument for shapes that do not fit.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "core/ops/op_rotary.h"
@@ -45,6 +46,11 @@ Result<PastHeads> bind_past(OpRun& run, int input, DType dtype, bool keep_half, 
 // zeros; `fresh` becomes a view of them, also where nobody wants the output.
 Status append_heads(OpRun& run, const PastHeads& past, int present, DType dtype, bool keep_half,
                     Span<const int64_t> rows, int64_t capacity, Heads* fresh);
+
+// Of sequences, of which there may be none: 0.
+inline int64_t longest(Span<const int64_t> lengths) {
+  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+}
 
 // Scratch of the run as a tensor.
 Result<Tensor> scratch_tensor(OpRun& run, DType dtype, const Shape& shape);

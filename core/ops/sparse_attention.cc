@@ -121,9 +121,6 @@ class SparseAttention final : public OpKernel {
   }
 
  private:
-  static int64_t longest(const std::vector<int64_t>& lengths) {
-    return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
-  }
   Status bind_lengths(OpRun& run, const Heads& q, int64_t capacity, BlockRule* rule) const;
   Status bind_blocks(OpRun& run, const Heads& q, BlockRule* rule) const;
 };

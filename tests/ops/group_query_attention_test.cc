@@ -59,6 +59,31 @@ TEST(GroupQueryAttention, KeepsTheSizeOfASharedBuffer) {
   d.t.run();
 }
 
+// With a window or without, and with caches of bytes.
+TEST(GroupQueryAttention, OfNoSequenceThereIsNothing) {
+  for (const int bits : {0, 8}) {
+    for (const int window : {-1, 2}) {
+      OpTester t("GroupQueryAttention", 1, "com.microsoft");
+      t.attr("num_heads", 2).attr("kv_num_heads", 1).attr("local_window_size", window);
+      t.input<float>({0, 1, 16}, {}).input<float>({0, 1, 8}, {}).input<float>({0, 1, 8}, {});
+      for (int past = 0; past < 2; ++past) {
+        bits ? t.input<int8_t>({0, 1, 3, 8}, {}) : t.input<float>({0, 1, 3, 8}, {});
+      }
+      t.input<int32_t>({0}, {}).input<int32_t>({1}, {2});
+      if (bits) {
+        t.attr("k_quant_type", "PER_TENSOR").attr("v_quant_type", "PER_TENSOR");
+        t.attr("kv_cache_bit_width", bits);
+        for (int absent = 7; absent < 12; ++absent) t.input_absent();
+        t.input<float>({1}, {0.5F}).input<float>({1}, {0.5F});
+      }
+      t.outputs(3);
+      ASSERT_GT(t.survives(), 0) << t.refusal();
+      EXPECT_EQ(t.output(0).tensor().shape(), (Shape{0, 1, 16}));
+      EXPECT_EQ(t.output(1).tensor().shape(), (Shape{0, 1, 3, 8}));
+    }
+  }
+}
+
 TEST(GroupQueryAttention, AWindowOfOneSeesItselfOnly) {
   Decode d;
   d.t.attr("local_window_size", 1);

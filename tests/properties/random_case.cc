@@ -59,8 +59,31 @@ Case random_case(const OpDef& def, const Asked& attributes, Numbers numbers, Dra
   return out;
 }
 
-// Another tensor, attribute or number of things in one place.
+// One of the inputs' dims, and those of the same size, of which some are meant to be the same, are
+// 0: a batch, a sequence, a cache without elements.
+void empty_dim(Draw& draw, Case* out) {
+  std::vector<int64_t> sizes;
+  for (const Case::Input& input : out->inputs) {
+    if (!input.value.is_tensor()) continue;
+    const Shape& shape = input.value.tensor().shape();
+    sizes.insert(sizes.end(), shape.begin(), shape.end());
+  }
+  if (sizes.empty()) return;
+  const int64_t size = draw.of(sizes);
+  for (Case::Input& input : out->inputs) {
+    if (!input.value.is_tensor()) continue;
+    Shape shape = input.value.tensor().shape();
+    if (std::find(shape.begin(), shape.end(), size) == shape.end()) continue;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      if (shape[axis] == size) shape[axis] = 0;
+    }
+    input.value = Value(draw.tensor(input.value.tensor().dtype(), shape));
+  }
+}
+
+// Another tensor, attribute or number of things in one place, or a dim without elements.
 void bend(const Asked& attributes, Draw& draw, Case* out) {
+  if (draw.one_in(5)) return empty_dim(draw, out);
   const size_t places = out->inputs.size() + attributes.size() + 1;
   auto place = static_cast<size_t>(draw.below(static_cast<int64_t>(places)));
   if (place < out->inputs.size()) {
