@@ -17,7 +17,7 @@
 #include "core/ops/op_activation.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_conv.h"
-#include "core/ops/op_depthwise.h"
+#include "core/ops/op_deep_planes.h"
 #include "core/ops/op_evaluate.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_registry.h"
@@ -203,6 +203,7 @@ Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const Tensor& wei
     FOLIO_RETURN_IF_ERROR(run_pointwise(run, s, x, w, bias, finish, y));
   } else {
     FOLIO_TRY(const float* w, aligned_weights(run, weights));
+    if (fits_deep_planes(s)) return run_deep_planes(run, s, x, w, bias, finish, y);
     if (is_depthwise || is_few) return run_few_channels(run, s, x, w, bias, finish, y);
     FOLIO_RETURN_IF_ERROR(run_tiled(run, s, x, w, bias, finish, y));
   }

@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "core/base/checked_math.h"
-#include "core/ops/op_depthwise.h"
+#include "core/ops/op_deep_planes.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_nhwc_chain.h"
 
@@ -16,6 +16,7 @@ constexpr size_t kMostConvs = 2;
 // Of a product with fewer pixels most of a panel may be empty; of a line with fewer, of a vector.
 constexpr int64_t kFewestPixels = 32;
 constexpr int64_t kShortestLine = 8;
+constexpr int64_t kDeepLine = 32;
 // What may be empty of the panels: 14 x 14 pixels leave one part in 16 and lose by it (1.09).
 constexpr int64_t kWaste = 32;
 // Channels whose pixels, with channels last, lie in the same sets of L1.
@@ -39,7 +40,10 @@ class PlaneChoice {
   std::vector<bool> choose() {
     std::vector<bool> keeps(static_cast<size_t>(pattern_.count()), false);
     bool any = false;
-    for (NodeId id = 0; id < pattern_.count(); ++id) any |= takes_planes(id);
+    for (NodeId id = 0; id < pattern_.count(); ++id) {
+      keeps[static_cast<size_t>(id)] = is_deep(id);
+      any |= takes_planes(id);
+    }
     if (!any) return keeps;
     readers_.resize(pattern_.graph().values.size());
     for (NodeId id = 0; id < pattern_.count(); ++id) {
@@ -75,21 +79,40 @@ class PlaneChoice {
            (node.domain == "com.microsoft" && node.op_type == "FusedConv");
   }
 
+  // Its weights, if they stand there as floats, and the dims of its result.
+  const Initializer* floats_of(const Node& node) const {
+    if (node.dead || !is_conv(node) || node.inputs.size() < 2 || node.outputs.empty()) {
+      return nullptr;
+    }
+    const ValueId y = node.outputs[0];
+    const Initializer* w = pattern_.constant(node.inputs[1]);
+    // Weights that are not there yet would be computed into memory of this process.
+    const bool fits = is_image(node.inputs[0]) && is_image(y) && pattern_.is_float(y) && w &&
+                      w->tensor && w->dtype == DType::kFloat &&
+                      w->shape.dims().size() == pattern_.dims(y)->size();
+    return fits ? w : nullptr;
+  }
+
+  // Few filters over few channels of a deep image: channels last would leave vectors empty,
+  // whatever is around. Lines of a known length are long enough.
+  bool is_deep(NodeId id) const {
+    const Node& node = pattern_.node(id);
+    const Initializer* w = floats_of(node);
+    const auto attrs = parse_conv(node.attributes);
+    if (!w || !attrs.is_ok() || !are_deep_planes(w->shape.dims(), attrs.value())) return false;
+    const Dim& line = pattern_.dims(node.outputs[0])->back();
+    return !line.is_value() || line.value >= kDeepLine;
+  }
+
   // Whether this convolution's form with channels first is a good one.
   bool takes_planes(NodeId id) const {
     const Node& node = pattern_.node(id);
-    if (node.dead || !is_conv(node) || node.inputs.size() < 2 || node.outputs.empty()) return false;
-    const ValueId y = node.outputs[0];
-    const Initializer* w = pattern_.constant(node.inputs[1]);
+    const Initializer* w = floats_of(node);
     const auto attrs = parse_conv(node.attributes);
-    // Weights that are not there yet would be computed into memory of this process.
-    if (!is_image(node.inputs[0]) || !is_image(y) || !pattern_.is_float(y) || !w || !w->tensor ||
-        w->dtype != DType::kFloat || !attrs.is_ok()) {
-      return false;
-    }
+    if (!w || !attrs.is_ok()) return false;
     const Span<const int64_t> shape = w->shape.dims();
-    const Dims& out = *pattern_.dims(y);
-    if (shape.size() != out.size() || !fits_nhwc_conv(shape, attrs.value().group)) return false;
+    const Dims& out = *pattern_.dims(node.outputs[0]);
+    if (!fits_nhwc_conv(shape, attrs.value().group)) return false;
     if (is_depthwise_conv(shape, attrs.value().group))
       return is_plane_filter(shape, attrs.value(), out);
     return is_pointwise(shape, attrs.value(), out);
@@ -138,7 +161,7 @@ class PlaneChoice {
         reach(id);
       }
     } else if (is_conv(node)) {
-      gains_ |= would_turn(node);
+      gains_ |= would_turn(node) && !is_deep(id);
     } else if (const Turning turning = turning_of_(node); turning == Turning::kGains) {
       gains_ = true;
     } else if (turning == Turning::kFollows) {

@@ -10,7 +10,8 @@
 //          each), where everything that they reach over values that could follow into the other
 //          form are a few of their kind, and operators that go element by element. Whatever gains
 //          from channels last, a convolution of another kind, a pool, a Concat, takes all with it;
-//          BatchNormalization and reductions do not.
+//          BatchNormalization and reductions do not. Few filters over few channels of deep images
+//          always (core/ops/op_deep_planes.h).
 #pragma once
 
 #include <vector>

@@ -295,6 +295,33 @@ TEST(ChannelsLast, AShortChainOfSuchConvolutionsKeepsChannelsFirst) {
             "folio.PlanesConv Softplus folio.PlanesConv Max");
 }
 
+// However many there are in a row; with more filters, or in short lines, channels come last.
+TEST(ChannelsLast, FewFiltersOverDeepImagesKeepChannelsFirst) {
+  const auto types_after = [](int64_t filters, int64_t line) {
+    ModelWriter writer = plain_model(8, 17);
+    GraphWriter& graph = writer.graph();
+    graph.input("x", f32_type({1, 4, 5, 6, line}));
+    std::vector<float> weights = wave(filters * 4 * 27);
+    for (float& weight : weights) weight /= 16;  // four layers keep the size of numbers
+    graph.initializer(f32_tensor("a", {filters, 4, 3, 3, 3}, weights));
+    graph.initializer(f32_tensor("b", {4, filters, 3, 3, 3}, weights));
+    std::string from = "x";
+    for (const std::string to : {"c", "d", "e", "y"}) {
+      graph.node("Conv", {from, to == "c" || to == "e" ? "a" : "b"}, {to})
+          .attr_ints("pads", {1, 1, 1, 1, 1, 1});
+      from = to;
+    }
+    graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+    fused(writer, {{"x", make_tensor<float>({1, 4, 5, 6, line}, wave(120 * line))}});
+    const auto model = optimized(writer, Optimize::kAll);
+    return model.is_ok() ? types_of(model.value()->graph) : text_of(model.status());
+  };
+  const std::string planes = "folio.PlanesConv folio.PlanesConv folio.PlanesConv folio.PlanesConv";
+  EXPECT_EQ(types_after(5, 32), planes);
+  EXPECT_NE(types_after(5, 16), planes);
+  EXPECT_NE(types_after(9, 32), planes);
+}
+
 // What turns along gains nothing by itself.
 TEST(ChannelsLast, ANormalizationAndAReductionLetChannelsStayFirst) {
   EXPECT_EQ(types_of_planes(
