@@ -8,8 +8,9 @@
 namespace folio {
 namespace {
 
-constexpr int64_t kMostFilters = 8;
-constexpr int64_t kMostChannels = 16;
+// Of more, vectors of filters, or of channels, are full enough; by both AVX2 and AVX-512.
+constexpr int64_t kMostFilters = 5;
+constexpr int64_t kMostChannels = 8;
 constexpr int64_t kShortestLine = 32;      // two vectors: of a shorter one edges are too much
 constexpr int64_t kBlockFloats = 1 << 12;  // of a filter's results that are being summed
 constexpr int64_t kFar = 1 << 20;          // no sum of positions is near the end of int64

@@ -319,7 +319,7 @@ TEST(ChannelsLast, FewFiltersOverDeepImagesKeepChannelsFirst) {
   const std::string planes = "folio.PlanesConv folio.PlanesConv folio.PlanesConv folio.PlanesConv";
   EXPECT_EQ(types_after(5, 32), planes);
   EXPECT_NE(types_after(5, 16), planes);
-  EXPECT_NE(types_after(9, 32), planes);
+  EXPECT_NE(types_after(6, 32), planes);
 }
 
 // What turns along gains nothing by itself.
