@@ -98,8 +98,9 @@ class PlaneChoice {
   bool is_deep(NodeId id) const {
     const Node& node = pattern_.node(id);
     const Initializer* w = floats_of(node);
+    if (!w) return false;
     const auto attrs = parse_conv(node.attributes);
-    if (!w || !attrs.is_ok() || !are_deep_planes(w->shape.dims(), attrs.value())) return false;
+    if (!attrs.is_ok() || !are_deep_planes(w->shape.dims(), attrs.value())) return false;
     const Dim& line = pattern_.dims(node.outputs[0])->back();
     return !line.is_value() || line.value >= kDeepLine;
   }
@@ -108,8 +109,9 @@ class PlaneChoice {
   bool takes_planes(NodeId id) const {
     const Node& node = pattern_.node(id);
     const Initializer* w = floats_of(node);
+    if (!w) return false;
     const auto attrs = parse_conv(node.attributes);
-    if (!w || !attrs.is_ok()) return false;
+    if (!attrs.is_ok()) return false;
     const Span<const int64_t> shape = w->shape.dims();
     const Dims& out = *pattern_.dims(node.outputs[0]);
     if (!fits_nhwc_conv(shape, attrs.value().group)) return false;
