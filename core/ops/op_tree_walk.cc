@@ -190,6 +190,8 @@ class TreeWalk::Maker {
     float bound = 0;
     if (mode == NodeMode::kEq || mode == NodeMode::kNeq) {
       if (is_float(node.value)) column.least = ordered(static_cast<float>(node.value));
+    } else if (std::isnan(node.value)) {  // which nothing is below, nor above
+      width = exchanged ? kGreatest - 1 : 0;
     } else if (float_below(node.value, mode == NodeMode::kLt || mode == NodeMode::kGte, &bound)) {
       width = ordered(bound);
     }

@@ -204,7 +204,11 @@ class RandomForest {
     features_.push_back(below(kColumns));
     modes_.emplace_back(is_leaf ? "LEAF" : kModes[below(modes_drawn_)]);
     const double near = below(3) == 0 ? 1e-12 : 0;
-    values_.push_back(static_cast<float>(below(9) - 4) / 3.0F + near * (below(2) == 0 ? -1 : 1));
+    constexpr double kRare[] = {NAN, INFINITY, -INFINITY, 1e300, -1e300, 1e-300};
+    const auto drawn = static_cast<size_t>(below(60));
+    values_.push_back(drawn < std::size(kRare) ? kRare[drawn]
+                                               : static_cast<float>(below(9) - 4) / 3.0F +
+                                                     near * (below(2) == 0 ? -1 : 1));
     missing_.push_back(below(2));
     yes_.push_back(0);
     no_.push_back(0);
