@@ -34,7 +34,7 @@ class CenterCropPad final : public OpKernel {
     return dispatch_move(x->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       std::fill_n(y->data_mut<T>(), y->count(), T{});
-      move_center(x->shape(), shape, x->data<T>(), y->data_mut<T>());
+      if (x->count() > 0) move_center(x->shape(), shape, x->data<T>(), y->data_mut<T>());
       return Status::ok();
     });
   }

@@ -102,7 +102,7 @@ class Normalization final : public OpKernel {
     int64_t strides[kMaxRank];
     broadcast_strides(out.shape, x, strides);
     for (int i = 0; i < at; ++i) out.differs |= strides[i] != 0 && x[i] > 1;
-    if (out.differs || count == n) return out;
+    if (out.differs || count == n || count == 0) return out;  // 0: there is no row
     FOLIO_TRY(T * row, scratch_reals<T>(run, n));
     Odometer<1> place(x.rank() - at, x.begin() + at, {strides + at});
     for (int64_t i = 0; i < n; ++i, place.advance()) row[i] = out.all[place.offset()];

@@ -90,6 +90,7 @@ void Window::append_out(Shape* shape) const {
 
 Shape channels_first(const Shape& last) {
   Shape first = last;
+  if (last.rank() < 2) return first;
   first.erase(last.rank() - 1);
   first.insert(1, last[last.rank() - 1]);
   return first;
@@ -97,6 +98,7 @@ Shape channels_first(const Shape& last) {
 
 Shape channels_last(const Shape& first) {
   Shape last = first;
+  if (first.rank() < 2) return last;
   last.erase(1);
   last.push_back(first[1]);
   return last;

@@ -99,7 +99,7 @@ inline WindowTaps taps_inside(const Window& w, int axis, int64_t out) {
   return r;
 }
 
-// [N, C, spatial...] of [N, spatial..., C] and back; at least two dims.
+// [N, C, spatial...] of [N, spatial..., C] and back; fewer than two dims stay as they are.
 Shape channels_first(const Shape& last);
 Shape channels_last(const Shape& first);
 

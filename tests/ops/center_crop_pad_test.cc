@@ -18,5 +18,11 @@ TEST(CenterCropPad, CutsAndFills) {
   count.input<float>({1}, {1}).input<int64_t>({2}, {1, 1}).outputs(1).fails("2 entries for 1 axes");
 }
 
+TEST(CenterCropPad, OfNothingThereAreZeros) {
+  OpTester t("CenterCropPad", 18);
+  t.input<float>({0, 8}, {}).input<int64_t>({2}, {2, 3});
+  t.expect<float>(0, {2, 3}, {0, 0, 0, 0, 0, 0}).run();
+}
+
 }  // namespace
 }  // namespace folio

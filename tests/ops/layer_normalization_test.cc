@@ -37,6 +37,15 @@ TEST(SimplifiedLayerNormalization, GivesTheTypeOfItsScale) {
   t.run();
 }
 
+// The scale has as few numbers as x, and a row of x has some.
+TEST(LayerNormalization, OfNothingReadsNoScale) {
+  for (const char* type : {"LayerNormalization", "RMSNormalization"}) {
+    OpTester t(type, type[0] == 'L' ? 17 : 23);
+    t.attr("axis", 2).input<float>({2, 0, 3}, {}).input<float>({0, 3}, {});
+    t.expect<float>(0, {2, 0, 3}, {}).run();
+  }
+}
+
 TEST(LayerNormalization, AScaleOfAnotherSizeIsRefused) {
   OpTester t("LayerNormalization", 17);
   t.input<float>({1, 3}, {1, 2, 3});

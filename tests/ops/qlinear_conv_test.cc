@@ -37,6 +37,15 @@ TEST(QLinearConv, ScalesEachOutputChannel) {
   t.run();
 }
 
+TEST(QLinearConv, ANumberIsNoImageWithChannelsLast) {
+  OpTester t("QLinearConv", 1, "com.microsoft");
+  t.attr("channels_last", 1);
+  t.input<uint8_t>({}, {1}).input<float>({}, {1}).input<uint8_t>({}, {0});
+  t.input<uint8_t>({1, 1, 1, 1}, {1}).input<float>({}, {1}).input<uint8_t>({}, {0});
+  t.input<float>({}, {1}).input<uint8_t>({}, {0});
+  t.outputs(1).fails("rank");
+}
+
 TEST(QLinearConv, ScalesThatFitNoChannelAreAnError) {
   OpTester t("QLinearConv", 10);
   t.input<uint8_t>({1, 1, 2}, {1, 2});
