@@ -197,6 +197,7 @@ void run_f64(OpRun& run, const ConvSizes& s, const double* x, const double* w, c
              double* y) {
   fill_bias(run, s, bias, y);
   const Window& window = s.window;
+  if (window.in_count() == 0) return;
   const int64_t taps = window.kernel_count();
   run.parallel().for_range(s.batch * s.group * s.c_out, 1, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {

@@ -157,5 +157,14 @@ TEST(ConvTranspose, HugeStridesAreRefusedNotComputed) {
   t.outputs(1).fails("strides");
 }
 
+TEST(ConvTranspose, OfAnImageWithoutPixelsThereIsTheBias) {
+  OpTester t("ConvTranspose", 11);
+  t.input<float>({1, 1, 0}, {}).input<float>({1, 1, 3}, {1, 2, 3}).input<float>({1}, {5});
+  t.expect<float>(0, {1, 1, 2}, {5, 5}).run();
+  OpTester wide("ConvTranspose", 11);
+  wide.input<double>({1, 1, 0}, {}).input<double>({1, 1, 3}, {1, 2, 3}).input<double>({1}, {5});
+  wide.expect<double>(0, {1, 1, 2}, {5, 5}).run();
+}
+
 }  // namespace
 }  // namespace folio
