@@ -167,7 +167,7 @@ class Gemm final : public OpKernel {
     const T* c_data = c ? c->data<T>() : nullptr;
     const bool has_function = activation.kind != Activation::Kind::kIdentity;
     const bool scales = !std::is_same_v<T, double> && alpha != 1.0F;
-    if (!c_data && !scales && !has_function) return Status::ok();
+    if (s.n == 0 || (!c_data && !scales && !has_function)) return Status::ok();
     // Not a structured binding: clang 14 lets no lambda have one.
     const auto steps = c ? c_strides(*c) : std::pair<int64_t, int64_t>{};
     const int64_t grain = 1 + kElementGrain / std::max<int64_t>(1, s.n);

@@ -53,5 +53,12 @@ TEST(FusedGemm, RefusesIntegers) {
   t.outputs(1).fails("int32");
 }
 
+// C has rows without a number.
+TEST(Gemm, OfNoColumnsThereIsNothing) {
+  OpTester t("Gemm", 13);
+  t.input<double>({2, 3}, {1, 2, 3, 4, 5, 6}).input<double>({3, 0}, {}).input<double>({1, 0}, {});
+  t.expect<double>(0, {2, 0}, {}).run();
+}
+
 }  // namespace
 }  // namespace folio
