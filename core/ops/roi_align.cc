@@ -84,7 +84,7 @@ Result<Span1> span_of(const Options& options, double first, double last, int64_t
     return invalid_argument("a region from ", first, " to ", last, " cannot be sampled");
   }
   span.samples =
-      options.samples > 0 ? options.samples : std::max<int64_t>(0, static_cast<int64_t>(needed));
+      options.samples > 0 ? options.samples : static_cast<int64_t>(std::max(needed, 0.0));
   if (span.samples * bins > kMaxPlaces) {
     return invalid_argument("a region is sampled at ", span.samples, " places in each of ", bins,
                             " bins, more than ", kMaxPlaces);

@@ -18,6 +18,13 @@ TEST(RoiAlign, MeansTheSamplesOfABin) {
   outside.input<int64_t>({1}, {0}).expect<float>(0, {1, 1, 1, 1}, {0}).run();
 }
 
+// As one of negative size, it has no sample.
+TEST(RoiAlign, ARegionThatEndsAtMinusInfinityHasNoSample) {
+  OpTester t("RoiAlign", 16);
+  t.input<float>({1, 1, 2, 2}, {1, 2, 3, 4}).input<float>({1, 4}, {0, 0, -INFINITY, 1});
+  t.input<int64_t>({1}, {0}).expect<float>(0, {1, 1, 1, 1}, {0}).run();
+}
+
 struct Setting {
   bool maximum = false;
   bool half_pixel = true;
