@@ -357,8 +357,6 @@ Result<bool> has_codes(const Attributes& attrs, std::string_view name) {
 }
 
 Status infer(OpInfer& infer) {
-  FOLIO_TRY(const int64_t heads, infer.attrs().get_int("num_heads"));
-  FOLIO_TRY(const int64_t kv_heads, infer.attrs().get_int("kv_num_heads"));
   const DType dtype = infer.dtype(kQuery);
   FOLIO_TRY(const bool byte_keys, has_codes(infer.attrs(), "k_quant_type"));
   FOLIO_TRY(const bool byte_values, has_codes(infer.attrs(), "v_quant_type"));
@@ -370,22 +368,15 @@ Status infer(OpInfer& infer) {
     if (i == 3 && qk_output == 0) continue;  // nothing is there then
     infer.set_tensor(i, bytes ? codes : dtype);
   }
-  const Dims* query = infer.dims_of(kQuery);
-  if (!query || query->size() != 3 || heads < 1 || kv_heads < 1) return Status::ok();
-  if (infer.has_input(kKey)) {
-    infer.set_tensor(0, dtype, *query);
-  } else if ((*query)[2].is_value() && heads < (1 << 20) && kv_heads < (1 << 20)) {
-    const int64_t size = (*query)[2].value / (heads + 2 * kv_heads);
-    infer.set_tensor(0, dtype, Dims{(*query)[0], (*query)[1], Dim::of(heads * size)});
-  }
-  return Status::ok();
+  return infer_grouped_heads(infer);
 }
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   const Attributes& attrs = build.attrs();
   auto kernel = std::make_unique<GroupQueryAttention>();
-  FOLIO_TRY(kernel->heads, attrs.get_int("num_heads"));
-  FOLIO_TRY(kernel->kv_heads, attrs.get_int("kv_num_heads"));
+  FOLIO_TRY(const HeadCounts counts, HeadCounts::parse(attrs));
+  kernel->heads = counts.heads;
+  kernel->kv_heads = counts.kv_heads;
   FOLIO_TRY(kernel->scale, attrs.get_float("scale", 0.0F));
   FOLIO_TRY(kernel->softcap, attrs.get_float("softcap", 0.0F));
   FOLIO_TRY(kernel->window, attrs.get_int("local_window_size", -1));
@@ -410,12 +401,6 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   }
   if (kernel->windowed && (build.has_input(kBias) || kernel->qk_output != 0)) {
     return not_implemented("attribute 'sliding_window_cache' with attention_bias or qk_output");
-  }
-  const int64_t limit = 1 << 20;
-  if (kernel->heads < 1 || kernel->heads > limit || kernel->kv_heads < 1 ||
-      kernel->kv_heads > limit || kernel->heads % kernel->kv_heads != 0) {
-    return invalid_graph("attributes 'num_heads' and 'kv_num_heads' are ", kernel->heads, " and ",
-                         kernel->kv_heads, ", expected a multiple and its divisor");
   }
   kernel->rotary = rotary == 1;
   kernel->interleaved = interleaved == 1;

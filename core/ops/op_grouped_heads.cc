@@ -5,6 +5,38 @@
 #include "core/ops/op_half.h"
 
 namespace folio {
+namespace {
+
+constexpr int64_t kMostHeads = 1 << 20;
+
+}  // namespace
+
+Result<HeadCounts> HeadCounts::parse(const Attributes& attrs) {
+  HeadCounts counts;
+  FOLIO_TRY(counts.heads, attrs.get_int("num_heads"));
+  FOLIO_TRY(counts.kv_heads, attrs.get_int("kv_num_heads"));
+  if (counts.heads < 1 || counts.heads > kMostHeads || counts.kv_heads < 1 ||
+      counts.kv_heads > kMostHeads || counts.heads % counts.kv_heads != 0) {
+    return invalid_graph("attributes 'num_heads' and 'kv_num_heads' are ", counts.heads, " and ",
+                         counts.kv_heads, ", expected a multiple and its divisor");
+  }
+  return counts;
+}
+
+// Counts that parse() refuses have said so by then, or will.
+Status infer_grouped_heads(OpInfer& infer) {
+  FOLIO_TRY(const int64_t heads, infer.attrs().get_int("num_heads"));
+  FOLIO_TRY(const int64_t kv_heads, infer.attrs().get_int("kv_num_heads"));
+  const Dims* query = infer.dims_of(0);
+  if (!query || query->size() != 3 || heads < 1 || kv_heads < 1) return Status::ok();
+  if (infer.has_input(1)) {
+    infer.set_tensor(0, infer.dtype(0), *query);
+  } else if ((*query)[2].is_value() && heads < kMostHeads && kv_heads < kMostHeads) {
+    const int64_t size = (*query)[2].value / (heads + 2 * kv_heads);
+    infer.set_tensor(0, infer.dtype(0), Dims{(*query)[0], (*query)[1], Dim::of(heads * size)});
+  }
+  return Status::ok();
+}
 
 Result<GroupedHeads> bind_grouped_heads(OpRun& run, int64_t heads, int64_t kv_heads) {
   FOLIO_TRY(const Tensor* query, run.tensor(0));

@@ -18,6 +18,17 @@ struct GroupedHeads {
   Heads q, k, v;
 };
 
+// Attributes num_heads and kv_num_heads.
+struct HeadCounts {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+
+  static Result<HeadCounts> parse(const Attributes& attrs);
+};
+
+// Dims of output 0, whose type is set, as far as query says them.
+Status infer_grouped_heads(OpInfer& infer);
+
 // Inputs 0 to 2: query [B, S, H * D], key and value [B, S, Hkv * D]; or all three packed in query.
 Result<GroupedHeads> bind_grouped_heads(OpRun& run, int64_t heads, int64_t kv_heads);
 

@@ -201,40 +201,25 @@ Status SparseAttention::bind_blocks(OpRun& run, const Heads& q, BlockRule* rule)
 }
 
 Status infer(OpInfer& infer) {
-  FOLIO_TRY(const int64_t heads, infer.attrs().get_int("num_heads"));
-  FOLIO_TRY(const int64_t kv_heads, infer.attrs().get_int("kv_num_heads"));
   const DType dtype = infer.dtype(kQuery);
   infer.set_tensor(0, dtype);
   for (const int present : {1, 2}) {
     const Dims* past = infer.dims_of(kPastKey + present - 1);
     infer.set_tensor(present, dtype, past ? std::optional<Dims>(*past) : std::nullopt);
   }
-  const Dims* query = infer.dims_of(kQuery);
-  if (!query || query->size() != 3 || heads < 1 || kv_heads < 1) return Status::ok();
-  if (infer.has_input(kKey)) {
-    infer.set_tensor(0, dtype, *query);
-  } else if ((*query)[2].is_value() && heads < (1 << 20) && kv_heads < (1 << 20)) {
-    const int64_t size = (*query)[2].value / (heads + 2 * kv_heads);
-    infer.set_tensor(0, dtype, Dims{(*query)[0], (*query)[1], Dim::of(heads * size)});
-  }
-  return Status::ok();
+  return infer_grouped_heads(infer);
 }
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   const Attributes& attrs = build.attrs();
   auto kernel = std::make_unique<SparseAttention>();
-  FOLIO_TRY(kernel->heads, attrs.get_int("num_heads"));
-  FOLIO_TRY(kernel->kv_heads, attrs.get_int("kv_num_heads"));
+  FOLIO_TRY(const HeadCounts counts, HeadCounts::parse(attrs));
+  kernel->heads = counts.heads;
+  kernel->kv_heads = counts.kv_heads;
   FOLIO_TRY(kernel->block_size, attrs.get_int("sparse_block_size"));
   FOLIO_TRY(kernel->scale, attrs.get_float("scale", 0.0F));
   FOLIO_TRY(const int64_t rotary, attrs.get_int("do_rotary", 0));
   FOLIO_TRY(const int64_t interleaved, attrs.get_int("rotary_interleaved", 0));
-  const int64_t limit = 1 << 20;
-  if (kernel->heads < 1 || kernel->heads > limit || kernel->kv_heads < 1 ||
-      kernel->kv_heads > limit || kernel->heads % kernel->kv_heads != 0) {
-    return invalid_graph("attributes 'num_heads' and 'kv_num_heads' are ", kernel->heads, " and ",
-                         kernel->kv_heads, ", expected a multiple and its divisor");
-  }
   if (kernel->block_size < 1 || kernel->block_size > INT32_MAX) {
     return invalid_graph("attribute 'sparse_block_size' is ", kernel->block_size,
                          ", expected a number of positions");
