@@ -367,22 +367,22 @@ Result<std::unique_ptr<OpKernel>> make_regressor(OpBuild& build) {
 // ---------------------------------------------------------------- TreeEnsemble, version 5
 
 struct ListsV5 {
-  std::vector<int64_t> features, when_true, when_false, true_leaf, false_leaf, missing, roots;
-  std::vector<int64_t> leaf_targets;
+  Span<const int64_t> features, when_true, when_false, true_leaf, false_leaf, missing, roots;
+  Span<const int64_t> leaf_targets;
   std::vector<double> splits, members, leaf_weights;
   Tensor modes;
 };
 
 Result<ListsV5> lists_v5(const Attributes& attrs) {
   ListsV5 lists;
-  FOLIO_TRY(lists.features, attrs.get_ints("nodes_featureids"));
-  FOLIO_TRY(lists.when_true, attrs.get_ints("nodes_truenodeids"));
-  FOLIO_TRY(lists.when_false, attrs.get_ints("nodes_falsenodeids"));
-  FOLIO_TRY(lists.true_leaf, attrs.get_ints("nodes_trueleafs"));
-  FOLIO_TRY(lists.false_leaf, attrs.get_ints("nodes_falseleafs"));
-  FOLIO_TRY(lists.missing, attrs.get_ints("nodes_missing_value_tracks_true"));
-  FOLIO_TRY(lists.roots, attrs.get_ints("tree_roots"));
-  FOLIO_TRY(lists.leaf_targets, attrs.get_ints("leaf_targetids"));
+  FOLIO_TRY(lists.features, attrs.view_ints("nodes_featureids"));
+  FOLIO_TRY(lists.when_true, attrs.view_ints("nodes_truenodeids"));
+  FOLIO_TRY(lists.when_false, attrs.view_ints("nodes_falsenodeids"));
+  FOLIO_TRY(lists.true_leaf, attrs.view_ints("nodes_trueleafs"));
+  FOLIO_TRY(lists.false_leaf, attrs.view_ints("nodes_falseleafs"));
+  FOLIO_TRY(lists.missing, attrs.view_ints("nodes_missing_value_tracks_true"));
+  FOLIO_TRY(lists.roots, attrs.view_ints("tree_roots"));
+  FOLIO_TRY(lists.leaf_targets, attrs.view_ints("leaf_targetids"));
   FOLIO_TRY(lists.splits, tensor_numbers(attrs, "nodes_splits"));
   FOLIO_TRY(lists.members, tensor_numbers(attrs, "membership_values"));
   FOLIO_TRY(lists.leaf_weights, tensor_numbers(attrs, "leaf_weights"));
