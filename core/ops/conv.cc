@@ -139,16 +139,11 @@ Status run_tiled(OpRun& run, const ConvSizes& s, const float* x, const float* w,
   return Status::ok();
 }
 
-// What no product did: adds z, if there is one, and applies the function.
-void finish_rows(OpRun& run, const ConvSizes& s, const float* z, const Activation& activation,
-                 float* y) {
-  if (!z && activation.kind == Activation::Kind::kIdentity) return;
-  const FolioKernels& kernels = run.kernels();
+// What no product did.
+void finish_rows(OpRun& run, const ConvSizes& s, const ConvFinish& finish, float* y) {
+  if (!finish.z && finish.activation.kind == Activation::Kind::kIdentity) return;
   run.parallel().for_range(s.out.count(), kElementGrain, [&](int64_t begin, int64_t end) {
-    const int64_t n = end - begin;
-    float* part = y + begin;
-    if (z) kernels.binary_f32[kFolioAdd](n, part, 1, z + begin, 1, part);
-    activation.apply(kernels, n, part);
+    finish.apply(run.kernels(), begin, end - begin, y);
   });
 }
 
@@ -185,7 +180,7 @@ Status run_few_channels(OpRun& run, const ConvSizes& s, const float* x, const fl
   } else {
     run_direct(run, s, x, w, bias, y);
   }
-  finish_rows(run, s, finish.z, finish.activation, y);
+  finish_rows(run, s, finish, y);
   return Status::ok();
 }
 
@@ -208,7 +203,8 @@ Status run_f32(OpRun& run, const ConvSizes& s, const float* x, const Tensor& wei
     FOLIO_RETURN_IF_ERROR(run_tiled(run, s, x, w, bias, finish, y));
   }
   FolioGemmF32 probe{};
-  if (!finish.activation.set_in_kernel(&probe)) finish_rows(run, s, nullptr, finish.activation, y);
+  if (!finish.activation.set_in_kernel(&probe))
+    finish_rows(run, s, {nullptr, finish.activation}, y);
   return Status::ok();
 }
 

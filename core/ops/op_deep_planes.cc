@@ -1,7 +1,6 @@
 #include "core/ops/op_deep_planes.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/ops/op_scratch.h"
 
@@ -11,9 +10,7 @@ namespace {
 // Of more, vectors of filters, or of channels, are full enough; by both AVX2 and AVX-512.
 constexpr int64_t kMostFilters = 5;
 constexpr int64_t kMostChannels = 8;
-constexpr int64_t kShortestLine = 32;      // two vectors: of a shorter one edges are too much
 constexpr int64_t kBlockFloats = 1 << 12;  // of a filter's results that are being summed
-constexpr int64_t kFar = 1 << 20;          // no sum of positions is near the end of int64
 
 class DeepPlanes {
  public:
@@ -72,8 +69,7 @@ class DeepPlanes {
         args.bias = 0.0F;
         args.y = part;
       }
-      if (finish_.z) kernels_.binary_f32[kFolioAdd](count, to, 1, finish_.z + at, 1, to);
-      finish_.activation.apply(kernels_, count, to);
+      finish_.apply(kernels_, at, count, y_);
     }
   }
 
@@ -97,17 +93,9 @@ bool are_deep_planes(Span<const int64_t> w, const ConvAttrs& attrs) {
 
 bool fits_deep_planes(const ConvSizes& s) {
   const Window& v = s.window;
-  if (v.rank != kSpatial || s.group != 1 || s.c_out > kMostFilters || s.c_in > kMostChannels ||
-      v.kernel[0] < 2 || v.stride[2] != 1 || v.out[2] < kShortestLine) {
-    return false;
-  }
-  for (int d = 0; d < kSpatial; ++d) {
-    if (v.in[d] < 1 || v.kernel[d] < 1 || v.kernel[d] > kFar || v.dilation[d] > kFar ||
-        v.stride[d] > kFar || v.pad_begin[d] > kFar) {
-      return false;
-    }
-  }
-  return s.c_in > 0;
+  return v.rank == kSpatial && s.group == 1 && s.c_out <= kMostFilters && s.c_in > 0 &&
+         s.c_in <= kMostChannels && v.kernel[0] > 1 && v.stride[2] == 1 && v.out[2] >= kDeepLine &&
+         has_near_taps(v, 0);
 }
 
 Status run_deep_planes(OpRun& run, const ConvSizes& s, const float* x, const float* w,

@@ -13,6 +13,9 @@
 
 namespace folio {
 
+// Pixels of the shortest line, two vectors: of a shorter one edges are too much.
+inline constexpr int64_t kDeepLine = 32;
+
 // By the weights [M, C, kernel...] alone; what lines of an image are too short for is not known
 // yet.
 bool are_deep_planes(Span<const int64_t> w, const ConvAttrs& attrs);

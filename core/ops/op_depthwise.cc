@@ -104,18 +104,20 @@ FolioPlaneF32 plane_args(const ConvSizes& s) {
   return args;
 }
 
-bool fits_filter_plane(const Window& w) {
+bool has_near_taps(const Window& w, int first) {
   constexpr int64_t kFar = 1 << 20;  // no sum of positions is near the end of int64
-  if (w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || w.pad_begin[0] != 0 || w.stride[2] > 2) {
-    return false;
-  }
-  for (int d = 1; d < kSpatial; ++d) {
+  for (int d = first; d < kSpatial; ++d) {
     if (w.in[d] < 1 || w.kernel[d] < 1 || w.kernel[d] > kFar || w.dilation[d] > kFar ||
         w.stride[d] > kFar || w.pad_begin[d] > kFar) {
       return false;
     }
   }
   return true;
+}
+
+bool fits_filter_plane(const Window& w) {
+  return w.in[0] == 1 && w.out[0] == 1 && w.kernel[0] == 1 && w.pad_begin[0] == 0 &&
+         w.stride[2] <= 2 && has_near_taps(w, 1);
 }
 
 Status run_plane_filters(OpRun& run, const ConvSizes& s, const float* x, const float* w,
@@ -142,10 +144,7 @@ Status run_plane_filters(OpRun& run, const ConvSizes& s, const float* x, const f
       const int64_t at = plane * window.out_count() + line * window.out[2];
       args.y = y + at;
       kernels.filter_plane_f32(&args);
-      if (is_finished) continue;
-      const int64_t n = args.lines * window.out[2];
-      if (finish.z) kernels.binary_f32[kFolioAdd](n, args.y, 1, finish.z + at, 1, args.y);
-      finish.activation.apply(kernels, n, args.y);
+      if (!is_finished) finish.apply(kernels, at, args.lines * window.out[2], y);
     }
   });
   return Status::ok();

@@ -23,10 +23,19 @@ inline bool is_small_group(int64_t group, int64_t filters, int64_t channels) {
 struct ConvFinish {
   const float* z = nullptr;  // as y; may be null
   Activation activation;
+
+  // To elements [at, at + count) of y.
+  void apply(const FolioKernels& kernels, int64_t at, int64_t count, float* y) const {
+    if (z) kernels.binary_f32[kFolioAdd](count, y + at, 1, z + at, 1, y + at);
+    activation.apply(kernels, count, y + at);
+  }
 };
 
 // Filters of up to so many taps are best over planes as they lie.
 inline constexpr int64_t kPlaneTaps = 9;
+
+// Along the axes from `first` on there is an image, and taps whose positions are far from wrapping.
+bool has_near_taps(const Window& w, int first);
 
 // Planes of two dims, or one, every pixel or every second one of a line: for filter_plane_f32.
 bool fits_filter_plane(const Window& w);

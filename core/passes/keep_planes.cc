@@ -16,7 +16,6 @@ constexpr size_t kMostConvs = 2;
 // Of a product with fewer pixels most of a panel may be empty; of a line with fewer, of a vector.
 constexpr int64_t kFewestPixels = 32;
 constexpr int64_t kShortestLine = 8;
-constexpr int64_t kDeepLine = 32;
 // What may be empty of the panels: 14 x 14 pixels leave one part in 16 and lose by it (1.09).
 constexpr int64_t kWaste = 32;
 // Channels whose pixels, with channels last, lie in the same sets of L1.
