@@ -25,7 +25,7 @@
 namespace folio {
 namespace {
 
-// Calls body(value, index in the plane) for each tap inside the image.
+// Calls body(value) for each tap inside the image.
 template <typename T, typename Body>
 void for_taps(const Window& w, const WindowTaps r[], const T* x, Body&& body) {
   for (int64_t kd = r[0].from; kd < r[0].to; ++kd) {
@@ -33,8 +33,7 @@ void for_taps(const Window& w, const WindowTaps r[], const T* x, Body&& body) {
     for (int64_t kh = r[1].from; kh < r[1].to; ++kh) {
       const int64_t row = (d * w.in[1] + r[1].first + kh * w.dilation[1]) * w.in[2];
       for (int64_t kw = r[2].from; kw < r[2].to; ++kw) {
-        const int64_t at = row + r[2].first + kw * w.dilation[2];
-        body(x[at], at);
+        body(x[row + r[2].first + kw * w.dilation[2]]);
       }
     }
   }
@@ -122,7 +121,7 @@ template <typename T>
 T lp_norm(const PoolAttrs& attrs, const Window& w, const WindowTaps r[], const T* x) {
   T sum{};
   const T power = static_cast<T>(attrs.p);
-  for_taps(w, r, x, [&](T value, int64_t) {
+  for_taps(w, r, x, [&](T value) {
     sum += attrs.p == 2   ? value * value
            : attrs.p == 1 ? std::abs(value)
                           : std::pow(std::abs(value), power);
@@ -153,7 +152,7 @@ void pool_plane(const PoolAttrs& attrs, const Window& w, const T* x, T* y, int64
             continue;
           }
           T sum{};
-          for_taps(w, r, x, [&](T value, int64_t) { sum += value; });
+          for_taps(w, r, x, [&](T value) { sum += value; });
           y[at] = sum / static_cast<T>(pool_divisor(attrs, w, r));
         }
       }
