@@ -89,16 +89,15 @@ using ByteTable = std::array<uint8_t, 256>;
 
 // Code of y for each code of x, y = f(x).
 template <typename F>
-ByteTable make_table(DType x_dtype, QuantScalar x, DType y_dtype, QuantScalar y, const F& f) {
-  ByteTable table{};
-  for (int code = 0; code < 256; ++code) {
-    const int32_t number = x_dtype == DType::kInt8 ? static_cast<int8_t>(code) : code;
-    const float value = f(static_cast<float>(number - x.zero) * x.scale);
-    dispatch_byte(y_dtype, [&](auto quantized) {
-      using Q = decltype(quantized);
-      Q::set(table.data(), code, quantize_one<Q>(value, y.scale, y.zero));
-    });
-  }
+ByteTable make_table(const FolioKernels& kernels, const FolioByteScale& x, const FolioByteScale& y,
+                     const F& f) {
+  ByteTable table;
+  std::iota(table.begin(), table.end(), uint8_t{0});
+  constexpr auto kCodes = static_cast<int64_t>(std::tuple_size_v<ByteTable>);
+  float values[kCodes];
+  kernels.dequantize_b8(kCodes, table.data(), &x, values);
+  for (float& value : values) value = f(value);
+  kernels.quantize_f32(kCodes, values, &y, table.data());
   return table;
 }
 
@@ -121,9 +120,11 @@ class Unary final : public OpKernel {
     FOLIO_TRY(const QuantScalar qx, quant_scalar(run, 1, 2, x->dtype()));
     FOLIO_TRY(const QuantScalar qy, quant_scalar(run, 3, 4, x->dtype()));
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), x->shape()));
-    const ByteTable table = make_table(x->dtype(), qx, x->dtype(), qy, [&](float v) {
+    const auto function = [&](float v) {
       return is_sigmoid ? sigmoid(v) : (v < 0 ? alpha * v : v);
-    });
+    };
+    const ByteTable table =
+        make_table(run.kernels(), byte_scale(qx, x->dtype()), byte_scale(qy, x->dtype()), function);
     map_bytes(run, table, x->count(), x->raw(), y->raw_mut());
     return Status::ok();
   }
@@ -239,30 +240,18 @@ class Concat final : public OpKernel {
    public:
     Change(OpRun& run, const FolioByteScale& from, const FolioByteScale& to, int64_t count)
         : from_(from), to_(to), has_table_(count > kFew) {
-      if (!has_table_) return;
-      std::iota(table_.begin(), table_.end(), uint8_t{0});
-      for (size_t i = 0; i < table_.size(); i += kFew) {
-        compute(run, kFew, table_.data() + i, table_.data() + i);
-      }
+      if (has_table_) table_ = make_table(run.kernels(), from, to, [](float v) { return v; });
     }
 
     void map(OpRun& run, int64_t count, const uint8_t* x, uint8_t* y) const {
-      if (has_table_) {
-        map_bytes(run, table_, count, x, y);
-      } else {
-        compute(run, count, x, y);
-      }
-    }
-
-   private:
-    static constexpr int64_t kFew = 128;
-
-    // At most kFew codes.
-    void compute(OpRun& run, int64_t count, const uint8_t* x, uint8_t* y) const {
+      if (has_table_) return map_bytes(run, table_, count, x, y);
       float values[kFew];
       run.kernels().dequantize_b8(count, x, &from_, values);
       run.kernels().quantize_f32(count, values, &to_, y);
     }
+
+   private:
+    static constexpr int64_t kFew = 128;
 
     FolioByteScale from_, to_;
     bool has_table_;
