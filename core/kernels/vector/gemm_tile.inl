@@ -493,19 +493,68 @@ VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
   }
 }
 
-/* Whether all that becomes of sums is what tile_end_rows() does. With 16 registers it takes longer. */
-VFN int ends_by_rows(const Tile* tile) {
-  if (kPanelVectors > 1) return 0;
+/* The same of rows of sums that stand in memory: for ends that are so rare that tiles have no code
+ * for them. What is not there is -0, which added to anything gives that. */
+template <int kVectors, int kActivation>
+static void finish_rows(const Tile* tile, int rows, const float* sum, float* c) {
   const FolioGemmF32* args = tile->args;
-  const int is_bounded = args->activation == kFolioActRelu || args->activation == kFolioActClip;
-  return tile->is_last && tile->is_whole && (args->col_bias || args->addend || is_bounded) &&
-         (is_bounded || args->activation == kFolioActNone) && !args->row_bias &&
-         args->alpha == 1.0f && !args->col_scale;
+  const V none = v_set1(-0.0f);
+  V scale[kVectors], bias[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = tile->column + v * kLanes;
+    const VM m = tile->mask[v];
+    scale[v] = v_set1(args->alpha);
+    if (args->col_scale) scale[v] = v_mul(scale[v], v_load_masked(args->col_scale + column, m));
+    bias[v] = args->col_bias ? v_load_masked(args->col_bias + column, m) : none;
+  }
+  const float* d =
+      args->addend ? args->addend + tile->row * args->addend_row_stride + tile->column : nullptr;
+  const float* e = args->row_bias ? args->row_bias + tile->row : nullptr;
+  for (int i = 0; i < rows; ++i, sum += kVectors * kLanes, c += args->c_row_stride) {
+    const V more = e ? v_set1(e[i]) : none;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      V y = v_add(v_add(v_mul(scale[v], v_load(sum + v * kLanes)), bias[v]), more);
+      if (d) y = v_add(y, v_load_masked(d + v * kLanes, tile->mask[v]));
+      y = v_activate(y, kActivation, args->clip_lo, args->clip_hi);
+      v_store_masked(c + v * kLanes, tile->mask[v], y);
+    }
+    if (d) d += args->addend_row_stride;
+  }
 }
 
-/* Bias, addend, bounds and store of one row after the other: what a row needs and the stores of
- * those before it are on different units, and the next tile's products can begin. The bias is added
- * by products by 1, as the units of sums have the bounds to do. */
+template <int kVectors>
+static __attribute__((noinline)) void finish_kept(const Tile* tile, int rows, const float* sum,
+                                                  float* c) {
+  switch (tile->args->activation) {
+    case kFolioActRelu:
+      return finish_rows<kVectors, kFolioActRelu>(tile, rows, sum, c);
+    case kFolioActClip:
+      return finish_rows<kVectors, kFolioActClip>(tile, rows, sum, c);
+    case kFolioActLeakyRelu:
+      return finish_rows<kVectors, kFolioActLeakyRelu>(tile, rows, sum, c);
+    default:
+      return finish_rows<kVectors, kFolioActNone>(tile, rows, sum, c);
+  }
+}
+
+/* Whether anything becomes of sums. */
+VFN int has_end(const FolioGemmF32* args) {
+  return args->alpha != 1.0f || args->col_scale || args->col_bias || args->row_bias ||
+         args->addend || args->activation != kFolioActNone;
+}
+
+/* Whether tile_end_rows() does all of it. */
+VFN int ends_by_rows(const FolioGemmF32* args) {
+  const int is_bounded = args->activation == kFolioActRelu || args->activation == kFolioActClip;
+  return (is_bounded || args->activation == kFolioActNone) && !args->row_bias &&
+         !args->col_scale && (args->alpha == 1.0f || !args->col_bias);
+}
+
+/* Scale or bias, addend, bounds and store of one row after the other: what a row needs and the
+ * stores of those before it are on different units, and the next tile's products can begin. The
+ * bias is added by products by 1, as the units of sums have the bounds to do. */
 template <int kRows, int kVectors, int kNarrow>
 VFN void tile_end_rows(const Tile* tile, float* c, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
@@ -515,6 +564,7 @@ VFN void tile_end_rows(const Tile* tile, float* c, V (*sum)[kVectors]) {
   const int is_clip = args->activation == kFolioActClip;
   const V lo = v_set1(is_clip ? args->clip_lo : 0.0f);
   const V hi = v_set1(is_clip ? args->clip_hi : __builtin_inff());
+  const V scale = v_set1(args->alpha);
   V bias[kVectors];
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
@@ -528,7 +578,7 @@ VFN void tile_end_rows(const Tile* tile, float* c, V (*sum)[kVectors]) {
     __asm__("" : "+r"(d), "+r"(activation) : : "memory"); /* or there would be code for each case */
     V y[kVectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) y[v] = v_fma(sum[i][v], v_set1(1.0f), bias[v]);
+    for (int v = 0; v < kVectors; ++v) y[v] = v_fma(sum[i][v], scale, bias[v]);
     if (d) {
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) {
@@ -543,6 +593,27 @@ VFN void tile_end_rows(const Tile* tile, float* c, V (*sum)[kVectors]) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) store_part<kVectors, kNarrow>(v, c + v * kLanes, y[v]);
   }
+}
+
+/* What becomes of the sums, and C. Of 16 registers none is left for what ends rows. */
+template <int kRows, int kVectors, int kNarrow = 0>
+VFN void tile_end(const Tile* tile, float* c, V (*sum)[kVectors]) {
+  if constexpr (kPanelVectors > 1) {
+    if (tile->is_last) tile_finish<kRows, kVectors>(tile, sum);
+    return tile_store<kRows, kVectors, kNarrow>(tile, c, sum);
+  }
+  const int has = tile->is_last && has_end(tile->args);
+  if (has && tile->is_whole && ends_by_rows(tile->args)) {
+    return tile_end_rows<kRows, kVectors, kNarrow>(tile, c, sum);
+  }
+  if (!has) return tile_store<kRows, kVectors, kNarrow>(tile, c, sum);
+  alignas(64) float kept[kRows * kVectors * kLanes];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) v_store(kept + (i * kVectors + v) * kLanes, sum[i][v]);
+  }
+  finish_kept<kVectors>(tile, kRows, kept, c);
 }
 
 /* kHalf: of the last panel, its first half alone; A read by rows. */
@@ -567,9 +638,7 @@ static void gemm_tile(Tile* tile) {
   } else {
     tile_sum_strided<kRows, kVectors, kA, kInCache>(tile, sum);
   }
-  if (ends_by_rows(tile)) return tile_end_rows<kRows, kVectors, kNarrow>(tile, c, sum);
-  if (tile->is_last) tile_finish<kRows, kVectors>(tile, sum);
-  tile_store<kRows, kVectors, kNarrow>(tile, c, sum);
+  tile_end<kRows, kVectors, kNarrow>(tile, c, sum);
 }
 
 typedef void (*TileFn)(Tile* tile);

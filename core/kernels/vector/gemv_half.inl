@@ -79,8 +79,7 @@ static void half_tile(Tile* tile, const char* b) {
   } else {
     sum_b16<kRows, kPanels, kBfloat16, 0>(tile->args, b, sum);
   }
-  tile_finish<kRows, kVectors>(tile, sum);
-  tile_store<kRows, kVectors>(tile, c, sum);
+  tile_end<kRows, kVectors>(tile, c, sum);
 }
 
 typedef void (*HalfTileFn)(Tile* tile, const char* b);
