@@ -18,6 +18,8 @@ constexpr int64_t kDilatedRows = 42;  // more such tiles see no more than some l
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
 constexpr int64_t kLinePixels = 504;         // of a tile, where it is (a part of) a line
+constexpr int64_t kMostLines = 8;            // of planes that are copied at once
+constexpr int64_t kCopiedFloats = 8 * 1024;  // of them: they stay near
 constexpr int64_t kChunkMacs = 1 << 20;
 constexpr int64_t kSharedMacs = 4 * kChunkMacs;
 // Weights that are packed while they are used: floats that stay in L2, and fewer columns than that
@@ -102,8 +104,14 @@ void NhwcProduct::make_tiles(int64_t shares, int64_t work) {
   const Window& w = s.window;
   if (by_lines_) {
     parts_ = std::max<int64_t>(1, (w.out[2] + kLinePixels - 1) / kLinePixels);
-    tiling_.tile = (w.out[2] + parts_ - 1) / parts_;
-    tiling_.tiles = w.out[2] > 0 ? rows_ / w.out[2] * parts_ : 0;
+    lines_ = lines_together(shares, work);
+    if (copies_lines()) {
+      tiling_.tile = lines_ * w.out[2];
+      tiling_.tiles = s.batch * ((w.out[1] + lines_ - 1) / lines_);
+    } else {
+      tiling_.tile = (w.out[2] + parts_ - 1) / parts_;
+      tiling_.tiles = w.out[2] > 0 ? rows_ / w.out[2] * parts_ : 0;
+    }
     // Long filters over few pixels (spectrograms): threads share the filters.
     const int64_t blocks = (shares + tiling_.tiles - 1) / std::max<int64_t>(1, tiling_.tiles);
     tiling_.columns =
@@ -138,6 +146,31 @@ void NhwcProduct::make_tiles(int64_t shares, int64_t work) {
   }
 }
 
+int64_t NhwcProduct::lines_together(int64_t shares, int64_t work) const {
+  const Window& w = s_.window;
+  constexpr int64_t kFar = 4 * kCopiedFloats;  // no product below is near the end of int64
+  if (!args_.is_planes || args_.turned || parts_ > 1 || rows_ == 0 || w.kernel[0] > 1 ||
+      w.in[0] > 1 || gemm_bytes() > 0 || line_floats(w.out[2]) > kFar || w.kernel[1] > kFar ||
+      w.dilation[1] > kFar || w.stride[1] > kFar || w.pad_begin[1] > kFar) {
+    return 0;
+  }
+  const auto copied = [&](int64_t lines) {
+    return seen_rows(lines) * s_.c_in * line_floats(w.out[2]);
+  };
+  int64_t most =
+      std::min({kMostLines, w.out[1], std::max<int64_t>(1, kChunkMacs / (work * w.out[2]))});
+  if (shares > 1) most = std::min(most, std::max<int64_t>(1, s_.batch * w.out[1] / (4 * shares)));
+  while (most > 1 && copied(most) > kCopiedFloats) --most;
+  if (copied(most) > kFar) return 0;
+  const int64_t blocks = (w.out[1] + most - 1) / most;
+  return (w.out[1] + blocks - 1) / blocks;
+}
+
+int64_t NhwcProduct::seen_rows(int64_t lines) const {
+  const Window& w = s_.window;
+  return (lines - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
+}
+
 void NhwcProduct::make_blocks() {
   const ConvSizes& s = s_;
   const bool widens = is_half(args_.weights->dtype());
@@ -152,6 +185,7 @@ void NhwcProduct::make_blocks() {
 }
 
 size_t NhwcProduct::zero_bytes() const {
+  if (copies_lines()) return 0;
   return static_cast<size_t>(by_lines_ ? line_floats(tiling_.tile) : run_) * kFloat;
 }
 
@@ -174,6 +208,10 @@ size_t NhwcProduct::pointer_bytes() const {
 }
 
 size_t NhwcProduct::border_bytes() const {
+  if (copies_lines()) {
+    return static_cast<size_t>(seen_rows(lines_) * s_.c_in * line_floats(s_.window.out[2])) *
+           kFloat;
+  }
   return by_lines_
              ? align_up(static_cast<size_t>(line_floats(border_pixels()) * pieces_) * kFloat, 64)
              : 0;
@@ -238,12 +276,18 @@ NhwcProduct::Ahead NhwcProduct::bytes_of(int64_t chunk) const {
 }
 
 int64_t NhwcProduct::first_row(int64_t tile) const {
+  const Window& w = s_.window;
   if (!by_lines_) return tile * tiling_.tile;
+  if (copies_lines()) {
+    const int64_t blocks = (w.out[1] + lines_ - 1) / lines_;
+    return (tile / blocks * w.out[1] + tile % blocks * lines_) * w.out[2];
+  }
   return tile / parts_ * s_.window.out[2] + tile % parts_ * tiling_.tile;
 }
 
 NhwcProduct::Tile NhwcProduct::tile_at(int64_t row, int64_t end) const {
-  if (by_lines_) end = std::min(end, (row / s_.window.out[2] + 1) * s_.window.out[2]);
+  const int64_t whole = copies_lines() ? s_.window.out_count() : s_.window.out[2];
+  if (by_lines_) end = std::min(end, (row / whole + 1) * whole);
   return {row, std::min(tiling_.tile, end - row),
           in_place_ ? args_.x + row * s_.group * s_.c_in : nullptr,
           args_.y + row * s_.group * s_.c_out};
@@ -286,6 +330,7 @@ int64_t NhwcProduct::together(int64_t row, int64_t left) const {
 
 void NhwcProduct::multiply(const Tile& tile, int64_t group, int64_t first, const float* b,
                            uint8_t* scratch, const float* zeros, const Ahead& ahead) const {
+  if (copies_lines()) return multiply_copied(tile, first, b, scratch);
   for (int64_t done = 0; done < tile.count;) {
     const int64_t row = tile.row + done;
     const int64_t count = together(row, tile.count - done);
@@ -296,17 +341,58 @@ void NhwcProduct::multiply(const Tile& tile, int64_t group, int64_t first, const
   }
 }
 
+void NhwcProduct::multiply_copied(const Tile& tile, int64_t first, const float* b,
+                                  uint8_t* scratch) const {
+  const Window& w = s_.window;
+  const int64_t lines = tile.count / w.out[2];
+  const int64_t rows = seen_rows(lines);
+  const int64_t floats = line_floats(w.out[2]);
+  auto* const copied = reinterpret_cast<float*>(scratch + pointer_bytes());
+  copy_rows(tile.row, rows, copied);
+  const auto** const pointers = reinterpret_cast<const float**>(scratch);
+  FolioGemmF32 gemm{};
+  gemm.a_run = run_;
+  gemm.a_lines = pointers;
+  gemm.a_row_stride = w.stride[2];
+  for (int64_t line = 0; line < lines; ++line) {
+    const float** to = pointers;
+    for (int64_t plane = 0; plane < s_.c_in; ++plane) {
+      for (int64_t r = 0; r < w.kernel[1]; ++r) {
+        *to++ = copied + (plane * rows + line * w.stride[1] + r * w.dilation[1]) * floats;
+      }
+    }
+    const int64_t done = line * w.out[2];
+    multiply_rows(gemm, {tile.row + done, w.out[2], nullptr, tile.y + done * s_.c_out}, 0, first, b,
+                  scratch, {});
+  }
+}
+
+void NhwcProduct::copy_rows(int64_t row, int64_t rows, float* to) const {
+  const Window& w = s_.window;
+  const int64_t floats = line_floats(w.out[2]);
+  const int64_t first = row / w.out[2] % w.out[1] * w.stride[1] - w.pad_begin[1];
+  const int64_t before = std::min(w.pad_begin[2], floats);
+  const int64_t count = std::min(floats - before, w.in[2]);
+  const float* x = args_.x + row / w.out_count() * w.in_count() * s_.c_in;
+  for (int64_t plane = 0; plane < s_.c_in; ++plane, x += w.in_count()) {
+    for (int64_t r = first; r < first + rows; ++r, to += floats) {
+      if (r < 0 || r >= w.in[1]) {
+        std::fill_n(to, floats, 0.0F);
+        continue;
+      }
+      std::fill_n(to, before, 0.0F);
+      std::copy_n(x + r * w.in[2], count, to + before);
+      std::fill_n(to + before + count, floats - before - count, 0.0F);
+    }
+  }
+}
+
 void NhwcProduct::multiply_part(const Tile& tile, int64_t group, int64_t first, const float* b,
                                 uint8_t* scratch, const float* zeros, const Ahead& ahead) const {
-  const int64_t row = tile.row;
-  const int64_t channels = s_.group * s_.c_in;
   FolioGemmF32 gemm{};
-  gemm.m = tile.count;
-  gemm.n = std::min(tiling_.columns, s_.c_out - first);
-  gemm.k = s_.k();
   if (in_place_) {
     gemm.a = tile.x + group * s_.c_in;
-    gemm.a_row_stride = channels;
+    gemm.a_row_stride = s_.group * s_.c_in;
     gemm.a_col_stride = 1;
   } else {
     const auto** pointers = reinterpret_cast<const float**>(scratch);
@@ -316,10 +402,18 @@ void NhwcProduct::multiply_part(const Tile& tile, int64_t group, int64_t first, 
       gemm.a_lines = pointers;
       gemm.a_row_stride = s_.window.stride[2] * unit_;
     } else {
-      point(row, gemm.m, group * s_.c_in, zeros, pointers);
+      point(tile.row, tile.count, group * s_.c_in, zeros, pointers);
       gemm.a_rows = pointers;
     }
   }
+  multiply_rows(gemm, tile, group, first, b, scratch, ahead);
+}
+
+void NhwcProduct::multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t group, int64_t first,
+                                const float* b, uint8_t* scratch, const Ahead& ahead) const {
+  gemm.m = tile.count;
+  gemm.n = std::min(tiling_.columns, s_.c_out - first);
+  gemm.k = s_.k();
   gemm.b = b;
   gemm.b_is_bfloat16 = as_bfloat16_ ? 1 : 0;
   const int64_t channel = group * s_.c_out + first;
@@ -327,7 +421,7 @@ void NhwcProduct::multiply_part(const Tile& tile, int64_t group, int64_t first, 
   gemm.c = tile.y + channel;
   gemm.col_scale = args_.scale ? args_.scale + channel : nullptr;
   gemm.col_bias = args_.bias ? args_.bias + channel : nullptr;
-  gemm.addend = args_.z ? args_.z + row * gemm.c_row_stride + channel : nullptr;
+  gemm.addend = args_.z ? args_.z + tile.row * gemm.c_row_stride + channel : nullptr;
   gemm.addend_row_stride = gemm.c_row_stride;
   gemm.alpha = 1.0F;
   gemm.precision = precision_;
@@ -341,7 +435,7 @@ void NhwcProduct::multiply_part(const Tile& tile, int64_t group, int64_t first, 
   }
   const bool finished = args_.activation.set_in_kernel(&gemm);
   if (args_.turned) gemm.b = args_.turned;
-  const KernelLines seen = skips_lines_ ? seen_lines(row, gemm.m) : KernelLines{};
+  const KernelLines seen = skips_lines_ ? seen_lines(tile.row, gemm.m) : KernelLines{};
   if (seen.count > 0) {
     multiply_lines(gemm, seen);
   } else {

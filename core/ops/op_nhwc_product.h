@@ -66,6 +66,13 @@ class NhwcProduct {
   const uint8_t* halves_at(int64_t group, int64_t first) const;
   Ahead bytes_of(int64_t chunk) const;
 
+  // Whether tiles are lines of planes, copied with their border.
+  bool copies_lines() const { return lines_ > 0; }
+  // How many of them, for so many shares of threads.
+  int64_t lines_together(int64_t shares, int64_t work) const;
+  // Rows of a plane that so many lines see, and floats of one of them.
+  int64_t seen_rows(int64_t lines) const;
+
   int64_t first_row(int64_t tile) const;
   Tile tile_at(int64_t row, int64_t end) const;
   const float* packed_at(int64_t group, int64_t first) const;
@@ -87,6 +94,16 @@ class NhwcProduct {
 
   void multiply_part(const Tile& tile, int64_t group, int64_t first, const float* b,
                      uint8_t* scratch, const float* zeros, const Ahead& ahead) const;
+
+  // A is where it is to be in `gemm`.
+  void multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t group, int64_t first,
+                     const float* b, uint8_t* scratch, const Ahead& ahead) const;
+
+  // The same, line by line, of a tile of lines.
+  void multiply_copied(const Tile& tile, int64_t first, const float* b, uint8_t* scratch) const;
+
+  // What these lines see of the image: of each plane, one row after the other.
+  void copy_rows(int64_t row, int64_t rows, float* to) const;
 
   // Lines of the window.
   struct KernelLines {
@@ -141,6 +158,7 @@ class NhwcProduct {
   bool as_bfloat16_ = false;  // kernels read packed weights so
   bool is_packed_ = false;    // as kernels read them
   int64_t parts_ = 1;         // tiles of a line
+  int64_t lines_ = 0;         // of a tile that copies them
   bool cuts_lines_ = false;   // pixels [inside_begin_, inside_end_) of a line see no border
   int64_t inside_begin_ = 0;
   int64_t inside_end_ = 0;

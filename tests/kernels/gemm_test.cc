@@ -243,10 +243,10 @@ TEST(Gemm, RowsAMultipleOf4KiBApartHaveTheSameBits) {
 // Rows of one line, each some steps after the one before, overlapping as windows do.
 TEST(Gemm, LinesChangeNoBit) {
   for (const LevelUnderTest& level : levels_under_test()) {
-    for (const int64_t m : {1, 3, 4, 14, 27, 40}) {
-      for (const int64_t run_length : {1, 3, 4, 7, 21, 100}) {
-        for (const int64_t step : {1, 2, 30}) {
-          const Problem p(m, 37, run_length * 5);
+    for (const int64_t m : {1, 3, 4, 7, 12, 14, 27, 40}) {
+      for (const int64_t run_length : {1, 3, 4, 7, 11, 12, 21, 100}) {
+        for (const int64_t step : {1, 2, 4, 5, 30}) {
+          const Problem p(m, m % 2 == 0 ? 37 : 48, run_length * 5);
           const int64_t length = (m - 1) * step + run_length;
           const std::vector<float> image = random_floats(static_cast<size_t>(5 * length), 11);
           std::vector<float> matrix;
@@ -267,6 +267,11 @@ TEST(Gemm, LinesChangeNoBit) {
           args.a_row_stride = step;
           EXPECT_TRUE(same_bits(whole, run_gemm(level, p, args)))
               << level.name << ' ' << m << " rows, pieces of " << run_length << ", steps " << step;
+          args.activation = kFolioActLeakyRelu;
+          args.clip_lo = 0.25F;
+          std::vector<float> leaky = whole;
+          for (float& y : leaky) y = y < 0 ? y * 0.25F : y;
+          EXPECT_TRUE(same_bits(leaky, run_gemm(level, p, args))) << level.name << ' ' << m;
         }
       }
     }

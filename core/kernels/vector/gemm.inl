@@ -14,6 +14,8 @@ VFN int64_t placed_rows(int64_t depth) {
   return kPlacedFloats / depth / kTileRows * kTileRows;
 }
 
+#include "core/kernels/vector/gemm_taps.inl"
+
 /* How a product reads A. */
 enum Source {
   kPacks,  /* made into kPackedA */
@@ -228,6 +230,7 @@ VFN void gemm_any(const FolioGemmF32* args, int is_narrow) {
   if (args->m <= kVectorRows && !args->a_rows && !args->a_lines) return gemm_vector(args);
   const Source source = source_of(args);
   if (source == kPacks) return gemm_made(args, source, is_narrow);
+  if (fits_taps(args)) return gemm_taps(args, is_narrow);
   if (is_narrow && crowds(args)) return gemm_made(args, kCopies, is_narrow);
   const int64_t depth = args->k < kPlacedK ? args->k : kPlacedK;
   gemm_blocks(args, source, is_narrow, nullptr, placed_rows(depth), depth);
