@@ -288,6 +288,46 @@ Status multiply_in_place(OpRun& run, const FolioGemmF32& given, const GemmB& b) 
   return Status::ok();
 }
 
+// What the last thread takes for so many chunks, in multiply-adds of a step of the depth.
+double chunks_time(const ProductChunk& chunk, int64_t chunks, int threads) {
+  constexpr double kEnds = 8;  // of a row or a column of a chunk
+  const auto rows = static_cast<double>(chunk.rows);
+  const auto columns = static_cast<double>(chunk.columns);
+  // One chunk a thread leaves nobody anything to help a late thread with.
+  const double late = chunks < 2 * threads ? 1.06 : 1;
+  return static_cast<double>((chunks + threads - 1) / threads) * late *
+         (rows * columns + kEnds * (rows + columns));
+}
+
+// A few chunks, up to `most`, with which threads end together: two threads take as long for three
+// as for four of them. Never larger than `given`.
+ProductChunk even_chunks(const ProductChunk& given, int64_t m, int64_t all, int64_t most,
+                         int threads) {
+  constexpr int64_t kTries = 4;
+  constexpr int64_t kFewestRows = 24;
+  constexpr int64_t kFewestColumns = 4 * kPanel;
+  constexpr int64_t kFewChunks = 8;  // a thread
+  if (threads == 1 || m == 0 || all == 0) return given;
+  const int64_t parts = (m + given.rows - 1) / given.rows;
+  const int64_t blocks = (all + given.columns - 1) / given.columns;
+  if (parts * blocks >= kFewChunks * threads) return given;
+  ProductChunk best = given;
+  double least = chunks_time(given, parts * blocks, threads);
+  for (int64_t r = parts; r < parts + kTries; ++r) {
+    for (int64_t b = blocks; b < blocks + kTries; ++b) {
+      const ProductChunk chunk = {(m + r - 1) / r, panel_columns((all + b - 1) / b)};
+      const bool is_thin =
+          (r > parts && chunk.rows < kFewestRows) || (b > blocks && chunk.columns < kFewestColumns);
+      if (is_thin || r * b > most) continue;
+      const double time = chunks_time(chunk, r * b, threads);
+      if (time >= least) continue;
+      least = time;
+      best = chunk;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 int64_t few_rows_columns(const ChunkRule& rule, int64_t m, int64_t k) {
@@ -320,7 +360,8 @@ ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t 
   const int64_t enough = std::min(((is_small ? shares : kEnough) + blocks - 1) / blocks,
                                   m / (is_small ? 16 : kFewestRows));
   const int64_t parts = std::max((m + kPassRows - 1) / kPassRows, enough);
-  return {(m + parts - 1) / parts, columns};
+  const int64_t most = std::max(shares, is_small ? parts * blocks : 2 * parts * blocks);
+  return even_chunks({(m + parts - 1) / parts, columns}, m, all, most, threads);
 }
 
 ProductChunk parts_chunk(int64_t m, int64_t n, int64_t k, int threads) {

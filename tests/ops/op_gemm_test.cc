@@ -40,12 +40,29 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ProductChunks,
                                          Product{1024, 1024, 1024}, Product{333, 111, 777},
                                          Product{200, 1000, 2048}));
 
+// 48 to 95 rows are no two parts: columns are cut, into an even number of blocks.
+INSTANTIATE_TEST_SUITE_P(SomeRows, ProductChunks,
+                         testing::Values(Product{50, 256, 256}, Product{77, 192, 192},
+                                         Product{64, 384, 384}, Product{64, 384, 1536},
+                                         Product{64, 1536, 384}, Product{50, 1024, 256},
+                                         Product{50, 256, 1024}, Product{77, 768, 192},
+                                         Product{197, 384, 384}, Product{197, 1536, 384},
+                                         Product{64, 768, 768}, Product{95, 320, 320}));
+
 // Layers of small transformers, a few tokens or one; small convolutions.
 INSTANTIATE_TEST_SUITE_P(SmallShapes, ProductChunks,
                          testing::Values(Product{11, 384, 192}, Product{11, 192, 192},
                                          Product{1, 384, 192}, Product{1, 600, 192},
                                          Product{16, 1536, 384}, Product{75, 160, 64},
                                          Product{128, 64, 64}, Product{100, 256, 128}));
+
+TEST(ProductChunks, OfSomeRowsAreEnoughForTwoThreads) {
+  for (const Product& p : {Product{50, 256, 256}, Product{77, 192, 192}, Product{64, 1536, 384}}) {
+    const ProductChunk chunk = product_chunk(kRule, p.m, p.n, p.k, 2);
+    EXPECT_LE(2 * chunk.columns, p.n);
+    EXPECT_EQ(product_chunk(kRule, p.m, p.n, p.k, 1).rows, p.m);
+  }
+}
 
 TEST(ProductChunks, SmallProductsAreOne) {
   const ProductChunk chunk = product_chunk(kRule, 150, 60, 32, 1);
