@@ -103,17 +103,27 @@ void multiply_columns(const FolioKernels& kernels, const FolioGemmF32& args, con
   }
 }
 
+// As many pieces as lets threads end together; of many it makes no difference.
+int64_t piece_columns(int64_t n, int threads) {
+  constexpr int64_t kFewPieces = 8;  // a thread
+  const int64_t pieces = (n + kPieceColumns - 1) / kPieceColumns;
+  if (threads == 1 || pieces > kFewPieces * threads) return kPieceColumns;
+  const int64_t even = (pieces + threads - 1) / threads * threads;
+  return std::max(kFewColumns, panel_columns((n + even - 1) / even));
+}
+
 // B as it stands: each piece of it is packed once and used for all rows.
 Status multiply_plain(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const bool copies = !is_aligned(args.a);
-  const size_t piece = piece_bytes(kPieceColumns);
+  const int64_t columns = piece_columns(args.n, run.parallel().thread_count());
+  const size_t piece = piece_bytes(columns);
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece + (copies ? kCopyBytes : 0), &scratch));
-  run.parallel().for_range(args.n, kPieceColumns, [&](int64_t begin, int64_t end) {
+  run.parallel().for_range(args.n, columns, [&](int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
     const int64_t known_end = run.parallel().thread_count() == 1 ? args.n : end;
     auto* copy = copies ? reinterpret_cast<float*>(block.data() + piece) : nullptr;
-    multiply_columns(run.kernels(), args, b, begin, end, known_end, kPieceColumns,
+    multiply_columns(run.kernels(), args, b, begin, end, known_end, columns,
                      reinterpret_cast<float*>(block.data()), copy);
   });
   return Status::ok();

@@ -68,6 +68,7 @@ VFN void weave_group(const uint8_t* const (&row)[4], uint8_t flip, uint8_t* to, 
 /* Panels side by side, up to kPackPanels, where a row's columns are neighbours: a line of memory is
  * read once for all of them. */
 constexpr int64_t kPackPanels = 4;
+constexpr int64_t kPackAhead = 32; /* rows, of which a processor does not see that they come */
 
 static void weave_panels(const FolioPackS8* args, int64_t column, uint8_t* panel,
                          int64_t panel_bytes, int32_t* sums) {
@@ -76,6 +77,12 @@ static void weave_panels(const FolioPackS8* args, int64_t column, uint8_t* panel
   const int64_t columns = all < kPackPanels * kPackLanes ? all : kPackPanels * kPackLanes;
   for (int64_t p = 0; p < args->k; p += 4, source += 4 * args->row_stride) {
     const int64_t count = args->k - p < 4 ? args->k - p : 4;
+    const uintptr_t ahead = (uintptr_t)source + (uintptr_t)(kPackAhead * args->row_stride);
+    for (int64_t r = 0; r < 4; ++r) { /* of two lines */
+      const uintptr_t at = ahead + (uintptr_t)(r * args->row_stride);
+      __builtin_prefetch((const void*)at, 0, 3);
+      __builtin_prefetch((const void*)(at + kPackPanels * kPackLanes - 1), 0, 3);
+    }
     for (int64_t j = 0; j < columns; j += kPackLanes) {
       uint8_t* const to = panel + j / kPackLanes * panel_bytes + p / 4 * FOLIO_S8P16K4_GROUP;
       const int64_t left = columns - j;
