@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/op_gemm.h"
 #include "core/ops/op_real.h"
 
 namespace folio {
@@ -47,15 +48,23 @@ struct NormRows {
   T* mean = nullptr;         // [rows] or null
   T* inv_std = nullptr;
 
-  // y may be x.
-  void run(OpRun& run, int64_t rows, const T* x, T* y) const {
-    constexpr int64_t kGrain = std::is_same_v<T, float> ? 8192 : 2048;
-    run.parallel().for_range(rows, 1 + kGrain / (n + 1), [&](int64_t begin, int64_t end) {
+  // y may be x. make(row): writes that row of x, just before it is read.
+  template <typename Make>
+  void run(OpRun& run, int64_t rows, const T* x, T* y, const Make& make) const {
+    constexpr double kUnit = std::is_same_v<T, float> ? 4096 : 1024;  // numbers: see thread_parts
+    const double units = static_cast<double>(rows) * static_cast<double>(n) / kUnit;
+    const int64_t parts = thread_parts(units, run.parallel().thread_count());
+    const int64_t grain = std::max<int64_t>(1, (rows + parts - 1) / parts);
+    run.parallel().for_range(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
+        make(row);
         one(run.kernels(), x + row * n, y + row * n, mean ? mean + row : nullptr,
             inv_std ? inv_std + row : nullptr);
       }
     });
+  }
+  void run(OpRun& run, int64_t rows, const T* x, T* y) const {
+    this->run(run, rows, x, y, [](int64_t) {});
   }
 
  private:

@@ -73,8 +73,12 @@ class SkipNormalization final : public OpKernel {
     if constexpr (std::is_same_v<T, float>) {
       if (plan) add_broadcast(run, *plan, x.shape(), from, skip.shape(), added, total);
     }
-    if (!plan) add_rows(run, norm.n, rows, from, added, skip.count() / norm.n, bias, total);
-    norm.run(run, rows, total, y.data());
+    const int64_t skip_rows = std::max<int64_t>(1, skip.count() / norm.n);
+    norm.run(run, rows, total, y.data(), [&](int64_t row) {
+      if (plan) return;
+      add_row(run.kernels(), norm.n, from + row * norm.n, added + row % skip_rows * norm.n, bias,
+              total + row * norm.n);
+    });
     y.finish(run);
     sum.finish(run);
     for (int64_t i = 0; std::is_same_v<T, double> && i < rows; ++i) {
@@ -103,27 +107,14 @@ class SkipNormalization final : public OpKernel {
                    tensor(skip_shape, skip), &to);
   }
 
-  static void add_rows(OpRun& run, int64_t n, int64_t rows, const float* x, const float* skip,
-                       int64_t skip_rows, const float* bias, float* sum) {
-    const auto add = run.kernels().binary_f32[kFolioAdd];
-    run.parallel().for_range(rows, 1 + 16384 / n, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        float* to = sum + row * n;
-        add(n, x + row * n, 1, skip + row % skip_rows * n, 1, to);
-        if (bias) add(n, to, 1, bias, 1, to);
-      }
-    });
+  static void add_row(const FolioKernels& kernels, int64_t n, const float* x, const float* skip,
+                      const float* bias, float* sum) {
+    kernels.binary_f32[kFolioAdd](n, x, 1, skip, 1, sum);
+    if (bias) kernels.binary_f32[kFolioAdd](n, sum, 1, bias, 1, sum);
   }
-
-  static void add_rows(OpRun& run, int64_t n, int64_t rows, const double* x, const double* skip,
-                       int64_t skip_rows, const double* bias, double* sum) {
-    run.parallel().for_range(rows, 1 + 4096 / n, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin * n; i < end * n; ++i) {
-        const int64_t row = i / n;
-        const int64_t at = i - row * n;
-        sum[i] = x[i] + skip[row % skip_rows * n + at] + (bias ? bias[at] : 0);
-      }
-    });
+  static void add_row(const FolioKernels&, int64_t n, const double* x, const double* skip,
+                      const double* bias, double* sum) {
+    for (int64_t i = 0; i < n; ++i) sum[i] = x[i] + skip[i] + (bias ? bias[i] : 0);
   }
 
   static Result<float*> statistic(OpRun& run, int output, const Shape& x) {
