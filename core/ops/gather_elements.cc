@@ -3,7 +3,9 @@
 // Source: ONNX operator spec, GatherElements, opsets 11, 13; Scatter, opset 9 (the same as
 //         ScatterElements, deprecated in 11); ScatterElements, opsets 11, 13, 16 (reduction), 18
 //         (max, min).
-// Shapes: indices and updates have x's rank and no dim above x's, except along the axis.
+// Shapes: indices and updates have x's rank and no dim above x's, except along the axis. Of
+//         ScatterElements of domain folio (passes/keep_indices only) dims of 1 of the indices stand
+//         for as many as the updates have.
 // Math:   GatherElements: y[i][j][k] = x[indices[i][j][k]][j][k] for axis 0; ScatterElements: y is
 //         x, then y[indices[i][j][k]][j][k] meets updates[i][j][k], in order.
 // Types:  GatherElements: all types but those of 2 and 4 bits; indices int32, int64.
@@ -29,31 +31,38 @@ struct Rows {
   int64_t count = 0;
   int64_t length = 0;  // indices in a row
   int64_t dims[kMaxRank] = {};
-  int64_t strides[kMaxRank] = {};  // of the data; 0 along the axis
-  int64_t step = 0;                // of the data along the row; 0 when that is the axis
+  int64_t strides[kMaxRank] = {};        // of the data; 0 along the axis
+  int64_t step = 0;                      // of the data along the row; 0 when that is the axis
+  int64_t index_strides[kMaxRank] = {};  // of the indices
+  int64_t index_step = 0;
   int64_t axis_stride = 0;
   int64_t axis_dim = 0;
 };
 
-Result<Rows> plan_rows(const Tensor& x, const Tensor& indices, int axis) {
-  bool fits = x.rank() == indices.rank() && x.rank() > 0;
+// `all`: the dims of the indices, or what they broadcast to.
+Result<Rows> plan_rows(const Tensor& x, const Tensor& indices, const Shape& all, int axis) {
+  bool fits = x.rank() == all.rank() && indices.rank() == all.rank() && x.rank() > 0;
   for (int i = 0; fits && i < x.rank(); ++i) {
-    fits = i == axis || indices.dim(i) <= x.dim(i);
+    fits = (i == axis || all[i] <= x.dim(i)) && (indices.dim(i) == all[i] || indices.dim(i) == 1);
   }
   if (!fits) {
     return invalid_argument("indices are ", indices.shape().to_string(), ", which does not fit ",
                             x.shape().to_string(), " along axis ", axis);
   }
   int64_t strides[kMaxRank];
+  int64_t index_strides[kMaxRank];
   row_strides(x.shape(), strides);
+  row_strides(indices.shape(), index_strides);
   Rows rows;
   rows.rank = x.rank() - 1;
-  rows.length = indices.dim(rows.rank);
-  rows.count = rows.length == 0 ? 0 : indices.count() / rows.length;
+  rows.length = all[rows.rank];
+  rows.count = rows.length == 0 ? 0 : all.count() / rows.length;
   for (int i = 0; i < rows.rank; ++i) {
-    rows.dims[i] = indices.dim(i);
+    rows.dims[i] = all[i];
     rows.strides[i] = i == axis ? 0 : strides[i];
+    rows.index_strides[i] = indices.dim(i) == all[i] ? index_strides[i] : 0;
   }
+  rows.index_step = indices.dim(rows.rank) == rows.length ? 1 : 0;
   rows.step = axis == rows.rank ? 0 : 1;
   rows.axis_stride = strides[axis];
   rows.axis_dim = x.dim(axis);
@@ -141,7 +150,7 @@ class GatherElements final : public OpKernel {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const Tensor* where, run.tensor(1));
     FOLIO_TRY(const int axis, normalize_axis(axis_, x->rank()));
-    FOLIO_TRY(const Rows rows, plan_rows(*x, *where, axis));
+    FOLIO_TRY(const Rows rows, plan_rows(*x, *where, where->shape(), axis));
     if (where->dtype() == DType::kInt32) return gather_by<int32_t>(run, rows, *x, *where);
     if (where->dtype() == DType::kInt64) return gather_by<int64_t>(run, rows, *x, *where);
     return wrong_type(1, where->dtype());
@@ -200,41 +209,117 @@ class GatherElements final : public OpKernel {
   int64_t axis_;
 };
 
+// Whether all indices are the first one: a row is scattered, or gathered, as a whole then.
+template <typename I>
+bool are_same(int64_t n, const I* indices, I first) {
+  uint64_t differs = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    differs |= static_cast<uint64_t>(indices[j]) ^ static_cast<uint64_t>(first);
+  }
+  return differs == 0;
+}
+
 class ScatterElements final : public OpKernel {
  public:
-  ScatterElements(int64_t axis, ScatterReduction reduction) : axis_(axis), reduction_(reduction) {}
+  ScatterElements(int64_t axis, ScatterReduction reduction, bool broadcasts)
+      : axis_(axis), reduction_(reduction), broadcasts_(broadcasts) {}
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
     FOLIO_TRY(const Tensor* where, run.tensor(1));
     FOLIO_TRY(const Tensor* updates, run.tensor(2, x->dtype()));
     FOLIO_TRY(const int axis, normalize_axis(axis_, x->rank()));
-    if (!(updates->shape() == where->shape())) {
+    if (!broadcasts_ && !(updates->shape() == where->shape())) {
       return invalid_argument("updates are ", updates->shape().to_string(), ", indices ",
                               where->shape().to_string());
     }
-    FOLIO_TRY(const Rows rows, plan_rows(*x, *where, axis));
-    FOLIO_TRY(const std::vector<int64_t> offsets, offsets_of(run, 1, rows));
-    FOLIO_RETURN_IF_ERROR(copy_to_output(run, 0, *x));
-    Tensor* y = &run.outputs()[0].tensor();
-    return dispatch_scatter(reduction_, x->dtype(), [&](auto update) {
-      using T = typename decltype(update)::Element;
-      const int64_t n = rows.length;
-      Odometer<1> at(rows.rank, rows.dims, {rows.strides});
-      at.seek(0);
-      for (int64_t row = 0; row < rows.count; ++row, at.advance()) {
-        T* to = y->template data_mut<T>() + at.offset();
-        const T* from = updates->template data<T>() + row * n;
-        const int64_t* offset = offsets.data() + row * n;
-        for (int64_t j = 0; j < n; ++j) update(to + offset[j] + j * rows.step, from + j, 1);
-      }
-      return Status::ok();
-    });
+    FOLIO_TRY(const Rows rows, plan_rows(*x, *where, updates->shape(), axis));
+    if (where->dtype() == DType::kInt32) return scatter_by<int32_t>(run, rows, *where, *updates);
+    if (where->dtype() == DType::kInt64) return scatter_by<int64_t>(run, rows, *where, *updates);
+    return wrong_type(1, where->dtype());
   }
 
  private:
+  // What one thread brings in: of rows [begin, end) the columns [from, to).
+  struct Part {
+    int64_t begin, end;
+    int64_t from, to;
+  };
+
+  template <typename I>
+  Status scatter_by(OpRun& run, const Rows& rows, const Tensor& where,
+                    const Tensor& updates) const {
+    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    FOLIO_RETURN_IF_ERROR(copy_to_output(run, 0, *x));
+    Tensor* y = &run.outputs()[0].tensor();
+    return dispatch_scatter(reduction_, y->dtype(), [&](auto update) {
+      using T = typename decltype(update)::Element;
+      std::atomic<bool> all_inside = true;
+      for_each_part(run, rows, [&](const Part& part) {
+        const bool inside = scatter(rows, part, where.data<I>(), updates.template data<T>(),
+                                    y->template data_mut<T>(), update);
+        if (!inside) all_inside.store(false, std::memory_order_relaxed);
+      });
+      if (all_inside.load(std::memory_order_relaxed)) return Status::ok();
+      FOLIO_RETURN_IF_ERROR(offsets_of(run, 1, rows).status());  // says which
+      return invalid_argument("an index was outside an axis of ", rows.axis_dim);
+    });
+  }
+
+  // Parts that write to different elements, so that each sees its updates in their order: rows
+  // along the last axis, or else columns.
+  template <typename Body>
+  static void for_each_part(OpRun& run, const Rows& rows, const Body& body) {
+    constexpr int64_t kColumns = 16;  // a line of cache, of floats
+    const int64_t n = rows.length;
+    if (rows.step == 0) {
+      run.parallel().for_range(rows.count, rows_per_task(n), [&](int64_t begin, int64_t end) {
+        body(Part{begin, end, 0, n});
+      });
+      return;
+    }
+    const int64_t columns = std::max(kColumns, rows_per_task(rows.count));
+    const int64_t threads = run.parallel().thread_count();
+    const int64_t share = (n + threads - 1) / threads;
+    run.parallel().for_range(n, std::max(columns, share), [&](int64_t from, int64_t to) {
+      body(Part{0, rows.count, from, to});
+    });
+  }
+
+  // Whether all indices are inside; else some updates are left out.
+  template <typename I, typename T, typename Update>
+  static bool scatter(const Rows& rows, const Part& part, const I* indices, const T* updates, T* y,
+                      const Update& update) {
+    int64_t places[kPlaces];
+    Odometer<2> at(rows.rank, rows.dims, {rows.strides, rows.index_strides});
+    at.seek(part.begin);
+    for (int64_t row = part.begin; row < part.end; ++row, at.advance()) {
+      for (int64_t j = part.from; j < part.to; j += kPlaces) {
+        const int64_t count = std::min(kPlaces, part.to - j);
+        const I* const index = indices + at.offset(1) + j * rows.index_step;
+        const T* const from = updates + row * rows.length + j;
+        T* const to = y + at.offset() + j * rows.step;
+        const I first = index[0];
+        const bool is_one = rows.index_step == 0 || are_same(count, index, first);
+        if (!find_places(is_one ? 1 : count, is_one ? &first : index, rows.axis_dim, places)) {
+          return false;
+        }
+        if (is_one && rows.step == 1) {
+          update(to + places[0] * rows.axis_stride, from, count);
+          continue;
+        }
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t place = places[is_one ? 0 : i];
+          update(to + place * rows.axis_stride + i * rows.step, from + i, 1);
+        }
+      }
+    }
+    return true;
+  }
+
   int64_t axis_;
   ScatterReduction reduction_;
+  bool broadcasts_;
 };
 
 Status check_axis(const OpInfer& infer) {
@@ -263,11 +348,20 @@ Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
   return std::unique_ptr<OpKernel>(std::make_unique<GatherElements>(axis));
 }
 
-Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
+Result<std::unique_ptr<OpKernel>> make_scatter_by(OpBuild& build, int version, bool broadcasts) {
   FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", 0));
-  FOLIO_TRY(const ScatterReduction reduction, scatter_reduction(build.attrs(), build.version()));
+  FOLIO_TRY(const ScatterReduction reduction, scatter_reduction(build.attrs(), version));
   build.may_overwrite(0);
-  return std::unique_ptr<OpKernel>(std::make_unique<ScatterElements>(axis, reduction));
+  return std::unique_ptr<OpKernel>(std::make_unique<ScatterElements>(axis, reduction, broadcasts));
+}
+
+Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
+  return make_scatter_by(build, build.version(), /*broadcasts=*/false);
+}
+
+Result<std::unique_ptr<OpKernel>> make_broadcasting_scatter(OpBuild& build) {
+  constexpr int kAllReductions = 18;
+  return make_scatter_by(build, kAllReductions, /*broadcasts=*/true);
 }
 
 }  // namespace
@@ -287,6 +381,12 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
   def.infer = infer_scatter;
   def.make = make_scatter;
   registry.add(def);
+  def.domain = "folio";
+  def.since = 1;
+  def.make = make_broadcasting_scatter;
+  registry.add(def);
+  def.domain = "";
+  def.make = make_scatter;
   def.type = "Scatter";
   def.keeps_half = false;
   def.since = 9;

@@ -28,6 +28,7 @@ void fuse(Model* model, Optimize level) {
   fuse_functions(model, &changed, leaves);
   fuse_norms(model, &changed);
   if (leaves == Leaves::kAll) {
+    keep_indices(model, &changed);
     fuse_group_norms(model, &changed);
     fuse_attention(model, &changed);
   }

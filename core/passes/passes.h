@@ -65,6 +65,9 @@ void fold_focus(Model* model, bool* changed);
 // ConvTranspose of stride 1 becomes Conv; before fold_scales, which takes Conv in groups too.
 void untranspose_convs(Model* model, bool* changed);
 
+// ScatterElements reads indices that an Expand repeats for it; leaves nodes of Folio's own.
+void keep_indices(Model* model, bool* changed);
+
 // Conv, ConvTranspose and Gemm take in BatchNormalization and constants per channel.
 void fold_scales(Model* model, bool* changed);
 

@@ -139,6 +139,48 @@ TEST(ScatterElements, CombinesWhatMeetsTwice) {
   }
 }
 
+// Long rows of one index or several, by each type that has code of its own.
+TEST(ScatterElements, AgreesWithALoopInEveryOrder) {
+  for (const bool is_run : {true, false}) {
+    for (const int64_t axis : {0, 1}) {
+      constexpr int64_t kRows = 40;
+      constexpr int64_t kColumns = 300;
+      std::vector<float> y(50 * 300, 0.5F);
+      std::vector<float> updates;
+      std::vector<int64_t> indices;
+      for (int64_t i = 0; i < kRows * kColumns; ++i) {
+        const int64_t row = i / kColumns;
+        const int64_t column = i % kColumns;
+        const int64_t at = (is_run ? row * 7 : row * 7 + column * column) % 50 - (row % 2) * 50;
+        indices.push_back(at);
+        updates.push_back(static_cast<float>(i % 97));
+        const int64_t place = at < 0 ? at + (axis == 0 ? 50 : 300) : at;
+        y[static_cast<size_t>(axis == 0 ? place * 300 + column : row * 300 + place)] +=
+            updates.back();
+      }
+      OpTester t("ScatterElements", 18);
+      t.attr("axis", axis).attr("reduction", "add");
+      t.input<float>({50, 300}, std::vector<float>(50 * 300, 0.5F));
+      t.input<int64_t>({kRows, kColumns}, indices).input<float>({kRows, kColumns}, updates);
+      t.expect<float>(0, {50, 300}, y).run();
+    }
+  }
+}
+
+TEST(ScatterElements, OfFolioBroadcastsItsIndices) {
+  OpTester t("ScatterElements", 1, "folio");
+  t.attr("reduction", "add").input<float>({3, 2}, {0, 1, 2, 3, 4, 5});
+  t.input<int32_t>({4, 1}, {2, 0, -1, 0}).input<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  t.expect<float>(0, {3, 2}, {10, 13, 2, 3, 10, 13}).run();
+  OpTester last("ScatterElements", 1, "folio");
+  last.attr("axis", 1).attr("reduction", "add").input<float>({2, 2}, {0, 0, 0, 0});
+  last.input<int64_t>({2, 1}, {1, 0}).input<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  last.expect<float>(0, {2, 2}, {0, 6, 15, 0}).run();
+  OpTester wrong("ScatterElements", 1, "folio");
+  wrong.input<float>({3, 2}, std::vector<float>(6)).input<int64_t>({2, 1}, {0, 1});
+  wrong.input<float>({4, 2}, std::vector<float>(8)).outputs(1).fails("which does not fit");
+}
+
 TEST(ScatterElements, WithoutIndicesGivesItsInput) {
   for (const Shape& none : {Shape{0, 2}, Shape{2, 0}}) {
     OpTester t("ScatterElements", 18);
