@@ -5,8 +5,12 @@
 // Shapes: x, y [n, c, ...]; an instance is one channel, a group c / num_groups of them.
 // Math:   y = (x - mean) / sqrt(variance + epsilon) * scale + bias over each instance or group.
 // Types:  float by kernels, float16 and bfloat16 in float, double.
+// Splits: by groups, or parts of each where there are fewer groups than threads; parts are summed
+//         apart in every case, so bits do not depend on threads.
 // Errors: kInvalidArgument when channels do not divide into groups or scale and bias do not fit.
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
@@ -25,14 +29,37 @@ struct Groups {
   bool scale_per_channel = true;
 };
 
-// y = x - mean; returns 1 / sqrt(variance + epsilon).
-float center_row(const FolioKernels& kernels, int64_t n, const float* x, float epsilon, float* y) {
-  const float mean = kernels.sum_f32(n, x) / static_cast<float>(n);
-  kernels.binary_f32[kFolioSub](n, x, 1, &mean, 0, y);
-  return 1 / std::sqrt(kernels.sum_squares_f32(n, y) / static_cast<float>(n) + epsilon);
+constexpr int64_t kPart = 1 << 14;  // numbers of a group that one thread sums
+
+// The sum of one(begin, end) of each part, which many threads may ask for, in the order of parts.
+template <typename One>
+double sum_parts(OpRun& run, int64_t n, const One& one) {
+  const int64_t parts = (n + kPart - 1) / kPart;
+  if (parts == 1) return one(0, n);
+  std::vector<double> sums(static_cast<size_t>(parts));
+  run.parallel().for_range(parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      sums[static_cast<size_t>(i)] = one(i * kPart, std::min(n, (i + 1) * kPart));
+    }
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-double center_row(const FolioKernels&, int64_t n, const double* x, float epsilon, double* y) {
+// y = x - mean; returns 1 / sqrt(variance + epsilon).
+float center_row(OpRun& run, int64_t n, const float* x, float epsilon, float* y) {
+  const FolioKernels& kernels = run.kernels();
+  const auto count = static_cast<double>(n);
+  const double sum = sum_parts(
+      run, n, [&](int64_t begin, int64_t end) { return kernels.sum_f32(end - begin, x + begin); });
+  const auto mean = static_cast<float>(sum / count);
+  const double squares = sum_parts(run, n, [&](int64_t begin, int64_t end) {
+    kernels.binary_f32[kFolioSub](end - begin, x + begin, 1, &mean, 0, y + begin);
+    return kernels.sum_squares_f32(end - begin, y + begin);
+  });
+  return 1 / std::sqrt(static_cast<float>(squares / count) + epsilon);
+}
+
+double center_row(OpRun&, int64_t n, const double* x, float epsilon, double* y) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i];
   const double mean = sum / static_cast<double>(n);
@@ -49,17 +76,30 @@ void normalize(OpRun& run, const Groups& g, const T* x, const T* scale, const T*
                float epsilon, T* y) {
   const int64_t size = g.channels * g.inner;
   if (size == 0) return;
+  const auto scale_part = [&](int64_t group, int64_t c, T factor, int64_t begin, int64_t end) {
+    const int64_t at = g.scale_per_channel ? group % g.groups * g.channels + c : group % g.groups;
+    T* row = y + group * size + c * g.inner + begin;
+    scale_row(run.kernels(), end - begin, row, factor * scale[at], bias[at], row);
+  };
+  if (g.count < run.parallel().thread_count() && size > kPart) {  // threads share each group
+    for (int64_t group = 0; group < g.count; ++group) {
+      const T factor = center_row(run, size, x + group * size, epsilon, y + group * size);
+      const int64_t parts = (g.inner + kPart - 1) / kPart;
+      const int64_t grain = std::max<int64_t>(1, kPart / g.inner);
+      run.parallel().for_range(g.channels * parts, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t first = i % parts * kPart;
+          scale_part(group, i / parts, factor, first, std::min(first + kPart, g.inner));
+        }
+      });
+    }
+    return;
+  }
   const int64_t grain = std::max<int64_t>(1, kElementGrain / size);
   run.parallel().for_range(g.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
-      T* out = y + group * size;
-      const T factor = center_row(run.kernels(), size, x + group * size, epsilon, out);
-      for (int64_t c = 0; c < g.channels; ++c) {
-        const int64_t at =
-            g.scale_per_channel ? group % g.groups * g.channels + c : group % g.groups;
-        T* row = out + c * g.inner;
-        scale_row(run.kernels(), g.inner, row, factor * scale[at], bias[at], row);
-      }
+      const T factor = center_row(run, size, x + group * size, epsilon, y + group * size);
+      for (int64_t c = 0; c < g.channels; ++c) scale_part(group, c, factor, 0, g.inner);
     }
   });
 }

@@ -31,6 +31,38 @@ TEST(GroupNormalization, ScaleIsPerGroupBeforeOpset21) {
   }
 }
 
+// Groups of several parts, which threads share where there are fewer groups than threads.
+TEST(GroupNormalization, LargeGroupsHaveTheSameBitsWhoeverSumsThem) {
+  for (const auto& [channels, inner] :
+       {std::pair<int64_t, int64_t>{1, 40000}, {2, 20001}, {100, 400}, {3, 16384}}) {
+    std::vector<float> x;
+    for (int64_t i = 0; i < channels * inner; ++i) {
+      x.push_back(static_cast<float>(i * 37 % 101) * 0.25F + 3.0F);
+    }
+    std::vector<float> scale;
+    for (int64_t c = 0; c < channels; ++c) scale.push_back(1.0F + 0.5F * static_cast<float>(c));
+    std::vector<std::vector<float>> y;
+    for (const int threads : {1, 2, 8}) {
+      OpTester t("GroupNormalization", 21);
+      t.attr("num_groups", 1).input<float>({1, channels, inner}, x);
+      t.input<float>({channels}, scale).input<float>({channels}, scale);
+      t.threads(threads).outputs(1).run();
+      y.push_back(t.output_values<float>(0));
+      EXPECT_EQ(y.back(), y.front()) << channels << " x " << inner << ", " << threads;
+    }
+    double sum = 0;
+    double squares = 0;
+    for (const float v : x) sum += v;
+    const double mean = sum / static_cast<double>(x.size());
+    for (const float v : x) squares += (v - mean) * (v - mean);
+    const double factor = 1 / std::sqrt(squares / static_cast<double>(x.size()) + 1e-5);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double by = scale[i / static_cast<size_t>(inner)];
+      ASSERT_NEAR(y[0][i], (x[i] - mean) * factor * by + by, 1e-5 * by) << i;
+    }
+  }
+}
+
 TEST(GroupNormalization, ChannelsMustDivideIntoGroups) {
   OpTester t("GroupNormalization", 21);
   t.attr("num_groups", 2);
