@@ -219,6 +219,50 @@ bool are_same(int64_t n, const I* indices, I first) {
   return differs == 0;
 }
 
+// Updates of a row that are brought in at once, and the elements that they meet: i-th of them
+// updates[from + i] and y[to + place * axis_stride + i * step].
+struct Meeting {
+  int64_t to;
+  int64_t from;
+  int64_t count;
+  const int64_t* places;  // or one for all
+  bool is_one;
+};
+
+// What is made for each type and reduction: a plain pair, so that the walk is made once.
+struct Meet {
+  void (*call)(const void* state, const Meeting& meeting);
+  const void* state;
+};
+
+// What one thread brings in: of rows [begin, end) the columns [from, to).
+struct Part {
+  int64_t begin, end;
+  int64_t from, to;
+};
+
+// Whether all indices are inside; else some updates are left out.
+template <typename I>
+bool meet_part(const Rows& rows, const Part& part, const I* indices, const Meet& meet) {
+  int64_t places[kPlaces];
+  Odometer<2> at(rows.rank, rows.dims, {rows.strides, rows.index_strides});
+  at.seek(part.begin);
+  for (int64_t row = part.begin; row < part.end; ++row, at.advance()) {
+    for (int64_t j = part.from; j < part.to; j += kPlaces) {
+      const int64_t count = std::min(kPlaces, part.to - j);
+      const I* const index = indices + at.offset(1) + j * rows.index_step;
+      const I first = index[0];
+      const bool is_one = rows.index_step == 0 || are_same(count, index, first);
+      if (!find_places(is_one ? 1 : count, is_one ? &first : index, rows.axis_dim, places)) {
+        return false;
+      }
+      meet.call(meet.state,
+                {at.offset() + j * rows.step, row * rows.length + j, count, places, is_one});
+    }
+  }
+  return true;
+}
+
 class ScatterElements final : public OpKernel {
  public:
   ScatterElements(int64_t axis, ScatterReduction reduction, bool broadcasts)
@@ -234,36 +278,44 @@ class ScatterElements final : public OpKernel {
                               where->shape().to_string());
     }
     FOLIO_TRY(const Rows rows, plan_rows(*x, *where, updates->shape(), axis));
-    if (where->dtype() == DType::kInt32) return scatter_by<int32_t>(run, rows, *where, *updates);
-    if (where->dtype() == DType::kInt64) return scatter_by<int64_t>(run, rows, *where, *updates);
-    return wrong_type(1, where->dtype());
-  }
-
- private:
-  // What one thread brings in: of rows [begin, end) the columns [from, to).
-  struct Part {
-    int64_t begin, end;
-    int64_t from, to;
-  };
-
-  template <typename I>
-  Status scatter_by(OpRun& run, const Rows& rows, const Tensor& where,
-                    const Tensor& updates) const {
-    FOLIO_TRY(const Tensor* x, run.tensor(0));
+    if (where->dtype() != DType::kInt32 && where->dtype() != DType::kInt64) {
+      return wrong_type(1, where->dtype());
+    }
     FOLIO_RETURN_IF_ERROR(copy_to_output(run, 0, *x));
     Tensor* y = &run.outputs()[0].tensor();
     return dispatch_scatter(reduction_, y->dtype(), [&](auto update) {
       using T = typename decltype(update)::Element;
-      std::atomic<bool> all_inside = true;
-      for_each_part(run, rows, [&](const Part& part) {
-        const bool inside = scatter(rows, part, where.data<I>(), updates.template data<T>(),
-                                    y->template data_mut<T>(), update);
-        if (!inside) all_inside.store(false, std::memory_order_relaxed);
-      });
-      if (all_inside.load(std::memory_order_relaxed)) return Status::ok();
-      FOLIO_RETURN_IF_ERROR(offsets_of(run, 1, rows).status());  // says which
-      return invalid_argument("an index was outside an axis of ", rows.axis_dim);
+      T* const to = y->template data_mut<T>();
+      const T* const from = updates->template data<T>();
+      const auto meet = [&](const Meeting& m) {
+        T* const all = to + m.to;
+        if (m.is_one && rows.step == 1) {
+          return update(all + m.places[0] * rows.axis_stride, from + m.from, m.count);
+        }
+        for (int64_t i = 0; i < m.count; ++i) {
+          const int64_t place = m.places[m.is_one ? 0 : i];
+          update(all + place * rows.axis_stride + i * rows.step, from + m.from + i, 1);
+        }
+      };
+      const auto call = [](const void* state, const Meeting& m) {
+        (*static_cast<const decltype(meet)*>(state))(m);
+      };
+      return scatter(run, rows, *where, {call, &meet});
     });
+  }
+
+ private:
+  static Status scatter(OpRun& run, const Rows& rows, const Tensor& where, const Meet& meet) {
+    std::atomic<bool> all_inside = true;
+    for_each_part(run, rows, [&](const Part& part) {
+      const bool inside = where.dtype() == DType::kInt32
+                              ? meet_part(rows, part, where.data<int32_t>(), meet)
+                              : meet_part(rows, part, where.data<int64_t>(), meet);
+      if (!inside) all_inside.store(false, std::memory_order_relaxed);
+    });
+    if (all_inside.load(std::memory_order_relaxed)) return Status::ok();
+    FOLIO_RETURN_IF_ERROR(offsets_of(run, 1, rows).status());  // says which
+    return invalid_argument("an index was outside an axis of ", rows.axis_dim);
   }
 
   // Parts that write to different elements, so that each sees its updates in their order: rows
@@ -284,37 +336,6 @@ class ScatterElements final : public OpKernel {
     run.parallel().for_range(n, std::max(columns, share), [&](int64_t from, int64_t to) {
       body(Part{0, rows.count, from, to});
     });
-  }
-
-  // Whether all indices are inside; else some updates are left out.
-  template <typename I, typename T, typename Update>
-  static bool scatter(const Rows& rows, const Part& part, const I* indices, const T* updates, T* y,
-                      const Update& update) {
-    int64_t places[kPlaces];
-    Odometer<2> at(rows.rank, rows.dims, {rows.strides, rows.index_strides});
-    at.seek(part.begin);
-    for (int64_t row = part.begin; row < part.end; ++row, at.advance()) {
-      for (int64_t j = part.from; j < part.to; j += kPlaces) {
-        const int64_t count = std::min(kPlaces, part.to - j);
-        const I* const index = indices + at.offset(1) + j * rows.index_step;
-        const T* const from = updates + row * rows.length + j;
-        T* const to = y + at.offset() + j * rows.step;
-        const I first = index[0];
-        const bool is_one = rows.index_step == 0 || are_same(count, index, first);
-        if (!find_places(is_one ? 1 : count, is_one ? &first : index, rows.axis_dim, places)) {
-          return false;
-        }
-        if (is_one && rows.step == 1) {
-          update(to + places[0] * rows.axis_stride, from, count);
-          continue;
-        }
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t place = places[is_one ? 0 : i];
-          update(to + place * rows.axis_stride + i * rows.step, from + i, 1);
-        }
-      }
-    }
-    return true;
   }
 
   int64_t axis_;
