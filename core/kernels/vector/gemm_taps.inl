@@ -40,9 +40,9 @@ static void tap_tile(Tile* tile, const float* const* taps) {
 
 typedef void (*TapTileFn)(Tile* tile, const float* const* taps);
 
-/* [leaves half a panel][is small] */
+/* [leaves half a panel][is small]. Static: or one level would have the tiles of another. */
 template <int kPanels, int kStride>
-constexpr TapTileFn kTapTiles[2][2] = {
+static constexpr TapTileFn kTapTiles[2][2] = {
     {tap_tile<kTileRows, kPanels, kStride, 0>, tap_tile<kFewTapRows, kPanels, kStride, 0>},
     {tap_tile<kTileRows, kPanels, kStride, 1>, tap_tile<kFewTapRows, kPanels, kStride, 1>}};
 
