@@ -31,35 +31,39 @@ struct Groups {
 
 constexpr int64_t kPart = 1 << 14;  // numbers of a group that one thread sums
 
-// The sum of one(begin, end) of each part, which many threads may ask for, in the order of parts.
+// The sum of one(begin, end) of each part, in the order of parts; threads may share them.
 template <typename One>
-double sum_parts(OpRun& run, int64_t n, const One& one) {
-  const int64_t parts = (n + kPart - 1) / kPart;
-  if (parts == 1) return one(0, n);
-  std::vector<double> sums(static_cast<size_t>(parts));
-  run.parallel().for_range(parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      sums[static_cast<size_t>(i)] = one(i * kPart, std::min(n, (i + 1) * kPart));
+double sum_parts(OpRun& run, bool is_shared, int64_t n, const One& one) {
+  if (!is_shared) {
+    double sum = 0;
+    for (int64_t at = 0; at < n; at += kPart) sum += one(at, std::min(n, at + kPart));
+    return sum;
+  }
+  std::vector<double> sums(static_cast<size_t>((n + kPart - 1) / kPart));
+  run.parallel().for_range(n, kPart, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += kPart) {
+      sums[static_cast<size_t>(at / kPart)] = one(at, std::min(end, at + kPart));
     }
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 // y = x - mean; returns 1 / sqrt(variance + epsilon).
-float center_row(OpRun& run, int64_t n, const float* x, float epsilon, float* y) {
+float center_row(OpRun& run, bool is_shared, int64_t n, const float* x, float epsilon, float* y) {
   const FolioKernels& kernels = run.kernels();
   const auto count = static_cast<double>(n);
-  const double sum = sum_parts(
-      run, n, [&](int64_t begin, int64_t end) { return kernels.sum_f32(end - begin, x + begin); });
+  const double sum = sum_parts(run, is_shared, n, [&](int64_t begin, int64_t end) {
+    return kernels.sum_f32(end - begin, x + begin);
+  });
   const auto mean = static_cast<float>(sum / count);
-  const double squares = sum_parts(run, n, [&](int64_t begin, int64_t end) {
+  const double squares = sum_parts(run, is_shared, n, [&](int64_t begin, int64_t end) {
     kernels.binary_f32[kFolioSub](end - begin, x + begin, 1, &mean, 0, y + begin);
     return kernels.sum_squares_f32(end - begin, y + begin);
   });
   return 1 / std::sqrt(static_cast<float>(squares / count) + epsilon);
 }
 
-double center_row(OpRun&, int64_t n, const double* x, float epsilon, double* y) {
+double center_row(OpRun&, bool, int64_t n, const double* x, float epsilon, double* y) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i];
   const double mean = sum / static_cast<double>(n);
@@ -83,7 +87,7 @@ void normalize(OpRun& run, const Groups& g, const T* x, const T* scale, const T*
   };
   if (g.count < run.parallel().thread_count() && size > kPart) {  // threads share each group
     for (int64_t group = 0; group < g.count; ++group) {
-      const T factor = center_row(run, size, x + group * size, epsilon, y + group * size);
+      const T factor = center_row(run, true, size, x + group * size, epsilon, y + group * size);
       const int64_t parts = (g.inner + kPart - 1) / kPart;
       const int64_t grain = std::max<int64_t>(1, kPart / g.inner);
       run.parallel().for_range(g.channels * parts, grain, [&](int64_t begin, int64_t end) {
@@ -98,7 +102,7 @@ void normalize(OpRun& run, const Groups& g, const T* x, const T* scale, const T*
   const int64_t grain = std::max<int64_t>(1, kElementGrain / size);
   run.parallel().for_range(g.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
-      const T factor = center_row(run, size, x + group * size, epsilon, y + group * size);
+      const T factor = center_row(run, false, size, x + group * size, epsilon, y + group * size);
       for (int64_t c = 0; c < g.channels; ++c) scale_part(group, c, factor, 0, g.inner);
     }
   });
