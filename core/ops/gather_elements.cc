@@ -4,8 +4,8 @@
 //         ScatterElements, deprecated in 11); ScatterElements, opsets 11, 13, 16 (reduction), 18
 //         (max, min).
 // Shapes: indices and updates have x's rank and no dim above x's, except along the axis. Of
-//         ScatterElements of domain folio (passes/keep_indices only) dims of 1 of the indices stand
-//         for as many as the updates have.
+//         ScatterElements of domain folio (passes/keep_indices only, of the version that it was)
+//         dims of 1 of the indices stand for as many as the updates have.
 // Math:   GatherElements: y[i][j][k] = x[indices[i][j][k]][j][k] for axis 0; ScatterElements: y is
 //         x, then y[indices[i][j][k]][j][k] meets updates[i][j][k], in order.
 // Types:  GatherElements: all types but those of 2 and 4 bits; indices int32, int64.
@@ -81,6 +81,8 @@ Result<std::vector<int64_t>> offsets_of(OpRun& run, int i, const Rows& rows) {
   }
   return indices;
 }
+
+constexpr std::string_view kFolioDomain = "folio";
 
 // Places along the axis that are found at a time, in L1.
 constexpr int64_t kPlaces = 128;
@@ -281,6 +283,9 @@ class ScatterElements final : public OpKernel {
     if (where->dtype() != DType::kInt32 && where->dtype() != DType::kInt64) {
       return wrong_type(1, where->dtype());
     }
+    // Before anything is written: y may be a cache of the caller.
+    FOLIO_RETURN_IF_ERROR(
+        scatter(run, rows, *where, {[](const void*, const Meeting&) {}, nullptr}));
     FOLIO_RETURN_IF_ERROR(copy_to_output(run, 0, *x));
     Tensor* y = &run.outputs()[0].tensor();
     return dispatch_scatter(reduction_, y->dtype(), [&](auto update) {
@@ -369,20 +374,12 @@ Result<std::unique_ptr<OpKernel>> make_gather(OpBuild& build) {
   return std::unique_ptr<OpKernel>(std::make_unique<GatherElements>(axis));
 }
 
-Result<std::unique_ptr<OpKernel>> make_scatter_by(OpBuild& build, int version, bool broadcasts) {
-  FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", 0));
-  FOLIO_TRY(const ScatterReduction reduction, scatter_reduction(build.attrs(), version));
-  build.may_overwrite(0);
-  return std::unique_ptr<OpKernel>(std::make_unique<ScatterElements>(axis, reduction, broadcasts));
-}
-
 Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
-  return make_scatter_by(build, build.version(), /*broadcasts=*/false);
-}
-
-Result<std::unique_ptr<OpKernel>> make_broadcasting_scatter(OpBuild& build) {
-  constexpr int kAllReductions = 18;
-  return make_scatter_by(build, kAllReductions, /*broadcasts=*/true);
+  FOLIO_TRY(const int64_t axis, build.attrs().get_int("axis", 0));
+  FOLIO_TRY(const ScatterReduction reduction, scatter_reduction(build.attrs(), build.version()));
+  build.may_overwrite(0);
+  const bool broadcasts = build.node().domain == kFolioDomain;
+  return std::unique_ptr<OpKernel>(std::make_unique<ScatterElements>(axis, reduction, broadcasts));
 }
 
 }  // namespace
@@ -402,12 +399,9 @@ Result<std::unique_ptr<OpKernel>> make_broadcasting_scatter(OpBuild& build) {
   def.infer = infer_scatter;
   def.make = make_scatter;
   registry.add(def);
-  def.domain = "folio";
-  def.since = 1;
-  def.make = make_broadcasting_scatter;
-  registry.add(def);
-  def.domain = "";
-  def.make = make_scatter;
+  OpDef own = def;
+  own.domain = kFolioDomain;
+  registry.add(own);
   def.type = "Scatter";
   def.keeps_half = false;
   def.since = 9;

@@ -14,7 +14,7 @@ void keep(Pattern& p, NodeId id) {
   const Dims* before = p.dims(indices);
   if (!before || before->size() != p.dims(p.input(id, 2))->size()) return;
   const Node& old = p.node(id);
-  Node direct = make_node(old.name, "folio", old.op_type, 1, old.inputs);
+  Node direct = make_node(old.name, "folio", old.op_type, old.version, old.inputs);
   direct.attributes = old.attributes;
   direct.inputs[1] = indices;
   p.replace(id, std::move(direct));

@@ -168,15 +168,15 @@ TEST(ScatterElements, AgreesWithALoopInEveryOrder) {
 }
 
 TEST(ScatterElements, OfFolioBroadcastsItsIndices) {
-  OpTester t("ScatterElements", 1, "folio");
+  OpTester t("ScatterElements", 18, "folio");
   t.attr("reduction", "add").input<float>({3, 2}, {0, 1, 2, 3, 4, 5});
   t.input<int32_t>({4, 1}, {2, 0, -1, 0}).input<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
   t.expect<float>(0, {3, 2}, {10, 13, 2, 3, 10, 13}).run();
-  OpTester last("ScatterElements", 1, "folio");
+  OpTester last("ScatterElements", 18, "folio");
   last.attr("axis", 1).attr("reduction", "add").input<float>({2, 2}, {0, 0, 0, 0});
   last.input<int64_t>({2, 1}, {1, 0}).input<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   last.expect<float>(0, {2, 2}, {0, 6, 15, 0}).run();
-  OpTester wrong("ScatterElements", 1, "folio");
+  OpTester wrong("ScatterElements", 18, "folio");
   wrong.input<float>({3, 2}, std::vector<float>(6)).input<int64_t>({2, 1}, {0, 1});
   wrong.input<float>({4, 2}, std::vector<float>(8)).outputs(1).fails("which does not fit");
 }

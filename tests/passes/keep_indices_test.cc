@@ -7,7 +7,7 @@ namespace {
 using model_writer::GraphWriter;
 using model_writer::ModelWriter;
 
-// y = ScatterElements(zeros [5, dims...], Expand(index), updates)
+// y = ScatterElements(x [5, dims...], Expand(index), updates)
 struct Scattered {
   std::vector<int64_t> index{7, 1};
   std::vector<int64_t> updates{7, 3};
@@ -57,6 +57,10 @@ TEST(KeepIndices, ThatAnExpandRepeats) {
             "folio.ScatterElements");
   EXPECT_EQ(types_after({.index = {1, 3}, .updates = {7, 3}, .expanded = {7, 3}}),
             "folio.ScatterElements");
+}
+
+TEST(KeepIndices, KeepTheVersionOfTheirScatter) {
+  EXPECT_EQ(types_after({.opset = 11}), "folio.ScatterElements");  // has no reduction: replaces
 }
 
 TEST(KeepIndices, LeavesThoseOfAnotherRank) {

@@ -166,7 +166,7 @@ constexpr Sample kSamples[] = {
     {"", "Scatter", 9, 10, 1, "axis=0?", "A[n,m]; K[1,m]<0,n>; A[1,m]"},
     {"", "ScatterElements", 11, kNew, 1, "axis=0", "A[n,m]; K[1,m]<0,n>; A[1,m]"},
     {"", "ScatterElements", 18, kNew, 1, "reduction='add'|'mul'|'max'|'min'", "M[n,m]; K[2,m]<0,n>; M[2,m]"},
-    {"folio", "ScatterElements", 1, kNew, 1, "reduction='add'|'mul'|'max'|'min'", "M[n,m]; K[2,1]<0,n>; M[2,m]"},
+    {"folio", "ScatterElements", 18, kNew, 1, "reduction='add'|'mul'|'max'|'min'", "M[n,m]; K[2,1]<0,n>; M[2,m]"},
     {"", "ScatterND", 11, kNew, 1, "", "A[n,m]; i64[1,1]<0,n>; A[1,m]"},
     {"", "ScatterND", 18, kNew, 1, "reduction='add'|'mul'|'max'|'min'", "M[n,m]; i64[3,1]<0,n>; M[3,m]"},
     {"", "OneHot", 9, kNew, 1, "axis=-1|0?", "K[n]<0,3>; i64[]{4}; N[2]"},
