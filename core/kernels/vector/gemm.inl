@@ -133,8 +133,8 @@ static void gemm_block(Tile* tile, Source source, int64_t rows, float* made) {
                      rows / tiles >= kTileRows / 2;
   for (int64_t j = 0; j < args->n; j += wide) {
     const int64_t left = args->n - j;
-    const int panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
-    const int leaves_half = halves && left <= panels * FOLIO_F32P16_COLUMNS - kHalfPanel;
+    const int64_t panels = tile_panels(left);
+    const int leaves_half = halves && lacks_half(left, panels);
     const TileFn* fns = (leaves_half ? kHalfPanelTiles : kTiles)[reads][panels - 1];
     place_columns(tile, j, left, panels, leaves_half);
     tile->b = args->b + j * args->k + tile->first_depth * FOLIO_F32P16_COLUMNS;
@@ -278,20 +278,12 @@ VFN void gemv_columns(const FolioGemmF32* args, const V* a, const float* b, int6
 
 /* What becomes of the sums, which are in C. */
 static void gemv_end(const FolioGemmF32* args) {
-  for (int64_t j = 0; j < args->n; j += kLanes) {
-    const VM m = v_first(args->n - j < kLanes ? args->n - j : kLanes);
-    V scale = v_set1(args->alpha);
-    if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + j, m));
-    for (int64_t i = 0; i < args->m; ++i) {
-      float* c = args->c + i * args->c_row_stride + j;
-      V sum = v_mul(scale, v_load_masked(c, m));
-      if (args->col_bias) sum = v_add(sum, v_load_masked(args->col_bias + j, m));
-      if (args->row_bias) sum = v_add(sum, v_set1(args->row_bias[i]));
-      if (args->addend) {
-        sum = v_add(sum, v_load_masked(args->addend + i * args->addend_row_stride + j, m));
-      }
-      v_store_masked(c, m, v_activate(sum, args->activation, args->clip_lo, args->clip_hi));
-    }
+  if (!has_end(args)) return;
+  Tile tile = {};
+  tile.args = args;
+  for (int64_t j = 0; j < args->n; j += FOLIO_F32P16_COLUMNS) {
+    place_columns(&tile, j, args->n - j, 1);
+    finish_kept<kPanelVectors>(&tile, args->m, args->c + j, args->c_row_stride, args->c + j);
   }
 }
 

@@ -72,9 +72,8 @@ static __attribute__((noinline)) void gemm_taps(const FolioGemmF32* args, int is
   const int64_t wide = kTilePanels * FOLIO_F32P16_COLUMNS;
   for (int64_t j = 0; j < args->n; j += wide) {
     const int64_t left = args->n - j;
-    const int64_t panels = left <= wide - FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
-    const int leaves_half = (is_narrow || kPanelVectors > 1) &&
-                            left <= panels * FOLIO_F32P16_COLUMNS - kHalfPanel;
+    const int64_t panels = tile_panels(left);
+    const int leaves_half = (is_narrow || kPanelVectors > 1) && lacks_half(left, panels);
     const TapTileFn* const tiles = panels == 1
                                        ? tap_tiles<1>(args->a_row_stride, leaves_half)
                                        : tap_tiles<kTilePanels>(args->a_row_stride, leaves_half);

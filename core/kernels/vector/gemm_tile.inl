@@ -56,6 +56,15 @@ VFN void place_columns(Tile* tile, int64_t column, int64_t left, int64_t panels,
   }
 }
 
+/* Of a tile over the first of the columns that are left: its panels, and whether the second half of
+ * the last one has no columns. */
+VFN int64_t tile_panels(int64_t left) {
+  return left <= (kTilePanels - 1) * FOLIO_F32P16_COLUMNS ? 1 : kTilePanels;
+}
+VFN int lacks_half(int64_t left, int64_t panels) {
+  return left <= panels * FOLIO_F32P16_COLUMNS - kHalfPanel;
+}
+
 /* Rows of the next panels that each of so many tiles fetches per kSteps. */
 VFN int rows_ahead(int64_t tiles) { return tiles >= kSteps ? 1 : tiles > 1 ? kSteps / 2 : kSteps; }
 
@@ -493,10 +502,12 @@ VFN void tile_store(const Tile* tile, float* c, V (*sum)[kVectors]) {
   }
 }
 
-/* The same of rows of sums that stand in memory: for ends that are so rare that tiles have no code
- * for them. What is not there is -0, which added to anything gives that. */
+/* The same of rows of sums that stand in memory, `stride` floats apart, perhaps in C: for ends that
+ * are so rare that tiles have no code for them. What is not there is -0, which added to anything
+ * gives that. */
 template <int kVectors, int kActivation>
-static void finish_rows(const Tile* tile, int rows, const float* sum, float* c) {
+static void finish_rows(const Tile* tile, int64_t rows, const float* sum, int64_t stride,
+                        float* c) {
   const FolioGemmF32* args = tile->args;
   const V none = v_set1(-0.0f);
   V scale[kVectors], bias[kVectors];
@@ -511,31 +522,32 @@ static void finish_rows(const Tile* tile, int rows, const float* sum, float* c) 
   const float* d =
       args->addend ? args->addend + tile->row * args->addend_row_stride + tile->column : nullptr;
   const float* e = args->row_bias ? args->row_bias + tile->row : nullptr;
-  for (int i = 0; i < rows; ++i, sum += kVectors * kLanes, c += args->c_row_stride) {
+  for (int64_t i = 0; i < rows; ++i, sum += stride, c += args->c_row_stride) {
     const V more = e ? v_set1(e[i]) : none;
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      V y = v_add(v_add(v_mul(scale[v], v_load(sum + v * kLanes)), bias[v]), more);
-      if (d) y = v_add(y, v_load_masked(d + v * kLanes, tile->mask[v]));
-      y = v_activate(y, kActivation, args->clip_lo, args->clip_hi);
-      v_store_masked(c + v * kLanes, tile->mask[v], y);
+      const VM m = tile->mask[v];
+      V y = v_mul(scale[v], v_load_masked(sum + v * kLanes, m));
+      y = v_add(v_add(y, bias[v]), more);
+      if (d) y = v_add(y, v_load_masked(d + v * kLanes, m));
+      v_store_masked(c + v * kLanes, m, v_activate(y, kActivation, args->clip_lo, args->clip_hi));
     }
     if (d) d += args->addend_row_stride;
   }
 }
 
 template <int kVectors>
-static __attribute__((noinline)) void finish_kept(const Tile* tile, int rows, const float* sum,
-                                                  float* c) {
+static __attribute__((noinline)) void finish_kept(const Tile* tile, int64_t rows, const float* sum,
+                                                  int64_t stride, float* c) {
   switch (tile->args->activation) {
     case kFolioActRelu:
-      return finish_rows<kVectors, kFolioActRelu>(tile, rows, sum, c);
+      return finish_rows<kVectors, kFolioActRelu>(tile, rows, sum, stride, c);
     case kFolioActClip:
-      return finish_rows<kVectors, kFolioActClip>(tile, rows, sum, c);
+      return finish_rows<kVectors, kFolioActClip>(tile, rows, sum, stride, c);
     case kFolioActLeakyRelu:
-      return finish_rows<kVectors, kFolioActLeakyRelu>(tile, rows, sum, c);
+      return finish_rows<kVectors, kFolioActLeakyRelu>(tile, rows, sum, stride, c);
     default:
-      return finish_rows<kVectors, kFolioActNone>(tile, rows, sum, c);
+      return finish_rows<kVectors, kFolioActNone>(tile, rows, sum, stride, c);
   }
 }
 
@@ -613,7 +625,7 @@ VFN void tile_end(const Tile* tile, float* c, V (*sum)[kVectors]) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) v_store(kept + (i * kVectors + v) * kLanes, sum[i][v]);
   }
-  finish_kept<kVectors>(tile, kRows, kept, c);
+  finish_kept<kVectors>(tile, kRows, kept, kVectors * kLanes, c);
 }
 
 /* kHalf: of the last panel, its first half alone; A read by rows. */

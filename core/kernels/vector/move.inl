@@ -196,7 +196,8 @@ VFN void pack_panel(int64_t count, int64_t columns, const char* b, int64_t row, 
                     char* dst) {
   if (columns == kPanelColumns && col == 4) {
     for (int64_t p = 0; p < count; ++p) { /* two panels ahead: 64 rows are many streams */
-      __builtin_prefetch((const void*)((uintptr_t)b + (uintptr_t)(p * row + 2 * kPanelBytes)), 0, 3);
+      const uintptr_t ahead = (uintptr_t)b + (uintptr_t)(p * row + 2 * kPanelBytes);
+      __builtin_prefetch((const void*)ahead, 0, 3);
       store8(dst + p * kPanelBytes, load8(b + p * row));
       store8(dst + p * kPanelBytes + 32, load8(b + p * row + 32));
     }
