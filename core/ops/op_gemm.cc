@@ -298,44 +298,73 @@ Status multiply_in_place(OpRun& run, const FolioGemmF32& given, const GemmB& b) 
   return Status::ok();
 }
 
-// What the last thread takes for so many chunks, in multiply-adds of a step of the depth.
-double chunks_time(const ProductChunk& chunk, int64_t chunks, int threads) {
-  constexpr double kEnds = 8;  // of a row or a column of a chunk
-  const auto rows = static_cast<double>(chunk.rows);
-  const auto columns = static_cast<double>(chunk.columns);
+// What a chunk takes, in items of rows times items of columns: those, and so many for each item of
+// a row or a column.
+struct ChunkCost {
+  int64_t item;
+  double ends;
+};
+
+int64_t parts_of(int64_t count, int64_t part) { return (count + part - 1) / part; }
+
+// What the last thread takes.
+double chunks_time(const ChunkCost& cost, const ProductChunk& chunk, int64_t m, int64_t all,
+                   int threads) {
+  const int64_t chunks = parts_of(m, chunk.rows) * parts_of(all, chunk.columns);
+  const auto rows = static_cast<double>(parts_of(chunk.rows, cost.item));
+  const auto columns = static_cast<double>(parts_of(chunk.columns, cost.item));
   // One chunk a thread leaves nobody anything to help a late thread with.
   const double late = chunks < 2 * threads ? 1.06 : 1;
-  return static_cast<double>((chunks + threads - 1) / threads) * late *
-         (rows * columns + kEnds * (rows + columns));
+  return static_cast<double>(parts_of(chunks, threads)) * late *
+         (rows * columns + cost.ends * (rows + columns));
 }
 
-// A few chunks, up to `most`, with which threads end together: two threads take as long for three
-// as for four of them. Never larger than `given`.
-ProductChunk even_chunks(const ProductChunk& given, int64_t m, int64_t all, int64_t most,
-                         int threads) {
-  constexpr int64_t kTries = 4;
-  constexpr int64_t kFewestRows = 24;
-  constexpr int64_t kFewestColumns = 4 * kPanel;
-  constexpr int64_t kFewChunks = 8;  // a thread
-  if (threads == 1 || m == 0 || all == 0) return given;
-  const int64_t parts = (m + given.rows - 1) / given.rows;
-  const int64_t blocks = (all + given.columns - 1) / given.columns;
-  if (parts * blocks >= kFewChunks * threads) return given;
+// So many parts of the rows and blocks of the columns at least, and how many counts of each.
+struct ChunkTries {
+  int64_t parts;
+  int64_t blocks;
+  int64_t count;
+};
+
+// `given` or, of those chunks, the ones with which the last thread ends first: two threads take as
+// long for three as for four. cut(parts, blocks) makes them, of no rows where there are to be none.
+template <typename Cut>
+ProductChunk soonest_chunks(const ChunkCost& cost, const ProductChunk& given, int64_t m,
+                            int64_t all, const ChunkTries& tries, int threads, const Cut& cut) {
   ProductChunk best = given;
-  double least = chunks_time(given, parts * blocks, threads);
-  for (int64_t r = parts; r < parts + kTries; ++r) {
-    for (int64_t b = blocks; b < blocks + kTries; ++b) {
-      const ProductChunk chunk = {(m + r - 1) / r, panel_columns((all + b - 1) / b)};
-      const bool is_thin =
-          (r > parts && chunk.rows < kFewestRows) || (b > blocks && chunk.columns < kFewestColumns);
-      if (is_thin || r * b > most) continue;
-      const double time = chunks_time(chunk, r * b, threads);
+  double least = chunks_time(cost, given, m, all, threads);
+  for (int64_t r = tries.parts; r < tries.parts + tries.count; ++r) {
+    for (int64_t b = tries.blocks; b < tries.blocks + tries.count; ++b) {
+      const ProductChunk chunk = cut(r, b);
+      if (chunk.rows == 0) continue;
+      const double time = chunks_time(cost, chunk, m, all, threads);
       if (time >= least) continue;
       least = time;
       best = chunk;
     }
   }
   return best;
+}
+
+// A few chunks, up to `most`, with which threads end together. Never larger than `given`.
+ProductChunk even_chunks(const ProductChunk& given, int64_t m, int64_t all, int64_t most,
+                         int threads) {
+  constexpr ChunkCost kCost = {1, 8};
+  constexpr int64_t kTries = 4;
+  constexpr int64_t kFewestRows = 24;
+  constexpr int64_t kFewestColumns = 4 * kPanel;
+  constexpr int64_t kFewChunks = 8;  // a thread
+  if (threads == 1 || m == 0 || all == 0) return given;
+  const int64_t parts = parts_of(m, given.rows);
+  const int64_t blocks = parts_of(all, given.columns);
+  if (parts * blocks >= kFewChunks * threads) return given;
+  return soonest_chunks(
+      kCost, given, m, all, {parts, blocks, kTries}, threads, [&](int64_t r, int64_t b) {
+        const ProductChunk chunk = {parts_of(m, r), panel_columns(parts_of(all, b))};
+        const bool is_thin = (r > parts && chunk.rows < kFewestRows) ||
+                             (b > blocks && chunk.columns < kFewestColumns);
+        return is_thin || r * b > most ? ProductChunk{} : chunk;
+      });
 }
 
 }  // namespace
@@ -376,38 +405,25 @@ ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t 
 
 ProductChunk parts_chunk(int64_t m, int64_t n, int64_t k, int threads) {
   constexpr int64_t kItem = 32;  // rows or columns that such a kernel takes at once
+  // To make an item into parts takes nearly as long as to multiply two.
+  constexpr ChunkCost kCost = {kItem, 0.85};
   constexpr int64_t kMostRows = 768;
   constexpr int64_t kMostMacs = int64_t{1} << 28;  // about a millisecond
   constexpr int64_t kTries = 8;
-  const auto parts_of = [](int64_t count, int64_t part) { return (count + part - 1) / part; };
   const int64_t all_rows = std::max<int64_t>(m, 1);
   const int64_t all = std::max(panel_columns(n), kPanel);
   const int64_t row_parts = parts_of(all_rows, kMostRows);
   const int64_t macs = std::min(all_rows, kMostRows) * all * std::max<int64_t>(k, 1);
   const int64_t blocks = std::clamp<int64_t>(parts_of(macs, kMostMacs), 1, parts_of(all, kItem));
-  const auto even = [&](int64_t count, int64_t parts) {
+  const auto even = [](int64_t count, int64_t parts) {
     return std::min(count, parts_of(parts_of(count, parts), kItem) * kItem);
   };
-  ProductChunk best = {even(all_rows, row_parts), even(all, blocks)};
-  if (threads == 1) return best;
-  double least = 0;
-  for (int64_t r = row_parts; r < row_parts + kTries; ++r) {
-    for (int64_t b = blocks; b < blocks + kTries; ++b) {
-      const ProductChunk chunk = {even(all_rows, r), even(all, b)};
-      const int64_t chunks = parts_of(all_rows, chunk.rows) * parts_of(all, chunk.columns);
-      const auto rows = static_cast<double>(parts_of(chunk.rows, kItem));
-      const auto columns = static_cast<double>(parts_of(chunk.columns, kItem));
-      // To make an item into parts takes nearly as long as to multiply two; one chunk a thread
-      // leaves nobody anything to help a late thread with.
-      const double late = chunks < 2 * threads ? 1.06 : 1;
-      const double time = static_cast<double>(parts_of(chunks, threads)) * late *
-                          (rows * columns + 0.85 * (rows + columns));
-      if (least > 0 && time >= least) continue;
-      least = time;
-      best = chunk;
-    }
-  }
-  return best;
+  const auto cut = [&](int64_t r, int64_t b) {
+    return ProductChunk{even(all_rows, r), even(all, b)};
+  };
+  const ProductChunk given = cut(row_parts, blocks);
+  if (threads == 1) return given;
+  return soonest_chunks(kCost, given, all_rows, all, {row_parts, blocks, kTries}, threads, cut);
 }
 
 FolioGemmF32 gemm_part(const FolioGemmF32& whole, int64_t row, int64_t rows, int64_t col,
