@@ -107,7 +107,7 @@ void NhwcProduct::make_tiles(int64_t shares, int64_t work) {
     lines_ = lines_together(shares, work);
     if (copies_lines()) {
       tiling_.tile = lines_ * w.out[2];
-      tiling_.tiles = s.batch * ((w.out[1] + lines_ - 1) / lines_);
+      tiling_.tiles = s.batch * line_tiles();
     } else {
       tiling_.tile = (w.out[2] + parts_ - 1) / parts_;
       tiling_.tiles = w.out[2] > 0 ? rows_ / w.out[2] * parts_ : 0;
@@ -279,10 +279,9 @@ int64_t NhwcProduct::first_row(int64_t tile) const {
   const Window& w = s_.window;
   if (!by_lines_) return tile * tiling_.tile;
   if (copies_lines()) {
-    const int64_t blocks = (w.out[1] + lines_ - 1) / lines_;
-    return (tile / blocks * w.out[1] + tile % blocks * lines_) * w.out[2];
+    return (tile / line_tiles() * w.out[1] + tile % line_tiles() * lines_) * w.out[2];
   }
-  return tile / parts_ * s_.window.out[2] + tile % parts_ * tiling_.tile;
+  return tile / parts_ * w.out[2] + tile % parts_ * tiling_.tile;
 }
 
 NhwcProduct::Tile NhwcProduct::tile_at(int64_t row, int64_t end) const {

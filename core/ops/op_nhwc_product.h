@@ -68,6 +68,7 @@ class NhwcProduct {
 
   // Whether tiles are lines of planes, copied with their border.
   bool copies_lines() const { return lines_ > 0; }
+  int64_t line_tiles() const { return (s_.window.out[1] + lines_ - 1) / lines_; }  // of an image
   // How many of them, for so many shares of threads.
   int64_t lines_together(int64_t shares, int64_t work) const;
   // Rows of a plane that so many lines see, and floats of one of them.
