@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace folio {
 
@@ -18,6 +19,13 @@ template <typename T>
 template <typename T>
 [[nodiscard]] bool checked_mul(T a, T b, T* out) {
   return !__builtin_mul_overflow(a, b, out);
+}
+
+// a - b, or what fits that is next to it: times that files tell may be any number.
+inline int64_t saturated_sub(int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (checked_sub(a, b, &out)) return out;
+  return a < b ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
 }
 
 // True when [offset, offset + count) lies inside [0, size), without ever wrapping.

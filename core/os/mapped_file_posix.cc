@@ -65,8 +65,10 @@ Status errno_error(std::string_view what, std::string_view path) {
                strerrordesc_np(number) ? strerrordesc_np(number) : "unknown error");
 }
 
+// Some file systems keep times of any year: what does not fit wraps, and still tells two apart.
 int64_t nanoseconds(const timespec& t) {
-  return static_cast<int64_t>(t.tv_sec) * 1000000000 + t.tv_nsec;
+  const auto wrapped = static_cast<uint64_t>(t.tv_sec) * 1000000000;
+  return static_cast<int64_t>(wrapped + static_cast<uint64_t>(t.tv_nsec));
 }
 
 FileIdentity identity_of(const struct stat& s) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/base/checked_math.h"
+
 namespace folio {
 namespace {
 
@@ -96,7 +98,8 @@ int64_t DeclaredDigests::signature(std::string_view text) {
 const ContentId* DeclaredDigests::find(const FileIdentity& file, bool by_inode, uint64_t offset,
                                        uint64_t bytes) const {
   if (file.mtime_ns % kSecond != signature_) return nullptr;
-  if (by_inode && (file.ctime_ns < file.mtime_ns || file.ctime_ns - file.mtime_ns > kSavedWithin)) {
+  const int64_t since = saturated_sub(file.ctime_ns, file.mtime_ns);
+  if (by_inode && (since < 0 || since > kSavedWithin)) {
     return nullptr;
   }
   for (const File which : {File::kModel, File::kData}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/base/checked_math.h"
 #include "core/prepack/fpack_schema_generated.h"
 
 namespace folio {
@@ -26,6 +27,13 @@ flatbuffers::Offset<fpack::Memo> encode_memo(flatbuffers::FlatBufferBuilder& out
                            memo.file.mtime_ns, memo.file.ctime_ns, memo.hashed_at_ns, span_vector);
 }
 
+// What the verifier does not look at: whether structs stand where such may stand.
+template <typename T>
+bool is_misplaced(const flatbuffers::Vector<const T*>* structs) {
+  return structs && structs->size() > 0 &&
+         reinterpret_cast<uintptr_t>(structs->Data()) % alignof(T) != 0;
+}
+
 auto order_of(const FileMemo::Span& span) { return std::tie(span.offset, span.bytes); }
 
 Result<FileMemo> decode_memo(const fpack::Memo& stored_memo) {
@@ -34,6 +42,7 @@ Result<FileMemo> decode_memo(const fpack::Memo& stored_memo) {
                stored_memo.mtime_ns(), stored_memo.ctime_ns()};
   memo.hashed_at_ns = stored_memo.hashed_at_ns();
   if (!stored_memo.spans()) return memo;
+  if (is_misplaced(stored_memo.spans())) return invalid_graph("pack index: misplaced digests");
   for (const fpack::Span* span : *stored_memo.spans()) {
     memo.spans.push_back({span->offset(), span->bytes(), read_id(span->digest())});
     const size_t count = memo.spans.size();
@@ -84,7 +93,7 @@ std::string text_of(const flatbuffers::String* text) { return text ? text->str()
 }  // namespace
 
 bool FileMemo::is_settled() const {
-  return hashed_at_ns - std::max(file.mtime_ns, file.ctime_ns) > kRacyNs;
+  return saturated_sub(hashed_at_ns, std::max(file.mtime_ns, file.ctime_ns)) > kRacyNs;
 }
 
 void merge_memos(const std::vector<FileMemo>& from, std::vector<FileMemo>* into) {
@@ -194,6 +203,7 @@ Result<PackIndex> decode_index(Bytes bytes, uint64_t blob_end) {
       index.memos.push_back(std::move(decoded));
     }
   }
+  if (is_misplaced(root.blobs())) return invalid_graph("pack index: misplaced blobs");
   if (root.blobs()) {
     for (const fpack::Blob* blob : *root.blobs()) {
       FOLIO_TRY(const PackEntry entry, decode_entry(*blob, index, blob_end));

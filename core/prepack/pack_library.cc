@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/base/checked_math.h"
 #include "core/base/log.h"
 #include "core/os/fork.h"
 
@@ -19,13 +20,13 @@ int64_t now_ns() {
 bool matches(const FileMemo& memo, const FileIdentity& file, PackTrust trust) {
   if (trust == PackTrust::kVerify) return false;
   if (trust == PackTrust::kBound) return memo.is_settled() && memo.file == file;
-  return memo.hashed_at_ns - memo.file.mtime_ns > FileMemo::kRacyNs &&
+  return saturated_sub(memo.hashed_at_ns, memo.file.mtime_ns) > FileMemo::kRacyNs &&
          memo.file.size == file.size && memo.file.mtime_ns == file.mtime_ns;
 }
 
 // Digests of a file that was written a moment ago would never be believed.
 void wait_until_settled(const FileIdentity& file) {
-  const int64_t age = now_ns() - std::max(file.mtime_ns, file.ctime_ns);
+  const int64_t age = saturated_sub(now_ns(), std::max(file.mtime_ns, file.ctime_ns));
   if (age < 0 || age > FileMemo::kRacyNs) return;  // times of another clock: waiting would not help
   std::this_thread::sleep_for(std::chrono::nanoseconds(FileMemo::kRacyNs + 1'000'000 - age));
 }
