@@ -247,6 +247,40 @@ typedef struct FolioWindowF32 {
   int64_t y_line, y_step;
 } FolioWindowF32;
 
+/* Arguments of max_lines_f32 and sum_lines_f32: of some planes `lines` lines of `pixels` outputs,
+ * each from counts[l] rows of x_pixels floats, which begin at the next ones of `rows`: y[p, l, i] =
+ * joined over the rows r of line l, then t < taps, of x[p * x_plane + r + i * pixel_step + t *
+ * tap_step - left] What is outside of a row is left out. taps, pixel_step and tap_step are 1 or
+ * more. */
+typedef struct FolioLinesF32 {
+  int64_t planes, x_plane, y_plane;
+  int64_t lines, pixels;
+  const int64_t* counts;
+  const int64_t* rows;
+  int64_t x_pixels;
+  int64_t taps, pixel_step, tap_step, left;
+  const float* by_lines; /* sum: y[p, l, i] is divided by by_lines[l] * by_pixels[i] */
+  const float* by_pixels;
+  const float* x;
+  float* joined; /* scratch of folio_lines_floats() */
+  float* y;      /* overlaps nothing */
+} FolioLinesF32;
+
+/* Outputs of a line that are computed at once. */
+static inline int64_t folio_lines_part(const FolioLinesF32* l) {
+  const int64_t most = 2048 / l->pixel_step / 16 * 16;
+  const int64_t part = most < 16 ? 16 : most;
+  return part < l->pixels ? part : l->pixels;
+}
+/* The columns that they are of. */
+static inline int64_t folio_lines_pitch(const FolioLinesF32* l) {
+  return (folio_lines_part(l) - 1) * l->pixel_step + (l->taps - 1) * l->tap_step + 1;
+}
+/* All lines' columns, and what vectors reach behind them. */
+static inline int64_t folio_lines_floats(const FolioLinesF32* l) {
+  return l->lines * folio_lines_pitch(l) + 64;
+}
+
 /* Arguments of filter_plane_f32: one filter over some planes of an image, x_plane floats apart,
  * whose lines of floats stand one after the other, as those of y do. x outside of a plane is 0:
  *   y[l, i] = activation(bias + sum over q < planes, r < rows, c < columns of
@@ -478,6 +512,11 @@ typedef struct FolioKernels {
   void (*grouped_f32)(const FolioWindowF32* args);
   void (*max_window_f32)(const FolioWindowF32* args);
   void (*sum_window_f32)(const FolioWindowF32* args);
+
+  /* See FolioLinesF32. Each element alone: max is NaN when any is, -inf of nothing; sum adds in
+   * f32, of nothing 0, and divides. */
+  void (*max_lines_f32)(const FolioLinesF32* args);
+  void (*sum_lines_f32)(const FolioLinesF32* args);
 
   /* See FolioPlaneF32. Each element alone, in the order of q, r, then c, from bias on, in f32; from
    * AVX2 on fused multiply-adds. */

@@ -1,9 +1,7 @@
 // Maxima and averages of windows over planes of floats, many windows at a time.
 //
 // Math:    as pool.cc has it: the rows under a window are joined first, then their columns.
-// Method:  some rows of the output at a time, of the image with its padding (copied, if there is
-//          any): its rows are joined, then columns, where a tap is a shift, all of them as one
-//          line.
+// Method:  the slots max_lines_f32 and sum_lines_f32, some lines of the output at a time.
 // Errors:  what OpRun::scratch gives.
 #pragma once
 
@@ -11,7 +9,7 @@
 
 namespace folio {
 
-// Whether padding is no more than some of the image: what is only padding is joined, too.
+// Whether padding is no more than some of the image.
 bool fits_pool_lines(const Window& w);
 
 // attrs.kind: kMax or kAverage. Of windows that fit.

@@ -464,6 +464,21 @@ FolioWindowF32 window_of(int64_t n, const Pointers& p, std::array<const float*, 
   return a;
 }
 
+// Two lines of n pixels under three taps, of one row and of two.
+template <auto kSlot>
+void call_lines(const FolioKernels& k, int64_t n, const Pointers& p, int) {
+  const int64_t counts[] = {1, 2};
+  const int64_t rows[] = {0, n, 2 * n};
+  FolioLinesF32 a{};
+  a.planes = 1, a.lines = 2, a.pixels = n, a.counts = counts, a.rows = rows, a.x_pixels = n;
+  a.taps = 3, a.pixel_step = 1, a.tap_step = 1, a.left = 1;
+  const std::vector<float> by(static_cast<size_t>(n + 2), 3.0F);
+  std::vector<float> joined(static_cast<size_t>(folio_lines_floats(&a)));
+  a.by_lines = by.data(), a.by_pixels = by.data() + 2;
+  a.x = p.f(0), a.joined = joined.data(), a.y = p.to_f(0);
+  (k.*kSlot)(&a);
+}
+
 void add_window_slots(std::vector<Slot>* list) {
   list->push_back({FOLIO_SLOT(depthwise_f32),
                    {floats<4>(), floats<3>(), floats()},
@@ -511,6 +526,18 @@ void add_window_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    [](int64_t) { return 2 * 4 * kUnit * 3; }});
+  list->push_back({FOLIO_SLOT(max_lines_f32),
+                   {floats<3>()},
+                   {floats<2>()},
+                   call_lines<&FolioKernels::max_lines_f32>,
+                   Agrees::kNear,
+                   none});
+  list->push_back({FOLIO_SLOT(sum_lines_f32),
+                   {floats<3>()},
+                   {floats<2>()},
+                   call_lines<&FolioKernels::sum_lines_f32>,
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 6 * kUnit * 6; }});
   // Two lines of n pixels, under two rows of three taps of two planes.
   list->push_back({FOLIO_SLOT(filter_plane_f32),
                    {floats<4>(), floats<0, 12>()},

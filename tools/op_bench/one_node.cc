@@ -13,7 +13,9 @@ using model_writer::TensorWriter;
 using model_writer::Type;
 
 constexpr int64_t kIrVersion = 8;
-constexpr int64_t kOpset = 17;
+
+// Reductions have their axes as attributes until 17; Col2Im came with 18.
+int64_t opset_of(const std::string& op_type) { return op_type == "Col2Im" ? 18 : 17; }
 
 uint64_t count_of(const OneNode::Dims& dims) {
   return static_cast<uint64_t>(
@@ -32,7 +34,7 @@ OneNode::OneNode(const std::string& family, const std::string& name, const std::
   case_.name = family + "/" + op_type + "/" + name;
   shapes_.op_type = op_type;
   shapes_.attributes = nlohmann::json::object();
-  model_.opset("", kOpset);
+  model_.opset("", opset_of(op_type));
   if (!domain.empty()) model_.opset(domain, 1);
 }
 

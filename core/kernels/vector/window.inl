@@ -438,6 +438,8 @@ static void FOLIO_LEVEL(sum_window_f32)(const FolioWindowF32* args) { window_of<
 
 #include "core/kernels/vector/planes.inl"
 
+#include "core/kernels/vector/lines.inl"
+
 #include "core/kernels/vector/grouped.inl"
 
 static void fill_window(FolioKernels* table) {
@@ -445,5 +447,7 @@ static void fill_window(FolioKernels* table) {
   table->grouped_f32 = FOLIO_LEVEL(grouped_f32);
   table->max_window_f32 = FOLIO_LEVEL(max_window_f32);
   table->sum_window_f32 = FOLIO_LEVEL(sum_window_f32);
+  table->max_lines_f32 = FOLIO_LEVEL(max_lines_f32);
+  table->sum_lines_f32 = FOLIO_LEVEL(sum_lines_f32);
   table->filter_plane_f32 = FOLIO_LEVEL(filter_plane_f32);
 }

@@ -143,6 +143,10 @@ VFN V v_reciprocal_near(V b) { return _mm256_div_ps(_mm256_set1_ps(1.0f), b); }
 
 /* Lane i is a's lane index[i]. */
 VFN V v_permute(V a, VI index) { return _mm256_permutevar8x32_ps(a, index); }
+VFN V v_permute2(V a, V b, VI index) {
+  const V is_b = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));
+  return _mm256_blendv_ps(v_permute(a, index), v_permute(b, index), is_b);
+}
 
 /* row[index & 7] of 8 floats. */
 VFN V v_lookup8(const float* row, VI index) {

@@ -136,6 +136,8 @@ VFN V v_div_fast(V a, V b) {
 
 /* Lane i is a's lane index[i]. */
 VFN V v_permute(V a, VI index) { return _mm512_permutexvar_ps(index, a); }
+/* Of those of a, then of b. */
+VFN V v_permute2(V a, V b, VI index) { return _mm512_permutex2var_ps(a, index, b); }
 
 /* row[index & 7] of 8 floats. */
 VFN V v_lookup8(const float* row, VI index) {
