@@ -526,18 +526,6 @@ void add_window_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    [](int64_t) { return 2 * 4 * kUnit * 3; }});
-  list->push_back({FOLIO_SLOT(max_lines_f32),
-                   {floats<3>()},
-                   {floats<2>()},
-                   call_lines<&FolioKernels::max_lines_f32>,
-                   Agrees::kNear,
-                   none});
-  list->push_back({FOLIO_SLOT(sum_lines_f32),
-                   {floats<3>()},
-                   {floats<2>()},
-                   call_lines<&FolioKernels::sum_lines_f32>,
-                   Agrees::kNear,
-                   [](int64_t) { return 2 * 6 * kUnit * 6; }});
   // Two lines of n pixels, under two rows of three taps of two planes.
   list->push_back({FOLIO_SLOT(filter_plane_f32),
                    {floats<4>(), floats<0, 12>()},
@@ -553,6 +541,21 @@ void add_window_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kNear,
                    [](int64_t) { return 2 * 13 * kUnit * 13; }});
+}
+
+void add_line_slots(std::vector<Slot>* list) {
+  list->push_back({FOLIO_SLOT(max_lines_f32),
+                   {floats<3>()},
+                   {floats<2>()},
+                   call_lines<&FolioKernels::max_lines_f32>,
+                   Agrees::kNear,
+                   none});
+  list->push_back({FOLIO_SLOT(sum_lines_f32),
+                   {floats<3>()},
+                   {floats<2>()},
+                   call_lines<&FolioKernels::sum_lines_f32>,
+                   Agrees::kNear,
+                   [](int64_t) { return 2 * 6 * kUnit * 6; }});
 }
 
 void add_winograd_slots(std::vector<Slot>* list) {
@@ -784,6 +787,7 @@ std::vector<Slot> slots() {
   add_product_slots(&list);
   add_double_slots(&list);
   add_window_slots(&list);
+  add_line_slots(&list);
   add_winograd_slots(&list);
   add_byte_matrix_slots(&list);
   add_byte_row_slots(&list);

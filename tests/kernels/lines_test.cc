@@ -2,6 +2,7 @@
 // every level.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/kernels/kernel_tester.h"
