@@ -461,9 +461,9 @@ typedef struct FolioKernels {
    * f16_to_f32 or bf16p16_to_f32 make of them. */
   void (*gemv_b16)(const FolioGemmF32* args, const void* b, int32_t is_bfloat16);
 
-  /* See FolioGemmF64. Products are rounded, then added in the order of p for every element alone,
-   * so that all levels give identical bits, however callers split rows and columns.
-   * Accuracy: k * 2^-53 * sum |A| |B|, and a rounding for alpha. */
+  /* See FolioGemmF64. Products are added in the order of p for every element alone (from AVX2 on by
+   * fused multiply-adds), so that callers may split rows and columns as they like.
+   * Accuracy: (k + 1) * 2^-53 * sum |A| |B|, and a rounding for alpha. */
   void (*gemm_f64)(const FolioGemmF64* args);
 
   FolioUnaryF32 unary_f32[kFolioUnaryCount];

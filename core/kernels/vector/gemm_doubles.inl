@@ -2,8 +2,8 @@
  * made into panels, and of rows of A, which are made contiguous. Sums rest in C between blocks of
  * k.
  *
- * Every sum is one chain of products and additions in the order of k, each rounded: what a loop
- * over it would give. */
+ * Every sum is one chain of fused multiply-adds in the order of k: its bits do not depend on which
+ * of the ways below it goes, nor on the rows and columns beside it. */
 
 constexpr int64_t kDoubleDepth = FOLIO_F64_DEPTH;
 constexpr int64_t kDoubleRows = 6; /* of a tile: 12 of 16 registers hold sums */
@@ -44,8 +44,8 @@ VFN void sum_doubles(const DoubleTile* tile, double* c, int64_t c_stride) {
 #pragma GCC unroll 6
     for (int i = 0; i < kRows; ++i) {
       const VD x = vd_set1(a[i][q]);
-      vd_add_product(&sum[i][0], x, left);
-      vd_add_product(&sum[i][1], x, right);
+      sum[i][0] = vd_fma(x, left, sum[i][0]);
+      sum[i][1] = vd_fma(x, right, sum[i][1]);
     }
   }
   const VD alpha = vd_set1(tile->alpha);
@@ -203,13 +203,13 @@ VFN void add_double_rows(const FolioGemmF64* args, int64_t row, int64_t p, int64
     VD sum = vd_load(c + j);
 #pragma GCC unroll 4
     for (int d = 0; d < kDepth; ++d) {
-      vd_add_product(&sum, x[d], vd_load(b + d * args->b_row_stride + j));
+      sum = vd_fma(x[d], vd_load(b + d * args->b_row_stride + j), sum);
     }
     vd_store(c + j, sum);
   }
   for (; j < columns; ++j) {
     for (int d = 0; d < kDepth; ++d) {
-      c[j] = c[j] + a[d * args->a_col_stride] * b[d * args->b_row_stride + j];
+      c[j] = __builtin_fma(a[d * args->a_col_stride], b[d * args->b_row_stride + j], c[j]);
     }
   }
 }
@@ -260,7 +260,7 @@ VFN void sum_turned(const FolioGemmF64* args, const double* const b[8], double s
 #pragma GCC unroll 4
         for (int u = 0; u < 4; ++u) {
           const __m256d x = _mm256_set1_pd(a[i][(p + u) * a_step]);
-          sum[i][half] = _mm256_add_pd(sum[i][half], _mm256_mul_pd(x, _mm256_castps_pd(r[u])));
+          sum[i][half] = _mm256_fmadd_pd(x, _mm256_castps_pd(r[u]), sum[i][half]);
         }
       }
     }
@@ -269,7 +269,7 @@ VFN void sum_turned(const FolioGemmF64* args, const double* const b[8], double s
     _mm256_storeu_pd(sums[i], sum[i][0]);
     _mm256_storeu_pd(sums[i] + 4, sum[i][1]);
     for (int64_t q = p; q < k; ++q) {
-      for (int64_t u = 0; u < 8; ++u) sums[i][u] = sums[i][u] + a[i][q * a_step] * b[u][q];
+      for (int64_t u = 0; u < 8; ++u) sums[i][u] = __builtin_fma(a[i][q * a_step], b[u][q], sums[i][u]);
     }
   }
 }

@@ -250,8 +250,6 @@ VFN VD vd_sub(VD a, VD b) { return _mm256_sub_pd(a, b); }
 VFN VD vd_mul(VD a, VD b) { return _mm256_mul_pd(a, b); }
 VFN VD vd_div(VD a, VD b) { return _mm256_div_pd(a, b); }
 VFN VD vd_fma(VD a, VD b, VD c) { return _mm256_fmadd_pd(a, b, c); }
-/* *sum += a * b, the product rounded, too. */
-VFN void vd_add_product(VD* sum, VD a, VD b) { *sum = _mm256_add_pd(*sum, _mm256_mul_pd(a, b)); }
 VFN VD vd_min(VD a, VD b) { return _mm256_min_pd(a, b); }
 VFN VD vd_max(VD a, VD b) { return _mm256_max_pd(a, b); }
 VFN VD vd_pick_min(VD a, VD b) {

@@ -220,8 +220,6 @@ VFN VD vd_sub(VD a, VD b) { return _mm512_sub_pd(a, b); }
 VFN VD vd_mul(VD a, VD b) { return _mm512_mul_pd(a, b); }
 VFN VD vd_div(VD a, VD b) { return _mm512_div_pd(a, b); }
 VFN VD vd_fma(VD a, VD b, VD c) { return _mm512_fmadd_pd(a, b, c); }
-/* *sum += a * b, the product rounded, too. */
-VFN void vd_add_product(VD* sum, VD a, VD b) { *sum = _mm512_add_pd(*sum, _mm512_mul_pd(a, b)); }
 VFN VD vd_min(VD a, VD b) { return _mm512_min_pd(a, b); }
 VFN VD vd_max(VD a, VD b) { return _mm512_max_pd(a, b); }
 VFN VD vd_pick_min(VD a, VD b) {
