@@ -186,13 +186,13 @@ template <int kKind, int kVectors, int kOutputs>
 static void join_held(const FolioLinesF32* args, const HeldColumns* held, const float* x, float* y) {
   const int64_t* rows = args->rows;
   const V start = line_start<kKind>();
-  x -= args->left;
-  for (int64_t l = 0; l < args->lines; ++l, y += args->pixels) {
+  for (int64_t l = 0; l < args->lines; rows += args->counts[l++], y += args->pixels) {
+    const int64_t count = args->x_pixels > 0 ? args->counts[l] : 0; /* of none x may be null */
     V joined[2] = {start, start};
-    for (int64_t r = 0; r < args->counts[l]; ++r, ++rows) {
+    for (int64_t r = 0; r < count; ++r) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        const V more = v_load_masked(x + *rows + v * kLanes, held->inside[v]);
+        const V more = v_load_masked(x + (rows[r] - args->left + v * kLanes), held->inside[v]);
         joined[v] = line_join<kKind>(joined[v], more);
       }
     }
