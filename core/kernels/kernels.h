@@ -248,10 +248,10 @@ typedef struct FolioWindowF32 {
 } FolioWindowF32;
 
 /* Arguments of max_lines_f32 and sum_lines_f32: of some planes `lines` lines of `pixels` outputs,
- * each from counts[l] rows of x_pixels floats, which begin at the next ones of `rows`: y[p, l, i] =
- * joined over the rows r of line l, then t < taps, of x[p * x_plane + r + i * pixel_step + t *
- * tap_step - left] What is outside of a row is left out. taps, pixel_step and tap_step are 1 or
- * more. */
+ * each of counts[l] rows of x_pixels floats, which begin at the next ones of `rows`; joined are
+ *   x[p * x_plane + r + i * pixel_step + t * tap_step - left]
+ * of the rows r of line l, then t < taps: y[p * y_plane + l * pixels + i]. What is outside of a row
+ * is left out. taps, pixel_step and tap_step are 1 or more. */
 typedef struct FolioLinesF32 {
   int64_t planes, x_plane, y_plane;
   int64_t lines, pixels;

@@ -29,13 +29,14 @@ static void grouped_pixel(const FolioWindowF32* args, int64_t line, int64_t pixe
   }
 }
 
+typedef float (*JoinFn)(float joined, float x);
+static float join_max(float joined, float x) { return joined != joined || joined > x ? joined : x; }
+static float join_sum(float joined, float x) { return joined + x; }
+
 static void max_pixel(const FolioWindowF32* args, int64_t line, int64_t pixel, float* y) {
   for (int64_t c = 0; c < args->channels; ++c) {
     float best = -INFINITY;
-    for (int64_t t = 0; t < args->taps; ++t) {
-      const float x = tap_at(args, line, pixel, t)[c];
-      best = best != best || best > x ? best : x;
-    }
+    for (int64_t t = 0; t < args->taps; ++t) best = join_max(best, tap_at(args, line, pixel, t)[c]);
     y[c] = best;
   }
 }
@@ -62,10 +63,6 @@ static void depthwise_f32__ref(const FolioWindowF32* args) { each_pixel(args, de
 static void grouped_f32__ref(const FolioWindowF32* args) { each_pixel(args, grouped_pixel); }
 static void max_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, max_pixel); }
 static void sum_window_f32__ref(const FolioWindowF32* args) { each_pixel(args, sum_pixel); }
-
-typedef float (*JoinFn)(float joined, float x);
-static float join_max(float joined, float x) { return joined != joined || joined > x ? joined : x; }
-static float join_sum(float joined, float x) { return joined + x; }
 
 // Of the rows of a line, the float that is `at` floats from the begin of each.
 static float joined_rows(const FolioLinesF32* args, const float* x, const int64_t* rows,

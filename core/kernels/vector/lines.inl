@@ -18,16 +18,20 @@ VFN V line_join(V a, V b) {
   return kKind == kMaxWindow ? v_pick_max(a, b) : v_add(a, b);
 }
 
-/* Columns [at, at + kLanes * kVectors) of the rows. */
-template <int kKind, int kVectors>
-VFN void join_rows(const float* x, const int64_t* rows, int64_t count, int64_t at, float* to) {
+/* Columns [at, at + kLanes * kVectors) of the rows; kWhole: the mask takes every lane. */
+template <int kKind, int kVectors, int kWhole>
+VFN void join_rows(const float* x, const int64_t* rows, int64_t count, int64_t at, VM mask,
+                   float* to) {
   V joined[kVectors];
 #pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) joined[v] = v_load(x + rows[0] + at + v * kLanes);
+  for (int v = 0; v < kVectors; ++v) {
+    joined[v] = window_load<kWhole>(x + rows[0] + at + v * kLanes, mask);
+  }
   for (int64_t r = 1; r < count; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      joined[v] = line_join<kKind>(joined[v], v_load(x + rows[r] + at + v * kLanes));
+      const V more = window_load<kWhole>(x + rows[r] + at + v * kLanes, mask);
+      joined[v] = line_join<kKind>(joined[v], more);
     }
   }
 #pragma GCC unroll 4
@@ -47,16 +51,14 @@ static void join_part(const FolioLinesF32* args, const float* x, const int64_t* 
   const int64_t to = count == 0 ? from : plane_clamp(args->x_pixels - first, from, size);
   fill_line<kKind>(0, from, row);
   int64_t i = from;
-  for (; i + 4 * kLanes <= to; i += 4 * kLanes) join_rows<kKind, 4>(x, rows, count, first + i, row + i);
-  for (; i + kLanes <= to; i += kLanes) join_rows<kKind, 1>(x, rows, count, first + i, row + i);
-  if (i < to) {
-    const VM rest = v_first(to - i);
-    V joined = v_load_masked(x + rows[0] + first + i, rest);
-    for (int64_t r = 1; r < count; ++r) {
-      joined = line_join<kKind>(joined, v_load_masked(x + rows[r] + first + i, rest));
-    }
-    v_store(row + i, joined);
+  const VM rest = v_first((to - from) % kLanes);
+  for (; i + 4 * kLanes <= to; i += 4 * kLanes) {
+    join_rows<kKind, 4, 1>(x, rows, count, first + i, rest, row + i);
   }
+  for (; i + kLanes <= to; i += kLanes) {
+    join_rows<kKind, 1, 1>(x, rows, count, first + i, rest, row + i);
+  }
+  if (i < to) join_rows<kKind, 1, 0>(x, rows, count, first + i, rest, row + i);
   fill_line<kKind>(to, size, row);
 }
 
