@@ -6,9 +6,11 @@
 //         The 16-bit formats are carried in float; integers wrap.
 // Types:  all numbers; float16 and bfloat16 in float; integers wrap.
 #include <algorithm>
+#include <concepts>
 #include <cstring>
 
 #include "core/ops/op_arithmetic.h"
+#include "core/ops/op_broadcast.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_move.h"
@@ -21,6 +23,15 @@ struct Options {
   bool product = false;
   bool exclusive = false;
   bool reverse = false;
+};
+
+template <typename T>
+struct Unsigned {
+  using type = T;
+};
+template <std::integral T>
+struct Unsigned<T> {
+  using type = std::make_unsigned_t<T>;
 };
 
 // One row of neighbours.
@@ -37,30 +48,7 @@ void accumulate_row(const Options& options, int64_t n, const T* from, T* to) {
 }
 
 constexpr int64_t kShortRow = 128;  // floats whose sums stay in registers
-constexpr int64_t kStrip = 256;     // columns whose sums are carried side by side
-
-template <typename T, typename F>
-void accumulate_strip(const Options& options, int64_t n, int64_t inner, int64_t count,
-                      const T* from, T* to) {
-  T sums[kStrip];
-  std::fill_n(sums, count, options.product ? T{1} : T{0});
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t at = (options.reverse ? n - 1 - i : i) * inner;
-    const T* x = from + at;
-    T* y = to + at;
-    if (options.exclusive) {
-      for (int64_t c = 0; c < count; ++c) {
-        y[c] = sums[c];
-        sums[c] = F()(sums[c], x[c]);
-      }
-    } else {
-      for (int64_t c = 0; c < count; ++c) {
-        sums[c] = F()(sums[c], x[c]);
-        y[c] = sums[c];
-      }
-    }
-  }
-}
+constexpr int64_t kStrip = 1024;    // columns of longer rows that are carried before the next ones
 
 // Columns of short rows, sixteen, four or one at a time, whose sums stay in registers: a call of a
 // kernel for every row takes longer than the row. L holds one column or four.
@@ -122,11 +110,11 @@ void accumulate_short_rows(const Options& options, int64_t n, int64_t inner, int
   carry(n, options.reverse ? -inner : inner, count, from + first, to + first);
 }
 
-// Each row from the one before, by a kernel: the same sums in the same order.
-void accumulate_rows(const FolioKernels& kernels, const Options& options, int64_t n, int64_t inner,
-                     int64_t count, const float* from, float* to) {
-  const FolioBinaryF32 join = kernels.binary_f32[options.product ? kFolioMul : kFolioAdd];
-  const float start = options.product ? 1.0F : 0.0F;
+// Each row from the one before: the same sums in the same order.
+template <typename T, typename Join>
+void accumulate_rows(Join join, const Options& options, int64_t n, int64_t inner, int64_t count,
+                     const T* from, T* to) {
+  const T start = options.product ? T{1} : T{0};
   const int64_t step = options.reverse ? -inner : inner;
   int64_t at = options.reverse ? (n - 1) * inner : 0;
   if (options.exclusive) {
@@ -140,29 +128,28 @@ void accumulate_rows(const FolioKernels& kernels, const Options& options, int64_
 }
 
 template <typename T, typename F>
-void accumulate(OpRun& run, const Options& options, const Shape& x, int axis, const T* from,
+void accumulate(OpRun& run, const Options& options, const Shape& shape, int axis, const T* from,
                 T* to) {
-  const int64_t n = x[axis];
-  const int64_t inner = x.product(axis + 1, x.rank());
-  constexpr bool kIsFloat = std::is_same_v<T, float>;
-  const int64_t width = std::min(inner, kIsFloat ? 4 * kStrip : kStrip);
+  const int64_t n = shape[axis];
+  const int64_t inner = shape.product(axis + 1, shape.rank());
+  const int64_t width = std::min(inner, kStrip);
   const int64_t strips = (inner + width - 1) / width;
-  const int64_t tasks = x.count() / n / inner * strips;
+  const int64_t tasks = shape.count() / n / inner * strips;
   run.parallel().for_range(tasks, rows_per_task(n * width), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t column = task % strips * width;
       const int64_t first = task / strips * n * inner + column;
       const int64_t count = std::min(width, inner - column);
+      const T* x = from + first;
+      T* y = to + first;
       if (inner == 1) {
-        accumulate_row<T, F>(options, n, from + first, to + first);
-      } else if constexpr (kIsFloat) {
-        if (inner <= kShortRow) {
-          accumulate_short_rows(options, n, inner, count, from + first, to + first);
-        } else {
-          accumulate_rows(run.kernels(), options, n, inner, count, from + first, to + first);
-        }
+        accumulate_row<T, F>(options, n, x, y);
+      } else if constexpr (!std::is_same_v<T, float>) {
+        accumulate_rows(binary_row<T, T, T, F>, options, n, inner, count, x, y);
+      } else if (inner <= kShortRow) {
+        accumulate_short_rows(options, n, inner, count, x, y);
       } else {
-        accumulate_strip<T, F>(options, n, inner, count, from + first, to + first);
+        accumulate_rows(run.kernels().binary_f32[F::kSlot], options, n, inner, count, x, y);
       }
     }
   });
@@ -186,8 +173,10 @@ class Cumulate final : public OpKernel {
       });
     }
     return dispatch_input(PlainNumericTypes{}, x->dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      accumulate_any(run, x->shape(), axis, x->data<T>(), y->data_mut<T>());
+      // Integers wrap: those with signs have the bits of those without.
+      using T = typename Unsigned<typename decltype(tag)::type>::type;
+      accumulate_any(run, x->shape(), axis, reinterpret_cast<const T*>(x->raw()),
+                     reinterpret_cast<T*>(y->raw_mut()));
       return Status::ok();
     });
   }

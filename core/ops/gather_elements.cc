@@ -144,6 +144,58 @@ bool find_places(int64_t n, const I* indices, int64_t dim, int64_t* places) {
   return outside >= 0;
 }
 
+// Elements to[j] = from[..] of n places, made for each size of element: the walk is made once.
+using GatherPlaces = void (*)(int64_t n, const int64_t* places, const Rows& rows, const void* from,
+                              void* to);
+
+template <typename T>
+void gather_places(int64_t n, const int64_t* places, const Rows& rows, const void* data,
+                   void* out) {
+  const T* const from = static_cast<const T*>(data);
+  T* const to = static_cast<T*>(out);
+  if (rows.step == 0) {  // along the last axis
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < n; ++j) to[j] = from[places[j]];
+    return;
+  }
+  const int64_t stride = rows.axis_stride;
+#pragma GCC unroll 4
+  for (int64_t j = 0; j < n; ++j) to[j] = from[places[j] * stride + j];
+}
+
+// What is gathered: elements of `size` bytes.
+struct Gathering {
+  GatherPlaces call;
+  int64_t size;
+  const uint8_t* from;
+  uint8_t* to;
+};
+
+// Whether all indices are inside; else some elements are not written.
+template <typename I>
+bool gather_all(OpRun& run, const Rows& rows, const I* indices, const Gathering& gathering) {
+  const int64_t n = rows.length;
+  std::atomic<bool> all_inside = true;
+  run.parallel().for_range(rows.count, rows_per_task(n), [&](int64_t begin, int64_t end) {
+    int64_t places[kPlaces];
+    Odometer<1> at(rows.rank, rows.dims, {rows.strides});
+    at.seek(begin);
+    for (int64_t row = begin; row < end; ++row, at.advance()) {
+      for (int64_t j = 0; j < n; j += kPlaces) {
+        const int64_t count = std::min(kPlaces, n - j);
+        if (!find_places(count, indices + row * n + j, rows.axis_dim, places)) {
+          all_inside.store(false, std::memory_order_relaxed);
+          return;
+        }
+        gathering.call(count, places, rows,
+                       gathering.from + (at.offset() + j * rows.step) * gathering.size,
+                       gathering.to + (row * n + j) * gathering.size);
+      }
+    }
+  });
+  return all_inside.load(std::memory_order_relaxed);
+}
+
 class GatherElements final : public OpKernel {
  public:
   explicit GatherElements(int64_t axis) : axis_(axis) {}
@@ -153,61 +205,28 @@ class GatherElements final : public OpKernel {
     FOLIO_TRY(const Tensor* where, run.tensor(1));
     FOLIO_TRY(const int axis, normalize_axis(axis_, x->rank()));
     FOLIO_TRY(const Rows rows, plan_rows(*x, *where, where->shape(), axis));
-    if (where->dtype() == DType::kInt32) return gather_by<int32_t>(run, rows, *x, *where);
-    if (where->dtype() == DType::kInt64) return gather_by<int64_t>(run, rows, *x, *where);
-    return wrong_type(1, where->dtype());
+    if (where->dtype() != DType::kInt32 && where->dtype() != DType::kInt64) {
+      return wrong_type(1, where->dtype());
+    }
+    FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), where->shape()));
+    if (y->count() == 0) return Status::ok();
+    Gathering gathering{};
+    FOLIO_RETURN_IF_ERROR(dispatch_move(x->dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      gathering = {gather_places<T>, static_cast<int64_t>(sizeof(T)),
+                   reinterpret_cast<const uint8_t*>(x->data<T>()),
+                   reinterpret_cast<uint8_t*>(y->data_mut<T>())};
+      return Status::ok();
+    }));
+    const bool all_inside = where->dtype() == DType::kInt32
+                                ? gather_all(run, rows, where->data<int32_t>(), gathering)
+                                : gather_all(run, rows, where->data<int64_t>(), gathering);
+    if (all_inside) return Status::ok();
+    FOLIO_RETURN_IF_ERROR(offsets_of(run, 1, rows).status());  // says which
+    return invalid_argument("an index was outside an axis of ", rows.axis_dim);
   }
 
  private:
-  template <typename I>
-  static Status gather_by(OpRun& run, const Rows& rows, const Tensor& x, const Tensor& where) {
-    FOLIO_TRY(Tensor * y, run.output(0, x.dtype(), where.shape()));
-    if (y->count() == 0) return Status::ok();
-    return dispatch_move(x.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      if (gather(run, rows, where.data<I>(), x.data<T>(), y->data_mut<T>())) return Status::ok();
-      FOLIO_RETURN_IF_ERROR(offsets_of(run, 1, rows).status());  // says which
-      return invalid_argument("an index was outside an axis of ", rows.axis_dim);
-    });
-  }
-
-  // Whether all indices are inside; else some elements are not written.
-  template <typename I, typename T>
-  static bool gather(OpRun& run, const Rows& rows, const I* indices, const T* x, T* y) {
-    const int64_t n = rows.length;
-    std::atomic<bool> all_inside = true;
-    run.parallel().for_range(rows.count, rows_per_task(n), [&](int64_t begin, int64_t end) {
-      int64_t places[kPlaces];
-      Odometer<1> at(rows.rank, rows.dims, {rows.strides});
-      at.seek(begin);
-      for (int64_t row = begin; row < end; ++row, at.advance()) {
-        for (int64_t j = 0; j < n; j += kPlaces) {
-          const int64_t count = std::min(kPlaces, n - j);
-          if (!find_places(count, indices + row * n + j, rows.axis_dim, places)) {
-            all_inside.store(false, std::memory_order_relaxed);
-            return;
-          }
-          const T* from = x + at.offset() + j * rows.step;
-          gather_places(count, places, rows, from, y + row * n + j);
-        }
-      }
-    });
-    return all_inside.load(std::memory_order_relaxed);
-  }
-
-  template <typename T>
-  static void gather_places(int64_t n, const int64_t* places, const Rows& rows, const T* from,
-                            T* to) {
-    if (rows.step == 0) {  // along the last axis
-#pragma GCC unroll 4
-      for (int64_t j = 0; j < n; ++j) to[j] = from[places[j]];
-      return;
-    }
-    const int64_t stride = rows.axis_stride;
-#pragma GCC unroll 4
-    for (int64_t j = 0; j < n; ++j) to[j] = from[places[j] * stride + j];
-  }
-
   int64_t axis_;
 };
 

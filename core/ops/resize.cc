@@ -29,6 +29,30 @@ namespace {
 
 using Places = std::vector<std::vector<int64_t>>;
 
+// A little further from 0: a sum just below a whole number is that number but for rounding.
+template <typename A>
+A with_slack(A value) {
+  constexpr A kSlack = static_cast<A>(1.0 / 1024);
+  return value + (value < 0 ? -kSlack : kSlack);
+}
+
+// The value outside of the tensor, as the bits of an element of it: moves do not ask for more.
+Result<uint64_t> outside_bits(DType dtype, float value) {
+  uint64_t bits = 0;
+  const bool is_number = dispatch(NumericTypes{}, dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T element;
+    if constexpr (std::is_integral_v<T>) {
+      element = saturating_cast<T>(with_slack(value));
+    } else {
+      element = static_cast<T>(value);
+    }
+    std::memcpy(&bits, &element, sizeof element);
+  });
+  if (!is_number) return wrong_type(0, dtype);
+  return bits;
+}
+
 // ---------------------------------------------------------------- nearest
 
 // Each of n elements of 32 bits twice, four at a time, in this many rows one after the other.
@@ -344,23 +368,6 @@ void extrapolate(const std::vector<AxisTaps>& tables, const Shape& shape, A valu
   }
 }
 
-// A little further from 0: a sum just below a whole number is that number but for rounding.
-template <typename A>
-A with_slack(A value) {
-  constexpr A kSlack = static_cast<A>(1.0 / 1024);
-  return value + (value < 0 ? -kSlack : kSlack);
-}
-
-// The value outside of the tensor, as an element of it.
-template <typename T>
-T outside_as(float value) {
-  if constexpr (std::is_integral_v<T>) {
-    return saturating_cast<T>(with_slack(value));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
 // Before sums are converted as Cast does: within T's bounds, and rounded, or with slack. Blocks of
 // a number that a compiler knows are vectors.
 template <typename T, typename A>
@@ -383,12 +390,17 @@ void prepare_cut(OpRun& run, bool rounds, int64_t count, A* sums) {
   });
 }
 
+// What linear and cubic compute a T in.
 template <typename T>
+using SumOf =
+    std::conditional_t<std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) >= 4),
+                       double, float>;
+
+// In sums of type A, made once for all elements that take it; `prepare` is null where these are
+// no integers.
+template <typename A>
 Status resize_sums(OpRun& run, const ResizeOptions& options, const std::vector<ResizeAxis>& axes,
-                   const Tensor& x, Tensor* y) {
-  using A =
-      std::conditional_t<std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) >= 4),
-                         double, float>;
+                   const Tensor& x, Tensor* y, void (*prepare)(OpRun&, bool, int64_t, A*)) {
   std::vector<AxisTaps> tables(axes.size());
   bool extends = false;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -396,9 +408,10 @@ Status resize_sums(OpRun& run, const ResizeOptions& options, const std::vector<R
     FOLIO_TRY(tables[i], axis_taps(options, axes[i]));
     extends |= !tables[i].outside.empty();
   }
+  const bool is_sum = x.dtype() == dtype_of<A>();
   const A* from = nullptr;
   A* to = nullptr;
-  if constexpr (std::is_same_v<T, A>) {
+  if (is_sum) {
     from = x.data<A>();
     to = y->data_mut<A>();
   } else {
@@ -413,8 +426,8 @@ Status resize_sums(OpRun& run, const ResizeOptions& options, const std::vector<R
   }
   FOLIO_RETURN_IF_ERROR(sum_axes(run, axes, tables, from, to));
   if (extends) extrapolate(tables, y->shape(), static_cast<A>(options.extrapolation), to);
-  if constexpr (std::is_integral_v<T>) prepare_cut<T>(run, options.antialias, y->count(), to);
-  if constexpr (!std::is_same_v<T, A>) {
+  if (prepare) prepare(run, options.antialias, y->count(), to);
+  if (!is_sum) {
     convert_numbers(run, dtype_of<A>(), reinterpret_cast<const uint8_t*>(to), y->dtype(),
                     y->raw_mut(), y->count());
   }
@@ -497,23 +510,25 @@ class Resize final : public OpKernel {
       extends |= std::find(table.begin(), table.end(), -1) != table.end();
       places.push_back(std::move(table));
     }
+    uint64_t outside = 0;
     if (extends) {
-      return dispatch_input(NumericTypes{}, x.dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        resize_nearest<T>(run, x, places, outside_as<T>(options_.extrapolation), y);
-        return Status::ok();
-      });
+      FOLIO_TRY(outside, outside_bits(x.dtype(), options_.extrapolation));
     }
     return dispatch_move(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      resize_nearest<T>(run, x, places, T{}, y);
+      T fill{};
+      if constexpr (std::is_integral_v<T>) fill = static_cast<T>(outside);
+      resize_nearest<T>(run, x, places, fill, y);
       return Status::ok();
     });
   }
 
   Status sums(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x, Tensor* y) const {
     return dispatch_input(NumericTypes{}, x.dtype(), [&](auto tag) {
-      return resize_sums<typename decltype(tag)::type>(run, options_, axes, x, y);
+      using T = typename decltype(tag)::type;
+      void (*prepare)(OpRun&, bool, int64_t, SumOf<T>*) = nullptr;
+      if constexpr (std::is_integral_v<T>) prepare = prepare_cut<T, SumOf<T>>;
+      return resize_sums(run, options_, axes, x, y, prepare);
     });
   }
 

@@ -132,7 +132,8 @@ struct Place {
 
 // Keys of `columns` neighbouring columns, one behind the other.
 template <typename T, typename Key>
-void fill_keys(const Place& place, int64_t columns, const T* from, Key* keys) {
+void fill_keys(const Place& place, int64_t columns, const void* data, Key* keys) {
+  const T* const from = static_cast<const T*>(data);
   const Key flip = place.largest ? Key{0} : Key{-1};
   if (columns == 1) {
     int64_t i = 0;
@@ -152,6 +153,74 @@ void fill_keys(const Place& place, int64_t columns, const T* from, Key* keys) {
     }
     for (int64_t c = 0; c < columns; ++c) keys[c * place.n + i] = line[c];
   }
+}
+
+// Elements to[i * inner] = from[entries[i].index() * inner], i < k, of a type of this size.
+template <typename Bits, typename Entry>
+void take_values(const Place& place, const Entry* entries, const void* data, void* out) {
+  const Bits* const from = static_cast<const Bits*>(data);
+  Bits* const to = static_cast<Bits*>(out);
+  for (int64_t i = 0; i < place.k; ++i) {
+    to[i * place.inner] = from[entries[i].index() * place.inner];
+  }
+}
+
+// What is made for each type of element; the search is made for each type of entry.
+template <typename Key, typename Entry>
+struct Elements {
+  int64_t size;
+  void (*fill)(const Place& place, int64_t columns, const void* from, Key* keys);
+  void (*take)(const Place& place, const Entry* entries, const void* from, void* to);
+};
+
+template <typename T, typename Key, typename Entry>
+Elements<Key, Entry> elements_of() {
+  using Bits = std::conditional_t<
+      sizeof(T) == 1, uint8_t,
+      std::conditional_t<sizeof(T) == 2, uint16_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+  return {static_cast<int64_t>(sizeof(T)), fill_keys<T, Key>, take_values<Bits, Entry>};
+}
+
+// Some neighbouring columns at a time, so that a line of memory is read once.
+template <typename Key, typename Entry>
+Status find(OpRun& run, const Tensor& x, const Place& place, const Elements<Key, Entry>& elements,
+            Tensor* values, Tensor* indices) {
+  const int64_t n = place.n;
+  const int64_t k = place.k;
+  const int64_t inner = place.inner;
+  const int64_t columns = std::min(inner, kColumns);
+  const int64_t strips = (inner + columns - 1) / columns;
+  const size_t key_bytes = align_up(static_cast<size_t>(columns * n) * sizeof(Key), 64);
+  const auto entry_bytes = static_cast<size_t>(entries_held(n, k)) * sizeof(Entry);
+  ThreadScratch scratch;
+  FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, key_bytes + entry_bytes, &scratch));
+  const uint8_t* from = x.raw();
+  uint8_t* to = values->raw_mut();
+  int64_t* where = indices->data_mut<int64_t>();
+  const int64_t grain = rows_per_task(n * columns);
+  run.parallel().for_range(place.outer * strips, grain, [&](int64_t begin, int64_t end) {
+    const ThreadScratch::Block block(scratch);
+    auto* keys = reinterpret_cast<Key*>(block.data());
+    auto* best = reinterpret_cast<Entry*>(block.data() + key_bytes);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % strips * columns;
+      const int64_t count = std::min(columns, inner - first);
+      const uint8_t* strip = from + (task / strips * n * inner + first) * elements.size;
+      elements.fill(place, count, strip, keys);
+      for (int64_t c = 0; c < count; ++c) {
+        if (k <= kFew) {
+          select_few(keys + c * n, n, k, best);
+        } else {
+          select_many(keys + c * n, n, k, best);
+        }
+        const int64_t at = task / strips * k * inner + first + c;
+        elements.take(place, best, strip + c * elements.size, to + at * elements.size);
+        for (int64_t i = 0; i < k; ++i) where[at + i * inner] = best[i].index();
+      }
+    }
+  });
+  return Status::ok();
 }
 
 class TopK final : public OpKernel {
@@ -185,63 +254,16 @@ class TopK final : public OpKernel {
     FOLIO_TRY(Tensor * indices, run.output(1, DType::kInt64, shape));
     if (values->count() == 0) return Status::ok();
     return dispatch_input(NumericTypes{}, x->dtype(), [&](auto tag) {
-      return find<typename decltype(tag)::type>(run, *x, place, values, indices);
-    });
-  }
-
- private:
-  template <typename T>
-  static Status find(OpRun& run, const Tensor& x, const Place& place, Tensor* values,
-                     Tensor* indices) {
-    if constexpr (sizeof(KeyOf<T>) == 4) {
-      if (place.n <= NarrowEntry::kMost) {
-        return find_by<T, int32_t, NarrowEntry>(run, x, place, values, indices);
-      }
-    }
-    return find_by<T, int64_t, WideEntry>(run, x, place, values, indices);
-  }
-
-  // Some neighbouring columns at a time, so that a line of memory is read once.
-  template <typename T, typename Key, typename Entry>
-  static Status find_by(OpRun& run, const Tensor& x, const Place& place, Tensor* values,
-                        Tensor* indices) {
-    const int64_t n = place.n;
-    const int64_t k = place.k;
-    const int64_t inner = place.inner;
-    const int64_t columns = std::min(inner, kColumns);
-    const int64_t strips = (inner + columns - 1) / columns;
-    const size_t key_bytes = align_up(static_cast<size_t>(columns * n) * sizeof(Key), 64);
-    const auto entry_bytes = static_cast<size_t>(entries_held(n, k)) * sizeof(Entry);
-    ThreadScratch scratch;
-    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, key_bytes + entry_bytes, &scratch));
-    const T* from = x.data<T>();
-    T* to = values->data_mut<T>();
-    int64_t* where = indices->data_mut<int64_t>();
-    const int64_t grain = rows_per_task(n * columns);
-    run.parallel().for_range(place.outer * strips, grain, [&](int64_t begin, int64_t end) {
-      const ThreadScratch::Block block(scratch);
-      auto* keys = reinterpret_cast<Key*>(block.data());
-      auto* best = reinterpret_cast<Entry*>(block.data() + key_bytes);
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t first = task % strips * columns;
-        const int64_t count = std::min(columns, inner - first);
-        const T* strip = from + task / strips * n * inner + first;
-        fill_keys(place, count, strip, keys);
-        for (int64_t c = 0; c < count; ++c) {
-          if (k <= kFew) {
-            select_few(keys + c * n, n, k, best);
-          } else {
-            select_many(keys + c * n, n, k, best);
-          }
-          const int64_t at = task / strips * k * inner + first + c;
-          for (int64_t i = 0; i < k; ++i) {
-            to[at + i * inner] = strip[best[i].index() * inner + c];
-            where[at + i * inner] = best[i].index();
-          }
+      using T = typename decltype(tag)::type;
+      if constexpr (sizeof(KeyOf<T>) == 4) {
+        if (place.n <= NarrowEntry::kMost) {
+          const auto elements = elements_of<T, int32_t, NarrowEntry>();
+          return find(run, *x, place, elements, values, indices);
         }
       }
+      const auto elements = elements_of<T, int64_t, WideEntry>();
+      return find(run, *x, place, elements, values, indices);
     });
-    return Status::ok();
   }
 };
 
