@@ -72,6 +72,9 @@ typedef enum FolioUnaryF64Function {
   kFolioLogF64,     /* 1 ulp; log(0) = -inf, log(x < 0) = NaN */
   kFolioTanhF64,    /* 2 ulp, of ref 3; exactly 1 at inf */
   kFolioSigmoidF64, /* 2 ulp */
+  kFolioFloorF64,   /* exact, as the next two; zeros keep the sign of x */
+  kFolioCeilF64,
+  kFolioRoundF64, /* half to even */
   kFolioUnaryF64Count
 } FolioUnaryF64Function;
 

@@ -77,21 +77,20 @@ void multiply_row_i32(int64_t n, const void* a, int64_t a_step, const void* b, i
   const auto* const right = static_cast<const int32_t*>(b);
   auto* const to = static_cast<int32_t*>(y);
 #if defined(__SSE2__)
-  const auto load = [](const int32_t* from) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  const auto load = [](const int32_t* from, int64_t at, int64_t step) {
+    return step == 0 ? _mm_set1_epi32(*from)
+                     : _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at));
   };
   const auto multiply_four = [&](int64_t at) {
-    const __m128i x = load(left + at);
-    const __m128i z = load(right + at);
+    const __m128i x = load(left, at, a_step);
+    const __m128i z = load(right, at, b_step);
     const __m128i even = _mm_mul_epu32(x, z);
     const __m128i odd = _mm_mul_epu32(_mm_shuffle_epi32(x, 0xF5), _mm_shuffle_epi32(z, 0xF5));
     const __m128i low = _mm_and_si128(even, _mm_set_epi32(0, -1, 0, -1));
     const __m128i product = _mm_or_si128(low, _mm_slli_epi64(odd, 32));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at), product);
   };
-  if (a_step == 1 && b_step == 1) {
-    for (; i + 8 <= n; i += 8) multiply_four(i), multiply_four(i + 4);
-  }
+  for (; i + 8 <= n; i += 8) multiply_four(i), multiply_four(i + 4);
 #endif
   row_from<MulFunction>(i, n, left, a_step, right, b_step, to);
 }

@@ -57,25 +57,6 @@ void map(int64_t n, const T* x, Params p, T* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = F{}(x[i], p);
 }
 
-// Whole numbers, in operations that every vector unit has: a number this large has no fraction.
-template <typename T>
-constexpr T kWhole = std::is_same_v<T, float> ? T(0x1p23) : T(0x1p52);
-template <typename T>
-T nearest(T x) {
-  const T large = std::copysign(kWhole<T>, x);
-  return std::copysign(std::abs(x) < kWhole<T> ? x + large - large : x, x);
-}
-template <typename T>
-T floor_of(T x) {
-  const T whole = nearest(x);
-  return std::copysign(whole > x ? whole - 1 : whole, x);
-}
-template <typename T>
-T ceil_of(T x) {
-  const T whole = nearest(x);
-  return std::copysign(whole < x ? whole + 1 : whole, x);
-}
-
 template <typename F>
 constexpr Row row(std::string_view name, int since, int slot, F, Integers integers = Integers::kNo,
                   std::string_view a_name = "", float a = 0, std::string_view b_name = "",
@@ -103,9 +84,9 @@ constexpr Row kRows[] = {
     row("Log", 1, kFolioLog, FOLIO_FN(std::log(x))),
     row("Sqrt", 1, kFolioSqrt, FOLIO_FN(std::sqrt(x))),
     row("Reciprocal", 1, kFolioReciprocal, FOLIO_FN(1 / x)),
-    row("Floor", 1, kFolioFloor, FOLIO_FN(floor_of(x))),
-    row("Ceil", 1, kFolioCeil, FOLIO_FN(ceil_of(x))),
-    row("Round", 11, kFolioRound, FOLIO_FN(nearest(x))),
+    row("Floor", 1, kFolioFloor, FOLIO_FN(std::floor(x))),
+    row("Ceil", 1, kFolioCeil, FOLIO_FN(std::ceil(x))),
+    row("Round", 11, kFolioRound, FOLIO_FN(std::rint(x))),
     row("Erf", 9, kFolioErf, FOLIO_FN(std::erf(x)), Integers::kAll),
     row("Sin", 7, kFolioSin, FOLIO_FN(std::sin(x))),
     row("Cos", 7, kFolioCos, FOLIO_FN(std::cos(x))),
@@ -213,12 +194,13 @@ class Unary final : public OpKernel {
     });
   }
 
-  // Those of vectors where a loop over the C library takes long.
+  // Those of vectors where a loop over the C library, or without AVX, takes long.
   void doubles(OpRun& run, int64_t count, const double* x, double* y) const {
-    constexpr std::pair<int, int> kSlots[] = {{kFolioExp, kFolioExpF64},
-                                              {kFolioLog, kFolioLogF64},
-                                              {kFolioTanh, kFolioTanhF64},
-                                              {kFolioSigmoid, kFolioSigmoidF64}};
+    constexpr std::pair<int, int> kSlots[] = {
+        {kFolioExp, kFolioExpF64},     {kFolioLog, kFolioLogF64},
+        {kFolioTanh, kFolioTanhF64},   {kFolioSigmoid, kFolioSigmoidF64},
+        {kFolioFloor, kFolioFloorF64}, {kFolioCeil, kFolioCeilF64},
+        {kFolioRound, kFolioRoundF64}};
     FolioUnaryF64 kernel = nullptr;
     for (const auto& [slot, of_doubles] : kSlots) {
       if (slot == row->slot) kernel = run.kernels().unary_f64[of_doubles];
@@ -254,15 +236,17 @@ class Unary final : public OpKernel {
           for (int64_t i = begin; i < end; ++i) to[i] = f(from[i]);
         });
       };
-      const auto negated = [](T v) {
-        return static_cast<T>(static_cast<U>(0) - static_cast<U>(v));
+      // Those below 0 with all bits turned, and one more.
+      const auto absolute = [](T v) {
+        const T sign = std::is_signed_v<T> ? static_cast<T>(v >> (sizeof(T) * 8 - 1)) : T{0};
+        return static_cast<T>(static_cast<U>(v ^ sign) - static_cast<U>(sign));
       };
       switch (row->slot) {
         case kFolioSign:
           each([](T v) { return static_cast<T>((v > 0) - (v < 0)); });
           break;
         case kFolioNeg:
-          each(negated);
+          each([](T v) { return static_cast<T>(static_cast<U>(0) - static_cast<U>(v)); });
           break;
         case kFolioRelu:
           each([](T v) { return v < 0 ? T{0} : v; });
@@ -271,7 +255,7 @@ class Unary final : public OpKernel {
           each([](T v) { return static_cast<T>(std::erf(static_cast<double>(v))); });
           break;
         default:
-          each([&](T v) { return v < 0 ? negated(v) : v; });
+          each(absolute);
           break;
       }
       done = true;

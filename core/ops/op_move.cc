@@ -20,6 +20,17 @@ void move_short_runs(uint8_t* to, int64_t to_step, const uint8_t* from, int64_t 
   }
 }
 
+// Runs of more than kBytes, of which a call would take longer than the copy.
+template <int64_t kBytes>
+void move_middle_runs(uint8_t* to, int64_t to_step, const uint8_t* from, int64_t from_step,
+                      int64_t bytes, int64_t count) {
+  const int64_t last = bytes - kBytes;
+  for (; count > 0; --count, to += to_step, from += from_step) {
+    for (int64_t at = 0; at < last; at += kBytes) std::memcpy(to + at, from + at, kBytes);
+    std::memcpy(to + last, from + last, kBytes);
+  }
+}
+
 }  // namespace
 
 void put_apart(int64_t n, const float* x, int64_t stride, float* y) {
@@ -61,13 +72,15 @@ void move_byte_runs(uint8_t* to, int64_t to_step, const uint8_t* from, int64_t f
                     int64_t bytes, int64_t count) {
   if (bytes <= 0) return;
   if (to_step == bytes && from_step == bytes) bytes *= std::exchange(count, 1);
-  if (bytes > 64) {
+  constexpr int64_t kLongest = 256;  // of those without calls
+  if (bytes > kLongest) {
     for (; count > 0; --count, to += to_step, from += from_step) {
       std::memcpy(to, from, static_cast<size_t>(bytes));
     }
     return;
   }
-  const auto move = bytes >= 32   ? move_short_runs<32>
+  const auto move = bytes > 64    ? move_middle_runs<32>
+                    : bytes >= 32 ? move_short_runs<32>
                     : bytes >= 16 ? move_short_runs<16>
                     : bytes >= 8  ? move_short_runs<8>
                     : bytes >= 4  ? move_short_runs<4>

@@ -2,6 +2,7 @@
 // the same; n > 0.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -20,15 +21,26 @@ inline double largest_of(const FolioKernels& kernels, int64_t n, const double* x
   return most;
 }
 
+// Short rows some at a time: a call takes longer than a row of them.
 inline void softmax_rows(const FolioKernels& kernels, int64_t rows, int64_t n, const double* x,
                          double* y) {
-  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const double most = largest_of(kernels, n, x);
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - most;
-    kernels.unary_f64[kFolioExpF64](n, y, y);
-    double sum = 0;
-    kernels.reduce_rows_f64[kFolioReduceSum](1, n, y, n, &sum);
-    for (int64_t i = 0; i < n; ++i) y[i] /= sum;
+  constexpr int64_t kRows = 64;
+  constexpr int64_t kElements = 1024;  // of rows that stay in L1
+  const int64_t together = std::clamp<int64_t>(kElements / n, 1, kRows);
+  for (int64_t r = 0; r < rows; r += together, x += together * n, y += together * n) {
+    const int64_t count = std::min(together, rows - r);
+    double most[kRows];
+    double sums[kRows] = {};
+    std::fill_n(most, count, -std::numeric_limits<double>::infinity());
+    kernels.reduce_rows_f64[kFolioReduceMax](count, n, x, n, most);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t j = i * n; j < (i + 1) * n; ++j) y[j] = x[j] - most[i];
+    }
+    kernels.unary_f64[kFolioExpF64](count * n, y, y);
+    kernels.reduce_rows_f64[kFolioReduceSum](count, n, y, n, sums);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t j = i * n; j < (i + 1) * n; ++j) y[j] /= sums[i];
+    }
   }
 }
 

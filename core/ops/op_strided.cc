@@ -62,8 +62,8 @@ void copy_rows(OpRun& run, const StridedView& view, const void* from, T* to) {
   run.parallel().for_range(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
     Odometer<1> at(std::max(last - 1, 0), view.dims, {view.strides});
     at.seek(begin / even);
-    for (int64_t row = begin; row < end; at.advance()) {
-      const int64_t index = row % even;
+    int64_t index = begin % even;
+    for (int64_t row = begin; row < end; at.advance(), index = 0) {
       const int64_t count = std::min(even - index, end - row);
       const int64_t first = view.offset + at.offset() + index * step;
       copy_even_rows(to + row * n, from, first, n, stride, step, count);
@@ -96,6 +96,16 @@ void transpose_square(const uint16_t* from, int64_t from_stride, uint16_t* to, i
   for (int i = 0; i < 8; ++i) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_stride), r[i]);
   }
+}
+#endif
+
+#if defined(__SSE2__)
+// Squares of 2 x 2 elements of 64 bits.
+void transpose_square(const uint64_t* from, int64_t from_stride, uint64_t* to, int64_t to_stride) {
+  const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + from_stride));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi64(a, b));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to + to_stride), _mm_unpackhi_epi64(a, b));
 }
 #endif
 
@@ -134,13 +144,18 @@ void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, co
     }
   }
 #if defined(__SSE2__)
-  if constexpr (sizeof(T) == 2) {
-    const int64_t whole_rows = rows / 8 * 8;
-    const int64_t whole_cols = cols / 8 * 8;
-    for (int64_t j = 0; j < whole_cols; j += 8) {
-      for (int64_t i = 0; i < whole_rows; i += 8) {
-        transpose_square(element_at<T>(from, i * from_stride + j), from_stride,
-                         to + j * to_stride + i, to_stride);
+  if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, uint64_t>) {
+    constexpr int64_t kSquare = 16 / sizeof(T);
+    constexpr int64_t kLine = 64 / sizeof(T);  // of cache, read once
+    const int64_t whole_rows = rows / kSquare * kSquare;
+    const int64_t whole_cols = cols / kSquare * kSquare;
+    for (int64_t j0 = 0; j0 < whole_cols; j0 += kLine) {
+      const int64_t j1 = std::min(j0 + kLine, whole_cols);
+      for (int64_t i = 0; i < whole_rows; i += kSquare) {
+        for (int64_t j = j0; j < j1; j += kSquare) {
+          transpose_square(element_at<T>(from, i * from_stride + j), from_stride,
+                           to + j * to_stride + i, to_stride);
+        }
       }
     }
     transpose_elements(rows - whole_rows, whole_cols, element_at<T>(from, whole_rows * from_stride),

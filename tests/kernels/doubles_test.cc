@@ -33,10 +33,10 @@ struct Function {
 };
 
 const Function kFunctions[] = {
-    {kFolioExpF64, "exp", std::exp, 2},
-    {kFolioLogF64, "log", std::log, 1},
-    {kFolioTanhF64, "tanh", std::tanh, 2},
-    {kFolioSigmoidF64, "sigmoid", sigmoid, 2},
+    {kFolioExpF64, "exp", std::exp, 2},       {kFolioLogF64, "log", std::log, 1},
+    {kFolioTanhF64, "tanh", std::tanh, 2},    {kFolioSigmoidF64, "sigmoid", sigmoid, 2},
+    {kFolioFloorF64, "floor", std::floor, 0}, {kFolioCeilF64, "ceil", std::ceil, 0},
+    {kFolioRoundF64, "round", std::rint, 0},
 };
 
 // |got - want| in units of the last place of `want` as f64 (at least 2^-1074).
@@ -63,7 +63,8 @@ std::vector<double> probes() {
     const double part = static_cast<double>(bits >> 11) * 0x1p-52 - 1;  // [-1, 1)
     double any = 0;
     std::memcpy(&any, &bits, sizeof any);
-    x.insert(x.end(), {any, part, 1 + part / 2, 20 * part, 750 * part, std::abs(part) * 0x1p-1022});
+    x.insert(x.end(), {any, part, 1 + part / 2, 20 * part, std::ldexp(part, i % 56), 750 * part,
+                       std::abs(part) * 0x1p-1022});
   }
   return x;
 }

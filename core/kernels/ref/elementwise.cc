@@ -155,6 +155,9 @@ void fill_elementwise__ref(FolioKernels* table) {
   table->unary_f64[kFolioLogF64] = map1_f64<log>;
   table->unary_f64[kFolioTanhF64] = map1_f64<tanh>;
   table->unary_f64[kFolioSigmoidF64] = map1_f64<sigmoid_f64>;
+  table->unary_f64[kFolioFloorF64] = map1_f64<floor>;
+  table->unary_f64[kFolioCeilF64] = map1_f64<ceil>;
+  table->unary_f64[kFolioRoundF64] = map1_f64<rint>;
 
   FolioShapedF32* of_two = table->shaped_f32;
   of_two[kFolioLeakyRelu] = shaped<leaky_relu>;

@@ -1,4 +1,4 @@
-/* exp, log, tanh and sigmoid of doubles; see kernels.h for accuracy.
+/* exp, log, tanh, sigmoid and whole numbers of doubles; see kernels.h for accuracy.
  *
  * Coefficients: interpolation at Chebyshev's nodes in 80 digits, rounded to double (November 2026).
  * All branches are selects, and ends of rows take the same instructions under a mask. */
@@ -119,11 +119,12 @@ VFN VD vd_sigmoid(VD x) {
 
 template <VD (*kFunction)(VD)>
 static void map_doubles(int64_t n, const double* x, double* y) {
-  for (int64_t i = 0; i < n; i += kDoubles) {
-    const VM m = v_first(n - i < kDoubles ? 2 * (n - i) : kLanes);
-    const VD result = kFunction((VD)v_load_masked((const float*)(x + i), m));
-    v_store_masked((float*)(y + i), m, (V)result);
-  }
+  int64_t i = 0;
+  for (; i + kDoubles <= n; i += kDoubles) vd_store(y + i, kFunction(vd_load(x + i)));
+  if (i == n) return;
+  const VM m = v_first(2 * (n - i));
+  const VD result = kFunction((VD)v_load_masked((const float*)(x + i), m));
+  v_store_masked((float*)(y + i), m, (V)result);
 }
 
 static void fill_doubles(FolioKernels* table) {
@@ -131,4 +132,7 @@ static void fill_doubles(FolioKernels* table) {
   table->unary_f64[kFolioLogF64] = map_doubles<vd_natural_log>;
   table->unary_f64[kFolioTanhF64] = map_doubles<vd_tanh>;
   table->unary_f64[kFolioSigmoidF64] = map_doubles<vd_sigmoid>;
+  table->unary_f64[kFolioFloorF64] = map_doubles<vd_floor>;
+  table->unary_f64[kFolioCeilF64] = map_doubles<vd_ceil>;
+  table->unary_f64[kFolioRoundF64] = map_doubles<vd_round>;
 }

@@ -259,6 +259,9 @@ VFN VD vd_pick_max(VD a, VD b) {
   return _mm256_blendv_pd(_mm256_max_pd(a, b), a, _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
 }
 VFN VD vd_sqrt(VD a) { return _mm256_sqrt_pd(a); }
+VFN VD vd_floor(VD a) { return _mm256_round_pd(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+VFN VD vd_ceil(VD a) { return _mm256_round_pd(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+VFN VD vd_round(VD a) { return _mm256_round_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 VFN VD vd_select_eq(VD a, VD b, VD yes, VD no) { /* a == b ? yes : no */
   return _mm256_blendv_pd(no, yes, _mm256_cmp_pd(a, b, _CMP_EQ_OQ));
 }
