@@ -32,6 +32,10 @@ class NhwcRow {
         x_(reinterpret_cast<const float**>(scratch)),
         taps_(x_ + w.kernel_count()) {}
 
+  // The image is the last `lines` lines of one, line h in place of line h - lines; as many as a
+  // line of the output sees, at least.
+  void set_ring(int64_t lines) { ring_ = lines; }
+
   // Lines [begin, end) of the output at `depth`. body(line, column, args, taps): the first pixel;
   // args has lines, pixels, channels, taps, x, w and the steps set, but not y.
   template <typename Body>
@@ -46,7 +50,7 @@ class NhwcRow {
     WindowTaps taps[kSpatial] = {taps_inside(w_, 0, depth), {}, {}};
     for (int64_t line = begin; line < end;) {
       taps[1] = taps_inside(w_, 1, line);
-      const int64_t lines = std::min(end - line, alike(taps[1], 1, line));
+      const int64_t lines = std::min({end - line, alike(taps[1], 1, line), until_turn(taps[1])});
       for (int64_t column = columns.from; column < columns.to;) {
         taps[2] = taps_inside(w_, 2, column);
         FolioWindowF32 args = point(image, taps);
@@ -68,12 +72,23 @@ class NhwcRow {
     return std::min(w_.out[axis] - at, more + 1);
   }
 
+  // Lines of the output from one with these taps on before any of them is at the ring's first line.
+  int64_t until_turn(const WindowTaps& taps) const {
+    int64_t lines = w_.out[1];
+    for (int64_t kh = taps.from; ring_ > 0 && kh < taps.to; ++kh) {
+      const int64_t at = (taps.first + kh * w_.dilation[1]) % ring_;
+      lines = std::min(lines, (ring_ - 1 - at) / w_.stride[1] + 1);
+    }
+    return lines;
+  }
+
   FolioWindowF32 point(const float* image, const WindowTaps taps[]) const {
     FolioWindowF32 args{};
     for (int64_t kd = taps[0].from; kd < taps[0].to; ++kd) {
       const int64_t d = taps[0].first + kd * w_.dilation[0];
       for (int64_t kh = taps[1].from; kh < taps[1].to; ++kh) {
-        const int64_t h = taps[1].first + kh * w_.dilation[1];
+        int64_t h = taps[1].first + kh * w_.dilation[1];
+        if (ring_ > 0) h %= ring_;
         for (int64_t kw = taps[2].from; kw < taps[2].to; ++kw, ++args.taps) {
           const int64_t v = taps[2].first + kw * w_.dilation[2];
           x_[args.taps] = image + ((d * w_.in[1] + h) * w_.in[2] + v) * channels_;
@@ -95,6 +110,7 @@ class NhwcRow {
   const Window& w_;
   int64_t channels_;
   int64_t w_step_;
+  int64_t ring_ = 0;
   const float* weights_;
   const float** x_;
   const float** taps_;
