@@ -34,7 +34,7 @@ std::vector<LinesCase> lines_cases() {
       out.push_back({x, pixels + 30, 3, step, 1, 40, {2}});  // windows beside the rows
     }
   }
-  for (const int64_t step : {1, 2, 5}) out.push_back({5001, 4990 / step, 3, step, 3, 2, {2, 3}});
+  for (const int64_t step : {1, 2, 5, 9}) out.push_back({5001, 4990 / step, 3, step, 3, 2, {2, 3}});
   out.push_back({40, 1, 40, 5000, 1, 0, {2}});
   out.push_back({0, 3, 3, 1, 1, 1, {2}});
   return out;

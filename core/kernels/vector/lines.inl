@@ -4,8 +4,9 @@
  * the joining, then columns. Up to two vectors of them stay in registers, where a tap is a
  * permutation. Longer rows go to L1, where a tap is a shift; that is done for all lines before their
  * columns, since a load of what two stores have just written waits for both. Every second pixel: the
- * even and the odd lanes of two neighbouring vectors are two taps. A line's last vector may reach
- * into the next one, which is written later. */
+ * even and the odd lanes of two neighbouring vectors are two taps. Of larger steps all columns are
+ * joined and some are picked. A line's last vector may reach into the next one, which is written
+ * later. */
 
 constexpr int64_t kHeldTaps = 16;
 
@@ -135,6 +136,26 @@ static void join_columns(const FolioLinesF32* args, int64_t l, int64_t i, int64_
   }
 }
 
+/* The same of a step of which a vector of columns has two or more: all columns, some of which are
+ * outputs. These go to where the row's columns are read already. */
+template <int kKind>
+static void pick_columns(const FolioLinesF32* args, int64_t l, int64_t i, int64_t n, float* row,
+                         int64_t after, float* y) {
+  const int64_t step = args->pixel_step;
+  int64_t picked = 0;
+  for (int64_t at = 0; picked < n; at += kLanes) {
+    float columns[kLanes];
+    v_store(columns, join_neighbours<kKind>(args, row + at));
+    for (; picked < n && picked * step - at < kLanes; ++picked) {
+      row[picked] = columns[picked * step - at];
+    }
+  }
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const int64_t left = n - j < kLanes ? n - j : kLanes;
+    end_outputs<kKind>(args, l, i + j, left, after - j, v_load(row + j), y + j);
+  }
+}
+
 /* Lines of a plane, by way of L1. */
 template <int kKind>
 static void join_plane(const FolioLinesF32* args, const float* x, float* y) {
@@ -149,13 +170,15 @@ static void join_plane(const FolioLinesF32* args, const float* x, float* y) {
                        args->joined + l * pitch);
     }
     for (int64_t l = 0; l < args->lines; ++l) {
-      const float* row = args->joined + l * pitch;
+      float* row = args->joined + l * pitch;
       float* to = y + l * args->pixels + i;
       const int64_t after = n == args->pixels ? (args->lines - l) * n : n;
       if (step == 1) {
         join_columns<kKind, 1>(args, l, i, n, row, after, to);
       } else if (step == 2) {
         join_columns<kKind, 2>(args, l, i, n, row, after, to);
+      } else if (2 * step <= kLanes) {
+        pick_columns<kKind>(args, l, i, n, row, after, to);
       } else {
         join_columns<kKind, 0>(args, l, i, n, row, after, to);
       }
