@@ -67,32 +67,30 @@ void divide_row_i32(int64_t n, const void* a, int64_t a_step, const void* b, int
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int32_t>(from[i] * reciprocal);
 }
 
-// Pairs of int32 (and uint32, whose products have the same low bits), eight at a time. SSE2
-// multiplies every second element alone; the products are joined by a mask and a shift, as it
+// Products of int32 (and uint32, which have the same low bits), eight at a time; how many of n.
+// SSE2 multiplies every second element alone; the products are joined by a mask and a shift, as it
 // shuffles less at a time than it does anything else.
-void multiply_row_i32(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,
-                      void* y) {
+template <int kBStep>
+int64_t multiply_eights(int64_t n, const int32_t* a, const int32_t* b, int32_t* y) {
   int64_t i = 0;
-  const auto* const left = static_cast<const int32_t*>(a);
-  const auto* const right = static_cast<const int32_t*>(b);
-  auto* const to = static_cast<int32_t*>(y);
 #if defined(__SSE2__)
-  const auto load = [](const int32_t* from, int64_t at, int64_t step) {
-    return step == 0 ? _mm_set1_epi32(*from)
-                     : _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at));
+  const auto load = [](const int32_t* from) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   };
+  const __m128i low = _mm_set_epi32(0, -1, 0, -1);
+  const __m128i second = _mm_set1_epi32(n > 0 ? *b : 0);
   const auto multiply_four = [&](int64_t at) {
-    const __m128i x = load(left, at, a_step);
-    const __m128i z = load(right, at, b_step);
+    const __m128i x = load(a + at);
+    const __m128i z = kBStep == 0 ? second : load(b + at);
     const __m128i even = _mm_mul_epu32(x, z);
-    const __m128i odd = _mm_mul_epu32(_mm_shuffle_epi32(x, 0xF5), _mm_shuffle_epi32(z, 0xF5));
-    const __m128i low = _mm_and_si128(even, _mm_set_epi32(0, -1, 0, -1));
-    const __m128i product = _mm_or_si128(low, _mm_slli_epi64(odd, 32));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at), product);
+    const __m128i odd =
+        _mm_mul_epu32(_mm_srli_epi64(x, 32), kBStep == 0 ? z : _mm_srli_epi64(z, 32));
+    const __m128i product = _mm_or_si128(_mm_and_si128(even, low), _mm_slli_epi64(odd, 32));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + at), product);
   };
   for (; i + 8 <= n; i += 8) multiply_four(i), multiply_four(i + 4);
 #endif
-  row_from<MulFunction>(i, n, left, a_step, right, b_step, to);
+  return i;
 }
 
 // Pairs of 64-bit integers, which SSE2 does not compare. Eight a step: with one a step, caches wait
@@ -109,31 +107,47 @@ void wide_row(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b
   for (int64_t i = 0; i < n; ++i) to[i] = F()(left[i], right[i]);
 }
 
-// Products of these (and of uint64, whose low bits are the same): two by SSE2, from their halves,
-// beside two by the integer unit, of which there is one.
-void multiply_row_i64(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,
-                      void* y) {
+// Products of these (and of uint64, whose low bits are the same), four at a time; how many of n:
+// two by SSE2, from their halves, beside two by the integer unit, of which there is one.
+template <int kBStep>
+int64_t multiply_fours(int64_t n, const int64_t* a, const int64_t* b, int64_t* y) {
   int64_t i = 0;
-  const auto* const left = static_cast<const int64_t*>(a);
-  const auto* const right = static_cast<const int64_t*>(b);
-  auto* const to = static_cast<int64_t*>(y);
 #if defined(__SSE2__)
+  const int64_t same = n > 0 ? *b : 0;
+  const __m128i second = _mm_set1_epi64x(same);
   const auto multiply_two = [&](int64_t at) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(left + at));
-    const __m128i z = _mm_loadu_si128(reinterpret_cast<const __m128i*>(right + at));
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + at));
+    const __m128i z =
+        kBStep == 0 ? second : _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + at));
     const __m128i mixed = _mm_add_epi64(_mm_mul_epu32(_mm_srli_epi64(x, 32), z),
                                         _mm_mul_epu32(x, _mm_srli_epi64(z, 32)));
     const __m128i product = _mm_add_epi64(_mm_mul_epu32(x, z), _mm_slli_epi64(mixed, 32));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at), product);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + at), product);
   };
-  if (a_step == 1 && b_step == 1) {
-    for (; i + 4 <= n; i += 4) {
-      multiply_two(i);
-      to[i + 2] = MulFunction()(left[i + 2], right[i + 2]);
-      to[i + 3] = MulFunction()(left[i + 3], right[i + 3]);
-    }
+  for (; i + 4 <= n; i += 4) {
+    multiply_two(i);
+    y[i + 2] = MulFunction()(a[i + 2], kBStep == 0 ? same : b[i + 2]);
+    y[i + 3] = MulFunction()(a[i + 3], kBStep == 0 ? same : b[i + 3]);
   }
 #endif
+  return i;
+}
+
+// Whole rows: what is left of those that `some` have computed, whose second operand may be one.
+template <typename T, int64_t (*kSomeOfOne)(int64_t, const T*, const T*, T*),
+          int64_t (*kSomeOfPairs)(int64_t, const T*, const T*, T*)>
+void multiply_row(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,
+                  void* y) {
+  const auto* left = static_cast<const T*>(a);
+  const auto* right = static_cast<const T*>(b);
+  if (a_step == 0) {
+    std::swap(left, right);
+    std::swap(a_step, b_step);
+  }
+  auto* const to = static_cast<T*>(y);
+  const int64_t i = a_step == 0   ? 0
+                    : b_step == 0 ? kSomeOfOne(n, left, right, to)
+                                  : kSomeOfPairs(n, left, right, to);
   row_from<MulFunction>(i, n, left, a_step, right, b_step, to);
 }
 
@@ -142,10 +156,10 @@ template <typename F, typename Types>
 BinaryRow row_for(DType dtype) {
   if (std::is_same_v<F, DivFunction> && dtype == DType::kInt32) return divide_row_i32;
   if (std::is_same_v<F, MulFunction> && (dtype == DType::kInt32 || dtype == DType::kUint32)) {
-    return multiply_row_i32;
+    return multiply_row<int32_t, multiply_eights<0>, multiply_eights<1>>;
   }
   if (std::is_same_v<F, MulFunction> && (dtype == DType::kInt64 || dtype == DType::kUint64)) {
-    return multiply_row_i64;
+    return multiply_row<int64_t, multiply_fours<0>, multiply_fours<1>>;
   }
   if constexpr (std::is_same_v<F, MinFunction> || std::is_same_v<F, MaxFunction>) {
     if (dtype == DType::kInt64) return wide_row<F>;
