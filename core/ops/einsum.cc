@@ -6,7 +6,8 @@
 //         operand is its diagonal.
 // Math:   y[out labels] = sum over the other labels of the product of the operands.
 //         Two operands of 32 or 64 bits with a sum: a matrix product per batch, [batch, m, k] and
-//         [batch, k, n] copied into place; everything else: products along one axis at a time.
+//         [batch, k, n] copied into place; one operand without a label twice: a reduction, and a
+//         transpose; everything else: products along one axis at a time.
 // Types:  float, double; float16, bfloat16 in float; integers, wrapping.
 // Errors: kInvalidGraph for the notation, kInvalidArgument for shapes that do not fit it.
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "core/base/checked_math.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_joins.h"
 #include "core/ops/op_product.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_strided.h"
@@ -507,6 +509,48 @@ Status run_products(OpRun& run, const Plan& plan, const Roles& roles,
   return copy_strided(run, view, Tensor(y->dtype(), y->shape(), bytes, {}), y);
 }
 
+// ---------------------------------------------------------------- of one operand
+
+// y's dims are those of `source`, dense with these labels, in another order.
+Status turn(OpRun& run, const std::vector<int>& labels, const Plan& plan, const Tensor& source,
+            Tensor* y) {
+  int64_t strides[kMaxRank];
+  row_strides(source.shape(), strides);
+  StridedView view;
+  for (size_t i = 0; i < plan.output_rank; ++i) {
+    const auto at = std::find(labels.begin(), labels.end(), plan.axes[i].label) - labels.begin();
+    view.add(plan.axes[i].dim, strides[at]);
+  }
+  if (view.rank == 0) view.add(1, 1);
+  return copy_strided(run, view, source, y);
+}
+
+// `labels`: of x, each once. T: as which integers are summed, too.
+template <typename T>
+Status run_sum(OpRun& run, const std::vector<int>& labels, const Plan& plan, const Tensor& x,
+               Tensor* y) {
+  bool is_summed[kMaxRank] = {};
+  std::vector<int> kept;
+  std::vector<int> wanted;
+  for (size_t i = 0; i < plan.output_rank; ++i) wanted.push_back(plan.axes[i].label);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    is_summed[i] = std::find(wanted.begin(), wanted.end(), labels[i]) == wanted.end();
+    if (!is_summed[i]) kept.push_back(labels[i]);
+  }
+  if (kept.size() == labels.size()) return turn(run, labels, plan, x, y);
+  const ReducePlan sums = plan_reduce(x.shape(), is_summed, false);
+  const bool is_in_order = kept == wanted;
+  uint8_t* to = y->raw_mut();
+  if (!is_in_order) {
+    FOLIO_TRY(to, run.scratch(static_cast<size_t>(y->count()) * sizeof(T)));
+  }
+  const ReduceJob<T> job{run.kernels(), sums, kernel_joins<T>(run.kernels(), kFolioReduceSum),
+                         x.raw()};
+  reduce_elements(run.parallel(), job, reinterpret_cast<T*>(to));
+  return is_in_order ? Status::ok()
+                     : turn(run, kept, plan, Tensor(y->dtype(), sums.out, to, {}), y);
+}
+
 // ---------------------------------------------------------------- operator
 
 class Einsum final : public OpKernel {
@@ -525,24 +569,40 @@ class Einsum final : public OpKernel {
     FOLIO_TRY(const Plan plan, make_plan(equation, inputs));
     FOLIO_TRY(Tensor * y, run.output(0, dtype, plan.out));
     if (y->count() == 0) return Status::ok();
+    switch (dtype) {
+      case DType::kFloat:
+        return run_as<float, float>(run, plan, inputs, y);
+      case DType::kDouble:
+        return run_as<double, double>(run, plan, inputs, y);
+      case DType::kInt32:
+      case DType::kUint32:
+        return run_as<uint32_t, int32_t>(run, plan, inputs, y);
+      case DType::kInt64:
+      case DType::kUint64:
+        return run_as<uint64_t, int64_t>(run, plan, inputs, y);
+      case DType::kFloat16:
+      case DType::kBfloat16:
+        return run_halves(run, plan, inputs, y);
+      default:
+        run_loops(run, plan, inputs, y);
+        return Status::ok();
+    }
+  }
+
+ private:
+  // Product: what is multiplied, Sum: what is summed; the same numbers, or the same bits.
+  template <typename Product, typename Sum>
+  Status run_as(OpRun& run, const Plan& plan, const std::vector<const Tensor*>& inputs,
+                Tensor* y) const {
+    if (inputs.size() == 1) {
+      const std::vector<int>& term = equation.inputs[0];
+      const std::vector<int> labels = expand_dots(term, dots_of(term, inputs[0]->rank()));
+      if (labels.size() == plan.axes.size()) return run_sum<Sum>(run, labels, plan, *inputs[0], y);
+    }
     Roles roles;
     if (inputs.size() == 2 && Roles::of(plan, &roles)) {
-      switch (dtype) {
-        case DType::kFloat:
-          return run_products<float>(run, plan, roles, inputs, y);
-        case DType::kDouble:
-          return run_products<double>(run, plan, roles, inputs, y);
-        case DType::kInt32:
-        case DType::kUint32:
-          return run_products<uint32_t>(run, plan, roles, inputs, y);
-        case DType::kInt64:
-        case DType::kUint64:
-          return run_products<uint64_t>(run, plan, roles, inputs, y);
-        default:
-          break;
-      }
+      return run_products<Product>(run, plan, roles, inputs, y);
     }
-    if (is_half(dtype)) return run_halves(run, plan, inputs, y);
     run_loops(run, plan, inputs, y);
     return Status::ok();
   }
