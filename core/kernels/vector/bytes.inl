@@ -37,14 +37,20 @@ VFN V clamp_ratio(const ByteScale* to, V ratio) {
  * off there. Division takes longer than all the rest: the product with the rounded inverse is off
  * by less than two units in the last place, its first correction by less than one, and of that the
  * second is the quotient (Markstein, "Computation of Elementary Functions on the IBM RISC
- * System/6000 Processor", 1990, theorem 8.6). Asking whether the product is near enough to the
+ * System/6000 Processor", 1990, theorem 8.6); kDivides: the same bits by division. Asking whether the product is near enough to the
  * middle between codes to need that guessed wrong too often where many are. */
+template <int kDivides = 0>
 VFN V byte_ratio(const ByteScale* to, V x) {
   const VM is_nan = v_is_nan(x);
   x = v_max(v_min(x, to->most), to->least);
-  V ratio = v_mul(x, to->inverse);
-  ratio = v_fma(v_fnma(ratio, to->scale, x), to->inverse, ratio);
-  ratio = v_fma(v_fnma(ratio, to->scale, x), to->inverse, ratio);
+  V ratio;
+  if (kDivides) {
+    ratio = v_div(x, to->scale);
+  } else {
+    ratio = v_mul(x, to->inverse);
+    ratio = v_fma(v_fnma(ratio, to->scale, x), to->inverse, ratio);
+    ratio = v_fma(v_fnma(ratio, to->scale, x), to->inverse, ratio);
+  }
   return v_select(is_nan, v_zero(), ratio);
 }
 
@@ -58,11 +64,11 @@ VFN V dequantize(const ByteScale* from, const uint8_t* x) {
   return v_mul(v_from_int(vi_sub(code, from->zero)), from->scale);
 }
 
-/* Bytes of four vectors; of a scale that is_fast. */
+/* Bytes of four vectors; of a scale that is_fast. Two of them are divided: that unit would have
+ * nothing to do beside those of multiply-adds. */
 VFN void quantize_block(const ByteScale* to, const V (&x)[4], uint8_t* y) {
-  VI code[4];
-#pragma GCC unroll 4
-  for (int q = 0; q < 4; ++q) code[q] = vi_nearest(byte_ratio(to, x[q]));
+  const VI code[4] = {vi_nearest(byte_ratio<1>(to, x[0])), vi_nearest(byte_ratio<1>(to, x[1])),
+                      vi_nearest(byte_ratio(to, x[2])), vi_nearest(byte_ratio(to, x[3]))};
   vi_store4_b8(y, code, to->zero_words, to->is_signed);
 }
 
