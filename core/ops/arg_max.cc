@@ -109,13 +109,40 @@ void best_of_rows(const FolioKernels& kernels, const ArgRule& rule, int64_t rows
 
 // ---------------------------------------------------------------- columns
 
-// `count` columns, a multiple of what 16 bytes have, row by row; as such vectors, which g++ does
-// not make of selections at -O2.
+// One vector of columns, whose state stays in registers. Vectors are of 16 bytes, and written out:
+// g++ makes none of selections at -O2.
+template <bool kMax, bool kLast, typename T>
+void best_of_vector(int64_t n, int64_t inner, const T* x, int64_t* y) {
+  typedef T Some __attribute__((vector_size(16)));
+  typedef Place<T> Places __attribute__((vector_size(16)));
+  constexpr int64_t kEach = 16 / sizeof(T);
+  Some value;
+  std::memcpy(&value, x, sizeof value);
+  Places at{};
+  for (Place<T> i = 1; i < n; ++i) {
+    Some next;
+    std::memcpy(&next, x + i * inner, sizeof next);
+    const Places better =
+        kMax ? (kLast ? next >= value : next > value) : (kLast ? next <= value : next < value);
+    value = better ? next : value;
+    at = better ? Places{} + i : at;
+  }
+  for (int64_t c = 0; c < kEach; ++c) y[c] = at[c];
+}
+
+// `count` columns, a multiple of what a vector has: row by row, or, of a line of cache, vector by
+// vector.
 template <bool kMax, bool kLast, typename T>
 void best_of_strip(int64_t n, int64_t inner, int64_t count, const T* x, int64_t* y) {
   typedef T Some __attribute__((vector_size(16)));
   typedef Place<T> Places __attribute__((vector_size(16)));
   constexpr int64_t kEach = 16 / sizeof(T);
+  if (count <= 4 * kEach) {
+    for (int64_t c = 0; c < count; c += kEach) {
+      best_of_vector<kMax, kLast>(n, inner, x + c, y + c);
+    }
+    return;
+  }
   Some value[kStrip / kEach];
   Places at[kStrip / kEach];
   std::memcpy(value, x, static_cast<size_t>(count) * sizeof(T));
