@@ -42,32 +42,87 @@ void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t st
   }
 }
 
+int64_t rows_of(const StridedView& view) {
+  int64_t rows = 1;
+  for (int i = 0; i + 1 < view.rank; ++i) rows *= view.dims[i];
+  return rows;
+}
+
+// Rows [begin, end) of the last dim to where the first of all goes.
 template <typename T>
-void copy_rows(OpRun& run, const StridedView& view, const void* from, T* to) {
+void copy_some_rows(const StridedView& view, const void* from, int64_t begin, int64_t end, T* to) {
   const int last = view.rank - 1;
   const int64_t n = view.dims[last];
   const int64_t stride = view.strides[last];
-  if (last == 0 && stride == 1) {
+  // Rows of one dim lie evenly; the others say where each such dim begins.
+  const int64_t even = last == 0 ? 1 : view.dims[last - 1];
+  const int64_t step = last == 0 ? 0 : view.strides[last - 1];
+  Odometer<1> at(std::max(last - 1, 0), view.dims, {view.strides});
+  at.seek(begin / even);
+  int64_t index = begin % even;
+  for (int64_t row = begin; row < end; at.advance(), index = 0) {
+    const int64_t count = std::min(even - index, end - row);
+    const int64_t first = view.offset + at.offset() + index * step;
+    copy_even_rows(to + row * n, from, first, n, stride, step, count);
+    row += count;
+  }
+}
+
+template <typename T>
+void copy_rows(OpRun& run, const StridedView& view, const void* from, T* to) {
+  const int64_t n = view.dims[view.rank - 1];
+  if (view.rank == 1 && view.strides[0] == 1) {
     // One long copy: cut it so that threads share it.
     run.parallel().for_range(n, kMoveGrain * 4, [&](int64_t begin, int64_t end) {
       move_run(to + begin, element_at<T>(from, view.offset + begin), end - begin);
     });
     return;
   }
-  // Rows of one dim lie evenly; the others say where each such dim begins.
-  const int64_t even = last == 0 ? 1 : view.dims[last - 1];
-  const int64_t step = last == 0 ? 0 : view.strides[last - 1];
-  int64_t rows = 1;
-  for (int i = 0; i < last; ++i) rows *= view.dims[i];
-  run.parallel().for_range(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
-    Odometer<1> at(std::max(last - 1, 0), view.dims, {view.strides});
-    at.seek(begin / even);
-    int64_t index = begin % even;
-    for (int64_t row = begin; row < end; at.advance(), index = 0) {
-      const int64_t count = std::min(even - index, end - row);
-      const int64_t first = view.offset + at.offset() + index * step;
-      copy_even_rows(to + row * n, from, first, n, stride, step, count);
-      row += count;
+  run.parallel().for_range(rows_of(view), rows_per_task(n), [&](int64_t begin, int64_t end) {
+    copy_some_rows(view, from, begin, end, to);
+  });
+}
+
+// A dim around others that repeats what these are, which is in the cache when it is there once; -1
+// for none.
+template <typename T>
+int repeated_dim(const StridedView& view, int threads) {
+  constexpr int64_t kFewest = 1024 / sizeof(T);
+  constexpr int64_t kMost = 128 * 1024 / sizeof(T);
+  int64_t block = view.dims[view.rank - 1];
+  for (int dim = view.rank - 2; dim >= 0; block *= view.dims[dim--]) {
+    if (view.strides[dim] != 0 || block < kFewest || block > kMost) continue;
+    int64_t outer = 1;
+    for (int i = 0; i < dim; ++i) outer *= view.dims[i];
+    return outer >= threads ? dim : -1;
+  }
+  return -1;
+}
+
+// What is within dim `dim`, then copies of that.
+template <typename T>
+void copy_repeated(OpRun& run, const StridedView& view, int dim, const void* from, T* to) {
+  StridedView within;
+  int64_t block = 1;
+  for (int i = dim + 1; i < view.rank; ++i) {
+    within.add(view.dims[i], view.strides[i]);
+    block *= view.dims[i];
+  }
+  int64_t outer = 1;
+  for (int i = 0; i < dim; ++i) outer *= view.dims[i];
+  const int64_t rows = rows_of(within);
+  const int64_t each = view.dims[dim] * block;
+  run.parallel().for_range(outer, rows_per_task(each), [&](int64_t begin, int64_t end) {
+    StridedView one = within;
+    Odometer<1> at(dim, view.dims, {view.strides});
+    at.seek(begin);
+    for (int64_t i = begin; i < end; ++i, at.advance()) {
+      T* const first = to + i * each;
+      one.offset = view.offset + at.offset();
+      copy_some_rows(one, from, 0, rows, first);
+      for (T* next = first + block; next < first + each; next += block) {
+        move_run(next, first, block);
+      }
     }
   });
 }
@@ -219,6 +274,8 @@ void copy_elements(OpRun& run, const StridedView& view, const void* from, T* to)
       if (view.strides[i] == 1) return copy_transposed(run, view, i, from, to);
     }
   }
+  const int repeated = repeated_dim<T>(view, run.parallel().thread_count());
+  if (repeated >= 0) return copy_repeated(run, view, repeated, from, to);
   copy_rows(run, view, from, to);
 }
 
