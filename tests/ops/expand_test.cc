@@ -51,6 +51,49 @@ TEST(Tile, RepeatsEveryAxis) {
   old.run();
 }
 
+// Blocks that are copied once more from the output, for few and many of them, and some that are
+// not.
+template <typename T>
+void check_tile(const Shape& dims, const std::vector<int64_t>& repeats, int threads) {
+  Shape out = dims;
+  for (int i = 0; i < dims.rank(); ++i) out[i] *= repeats[static_cast<size_t>(i)];
+  std::vector<T> x;
+  for (int64_t i = 0; i < dims.count(); ++i) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      x.push_back(std::to_string(i));
+    } else {
+      x.push_back(static_cast<T>(i % 251));
+    }
+  }
+  std::vector<T> want;
+  for (int64_t o = 0; o < out.count(); ++o) {
+    int64_t rest = o;
+    int64_t at = 0;
+    int64_t stride = 1;
+    for (int i = dims.rank(); i-- > 0; stride *= dims[i], rest /= out[i]) {
+      at += rest % out[i] % dims[i] * stride;
+    }
+    want.push_back(x[static_cast<size_t>(at)]);
+  }
+  OpTester t("Tile", 13);
+  t.threads(threads);
+  t.input(dims, x);
+  t.input(Shape{dims.rank()}, repeats);
+  t.expect(0, out, want);
+  t.run();
+}
+
+TEST(Tile, RepeatsBlocksOfAnySize) {
+  for (const int threads : {1, 2, 5}) {
+    check_tile<float>({4, 9, 40}, {1, 2, 3}, threads);
+    check_tile<float>({2, 3, 300}, {3, 2, 2}, threads);
+    check_tile<uint8_t>({3, 40, 30}, {2, 3, 1}, threads);
+    check_tile<double>({3, 2, 10, 70}, {1, 4, 1, 1}, threads);
+    check_tile<double>({2, 200, 100}, {1, 2, 1}, threads);  // more than the cache has
+    check_tile<std::string>({4, 5, 20}, {1, 2, 2}, threads);
+  }
+}
+
 TEST(Tile, RefusesBadRepeats) {
   OpTester length("Tile", 13);
   length.input<float>({2}, {0, 1}).input<int64_t>({2}, {1, 1}).fails("2 entries, expected 1");
