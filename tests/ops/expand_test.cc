@@ -87,6 +87,7 @@ TEST(Tile, RepeatsBlocksOfAnySize) {
   for (const int threads : {1, 2, 5}) {
     check_tile<float>({4, 9, 40}, {1, 2, 3}, threads);
     check_tile<float>({2, 3, 300}, {3, 2, 2}, threads);
+    check_tile<float>({7, 9, 29}, {1, 1, 3}, threads);
     check_tile<uint8_t>({3, 40, 30}, {2, 3, 1}, threads);
     check_tile<double>({3, 2, 10, 70}, {1, 4, 1, 1}, threads);
     check_tile<double>({2, 200, 100}, {1, 2, 1}, threads);  // more than the cache has
