@@ -231,7 +231,9 @@ VFN VD vd_pick_max(VD a, VD b) {
 VFN VD vd_sqrt(VD a) { return _mm512_sqrt_pd(a); }
 VFN VD vd_floor(VD a) { return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 VFN VD vd_ceil(VD a) { return _mm512_roundscale_pd(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
-VFN VD vd_round(VD a) { return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+VFN VD vd_round(VD a) {
+  return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 VFN VD vd_select_eq(VD a, VD b, VD yes, VD no) { /* a == b ? yes : no */
   return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ), no, yes);
 }
