@@ -235,33 +235,38 @@ void copy_transposed(OpRun& run, const StridedView& view, int dense, const void*
     out_strides[i] = stride;
     stride *= view.dims[i];
   }
-  // The dims around the block, and strips of columns within it.
-  const int64_t strip = rows < 16 ? 1024 : 64;
-  const int64_t strips = (cols + strip - 1) / strip;
+  // The dims around the block, and pieces of columns and rows within it.
+  const int64_t col_piece = rows < 16 ? 1024 : 64;
+  const int64_t col_pieces = (cols + col_piece - 1) / col_piece;
+  constexpr int64_t kRowPiece = 4096;
+  const int64_t row_pieces = (rows + kRowPiece - 1) / kRowPiece;
   int outer_rank = 0;
   int64_t dims[kMaxStridedRank];
   int64_t in[kMaxStridedRank];
   int64_t out[kMaxStridedRank];
-  int64_t outer = 1;
+  int64_t tasks = 1;
+  const auto add = [&](int64_t dim, int64_t in_stride, int64_t out_stride) {
+    dims[outer_rank] = dim;
+    in[outer_rank] = in_stride;
+    out[outer_rank++] = out_stride;
+    tasks *= dim;
+  };
   for (int i = 0; i < last; ++i) {
-    if (i == dense) continue;
-    dims[outer_rank] = view.dims[i];
-    in[outer_rank] = view.strides[i];
-    out[outer_rank++] = out_strides[i];
-    outer *= view.dims[i];
+    if (i != dense) add(view.dims[i], view.strides[i], out_strides[i]);
   }
-  dims[outer_rank] = strips;
-  in[outer_rank] = strip;
-  out[outer_rank++] = strip * out_strides[dense];
-  const int64_t grain = rows_per_task(rows * std::min(cols, strip));
-  run.parallel().for_range(outer * strips, grain, [&](int64_t begin, int64_t end) {
+  add(col_pieces, col_piece, col_piece * out_strides[dense]);
+  add(row_pieces, kRowPiece * view.strides[last], kRowPiece);
+  const int64_t grain = rows_per_task(std::min(rows, kRowPiece) * std::min(cols, col_piece));
+  run.parallel().for_range(tasks, grain, [&](int64_t begin, int64_t end) {
     Odometer<2> at(outer_rank, dims, {in, out});
     at.seek(begin);
     for (int64_t i = begin; i < end; ++i, at.advance()) {
-      const int64_t first = at.index(outer_rank - 1) * strip;
+      const int64_t col = at.index(outer_rank - 2) * col_piece;
+      const int64_t row = at.index(outer_rank - 1) * kRowPiece;
       const T* block = element_at<T>(from, view.offset + at.offset(0));
-      transpose_block(run.kernels(), rows, std::min(strip, cols - first), block, view.strides[last],
-                      to + at.offset(1), out_strides[dense]);
+      transpose_block(run.kernels(), std::min(kRowPiece, rows - row),
+                      std::min(col_piece, cols - col), block, view.strides[last], to + at.offset(1),
+                      out_strides[dense]);
     }
   });
 }

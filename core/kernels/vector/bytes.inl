@@ -1,5 +1,7 @@
 /* Bytes to and from floats, their sum, and their transpose. */
 
+#include "core/kernels/vector/interleave.inl"
+
 /* What FolioByteScale comes to in vectors. */
 typedef struct ByteScale {
   V scale, inverse, low, high;
@@ -285,55 +287,21 @@ VFN void transpose_block(const uint8_t* x, int64_t x_stride, uint8_t* y, int64_t
   }
 }
 
-/* [vector of y][plane]: which byte of the plane goes where, 0x80 for none. */
-typedef struct ThreeOrder {
-  uint8_t from[9][16];
-} ThreeOrder;
-
-constexpr ThreeOrder make_three_order() {
-  ThreeOrder order = {};
-  for (int i = 0; i < 9; ++i) {
-    for (int b = 0; b < 16; ++b) {
-      const int at = i / 3 * 16 + b;
-      order.from[i][b] = (uint8_t)(at % 3 == i % 3 ? at / 3 : 0x80);
-    }
-  }
-  return order;
-}
-static constexpr ThreeOrder kThreeOrder = make_three_order();
-
-/* Three planes to pixels of three bytes side by side, 16 columns at a time; how many. */
-VFN int64_t interleave_three(int64_t cols, const uint8_t* x, int64_t x_stride, uint8_t* y) {
-  __m128i order[9];
-  for (int i = 0; i < 9; ++i) {
-    order[i] = _mm_loadu_si128((const __m128i*)kThreeOrder.from[i]);
-  }
-  int64_t j = 0;
-  for (; j + 16 <= cols; j += 16) {
-    __m128i plane[3];
-    for (int i = 0; i < 3; ++i) {
-      plane[i] = _mm_loadu_si128((const __m128i*)(x + i * x_stride + j));
-    }
-    for (int v = 0; v < 3; ++v) {
-      const __m128i two = _mm_or_si128(_mm_shuffle_epi8(plane[0], order[3 * v]),
-                                       _mm_shuffle_epi8(plane[1], order[3 * v + 1]));
-      const __m128i out = _mm_or_si128(two, _mm_shuffle_epi8(plane[2], order[3 * v + 2]));
-      _mm_storeu_si128((__m128i*)(y + 3 * j + 16 * v), out);
-    }
-  }
-  return j;
-}
-
 /* Blocks at the edges overlap their neighbours. */
 static void FOLIO_LEVEL(transpose_b8)(int64_t rows, int64_t cols, const void* x,
                                       int64_t x_row_stride, void* y, int64_t y_row_stride) {
   const uint8_t* from = (const uint8_t*)x;
   uint8_t* to = (uint8_t*)y;
-  if (rows == 3 && y_row_stride == 3) {
-    const int64_t done = interleave_three(cols, from, x_row_stride, to);
+  const int64_t done =
+      transpose_pixels<1>(rows, cols, (const char*)x, x_row_stride, (char*)y, y_row_stride);
+  if (done > 0 && y_row_stride == rows) {
     from += done;
-    to += 3 * done;
+    to += done * rows;
     cols -= done;
+  } else if (done > 0) {
+    from += done * cols;
+    to += done;
+    rows -= done;
   }
   if (rows < 16 || cols < 16) {
     const int is_flat = rows < cols;

@@ -85,6 +85,8 @@ VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride
   for (int i = 0; i < 8; ++i) store8(y + i * y_stride, r[i]);
 }
 
+#include "core/kernels/vector/interleave.inl"
+
 /* y[3 * j + i] = x[i][j], i < 3, j < 8: the planes of an image side by side. A plane goes where any
  * of the three vectors wants it, then each takes its own. */
 VFN void interleave3(const char* x, int64_t x_stride, char* y) {
@@ -148,6 +150,10 @@ VFN void transpose_narrow(int64_t rows, int64_t cols, const char* x, int64_t x_s
     for (; j + 8 <= cols; j += 8) interleave3(x + 4 * j, x_stride, y + 12 * j);
   } else if (cols == 3 && x_stride == 12) {
     for (; i + 8 <= rows; i += 8) part3(x + 12 * i, y + 4 * i, y_stride);
+  } else if (rows <= 4 && y_stride == 4 * rows) {
+    j = transpose_pixels<4>(rows, cols, x, x_stride, y, y_stride);
+  } else if (cols <= 4 && x_stride == 4 * cols) {
+    i = transpose_pixels<4>(rows, cols, x, x_stride, y, y_stride);
   } else if (rows < 8) {
     for (; rows > 1 && j + 8 <= cols; j += 8) {
       transposenx8(rows, x + 4 * j, x_stride, y + j * y_stride, y_stride);
