@@ -569,7 +569,9 @@ typedef struct FolioKernels {
    * (float, int32, ...) moved as bits. Strides >= the row's length; x and y do not overlap. */
   void (*transpose_b32)(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
                         int64_t y_row_stride);
-  /* The same of bytes. */
+  /* The same of 16 and of 8 bits. */
+  void (*transpose_b16)(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
+                        int64_t y_row_stride);
   void (*transpose_b8)(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
                        int64_t y_row_stride);
 

@@ -128,33 +128,6 @@ void copy_repeated(OpRun& run, const StridedView& view, int dim, const void* fro
 }
 
 #if defined(__SSE2__)
-// Squares of 8 x 8 elements of 16 bits, turned in registers.
-void transpose_square(const uint16_t* from, int64_t from_stride, uint16_t* to, int64_t to_stride) {
-  __m128i r[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) {
-    r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * from_stride));
-  }
-  // Three times neighbours of the two halves take turns: rows become columns.
-#pragma GCC unroll 3
-  for (int step = 0; step < 3; ++step) {
-    __m128i next[8];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      next[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-      next[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) r[i] = next[i];
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_stride), r[i]);
-  }
-}
-#endif
-
-#if defined(__SSE2__)
 // Squares of 2 x 2 elements of 64 bits.
 void transpose_square(const uint64_t* from, int64_t from_stride, uint64_t* to, int64_t to_stride) {
   const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -186,28 +159,20 @@ void transpose_elements(int64_t rows, int64_t cols, const T* from, int64_t from_
 template <typename T>
 void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, const T* from,
                      int64_t from_stride, T* to, int64_t to_stride) {
-  if constexpr (sizeof(T) == 4) {
-    if (from_stride >= cols && kernels.transpose_b32) {
-      kernels.transpose_b32(rows, cols, from, from_stride, to, to_stride);
-      return;
-    }
-  }
-  if constexpr (sizeof(T) == 1) {
-    if (from_stride >= cols && kernels.transpose_b8) {
-      kernels.transpose_b8(rows, cols, from, from_stride, to, to_stride);
-      return;
-    }
-  }
+  const auto kernel = std::is_same_v<T, uint8_t>    ? kernels.transpose_b8
+                      : std::is_same_v<T, uint16_t> ? kernels.transpose_b16
+                      : std::is_same_v<T, uint32_t> ? kernels.transpose_b32
+                                                    : nullptr;
+  if (kernel && from_stride >= cols) return kernel(rows, cols, from, from_stride, to, to_stride);
 #if defined(__SSE2__)
-  if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, uint64_t>) {
-    constexpr int64_t kSquare = 16 / sizeof(T);
-    constexpr int64_t kLine = 64 / sizeof(T);  // of cache, read once
-    const int64_t whole_rows = rows / kSquare * kSquare;
-    const int64_t whole_cols = cols / kSquare * kSquare;
+  if constexpr (std::is_same_v<T, uint64_t>) {
+    constexpr int64_t kLine = 8;  // of cache, read once
+    const int64_t whole_rows = rows / 2 * 2;
+    const int64_t whole_cols = cols / 2 * 2;
     for (int64_t j0 = 0; j0 < whole_cols; j0 += kLine) {
       const int64_t j1 = std::min(j0 + kLine, whole_cols);
-      for (int64_t i = 0; i < whole_rows; i += kSquare) {
-        for (int64_t j = j0; j < j1; j += kSquare) {
+      for (int64_t i = 0; i < whole_rows; i += 2) {
+        for (int64_t j = j0; j < j1; j += 2) {
           transpose_square(element_at<T>(from, i * from_stride + j), from_stride,
                            to + j * to_stride + i, to_stride);
         }

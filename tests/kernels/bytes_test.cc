@@ -610,24 +610,6 @@ TEST(Bytes, SumsDequantizesAndTransposesAsTheReference) {
       }
       EXPECT_EQ(most[100], 0);
     }
-    for (const auto [rows, cols] : {std::array<int64_t, 2>{40, 37},
-                                    {3, 37},
-                                    {3, 130},
-                                    {3, 16},
-                                    {40, 5},
-                                    {17, 16},
-                                    {16, 37},
-                                    {33, 130},
-                                    {16, 64}}) {
-      std::vector<uint8_t> turned(a.size() + 1, 0);
-      level.kernels.transpose_b8(rows, cols, a.data(), 137, turned.data(), rows);
-      for (int64_t i = 0; i < rows * cols; ++i) {
-        ASSERT_EQ(turned[static_cast<size_t>(i % cols * rows + i / cols)],
-                  a[static_cast<size_t>(i / cols * 137 + i % cols)])
-            << level.name << " " << rows << "x" << cols;
-      }
-      EXPECT_EQ(turned[static_cast<size_t>(rows * cols)], 0);
-    }
   }
 }
 

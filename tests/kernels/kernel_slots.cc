@@ -57,7 +57,10 @@ constexpr Operand byte_panels() {
 constexpr Operand grouped_panels() {
   return {Holds::kFloats, [](int64_t n) { return (8 * n + 15) / 16 * 384; }, May::kStandAt64};
 }
-constexpr Operand halves() { return {Holds::kHalves, count_of<1>, May::kStandAnywhere}; }
+template <int64_t kTimes = 1>
+constexpr Operand halves() {
+  return {Holds::kHalves, count_of<kTimes>, May::kStandAnywhere};
+}
 template <int64_t kRows>
 constexpr Operand half_panels() {
   return {Holds::kHalves, panels_of<kRows>, May::kStandAnywhere};
@@ -65,7 +68,6 @@ constexpr Operand half_panels() {
 
 int64_t count_of_pairs(int64_t n) { return folio_bf16p16_rows(n) * FOLIO_F32P16_COLUMNS; }
 constexpr Operand paired_rows() { return {Holds::kHalves, count_of_pairs, May::kStandAnywhere}; }
-
 constexpr double kUnit = 0x1p-24;
 double none(int64_t) { return 0; }
 template <int64_t kUlp>
@@ -272,6 +274,14 @@ void add_row_slots(std::vector<Slot>* list) {
                    norm_bound});
 }
 
+template <auto kSlot>
+Slot transpose_slot(const char* name, size_t offset, const Operand& three) {
+  const auto call = [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
+    (k.*kSlot)(3, n, p.in[0], n, p.out[0], 3);
+  };
+  return {name, offset, {three}, {three}, call, Agrees::kBytes, none};
+}
+
 void add_moving_slots(std::vector<Slot>* list) {
   list->push_back({FOLIO_SLOT(f16_to_f32),
                    {halves()},
@@ -305,22 +315,12 @@ void add_moving_slots(std::vector<Slot>* list) {
                    },
                    Agrees::kBytes,
                    none});
-  list->push_back({FOLIO_SLOT(transpose_b32),
-                   {floats_anywhere<3>()},
-                   {floats_anywhere<3>()},
-                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
-                     k.transpose_b32(3, n, p.in[0], n, p.out[0], 3);
-                   },
-                   Agrees::kBytes,
-                   none});
-  list->push_back({FOLIO_SLOT(transpose_b8),
-                   {bytes<3>()},
-                   {bytes<3>()},
-                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
-                     k.transpose_b8(3, n, p.in[0], n, p.out[0], 3);
-                   },
-                   Agrees::kBytes,
-                   none});
+  list->push_back(transpose_slot<&FolioKernels::transpose_b32>(FOLIO_SLOT(transpose_b32),
+                                                               floats_anywhere<3>()));
+  list->push_back(
+      transpose_slot<&FolioKernels::transpose_b16>(FOLIO_SLOT(transpose_b16), halves<3>()));
+  list->push_back(
+      transpose_slot<&FolioKernels::transpose_b8>(FOLIO_SLOT(transpose_b8), bytes<3>()));
   list->push_back({FOLIO_SLOT(pack_f32p16),
                    {floats_anywhere<3>()},
                    {panels<3>()},

@@ -1,4 +1,4 @@
-// Reductions, softmax, normalisations, conversions and transposes of every usable level.
+// Reductions, softmax, normalisations and conversions of every usable level.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -563,30 +563,6 @@ TEST(Convert, Bfloat16RoundsToNearestEvenAndWidensExactly) {
     EXPECT_EQ(bits_of(floats[1]), 0x00010000u) << level.name;
     EXPECT_EQ(floats[2], -kInf) << level.name;
     EXPECT_EQ(bits_of(floats[3]), 0x7fc10000u) << level.name;
-  }
-}
-
-TEST(Transpose, MovesEveryElementAndNothingElse) {
-  for (const LevelUnderTest& level : levels_under_test()) {
-    for (const int64_t rows : {0, 1, 2, 3, 5, 7, 8, 13, 24, 41}) {
-      for (const int64_t cols : {0, 1, 2, 3, 5, 7, 8, 16, 19, 59}) {
-        const int64_t x_stride = rows % 2 == 0 ? cols + 2 : cols;
-        const int64_t y_stride = cols % 2 == 0 ? rows + 3 : rows;
-        const std::vector<float> x =
-            random_floats(static_cast<size_t>(rows == 0 ? 0 : (rows - 1) * x_stride + cols), 30);
-        const BeforeUnreadable from(x);
-        const auto y_count = static_cast<size_t>(cols == 0 ? 0 : (cols - 1) * y_stride + rows);
-        Guarded want(std::vector<float>(y_count, 5.0f), 0);
-        Guarded got(std::vector<float>(y_count, 5.0f), 1);
-        for (int64_t i = 0; i < rows; ++i) {
-          for (int64_t j = 0; j < cols; ++j)
-            want.data()[j * y_stride + i] = x[static_cast<size_t>(i * x_stride + j)];
-        }
-        level.kernels.transpose_b32(rows, cols, from.data(), x_stride, got.data(), y_stride);
-        ASSERT_TRUE(got.intact() && same_bits(want.values(), got.values()))
-            << level.name << ' ' << rows << ' ' << cols;
-      }
-    }
   }
 }
 

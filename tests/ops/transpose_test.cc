@@ -17,34 +17,38 @@ TEST(Transpose, ReversesByDefault) {
 
 // Every order of three axes, for an element of each size, against the definition.
 template <typename T>
-void check_all_orders() {
-  const int64_t dims[3] = {3, 70, 5};
-  std::vector<T> values(3 * 70 * 5);
+void check_all_orders(const std::vector<int64_t>& dims) {
+  std::vector<T> values(static_cast<size_t>(dims[0] * dims[1] * dims[2]));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(i % 251);
   std::vector<int64_t> perm = {0, 1, 2};
   do {
     std::vector<T> expected;
     int64_t i[3] = {};
-    const auto p = [&](int k) { return static_cast<size_t>(perm[static_cast<size_t>(k)]); };
+    const auto p = [&](size_t k) { return static_cast<size_t>(perm[k]); };
     for (i[p(0)] = 0; i[p(0)] < dims[p(0)]; ++i[p(0)]) {
       for (i[p(1)] = 0; i[p(1)] < dims[p(1)]; ++i[p(1)]) {
         for (i[p(2)] = 0; i[p(2)] < dims[p(2)]; ++i[p(2)]) {
-          expected.push_back(values[static_cast<size_t>((i[0] * 70 + i[1]) * 5 + i[2])]);
+          expected.push_back(values[static_cast<size_t>((i[0] * dims[1] + i[1]) * dims[2] + i[2])]);
         }
       }
     }
     OpTester t("Transpose", 13);
-    t.attr_ints("perm", perm).input<T>({3, 70, 5}, values);
+    t.threads(2);
+    t.attr_ints("perm", perm).input<T>({dims[0], dims[1], dims[2]}, values);
     t.expect<T>(0, {dims[p(0)], dims[p(1)], dims[p(2)]}, expected);
     t.run();
   } while (std::next_permutation(perm.begin(), perm.end()));
 }
 
+// Short sides and long ones; images of few channels, more of their pixels than a piece has.
 TEST(Transpose, MovesElementsOfEverySize) {
-  check_all_orders<uint8_t>();
-  check_all_orders<int16_t>();
-  check_all_orders<float>();
-  check_all_orders<double>();
+  const std::vector<int64_t> sizes[] = {{3, 70, 5}, {2, 5000, 3}, {1, 9001, 4}, {2, 33, 4130}};
+  for (const std::vector<int64_t>& dims : sizes) {
+    check_all_orders<uint8_t>(dims);
+    check_all_orders<int16_t>(dims);
+    check_all_orders<float>(dims);
+    check_all_orders<double>(dims);
+  }
 }
 
 TEST(Transpose, MovesStringsAndFourBitElements) {

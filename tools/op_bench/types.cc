@@ -92,6 +92,17 @@ void moves(const Type& t, Cases* cases) {
   cases->add(std::string(t.name) + "_nhwc", "Transpose", "", [=](OneNode& node) {
     node.x(t.type, kImage, low, 9).y(t.type, {1, 56, 56, 64}).attr("perm", Dims{0, 2, 3, 1});
   });
+  for (const int64_t c : {3, 4}) {  // images
+    const std::string image = std::string(t.name) + "_224x224x" + std::to_string(c);
+    cases->add(image + "_chw", "Transpose", "", [=](OneNode& node) {
+      node.x(t.type, {1, 224, 224, c}, low, 9).y(t.type, {1, c, 224, 224});
+      node.attr("perm", Dims{0, 3, 1, 2});
+    });
+    cases->add(image + "_hwc", "Transpose", "", [=](OneNode& node) {
+      node.x(t.type, {1, c, 224, 224}, low, 9).y(t.type, {1, 224, 224, c});
+      node.attr("perm", Dims{0, 2, 3, 1});
+    });
+  }
   cases->add(std::string(t.name) + "_2x2", "Tile", "", [=](OneNode& node) {
     node.x(t.type, {1, 64, 28, 28}, low, 9).w_ints({4}, {1, 1, 2, 2}).y(t.type, kImage);
   });

@@ -212,17 +212,7 @@ static void max_b8__ref(int64_t n, int64_t count, const uint8_t* const* rows, in
   }
 }
 
-static void transpose_b8__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride,
-                              void* y, int64_t y_row_stride) {
-  const auto* source = static_cast<const uint8_t*>(x);
-  auto* target = static_cast<uint8_t*>(y);
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < cols; ++j) target[j * y_row_stride + i] = source[i * x_row_stride + j];
-  }
-}
-
 void fill_bytes__ref(FolioKernels* table) {
-  table->transpose_b8 = transpose_b8__ref;
   table->pack_s8p16k4 = pack_s8p16k4__ref;
   table->unpack_s8p16k4 = unpack_s8p16k4__ref;
   table->gemm_u8 = gemm_u8__ref;

@@ -6,8 +6,8 @@
 
 static const int64_t kColumns = FOLIO_F32P16_COLUMNS;
 
-void pack_f32p16__ref(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
-                      int64_t b_col_stride, float* dst) {
+static void pack_f32p16__ref(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
+                             int64_t b_col_stride, float* dst) {
   const char* source = static_cast<const char*>(b);
   for (int64_t first = 0; first < n; first += kColumns) {
     for (int64_t p = 0; p < k; ++p) {
@@ -21,8 +21,8 @@ void pack_f32p16__ref(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
   }
 }
 
-void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b, int64_t b_row_stride,
-                        int64_t b_col_stride) {
+static void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b,
+                               int64_t b_row_stride, int64_t b_col_stride) {
   char* target = static_cast<char*>(b);
   for (int64_t j = 0; j < n; ++j) {
     const int64_t first = j / kColumns * kColumns * k + j % kColumns;
@@ -32,13 +32,23 @@ void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b, int64_t
   }
 }
 
-void transpose_b32__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
-                        int64_t y_row_stride) {
+template <int kSize>
+static void transpose(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
+                      int64_t y_row_stride) {
   const char* source = static_cast<const char*>(x);
   char* target = static_cast<char*>(y);
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < cols; ++j) {
-      memcpy(target + 4 * (j * y_row_stride + i), source + 4 * (i * x_row_stride + j), 4);
+      memcpy(target + kSize * (j * y_row_stride + i), source + kSize * (i * x_row_stride + j),
+             kSize);
     }
   }
+}
+
+void fill_pack__ref(FolioKernels* table) {
+  table->pack_f32p16 = pack_f32p16__ref;
+  table->unpack_f32p16 = unpack_f32p16__ref;
+  table->transpose_b32 = transpose<4>;
+  table->transpose_b16 = transpose<2>;
+  table->transpose_b8 = transpose<1>;
 }

@@ -20,12 +20,7 @@ static inline float activate(int32_t activation, float lo, float hi, float v) {
   return v;
 }
 
-void pack_f32p16__ref(int64_t k, int64_t n, const void* b, int64_t b_row_stride,
-                      int64_t b_col_stride, float* dst);
-void unpack_f32p16__ref(int64_t k, int64_t n, const float* src, void* b, int64_t b_row_stride,
-                        int64_t b_col_stride);
-void transpose_b32__ref(int64_t rows, int64_t cols, const void* x, int64_t x_row_stride, void* y,
-                        int64_t y_row_stride);
+void fill_pack__ref(FolioKernels* table);
 void gemm_f32__ref(const FolioGemmF32* args);
 void dots_f32__ref(const FolioGemmF32* args);
 void gemm_plain_f32__ref(const FolioGemmF32* args, const void* b, int64_t b_row_stride);

@@ -4,9 +4,7 @@
 extern "C" void folio_fill_ref(FolioKernels* table);
 
 void folio_fill_ref(FolioKernels* table) {
-  table->pack_f32p16 = pack_f32p16__ref;
-  table->unpack_f32p16 = unpack_f32p16__ref;
-  table->transpose_b32 = transpose_b32__ref;
+  fill_pack__ref(table);
   table->gemm_f32 = gemm_f32__ref;
   table->dots_f32 = dots_f32__ref;
   table->gemm_plain_f32 = gemm_plain_f32__ref;

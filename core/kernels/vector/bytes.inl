@@ -292,28 +292,11 @@ static void FOLIO_LEVEL(transpose_b8)(int64_t rows, int64_t cols, const void* x,
                                       int64_t x_row_stride, void* y, int64_t y_row_stride) {
   const uint8_t* from = (const uint8_t*)x;
   uint8_t* to = (uint8_t*)y;
-  const int64_t done =
-      transpose_pixels<1>(rows, cols, (const char*)x, x_row_stride, (char*)y, y_row_stride);
-  if (done > 0 && y_row_stride == rows) {
-    from += done;
-    to += done * rows;
-    cols -= done;
-  } else if (done > 0) {
-    from += done * cols;
-    to += done;
-    rows -= done;
-  }
   if (rows < 16 || cols < 16) {
-    const int is_flat = rows < cols;
-    const int64_t outer = is_flat ? cols : rows;
-    const int64_t inner = is_flat ? rows : cols;
-    for (int64_t p = 0; p < outer; ++p) {
-      for (int64_t q = 0; q < inner; ++q) {
-        const int64_t i = is_flat ? q : p;
-        const int64_t j = is_flat ? p : q;
-        to[j * y_row_stride + i] = from[i * x_row_stride + j];
-      }
-    }
+    const char* const bytes = (const char*)x;
+    const TransposeDone done =
+        transpose_pixels<1>(rows, cols, bytes, x_row_stride, (char*)y, y_row_stride);
+    transpose_rest<1>(done, rows, cols, bytes, x_row_stride, (char*)y, y_row_stride);
     return;
   }
   int64_t j = 0;

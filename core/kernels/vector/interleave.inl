@@ -81,20 +81,40 @@ static int64_t part_pixels(int64_t pixels, const char* x, char* y, int64_t y_str
   return j;
 }
 
-/* Of a transpose of rows or columns that are pixels of two to four elements: the other ones' number
- * that is done, the first ones; strides in bytes. */
+/* Of a transpose: columns before `cols`, or rows before `rows`, are done. */
+typedef struct TransposeDone {
+  int64_t rows, cols;
+} TransposeDone;
+
+/* A transpose whose rows or columns are pixels of two to four elements, as far as whole vectors go;
+ * strides in bytes. */
 template <int kSize>
-static int64_t transpose_pixels(int64_t rows, int64_t cols, const char* x, int64_t x_stride,
-                                char* y, int64_t y_stride) {
+static TransposeDone transpose_pixels(int64_t rows, int64_t cols, const char* x, int64_t x_stride,
+                                      char* y, int64_t y_stride) {
   if (y_stride == rows * kSize) {
-    if (rows == 2) return interleave_planes<2, kSize>(cols, x, x_stride, y);
-    if (rows == 3) return interleave_planes<3, kSize>(cols, x, x_stride, y);
-    if (rows == 4) return interleave_planes<4, kSize>(cols, x, x_stride, y);
+    if (rows == 2) return {0, interleave_planes<2, kSize>(cols, x, x_stride, y)};
+    if (rows == 3) return {0, interleave_planes<3, kSize>(cols, x, x_stride, y)};
+    if (rows == 4) return {0, interleave_planes<4, kSize>(cols, x, x_stride, y)};
   }
   if (x_stride == cols * kSize) {
-    if (cols == 2) return part_pixels<2, kSize>(rows, x, y, y_stride);
-    if (cols == 3) return part_pixels<3, kSize>(rows, x, y, y_stride);
-    if (cols == 4) return part_pixels<4, kSize>(rows, x, y, y_stride);
+    if (cols == 2) return {part_pixels<2, kSize>(rows, x, y, y_stride), 0};
+    if (cols == 3) return {part_pixels<3, kSize>(rows, x, y, y_stride), 0};
+    if (cols == 4) return {part_pixels<4, kSize>(rows, x, y, y_stride), 0};
   }
-  return 0;
+  return {0, 0};
+}
+
+/* What is left, element by element, the shorter side within the longer one. */
+template <int kSize>
+VFN void transpose_rest(TransposeDone done, int64_t rows, int64_t cols, const char* x,
+                        int64_t x_stride, char* y, int64_t y_stride) {
+  const int is_wide = rows < cols;
+  const int64_t outer = is_wide ? cols : rows, first = is_wide ? done.cols : done.rows;
+  const int64_t inner = is_wide ? rows : cols, from = is_wide ? done.rows : done.cols;
+  for (int64_t p = first; p < outer; ++p) {
+    for (int64_t q = from; q < inner; ++q) {
+      const int64_t i = is_wide ? q : p, j = is_wide ? p : q;
+      __builtin_memcpy(y + j * y_stride + kSize * i, x + i * x_stride + kSize * j, kSize);
+    }
+  }
 }

@@ -71,12 +71,35 @@ static void FOLIO_LEVEL(bf16p16_to_f32)(int64_t rows, const void* x, float* y) {
   }
 }
 
-VFN void copy_b32(void* to, const void* from) { __builtin_memcpy(to, from, 4); }
 VFN __m256 load8(const char* p) { return _mm256_loadu_ps((const float*)(const void*)p); }
 VFN void store8(char* p, __m256 a) { _mm256_storeu_ps((float*)(void*)p, a); }
 
+/* Three times neighbours of the two halves take turns: rows become columns. */
+VFN void transpose8x8_b16(const char* x, int64_t x_stride, char* y, int64_t y_stride) {
+  __m128i r[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    r[i] = _mm_loadu_si128((const __m128i*)(const void*)(x + i * x_stride));
+  }
+#pragma GCC unroll 3
+  for (int step = 0; step < 3; ++step) {
+    __m128i next[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      next[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
+      next[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) r[i] = next[i];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) _mm_storeu_si128((__m128i*)(void*)(y + i * y_stride), r[i]);
+}
+
 /* y[j][i] = x[i][j] of 8 x 8 elements; row strides in bytes. */
+template <int kSize>
 VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride) {
+  if constexpr (kSize == 2) return transpose8x8_b16(x, x_stride, y, y_stride);
   __m256 r[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = load8(x + i * x_stride);
@@ -115,6 +138,29 @@ VFN void part3(const char* x, char* y, int64_t y_stride) {
                                   _mm256_setr_epi32(2, 5, 0, 3, 6, 1, 4, 7)));
 }
 
+/* The same of four planes. */
+VFN void interleave4(const char* x, int64_t x_stride, char* y) {
+  __m256 r[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) r[i] = load8(x + i * x_stride);
+  turn_lanes(r); /* pixels i and i + 4 */
+  store8(y, _mm256_permute2f128_ps(r[0], r[1], 0x20));
+  store8(y + 32, _mm256_permute2f128_ps(r[2], r[3], 0x20));
+  store8(y + 64, _mm256_permute2f128_ps(r[0], r[1], 0x31));
+  store8(y + 96, _mm256_permute2f128_ps(r[2], r[3], 0x31));
+}
+VFN void part4(const char* x, char* y, int64_t y_stride) {
+  const __m256 a = load8(x);
+  const __m256 b = load8(x + 32);
+  const __m256 c = load8(x + 64);
+  const __m256 d = load8(x + 96);
+  __m256 r[4] = {_mm256_permute2f128_ps(a, c, 0x20), _mm256_permute2f128_ps(a, c, 0x31),
+                 _mm256_permute2f128_ps(b, d, 0x20), _mm256_permute2f128_ps(b, d, 0x31)};
+  turn_lanes(r);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) store8(y + i * y_stride, r[i]);
+}
+
 /* 8 rows of fewer than 8 elements, and as many rows of 8. */
 VFN void transpose8xn(int64_t n, const char* x, int64_t x_stride, char* y, int64_t y_stride) {
   const __m256i used = first8(n);
@@ -141,31 +187,49 @@ VFN void transposenx8(int64_t n, const char* x, int64_t x_stride, char* y, int64
   }
 }
 
+/* Of 32 bits, as far as vectors of 8 of the longer side go. */
+VFN TransposeDone transpose_eights(int64_t rows, int64_t cols, const char* x, int64_t x_stride,
+                                   char* y, int64_t y_stride) {
+  int64_t n = 0;
+  if (rows == 3 && y_stride == 12) {
+    for (; n + 8 <= cols; n += 8) interleave3(x + 4 * n, x_stride, y + 12 * n);
+    return {0, n};
+  }
+  if (cols == 3 && x_stride == 12) {
+    for (; n + 8 <= rows; n += 8) part3(x + 12 * n, y + 4 * n, y_stride);
+    return {n, 0};
+  }
+  if (rows == 4 && y_stride == 16) {
+    for (; n + 8 <= cols; n += 8) interleave4(x + 4 * n, x_stride, y + 16 * n);
+    return {0, n};
+  }
+  if (cols == 4 && x_stride == 16) {
+    for (; n + 8 <= rows; n += 8) part4(x + 16 * n, y + 4 * n, y_stride);
+    return {n, 0};
+  }
+  if ((rows == 2 && y_stride == 8) || (cols == 2 && x_stride == 8)) {
+    return transpose_pixels<4>(rows, cols, x, x_stride, y, y_stride);
+  }
+  if (rows < 8) {
+    for (; rows > 1 && n + 8 <= cols; n += 8) {
+      transposenx8(rows, x + 4 * n, x_stride, y + n * y_stride, y_stride);
+    }
+    return {0, n};
+  }
+  for (; cols > 1 && n + 8 <= rows; n += 8) {
+    transpose8xn(cols, x + n * x_stride, x_stride, y + 4 * n, y_stride);
+  }
+  return {n, 0};
+}
+
 /* One side is shorter than 8. */
+template <int kSize>
 VFN void transpose_narrow(int64_t rows, int64_t cols, const char* x, int64_t x_stride, char* y,
                           int64_t y_stride) {
-  int64_t i = 0;
-  int64_t j = 0;
-  if (rows == 3 && y_stride == 12) {
-    for (; j + 8 <= cols; j += 8) interleave3(x + 4 * j, x_stride, y + 12 * j);
-  } else if (cols == 3 && x_stride == 12) {
-    for (; i + 8 <= rows; i += 8) part3(x + 12 * i, y + 4 * i, y_stride);
-  } else if (rows <= 4 && y_stride == 4 * rows) {
-    j = transpose_pixels<4>(rows, cols, x, x_stride, y, y_stride);
-  } else if (cols <= 4 && x_stride == 4 * cols) {
-    i = transpose_pixels<4>(rows, cols, x, x_stride, y, y_stride);
-  } else if (rows < 8) {
-    for (; rows > 1 && j + 8 <= cols; j += 8) {
-      transposenx8(rows, x + 4 * j, x_stride, y + j * y_stride, y_stride);
-    }
-  } else {
-    for (; cols > 1 && i + 8 <= rows; i += 8) {
-      transpose8xn(cols, x + i * x_stride, x_stride, y + 4 * i, y_stride);
-    }
-  }
-  for (; i < rows; ++i) {
-    for (int64_t c = j; c < cols; ++c) copy_b32(y + c * y_stride + 4 * i, x + i * x_stride + 4 * c);
-  }
+  const TransposeDone done = kSize == 4
+                                 ? transpose_eights(rows, cols, x, x_stride, y, y_stride)
+                                 : transpose_pixels<kSize>(rows, cols, x, x_stride, y, y_stride);
+  transpose_rest<kSize>(done, rows, cols, x, x_stride, y, y_stride);
 }
 
 /* The last block of a row of blocks overlaps the one before. */
@@ -173,9 +237,10 @@ VFN int64_t block_start(int64_t i, int64_t n) { return i + 8 <= n ? i : n - 8; }
 
 /* Any size; strides in bytes. The side with the wider stride is walked outside: its lines then stay
  * in the cache until they are whole. */
+template <int kSize>
 static void transpose_bytes(int64_t rows, int64_t cols, const char* x, int64_t x_stride, char* y,
                             int64_t y_stride) {
-  if (rows < 8 || cols < 8) return transpose_narrow(rows, cols, x, x_stride, y, y_stride);
+  if (rows < 8 || cols < 8) return transpose_narrow<kSize>(rows, cols, x, x_stride, y, y_stride);
   const int by_column = y_stride > x_stride;
   const int64_t outer = by_column ? cols : rows;
   const int64_t inner = by_column ? rows : cols;
@@ -184,14 +249,20 @@ static void transpose_bytes(int64_t rows, int64_t cols, const char* x, int64_t x
     for (int64_t n = 0; n < inner; n += 8) {
       const int64_t i = by_column ? block_start(n, inner) : at;
       const int64_t j = by_column ? at : block_start(n, inner);
-      transpose8x8(x + i * x_stride + 4 * j, x_stride, y + j * y_stride + 4 * i, y_stride);
+      transpose8x8<kSize>(x + i * x_stride + kSize * j, x_stride, y + j * y_stride + kSize * i,
+                          y_stride);
     }
   }
 }
 
 static void FOLIO_LEVEL(transpose_b32)(int64_t rows, int64_t cols, const void* x,
                                        int64_t x_row_stride, void* y, int64_t y_row_stride) {
-  transpose_bytes(rows, cols, (const char*)x, 4 * x_row_stride, (char*)y, 4 * y_row_stride);
+  transpose_bytes<4>(rows, cols, (const char*)x, 4 * x_row_stride, (char*)y, 4 * y_row_stride);
+}
+
+static void FOLIO_LEVEL(transpose_b16)(int64_t rows, int64_t cols, const void* x,
+                                       int64_t x_row_stride, void* y, int64_t y_row_stride) {
+  transpose_bytes<2>(rows, cols, (const char*)x, 2 * x_row_stride, (char*)y, 2 * y_row_stride);
 }
 
 constexpr int64_t kPanelColumns = FOLIO_F32P16_COLUMNS;
@@ -213,12 +284,12 @@ VFN void pack_panel(int64_t count, int64_t columns, const char* b, int64_t row, 
     __builtin_memset(dst, 0, (size_t)(count * kPanelBytes));
   }
   if (row == 4) {
-    transpose_bytes(columns, count, b, col, dst, kPanelBytes);
+    transpose_bytes<4>(columns, count, b, col, dst, kPanelBytes);
     return;
   }
   for (int64_t p = 0; p < count; ++p) {
     for (int64_t c = 0; c < columns; ++c) {
-      copy_b32(dst + p * kPanelBytes + 4 * c, b + p * row + c * col);
+      __builtin_memcpy(dst + p * kPanelBytes + 4 * c, b + p * row + c * col, 4);
     }
   }
 }
@@ -241,6 +312,7 @@ static void FOLIO_LEVEL(pack_f32p16)(int64_t k, int64_t n, const void* b, int64_
 static void fill_move(FolioKernels* table) {
   table->pack_f32p16 = FOLIO_LEVEL(pack_f32p16);
   table->transpose_b32 = FOLIO_LEVEL(transpose_b32);
+  table->transpose_b16 = FOLIO_LEVEL(transpose_b16);
   table->f16_to_f32 = FOLIO_LEVEL(f16_to_f32);
   table->f32_to_f16 = FOLIO_LEVEL(f32_to_f16);
   table->bf16_to_f32 = FOLIO_LEVEL(bf16_to_f32);
