@@ -4,7 +4,12 @@
 // Shapes: x [outer, n, inner] -> y [outer, 1 or nothing, inner] int64.
 // Types:  all numeric types. A NaN is never larger or smaller: it wins only where it stands first.
 #include <algorithm>
+#include <bit>
 #include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_joins.h"
@@ -63,18 +68,40 @@ bool has(const T* x, T value) {
   return (halves[0] | halves[1]) != 0;
 }
 
+// Bit i: whether x[i] is `value`, i < n <= 64. Without branches, which in short rows go anywhere.
+template <typename T>
+uint64_t equal_bits(const T* x, int64_t n, T value) {
+  uint64_t bits = 0;
+  int64_t i = 0;
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<T, float>) {
+    for (; i + 4 <= n; i += 4) {
+      const __m128 equal = _mm_cmpeq_ps(_mm_loadu_ps(x + i), _mm_set1_ps(value));
+      bits |= static_cast<uint64_t>(_mm_movemask_ps(equal)) << i;
+    }
+  } else if constexpr (std::is_same_v<T, double>) {
+    for (; i + 2 <= n; i += 2) {
+      const __m128d equal = _mm_cmpeq_pd(_mm_loadu_pd(x + i), _mm_set1_pd(value));
+      bits |= static_cast<uint64_t>(_mm_movemask_pd(equal)) << i;
+    }
+  } else if constexpr (sizeof(T) == 4) {
+    for (; i + 4 <= n; i += 4) {
+      const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+      const __m128i equal = _mm_cmpeq_epi32(four, _mm_set1_epi32(value));
+      bits |= static_cast<uint64_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << i;
+    }
+  }
+#endif
+  for (; i < n; ++i) bits |= static_cast<uint64_t>(x[i] == value ? 1 : 0) << i;
+  return bits;
+}
+
 // Where `extreme` stands in x, which has it.
 template <typename T>
 int64_t place_of(bool last, T extreme, const T* x, int64_t n) {
-  if (n < kBlock) {
-    // Without branches, which in short rows go anywhere.
-    int64_t at = 0;
-    if (last) {
-      for (int64_t i = 0; i < n; ++i) at = x[i] == extreme ? i : at;
-    } else {
-      for (int64_t i = n - 1; i >= 0; --i) at = x[i] == extreme ? i : at;
-    }
-    return at;
+  if (n <= 64) {
+    const uint64_t bits = equal_bits(x, n, extreme);
+    return last ? 63 - std::countl_zero(bits) : std::countr_zero(bits);
   }
   if (last) {
     int64_t at = n - 1;

@@ -51,7 +51,7 @@ std::vector<bool> inputs_left_out(int count, int64_t axis, const DimsOf& dims_of
   return left_out;
 }
 
-constexpr int64_t kHeldElements = 4096;
+constexpr int64_t kHeldBytes = 64 * 1024;
 
 class Concat final : public OpKernel {
  public:
@@ -92,14 +92,16 @@ class Concat final : public OpKernel {
   }
 
  private:
-  // Some rows of the output at a time, which stay in the cache until all inputs are in them.
+  // Some rows of the output at a time, which stay in the cache until all inputs are in them; so
+  // many that what the first input touches is there before the last one comes.
   template <typename T>
   void join(OpRun& run, int axis, Tensor* out) const {
     const Shape& shape = out->shape();
     const int64_t outer = shape.product(0, axis);
     const int64_t inner = shape.product(axis + 1, shape.rank());
     const int64_t row = shape[axis] * inner;
-    const int64_t held = std::max<int64_t>(1, kHeldElements / row);
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    const int64_t held = std::max<int64_t>(1, kHeldBytes / kSize / row);
     const int64_t parts = (outer + held - 1) / held;
     const int64_t grain = std::max<int64_t>(1, rows_per_task(row) / held);
     run.parallel().for_range(parts, grain, [&](int64_t begin, int64_t end) {
