@@ -196,23 +196,21 @@ class RowWalk {
 };
 
 template <typename T>
-void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& fill, Tensor* y) {
-  const Shape& shape = y->shape();
+void resize_nearest(OpRun& run, const Shape& in, const T* from, const Places& places, const T& fill,
+                    const Shape& shape, T* to) {
   const int64_t n = shape[shape.rank() - 1];
-  const int64_t length = x.dim(x.rank() - 1);
+  const int64_t length = in[in.rank() - 1];
   const bool extends =
       std::find(places.back().begin(), places.back().end(), -1) != places.back().end();
   const int64_t repeats = repeats_of(places.back(), length);
   // Where all rows of the axis around them are shown equally often, they are walked as one.
   const int around = shape.rank() - 2;
   const int64_t found =
-      around < 0 ? 0 : repeats_of(places[static_cast<size_t>(around)], x.dim(around));
+      around < 0 ? 0 : repeats_of(places[static_cast<size_t>(around)], in[around]);
   const int64_t together = std::max<int64_t>(found, 1);
-  const T* from = x.data<T>();
-  T* to = y->data_mut<T>();
-  const int64_t tasks = y->count() / n / together;
+  const int64_t tasks = shape.count() / n / together;
   run.parallel().for_range(tasks, rows_per_task(n * together), [&](int64_t begin, int64_t end) {
-    RowWalk walk(x.shape(), shape, places, begin * together, together);
+    RowWalk walk(in, shape, places, begin * together, together);
     int64_t last = -2;
     for (int64_t task = begin; task < end;) {
       const int64_t source = walk.source();
@@ -235,9 +233,77 @@ void resize_nearest(OpRun& run, const Tensor& x, const Places& places, const T& 
   });
 }
 
+// Some bytes that are moved together, at any address.
+template <int kBytes>
+struct Chunk {
+  uint8_t bytes[kBytes];
+};
+
+// Axes at the end that stay are chunks: the channels of a pixel. Whether there are such axes, and
+// so few bytes; `in`, `out` and `places` are without them then.
+bool move_chunks(OpRun& run, Shape in, const uint8_t* from, int64_t bytes, Places places, Shape out,
+                 uint8_t* to) {
+  const int rank = in.rank();
+  const auto stays = [&] {
+    return in.rank() > 1 && repeats_of(places.back(), in[in.rank() - 1]) == 1;
+  };
+  for (; stays() && bytes <= 16; places.pop_back()) {
+    bytes *= in[in.rank() - 1];
+    in.erase(in.rank() - 1);
+    out.erase(out.rank() - 1);
+  }
+  const auto move = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    resize_nearest<T>(run, in, reinterpret_cast<const T*>(from), places, T{}, out,
+                      reinterpret_cast<T*>(to));
+    return true;
+  };
+  if (in.rank() == rank) return false;
+  switch (bytes) {
+    case 2:
+      return move(MoveTag<Chunk<2>>{});
+    case 3:
+      return move(MoveTag<Chunk<3>>{});
+    case 4:
+      return move(MoveTag<Chunk<4>>{});
+    case 6:
+      return move(MoveTag<Chunk<6>>{});
+    case 8:
+      return move(MoveTag<Chunk<8>>{});
+    case 12:
+      return move(MoveTag<Chunk<12>>{});
+    case 16:
+      return move(MoveTag<Chunk<16>>{});
+    default:
+      return false;
+  }
+}
+
 // ---------------------------------------------------------------- linear and cubic
 
 constexpr int64_t kFewTaps = 16;
+
+// One row of pixels of kInner elements: the sums of `taps` pixels each.
+template <int kInner, typename A>
+void sum_pixels(int64_t out, int64_t taps, const A* weights, const int64_t* index, const A* x,
+                A* y) {
+  if (taps == 2) {
+    for (int64_t i = 0; i < out; ++i, weights += 2, index += 2, y += kInner) {
+      const A* a = x + index[0] * kInner;
+      const A* b = x + index[1] * kInner;
+      for (int j = 0; j < kInner; ++j) y[j] = weights[0] * a[j] + weights[1] * b[j];
+    }
+    return;
+  }
+  for (int64_t i = 0; i < out; ++i, weights += taps, index += taps, y += kInner) {
+    A sum[kInner] = {};
+    for (int64_t t = 0; t < taps; ++t) {
+      const A* a = x + index[t] * kInner;
+      for (int j = 0; j < kInner; ++j) sum[j] += weights[t] * a[j];
+    }
+    for (int j = 0; j < kInner; ++j) y[j] = sum[j];
+  }
+}
 
 // y[outer, out, inner] = sums of x[outer, in, inner] along the middle axis.
 template <typename A>
@@ -247,25 +313,15 @@ void sum_axis(OpRun& run, const AxisTaps& table, int64_t outer, int64_t in, int6
   const int64_t out = static_cast<int64_t>(table.index.size()) / taps;
   const std::vector<A> weights(table.weights.begin(), table.weights.end());
   const int64_t* index = table.index.data();
-  if (inner == 1) {
-    run.parallel().for_range(outer, rows_per_task(out * taps), [&](int64_t begin, int64_t end) {
+  if (inner <= 4) {
+    const auto sum = inner == 1   ? sum_pixels<1, A>
+                     : inner == 2 ? sum_pixels<2, A>
+                     : inner == 3 ? sum_pixels<3, A>
+                                  : sum_pixels<4, A>;
+    const int64_t grain = rows_per_task(out * taps * inner);
+    run.parallel().for_range(outer, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const A* from = x + row * in;
-        A* to = y + row * out;
-        if (taps == 2) {
-          for (int64_t i = 0; i < out; ++i) {
-            to[i] = weights[static_cast<size_t>(2 * i)] * from[index[2 * i]] +
-                    weights[static_cast<size_t>(2 * i + 1)] * from[index[2 * i + 1]];
-          }
-          continue;
-        }
-        for (int64_t i = 0; i < out; ++i) {
-          A sum = 0;
-          for (int64_t t = i * taps; t < (i + 1) * taps; ++t) {
-            sum += weights[static_cast<size_t>(t)] * from[index[t]];
-          }
-          to[i] = sum;
-        }
+        sum(out, taps, weights.data(), index, x + row * in * inner, y + row * out * inner);
       }
     });
     return;
@@ -514,11 +570,16 @@ class Resize final : public OpKernel {
     if (extends) {
       FOLIO_TRY(outside, outside_bits(x.dtype(), options_.extrapolation));
     }
+    const int64_t bytes = dtype_bits(x.dtype()) / 8;
+    if (!extends && !x.is_string() && bytes > 0 &&
+        move_chunks(run, x.shape(), x.raw(), bytes, places, y->shape(), y->raw_mut())) {
+      return Status::ok();
+    }
     return dispatch_move(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       T fill{};
       if constexpr (std::is_integral_v<T>) fill = static_cast<T>(outside);
-      resize_nearest<T>(run, x, places, fill, y);
+      resize_nearest<T>(run, x.shape(), x.data<T>(), places, fill, y->shape(), y->data_mut<T>());
       return Status::ok();
     });
   }

@@ -225,6 +225,56 @@ TEST(Resize, NearestRepeatsRowsAndPlanes) {
   }
 }
 
+// [2, 4, 5, channels] to [2, 6, 3, channels]: places, and sums of four of them, by the definition.
+template <typename T>
+void check_channels_last(int64_t channels, const char* mode) {
+  const int64_t in[2] = {4, 5};
+  const int64_t out[2] = {6, 3};
+  const bool is_nearest = std::string(mode) == "nearest";
+  std::vector<T> x;
+  for (int64_t i = 0; i < 2 * in[0] * in[1] * channels; ++i) x.push_back(static_cast<T>(i % 120));
+  std::vector<T> want;
+  for (int64_t i = 0; i < 2 * out[0] * out[1] * channels; ++i) {
+    const int64_t c = i % channels;
+    const int64_t image = i / channels / out[1] / out[0];
+    const int64_t to[2] = {i / channels / out[1] % out[0], i / channels % out[1]};
+    int64_t first[2];
+    double part[2];
+    for (int axis = 0; axis < 2; ++axis) {
+      const double at = static_cast<double>(to[axis] * in[axis]) / static_cast<double>(out[axis]);
+      first[axis] = static_cast<int64_t>(at);
+      part[axis] = is_nearest ? 0 : at - std::floor(at);
+    }
+    double sum = 0;
+    for (const int64_t dh : {0, 1}) {
+      for (const int64_t dw : {0, 1}) {
+        const double weight = (dh ? part[0] : 1 - part[0]) * (dw ? part[1] : 1 - part[1]);
+        const int64_t h = std::min(first[0] + dh, in[0] - 1);
+        const int64_t w = std::min(first[1] + dw, in[1] - 1);
+        const int64_t at = ((image * in[0] + h) * in[1] + w) * channels + c;
+        sum += weight * static_cast<double>(x[static_cast<size_t>(at)]);
+      }
+    }
+    want.push_back(static_cast<T>(sum));
+  }
+  OpTester t = resize(13, mode, "asymmetric");
+  t.attr("nearest_mode", "floor").input<T>({2, in[0], in[1], channels}, x).input_absent();
+  t.input_absent().input<int64_t>({4}, {2, out[0], out[1], channels});
+  t.expect<T>(0, {2, out[0], out[1], channels}, want, is_nearest ? 0.0 : 1e-4);
+  t.run();
+}
+
+TEST(Resize, MovesAndSumsPixelsOfAnyNumberOfChannels) {
+  for (int64_t channels = 1; channels <= 20; ++channels) {
+    check_channels_last<uint8_t>(channels, "nearest");
+    check_channels_last<int16_t>(channels, "nearest");
+    check_channels_last<float>(channels, "nearest");
+    check_channels_last<double>(channels, "nearest");
+    check_channels_last<float>(channels, "linear");
+    check_channels_last<double>(channels, "linear");
+  }
+}
+
 // An axis around the rows, and one around that, of which a part is outside.
 TEST(Resize, CropFillsRowsOutside) {
   for (const int axis : {0, 1}) {
