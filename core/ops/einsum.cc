@@ -6,13 +6,15 @@
 //         operand is its diagonal.
 // Math:   y[out labels] = sum over the other labels of the product of the operands.
 //         Two operands of 32 or 64 bits with a sum: a matrix product per batch, [batch, m, k] and
-//         [batch, k, n] copied into place; one operand without a label twice: a reduction, and a
-//         transpose; everything else: products along one axis at a time.
+//         [batch, k, n] copied into place; two without a sum: Mul, broadcast; one operand without a
+//         label twice: a reduction, and a transpose; everything else: products along one axis at a
+//         time.
 // Types:  float, double; float16, bfloat16 in float; integers, wrapping.
 // Errors: kInvalidGraph for the notation, kInvalidArgument for shapes that do not fit it.
 #include <algorithm>
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_arithmetic.h"
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_joins.h"
@@ -509,6 +511,51 @@ Status run_products(OpRun& run, const Plan& plan, const Roles& roles,
   return copy_strided(run, view, Tensor(y->dtype(), y->shape(), bytes, {}), y);
 }
 
+// ---------------------------------------------------------------- of two operands without a sum
+
+// Operand k with a dim of 1 for each label that it does not have, in the order of the output.
+template <typename T>
+Result<Tensor> spread(OpRun& run, const Plan& plan, const Tensor& source, size_t k) {
+  std::vector<int64_t> dims;
+  std::vector<const Axis*> own;
+  bool is_in_order = true;
+  int64_t before = 0;  // the stride of the last one
+  for (const Axis& axis : plan.axes) {
+    dims.push_back(axis.strides[k] == 0 ? 1 : axis.dim);
+    if (axis.strides[k] == 0) continue;
+    is_in_order = is_in_order && (own.empty() || before > axis.strides[k]);
+    before = axis.strides[k];
+    own.push_back(&axis);
+  }
+  FOLIO_TRY(const Shape shape, shape_from(dims));
+  const uint8_t* data = source.raw();
+  if (!is_in_order) {
+    FOLIO_TRY(const T* turned, arrange<T>(run, source, k, {&own}));
+    data = reinterpret_cast<const uint8_t*>(turned);
+  }
+  return Tensor(source.dtype(), shape, const_cast<uint8_t*>(data), {});  // read only
+}
+
+// Whether it was: of labels that neither operand has twice.
+template <typename T>
+Result<bool> run_broadcast(OpRun& run, const Plan& plan, const std::vector<const Tensor*>& inputs,
+                           Tensor* y) {
+  for (const size_t k : {0, 1}) {
+    int64_t count = 1;
+    for (const Axis& axis : plan.axes) count *= axis.strides[k] == 0 ? 1 : axis.dim;
+    if (count != inputs[k]->count()) return false;  // of a diagonal there are fewer
+  }
+  FOLIO_TRY(const Tensor a, spread<T>(run, plan, *inputs[0], 0));
+  FOLIO_TRY(const Tensor b, spread<T>(run, plan, *inputs[1], 1));
+  FOLIO_TRY(const BroadcastPlan rows, plan_broadcast(a.shape(), b.shape()));
+  if constexpr (std::is_same_v<T, float>) {
+    run_binary_f32(run, run.kernels().binary_f32[kFolioMul], rows, a, b, y);
+  } else {
+    run_binary_rows(run, rows, binary_row<T, T, T, MulFunction>, a, b, y);
+  }
+  return true;
+}
+
 // ---------------------------------------------------------------- of one operand
 
 // y's dims are those of `source`, dense with these labels, in another order.
@@ -602,6 +649,10 @@ class Einsum final : public OpKernel {
     Roles roles;
     if (inputs.size() == 2 && Roles::of(plan, &roles)) {
       return run_products<Product>(run, plan, roles, inputs, y);
+    }
+    if (inputs.size() == 2 && plan.output_rank == plan.axes.size()) {
+      FOLIO_TRY(const bool done, run_broadcast<Product>(run, plan, inputs, y));
+      if (done) return Status::ok();
     }
     run_loops(run, plan, inputs, y);
     return Status::ok();

@@ -89,6 +89,35 @@ TEST(Einsum, MultipliesWithoutSums) {
   columns.expect<double>(0, {2}, {0, 0}).run();
 }
 
+// Operands whose labels stand in another order, lack some, or broadcast; of each way to multiply.
+template <typename T>
+void check_products() {
+  OpTester turned("Einsum", 12);
+  turned.attr("equation", "ab,ca->abc");
+  turned.input<T>({2, 3}, {1, 2, 3, 4, 5, 6}).template input<T>({2, 2}, {1, 2, 3, 4});
+  turned.expect<T>(0, {2, 3, 2}, {1, 3, 2, 6, 3, 9, 8, 16, 10, 20, 12, 24}).run();
+  OpTester both("Einsum", 12);
+  both.attr("equation", "ba,ab->ab");
+  both.input<T>({3, 2}, {1, 2, 3, 4, 5, 6}).template input<T>({2, 3}, {1, 2, 3, 4, 5, 6});
+  both.expect<T>(0, {2, 3}, {1, 6, 15, 8, 20, 36}).run();
+  OpTester ones("Einsum", 12);
+  ones.attr("equation", "ab,ab->ab");
+  ones.input<T>({1, 3}, {1, 2, 3}).template input<T>({2, 3}, {1, 1, 1, 2, 2, 2});
+  ones.expect<T>(0, {2, 3}, {1, 2, 3, 2, 4, 6}).run();
+  OpTester diagonal("Einsum", 12);
+  diagonal.attr("equation", "aa,b->ab");
+  diagonal.input<T>({2, 2}, {1, 9, 9, 2}).template input<T>({2}, {3, 4});
+  diagonal.expect<T>(0, {2, 2}, {3, 4, 6, 8}).run();
+}
+
+TEST(Einsum, MultipliesWhatBroadcastsInAnyOrder) {
+  check_products<float>();
+  check_products<double>();
+  check_products<int32_t>();
+  check_products<uint64_t>();
+  check_products<int8_t>();
+}
+
 TEST(Einsum, RefusesNonsense) {
   OpTester t("Einsum", 12);
   t.attr("equation", "i%->i");
