@@ -177,6 +177,52 @@ Status multiply_dots(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   return Status::ok();
 }
 
+// Rows of up to four numbers times as many columns (points that are turned, colors that are mixed):
+// panels would be mostly padding, and rows end at every turn.
+constexpr int64_t kPointNumbers = 4;
+bool are_points(const FolioGemmF32& args, const GemmB& b) {
+  constexpr int64_t kFewest = 64;
+  const bool fits = args.m >= kFewest && args.k > 1 && args.k <= kPointNumbers &&
+                    args.n <= kPointNumbers && b.dtype == DType::kFloat;
+  const bool lies = args.a_col_stride == 1 && args.a_row_stride == args.k &&
+                    args.c_row_stride == args.n && is_aligned(args.a);
+  return fits && lies && args.alpha == 1 && !args.accumulate && !args.row_bias && !args.col_scale &&
+         !args.addend && args.activation == kFolioActNone;
+}
+
+// The numbers of some rows apart from each other, each column as a sum of such rows, and back.
+Status multiply_points(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
+  constexpr int64_t kPiece = 512;
+  constexpr int64_t kFloatBytes = sizeof(float);
+  float w[kPointNumbers][kPointNumbers];
+  for (int64_t j = 0; j < args.n; ++j) {
+    for (int64_t p = 0; p < args.k; ++p) {
+      const int64_t at = b.packed ? p * kPanel + j : p * b.row_stride + j * b.col_stride;
+      const void* const from = b.packed ? static_cast<const void*>(b.packed) : b.data;
+      std::memcpy(&w[j][p], static_cast<const char*>(from) + at * kFloatBytes, kFloatBytes);
+    }
+  }
+  const FolioKernels& kernels = run.kernels();
+  constexpr int64_t kOffsets[kPointNumbers] = {0, kPiece, 2 * kPiece, 3 * kPiece};
+  run.parallel().for_range(args.m, 8 * kPiece, [&](int64_t begin, int64_t end) {
+    float x[kPointNumbers * kPiece];
+    float y[kPointNumbers * kPiece];
+    for (int64_t row = begin; row < end; row += kPiece) {
+      const int64_t count = std::min(kPiece, end - row);
+      float* const c = args.c + row * args.n;
+      kernels.transpose_b32(count, args.k, args.a + row * args.k, args.k, x, kPiece);
+      for (int64_t j = 0; j < args.n; ++j) {
+        float* const to = args.n == 1 ? c : y + j * kPiece;
+        kernels.shifted_sum_f32(count, args.k, w[j], kOffsets, x, 0.0F, to);
+        if (!args.col_bias) continue;
+        kernels.binary_f32[kFolioAdd](count, to, 1, args.col_bias + j, 0, to);
+      }
+      if (args.n > 1) kernels.transpose_b32(args.n, count, y, kPiece, c, args.n);
+    }
+  });
+  return Status::ok();
+}
+
 // Of depth 1: rows of B, each times a number.
 bool is_outer(const FolioGemmF32& args, const GemmB& b) {
   return b.unpacked && !is_half(b.dtype) && args.k == 1 && b.col_stride == 1 && !args.accumulate &&
@@ -481,6 +527,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
   if (is_half(b.dtype) && !as_bfloat16) return gemm_halves(run, args, b);
   const auto* packed = as_bfloat16 ? b.packed_halves : reinterpret_cast<const uint8_t*>(b.packed);
   args.b_is_bfloat16 = as_bfloat16 ? 1 : 0;
+  if (are_points(args, b)) return multiply_points(run, args, b);
   if (packed) return multiply_packed(run, args, b.dtype, packed);
   if (is_outer(args, b)) return multiply_outer(run, args, b);
   if (takes_dots(args, b)) return multiply_dots(run, args, b);
@@ -500,6 +547,7 @@ Status gemm_f32(OpRun& run, const FolioGemmF32& given, const GemmB& b) {
 
 bool is_direct(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b) {
   if (b.packed || is_half(b.dtype) || is_outer(args, b) || takes_dots(args, b)) return false;
+  if (are_points(args, b)) return false;
   if (is_turned_row(args, b)) return true;
   const bool is_few = args.m <= kFewRows && args.k > 0 && b.col_stride == 1;
   return is_aligned(args.a) && (is_few || stays_in_place(kernels, args, b));

@@ -121,5 +121,44 @@ TEST(FusedMatMul, FewColumnsAndLittleDepthAreTheDefinition) {
   }
 }
 
+// Points: few numbers in many rows, times few columns; B constant (and packed) or not, and turned.
+TEST(MatMul, TurnsPoints) {
+  for (const int64_t m : {63, 64, 65, 511, 513, 5000}) {
+    for (int64_t k = 1; k <= 5; ++k) {
+      for (int64_t n = 1; n <= 5; ++n) {
+        std::vector<float> a(static_cast<size_t>(m * k));
+        std::vector<float> b(static_cast<size_t>(k * n));
+        for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 37 % 101) / 8 - 6;
+        for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i * 13 % 17) / 4 - 2;
+        std::vector<float> want;  // exact: numbers of few bits
+        std::vector<float> turned;
+        for (int64_t i = 0; i < m * n; ++i) {
+          float sum = 0;
+          for (int64_t p = 0; p < k; ++p) {
+            sum += a[static_cast<size_t>(i / n * k + p)] * b[static_cast<size_t>(p * n + i % n)];
+          }
+          want.push_back(sum);
+        }
+        for (int64_t j = 0; j < n * k; ++j) {
+          turned.push_back(b[static_cast<size_t>(j % k * n + j / k)]);
+        }
+        for (const bool is_constant : {false, true}) {
+          OpTester t("MatMul", 13);
+          t.threads(2).input<float>({m, k}, a);
+          is_constant ? t.constant<float>({k, n}, b) : t.input<float>({k, n}, b);
+          t.expect<float>(0, {m, n}, want).run();
+          OpTester gemm("Gemm", 13);
+          gemm.attr("transB", int64_t{1}).threads(2).input<float>({m, k}, a);
+          is_constant ? gemm.constant<float>({n, k}, turned) : gemm.input<float>({n, k}, turned);
+          gemm.input<float>({1}, {0.5F});
+          std::vector<float> more;
+          for (const float each : want) more.push_back(each + 0.5F);
+          gemm.expect<float>(0, {m, n}, more).run();
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace folio
