@@ -24,6 +24,11 @@ std::vector<NamedCase> gemm_f32() {
       node.x(kF32, {mkn[0], mkn[1]}).w(kF32, {mkn[1], mkn[2]}).y(kF32, {mkn[0], mkn[2]});
     });
   }
+  for (const Dims& mkn : {Dims{100000, 3, 3}, Dims{100000, 4, 4}, Dims{50176, 3, 1}}) {  // points
+    cases.add(text_of(mkn), "MatMul", "", [=](OneNode& node) {
+      node.x(kF32, {mkn[0], mkn[1]}).w(kF32, {mkn[1], mkn[2]}).y(kF32, {mkn[0], mkn[2]});
+    });
+  }
   cases.add("128x768x768_transB_bias", "Gemm", "", [](OneNode& node) {
     node.x(kF32, {128, 768}).w(kF32, {768, 768}).w(kF32, {768}).y(kF32, {128, 768});
     node.attr("transB", 1);
@@ -343,6 +348,7 @@ void arg_maxes(Cases* cases) {
   }
   arg_max(kF32, {1, 21, 128, 128}, 1, cases);
   arg_max(kF32, {20000, 5}, 1, cases);
+  arg_max(kF32, {1, 513, 513, 21}, 3, cases);
   arg_max(kF32, {1, 2000, 80}, 2, cases);
   arg_max(kF32, {256, 300, 4}, 1, cases);
 }
@@ -530,6 +536,10 @@ std::vector<NamedCase> moves() {
   });
   cases.add("2_of_1x64x56x56", "Concat", "", [](OneNode& node) {
     node.x(kF32, {1, 64, 56, 56}).x(kF32, {1, 64, 56, 56}).y(kF32, {1, 128, 56, 56});
+    node.attr("axis", 1);
+  });
+  cases.add("25200x4_1_80", "Concat", "", [](OneNode& node) {
+    node.x(kF32, {25200, 4}).x(kF32, {25200, 1}).x(kF32, {25200, 80}).y(kF32, {25200, 85});
     node.attr("axis", 1);
   });
   cases.add("1x128x768_half", "Slice", "", [](OneNode& node) {

@@ -80,6 +80,9 @@ void products(Cases* cases) {
       node.x(kF32, {512, 512}).y(kF32, {512}).attr("equation", equation);
     });
   }
+  cases->add("f32_i,j->ij", "Einsum", "", [](OneNode& node) {
+    node.x(kF32, {512}).x(kF32, {64}).y(kF32, {512, 64}).attr("equation", "i,j->ij");
+  });
   for (const int64_t k : {256, 768, 4096}) {
     cases->add("f32_1x" + text_of({k, k}) + "_no_constant", "MatMul", "", [=](OneNode& node) {
       node.x(kF32, {1, k}).x(kF32, {k, k}).y(kF32, {1, k});
@@ -122,6 +125,16 @@ void images(Cases* cases) {
       cases->add(name + "_256_to_" + std::to_string(size), "Resize", "", [=](OneNode& node) {
         node.x_bytes(type, {1, 3, 256, 256}).none().none().w_ints({4}, {1, 3, size, size});
         node.y(type, {1, 3, size, size}).attr("mode", "linear");
+      });
+    }
+  }
+  for (const ElementType type : {kU8, kF32}) {  // channels last
+    for (const char* mode : {"nearest", "linear"}) {
+      const std::string name =
+          std::string(type == kU8 ? "u8" : "f32") + "_480x640x3_to_224_" + mode;
+      cases->add(name, "Resize", "", [=](OneNode& node) {
+        node.x(type, {1, 480, 640, 3}, 0, 1).none().none().w_ints({4}, {1, 224, 224, 3});
+        node.y(type, {1, 224, 224, 3}).attr("mode", mode);
       });
     }
   }
