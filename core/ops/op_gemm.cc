@@ -112,19 +112,37 @@ int64_t piece_columns(int64_t n, int threads) {
   return std::max(kFewColumns, panel_columns((n + even - 1) / even));
 }
 
-// B as it stands: each piece of it is packed once and used for all rows.
+// B as it stands: each piece of it is packed once and used for all rows; or, where there are fewer
+// pieces than threads, by each thread for some of them.
 Status multiply_plain(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
   const bool copies = !is_aligned(args.a);
-  const int64_t columns = piece_columns(args.n, run.parallel().thread_count());
+  const int threads = run.parallel().thread_count();
+  const int64_t columns = piece_columns(args.n, threads);
+  const int64_t pieces = (args.n + columns - 1) / columns;
+  const double units = units_of(kRule, args.m, panel_columns(args.n), args.k);
+  const int64_t parts = std::max<int64_t>(1, thread_parts(units, threads) / pieces);
+  const int64_t rows = (args.m + parts - 1) / parts;
   const size_t piece = piece_bytes(columns);
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, piece + (copies ? kCopyBytes : 0), &scratch));
-  run.parallel().for_range(args.n, columns, [&](int64_t begin, int64_t end) {
+  const auto multiply = [&](int64_t row, int64_t begin, int64_t end) {
     const ThreadScratch::Block block(scratch);
-    const int64_t known_end = run.parallel().thread_count() == 1 ? args.n : end;
+    const int64_t known_end = threads == 1 ? args.n : end;
     auto* copy = copies ? reinterpret_cast<float*>(block.data() + piece) : nullptr;
-    multiply_columns(run.kernels(), args, b, begin, end, known_end, columns,
-                     reinterpret_cast<float*>(block.data()), copy);
+    multiply_columns(run.kernels(), gemm_part(args, row, std::min(rows, args.m - row), 0, args.n),
+                     b, begin, end, known_end, columns, reinterpret_cast<float*>(block.data()),
+                     copy);
+  };
+  if (parts == 1) {
+    run.parallel().for_range(args.n, columns,
+                             [&](int64_t begin, int64_t end) { multiply(0, begin, end); });
+    return Status::ok();
+  }
+  run.parallel().for_range((args.m + rows - 1) / rows * pieces, 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const int64_t begin = i % pieces * columns;
+      multiply(i / pieces * rows, begin, std::min(begin + columns, args.n));
+    }
   });
   return Status::ok();
 }
@@ -168,7 +186,9 @@ bool takes_dots(const FolioGemmF32& args, const GemmB& b) {
 }
 
 Status multiply_dots(OpRun& run, const FolioGemmF32& args, const GemmB& b) {
-  const int64_t rows = panel_columns(std::max<int64_t>(1, kThreadMacs / (args.n * args.k)));
+  constexpr int64_t kEnd = 80;  // multiply-adds that take as long as adding the lanes of a sum
+  const int64_t work = args.n * (args.k + kEnd);
+  const int64_t rows = panel_columns(std::max<int64_t>(1, kThreadMacs / work));
   run.parallel().for_range(args.m, rows, [&](int64_t begin, int64_t end) {
     FolioGemmF32 part = gemm_part(args, begin, end - begin, 0, args.n);
     part.b = static_cast<const float*>(b.data);
