@@ -136,63 +136,67 @@ void best_of_rows(const FolioKernels& kernels, const ArgRule& rule, int64_t rows
 
 // ---------------------------------------------------------------- columns
 
-// One vector of columns, whose state stays in registers. Vectors are of 16 bytes, and written out:
-// g++ makes none of selections at -O2.
-template <bool kMax, bool kLast, typename T>
-void best_of_vector(int64_t n, int64_t inner, const T* x, int64_t* y) {
+// A vector of columns: the best of each and where it stands. Vectors are of 16 bytes, and written
+// out: g++ makes none of selections at -O2.
+template <typename T>
+struct BestColumns {
   typedef T Some __attribute__((vector_size(16)));
   typedef Place<T> Places __attribute__((vector_size(16)));
-  constexpr int64_t kEach = 16 / sizeof(T);
+  static constexpr int64_t kEach = 16 / sizeof(T);
   Some value;
-  std::memcpy(&value, x, sizeof value);
-  Places at{};
-  for (Place<T> i = 1; i < n; ++i) {
+  Places at;
+
+  // Of row 0.
+  void begin(const T* row) {
+    std::memcpy(&value, row, sizeof value);
+    at = Places{};
+  }
+  template <bool kMax, bool kLast>
+  void take(const T* row, Place<T> i) {
     Some next;
-    std::memcpy(&next, x + i * inner, sizeof next);
+    std::memcpy(&next, row, sizeof next);
     const Places better =
         kMax ? (kLast ? next >= value : next > value) : (kLast ? next <= value : next < value);
     value = better ? next : value;
     at = better ? Places{} + i : at;
   }
-  for (int64_t c = 0; c < kEach; ++c) y[c] = at[c];
-}
+  void write(int64_t* y) const {
+    for (int64_t c = 0; c < kEach; ++c) y[c] = at[c];
+  }
+};
 
 // `count` columns, a multiple of what a vector has: row by row, or, of a line of cache, vector by
 // vector.
 template <bool kMax, bool kLast, typename T>
 void best_of_strip(int64_t n, int64_t inner, int64_t count, const T* x, int64_t* y) {
-  typedef T Some __attribute__((vector_size(16)));
-  typedef Place<T> Places __attribute__((vector_size(16)));
-  constexpr int64_t kEach = 16 / sizeof(T);
-  if (count <= 4 * kEach) {
-    for (int64_t c = 0; c < count; c += kEach) {
-      best_of_vector<kMax, kLast>(n, inner, x + c, y + c);
+  using Best = BestColumns<T>;
+  constexpr int64_t kEach = Best::kEach;
+  constexpr int64_t kFew = 4;  // vectors
+  const int64_t vectors = count / kEach;
+  if (vectors <= kFew) {
+    for (int64_t u = 0; u < vectors; ++u) {
+      Best best;  // in registers
+      best.begin(x + u * kEach);
+      for (Place<T> i = 1; i < n; ++i) {
+        best.template take<kMax, kLast>(x + i * inner + u * kEach, i);
+      }
+      best.write(y + u * kEach);
     }
     return;
   }
-  Some value[kStrip / kEach];
-  Places at[kStrip / kEach];
-  std::memcpy(value, x, static_cast<size_t>(count) * sizeof(T));
-  std::memset(at, 0, static_cast<size_t>(count) * sizeof(Place<T>));
+  Best best[kStrip / kEach];
+  for (int64_t u = 0; u < vectors; ++u) best[u].begin(x + u * kEach);
   for (Place<T> i = 1; i < n; ++i) {
     const T* row = x + i * inner;
-    const auto take = [&](int64_t u) {
-      Some next;
-      std::memcpy(&next, row + kEach * u, sizeof next);
-      const Some now = value[u];
-      const Places better =
-          kMax ? (kLast ? next >= now : next > now) : (kLast ? next <= now : next < now);
-      value[u] = better ? next : now;
-      at[u] = better ? Places{} + i : at[u];
-    };
+    const auto take = [&](int64_t u) { best[u].template take<kMax, kLast>(row + u * kEach, i); };
     int64_t u = 0;
-    for (; u + 2 <= count / kEach; u += 2) {
+    for (; u + 2 <= vectors; u += 2) {
       take(u);
       take(u + 1);
     }
-    if (u < count / kEach) take(u);
+    if (u < vectors) take(u);
   }
-  for (int64_t c = 0; c < count; ++c) y[c] = at[c / kEach][c % kEach];
+  for (int64_t u = 0; u < vectors; ++u) best[u].write(y + u * kEach);
 }
 
 template <typename T>

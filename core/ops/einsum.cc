@@ -408,6 +408,20 @@ Status run_halves(OpRun& run, const Plan& plan, const std::vector<const Tensor*>
   return Status::ok();
 }
 
+// y's dims are those of `source`, dense with these labels, in another order.
+Status turn(OpRun& run, const std::vector<int>& labels, const Plan& plan, const Tensor& source,
+            Tensor* y) {
+  int64_t strides[kMaxRank];
+  row_strides(source.shape(), strides);
+  StridedView view;
+  for (size_t i = 0; i < plan.output_rank; ++i) {
+    const auto at = std::find(labels.begin(), labels.end(), plan.axes[i].label) - labels.begin();
+    view.add(plan.axes[i].dim, strides[at]);
+  }
+  if (view.rank == 0) view.add(1, 1);
+  return copy_strided(run, view, source, y);
+}
+
 // ---------------------------------------------------------------- as matrix products
 
 // Axes by their role; a label of one operand alone that is summed makes it no matrix product, nor
@@ -492,23 +506,16 @@ Status run_products(OpRun& run, const Plan& plan, const Roles& roles,
     T* to = reinterpret_cast<T*>(bytes) + i * m * n;
     FOLIO_RETURN_IF_ERROR(multiply(run, m, n, k, a + i * m * k, b + i * k * n, to));
   }
-  // From [batch, m, n] to the output's order.
-  int64_t stride = y->count();
-  std::vector<std::pair<const Axis*, int64_t>> strides;
+  std::vector<int> labels;
+  std::vector<int64_t> dims;
   for (const auto* group : {&roles.batch, &roles.m, &roles.n}) {
     for (const Axis* axis : *group) {
-      stride /= axis->dim;
-      strides.emplace_back(axis, stride);
+      labels.push_back(axis->label);
+      dims.push_back(axis->dim);
     }
   }
-  StridedView view;
-  for (size_t i = 0; i < plan.output_rank; ++i) {
-    for (const auto& entry : strides) {
-      if (entry.first == &plan.axes[i]) view.add(entry.first->dim, entry.second);
-    }
-  }
-  if (view.rank == 0) view.add(1, 1);
-  return copy_strided(run, view, Tensor(y->dtype(), y->shape(), bytes, {}), y);
+  FOLIO_TRY(const Shape shape, shape_from(dims));
+  return turn(run, labels, plan, Tensor(y->dtype(), shape, bytes, {}), y);
 }
 
 // ---------------------------------------------------------------- of two operands without a sum
@@ -557,20 +564,6 @@ Result<bool> run_broadcast(OpRun& run, const Plan& plan, const std::vector<const
 }
 
 // ---------------------------------------------------------------- of one operand
-
-// y's dims are those of `source`, dense with these labels, in another order.
-Status turn(OpRun& run, const std::vector<int>& labels, const Plan& plan, const Tensor& source,
-            Tensor* y) {
-  int64_t strides[kMaxRank];
-  row_strides(source.shape(), strides);
-  StridedView view;
-  for (size_t i = 0; i < plan.output_rank; ++i) {
-    const auto at = std::find(labels.begin(), labels.end(), plan.axes[i].label) - labels.begin();
-    view.add(plan.axes[i].dim, strides[at]);
-  }
-  if (view.rank == 0) view.add(1, 1);
-  return copy_strided(run, view, source, y);
-}
 
 // `labels`: of x, each once. T: as which integers are summed, too.
 template <typename T>

@@ -133,7 +133,8 @@ int64_t multiply_fours(int64_t n, const int64_t* a, const int64_t* b, int64_t* y
   return i;
 }
 
-// Whole rows: what is left of those that `some` have computed, whose second operand may be one.
+// A row by what computes its first elements, where the second operand is one number or as many;
+// then the others.
 template <typename T, int64_t (*kSomeOfOne)(int64_t, const T*, const T*, T*),
           int64_t (*kSomeOfPairs)(int64_t, const T*, const T*, T*)>
 void multiply_row(int64_t n, const void* a, int64_t a_step, const void* b, int64_t b_step,

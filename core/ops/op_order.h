@@ -1,4 +1,4 @@
-// Numbers as whole numbers in the same order, for operators that sort: TopK, Unique.
+// Numbers as whole numbers: in the same order, for operators that sort (TopK, Unique), and as bits.
 //
 // Math:    NaN stands above all, every NaN alike; -0 is 0.
 // Threads: plain functions.
@@ -12,6 +12,13 @@
 #include "core/ops/op_dispatch.h"
 
 namespace folio {
+
+// Unsigned, of an element's size.
+template <typename T>
+using BitsOf =
+    std::conditional_t<sizeof(T) == 8, uint64_t,
+                       std::conditional_t<sizeof(T) == 4, uint32_t,
+                                          std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
 
 // An element as a whole number that is larger where the element is: NaN above all, -0 as 0.
 template <typename T>

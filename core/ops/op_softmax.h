@@ -27,19 +27,21 @@ inline void softmax_rows(const FolioKernels& kernels, int64_t rows, int64_t n, c
   constexpr int64_t kRows = 64;
   constexpr int64_t kElements = 1024;  // of rows that stay in L1
   const int64_t together = std::clamp<int64_t>(kElements / n, 1, kRows);
-  for (int64_t r = 0; r < rows; r += together, x += together * n, y += together * n) {
+  for (int64_t r = 0; r < rows; r += together) {
     const int64_t count = std::min(together, rows - r);
+    const double* const from = x + r * n;
+    double* const to = y + r * n;
     double most[kRows];
     double sums[kRows] = {};
     std::fill_n(most, count, -std::numeric_limits<double>::infinity());
-    kernels.reduce_rows_f64[kFolioReduceMax](count, n, x, n, most);
+    kernels.reduce_rows_f64[kFolioReduceMax](count, n, from, n, most);
     for (int64_t i = 0; i < count; ++i) {
-      for (int64_t j = i * n; j < (i + 1) * n; ++j) y[j] = x[j] - most[i];
+      for (int64_t j = i * n; j < (i + 1) * n; ++j) to[j] = from[j] - most[i];
     }
-    kernels.unary_f64[kFolioExpF64](count * n, y, y);
-    kernels.reduce_rows_f64[kFolioReduceSum](count, n, y, n, sums);
+    kernels.unary_f64[kFolioExpF64](count * n, to, to);
+    kernels.reduce_rows_f64[kFolioReduceSum](count, n, to, n, sums);
     for (int64_t i = 0; i < count; ++i) {
-      for (int64_t j = i * n; j < (i + 1) * n; ++j) y[j] /= sums[i];
+      for (int64_t j = i * n; j < (i + 1) * n; ++j) to[j] /= sums[i];
     }
   }
 }

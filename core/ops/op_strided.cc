@@ -42,11 +42,14 @@ void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t st
   }
 }
 
-int64_t rows_of(const StridedView& view) {
-  int64_t rows = 1;
-  for (int i = 0; i + 1 < view.rank; ++i) rows *= view.dims[i];
-  return rows;
+// Of dims [from, to).
+int64_t product(const StridedView& view, int from, int to) {
+  int64_t count = 1;
+  for (int i = from; i < to; ++i) count *= view.dims[i];
+  return count;
 }
+
+int64_t rows_of(const StridedView& view) { return product(view, 0, view.rank - 1); }
 
 // Rows [begin, end) of the last dim to where the first of all goes.
 template <typename T>
@@ -92,9 +95,7 @@ int repeated_dim(const StridedView& view, int threads) {
   int64_t block = view.dims[view.rank - 1];
   for (int dim = view.rank - 2; dim >= 0; block *= view.dims[dim--]) {
     if (view.strides[dim] != 0 || block < kFewest || block > kMost) continue;
-    int64_t outer = 1;
-    for (int i = 0; i < dim; ++i) outer *= view.dims[i];
-    return outer >= threads ? dim : -1;
+    return product(view, 0, dim) >= threads ? dim : -1;
   }
   return -1;
 }
@@ -103,13 +104,9 @@ int repeated_dim(const StridedView& view, int threads) {
 template <typename T>
 void copy_repeated(OpRun& run, const StridedView& view, int dim, const void* from, T* to) {
   StridedView within;
-  int64_t block = 1;
-  for (int i = dim + 1; i < view.rank; ++i) {
-    within.add(view.dims[i], view.strides[i]);
-    block *= view.dims[i];
-  }
-  int64_t outer = 1;
-  for (int i = 0; i < dim; ++i) outer *= view.dims[i];
+  for (int i = dim + 1; i < view.rank; ++i) within.add(view.dims[i], view.strides[i]);
+  const int64_t outer = product(view, 0, dim);
+  const int64_t block = product(view, dim + 1, view.rank);
   const int64_t rows = rows_of(within);
   const int64_t each = view.dims[dim] * block;
   run.parallel().for_range(outer, rows_per_task(each), [&](int64_t begin, int64_t end) {

@@ -17,6 +17,7 @@
 #include "core/ops/op_byte_pool.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_integer_matmul.h"
+#include "core/ops/op_order.h"
 #include "core/ops/op_pool.h"
 #include "core/ops/op_pool_lines.h"
 #include "core/ops/op_quantized.h"
@@ -55,10 +56,7 @@ T lowest() {
 // Without a branch, which compilers make of choices between floats.
 template <typename T>
 T choose(bool first, T a, T b) {
-  using Bits =
-      std::conditional_t<sizeof(T) == 8, uint64_t,
-                         std::conditional_t<sizeof(T) == 4, uint32_t,
-                                            std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
+  using Bits = BitsOf<T>;
   const auto mask = static_cast<Bits>(-static_cast<Bits>(first));
   const auto chosen = (std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask);
   return std::bit_cast<T>(static_cast<Bits>(chosen));

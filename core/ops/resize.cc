@@ -16,6 +16,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_convert.h"
@@ -240,7 +241,7 @@ struct Chunk {
 };
 
 // Axes at the end that stay are chunks: the channels of a pixel. Whether there are such axes, and
-// so few bytes; `in`, `out` and `places` are without them then.
+// chunks of so many bytes; else nothing is moved.
 bool move_chunks(OpRun& run, Shape in, const uint8_t* from, int64_t bytes, Places places, Shape out,
                  uint8_t* to) {
   const int rank = in.rank();
@@ -252,31 +253,18 @@ bool move_chunks(OpRun& run, Shape in, const uint8_t* from, int64_t bytes, Place
     in.erase(in.rank() - 1);
     out.erase(out.rank() - 1);
   }
-  const auto move = [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  if (in.rank() == rank) return false;
+  const auto move_if = [&]<int kBytes>(std::integral_constant<int, kBytes>) {
+    using T = Chunk<kBytes>;
+    if (bytes != kBytes) return false;
     resize_nearest<T>(run, in, reinterpret_cast<const T*>(from), places, T{}, out,
                       reinterpret_cast<T*>(to));
     return true;
   };
-  if (in.rank() == rank) return false;
-  switch (bytes) {
-    case 2:
-      return move(MoveTag<Chunk<2>>{});
-    case 3:
-      return move(MoveTag<Chunk<3>>{});
-    case 4:
-      return move(MoveTag<Chunk<4>>{});
-    case 6:
-      return move(MoveTag<Chunk<6>>{});
-    case 8:
-      return move(MoveTag<Chunk<8>>{});
-    case 12:
-      return move(MoveTag<Chunk<12>>{});
-    case 16:
-      return move(MoveTag<Chunk<16>>{});
-    default:
-      return false;
-  }
+  const auto move_any = [&]<int... kBytes>(std::integer_sequence<int, kBytes...>) {
+    return (move_if(std::integral_constant<int, kBytes>{}) || ...);
+  };
+  return move_any(std::integer_sequence<int, 2, 3, 4, 6, 8, 12, 16>{});
 }
 
 // ---------------------------------------------------------------- linear and cubic

@@ -175,11 +175,7 @@ struct Elements {
 
 template <typename T, typename Key, typename Entry>
 Elements<Key, Entry> elements_of() {
-  using Bits = std::conditional_t<
-      sizeof(T) == 1, uint8_t,
-      std::conditional_t<sizeof(T) == 2, uint16_t,
-                         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
-  return {static_cast<int64_t>(sizeof(T)), fill_keys<T, Key>, take_values<Bits, Entry>};
+  return {static_cast<int64_t>(sizeof(T)), fill_keys<T, Key>, take_values<BitsOf<T>, Entry>};
 }
 
 // Some neighbouring columns at a time, so that a line of memory is read once.

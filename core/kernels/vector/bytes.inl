@@ -39,8 +39,9 @@ VFN V clamp_ratio(const ByteScale* to, V ratio) {
  * off there. Division takes longer than all the rest: the product with the rounded inverse is off
  * by less than two units in the last place, its first correction by less than one, and of that the
  * second is the quotient (Markstein, "Computation of Elementary Functions on the IBM RISC
- * System/6000 Processor", 1990, theorem 8.6); kDivides: the same bits by division. Asking whether the product is near enough to the
- * middle between codes to need that guessed wrong too often where many are. */
+ * System/6000 Processor", 1990, theorem 8.6); kDivides: the same bits by division. Asking whether
+ * the product is near enough to the middle between codes to need that guessed wrong too often where
+ * many are. */
 template <int kDivides = 0>
 VFN V byte_ratio(const ByteScale* to, V x) {
   const VM is_nan = v_is_nan(x);

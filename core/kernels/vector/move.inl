@@ -1,5 +1,7 @@
 /* Conversions between formats, transposes and packing. */
 
+#include "core/kernels/vector/interleave.inl"
+
 /* Calls one kLanes-wide step over n elements; the last n % kLanes go through a buffer. */
 #define FOLIO_CONVERT(n, in_bytes, x, out_bytes, y, step)  \
   do {                                                     \
@@ -108,8 +110,6 @@ VFN void transpose8x8(const char* x, int64_t x_stride, char* y, int64_t y_stride
   for (int i = 0; i < 8; ++i) store8(y + i * y_stride, r[i]);
 }
 
-#include "core/kernels/vector/interleave.inl"
-
 /* y[3 * j + i] = x[i][j], i < 3, j < 8: the planes of an image side by side. A plane goes where any
  * of the three vectors wants it, then each takes its own. */
 VFN void interleave3(const char* x, int64_t x_stride, char* y) {
@@ -207,9 +207,8 @@ VFN TransposeDone transpose_eights(int64_t rows, int64_t cols, const char* x, in
     for (; n + 8 <= rows; n += 8) part4(x + 16 * n, y + 4 * n, y_stride);
     return {n, 0};
   }
-  if ((rows == 2 && y_stride == 8) || (cols == 2 && x_stride == 8)) {
-    return transpose_pixels<4>(rows, cols, x, x_stride, y, y_stride);
-  }
+  if (rows == 2 && y_stride == 8) return {0, interleave_planes<2, 4>(cols, x, x_stride, y)};
+  if (cols == 2 && x_stride == 8) return {part_pixels<2, 4>(rows, x, y, y_stride), 0};
   if (rows < 8) {
     for (; rows > 1 && n + 8 <= cols; n += 8) {
       transposenx8(rows, x + 4 * n, x_stride, y + n * y_stride, y_stride);
