@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <utility>
@@ -195,6 +196,52 @@ TEST(Gemm, HalfPanelsHaveTheBitsOfWholeOnes) {
           ASSERT_TRUE(same_bits(whole, halves)) << level.name << ' ' << m << 'x' << n << 'x' << k;
           if (k == 0) continue;
           ASSERT_TRUE(same_bits(whole, run_gemm(level, p, pieces, 3))) << level.name << ' ' << m;
+        }
+      }
+    }
+  }
+}
+
+// Tiles that are ended while the next one is made: each shape of their columns and ends, rows that
+// are too few, C as addend. Turned rows have no such tiles.
+TEST(Gemm, LinkedTilesHaveTheBitsOfOthers) {
+  for (const LevelUnderTest& level : levels_under_test()) {
+    for (const int64_t n : {23, 24, 32, 35, 40, 48, 56, 72, 80, 88, 96, 100}) {
+      for (const auto& [m, k] :
+           {std::pair<int64_t, int64_t>{28, 14}, {31, 31}, {49, 64}, {61, 256}}) {
+        const Problem p(m, n, k);
+        const std::vector<float> turned = p.turned_a();
+        const float* const line = p.a.data();
+        for (int end = 0; end < 8; ++end) {
+          FolioGemmF32 args = p.args();
+          if (end & 1) args.col_bias = p.col_bias.data();
+          if (end & 2) args.addend = p.addend.data();
+          args.addend_row_stride = n + Problem::kAddendGap;
+          if (end & 4) args.activation = m % 2 == 0 ? kFolioActRelu : kFolioActClip;
+          args.clip_lo = -0.5F;
+          args.clip_hi = 0.75F;
+          FolioGemmF32 other = args;
+          other.a = turned.data();
+          other.a_row_stride = 1;
+          other.a_col_stride = m;
+          const std::vector<float> want = run_gemm(level, p, other, 3);
+          ASSERT_TRUE(same_bits(want, run_gemm(level, p, args, 3)))
+              << level.name << ' ' << m << 'x' << n << 'x' << k << " end " << end;
+          args.a_lines = &line;
+          args.a_run = k;
+          ASSERT_TRUE(same_bits(want, run_gemm(level, p, args, 3))) << level.name << ' ' << m;
+          if (!(end & 2)) continue;
+          std::vector<float> c(p.addend.begin(), p.addend.end());  // its rows as far apart
+          args.c = c.data();
+          args.addend = c.data();
+          args.c_row_stride = args.addend_row_stride;
+          level.kernels.gemm_f32(&args);
+          for (int64_t i = 0; i < m; ++i) {
+            const float* const row = want.data() + i * n;
+            ASSERT_EQ(0, std::memcmp(row, c.data() + i * args.c_row_stride,
+                                     static_cast<size_t>(n) * sizeof(float)))
+                << level.name << ' ' << m << 'x' << n << 'x' << k << " row " << i;
+          }
         }
       }
     }

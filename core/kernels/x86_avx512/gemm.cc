@@ -80,6 +80,10 @@ static const HalfTileFn kHalfTiles[2][kVectorRows][4] = {
 
 void gemm_f32_narrow__x86_avx512(const FolioGemmF32* args) { gemm_any(args, 1); }
 
+#include "core/kernels/x86_avx512/gemm_links.inl"
+
+void gemm_f32_linked__x86_avx512(const FolioGemmF32* args) { gemm_linked(args); }
+
 void folio_fill_gemm__x86_avx512(FolioKernels* table) {
   fill_gemm(table);
   fill_gemm_doubles(table);

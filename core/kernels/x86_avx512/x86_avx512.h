@@ -13,5 +13,6 @@ void folio_fill_blocks__x86_avx512(FolioKernels* table);
 void gemm_f32__x86_avx512(const FolioGemmF32* args);
 void block_dots_f32__x86_avx512(const FolioBlockDotsF32* args);
 
-/* The same bits, for a first cache of few ways. */
+/* The same bits, for a first cache of few ways, and where two products begin in a cycle as well. */
 void gemm_f32_narrow__x86_avx512(const FolioGemmF32* args);
+void gemm_f32_linked__x86_avx512(const FolioGemmF32* args);

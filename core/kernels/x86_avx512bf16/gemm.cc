@@ -260,8 +260,12 @@ static void gemm_pairs_or(const FolioGemmF32* args) {
 }
 
 void folio_fill_gemm__x86_avx512bf16(FolioKernels* table) {
-  const bool is_narrow = table->gemm_f32 == gemm_f32_narrow__x86_avx512;
-  table->gemm_f32 =
-      is_narrow ? gemm_pairs_or<gemm_f32_narrow__x86_avx512> : gemm_pairs_or<gemm_f32__x86_avx512>;
+  if (table->gemm_f32 == gemm_f32_linked__x86_avx512) {
+    table->gemm_f32 = gemm_pairs_or<gemm_f32_linked__x86_avx512>;
+  } else if (table->gemm_f32 == gemm_f32_narrow__x86_avx512) {
+    table->gemm_f32 = gemm_pairs_or<gemm_f32_narrow__x86_avx512>;
+  } else {
+    table->gemm_f32 = gemm_pairs_or<gemm_f32__x86_avx512>;
+  }
   table->multiplies_parts |= 1 << kFolioMedium;
 }
