@@ -75,7 +75,8 @@ Status fill_blob(const PackRequest& r, const void* context, const Tensor& source
 
 class WinogradProduct {
  public:
-  WinogradProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args)
+  WinogradProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args,
+                  int threads)
       : s_(s),
         kernels_(kernels),
         args_(args),
@@ -90,12 +91,13 @@ class WinogradProduct {
     function_ = function;
     const int64_t most = std::clamp(kBlockFloats / (kPlanes * s.c_in), kFewestTiles, kMostTiles);
     tile_ = even_part(tiles_, most, 1);
-    is_shared_ = !args.packed || blocks(tiles_) < kEnoughBlocks;
+    // A block for each thread makes its own V: another core's is far away.
+    is_shared_ = !args.packed || blocks(tiles_) < std::min<int64_t>(kEnoughBlocks, threads);
     const int64_t room =
         args.packed ? kBlockFloats / (kPlanes * tile_) : kFreshFloats / (kPlanes * s.c_in);
     // Fresh columns meet all tiles, so they alone are what threads share.
     const int64_t parts = args.packed ? blocks(tiles_) : 1;
-    const int64_t wanted = std::max<int64_t>(1, kEnoughBlocks / parts);
+    const int64_t wanted = is_shared_ ? std::max<int64_t>(1, kEnoughBlocks / parts) : 1;
     const int64_t enough = (s.c_out + wanted - 1) / wanted;
     columns_ = even_part(s.c_out, std::max(std::min(room, enough), kFewestColumns), kFewestColumns);
     round_ = is_shared_
@@ -364,7 +366,7 @@ Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int
 }
 
 Status run_winograd_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
-  WinogradProduct product(s, run.kernels(), args);
+  WinogradProduct product(s, run.kernels(), args, run.parallel().thread_count());
   const size_t pixel = static_cast<size_t>(s.c_in) * sizeof(float);
   FOLIO_TRY(uint8_t * zeros, run.scratch(pixel + static_cast<size_t>(s.batch)));
   uint8_t* const images = zeros + pixel;

@@ -46,6 +46,7 @@ struct Given {
   bool is_packed = true;  // before, else while it is used
   bool is_all = false;    // with scale, bias, z and an activation
   const char* activation = "Relu";
+  int threads = 1;
 };
 
 Given given(const ConvCase& c) {
@@ -57,7 +58,7 @@ Given given(const ConvCase& c) {
 
 std::vector<float> output_of(const ConvCase& c, const Given& g) {
   OpTester t("Conv", 1, "folio.nhwc");
-  t.attr_ints("pads", c.pads);
+  t.threads(g.threads).attr_ints("pads", c.pads);
   if (g.is_winograd) t.attr("winograd", 1);
   t.input<float>({c.batch, c.height, c.width, c.channels}, g.x);
   const Shape w{c.filters, c.channels, 3, 3};
@@ -117,6 +118,19 @@ TEST(WinogradConv, HasTheSameBitsWhenWeightsArePackedBeforeOrOnTheWay) {
     const std::vector<float> before = output_of(cases()[i], g);
     g.is_packed = false;
     EXPECT_TRUE(same_bits(output_of(cases()[i], g), before));
+  }
+}
+
+// Threads make what all of them read, or each what it reads alone.
+TEST(WinogradConv, ThreadsChangeNoBit) {
+  for (size_t i = 0; i < cases().size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    Given g = given(cases()[i]);
+    const std::vector<float> alone = output_of(cases()[i], g);
+    for (const int threads : {2, 3, 8}) {
+      g.threads = threads;
+      EXPECT_TRUE(same_bits(output_of(cases()[i], g), alone)) << threads;
+    }
   }
 }
 
