@@ -172,8 +172,7 @@ VFN void link_tile(Link* link, int64_t row, LinkKept<kMost, kFull, kHalf>* kept,
   kept->rows = kRows;
 }
 
-/* Tiles of kRows rows and, so that few are left, of one more; returns the first row that is left.
- */
+/* Tiles of kRows rows, some of one more, so that few are left; returns the first of those. */
 template <int kRows, int kFull, int kHalf>
 static int64_t link_tiles(Link* link) {
   constexpr int kHigh = kRows + 1 - kHalf;

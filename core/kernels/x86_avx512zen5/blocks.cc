@@ -16,5 +16,5 @@ extern "C" void folio_fill_x86_avx512zen5(FolioKernels* table);
 
 void folio_fill_x86_avx512zen5(FolioKernels* table) {
   table->block_dots_s8 = block_dots_s8__x86_avx512zen5;
-  table->gemm_f32 = gemm_f32_linked__x86_avx512;
+  table->gemm_f32 = gemm_f32_linked__x86_avx512; /* two products begin in a cycle */
 }
