@@ -208,7 +208,7 @@ TEST(Gemm, LinkedTilesHaveTheBitsOfOthers) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int64_t n : {23, 24, 32, 35, 40, 48, 56, 72, 80, 88, 96, 100}) {
       for (const auto& [m, k] :
-           {std::pair<int64_t, int64_t>{28, 14}, {31, 31}, {49, 64}, {61, 256}}) {
+           {std::pair<int64_t, int64_t>{28, 14}, {31, 31}, {34, 20}, {49, 64}, {61, 256}}) {
         const Problem p(m, n, k);
         const std::vector<float> turned = p.turned_a();
         const float* const line = p.a.data();

@@ -8,7 +8,7 @@
  * The same order of each sum, so the same bits. */
 
 constexpr int64_t kShortestLinked = 14;
-constexpr int64_t kLongestLinked = 256;
+constexpr int64_t kLongestLinked = kBlockK; /* sums that no k block cuts: D may be C */
 constexpr int64_t kFewestLinkedRows = 28;
 constexpr int64_t kFewestLinkedColumns = 24;
 
@@ -259,12 +259,15 @@ VFN void plan_link_ahead(Link* link, const LinkShape* shape, int64_t end) {
   if (lines > 0) link->lines = (lines + ends - 1) / ends;
 }
 
-VFN void begin_link(Link* link, const LinkShape* shape) {
-  const FolioGemmF32* args = link->args;
+VFN void set_link_bounds(const FolioGemmF32* args, LinkEnd* end) {
   const int is_bounded = args->activation != kFolioActNone;
   const int is_clip = args->activation == kFolioActClip;
-  link->end.lo = v_set1(is_clip ? args->clip_lo : is_bounded ? 0.0f : -__builtin_inff());
-  link->end.hi = v_set1(is_clip ? args->clip_hi : __builtin_inff());
+  end->lo = v_set1(is_clip ? args->clip_lo : is_bounded ? 0.0f : -__builtin_inff());
+  end->hi = v_set1(is_clip ? args->clip_hi : __builtin_inff());
+}
+
+VFN void begin_link(Link* link, const LinkShape* shape) {
+  const FolioGemmF32* args = link->args;
   for (int v = 0; v < 4; ++v) link->end.bias[v] = v_set1(-0.0f); /* added to anything, gives that */
   link->b = args->b + link->column * args->k;
   if (!args->col_bias) return;
@@ -273,13 +276,11 @@ VFN void begin_link(Link* link, const LinkShape* shape) {
   if (shape->half) link->end.bias[shape->full] = load_twice(bias + shape->full * kLanes);
 }
 
-/* Whether tiles may be linked: sums that no k block cuts, ends that rows of columns have. */
+/* Whether tiles may be linked. */
 VFN int fits_links(const FolioGemmF32* args) {
-  const int is_bounded = args->activation == kFolioActRelu || args->activation == kFolioActClip;
   return args->k >= kShortestLinked && args->k <= kLongestLinked && args->m >= kFewestLinkedRows &&
-         args->n >= kFewestLinkedColumns && (is_bounded || args->activation == kFolioActNone) &&
-         args->alpha == 1.0f && !args->col_scale && !args->row_bias && !args->accumulate &&
-         (!args->next || args->next_rows == 1);
+         args->n >= kFewestLinkedColumns && ends_by_rows(args) && args->alpha == 1.0f &&
+         !args->accumulate && (!args->next || args->next_rows == 1);
 }
 
 /* All columns but those of a last panel that is neither whole nor half. */
@@ -287,6 +288,7 @@ static void gemm_links(const FolioGemmF32* args) {
   Link link = {};
   link.args = args;
   link.a = args->a_lines ? args->a_lines[0] : args->a;
+  set_link_bounds(args, &link.end);
   const int64_t panels = args->n / FOLIO_F32P16_COLUMNS * FOLIO_F32P16_COLUMNS;
   const int64_t whole = args->n % kHalfPanel == 0 ? args->n : panels;
   while (whole - link.column >= kFewestLinkedColumns) {
