@@ -58,6 +58,7 @@ class ThreadScratch {
     Block(const Block&) = delete;
     Block& operator=(const Block&) = delete;
 
+    int index() const { return index_; }
     // Null when the blocks are empty.
     uint8_t* data() const { return owner_.base_ + owner_.each_ * static_cast<size_t>(index_); }
 

@@ -1,5 +1,6 @@
 #include "core/ops/op_winograd.h"
 
+#include <array>
 #include <atomic>
 
 #include "core/base/checked_math.h"
@@ -91,18 +92,19 @@ class WinogradProduct {
     function_ = function;
     const int64_t most = std::clamp(kBlockFloats / (kPlanes * s.c_in), kFewestTiles, kMostTiles);
     tile_ = even_part(tiles_, most, 1);
-    // A block for each thread makes its own V: another core's is far away.
-    is_shared_ = !args.packed || blocks(tiles_) < std::min<int64_t>(kEnoughBlocks, threads);
     const int64_t room =
         args.packed ? kBlockFloats / (kPlanes * tile_) : kFreshFloats / (kPlanes * s.c_in);
-    // Fresh columns meet all tiles, so they alone are what threads share.
+    // Threads share blocks of tiles, and columns where these are too few; of fresh columns, which
+    // meet all tiles, only those.
     const int64_t parts = args.packed ? blocks(tiles_) : 1;
-    const int64_t wanted = is_shared_ ? std::max<int64_t>(1, kEnoughBlocks / parts) : 1;
+    const int64_t shares = args.packed ? std::min<int64_t>(kEnoughBlocks, threads) : kEnoughBlocks;
+    const int64_t wanted = (shares + parts - 1) / parts;
+    is_cut_ = wanted > 1;
     const int64_t enough = (s.c_out + wanted - 1) / wanted;
     columns_ = even_part(s.c_out, std::max(std::min(room, enough), kFewestColumns), kFewestColumns);
-    round_ = is_shared_
-                 ? std::clamp(kMostShared / (kPlanes * s.c_in) / tile_ * tile_, tile_, tiles_)
-                 : tile_;
+    round_ = args.packed
+                 ? tile_
+                 : std::clamp(kMostShared / (kPlanes * s.c_in) / tile_ * tile_, tile_, tiles_);
   }
 
   // Sets images[i] of those that have a sum which is not finite. zeros: a pixel.
@@ -111,13 +113,38 @@ class WinogradProduct {
     images_ = images;
     ThreadScratch scratch;
     FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, scratch_bytes(), &scratch));
-    if (!is_shared_) {
-      run.parallel().for_range(blocks(tiles_), 1, [&](int64_t begin, int64_t end) {
-        const ThreadScratch::Block block(scratch);
-        for (int64_t at = begin; at < end; ++at) compute_block(at * tile_, block.data());
-      });
-      return Status::ok();
-    }
+    return args_.packed ? run_packed(run, &scratch) : run_fresh(run, &scratch);
+  }
+
+ private:
+  // Each thread makes V of the tiles that it multiplies, also where others do so for other columns:
+  // another core's is far away. It is kept from one part of the columns to the next.
+  Status run_packed(OpRun& run, ThreadScratch* scratch) const {
+    std::array<int64_t, ThreadScratch::kMaxBlocks> held;  // the tiles whose V a block has
+    held.fill(-1);
+    const int64_t parts = is_cut_ ? column_blocks() : 1;
+    run.parallel().for_range(blocks(tiles_) * parts, 1, [&](int64_t begin, int64_t end) {
+      const ThreadScratch::Block block(*scratch);
+      int64_t& has = held[static_cast<size_t>(block.index())];
+      auto* v = reinterpret_cast<float*>(block.data() + m_bytes());
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t first = at / parts * tile_;
+        const int64_t count = std::min(tile_, tiles_ - first);
+        if (has != first) transform(first, count, v);
+        has = first;
+        const int64_t column = at % parts * columns_;
+        const int64_t last = is_cut_ ? column + columns_ : s_.c_out;
+        for (int64_t j = column; j < last; j += columns_) {
+          multiply(first, count, j, v, args_.packed + j * s_.c_in, packed_stride(),
+                   reinterpret_cast<float*>(block.data()));
+        }
+      }
+    });
+    return Status::ok();
+  }
+
+  // U is made of some columns at a time, which meet V of all tiles of a round.
+  Status run_fresh(OpRun& run, ThreadScratch* scratch) const {
     FOLIO_TRY(uint8_t * bytes, run.scratch(v_bytes()));
     auto* v = reinterpret_cast<float*>(bytes);
     const int64_t grain = std::max<int64_t>(1, kGrainFloats / s_.c_in);
@@ -126,23 +153,16 @@ class WinogradProduct {
       run.parallel().for_range(count, grain, [&](int64_t begin, int64_t end) {
         transform(first + begin, end - begin, v + begin * s_.c_in);
       });
-      // Fresh panels meet all tiles of the round.
-      const int64_t parts = args_.packed ? blocks(count) : 1;
-      const int64_t chunks = column_blocks() * parts;
-      run.parallel().for_range(chunks, 1, [&](int64_t begin, int64_t end) {
-        const ThreadScratch::Block block(scratch);
+      run.parallel().for_range(column_blocks(), 1, [&](int64_t begin, int64_t end) {
+        const ThreadScratch::Block block(*scratch);
         for (int64_t at = begin; at < end; ++at) {
-          const int64_t part = at % parts * tile_;
-          const int64_t size = args_.packed ? std::min(tile_, count - part) : count;
-          compute_columns(first + part, size, at / parts * columns_, v + part * s_.c_in,
-                          block.data());
+          multiply_fresh(first, count, at * columns_, v, block.data());
         }
       });
     }
     return Status::ok();
   }
 
- private:
   // The size of the fewest parts of at most `most` that `all` is cut into evenly, in steps.
   static int64_t even_part(int64_t all, int64_t most, int64_t step) {
     const int64_t parts = std::max<int64_t>(1, (all + most - 1) / most);
@@ -161,35 +181,17 @@ class WinogradProduct {
   size_t v_bytes() const { return bytes_of(v_stride()); }
   size_t m_bytes() const { return bytes_of(m_stride()); }
   size_t scratch_bytes() const {
-    const size_t u_bytes = args_.packed ? 0 : bytes_of(u_stride());
-    return m_bytes() + (is_shared_ ? u_bytes : v_bytes());
-  }
-
-  // All output channels of a block of tiles.
-  void compute_block(int64_t first, uint8_t* scratch) const {
-    const int64_t count = std::min(tile_, tiles_ - first);
-    auto* v = reinterpret_cast<float*>(scratch + m_bytes());
-    transform(first, count, v);
-    for (int64_t column = 0; column < s_.c_out; column += columns_) {
-      multiply(first, count, column, v, args_.packed + column * s_.c_in, packed_stride(),
-               reinterpret_cast<float*>(scratch));
-    }
+    return m_bytes() + (args_.packed ? v_bytes() : bytes_of(u_stride()));
   }
 
   // A block of output channels of any number of tiles.
-  void compute_columns(int64_t first, int64_t count, int64_t column, const float* v,
-                       uint8_t* scratch) const {
-    const float* u = args_.packed ? args_.packed + column * s_.c_in : nullptr;
-    int64_t stride = packed_stride();
-    if (!u) {
-      auto* fresh = reinterpret_cast<float*>(scratch + m_bytes());
-      stride = u_stride();
-      fill_panels(kernels_, *args_.weights, column, std::min(columns_, s_.c_out - column), fresh,
-                  stride);
-      u = fresh;
-    }
+  void multiply_fresh(int64_t first, int64_t count, int64_t column, const float* v,
+                      uint8_t* scratch) const {
+    auto* u = reinterpret_cast<float*>(scratch + m_bytes());
+    const int64_t columns = std::min(columns_, s_.c_out - column);
+    fill_panels(kernels_, *args_.weights, column, columns, u, u_stride());
     for (int64_t t = 0; t < count; t += tile_) {
-      multiply(first + t, std::min(tile_, count - t), column, v + t * s_.c_in, u, stride,
+      multiply(first + t, std::min(tile_, count - t), column, v + t * s_.c_in, u, u_stride(),
                reinterpret_cast<float*>(scratch));
     }
   }
@@ -308,7 +310,7 @@ class WinogradProduct {
   FolioGemmF32 function_{};         // the activation, if the transform itself applies it
   int32_t precision_ = kFolioChain;
   bool finishes_ = false;
-  bool is_shared_ = false;        // V is made for all threads before
+  bool is_cut_ = false;           // blocks of columns are what threads share
   int64_t tile_ = 0;              // tiles of a block
   int64_t columns_ = 0;           // output channels of a block
   int64_t round_ = 0;             // tiles whose V is there at once

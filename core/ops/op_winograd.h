@@ -2,14 +2,15 @@
 //
 // Math:    core/kernels/winograd.h. V [36][tiles, C], U [36][C, M]: 36 products of matrices, whose
 //          results are turned into pixels. 36 multiply-adds for what takes 144 directly.
-// Method:  a block of tiles at a time, so that its V and its products stay in L2; few tiles: V of
-//          all first, then blocks of output channels over them.
+// Method:  a block of tiles at a time, so that its V and its products stay in L2; fewer blocks than
+//          threads: some output channels of one for each, all of whom make its V.
 // Weights: U packed before (F32WINO43); else made for some output channels at a time by the same
 //          code: bit-identical.
 // Errors:  an image that has a sum which is not finite is computed again directly, from the weights
 //          themselves: infinities and NaN are those of direct convolution, and so is what only the
 //          transforms' larger numbers overflow.
-// Memory:  a block's V, products and fresh U for each thread, or V of kMostShared floats for all.
+// Memory:  a block's V and products for each thread; fresh U instead, then V of kMostShared floats
+//          for all.
 // Splits:  by shape only; bit-identical for any number of threads.
 #pragma once
 
