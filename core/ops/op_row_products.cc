@@ -13,27 +13,32 @@ constexpr int64_t kFewRows = 4;             // to widen b and multiply repays mo
 constexpr int64_t kBlockDoubles = 1 << 16;  // of b that are widened at a time
 
 // Of a row and kColumns rows of b at a time: each is a chain.
-template <int kColumns, typename T>
-void one_by_one(const T* a, const float* b, int64_t n, bool distances, double* out) {
+template <int kColumns, bool kDistances, typename T>
+void one_by_one(const T* a, const float* b, int64_t n, double* out) {
   double sum[kColumns] = {};
   for (int64_t i = 0; i < n; ++i) {
     const auto x = static_cast<double>(a[i]);
+#pragma GCC unroll 4  // or the sums would wait in memory
     for (int c = 0; c < kColumns; ++c) {
       const auto y = static_cast<double>(b[c * n + i]);
-      sum[c] += distances ? (x - y) * (x - y) : x * y;
+      sum[c] += kDistances ? (x - y) * (x - y) : x * y;
     }
   }
   std::copy_n(sum, kColumns, out);
 }
 
+template <bool kDistances, typename T>
+void one_row(const T* a, int64_t k, const float* b, int64_t n, double* out) {
+  int64_t j = 0;
+  for (; j + 4 <= k; j += 4) one_by_one<4, kDistances>(a, b + j * n, n, out + j);
+  for (; j < k; ++j) one_by_one<1, kDistances>(a, b + j * n, n, out + j);
+}
+
 template <typename T>
 void few_rows(int64_t m, const T* a, int64_t k, const float* b, int64_t n, bool distances,
               double* out) {
-  for (int64_t i = 0; i < m; ++i, a += n, out += k) {
-    int64_t j = 0;
-    for (; j + 4 <= k; j += 4) one_by_one<4>(a, b + j * n, n, distances, out + j);
-    for (; j < k; ++j) one_by_one<1>(a, b + j * n, n, distances, out + j);
-  }
+  const auto row = distances ? one_row<true, T> : one_row<false, T>;
+  for (int64_t i = 0; i < m; ++i) row(a + i * n, k, b, n, out + i * k);
 }
 
 // norms[i] = |x[i]|^2 of kRows rows at a time: each is a chain.
@@ -41,6 +46,7 @@ template <int kRows>
 void find_some_norms(int64_t n, const double* x, double* norms) {
   double sum[kRows] = {};
   for (int64_t j = 0; j < n; ++j) {
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) sum[r] += x[r * n + j] * x[r * n + j];
   }
   std::copy_n(sum, kRows, norms);

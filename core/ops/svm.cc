@@ -39,11 +39,13 @@ struct SvmModel {
                double* out) const {
     FOLIO_RETURN_IF_ERROR(
         row_products(run, rows, x, count, v, features, kernel == SvmKernel::kRbf, out));
-    for (int64_t i = 0; i < rows * count && kernel != SvmKernel::kLinear; ++i) {
-      out[i] = kernel == SvmKernel::kRbf    ? std::exp(-gamma * out[i])
+    const int64_t all = rows * count;
+    for (int64_t i = 0; i < all && kernel != SvmKernel::kLinear; ++i) {
+      out[i] = kernel == SvmKernel::kRbf    ? -gamma * out[i]
                : kernel == SvmKernel::kPoly ? power(gamma * out[i] + coef0)
                                             : tangent(gamma * out[i] + coef0);
     }
+    if (kernel == SvmKernel::kRbf) run.kernels().unary_f64[kFolioExpF64](all, out, out);
     return Status::ok();
   }
 
