@@ -15,8 +15,8 @@ constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr int64_t kPlanes = FOLIO_WINOGRAD_PLANES;
 constexpr int64_t kOutputs = FOLIO_WINOGRAD_OUTPUTS;
 constexpr int64_t kTaps = 9;
-constexpr int64_t kSide = 4;  // outputs of a tile
-constexpr int64_t kEdge = 6;  // its pixels
+constexpr int64_t kSide = WinogradAxis::kSide;  // outputs of a tile
+constexpr int64_t kEdge = 6;                    // its pixels
 
 constexpr int64_t kBlockFloats = 160 * 1024;  // of V and of products, each, of a block of tiles
 constexpr int64_t kFewestTiles = 28;          // of a block, if there are more: they share U
@@ -81,11 +81,11 @@ class WinogradProduct {
       : s_(s),
         kernels_(kernels),
         args_(args),
-        lines_((s.window.out[1] + kSide - 1) / kSide),
-        across_((s.window.out[2] + kSide - 1) / kSide),
-        tiles_(s.batch * lines_ * across_) {
+        lines_(s.window.out[1], s.window.dilation[1]),
+        across_(s.window.out[2], s.window.dilation[2]),
+        tiles_(s.batch * image_tiles()) {
     // The transforms enlarge what a product loses: it loses nothing, whatever the session allows.
-    const int32_t precision = product_precision(kernels, lines_ * across_, s.c_out, s.c_in);
+    const int32_t precision = product_precision(kernels, image_tiles(), s.c_out, s.c_in);
     precision_ = std::min<int32_t>(precision, kFolioHighest);
     FolioGemmF32 function{};
     finishes_ = args.activation.set_in_kernel(&function);
@@ -198,6 +198,12 @@ class WinogradProduct {
 
   int64_t packed_stride() const { return panel_columns(s_.c_out) * s_.c_in; }
 
+  int64_t image_tiles() const { return lines_.count * across_.count; }
+  int64_t first_line(int64_t tile) const {
+    return lines_.first(tile / across_.count % lines_.count);
+  }
+  int64_t first_column(int64_t tile) const { return across_.first(tile % across_.count); }
+
   // V of tiles [first, first + count); v: where the first one's goes.
   void transform(int64_t first, int64_t count, float* v) const {
     const float* x[kStep * kPlanes];
@@ -217,13 +223,13 @@ class WinogradProduct {
   // The pixels of a tile; zeros outside of the image.
   void point(int64_t tile, const float** x) const {
     const Window& w = s_.window;
-    const int64_t line = tile / across_ % lines_ * kSide - w.pad_begin[1];
-    const int64_t column = tile % across_ * kSide - w.pad_begin[2];
-    const float* image = args_.x + tile / across_ / lines_ * w.in_count() * s_.c_in;
-    for (int64_t i = line; i < line + kEdge; ++i) {
-      for (int64_t j = column; j < column + kEdge; ++j) {
-        const bool inside = i >= 0 && i < w.in[1] && j >= 0 && j < w.in[2];
-        *x++ = inside ? image + (i * w.in[2] + j) * s_.c_in : zeros_;
+    const float* image = args_.x + tile / image_tiles() * w.in_count() * s_.c_in;
+    int64_t line = first_line(tile) - w.pad_begin[1];
+    for (int64_t i = 0; i < kEdge; ++i, line += lines_.step) {
+      int64_t column = first_column(tile) - w.pad_begin[2];
+      for (int64_t j = 0; j < kEdge; ++j, column += across_.step) {
+        const bool inside = line >= 0 && line < w.in[1] && column >= 0 && column < w.in[2];
+        *x++ = inside ? image + (line * w.in[2] + column) * s_.c_in : zeros_;
       }
     }
   }
@@ -251,8 +257,8 @@ class WinogradProduct {
       kernels_.gemm_f32(&gemm);
     }
     for (int64_t t = 0; t < count;) {
-      const int64_t image = (first + t) / (lines_ * across_);
-      const int64_t end = std::min(first + count, (image + 1) * lines_ * across_) - first;
+      const int64_t image = (first + t) / image_tiles();
+      const int64_t end = std::min(first + count, (image + 1) * image_tiles()) - first;
       const int64_t tiles = std::min(kStep, end - t);
       if (!finish(first + t, tiles, column, gemm.n, m + t * gemm.c_row_stride)) mark(image);
       t += tiles;
@@ -291,13 +297,13 @@ class WinogradProduct {
   // Where channel `column` of a tile's outputs is in y; -1 outside of the image.
   void place(int64_t tile, int64_t column, int64_t* places) const {
     const Window& w = s_.window;
-    const int64_t line = tile / across_ % lines_ * kSide;
-    const int64_t begin = tile % across_ * kSide;
-    const int64_t image = tile / across_ / lines_;
-    for (int64_t i = line; i < line + kSide; ++i) {
-      for (int64_t j = begin; j < begin + kSide; ++j) {
-        const bool inside = i < w.out[1] && j < w.out[2];
-        const int64_t pixel = (image * w.out[1] + i) * w.out[2] + j;
+    const int64_t image = tile / image_tiles();
+    int64_t y = first_line(tile);
+    for (int64_t i = 0; i < kSide; ++i, y += lines_.step) {
+      int64_t x = first_column(tile);
+      for (int64_t j = 0; j < kSide; ++j, x += across_.step) {
+        const bool inside = y < w.out[1] && x < w.out[2];
+        const int64_t pixel = (image * w.out[1] + y) * w.out[2] + x;
         *places++ = inside ? pixel * s_.c_out + column : -1;
       }
     }
@@ -306,8 +312,9 @@ class WinogradProduct {
   const ConvSizes& s_;
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
-  int64_t lines_, across_, tiles_;  // of tiles in an image, and in all images
-  FolioGemmF32 function_{};         // the activation, if the transform itself applies it
+  WinogradAxis lines_, across_;  // of tiles in an image
+  int64_t tiles_;                // of all images
+  FolioGemmF32 function_{};      // the activation, if the transform itself applies it
   int32_t precision_ = kFolioChain;
   bool finishes_ = false;
   bool is_cut_ = false;           // blocks of columns are what threads share
@@ -339,9 +346,15 @@ bool is_all(const AxisNumbers& values, int64_t expected) {
 
 }  // namespace
 
+WinogradAxis::WinogradAxis(int64_t outputs, int64_t dilation) : step(dilation) {
+  const int64_t seen = (outputs + step - 1) / step;
+  each = (seen + kSide - 1) / kSide;
+  count = std::min(step, outputs) * each;
+}
+
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
   return w.size() == 4 && w[0] >= 1 && w[1] >= 1 && w[2] == 3 && w[3] == 3 && attrs.group == 1 &&
-         is_all(attrs.window.strides, 1) && is_all(attrs.window.dilations, 1);
+         is_all(attrs.window.strides, 1);
 }
 
 bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {

@@ -1,4 +1,6 @@
-// Winograd's convolution: 3x3 with stride 1 and channels last, 4 x 4 outputs at a time.
+// Winograd's convolution: 3x3 with stride 1 and channels last, 4 x 4 outputs at a time. Dilated
+// filters: outputs that are the dilation apart see pixels that no others see, so they are a smaller
+// image of their own.
 //
 // Math:    core/kernels/winograd.h. V [36][tiles, C], U [36][C, M]: 36 products of matrices, whose
 //          results are turned into pixels. 36 multiply-adds for what takes 144 directly.
@@ -18,7 +20,19 @@
 
 namespace folio {
 
-// Whether it computes this: weights [M, C, 3, 3], stride 1, one group, no dilation.
+// How outputs along one axis, `dilation` apart, are cut into tiles.
+struct WinogradAxis {
+  WinogradAxis(int64_t outputs, int64_t dilation);
+  // The first output of tile i; the others are `step` apart.
+  int64_t first(int64_t i) const { return i / each + i % each * step * kSide; }
+
+  static constexpr int64_t kSide = 4;
+  int64_t step;
+  int64_t each;   // tiles of outputs that see the same pixels
+  int64_t count;  // of all
+};
+
+// Whether it computes this: weights [M, C, 3, 3], stride 1, one group.
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
 // Whether that is faster for images that are not small, too: fewer channels or filters leave the
 // transforms too much of the work.

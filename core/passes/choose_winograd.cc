@@ -79,6 +79,19 @@ class ChooseWinograd {
     return size > 0 ? size : kUsualOutput;
   }
 
+  // Of an image; 0: most of what they compute is outside of it.
+  static int64_t tiles_of(const int64_t (&outputs)[2], const AxisNumbers& dilations) {
+    constexpr double kMostComputed = 2.5;  // for each output: a quarter of the products of each
+    constexpr int64_t kLargest = int64_t{1} << 28;
+    if (std::max(outputs[0], outputs[1]) > kLargest) return 0;
+    const WinogradAxis lines(outputs[0], dilations.empty() ? 1 : dilations[0]);
+    const WinogradAxis across(outputs[1], dilations.empty() ? 1 : dilations[1]);
+    constexpr int64_t kOutputs = WinogradAxis::kSide * WinogradAxis::kSide;
+    const int64_t tiles = lines.count * across.count;
+    const auto wanted = static_cast<double>(outputs[0] * outputs[1]);
+    return static_cast<double>(tiles * kOutputs) <= kMostComputed * wanted ? tiles : 0;
+  }
+
   std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {
     if (node->domain != kNhwcDomain || node->op_type != "Conv") return std::nullopt;
     const GraphValue* value = graph.constant_value(node->inputs[1]);
@@ -93,7 +106,8 @@ class ChooseWinograd {
     if (!y || y->size() != 4) return std::nullopt;
     Candidate candidate;
     candidate.node = node;
-    candidate.tiles = (usual_size((*y)[1]) + 3) / 4 * ((usual_size((*y)[2]) + 3) / 4);
+    const int64_t outputs[] = {usual_size((*y)[1]), usual_size((*y)[2])};
+    candidate.tiles = tiles_of(outputs, attrs.value().window.dilations);
     uint64_t direct = 0;
     uint64_t each = 0;
     if (candidate.tiles < fewest_tiles_ || !f32p16_bytes(dims[1], dims[0], &each) ||

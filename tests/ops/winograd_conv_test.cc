@@ -12,6 +12,10 @@ namespace {
 struct ConvCase {
   int64_t batch, height, width, channels, filters;
   std::vector<int64_t> pads = {1, 1, 1, 1};
+  std::vector<int64_t> dilations = {1, 1};
+
+  int64_t out_height() const { return height + pads[0] + pads[2] - 2 * dilations[0]; }
+  int64_t out_width() const { return width + pads[1] + pads[3] - 2 * dilations[1]; }
 };
 
 std::vector<float> wave(int64_t count, float step) {
@@ -22,7 +26,8 @@ std::vector<float> wave(int64_t count, float step) {
   return out;
 }
 
-// Edges of tiles and panels, blocks of tiles and of columns, several rounds.
+// Edges of tiles and panels, blocks of tiles and of columns, several rounds; dilations that cut the
+// outputs evenly, unevenly, and into single ones.
 const std::vector<ConvCase>& cases() {
   static const std::vector<ConvCase> all = {
       {1, 4, 4, 1, 1},
@@ -36,6 +41,10 @@ const std::vector<ConvCase>& cases() {
       {1, 7, 7, 130, 260},
       {1, 30, 37, 24, 100},
       {2, 61, 40, 16, 16},
+      {1, 16, 16, 16, 17, {2, 2, 2, 2}, {2, 2}},
+      {2, 33, 30, 20, 40, {4, 3, 4, 3}, {4, 3}},
+      {1, 5, 11, 18, 16, {9, 1, 9, 1}, {9, 1}},
+      {1, 23, 20, 130, 70, {0, 6, 12, 6}, {6, 6}},
   };
   return all;
 }
@@ -58,7 +67,7 @@ Given given(const ConvCase& c) {
 
 std::vector<float> output_of(const ConvCase& c, const Given& g) {
   OpTester t("Conv", 1, "folio.nhwc");
-  t.threads(g.threads).attr_ints("pads", c.pads);
+  t.threads(g.threads).attr_ints("pads", c.pads).attr_ints("dilations", c.dilations);
   if (g.is_winograd) t.attr("winograd", 1);
   t.input<float>({c.batch, c.height, c.width, c.channels}, g.x);
   const Shape w{c.filters, c.channels, 3, 3};
@@ -69,11 +78,9 @@ std::vector<float> output_of(const ConvCase& c, const Given& g) {
   }
   if (g.is_all) {
     t.attr("activation", g.activation);
-    const int64_t height = c.height + c.pads[0] + c.pads[2] - 2;
-    const int64_t width = c.width + c.pads[1] + c.pads[3] - 2;
+    const Shape y{c.batch, c.out_height(), c.out_width(), c.filters};
     t.input<float>({c.filters}, wave(c.filters, 0.19F));
-    t.input<float>({c.batch, height, width, c.filters},
-                   wave(c.batch * height * width * c.filters, 0.41F));
+    t.input<float>(y, wave(y.count(), 0.41F));
     t.input<float>({c.filters}, wave(c.filters, 0.51F));
   }
   t.outputs(1).run();
@@ -203,7 +210,6 @@ TEST(WinogradConv, RefusesWhatDoesNotFit) {
   refused({2, 2, 3, 2}, nullptr);
   refused({2, 2, 5, 5}, nullptr);
   refused({2, 2, 3, 3}, "strides");
-  refused({2, 2, 3, 3}, "dilations");
 }
 
 }  // namespace

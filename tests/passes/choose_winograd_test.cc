@@ -65,7 +65,6 @@ TEST(ChooseWinograd, TakesConvolutionsOf3x3WithStride1) {
   EXPECT_EQ(chosen(ConvCase{.group = 2}), 0);
   EXPECT_EQ(chosen(ConvCase{.group = 16}), 0);
   EXPECT_EQ(chosen(ConvCase{.stride = 2}), 0);
-  EXPECT_EQ(chosen(ConvCase{.dilation = 2}), 0);
 }
 
 TEST(ChooseWinograd, LeavesFewChannelsAndSmallImages) {
@@ -73,6 +72,15 @@ TEST(ChooseWinograd, LeavesFewChannelsAndSmallImages) {
   EXPECT_EQ(chosen(ConvCase{.filters = 15}), 0);
   EXPECT_EQ(chosen(ConvCase{.image = 7}), 0);
   EXPECT_EQ(chosen(ConvCase{.image = 9}), 1);
+}
+
+// Outputs that are the dilation apart are tiles of their own: 16 x 16 are four of 8 x 8, sixteen of
+// 4 x 4, nine of 6 x 6, whose tiles cover 8 x 8 and 2.25 times as much, and 64 of 2 x 2, each of
+// which would take a tile that covers four times as much.
+TEST(ChooseWinograd, TakesDilatedOnesWhoseTilesAreFull) {
+  for (const auto& [dilation, taken] : {std::pair{2, 1}, {4, 1}, {3, 1}, {8, 0}, {100, 0}}) {
+    EXPECT_EQ(chosen(ConvCase{.dilation = dilation}), taken) << dilation;
+  }
 }
 
 // What it is behind strides of 2 says how large it is.
