@@ -18,38 +18,45 @@
  *                                                    | 0     0      1     |
  *
  * All of A and B are exact floats, and these points lose a fifth of what the usual 0, +-1, +-2 do.
- * Element (i, j) of a tile of 6 x 6 is plane 6 i + j. */
+ * Element (i, j) of a tile of 6 x 6 is plane 6 i + j.
+ *
+ * Of one line of pixels, F(4, 3): V = B d, U = G g, y = A M; 6 planes, 4 outputs, 3 taps. */
 #pragma once
 
 #include <stdint.h>
 
-#define FOLIO_WINOGRAD_PLANES 36
-#define FOLIO_WINOGRAD_OUTPUTS 16
+#define FOLIO_WINOGRAD_EDGE 6 /* pixels of a line's tile */
+#define FOLIO_WINOGRAD_SIDE 4 /* and outputs */
+#define FOLIO_WINOGRAD_PLANES (FOLIO_WINOGRAD_EDGE * FOLIO_WINOGRAD_EDGE)
+#define FOLIO_WINOGRAD_OUTPUTS (FOLIO_WINOGRAD_SIDE * FOLIO_WINOGRAD_SIDE)
 
-/* u[e * plane_stride + c * 16 + j] = U of g[c * 9 * 16 + tap * 16 + j], 16 filters side by side,
- * tap = 3 * row + column; c < channels. Computed in double without fused multiply-adds, first down
- * the columns, then along the rows:
- *   (f0 g0,  fa (e + o),  fa (e - o),  fb (p + q),  fb (p - q),  g2),
- *   e = g0 + a2 g2,  o = a g1,  p = g0 + b2 g2,  q = b g1
- * and rounded to f32 at the end: the same bits at every level. */
+/* u[e * plane_stride + c * 16 + j] = U of g[(c * taps + tap) * 16 + j], 16 filters side by side,
+ * tap = 3 * row + column of 9, or one of a line's 3; c < channels. Computed in double without fused
+ * multiply-adds, first down the columns, then along the rows: (f0 g0,  fa (e + o),  fa (e - o),  fb
+ * (p + q),  fb (p - q),  g2), e = g0 + a2 g2,  o = a g1,  p = g0 + b2 g2,  q = b g1 and rounded to
+ * f32 at the end: the same bits at every level. */
 typedef struct FolioWinogradFilter {
   int64_t channels;
   const float* g;
   float* u;
   int64_t plane_stride;
+  int32_t is_line;
 } FolioWinogradFilter;
 
-/* v[e * plane_stride + t * row_stride + c] = V of the pixels x[t * 36 + 6 i + j], which are
- * `channels` floats each; t < tiles. */
+/* v[e * plane_stride + t * row_stride + c] = V of the pixels x[t * 36 + 6 i + j], of lines
+ * x[t * 6 + j], which are `channels` floats each; t < tiles. */
 typedef struct FolioWinogradInput {
   int64_t tiles, channels;
   const float* const* x;
   float* v;
   int64_t plane_stride, row_stride;
+  int32_t is_line;
 } FolioWinogradInput;
 
-/* Of M[e][t][c] = m[e * plane_stride + t * row_stride + c], output k = 4 i + j of a tile t:
- *   y[at + c] = activation(scale[c] * (A M A') + bias[c] + addend[at + c]), at = places[t * 16 + k]
+/* Of M[e][t][c] = m[e * plane_stride + t * row_stride + c], output k = 4 i + j, of lines j, of a
+ * tile t:
+ *   y[at + c] = activation(scale[c] * (A M A') + bias[c] + addend[at + c]), of lines A M,
+ *   at = places[t * outputs + k]
  * A place below 0 has no pixel. y and addend do not overlap. */
 typedef struct FolioWinogradOutput {
   int64_t tiles, channels;
@@ -62,4 +69,5 @@ typedef struct FolioWinogradOutput {
   int32_t activation;  /* FolioActivation */
   float clip_lo, clip_hi;
   float* y;
+  int32_t is_line;
 } FolioWinogradOutput;

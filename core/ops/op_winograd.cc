@@ -12,15 +12,18 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
-constexpr int64_t kPlanes = FOLIO_WINOGRAD_PLANES;
-constexpr int64_t kOutputs = FOLIO_WINOGRAD_OUTPUTS;
-constexpr int64_t kTaps = 9;
-constexpr int64_t kSide = WinogradAxis::kSide;  // outputs of a tile
-constexpr int64_t kEdge = 6;                    // its pixels
+constexpr int64_t kSide = FOLIO_WINOGRAD_SIDE;  // outputs of a tile along a line
+constexpr int64_t kEdge = FOLIO_WINOGRAD_EDGE;  // its pixels
+constexpr int64_t kMostPlanes = FOLIO_WINOGRAD_PLANES;
+constexpr int64_t kMostOutputs = FOLIO_WINOGRAD_OUTPUTS;
+constexpr int64_t kSquareTaps = 9;
+constexpr int64_t kPieceTaps = 3;      // of a line
+constexpr int64_t kMostLineTaps = 33;  // in all
 
 constexpr int64_t kBlockFloats = 160 * 1024;  // of V and of products, each, of a block of tiles
 constexpr int64_t kFewestTiles = 28;          // of a block, if there are more: they share U
 constexpr int64_t kMostTiles = 56;
+constexpr int64_t kMostLineTiles = 224;
 constexpr int64_t kFreshFloats = 160 * 1024;    // of U that is made while it is used
 constexpr int64_t kFewestColumns = 2 * kPanel;  // of a block, if there are more
 constexpr int64_t kEnoughBlocks = 4;            // to keep all threads at work
@@ -34,25 +37,55 @@ constexpr int64_t kPage = 1024;                 // floats
 // different sets of the cache.
 int64_t plane_stride(int64_t floats) { return (floats + kPage - 1) / kPage * kPage + kPanel; }
 
-// U of up to 16 filters of `channels` * 9 elements each: a panel in each plane.
-void fill_panel(const FolioKernels& kernels, DType dtype, int64_t channels, int64_t filters,
-                const uint8_t* from, float* u, int64_t stride) {
-  alignas(64) float lines[kFilterStep * kTaps * kPanel];
-  alignas(64) float taps[kFilterStep * kTaps * kPanel];
-  alignas(64) float planes[kPlanes * kFilterStep * kPanel];
+// Taps of up to kFilterStep channels and 16 filters.
+struct FilterTaps {
+  alignas(64) float all[kFilterStep * kMostLineTaps * kPanel];  // [channels][taps][16]
+  alignas(64) float piece[kFilterStep * kPieceTaps * kPanel];   // of a line: zeros behind the last
+};
+
+void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t filters,
+               const uint8_t* from, int64_t filter, FilterTaps* taps) {
+  if (!is_half(dtype)) {
+    kernels.pack_f32p16(rows, filters, from, 1, filter, taps->all);
+    return;
+  }
+  alignas(64) float lines[kFilterStep * kMostLineTaps * kPanel];
+  widen_lines(kernels, dtype, rows, filters, from, 1, filter, lines, taps->all);
+}
+
+// The taps from `first` on, of a line.
+const float* piece_of(int64_t channels, int64_t taps, int64_t first, FilterTaps* t) {
+  const int64_t count = std::min(kPieceTaps, taps - first);
+  for (int64_t c = 0; c < channels; ++c) {
+    float* to = t->piece + c * kPieceTaps * kPanel;
+    std::copy_n(t->all + (c * taps + first) * kPanel, count * kPanel, to);
+    std::fill_n(to + count * kPanel, (kPieceTaps - count) * kPanel, 0.0F);
+  }
+  return t->piece;
+}
+
+// U of up to 16 filters of `channels` * taps elements each: a panel in each plane.
+void fill_panel(const FolioKernels& kernels, const WinogradForm& form, DType dtype,
+                int64_t channels, int64_t filters, const uint8_t* from, float* u, int64_t stride) {
+  FilterTaps taps;
+  alignas(64) float planes[kMostPlanes * kFilterStep * kPanel];
+  FolioWinogradFilter filter{};
+  filter.u = planes;
+  filter.plane_stride = kFilterStep * kPanel;
+  filter.is_line = form.is_line ? 1 : 0;
   for (int64_t c = 0; c < channels; c += kFilterStep) {
-    const int64_t count = std::min(kFilterStep, channels - c);
-    if (is_half(dtype)) {
-      widen_lines(kernels, dtype, count * kTaps, filters, from + 2 * c * kTaps, 1, channels * kTaps,
-                  lines, taps);
-    } else {
-      kernels.pack_f32p16(count * kTaps, filters, from + 4 * c * kTaps, 1, channels * kTaps, taps);
-    }
-    const FolioWinogradFilter filter{count, taps, planes, kFilterStep * kPanel};
-    kernels.winograd_filter_f32(&filter);
-    for (int64_t e = 0; e < kPlanes; ++e) {
-      std::memcpy(u + e * stride + c * kPanel, planes + e * filter.plane_stride,
-                  static_cast<size_t>(count * kPanel) * sizeof(float));
+    filter.channels = std::min(kFilterStep, channels - c);
+    read_taps(kernels, dtype, filter.channels * form.taps, filters,
+              from + c * form.taps * panel_element_bytes(dtype), channels * form.taps, &taps);
+    for (int64_t piece = 0; piece < form.pieces; ++piece) {
+      filter.g =
+          form.is_line ? piece_of(filter.channels, form.taps, piece * kPieceTaps, &taps) : taps.all;
+      kernels.winograd_filter_f32(&filter);
+      for (int64_t e = 0; e < form.planes; ++e) {
+        std::memcpy(u + e * stride + (piece * channels + c) * kPanel,
+                    planes + e * filter.plane_stride,
+                    static_cast<size_t>(filter.channels * kPanel) * sizeof(float));
+      }
     }
   }
 }
@@ -60,11 +93,12 @@ void fill_panel(const FolioKernels& kernels, DType dtype, int64_t channels, int6
 // Filters [first, first + count).
 void fill_panels(const FolioKernels& kernels, const Tensor& source, int64_t first, int64_t count,
                  float* u, int64_t stride) {
+  const WinogradForm form(source.shape().dims());
   const int64_t channels = source.shape()[1];
-  const int64_t filter_bytes = channels * kTaps * panel_element_bytes(source.dtype());
+  const int64_t filter_bytes = channels * form.taps * panel_element_bytes(source.dtype());
   for (int64_t j = 0; j < count; j += kPanel) {
-    fill_panel(kernels, source.dtype(), channels, std::min(kPanel, count - j),
-               source.raw() + (first + j) * filter_bytes, u + j * channels, stride);
+    fill_panel(kernels, form, source.dtype(), channels, std::min(kPanel, count - j),
+               source.raw() + (first + j) * filter_bytes, u + j * form.depth, stride);
   }
 }
 
@@ -81,30 +115,33 @@ class WinogradProduct {
       : s_(s),
         kernels_(kernels),
         args_(args),
-        lines_(s.window.out[1], s.window.dilation[1]),
+        form_(args.weights->shape().dims()),
+        lines_(s.window.out[1], form_.is_line ? s.window.out[1] : s.window.dilation[1]),
         across_(s.window.out[2], s.window.dilation[2]),
         tiles_(s.batch * image_tiles()) {
     // The transforms enlarge what a product loses: it loses nothing, whatever the session allows.
-    const int32_t precision = product_precision(kernels, image_tiles(), s.c_out, s.c_in);
+    const int32_t precision = product_precision(kernels, image_tiles(), s.c_out, form_.depth);
     precision_ = std::min<int32_t>(precision, kFolioHighest);
     FolioGemmF32 function{};
     finishes_ = args.activation.set_in_kernel(&function);
     function_ = function;
-    const int64_t most = std::clamp(kBlockFloats / (kPlanes * s.c_in), kFewestTiles, kMostTiles);
-    tile_ = even_part(tiles_, most, 1);
+    const int64_t floats = form_.planes * form_.depth;
+    const int64_t held = std::clamp(kBlockFloats / floats, kFewestTiles,
+                                    form_.is_line ? kMostLineTiles : kMostTiles);
+    const int64_t shares = form_.is_line ? line_shares(threads) : threads;
+    const int64_t most = form_.is_line ? std::min(held, (tiles_ + shares - 1) / shares) : held;
+    tile_ = even_part(tiles_, std::max(most, kFewestTiles), 1);
     const int64_t room =
-        args.packed ? kBlockFloats / (kPlanes * tile_) : kFreshFloats / (kPlanes * s.c_in);
+        args.packed ? kBlockFloats / (form_.planes * tile_) : kFreshFloats / floats;
     // Threads share blocks of tiles, and columns where these are too few; of fresh columns, which
     // meet all tiles, only those.
     const int64_t parts = args.packed ? blocks(tiles_) : 1;
-    const int64_t shares = args.packed ? std::min<int64_t>(kEnoughBlocks, threads) : kEnoughBlocks;
-    const int64_t wanted = (shares + parts - 1) / parts;
+    const int64_t least = args.packed ? std::min(kEnoughBlocks, shares) : kEnoughBlocks;
+    const int64_t wanted = (least + parts - 1) / parts;
     is_cut_ = wanted > 1;
     const int64_t enough = (s.c_out + wanted - 1) / wanted;
     columns_ = even_part(s.c_out, std::max(std::min(room, enough), kFewestColumns), kFewestColumns);
-    round_ = args.packed
-                 ? tile_
-                 : std::clamp(kMostShared / (kPlanes * s.c_in) / tile_ * tile_, tile_, tiles_);
+    round_ = args.packed ? tile_ : std::clamp(kMostShared / floats / tile_ * tile_, tile_, tiles_);
   }
 
   // Sets images[i] of those that have a sum which is not finite. zeros: a pixel.
@@ -135,7 +172,7 @@ class WinogradProduct {
         const int64_t column = at % parts * columns_;
         const int64_t last = is_cut_ ? column + columns_ : s_.c_out;
         for (int64_t j = column; j < last; j += columns_) {
-          multiply(first, count, j, v, args_.packed + j * s_.c_in, packed_stride(),
+          multiply(first, count, j, v, args_.packed + j * form_.depth, packed_stride(),
                    reinterpret_cast<float*>(block.data()));
         }
       }
@@ -147,11 +184,11 @@ class WinogradProduct {
   Status run_fresh(OpRun& run, ThreadScratch* scratch) const {
     FOLIO_TRY(uint8_t * bytes, run.scratch(v_bytes()));
     auto* v = reinterpret_cast<float*>(bytes);
-    const int64_t grain = std::max<int64_t>(1, kGrainFloats / s_.c_in);
+    const int64_t grain = std::max<int64_t>(1, kGrainFloats / form_.depth);
     for (int64_t first = 0; first < tiles_; first += round_) {
       const int64_t count = std::min(round_, tiles_ - first);
       run.parallel().for_range(count, grain, [&](int64_t begin, int64_t end) {
-        transform(first + begin, end - begin, v + begin * s_.c_in);
+        transform(first + begin, end - begin, v + begin * form_.depth);
       });
       run.parallel().for_range(column_blocks(), 1, [&](int64_t begin, int64_t end) {
         const ThreadScratch::Block block(*scratch);
@@ -170,13 +207,19 @@ class WinogradProduct {
     return std::min(all, (each + step - 1) / step * step);
   }
 
+  // Lines may be short: in how many parts they repay to wake threads.
+  int64_t line_shares(int threads) const {
+    const auto macs = static_cast<double>(tiles_ * form_.planes * form_.depth);
+    return thread_parts(macs * static_cast<double>(s_.c_out) / kThreadMacs, threads);
+  }
+
   int64_t blocks(int64_t tiles) const { return (tiles + tile_ - 1) / tile_; }
   int64_t column_blocks() const { return (s_.c_out + columns_ - 1) / columns_; }
-  int64_t v_stride() const { return plane_stride(round_ * s_.c_in); }
-  int64_t u_stride() const { return plane_stride(panel_columns(columns_) * s_.c_in); }
+  int64_t v_stride() const { return plane_stride(round_ * form_.depth); }
+  int64_t u_stride() const { return plane_stride(panel_columns(columns_) * form_.depth); }
   int64_t m_stride() const { return plane_stride(tile_ * panel_columns(columns_)); }
-  static size_t bytes_of(int64_t stride) {
-    return static_cast<size_t>(kPlanes * stride) * sizeof(float);
+  size_t bytes_of(int64_t stride) const {
+    return static_cast<size_t>(form_.planes * stride) * sizeof(float);
   }
   size_t v_bytes() const { return bytes_of(v_stride()); }
   size_t m_bytes() const { return bytes_of(m_stride()); }
@@ -191,12 +234,12 @@ class WinogradProduct {
     const int64_t columns = std::min(columns_, s_.c_out - column);
     fill_panels(kernels_, *args_.weights, column, columns, u, u_stride());
     for (int64_t t = 0; t < count; t += tile_) {
-      multiply(first + t, std::min(tile_, count - t), column, v + t * s_.c_in, u, u_stride(),
+      multiply(first + t, std::min(tile_, count - t), column, v + t * form_.depth, u, u_stride(),
                reinterpret_cast<float*>(scratch));
     }
   }
 
-  int64_t packed_stride() const { return panel_columns(s_.c_out) * s_.c_in; }
+  int64_t packed_stride() const { return panel_columns(s_.c_out) * form_.depth; }
 
   int64_t image_tiles() const { return lines_.count * across_.count; }
   int64_t first_line(int64_t tile) const {
@@ -206,32 +249,38 @@ class WinogradProduct {
 
   // V of tiles [first, first + count); v: where the first one's goes.
   void transform(int64_t first, int64_t count, float* v) const {
-    const float* x[kStep * kPlanes];
+    const float* x[kStep * kMostPlanes];
     FolioWinogradInput input{};
     input.channels = s_.c_in;
     input.x = x;
     input.plane_stride = v_stride();
-    input.row_stride = s_.c_in;
+    input.row_stride = form_.depth;
+    input.is_line = form_.is_line ? 1 : 0;
     for (int64_t t = 0; t < count; t += kStep) {
       input.tiles = std::min(kStep, count - t);
-      for (int64_t i = 0; i < input.tiles; ++i) point(first + t + i, x + i * kPlanes);
-      input.v = v + t * s_.c_in;
-      kernels_.winograd_input_f32(&input);
+      for (int64_t piece = 0; piece < form_.pieces; ++piece) {
+        const float** to = x;
+        for (int64_t i = 0; i < input.tiles; ++i) to = point(first + t + i, piece, to);
+        input.v = v + t * form_.depth + piece * s_.c_in;
+        kernels_.winograd_input_f32(&input);
+      }
     }
   }
 
-  // The pixels of a tile; zeros outside of the image.
-  void point(int64_t tile, const float** x) const {
+  // The pixels of a tile; zeros outside of the image. Gives the place of the next tile's.
+  const float** point(int64_t tile, int64_t piece, const float** x) const {
     const Window& w = s_.window;
     const float* image = args_.x + tile / image_tiles() * w.in_count() * s_.c_in;
+    const int64_t first = first_column(tile) - w.pad_begin[2] + piece * kPieceTaps * across_.step;
     int64_t line = first_line(tile) - w.pad_begin[1];
-    for (int64_t i = 0; i < kEdge; ++i, line += lines_.step) {
-      int64_t column = first_column(tile) - w.pad_begin[2];
+    for (int64_t i = 0; i < (form_.is_line ? 1 : kEdge); ++i, line += lines_.step) {
+      int64_t column = first;
       for (int64_t j = 0; j < kEdge; ++j, column += across_.step) {
         const bool inside = line >= 0 && line < w.in[1] && column >= 0 && column < w.in[2];
         *x++ = inside ? image + (line * w.in[2] + column) * s_.c_in : zeros_;
       }
     }
+    return x;
   }
 
   // A block of tiles times the columns from `column` on.
@@ -240,19 +289,19 @@ class WinogradProduct {
     FolioGemmF32 gemm{};
     gemm.m = count;
     gemm.n = std::min(columns_, s_.c_out - column);
-    gemm.k = s_.c_in;
-    gemm.a_row_stride = s_.c_in;
+    gemm.k = form_.depth;
+    gemm.a_row_stride = form_.depth;
     gemm.a_col_stride = 1;
     gemm.c_row_stride = panel_columns(columns_);
     gemm.alpha = 1.0F;
     gemm.precision = precision_;
     gemm.next_rows = 1;
-    gemm.next_bytes = panel_columns(gemm.n) * s_.c_in * static_cast<int64_t>(sizeof(float));
-    for (int64_t e = 0; e < kPlanes; ++e) {
+    gemm.next_bytes = panel_columns(gemm.n) * gemm.k * static_cast<int64_t>(sizeof(float));
+    for (int64_t e = 0; e < form_.planes; ++e) {
       gemm.a = v + e * v_stride();
       gemm.b = u + e * stride;
       gemm.c = m + e * m_stride();
-      const bool comes_from_memory = args_.packed && e + 1 < kPlanes;
+      const bool comes_from_memory = args_.packed && e + 1 < form_.planes;
       gemm.next = comes_from_memory ? reinterpret_cast<const char*>(gemm.b + stride) : nullptr;
       kernels_.gemm_f32(&gemm);
     }
@@ -271,8 +320,9 @@ class WinogradProduct {
 
   // From products to pixels; false when a sum is not finite.
   bool finish(int64_t first, int64_t tiles, int64_t column, int64_t columns, const float* m) const {
-    int64_t places[kStep * kOutputs];
-    for (int64_t i = 0; i < tiles; ++i) place(first + i, column, places + i * kOutputs);
+    int64_t places[kStep * kMostOutputs];
+    int64_t* end = places;
+    for (int64_t i = 0; i < tiles; ++i) end = place(first + i, column, end);
     FolioWinogradOutput output{};
     output.tiles = tiles;
     output.channels = columns;
@@ -287,19 +337,21 @@ class WinogradProduct {
     output.clip_lo = function_.clip_lo;
     output.clip_hi = function_.clip_hi;
     output.y = args_.y;
+    output.is_line = form_.is_line ? 1 : 0;
     const bool is_finite = kernels_.winograd_output_f32(&output) != 0;
-    for (int64_t i = 0; i < tiles * kOutputs && !finishes_; ++i) {
-      if (places[i] >= 0) args_.activation.apply(kernels_, columns, args_.y + places[i]);
+    for (const int64_t* at = places; at != end && !finishes_; ++at) {
+      if (*at >= 0) args_.activation.apply(kernels_, columns, args_.y + *at);
     }
     return is_finite;
   }
 
-  // Where channel `column` of a tile's outputs is in y; -1 outside of the image.
-  void place(int64_t tile, int64_t column, int64_t* places) const {
+  // Where channel `column` of a tile's outputs is in y; -1 outside of the image. Gives the place of
+  // the next tile's.
+  int64_t* place(int64_t tile, int64_t column, int64_t* places) const {
     const Window& w = s_.window;
     const int64_t image = tile / image_tiles();
     int64_t y = first_line(tile);
-    for (int64_t i = 0; i < kSide; ++i, y += lines_.step) {
+    for (int64_t i = 0; i < (form_.is_line ? 1 : kSide); ++i, y += lines_.step) {
       int64_t x = first_column(tile);
       for (int64_t j = 0; j < kSide; ++j, x += across_.step) {
         const bool inside = y < w.out[1] && x < w.out[2];
@@ -307,11 +359,13 @@ class WinogradProduct {
         *places++ = inside ? pixel * s_.c_out + column : -1;
       }
     }
+    return places;
   }
 
   const ConvSizes& s_;
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
+  WinogradForm form_;
   WinogradAxis lines_, across_;  // of tiles in an image
   int64_t tiles_;                // of all images
   FolioGemmF32 function_{};      // the activation, if the transform itself applies it
@@ -346,35 +400,48 @@ bool is_all(const AxisNumbers& values, int64_t expected) {
 
 }  // namespace
 
-WinogradAxis::WinogradAxis(int64_t outputs, int64_t dilation) : step(dilation) {
-  const int64_t seen = (outputs + step - 1) / step;
-  each = (seen + kSide - 1) / kSide;
-  count = std::min(step, outputs) * each;
+WinogradAxis::WinogradAxis(int64_t outputs, int64_t dilation)
+    : step(std::max<int64_t>(dilation, 1)),
+      together(std::max<int64_t>(std::min(step, outputs), 1)),
+      count(outputs > 0 ? together * ((outputs - 1) / (step * kSide) + 1) : 0) {}
+
+WinogradForm::WinogradForm(Span<const int64_t> w) {
+  is_line = w.size() == 3 || w[2] == 1;
+  taps = is_line ? w[w.size() - 1] : kSquareTaps;
+  pieces = is_line ? (taps + kPieceTaps - 1) / kPieceTaps : 1;
+  planes = is_line ? kEdge : kMostPlanes;
+  depth = pieces * w[1];
 }
 
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
-  return w.size() == 4 && w[0] >= 1 && w[1] >= 1 && w[2] == 3 && w[3] == 3 && attrs.group == 1 &&
-         is_all(attrs.window.strides, 1);
+  if ((w.size() != 3 && w.size() != 4) || w[0] < 1 || w[1] < 1) return false;
+  const int64_t taps = w[w.size() - 1];
+  const bool is_line = (w.size() == 3 || w[2] == 1) && taps >= kPieceTaps && taps <= kMostLineTaps;
+  const bool is_square = w.size() == 4 && w[2] == 3 && taps == 3;
+  return (is_line || is_square) && attrs.group == 1 && is_all(attrs.window.strides, 1);
 }
 
 bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
   constexpr int64_t kFewestChannels = 16;
-  return fits_winograd(w, attrs) && std::min(w[0], w[1]) >= kFewestChannels;
+  constexpr int64_t kFewestOfLines = 32;
+  return fits_winograd(w, attrs) &&
+         std::min(w[0], w[1]) >= (WinogradForm(w).is_line ? kFewestOfLines : kFewestChannels);
 }
 
 Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int64_t> w) {
+  const WinogradForm form(w);
   PackRequest request;
   request.context = &kernels;
-  request.layout = Layout::kF32Wino43;
-  request.version = kF32Wino43Version;
-  request.k = w[1];
+  request.layout = form.is_line ? Layout::kF32Wino4 : Layout::kF32Wino43;
+  request.version = form.is_line ? kF32Wino4Version : kF32Wino43Version;
+  request.k = form.depth;
   request.n = w[0];
-  request.row_stride = kTaps;
-  request.col_stride = w[1] * kTaps;
+  request.row_stride = form.taps;
+  request.col_stride = w[1] * form.taps;
   request.fill = fill_blob;
   uint64_t each = 0;
   if (!f32p16_bytes(request.k, request.n, &each) ||
-      !checked_mul(each, uint64_t{kPlanes}, &request.bytes)) {
+      !checked_mul(each, static_cast<uint64_t>(form.planes), &request.bytes)) {
     return invalid_argument("W is too large to be packed");
   }
   return request;

@@ -2,11 +2,16 @@
 // filters: outputs that are the dilation apart see pixels that no others see, so they are a smaller
 // image of their own.
 //
+// Filters along a line, 1 x K, 4 outputs at a time by 3 taps at a time: 6 multiply-adds for what
+// takes 12 directly.
+//
 // Math:    core/kernels/winograd.h. V [36][tiles, C], U [36][C, M]: 36 products of matrices, whose
 //          results are turned into pixels. 36 multiply-adds for what takes 144 directly.
 // Method:  a block of tiles at a time, so that its V and its products stay in L2; fewer blocks than
 //          threads: some output channels of one for each, all of whom make its V.
-// Weights: U packed before (F32WINO43); else made for some output channels at a time by the same
+//          Lines: V [6][tiles, K / 3 * C], where 3 taps after the others see pixels of their own.
+// Weights: U packed before (F32WINO43, F32WINO4); else made for some output channels at a time by
+// the same
 //          code: bit-identical.
 // Errors:  an image that has a sum which is not finite is computed again directly, from the weights
 //          themselves: infinities and NaN are those of direct convolution, and so is what only the
@@ -23,20 +28,30 @@ namespace folio {
 // How outputs along one axis, `dilation` apart, are cut into tiles.
 struct WinogradAxis {
   WinogradAxis(int64_t outputs, int64_t dilation);
-  // The first output of tile i; the others are `step` apart.
-  int64_t first(int64_t i) const { return i / each + i % each * step * kSide; }
+  // The first output of tile i; the others are `step` apart. Tiles side by side are neighbours.
+  int64_t first(int64_t i) const { return i % together + i / together * step * kSide; }
 
-  static constexpr int64_t kSide = 4;
+  static constexpr int64_t kSide = FOLIO_WINOGRAD_SIDE;
   int64_t step;
-  int64_t each;   // tiles of outputs that see the same pixels
-  int64_t count;  // of all
+  int64_t together;  // tiles whose outputs stand between each other's
+  int64_t count;
 };
 
-// Whether it computes this: weights [M, C, 3, 3], stride 1, one group.
+// Whether it computes this: weights [M, C, 3, 3], [M, C, K] or [M, C, 1, K], stride 1, one group.
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
 // Whether that is faster for images that are not small, too: fewer channels or filters leave the
 // transforms too much of the work.
 bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
+// Of weights that fit: matrices of [depth, M], which are multiplied instead of `taps`.
+struct WinogradForm {
+  explicit WinogradForm(Span<const int64_t> w);
+
+  bool is_line;
+  int64_t taps;
+  int64_t pieces;  // of 3 taps, of a line; else 1
+  int64_t planes;
+  int64_t depth;
+};
 Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int64_t> w);
 
 // args.packed: as winograd_request() has it, or null.

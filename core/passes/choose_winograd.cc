@@ -1,5 +1,5 @@
-// 3x3 convolutions with stride 1 and channels last compute by Winograd's algorithm where that is
-// faster: those get the attribute `winograd`.
+// 3x3 convolutions with stride 1 and channels last, and those along lines, compute by Winograd's
+// algorithm where that is faster: they get the attribute `winograd`.
 //
 //   folio.nhwc.Conv(x, w, ...)   ->   the same with winograd = 1
 //
@@ -25,9 +25,11 @@ namespace {
 // or this if that is less.
 constexpr uint64_t kFreeBytes = uint64_t{16} << 20;
 
-// Of an image, a dim that only a run knows; of an output, one that does not follow from such dims.
+// Of an image, a dim that only a run knows; of an output, one that does not follow from such dims,
+// of an image and of a line.
 constexpr int64_t kUsualSide = 224;
 constexpr int64_t kUsualOutput = 28;
+constexpr int64_t kUsualLine = 224;
 
 struct Candidate {
   Node* node = nullptr;
@@ -73,23 +75,32 @@ class ChooseWinograd {
     return w.dtype == DType::kFloat && !packed_blob_of(half ? **half : w);
   }
 
-  int64_t usual_size(Dim dim) const {
+  int64_t usual_size(Dim dim, int64_t otherwise) const {
     if (dim.is_value()) return dim.value;
     const int64_t size = dim.is_symbol() ? usual_[static_cast<size_t>(dim.symbol)] : -1;
-    return size > 0 ? size : kUsualOutput;
+    return size > 0 ? size : otherwise;
   }
 
-  // Of an image; 0: most of what they compute is outside of it.
-  static int64_t tiles_of(const int64_t (&outputs)[2], const AxisNumbers& dilations) {
-    constexpr double kMostComputed = 2.5;  // for each output: a quarter of the products of each
+  // Of an image; 0: too few, or they take too many of the products that they would save.
+  int64_t tiles_of(const WinogradForm& form, const Dims& y, const AxisNumbers& dilations) const {
+    constexpr double kMostProducts = 0.7;  // of those of direct convolution
     constexpr int64_t kLargest = int64_t{1} << 28;
-    if (std::max(outputs[0], outputs[1]) > kLargest) return 0;
-    const WinogradAxis lines(outputs[0], dilations.empty() ? 1 : dilations[0]);
-    const WinogradAxis across(outputs[1], dilations.empty() ? 1 : dilations[1]);
-    constexpr int64_t kOutputs = WinogradAxis::kSide * WinogradAxis::kSide;
-    const int64_t tiles = lines.count * across.count;
-    const auto wanted = static_cast<double>(outputs[0] * outputs[1]);
-    return static_cast<double>(tiles * kOutputs) <= kMostComputed * wanted ? tiles : 0;
+    constexpr int64_t kFewestOfLines = 14;  // rows of the widest kernel's tile
+    const int64_t width = usual_size(y[y.size() - 2], form.is_line ? kUsualLine : kUsualOutput);
+    const int64_t height = y.size() == 4 ? usual_size(y[1], kUsualOutput) : 1;
+    if (std::max(height, width) > kLargest) return 0;
+    const auto dilation = [&](size_t from_end) {
+      return dilations.size() < from_end ? 1 : dilations[dilations.size() - from_end];
+    };
+    const WinogradAxis lines(height, form.is_line ? height : dilation(2));
+    const int64_t tiles = lines.count * WinogradAxis(width, dilation(1)).count;
+    const auto products = static_cast<double>(tiles * form.planes * form.pieces);
+    const auto direct = static_cast<double>(height * width * form.taps);
+    // Lines save less: nothing where parts of floats are multiplied, which wants more tiles.
+    const int64_t fewest = !form.is_line                    ? fewest_tiles_
+                           : fewest_tiles_ > kWinogradTiles ? INT64_MAX
+                                                            : kFewestOfLines;
+    return tiles >= fewest && products <= kMostProducts * direct ? tiles : 0;
   }
 
   std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {
@@ -102,17 +113,17 @@ class ChooseWinograd {
     }
     if (value && !packs_anew(*value->initializer)) return std::nullopt;
     const Span<const int64_t> dims = shape->dims();
+    const WinogradForm form(dims);
     const auto& y = graph.value(node->outputs[0]).type.dims;
-    if (!y || y->size() != 4) return std::nullopt;
+    if (!y || y->size() != dims.size()) return std::nullopt;
     Candidate candidate;
     candidate.node = node;
-    const int64_t outputs[] = {usual_size((*y)[1]), usual_size((*y)[2])};
-    candidate.tiles = tiles_of(outputs, attrs.value().window.dilations);
+    candidate.tiles = tiles_of(form, *y, attrs.value().window.dilations);
     uint64_t direct = 0;
     uint64_t each = 0;
-    if (candidate.tiles < fewest_tiles_ || !f32p16_bytes(dims[1], dims[0], &each) ||
-        !checked_mul(each, uint64_t{9}, &direct) ||
-        !checked_mul(each, uint64_t{FOLIO_WINOGRAD_PLANES}, &candidate.more)) {
+    if (candidate.tiles == 0 || !f32p16_bytes(dims[1], dims[0], &each) ||
+        !checked_mul(each, static_cast<uint64_t>(form.taps), &direct) ||
+        !checked_mul(each, static_cast<uint64_t>(form.planes * form.pieces), &candidate.more)) {
       return std::nullopt;
     }
     candidate.more = value ? candidate.more - direct : 0;

@@ -563,7 +563,7 @@ void add_winograd_slots(std::vector<Slot>* list) {
                    {floats<144>()},
                    {floats<36 * 16>()},
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
-                     const FolioWinogradFilter a = {n, p.f(0), p.to_f(0), 16 * n};
+                     const FolioWinogradFilter a = {n, p.f(0), p.to_f(0), 16 * n, 0};
                      k.winograd_filter_f32(&a);
                    },
                    Agrees::kBits,
@@ -576,7 +576,7 @@ void add_winograd_slots(std::vector<Slot>* list) {
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
                      const float* x[36];
                      for (int64_t i = 0; i < 36; ++i) x[i] = p.f(0) + i * n;
-                     const FolioWinogradInput a = {1, n, x, p.to_f(0), n, n};
+                     const FolioWinogradInput a = {1, n, x, p.to_f(0), n, n, 0};
                      k.winograd_input_f32(&a);
                    },
                    Agrees::kNear,

@@ -14,8 +14,28 @@ struct ConvCase {
   std::vector<int64_t> pads = {1, 1, 1, 1};
   std::vector<int64_t> dilations = {1, 1};
 
-  int64_t out_height() const { return height + pads[0] + pads[2] - 2 * dilations[0]; }
-  int64_t out_width() const { return width + pads[1] + pads[3] - 2 * dilations[1]; }
+  int64_t taps = 0;        // of a line; 0: 3 x 3
+  bool has_height = true;  // or a line is all of an image
+
+  int64_t rows() const { return taps > 0 ? 1 : 3; }
+  int64_t columns() const { return taps > 0 ? taps : 3; }
+  int64_t count() const { return rows() * columns(); }
+  int64_t out_height() const { return height + pads[0] + pads[2] - (rows() - 1) * dilations[0]; }
+  int64_t out_width() const { return width + pads[1] + pads[3] - (columns() - 1) * dilations[1]; }
+  Shape image(int64_t image_height, int64_t image_width, int64_t image_channels) const {
+    return has_height ? Shape{batch, image_height, image_width, image_channels}
+                      : Shape{batch, image_width, image_channels};
+  }
+  Shape w() const {
+    return has_height ? Shape{filters, channels, rows(), columns()}
+                      : Shape{filters, channels, columns()};
+  }
+  // Of all axes, or of the only one.
+  std::vector<int64_t> of_axes(const std::vector<int64_t>& numbers) const {
+    if (has_height) return numbers;
+    if (numbers.size() == 4) return {numbers[1], numbers[3]};
+    return {numbers[1]};
+  }
 };
 
 std::vector<float> wave(int64_t count, float step) {
@@ -26,8 +46,15 @@ std::vector<float> wave(int64_t count, float step) {
   return out;
 }
 
+// Of one axis, padded so that the outputs are as many as the inputs, or one less.
+ConvCase line(int64_t batch, int64_t width, int64_t channels, int64_t filters, int64_t taps,
+              int64_t dilation) {
+  const int64_t pad = (taps - 1) * dilation / 2;
+  return {batch, 1, width, channels, filters, {0, pad, 0, pad}, {1, dilation}, taps, false};
+}
+
 // Edges of tiles and panels, blocks of tiles and of columns, several rounds; dilations that cut the
-// outputs evenly, unevenly, and into single ones.
+// outputs evenly, unevenly, and into single ones; lines.
 const std::vector<ConvCase>& cases() {
   static const std::vector<ConvCase> all = {
       {1, 4, 4, 1, 1},
@@ -45,6 +72,14 @@ const std::vector<ConvCase>& cases() {
       {2, 33, 30, 20, 40, {4, 3, 4, 3}, {4, 3}},
       {1, 5, 11, 18, 16, {9, 1, 9, 1}, {9, 1}},
       {1, 23, 20, 130, 70, {0, 6, 12, 6}, {6, 6}},
+      line(1, 7, 5, 3, 3, 1),
+      line(2, 50, 33, 40, 3, 1),
+      line(1, 61, 16, 70, 5, 4),
+      line(1, 300, 24, 17, 7, 3),
+      line(3, 1000, 32, 32, 11, 1),
+      line(1, 40, 130, 260, 33, 1),
+      {2, 5, 19, 16, 33, {1, 2, 0, 2}, {1, 1}, 7},
+      {1, 3, 30, 17, 16, {0, 4, 0, 2}, {3, 2}, 4},
   };
   return all;
 }
@@ -61,16 +96,17 @@ struct Given {
 Given given(const ConvCase& c) {
   Given out;
   out.x = wave(c.batch * c.height * c.width * c.channels, 0.37F);
-  out.w = wave(c.filters * c.channels * 9, 0.73F);
+  out.w = wave(c.filters * c.channels * c.count(), 0.73F);
   return out;
 }
 
 std::vector<float> output_of(const ConvCase& c, const Given& g) {
   OpTester t("Conv", 1, "folio.nhwc");
-  t.threads(g.threads).attr_ints("pads", c.pads).attr_ints("dilations", c.dilations);
+  t.threads(g.threads).attr_ints("pads", c.of_axes(c.pads));
+  t.attr_ints("dilations", c.of_axes(c.dilations));
   if (g.is_winograd) t.attr("winograd", 1);
-  t.input<float>({c.batch, c.height, c.width, c.channels}, g.x);
-  const Shape w{c.filters, c.channels, 3, 3};
+  t.input<float>(c.image(c.height, c.width, c.channels), g.x);
+  const Shape w = c.w();
   if (g.is_packed) {
     t.constant<float>(w, g.w);
   } else {
@@ -78,7 +114,7 @@ std::vector<float> output_of(const ConvCase& c, const Given& g) {
   }
   if (g.is_all) {
     t.attr("activation", g.activation);
-    const Shape y{c.batch, c.out_height(), c.out_width(), c.filters};
+    const Shape y = c.image(c.out_height(), c.out_width(), c.filters);
     t.input<float>({c.filters}, wave(c.filters, 0.19F));
     t.input<float>(y, wave(y.count(), 0.41F));
     t.input<float>({c.filters}, wave(c.filters, 0.51F));
@@ -95,7 +131,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 void expect_near(const ConvCase& c, const std::vector<float>& got,
                  const std::vector<float>& expected) {
   ASSERT_EQ(got.size(), expected.size());
-  const double bound = 1e-6 * static_cast<double>(9 * c.channels + 2);
+  const double bound = 1e-6 * static_cast<double>(c.count() * c.channels + 2);
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], bound) << i;
 }
 
@@ -152,27 +188,30 @@ TEST(WinogradConv, AnImageDoesNotDependOnItsNeighbours) {
 }
 
 // What is not finite is just what it is directly, and touches no other image.
+void expect_bad_pixel(const ConvCase& c, Given g, float bad, size_t pixel) {
+  const size_t image = 81 * 20;
+  g.is_all = true;
+  const std::vector<float> plain = output_of(c, g);
+  g.x[(81 + pixel) * 18 + 5] = bad;
+  const std::vector<float> got = output_of(c, g);
+  g.is_winograd = false;
+  const std::vector<float> direct = output_of(c, g);
+  ASSERT_EQ(got.size(), 3 * image);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const bool is_hit = i / image == 1;
+    const float want = is_hit ? direct[i] : plain[i];
+    ASSERT_TRUE(std::isnan(want) ? std::isnan(got[i]) : got[i] == want)
+        << bad << " at " << pixel << ": " << i;
+  }
+}
+
 TEST(WinogradConv, InfinityAndNanAreThoseOfDirectConvolution) {
-  const ConvCase c{3, 9, 9, 18, 20};
-  const Given good = given(c);
-  const size_t image = 9 * 9 * 20;
-  for (const bool packed : {true, false}) {
-    for (const float bad : {INFINITY, -INFINITY, NAN, 3e38F}) {
-      for (size_t pixel = 0; pixel < 81; pixel += 8) {
-        Given g = good;
-        g.is_packed = packed;
-        g.is_all = true;
-        const std::vector<float> plain = output_of(c, g);
-        g.x[(81 + pixel) * 18 + 5] = bad;
-        const std::vector<float> got = output_of(c, g);
-        g.is_winograd = false;
-        const std::vector<float> direct = output_of(c, g);
-        for (size_t i = 0; i < got.size(); ++i) {
-          const bool is_hit = i / image == 1;
-          const float want = is_hit ? direct[i] : plain[i];
-          ASSERT_TRUE(std::isnan(want) ? std::isnan(got[i]) : got[i] == want)
-              << bad << " at " << pixel << ": " << i;
-        }
+  for (const ConvCase& c : {ConvCase{3, 9, 9, 18, 20}, line(3, 81, 18, 20, 7, 2)}) {
+    Given g = given(c);
+    for (const bool packed : {true, false}) {
+      g.is_packed = packed;
+      for (const float bad : {INFINITY, -INFINITY, NAN, 3e38F}) {
+        for (size_t pixel = 0; pixel < 81; pixel += 8) expect_bad_pixel(c, g, bad, pixel);
       }
     }
   }
@@ -209,6 +248,8 @@ TEST(WinogradConv, RefusesWhatDoesNotFit) {
   };
   refused({2, 2, 3, 2}, nullptr);
   refused({2, 2, 5, 5}, nullptr);
+  refused({2, 2, 1, 2}, nullptr);
+  refused({2, 2, 3, 1}, nullptr);
   refused({2, 2, 3, 3}, "strides");
 }
 

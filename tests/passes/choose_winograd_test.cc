@@ -83,6 +83,64 @@ TEST(ChooseWinograd, TakesDilatedOnesWhoseTilesAreFull) {
   }
 }
 
+// Filters along a line, of an image [batch, channels, width] or, with a height, of its lines.
+struct LineCase {
+  int64_t channels = 32, filters = 32, width = 56, taps = 3;
+  int64_t stride = 1, dilation = 1, group = 1;
+  int64_t height = 0;
+};
+
+ModelWriter line_model(const LineCase& c) {
+  ModelWriter writer = plain_model();
+  auto& graph = writer.graph();
+  std::vector<model_writer::Dim> x = {1, c.channels};
+  std::vector<int64_t> w = {c.filters, c.channels / c.group};
+  std::vector<int64_t> strides, dilations, begin;
+  std::vector<model_writer::Dim> y = {1, c.filters};
+  if (c.height > 0) {
+    x.push_back(c.height), w.push_back(1), strides.push_back(1), dilations.push_back(1);
+    begin.push_back(0), y.push_back(c.height);
+  }
+  x.push_back(c.width), w.push_back(c.taps), strides.push_back(c.stride);
+  dilations.push_back(c.dilation), begin.push_back(0), y.push_back(model_writer::Dim("out"));
+  std::vector<int64_t> pads = begin;
+  pads.insert(pads.end(), begin.begin(), begin.end());
+  pads.back() = (c.taps - 1) * c.dilation;
+  graph.input("x", f32_type(x));
+  graph.initializer(f32_tensor("w", w, wave(c.filters * (c.channels / c.group) * c.taps)));
+  graph.node("Conv", {"x", "w"}, {"y"})
+      .attr_int("group", c.group)
+      .attr_ints("strides", strides)
+      .attr_ints("dilations", dilations)
+      .attr_ints("pads", pads);
+  graph.output("y", f32_type(y));
+  return writer;
+}
+
+int chosen(const LineCase& c) { return chosen(line_model(c)); }
+
+TEST(ChooseWinograd, TakesFiltersAlongLines) {
+  for (const int64_t height : {0, 1, 5}) {
+    SCOPED_TRACE(height);
+    EXPECT_EQ(chosen(LineCase{.height = height}), 1);
+    EXPECT_EQ(chosen(LineCase{.dilation = 3, .height = height}), 1);
+    EXPECT_EQ(chosen(LineCase{.stride = 2, .height = height}), 0);
+    EXPECT_EQ(chosen(LineCase{.group = 2, .height = height}), 0);
+    EXPECT_EQ(chosen(LineCase{.channels = 31, .height = height}), 0);
+    EXPECT_EQ(chosen(LineCase{.filters = 31, .height = height}), 0);
+  }
+  EXPECT_EQ(chosen(LineCase{.width = 52}), 0) << "13 tiles";
+  EXPECT_EQ(chosen(LineCase{.width = 28, .height = 2}), 1);
+}
+
+// Four outputs take 6 products for 3 taps: 4 taps would save a quarter only.
+TEST(ChooseWinograd, LinesHaveTapsThatComeInThrees) {
+  for (const auto& [taps, taken] :
+       {std::pair{1, 0}, {2, 0}, {3, 1}, {4, 0}, {5, 1}, {7, 1}, {11, 1}, {33, 1}, {34, 0}}) {
+    EXPECT_EQ(chosen(LineCase{.taps = taps}), taken) << taps;
+  }
+}
+
 // What it is behind strides of 2 says how large it is.
 TEST(ChooseWinograd, TakesImagesThatOnlyARunKnowsForUsualOnes) {
   EXPECT_EQ(chosen(ConvCase{.is_known = false}), 1);

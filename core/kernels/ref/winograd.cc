@@ -1,4 +1,4 @@
-// Transforms of Winograd's F(4x4, 3x3), as products with the matrices of winograd.h.
+// Transforms of Winograd's F(4x4, 3x3) and F(4, 3), as products with the matrices of winograd.h.
 #include "core/kernels/ref/ref.h"
 
 static const double kA = 0.75;
@@ -37,26 +37,40 @@ static void filter_line(const double* g, int g_step, double* r, int step) {
 }
 
 static void winograd_filter_f32__ref(const FolioWinogradFilter* args) {
+  const int64_t taps = args->is_line ? 3 : 9;
+  const int64_t planes = args->is_line ? FOLIO_WINOGRAD_EDGE : FOLIO_WINOGRAD_PLANES;
   for (int64_t i = 0; i < args->channels * FOLIO_F32P16_COLUMNS; ++i) {
     const int64_t c = i / FOLIO_F32P16_COLUMNS;
     const int64_t j = i % FOLIO_F32P16_COLUMNS;
     double g[9];
-    for (int64_t tap = 0; tap < 9; ++tap) {
-      g[tap] = args->g[(c * 9 + tap) * FOLIO_F32P16_COLUMNS + j];
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      g[tap] = args->g[(c * taps + tap) * FOLIO_F32P16_COLUMNS + j];
     }
-    double down[6][3];
-    for (int k = 0; k < 3; ++k) filter_line(g + k, 3, down[0] + k, 3);
     double u[6][6];
-    for (int k = 0; k < 6; ++k) filter_line(down[k], 1, u[k], 1);
-    for (int64_t e = 0; e < FOLIO_WINOGRAD_PLANES; ++e) {
+    if (args->is_line) {
+      filter_line(g, 1, u[0], 1);
+    } else {
+      double down[6][3];
+      for (int k = 0; k < 3; ++k) filter_line(g + k, 3, down[0] + k, 3);
+      for (int k = 0; k < 6; ++k) filter_line(down[k], 1, u[k], 1);
+    }
+    for (int64_t e = 0; e < planes; ++e) {
       args->u[e * args->plane_stride + i] = (float)u[e / 6][e % 6];
     }
   }
 }
 
-/* to [rows][rows] = T from [6][6] T'; factors of 0 are left out: 0 * inf is none of the result. */
-static void transform(const float (*t)[6], int rows, const float* from, float* to) {
+/* to [rows][rows] = T from [6][6] T', of a line to [rows] = T from [6]; factors of 0 are left out:
+ * 0 * inf is none of the result. */
+static void transform(const float (*t)[6], int rows, int is_line, const float* from, float* to) {
   float half[6][6];
+  for (int i = 0; i < rows && is_line; ++i) {
+    to[i] = 0.0f;
+    for (int k = 0; k < 6; ++k) {
+      if (t[i][k] != 0.0f) to[i] += t[i][k] * from[k];
+    }
+  }
+  if (is_line) return;
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < 6; ++j) {
       float sum = 0.0f;
@@ -78,15 +92,14 @@ static void transform(const float (*t)[6], int rows, const float* from, float* t
 }
 
 static void winograd_input_f32__ref(const FolioWinogradInput* args) {
+  const int64_t planes = args->is_line ? FOLIO_WINOGRAD_EDGE : FOLIO_WINOGRAD_PLANES;
   for (int64_t t = 0; t < args->tiles; ++t) {
     for (int64_t c = 0; c < args->channels; ++c) {
       float d[FOLIO_WINOGRAD_PLANES];
       float v[FOLIO_WINOGRAD_PLANES];
-      for (int64_t e = 0; e < FOLIO_WINOGRAD_PLANES; ++e) {
-        d[e] = args->x[t * FOLIO_WINOGRAD_PLANES + e][c];
-      }
-      transform(kInput, 6, d, v);
-      for (int64_t e = 0; e < FOLIO_WINOGRAD_PLANES; ++e) {
+      for (int64_t e = 0; e < planes; ++e) d[e] = args->x[t * planes + e][c];
+      transform(kInput, 6, args->is_line, d, v);
+      for (int64_t e = 0; e < planes; ++e) {
         args->v[e * args->plane_stride + t * args->row_stride + c] = v[e];
       }
     }
@@ -95,17 +108,19 @@ static void winograd_input_f32__ref(const FolioWinogradInput* args) {
 
 static int32_t winograd_output_f32__ref(const FolioWinogradOutput* args) {
   int32_t is_finite = 1;
+  const int64_t planes = args->is_line ? FOLIO_WINOGRAD_EDGE : FOLIO_WINOGRAD_PLANES;
+  const int64_t outputs = args->is_line ? FOLIO_WINOGRAD_SIDE : FOLIO_WINOGRAD_OUTPUTS;
   for (int64_t t = 0; t < args->tiles; ++t) {
     for (int64_t c = 0; c < args->channels; ++c) {
       float m[FOLIO_WINOGRAD_PLANES];
       float y[FOLIO_WINOGRAD_OUTPUTS];
-      for (int64_t e = 0; e < FOLIO_WINOGRAD_PLANES; ++e) {
+      for (int64_t e = 0; e < planes; ++e) {
         m[e] = args->m[e * args->plane_stride + t * args->row_stride + c];
       }
-      transform(kOutput, 4, m, y);
-      for (int64_t k = 0; k < FOLIO_WINOGRAD_OUTPUTS; ++k) {
+      transform(kOutput, 4, args->is_line, m, y);
+      for (int64_t k = 0; k < outputs; ++k) {
         if (y[k] - y[k] != 0.0f) is_finite = 0;
-        const int64_t at = args->places[t * FOLIO_WINOGRAD_OUTPUTS + k];
+        const int64_t at = args->places[t * outputs + k];
         if (at < 0) continue;
         float v = args->scale ? y[k] * args->scale[c] : y[k];
         if (args->bias) v += args->bias[c];

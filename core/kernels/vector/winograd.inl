@@ -1,4 +1,4 @@
-/* Transforms of Winograd's F(4x4, 3x3); see winograd.h.
+/* Transforms of Winograd's F(4x4, 3x3) and F(4, 3); see winograd.h.
  *
  * One vector of channels of one tile at a time: down its columns, then along its rows. Points come
  * in pairs +-a, whose sums share their even and their odd part. */
@@ -39,8 +39,20 @@ VFN void winograd_filter_line(VD g0, VD g1, VD g2, VD* r, int step) {
   r[5 * step] = g2;
 }
 
+static void winograd_filter_lines(const FolioWinogradFilter* args) {
+  constexpr int64_t columns = FOLIO_F32P16_COLUMNS;
+  for (int64_t i = 0; i < args->channels * columns; i += kDoubles) {
+    const float* g = args->g + i / columns * 3 * columns + i % columns;
+    VD row[6];
+    winograd_filter_line(vd_load(g), vd_load(g + columns), vd_load(g + 2 * columns), row, 1);
+#pragma GCC unroll 6
+    for (int j = 0; j < 6; ++j) vd_store(args->u + j * args->plane_stride + i, row[j]);
+  }
+}
+
 static void FOLIO_LEVEL(winograd_filter_f32)(const FolioWinogradFilter* args) {
   constexpr int64_t columns = FOLIO_F32P16_COLUMNS;
+  if (args->is_line) return winograd_filter_lines(args);
   for (int64_t i = 0; i < args->channels * columns; i += kDoubles) {
     const float* g = args->g + i / columns * 9 * columns + i % columns;
     VD down[18];
@@ -131,19 +143,40 @@ VFN void winograd_input_lanes(const float* const* x, int64_t c, VM mask, float* 
   }
 }
 
-static void FOLIO_LEVEL(winograd_input_f32)(const FolioWinogradInput* args) {
+template <int kWhole>
+VFN void winograd_input_line_lanes(const float* const* x, int64_t c, VM mask, float* v,
+                                   int64_t plane_stride) {
+  V d[6];
+  V o[6];
+#pragma GCC unroll 6
+  for (int j = 0; j < 6; ++j) d[j] = winograd_load<kWhole>(x[j] + c, mask);
+  winograd_input_line(d, o);
+#pragma GCC unroll 6
+  for (int j = 0; j < 6; ++j) winograd_store<kWhole>(v + j * plane_stride + c, mask, o[j]);
+}
+
+template <int kLine>
+VFN void winograd_inputs(const FolioWinogradInput* args) {
+  constexpr int64_t pixels = kLine ? FOLIO_WINOGRAD_EDGE : FOLIO_WINOGRAD_PLANES;
   const int64_t whole = args->channels / kLanes * kLanes;
+  const int64_t stride = args->plane_stride;
   const VM tail = v_first(args->channels - whole);
   for (int64_t t = 0; t < args->tiles; ++t) {
-    const float* const* x = args->x + t * FOLIO_WINOGRAD_PLANES;
+    const float* const* x = args->x + t * pixels;
     float* v = args->v + t * args->row_stride;
     for (int64_t c = 0; c < whole; c += kLanes) {
-      winograd_input_lanes<1>(x, c, tail, v, args->plane_stride);
+      if (kLine) winograd_input_line_lanes<1>(x, c, tail, v, stride);
+      if (!kLine) winograd_input_lanes<1>(x, c, tail, v, stride);
     }
-    if (whole < args->channels) {
-      winograd_input_lanes<0>(x, whole, tail, v, args->plane_stride);
-    }
+    if (whole == args->channels) continue;
+    if (kLine) winograd_input_line_lanes<0>(x, whole, tail, v, stride);
+    if (!kLine) winograd_input_lanes<0>(x, whole, tail, v, stride);
   }
+}
+
+static void FOLIO_LEVEL(winograd_input_f32)(const FolioWinogradInput* args) {
+  if (args->is_line) return winograd_inputs<1>(args);
+  winograd_inputs<0>(args);
 }
 
 typedef struct WinogradChannels {
@@ -160,15 +193,44 @@ VFN void winograd_end(const FolioWinogradOutput* args, const WinogradChannels* c
                          v_activate(v, args->activation, args->clip_lo, args->clip_hi));
 }
 
+template <int kWhole>
+VFN WinogradChannels winograd_channels(const FolioWinogradOutput* args, int64_t c, VM mask) {
+  WinogradChannels channels;
+  channels.mask = mask;
+  channels.scale = args->scale ? winograd_load<kWhole>(args->scale + c, mask) : v_zero();
+  channels.bias = args->bias ? winograd_load<kWhole>(args->bias + c, mask) : v_zero();
+  return channels;
+}
+
+/* Four outputs, channel c on; gives their sum. */
+template <int kWhole>
+VFN V winograd_end_line(const FolioWinogradOutput* args, const WinogradChannels* channels,
+                        const int64_t* places, int64_t c, const V* y) {
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    if (places[j] >= 0) winograd_end<kWhole>(args, channels, places[j] + c, y[j]);
+  }
+  return v_add(v_add(y[0], y[1]), v_add(y[2], y[3]));
+}
+
+template <int kWhole>
+VFN V winograd_output_line_lanes(const FolioWinogradOutput* args, int64_t t, int64_t c, VM mask) {
+  const float* m = args->m + t * args->row_stride + c;
+  const WinogradChannels channels = winograd_channels<kWhole>(args, c, mask);
+  V d[6];
+  V y[4];
+#pragma GCC unroll 6
+  for (int i = 0; i < 6; ++i) d[i] = winograd_load<kWhole>(m + i * args->plane_stride, mask);
+  winograd_output_line(d, y);
+  return winograd_end_line<kWhole>(args, &channels, args->places + t * FOLIO_WINOGRAD_SIDE, c, y);
+}
+
 /* Gives the sum of all outputs, not finite when one is not. */
 template <int kWhole>
 VFN V winograd_output_lanes(const FolioWinogradOutput* args, int64_t t, int64_t c, VM mask) {
   const float* m = args->m + t * args->row_stride + c;
   const int64_t* places = args->places + t * FOLIO_WINOGRAD_OUTPUTS;
-  WinogradChannels channels;
-  channels.mask = mask;
-  channels.scale = args->scale ? winograd_load<kWhole>(args->scale + c, mask) : v_zero();
-  channels.bias = args->bias ? winograd_load<kWhole>(args->bias + c, mask) : v_zero();
+  const WinogradChannels channels = winograd_channels<kWhole>(args, c, mask);
   V half[6][4]; /* [column][row] */
 #pragma GCC unroll 6
   for (int j = 0; j < 6; ++j) {
@@ -187,29 +249,32 @@ VFN V winograd_output_lanes(const FolioWinogradOutput* args, int64_t t, int64_t 
 #pragma GCC unroll 6
     for (int j = 0; j < 6; ++j) d[j] = half[j][i];
     winograd_output_line(d, y);
-    total = v_add(total, v_add(v_add(y[0], y[1]), v_add(y[2], y[3])));
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      const int64_t at = places[4 * i + j];
-      if (at >= 0) winograd_end<kWhole>(args, &channels, at + c, y[j]);
-    }
+    total = v_add(total, winograd_end_line<kWhole>(args, &channels, places + 4 * i, c, y));
   }
   return total;
 }
 
-static int32_t FOLIO_LEVEL(winograd_output_f32)(const FolioWinogradOutput* args) {
+template <int kLine>
+VFN int32_t winograd_outputs(const FolioWinogradOutput* args) {
   const int64_t whole = args->channels / kLanes * kLanes;
   const VM tail = v_first(args->channels - whole);
   V bad = v_zero(); /* NaN for ever after the first sum that is not finite */
   for (int64_t t = 0; t < args->tiles; ++t) {
     for (int64_t c = 0; c < whole; c += kLanes) {
-      bad = v_fma(winograd_output_lanes<1>(args, t, c, tail), v_zero(), bad);
+      const V sum = kLine ? winograd_output_line_lanes<1>(args, t, c, tail)
+                          : winograd_output_lanes<1>(args, t, c, tail);
+      bad = v_fma(sum, v_zero(), bad);
     }
-    if (whole < args->channels) {
-      bad = v_fma(winograd_output_lanes<0>(args, t, whole, tail), v_zero(), bad);
-    }
+    if (whole == args->channels) continue;
+    const V sum = kLine ? winograd_output_line_lanes<0>(args, t, whole, tail)
+                        : winograd_output_lanes<0>(args, t, whole, tail);
+    bad = v_fma(sum, v_zero(), bad);
   }
   return !v_any(v_is_nan(bad));
+}
+
+static int32_t FOLIO_LEVEL(winograd_output_f32)(const FolioWinogradOutput* args) {
+  return args->is_line ? winograd_outputs<1>(args) : winograd_outputs<0>(args);
 }
 
 static void fill_winograd(FolioKernels* table) {
