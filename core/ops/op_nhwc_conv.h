@@ -3,7 +3,8 @@
 // Math:    Y [pixels, M] = X [pixels, K] * W [K, M], K = taps * C/g, tap by tap: the rows of A are
 //          pixels, whose pieces, one for each tap, are read where they lie in x.
 // Method:  1x1 without stride or border: x is A. Few channels: the taps of one row of the window
-//          are one piece (they are neighbours in x), a line of pixels at a time; an image of few
+//          are one piece (they are neighbours in x; dilated ones of a line are pieces each), a line
+//          of pixels at a time; an image of few
 //          channels may have them first, where K is channel by channel. Outside of the image pieces
 //          are zeros. So few filters that most of a panel would be empty: sums of neighbours in the
 //          pieces (the slot dots_f32). A filter over one channel each (depthwise): rows of the slot

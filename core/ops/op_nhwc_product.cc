@@ -46,6 +46,13 @@ bool has_lines(const ConvSizes& s, const NhwcConvArgs& args) {
   return args.is_planes || (!is_pointwise(s.window) && s.group == 1 && s.window.dilation[2] == 1);
 }
 
+// Whether the taps of a line stand apart, each with a line of pixels of its own.
+bool has_tap_lines(const ConvSizes& s, const NhwcConvArgs& args) {
+  const Window& w = s.window;
+  return !args.is_planes && !args.turned && s.group == 1 && w.dilation[2] > 1 && w.kernel[2] > 1 &&
+         w.kernel[0] == 1 && w.kernel[1] == 1;
+}
+
 // Floats of a piece.
 int64_t piece_floats(const ConvSizes& s, const NhwcConvArgs& args, bool by_lines) {
   return (args.is_planes ? 1 : s.c_in) * (by_lines ? s.window.kernel[2] : 1);
@@ -69,10 +76,14 @@ NhwcProduct::NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const 
                          int threads)
     : s_(s), kernels_(kernels), args_(args), threads_(threads) {
   const Window& w = s.window;
-  by_lines_ = has_lines(s, args) && (args.is_planes || args.turned || s.c_in < kFewChannels);
+  const bool has_few = s.c_in < kFewChannels;
+  const bool by_rows = has_lines(s, args) && (args.is_planes || args.turned || has_few);
+  by_lines_ = by_rows || (has_tap_lines(s, args) && has_few &&
+                          folio_multiplies_parts(&kernels, kFolioHighest) == 0);
   in_place_ = !by_lines_ && is_pointwise(w);
   unit_ = args.is_planes ? 1 : s.c_in;
-  run_ = piece_floats(s, args, by_lines_);
+  taps_ = by_rows ? w.kernel[2] : 1;
+  run_ = piece_floats(s, args, by_rows);
   pieces_ = s.k() / std::max<int64_t>(run_, 1);
   rows_ = s.batch * w.out_count();
   // Short pieces are gathered for parts, which takes longer than their products.
@@ -299,7 +310,7 @@ const float* NhwcProduct::packed_at(int64_t group, int64_t first) const {
 
 void NhwcProduct::find_inside() {
   const Window& w = s_.window;
-  const int64_t room = w.in[2] + w.pad_begin[2] - w.kernel[2];
+  const int64_t room = w.in[2] + w.pad_begin[2] - span(w, 2);
   inside_begin_ = std::min((w.pad_begin[2] + w.stride[2] - 1) / w.stride[2], w.out[2]);
   inside_end_ = std::clamp(room < 0 ? 0 : room / w.stride[2] + 1, inside_begin_, w.out[2]);
 }
@@ -533,35 +544,36 @@ void NhwcProduct::point_lines(const Tile& tile, const float* zeros, const float*
   const float* x = args_.x + tile.row / w.out_count() * w.in_count() * s_.c_in;
   const int64_t first = tile.row % w.out[2] * w.stride[2] - w.pad_begin[2];
   const int64_t floats = line_floats(tile.count);
-  const int64_t end = first + floats / unit_;
-  const int64_t from = std::clamp<int64_t>(first, 0, w.in[2]);
-  const int64_t to = std::clamp<int64_t>(end, from, w.in[2]);
-  const bool is_inside = from == first && to == end;
-  const int64_t before = std::clamp<int64_t>(-first, 0, end - first) * unit_;
   for (int64_t plane = 0; plane < s_.c_in / unit_; ++plane, x += w.in_count()) {
     for_each_line(tile.row, [&](int64_t line) {
-      if (line < 0) {
-        *pointers++ = zeros;
-        return;
+      for (int64_t tap = 0; tap < w.kernel[2]; tap += taps_) {
+        const float* from = line < 0 ? nullptr : x + line * w.in[2] * unit_;
+        *pointers = point_line(from, first + tap * w.dilation[2], floats, zeros, border);
+        if (*pointers++ == border) border += floats;
       }
-      const float* inside = x + (line * w.in[2] + from) * unit_;
-      if (is_inside) {
-        *pointers++ = inside;
-        return;
-      }
-      *pointers++ = border;
-      const int64_t count = (to - from) * unit_;
-      std::fill_n(border, before, 0.0F);
-      std::memcpy(border + before, inside, static_cast<size_t>(count) * kFloat);
-      std::fill_n(border + before + count, floats - before - count, 0.0F);
-      border += floats;
     });
   }
 }
 
+const float* NhwcProduct::point_line(const float* line, int64_t first, int64_t floats,
+                                     const float* zeros, float* border) const {
+  const int64_t width = s_.window.in[2];
+  const int64_t end = first + floats / unit_;
+  const int64_t from = std::clamp<int64_t>(first, 0, width);
+  const int64_t to = std::clamp<int64_t>(end, from, width);
+  if (!line || from == to) return zeros;
+  if (from == first && to == end) return line + from * unit_;
+  const int64_t before = (from - first) * unit_;
+  const int64_t count = (to - from) * unit_;
+  std::fill_n(border, before, 0.0F);
+  std::memcpy(border + before, line + from * unit_, static_cast<size_t>(count) * kFloat);
+  std::fill_n(border + before + count, floats - before - count, 0.0F);
+  return border;
+}
+
 int64_t NhwcProduct::line_floats(int64_t pixels) const {
   const Window& w = s_.window;
-  return std::max<int64_t>(0, (pixels - 1) * w.stride[2] + w.kernel[2]) * unit_;
+  return std::max<int64_t>(0, (pixels - 1) * w.stride[2] + taps_) * unit_;
 }
 
 }  // namespace folio

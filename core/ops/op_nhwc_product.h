@@ -140,6 +140,10 @@ class NhwcProduct {
   // line that ends within what the tile sees is copied with the border.
   void point_lines(const Tile& tile, const float* zeros, const float** pointers,
                    float* border) const;
+  // `floats` of a line of the image, null: outside, from pixel `first` on; `border` if copied
+  // there.
+  const float* point_line(const float* line, int64_t first, int64_t floats, const float* zeros,
+                          float* border) const;
 
   // Of the image and its border that so many outputs of a line see.
   int64_t line_floats(int64_t pixels) const;
@@ -149,9 +153,10 @@ class NhwcProduct {
   const NhwcConvArgs& args_;
   const int threads_;
   bool in_place_ = false;
-  bool by_lines_ = false;     // the taps of one row of the window are one piece
+  bool by_lines_ = false;     // a piece of a pixel is a step behind that of the one before
   bool skips_lines_ = false;  // of the window: dilated ones see a border from many pixels
   int64_t unit_ = 0;          // floats of a pixel, or of a plane's
+  int64_t taps_ = 1;          // of a piece: those of one row of the window, side by side
   int64_t run_ = 0;           // floats of a piece
   int64_t pieces_ = 0;
   int64_t grain_ = 1;
