@@ -116,8 +116,8 @@ class WinogradProduct {
         kernels_(kernels),
         args_(args),
         form_(args.weights->shape().dims()),
-        lines_(s.window.out[1], form_.is_line ? s.window.out[1] : s.window.dilation[1]),
-        across_(s.window.out[2], s.window.dilation[2]),
+        lines_(axis_of(form_, s.window, 1)),
+        across_(axis_of(form_, s.window, 2)),
         tiles_(s.batch * image_tiles()) {
     // The transforms enlarge what a product loses: it loses nothing, whatever the session allows.
     const int32_t precision = product_precision(kernels, image_tiles(), s.c_out, form_.depth);
@@ -200,6 +200,11 @@ class WinogradProduct {
     return Status::ok();
   }
 
+  // Across a line's direction outputs are alone.
+  static WinogradAxis axis_of(const WinogradForm& form, const Window& w, int axis) {
+    return {w.out[axis], form.has_tiles(axis) ? w.dilation[axis] : w.out[axis]};
+  }
+
   // The size of the fewest parts of at most `most` that `all` is cut into evenly, in steps.
   static int64_t even_part(int64_t all, int64_t most, int64_t step) {
     const int64_t parts = std::max<int64_t>(1, (all + most - 1) / most);
@@ -271,11 +276,12 @@ class WinogradProduct {
   const float** point(int64_t tile, int64_t piece, const float** x) const {
     const Window& w = s_.window;
     const float* image = args_.x + tile / image_tiles() * w.in_count() * s_.c_in;
-    const int64_t first = first_column(tile) - w.pad_begin[2] + piece * kPieceTaps * across_.step;
-    int64_t line = first_line(tile) - w.pad_begin[1];
-    for (int64_t i = 0; i < (form_.is_line ? 1 : kEdge); ++i, line += lines_.step) {
+    const int64_t behind = piece * kPieceTaps * w.dilation[form_.axis];
+    int64_t line = first_line(tile) - w.pad_begin[1] + (form_.axis == 1 ? behind : 0);
+    const int64_t first = first_column(tile) - w.pad_begin[2] + (form_.axis == 2 ? behind : 0);
+    for (int64_t i = 0; i < (form_.has_tiles(1) ? kEdge : 1); ++i, line += lines_.step) {
       int64_t column = first;
-      for (int64_t j = 0; j < kEdge; ++j, column += across_.step) {
+      for (int64_t j = 0; j < (form_.has_tiles(2) ? kEdge : 1); ++j, column += across_.step) {
         const bool inside = line >= 0 && line < w.in[1] && column >= 0 && column < w.in[2];
         *x++ = inside ? image + (line * w.in[2] + column) * s_.c_in : zeros_;
       }
@@ -351,9 +357,9 @@ class WinogradProduct {
     const Window& w = s_.window;
     const int64_t image = tile / image_tiles();
     int64_t y = first_line(tile);
-    for (int64_t i = 0; i < (form_.is_line ? 1 : kSide); ++i, y += lines_.step) {
+    for (int64_t i = 0; i < (form_.has_tiles(1) ? kSide : 1); ++i, y += lines_.step) {
       int64_t x = first_column(tile);
-      for (int64_t j = 0; j < kSide; ++j, x += across_.step) {
+      for (int64_t j = 0; j < (form_.has_tiles(2) ? kSide : 1); ++j, x += across_.step) {
         const bool inside = y < w.out[1] && x < w.out[2];
         const int64_t pixel = (image * w.out[1] + y) * w.out[2] + x;
         *places++ = inside ? pixel * s_.c_out + column : -1;
@@ -406,8 +412,10 @@ WinogradAxis::WinogradAxis(int64_t outputs, int64_t dilation)
       count(outputs > 0 ? together * ((outputs - 1) / (step * kSide) + 1) : 0) {}
 
 WinogradForm::WinogradForm(Span<const int64_t> w) {
-  is_line = w.size() == 3 || w[2] == 1;
-  taps = is_line ? w[w.size() - 1] : kSquareTaps;
+  const int64_t columns = w[w.size() - 1];
+  is_line = w.size() == 3 || w[2] == 1 || columns == 1;
+  axis = columns == 1 ? 1 : 2;
+  taps = !is_line ? kSquareTaps : axis == 1 ? w[2] : columns;
   pieces = is_line ? (taps + kPieceTaps - 1) / kPieceTaps : 1;
   planes = is_line ? kEdge : kMostPlanes;
   depth = pieces * w[1];
@@ -415,9 +423,9 @@ WinogradForm::WinogradForm(Span<const int64_t> w) {
 
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
   if ((w.size() != 3 && w.size() != 4) || w[0] < 1 || w[1] < 1) return false;
-  const int64_t taps = w[w.size() - 1];
-  const bool is_line = (w.size() == 3 || w[2] == 1) && taps >= kPieceTaps && taps <= kMostLineTaps;
-  const bool is_square = w.size() == 4 && w[2] == 3 && taps == 3;
+  const WinogradForm form(w);
+  const bool is_line = form.is_line && form.taps >= kPieceTaps && form.taps <= kMostLineTaps;
+  const bool is_square = w.size() == 4 && w[2] == 3 && w[3] == 3;
   return (is_line || is_square) && attrs.group == 1 && is_all(attrs.window.strides, 1);
 }
 

@@ -2,8 +2,8 @@
 // filters: outputs that are the dilation apart see pixels that no others see, so they are a smaller
 // image of their own.
 //
-// Filters along a line, 1 x K, 4 outputs at a time by 3 taps at a time: 6 multiply-adds for what
-// takes 12 directly.
+// Filters along a line, 1 x K or K x 1, 4 outputs at a time by 3 taps at a time: 6 multiply-adds
+// for what takes 12 directly.
 //
 // Math:    core/kernels/winograd.h. V [36][tiles, C], U [36][C, M]: 36 products of matrices, whose
 //          results are turned into pixels. 36 multiply-adds for what takes 144 directly.
@@ -37,7 +37,8 @@ struct WinogradAxis {
   int64_t count;
 };
 
-// Whether it computes this: weights [M, C, 3, 3], [M, C, K] or [M, C, 1, K], stride 1, one group.
+// Whether it computes this: weights [M, C, 3, 3], [M, C, K], [M, C, 1, K] or [M, C, K, 1], stride
+// 1, one group.
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
 // Whether that is faster for images that are not small, too: fewer channels or filters leave the
 // transforms too much of the work.
@@ -45,8 +46,11 @@ bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
 // Of weights that fit: matrices of [depth, M], which are multiplied instead of `taps`.
 struct WinogradForm {
   explicit WinogradForm(Span<const int64_t> w);
+  // Whether tiles are of several outputs along that axis.
+  bool has_tiles(int of) const { return !is_line || of == axis; }
 
   bool is_line;
+  int axis;  // of a line, as a Window counts them
   int64_t taps;
   int64_t pieces;  // of 3 taps, of a line; else 1
   int64_t planes;

@@ -86,21 +86,25 @@ class ChooseWinograd {
     constexpr double kMostProducts = 0.7;  // of those of direct convolution
     constexpr int64_t kLargest = int64_t{1} << 28;
     constexpr int64_t kFewestOfLines = 14;  // rows of the widest kernel's tile
-    const int64_t width = usual_size(y[y.size() - 2], form.is_line ? kUsualLine : kUsualOutput);
-    const int64_t height = y.size() == 4 ? usual_size(y[1], kUsualOutput) : 1;
-    if (std::max(height, width) > kLargest) return 0;
-    const auto dilation = [&](size_t from_end) {
-      return dilations.size() < from_end ? 1 : dilations[dilations.size() - from_end];
-    };
-    const WinogradAxis lines(height, form.is_line ? height : dilation(2));
-    const int64_t tiles = lines.count * WinogradAxis(width, dilation(1)).count;
-    const auto products = static_cast<double>(tiles * form.planes * form.pieces);
-    const auto direct = static_cast<double>(height * width * form.taps);
+    double tiles = 1;
+    double direct = static_cast<double>(form.taps);
+    for (int axis = y.size() == 4 ? 1 : 2; axis <= 2; ++axis) {
+      const bool is_tiled = form.has_tiles(axis);
+      const auto from_end = static_cast<size_t>(3 - axis);
+      const int64_t size = usual_size(y[y.size() - 1 - from_end],
+                                      form.is_line && is_tiled ? kUsualLine : kUsualOutput);
+      const int64_t dilation =
+          dilations.size() < from_end ? 1 : dilations[dilations.size() - from_end];
+      if (size > kLargest) return 0;
+      tiles *= static_cast<double>(WinogradAxis(size, is_tiled ? dilation : size).count);
+      direct *= static_cast<double>(size);
+    }
+    const double products = tiles * static_cast<double>(form.planes * form.pieces);
     // Lines save less: nothing where parts of floats are multiplied, which wants more tiles.
-    const int64_t fewest = !form.is_line                    ? fewest_tiles_
-                           : fewest_tiles_ > kWinogradTiles ? INT64_MAX
-                                                            : kFewestOfLines;
-    return tiles >= fewest && products <= kMostProducts * direct ? tiles : 0;
+    if (form.is_line && fewest_tiles_ > kWinogradTiles) return 0;
+    const int64_t fewest = form.is_line ? kFewestOfLines : fewest_tiles_;
+    const bool suits = tiles >= static_cast<double>(fewest) && products <= kMostProducts * direct;
+    return suits ? static_cast<int64_t>(tiles) : 0;
   }
 
   std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {

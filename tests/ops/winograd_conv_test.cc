@@ -16,9 +16,10 @@ struct ConvCase {
 
   int64_t taps = 0;        // of a line; 0: 3 x 3
   bool has_height = true;  // or a line is all of an image
+  bool is_column = false;  // the line
 
-  int64_t rows() const { return taps > 0 ? 1 : 3; }
-  int64_t columns() const { return taps > 0 ? taps : 3; }
+  int64_t rows() const { return taps == 0 ? 3 : is_column ? taps : 1; }
+  int64_t columns() const { return taps == 0 ? 3 : is_column ? 1 : taps; }
   int64_t count() const { return rows() * columns(); }
   int64_t out_height() const { return height + pads[0] + pads[2] - (rows() - 1) * dilations[0]; }
   int64_t out_width() const { return width + pads[1] + pads[3] - (columns() - 1) * dilations[1]; }
@@ -80,6 +81,8 @@ const std::vector<ConvCase>& cases() {
       line(1, 40, 130, 260, 33, 1),
       {2, 5, 19, 16, 33, {1, 2, 0, 2}, {1, 1}, 7},
       {1, 3, 30, 17, 16, {0, 4, 0, 2}, {3, 2}, 4},
+      {2, 37, 6, 20, 33, {3, 0, 3, 1}, {1, 5}, 7, true, true},
+      {1, 25, 1, 16, 18, {4, 2, 0, 0}, {2, 1}, 3, true, true},
   };
   return all;
 }
@@ -249,7 +252,7 @@ TEST(WinogradConv, RefusesWhatDoesNotFit) {
   refused({2, 2, 3, 2}, nullptr);
   refused({2, 2, 5, 5}, nullptr);
   refused({2, 2, 1, 2}, nullptr);
-  refused({2, 2, 3, 1}, nullptr);
+  refused({2, 2, 2, 1}, nullptr);
   refused({2, 2, 3, 3}, "strides");
 }
 

@@ -88,6 +88,7 @@ struct LineCase {
   int64_t channels = 32, filters = 32, width = 56, taps = 3;
   int64_t stride = 1, dilation = 1, group = 1;
   int64_t height = 0;
+  bool is_column = false;  // height and width change places
 };
 
 ModelWriter line_model(const LineCase& c) {
@@ -103,9 +104,13 @@ ModelWriter line_model(const LineCase& c) {
   }
   x.push_back(c.width), w.push_back(c.taps), strides.push_back(c.stride);
   dilations.push_back(c.dilation), begin.push_back(0), y.push_back(model_writer::Dim("out"));
+  if (c.is_column) {
+    std::swap(x[2], x[3]), std::swap(w[2], w[3]), std::swap(strides[0], strides[1]);
+    std::swap(dilations[0], dilations[1]), std::swap(y[2], y[3]);
+  }
   std::vector<int64_t> pads = begin;
   pads.insert(pads.end(), begin.begin(), begin.end());
-  pads.back() = (c.taps - 1) * c.dilation;
+  pads[pads.size() - (c.is_column ? 2 : 1)] = (c.taps - 1) * c.dilation;
   graph.input("x", f32_type(x));
   graph.initializer(f32_tensor("w", w, wave(c.filters * (c.channels / c.group) * c.taps)));
   graph.node("Conv", {"x", "w"}, {"y"})
@@ -129,6 +134,8 @@ TEST(ChooseWinograd, TakesFiltersAlongLines) {
     EXPECT_EQ(chosen(LineCase{.channels = 31, .height = height}), 0);
     EXPECT_EQ(chosen(LineCase{.filters = 31, .height = height}), 0);
   }
+  EXPECT_EQ(chosen(LineCase{.height = 5, .is_column = true}), 1);
+  EXPECT_EQ(chosen(LineCase{.taps = 4, .height = 5, .is_column = true}), 0);
   EXPECT_EQ(chosen(LineCase{.width = 52}), 0) << "13 tiles";
   EXPECT_EQ(chosen(LineCase{.width = 28, .height = 2}), 1);
 }
