@@ -20,37 +20,48 @@
  * All of A and B are exact floats, and these points lose a fifth of what the usual 0, +-1, +-2 do.
  * Element (i, j) of a tile of 6 x 6 is plane 6 i + j.
  *
- * Of one line of pixels, F(4, 3): V = B d, U = G g, y = A M; 6 planes, 4 outputs, 3 taps. */
+ * Of one line of pixels V = B d, U = G g, y = A M: so F(4, 3), of 6 planes, and F(4, 4), of 7, with
+ * the points 0, +-a, +-b, c and infinity, a = 1/2, b = 1, c = 2. Its matrices: B's row of a point
+ * has the coefficients of the product of all x less another point, of infinity of all x less a
+ * point; A's column of a point has its powers 0 to 3, of infinity 0, 0, 0, 1; G's row of a point
+ * has its powers by the product of it less the others (-1/2, 9/16, 15/16, -3/2, -9/2, 45/2), of
+ * infinity 0, 0, 0, 1. */
 #pragma once
 
 #include <stdint.h>
 
-#define FOLIO_WINOGRAD_EDGE 6 /* pixels of a line's tile */
-#define FOLIO_WINOGRAD_SIDE 4 /* and outputs */
+#define FOLIO_WINOGRAD_EDGE 6 /* pixels of a square's side */
+#define FOLIO_WINOGRAD_SIDE 4 /* and outputs, as of a line */
+#define FOLIO_WINOGRAD_LINE 7 /* pixels of a line of 4 taps */
 #define FOLIO_WINOGRAD_PLANES (FOLIO_WINOGRAD_EDGE * FOLIO_WINOGRAD_EDGE)
 #define FOLIO_WINOGRAD_OUTPUTS (FOLIO_WINOGRAD_SIDE * FOLIO_WINOGRAD_SIDE)
 
 /* u[e * plane_stride + c * 16 + j] = U of g[(c * taps + tap) * 16 + j], 16 filters side by side,
- * tap = 3 * row + column of 9, or one of a line's 3; c < channels. Computed in double without fused
- * multiply-adds, first down the columns, then along the rows: (f0 g0,  fa (e + o),  fa (e - o),  fb
- * (p + q),  fb (p - q),  g2), e = g0 + a2 g2,  o = a g1,  p = g0 + b2 g2,  q = b g1 and rounded to
- * f32 at the end: the same bits at every level. */
+ * tap = 3 * row + column of 9, or one of a line's; c < channels. Computed in double without fused
+ * multiply-adds, of squares first down the columns, then along the rows:
+ *   (f0 g0,  fa (e + o),  fa (e - o),  fb (p + q),  fb (p - q),  g2),
+ *   e = g0 + a2 g2,  o = a g1,  p = g0 + b2 g2,  q = b g1,
+ * of lines of 4 taps
+ *   (-2 g0,  16/9 (e + o),  16/15 (e - o),  -2/3 (p + q),  -2/9 (p - q),
+ *    2/45 ((g0 + 4 g2) + (2 g1 + 8 g3)),  g3),
+ *   e = g0 + g2 / 4,  o = g1 / 2 + g3 / 8,  p = g0 + g2,  q = g1 + g3,
+ * and rounded to f32 at the end: the same bits at every level. */
 typedef struct FolioWinogradFilter {
   int64_t channels;
   const float* g;
   float* u;
   int64_t plane_stride;
-  int32_t is_line;
+  int32_t line_taps; /* 3 or 4; 0: a square */
 } FolioWinogradFilter;
 
 /* v[e * plane_stride + t * row_stride + c] = V of the pixels x[t * 36 + 6 i + j], of lines
- * x[t * 6 + j], which are `channels` floats each; t < tiles. */
+ * x[t * pixels + j], which are `channels` floats each; t < tiles. */
 typedef struct FolioWinogradInput {
   int64_t tiles, channels;
   const float* const* x;
   float* v;
   int64_t plane_stride, row_stride;
-  int32_t is_line;
+  int32_t line_taps; /* 3 or 4; 0: a square */
 } FolioWinogradInput;
 
 /* Of M[e][t][c] = m[e * plane_stride + t * row_stride + c], output k = 4 i + j, of lines j, of a
@@ -69,5 +80,5 @@ typedef struct FolioWinogradOutput {
   int32_t activation;  /* FolioActivation */
   float clip_lo, clip_hi;
   float* y;
-  int32_t is_line;
+  int32_t line_taps; /* 3 or 4; 0: a square */
 } FolioWinogradOutput;

@@ -17,8 +17,9 @@ constexpr int64_t kEdge = FOLIO_WINOGRAD_EDGE;  // its pixels
 constexpr int64_t kMostPlanes = FOLIO_WINOGRAD_PLANES;
 constexpr int64_t kMostOutputs = FOLIO_WINOGRAD_OUTPUTS;
 constexpr int64_t kSquareTaps = 9;
-constexpr int64_t kPieceTaps = 3;      // of a line
-constexpr int64_t kMostLineTaps = 33;  // in all
+constexpr int64_t kFewestTaps = 3;     // of a line
+constexpr int64_t kMostPieceTaps = 4;  // of a piece of it
+constexpr int64_t kMostLineTaps = 33;
 
 constexpr int64_t kBlockFloats = 160 * 1024;  // of V and of products, each, of a block of tiles
 constexpr int64_t kFewestTiles = 28;          // of a block, if there are more: they share U
@@ -40,7 +41,8 @@ int64_t plane_stride(int64_t floats) { return (floats + kPage - 1) / kPage * kPa
 // Taps of up to kFilterStep channels and 16 filters.
 struct FilterTaps {
   alignas(64) float all[kFilterStep * kMostLineTaps * kPanel];  // [channels][taps][16]
-  alignas(64) float piece[kFilterStep * kPieceTaps * kPanel];   // of a line: zeros behind the last
+  alignas(
+      64) float piece[kFilterStep * kMostPieceTaps * kPanel];  // of a line: zeros behind the last
 };
 
 void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t filters,
@@ -54,12 +56,12 @@ void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t f
 }
 
 // The taps from `first` on, of a line.
-const float* piece_of(int64_t channels, int64_t taps, int64_t first, FilterTaps* t) {
-  const int64_t count = std::min(kPieceTaps, taps - first);
+const float* piece_of(const WinogradForm& form, int64_t channels, int64_t first, FilterTaps* t) {
+  const int64_t count = std::min(form.piece_taps, form.taps - first);
   for (int64_t c = 0; c < channels; ++c) {
-    float* to = t->piece + c * kPieceTaps * kPanel;
-    std::copy_n(t->all + (c * taps + first) * kPanel, count * kPanel, to);
-    std::fill_n(to + count * kPanel, (kPieceTaps - count) * kPanel, 0.0F);
+    float* to = t->piece + c * form.piece_taps * kPanel;
+    std::copy_n(t->all + (c * form.taps + first) * kPanel, count * kPanel, to);
+    std::fill_n(to + count * kPanel, (form.piece_taps - count) * kPanel, 0.0F);
   }
   return t->piece;
 }
@@ -72,14 +74,14 @@ void fill_panel(const FolioKernels& kernels, const WinogradForm& form, DType dty
   FolioWinogradFilter filter{};
   filter.u = planes;
   filter.plane_stride = kFilterStep * kPanel;
-  filter.is_line = form.is_line ? 1 : 0;
+  filter.line_taps = form.line_taps();
   for (int64_t c = 0; c < channels; c += kFilterStep) {
     filter.channels = std::min(kFilterStep, channels - c);
     read_taps(kernels, dtype, filter.channels * form.taps, filters,
               from + c * form.taps * panel_element_bytes(dtype), channels * form.taps, &taps);
     for (int64_t piece = 0; piece < form.pieces; ++piece) {
       filter.g =
-          form.is_line ? piece_of(filter.channels, form.taps, piece * kPieceTaps, &taps) : taps.all;
+          form.is_line ? piece_of(form, filter.channels, piece * form.piece_taps, &taps) : taps.all;
       kernels.winograd_filter_f32(&filter);
       for (int64_t e = 0; e < form.planes; ++e) {
         std::memcpy(u + e * stride + (piece * channels + c) * kPanel,
@@ -260,7 +262,7 @@ class WinogradProduct {
     input.x = x;
     input.plane_stride = v_stride();
     input.row_stride = form_.depth;
-    input.is_line = form_.is_line ? 1 : 0;
+    input.line_taps = form_.line_taps();
     for (int64_t t = 0; t < count; t += kStep) {
       input.tiles = std::min(kStep, count - t);
       for (int64_t piece = 0; piece < form_.pieces; ++piece) {
@@ -276,12 +278,13 @@ class WinogradProduct {
   const float** point(int64_t tile, int64_t piece, const float** x) const {
     const Window& w = s_.window;
     const float* image = args_.x + tile / image_tiles() * w.in_count() * s_.c_in;
-    const int64_t behind = piece * kPieceTaps * w.dilation[form_.axis];
+    const int64_t behind = piece * form_.piece_taps * w.dilation[form_.axis];
+    const int64_t pixels = form_.is_line ? form_.planes : kEdge;
     int64_t line = first_line(tile) - w.pad_begin[1] + (form_.axis == 1 ? behind : 0);
     const int64_t first = first_column(tile) - w.pad_begin[2] + (form_.axis == 2 ? behind : 0);
-    for (int64_t i = 0; i < (form_.has_tiles(1) ? kEdge : 1); ++i, line += lines_.step) {
+    for (int64_t i = 0; i < (form_.has_tiles(1) ? pixels : 1); ++i, line += lines_.step) {
       int64_t column = first;
-      for (int64_t j = 0; j < (form_.has_tiles(2) ? kEdge : 1); ++j, column += across_.step) {
+      for (int64_t j = 0; j < (form_.has_tiles(2) ? pixels : 1); ++j, column += across_.step) {
         const bool inside = line >= 0 && line < w.in[1] && column >= 0 && column < w.in[2];
         *x++ = inside ? image + (line * w.in[2] + column) * s_.c_in : zeros_;
       }
@@ -343,7 +346,7 @@ class WinogradProduct {
     output.clip_lo = function_.clip_lo;
     output.clip_hi = function_.clip_hi;
     output.y = args_.y;
-    output.is_line = form_.is_line ? 1 : 0;
+    output.line_taps = form_.line_taps();
     const bool is_finite = kernels_.winograd_output_f32(&output) != 0;
     for (const int64_t* at = places; at != end && !finishes_; ++at) {
       if (*at >= 0) args_.activation.apply(kernels_, columns, args_.y + *at);
@@ -416,15 +419,24 @@ WinogradForm::WinogradForm(Span<const int64_t> w) {
   is_line = w.size() == 3 || w[2] == 1 || columns == 1;
   axis = columns == 1 ? 1 : 2;
   taps = !is_line ? kSquareTaps : axis == 1 ? w[2] : columns;
-  pieces = is_line ? (taps + kPieceTaps - 1) / kPieceTaps : 1;
-  planes = is_line ? kEdge : kMostPlanes;
+  pieces = 1;
+  piece_taps = kSquareTaps;
+  planes = kMostPlanes;
+  if (is_line) {
+    const auto pieces_of = [&](int64_t each) { return (taps + each - 1) / each; };
+    const auto planes_of = [](int64_t each) { return each + kSide - 1; };
+    // Whichever takes fewer products.
+    piece_taps = pieces_of(4) * planes_of(4) < pieces_of(3) * planes_of(3) ? 4 : 3;
+    pieces = pieces_of(piece_taps);
+    planes = planes_of(piece_taps);
+  }
   depth = pieces * w[1];
 }
 
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
   if ((w.size() != 3 && w.size() != 4) || w[0] < 1 || w[1] < 1) return false;
   const WinogradForm form(w);
-  const bool is_line = form.is_line && form.taps >= kPieceTaps && form.taps <= kMostLineTaps;
+  const bool is_line = form.is_line && form.taps >= kFewestTaps && form.taps <= kMostLineTaps;
   const bool is_square = w.size() == 4 && w[2] == 3 && w[3] == 3;
   return (is_line || is_square) && attrs.group == 1 && is_all(attrs.window.strides, 1);
 }
@@ -440,8 +452,8 @@ Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int
   const WinogradForm form(w);
   PackRequest request;
   request.context = &kernels;
-  request.layout = form.is_line ? Layout::kF32Wino4 : Layout::kF32Wino43;
-  request.version = form.is_line ? kF32Wino4Version : kF32Wino43Version;
+  request.layout = form.is_line ? Layout::kF32WinoLine : Layout::kF32Wino43;
+  request.version = form.is_line ? kF32WinoLineVersion : kF32Wino43Version;
   request.k = form.depth;
   request.n = w[0];
   request.row_stride = form.taps;

@@ -9,9 +9,9 @@
 //          results are turned into pixels. 36 multiply-adds for what takes 144 directly.
 // Method:  a block of tiles at a time, so that its V and its products stay in L2; fewer blocks than
 //          threads: some output channels of one for each, all of whom make its V.
-//          Lines: V [6][tiles, K / 3 * C], where 3 taps after the others see pixels of their own.
-// Weights: U packed before (F32WINO43, F32WINO4); else made for some output channels at a time by
-// the same
+//          Lines: V [6 or 7][tiles, pieces * C]: each piece of taps sees pixels of its own.
+// Weights: U packed before (F32WINO43, F32WINOLINE); else made for some output channels at a time
+// by the same
 //          code: bit-identical.
 // Errors:  an image that has a sum which is not finite is computed again directly, from the weights
 //          themselves: infinities and NaN are those of direct convolution, and so is what only the
@@ -49,10 +49,14 @@ struct WinogradForm {
   // Whether tiles are of several outputs along that axis.
   bool has_tiles(int of) const { return !is_line || of == axis; }
 
+  // As the transforms have them.
+  int32_t line_taps() const { return is_line ? static_cast<int32_t>(piece_taps) : 0; }
+
   bool is_line;
   int axis;  // of a line, as a Window counts them
   int64_t taps;
-  int64_t pieces;  // of 3 taps, of a line; else 1
+  int64_t pieces;      // of a line; else 1
+  int64_t piece_taps;  // of a line 3 or 4
   int64_t planes;
   int64_t depth;
 };

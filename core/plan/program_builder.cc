@@ -218,7 +218,7 @@ class ProgramBuilder {
       FOLIO_TRY(WeightSlot * slot, packer_.slot(weight, request, has_bit(unaligned_inputs, index)));
       step->packed.resize(node.inputs.size(), nullptr);
       step->packed[index] = slot;
-      if (request.layout == Layout::kF32Wino43 || request.layout == Layout::kF32Wino4) {
+      if (request.layout == Layout::kF32Wino43 || request.layout == Layout::kF32WinoLine) {
         program_.uses_winograd = true;
       }
       if (!request.replaces_source || index >= 32 || !slot->peek()) continue;

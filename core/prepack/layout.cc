@@ -12,8 +12,8 @@ uint16_t layout_version(Layout layout) {
       return kS8P16K4Version;
     case Layout::kF32Wino43:
       return kF32Wino43Version;
-    case Layout::kF32Wino4:
-      return kF32Wino4Version;
+    case Layout::kF32WinoLine:
+      return kF32WinoLineVersion;
     case Layout::kF32Tapwise:
       return kF32TapwiseVersion;
     case Layout::kF16P16:
@@ -38,8 +38,8 @@ const char* layout_name(Layout layout) {
       return "S8P16K4";
     case Layout::kF32Wino43:
       return "F32WINO43";
-    case Layout::kF32Wino4:
-      return "F32WINO4";
+    case Layout::kF32WinoLine:
+      return "F32WINOLINE";
     case Layout::kF32Tapwise:
       return "F32TAPWISE";
     case Layout::kF16P16:

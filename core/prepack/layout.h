@@ -19,7 +19,7 @@ enum class Layout : uint16_t {
   kF16P16 = 7,      // as kF32P16, of float16
   kBF16P16 = 8,     // [ceil(n / 16)][ceil(k / 2)][16][2] bfloat16, zero padded: pairs of rows
   kF16Exact = 9,    // the numbers of a float tensor as float16, where that holds every one exactly
-  kF32Wino4 = 10,   // [6] of F32P16 of [ceil(K / 3) * C, M]: transformed filters along a line
+  kF32WinoLine = 10,  // [6 or 7] of F32P16 of [pieces * C, M]: transformed filters along a line
 };
 
 inline constexpr uint16_t kRawVersion = 1;
@@ -30,7 +30,7 @@ inline constexpr uint16_t kF32TapwiseVersion = 1;
 inline constexpr uint16_t kF16P16Version = 1;
 inline constexpr uint16_t kBF16P16Version = 2;
 inline constexpr uint16_t kF16ExactVersion = 1;
-inline constexpr uint16_t kF32Wino4Version = 1;
+inline constexpr uint16_t kF32WinoLineVersion = 1;
 
 // At which kernels read packed weights.
 inline constexpr size_t kBlobAlignment = 64;

@@ -36,14 +36,65 @@ const Matrix kForOutputs = {
     {0, kA2* kA, -kA2* kA, kB2* kB, -kB2* kB, 1},
 };
 
-// Of squares, 6 x 6 pixels and 4 x 4 outputs of 3 x 3 taps, or of lines, 6 and 4 of 3.
+// Of 4 taps: of each point, the last one infinity.
+const std::vector<double> kPoints = {0, 0.5, -0.5, 1, -1, 2};
+
+// The coefficients of the product of all x less a point, but for one of these.
+std::vector<double> product_without(size_t left_out) {
+  std::vector<double> out(kPoints.size() + 1);
+  out[0] = 1;
+  for (size_t i = 0; i < kPoints.size(); ++i) {
+    if (i == left_out) continue;
+    for (size_t k = out.size() - 1; k > 0; --k) out[k] = out[k - 1] - kPoints[i] * out[k];
+    out[0] *= -kPoints[i];
+  }
+  return out;
+}
+
+double value_at(const std::vector<double>& coefficients, double x) {
+  double sum = 0;
+  for (size_t k = coefficients.size(); k > 0; --k) sum = sum * x + coefficients[k - 1];
+  return sum;
+}
+
+Matrix seven_for_pixels() {
+  Matrix out;
+  for (size_t i = 0; i <= kPoints.size(); ++i) out.push_back(product_without(i));
+  return out;
+}
+
+Matrix seven_for_filters() {
+  Matrix out;
+  for (size_t i = 0; i < kPoints.size(); ++i) {
+    const double x = kPoints[i];
+    const double f = value_at(product_without(i), x);
+    out.push_back({1 / f, x / f, x * x / f, x * x * x / f});
+  }
+  out.push_back({0, 0, 0, 1});
+  return out;
+}
+
+Matrix seven_for_outputs() {
+  Matrix out(4);
+  for (size_t i = 0; i < 4; ++i) {
+    for (const double x : kPoints) out[i].push_back(std::pow(x, i));
+    out[i].push_back(i == 3 ? 1 : 0);
+  }
+  return out;
+}
+
+// Of squares, 6 x 6 pixels and 4 x 4 outputs of 3 x 3 taps, or of lines, 4 outputs of 3 or 4 taps.
 struct Tile {
-  bool is_line;
-  int64_t planes = is_line ? 6 : 36;
+  int32_t line_taps;
+  Matrix for_pixels, for_filters, for_outputs;
+  bool is_line = line_taps > 0;
+  int64_t planes = is_line ? line_taps + 3 : 36;
   int64_t outputs = is_line ? 4 : 16;
-  int64_t taps = is_line ? 3 : 9;
+  int64_t taps = is_line ? line_taps : 9;
 };
-const Tile kTiles[] = {{false}, {true}};
+const Tile kTiles[] = {{0, kForPixels, kForFilters, kForOutputs},
+                       {3, kForPixels, kForFilters, kForOutputs},
+                       {4, seven_for_pixels(), seven_for_filters(), seven_for_outputs()}};
 
 // T x T', of a line T x, and with absolute values, row by row.
 struct Transformed {
@@ -82,8 +133,8 @@ std::vector<Strides> shapes() {
 }
 
 std::string label(const LevelUnderTest& level, const Tile& tile, const Strides& s) {
-  return level.name + ": " + std::to_string(s.tiles) + (tile.is_line ? " lines" : " tiles") +
-         " of " + std::to_string(s.channels);
+  return level.name + ": " + std::to_string(s.tiles) + " tiles of " + std::to_string(tile.taps) +
+         " taps, of " + std::to_string(s.channels);
 }
 
 void expect_filters(const Tile& tile, int64_t channels) {
@@ -93,7 +144,7 @@ void expect_filters(const Tile& tile, int64_t channels) {
   for (const LevelUnderTest& level : levels_under_test()) {
     SCOPED_TRACE(level.name);
     Guarded u(std::vector<float>(static_cast<size_t>(tile.planes * stride), 77.0F), 1);
-    const FolioWinogradFilter args{channels, g.data(), u.data(), stride, tile.is_line};
+    const FolioWinogradFilter args{channels, g.data(), u.data(), stride, tile.line_taps};
     level.kernels.winograd_filter_f32(&args);
     EXPECT_TRUE(u.intact());
     if (first.empty()) first = u.values();
@@ -107,7 +158,7 @@ void expect_filters(const Tile& tile, int64_t channels) {
     for (int64_t tap = 0; tap < tile.taps; ++tap) {
       filter.push_back(g[static_cast<size_t>((i / 16 * tile.taps + tap) * 16 + i % 16)]);
     }
-    const Transformed want = transformed(tile, kForFilters, filter);
+    const Transformed want = transformed(tile, tile.for_filters, filter);
     for (size_t e = 0; e < want.value.size(); ++e) {  // one rounding, and those in double
       ASSERT_NEAR(first[e * static_cast<size_t>(stride) + static_cast<size_t>(i)], want.value[e],
                   std::abs(want.value[e]) * kEpsilon + want.bound[e] * 0x1p-49)
@@ -130,8 +181,8 @@ void expect_pixels(const LevelUnderTest& level, const Tile& tile, const Strides&
   }
   const int64_t stride = s.tiles * s.row_stride + 3;
   Guarded v(std::vector<float>(static_cast<size_t>(tile.planes * stride), 77.0F), 1);
-  const FolioWinogradInput args{s.tiles, s.channels,   x.data(),    v.data(),
-                                stride,  s.row_stride, tile.is_line};
+  const FolioWinogradInput args{s.tiles, s.channels,   x.data(),      v.data(),
+                                stride,  s.row_stride, tile.line_taps};
   level.kernels.winograd_input_f32(&args);
   EXPECT_TRUE(v.intact());
   std::vector<float> want(static_cast<size_t>(tile.planes * stride), 77.0F);
@@ -141,7 +192,7 @@ void expect_pixels(const LevelUnderTest& level, const Tile& tile, const Strides&
       for (int64_t e = 0; e < tile.planes; ++e) {
         d.push_back(x[static_cast<size_t>(t * tile.planes + e)][c]);
       }
-      const Transformed expected = transformed(tile, kForPixels, d);
+      const Transformed expected = transformed(tile, tile.for_pixels, d);
       for (size_t e = 0; e < d.size(); ++e) {
         const auto at = e * static_cast<size_t>(stride) + static_cast<size_t>(t * s.row_stride + c);
         ASSERT_NEAR(v.data()[at], expected.value[e], 8 * kEpsilon * expected.bound[e]) << at;
@@ -187,7 +238,7 @@ struct OutputData {
     a.row_stride = s.row_stride;
     a.places = places.data();
     a.y = y;
-    a.is_line = tile.is_line;
+    a.line_taps = tile.line_taps;
     return a;
   }
   Transformed sums(const Strides& s, int64_t t, int64_t c) const {
@@ -195,7 +246,7 @@ struct OutputData {
     for (int64_t e = 0; e < tile.planes; ++e) {
       x.push_back(m[static_cast<size_t>(e * plane_stride + t * s.row_stride + c)]);
     }
-    return transformed(tile, kForOutputs, x);
+    return transformed(tile, tile.for_outputs, x);
   }
   Tile tile;
   int64_t plane_stride, y_stride;
@@ -288,11 +339,11 @@ void expect_convolution(const LevelUnderTest& level, const Tile& tile) {
   std::vector<float> u(planes * 16);
   std::vector<float> v(planes * 16);
   std::vector<float> y(static_cast<size_t>(tile.outputs) * 16);
-  const FolioWinogradFilter filter{1, g.data(), u.data(), 16, tile.is_line};
+  const FolioWinogradFilter filter{1, g.data(), u.data(), 16, tile.line_taps};
   level.kernels.winograd_filter_f32(&filter);
   std::vector<const float*> x;
   for (size_t e = 0; e < planes; ++e) x.push_back(d.data() + e * 16);
-  const FolioWinogradInput input{1, 16, x.data(), v.data(), 16, 16, tile.is_line};
+  const FolioWinogradInput input{1, 16, x.data(), v.data(), 16, 16, tile.line_taps};
   level.kernels.winograd_input_f32(&input);
   for (size_t i = 0; i < v.size(); ++i) v[i] *= u[i];
   std::vector<int64_t> places;
@@ -305,7 +356,7 @@ void expect_convolution(const LevelUnderTest& level, const Tile& tile) {
   output.row_stride = 16;
   output.places = places.data();
   output.y = y.data();
-  output.is_line = tile.is_line;
+  output.line_taps = tile.line_taps;
   EXPECT_EQ(level.kernels.winograd_output_f32(&output), 1);
   for (size_t i = 0; i < y.size(); ++i) {
     const size_t k = i / 16;

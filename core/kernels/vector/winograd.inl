@@ -1,4 +1,4 @@
-/* Transforms of Winograd's F(4x4, 3x3) and F(4, 3); see winograd.h.
+/* Transforms of Winograd's F(4x4, 3x3), F(4, 3) and F(4, 4); see winograd.h.
  *
  * One vector of channels of one tile at a time: down its columns, then along its rows. Points come
  * in pairs +-a, whose sums share their even and their odd part. */
@@ -39,20 +39,41 @@ VFN void winograd_filter_line(VD g0, VD g1, VD g2, VD* r, int step) {
   r[5 * step] = g2;
 }
 
-static void winograd_filter_lines(const FolioWinogradFilter* args) {
+/* Of four taps. */
+VFN void winograd_filter_four(VD g0, VD g1, VD g2, VD g3, VD* r) {
+  const VD e = g0 + 0.25 * g2;
+  const VD o = 0.5 * g1 + 0.125 * g3;
+  const VD p = g0 + g2;
+  const VD q = g1 + g3;
+  r[0] = -2.0 * g0;
+  r[1] = 16.0 / 9.0 * (e + o);
+  r[2] = 16.0 / 15.0 * (e - o);
+  r[3] = -2.0 / 3.0 * (p + q);
+  r[4] = -2.0 / 9.0 * (p - q);
+  r[5] = 2.0 / 45.0 * ((g0 + 4.0 * g2) + (2.0 * g1 + 8.0 * g3));
+  r[6] = g3;
+}
+
+template <int kTaps>
+VFN void winograd_filter_lines(const FolioWinogradFilter* args) {
   constexpr int64_t columns = FOLIO_F32P16_COLUMNS;
   for (int64_t i = 0; i < args->channels * columns; i += kDoubles) {
-    const float* g = args->g + i / columns * 3 * columns + i % columns;
-    VD row[6];
-    winograd_filter_line(vd_load(g), vd_load(g + columns), vd_load(g + 2 * columns), row, 1);
-#pragma GCC unroll 6
-    for (int j = 0; j < 6; ++j) vd_store(args->u + j * args->plane_stride + i, row[j]);
+    const float* g = args->g + i / columns * kTaps * columns + i % columns;
+    VD row[kTaps + 3];
+    const VD g0 = vd_load(g);
+    const VD g1 = vd_load(g + columns);
+    const VD g2 = vd_load(g + 2 * columns);
+    if (kTaps == 3) winograd_filter_line(g0, g1, g2, row, 1);
+    if (kTaps == 4) winograd_filter_four(g0, g1, g2, vd_load(g + (kTaps - 1) * columns), row);
+#pragma GCC unroll 7
+    for (int j = 0; j < kTaps + 3; ++j) vd_store(args->u + j * args->plane_stride + i, row[j]);
   }
 }
 
 static void FOLIO_LEVEL(winograd_filter_f32)(const FolioWinogradFilter* args) {
   constexpr int64_t columns = FOLIO_F32P16_COLUMNS;
-  if (args->is_line) return winograd_filter_lines(args);
+  if (args->line_taps == 3) return winograd_filter_lines<3>(args);
+  if (args->line_taps == 4) return winograd_filter_lines<4>(args);
   for (int64_t i = 0; i < args->channels * columns; i += kDoubles) {
     const float* g = args->g + i / columns * 9 * columns + i % columns;
     VD down[18];
@@ -89,6 +110,37 @@ VFN void winograd_input_line(const V* d, V* o) {
   o[3] = v_fma(b, odd_b, even_b);
   o[4] = v_fnma(b, odd_b, even_b);
   o[5] = v_fma(product, d[1], v_fnma(sum, d[3], d[5]));
+}
+
+/* The same of four taps: differences by c first, as all points but c have them. */
+VFN void winograd_input_seven(const V* d, V* o) {
+  V u[6];
+#pragma GCC unroll 6
+  for (int k = 0; k < 6; ++k) u[k] = v_fnma(v_set1(2.0f), d[k], d[k + 1]);
+  const V quarter = v_set1(0.25f);
+  const V sum = v_set1(1.25f);
+  const V odd_a = v_sub(u[3], u[1]);
+  const V even_a = v_sub(u[4], u[2]);
+  const V odd_b = v_fnma(quarter, u[1], u[3]);
+  const V even_b = v_fnma(quarter, u[2], u[4]);
+  o[0] = v_fma(quarter, u[0], v_fnma(sum, u[2], u[4]));
+  o[1] = v_fma(v_set1(0.5f), odd_a, even_a);
+  o[2] = v_fnma(v_set1(0.5f), odd_a, even_a);
+  o[3] = v_add(even_b, odd_b);
+  o[4] = v_sub(even_b, odd_b);
+  o[5] = v_fma(quarter, d[1], v_fnma(sum, d[3], d[5]));
+  o[6] = v_fma(quarter, u[1], v_fnma(sum, u[3], u[5]));
+}
+
+VFN void winograd_output_seven(const V* m, V* y) {
+  const V sum_a = v_add(m[1], m[2]);
+  const V odd_a = v_sub(m[1], m[2]);
+  const V sum_b = v_add(m[3], m[4]);
+  const V odd_b = v_sub(m[3], m[4]);
+  y[0] = v_add(v_add(m[0], m[5]), v_add(sum_a, sum_b));
+  y[1] = v_fma(v_set1(2.0f), m[5], v_fma(v_set1(0.5f), odd_a, odd_b));
+  y[2] = v_fma(v_set1(4.0f), m[5], v_fma(v_set1(0.25f), sum_a, sum_b));
+  y[3] = v_add(v_fma(v_set1(8.0f), m[5], v_fma(v_set1(0.125f), odd_a, odd_b)), m[6]);
 }
 
 /* y = A m. */
@@ -143,21 +195,25 @@ VFN void winograd_input_lanes(const float* const* x, int64_t c, VM mask, float* 
   }
 }
 
-template <int kWhole>
+template <int kTaps, int kWhole>
 VFN void winograd_input_line_lanes(const float* const* x, int64_t c, VM mask, float* v,
                                    int64_t plane_stride) {
-  V d[6];
-  V o[6];
-#pragma GCC unroll 6
-  for (int j = 0; j < 6; ++j) d[j] = winograd_load<kWhole>(x[j] + c, mask);
-  winograd_input_line(d, o);
-#pragma GCC unroll 6
-  for (int j = 0; j < 6; ++j) winograd_store<kWhole>(v + j * plane_stride + c, mask, o[j]);
+  V d[FOLIO_WINOGRAD_LINE];
+  V o[FOLIO_WINOGRAD_LINE];
+#pragma GCC unroll 7
+  for (int j = 0; j < kTaps + 3; ++j) d[j] = winograd_load<kWhole>(x[j] + c, mask);
+  if (kTaps == 3) winograd_input_line(d, o);
+  if (kTaps == 4) winograd_input_seven(d, o);
+#pragma GCC unroll 7
+  for (int j = 0; j < kTaps + 3; ++j) {
+    winograd_store<kWhole>(v + j * plane_stride + c, mask, o[j]);
+  }
 }
 
-template <int kLine>
+/* kTaps: of a line; 0: squares. */
+template <int kTaps>
 VFN void winograd_inputs(const FolioWinogradInput* args) {
-  constexpr int64_t pixels = kLine ? FOLIO_WINOGRAD_EDGE : FOLIO_WINOGRAD_PLANES;
+  constexpr int64_t pixels = kTaps ? kTaps + 3 : FOLIO_WINOGRAD_PLANES;
   const int64_t whole = args->channels / kLanes * kLanes;
   const int64_t stride = args->plane_stride;
   const VM tail = v_first(args->channels - whole);
@@ -165,17 +221,18 @@ VFN void winograd_inputs(const FolioWinogradInput* args) {
     const float* const* x = args->x + t * pixels;
     float* v = args->v + t * args->row_stride;
     for (int64_t c = 0; c < whole; c += kLanes) {
-      if (kLine) winograd_input_line_lanes<1>(x, c, tail, v, stride);
-      if (!kLine) winograd_input_lanes<1>(x, c, tail, v, stride);
+      if (kTaps) winograd_input_line_lanes<kTaps, 1>(x, c, tail, v, stride);
+      if (!kTaps) winograd_input_lanes<1>(x, c, tail, v, stride);
     }
     if (whole == args->channels) continue;
-    if (kLine) winograd_input_line_lanes<0>(x, whole, tail, v, stride);
-    if (!kLine) winograd_input_lanes<0>(x, whole, tail, v, stride);
+    if (kTaps) winograd_input_line_lanes<kTaps, 0>(x, whole, tail, v, stride);
+    if (!kTaps) winograd_input_lanes<0>(x, whole, tail, v, stride);
   }
 }
 
 static void FOLIO_LEVEL(winograd_input_f32)(const FolioWinogradInput* args) {
-  if (args->is_line) return winograd_inputs<1>(args);
+  if (args->line_taps == 3) return winograd_inputs<3>(args);
+  if (args->line_taps == 4) return winograd_inputs<4>(args);
   winograd_inputs<0>(args);
 }
 
@@ -185,8 +242,8 @@ typedef struct WinogradChannels {
 } WinogradChannels;
 
 template <int kWhole>
-VFN void winograd_end(const FolioWinogradOutput* args, const WinogradChannels* channels,
-                      int64_t at, V y) {
+VFN void winograd_end(const FolioWinogradOutput* args, const WinogradChannels* channels, int64_t at,
+                      V y) {
   V v = args->scale ? v_fma(y, channels->scale, channels->bias) : v_add(y, channels->bias);
   if (args->addend) v = v_add(v, winograd_load<kWhole>(args->addend + at, channels->mask));
   winograd_store<kWhole>(args->y + at, channels->mask,
@@ -213,15 +270,18 @@ VFN V winograd_end_line(const FolioWinogradOutput* args, const WinogradChannels*
   return v_add(v_add(y[0], y[1]), v_add(y[2], y[3]));
 }
 
-template <int kWhole>
+template <int kTaps, int kWhole>
 VFN V winograd_output_line_lanes(const FolioWinogradOutput* args, int64_t t, int64_t c, VM mask) {
   const float* m = args->m + t * args->row_stride + c;
   const WinogradChannels channels = winograd_channels<kWhole>(args, c, mask);
-  V d[6];
+  V d[FOLIO_WINOGRAD_LINE];
   V y[4];
-#pragma GCC unroll 6
-  for (int i = 0; i < 6; ++i) d[i] = winograd_load<kWhole>(m + i * args->plane_stride, mask);
-  winograd_output_line(d, y);
+#pragma GCC unroll 7
+  for (int i = 0; i < kTaps + 3; ++i) {
+    d[i] = winograd_load<kWhole>(m + i * args->plane_stride, mask);
+  }
+  if (kTaps == 3) winograd_output_line(d, y);
+  if (kTaps == 4) winograd_output_seven(d, y);
   return winograd_end_line<kWhole>(args, &channels, args->places + t * FOLIO_WINOGRAD_SIDE, c, y);
 }
 
@@ -254,19 +314,19 @@ VFN V winograd_output_lanes(const FolioWinogradOutput* args, int64_t t, int64_t 
   return total;
 }
 
-template <int kLine>
+template <int kTaps>
 VFN int32_t winograd_outputs(const FolioWinogradOutput* args) {
   const int64_t whole = args->channels / kLanes * kLanes;
   const VM tail = v_first(args->channels - whole);
   V bad = v_zero(); /* NaN for ever after the first sum that is not finite */
   for (int64_t t = 0; t < args->tiles; ++t) {
     for (int64_t c = 0; c < whole; c += kLanes) {
-      const V sum = kLine ? winograd_output_line_lanes<1>(args, t, c, tail)
+      const V sum = kTaps ? winograd_output_line_lanes<kTaps, 1>(args, t, c, tail)
                           : winograd_output_lanes<1>(args, t, c, tail);
       bad = v_fma(sum, v_zero(), bad);
     }
     if (whole == args->channels) continue;
-    const V sum = kLine ? winograd_output_line_lanes<0>(args, t, whole, tail)
+    const V sum = kTaps ? winograd_output_line_lanes<kTaps, 0>(args, t, whole, tail)
                         : winograd_output_lanes<0>(args, t, whole, tail);
     bad = v_fma(sum, v_zero(), bad);
   }
@@ -274,7 +334,8 @@ VFN int32_t winograd_outputs(const FolioWinogradOutput* args) {
 }
 
 static int32_t FOLIO_LEVEL(winograd_output_f32)(const FolioWinogradOutput* args) {
-  return args->is_line ? winograd_outputs<1>(args) : winograd_outputs<0>(args);
+  if (args->line_taps == 3) return winograd_outputs<3>(args);
+  return args->line_taps == 4 ? winograd_outputs<4>(args) : winograd_outputs<0>(args);
 }
 
 static void fill_winograd(FolioKernels* table) {
