@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr int64_t kSide = FOLIO_WINOGRAD_SIDE;  // outputs of a tile along a line
-constexpr int64_t kEdge = FOLIO_WINOGRAD_EDGE;  // its pixels
+constexpr int64_t kEdge = FOLIO_WINOGRAD_EDGE;  // pixels of a square's side
 constexpr int64_t kMostPlanes = FOLIO_WINOGRAD_PLANES;
 constexpr int64_t kMostOutputs = FOLIO_WINOGRAD_OUTPUTS;
 constexpr int64_t kSquareTaps = 9;
@@ -40,9 +40,8 @@ int64_t plane_stride(int64_t floats) { return (floats + kPage - 1) / kPage * kPa
 
 // Taps of up to kFilterStep channels and 16 filters.
 struct FilterTaps {
-  alignas(64) float all[kFilterStep * kMostLineTaps * kPanel];  // [channels][taps][16]
-  alignas(
-      64) float piece[kFilterStep * kMostPieceTaps * kPanel];  // of a line: zeros behind the last
+  alignas(64) float all[kFilterStep * kMostLineTaps * kPanel];     // [channels][taps][16]
+  alignas(64) float piece[kFilterStep * kMostPieceTaps * kPanel];  // of these, of a line
 };
 
 void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t filters,
@@ -55,7 +54,7 @@ void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t f
   widen_lines(kernels, dtype, rows, filters, from, 1, filter, lines, taps->all);
 }
 
-// The taps from `first` on, of a line.
+// The taps from `first` on, of a line; zeros behind the last.
 const float* piece_of(const WinogradForm& form, int64_t channels, int64_t first, FilterTaps* t) {
   const int64_t count = std::min(form.piece_taps, form.taps - first);
   for (int64_t c = 0; c < channels; ++c) {
@@ -109,6 +108,52 @@ Status fill_blob(const PackRequest& r, const void* context, const Tensor& source
               reinterpret_cast<float*>(blob), r.k * panel_columns(r.n));
   return Status::ok();
 }
+
+// Along one axis, from tile i on.
+class AxisTile {
+ public:
+  AxisTile(const WinogradAxis& axis, int64_t i)
+      : axis_(&axis),
+        index_(i),
+        within_(i % axis.together),
+        first_(i / axis.together * axis.step * kSide) {}
+
+  int64_t first() const { return first_ + within_; }
+  bool next() {  // false: from the first one on again
+    if (++within_ == axis_->together) {
+      within_ = 0;
+      first_ += axis_->step * kSide;
+    }
+    if (++index_ < axis_->count) return true;
+    index_ = within_ = first_ = 0;
+    return false;
+  }
+
+ private:
+  const WinogradAxis* axis_;
+  int64_t index_, within_, first_;
+};
+
+// From tile i of all images on: where its first output is. (Divisions for each would take as long
+// as the transforms of 16 channels.)
+class TilePlace {
+ public:
+  TilePlace(const WinogradAxis& lines, const WinogradAxis& across, int64_t i)
+      : image_(i / across.count / lines.count),
+        line_(lines, i / across.count % lines.count),
+        column_(across, i % across.count) {}
+
+  int64_t image() const { return image_; }
+  int64_t line() const { return line_.first(); }
+  int64_t column() const { return column_.first(); }
+  void next() {
+    if (!column_.next() && !line_.next()) ++image_;
+  }
+
+ private:
+  int64_t image_;
+  AxisTile line_, column_;
+};
 
 class WinogradProduct {
  public:
@@ -249,10 +294,6 @@ class WinogradProduct {
   int64_t packed_stride() const { return panel_columns(s_.c_out) * form_.depth; }
 
   int64_t image_tiles() const { return lines_.count * across_.count; }
-  int64_t first_line(int64_t tile) const {
-    return lines_.first(tile / across_.count % lines_.count);
-  }
-  int64_t first_column(int64_t tile) const { return across_.first(tile % across_.count); }
 
   // V of tiles [first, first + count); v: where the first one's goes.
   void transform(int64_t first, int64_t count, float* v) const {
@@ -263,30 +304,42 @@ class WinogradProduct {
     input.plane_stride = v_stride();
     input.row_stride = form_.depth;
     input.line_taps = form_.line_taps();
+    TilePlace begin(lines_, across_, first);
     for (int64_t t = 0; t < count; t += kStep) {
       input.tiles = std::min(kStep, count - t);
+      TilePlace end = begin;
       for (int64_t piece = 0; piece < form_.pieces; ++piece) {
         const float** to = x;
-        for (int64_t i = 0; i < input.tiles; ++i) to = point(first + t + i, piece, to);
+        end = begin;
+        for (int64_t i = 0; i < input.tiles; ++i, end.next()) to = point(end, piece, to);
         input.v = v + t * form_.depth + piece * s_.c_in;
         kernels_.winograd_input_f32(&input);
       }
+      begin = end;
     }
   }
 
+  // Of a tile along that axis, whose squares have that many.
+  int64_t along(int axis, int64_t line, int64_t square) const {
+    return !form_.is_line ? square : form_.axis == axis ? line : 1;
+  }
+
   // The pixels of a tile; zeros outside of the image. Gives the place of the next tile's.
-  const float** point(int64_t tile, int64_t piece, const float** x) const {
+  const float** point(const TilePlace& tile, int64_t piece, const float** x) const {
     const Window& w = s_.window;
-    const float* image = args_.x + tile / image_tiles() * w.in_count() * s_.c_in;
+    const float* image = args_.x + tile.image() * w.in_count() * s_.c_in;
     const int64_t behind = piece * form_.piece_taps * w.dilation[form_.axis];
-    const int64_t pixels = form_.is_line ? form_.planes : kEdge;
-    int64_t line = first_line(tile) - w.pad_begin[1] + (form_.axis == 1 ? behind : 0);
-    const int64_t first = first_column(tile) - w.pad_begin[2] + (form_.axis == 2 ? behind : 0);
-    for (int64_t i = 0; i < (form_.has_tiles(1) ? pixels : 1); ++i, line += lines_.step) {
-      int64_t column = first;
-      for (int64_t j = 0; j < (form_.has_tiles(2) ? pixels : 1); ++j, column += across_.step) {
-        const bool inside = line >= 0 && line < w.in[1] && column >= 0 && column < w.in[2];
-        *x++ = inside ? image + (line * w.in[2] + column) * s_.c_in : zeros_;
+    const int64_t first = tile.column() - w.pad_begin[2] + (form_.axis == 2 ? behind : 0);
+    const int64_t columns = along(2, form_.planes, kEdge);
+    const int64_t end = first + columns * across_.step;
+    const bool is_whole = first >= 0 && end - across_.step < w.in[2];
+    int64_t line = tile.line() - w.pad_begin[1] + (form_.axis == 1 ? behind : 0);
+    for (int64_t i = along(1, form_.planes, kEdge); i > 0; --i, line += lines_.step) {
+      const bool is_inside = line >= 0 && line < w.in[1];
+      const float* row = is_inside ? image + line * w.in[2] * s_.c_in : zeros_;
+      for (int64_t j = first; j != end; j += across_.step) {
+        const bool is_there = is_inside && (is_whole || (j >= 0 && j < w.in[2]));
+        *x++ = is_there ? row + j * s_.c_in : zeros_;
       }
     }
     return x;
@@ -331,7 +384,8 @@ class WinogradProduct {
   bool finish(int64_t first, int64_t tiles, int64_t column, int64_t columns, const float* m) const {
     int64_t places[kStep * kMostOutputs];
     int64_t* end = places;
-    for (int64_t i = 0; i < tiles; ++i) end = place(first + i, column, end);
+    TilePlace at(lines_, across_, first);
+    for (int64_t i = 0; i < tiles; ++i, at.next()) end = place(at, column, end);
     FolioWinogradOutput output{};
     output.tiles = tiles;
     output.channels = columns;
@@ -348,24 +402,23 @@ class WinogradProduct {
     output.y = args_.y;
     output.line_taps = form_.line_taps();
     const bool is_finite = kernels_.winograd_output_f32(&output) != 0;
-    for (const int64_t* at = places; at != end && !finishes_; ++at) {
-      if (*at >= 0) args_.activation.apply(kernels_, columns, args_.y + *at);
+    for (const int64_t* to = places; to != end && !finishes_; ++to) {
+      if (*to >= 0) args_.activation.apply(kernels_, columns, args_.y + *to);
     }
     return is_finite;
   }
 
   // Where channel `column` of a tile's outputs is in y; -1 outside of the image. Gives the place of
   // the next tile's.
-  int64_t* place(int64_t tile, int64_t column, int64_t* places) const {
+  int64_t* place(const TilePlace& tile, int64_t column, int64_t* places) const {
     const Window& w = s_.window;
-    const int64_t image = tile / image_tiles();
-    int64_t y = first_line(tile);
-    for (int64_t i = 0; i < (form_.has_tiles(1) ? kSide : 1); ++i, y += lines_.step) {
-      int64_t x = first_column(tile);
-      for (int64_t j = 0; j < (form_.has_tiles(2) ? kSide : 1); ++j, x += across_.step) {
-        const bool inside = y < w.out[1] && x < w.out[2];
-        const int64_t pixel = (image * w.out[1] + y) * w.out[2] + x;
-        *places++ = inside ? pixel * s_.c_out + column : -1;
+    const int64_t end = tile.column() + along(2, kSide, kSide) * across_.step;
+    int64_t y = tile.line();
+    for (int64_t i = along(1, kSide, kSide); i > 0; --i, y += lines_.step) {
+      const int64_t line = (tile.image() * w.out[1] + y) * w.out[2];
+      for (int64_t x = tile.column(); x != end; x += across_.step) {
+        const bool is_inside = y < w.out[1] && x < w.out[2];
+        *places++ = is_inside ? (line + x) * s_.c_out + column : -1;
       }
     }
     return places;

@@ -28,10 +28,8 @@ namespace folio {
 // How outputs along one axis, `dilation` apart, are cut into tiles.
 struct WinogradAxis {
   WinogradAxis(int64_t outputs, int64_t dilation);
-  // The first output of tile i; the others are `step` apart. Tiles side by side are neighbours.
-  int64_t first(int64_t i) const { return i % together + i / together * step * kSide; }
-
-  static constexpr int64_t kSide = FOLIO_WINOGRAD_SIDE;
+  // Of a tile's outputs. The first one of tile i is i % together + i / together * 4 * step: tiles
+  // side by side are neighbours.
   int64_t step;
   int64_t together;  // tiles whose outputs stand between each other's
   int64_t count;
