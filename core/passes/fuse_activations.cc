@@ -7,10 +7,12 @@
 // HardSwish, Swish, Gelu in both forms.
 //
 // One pass over the result less for each, while it is still in the cache. Float only: the fused
-// operators know no other type. z must have the shape of the result in every run: an Add would
-// broadcast.
+// operators know no other type. z must have the shape of the result in every run, as an Add would
+// broadcast: by what is known of their dims, or as what the Conv reads, itself or through
+// functions, where that has as many channels and its padding makes up for its window.
 #include <algorithm>
 
+#include "core/ops/op_conv.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
 
@@ -65,9 +67,48 @@ class ActivationFuser {
     }
     const std::vector<ValueId>& inputs = node(add).inputs;
     const ValueId z = inputs[0] == node(conv).outputs[0] ? inputs[1] : inputs[0];
-    const bool fits =
-        z != node(conv).outputs[0] && is_float(z) && pattern_.same_dims(node(conv).outputs[0], z);
+    const ValueId y = node(conv).outputs[0];
+    const bool fits = z != y && is_float(z) &&
+                      (pattern_.same_dims(y, z) || (reads(conv, z) && keeps_shape(conv)));
     if (fits) fuse_into(conv, add, z);
+  }
+
+  // Whether its image is `z`, or functions of it.
+  bool reads(NodeId conv, ValueId z) {
+    ValueId x = node(conv).inputs[0];
+    while (x != z) {
+      const NodeId maker = x == kNone ? kNone : links_.makers[static_cast<size_t>(x)];
+      if (maker == kNone || node(maker).dead || node(maker).outputs[0] != x ||
+          !fusable_function(graph_, node(maker))) {
+        return false;
+      }
+      x = node(maker).inputs[0];
+    }
+    return true;
+  }
+
+  // Whether its result always has the shape of its image.
+  bool keeps_shape(NodeId conv) {
+    const std::optional<Shape> w = pattern_.shape(node(conv).inputs[1]);
+    const auto attrs = parse_conv(node(conv).attributes);
+    if (!w || w->rank() < 3 || !attrs.is_ok()) return false;
+    const WindowAttrs& window = attrs.value().window;
+    const auto axes = static_cast<size_t>(w->rank() - 2);
+    if ((*w)[0] != (*w)[1] * attrs.value().group || window.auto_pad != AutoPad::kNotSet) {
+      return false;
+    }
+    for (const AxisNumbers* numbers : {&window.strides, &window.dilations}) {
+      if (!numbers->empty() && numbers->size() != axes) return false;
+    }
+    if (!window.pads.empty() && window.pads.size() != 2 * axes) return false;
+    for (size_t i = 0; i < axes; ++i) {
+      const int64_t pads = at_or(window.pads, i, 0) + at_or(window.pads, i + axes, 0);
+      const int64_t taps = (*w)[static_cast<int>(i) + 2];
+      if (at_or(window.strides, i, 1) != 1 || pads != (taps - 1) * at_or(window.dilations, i, 1)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   // `last` is the node behind which a function may stand: `id` itself or the Add after it.

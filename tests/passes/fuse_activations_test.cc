@@ -132,6 +132,71 @@ TEST(FuseActivations, WhatIsOnlyKnownAtRunStays) {
       "Add");
 }
 
+// r, of a shape that a run gives -> a function -> Conv [filters, 2, 3] -> Add of `z` or r.
+struct ResidualCase {
+  std::vector<int64_t> pads = {1, 1};
+  int64_t stride = 1, dilation = 1, filters = 2;
+  const char* function = "LeakyRelu";
+  const char* z = nullptr;  // an operator on r; null: r
+};
+
+ModelWriter residual_model(const ResidualCase& c) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({8}));
+  graph.input("shape", model_writer::Type::tensor(kI64, {3}));
+  std::vector<float> w;
+  for (int64_t i = 0; i < c.filters * 6; ++i) w.push_back(static_cast<float>(i % 5) - 1.5F);
+  graph.initializer(f32_tensor("w", {c.filters, 2, 3}, w));
+  graph.node("Reshape", {"x", "shape"}, {"r"});
+  graph.node(c.function, {"r"}, {"f"});
+  graph.node("Conv", {"f", "w"}, {"c"})
+      .attr_ints("pads", c.pads)
+      .attr_ints("strides", {c.stride})
+      .attr_ints("dilations", {c.dilation});
+  if (c.z) graph.node(c.z, {"r"}, {"z"});
+  graph.node("Add", {"c", c.z ? "z" : "r"}, {"y"});
+  graph.output("y",
+               f32_type({model_writer::Dim("a"), model_writer::Dim("b"), model_writer::Dim("c")}));
+  return writer;
+}
+
+// -1: a run gives something with or without passes only.
+int sums_taken_in(const ResidualCase& c) {
+  const ModelWriter writer = residual_model(c);
+  const auto model = optimized(writer);
+  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
+  if (!model.is_ok()) return -1;
+  std::vector<std::vector<float>> results;
+  for (const Optimize optimize : {Optimize::kAll, Optimize::kOff}) {
+    SessionOptions options;
+    options.optimize = optimize;
+    const auto outputs =
+        run_once(writer,
+                 {{"x", make_tensor<float>({8}, {-3, -0.25F, 1, 3, 2, -1, 0.5F, -4})},
+                  {"shape", make_tensor<int64_t>({3}, {1, 2, 4})}},
+                 options);
+    results.push_back(outputs.is_ok() ? floats_of(outputs.value()[0]) : std::vector<float>());
+  }
+  if (results[0].size() != results[1].size()) return -1;
+  for (size_t i = 0; i < results[0].size(); ++i) EXPECT_NEAR(results[0][i], results[1][i], 1e-5);
+  return 1 - count_nodes(model.value()->graph, "Add");
+}
+
+TEST(FuseActivations, ASumWithWhatTheConvReadsGoesInWhereItsShapeIsKept) {
+  EXPECT_EQ(sums_taken_in({}), 1);
+  EXPECT_EQ(sums_taken_in({.function = "Relu"}), 1);
+  EXPECT_EQ(sums_taken_in({.pads = {2, 0}}), 1);
+  EXPECT_EQ(sums_taken_in({.pads = {2, 2}, .dilation = 2}), 1);
+  EXPECT_EQ(sums_taken_in({.function = "Abs"}), 0) << "of which nothing is known here";
+  EXPECT_EQ(sums_taken_in({.z = "Abs"}), 0);
+  EXPECT_EQ(sums_taken_in({.z = "LeakyRelu"}), 0) << "not the one that it reads";
+  EXPECT_EQ(sums_taken_in({.filters = 1}), 0) << "an Add broadcasts";
+  EXPECT_EQ(sums_taken_in({.pads = {0, 0}}), 0);
+  EXPECT_EQ(sums_taken_in({.pads = {1, 2}}), 0);
+  EXPECT_EQ(sums_taken_in({.stride = 2}), 0);
+}
+
 TEST(FuseActivations, GemmTakesItsFunction) {
   ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
