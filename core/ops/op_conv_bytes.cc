@@ -13,6 +13,8 @@ constexpr int64_t kRowStep = 12;                  // rows of the widest kernel's
 constexpr int64_t kSideBySide = 4 * kPanel;       // columns of the widest kernel's tile
 constexpr int64_t kTileRows = 384;                // pixels of a tile at most
 constexpr int64_t kTileBytes = 24 * 1024;         // gathered, to stay in L1
+constexpr int64_t kOwnPixels = 84;                // of a thread, that repay to read all weights
+constexpr int64_t kMostEven = 8;                  // of more tiles a thread, one is nothing
 constexpr int64_t kShortRun = 32;                 // bytes that are copied at once
 constexpr int64_t kLinePixels = 128;              // of a line of the depthwise kernel
 constexpr int64_t kLinesWork = 32 * 1024;         // outputs of one of its calls, about
@@ -31,9 +33,10 @@ Rows rows_of(const ConvSizes& s) {
   return fits_pieces(s.c_in) ? Rows::kPieces : Rows::kGathered;
 }
 
-// Tiles that all fit one call are cut for threads to share, as far as that repays: between columns
-// that the kernel does not multiply side by side, which costs nothing but for copied pixels; what
-// is left between pixels, where a tile's rows are rounded up.
+// Threads have the same part of the pixels of each image, where that is large: what they read is
+// what they wrote. Else tiles that all fit one call are cut for them to share, as far as that
+// repays: between columns that the kernel does not multiply side by side, which costs nothing but
+// for copied pixels; what is left between pixels, where a tile's rows are rounded up.
 ConvTiling make_plan(const ConvSizes& s, int threads) {
   const int64_t gathered = std::clamp(
       kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep, 4 * kRowStep, kTileRows);
@@ -45,6 +48,16 @@ ConvTiling make_plan(const ConvSizes& s, int threads) {
   const int64_t shares = thread_parts(macs / static_cast<double>(kSharedMacs), threads);
   const auto parts = [](int64_t all, int64_t each) { return (all + each - 1) / each; };
   const int64_t rows = repeats * plan.tiles;
+  const int64_t own = std::min<int64_t>(threads, shares);
+  const int64_t even = parts(plan.tiles, own) * own;
+  if (own > 1 && repeats == 1 && rows_of(s) != Rows::kGathered && plan.tiles <= kMostEven * own &&
+      pixels / even >= kOwnPixels) {
+    plan.tile = parts(pixels, even);
+    plan.tiles = parts(pixels, plan.tile);
+    plan.columns = s.c_out;
+    plan.blocks = 1;
+    return plan;
+  }
   if (rows * plan.blocks >= shares || rows * plan.blocks == 0) return plan;
   const int64_t blocks = rows_of(s) == Rows::kGathered ? 1 : parts(shares, rows);
   plan.columns = parts(parts(s.c_out, blocks), kSideBySide) * kSideBySide;
