@@ -199,7 +199,7 @@ model_writer::ModelWriter moved(Stands stands) {
   model_writer::ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
   graph.input("x", f32_type({1, 96, 9, 11}));
-  const std::string filters = add_weight(graph, stands, "w", {3, 1, 96, 100});
+  const std::string filters = add_weight(graph, stands, "w", {2, 1, 96, 100});
   graph.node("Transpose", {filters}, {"ordered"}).attr_ints("perm", {3, 2, 0, 1});
   graph.node("Conv", {"x", "ordered"}, {"y"});
   graph.initializer(i64_tensor("rows", {2}, {-1, 32}));
@@ -212,7 +212,7 @@ model_writer::ModelWriter moved(Stands stands) {
   graph.node("Cast", {"nothing"}, {"shift"}).attr_int("to", 7);
   graph.node("Add", {"ids", "shift"}, {"places"});
   graph.node("Gather", {"cut", "places"}, {"rows_read"});
-  graph.output("y", f32_type({1, 100, 7, 11}));
+  graph.output("y", f32_type({1, 100, 8, 11}));
   graph.output("rows_read", f32_type({3, 32}));
   return writer;
 }
