@@ -259,13 +259,32 @@ VFN WinogradChannels winograd_channels(const FolioWinogradOutput* args, int64_t 
   return channels;
 }
 
-/* Four outputs, channel c on; gives their sum. */
+/* Four outputs, channel c on. */
 template <int kWhole>
-VFN V winograd_end_line(const FolioWinogradOutput* args, const WinogradChannels* channels,
-                        const int64_t* places, int64_t c, const V* y) {
+VFN void winograd_end_line(const FolioWinogradOutput* args, const WinogradChannels* channels,
+                           const int64_t* places, int64_t c, const V* y) {
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
     if (places[j] >= 0) winograd_end<kWhole>(args, channels, places[j] + c, y[j]);
+  }
+}
+
+/* Of a last vector that is not whole: not in line, which would be as much code again. */
+static __attribute__((noinline)) void winograd_end_tail(const FolioWinogradOutput* args,
+                                                        const WinogradChannels* channels,
+                                                        const int64_t* places, int64_t c,
+                                                        const V* y) {
+  winograd_end_line<0>(args, channels, places, c, y);
+}
+
+/* Gives their sum. */
+template <int kWhole>
+VFN V winograd_end_outputs(const FolioWinogradOutput* args, const WinogradChannels* channels,
+                           const int64_t* places, int64_t c, const V* y) {
+  if (kWhole) {
+    winograd_end_line<1>(args, channels, places, c, y);
+  } else {
+    winograd_end_tail(args, channels, places, c, y);
   }
   return v_add(v_add(y[0], y[1]), v_add(y[2], y[3]));
 }
@@ -282,7 +301,8 @@ VFN V winograd_output_line_lanes(const FolioWinogradOutput* args, int64_t t, int
   }
   if (kTaps == 3) winograd_output_line(d, y);
   if (kTaps == 4) winograd_output_seven(d, y);
-  return winograd_end_line<kWhole>(args, &channels, args->places + t * FOLIO_WINOGRAD_SIDE, c, y);
+  return winograd_end_outputs<kWhole>(args, &channels, args->places + t * FOLIO_WINOGRAD_SIDE, c,
+                                      y);
 }
 
 /* Gives the sum of all outputs, not finite when one is not. */
@@ -309,7 +329,7 @@ VFN V winograd_output_lanes(const FolioWinogradOutput* args, int64_t t, int64_t 
 #pragma GCC unroll 6
     for (int j = 0; j < 6; ++j) d[j] = half[j][i];
     winograd_output_line(d, y);
-    total = v_add(total, winograd_end_line<kWhole>(args, &channels, places + 4 * i, c, y));
+    total = v_add(total, winograd_end_outputs<kWhole>(args, &channels, places + 4 * i, c, y));
   }
   return total;
 }
