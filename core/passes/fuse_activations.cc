@@ -12,6 +12,7 @@
 // functions, where that has as many channels and its padding makes up for its window.
 #include <algorithm>
 
+#include "core/base/checked_math.h"
 #include "core/ops/op_conv.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
@@ -92,21 +93,19 @@ class ActivationFuser {
     const std::optional<Shape> w = pattern_.shape(node(conv).inputs[1]);
     const auto attrs = parse_conv(node(conv).attributes);
     if (!w || w->rank() < 3 || !attrs.is_ok()) return false;
-    const WindowAttrs& window = attrs.value().window;
-    const auto axes = static_cast<size_t>(w->rank() - 2);
-    if ((*w)[0] != (*w)[1] * attrs.value().group || window.auto_pad != AutoPad::kNotSet) {
+    const auto& [window, group] = attrs.value();
+    int64_t channels = 0;
+    if (!checked_mul((*w)[1], group, &channels) || channels != (*w)[0] ||
+        window.auto_pad != AutoPad::kNotSet) {
       return false;
     }
-    for (const AxisNumbers* numbers : {&window.strides, &window.dilations}) {
-      if (!numbers->empty() && numbers->size() != axes) return false;
-    }
-    if (!window.pads.empty() && window.pads.size() != 2 * axes) return false;
-    for (size_t i = 0; i < axes; ++i) {
-      const int64_t pads = at_or(window.pads, i, 0) + at_or(window.pads, i + axes, 0);
-      const int64_t taps = (*w)[static_cast<int>(i) + 2];
-      if (at_or(window.strides, i, 1) != 1 || pads != (taps - 1) * at_or(window.dilations, i, 1)) {
-        return false;
-      }
+    DimTable table;
+    const Dim size = table.anonymous();
+    const int axes = w->rank() - 2;
+    for (int i = 0; i < axes; ++i) {
+      const Dim out = window_out_dim(window, table, size, (*w)[i + 2], static_cast<size_t>(i),
+                                     static_cast<size_t>(axes));
+      if (out != size) return false;
     }
     return true;
   }
