@@ -89,37 +89,24 @@ static void winograd_filter_f32__ref(const FolioWinogradFilter* args) {
   }
 }
 
-/* to [rows] = T from [columns]; factors of 0 are left out: 0 * inf is none of the result. */
-static void transform_line(const float* t, int rows, int columns, const float* from, float* to) {
+/* to [rows] = T from [columns], steps apart; factors of 0 are left out: 0 * inf is none of the
+ * result. */
+static void transform_line(const float* t, int rows, int columns, const float* from, int from_step,
+                           float* to, int to_step) {
   for (int i = 0; i < rows; ++i) {
-    to[i] = 0.0f;
+    float sum = 0.0f;
     for (int k = 0; k < columns; ++k) {
-      if (t[i * columns + k] != 0.0f) to[i] += t[i * columns + k] * from[k];
+      if (t[i * columns + k] != 0.0f) sum += t[i * columns + k] * from[k * from_step];
     }
+    to[i * to_step] = sum;
   }
 }
 
 /* to [rows][rows] = T from [6][6] T'. */
 static void transform(const float (*t)[6], int rows, const float* from, float* to) {
   float half[6][6];
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < 6; ++j) {
-      float sum = 0.0f;
-      for (int k = 0; k < 6; ++k) {
-        if (t[i][k] != 0.0f) sum += t[i][k] * from[k * 6 + j];
-      }
-      half[i][j] = sum;
-    }
-  }
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < rows; ++j) {
-      float sum = 0.0f;
-      for (int k = 0; k < 6; ++k) {
-        if (t[j][k] != 0.0f) sum += t[j][k] * half[i][k];
-      }
-      to[i * rows + j] = sum;
-    }
-  }
+  for (int j = 0; j < 6; ++j) transform_line(t[0], rows, 6, from + j, 6, half[0] + j, 6);
+  for (int i = 0; i < rows; ++i) transform_line(t[0], rows, 6, half[i], 1, to + i * rows, 1);
 }
 
 static void winograd_input_f32__ref(const FolioWinogradInput* args) {
@@ -129,8 +116,8 @@ static void winograd_input_f32__ref(const FolioWinogradInput* args) {
       float d[FOLIO_WINOGRAD_PLANES];
       float v[FOLIO_WINOGRAD_PLANES];
       for (int64_t e = 0; e < planes; ++e) d[e] = args->x[t * planes + e][c];
-      if (args->line_taps == 4) transform_line(kInput7[0], 7, 7, d, v);
-      if (args->line_taps == 3) transform_line(kInput[0], 6, 6, d, v);
+      if (args->line_taps == 4) transform_line(kInput7[0], 7, 7, d, 1, v, 1);
+      if (args->line_taps == 3) transform_line(kInput[0], 6, 6, d, 1, v, 1);
       if (args->line_taps == 0) transform(kInput, 6, d, v);
       for (int64_t e = 0; e < planes; ++e) {
         args->v[e * args->plane_stride + t * args->row_stride + c] = v[e];
@@ -150,8 +137,8 @@ static int32_t winograd_output_f32__ref(const FolioWinogradOutput* args) {
       for (int64_t e = 0; e < planes; ++e) {
         m[e] = args->m[e * args->plane_stride + t * args->row_stride + c];
       }
-      if (args->line_taps == 4) transform_line(kOutput7[0], 4, 7, m, y);
-      if (args->line_taps == 3) transform_line(kOutput[0], 4, 6, m, y);
+      if (args->line_taps == 4) transform_line(kOutput7[0], 4, 7, m, 1, y, 1);
+      if (args->line_taps == 3) transform_line(kOutput[0], 4, 6, m, 1, y, 1);
       if (args->line_taps == 0) transform(kOutput, 4, m, y);
       for (int64_t k = 0; k < outputs; ++k) {
         if (y[k] - y[k] != 0.0f) is_finite = 0;
