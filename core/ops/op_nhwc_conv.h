@@ -4,11 +4,10 @@
 //          pixels, whose pieces, one for each tap, are read where they lie in x.
 // Method:  1x1 without stride or border: x is A. Few channels: the taps of one row of the window
 //          are one piece (they are neighbours in x; dilated ones of a line are pieces each), a line
-//          of pixels at a time; an image of few
-//          channels may have them first, where K is channel by channel. Outside of the image pieces
-//          are zeros. So few filters that most of a panel would be empty: sums of neighbours in the
-//          pieces (the slot dots_f32). A filter over one channel each (depthwise): rows of the slot
-//          depthwise_f32.
+//          of pixels at a time; an image of few channels may have them first, where K is channel by
+//          channel. Outside of the image pieces are zeros. So few filters that most of a panel
+//          would be empty: sums of neighbours in the pieces (the slot dots_f32). A filter over one
+//          channel each (depthwise): rows of the slot depthwise_f32.
 // Weights: packed before; else some columns at a time, which all pixels meet while they are in the
 //          cache: bit-identical. float16 and bfloat16 (not of depthwise filters), packed or not,
 //          are widened so.

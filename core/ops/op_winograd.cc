@@ -319,22 +319,17 @@ class WinogradProduct {
     }
   }
 
-  // Of a tile along that axis, whose squares have that many.
-  int64_t along(int axis, int64_t line, int64_t square) const {
-    return !form_.is_line ? square : form_.axis == axis ? line : 1;
-  }
-
   // The pixels of a tile; zeros outside of the image. Gives the place of the next tile's.
   const float** point(const TilePlace& tile, int64_t piece, const float** x) const {
     const Window& w = s_.window;
     const float* image = args_.x + tile.image() * w.in_count() * s_.c_in;
     const int64_t behind = piece * form_.piece_taps * w.dilation[form_.axis];
     const int64_t first = tile.column() - w.pad_begin[2] + (form_.axis == 2 ? behind : 0);
-    const int64_t columns = along(2, form_.planes, kEdge);
+    const int64_t columns = form_.along(2, form_.edge);
     const int64_t end = first + columns * across_.step;
     const bool is_whole = first >= 0 && end - across_.step < w.in[2];
     int64_t line = tile.line() - w.pad_begin[1] + (form_.axis == 1 ? behind : 0);
-    for (int64_t i = along(1, form_.planes, kEdge); i > 0; --i, line += lines_.step) {
+    for (int64_t i = form_.along(1, form_.edge); i > 0; --i, line += lines_.step) {
       const bool is_inside = line >= 0 && line < w.in[1];
       const float* row = is_inside ? image + line * w.in[2] * s_.c_in : zeros_;
       for (int64_t j = first; j != end; j += across_.step) {
@@ -412,9 +407,9 @@ class WinogradProduct {
   // the next tile's.
   int64_t* place(const TilePlace& tile, int64_t column, int64_t* places) const {
     const Window& w = s_.window;
-    const int64_t end = tile.column() + along(2, kSide, kSide) * across_.step;
+    const int64_t end = tile.column() + form_.along(2, kSide) * across_.step;
     int64_t y = tile.line();
-    for (int64_t i = along(1, kSide, kSide); i > 0; --i, y += lines_.step) {
+    for (int64_t i = form_.along(1, kSide); i > 0; --i, y += lines_.step) {
       const int64_t line = (tile.image() * w.out[1] + y) * w.out[2];
       for (int64_t x = tile.column(); x != end; x += across_.step) {
         const bool is_inside = y < w.out[1] && x < w.out[2];
@@ -475,13 +470,14 @@ WinogradForm::WinogradForm(Span<const int64_t> w) {
   pieces = 1;
   piece_taps = kSquareTaps;
   planes = kMostPlanes;
+  edge = kEdge;
   if (is_line) {
     const auto pieces_of = [&](int64_t each) { return (taps + each - 1) / each; };
     const auto planes_of = [](int64_t each) { return each + kSide - 1; };
     // Whichever takes fewer products.
     piece_taps = pieces_of(4) * planes_of(4) < pieces_of(3) * planes_of(3) ? 4 : 3;
     pieces = pieces_of(piece_taps);
-    planes = planes_of(piece_taps);
+    planes = edge = planes_of(piece_taps);
   }
   depth = pieces * w[1];
 }

@@ -2,8 +2,8 @@
 // filters: outputs that are the dilation apart see pixels that no others see, so they are a smaller
 // image of their own.
 //
-// Filters along a line, 1 x K or K x 1, 4 outputs at a time by 3 taps at a time: 6 multiply-adds
-// for what takes 12 directly.
+// Filters along a line, 1 x K or K x 1, 4 outputs at a time by 3 or 4 taps at a time: 6
+// multiply-adds for what takes 12 directly, or 7 for 16.
 //
 // Math:    core/kernels/winograd.h. V [36][tiles, C], U [36][C, M]: 36 products of matrices, whose
 //          results are turned into pixels. 36 multiply-adds for what takes 144 directly.
@@ -11,8 +11,7 @@
 //          threads: some output channels of one for each, all of whom make its V.
 //          Lines: V [6 or 7][tiles, pieces * C]: each piece of taps sees pixels of its own.
 // Weights: U packed before (F32WINO43, F32WINOLINE); else made for some output channels at a time
-// by the same
-//          code: bit-identical.
+//          by the same code: bit-identical.
 // Errors:  an image that has a sum which is not finite is computed again directly, from the weights
 //          themselves: infinities and NaN are those of direct convolution, and so is what only the
 //          transforms' larger numbers overflow.
@@ -46,7 +45,7 @@ struct WinogradForm {
   explicit WinogradForm(Span<const int64_t> w);
   // Whether tiles are of several outputs along that axis.
   bool has_tiles(int of) const { return !is_line || of == axis; }
-
+  int64_t along(int of, int64_t tiled) const { return has_tiles(of) ? tiled : 1; }
   // As the transforms have them.
   int32_t line_taps() const { return is_line ? static_cast<int32_t>(piece_taps) : 0; }
 
@@ -55,6 +54,7 @@ struct WinogradForm {
   int64_t taps;
   int64_t pieces;      // of a line; else 1
   int64_t piece_taps;  // of a line 3 or 4
+  int64_t edge;        // pixels of a tile along an axis that has tiles
   int64_t planes;
   int64_t depth;
 };
