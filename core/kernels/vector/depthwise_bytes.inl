@@ -42,16 +42,8 @@ typedef struct Channels {
   Results results;
 } Channels;
 
-VFN void store_lanes(const Channels* c, const Lanes* sums, int64_t pixel) {
+static __attribute__((noinline)) void store_rare(const Channels* c, const Lanes* sums, int64_t at) {
   const FolioDepthwiseU8* args = c->args;
-  const int64_t at = pixel * args->y_row_stride + c->first;
-  if (c->store == kPlainBytes) {
-    VI code[4];
-#pragma GCC unroll 4
-    for (int q = 0; q < 4; ++q) code[q] = vi_nearest(v_mul(v_from_int(sums->part[q]), c->scale[q]));
-    vi_store((char*)args->y + at, pack_plain(code, c->zero, args->sums.lo < 0));
-    return;
-  }
   VI words[4];
   from_lanes(sums, words);
   if (c->store == kWholeWords) {
@@ -62,6 +54,19 @@ VFN void store_lanes(const Channels* c, const Lanes* sums, int64_t pixel) {
   }
   const int64_t size = args->sums.to == kFolioToByte ? 1 : 4;
   finish_row(&c->results, words, nullptr, (char*)args->y + at * size);
+}
+
+VFN void store_lanes(const Channels* c, const Lanes* sums, int64_t pixel) {
+  const FolioDepthwiseU8* args = c->args;
+  const int64_t at = pixel * args->y_row_stride + c->first;
+  if (c->store != kPlainBytes) {
+    const Lanes kept = *sums; /* so that only here they are in memory */
+    return store_rare(c, &kept, at);
+  }
+  VI code[4];
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) code[q] = vi_nearest(v_mul(v_from_int(sums->part[q]), c->scale[q]));
+  vi_store((char*)args->y + at, pack_plain(code, c->zero, args->sums.lo < 0));
 }
 
 VFN Lanes interleave(VI a, VI b, VI c, VI d) {

@@ -3,8 +3,8 @@
  * Order: every element of C is one chain of fused multiply-adds in the order of p; between blocks
  *        of k it rests in C, which loses nothing. So blocking, tile sizes, and how callers split
  *        rows and columns do not change a bit, and both ISAs agree.
- * Cache: the panels of a k block stay in L1, or where it is deeper in L2, while rows stream from L2:
- *        where they stand when each is contiguous, else packed as [tile][p][row] in blocks of
+ * Cache: the panels of a k block stay in L1, or where it is deeper in L2, while rows stream from
+ * L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks of
  *        kStackRows x kBlockK, or copied (gemm.inl, crowds). Meanwhile the next panels come from
  *        memory to L2, or what the caller wants next: without that the first tile over it would
  *        wait for most of it.
@@ -33,7 +33,7 @@ typedef struct Tile {
   int64_t a_row_stride, a_col_stride;
   const float* a; /* of this tile and k block; null: rows of pieces, as args has them */
   const float* b;
-  int64_t b_row_stride; /* 0: panels; else B stands as it is */
+  int64_t b_row_stride;  /* 0: panels; else B stands as it is */
   int is_first, is_last; /* of the k blocks */
   int is_narrow;         /* the CPU: see gemm_any() */
   int fetches;           /* FetchB: m <= kVectorRows */
@@ -95,9 +95,9 @@ VFN const float* fetch_ahead(const Tile* tile, const float* ahead, int64_t panel
 VFN void plan_next(Tile* tile) {
   const FolioGemmF32* args = tile->args;
   const int64_t lines = args->next_rows * (args->next_bytes / 64 + 1);
-  const int64_t tiles = (args->m + kTileRows - 1) / kTileRows *
-                        ((args->n + kTilePanels * FOLIO_F32P16_COLUMNS - 1) /
-                         (kTilePanels * FOLIO_F32P16_COLUMNS));
+  const int64_t tiles =
+      (args->m + kTileRows - 1) / kTileRows *
+      ((args->n + kTilePanels * FOLIO_F32P16_COLUMNS - 1) / (kTilePanels * FOLIO_F32P16_COLUMNS));
   const int64_t portions = tiles * (args->k / kSteps);
   tile->next = args->next;
   tile->next_end = args->next + args->next_bytes;
@@ -116,8 +116,9 @@ VFN void fetch_next(Tile* tile) {
   }
 }
 
-/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one every kSteps.
- * A sum too short for that does without: asking at once for all takes longer than waiting. */
+/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one every
+ * kSteps. A sum too short for that does without: asking at once for all takes longer than waiting.
+ */
 typedef struct TileEnd {
   const float* c; /* null: in L1 already */
   const float* d; /* null: none */
@@ -259,8 +260,7 @@ VFN void store_part(int v, float* to, V a) {
 
 /* sum[i] += a row's element times one row of B. */
 template <int kRows, int kVectors, int kNarrow, typename Rows>
-VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float* b,
-                   int64_t panel) {
+VFN void tile_step(V (*sum)[kVectors], const Rows& rows, int64_t q, const float* b, int64_t panel) {
   V row[kVectors];
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
@@ -318,8 +318,8 @@ VFN void tile_sum_rows(Tile* tile, V (*sum)[kVectors]) {
   }
 }
 
-/* The same of a B that stands as it is, A by rows. Its lines for the next columns are fetched by the
- * first tile over these: a processor does not see that they come. */
+/* The same of a B that stands as it is, A by rows. Its lines for the next columns are fetched by
+ * the first tile over these: a processor does not see that they come. */
 template <int kRows, int kVectors>
 VFN void tile_sum_plain(const Tile* tile, V (*sum)[kVectors]) {
   if (tile->depth == 0) return;
@@ -419,8 +419,11 @@ VFN void tile_begin(const Tile* tile, const float* c, V (*sum)[kVectors]) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const float* from = c + v * kLanes;
-      sum[i][v] = tile->is_whole ? load_part<kVectors, kNarrow>(v, from)
-                                 : v_load_masked(from, tile->mask[v]);
+      if (kPanelVectors > 1 && tile->is_whole) {
+        sum[i][v] = v_load(from);
+      } else { /* of one vector a panel, masks cost nothing */
+        sum[i][v] = v_load_masked(from, tile->mask[v]);
+      }
     }
   }
 }
@@ -551,6 +554,18 @@ static __attribute__((noinline)) void finish_kept(const Tile* tile, int64_t rows
   }
 }
 
+/* Rows of sums, side by side in memory, into the columns that there are. */
+template <int kVectors>
+static __attribute__((noinline)) void store_kept(const Tile* tile, int64_t rows, const float* sum,
+                                                 float* c) {
+  for (int64_t i = 0; i < rows; ++i, sum += kVectors * kLanes, c += tile->args->c_row_stride) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      v_store_masked(c + v * kLanes, tile->mask[v], v_load(sum + v * kLanes));
+    }
+  }
+}
+
 /* Whether anything becomes of sums. */
 VFN int has_end(const FolioGemmF32* args) {
   return args->alpha != 1.0f || args->col_scale || args->col_bias || args->row_bias ||
@@ -560,8 +575,8 @@ VFN int has_end(const FolioGemmF32* args) {
 /* Whether tile_end_rows() does all of it. */
 VFN int ends_by_rows(const FolioGemmF32* args) {
   const int is_bounded = args->activation == kFolioActRelu || args->activation == kFolioActClip;
-  return (is_bounded || args->activation == kFolioActNone) && !args->row_bias &&
-         !args->col_scale && (args->alpha == 1.0f || !args->col_bias);
+  return (is_bounded || args->activation == kFolioActNone) && !args->row_bias && !args->col_scale &&
+         (args->alpha == 1.0f || !args->col_bias);
 }
 
 /* Scale or bias, addend, bounds and store of one row after the other: what a row needs and the
@@ -618,14 +633,15 @@ VFN void tile_end(const Tile* tile, float* c, V (*sum)[kVectors]) {
   if (has && tile->is_whole && ends_by_rows(tile->args)) {
     return tile_end_rows<kRows, kVectors, kNarrow>(tile, c, sum);
   }
-  if (!has) return tile_store<kRows, kVectors, kNarrow>(tile, c, sum);
+  if (!has && tile->is_whole) return tile_store<kRows, kVectors, kNarrow>(tile, c, sum);
   alignas(64) float kept[kRows * kVectors * kLanes];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) v_store(kept + (i * kVectors + v) * kLanes, sum[i][v]);
   }
-  finish_kept<kVectors>(tile, kRows, kept, kVectors * kLanes, c);
+  if (has) return finish_kept<kVectors>(tile, kRows, kept, kVectors * kLanes, c);
+  store_kept<kVectors>(tile, kRows, kept, c);
 }
 
 /* kHalf: of the last panel, its first half alone; A read by rows. */

@@ -1,6 +1,6 @@
-/* Softmax and its logarithm: of columns, a vector of them side by side; of rows of up to 8 elements,
- * which are turned into columns, kLanes rows at a time; of up to 8 vectors, which stay in registers;
- * and of longer ones, in passes. Which of them depends on a row's length only. */
+/* Softmax and its logarithm: of columns, a vector of them side by side; of rows of up to 8
+ * elements, which are turned into columns, kLanes rows at a time; of up to 8 vectors, which stay in
+ * registers; and of longer ones, in passes. Which of them depends on a row's length only. */
 
 enum Softmax { kSoftmaxItself, kSoftmaxLog };
 
@@ -58,36 +58,34 @@ VFN void softmax_short_rows(int64_t rows, int64_t n, const float* x, float* y) {
   const __m256i used = first8(n);
   __m256 r[kTurned][8];
   V c[8];
-  int64_t i = 0;
-  /* With 8 more rows behind them, 8 elements of each can be read and, in order, written; those of
-   * the next row, which y may have from x, are put back. */
-  for (; i + kLanes + 8 <= rows; i += kLanes) {
+  for (int64_t i = 0; i < rows; i += kLanes) {
+    const int64_t left = rows - i;
     const float* from = x + i * n;
     float* to = y + i * n;
+    /* With 8 more rows behind them, 8 elements of each can be read and, in order, written. */
+    const int is_inside = left >= kLanes + 8;
+    if (is_inside) {
 #pragma GCC unroll 16
-    for (int u = 0; u < kLanes; ++u) r[u / 8][u % 8] = _mm256_loadu_ps(from + u * n);
-    turn_softmax(r, c);
-    softmax_turned<kWhat>(n, c);
-    turn_softmax_back(c, r);
-    const __m256 behind = _mm256_loadu_ps(to + kLanes * n);
+      for (int u = 0; u < kLanes; ++u) r[u / 8][u % 8] = _mm256_loadu_ps(from + u * n);
+    } else { /* the last one is read again in place of those that are not there */
 #pragma GCC unroll 16
-    for (int u = 0; u < kLanes; ++u) _mm256_storeu_ps(to + u * n, r[u / 8][u % 8]);
-    _mm256_storeu_ps(to + kLanes * n, behind);
-  }
-  /* The last one is read again in place of those that are not there. */
-  for (; i < rows; i += kLanes) {
-    const int64_t left = rows - i;
-#pragma GCC unroll 16
-    for (int64_t u = 0; u < kLanes; ++u) {
-      const int64_t row = i + (u < left ? u : left - 1);
-      r[u / 8][u % 8] = _mm256_maskload_ps(x + row * n, used);
+      for (int64_t u = 0; u < kLanes; ++u) {
+        r[u / 8][u % 8] = _mm256_maskload_ps(from + (u < left ? u : left - 1) * n, used);
+      }
     }
     turn_softmax(r, c);
     softmax_turned<kWhat>(n, c);
     turn_softmax_back(c, r);
+    if (is_inside) { /* elements of the next row, which y may have from x, are put back */
+      const __m256 behind = _mm256_loadu_ps(to + kLanes * n);
 #pragma GCC unroll 16
-    for (int64_t u = 0; u < kLanes; ++u) {
-      if (u < left) _mm256_maskstore_ps(y + (i + u) * n, used, r[u / 8][u % 8]);
+      for (int u = 0; u < kLanes; ++u) _mm256_storeu_ps(to + u * n, r[u / 8][u % 8]);
+      _mm256_storeu_ps(to + kLanes * n, behind);
+    } else {
+#pragma GCC unroll 16
+      for (int64_t u = 0; u < kLanes; ++u) {
+        if (u < left) _mm256_maskstore_ps(to + u * n, used, r[u / 8][u % 8]);
+      }
     }
   }
 }
@@ -191,7 +189,7 @@ static void softmax_long_rows(int64_t rows, int64_t n, const float* x, float* y)
 }
 
 VFN void softmax_row(int64_t n, const float* x, float* y) {
-  if (n <= kLanes ? softmax_middle_row<1>(n, x, y)
+  if (n <= kLanes       ? softmax_middle_row<1>(n, x, y)
       : n <= 2 * kLanes ? softmax_middle_row<2>(n, x, y)
       : n <= 4 * kLanes ? softmax_middle_row<4>(n, x, y)
       : n <= 6 * kLanes ? softmax_middle_row<6>(n, x, y)
@@ -209,11 +207,11 @@ static void FOLIO_LEVEL(softmax_f32)(int64_t rows, int64_t n, const float* x, fl
 }
 
 VFN void sum_row(int64_t n, const float* x, float* max, float* sum) {
-  if (n <= kLanes ? sum_middle_row<1>(n, x, max, sum)
+  if (n <= kLanes       ? sum_middle_row<1>(n, x, max, sum)
       : n <= 2 * kLanes ? sum_middle_row<2>(n, x, max, sum)
       : n <= 4 * kLanes ? sum_middle_row<4>(n, x, max, sum)
       : n <= 6 * kLanes ? sum_middle_row<6>(n, x, max, sum)
-      : n <= 8 * kLanes && sum_middle_row<8>(n, x, max, sum)) {
+                        : n <= 8 * kLanes && sum_middle_row<8>(n, x, max, sum)) {
     return;
   }
   *max = FOLIO_LEVEL(max_f32)(n, x);
