@@ -17,9 +17,10 @@ constexpr int64_t kEdge = FOLIO_WINOGRAD_EDGE;  // pixels of a square's side
 constexpr int64_t kMostPlanes = FOLIO_WINOGRAD_PLANES;
 constexpr int64_t kMostOutputs = FOLIO_WINOGRAD_OUTPUTS;
 constexpr int64_t kSquareTaps = 9;
-constexpr int64_t kFewestTaps = 3;     // of a line
-constexpr int64_t kMostPieceTaps = 4;  // of a piece of it
+constexpr int64_t kMostSquares = 5;  // of a cube
+constexpr int64_t kFewestTaps = 3;   // of a line
 constexpr int64_t kMostLineTaps = 33;
+constexpr int64_t kMostTaps = kMostSquares * kSquareTaps;
 
 constexpr int64_t kBlockFloats = 160 * 1024;  // of V and of products, each, of a block of tiles
 constexpr int64_t kFewestTiles = 28;          // of a block, if there are more: they share U
@@ -40,8 +41,8 @@ int64_t plane_stride(int64_t floats) { return (floats + kPage - 1) / kPage * kPa
 
 // Taps of up to kFilterStep channels and 16 filters.
 struct FilterTaps {
-  alignas(64) float all[kFilterStep * kMostLineTaps * kPanel];     // [channels][taps][16]
-  alignas(64) float piece[kFilterStep * kMostPieceTaps * kPanel];  // of these, of a line
+  alignas(64) float all[kFilterStep * kMostTaps * kPanel];      // [channels][taps][16]
+  alignas(64) float piece[kFilterStep * kSquareTaps * kPanel];  // of these
 };
 
 void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t filters,
@@ -50,12 +51,13 @@ void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t f
     kernels.pack_f32p16(rows, filters, from, 1, filter, taps->all);
     return;
   }
-  alignas(64) float lines[kFilterStep * kMostLineTaps * kPanel];
+  alignas(64) float lines[kFilterStep * kMostTaps * kPanel];
   widen_lines(kernels, dtype, rows, filters, from, 1, filter, lines, taps->all);
 }
 
-// The taps from `first` on, of a line; zeros behind the last.
+// The taps from `first` on; zeros behind the last.
 const float* piece_of(const WinogradForm& form, int64_t channels, int64_t first, FilterTaps* t) {
+  if (form.taps == form.piece_taps) return t->all;
   const int64_t count = std::min(form.piece_taps, form.taps - first);
   for (int64_t c = 0; c < channels; ++c) {
     float* to = t->piece + c * form.piece_taps * kPanel;
@@ -79,8 +81,7 @@ void fill_panel(const FolioKernels& kernels, const WinogradForm& form, DType dty
     read_taps(kernels, dtype, filter.channels * form.taps, filters,
               from + c * form.taps * panel_element_bytes(dtype), channels * form.taps, &taps);
     for (int64_t piece = 0; piece < form.pieces; ++piece) {
-      filter.g =
-          form.is_line ? piece_of(form, filter.channels, piece * form.piece_taps, &taps) : taps.all;
+      filter.g = piece_of(form, filter.channels, piece * form.piece_taps, &taps);
       kernels.winograd_filter_f32(&filter);
       for (int64_t e = 0; e < form.planes; ++e) {
         std::memcpy(u + e * stride + (piece * channels + c) * kPanel,
@@ -138,21 +139,21 @@ class AxisTile {
 // as the transforms of 16 channels.)
 class TilePlace {
  public:
-  TilePlace(const WinogradAxis& lines, const WinogradAxis& across, int64_t i)
-      : image_(i / across.count / lines.count),
-        line_(lines, i / across.count % lines.count),
-        column_(across, i % across.count) {}
+  TilePlace(const WinogradAxes& axes, int64_t i)
+      : image_(i / axes.count()),
+        axis_{AxisTile(axes.of[0], i / axes.of[2].count / axes.of[1].count % axes.of[0].count),
+              AxisTile(axes.of[1], i / axes.of[2].count % axes.of[1].count),
+              AxisTile(axes.of[2], i % axes.of[2].count)} {}
 
   int64_t image() const { return image_; }
-  int64_t line() const { return line_.first(); }
-  int64_t column() const { return column_.first(); }
+  int64_t first(int axis) const { return axis_[axis].first(); }
   void next() {
-    if (!column_.next() && !line_.next()) ++image_;
+    if (!axis_[2].next() && !axis_[1].next() && !axis_[0].next()) ++image_;
   }
 
  private:
   int64_t image_;
-  AxisTile line_, column_;
+  AxisTile axis_[3];
 };
 
 class WinogradProduct {
@@ -163,9 +164,17 @@ class WinogradProduct {
         kernels_(kernels),
         args_(args),
         form_(args.weights->shape().dims()),
-        lines_(axis_of(form_, s.window, 1)),
-        across_(axis_of(form_, s.window, 2)),
+        axes_{{axis_of(form_, s.window, 0), axis_of(form_, s.window, 1),
+               axis_of(form_, s.window, 2)}},
         tiles_(s.batch * image_tiles()) {
+    for (int axis = 0; axis < 3; ++axis) {
+      pixels_[axis] = form_.has_tiles(axis) ? form_.edge : 1;
+      reach_[axis] = (pixels_[axis] - 1) * axes_.of[axis].step;
+      stride_[axis] = axes_.of[axis].step * s.c_in;
+      outputs_[axis] = form_.has_tiles(axis) ? kSide : 1;
+    }
+    stride_[1] *= s.window.in[2];
+    stride_[0] *= s.window.in[1] * s.window.in[2];
     // The transforms enlarge what a product loses: it loses nothing, whatever the session allows.
     const int32_t precision = product_precision(kernels, image_tiles(), s.c_out, form_.depth);
     precision_ = std::min<int32_t>(precision, kFolioHighest);
@@ -247,7 +256,7 @@ class WinogradProduct {
     return Status::ok();
   }
 
-  // Across a line's direction outputs are alone.
+  // Where tiles have no side, outputs are alone.
   static WinogradAxis axis_of(const WinogradForm& form, const Window& w, int axis) {
     return {w.out[axis], form.has_tiles(axis) ? w.dilation[axis] : w.out[axis]};
   }
@@ -293,7 +302,7 @@ class WinogradProduct {
 
   int64_t packed_stride() const { return panel_columns(s_.c_out) * form_.depth; }
 
-  int64_t image_tiles() const { return lines_.count * across_.count; }
+  int64_t image_tiles() const { return axes_.count(); }
 
   // V of tiles [first, first + count); v: where the first one's goes.
   void transform(int64_t first, int64_t count, float* v) const {
@@ -304,14 +313,17 @@ class WinogradProduct {
     input.plane_stride = v_stride();
     input.row_stride = form_.depth;
     input.line_taps = form_.line_taps();
-    TilePlace begin(lines_, across_, first);
+    TilePlace begin(axes_, first);
     for (int64_t t = 0; t < count; t += kStep) {
       input.tiles = std::min(kStep, count - t);
       TilePlace end = begin;
       for (int64_t piece = 0; piece < form_.pieces; ++piece) {
+        int64_t behind[3];  // a tile's first output
+        for (int axis = 0; axis < 3; ++axis) behind[axis] = -s_.window.pad_begin[axis];
+        behind[form_.axis] += piece * form_.reach * s_.window.dilation[form_.axis];
         const float** to = x;
         end = begin;
-        for (int64_t i = 0; i < input.tiles; ++i, end.next()) to = point(end, piece, to);
+        for (int64_t i = 0; i < input.tiles; ++i, end.next()) to = point(end, behind, to);
         input.v = v + t * form_.depth + piece * s_.c_in;
         kernels_.winograd_input_f32(&input);
       }
@@ -319,22 +331,43 @@ class WinogradProduct {
     }
   }
 
-  // The pixels of a tile; zeros outside of the image. Gives the place of the next tile's.
-  const float** point(const TilePlace& tile, int64_t piece, const float** x) const {
+  // The pixels that some taps see of a tile, from `behind` its first output on; zeros outside of
+  // the image. Gives the place of the next tile's.
+  const float** point(const TilePlace& tile, const int64_t* behind, const float** x) const {
     const Window& w = s_.window;
+    const int64_t first[3] = {tile.first(0) + behind[0], tile.first(1) + behind[1],
+                              tile.first(2) + behind[2]};
     const float* image = args_.x + tile.image() * w.in_count() * s_.c_in;
-    const int64_t behind = piece * form_.piece_taps * w.dilation[form_.axis];
-    const int64_t first = tile.column() - w.pad_begin[2] + (form_.axis == 2 ? behind : 0);
-    const int64_t columns = form_.along(2, form_.edge);
-    const int64_t end = first + columns * across_.step;
-    const bool is_whole = first >= 0 && end - across_.step < w.in[2];
-    int64_t line = tile.line() - w.pad_begin[1] + (form_.axis == 1 ? behind : 0);
-    for (int64_t i = form_.along(1, form_.edge); i > 0; --i, line += lines_.step) {
-      const bool is_inside = line >= 0 && line < w.in[1];
-      const float* row = is_inside ? image + line * w.in[2] * s_.c_in : zeros_;
-      for (int64_t j = first; j != end; j += across_.step) {
-        const bool is_there = is_inside && (is_whole || (j >= 0 && j < w.in[2]));
-        *x++ = is_there ? row + j * s_.c_in : zeros_;
+    bool is_whole = true;
+    for (int axis = 0; axis < 3; ++axis) {
+      is_whole &= first[axis] >= 0 && first[axis] + reach_[axis] < w.in[axis];
+    }
+    if (!is_whole) return point_edge(image, first, x);
+    const float* slice = image + ((first[0] * w.in[1] + first[1]) * w.in[2] + first[2]) * s_.c_in;
+    for (int64_t i = pixels_[0]; i > 0; --i, slice += stride_[0]) {
+      const float* line = slice;
+      for (int64_t j = pixels_[1]; j > 0; --j, line += stride_[1]) {
+        const float* pixel = line;
+        for (int64_t k = pixels_[2]; k > 0; --k, pixel += stride_[2]) *x++ = pixel;
+      }
+    }
+    return x;
+  }
+
+  const float** point_edge(const float* image, const int64_t* first, const float** x) const {
+    const Window& w = s_.window;
+    int64_t slice = first[0];
+    for (int64_t i = pixels_[0]; i > 0; --i, slice += axes_.of[0].step) {
+      const bool is_slice = slice >= 0 && slice < w.in[0];
+      int64_t line = first[1];
+      for (int64_t j = pixels_[1]; j > 0; --j, line += axes_.of[1].step) {
+        const bool is_line = is_slice && line >= 0 && line < w.in[1];
+        const int64_t row = (slice * w.in[1] + line) * w.in[2];
+        int64_t pixel = first[2];
+        for (int64_t k = pixels_[2]; k > 0; --k, pixel += axes_.of[2].step) {
+          const bool is_there = is_line && pixel >= 0 && pixel < w.in[2];
+          *x++ = is_there ? image + (row + pixel) * s_.c_in : zeros_;
+        }
       }
     }
     return x;
@@ -379,7 +412,7 @@ class WinogradProduct {
   bool finish(int64_t first, int64_t tiles, int64_t column, int64_t columns, const float* m) const {
     int64_t places[kStep * kMostOutputs];
     int64_t* end = places;
-    TilePlace at(lines_, across_, first);
+    TilePlace at(axes_, first);
     for (int64_t i = 0; i < tiles; ++i, at.next()) end = place(at, column, end);
     FolioWinogradOutput output{};
     output.tiles = tiles;
@@ -407,13 +440,17 @@ class WinogradProduct {
   // the next tile's.
   int64_t* place(const TilePlace& tile, int64_t column, int64_t* places) const {
     const Window& w = s_.window;
-    const int64_t end = tile.column() + form_.along(2, kSide) * across_.step;
-    int64_t y = tile.line();
-    for (int64_t i = form_.along(1, kSide); i > 0; --i, y += lines_.step) {
-      const int64_t line = (tile.image() * w.out[1] + y) * w.out[2];
-      for (int64_t x = tile.column(); x != end; x += across_.step) {
-        const bool is_inside = y < w.out[1] && x < w.out[2];
-        *places++ = is_inside ? (line + x) * s_.c_out + column : -1;
+    const int64_t step = axes_.of[2].step;
+    const int64_t end = tile.first(2) + outputs_[2] * step;
+    int64_t z = tile.first(0);
+    for (int64_t i = outputs_[0]; i > 0; --i, z += axes_.of[0].step) {
+      int64_t y = tile.first(1);
+      for (int64_t j = outputs_[1]; j > 0; --j, y += axes_.of[1].step) {
+        const int64_t line = ((tile.image() * w.out[0] + z) * w.out[1] + y) * w.out[2];
+        const bool is_line = z < w.out[0] && y < w.out[1];
+        for (int64_t x = tile.first(2); x != end; x += step) {
+          *places++ = is_line && x < w.out[2] ? (line + x) * s_.c_out + column : -1;
+        }
       }
     }
     return places;
@@ -423,9 +460,12 @@ class WinogradProduct {
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
   WinogradForm form_;
-  WinogradAxis lines_, across_;  // of tiles in an image
-  int64_t tiles_;                // of all images
-  FolioGemmF32 function_{};      // the activation, if the transform itself applies it
+  WinogradAxes axes_;               // of tiles in an image
+  int64_t tiles_;                   // of all images
+  int64_t pixels_[3], outputs_[3];  // of a tile
+  int64_t reach_[3];                // of its last pixel from its first one
+  int64_t stride_[3];               // floats between its pixels
+  FolioGemmF32 function_{};         // the activation, if the transform itself applies it
   int32_t precision_ = kFolioChain;
   bool finishes_ = false;
   bool is_cut_ = false;           // blocks of columns are what threads share
@@ -463,30 +503,39 @@ WinogradAxis::WinogradAxis(int64_t outputs, int64_t dilation)
       count(outputs > 0 ? together * ((outputs - 1) / (step * kSide) + 1) : 0) {}
 
 WinogradForm::WinogradForm(Span<const int64_t> w) {
-  const int64_t columns = w[w.size() - 1];
-  is_line = w.size() == 3 || w[2] == 1 || columns == 1;
-  axis = columns == 1 ? 1 : 2;
-  taps = !is_line ? kSquareTaps : axis == 1 ? w[2] : columns;
-  pieces = 1;
-  piece_taps = kSquareTaps;
-  planes = kMostPlanes;
-  edge = kEdge;
+  int64_t kernel[3] = {1, 1, 1};
+  for (size_t i = 2; i < w.size(); ++i) kernel[i + 3 - w.size()] = w[i];
+  const int ones = static_cast<int>(std::count(kernel, kernel + 3, 1));
+  is_line = ones >= 2;
+  taps = kernel[0] * kernel[1] * kernel[2];
   if (is_line) {
+    axis = kernel[0] > 1 ? 0 : kernel[1] > 1 ? 1 : 2;
     const auto pieces_of = [&](int64_t each) { return (taps + each - 1) / each; };
     const auto planes_of = [](int64_t each) { return each + kSide - 1; };
     // Whichever takes fewer products.
-    piece_taps = pieces_of(4) * planes_of(4) < pieces_of(3) * planes_of(3) ? 4 : 3;
-    pieces = pieces_of(piece_taps);
-    planes = edge = planes_of(piece_taps);
+    reach = pieces_of(4) * planes_of(4) < pieces_of(3) * planes_of(3) ? 4 : 3;
+    piece_taps = reach;
+    pieces = pieces_of(reach);
+    planes = edge = planes_of(reach);
+  } else {
+    axis = 0;
+    reach = 1;
+    piece_taps = kSquareTaps;
+    pieces = kernel[0];
+    planes = kMostPlanes;
+    edge = kEdge;
   }
   depth = pieces * w[1];
 }
 
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
-  if ((w.size() != 3 && w.size() != 4) || w[0] < 1 || w[1] < 1) return false;
-  const WinogradForm form(w);
-  const bool is_line = form.is_line && form.taps >= kFewestTaps && form.taps <= kMostLineTaps;
-  const bool is_square = w.size() == 4 && w[2] == 3 && w[3] == 3;
+  if (w.size() < 3 || w.size() > 5 || w[0] < 1 || w[1] < 1) return false;
+  const bool is_square = w.size() > 3 && w[w.size() - 2] == 3 && w[w.size() - 1] == 3 &&
+                         (w.size() == 4 || (w[2] >= 1 && w[2] <= kMostSquares));
+  const auto spatial = static_cast<std::ptrdiff_t>(w.size()) - 2;
+  const bool is_line = std::count(w.begin() + 2, w.end(), 1) >= spatial - 1 &&
+                       *std::max_element(w.begin() + 2, w.end()) >= kFewestTaps &&
+                       *std::max_element(w.begin() + 2, w.end()) <= kMostLineTaps;
   return (is_line || is_square) && attrs.group == 1 && is_all(attrs.window.strides, 1);
 }
 

@@ -1,5 +1,5 @@
-// 3x3 convolutions with stride 1 and channels last, and those along lines, compute by Winograd's
-// algorithm where that is faster: they get the attribute `winograd`.
+// 3x3 and Kx3x3 convolutions with stride 1 and channels last, and those along lines, compute by
+// Winograd's algorithm where that is faster: they get the attribute `winograd`.
 //
 //   folio.nhwc.Conv(x, w, ...)   ->   the same with winograd = 1
 //
@@ -88,7 +88,7 @@ class ChooseWinograd {
     constexpr int64_t kFewestOfLines = 14;  // rows of the widest kernel's tile
     double tiles = 1;
     double direct = static_cast<double>(form.taps);
-    for (int axis = y.size() == 4 ? 1 : 2; axis <= 2; ++axis) {
+    for (int axis = 5 - static_cast<int>(y.size()); axis <= 2; ++axis) {
       const bool is_tiled = form.has_tiles(axis);
       const auto from_end = static_cast<size_t>(3 - axis);
       const int64_t size = usual_size(y[y.size() - 1 - from_end],

@@ -9,33 +9,36 @@
 namespace folio {
 namespace {
 
+using Numbers = std::vector<int64_t>;
+
+int64_t product(const Numbers& numbers) {
+  int64_t out = 1;
+  for (const int64_t number : numbers) out *= number;
+  return out;
+}
+
+// By the image's axes.
 struct ConvCase {
-  int64_t batch, height, width, channels, filters;
-  std::vector<int64_t> pads = {1, 1, 1, 1};
-  std::vector<int64_t> dilations = {1, 1};
+  int64_t batch, channels, filters;
+  Numbers image, kernel, dilations, pads;
 
-  int64_t taps = 0;        // of a line; 0: 3 x 3
-  bool has_height = true;  // or a line is all of an image
-  bool is_column = false;  // the line
-
-  int64_t rows() const { return taps == 0 ? 3 : is_column ? taps : 1; }
-  int64_t columns() const { return taps == 0 ? 3 : is_column ? 1 : taps; }
-  int64_t count() const { return rows() * columns(); }
-  int64_t out_height() const { return height + pads[0] + pads[2] - (rows() - 1) * dilations[0]; }
-  int64_t out_width() const { return width + pads[1] + pads[3] - (columns() - 1) * dilations[1]; }
-  Shape image(int64_t image_height, int64_t image_width, int64_t image_channels) const {
-    return has_height ? Shape{batch, image_height, image_width, image_channels}
-                      : Shape{batch, image_width, image_channels};
+  Numbers out() const {
+    Numbers y = image;
+    for (size_t i = 0; i < y.size(); ++i) {
+      y[i] += pads[i] + pads[i + y.size()] - (kernel[i] - 1) * dilations[i];
+    }
+    return y;
+  }
+  Shape images(const Numbers& sizes, int64_t each) const {
+    Shape shape{batch};
+    for (const int64_t size : sizes) shape.push_back(size);
+    shape.push_back(each);
+    return shape;
   }
   Shape w() const {
-    return has_height ? Shape{filters, channels, rows(), columns()}
-                      : Shape{filters, channels, columns()};
-  }
-  // Of all axes, or of the only one.
-  std::vector<int64_t> of_axes(const std::vector<int64_t>& numbers) const {
-    if (has_height) return numbers;
-    if (numbers.size() == 4) return {numbers[1], numbers[3]};
-    return {numbers[1]};
+    Shape shape{filters, channels};
+    for (const int64_t taps : kernel) shape.push_back(taps);
+    return shape;
   }
 };
 
@@ -47,32 +50,38 @@ std::vector<float> wave(int64_t count, float step) {
   return out;
 }
 
+ConvCase square(int64_t batch, int64_t height, int64_t width, int64_t channels, int64_t filters,
+                const Numbers& pads = {1, 1, 1, 1}, const Numbers& dilations = {1, 1}) {
+  return {batch, channels, filters, {height, width}, {3, 3}, dilations, pads};
+}
+
 // Of one axis, padded so that the outputs are as many as the inputs, or one less.
 ConvCase line(int64_t batch, int64_t width, int64_t channels, int64_t filters, int64_t taps,
               int64_t dilation) {
   const int64_t pad = (taps - 1) * dilation / 2;
-  return {batch, 1, width, channels, filters, {0, pad, 0, pad}, {1, dilation}, taps, false};
+  return {batch, channels, filters, {width}, {taps}, {dilation}, {pad, pad}};
 }
 
 // Edges of tiles and panels, blocks of tiles and of columns, several rounds; dilations that cut the
-// outputs evenly, unevenly, and into single ones; lines.
+// outputs evenly, unevenly, and into single ones; lines along each axis; cubes, also such whose
+// outer squares see padding alone.
 const std::vector<ConvCase>& cases() {
   static const std::vector<ConvCase> all = {
-      {1, 4, 4, 1, 1},
-      {1, 3, 3, 1, 2, {0, 0, 0, 0}},
-      {1, 1, 1, 3, 5},
-      {1, 1, 9, 5, 17, {2, 1, 2, 0}},
-      {2, 5, 7, 16, 16},
-      {1, 8, 8, 17, 33, {0, 1, 2, 0}},
-      {3, 9, 6, 40, 24, {2, 2, 2, 2}},
-      {1, 14, 14, 70, 130},
-      {1, 7, 7, 130, 260},
-      {1, 30, 37, 24, 100},
-      {2, 61, 40, 16, 16},
-      {1, 16, 16, 16, 17, {2, 2, 2, 2}, {2, 2}},
-      {2, 33, 30, 20, 40, {4, 3, 4, 3}, {4, 3}},
-      {1, 5, 11, 18, 16, {9, 1, 9, 1}, {9, 1}},
-      {1, 23, 20, 130, 70, {0, 6, 12, 6}, {6, 6}},
+      square(1, 4, 4, 1, 1),
+      square(1, 3, 3, 1, 2, {0, 0, 0, 0}),
+      square(1, 1, 1, 3, 5),
+      square(1, 1, 9, 5, 17, {2, 1, 2, 0}),
+      square(2, 5, 7, 16, 16),
+      square(1, 8, 8, 17, 33, {0, 1, 2, 0}),
+      square(3, 9, 6, 40, 24, {2, 2, 2, 2}),
+      square(1, 14, 14, 70, 130),
+      square(1, 7, 7, 130, 260),
+      square(1, 30, 37, 24, 100),
+      square(2, 61, 40, 16, 16),
+      square(1, 16, 16, 16, 17, {2, 2, 2, 2}, {2, 2}),
+      square(2, 33, 30, 20, 40, {4, 3, 4, 3}, {4, 3}),
+      square(1, 5, 11, 18, 16, {9, 1, 9, 1}, {9, 1}),
+      square(1, 23, 20, 130, 70, {0, 6, 12, 6}, {6, 6}),
       line(1, 7, 5, 3, 3, 1),
       line(2, 50, 33, 40, 3, 1),
       line(1, 61, 16, 70, 5, 4),
@@ -81,10 +90,19 @@ const std::vector<ConvCase>& cases() {
       line(1, 66, 9, 20, 4, 2),
       line(1, 51, 20, 16, 9, 1),
       line(1, 40, 130, 260, 33, 1),
-      {2, 5, 19, 16, 33, {1, 2, 0, 2}, {1, 1}, 7},
-      {1, 3, 30, 17, 16, {0, 4, 0, 2}, {3, 2}, 4},
-      {2, 37, 6, 20, 33, {3, 0, 3, 1}, {1, 5}, 7, true, true},
-      {1, 25, 1, 16, 18, {4, 2, 0, 0}, {2, 1}, 3, true, true},
+      {2, 16, 33, {5, 19}, {1, 7}, {1, 1}, {1, 2, 0, 2}},
+      {1, 17, 16, {3, 30}, {1, 4}, {3, 2}, {0, 4, 0, 2}},
+      {2, 20, 33, {37, 6}, {7, 1}, {1, 5}, {3, 0, 3, 1}},
+      {1, 16, 18, {25, 1}, {3, 1}, {2, 1}, {4, 2, 0, 0}},
+      {2, 20, 33, {29, 3, 4}, {3, 1, 1}, {1, 1, 1}, {1, 0, 0, 1, 0, 0}},
+      {1, 16, 40, {40, 2, 3}, {7, 1, 1}, {3, 1, 2}, {9, 0, 1, 9, 1, 0}},
+      {2, 17, 16, {3, 26, 4}, {1, 5, 1}, {1, 2, 1}, {0, 4, 0, 1, 4, 0}},
+      {1, 16, 16, {3, 2, 61}, {1, 1, 11}, {1, 1, 1}, {0, 0, 5, 0, 0, 5}},
+      {2, 16, 17, {4, 9, 11}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}},
+      {1, 40, 70, {6, 14, 10}, {3, 3, 3}, {1, 1, 1}, {0, 1, 2, 2, 0, 1}},
+      {1, 20, 16, {1, 7, 8}, {5, 3, 3}, {1, 1, 1}, {2, 1, 1, 2, 1, 1}},
+      {3, 18, 33, {9, 12, 9}, {2, 3, 3}, {3, 2, 1}, {2, 2, 1, 0, 2, 1}},
+      {2, 16, 16, {5, 8, 8}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1, 0, 1, 1}},
   };
   return all;
 }
@@ -100,17 +118,16 @@ struct Given {
 
 Given given(const ConvCase& c) {
   Given out;
-  out.x = wave(c.batch * c.height * c.width * c.channels, 0.37F);
-  out.w = wave(c.filters * c.channels * c.count(), 0.73F);
+  out.x = wave(c.batch * product(c.image) * c.channels, 0.37F);
+  out.w = wave(c.filters * c.channels * product(c.kernel), 0.73F);
   return out;
 }
 
 std::vector<float> output_of(const ConvCase& c, const Given& g) {
   OpTester t("Conv", 1, "folio.nhwc");
-  t.threads(g.threads).attr_ints("pads", c.of_axes(c.pads));
-  t.attr_ints("dilations", c.of_axes(c.dilations));
+  t.threads(g.threads).attr_ints("pads", c.pads).attr_ints("dilations", c.dilations);
   if (g.is_winograd) t.attr("winograd", 1);
-  t.input<float>(c.image(c.height, c.width, c.channels), g.x);
+  t.input<float>(c.images(c.image, c.channels), g.x);
   const Shape w = c.w();
   if (g.is_packed) {
     t.constant<float>(w, g.w);
@@ -119,7 +136,7 @@ std::vector<float> output_of(const ConvCase& c, const Given& g) {
   }
   if (g.is_all) {
     t.attr("activation", g.activation);
-    const Shape y = c.image(c.out_height(), c.out_width(), c.filters);
+    const Shape y = c.images(c.out(), c.filters);
     t.input<float>({c.filters}, wave(c.filters, 0.19F));
     t.input<float>(y, wave(y.count(), 0.41F));
     t.input<float>({c.filters}, wave(c.filters, 0.51F));
@@ -136,7 +153,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 void expect_near(const ConvCase& c, const std::vector<float>& got,
                  const std::vector<float>& expected) {
   ASSERT_EQ(got.size(), expected.size());
-  const double bound = 1e-6 * static_cast<double>(c.count() * c.channels + 2);
+  const double bound = 1e-6 * static_cast<double>(product(c.kernel) * c.channels + 2);
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], bound) << i;
 }
 
@@ -183,8 +200,8 @@ TEST(WinogradConv, ThreadsChangeNoBit) {
 }
 
 TEST(WinogradConv, AnImageDoesNotDependOnItsNeighbours) {
-  const ConvCase two{2, 10, 13, 20, 18};
-  const ConvCase one{1, 10, 13, 20, 18};
+  const ConvCase two = square(2, 10, 13, 20, 18);
+  const ConvCase one = square(1, 10, 13, 20, 18);
   Given g = given(two);
   const std::vector<float> both = output_of(two, g);
   g.x.erase(g.x.begin(), g.x.begin() + 10 * 13 * 20);
@@ -211,7 +228,8 @@ void expect_bad_pixel(const ConvCase& c, Given g, float bad, size_t pixel) {
 }
 
 TEST(WinogradConv, InfinityAndNanAreThoseOfDirectConvolution) {
-  for (const ConvCase& c : {ConvCase{3, 9, 9, 18, 20}, line(3, 81, 18, 20, 7, 2)}) {
+  const ConvCase cube{3, 18, 20, {3, 3, 9}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}};
+  for (const ConvCase& c : {square(3, 9, 9, 18, 20), line(3, 81, 18, 20, 7, 2), cube}) {
     Given g = given(c);
     for (const bool packed : {true, false}) {
       g.is_packed = packed;
@@ -223,7 +241,7 @@ TEST(WinogradConv, InfinityAndNanAreThoseOfDirectConvolution) {
 }
 
 TEST(WinogradConv, InfinityAndNanInWeightsAreThoseOfDirectConvolution) {
-  const ConvCase c{1, 9, 6, 18, 20};
+  const ConvCase c = square(1, 9, 6, 18, 20);
   for (const float bad : {INFINITY, NAN, 3e38F}) {
     for (size_t tap = 0; tap < 9; ++tap) {
       Given g = given(c);
@@ -243,19 +261,24 @@ TEST(WinogradConv, InfinityAndNanInWeightsAreThoseOfDirectConvolution) {
 }
 
 TEST(WinogradConv, RefusesWhatDoesNotFit) {
-  const auto refused = [](const Shape& w, const char* attribute) {
+  const auto refused = [](const Shape& w, const Numbers& strides) {
     OpTester t("Conv", 1, "folio.nhwc");
-    t.attr("winograd", 1);
-    if (attribute) t.attr_ints(attribute, {2, 2});
-    t.input<float>({1, 7, 7, 2}, std::vector<float>(98));
+    t.attr("winograd", 1).attr_ints("strides", strides);
+    const Shape x = strides.size() == 2 ? Shape{1, 7, 7, 2} : Shape{1, 7, 7, 7, 2};
+    t.input<float>(x, std::vector<float>(static_cast<size_t>(x.count())));
     t.input<float>(w, std::vector<float>(static_cast<size_t>(w.count())));
     t.outputs(1).fails("by Winograd's algorithm");
   };
-  refused({2, 2, 3, 2}, nullptr);
-  refused({2, 2, 5, 5}, nullptr);
-  refused({2, 2, 1, 2}, nullptr);
-  refused({2, 2, 2, 1}, nullptr);
-  refused({2, 2, 3, 3}, "strides");
+  refused({2, 2, 3, 2}, {1, 1});
+  refused({2, 2, 5, 5}, {1, 1});
+  refused({2, 2, 1, 2}, {1, 1});
+  refused({2, 2, 2, 1}, {1, 1});
+  refused({2, 2, 3, 3}, {2, 2});
+  refused({2, 2, 3, 3, 2}, {1, 1, 1});
+  refused({2, 2, 3, 1, 3}, {1, 1, 1});
+  refused({2, 2, 6, 3, 3}, {1, 1, 1});
+  refused({2, 2, 2, 1, 1}, {1, 1, 1});
+  refused({2, 2, 3, 3, 3}, {2, 1, 1});
 }
 
 }  // namespace

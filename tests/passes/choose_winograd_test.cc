@@ -83,6 +83,30 @@ TEST(ChooseWinograd, TakesDilatedOnesWhoseTilesAreFull) {
   }
 }
 
+// Cubes of `depth` squares, over `slices` of 16 x 16.
+ModelWriter cube_model(int64_t depth, int64_t slices, const std::vector<int64_t>& strides) {
+  ModelWriter writer = plain_model();
+  auto& graph = writer.graph();
+  const int64_t pad = depth / 2;
+  graph.input("x", f32_type({1, 16, slices, 16, 16}));
+  graph.initializer(f32_tensor("w", {16, 16, depth, 3, 3}, wave(16 * 16 * depth * 9)));
+  graph.node("Conv", {"x", "w"}, {"y"})
+      .attr_ints("strides", strides)
+      .attr_ints("pads", {pad, 1, 1, pad, 1, 1});
+  graph.output("y", f32_type({1, 16, model_writer::Dim("d"), model_writer::Dim("h"),
+                              model_writer::Dim("w")}));
+  return writer;
+}
+
+TEST(ChooseWinograd, TakesCubesAsTheirSquares) {
+  for (const auto& [depth, taken] : {std::pair{1, 1}, {2, 1}, {3, 1}, {5, 1}, {6, 0}}) {
+    EXPECT_EQ(chosen(cube_model(depth, 8, {1, 1, 1})), taken) << depth;
+  }
+  EXPECT_EQ(chosen(cube_model(3, 1, {1, 1, 1})), 1);
+  EXPECT_EQ(chosen(cube_model(3, 8, {2, 1, 1})), 0);
+  EXPECT_EQ(chosen(cube_model(3, 8, {1, 2, 2})), 0);
+}
+
 // Filters along a line, of an image [batch, channels, width] or, with a height, of its lines.
 struct LineCase {
   int64_t channels = 32, filters = 32, width = 56, taps = 3;
