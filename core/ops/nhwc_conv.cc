@@ -7,7 +7,7 @@
 // b [M], z as y, scale [M]
 //         -> y [N, out..., M]
 // Types:  float.
-// winograd: 1: the other algorithm, of 3x3 filters with stride 1 (op_winograd.h); the pass
+// winograd: 1: the other algorithm, of filters with stride 1 (op_winograd.h); the pass
 //         choose_winograd says where.
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"

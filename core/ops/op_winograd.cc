@@ -13,14 +13,12 @@ namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
 constexpr int64_t kSide = FOLIO_WINOGRAD_SIDE;  // outputs of a tile along a line
-constexpr int64_t kEdge = FOLIO_WINOGRAD_EDGE;  // pixels of a square's side
 constexpr int64_t kMostPlanes = FOLIO_WINOGRAD_PLANES;
 constexpr int64_t kMostOutputs = FOLIO_WINOGRAD_OUTPUTS;
-constexpr int64_t kSquareTaps = 9;
-constexpr int64_t kMostSquares = 5;  // of a cube
-constexpr int64_t kFewestTaps = 3;   // of a line
+constexpr int64_t kSquare = 3;      // taps of a square's side
+constexpr int64_t kFewestTaps = 3;  // of a line
 constexpr int64_t kMostLineTaps = 33;
-constexpr int64_t kMostTaps = kMostSquares * kSquareTaps;
+constexpr int64_t kMostTaps = 81;
 
 constexpr int64_t kBlockFloats = 160 * 1024;  // of V and of products, each, of a block of tiles
 constexpr int64_t kFewestTiles = 28;          // of a block, if there are more: they share U
@@ -39,10 +37,18 @@ constexpr int64_t kPage = 1024;                 // floats
 // different sets of the cache.
 int64_t plane_stride(int64_t floats) { return (floats + kPage - 1) / kPage * kPage + kPanel; }
 
+// Where a piece is, by axes.
+void place_of(const WinogradForm& form, int64_t piece, int64_t* at) {
+  for (int axis = 2; axis >= 0; --axis) {
+    at[axis] = piece % form.count[axis];
+    piece /= form.count[axis];
+  }
+}
+
 // Taps of up to kFilterStep channels and 16 filters.
 struct FilterTaps {
-  alignas(64) float all[kFilterStep * kMostTaps * kPanel];      // [channels][taps][16]
-  alignas(64) float piece[kFilterStep * kSquareTaps * kPanel];  // of these
+  alignas(64) float all[kFilterStep * kMostTaps * kPanel];            // [channels][taps][16]
+  alignas(64) float piece[kFilterStep * kSquare * kSquare * kPanel];  // of these
 };
 
 void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t filters,
@@ -55,14 +61,27 @@ void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t f
   widen_lines(kernels, dtype, rows, filters, from, 1, filter, lines, taps->all);
 }
 
-// The taps from `first` on; zeros behind the last.
-const float* piece_of(const WinogradForm& form, int64_t channels, int64_t first, FilterTaps* t) {
+// Piece `at` of the taps, by axes; zeros for what the filter has not.
+const float* piece_of(const WinogradForm& form, int64_t channels, const int64_t* at,
+                      FilterTaps* t) {
   if (form.taps == form.piece_taps) return t->all;
-  const int64_t count = std::min(form.piece_taps, form.taps - first);
+  int64_t begin[3], end[3];
+  for (int axis = 0; axis < 3; ++axis) {
+    begin[axis] = at[axis] * form.size[axis];
+    end[axis] = begin[axis] + form.size[axis];
+  }
+  float* to = t->piece;
   for (int64_t c = 0; c < channels; ++c) {
-    float* to = t->piece + c * form.piece_taps * kPanel;
-    std::copy_n(t->all + (c * form.taps + first) * kPanel, count * kPanel, to);
-    std::fill_n(to + count * kPanel, (form.piece_taps - count) * kPanel, 0.0F);
+    for (int64_t i = begin[0]; i < end[0]; ++i) {
+      for (int64_t j = begin[1]; j < end[1]; ++j) {
+        for (int64_t k = begin[2]; k < end[2]; ++k, to += kPanel) {
+          const bool has = i < form.kernel[0] && j < form.kernel[1] && k < form.kernel[2];
+          const int64_t tap = (i * form.kernel[1] + j) * form.kernel[2] + k;
+          if (has) std::copy_n(t->all + (c * form.taps + tap) * kPanel, kPanel, to);
+          if (!has) std::fill_n(to, kPanel, 0.0F);
+        }
+      }
+    }
   }
   return t->piece;
 }
@@ -81,7 +100,9 @@ void fill_panel(const FolioKernels& kernels, const WinogradForm& form, DType dty
     read_taps(kernels, dtype, filter.channels * form.taps, filters,
               from + c * form.taps * panel_element_bytes(dtype), channels * form.taps, &taps);
     for (int64_t piece = 0; piece < form.pieces; ++piece) {
-      filter.g = piece_of(form, filter.channels, piece * form.piece_taps, &taps);
+      int64_t at[3];
+      place_of(form, piece, at);
+      filter.g = piece_of(form, filter.channels, at, &taps);
       kernels.winograd_filter_f32(&filter);
       for (int64_t e = 0; e < form.planes; ++e) {
         std::memcpy(u + e * stride + (piece * channels + c) * kPanel,
@@ -168,7 +189,7 @@ class WinogradProduct {
                axis_of(form_, s.window, 2)}},
         tiles_(s.batch * image_tiles()) {
     for (int axis = 0; axis < 3; ++axis) {
-      pixels_[axis] = form_.has_tiles(axis) ? form_.edge : 1;
+      pixels_[axis] = form_.has_tiles(axis) ? form_.size[axis] + kSide - 1 : 1;
       reach_[axis] = (pixels_[axis] - 1) * axes_.of[axis].step;
       stride_[axis] = axes_.of[axis].step * s.c_in;
       outputs_[axis] = form_.has_tiles(axis) ? kSide : 1;
@@ -319,8 +340,11 @@ class WinogradProduct {
       TilePlace end = begin;
       for (int64_t piece = 0; piece < form_.pieces; ++piece) {
         int64_t behind[3];  // a tile's first output
-        for (int axis = 0; axis < 3; ++axis) behind[axis] = -s_.window.pad_begin[axis];
-        behind[form_.axis] += piece * form_.reach * s_.window.dilation[form_.axis];
+        place_of(form_, piece, behind);
+        for (int axis = 0; axis < 3; ++axis) {
+          behind[axis] *= form_.size[axis] * s_.window.dilation[axis];
+          behind[axis] -= s_.window.pad_begin[axis];
+        }
         const float** to = x;
         end = begin;
         for (int64_t i = 0; i < input.tiles; ++i, end.next()) to = point(end, behind, to);
@@ -502,45 +526,49 @@ WinogradAxis::WinogradAxis(int64_t outputs, int64_t dilation)
       together(std::max<int64_t>(std::min(step, outputs), 1)),
       count(outputs > 0 ? together * ((outputs - 1) / (step * kSide) + 1) : 0) {}
 
-WinogradForm::WinogradForm(Span<const int64_t> w) {
-  int64_t kernel[3] = {1, 1, 1};
+WinogradForm::WinogradForm(Span<const int64_t> w)
+    : kernel{1, 1, 1}, size{1, 1, 1}, taps(1), pieces(1), piece_taps(1), planes(1) {
   for (size_t i = 2; i < w.size(); ++i) kernel[i + 3 - w.size()] = w[i];
-  const int ones = static_cast<int>(std::count(kernel, kernel + 3, 1));
-  is_line = ones >= 2;
-  taps = kernel[0] * kernel[1] * kernel[2];
-  if (is_line) {
-    axis = kernel[0] > 1 ? 0 : kernel[1] > 1 ? 1 : 2;
-    const auto pieces_of = [&](int64_t each) { return (taps + each - 1) / each; };
-    const auto planes_of = [](int64_t each) { return each + kSide - 1; };
-    // Whichever takes fewer products.
-    reach = pieces_of(4) * planes_of(4) < pieces_of(3) * planes_of(3) ? 4 : 3;
-    piece_taps = reach;
-    pieces = pieces_of(reach);
-    planes = edge = planes_of(reach);
-  } else {
-    axis = 0;
-    reach = 1;
-    piece_taps = kSquareTaps;
-    pieces = kernel[0];
-    planes = kMostPlanes;
-    edge = kEdge;
+  is_line = std::count(kernel, kernel + 3, 1) >= 2;
+  const auto pieces_of = [](int64_t all, int64_t each) { return (all + each - 1) / each; };
+  const auto planes_of = [](int64_t each) { return each + kSide - 1; };
+  int tiled = 0;  // axes: the last two that the filter has taps along
+  for (int axis = 2; axis >= 0; --axis) {
+    const int64_t all = kernel[axis];
+    if (all > 1 && tiled < 2) {
+      const bool is_four = is_line && pieces_of(all, 4) * planes_of(4) <
+                                          pieces_of(all, kSquare) * planes_of(kSquare);
+      size[axis] = is_four ? 4 : kSquare;  // whichever takes fewer products
+      planes *= planes_of(size[axis]);
+      ++tiled;
+    }
+    count[axis] = pieces_of(all, size[axis]);
+    taps *= all;
+    pieces *= count[axis];
+    piece_taps *= size[axis];
   }
   depth = pieces * w[1];
 }
 
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
-  if (w.size() < 3 || w.size() > 5 || w[0] < 1 || w[1] < 1) return false;
-  const bool is_square = w.size() > 3 && w[w.size() - 2] == 3 && w[w.size() - 1] == 3 &&
-                         (w.size() == 4 || (w[2] >= 1 && w[2] <= kMostSquares));
-  const auto spatial = static_cast<std::ptrdiff_t>(w.size()) - 2;
-  const bool is_line = std::count(w.begin() + 2, w.end(), 1) >= spatial - 1 &&
-                       *std::max_element(w.begin() + 2, w.end()) >= kFewestTaps &&
-                       *std::max_element(w.begin() + 2, w.end()) <= kMostLineTaps;
-  return (is_line || is_square) && attrs.group == 1 && is_all(attrs.window.strides, 1);
+  if (w.size() < 3 || w.size() > 5) return false;
+  int64_t taps = 1;
+  int64_t axes = 0;  // with taps
+  for (const int64_t dim : w) {
+    if (dim < 1) return false;
+  }
+  for (const int64_t dim : w.subspan(2)) {
+    if (dim > kMostTaps) return false;
+    taps *= dim;
+    axes += dim > 1;
+  }
+  const bool fits =
+      axes == 1 ? taps >= kFewestTaps && taps <= kMostLineTaps : axes > 1 && taps <= kMostTaps;
+  return fits && attrs.group == 1 && is_all(attrs.window.strides, 1);
 }
 
 bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
-  constexpr int64_t kFewestChannels = 16;
+  constexpr int64_t kFewestChannels = 8;
   constexpr int64_t kFewestOfLines = 32;
   return fits_winograd(w, attrs) &&
          std::min(w[0], w[1]) >= (WinogradForm(w).is_line ? kFewestOfLines : kFewestChannels);

@@ -3,14 +3,15 @@
 // image of their own.
 //
 // Filters along a line, 1 x K or K x 1, 4 outputs at a time by 3 or 4 taps at a time: 6
-// multiply-adds for what takes 12 directly, or 7 for 16. Cubes, K x 3 x 3: as K squares.
+// multiply-adds for what takes 12 directly, or 7 for 16. Larger filters, and of 3-D images: as
+// several of 3 x 3.
 //
 // Math:    core/kernels/winograd.h. V [36][tiles, C], U [36][C, M]: 36 products of matrices, whose
 //          results are turned into pixels. 36 multiply-adds for what takes 144 directly.
 // Method:  a block of tiles at a time, so that its V and its products stay in L2; fewer blocks than
 //          threads: some output channels of one for each, all of whom make its V.
-//          Lines: V [6 or 7][tiles, pieces * C]: each piece of taps sees pixels of its own. So
-//          does each square of a cube: V [36][tiles, K * C].
+//          Filters of several pieces: V [36][tiles, pieces * C], of lines [6 or 7]: each piece
+//          sees pixels of its own, and their products are one sum.
 // Weights: U packed before (F32WINO43, F32WINOLINE); else made for some output channels at a time
 //          by the same code: bit-identical.
 // Errors:  an image that has a sum which is not finite is computed again directly, from the weights
@@ -41,27 +42,28 @@ struct WinogradAxes {
   int64_t count() const { return of[0].count * of[1].count * of[2].count; }
 };
 
-// Whether it computes this: weights [M, C, 3, 3], [M, C, K, 3, 3], or [M, C, ...] of one K with
-// ones before or behind it, stride 1, one group.
+// Whether it computes this: stride 1, one group, of all axes one that is 3 to 33, or several with
+// 81 taps at most.
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
 // Whether that is faster for images that are not small, too: fewer channels or filters leave the
 // transforms too much of the work.
 bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
-// Of weights that fit: matrices of [depth, M], which are multiplied instead of `taps`.
+// Of weights that fit: matrices of [depth, M], which are multiplied instead of `taps`. Axes are
+// those of a Window.
 struct WinogradForm {
   explicit WinogradForm(Span<const int64_t> w);
-  // Whether tiles are of several outputs along that axis, as a Window counts them.
-  bool has_tiles(int of) const { return is_line == (of == axis); }
+  // Whether tiles are of several outputs along that axis.
+  bool has_tiles(int axis) const { return size[axis] > 1; }
   // As the transforms have them.
   int32_t line_taps() const { return is_line ? static_cast<int32_t>(piece_taps) : 0; }
 
   bool is_line;
+  int64_t kernel[3];
+  int64_t size[3];   // of a piece of the taps: 3 by 3, of a line 3 or 4; else 1
+  int64_t count[3];  // pieces
   int64_t taps;
-  int axis;       // along which pieces of the taps stand, a line's parts or a cube's squares,
-  int64_t reach;  // so far from each other
   int64_t pieces;
-  int64_t piece_taps;  // 9, of a line 3 or 4
-  int64_t edge;        // pixels of a tile along an axis that has tiles
+  int64_t piece_taps;
   int64_t planes;
   int64_t depth;
 };

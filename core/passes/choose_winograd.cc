@@ -1,5 +1,5 @@
-// 3x3 and Kx3x3 convolutions with stride 1 and channels last, and those along lines, compute by
-// Winograd's algorithm where that is faster: they get the attribute `winograd`.
+// Convolutions with stride 1 and channels last compute by Winograd's algorithm where that is
+// faster: they get the attribute `winograd`.
 //
 //   folio.nhwc.Conv(x, w, ...)   ->   the same with winograd = 1
 //
@@ -81,8 +81,9 @@ class ChooseWinograd {
     return size > 0 ? size : otherwise;
   }
 
-  // Of an image; 0: too few, or they take too many of the products that they would save.
-  int64_t tiles_of(const WinogradForm& form, const Dims& y, const AxisNumbers& dilations) const {
+  // Of an image; 0: too few, or they take too much of the time that they would save.
+  int64_t tiles_of(const WinogradForm& form, int64_t filters, const Dims& y,
+                   const AxisNumbers& dilations) const {
     constexpr double kMostProducts = 0.7;  // of those of direct convolution
     constexpr int64_t kLargest = int64_t{1} << 28;
     constexpr int64_t kFewestOfLines = 14;  // rows of the widest kernel's tile
@@ -100,11 +101,32 @@ class ChooseWinograd {
       direct *= static_cast<double>(size);
     }
     const double products = tiles * static_cast<double>(form.planes * form.pieces);
-    // Lines save less: nothing where parts of floats are multiplied, which wants more tiles.
-    if (form.is_line && fewest_tiles_ > kWinogradTiles) return 0;
+    // All but whole squares save less: nothing where parts of floats are multiplied, which wants
+    // more tiles.
+    const bool is_whole = !form.is_line && form.taps == form.piece_taps;
+    if (!is_whole && fewest_tiles_ > kWinogradTiles) return 0;
     const int64_t fewest = form.is_line ? kFewestOfLines : fewest_tiles_;
-    const bool suits = tiles >= static_cast<double>(fewest) && products <= kMostProducts * direct;
+    const bool suits = tiles >= static_cast<double>(fewest) && products <= kMostProducts * direct &&
+                       (form.is_line || transforms_pay(form, filters, tiles, products, direct));
     return suits ? static_cast<int64_t>(tiles) : 0;
+  }
+
+  // Whether those of squares leave enough of what is saved.
+  static bool transforms_pay(const WinogradForm& form, int64_t filters, double tiles,
+                             double products, double direct) {
+    constexpr double kMostTime = 0.9;
+    // A channel of a tile's pixels or outputs, as products (2026-11, Zen 5: 200 to 450).
+    constexpr double kTransform = 350;
+    constexpr int64_t kVector = FOLIO_F32P16_COLUMNS;
+    const auto filled = [](int64_t n) {
+      return static_cast<double>((n + kVector - 1) / kVector * kVector);
+    };
+    const int64_t channels = form.depth / form.pieces;
+    const double transforms =
+        tiles * kTransform *
+        (filled(channels) * static_cast<double>(form.pieces) + filled(filters));
+    const double each = static_cast<double>(channels) * filled(filters);
+    return products * each + transforms <= kMostTime * direct * each;
   }
 
   std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {
@@ -122,7 +144,7 @@ class ChooseWinograd {
     if (!y || y->size() != dims.size()) return std::nullopt;
     Candidate candidate;
     candidate.node = node;
-    candidate.tiles = tiles_of(form, *y, attrs.value().window.dilations);
+    candidate.tiles = tiles_of(form, dims[0], *y, attrs.value().window.dilations);
     uint64_t direct = 0;
     uint64_t each = 0;
     if (candidate.tiles == 0 || !f32p16_bytes(dims[1], dims[0], &each) ||

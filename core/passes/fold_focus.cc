@@ -92,9 +92,13 @@ class FocusFolder {
         !all_within(*pads, 0)) {
       return std::nullopt;
     }
-    // A quarter of the products is worth more than the copies.
+    // A quarter of the products is worth more than the copies, of channels that fill vectors.
+    constexpr int64_t kManyPhases = 16;
     const auto parsed = parse_conv(attrs);
-    if (!parsed.is_ok() || suits_winograd(w->shape().dims(), parsed.value())) return std::nullopt;
+    if (!parsed.is_ok() ||
+        (w->dim(1) >= kManyPhases && suits_winograd(w->shape().dims(), parsed.value()))) {
+      return std::nullopt;
+    }
     return ConvNumbers{*strides, *pads};
   }
 

@@ -14,7 +14,7 @@ enum class Layout : uint16_t {
   kRaw = 0,         // the tensor's own bytes, row by row, aligned: computed or unaligned constants
   kF32P16 = 1,      // [ceil(n / 16)][k][16] float, zero padded columns
   kS8P16K4 = 2,     // [ceil(n / 16)][ceil(k / 4)][16][4] int8, zero padded, then int32 column sums
-  kF32Wino43 = 5,   // [36] of F32P16 of [C, M]: filters of (K x) 3x3 (core/kernels/winograd.h)
+  kF32Wino43 = 5,   // [36] of F32P16 of [C, M]: 3x3 pieces of filters (core/kernels/winograd.h)
   kF32Tapwise = 6,  // [taps][channels] float: depthwise filters
   kF16P16 = 7,      // as kF32P16, of float16
   kBF16P16 = 8,     // [ceil(n / 16)][ceil(k / 2)][16][2] bfloat16, zero padded: pairs of rows

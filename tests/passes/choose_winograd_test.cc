@@ -57,21 +57,43 @@ int chosen(const ModelWriter& writer) {
 
 int chosen(const ConvCase& c) { return chosen(conv_model(c)); }
 
-TEST(ChooseWinograd, TakesConvolutionsOf3x3WithStride1) {
+TEST(ChooseWinograd, TakesConvolutionsWithStride1) {
   EXPECT_EQ(chosen(ConvCase{}), 1);
   EXPECT_EQ(chosen(ConvCase{.filters = 40}), 1);
-  EXPECT_EQ(chosen(ConvCase{.kernel = 1}), 0);
-  EXPECT_EQ(chosen(ConvCase{.kernel = 5}), 0);
   EXPECT_EQ(chosen(ConvCase{.group = 2}), 0);
   EXPECT_EQ(chosen(ConvCase{.group = 16}), 0);
   EXPECT_EQ(chosen(ConvCase{.stride = 2}), 0);
+  for (const auto& [kernel, taken] : {std::pair{1, 0}, {3, 1}, {5, 1}, {7, 1}, {9, 1}, {11, 0}}) {
+    EXPECT_EQ(chosen(ConvCase{.kernel = kernel}), taken) << kernel;
+  }
 }
 
 TEST(ChooseWinograd, LeavesFewChannelsAndSmallImages) {
-  EXPECT_EQ(chosen(ConvCase{.channels = 15}), 0);
-  EXPECT_EQ(chosen(ConvCase{.filters = 15}), 0);
+  EXPECT_EQ(chosen(ConvCase{.channels = 7}), 0);
+  EXPECT_EQ(chosen(ConvCase{.filters = 7}), 0);
+  EXPECT_EQ(chosen(ConvCase{.channels = 8}), 1);
+  EXPECT_EQ(chosen(ConvCase{.filters = 8}), 1);
   EXPECT_EQ(chosen(ConvCase{.image = 7}), 0);
-  EXPECT_EQ(chosen(ConvCase{.image = 9}), 1);
+  EXPECT_EQ(chosen(ConvCase{.image = 10}), 1);
+}
+
+// Of 2 x 2 taps a full tile takes 36 products for 64, of 4 x 4 144 for 256: 17 x 17 outputs are
+// covered by 20 x 20.
+TEST(ChooseWinograd, WantsThatTilesOfEvenFiltersAreFull) {
+  for (const int64_t kernel : {2, 4}) {
+    ConvCase c{.channels = 64, .filters = 64, .image = 15, .kernel = kernel};
+    EXPECT_EQ(chosen(c), 1) << kernel;
+    c.image = 16;
+    EXPECT_EQ(chosen(c), 0) << kernel;
+  }
+}
+
+// A tile's transforms take as long for each channel of each piece, whatever the other side has.
+TEST(ChooseWinograd, WantsThatProductsAreMostOfTheWork) {
+  EXPECT_EQ(chosen(ConvCase{.image = 9}), 0);
+  EXPECT_EQ(chosen(ConvCase{.channels = 32, .filters = 32, .image = 9}), 1);
+  EXPECT_EQ(chosen(ConvCase{.channels = 32, .filters = 32, .image = 31, .kernel = 4}), 1);
+  EXPECT_EQ(chosen(ConvCase{.image = 31, .kernel = 4}), 0);
 }
 
 // Outputs that are the dilation apart are tiles of their own: 16 x 16 are four of 8 x 8, sixteen of
@@ -79,7 +101,8 @@ TEST(ChooseWinograd, LeavesFewChannelsAndSmallImages) {
 // which would take a tile that covers four times as much.
 TEST(ChooseWinograd, TakesDilatedOnesWhoseTilesAreFull) {
   for (const auto& [dilation, taken] : {std::pair{2, 1}, {4, 1}, {3, 1}, {8, 0}, {100, 0}}) {
-    EXPECT_EQ(chosen(ConvCase{.dilation = dilation}), taken) << dilation;
+    const ConvCase c{.channels = 64, .filters = 64, .dilation = dilation};
+    EXPECT_EQ(chosen(c), taken) << dilation;
   }
 }
 
@@ -99,7 +122,7 @@ ModelWriter cube_model(int64_t depth, int64_t slices, const std::vector<int64_t>
 }
 
 TEST(ChooseWinograd, TakesCubesAsTheirSquares) {
-  for (const auto& [depth, taken] : {std::pair{1, 1}, {2, 1}, {3, 1}, {5, 1}, {6, 0}}) {
+  for (const auto& [depth, taken] : {std::pair{1, 1}, {2, 1}, {3, 1}, {5, 1}, {9, 1}, {11, 0}}) {
     EXPECT_EQ(chosen(cube_model(depth, 8, {1, 1, 1})), taken) << depth;
   }
   EXPECT_EQ(chosen(cube_model(3, 1, {1, 1, 1})), 1);
@@ -192,15 +215,20 @@ TEST(ChooseWinograd, TakesImagesThatOnlyARunKnowsForUsualOnes) {
 }
 
 // 14 x 14 outputs are 16 tiles.
+// More than is usual: of filters that gain most, too.
 TEST(ChooseWinograd, WantsAsManyTilesAsItIsTold) {
-  for (const int64_t fewest : {16, 17}) {
-    const auto model = optimized(conv_model({.image = 14}), Optimize::kAll);
-    ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  const auto count = [](const ConvCase& c, int64_t fewest) {
+    const auto model = optimized(conv_model(c), Optimize::kAll);
+    EXPECT_TRUE(model.is_ok()) << text_of(model.status());
     choose_winograd(model.value().get(), fewest);
-    int count = 0;
-    for (const Node& node : model.value()->graph.nodes) count += node.attributes.has("winograd");
-    EXPECT_EQ(count, fewest == 16 ? 1 : 0);
-  }
+    int taken = 0;
+    for (const Node& node : model.value()->graph.nodes) taken += node.attributes.has("winograd");
+    return taken;
+  };
+  EXPECT_EQ(count({.image = 14}, 16), 1);
+  EXPECT_EQ(count({.image = 14}, 17), 0);
+  EXPECT_EQ(count({.image = 40, .kernel = 5}, kWinogradTiles), 1);
+  EXPECT_EQ(count({.image = 40, .kernel = 5}, 16), 0);
 }
 
 // A weight of 128 x 128 takes 1.69 MiB more: nine of them are below 16 MiB, and half of the weights

@@ -184,6 +184,8 @@ TEST(FoldFocus, StepsMayDifferAndBeLarger) {
   for (const Pair step : {Pair{1, 2}, Pair{2, 1}, Pair{4, 1}, Pair{4, 2}, Pair{2, 3}}) {
     SCOPED_TRACE(std::to_string(step[0]) + " " + std::to_string(step[1]));
     Focus focus;
+    focus.dims = {2, 1, 8, 12};  // so that no phases are 16 channels
+    focus.x = {2, 1, 8, 12};
     focus.step = step;
     focus.kernel = {3, 2};
     focus.starts.clear();
