@@ -68,27 +68,34 @@ bool has(const T* x, T value) {
   return (halves[0] | halves[1]) != 0;
 }
 
+// Bit i: whether element i of 16 bytes is `value`.
+#if defined(__SSE2__)
+template <typename T>
+int equal_few(const T* x, T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return _mm_movemask_ps(_mm_cmpeq_ps(_mm_loadu_ps(x), _mm_set1_ps(value)));
+  } else if constexpr (std::is_same_v<T, double>) {
+    return _mm_movemask_pd(_mm_cmpeq_pd(_mm_loadu_pd(x), _mm_set1_pd(value)));
+  } else {
+    const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+    return _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(some, _mm_set1_epi32(value))));
+  }
+}
+#endif
+
 // Bit i: whether x[i] is `value`, i < n <= 64. Without branches, which in short rows go anywhere.
 template <typename T>
 uint64_t equal_bits(const T* x, int64_t n, T value) {
   uint64_t bits = 0;
   int64_t i = 0;
 #if defined(__SSE2__)
-  if constexpr (std::is_same_v<T, float>) {
-    for (; i + 4 <= n; i += 4) {
-      const __m128 equal = _mm_cmpeq_ps(_mm_loadu_ps(x + i), _mm_set1_ps(value));
-      bits |= static_cast<uint64_t>(_mm_movemask_ps(equal)) << i;
+  constexpr auto kEach = static_cast<int64_t>(16 / sizeof(T));
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || sizeof(T) == 4) {
+    for (; i + kEach <= n; i += kEach) {
+      bits |= static_cast<uint64_t>(equal_few(x + i, value)) << i;
     }
-  } else if constexpr (std::is_same_v<T, double>) {
-    for (; i + 2 <= n; i += 2) {
-      const __m128d equal = _mm_cmpeq_pd(_mm_loadu_pd(x + i), _mm_set1_pd(value));
-      bits |= static_cast<uint64_t>(_mm_movemask_pd(equal)) << i;
-    }
-  } else if constexpr (sizeof(T) == 4) {
-    for (; i + 4 <= n; i += 4) {
-      const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
-      const __m128i equal = _mm_cmpeq_epi32(four, _mm_set1_epi32(value));
-      bits |= static_cast<uint64_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << i;
+    if (i < n && n > kEach) {  // some once more
+      return bits | static_cast<uint64_t>(equal_few(x + n - kEach, value)) << (n - kEach);
     }
   }
 #endif
@@ -120,6 +127,7 @@ void best_of_rows(const FolioKernels& kernels, const ArgRule& rule, int64_t rows
                   const T* x, int64_t* y) {
   const Joins<T> joins = kernel_joins<T>(kernels, rule.is_max ? kFolioReduceMax : kFolioReduceMin);
   T extremes[kStrip];
+  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
   const int64_t most = std::clamp<int64_t>(4096 / n, 1, kStrip);  // that are in L1 still
   for (int64_t i = 0; i < rows; i += most) {
     const int64_t count = std::min(most, rows - i);
@@ -127,6 +135,8 @@ void best_of_rows(const FolioKernels& kernels, const ArgRule& rule, int64_t rows
     joins.rows(count, n, x + i * n, n, extremes);
     for (int64_t r = 0; r < count; ++r) {
       const T* row = x + (i + r) * n;
+      for (int64_t ahead = 0; ahead < n; ahead += kLine)
+        __builtin_prefetch(row + count * n + ahead);
       const T extreme = extremes[r];
       const bool is_nan = extreme != extreme;
       y[i + r] = is_nan ? best_of(rule, row, n, 1) : place_of(rule.last, extreme, row, n);

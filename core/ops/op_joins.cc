@@ -62,7 +62,7 @@ class Walk {
     T* out = acc + first;
     fill(out, n, job_.joins.start);
     const int64_t fold =
-        n * 2 <= kWide && stride == n
+        n * 2 <= kWide && stride == n && !kernel_folds(n)
             ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kWide / n)))
             : 1;
     for_each_offset(outer, plan.kept.offset(o) + from, [&](int64_t at) {
@@ -77,6 +77,11 @@ class Walk {
  private:
   static constexpr int64_t kWide = kWideBytes / static_cast<int64_t>(sizeof(T));
 
+  // Whether joins.columns itself has several rows of so few columns in a vector. (Shifts are
+  // subtracted row by row: they want wide ones.)
+  bool kernel_folds(int64_t n) const {
+    return sizeof(T) >= 4 && (n == 2 || n == 4) && !job_.shifts;
+  }
   bool is_staged() const { return job_.stage || job_.shifts; }
   const T* direct(int64_t at) const { return static_cast<const T*>(job_.x) + at; }
 

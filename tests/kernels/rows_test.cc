@@ -65,8 +65,9 @@ constexpr FolioReduce kReductions[] = {kFolioReduceSum,        kFolioReduceSquar
 
 // Rows end where memory does and are some floats apart; results stand between guards. Around 1, so
 // that a product of many stays a number; sums of up to n such are off by n 2^-24 n.
-void check_reduction(const LevelUnderTest& level, FolioReduce how, size_t rows, size_t n) {
-  const size_t stride = n + 3;
+void check_reduction(const LevelUnderTest& level, FolioReduce how, size_t rows, size_t n,
+                     size_t gap) {
+  const size_t stride = n + gap;
   const std::vector<float> values = random_floats(rows * stride, 41, 0.96F, 1.04F);
   const BeforeUnreadable x(
       {values.begin(), values.begin() + static_cast<ptrdiff_t>((rows - 1) * stride + n)});
@@ -97,8 +98,11 @@ TEST(Reduction, JoinsRowsAndColumnsToWhatIsThere) {
       for (const size_t rows : {1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 33}) {
         for (const size_t n :
              {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 49, 63, 64, 100, 127, 128, 200}) {
-          check_reduction(level, how, rows, n);
+          check_reduction(level, how, rows, n, 3);
         }
+      }
+      for (const size_t rows : {1, 4, 5, 6, 16, 31, 32, 67, 130}) {  // without gaps
+        for (const size_t n : {2, 4, 9}) check_reduction(level, how, rows, n, 0);
       }
     }
   }
@@ -146,8 +150,8 @@ std::vector<T> exact_numbers(FolioReduce how, size_t count, uint32_t seed) {
 
 template <typename T, typename Slots>
 void check_exactly(const LevelUnderTest& level, const Slots& by_rows, const Slots& by_columns,
-                   FolioReduce how, size_t rows, size_t n) {
-  const size_t stride = n + 3;
+                   FolioReduce how, size_t rows, size_t n, size_t gap) {
+  const size_t stride = n + gap;
   const std::vector<T> x = exact_numbers<T>(how, rows * stride, 45);
   const std::vector<T> before = exact_numbers<T>(how, std::max(rows, n), 46);
   for (const bool by_row : {true, false}) {
@@ -171,9 +175,14 @@ TEST(Reduction, OfDoublesAndIntegersIsExactForWholeNumbers) {
     for (const FolioReduce how : kReductions) {
       for (const size_t rows : {1, 2, 3, 4, 5, 8, 11, 12, 13, 17, 33}) {
         for (const size_t n : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130, 200}) {
-          check_exactly<double>(level, k.reduce_rows_f64, k.reduce_columns_f64, how, rows, n);
-          check_exactly<int32_t>(level, k.reduce_rows_s32, k.reduce_columns_s32, how, rows, n);
-          check_exactly<int64_t>(level, k.reduce_rows_s64, k.reduce_columns_s64, how, rows, n);
+          for (const size_t gap : {0, 3}) {
+            check_exactly<double>(level, k.reduce_rows_f64, k.reduce_columns_f64, how, rows, n,
+                                  gap);
+            check_exactly<int32_t>(level, k.reduce_rows_s32, k.reduce_columns_s32, how, rows, n,
+                                   gap);
+            check_exactly<int64_t>(level, k.reduce_rows_s64, k.reduce_columns_s64, how, rows, n,
+                                   gap);
+          }
         }
       }
     }
@@ -183,14 +192,22 @@ TEST(Reduction, OfDoublesAndIntegersIsExactForWholeNumbers) {
 TEST(Reduction, OfDoublesKeepsNanAtEveryPlace) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const FolioReduce how : {kFolioReduceMax, kFolioReduceMin}) {
-      for (const int64_t n : {3, 5, 8, 20, 70, 150}) {
-        for (int64_t at = 0; at < 3 * n; ++at) {
-          std::vector<double> x(static_cast<size_t>(3 * n), 0.5);
+      for (const auto& [count, n] : {std::pair<int64_t, int64_t>{3, 3},
+                                     {3, 5},
+                                     {3, 8},
+                                     {3, 20},
+                                     {3, 70},
+                                     {3, 150},
+                                     {25, 2},
+                                     {25, 4}}) {
+        for (int64_t at = 0; at < count * n; ++at) {
+          std::vector<double> x(static_cast<size_t>(count * n), 0.5);
           x[static_cast<size_t>(at)] = std::numeric_limits<double>::quiet_NaN();
-          std::vector<double> rows(3, 0.0), columns(static_cast<size_t>(n), 0.0);
-          level.kernels.reduce_rows_f64[how](3, n, x.data(), n, rows.data());
-          level.kernels.reduce_columns_f64[how](3, n, x.data(), n, columns.data());
-          for (int64_t i = 0; i < 3; ++i) {
+          std::vector<double> rows(static_cast<size_t>(count), 0.0);
+          std::vector<double> columns(static_cast<size_t>(n), 0.0);
+          level.kernels.reduce_rows_f64[how](count, n, x.data(), n, rows.data());
+          level.kernels.reduce_columns_f64[how](count, n, x.data(), n, columns.data());
+          for (int64_t i = 0; i < count; ++i) {
             ASSERT_EQ(std::isnan(rows[static_cast<size_t>(i)]), i == at / n) << level.name << n;
           }
           for (int64_t j = 0; j < n; ++j) {

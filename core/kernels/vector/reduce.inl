@@ -110,7 +110,7 @@ VFN S step(S acc, S x) {
     if constexpr (kIsReal<T>) {
       x = (S)((AsBits)x & ((Bits<T>)-1 >> 1));
     } else {
-      x = x < 0 ? (S)-(AsBits)x : x;
+      x = x < 0 ? (S) - (AsBits)x : x;
     }
   }
   return join<kHow, T>(acc, x);
@@ -182,8 +182,8 @@ VFN void reduce_short_rows(int64_t rows, int64_t n, const T* x, int64_t x_stride
     __m256 r[8];
 #pragma GCC unroll 8
     for (int64_t u = 0; u < 8; ++u) {
-      r[u] = _mm256_loadu_ps(
-          (const float*)(row + u % kSide<T> * x_stride + u / kSide<T> * kSide<T>));
+      r[u] =
+          _mm256_loadu_ps((const float*)(row + u % kSide<T> * x_stride + u / kSide<T> * kSide<T>));
     }
     float* to = (float*)(acc + i);
     _mm256_storeu_ps(to, join_turned<kHow, T>(_mm256_loadu_ps(to), r, n));
@@ -223,9 +223,14 @@ VFN void join_results(int64_t count, Quad<T> joined, T* acc) {
   for (int64_t u = 0; u < count; ++u) acc[u] = before[u];
 }
 
+/* Bytes ahead that are fetched: a processor that is at work does not see so far by itself. */
+constexpr int64_t kRowsAhead = 2048;
+
 /* Four rows at a time, a vector each. */
 template <FolioReduce kHow, typename T>
 VFN void reduce_middle_rows(int64_t rows, int64_t n, const T* x, int64_t x_stride, T* acc) {
+  constexpr int64_t kSize = (int64_t)sizeof(T);
+  const int64_t ahead = kRowsAhead / (n * kSize) * x_stride * kSize;
   const Whole<T> start = Whole<T>{} + reduction_start<kHow, T>();
   for (int64_t i = 0; i < rows; i += 4) {
     const int64_t left = rows - i;
@@ -235,6 +240,9 @@ VFN void reduce_middle_rows(int64_t rows, int64_t n, const T* x, int64_t x_strid
     for (int64_t u = 0; u < 4; ++u) {
       row[u] = x + (i + (u < left ? u : left - 1)) * x_stride;
       joined[u] = start;
+      for (int64_t line = 0; line < n * kSize; line += 64) {
+        __builtin_prefetch((const char*)row[u] + ahead + line);
+      }
     }
     int64_t j = 0;
     for (; j + kSlots<T> <= n; j += kSlots<T>) {
@@ -264,6 +272,7 @@ VFN void reduce_long_row(int64_t n, const T* x, T* acc) {
   for (; j + 4 * kSlots<T> <= n; j += 4 * kSlots<T>) {
 #pragma GCC unroll 4
     for (int u = 0; u < 4; ++u) {
+      __builtin_prefetch((const char*)(x + j + u * kSlots<T>)+kRowsAhead);
       joined[u] = step<kHow, T>(joined[u], load_whole(x + j + u * kSlots<T>));
     }
   }
@@ -275,8 +284,8 @@ VFN void reduce_long_row(int64_t n, const T* x, T* acc) {
     const V part = v_load_masked((const float*)(x + j), m);
     joined[0] = step<kHow, T>(joined[0], (Whole<T>)v_select(m, part, (V)start));
   }
-  const Quad<T> four = to_four<kHow, T>(join<kHow, T>(join<kHow, T>(joined[0], joined[1]),
-                                                      join<kHow, T>(joined[2], joined[3])));
+  const Quad<T> four = to_four<kHow, T>(
+      join<kHow, T>(join<kHow, T>(joined[0], joined[1]), join<kHow, T>(joined[2], joined[3])));
   /* Not by way of memory, which keeps a load of what was just written in parts waiting. */
   Quad<T> one = {*acc};
   one = join<kHow, T>(one, join_lanes<kHow, T>(four, four, four, four));
@@ -330,8 +339,35 @@ VFN void reduce_narrow_rows(int64_t rows, int64_t n, const T* x, int64_t x_strid
   v_store_masked((float*)acc, m, (V)joined);
 }
 
+/* Up to `count` elements side by side as four, `count` a multiple of two; the columns of two are
+ * joined again. */
+template <FolioReduce kHow, typename T>
+VFN Quad<T> join_to_four(int64_t count, const T* x) {
+  const Whole<T> start = Whole<T>{} + reduction_start<kHow, T>();
+  Whole<T> joined[4] = {start, start, start, start};
+  int64_t j = 0;
+  for (; j + 4 * kSlots<T> <= count; j += 4 * kSlots<T>) {
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
+      joined[u] = step<kHow, T>(joined[u], load_whole(x + j + u * kSlots<T>));
+    }
+  }
+  for (; j < count; j += kSlots<T>) {
+    const VM m = first_slots<T>(count - j < kSlots<T> ? count - j : kSlots<T>);
+    const V part = v_load_masked((const float*)(x + j), m);
+    joined[0] = step<kHow, T>(joined[0], (Whole<T>)v_select(m, part, (V)start));
+  }
+  return to_four<kHow, T>(
+      join<kHow, T>(join<kHow, T>(joined[0], joined[1]), join<kHow, T>(joined[2], joined[3])));
+}
+
 template <FolioReduce kHow, typename T>
 static void reduce_columns(int64_t rows, int64_t n, const T* x, int64_t x_stride, T* acc) {
+  if ((n == 2 || n == 4) && x_stride == n && rows > 4) {
+    Quad<T> four = join_to_four<kHow, T>(rows * n, x);
+    if (n == 2) four = join<kHow, T>(four, __builtin_shufflevector(four, four, 2, 3, 0, 1));
+    return join_results<kHow, T>(n, four, acc);
+  }
   if (n <= kSlots<T>) return reduce_narrow_rows<kHow>(rows, n, x, x_stride, acc);
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4) reduce_some_rows<kHow, 4>(n, x + i * x_stride, x_stride, acc);
