@@ -18,8 +18,6 @@ constexpr int64_t kFewestPixels = 32;
 constexpr int64_t kShortestLine = 8;
 // What may be empty of the panels: 14 x 14 pixels leave one part in 16 and lose by it (1.09).
 constexpr int64_t kWaste = 32;
-// Channels whose pixels, with channels last, lie in the same sets of L1.
-constexpr int64_t kSameSets = 1024;
 
 bool is_turn(const Node& node, size_t rank, bool to_last) {
   const auto perm = node.attributes.get_ints("perm");
@@ -127,7 +125,7 @@ class PlaneChoice {
       is_known = is_known && out[i].is_value() && checked_mul(pixels, out[i].value, &pixels);
     }
     const bool is_full = panel_columns(pixels) - pixels <= pixels / kWaste;
-    const bool fits = !is_known || (pixels >= kFewestPixels && (is_full || w[1] % kSameSets == 0));
+    const bool fits = !is_known || (pixels >= kFewestPixels && is_full);
     return fits && all_are(attrs.window.strides, 1) && all_are(attrs.window.pads, 0);
   }
 
