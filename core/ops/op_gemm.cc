@@ -331,10 +331,11 @@ Status multiply_packed(OpRun& run, const FolioGemmF32& args, DType dtype, const 
   return Status::ok();
 }
 
-// A weight comes from memory: in its order, unless there are some rows.
+// A weight comes from memory: in its order, unless there are some rows or all of it is small.
 bool stays_in_place(const FolioKernels& kernels, const FolioGemmF32& args, const GemmB& b) {
   const bool has_rows = b.col_stride == 1 && args.a_col_stride == 1;
-  const bool is_near = b.unpacked || args.m >= kFewFarRows;
+  constexpr int64_t kSmall = 16 << 10;  // floats
+  const bool is_near = b.unpacked || args.m >= kFewFarRows || args.n * args.k <= kSmall;
   return has_rows && is_near && reads_in_place(kernels, args.m, args.n, args.k);
 }
 
