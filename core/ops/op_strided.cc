@@ -25,10 +25,19 @@ void coalesce(StridedView* view) {
   *view = out;
 }
 
+// Elements that are two to four apart: of pixels of so many channels.
+template <typename T>
+constexpr bool kPicks = std::is_same_v<T, uint8_t> || std::is_same_v<T, uint16_t>;
+template <typename T>
+void pick_channel(const FolioKernels& kernels, int64_t n, const T* from, int64_t stride, T* to) {
+  const auto transpose = std::is_same_v<T, uint8_t> ? kernels.transpose_b8 : kernels.transpose_b16;
+  transpose(n, 1, from, stride, to, n);
+}
+
 // `count` rows of n elements, `step` apart in the source.
 template <typename T>
-void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t stride, int64_t step,
-                    int64_t count) {
+void copy_even_rows(const FolioKernels& kernels, T* to, const void* base, int64_t from, int64_t n,
+                    int64_t stride, int64_t step, int64_t count) {
   if (stride == 1) return move_runs(to, n, element_at<T>(base, from), step, n, count);
   for (; count > 0; --count, to += n, from += step) {
     if (stride == 0) {
@@ -36,6 +45,8 @@ void copy_even_rows(T* to, const void* base, int64_t from, int64_t n, int64_t st
       fill_run(to + 1, n - 1, *to);
     } else if (stride == 2 && std::is_same_v<T, uint32_t>) {
       pick_every_second(n, element_at<T>(base, from), to);
+    } else if (kPicks<T> && stride >= 2 && stride <= 4) {
+      pick_channel(kernels, n, element_at<T>(base, from), stride, to);
     } else {
       for (int64_t i = 0; i < n; ++i) move_one(to + i, element_at<T>(base, from + i * stride));
     }
@@ -53,7 +64,8 @@ int64_t rows_of(const StridedView& view) { return product(view, 0, view.rank - 1
 
 // Rows [begin, end) of the last dim to where the first of all goes.
 template <typename T>
-void copy_some_rows(const StridedView& view, const void* from, int64_t begin, int64_t end, T* to) {
+void copy_some_rows(const FolioKernels& kernels, const StridedView& view, const void* from,
+                    int64_t begin, int64_t end, T* to) {
   const int last = view.rank - 1;
   const int64_t n = view.dims[last];
   const int64_t stride = view.strides[last];
@@ -66,7 +78,7 @@ void copy_some_rows(const StridedView& view, const void* from, int64_t begin, in
   for (int64_t row = begin; row < end; at.advance(), index = 0) {
     const int64_t count = std::min(even - index, end - row);
     const int64_t first = view.offset + at.offset() + index * step;
-    copy_even_rows(to + row * n, from, first, n, stride, step, count);
+    copy_even_rows(kernels, to + row * n, from, first, n, stride, step, count);
     row += count;
   }
 }
@@ -74,15 +86,18 @@ void copy_some_rows(const StridedView& view, const void* from, int64_t begin, in
 template <typename T>
 void copy_rows(OpRun& run, const StridedView& view, const void* from, T* to) {
   const int64_t n = view.dims[view.rank - 1];
-  if (view.rank == 1 && view.strides[0] == 1) {
+  if (view.rank == 1) {
     // One long copy: cut it so that threads share it.
-    run.parallel().for_range(n, kMoveGrain * 4, [&](int64_t begin, int64_t end) {
-      move_run(to + begin, element_at<T>(from, view.offset + begin), end - begin);
+    const int64_t stride = view.strides[0];
+    const int64_t grain = stride == 1 ? 4 * kMoveGrain : kMoveGrain;
+    run.parallel().for_range(n, grain, [&](int64_t begin, int64_t end) {
+      copy_even_rows(run.kernels(), to + begin, from, view.offset + begin * stride, end - begin,
+                     stride, 0, 1);
     });
     return;
   }
   run.parallel().for_range(rows_of(view), rows_per_task(n), [&](int64_t begin, int64_t end) {
-    copy_some_rows(view, from, begin, end, to);
+    copy_some_rows(run.kernels(), view, from, begin, end, to);
   });
 }
 
@@ -116,7 +131,7 @@ void copy_repeated(OpRun& run, const StridedView& view, int dim, const void* fro
     for (int64_t i = begin; i < end; ++i, at.advance()) {
       T* const first = to + i * each;
       one.offset = view.offset + at.offset();
-      copy_some_rows(one, from, 0, rows, first);
+      copy_some_rows(run.kernels(), one, from, 0, rows, first);
       for (T* next = first + block; next < first + each; next += block) {
         move_run(next, first, block);
       }

@@ -33,6 +33,31 @@ TEST(Slice, TakesEverySecondOfRowsOfEveryLength) {
   }
 }
 
+// Of images with channels last, which threads share.
+template <typename T>
+void check_channels(int64_t pixels) {
+  for (int64_t channels = 2; channels <= 5; ++channels) {
+    std::vector<T> x;
+    for (int64_t i = 0; i < pixels * channels; ++i) x.push_back(static_cast<T>(i * 7));
+    for (int64_t c = 0; c < channels; ++c) {
+      std::vector<T> want;
+      for (int64_t i = 0; i < pixels; ++i) want.push_back(x[static_cast<size_t>(i * channels + c)]);
+      OpTester t("Slice", 13);
+      t.threads(2).input<T>({pixels, channels}, x);
+      t.input<int64_t>({1}, {c}).input<int64_t>({1}, {c + 1}).input<int64_t>({1}, {1});
+      t.expect<T>(0, {pixels, 1}, want).run();
+    }
+  }
+}
+
+TEST(Slice, TakesOneChannelOfPixels) {
+  for (const int64_t pixels : {1, 15, 16, 17, 70000}) {
+    check_channels<uint8_t>(pixels);
+    check_channels<int16_t>(pixels);
+    check_channels<float>(pixels);
+  }
+}
+
 TEST(Slice, RunsBackwards) {
   OpTester t("Slice", 13);
   t.input<float>({4}, {1, 2, 3, 4}).input<int64_t>({1}, {-1}).input<int64_t>({1}, {INT64_MIN});

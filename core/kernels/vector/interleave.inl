@@ -81,13 +81,33 @@ static int64_t part_pixels(int64_t pixels, const char* x, char* y, int64_t y_str
   return j;
 }
 
+/* y[j] = x[kPlanes * j]. The last one is left: its pixel may end before a vector does. */
+template <int kPlanes, int kSize>
+static int64_t pick_pixels(int64_t pixels, const char* x, char* y) {
+  static constexpr PlaneOrder<kPlanes> kOrder = make_plane_order<kPlanes, kSize>();
+  constexpr int64_t kStep = 16 / kSize;
+  int64_t j = 0;
+  for (; j + kStep < pixels; j += kStep) {
+    __m128i picked = _mm_setzero_si128();
+#pragma GCC unroll 4
+    for (int v = 0; v < kPlanes; ++v) {
+      const char* from = x + j * kSize * kPlanes + 16 * v;
+      const __m128i order = _mm_loadu_si128((const __m128i*)(const void*)kOrder.from[0][v]);
+      const __m128i some = _mm_loadu_si128((const __m128i*)(const void*)from);
+      picked = _mm_or_si128(picked, _mm_shuffle_epi8(some, order));
+    }
+    _mm_storeu_si128((__m128i*)(void*)(y + j * kSize), picked);
+  }
+  return j;
+}
+
 /* Of a transpose: columns before `cols`, or rows before `rows`, are done. */
 typedef struct TransposeDone {
   int64_t rows, cols;
 } TransposeDone;
 
-/* A transpose whose rows or columns are pixels of two to four elements, as far as whole vectors go;
- * strides in bytes. */
+/* A transpose whose rows or columns are pixels of two to four elements, or one element of each, as
+ * far as whole vectors go; strides in bytes. */
 template <int kSize>
 static TransposeDone transpose_pixels(int64_t rows, int64_t cols, const char* x, int64_t x_stride,
                                       char* y, int64_t y_stride) {
@@ -100,6 +120,11 @@ static TransposeDone transpose_pixels(int64_t rows, int64_t cols, const char* x,
     if (cols == 2) return {part_pixels<2, kSize>(rows, x, y, y_stride), 0};
     if (cols == 3) return {part_pixels<3, kSize>(rows, x, y, y_stride), 0};
     if (cols == 4) return {part_pixels<4, kSize>(rows, x, y, y_stride), 0};
+  }
+  if (cols == 1) {
+    if (x_stride == 2 * kSize) return {pick_pixels<2, kSize>(rows, x, y), 0};
+    if (x_stride == 3 * kSize) return {pick_pixels<3, kSize>(rows, x, y), 0};
+    if (x_stride == 4 * kSize) return {pick_pixels<4, kSize>(rows, x, y), 0};
   }
   return {0, 0};
 }
