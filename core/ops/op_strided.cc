@@ -200,6 +200,14 @@ void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, co
   transpose_elements(rows, cols, from, from_stride, to, to_stride);
 }
 
+// Of rows that are transposed together: as many, evenly, as threads share.
+int64_t even_piece(int64_t rows, int threads) {
+  constexpr int64_t kMost = 4096;
+  constexpr int64_t kStep = 64;
+  const int64_t pieces = ((rows + kMost - 1) / kMost + threads - 1) / threads * threads;
+  return (rows / pieces + kStep) / kStep * kStep;
+}
+
 // The last dim jumps while dim `dense` is contiguous in the source: transposes of those two.
 template <typename T>
 void copy_transposed(OpRun& run, const StridedView& view, int dense, const void* from, T* to) {
@@ -215,8 +223,8 @@ void copy_transposed(OpRun& run, const StridedView& view, int dense, const void*
   // The dims around the block, and pieces of columns and rows within it.
   const int64_t col_piece = rows < 16 ? 1024 : 64;
   const int64_t col_pieces = (cols + col_piece - 1) / col_piece;
-  constexpr int64_t kRowPiece = 4096;
-  const int64_t row_pieces = (rows + kRowPiece - 1) / kRowPiece;
+  const int64_t row_piece = even_piece(rows, run.parallel().thread_count());
+  const int64_t row_pieces = (rows + row_piece - 1) / row_piece;
   int outer_rank = 0;
   int64_t dims[kMaxStridedRank];
   int64_t in[kMaxStridedRank];
@@ -232,16 +240,16 @@ void copy_transposed(OpRun& run, const StridedView& view, int dense, const void*
     if (i != dense) add(view.dims[i], view.strides[i], out_strides[i]);
   }
   add(col_pieces, col_piece, col_piece * out_strides[dense]);
-  add(row_pieces, kRowPiece * view.strides[last], kRowPiece);
-  const int64_t grain = rows_per_task(std::min(rows, kRowPiece) * std::min(cols, col_piece));
+  add(row_pieces, row_piece * view.strides[last], row_piece);
+  const int64_t grain = rows_per_task(std::min(rows, row_piece) * std::min(cols, col_piece));
   run.parallel().for_range(tasks, grain, [&](int64_t begin, int64_t end) {
     Odometer<2> at(outer_rank, dims, {in, out});
     at.seek(begin);
     for (int64_t i = begin; i < end; ++i, at.advance()) {
       const int64_t col = at.index(outer_rank - 2) * col_piece;
-      const int64_t row = at.index(outer_rank - 1) * kRowPiece;
+      const int64_t row = at.index(outer_rank - 1) * row_piece;
       const T* block = element_at<T>(from, view.offset + at.offset(0));
-      transpose_block(run.kernels(), std::min(kRowPiece, rows - row),
+      transpose_block(run.kernels(), std::min(row_piece, rows - row),
                       std::min(col_piece, cols - col), block, view.strides[last], to + at.offset(1),
                       out_strides[dense]);
     }
