@@ -29,7 +29,7 @@ class NhwcConv final : public OpKernel {
     FOLIO_TRY(const ConvSizes s, read_nhwc_conv(run, form, x->shape(), 1, 2, 4, &args));
     const Shape& w = args.weights->shape();
     if (!fits_nhwc_conv(w.dims(), s.group) ||
-        (form.is_winograd && !fits_winograd(w.dims(), form.attrs))) {
+        (form.is_winograd && (form.is_planes || !fits_winograd(w.dims(), form.attrs)))) {
       return not_implemented("W ", w.to_string(), " in ", s.group, " groups",
                              form.is_winograd ? " by Winograd's algorithm" : "");
     }

@@ -138,6 +138,7 @@ class ChooseWinograd {
       return std::nullopt;
     }
     if (value && !packs_anew(*value->initializer)) return std::nullopt;
+    if (node->attributes.has(kPlanesAttribute)) return std::nullopt;  // its pixels are not together
     const Span<const int64_t> dims = shape->dims();
     const WinogradForm form(dims);
     const auto& y = graph.value(node->outputs[0]).type.dims;

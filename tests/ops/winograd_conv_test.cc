@@ -284,6 +284,11 @@ TEST(WinogradConv, RefusesWhatDoesNotFit) {
   refused({2, 2, 2, 1, 1}, {1, 1, 1});
   refused({2, 2, 5, 5, 4}, {1, 1, 1});
   refused({2, 2, 3, 3, 3}, {2, 1, 1});
+  OpTester planes("Conv", 1, "folio.nhwc");
+  planes.attr("winograd", 1).attr("planes", 1);
+  planes.input<float>({1, 2, 7, 7}, std::vector<float>(98));
+  planes.input<float>({2, 2, 3, 3}, std::vector<float>(36));
+  planes.outputs(1).fails("by Winograd's algorithm");
 }
 
 }  // namespace

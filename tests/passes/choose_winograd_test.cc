@@ -71,8 +71,15 @@ TEST(ChooseWinograd, TakesConvolutionsWithStride1) {
 TEST(ChooseWinograd, LeavesFewChannelsAndSmallImages) {
   EXPECT_EQ(chosen(ConvCase{.channels = 7}), 0);
   EXPECT_EQ(chosen(ConvCase{.filters = 7}), 0);
-  EXPECT_EQ(chosen(ConvCase{.channels = 8}), 1);
+  EXPECT_EQ(chosen(ConvCase{.channels = 9}), 1);
   EXPECT_EQ(chosen(ConvCase{.filters = 8}), 1);
+}
+
+// Up to eight channels of an image that has them first are read as they lie, as planes.
+TEST(ChooseWinograd, LeavesConvolutionsThatReadPlanes) {
+  const ConvCase c{.channels = 8, .filters = 8};
+  EXPECT_EQ(chosen(conv_model(c, 1)), 0);
+  EXPECT_EQ(chosen(conv_model(c, 3)), 2);
   EXPECT_EQ(chosen(ConvCase{.image = 7}), 0);
   EXPECT_EQ(chosen(ConvCase{.image = 10}), 1);
 }
