@@ -15,6 +15,7 @@ VFN float row_sum(int64_t n, const float* x) {
   V sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+#pragma GCC unroll 4
     for (int u = 0; u < 4; ++u) sum[u] = kStep(sum[u], v_load(x + i + u * kLanes));
   }
   for (; i < n; i += kLanes) sum[0] = kStep(sum[0], v_row_part(x, i, n, 0.0f));
@@ -30,6 +31,7 @@ static float FOLIO_LEVEL(dot_f32)(int64_t n, const float* a, const float* b) {
   V sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+#pragma GCC unroll 4
     for (int u = 0; u < 4; ++u) {
       sum[u] = v_fma(v_load(a + i + u * kLanes), v_load(b + i + u * kLanes), sum[u]);
     }
@@ -46,6 +48,7 @@ template <V (*kPick)(V, V), float (*kLane)(V)>
 VFN float row_best(int64_t n, const float* x, float start) {
   V best[4];
   V doubts[4];
+#pragma GCC unroll 4
   for (int u = 0; u < 4; ++u) {
     best[u] = v_set1(start);
     doubts[u] = v_zero();
@@ -112,23 +115,31 @@ static void FOLIO_LEVEL(shifted_sum_f32)(int64_t n, int64_t taps, const float* w
   }
 }
 
+/* x * gamma + beta, of which there may be none. */
+template <int kGamma, int kBeta>
+VFN V shape_normal(V x, V gamma, V beta) {
+  if (kGamma && kBeta) return v_fma(x, gamma, beta);
+  return kGamma ? v_mul(x, gamma) : kBeta ? v_add(x, beta) : x;
+}
+
 /* y = (x - shift) * scale * gamma + beta, where gamma and beta may be absent. */
 template <int kGamma, int kBeta>
 VFN void row_normalize(int64_t n, const float* x, float shift, float scale, const float* gamma,
                        const float* beta, float* y) {
   const V shifts = v_set1(shift);
   const V scales = v_set1(scale);
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const VM m = v_first(n - i < kLanes ? n - i : kLanes);
-    V v = v_mul(v_sub(v_load_masked(x + i, m), shifts), scales);
-    if (kGamma && kBeta) {
-      v = v_fma(v, v_load_masked(gamma + i, m), v_load_masked(beta + i, m));
-    } else if (kGamma) {
-      v = v_mul(v, v_load_masked(gamma + i, m));
-    } else if (kBeta) {
-      v = v_add(v, v_load_masked(beta + i, m));
-    }
-    v_store_masked(y + i, m, v);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const V v = v_mul(v_sub(v_load(x + i), shifts), scales);
+    const V by = kGamma ? v_load(gamma + i) : shifts;
+    v_store(y + i, shape_normal<kGamma, kBeta>(v, by, kBeta ? v_load(beta + i) : shifts));
+  }
+  if (i < n) {
+    const VM m = v_first(n - i);
+    const V v = v_mul(v_sub(v_load_masked(x + i, m), shifts), scales);
+    const V by = kGamma ? v_load_masked(gamma + i, m) : shifts;
+    const V more = kBeta ? v_load_masked(beta + i, m) : shifts;
+    v_store_masked(y + i, m, shape_normal<kGamma, kBeta>(v, by, more));
   }
 }
 
@@ -154,10 +165,11 @@ static void FOLIO_LEVEL(layer_norm_f32)(int64_t n, const float* x, const float* 
                                         float* inv_std_out) {
   const float mean = FOLIO_LEVEL(sum_f32)(n, x) / (float)n;
   const V center = v_set1(mean);
-  V sum[2] = {v_zero(), v_zero()};
+  V sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
   int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    for (int u = 0; u < 2; ++u) {
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
       const V d = v_sub(v_load(x + i + u * kLanes), center);
       sum[u] = v_fma(d, d, sum[u]);
     }
@@ -166,7 +178,8 @@ static void FOLIO_LEVEL(layer_norm_f32)(int64_t n, const float* x, const float* 
     const V d = v_sub(v_row_part(x, i, n, mean), center);
     sum[0] = v_fma(d, d, sum[0]);
   }
-  const float inv_std = inverse_root(v_sum(v_add(sum[0], sum[1])), n, eps);
+  const V all = v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3]));
+  const float inv_std = inverse_root(v_sum(all), n, eps);
   normalize(n, x, mean, inv_std, gamma, beta, y);
   if (mean_out) *mean_out = mean;
   if (inv_std_out) *inv_std_out = inv_std;

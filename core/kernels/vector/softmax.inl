@@ -146,6 +146,7 @@ VFN float row_exp_sum(int64_t n, const float* x, float max, float* y) {
   V sum[2] = {v_zero(), v_zero()};
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+#pragma GCC unroll 2
     for (int u = 0; u < 2; ++u) {
       const V e = v_exp_bounded(v_sub(v_load(x + i + u * kLanes), top));
       if (kStores) v_store(y + i + u * kLanes, e);
