@@ -90,7 +90,7 @@ uint64_t equal_bits(const T* x, int64_t n, T value) {
   int64_t i = 0;
 #if defined(__SSE2__)
   constexpr auto kEach = static_cast<int64_t>(16 / sizeof(T));
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || sizeof(T) == 4) {
+  if constexpr (std::is_same_v<T, double> || sizeof(T) == 4) {
     for (; i + kEach <= n; i += kEach) {
       bits |= static_cast<uint64_t>(equal_few(x + i, value)) << i;
     }
@@ -121,7 +121,7 @@ int64_t place_of(bool last, T extreme, const T* x, int64_t n) {
   return from;
 }
 
-// The extremes of many rows first, then where they stand.
+// The extremes of many rows first, then where they stand; meanwhile the next ones are fetched.
 template <typename T>
 void best_of_rows(const FolioKernels& kernels, const ArgRule& rule, int64_t rows, int64_t n,
                   const T* x, int64_t* y) {
@@ -135,8 +135,9 @@ void best_of_rows(const FolioKernels& kernels, const ArgRule& rule, int64_t rows
     joins.rows(count, n, x + i * n, n, extremes);
     for (int64_t r = 0; r < count; ++r) {
       const T* row = x + (i + r) * n;
-      for (int64_t ahead = 0; ahead < n; ahead += kLine)
+      for (int64_t ahead = 0; ahead < n; ahead += kLine) {
         __builtin_prefetch(row + count * n + ahead);
+      }
       const T extreme = extremes[r];
       const bool is_nan = extreme != extreme;
       y[i + r] = is_nan ? best_of(rule, row, n, 1) : place_of(rule.last, extreme, row, n);

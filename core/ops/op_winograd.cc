@@ -77,8 +77,11 @@ const float* piece_of(const WinogradForm& form, int64_t channels, const int64_t*
         for (int64_t k = begin[2]; k < end[2]; ++k, to += kPanel) {
           const bool has = i < form.kernel[0] && j < form.kernel[1] && k < form.kernel[2];
           const int64_t tap = (i * form.kernel[1] + j) * form.kernel[2] + k;
-          if (has) std::copy_n(t->all + (c * form.taps + tap) * kPanel, kPanel, to);
-          if (!has) std::fill_n(to, kPanel, 0.0F);
+          if (has) {
+            std::copy_n(t->all + (c * form.taps + tap) * kPanel, kPanel, to);
+          } else {
+            std::fill_n(to, kPanel, 0.0F);
+          }
         }
       }
     }
@@ -191,7 +194,8 @@ class WinogradProduct {
     for (int axis = 0; axis < 3; ++axis) {
       pixels_[axis] = form_.has_tiles(axis) ? form_.size[axis] + kSide - 1 : 1;
       reach_[axis] = (pixels_[axis] - 1) * axes_.of[axis].step;
-      stride_[axis] = axes_.of[axis].step * s.c_in;
+      const bool can_be_inside = form_.has_tiles(axis) && reach_[axis] < s.window.in[axis];
+      stride_[axis] = can_be_inside ? axes_.of[axis].step * s.c_in : 0;
       outputs_[axis] = form_.has_tiles(axis) ? kSide : 1;
     }
     stride_[1] *= s.window.in[2];
@@ -355,8 +359,8 @@ class WinogradProduct {
     }
   }
 
-  // The pixels that some taps see of a tile, from `behind` its first output on; zeros outside of
-  // the image. Gives the place of the next tile's.
+  // The pixels that some taps see of a tile, `behind` its first output; zeros outside of the image.
+  // Gives the place of the next tile's.
   const float** point(const TilePlace& tile, const int64_t* behind, const float** x) const {
     const Window& w = s_.window;
     const int64_t first[3] = {tile.first(0) + behind[0], tile.first(1) + behind[1],

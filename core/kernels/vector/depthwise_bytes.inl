@@ -42,6 +42,7 @@ typedef struct Channels {
   Results results;
 } Channels;
 
+/* All but plain bytes. */
 static __attribute__((noinline)) void store_rare(const Channels* c, const Lanes* sums, int64_t at) {
   const FolioDepthwiseU8* args = c->args;
   VI words[4];

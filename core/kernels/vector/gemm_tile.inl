@@ -4,7 +4,7 @@
  *        of k it rests in C, which loses nothing. So blocking, tile sizes, and how callers split
  *        rows and columns do not change a bit, and both ISAs agree.
  * Cache: the panels of a k block stay in L1, or where it is deeper in L2, while rows stream from
- * L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks of
+ *        L2: where they stand when each is contiguous, else packed as [tile][p][row] in blocks of
  *        kStackRows x kBlockK, or copied (gemm.inl, crowds). Meanwhile the next panels come from
  *        memory to L2, or what the caller wants next: without that the first tile over it would
  *        wait for most of it.
@@ -116,9 +116,8 @@ VFN void fetch_next(Tile* tile) {
   }
 }
 
-/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one every
- * kSteps. A sum too short for that does without: asking at once for all takes longer than waiting.
- */
+/* Rows of C and D that the end of a tile is going to touch: fetched while it sums, one every kSteps.
+ * A sum too short for that does without: asking at once for all takes longer than waiting. */
 typedef struct TileEnd {
   const float* c; /* null: in L1 already */
   const float* d; /* null: none */

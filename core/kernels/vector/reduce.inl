@@ -110,7 +110,7 @@ VFN S step(S acc, S x) {
     if constexpr (kIsReal<T>) {
       x = (S)((AsBits)x & ((Bits<T>)-1 >> 1));
     } else {
-      x = x < 0 ? (S) - (AsBits)x : x;
+      x = x < 0 ? (S)-(AsBits)x : x;
     }
   }
   return join<kHow, T>(acc, x);
@@ -272,8 +272,9 @@ VFN void reduce_long_row(int64_t n, const T* x, T* acc) {
   for (; j + 4 * kSlots<T> <= n; j += 4 * kSlots<T>) {
 #pragma GCC unroll 4
     for (int u = 0; u < 4; ++u) {
-      __builtin_prefetch((const char*)(x + j + u * kSlots<T>)+kRowsAhead);
-      joined[u] = step<kHow, T>(joined[u], load_whole(x + j + u * kSlots<T>));
+      const T* some = x + j + u * kSlots<T>;
+      __builtin_prefetch((const char*)some + kRowsAhead);
+      joined[u] = step<kHow, T>(joined[u], load_whole(some));
     }
   }
   for (; j + kSlots<T> <= n; j += kSlots<T>) {
