@@ -25,13 +25,65 @@ void coalesce(StridedView* view) {
   *view = out;
 }
 
-// Elements that are two to four apart: of pixels of so many channels.
+#if defined(__SSE2__)
+// Squares of 2 x 2 elements of 64 bits.
+void transpose_square(const uint64_t* from, int64_t from_stride, uint64_t* to, int64_t to_stride) {
+  const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + from_stride));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi64(a, b));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to + to_stride), _mm_unpackhi_epi64(a, b));
+}
+#endif
+
+// to[j * to_stride + i] = from[i * from_stride + j], i < rows, j < cols, element by element.
 template <typename T>
-constexpr bool kPicks = std::is_same_v<T, uint8_t> || std::is_same_v<T, uint16_t>;
+void transpose_elements(int64_t rows, int64_t cols, const T* from, int64_t from_stride, T* to,
+                        int64_t to_stride) {
+  constexpr int64_t kTile = 16;  // 16 rows of at most 16 bytes: one line each
+  for (int64_t j0 = 0; j0 < cols; j0 += kTile) {
+    const int64_t j1 = std::min(cols, j0 + kTile);
+    for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
+      const int64_t i1 = std::min(rows, i0 + kTile);
+      for (int64_t j = j0; j < j1; ++j) {
+        for (int64_t i = i0; i < i1; ++i) {
+          move_one(to + j * to_stride + i, element_at<T>(from, i * from_stride + j));
+        }
+      }
+    }
+  }
+}
+
+// The same, by a kernel or in registers where there is a way.
 template <typename T>
-void pick_channel(const FolioKernels& kernels, int64_t n, const T* from, int64_t stride, T* to) {
-  const auto transpose = std::is_same_v<T, uint8_t> ? kernels.transpose_b8 : kernels.transpose_b16;
-  transpose(n, 1, from, stride, to, n);
+void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, const T* from,
+                     int64_t from_stride, T* to, int64_t to_stride) {
+  const auto kernel = std::is_same_v<T, uint8_t>    ? kernels.transpose_b8
+                      : std::is_same_v<T, uint16_t> ? kernels.transpose_b16
+                      : std::is_same_v<T, uint32_t> ? kernels.transpose_b32
+                                                    : nullptr;
+  if (kernel && from_stride >= cols) return kernel(rows, cols, from, from_stride, to, to_stride);
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<T, uint64_t>) {
+    constexpr int64_t kLine = 8;  // of cache, read once
+    const int64_t whole_rows = rows / 2 * 2;
+    const int64_t whole_cols = cols / 2 * 2;
+    for (int64_t j0 = 0; j0 < whole_cols; j0 += kLine) {
+      const int64_t j1 = std::min(j0 + kLine, whole_cols);
+      for (int64_t i = 0; i < whole_rows; i += 2) {
+        for (int64_t j = j0; j < j1; j += 2) {
+          transpose_square(element_at<T>(from, i * from_stride + j), from_stride,
+                           to + j * to_stride + i, to_stride);
+        }
+      }
+    }
+    transpose_elements(rows - whole_rows, whole_cols, element_at<T>(from, whole_rows * from_stride),
+                       from_stride, to + whole_rows, to_stride);
+    from = element_at<T>(from, whole_cols);
+    to += whole_cols * to_stride;
+    cols -= whole_cols;
+  }
+#endif
+  transpose_elements(rows, cols, from, from_stride, to, to_stride);
 }
 
 // `count` rows of n elements, `step` apart in the source.
@@ -39,14 +91,17 @@ template <typename T>
 void copy_even_rows(const FolioKernels& kernels, T* to, const void* base, int64_t from, int64_t n,
                     int64_t stride, int64_t step, int64_t count) {
   if (stride == 1) return move_runs(to, n, element_at<T>(base, from), step, n, count);
+  // Of pixels of so many: the kernels take a vector's worth of them at once.
+  constexpr bool kFewBits = std::is_same_v<T, uint8_t> || std::is_same_v<T, uint16_t>;
+  const bool is_channel = kFewBits && stride >= 2 && stride <= 4;
   for (; count > 0; --count, to += n, from += step) {
     if (stride == 0) {
       move_one(to, element_at<T>(base, from));
       fill_run(to + 1, n - 1, *to);
     } else if (stride == 2 && std::is_same_v<T, uint32_t>) {
       pick_every_second(n, element_at<T>(base, from), to);
-    } else if (kPicks<T> && stride >= 2 && stride <= 4) {
-      pick_channel(kernels, n, element_at<T>(base, from), stride, to);
+    } else if (is_channel) {
+      transpose_block(kernels, n, 1, element_at<T>(base, from), stride, to, n);
     } else {
       for (int64_t i = 0; i < n; ++i) move_one(to + i, element_at<T>(base, from + i * stride));
     }
@@ -139,73 +194,12 @@ void copy_repeated(OpRun& run, const StridedView& view, int dim, const void* fro
   });
 }
 
-#if defined(__SSE2__)
-// Squares of 2 x 2 elements of 64 bits.
-void transpose_square(const uint64_t* from, int64_t from_stride, uint64_t* to, int64_t to_stride) {
-  const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + from_stride));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi64(a, b));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to + to_stride), _mm_unpackhi_epi64(a, b));
-}
-#endif
-
-// to[j * to_stride + i] = from[i * from_stride + j], i < rows, j < cols, element by element.
-template <typename T>
-void transpose_elements(int64_t rows, int64_t cols, const T* from, int64_t from_stride, T* to,
-                        int64_t to_stride) {
-  constexpr int64_t kTile = 16;  // 16 rows of at most 16 bytes: one line each
-  for (int64_t j0 = 0; j0 < cols; j0 += kTile) {
-    const int64_t j1 = std::min(cols, j0 + kTile);
-    for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
-      const int64_t i1 = std::min(rows, i0 + kTile);
-      for (int64_t j = j0; j < j1; ++j) {
-        for (int64_t i = i0; i < i1; ++i) {
-          move_one(to + j * to_stride + i, element_at<T>(from, i * from_stride + j));
-        }
-      }
-    }
-  }
-}
-
-// The same, by a kernel or in registers where there is a way.
-template <typename T>
-void transpose_block(const FolioKernels& kernels, int64_t rows, int64_t cols, const T* from,
-                     int64_t from_stride, T* to, int64_t to_stride) {
-  const auto kernel = std::is_same_v<T, uint8_t>    ? kernels.transpose_b8
-                      : std::is_same_v<T, uint16_t> ? kernels.transpose_b16
-                      : std::is_same_v<T, uint32_t> ? kernels.transpose_b32
-                                                    : nullptr;
-  if (kernel && from_stride >= cols) return kernel(rows, cols, from, from_stride, to, to_stride);
-#if defined(__SSE2__)
-  if constexpr (std::is_same_v<T, uint64_t>) {
-    constexpr int64_t kLine = 8;  // of cache, read once
-    const int64_t whole_rows = rows / 2 * 2;
-    const int64_t whole_cols = cols / 2 * 2;
-    for (int64_t j0 = 0; j0 < whole_cols; j0 += kLine) {
-      const int64_t j1 = std::min(j0 + kLine, whole_cols);
-      for (int64_t i = 0; i < whole_rows; i += 2) {
-        for (int64_t j = j0; j < j1; j += 2) {
-          transpose_square(element_at<T>(from, i * from_stride + j), from_stride,
-                           to + j * to_stride + i, to_stride);
-        }
-      }
-    }
-    transpose_elements(rows - whole_rows, whole_cols, element_at<T>(from, whole_rows * from_stride),
-                       from_stride, to + whole_rows, to_stride);
-    from = element_at<T>(from, whole_cols);
-    to += whole_cols * to_stride;
-    cols -= whole_cols;
-  }
-#endif
-  transpose_elements(rows, cols, from, from_stride, to, to_stride);
-}
-
 // Of rows that are transposed together: as many, evenly, as threads share.
 int64_t even_piece(int64_t rows, int threads) {
   constexpr int64_t kMost = 4096;
   constexpr int64_t kStep = 64;
   const int64_t pieces = ((rows + kMost - 1) / kMost + threads - 1) / threads * threads;
-  return (rows / pieces + kStep) / kStep * kStep;
+  return ((rows + pieces - 1) / pieces + kStep - 1) / kStep * kStep;
 }
 
 // The last dim jumps while dim `dense` is contiguous in the source: transposes of those two.

@@ -555,19 +555,13 @@ WinogradForm::WinogradForm(Span<const int64_t> w)
 }
 
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
-  if (w.size() < 3 || w.size() > 5) return false;
-  int64_t taps = 1;
-  int64_t axes = 0;  // with taps
-  for (const int64_t dim : w) {
-    if (dim < 1) return false;
-  }
-  for (const int64_t dim : w.subspan(2)) {
-    if (dim > kMostTaps) return false;
-    taps *= dim;
-    axes += dim > 1;
-  }
-  const bool fits =
-      axes == 1 ? taps >= kFewestTaps && taps <= kMostLineTaps : axes > 1 && taps <= kMostTaps;
+  if (w.size() < 3 || w.size() > 5 || w[0] < 1 || w[1] < 1) return false;
+  const bool is_small =
+      std::all_of(w.begin() + 2, w.end(), [](int64_t dim) { return dim >= 1 && dim <= kMostTaps; });
+  if (!is_small) return false;
+  const WinogradForm form(w);
+  const bool fits = form.is_line ? form.taps >= kFewestTaps && form.taps <= kMostLineTaps
+                                 : form.taps <= kMostTaps;
   return fits && attrs.group == 1 && is_all(attrs.window.strides, 1);
 }
 

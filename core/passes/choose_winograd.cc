@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_gemm.h"
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_unpack.h"
@@ -117,10 +118,7 @@ class ChooseWinograd {
     constexpr double kMostTime = 0.9;
     // A channel of a tile's pixels or outputs, as products (2026-11, Zen 5: 200 to 450).
     constexpr double kTransform = 350;
-    constexpr int64_t kVector = FOLIO_F32P16_COLUMNS;
-    const auto filled = [](int64_t n) {
-      return static_cast<double>((n + kVector - 1) / kVector * kVector);
-    };
+    const auto filled = [](int64_t n) { return static_cast<double>(panel_columns(n)); };
     const int64_t channels = form.depth / form.pieces;
     const double transforms =
         tiles * kTransform *

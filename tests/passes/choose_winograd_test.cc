@@ -73,6 +73,8 @@ TEST(ChooseWinograd, LeavesFewChannelsAndSmallImages) {
   EXPECT_EQ(chosen(ConvCase{.filters = 7}), 0);
   EXPECT_EQ(chosen(ConvCase{.channels = 9}), 1);
   EXPECT_EQ(chosen(ConvCase{.filters = 8}), 1);
+  EXPECT_EQ(chosen(ConvCase{.image = 7}), 0);
+  EXPECT_EQ(chosen(ConvCase{.image = 10}), 1);
 }
 
 // Up to eight channels of an image that has them first are read as they lie, as planes.
@@ -80,8 +82,7 @@ TEST(ChooseWinograd, LeavesConvolutionsThatReadPlanes) {
   const ConvCase c{.channels = 8, .filters = 8};
   EXPECT_EQ(chosen(conv_model(c, 1)), 0);
   EXPECT_EQ(chosen(conv_model(c, 3)), 2);
-  EXPECT_EQ(chosen(ConvCase{.image = 7}), 0);
-  EXPECT_EQ(chosen(ConvCase{.image = 10}), 1);
+  EXPECT_EQ(chosen(conv_model({.channels = 7, .filters = 7}, 3)), 0) << "too few";
 }
 
 // Of 2 x 2 taps a full tile takes 36 products for 64, of 4 x 4 144 for 256: 17 x 17 outputs are

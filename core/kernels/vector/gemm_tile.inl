@@ -398,7 +398,7 @@ VFN void tile_sum_strided(const Tile* tile, V (*sum)[kVectors]) {
 }
 
 /* All loops over sums are unrolled, so that these stay in registers from begin to end. */
-template <int kRows, int kVectors, int kNarrow = 0>
+template <int kRows, int kVectors>
 VFN void tile_begin(const Tile* tile, const float* c, V (*sum)[kVectors]) {
   const FolioGemmF32* args = tile->args;
   if (tile->is_first && !args->accumulate) {
@@ -651,7 +651,7 @@ static void gemm_tile(Tile* tile) {
   const FolioGemmF32* args = tile->args;
   float* c = args->c + tile->row * args->c_row_stride + tile->column;
   V sum[kRows][kVectors];
-  tile_begin<kRows, kVectors, kNarrow>(tile, c, sum);
+  tile_begin<kRows, kVectors>(tile, c, sum);
   if constexpr (kA == kRowsA) {
     tile_sum_rows<kRows, kVectors, kNarrow, TileRows<kRows>>(tile, sum);
   } else if (kA == kEvenA && !kHalf && tile->b_row_stride) {

@@ -264,8 +264,9 @@ VFN void reduce_middle_rows(int64_t rows, int64_t n, const T* x, int64_t x_strid
   }
 }
 
+/* n elements as four results, element i in the one of i % 4. */
 template <FolioReduce kHow, typename T>
-VFN void reduce_long_row(int64_t n, const T* x, T* acc) {
+VFN Quad<T> join_to_four(int64_t n, const T* x) {
   const Whole<T> start = Whole<T>{} + reduction_start<kHow, T>();
   Whole<T> joined[4] = {start, start, start, start};
   int64_t j = 0;
@@ -285,8 +286,13 @@ VFN void reduce_long_row(int64_t n, const T* x, T* acc) {
     const V part = v_load_masked((const float*)(x + j), m);
     joined[0] = step<kHow, T>(joined[0], (Whole<T>)v_select(m, part, (V)start));
   }
-  const Quad<T> four = to_four<kHow, T>(
+  return to_four<kHow, T>(
       join<kHow, T>(join<kHow, T>(joined[0], joined[1]), join<kHow, T>(joined[2], joined[3])));
+}
+
+template <FolioReduce kHow, typename T>
+VFN void reduce_long_row(int64_t n, const T* x, T* acc) {
+  const Quad<T> four = join_to_four<kHow, T>(n, x);
   /* Not by way of memory, which keeps a load of what was just written in parts waiting. */
   Quad<T> one = {*acc};
   one = join<kHow, T>(one, join_lanes<kHow, T>(four, four, four, four));
@@ -340,32 +346,10 @@ VFN void reduce_narrow_rows(int64_t rows, int64_t n, const T* x, int64_t x_strid
   v_store_masked((float*)acc, m, (V)joined);
 }
 
-/* Up to `count` elements side by side as four, `count` a multiple of two; the columns of two are
- * joined again. */
-template <FolioReduce kHow, typename T>
-VFN Quad<T> join_to_four(int64_t count, const T* x) {
-  const Whole<T> start = Whole<T>{} + reduction_start<kHow, T>();
-  Whole<T> joined[4] = {start, start, start, start};
-  int64_t j = 0;
-  for (; j + 4 * kSlots<T> <= count; j += 4 * kSlots<T>) {
-#pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) {
-      joined[u] = step<kHow, T>(joined[u], load_whole(x + j + u * kSlots<T>));
-    }
-  }
-  for (; j < count; j += kSlots<T>) {
-    const VM m = first_slots<T>(count - j < kSlots<T> ? count - j : kSlots<T>);
-    const V part = v_load_masked((const float*)(x + j), m);
-    joined[0] = step<kHow, T>(joined[0], (Whole<T>)v_select(m, part, (V)start));
-  }
-  return to_four<kHow, T>(
-      join<kHow, T>(join<kHow, T>(joined[0], joined[1]), join<kHow, T>(joined[2], joined[3])));
-}
-
 template <FolioReduce kHow, typename T>
 static void reduce_columns(int64_t rows, int64_t n, const T* x, int64_t x_stride, T* acc) {
   if ((n == 2 || n == 4) && x_stride == n && rows > 4) {
-    Quad<T> four = join_to_four<kHow, T>(rows * n, x);
+    Quad<T> four = join_to_four<kHow, T>(rows * n, x); /* n divides 4 */
     if (n == 2) four = join<kHow, T>(four, __builtin_shufflevector(four, four, 2, 3, 0, 1));
     return join_results<kHow, T>(n, four, acc);
   }
