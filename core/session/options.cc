@@ -130,11 +130,12 @@ constexpr Key kKeys[] = {
            &s->precision, v,
            {{"highest", kFolioHighest}, {"high", kFolioHigh}, {"medium", kFolioMedium}});
      }},
-    {"folio.float32_weights", KeyOf::kSession, "float32 or bfloat16",
+    {"folio.float32_weights", KeyOf::kSession, "auto, float32 or bfloat16",
      [](ModelOptions*, SessionOptions* s, std::string_view v) {
-       if (v != "float32" && v != "bfloat16") return false;
-       s->round_weights = v == "bfloat16";
-       return true;
+       return set_choice<FloatWeights, 3>(&s->weights, v,
+                                          {{"auto", FloatWeights::kAuto},
+                                           {"float32", FloatWeights::kFloat32},
+                                           {"bfloat16", FloatWeights::kBfloat16}});
      }},
     {"folio.nchwc_block_size", KeyOf::kModel, "0, 8 or 16",
      [](ModelOptions* m, SessionOptions*, std::string_view v) {

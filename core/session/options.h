@@ -55,6 +55,13 @@ enum class Packing : uint8_t {
   kOff,     // not at all: kernels take the weights as the model has them
 };
 
+// What products of float compute with their weights as.
+enum class FloatWeights : uint8_t {
+  kAuto,      // kBfloat16 where the precision multiplies bfloat16, and the kernels have it
+  kFloat32,   // as the model has them
+  kBfloat16,  // rounded
+};
+
 // The optimized model as a file.
 struct ModelSaving {
   std::string path;           // session.optimized_model_filepath; "": not wanted
@@ -70,7 +77,7 @@ struct SessionOptions {
   bool prepack = true;                                 // session.disable_prepacking
   Packing packing = Packing::kBehind;                  // folio.packing = behind | load | off
   bool conv_winograd = true;                           // folio.conv_winograd = auto | off
-  bool round_weights = false;                          // folio.float32_weights = float32 | bfloat16
+  FloatWeights weights = FloatWeights::kAuto;          // folio.float32_weights = auto | ...
   FolioPrecision precision = kFolioHighest;            // folio.float32_matmul_precision
   bool flush_denormals = false;                        // session.set_denormal_as_zero
   Optimize optimize = Optimize::kAll;                  // folio.optimize = all | none

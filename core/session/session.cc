@@ -129,13 +129,22 @@ int64_t Session::winograd_tiles() const {
   return options_.precision == kFolioHigh ? kBesideTwoParts : 0;
 }
 
+// Of `medium`, products round to bfloat16 whatever they are given; weights that are rounded once
+// have half the bytes and need no rounding in each run.
+bool Session::rounds_weights() const {
+  if (options_.weights != FloatWeights::kAuto) return options_.weights == FloatWeights::kBfloat16;
+  if (!options_.prepack) return false;
+  const FolioKernels& kernels = kernels_for(options_.kernels.value_or(cpu_bits()));
+  return options_.precision == kFolioMedium && folio_multiplies_parts(&kernels, kFolioMedium) != 0;
+}
+
 // What two sessions must agree on to share a program; empty: nothing to share.
 std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache || options_.library) return "";
   std::string key =
       cat("prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
           " optimize=", static_cast<int>(options_.optimize), " winograd=", winograd_tiles(),
-          " rounds=", options_.round_weights, " find=", options_.find_sidecar,
+          " rounds=", rounds_weights(), " find=", options_.find_sidecar,
           " checksum=", options_.pack.checksum != PackChecksum::kOff,
           " profile=", !options_.profile_prefix.empty(), " sidecar=", options_.pack.sidecar.size(),
           ':', options_.pack.sidecar);
@@ -275,7 +284,7 @@ Result<Ref<Program>> Session::make_program() {
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
   choose_forms(model.get(), winograd_tiles());
-  if (options_.round_weights) round_weights(model.get());
+  if (rounds_weights()) round_weights(model.get());
 
   FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
   ProgramOptions plan;

@@ -74,6 +74,7 @@ class Session : public RefCounted {
   Result<Ref<Program>> make_program();
   Result<Ref<PackLibrary>> open_library() const;
   int64_t winograd_tiles() const;  // of an image at least, 0: never
+  bool rounds_weights() const;
   std::string program_key() const;
   Status bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* request) const;
   Status bind_outputs(const std::vector<WantedOutput>& wanted, RunRequest* request,

@@ -4,7 +4,9 @@
 
 #include <set>
 
+#include "core/kernels/select.h"
 #include "core/ops/op_half.h"
+#include "core/os/cpu_features.h"
 #include "tests/support/model_tester.h"
 #include "tests/support/run_floats.h"
 #include "tests/support/temp_folder.h"
@@ -60,7 +62,7 @@ model_writer::ModelWriter products(Numbers numbers) {
 
 SessionOptions with(bool rounds, FolioPrecision precision, Packing packing, int threads = 1) {
   SessionOptions options;
-  options.round_weights = rounds;
+  options.weights = rounds ? FloatWeights::kBfloat16 : FloatWeights::kFloat32;
   options.precision = precision;
   options.packing = packing;
   options.threads = threads;
@@ -118,6 +120,22 @@ TEST(RoundWeights, HalvesWhatIsPacked) {
   EXPECT_EQ(packed(path, false), floats);
 }
 
+// Unless a key says otherwise: where products of that precision round both operands anyway.
+TEST(RoundWeights, AutomaticallyWhereProductsRoundThem) {
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", products(Numbers::kAny).serialize());
+  const bool rounds = folio_multiplies_parts(&kernels_for(cpu_bits()), kFolioMedium) != 0;
+  for (const FolioPrecision precision : {kFolioHighest, kFolioHigh, kFolioMedium}) {
+    SessionOptions options = with(false, precision, Packing::kLoad);
+    const auto floats = run(session_of(path, options));
+    const auto rounded = run(session_of(path, with(true, precision, Packing::kLoad)));
+    options.weights = FloatWeights::kAuto;
+    const bool is_rounded = rounds && precision == kFolioMedium;
+    EXPECT_EQ(run(session_of(path, options)), is_rounded ? rounded : floats) << precision;
+    EXPECT_NE(rounded, floats) << "so that one of them is seen";
+  }
+}
+
 TEST(RoundWeights, LeavesTablesAndSmallOnes) {
   model_writer::ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
@@ -142,10 +160,13 @@ TEST(RoundWeights, LeavesTablesAndSmallOnes) {
 
 TEST(RoundWeights, IsAKey) {
   SessionOptions options;
+  EXPECT_EQ(options.weights, FloatWeights::kAuto);
   EXPECT_TRUE(set_config(nullptr, &options, "folio.float32_weights", "bfloat16").is_ok());
-  EXPECT_TRUE(options.round_weights);
+  EXPECT_EQ(options.weights, FloatWeights::kBfloat16);
   EXPECT_TRUE(set_config(nullptr, &options, "folio.float32_weights", "float32").is_ok());
-  EXPECT_FALSE(options.round_weights);
+  EXPECT_EQ(options.weights, FloatWeights::kFloat32);
+  EXPECT_TRUE(set_config(nullptr, &options, "folio.float32_weights", "auto").is_ok());
+  EXPECT_EQ(options.weights, FloatWeights::kAuto);
   EXPECT_TRUE(fails_with(set_config(nullptr, &options, "folio.float32_weights", "float16"),
                          Code::kInvalidArgument, {"folio.float32_weights", "bfloat16"}));
 }

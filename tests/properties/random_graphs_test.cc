@@ -167,7 +167,7 @@ class Comparison {
     }
     SessionOptions rounded = options_of(Packing::kLoad, 1);
     rounded.precision = kFolioMedium;
-    rounded.round_weights = true;
+    rounded.weights = FloatWeights::kBfloat16;
     if (near_ == Nearness::kRounding) {
       compare("medium", expected_, run(graph_, graph_.bytes, rounded), Nearness::kBfloat16);
     }

@@ -10,6 +10,12 @@ constexpr int64_t kReach = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kMostReaches = 4;  /* of a block */
 constexpr int64_t kWide = 2 * kTile; /* rows, or columns, of an item: two tiles */
 constexpr int64_t kFetchRows = 64;   /* ahead in a panel of B, which comes from memory */
+/* What is made at a time: steps of a row, lines of both panels, rows of sums. Fewer keep account
+ * too often (512^3 878 us, 906 with one line); more at once leave products waiting (944 with four
+ * steps of a row, 883 to 900 with four to eight lines). */
+constexpr int64_t kTurnSteps = 2;
+constexpr int64_t kTurnLines = 2;
+constexpr int64_t kTurnRows = 2;
 static_assert(FOLIO_F32P16_COLUMNS == kTile && kTile == 16, "a panel is as wide as a tile");
 
 /* 32 neighbours in a row of A: in each quarter of the line two pairs of x0, then two of x1. (Of one
@@ -46,7 +52,7 @@ struct Item {
   Bad* bad;
 };
 
-/* Rows of A that are made; a unit is a step of one. */
+/* Rows of A that are made, in steps of one. */
 struct Rows {
   int64_t units; /* left */
   const float* x;
@@ -63,7 +69,7 @@ struct Rows {
   int64_t first_piece, first_skipped; /* where p is */
 };
 
-/* Columns of B that are made; a unit is a line of both panels. Those that are bfloat16 in pairs
+/* Columns of B that are made, in lines of both panels. Those that are bfloat16 in pairs
  * already are tiles where they stand, and are fetched only, but for the last step of a depth that
  * fills no tile. */
 struct Columns {
@@ -80,7 +86,7 @@ struct Columns {
   Range range[2];
 };
 
-/* Sums that wait to go to C; a unit is a row. */
+/* Sums that wait to go to C, in rows. */
 struct Pending {
   int64_t units; /* left */
   const float* sums;
@@ -124,6 +130,23 @@ VFN void begin_row(const FolioGemmF32* args, Rows* rows) {
   begin_reach(args, rows);
 }
 
+template <int kParts>
+static void end_stretch(const FolioGemmF32* args, Rows* rows) {
+  if (rows->rest > 0) return begin_stretch(args, rows);
+  if (kParts > 1 && !is_exact(rows->range)) {
+    rows->item.bad->of[rows->done / kReach] |= UINT32_C(1) << rows->line;
+    rows->item.bad->any = 1;
+  }
+  if (rows->units == 0) return;
+  rows->done += kReach;
+  if (rows->done < rows->depth) {
+    begin_reach(args, rows);
+  } else {
+    ++rows->line;
+    begin_row(args, rows);
+  }
+}
+
 static void begin_rows(const FolioGemmF32* args, int64_t row, int64_t p, int64_t depth, Item item,
                        Rows* rows) {
   rows->units = at_most(args->m - row, kWide) * steps_of(depth);
@@ -140,44 +163,49 @@ static void begin_rows(const FolioGemmF32* args, int64_t row, int64_t p, int64_t
 }
 
 template <int kParts>
-VFN void make_row_step(const FolioGemmF32* args, Rows* rows) {
-  const int64_t left = rows->left;
-  V x0, x1;
-  if (left >= kStep) {
-    x0 = v_load(rows->x);
-    x1 = v_load(rows->x + kLanes);
-  } else {
-    x0 = v_load_masked(rows->x, v_first(at_most(left, kLanes)));
-    x1 = left > kLanes ? v_load_masked(rows->x + kLanes, v_first(left - kLanes)) : v_zero();
-  }
+VFN void make_step(V x0, V x1, Range* range, char* to) {
   if constexpr (kParts == 1) {
-    _mm512_store_si512(rows->to, round_words(x0, x1));
+    _mm512_store_si512(to, round_words(x0, x1));
   } else {
-    split_line<kParts, JoinNeighbours>(x0, x1, &rows->range, rows->to);
-  }
-  --rows->units;
-  rows->x += kStep;
-  rows->to += kParts * kTileBytes;
-  rows->left -= kStep;
-  if (rows->left > 0) return;
-  if (rows->rest > 0) return begin_stretch(args, rows);
-  if (kParts > 1 && !is_exact(rows->range)) {
-    rows->item.bad->of[rows->done / kReach] |= UINT32_C(1) << rows->line;
-    rows->item.bad->any = 1;
-  }
-  if (rows->units == 0) return;
-  rows->done += kReach;
-  if (rows->done < rows->depth) {
-    begin_reach(args, rows);
-  } else {
-    ++rows->line;
-    begin_row(args, rows);
+    split_line<kParts, JoinNeighbours>(x0, x1, range, to);
   }
 }
 
+/* The next steps of a row; how many. */
 template <int kParts>
-static __attribute__((noinline)) void make_rest(const FolioGemmF32* args, Rows* rows) {
-  while (rows->units > 0) make_row_step<kParts>(args, rows);
+static __attribute__((noinline)) int64_t make_steps(const FolioGemmF32* args, Rows* rows) {
+  const int64_t left = rows->left;
+  const float* x = rows->x;
+  char* to = rows->to;
+  Range range = rows->range;
+  int64_t steps = at_most(left / kStep, kTurnSteps);
+  if (steps == kTurnSteps) {
+#pragma GCC unroll 2
+    for (int64_t i = 0; i < kTurnSteps; ++i) {
+      make_step<kParts>(v_load(x + i * kStep), v_load(x + i * kStep + kLanes), &range,
+                        to + i * kParts * kTileBytes);
+    }
+  } else if (steps > 0) {
+    steps = 1;
+    make_step<kParts>(v_load(x), v_load(x + kLanes), &range, to);
+  } else {
+    steps = 1;
+    const V x0 = v_load_masked(x, v_first(at_most(left, kLanes)));
+    const V x1 = left > kLanes ? v_load_masked(x + kLanes, v_first(left - kLanes)) : v_zero();
+    make_step<kParts>(x0, x1, &range, to);
+  }
+  rows->units -= steps;
+  rows->x = x + steps * kStep;
+  rows->to = to + steps * kParts * kTileBytes;
+  rows->left = left - steps * kStep;
+  rows->range = range;
+  if (rows->left <= 0) end_stretch<kParts>(args, rows);
+  return steps;
+}
+
+template <int kParts>
+static void make_rest(const FolioGemmF32* args, Rows* rows) {
+  while (rows->units > 0) make_steps<kParts>(args, rows);
 }
 
 static void begin_columns(const FolioGemmF32* args, int64_t column, int64_t p, int64_t depth,
@@ -207,13 +235,13 @@ VFN void end_reach(Columns* columns) {
   columns->range[0] = columns->range[1] = no_range();
 }
 
-/* Two rows of a panel; zeros where the depth has ended. */
+/* A line of a panel: two of its rows, or the last one and zeros. */
 template <int kParts>
-VFN void split_pair(const Columns* columns, const char* b, Range* range, char* to) {
+VFN void make_line(const char* b, bool is_whole, Range* range, char* to) {
   _mm_prefetch(b + kFetchRows * 4 * kTile, _MM_HINT_T0);
   _mm_prefetch(b + (kFetchRows + 1) * 4 * kTile, _MM_HINT_T0);
   const V x0 = v_load((const float*)b);
-  const V x1 = columns->left <= 1 ? v_zero() : v_load((const float*)b + kTile);
+  const V x1 = is_whole ? v_load((const float*)b + kTile) : v_zero();
   if constexpr (kParts == 1) {
     _mm512_store_si512(to, join_words(round_words(x0, x1)));
   } else {
@@ -223,7 +251,7 @@ VFN void split_pair(const Columns* columns, const char* b, Range* range, char* t
 
 /* A line that stands as tiles have it: fetched, or copied where it is one of a tile's first lines
  * and the depth has no more. */
-VFN void take_pair(const Columns* columns, const char* b, char* to) {
+VFN void take_line(const Columns* columns, const char* b, char* to) {
   if (columns->is_short) {
     _mm512_store_si512(to, vi_load(b));
   } else {
@@ -231,39 +259,81 @@ VFN void take_pair(const Columns* columns, const char* b, char* to) {
   }
 }
 
-/* The next line of a tile for each panel. Behind the depth they are zeros. */
+/* Lines behind the depth, or at its end. */
 template <int kParts>
-VFN void make_lines(Columns* columns) {
-  char* const to = columns->to + place_of_pair<kParts>(columns->line % kTile) * FOLIO_TILE_BYTES;
-  const int64_t half_bytes = columns->item.half_bytes;
-  if (columns->left <= 0) {
+static __attribute__((noinline)) void make_last_lines(Columns* columns, const char* b, Range* range,
+                                                      char* to) {
+  for (int64_t i = 0; i < kTurnLines; ++i, to += FOLIO_TILE_BYTES) {
+    const int64_t left = columns->left - 2 * i;
+    if (left > 0) {
+      make_line<kParts>(b + i * 2 * columns->row, left > 1, range, to);
+      continue;
+    }
     for (int part = 0; part < kParts; ++part) {
       _mm512_store_si512(to + part * kTileBytes, _mm512_setzero_si512());
-      _mm512_store_si512(to + half_bytes + part * kTileBytes, _mm512_setzero_si512());
-    }
-  } else if (kParts == 1 && columns->stands) {
-    if (columns->line % kTile == 0) columns->is_short = columns->left < kStep;
-    take_pair(columns, columns->b, to);
-    if (columns->panel) take_pair(columns, columns->b + columns->panel, to + half_bytes);
-  } else {
-    split_pair<kParts>(columns, columns->b, &columns->range[0], to);
-    if (columns->panel) {
-      split_pair<kParts>(columns, columns->b + columns->panel, &columns->range[1], to + half_bytes);
     }
   }
-  --columns->units;
-  columns->b += 2 * columns->row;
-  columns->left -= 2;
-  if (++columns->line % kTile != 0) return;
+}
+
+/* The next lines of a panel. */
+template <int kParts>
+VFN void make_panel_lines(Columns* columns, const char* b, Range* range, char* to) {
+  if (__builtin_expect(columns->left < 2 * kTurnLines, 0)) {
+    make_last_lines<kParts>(columns, b, range, to);
+    return;
+  }
+  Range all = *range;
+#pragma GCC unroll 2
+  for (int64_t i = 0; i < kTurnLines; ++i) {
+    make_line<kParts>(b + i * 2 * 4 * kTile, true, &all, to + i * FOLIO_TILE_BYTES);
+  }
+  *range = all;
+}
+
+/* The same of panels that stand as tiles have them. */
+VFN void take_lines(Columns* columns, char* to) {
+  if (columns->line % kTile == 0) columns->is_short = columns->left < kStep;
+  for (int64_t i = 0; i < kTurnLines; ++i, to += FOLIO_TILE_BYTES) {
+    const char* b = columns->b + i * 2 * columns->row;
+    if (columns->left - 2 * i <= 0) {
+      _mm512_store_si512(to, _mm512_setzero_si512());
+      _mm512_store_si512(to + columns->item.half_bytes, _mm512_setzero_si512());
+      continue;
+    }
+    take_line(columns, b, to);
+    if (columns->panel) take_line(columns, b + columns->panel, to + columns->item.half_bytes);
+  }
+}
+
+/* The next lines of a tile for each panel, which stand side by side there too; how many. Behind the
+ * depth they are zeros. */
+template <int kParts>
+static __attribute__((noinline)) int64_t make_lines(Columns* columns) {
+  char* const to = columns->to + place_of_pair<kParts>(columns->line % kTile) * FOLIO_TILE_BYTES;
+  if (kParts == 1 && columns->stands) {
+    take_lines(columns, to);
+  } else {
+    make_panel_lines<kParts>(columns, columns->b, &columns->range[0], to);
+    if (columns->panel) {
+      make_panel_lines<kParts>(columns, columns->b + columns->panel, &columns->range[1],
+                               to + columns->item.half_bytes);
+    }
+  }
+  columns->units -= kTurnLines;
+  columns->b += kTurnLines * 2 * columns->row;
+  columns->left -= kTurnLines * 2;
+  columns->line += kTurnLines;
+  if (columns->line % kTile != 0) return kTurnLines;
   columns->to += kParts * kTileBytes;
   if (columns->units == 0 || columns->line == kReach / 2) {
     columns->line = 0;
     end_reach<kParts>(columns);
   }
+  return kTurnLines;
 }
 
 template <int kParts>
-static __attribute__((noinline)) void make_rest(Columns* columns) {
+static void make_rest(Columns* columns) {
   while (columns->units > 0) make_lines<kParts>(columns);
 }
 
@@ -322,8 +392,15 @@ VFN void finish_row(const FolioGemmF32* args, Pending* pending) {
   --pending->units;
 }
 
-static __attribute__((noinline)) void finish_rest(const FolioGemmF32* args, Pending* pending) {
-  while (pending->units > 0) finish_row(args, pending);
+/* The next rows; how many. */
+static __attribute__((noinline)) int64_t finish_rows(const FolioGemmF32* args, Pending* pending) {
+  const int64_t rows = at_most(pending->units, kTurnRows);
+  for (int64_t i = 0; i < rows; ++i) finish_row(args, pending);
+  return rows;
+}
+
+static void finish_rest(const FolioGemmF32* args, Pending* pending) {
+  while (pending->units > 0) finish_rows(args, pending);
 }
 
 }  // namespace
