@@ -17,6 +17,9 @@ constexpr int64_t kMostEven = 8;      // of more tiles a thread, one more or les
 constexpr int64_t kDilatedRows = 42;  // more such tiles see no more than some lines of the window
 constexpr int64_t kMostPieces = 320 * 1024;  // pointers, or floats of border pieces, of one tile
 constexpr int64_t kFewChannels = 32;         // below that, a row of the window is one piece
+constexpr int64_t kLeastLineTaps = 4;        // of a piece in parts
+constexpr int64_t kMostLineTaps = 8;
+constexpr int64_t kLongLine = 32;            // pixels, for parts
 constexpr int64_t kLinePixels = 504;         // of a tile, where it is (a part of) a line
 constexpr int64_t kMostLines = 8;            // of planes that are copied at once
 constexpr int64_t kCopiedFloats = 8 * 1024;  // of them: they stay near
@@ -58,6 +61,14 @@ int64_t piece_floats(const ConvSizes& s, const NhwcConvArgs& args, bool by_lines
   return (args.is_planes ? 1 : s.c_in) * (by_lines ? s.window.kernel[2] : 1);
 }
 
+// Whether lines are made into parts as they stand, and few enough that it pays. A line of 112
+// pixels of 7 x 7 taps, 3 planes, 64 filters: 5 us of one part, 10 of two, 14 of three, a chain 12.
+bool takes_line_parts(const ConvSizes& s, const FolioKernels& kernels, int64_t run) {
+  return folio_multiplies_parts(&kernels, kFolioHigh) != 0 && kernels.precision != kFolioHighest &&
+         run >= kLeastLineTaps && run <= kMostLineTaps && s.k() <= FOLIO_GEMM_ONE_SUM &&
+         s.window.out[2] >= kLongLine;
+}
+
 // Of a pixel, in multiply-adds: all filters as sums of neighbours in its pieces.
 int64_t dots_work(const ConvSizes& s, const NhwcConvArgs& args) {
   const int64_t run = std::max<int64_t>(1, piece_floats(s, args, has_lines(s, args)));
@@ -86,10 +97,11 @@ NhwcProduct::NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const 
   run_ = piece_floats(s, args, by_rows);
   pieces_ = s.k() / std::max<int64_t>(run_, 1);
   rows_ = s.batch * w.out_count();
-  // Short pieces are gathered for parts, which takes longer than their products.
+  // Other short pieces are gathered for parts, which takes longer than their products.
   const bool is_gathered = by_lines_ && pieces_ > 1 && run_ < kFewChannels;
-  precision_ =
-      is_gathered ? kFolioChain : product_precision(kernels, w.out_count(), s.c_out, s.k());
+  precision_ = is_gathered && !takes_line_parts(s, kernels, run_)
+                   ? kFolioChain
+                   : product_precision(kernels, w.out_count(), s.c_out, s.k());
   as_bfloat16_ = args.packed_halves && reads_panels(kernels, precision_, args.weights->dtype());
   is_packed_ = args.packed || as_bfloat16_;
   const int64_t work =

@@ -22,8 +22,8 @@
  *        (tiles of zeros: 19). Parts that are there already leave 88 % of that (512^3); making them
  *        costs 7 ns a line of 32 numbers, of which half are lines of A and B that come from beyond
  *        the second cache, a quarter is arithmetic and the rest stores. Sums that go to C and come
- *        back take 250 ns of two items' 1250 in a depth of 256 (loads of tiles from the second cache
- *        seem to wait for stores before them; not proved). So blocks are deep. */
+ *        back take 250 ns of two items' 1250 in a depth of 256 (loads of tiles from the second
+ * cache seem to wait for stores before them; not proved). So blocks are deep. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 #include "core/kernels/x86_avx512/vec.h"
@@ -264,6 +264,14 @@ VFN void load_b(const char* b, int64_t half_bytes) {
   if constexpr (kPanels == 2) tile_load<7>(b + half_bytes, FOLIO_TILE_BYTES);
 }
 
+template <int kHalves, int kPanels>
+VFN void multiply_group() {
+  tile_dot_bf16<0, 4, 6>();
+  if constexpr (kPanels == 2) tile_dot_bf16<1, 4, 7>();
+  if constexpr (kHalves == 2) tile_dot_bf16<2, 5, 6>();
+  if constexpr (kHalves == 2 && kPanels == 2) tile_dot_bf16<3, 5, 7>();
+}
+
 /* Which parts a group of a step loads of A and of B, or -1: what is there stays. */
 struct Group {
   int a, b;
@@ -329,10 +337,7 @@ VFN void multiply_step(Product<kParts>* product, const Pace& pace, Pace* due, co
     if constexpr (group.a >= 0) load_a<kHalves>(a + group.a * kTileBytes, a_half);
     if constexpr (group.b >= 0) load_b<kPanels>(b + group.b * kTileBytes, b_half);
     do_some(product, pace, due);
-    tile_dot_bf16<0, 4, 6>();
-    if constexpr (kPanels == 2) tile_dot_bf16<1, 4, 7>();
-    if constexpr (kHalves == 2) tile_dot_bf16<2, 5, 6>();
-    if constexpr (kHalves == 2 && kPanels == 2) tile_dot_bf16<3, 5, 7>();
+    multiply_group<kHalves, kPanels>();
     multiply_step<kParts, kHalves, kPanels, kGroup + 1>(product, pace, due, a, a_half, b, b_half);
   }
 }
@@ -594,18 +599,33 @@ static void multiply_parts(const FolioGemmF32* args, char* memory, int64_t bytes
   tiles_release();
 }
 
+}  // namespace
+
+#include "core/kernels/x86_amx/lines.inl"
+
+namespace {
+
 template <int kParts>
-static __attribute__((noinline)) void multiply_parts_on_stack(const FolioGemmF32* args) {
+static void multiply_in(const FolioGemmF32* args, char* memory, int64_t bytes) {
+  if (is_by_lines(args)) {
+    multiply_by_lines<kParts>(args, memory, bytes);
+  } else {
+    multiply_parts<kParts>(args, memory, bytes);
+  }
+}
+
+template <int kParts>
+static __attribute__((noinline)) void multiply_on_stack(const FolioGemmF32* args) {
   alignas(64) char memory[kStackBytes];
-  multiply_parts<kParts>(args, memory, kStackBytes);
+  multiply_in<kParts>(args, memory, kStackBytes);
 }
 
 template <int kParts>
 static void multiply_parts(const FolioGemmF32* args) {
   if (args->scratch) {
-    multiply_parts<kParts>(args, (char*)args->scratch, FOLIO_GEMM_SCRATCH);
+    multiply_in<kParts>(args, (char*)args->scratch, FOLIO_GEMM_SCRATCH);
   } else {
-    multiply_parts_on_stack<kParts>(args);
+    multiply_on_stack<kParts>(args);
   }
 }
 
