@@ -38,7 +38,8 @@ void add_weight(GraphWriter& graph, const std::string& name, const std::vector<i
   graph.initializer(f32_tensor(name, dims, numbers(count, 37 + static_cast<int>(name.size()))));
 }
 
-// A product, convolutions by taps, in lines, of 1x1, and attention: all large enough for parts.
+// A product, convolutions by taps, in lines, of planes, of 1x1, and attention: all large enough for
+// parts.
 model_writer::ModelWriter products() {
   model_writer::ModelWriter writer = plain_model();
   writer.opset("com.microsoft", 1);
@@ -62,6 +63,15 @@ model_writer::ModelWriter products() {
   add_weight(graph, "points", {100, 96, 1, 1});
   graph.node("Conv", {"r2", "points"}, {"z"});
   graph.output("z", f32_type({2, 100, 7, 7}));
+  graph.input("planes", f32_type({2, 3, 70, 72}));
+  add_weight(graph, "first", {40, 3, 7, 7});
+  graph.node("Conv", {"planes", "first"}, {"f1"})
+      .attr_ints("strides", {2, 2})
+      .attr_ints("pads", {3, 3, 3, 3});
+  graph.node("Relu", {"f1"}, {"f2"});
+  add_weight(graph, "next", {48, 40, 3, 3});
+  graph.node("Conv", {"f2", "next"}, {"f3"}).attr_ints("strides", {2, 2});
+  graph.output("f3", f32_type({2, 48, 17, 17}));
   return writer;
 }
 

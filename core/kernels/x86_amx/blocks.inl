@@ -477,13 +477,20 @@ void multiply_weights(const Product& product, const Shape& s, const Cut& cut, co
   }
 }
 
+/* Rows of each batch where `most` fit: a last one of few would unpack all columns for them. */
+int64_t even_rows(int64_t m, int64_t most) {
+  const int64_t batches = (m + most - 1) / most;
+  return (m + batches * kGroup - 1) / (batches * kGroup) * kGroup;
+}
+
 template <int kBits, int kParts>
 void multiply_floats(const FolioBlockDotsF32* args) {
   const Shape s(args->w);
   const Cut cut(args->w, kParts);
-  const int64_t rows = folio_block_float_rows(s.blocks, args->w.block, kParts);
+  const int64_t most = folio_block_float_rows(s.blocks, args->w.block, kParts);
   const Places places =
-      kParts == 1 ? Places(s, cut, args->scratch) : Places(s, cut, rows, args->scratch);
+      kParts == 1 ? Places(s, cut, args->scratch) : Places(s, cut, most, args->scratch);
+  const int64_t rows = even_rows(args->m, most);
   const TileShapes shapes = shapes_of(cut);
   for (int64_t row = 0; row < args->m; row += rows) {
     const int64_t left = args->m - row;
