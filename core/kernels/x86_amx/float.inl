@@ -22,8 +22,8 @@
  *        (tiles of zeros: 19). Parts that are there already leave 88 % of that (512^3); making them
  *        costs 7 ns a line of 32 numbers, of which half are lines of A and B that come from beyond
  *        the second cache, a quarter is arithmetic and the rest stores. Sums that go to C and come
- *        back take 250 ns of two items' 1250 in a depth of 256 (loads of tiles from the second
- * cache seem to wait for stores before them; not proved). So blocks are deep. */
+ *        back take 250 ns of two items' 1250 in a depth of 256: loads of tiles from the second
+ *        cache seem to wait for stores before them (not proved). So blocks are deep. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 #include "core/kernels/x86_avx512/vec.h"
