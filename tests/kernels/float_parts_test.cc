@@ -18,11 +18,6 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr int32_t kPrecisions[] = {kFolioHighest, kFolioHigh, kFolioMedium};
 
-// What a precision may lose beside the bound of a chain, of sum |A| |B|.
-double loss_of(int32_t precision) {
-  return precision == kFolioHigh ? 0x1p-14 : precision == kFolioMedium ? 0x1p-6 : 0;
-}
-
 using Problem = GemmProblem;
 
 // With a gap behind each row of C.

@@ -7,6 +7,11 @@ namespace folio {
 
 size_t panel_floats(int64_t k, int64_t n);
 
+// What a precision may lose beside the bound of a chain, of sum |A| |B|.
+inline double loss_of(int32_t precision) {
+  return precision == kFolioHigh ? 0x1p-14 : precision == kFolioMedium ? 0x1p-6 : 0;
+}
+
 // B is packed by ref.
 struct GemmProblem {
   GemmProblem(int64_t m_, int64_t n_, int64_t k_, uint32_t seed = 1);

@@ -13,10 +13,6 @@ namespace {
 
 constexpr int32_t kPrecisions[] = {kFolioHighest, kFolioHigh, kFolioMedium};
 
-double loss_of(int32_t precision) {
-  return precision == kFolioHigh ? 0x1p-14 : precision == kFolioMedium ? 0x1p-6 : 0;
-}
-
 // Lines of pixels under `m` windows, each a piece of every line and `stride` behind the one before.
 struct LineProblem {
   LineProblem(int64_t m, int64_t n, int64_t run_, int64_t pieces_, int64_t stride_)
@@ -171,10 +167,9 @@ TEST(LineParts, LeaveToAChainWhatTheyCannotHold) {
       const std::vector<float> chain = p.run_whole(level, kFolioChain);
       const std::vector<float> got = p.run_whole(level, precision);
       for (int64_t i = 0; i < p.product.m; ++i) {
-        const auto row = static_cast<size_t>(i * p.product.k);
         const bool is_row = !std::equal(p.product.a.begin() + i * p.product.k,
                                         p.product.a.begin() + (i + 1) * p.product.k,
-                                        clean.product.a.begin() + static_cast<int64_t>(row));
+                                        clean.product.a.begin() + i * p.product.k);
         for (int64_t j = 0; j < p.product.n; ++j) {
           const auto at = static_cast<size_t>(i * p.product.n + j);
           const float want = is_row || j / 16 == 1 || j / 16 == 3 ? chain[at] : plain[at];

@@ -227,6 +227,14 @@ static TileShapes shapes_of(int64_t rows) {
   return shapes;
 }
 
+/* For so many rows, unless tiles are shaped for them. */
+VFN void shape_tiles(int64_t rows, int64_t* shaped) {
+  if (rows == *shaped) return;
+  const TileShapes shapes = shapes_of(rows);
+  tiles_configure(&shapes);
+  *shaped = rows;
+}
+
 template <int kHalves, int kPanels>
 VFN void load_sums(const float* c, int64_t stride) {
   const int64_t bytes = stride * (int64_t)sizeof(float);
@@ -253,9 +261,9 @@ VFN void zero_sums() {
 }
 
 template <int kHalves>
-VFN void load_a(const char* a, int64_t half_bytes) {
-  tile_load<4>(a, FOLIO_TILE_BYTES);
-  if constexpr (kHalves == 2) tile_load<5>(a + half_bytes, FOLIO_TILE_BYTES);
+VFN void load_a(const char* a, int64_t half_bytes, int64_t stride = FOLIO_TILE_BYTES) {
+  tile_load<4>(a, stride);
+  if constexpr (kHalves == 2) tile_load<5>(a + half_bytes, stride);
 }
 
 template <int kPanels>
@@ -398,11 +406,7 @@ static void multiply_items(Product<kParts>* product, const Meeting& here, int64_
 template <int kParts>
 static void multiply(Product<kParts>* product, const Meeting& here, int64_t step, int64_t steps,
                      const Sums& sums) {
-  if (here.rows != product->shaped) {
-    const TileShapes shapes = shapes_of(here.rows);
-    tiles_configure(&shapes);
-    product->shaped = here.rows;
-  }
+  shape_tiles(here.rows, &product->shaped);
   if (here.rows > kTile) {
     if (here.columns > kTile) {
       multiply_items<kParts, 2, 2>(product, here, step, steps, sums);

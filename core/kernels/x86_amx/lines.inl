@@ -16,17 +16,16 @@ constexpr int64_t kLeastTaps = 4; /* fewer are mostly zeros */
 constexpr int64_t kTogether = 4;  /* lines in a step of the depth */
 constexpr int64_t kPixelBytes = kTogether * 2;
 constexpr int64_t kMostPixels = 512;
+constexpr int64_t kLineBytes = kMostPixels * kPixelBytes; /* of a part of a step */
 constexpr int64_t kMostPanels = 64;
 static_assert(kTaps * kTogether == kStep && kTaps * kPixelBytes == FOLIO_TILE_BYTES, "a row");
-static_assert(3 * kReach / kLeastTaps / kTogether * (kMostPixels * kPixelBytes + 2 * kTileBytes) <=
-                  kStackBytes,
+static_assert(3 * kReach / kLeastTaps / kTogether * (kLineBytes + 2 * kTileBytes) <= kStackBytes,
               "lines and an item of columns");
 
 /* How a call is cut, and where what it makes stands. */
 struct LinePlan {
   int64_t pieces, steps;
   int64_t rows, columns; /* at a time */
-  int64_t line_bytes;    /* of a part of a step */
   char *a, *b;           /* [step][part][line]; [panel][step][part] of tiles */
   /* Pixels of all lines, and panels, with numbers that parts cannot hold: a bit each. */
   uint16_t bad_pixels[kMostPixels / kLanes];
@@ -51,9 +50,8 @@ static LinePlan plan_lines(const FolioGemmF32* args, char* memory, int64_t bytes
   plan.pieces = args->k / args->a_run;
   plan.steps = divide_up(plan.pieces, kTogether);
   plan.rows = ((kMostPixels - kTaps) / args->a_row_stride + 1) / kWide * kWide;
-  plan.line_bytes = kMostPixels * kPixelBytes;
   plan.a = memory;
-  plan.b = memory + plan.steps * kParts * plan.line_bytes;
+  plan.b = memory + plan.steps * kParts * kLineBytes;
   const int64_t panels = (memory + bytes - plan.b) / (plan.steps * kParts * kTileBytes);
   plan.columns = at_most(panels, kMostPanels) / 2 * kWide;
   return plan;
@@ -108,7 +106,7 @@ static void make_line_tiles(const FolioGemmF32* args, const Block& block, LinePl
       lines[i] =
           piece < plan->pieces ? args->a_lines[piece] + block.row * args->a_row_stride : nullptr;
     }
-    char* to = plan->a + step * kParts * plan->line_bytes;
+    char* to = plan->a + step * kParts * kLineBytes;
     for (int64_t x = 0; x < pixels; x += kLanes, to += kLanes * kPixelBytes) {
       VI upper[kParts], lower[kParts];
       uint32_t bad = 0;
@@ -116,7 +114,7 @@ static void make_line_tiles(const FolioGemmF32* args, const Block& block, LinePl
       split_pairs<kParts>(line_at(lines[2], x, floats), line_at(lines[3], x, floats), &bad, lower);
 #pragma GCC unroll 3
       for (int i = 0; i < kParts; ++i) {
-        char* const at = to + i * plan->line_bytes;
+        char* const at = to + i * kLineBytes;
         _mm512_store_si512(at, _mm512_permutex2var_epi32(upper[i], first, lower[i]));
         _mm512_store_si512(at + 64, _mm512_permutex2var_epi32(upper[i], second, lower[i]));
       }
@@ -167,16 +165,12 @@ static void multiply_lines(const FolioGemmF32* args, const LinePlan& plan, int64
   zero_sums();
   for (int64_t step = 0; step < plan.steps; ++step) {
     for (const Group& group : Groups<kParts>::kAll) {
-      if (group.a >= 0) {
-        const char* from = a + group.a * plan.line_bytes;
-        tile_load<4>(from, stride);
-        if constexpr (kHalves == 2) tile_load<5>(from + kTile * stride, stride);
-      }
+      if (group.a >= 0) load_a<kHalves>(a + group.a * kLineBytes, kTile * stride, stride);
       if (group.b >= 0) load_b<kPanels>(b + group.b * kTileBytes, panel);
       multiply_group<kHalves, kPanels>();
     }
     finish_rest(args, pending);
-    a += kParts * plan.line_bytes;
+    a += kParts * kLineBytes;
     b += kParts * kTileBytes;
   }
   store_sums<kHalves, kPanels>(sums, kWide);
@@ -190,11 +184,7 @@ static void multiply_block(const FolioGemmF32* args, const LinePlan& plan, const
   int64_t shaped = 0;
   for (int64_t i = 0; i < block.rows; i += kWide) {
     const int64_t rows = at_most(block.rows - i, kWide);
-    if (rows != shaped) {
-      const TileShapes shapes = shapes_of(rows);
-      tiles_configure(&shapes);
-      shaped = rows;
-    }
+    shape_tiles(rows, &shaped);
     for (int64_t j = 0; j < block.columns; j += kWide) {
       const int64_t columns = at_most(block.columns - j, kWide);
       const auto multiply = rows > kTile      ? columns > kTile ? multiply_lines<kParts, 2, 2>
