@@ -68,12 +68,14 @@ constexpr int64_t kFewRows = 16;
 
 /* ---- products and sums */
 
-TileShapes shapes_of(const Cut& cut) {
+/* Tiles: D of unit j is j. Columns 4 and 5, rows 6 and 7; of three parts, columns 4 and rows the
+ * others. */
+TileShapes shapes_of(const Cut& cut, int parts) {
   TileShapes shapes = {};
   shapes.palette = 1;
   for (int i = 0; i < FOLIO_TILE_COUNT; ++i) {
-    const bool is_columns = i == 4 || i == 5;
-    const bool is_rows = i >= 6;
+    const bool is_columns = i == 4 || (i == 5 && parts < 3);
+    const bool is_rows = i > 4 && !is_columns;
     shapes.rows[i] = (uint8_t)(is_rows ? cut.row / 4 : kTile);
     shapes.row_bytes[i] = (uint16_t)(is_columns ? cut.row : FOLIO_TILE_BYTES);
   }
@@ -94,15 +96,28 @@ struct Sums {
   float* chains;                  /* [unit][kTile][kTile] */
 };
 
+/* Which side a unit has of columns, and of rows: units with the same rows, whose parts are loaded
+ * once, or with the same columns come one after the other. */
+template <typename W>
+constexpr int side_of_columns(int unit) {
+  return W::kParts > 0 ? unit % kSide : unit / kSide;
+}
+template <typename W>
+constexpr int side_of_rows(int unit) {
+  return W::kParts > 0 ? unit / kSide : unit % kSide;
+}
+
 /* Three parts of rows, the smallest first. */
-template <int kC, int kA>
-VFN void multiply_parts(const uint8_t* rows) {
-  tile_load<6>(rows + 2 * kTileBytes, FOLIO_TILE_BYTES);
-  tile_load<7>(rows + kTileBytes, FOLIO_TILE_BYTES);
-  tile_dot_bf16<kC, kA, 6>();
-  tile_load<6>(rows, FOLIO_TILE_BYTES);
-  tile_dot_bf16<kC, kA, 7>();
-  tile_dot_bf16<kC, kA, 6>();
+VFN void load_parts(const uint8_t* rows) {
+  tile_load<7>(rows + 2 * kTileBytes, FOLIO_TILE_BYTES);
+  tile_load<6>(rows + kTileBytes, FOLIO_TILE_BYTES);
+  tile_load<5>(rows, FOLIO_TILE_BYTES);
+}
+template <int kC>
+VFN void multiply_parts() {
+  tile_dot_bf16<kC, 4, 7>();
+  tile_dot_bf16<kC, 4, 6>();
+  tile_dot_bf16<kC, 4, 5>();
 }
 
 /* Unit kJ of block kF where a block is one piece. Tiles are loaded a unit ahead: 15.2 instead of
@@ -111,54 +126,76 @@ template <typename W, int kF, int kJ>
 VFN void multiply_piece(const Next& next, const uint8_t* columns, const uint8_t* rows) {
   constexpr int kBytes = W::kBytes;
   constexpr int kRow = kBytes / kTile;
-  if (kF == 0 && kJ == 0) tile_load<4>(columns, kRow);
-  if constexpr (W::kParts > 0) {
-    multiply_parts<kJ, 4 + kJ / 2>(rows);
-  } else {
-    if (kF == 0 && kJ == 0) tile_load<6>(rows, FOLIO_TILE_BYTES);
-    tile_dot_ss<kJ, 4 + kJ / 2, 6 + kJ % 2>();
-    if (kJ == 0) tile_load<7>(next.rows[1] + kF * W::kRowBytes, FOLIO_TILE_BYTES);
+  if (kF == 0 && kJ == 0) {
+    tile_load<4>(columns, kRow);
+    tile_load<6>(rows, FOLIO_TILE_BYTES);
   }
+  tile_dot_ss<kJ, 4 + kJ / 2, 6 + kJ % 2>();
+  if (kJ == 0) tile_load<7>(next.rows[1] + kF * W::kRowBytes, FOLIO_TILE_BYTES);
   if (kJ == 1) tile_load<5>(columns + kBytes, kRow);
   if constexpr (kF + 1 < kFlight && kJ == 3) {
     tile_load<4>(columns + kBytes, kRow);
-    if (W::kParts == 0) tile_load<6>(next.rows[0] + (kF + 1) * W::kRowBytes, FOLIO_TILE_BYTES);
+    tile_load<6>(next.rows[0] + (kF + 1) * W::kRowBytes, FOLIO_TILE_BYTES);
   }
 }
 
 /* Likewise where it is two pieces or more, which are whole tiles. */
-template <typename W, int kJ>
+template <int kJ>
 VFN void multiply_pieces(const uint8_t* columns, const uint8_t* rows, int64_t bytes) {
-  constexpr int64_t kStep = W::kParts > 0 ? W::kRowBytes : kTileBytes;
-  for (int64_t at = 0; at < bytes; at += 2 * kTileBytes, rows += 2 * kStep) {
+  for (int64_t at = 0; at < bytes; at += 2 * kTileBytes) {
     tile_load<4>(columns + at, FOLIO_TILE_BYTES);
-    if constexpr (W::kParts > 0) {
-      multiply_parts<kJ, 4>(rows);
-      tile_load<5>(columns + at + kTileBytes, FOLIO_TILE_BYTES);
-      multiply_parts<kJ, 5>(rows + kStep);
-    } else {
-      tile_load<6>(rows, FOLIO_TILE_BYTES);
-      tile_dot_ss<kJ, 4, 6>();
-      tile_load<5>(columns + at + kTileBytes, FOLIO_TILE_BYTES);
-      tile_load<7>(rows + kStep, FOLIO_TILE_BYTES);
-      tile_dot_ss<kJ, 5, 7>();
-    }
+    tile_load<6>(rows + at, FOLIO_TILE_BYTES);
+    tile_dot_ss<kJ, 4, 6>();
+    tile_load<5>(columns + at + kTileBytes, FOLIO_TILE_BYTES);
+    tile_load<7>(rows + at + kTileBytes, FOLIO_TILE_BYTES);
+    tile_dot_ss<kJ, 5, 7>();
   }
 }
 
-/* Stores what tile kJ holds, unit kJ of a block before, and makes that of block kF. */
-template <typename W, int kF, int kJ>
-VFN void next_unit(const Next& next, uint8_t* before) {
-  const int64_t bytes = W::kBytes ? W::kBytes : next.bytes;
-  const int64_t row_bytes = W::kBytes ? W::kRowBytes : next.row_bytes;
-  const uint8_t* columns = next.columns + (kF * kSide + kJ / kSide) * bytes;
-  const uint8_t* rows = next.rows[kJ % kSide] + kF * row_bytes;
+/* Units kJ and kJ + 1, of the same rows, where a block is two pieces or more. */
+template <int kJ>
+VFN void multiply_pieces_in_parts(const uint8_t* columns, const uint8_t* rows, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += kTileBytes, rows += 3 * kTileBytes) {
+    load_parts(rows);
+    tile_load<4>(columns + at, FOLIO_TILE_BYTES);
+    multiply_parts<kJ>();
+    tile_load<4>(columns + bytes + at, FOLIO_TILE_BYTES);
+    multiply_parts<kJ + 1>();
+  }
+}
+
+/* Stores what tile kJ holds, unit kJ of a block before. */
+template <int kJ>
+VFN void store_unit(uint8_t* before) {
   tile_store<kJ>(before, FOLIO_TILE_BYTES);
   tile_zero<kJ>();
-  if constexpr (W::kBytes != 0) {
+}
+
+/* Stores what tile kJ holds, `before` with `step` to the next one's, and makes unit kJ of block
+ * kF. */
+template <typename W, int kF, int kJ>
+VFN void next_unit(const Next& next, uint8_t* before, int64_t step) {
+  const int64_t bytes = W::kBytes ? W::kBytes : next.bytes;
+  const int64_t row_bytes = W::kBytes ? W::kRowBytes : next.row_bytes;
+  const uint8_t* columns = next.columns + (kF * kSide + side_of_columns<W>(kJ)) * bytes;
+  const uint8_t* rows = next.rows[side_of_rows<W>(kJ)] + kF * row_bytes;
+  if constexpr (W::kParts > 0 && W::kBytes == 0) {
+    if constexpr (kJ % kSide == 0) {
+      store_unit<kJ>(before);
+      store_unit<kJ + 1>(before + step);
+      multiply_pieces_in_parts<kJ>(columns, rows, bytes);
+    }
+    return;
+  }
+  store_unit<kJ>(before);
+  if constexpr (W::kParts > 0) {
+    if (kJ % kSide == 0) load_parts(rows);
+    tile_load<4>(columns, W::kBytes / kTile);
+    multiply_parts<kJ>();
+  } else if constexpr (W::kBytes != 0) {
     multiply_piece<W, kF, kJ>(next, columns, rows);
   } else {
-    multiply_pieces<W, kJ>(columns, rows, bytes);
+    multiply_pieces<kJ>(columns, rows, bytes);
   }
 }
 
@@ -182,9 +219,9 @@ VFN void add_block(const uint8_t* sums, const float* scales, const float* row_sc
  * more for addresses cost 2 of 17 ns a product. */
 template <typename W, int64_t kOfBlock, int64_t kOfUnit, int kQ>
 VFN void fly_quarter(const Next& next, const Sums& sums, uint8_t* d) {
-  const float* scales = sums.scales + kQ / kSide * kTile;
+  const float* scales = sums.scales + side_of_columns<W>(kQ) * kTile;
   constexpr int64_t kRowStep = W::kParts > 0 ? 0 : kTile;
-  const float* row_scales = sums.row_scales[kQ % kSide];
+  const float* row_scales = sums.row_scales[side_of_rows<W>(kQ)];
   float* chains = sums.chains + kQ * kTile * kTile;
   const uint8_t* from = d + kQ * kOfUnit;
   /* In the first quarter the tiles still hold the last blocks of the flight before. */
@@ -194,13 +231,13 @@ VFN void fly_quarter(const Next& next, const Sums& sums, uint8_t* d) {
 #pragma GCC unroll 16
   for (int i = 0; i < kTile; ++i) chain[i] = v_load(chains + i * kTile);
   add_block<W>(from, scales, row_scales, chain);
-  next_unit<W, kQ, 0>(next, d + kTo);
+  next_unit<W, kQ, 0>(next, d + kTo, kStep);
   add_block<W>(from + kOfBlock, scales + kPanel, row_scales + kRowStep, chain);
-  next_unit<W, kQ, 1>(next, d + kTo + kStep);
+  next_unit<W, kQ, 1>(next, d + kTo + kStep, kStep);
   add_block<W>(from + 2 * kOfBlock, scales + 2 * kPanel, row_scales + 2 * kRowStep, chain);
-  next_unit<W, kQ, 2>(next, d + kTo + 2 * kStep);
+  next_unit<W, kQ, 2>(next, d + kTo + 2 * kStep, kStep);
   add_block<W>(from + 3 * kOfBlock, scales + 3 * kPanel, row_scales + 3 * kRowStep, chain);
-  next_unit<W, kQ, 3>(next, d + kTo + 3 * kStep);
+  next_unit<W, kQ, 3>(next, d + kTo + 3 * kStep, kStep);
 #pragma GCC unroll 16
   for (int i = 0; i < kTile; ++i) v_store(chains + i * kTile, chain[i]);
 }
@@ -263,14 +300,15 @@ void finish_unit(const Product& product, const float* sums, int64_t row, int64_t
 
 /* Sums of all units of a group before the first of them is read again: a load waits for a store
  * that it overlaps. */
+template <typename W>
 void finish_panel(const Product& product, const Batch& batch, const Side& panel, float* chains) {
   alignas(64) float sums[kUnits * kTile * kTile];
   const int64_t chain_floats = batch.groups() * kGroup * kPanel;
   for (int64_t g = 0; g < batch.groups(); ++g) {
     add_chains(chains + g * kGroup * kPanel, chain_floats, sums);
-    for (int64_t j = 0; j < kUnits; ++j) {
-      const int64_t row = g * kGroup + j % kSide * kTile;
-      const int64_t column = j / kSide * kTile;
+    for (int j = 0; j < kUnits; ++j) {
+      const int64_t row = g * kGroup + side_of_rows<W>(j) * kTile;
+      const int64_t column = side_of_columns<W>(j) * kTile;
       if (row >= batch.count || column >= panel.count) continue;
       finish_unit(product, sums + j * kTile * kTile, batch.first + row, batch.count - row,
                   panel.first + column, panel.count - column);
@@ -343,13 +381,13 @@ void multiply_batch(const Product& product, const Shape& s, const Cut& cut, cons
           sums.chains = places.chains + (chain * groups + g) * kGroup * kPanel;
           find_group<W>(s, cut, places, batch, g, place, &next, &sums);
           flights.fly_next(next, sums);
-          if (place == 0 && g == 0 && n > 0) finish_panel(product, batch, before, places.chains);
+          if (place == 0 && g == 0 && n > 0) finish_panel<W>(product, batch, before, places.chains);
         }
       }
     }
   }
   flights.fly_next(next, flights.sums);
-  finish_panel(product, batch, panel, places.chains);
+  finish_panel<W>(product, batch, panel, places.chains);
 }
 
 /* Rows of a batch of rounded ones: L2 holds them beside all else. */
@@ -380,7 +418,7 @@ void multiply_rounded(const FolioBlockDotsS8* args) {
   const Shape s(args->w);
   const Cut cut(args->w, 0);
   const Places places(s, cut, FOLIO_BLOCK_ROWS, args->scratch);
-  const TileShapes shapes = shapes_of(cut);
+  const TileShapes shapes = shapes_of(cut, 0);
   tiles_configure(&shapes);
   const int64_t rows = rows_of_batch(s, cut);
   for (int64_t row = 0; row < args->m; row += rows) {
@@ -491,7 +529,7 @@ void multiply_floats(const FolioBlockDotsF32* args) {
   const Places places =
       kParts == 1 ? Places(s, cut, args->scratch) : Places(s, cut, most, args->scratch);
   const int64_t rows = even_rows(args->m, most);
-  const TileShapes shapes = shapes_of(cut);
+  const TileShapes shapes = shapes_of(cut, kParts);
   for (int64_t row = 0; row < args->m; row += rows) {
     const int64_t left = args->m - row;
     const Batch batch = {row, left < rows ? left : rows};
