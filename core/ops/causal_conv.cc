@@ -162,6 +162,7 @@ Status infer(OpInfer& infer) {
   def.max_outputs = 2;
   def.infer = infer;
   def.make = make;
+  def.one_type = 0b1111;
   def.since = 27;
   registry.add(def);
   def.domain = "com.microsoft";

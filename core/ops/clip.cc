@@ -123,6 +123,7 @@ Status infer(OpInfer& infer) {
                 .max_inputs = 3,
                 .infer = infer,
                 .make = make,
+                .one_type = 0b111,
                 .elementwise = true});
 }
 

@@ -288,6 +288,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.max_inputs = 3;
   def.infer = [](OpInfer& infer) { return infer_conv(infer, infer.dtype(0), 0, 1); };
   def.make = make;
+  def.one_type = 0b1111;
   registry.add(def);
   def.domain = "com.microsoft";
   def.type = "FusedConv";

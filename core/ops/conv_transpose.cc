@@ -305,13 +305,15 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
        .min_inputs = 2,
        .max_inputs = 3,
        .infer = [](OpInfer& infer) { return infer_conv_transpose(infer, /*channels_last=*/false); },
-       .make = make<ConvTranspose>});
+       .make = make<ConvTranspose>,
+       .one_type = 0b111});
   registry.add({.domain = "com.microsoft",
                 .type = "ConvTransposeWithDynamicPads",
                 .min_inputs = 2,
                 .max_inputs = 4,
                 .infer = infer_dynamic_pads,
-                .make = make<ConvTransposeWithDynamicPads>});
+                .make = make<ConvTransposeWithDynamicPads>,
+                .one_type = 0b1011});
 }
 
 }  // namespace folio

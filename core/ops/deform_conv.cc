@@ -267,7 +267,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
                 .min_inputs = 3,
                 .max_inputs = 5,
                 .infer = [](OpInfer& i) { return infer_conv(i, i.dtype(0), 0, 1); },
-                .make = make});
+                .make = make,
+                .one_type = 0b11111});
 }
 
 }  // namespace folio

@@ -354,6 +354,7 @@ Status infer_stft(OpInfer& infer) {
   def.max_inputs = 4;
   def.infer = infer_stft;
   def.make = make_stft;
+  def.one_type = 0b101;
   registry.add(def);
 }
 

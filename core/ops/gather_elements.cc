@@ -415,6 +415,7 @@ Result<std::unique_ptr<OpKernel>> make_scatter(OpBuild& build) {
   def.type = "ScatterElements";
   def.min_inputs = def.max_inputs = 3;
   def.in_place = {0, -1, -1};
+  def.one_type = 0b101;
   def.infer = infer_scatter;
   def.make = make_scatter;
   registry.add(def);

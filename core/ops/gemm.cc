@@ -240,6 +240,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.max_inputs = 3;
   def.infer = infer;
   def.make = make;
+  def.one_type = 0b111;
   def.unaligned_inputs = 1U << 1;
   def.takes_half = takes_half_matrix;
   registry.add(def);

@@ -183,6 +183,7 @@ void add(OpRegistry& registry, std::string_view type) {
                 .max_outputs = 2,
                 .infer = [](OpInfer& infer) { return infer_rnn(infer, kGates); },
                 .make = make<kGates>,
+                .one_type = 0b101111,
                 .takes_half = takes_half_rnn});
 }
 

@@ -170,14 +170,16 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
                 .min_inputs = 3,
                 .max_inputs = 3,
                 .infer = infer_group_norm,
-                .make = make});
+                .make = make,
+                .one_type = 0b111});
   registry.add({.domain = "",
                 .type = "GroupNormalization",
                 .since = 18,
                 .min_inputs = 3,
                 .max_inputs = 3,
                 .infer = infer_group_norm,
-                .make = make});
+                .make = make,
+                .one_type = 0b111});
 }
 
 }  // namespace folio

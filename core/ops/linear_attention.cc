@@ -242,6 +242,7 @@ Status infer(OpInfer& infer) {
   def.min_outputs = def.max_outputs = 2;
   def.infer = infer;
   def.make = make;
+  def.one_type = 0b110111;
   def.since = 27;
   registry.add(def);
   def.domain = "com.microsoft";

@@ -164,6 +164,7 @@ Status infer(OpInfer& infer) {
   def.max_inputs = 3;
   def.infer = infer;
   def.make = make;
+  def.one_type = 0b101;
   def.type = "NegativeLogLikelihoodLoss";
   registry.add(def);
   def.type = "SoftmaxCrossEntropyLoss";

@@ -65,6 +65,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.max_outputs = 3;
   def.infer = [](OpInfer& infer) { return infer_rnn(infer, kLstmGates); };
   def.make = make;
+  def.one_type = 0b11101111;
   def.takes_half = takes_half_rnn;
   registry.add(def);
 }

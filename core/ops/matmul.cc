@@ -319,6 +319,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.min_inputs = def.max_inputs = 2;
   def.infer = infer;
   def.make = make;
+  def.one_type = 0b11;
   def.unaligned_inputs = 1U << 1;
   def.takes_half = takes_half_matrix;
   registry.add(def);

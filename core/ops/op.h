@@ -243,6 +243,8 @@ struct OpDef {
   // Bit i set: input i may be absent although later ones are required. (From min_inputs on all
   // may.)
   uint32_t optional_inputs = 0;
+  // Bit i set: these inputs have one type (the specification's T, or its like), whatever it is.
+  uint32_t one_type = 0;
   // Bit i set: input i may be unaligned bytes of a mapping (design section 3).
   uint32_t unaligned_inputs = 0;
   // Bit i set: of input i only those rows are read that other inputs choose: a table that is not

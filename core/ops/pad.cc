@@ -342,6 +342,7 @@ Result<std::unique_ptr<OpKernel>> make_pad(OpBuild& build) {
   def.until = 10;
   def.infer = infer_pad;
   def.make = make_pad;
+  def.one_type = 0b101;
   registry.add(def);
   def.since = 11;
   def.until = 17;

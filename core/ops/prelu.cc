@@ -80,6 +80,7 @@ Status infer(OpInfer& infer) {
                 .max_inputs = 2,
                 .infer = infer,
                 .make = make,
+                .one_type = 0b11,
                 .elementwise = true});
 }
 

@@ -127,6 +127,7 @@ Result<std::unique_ptr<OpKernel>> make_range(OpBuild&) {
   def.max_inputs = 3;
   def.infer = infer_range;
   def.make = make_range;
+  def.one_type = 0b111;
   registry.add(def);
   def.domain = "com.microsoft";
   def.since = 1;

@@ -436,6 +436,7 @@ Result<std::unique_ptr<OpKernel>> make_roi_align(OpBuild& build) {
   def.min_inputs = def.max_inputs = 3;
   def.infer = infer_roi_align;
   def.make = make_roi_align;
+  def.one_type = 0b11;
   registry.add(def);
 }
 

@@ -159,6 +159,7 @@ Result<std::unique_ptr<OpKernel>> make_where(OpBuild&) {
   def.max_inputs = 3;
   def.infer = infer_where;
   def.make = make_where;
+  def.one_type = 0b110;
   registry.add(def);
 }
 

@@ -37,7 +37,36 @@ void collect_nodes(const Graph& graph, std::vector<UnsupportedNode>* out) {
   }
 }
 
+// The first of a node's inputs that have one type, and another one of them whose type is not that.
+Status check_one_type(const Graph& graph, const Node& node, uint32_t one_type) {
+  size_t first = node.inputs.size();
+  DType expected = DType::kUndefined;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!has_bit(one_type, i) || node.inputs[i] == kNone) continue;
+    const TypeInfo& type = graph.value(node.inputs[i]).type;
+    if (!type.is_tensor() || type.dtype == DType::kUndefined) continue;
+    if (expected == DType::kUndefined) {
+      first = i;
+      expected = type.dtype;
+    } else if (type.dtype != expected) {
+      return invalid_graph(node.label(), ": input ", i, " is ", dtype_name(type.dtype),
+                           ", expected ", dtype_name(expected), " as input ", first);
+    }
+  }
+  return Status::ok();
+}
+
 }  // namespace
+
+Status check_types(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    if (node.dead) continue;
+    const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
+    FOLIO_RETURN_IF_ERROR(check_one_type(graph, node, def->one_type));
+    for (const auto& subgraph : node.subgraphs) FOLIO_RETURN_IF_ERROR(check_types(*subgraph));
+  }
+  return Status::ok();
+}
 
 std::vector<UnsupportedNode> unsupported_nodes(const Model& model) {
   std::vector<UnsupportedNode> out;

@@ -71,6 +71,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
   for (int round = 0; round < kMaxRounds && changed; ++round) {
     changed = false;
     FOLIO_RETURN_IF_ERROR(infer_shapes(model));
+    if (round == 0) FOLIO_RETURN_IF_ERROR(check_types(model->graph));
     if (level == Optimize::kOff) return Status::ok();
     if (round == 0 && widen) {
       bool widened = false;

@@ -29,6 +29,10 @@ std::vector<UnsupportedNode> unsupported_nodes(const Model& model);
 std::vector<std::string> unsupported_operators(const Model& model);
 Status check_supported(const Model& model);
 
+// Whether inputs that an operator wants of one type (OpDef::one_type) are, where types are known,
+// in the graph as it was read: passes may keep weights of 16 bits beside floats.
+Status check_types(const Graph& graph);
+
 // Types, dims and small integer contents of every value, by the operators' own rules.
 Status infer_shapes(Model* model);
 
