@@ -123,6 +123,35 @@ TEST(BlockDotsManyRows, OnePartHoldsBfloat16) {
   });
 }
 
+// A weight that is finite and next to infinity, among blocks of small ones.
+TEST(BlockDotsManyRows, OnePartRoundsNoFiniteWeightToInfinity) {
+  constexpr int64_t kRows = 32;
+  constexpr float kLarge = std::numeric_limits<float>::max() / 8;
+  for (const bool zeros : {false, true}) {
+    for (const int64_t block : {0, 3, 11}) {
+      Blocks w(4, 32, 32 * 12, 37, zeros);
+      for (int64_t j = 0; j < w.n; j += 5) {
+        w.scales[static_cast<size_t>(j * w.blocks + block)] = zeros ? kLarge / 2 : kLarge;
+      }
+      std::memcpy(w.scale_bytes.data() + 1, w.scales.data(), 4 * w.scales.size());
+      std::vector<float> a(static_cast<size_t>(kRows * w.k));
+      for (int64_t i = 0; i < kRows; ++i) {
+        a[static_cast<size_t>(i * w.k + block * 32 + i)] = 0x1p-100F;
+      }
+      for_levels(w, [&](const LevelUnderTest& level) {
+        const auto y = product(level, args_of(w, kFolioMedium), w, a, kRows);
+        for (int64_t i = 0; i < kRows; ++i) {
+          for (int64_t j = 0; j < w.n; ++j) {
+            const double want = w.at(j, block * 32 + i) * 0x1p-100;
+            EXPECT_NEAR(y[static_cast<size_t>(i * w.n + j)], want, std::abs(want) * 0x1p-7)
+                << level.name << ' ' << i << ' ' << j;
+          }
+        }
+      });
+    }
+  }
+}
+
 // Rows with numbers that three bfloat16 numbers cannot hold; no other row changes.
 TEST(BlockDotsManyRows, WhatPartsCannotHoldIsComputedOtherwise) {
   constexpr int64_t kRows = 70;

@@ -303,10 +303,19 @@ VFN void unpack_columns(const Shape& s, const Cut& cut, const Side& panel, int64
 
 /* ---- columns as the weights themselves, rounded to bfloat16 */
 
-/* What 16 codes stand for, `codes` less their zero, as a table for unpack_halves, twice. */
+/* What 16 codes stand for, `codes` less their zero, as a table for unpack_halves, twice. kSmall: no
+ * weight is rounded to infinity. */
+template <bool kSmall>
 VFN VI weights_of_codes(V codes, float scale) {
   const V w = v_mul(codes, v_set1(scale));
-  return round_words(w, w);
+  return kSmall ? v_to_words(w, w) : round_words(w, w);
+}
+
+/* Whether scales of 4 blocks are below 2^120, so that 16 times as much is finite, rounded too. */
+VFN bool are_small(const char* scales) {
+  const __m128i size =
+      _mm_and_si128(_mm_loadu_si128((const __m128i*)scales), _mm_set1_epi32(0x7fffffff));
+  return _mm_cmplt_epu32_mask(size, _mm_set1_epi32((127 + 120) << 23)) == 0xF;
 }
 
 /* Pairs of 16 codes of 8 bits, in their order, `m` of them. */
@@ -318,16 +327,17 @@ VFN void unpack_weights_8(const uint8_t* from, VM m, float zero, float scale, ui
   _mm512_mask_storeu_epi32(to, m, join_words(words));
 }
 
-/* A block of a column. */
-template <int kBits>
+/* A block of a column; kShort: of 32, which is one whole piece. */
+template <int kBits, bool kShort, bool kSmall>
 VFN void unpack_weights(const Cut& cut, const uint8_t* from, V codes, float zero, float scale,
                         uint8_t* to) {
   constexpr int64_t kMost = 32; /* elements of a piece */
-  const VI table = kBits == 4 ? weights_of_codes(codes, scale) : vi_set1(0);
-  for (int64_t i = 0; i < cut.pieces; ++i, from += kMost * kBits / 8, to += kNear) {
+  const VI table = kBits == 4 ? weights_of_codes<kSmall>(codes, scale) : vi_set1(0);
+  const int64_t pieces = kShort ? 1 : cut.pieces;
+  for (int64_t i = 0; i < pieces; ++i, from += kMost * kBits / 8, to += kNear) {
     if constexpr (kBits == 8) {
-      unpack_weights_8(from, cut.piece < kMost ? 0xFF : 0xFFFF, zero, scale, to);
-    } else if (cut.piece < kMost) {
+      unpack_weights_8(from, !kShort && cut.piece < kMost ? 0xFF : 0xFFFF, zero, scale, to);
+    } else if (!kShort && cut.piece < kMost) {
       unpack_halves_16(from, table, to);
     } else {
       unpack_halves_32(from, table, to);
@@ -337,7 +347,7 @@ VFN void unpack_weights(const Cut& cut, const uint8_t* from, V codes, float zero
 
 /* kBlocks blocks of a column from b on, a multiple of four; the same of the next panel is fetched
  * into L2. */
-template <int kBits, bool kZeros, int kBlocks>
+template <int kBits, bool kShort, bool kZeros, int kBlocks, bool kSmall>
 VFN void unpack_some(const Shape& s, const Cut& cut, const FolioBlockWeights& w, int64_t column,
                      int64_t b, uint8_t* tile) {
   const V all = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -359,39 +369,54 @@ VFN void unpack_some(const Shape& s, const Cut& cut, const FolioBlockWeights& w,
     }
     float scale;
     __builtin_memcpy(&scale, scales + 4 * f, sizeof(float));
-    unpack_weights<kBits>(cut, from + f * s.blob, codes, zero, scale, tile + f * chain);
+    unpack_weights<kBits, kShort, kSmall>(cut, from + f * s.blob, codes, zero, scale,
+                                          tile + f * chain);
   }
 }
 
-template <int kBits, bool kZeros>
+template <int kBits, bool kShort, bool kZeros>
 VFN void unpack_column(const Shape& s, const Cut& cut, const FolioBlockWeights& w, int64_t column,
                        int64_t b, uint8_t* tile) {
   switch (s.blocks - b) {
     case 1:
-      return unpack_some<kBits, kZeros, 1>(s, cut, w, column, b, tile);
+      return unpack_some<kBits, kShort, kZeros, 1, false>(s, cut, w, column, b, tile);
     case 2:
-      return unpack_some<kBits, kZeros, 2>(s, cut, w, column, b, tile);
+      return unpack_some<kBits, kShort, kZeros, 2, false>(s, cut, w, column, b, tile);
     case 3:
-      return unpack_some<kBits, kZeros, 3>(s, cut, w, column, b, tile);
+      return unpack_some<kBits, kShort, kZeros, 3, false>(s, cut, w, column, b, tile);
     default:
-      return unpack_some<kBits, kZeros, 4>(s, cut, w, column, b, tile);
+      break;
+  }
+  if (kBits == 4 && are_small((const char*)w.scales + (column * s.blocks + b) * 4)) {
+    unpack_some<kBits, kShort, kZeros, kFlight, true>(s, cut, w, column, b, tile);
+  } else {
+    unpack_some<kBits, kShort, kZeros, kFlight, false>(s, cut, w, column, b, tile);
+  }
+}
+
+template <int kBits, bool kShort, bool kZeros>
+void unpack_blocks(const Shape& s, const Cut& cut, const Side& panel, uint8_t* to) {
+  static_assert(kFlight == kChains, "blocks of a flight are one of each chain");
+  for (int64_t b = 0; b < s.blocks; b += kFlight) {
+    uint8_t* const place = to + b / kChains * kSide * cut.bytes;
+    for (int64_t j = 0; j < kPanel; ++j) { /* the last one again for those that are not there */
+      const int64_t column = panel.first + (j < panel.count ? j : panel.count - 1);
+      unpack_column<kBits, kShort, kZeros>(s, cut, *panel.w, column, b,
+                                           place + j / kTile * cut.bytes + j % kTile * cut.row);
+    }
   }
 }
 
 /* All blocks of a panel. Beyond the last there are zeros, as rows have. */
 template <int kBits, bool kZeros>
 void unpack_panel(const Shape& s, const Cut& cut, const Side& panel, uint8_t* to) {
-  static_assert(kFlight == kChains, "blocks of a flight are one of each chain");
   for (int64_t b = s.blocks; b < s.padded; ++b) {
     __builtin_memset(to + place_of(s, b) * kSide * cut.bytes, 0, (size_t)(kSide * cut.bytes));
   }
-  for (int64_t b = 0; b < s.blocks; b += kFlight) {
-    uint8_t* const place = to + b / kChains * kSide * cut.bytes;
-    for (int64_t j = 0; j < kPanel; ++j) { /* the last one again for those that are not there */
-      const int64_t column = panel.first + (j < panel.count ? j : panel.count - 1);
-      unpack_column<kBits, kZeros>(s, cut, *panel.w, column, b,
-                                   place + j / kTile * cut.bytes + j % kTile * cut.row);
-    }
+  if (cut.bytes == kNear) {
+    unpack_blocks<kBits, true, kZeros>(s, cut, panel, to);
+  } else {
+    unpack_blocks<kBits, false, kZeros>(s, cut, panel, to);
   }
 }
 
