@@ -37,7 +37,7 @@ void collect_nodes(const Graph& graph, std::vector<UnsupportedNode>* out) {
   }
 }
 
-// The first of a node's inputs that have one type, and another one of them whose type is not that.
+// Whether those of a node's inputs whose types are known have the type of the first of them.
 Status check_one_type(const Graph& graph, const Node& node, uint32_t one_type) {
   size_t first = node.inputs.size();
   DType expected = DType::kUndefined;

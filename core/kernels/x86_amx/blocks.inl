@@ -39,11 +39,11 @@
  * of 15. So did fetching rows into L1 ahead (19 instead of 15.7), and two loads of tiles for each
  * product, for chains that stay in registers over eight blocks (31).
  *
- * Three parts want 16 operations, and two products more, and take 50 to 60 ns at 2.3 GHz (58 to 70
+ * Three parts want 16 operations, and two products more, and take 54 to 62 ns at 2.3 GHz (58 to 70
  * where each unit loaded its rows' parts, not every second): 29 where rows are in L1 and nothing is
  * unpacked, 15 more for rows from L2, 15 for unpacking with 64 rows. Unpacking all four chains of a
  * line of memory at once is no faster, beside the products 8 % slower. One part wants no operation
- * and takes 20 to 25, 4.4 of them unpacking with 128 rows. (Widening weights to floats, splitting
+ * and takes 22 to 25, 4.4 of them unpacking with 128 rows. (Widening weights to floats, splitting
  * those and multiplying six times took 77 ns at 3.3 GHz.) Chunks of the depth whose unpacked
  * weights L1 keeps, with sums that come and go, take one part 5 to 8 % longer.
  *
