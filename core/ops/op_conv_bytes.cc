@@ -12,7 +12,8 @@ constexpr int64_t kPanel = 16;
 constexpr int64_t kRowStep = 12;                  // rows of the widest kernel's tile
 constexpr int64_t kSideBySide = 4 * kPanel;       // columns of the widest kernel's tile
 constexpr int64_t kTileRows = 384;                // pixels of a tile at most
-constexpr int64_t kTileBytes = 24 * 1024;         // gathered, to stay in L1
+constexpr int64_t kWholeRows = 96;                // whole tiles of 12 and of 32 rows
+constexpr int64_t kTileBytes = 28 * 1024;         // gathered, to stay in L1
 constexpr int64_t kOwnPixels = 84;                // of a thread, that repay to read all weights
 constexpr int64_t kMostEven = 8;                  // of more tiles a thread, one is nothing
 constexpr int64_t kShortRun = 32;                 // bytes that are copied at once
@@ -38,8 +39,9 @@ Rows rows_of(const ConvSizes& s) {
 // repays: between columns that the kernel does not multiply side by side, which costs nothing but
 // for copied pixels; what is left between pixels, where a tile's rows are rounded up.
 ConvTiling make_plan(const ConvSizes& s, int threads) {
-  const int64_t gathered = std::clamp(
-      kTileBytes / std::max<int64_t>(s.k(), 1) / kRowStep * kRowStep, 4 * kRowStep, kTileRows);
+  const int64_t fitting = kTileBytes / std::max<int64_t>(s.k(), 1);
+  const int64_t step = fitting < kWholeRows ? kRowStep : kWholeRows;
+  const int64_t gathered = std::clamp(fitting / step * step, 4 * kRowStep, kTileRows);
   const int64_t most = rows_of(s) == Rows::kGathered ? gathered : kTileRows;
   const int64_t pixels = s.window.out_count();
   const int64_t repeats = s.batch * s.group;
@@ -295,6 +297,16 @@ class ByteConvolution {
 
   uint8_t* gather_short(const uint8_t* image, int64_t row, int64_t column, int64_t count,
                         uint8_t* dst) const {
+    const int64_t run = s_.window.kernel[2] * s_.c_in;
+    if (run <= 16) return gather_runs<16>(image, row, column, count, dst);
+    if (run <= 24) return gather_runs<24>(image, row, column, count, dst);
+    return gather_runs<kShortRun>(image, row, column, count, dst);
+  }
+
+  // Lines of taps, kBytes of each.
+  template <int kBytes>
+  uint8_t* gather_runs(const uint8_t* image, int64_t row, int64_t column, int64_t count,
+                       uint8_t* dst) const {
     const Window& w = s_.window;
     const int64_t c = s_.c_in;
     const int64_t v = column * w.stride[2] - w.pad_begin[2];
@@ -307,9 +319,7 @@ class ByteConvolution {
     for (int64_t i = 0; i < count; ++i, from += step, dst += whole) {
       const uint8_t* tap = from;
       uint8_t* to = dst;
-      for (int64_t kh = 0; kh < taps; ++kh, tap += line, to += run) {
-        std::memcpy(to, tap, kShortRun);
-      }
+      for (int64_t kh = 0; kh < taps; ++kh, tap += line, to += run) std::memcpy(to, tap, kBytes);
       std::memset(to, 0, 4);  // fills up; what is too much is written over like the taps'
     }
     return dst;

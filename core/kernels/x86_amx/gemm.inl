@@ -2,8 +2,8 @@
  * The including file gives the words for tiles before.
  *
  * A piece of an S8P16K4 panel, 16 groups of four rows, is a tile of B as it stands. A's tiles are
- * read where its rows stand when those are a step apart and the piece is 64 deep; else the piece is
- * copied, filled up with zeros. A cell is 32 x 32 sums (or 16 x 64), which stay in four tiles over
+ * read where its rows stand when those are a step apart and the piece is 64 deep, or ends within
+ * other rows; else the piece is copied, filled up with zeros. A cell is 32 x 32 sums (or 16 x 64), which stay in four tiles over
  * a depth. They are stored between the first products of the next cell, and become what FolioSums
  * says line by line between its others.
  *
@@ -370,6 +370,13 @@ bool is_crowded(const Group* g) {
   return g->args->a_row_stride % 2048 == 0 && g->rows > kTile && g->panels > 4;
 }
 
+/* Whether a tile of rows before `end`, which are a step apart, may be loaded from p on where they
+ * stand, though the depth may end within it: it ends within the rows behind them, and those are
+ * multiplied by zeros. 384 x 96 x 32 5.5 -> 5.0 us, 156 x 64 x 148 3.0 -> 2.8. */
+bool ends_in_rows(const FolioGemmU8* args, int64_t end, int64_t p) {
+  return (args->m - end) * args->a_row_stride >= p + kStep - args->k;
+}
+
 /* A's tiles of the block, of which half h are 16 rows or what is left of them. */
 void find_sources(Group* g) {
   const FolioGemmU8* args = g->args;
@@ -385,7 +392,7 @@ void find_sources(Group* g) {
       uint8_t* copy = g->pieces[h][s];
       g->a[h][s] = {copy, kStep};
       if (!args->a_rows) {
-        if (deep == kStep && !copies) {
+        if (!copies && ends_in_rows(args, row + count, p)) {
           g->a[h][s] = {args->a + row * args->a_row_stride + p, args->a_row_stride};
         } else {
           copy_rows(args, row, count, p, deep, copy);
