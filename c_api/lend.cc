@@ -25,7 +25,7 @@ Result<Ref<ByteSource>> lend_bytes(const void* data, size_t bytes, FolioReleaseF
 }
 
 bool may_borrow(const ModelOptions& options, const void* data, size_t bytes) {
-  if (!options.borrow_ort_bytes || options.own_ort_bytes) return false;
+  if (!options.borrow_ort_bytes || options.owns_ort_bytes()) return false;
   const Bytes view(static_cast<const uint8_t*>(data), bytes);
   return options.format == "ORT" || sniff_format(view) == ModelFormat::kOrt;
 }

@@ -126,7 +126,8 @@ std::string store_json(const PackStore& store, const PackStore::Report* report) 
     out += cat(", \"pack_count\": ", report->packs, ", \"bytes\": ", report->bytes,
                ", \"blob_count\": ", report->blobs, ", \"removed_count\": ", report->removed,
                ", \"removed_bytes\": ", report->removed_bytes,
-               ", \"damaged\": ", texts_json(report->damaged));
+               ", \"damaged\": ", texts_json(report->damaged),
+               ", \"ignored\": ", texts_json(report->ignored));
     return out + "}";
   }
   const PackIndex none;
@@ -262,6 +263,7 @@ FolioStatus* PackStoreGetJson(const char* folder, FolioPackStoreAction action, u
     FOLIO_NOT_NULL(folder);
     FOLIO_NOT_NULL(out);
     FOLIO_TRY(const Ref<PackStore> store, PackStore::open(folder, PackChecksum::kOff, false));
+    FOLIO_RETURN_IF_ERROR(store->check_is_store());
     if (action == FOLIO_PACK_STORE_LIST) {
       *out = copy_for_caller(store_json(*store, nullptr));
       return Status::ok();

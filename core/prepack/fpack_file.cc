@@ -69,11 +69,7 @@ Result<Ref<PackFile>> PackFile::open(const std::string& path, BlobPlace place,
   file->checksum_ = checksum;
   const size_t count = file->index_.entries.size();
   file->checked_ = std::make_unique<std::atomic<bool>[]>(count);
-  if (checksum == PackChecksum::kOpen) {
-    for (const PackEntry& entry : file->index_.entries) {
-      if (!file->is_intact(entry)) return invalid_graph("pack file '", path, "' is damaged");
-    }
-  }
+  if (checksum == PackChecksum::kOpen) FOLIO_RETURN_IF_ERROR(file->check_blobs());
   return file;
 }
 
@@ -81,14 +77,23 @@ bool PackFile::is_intact(const PackEntry& entry) const {
   return checksum_bytes(source_->bytes().subspan(entry.offset, entry.bytes)) == entry.checksum;
 }
 
+Status PackFile::damage_of(const PackEntry& entry) const {
+  return invalid_graph("pack file '", path(), "': a blob of '", index_.names[entry.name],
+                       "' is damaged");
+}
+
+Status PackFile::check_blobs() const {
+  for (const PackEntry& entry : index_.entries) {
+    if (!is_intact(entry)) return damage_of(entry);
+  }
+  return Status::ok();
+}
+
 Result<Ref<const PackedBlob>> PackFile::blob(const PackEntry& entry) {
   if (checksum_ == PackChecksum::kFirstUse) {
     std::atomic<bool>& checked = checked_[static_cast<size_t>(&entry - index_.entries.data())];
     if (!checked.load(std::memory_order_relaxed)) {
-      if (!is_intact(entry)) {
-        return invalid_graph("pack file '", path(), "': a blob of '", index_.names[entry.name],
-                             "' is damaged");
-      }
+      if (!is_intact(entry)) return damage_of(entry);
       checked.store(true, std::memory_order_relaxed);
     }
   }

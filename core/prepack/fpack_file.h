@@ -62,8 +62,11 @@ class PackFile : public RefCounted {
 
   // A view of a blob of this file's index; kInvalidGraph when its bytes are not those written.
   Result<Ref<const PackedBlob>> blob(const PackEntry& entry);
-  // Whether the bytes of a blob have their checksum.
+  // Whether the bytes of a blob have their checksum, and what to say if not.
   bool is_intact(const PackEntry& entry) const;
+  Status damage_of(const PackEntry& entry) const;
+  // kInvalidGraph for the first blob that has not.
+  Status check_blobs() const;
 
  private:
   Ref<ByteSource> source_;

@@ -86,10 +86,15 @@ Result<Ref<const PackedBlob>> PackWriter::add(const Label& label, Bytes bytes, B
   FOLIO_RETURN_IF_ERROR(file_->pad_until(entry.offset));
   FOLIO_RETURN_IF_ERROR(file_->reserve(entry.bytes));
   FOLIO_RETURN_IF_ERROR(file_->write(bytes));
-  FOLIO_TRY(Ref<Buffer> mapped, file_->map(entry.offset, entry.bytes));
+  FOLIO_TRY(Ref<const PackedBlob> made, blob(entry, place));
   entry.name = name_index(label.name);
   blob_bytes_ += entry.bytes;
   entries_[entry.key] = entry;
+  return made;
+}
+
+Result<Ref<const PackedBlob>> PackWriter::blob(const PackEntry& entry, BlobPlace place) const {
+  FOLIO_TRY(Ref<Buffer> mapped, file_->map(entry.offset, entry.bytes));
   return Ref<const PackedBlob>(
       make_ref<PackedBlob>(std::move(mapped), entry.bytes, place, file_->mapped()));
 }

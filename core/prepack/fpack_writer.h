@@ -51,6 +51,8 @@ class PackWriter {
 
   // What was written under this key; null: nothing.
   const PackEntry* find(const PackKey& key) const;
+  // The same as a blob.
+  Result<Ref<const PackedBlob>> blob(const PackEntry& entry, BlobPlace place) const;
 
   // The file stands under its name afterwards; its size. The same in two steps: after `seal` it is
   // whole and on the disk.

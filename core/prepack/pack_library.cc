@@ -120,6 +120,17 @@ Ref<const PackedBlob> PackLibrary::find(const PackKey& key, uint64_t bytes) {
     const Ref<PackFile> file = stores_[i]->find(key);
     if (file) blob = take(file, key, bytes);
   }
+  // What is the same for several levels of kernels is written once.
+  const PackEntry* own = !blob && writer_ ? writer_->find(key) : nullptr;
+  if (own && own->bytes == bytes) {
+    auto mapped = writer_->blob(*own, place());
+    if (mapped.is_ok()) {
+      blob = std::move(mapped).take();
+      ++stats_.hits;
+      ++stats_.own_hits;
+      stats_.hit_bytes += bytes;
+    }
+  }
   // One outcome is counted; several files may each have had a bad blob.
   const bool is_damaged = stats_.damaged > damaged;
   const bool is_misfit = stats_.misfits > misfits;
@@ -228,37 +239,37 @@ PackLibrary::Digest PackLibrary::digest(const ByteSource& source, uint64_t offse
   return {digest};
 }
 
-bool PackLibrary::start_store_writer() {
-  if (writer_ || gave_up_ || !writable_) return writer_ != nullptr;
+Status PackLibrary::start_store_writer() {
+  if (writer_ || gave_up_ || !writable_) return Status::ok();
   auto created = PackWriter::create(writable_->new_pack_path(), options_.producer);
   if (created.is_ok()) {
     writer_ = std::move(created).take();
-  } else {
-    gave_up_ = true;  // a store that only can be read
-    log(LogLevel::kInfo, cat("nothing is added to the store: ", created.status().message()));
+    return Status::ok();
   }
-  return writer_ != nullptr;
+  if (options_.must_store) return std::move(created).take_status();
+  gave_up_ = true;  // a store that only can be read
+  log(LogLevel::kInfo, cat("nothing is added to the store: ", created.status().message()));
+  return Status::ok();
 }
 
 Result<Ref<const PackedBlob>> PackLibrary::write(const PackWriter::Label& label, uint64_t bytes,
                                                  const PackWriter::Fill& fill) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!start_store_writer()) return Ref<const PackedBlob>();
+  FOLIO_RETURN_IF_ERROR(start_store_writer());
+  if (!writer_) return Ref<const PackedBlob>();
   Status filled = Status::ok();
   const PackWriter::Fill checked = [&](uint8_t* blob) {
     filled = fill(blob);
     return filled.is_ok() ? Status::ok() : error(Code::kFail, "not filled");
   };
-  const bool is_output = !options_.output.empty();
-  auto blob =
-      writer_->add(label, bytes, checked, is_output ? BlobPlace::kSidecar : BlobPlace::kStore);
+  auto blob = writer_->add(label, bytes, checked, place());
   if (!filled.is_ok()) return filled;
   if (blob.is_ok()) {
     ++stats_.written_blobs;
     stats_.written_bytes += bytes;
     return blob;
   }
-  if (is_output) return blob;
+  if (!options_.output.empty() || options_.must_store) return blob;
   writer_ = nullptr;
   gave_up_ = true;
   log(LogLevel::kWarning, cat("nothing is added to the store: ", blob.status().message()));
@@ -286,11 +297,10 @@ Status PackLibrary::finish_files() {
     const std::unique_ptr<PackWriter> writer = std::move(writer_);
     for (const FileMemo& memo : hashed_) writer->add_memo(memo);
     auto size = writer->finish();
-    if (!options_.output.empty()) {
-      return size.is_ok() ? Status::ok() : std::move(size).take_status();
-    }
-    status = size.is_ok() ? writable_->add(writer->path(), options_.store_limit)
-                          : std::move(size).take_status();
+    status = size.is_ok() ? Status::ok() : std::move(size).take_status();
+    if (!options_.output.empty()) return status;
+    if (status.is_ok()) status = writable_->add(writer->path(), options_.store_limit);
+    if (options_.must_store) return status;
   } else if (stats_.hashed_bytes > 0 && writable_ && !gave_up_) {
     status = writable_->remember(hashed_);
   }

@@ -40,6 +40,7 @@ struct PackOptions {
   PackChecksum checksum = PackChecksum::kOff;
   std::string output;         // a pack file to write now (folio pack); empty: none
   bool is_read_only = false;  // stores are not added to
+  bool must_store = false;    // a store that cannot be added to is an error (folio pack)
   std::string producer;       // stands in the files written
   // A PackedCache's: blobs that the load gets are noted there.
   std::shared_ptr<PackRecord> record;
@@ -63,6 +64,7 @@ std::string default_digest_cache();
 class PackLibrary : public RefCounted {
  public:
   struct Stats : PackCounts {
+    uint64_t own_hits = 0;             // of the hits: written by this library before
     std::vector<std::string> ignored;  // "path: why"
   };
 
@@ -87,7 +89,8 @@ class PackLibrary : public RefCounted {
   std::optional<Digest> known_digest(const ByteSource& source, uint64_t offset, uint64_t bytes);
 
   // Makes a blob: in the file that is written if there is one, else null (the caller packs on the
-  // heap). Errors are those of `fill`; a file that cannot be written is given up.
+  // heap). Errors are those of `fill`; a file that cannot be written is given up, or with
+  // `must_store` an error.
   Result<Ref<const PackedBlob>> write(const PackWriter::Label& label, uint64_t bytes,
                                       const PackWriter::Fill& fill);
   // Nothing to look in and nothing to write.
@@ -99,7 +102,8 @@ class PackLibrary : public RefCounted {
   bool wants(const PackKey& place) const { return options_.record && !options_.record->has(place); }
   void note(PackRecord::Note note) { notes_.push_back(std::move(note)); }
 
-  // Finishes what is written, and hands over what was noted. An error only for PackOptions::output.
+  // Finishes what is written, and hands over what was noted. An error only for PackOptions::output
+  // and with `must_store`.
   Status finish();
 
   // Of the process that opened it (core/os/fork.h).
@@ -111,7 +115,11 @@ class PackLibrary : public RefCounted {
  private:
   void add_file(const std::string& path, BlobPlace place);
   void ignore(const std::string& path, const Status& why);
-  bool start_store_writer();
+  Status start_store_writer();
+  // Where what is written stands.
+  BlobPlace place() const {
+    return options_.output.empty() ? BlobPlace::kStore : BlobPlace::kSidecar;
+  }
   FileMemo& memo_of(const FileIdentity& identity);
   const ContentId* remembered(const FileIdentity& identity, uint64_t offset, uint64_t bytes);
   const ContentId* find_in(const std::vector<FileMemo>& memos, const FileIdentity& identity,

@@ -19,11 +19,29 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".fpack";
 constexpr std::string_view kIndexName = "index.fpack";
+constexpr std::string_view kLockName = "lock";
+constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr size_t kOwnDigits = 16;
 
 // A name of a pack in its folder, and nothing else.
 bool is_pack_name(std::string_view name) {
   return name.size() > kSuffix.size() && name.ends_with(kSuffix) && name != kIndexName &&
          name.front() != '.' && name.find('/') == std::string_view::npos;
+}
+
+// Of packs that stores write themselves: no other file is theirs to remove.
+bool is_own_name(std::string_view name) {
+  return name.size() == kOwnDigits + kSuffix.size() && name.ends_with(kSuffix) &&
+         name.find_first_not_of(kDigits) == kOwnDigits;
+}
+
+// Of their temporaries (core/os/new_file.h): a dot, the name and numbers.
+bool is_own_temporary(std::string_view name) {
+  if (!name.starts_with('.') || !name.ends_with(".tmp")) return false;
+  const size_t end = name.find(kSuffix);
+  if (end == std::string_view::npos) return false;
+  const std::string_view of = name.substr(1, end + kSuffix.size() - 1);
+  return of == kIndexName || is_own_name(of);
 }
 
 // 32 bytes each: what is remembered of files that have gone must not grow for ever.
@@ -64,7 +82,7 @@ std::vector<Found> list_packs(const std::string& folder, std::vector<std::string
     std::error_code ignored;
     if (is_pack_name(name)) {
       packs.push_back({name, it->file_size(ignored), it->last_write_time(ignored)});
-    } else if (name.ends_with(".tmp") && others) {
+    } else if (others && is_own_temporary(name)) {
       others->push_back(name);
     }
   }
@@ -93,6 +111,14 @@ Result<Ref<PackStore>> PackStore::open(const std::string& folder, PackChecksum c
   store->checksum_ = checksum;
   store->reload();
   return store;
+}
+
+Status PackStore::check_is_store() const {
+  std::error_code code;
+  for (const std::string_view name : {kIndexName, kLockName}) {
+    if (fs::exists(cat(folder_, '/', name), code)) return Status::ok();
+  }
+  return invalid_argument("'", folder_, "' is no pack store: it has no ", kIndexName);
 }
 
 void PackStore::reload() {
@@ -129,14 +155,14 @@ std::string PackStore::new_pack_path() const {
   name.add(static_cast<uint64_t>(now));
   name.add(static_cast<uint64_t>(getpid()));
   name.add(reinterpret_cast<uintptr_t>(this));
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
-  for (uint64_t rest = name.id().low; hex.size() < 16; rest >>= 4) hex += kDigits[rest & 15];
+  for (uint64_t rest = name.id().low; hex.size() < kOwnDigits; rest >>= 4)
+    hex += kDigits[rest & 15];
   return cat(folder_, '/', hex, kSuffix);
 }
 
 Status PackStore::add(const std::string& path, uint64_t limit) {
-  auto locked = FileLock::wait(cat(folder_, "/lock"));
+  auto locked = FileLock::wait(cat(folder_, '/', kLockName));
   if (!locked.is_ok()) {
     std::error_code code;
     fs::remove(path, code);  // without the index nobody finds it
@@ -166,7 +192,7 @@ Status PackStore::add(const std::string& path, uint64_t limit) {
   for (const PackIndex::Pack& pack : merged.packs) total += pack.bytes;
   if (limit > 0 && total > limit) {
     Report report;
-    return rebuild(limit, &report);
+    return rebuild(limit, Blobs::kAssumed, &report);
   }
   merged.writer = fresh.writer;
   FOLIO_RETURN_IF_ERROR(PackWriter::write_index(cat(folder_, '/', kIndexName), merged));
@@ -175,7 +201,7 @@ Status PackStore::add(const std::string& path, uint64_t limit) {
 }
 
 Status PackStore::remember(const std::vector<FileMemo>& memos) {
-  FOLIO_TRY(const FileLock lock, FileLock::wait(cat(folder_, "/lock")));
+  FOLIO_TRY(const FileLock lock, FileLock::wait(cat(folder_, '/', kLockName)));
   reload();
   PackIndex merged;
   if (index_) merged = index_->index();
@@ -186,7 +212,7 @@ Status PackStore::remember(const std::vector<FileMemo>& memos) {
   return Status::ok();
 }
 
-Status PackStore::rebuild(uint64_t limit, Report* report) {
+Status PackStore::rebuild(uint64_t limit, Blobs blobs, Report* report) {
   std::vector<std::string> leftovers;
   PackIndex merged;
   const auto remove = [&](const std::string& name, uint64_t bytes) {
@@ -195,11 +221,22 @@ Status PackStore::rebuild(uint64_t limit, Report* report) {
     ++report->removed;
     report->removed_bytes += bytes;
   };
+  uint64_t own_bytes = 0;
   for (const Found& pack : list_packs(folder_, &leftovers)) {
+    const bool is_own = is_own_name(pack.name);
     auto opened = PackFile::open(cat(folder_, '/', pack.name), BlobPlace::kStore);
     if (opened.is_ok() && opened.value()->is_only_copy()) continue;  // somebody's model: no cache
-    if (!opened.is_ok() || (limit > 0 && report->bytes + pack.bytes > limit)) {
-      if (!opened.is_ok()) report->damaged.emplace_back(opened.status().message());
+    Status state = !opened.is_ok()             ? opened.status()
+                   : blobs == Blobs::kCompared ? opened.value()->check_blobs()
+                                               : Status::ok();
+    if (!state.is_ok()) {
+      // An error of the system, or another owner, says nothing of what is in the file.
+      const bool is_damaged = state.code() == Code::kInvalidGraph;
+      (is_damaged ? report->damaged : report->ignored).emplace_back(state.message());
+      if (is_damaged && is_own) remove(pack.name, pack.bytes);
+      continue;
+    }
+    if (is_own && limit > 0 && own_bytes + pack.bytes > limit) {
       remove(pack.name, pack.bytes);
       continue;
     }
@@ -207,6 +244,7 @@ Status PackStore::rebuild(uint64_t limit, Report* report) {
     merged.writer = opened.value()->index().writer;
     ++report->packs;
     report->bytes += pack.bytes;
+    if (is_own) own_bytes += pack.bytes;
   }
   // Whoever still writes a temporary finds it gone and gives up its pack: nothing is lost.
   for (const std::string& name : leftovers) remove(name, 0);
@@ -217,9 +255,9 @@ Status PackStore::rebuild(uint64_t limit, Report* report) {
 }
 
 Result<PackStore::Report> PackStore::collect(uint64_t limit) {
-  FOLIO_TRY(const FileLock lock, FileLock::wait(cat(folder_, "/lock")));
+  FOLIO_TRY(const FileLock lock, FileLock::wait(cat(folder_, '/', kLockName)));
   Report report;
-  FOLIO_RETURN_IF_ERROR(rebuild(limit, &report));
+  FOLIO_RETURN_IF_ERROR(rebuild(limit, Blobs::kCompared, &report));
   return report;
 }
 
@@ -231,15 +269,14 @@ Result<PackStore::Report> PackStore::verify() {
     const std::string path = cat(folder_, '/', pack.name);
     auto opened = PackFile::open(path, BlobPlace::kStore);
     if (!opened.is_ok()) {
-      report.damaged.emplace_back(opened.status().message());
+      const bool is_damaged = opened.status().code() == Code::kInvalidGraph;
+      (is_damaged ? report.damaged : report.ignored).emplace_back(opened.status().message());
       continue;
     }
     const PackFile& file = *opened.value();
     for (const PackEntry& entry : file.index().entries) {
       ++report.blobs;
-      if (file.is_intact(entry)) continue;
-      report.damaged.push_back(
-          cat("'", path, "': a blob of '", file.index().names[entry.name], "' is damaged"));
+      if (!file.is_intact(entry)) report.damaged.emplace_back(file.damage_of(entry).message());
     }
   }
   return report;

@@ -1,12 +1,13 @@
 // PackStore: a folder of pack files that processes share.
 //
 //   DIR/index.fpack   every blob of every pack, without the blobs; replaced by rename under
-//   DIR/lock DIR/*.fpack       immutable pack files
+//   DIR/lock DIR/*.fpack       immutable pack files; the store's own have names of 16 hexadecimal
+//   digits
 //
 // Flow:    PackLibrary looks a key up in the index and opens the pack that has it; after a load
-// that
-//          packed something it adds a pack. A store is a cache: packs may vanish at any time.
-// Owns:    nothing on disk but what it wrote; open packs are shared by count.
+//          that packed something it adds a pack. A store is a cache: packs may vanish at any time.
+// Owns:    on disk what has the names that it gives: whatever else stands in the folder is read if
+//          it is a pack file that may be, and never removed. Open packs are shared by count.
 // Threads: one load at a time; processes exclude each other by flock.
 // Errors:  open: kInvalidArgument for a folder that is not to be trusted, kNoSuchFile, kIo.
 #pragma once
@@ -47,15 +48,21 @@ class PackStore : public RefCounted {
     uint64_t removed = 0;  // packs and leftovers
     uint64_t removed_bytes = 0;
     std::vector<std::string> damaged;  // "path: why"
+    std::vector<std::string> ignored;  // the same: could not be read, or is not to be trusted
   };
   // Compares every blob with its checksum.
   Result<Report> verify();
-  // Removes leftovers, damaged packs and, above `limit`, the oldest packs; rebuilds the index.
+  // Removes leftovers, packs of its own that are damaged (every blob is compared with its checksum)
+  // and, above `limit`, the oldest of them; rebuilds the index. What cannot be read stays.
   Result<Report> collect(uint64_t limit);
 
+  // Whether a store has been in this folder: kInvalidArgument that says so if not.
+  Status check_is_store() const;
+
  private:
+  enum class Blobs : uint8_t { kAssumed, kCompared };
   void reload();
-  Status rebuild(uint64_t limit, Report* report);
+  Status rebuild(uint64_t limit, Blobs blobs, Report* report);
 
   std::string folder_;
   PackChecksum checksum_ = PackChecksum::kOff;

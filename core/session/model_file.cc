@@ -226,7 +226,7 @@ Result<Ref<ByteSource>> open_model_file(const std::string& path, const ModelOpti
   if (options.read_into_memory) return open_mapped_file(path, FileLoading::kRead);
   FOLIO_TRY(Ref<ByteSource> source, open_mapped_file(path, FileLoading::kMap));
   const bool is_ort = options.format == "ORT" || sniff_format(source->bytes()) == ModelFormat::kOrt;
-  if (!options.own_ort_bytes || !is_ort) return source;
+  if (!options.owns_ort_bytes() || !is_ort) return source;
   source = nullptr;  // before the copy is made
   return open_mapped_file(path, FileLoading::kRead);
 }
@@ -240,7 +240,7 @@ Result<Ref<ModelFile>> ModelFile::open(const std::string& path, const ModelOptio
   FOLIO_TRY(Ref<ByteSource> source, open_model_file(path, options));
   const OpenModelKey key{path, source->serial(), options.format, options.nchwc_block_size};
   const bool is_shared = source->serial() != 0 && !options.read_into_memory &&
-                         !options.own_ort_bytes && options.files.empty();
+                         !options.owns_ort_bytes() && options.files.empty();
   if (is_shared) {
     if (Ref<ModelFile> file = find_open_model(key)) {
       if (options.sigbus_guard) enable_sigbus_guard();

@@ -82,14 +82,6 @@ bool set_format(std::string* format, std::string_view value) {
   return true;
 }
 
-// Mapping and using bytes in place are what Folio does anyway: only an explicit 0 changes that.
-bool set_own_bytes(ModelOptions* options, std::string_view value) {
-  bool in_place = false;
-  if (!set_flag(&in_place, value)) return false;
-  options->own_ort_bytes = options->own_ort_bytes || !in_place;
-  return true;
-}
-
 // Where words and paths are possible values, a path shows that it is one: a misspelt word is none.
 bool is_path(std::string_view value) {
   return value.find('/') != std::string_view::npos && value.find('\0') == std::string_view::npos;
@@ -225,9 +217,13 @@ constexpr Key kKeys[] = {
        return set_format(&m->format, v);
      }},
     {"session.use_memory_mapped_ort_model", KeyOf::kModel, "0 or 1",
-     [](ModelOptions* m, SessionOptions*, std::string_view v) { return set_own_bytes(m, v); }},
+     [](ModelOptions* m, SessionOptions*, std::string_view v) {
+       return set_flag(&m->map_ort_model, v);
+     }},
     {"session.use_ort_model_bytes_for_initializers", KeyOf::kModel, "0 or 1",
-     [](ModelOptions* m, SessionOptions*, std::string_view v) { return set_own_bytes(m, v); }},
+     [](ModelOptions* m, SessionOptions*, std::string_view v) {
+       return set_flag(&m->use_ort_bytes, v);
+     }},
     {"session.use_ort_model_bytes_directly", KeyOf::kModel, "0 or 1",
      [](ModelOptions* m, SessionOptions*, std::string_view v) {
        return set_flag(&m->borrow_ort_bytes, v);

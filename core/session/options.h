@@ -35,9 +35,11 @@ enum class OnFileChange : uint8_t { kError, kWarn };
 struct ModelOptions {
   bool read_into_memory = false;  // folio.model_loading = map (default) | read
   bool sigbus_guard = false;      // folio.sigbus_guard: turned on for the process, never off
-  // session.use_memory_mapped_ort_model = 0, session.use_ort_model_bytes_for_initializers = 0: the
-  // bytes of an .ort model belong to the session alone.
-  bool own_ort_bytes = false;
+  // session.use_memory_mapped_ort_model, session.use_ort_model_bytes_for_initializers: with 0 for
+  // either, the bytes of an .ort model belong to the session alone.
+  bool map_ort_model = true;
+  bool use_ort_bytes = true;
+  bool owns_ort_bytes() const { return !map_ort_model || !use_ort_bytes; }
   // session.use_ort_model_bytes_directly: bytes given without a release function are not copied.
   bool borrow_ort_bytes = false;
   std::string format;            // session.load_model_format: "" = by content, ONNX, ORT

@@ -56,6 +56,7 @@ Result<PackModelResult> pack_model(const Ref<ModelFile>& model, SessionOptions s
   }
   pack.producer = cat("folio ", FOLIO_VERSION);
   pack.is_read_only = options.check;
+  pack.must_store = !options.check;
   FOLIO_TRY(session.library, PackLibrary::open(pack));
   // Blobs that the process has already must be written all the same.
   session.cache = std::make_shared<PackedCache>();
@@ -69,7 +70,7 @@ Result<PackModelResult> pack_model(const Ref<ModelFile>& model, SessionOptions s
   const PackLibrary::Stats& stats = session.library->stats();
   result.written_blobs = stats.written_blobs;
   result.written_bytes = stats.written_bytes;
-  result.found_blobs = stats.hits;
+  result.found_blobs = stats.hits - stats.own_hits;
   result.missing_blobs = stats.misses + stats.misfits + stats.damaged - stats.written_blobs;
   return result;
 }

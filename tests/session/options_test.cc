@@ -98,10 +98,16 @@ TEST(SetConfig, OnlyAnExplicitZeroTakesAnOrtModelOutOfItsMapping) {
        {"session.use_memory_mapped_ort_model", "session.use_ort_model_bytes_for_initializers"}) {
     Options options;
     ASSERT_TRUE(options.set(key, "1").is_ok());
-    EXPECT_FALSE(options.model.own_ort_bytes);
+    EXPECT_FALSE(options.model.owns_ort_bytes());
     ASSERT_TRUE(options.set(key, "0").is_ok());
-    EXPECT_TRUE(options.model.own_ort_bytes);
+    EXPECT_TRUE(options.model.owns_ort_bytes());
+    ASSERT_TRUE(options.set(key, "1").is_ok());
+    EXPECT_FALSE(options.model.owns_ort_bytes()) << "the last one counts";
   }
+  Options options;
+  ASSERT_TRUE(options.set("session.use_memory_mapped_ort_model", "0").is_ok());
+  ASSERT_TRUE(options.set("session.use_ort_model_bytes_for_initializers", "1").is_ok());
+  EXPECT_TRUE(options.model.owns_ort_bytes()) << "each key for itself";
 }
 
 TEST(SetConfig, BadValuesAreNamedWithTheGoodOnes) {

@@ -10,7 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
+#include "core/kernels/select.h"
+#include "core/os/cpu_features.h"
 #include "core/os/new_file.h"
 #include "tests/support/pack_tester.h"
 
@@ -31,6 +34,10 @@ void flip(const std::string& path, uint64_t offset) {
 }
 
 std::string sidecar(const std::string& path) { return path + ".fpack"; }
+
+// Steps of writing a file, of which one fails.
+int g_step = 0;
+int g_fail_at = 0;
 
 TEST(Packs, ASidecarHasAllThatALoadWouldMake) {
   const TempFolder folder;
@@ -234,6 +241,136 @@ TEST(Packs, TheOldestPacksGoWhenAStoreIsFull) {
   EXPECT_EQ(blobs_in(open(folder.path("m3"), with_store(store)), BlobPlace::kStore), 3);
 }
 
+// Names of the files in a folder whose names end so.
+std::set<std::string> names_in(const std::string& folder, std::string_view suffix) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(suffix) && name != "index.fpack") names.insert(name);
+  }
+  return names;
+}
+
+TEST(Packs, AStoreRemovesNothingThatItDidNotWrite) {
+  const TempFolder folder;
+  const std::string store = folder.path("store");
+  open(write_model(folder, "m.onnx"), with_store(store));
+  const std::string own = *names_in(store, ".fpack").begin();
+  const std::string path = store + "/model.onnx";
+  fs::copy_file(folder.path("m.onnx"), path);
+  pack(path);
+  for (const char* name : {"x.tmp", ".model.onnx.1.2.tmp", "sub.fpack", ".sub.fpack.1.2.tmp"}) {
+    std::ofstream(store + "/" + name) << "somebody's";
+  }
+  std::ofstream(store + "/." + own + ".1.2.tmp") << "left over";
+  const auto opened = PackStore::open(store, PackChecksum::kOff, false).take();
+  const auto report = opened->collect(/*limit=*/1).take();
+  EXPECT_EQ(report.removed, 2U) << "its pack and its own temporary";
+  EXPECT_EQ(report.damaged.size(), 1U) << "sub.fpack, which stays";
+  const std::set<std::string> packs = {"model.onnx.fpack", "sub.fpack"};
+  EXPECT_EQ(names_in(store, ".fpack"), packs);
+  const std::set<std::string> others = {"x.tmp", ".model.onnx.1.2.tmp", ".sub.fpack.1.2.tmp"};
+  EXPECT_EQ(names_in(store, ".tmp"), others);
+  EXPECT_EQ(blobs_in(open(path), BlobPlace::kSidecar), 3);
+}
+
+TEST(Packs, AFullStoreRemovesNoModelsPackFile) {
+  const TempFolder folder;
+  const std::string store = folder.path("store");
+  fs::create_directory(store);
+  chmod(store.c_str(), 0700);
+  fs::copy_file(write_model(folder, "a.onnx", 1), store + "/a.onnx");
+  pack(store + "/a.onnx");
+  SessionOptions options = with_store(store);
+  options.pack.store_limit = 1;
+  options.find_sidecar = false;
+  open(write_model(folder, "b.onnx", 20), options);
+  EXPECT_TRUE(fs::exists(store + "/a.onnx.fpack"));
+}
+
+TEST(Packs, WhatCannotBeReadIsNotDamaged) {
+  const TempFolder folder;
+  const std::string store = folder.path("store");
+  open(write_model(folder, "m.onnx"), with_store(store));
+  const std::string own = store + "/" + *names_in(store, ".fpack").begin();
+  chmod(own.c_str(), 0664);  // its group might have changed it
+  const auto opened = PackStore::open(store, PackChecksum::kOff, false).take();
+  const auto report = opened->collect(0).take();
+  EXPECT_TRUE(report.damaged.empty());
+  ASSERT_EQ(report.ignored.size(), 1U);
+  EXPECT_NE(report.ignored[0].find(own), std::string::npos);
+  EXPECT_TRUE(fs::exists(own));
+  EXPECT_EQ(opened->verify().value().ignored, report.ignored);
+}
+
+TEST(Packs, ADamagedPackOfAStoreIsCollected) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const std::string store = folder.path("store");
+  const auto expected = run(open(path, with_store(store)));
+  flip(store + "/" + *names_in(store, ".fpack").begin(), 5000);  // of a blob
+  const auto opened = PackStore::open(store, PackChecksum::kOff, false).take();
+  EXPECT_EQ(opened->verify().value().damaged.size(), 1U);
+  const auto report = opened->collect(0).take();
+  EXPECT_EQ(report.damaged.size(), 1U);
+  EXPECT_EQ(report.removed, 1U);
+  EXPECT_TRUE(names_in(store, ".fpack").empty());
+  EXPECT_EQ(run(open(path, with_store(store))), expected);
+}
+
+TEST(Packs, AFolderWithoutAStoreIsNone) {
+  const TempFolder folder;
+  const auto opened = PackStore::open(folder.path(""), PackChecksum::kOff, false).take();
+  EXPECT_TRUE(fails_with(opened->check_is_store(), Code::kInvalidArgument, {"no pack store"}));
+  const std::string store = folder.path("store");
+  open(write_model(folder, "m.onnx"), with_store(store));
+  fs::remove(store + "/index.fpack");
+  const auto made = PackStore::open(store, PackChecksum::kOff, false).take();
+  EXPECT_TRUE(made->check_is_store().is_ok()) << "collect() makes the index anew";
+}
+
+TEST(Packs, PackingIntoAStoreThatCannotBeWrittenIsAnError) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  const auto file = ModelFile::open(path, {}).take();
+  int refused = 0;
+  for (g_fail_at = 1; g_fail_at < 200; ++g_fail_at) {
+    PackModelOptions into;
+    into.store = folder.path("store" + std::to_string(g_fail_at));
+    g_step = 0;
+    NewFile::set_step_hook([](const char*) { return ++g_step != g_fail_at; });
+    const auto packed = pack_model(file, fresh(), into);
+    NewFile::set_step_hook(nullptr);
+    if (g_step < g_fail_at) break;
+    if (!packed.is_ok()) ++refused;
+    const auto store = PackStore::open(into.store, PackChecksum::kOff, false).take();
+    const bool is_there = store->index() && store->index()->entries.size() == 3;
+    EXPECT_EQ(packed.is_ok(), is_there) << g_fail_at;
+  }
+  EXPECT_GT(refused, 5);
+}
+
+TEST(Packs, LevelsThatTakeTheSameBytesShareThem) {
+  model_writer::ModelWriter writer = plain_model();
+  writer.graph().input("x", f32_type({2, kSize}));
+  writer.graph().initializer(f32_tensor("a", {kSize, kSize}, numbers(1)));
+  writer.graph().node("MatMul", {"x", "a"}, {"y"});
+  writer.graph().output("y", f32_type({2, kSize}));
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", writer.serialize());
+  const auto file = ModelFile::open(path, {}).take();
+  PackModelOptions options;
+  for (const KernelLevel& level : kernel_levels()) {
+    if (level_usable(level, cpu_bits())) options.levels.push_back(level.name);
+  }
+  options.levels.push_back("ref");  // twice, wherever this runs
+  const auto packed = pack_model(file, fresh(), options).take();
+  EXPECT_EQ(packed.written_blobs, 1U);
+  EXPECT_EQ(packed.found_blobs, 0U) << "nothing was there before";
+  EXPECT_EQ(packed.missing_blobs, 0U);
+  EXPECT_LT(fs::file_size(sidecar(path)), 150000U) << "a blob has 100 KiB";
+}
+
 // In a child: the guard stays on for a whole process.
 TEST(Packs, AFileCutShortIsAnErrorOfTheRunWhenTheGuardIsOn) {
   const TempFolder folder;
@@ -260,9 +397,6 @@ TEST(Packs, AFileCutShortIsAnErrorOfTheRunWhenTheGuardIsOn) {
 }
 
 // ---- faults while a file is written
-
-int g_step = 0;
-int g_fail_at = 0;
 
 TEST(Packs, AFullDiskAtAnyStepNeverFailsALoad) {
   const TempFolder folder;

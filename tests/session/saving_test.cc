@@ -108,7 +108,7 @@ TEST_F(SessionSaving, RefusesLevelsThatOnlyFolioCanRun) {
 TEST_F(SessionSaving, OwnBytesOfAnOrtModelAreNotItsMapping) {
   ASSERT_TRUE(open(source_, {}, options_).is_ok());
   ModelOptions own;
-  own.own_ort_bytes = true;
+  own.use_ort_bytes = false;
   const auto loading_of = [](const std::string& path, const ModelOptions& options) {
     const auto file = ModelFile::open(path, options);
     return file.is_ok() ? as_mapped_file(*file.value()->source())->loading() : FileLoading::kMap;

@@ -54,11 +54,27 @@ class Usage(FolioCase):
     def test_names_and_ranges_that_mean_nothing(self):
         path = self.write("m.onnx", matmul_model())
         self.assertIn("--dim K", self.refused("pack", path, "--dim", "K=1"))
+        self.assertIn("no input has that name; there are: x", self.refused("run", path, "--range", "z=0:1"))
         self.assertFalse((self.folder / "m.onnx.fpack").exists())
         self.assertIn("LO <= HI", self.refused("run", path, "--range", "x=1:0"))
         self.check(folio("run", path, "--range", "x=1:1"), 0)
         free = self.write("free.onnx", double_model())
         self.check(folio("pack", free, "--dim", "n=3"), 0)
+        for command in ("run", "pack", "bench"):
+            said = self.refused(command, free, "--dim", "m=3")
+            self.assertIn("--dim m: no input has a dim of that name; there are: n", said)
+
+    def test_options_that_are_none(self):
+        path = self.write("m.onnx", matmul_model())
+        for arguments, said in (
+                (("bench", "--iteration", "3", path),
+                 "no option '--iteration' (did you mean --iterations?)"),
+                (("run", path, "--thread", "2"), "no option '--thread' (did you mean --threads?)"),
+                (("run", "--hepl"), "no option '--hepl' (did you mean --help?)"),
+                (("pack", path, "--nonsense=1"), "no option '--nonsense'; folio pack --help"),
+                (("--libary", "x", "run", path), "(did you mean --library?)")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(said, self.refused(*arguments))
 
     def test_sizes_name_their_suffixes(self):
         store = self.folder / "store"
@@ -67,6 +83,14 @@ class Usage(FolioCase):
             self.assertIn("K, M or G", self.refused("store", "gc", store, "--limit", limit))
         self.assertIn("gc", self.refused("store", "ls", store, "--limit", "1G"))
         self.check(folio("store", "gc", store, "--limit", "1G"), 0)
+
+    def test_a_folder_without_a_store_is_left_alone(self):
+        self.write("x.tmp", b"")
+        for action in ("ls", "verify", "gc"):
+            result = folio("store", action, self.folder)
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertIn("is no pack store", result.stderr)
+        self.assertEqual([file.name for file in self.folder.iterdir()], ["x.tmp"])
 
 
 class MakeModel(FolioCase):

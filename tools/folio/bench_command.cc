@@ -80,8 +80,7 @@ struct Feeds {
 
   Feeds(const folio::Session& session, const RandomInputs& random) {
     const std::vector<Port> ports = ports_of(session.inputs());
-    const std::string unused = random.unused_names(ports);
-    if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
+    random.check_names(ports);
     for (const Port& port : ports) {
       input_names.push_back(port.name);
       input_values.push_back(to_value(random.make(port)));

@@ -50,6 +50,8 @@ class Cli {
       return when_written(chosen_());
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return when_written(app_.exit(error));
+      const std::string option = no_option();
+      if (!option.empty()) return report(option, kExitUsage);
       const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
       if (lacks && app_.get_subcommands().empty()) return report(no_command(), kExitUsage);
       return report(error.what(), kExitUsage);
@@ -95,6 +97,27 @@ class Cli {
     }
     const std::vector<std::string> words = app_.remaining();
     return wrong_command(words.empty() ? "" : words[0], commands);
+  }
+
+  // Nor that an option is none, where its value stands for what a command needs.
+  std::string no_option() const {
+    std::vector<std::string> options;
+    std::string command = "folio";
+    const auto add = [&](const CLI::App* app) {
+      for (const CLI::Option* option : app->get_options()) {
+        for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+      }
+    };
+    add(&app_);
+    for (const CLI::App* app : app_.get_subcommands()) {
+      add(app);
+      command += " " + app->get_name();
+    }
+    const std::vector<std::string> words = app_.remaining(/*recurse=*/true);
+    const bool is_no_command = app_.get_subcommands().empty() && !words.empty() &&
+                               words[0].find('-') != 0;  // what its options are nobody knows
+    const std::string wrong = is_no_command ? "" : wrong_option(words, options);
+    return wrong.empty() ? "" : wrong + "; " + command + " --help lists them";
   }
 
   // Before and after the command's name; CLI11's own way for that (fallthrough) would take a folder

@@ -49,8 +49,7 @@ uint64_t parse_limit(const std::string& text) {
 void check_dims(const PackCommand& command, const folio::Model& model) {
   InputOptions named;
   named.dims = command.dims;
-  const std::string unused = RandomInputs(named).unused_names(ports_of(model.inputs()));
-  if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
+  RandomInputs(named).check_names(ports_of(model.inputs()));
 }
 
 FolioPackResult pack_one(const PackCommand& command, const std::string& path) {
@@ -138,12 +137,15 @@ void print_store(const Json& json) {
   for (const Json& what : json["damaged"]) {
     std::printf("DAMAGED %s\n", one_line(what.get<std::string>()).c_str());
   }
+  for (const Json& what : json["ignored"]) {
+    std::printf("ignored %s\n", one_line(what.get<std::string>()).c_str());
+  }
 }
 
 // The answer, parsed; with a line for those who wait for the checksums.
 Json ask_store(const std::string& folder, FolioPackStoreAction action, uint64_t limit) {
   ProgressLine line("comparing the packs of " + folder + " with their checksums");
-  if (action == FOLIO_PACK_STORE_VERIFY) line.show_begin();
+  if (action != FOLIO_PACK_STORE_LIST) line.show_begin();
   return Json::parse(folio::pack_store_json(folder, action, limit));
 }
 

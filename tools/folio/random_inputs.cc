@@ -18,6 +18,12 @@ uint64_t split_mix(uint64_t* state) {
 
 double uniform(uint64_t* state) { return static_cast<double>(split_mix(state) >> 11) * 0x1p-53; }
 
+std::string joined(const std::set<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
 }  // namespace
 
 RandomInputs::RandomInputs(const InputOptions& options) : seed_(options.seed) {
@@ -75,21 +81,27 @@ HostValue RandomInputs::make(const Port& input) const {
   return result;
 }
 
-std::string RandomInputs::unused_names(const std::vector<Port>& inputs) const {
+void RandomInputs::check_names(const std::vector<Port>& inputs) const {
   std::set<std::string> symbols;
   std::set<std::string> names;
   for (const Port& input : inputs) {
-    symbols.insert(input.symbolic_dims.begin(), input.symbolic_dims.end());
+    for (const std::string& symbol : input.symbolic_dims) {
+      if (!symbol.empty()) symbols.insert(symbol);
+    }
     names.insert(input.name);
   }
-  std::string unused;
   for (const auto& dim : dims_) {
-    if (symbols.count(dim.first) == 0) unused += " --dim " + dim.first;
+    if (symbols.count(dim.first) != 0) continue;
+    throw CliError(kExitUsage,
+                   "--dim " + dim.first + ": no input has a dim of that name; " +
+                       (symbols.empty() ? "none has a name" : "there are: " + joined(symbols)));
   }
   for (const auto& range : ranges_) {
-    if (names.count(range.first) == 0) unused += " --range " + range.first;
+    if (names.count(range.first) != 0) continue;
+    throw CliError(kExitUsage,
+                   "--range " + range.first + ": no input has that name; " +
+                       (names.empty() ? "there is none" : "there are: " + joined(names)));
   }
-  return unused;
 }
 
 std::set<std::string> RandomInputs::free_dims(const std::vector<Port>& inputs) const {

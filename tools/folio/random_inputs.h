@@ -22,8 +22,8 @@ class RandomInputs {
 
   HostValue make(const Port& input) const;
 
-  // Names in --dim and --range that none of `inputs` has: probably typing errors.
-  std::string unused_names(const std::vector<Port>& inputs) const;
+  // Throws CliError for names in --dim and --range that none of `inputs` has: typing errors.
+  void check_names(const std::vector<Port>& inputs) const;
 
   // The dims of `inputs` that nothing gives a value, so that they become 1; "?": without a name.
   std::set<std::string> free_dims(const std::vector<Port>& inputs) const;

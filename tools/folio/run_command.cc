@@ -260,8 +260,7 @@ int run_run(const CommonOptions& common, const RunCommand& command) {
   load_library(common);
   folio::Session session = open_session(command);
   const std::vector<folio::ValueInfo> infos = session.inputs();
-  const std::string unused = random.unused_names(ports_of(infos));
-  if (!unused.empty()) throw CliError(kExitUsage, "no input has the name of" + unused);
+  random.check_names(ports_of(infos));
   std::vector<std::string> names;
   std::vector<folio::Value> values;
   const auto add = [&](const folio::ValueInfo& info, bool may_make_up) {

@@ -27,18 +27,18 @@ size_t typing_errors(const std::string& from, const std::string& to) {
   return least[from.size()][to.size()];
 }
 
-// The command that was meant, or "".
-std::string nearest(const std::string& word, const std::vector<std::string>& commands) {
+// " (did you mean ...?)" of the word that was meant, or "".
+std::string guess(const std::string& word, const std::vector<std::string>& words) {
   constexpr size_t kTypingErrorsMax = 2;
   std::string best;
   size_t fewest = kTypingErrorsMax + 1;
-  for (const std::string& command : commands) {
-    const size_t errors = typing_errors(word, command);
-    if (errors >= fewest || errors >= command.size()) continue;
+  for (const std::string& other : words) {
+    const size_t errors = typing_errors(word, other);
+    if (errors >= fewest || errors >= other.size()) continue;
     fewest = errors;
-    best = command;
+    best = other;
   }
-  return best;
+  return best.empty() ? "" : " (did you mean " + best + "?)";
 }
 
 }  // namespace
@@ -72,13 +72,22 @@ CLI::Validator real_number() {
   return {check, ""};
 }
 
+std::string wrong_option(const std::vector<std::string>& words,
+                         const std::vector<std::string>& options) {
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    const bool is_known = std::find(options.begin(), options.end(), name) != options.end();
+    if (name.size() < 2 || name[0] != '-' || is_known) continue;
+    return "there is no option '" + name + "'" + guess(name, options);
+  }
+  return "";
+}
+
 std::string wrong_command(const std::string& word, const std::vector<std::string>& commands) {
   std::string list;
   for (const std::string& command : commands) list += (list.empty() ? "" : ", ") + command;
   if (word.empty()) return "needs a command: " + list;
-  const std::string meant = nearest(word, commands);
-  return "there is no command '" + word + "'" +
-         (meant.empty() ? "" : " (did you mean " + meant + "?)") + "; commands: " + list;
+  return "there is no command '" + word + "'" + guess(word, commands) + "; commands: " + list;
 }
 
 }  // namespace folio_cli

@@ -556,8 +556,8 @@ typedef struct FolioApi {
   FolioStatus* (*PackFileGetJson)(const char* path, int32_t verify, char** out);
 
   /* Housekeeping of a pack store; a JSON object of what was found and done. `limit_bytes` counts
-   * for FOLIO_PACK_STORE_COLLECT; 0: no limit. *out goes to ReleaseString. Errors: NO_SUCHFILE, IO.
-   * Since 1. */
+   * for FOLIO_PACK_STORE_COLLECT; 0: no limit. *out goes to ReleaseString. Errors: NO_SUCHFILE, IO,
+   * INVALID_ARGUMENT (no store is in the folder, or one that is not to be trusted). Since 1. */
   FolioStatus* (*PackStoreGetJson)(const char* folder, FolioPackStoreAction action,
                                    uint64_t limit_bytes, char** out);
 

@@ -124,10 +124,10 @@ typedef void (*FolioReleaseFunction)(void* user);
 /* One line for the log, without a newline. `message` is valid during the call. */
 typedef void (*FolioLogFunction)(void* user, FolioLogLevel level, const char* message);
 
-/* How far an open, create or save has come: `stage` is one short word ("open", "passes", "pack"
- * ...), `fraction` grows from 0 to 1 over the call, not over the stage. Returning anything but 0
- * cancels: the call fails with FOLIO_MODEL_LOAD_CANCELED, a save with FOLIO_CANCELLED. Called in
- * the thread that made the call. */
+/* How far an open, create or save has come: `stage` is one short word ("open", "parse", "optimize",
+ * "plan", "pack", "ready" ...), `fraction` grows from 0 to 1 over the call, not over the stage.
+ * Returning anything but 0 cancels: the call fails with FOLIO_MODEL_LOAD_CANCELED, a save with
+ * FOLIO_CANCELLED. Called in the thread that made the call. */
 typedef int (*FolioProgressFunction)(void* user, const char* stage, double fraction);
 
 /* Input of CreateEnv. */
@@ -297,7 +297,9 @@ typedef struct FolioPackResult {
 typedef enum FolioPackStoreAction FOLIO_INT_ENUM {
   FOLIO_PACK_STORE_LIST = 0,   /* packs and sizes */
   FOLIO_PACK_STORE_VERIFY = 1, /* and compares every blob with its checksum */
-  FOLIO_PACK_STORE_COLLECT = 2 /* removes leftovers, damaged packs and, above a limit, the oldest */
+  /* Of what the store wrote: removes leftovers, packs with blobs that do not fit their checksums
+   * and, above a limit, the oldest. */
+  FOLIO_PACK_STORE_COLLECT = 2
 } FolioPackStoreAction;
 
 /* Output of MemoryReportGetEntry. Strings belong to the report. */

@@ -6,7 +6,7 @@ public interface ProgressListener {
     /**
      * Called a few times. What it throws cancels the call and comes out of it.
      *
-     * @param stage one short word: "open", "passes", "pack" ...
+     * @param stage one short word: "open", "parse", "optimize", "plan", "pack", "ready" ...
      * @param fraction from 0 to 1, over the whole call
      * @return false to cancel, with {@link ErrorCode#MODEL_LOAD_CANCELED}
      */
