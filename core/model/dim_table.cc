@@ -64,6 +64,8 @@ Dim DimTable::product(const Dims& dims) {
 
 Dim DimTable::broadcast(Dim a, Dim b) {
   if (a == b) return a;
+  // Two numbers that do not fit together are the run's to refuse.
+  if (a.is_value() && b.is_value() && a.value != 1 && b.value != 1) return Dim::unknown();
   if (a.is_value()) return a.value == 1 ? b : a;
   if (b.is_value()) return b.value == 1 ? a : b;
   // One is the other cut at a number, as a slice of a table of positions is: where they differ,

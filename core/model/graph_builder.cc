@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <unordered_map>
 
 #include "core/model/inline_functions.h"
@@ -18,6 +19,20 @@ struct Scope {
   Scope* outer;
   int depth;
 };
+
+// What passes write onto nodes, for Folio's own kernels to read. No operator of other domains has
+// attributes of these names: from a file, where unknown attributes mean nothing, they would count
+// as if a pass had written them.
+bool is_of_passes(const Node& node, std::string_view name) {
+  if (std::string_view(node.domain).starts_with("folio")) return false;
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_one_of({"half_weights", "planes", "winograd"})) return true;
+  // com.microsoft's fused operators have these themselves, and one of ONNX's.
+  return node.domain.empty() && node.op_type != "CausalConvWithState" &&
+         is_one_of({"activation", "activation_params", "channels_last"});
+}
 
 class Builder {
  public:
@@ -293,6 +308,8 @@ Status Builder::connect_node(Scope* scope, NodeDef* def, Node* node) {
     }
   }
   std::erase_if(def->attributes, [](const AttributeDef& each) { return !each.graphs.empty(); });
+  std::erase_if(def->attributes,
+                [&](const AttributeDef& each) { return is_of_passes(*node, each.name); });
   node->attributes = Attributes(std::move(def->attributes));
   return Status::ok();
 }

@@ -125,9 +125,11 @@ Status infer_tile(OpInfer& infer) {
   const Dims* x = infer.dims_of(0);
   std::optional<Dims> out;
   if (x) {
-    out.emplace(x->size());
     const auto repeats = infer.version() >= 6 ? infer.data(1) : std::nullopt;
-    if (repeats && repeats->size() == x->size()) {
+    const bool fits = repeats && repeats->size() == x->size();
+    // Repeats of no dims are checked by the run, which would be left out for equal shapes.
+    if (fits || !(repeats || x->empty())) out.emplace(x->size());
+    if (fits) {
       for (size_t i = 0; i < x->size(); ++i) {
         (*out)[i] = infer.table().mul((*x)[i], (*repeats)[i]);
       }

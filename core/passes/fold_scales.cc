@@ -125,6 +125,7 @@ class ScaleFolder {
     std::vector<double> bias(affine.scale.size(), 0.0);
     if (fused.inputs.size() > 2 && fused.inputs[2] != kNone) {
       const Initializer* given = p_.constant(fused.inputs[2]);
+      if (given && !layer.is_gemm && given->shape != Shape{layer.channels}) return false;
       // Gemm's C may have rows.
       if (!given || (given->shape.rank() > 1 && given->shape[0] != 1)) return false;
       const auto found = channel_numbers(p_, fused.inputs[2], layer.channels);

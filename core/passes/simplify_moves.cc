@@ -69,6 +69,12 @@ class MoveSimplifier {
     }
     if (p_.is(id, "Slice")) return takes_all(id);
     if (p_.is(id, "Pad")) return pads_nothing(id);
+    if (p_.is(id, "Expand")) {  // dims that are not known may turn out not to fit
+      const auto to = p_.ints(p_.input(id, 1));
+      if (!to || std::any_of(to->begin(), to->end(), [](int64_t dim) { return dim < 0; })) {
+        return false;
+      }
+    }
     if (p_.is(id, "Reshape") || p_.is(id, "Expand") || p_.is(id, "Tile")) {
       const auto from = p_.shape(x);
       const auto to = p_.shape(node.outputs[0]);
@@ -393,6 +399,10 @@ class MoveSimplifier {
     if (std::find(target->begin(), target->end(), 0) != target->end()) return false;
     for (const char* type : {"Reshape", "Squeeze", "Unsqueeze", "Flatten"}) {
       if (!p_.is(before, type) || p_.input(before, 0) == kNone) continue;
+      // What does not fit is refused by the run.
+      const auto from = p_.shape(p_.input(before, 0));
+      const auto between = p_.shape(x);
+      if (from && !(between && between->count() == from->count())) continue;
       p_.replace(id, make_node(p_.node(id).name, "", "Reshape", kReshapeVersion,
                                {p_.input(before, 0), p_.input(id, 1)}));
       return true;

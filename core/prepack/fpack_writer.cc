@@ -32,22 +32,29 @@ uint64_t aligned_up(uint64_t offset, uint64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-// A pack file that weights would be lost with. What cannot be read is none.
-bool holds_only_copy(const std::string& path) {
+// An error for a file that is not to be lost: a pack file that holds the only copy of weights, or
+// what is neither a pack file nor called so, as a model. What cannot be read is nothing.
+Status check_replaceable(const std::string& path) {
   const auto existing = open_mapped_file(path);
-  if (!existing.is_ok()) return false;
+  if (!existing.is_ok() || existing.value()->bytes().empty()) return Status::ok();
+  const Bytes bytes = existing.value()->bytes();
+  constexpr size_t kMagic = sizeof(fpack_format::kMagic);
+  const bool is_pack =
+      bytes.size() >= kMagic && std::memcmp(bytes.data(), fpack_format::kMagic, kMagic) == 0;
+  if (!is_pack && !path.ends_with(".fpack")) {
+    return invalid_argument("'", path, "' is no pack file and is not replaced by one");
+  }
   const auto summary = read_pack_summary(*existing.value());
-  return summary.is_ok() && summary.value().is_only_copy;
+  if (!summary.is_ok() || !summary.value().is_only_copy) return Status::ok();
+  return invalid_argument("'", path, "' holds the only copy of a model's weights and is not ",
+                          "replaced; if no model needs it any more, remove it");
 }
 
 }  // namespace
 
 Result<std::unique_ptr<PackWriter>> PackWriter::create(const std::string& path,
                                                        std::string writer) {
-  if (holds_only_copy(path)) {
-    return invalid_argument("'", path, "' holds the only copy of a model's weights and is not ",
-                            "replaced; if no model needs it any more, remove it");
-  }
+  FOLIO_RETURN_IF_ERROR(check_replaceable(path));
   FOLIO_TRY(std::unique_ptr<NewFile> file, NewFile::create(path));
   FOLIO_RETURN_IF_ERROR(file->pad_until(fpack_format::kHeaderBytes));
   auto made = std::unique_ptr<PackWriter>(new PackWriter(std::move(file)));

@@ -7,7 +7,7 @@
 // Threads: one at a time.
 // Errors:  kIo (a full disk, no permission), kOutOfMemory; after one only destroying is useful.
 //          kInvalidArgument where the name is that of a pack file that holds the only copy of
-//          weights: such a file is never replaced.
+//          weights, or of another kind of file: such are never replaced.
 #pragma once
 
 #include <functional>

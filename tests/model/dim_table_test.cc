@@ -177,6 +177,9 @@ TEST(DimTable, BroadcastNeverGuesses) {
   EXPECT_EQ(table.broadcast(n, table.min(n, Dim::of(512))), n);
   EXPECT_EQ(table.broadcast(table.min(Dim::of(1), n), n), n);
   EXPECT_TRUE(table.broadcast(Dim::unknown(), Dim::of(1)).is_unknown());
+  EXPECT_TRUE(table.broadcast(Dim::of(3), Dim::of(4)).is_unknown()) << "the run refuses them";
+  EXPECT_TRUE(table.broadcast(Dim::of(0), Dim::of(2)).is_unknown());
+  EXPECT_EQ(table.broadcast(Dim::of(3), Dim::of(3)), Dim::of(3));
   // Two unknown dims are not the same dim, but whatever they are nothing is known of the result.
   EXPECT_TRUE(table.broadcast(Dim::unknown(), Dim::unknown()).is_unknown());
 }

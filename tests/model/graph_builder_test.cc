@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 
 #include "tests/support/model_tester.h"
 #include "tools/make_model/kinds.h"
@@ -394,6 +395,39 @@ TEST(GraphBuilder, ASingleConstantOfTwoValuesIsRefused) {
   def.graph.nodes = {node};
   EXPECT_TRUE(
       fails_with(build_model(std::move(def), {}).status(), Code::kInvalidGraph, {"value_int"}));
+}
+
+// A file must not speak to kernels in the words of passes.
+TEST(GraphBuilder, AttributesThatOnlyPassesWriteAreLeftOut) {
+  const struct {
+    const char* domain;
+    const char* type;
+    std::vector<std::string> kept;
+  } cases[] = {
+      {"", "Conv", {"group"}},
+      {"", "CausalConvWithState", {"group", "activation", "activation_params", "channels_last"}},
+      {"com.microsoft",
+       "FusedConv",
+       {"group", "activation", "activation_params", "channels_last"}}};
+  for (const auto& each : cases) {
+    ModelWriter writer = plain_model(8, 17);
+    writer.opset("com.microsoft", 1);
+    auto& node = writer.graph().node(each.type, {"x", "w"}, {"y"}).in_domain(each.domain);
+    for (const char* name : {"group", "planes", "winograd", "half_weights", "channels_last"}) {
+      node.attr_int(name, 1);
+    }
+    node.attr_string("activation", "Relu").attr_floats("activation_params", {1});
+    writer.graph().input("x", f32_type({1, 1, 4, 4}));
+    writer.graph().input("w", f32_type({1, 1, 1, 1}));
+    writer.graph().output("y", f32_type({1, 1, 4, 4}));
+    const auto model = build(writer);
+    ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+    std::set<std::string> names;
+    for (const AttributeDef& attribute : model.value()->graph.nodes[0].attributes.all()) {
+      names.insert(attribute.name);
+    }
+    EXPECT_EQ(names, std::set<std::string>(each.kept.begin(), each.kept.end())) << each.type;
+  }
 }
 
 }  // namespace

@@ -45,6 +45,24 @@ TEST(FoldScales, BatchNormalizationGoesIntoConv) {
             "Conv");
 }
 
+// Conv's B has a number for each channel; one number, or an image, is an error that a run gives.
+TEST(FoldScales, BiasesThatConvRefusesStay) {
+  const std::pair<std::vector<int64_t>, int64_t> cases[] = {{{1}, 1}, {{3, 1, 1}, 3}, {{1, 3}, 3}};
+  for (const auto& [dims, count] : cases) {
+    ModelWriter writer = plain_model(8, 17);
+    GraphWriter& graph = writer.graph();
+    graph.input("x", f32_type({1, 2, 3, 3}));
+    graph.initializer(f32_tensor("w", {3, 2, 2, 2}, wave(24)));
+    graph.initializer(f32_tensor("b", dims, wave(count)));
+    graph.initializer(f32_tensor("channel", {3, 1, 1}, {2, 3, 4}));
+    graph.node("Conv", {"x", "w", "b"}, {"c"});
+    graph.node("Mul", {"c", "channel"}, {"y"});
+    graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+    SCOPED_TRACE(dims.size());
+    expect_refused(writer, {{"x", make_tensor<float>({1, 2, 3, 3}, wave(18))}});
+  }
+}
+
 TEST(FoldScales, ConstantsPerChannelGoIntoConv) {
   for (const char* type : {"Mul", "Add", "Div", "Sub"}) {
     SCOPED_TRACE(type);

@@ -65,6 +65,16 @@ inline std::vector<float> floats_at(const model_writer::ModelWriter& writer,
   return outputs.is_ok() ? floats_of(outputs.value().back()) : std::vector<float>();
 }
 
+// At every level.
+inline void expect_refused(const model_writer::ModelWriter& writer,
+                           const std::vector<NamedValue>& inputs) {
+  for (const Optimize level : {Optimize::kOff, Optimize::kAll}) {
+    SessionOptions options;
+    options.optimize = level;
+    EXPECT_FALSE(run_once(writer, inputs, options).is_ok()) << static_cast<int>(level);
+  }
+}
+
 // "Conv Relu": the node types in order, with their domains.
 inline std::string types_of(const Graph& graph) {
   std::string out;

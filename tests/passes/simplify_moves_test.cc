@@ -43,6 +43,47 @@ Rest between(const Rest& middle) {
   };
 }
 
+// Optimized, a model that a run refuses is still refused.
+TEST(SimplifyMoves, WhatARunRefusesStays) {
+  const Rest wrong[] = {[](GraphWriter& graph) {
+                          graph.initializer(i64_tensor("four", {3}, {2, 4, 4}));
+                          graph.node("Expand", {"from", "four"}, {"to"});
+                        },
+                        [](GraphWriter& graph) {
+                          graph.initializer(i64_tensor("minus", {1}, {-1}));
+                          graph.node("Expand", {"from", "minus"}, {"to"});
+                        },
+                        [](GraphWriter& graph) {
+                          graph.node("ReduceSum", {"from"}, {"sum"}).attr_int("keepdims", 0);
+                          graph.node("Tile", {"sum", "ones"}, {"to"});
+                        },
+                        [](GraphWriter& graph) {
+                          graph.initializer(i64_tensor("seven", {1}, {7}));
+                          graph.node("Reshape", {"from", "seven"}, {"between"});
+                          graph.node("Reshape", {"between", "flat"}, {"to"});
+                        },
+                        [](GraphWriter& graph) {
+                          graph.node("Squeeze", {"from", "i1"}, {"between"});
+                          graph.node("Reshape", {"between", "flat"}, {"to"});
+                        },
+                        [](GraphWriter& graph) {
+                          graph.node("Flatten", {"from"}, {"between"}).attr_int("axis", 4);
+                          graph.node("Reshape", {"between", "flat"}, {"to"});
+                        }};
+  for (const Rest& middle : wrong) {
+    ModelWriter writer = plain_model(8, 17);
+    GraphWriter& graph = writer.graph();
+    graph.input("x", f32_type({2, 3, 4}));
+    graph.initializer(i64_tensor("ones", {3}, {1, 1, 1}));
+    graph.initializer(i64_tensor("flat", {2}, {6, 4}));
+    graph.initializer(i64_tensor("i1", {1}, {1}));
+    between(middle)(graph);
+    graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+    SCOPED_TRACE(&middle - wrong);
+    expect_refused(writer, {{"x", make_tensor<float>({2, 3, 4}, wave(24))}});
+  }
+}
+
 TEST(SimplifyMoves, WhatDoesNothingGoes) {
   const Rest idle[] = {
       [](GraphWriter& graph) { graph.node("Concat", {"from"}, {"to"}).attr_int("axis", 1); },

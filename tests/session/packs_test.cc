@@ -65,6 +65,17 @@ TEST(Packs, CheckSaysWhatIsMissing) {
   EXPECT_EQ(pack_model(file, fresh(), check).value().found_blobs, 3U);
 }
 
+TEST(Packs, NoModelIsReplacedByItsPackFile) {
+  const TempFolder folder;
+  const std::string path = write_model(folder, "m.onnx");
+  PackModelOptions onto;
+  onto.path = path;
+  const auto file = ModelFile::open(path, {}).take();
+  EXPECT_TRUE(fails_with(pack_model(file, fresh(), onto).status(), Code::kInvalidArgument,
+                         {"m.onnx", "no pack file"}));
+  EXPECT_TRUE(ModelFile::open(path, {}).is_ok());
+}
+
 TEST(Packs, AnotherModelsSidecarGivesNothing) {
   const TempFolder folder;
   const std::string path = write_model(folder, "m.onnx", 1);
