@@ -86,7 +86,9 @@ const ReaderLists& Pattern::readers() const {
   has_readers_ = true;
   readers_.resize(graph_.values.size());
   readers_.reserve(2 * graph_.nodes.size());
-  for (NodeId i = 0; i < count(); ++i) {
+  // The first nodes stand first, as passes go from the first on: a constant that all nodes of a
+  // chain read is found at once for each of them.
+  for (NodeId i = count() - 1; i >= 0; --i) {
     if (node(i).dead) continue;
     for (const ValueId read : node(i).inputs) {
       if (read != kNone) readers_.add(read, i);

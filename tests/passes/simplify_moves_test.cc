@@ -1,4 +1,5 @@
 // simplify_moves: what is removed and merged, and what only looks like it.
+#include <ctime>
 #include <functional>
 
 #include "tests/passes/pass_tester.h"
@@ -303,6 +304,28 @@ TEST(SimplifyMoves, ZeroPadsGoIntoConv) {
   EXPECT_EQ(types({0, 0, 1, 2, 0, 0, 0, 1}, 1), "Pad Conv");
   EXPECT_EQ(types({0, 1, 0, 0, 0, 0, 0, 0}, 0), "Pad Conv");
   EXPECT_EQ(types({0, 0, -1, 0, 0, 0, 0, 0}, 0), "Pad Conv");
+}
+
+// 200 thousand nodes with one constant took minutes: each that went looked through all its readers.
+TEST(SimplifyMoves, ManyNodesThatReadOneConstantTakeTheTimeOfAFew) {
+  constexpr int kNodes = 200'000;
+  ModelWriter writer = plain_model(8, 17);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({2, 3}));
+  graph.initializer(i64_tensor("same", {2}, {2, 3}));
+  std::string from = "x";
+  for (int i = 0; i < kNodes; ++i) {
+    const std::string to = "v" + std::to_string(i);
+    graph.node("Reshape", {from, "same"}, {to});
+    from = to;
+  }
+  graph.node("Neg", {from}, {"y"});
+  graph.output("y", f32_type({2, 3}));
+  const std::clock_t start = std::clock();  // of this process: machines are shared
+  const auto model = optimized(writer);
+  EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  EXPECT_EQ(types_of(model.value()->graph), "Neg");
 }
 
 }  // namespace
