@@ -69,6 +69,7 @@ Status keep_ratio(const ResizeOptions& options, const std::vector<size_t>& axes,
     }
     axis.scale = scale;
     axis.out = static_cast<int64_t>(size);
+    axis.is_sized = false;  // the length before it was rounded is what formulas mean
   }
   return Status::ok();
 }
@@ -78,6 +79,7 @@ Status size_axis(int64_t size, ResizeAxis* axis) {
     return invalid_argument("a dim of ", axis->in, " cannot be resized to ", size);
   }
   axis->out = size;
+  axis->is_sized = true;
   axis->scale = axis->in == 0 ? 1 : static_cast<float>(size) / static_cast<float>(axis->in);
   return Status::ok();
 }
@@ -102,17 +104,28 @@ class Coordinate {
  public:
   Coordinate(const ResizeOptions& options, const ResizeAxis& axis)
       : kind_(options.coordinates),
+        is_sized_(axis.is_sized && kind_ != ResizeCoordinates::kTfCropAndResize),
         in_(static_cast<float>(axis.in)),
         out_(static_cast<float>(axis.out)),
         scale_(axis.scale),
         begin_(axis.roi_begin),
-        end_(axis.roi_end) {
+        end_(axis.roi_end),
+        whole_in_(static_cast<double>(axis.in)),
+        whole_out_(static_cast<double>(axis.out)) {
     // The length before rounding down: what the formulas of the specification mean.
     exact_ = std::fabs(scale_ * in_ - out_) < 1 ? scale_ * in_ : out_;
   }
 
-  float at(int64_t i) const {
-    const auto x = static_cast<float>(i);
+  double at(int64_t i) const {
+    return is_sized_ ? of_lengths(static_cast<double>(i)) : of_scale(static_cast<float>(i));
+  }
+  // Only crops reach beyond the input.
+  bool outside(double x) const {
+    return kind_ == ResizeCoordinates::kTfCropAndResize && !(x >= 0 && x <= in_ - 1);
+  }
+
+ private:
+  float of_scale(float x) const {
     switch (kind_) {
       case ResizeCoordinates::kHalfPixel:
         return (x + 0.5F) / scale_ - 0.5F;
@@ -132,25 +145,41 @@ class Coordinate {
     }
     return x;
   }
-  // Only crops reach beyond the input.
-  bool outside(float x) const {
-    return kind_ == ResizeCoordinates::kTfCropAndResize && !(x >= 0 && x <= in_ - 1);
+
+  // The scale is a quotient of whole numbers: the product with one is exact, so the one division
+  // gives elements, and what is halfway between two, as they are.
+  double of_lengths(double x) const {
+    const bool is_one = whole_out_ <= 1;
+    switch (kind_) {
+      case ResizeCoordinates::kAlignCorners:
+        return is_one ? 0 : x * (whole_in_ - 1) / (whole_out_ - 1);
+      case ResizeCoordinates::kAsymmetric:
+        return x * whole_in_ / whole_out_;
+      case ResizeCoordinates::kTfHalfPixelForNn:
+        return (x + 0.5) * whole_in_ / whole_out_;
+      case ResizeCoordinates::kPytorchHalfPixel:
+        return is_one ? 0 : (x + 0.5) * whole_in_ / whole_out_ - 0.5;
+      default:  // a symmetric half pixel moves nothing where no length is cut
+        return (x + 0.5) * whole_in_ / whole_out_ - 0.5;
+    }
   }
 
- private:
   ResizeCoordinates kind_;
+  bool is_sized_;
   float in_;
   float out_;
   float scale_;
   float begin_;
   float end_;
   float exact_;
+  double whole_in_;
+  double whole_out_;
 };
 
-float round_place(ResizeRounding rounding, float x, bool shrinks) {
+double round_place(ResizeRounding rounding, double x, bool shrinks) {
   switch (rounding) {
     case ResizeRounding::kPreferFloor:
-      return x == std::floor(x) + 0.5F ? std::floor(x) : std::round(x);
+      return x == std::floor(x) + 0.5 ? std::floor(x) : std::round(x);
     case ResizeRounding::kPreferCeil:
       return std::round(x);
     case ResizeRounding::kFloor:
@@ -163,10 +192,10 @@ float round_place(ResizeRounding rounding, float x, bool shrinks) {
   return x;
 }
 
-// A float of any value as an index of [0, n).
-int64_t clamp_place(float x, int64_t n) {
+// A number of any value as an index of [0, n).
+int64_t clamp_place(double x, int64_t n) {
   if (!(x > 0)) return 0;
-  if (x >= static_cast<float>(n)) return n - 1;
+  if (x >= static_cast<double>(n)) return n - 1;
   return std::min(static_cast<int64_t>(x), n - 1);
 }
 
@@ -192,10 +221,10 @@ Status check_table(const ResizeAxis& axis, int64_t taps) {
 }
 
 // The weights of one output element: `first` is the leftmost input it sees.
-void fill_taps(const ResizeOptions& options, const ResizeAxis& axis, double filter, float x,
+void fill_taps(const ResizeOptions& options, const ResizeAxis& axis, double filter, double x,
                int64_t taps, int64_t* index, double* weights) {
-  const double whole = std::floor(static_cast<double>(x));
-  const double ratio = static_cast<double>(x) - whole;
+  const double whole = std::floor(x);
+  const double ratio = x - whole;
   const int64_t start = 1 - taps / 2;
   double sum = 0;
   for (int64_t t = 0; t < taps; ++t) {
@@ -332,7 +361,7 @@ Result<std::vector<int64_t>> nearest_places(const ResizeOptions& options, const 
   std::vector<int64_t> places(static_cast<size_t>(axis.out));
   const bool identity = axis.is_identity(options);
   for (int64_t i = 0; i < axis.out; ++i) {
-    const float x = coordinate.at(i);
+    const double x = coordinate.at(i);
     int64_t place = i;
     if (coordinate.outside(x)) {
       place = -1;
@@ -361,7 +390,7 @@ Result<AxisTaps> axis_taps(const ResizeOptions& options, const ResizeAxis& axis)
     out.outside.resize(static_cast<size_t>(axis.out));
   }
   for (int64_t i = 0; i < axis.out; ++i) {
-    float x = coordinate.at(i);
+    double x = coordinate.at(i);
     if (coordinate.outside(x)) {
       out.outside[static_cast<size_t>(i)] = 1;
       x = 0;

@@ -6,8 +6,9 @@
 // Threads: value types.
 // Errors:  kInvalidArgument for scales and sizes that no output can have.
 //
-// Coordinates are computed in float and in the order of the specification's formulas, as a place
-// exactly between two elements decides what nearest gives.
+// A place exactly between two elements decides what nearest gives. Of scales, coordinates are
+// computed in float and in the order of the specification's formulas; of sizes, from the lengths
+// themselves, which no scale in float can stand for.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,7 @@ struct ResizeAxis {
   int64_t in = 1;
   int64_t out = 1;
   float scale = 1;
+  bool is_sized = false;  // `out` is the size asked for: scale is out / in, rounded
   float roi_begin = 0;
   float roi_end = 1;
 

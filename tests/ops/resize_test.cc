@@ -81,6 +81,55 @@ TEST(Resize, NearestRoundsAsAsked) {
   }
 }
 
+// A quotient of the lengths; floats of scale would miss places that are elements or ties.
+TEST(Resize, SizesSayWhereElementsAndTiesAre) {
+  struct Case {
+    const char* coordinates;
+    const char* rounding;
+    int64_t in, out;
+    std::vector<int32_t> places;
+  };
+  const Case cases[] = {
+      {"align_corners", "floor", 13, 7, {0, 2, 4, 6, 8, 10, 12}},
+      {"align_corners", "ceil", 13, 7, {0, 2, 4, 6, 8, 10, 12}},
+      {"asymmetric", "round_prefer_ceil", 7, 8, {0, 1, 2, 3, 4, 4, 5, 6}},
+      {"asymmetric", "round_prefer_floor", 7, 8, {0, 1, 2, 3, 3, 4, 5, 6}},
+      {"asymmetric", "round_prefer_ceil", 13, 2, {0, 7}},
+      {"half_pixel", "round_prefer_floor", 14, 3, {2, 6, 11}},
+      {"half_pixel", "round_prefer_ceil", 14, 3, {2, 7, 11}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(cat(c.coordinates, " ", c.rounding, " ", c.in, " to ", c.out));
+    std::vector<int32_t> x;
+    for (int64_t i = 0; i < c.in; ++i) x.push_back(static_cast<int32_t>(i));
+    OpTester t = resize(13, "nearest", c.coordinates);
+    t.attr("nearest_mode", c.rounding).input<int32_t>({c.in}, x).input_absent().input_absent();
+    t.constant<int64_t>({1}, {c.out}).expect<int32_t>(0, {c.out}, c.places).run();
+  }
+}
+
+// Each place by integers: twice the place is a quotient, of which half is rounded.
+TEST(Resize, SizesUpTo64GiveThePlacesOfExactArithmetic) {
+  for (int64_t in = 2; in <= 33; ++in) {
+    for (int64_t out = 2; out <= 64; ++out) {
+      std::vector<int32_t> x, corners, halves;
+      for (int64_t i = 0; i < in; ++i) x.push_back(static_cast<int32_t>(i));
+      for (int64_t i = 0; i < out; ++i) {
+        corners.push_back(static_cast<int32_t>(i * (in - 1) / (out - 1)));
+        halves.push_back(static_cast<int32_t>(std::min(in - 1, (2 * i * in + out) / (2 * out))));
+      }
+      SCOPED_TRACE(cat(in, " to ", out));
+      OpTester floor = resize(13, "nearest", "align_corners");
+      floor.attr("nearest_mode", "floor").input<int32_t>({in}, x).input_absent().input_absent();
+      floor.constant<int64_t>({1}, {out}).expect<int32_t>(0, {out}, corners).run();
+      OpTester round = resize(13, "nearest", "asymmetric");
+      round.attr("nearest_mode", "round_prefer_ceil").input<int32_t>({in}, x).input_absent();
+      round.input_absent().constant<int64_t>({1}, {out});
+      round.expect<int32_t>(0, {out}, halves).run();
+    }
+  }
+}
+
 TEST(Resize, LinearWeighsNeighboursByCoordinateMode) {
   OpTester half = resize(13, "linear", "half_pixel");
   scaled(half, 2).expect<float>(0, {8}, {1, 1.25F, 1.75F, 2.25F, 2.75F, 3.25F, 3.75F, 4}).run();
