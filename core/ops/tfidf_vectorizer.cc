@@ -5,8 +5,9 @@
 // being
 //         the largest of ngram_indexes and one.
 // Math:   an n-gram may skip the same number of elements, up to max_skip_count, between each two of
-//         its own. TF: the count; IDF: the column's weight where the count is not 0; TFIDF: both
-//         multiplied. Weights are 1 when absent.
+//         its own. TF: the count; IDF: the n-gram's weight where the count is not 0; TFIDF: both
+//         multiplied. Weights are of the pool's n-grams in its order, and 1 when absent; n-grams of
+//         one column are added.
 // Types:  strings, int32, int64; y float.
 // Errors: kInvalidGraph for a pool that does not fit its counts and indexes.
 #include <map>
@@ -34,7 +35,8 @@ class TfIdf final : public OpKernel {
   bool of_strings = false;
   std::unordered_map<std::string, int64_t> words;
   std::unordered_map<int64_t, int64_t> numbers;
-  std::map<std::vector<int64_t>, int64_t> grams;  // n-gram -> column
+  std::vector<int64_t> column_of;                 // of each n-gram of the pool
+  std::map<std::vector<int64_t>, int64_t> grams;  // n-gram -> its place in the pool
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
@@ -48,11 +50,12 @@ class TfIdf final : public OpKernel {
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, shape));
     std::fill_n(y->data_mut<float>(), y->count(), 0.0F);
     if (y->count() == 0) return Status::ok();
+    std::vector<float> counts(column_of.size());
     for (int64_t row = 0; row < rows; ++row) {
       FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
-      float* counts = y->data_mut<float>() + row * columns;
-      count_grams(items.data() + row * length, length, counts);
-      weigh(counts);
+      std::fill(counts.begin(), counts.end(), 0.0F);
+      count_grams(items.data() + row * length, length, &counts);
+      add_weighed(counts, y->data_mut<float>() + row * columns);
     }
     return Status::ok();
   }
@@ -79,7 +82,7 @@ class TfIdf final : public OpKernel {
     return items;
   }
 
-  void count_grams(const int64_t* items, int64_t length, float* counts) const {
+  void count_grams(const int64_t* items, int64_t length, std::vector<float>* counts) const {
     std::vector<int64_t> gram;
     for (int64_t n = min_length; n <= max_length && n <= length; ++n) {
       const int64_t skips = n == 1 ? 0 : max_skip;
@@ -91,18 +94,17 @@ class TfIdf final : public OpKernel {
           gram.clear();
           for (int64_t i = 0; i < n; ++i) gram.push_back(items[first + i * (skip + 1)]);
           const auto found = grams.find(gram);
-          if (found != grams.end()) counts[found->second] += 1;
+          if (found != grams.end()) (*counts)[static_cast<size_t>(found->second)] += 1;
         }
       }
     }
   }
 
-  void weigh(float* counts) const {
-    if (mode == Mode::kTf) return;
-    for (int64_t i = 0; i < columns; ++i) {
-      const auto at = static_cast<size_t>(i);
-      const float weight = at < weights.size() ? weights[at] : 1;
-      counts[i] = mode == Mode::kTfIdf ? counts[i] * weight : counts[i] > 0 ? weight : 0;
+  void add_weighed(const std::vector<float>& counts, float* y) const {
+    for (size_t gram = 0; gram < counts.size(); ++gram) {
+      if (counts[gram] == 0) continue;
+      const float weight = mode == Mode::kTf || gram >= weights.size() ? 1 : weights[gram];
+      y[column_of[gram]] += mode == Mode::kIdf ? weight : counts[gram] * weight;
     }
   }
 };
@@ -140,7 +142,9 @@ Status fill_grams(const std::vector<int64_t>& pool, const std::vector<int64_t>& 
       if (gram >= indexes.size()) {
         return invalid_graph("ngram_indexes has no place for n-gram ", gram);
       }
-      kernel->grams[std::vector<int64_t>(pool.begin() + at, pool.begin() + at + n)] = indexes[gram];
+      kernel->column_of.push_back(indexes[gram]);
+      kernel->grams[std::vector<int64_t>(pool.begin() + at, pool.begin() + at + n)] =
+          static_cast<int64_t>(gram);
     }
   }
   return Status::ok();

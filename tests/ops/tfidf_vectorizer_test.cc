@@ -23,6 +23,24 @@ TEST(TfIdfVectorizer, CountsAndWeighsNGrams) {
   weighed.expect<float>(0, {2, 3}, {1, 0, 0.5F, 0, 4, 0}).run();
 }
 
+// The pool's n-grams 7, 8 and 7 9 stand in columns 2, 0 and 1.
+TEST(TfIdfVectorizer, WeightsAreOfTheNGramsOfThePool) {
+  OpTester product = tfidf("TFIDF");
+  product.attr_ints("ngram_indexes", {2, 0, 1}).attr_floats("weights", {5, 7, 11});
+  product.input<int64_t>({4}, {7, 7, 9, 8}).expect<float>(0, {3}, {7, 22, 10}).run();
+  OpTester presence = tfidf("IDF");
+  presence.attr_ints("ngram_indexes", {2, 0, 1}).attr_floats("weights", {5, 7, 11});
+  presence.input<int64_t>({4}, {7, 7, 9, 8}).expect<float>(0, {3}, {7, 11, 5}).run();
+}
+
+TEST(TfIdfVectorizer, NGramsOfOneColumnAddWithTheirOwnWeights) {
+  for (const auto& [mode, column] : {std::pair{"TF", 5.0F}, {"IDF", 23.0F}, {"TFIDF", 39.0F}}) {
+    OpTester t = tfidf(mode);
+    t.attr_ints("ngram_indexes", {1, 1, 1}).attr_floats("weights", {5, 7, 11});
+    t.input<int64_t>({4}, {7, 7, 9, 8}).expect<float>(0, {2}, {0, column}).run();
+  }
+}
+
 TEST(TfIdfVectorizer, RefusesPoolsThatDoNotFit) {
   OpTester index = tfidf("TF");
   index.attr_ints("ngram_indexes", {0, 1, INT64_MAX}).input<int64_t>({1}, {7}).outputs(1);
