@@ -2,7 +2,8 @@
 //
 // Source: ONNX operator spec, Slice, opsets 1 (attributes), 10 (inputs, steps), 11, 13.
 // Shapes: starts, ends, axes, steps [n]; negative places count from the end, everything is
-//         clamped to the dim; y's dim is ceil((end - start) / step), at least 0.
+//         clamped to the dim (a start backwards to its elements, so before the first is the first);
+//         y's dim is ceil((end - start) / step), at least 0.
 // Types:  all types; bounds int32, int64.
 // Errors: kInvalidArgument when lengths differ, a step is 0, or an axis is outside or twice.
 #include <limits>
@@ -66,7 +67,8 @@ Range clamp_range(int64_t start, int64_t end, int64_t step, int64_t dim) {
     end = std::clamp<int64_t>(end, 0, dim);
     return {start, end <= start ? 0 : (end - start - 1) / step + 1};
   }
-  start = std::clamp<int64_t>(start, -1, dim - 1);
+  if (dim == 0) return {};
+  start = std::clamp<int64_t>(start, 0, dim - 1);
   end = std::clamp<int64_t>(end, -1, dim - 1);
   return {start, start <= end ? 0 : (start - end - 1) / -step + 1};
 }

@@ -86,8 +86,9 @@ struct Case {
   std::vector<int64_t> expected;
 };
 
-// Of 0 1 2 3 4, each with the bounds known at load and not.
-TEST(Slice, ClampsLikeNumPy) {
+// Of 0 1 2 3 4, each with the bounds known at load and not. Backwards a start before the first
+// element is that element: NumPy alone takes none.
+TEST(Slice, ClampsPlacesToTheDim) {
   const Case cases[] = {
       {0, 5, 1, {0, 1, 2, 3, 4}},
       {1, INT64_MAX, 1, {1, 2, 3, 4}},
@@ -98,6 +99,11 @@ TEST(Slice, ClampsLikeNumPy) {
       {0, -1, 2, {0, 2}},
       {4, INT64_MIN, -2, {4, 2, 0}},
       {1, 4, -1, {}},
+      {-9, INT64_MIN, -1, {0}},
+      {-6, -100, -2, {0}},
+      {INT64_MIN, INT64_MIN, -1, {0}},
+      {-9, 0, -1, {}},
+      {9, INT64_MIN, -1, {4, 3, 2, 1, 0}},
       {0, 5, INT64_MAX, {0}},
       {4, INT64_MIN, INT64_MIN, {4}},
       {1, INT32_MAX, 3, {1, 4}},
@@ -118,6 +124,14 @@ TEST(Slice, ClampsLikeNumPy) {
       SCOPED_TRACE(cat(c.start, ":", c.end, ":", c.step));
       t.run();
     }
+  }
+}
+
+TEST(Slice, OfNoElementsTakesNoneEitherWay) {
+  for (const int64_t step : {1, -1, -2}) {
+    OpTester t("Slice", 13);
+    t.input<float>({0}, {}).input<int64_t>({1}, {-3}).input<int64_t>({1}, {INT64_MIN});
+    t.input<int64_t>({1}, {0}).input<int64_t>({1}, {step}).expect<float>(0, {0}, {}).run();
   }
 }
 
