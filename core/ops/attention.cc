@@ -6,7 +6,8 @@
 //         numbers to add; past_* [B, Hkv, P, .], T = P + Skv. Y has Q's rank; present_* [B, Hkv, T,
 //         .].
 // Math:   op_attention.h. Query i stands at position p = i + P (or i + nonpad - Sq); a causal one
-//         sees keys j <= p, a window keys p - left <= j <= p + right.
+//         sees keys j <= p, a window keys p - left <= j <= p + right. A query whose mask is -inf
+//         for all the keys it sees gives zeros, whatever its scores.
 // Types:  float; float16 and bfloat16 in float; double. V and its cache may be of another of them;
 //         masks also integers.
 #include <algorithm>
@@ -53,7 +54,9 @@ class MaskRule final : public ScoreRule, public ScoreBiasF64 {
 
   void add_bias(int64_t b, int64_t h, int64_t i, KeyRange keys, float* row) const override {
     const int64_t base = base_of(b, h, i);
-    if (floats) {
+    if (floats && hides_all(floats + base, keys)) {
+      std::fill(row + keys.begin, row + keys.end, kMinusInf);
+    } else if (floats) {
       for (int64_t j = keys.begin; j < keys.end; ++j) row[j] += floats[base + j * stride[3]];
     } else if (flags) {
       for (int64_t j = keys.begin; j < keys.end; ++j) {
@@ -64,6 +67,10 @@ class MaskRule final : public ScoreRule, public ScoreBiasF64 {
 
   void add(int64_t b, int64_t h, int64_t i, KeyRange keys, double* row) const override {
     const int64_t base = base_of(b, h, i);
+    if (doubles && hides_all(doubles + base, keys)) {
+      std::fill(row + keys.begin, row + keys.end, static_cast<double>(kMinusInf));
+      return;
+    }
     for (int64_t j = keys.begin; j < keys.end; ++j) {
       if (doubles) row[j] += doubles[base + j * stride[3]];
       if (flags && !flags[base + j * stride[3]]) row[j] = static_cast<double>(kMinusInf);
@@ -71,6 +78,14 @@ class MaskRule final : public ScoreRule, public ScoreBiasF64 {
   }
 
  private:
+  // A sum would not say so: of an infinite score it is no number.
+  template <typename T>
+  bool hides_all(const T* mask, KeyRange keys) const {
+    int64_t j = keys.begin;
+    while (j < keys.end && mask[j * stride[3]] == static_cast<T>(kMinusInf)) ++j;
+    return j >= keys.end;
+  }
+
   int64_t base_of(int64_t b, int64_t h, int64_t i) const {
     return b * stride[0] + h * stride[1] + i * stride[2];
   }

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -55,6 +58,40 @@ TEST(Attention, AQueryThatSeesNothingGivesZeros) {
   t.expect<float>(0, {1, 1, 2, 1}, {0, 4}, 1e-6);
   t.expect<float>(3, {1, 1, 2, 2}, {0, 0, 0.5f, 0.5f}, 1e-6);
   t.run();
+}
+
+// The mask alone decides: scores of the keys it hides may be infinite, or none.
+template <typename T>
+void check_hidden_row(T hidden) {
+  const T inf = std::numeric_limits<T>::infinity();
+  const int64_t n = 1;
+  OpTester t("Attention", 24);
+  t.attr("qk_matmul_output_mode", 3);
+  t.input<T>({n, n, 2, n}, {1, 1});
+  t.input<T>({n, n, 2, n}, {hidden, 1});
+  t.input<T>({n, n, 2, n}, {3, 5});
+  t.input<T>({2, 2}, {-inf, -inf, -inf, -inf});
+  t.outputs(4);
+  t.expect<T>(0, {n, n, 2, n}, {0, 0});
+  t.expect<T>(3, {n, n, 2, 2}, {0, 0, 0, 0});
+  t.run();
+}
+
+TEST(Attention, ARowThatNumbersMaskGivesZerosWhateverItsScores) {
+  check_hidden_row<float>(std::numeric_limits<float>::infinity());
+  check_hidden_row<float>(std::nanf(""));
+  check_hidden_row<double>(std::numeric_limits<double>::infinity());
+  check_hidden_row<double>(std::nan(""));
+}
+
+// Of the keys that a causal query sees.
+TEST(Attention, ACausalRowMaskedAsFarAsItSeesGivesZeros) {
+  const float inf = std::numeric_limits<float>::infinity();
+  OpTester t("Attention", 23);
+  t.attr("is_causal", 1);
+  t.input<float>({1, 1, 2, 1}, {1, 0}).input<float>({1, 1, 2, 1}, {inf, 1});
+  t.input<float>({1, 1, 2, 1}, {3, 5}).input<float>({2, 2}, {-inf, 0, -inf, -inf});
+  t.expect<float>(0, {1, 1, 2, 1}, {0, 0}).run();
 }
 
 TEST(Attention, CausalQueriesBeforeTheKeysGiveZeros) {
