@@ -63,8 +63,7 @@ struct ResizeAxis {
   }
   // The output is the input along this axis, whatever the mode.
   bool is_identity(const ResizeOptions& options) const {
-    return in == out && scale == 1 && !crops(options) &&
-           options.coordinates != ResizeCoordinates::kTfHalfPixelForNn;
+    return in == out && scale == 1 && !crops(options);
   }
 };
 

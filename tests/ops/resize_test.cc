@@ -130,6 +130,22 @@ TEST(Resize, SizesUpTo64GiveThePlacesOfExactArithmetic) {
   }
 }
 
+TEST(Resize, TfHalfPixelsLeaveAxesThatAreNotResized) {
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    for (const char* rounding : {"floor", "round_prefer_ceil", "ceil"}) {
+      for (const bool by_sizes : {false, true}) {
+        SCOPED_TRACE(cat(mode, " ", rounding, by_sizes ? " sizes" : " scales"));
+        OpTester t = resize(11, mode, "tf_half_pixel_for_nn");
+        t.attr("nearest_mode", rounding).input<float>({2, 1, 2}, {0, 0, 9, 9});
+        t.input<float>({0}, {});
+        by_sizes ? t.input<float>({0}, {}).input<int64_t>({3}, {2, 1, 4})
+                 : t.input<float>({3}, {1, 1, 2});
+        t.expect<float>(0, {2, 1, 4}, {0, 0, 0, 0, 9, 9, 9, 9}, 1e-6).run();
+      }
+    }
+  }
+}
+
 TEST(Resize, LinearWeighsNeighboursByCoordinateMode) {
   OpTester half = resize(13, "linear", "half_pixel");
   scaled(half, 2).expect<float>(0, {8}, {1, 1.25F, 1.75F, 2.25F, 2.75F, 3.25F, 3.75F, 4}).run();
