@@ -83,8 +83,12 @@ void apply_post_transform(PostTransform transform, int64_t n, double* scores) {
   }
 }
 
+bool second_wins(BinaryScore kind, double score) {
+  return kind == BinaryScore::kProbability ? score > 0.5 : score > 0;
+}
+
 bool expand_binary(PostTransform transform, BinaryScore kind, double score, double out[2]) {
-  const bool wins = kind == BinaryScore::kProbability ? score > 0.5 : score > 0;
+  const bool wins = second_wins(kind, score);
   const bool is_logistic = transform == PostTransform::kLogistic;
   out[0] = kind == BinaryScore::kProbability && !is_logistic ? 1 - score : -score;
   out[1] = score;

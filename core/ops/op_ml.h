@@ -24,6 +24,8 @@ void apply_post_transform(PostTransform transform, int64_t n, double* scores);
 // How the only score of two classes was made: from probabilities or from signed margins.
 enum class BinaryScore : uint8_t { kProbability, kMargin };
 
+bool second_wins(BinaryScore kind, double score);
+
 // Two scores from one, transformed; true when the second class wins.
 bool expand_binary(PostTransform transform, BinaryScore kind, double score, double out[2]);
 

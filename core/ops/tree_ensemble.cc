@@ -6,7 +6,8 @@
 // Math:   each tree gives the weights of the leaf that a row ends in; they are summed (or averaged,
 //         or their extreme taken) by target, base_values are added, post_transform applied. The
 //         label is the class of the highest score. Two classes whose leaves count for one class
-//         only have one score: label and scores follow from it (op_ml.h).
+//         only have one score, which says the label; of the first class the scores follow from it
+//         too (op_ml.h), as ONNX Runtime has it.
 // Types:  x float, double, float16, int32, int64; scores and y float; computed in double.
 //         TreeEnsemble: x and y float, double, float16; computed in double.
 // Errors: kInvalidGraph for trees that are none; kInvalidArgument when x has too few columns.
@@ -243,8 +244,12 @@ class Classifier final : public OpKernel {
         if (y) labels.write_sign(value > 0, row, y);
         sums[0] = value;
         apply_post_transform(model.transform, 1, sums);
+      } else if (one_score && scored == 1) {
+        add_base(sums);
+        if (y) labels.write(second_wins(kind, sums[1]) ? 1 : 0, row, y);
+        apply_post_transform(model.transform, 2, sums);
       } else if (one_score) {
-        const bool wins = expand_binary(model.transform, kind, sums[scored] + base(), sums);
+        const bool wins = expand_binary(model.transform, kind, sums[0] + base(), sums);
         if (y) labels.write(wins ? 1 : 0, row, y);
       } else {
         const int64_t best = best_class(scores);
@@ -257,6 +262,10 @@ class Classifier final : public OpKernel {
   }
 
  private:
+  void add_base(double* sums) const {
+    for (size_t t = 0; t < model.base.size(); ++t) sums[t] += model.base[t];
+  }
+
   double base() const { return model.base.empty() ? 0 : model.base.back(); }
 
   int64_t best_class(const Scores& scores) const {

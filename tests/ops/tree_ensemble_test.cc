@@ -46,7 +46,7 @@ TEST(TreeEnsembleClassifier, OneScoreOfTwoClassesIsAProbability) {
 }
 
 TEST(TreeEnsembleClassifier, SignedScoresOfTwoClassesAreMargins) {
-  OpTester t = classifier({1, 1}, {-1, 1});
+  OpTester t = classifier({0, 0}, {-1, 1});
   t.attr_ints("classlabels_int64s", {0, 1}).attr("post_transform", "LOGISTIC");
   t.input<double>({2, 2}, {0, 1, 0, 2});
   t.expect<int64_t>(0, {2}, {0, 1});
@@ -64,6 +64,33 @@ TEST(TreeEnsembleClassifier, MarginsStandAtTheirClasses) {
     t.expect<float>(1, {2, 2}, {1.5F, -1.5F, -0.5F, 0.5F});
     t.run();
   }
+}
+
+// No leaf counts for the first class: its sum is 0, and both are transformed as they are.
+TEST(TreeEnsembleClassifier, ScoresOfTheSecondClassAloneStayThere) {
+  struct Case {
+    const char* transform;
+    std::vector<float> weights, scores;
+    std::vector<int64_t> labels;
+  };
+  const Case cases[] = {
+      {"NONE", {-1.5F, 0.5F}, {0, -1.5F, 0, 0.5F}, {7, 9}},
+      {"NONE", {0.2F, 0.9F}, {0, 0.2F, 0, 0.9F}, {7, 9}},
+      {"LOGISTIC", {-1, 1}, {0.5F, 0.268941F, 0.5F, 0.731058F}, {7, 9}},
+      {"SOFTMAX", {-1, 2}, {0.731058F, 0.268941F, 0.119203F, 0.880797F}, {7, 9}},
+      {"SOFTMAX_ZERO", {-1, 2}, {0, 1, 0, 1}, {7, 9}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(cat(c.transform, " ", c.weights[0], " ", c.weights[1]));
+    OpTester t = classifier({1, 1}, c.weights);
+    t.attr_ints("classlabels_int64s", {7, 9}).attr("post_transform", c.transform);
+    t.input<float>({2, 2}, {0, 1, 0, 2});
+    t.expect<int64_t>(0, {2}, c.labels).expect<float>(1, {2, 2}, c.scores, 1e-5).run();
+  }
+  OpTester based = classifier({1, 1}, {-1.5F, 0.5F});
+  based.attr_ints("classlabels_int64s", {7, 9}).attr_floats("base_values", {0.25F, 1});
+  based.input<float>({2, 2}, {0, 1, 0, 2}).expect<int64_t>(0, {2}, {7, 9});
+  based.expect<float>(1, {2, 2}, {0.25F, -0.5F, 0.25F, 1.5F}).run();
 }
 
 TEST(TreeEnsembleClassifier, AProbabilityIsTransformedToo) {
