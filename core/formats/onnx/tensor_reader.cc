@@ -173,12 +173,14 @@ void store_entry(DType dtype, size_t width, uint64_t value, uint8_t* out) {
 }
 
 // Second pass over the message: decodes the occurrences of `field` one behind the other. The scan
-// has counted them, so `tensor` has room.
+// has counted them, and `tensor` has room for so many: another process may write to the file
+// between the two, which must not make them more.
 Status decode_field(LoadContext& context, const TensorScan& scan, uint32_t field, size_t width,
                     Tensor* tensor) {
   uint8_t* out = tensor->raw_mut();
+  uint64_t left = scan.found[field];
   WireReader reader = context.reader(scan.message, "TensorProto");
-  return reader.each_field([&](uint32_t number) -> Status {
+  const Status read = reader.each_field([&](uint32_t number) -> Status {
     if (number != field) return reader.skip();
     switch (field) {
       case TensorFields::kFloatData:
@@ -186,22 +188,30 @@ Status decode_field(LoadContext& context, const TensorScan& scan, uint32_t field
         const size_t entry_bytes = field == TensorFields::kFloatData ? 4 : 8;
         Bytes piece;
         FOLIO_RETURN_IF_ERROR(reader.read_fixed(entry_bytes, &piece));
+        if (piece.size() > left) return reader.recount_error();
         if (!piece.empty()) std::memcpy(out, piece.data(), piece.size());
         out += piece.size();
+        left -= piece.size();
         return Status::ok();
       }
       case TensorFields::kStringData: {
+        if (left == 0) return reader.recount_error();
         auto* text = reinterpret_cast<std::string*>(out);
         out += sizeof(std::string);
+        --left;
         return reader.read_string(text);
       }
       default:
-        return reader.each_varint([&](uint64_t value) {
+        return reader.each_varint(left, [&](uint64_t value) {
           store_entry(tensor->dtype(), width, value, out);
           out += width;
+          --left;
         });
     }
   });
+  if (!read.is_ok() || left == 0) return read;
+  return error(Code::kModelChanged, field_name(field),
+               " holds less than was counted: the file changed while it was read");
 }
 
 Status size_error(const TensorScan& scan, uint64_t expected, uint64_t found, uint32_t field) {

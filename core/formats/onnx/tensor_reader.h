@@ -6,7 +6,8 @@
 //          those below kSmallTensorBytes, and all other encodings, become heap tensors.
 // Threads: one thread.
 // Errors:  kInvalidGraph when dims, type and payload do not agree: the message names the tensor,
-//          dims, expected and found bytes.
+//          dims, expected and found bytes. kModelChanged when the file changed between counting
+//          elements and decoding them.
 #pragma once
 
 #include "core/base/span.h"

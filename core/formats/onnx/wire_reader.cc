@@ -194,7 +194,7 @@ Status WireReader::append_ints(std::vector<int64_t>* out, size_t max_count) {
   *this = here;
   // Unpacked ones come one by one, and most lists are short.
   if (out->empty()) out->reserve(std::max<size_t>(count, 4));
-  return each_varint([&](uint64_t value) { out->push_back(static_cast<int64_t>(value)); });
+  return each_varint(count, [&](uint64_t value) { out->push_back(static_cast<int64_t>(value)); });
 }
 
 Status WireReader::append_floats(std::vector<float>* out) {
@@ -216,6 +216,12 @@ Status WireReader::read_fixed(size_t width, Bytes* out) {
   FOLIO_RETURN_IF_ERROR(read_bytes(out));
   if (out->size() % width == 0) return Status::ok();
   return field_error(cat("has ", out->size(), " bytes, not a multiple of ", width));
+}
+
+Status WireReader::recount_error() const {
+  return error(Code::kModelChanged, "byte ", field_begin_ - file_begin_, ": ", message_name_,
+               " field ", field_,
+               " holds more than was counted: the file changed while it was read");
 }
 
 Status WireReader::count_varints(uint64_t* out) {

@@ -5,7 +5,8 @@
 // Flow:    the readers of this folder walk messages with it.
 // Owns:    nothing; borrows the message, which borrows from the file.
 // Threads: one thread.
-// Errors:  kInvalidProtobuf with byte offset, message and field.
+// Errors:  kInvalidProtobuf with byte offset, message and field; kModelChanged when a field holds
+//          more than was counted.
 // Pages:   a length-delimited field is passed over by its length; its bytes are not touched.
 #pragma once
 
@@ -83,14 +84,19 @@ class WireReader {
   // The little-endian bytes of a repeated fixed-width field (`width` 4 or 8), packed or not.
   Status read_fixed(size_t width, Bytes* out);
 
+  // kModelChanged: the current field holds more than when it was counted.
+  Status recount_error() const;
+
   // How many varints the current field holds: one, or as many as are packed. Only counts bytes
   // that end a varint; each_varint finds those that are too long.
   Status count_varints(uint64_t* out);
 
-  // sink(uint64_t) for every varint of the current field, packed or not.
+  // sink(uint64_t) for every varint of the current field, packed or not. `most`: what sink has room
+  // for, which is what was counted before; the file may have changed since.
   template <typename Sink>
-  Status each_varint(Sink&& sink) {
+  Status each_varint(uint64_t most, Sink&& sink) {
     if (type_ == WireType::kVarint) {
+      if (most == 0) return recount_error();
       int64_t value = 0;
       FOLIO_RETURN_IF_ERROR(read_int(&value));
       sink(static_cast<uint64_t>(value));
@@ -98,8 +104,9 @@ class WireReader {
     }
     Bytes packed;
     FOLIO_RETURN_IF_ERROR(read_bytes(&packed));
-    while (!packed.empty()) {
+    for (; !packed.empty(); --most) {
       uint64_t value = 0;
+      if (most == 0) return recount_error();
       if (!take_varint(&packed, &value)) return field_error("holds a damaged packed value");
       sink(value);
     }
