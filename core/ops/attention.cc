@@ -16,6 +16,7 @@
 
 #include "core/ops/op_attention.h"
 #include "core/ops/op_attention_double.h"
+#include "core/ops/op_copied_input.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -31,7 +32,7 @@ class MaskRule final : public ScoreRule, public ScoreBiasF64 {
   int64_t queries = 0;
   int64_t total = 0;
   int64_t past = 0;
-  const int64_t* nonpad = nullptr;  // [B] or null
+  const int64_t* nonpad = nullptr;  // [B] or null; a copy: each pass must see the same keys
   const uint8_t* flags = nullptr;   // a bool mask
   const float* floats = nullptr;    // or a mask to add
   const double* doubles = nullptr;  // or one of doubles
@@ -256,7 +257,7 @@ Status Attention::bind_rule(OpRun& run, const Heads& q, const Heads& k, int64_t 
     return invalid_argument("nonpad_kv_seqlen has ", nonpad->count(), " entries, expected ",
                             q.batch);
   }
-  rule->nonpad = nonpad->data<int64_t>();
+  FOLIO_TRY(rule->nonpad, copied_input<int64_t>(run, *nonpad, q.batch));
   return Status::ok();
 }
 

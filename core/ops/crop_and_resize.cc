@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "core/ops/op_broadcast.h"
+#include "core/ops/op_copied_input.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -23,7 +24,7 @@ using ImageTypes = TypeList<float, double, Float16>;
 struct Crops {
   int64_t channels = 0, height = 0, width = 0;  // of x
   int64_t rois = 0, out_height = 0, out_width = 0;
-  const int32_t* batches = nullptr;
+  const int32_t* batches = nullptr;  // a copy that nobody else can write to
 };
 
 // A place along one axis: between two elements, or outside.
@@ -86,7 +87,7 @@ class CropAndResize final : public OpKernel {
   }
 
  private:
-  static Result<Crops> crops_of(const OpRun& run, const Tensor& x, const Tensor& rois) {
+  static Result<Crops> crops_of(OpRun& run, const Tensor& x, const Tensor& rois) {
     FOLIO_TRY(const Tensor* batches, run.tensor(2, DType::kInt32));
     FOLIO_TRY(const Tensor* size, run.tensor(3, DType::kInt32));
     if (x.rank() != 4) {
@@ -106,7 +107,7 @@ class CropAndResize final : public OpKernel {
     if (crops.out_height < 0 || crops.out_width < 0) {
       return invalid_argument("crop_size is ", crops.out_height, " by ", crops.out_width);
     }
-    crops.batches = batches->data<int32_t>();
+    FOLIO_TRY(crops.batches, copied_input<int32_t>(run, *batches, crops.rois));
     for (int64_t i = 0; i < crops.rois; ++i) {
       if (crops.batches[i] >= 0 && crops.batches[i] < x.dim(0)) continue;
       return invalid_argument("batch_indices[", i, "] is ", crops.batches[i], ", X holds ",

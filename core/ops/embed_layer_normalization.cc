@@ -9,6 +9,7 @@
 // Types:  EmbedLayerNormalization: float; float16 and bfloat16 in float. QEmbedLayerNormalization:
 //         tables, gamma and beta int8 or uint8; scales and output float.
 // Errors: kInvalidArgument when an id is outside its table.
+#include "core/ops/op_copied_input.h"
 #include "core/ops/op_half.h"
 #include "core/ops/op_norm.h"
 #include "core/ops/op_registry.h"
@@ -57,14 +58,15 @@ struct Lookup {
   int64_t length = 0;
   Table tables[3];                                      // word, position, segment
   const Tensor* rows[3] = {nullptr, nullptr, nullptr};  // ids; null: positions count up, or none
+  const int32_t* ids[3] = {nullptr, nullptr, nullptr};  // their numbers, checked: copies
 
   // The sum of token `at`'s embeddings.
   void add(const FolioKernels& kernels, int64_t at, float* sum) const {
     std::fill_n(sum, width, 0.0F);
     for (int i = 0; i < 3; ++i) {
       int64_t row = at % length;
-      if (rows[i]) {
-        row = rows[i]->data<int32_t>()[i == 1 && rows[1]->dim(0) == 1 ? row : at];
+      if (ids[i]) {
+        row = ids[i][i == 1 && rows[1]->dim(0) == 1 ? row : at];
       } else if (i == 2) {
         continue;
       }
@@ -83,7 +85,7 @@ class EmbedNormalization final : public OpKernel {
  private:
   Result<Table> table(const OpRun& run, int input, int64_t width) const;
   Result<const float*> vector(OpRun& run, int input, int64_t width) const;
-  static Status check_ids(const Tensor& ids, int64_t rows);
+  static Result<const int32_t*> checked_ids(OpRun& run, const Tensor& ids, int64_t rows);
   Status bind(OpRun& run, Lookup* lookup) const;
   Status write_mask_index(OpRun& run, const Shape& ids) const;
 };
@@ -127,13 +129,15 @@ Result<const float*> EmbedNormalization::vector(OpRun& run, int input, int64_t w
   return static_cast<const float*>(out);
 }
 
-Status EmbedNormalization::check_ids(const Tensor& ids, int64_t rows) {
-  for (const int32_t id : ids.span<int32_t>()) {
-    if (id < 0 || id >= rows) {
-      return invalid_argument("id ", id, " is outside a table of ", rows, " rows");
+Result<const int32_t*> EmbedNormalization::checked_ids(OpRun& run, const Tensor& ids,
+                                                       int64_t rows) {
+  FOLIO_TRY(const int32_t* copy, copied_input<int32_t>(run, ids, ids.count()));
+  for (int64_t i = 0; i < ids.count(); ++i) {
+    if (copy[i] < 0 || copy[i] >= rows) {
+      return invalid_argument("id ", copy[i], " is outside a table of ", rows, " rows");
     }
   }
-  return Status::ok();
+  return copy;
 }
 
 Status EmbedNormalization::write_mask_index(OpRun& run, const Shape& ids) const {
@@ -186,7 +190,7 @@ Status EmbedNormalization::bind(OpRun& run, Lookup* l) const {
   if (!fits) return invalid_argument("segment_ids or position_ids do not have input_ids' shape");
   for (int i = 0; i < 3; ++i) {
     if (!l->rows[i]) continue;
-    FOLIO_RETURN_IF_ERROR(check_ids(*l->rows[i], l->tables[i].tensor->dim(0)));
+    FOLIO_TRY(l->ids[i], checked_ids(run, *l->rows[i], l->tables[i].tensor->dim(0)));
   }
   return Status::ok();
 }

@@ -16,9 +16,9 @@
 #include <cstring>
 
 #include "core/ops/op_block_weights.h"
+#include "core/ops/op_copied_input.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_gemm_tiles.h"
-#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -67,7 +67,7 @@ struct Weights {
   const uint8_t* halves = nullptr;  // the scales as float16, for kernels that take them; or null
   const Tensor* zeros = nullptr;    // or null
   bool passes_codes = false;        // zeros as they are to kernels that take them
-  const int32_t* groups = nullptr;  // [K] or null
+  const int32_t* groups = nullptr;  // [K] or null; a copy that nobody else can write to
 
   bool packed_zeros() const { return zeros && zeros->dtype() == DType::kUint8; }
 
@@ -228,9 +228,12 @@ class MatMulNBits final : public OpKernel {
     }
     if (run.has_input(4)) {
       FOLIO_TRY(const Tensor* groups, run.tensor(4, DType::kInt32));
-      w.groups = groups->data<int32_t>();
+      const bool is_long = groups->count() >= size.k;
+      if (is_long) {
+        FOLIO_TRY(w.groups, copied_input<int32_t>(run, *groups, size.k));
+      }
       const auto outside = [&](int32_t group) { return group < 0 || group >= size.blocks(); };
-      if (groups->count() < size.k || std::any_of(w.groups, w.groups + size.k, outside)) {
+      if (!is_long || std::any_of(w.groups, w.groups + size.k, outside)) {
         return invalid_argument("g_idx must be ", size.k, " numbers from 0 to ", size.blocks() - 1);
       }
     }
