@@ -40,6 +40,7 @@ constexpr Sample kSamples[] = {
     {"", "MaxPool", 1, kNew, 1, "kernel_shape=[2,2] strides=[2,1]? pads=[1,0,1,1]?", "F[n,c,6,5]"},
     {"", "MaxPool", 12, kNew, 1, "kernel_shape=[3] ceil_mode=0|1? dilations=[2]?", "Q[n,c,9]"},
     {"", "MaxPool", 8, kNew, 2, "kernel_shape=[2,2] storage_order=0|1?", "F[n,c,6,5]"},
+    {"", "MaxRoiPool", 1, kNew, 1, "pooled_shape=[2,3] spatial_scale=0.5?", "F[n,c,5,5]; F[2,5]{0.0,0.0,1.0,3.0,4.0,0.0,-1.0,0.0,1.5,9.0}"},
     {"", "MaxUnpool", 9, kNew, 1, "kernel_shape=[2,2] strides=[2,2]", "F[1,1,2,2]; i64[1,1,2,2]{0,3,9,14}"},
     {"", "NonMaxSuppression", 10, kNew, 1, "center_point_box=0|1?", "f32[n,5,4]<0,4>; f32[n,c,5]<0,1>; i64[]{3}; f32[]<0,1>?; f32[]<0,1>?"},
     {"", "RoiAlign", 10, 15, 1, "output_height=2 output_width=3 mode='avg'|'max'? sampling_ratio=0|2? spatial_scale=0.5?", "H[n,c,5,5]; H[r,4]<0,5>; i64[r]<0,n>"},
