@@ -128,7 +128,7 @@ void ClassLabels::write_sign(bool positive, int64_t row, Tensor* y) const {
   if (strings_.empty()) {
     y->data_mut<int64_t>()[row] = positive ? 1 : 0;
   } else {
-    y->data_mut<std::string>()[row].assign(1, positive ? '1' : '0');
+    y->data_mut<std::string>()[row] = strings_.front();
   }
 }
 

@@ -52,7 +52,7 @@ class ClassLabels {
   }
   DType dtype() const { return strings_.empty() ? DType::kInt64 : DType::kString; }
   void write(int64_t label, int64_t row, Tensor* y) const;
-  // For one class: 1 or 0, as a number or a string.
+  // For one class: its string, or as a number 1 or 0, whatever the label, as ONNX Runtime has it.
   void write_sign(bool positive, int64_t row, Tensor* y) const;
 
  private:

@@ -25,6 +25,13 @@ TEST(LinearClassifier, OneScoreMakesTwoProbabilities) {
   t.run();
 }
 
+TEST(LinearClassifier, TheOnlyClassOfStringsIsTheLabelOfEveryRow) {
+  OpTester t("LinearClassifier", 1, "ai.onnx.ml");
+  t.attr_floats("coefficients", {1}).attr_floats("intercepts", {0});
+  t.attr_strings("classlabels_strings", {"yes"}).input<float>({2, 1}, {-1, 3});
+  t.expect<std::string>(0, {2}, {"yes", "yes"}).expect<float>(1, {2, 1}, {-1, 3}).run();
+}
+
 TEST(LinearClassifier, FeaturesThatDoNotFitAreAnError) {
   OpTester t("LinearClassifier", 1, "ai.onnx.ml");
   t.attr_floats("coefficients", {1, 2}).attr_floats("intercepts", {0, 0});

@@ -102,6 +102,12 @@ TEST(TreeEnsembleClassifier, AProbabilityIsTransformedToo) {
   t.run();
 }
 
+TEST(TreeEnsembleClassifier, TheOnlyClassOfStringsIsTheLabelOfEveryRow) {
+  OpTester t = classifier({0, 0}, {-1.5F, 0.5F});
+  t.attr_strings("classlabels_strings", {"yes"}).input<float>({2, 2}, {0, 1, 0, 2});
+  t.expect<std::string>(0, {2}, {"yes", "yes"}).expect<float>(1, {2, 1}, {-1.5F, 0.5F}).run();
+}
+
 TEST(TreeEnsembleClassifier, CyclesAreRefusedAtLoad) {
   OpTester t("TreeEnsembleClassifier", 1, "ai.onnx.ml");
   t.attr_ints("nodes_treeids", {0, 0, 0}).attr_ints("nodes_nodeids", {0, 1, 2});
