@@ -8,7 +8,8 @@
 //         total_sequence_length: the longest sequence. Y [B, S, H * D]; present_*
 //         [B, Hkv, max(P, total), D], zeros after each sequence's end.
 // Math:   op_attention.h and op_rotary.h. A sequence of length L stood at L - S before this call (0
-//         when S is the total: the first prompt); query i stands at position L - S + i and sees
+//         when S is the total: the first prompt, of which position_ids' first element is where all
+//         sequences begin); query i stands at position L - S + i and sees
 //         the last local_window_size keys up to its own.
 //         sliding_window_cache: caches hold the last positions of each sequence only, P >= the
 //         window of them: when they are full, all but window - 1 and the new ones go (resident()).
@@ -112,7 +113,8 @@ class GroupQueryAttention final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(bind_lengths(run, &step));
     FOLIO_RETURN_IF_ERROR(norm(run, &step));
     if (rotary) {
-      const RotaryInputs inputs{kCos, kSin, kPositions, interleaved};
+      const bool first = step.total == step.q.seq;
+      const RotaryInputs inputs{kCos, kSin, kPositions, interleaved, first};
       FOLIO_RETURN_IF_ERROR(
           rotate_grouped_heads(run, inputs, step.rule.past, step.rule.lengths, &step.q, &step.k));
     }

@@ -71,15 +71,16 @@ Result<GroupedHeads> bind_grouped_heads(OpRun& run, int64_t heads, int64_t kv_he
 
 namespace {
 
-// The rows of a table of `limit` that the positions have.
+// The rows of a table of `limit` that the positions have, `from` on.
 Result<std::vector<int64_t>> rows_of_positions(const Heads& q, Span<const int64_t> past,
-                                               Span<const int64_t> lengths, int64_t limit) {
+                                               Span<const int64_t> lengths, int64_t from,
+                                               int64_t limit) {
   std::vector<int64_t> rows;
   for (int64_t b = 0; b < q.batch; ++b) {
     const auto at = static_cast<size_t>(b);
     for (int64_t i = 0; i < q.seq; ++i) {
       // What stands behind the end of a padded prompt is never read: any row will do.
-      rows.push_back(past[at] + i < lengths[at] ? past[at] + i : 0);
+      rows.push_back(past[at] + i < lengths[at] ? from + past[at] + i : 0);
       if (rows.back() >= limit) {
         return invalid_argument("position ", rows.back(), " is beyond the ", limit,
                                 " rows of cos_cache");
@@ -87,6 +88,15 @@ Result<std::vector<int64_t>> rows_of_positions(const Heads& q, Span<const int64_
     }
   }
   return rows;
+}
+
+// Of a first prompt ONNX Runtime reads one position: where all sequences begin. The others may be
+// anything, even outside the table.
+Result<int64_t> first_position(OpRun& run, int positions, const Heads& q, int64_t limit) {
+  FOLIO_TRY(const std::vector<int64_t> ids, position_ids(run, positions, q, ""));
+  if (ids.empty()) return 0;
+  if (ids[0] >= 0 && ids[0] < limit) return ids[0];
+  return invalid_argument("position_ids must begin with a number from 0 to ", limit - 1);
 }
 
 }  // namespace
@@ -106,10 +116,15 @@ Status rotate_grouped_heads(OpRun& run, const RotaryInputs& inputs, Span<const i
   FOLIO_TRY(table.cos, floats_of(run, *cos));
   FOLIO_TRY(table.sin, floats_of(run, *sin));
   std::vector<int64_t> rows;
-  if (inputs.positions >= 0 && run.has_input(inputs.positions)) {
+  const bool has_positions = inputs.positions >= 0 && run.has_input(inputs.positions);
+  if (has_positions && !inputs.first_prompt) {
     FOLIO_TRY(rows, table_rows(run, inputs.positions, *q, cos->dim(0)));
   } else {
-    FOLIO_TRY(rows, rows_of_positions(*q, past, lengths, cos->dim(0)));
+    int64_t from = 0;
+    if (has_positions) {
+      FOLIO_TRY(from, first_position(run, inputs.positions, *q, cos->dim(0)));
+    }
+    FOLIO_TRY(rows, rows_of_positions(*q, past, lengths, from, cos->dim(0)));
   }
   for (Heads* heads : {q, k}) {
     // Strides stay, so packed queries are rotated into a buffer of the packed size.

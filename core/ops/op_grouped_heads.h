@@ -37,10 +37,12 @@ struct RotaryInputs {
   int cos, sin;
   int positions = -1;
   bool interleaved = false;
+  bool first_prompt = false;
 };
 
 // Rotates q and k into scratch. Query i of batch b stands at past[b] + i, if position_ids do not
-// say otherwise; from lengths[b] on nothing is read.
+// say otherwise; from lengths[b] on nothing is read. In a first prompt position_ids say where all
+// sequences begin, by their first element.
 Status rotate_grouped_heads(OpRun& run, const RotaryInputs& inputs, Span<const int64_t> past,
                             Span<const int64_t> lengths, Heads* q, Heads* k);
 

@@ -74,16 +74,22 @@ inline void rotate_heads(OpRun& run, const Heads& x, const RotaryTable& table,
   });
 }
 
-// Input `input`, position_ids, for the batch and positions of x: rows of a table of `limit`.
+// Input `input`, position_ids, of the batch and positions of x.
 // `or_else`: what else the operator takes, for the error.
-inline Result<std::vector<int64_t>> table_rows(OpRun& run, int input, const Heads& x, int64_t limit,
-                                               const char* or_else = "") {
+inline Result<std::vector<int64_t>> position_ids(OpRun& run, int input, const Heads& x,
+                                                 const char* or_else) {
   FOLIO_TRY(const Tensor* ids, run.tensor(input));
   if (!(ids->shape() == Shape({x.batch, x.seq}))) {
     return invalid_argument("position_ids is ", ids->shape().to_string(), ", expected [", x.batch,
                             ",", x.seq, "]", or_else);
   }
-  FOLIO_TRY(std::vector<int64_t> rows, run.ints(input));
+  return run.ints(input);
+}
+
+// The same as rows of a table of `limit`.
+inline Result<std::vector<int64_t>> table_rows(OpRun& run, int input, const Heads& x, int64_t limit,
+                                               const char* or_else = "") {
+  FOLIO_TRY(std::vector<int64_t> rows, position_ids(run, input, x, or_else));
   const auto outside = [&](int64_t row) { return row < 0 || row >= limit; };
   if (std::any_of(rows.begin(), rows.end(), outside)) {
     return invalid_argument("position_ids must be numbers from 0 to ", limit - 1);

@@ -112,6 +112,29 @@ TEST(GroupQueryAttention, RotatesNewKeysByTheirPosition) {
   d.t.run();
 }
 
+// ONNX Runtime's schema: of a first prompt, position_ids' first element only; here it is 1, for
+// both sequences, and every position turns by a quarter more.
+TEST(GroupQueryAttention, AFirstPromptStandsFromTheFirstPositionOn) {
+  OpTester t("GroupQueryAttention", 1, "com.microsoft");
+  t.attr("num_heads", 1).attr("kv_num_heads", 1).attr("do_rotary", 1);
+  for (int i = 0; i < 3; ++i) t.input<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  t.input_absent().input_absent().input<int32_t>({2}, {1, 1}).input<int32_t>({1}, {2});
+  t.input<float>({3, 1}, {1, 0, -1}).input<float>({3, 1}, {0, 1, 0});
+  t.input<int64_t>({2, 2}, {1, 0, -7, 99}).outputs(3);
+  t.expect<float>(1, {2, 1, 2, 2}, {-2, 1, -3, -4, -6, 5, -7, -8}).run();
+}
+
+TEST(GroupQueryAttention, AFirstPromptBeyondTheTableIsRefused) {
+  for (const int64_t first : {int64_t{2}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+    OpTester t("GroupQueryAttention", 1, "com.microsoft");
+    t.attr("num_heads", 1).attr("kv_num_heads", 1).attr("do_rotary", 1);
+    for (int i = 0; i < 3; ++i) t.input<float>({1, 2, 2}, {1, 2, 3, 4});
+    t.input_absent().input_absent().input<int32_t>({1}, {1}).input<int32_t>({1}, {2});
+    t.input<float>({3, 1}, {1, 0, -1}).input<float>({3, 1}, {0, 1, 0});
+    t.input<int64_t>({1, 2}, {first, 0}).outputs(3).fails("position");
+  }
+}
+
 TEST(GroupQueryAttention, PositionsInOtherDimsAreRefused) {
   Decode d;
   d.t.attr("do_rotary", 1);
