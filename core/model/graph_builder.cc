@@ -412,13 +412,14 @@ Status check_opsets(const std::vector<OpsetImport>& opsets) {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> build_model(ModelDef def, const FreeDims& free_dims) {
+Result<std::unique_ptr<Model>> build_model(ModelDef def, const FreeDims& free_dims,
+                                           const std::function<bool()>& goes_on) {
   FOLIO_RETURN_IF_ERROR(check_opsets(def.opsets));
   for (const FunctionDef& function : def.functions) {
     FOLIO_RETURN_IF_ERROR(
         check_opsets(function.opsets).with_context(cat("function '", function.name, "'")));
   }
-  FOLIO_RETURN_IF_ERROR(inline_functions(&def));
+  FOLIO_RETURN_IF_ERROR(inline_functions(&def, goes_on));
   auto model = std::make_unique<Model>();
   for (const auto& [name, value] : free_dims) {
     if (value < 0) return invalid_argument("free dimension '", name, "' is set to ", value);

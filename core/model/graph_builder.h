@@ -5,8 +5,10 @@
 //          initializers: nothing below checks these again.
 // Owns:    the Model owns its structure; payloads stay with their keepers.
 // Errors:  kInvalidGraph naming the node and value; limits of model_def.h are enforced here.
+//          kModelLoadCancelled.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "core/model/graph.h"
@@ -16,6 +18,8 @@ namespace folio {
 // `free_dims` fixes named dims (free dimension overrides).
 using FreeDims = std::vector<std::pair<std::string, int64_t>>;
 
-Result<std::unique_ptr<Model>> build_model(ModelDef def, const FreeDims& free_dims);
+// `goes_on` is asked now and then where that may take long; false ends it. May be empty.
+Result<std::unique_ptr<Model>> build_model(ModelDef def, const FreeDims& free_dims,
+                                           const std::function<bool()>& goes_on = {});
 
 }  // namespace folio

@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/utf8.h"
+
 namespace folio {
 namespace {
 
@@ -13,6 +15,7 @@ using Key = std::tuple<std::string, std::string, std::string>;
 // What inlining may add to a model. A few bytes of a hostile file can call functions that call
 // functions, or hand one long attribute to thousands of nodes.
 constexpr size_t kMaxInlinedBytes = size_t{1} << 30;
+constexpr size_t kBytesPerAsk = size_t{1} << 20;  // some milliseconds
 constexpr std::string_view kBase = "__fn";
 constexpr size_t kMaxPrefixName = 64;  // of a function's name, in front of each of its nodes' names
 
@@ -33,7 +36,7 @@ size_t bytes_of(const NodeDef& node) {
 
 class Inliner {
  public:
-  explicit Inliner(ModelDef* def) : def_(def) {}
+  Inliner(ModelDef* def, const std::function<bool()>& goes_on) : def_(def), goes_on_(goes_on) {}
 
   Status run() {
     for (const FunctionDef& function : def_->functions) {
@@ -81,12 +84,18 @@ class Inliner {
     }
   }
 
-  // Counts what a copy adds before it is made.
-  Status charge(size_t bytes) {
+  // Counts what a copy adds before it is made, for a call of `function`.
+  Status charge(size_t bytes, const FunctionDef& function) {
     bytes_ += bytes;
-    if (bytes_ <= kMaxInlinedBytes) return Status::ok();
-    return invalid_graph("inlining functions adds more than ", kMaxInlinedBytes,
-                         " bytes of nodes and attributes");
+    if (bytes_ > kMaxInlinedBytes) {
+      return invalid_graph("inlining functions adds more than ", kMaxInlinedBytes,
+                           " bytes of nodes and attributes, the last of them for function '",
+                           utf8_shortened(function.name, 200), "'");
+    }
+    if (bytes_ < ask_at_) return Status::ok();
+    ask_at_ = bytes_ + kBytesPerAsk;
+    if (!goes_on_ || goes_on_()) return Status::ok();
+    return error(Code::kModelLoadCancelled, "loading was cancelled");
   }
 
   // `depth` counts both calls and subgraphs: each costs stack.
@@ -119,7 +128,7 @@ class Inliner {
       return invalid_graph("function '", function.name, "' is nested deeper than ",
                            kMaxSubgraphDepth, " calls (or calls itself)");
     }
-    FOLIO_RETURN_IF_ERROR(charge(sizeof(Call) + bytes_of(node)));  // a body may be empty
+    FOLIO_RETURN_IF_ERROR(charge(sizeof(Call) + bytes_of(node), function));  // a body may be empty
     FOLIO_TRY(Call call, make_call(node, function));
     for (const NodeDef& body : function.nodes) {
       FOLIO_TRY(NodeDef renamed, rename_node(body, call));
@@ -157,7 +166,7 @@ class Inliner {
   }
 
   Result<NodeDef> rename_node(const NodeDef& body, Call& call) {
-    FOLIO_RETURN_IF_ERROR(charge(bytes_of(body) + call.prefix.size()));
+    FOLIO_RETURN_IF_ERROR(charge(bytes_of(body) + call.prefix.size(), *call.function));
     NodeDef node = body;
     node.name = call.prefix + (body.name.empty() ? body.op_type : body.name);
     if (node.since_version == 0) {
@@ -183,7 +192,7 @@ class Inliner {
         if (!found) found = find(call.function->attribute_defaults, attribute.ref_attr_name);
         if (!found) continue;
       }
-      FOLIO_RETURN_IF_ERROR(charge(bytes_of(*found)));
+      FOLIO_RETURN_IF_ERROR(charge(bytes_of(*found), *call.function));
       out.push_back(*found);
       out.back().name = attribute.name;
       for (auto& graph : out.back().graphs) {
@@ -194,21 +203,21 @@ class Inliner {
           FOLIO_RETURN_IF_ERROR(rename_graph(copy.get(), call));
           graph = std::move(copy);
         } else {
-          FOLIO_TRY(graph, copy_graph(*graph));
+          FOLIO_TRY(graph, copy_graph(*graph, *call.function));
         }
       }
     }
     return out;
   }
 
-  Result<std::shared_ptr<GraphDef>> copy_graph(const GraphDef& graph) {
+  Result<std::shared_ptr<GraphDef>> copy_graph(const GraphDef& graph, const FunctionDef& function) {
     auto copy = std::make_shared<GraphDef>(graph);
     for (NodeDef& node : copy->nodes) {
-      FOLIO_RETURN_IF_ERROR(charge(bytes_of(node)));
+      FOLIO_RETURN_IF_ERROR(charge(bytes_of(node), function));
       for (AttributeDef& attribute : node.attributes) {
-        FOLIO_RETURN_IF_ERROR(charge(bytes_of(attribute)));
+        FOLIO_RETURN_IF_ERROR(charge(bytes_of(attribute), function));
         for (auto& inner : attribute.graphs) {
-          FOLIO_TRY(inner, copy_graph(*inner));
+          FOLIO_TRY(inner, copy_graph(*inner, function));
         }
       }
     }
@@ -263,17 +272,19 @@ class Inliner {
   }
 
   ModelDef* def_;
+  const std::function<bool()>& goes_on_;
   std::map<Key, const FunctionDef*> functions_;
   std::string base_{kBase};  // of names that no value of the model has
   size_t bytes_ = 0;         // added so far
+  size_t ask_at_ = kBytesPerAsk;
   int64_t call_count_ = 0;
 };
 
 }  // namespace
 
-Status inline_functions(ModelDef* def) {
+Status inline_functions(ModelDef* def, const std::function<bool()>& goes_on) {
   if (def->functions.empty()) return Status::ok();
-  return Inliner(def).run();
+  return Inliner(def, goes_on).run();
 }
 
 }  // namespace folio

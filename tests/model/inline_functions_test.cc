@@ -351,9 +351,18 @@ TEST(InlineFunctions, ExponentialGrowthIsStopped) {
     const std::clock_t start = std::clock();  // of this process: machines are shared
     const auto model = build(bomb(30, 10, empty_leaf));
     const std::clock_t elapsed = std::clock() - start;
-    EXPECT_TRUE(fails_with(model.status(), Code::kInvalidGraph, {"inlining functions"}));
+    EXPECT_TRUE(fails_with(model.status(), Code::kInvalidGraph, {"inlining functions", "'F"}));
     EXPECT_LT(elapsed, 60 * CLOCKS_PER_SEC);
   }
+}
+
+TEST(InlineFunctions, GrowthCanBeCancelled) {
+  auto def = load_def(bomb(30, 10, false).serialize());
+  ASSERT_TRUE(def.is_ok()) << text_of(def.status());
+  int asked = 0;
+  const auto model = build_model(std::move(def).take(), {}, [&] { return ++asked < 3; });
+  EXPECT_TRUE(fails_with(model.status(), Code::kModelLoadCancelled, {"cancelled"}));
+  EXPECT_EQ(asked, 3);
 }
 
 TEST(InlineFunctions, LongNamesAndAttributesDoNotMultiply) {
