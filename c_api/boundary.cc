@@ -51,6 +51,11 @@ Status check_name(const char* name, const char* what) {
   return invalid_argument("argument '", what, "' is not valid UTF-8: '", name, "'");
 }
 
+Status check_memory(const void* data, size_t bytes) {
+  if (bytes <= UINTPTR_MAX - reinterpret_cast<uintptr_t>(data)) return Status::ok();
+  return invalid_argument("memory of ", bytes, " bytes does not fit behind the address given");
+}
+
 Status check_index(size_t index, size_t count, const char* what) {
   if (index < count) return Status::ok();
   return invalid_argument("index ", index, " is out of range: there are ", count, " ", what);

@@ -61,6 +61,8 @@ Status as_load_error(Status status);
 // A name given by the user: not NULL, valid UTF-8. `what` is the argument, for the message.
 Status check_name(const char* name, const char* what);
 Status check_index(size_t index, size_t count, const char* what);
+// Memory that cannot be: it would go on past the last address.
+Status check_memory(const void* data, size_t bytes);
 
 // Dims and type of a tensor that the user wants.
 Result<Shape> shape_of(const int64_t* dims, size_t dim_count);

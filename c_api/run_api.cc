@@ -215,6 +215,7 @@ FolioStatus* BindOutputWithCapacity(FolioIoBinding* binding, const char* name, v
     FOLIO_NOT_NULL(binding);
     FOLIO_RETURN_IF_ERROR(check_name(name, "name"));
     FOLIO_NOT_NULL(data);
+    FOLIO_RETURN_IF_ERROR(check_memory(data, capacity_bytes));
     const auto lent = make_ref<Lent>(release, user);
     FolioIoBinding::Output output;
     output.name = name;

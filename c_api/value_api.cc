@@ -67,6 +67,7 @@ FolioStatus* wrap(const void* data, size_t bytes, const int64_t* dims, size_t di
                               " has ", expected, " bytes, the memory given has ", bytes);
     }
     if (bytes > 0) FOLIO_NOT_NULL(data);
+    FOLIO_RETURN_IF_ERROR(check_memory(data, bytes));
     const auto lent = make_ref<Lent>(release, user);
     Ref<Buffer> buffer = view_buffer(kind, data ? data : g_nothing, bytes, lent);
     uint8_t* place = buffer->data();

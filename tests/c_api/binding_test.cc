@@ -61,6 +61,25 @@ TEST(Binding, CapacityTakesAnyShapeThatFits) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST(Binding, MemoryThatGoesPastTheLastAddressIsRefused) {
+  const auto session = session_of(add_model());
+  const auto binding = make<Binding>(api().CreateIoBinding, session.get());
+  float room[3] = {};
+  int calls = 0;
+  for (const size_t capacity : {SIZE_MAX, SIZE_MAX - reinterpret_cast<size_t>(room) + 1}) {
+    EXPECT_TRUE(
+        fails(api().BindOutputWithCapacity(binding.get(), "y", room, capacity, &count_call, &calls),
+              FOLIO_INVALID_ARGUMENT, {"bytes", "address"}));
+  }
+  const int64_t dims[] = {(int64_t{1} << 61) - 1};
+  FolioValue* value = nullptr;
+  EXPECT_TRUE(fails(api().CreateTensorWithData(room, 8 * static_cast<size_t>(dims[0]), dims, 1,
+                                               FOLIO_DOUBLE, &count_call, &calls, &value),
+                    FOLIO_INVALID_ARGUMENT, {"bytes", "address"}));
+  EXPECT_EQ(value, nullptr);
+  EXPECT_EQ(calls, 0);
+}
+
 TEST(Binding, WrongNamesSessionsAndMomentsAreRefused) {
   const auto session = session_of(add_model());
   const auto other = session_of(add_model());

@@ -495,8 +495,9 @@ typedef struct FolioApi {
 
   /* Asks for output `name` in memory that has room for `capacity_bytes`: a run makes a tensor of
    * the result's shape over the front of it, or fails with INVALID_ARGUMENT and a message that
-   * says how many bytes it takes. Each run writes the same memory. Not for strings. `release` as
-   * in CreateTensorWithData. Since 1. */
+   * says how many bytes it takes. Each run writes the same memory. Not for strings. A capacity that
+   * goes past the last address is INVALID_ARGUMENT. `release` as in CreateTensorWithData.
+   * Since 1. */
   FolioStatus* (*BindOutputWithCapacity)(FolioIoBinding* binding, const char* name, void* data,
                                          size_t capacity_bytes, FolioReleaseFunction release,
                                          void* user);
