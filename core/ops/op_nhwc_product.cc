@@ -245,8 +245,7 @@ void NhwcProduct::compute(int64_t chunk, uint8_t* scratch, const float* zeros) c
   const int64_t group = chunk / tiling_.blocks % s_.group;
   const int64_t first = chunk % tiling_.blocks * tiling_.columns;
   if (is_packed_) {
-    multiply(tile_at(first_row(chunk / blocks()), rows_), group, first, packed_at(group, first),
-             scratch, zeros);
+    multiply(whole_tile(chunk / blocks()), group, first, packed_at(group, first), scratch, zeros);
     return;
   }
   auto* panels = reinterpret_cast<float*>(scratch);
@@ -256,8 +255,7 @@ void NhwcProduct::compute(int64_t chunk, uint8_t* scratch, const float* zeros) c
   const int64_t end = tiling_.tiles * (part + 1) / row_parts_;
   Ahead ahead = bytes_of(chunk + threads_);  // others have the chunks between
   for (int64_t tile = begin; tile < end; ++tile) {
-    multiply(tile_at(first_row(tile), rows_), group, first, panels, scratch + panel_bytes(), zeros,
-             ahead);
+    multiply(whole_tile(tile), group, first, panels, scratch + panel_bytes(), zeros, ahead);
     ahead = {};
   }
 }
@@ -265,9 +263,8 @@ void NhwcProduct::compute(int64_t chunk, uint8_t* scratch, const float* zeros) c
 void NhwcProduct::compute_rows(int64_t begin, int64_t end, const float* x, float* y,
                                uint8_t* scratch, const float* zeros) const {
   for (int64_t row = begin; row < end;) {
-    Tile tile = tile_at(row, end);
-    if (x) tile.x = x + (row - begin) * s_.c_in;
-    tile.y = y + (row - begin) * s_.c_out;
+    const float* const from = x ? x + (row - begin) * s_.c_in : x_at(row);
+    const Tile tile = tile_at(row, end, from, y + (row - begin) * s_.c_out);
     for (int64_t first = 0; first < s_.c_out; first += tiling_.columns) {
       multiply(tile, 0, first, packed_at(0, first), scratch, zeros);
     }
@@ -308,12 +305,19 @@ int64_t NhwcProduct::first_row(int64_t tile) const {
   return tile / parts_ * w.out[2] + tile % parts_ * tiling_.tile;
 }
 
-NhwcProduct::Tile NhwcProduct::tile_at(int64_t row, int64_t end) const {
+const float* NhwcProduct::x_at(int64_t row) const {
+  return in_place_ ? args_.x + row * s_.group * s_.c_in : nullptr;
+}
+
+NhwcProduct::Tile NhwcProduct::whole_tile(int64_t tile) const {
+  const int64_t row = first_row(tile);
+  return tile_at(row, rows_, x_at(row), args_.y + row * s_.group * s_.c_out);
+}
+
+NhwcProduct::Tile NhwcProduct::tile_at(int64_t row, int64_t end, const float* x, float* y) const {
   const int64_t whole = copies_lines() ? s_.window.out_count() : s_.window.out[2];
   if (by_lines_) end = std::min(end, (row / whole + 1) * whole);
-  return {row, std::min(tiling_.tile, end - row),
-          in_place_ ? args_.x + row * s_.group * s_.c_in : nullptr,
-          args_.y + row * s_.group * s_.c_out};
+  return {row, std::min(tiling_.tile, end - row), x, y};
 }
 
 const float* NhwcProduct::packed_at(int64_t group, int64_t first) const {

@@ -75,7 +75,11 @@ class NhwcProduct {
   int64_t seen_rows(int64_t lines) const;
 
   int64_t first_row(int64_t tile) const;
-  Tile tile_at(int64_t row, int64_t end) const;
+  // Pixels from `row` on, none from `end` on; x and y are where those of pixel `row` stand.
+  Tile tile_at(int64_t row, int64_t end, const float* x, float* y) const;
+  Tile whole_tile(int64_t tile) const;
+  // Null where pixels are not read as they are.
+  const float* x_at(int64_t row) const;
   const float* packed_at(int64_t group, int64_t first) const;
 
   // The pixels of a line whose windows are inside of it.
