@@ -185,7 +185,7 @@ Result<std::unique_ptr<Model>> parse(const Ref<WatchedSource>& source, const Mod
   if (options.format == "ONNX") load.format = ModelFormat::kOnnx;
   if (options.format == "ORT") load.format = ModelFormat::kOrt;
   FOLIO_TRY(ModelDef def, load_model_def(source, load));
-  const auto goes_on = [&] { return !progress || progress(1.0F, "inline functions"); };
+  const auto goes_on = [&] { return !progress || progress(1.0F, "inline"); };
   FOLIO_TRY(std::unique_ptr<Model> model, build_model(std::move(def), free_dims, goes_on));
   FOLIO_RETURN_IF_ERROR(take_packed_weights(model.get()));
   FOLIO_RETURN_IF_ERROR(take_nchwc(model.get(), options.nchwc_block_size));
