@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/op_copied_input.h"
 #include "core/ops/op_gemm.h"
-#include "core/ops/op_real.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -34,6 +34,7 @@ class WordConvEmbedding final : public OpKernel {
     FOLIO_TRY(const Tensor* table, run.tensor(3, DType::kFloat));
     FOLIO_RETURN_IF_ERROR(check(*words, *w, *b, *table));
     const int64_t count = words->dim(0);
+    FOLIO_TRY(const int32_t* characters, copied_input<int32_t>(run, *words, words->count()));
     FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, Shape{count, w->dim(0)}));
     if (y->count() == 0) return Status::ok();
     const int64_t length = words->dim(1);
@@ -41,7 +42,7 @@ class WordConvEmbedding final : public OpKernel {
     FOLIO_TRY(float* sums, scratch_floats(run, length * w->dim(0)));
     for (int64_t i = 0; i < count; ++i) {
       FOLIO_RETURN_IF_ERROR(run.host().check_cancelled());
-      const int32_t* word = words->data<int32_t>() + i * length;
+      const int32_t* word = characters + i * length;
       float* to = y->data_mut<float>() + i * w->dim(0);
       FOLIO_RETURN_IF_ERROR(embed(run, word, length, *w, *b, *table, letters, sums, to));
     }

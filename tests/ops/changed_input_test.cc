@@ -129,6 +129,15 @@ TEST(ChangedInput, IdsOfEmbedLayerNormalization) {
   }
 }
 
+TEST(ChangedInput, CharactersOfWordConvEmbedding) {
+  expect_unmoved({"com.microsoft",
+                  "WordConvEmbedding",
+                  {},
+                  {Value(make_tensor<int32_t>({2, 3}, {1, 2, 0, 3, 1, 2})), counting({2, 1, 2, 2}),
+                   counting({2}), counting({4, 2})}},
+                 0);
+}
+
 TEST(ChangedInput, LengthsOfAttention) {
   expect_unmoved({"",
                   "Attention",
