@@ -371,7 +371,8 @@ class WhisperSearch final : public BeamSearch {
       return invalid_argument("extra_decoding_ids is ", ids->shape().to_string(), ", expected [",
                               request->batch, ", tokens]");
     }
-    request->forced = ids->span<int32_t>();
+    const Span<const int32_t> tokens_given = ids->span<int32_t>();
+    request->forced.assign(tokens_given.begin(), tokens_given.end());
     return Status::ok();
   }
 

@@ -53,7 +53,9 @@ struct GenerationRequest {
   Span<const int32_t> vocab_mask;
   Span<const int32_t> prefix_mask;    // [batch, vocabulary], for the first token alone
   Span<const int32_t> presence_mask;  // [batch, vocabulary]
-  Span<const int32_t> forced;         // [batch, n]: what texts go on with, up to a negative token
+  // [batch, n]: what texts go on with, up to a negative token. Copied, as these are indices, and
+  // the input may stand in a file that changes.
+  std::vector<int32_t> forced;
   std::optional<TimestampTokens> timestamps;
 
   int64_t rows() const { return batch * beams; }

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <set>
 
+#include "core/kernels/select.h"
+#include "core/ops/op_registry.h"
 #include "tests/support/generation_model.h"
 #include "tests/support/plain_beam_search.h"
 
@@ -332,6 +335,69 @@ TEST(WhisperBeamSearch, GivesTheProbabilityOfNoSpeech) {
     for (const double logit : logits) total += std::exp(logit);
     EXPECT_NEAR(found[b], std::exp(logits[6]) / total, 1e-6);
   }
+}
+
+// Subgraphs that give zeros of the right shapes. `changed` is overwritten when the first one runs,
+// as an input that stands in a file can be by another process.
+class OverwritingHost final : public OpHost {
+ public:
+  explicit OverwritingHost(std::optional<Tensor> changed) : changed_(std::move(changed)) {}
+  Result<Tensor> allocate_output(int, DType dtype, const Shape& shape) override {
+    return allocate_tensor(dtype, shape);
+  }
+  Status run_subgraph(int, Span<const Value> inputs, std::vector<Value>* outputs) override {
+    if (changed_) std::memset(changed_->raw_mut(), 0x3F, changed_->bytes());
+    const bool is_encoder = inputs.size() == 2;
+    const Shape& ids = inputs[is_encoder ? 1 : 0].tensor().shape();
+    add(Shape{ids[0], ids[1], kWords}, outputs);
+    const int64_t frames = inputs[0].tensor().dim(inputs[0].tensor().rank() - 1);
+    if (is_encoder) add(Shape{ids[0], frames, 1}, outputs);
+    const int64_t self = is_encoder ? ids[1] : inputs[1].tensor().dim(2) + 1;
+    for (int i = 0; i < 2; ++i) add(Shape{ids[0], 1, self, 1}, outputs);
+    for (int i = 0; i < 2 && is_encoder; ++i) add(Shape{ids[0], 1, frames, 1}, outputs);
+    return Status::ok();
+  }
+  Status check_cancelled() override { return Status::ok(); }
+
+ private:
+  static void add(const Shape& shape, std::vector<Value>* outputs) {
+    const std::vector<float> zeros(static_cast<size_t>(shape.count()));
+    outputs->emplace_back(make_tensor<float>(shape, zeros));
+  }
+
+  std::optional<Tensor> changed_;
+};
+
+TEST(WhisperBeamSearch, ExtraIdsAreThoseThatWereThereAtFirst) {
+  const GenerationModel model(340);
+  std::vector<Ids> found;
+  for (const bool changes : {false, true}) {
+    Case each;
+    each.prompts = {{3, 5}, {3, 8}};
+    each.more = {{13, {"extra", Case::ids_value({{6, 1}, {9, 4}})}}};
+    const std::vector<GenerationInput> inputs = each.inputs();
+    const auto node = each.node()
+                          .attr_graph("encoder", model.whisper_encoder())
+                          .attr_graph("decoder", model.whisper_decoder());
+    const auto built = build(write_generation(node, model, inputs, each.outputs));
+    ASSERT_TRUE(built.is_ok()) << text_of(built.status());
+    const Graph& graph = built.value()->graph;
+    ASSERT_EQ(graph.nodes.size(), 1u);
+    OpBuild build(graph, graph.nodes[0], kernels_for(0), /*prepack=*/false);
+    const auto kernel = op_registry().find("com.microsoft", "WhisperBeamSearch", 1)->make(build);
+    ASSERT_TRUE(kernel.is_ok()) << text_of(kernel.status());
+    std::vector<const Value*> given;
+    for (const auto& input : inputs) given.push_back(input.name.empty() ? nullptr : &input.value);
+    OverwritingHost host(changes ? std::optional(inputs[13].value.tensor()) : std::nullopt);
+    InlineParallel parallel;
+    OpRun run(host, kernels_for(0), parallel);
+    const uint8_t wanted[] = {1, 1};
+    run.begin(given, wanted, {});
+    const Status status = kernel.value()->run(run);
+    ASSERT_TRUE(status.is_ok()) << text_of(status);
+    found.push_back(int32s_of(run.outputs()[0]));
+  }
+  EXPECT_EQ(found[0], found[1]);
 }
 
 void expect_refused(const Case& given, const std::string& text) {
