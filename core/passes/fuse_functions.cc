@@ -219,8 +219,8 @@ class FunctionFuser {
 }  // namespace
 
 void fuse_functions(Model* model, bool* changed, Leaves leaves) {
-  const bool has_hard_swish =
-      leaves == Leaves::kAll || model->opset_version("") >= kHardSwishVersion;
+  // ONNX Runtime has it as a function only, for which an .ort has no place.
+  const bool has_hard_swish = leaves == Leaves::kAll;
   for_each_graph(&model->graph, changed,
                  [&](Pattern& pattern) { FunctionFuser(pattern, has_hard_swish).fuse(); });
 }

@@ -64,7 +64,11 @@ struct Quantization {
 
 class QdqFuser {
  public:
-  QdqFuser(Graph* graph, bool* changed) : graph_(*graph), changed_(changed), links_(*graph) {}
+  QdqFuser(Graph* graph, bool* changed, Leaves leaves)
+      : graph_(*graph),
+        changed_(changed),
+        is_portable_(leaves == Leaves::kPortable),
+        links_(*graph) {}
 
   void fuse() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -87,6 +91,17 @@ class QdqFuser {
   }
 
  private:
+  // What ONNX Runtime has no kernel for stays as it is in a model that is saved: products of signed
+  // activations and unsigned weights, weights that a zero point is missing of ...
+  bool takes_product(const Quantization& x, const Quantization& w) const {
+    const bool is_mixed = x.dtype == DType::kInt8 && w.dtype == DType::kUint8;
+    return !is_portable_ || (!is_mixed && x.zero != kNone && w.zero != kNone);
+  }
+  // ... and, of other operators, scales of one dim.
+  bool takes_scales(const Quantization& q) const {
+    return !is_portable_ || (q.scales->rank() == 0 && (!q.zeros || q.zeros->rank() == 0));
+  }
+
   Node& node(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
 
   const Tensor* constant(ValueId id) const {
@@ -275,7 +290,8 @@ class QdqFuser {
     ValueId b = kNone;
     if (conv.inputs.size() < 2 || !activation(conv.inputs[0], &x) ||
         (!weights(conv.inputs[1], 0, &w) && !activation(conv.inputs[1], &w)) ||
-        !bias(conv, 2, x, w, &b) || !quantized_after(id, &gone, &y) || y.zero == kNone) {
+        !bias(conv, 2, x, w, &b) || !quantized_after(id, &gone, &y) || y.zero == kNone ||
+        !takes_product(x, w)) {
       return;
     }
     std::vector<ValueId> inputs = {x.codes, x.scale, x.zero,  w.codes,
@@ -291,6 +307,7 @@ class QdqFuser {
     if (matmul.inputs.size() != 2 || !activation(matmul.inputs[0], &a)) return;
     if (!activation(matmul.inputs[1], &b) && !weights(matmul.inputs[1], 1, &b)) return;
     if (!b.per_tensor() && graph_.constant_value(b.codes)->initializer->shape.rank() != 2) return;
+    if (!takes_product(a, b)) return;
     if (quantized_after(id, &gone, &y) && y.zero != kNone && a.zero != kNone && b.zero != kNone) {
       Node fused = make(matmul, "QLinearMatMul",
                         {a.codes, a.scale, a.zero, b.codes, b.scale, b.zero, y.scale, y.zero});
@@ -315,7 +332,7 @@ class QdqFuser {
     ValueId c = kNone;
     if (gemm.inputs.size() < 2 || !activation(gemm.inputs[0], &a) ||
         !weights(gemm.inputs[1], trans_b.value() != 0 ? 0 : 1, &b) || !bias(gemm, 2, a, b, &c) ||
-        (c != kNone && beta.value() != 1.0F) || gemm.outputs[0] == kNone) {
+        (c != kNone && beta.value() != 1.0F) || gemm.outputs[0] == kNone || !takes_product(a, b)) {
       return;
     }
     std::vector<ValueId> inputs = {a.codes, a.scale, a.zero, b.codes, b.scale, b.zero, c};
@@ -334,7 +351,7 @@ class QdqFuser {
     std::vector<NodeId> gone;
     if (sum.inputs.size() != 2 || !activation(sum.inputs[0], &a) ||
         !activation(sum.inputs[1], &b) || !quantized_after(id, &gone, &y) || a.dtype != b.dtype ||
-        a.dtype != y.dtype) {
+        a.dtype != y.dtype || !takes_scales(a) || !takes_scales(b) || !takes_scales(y)) {
       return;
     }
     replace(gone, make(sum, sum.op_type == "Add" ? "QLinearAdd" : "QLinearMul",
@@ -347,6 +364,7 @@ class QdqFuser {
     std::vector<NodeId> gone;
     if (function.inputs.size() != 1 || !activation(function.inputs[0], &x)) return;
     if (!quantized_after(id, &gone, &y) || gone.size() != 2 || x.dtype != y.dtype) return;
+    if (!takes_scales(x) || !takes_scales(y)) return;
     replace(gone, make(function, "QLinear" + function.op_type,
                        {x.codes, x.scale, x.zero, y.scale, y.zero}));
   }
@@ -374,14 +392,16 @@ class QdqFuser {
     std::vector<ValueId> codes;
     std::vector<ValueId> inputs = {y.scale, y.zero};
     bool is_same = true;
+    bool fits = takes_scales(y);
     for (const ValueId input : node(id).inputs) {
       if (!activation(input, &x) || x.dtype != y.dtype) return;
       is_same = is_same && x.same_as(y);
+      fits = fits && takes_scales(x);
       codes.push_back(x.codes);
       inputs.insert(inputs.end(), {x.codes, x.scale, x.zero});
     }
     if (!is_same) {
-      replace(gone, make(node(id), "QLinearConcat", std::move(inputs)));
+      if (fits) replace(gone, make(node(id), "QLinearConcat", std::move(inputs)));
       return;
     }
     Node moved = std::move(node(id));
@@ -413,14 +433,15 @@ class QdqFuser {
 
   Graph& graph_;
   bool* changed_;
+  bool is_portable_;
   ValueLinks links_;  // before any node was fused; makers of what was
 };
 
 }  // namespace
 
-void fuse_qdq(Model* model, bool* changed) {
+void fuse_qdq(Model* model, bool* changed, Leaves leaves) {
   for_inner_graphs_first(&model->graph, [&](Graph& graph) {
-    if (has_operator(graph, "DequantizeLinear")) QdqFuser(&graph, changed).fuse();
+    if (has_operator(graph, "DequantizeLinear")) QdqFuser(&graph, changed, leaves).fuse();
   });
 }
 

@@ -47,7 +47,7 @@ void fuse(Model* model, Optimize level) {
 Status use_bytes(Model* model, const Evaluator& evaluator, Optimize level) {
   bool changed = false;
   if (is_for_saving(level) && model->opset_version("") < kBytesOpset) return Status::ok();
-  fuse_qdq(model, &changed);
+  fuse_qdq(model, &changed, is_for_saving(level) ? Leaves::kPortable : Leaves::kAll);
   fuse_integer_matmul(model, &changed);
   if (!is_for_saving(level)) {
     fuse_tables(model, &changed);

@@ -99,7 +99,7 @@ void fuse_matmul(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 void fuse_activations(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 
 // Operators between DequantizeLinear and QuantizeLinear compute in bytes; needs inferred types.
-void fuse_qdq(Model* model, bool* changed);
+void fuse_qdq(Model* model, bool* changed, Leaves leaves = Leaves::kAll);
 
 // What is left between them, a function of one value, becomes a table.
 void fuse_tables(Model* model, bool* changed);

@@ -209,6 +209,50 @@ TEST(FuseQdq, WhatNobodyTakesAsBytesBecomesFloats) {
   EXPECT_EQ(count_of(plain, "DequantizeLinear"), 0);
 }
 
+// How many nodes of a type a saved model has.
+int saved_count(const Rest& rest, const char* type) {
+  const auto model = optimized(quantized_and(rest), Optimize::kExtended);
+  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
+  return model.is_ok() ? count_nodes(model.value()->graph, type) : -1;
+}
+
+// Folio computes them in bytes, ONNX Runtime refuses them.
+TEST(FuseQdq, WhatOnnxRuntimeHasNoKernelForIsNotSaved) {
+  const auto conv = [](const char* zero) {
+    return [zero](GraphWriter& graph) {
+      graph.node("DequantizeLinear", {"w", "ws", zero}, {"wf"}).attr_int("axis", 0);
+      graph.node("Conv", {"xd", "wf"}, {"c"});
+      quantize(graph, "c", "ys", "xz");
+    };
+  };
+  EXPECT_EQ(saved_count(conv("wz"), "QLinearConv"), 1);
+  EXPECT_EQ(saved_count(conv(""), "QLinearConv"), 0);
+  EXPECT_EQ(count_of(conv(""), "QLinearConv"), 1);
+  const Rest mixed = [](GraphWriter& graph) {
+    graph.initializer(ints("sz", ElementType::kInt8, {}, {3}));
+    graph.initializer(ints("u", ElementType::kUint8, {2, 2, 1, 1}, {1, 2, 200, 4}));
+    graph.node("QuantizeLinear", {"x", "xs", "sz"}, {"sq"});
+    graph.node("DequantizeLinear", {"sq", "xs", "sz"}, {"sd"});
+    graph.node("DequantizeLinear", {"u", "xs", "zero"}, {"ud"});
+    graph.node("Conv", {"sd", "ud"}, {"c"});
+    quantize(graph, "c", "ys", "sz");
+  };
+  EXPECT_EQ(saved_count(mixed, "QLinearConv"), 0);
+  EXPECT_EQ(count_of(mixed, "QLinearConv"), 1);
+  const auto sum = [](const char* scale, const char* zero) {
+    return [scale, zero](GraphWriter& graph) {
+      graph.initializer(f32_tensor("scale1", {1}, {0.25F}));
+      graph.initializer(ints("zero1", ElementType::kUint8, {1}, {0}));
+      graph.node("Add", {"xd", "xd"}, {"c"});
+      quantize(graph, "c", scale, zero);
+    };
+  };
+  EXPECT_EQ(saved_count(sum("ys", "zero"), "QLinearAdd"), 1);
+  EXPECT_EQ(saved_count(sum("scale1", "zero1"), "QLinearAdd"), 0);
+  EXPECT_EQ(saved_count(sum("scale1", "zero1"), "Add"), 1);
+  EXPECT_EQ(count_of(sum("scale1", "zero1"), "Add"), 0);
+}
+
 TEST(FuseIntegerMatMul, GivesFloatsAtOnce) {
   const auto product = [](bool is_shared) {
     return [is_shared](GraphWriter& graph) {

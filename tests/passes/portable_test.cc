@@ -55,7 +55,8 @@ TEST(Portable, ConvTakesInOnlyFunctionsThatOthersKnow) {
   EXPECT_EQ(types_at(conv_and("Relu"), Optimize::kBasic), "Conv Relu");
 }
 
-TEST(Portable, HardSwishComesOnlyWhereTheOperatorSetHasIt) {
+// ONNX Runtime has HardSwish as a function only, which an .ort cannot hold.
+TEST(Portable, HardSwishIsLeftByParts) {
   for (const int64_t opset : {13, 14}) {
     ModelWriter writer = plain_model(8, opset);
     auto& graph = writer.graph();
@@ -64,7 +65,7 @@ TEST(Portable, HardSwishComesOnlyWhereTheOperatorSetHasIt) {
     hard.attr_float("alpha", 1.0F / 6.0F).attr_float("beta", 0.5F);
     graph.node("Mul", {"x", "h"}, {"y"});
     graph.output("y", f32_type({4}));
-    EXPECT_EQ(types_at(writer, Optimize::kExtended), opset < 14 ? "HardSigmoid Mul" : "HardSwish");
+    EXPECT_EQ(types_at(writer, Optimize::kExtended), "HardSigmoid Mul");
   }
 }
 
