@@ -1,6 +1,7 @@
 #include "core/session/model_file.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/kernels/select.h"
 #include "core/ops/op_unpack.h"
@@ -371,12 +372,24 @@ Result<std::unique_ptr<Model>> ModelFile::take_model(const FreeDims& free_dims) 
   return model;
 }
 
+// The saved model's external data must not take the name of the model that it is made of.
+Status ModelFile::check_external(const ModelSaving& saving) const {
+  if (saving.external_file.empty()) return Status::ok();
+  const std::filesystem::path data =
+      std::filesystem::path(saving.path).parent_path() / saving.external_file;
+  std::error_code code;
+  if (!std::filesystem::equivalent(data, source_->name(), code)) return Status::ok();
+  return invalid_argument("'", data.string(),
+                          "' is the model that is saved, and cannot take its initializers");
+}
+
 Result<SaveResult> ModelFile::save(const ModelSaving& saving, Optimize level,
                                    const FreeDims& free_dims, const Replaced& initializers,
                                    Parallel& threads, const Progress& progress) {
   if (level > Optimize::kExtended) {
     return invalid_argument("what is optimized for this process alone is not saved");
   }
+  FOLIO_RETURN_IF_ERROR(check_external(saving));
   const Evaluator evaluator{kernels_for(cpu_bits()), threads};
   const FloatControl float_control(/*flush_denormals=*/false);
   FOLIO_TRY(const std::unique_ptr<Model> model, take_model(free_dims));

@@ -71,6 +71,7 @@ class ModelFile : public RefCounted {
 
   // A fresh, verified Model. The one that `open` made is handed out first.
   Result<std::unique_ptr<Model>> take_model(const FreeDims& free_dims);
+  Status check_external(const ModelSaving& saving) const;
 
   // Writes the model as `level` leaves it (kOff, kBasic or kExtended: what other runtimes know
   // too). `initializers` replace the model's own. kInvalidArgument for other levels.

@@ -118,5 +118,18 @@ TEST_F(SessionSaving, OwnBytesOfAnOrtModelAreNotItsMapping) {
   EXPECT_EQ(loading_of(source_, own), FileLoading::kMap) << "the keys are for .ort";
 }
 
+TEST_F(SessionSaving, InitializersDoNotTakeTheModelsOwnName) {
+  const auto file = ModelFile::open(source_, {}).take();
+  InlineParallel threads;
+  ModelSaving saving;
+  const auto name = std::filesystem::path(source_).filename().string();
+  saving.path = source_ + ".saved.onnx";
+  saving.external_file = name;
+  saving.external_min_bytes = 1;
+  EXPECT_TRUE(fails_with(file->save(saving, Optimize::kBasic, {}, {}, threads, nullptr).status(),
+                         Code::kInvalidArgument, {name, "is the model that is saved"}));
+  EXPECT_TRUE(ModelFile::open(source_, {}).is_ok());
+}
+
 }  // namespace
 }  // namespace folio
