@@ -371,8 +371,8 @@ class WhisperSearch final : public BeamSearch {
       return invalid_argument("extra_decoding_ids is ", ids->shape().to_string(), ", expected [",
                               request->batch, ", tokens]");
     }
-    const Span<const int32_t> tokens_given = ids->span<int32_t>();
-    request->forced.assign(tokens_given.begin(), tokens_given.end());
+    const Span<const int32_t> given = ids->span<int32_t>();
+    request->forced.assign(given.begin(), given.end());
     return Status::ok();
   }
 

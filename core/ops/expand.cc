@@ -126,13 +126,11 @@ Status infer_tile(OpInfer& infer) {
   std::optional<Dims> out;
   if (x) {
     const auto repeats = infer.version() >= 6 ? infer.data(1) : std::nullopt;
-    const bool fits = repeats && repeats->size() == x->size();
     // Repeats of no dims are checked by the run, which would be left out for equal shapes.
-    if (fits || !(repeats || x->empty())) out.emplace(x->size());
-    if (fits) {
-      for (size_t i = 0; i < x->size(); ++i) {
-        (*out)[i] = infer.table().mul((*x)[i], (*repeats)[i]);
-      }
+    const bool fits = repeats ? repeats->size() == x->size() : !x->empty();
+    if (fits) out.emplace(x->size());
+    for (size_t i = 0; fits && repeats && i < x->size(); ++i) {
+      (*out)[i] = infer.table().mul((*x)[i], (*repeats)[i]);
     }
   }
   infer.set_tensor(0, infer.dtype(0), std::move(out));

@@ -269,13 +269,10 @@ class Classifier final : public OpKernel {
   double base() const { return model.base.empty() ? 0 : model.base.back(); }
 
   int64_t best_class(const Scores& scores) const {
+    add_base(scores.sums);
     int64_t best = -1;
     for (int64_t t = 0; t < model.targets; ++t) {
-      bool seen = scores.seen[t] != 0;
-      if (static_cast<size_t>(t) < model.base.size()) {
-        scores.sums[t] += model.base[static_cast<size_t>(t)];
-        seen = true;
-      }
+      const bool seen = scores.seen[t] != 0 || static_cast<size_t>(t) < model.base.size();
       if (seen && (best < 0 || scores.sums[t] > scores.sums[best])) best = t;
     }
     return std::max<int64_t>(best, 0);

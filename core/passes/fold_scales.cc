@@ -116,6 +116,12 @@ class ScaleFolder {
     return true;
   }
 
+  // Conv's B has a number for each channel; Gemm's C broadcasts, and may have rows.
+  static bool takes_bias(const Layer& layer, const Shape& bias) {
+    if (!layer.is_gemm) return bias == Shape{layer.channels};
+    return bias.rank() <= 1 || bias[0] == 1;
+  }
+
   bool apply(NodeId id, const Layer& layer, const ChannelAffine& affine) {
     const Node& old = p_.node(layer.id);
     Node fused = make_node(old.name, old.domain, old.op_type, old.version, old.inputs);
@@ -125,9 +131,7 @@ class ScaleFolder {
     std::vector<double> bias(affine.scale.size(), 0.0);
     if (fused.inputs.size() > 2 && fused.inputs[2] != kNone) {
       const Initializer* given = p_.constant(fused.inputs[2]);
-      if (given && !layer.is_gemm && given->shape != Shape{layer.channels}) return false;
-      // Gemm's C may have rows.
-      if (!given || (given->shape.rank() > 1 && given->shape[0] != 1)) return false;
+      if (!given || !takes_bias(layer, given->shape)) return false;
       const auto found = channel_numbers(p_, fused.inputs[2], layer.channels);
       const auto beta = layer.is_gemm ? fused.attributes.get_float("beta", 1.0F) : 1.0F;
       if (!found || !beta.is_ok()) return false;

@@ -156,8 +156,9 @@ std::string PackStore::new_pack_path() const {
   name.add(static_cast<uint64_t>(getpid()));
   name.add(reinterpret_cast<uintptr_t>(this));
   std::string hex;
-  for (uint64_t rest = name.id().low; hex.size() < kOwnDigits; rest >>= 4)
+  for (uint64_t rest = name.id().low; hex.size() < kOwnDigits; rest >>= 4) {
     hex += kDigits[rest & 15];
+  }
   return cat(folder_, '/', hex, kSuffix);
 }
 
@@ -189,7 +190,7 @@ Status PackStore::add(const std::string& path, uint64_t limit) {
   }
   merge(fresh, fs::path(path).filename().string(), added.value()->file_bytes(), &merged);
   uint64_t total = 0;
-  for (const PackIndex::Pack& pack : merged.packs) total += pack.bytes;
+  for (const PackIndex::Pack& pack : merged.packs) total += is_own_name(pack.name) ? pack.bytes : 0;
   if (limit > 0 && total > limit) {
     Report report;
     return rebuild(limit, Blobs::kAssumed, &report);
@@ -212,6 +213,12 @@ Status PackStore::remember(const std::vector<FileMemo>& memos) {
   return Status::ok();
 }
 
+bool PackStore::Report::add(const Status& state) {
+  const bool is_damaged = state.code() == Code::kInvalidGraph;
+  (is_damaged ? damaged : ignored).emplace_back(state.message());
+  return is_damaged;
+}
+
 Status PackStore::rebuild(uint64_t limit, Blobs blobs, Report* report) {
   std::vector<std::string> leftovers;
   PackIndex merged;
@@ -226,14 +233,11 @@ Status PackStore::rebuild(uint64_t limit, Blobs blobs, Report* report) {
     const bool is_own = is_own_name(pack.name);
     auto opened = PackFile::open(cat(folder_, '/', pack.name), BlobPlace::kStore);
     if (opened.is_ok() && opened.value()->is_only_copy()) continue;  // somebody's model: no cache
-    Status state = !opened.is_ok()             ? opened.status()
-                   : blobs == Blobs::kCompared ? opened.value()->check_blobs()
-                                               : Status::ok();
+    const Status state = !opened.is_ok()             ? opened.status()
+                         : blobs == Blobs::kCompared ? opened.value()->check_blobs()
+                                                     : Status::ok();
     if (!state.is_ok()) {
-      // An error of the system, or another owner, says nothing of what is in the file.
-      const bool is_damaged = state.code() == Code::kInvalidGraph;
-      (is_damaged ? report->damaged : report->ignored).emplace_back(state.message());
-      if (is_damaged && is_own) remove(pack.name, pack.bytes);
+      if (report->add(state) && is_own) remove(pack.name, pack.bytes);
       continue;
     }
     if (is_own && limit > 0 && own_bytes + pack.bytes > limit) {
@@ -269,14 +273,13 @@ Result<PackStore::Report> PackStore::verify() {
     const std::string path = cat(folder_, '/', pack.name);
     auto opened = PackFile::open(path, BlobPlace::kStore);
     if (!opened.is_ok()) {
-      const bool is_damaged = opened.status().code() == Code::kInvalidGraph;
-      (is_damaged ? report.damaged : report.ignored).emplace_back(opened.status().message());
+      report.add(opened.status());
       continue;
     }
     const PackFile& file = *opened.value();
     for (const PackEntry& entry : file.index().entries) {
       ++report.blobs;
-      if (!file.is_intact(entry)) report.damaged.emplace_back(file.damage_of(entry).message());
+      if (!file.is_intact(entry)) report.add(file.damage_of(entry));
     }
   }
   return report;

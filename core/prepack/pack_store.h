@@ -1,8 +1,8 @@
 // PackStore: a folder of pack files that processes share.
 //
-//   DIR/index.fpack   every blob of every pack, without the blobs; replaced by rename under
-//   DIR/lock DIR/*.fpack       immutable pack files; the store's own have names of 16 hexadecimal
-//   digits
+//   DIR/index.fpack  every blob of every pack, without the blobs; replaced by rename
+//   DIR/lock         held while the index is replaced
+//   DIR/*.fpack      immutable pack files; the store's own have names of 16 hexadecimal digits
 //
 // Flow:    PackLibrary looks a key up in the index and opens the pack that has it; after a load
 //          that packed something it adds a pack. A store is a cache: packs may vanish at any time.
@@ -42,6 +42,10 @@ class PackStore : public RefCounted {
   Status remember(const std::vector<FileMemo>& memos);
 
   struct Report {
+    // Whether a pack is damaged that is in a state other than OK: an error of the system, or
+    // another owner, says nothing of what is in the file.
+    bool add(const Status& state);
+
     uint64_t packs = 0;
     uint64_t bytes = 0;
     uint64_t blobs = 0;

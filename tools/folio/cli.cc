@@ -17,6 +17,12 @@ ExitCode exit_code_of(const folio::Error& error) {
   return unsupported ? kExitUnsupported : kExitCannotRun;
 }
 
+std::string list_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 std::string one_line(const std::string& text) {
   std::string line = text;
   for (char& c : line) {

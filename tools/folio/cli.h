@@ -53,6 +53,9 @@ auto with_usage_errors(Call&& call) {
 // `text` with every control character replaced by a space: what is printed stays one line.
 std::string one_line(const std::string& text);
 
+// "a, b".
+std::string list_text(const std::vector<std::string>& names);
+
 // "NAME=VALUE" split at the last '=' (names may contain one, values of options do not), or, for
 // config entries and files, at the first.
 enum class SplitAt { kFirst, kLast };

@@ -383,12 +383,6 @@ std::string metric_text(const Side& side, const Metric& metric) {
   return metric.is_kib ? or_dash("%.1f", value / 1024) : or_dash("%.3f", value);
 }
 
-std::string list_text(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 // What a reader must know of the numbers; each begins with a name if there are several models.
 void print_notes(const Comparison& c, const std::string& prefix) {
   for (const std::string& reason : c.reasons) {

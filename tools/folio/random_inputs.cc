@@ -18,12 +18,6 @@ uint64_t split_mix(uint64_t* state) {
 
 double uniform(uint64_t* state) { return static_cast<double>(split_mix(state) >> 11) * 0x1p-53; }
 
-std::string joined(const std::set<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
-
 }  // namespace
 
 RandomInputs::RandomInputs(const InputOptions& options) : seed_(options.seed) {
@@ -92,15 +86,18 @@ void RandomInputs::check_names(const std::vector<Port>& inputs) const {
   }
   for (const auto& dim : dims_) {
     if (symbols.count(dim.first) != 0) continue;
-    throw CliError(kExitUsage,
-                   "--dim " + dim.first + ": no input has a dim of that name; " +
-                       (symbols.empty() ? "none has a name" : "there are: " + joined(symbols)));
+    throw CliError(
+        kExitUsage,
+        "--dim " + dim.first + ": no input has a dim of that name; " +
+            (symbols.empty() ? "none has a name"
+                             : "there are: " + list_text({symbols.begin(), symbols.end()})));
   }
   for (const auto& range : ranges_) {
     if (names.count(range.first) != 0) continue;
     throw CliError(kExitUsage,
                    "--range " + range.first + ": no input has that name; " +
-                       (names.empty() ? "there is none" : "there are: " + joined(names)));
+                       (names.empty() ? "there is none"
+                                      : "there are: " + list_text({names.begin(), names.end()})));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "tools/folio/cli.h"
+
 namespace folio_cli {
 
 namespace {
@@ -84,8 +86,7 @@ std::string wrong_option(const std::vector<std::string>& words,
 }
 
 std::string wrong_command(const std::string& word, const std::vector<std::string>& commands) {
-  std::string list;
-  for (const std::string& command : commands) list += (list.empty() ? "" : ", ") + command;
+  const std::string list = list_text(commands);
   if (word.empty()) return "needs a command: " + list;
   return "there is no command '" + word + "'" + guess(word, commands) + "; commands: " + list;
 }

@@ -3,9 +3,9 @@
  *
  * A piece of an S8P16K4 panel, 16 groups of four rows, is a tile of B as it stands. A's tiles are
  * read where its rows stand when those are a step apart and the piece is 64 deep, or ends within
- * other rows; else the piece is copied, filled up with zeros. A cell is 32 x 32 sums (or 16 x 64), which stay in four tiles over
- * a depth. They are stored between the first products of the next cell, and become what FolioSums
- * says line by line between its others.
+ * other rows; else the piece is copied, filled up with zeros. A cell is 32 x 32 sums (or 16 x 64),
+ * which stay in four tiles over a depth. They are stored between the first products of the next
+ * cell, and become what FolioSums says line by line between its others.
  *
  * What it takes, in cycles of a Xeon with AMX (2 MB of L2, November 2026), a product of tiles being
  * 16: loads of tiles from the first cache and a vector instruction or two a cycle hide behind
