@@ -23,6 +23,11 @@ template <int kTile>
   tiles_release();
 }
 template <int kTile>
+[[gnu::noinline]] void passing_load_word(const void* p, int64_t stride) {
+  tile_load<kTile, true>(p, stride);
+  tiles_release();
+}
+template <int kTile>
 [[gnu::noinline]] void store_word(void* p, int64_t stride) {
   tile_store<kTile>(p, stride);
   tiles_release();
@@ -89,6 +94,8 @@ void expect_words_of_tile() {
   zero.push_back(static_cast<uint8_t>(0xC0 | kTile << 3));
   EXPECT_TRUE(has(code_of(zero_word<kTile>), zero)) << kTile;
   EXPECT_TRUE(has_memory_form(code_of(load_word<kTile>), vex(kF2, 0, 0x4B), kTile, true)) << kTile;
+  EXPECT_TRUE(has_memory_form(code_of(passing_load_word<kTile>), vex(k66, 0, 0x4B), kTile, true))
+      << kTile;
   EXPECT_TRUE(has_memory_form(code_of(store_word<kTile>), vex(kF3, 0, 0x4B), kTile, true)) << kTile;
 }
 

@@ -15,15 +15,17 @@
  *        finite number that would be rounded to Inf becomes the largest bfloat16.
  * Walk:  an item is 32 rows of A, or 32 columns of B, over a block of the depth. Some items of one
  *        operand stay in the second cache, those of the other come by, each multiplied with all
- *        that stay. Making the parts of what comes next, and finishing the sums of the products
- *        before, is work for the vector units. It stands beside the products, turn by turn before
- *        groups of four (do_some).
+ *        that stay, back and forth. Making the parts of what comes next, and finishing the sums of
+ *        the products before, is work for the vector units. It stands beside the products, turn by
+ *        turn before groups of four (do_some).
+ * Cache: what goes between the first and the second cache decides, loads of tiles first: a tile
+ *        takes 14 ns from there, 12 of them a step as long as the step's products, and a line that
+ *        is made another 5. So short items that stay are loaded past the first cache, which has
+ *        room for the one that comes by and the sums then (1000 x 64 x 64 43 -> 36 us).
  * Time:  of a group 26 ns at the 2.5 to 2.8 GHz to which tiles of random numbers bring a Xeon down
  *        (tiles of zeros: 19). Parts that are there already leave 88 % of that (512^3); making them
- *        costs 7 ns a line of 32 numbers, of which half are lines of A and B that come from beyond
- *        the second cache, a quarter is arithmetic and the rest stores. Sums that go to C and come
- *        back take 250 ns of two items' 1250 in a depth of 256: loads of tiles from the second
- *        cache seem to wait for stores before them (not proved). So blocks are deep. */
+ *        costs 4 ns a line of 32 numbers in arithmetic. Sums that go to C and come back take 250 ns
+ *        of two items' 1250 in a depth of 256. So blocks are deep. */
 
 #include "core/kernels/x86_amx/x86_amx.h"
 #include "core/kernels/x86_avx512/vec.h"
@@ -38,6 +40,7 @@
 namespace {
 
 constexpr int64_t kMostItems = 26;
+constexpr int64_t kSmallItem = 32 * 1024;   /* bytes: stays in the first cache */
 constexpr int64_t kStackBytes = 288 * 1024; /* for items, where the caller gives no memory */
 constexpr int64_t kChains = 8;              /* sums that are added to side by side */
 
@@ -60,8 +63,9 @@ struct Place {
 /* How the product is cut. Bits do not depend on it. */
 struct Cut {
   bool rows_stay;
-  int64_t depth; /* of a block */
-  int64_t stay;  /* items */
+  bool rows_pass, columns_pass; /* past the first cache, where the other item has room then */
+  int64_t depth;                /* of a block */
+  int64_t stay;                 /* items */
   int64_t item_bytes;
   double time;
 };
@@ -77,9 +81,8 @@ struct Product {
   char* tiles; /* of items that stay, then of two that come by */
   Bad bad[kMostItems];
   int current; /* of those that come by */
-  int free_sums;
-  alignas(64) float sums[2][kWide * kWide];
-  float copy[kReach + kLanes];
+  alignas(64) float sums[kWide * kWide];
+  float copy[kWide * kStep + kLanes];
 
   int64_t staying_count() const { return cut.rows_stay ? args->m : args->n; }
   int64_t coming_count() const { return cut.rows_stay ? args->n : args->m; }
@@ -93,6 +96,8 @@ static Cut cut_of(const FolioGemmF32* args, bool rows_stay, int64_t reaches, int
   cut.rows_stay = rows_stay;
   cut.depth = at_most(args->k, reaches * kReach);
   cut.item_bytes = 2 * steps_of(cut.depth) * kParts * kTileBytes;
+  cut.rows_pass = rows_stay && cut.item_bytes <= kSmallItem;
+  cut.columns_pass = !rows_stay && cut.item_bytes <= kSmallItem;
   const int64_t room = at_most(bytes / cut.item_bytes, kMostItems) - 2;
   const int64_t items = items_of(rows_stay ? args->m : args->n);
   if (room < 1) return cut;
@@ -260,16 +265,28 @@ VFN void zero_sums() {
   tile_zero<3>();
 }
 
-template <int kHalves>
+template <int kHalves, bool kPassing = false>
 VFN void load_a(const char* a, int64_t half_bytes, int64_t stride = FOLIO_TILE_BYTES) {
-  tile_load<4>(a, stride);
-  if constexpr (kHalves == 2) tile_load<5>(a + half_bytes, stride);
+  tile_load<4, kPassing>(a, stride);
+  if constexpr (kHalves == 2) tile_load<5, kPassing>(a + half_bytes, stride);
 }
 
-template <int kPanels>
+template <int kPanels, bool kPassing = false>
 VFN void load_b(const char* b, int64_t half_bytes) {
-  tile_load<6>(b, FOLIO_TILE_BYTES);
-  if constexpr (kPanels == 2) tile_load<7>(b + half_bytes, FOLIO_TILE_BYTES);
+  tile_load<6, kPassing>(b, FOLIO_TILE_BYTES);
+  if constexpr (kPanels == 2) tile_load<7, kPassing>(b + half_bytes, FOLIO_TILE_BYTES);
+}
+
+/* The same as the cut has it. */
+template <int kHalves>
+VFN void load_a_of(const Cut& cut, const char* a, int64_t half_bytes) {
+  if (cut.rows_pass) return load_a<kHalves, true>(a, half_bytes);
+  load_a<kHalves>(a, half_bytes);
+}
+template <int kPanels>
+VFN void load_b_of(const Cut& cut, const char* b, int64_t half_bytes) {
+  if (cut.columns_pass) return load_b<kPanels, true>(b, half_bytes);
+  load_b<kPanels>(b, half_bytes);
 }
 
 template <int kHalves, int kPanels>
@@ -304,26 +321,25 @@ constexpr int64_t kGroupsOf = sizeof(Groups<kParts>::kAll) / sizeof(Group);
 
 /* Work beside each group of a step, and what is due: steps, lines and rows, times kShare. */
 constexpr int64_t kShare = 64;
-struct Pace {
-  int64_t finish, rows, columns;
-};
+constexpr int64_t kNoMore = INT64_C(1) << 40; /* as if so much had been done: none is left */
+
+/* Some of what stands beside products; how much. What is needed first comes first. */
+template <int kParts>
+static __attribute__((noinline)) int64_t do_next(Product<kParts>* product) {
+  const FolioGemmF32* args = product->args;
+  if (product->pending.units > 0) return finish_rows(args, &product->pending);
+  const bool rows_stay = product->cut.rows_stay;
+  if (rows_stay && product->rows.units > 0) return make_steps<kParts>(args, &product->rows);
+  if (product->columns.units > 0) return make_lines<kParts>(&product->columns);
+  if (product->rows.units > 0) return make_steps<kParts>(args, &product->rows);
+  return kNoMore;
+}
 
 /* What stands beside a group. */
 template <int kParts>
-VFN void do_some(Product<kParts>* product, const Pace& pace, Pace* due) {
-  const FolioGemmF32* args = product->args;
-  due->finish += pace.finish;
-  while (due->finish > 0 && product->pending.units > 0) {
-    due->finish -= kShare * finish_rows(args, &product->pending);
-  }
-  due->rows += pace.rows;
-  while (due->rows > 0 && product->rows.units > 0) {
-    due->rows -= kShare * make_steps<kParts>(args, &product->rows);
-  }
-  due->columns += pace.columns;
-  while (due->columns > 0 && product->columns.units > 0) {
-    due->columns -= kShare * make_lines<kParts>(&product->columns);
-  }
+VFN void do_some(Product<kParts>* product, int64_t pace, int64_t* due) {
+  *due += pace;
+  while (*due > 0) *due -= kShare * do_next(product);
 }
 
 /* Where an item of rows meets one of columns. */
@@ -333,17 +349,17 @@ struct Meeting {
   Tiles a, b;
   const char* b_last; /* of b's last step, where it does not follow the others; or null */
   const Bad *bad_rows, *bad_columns;
-  Tiles next; /* of the item that stays and comes next */
-  Pace pace;
+  int64_t pace;
 };
 
 template <int kParts, int kHalves, int kPanels, int kGroup = 0>
-VFN void multiply_step(Product<kParts>* product, const Pace& pace, Pace* due, const char* a,
+VFN void multiply_step(Product<kParts>* product, int64_t pace, int64_t* due, const char* a,
                        int64_t a_half, const char* b, int64_t b_half) {
   if constexpr (kGroup < kGroupsOf<kParts>) {
     constexpr Group group = Groups<kParts>::kAll[kGroup];
-    if constexpr (group.a >= 0) load_a<kHalves>(a + group.a * kTileBytes, a_half);
-    if constexpr (group.b >= 0) load_b<kPanels>(b + group.b * kTileBytes, b_half);
+    const Cut& cut = product->cut;
+    if constexpr (group.a >= 0) load_a_of<kHalves>(cut, a + group.a * kTileBytes, a_half);
+    if constexpr (group.b >= 0) load_b_of<kPanels>(cut, b + group.b * kTileBytes, b_half);
     do_some(product, pace, due);
     multiply_group<kHalves, kPanels>();
     multiply_step<kParts, kHalves, kPanels, kGroup + 1>(product, pace, due, a, a_half, b, b_half);
@@ -358,21 +374,6 @@ struct Sums {
   int64_t after_stride;
 };
 
-/* Fetches where sums go, and the first part of the item that is next, whose loads come behind those
- * stores: 1 and 4 % (128 x 768 x 768). */
-template <int kHalves, int kPanels>
-VFN void fetch_end(const Sums& sums, const Tiles& next) {
-  const float* c = sums.after;
-  for (int64_t i = 0; i < kHalves * kTile; ++i, c += sums.after_stride) {
-    _mm_prefetch((const char*)c, _MM_HINT_T0);
-    if (kPanels == 2) _mm_prefetch((const char*)(c + kTile), _MM_HINT_T0);
-  }
-  for (int64_t line = 0; line < kTileBytes; line += FOLIO_TILE_BYTES) {
-    _mm_prefetch(next.first + line, _MM_HINT_T0);
-    _mm_prefetch(next.first + next.half_bytes + line, _MM_HINT_T0);
-  }
-}
-
 /* The products of two items over so many steps from `step` on. */
 template <int kParts, int kHalves, int kPanels>
 static void multiply_items(Product<kParts>* product, const Meeting& here, int64_t step,
@@ -380,20 +381,17 @@ static void multiply_items(Product<kParts>* product, const Meeting& here, int64_
   const char* a = here.a.first + step * (kParts * kTileBytes);
   const char* b = here.b.first + step * (kParts * kTileBytes);
   int64_t b_half = here.b.half_bytes;
-  const Pace pace = here.pace;
-  Pace due = {};
+  const int64_t pace = here.pace;
+  int64_t due = 0;
   if (sums.before) {
     load_sums<kHalves, kPanels>(sums.before, sums.before_stride);
   } else {
     zero_sums();
   }
   for (int64_t s = 0; s < steps; ++s) {
-    if (s + 1 == steps) {
-      fetch_end<kHalves, kPanels>(sums, here.next);
-      if (kParts == 1 && here.b_last) {
-        b = here.b_last;
-        b_half = here.a.half_bytes;
-      }
+    if (kParts == 1 && here.b_last && s + 1 == steps) {
+      b = here.b_last;
+      b_half = here.a.half_bytes;
     }
     multiply_step<kParts, kHalves, kPanels>(product, pace, &due, a, here.a.half_bytes, b, b_half);
     a += kParts * kTileBytes;
@@ -487,14 +485,7 @@ static __attribute__((noinline)) void multiply_by_reaches(Product<kParts>* produ
 /* ---- the loops */
 
 template <int kParts>
-static Tiles next_staying(Product<kParts>* product, const Place& at, int64_t item) {
-  const Item next = staying_item(product, at, item);
-  if (product->cut.rows_stay) return tiles_of(next);
-  return columns_at(*product, at, at.first + item * kWide, next);
-}
-
-template <int kParts>
-static void run_meeting(Product<kParts>* product, const Place& at, int64_t item, const Pace& pace) {
+static void run_meeting(Product<kParts>* product, const Place& at, int64_t item, int64_t pace) {
   const FolioGemmF32* args = product->args;
   const bool rows_stay = product->cut.rows_stay;
   const Item stay = staying_item(product, at, item);
@@ -514,13 +505,12 @@ static void run_meeting(Product<kParts>* product, const Place& at, int64_t item,
   here.b_last = here.b.first != columns.tiles && at.depth % kStep != 0
                     ? columns.tiles + at.depth / kStep * kTileBytes
                     : nullptr;
-  here.next = next_staying(product, at, (item + 1) % at.stay);
   here.pace = pace;
   const bool is_last = at.p + at.depth == args->k;
   const bool is_whole = here.columns % kTile == 0;
   float* const c = args->c + here.row * args->c_row_stride + here.column;
   const float* const before = at.p > 0 || args->accumulate ? c : nullptr;
-  float* const sums = product->sums[product->free_sums];
+  float* const sums = product->sums;
   const bool is_bad = here.bad_rows->any || here.bad_columns->any;
   const bool rests = is_whole && !is_last && !is_bad; /* sums go to C as they are */
   if (is_bad) {
@@ -528,6 +518,7 @@ static void run_meeting(Product<kParts>* product, const Place& at, int64_t item,
   } else {
     Sums way = {before, args->c_row_stride, rests ? c : sums, rests ? args->c_row_stride : kWide};
     if (before && !is_whole) {
+      finish_rest(args, &product->pending);
       copy_sums(c, args->c_row_stride, here.rows, here.columns, sums, kWide);
       way.before = sums;
       way.before_stride = kWide;
@@ -537,7 +528,6 @@ static void run_meeting(Product<kParts>* product, const Place& at, int64_t item,
   if (is_last) {
     product->pending = {here.rows,   sums,         here.row,
                         here.column, here.columns, ends_plainly(args, here.columns)};
-    product->free_sums = 1 - product->free_sums;
   } else if (!rests) {
     copy_sums(sums, kWide, here.rows, here.columns, c, args->c_row_stride);
   }
@@ -548,6 +538,7 @@ template <int kParts>
 static void run_coming(Product<kParts>* product, const Place& at, const Place* next) {
   const bool rows_stay = product->cut.rows_stay;
   const int64_t steps = steps_of(at.depth);
+  const bool is_backward = at.coming / kWide % 2 == 1 && next && next->coming > 0;
   if (next) begin_coming(product, *next, 1 - product->current);
   for (int64_t item = 0; item < at.stay; ++item) {
     bool makes = false; /* the next one that stays */
@@ -558,14 +549,11 @@ static void run_coming(Product<kParts>* product, const Place& at, const Place* n
       makes = true;
       begin_staying(product, *next, 0);
     }
-    const int64_t left = steps * (at.stay - item);
-    const auto share = [](int64_t units, int64_t of_steps) {
-      return divide_up(units * kShare, of_steps * kGroupsOf<kParts>);
-    };
-    const Pace pace = {share(product->pending.units, steps),
-                       share(product->rows.units, rows_stay ? steps : left),
-                       share(product->columns.units, rows_stay ? left : steps)};
-    run_meeting(product, at, item, pace);
+    const int64_t coming = rows_stay ? product->columns.units : product->rows.units;
+    const int64_t staying = rows_stay ? product->rows.units : product->columns.units;
+    const int64_t units = product->pending.units + staying + divide_up(coming, at.stay - item);
+    const int64_t pace = divide_up(units * kShare, steps * kGroupsOf<kParts>);
+    run_meeting(product, at, is_backward ? at.stay - 1 - item : item, pace);
     if (makes) make_rest(product, rows_stay);
   }
   if (next) make_rest(product, !rows_stay);
@@ -584,7 +572,7 @@ static void multiply_parts(const FolioGemmF32* args, char* memory, int64_t bytes
   product.cut = best_cut<kParts>(args, bytes);
   product.shaped = 0;
   product.pending = {};
-  product.current = product.free_sums = 0;
+  product.current = 0;
   product.tiles = memory;
   product.rows.copy = product.copy;
   Place at = {};

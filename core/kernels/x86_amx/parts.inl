@@ -9,13 +9,12 @@ constexpr int64_t kStep = 2 * kTile; /* of the depth */
 constexpr int64_t kReach = FOLIO_GEMM_ONE_SUM;
 constexpr int64_t kMostReaches = 4;  /* of a block */
 constexpr int64_t kWide = 2 * kTile; /* rows, or columns, of an item: two tiles */
-constexpr int64_t kFetchRows = 64;   /* ahead in a panel of B, which comes from memory */
-/* What is made at a time: steps of a row, lines of both panels, rows of sums. Fewer keep account
- * too often (512^3 878 us, 906 with one line); more at once leave products waiting (944 with four
- * steps of a row, 883 to 900 with four to eight lines). */
-constexpr int64_t kTurnSteps = 2;
+/* What is made at a time: rows of a step, lines of both panels, rows of sums. Fewer keep account
+ * too often; more at once leave products waiting. */
+constexpr int64_t kTurnSteps = 4;
 constexpr int64_t kTurnLines = 2;
-constexpr int64_t kTurnRows = 2;
+constexpr int64_t kTurnRows = 8;
+static_assert(kTile % kTurnSteps == 0, "rows of one tile");
 static_assert(FOLIO_F32P16_COLUMNS == kTile && kTile == 16, "a panel is as wide as a tile");
 
 /* 32 neighbours in a row of A: in each quarter of the line two pairs of x0, then two of x1. (Of one
@@ -52,21 +51,21 @@ struct Item {
   Bad* bad;
 };
 
-/* Rows of A that are made, in steps of one. */
+/* Rows of A that are made, step by step: of all rows, then the next. They are read where they
+ * stand, or a copy of a step is. */
 struct Rows {
-  int64_t units; /* left */
-  const float* x;
-  char* to;
-  int64_t left, rest;     /* of the reach's depth: from x on, and behind that */
-  int64_t row, line;      /* the first; of the item */
-  int64_t p, depth, done; /* of the row's depth */
+  int64_t units;         /* left: a step of a row */
+  const float* x[kWide]; /* of each row the stretch: what stands side by side in the reach */
+  int64_t at, left;      /* the step, in floats of the stretch; from there on */
+  int64_t line, lines;   /* the next row; rows */
+  char* to;              /* tiles of the step */
+  int64_t row, p, depth; /* the first row; of the depth */
+  int64_t done;          /* of that, with the stretch */
   Item item;
-  float* copy; /* [kReach + kLanes] */
-  Range range;
-  /* Rows of pieces that end where steps do are read where they stand. */
-  bool by_pieces;
-  int64_t piece, skipped;             /* where x + left is */
-  int64_t first_piece, first_skipped; /* where p is */
+  float* copy; /* [kWide][kStep], and a vector */
+  Range range; /* of the reach */
+  bool stands, by_pieces;
+  int64_t piece, skipped; /* where the next stretch is */
 };
 
 /* Columns of B that are made, in lines of both panels. Those that are bfloat16 in pairs
@@ -94,72 +93,91 @@ struct Pending {
   bool is_plain; /* all columns of an item, and nothing that finish_plain() does not know */
 };
 
-/* Of the reach, what stands side by side. */
-VFN void begin_stretch(const FolioGemmF32* args, Rows* rows) {
-  const int64_t row = rows->row + rows->line;
+/* The next stretch, and how long it is. */
+VFN int64_t find_stretch(const FolioGemmF32* args, Rows* rows) {
+  const int64_t rest = at_most(rows->depth - rows->done, kReach - rows->done % kReach);
+  const int64_t p = rows->p + rows->done;
   if (rows->by_pieces) {
-    rows->x = (args->a_rows ? args->a_rows[rows->piece * args->m + row]
-                            : args->a_lines[rows->piece] + row * args->a_row_stride) +
-              rows->skipped;
-    rows->left = at_most(args->a_run - rows->skipped, rows->rest);
-    rows->skipped += rows->left;
+    const int64_t run = at_most(args->a_run - rows->skipped, rest);
+    for (int64_t i = 0; i < rows->lines; ++i) {
+      const int64_t row = rows->row + i;
+      rows->x[i] = (args->a_rows ? args->a_rows[rows->piece * args->m + row]
+                                 : args->a_lines[rows->piece] + row * args->a_row_stride) +
+                   rows->skipped;
+    }
+    rows->skipped += run;
     if (rows->skipped == args->a_run) {
       rows->skipped = 0;
       ++rows->piece;
     }
-  } else {
-    rows->x = row_at(args, row, rows->p + rows->done, rows->rest, rows->copy);
-    rows->left = rows->rest;
+    return run;
   }
-  rows->rest -= rows->left;
+  if (rows->stands) {
+    const float* x = args->a + rows->row * args->a_row_stride + p;
+    for (int64_t i = 0; i < rows->lines; ++i, x += args->a_row_stride) rows->x[i] = x;
+    return rest;
+  }
+  const int64_t run = at_most(rest, kStep);
+  for (int64_t i = 0; i < rows->lines; ++i) {
+    rows->x[i] = row_at(args, rows->row + i, p, run, rows->copy + i * kStep);
+  }
+  return run;
 }
 
-/* Of a row, from `done` on. */
-VFN void begin_reach(const FolioGemmF32* args, Rows* rows) {
-  rows->rest = at_most(rows->depth - rows->done, kReach);
-  rows->range = no_range();
-  begin_stretch(args, rows);
+VFN void begin_stretch(const FolioGemmF32* args, Rows* rows) {
+  rows->at = 0;
+  rows->left = find_stretch(args, rows);
+  rows->done += rows->left;
 }
 
-VFN void begin_row(const FolioGemmF32* args, Rows* rows) {
-  rows->to = rows->item.tiles + rows->line / kTile * rows->item.half_bytes +
-             rows->line % kTile * FOLIO_TILE_BYTES;
-  rows->done = 0;
-  rows->piece = rows->first_piece;
-  rows->skipped = rows->first_skipped;
-  begin_reach(args, rows);
+/* Which rows of the reach that ends at `done` have numbers that parts cannot hold. */
+static __attribute__((noinline)) void find_bad_rows(const FolioGemmF32* args, const Rows& rows) {
+  float copy[kReach + kLanes];
+  const int64_t reach = (rows.done - 1) / kReach;
+  const int64_t depth = rows.done - reach * kReach;
+  uint32_t bad = 0;
+  for (int64_t i = 0; i < rows.lines; ++i) {
+    const float* x = row_at(args, rows.row + i, rows.p + reach * kReach, depth, copy);
+    Range range = no_range();
+    for (int64_t q = 0; q < depth; q += kLanes) {
+      VI part[2];
+      const V number = v_load_masked(x + q, v_first(at_most(depth - q, kLanes)));
+      split<2, JoinNeighbours>(number, v_zero(), &range, part);
+    }
+    if (!is_exact(range)) bad |= UINT32_C(1) << i;
+  }
+  rows.item.bad->of[reach] = bad;
+  rows.item.bad->any |= bad;
 }
 
 template <int kParts>
-static void end_stretch(const FolioGemmF32* args, Rows* rows) {
-  if (rows->rest > 0) return begin_stretch(args, rows);
-  if (kParts > 1 && !is_exact(rows->range)) {
-    rows->item.bad->of[rows->done / kReach] |= UINT32_C(1) << rows->line;
-    rows->item.bad->any = 1;
+static __attribute__((noinline)) void end_stretch(const FolioGemmF32* args, Rows* rows) {
+  if (rows->done % kReach == 0 || rows->done == rows->depth) {
+    if (kParts > 1 && !is_exact(rows->range)) find_bad_rows(args, *rows);
+    rows->range = no_range();
   }
-  if (rows->units == 0) return;
-  rows->done += kReach;
-  if (rows->done < rows->depth) {
-    begin_reach(args, rows);
-  } else {
-    ++rows->line;
-    begin_row(args, rows);
-  }
+  if (rows->units > 0) begin_stretch(args, rows);
 }
 
 static void begin_rows(const FolioGemmF32* args, int64_t row, int64_t p, int64_t depth, Item item,
                        Rows* rows) {
-  rows->units = at_most(args->m - row, kWide) * steps_of(depth);
-  rows->row = row;
+  const bool in_pieces = args->a_rows || args->a_lines;
+  rows->lines = at_most(args->m - row, kWide);
+  rows->units = rows->lines * steps_of(depth);
   rows->line = 0;
+  rows->to = item.tiles;
+  rows->row = row;
   rows->p = p;
   rows->depth = depth;
+  rows->done = 0;
   rows->item = item;
-  rows->by_pieces = (args->a_rows || args->a_lines) && args->a_run % kStep == 0;
-  rows->first_piece = rows->by_pieces ? p / args->a_run : 0;
-  rows->first_skipped = p - rows->first_piece * args->a_run;
+  rows->range = no_range();
+  rows->stands = !in_pieces && args->a_col_stride == 1;
+  rows->by_pieces = in_pieces && args->a_run % kStep == 0;
+  rows->piece = rows->by_pieces ? p / args->a_run : 0;
+  rows->skipped = p - rows->piece * args->a_run;
   *item.bad = {};
-  begin_row(args, rows);
+  begin_stretch(args, rows);
 }
 
 template <int kParts>
@@ -171,36 +189,48 @@ VFN void make_step(V x0, V x1, Range* range, char* to) {
   }
 }
 
-/* The next steps of a row; how many. */
+/* The same of rows at the end of a stretch that fills no step. */
+template <int kParts>
+static __attribute__((noinline)) void make_last_steps(const float* const* x, int64_t at,
+                                                      int64_t count, int64_t left, Range* range,
+                                                      char* to) {
+  const VM first = v_first(at_most(left, kLanes));
+  const VM second = v_first(left > kLanes ? at_most(left - kLanes, kLanes) : 0);
+  for (int64_t i = 0; i < count; ++i) {
+    const V x0 = v_load_masked(x[i] + at, first);
+    const V x1 = left > kLanes ? v_load_masked(x[i] + at + kLanes, second) : v_zero();
+    make_step<kParts>(x0, x1, range, to + i * FOLIO_TILE_BYTES);
+  }
+}
+
+/* The next rows of a step; how many. */
 template <int kParts>
 static __attribute__((noinline)) int64_t make_steps(const FolioGemmF32* args, Rows* rows) {
-  const int64_t left = rows->left;
-  const float* x = rows->x;
-  char* to = rows->to;
-  Range range = rows->range;
-  int64_t steps = at_most(left / kStep, kTurnSteps);
-  if (steps == kTurnSteps) {
-#pragma GCC unroll 2
+  const int64_t line = rows->line;
+  const int64_t count = at_most(rows->lines - line, kTurnSteps);
+  const float* const* x = rows->x + line;
+  const int64_t at = rows->at;
+  char* to = rows->to + line / kTile * rows->item.half_bytes + line % kTile * FOLIO_TILE_BYTES;
+  if (count == kTurnSteps && rows->left >= kStep) {
+    Range range = rows->range;
+#pragma GCC unroll 4
     for (int64_t i = 0; i < kTurnSteps; ++i) {
-      make_step<kParts>(v_load(x + i * kStep), v_load(x + i * kStep + kLanes), &range,
-                        to + i * kParts * kTileBytes);
+      make_step<kParts>(v_load(x[i] + at), v_load(x[i] + at + kLanes), &range,
+                        to + i * FOLIO_TILE_BYTES);
     }
-  } else if (steps > 0) {
-    steps = 1;
-    make_step<kParts>(v_load(x), v_load(x + kLanes), &range, to);
+    rows->range = range;
   } else {
-    steps = 1;
-    const V x0 = v_load_masked(x, v_first(at_most(left, kLanes)));
-    const V x1 = left > kLanes ? v_load_masked(x + kLanes, v_first(left - kLanes)) : v_zero();
-    make_step<kParts>(x0, x1, &range, to);
+    make_last_steps<kParts>(x, at, count, rows->left, &rows->range, to);
   }
-  rows->units -= steps;
-  rows->x = x + steps * kStep;
-  rows->to = to + steps * kParts * kTileBytes;
-  rows->left = left - steps * kStep;
-  rows->range = range;
+  rows->units -= count;
+  rows->line += count;
+  if (rows->line < rows->lines) return count;
+  rows->line = 0;
+  rows->to += kParts * kTileBytes;
+  rows->at += kStep;
+  rows->left -= kStep;
   if (rows->left <= 0) end_stretch<kParts>(args, rows);
-  return steps;
+  return count;
 }
 
 template <int kParts>
@@ -238,8 +268,6 @@ VFN void end_reach(Columns* columns) {
 /* A line of a panel: two of its rows, or the last one and zeros. */
 template <int kParts>
 VFN void make_line(const char* b, bool is_whole, Range* range, char* to) {
-  _mm_prefetch(b + kFetchRows * 4 * kTile, _MM_HINT_T0);
-  _mm_prefetch(b + (kFetchRows + 1) * 4 * kTile, _MM_HINT_T0);
   const V x0 = v_load((const float*)b);
   const V x1 = is_whole ? v_load((const float*)b + kTile) : v_zero();
   if constexpr (kParts == 1) {
@@ -337,23 +365,46 @@ static void make_rest(Columns* columns) {
   while (columns->units > 0) make_lines<kParts>(columns);
 }
 
-/* A row of two whole vectors: as finish_row. */
-VFN void finish_plain(const FolioGemmF32* args, const Pending& pending, float* c) {
+/* Rows of two whole vectors each: as finish_row. */
+template <bool kScales, bool kAdds>
+VFN void finish_plain(const FolioGemmF32* args, const Pending& pending, int64_t rows) {
   const int64_t column = pending.column;
-  const float* addend =
-      args->addend ? args->addend + pending.row * args->addend_row_stride + column : nullptr;
   const bool is_clip = args->activation == kFolioActClip;
-  const V lo = v_set1(is_clip ? args->clip_lo : 0.0f);
+  const bool is_bounded = args->activation != kFolioActNone;
+  const V lo = v_set1(is_clip ? args->clip_lo : is_bounded ? 0.0f : -__builtin_inff());
   const V hi = v_set1(is_clip ? args->clip_hi : __builtin_inff());
+  V scale[2], bias[2];
 #pragma GCC unroll 2
-  for (int64_t j = 0; j < kWide; j += kLanes) {
-    V sum = v_load(pending.sums + j);
-    if (args->col_scale) sum = v_mul(v_load(args->col_scale + column + j), sum);
-    if (args->col_bias) sum = v_add(sum, v_load(args->col_bias + column + j));
-    if (addend) sum = v_add(sum, v_load(addend + j));
-    if (args->activation != kFolioActNone) sum = v_clip(sum, lo, hi);
-    v_store(c + j, sum);
+  for (int v = 0; v < 2; ++v) {
+    if (kScales) scale[v] = v_load(args->col_scale + column + v * kLanes);
+    /* -0.0 added to anything gives that. */
+    bias[v] = args->col_bias ? v_load(args->col_bias + column + v * kLanes) : v_set1(-0.0f);
   }
+  const float* sums = pending.sums;
+  float* c = args->c + pending.row * args->c_row_stride + column;
+  const float* d = kAdds ? args->addend + pending.row * args->addend_row_stride + column : nullptr;
+  for (int64_t i = 0; i < rows; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) {
+      V sum = v_load(sums + v * kLanes);
+      if (kScales) sum = v_mul(scale[v], sum);
+      sum = v_add(sum, bias[v]);
+      if (kAdds) sum = v_add(sum, v_load(d + v * kLanes));
+      v_store(c + v * kLanes, v_clip(sum, lo, hi));
+    }
+    sums += kWide;
+    c += args->c_row_stride;
+    if (kAdds) d += args->addend_row_stride;
+  }
+}
+
+VFN void finish_plain(const FolioGemmF32* args, const Pending& pending, int64_t rows) {
+  if (args->col_scale) {
+    if (args->addend) return finish_plain<true, true>(args, pending, rows);
+    return finish_plain<true, false>(args, pending, rows);
+  }
+  if (args->addend) return finish_plain<false, true>(args, pending, rows);
+  return finish_plain<false, false>(args, pending, rows);
 }
 
 VFN bool ends_plainly(const FolioGemmF32* args, int64_t columns) {
@@ -362,40 +413,40 @@ VFN bool ends_plainly(const FolioGemmF32* args, int64_t columns) {
           args->activation == kFolioActClip);
 }
 
-/* The next row of sums, as the end of the depth. */
-VFN void finish_row(const FolioGemmF32* args, Pending* pending) {
-  float* c = args->c + pending->row * args->c_row_stride + pending->column;
-  if (pending->is_plain) {
-    finish_plain(args, *pending, c);
-    ++pending->row;
-    pending->sums += kWide;
-    --pending->units;
-    return;
-  }
-  for (int64_t j = 0; j < pending->columns; j += kLanes) {
-    const int64_t column = pending->column + j;
-    const VM m = pending->columns - j < kLanes ? v_first(pending->columns - j) : (VM)~0;
+/* A row of sums, as the end of the depth. */
+VFN void finish_row(const FolioGemmF32* args, const Pending& pending, int64_t row,
+                    const float* sums) {
+  float* c = args->c + row * args->c_row_stride + pending.column;
+  for (int64_t j = 0; j < pending.columns; j += kLanes) {
+    const int64_t column = pending.column + j;
+    const VM m = pending.columns - j < kLanes ? v_first(pending.columns - j) : (VM)~0;
     V scale = v_set1(args->alpha);
     if (args->col_scale) scale = v_mul(scale, v_load_masked(args->col_scale + column, m));
-    V sum = v_mul(scale, v_load(pending->sums + j));
+    V sum = v_mul(scale, v_load(sums + j));
     if (args->col_bias) sum = v_add(sum, v_load_masked(args->col_bias + column, m));
-    if (args->row_bias) sum = v_add(sum, v_set1(args->row_bias[pending->row]));
+    if (args->row_bias) sum = v_add(sum, v_set1(args->row_bias[row]));
     if (args->addend) {
-      const float* addend = args->addend + pending->row * args->addend_row_stride + column;
+      const float* addend = args->addend + row * args->addend_row_stride + column;
       sum = v_add(sum, v_load_masked(addend, m));
     }
     sum = v_activate(sum, args->activation, args->clip_lo, args->clip_hi);
     v_store_masked(c + j, m, sum);
   }
-  ++pending->row;
-  pending->sums += kWide;
-  --pending->units;
 }
 
 /* The next rows; how many. */
 static __attribute__((noinline)) int64_t finish_rows(const FolioGemmF32* args, Pending* pending) {
   const int64_t rows = at_most(pending->units, kTurnRows);
-  for (int64_t i = 0; i < rows; ++i) finish_row(args, pending);
+  if (pending->is_plain) {
+    finish_plain(args, *pending, rows);
+  } else {
+    for (int64_t i = 0; i < rows; ++i) {
+      finish_row(args, *pending, pending->row + i, pending->sums + i * kWide);
+    }
+  }
+  pending->row += rows;
+  pending->sums += rows * kWide;
+  pending->units -= rows;
   return rows;
 }
 

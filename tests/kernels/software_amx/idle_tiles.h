@@ -17,7 +17,7 @@ FOLIO_TILE_WORD void tiles_release() {}
 template <int kTile>
 FOLIO_TILE_WORD void tile_zero() {}
 
-template <int kTile>
+template <int kTile, bool kPassing = false>
 FOLIO_TILE_WORD void tile_load(const void* p, int64_t stride) {
   const char* line = (const char*)p;
 #pragma GCC unroll 16

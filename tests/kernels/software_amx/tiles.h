@@ -74,7 +74,7 @@ FOLIO_TILE_WORD void tile_zero() {
   memset(t->data[kTile], 0, sizeof(t->data[kTile]));
 }
 
-template <int kTile>
+template <int kTile, bool kPassing = false>
 FOLIO_TILE_WORD void tile_load(const void* p, int64_t stride) {
   tile_zero<kTile>();
   SoftwareTiles* t = software_tiles();
