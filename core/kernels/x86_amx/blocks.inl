@@ -37,7 +37,8 @@
  * twice: unpacking the next columns between the products of these, into a second buffer, took 23.6
  * ns instead of 20.3 one after the other, and eight blocks instead of four in a flight 27 instead
  * of 15. So did fetching rows into L1 ahead (19 instead of 15.7), and two loads of tiles for each
- * product, for chains that stay in registers over eight blocks (31).
+ * product, for chains that stay in registers over eight blocks (31). Therefore rows are loaded past
+ * L1 (kPassing): three parts take 46 to 58 ns instead of 53 to 66 where they are 3072 deep.
  *
  * Three parts want 16 operations, and two products more, and take 54 to 62 ns at 2.3 GHz (58 to 70
  * where each unit loaded its rows' parts, not every second): 29 where rows are in L1 and nothing is
@@ -113,9 +114,9 @@ constexpr int side_of_rows(int unit) {
 
 /* Three parts of rows, the smallest first. */
 VFN void load_parts(const uint8_t* rows) {
-  tile_load<7>(rows + 2 * kTileBytes, FOLIO_TILE_BYTES);
-  tile_load<6>(rows + kTileBytes, FOLIO_TILE_BYTES);
-  tile_load<5>(rows, FOLIO_TILE_BYTES);
+  tile_load<7, true>(rows + 2 * kTileBytes, FOLIO_TILE_BYTES);
+  tile_load<6, true>(rows + kTileBytes, FOLIO_TILE_BYTES);
+  tile_load<5, true>(rows, FOLIO_TILE_BYTES);
 }
 template <int kC>
 VFN void multiply_parts() {
@@ -132,14 +133,14 @@ VFN void multiply_piece(const Next& next, const uint8_t* columns, const uint8_t*
   constexpr int kRow = kBytes / kTile;
   if (kF == 0 && kJ == 0) {
     tile_load<4>(columns, kRow);
-    tile_load<6>(rows, FOLIO_TILE_BYTES);
+    tile_load<6, true>(rows, FOLIO_TILE_BYTES);
   }
   tile_dot_ss<kJ, 4 + kJ / 2, 6 + kJ % 2>();
-  if (kJ == 0) tile_load<7>(next.rows[1] + kF * W::kRowBytes, FOLIO_TILE_BYTES);
+  if (kJ == 0) tile_load<7, true>(next.rows[1] + kF * W::kRowBytes, FOLIO_TILE_BYTES);
   if (kJ == 1) tile_load<5>(columns + kBytes, kRow);
   if constexpr (kF + 1 < kFlight && kJ == 3) {
     tile_load<4>(columns + kBytes, kRow);
-    tile_load<6>(next.rows[0] + (kF + 1) * W::kRowBytes, FOLIO_TILE_BYTES);
+    tile_load<6, true>(next.rows[0] + (kF + 1) * W::kRowBytes, FOLIO_TILE_BYTES);
   }
 }
 
@@ -148,10 +149,10 @@ template <int kJ>
 VFN void multiply_pieces(const uint8_t* columns, const uint8_t* rows, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += 2 * kTileBytes) {
     tile_load<4>(columns + at, FOLIO_TILE_BYTES);
-    tile_load<6>(rows + at, FOLIO_TILE_BYTES);
+    tile_load<6, true>(rows + at, FOLIO_TILE_BYTES);
     tile_dot_ss<kJ, 4, 6>();
     tile_load<5>(columns + at + kTileBytes, FOLIO_TILE_BYTES);
-    tile_load<7>(rows + at + kTileBytes, FOLIO_TILE_BYTES);
+    tile_load<7, true>(rows + at + kTileBytes, FOLIO_TILE_BYTES);
     tile_dot_ss<kJ, 5, 7>();
   }
 }
@@ -475,9 +476,9 @@ void multiply_group(const Cut& cut, int64_t steps, const uint8_t* columns, const
   for (int64_t i = 0; i < steps; ++i) {
     const uint8_t* at = columns + i / cut.pieces * kSide * side + i % cut.pieces * kNear;
     tile_load<4>(at, row);
-    tile_load<6>(x[0] + i * kTileBytes, FOLIO_TILE_BYTES);
+    tile_load<6, true>(x[0] + i * kTileBytes, FOLIO_TILE_BYTES);
     tile_dot_bf16<0, 4, 6>();
-    tile_load<7>(x[1] + i * kTileBytes, FOLIO_TILE_BYTES);
+    tile_load<7, true>(x[1] + i * kTileBytes, FOLIO_TILE_BYTES);
     tile_dot_bf16<1, 4, 7>();
     tile_load<5>(at + side, row);
     tile_dot_bf16<2, 5, 6>();
