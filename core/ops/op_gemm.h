@@ -28,17 +28,20 @@ enum class Operands { kFloats, kWidenedBfloat16 };
 // loses nothing. Rounding to one part pays sooner than filling tiles (Zen 4, 2026-11: 16 x 64 x 64
 // and 64 x 32 x 32 take 0.75 to 0.79 of a chain's time, 8 x 768 x 768 0.87, 192 x 16 x 16 1.28),
 // and fewer parts sooner than three (a Xeon with AMX, 2026-11, m x n x k, shares of a chain's time
-// with three, two parts and one: 64 x 64 x 64 1.5, 1.2, 1.0; 128 x 64 x 128 1.0, 0.8, 0.55; 784 x
-// 32 x 144 1.14, 0.9, 0.6; 784 x 192 x 32 1.15, 0.93, 0.9; 196 x 384 x 64 0.83, 0.67, 0.57).
+// with three, two parts and one: 196 x 64 x 64 0.9 with three, 64 x 64 x 256 1.17, 49 x 960 x 160
+// 0.93, 32 x 768 x 768 1.08; 784 x 192 x 32 0.71, 0.60, 0.42; 3136 x 144 x 24 1.07, 0.97, 0.70;
+// 784 x 32 x 144 1.2, 0.95, 0.47; 12544 x 96 x 16 1.3, 1.2, 0.99).
 inline int32_t product_precision(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k,
                                  Operands operands = Operands::kFloats) {
   const int32_t precision =
       operands == Operands::kWidenedBfloat16 ? kFolioMedium : kernels.precision;
   const double macs = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const bool rounds = kernels.multiplies_parts == 1 << kFolioMedium && precision == kFolioMedium;
-  const bool is_large = rounds                       ? m >= 16 && n >= 32 && k >= 32
-                        : precision == kFolioHighest ? m >= 32 && n >= 64 && k >= 64 && macs >= 2e6
-                                                     : m >= 32 && n >= 24 && k >= 32 && macs >= 5e5;
+  const bool is_large =
+      rounds ? m >= 16 && n >= 32 && k >= 32
+      : precision == kFolioHighest
+          ? m >= 40 && n >= 48 && k >= 32 && macs >= (m < 96 ? 4e6 : 1.2e6)
+          : m >= 32 && n >= 24 && k >= (precision == kFolioMedium ? 24 : 32) && macs >= 5e5;
   return is_large ? precision : kFolioChain;
 }
 

@@ -60,7 +60,7 @@ TEST(ProductPrecision, OfLargeProductsIsTheTables) {
       // The last part of rows, columns and depth is small, and counts as the whole.
       const std::set<int32_t> all = {precision};
       EXPECT_EQ(precisions(1000, 530, 300, precision, is_packed), all);
-      EXPECT_EQ(precisions(64, 128, 250, precision, is_packed), all);
+      EXPECT_EQ(precisions(64, 128, 500, precision, is_packed), all);
     }
   }
 }
@@ -68,14 +68,19 @@ TEST(ProductPrecision, OfLargeProductsIsTheTables) {
 TEST(ProductPrecision, OfSmallProductsIsTheChain) {
   const std::set<int32_t> chain = {kFolioChain};
   for (const bool is_packed : {false, true}) {
-    EXPECT_EQ(precisions(31, 64, 2000, kFolioHighest, is_packed), chain);
-    EXPECT_EQ(precisions(32, 63, 2000, kFolioHighest, is_packed), chain);
-    EXPECT_EQ(precisions(1000, 64, 63, kFolioHighest, is_packed), chain);
-    EXPECT_EQ(precisions(64, 128, 244, kFolioHighest, is_packed), chain);
+    const std::set<int32_t> highest = {kFolioHighest};
+    EXPECT_EQ(precisions(39, 64, 2000, kFolioHighest, is_packed), chain);
+    EXPECT_EQ(precisions(1000, 47, 64, kFolioHighest, is_packed), chain);
+    EXPECT_EQ(precisions(1000, 64, 31, kFolioHighest, is_packed), chain);
+    EXPECT_EQ(precisions(95, 64, 657, kFolioHighest, is_packed), chain);
+    EXPECT_EQ(precisions(95, 64, 658, kFolioHighest, is_packed), highest);
+    EXPECT_EQ(precisions(96, 64, 195, kFolioHighest, is_packed), chain);
+    EXPECT_EQ(precisions(96, 64, 196, kFolioHighest, is_packed), highest);
+    EXPECT_EQ(precisions(1000, 64, 24, kFolioMedium, is_packed), std::set<int32_t>{kFolioMedium});
     for (const FolioPrecision precision : {kFolioHigh, kFolioMedium}) {
       EXPECT_EQ(precisions(31, 64, 300, precision, is_packed), chain);
       EXPECT_EQ(precisions(32, 23, 2000, precision, is_packed), chain);
-      EXPECT_EQ(precisions(1000, 64, 31, precision, is_packed), chain);
+      EXPECT_EQ(precisions(1000, 64, 23, precision, is_packed), chain);
       EXPECT_EQ(precisions(32, 64, 244, precision, is_packed), chain);
       EXPECT_EQ(precisions(32, 64, 245, precision, is_packed), std::set<int32_t>{precision});
     }
