@@ -26,13 +26,28 @@ Result<Tensor> allocate_constant(DType dtype, const Shape& shape) {
 
 class ConstantHost final : public OpHost {
  public:
+  ConstantHost(const Evaluator& evaluator, uint64_t bytes_left)
+      : evaluator_(evaluator), bytes_left_(bytes_left) {}
+
   Result<Tensor> allocate_output(int, DType dtype, const Shape& shape) override {
+    const uint64_t bytes = element_bytes(dtype, shape);
+    if (bytes > bytes_left_) {
+      return error(Code::kFail, "a constant of ", bytes, " bytes: at most ", bytes_left_,
+                   " are computed while loading");
+    }
+    bytes_left_ -= bytes;
     return allocate_constant(dtype, shape);
   }
   Status run_subgraph(int, Span<const Value>, std::vector<Value>*) override {
     return error(Code::kFail, "subgraphs are not folded");
   }
-  Status check_cancelled() override { return Status::ok(); }
+  Status check_cancelled() override {
+    return evaluator_.check_cancelled ? evaluator_.check_cancelled() : Status::ok();
+  }
+
+ private:
+  const Evaluator& evaluator_;
+  uint64_t bytes_left_;
 };
 
 Node node_of(const Recipe& recipe, Graph* graph) {
@@ -77,7 +92,16 @@ bool is_aligned_for(const Tensor& tensor) {
   return tensor.is_string() || reinterpret_cast<uintptr_t>(tensor.raw()) % bytes == 0;
 }
 
-Result<std::vector<Value>> evaluate_outputs(const Evaluator& evaluator, const Recipe& recipe) {
+uint64_t element_bytes(DType dtype, const Shape& shape) {
+  uint64_t bytes = 0;
+  const bool fits = dtype_bytes(dtype, static_cast<uint64_t>(shape.count()), &bytes);
+  return fits ? bytes : std::numeric_limits<uint64_t>::max();
+}
+
+Result<std::vector<Value>> evaluate_outputs(const Evaluator& evaluator, const Recipe& recipe,
+                                            uint64_t most_bytes) {
+  ConstantHost host(evaluator, most_bytes);
+  FOLIO_RETURN_IF_ERROR(host.check_cancelled());
   Graph graph;
   Node node = node_of(recipe, &graph);
   const OpDef* def = op_registry().find(recipe.domain, recipe.op_type, recipe.version);
@@ -94,7 +118,6 @@ Result<std::vector<Value>> evaluate_outputs(const Evaluator& evaluator, const Re
   std::vector<const Value*> pointers;
   for (const Value& value : inputs) pointers.push_back(value.is_none() ? nullptr : &value);
   const std::vector<uint8_t> wanted(node.outputs.size(), 1);
-  ConstantHost host;
   OpRun run(host, evaluator.kernels, evaluator.parallel);
   run.begin(pointers, wanted, {});
   auto status = made.value()->run(run);

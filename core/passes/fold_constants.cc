@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <limits>
 
+#include "core/base/checked_math.h"
 #include "core/ops/op_registry.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
@@ -11,10 +13,39 @@ namespace {
 // wants to look at. Larger ones stay recipes, computed only when a step reads them.
 constexpr uint64_t kEagerBytes = 64 << 10;
 
+// Results of a model have at most so many bytes together, whether they are there or recipes. A file
+// of 200 bytes can ask for any number of them (ConstantOfShape, Range, Expand, Tile), and a run,
+// which can be cancelled and times out, is who should pay. Weights become a few constants one after
+// the other (transposed, reshaped, cast), of codes of 4 bits each 8 times as large.
+constexpr uint64_t kAnyModelBytes = uint64_t{64} << 20;  // masks and tables of positions
+constexpr uint64_t kBytesPerByte = 16;                   // of the model's own constants
+
+uint64_t sum_or_most(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return checked_add(a, b, &sum) ? sum : std::numeric_limits<uint64_t>::max();
+}
+
+// Bytes of what the file holds: those of a recipe's inputs.
+uint64_t own_bytes(const Graph& graph) {
+  uint64_t total = 0;
+  for (const GraphValue& value : graph.values) {
+    if (!value.initializer) continue;
+    const Recipe* recipe = value.initializer->recipe.get();
+    if (!recipe) total = sum_or_most(total, plain_bytes(*value.initializer));
+    for (const auto& input : recipe ? recipe->inputs : std::vector<Ref<Initializer>>()) {
+      if (input) total = sum_or_most(total, plain_bytes(*input));
+    }
+  }
+  for (const Node& node : graph.nodes) {
+    for (const auto& subgraph : node.subgraphs) total = sum_or_most(total, own_bytes(*subgraph));
+  }
+  return total;
+}
+
 class Folder {
  public:
-  Folder(const Evaluator& evaluator, bool* changed, Dequantized dequantized)
-      : evaluator_(evaluator), changed_(changed), dequantized_(dequantized) {}
+  Folder(const Evaluator& evaluator, uint64_t* budget, bool* changed, Dequantized dequantized)
+      : evaluator_(evaluator), budget_(budget), changed_(changed), dequantized_(dequantized) {}
 
   Status fold(Graph* graph) {
     for (Node& node : graph->nodes) {
@@ -72,14 +103,18 @@ class Folder {
       const GraphValue* constant = graph->constant_value(input);
       return constant ? constant->initializer : Ref<Initializer>();
     });
-    if (stays_recipe(*graph, node)) {
+    const uint64_t bytes = known_bytes(*graph, node).value_or(0);
+    if (bytes > *budget_) return false;
+    if (bytes > kEagerBytes) {
       add_recipes(graph, node, recipe);
+      *budget_ -= bytes;
       return true;
     }
     auto computed = compute(recipe);
     if (!computed.is_ok()) {
       // The node may stand where no run comes by; if one does, it says what is wrong.
-      if (computed.status().code() != Code::kOutOfMemory) return false;
+      const Code code = computed.status().code();
+      if (code != Code::kOutOfMemory && code != Code::kCancelled) return false;
       return std::move(computed).take_status();
     }
     const std::vector<Value> outputs = std::move(computed).take();
@@ -87,7 +122,10 @@ class Folder {
       if (node.outputs[i] != kNone && !outputs[i].is_tensor()) return false;
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNone) set_bytes(graph, node.outputs[i], outputs[i].tensor());
+      if (node.outputs[i] == kNone) continue;
+      const Tensor& tensor = outputs[i].tensor();
+      *budget_ -= std::min(*budget_, element_bytes(tensor.dtype(), tensor.shape()));
+      set_bytes(graph, node.outputs[i], tensor);
     }
     return true;
   }
@@ -96,7 +134,7 @@ class Folder {
     for (const Ref<Initializer>& input : recipe.inputs) {
       if (input) FOLIO_RETURN_IF_ERROR(evaluate(evaluator_, input.get()));
     }
-    return evaluate_outputs(evaluator_, recipe);
+    return evaluate_outputs(evaluator_, recipe, *budget_);
   }
 
   bool fold_known(Graph* graph, const Node& node) {
@@ -124,20 +162,18 @@ class Folder {
     return true;
   }
 
-  // Known large results of tensors: not now. Everything else is computed at once.
-  static bool stays_recipe(const Graph& graph, const Node& node) {
+  // Of results whose types and dims are known and elements all have one size: else they are
+  // computed at once, as small ones are.
+  static std::optional<uint64_t> known_bytes(const Graph& graph, const Node& node) {
     uint64_t total = 0;
     for (const ValueId output : node.outputs) {
       if (output == kNone) continue;
       const TypeInfo& type = graph.value(output).type;
       const auto shape = type.static_shape();
-      uint64_t bytes = 0;
-      if (!shape || !dtype_bytes(type.dtype, static_cast<uint64_t>(shape->count()), &bytes)) {
-        return false;
-      }
-      total = bytes > std::numeric_limits<uint64_t>::max() - total ? bytes : total + bytes;
+      if (!shape || dtype_bits(type.dtype) == 0) return std::nullopt;
+      total = sum_or_most(total, element_bytes(type.dtype, *shape));
     }
-    return total > kEagerBytes;
+    return total;
   }
 
   static void add_recipes(Graph* graph, const Node& node, const Recipe& recipe) {
@@ -170,15 +206,22 @@ class Folder {
   }
 
   const Evaluator& evaluator_;
+  uint64_t* budget_;
   bool* changed_;
   const Dequantized dequantized_;
 };
 
 }  // namespace
 
-Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed,
+uint64_t fold_budget(const Model& model) {
+  uint64_t bytes = 0;
+  const bool fits = checked_mul(own_bytes(model.graph), kBytesPerByte, &bytes);
+  return sum_or_most(kAnyModelBytes, fits ? bytes : std::numeric_limits<uint64_t>::max());
+}
+
+Status fold_constants(Model* model, const Evaluator& evaluator, uint64_t* budget, bool* changed,
                       Dequantized dequantized) {
-  return Folder(evaluator, changed, dequantized).fold(&model->graph);
+  return Folder(evaluator, budget, changed, dequantized).fold(&model->graph);
 }
 
 }  // namespace folio

@@ -44,7 +44,7 @@ void fuse(Model* model, Optimize level) {
 }
 
 // Quantized parts of the graph; then the constants that no operator takes as bytes.
-Status use_bytes(Model* model, const Evaluator& evaluator, Optimize level) {
+Status use_bytes(Model* model, const Evaluator& evaluator, uint64_t* budget, Optimize level) {
   bool changed = false;
   if (is_for_saving(level) && model->opset_version("") < kBytesOpset) return Status::ok();
   fuse_qdq(model, &changed, is_for_saving(level) ? Leaves::kPortable : Leaves::kAll);
@@ -54,7 +54,9 @@ Status use_bytes(Model* model, const Evaluator& evaluator, Optimize level) {
     fuse_blocks(model, &changed);
   }
   if (changed) drop_dead(model);  // what was fused leaves nodes whose results nobody wants computed
-  if (!is_for_saving(level)) FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed));
+  if (!is_for_saving(level)) {
+    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, budget, &changed));
+  }
   if (!changed) return Status::ok();
   drop_dead(model);
   return infer_shapes(model);
@@ -67,6 +69,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
   const Dequantized keep = is_for_saving(level) ? Dequantized::kKeepHalves : Dequantized::kKeep;
   FOLIO_RETURN_IF_ERROR(check_supported(*model));
   drop_idle(model);
+  uint64_t budget = fold_budget(*model);
   bool changed = true;
   for (int round = 0; round < kMaxRounds && changed; ++round) {
     changed = false;
@@ -80,12 +83,12 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
       if (widened) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
     }
     remove_identities(model, &changed);
-    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &changed, keep));
+    FOLIO_RETURN_IF_ERROR(fold_constants(model, evaluator, &budget, &changed, keep));
     drop_dead(model);
   }
   if (changed) FOLIO_RETURN_IF_ERROR(infer_shapes(model));
   if (level == Optimize::kBasic) return Status::ok();
-  FOLIO_RETURN_IF_ERROR(use_bytes(model, evaluator, level));
+  FOLIO_RETURN_IF_ERROR(use_bytes(model, evaluator, &budget, level));
   fuse(model, level);
   return Status::ok();
 }

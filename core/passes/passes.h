@@ -37,12 +37,16 @@ Status check_types(const Graph& graph);
 Status infer_shapes(Model* model);
 
 // Nodes whose inputs are all constant become constants: small results at once, large ones as
-// recipes that nobody computes before somebody reads them. Sets *changed.
+// recipes that nobody computes before somebody reads them. Sets *changed. What would have more
+// bytes than *budget has left stays a node, which a run computes.
 // kKeep: constants that DequantizeLinear makes are left to fuse_qdq; kKeepHalves: and so are
 // float16 constants in float32, which take twice the bytes in a file.
 enum class Dequantized { kFold, kKeep, kKeepHalves };
-Status fold_constants(Model* model, const Evaluator& evaluator, bool* changed,
+Status fold_constants(Model* model, const Evaluator& evaluator, uint64_t* budget, bool* changed,
                       Dequantized dequantized = Dequantized::kFold);
+
+// How many bytes of constants may be folded of a model as it was read, over all calls.
+uint64_t fold_budget(const Model& model);
 
 // Removes Identity, inference-mode Dropout and Casts to the type the value has already.
 void remove_identities(Model* model, bool* changed);

@@ -11,6 +11,7 @@
 #include "core/passes/passes.h"
 #include "core/prepack/pack_binding.h"
 #include "core/run/float_control.h"
+#include "core/session/load_progress.h"
 #include "core/session/open_models.h"
 
 namespace folio {
@@ -390,7 +391,8 @@ Result<SaveResult> ModelFile::save(const ModelSaving& saving, Optimize level,
     return invalid_argument("what is optimized for this process alone is not saved");
   }
   FOLIO_RETURN_IF_ERROR(check_external(saving));
-  const Evaluator evaluator{kernels_for(cpu_bits()), threads};
+  LoadProgress report(progress, "save", "saving was cancelled");
+  const Evaluator evaluator{kernels_for(cpu_bits()), threads, [&] { return report.again(); }};
   const FloatControl float_control(/*flush_denormals=*/false);
   FOLIO_TRY(const std::unique_ptr<Model> model, take_model(free_dims));
   FOLIO_RETURN_IF_ERROR(replace_initializers(model.get(), initializers));
@@ -402,11 +404,10 @@ Result<SaveResult> ModelFile::save(const ModelSaving& saving, Optimize level,
       run_passes(model.get(), evaluator, level, is_ort ? Halves::kWiden : Halves::kByLevel));
   options.external_file = saving.external_file;
   options.external_min_bytes = saving.external_min_bytes;
-  if (progress) {
-    options.progress = [&](uint64_t done, uint64_t total) {
-      return progress(total ? static_cast<float>(done) / static_cast<float>(total) : 1.0F, "save");
-    };
-  }
+  options.progress = [&](uint64_t done, uint64_t total) {
+    const float part = total ? static_cast<float>(done) / static_cast<float>(total) : 1.0F;
+    return report.at(part, "save").is_ok();
+  };
   return save_model(*model, evaluator, saving.path, options);
 }
 

@@ -49,7 +49,7 @@ class Replacer {
 
   Result<ReplaceResult> run() {
     FOLIO_RETURN_IF_ERROR(check());
-    FOLIO_RETURN_IF_ERROR(report(0.0F, "optimize"));
+    FOLIO_RETURN_IF_ERROR(progress_.at(0.0F, "optimize"));
     FOLIO_RETURN_IF_ERROR(read_model());
     FOLIO_RETURN_IF_ERROR(choose_forms());
     FOLIO_RETURN_IF_ERROR(write_pack());
@@ -69,11 +69,8 @@ class Replacer {
   }
 
  private:
-  Evaluator evaluator() const { return {kernels_for(cpu_bits()), *threads_}; }
-
-  Status report(float done, const char* what) const {
-    if (!session_.progress || session_.progress(done, what)) return Status::ok();
-    return error(Code::kCancelled, "replacing weights was cancelled");
+  Evaluator evaluator() const {
+    return {kernels_for(cpu_bits()), *threads_, [this] { return progress_.again(); }};
   }
 
   Status check() {
@@ -227,7 +224,7 @@ class Replacer {
     const size_t count = stored_.payloads.size();
     for (size_t i = 0; i < count; ++i) {
       const float part = static_cast<float>(i) / static_cast<float>(count);
-      FOLIO_RETURN_IF_ERROR(report(kPackFrom + (kVerifyFrom - kPackFrom) * part, "pack"));
+      FOLIO_RETURN_IF_ERROR(progress_.at(kPackFrom + (kVerifyFrom - kPackFrom) * part, "pack"));
       if (!stored_.payloads[i]) continue;
       const Payload& payload = exported_->payloads[i];
       FOLIO_TRY(const Tensor tensor, payloads.tensor(payload));
@@ -321,7 +318,7 @@ class Replacer {
     for (const Original& original : originals_) {
       const auto done = static_cast<float>(&original - originals_.data());
       const float part = done / static_cast<float>(originals_.size());
-      FOLIO_RETURN_IF_ERROR(report(kVerifyFrom + (1.0F - kVerifyFrom) * part, "verify"));
+      FOLIO_RETURN_IF_ERROR(progress_.at(kVerifyFrom + (1.0F - kVerifyFrom) * part, "verify"));
       const auto at = payloads.find({original.graph, original.name});
       if (at == payloads.end()) return not_back(original, "is not there");
       FOLIO_TRY(const Tensor old, before.tensor(constants_[original.payload]));
@@ -364,6 +361,7 @@ class Replacer {
 
   const Ref<ModelFile> model_;
   const SessionOptions& session_;
+  LoadProgress progress_{session_.progress, "optimize", "replacing weights was cancelled"};
   std::string path_;
   const std::unique_ptr<Parallel> threads_;
   bool is_in_place_ = false;

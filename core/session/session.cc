@@ -198,7 +198,7 @@ Status Session::compile() {
   // One that another session compiled may be older than a change.
   FOLIO_RETURN_IF_ERROR(model_->watch().check(options_.on_file_change));
   if (options_.packing == Packing::kLoad) FOLIO_RETURN_IF_ERROR(wait_packed_at_load());
-  FOLIO_RETURN_IF_ERROR(report(1.0F, "ready"));
+  FOLIO_RETURN_IF_ERROR(progress_.at(1.0F, "ready"));
   if (made_program_ || options_.residency != ResidencyMode::kCache) {
     ResidencyPlan plan =
         plan_residency(options_.residency, wanted_files(*program_, model_->watch()));
@@ -230,18 +230,13 @@ Result<Ref<PackLibrary>> Session::open_library() const {
   return library;
 }
 
-Status Session::report(float done, const char* what) const {
-  if (!options_.progress || options_.progress(done, what)) return Status::ok();
-  return error(Code::kCancelled, "loading was cancelled");
-}
-
 Status Session::wait_packed_at_load() {
-  Status status = report(kPacking, "pack");  // also where nothing is left to be packed
+  Status status = progress_.at(kPacking, "pack");  // also where nothing is left to be packed
   if (!status.is_ok()) return status;
   const auto go_on = [&](size_t done, size_t total) {
-    status =
-        report(kPacking + (1.0F - kPacking) * static_cast<float>(done) / static_cast<float>(total),
-               "pack");
+    status = progress_.at(
+        kPacking + (1.0F - kPacking) * static_cast<float>(done) / static_cast<float>(total),
+        "pack");
     return status.is_ok();
   };
   program_->weights->wait(std::chrono::steady_clock::time_point::max(), go_on);
@@ -272,21 +267,21 @@ static void warn_of_failed_kernels() {
 Result<Ref<Program>> Session::make_program() {
   const CpuBits bits = options_.kernels ? *options_.kernels : cpu_bits();
   warn_of_failed_kernels();
-  const Evaluator evaluator{kernels_for(bits), *threads_};
+  const Evaluator evaluator{kernels_for(bits), *threads_, [this] { return progress_.again(); }};
   const FloatControl float_control(/*flush_denormals=*/false);  // the program may be shared
 
-  FOLIO_RETURN_IF_ERROR(report(0.0F, "parse"));
+  FOLIO_RETURN_IF_ERROR(progress_.at(0.0F, "parse"));
   FOLIO_TRY(const std::unique_ptr<Model> model, model_->take_model(options_.free_dims));
   FOLIO_RETURN_IF_ERROR(replace_initializers(model.get(), options_.initializers));
 
-  FOLIO_RETURN_IF_ERROR(report(0.2F, "optimize"));
+  FOLIO_RETURN_IF_ERROR(progress_.at(0.2F, "optimize"));
   const bool unpacked = options_.optimize == Optimize::kAll && !options_.prepack;
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
   choose_forms(model.get(), winograd_tiles());
   if (rounds_weights()) round_weights(model.get());
 
-  FOLIO_RETURN_IF_ERROR(report(0.5F, "plan"));
+  FOLIO_RETURN_IF_ERROR(progress_.at(0.5F, "plan"));
   ProgramOptions plan;
   plan.prepack = options_.prepack;
   plan.cache = options_.cache ? options_.cache.get() : &PackedCache::process();
@@ -299,7 +294,7 @@ Result<Ref<Program>> Session::make_program() {
   const float end = is_later ? kPacking : 1.0F;
   plan.progress = [&](size_t done, size_t total) {
     const float part = static_cast<float>(done) / static_cast<float>(total);
-    return report(0.5F + (end - 0.5F) * part, is_later ? "plan" : "pack");
+    return progress_.at(0.5F + (end - 0.5F) * part, is_later ? "plan" : "pack");
   };
   plan.older = model_->older_weights();
   plan.checks_blobs = options_.pack.checksum != PackChecksum::kOff;

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "core/run/executor.h"
+#include "core/session/load_progress.h"
 #include "core/session/metrics.h"
 #include "core/session/model_file.h"
 #include "core/session/profile.h"
@@ -67,7 +68,6 @@ class Session : public RefCounted {
 
  private:
   Status compile();
-  Status report(float done, const char* what) const;
   Status wait_packed_at_load();
   Status save_optimized();
   Status pack_saved() const;
@@ -86,6 +86,7 @@ class Session : public RefCounted {
 
   Ref<ModelFile> model_;
   SessionOptions options_;
+  LoadProgress progress_{options_.progress, "parse", "loading was cancelled"};
   Ref<Program> program_;
   std::string key_;
   std::unique_ptr<Parallel> threads_;

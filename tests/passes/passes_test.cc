@@ -85,6 +85,60 @@ TEST(FoldConstants, ANodeThatFailsIsLeftForTheRun) {
   EXPECT_NE(failed.status().message().find("impossible"), std::string_view::npos);
 }
 
+// `count` of ConstantOfShape, of `mib` MiB each, whose sums x takes in.
+ModelWriter filled(int count, int64_t mib) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({}));
+  graph.initializer(i64_tensor("dims", {2}, {mib << 8, 1 << 10}));
+  std::string sum = "x";
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    graph.node("ConstantOfShape", {"dims"}, {"c" + n});
+    graph.node("ReduceSum", {"c" + n}, {"s" + n}).attr_int("keepdims", 0);
+    graph.node("Add", {sum, "s" + n}, {"t" + n});
+    sum = "t" + n;
+  }
+  graph.node("Identity", {sum}, {"y"});
+  graph.output("y", f32_type({}));
+  return writer;
+}
+
+TEST(FoldConstants, WhatIsMuchLargerThanTheModelIsLeftForTheRun) {
+  const auto large = optimized(filled(1, 256));
+  ASSERT_TRUE(large.is_ok()) << text_of(large.status());
+  EXPECT_EQ(count_nodes(large.value()->graph, "ConstantOfShape"), 1);
+  EXPECT_EQ(count_nodes(large.value()->graph, "ReduceSum"), 1);
+  const auto small = optimized(filled(1, 1));
+  ASSERT_TRUE(small.is_ok()) << text_of(small.status());
+  EXPECT_EQ(count_nodes(small.value()->graph, "ConstantOfShape"), 0);
+}
+
+TEST(FoldConstants, ManyResultsHaveOneLimitTogether) {
+  const auto model = optimized(filled(12, 8));
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  const int left = count_nodes(model.value()->graph, "ConstantOfShape");
+  EXPECT_EQ(left, 4) << "of 96 MiB, 64 are folded of any model";
+  EXPECT_EQ(count_nodes(model.value()->graph, "ReduceSum"), left);
+}
+
+// Only computing it tells how large the result of NonZero is: 8 times its input.
+TEST(FoldConstants, ResultsOfUnknownDimsHaveTheSameLimit) {
+  ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", model_writer::Type::tensor(kI64, {}));
+  graph.initializer(i64_tensor("dims", {1}, {int64_t{9} << 20}));
+  graph.node("ConstantOfShape", {"dims"}, {"c"})
+      .attr_tensor("value", model_writer::u8_tensor("", {1}, {1}));
+  graph.node("NonZero", {"c"}, {"places"});
+  graph.node("Add", {"x", "places"}, {"y"});
+  graph.output("y", model_writer::Type::tensor(kI64, {1, "n"}));
+  const auto model = optimized(writer);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  EXPECT_EQ(count_nodes(model.value()->graph, "ConstantOfShape"), 0);
+  EXPECT_EQ(count_nodes(model.value()->graph, "NonZero"), 1);
+}
+
 TEST(FoldConstants, OverridableInitializersAreNotFolded) {
   ModelWriter writer = negated_weight(2);
   writer.graph().input("w", f32_type({2, 2}));
@@ -350,6 +404,11 @@ TEST(PassList, LongChainsOfLargeRecipesLoadAndRun) {
   ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
   graph.initializer(f32_tensor("v", {20000}, std::vector<float>(20000, 1)));
+  // A model of less may not fold that much.
+  constexpr int64_t kWeights = 100 << 20;
+  const std::vector<uint8_t> weights(static_cast<size_t>(kWeights), 1);
+  graph.initializer(model_writer::u8_tensor("w", {kWeights}, weights));
+  graph.output("w", model_writer::Type::tensor(model_writer::ElementType::kUint8, {kWeights}));
   std::string last = "v";
   for (int i = 0; i < kCount; ++i) {
     const std::string next = "v" + std::to_string(i);

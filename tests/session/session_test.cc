@@ -184,6 +184,31 @@ TEST(Session, ProgressMayCancel) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST(Session, ProgressMayCancelWhileConstantsAreComputed) {
+  constexpr int kFolded = 20;
+  ModelWriter writer = plain_model();
+  auto& graph = writer.graph();
+  graph.input("x", f32_type({}));
+  graph.initializer(f32_tensor("c0", {}, {1}));
+  for (int i = 0; i < kFolded; ++i) {
+    graph.node("Exp", {"c" + std::to_string(i)}, {"c" + std::to_string(i + 1)});
+  }
+  graph.node("Add", {"x", "c" + std::to_string(kFolded)}, {"y"});
+  graph.output("y", f32_type({}));
+  SessionOptions options;
+  int calls = 0;
+  float last = 0;
+  options.progress = [&](float done, const char* what) {
+    EXPECT_GE(done, last);
+    last = done;
+    calls += std::string_view(what) == "optimize" ? 1 : 0;
+    return calls < kFolded / 2;
+  };
+  const auto session = open_session(writer, options);
+  EXPECT_EQ(session.status().code(), Code::kCancelled);
+  EXPECT_EQ(calls, kFolded / 2);
+}
+
 TEST(Session, TheModelMayGoBeforeItsSession) {
   Ref<Session> session;
   {
