@@ -6,10 +6,13 @@
 // Math:   float to integer truncates; out of range, 8- and 16-bit results keep the low bits of the
 //         32-bit one, wider ones saturate, NaN is 0 (the spec leaves these open). To bool: not 0.
 //         Narrow types go through float. Numbers print shortest such that they read back.
+// Own:    keeps_finite = 1 (passes/round_weights.cc): a finite number that bfloat16 would make
+//         infinite becomes the largest one.
 // Types:  all types but complex ones.
 // Errors: kInvalidArgument for strings that are no number; kNotImplemented for complex types.
 #include <charconv>
 
+#include "core/ops/op_broadcast.h"
 #include "core/ops/op_convert.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
@@ -21,6 +24,7 @@ namespace {
 
 struct Options {
   bool saturate = true;
+  bool keeps_finite = false;
   ScaleRounding rounding = ScaleRounding::kUp;
 };
 
@@ -181,6 +185,26 @@ Result<Tensor> read_strings(OpRun& run, const Tensor& x, DType to) {
   return Tensor(via, x.shape(), wide, nullptr);
 }
 
+// ---------------------------------------------------------------- bfloat16 that stays finite
+
+// Of y, floats of `x` (of any alignment) rounded: infinities that were finite.
+void keep_finite(OpRun& run, const uint8_t* x, Tensor* y) {
+  constexpr uint32_t kMagnitude = 0x7fffffff;
+  constexpr uint32_t kInfinity = 0x7f800000;
+  constexpr uint16_t kLargest = 0x7f7f;
+  auto* rounded = reinterpret_cast<uint16_t*>(y->raw_mut());
+  run.parallel().for_range(y->count(), kElementGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      uint32_t bits;
+      std::memcpy(&bits, x + i * static_cast<int64_t>(sizeof(bits)), sizeof(bits));
+      const bool became = (uint32_t{rounded[i]} << 16 & kMagnitude) == kInfinity;
+      if (became && (bits & kMagnitude) < kInfinity) {
+        rounded[i] = static_cast<uint16_t>((bits >> 16 & 0x8000U) | kLargest);
+      }
+    }
+  });
+}
+
 // ---------------------------------------------------------------- the operators
 
 bool is_castable(DType dtype) {
@@ -210,6 +234,9 @@ Status cast_tensor(OpRun& run, const Tensor& given, DType to, const Options& opt
   if (narrow_to) return to_narrow(run, x, options, y);
   if (to == DType::kString) return to_strings(run, x, y);
   convert_numbers(run, x.dtype(), x.raw(), to, y->raw_mut(), x.count());
+  if (options.keeps_finite && x.dtype() == DType::kFloat && to == DType::kBfloat16) {
+    keep_finite(run, x.raw(), y);
+  }
   return Status::ok();
 }
 
@@ -259,6 +286,8 @@ Result<Options> options_of(const Attributes& attrs) {
   Options options;
   FOLIO_TRY(const int64_t saturate, attrs.get_int("saturate", 1));
   options.saturate = saturate != 0;
+  FOLIO_TRY(const int64_t keeps_finite, attrs.get_int("keeps_finite", 0));
+  options.keeps_finite = keeps_finite != 0;
   FOLIO_TRY(const std::string rounding, attrs.get_string("round_mode", "up"));
   if (rounding == "down") {
     options.rounding = ScaleRounding::kDown;

@@ -1,8 +1,9 @@
 // Large weights of products become bfloat16: half the bytes in packs, in memory and on the way from
 // there (folio.float32_weights).
 //
-//   op(x, W)   ->   op(x, Cast(W, to = bfloat16)) with half_weights = 1
+//   op(x, W)   ->   op(x, Cast(W, to = bfloat16, keeps_finite = 1)) with half_weights = 1
 //
+// Finite weights stay finite, as where kernels round operands themselves.
 // Constants in float of operators that read 16 bits (OpDef::takes_half), but for Gather, which
 // multiplies nothing, and Winograd's convolutions, whose weights are transformed. Constants of up
 // to 64 KiB as bfloat16 stay as they are: widening them in each run is not repaid. The Cast is a
@@ -45,6 +46,7 @@ class RoundedWeights {
     made->recipe->node_name = wide->name;
     made->recipe->version = kCastVersion;
     made->recipe->attributes.set(int_attribute("to", kBfloat16));
+    made->recipe->attributes.set(int_attribute("keeps_finite", 1));
     made->recipe->inputs.push_back(wide);
     return made;
   }

@@ -2,6 +2,7 @@
 // results are those of a model that has the rounded ones.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "core/kernels/select.h"
@@ -156,6 +157,35 @@ TEST(RoundWeights, LeavesTablesAndSmallOnes) {
     ++constants;
   }
   EXPECT_EQ(constants, 2);
+}
+
+// As the kernels round operands; infinite ones are what they are.
+TEST(RoundWeights, FiniteOnesStayFinite) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const float largest_rounded = bfloat16_to_float(0x7f7f);
+  std::vector<float> w(300 * 192, 0);
+  w[0] = kLargest;
+  w[1] = -kLargest;
+  w[2] = std::numeric_limits<float>::infinity();
+  w[3] = 1.00390625F;  // a tie: to even
+  model_writer::ModelWriter writer = plain_model();
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({1, 1}));
+  graph.initializer(f32_tensor("w", {1, 300 * 192}, w));
+  graph.node("MatMul", {"x", "w"}, {"y"});
+  graph.output("y", f32_type({1, 300 * 192}));
+  const TempFolder folder;
+  const std::string path = folder.write("m.onnx", writer.serialize());
+  for (const Packing packing : {Packing::kOff, Packing::kLoad}) {
+    const Ref<Session> session = session_of(path, with(true, kFolioHighest, packing));
+    const auto outputs = run_all(*session, {{"x", make_tensor<float>({1, 1}, {1})}});
+    ASSERT_TRUE(outputs.is_ok()) << text_of(outputs.status());
+    const std::vector<float> y = floats_of(outputs.value()[0]);
+    EXPECT_EQ(y[0], largest_rounded);
+    EXPECT_EQ(y[1], -largest_rounded);
+    EXPECT_EQ(y[2], w[2]);
+    EXPECT_EQ(y[3], 1.0F);
+  }
 }
 
 TEST(RoundWeights, IsAKey) {
