@@ -6,11 +6,15 @@
 // Math:   float to integer truncates; out of range, 8- and 16-bit results keep the low bits of the
 //         32-bit one, wider ones saturate, NaN is 0 (the spec leaves these open). To bool: not 0.
 //         Narrow types go through float. Numbers print shortest such that they read back.
+//         Strings have no bits to keep: what an integer cannot hold is an error. (ONNX Runtime
+//         wraps within 64 bits and refuses beyond.)
 // Own:    keeps_finite = 1 (passes/round_weights.cc): a finite number that bfloat16 would make
 //         infinite becomes the largest one.
 // Types:  all types but complex ones.
-// Errors: kInvalidArgument for strings that are no number; kNotImplemented for complex types.
+// Errors: kInvalidArgument for strings that are no number, or none that the integer type holds;
+//         kNotImplemented for complex types.
 #include <charconv>
+#include <cmath>
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_convert.h"
@@ -126,11 +130,22 @@ bool read_number(std::string_view text, T* out) {
     *out = static_cast<T>(wide);
     return true;
   } else {
-    double number = 0;
-    if (!read_number(text, &number)) return false;
-    *out = saturating_cast<T>(number);
-    return true;
+    return false;
   }
+}
+
+// What an integer type holds: numbers from `lowest` to below `end`.
+struct Bounds {
+  double lowest;
+  double end;
+};
+
+Bounds bounds_of(DType dtype) {
+  const int bits = dtype_bits(dtype);
+  const bool is_signed = dtype == DType::kInt2 || dtype == DType::kInt4 || dtype == DType::kInt8 ||
+                         dtype == DType::kInt16 || dtype == DType::kInt32 || dtype == DType::kInt64;
+  if (!is_signed) return {0, std::ldexp(1, bits)};
+  return {-std::ldexp(1, bits - 1), std::ldexp(1, bits - 1)};
 }
 
 Status to_strings(OpRun& run, const Tensor& x, Tensor* y) {
@@ -152,13 +167,39 @@ Status to_strings(OpRun& run, const Tensor& x, Tensor* y) {
   return Status::ok();
 }
 
+std::string_view shown(const std::string& text) { return std::string_view(text).substr(0, 64); }
+
 template <typename Via>
 Status read_all(const Tensor& x, Via* out) {
   for (int64_t i = 0, end = x.count(); i < end; ++i) {
     const std::string& text = x.data<std::string>()[i];
     if (!read_number(text, out + i)) {
-      return invalid_argument("'", std::string_view(text).substr(0, 64), "' is not a number");
+      return invalid_argument("'", shown(text), "' is not a number");
     }
+  }
+  return Status::ok();
+}
+
+// Other numbers than whole ones are truncated. Via: int64_t or uint64_t.
+template <typename Via>
+Status read_integers(const Tensor& x, DType to, Via* out) {
+  const Bounds bounds = bounds_of(to);
+  for (int64_t i = 0, end = x.count(); i < end; ++i) {
+    const std::string& text = x.data<std::string>()[i];
+    double number = 0;
+    const bool is_whole = read_number(text, out + i);
+    if (is_whole) {
+      number = static_cast<double>(out[i]);
+    } else if (!read_number(text, &number)) {
+      return invalid_argument("'", shown(text), "' is not a number");
+    }
+    // All of 64 bits are within, though as double the last of them is not.
+    const bool is_all = is_whole && dtype_bits(to) == 64;
+    const double truncated = std::trunc(number);
+    if (!is_all && !(truncated >= bounds.lowest && truncated < bounds.end)) {
+      return invalid_argument("'", shown(text), "' is out of the range of ", dtype_name(to));
+    }
+    if (!is_whole) out[i] = static_cast<Via>(truncated);
   }
   return Status::ok();
 }
@@ -178,9 +219,9 @@ Result<Tensor> read_strings(OpRun& run, const Tensor& x, DType to) {
   } else if (via == DType::kDouble) {
     FOLIO_RETURN_IF_ERROR(read_all(x, reinterpret_cast<double*>(wide)));
   } else if (via == DType::kInt64) {
-    FOLIO_RETURN_IF_ERROR(read_all(x, reinterpret_cast<int64_t*>(wide)));
+    FOLIO_RETURN_IF_ERROR(read_integers(x, to, reinterpret_cast<int64_t*>(wide)));
   } else {
-    FOLIO_RETURN_IF_ERROR(read_all(x, reinterpret_cast<uint64_t*>(wide)));
+    FOLIO_RETURN_IF_ERROR(read_integers(x, to, reinterpret_cast<uint64_t*>(wide)));
   }
   return Tensor(via, x.shape(), wide, nullptr);
 }

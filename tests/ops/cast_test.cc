@@ -140,6 +140,50 @@ TEST(Cast, NumbersToStringsAndBack) {
   bad.input<std::string>({1}, {"one"}).fails("'one' is not a number");
 }
 
+// Else a number would silently become another one.
+TEST(Cast, StringsBeyondTheIntegersAreRefusedWithTheirText) {
+  struct Case {
+    DType dtype;
+    std::vector<std::string> outside;
+    std::vector<std::string> inside;
+    std::vector<int64_t> numbers;
+  };
+  const std::string nines = "9999999999999999999999";
+  const Case cases[] = {
+      {DType::kInt8, {"128", "-129", "1e30", nines}, {"127", "-128.9", "1e2"}, {127, -128, 100}},
+      {DType::kUint8, {"256", "-1", "1e30", nines}, {"255.5", "-0.5", " 0 "}, {255, 0, 0}},
+      {DType::kInt16, {"32768", "-32769", nines}, {"32767", "-32768"}, {32767, -32768}},
+      {DType::kUint16, {"65536", "-1", nines}, {"65535", "+7"}, {65535, 7}},
+      {DType::kInt32, {"2147483648", "-2147483649", nines}, {"2147483647"}, {INT32_MAX}},
+      {DType::kUint32, {"4294967296", "-1", nines}, {"4294967295"}, {UINT32_MAX}},
+      {DType::kInt64,
+       {"9223372036854775808", "-1e19", nines},
+       {"-9223372036854775808"},
+       {INT64_MIN}},
+      {DType::kUint64, {"18446744073709551616", "-1"}, {"9223372036854775807"}, {INT64_MAX}},
+  };
+  for (const Case& c : cases) {
+    std::vector<std::string> outside = c.outside;
+    for (const char* text : {"NaN", "INF", "-INF"}) outside.emplace_back(text);
+    for (const std::string& text : outside) {
+      OpTester t = to(c.dtype);
+      t.input<std::string>({2}, {"1", text});
+      t.fails("'" + text + "' is out of the range of " + std::string(dtype_name(c.dtype)));
+    }
+    const auto count = static_cast<int64_t>(c.inside.size());
+    OpTester read = to(c.dtype);
+    read.input<std::string>({count}, c.inside);
+    Tensor expected = allocate_tensor(c.dtype, {count}).take();
+    for (size_t i = 0; i < c.numbers.size(); ++i) {  // little-endian
+      const auto bytes = static_cast<size_t>(dtype_bits(c.dtype)) / 8;
+      std::memcpy(expected.raw_mut() + i * bytes, &c.numbers[i], bytes);
+    }
+    read.expect_value(0, expected).run();
+  }
+  OpTester four = to(DType::kInt4, 21);
+  four.input<std::string>({1}, {"8"}).fails("'8' is out of the range of int4");
+}
+
 TEST(Cast, Float8FollowsTheTableOfTheSpecification) {
   struct Case {
     DType dtype;
