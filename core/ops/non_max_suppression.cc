@@ -5,7 +5,8 @@
 //         absent: max_output_boxes_per_class (0), iou_threshold (0), score_threshold (none).
 // Output: int64 [count, 3] of (batch, class, box), best first within each class.
 // Math:   overlap is the intersection over the union; boxes without an area overlap nothing. Of
-//         equal scores the lower index is better; NaN is no score.
+//         equal scores the lower index is better. NaN is worse than all numbers, and above no
+//         threshold; without one such boxes stay (in ONNX Runtime anywhere in the order).
 // Types:  boxes and scores float; the result int64.
 #include <algorithm>
 #include <cstring>
@@ -88,11 +89,12 @@ bool is_hidden(const Box& box, const Boxes* kept, size_t count, float threshold)
 
 // ---------------------------------------------------------------- the order of scores
 
-// Of keys that ascend the better a box is: the score's bits, then the index. Not NaN.
+// Of keys that ascend the better a box is: the score's bits, then the index. NaN is the worst.
 uint64_t key_of(float score, uint32_t index) {
   score += 0.0F;  // -0 is 0.
   uint32_t bits;
   std::memcpy(&bits, &score, sizeof(bits));
+  if (score != score) bits = ~0U;
   const uint32_t descending = (bits >> 31) != 0 ? bits : ~bits & 0x7fffffffU;
   return uint64_t{descending} << 32 | index;
 }
@@ -179,8 +181,7 @@ int64_t select_boxes(const Box* boxes, const float* scores, int64_t n, const Lim
   size_t count = 0;
   for (int64_t i = 0; i < n; ++i) {
     memory.keys[count] = key_of(scores[i], static_cast<uint32_t>(i));
-    const bool counts = limits.has_score ? scores[i] > limits.score : scores[i] == scores[i];
-    count += counts ? 1 : 0;
+    count += !limits.has_score || scores[i] > limits.score ? 1 : 0;
   }
   Ascending order(memory.keys, count);
   size_t with_area = 0;

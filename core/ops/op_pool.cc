@@ -44,6 +44,7 @@ Result<Window> pool_window(const PoolAttrs& attrs, const Shape& x) {
 
 int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, int axis, const WindowTaps& taps) {
   if (!attrs.count_pad) return taps.to - taps.from;
+  if (attrs.count_beyond) return w.kernel[axis];
   const int64_t room = w.in[axis] + w.pad_end[axis] - taps.first;
   return std::min(w.kernel[axis], (room + w.dilation[axis] - 1) / w.dilation[axis]);
 }

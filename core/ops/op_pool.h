@@ -14,6 +14,7 @@ struct PoolAttrs {
   PoolKind kind = PoolKind::kMax;
   bool global = false;
   bool count_pad = false;
+  bool count_beyond = false;  // with count_pad, also what hangs over it: QLinearAveragePool
   bool column_major = false;  // MaxPool storage_order: how Indices count
   int64_t p = 2;
   WindowAttrs window;
@@ -25,7 +26,8 @@ Result<PoolAttrs> parse_pool(const Attributes& attrs, PoolKind kind, bool global
 Result<Window> pool_window(const PoolAttrs& attrs, const Shape& x);
 
 // How many taps an average divides by: those inside the image, or inside image and padding (a
-// ceil_mode window may hang over the padding too; what hangs over never counts).
+// ceil_mode window may hang over the padding too; what hangs over does not count, or all of the
+// kernel does).
 int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps taps[]);
 // The same along one axis; may be 0.
 int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, int axis, const WindowTaps& taps);

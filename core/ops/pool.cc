@@ -5,6 +5,8 @@
 //         GlobalMaxPool, GlobalAveragePool (1, 22), GlobalLpPool (1, 2, 22).
 //         com.microsoft QLinearAveragePool and QLinearGlobalAveragePool, version 1: x and y int8 or
 //         uint8 with scale and zero point, averaged in float; channels_last: x [N, spatial..., C].
+//         With count_include_pad a window that ceil_mode lets hang over the padding counts whole
+//         (as in ONNX Runtime), where AveragePool counts what lies inside of the padding.
 // Shapes: x [N, C, spatial...] -> y [N, C, out...], each window reduced to one element.
 // Types:  float, double; float16 and bfloat16 in float. MaxPool, GlobalMaxPool: also int8 and
 //         uint8. QLinearAveragePool, QLinearGlobalAveragePool: int8 and uint8; scales float.
@@ -416,6 +418,7 @@ template <bool global>
 Result<std::unique_ptr<OpKernel>> make_qlinear(OpBuild& build) {
   auto kernel = std::make_unique<QLinearPool>();
   FOLIO_TRY(kernel->attrs, parse_pool(build.attrs(), PoolKind::kAverage, global));
+  kernel->attrs.count_beyond = true;
   FOLIO_TRY(const int64_t channels_last, build.attrs().get_int("channels_last", 0));
   kernel->last = channels_last != 0;
   return std::unique_ptr<OpKernel>(std::move(kernel));

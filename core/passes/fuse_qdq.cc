@@ -358,11 +358,20 @@ class QdqFuser {
                        {a.codes, a.scale, a.zero, b.codes, b.scale, b.zero, y.scale, y.zero}));
   }
 
+  // Of windows that hang over the padding QLinearAveragePool counts more than AveragePool.
+  static bool counts_otherwise(const Node& pool) {
+    const auto ceil_mode = pool.attributes.get_int("ceil_mode", 0);
+    const auto count_pad = pool.attributes.get_int("count_include_pad", 0);
+    return !ceil_mode.is_ok() || !count_pad.is_ok() ||
+           (ceil_mode.value() != 0 && count_pad.value() != 0);
+  }
+
   void fuse_unary(NodeId id) {
     const Node& function = node(id);
     Quantization x, y;
     std::vector<NodeId> gone;
     if (function.inputs.size() != 1 || !activation(function.inputs[0], &x)) return;
+    if (counts_otherwise(function)) return;
     if (!quantized_after(id, &gone, &y) || gone.size() != 2 || x.dtype != y.dtype) return;
     if (!takes_scales(x) || !takes_scales(y)) return;
     replace(gone, make(function, "QLinear" + function.op_type,

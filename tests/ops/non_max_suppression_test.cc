@@ -51,9 +51,16 @@ TEST(NonMaxSuppression, BoxesWithoutAnAreaOverlapNothing) {
   t.expect<int64_t>(0, {2, 3}, {0, 0, 0, 0, 0, 1}).run();
 }
 
-TEST(NonMaxSuppression, LeavesOutWhatHasNoScore) {
-  OpTester t = boxes(9, 0.5F, {NAN, -INFINITY, NAN, NAN, NAN, 1});
-  t.expect<int64_t>(0, {2, 3}, {0, 0, 5, 0, 0, 1}).run();
+// Nothing is removed by its score without a threshold, and nothing passes one that is NaN. (ONNX
+// Runtime keeps them as well, anywhere: its heap does not order what is not ordered.)
+TEST(NonMaxSuppression, ScoresThatAreNanComeLastWithoutAThreshold) {
+  const std::vector<float> scores = {1, NAN, -INFINITY, 2, NAN, 3};
+  OpTester all = boxes(9, 1, scores);
+  all.expect<int64_t>(0, {6, 3}, {0, 0, 5, 0, 0, 3, 0, 0, 0, 0, 0, 2, 0, 0, 1, 0, 0, 4}).run();
+  OpTester hidden = boxes(9, 0.5F, {NAN, -INFINITY, NAN, NAN, NAN, 1});
+  hidden.expect<int64_t>(0, {3, 3}, {0, 0, 5, 0, 0, 1, 0, 0, 3}).run();
+  OpTester above = boxes(9, 1, scores);
+  above.input<float>({1}, {-100}).expect<int64_t>(0, {3, 3}, {0, 0, 5, 0, 0, 3, 0, 0, 0}).run();
 }
 
 // Of 2 images; `order` gives the score of a class's i-th box.

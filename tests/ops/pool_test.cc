@@ -261,6 +261,26 @@ TEST(QLinearAveragePool, AveragesWhatTheBytesMean) {
   t.run();
 }
 
+// As ONNX Runtime 1.30 does: AveragePool counts what lies inside of image and padding.
+TEST(QLinearAveragePool, CountsAllOfAWindowWithItsPadding) {
+  const std::vector<float> image = {9, 18, 27, 36, 45, 54, 63, 72, 81};
+  for (const int64_t last : {0, 1}) {
+    OpTester t("QLinearAveragePool", 1, "com.microsoft");
+    t.attr_ints("kernel_shape", {2, 2}).attr_ints("strides", {2, 2});
+    t.attr("ceil_mode", 1).attr("count_include_pad", 1).attr("channels_last", last);
+    const Shape x = last != 0 ? Shape{1, 3, 3, 1} : Shape{1, 1, 3, 3};
+    const Shape y = last != 0 ? Shape{1, 2, 2, 1} : Shape{1, 1, 2, 2};
+    t.input<uint8_t>(x, {9, 18, 27, 36, 45, 54, 63, 72, 81});
+    t.input<float>({}, {1}).input<uint8_t>({}, {0}).input<float>({}, {0.25F});
+    t.input<uint8_t>({}, {0}).expect<uint8_t>(0, y, {108, 81, 135, 81}).run();
+  }
+  OpTester floats("AveragePool", 19);
+  floats.attr_ints("kernel_shape", {2, 2}).attr_ints("strides", {2, 2});
+  floats.attr("ceil_mode", 1).attr("count_include_pad", 1);
+  floats.input<float>({1, 1, 3, 3}, image);
+  floats.expect<float>(0, {1, 1, 2, 2}, {27, 40.5F, 67.5F, 81}).run();
+}
+
 // Windows that overlap and reach over the border, of channels first and last.
 TEST(QLinearAveragePool, WindowsOfEveryChannel) {
   constexpr int64_t kImages = 2, kSide = 5, kChannels = 3;

@@ -156,6 +156,23 @@ TEST(FuseQdq, SumsComputeInBytes) {
   EXPECT_EQ(count_of(sum, "QLinearAdd"), 1);
 }
 
+// Where the window hangs over the padding, the two divide by different numbers.
+TEST(FuseQdq, AveragesThatTheirKinCountsDifferentlyStayFloats) {
+  const auto average = [](int ceil_mode, int count_pad) {
+    return [=](GraphWriter& graph) {
+      auto& pool = graph.node("AveragePool", {"xd"}, {"c"});
+      pool.attr_ints("kernel_shape", {2, 2}).attr_ints("strides", {2, 2});
+      pool.attr_ints("pads", {1, 1, 0, 0});
+      pool.attr_int("ceil_mode", ceil_mode).attr_int("count_include_pad", count_pad);
+      const int64_t side = 1 + ceil_mode;
+      quantize(graph, "c", "ys", "xz", {1, 2, side, side});
+    };
+  };
+  EXPECT_EQ(count_of(average(0, 1), "QLinearAveragePool"), 1);
+  EXPECT_EQ(count_of(average(1, 0), "QLinearAveragePool"), 1);
+  EXPECT_EQ(count_of(average(1, 1), "QLinearAveragePool"), 0);
+}
+
 TEST(FuseQdq, MovesWorkOnCodesOnlyUnderOneScale) {
   const auto pool = [](const char* scale) {
     return [scale](GraphWriter& graph) {
