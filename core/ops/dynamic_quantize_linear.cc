@@ -57,7 +57,8 @@ Status infer(OpInfer& infer) {
                 .min_outputs = 3,
                 .max_outputs = 3,
                 .infer = infer,
-                .make = make});
+                .make = make,
+                .float_inputs = 0b1});
 }
 
 }  // namespace folio

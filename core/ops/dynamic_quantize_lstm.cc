@@ -210,7 +210,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.type = "DynamicQuantizeLSTM";
   def.min_inputs = 12;
   def.max_inputs = 12;
-  def.optional_inputs = 0xF8;  // B, sequence_lens, initial_h, initial_c, P
+  def.optional_inputs = 0xF8;        // B, sequence_lens, initial_h, initial_c, P
+  def.float_inputs = 0b10111101001;  // but for W, R, their zero points and sequence_lens
   def.min_outputs = 0;
   def.max_outputs = 3;
   def.infer = [](OpInfer& infer) { return infer_rnn(infer, kLstmGates, 1); };

@@ -156,7 +156,8 @@ Status infer_as_scale(OpInfer& infer) {
                 .min_inputs = 3,
                 .max_inputs = 5,
                 .infer = infer<DType::kFloat>,
-                .make = make<DynamicQuantizeMatMul>});
+                .make = make<DynamicQuantizeMatMul>,
+                .float_inputs = 0b10101});
 }
 
 }  // namespace folio

@@ -312,6 +312,7 @@ Result<std::unique_ptr<OpKernel>> make_boxes(OpBuild& build) {
   def.max_inputs = 5;
   def.infer = infer_boxes;
   def.make = make_boxes;
+  def.float_inputs = 0b11011;
   registry.add(def);
 }
 

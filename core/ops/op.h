@@ -245,6 +245,9 @@ struct OpDef {
   uint32_t optional_inputs = 0;
   // Bit i set: these inputs have one type (the specification's T, or its like), whatever it is.
   uint32_t one_type = 0;
+  // Bit i set: input i is of float, and the specification has no other type for it: no 16 bits that
+  // could be widened.
+  uint32_t float_inputs = 0;
   // Bit i set: input i may be unaligned bytes of a mapping (design section 3).
   uint32_t unaligned_inputs = 0;
   // Bit i set: of input i only those rows are read that other inputs choose: a table that is not

@@ -432,6 +432,7 @@ OpDef qlinear_def(std::string_view type) {
   def.min_inputs = 4;
   def.max_inputs = 5;
   def.optional_inputs = 1U << 2;  // X's zero point
+  def.float_inputs = 1U << 1 | 1U << 3;
   def.infer = [](OpInfer& infer) {
     FOLIO_TRY(const int64_t channels_last, infer.attrs().get_int("channels_last", 0));
     return infer_pool(infer, global, channels_last != 0);

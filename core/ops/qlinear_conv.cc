@@ -231,7 +231,8 @@ Status infer_qlinear(OpInfer& infer) { return infer_either(infer, infer.dtype(7)
                   .max_inputs = 9,
                   .infer = infer_qlinear,
                   .make = make_qlinear,
-                  .optional_inputs = kZeros});
+                  .optional_inputs = kZeros,
+                  .float_inputs = 0b1010010});
   }
   registry.add({.domain = "folio",
                 .type = "QLinearConvAdd",

@@ -310,9 +310,9 @@ Result<std::unique_ptr<OpKernel>> make_concat(OpBuild& build) {
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
-// `zeros`: places of zero points, which may be absent.
+// `zeros`: places of zero points, which may be absent; `scales`: those of scales.
 void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_inputs,
-         uint32_t zeros, InferFn infer, MakeFn make, bool elementwise = true) {
+         uint32_t zeros, uint32_t scales, InferFn infer, MakeFn make, bool elementwise = true) {
   registry.add({.domain = "com.microsoft",
                 .type = type,
                 .min_inputs = min_inputs,
@@ -320,20 +320,25 @@ void add(OpRegistry& registry, std::string_view type, int min_inputs, int max_in
                 .infer = infer,
                 .make = make,
                 .optional_inputs = zeros,
+                .float_inputs = scales,
                 .elementwise = elementwise});
 }
 
 }  // namespace
 
 [[gnu::cold]] void register_qlinear_elementwise(OpRegistry& registry) {
-  constexpr uint32_t kOfBoth = 1U << 2 | 1U << 5;
-  constexpr uint32_t kOfX = 1U << 2;
-  add(registry, "QLinearAdd", 7, 8, kOfBoth, infer_binary, make_plain<Binary<true>>);
-  add(registry, "QLinearMul", 7, 8, kOfBoth, infer_binary, make_plain<Binary<false>>);
-  add(registry, "QLinearSigmoid", 4, 5, kOfX, infer_like, make_unary);
-  add(registry, "QLinearLeakyRelu", 4, 5, kOfX, infer_like, make_unary);
-  add(registry, "QLinearSoftmax", 4, 5, kOfX, infer_like, make_softmax, false);
-  add(registry, "QLinearConcat", 5, kVariadic, 0, infer_concat, make_concat, false);
+  constexpr uint32_t kZerosOfBoth = 1U << 2 | 1U << 5;
+  constexpr uint32_t kZeroOfX = 1U << 2;
+  constexpr uint32_t kOfThree = 1U << 1 | 1U << 4 | 1U << 6;
+  constexpr uint32_t kOfTwo = 1U << 1 | 1U << 3;
+  constexpr uint32_t kOfParts = 0b01001001001001001001001001001001;  // of Y, and behind each part
+  add(registry, "QLinearAdd", 7, 8, kZerosOfBoth, kOfThree, infer_binary, make_plain<Binary<true>>);
+  add(registry, "QLinearMul", 7, 8, kZerosOfBoth, kOfThree, infer_binary,
+      make_plain<Binary<false>>);
+  add(registry, "QLinearSigmoid", 4, 5, kZeroOfX, kOfTwo, infer_like, make_unary);
+  add(registry, "QLinearLeakyRelu", 4, 5, kZeroOfX, kOfTwo, infer_like, make_unary);
+  add(registry, "QLinearSoftmax", 4, 5, kZeroOfX, kOfTwo, infer_like, make_softmax, false);
+  add(registry, "QLinearConcat", 5, kVariadic, 0, kOfParts, infer_concat, make_concat, false);
 }
 
 }  // namespace folio

@@ -187,7 +187,8 @@ Status infer_gemm(OpInfer& infer) {
                 .min_inputs = 6,
                 .max_inputs = 9,
                 .infer = infer_gemm,
-                .make = make_gemm});
+                .make = make_gemm,
+                .float_inputs = 1U << 1 | 1U << 4 | 1U << 7});
 }
 
 }  // namespace folio

@@ -200,6 +200,7 @@ Result<std::unique_ptr<OpKernel>> make_reduce(OpBuild& build) {
                 .max_inputs = 9,
                 .infer = infer_where,
                 .make = make_where,
+                .float_inputs = 1U << 2 | 1U << 5 | 1U << 7,
                 .elementwise = true});
   registry.add({.domain = "com.microsoft",
                 .type = "QLinearReduceMean",
@@ -207,7 +208,8 @@ Result<std::unique_ptr<OpKernel>> make_reduce(OpBuild& build) {
                 .max_inputs = 5,
                 .infer = infer_reduce,
                 .make = make_reduce,
-                .optional_inputs = 1U << 2});  // its zero point
+                .optional_inputs = 1U << 2,  // its zero point
+                .float_inputs = 1U << 1 | 1U << 3});
 }
 
 }  // namespace folio

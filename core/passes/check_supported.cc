@@ -37,20 +37,36 @@ void collect_nodes(const Graph& graph, std::vector<UnsupportedNode>* out) {
   }
 }
 
+// Of a node's input, if it is known.
+DType input_dtype(const Graph& graph, const Node& node, size_t i) {
+  if (node.inputs[i] == kNone) return DType::kUndefined;
+  const TypeInfo& type = graph.value(node.inputs[i]).type;
+  return type.is_tensor() ? type.dtype : DType::kUndefined;
+}
+
+Status check_float_inputs(const Graph& graph, const Node& node, uint32_t float_inputs) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const DType dtype = input_dtype(graph, node, i);
+    if (!has_bit(float_inputs, i) || dtype == DType::kUndefined || dtype == DType::kFloat) continue;
+    return invalid_graph(node.label(), ": input ", i, " is ", dtype_name(dtype),
+                         ", expected float");
+  }
+  return Status::ok();
+}
+
 // Whether those of a node's inputs whose types are known have the type of the first of them.
 Status check_one_type(const Graph& graph, const Node& node, uint32_t one_type) {
   size_t first = node.inputs.size();
   DType expected = DType::kUndefined;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (!has_bit(one_type, i) || node.inputs[i] == kNone) continue;
-    const TypeInfo& type = graph.value(node.inputs[i]).type;
-    if (!type.is_tensor() || type.dtype == DType::kUndefined) continue;
+    const DType dtype = input_dtype(graph, node, i);
+    if (!has_bit(one_type, i) || dtype == DType::kUndefined) continue;
     if (expected == DType::kUndefined) {
       first = i;
-      expected = type.dtype;
-    } else if (type.dtype != expected) {
-      return invalid_graph(node.label(), ": input ", i, " is ", dtype_name(type.dtype),
-                           ", expected ", dtype_name(expected), " as input ", first);
+      expected = dtype;
+    } else if (dtype != expected) {
+      return invalid_graph(node.label(), ": input ", i, " is ", dtype_name(dtype), ", expected ",
+                           dtype_name(expected), " as input ", first);
     }
   }
   return Status::ok();
@@ -63,6 +79,7 @@ Status check_types(const Graph& graph) {
     if (node.dead) continue;
     const OpDef* def = op_registry().find(node.domain, node.op_type, node.version);
     FOLIO_RETURN_IF_ERROR(check_one_type(graph, node, def->one_type));
+    FOLIO_RETURN_IF_ERROR(check_float_inputs(graph, node, def->float_inputs));
     for (const auto& subgraph : node.subgraphs) FOLIO_RETURN_IF_ERROR(check_types(*subgraph));
   }
   return Status::ok();

@@ -29,8 +29,9 @@ std::vector<UnsupportedNode> unsupported_nodes(const Model& model);
 std::vector<std::string> unsupported_operators(const Model& model);
 Status check_supported(const Model& model);
 
-// Whether inputs that an operator wants of one type (OpDef::one_type) are, where types are known,
-// in the graph as it was read: passes may keep weights of 16 bits beside floats.
+// Whether inputs that an operator wants of one type, or of float (OpDef::one_type, float_inputs),
+// are, where types are known, in the graph as it was read: passes may keep weights of 16 bits
+// beside floats, and widen others.
 Status check_types(const Graph& graph);
 
 // Types, dims and small integer contents of every value, by the operators' own rules.

@@ -59,6 +59,63 @@ TEST(CheckTypes, OneInputOfAnotherTypeIsRefusedAtEveryLevelWithItsNode) {
   }
 }
 
+// The specifications of these have no other type than float, so that there is nothing to widen.
+TEST(CheckTypes, AnInputThatIsAlwaysFloatIsRefusedAtEveryLevelWithItsNode) {
+  struct Always {
+    const char* domain;
+    const char* type;
+    std::string kinds;  // f: float or what is tried instead of it, else as it stands here
+    std::vector<std::vector<model_writer::Dim>> dims;
+  };
+  const std::vector<model_writer::Dim> one = {};
+  const std::vector<model_writer::Dim> image = {1, 1, 2, 2};
+  const std::vector<model_writer::Dim> matrix = {2, 2};
+  const std::vector<Always> operators = {
+      {"", "NonMaxSuppression", "ffiff", {{1, 2, 4}, {1, 1, 2}, {1}, {1}, {1}}},
+      {"", "QLinearConv", "ufuufufu", {image, one, one, {1, 1, 1, 1}, one, one, one, one}},
+      {"", "DynamicQuantizeLinear", "f", {{4}}},
+      {"com.microsoft", "QLinearConv", "ufuufufu", {image, one, one, image, one, one, one, one}},
+      {"com.microsoft", "QLinearAdd", "ufuufufu", {image, one, one, image, one, one, one, one}},
+      {"com.microsoft", "QLinearMul", "ufuufufu", {image, one, one, image, one, one, one, one}},
+      {"com.microsoft", "QLinearSigmoid", "ufufu", {image, one, one, one, one}},
+      {"com.microsoft", "QLinearLeakyRelu", "ufufu", {image, one, one, one, one}},
+      {"com.microsoft", "QLinearGlobalAveragePool", "ufufu", {image, one, one, one, one}},
+      {"com.microsoft", "QLinearConcat", "fuufuufu", {one, one, image, one, one, image, one, one}},
+      {"com.microsoft", "QGemm", "ufuufu", {matrix, one, one, matrix, one, one}},
+      {"com.microsoft", "DynamicQuantizeMatMul", "fuf", {matrix, matrix, one}},
+  };
+  for (const Always& op : operators) {
+    for (size_t other = 0; other < op.kinds.size(); ++other) {
+      if (op.kinds[other] != 'f') continue;
+      ModelWriter writer = plain_model();
+      GraphWriter& graph = writer.graph();
+      writer.opset("com.microsoft", 1);
+      std::vector<std::string> names;
+      for (size_t i = 0; i < op.kinds.size(); ++i) {
+        names.push_back("in" + std::to_string(i));
+        const auto type = op.kinds[i] == 'i'   ? kI64
+                          : op.kinds[i] == 'u' ? model_writer::ElementType::kUint8
+                          : i == other         ? kF16
+                                               : kF32;
+        graph.input(names[i], Type::tensor(type, op.dims[i]));
+      }
+      const bool is_dynamic = std::string_view(op.type) == "DynamicQuantizeLinear";
+      std::vector<std::string> outputs = {"y"};
+      if (is_dynamic) outputs.insert(outputs.end(), {"scale", "zero"});
+      auto& node = graph.node(op.type, {names.begin(), names.end()}, outputs);
+      node.named("it").in_domain(op.domain);
+      if (std::string_view(op.type) == "QLinearConcat") node.attr_int("axis", 1);
+      graph.output("y", Type::tensor_of_unknown_rank(kF32));
+      const std::string text = "input " + std::to_string(other) + " is float16, expected float";
+      for (const Optimize level : {Optimize::kOff, Optimize::kAll}) {
+        EXPECT_TRUE(
+            fails_with(status_at(writer, level), Code::kInvalidGraph, {"it", op.type, text}))
+            << op.type << " " << other;
+      }
+    }
+  }
+}
+
 TEST(CheckTypes, TheFirstInputMayBeTheOtherOne) {
   ModelWriter writer = plain_model();
   add_node(writer.graph(), {"MatMul", {{4, 8}, {8, 3}}, 0});
