@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -134,6 +135,17 @@ Status invalid_graph(const Parts&... parts) {
 template <typename... Parts>
 Status not_implemented(const Parts&... parts) {
   return error(Code::kNotImplemented, parts...);
+}
+
+// What `work` gives, or that it threw std::bad_alloc: for who knows of what it is part, such as a
+// node, and puts that before the message.
+template <typename Work>
+Status catching_bad_alloc(Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return error(Code::kOutOfMemory, "out of memory");
+  }
 }
 
 // A value, or the Status that says why there is none.

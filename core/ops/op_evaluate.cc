@@ -112,15 +112,16 @@ Result<std::vector<Value>> evaluate_outputs(const Evaluator& evaluator, const Re
 
   std::vector<Value> inputs;
   for (size_t i = 0; i < recipe.inputs.size(); ++i) {
-    FOLIO_TRY(Value value, input_value(*def, recipe, i));
-    inputs.push_back(std::move(value));
+    auto value = input_value(*def, recipe, i);
+    if (!value.is_ok()) return std::move(value).take_status().with_context(node.label());
+    inputs.push_back(std::move(value).take());
   }
   std::vector<const Value*> pointers;
   for (const Value& value : inputs) pointers.push_back(value.is_none() ? nullptr : &value);
   const std::vector<uint8_t> wanted(node.outputs.size(), 1);
   OpRun run(host, evaluator.kernels, evaluator.parallel);
   run.begin(pointers, wanted, {});
-  auto status = made.value()->run(run);
+  auto status = catching_bad_alloc([&] { return made.value()->run(run); });
   if (!status.is_ok()) return std::move(status).with_context(node.label());
   return std::move(run.outputs());
 }

@@ -20,7 +20,7 @@ constexpr size_t kMapFrom = size_t{1} << 20;  // below, malloc's own memory does
 
 Result<Ref<Arena>> Arena::create(size_t bytes) {
   const auto refuse = [&] {
-    return error(Code::kOutOfMemory, "cannot allocate an arena of ", bytes, " bytes");
+    return error(Code::kOutOfMemory, "cannot allocate ", bytes, " bytes");
   };
   if (bytes > SIZE_MAX / 2 || !allocation_allowed(bytes)) return refuse();
   const bool mapped = bytes >= kMapFrom;
@@ -117,7 +117,8 @@ Result<ArenaLease> ArenaPool::acquire(size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!made.is_ok()) {
     if (!temporary) --kept_leased_;
-    return std::move(made).take_status();
+    return error(Code::kOutOfMemory, "cannot allocate the arena of ", bytes,
+                 " bytes, in which the values of all nodes of a run stand");
   }
   Ref<Arena> arena = std::move(made).take();
   ++stats_.created;

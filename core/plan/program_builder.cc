@@ -81,7 +81,7 @@ class ProgramBuilder {
         const auto done = static_cast<size_t>(&node - graph_.nodes.data());
         FOLIO_RETURN_IF_ERROR(options_.progress(done, graph_.nodes.size()));
       }
-      auto status = add_step(&node);
+      auto status = catching_bad_alloc([&] { return add_step(&node); });
       if (!status.is_ok()) return std::move(status).with_context(node.label());
     }
     FOLIO_RETURN_IF_ERROR(add_outputs());

@@ -75,7 +75,7 @@ Status Frame::run(const std::vector<uint8_t>* needed) {
     if (!needed || (*needed)[s]) {
       FOLIO_RETURN_IF_ERROR(request_.control.check());
       const auto begin = request_.times ? std::chrono::steady_clock::now() : kNever;
-      auto status = run_step(step);
+      auto status = catching_bad_alloc([&] { return run_step(step); });
       if (request_.times) note_time(s, begin);
       if (!status.is_ok()) {
         if (status.code() == Code::kCancelled) return status;
@@ -153,12 +153,16 @@ Result<Tensor> Frame::allocate_output(int i, DType dtype, const Shape& shape) {
   return blocks_.tensor(dtype, shape);
 }
 
-// Gives a value that leaves its frame bytes that outlive it.
-Status make_owned(RunBlocks* blocks, Value* value) {
-  if (!value->is_tensor() || value->tensor().escapes()) return Status::ok();
+Status make_copy(RunBlocks* blocks, Value* value) {
   FOLIO_TRY(Tensor copy, blocks->copy(value->tensor()));
   *value = Value(std::move(copy));
   return Status::ok();
+}
+
+// Gives a value that leaves its frame bytes that outlive it.
+Status make_owned(RunBlocks* blocks, Value* value) {
+  if (!value->is_tensor() || value->tensor().escapes()) return Status::ok();
+  return make_copy(blocks, value);
 }
 
 bool is_constant(const Value& value) {
@@ -286,12 +290,10 @@ Status take_outputs(const Program& program, const RunRequest& request, const Fra
     const OutputMemory& memory = request.memory[i];
     if (memory.is_given()) {
       FOLIO_RETURN_IF_ERROR(deliver(port.name, memory, &out[i]));
-    } else if (shares_bytes(out, i)) {
-      FOLIO_TRY(Tensor copy, blocks->copy(out[i].tensor()));
-      out[i] = Value(std::move(copy));
-    } else {
-      FOLIO_RETURN_IF_ERROR(make_owned(blocks, &out[i]));
+      continue;
     }
+    auto status = shares_bytes(out, i) ? make_copy(blocks, &out[i]) : make_owned(blocks, &out[i]);
+    if (!status.is_ok()) return std::move(status).with_context(cat("output '", port.name, "'"));
   }
   *outputs = std::move(out);
   return Status::ok();

@@ -333,8 +333,11 @@ Status Session::bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* r
     // Kernels read whole elements: memory that a caller cut out of a larger piece may stand
     // anywhere.
     if (input.value.is_tensor() && !is_aligned_for(input.value.tensor())) {
-      FOLIO_TRY(Tensor aligned, copy_tensor(input.value.tensor()));
-      request->inputs[index] = Value(std::move(aligned));
+      auto aligned = copy_tensor(input.value.tensor());
+      if (!aligned.is_ok()) {
+        return std::move(aligned).take_status().with_context(cat("input '", input.name, "'"));
+      }
+      request->inputs[index] = Value(std::move(aligned).take());
     }
   }
   for (size_t i = 0; i < ports.size(); ++i) {

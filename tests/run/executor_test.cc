@@ -437,5 +437,54 @@ TEST(Executor, AStackOfNothingHasTheDeclaredDims) {
   EXPECT_EQ(outputs.value()[0].tensor().shape(), Shape({0, 3}));
 }
 
+// ---------------------------------------------------------------- memory that is not there
+
+bool refuse_large(size_t bytes) { return bytes < size_t{1} << 20; }
+bool throw_for_large(size_t bytes) {
+  if (!refuse_large(bytes)) throw std::bad_alloc();
+  return true;
+}
+
+// Of a run with no room for a MiB.
+Status status_without(bool (*hook)(size_t), const ModelWriter& writer) {
+  const auto session = open_session(writer);
+  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
+  ArenaPool::process().trim();
+  BlockPool::process().trim();
+  const Value x = vector_of(std::vector<float>(size_t{1} << 18, 1));
+  set_allocation_hook(hook);
+  Status status = run_all(*session.value(), {{"x", x}}).status();
+  set_allocation_hook(nullptr);
+  return status;
+}
+
+TEST(Executor, NamesTheNodeForWhichThereIsNoMemory) {
+  ModelWriter writer = vector_model();
+  writer.graph().node("NonZero", {"x"}, {"y"}).named("places");
+  writer.graph().output("y", model_writer::Type::tensor_of_unknown_rank(kI64));
+  for (const auto hook : {refuse_large, throw_for_large}) {
+    EXPECT_TRUE(
+        fails_with(status_without(hook, writer), Code::kOutOfMemory, {"node 'places' (NonZero)"}));
+  }
+}
+
+TEST(Executor, NamesTheOutputThatThereIsNoMemoryFor) {
+  ModelWriter writer = vector_model();
+  writer.graph().output("x", f32_type({"n"}));
+  EXPECT_TRUE(fails_with(status_without(refuse_large, writer), Code::kOutOfMemory,
+                         {"output 'x'", " bytes"}));
+}
+
+TEST(Executor, SaysThatTheArenaIsOfAllNodes) {
+  ModelWriter writer = vector_model();
+  GraphWriter& graph = writer.graph();
+  graph.node("Neg", {"x"}, {"a"});
+  graph.node("Cos", {"a"}, {"b"});
+  graph.node("ReduceSum", {"b"}, {"y"});
+  graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+  EXPECT_TRUE(fails_with(status_without(refuse_large, writer), Code::kOutOfMemory,
+                         {"arena of ", " bytes", "values of all nodes"}));
+}
+
 }  // namespace
 }  // namespace folio
