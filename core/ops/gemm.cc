@@ -1,7 +1,9 @@
 // General matrix product: y = alpha * A' * B' + beta * C.
 //
 // Source: ONNX operator spec, Gemm, opsets 1, 6 (broadcast attribute), 7, 9, 11 (C optional), 13;
-//         com.microsoft FusedGemm: activation, activation_alpha, activation_beta.
+//         com.microsoft FusedGemm: activation, activation_alpha, activation_beta,
+//         activation_gamma; parameters that are absent are the function's own defaults (ONNX
+//         Runtime wants all of them).
 // Shapes: A' [m, k] (A transposed when transA), B' [k, n], C broadcasts to [m, n] one way.
 // Types:  Gemm: float by kernels; float16 and bfloat16 in float; double, (u)int32, (u)int64
 //         (alpha and beta as the element type). FusedGemm: float by kernels; float16 and bfloat16
@@ -210,7 +212,10 @@ Status infer(OpInfer& infer) {
 Result<Activation> parse_fused_gemm(const Attributes& attrs) {
   FOLIO_TRY(Activation activation, parse_fused_activation(attrs, {}));
   FOLIO_TRY(activation.alpha, attrs.get_float("activation_alpha", activation.alpha));
-  FOLIO_TRY(activation.beta, attrs.get_float("activation_beta", activation.beta));
+  // Of Selu the second one is called gamma.
+  const bool has_gamma = activation.kind == Activation::Kind::kSelu;
+  const char* const second = has_gamma ? "activation_gamma" : "activation_beta";
+  FOLIO_TRY(activation.beta, attrs.get_float(second, activation.beta));
   return activation;
 }
 

@@ -28,6 +28,9 @@ constexpr ActivationRow kActivations[] = {
     {"Elu", Kind::kElu, 1.0F, 0},
     {"Softsign", Kind::kSoftsign, 0, 0},
     {"Softplus", Kind::kSoftplus, 0, 0},
+    {"Celu", Kind::kCelu, 1.0F, 0},
+    {"Selu", Kind::kSelu, 1.67326319217681884765625F, 1.05070102214813232421875F},
+    {"ParametricSoftplus", Kind::kParametricSoftplus, 1.0F, 1.0F},
     {"Clip", Kind::kClip, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()},
     {"Swish", Kind::kSwish, 1.0F, 0},
     {"HardSwish", Kind::kHardSwish, 0, 0},
@@ -49,6 +52,8 @@ void swish(const FolioKernels& kernels, int64_t n, float alpha, float* x) {
   }
 }
 
+double softplus(double v) { return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v)); }
+
 bool same_name(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -60,12 +65,13 @@ bool same_name(std::string_view a, std::string_view b) {
 bool Activation::takes_alpha() const {
   return kind == Kind::kAffine || kind == Kind::kLeakyRelu || kind == Kind::kThresholdedRelu ||
          kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid || kind == Kind::kElu ||
+         kind == Kind::kCelu || kind == Kind::kSelu || kind == Kind::kParametricSoftplus ||
          kind == Kind::kClip || kind == Kind::kSwish;
 }
 
 bool Activation::takes_beta() const {
   return kind == Kind::kAffine || kind == Kind::kScaledTanh || kind == Kind::kHardSigmoid ||
-         kind == Kind::kClip;
+         kind == Kind::kSelu || kind == Kind::kParametricSoftplus || kind == Kind::kClip;
 }
 
 void Activation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
@@ -100,11 +106,19 @@ void Activation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
       return kernels.shaped_f32[kFolioHardSigmoid](n, x, alpha, beta, x);
     case Kind::kElu:
       return kernels.shaped_f32[kFolioElu](n, x, alpha, beta, x);
+    case Kind::kCelu:
+      return kernels.shaped_f32[kFolioCelu](n, x, alpha, beta, x);
+    case Kind::kSelu:
+      return kernels.shaped_f32[kFolioSelu](n, x, alpha, beta, x);
     case Kind::kSoftsign:
       return kernels.unary_f32[kFolioSoftsign](n, x, x);
     case Kind::kScaledTanh:
       kernels.binary_f32[kFolioMul](n, x, 1, &beta, 0, x);
       kernels.unary_f32[kFolioTanh](n, x, x);
+      return kernels.binary_f32[kFolioMul](n, x, 1, &alpha, 0, x);
+    case Kind::kParametricSoftplus:
+      kernels.binary_f32[kFolioMul](n, x, 1, &beta, 0, x);
+      kernels.unary_f32[kFolioSoftplus](n, x, x);
       return kernels.binary_f32[kFolioMul](n, x, 1, &alpha, 0, x);
   }
 }
@@ -136,7 +150,13 @@ double Activation::of(double v) const {
     case Kind::kSoftsign:
       return v / (1 + std::abs(v));
     case Kind::kSoftplus:
-      return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v));
+      return softplus(v);
+    case Kind::kCelu:
+      return std::max(0.0, v) + std::min(0.0, a * std::expm1(v / a));
+    case Kind::kSelu:
+      return b * (v <= 0 ? a * std::expm1(v) : v);
+    case Kind::kParametricSoftplus:
+      return a * softplus(b * v);
     case Kind::kClip:
       return std::clamp(v, a, std::max(a, b));
     case Kind::kSwish:

@@ -2,8 +2,9 @@
 // layers and fused convolutions and products share.
 //
 // Source:  ONNX operator spec, LSTM: table of activation functions; com.microsoft FusedConv adds
-//          Clip(x) = min(max(x, alpha), beta); fuse_activations.cc further Swish(x) =
-//          x * sigmoid(alpha * x), HardSwish, Gelu (by erf) and GeluTanh.
+//          Clip(x) = min(max(x, alpha), beta), FusedGemm Celu, ParametricSoftplus(x) =
+//          alpha * Softplus(beta * x) and Selu, whose gamma stands in beta; fuse_activations.cc
+//          further Swish(x) = x * sigmoid(alpha * x), HardSwish, Gelu (by erf) and GeluTanh.
 // Owns:    plain values.
 // Errors:  kInvalidGraph for a name that is not in the table.
 #pragma once
@@ -29,6 +30,9 @@ struct Activation {
     kElu,
     kSoftsign,
     kSoftplus,
+    kCelu,
+    kSelu,
+    kParametricSoftplus,
     kClip,
     kSwish,
     kHardSwish,
