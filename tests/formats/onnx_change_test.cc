@@ -1,7 +1,13 @@
 // Files that somebody writes to between the two walks over a tensor: the second one stores no more
 // than the first one counted.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
+#include "core/base/utf8.h"
 #include "core/formats/onnx/wire_reader.h"
 #include "tests/formats/onnx_case.h"
 
@@ -103,6 +109,66 @@ TEST(OnnxChange, FloatsThatBecomeMoreAreAnError) {
   many.bytes(F::kName, "1234567");
   many.bytes(F::kName, "w");
   expect_change_found(few, many);
+}
+
+// Two mappings of the same memory, as those of two processes that have a file open.
+class SharedBytes {
+ public:
+  explicit SharedBytes(const std::string& bytes) : size_(bytes.size()) {
+    const int fd = memfd_create("shared", MFD_CLOEXEC);
+    EXPECT_EQ(write(fd, bytes.data(), size_), static_cast<ssize_t>(size_));
+    void* const read = mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
+    void* const written = mmap(nullptr, size_, PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    EXPECT_NE(read, MAP_FAILED);
+    EXPECT_NE(written, MAP_FAILED);
+    read_ = static_cast<const uint8_t*>(read);
+    written_ = static_cast<uint8_t*>(written);
+  }
+  ~SharedBytes() {
+    munmap(const_cast<uint8_t*>(read_), size_);
+    munmap(written_, size_);
+  }
+  SharedBytes(const SharedBytes&) = delete;
+  SharedBytes& operator=(const SharedBytes&) = delete;
+
+  Bytes bytes() const { return {read_, size_}; }
+  volatile uint8_t* at(size_t offset) { return written_ + offset; }
+
+ private:
+  size_t size_;
+  const uint8_t* read_;
+  uint8_t* written_;
+};
+
+TEST(OnnxChange, NamesAndTextsAreCheckedAsTheyWereCopied) {
+  constexpr int kReads = 400;
+  PbWriter message;
+  message.bytes(1, std::string(1 << 18, 'n'));
+  SharedBytes shared(message.str());
+  std::atomic<bool> is_over{false};
+  // The name's first byte comes and goes; what is read may be of either moment.
+  std::thread other([&] {
+    volatile uint8_t* const first = shared.at(shared.bytes().size() - (1 << 18));
+    while (!is_over.load()) {
+      *first = 0xff;
+      for (int i = 0; i < 100; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+      *first = 'n';
+    }
+  });
+  for (int i = 0; i < kReads; ++i) {
+    std::string name;
+    std::string text;
+    WireReader names(shared.bytes(), shared.bytes().data(), "Message");
+    const Status status =
+        names.each_field([&](uint32_t) { return names.read_name("name", &name); });
+    EXPECT_TRUE(!status.is_ok() || utf8_valid(name));
+    WireReader texts(shared.bytes(), shared.bytes().data(), "Message");
+    EXPECT_TRUE(texts.each_field([&](uint32_t) { return texts.read_text(&text); }).is_ok());
+    EXPECT_TRUE(utf8_valid(text));
+  }
+  is_over = true;
+  other.join();
 }
 
 }  // namespace

@@ -162,12 +162,12 @@ Status WireReader::read_name(const char* field, std::string* out) {
     return invalid_graph("byte ", at, ": ", message_name_, ".", field, " has ", bytes.size(),
                          " bytes; at most ", kMaxNameBytes, " are allowed");
   }
-  const std::string_view text(as_chars(bytes.data()), bytes.size());
-  if (!utf8_valid(text)) {
+  // The copy is checked: the file may change at any time.
+  out->assign(as_chars(bytes.data()), bytes.size());
+  if (!utf8_valid(*out)) {
     return invalid_graph("byte ", at, ": ", message_name_, ".", field, " is not valid UTF-8: '",
-                         utf8_shortened(utf8_repaired(text.substr(0, 100)), 100), "'");
+                         utf8_shortened(utf8_repaired(out->substr(0, 100)), 100), "'");
   }
-  out->assign(text);
   return Status::ok();
 }
 
@@ -176,9 +176,8 @@ Status WireReader::append_name(const char* field, std::vector<std::string>* out)
 }
 
 Status WireReader::read_text(std::string* out) {
-  Bytes bytes;
-  FOLIO_RETURN_IF_ERROR(read_bytes(&bytes));
-  *out = utf8_repaired(std::string_view(as_chars(bytes.data()), bytes.size()));
+  FOLIO_RETURN_IF_ERROR(read_string(out));
+  if (!utf8_valid(*out)) *out = utf8_repaired(*out);
   return Status::ok();
 }
 
