@@ -97,7 +97,7 @@ class QdqFuser {
     const bool is_mixed = x.dtype == DType::kInt8 && w.dtype == DType::kUint8;
     return !is_portable_ || (!is_mixed && x.zero != kNone && w.zero != kNone);
   }
-  // ... and, of other operators, scales of one dim.
+  // ... and, of sums, products and windows' averages, scales of one dim.
   bool takes_scales(const Quantization& q) const {
     return !is_portable_ || (q.scales->rank() == 0 && (!q.zeros || q.zeros->rank() == 0));
   }
@@ -373,7 +373,7 @@ class QdqFuser {
     if (function.inputs.size() != 1 || !activation(function.inputs[0], &x)) return;
     if (counts_otherwise(function)) return;
     if (!quantized_after(id, &gone, &y) || gone.size() != 2 || x.dtype != y.dtype) return;
-    if (!takes_scales(x) || !takes_scales(y)) return;
+    if (function.op_type == "AveragePool" && (!takes_scales(x) || !takes_scales(y))) return;
     replace(gone, make(function, "QLinear" + function.op_type,
                        {x.codes, x.scale, x.zero, y.scale, y.zero}));
   }
@@ -401,16 +401,14 @@ class QdqFuser {
     std::vector<ValueId> codes;
     std::vector<ValueId> inputs = {y.scale, y.zero};
     bool is_same = true;
-    bool fits = takes_scales(y);
     for (const ValueId input : node(id).inputs) {
       if (!activation(input, &x) || x.dtype != y.dtype) return;
       is_same = is_same && x.same_as(y);
-      fits = fits && takes_scales(x);
       codes.push_back(x.codes);
       inputs.insert(inputs.end(), {x.codes, x.scale, x.zero});
     }
     if (!is_same) {
-      if (fits) replace(gone, make(node(id), "QLinearConcat", std::move(inputs)));
+      replace(gone, make(node(id), "QLinearConcat", std::move(inputs)));
       return;
     }
     Node moved = std::move(node(id));

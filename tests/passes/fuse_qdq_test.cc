@@ -270,6 +270,33 @@ TEST(FuseQdq, WhatOnnxRuntimeHasNoKernelForIsNotSaved) {
   EXPECT_EQ(count_of(sum("scale1", "zero1"), "Add"), 0);
 }
 
+// ONNX Runtime 1.30 refuses scales of one dim of sums, products and averages alone.
+TEST(FuseQdq, ScalesOfOneDimAreSavedWhereOthersTakeThem) {
+  const auto unary = [](const char* type) {
+    return [type](GraphWriter& graph) {
+      graph.initializer(f32_tensor("scale1", {1}, {0.25F}));
+      graph.initializer(ints("zero1", ElementType::kUint8, {1}, {0}));
+      auto& node = graph.node(type, {"xd"}, {"c"});
+      const bool is_window = std::string_view(type) == "AveragePool";
+      if (is_window) node.attr_ints("kernel_shape", {1, 1});
+      const bool is_global = std::string_view(type) == "GlobalAveragePool";
+      const int64_t side = is_global ? 1 : 2;
+      quantize(graph, "c", "scale1", "zero1", {1, 2, side, side});
+    };
+  };
+  for (const char* type : {"Sigmoid", "LeakyRelu", "GlobalAveragePool"}) {
+    EXPECT_EQ(saved_count(unary(type), (std::string("QLinear") + type).c_str()), 1) << type;
+  }
+  EXPECT_EQ(saved_count(unary("AveragePool"), "QLinearAveragePool"), 0);
+  const Rest concat = [](GraphWriter& graph) {
+    graph.initializer(f32_tensor("scale1", {1}, {0.25F}));
+    graph.initializer(ints("zero1", ElementType::kUint8, {1}, {0}));
+    graph.node("Concat", {"xd", "xd"}, {"c"}).attr_int("axis", 1);
+    quantize(graph, "c", "scale1", "zero1", {1, 4, 2, 2});
+  };
+  EXPECT_EQ(saved_count(concat, "QLinearConcat"), 1);
+}
+
 TEST(FuseIntegerMatMul, GivesFloatsAtOnce) {
   const auto product = [](bool is_shared) {
     return [is_shared](GraphWriter& graph) {
