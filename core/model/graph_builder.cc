@@ -28,7 +28,7 @@ bool is_of_passes(const Node& node, std::string_view name) {
   const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  if (is_one_of({"half_weights", "planes", "winograd"})) return true;
+  if (is_one_of({"half_weights", "keeps_finite", "planes", "winograd"})) return true;
   // com.microsoft's fused operators have these themselves, and one of ONNX's.
   return node.domain.empty() && node.op_type != "CausalConvWithState" &&
          is_one_of({"activation", "activation_params", "channels_last"});

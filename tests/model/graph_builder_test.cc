@@ -413,7 +413,8 @@ TEST(GraphBuilder, AttributesThatOnlyPassesWriteAreLeftOut) {
     ModelWriter writer = plain_model(8, 17);
     writer.opset("com.microsoft", 1);
     auto& node = writer.graph().node(each.type, {"x", "w"}, {"y"}).in_domain(each.domain);
-    for (const char* name : {"group", "planes", "winograd", "half_weights", "channels_last"}) {
+    for (const char* name :
+         {"group", "planes", "winograd", "half_weights", "keeps_finite", "channels_last"}) {
       node.attr_int(name, 1);
     }
     node.attr_string("activation", "Relu").attr_floats("activation_params", {1});
