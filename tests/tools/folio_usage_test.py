@@ -1,5 +1,6 @@
 """Proves that `folio` refuses what makes no sense with exit code 2 and one line that says why."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,24 @@ class Failures(FolioCase):
                 self.assertIn("Nonesuch", self.one_error_line(folio("memory", odd, *option), 4))
                 self.one_error_line(folio("memory", self.folder / "none.onnx", *option), 3)
                 self.one_error_line(folio("memory", path, "--dim", "z=1", *option), 2)
+
+    def test_a_folder_for_temporary_files_that_is_none_is_named(self):
+        path = self.write("m.onnx", matmul_model())
+        for wrong, why in ((self.folder / "missing", "No such file"), (path, "Not a directory")):
+            for command in (["memory", path, "--modes"], ["bench", path, "--profile"]):
+                with self.subTest(TMPDIR=wrong, command=command[0]):
+                    line = self.one_error_line(
+                        folio(*command, env=dict(os.environ, TMPDIR=str(wrong))), 3)
+                    self.assertIn(f"cannot make a temporary folder in '{wrong}': {why}", line)
+                    self.assertIn("set TMPDIR to", line)
+
+    def test_a_pack_store_in_a_folder_with_a_colon_is_refused(self):
+        folder = self.folder / "a:b"
+        folder.mkdir()
+        line = self.one_error_line(folio("memory", self.write("m.onnx", matmul_model()), "--modes",
+                                         env=dict(os.environ, TMPDIR=str(folder))), 3)
+        self.assertIn("set TMPDIR to a folder without one", line)
+        self.assertEqual(list(folder.iterdir()), [])
 
 
 if __name__ == "__main__":

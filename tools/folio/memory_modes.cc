@@ -251,6 +251,11 @@ void write_plot(const MemoryCommand& command, const std::vector<Way>& ways) {
 int run_memory_modes(const CommonOptions& common, const MemoryCommand& command) {
   const RandomInputs checked(command.input);  // refuses bad options before the first process
   const ScratchFolder folder;
+  if (folder.file("").find(':') != std::string::npos) {  // folio.pack_store would be two folders
+    throw CliError(kExitCannotRun, "'" + folder.file("") +
+                                       "' cannot be a pack store's name, which has no colon; set "
+                                       "TMPDIR to a folder without one");
+  }
   std::vector<Way> ways;
   const std::vector<fs::path> files = files_of(command.model);
   for (const fs::path& file : files) {

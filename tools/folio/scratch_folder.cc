@@ -36,6 +36,19 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// Where temporary folders go, whether it is there or not: std::filesystem::temp_directory_path has
+// other variables too, and of one that is wrong it names none.
+std::string parent_folder() {
+  const char* const named = std::getenv("TMPDIR");
+  return named != nullptr && *named != '\0' ? named : "/tmp";
+}
+
+[[noreturn]] void refuse(const std::string& parent, int error) {
+  throw CliError(kExitCannotRun, "cannot make a temporary folder in '" + parent +
+                                     "': " + std::strerror(error) +
+                                     "; set TMPDIR to a folder that can be written to");
+}
+
 // Signals stay blocked here, and a terminal's go to another session.
 [[noreturn]] void be_guard(const std::string& path, int life_line) {
   setsid();
@@ -54,10 +67,9 @@ class SignalsBlocked {
 
 ScratchFolder::ScratchFolder() {
   const SignalsBlocked until_it_is_guarded;
-  std::string name = (std::filesystem::temp_directory_path() / "folio-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) {
-    throw CliError(kExitCannotRun, "cannot make " + name + ": " + std::strerror(errno));
-  }
+  const std::string parent = parent_folder();
+  std::string name = parent + "/folio-XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) refuse(parent, errno);
   path_ = name;
   start_guard();
 }
