@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from folio_cli_test import (FLOAT, FOLIO, UNKNOWN_MODEL, FolioCase, double_model, folio,
-                            model, node, port)
+                            matmul_model, model, node, port)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import skipping
@@ -51,6 +51,17 @@ class Convert(FolioCase):
         self.assertEqual((report["data_bytes"], report["nodes_before"], report["nodes"]),
                          (0, 1, 1))
         self.assertNotIn("data_file", report)
+
+    def test_the_pack_file_is_named(self):
+        source = self.write("m.onnx", matmul_model())
+        out = self.folder / "out.onnx"
+        text = self.check(folio("convert", source, "-o", out, "--pack"), 0).stdout
+        self.assertEqual(text.splitlines()[-1], f"{out}.fpack: 1 weights packed, 100.0 KB")
+        self.assertTrue(Path(f"{out}.fpack").exists())
+        report = json.loads(folio("convert", source, "-o", out, "--pack", "--json").stdout)
+        self.assertEqual(report["pack_file"], f"{out}.fpack")
+        self.assertEqual((report["written_blob_count"], report["written_blob_bytes"]), (1, 102400))
+        self.assertNotIn("pack_file", json.loads(folio("convert", source, "-o", out, "--json").stdout))
 
     def test_exit_codes(self):
         source = self.write("m.onnx", double_model())

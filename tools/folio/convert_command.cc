@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/pack_report.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/progress_line.h"
 #include "tools/folio/timing.h"
@@ -18,6 +20,17 @@ std::string data_file(const ConvertCommand& command) {
   const std::filesystem::path output(command.output);
   if (command.external_file.empty()) return command.output + ".data";
   return (output.parent_path() / command.external_file).string();
+}
+
+std::string pack_file(const ConvertCommand& command) { return command.output + ".fpack"; }
+
+FolioPackResult pack(const ConvertCommand& command) {
+  ProgressLine line("packing " + command.output);
+  folio::SessionOptions session;
+  session.progress([&line](const std::string&, double done) { return line.show(done); });
+  folio::PackOptions options;
+  options.path = pack_file(command);
+  return folio::pack(folio::Model::open(command.output), session, options);
 }
 
 }  // namespace
@@ -41,12 +54,8 @@ int run_convert(const CommonOptions& common, const ConvertCommand& command) {
     options.progress = [&line](const std::string&, double fraction) { return line.show(fraction); };
     info = with_usage_errors([&] { return model.save(command.output, options); });
   }
-  if (command.pack) {
-    ProgressLine line("packing " + command.output);
-    folio::SessionOptions session;
-    session.progress([&line](const std::string&, double done) { return line.show(done); });
-    folio::pack(folio::Model::open(command.output), session);
-  }
+  std::optional<FolioPackResult> packed;
+  if (command.pack) packed = pack(command);
   const double seconds = (wall_ms() - start_ms) / 1e3;
   if (command.json) {
     nlohmann::ordered_json json = {{"model", command.model},
@@ -59,6 +68,10 @@ int run_convert(const CommonOptions& common, const ConvertCommand& command) {
     json["nodes"] = info.node_count;
     json["initializers"] = info.initializer_count;
     json["initializer_bytes"] = info.initializer_bytes;
+    if (packed) {
+      json["pack_file"] = pack_file(command);
+      add_written(*packed, &json);
+    }
     json["seconds"] = seconds;
     print_json(json, JsonForm::kOneLine);
     return kExitOk;
@@ -71,6 +84,7 @@ int run_convert(const CommonOptions& common, const ConvertCommand& command) {
     std::printf("%s: %llu bytes\n", one_line(data_file(command)).c_str(),
                 static_cast<unsigned long long>(info.data_bytes));
   }
+  if (packed) std::printf("%s\n", written_text(pack_file(command), *packed).c_str());
   return kExitOk;
 }
 
