@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -29,6 +30,13 @@ std::string one_line(const std::string& text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
   return line;
+}
+
+void say_error(const std::string& message) {
+  std::fflush(stdout);
+  // Over the line of progress of the process that started this one.
+  const char* const start = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
+  std::fprintf(stderr, "%sfolio: %s\n", start, one_line(message).c_str());
 }
 
 std::pair<std::string, std::string> split_assignment(const std::string& option,

@@ -53,6 +53,9 @@ auto with_usage_errors(Call&& call) {
 // `text` with every control character replaced by a space: what is printed stays one line.
 std::string one_line(const std::string& text);
 
+// One line on standard error, as for every error of the command; what was printed comes before it.
+void say_error(const std::string& message);
+
 // "a, b".
 std::string list_text(const std::vector<std::string>& names);
 

@@ -1,7 +1,5 @@
 // The `folio` command: reads the command line and calls one subcommand.
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -81,10 +79,7 @@ class Cli {
 
   static int report(const std::string& message, ExitCode code) {
     std::fflush(stdout);
-    if (message.empty()) return code;
-    // Over the line of progress of the process that started this one.
-    const char* const start = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
-    std::fprintf(stderr, "%sfolio: %s\n", start, one_line(message).c_str());
+    if (!message.empty()) say_error(message);
     return code;
   }
 
@@ -392,7 +387,8 @@ class Cli {
     repeated(command, "--dim", &pack_.dims, "NAME=N", "a free dimension that sessions will fix");
     add_session_options(command, &pack_.session);
     command->footer(
-        "Sessions find MODEL.fpack by themselves, and stores by the key folio.pack_store.\n"
+        "Sessions find MODEL.fpack by themselves, and stores by the key folio.pack_store. A model\n"
+        "that cannot be packed does not stop the others; the exit code says that there was one.\n"
         "Examples:\n"
         "  folio pack model.onnx\n"
         "  folio pack models/*.onnx --store /var/cache/folio\n"

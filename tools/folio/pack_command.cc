@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/pack_report.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/progress_line.h"
 #include "tools/folio/random_inputs.h"
@@ -19,13 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Align = Table::Align;
-
-std::string size_text(uint64_t bytes) {
-  const auto number = static_cast<double>(bytes);
-  if (bytes < 10 << 10) return std::to_string(bytes) + " bytes";
-  if (bytes < 10 << 20) return number_text("%.1f KB", number / (1 << 10));
-  return number_text("%.1f MB", number / (1 << 20));
-}
 
 // Bytes of "20G" and the like; "": 0.
 uint64_t parse_limit(const std::string& text) {
@@ -46,15 +40,22 @@ uint64_t parse_limit(const std::string& text) {
 }
 
 // A dim that the model lacks would be packed for nothing.
-void check_dims(const PackCommand& command, const folio::Model& model) {
+void check_dims(const PackCommand& command, const std::string& path, const folio::Model& model) {
   InputOptions named;
   named.dims = command.dims;
-  RandomInputs(named).check_names(ports_of(model.inputs()));
+  const RandomInputs checked(named);
+  try {
+    checked.check_names(ports_of(model.inputs()));
+  } catch (const CliError& error) {
+    if (command.models.size() == 1) throw;
+    // The others may have it.
+    throw CliError(kExitCannotRun, path + ": " + error.what());
+  }
 }
 
 FolioPackResult pack_one(const PackCommand& command, const std::string& path) {
   const folio::Model model = folio::Model::open(path);
-  check_dims(command, model);
+  check_dims(command, path, model);
   folio::SessionOptions session = make_session_options(command.session);
   for (const std::string& dim : command.dims) {
     const auto [name, value] = split_assignment("--dim", dim, SplitAt::kLast);
@@ -93,6 +94,61 @@ std::string target_of(const PackCommand& command, const std::string& model) {
   if (!command.store.empty()) return command.store;
   if (command.replace) return (command.output.empty() ? model : command.output) + ".fpack";
   return command.output.empty() ? model + ".fpack" : command.output;
+}
+
+std::string result_text(const PackCommand& command, const std::string& target,
+                        const FolioPackResult& result) {
+  if (command.replace) {
+    const uint64_t packed = result.written_blob_count - result.raw_blob_count;
+    return one_line(target) + ": " + std::to_string(packed) + " weights packed, " +
+           size_text(result.written_blob_bytes - result.raw_blob_bytes) + "; " +
+           std::to_string(result.raw_blob_count) + " as they are, " +
+           size_text(result.raw_blob_bytes) + "; all read back and equal";
+  }
+  if (command.check) {
+    return one_line(target) + ": " + std::to_string(result.found_blob_count) + " weights found, " +
+           std::to_string(result.missing_blob_count) + " missing";
+  }
+  return written_text(target, result);
+}
+
+Json result_json(const PackCommand& command, const std::string& target,
+                 const FolioPackResult& result) {
+  Json json = {{"target", target}};
+  add_written(result, &json);
+  json["missing_blob_count"] = result.missing_blob_count;
+  if (command.replace) {
+    json["raw_blob_count"] = result.raw_blob_count;
+    json["raw_blob_bytes"] = result.raw_blob_bytes;
+  }
+  return json;
+}
+
+// Packs one of the models and says how that went, on standard error if it went wrong. Throws what
+// every other model would throw, too.
+ExitCode pack_and_say(const PackCommand& command, const std::string& model) {
+  Json json = {{"model", model}};
+  ExitCode code = kExitOk;
+  const auto fail = [&](const std::string& error, ExitCode why) {
+    code = why;
+    json["error"] = error;
+    say_error(error);
+  };
+  try {
+    const FolioPackResult result = pack_one(command, model);
+    const std::string target = target_of(command, model);
+    if (!command.json) std::printf("%s\n", result_text(command, target, result).c_str());
+    json.update(result_json(command, target, result));
+    if (result.missing_blob_count != 0) code = kExitTestFailed;
+  } catch (const folio::Error& error) {
+    fail(error.what(), exit_code_of(error));
+  } catch (const CliError& error) {
+    if (error.exit_code() == kExitUsage) throw;
+    fail(error.what(), error.exit_code());
+  }
+  if (command.json) print_json(json, JsonForm::kOneLine);
+  std::fflush(stdout);
+  return code;
 }
 
 void print_file(const Json& json) {
@@ -170,44 +226,18 @@ int run_pack(const CommonOptions& common, const PackCommand& command) {
     throw CliError(kExitUsage, "--replace goes without --check, --store, --isa and --dim");
   }
   load_library(common);
-  bool is_complete = true;
+  make_session_options(command.session);  // refuses what every model would refuse
+  ExitCode result = kExitOk;
+  size_t failed = 0;
   for (const std::string& model : command.models) {
-    const FolioPackResult result = pack_one(command, model);
-    is_complete = is_complete && result.missing_blob_count == 0;
-    const std::string target = target_of(command, model);
-    if (command.json) {
-      Json json = {{"model", model},
-                   {"target", target},
-                   {"written_blob_count", result.written_blob_count},
-                   {"written_blob_bytes", result.written_blob_bytes},
-                   {"found_blob_count", result.found_blob_count},
-                   {"missing_blob_count", result.missing_blob_count}};
-      if (command.replace) {
-        json["raw_blob_count"] = result.raw_blob_count;
-        json["raw_blob_bytes"] = result.raw_blob_bytes;
-      }
-      print_json(json, JsonForm::kOneLine);
-    } else if (command.replace) {
-      const uint64_t packed = result.written_blob_count - result.raw_blob_count;
-      std::printf("%s: %llu weights packed, %s; %llu as they are, %s; all read back and equal\n",
-                  target.c_str(), static_cast<unsigned long long>(packed),
-                  size_text(result.written_blob_bytes - result.raw_blob_bytes).c_str(),
-                  static_cast<unsigned long long>(result.raw_blob_count),
-                  size_text(result.raw_blob_bytes).c_str());
-    } else if (command.check) {
-      std::printf("%s: %llu weights found, %llu missing\n", target.c_str(),
-                  static_cast<unsigned long long>(result.found_blob_count),
-                  static_cast<unsigned long long>(result.missing_blob_count));
-    } else {
-      std::printf("%s: %llu weights packed, %s%s\n", target.c_str(),
-                  static_cast<unsigned long long>(result.written_blob_count),
-                  size_text(result.written_blob_bytes).c_str(),
-                  result.found_blob_count > 0
-                      ? (", " + std::to_string(result.found_blob_count) + " were there").c_str()
-                      : "");
-    }
+    const ExitCode one = pack_and_say(command, model);
+    if (one != kExitOk && one != kExitTestFailed) ++failed;
+    // As folio compare has it; a weight that is missing (1) comes last: more is known of it.
+    if (one == kExitCannotRun || (result != kExitCannotRun && one > result)) result = one;
   }
-  return is_complete ? kExitOk : kExitTestFailed;
+  if (failed == 0 || command.models.size() == 1) return result;
+  throw CliError(result, std::to_string(failed) + " of " + std::to_string(command.models.size()) +
+                             " models could not be " + (command.check ? "checked" : "packed"));
 }
 
 int run_store(const CommonOptions& common, const StoreCommand& command) {
