@@ -10,8 +10,8 @@ import unittest
 from pathlib import Path
 
 from folio_cli_test import (BOOL, DOUBLE, FLOAT, FLOAT16, FOLIO, INT64, STRING, UINT8,
-                            UNKNOWN_MODEL, FolioCase, double_model, folio, identity_model, model,
-                            node, number, port, text)
+                            UNKNOWN_MODEL, FolioCase, double_model, folio, identity_model,
+                            matmul_model, model, node, number, port, text)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import skipping
@@ -90,6 +90,30 @@ class AgainstFolio(CompareCase):
         self.assertGreater(output["magnitude"], 0)
         self.assertAlmostEqual(output["cosine"], 1)
         self.assertEqual(output["rows"], 0)  # of one element
+
+    def test_where_packed_weights_come_from_is_said(self):
+        path = self.write("m.onnx", matmul_model())
+        other = ["--against-config", "session.disable_prepacking=1"]
+        self.assertIn("Folio: packed weights: 1 made, 0 found, from: memory\n"
+                      "other: packed weights: 0 made, 0 found, from: none\n",
+                      self.compare(0, path, *other).stdout)
+        self.check(folio("pack", path), 0)
+        report = self.one(0, path, *other)
+        self.assertEqual((report["folio"]["pack"]["source"], report["folio"]["pack"]["found"]),
+                         ("file", 1))
+        self.assertEqual(report["folio"]["pack"]["sidecar_bytes"], 102400)
+        self.assertEqual(report["against"]["pack"]["source"], "none")
+        self.assertIn("Folio: packed weights: 0 made, 1 found, from: a pack file\n",
+                      self.compare(0, path).stdout)
+        store = ["--config", f"folio.pack_store={self.folder}/store",
+                 "--config", "folio.pack_sidecar=off"]
+        self.assertIn("Folio: packed weights: 1 made, 0 found, from: a store\n",
+                      self.compare(0, path, *store).stdout)
+        self.assertIn("Folio: packed weights: 0 made, 1 found, from: a store\n",
+                      self.compare(0, path, *store).stdout)
+        several = self.compare(0, path, self.write("d.onnx", double_model())).stdout
+        self.assertIn(f"{path}: Folio: packed weights: 0 made, 1 found, from: a pack file\n", several)
+        self.assertNotIn("d.onnx: Folio", several)
 
     def test_free_dims_are_named_unless_given(self):
         path = self.write("m.onnx", double_model())

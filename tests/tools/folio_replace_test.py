@@ -74,7 +74,7 @@ class Replace(FolioCase):
         self.assertEqual((packs["packed"], packs["heap_bytes"]), (0, 0))
         self.assertEqual(packs["sidecar_bytes"], 102400)
         text = self.check(folio("bench", out, "--iterations", 2), 0).stdout
-        self.assertIn("packed weights: 0 made, 1 found, from: file", text)
+        self.assertIn("packed weights: 0 made, 1 found, from: a pack file", text)
 
     def test_convert_gives_the_weights_back(self):
         source, out = self.replaced()

@@ -19,6 +19,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/host_value.h"
+#include "tools/folio/pack_report.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/progress_line.h"
@@ -61,8 +62,7 @@ struct BenchResult {
   long vm_pte = 0;
   Faults load_faults;  // counts of the phase
   Faults run_faults;
-  folio::PackCacheStats packs{};
-  std::string pack_source;
+  nlohmann::ordered_json pack;  // pack_use_json
   uint64_t arena_bytes = 0;
   uint64_t planned_bytes = 0;  // arena of a run of the first session
   uint64_t live_bytes = 0;     // below which no arena can be
@@ -196,18 +196,12 @@ nlohmann::json parsed(const folio::MemoryReport& report) {
 
 // What the library says of itself after the runs.
 void ask_library(const Bench& bench, BenchResult* result) {
-  result->packs = folio::PackCache::shared_stats();
+  result->pack = pack_use_json(bench.session);
   const folio::MemoryReport process = folio::Env().memory_report();
   for (const auto& entry : process.entries()) {
     if (entry.kind == "arena") result->arena_bytes += entry.bytes;
   }
-  result->pack_source = "none";
   const folio::MemoryReport session = bench.session.memory_report();
-  for (const auto& entry : session.entries()) {
-    if (entry.kind == "packed" && entry.bytes != 0) {
-      result->pack_source = entry.is_private ? "memory" : "file";
-    }
-  }
   // Keys in --config and FOLIO_CONFIG count too, so that only the session knows.
   result->threads = folio::cpu_info().default_thread_count;
   const auto report = parsed(session);
@@ -244,28 +238,6 @@ nlohmann::ordered_json memory_json(const ProcessMemory& memory) {
           {"file_huge", memory.file_huge}};
 }
 
-nlohmann::ordered_json pack_json(const BenchResult& r) {
-  const folio::PackCacheStats& packs = r.packs;
-  return {{"hits", packs.hit_count},
-          {"misses", packs.miss_count},
-          {"source", r.pack_source},
-          {"found", packs.found_count},
-          {"packed", packs.packed_count},
-          {"packed_bytes", packs.packed_bytes},
-          {"written", packs.written_count},
-          {"absent", packs.absent_count},
-          {"misfit", packs.misfit_count},
-          {"damaged", packs.damaged_count},
-          {"ignored_files", packs.ignored_file_count},
-          {"hashed_bytes", packs.hashed_bytes},
-          {"memo_bytes", packs.memo_bytes},
-          {"declared_bytes", packs.declared_bytes},
-          {"cached_bytes", packs.cached_bytes},
-          {"heap_bytes", packs.heap_blob_bytes},
-          {"sidecar_bytes", packs.sidecar_blob_bytes},
-          {"store_bytes", packs.store_blob_bytes}};
-}
-
 nlohmann::ordered_json to_json(const BenchCommand& command, const BenchResult& r) {
   nlohmann::ordered_json json;
   json["backend"] = "folio";
@@ -300,7 +272,7 @@ nlohmann::ordered_json to_json(const BenchCommand& command, const BenchResult& r
   json["majflt_load"] = r.load_faults.major;
   json["minflt_run"] = r.run_faults.minor;
   json["majflt_run"] = r.run_faults.major;
-  json["pack"] = pack_json(r);
+  json["pack"] = r.pack;
   json["arena_bytes"] = r.arena_bytes;
   json["arena_planned_bytes"] = r.planned_bytes;
   json["arena_live_bytes"] = r.live_bytes;
@@ -364,10 +336,7 @@ void print_table(const BenchCommand& command, const BenchResult& r) {
                 megabytes(r.planned_bytes), megabytes(r.live_bytes),
                 100 * (megabytes(r.planned_bytes) / megabytes(r.live_bytes) - 1));
   }
-  std::printf("packed weights: %llu made, %llu found, from: %s\n",
-              static_cast<unsigned long long>(r.packs.packed_count + r.packs.written_count),
-              static_cast<unsigned long long>(r.packs.found_count + r.packs.hit_count),
-              r.pack_source.c_str());
+  std::printf("%s\n", pack_use_text(r.pack).c_str());
   if (r.profile) std::printf("\n%s", profile_text(*r.profile, command.top).c_str());
 }
 

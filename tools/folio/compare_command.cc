@@ -21,6 +21,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/compare.h"
+#include "tools/folio/pack_report.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/random_inputs.h"
 #include "tools/folio/side_process.h"
@@ -93,6 +94,7 @@ struct Side {
   std::vector<std::string> options;
   std::string version;
   std::map<std::string, std::vector<double>> samples;  // of each metric, one per round
+  nlohmann::json pack;                                 // of the last round; null: has no packs
   std::vector<std::string> free_dims;
   std::vector<std::string> output_names;
   std::vector<HostValue> outputs;
@@ -151,6 +153,7 @@ void measure_once(const CompareCommand& command, const Model& model, bool wants_
       side->samples[metric.key].push_back(said[metric.key].get<double>());
     }
   }
+  if (said.contains("pack")) side->pack = said["pack"];
   side->free_dims = strings_in(said, "free_dims");
   side->output_names = strings_in(said, "output_names");
   if (!one.error.empty()) {
@@ -333,6 +336,7 @@ Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 Json side_json(const Side& side) {
   Json json = {{"backend", side.backend}, {"version", side.version}};
   for (const Metric& metric : kMetrics) json[metric.key] = finite(side.median(metric.key));
+  json["pack"] = side.pack;
   json["stage"] = side.error.empty() ? Json(nullptr) : Json(side.stage);
   json["error"] = side.error.empty() ? Json(nullptr) : Json(side.error);
   return json;
@@ -394,6 +398,11 @@ void print_notes(const Comparison& c, const std::string& prefix) {
   }
 }
 
+void print_pack_use(const Side& side, const std::string& prefix) {
+  if (side.pack.is_null()) return;
+  std::printf("%s%s: %s\n", prefix.c_str(), side.label.c_str(), pack_use_text(side.pack).c_str());
+}
+
 void print_one(const CompareCommand& command, const Comparison& c) {
   using Align = Table::Align;
   const uint32_t threads = command.session.threads;
@@ -409,6 +418,8 @@ void print_one(const CompareCommand& command, const Comparison& c) {
                or_dash("%.2f", c.ratio(metric.key))});
   }
   std::printf("%s\n", table.text().c_str());
+  for (const Side& side : c.sides) print_pack_use(side, "");
+  if (!c.sides[0].pack.is_null()) std::printf("\n");
   if (!c.outputs.empty()) {
     Table outputs({{"output", Align::kLeft},
                    {"", Align::kLeft},
@@ -477,7 +488,14 @@ void print_many(const std::vector<Comparison>& all) {
              mean_text(all, "load_ms"), "", mean_text(all, "anon_run"),
              mean_text(all, "peak_anon_load"), ""});
   std::printf("%s\n", table.text().c_str());
-  for (const Comparison& c : all) print_notes(c, one_line(c.model.name) + ": ");
+  for (const Comparison& c : all) {
+    const std::string prefix = one_line(c.model.name) + ": ";
+    print_notes(c, prefix);
+    for (const Side& side : c.sides) {
+      // Packing in memory is what every load does, and no news.
+      if (is_from_file(side.pack)) print_pack_use(side, prefix);
+    }
+  }
 }
 
 // ---- All models -------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/ort_peer.h"
+#include "tools/folio/pack_report.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/random_inputs.h"
@@ -64,6 +65,8 @@ class FolioPeer : public Peer {
   }
 
   void settle() override { session_->wait_packed(); }
+
+  nlohmann::ordered_json pack_use() const override { return pack_use_json(*session_); }
 
   std::vector<HostValue> outputs() const override {
     std::vector<HostValue> values;
@@ -161,6 +164,7 @@ void measure(const CommonOptions& common, const CompareSideCommand& command, nlo
   give_inputs(command, random, peer.get(), said);
   (*said)["stage"] = "run";
   run(command, peer.get(), said);
+  (*said)["pack"] = peer->pack_use();
   (*said)["output_names"] = peer->output_names();
   (*said)["stage"] = "outputs";
   if (command.outputs >= 0) write_outputs(command.outputs, *peer);

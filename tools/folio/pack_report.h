@@ -1,5 +1,6 @@
-// What the command says of packed weights: those that it wrote.
+// What the command says of packed weights: those that it wrote, and those that a session uses.
 //
+// JSON:    the object `pack` of folio bench and folio compare, docs/folio_command.md.
 // Threads: any.
 // Errors:  none of its own.
 #pragma once
@@ -20,5 +21,14 @@ std::string written_text(const std::string& target, const FolioPackResult& resul
 
 // The same for programs.
 void add_written(const FolioPackResult& result, nlohmann::ordered_json* json);
+
+// What became of the weights of `session`, the process's only model.
+nlohmann::ordered_json pack_use_json(const folio::Session& session);
+
+// "packed weights: 0 made, 3 found, from: a pack file", of that object.
+std::string pack_use_text(const nlohmann::json& use);
+
+// Whether any are mapped from a pack file or a store.
+bool is_from_file(const nlohmann::json& use);
 
 }  // namespace folio_cli

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class Peer {
   virtual void run() = 0;
   // Waits for what goes on behind the first runs.
   virtual void settle() {}
+  // As pack_use_json has it; null: the runtime has no such thing.
+  virtual nlohmann::ordered_json pack_use() const { return nullptr; }
   virtual std::vector<HostValue> outputs() const = 0;  // in the order of output_names
 };
 
