@@ -434,6 +434,15 @@ class BenchCommand(FolioCase):
         self.assertAlmostEqual(report["out_sum"], 2 * sum(singles), 5)
         self.assertAlmostEqual(report["out_abs"], 2 * sum(map(abs, singles)), 5)
 
+    def test_inputs_from_files_are_what_is_run(self):
+        source = self.write("x.npy", npy("<f4", [3], struct.pack("<3f", 1, 2, -4)))
+        report = json.loads(self.bench("--json", "--iterations", "1", "--input", f"x={source}"))
+        self.assertEqual((report["out_count"], report["out_sum"], report["out_abs"]), (3, -2, 14))
+        for wrong in (f"z={source}", f"x={source.with_suffix('.txt')}", "x"):
+            with self.subTest(wrong=wrong):
+                path = self.folder / "m.onnx"
+                self.one_error_line(folio("bench", path, "--input", wrong), 2)
+
     def test_threads_are_those_that_the_session_has(self):
         for arguments, threads in ((["--config", "folio.threads=1"], 1), (["--threads", "2"], 2),
                                    (["--threads", "1000"], 256)):

@@ -18,12 +18,12 @@
 #include <thread>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/feeds.h"
 #include "tools/folio/host_value.h"
 #include "tools/folio/pack_report.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/progress_line.h"
-#include "tools/folio/random_inputs.h"
 #include "tools/folio/run_profile.h"
 #include "tools/folio/scratch_folder.h"
 #include "tools/folio/table.h"
@@ -71,33 +71,20 @@ struct BenchResult {
   std::optional<RunProfile> profile;
 };
 
-// The inputs that all sessions of the model run on, and the outputs that they are asked for.
-struct Feeds {
-  std::vector<std::string> input_names;
-  std::vector<folio::Value> input_values;
-  std::vector<folio::Input> inputs;
-  std::vector<std::string> output_names;
-
-  Feeds(const folio::Session& session, const RandomInputs& random) {
-    const std::vector<Port> ports = ports_of(session.inputs());
-    random.check_names(ports);
-    for (const Port& port : ports) {
-      input_names.push_back(port.name);
-      input_values.push_back(to_value(random.make(port)));
-    }
-    for (size_t i = 0; i < ports.size(); ++i) inputs.emplace_back(input_names[i], input_values[i]);
-    for (const folio::ValueInfo& info : session.outputs()) output_names.push_back(info.name);
-  }
-};
+std::vector<std::string> output_names_of(const folio::Session& session) {
+  std::vector<std::string> names;
+  for (const folio::ValueInfo& info : session.outputs()) names.push_back(info.name);
+  return names;
+}
 
 struct Bench {
   folio::Session session;
   std::vector<folio::Value> outputs;
 
-  double timed_run(const Feeds& feeds) {
+  double timed_run(const Feeds& feeds, const std::vector<std::string>& output_names) {
     const double start = wall_ms();
     outputs.clear();
-    outputs = session.run(feeds.inputs, feeds.output_names);
+    outputs = session.run(feeds.inputs, output_names);
     return wall_ms() - start;
   }
 };
@@ -165,18 +152,20 @@ void wait_packed(std::vector<Bench>* benches, BenchResult* result) {
   result->pack_wait_ms = wall_ms() - start;
 }
 
-void run_all(const BenchCommand& command, const RandomInputs& random, std::vector<Bench>* benches,
+void run_all(const BenchCommand& command, const FeedSource& source, std::vector<Bench>* benches,
              BenchResult* result) {
-  const Feeds feeds(benches->front().session, random);
+  // All sessions are of one model: the same inputs and outputs.
+  const Feeds feeds = source.make(benches->front().session);
+  const std::vector<std::string> names = output_names_of(benches->front().session);
   ProgressLine line("running " + command.model, progress_of(command));
   for (Bench& bench : *benches) {
-    const double ms = bench.timed_run(feeds);
+    const double ms = bench.timed_run(feeds, names);
     if (&bench == &benches->front()) result->first_run_ms = ms;
     line.show(0);
   }
   wait_packed(benches, result);
   Bench& first = benches->front();
-  for (uint32_t i = 0; i < command.warmup; ++i) first.timed_run(feeds);
+  for (uint32_t i = 0; i < command.warmup; ++i) first.timed_run(feeds, names);
   const double start = wall_ms();
   const auto fraction_done = [&]() -> double {
     const auto count = static_cast<double>(result->run_ms.size());
@@ -184,7 +173,7 @@ void run_all(const BenchCommand& command, const RandomInputs& random, std::vecto
     return count == 0 ? 0 : (wall_ms() - start) / (command.seconds * 1e3);
   };
   for (double done = 0; (done = fraction_done()) < 1; line.show(done)) {
-    result->run_ms.push_back(first.timed_run(feeds));
+    result->run_ms.push_back(first.timed_run(feeds, names));
   }
   sum_output(first, result);
   std::sort(result->run_ms.begin(), result->run_ms.end());
@@ -355,7 +344,7 @@ void hold(const BenchCommand& command) {
 }  // namespace
 
 int run_bench(const CommonOptions& common, const BenchCommand& command) {
-  const RandomInputs random(command.input);  // refuses bad options before the load
+  const FeedSource source(command.inputs, command.input);  // refuses bad options before the load
   const bool runs = command.iterations > 0 || command.seconds > 0;
   std::optional<ScratchFolder> traces;
   if (command.profile || !command.trace.empty()) {
@@ -370,7 +359,7 @@ int run_bench(const CommonOptions& common, const BenchCommand& command) {
   std::vector<Bench> benches = load(command, traces ? traces->file("trace") : "", &result);
   const Faults before = faults_now();
   if (runs) {
-    run_all(command, random, &benches, &result);
+    run_all(command, source, &benches, &result);
   } else {
     wait_packed(&benches, &result);
   }

@@ -123,6 +123,7 @@ int run_test(const CommonOptions& common, const TestCommand& command);
 
 struct BenchCommand {
   std::string model;
+  std::vector<std::string> inputs;  // NAME=FILE
   uint32_t warmup = 3;
   uint32_t iterations = 20;
   double seconds = 0;  // above 0: instead of iterations

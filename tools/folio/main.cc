@@ -136,6 +136,11 @@ class Cli {
              "a configuration key, see docs/config_keys.md; may be repeated");
   }
 
+  static void add_input_files(CLI::App* command, std::vector<std::string>* files) {
+    repeated(command, "--input", files, "NAME=FILE",
+             "an input from a .npy or .pb file; others are made up; may be repeated");
+  }
+
   static void add_input_options(CLI::App* command, InputOptions* input) {
     repeated(command, "--dim", &input->dims, "NAME=N",
              "value of a free dimension of made-up inputs (1); may be repeated");
@@ -173,8 +178,7 @@ class Cli {
     CLI::App* command =
         add_command("run", "run a model once", [this] { return run_run(common_, run_); });
     command->add_option("MODEL", run_.model, ".onnx or .ort file")->required();
-    repeated(command, "--input", &run_.inputs, "NAME=FILE",
-             "an input from a .npy or .pb file; others are made up; may be repeated");
+    add_input_files(command, &run_.inputs);
     command->add_option("--output-dir", run_.output_dir, "write each output there as .npy")
         ->type_name("DIR");
     command->add_flag("--json", run_.json, "one JSON object on standard output");
@@ -212,6 +216,7 @@ class Cli {
     CLI::App* command = add_command("bench", "measure load, runs and memory",
                                     [this] { return run_bench(common_, bench_); });
     command->add_option("MODEL", bench_.model, ".onnx or .ort file")->required();
+    add_input_files(command, &bench_.inputs);
     count(command, "--warmup", &bench_.warmup, 0, "runs before the timed ones (3)");
     count(command, "--iterations", &bench_.iterations, 0, "timed runs (20); 0: only load");
     command->add_option("--seconds", bench_.seconds, "timed runs for so long, instead")
@@ -237,6 +242,7 @@ class Cli {
     command->footer(
         "Examples:\n"
         "  folio bench model.onnx --threads 2\n"
+        "  folio bench model.onnx --input image=cat.npy\n"
         "  folio bench bert.onnx --dim batch=1 --dim sequence=128 --seconds 5 --json\n"
         "  folio bench model.onnx --threads 1 --profile --trace runs.json\n"
         "  folio bench model.onnx --iterations 1 --sessions 100 --hold");

@@ -10,13 +10,12 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/element_type.h"
+#include "tools/folio/feeds.h"
 #include "tools/folio/host_value.h"
 #include "tools/folio/npy.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/progress_line.h"
-#include "tools/folio/random_inputs.h"
 #include "tools/folio/table.h"
-#include "tools/folio/tensor_pb.h"
 #include "tools/folio/test_layout.h"
 
 namespace folio_cli {
@@ -26,13 +25,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownElements = 6;
-
-HostValue read_input(const std::string& path, const folio::ValueInfo& info) {
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".npy") return read_npy(path, info.type);
-  if (extension == ".pb") return read_pb(path, info.kind);
-  throw CliError(kExitUsage, "--input " + info.name + "=" + path + ": neither .npy nor .pb");
-}
 
 std::string first_elements(const HostValue& tensor) {
   std::string text;
@@ -235,52 +227,13 @@ folio::Session open_session(const RunCommand& command) {
   return folio::Session(command.model, options);
 }
 
-std::map<std::string, std::string> input_files(const RunCommand& command) {
-  std::map<std::string, std::string> files;
-  for (const std::string& option : command.inputs) {
-    const auto [name, file] = split_assignment("--input", option, SplitAt::kFirst);
-    if (!files.emplace(name, file).second) {
-      throw CliError(kExitUsage, "--input " + name + " is given twice");
-    }
-  }
-  return files;
-}
-
-std::string names_of(const std::vector<folio::ValueInfo>& infos) {
-  std::string names;
-  for (const folio::ValueInfo& info : infos) names += (names.empty() ? "" : ", ") + info.name;
-  return names;
-}
-
 }  // namespace
 
 int run_run(const CommonOptions& common, const RunCommand& command) {
-  auto files = input_files(command);
-  const RandomInputs random(command.input);
+  const FeedSource source(command.inputs, command.input);  // refuses bad options before the load
   load_library(common);
   folio::Session session = open_session(command);
-  const std::vector<folio::ValueInfo> infos = session.inputs();
-  random.check_names(ports_of(infos));
-  std::vector<std::string> names;
-  std::vector<folio::Value> values;
-  const auto add = [&](const folio::ValueInfo& info, bool may_make_up) {
-    const auto file = files.find(info.name);
-    if (file == files.end() && !may_make_up) return;
-    const HostValue value =
-        file == files.end() ? random.make(port_of(info)) : read_input(file->second, info);
-    if (file != files.end()) files.erase(file);
-    names.push_back(info.name);
-    values.push_back(to_value(value));
-  };
-  for (const folio::ValueInfo& info : infos) add(info, true);
-  for (const folio::ValueInfo& info : session.overridable_initializers()) add(info, false);
-  if (!files.empty()) {
-    throw CliError(kExitUsage, "--input " + files.begin()->first +
-                                   ": the model's inputs are: " + names_of(infos));
-  }
-  std::vector<folio::Input> inputs;
-  for (size_t i = 0; i < names.size(); ++i) inputs.emplace_back(names[i], values[i]);
-  const std::vector<folio::Value> outputs = session.run(inputs);
+  const std::vector<folio::Value> outputs = session.run(source.make(session).inputs);
   // A store gets what was packed when all is; without one nobody needs the rest.
   const auto names_store = [](const std::string& entry) {
     return entry.rfind("folio.pack_store=", 0) == 0;
