@@ -638,29 +638,6 @@ class OtherCommands(FolioCase):
                          [("odd one", "Nonesuch")])
         self.assertIn("odd one", self.check(folio("inspect", path), 4).stdout)
 
-    def test_doctor(self):
-        report = json.loads(self.check(folio("doctor", "--json"), 0).stdout)
-        self.assertEqual(list(report), ["versions", "cpu", "limits", "memory", "warnings"])
-        keys = [key for section in report.values() if section != report["warnings"]
-                for key in section]
-        self.assertEqual([key for key in keys if not re.fullmatch("[a-z0-9_]+", key)], [])
-        for section, key in (("memory", "total_kib"), ("memory", "page_bytes"),
-                             ("limits", "mappings"), ("cpu", "affinity_cpus")):
-            self.assertIsInstance(report[section][key], int)
-        self.assertIsInstance(report["cpu"]["features"], list)
-        self.assertIn("kernels in use", self.check(folio("doctor"), 0).stdout)
-
-    def test_doctor_names_what_folio_cpu_takes(self):
-        def cpu(**variables):
-            result = self.check(folio("doctor", "--json", env=dict(os.environ, **variables)), 0)
-            self.assertEqual(result.stderr, "")
-            return json.loads(result.stdout)["cpu"]
-
-        known = cpu()
-        again = cpu(FOLIO_CPU=known["folio_cpu"])
-        self.assertEqual(again["kernels"], known["kernels"])
-        self.assertEqual(cpu(FOLIO_CPU="ref")["folio_cpu"], "ref")
-
 
 if __name__ == "__main__":
     if not FOLIO.exists():

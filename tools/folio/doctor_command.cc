@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/doctor_environment.h"
+#include "tools/folio/doctor_findings.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/process_memory.h"
 #include "tools/folio/table.h"
@@ -23,51 +25,6 @@ namespace folio_cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Sections of rows, in the order in which they were added: a JSON object of objects for programs,
-// titles and texts for people.
-class Findings {
- public:
-  struct Row {
-    std::string title;
-    std::string text;
-  };
-  struct Section {
-    std::string title;
-    std::vector<Row> rows;
-  };
-
-  void begin(const std::string& key, const std::string& title) {
-    key_ = key;
-    sections_.push_back({title, {}});
-  }
-  void add(const std::string& key, const std::string& title, const Json& value,
-           const std::string& text) {
-    data_[key_][key] = value;
-    sections_.back().rows.push_back({title, text});
-  }
-  void add(const std::string& key, const std::string& title, const std::string& text) {
-    add(key, title, text, text);
-  }
-  void add_number(const std::string& key, const std::string& title, int64_t number) {
-    add(key, title, number, std::to_string(number));
-  }
-  void warn(const std::string& text) { warnings_.push_back(text); }
-
-  Json data() const {
-    Json all = data_;
-    all["warnings"] = warnings_;
-    return all;
-  }
-  const std::vector<Section>& sections() const { return sections_; }
-  const std::vector<std::string>& warnings() const { return warnings_; }
-
- private:
-  std::string key_;
-  Json data_;
-  std::vector<Section> sections_;
-  std::vector<std::string> warnings_;
-};
 
 std::string trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -126,13 +83,6 @@ void find_cpu(Findings* out) {
   out->add_number("affinity_cpus", "cpus in the affinity mask", cpu.logical_cpu_count);
   out->add_number("online_cpus", "cpus online", sysconf(_SC_NPROCESSORS_ONLN));
   out->add_number("default_threads", "threads by default", cpu.default_thread_count);
-  const std::pair<const char*, const char*> variables[] = {{"env_folio_threads", "FOLIO_THREADS"},
-                                                           {"env_folio_cpu", "FOLIO_CPU"},
-                                                           {"env_folio_config", "FOLIO_CONFIG"}};
-  for (const auto& [key, name] : variables) {
-    const char* value = std::getenv(name);
-    if (value != nullptr) out->add(key, name, value);
-  }
 }
 
 // A number, or null for `unlimited`.
@@ -251,8 +201,10 @@ void print_text(const Findings& findings) {
 int run_doctor(const CommonOptions& common, const DoctorCommand& command) {
   load_library(common);
   Findings findings;
+  const folio::Env env = collect_warnings(&findings);
   find_versions(common, &findings);
   find_cpu(&findings);
+  find_environment(&findings);
   find_limits(&findings);
   find_page_cache(&findings);
   if (command.json) {
