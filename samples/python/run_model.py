@@ -17,7 +17,10 @@ PLACES = {"GetErrorMessage": 8, "ReleaseStatus": 9, "CreateSession": 64, "Sessio
 
 class Folio:
     def __init__(self, path):
-        library = ctypes.CDLL(path)
+        try:
+            library = ctypes.CDLL(path)
+        except OSError as error:
+            raise SystemExit(f"{error}; the first argument is the path of libfolio.so.1")
         library.FolioGetApiBase.restype = POINTER(c_void_p)
         get_api = ctypes.CFUNCTYPE(POINTER(c_void_p), ctypes.c_uint32)(library.FolioGetApiBase()[0])
         self.table = get_api(1)
@@ -36,10 +39,13 @@ class Folio:
         return out
 
 
-def main(library, model, dims, *numbers):
-    folio = Folio(library)
+def parsed(library, model, dims, *numbers):
     shape = [int(dim) for dim in dims.split(",")]
-    data = (c_float * math.prod(shape))(*map(float, numbers))  # what is left out is 0
+    return library, model, shape, (c_float * math.prod(shape))(*map(float, numbers))  # what is left out is 0
+
+
+def main(library, model, shape, data):
+    folio = Folio(library)
     session = folio.get("CreateSession", None, c_char_p(model.encode()), None)
     names = [folio.get("ValueInfoGetName", folio.get(entry, session, c_size_t(0)), kind=c_char_p)
              for entry in ("SessionGetInput", "SessionGetOutput")]
@@ -56,4 +62,9 @@ def main(library, model, dims, *numbers):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        arguments = parsed(*sys.argv[1:])
+    except (IndexError, TypeError, ValueError) as error:  # more numbers than elements, too few arguments, no numbers
+        print(f"run_model.py: {error}\n\n{__doc__}", file=sys.stderr)
+        sys.exit(2)
+    main(*arguments)

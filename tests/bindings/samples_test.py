@@ -69,12 +69,24 @@ class Samples(unittest.TestCase):
     def test_csharp_server(self):
         self.check_servers(["mono", BUILD / "csharp/ModelServer.exe", MODEL], MONO_PATH=str(LIB))
 
+    def python_error(self, status, *arguments):
+        program = [sys.executable, "-B", ROOT / "samples/python/run_model.py", *arguments]
+        done = subprocess.run([*map(str, program)], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done.stderr
+
     def test_python_sample_fits_a_page_and_says_what_is_wrong(self):
-        self.assertLessEqual(len((ROOT / "samples/python/run_model.py").read_text().splitlines()), 60)
-        done = subprocess.run([sys.executable, "-B", str(ROOT / "samples/python/run_model.py"), str(LIB / "libfolio.so.1"),
-                               "/nothing.onnx", "1"], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("/nothing.onnx", done.stderr)
+        self.assertLessEqual(len((ROOT / "samples/python/run_model.py").read_text().splitlines()), 72)
+        self.assertIn("/nothing.onnx", self.python_error(1, LIB / "libfolio.so.1", "/nothing.onnx", "1"))
+        self.assertIn("the path of libfolio.so.1", self.python_error(1, "/nothing.so", MODEL, "1"))
+
+    def test_python_sample_without_arguments_says_how_it_is_used(self):
+        library = LIB / "libfolio.so.1"
+        for wrong in ([], [library], [library, MODEL], [library, MODEL, "a"], [library, MODEL, "1", "a"],
+                      [library, MODEL, "1", "2", "3"]):
+            with self.subTest(arguments=wrong):
+                self.assertIn("python3 run_model.py LIBFOLIO.so.1 MODEL DIM", self.python_error(2, *wrong))
 
 
 if __name__ == "__main__":
