@@ -23,7 +23,8 @@ endif()
 string(SUBSTRING "${FOLIO_NOTICES}" 0 ${common} FOLIO_NOTICES)
 configure_file(cmake/debian/copyright.in ${debian_dir}/copyright @ONLY)
 folio_gzip(${PROJECT_SOURCE_DIR}/cmake/debian/changelog ${debian_dir}/changelog.Debian.gz)
-folio_gzip(${PROJECT_SOURCE_DIR}/CHANGELOG.md ${debian_dir}/changelog.gz)
+folio_page(${PROJECT_SOURCE_DIR}/CHANGELOG.md ${debian_dir}/CHANGELOG.md "docs/" "../folio/") # from share/doc/PACKAGE
+folio_gzip(${debian_dir}/CHANGELOG.md ${debian_dir}/changelog.gz)
 configure_file(cmake/debian/folio.1 ${debian_dir}/folio.1 @ONLY)
 folio_gzip(${debian_dir}/folio.1 ${debian_dir}/folio.1.gz)
 

@@ -6,19 +6,45 @@ if(NOT TARGET folio)
 endif()
 include(CMakePackageConfigHelpers)
 
+# A file that is the same keeps its time.
+function(folio_write target text)
+  set(before "")
+  if(EXISTS ${target})
+    file(READ ${target} before)
+  endif()
+  if(NOT before STREQUAL text)
+    file(WRITE ${target} "${text}")
+  endif()
+endfunction()
+
+# folio_page SOURCE TARGET FROM TO: a page for another folder than its own. FROM is a regular expression of what its links to
+# pages begin with, TO what they begin with there; tests/c_api/package_test.py follows them.
+function(folio_page source target from to)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(READ ${source} text)
+  string(REGEX REPLACE "\\]\\(${from}([a-z_]+\\.(md|svg))" "](${to}\\1" text "${text}")
+  folio_write(${target} "${text}")
+endfunction()
+
+# All pages stand in one folder.
+set(pages_dir ${PROJECT_BINARY_DIR}/pages)
+folio_page(${PROJECT_SOURCE_DIR}/CHANGELOG.md ${pages_dir}/CHANGELOG.md "docs/" "")
+
 install(TARGETS folio EXPORT folio-targets
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
 install(DIRECTORY c_api/include/folio DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 if(TARGET folio_ort) # a package of its own: package.cmake
   install(TARGETS folio_ort LIBRARY
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/${FOLIO_ORT_DIR} COMPONENT onnxruntime NAMELINK_COMPONENT onnxruntime)
-  install(FILES LICENSE THIRD-PARTY-NOTICES docs/dropin.md
-          DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libfolio-onnxruntime COMPONENT onnxruntime)
+  set(dropin_doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/libfolio-onnxruntime)
+  file(RELATIVE_PATH to_pages /prefix/${dropin_doc_dir} /prefix/${CMAKE_INSTALL_DOCDIR})
+  folio_page(${PROJECT_SOURCE_DIR}/docs/dropin.md ${pages_dir}/onnxruntime/dropin.md "" "${to_pages}/")
+  install(FILES LICENSE THIRD-PARTY-NOTICES ${pages_dir}/onnxruntime/dropin.md DESTINATION ${dropin_doc_dir} COMPONENT onnxruntime)
 endif()
 if(TARGET folio_cli)
   install(TARGETS folio_cli COMPONENT tools)
 endif()
-install(FILES LICENSE THIRD-PARTY-NOTICES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+install(FILES LICENSE THIRD-PARTY-NOTICES ${pages_dir}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 file(GLOB pages CONFIGURE_DEPENDS docs/*.md docs/*.svg)
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 

@@ -82,6 +82,7 @@ set(stamp ${PROJECT_BINARY_DIR}/folio_deb.stamp)
 add_custom_command(OUTPUT ${stamp}
   COMMAND ${CMAKE_CPACK_COMMAND} --config ${PROJECT_BINARY_DIR}/CPackConfig.cmake > ${PROJECT_BINARY_DIR}/folio_deb.log
   COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-  DEPENDS ${ship_targets} ${PROJECT_BINARY_DIR}/CPackConfig.cmake ${PROJECT_SOURCE_DIR}/cmake/debian/put_right.cmake
+  DEPENDS ${ship_targets} ${pages} ${pages_dir}/CHANGELOG.md ${PROJECT_BINARY_DIR}/CPackConfig.cmake
+          ${PROJECT_SOURCE_DIR}/cmake/debian/put_right.cmake
   WORKING_DIRECTORY ${PROJECT_BINARY_DIR} COMMENT "Making the Debian packages" VERBATIM)
 add_custom_target(folio_deb ALL DEPENDS ${stamp})

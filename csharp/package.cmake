@@ -54,7 +54,10 @@ configure_file(package/FolioRuntime.nuspec.in ${nuget_dir}/FolioRuntime.nuspec @
 configure_file(package/content_types.xml "${nuget_dir}/[Content_Types].xml" COPYONLY)
 configure_file(package/rels.xml ${nuget_dir}/_rels/.rels COPYONLY)
 configure_file(package/FolioRuntime.targets ${nuget_dir}/build/net472/FolioRuntime.targets COPYONLY)
-configure_file(${PROJECT_SOURCE_DIR}/docs/csharp.md ${nuget_dir}/README.md COPYONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/csharp.md)
+file(READ ${PROJECT_SOURCE_DIR}/docs/csharp.md page)
+string(REGEX REPLACE "\\[([^]]*)\\]\\([a-z_]+\\.md[^)]*\\)" "\\1" page "${page}") # the package has no other pages to link to
+folio_write(${nuget_dir}/README.md "${page}")
 configure_file(${PROJECT_SOURCE_DIR}/LICENSE ${nuget_dir}/LICENSE COPYONLY)
 configure_file(${PROJECT_SOURCE_DIR}/THIRD-PARTY-NOTICES ${nuget_dir}/THIRD-PARTY-NOTICES COPYONLY)
 add_custom_command(OUTPUT ${nuget_file}
@@ -62,6 +65,6 @@ add_custom_command(OUTPUT ${nuget_file}
   COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_BINARY_DIR}/bundle/libfolio.so.1 ${PROJECT_BINARY_DIR}/bundle/libfolio_csharp.so ${native_dir}
   ${nuget_commands}
   COMMAND ${CMAKE_COMMAND} -E tar cf ${nuget_file} --format=zip "[Content_Types].xml" _rels FolioRuntime.nuspec README.md LICENSE THIRD-PARTY-NOTICES lib runtimes build
-  DEPENDS ${assembly} ${nuget_assemblies} folio_bundle folio_csharp_bundle ${nuget_dir}/FolioRuntime.nuspec
+  DEPENDS ${assembly} ${nuget_assemblies} folio_bundle folio_csharp_bundle ${nuget_dir}/FolioRuntime.nuspec ${nuget_dir}/README.md
   WORKING_DIRECTORY ${nuget_dir} COMMENT "Making the NuGet package" VERBATIM)
 add_custom_target(folio_nuget ALL DEPENDS ${nuget_file})

@@ -12,6 +12,7 @@ Usage: tidy.py [--root DIR] [--build DIR] [--json]
   function-size no function above 70 lines (kernel bodies below core/kernels/<isa>/ may be longer)
   words        unfinished-work marks: a to-do needs an issue number, the others are never right
   header-comment  a header starts with a comment: purpose, flow, owns, threads, errors
+  link         what a Markdown page links to beside it is there, headings of pages too
   weak-symbol  objects built with ISA flags define no weak symbol (--build DIR names a release build):
                the linker keeps one copy for everybody, and if it keeps the AVX-512 one, older machines crash
 
@@ -30,10 +31,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from page_links import dead_links
+
 FILE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 70
 
 CODE_FOLDERS = ("bindings", "c_api", "cmake", "core", "csharp", "java", "samples", "tests", "tools")
+PAGE_FOLDERS = CODE_FOLDERS + ("docs",)
 SKIPPED_FOLDERS = re.compile(r"^(build.*|out|bin|obj|target|node_modules|__pycache__|\..*)$")
 CXX_SUFFIXES = (".h", ".hpp", ".cc", ".c")
 CODE_SUFFIXES = CXX_SUFFIXES + (".py", ".cmake", ".sh", ".i", ".java", ".cs")
@@ -92,15 +96,18 @@ class Tree:
     def __init__(self, root):
         self.root = Path(root)
         self.texts = {}  # path from the root -> text
+        self.pages = []  # Markdown files, with the root
         self.findings = []
         for here, folders, names in os.walk(self.root):
             if Path(here) == self.root:
-                folders[:] = [f for f in folders if f in CODE_FOLDERS]
+                folders[:] = [f for f in folders if f in PAGE_FOLDERS]
             else:
                 folders[:] = [f for f in folders if not SKIPPED_FOLDERS.match(f)]
             for name in names:
                 if name.endswith(CODE_SUFFIXES) or name == "CMakeLists.txt":
                     self._read(Path(here) / name)
+                elif name.endswith(".md"):
+                    self.pages.append(Path(here) / name)
         self.texts = dict(sorted(self.texts.items()))
 
     def _read(self, path):
@@ -365,6 +372,12 @@ def check_header_comments(tree):
             tree.report(path, 1, "header-comment", message)
 
 
+def check_links(tree):
+    for page in sorted(tree.pages):
+        for line, link, what in dead_links(page):
+            tree.report(page.relative_to(tree.root).as_posix(), line, "link", f"{link}: {what}")
+
+
 # Numbers ----------------------------------------------------------------------------------------
 
 
@@ -422,6 +435,7 @@ def main():
     sizes = check_sizes(tree)
     check_words(tree)
     check_header_comments(tree)
+    check_links(tree)
     if options.build:
         check_weak_symbols(tree, options.build)
     if options.json:

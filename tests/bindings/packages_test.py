@@ -17,7 +17,9 @@ import package_support
 from package_support import BUILD, MODELS, PACKAGES, PROGRAM_CS, ROOT, SPEECH, environment, one, run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import skipping
+from page_links import dead_links
 
 
 def feature_version(java):
@@ -130,6 +132,9 @@ class NuGet(package_support.Packages):
                               "lib/net472/FolioRuntime.dll", "lib/net472/FolioRuntime.xml",
                               "runtimes/linux-x64/native/libfolio.so.1", "runtimes/linux-x64/native/libfolio_csharp.so",
                               "build/net472/FolioRuntime.targets"}, names)
+
+    def test_its_page_has_no_link_to_pages_that_it_lacks(self):
+        self.assertEqual(list(dead_links(self.work / "package/README.md")), [])
 
     def test_a_program_on_mono_runs(self):
         """As the .targets lay it out: the native part beside the program."""

@@ -9,7 +9,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import skipping
+from page_links import dead_links
 
 BINARY_DIR = Path(os.environ["FOLIO_BINARY_DIR"])
 CMAKE = os.environ.get("CMAKE", "cmake")
@@ -71,6 +73,13 @@ class Package(unittest.TestCase):
         docs = Path(__file__).resolve().parents[2] / "docs"  # which headers and messages refer to
         pages = {page.name for page in docs.iterdir() if page.suffix in (".md", ".svg")}
         self.assertEqual(names, {"LICENSE", "THIRD-PARTY-NOTICES", "CHANGELOG.md"} | pages)
+
+    def test_links_of_pages_lead_somewhere(self):
+        pages = list(self.prefix.rglob("share/doc/**/*.md"))
+        self.assertLessEqual({"CHANGELOG.md", "packs.md"}, {page.name for page in pages})
+        dead = [f"{page.relative_to(self.prefix)}:{line}: {link}: {what}" for page in pages
+                for line, link, what in dead_links(page)]
+        self.assertEqual(dead, [])
 
     def test_nothing_of_core_is_installed(self):
         headers = {path.relative_to(self.prefix).parts[1] for path in self.prefix.glob("include/**/*.h*")}

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import skipping
 
 BUILD = Path(os.environ["FOLIO_BINARY_DIR"]).resolve()
-MADE_BY_CMAKE = re.compile(r"(/CMakeFiles/|/debian/|/folio(-config-version\.cmake|\.pc)$|cmake_install\.cmake$)")
+MADE_BY_CMAKE = re.compile(r"(/CMakeFiles/|/debian/|/pages/|/folio(-config-version\.cmake|\.pc)$|cmake_install\.cmake$)")
 
 
 class Ship(unittest.TestCase):

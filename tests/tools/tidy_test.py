@@ -113,6 +113,26 @@ class Includes(TidyTest):
         self.expect("third-party", "core/base/x.cc", "#include <gtest/gtest.h>\n")
 
 
+class Links(TidyTest):
+    def test_what_is_there_is_good(self):
+        self.write("docs/b.md", "# A page\n## Two `words`, or more\n## Again\n## Again\n")
+        self.expect_good("docs/a.md", "[b](b.md) [two](b.md#two-words-or-more) [again](b.md#again-1) [`c`](../core)\n"
+                         "# Here\n[here](#here) [web](https://nowhere.example/x.md) `[no](link.md)`\n```\n[no](l)\n```\n")
+
+    def test_a_file_that_is_not_there(self):
+        self.expect("link", "docs/a.md", "text\n[b](b.md)\n", 2)
+
+    def test_a_heading_that_is_not_there(self):
+        self.write("docs/b.md", "# A page\n")
+        self.expect("link", "core/README.md", "[b](../docs/b.md#another)\n")
+
+    def test_a_page_at_the_root(self):
+        self.expect("link", "README.md", "![picture](docs/none.svg)\n")
+
+    def test_a_link_that_is_code(self):
+        self.expect("link", "README.md", "[`code`](docs/none.md)\n")
+
+
 class IsaFolders(TidyTest):
     def test_std_header_is_found(self):
         self.expect("isa-std", "core/kernels/x86_avx2/x.cc", "#include <math.h>\n#include <algorithm>\n", 2)
