@@ -1,4 +1,5 @@
 using System;
+using System.Collections.Generic;
 using System.IO;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
@@ -18,6 +19,9 @@ namespace FolioRuntime
         private const string Setting = "folio.native.path";
         private const string Variable = "FOLIO_NATIVE_PATH";
         private const string Glibc = "2.36"; // what the build needs; tests/c_api/exports_test.py
+        private const string NameIt = "name its folder with the environment variable " + Variable +
+            " (or the AppContext's data " + Setting + "), or take the NuGet package FolioRuntime or the Debian package" +
+            " libfolio-cil, which have it";
         private const int Now = 2;
 
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
@@ -56,17 +60,18 @@ namespace FolioRuntime
 
         private static bool Load()
         {
-            string folder = AppDomain.CurrentDomain.GetData(Setting) as string
-                ?? Environment.GetEnvironmentVariable(Variable);
+            string setting = AppDomain.CurrentDomain.GetData(Setting) as string;
+            string folder = setting ?? Environment.GetEnvironmentVariable(Variable);
+            var tried = new List<string>();
             if (!string.IsNullOrEmpty(folder))
             {
-                LoadFile(Path.GetFullPath(Path.Combine(folder, FileName)));
+                LoadNamed(folder, setting != null ? "the AppContext's data " + Setting : "the environment variable " + Variable);
             }
             else
             {
                 string assembly = typeof(NativeLibrary).Assembly.Location; // "" in a single-file program
                 string beside = string.IsNullOrEmpty(assembly) ? null : Path.GetDirectoryName(assembly);
-                if (!TryBeside(beside)) TryBeside(AppDomain.CurrentDomain.BaseDirectory);
+                if (!TryBeside(beside, tried)) TryBeside(AppDomain.CurrentDomain.BaseDirectory, tried);
             }
             try
             {
@@ -74,11 +79,33 @@ namespace FolioRuntime
             }
             catch (DllNotFoundException e)
             {
-                string note = RuntimeInformation.IsOSPlatform(OSPlatform.Linux)
-                    ? "" : "; Folio runs on Linux on x86-64, not on " + RuntimeInformation.OSDescription;
-                throw new DllNotFoundException(Explain(e.Message + note, Mappings()), e);
+                throw new DllNotFoundException(NotFound(e.Message, tried), e);
             }
             return true;
+        }
+
+        private static void LoadNamed(string folder, string namedBy)
+        {
+            string path = Path.GetFullPath(Path.Combine(folder, FileName));
+            if (!File.Exists(path))
+            {
+                throw new DllNotFoundException(path + " does not exist; " + namedBy + " names this folder: it must be the one" +
+                    " of " + FileName + " and libfolio.so.1, or not be set");
+            }
+            LoadFile(path);
+        }
+
+        // Of the runtime's own message mono makes no sentence: the linker is asked again.
+        private static string NotFound(string message, List<string> tried)
+        {
+            if (!RuntimeInformation.IsOSPlatform(OSPlatform.Linux))
+            {
+                return message + "; Folio runs on Linux on x86-64, not on " + RuntimeInformation.OSDescription;
+            }
+            dlerror();
+            string reason = dlopen(Utf8.Of(FileName + "\0"), Now) == IntPtr.Zero ? Marshal.PtrToStringAnsi(dlerror()) : null;
+            return FileName + " is not in " + string.Join(", ", tried) + ", and the system says: " +
+                Explain(reason ?? message, Mappings()) + "; " + NameIt;
         }
 
         // Apart from Load: mono looks for the library when it compiles a method that calls it.
@@ -88,15 +115,19 @@ namespace FolioRuntime
             CSharp_FolioOnError(onError);
         }
 
-        private static bool TryBeside(string folder)
+        // Adds to `tried` the folders without it.
+        private static bool TryBeside(string folder, List<string> tried)
         {
             if (folder == null) return false;
             foreach (string below in new[] { "", Path.Combine("runtimes", "linux-x64", "native") })
             {
-                string path = Path.Combine(folder, below, FileName);
-                if (!File.Exists(path)) continue;
-                LoadFile(path);
-                return true;
+                string place = Path.GetFullPath(Path.Combine(folder, below)).TrimEnd('/');
+                if (File.Exists(Path.Combine(place, FileName)))
+                {
+                    LoadFile(Path.Combine(place, FileName));
+                    return true;
+                }
+                if (!tried.Contains(place)) tried.Add(place);
             }
             return false;
         }

@@ -19,10 +19,11 @@ SPEECH = Path(os.environ.get("FOLIO_TEST_MODELS") or "/nowhere") / "silero_vad_v
 
 
 def run(*command, status=0, **options):
+    """What it printed: on standard output, or of one that has to fail, on standard error."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
     if done.returncode != status:
         raise AssertionError(f"{' '.join(map(str, command))} returned {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done.stdout if status == 0 else done.stderr
 
 
 def environment(**variables):

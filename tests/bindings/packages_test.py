@@ -42,6 +42,16 @@ public class Program {
 }
 """
 
+    TWICE = """\
+import dev.foliort.*;
+public class Program {
+    public static void main(String[] arguments) {
+        try { Model.open(arguments[0]); } catch (LinkageError e) { System.out.println(e); }
+        try { Tensor.allocate(ElementType.FLOAT, 1); } catch (LinkageError e) { System.out.println(e); }
+    }
+}
+"""
+
     def setUp(self):
         super().setUp()
         self.jar = shutil.copy(one("maven/dev/foliort/folio/*/folio-*[0-9].jar"), self.work / "folio.jar")
@@ -80,7 +90,26 @@ public class Program {
     def test_a_folder_that_is_named_is_the_only_one(self):
         self.assertIn("FLOAT", self.program(f"-Dfolio.native.path={BUILD / 'bundle'}", "-Djava.io.tmpdir=/proc/none"))
         self.assertIn("FLOAT", self.program(FOLIO_NATIVE_PATH=str(BUILD / "bundle")))
-        self.program("-Dfolio.native.path=/nowhere", status=1)
+        for how, said in (({"options": ["-Dfolio.native.path=/nowhere"]}, "-Dfolio.native.path names"),
+                          ({"variables": {"FOLIO_NATIVE_PATH": "/nowhere"}}, "variable FOLIO_NATIVE_PATH names")):
+            with self.subTest(how=how):
+                error = self.program(*how.get("options", ()), status=1, **how.get("variables", {}))
+                self.assertIn("UnsatisfiedLinkError: /nowhere/libfolio_jni.so does not exist; ", error)
+                self.assertIn(said, error)
+
+    def test_a_library_that_is_nowhere_is_an_error_that_says_what_to_do(self):
+        self.jar.unlink()
+        shutil.copy(BUILD / "lib/folio.jar", self.jar)  # without a native part
+        error = self.program(status=1)
+        self.assertIn(f"libfolio_jni.so is neither beside the jar (in {self.work}) nor in the jar, ", error)
+        for part in ("no folio_jni in java.library.path: /", "-Dfolio.native.path=FOLDER", "FOLIO_NATIVE_PATH",
+                     "dev.foliort:folio", "libfolio-java"):
+            self.assertIn(part, error)
+        (self.work / "Program.java").write_text(self.TWICE)
+        run("javac", "-cp", self.jar, "-d", self.work, self.work / "Program.java")
+        first, second = self.program().splitlines()
+        self.assertIn("FOLIO_NATIVE_PATH", first)
+        self.assertEqual(second, first, "of another class, later")
 
     def test_jdk_24_and_later_have_nothing_to_warn_of_when_native_access_is_allowed(self):
         javas = [java for java in Path("/usr/lib/jvm").glob("*/bin/java") if feature_version(java) >= 24]
@@ -152,7 +181,13 @@ class NuGet(package_support.Packages):
         (program / "libfolio_csharp.so").unlink()
         command = ["mono", self.compiled(program, PROGRAM_CS), MODELS / "mlp.onnx"]
         self.check_program(command, FOLIO_NATIVE_PATH=str(self.work / "package/runtimes/linux-x64/native"))
-        run(*command, status=1, env=environment())
+        error = run(*command, status=1, env=environment())
+        self.assertIn(f"libfolio_csharp.so is not in {program}, {program}/runtimes/linux-x64/native, and the system says: "
+                      "libfolio_csharp.so: cannot open shared object file", error)
+        for part in ("FOLIO_NATIVE_PATH", "folio.native.path", "NuGet package FolioRuntime", "libfolio-cil"):
+            self.assertIn(part, error)
+        error = run(*command, status=1, env=environment(FOLIO_NATIVE_PATH="/nowhere"))
+        self.assertIn("/nowhere/libfolio_csharp.so does not exist; the environment variable FOLIO_NATIVE_PATH names", error)
 
     def compiled(self, folder, text):
         (folder / "Program.cs").write_text(text)

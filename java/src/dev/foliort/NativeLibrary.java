@@ -17,31 +17,53 @@ final class NativeLibrary {
     private static final String PROPERTY = "folio.native.path";
     private static final String VARIABLE = "FOLIO_NATIVE_PATH";
     private static final String GLIBC = "2.36"; // what the build needs; tests/c_api/exports_test.py
+    private static final String NAME_IT = "name its folder with -D" + PROPERTY + "=FOLDER or the environment variable "
+            + VARIABLE + ", or take the jar from Maven (dev.foliort:folio), which has it inside, or from the Debian package"
+            + " libfolio-java, which has it beside it";
+    // Not thrown by this class's initializer: the next caller would be told of the class only.
+    private static final UnsatisfiedLinkError FAILURE = failureOfLoad();
 
     private NativeLibrary() {}
 
-    static {
-        load();
+    /** Returns with the library loaded, or throws UnsatisfiedLinkError. */
+    static void require() {
+        if (FAILURE != null) throw caused(FAILURE.getMessage(), FAILURE);
     }
 
-    /** Returns with the library loaded, or throws UnsatisfiedLinkError. */
-    static void require() {}
+    private static UnsatisfiedLinkError failureOfLoad() {
+        try {
+            load();
+            return null;
+        } catch (UnsatisfiedLinkError e) {
+            return e;
+        }
+    }
 
     private static void load() {
         String platform = System.getProperty("os.name") + " " + System.getProperty("os.arch");
-        String named = System.getProperty(PROPERTY, System.getenv(VARIABLE));
+        String property = System.getProperty(PROPERTY);
+        String named = property != null ? property : System.getenv(VARIABLE);
         if (named != null && !named.isEmpty()) {
-            loadFile(Path.of(named, FILE).toAbsolutePath());
+            loadNamed(named, property != null ? "-D" + PROPERTY : "the environment variable " + VARIABLE);
             return;
         }
-        Path neighbour = besideTheJar();
-        if (neighbour != null) {
-            loadFile(neighbour);
+        Path folder = folderOfTheJar();
+        if (folder != null && Files.isRegularFile(folder.resolve(FILE))) {
+            loadFile(folder.resolve(FILE));
         } else if (!platform.equals("Linux amd64")) {
             throw new UnsatisfiedLinkError("Folio runs on Linux on x86-64, not on " + platform);
         } else if (!NativeResource.load()) {
-            loadFromSystem();
+            loadFromSystem(folder);
         }
+    }
+
+    private static void loadNamed(String folder, String namedBy) {
+        Path file = Path.of(folder, FILE).toAbsolutePath();
+        if (!Files.exists(file)) {
+            throw new UnsatisfiedLinkError(file + " does not exist; " + namedBy + " names this folder: it must be the one of "
+                    + FILE + " and libfolio.so.1, or not be set");
+        }
+        loadFile(file);
     }
 
     static void loadFile(Path file) {
@@ -52,17 +74,23 @@ final class NativeLibrary {
         }
     }
 
-    private static void loadFromSystem() {
+    private static void loadFromSystem(Path folderOfTheJar) {
         try {
             System.loadLibrary("folio_jni");
         } catch (UnsatisfiedLinkError e) {
-            throw explained(e);
+            String places = folderOfTheJar == null ? "not" : "neither beside the jar (in " + folderOfTheJar + ") nor";
+            String said = explain(e.getMessage(), mappings());
+            throw caused(FILE + " is " + places + " in the jar, and the system says: " + said + "; " + NAME_IT, e);
         }
     }
 
     private static UnsatisfiedLinkError explained(UnsatisfiedLinkError e) {
-        UnsatisfiedLinkError result = new UnsatisfiedLinkError(explain(e.getMessage(), mappings()));
-        result.initCause(e);
+        return caused(explain(e.getMessage(), mappings()), e);
+    }
+
+    private static UnsatisfiedLinkError caused(String message, UnsatisfiedLinkError cause) {
+        UnsatisfiedLinkError result = new UnsatisfiedLinkError(message);
+        result.initCause(cause);
         return result;
     }
 
@@ -91,14 +119,13 @@ final class NativeLibrary {
         }
     }
 
-    private static Path besideTheJar() {
+    /** Null for classes that did not come from a file. */
+    private static Path folderOfTheJar() {
         try {
             CodeSource source = NativeLibrary.class.getProtectionDomain().getCodeSource();
-            Path folder = source == null ? null : Path.of(source.getLocation().toURI()).toAbsolutePath().getParent();
-            Path file = folder == null ? null : folder.resolve(FILE);
-            return file != null && Files.isRegularFile(file) ? file : null;
+            return source == null ? null : Path.of(source.getLocation().toURI()).toAbsolutePath().getParent();
         } catch (URISyntaxException | IllegalArgumentException | FileSystemNotFoundException | SecurityException e) {
-            return null; // classes that did not come from a file
+            return null;
         }
     }
 }
