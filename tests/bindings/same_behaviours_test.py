@@ -22,7 +22,6 @@ ONLY_JAVA = {
     "WrapRefusesWhatItWouldHaveToCopy",  # heap buffers; C# pins them
 }
 ONLY_CSHARP = {
-    "NullsThatAreNotAllowedAreNamed",               # Java's own NullPointerException says which
     "WrappedArraysAreGivenBack",                    # pins
     "ARunThatEndsBeforeAllWasCancelledIsCanceledToo",  # tokens
 }

@@ -27,7 +27,7 @@ public final class Tensor extends Value {
      * @return the tensor, to be closed
      */
     public static Tensor allocate(ElementType type, long... shape) {
-        return new Tensor(NativeValue.tensor(type.number(), shape));
+        return new Tensor(NativeValue.tensor(type.number(), notNull(shape)));
     }
 
     /**
@@ -221,7 +221,7 @@ public final class Tensor extends Value {
         }
         ByteBuffer text = ByteBuffer.allocate(bytes);
         for (byte[] part : parts) text.put(part);
-        return new Tensor(NativeValue.strings(text.array(), lengths, shape));
+        return new Tensor(NativeValue.strings(text.array(), lengths, notNull(shape)));
     }
 
     /** {@return the dims, outermost first; none of a scalar} */
@@ -307,6 +307,11 @@ public final class Tensor extends Value {
         return ByteBuffer.allocateDirect(Math.multiplyExact(count, elementBytes)).order(ByteOrder.nativeOrder());
     }
 
+    private static long[] notNull(long[] shape) {
+        if (shape == null) throw FolioException.invalid("the shape is null");
+        return shape;
+    }
+
     private static Tensor wrap(Buffer buffer, int elementBytes, ByteOrder order, ElementType type, long[] shape) {
         if (!buffer.isDirect()) throw FolioException.invalid("the buffer is not direct; copyOf takes arrays");
         if (order != ByteOrder.nativeOrder()) {
@@ -315,6 +320,6 @@ public final class Tensor extends Value {
         }
         Buffer slice = buffer.slice(); // begins at the position
         long bytes = (long) slice.remaining() * elementBytes;
-        return new Tensor(NativeValue.wrap(slice, bytes, !buffer.isReadOnly(), shape, type.number()));
+        return new Tensor(NativeValue.wrap(slice, bytes, !buffer.isReadOnly(), notNull(shape), type.number()));
     }
 }

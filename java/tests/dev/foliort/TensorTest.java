@@ -14,7 +14,9 @@ import java.nio.FloatBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 class TensorTest {
     @Test
@@ -160,6 +162,44 @@ class TensorTest {
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "null", () -> tensor.setString(0, null));
             Models.assertFails(ErrorCode.INVALID_ARGUMENT, "", () -> floats.setString(0, "x"));
         }
+    }
+
+    @Test
+    void nullsThatAreNotAllowedAreNamed() {
+        long[] shape = null;
+        assertRefused("shape", () -> Tensor.allocate(ElementType.FLOAT, shape));
+        assertRefused("shape", () -> Tensor.wrap(Models.direct(1), shape));
+        assertRefused("shape", () -> Tensor.copyOf(new float[1], shape));
+        assertRefused("shape", () -> Tensor.copyOf(new String[] {"a"}, shape));
+        assertRefused("path", () -> Model.open((String) null));
+        assertRefused("string 0", () -> Tensor.copyOf(new String[1], 1));
+        assertNull("type", () -> Tensor.allocate(null, 1));
+        assertNull("buffer", () -> Tensor.wrap((FloatBuffer) null, 1));
+        assertNull("elements", () -> Tensor.copyOf((float[]) null, 1));
+        assertNull("elements", () -> Value.sequence(ElementType.FLOAT, null));
+        assertNull("path", () -> Model.open((Path) null));
+        assertNull("options", () -> Model.open(Models.path("mlp"), null));
+        assertNull("options", () -> new Env(null));
+        try (Tensor keys = Tensor.copyOf(new long[] {1}, 1); Session session = Models.session("mlp")) {
+            assertNull("keys", () -> Value.map(null, keys));
+            assertNull("values", () -> Value.map(keys, null));
+            assertNull("shapes", () -> session.prepareShapes(null));
+            assertNull("inputs", () -> session.run(null));
+            assertRefused("'x'", () -> session.run(Collections.singletonMap("x", null)));
+            assertRefused("name", () -> session.run(Collections.singletonMap(null, keys)));
+        }
+    }
+
+    /** A text, a shape or a value. */
+    private static void assertRefused(String what, Executable action) {
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, what, action);
+        Models.assertFails(ErrorCode.INVALID_ARGUMENT, "null", action);
+    }
+
+    /** An object of another kind, which the JVM's text names. */
+    private static void assertNull(String what, Executable action) {
+        String message = assertThrows(NullPointerException.class, action).getMessage();
+        assertTrue(message.contains('"' + what + '"'), message);
     }
 
     @Test
