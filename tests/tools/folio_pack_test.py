@@ -46,6 +46,13 @@ class SeveralModels(FolioCase):
         self.assertTrue(result.stderr.endswith("1 of 2 models could not be checked\n"))
         self.check(folio("pack", "--check", self.first, self.last), 1)
 
+    def test_lines_of_a_store_name_the_models(self):
+        store = self.folder / "store"
+        result = self.check(folio("pack", self.first, self.last, "--store", store), 0)
+        self.assertEqual(result.stdout.splitlines(),
+                         [f"{self.first} in {store}: 1 weights packed, 100.0 KB",
+                          f"{self.last} in {store}: 0 weights packed, 0 bytes, 1 were there"])
+
     def test_one_model_has_one_line(self):
         self.one_error_line(folio("pack", self.bad), 3)
 

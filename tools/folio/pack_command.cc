@@ -96,6 +96,7 @@ std::string target_of(const PackCommand& command, const std::string& model) {
   return command.output.empty() ? model + ".fpack" : command.output;
 }
 
+// `target`: where, as people read it.
 std::string result_text(const PackCommand& command, const std::string& target,
                         const FolioPackResult& result) {
   if (command.replace) {
@@ -137,7 +138,9 @@ ExitCode pack_and_say(const PackCommand& command, const std::string& model) {
   try {
     const FolioPackResult result = pack_one(command, model);
     const std::string target = target_of(command, model);
-    if (!command.json) std::printf("%s\n", result_text(command, target, result).c_str());
+    // Lines of several models into one store would be the same.
+    const std::string what = command.store.empty() ? target : model + " in " + target;
+    if (!command.json) std::printf("%s\n", result_text(command, what, result).c_str());
     json.update(result_json(command, target, result));
     if (result.missing_blob_count != 0) code = kExitTestFailed;
   } catch (const folio::Error& error) {
