@@ -48,7 +48,9 @@ class Usage(FolioCase):
 
     def test_a_library_that_is_not_there_or_not_the_right_one_is_3(self):
         path = self.write("m.onnx", double_model())
-        self.one_error_line(folio("compare", path, "--ort", self.folder / "no.so"), 3)
+        line = self.one_error_line(folio("compare", path, "--ort", self.folder / "no.so"), 3)
+        self.assertIn("no.so: cannot open", line)
+        self.assertIn("--ort (or FOLIO_ORT_LIBRARY) names its shared library", line)
         line = self.one_error_line(folio("compare", path, "--ort", "libm.so.6"), 3)
         self.assertIn("OrtGetApiBase", line)
         environment = dict(os.environ, FOLIO_ORT_LIBRARY="libm.so.6")

@@ -157,7 +157,10 @@ class OrtPeer : public Peer {
   void open(const std::string& path) {
     // Never unloaded: its threads may outlive everything here.
     void* library = dlopen(file_or_name(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) fail(std::string("ONNX Runtime: ") + dlerror());
+    if (library == nullptr) {
+      fail(std::string("ONNX Runtime: ") + dlerror() +
+           "; --ort (or FOLIO_ORT_LIBRARY) names its shared library, such as libonnxruntime.so.1");
+    }
     void* symbol = dlsym(library, "OrtGetApiBase");
     if (symbol == nullptr) fail(path + " is not ONNX Runtime: it has no OrtGetApiBase");
     const OrtApiBase* (*get_base)() = nullptr;
