@@ -50,6 +50,31 @@ std::vector<std::int64_t> numbers(const std::string& text) {
   return out;
 }
 
+constexpr const char* kUsage =
+    "usage: generate FOLDER [--prompt 1,2,3] [--new 64] [--max-length 4096] [--threads 0] "
+    "[--copy]\n"
+    "                       [--temperature 0.8] [--top-k 40] [--seed 1]\n";
+
+void set(const std::string& name, const std::string& value, Options* options) {
+  if (name == "--prompt") {
+    options->prompt = numbers(value);
+  } else if (name == "--new") {
+    options->new_tokens = std::stoll(value);
+  } else if (name == "--max-length") {
+    options->max_length = std::stoll(value);
+  } else if (name == "--threads") {
+    options->threads = static_cast<std::uint32_t>(std::stoul(value));
+  } else if (name == "--temperature") {
+    options->temperature = std::stod(value);
+  } else if (name == "--top-k") {
+    options->top_k = std::stoul(value);
+  } else if (name == "--seed") {
+    options->seed = std::stoull(value);
+  } else {
+    throw std::runtime_error("unknown option " + name);
+  }
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -63,26 +88,13 @@ Options parse(int argc, char** argv) {
       continue;
     }
     if (++i >= argc) throw std::runtime_error(name + " needs a value");
-    const std::string value = argv[i];
-    if (name == "--prompt") {
-      options.prompt = numbers(value);
-    } else if (name == "--new") {
-      options.new_tokens = std::stoll(value);
-    } else if (name == "--max-length") {
-      options.max_length = std::stoll(value);
-    } else if (name == "--threads") {
-      options.threads = static_cast<std::uint32_t>(std::stoul(value));
-    } else if (name == "--temperature") {
-      options.temperature = std::stod(value);
-    } else if (name == "--top-k") {
-      options.top_k = std::stoul(value);
-    } else if (name == "--seed") {
-      options.seed = std::stoull(value);
-    } else {
-      throw std::runtime_error("unknown option " + name);
+    try {
+      set(name, argv[i], &options);
+    } catch (const std::logic_error&) {  // of std::stoll and the like, which says no more
+      throw std::runtime_error(name + " needs a number, got '" + argv[i] + "'");
     }
   }
-  if (options.folder.empty()) throw std::runtime_error("usage: generate FOLDER [--prompt 1,2,3]");
+  if (options.folder.empty()) throw std::runtime_error("needs the folder of a model");
   const auto needed = static_cast<std::int64_t>(options.prompt.size()) + options.new_tokens;
   options.max_length = std::max(options.max_length, needed);
   return options;
@@ -267,8 +279,15 @@ void generate(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  Options options;
   try {
-    generate(parse(argc, argv));
+    options = parse(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "generate: %s\n%s", error.what(), kUsage);
+    return 2;
+  }
+  try {
+    generate(options);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "generate: %s\n", error.what());

@@ -16,9 +16,9 @@ GENERATE = BUILD / "bin" / "generate"
 MAKE_MODEL = BUILD / "bin" / "make_model"
 
 
-def generate(folder, *arguments):
+def generate(*arguments):
     return subprocess.run(
-        [GENERATE, folder, *arguments], capture_output=True, text=True, timeout=120
+        [GENERATE, *arguments], capture_output=True, text=True, timeout=120
     )
 
 
@@ -70,6 +70,16 @@ class GenerateTest(unittest.TestCase):
         done = generate(self.folder)
         self.assertEqual(done.returncode, 1)
         self.assertIn("genai_config.json", done.stderr)
+
+    def test_what_is_no_argument_is_named_with_how_it_is_used(self):
+        for wrong, said in (([], "needs the folder"), ([self.folder, "--new"], "--new needs a value"),
+                            ([self.folder, "--new", "many"], "--new needs a number, got 'many'"),
+                            ([self.folder, "--fast", "1"], "unknown option --fast")):
+            with self.subTest(arguments=wrong):
+                done = generate(*wrong)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(said, done.stderr)
+                self.assertIn("usage: generate FOLDER [--prompt 1,2,3] [--new 64]", done.stderr)
 
 
 if __name__ == "__main__":
