@@ -22,6 +22,17 @@ class Usage(FolioCase):
         self.assertNotIn("did you mean", self.refused("xyzzy"))
         self.assertNotIn("compare-side", self.refused())
 
+    def test_what_a_command_lacks_comes_with_where_to_look(self):
+        self.assertIn("MODEL is required; folio run --help shows", self.refused("run"))
+        self.assertIn("ACTION is required; folio store --help shows", self.refused("store"))
+
+    def test_a_library_that_is_not_there_comes_with_the_option(self):
+        path = self.write("m.onnx", double_model())
+        for command in (["run", path], ["bench", path]):
+            line = self.one_error_line(folio(*command, "--library", "/nowhere/libfolio.so.1"), 3)
+            self.assertIn("/nowhere/libfolio.so.1: cannot open", line)
+            self.assertIn("--library names", line)
+
     def test_numbers_out_of_range_are_refused_with_the_range(self):
         path = self.write("m.onnx", double_model())
         for arguments, said in (

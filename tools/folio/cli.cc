@@ -97,7 +97,9 @@ void load_library(const CommonOptions& common) {
   void* library = nullptr;  // never unloaded: the process ends soon enough
   const FolioApi* table =
       folio_load(library_path(common).c_str(), FOLIO_API_VERSION, &library, error, sizeof error);
-  if (table == nullptr) throw CliError(kExitCannotRun, one_line(error));
+  if (table == nullptr) {
+    throw CliError(kExitCannotRun, one_line(error) + "; --library names the libfolio.so.1 to use");
+  }
   folio::use(table);
 }
 

@@ -52,7 +52,8 @@ class Cli {
       if (!option.empty()) return report(option, kExitUsage);
       const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
       if (lacks && app_.get_subcommands().empty()) return report(no_command(), kExitUsage);
-      return report(error.what(), kExitUsage);
+      const std::string hint = lacks ? "; " + command_name() + " --help shows how it is used" : "";
+      return report(error.what() + hint, kExitUsage);
     } catch (const folio::Error& error) {
       return report(error.what(), exit_code_of(error));
     } catch (const CliError& error) {
@@ -94,25 +95,28 @@ class Cli {
     return wrong_command(words.empty() ? "" : words[0], commands);
   }
 
+  // "folio run", as far as it was given.
+  std::string command_name() const {
+    std::string name = "folio";
+    for (const CLI::App* app : app_.get_subcommands()) name += " " + app->get_name();
+    return name;
+  }
+
   // Nor that an option is none, where its value stands for what a command needs.
   std::string no_option() const {
     std::vector<std::string> options;
-    std::string command = "folio";
     const auto add = [&](const CLI::App* app) {
       for (const CLI::Option* option : app->get_options()) {
         for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
       }
     };
     add(&app_);
-    for (const CLI::App* app : app_.get_subcommands()) {
-      add(app);
-      command += " " + app->get_name();
-    }
+    for (const CLI::App* app : app_.get_subcommands()) add(app);
     const std::vector<std::string> words = app_.remaining(/*recurse=*/true);
     const bool is_no_command = app_.get_subcommands().empty() && !words.empty() &&
                                words[0].find('-') != 0;  // what its options are nobody knows
     const std::string wrong = is_no_command ? "" : wrong_option(words, options);
-    return wrong.empty() ? "" : wrong + "; " + command + " --help lists them";
+    return wrong.empty() ? "" : wrong + "; " + command_name() + " --help lists them";
   }
 
   // Before and after the command's name; CLI11's own way for that (fallthrough) would take a folder
