@@ -254,8 +254,9 @@ bool limit_cpu_bits(std::string_view level, CpuBits* bits) {
 
 bool holds_frames_of_tiles(uint64_t bytes) {
   constexpr unsigned long kMinSigStkSz = 51;  // AT_MINSIGSTKSZ, which old headers lack
-  // A handler, and a page that forbids access, which hosts count as part of the stack.
-  constexpr uint64_t kHandlerBytes = 16 * 1024;
+  // A handler, and a page that forbids access, which hosts count as part of the stack: as much more
+  // than the least as hosts have that ask for the least (SIGSTKSZ, CPython's faulthandler).
+  constexpr uint64_t kHandlerBytes = 8 * 1024;
   return bytes >= getauxval(kMinSigStkSz) + kHandlerBytes;
 }
 
