@@ -102,7 +102,8 @@ NhwcProduct::NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const 
   const bool is_gathered = by_lines_ && pieces_ > 1 && run_ < kFewChannels;
   precision_ = is_gathered && !takes_line_parts(s, kernels, run_)
                    ? kFolioChain
-                   : product_precision(kernels, w.out_count(), s.c_out, s.k());
+                   : product_precision(kernels, w.out_count(), s.c_out, s.k(), Operands::kFloats,
+                                       !in_place_);
   as_bfloat16_ = args.packed_halves && reads_panels(kernels, precision_, args.weights->dtype());
   is_packed_ = args.packed || as_bfloat16_;
   const int64_t work =

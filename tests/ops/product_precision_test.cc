@@ -87,6 +87,19 @@ TEST(ProductPrecision, OfSmallProductsIsTheChain) {
   }
 }
 
+// As small ones of Winograd's and of windows over few channels are, which took up to 3 times as
+// long in parts.
+TEST(ProductPrecision, OfGatheredRowsIsTheTablesLater) {
+  const FolioKernels& kernels = kernels_for(0, kFolioHighest);
+  const auto gathered = [&](int64_t m, int64_t n, int64_t k) {
+    return product_precision(kernels, m, n, k, Operands::kFloats, true);
+  };
+  EXPECT_EQ(product_precision(kernels, 400, 64, 64), kFolioHighest);
+  EXPECT_EQ(gathered(400, 64, 64), kFolioChain);
+  EXPECT_EQ(gathered(500, 64, 64), kFolioHighest);
+  EXPECT_EQ(gathered(1000, 48, 216), kFolioChain);
+}
+
 // One part is all of a bfloat16.
 TEST(ProductPrecision, OfBFloat16IsOneProduct) {
   constexpr Operands kBfloat16 = Operands::kWidenedBfloat16;
