@@ -24,6 +24,13 @@ std::string list_text(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string trimmed(const std::string& text) {
+  const char* const blanks = " \t\r\n";
+  const size_t first = text.find_first_not_of(blanks);
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
 std::string one_line(const std::string& text) {
   std::string line = text;
   for (char& c : line) {

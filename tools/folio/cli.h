@@ -59,6 +59,9 @@ void say_error(const std::string& message);
 // "a, b".
 std::string list_text(const std::vector<std::string>& names);
 
+// Without the blanks at both ends.
+std::string trimmed(const std::string& text);
+
 // "NAME=VALUE" split at the last '=' (names may contain one, values of options do not), or, for
 // config entries and files, at the first.
 enum class SplitAt { kFirst, kLast };

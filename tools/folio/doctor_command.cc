@@ -26,11 +26,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
 // "always [madvise] never" -> "madvise".
 std::string chosen_in(const std::string& text) {
   const size_t open = text.find('[');

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tools/folio/cli.h"
 #include "tools/folio/pack_report.h"
 
 namespace folio_cli {
@@ -41,13 +42,6 @@ std::vector<std::string> split(const std::string& text, char separator) {
     }
   }
   return parts;
-}
-
-std::string trimmed(const std::string& text) {
-  const char* const blanks = " \t\r\n";
-  const size_t first = text.find_first_not_of(blanks);
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
 std::string value_of(const char* name) {

@@ -17,12 +17,6 @@ HostValue read_input(const std::string& path, const folio::ValueInfo& info) {
   throw CliError(kExitUsage, "--input " + info.name + "=" + path + ": neither .npy nor .pb");
 }
 
-std::string names_of(const std::vector<folio::ValueInfo>& infos) {
-  std::string names;
-  for (const folio::ValueInfo& info : infos) names += (names.empty() ? "" : ", ") + info.name;
-  return names;
-}
-
 }  // namespace
 
 FeedSource::FeedSource(const std::vector<std::string>& files, const InputOptions& made_up)
@@ -38,13 +32,14 @@ FeedSource::FeedSource(const std::vector<std::string>& files, const InputOptions
 void FeedSource::check_names(const folio::Session& session) const {
   const std::vector<folio::ValueInfo> inputs = session.inputs();
   random_.check_names(ports_of(inputs));
-  std::set<std::string> known;
-  for (const folio::ValueInfo& info : inputs) known.insert(info.name);
+  std::vector<std::string> names;
+  for (const folio::ValueInfo& info : inputs) names.push_back(info.name);
+  std::set<std::string> known(names.begin(), names.end());
   for (const folio::ValueInfo& info : session.overridable_initializers()) known.insert(info.name);
   for (const auto& file : files_) {
     if (known.count(file.first) != 0) continue;
     throw CliError(kExitUsage,
-                   "--input " + file.first + ": the model's inputs are: " + names_of(inputs));
+                   "--input " + file.first + ": the model's inputs are: " + list_text(names));
   }
 }
 
