@@ -2,8 +2,9 @@
 //
 // An input is an .onnx file that has no files beside it. Unknown dims of inputs are 2. A run of
 // zeros is followed by one of small numbers. What an input may allocate is limited by the
-// allocation hook, how long it may run by a deadline. With FOLIO_FUZZ_VERBOSE set each input's
-// status is printed: how far did it get?
+// allocation hook, how long it may compute by a deadline: between operators it is the run's,
+// between the chunks of one an exception, which every operator has to let through (as it does
+// bad_alloc). With FOLIO_FUZZ_VERBOSE set each input's status is printed: how far did it get?
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,9 +21,29 @@
 namespace folio {
 namespace {
 
-constexpr size_t kMaxBytes = 32 << 20;       // one allocation
-constexpr size_t kMaxTotalBytes = 64 << 20;  // alive at once
+constexpr size_t kMaxBytes = 8 << 20;        // one allocation
+constexpr size_t kMaxTotalBytes = 32 << 20;  // alive at once
 constexpr std::chrono::milliseconds kMaxTime{500};
+
+using Clock = std::chrono::steady_clock;
+
+struct TimeIsUp {};
+
+// Everything in the calling thread, until the deadline.
+class FuzzParallel final : public Parallel {
+ public:
+  explicit FuzzParallel(Clock::time_point deadline) : deadline_(deadline) {}
+  int thread_count() const override { return 1; }
+  void run(int64_t count, int64_t grain, Task task) override {
+    for (int64_t begin = 0; begin < count; begin += grain) {
+      if (Clock::now() >= deadline_) throw TimeIsUp();
+      task.run(task.state, begin, begin + grain < count ? begin + grain : count);
+    }
+  }
+
+ private:
+  Clock::time_point deadline_;
+};
 
 bool allow(size_t bytes) {
   return bytes <= kMaxBytes && buffer_bytes_live() + bytes <= kMaxTotalBytes;
@@ -37,8 +58,10 @@ void count(Tensor* tensor) {
   if (width == 0) return;
   const bool is_float = dtype_is_float(dtype);
   uint8_t* bytes = tensor->raw_mut();
-  for (size_t i = 0; (i + 1) * width <= tensor->bytes(); ++i) {
-    const auto digit = static_cast<uint8_t>(i % (dtype == DType::kBool ? 2 : 5));
+  const size_t elements = tensor->bytes() / width;
+  const size_t digits = dtype == DType::kBool ? 2 : 5;
+  for (size_t i = 0; i < elements; ++i) {
+    const auto digit = static_cast<uint8_t>(i % digits);
     bytes[i * width + (is_float ? width - 1 : 0)] = is_float ? 0x3c + digit : digit;
   }
 }
@@ -65,7 +88,8 @@ Result<Value> numbers_of(const TypeInfo& type, Numbers numbers) {
 
 size_t walk(const Value& value) { return value.is_tensor() ? walk_tensor(value.tensor()) : 0; }
 
-Status run_once(Program& program, const Evaluator& evaluator, Numbers numbers) {
+Status run_once(Program& program, const Evaluator& evaluator, Clock::time_point deadline,
+                Numbers numbers) {
   RunRequest request;
   for (const PortInfo& input : program.inputs) {
     if (input.has_default) {
@@ -77,7 +101,7 @@ Status run_once(Program& program, const Evaluator& evaluator, Numbers numbers) {
   }
   request.wanted.assign(program.outputs.size(), 1);
   request.memory.assign(program.outputs.size(), Tensor());
-  request.control.deadline = std::chrono::steady_clock::now() + kMaxTime;
+  request.control.deadline = deadline;
   request.parallel = &evaluator.parallel;
   request.kernels = &evaluator.kernels;
   std::vector<Value> outputs;
@@ -88,14 +112,15 @@ Status run_once(Program& program, const Evaluator& evaluator, Numbers numbers) {
   return Status::ok();
 }
 
-Status load_and_run(Bytes bytes, bool optimize) {
+Status load_and_compute(Bytes bytes, bool optimize) {
   LoadOptions options;
   options.format = ModelFormat::kOnnx;
   options.max_dense_bytes = 1 << 20;
   FOLIO_TRY(ModelDef def, load_model_def(make_ref<FuzzSource>(bytes), options));
   FOLIO_TRY(const std::unique_ptr<Model> model, build_model(std::move(def), {}));
   FOLIO_RETURN_IF_ERROR(take_packed_weights(model.get()));
-  InlineParallel parallel;
+  const Clock::time_point deadline = Clock::now() + kMaxTime;
+  FuzzParallel parallel(deadline);
   const Evaluator evaluator{kernels_for(cpu_bits()), parallel};
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, optimize ? Optimize::kAll : Optimize::kOff));
@@ -105,8 +130,16 @@ Status load_and_run(Bytes bytes, bool optimize) {
   plan.cache = &cache;
   FOLIO_TRY(const Ref<Program> program, build_program(model.get(), evaluator, plan));
   // Twice: the second run finds the arena as the first one left it.
-  FOLIO_RETURN_IF_ERROR(run_once(*program, evaluator, Numbers::kZeros));
-  return run_once(*program, evaluator, Numbers::kCounting);
+  FOLIO_RETURN_IF_ERROR(run_once(*program, evaluator, deadline, Numbers::kZeros));
+  return run_once(*program, evaluator, deadline, Numbers::kCounting);
+}
+
+Status load_and_run(Bytes bytes, bool optimize) {
+  try {
+    return load_and_compute(bytes, optimize);
+  } catch (const TimeIsUp&) {
+    return error(Code::kCancelled, "an operator took too long");
+  }
 }
 
 }  // namespace
