@@ -15,11 +15,7 @@
 #include "core/os/thread_pool.h"
 
 #include <immintrin.h>
-#include <link.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -36,76 +32,27 @@
 #include "core/os/clock.h"
 #include "core/os/cpu_features.h"
 #include "core/os/fork.h"
-#include "core/os/quiet_signals.h"
+#include "core/os/own_thread.h"
 #include "core/os/thread_place.h"
 #include "core/os/throwing.h"
+#include "core/os/waiting.h"
 
 namespace folio {
 namespace {
-
-// How long a thread looks for work, or for the end of a region, before it sleeps: about what a
-// futex wake-up costs, so that steps that follow one another find their workers awake.
-constexpr int64_t kSpinNs = 50000;
-constexpr int kPausesPerLook = 32;  // between two looks at the clock, which costs 25 ns
 
 // How long a worker that was woken may be absent, and how long one that was moved then has: more
 // than a wake-up takes, less than the scheduler's tick.
 constexpr int64_t kAbsentNs = 200000;
 constexpr int64_t kMovedNs = 2000000;
 
-// What chunks may use (a kernel takes up to 320 KiB). Below 2 MiB, so that no huge page ever backs
-// a stack.
-constexpr size_t kStackBytes = size_t{1} << 20;
-
 constexpr uint64_t kActiveOne = 1;
 constexpr uint64_t kSlotOne = uint64_t{1} << 16;
 constexpr uint64_t kEpochOne = uint64_t{1} << 32;
 constexpr uint64_t kActiveMask = 0xFFFF;
 
-// The C library takes thread-local objects of what was loaded with the process from the stack that
-// was asked for; a host may have more of them than kernels leave (ThreadSanitizer: 770 KiB). All
-// that are loaded are counted: those of a library that came later stand elsewhere, and cost
-// addresses only.
-size_t thread_local_bytes() {
-  size_t bytes = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, size_t, void* sum) {
-        for (int i = 0; i < object->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& part = object->dlpi_phdr[i];
-          if (part.p_type == PT_TLS) *static_cast<size_t*>(sum) += part.p_memsz + part.p_align;
-        }
-        return 0;
-      },
-      &bytes);
-  return bytes;
-}
-
 uint32_t active_of(uint64_t gate) { return static_cast<uint32_t>(gate & kActiveMask); }
 uint32_t slots_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 16) & 0xFFFF; }
 uint32_t epoch_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 32); }
-
-void futex_wait(std::atomic<uint32_t>* word, uint32_t expected) {
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
-}
-
-void futex_wake(std::atomic<uint32_t>* word, int count) {
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
-}
-
-// Calls `done` until it says true or the spin time is over; false when it is.
-template <typename Done>
-bool spin_until(int64_t spin_ns, Done done) {
-  if (done()) return true;
-  if (spin_ns == 0) return false;
-  const int64_t end = monotonic_ns() + spin_ns;
-  do {
-    for (int i = 0; i < kPausesPerLook; ++i) {
-      _mm_pause();
-      if (done()) return true;
-    }
-  } while (monotonic_ns() < end);
-  return false;
-}
 
 void run_inline(int64_t count, int64_t grain, Parallel::Task task) {
   for (int64_t begin = 0; begin < count;) {
@@ -234,21 +181,11 @@ void* Pool::worker_entry(void* start) {
 }
 
 bool Pool::start_worker(int number) noexcept {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setstacksize(&attributes, kStackBytes + thread_local_bytes());
   starts_[number] = {this, static_cast<uint32_t>(number) + 1,
                      epoch_of(gate_.load(std::memory_order_relaxed))};
-  const int failed = [&] {
-    const QuietSignals quiet;  // a new thread inherits the mask
-    return pthread_create(&threads_[number], &attributes, worker_entry, &starts_[number]);
-  }();
-  pthread_attr_destroy(&attributes);
-  if (failed) return false;
   char name[32];
   std::snprintf(name, sizeof name, "folio-%d", number + 1);
-  pthread_setname_np(threads_[number], name);
-  return true;
+  return start_own_thread(name, worker_entry, &starts_[number], &threads_[number]);
 }
 
 void Pool::ensure_workers(int wanted) noexcept {
