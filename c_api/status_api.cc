@@ -7,6 +7,7 @@
 #include "core/kernels/select.h"
 #include "core/os/cpu_features.h"
 #include "core/os/thread_pool.h"
+#include "core/os/tile_threads.h"
 
 namespace folio {
 namespace {
@@ -54,7 +55,11 @@ FolioStatus* GetCpuInfo(FolioCpuInfo* out) {
   return guarded([&]() -> Status {
     FOLIO_NOT_NULL(out);
     FolioCpuInfo info = {};
-    info.level = kernel_level_name(cpu_bits());
+    // Kernels are checked when they are asked for the first time.
+    FOLIO_RETURN_IF_ERROR(with_tiles(cpu_bits(), [&] {
+      info.level = kernel_level_name(cpu_bits());
+      return Status::ok();
+    }));
     info.features = feature_names().c_str();
     info.brand = cpu_brand().c_str();
     info.logical_cpu_count = static_cast<uint32_t>(affinity_cpu_count());

@@ -3,8 +3,6 @@
 #include <cpuid.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/auxv.h>
 // It is written for C: clang has no _Bool in C++.
 #define _Bool bool
 #include <sys/platform/x86.h>
@@ -69,13 +67,6 @@ bool ask_for_amx() {
   return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureTileData) == 0;
 }
 
-// Of this thread's alternate signal stack if frames of tiles have no room there, else 0.
-uint64_t bytes_of_small_signal_stack() {
-  stack_t stack = {};
-  const bool has_one = sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) == 0;
-  return has_one && !holds_frames_of_tiles(stack.ss_size) ? stack.ss_size : 0;
-}
-
 CpuBits find_bits() {
   CpuBits bits = detect_bits();
   const char* const level = std::getenv("FOLIO_CPU");
@@ -83,15 +74,7 @@ CpuBits find_bits() {
     log(LogLevel::kWarning,
         cat("FOLIO_CPU='", level, "' ignored: expected ref, avx2, avxvnni, avx512 or amx"));
   }
-  if ((bits & kAmxBits) == 0) return bits;
-  const uint64_t small =
-      level && std::string_view(level) == "amx" ? 0 : bytes_of_small_signal_stack();
-  if (small > 0) {
-    log(LogLevel::kInfo, cat("AMX is not used: this thread's alternate signal stack has ", small,
-                             " bytes, too few for the frames of threads that use tiles; "
-                             "FOLIO_CPU=amx uses it all the same"));
-  }
-  if (small > 0 || !ask_for_amx()) bits &= ~kAmxBits;
+  if ((bits & kAmxBits) != 0 && !ask_for_amx()) bits &= ~kAmxBits;
   return bits;
 }
 
@@ -250,14 +233,6 @@ bool limit_cpu_bits(std::string_view level, CpuBits* bits) {
     return false;
   }
   return true;
-}
-
-bool holds_frames_of_tiles(uint64_t bytes) {
-  constexpr unsigned long kMinSigStkSz = 51;  // AT_MINSIGSTKSZ, which old headers lack
-  // A handler, and a page that forbids access, which hosts count as part of the stack: as much more
-  // than the least as hosts have that ask for the least (SIGSTKSZ, CPython's faulthandler).
-  constexpr uint64_t kHandlerBytes = 8 * 1024;
-  return bytes >= getauxval(kMinSigStkSz) + kHandlerBytes;
 }
 
 CpuBits cpu_bits() {

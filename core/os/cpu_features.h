@@ -17,15 +17,9 @@ namespace folio {
 
 // Bits that both the CPU and the kernel offer, limited by FOLIO_CPU (see limit_cpu_bits; an unknown
 // value is logged once and ignored). AMX bits imply that this process has been given its tile
-// state: the permission is asked for once, and only when the level allows AMX. Nor is it asked for
-// by a thread whose alternate signal stack does not hold frames of tiles, as CoreCLR's threads have
-// them (16 KiB with a page that forbids access; a null reference would end the process), unless
-// FOLIO_CPU is amx.
+// state: the permission is asked for once, and only when the level allows AMX. Not every thread may
+// use it (tile_threads.h).
 CpuBits cpu_bits();
-
-// Whether an alternate signal stack of so many bytes has room for the frame of a thread that has
-// used tiles (12 KiB; the kernel says how much), and for a handler.
-bool holds_frames_of_tiles(uint64_t bytes);
 
 // `level` is one of ref, avx2, avxvnni, avx512, amx: clears the bits above it. "avx2" is AVX2 + FMA
 // + F16C and nothing else, so that a forced level means the same on every machine; "avxvnni" is

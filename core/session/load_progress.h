@@ -2,10 +2,11 @@
 //
 // Flow:    the steps of a load say how far they are; what computes constants meanwhile asks again.
 // Owns:    nothing; the Progress outlives it.
-// Threads: one, the loading one.
+// Threads: one, the loading one; the caller is told in its own.
 // Errors:  kCancelled, with the text given.
 #pragma once
 
+#include "core/os/tile_threads.h"
 #include "core/session/options.h"
 
 namespace folio {
@@ -23,7 +24,8 @@ class LoadProgress {
   }
   // Says the same once more, in the middle of what may take long.
   Status again() const {
-    if (!progress_ || progress_(done_, stage_)) return Status::ok();
+    if (!progress_) return Status::ok();
+    if (in_callers_thread([&] { return progress_(done_, stage_); })) return Status::ok();
     return error(Code::kCancelled, cancelled_);
   }
 

@@ -8,6 +8,7 @@
 #include "core/os/cpu_features.h"
 #include "core/os/mapped_file.h"
 #include "core/os/sigbus_guard.h"
+#include "core/os/tile_threads.h"
 #include "core/passes/passes.h"
 #include "core/prepack/pack_binding.h"
 #include "core/run/float_control.h"
@@ -391,6 +392,13 @@ Result<SaveResult> ModelFile::save(const ModelSaving& saving, Optimize level,
     return invalid_argument("what is optimized for this process alone is not saved");
   }
   FOLIO_RETURN_IF_ERROR(check_external(saving));
+  return with_tiles(
+      cpu_bits(), [&] { return write(saving, level, free_dims, initializers, threads, progress); });
+}
+
+Result<SaveResult> ModelFile::write(const ModelSaving& saving, Optimize level,
+                                    const FreeDims& free_dims, const Replaced& initializers,
+                                    Parallel& threads, const Progress& progress) {
   LoadProgress report(progress, "save", "saving was cancelled");
   const Evaluator evaluator{kernels_for(cpu_bits()), threads, [&] { return report.again(); }};
   const FloatControl float_control(/*flush_denormals=*/false);

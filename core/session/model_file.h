@@ -71,7 +71,6 @@ class ModelFile : public RefCounted {
 
   // A fresh, verified Model. The one that `open` made is handed out first.
   Result<std::unique_ptr<Model>> take_model(const FreeDims& free_dims);
-  Status check_external(const ModelSaving& saving) const;
 
   // Writes the model as `level` leaves it (kOff, kBasic or kExtended: what other runtimes know
   // too). `initializers` replace the model's own. kInvalidArgument for other levels.
@@ -94,6 +93,10 @@ class ModelFile : public RefCounted {
   Status load(const Progress& progress);
   void take_declared(std::vector<std::pair<std::string, std::string>>* metadata);
   Status take_binding(std::vector<std::pair<std::string, std::string>>* metadata);
+  Status check_external(const ModelSaving& saving) const;
+  Result<SaveResult> write(const ModelSaving& saving, Optimize level, const FreeDims& free_dims,
+                           const Replaced& initializers, Parallel& threads,
+                           const Progress& progress);
   Result<std::unique_ptr<Model>> parse_unchanged(const FreeDims& free_dims,
                                                  const Progress& progress);
 

@@ -11,6 +11,7 @@
 #include "core/os/cpu_features.h"
 #include "core/os/memory_source.h"
 #include "core/os/thread_pool.h"
+#include "core/os/tile_threads.h"
 #include "core/plan/weight_ids.h"
 #include "core/plan/weight_uses.h"
 #include "core/prepack/fpack_writer.h"
@@ -381,7 +382,7 @@ class Replacer {
 
 Result<ReplaceResult> replace_weights(const Ref<ModelFile>& model, const SessionOptions& session,
                                       const std::string& path) {
-  auto replaced = Replacer(model, session, path).run();
+  auto replaced = with_tiles(cpu_bits(), [&] { return Replacer(model, session, path).run(); });
   if (replaced.is_ok()) return replaced;
   return std::move(replaced).take_status().with_context(model->source()->name());
 }

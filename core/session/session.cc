@@ -9,6 +9,7 @@
 #include "core/os/cpu_features.h"
 #include "core/os/sigbus_guard.h"
 #include "core/os/thread_pool.h"
+#include "core/os/tile_threads.h"
 #include "core/passes/passes.h"
 #include "core/plan/program_builder.h"
 #include "core/run/float_control.h"
@@ -101,7 +102,7 @@ Result<Ref<Session>> Session::create(Ref<ModelFile> model, const SessionOptions&
   if (!options.profile_prefix.empty()) {
     FOLIO_TRY(session->profile_, Profile::start(options.profile_prefix));
   }
-  auto status = session->compile();
+  auto status = with_tiles(cpu_bits(), [&] { return session->compile(); });
   if (session->profile_) session->profile_->add_load(begin, Profile::Clock::now());
   if (!status.is_ok()) {
     if (session->profile_) session->profile_->drop();
@@ -437,7 +438,7 @@ Status Session::run(const RunOptions& options, const std::vector<NamedValue>& in
     ~End() { session->end_run(); }
   } const end{this};
   const auto start = std::chrono::steady_clock::now();
-  auto status = execute(options, inputs, wanted, outputs);
+  auto status = with_tiles(cpu_bits(), [&] { return execute(options, inputs, wanted, outputs); });
   const auto elapsed = std::chrono::steady_clock::now() - start;
   metrics_.add(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count()));

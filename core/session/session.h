@@ -3,10 +3,10 @@
 // Flow:    Session::create is the spine of the whole library: map, load, verify, passes, plan.
 // Owns:    shares the model and the program; counts its runs in flight.
 // Threads: run, close and the reports from any thread. close refuses new runs, cancels or waits
-//          for those in flight, and may be called again.
+//          for those in flight, and may be called again. A caller whose thread must not use tiles
+//          waits for one of ours that loads or runs in its place (os/tile_threads.h).
 // Errors:  kClosed after close; kModelChanged when a file of the model changed; otherwise what the
-// steps report, naming file, node, expected and
-//          found. On error outputs are untouched.
+//          steps report, naming file, node, expected and found. On error outputs are untouched.
 #pragma once
 
 #include <atomic>

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,7 +10,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "tests/support/temp_folder.h"
 
@@ -89,33 +87,6 @@ TEST(CpuFeatures, RefusesUnknownLevels) {
     EXPECT_FALSE(limit_cpu_bits(level, &bits)) << level;
     EXPECT_EQ(bits, kAll);
   }
-}
-
-// Ends the process: 1 if it was given tiles, with an alternate signal stack of so many bytes.
-[[noreturn]] void exit_with_tiles(size_t bytes, const char* level) {
-  if (level) {
-    setenv("FOLIO_CPU", level, 1);
-  } else {
-    unsetenv("FOLIO_CPU");
-  }
-  std::vector<char> memory(bytes);
-  stack_t stack = {};
-  stack.ss_sp = memory.data();
-  stack.ss_size = bytes;
-  if (sigaltstack(&stack, nullptr) != 0) _exit(2);
-  _exit((cpu_bits() & kCpuAmxTile) != 0 ? 1 : 0);
-}
-
-// CoreCLR's threads have 16 KiB, 4 of them a page that forbids access: a null reference of a thread
-// that had used tiles ended the process.
-TEST(CpuFeatures, AsksForTilesWhereFramesOfSignalsHaveRoom) {
-  EXPECT_FALSE(holds_frames_of_tiles(12 << 10));
-  EXPECT_TRUE(holds_frames_of_tiles(64 << 10));
-  if (!kernel_sees("amx_tile")) GTEST_SKIP() << "this CPU has no tiles";
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(exit_with_tiles(16 << 10, nullptr), ::testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(exit_with_tiles(64 << 10, nullptr), ::testing::ExitedWithCode(1), "");
-  EXPECT_EXIT(exit_with_tiles(16 << 10, "amx"), ::testing::ExitedWithCode(1), "");
 }
 
 TEST(CpuFeatures, NamesTheCpu) {
