@@ -71,6 +71,12 @@ ConvTiling make_plan(const ConvSizes& s, int threads) {
   return plan;
 }
 
+// to[i] = from + i * step
+void list_pixels(const uint8_t* from, int64_t step, int64_t count, const uint8_t** to) {
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < count; ++i, from += step) to[i] = from;
+}
+
 class ByteConvolution {
  public:
   // `whole`: before groups were joined, of which the last one of `s` may have fewer.
@@ -134,7 +140,7 @@ class ByteConvolution {
     } else if (has_pieces()) {
       auto* pieces = reinterpret_cast<const uint8_t**>(scratch);
       for_rows(pixel, args.m, [&](int64_t row, int64_t first, int64_t i, int64_t n) {
-        list_line(from, row, first, n, pieces + i, args.m, 1);
+        list_line(from, row, first, n, args.m, pieces + i);
       });
       args.a_rows = pieces;
       args.a_run = c_in;
@@ -378,17 +384,21 @@ class ByteConvolution {
   void for_line(int64_t row, int64_t column, int64_t count, const Body& body) const {
     const Window& w = s_.window;
     const int64_t step = w.stride[2];
+    const auto pixels = [step](int64_t v) { return step == 1 ? v : (v + step - 1) / step; };
+    const int64_t plane = w.out[0] == 1 ? 0 : row / w.out[1];
+    const int64_t first_d = plane * w.stride[0] - w.pad_begin[0];
+    const int64_t first_h = (row - plane * w.out[1]) * w.stride[1] - w.pad_begin[1];
     int64_t tap = 0;
     for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
       for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
-        const int64_t d = row / w.out[1] * w.stride[0] - w.pad_begin[0] + kd * w.dilation[0];
-        const int64_t h = row % w.out[1] * w.stride[1] - w.pad_begin[1] + kh * w.dilation[1];
+        const int64_t d = first_d + kd * w.dilation[0];
+        const int64_t h = first_h + kh * w.dilation[1];
         const bool inside = d >= 0 && d < w.in[0] && h >= 0 && h < w.in[1];
         const int64_t line = (d * w.in[1] + h) * w.in[2];
         for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++tap) {
           const int64_t v = column * step - w.pad_begin[2] + kw * w.dilation[2];
-          const int64_t left = v < 0 ? (-v + step - 1) / step : 0;
-          const int64_t right = v < w.in[2] ? (w.in[2] - v + step - 1) / step : 0;
+          const int64_t left = v < 0 ? pixels(-v) : 0;
+          const int64_t right = v < w.in[2] ? pixels(w.in[2] - v) : 0;
           const int64_t begin = inside ? std::min(left, count) : count;
           const int64_t end = std::clamp(right, begin, count);
           if (begin > 0) body(tap, int64_t{0}, begin, int64_t{-1});
@@ -399,16 +409,14 @@ class ByteConvolution {
     }
   }
 
-  // Where the channels of each pixel under each tap begin: to[tap * tap_step + i * pixel_step].
+  // Where the channels of each pixel under each tap begin: to[tap * taps_apart + i].
   void list_line(const uint8_t* image, int64_t row, int64_t column, int64_t count,
-                 const uint8_t** to, int64_t tap_step, int64_t pixel_step) const {
+                 int64_t taps_apart, const uint8_t** to) const {
     const int64_t c = image_channels_;
     const int64_t step = s_.window.stride[2] * c;
     for_line(row, column, count, [&](int64_t tap, int64_t i, int64_t n, int64_t at) {
-      const uint8_t** p = to + tap * tap_step + i * pixel_step;
-      const uint8_t* from = at < 0 ? border : image + at * c;
-      const int64_t further = at < 0 ? 0 : step;
-      for (int64_t j = 0; j < n; ++j, p += pixel_step, from += further) *p = from;
+      list_pixels(at < 0 ? border : image + at * c, at < 0 ? 0 : step, n,
+                  to + tap * taps_apart + i);
     });
   }
 
