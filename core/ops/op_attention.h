@@ -6,8 +6,8 @@
 // Math:    weights = softmax(softcap(scale * q k^T) + bias) over the visible keys, 0 elsewhere;
 //          y = weights v. A query that sees no key, or all at -inf, gives zeros. With `smooth`
 //          the softmax has one more term, exp(sink), in its denominator.
-// Memory:  a thread holds the scores of one block of queries: 16 rows of all keys, up to 64 where
-//          they are short; beside it K^T and V of one head as panels. Few queries, up to 16 of the
+// Memory:  a thread holds the scores of one block of queries: 16 rows of all keys, up to 64 (256
+//          where products are made in parts) where they are short; beside it K^T and V of one head as panels. Few queries, up to 16 of the
 //          heads that share K and V, read rows of both together, without panels. And the rows of a
 //          float16 cache that are being read.
 // Owns:    plain views; scratch is the run's.

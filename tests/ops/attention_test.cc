@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "tests/support/op_tester.h"
 
@@ -44,6 +45,53 @@ TEST(Attention, ManyQueriesGiveTheSameAsFew) {
   t.input<float>({1, 1, 7, 2}, Floats(14, 1));
   t.input<float>({1, 1, 7, 1}, {1, 2, 3, 4, 5, 6, 7});
   t.expect<float>(0, {1, 1, 7, 1}, {1, 1.5f, 2, 2.5f, 3, 3.5f, 4}, 1e-6);
+  t.run();
+}
+
+// [heads, seq, size], from -1 to 1.
+Floats numbers(int64_t count, int step) {
+  Floats values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<int>(i) * step % 2003 - 1001) / 1001;
+  }
+  return values;
+}
+
+// y of heads [seq, size] in double.
+Floats attended(int64_t heads, int64_t seq, int64_t size, const Floats& q, const Floats& k,
+                const Floats& v) {
+  Floats y;
+  std::vector<double> weights(static_cast<size_t>(seq));
+  const auto row = [&](const Floats& x, int64_t h, int64_t i) { return &x[(h * seq + i) * size]; };
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t i = 0; i < seq; ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < seq; ++j) {
+        const float* const a = row(q, h, i);
+        const double score = std::inner_product(a, a + size, row(k, h, j), 0.0);
+        sum += weights[j] = std::exp(score / std::sqrt(static_cast<double>(size)));
+      }
+      for (int64_t c = 0; c < size; ++c) {
+        double value = 0;
+        for (int64_t j = 0; j < seq; ++j) value += weights[j] * row(v, h, j)[c];
+        y.push_back(static_cast<float>(value / sum));
+      }
+    }
+  }
+  return y;
+}
+
+// Eight heads of 300 queries: a block of 256 and one of 44 where products are made in parts, else
+// blocks of 64.
+TEST(Attention, LongSequencesAreThoseOfDoubles) {
+  constexpr int64_t kHeads = 8, kSeq = 300, kSize = 64;
+  const Shape shape{1, kHeads, kSeq, kSize};
+  const Floats q = numbers(kHeads * kSeq * kSize, 37);
+  const Floats k = numbers(kHeads * kSeq * kSize, 41);
+  const Floats v = numbers(kHeads * kSeq * kSize, 43);
+  OpTester t("Attention", 23);
+  for (const Floats* x : {&q, &k, &v}) t.input<float>(shape, *x);
+  t.expect<float>(0, shape, attended(kHeads, kSeq, kSize, q, k, v), 2e-6);
   t.run();
 }
 
