@@ -7,9 +7,9 @@
 //          y = weights v. A query that sees no key, or all at -inf, gives zeros. With `smooth`
 //          the softmax has one more term, exp(sink), in its denominator.
 // Memory:  a thread holds the scores of one block of queries: 16 rows of all keys, up to 64 (256
-//          where products are made in parts) where they are short; beside it K^T and V of one head as panels. Few queries, up to 16 of the
-//          heads that share K and V, read rows of both together, without panels. And the rows of a
-//          float16 cache that are being read.
+//          where products are made in parts) where they are short; beside it K^T and V of one head
+//          as panels. Few queries, up to 16 of the heads that share K and V, read rows of both
+//          together, without panels. And the rows of a float16 cache that are being read.
 // Owns:    plain views; scratch is the run's.
 // Threads: attend() spreads key heads, and blocks of queries where heads are few, over the run's
 //          threads; the blocks depend on sizes alone, so the bits are the same for any number of
