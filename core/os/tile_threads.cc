@@ -66,16 +66,23 @@ struct TileThreads {
 };
 
 TileThreads& threads() {
-  static TileThreads* const all = [] {
-    auto made = std::make_unique<TileThreads>();
-    hold_across_fork(ForkOrder::kPool, &made->mutex);
+  // Never destroyed, nor allocated: threads outlive static objects.
+  alignas(TileThreads) static uint8_t place[sizeof(TileThreads)];
+  static auto* const all = new (place) TileThreads;
+  return *all;
+}
+
+// Before there is a thread. Where there is no memory for it, it throws, and is tried again: the
+// lock must be the last, as it may be in the list only once.
+void hold_threads_across_fork() {
+  [[maybe_unused]] static const bool is_held = [] {
     call_in_fork_child([] {
       threads().idle = nullptr;
       threads().count.store(0);
     });
-    return made.release();  // never destroyed: threads outlive static objects
+    hold_across_fork(ForkOrder::kPool, &threads().mutex);
+    return true;
   }();
-  return *all;
 }
 
 int64_t spin_ns() {
@@ -138,6 +145,7 @@ void* entry(void* argument) {
 
 // One without work, or a new one; null when there is none.
 TileThread* take_thread() {
+  hold_threads_across_fork();
   TileThreads& all = threads();
   {
     const std::lock_guard<std::mutex> lock(all.mutex);

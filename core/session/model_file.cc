@@ -336,8 +336,9 @@ ModelFile::~ModelFile() {
 Result<Ref<Program>> ModelFile::program(const std::string& key,
                                         const std::function<Result<Ref<Program>>()>& make) {
   std::unique_lock<std::mutex> lock(mutex_);
-  // A progress callback may make a session of the model that its thread is loading.
-  const auto self = std::this_thread::get_id();
+  // A progress callback may make a session of the model that its thread is loading, or that one of
+  // ours is loading for it.
+  const auto self = in_callers_thread([] { return std::this_thread::get_id(); });
   const auto making = being_made_.find(key);
   if (making != being_made_.end() && making->second == self) {
     lock.unlock();

@@ -12,11 +12,13 @@
 #include "tests/support/model_tester.h"
 #include "tests/support/run_floats.h"
 #include "tests/support/signal_stack.h"
+#include "tests/support/temp_folder.h"
 
 namespace folio {
 namespace {
 
 using testing::small_signal_stack;
+using testing::TempFolder;
 using testing::with_signal_stack;
 
 constexpr int64_t kSize = 192;
@@ -73,6 +75,23 @@ TEST(TileThread, ProgressIsToldInTheThreadThatLoads) {
     const auto session = open_session(products(), options);
     ASSERT_TRUE(session.is_ok()) << text_of(session.status());
     EXPECT_GT(told, 2);
+  });
+}
+
+TEST(TileThread, AProgressCallbackMayMakeASessionOfTheModelThatIsLoaded) {
+  const TempFolder folder;
+  const std::string path = folder.write("model.onnx", products().serialize());
+  with_signal_stack(small_signal_stack(), [&] {
+    auto model = ModelFile::open(path, ModelOptions{});
+    ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+    int made = 0;
+    SessionOptions options;
+    options.progress = [&](float, const char*) {
+      if (made++ == 0) made += Session::create(model.value(), SessionOptions{}).is_ok() ? 100 : 0;
+      return true;
+    };
+    EXPECT_TRUE(Session::create(model.value(), options).is_ok());
+    EXPECT_GT(made, 100);
   });
 }
 
