@@ -5,13 +5,14 @@ Against Folio itself; what needs ONNX Runtime is skipped unless FOLIO_ORT_LIBRAR
 
 import json
 import os
+import struct
 import sys
 import unittest
 from pathlib import Path
 
 from folio_cli_test import (BOOL, DOUBLE, FLOAT, FLOAT16, FOLIO, INT64, STRING, UINT8,
                             UNKNOWN_MODEL, FolioCase, double_model, folio, identity_model,
-                            matmul_model, model, node, number, port, text)
+                            matmul_model, model, node, npy, number, port, text)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import skipping
@@ -69,6 +70,31 @@ class Usage(FolioCase):
                           [path, "--ort", "x", "--against-library", "y"],
                           [path, *folio_side, "--dim", "nobody=2"]):
             self.one_error_line(folio("compare", *arguments, *QUICK), 2)
+
+
+class InputsFromFiles(CompareCase):
+    def test_both_sides_run_them(self):
+        path = self.write("m.onnx", double_model())
+        source = self.write("x.npy", npy("<f4", [3], struct.pack("<3f", 1, 2, float("inf"))))
+        report = self.one(0, path, "--input", f"x={source}")
+        self.assertEqual((report["result"], report["inputs"]), ("agree", f"x={source}"))
+        self.assertEqual(self.one(0, path)["inputs"], "made up")
+        wrong = self.write("y.npy", npy("<i8", [3], struct.pack("<3q", 1, 2, 3)))
+        self.assertIn("float", self.one(3, path, "--input", f"x={wrong}")["folio"]["error"])
+
+    def test_test_data_beside_the_model_is_not_used_then(self):
+        path = self.write("m.onnx", double_model())
+        (self.folder / "test_data_set_0").mkdir()  # without inputs
+        source = self.write("x.npy", npy("<f4", [3], struct.pack("<3f", 1, 2, 3)))
+        self.assertEqual(self.one(0, path, "--input", f"x={source}")["result"], "agree")
+
+    def test_what_does_not_fit_is_2(self):
+        path = self.write("m.onnx", double_model())
+        source = self.write("x.npy", npy("<f4", [3], struct.pack("<3f", 1, 2, 3)))
+        for arguments in ([path, "--input", f"z={source}"], [path, "--input", "x"],
+                          [path, path, "--input", f"x={source}"],
+                          [path, "--input", f"x={source}", "--input", f"x={source}"]):
+            self.one_error_line(folio("compare", *arguments, *self.AGAINST, *QUICK), 2)
 
 
 class AgainstFolio(CompareCase):

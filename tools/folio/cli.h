@@ -160,6 +160,7 @@ int run_memory(const CommonOptions& common, const MemoryCommand& command);
 
 struct CompareCommand {
   std::vector<std::string> models;  // files and folders
+  std::vector<std::string> inputs;  // NAME=FILE
   std::string against = "ort";      // or "folio"
   std::string ort;                  // ONNX Runtime's library
   std::string against_library;      // libfolio of the other side; "": the same
@@ -180,9 +181,10 @@ int run_compare(const CommonOptions& common, const CompareCommand& command);
 // One process of compare: measures one side once.
 struct CompareSideCommand {
   std::string model;
-  std::string ort;       // "": Folio
-  std::string data_set;  // "": inputs are made up
-  int outputs = -1;      // file descriptor for the outputs; -1: not wanted
+  std::string ort;                  // "": Folio
+  std::vector<std::string> inputs;  // NAME=FILE
+  std::string data_set;             // "": inputs without a file are made up
+  int outputs = -1;                 // file descriptor for the outputs; -1: not wanted
   uint32_t warmup = 3;
   uint32_t iterations = 20;
   uint32_t timeout_seconds = 600;

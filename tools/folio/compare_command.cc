@@ -21,6 +21,7 @@
 
 #include "tools/folio/cli.h"
 #include "tools/folio/compare.h"
+#include "tools/folio/feeds.h"
 #include "tools/folio/pack_report.h"
 #include "tools/folio/print_json.h"
 #include "tools/folio/random_inputs.h"
@@ -124,6 +125,7 @@ std::vector<std::string> arguments_of(const CompareCommand& command, const Model
   add("--seed", std::to_string(command.input.seed));
   for (const std::string& dim : command.input.dims) add("--dim", dim);
   for (const std::string& range : command.input.ranges) add("--range", range);
+  for (const std::string& file : command.inputs) add("--input", file);
   if (!model.data_set.empty()) add("--data-set", model.data_set);
   add("--", model.path.string());
   return arguments;
@@ -342,11 +344,16 @@ Json side_json(const Side& side) {
   return json;
 }
 
+std::string inputs_text(const CompareCommand& command, const Model& model) {
+  if (!model.data_set.empty()) return model.data_set;
+  return command.inputs.empty() ? "made up" : list_text(command.inputs);
+}
+
 Json to_json(const CompareCommand& command, const Comparison& c) {
   Json json = {{"model", c.model.path.string()},
                {"result", verdict_name(c.verdict)},
                {"reasons", c.reasons},
-               {"inputs", c.model.data_set.empty() ? "made up" : c.model.data_set},
+               {"inputs", inputs_text(command, c.model)},
                {"free_dims", c.sides[0].free_dims},
                {"threads", command.session.threads},
                {"rounds", command.rounds},
@@ -408,7 +415,7 @@ void print_one(const CompareCommand& command, const Comparison& c) {
   const uint32_t threads = command.session.threads;
   std::printf("%s, threads: %s, rounds: %u, inputs: %s\n\n", one_line(c.model.name).c_str(),
               threads == 0 ? "each side's choice" : std::to_string(threads).c_str(), command.rounds,
-              c.model.data_set.empty() ? "made up" : one_line(c.model.data_set).c_str());
+              one_line(inputs_text(command, c.model)).c_str());
   Table table({{"", Align::kLeft},
                {c.sides[0].label + " " + c.sides[0].version},
                {c.sides[1].label + " " + c.sides[1].version},
@@ -503,7 +510,8 @@ void print_many(const std::vector<Comparison>& all) {
 std::string data_set_beside(const fs::path& model, const CompareCommand& command) {
   const fs::path set = model.parent_path() / "test_data_set_0";
   std::error_code error;
-  return !command.made_up && fs::is_directory(set, error) ? set.string() : "";
+  const bool may = !command.made_up && command.inputs.empty();
+  return may && fs::is_directory(set, error) ? set.string() : "";
 }
 
 std::vector<Model> find_models(const CompareCommand& command) {
@@ -538,7 +546,9 @@ void check_usage(const CompareCommand& command) {
   for (const std::string& entry : command.against_config) {
     split_assignment("--against-config", entry, SplitAt::kFirst);
   }
-  const RandomInputs checked(command.input);  // refuses bad options before the first process
+  // Bad options are refused before the first process.
+  const InputFiles files(command.inputs);
+  const RandomInputs made_up(command.input);
 }
 
 ExitCode exit_code_of(const std::vector<Comparison>& all) {
@@ -557,6 +567,10 @@ int run_compare(const CommonOptions& common, const CompareCommand& command) {
   check_usage(command);
   const std::vector<Model> models = find_models(command);
   if (models.empty()) throw CliError(kExitUsage, "no model.onnx or model.ort found");
+  if (models.size() > 1 && !command.inputs.empty()) {
+    throw CliError(kExitUsage,
+                   "--input is for one model, and " + std::to_string(models.size()) + " are given");
+  }
   std::vector<Comparison> all;
   const Progress progress(models.size());
   for (size_t i = 0; i < models.size(); ++i) {

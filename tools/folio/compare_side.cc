@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/folio/cli.h"
+#include "tools/folio/feeds.h"
 #include "tools/folio/ort_peer.h"
 #include "tools/folio/pack_report.h"
 #include "tools/folio/print_json.h"
@@ -104,8 +105,8 @@ void load(const CompareSideCommand& command, Peer* peer, nlohmann::json* said) {
   (*said)["peak_anon_load"] = peak.peak();
 }
 
-void give_inputs(const CompareSideCommand& command, const RandomInputs& random, Peer* peer,
-                 nlohmann::json* said) {
+void give_inputs(const CompareSideCommand& command, const InputFiles& files,
+                 const RandomInputs& random, Peer* peer, nlohmann::json* said) {
   const std::vector<Port> ports = peer->inputs();
   (*said)["free_dims"] = nlohmann::json::array();
   if (!command.data_set.empty()) {
@@ -113,9 +114,17 @@ void give_inputs(const CompareSideCommand& command, const RandomInputs& random, 
     return;
   }
   if (command.strict_names) random.check_names(ports);
-  for (const std::string& name : random.free_dims(ports)) (*said)["free_dims"].push_back(name);
+  std::vector<std::string> names;
+  for (const Port& port : ports) names.push_back(port.name);
+  files.check_names(names);
+  std::vector<Port> made_up;
   std::vector<NamedValue> inputs;
-  for (const Port& port : ports) inputs.push_back({port.name, random.make(port)});
+  for (const Port& port : ports) {
+    const bool has_file = files.has(port.name);
+    inputs.push_back({port.name, has_file ? files.read(port) : random.make(port)});
+    if (!has_file) made_up.push_back(port);
+  }
+  for (const std::string& name : random.free_dims(made_up)) (*said)["free_dims"].push_back(name);
   peer->set_inputs(std::move(inputs));
 }
 
@@ -150,6 +159,7 @@ void write_outputs(int file, const Peer& peer) {
 
 void measure(const CommonOptions& common, const CompareSideCommand& command, nlohmann::json* said) {
   (*said)["stage"] = "start";
+  const InputFiles files(command.inputs);
   const RandomInputs random(command.input);
   const double start = wall_ms();
   const std::unique_ptr<Peer> peer = command.ort.empty()
@@ -161,7 +171,7 @@ void measure(const CommonOptions& common, const CompareSideCommand& command, nlo
   (*said)["stage"] = "load";
   load(command, peer.get(), said);
   (*said)["stage"] = "inputs";
-  give_inputs(command, random, peer.get(), said);
+  give_inputs(command, files, random, peer.get(), said);
   (*said)["stage"] = "run";
   run(command, peer.get(), said);
   (*said)["pack"] = peer->pack_use();

@@ -10,18 +10,16 @@ namespace folio_cli {
 
 namespace {
 
-HostValue read_input(const std::string& path, const folio::ValueInfo& info) {
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".npy") return read_npy(path, info.type);
-  if (extension == ".pb") return read_pb(path, info.kind);
-  throw CliError(kExitUsage, "--input " + info.name + "=" + path + ": neither .npy nor .pb");
+std::vector<std::string> names_of(const std::vector<folio::ValueInfo>& infos) {
+  std::vector<std::string> names;
+  for (const folio::ValueInfo& info : infos) names.push_back(info.name);
+  return names;
 }
 
 }  // namespace
 
-FeedSource::FeedSource(const std::vector<std::string>& files, const InputOptions& made_up)
-    : random_(made_up) {
-  for (const std::string& option : files) {
+InputFiles::InputFiles(const std::vector<std::string>& options) {
+  for (const std::string& option : options) {
     const auto [name, file] = split_assignment("--input", option, SplitAt::kFirst);
     if (!files_.emplace(name, file).second) {
       throw CliError(kExitUsage, "--input " + name + " is given twice");
@@ -29,30 +27,40 @@ FeedSource::FeedSource(const std::vector<std::string>& files, const InputOptions
   }
 }
 
-void FeedSource::check_names(const folio::Session& session) const {
-  const std::vector<folio::ValueInfo> inputs = session.inputs();
-  random_.check_names(ports_of(inputs));
-  std::vector<std::string> names;
-  for (const folio::ValueInfo& info : inputs) names.push_back(info.name);
-  std::set<std::string> known(names.begin(), names.end());
-  for (const folio::ValueInfo& info : session.overridable_initializers()) known.insert(info.name);
+HostValue InputFiles::read(const Port& port) const {
+  const std::string& path = files_.at(port.name);
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension == ".npy") return read_npy(path, port.type);
+  if (extension == ".pb") return read_pb(path, port.kind);
+  throw CliError(kExitUsage, "--input " + port.name + "=" + path + ": neither .npy nor .pb");
+}
+
+void InputFiles::check_names(const std::vector<std::string>& inputs,
+                             const std::vector<std::string>& others) const {
+  std::set<std::string> known(inputs.begin(), inputs.end());
+  known.insert(others.begin(), others.end());
   for (const auto& file : files_) {
     if (known.count(file.first) != 0) continue;
     throw CliError(kExitUsage,
-                   "--input " + file.first + ": the model's inputs are: " + list_text(names));
+                   "--input " + file.first + ": the model's inputs are: " + list_text(inputs));
   }
+}
+
+void FeedSource::check_names(const folio::Session& session) const {
+  const std::vector<folio::ValueInfo> inputs = session.inputs();
+  random_.check_names(ports_of(inputs));
+  files_.check_names(names_of(inputs), names_of(session.overridable_initializers()));
 }
 
 Feeds FeedSource::make(const folio::Session& session) const {
   check_names(session);
   Feeds feeds;
   const auto add = [&](const folio::ValueInfo& info, bool may_make_up) {
-    const auto file = files_.find(info.name);
-    const bool has_file = file != files_.end();
+    const Port port = port_of(info);
+    const bool has_file = files_.has(info.name);
     if (!has_file && !may_make_up) return;
     // One at a time: what is measured has no second copy of all of them.
-    feeds.values.push_back(
-        to_value(has_file ? read_input(file->second, info) : random_.make(port_of(info))));
+    feeds.values.push_back(to_value(has_file ? files_.read(port) : random_.make(port)));
     feeds.names.push_back(info.name);
   };
   for (const folio::ValueInfo& info : session.inputs()) add(info, true);

@@ -15,6 +15,23 @@
 
 namespace folio_cli {
 
+// The files that --input names.
+class InputFiles {
+ public:
+  // Each NAME=FILE.
+  explicit InputFiles(const std::vector<std::string>& options);
+
+  bool has(const std::string& name) const { return files_.count(name) != 0; }
+  // The value of an input that has a file.
+  HostValue read(const Port& port) const;
+  // Each file's name is one of `inputs`, which the error lists, or of `others`.
+  void check_names(const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& others = {}) const;
+
+ private:
+  std::map<std::string, std::string> files_;  // by name
+};
+
 struct Feeds {
   std::vector<std::string> names;
   std::vector<folio::Value> values;
@@ -28,8 +45,8 @@ struct Feeds {
 
 class FeedSource {
  public:
-  // `files`: NAME=FILE, as --input has them.
-  FeedSource(const std::vector<std::string>& files, const InputOptions& made_up);
+  FeedSource(const std::vector<std::string>& files, const InputOptions& made_up)
+      : files_(files), random_(made_up) {}
 
   // Of every input, and of overridable initializers that have a file.
   Feeds make(const folio::Session& session) const;
@@ -37,7 +54,7 @@ class FeedSource {
  private:
   void check_names(const folio::Session& session) const;
 
-  std::map<std::string, std::string> files_;  // by name
+  InputFiles files_;
   RandomInputs random_;
 };
 

@@ -259,6 +259,7 @@ class Cli {
     count(command, "--timeout", &options->timeout_seconds, 0,
           "seconds a process may take (600); 0: no limit")
         ->type_name("S");
+    add_input_files(command, &options->inputs);
     add_input_options(command, &options->input);
     add_session_options(command, &options->session);
   }
