@@ -59,30 +59,20 @@ struct TileThread {
   TileThread* next = nullptr;  // in the list of those without work
 };
 
-struct TileThreads {
-  std::mutex mutex;
-  TileThread* idle = nullptr;  // the last that worked is the first
-  std::atomic<int> count{0};
-};
+// Of those without work, the last that worked; with list_mutex(). These words outlive static
+// objects, as threads do.
+TileThread* idle_threads = nullptr;
+std::atomic<int> thread_count{0};
 
-TileThreads& threads() {
-  // Never destroyed, nor allocated: threads outlive static objects.
-  alignas(TileThreads) static uint8_t place[sizeof(TileThreads)];
-  static auto* const all = new (place) TileThreads;
-  return *all;
-}
-
-// Before there is a thread. Where there is no memory for it, it throws, and is tried again: the
-// lock must be the last, as it may be in the list only once.
-void hold_threads_across_fork() {
-  [[maybe_unused]] static const bool is_held = [] {
+std::mutex& list_mutex() {
+  static std::mutex& only = []() -> std::mutex& {
     call_in_fork_child([] {
-      threads().idle = nullptr;
-      threads().count.store(0);
+      idle_threads = nullptr;
+      thread_count.store(0);
     });
-    hold_across_fork(ForkOrder::kPool, &threads().mutex);
-    return true;
+    return new_mutex_held_across_fork(ForkOrder::kPool);
   }();
+  return only;
 }
 
 int64_t spin_ns() {
@@ -95,30 +85,41 @@ void give_turn(TileThread* t, uint32_t turn) {
   if (t->sleepers.load() > 0) futex_wake(&t->turn, 1);
 }
 
-// Until it is no longer that turn. False if `most` went by.
+// Until it is no longer that turn. False when it still is after `most`, or earlier.
 bool wait_while(TileThread* t, uint32_t turn, const timespec* most = nullptr) {
   const auto has_moved = [&] { return t->turn.load(std::memory_order_acquire) != turn; };
   if (spin_until(spin_ns(), has_moved)) return true;
-  const int64_t end = most ? monotonic_ns() + most->tv_sec * 1000000000 : INT64_MAX;
   // Either the other sees this sleeper and wakes it, or this one sees the new turn.
   t->sleepers.fetch_add(1);
-  while (t->turn.load() == turn && monotonic_ns() < end) futex_wait(&t->turn, turn, most);
+  do {
+    futex_wait(&t->turn, turn, most);
+  } while (!most && t->turn.load() == turn);
   t->sleepers.fetch_sub(1);
   return has_moved();
 }
 
+// A pointer of each thread's own. No thread_local: where there is no memory for one, the C library
+// ends the process.
+class OwnPointer {
+ public:
+  void* get() const { return is_made_ ? pthread_getspecific(key_) : nullptr; }
+  bool set(const void* p) const { return is_made_ && pthread_setspecific(key_, p) == 0; }
+
+ private:
+  pthread_key_t key_ = 0;
+  bool is_made_ = pthread_key_create(&key_, nullptr) == 0;
+};
+
 // Of threads of ours: their TileThread.
-pthread_key_t* own_key() {
-  static pthread_key_t key;
-  static const bool is_made = pthread_key_create(&key, nullptr) == 0;
-  return is_made ? &key : nullptr;
+const OwnPointer& own_thread() {
+  static const OwnPointer own;
+  return own;
 }
 
 // Takes an idle thread out of the list; false if a caller has it.
 bool leave_list(const TileThread* t) {
-  TileThreads& all = threads();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  for (TileThread** at = &all.idle; *at; at = &(*at)->next) {
+  const std::lock_guard<std::mutex> lock(list_mutex());
+  for (TileThread** at = &idle_threads; *at; at = &(*at)->next) {
     if (*at != t) continue;
     *at = t->next;
     return true;
@@ -128,8 +129,7 @@ bool leave_list(const TileThread* t) {
 
 void* entry(void* argument) {
   auto* const t = static_cast<TileThread*>(argument);
-  const pthread_key_t* const key = own_key();
-  t->has_no_memory = !is_ready_to_throw() || !key || pthread_setspecific(*key, t) != 0;
+  t->has_no_memory = !is_ready_to_throw() || !own_thread().set(t);
   const unsigned own = _mm_getcsr();
   while (wait_while(t, TileThread::kIdle, &kMostIdle) || !leave_list(t)) {
     if (t->turn.load() == TileThread::kIdle) continue;  // a caller has it, and gives it work soon
@@ -138,33 +138,30 @@ void* entry(void* argument) {
     _mm_setcsr(own);
     give_turn(t, TileThread::kIdle);
   }
-  threads().count.fetch_sub(1);
+  thread_count.fetch_sub(1);
   delete t;
   return nullptr;
 }
 
 // One without work, or a new one; null when there is none.
 TileThread* take_thread() {
-  hold_threads_across_fork();
-  TileThreads& all = threads();
   {
-    const std::lock_guard<std::mutex> lock(all.mutex);
-    if (TileThread* const t = all.idle) {
-      all.idle = t->next;
+    const std::lock_guard<std::mutex> lock(list_mutex());
+    if (TileThread* const t = idle_threads) {
+      idle_threads = t->next;
       return t;
     }
   }
   auto made = std::make_unique<TileThread>();
   if (!start_own_thread("folio-tiles", entry, made.get(), nullptr)) return nullptr;
-  all.count.fetch_add(1);
+  thread_count.fetch_add(1);
   return made.release();
 }
 
 void give_back(TileThread* t) {
-  TileThreads& all = threads();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  t->next = all.idle;
-  all.idle = t;
+  const std::lock_guard<std::mutex> lock(list_mutex());
+  t->next = idle_threads;
+  idle_threads = t;
 }
 
 }  // namespace
@@ -178,21 +175,14 @@ bool holds_frames_of_tiles(uint64_t bytes) {
 }
 
 bool may_use_tiles() {
-  // Asking the kernel takes 140 ns, as much as a small model's nodes. No thread_local: where there
-  // is no memory for one, the C library ends the process.
-  static char answers[2];  // their addresses: no, yes
-  static const auto key = [] {
-    std::pair<bool, pthread_key_t> made;
-    made.first = pthread_key_create(&made.second, nullptr) == 0;
-    return made;
-  }();
-  if (const void* const known = key.first ? pthread_getspecific(key.second) : nullptr) {
-    return known == &answers[1];
-  }
+  // Asking the kernel takes 140 ns, as much as a small model's nodes.
+  static const char answers[2] = {};  // their addresses: no, yes
+  static const OwnPointer answer;
+  if (const void* const known = answer.get()) return known == &answers[1];
   stack_t stack = {};
   const bool has_one = sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) == 0;
   const bool may = !has_one || holds_frames_of_tiles(stack.ss_size);
-  if (key.first) (void)pthread_setspecific(key.second, &answers[may ? 1 : 0]);
+  (void)answer.set(&answers[may ? 1 : 0]);
   return may;
 }
 
@@ -203,12 +193,11 @@ Status run_in_tile_thread(void (*work)(void* state), void* state) {
                  "no thread can be made for AMX, whose tiles this one must not use");
   t->work = {work, state, nullptr};
   t->mxcsr = _mm_getcsr();
-  give_turn(t, TileThread::kWorks);
-  wait_while(t, TileThread::kWorks);
-  while (t->turn.load() == TileThread::kAsks) {
-    t->question.finish();
+  for (;;) {
     give_turn(t, TileThread::kWorks);
     wait_while(t, TileThread::kWorks);
+    if (t->turn.load() != TileThread::kAsks) break;
+    t->question.finish();
   }
   Job done = std::move(t->work);
   const bool has_no_memory = t->has_no_memory;
@@ -219,8 +208,7 @@ Status run_in_tile_thread(void (*work)(void* state), void* state) {
 }
 
 void run_in_callers_thread(void (*call)(void* state), void* state) {
-  const pthread_key_t* const key = own_key();
-  auto* const t = key ? static_cast<TileThread*>(pthread_getspecific(*key)) : nullptr;
+  auto* const t = static_cast<TileThread*>(own_thread().get());
   if (!t) return call(state);
   t->question = {call, state, nullptr};
   give_turn(t, TileThread::kAsks);
@@ -228,6 +216,6 @@ void run_in_callers_thread(void (*call)(void* state), void* state) {
   t->question.rethrow();
 }
 
-int tile_thread_count() { return threads().count.load(); }
+int tile_thread_count() { return thread_count.load(); }
 
 }  // namespace folio
