@@ -114,9 +114,7 @@ void give_inputs(const CompareSideCommand& command, const InputFiles& files,
     return;
   }
   if (command.strict_names) random.check_names(ports);
-  std::vector<std::string> names;
-  for (const Port& port : ports) names.push_back(port.name);
-  files.check_names(names);
+  files.check_names(ports);
   std::vector<Port> made_up;
   std::vector<NamedValue> inputs;
   for (const Port& port : ports) {

@@ -8,16 +8,6 @@
 
 namespace folio_cli {
 
-namespace {
-
-std::vector<std::string> names_of(const std::vector<folio::ValueInfo>& infos) {
-  std::vector<std::string> names;
-  for (const folio::ValueInfo& info : infos) names.push_back(info.name);
-  return names;
-}
-
-}  // namespace
-
 InputFiles::InputFiles(const std::vector<std::string>& options) {
   for (const std::string& option : options) {
     const auto [name, file] = split_assignment("--input", option, SplitAt::kFirst);
@@ -35,21 +25,23 @@ HostValue InputFiles::read(const Port& port) const {
   throw CliError(kExitUsage, "--input " + port.name + "=" + path + ": neither .npy nor .pb");
 }
 
-void InputFiles::check_names(const std::vector<std::string>& inputs,
-                             const std::vector<std::string>& others) const {
-  std::set<std::string> known(inputs.begin(), inputs.end());
-  known.insert(others.begin(), others.end());
+void InputFiles::check_names(const std::vector<Port>& inputs,
+                             const std::vector<Port>& others) const {
+  std::vector<std::string> names;
+  for (const Port& port : inputs) names.push_back(port.name);
+  std::set<std::string> known(names.begin(), names.end());
+  for (const Port& port : others) known.insert(port.name);
   for (const auto& file : files_) {
     if (known.count(file.first) != 0) continue;
     throw CliError(kExitUsage,
-                   "--input " + file.first + ": the model's inputs are: " + list_text(inputs));
+                   "--input " + file.first + ": the model's inputs are: " + list_text(names));
   }
 }
 
 void FeedSource::check_names(const folio::Session& session) const {
-  const std::vector<folio::ValueInfo> inputs = session.inputs();
-  random_.check_names(ports_of(inputs));
-  files_.check_names(names_of(inputs), names_of(session.overridable_initializers()));
+  const std::vector<Port> inputs = ports_of(session.inputs());
+  random_.check_names(inputs);
+  files_.check_names(inputs, ports_of(session.overridable_initializers()));
 }
 
 Feeds FeedSource::make(const folio::Session& session) const {

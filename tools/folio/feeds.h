@@ -25,8 +25,7 @@ class InputFiles {
   // The value of an input that has a file.
   HostValue read(const Port& port) const;
   // Each file's name is one of `inputs`, which the error lists, or of `others`.
-  void check_names(const std::vector<std::string>& inputs,
-                   const std::vector<std::string>& others = {}) const;
+  void check_names(const std::vector<Port>& inputs, const std::vector<Port>& others = {}) const;
 
  private:
   std::map<std::string, std::string> files_;  // by name
