@@ -35,10 +35,10 @@ class FuzzParallel final : public Parallel {
   explicit FuzzParallel(Clock::time_point deadline) : deadline_(deadline) {}
   int thread_count() const override { return 1; }
   void run(int64_t count, int64_t grain, Task task) override {
-    for (int64_t begin = 0; begin < count; begin += grain) {
+    InlineParallel().for_range(count, grain, [&](int64_t begin, int64_t end) {
       if (Clock::now() >= deadline_) throw TimeIsUp();
-      task.run(task.state, begin, begin + grain < count ? begin + grain : count);
-    }
+      task.run(task.state, begin, end);
+    });
   }
 
  private:
