@@ -23,19 +23,11 @@ using testing::TempFolder;
 
 using Outputs = std::vector<std::vector<float>>;
 
-// Numbers that bfloat16 does not hold.
-std::vector<float> numbers(int64_t count, int step) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(static_cast<int>(i) * step % 2003 - 1001) / 3000;
-  }
-  return values;
-}
-
 void add_weight(GraphWriter& graph, const std::string& name, const std::vector<int64_t>& dims) {
   int64_t count = 1;
   for (const int64_t dim : dims) count *= dim;
-  graph.initializer(f32_tensor(name, dims, numbers(count, 37 + static_cast<int>(name.size()))));
+  graph.initializer(
+      f32_tensor(name, dims, floats_of_many_bits(count, 37 + static_cast<int>(name.size()))));
 }
 
 // A product, convolutions by taps, in lines, of planes, of 1x1, and attention: all large enough for
@@ -46,7 +38,7 @@ model_writer::ModelWriter products() {
   GraphWriter& graph = writer.graph();
   graph.input("x", f32_type({2, 100, 192}));
   add_weight(graph, "w", {192, 576});
-  graph.initializer(f32_tensor("bias", {576}, numbers(576, 3)));
+  graph.initializer(f32_tensor("bias", {576}, floats_of_many_bits(576, 3)));
   graph.node("Attention", {"x", "w", "bias"}, {"attended"})
       .in_domain("com.microsoft")
       .attr_int("num_heads", 2);
@@ -81,7 +73,7 @@ model_writer::ModelWriter products_of_bfloat16() {
   GraphWriter& graph = writer.graph();
   graph.input("x", f32_type({2, 100, 192}));
   graph.node("Cast", {"x"}, {"a"}).attr_int("to", 16);
-  const std::vector<float> values = numbers(192 * 80, 41);
+  const std::vector<float> values = floats_of_many_bits(192 * 80, 41);
   std::string raw(2 * values.size(), 0);
   for (size_t i = 0; i < values.size(); ++i) {
     const uint16_t bits = float_to_bfloat16(values[i]);
@@ -105,7 +97,7 @@ model_writer::ModelWriter products_of_bfloat16() {
 }
 
 Outputs run(const Ref<Session>& session) {
-  return run_floats(*session, [](int64_t count) { return numbers(count, 29); });
+  return run_floats(*session, [](int64_t count) { return floats_of_many_bits(count, 29); });
 }
 
 SessionOptions with(FolioPrecision precision, int threads, Packing packing) {

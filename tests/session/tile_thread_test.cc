@@ -23,13 +23,7 @@ using testing::with_signal_stack;
 
 constexpr int64_t kSize = 192;
 
-std::vector<float> numbers(int step) {
-  std::vector<float> values(static_cast<size_t>(kSize * kSize));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(static_cast<int>(i) * step % 2003 - 1001) / 3000;
-  }
-  return values;
-}
+std::vector<float> numbers(int step) { return floats_of_many_bits(kSize * kSize, step); }
 
 // Products of the run, and of a constant that is folded when the model is loaded.
 model_writer::ModelWriter products() {

@@ -4,6 +4,14 @@
 
 namespace folio {
 
+std::vector<float> floats_of_many_bits(int64_t count, int step) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<int>(i) * step % 2003 - 1001) / 3000;
+  }
+  return values;
+}
+
 std::vector<std::vector<float>> run_floats(Session& session,
                                            const std::function<std::vector<float>(int64_t)>& fill) {
   std::vector<NamedValue> inputs;
