@@ -31,16 +31,16 @@ enum class Operands { kFloats, kWidenedBfloat16 };
 // with three, two parts and one: 196 x 64 x 64 0.9 with three, 64 x 64 x 256 1.17, 49 x 960 x 160
 // 0.93, 32 x 768 x 768 1.08; 784 x 192 x 32 0.71, 0.60, 0.42; 3136 x 144 x 24 1.07, 0.97, 0.70;
 // 784 x 32 x 144 1.2, 0.95, 0.47; 12544 x 96 x 16 1.3, 1.2, 0.99).
-// Rows that are gathered from pieces, or products of many small parts as Winograd's, pay later.
+// Those in pieces pay later: rows that are gathered, or many small products, as Winograd's.
 inline int32_t product_precision(const FolioKernels& kernels, int64_t m, int64_t n, int64_t k,
-                                 Operands operands = Operands::kFloats, bool is_gathered = false) {
+                                 Operands operands = Operands::kFloats, bool in_pieces = false) {
   const int32_t precision =
       operands == Operands::kWidenedBfloat16 ? kFolioMedium : kernels.precision;
   const double macs = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const bool rounds = kernels.multiplies_parts == 1 << kFolioMedium && precision == kFolioMedium;
   const bool is_large =
-      rounds                                      ? m >= 16 && n >= 32 && k >= 32
-      : precision == kFolioHighest && is_gathered ? m >= 32 && n >= 64 && k >= 64 && macs >= 2e6
+      rounds                                    ? m >= 16 && n >= 32 && k >= 32
+      : precision == kFolioHighest && in_pieces ? m >= 32 && n >= 64 && k >= 64 && macs >= 2e6
       : precision == kFolioHighest
           ? m >= 40 && n >= 48 && k >= 32 && macs >= (m < 96 ? 4e6 : 1.2e6)
           : m >= 32 && n >= 24 && k >= (precision == kFolioMedium ? 24 : 32) && macs >= 5e5;

@@ -202,7 +202,7 @@ class WinogradProduct {
     stride_[0] *= s.window.in[1] * s.window.in[2];
     // The transforms enlarge what a product loses: it loses nothing, whatever the session allows.
     const int32_t precision = product_precision(kernels, image_tiles(), s.c_out, form_.depth,
-                                                Operands::kFloats, /*is_gathered=*/true);
+                                                Operands::kFloats, /*in_pieces=*/true);
     precision_ = std::min<int32_t>(precision, kFolioHighest);
     FolioGemmF32 function{};
     finishes_ = args.activation.set_in_kernel(&function);
