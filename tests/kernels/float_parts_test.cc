@@ -50,8 +50,9 @@ void expect_close(const LevelUnderTest& level, const Problem& p, const FolioGemm
 }
 
 const std::array<int64_t, 3> kShapes[] = {
-    {1, 1, 8},    {16, 16, 32}, {17, 33, 33},    {15, 15, 31},  {32, 32, 64},  {33, 48, 63},
-    {64, 40, 96}, {65, 17, 65}, {230, 100, 255}, {31, 50, 256}, {97, 35, 257}, {130, 64, 530}};
+    {1, 1, 8},    {16, 16, 32},  {17, 33, 33},  {15, 15, 31},  {32, 32, 64},
+    {33, 48, 63}, {49, 50, 290}, {64, 40, 96},  {65, 17, 65},  {230, 100, 255},
+    {48, 16, 31}, {31, 50, 256}, {97, 35, 257}, {130, 64, 530}};
 
 TEST(FloatParts, StayWithinTheBoundOfTheirPrecision) {
   for (const LevelUnderTest& level : levels_under_test()) {
@@ -140,8 +141,12 @@ TEST(FloatParts, SplittingRowsColumnsAndDepthChangesNoBit) {
       Problem p(205, 147, 530);
       spoil(&p);
       const std::vector<float> whole = run(level, p, p.args(precision));
-      for (const auto& [rows, columns] :
-           {std::pair<int64_t, int64_t>{1, 147}, {7, 16}, {33, 112}}) {
+      for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 147},
+                                          {7, 16},
+                                          {33, 112},
+                                          {48, 147},
+                                          {49, 80},
+                                          {64, 16}}) {
         EXPECT_TRUE(same_bits(whole, run_in_blocks(level, p, p.args(precision), rows, columns)))
             << level.name << ' ' << rows << ' ' << columns;
       }
@@ -214,8 +219,13 @@ TEST(FloatParts, OnePartHoldsWhatAFloatHolds) {
 TEST(FloatParts, ReadAInAnyOrderWithTheSameBits) {
   for (const LevelUnderTest& level : levels_under_test()) {
     for (const int32_t precision : kPrecisions) {
-      for (const int64_t run_length : {1, 24, 64, 300}) {
-        const Problem p(70, 37, run_length * 5);
+      for (const auto& [m, run_length] : {std::pair<int64_t, int64_t>{70, 1},
+                                          {70, 24},
+                                          {70, 64},
+                                          {70, 300},
+                                          {49, 24},
+                                          {49, 96}}) {
+        const Problem p(m, 37, run_length * 5);
         const std::vector<float> whole = run(level, p, p.args(precision));
         const std::vector<const float*> rows = row_pieces(p, 5);
         FolioGemmF32 args = p.args(precision);

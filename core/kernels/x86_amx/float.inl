@@ -2,9 +2,9 @@
  * and l, h the nearest bfloat16 and l what m leaves, so that nothing is lost. The including file
  * gives the words for tiles before.
  *
- *   highest  hl, hm, mm, mh, lh, hh: what is left out is 2^-22 of |A| |B| at most, of either sign,
+ *   highest  lh, mh, mm, hm, hl, hh: what is left out is 2^-22 of |A| |B| at most, of either sign,
  *            and C is rounded 6 times for 32 products, not 32 times
- *   high     hm, mh, hh of two parts;   medium  hh
+ *   high     mh, hh, hm of two parts;   medium  hh
  *
  * Bits:  an element of C is one chain over steps of 32 of the depth, in this order of parts,
  *        whatever rows and columns are computed with it; between blocks of the depth it rests in C.
@@ -308,12 +308,12 @@ struct Group {
 template <int kParts>
 struct Groups;
 template <>
-struct Groups<3> { /* hl, hm, mm, mh, lh, hh: the smallest products first */
-  static constexpr Group kAll[] = {{0, 2}, {-1, 1}, {1, -1}, {-1, 0}, {2, -1}, {0, -1}};
+struct Groups<3> { /* lh, mh, mm, hm, hl, hh: each loads a part of one operand */
+  static constexpr Group kAll[] = {{2, 0}, {1, -1}, {-1, 1}, {0, -1}, {-1, 2}, {-1, 0}};
 };
 template <>
-struct Groups<2> { /* hm, mh, hh */
-  static constexpr Group kAll[] = {{0, 1}, {1, 0}, {0, -1}};
+struct Groups<2> { /* mh, hh, hm */
+  static constexpr Group kAll[] = {{1, 0}, {0, -1}, {-1, 1}};
 };
 template <>
 struct Groups<1> {
@@ -599,15 +599,20 @@ static void multiply_parts(const FolioGemmF32* args, char* memory, int64_t bytes
 
 #include "core/kernels/x86_amx/lines.inl"
 
+#include "core/kernels/x86_amx/bands.inl"
+
 namespace {
 
 template <int kParts>
 static void multiply_in(const FolioGemmF32* args, char* memory, int64_t bytes) {
   if (is_by_lines(args)) {
     multiply_by_lines<kParts>(args, memory, bytes);
-  } else {
-    multiply_parts<kParts>(args, memory, bytes);
+    return;
   }
+  if constexpr (kParts > 1) {
+    if (is_band(args)) return multiply_band<kParts>(args, memory, bytes);
+  }
+  multiply_parts<kParts>(args, memory, bytes);
 }
 
 template <int kParts>
