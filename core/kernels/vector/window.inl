@@ -308,11 +308,14 @@ VFN void filter_part(const FolioWindowF32* args, int64_t column, int64_t c, VM m
 
 #include "core/kernels/vector/filter_rows.inl"
 
-/* Taps beyond which the pixels at a side take turns, too: a few are soon added. */
+/* Taps beyond which the pixels at a side take turns, too: a few are soon added, unless there are
+ * lines enough, for each of which all channels' weights would be read again. */
 constexpr int64_t kFewTaps = 9;
+constexpr int64_t kFewLines = kTogether / 2;
 
 static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
-  if (args->pixels == 1 && args->lines > 1 && args->taps > kFewTaps) {
+  const int takes_turns = args->taps > kFewTaps || args->lines >= kFewLines;
+  if (args->pixels == 1 && args->lines > 1 && takes_turns) {
     FolioWindowF32 line = *args; /* of one pixel of each line, as at the image's sides */
     line.lines = 1;
     line.pixels = args->lines;
