@@ -181,10 +181,9 @@ static void multiply_block(const FolioGemmF32* args, const LinePlan& plan, const
   alignas(64) float sums[2][kWide * kWide];
   Pending pending = {};
   int free_sums = 0;
-  int64_t shaped = 0;
+  shape_tiles();
   for (int64_t i = 0; i < block.rows; i += kWide) {
     const int64_t rows = at_most(block.rows - i, kWide);
-    shape_tiles(rows, &shaped);
     for (int64_t j = 0; j < block.columns; j += kWide) {
       const int64_t columns = at_most(block.columns - j, kWide);
       const auto multiply = rows > kTile      ? columns > kTile ? multiply_lines<kParts, 2, 2>
