@@ -472,6 +472,8 @@ ProductChunk product_chunk(const ChunkRule& rule, int64_t m, int64_t n, int64_t 
 
 ProductChunk parts_chunk(int64_t m, int64_t n, int64_t k, int threads) {
   constexpr int64_t kItem = 32;  // rows or columns that such a kernel takes at once
+  // Up to so many rows stay together, and panels come by: cut, they would be items.
+  constexpr int64_t kBandRows = 64;
   // To make an item into parts takes nearly as long as to multiply two.
   constexpr ChunkCost kCost = {kItem, 0.85};
   constexpr int64_t kMostRows = 768;
@@ -482,11 +484,13 @@ ProductChunk parts_chunk(int64_t m, int64_t n, int64_t k, int threads) {
   const int64_t row_parts = parts_of(all_rows, kMostRows);
   const int64_t macs = std::min(all_rows, kMostRows) * all * std::max<int64_t>(k, 1);
   const int64_t blocks = std::clamp<int64_t>(parts_of(macs, kMostMacs), 1, parts_of(all, kItem));
-  const auto even = [](int64_t count, int64_t parts) {
-    return std::min(count, parts_of(parts_of(count, parts), kItem) * kItem);
+  const bool is_band = m > kItem && m <= kBandRows;
+  const auto even = [](int64_t count, int64_t parts, int64_t item) {
+    return std::min(count, parts_of(parts_of(count, parts), item) * item);
   };
   const auto cut = [&](int64_t r, int64_t b) {
-    return ProductChunk{even(all_rows, r), even(all, b)};
+    if (is_band && r > 1) return ProductChunk{};
+    return ProductChunk{even(all_rows, r, kItem), even(all, b, is_band ? kPanel : kItem)};
   };
   const ProductChunk given = cut(row_parts, blocks);
   if (threads == 1) return given;
