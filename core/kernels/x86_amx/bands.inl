@@ -6,8 +6,8 @@
  * Tiles: sums of three row tiles are 0 to 2. With a fourth one, which is 3, two tiles hold rows in
  *        turn, 6 those of the fourth and 7 the panel; else rows have 3 to 5 and panels 6 and 7.
  * Bits:  float.inl's.
- * Time:  of 49 rows, with B in the third cache, before -> now: 160 columns of a depth of 960 96 -> 86
- *        us, 960 of 160 105 -> 82, 512 of 2048 634 -> 566. */
+ * Time:  of 49 rows, with B in the third cache, before -> now: 160 columns of a depth of 960 96 ->
+ * 86 us, 960 of 160 105 -> 82, 512 of 2048 634 -> 566. */
 
 namespace {
 
