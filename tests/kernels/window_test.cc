@@ -203,6 +203,7 @@ TEST(Window, DepthwiseAppliesItsActivationAndNeedsNoBias) {
 // A filter of rows x columns taps over an image, its windows `step` columns and lines apart.
 struct FilterCase {
   int64_t rows, columns, step, pixels, channels;
+  int64_t lines = 3;
   int64_t width() const { return (pixels - 1) * step + columns; }
 };
 
@@ -218,17 +219,19 @@ std::vector<FilterCase> filter_cases() {
       out.push_back({columns - 1, columns, step, 9, 16});  // at an image's upper or lower border
       out.push_back({columns, columns - 1, step, 9, 16});  // at its sides
     }
+    out.push_back({3, 2, step, 1, 40, 5});   // a pixel of each line
+    out.push_back({3, 3, step, 31, 64, 8});  // lines that exceed their share of a cache
+    out.push_back({3, 3, step, 43, 128, 7});
   }
   return out;
 }
 
 // However many pixels and channels share loads, and in whatever order pixels take turns.
 TEST(Window, DepthwiseIsOneChainOfFmafInTheOrderOfTaps) {
-  constexpr int64_t kLines = 3;
   for (const FilterCase& c : filter_cases()) {
     const int64_t line = c.width() * c.channels;
-    const auto count = static_cast<size_t>(kLines * c.pixels * c.channels);
-    const auto x = random_floats(static_cast<size_t>((kLines * c.step + c.rows) * line), 1);
+    const auto count = static_cast<size_t>(c.lines * c.pixels * c.channels);
+    const auto x = random_floats(static_cast<size_t>((c.lines * c.step + c.rows) * line), 1);
     const auto w = random_floats(static_cast<size_t>(c.rows * c.columns * c.channels), 2);
     const auto bias = random_floats(static_cast<size_t>(c.channels), 3);
     std::vector<const float*> taps, weights;
@@ -249,7 +252,7 @@ TEST(Window, DepthwiseIsOneChainOfFmafInTheOrderOfTaps) {
       want[i] = std::clamp(sum, -0.75F, 1.25F);
     }
     FolioWindowF32 args{};
-    args.lines = kLines, args.pixels = c.pixels, args.channels = c.channels;
+    args.lines = c.lines, args.pixels = c.pixels, args.channels = c.channels;
     args.taps = static_cast<int64_t>(taps.size());
     args.x = taps.data(), args.w = weights.data(), args.bias = bias.data();
     args.x_line = c.step * line, args.x_step = c.step * c.channels;

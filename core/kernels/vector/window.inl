@@ -182,26 +182,32 @@ static int64_t column_step(const FolioWindowF32* args) {
   return args->taps == 9 && has_rows(args, 3) ? args->x[1] - args->x[0] : 0;
 }
 
+/* Some pixels of each line. */
+typedef struct PixelRange {
+  int64_t from, count;
+} PixelRange;
+
 /* Filters of 3 x 3 whose windows are kStride columns, and rows, from each other: each float of the
  * image is loaded once for kLines lines, and is in a register for the next pixels. The order of the
  * sum is that of filter_lanes. */
 template <int kStride, int kLines, int kWhole>
-VFN void filter_3x3(const FolioWindowF32* args, int64_t first_line, int64_t c, VM mask) {
+VFN void filter_3x3(const FolioWindowF32* args, int64_t first_line, PixelRange range, int64_t c,
+                    VM mask) {
   constexpr int kRows = kStride * (kLines - 1) + 3;
-  const int64_t pixels = args->pixels, y_step = args->y_step, y_line = args->y_line;
+  const int64_t pixels = range.count, y_step = args->y_step, y_line = args->y_line;
   const int64_t column = args->x[1] - args->x[0];
   const V start = filter_start(args, c, mask);
   const WindowEnd end = window_bounds(args->activation, args->clip_lo, args->clip_hi);
   V w[9];
 #pragma GCC unroll 9
   for (int t = 0; t < 9; ++t) w[t] = window_load<kWhole>(args->w[t] + c, mask);
-  const int64_t line = first_line * args->x_line + c;
+  const int64_t line = first_line * args->x_line + range.from * args->x_step + c;
   const float* row[kRows];
 #pragma GCC unroll 9
   for (int r = 0; r < kRows; ++r) {
     row[r] = r < 3 ? args->x[3 * r] + line : row[r - kStride] + args->x_line;
   }
-  float* y = args->y + first_line * y_line + c;
+  float* y = args->y + first_line * y_line + range.from * y_step + c;
   V x[kRows][3];
 #pragma GCC unroll 9
   for (int r = 0; r < kRows; ++r) {
@@ -236,17 +242,53 @@ VFN void filter_3x3(const FolioWindowF32* args, int64_t first_line, int64_t c, V
   }
 }
 
+/* How many pixels of kLines lines, and what they see, stay in L1 for the next lines. Vectors of one
+ * channel that are a power of two of cache lines from each other share few of its sets. */
+template <int kStride, int kLines>
+VFN int64_t pixels_in_l1(int64_t channels) {
+  constexpr int64_t kSets = 64, kWays = 8, kLineFloats = 16;
+  constexpr int64_t kRows = kStride * (kLines - 1) + 3;
+  constexpr int64_t kFewest = 12; /* a range begins with loads that the ones before had */
+  int64_t sets = kSets;
+  for (int64_t step = channels / kLineFloats; step % 2 == 0 && sets > 1; step /= 2) sets /= 2;
+  const int64_t pixels = (kWays * sets - 2 * kRows) / (kRows * kStride + kLines);
+  return pixels < kFewest ? INT64_MAX : pixels;
+}
+
+/* Whether kLines lines lie in the image as others do. */
+template <int kStride>
+VFN int are_even_lines(const FolioWindowF32* args) {
+  return args->x[3] - args->x[0] == args->x[6] - args->x[3] &&
+         kStride * (args->x[3] - args->x[0]) == args->x_line;
+}
+
+template <int kStride>
+static constexpr int kLinesAtOnce = kStride == 1 ? 3 : 2;
+
+/* Pixels of all lines that filter_lines() computes before it goes on to the next ones. */
+template <int kStride>
+VFN int64_t pixels_at_once(const FolioWindowF32* args) {
+  const int64_t pixels = args->pixels;
+  if (args->lines <= kLinesAtOnce<kStride> || !are_even_lines<kStride>(args)) return pixels;
+  const int64_t most = pixels_in_l1<kStride, kLinesAtOnce<kStride>>(args->x[1] - args->x[0]);
+  if (pixels <= most) return pixels;
+  const int64_t ranges = (pixels + most - 1) / most;
+  return (pixels + ranges - 1) / ranges;
+}
+
 template <int kStride, int kWhole>
-VFN void filter_lines(const FolioWindowF32* args, int64_t c, VM mask) {
-  constexpr int kLines = kStride == 1 ? 3 : 2;
-  int64_t l = 0;
-  if (args->x[3] - args->x[0] == args->x[6] - args->x[3] &&
-      kStride * (args->x[3] - args->x[0]) == args->x_line) {
-    for (; l + kLines <= args->lines; l += kLines) {
-      filter_3x3<kStride, kLines, kWhole>(args, l, c, mask);
+VFN void filter_lines(const FolioWindowF32* args, int64_t at_once, int64_t c, VM mask) {
+  constexpr int kLines = kLinesAtOnce<kStride>;
+  const int64_t lines = args->lines, pixels = args->pixels;
+  const int are_even = are_even_lines<kStride>(args);
+  for (int64_t from = 0; from < pixels; from += at_once) {
+    const PixelRange range = {from, pixels - from < at_once ? pixels - from : at_once};
+    int64_t l = 0;
+    for (; are_even && l + kLines <= lines; l += kLines) {
+      filter_3x3<kStride, kLines, kWhole>(args, l, range, c, mask);
     }
+    for (; l < lines; ++l) filter_3x3<kStride, 1, kWhole>(args, l, range, c, mask);
   }
-  for (; l < args->lines; ++l) filter_3x3<kStride, 1, kWhole>(args, l, c, mask);
 }
 
 /* Of 3 x 3 taps, those that pixels at a border see. */
@@ -294,13 +336,19 @@ static void filter_pixels(const FolioWindowF32* args) {
   }
 }
 
-/* column: column_step(), or 0. */
+/* How many columns windows of 3 x 3 are from each other; 0: they are others. */
+static int filter_stride(const FolioWindowF32* args) {
+  const int64_t column = column_step(args);
+  if (column == 0) return 0;
+  return args->x_step == column ? 1 : args->x_step == 2 * column ? 2 : 0;
+}
+
 template <int kWhole>
-VFN void filter_part(const FolioWindowF32* args, int64_t column, int64_t c, VM mask) {
-  if (column != 0 && args->x_step == column) {
-    filter_lines<1, kWhole>(args, c, mask);
-  } else if (column != 0 && args->x_step == 2 * column) {
-    filter_lines<2, kWhole>(args, c, mask);
+VFN void filter_part(const FolioWindowF32* args, int stride, int64_t at_once, int64_t c, VM mask) {
+  if (stride == 1) {
+    filter_lines<1, kWhole>(args, at_once, c, mask);
+  } else if (stride == 2) {
+    filter_lines<2, kWhole>(args, at_once, c, mask);
   } else {
     filter_lanes<kWhole>(args, c, mask);
   }
@@ -330,12 +378,15 @@ static void FOLIO_LEVEL(depthwise_f32)(const FolioWindowF32* args) {
     if (args->taps == kCornerTaps) return filter_pixels<kCornerTaps>(args);
     return filter_pixels<0>(args);
   }
-  const int64_t column = kLanes == 16 && !is_leaky ? column_step(args) : 0;
+  const int stride = kLanes == 16 && !is_leaky ? filter_stride(args) : 0;
+  const int64_t at_once = stride == 1   ? pixels_at_once<1>(args)
+                          : stride == 2 ? pixels_at_once<2>(args)
+                                        : 0;
   const VM all = v_first(kLanes);
   int64_t c = 0;
   if (kLanes == 8 && filter_rows(args)) c = args->channels / kLanes * kLanes;
-  for (; c + kLanes <= args->channels; c += kLanes) filter_part<1>(args, column, c, all);
-  if (c < args->channels) filter_part<0>(args, column, c, v_first(args->channels - c));
+  for (; c + kLanes <= args->channels; c += kLanes) filter_part<1>(args, stride, at_once, c, all);
+  if (c < args->channels) filter_part<0>(args, stride, at_once, c, v_first(args->channels - c));
 }
 
 /* One or three of what a window takes together, and for maxima whether a NaN is among them. */
