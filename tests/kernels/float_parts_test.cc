@@ -130,7 +130,7 @@ void spoil(Problem* p) {
     const int64_t i = s * 11 + 3;
     const int64_t j = s * 40 + 7;
     if (i < p->m) p->a_at(i, s * 50 % p->k) = bad[s];
-    if (j < p->n && s % 2 == 1) p->b_at(s * 61 % p->k, j) = bad[s];
+    if (j < p->n && s % 2 == 1) p->b_at(s * 101 % p->k, j) = bad[s];
   }
   p->pack();
 }
