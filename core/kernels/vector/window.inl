@@ -242,20 +242,21 @@ VFN void filter_3x3(const FolioWindowF32* args, int64_t first_line, PixelRange r
   }
 }
 
-/* How many pixels of kLines lines, and what they see, stay in L1 for the next lines. Vectors of one
- * channel that are a power of two of cache lines from each other share few of its sets. */
+/* How many pixels of kLines lines, and what they see, stay in L1 for the next lines. Columns that
+ * are a power of two of cache lines from each other share few of its sets. */
 template <int kStride, int kLines>
-VFN int64_t pixels_in_l1(int64_t channels) {
+VFN int64_t pixels_in_l1(int64_t column) {
   constexpr int64_t kSets = 64, kWays = 8, kLineFloats = 16;
   constexpr int64_t kRows = kStride * (kLines - 1) + 3;
   constexpr int64_t kFewest = 12; /* a range begins with loads that the ones before had */
   int64_t sets = kSets;
-  for (int64_t step = channels / kLineFloats; step % 2 == 0 && sets > 1; step /= 2) sets /= 2;
+  for (int64_t step = column / kLineFloats; step % 2 == 0 && sets > 1; step /= 2) sets /= 2;
   const int64_t pixels = (kWays * sets - 2 * kRows) / (kRows * kStride + kLines);
   return pixels < kFewest ? INT64_MAX : pixels;
 }
 
-/* Whether kLines lines lie in the image as others do. */
+/* Whether the rows that a line sees are as far from each other, and those of the next line kStride
+ * of them further: then lines share rows. */
 template <int kStride>
 VFN int are_even_lines(const FolioWindowF32* args) {
   return args->x[3] - args->x[0] == args->x[6] - args->x[3] &&

@@ -221,15 +221,20 @@ static void copy_sums(const float* from, int64_t from_stride, int64_t rows, int6
   }
 }
 
-/* Tiles: C[h][v] is 2 h + v, A[h] 4 + h, B[v] 6 + v. All are whole: what rows behind the last one
- * give is not read, products of fewer rows take as long, and another shape takes 94 ns. */
-static void shape_tiles() {
+static TileShapes whole_tiles() {
   TileShapes shapes = {};
   shapes.palette = 1;
   for (int i = 0; i < FOLIO_TILE_COUNT; ++i) {
     shapes.rows[i] = kTile;
     shapes.row_bytes[i] = FOLIO_TILE_BYTES;
   }
+  return shapes;
+}
+
+/* Tiles: C[h][v] is 2 h + v, A[h] 4 + h, B[v] 6 + v. All are whole: what rows behind the last one
+ * give is not read, products of fewer rows take as long, and another shape takes 94 ns. */
+static void shape_tiles() {
+  const TileShapes shapes = whole_tiles();
   tiles_configure(&shapes);
 }
 

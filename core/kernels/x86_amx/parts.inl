@@ -287,19 +287,25 @@ VFN void take_line(const Columns* columns, const char* b, char* to) {
   }
 }
 
+/* The same of a panel that has so many rows from b on: behind them are zeros. */
+template <int kParts>
+VFN void make_last_line(const char* b, int64_t left, Range* range, char* to) {
+  if (left > 0) {
+    make_line<kParts>(b, left > 1, range, to);
+    return;
+  }
+  for (int part = 0; part < kParts; ++part) {
+    _mm512_store_si512(to + part * kTileBytes, _mm512_setzero_si512());
+  }
+}
+
 /* Lines behind the depth, or at its end. */
 template <int kParts>
 static __attribute__((noinline)) void make_last_lines(Columns* columns, const char* b, Range* range,
                                                       char* to) {
-  for (int64_t i = 0; i < kTurnLines; ++i, to += FOLIO_TILE_BYTES) {
-    const int64_t left = columns->left - 2 * i;
-    if (left > 0) {
-      make_line<kParts>(b + i * 2 * columns->row, left > 1, range, to);
-      continue;
-    }
-    for (int part = 0; part < kParts; ++part) {
-      _mm512_store_si512(to + part * kTileBytes, _mm512_setzero_si512());
-    }
+  for (int64_t i = 0; i < kTurnLines; ++i) {
+    make_last_line<kParts>(b + i * 2 * columns->row, columns->left - 2 * i, range,
+                           to + i * FOLIO_TILE_BYTES);
   }
 }
 
