@@ -109,6 +109,21 @@ Dim DimTable::simplified(Op op, Dim a, Dim b) const {
   return Dim::unknown();
 }
 
+// (x * c) * d is x * (c * d), so that the product of a batch and numbers divides by all of them.
+bool DimTable::join_factors(Dim* a, Dim* b) const {
+  if (a->is_value()) std::swap(*a, *b);
+  if (!a->is_symbol() || !b->is_value()) return false;
+  const Expression& inner = expressions_[static_cast<size_t>(a->symbol)];
+  int64_t factor = 0;
+  if (inner.op != Op::kMul || !inner.a.is_value() ||
+      !checked_mul(inner.a.value, b->value, &factor)) {
+    return false;
+  }
+  *a = inner.b;
+  *b = Dim::of(factor);
+  return true;
+}
+
 Dim DimTable::make(Op op, Dim a, Dim b) {
   if (a.is_unknown() || b.is_unknown()) return Dim::unknown();
   if (a.is_value() && b.is_value()) {
@@ -116,6 +131,7 @@ Dim DimTable::make(Op op, Dim a, Dim b) {
     return value && *value >= 0 ? Dim::of(*value) : Dim::unknown();
   }
   if (const Dim simple = simplified(op, a, b); !simple.is_unknown()) return simple;
+  if (op == Op::kMul && join_factors(&a, &b)) return mul(a, b);
   const bool commutes = op != Op::kSub && op != Op::kFloorDiv && op != Op::kCeilDiv;
   if (commutes && std::tie(b.symbol, b.value) < std::tie(a.symbol, a.value)) std::swap(a, b);
   const Key key{op, a.value, a.symbol, b.value, b.symbol};

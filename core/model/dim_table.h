@@ -82,6 +82,7 @@ class DimTable {
 
   Dim make(Op op, Dim a, Dim b);
   Dim simplified(Op op, Dim a, Dim b) const;
+  bool join_factors(Dim* a, Dim* b) const;
 
   std::vector<Expression> expressions_;
   std::map<Key, int32_t> by_key_;

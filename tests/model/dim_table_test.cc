@@ -108,6 +108,9 @@ TEST(DimTable, KnownIdiomsAreSimplified) {
   const Dim four = Dim::of(4);
   EXPECT_EQ(table.floor_div(table.mul(n, four), four), n);
   EXPECT_EQ(table.ceil_div(table.mul(four, n), four), n);
+  const Dim five = Dim::of(5);
+  EXPECT_EQ(table.mul(table.mul(n, four), five), table.mul(n, Dim::of(20)));
+  EXPECT_EQ(table.floor_div(table.product({n, four, five}), table.product({five, four})), n);
   EXPECT_EQ(table.sub(table.add(n, four), four), n);
   EXPECT_EQ(table.add(table.sub(n, four), four), n);
   EXPECT_EQ(table.sub(n, n), Dim::of(0));
