@@ -1,30 +1,38 @@
-// Convolutions and pooling compute with channels last, and what stands between them follows.
+// Convolutions and pooling compute with channels last, and what stands between
+// them follows.
 //
-//   Conv, FusedConv, MaxPool, AveragePool, Global*Pool   become those of domain folio.nhwc
-//   QLinearConv, QLinear*Pool, MaxPool of bytes          those of com.microsoft with channels last
-//   element-wise operators, Concat, Split, Pad, Resize, Slice, Softmax, reductions
-//                                                        follow, with axes and constants renumbered
-//   BatchNormalization of constants [then a function]    follows as a Conv of one tap over one
-//                                                        channel each: x * scale + shift, rounded
+//   Conv, FusedConv, MaxPool, AveragePool, Global*Pool   become those of domain
+//   folio.nhwc QLinearConv, QLinear*Pool, MaxPool of bytes          those of
+//   com.microsoft with channels last element-wise operators, Concat, Split,
+//   Pad, Resize, Slice, Softmax, reductions
+//                                                        follow, with axes and
+//                                                        constants renumbered
+//   BatchNormalization of constants [then a function]    follows as a Conv of
+//   one tap over one
+//                                                        channel each: x *
+//                                                        scale + shift, rounded
 //                                                        once
-//   ConvTranspose [then a function]                      becomes that of domain folio.nhwc
-//   InstanceNormalization, GroupNormalization [then a function]
-//                                                        follow in domain folio.nhwc
-//   Transpose                                            meets the one that it would undo
+//   ConvTranspose [then a function]                      becomes that of domain
+//   folio.nhwc InstanceNormalization, GroupNormalization [then a function]
+//                                                        follow in domain
+//                                                        folio.nhwc
+//   Transpose                                            meets the one that it
+//   would undo
 //
-// A value keeps its id for readers that want channels first; its twin with channels last is made by
-// whoever can, and a Transpose stands where one form is wanted and the other is there: at the edges
-// of such a region. The input image of a convolution is worth turning; anything else follows only
-// when its input has a twin already; a few convolutions that would only be turned and turned back
-// keep channels first (keep_planes.h). Convolutions with weights of 4 bits that are left in floats
-// between codes keep channels first: their sums are small multiples of one number, which often
-// stand in the middle between two codes, and the order in which they are added decides which code
-// it is. Private: the result is never saved.
+// A value keeps its id for readers that want channels first; its twin with
+// channels last is made by whoever can, and a Transpose stands where one form
+// is wanted and the other is there: at the edges of such a region. The input
+// image of a convolution is worth turning; anything else follows only when its
+// input has a twin already; a few convolutions that would only be turned and
+// turned back keep channels first (keep_planes.h). Convolutions with weights of
+// 4 bits that are left in floats between codes keep channels first: their sums
+// are small multiples of one number, which often stand in the middle between
+// two codes, and the order in which they are added decides which code it is.
+// Private: the result is never saved.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_conv_transpose.h"
@@ -54,8 +62,8 @@ class ChannelsLast {
     const std::vector<bool> keeps =
         convs_that_keep_planes(pattern_, [](const Node& node) { return turning_of(node); });
     note_functions();
+    codes_ = NeighbouringCodes(graph_);
     std::vector<Node> nodes = std::move(graph_.nodes);
-    note_codes(nodes);
     note_turned(nodes);
     for (size_t i = 0; i < nodes.size(); ++i) {
       Node& node = nodes[i];
@@ -72,23 +80,8 @@ class ChannelsLast {
  private:
   // ------------------------------------------------------------- values
 
-  void note_codes(const std::vector<Node>& nodes) {
-    const auto is_code = [this](ValueId id) {
-      const int bits = id == kNone ? 0 : dtype_bits(graph_.value(id).type.dtype);
-      return bits > 0 && bits <= 8;
-    };
-    for (const Node& node : nodes) {
-      if (node.dead || node.inputs.empty() || node.outputs.empty()) continue;
-      if (node.op_type == "DequantizeLinear" && is_code(node.inputs[0])) {
-        from_codes_.insert(node.outputs[0]);
-      }
-      if (node.op_type == "QuantizeLinear" && is_code(node.outputs[0])) {
-        to_codes_.insert(node.inputs[0]);
-      }
-    }
-  }
-
-  // What alone reads the result of one of these, as a function that a convolution takes in.
+  // What alone reads the result of one of these, as a function that a
+  // convolution takes in.
   void note_functions() {
     is_taken_.resize(graph_.nodes.size(), false);
     const auto takes_function = [](const Node& node) {
@@ -111,7 +104,8 @@ class ChannelsLast {
     }
   }
 
-  // What a Transpose made of an image with channels last: that image is its twin, if one is wanted.
+  // What a Transpose made of an image with channels last: that image is its
+  // twin, if one is wanted.
   void note_turned(const std::vector<Node>& nodes) {
     for (const Node& node : nodes) {
       if (node.dead || node.op_type != "Transpose" || node.outputs.empty()) continue;
@@ -163,7 +157,8 @@ class ChannelsLast {
     if (found != last_.end()) return found->second;
     const auto turned = turned_.find(first);
     if (turned != turned_.end()) {
-      need_first(turned->second);  // it may have a twin itself, which that Transpose reads now
+      need_first(turned->second);  // it may have a twin itself, which that
+                                   // Transpose reads now
       return last_[first] = turned->second;
     }
     const ValueId id = make_twin(first);
@@ -274,7 +269,7 @@ class ChannelsLast {
     if (!is_image(x) || !is_image(y) || !shape || !pattern_.is_float(node.inputs[1]) ||
         !group.is_ok() || static_cast<size_t>(shape->rank()) != rank(x) || rank(y) != rank(x) ||
         !fits_nhwc_conv(shape->dims(), group.value()) ||
-        (from_codes_.contains(x) && to_codes_.contains(y) && w && are_of_narrow_codes(*w))) {
+        (w && codes_.are_around(x, y) && are_of_narrow_codes(*w))) {
       return false;
     }
     if (!w && !has_twin(x) && !repays_turning(*shape, group.value())) return false;
@@ -293,22 +288,23 @@ class ChannelsLast {
     return true;
   }
 
-  // Products of one tap and filters over one channel each do well with channels first (of
-  // constants, keep_planes decides).
+  // Products of one tap and filters over one channel each do well with channels
+  // first (of constants, keep_planes decides).
   static bool repays_turning(const Shape& w, int64_t group) {
     return w.count() > w[0] * w[1] && !is_depthwise_conv(w.dims(), group);
   }
 
-  // An image of few channels that nobody has with channels last: turning it would cost as much as
-  // some of its products.
+  // An image of few channels that nobody has with channels last: turning it
+  // would cost as much as some of its products.
   bool reads_planes(ValueId x, const Shape& w, const Attributes& attributes) const {
     const auto attrs = parse_conv(attributes);
     return !has_twin(x) && !turned_.contains(x) && attrs.is_ok() &&
            fits_planes(w.dims(), attrs.value());
   }
 
-  // Weights times one number for each filter, not computed yet (fold_scales): the sums are scaled
-  // instead. So the weights stay those of the file, shared and mapped.
+  // Weights times one number for each filter, not computed yet (fold_scales):
+  // the sums are scaled instead. So the weights stay those of the file, shared
+  // and mapped.
   void take_scale_out(const Initializer& w, int64_t group, Node* node) {
     const Recipe* recipe = w.recipe.get();
     if (w.tensor || !recipe || !recipe->domain.empty() || recipe->op_type != "Mul" ||
@@ -317,7 +313,8 @@ class ChannelsLast {
     }
     const Ref<Initializer>& whole = recipe->inputs[0];
     const Ref<Initializer>& scale = recipe->inputs[1];
-    // Of halves that the file has, a Cast is no computing: the products widen them.
+    // Of halves that the file has, a Cast is no computing: the products widen
+    // them.
     const Ref<Initializer>* half = half_behind(*whole);
     if (is_computed(half ? **half : *whole) || !scale->tensor || !(whole->shape == w.shape) ||
         scale->shape.rank() != w.shape.rank() || scale->shape[0] != w.shape[0] ||
@@ -451,7 +448,8 @@ class ChannelsLast {
     return true;
   }
 
-  // With such a node goes the function that alone reads it: gives that one's result.
+  // With such a node goes the function that alone reads it: gives that one's
+  // result.
   ValueId take_function(ValueId y, Node* made) {
     const auto reader = functions_.find(y);
     if (reader == functions_.end()) return y;
@@ -460,8 +458,8 @@ class ChannelsLast {
     return reader->second.result;
   }
 
-  // What is left of an image in the order of its dims is the same in both forms where channels go,
-  // or all else but the batch.
+  // What is left of an image in the order of its dims is the same in both forms
+  // where channels go, or all else but the batch.
   bool convert_reduce(Node& node) {
     const size_t r = rank(node.inputs[0]);
     const bool has_input = node.inputs.size() > 1 && node.inputs[1] != kNone;
@@ -481,12 +479,12 @@ class ChannelsLast {
     const bool keeps_order = goes[r - 1] || std::all_of(goes.begin() + 1, goes.end() - 1,
                                                         [](bool is_gone) { return is_gone; });
     if (keeps.value() ? rank(node.outputs[0]) != r : !keeps_order) return false;
-    const std::optional<ValueId> constant = ints_constant(node.name + "/axes/nhwc", last);
-    if (!constant) return false;
+    const ValueId constant = pattern_.add_ints(node.name + "/axes/nhwc", last);
+    if (constant == kNone) return false;
     Node made = make_node(node.name, "", node.op_type, node.version, {twin(node.inputs[0])});
     made.attributes = std::move(node.attributes);
     if (has_input) {
-      made.inputs.push_back(*constant);
+      made.inputs.push_back(constant);
     } else {
       made.attributes.set(ints_attribute("axes", std::move(last)));
     }
@@ -499,7 +497,8 @@ class ChannelsLast {
     return true;
   }
 
-  // A constant beside images of this rank, as it must be beside their twins; kNone: not possible.
+  // A constant beside images of this rank, as it must be beside their twins;
+  // kNone: not possible.
   ValueId constant_beside(ValueId id, size_t image_rank) {
     const Initializer* constant = pattern_.constant(id);
     if (!constant) return kNone;
@@ -587,7 +586,8 @@ class ChannelsLast {
     return true;
   }
 
-  // Operators that name one axis; all inputs but the constants of Split are images.
+  // Operators that name one axis; all inputs but the constants of Split are
+  // images.
   bool convert_axis(Node& node) {
     const size_t r = rank(node.inputs[0]);
     const bool softmax = node.op_type == "Softmax" || node.op_type == "LogSoftmax";
@@ -613,15 +613,6 @@ class ChannelsLast {
     return true;
   }
 
-  std::optional<ValueId> ints_constant(const std::string& name,
-                                       const std::vector<int64_t>& values) {
-    auto made = allocate_tensor(DType::kInt64, Shape{static_cast<int64_t>(values.size())});
-    if (!made.is_ok()) return std::nullopt;
-    Tensor tensor = std::move(made).take();
-    std::copy(values.begin(), values.end(), tensor.data_mut<int64_t>());
-    return pattern_.add_constant(name, std::move(tensor));
-  }
-
   // All begins, then all ends.
   static std::vector<int64_t> pads_last(const std::vector<int64_t>& pads) {
     const auto middle = pads.begin() + static_cast<int64_t>(pads.size() / 2);
@@ -636,7 +627,7 @@ class ChannelsLast {
     const size_t r = rank(node.inputs[0]);
     if (r < 3 || rank(node.outputs[0]) != r) return false;
     std::optional<std::vector<int64_t>> pads;
-    std::optional<ValueId> constant;
+    ValueId constant = kNone;
     if (node.version >= 11) {
       const bool has_axes = node.inputs.size() > 3 && node.inputs[3] != kNone;
       if (!has_axes && node.inputs.size() > 1) pads = pattern_.ints(node.inputs[1]);
@@ -646,14 +637,14 @@ class ChannelsLast {
     if (!pads || pads->size() != 2 * r) return false;
     const std::vector<int64_t> last = pads_last(*pads);
     if (node.version >= 11) {
-      constant = ints_constant(node.name + "/pads/nhwc", last);
-      if (!constant) return false;
+      constant = pattern_.add_ints(node.name + "/pads/nhwc", last);
+      if (constant == kNone) return false;
     }
     Node made = make_node(node.name, "", "Pad", node.version, std::move(node.inputs));
     made.attributes = std::move(node.attributes);
     made.inputs[0] = twin(made.inputs[0]);
-    if (constant) {
-      made.inputs[1] = *constant;
+    if (constant != kNone) {
+      made.inputs[1] = constant;
     } else {
       made.attributes.set(ints_attribute("pads", last));
     }
@@ -675,11 +666,11 @@ class ChannelsLast {
       if (!to) return false;
       last.push_back(*to);
     }
-    const std::optional<ValueId> constant = ints_constant(node.name + "/axes/nhwc", last);
-    if (!constant) return false;
+    const ValueId constant = pattern_.add_ints(node.name + "/axes/nhwc", last);
+    if (constant == kNone) return false;
     Node made = make_node(node.name, "", "Slice", node.version, std::move(node.inputs));
     made.inputs[0] = twin(made.inputs[0]);
-    made.inputs[3] = *constant;
+    made.inputs[3] = constant;
     emit(std::move(made), node.outputs);
     return true;
   }
@@ -732,15 +723,15 @@ class ChannelsLast {
     const auto found = only_last_.find(x);
     if (found == only_last_.end() || !found->second || !node.attributes.all().empty()) return false;
     const size_t r = rank(x);
-    const std::optional<ValueId> order = ints_constant(node.name + "/nchw", to_first_order(r));
-    if (!order) return false;
+    const ValueId order = pattern_.add_ints(node.name + "/nchw", to_first_order(r));
+    if (order == kNone) return false;
     const ValueId y = node.outputs[0];
     const ValueId shape =
         new_value(graph_.value(y).name + "/nhwc", graph_.value(y).type, graph_.value(y).type.dims);
     Node first = make_node(node.name, "", "Shape", node.version, {twin(x)});
     first.outputs = {shape};
     out_.push_back(std::move(first));
-    Node gather = make_node(node.name, "", "Gather", opset_, {shape, *order});
+    Node gather = make_node(node.name, "", "Gather", opset_, {shape, order});
     gather.outputs = {y};
     out_.push_back(std::move(gather));
     return true;
@@ -754,14 +745,14 @@ class ChannelsLast {
   };
 
   Graph& graph_;
-  Pattern pattern_;  // for values and constants only: the nodes are on their way to `out_`
+  Pattern pattern_;  // for values and constants only: the nodes are on their way
+                     // to `out_`
   int opset_;
   std::vector<Node> out_;
   std::unordered_map<ValueId, ValueId> last_;      // value -> its twin
   std::unordered_map<ValueId, ValueId> turned_;    // made by a Transpose -> what of
   std::unordered_map<ValueId, bool> only_last_;    // twins made first: is the value itself missing?
-  std::unordered_set<ValueId> from_codes_;         // made by DequantizeLinear of 8 bits or fewer
-  std::unordered_set<ValueId> to_codes_;           // read by QuantizeLinear to such
+  NeighbouringCodes codes_;                        // of 8 bits or fewer
   std::unordered_map<ValueId, Reader> functions_;  // of what a normalization makes
   std::vector<bool> is_taken_;                     // nodes that are part of another now
   bool changed_ = false;

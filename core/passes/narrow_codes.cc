@@ -52,4 +52,17 @@ bool are_of_narrow_codes(const Initializer& weights) {
   return true;
 }
 
+NeighbouringCodes::NeighbouringCodes(const Graph& graph) {
+  const auto is_code = [&graph](ValueId id) {
+    const int bits = id == kNone ? 0 : dtype_bits(graph.value(id).type.dtype);
+    return bits > 0 && bits <= 8;
+  };
+  for (const Node& node : graph.nodes) {
+    if (node.dead || node.inputs.empty() || node.outputs.empty()) continue;
+    if (node.op_type == "DequantizeLinear" && is_code(node.inputs[0]))
+      from_.insert(node.outputs[0]);
+    if (node.op_type == "QuantizeLinear" && is_code(node.outputs[0])) to_.insert(node.inputs[0]);
+  }
+}
+
 }  // namespace folio

@@ -260,6 +260,14 @@ ValueId Pattern::add_constant(const Ref<Initializer>& initializer) {
   return id;
 }
 
+ValueId Pattern::add_ints(std::string name, const std::vector<int64_t>& values) {
+  auto made = allocate_tensor(DType::kInt64, Shape{static_cast<int64_t>(values.size())});
+  if (!made.is_ok()) return kNone;
+  Tensor tensor = std::move(made).take();
+  std::copy(values.begin(), values.end(), tensor.data_mut<int64_t>());
+  return add_constant(std::move(name), std::move(tensor));
+}
+
 ValueId Pattern::add_recipe(std::string name, std::string_view domain, std::string_view type,
                             int version, Attributes attributes,
                             const std::vector<ValueId>& constants, DType dtype,

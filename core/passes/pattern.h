@@ -107,6 +107,8 @@ class Pattern {
   // A constant made now, one that another was made of, and one computed when a step reads it.
   ValueId add_constant(std::string name, Tensor tensor);
   ValueId add_constant(const Ref<Initializer>& initializer);
+  // One of int64, of rank 1; kNone where there is no memory for it.
+  ValueId add_ints(std::string name, const std::vector<int64_t>& values);
   ValueId add_recipe(std::string name, std::string_view domain, std::string_view type, int version,
                      Attributes attributes, const std::vector<ValueId>& constants, DType dtype,
                      const Shape& shape);

@@ -83,12 +83,8 @@ class TakeNchwc {
 
   ValueId ints(const std::vector<int64_t>& values) {
     const auto [it, added] = ints_.try_emplace(values, kNone);
-    if (!added) return it->second;
-    auto made = allocate_tensor(DType::kInt64, Shape{static_cast<int64_t>(values.size())});
-    if (!made.is_ok()) return kNone;  // the node that reads it says that its input is missing
-    Tensor tensor = std::move(made).take();
-    std::copy(values.begin(), values.end(), tensor.data_mut<int64_t>());
-    it->second = pattern_.add_constant("nchwc", std::move(tensor));
+    // Of none, the node that reads it says that its input is missing.
+    if (added) it->second = pattern_.add_ints("nchwc", values);
     return it->second;
   }
 
