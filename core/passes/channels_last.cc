@@ -1,34 +1,26 @@
-// Convolutions and pooling compute with channels last, and what stands between
-// them follows.
+// Convolutions and pooling compute with channels last, and what stands between them follows.
 //
-//   Conv, FusedConv, MaxPool, AveragePool, Global*Pool   become those of domain
-//   folio.nhwc QLinearConv, QLinear*Pool, MaxPool of bytes          those of
-//   com.microsoft with channels last element-wise operators, Concat, Split,
-//   Pad, Resize, Slice, Softmax, reductions
-//                                                        follow, with axes and
-//                                                        constants renumbered
-//   BatchNormalization of constants [then a function]    follows as a Conv of
-//   one tap over one
-//                                                        channel each: x *
-//                                                        scale + shift, rounded
+//   Conv, FusedConv, MaxPool, AveragePool, Global*Pool   become those of domain folio.nhwc
+//   QLinearConv, QLinear*Pool, MaxPool of bytes          those of com.microsoft with channels last
+//   element-wise operators, Concat, Split, Pad, Resize, Slice, Softmax, reductions
+//                                                        follow, with axes and constants renumbered
+//   Reshape, Transpose, Reshape that shuffle channels     follow, of the last dims
+//   BatchNormalization of constants [then a function]    follows as a Conv of one tap over one
+//                                                        channel each: x * scale + shift, rounded
 //                                                        once
-//   ConvTranspose [then a function]                      becomes that of domain
-//   folio.nhwc InstanceNormalization, GroupNormalization [then a function]
-//                                                        follow in domain
-//                                                        folio.nhwc
-//   Transpose                                            meets the one that it
-//   would undo
+//   ConvTranspose [then a function]                      becomes that of domain folio.nhwc
+//   InstanceNormalization, GroupNormalization [then a function]
+//                                                        follow in domain folio.nhwc
+//   Transpose                                            meets the one that it would undo
 //
-// A value keeps its id for readers that want channels first; its twin with
-// channels last is made by whoever can, and a Transpose stands where one form
-// is wanted and the other is there: at the edges of such a region. The input
-// image of a convolution is worth turning; anything else follows only when its
-// input has a twin already; a few convolutions that would only be turned and
-// turned back keep channels first (keep_planes.h). Convolutions with weights of
-// 4 bits that are left in floats between codes keep channels first: their sums
-// are small multiples of one number, which often stand in the middle between
-// two codes, and the order in which they are added decides which code it is.
-// Private: the result is never saved.
+// A value keeps its id for readers that want channels first; its twin with channels last is made by
+// whoever can, and a Transpose stands where one form is wanted and the other is there: at the edges
+// of such a region. The input image of a convolution is worth turning; anything else follows only
+// when its input has a twin already; a few convolutions that would only be turned and turned back
+// keep channels first (keep_planes.h). Convolutions with weights of 4 bits that are left in floats
+// between codes keep channels first: their sums are small multiples of one number, which often
+// stand in the middle between two codes, and the order in which they are added decides which code
+// it is. Private: the result is never saved.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -44,6 +36,7 @@
 #include "core/ops/op_unpack.h"
 #include "core/passes/axes_last.h"
 #include "core/passes/channel_affine.h"
+#include "core/passes/channel_shuffle.h"
 #include "core/passes/keep_planes.h"
 #include "core/passes/narrow_codes.h"
 #include "core/passes/passes.h"
@@ -62,6 +55,7 @@ class ChannelsLast {
     const std::vector<bool> keeps =
         convs_that_keep_planes(pattern_, [](const Node& node) { return turning_of(node); });
     note_functions();
+    note_shuffles();
     codes_ = NeighbouringCodes(graph_);
     std::vector<Node> nodes = std::move(graph_.nodes);
     note_turned(nodes);
@@ -80,8 +74,7 @@ class ChannelsLast {
  private:
   // ------------------------------------------------------------- values
 
-  // What alone reads the result of one of these, as a function that a
-  // convolution takes in.
+  // What alone reads the result of one of these, as a function that a convolution takes in.
   void note_functions() {
     is_taken_.resize(graph_.nodes.size(), false);
     const auto takes_function = [](const Node& node) {
@@ -104,8 +97,14 @@ class ChannelsLast {
     }
   }
 
-  // What a Transpose made of an image with channels last: that image is its
-  // twin, if one is wanted.
+  void note_shuffles() {
+    for (NodeId id = 0; id < pattern_.count(); ++id) {
+      const auto shuffle = channel_shuffle_at(pattern_, id);
+      if (shuffle) shuffles_[pattern_.node(id).outputs[0]] = *shuffle;
+    }
+  }
+
+  // What a Transpose made of an image with channels last: that image is its twin, if one is wanted.
   void note_turned(const std::vector<Node>& nodes) {
     for (const Node& node : nodes) {
       if (node.dead || node.op_type != "Transpose" || node.outputs.empty()) continue;
@@ -157,8 +156,7 @@ class ChannelsLast {
     if (found != last_.end()) return found->second;
     const auto turned = turned_.find(first);
     if (turned != turned_.end()) {
-      need_first(turned->second);  // it may have a twin itself, which that
-                                   // Transpose reads now
+      need_first(turned->second);  // it may have a twin itself, which that Transpose reads now
       return last_[first] = turned->second;
     }
     const ValueId id = make_twin(first);
@@ -229,6 +227,7 @@ class ChannelsLast {
     bool done = false;
     if (rule && (rule->begins || has_twin(node.inputs[0]))) done = (this->*rule->convert)(node);
     if (!rule && is_elementwise(node)) done = convert_elementwise(node);
+    if (!rule && has_twin(node.inputs[0])) done |= convert_shuffle(node);
     changed_ |= done;
     return done;
   }
@@ -288,23 +287,22 @@ class ChannelsLast {
     return true;
   }
 
-  // Products of one tap and filters over one channel each do well with channels
-  // first (of constants, keep_planes decides).
+  // Products of one tap and filters over one channel each do well with channels first (of
+  // constants, keep_planes decides).
   static bool repays_turning(const Shape& w, int64_t group) {
     return w.count() > w[0] * w[1] && !is_depthwise_conv(w.dims(), group);
   }
 
-  // An image of few channels that nobody has with channels last: turning it
-  // would cost as much as some of its products.
+  // An image of few channels that nobody has with channels last: turning it would cost as much as
+  // some of its products.
   bool reads_planes(ValueId x, const Shape& w, const Attributes& attributes) const {
     const auto attrs = parse_conv(attributes);
     return !has_twin(x) && !turned_.contains(x) && attrs.is_ok() &&
            fits_planes(w.dims(), attrs.value());
   }
 
-  // Weights times one number for each filter, not computed yet (fold_scales):
-  // the sums are scaled instead. So the weights stay those of the file, shared
-  // and mapped.
+  // Weights times one number for each filter, not computed yet (fold_scales): the sums are scaled
+  // instead. So the weights stay those of the file, shared and mapped.
   void take_scale_out(const Initializer& w, int64_t group, Node* node) {
     const Recipe* recipe = w.recipe.get();
     if (w.tensor || !recipe || !recipe->domain.empty() || recipe->op_type != "Mul" ||
@@ -313,8 +311,7 @@ class ChannelsLast {
     }
     const Ref<Initializer>& whole = recipe->inputs[0];
     const Ref<Initializer>& scale = recipe->inputs[1];
-    // Of halves that the file has, a Cast is no computing: the products widen
-    // them.
+    // Of halves that the file has, a Cast is no computing: the products widen them.
     const Ref<Initializer>* half = half_behind(*whole);
     if (is_computed(half ? **half : *whole) || !scale->tensor || !(whole->shape == w.shape) ||
         scale->shape.rank() != w.shape.rank() || scale->shape[0] != w.shape[0] ||
@@ -448,8 +445,7 @@ class ChannelsLast {
     return true;
   }
 
-  // With such a node goes the function that alone reads it: gives that one's
-  // result.
+  // With such a node goes the function that alone reads it: gives that one's result.
   ValueId take_function(ValueId y, Node* made) {
     const auto reader = functions_.find(y);
     if (reader == functions_.end()) return y;
@@ -458,8 +454,8 @@ class ChannelsLast {
     return reader->second.result;
   }
 
-  // What is left of an image in the order of its dims is the same in both forms
-  // where channels go, or all else but the batch.
+  // What is left of an image in the order of its dims is the same in both forms where channels go,
+  // or all else but the batch.
   bool convert_reduce(Node& node) {
     const size_t r = rank(node.inputs[0]);
     const bool has_input = node.inputs.size() > 1 && node.inputs[1] != kNone;
@@ -497,8 +493,7 @@ class ChannelsLast {
     return true;
   }
 
-  // A constant beside images of this rank, as it must be beside their twins;
-  // kNone: not possible.
+  // A constant beside images of this rank, as it must be beside their twins; kNone: not possible.
   ValueId constant_beside(ValueId id, size_t image_rank) {
     const Initializer* constant = pattern_.constant(id);
     if (!constant) return kNone;
@@ -586,8 +581,25 @@ class ChannelsLast {
     return true;
   }
 
-  // Operators that name one axis; all inputs but the constants of Split are
-  // images.
+  // The Reshape that begins a shuffle of channels, with what is behind it.
+  bool convert_shuffle(Node& node) {
+    const auto found = shuffles_.find(node.outputs[0]);
+    if (found == shuffles_.end()) return false;
+    const ChannelShuffle& shuffle = found->second;
+    std::vector<Node> nodes =
+        shuffle_last(&pattern_, shuffle, node.name, twin(node.inputs[0]), opset_);
+    if (nodes.empty()) return false;
+    Node join = std::move(nodes.back());
+    nodes.pop_back();
+    for (Node& made : nodes) out_.push_back(std::move(made));
+    emit(std::move(join), {shuffle.result});
+    for (const NodeId id : {shuffle.transpose, shuffle.last}) {
+      is_taken_[static_cast<size_t>(id)] = true;
+    }
+    return true;
+  }
+
+  // Operators that name one axis; all inputs but the constants of Split are images.
   bool convert_axis(Node& node) {
     const size_t r = rank(node.inputs[0]);
     const bool softmax = node.op_type == "Softmax" || node.op_type == "LogSoftmax";
@@ -745,8 +757,7 @@ class ChannelsLast {
   };
 
   Graph& graph_;
-  Pattern pattern_;  // for values and constants only: the nodes are on their way
-                     // to `out_`
+  Pattern pattern_;  // for values and constants only: the nodes are on their way to `out_`
   int opset_;
   std::vector<Node> out_;
   std::unordered_map<ValueId, ValueId> last_;      // value -> its twin
@@ -754,7 +765,8 @@ class ChannelsLast {
   std::unordered_map<ValueId, bool> only_last_;    // twins made first: is the value itself missing?
   NeighbouringCodes codes_;                        // of 8 bits or fewer
   std::unordered_map<ValueId, Reader> functions_;  // of what a normalization makes
-  std::vector<bool> is_taken_;                     // nodes that are part of another now
+  std::unordered_map<ValueId, ChannelShuffle> shuffles_;  // of what the first Reshape makes
+  std::vector<bool> is_taken_;                            // nodes that are part of another now
   bool changed_ = false;
 };
 
