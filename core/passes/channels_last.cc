@@ -37,6 +37,7 @@
 #include "core/passes/axes_last.h"
 #include "core/passes/channel_affine.h"
 #include "core/passes/channel_shuffle.h"
+#include "core/passes/constants_last.h"
 #include "core/passes/keep_planes.h"
 #include "core/passes/narrow_codes.h"
 #include "core/passes/passes.h"
@@ -493,28 +494,17 @@ class ChannelsLast {
     return true;
   }
 
-  // A constant beside images of this rank, as it must be beside their twins; kNone: not possible.
-  ValueId constant_beside(ValueId id, size_t image_rank) {
-    const Initializer* constant = pattern_.constant(id);
-    if (!constant) return kNone;
-    const Span<const int64_t> shape = constant->shape.dims();
-    uint64_t count = 0;
-    if (shape.size() > image_rank || !checked_count(shape, &count)) return kNone;
-    if (count == 1 && shape.size() < image_rank) return id;
-    const size_t channel_from_end = image_rank - 1;
-    const bool has_channel = shape.size() >= channel_from_end;
-    const int64_t channels = has_channel ? shape[shape.size() - channel_from_end] : 1;
-    if (!constant->tensor || static_cast<uint64_t>(channels) != count) return kNone;
-    // Elements along channels alone: the same bytes as [C].
-    const Tensor view = constant->tensor->reshaped(Shape{channels});
-    return pattern_.add_constant(constant->name + "/nhwc", view);
+  static bool is_old_prelu(const Node& node) {
+    constexpr int kBroadcasts = 7;
+    return node.op_type == "PRelu" && node.version < kBroadcasts;
   }
 
   bool convert_elementwise(Node& node) {
     const ValueId y = node.outputs[0];
     const size_t r = rank(y);
-    // Before opset 7 an axis said where the other operand stands.
-    if (node.outputs.size() != 1 || r < 3 || r > 5 || node.attributes.has("axis")) return false;
+    // Before opset 7 an axis said where the other operand stands, and PRelu's was of channels.
+    const bool has_own_rule = node.attributes.has("axis") || is_old_prelu(node);
+    if (node.outputs.size() != 1 || r < 3 || r > 5 || has_own_rule) return false;
     bool any_twin = false;
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) {
@@ -525,9 +515,8 @@ class ChannelsLast {
     if (!any_twin) return false;
     for (const ValueId input : node.inputs) {
       const bool constant = input != kNone && pattern_.constant(input);
-      const ValueId beside = constant ? constant_beside(input, r) : input;
-      if (constant && beside == kNone) return false;
-      inputs.push_back(beside);
+      inputs.push_back(constant ? constant_last(&pattern_, input, r) : input);
+      if (constant && inputs.back() == kNone) return false;
     }
     for (ValueId& input : inputs) {
       if (input != kNone && !pattern_.constant(input)) input = twin(input);
@@ -599,7 +588,7 @@ class ChannelsLast {
     return true;
   }
 
-  // Operators that name one axis; all inputs but the constants of Split are images.
+  // Operators that name one axis; Concat's inputs are images and constants beside them.
   bool convert_axis(Node& node) {
     const size_t r = rank(node.inputs[0]);
     const bool softmax = node.op_type == "Softmax" || node.op_type == "LogSoftmax";
@@ -609,18 +598,27 @@ class ChannelsLast {
     if (!to || r < 3 || r > 5) return false;
     const size_t images = node.op_type == "Concat" ? node.inputs.size() : 1;
     size_t twins = 0;
+    size_t others = 0;
     for (size_t i = 0; i < images; ++i) {
-      if (rank(node.inputs[i]) != r || pattern_.constant(node.inputs[i])) return false;
-      twins += has_twin(node.inputs[i]) ? 1 : 0;
+      if (rank(node.inputs[i]) != r) return false;
+      if (pattern_.constant(node.inputs[i])) continue;
+      ++(has_twin(node.inputs[i]) ? twins : others);
     }
-    if (2 * twins < images) return false;
+    if (twins == 0 || twins < others) return false;
     for (const ValueId output : node.outputs) {
       if (output != kNone && rank(output) != r) return false;
     }
-    Node made = make_node(node.name, "", node.op_type, node.version, std::move(node.inputs));
+    std::vector<ValueId> inputs = node.inputs;
+    for (size_t i = 0; i < images; ++i) {
+      if (pattern_.constant(inputs[i])) inputs[i] = constant_last(&pattern_, inputs[i], r);
+      if (inputs[i] == kNone) return false;
+    }
+    for (size_t i = 0; i < images; ++i) {
+      if (!pattern_.constant(inputs[i])) inputs[i] = twin(inputs[i]);
+    }
+    Node made = make_node(node.name, "", node.op_type, node.version, std::move(inputs));
     made.attributes = std::move(node.attributes);
     made.attributes.set(int_attribute("axis", *to));
-    for (size_t i = 0; i < images; ++i) made.inputs[i] = twin(made.inputs[i]);
     emit(std::move(made), node.outputs);
     return true;
   }

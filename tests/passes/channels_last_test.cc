@@ -2,39 +2,13 @@
 // stay.
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "tests/passes/pass_tester.h"
+#include "tests/passes/conv_tester.h"
 
 namespace folio {
 namespace {
 
 using model_writer::GraphWriter;
 using model_writer::ModelWriter;
-using Rest = std::function<void(GraphWriter&)>;
-
-// x [1, 3, 6, 6] -> Conv -> c [1, 4, 6, 6], and what a test puts behind it; y is the output. The
-// first convolution reads its few channels as they lie.
-ModelWriter conv_and(const Rest& rest, const std::vector<model_writer::Dim>& y) {
-  ModelWriter writer = plain_model(8, 18);
-  GraphWriter& graph = writer.graph();
-  graph.input("x", f32_type({1, 3, 6, 6}));
-  graph.initializer(f32_tensor("w", {4, 3, 3, 3}, wave(108)));
-  graph.initializer(f32_tensor("w2", {4, 4, 1, 1}, wave(16)));
-  graph.node("Conv", {"x", "w"}, {"c"}).attr_ints("pads", {1, 1, 1, 1});
-  rest(graph);
-  graph.output("y", f32_type(y));
-  return writer;
-}
-
-// The node types after the passes, channels last included; results must stay.
-std::string types_after(const Rest& rest, const std::vector<model_writer::Dim>& y = {1, 4, 6, 6}) {
-  const ModelWriter writer = conv_and(rest, y);
-  fused(writer, {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108, 0.1F))}});
-  const auto model = optimized(writer, Optimize::kAll);
-  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
-  return model.is_ok() ? types_of(model.value()->graph) : "";
-}
 
 TEST(ChannelsLast, TransposesStandAtTheEdgesOfARegionOnly) {
   EXPECT_EQ(types_after([](GraphWriter& graph) {
@@ -195,14 +169,6 @@ TEST(ChannelsLast, ReductionsToFewerDims) {
   EXPECT_EQ(types_after(reduce({1}), {1, 6, 6}), "folio.nhwc.Conv ReduceMax");
   EXPECT_EQ(types_after(reduce({3}), {1, 4, 6}), "folio.nhwc.Conv Transpose ReduceMax");
   EXPECT_EQ(types_after(reduce({0, 2}), {4, 6}), "folio.nhwc.Conv Transpose ReduceMax");
-}
-
-TEST(ChannelsLast, AConstantOfPixelsWantsChannelsFirst) {
-  EXPECT_EQ(types_after([](GraphWriter& graph) {
-              graph.initializer(f32_tensor("row", {6}, wave(6)));
-              graph.node("Max", {"c", "row"}, {"y"});
-            }),
-            "folio.nhwc.Conv Transpose Max");
 }
 
 TEST(ChannelsLast, AxesFollow) {
