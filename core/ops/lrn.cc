@@ -5,7 +5,7 @@
 // Math:   y = x / (bias + alpha / size * s)^beta, s = the sum of squares of the same place in the
 //         channels [c - floor((size - 1) / 2), c + ceil((size - 1) / 2)], those outside left out.
 // Method: floats: some places of all channels at a time, whose squares stay in L2; their sums are
-//         rows of the slot shifted_sum_f32. beta = 3/4, which all models have, by square roots.
+//         rows of the slot shifted_sum_f32.
 // Types:  float, double; float16 and bfloat16 in float.
 // Errors: kInvalidGraph for a size below 1; kInvalidArgument below rank 2.
 #include <cmath>
@@ -13,6 +13,7 @@
 
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_lrn.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
 
@@ -24,10 +25,7 @@ constexpr int64_t kFewestPlaces = 16;        // of a row of a slot
 
 class Lrn final : public OpKernel {
  public:
-  int64_t size = 1;
-  float alpha = 0.0001f;
-  float beta = 0.75f;
-  float bias = 1.0f;
+  LrnAttrs attrs;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
@@ -53,9 +51,6 @@ class Lrn final : public OpKernel {
   }
 
  private:
-  int64_t before(int64_t channels) const { return std::min((size - 1) / 2, channels); }
-  int64_t after(int64_t channels) const { return std::min(size - 1 - (size - 1) / 2, channels); }
-
   Status normalize_floats(OpRun& run, const Shape& shape, const float* x, float* y) const {
     const int64_t channels = shape[1];
     const int64_t inner = shape.product(2, shape.rank());
@@ -68,8 +63,9 @@ class Lrn final : public OpKernel {
     ThreadScratch scratch;
     FOLIO_RETURN_IF_ERROR(
         ThreadScratch::make(run, static_cast<size_t>(channels * most) * sizeof(float), &scratch));
-    const int64_t reach = before(channels) + after(channels) + 1;
-    const std::vector<float> weights(static_cast<size_t>(reach), alpha / static_cast<float>(size));
+    const int64_t reach = attrs.before(channels) + attrs.after(channels) + 1;
+    const std::vector<float> weights(static_cast<size_t>(reach),
+                                     attrs.alpha / static_cast<float>(attrs.size));
     std::vector<int64_t> offsets;
     for (int64_t k = 0; k < reach; ++k) offsets.push_back(k * most);
     run.parallel().for_range(shape[0] * blocks, 1, [&](int64_t begin, int64_t end) {
@@ -81,11 +77,11 @@ class Lrn final : public OpKernel {
         const int64_t at = i / blocks * channels * inner + place;
         square_rows(run.kernels(), channels, inner, count, x + at, squares, most);
         for (int64_t c = 0; c < channels; ++c) {
-          const int64_t first = std::max<int64_t>(0, c - before(channels));
-          const int64_t last = std::min(channels - 1, c + after(channels));
+          const int64_t first = std::max<int64_t>(0, c - attrs.before(channels));
+          const int64_t last = std::min(channels - 1, c + attrs.after(channels));
           float* out = y + at + c * inner;
           run.kernels().shifted_sum_f32(count, last - first + 1, weights.data(), offsets.data(),
-                                        squares + first * most, bias, out);
+                                        squares + first * most, attrs.bias, out);
           divide_by_power(run.kernels(), count, x + at + c * inner, out);
         }
       }
@@ -103,18 +99,9 @@ class Lrn final : public OpKernel {
 
   // y = x / y^beta
   void divide_by_power(const FolioKernels& kernels, int64_t n, const float* x, float* y) const {
-    constexpr int64_t kPart = 256;
-    if (beta != 0.75f) {
-      kernels.binary_f32[kFolioPow](n, y, 1, &beta, 0, y);
-      kernels.binary_f32[kFolioDiv](n, x, 1, y, 1, y);
-      return;
-    }
-    float roots[kPart];
-    for (int64_t i = 0; i < n; i += kPart) {
-      const int64_t count = std::min(kPart, n - i);
-      kernels.unary_f32[kFolioSqrt](count, y + i, y + i);
-      kernels.unary_f32[kFolioSqrt](count, y + i, roots);
-      kernels.binary_f32[kFolioMul](count, y + i, 1, roots, 1, y + i);
+    for (int64_t i = 0; i < n; i += LrnAttrs::kPart) {
+      const int64_t count = std::min(LrnAttrs::kPart, n - i);
+      attrs.raise(kernels, count, y + i);
       kernels.binary_f32[kFolioDiv](count, x + i, 1, y + i, 1, y + i);
     }
   }
@@ -123,13 +110,13 @@ class Lrn final : public OpKernel {
   void normalize(OpRun& run, const Shape& shape, const T* x, T* y) const {
     const int64_t channels = shape[1];
     const int64_t inner = shape.product(2, shape.rank());
-    const T factor = static_cast<T>(alpha) / static_cast<T>(size);
+    const T factor = static_cast<T>(attrs.alpha) / static_cast<T>(attrs.size);
     const int64_t grain = std::max<int64_t>(1, kElementGrain / 8 / std::max<int64_t>(1, inner));
     run.parallel().for_range(shape[0] * channels, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t c = row % channels;
-        const int64_t first = std::max<int64_t>(0, c - before(channels));
-        const int64_t last = std::min(channels - 1, c + after(channels));
+        const int64_t first = std::max<int64_t>(0, c - attrs.before(channels));
+        const int64_t last = std::min(channels - 1, c + attrs.after(channels));
         T* out = y + row * inner;
         std::fill_n(out, inner, T{0});
         for (int64_t k = first; k <= last; ++k) {
@@ -137,8 +124,8 @@ class Lrn final : public OpKernel {
           for (int64_t i = 0; i < inner; ++i) out[i] += other[i] * other[i];
         }
         for (int64_t i = 0; i < inner; ++i) {
-          out[i] = x[row * inner + i] /
-                   std::pow(static_cast<T>(bias) + factor * out[i], static_cast<T>(beta));
+          out[i] = x[row * inner + i] / std::pow(static_cast<T>(attrs.bias) + factor * out[i],
+                                                 static_cast<T>(attrs.beta));
         }
       }
     });
@@ -147,25 +134,14 @@ class Lrn final : public OpKernel {
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Lrn>();
-  FOLIO_TRY(kernel->size, build.attrs().get_int("size"));
-  if (kernel->size < 1) {
-    return invalid_graph("attribute 'size' is ", kernel->size, ", expected >= 1");
-  }
-  FOLIO_TRY(kernel->alpha, build.attrs().get_float("alpha", 0.0001f));
-  FOLIO_TRY(kernel->beta, build.attrs().get_float("beta", 0.75f));
-  FOLIO_TRY(kernel->bias, build.attrs().get_float("bias", 1.0f));
+  FOLIO_TRY(kernel->attrs, parse_lrn(build.attrs()));
   return std::unique_ptr<OpKernel>(std::move(kernel));
-}
-
-Status infer(OpInfer& infer) {
-  if (infer.input(0).is_tensor()) infer.set_output(0, infer.input(0));
-  return Status::ok();
 }
 
 }  // namespace
 
 [[gnu::cold]] void register_lrn(OpRegistry& registry) {
-  registry.add({.domain = "", .type = "LRN", .infer = infer, .make = make});
+  registry.add({.domain = "", .type = "LRN", .infer = infer_lrn, .make = make});
 }
 
 }  // namespace folio

@@ -1,6 +1,7 @@
 // Convolutions and pooling compute with channels last, and what stands between them follows.
 //
-//   Conv, FusedConv, MaxPool, AveragePool, Global*Pool   become those of domain folio.nhwc
+//   Conv, FusedConv, MaxPool, AveragePool, Global*Pool,  become those of domain folio.nhwc
+//   LRN
 //   QLinearConv, QLinear*Pool, MaxPool of bytes          those of com.microsoft with channels last
 //   element-wise operators, Concat, Split, Pad, Resize, Slice, Softmax, reductions
 //                                                        follow, with axes and constants renumbered
@@ -190,6 +191,7 @@ class ChannelsLast {
         {"", "AveragePool", &ChannelsLast::convert_pool},
         {"", "GlobalMaxPool", &ChannelsLast::convert_pool},
         {"", "GlobalAveragePool", &ChannelsLast::convert_pool},
+        {"", "LRN", &ChannelsLast::convert_pool, false, false},
         {kFused, "QLinearAveragePool", &ChannelsLast::convert_bytes},
         {kFused, "QLinearGlobalAveragePool", &ChannelsLast::convert_bytes},
         {"", "QuantizeLinear", &ChannelsLast::convert_quantize},
@@ -373,6 +375,7 @@ class ChannelsLast {
     emit(std::move(made), {node.outputs[0]});
   }
 
+  // Pools, and LRN, which looks at one image as they do.
   bool convert_pool(Node& node) {
     const bool single = node.outputs.size() == 1 || node.outputs[1] == kNone;
     const bool bytes = is_bytes(node.inputs[0]) && node.op_type == "MaxPool";

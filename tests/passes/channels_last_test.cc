@@ -145,6 +145,26 @@ TEST(ChannelsLast, NormalizationBeginsNoRegion) {
             "folio.nhwc.Conv Transpose BatchNormalization Relu");
 }
 
+// Conv -> Relu -> LRN -> MaxPool, as AlexNet has it; by itself it is no reason to turn an image.
+TEST(ChannelsLast, LrnFollows) {
+  const auto normalize = [](GraphWriter& graph, const std::string& x, const std::string& y) {
+    graph.node("LRN", {x}, {y}).attr_int("size", 3).attr_float("alpha", 0.5F);
+  };
+  EXPECT_EQ(types_after(
+                [&](GraphWriter& graph) {
+                  graph.node("Relu", {"c"}, {"r"});
+                  normalize(graph, "r", "l");
+                  graph.node("MaxPool", {"l"}, {"y"}).attr_ints("kernel_shape", {2, 2});
+                },
+                {1, 4, 5, 5}),
+            "folio.nhwc.Conv folio.nhwc.LRN folio.nhwc.MaxPool Transpose");
+  EXPECT_EQ(types_after([&](GraphWriter& graph) {
+              graph.node("Transpose", {"c"}, {"t"}).attr_ints("perm", {0, 1, 3, 2});
+              normalize(graph, "t", "y");
+            }),
+            "folio.nhwc.Conv Transpose LRN");
+}
+
 // Sums over channels and pixels, or over pixels, with which an image is normalized.
 TEST(ChannelsLast, ReductionsFollow) {
   for (const std::vector<int64_t>& axes : {std::vector<int64_t>{1, 2, 3}, {-1, 2}, {1}}) {

@@ -334,6 +334,7 @@ constexpr Sample kSamples[] = {
     {"folio.nhwc", "ConvTranspose", 1, 1, 1, "strides=[2,2]? pads=[1,1,1,1]? output_padding=[1,0]?", "f32[n,4,5,c]; =f32[c,m,3,3]; f32[m]?"},
     {"folio.nhwc", "MaxPool", 1, 1, 1, "kernel_shape=[2,2] strides=[1,2]?", "f32[n,5,6,c]"},
     {"folio.nhwc", "AveragePool", 1, 1, 1, "kernel_shape=[2,2] strides=[1,2]?", "f32[n,5,6,c]"},
+    {"folio.nhwc", "LRN", 1, 1, 1, "size=3 alpha=0.5? beta=0.75? bias=2.0?", "f32[n,5,6,c]"},
     {"folio.nhwc", "InstanceNormalization", 1, 1, 1, "epsilon=0.01?", "f32[n,5,6,c]; f32[c]; f32[c]"},
     {"folio.nhwc", "GroupNormalization", 1, 1, 1, "num_groups=2 epsilon=0.01?", "f32[n,5,6,4]; f32[4]; f32[4]"},
     {"folio", "StridedAttention", 1, 1, 1, "perm_q=[0,1,2] perm_k=[0,1,2] perm_v=[0,1,2] perm_y=[1,0,2] scale=0.5?", "f32[h,s,d]; f32[h,t,d]; f32[h,t,v]"},
