@@ -5,22 +5,27 @@
 //         channels_last only, for weights of known shape.
 // Shapes: x [N, spatial..., C] ([N, C, spatial...] where planes is 1), w [M, C / group, kernel...],
 // b [M], z as y, scale [M]
-//         -> y [N, out..., M]
+//         -> y [N, out..., M], or, in channels of an image that others write too, [N, out...,
+//         joined_channels], which is the last input but for the first of them (op_nhwc_join.h)
 // Types:  float.
 // winograd: 1: the other algorithm, of filters with stride 1 (op_winograd.h); the pass
 //         choose_winograd says where.
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
+#include "core/ops/op_nhwc_join.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_winograd.h"
 
 namespace folio {
 namespace {
 
+constexpr int kInto = 5;
+
 class NhwcConv final : public OpKernel {
  public:
   NhwcConvForm form;
+  JoinPlace place;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
@@ -33,13 +38,15 @@ class NhwcConv final : public OpKernel {
       return not_implemented("W ", w.to_string(), " in ", s.group, " groups",
                              form.is_winograd ? " by Winograd's algorithm" : "");
     }
+    if (place.channels > 0 && !leaves_room(w.dims(), s.group)) {
+      return not_implemented("W ", w.to_string(), " to some channels of an image");
+    }
     const Shape out = channels_last(s.out);
     FOLIO_TRY(const Tensor* z, conv_addend(run, 3, DType::kFloat, out));
     if (z) args.z = z->data<float>();
-    FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, out));
-    if (y->count() == 0) return Status::ok();
+    FOLIO_RETURN_IF_ERROR(place_output(run, place, kInto, out, &args));
+    if (out.count() == 0) return Status::ok();
     args.x = x->data<float>();
-    args.y = y->data_mut<float>();
     return form.is_winograd ? run_winograd_conv(run, s, args) : run_nhwc_conv(run, s, args);
   }
 };
@@ -58,6 +65,7 @@ Status infer(OpInfer& infer) {
   if (planes == 0) std::rotate(first.begin() + 1, first.end() - 1, first.end());
   FOLIO_TRY(Dims out, conv_out_dims(infer.attrs(), infer.table(), first, *w));
   std::rotate(out.begin() + 1, out.begin() + 2, out.end());
+  FOLIO_RETURN_IF_ERROR(infer_joined(infer.attrs(), &out));
   infer.set_tensor(0, infer.dtype(0), std::move(out));
   return Status::ok();
 }
@@ -77,6 +85,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<NhwcConv>();
   FOLIO_TRY(kernel->form, parse_nhwc_conv(build.attrs()));
   const ConvAttrs& attrs = kernel->form.attrs;
+  FOLIO_TRY(kernel->place, parse_join_place(build.attrs()));
+  if (build.has_input(kInto)) build.writes_into(kInto);
   FOLIO_TRY(const int64_t winograd, build.attrs().get_int("winograd", 0));
   kernel->form.is_winograd = winograd != 0;
   if (kernel->form.is_winograd) {
@@ -99,7 +109,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.domain = kNhwcDomain;
   def.type = "Conv";
   def.min_inputs = 2;
-  def.max_inputs = 5;
+  def.max_inputs = kInto + 1;
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;  // W is only ever packed

@@ -11,6 +11,7 @@
 // Attributes are those of the steps, with their names (kChainSteps) before.
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_chain.h"
+#include "core/ops/op_nhwc_join.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -21,6 +22,7 @@ constexpr int weights_of(size_t step) { return 1 + 3 * static_cast<int>(step); }
 constexpr int bias_of(size_t step) { return weights_of(step) + 1; }
 constexpr int scale_of(size_t step) { return weights_of(step) + 2; }
 constexpr int kZ = weights_of(kMostSteps);
+constexpr int kInto = kZ + 1;
 
 struct Form {
   size_t step = 0;
@@ -30,6 +32,7 @@ struct Form {
 class NhwcConvChain final : public OpKernel {
  public:
   std::vector<Form> forms;
+  JoinPlace place;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
@@ -47,13 +50,17 @@ class NhwcConvChain final : public OpKernel {
       shape = channels_last(steps[i].sizes.out);
     }
     NhwcConvArgs& last = steps.back().args;
+    if (place.channels > 0 &&
+        !leaves_room(last.weights->shape().dims(), steps.back().sizes.group)) {
+      return not_implemented("W ", last.weights->shape().to_string(),
+                             " to some channels of an image");
+    }
     FOLIO_TRY(const Tensor* z, conv_addend(run, kZ, DType::kFloat, shape));
     if (z && forms.back().step != kLastStep) return invalid_argument("Z without a last step");
     if (z) last.z = z->data<float>();
-    FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, shape));
-    if (y->count() == 0) return Status::ok();
+    FOLIO_RETURN_IF_ERROR(place_output(run, place, kInto, shape, &last));
+    if (shape.count() == 0) return Status::ok();
     steps.front().args.x = x->data<float>();
-    last.y = y->data_mut<float>();
     return run_nhwc_chain(run, std::move(steps));
   }
 };
@@ -75,6 +82,7 @@ Status infer(OpInfer& infer) {
     FOLIO_TRY(const Dims out, conv_out_dims(attrs, infer.table(), image, *w));
     image = {out[0], out[2], out[3], out[1]};
   }
+  FOLIO_RETURN_IF_ERROR(infer_joined(infer.attrs(), &image));
   infer.set_tensor(0, infer.dtype(0), std::move(image));
   return Status::ok();
 }
@@ -90,6 +98,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
     kernel->forms.push_back(std::move(form));
   }
   if (kernel->forms.empty()) return invalid_graph("there are no weights");
+  FOLIO_TRY(kernel->place, parse_join_place(build.attrs()));
+  if (build.has_input(kInto)) build.writes_into(kInto);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -100,7 +110,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.domain = kNhwcDomain;
   def.type = "ConvChain";
   def.min_inputs = 2;
-  def.max_inputs = kZ + 1;
+  def.max_inputs = kInto + 1;
   for (size_t step = 0; step < kMostSteps; ++step) {
     def.optional_inputs |= 7U << weights_of(step);
     def.unaligned_inputs |= 1U << weights_of(step);  // they are only ever packed

@@ -117,6 +117,11 @@ class OpBuild {
   void may_overwrite(int i) { overwritten_ = i; }
   int overwritten() const { return overwritten_; }  // -1: none
 
+  // Output 0 is the value of input i, of which the operator writes a part: nothing else reads that
+  // before this step. (What OpDef::view_of is for all nodes of an operator, but for the writing.)
+  void writes_into(int i) { written_ = i; }
+  int written() const { return written_; }  // -1: none
+
  private:
   const Graph& graph_;
   const Node& node_;
@@ -124,6 +129,7 @@ class OpBuild {
   bool prepack_;
   std::vector<std::pair<int, PackRequest>> requests_;
   int overwritten_ = -1;
+  int written_ = -1;
 };
 
 // ---------------------------------------------------------------- running

@@ -79,8 +79,8 @@ class Chain {
       auto* const filtered = reinterpret_cast<float*>(scratch + filtered_at_);
       filter(out, filtered, &s);
       last_->compute_rows(pixel, pixel + out.count() * w_.out[2], filtered,
-                          last_step_.args.y + pixel * last_step_.sizes.c_out, scratch + rest_at_,
-                          zeros);
+                          last_step_.args.y + pixel * last_step_.args.step(last_step_.sizes),
+                          scratch + rest_at_, zeros);
     }
   }
 

@@ -24,6 +24,11 @@ bool adds_in_place(Span<const int64_t> w, int64_t group) {
   return !is_window_conv(w, group) && checked_count(w.subspan(1), &k) && k <= FOLIO_GEMM_ONE_SUM;
 }
 
+bool leaves_room(Span<const int64_t> w, int64_t group) {
+  // Fewer filters may be sums of neighbours, or planes, which write all of y.
+  return !is_window_conv(w, group) && w[0] >= kPanel;
+}
+
 bool fits_planes(Span<const int64_t> w, const ConvAttrs& attrs) {
   const AxisNumbers& dilations = attrs.window.dilations;
   return attrs.group == 1 && w[1] <= kMostPlanes && w[w.size() - 1] >= kFewestTaps &&
@@ -64,7 +69,8 @@ Status run_pointwise_halves(OpRun& run, const ConvSizes& s, const NhwcConvArgs& 
   gemm.k = s.c_in;
   gemm.a_row_stride = s.group * s.c_in;
   gemm.a_col_stride = 1;
-  gemm.c_row_stride = gemm.addend_row_stride = s.group * s.c_out;
+  gemm.c_row_stride = args.step(s);
+  gemm.addend_row_stride = s.group * s.c_out;
   gemm.alpha = 1.0F;
   gemm.precision = product_precision(run.kernels(), s.window.out_count(), gemm.n, gemm.k);
   const Activation* const function =

@@ -23,6 +23,8 @@ namespace folio {
 
 // Whether run_nhwc_conv() can write y where z is.
 bool adds_in_place(Span<const int64_t> w, int64_t group);
+// Whether it can leave room between the pixels of y for what others write there.
+bool leaves_room(Span<const int64_t> w, int64_t group);
 
 // An attribute of 1: x is [N, C, spatial...], and is read as it lies.
 inline constexpr std::string_view kPlanesAttribute = "planes";
@@ -56,6 +58,9 @@ struct NhwcConvArgs {
   bool is_planes = false;
   Activation activation;
   float* y = nullptr;
+  int64_t y_step = 0;  // floats from a pixel of y to the next; 0: of its filters
+
+  int64_t step(const ConvSizes& s) const { return y_step > 0 ? y_step : s.group * s.c_out; }
 };
 
 // What every form has: weights, packed, scale (input -1: none) and bias, checked against x as it

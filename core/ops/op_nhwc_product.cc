@@ -4,6 +4,7 @@
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_gemm_half.h"
 #include "core/ops/op_half_panels.h"
+#include "core/ops/op_move.h"
 
 namespace folio {
 namespace {
@@ -222,8 +223,16 @@ size_t NhwcProduct::gemm_bytes() const {
   return folio_multiplies_parts(&kernels_, precision_) ? FOLIO_GEMM_SCRATCH : 0;
 }
 
-size_t NhwcProduct::scratch_bytes() const {
-  return panel_bytes() + pointer_bytes() + align_up(border_bytes(), 64) + gemm_bytes();
+size_t NhwcProduct::scratch_bytes() const { return panel_bytes() + apart_at() + apart_bytes(); }
+
+size_t NhwcProduct::apart_at() const {
+  return pointer_bytes() + align_up(border_bytes(), 64) + gemm_bytes();
+}
+
+size_t NhwcProduct::apart_bytes() const {
+  FolioGemmF32 probe{};
+  if (args_.y_step == 0 || args_.activation.set_in_kernel(&probe)) return 0;
+  return static_cast<size_t>(tiling_.tile * tiling_.columns) * kFloat;
 }
 
 size_t NhwcProduct::pointer_bytes() const {
@@ -265,7 +274,7 @@ void NhwcProduct::compute_rows(int64_t begin, int64_t end, const float* x, float
                                uint8_t* scratch, const float* zeros) const {
   for (int64_t row = begin; row < end;) {
     const float* const from = x ? x + (row - begin) * s_.c_in : x_at(row);
-    const Tile tile = tile_at(row, end, from, y + (row - begin) * s_.c_out);
+    const Tile tile = tile_at(row, end, from, y + (row - begin) * args_.step(s_));
     for (int64_t first = 0; first < s_.c_out; first += tiling_.columns) {
       multiply(tile, 0, first, packed_at(0, first), scratch, zeros);
     }
@@ -312,7 +321,7 @@ const float* NhwcProduct::x_at(int64_t row) const {
 
 NhwcProduct::Tile NhwcProduct::whole_tile(int64_t tile) const {
   const int64_t row = first_row(tile);
-  return tile_at(row, rows_, x_at(row), args_.y + row * s_.group * s_.c_out);
+  return tile_at(row, rows_, x_at(row), args_.y + row * args_.step(s_));
 }
 
 NhwcProduct::Tile NhwcProduct::tile_at(int64_t row, int64_t end, const float* x, float* y) const {
@@ -363,8 +372,8 @@ void NhwcProduct::multiply(const Tile& tile, int64_t group, int64_t first, const
     const int64_t row = tile.row + done;
     const int64_t count = together(row, tile.count - done);
     const float* const x = in_place_ ? tile.x + done * s_.group * s_.c_in : nullptr;
-    multiply_part({row, count, x, tile.y + done * s_.group * s_.c_out}, group, first, b, scratch,
-                  zeros, ahead);
+    multiply_part({row, count, x, tile.y + done * args_.step(s_)}, group, first, b, scratch, zeros,
+                  ahead);
     done += count;
   }
 }
@@ -390,8 +399,8 @@ void NhwcProduct::multiply_copied(const Tile& tile, int64_t first, const float* 
       }
     }
     const int64_t done = line * w.out[2];
-    multiply_rows(gemm, {tile.row + done, w.out[2], nullptr, tile.y + done * s_.c_out}, 0, first, b,
-                  scratch, {});
+    multiply_rows(gemm, {tile.row + done, w.out[2], nullptr, tile.y + done * args_.step(s_)}, 0,
+                  first, b, scratch, {});
   }
 }
 
@@ -445,12 +454,12 @@ void NhwcProduct::multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t gr
   gemm.b = b;
   gemm.b_is_bfloat16 = as_bfloat16_ ? 1 : 0;
   const int64_t channel = group * s_.c_out + first;
-  gemm.c_row_stride = s_.group * s_.c_out;
+  gemm.c_row_stride = args_.step(s_);
   gemm.c = tile.y + channel;
   gemm.col_scale = args_.scale ? args_.scale + channel : nullptr;
   gemm.col_bias = args_.bias ? args_.bias + channel : nullptr;
-  gemm.addend = args_.z ? args_.z + tile.row * gemm.c_row_stride + channel : nullptr;
-  gemm.addend_row_stride = gemm.c_row_stride;
+  gemm.addend_row_stride = s_.group * s_.c_out;
+  gemm.addend = args_.z ? args_.z + tile.row * gemm.addend_row_stride + channel : nullptr;
   gemm.alpha = 1.0F;
   gemm.precision = precision_;
   if (gemm_bytes() > 0) {
@@ -462,6 +471,11 @@ void NhwcProduct::multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t gr
     gemm.next_bytes = ahead.bytes;
   }
   const bool finished = args_.activation.set_in_kernel(&gemm);
+  float* const y = gemm.c;
+  if (!finished && apart_bytes() > 0) {
+    gemm.c = reinterpret_cast<float*>(scratch + apart_at());
+    gemm.c_row_stride = gemm.n;
+  }
   if (args_.turned) gemm.b = args_.turned;
   const KernelLines seen = skips_lines_ ? seen_lines(tile.row, gemm.m) : KernelLines{};
   if (seen.count > 0) {
@@ -469,7 +483,9 @@ void NhwcProduct::multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t gr
   } else {
     (args_.turned ? kernels_.dots_f32 : kernels_.gemm_f32)(&gemm);
   }
-  if (!finished) activate(gemm);
+  if (finished) return;
+  activate(gemm);
+  if (gemm.c != y) move_runs(y, args_.step(s_), gemm.c, gemm.n, gemm.n, gemm.m);
 }
 
 NhwcProduct::KernelLines NhwcProduct::seen_lines(int64_t row, int64_t count) const {

@@ -41,6 +41,10 @@ class NhwcProduct {
   size_t border_bytes() const;
   size_t panel_bytes() const;
   size_t gemm_bytes() const;
+  // Of a tile whose function no kernel applies and that goes to some channels of an image: it is
+  // made apart, so that each call is of many elements.
+  size_t apart_bytes() const;
+  size_t apart_at() const;  // in scratch behind the panels
 
   // All that depends on how the work is cut: into `shares` of threads; `work` multiply-adds a
   // pixel.

@@ -478,7 +478,7 @@ class WinogradProduct {
         const int64_t line = ((tile.image() * w.out[0] + z) * w.out[1] + y) * w.out[2];
         const bool is_line = z < w.out[0] && y < w.out[1];
         for (int64_t x = tile.first(2); x != end; x += step) {
-          *places++ = is_line && x < w.out[2] ? (line + x) * s_.c_out + column : -1;
+          *places++ = is_line && x < w.out[2] ? (line + x) * args_.step(s_) + column : -1;
         }
       }
     }
@@ -513,9 +513,9 @@ Status run_directly(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given, i
   NhwcConvArgs args = given;
   args.packed = nullptr;
   args.x += first * s.window.in_count() * s.c_in;
-  const int64_t at = first * s.window.out_count() * s.c_out;
-  args.y += at;
-  if (args.z) args.z += at;
+  const int64_t pixel = first * s.window.out_count();
+  args.y += pixel * args.step(s);
+  if (args.z) args.z += pixel * s.c_out;
   return run_nhwc_conv(run, images, args);
 }
 

@@ -96,6 +96,7 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
 void choose_forms(Model* model, int64_t winograd_tiles) {
   if (winograd_tiles > 0) choose_winograd(model, winograd_tiles);
   chain_convs(model);
+  join_in_place(model);
   read_transposed(model);
   keep_halves(model);
 }

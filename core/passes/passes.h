@@ -139,6 +139,10 @@ void choose_winograd(Model* model, int64_t fewest_tiles = kWinogradTiles);
 // them is large.
 void chain_convs(Model* model);
 
+// Convolutions with channels last write where Concat would copy what they make; after chain_convs,
+// which looks for convolutions that make images of their own.
+void join_in_place(Model* model);
+
 // Products read constant matrices that a Transpose would copy where they stand.
 void read_transposed(Model* model);
 

@@ -69,6 +69,7 @@ class Pattern {
   // The node that alone reads the value, once; kNone: several, none, a subgraph or an output.
   NodeId sole_reader(ValueId value) const;
   bool is_read_once(ValueId value) const;
+  bool is_output(ValueId value) const { return is_output_[static_cast<size_t>(value)]; }
   // How often the value is read; outputs and captures count too.
   int reads(ValueId value) const { return uses_[static_cast<size_t>(value)]; }
   // Input i of a node; kNone when absent.

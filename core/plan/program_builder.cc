@@ -200,9 +200,10 @@ class ProgramBuilder {
     for (auto& subgraph : node->subgraphs) {
       FOLIO_RETURN_IF_ERROR(add_subprogram(subgraph.get(), &step));
     }
-    step.is_view = def->view_of >= 0;
+    const int view_of = build.written() >= 0 ? build.written() : def->view_of;
+    step.is_view = view_of >= 0;
     step.picked_inputs = def->picked_inputs;
-    view_of_.push_back(def->view_of);
+    view_of_.push_back(view_of);
     places_outputs_.push_back(def->places_outputs ? 1 : 0);
     in_place_.push_back(def->in_place);
     overwritten_.push_back(build.overwritten());

@@ -337,6 +337,7 @@ constexpr Sample kSamples[] = {
     {"folio.nhwc", "LRN", 1, 1, 1, "size=3 alpha=0.5? beta=0.75? bias=2.0?", "f32[n,5,6,c]"},
     {"folio.nhwc", "InstanceNormalization", 1, 1, 1, "epsilon=0.01?", "f32[n,5,6,c]; f32[c]; f32[c]"},
     {"folio.nhwc", "GroupNormalization", 1, 1, 1, "num_groups=2 epsilon=0.01?", "f32[n,5,6,4]; f32[4]; f32[4]"},
+    {"folio.nhwc", "Join", 1, 1, 1, "at=[0,2]", "f32[n,5,6,7]; f32[n,5,6,2]; f32[n,5,6,3]"},
     {"folio", "StridedAttention", 1, 1, 1, "perm_q=[0,1,2] perm_k=[0,1,2] perm_v=[0,1,2] perm_y=[1,0,2] scale=0.5?", "f32[h,s,d]; f32[h,t,d]; f32[h,t,v]"},
     {kMl, "DictVectorizer", 1, 5, 1, "string_vocabulary=['a','b','c']", "map(str[2]{'a','c'},f32[2])"},
 };

@@ -76,6 +76,27 @@ TEST(NodeWork, OfAChainCountsAllSteps) {
       want);
 }
 
+TEST(NodeWork, OfAJoinedImageIsWhatANodeWritesOfIt) {
+  const auto inputs = [](bool is_first) {
+    std::vector<SeenShape> all = {f32({1, 5, 5, 4}), f32({8, 4, 1, 1})};
+    if (!is_first) all.insert(all.end(), {{}, {}, {}, f32({1, 5, 5, 20})});
+    return all;
+  };
+  for (const bool is_first : {true, false}) {
+    const Work joined = work("Conv", inputs(is_first), {f32({1, 5, 5, 20})},
+                             R"({"join_at": 12, "joined_channels": 20})");
+    const Work apart = work("Conv", inputs(true), {f32({1, 5, 5, 8})});
+    EXPECT_EQ(joined.operations, apart.operations);
+    EXPECT_EQ(joined.bytes, apart.bytes);
+  }
+  const std::vector<SeenShape> chain = {f32({1, 5, 5, 6}), {}, {}, {},
+                                        f32({6, 1, 1, 1}), {}, {}, f32({8, 6, 1, 1})};
+  EXPECT_EQ(work("ConvChain", chain, {f32({1, 5, 5, 20})}, R"({"joined_channels": 20})").bytes,
+            work("ConvChain", chain, {f32({1, 5, 5, 8})}).bytes);
+  EXPECT_EQ(work("Join", {f32({1, 5, 5, 20}), f32({1, 5, 5, 2})}, {f32({1, 5, 5, 20})}).bytes,
+            2 * 4 * 50);
+}
+
 TEST(NodeWork, OfAProductIsADepthAnOutput) {
   EXPECT_EQ(work("MatMul", {f32({3, 5, 7}), f32({7, 2})}, {f32({3, 5, 2})}).operations, 2 * 30 * 7);
   EXPECT_EQ(work("MatMul", {f32({7}), f32({7, 2})}, {f32({2})}).operations, 2 * 2 * 7);

@@ -15,6 +15,7 @@ class Node {
  public:
   explicit Node(const NodeShapes& shapes) : shapes_(shapes) {}
 
+  const std::string& type() const { return shapes_.op_type; }
   const SeenShape& in(size_t i) const { return at(shapes_.inputs, i); }
   const SeenShape& out(size_t i) const { return at(shapes_.outputs, i); }
   // Dim `i` of a shape, from behind if negative.
@@ -69,8 +70,17 @@ double conv_pairs(const SeenShape& w, double outputs) {
   return outputs * ratio(w.count(), Node::dim(w, 0));
 }
 
+// Of the image that a node writes, or only some channels of: what it writes of it.
+double share_of_output(const Node& n) {
+  constexpr size_t kLastOfChain = 7;
+  const auto joined = static_cast<double>(n.number("joined_channels", 0));
+  const SeenShape& w = n.in(n.type() == "ConvChain" ? kLastOfChain : 1);
+  return joined > 0 ? Node::dim(w, 0) / joined : 1.0;
+}
+
 Work conv(const Node& n, size_t weights) {
-  Work work = products(conv_pairs(n.in(weights), n.out(0).count()), is_byte(n.in(weights)));
+  const double outputs = n.out(0).count() * share_of_output(n);
+  Work work = products(conv_pairs(n.in(weights), outputs), is_byte(n.in(weights)));
   work.is_winograd = n.number("winograd", 0) != 0;
   return work;
 }
@@ -220,14 +230,25 @@ bool reads_what_it_writes(const std::string& op_type) {
   return kNames.count(op_type) != 0;
 }
 
+// What it reads goes into an image that was there before.
+double joined_bytes(const NodeShapes& node) {
+  double read = 0;
+  for (size_t i = 1; i < node.inputs.size(); ++i) read += node.inputs[i].bytes();
+  return 2 * read;
+}
+
 double moved_bytes(const NodeShapes& node) {
   if (moves_nothing(node.op_type)) return 0;
+  if (node.op_type == "Join") return joined_bytes(node);
   double written = 0;
   for (const SeenShape& output : node.outputs) written += output.bytes();
   const bool is_part = reads_what_it_writes(node.op_type);
   double bytes = is_part ? 2 * written : written;
   for (size_t i = is_part ? 1 : 0; i < node.inputs.size(); ++i) bytes += node.inputs[i].bytes();
-  return bytes;
+  const double share = share_of_output(Node(node));
+  if (share == 1.0) return bytes;
+  const bool has_image = !node.inputs.empty() && node.inputs.back().dims == node.outputs[0].dims;
+  return bytes - (1 - share) * written - (has_image ? written : 0);
 }
 
 }  // namespace
