@@ -11,7 +11,8 @@
 //   Reshape of what a Reshape, Squeeze .. alone gave          Reshape
 //   Reshape to dims of its input and numbers that are known   Reshape to a constant
 //   Cast to a type that holds every value, Cast               the second
-//   Pad by zeros that one Conv reads                          pads of the Conv
+//   Pad by zeros that one Conv or AveragePool reads           pads of that
+//   Pad that one MaxPool reads, of what is no greater         pads of that
 //
 // The constant target makes Shape, Gather, Unsqueeze, Concat before it unread. All types.
 #include <algorithm>
@@ -49,7 +50,7 @@ class MoveSimplifier {
       if (p_.is(id, "Transpose")) transpose(id);
       if (p_.is(id, "Reshape")) reshape(id);
       if (p_.is(id, "Cast")) cast(id);
-      if (p_.is(id, "Conv")) pad_in_conv(id);
+      take_pad_in(id);
     }
   }
 
@@ -444,52 +445,115 @@ class MoveSimplifier {
     p_.replace(id, std::move(cast));
   }
 
-  bool pads_with_zero(NodeId pad) const {
+  // ---------------------------------------------------------------- pads
+
+  // What a Pad puts around; none where that is some of the image.
+  std::optional<float> padding_of(NodeId pad) const {
     const Attributes& attrs = p_.node(pad).attributes;
     const auto mode = attrs.get_string("mode", "constant");
-    if (!mode.is_ok() || mode.value() != "constant") return false;
+    if (!mode.is_ok() || mode.value() != "constant") return std::nullopt;
     if (p_.node(pad).version >= 11) {
-      if (p_.input(pad, 2) == kNone) return true;
-      const auto value = p_.scalar(p_.input(pad, 2));
-      return value && *value == 0.0F;
+      return p_.input(pad, 2) == kNone ? 0.0F : p_.scalar(p_.input(pad, 2));
     }
     const auto value = attrs.get_float("value", 0.0F);
-    return value.is_ok() && value.value() == 0.0F;
+    return value.is_ok() ? std::optional<float>(value.value()) : std::nullopt;
   }
 
-  void pad_in_conv(NodeId conv) {
-    const ValueId x = p_.input(conv, 0);
-    const NodeId pad = p_.made_by(x, "Pad");
-    if (pad == kNone || !p_.is_read_once(x) || !p_.is_float(x) || !pads_with_zero(pad)) return;
+  bool has_number(NodeId id, const char* name, int64_t number, int64_t otherwise) const {
+    const auto given = p_.node(id).attributes.get_int(name, otherwise);
+    return given.is_ok() && given.value() == number;
+  }
+  bool has_only(NodeId id, const char* name, int64_t number) const {
+    const auto given = p_.node(id).attributes.get_ints(name);
+    return given.is_ok() && std::all_of(given.value().begin(), given.value().end(),
+                                        [=](int64_t each) { return each == number; });
+  }
+
+  // Whether it has no number below 0: `steps` back at most.
+  bool is_positive(ValueId value, int steps = 3) const {
+    const NodeId id = p_.producer(value);
+    if (id == kNone || steps == 0) return false;
+    if (p_.is(id, "Relu") || p_.is(id, "Sigmoid")) return true;
+    if (p_.is(id, "MaxPool")) return is_positive(p_.input(id, 0), steps - 1);
+    const auto& inputs = p_.node(id).inputs;
+    return p_.is(id, "Concat") && std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+             return is_positive(input, steps - 1);
+           });
+  }
+
+  // Whether windows that leave out what is beyond an image have the same maxima as with `padding`.
+  bool is_below(float padding, ValueId image) const {
+    constexpr float kLowest = -std::numeric_limits<float>::infinity();
+    return padding == kLowest || (padding <= 0 && is_positive(image));
+  }
+
+  // Whether the operator takes for what is beyond its image what `pad` puts there; of pools, if
+  // no window is beyond it as a whole.
+  bool takes_padding(NodeId id, NodeId pad) const {
+    const std::optional<float> padding = padding_of(pad);
+    if (!padding) return false;
+    if (p_.is(id, "Conv")) return *padding == 0;
+    if (!has_number(id, "ceil_mode", 0, 0) || !has_only(id, "dilations", 1)) return false;
+    if (p_.is(id, "MaxPool")) {
+      const auto& outputs = p_.node(id).outputs;
+      const bool has_indices = outputs.size() > 1 && outputs[1] != kNone;  // of the padded image
+      return !has_indices && is_below(*padding, p_.input(pad, 0));
+    }
+    constexpr int kCountsPads = 7;
+    return p_.is(id, "AveragePool") && *padding == 0 && p_.node(id).version >= kCountsPads &&
+           (has_number(id, "count_include_pad", 1, 0) || has_only(id, "pads", 0));
+  }
+
+  // Pads of the operator with those of `pad`.
+  std::optional<std::vector<int64_t>> joined_pads(NodeId id, NodeId pad) const {
     const auto added = pads_of(pad);
     const Dims* dims = p_.dims(p_.input(pad, 0));
-    const Attributes& attrs = p_.node(conv).attributes;
+    const Attributes& attrs = p_.node(id).attributes;
     const auto automatic = attrs.get_string("auto_pad", "NOTSET");
     auto given = attrs.get_ints("pads");
     if (!added || !dims || dims->size() < 3 || added->size() != 2 * dims->size() ||
         !automatic.is_ok() || (automatic.value() != "NOTSET" && automatic.value() != "VALID") ||
         !given.is_ok()) {
-      return;
+      return std::nullopt;
     }
     const size_t rank = dims->size();
     const size_t spatial = rank - 2;
     std::vector<int64_t> pads = given.value();
     if (pads.empty() || automatic.value() == "VALID") pads.assign(2 * spatial, 0);
-    if (pads.size() != 2 * spatial) return;
+    if (pads.size() != 2 * spatial) return std::nullopt;
     constexpr int64_t kMost = 1 << 20;
     for (size_t i = 0; i < 2 * rank; ++i) {
       const int64_t by = (*added)[i];
       const size_t axis = i % rank;
-      if (by < 0 || by > kMost || (axis < 2 && by != 0)) return;
+      if (by < 0 || by > kMost || (axis < 2 && by != 0)) return std::nullopt;
       if (axis >= 2) pads[i / rank * spatial + axis - 2] += by;
     }
-    Node padded =
-        make_node(p_.node(conv).name, "", "Conv", p_.node(conv).version, p_.node(conv).inputs);
-    padded.attributes = p_.node(conv).attributes;
+    return pads;
+  }
+
+  bool sees_the_image(NodeId pool, const std::vector<int64_t>& pads) const {
+    const auto kernel = p_.node(pool).attributes.get_ints("kernel_shape");
+    if (!kernel.is_ok() || 2 * kernel.value().size() != pads.size()) return false;
+    for (size_t i = 0; i < pads.size(); ++i) {
+      if (pads[i] >= kernel.value()[i % kernel.value().size()]) return false;
+    }
+    return true;
+  }
+
+  void take_pad_in(NodeId id) {
+    const ValueId x = p_.input(id, 0);
+    const NodeId pad = p_.made_by(x, "Pad");
+    if (pad == kNone || !p_.is_read_once(x) || !p_.is_float(x) || !takes_padding(id, pad)) return;
+    std::optional<std::vector<int64_t>> pads = joined_pads(id, pad);
+    if (!pads || (!p_.is(id, "Conv") && !sees_the_image(id, *pads))) return;
+    const Node& node = p_.node(id);
+    Node padded = make_node(node.name, "", node.op_type, node.version, node.inputs);
+    padded.attributes = node.attributes;
     padded.attributes.set(text_attribute("auto_pad", "NOTSET"));
-    padded.attributes.set(ints_attribute("pads", std::move(pads)));
+    padded.attributes.set(ints_attribute("pads", *std::move(pads)));
+    if (p_.is(id, "AveragePool")) padded.attributes.set(int_attribute("count_include_pad", 1));
     padded.inputs[0] = p_.input(pad, 0);
-    p_.replace(conv, std::move(padded));
+    p_.replace(id, std::move(padded));
   }
 
   Pattern& p_;

@@ -306,6 +306,68 @@ TEST(SimplifyMoves, ZeroPadsGoIntoConv) {
   EXPECT_EQ(types({0, 0, -1, 0, 0, 0, 0, 0}, 0), "Pad Conv");
 }
 
+struct PoolCase {
+  const char* type = "MaxPool";
+  std::vector<int64_t> pads = {0, 0, 1, 0, 0, 0, 1, 2};
+  float value = 0;
+  bool is_positive = true;
+  int64_t ceil_mode = 0;
+  std::vector<int64_t> own_pads = {};
+  int64_t dilation = 1;
+  bool has_indices = false;
+  const char* joined = nullptr;  // a function of x that Concat joins to that of the image
+};
+
+TEST(SimplifyMoves, PadsGoIntoPools) {
+  const auto types = [](const PoolCase& c) {
+    ModelWriter writer = plain_model(8, c.dilation > 1 ? 19 : 17);
+    GraphWriter& graph = writer.graph();
+    graph.input("x", f32_type({1, 2, 7, 8}));
+    graph.initializer(i64_tensor("pads", {8}, c.pads));
+    graph.initializer(f32_tensor("value", {}, {c.value}));
+    graph.node(c.is_positive ? "Relu" : "Sin", {"x"}, {"f"});
+    if (c.joined) {
+      graph.node(c.joined, {"x"}, {"g"});
+      graph.node("Concat", {"f", "g"}, {"all"}).attr_int("axis", 1);
+    }
+    graph.node("Pad", {c.joined ? "all" : "f", "pads", "value"}, {"p"});
+    std::vector<std::string> outputs = {"y"};
+    if (c.has_indices) outputs.push_back("at");
+    auto& pool = graph.node(c.type, {"p"}, outputs)
+                     .attr_ints("kernel_shape", {3, 3})
+                     .attr_ints("strides", {2, 1})
+                     .attr_int("ceil_mode", c.ceil_mode);
+    if (!c.own_pads.empty()) pool.attr_ints("pads", c.own_pads);
+    if (c.dilation > 1) pool.attr_ints("dilations", {c.dilation, c.dilation});
+    if (c.has_indices) {
+      graph.output("at", model_writer::Type::tensor_of_unknown_rank(kI64));
+    }
+    graph.output("y", model_writer::Type::tensor_of_unknown_rank(kF32));
+    const Value x(make_tensor<float>({1, 2, 7, 8}, wave(112)));
+    const std::string all = types_of(fused(writer, {{"x", x}})->graph);
+    return all.substr(all.find(' ') + 1);
+  };
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(types({}), "MaxPool");
+  EXPECT_EQ(types({.value = -3.4e38F}), "MaxPool");
+  EXPECT_EQ(types({.own_pads = {1, 1, 1, 0}}), "MaxPool");
+  EXPECT_EQ(types({.value = kLowest, .is_positive = false}), "MaxPool");
+  EXPECT_EQ(types({.joined = "Sigmoid"}), "Sigmoid Concat MaxPool");
+  EXPECT_EQ(types({.joined = "Sin"}), "Sin Concat Pad MaxPool");
+  EXPECT_EQ(types({.value = 0.1F}), "Pad MaxPool");
+  EXPECT_EQ(types({.is_positive = false}), "Pad MaxPool");
+  EXPECT_EQ(types({.pads = {0, 0, 1, 0, 0, 0, 3, 0}}), "Pad MaxPool") << "a window of pads alone";
+  EXPECT_EQ(types({.own_pads = {2, 0, 0, 1}}), "Pad MaxPool") << "the same together";
+  EXPECT_EQ(types({.pads = {0, 1, 0, 0, 0, 0, 0, 0}}), "Pad MaxPool");
+  EXPECT_EQ(types({.ceil_mode = 1}), "Pad MaxPool");
+  EXPECT_EQ(types({.dilation = 2}), "Pad MaxPool");
+  EXPECT_EQ(types({.has_indices = true}), "Pad MaxPool");
+  EXPECT_EQ(types({.type = "AveragePool", .is_positive = false}), "AveragePool");
+  EXPECT_EQ(types({.type = "AveragePool", .value = -1}), "Pad AveragePool");
+  EXPECT_EQ(types({.type = "AveragePool", .own_pads = {1, 0, 0, 0}}), "Pad AveragePool")
+      << "its own pads are not counted";
+}
+
 // 200 thousand nodes with one constant took minutes: each that went looked through all its readers.
 TEST(SimplifyMoves, ManyNodesThatReadOneConstantTakeTheTimeOfAFew) {
   constexpr int kNodes = 200'000;
