@@ -1,10 +1,12 @@
-// Two or three convolutions with channels last, one of which is a filter over one channel each:
+// Two or three convolutions with channels last, one of which is a filter over one channel each, or
+// MaxPool instead of it:
 // what stands between them is made some lines at a time and never leaves the cache.
 //
 //   y = last(filter(first(x)))    each: activation(scale * (W x) + b), the last one's + z
 //
 // Source: as core/ops/nhwc_conv.cc; made by the pass chain_convs only, for constant weights. The
-//         first or the last may be missing. The last one's windows are pixels.
+//         first or the last may be missing. The last one's windows are pixels. A filter without
+//         weights is MaxPool, with its attributes.
 // Shapes: x [N, H, W, C], of each step w [M, C, kernel...] (the filter's [M, 1, kernel...]), b [M],
 //         scale [M] (not of the filter), z as y -> y [N, out..., M]
 // Types:  float.
@@ -12,6 +14,7 @@
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_chain.h"
 #include "core/ops/op_nhwc_join.h"
+#include "core/ops/op_pool.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {
@@ -27,7 +30,32 @@ constexpr int kInto = kZ + 1;
 struct Form {
   size_t step = 0;
   NhwcConvForm conv;
+  std::optional<PoolAttrs> pool;
 };
+
+bool is_pool(const Attributes& step) { return step.has("kernel_shape"); }
+
+// The step's sizes and arguments but for x and y.
+Status read_step(const OpRun& run, const Form& form, const Shape& x, NhwcStep* step) {
+  if (!form.pool) {
+    const int first = weights_of(form.step);
+    FOLIO_TRY(step->sizes, read_nhwc_conv(run, form.conv, x, first, bias_of(form.step),
+                                          scale_of(form.step), &step->args));
+    return Status::ok();
+  }
+  const Shape image = channels_first(x);
+  FOLIO_TRY(step->sizes.window, pool_window(*form.pool, image));
+  step->sizes.batch = image[0];
+  step->sizes.group = image[1];
+  step->sizes.c_in = step->sizes.c_out = 1;
+  step->sizes.out = {image[0], image[1]};
+  step->sizes.window.append_out(&step->sizes.out);
+  return Status::ok();
+}
+
+bool is_with_room(const NhwcStep& last) {
+  return last.args.weights && leaves_room(last.args.weights->shape().dims(), last.sizes.group);
+}
 
 class NhwcConvChain final : public OpKernel {
  public:
@@ -40,20 +68,16 @@ class NhwcConvChain final : public OpKernel {
     std::vector<NhwcStep> steps(forms.size());
     Shape shape = x->shape();
     for (size_t i = 0; i < forms.size(); ++i) {
-      const size_t step = forms[i].step;
-      FOLIO_TRY(steps[i].sizes, read_nhwc_conv(run, forms[i].conv, shape, weights_of(step),
-                                               bias_of(step), scale_of(step), &steps[i].args));
+      FOLIO_RETURN_IF_ERROR(read_step(run, forms[i], shape, &steps[i]));
       if (i > 0 && !fits_in_chain(steps[i])) {
-        return not_implemented("W ", steps[i].args.weights->shape().to_string(), " after W ",
-                               steps[i - 1].args.weights->shape().to_string());
+        return not_implemented("W ", steps[i].args.weights->shape().to_string(), " after ",
+                               shape.to_string());
       }
       shape = channels_last(steps[i].sizes.out);
     }
     NhwcConvArgs& last = steps.back().args;
-    if (place.channels > 0 &&
-        !leaves_room(last.weights->shape().dims(), steps.back().sizes.group)) {
-      return not_implemented("W ", last.weights->shape().to_string(),
-                             " to some channels of an image");
+    if (place.channels > 0 && !is_with_room(steps.back())) {
+      return not_implemented("Y ", shape.to_string(), " to some channels of an image");
     }
     FOLIO_TRY(const Tensor* z, conv_addend(run, kZ, DType::kFloat, shape));
     if (z && forms.back().step != kLastStep) return invalid_argument("Z without a last step");
@@ -72,11 +96,17 @@ Status infer(OpInfer& infer) {
   if (x->size() != 4) return invalid_graph("X ", dims_to_string(*x), " must have 4 dims");
   Dims image = *x;
   for (size_t step = 0; step < kMostSteps; ++step) {
-    if (!infer.has_input(weights_of(step))) continue;
+    const Attributes attrs = attributes_of_step(infer.attrs(), step);
+    if (!infer.has_input(weights_of(step))) {
+      if (!is_pool(attrs)) continue;
+      const Dims first = {image[0], image[3], image[1], image[2]};
+      FOLIO_TRY(const Dims out, pool_out_dims(attrs, infer.table(), first, false));
+      image = {out[0], out[2], out[3], out[1]};
+      continue;
+    }
     const Dims* w = infer.dims_of(weights_of(step));
     if (!w) return Status::ok();
     if (w->size() != 4) return invalid_graph("W ", dims_to_string(*w), " must have 4 dims");
-    const Attributes attrs = attributes_of_step(infer.attrs(), step);
     FOLIO_TRY(const int64_t planes, attrs.get_int(kPlanesAttribute, 0));
     if (planes == 0) image = {image[0], image[3], image[1], image[2]};
     FOLIO_TRY(const Dims out, conv_out_dims(attrs, infer.table(), image, *w));
@@ -90,10 +120,16 @@ Status infer(OpInfer& infer) {
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<NhwcConvChain>();
   for (size_t step = 0; step < kMostSteps; ++step) {
-    if (!build.has_input(weights_of(step))) continue;
+    const Attributes attrs = attributes_of_step(build.attrs(), step);
     Form form;
     form.step = step;
-    FOLIO_TRY(form.conv, parse_nhwc_conv(attributes_of_step(build.attrs(), step)));
+    if (!build.has_input(weights_of(step))) {
+      if (!is_pool(attrs)) continue;
+      FOLIO_TRY(form.pool, parse_pool(attrs, PoolKind::kMax, false));
+      kernel->forms.push_back(std::move(form));
+      continue;
+    }
+    FOLIO_TRY(form.conv, parse_nhwc_conv(attrs));
     FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, weights_of(step), form.conv));
     kernel->forms.push_back(std::move(form));
   }

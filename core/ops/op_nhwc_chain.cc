@@ -26,10 +26,11 @@ struct Lines {
 };
 
 bool is_filter(const NhwcStep& step) {
-  return is_depthwise_conv(step.args.weights->shape().dims(), step.sizes.group);
+  return !step.args.weights ||
+         is_depthwise_conv(step.args.weights->shape().dims(), step.sizes.group);
 }
 
-// A filter with what makes its image, what reads its output, or both.
+// A filter, or MaxPool, with what makes its image, what reads its output, or both.
 class Chain {
  public:
   Chain(const OpRun& run, Span<const NhwcStep> steps)
@@ -170,8 +171,12 @@ bool joins(const NhwcStep& step, const NhwcStep& next) {
 }
 
 Status run_joined(OpRun& run, Span<NhwcStep> steps) {
-  if (steps.size() == 1) return run_nhwc_conv(run, steps[0].sizes, steps[0].args);
+  if (steps.size() == 1) {
+    const NhwcStep& step = steps[0];
+    return (step.args.weights ? run_nhwc_conv : run_window_rows)(run, step.sizes, step.args);
+  }
   for (NhwcStep& step : steps) {
+    if (!step.args.weights) continue;
     FOLIO_RETURN_IF_ERROR(prepare_nhwc_conv(run, step.sizes, &step.args));
   }
   const Chain chain(run, {steps.data(), steps.size()});

@@ -19,6 +19,7 @@ inline constexpr std::string_view kChainSteps[kMostSteps] = {"first.", "filter."
 Attributes attributes_of_step(const Attributes& chain, size_t step);
 void set_attributes_of_step(const Attributes& attrs, size_t step, Attributes* chain);
 
+// Without weights: MaxPool.
 struct NhwcStep {
   ConvSizes sizes;
   NhwcConvArgs args;
@@ -29,7 +30,7 @@ struct NhwcStep {
 inline constexpr uint64_t kFewestChainFloats = uint64_t{256} << 10;
 
 // Whether a step can read what another one makes: a filter over one channel each of two spatial
-// dims, or a product of pixels as they are.
+// dims, MaxPool of them, or a product of pixels as they are.
 bool fits_in_chain(const NhwcStep& step);
 
 // Up to kMostSteps of two spatial dims; each step but the first fits_in_chain(), and only the last

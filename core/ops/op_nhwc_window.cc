@@ -49,7 +49,9 @@ WindowLines::WindowLines(const ConvSizes& s, const FolioKernels& kernels, const 
       channels_(s.group * s.c_in),
       group_(s.c_in),
       w_panel_(s.k() * kPanel),
-      filter_(group_ == 1 ? kernels.depthwise_f32 : kernels.grouped_f32),
+      filter_(!args.weights ? kernels.max_window_f32
+              : group_ == 1 ? kernels.depthwise_f32
+                            : kernels.grouped_f32),
       columns_(s.window.out[2]),
       floats_(columns_ * channels_) {
   FolioWindowF32 probe{};

@@ -1,5 +1,6 @@
 // Filters whose sums stand beside their channels, with channels last: over one channel each, or in
-// small square groups (is_window_conv()).
+// small square groups (is_window_conv()). Without weights: the largest under the window, of groups
+// of one channel.
 //
 // Math:    y[pixel, c] = activation(b[c] + sum over taps and the channels s of c's group of
 //          w[tap, s, c] * x[pixel under tap, s] + z[pixel, c]).

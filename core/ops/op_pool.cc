@@ -55,6 +55,22 @@ int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps t
   return std::max<int64_t>(count, 1);
 }
 
+Result<Dims> pool_out_dims(const Attributes& from, DimTable& table, const Dims& x, bool global) {
+  FOLIO_TRY(const WindowAttrs attrs, parse_window(from));
+  const size_t rank = x.size() - 2;
+  if (!global && attrs.kernel.size() != rank) {
+    return invalid_graph("kernel_shape has ", attrs.kernel.size(), " entries, the input ",
+                         dims_to_string(x), " ", rank, " spatial dims");
+  }
+  Dims out{x[0], x[1]};
+  for (size_t axis = 0; axis < rank; ++axis) {
+    out.push_back(global
+                      ? Dim::of(1)
+                      : window_out_dim(attrs, table, x[axis + 2], attrs.kernel[axis], axis, rank));
+  }
+  return out;
+}
+
 Status infer_pool(OpInfer& infer, bool global, bool channels_last) {
   const Dims* given = infer.dims_of(0);
   std::optional<Dims> x;
@@ -64,20 +80,7 @@ Status infer_pool(OpInfer& infer, bool global, bool channels_last) {
   }
   std::optional<Dims> out;
   if (x && x->size() >= 2) {
-    FOLIO_TRY(const WindowAttrs attrs, parse_window(infer.attrs()));
-    const size_t rank = x->size() - 2;
-    out = Dims{(*x)[0], (*x)[1]};
-    for (size_t axis = 0; axis < rank; ++axis) {
-      if (global) {
-        out->push_back(Dim::of(1));
-      } else if (attrs.kernel.size() == rank) {
-        out->push_back(
-            window_out_dim(attrs, infer.table(), (*x)[axis + 2], attrs.kernel[axis], axis, rank));
-      } else {
-        return invalid_graph("kernel_shape has ", attrs.kernel.size(), " entries, the input ",
-                             type_to_string(infer.input(0)), " ", rank, " spatial dims");
-      }
-    }
+    FOLIO_TRY(out, pool_out_dims(infer.attrs(), infer.table(), *x, global));
   }
   if (out && channels_last) std::rotate(out->begin() + 1, out->begin() + 2, out->end());
   infer.set_tensor(0, infer.dtype(0), out);

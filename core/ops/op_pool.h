@@ -32,6 +32,9 @@ int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, const WindowTaps t
 // The same along one axis; may be 0.
 int64_t pool_divisor(const PoolAttrs& attrs, const Window& w, int axis, const WindowTaps& taps);
 
+// The output's dims, channels first, of x of rank 2 or more.
+Result<Dims> pool_out_dims(const Attributes& from, DimTable& table, const Dims& x, bool global);
+
 // Sets output 0, of x's type, and output 1, Indices.
 Status infer_pool(OpInfer& infer, bool global, bool channels_last);
 

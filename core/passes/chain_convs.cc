@@ -2,10 +2,13 @@
 // them, where what they hand on is more than a cache keeps.
 //
 //   folio.nhwc.Conv (one group) -> folio.nhwc.Conv (depthwise) -> folio.nhwc.Conv (pixels)
-//       -> folio.nhwc.ConvChain; the first or the last may be missing
+//       -> folio.nhwc.ConvChain; the first or the last may be missing; folio.nhwc.MaxPool of small
+//          windows may stand for the filter, behind a first
 //
 // Two spatial dims, of any size where they are not known when the model is loaded. A sum is taken
 // in by the last one only; none by Winograd's algorithm. Private: the result is never saved.
+#include <algorithm>
+
 #include "core/base/checked_math.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_chain.h"
@@ -35,7 +38,17 @@ class ConvChains {
   }
   bool adds_nothing(NodeId id) const { return p_.input(id, 3) == kNone; }
 
+  // Large windows are reduced along one axis, then the other, which wants whole images.
+  bool is_pool(NodeId id) const {
+    constexpr int64_t kMost = 3;
+    if (!p_.is(id, "MaxPool", kNhwcDomain)) return false;
+    const auto kernel = p_.node(id).attributes.get_ints("kernel_shape");
+    return kernel.is_ok() && kernel.value().size() == 2 &&
+           std::all_of(kernel.value().begin(), kernel.value().end(),
+                       [](int64_t taps) { return taps <= kMost; });
+  }
   bool is_filter(NodeId id) const {
+    if (is_pool(id)) return true;
     return is_plain(id) && adds_nothing(id) &&
            is_depthwise_conv(weights(id)->shape.dims(), group(id));
   }
@@ -99,14 +112,14 @@ class ConvChains {
   void join_at(NodeId filter) {
     const NodeId first = first_of(filter);
     const NodeId last = last_of(filter);
-    if (first == kNone && last == kNone) return;
+    if (first == kNone && (last == kNone || is_pool(filter))) return;
     const NodeId steps[kMostSteps] = {first, filter, last};
     const NodeId end = last == kNone ? filter : last;
     std::vector<ValueId> inputs = {p_.input(first == kNone ? filter : first, 0)};
     Attributes attributes;
     for (size_t step = 0; step < kMostSteps; ++step) {
       const NodeId id = steps[step];
-      for (const size_t i : {1, 2, 4}) {  // weights, bias, scale
+      for (const size_t i : {1, 2, 4}) {  // weights, bias, scale; a pool has none
         inputs.push_back(id == kNone ? kNone : p_.input(id, i));
       }
       if (id != kNone) set_attributes_of_step(p_.node(id).attributes, step, &attributes);

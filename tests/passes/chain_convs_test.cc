@@ -23,6 +23,8 @@ struct ChainCase {
   bool first_is_read = false;  // what it makes is an output too
   bool filter_is_read = false;
   bool is_known = true;  // height and width
+  bool is_pool = false;  // MaxPool in place of the filter, which has no function
+  int64_t ceil_mode = 0;
 };
 
 ModelWriter chain_model(const ChainCase& c) {
@@ -47,13 +49,22 @@ ModelWriter chain_model(const ChainCase& c) {
       .attr_ints("pads", {margin, margin, margin, margin});
   graph.node("Relu", {"y"}, {"r"});
   if (c.first_is_read) graph.output("r", image(c.between));
-  weights("w2", c.between, 1, c.kernel2);
-  graph.node("Conv", inputs("r", "w2", "b"), {"z"})
-      .attr_int("group", c.between)
-      .attr_ints("strides", {c.stride, c.stride})
-      .attr_ints("dilations", {c.dilation, c.dilation})
-      .attr_ints("pads", c.pads);
-  graph.node("HardSwish", {"z"}, {"f"});
+  if (c.is_pool) {
+    graph.node("MaxPool", {"r"}, {"f"})
+        .attr_ints("kernel_shape", {c.kernel2, c.kernel2})
+        .attr_ints("strides", {c.stride, c.stride})
+        .attr_ints("dilations", {c.dilation, c.dilation})
+        .attr_int("ceil_mode", c.ceil_mode)
+        .attr_ints("pads", c.pads);
+  } else {
+    weights("w2", c.between, 1, c.kernel2);
+    graph.node("Conv", inputs("r", "w2", "b"), {"z"})
+        .attr_int("group", c.between)
+        .attr_ints("strides", {c.stride, c.stride})
+        .attr_ints("dilations", {c.dilation, c.dilation})
+        .attr_ints("pads", c.pads);
+    graph.node("HardSwish", {"z"}, {"f"});
+  }
   if (c.out == 0 || c.filter_is_read) graph.output("f", image(c.between));
   if (c.out == 0) return writer;
   weights("w3", c.out, c.between, c.kernel3);
@@ -79,6 +90,8 @@ int steps(const ChainCase& c) {
     EXPECT_EQ(found, -1);
     found = 0;
     for (size_t i = 1; i < 10; i += 3) found += i < node.inputs.size() && node.inputs[i] != kNone;
+    found += node.attributes.has("filter.kernel_shape") && node.inputs.size() <= 10 &&
+             (node.inputs.size() < 5 || node.inputs[4] == kNone);
   }
   return found;
 }
@@ -96,6 +109,16 @@ TEST(ChainConvs, TakesTheProductOfPixelsAfterTheFilter) {
   EXPECT_EQ(steps({.in = 24, .out = 24, .has_sum = true}), 3);
   EXPECT_EQ(steps({.out = 24, .is_known = false}), 3);
   EXPECT_EQ(steps({.in = 32, .out = 24, .first_is_read = true}), 2) << "the filter and the last";
+}
+
+TEST(ChainConvs, TakesMaxPoolInPlaceOfTheFilter) {
+  EXPECT_EQ(steps({.is_pool = true}), 2);
+  EXPECT_EQ(steps({.stride = 2, .out = 24, .is_pool = true}), 2) << "the pool makes little";
+  EXPECT_EQ(steps({.out = 24, .is_pool = true}), 3);
+  EXPECT_EQ(steps({.is_known = false, .is_pool = true}), 2);
+  EXPECT_EQ(steps({.kernel2 = 5, .is_pool = true}), -1) << "one axis after the other";
+  EXPECT_EQ(steps({.side = 90, .is_pool = true}), -1) << "little between";
+  EXPECT_EQ(steps({.out = 24, .first_is_read = true, .is_pool = true}), -1) << "nothing before it";
 }
 
 TEST(ChainConvs, LeavesWhatACacheKeepsAndWhatOthersRead) {
@@ -154,6 +177,12 @@ TEST(ConvChain, HasTheBitsOfSeveralSteps) {
       {.kernel2 = 5, .dilation = 3, .pads = {6, 0, 1, 6}, .out = 33},
       {.batch = 2, .side = 40, .out = 24, .is_known = false},
       {.side = 110, .stride = 2, .out = 24, .is_known = false},
+      {.stride = 2, .is_pool = true},
+      {.batch = 2, .kernel2 = 2, .stride = 2, .pads = {0, 0, 0, 0}, .is_pool = true},
+      {.side = 111, .stride = 2, .pads = {0, 0, 0, 0}, .is_pool = true, .ceil_mode = 1},
+      {.kernel = 3, .stride = 1, .dilation = 2, .pads = {2, 0, 2, 1}, .is_pool = true},
+      {.batch = 2, .side = 40, .is_known = false, .is_pool = true},
+      {.batch = 2, .out = 40, .is_pool = true},
   };
   for (const ChainCase& c : cases) {
     SCOPED_TRACE("case " + std::to_string(&c - cases));

@@ -66,6 +66,13 @@ TEST(NodeWork, OfAChainCountsAllSteps) {
   EXPECT_EQ(
       work("ConvChain", last, {f32({1, 5, 5, 8})}, R"({"filter.strides": [2, 2]})").operations,
       2 * (150 * 9 + 200 * 6));
+  // MaxPool of 3x3 with stride 2 in place of the filter, then 1x1 from 6 to 8 channels.
+  const std::vector<SeenShape> pool = {
+      f32({1, 12, 12, 4}), f32({6, 4, 1, 1}), f32({6}), {}, {}, {}, {}, f32({8, 6, 1, 1})};
+  EXPECT_EQ(work("ConvChain", pool, {f32({1, 5, 5, 8})},
+                 R"({"filter.kernel_shape": [3, 3], "filter.strides": [2, 2]})")
+                .operations,
+            2 * (864 * 4 + 200 * 6));
   std::vector<SeenShape> planes = strided;
   planes[0] = f32({1, 3, 20, 20});
   EXPECT_EQ(

@@ -101,16 +101,19 @@ Work conv_chain(const Node& n) {
   for (const std::string step : {"first.", "filter.", "last."}) {
     const SeenShape& w = n.in(weights);
     weights += 3;
-    if (w.dims.empty()) continue;
+    const bool is_pool = w.dims.empty() && n.entry(step + "kernel_shape", 0, 0) > 0;
+    if (w.dims.empty() && !is_pool) continue;
     const bool is_same = n.text((step + "auto_pad").c_str()).rfind("SAME", 0) == 0;
     for (size_t i = 0; i < 2; ++i) {
       const auto stride = static_cast<double>(n.entry(step + "strides", i, 1));
-      const double reach = (Node::dim(w, static_cast<int>(i) + 2) - 1) *
-                           static_cast<double>(n.entry(step + "dilations", i, 1));
+      const double taps = is_pool ? static_cast<double>(n.entry(step + "kernel_shape", i, 1))
+                                  : Node::dim(w, static_cast<int>(i) + 2);
+      const double reach = (taps - 1) * static_cast<double>(n.entry(step + "dilations", i, 1));
       const double size = image[i] + static_cast<double>(n.entry(step + "pads", i, 0)) +
                           static_cast<double>(n.entry(step + "pads", i + 2, 0)) - reach - 1;
       image[i] = is_same ? std::ceil(ratio(image[i], stride)) : std::floor(ratio(size, stride)) + 1;
     }
+    if (is_pool) continue;
     pairs += conv_pairs(w, Node::dim(n.in(0), 0) * Node::dim(w, 0) * image[0] * image[1]);
   }
   return products(pairs, false);
