@@ -6,6 +6,7 @@
 //   element-wise operators, Concat, Split, Pad, Resize, Slice, Softmax, reductions
 //                                                        follow, with axes and constants renumbered
 //   Reshape, Transpose, Reshape that shuffle channels     follow, of the last dims
+//   Reshape that leaves batch and channels                follows
 //   BatchNormalization of constants [then a function]    follows as a Conv of one tap over one
 //                                                        channel each: x * scale + shift, rounded
 //                                                        once
@@ -43,6 +44,7 @@
 #include "core/passes/narrow_codes.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
+#include "core/passes/pixels_last.h"
 
 namespace folio {
 namespace {
@@ -230,7 +232,9 @@ class ChannelsLast {
     bool done = false;
     if (rule && (rule->begins || has_twin(node.inputs[0]))) done = (this->*rule->convert)(node);
     if (!rule && is_elementwise(node)) done = convert_elementwise(node);
-    if (!rule && has_twin(node.inputs[0])) done |= convert_shuffle(node);
+    if (node.op_type == "Reshape" && has_twin(node.inputs[0])) {
+      done = convert_shuffle(node) || convert_pixels(node);
+    }
     changed_ |= done;
     return done;
   }
@@ -570,6 +574,15 @@ class ChannelsLast {
     if (!is_same) made.attributes.set(ints_attribute("perm", std::move(composed)));
     made.outputs = {node.outputs[0]};
     out_.push_back(std::move(made));
+    return true;
+  }
+
+  bool convert_pixels(Node& node) {
+    constexpr int kTargetIsInput = 5;  // of Reshape, from this version on
+    const ValueId target = pixels_target_last(&pattern_, node);
+    if (target == kNone || !node.domain.empty()) return false;
+    emit(make_node(node.name, "", "Reshape", kTargetIsInput, {twin(node.inputs[0]), target}),
+         node.outputs);
     return true;
   }
 
