@@ -232,7 +232,8 @@ class ChannelsLast {
     bool done = false;
     if (rule && (rule->begins || has_twin(node.inputs[0]))) done = (this->*rule->convert)(node);
     if (!rule && is_elementwise(node)) done = convert_elementwise(node);
-    if (node.op_type == "Reshape" && has_twin(node.inputs[0])) {
+    if (node.op_type == "Reshape" &&
+        (has_twin(node.inputs[0]) || turned_.contains(node.inputs[0]))) {
       done = convert_shuffle(node) || convert_pixels(node);
     }
     changed_ |= done;

@@ -6,6 +6,7 @@
 #include "core/ops/op_deep_planes.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_nhwc_chain.h"
+#include "core/passes/pixels_last.h"
 
 namespace folio {
 namespace {
@@ -163,7 +164,7 @@ class PlaneChoice {
       gains_ |= would_turn(node) && !is_deep(id);
     } else if (const Turning turning = turning_of_(node); turning == Turning::kGains) {
       gains_ = true;
-    } else if (turning == Turning::kFollows) {
+    } else if (turning == Turning::kFollows || moves_pixels(pattern_, node)) {
       reach(id);
     }
   }

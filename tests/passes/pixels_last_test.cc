@@ -88,6 +88,28 @@ TEST(PixelsLast, HeadsAreJoinedPixelByPixel) {
             "folio.nhwc.Conv Reshape Relu Reshape Concat Identity");
 }
 
+// Tokens of a transformer, between whose layers a filter sees its neighbours.
+TEST(PixelsLast, TokensAreAnImageAndBack) {
+  ModelWriter writer = plain_model(8, 18);
+  GraphWriter& graph = writer.graph();
+  graph.input("x", f32_type({Dim("n"), 80, 8}));
+  graph.initializer(f32_tensor("w", {8, 1, 3, 3}, wave(72)));
+  graph.initializer(i64_tensor("image", {4}, {0, 8, 10, 8}));
+  graph.initializer(i64_tensor("tokens", {3}, {0, 8, 80}));
+  graph.node("Transpose", {"x"}, {"t"}).attr_ints("perm", {0, 2, 1});
+  graph.node("Reshape", {"t", "image"}, {"i"});
+  graph.node("Conv", {"i", "w"}, {"c"}).attr_int("group", 8).attr_ints("pads", {1, 1, 1, 1});
+  graph.node("Reshape", {"c", "tokens"}, {"r"});
+  graph.node("Transpose", {"r"}, {"y"}).attr_ints("perm", {0, 2, 1});
+  graph.output("y", f32_type({Dim("n"), 80, 8}));
+  for (const int64_t n : {1, 2}) {
+    fused(writer, {{"x", make_tensor<float>({n, 80, 8}, wave(n * 640, 0.1F))}});
+  }
+  const auto model = optimized(writer, Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  EXPECT_EQ(types_of(model.value()->graph), "Reshape folio.nhwc.Conv Reshape Identity");
+}
+
 TEST(PixelsLast, OtherReshapesHaveChannelsFirst) {
   constexpr const char* kStays = "folio.nhwc.Conv Transpose Reshape Transpose";
   EXPECT_EQ(types_after({.target = {1, 8, 15}}), kStays) << "other channels";
