@@ -4,6 +4,8 @@
 //   Reshape -> Conv 1x1 -> Relu -> depthwise Conv -> Reshape      both keep channels first
 //   Conv 3x3 -> Conv 1x1                                          none
 //   Transpose (to channels first) -> Conv 1x1 -> Reshape          none: one Transpose either way
+//   tokens -> Transpose -> Reshape -> depthwise Conv -> Reshape   none: a Reshape of pixels follows
+//       -> Transpose -> tokens
 //
 // Flow:    channels_last.cc asks before it turns anything.
 // Chosen:  convolutions whose form with channels first is as fast (1x1; a filter over one channel
