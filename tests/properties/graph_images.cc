@@ -1,5 +1,6 @@
 // Steps over images [N, C, H, W].
 #include <cmath>
+#include <limits>
 
 #include "tests/properties/graph_steps.h"
 
@@ -289,9 +290,127 @@ bool turned(GraphDraw& g) {
   return true;
 }
 
-constexpr Step kSteps[] = {conv,  conv,   conv,           conv,      conv,     conv,
-                           pool,  gate,   affine,         resize,    shuffle,  depth_to_space,
-                           focus, turned, conv_transpose, normalize, functions};
+// Convolutions, a pool or the image itself beside each other, joined along the channels; what one
+// of them makes may be read elsewhere.
+bool branches(GraphDraw& g) {
+  constexpr int64_t kFilters[] = {5, 16, 16, 17, 24, 32};
+  const Held* held = g.pick_rank(4);
+  if (!held) return false;
+  const Held x = *held;
+  const int64_t count = g.between(2, 4);
+  std::vector<std::string> parts;
+  Dims64 dims = x.dims;
+  dims[1] = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t kind = g.draw().below(8);
+    if (kind == 0) {
+      parts.push_back(x.name);
+      dims[1] += x.dims[1];
+      continue;
+    }
+    if (kind == 1) {
+      parts.push_back(
+          g.node("MaxPool", {x.name}, {ints("kernel_shape", {3, 3}), ints("pads", {1, 1, 1, 1})}));
+      dims[1] += x.dims[1];
+      continue;
+    }
+    const int64_t filters = g.draw().of(kFilters);
+    const int64_t size = g.draw().one_in(3) ? 3 : 1;
+    const int64_t pad = size / 2;
+    const std::string y = g.node(
+        "Conv", {x.name, g.weight({filters, x.dims[1], size, size}, range_for(x.dims[1] * size))},
+        {ints("pads", {pad, pad, pad, pad})});
+    parts.push_back(g.draw().one_in(4) ? y : draw_function(g, y, filters));
+    dims[1] += filters;
+    if (g.draw().one_in(6)) g.hold(parts.back(), {dims[0], filters, dims[2], dims[3]});
+  }
+  if (count_of(dims) > kMostElements) return true;  // what is held stays
+  g.hold(g.node("Concat", parts, {integer("axis", 1)}), dims);
+  return true;
+}
+
+// Something around an image that a pool is to see.
+bool padded_pool(GraphDraw& g) {
+  constexpr float kValues[] = {0, 0, -1, 0.5F, -std::numeric_limits<float>::infinity()};
+  const Held* x = g.pick_rank(4);
+  if (!x || x->dims[2] < 2 || x->dims[3] < 2) return false;
+  const Dims64 pads{0, 0, g.draw().below(2), g.draw().below(2),
+                    0, 0, g.draw().below(3), g.draw().below(2)};
+  const bool is_max = !g.draw().one_in(3);
+  const float value = is_max ? g.draw().of(kValues) : 0;
+  const std::string from = g.draw().one_in(2) ? x->name : g.node("Relu", {x->name});
+  const std::string padded = g.node("Pad", {from, g.ints(pads), g.floats({}, {value})});
+  const int64_t size = g.between(2, 3);
+  Dims64 dims = x->dims;
+  for (const size_t axis : {2, 3}) dims[axis] += pads[axis] + pads[axis + 4] - size + 1;
+  if (dims[2] <= 0 || dims[3] <= 0) return false;
+  Attributes attributes{ints("kernel_shape", {size, size})};
+  if (!is_max) attributes.push_back(integer("count_include_pad", g.draw().below(2)));
+  const std::string y = g.node(is_max ? "MaxPool" : "AveragePool", {padded}, std::move(attributes));
+  g.hold(g.node("Clip", {y, g.floats({}, {-50})}), dims);  // what is all border is no infinity
+  return true;
+}
+
+// Channels of a constant, or a number for each place.
+bool beside_constant(GraphDraw& g) {
+  const Held* x = g.pick_rank(4);
+  if (!x) return false;
+  const Dims64& d = x->dims;
+  if (g.draw().one_in(2)) {
+    const int64_t channels = g.between(1, 5);
+    const std::string constant = g.weight({d[0], channels, d[2], d[3]}, 0.5);
+    const bool is_first = g.draw().one_in(2);
+    const std::vector<std::string> parts = {is_first ? constant : x->name,
+                                            is_first ? x->name : constant};
+    g.hold(g.node("Concat", parts, {integer("axis", 1)}), {d[0], d[1] + channels, d[2], d[3]});
+    return true;
+  }
+  Dims64 dims{g.draw().one_in(2) ? d[1] : 1, d[2], d[3]};
+  if (g.draw().one_in(2)) dims.insert(dims.begin(), 1);
+  g.hold(g.node(g.draw().one_in(2) ? "Add" : "Mul", {x->name, g.weight(dims, 0.7)}), d);
+  return true;
+}
+
+// Pixels as the tokens of a transformer, or of a detector's head, and perhaps back.
+bool tokens(GraphDraw& g) {
+  const Held* x = g.pick_rank(4);
+  if (!x) return false;
+  const Dims64 d = x->dims;
+  const int64_t batch = g.draw().one_in(2) ? 0 : d[0];
+  std::string y = g.node("Reshape", {x->name, g.ints({batch, d[1], -1})});
+  if (g.draw().one_in(4)) {
+    g.hold(y, {d[0], d[1], d[2] * d[3]});
+    return true;
+  }
+  y = g.node("Transpose", {y}, {ints("perm", {0, 2, 1})});
+  if (g.draw().one_in(2)) y = g.node("MatMul", {y, g.weight({d[1], d[1]}, range_for(d[1]))});
+  if (g.draw().one_in(3)) {
+    g.hold(y, {d[0], d[2] * d[3], d[1]});
+    return true;
+  }
+  y = g.node("Transpose", {y}, {ints("perm", {0, 2, 1})});
+  g.hold(g.node("Reshape", {y, g.ints({batch, d[1], d[2], d[3]})}), d);
+  return true;
+}
+
+bool across_channels(GraphDraw& g) {
+  const Held* x = g.pick_rank(4);
+  if (!x) return false;
+  g.hold(g.node("LRN", {x->name},
+                {integer("size", 2 * g.between(0, 2) + 1), real("alpha", 0.3), real("bias", 1.5),
+                 real("beta", g.draw().one_in(3) ? 0.5 : 0.75)}),
+         x->dims);
+  return true;
+}
+
+constexpr Step kSteps[] = {conv,      conv,           conv,
+                           conv,      conv,           conv,
+                           pool,      gate,           affine,
+                           resize,    shuffle,        depth_to_space,
+                           focus,     turned,         conv_transpose,
+                           normalize, functions,      branches,
+                           branches,  padded_pool,    beside_constant,
+                           tokens,    across_channels};
 
 }  // namespace
 
