@@ -7,13 +7,15 @@
 namespace folio {
 namespace {
 
-bool does_nothing(const Graph& graph, const Node& node) {
+// `uses`: how often each value is read.
+bool does_nothing(const Graph& graph, const std::vector<int>& uses, const Node& node) {
   if (!node.domain.empty() || node.inputs.empty() || node.inputs[0] == kNone) return false;
   if (node.op_type == "Identity") return true;
   if (node.op_type == "Dropout") {
     // Since opset 12 a third input may ask for training; the mask must be unwanted too.
     const bool may_train = node.inputs.size() > 2 && node.inputs[2] != kNone;
-    const bool mask_wanted = node.outputs.size() > 1 && node.outputs[1] != kNone;
+    const ValueId mask = node.outputs.size() > 1 ? node.outputs[1] : kNone;
+    const bool mask_wanted = mask != kNone && uses[static_cast<size_t>(mask)] > 0;
     const auto is_test = node.attributes.get_int("is_test", 1);
     const bool tests = node.version >= 7 || (is_test.is_ok() && is_test.value() != 0);
     return !may_train && !mask_wanted && tests;
@@ -28,9 +30,10 @@ bool does_nothing(const Graph& graph, const Node& node) {
 
 void remove_in(Graph* graph, bool* changed) {
   const std::unordered_set<ValueId> outputs(graph->outputs.begin(), graph->outputs.end());
+  const std::vector<int> uses = graph->use_counts();
   Graph::Replacements replacements;
   for (Node& node : graph->nodes) {
-    if (node.dead || !does_nothing(*graph, node)) continue;
+    if (node.dead || !does_nothing(*graph, uses, node)) continue;
     const ValueId output = node.outputs[0];
     // A graph output keeps its node: it needs memory of its own anyway.
     if (output == kNone || outputs.contains(output)) continue;

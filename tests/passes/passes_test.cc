@@ -205,6 +205,29 @@ TEST(RemoveIdentities, ChainsOnTheWayAndAtTheEnd) {
   EXPECT_EQ(floats_of(outputs.value()[1]), (std::vector<float>{1, -2}));
 }
 
+// Exporters name the mask, whether somebody reads it or not.
+TEST(RemoveIdentities, DropoutWhoseMaskNobodyReads) {
+  const auto nodes = [](bool is_read, bool may_train) {
+    ModelWriter writer = plain_model();
+    GraphWriter& graph = writer.graph();
+    graph.input("x", f32_type({2}));
+    graph.input("training", model_writer::Type::tensor(kBoolean, {}));
+    graph.initializer(f32_tensor("ratio", {}, {0.5F}));
+    graph.node("Neg", {"x"}, {"n"});
+    std::vector<std::string> inputs = {"n", "ratio"};
+    if (may_train) inputs.push_back("training");
+    graph.node("Dropout", inputs, {"d", "mask"});
+    graph.node("Abs", {"d"}, {"y"});
+    graph.output("y", f32_type({2}));
+    if (is_read) graph.output("mask", model_writer::Type::tensor(kBoolean, {2}));
+    const auto model = optimized(writer);
+    return model.is_ok() ? types_of(model.value()->graph) : text_of(model.status());
+  };
+  EXPECT_EQ(nodes(false, false), "Neg Abs");
+  EXPECT_EQ(nodes(true, false), "Neg Dropout Abs");
+  EXPECT_EQ(nodes(false, true), "Neg Dropout Abs");
+}
+
 TEST(RemoveIdentities, AnUnwantedOutputChangesNoAbsentInput) {
   ModelWriter writer = plain_model();
   GraphWriter& graph = writer.graph();
