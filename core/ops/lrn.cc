@@ -99,11 +99,8 @@ class Lrn final : public OpKernel {
 
   // y = x / y^beta
   void divide_by_power(const FolioKernels& kernels, int64_t n, const float* x, float* y) const {
-    for (int64_t i = 0; i < n; i += LrnAttrs::kPart) {
-      const int64_t count = std::min(LrnAttrs::kPart, n - i);
-      attrs.raise(kernels, count, y + i);
-      kernels.binary_f32[kFolioDiv](count, x + i, 1, y + i, 1, y + i);
-    }
+    attrs.raise(kernels, n, y);
+    kernels.binary_f32[kFolioDiv](n, x, 1, y, 1, y);
   }
 
   template <typename T>

@@ -20,8 +20,6 @@
 namespace folio {
 namespace {
 
-constexpr int kInto = 5;
-
 class NhwcConv final : public OpKernel {
  public:
   NhwcConvForm form;
@@ -31,7 +29,7 @@ class NhwcConv final : public OpKernel {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
     if (x->rank() < 3) return invalid_argument("X ", x->shape().to_string(), " is too flat");
     NhwcConvArgs args;
-    FOLIO_TRY(const ConvSizes s, read_nhwc_conv(run, form, x->shape(), 1, 2, 4, &args));
+    FOLIO_TRY(const ConvSizes s, read_nhwc_conv(run, form, x->shape(), 1, 2, kConvScale, &args));
     const Shape& w = args.weights->shape();
     if (!fits_nhwc_conv(w.dims(), s.group) ||
         (form.is_winograd && (form.is_planes || !fits_winograd(w.dims(), form.attrs)))) {
@@ -42,9 +40,9 @@ class NhwcConv final : public OpKernel {
       return not_implemented("W ", w.to_string(), " to some channels of an image");
     }
     const Shape out = channels_last(s.out);
-    FOLIO_TRY(const Tensor* z, conv_addend(run, 3, DType::kFloat, out));
+    FOLIO_TRY(const Tensor* z, conv_addend(run, kConvZ, DType::kFloat, out));
     if (z) args.z = z->data<float>();
-    FOLIO_RETURN_IF_ERROR(place_output(run, place, kInto, out, &args));
+    FOLIO_RETURN_IF_ERROR(place_output(run, place, kConvInto, out, &args));
     if (out.count() == 0) return Status::ok();
     args.x = x->data<float>();
     return form.is_winograd ? run_winograd_conv(run, s, args) : run_nhwc_conv(run, s, args);
@@ -86,7 +84,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(kernel->form, parse_nhwc_conv(build.attrs()));
   const ConvAttrs& attrs = kernel->form.attrs;
   FOLIO_TRY(kernel->place, parse_join_place(build.attrs()));
-  if (build.has_input(kInto)) build.writes_into(kInto);
+  if (build.has_input(kConvInto)) build.writes_into(kConvInto);
   FOLIO_TRY(const int64_t winograd, build.attrs().get_int("winograd", 0));
   kernel->form.is_winograd = winograd != 0;
   if (kernel->form.is_winograd) {
@@ -97,7 +95,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   const Initializer* w = build.initializer(1);
   if (w && fits_nhwc_conv(w->shape.dims(), attrs.group) &&
       adds_in_place(w->shape.dims(), attrs.group)) {
-    build.may_overwrite(3);
+    build.may_overwrite(kConvZ);
   }
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
@@ -109,7 +107,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.domain = kNhwcDomain;
   def.type = "Conv";
   def.min_inputs = 2;
-  def.max_inputs = kInto + 1;
+  def.max_inputs = kConvInto + 1;
   def.infer = infer;
   def.make = make;
   def.unaligned_inputs = 1U << 1;  // W is only ever packed

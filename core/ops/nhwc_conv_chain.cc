@@ -1,6 +1,6 @@
 // Two or three convolutions with channels last, one of which is a filter over one channel each, or
-// MaxPool instead of it:
-// what stands between them is made some lines at a time and never leaves the cache.
+// MaxPool instead of it: what stands between them is made some lines at a time and never leaves the
+// cache.
 //
 //   y = last(filter(first(x)))    each: activation(scale * (W x) + b), the last one's + z
 //
@@ -8,7 +8,8 @@
 //         first or the last may be missing. The last one's windows are pixels. A filter without
 //         weights is MaxPool, with its attributes.
 // Shapes: x [N, H, W, C], of each step w [M, C, kernel...] (the filter's [M, 1, kernel...]), b [M],
-//         scale [M] (not of the filter), z as y -> y [N, out..., M]
+//         scale [M] (not of the filter), z as y -> y [N, out..., M], or channels of an image, as
+//         core/ops/nhwc_conv.cc has it
 // Types:  float.
 // Attributes are those of the steps, with their names (kChainSteps) before.
 #include "core/ops/op_nhwc.h"
@@ -19,13 +20,6 @@
 
 namespace folio {
 namespace {
-
-// Inputs of each step, one step's after the other's.
-constexpr int weights_of(size_t step) { return 1 + 3 * static_cast<int>(step); }
-constexpr int bias_of(size_t step) { return weights_of(step) + 1; }
-constexpr int scale_of(size_t step) { return weights_of(step) + 2; }
-constexpr int kZ = weights_of(kMostSteps);
-constexpr int kInto = kZ + 1;
 
 struct Form {
   size_t step = 0;
@@ -38,9 +32,9 @@ bool is_pool(const Attributes& step) { return step.has("kernel_shape"); }
 // The step's sizes and arguments but for x and y.
 Status read_step(const OpRun& run, const Form& form, const Shape& x, NhwcStep* step) {
   if (!form.pool) {
-    const int first = weights_of(form.step);
-    FOLIO_TRY(step->sizes, read_nhwc_conv(run, form.conv, x, first, bias_of(form.step),
-                                          scale_of(form.step), &step->args));
+    const int weights = weights_of_step(form.step);
+    FOLIO_TRY(step->sizes,
+              read_nhwc_conv(run, form.conv, x, weights, weights + 1, weights + 2, &step->args));
     return Status::ok();
   }
   const Shape image = channels_first(x);
@@ -79,10 +73,10 @@ class NhwcConvChain final : public OpKernel {
     if (place.channels > 0 && !is_with_room(steps.back())) {
       return not_implemented("Y ", shape.to_string(), " to some channels of an image");
     }
-    FOLIO_TRY(const Tensor* z, conv_addend(run, kZ, DType::kFloat, shape));
+    FOLIO_TRY(const Tensor* z, conv_addend(run, kChainZ, DType::kFloat, shape));
     if (z && forms.back().step != kLastStep) return invalid_argument("Z without a last step");
     if (z) last.z = z->data<float>();
-    FOLIO_RETURN_IF_ERROR(place_output(run, place, kInto, shape, &last));
+    FOLIO_RETURN_IF_ERROR(place_output(run, place, kChainInto, shape, &last));
     if (shape.count() == 0) return Status::ok();
     steps.front().args.x = x->data<float>();
     return run_nhwc_chain(run, std::move(steps));
@@ -97,19 +91,15 @@ Status infer(OpInfer& infer) {
   Dims image = *x;
   for (size_t step = 0; step < kMostSteps; ++step) {
     const Attributes attrs = attributes_of_step(infer.attrs(), step);
-    if (!infer.has_input(weights_of(step))) {
-      if (!is_pool(attrs)) continue;
-      const Dims first = {image[0], image[3], image[1], image[2]};
-      FOLIO_TRY(const Dims out, pool_out_dims(attrs, infer.table(), first, false));
-      image = {out[0], out[2], out[3], out[1]};
-      continue;
-    }
-    const Dims* w = infer.dims_of(weights_of(step));
-    if (!w) return Status::ok();
-    if (w->size() != 4) return invalid_graph("W ", dims_to_string(*w), " must have 4 dims");
+    const bool has_weights = infer.has_input(weights_of_step(step));
+    if (!has_weights && !is_pool(attrs)) continue;
+    const Dims* w = has_weights ? infer.dims_of(weights_of_step(step)) : nullptr;
+    if (has_weights && !w) return Status::ok();
+    if (w && w->size() != 4) return invalid_graph("W ", dims_to_string(*w), " must have 4 dims");
     FOLIO_TRY(const int64_t planes, attrs.get_int(kPlanesAttribute, 0));
     if (planes == 0) image = {image[0], image[3], image[1], image[2]};
-    FOLIO_TRY(const Dims out, conv_out_dims(attrs, infer.table(), image, *w));
+    FOLIO_TRY(const Dims out, w ? conv_out_dims(attrs, infer.table(), image, *w)
+                                : pool_out_dims(attrs, infer.table(), image, false));
     image = {out[0], out[2], out[3], out[1]};
   }
   FOLIO_RETURN_IF_ERROR(infer_joined(infer.attrs(), &image));
@@ -123,19 +113,19 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
     const Attributes attrs = attributes_of_step(build.attrs(), step);
     Form form;
     form.step = step;
-    if (!build.has_input(weights_of(step))) {
-      if (!is_pool(attrs)) continue;
+    if (build.has_input(weights_of_step(step))) {
+      FOLIO_TRY(form.conv, parse_nhwc_conv(attrs));
+      FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, weights_of_step(step), form.conv));
+    } else if (is_pool(attrs)) {
       FOLIO_TRY(form.pool, parse_pool(attrs, PoolKind::kMax, false));
-      kernel->forms.push_back(std::move(form));
+    } else {
       continue;
     }
-    FOLIO_TRY(form.conv, parse_nhwc_conv(attrs));
-    FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, weights_of(step), form.conv));
     kernel->forms.push_back(std::move(form));
   }
   if (kernel->forms.empty()) return invalid_graph("there are no weights");
   FOLIO_TRY(kernel->place, parse_join_place(build.attrs()));
-  if (build.has_input(kInto)) build.writes_into(kInto);
+  if (build.has_input(kChainInto)) build.writes_into(kChainInto);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -146,10 +136,10 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.domain = kNhwcDomain;
   def.type = "ConvChain";
   def.min_inputs = 2;
-  def.max_inputs = kInto + 1;
+  def.max_inputs = kChainInto + 1;
   for (size_t step = 0; step < kMostSteps; ++step) {
-    def.optional_inputs |= 7U << weights_of(step);
-    def.unaligned_inputs |= 1U << weights_of(step);  // they are only ever packed
+    def.optional_inputs |= 7U << weights_of_step(step);
+    def.unaligned_inputs |= 1U << weights_of_step(step);  // they are only ever packed
   }
   def.infer = infer;
   def.make = make;

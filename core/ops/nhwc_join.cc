@@ -19,7 +19,7 @@ class Join final : public OpKernel {
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* begun, run.tensor(0, DType::kFloat));
-    FOLIO_TRY(Tensor image, joined_input(run, 0, begun->shape()));
+    Tensor image = *begun;
     const int last = image.rank() - 1;
     if (last < 0) return invalid_argument("an image without dims");
     for (size_t k = 0; k < at.size(); ++k) {
@@ -34,6 +34,7 @@ class Join final : public OpKernel {
       }
     }
     if (image.count() > 0) copy(run, &image);
+    run.set_output(0, Value(std::move(image)));
     return Status::ok();
   }
 
@@ -55,8 +56,7 @@ class Join final : public OpKernel {
 };
 
 Status infer(OpInfer& infer) {
-  const Dims* image = infer.dims_of(0);
-  infer.set_tensor(0, infer.dtype(0), image ? std::optional<Dims>(*image) : std::nullopt);
+  infer_same(infer, 0, 0);
   return Status::ok();
 }
 

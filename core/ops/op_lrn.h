@@ -10,8 +10,6 @@
 namespace folio {
 
 struct LrnAttrs {
-  static constexpr int64_t kPart = 256;  // of what is raised to a power together
-
   int64_t size = 1;
   float alpha = 0.0001F;
   float beta = 0.75F;
@@ -27,6 +25,7 @@ struct LrnAttrs {
       kernels.binary_f32[kFolioPow](n, y, 1, &beta, 0, y);
       return;
     }
+    constexpr int64_t kPart = 256;
     float roots[kPart];
     for (int64_t i = 0; i < n; i += kPart) {
       const int64_t count = std::min(kPart, n - i);

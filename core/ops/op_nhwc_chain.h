@@ -16,6 +16,11 @@ inline constexpr size_t kMostSteps = 3;
 inline constexpr size_t kLastStep = 2;
 // Before the names of each one's attributes.
 inline constexpr std::string_view kChainSteps[kMostSteps] = {"first.", "filter.", "last."};
+// Inputs of a ConvChain behind x: weights, bias and scale of each step, then z, and the image of
+// which it writes channels.
+constexpr int weights_of_step(size_t step) { return 1 + 3 * static_cast<int>(step); }
+inline constexpr int kChainZ = weights_of_step(kMostSteps);
+inline constexpr int kChainInto = kChainZ + 1;
 Attributes attributes_of_step(const Attributes& chain, size_t step);
 void set_attributes_of_step(const Attributes& attrs, size_t step, Attributes* chain);
 

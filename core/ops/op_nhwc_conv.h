@@ -21,6 +21,11 @@
 
 namespace folio {
 
+// Inputs of a Conv behind x, weights and bias: z, scale, and the image of which it writes channels.
+inline constexpr int kConvZ = 3;
+inline constexpr int kConvScale = 4;
+inline constexpr int kConvInto = 5;
+
 // Whether run_nhwc_conv() can write y where z is.
 bool adds_in_place(Span<const int64_t> w, int64_t group);
 // Whether it can leave room between the pixels of y for what others write there.

@@ -23,16 +23,6 @@ Status infer_joined(const Attributes& attrs, Dims* dims) {
   return Status::ok();
 }
 
-Result<Tensor> joined_input(OpRun& run, int i, const Shape& shape) {
-  FOLIO_TRY(const Tensor* image, run.tensor(i, DType::kFloat));
-  if (!(image->shape() == shape)) {
-    return invalid_argument("what is joined is ", image->shape().to_string(), ", expected ",
-                            shape.to_string());
-  }
-  run.set_output(0, run.value(i));
-  return *image;
-}
-
 Status place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y,
                     NhwcConvArgs* args) {
   if (place.channels == 0) {
@@ -48,8 +38,14 @@ Status place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y
   }
   args->y_step = place.channels;
   if (run.has_input(into)) {
-    FOLIO_TRY(Tensor image, joined_input(run, into, joined));
+    FOLIO_TRY(const Tensor* begun, run.tensor(into, DType::kFloat));
+    if (!(begun->shape() == joined)) {
+      return invalid_argument("what is joined is ", begun->shape().to_string(), ", expected ",
+                              joined.to_string());
+    }
+    Tensor image = *begun;
     args->y = image.data_mut<float>() + place.at;
+    run.set_output(0, Value(std::move(image)));
   } else {
     FOLIO_TRY(Tensor * image, run.output(0, DType::kFloat, joined));
     args->y = image->data_mut<float>() + place.at;

@@ -33,7 +33,4 @@ Status infer_joined(const Attributes& attrs, Dims* dims);
 Status place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y,
                     NhwcConvArgs* args);
 
-// Input i, an image that others have begun: output 0 from now on. `shape`: what it must have.
-Result<Tensor> joined_input(OpRun& run, int i, const Shape& shape);
-
 }  // namespace folio

@@ -472,7 +472,7 @@ void NhwcProduct::multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t gr
   }
   const bool finished = args_.activation.set_in_kernel(&gemm);
   float* const y = gemm.c;
-  if (!finished && apart_bytes() > 0) {
+  if (!finished && args_.y_step > 0) {
     gemm.c = reinterpret_cast<float*>(scratch + apart_at());
     gemm.c_row_stride = gemm.n;
   }

@@ -36,21 +36,23 @@ std::optional<ChannelShuffle> channel_shuffle_at(const Pattern& pattern, NodeId 
   if (!pattern.is(first, "Reshape")) return std::nullopt;
   const ValueId x = pattern.input(first, 0);
   const ValueId parts = pattern.node(first).outputs[0];
+  const Dims* from = pattern.dims(x);
+  const Dims* to = pattern.dims(parts);
+  // Before the first reader is asked for: most graphs have none of these, and then no such lists.
+  if (!from || !to || !splits_channels(pattern, *from, *to)) return std::nullopt;
   ChannelShuffle out;
   out.transpose = pattern.sole_reader(parts);
-  if (!pattern.is(out.transpose, "Transpose")) return std::nullopt;
+  if (!pattern.is(out.transpose, "Transpose") ||
+      !swaps_parts(pattern.node(out.transpose), to->size())) {
+    return std::nullopt;
+  }
   const ValueId swapped = pattern.node(out.transpose).outputs[0];
   out.last = pattern.sole_reader(swapped);
   if (!pattern.is(out.last, "Reshape") || pattern.input(out.last, 0) != swapped) {
     return std::nullopt;
   }
   out.result = pattern.node(out.last).outputs[0];
-  const Dims* from = pattern.dims(x);
-  const Dims* to = pattern.dims(parts);
-  if (!from || !to || !splits_channels(pattern, *from, *to) ||
-      !swaps_parts(pattern.node(out.transpose), to->size()) || !pattern.same_dims(x, out.result)) {
-    return std::nullopt;
-  }
+  if (!pattern.same_dims(x, out.result)) return std::nullopt;
   out.parts[0] = (*to)[1].value;
   out.parts[1] = (*to)[2].value;
   return out;
@@ -58,7 +60,6 @@ std::optional<ChannelShuffle> channel_shuffle_at(const Pattern& pattern, NodeId 
 
 std::vector<Node> shuffle_last(Pattern* pattern, const ChannelShuffle& shuffle,
                                const std::string& name, ValueId x, int opset) {
-  constexpr int kTargetIsInput = 5;  // of Reshape, from this version on
   const auto [a, b] = shuffle.parts;
   const TypeInfo type = pattern->graph().value(x).type;
   const size_t channels = type.dims->size() - 1;  // their axis
@@ -79,13 +80,13 @@ std::vector<Node> shuffle_last(Pattern* pattern, const ChannelShuffle& shuffle,
   std::swap(perm[channels], perm[channels + 1]);
 
   std::vector<Node> nodes;
-  nodes.push_back(make_node(name, "", "Reshape", kTargetIsInput, {x, to_split}));
+  nodes.push_back(make_node(name, "", "Reshape", kReshapeVersion, {x, to_split}));
   nodes.back().outputs = {pattern->add_value(name + "/nhwc", std::move(split))};
   nodes.push_back(make_node(name + "/swap", "", "Transpose", opset, nodes[0].outputs));
   nodes.back().outputs = {pattern->add_value(name + "/swapped/nhwc", std::move(swapped))};
   nodes.back().attributes.set(ints_attribute("perm", std::move(perm)));
   nodes.push_back(
-      make_node(name + "/join", "", "Reshape", kTargetIsInput, {nodes[1].outputs[0], to_joined}));
+      make_node(name + "/join", "", "Reshape", kReshapeVersion, {nodes[1].outputs[0], to_joined}));
   return nodes;
 }
 

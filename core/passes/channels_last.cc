@@ -579,10 +579,9 @@ class ChannelsLast {
   }
 
   bool convert_pixels(Node& node) {
-    constexpr int kTargetIsInput = 5;  // of Reshape, from this version on
     const ValueId target = pixels_target_last(&pattern_, node);
-    if (target == kNone || !node.domain.empty()) return false;
-    emit(make_node(node.name, "", "Reshape", kTargetIsInput, {twin(node.inputs[0]), target}),
+    if (target == kNone) return false;
+    emit(make_node(node.name, "", "Reshape", kReshapeVersion, {twin(node.inputs[0]), target}),
          node.outputs);
     return true;
   }

@@ -18,12 +18,6 @@
 namespace folio {
 namespace {
 
-constexpr size_t kZ = 3;  // inputs of a Conv
-constexpr size_t kConvInto = 5;
-constexpr size_t kChainLast = 1 + 3 * kLastStep;  // of a ConvChain: weights of its last step
-constexpr size_t kChainZ = 1 + 3 * kMostSteps;
-constexpr size_t kChainInto = kChainZ + 1;
-
 class JoinsInPlace {
  public:
   explicit JoinsInPlace(Pattern& pattern) : p_(pattern) {}
@@ -122,8 +116,8 @@ class JoinsInPlace {
     if (id == kNone || p_.node(id).attributes.has(kJoinedAttribute)) return kNone;
     const bool is_chain = p_.is(id, "ConvChain", kNhwcDomain);
     if (!is_chain && !p_.is(id, "Conv", kNhwcDomain)) return kNone;
-    if (p_.input(id, is_chain ? kChainZ : kZ) != kNone) return kNone;
-    const ValueId weights = p_.input(id, is_chain ? kChainLast : 1);
+    if (p_.input(id, is_chain ? kChainZ : kConvZ) != kNone) return kNone;
+    const ValueId weights = p_.input(id, is_chain ? weights_of_step(kLastStep) : 1);
     const std::optional<Shape> w = weights == kNone ? std::nullopt : p_.shape(weights);
     const auto group = p_.node(id).attributes.get_int("group", 1);  // of a chain's last step 1
     return w && group.is_ok() && leaves_room(w->dims(), group.value()) ? id : kNone;
@@ -138,7 +132,7 @@ class JoinsInPlace {
     Node node = make_node(old.name, kNhwcDomain, old.op_type, 1, old.inputs);
     node.attributes = old.attributes;
     if (begun != kNone) {
-      const size_t into = node.op_type == "Conv" ? kConvInto : kChainInto;
+      const auto into = static_cast<size_t>(node.op_type == "Conv" ? kConvInto : kChainInto);
       node.inputs.resize(into, kNone);
       node.inputs.push_back(begun);
     }

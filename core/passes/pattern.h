@@ -150,6 +150,9 @@ std::optional<FusableFunction> fusable_function(const Graph& graph, const Node& 
 // Lets a Conv, or a Gemm, that passes make apply it.
 void set_function(const FusableFunction& function, Node* node);
 
+// From this version on the target of Reshape is an input.
+inline constexpr int kReshapeVersion = 5;
+
 // A node that passes make.
 Node make_node(std::string name, std::string_view domain, std::string_view type, int version,
                std::vector<ValueId> inputs);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace folio {
-
 namespace {
 
 // An empty batch leaves open what follows from the other dims. Who asks for that is refused one.
@@ -15,6 +14,9 @@ bool refuses_empty(const Pattern& pattern, const Node& reshape) {
 
 // What it is to be, with channels last.
 std::optional<std::vector<int64_t>> target_last(const Pattern& pattern, const Node& reshape) {
+  if (reshape.op_type != "Reshape" || !reshape.domain.empty() || reshape.outputs.empty()) {
+    return std::nullopt;
+  }
   const Dims* from = pattern.dims(reshape.inputs[0]);
   const Dims* to = pattern.dims(reshape.outputs[0]);
   if (!from || !to || from->size() < 3 || to->size() < 3 || to->size() > 5) return std::nullopt;
@@ -40,9 +42,8 @@ std::optional<std::vector<int64_t>> target_last(const Pattern& pattern, const No
 
 }  // namespace
 
-bool moves_pixels(const Pattern& pattern, const Node& reshape) {
-  return reshape.op_type == "Reshape" && reshape.domain.empty() && !reshape.outputs.empty() &&
-         target_last(pattern, reshape).has_value();
+bool moves_pixels(const Pattern& pattern, const Node& node) {
+  return target_last(pattern, node).has_value();
 }
 
 ValueId pixels_target_last(Pattern* pattern, const Node& reshape) {

@@ -5,8 +5,8 @@
 
 namespace folio {
 
-// Whether a Reshape is from [N, C, pixels...] to [N, C, pixels...], and has such a form.
-bool moves_pixels(const Pattern& pattern, const Node& reshape);
+// Whether a node is a Reshape from [N, C, pixels...] to [N, C, pixels...] that has such a form.
+bool moves_pixels(const Pattern& pattern, const Node& node);
 
 // The constant that makes what it makes, with channels last; kNone where it has no such form.
 ValueId pixels_target_last(Pattern* pattern, const Node& reshape);

@@ -3,11 +3,12 @@
 #include <unordered_set>
 
 #include "core/passes/passes.h"
+#include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
 
-// `uses`: how often each value is read.
+// `uses`: how often each value is read, of a graph with a Dropout.
 bool does_nothing(const Graph& graph, const std::vector<int>& uses, const Node& node) {
   if (!node.domain.empty() || node.inputs.empty() || node.inputs[0] == kNone) return false;
   if (node.op_type == "Identity") return true;
@@ -30,7 +31,8 @@ bool does_nothing(const Graph& graph, const std::vector<int>& uses, const Node& 
 
 void remove_in(Graph* graph, bool* changed) {
   const std::unordered_set<ValueId> outputs(graph->outputs.begin(), graph->outputs.end());
-  const std::vector<int> uses = graph->use_counts();
+  const std::vector<int> uses =
+      has_operator(*graph, "Dropout") ? graph->use_counts() : std::vector<int>();
   Graph::Replacements replacements;
   for (Node& node : graph->nodes) {
     if (node.dead || !does_nothing(*graph, uses, node)) continue;

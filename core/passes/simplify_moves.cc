@@ -18,13 +18,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/ops/op_window.h"
 #include "core/passes/passes.h"
 #include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
 
-constexpr int kReshapeVersion = 5;
 constexpr int kTransposeVersion = 1;
 
 using Perm = std::vector<int64_t>;
@@ -459,32 +459,22 @@ class MoveSimplifier {
     return value.is_ok() ? std::optional<float>(value.value()) : std::nullopt;
   }
 
-  bool has_number(NodeId id, const char* name, int64_t number, int64_t otherwise) const {
-    const auto given = p_.node(id).attributes.get_int(name, otherwise);
-    return given.is_ok() && given.value() == number;
-  }
-  bool has_only(NodeId id, const char* name, int64_t number) const {
-    const auto given = p_.node(id).attributes.get_ints(name);
-    return given.is_ok() && std::all_of(given.value().begin(), given.value().end(),
-                                        [=](int64_t each) { return each == number; });
-  }
-
   // Whether it has no number below 0: `steps` back at most.
-  bool is_positive(ValueId value, int steps = 3) const {
+  bool is_never_negative(ValueId value, int steps = 3) const {
     const NodeId id = p_.producer(value);
     if (id == kNone || steps == 0) return false;
     if (p_.is(id, "Relu") || p_.is(id, "Sigmoid")) return true;
-    if (p_.is(id, "MaxPool")) return is_positive(p_.input(id, 0), steps - 1);
+    if (p_.is(id, "MaxPool")) return is_never_negative(p_.input(id, 0), steps - 1);
     const auto& inputs = p_.node(id).inputs;
     return p_.is(id, "Concat") && std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
-             return is_positive(input, steps - 1);
+             return is_never_negative(input, steps - 1);
            });
   }
 
   // Whether windows that leave out what is beyond an image have the same maxima as with `padding`.
   bool is_below(float padding, ValueId image) const {
     constexpr float kLowest = -std::numeric_limits<float>::infinity();
-    return padding == kLowest || (padding <= 0 && is_positive(image));
+    return padding == kLowest || (padding <= 0 && is_never_negative(image));
   }
 
   // Whether the operator takes for what is beyond its image what `pad` puts there; of pools, if
@@ -493,15 +483,20 @@ class MoveSimplifier {
     const std::optional<float> padding = padding_of(pad);
     if (!padding) return false;
     if (p_.is(id, "Conv")) return *padding == 0;
-    if (!has_number(id, "ceil_mode", 0, 0) || !has_only(id, "dilations", 1)) return false;
+    const Attributes& attrs = p_.node(id).attributes;
+    const auto window = parse_window(attrs);
+    if (!window.is_ok() || window.value().ceil_mode || !all_are(window.value().dilations, 1)) {
+      return false;
+    }
     if (p_.is(id, "MaxPool")) {
       const auto& outputs = p_.node(id).outputs;
       const bool has_indices = outputs.size() > 1 && outputs[1] != kNone;  // of the padded image
       return !has_indices && is_below(*padding, p_.input(pad, 0));
     }
     constexpr int kCountsPads = 7;
+    const auto counts = attrs.get_int("count_include_pad", 0);
     return p_.is(id, "AveragePool") && *padding == 0 && p_.node(id).version >= kCountsPads &&
-           (has_number(id, "count_include_pad", 1, 0) || has_only(id, "pads", 0));
+           ((counts.is_ok() && counts.value() == 1) || all_are(window.value().pads, 0));
   }
 
   // Pads of the operator with those of `pad`.

@@ -1,5 +1,5 @@
 // Shuffles of channels between convolutions: which stay with channels last, and that results stay.
-#include "tests/passes/pass_tester.h"
+#include "tests/passes/conv_tester.h"
 
 namespace folio {
 namespace {
@@ -76,13 +76,7 @@ ModelWriter shuffled(const Case& c) {
 
 // The node types after the passes; the results of images of these shapes must stay.
 std::string types_after(const Case& c, const std::vector<Shape>& images = {{1, 2, 4, 5}}) {
-  const ModelWriter writer = shuffled(c);
-  for (const Shape& image : images) {
-    SCOPED_TRACE(image.to_string());
-    fused(writer, {{"x", make_tensor<float>(image, wave(image.count(), 0.1F))}});
-  }
-  const auto model = optimized(writer, Optimize::kAll);
-  return model.is_ok() ? types_of(model.value()->graph) : text_of(model.status());
+  return types_last(shuffled(c), images);
 }
 
 TEST(ChannelShuffle, StaysWithChannelsLast) {

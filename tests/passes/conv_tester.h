@@ -1,7 +1,9 @@
 // What tests of channels_last share: a convolution, and what a test puts behind it.
 //
-// Flow:    types_after(rest, y) adds nodes that read c and make y, expects the same results without
-//          and with passes, and gives the node types.
+// Flow:    types_last(writer, images) expects the same results without and with passes, and gives
+// the
+//          node types; types_after(rest, y) does so of a convolution and nodes that read its result
+//          c and make y.
 // Owns:    the model it gives.
 #pragma once
 
@@ -28,14 +30,23 @@ inline model_writer::ModelWriter conv_and(const Rest& rest,
   return writer;
 }
 
-// The node types after the passes, channels last included; results must stay.
-inline std::string types_after(const Rest& rest,
-                               const std::vector<model_writer::Dim>& y = {1, 4, 6, 6}) {
-  const model_writer::ModelWriter writer = conv_and(rest, y);
-  fused(writer, {{"x", make_tensor<float>({1, 3, 6, 6}, wave(108, 0.1F))}});
+// The node types after the passes, channels last included; the results for images x of these
+// shapes must stay.
+inline std::string types_last(const model_writer::ModelWriter& writer,
+                              const std::vector<Shape>& images) {
+  for (const Shape& image : images) {
+    SCOPED_TRACE(image.to_string());
+    fused(writer, {{"x", make_tensor<float>(image, wave(image.count(), 0.1F))}});
+  }
   const auto model = optimized(writer, Optimize::kAll);
   EXPECT_TRUE(model.is_ok()) << text_of(model.status());
   return model.is_ok() ? types_of(model.value()->graph) : "";
+}
+
+// The same of c and what stands behind it.
+inline std::string types_after(const Rest& rest,
+                               const std::vector<model_writer::Dim>& y = {1, 4, 6, 6}) {
+  return types_last(conv_and(rest, y), {{1, 3, 6, 6}});
 }
 
 }  // namespace folio

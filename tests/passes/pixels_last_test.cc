@@ -1,5 +1,5 @@
 // Reshapes that put pixels in other dims: which stay with channels last, and that results stay.
-#include "tests/passes/pass_tester.h"
+#include "tests/passes/conv_tester.h"
 
 namespace folio {
 namespace {
@@ -54,14 +54,7 @@ ModelWriter reshaped(const Case& c) {
 
 // The node types after the passes; results must stay, of an empty batch, too.
 std::string types_after(const Case& c, const std::vector<Shape>& images = {{1, 3, 6, 5}}) {
-  const ModelWriter writer = reshaped(c);
-  for (const Shape& image : images) {
-    SCOPED_TRACE(image.to_string());
-    fused(writer, {{"x", make_tensor<float>(image, wave(image.count(), 0.1F))}});
-  }
-  const auto model = optimized(writer, Optimize::kAll);
-  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
-  return model.is_ok() ? types_of(model.value()->graph) : "";
+  return types_last(reshaped(c), images);
 }
 
 TEST(PixelsLast, AReshapeOfPixelsNeedsNoTranspose) {
@@ -102,12 +95,8 @@ TEST(PixelsLast, TokensAreAnImageAndBack) {
   graph.node("Reshape", {"c", "tokens"}, {"r"});
   graph.node("Transpose", {"r"}, {"y"}).attr_ints("perm", {0, 2, 1});
   graph.output("y", f32_type({Dim("n"), 80, 8}));
-  for (const int64_t n : {1, 2}) {
-    fused(writer, {{"x", make_tensor<float>({n, 80, 8}, wave(n * 640, 0.1F))}});
-  }
-  const auto model = optimized(writer, Optimize::kAll);
-  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
-  EXPECT_EQ(types_of(model.value()->graph), "Reshape folio.nhwc.Conv Reshape Identity");
+  EXPECT_EQ(types_last(writer, {{1, 80, 8}, {2, 80, 8}}),
+            "Reshape folio.nhwc.Conv Reshape Identity");
 }
 
 TEST(PixelsLast, OtherReshapesHaveChannelsFirst) {

@@ -70,11 +70,14 @@ double conv_pairs(const SeenShape& w, double outputs) {
   return outputs * ratio(w.count(), Node::dim(w, 0));
 }
 
+// Of a ConvChain: where weights of a step are among its inputs.
+size_t weights_of_step(size_t step) { return 1 + 3 * step; }
+
 // Of the image that a node writes, or only some channels of: what it writes of it.
 double share_of_output(const Node& n) {
-  constexpr size_t kLastOfChain = 7;
+  constexpr size_t kLastStep = 2;
   const auto joined = static_cast<double>(n.number("joined_channels", 0));
-  const SeenShape& w = n.in(n.type() == "ConvChain" ? kLastOfChain : 1);
+  const SeenShape& w = n.in(n.type() == "ConvChain" ? weights_of_step(kLastStep) : 1);
   return joined > 0 ? Node::dim(w, 0) / joined : 1.0;
 }
 
@@ -97,10 +100,9 @@ Work conv_chain(const Node& n) {
   const int height = n.number("first.planes", 0) != 0 ? 2 : 1;  // where that dim of X is
   double image[] = {Node::dim(n.in(0), height), Node::dim(n.in(0), height + 1)};
   double pairs = 0;
-  size_t weights = 1;
+  size_t number = 0;
   for (const std::string step : {"first.", "filter.", "last."}) {
-    const SeenShape& w = n.in(weights);
-    weights += 3;
+    const SeenShape& w = n.in(weights_of_step(number++));
     const bool is_pool = w.dims.empty() && n.entry(step + "kernel_shape", 0, 0) > 0;
     if (w.dims.empty() && !is_pool) continue;
     const bool is_same = n.text((step + "auto_pad").c_str()).rfind("SAME", 0) == 0;
