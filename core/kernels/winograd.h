@@ -66,14 +66,15 @@ typedef struct FolioWinogradInput {
 
 /* Of M[e][t][c] = m[e * plane_stride + t * row_stride + c], output k = 4 i + j, of lines j, of a
  * tile t:
- *   y[at + c] = activation(scale[c] * (A M A') + bias[c] + addend[at + c]), of lines A M,
- *   at = places[t * outputs + k]
- * A place below 0 has no pixel. y and addend do not overlap. */
+ *   y[at * y_step + c] = activation(scale[c] * (A M A') + bias[c] + addend[at * addend_step + c]),
+ *   of lines A M, at = pixels[t * outputs + k]
+ * Below 0 there is no pixel. y and addend do not overlap. */
 typedef struct FolioWinogradOutput {
   int64_t tiles, channels;
   const float* m;
   int64_t plane_stride, row_stride;
-  const int64_t* places;
+  const int64_t* pixels;
+  int64_t y_step, addend_step;
   const float* scale;  /* [channels] or null: ones */
   const float* bias;   /* [channels] or null */
   const float* addend; /* or null */

@@ -1,10 +1,11 @@
 // Conv with channels last, with what FusedConv adds, z and an activation, and a scale of each
-// output channel, which stands for scaled weights: y = activation(scale * (W x) + b + z).
+// output channel, which stands for scaled weights: y = activation(scale * (W x) + b + z), or, where
+// adds_last is 1, activation(scale * (W x) + b) + z.
 //
 // Source: as core/ops/conv.cc (ONNX operator spec, Conv; com.microsoft FusedConv); made by the pass
 //         channels_last only, for weights of known shape.
 // Shapes: x [N, spatial..., C] ([N, C, spatial...] where planes is 1), w [M, C / group, kernel...],
-// b [M], z as y, scale [M]
+// b [M], z as y, scale [M]; x and z may be some channels of images with more, from x_at and z_at on
 //         -> y [N, out..., M], or, in channels of an image that others write too, [N, out...,
 //         joined_channels], which is the last input but for the first of them (op_nhwc_join.h)
 // Types:  float.
@@ -24,6 +25,7 @@ class NhwcConv final : public OpKernel {
  public:
   NhwcConvForm form;
   JoinPlace place;
+  AddendPlace addend;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
@@ -40,11 +42,10 @@ class NhwcConv final : public OpKernel {
       return not_implemented("W ", w.to_string(), " to some channels of an image");
     }
     const Shape out = channels_last(s.out);
-    FOLIO_TRY(const Tensor* z, conv_addend(run, kConvZ, DType::kFloat, out));
-    if (z) args.z = z->data<float>();
+    FOLIO_RETURN_IF_ERROR(place_addend(run, kConvZ, addend, out, &args));
     FOLIO_RETURN_IF_ERROR(place_output(run, place, kConvInto, out, &args));
     if (out.count() == 0) return Status::ok();
-    args.x = x->data<float>();
+    args.x = x->data<float>() + form.first_channel();
     return form.is_winograd ? run_winograd_conv(run, s, args) : run_nhwc_conv(run, s, args);
   }
 };
@@ -60,6 +61,7 @@ Status infer(OpInfer& infer) {
   }
   FOLIO_TRY(const int64_t planes, infer.attrs().get_int(kPlanesAttribute, 0));
   Dims first = *x;
+  FOLIO_RETURN_IF_ERROR(infer_x_channels(infer.attrs(), *w, &first));
   if (planes == 0) std::rotate(first.begin() + 1, first.end() - 1, first.end());
   FOLIO_TRY(Dims out, conv_out_dims(infer.attrs(), infer.table(), first, *w));
   std::rotate(out.begin() + 1, out.begin() + 2, out.end());
@@ -84,6 +86,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(kernel->form, parse_nhwc_conv(build.attrs()));
   const ConvAttrs& attrs = kernel->form.attrs;
   FOLIO_TRY(kernel->place, parse_join_place(build.attrs()));
+  FOLIO_TRY(kernel->addend, parse_addend_place(build.attrs()));
   if (build.has_input(kConvInto)) build.writes_into(kConvInto);
   FOLIO_TRY(const int64_t winograd, build.attrs().get_int("winograd", 0));
   kernel->form.is_winograd = winograd != 0;
@@ -93,7 +96,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   }
   FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, 1, kernel->form));
   const Initializer* w = build.initializer(1);
-  if (w && fits_nhwc_conv(w->shape.dims(), attrs.group) &&
+  const AddendPlace& addend = kernel->addend;
+  const bool is_z_alone = kernel->place.channels == 0 && addend.at < 0 && !addend.is_last;
+  if (w && is_z_alone && fits_nhwc_conv(w->shape.dims(), attrs.group) &&
       adds_in_place(w->shape.dims(), attrs.group)) {
     build.may_overwrite(kConvZ);
   }

@@ -9,7 +9,7 @@
 //         weights is MaxPool, with its attributes.
 // Shapes: x [N, H, W, C], of each step w [M, C, kernel...] (the filter's [M, 1, kernel...]), b [M],
 //         scale [M] (not of the filter), z as y -> y [N, out..., M], or channels of an image, as
-//         core/ops/nhwc_conv.cc has it
+//         core/ops/nhwc_conv.cc has it, as x and z may be
 // Types:  float.
 // Attributes are those of the steps, with their names (kChainSteps) before.
 #include "core/ops/op_nhwc.h"
@@ -48,13 +48,14 @@ Status read_step(const OpRun& run, const Form& form, const Shape& x, NhwcStep* s
 }
 
 bool is_with_room(const NhwcStep& last) {
-  return last.args.weights && leaves_room(last.args.weights->shape().dims(), last.sizes.group);
+  return !last.args.weights || leaves_room(last.args.weights->shape().dims(), last.sizes.group);
 }
 
 class NhwcConvChain final : public OpKernel {
  public:
   std::vector<Form> forms;
   JoinPlace place;
+  AddendPlace addend;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
@@ -73,12 +74,12 @@ class NhwcConvChain final : public OpKernel {
     if (place.channels > 0 && !is_with_room(steps.back())) {
       return not_implemented("Y ", shape.to_string(), " to some channels of an image");
     }
-    FOLIO_TRY(const Tensor* z, conv_addend(run, kChainZ, DType::kFloat, shape));
-    if (z && forms.back().step != kLastStep) return invalid_argument("Z without a last step");
-    if (z) last.z = z->data<float>();
+    FOLIO_RETURN_IF_ERROR(place_addend(run, kChainZ, addend, shape, &last));
+    if ((last.z || last.behind) && forms.back().step != kLastStep)
+      return invalid_argument("Z without a last step");
     FOLIO_RETURN_IF_ERROR(place_output(run, place, kChainInto, shape, &last));
     if (shape.count() == 0) return Status::ok();
-    steps.front().args.x = x->data<float>();
+    steps.front().args.x = x->data<float>() + forms.front().conv.first_channel();
     return run_nhwc_chain(run, std::move(steps));
   }
 };
@@ -96,6 +97,7 @@ Status infer(OpInfer& infer) {
     const Dims* w = has_weights ? infer.dims_of(weights_of_step(step)) : nullptr;
     if (has_weights && !w) return Status::ok();
     if (w && w->size() != 4) return invalid_graph("W ", dims_to_string(*w), " must have 4 dims");
+    if (w) FOLIO_RETURN_IF_ERROR(infer_x_channels(attrs, *w, &image));
     FOLIO_TRY(const int64_t planes, attrs.get_int(kPlanesAttribute, 0));
     if (planes == 0) image = {image[0], image[3], image[1], image[2]};
     FOLIO_TRY(const Dims out, w ? conv_out_dims(attrs, infer.table(), image, *w)
@@ -115,6 +117,9 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
     form.step = step;
     if (build.has_input(weights_of_step(step))) {
       FOLIO_TRY(form.conv, parse_nhwc_conv(attrs));
+      if (form.conv.x_at >= 0 && !kernel->forms.empty()) {
+        return invalid_graph("'", kChainSteps[step], kXAtAttribute, "' behind the first step");
+      }
       FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, weights_of_step(step), form.conv));
     } else if (is_pool(attrs)) {
       FOLIO_TRY(form.pool, parse_pool(attrs, PoolKind::kMax, false));
@@ -125,6 +130,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   }
   if (kernel->forms.empty()) return invalid_graph("there are no weights");
   FOLIO_TRY(kernel->place, parse_join_place(build.attrs()));
+  FOLIO_TRY(kernel->addend, parse_addend_place(build.attrs()));
   if (build.has_input(kChainInto)) build.writes_into(kChainInto);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }

@@ -1,8 +1,12 @@
-// Join: the channels that are missing of an image which others have begun (op_nhwc_join.h).
+// Join: the channels that are missing of an image which others have begun, or all of them
+// (op_nhwc_join.h).
 //
-// Source: ONNX operator spec, Concat along the last axis; made by the pass join_in_place only.
-// Shapes: image [N, spatial..., C], x [N, spatial..., C(i)], each with its first channel in `at`
-//         -> image.
+// Source: ONNX operator spec, Concat of Splits along the last axis; made by the passes
+// read_channels
+//         and join_in_place only.
+// Shapes: image [N, spatial..., C] or none, x(i) [N, spatial..., C(i)] -> image: channels
+//         [from[i], from[i] + channels[i]) of x(i) become those from at[i] on; joined_channels is
+//         C.
 // Types:  float.
 // Errors: kInvalidArgument where an input does not fit the image.
 #include "core/ops/op_move.h"
@@ -15,60 +19,80 @@ namespace {
 
 class Join final : public OpKernel {
  public:
-  std::vector<int64_t> at;
+  std::vector<JoinPart> parts;
+  int64_t channels = 0;
 
   Status run(OpRun& run) const override {
-    FOLIO_TRY(const Tensor* begun, run.tensor(0, DType::kFloat));
-    Tensor image = *begun;
-    const int last = image.rank() - 1;
+    FOLIO_TRY(const Tensor* first, run.tensor(run.has_input(0) ? 0 : 1, DType::kFloat));
+    Shape shape = first->shape();
+    const int last = shape.rank() - 1;
     if (last < 0) return invalid_argument("an image without dims");
-    for (size_t k = 0; k < at.size(); ++k) {
-      const int i = static_cast<int>(k) + 1;
-      FOLIO_TRY(const Tensor* x, run.tensor(i, DType::kFloat));
+    shape[last] = channels;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int input = static_cast<int>(i) + 1;
+      FOLIO_TRY(const Tensor* x, run.tensor(input, DType::kFloat));
       Shape same = x->shape();
-      if (same.rank() == image.rank()) same[last] = image.dim(last);
-      if (!(same == image.shape()) || x->dim(last) > image.dim(last) - at[k]) {
-        return invalid_argument("input ", i, " is ", x->shape().to_string(),
-                                ", which does not fit ", image.shape().to_string(),
-                                " from channel ", at[k], " on");
+      if (same.rank() == shape.rank()) same[last] = channels;
+      if (!(same == shape) || parts[i].count > x->dim(last) - parts[i].from) {
+        return invalid_argument("input ", input, " is ", x->shape().to_string(), " from channel ",
+                                parts[i].from, " on, which does not fit ", shape.to_string(),
+                                " from channel ", parts[i].at, " on");
       }
     }
-    if (image.count() > 0) copy(run, &image);
+    if (!run.has_input(0)) {
+      FOLIO_TRY(Tensor * image, run.output(0, DType::kFloat, shape));
+      copy(run, image);
+      return Status::ok();
+    }
+    if (!(first->shape() == shape)) {
+      return invalid_argument("what is joined is ", first->shape().to_string(), ", expected ",
+                              shape.to_string());
+    }
+    Tensor image = *first;
+    copy(run, &image);
     run.set_output(0, Value(std::move(image)));
     return Status::ok();
   }
 
  private:
   void copy(OpRun& run, Tensor* image) const {
-    const int last = image->rank() - 1;
-    const int64_t channels = image->dim(last);
+    if (image->count() == 0) return;
     float* const y = image->data_mut<float>();
     run.parallel().for_range(image->count() / channels, rows_per_task(channels),
                              [&](int64_t begin, int64_t end) {
-                               for (size_t k = 0; k < at.size(); ++k) {
-                                 const Tensor& x = run.value(static_cast<int>(k) + 1).tensor();
-                                 const int64_t n = x.dim(last);
-                                 move_runs(y + begin * channels + at[k], channels,
-                                           x.data<float>() + begin * n, n, n, end - begin);
+                               for (size_t i = 0; i < parts.size(); ++i) {
+                                 const Tensor& x = run.value(static_cast<int>(i) + 1).tensor();
+                                 const int64_t step = x.dim(x.rank() - 1);
+                                 move_runs(y + begin * channels + parts[i].at, channels,
+                                           x.data<float>() + begin * step + parts[i].from, step,
+                                           parts[i].count, end - begin);
                                }
                              });
   }
 };
 
 Status infer(OpInfer& infer) {
-  infer_same(infer, 0, 0);
+  const int like = infer.has_input(0) ? 0 : 1;
+  infer.set_tensor(0, infer.dtype(like));
+  const Dims* x = infer.dims_of(like);
+  if (!x || x->empty()) return Status::ok();
+  Dims image = *x;
+  FOLIO_RETURN_IF_ERROR(infer_joined(infer.attrs(), &image));
+  infer.set_tensor(0, infer.dtype(like), std::move(image));
   return Status::ok();
 }
 
 Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   auto kernel = std::make_unique<Join>();
-  FOLIO_TRY(kernel->at, build.attrs().get_ints("at"));
-  const auto images = static_cast<size_t>(build.input_count()) - 1;
-  if (kernel->at.size() != images ||
-      std::any_of(kernel->at.begin(), kernel->at.end(), [](int64_t at) { return at < 0; })) {
-    return invalid_graph("'at' has ", kernel->at.size(), " first channels for ", images, " images");
+  FOLIO_TRY(const JoinPlace place, parse_join_place(build.attrs()));
+  kernel->channels = place.channels;
+  FOLIO_TRY(kernel->parts, parse_join_parts(build.attrs(), build.input_count() - 1));
+  for (const JoinPart& part : kernel->parts) {
+    if (part.count > place.channels - part.at) {
+      return invalid_graph(part.count, " channels from ", part.at, " on of ", place.channels);
+    }
   }
-  build.writes_into(0);
+  if (build.has_input(0)) build.writes_into(0);
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -80,6 +104,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.type = "Join";
   def.min_inputs = 2;
   def.max_inputs = kVariadic;
+  def.optional_inputs = 1U << 0;
   def.infer = infer;
   def.make = make;
   def.is_exact = true;

@@ -27,10 +27,14 @@ class NhwcRow {
           int64_t w_step = 0)
       : w_(w),
         channels_(channels),
+        x_step_(channels),
         w_step_(w_step > 0 ? w_step : channels),
         weights_(weights),
         x_(reinterpret_cast<const float**>(scratch)),
         taps_(x_ + w.kernel_count()) {}
+
+  // Its pixels are so many floats apart: `channels` are some of theirs.
+  void set_x_step(int64_t floats) { x_step_ = floats; }
 
   // The image is the last `lines` lines of one, line h in place of line h - lines; as many as a
   // line of the output sees, at least.
@@ -91,7 +95,7 @@ class NhwcRow {
         if (ring_ > 0) h %= ring_;
         for (int64_t kw = taps[2].from; kw < taps[2].to; ++kw, ++args.taps) {
           const int64_t v = taps[2].first + kw * w_.dilation[2];
-          x_[args.taps] = image + ((d * w_.in[1] + h) * w_.in[2] + v) * channels_;
+          x_[args.taps] = image + ((d * w_.in[1] + h) * w_.in[2] + v) * x_step_;
           const int64_t tap = (kd * w_.kernel[1] + kh) * w_.kernel[2] + kw;
           taps_[args.taps] = weights_ ? weights_ + tap * w_step_ : nullptr;
         }
@@ -99,8 +103,8 @@ class NhwcRow {
     }
     args.channels = channels_;
     args.x = x_;
-    args.x_line = w_.stride[1] * w_.in[2] * channels_;
-    args.x_step = w_.stride[2] * channels_;
+    args.x_line = w_.stride[1] * w_.in[2] * x_step_;
+    args.x_step = w_.stride[2] * x_step_;
     args.w = taps_;
     args.y_line = w_.out[2] * channels_;
     args.y_step = channels_;
@@ -109,6 +113,7 @@ class NhwcRow {
 
   const Window& w_;
   int64_t channels_;
+  int64_t x_step_;
   int64_t w_step_;
   int64_t ring_ = 0;
   const float* weights_;

@@ -80,7 +80,7 @@ class Chain {
       auto* const filtered = reinterpret_cast<float*>(scratch + filtered_at_);
       filter(out, filtered, &s);
       last_->compute_rows(pixel, pixel + out.count() * w_.out[2], filtered,
-                          last_step_.args.y + pixel * last_step_.args.step(last_step_.sizes),
+                          last_step_.args.y + pixel * last_step_.args.y_pixel(last_step_.sizes),
                           scratch + rest_at_, zeros);
     }
   }
@@ -124,11 +124,16 @@ class Chain {
 
   // Lines `out` of the filter to y.
   void filter(const Lines& out, float* y, Strip* s) const {
-    const float* x = first_ ? reinterpret_cast<const float*>(s->scratch)
-                            : step_.args.x + s->image * w_.in_count() * channels_;
+    const float* x =
+        first_ ? reinterpret_cast<const float*>(s->scratch)
+               : step_.args.x + s->image * w_.in_count() * step_.args.x_pixel(step_.sizes);
     if (first_) make(seen(out), s);
     NhwcRow row(w_, channels_, step_.args.packed, s->scratch + rest_at_);
-    if (first_) row.set_ring(ring_);
+    if (first_) {
+      row.set_ring(ring_);
+    } else {
+      row.set_x_step(step_.args.x_pixel(step_.sizes));
+    }
     filter_.compute_to(row, x, out.from, out.to, y);
   }
 

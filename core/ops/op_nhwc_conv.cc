@@ -3,6 +3,8 @@
 #include "core/base/checked_math.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_gemm_half.h"
+#include "core/ops/op_move.h"
+#include "core/ops/op_nhwc_join.h"
 #include "core/ops/op_nhwc_planes.h"
 #include "core/ops/op_nhwc_product.h"
 #include "core/ops/op_nhwc_window.h"
@@ -25,14 +27,21 @@ bool adds_in_place(Span<const int64_t> w, int64_t group) {
 }
 
 bool leaves_room(Span<const int64_t> w, int64_t group) {
-  // Fewer filters may be sums of neighbours, or planes, which write all of y.
-  return !is_window_conv(w, group) && w[0] >= kPanel;
+  // Few filters may be sums of neighbours, or planes, which write all of y.
+  return is_window_conv(w, group) || w[0] >= kPanel;
 }
 
 bool fits_planes(Span<const int64_t> w, const ConvAttrs& attrs) {
   const AxisNumbers& dilations = attrs.window.dilations;
   return attrs.group == 1 && w[1] <= kMostPlanes && w[w.size() - 1] >= kFewestTaps &&
          (dilations.empty() || dilations[dilations.size() - 1] == 1);
+}
+
+void add_pixels(const FolioKernels& kernels, int64_t pixels, int64_t n, const float* z,
+                int64_t z_step, float* y, int64_t y_step) {
+  const auto add = kernels.binary_f32[kFolioAdd];
+  if (y_step == n && z_step == n) return add(pixels * n, y, 1, z, 1, y);
+  for (int64_t i = 0; i < pixels; ++i, y += y_step, z += z_step) add(n, y, 1, z, 1, y);
 }
 
 namespace {
@@ -67,10 +76,10 @@ Status run_pointwise_halves(OpRun& run, const ConvSizes& s, const NhwcConvArgs& 
   gemm.m = s.batch * s.window.out_count();
   gemm.n = s.c_out;
   gemm.k = s.c_in;
-  gemm.a_row_stride = s.group * s.c_in;
+  gemm.a_row_stride = args.x_pixel(s);
   gemm.a_col_stride = 1;
-  gemm.c_row_stride = args.step(s);
-  gemm.addend_row_stride = s.group * s.c_out;
+  gemm.c_row_stride = args.y_pixel(s);
+  gemm.addend_row_stride = args.z_pixel(s);
   gemm.alpha = 1.0F;
   gemm.precision = product_precision(run.kernels(), s.window.out_count(), gemm.n, gemm.k);
   const Activation* const function =
@@ -93,6 +102,13 @@ Status run_pointwise_halves(OpRun& run, const ConvSizes& s, const NhwcConvArgs& 
           args.packed_halves + 2 * g * panel_columns(s.c_out) * panel_rows(b.dtype, gemm.k);
     FOLIO_RETURN_IF_ERROR(gemm_halves(run, gemm, b, function));
   }
+  if (!args.behind) return Status::ok();
+  const int64_t z = args.z_pixel(s);
+  const int64_t y = args.y_pixel(s);
+  run.parallel().for_range(gemm.m, rows_per_task(y), [&](int64_t begin, int64_t end) {
+    add_pixels(run.kernels(), end - begin, s.group * s.c_out, args.behind + begin * z, z,
+               args.y + begin * y, y);
+  });
   return Status::ok();
 }
 
@@ -105,6 +121,8 @@ Result<NhwcConvForm> parse_nhwc_conv(const Attributes& attrs) {
   FOLIO_TRY(form.activation, parse_fused_activation(attrs, parameters));
   FOLIO_TRY(const int64_t planes, attrs.get_int(kPlanesAttribute, 0));
   form.is_planes = planes != 0;
+  FOLIO_TRY(form.x_at, parse_first_channel(attrs, kXAtAttribute));
+  if (form.is_planes && form.x_at >= 0) return invalid_graph("some channels of planes");
   form.has_half_w = has_half_weights(attrs);
   return form;
 }
@@ -135,7 +153,12 @@ Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, con
     FOLIO_TRY(bias, run.tensor(b_input, DType::kFloat));
     args->bias = bias->data<float>();
   }
-  const Shape image = form.is_planes ? x : channels_first(x);
+  Shape image = form.is_planes ? x : channels_first(x);
+  if (form.x_at >= 0) {
+    FOLIO_TRY(const Shape part, channels_of(x, form.x_at, w, form.attrs.group));
+    image = channels_first(part);
+    args->x_step = x[x.rank() - 1];
+  }
   FOLIO_TRY(const ConvSizes sizes, conv_sizes(form.attrs, image, w, bias));
   if (form.is_planes && !fits_planes(w.dims(), form.attrs)) {
     return not_implemented("W ", w.to_string(), " with planes side by side");

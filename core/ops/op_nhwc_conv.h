@@ -22,6 +22,7 @@
 namespace folio {
 
 // Inputs of a Conv behind x, weights and bias: z, scale, and the image of which it writes channels.
+// x and z may be some channels of an image (op_nhwc_join.h).
 inline constexpr int kConvZ = 3;
 inline constexpr int kConvScale = 4;
 inline constexpr int kConvInto = 5;
@@ -44,13 +45,15 @@ struct NhwcConvForm {
   bool is_planes = false;
   bool is_winograd = false;  // packed so (op_winograd.h)
   bool has_half_w = false;
+  int64_t x_at = -1;  // the first of the channels of x that it reads; -1: all of them
+  int64_t first_channel() const { return x_at < 0 ? 0 : x_at; }
 };
 Result<NhwcConvForm> parse_nhwc_conv(const Attributes& attrs);
 
 // Asks for W packed so, if it is a constant that fits.
 Status request_nhwc_conv(OpBuild& build, int w_input, const NhwcConvForm& form);
 
-// y = activation(scale * (W x) + bias + z)
+// y = activation(scale * (W x) + bias + z) + behind
 struct NhwcConvArgs {
   const float* x = nullptr;
   const Tensor* weights = nullptr;
@@ -59,17 +62,27 @@ struct NhwcConvArgs {
   const float* turned = nullptr;  // [M, K] of few filters, or null: run_nhwc_conv() sets it
   const float* scale = nullptr;   // of each channel, or null: ones; not of depthwise filters
   const float* bias = nullptr;    // may be null
-  const float* z = nullptr;       // as y; may be null
+  const float* z = nullptr;       // as y; may be null, as may
+  const float* behind = nullptr;  // this, which has the steps of z; not of planes
   bool is_planes = false;
   Activation activation;
   float* y = nullptr;
-  int64_t y_step = 0;  // floats from a pixel of y to the next; 0: of its filters
+  // Floats from a pixel to the next; 0: of its channels.
+  int64_t x_step = 0;
+  int64_t z_step = 0;
+  int64_t y_step = 0;
 
-  int64_t step(const ConvSizes& s) const { return y_step > 0 ? y_step : s.group * s.c_out; }
+  int64_t x_pixel(const ConvSizes& s) const { return x_step > 0 ? x_step : s.group * s.c_in; }
+  int64_t z_pixel(const ConvSizes& s) const { return z_step > 0 ? z_step : s.group * s.c_out; }
+  int64_t y_pixel(const ConvSizes& s) const { return y_step > 0 ? y_step : s.group * s.c_out; }
 };
 
+// y[i] += z[i] of `pixels` pixels of n floats.
+void add_pixels(const FolioKernels& kernels, int64_t pixels, int64_t n, const float* z,
+                int64_t z_step, float* y, int64_t y_step);
+
 // What every form has: weights, packed, scale (input -1: none) and bias, checked against x as it
-// lies.
+// lies; of args->x the steps only.
 Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, const Shape& x,
                                  int w_input, int b_input, int scale_input, NhwcConvArgs* args);
 

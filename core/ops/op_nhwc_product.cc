@@ -81,8 +81,8 @@ int64_t dots_work(const ConvSizes& s, const NhwcConvArgs& args) {
 }  // namespace
 
 bool takes_dots(const ConvSizes& s, const NhwcConvArgs& args) {
-  return s.group == 1 && s.c_out <= FOLIO_MOST_DOTS && !is_half(args.weights->dtype()) &&
-         dots_work(s, args) < s.k() * kPanel * 4 / 5;
+  return s.group == 1 && args.x_step == 0 && s.c_out <= FOLIO_MOST_DOTS &&
+         !is_half(args.weights->dtype()) && dots_work(s, args) < s.k() * kPanel * 4 / 5;
 }
 
 NhwcProduct::NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args,
@@ -95,6 +95,7 @@ NhwcProduct::NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const 
                           folio_multiplies_parts(&kernels, kFolioHighest) == 0);
   in_place_ = !by_lines_ && is_pointwise(w);
   unit_ = args.is_planes ? 1 : s.c_in;
+  pixel_ = args.is_planes ? 1 : args.x_pixel(s);
   taps_ = by_rows ? w.kernel[2] : 1;
   run_ = piece_floats(s, args, by_rows);
   pieces_ = s.k() / std::max<int64_t>(run_, 1);
@@ -117,7 +118,8 @@ NhwcProduct::NhwcProduct(const ConvSizes& s, const FolioKernels& kernels, const 
   skips_lines_ = !by_lines_ && !in_place_ && !args.turned && w.kernel[0] == 1 &&
                  w.dilation[1] > 1 && !folio_multiplies_parts(&kernels, precision_);
   find_inside();
-  cuts_lines_ = by_lines_ && (args.turned || are_edges_cheap());
+  // Lines of some channels of an image are copied, with or without a border.
+  cuts_lines_ = by_lines_ && args.x_step == 0 && (args.turned || are_edges_cheap());
   if (by_lines_ && is_packed_) {
     const int64_t least = std::max<int64_t>(1, kChunkMacs / (work * tiling_.tile));
     grain_ = std::clamp<int64_t>(tiling_.tiles * tiling_.blocks / shares, 1, least);
@@ -274,7 +276,7 @@ void NhwcProduct::compute_rows(int64_t begin, int64_t end, const float* x, float
                                uint8_t* scratch, const float* zeros) const {
   for (int64_t row = begin; row < end;) {
     const float* const from = x ? x + (row - begin) * s_.c_in : x_at(row);
-    const Tile tile = tile_at(row, end, from, y + (row - begin) * args_.step(s_));
+    const Tile tile = tile_at(row, end, from, y + (row - begin) * args_.y_pixel(s_));
     for (int64_t first = 0; first < s_.c_out; first += tiling_.columns) {
       multiply(tile, 0, first, packed_at(0, first), scratch, zeros);
     }
@@ -316,12 +318,12 @@ int64_t NhwcProduct::first_row(int64_t tile) const {
 }
 
 const float* NhwcProduct::x_at(int64_t row) const {
-  return in_place_ ? args_.x + row * s_.group * s_.c_in : nullptr;
+  return in_place_ ? args_.x + row * args_.x_pixel(s_) : nullptr;
 }
 
 NhwcProduct::Tile NhwcProduct::whole_tile(int64_t tile) const {
   const int64_t row = first_row(tile);
-  return tile_at(row, rows_, x_at(row), args_.y + row * args_.step(s_));
+  return tile_at(row, rows_, x_at(row), args_.y + row * args_.y_pixel(s_));
 }
 
 NhwcProduct::Tile NhwcProduct::tile_at(int64_t row, int64_t end, const float* x, float* y) const {
@@ -371,9 +373,9 @@ void NhwcProduct::multiply(const Tile& tile, int64_t group, int64_t first, const
   for (int64_t done = 0; done < tile.count;) {
     const int64_t row = tile.row + done;
     const int64_t count = together(row, tile.count - done);
-    const float* const x = in_place_ ? tile.x + done * s_.group * s_.c_in : nullptr;
-    multiply_part({row, count, x, tile.y + done * args_.step(s_)}, group, first, b, scratch, zeros,
-                  ahead);
+    const float* const x = in_place_ ? tile.x + done * args_.x_pixel(s_) : nullptr;
+    multiply_part({row, count, x, tile.y + done * args_.y_pixel(s_)}, group, first, b, scratch,
+                  zeros, ahead);
     done += count;
   }
 }
@@ -399,7 +401,7 @@ void NhwcProduct::multiply_copied(const Tile& tile, int64_t first, const float* 
       }
     }
     const int64_t done = line * w.out[2];
-    multiply_rows(gemm, {tile.row + done, w.out[2], nullptr, tile.y + done * args_.step(s_)}, 0,
+    multiply_rows(gemm, {tile.row + done, w.out[2], nullptr, tile.y + done * args_.y_pixel(s_)}, 0,
                   first, b, scratch, {});
   }
 }
@@ -429,7 +431,7 @@ void NhwcProduct::multiply_part(const Tile& tile, int64_t group, int64_t first, 
   FolioGemmF32 gemm{};
   if (in_place_) {
     gemm.a = tile.x + group * s_.c_in;
-    gemm.a_row_stride = s_.group * s_.c_in;
+    gemm.a_row_stride = args_.x_pixel(s_);
     gemm.a_col_stride = 1;
   } else {
     const auto** pointers = reinterpret_cast<const float**>(scratch);
@@ -454,11 +456,11 @@ void NhwcProduct::multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t gr
   gemm.b = b;
   gemm.b_is_bfloat16 = as_bfloat16_ ? 1 : 0;
   const int64_t channel = group * s_.c_out + first;
-  gemm.c_row_stride = args_.step(s_);
+  gemm.c_row_stride = args_.y_pixel(s_);
   gemm.c = tile.y + channel;
   gemm.col_scale = args_.scale ? args_.scale + channel : nullptr;
   gemm.col_bias = args_.bias ? args_.bias + channel : nullptr;
-  gemm.addend_row_stride = s_.group * s_.c_out;
+  gemm.addend_row_stride = args_.z_pixel(s_);
   gemm.addend = args_.z ? args_.z + tile.row * gemm.addend_row_stride + channel : nullptr;
   gemm.alpha = 1.0F;
   gemm.precision = precision_;
@@ -483,9 +485,13 @@ void NhwcProduct::multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t gr
   } else {
     (args_.turned ? kernels_.dots_f32 : kernels_.gemm_f32)(&gemm);
   }
-  if (finished) return;
-  activate(gemm);
-  if (gemm.c != y) move_runs(y, args_.step(s_), gemm.c, gemm.n, gemm.n, gemm.m);
+  if (!finished) activate(gemm);
+  const int64_t y_step = args_.y_pixel(s_);
+  if (gemm.c != y) move_runs(y, y_step, gemm.c, gemm.n, gemm.n, gemm.m);
+  if (!args_.behind) return;
+  const int64_t z_step = args_.z_pixel(s_);
+  add_pixels(kernels_, gemm.m, gemm.n, args_.behind + tile.row * z_step + channel, z_step, y,
+             y_step);
 }
 
 NhwcProduct::KernelLines NhwcProduct::seen_lines(int64_t row, int64_t count) const {
@@ -544,15 +550,15 @@ void NhwcProduct::for_each_line(int64_t at, const Body& body) const {
 void NhwcProduct::point(int64_t row, int64_t count, int64_t first_channel, const float* zeros,
                         const float** pointers) const {
   const Window& w = s_.window;
-  const int64_t channels = s_.group * s_.c_in;
+  const int64_t step = args_.x_pixel(s_);
   for (int64_t done = 0; done < count;) {
     const int64_t at = row + done;
     const int64_t v = at % w.out[2];
     const int64_t pixels = std::min(w.out[2] - v, count - done);
-    const float* x = args_.x + at / w.out_count() * w.in_count() * channels + first_channel;
+    const float* x = args_.x + at / w.out_count() * w.in_count() * step + first_channel;
     const float** to = pointers + done;
     for_each_line(at, [&](int64_t line) {
-      const float* from = line < 0 ? nullptr : x + line * w.in[2] * channels;
+      const float* from = line < 0 ? nullptr : x + line * w.in[2] * step;
       to = point_taps(from, v * w.stride[2] - w.pad_begin[2], pixels, count, zeros, to);
     });
     done += pixels;
@@ -562,11 +568,11 @@ void NhwcProduct::point(int64_t row, int64_t count, int64_t first_channel, const
 const float** NhwcProduct::point_taps(const float* line, int64_t column, int64_t pixels,
                                       int64_t count, const float* zeros, const float** to) const {
   const Window& w = s_.window;
-  const int64_t channels = s_.group * s_.c_in;
+  const int64_t step = args_.x_pixel(s_);
   for (int64_t kw = 0; kw < w.kernel[2]; ++kw, to += count) {
     int64_t at = column + kw * w.dilation[2];
     for (int64_t i = 0; i < pixels; ++i, at += w.stride[2]) {
-      to[i] = line && at >= 0 && at < w.in[2] ? line + at * channels : zeros;
+      to[i] = line && at >= 0 && at < w.in[2] ? line + at * step : zeros;
     }
   }
   return to;
@@ -575,13 +581,13 @@ const float** NhwcProduct::point_taps(const float* line, int64_t column, int64_t
 void NhwcProduct::point_lines(const Tile& tile, const float* zeros, const float** pointers,
                               float* border) const {
   const Window& w = s_.window;
-  const float* x = args_.x + tile.row / w.out_count() * w.in_count() * s_.c_in;
+  const float* x = args_.x + tile.row / w.out_count() * w.in_count() * args_.x_pixel(s_);
   const int64_t first = tile.row % w.out[2] * w.stride[2] - w.pad_begin[2];
   const int64_t floats = line_floats(tile.count);
   for (int64_t plane = 0; plane < s_.c_in / unit_; ++plane, x += w.in_count()) {
     for_each_line(tile.row, [&](int64_t line) {
       for (int64_t tap = 0; tap < w.kernel[2]; tap += taps_) {
-        const float* from = line < 0 ? nullptr : x + line * w.in[2] * unit_;
+        const float* from = line < 0 ? nullptr : x + line * w.in[2] * pixel_;
         *pointers = point_line(from, first + tap * w.dilation[2], floats, zeros, border);
         if (*pointers++ == border) border += floats;
       }
@@ -596,11 +602,11 @@ const float* NhwcProduct::point_line(const float* line, int64_t first, int64_t f
   const int64_t from = std::clamp<int64_t>(first, 0, width);
   const int64_t to = std::clamp<int64_t>(end, from, width);
   if (!line || from == to) return zeros;
-  if (from == first && to == end) return line + from * unit_;
+  if (pixel_ == unit_ && from == first && to == end) return line + from * unit_;
   const int64_t before = (from - first) * unit_;
   const int64_t count = (to - from) * unit_;
   std::fill_n(border, before, 0.0F);
-  std::memcpy(border + before, line + from * unit_, static_cast<size_t>(count) * kFloat);
+  move_runs(border + before, unit_, line + from * pixel_, pixel_, unit_, to - from);
   std::fill_n(border + before + count, floats - before - count, 0.0F);
   return border;
 }

@@ -163,7 +163,8 @@ class NhwcProduct {
   bool in_place_ = false;
   bool by_lines_ = false;     // a piece of a pixel is a step behind that of the one before
   bool skips_lines_ = false;  // of the window: dilated ones see a border from many pixels
-  int64_t unit_ = 0;          // floats of a pixel, or of a plane's
+  int64_t unit_ = 0;          // floats of a pixel, or of a plane's, and
+  int64_t pixel_ = 0;         // to the next one in x
   int64_t taps_ = 1;          // of a piece: those of one row of the window, side by side
   int64_t run_ = 0;           // floats of a piece
   int64_t pieces_ = 0;

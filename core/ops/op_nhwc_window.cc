@@ -53,29 +53,48 @@ WindowLines::WindowLines(const ConvSizes& s, const FolioKernels& kernels, const 
               : group_ == 1 ? kernels.depthwise_f32
                             : kernels.grouped_f32),
       columns_(s.window.out[2]),
-      floats_(columns_ * channels_) {
+      y_step_(args.y_pixel(s)),
+      z_step_(args.z_pixel(s)) {
   FolioWindowF32 probe{};
-  finishes_ = !args.z && args.activation.set_in_kernel(&probe);
+  finishes_ = !args.z && !args.behind && args.activation.set_in_kernel(&probe);
 }
 
 void WindowLines::compute_columns(const NhwcRow& row, const float* image, int64_t depth,
                                   int64_t begin, int64_t end, NhwcRow::Columns columns, float* y,
-                                  const float* z) const {
+                                  const Added& added) const {
   row.walk_columns(image, depth, begin, end, columns,
                    [&](int64_t line, int64_t column, FolioWindowF32& window, const WindowTaps[]) {
                      window.bias = args_.bias;
                      if (finishes_) args_.activation.set_in_kernel(&window);
-                     window.y = y + (line - begin) * floats_ + column * channels_;
+                     window.y = y + (line - begin) * floats() + column * y_step_;
+                     window.y_line = floats();
+                     window.y_step = y_step_;
                      window.group = group_;
                      window.w_panel = w_panel_;
                      filter_(&window);
                    });
   if (finishes_) return;
   // All columns, or some of one line: what stands beside each other.
-  const int64_t first = columns.from * channels_;
-  const int64_t count = (end - begin - 1) * floats_ + columns.to * channels_ - first;
-  if (z) kernels_.binary_f32[kFolioAdd](count, y + first, 1, z + first, 1, y + first);
-  args_.activation.apply(kernels_, count, y + first);
+  const int64_t first = columns.from;
+  const int64_t count = (end - begin - 1) * columns_ + columns.to - first;
+  finish(count, y + first * y_step_,
+         {added.before ? added.before + first * z_step_ : nullptr,
+          added.behind ? added.behind + first * z_step_ : nullptr});
+}
+
+void WindowLines::finish(int64_t pixels, float* y, const Added& added) const {
+  const auto add = [&](const float* z) {
+    if (z) add_pixels(kernels_, pixels, channels_, z, z_step_, y, y_step_);
+  };
+  add(added.before);
+  if (y_step_ == channels_) {
+    args_.activation.apply(kernels_, pixels * channels_, y);
+  } else {
+    for (int64_t i = 0; i < pixels; ++i) {
+      args_.activation.apply(kernels_, channels_, y + i * y_step_);
+    }
+  }
+  add(added.behind);
 }
 
 Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args) {
@@ -85,17 +104,19 @@ Status run_window_rows(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args)
   const WindowLines filter(s, run.kernels(), args);
   const int64_t lines = s.batch * w.out[0] * w.out[1];
   const int64_t channels = s.group * s.c_in;
+  const int64_t x_step = args.x_pixel(s);
   const int64_t w_step = s.c_in == 1 ? channels : s.c_in * kPanel;
   const int threads = run.parallel().thread_count();
-  const int64_t grain = s.c_in == 1 ? depthwise_grain(s, threads, filter.floats(), lines)
+  const int64_t grain = s.c_in == 1 ? depthwise_grain(s, threads, w.out[2] * channels, lines)
                                     : grouped_grain(s, threads, lines);
   const int64_t columns = column_grain(s, lines);
   const int64_t pieces = (w.out[2] + columns - 1) / columns;
   run.parallel().for_range(
       lines * pieces, pieces == 1 ? grain : 1, [&](int64_t begin, int64_t end) {
         const ThreadScratch::Block block(scratch);
-        const NhwcRow row(w, channels, args.packed, block.data(), w_step);
-        const auto image = [&](int64_t i) { return args.x + i * w.in_count() * channels; };
+        NhwcRow row(w, channels, args.packed, block.data(), w_step);
+        row.set_x_step(x_step);
+        const auto image = [&](int64_t i) { return args.x + i * w.in_count() * x_step; };
         if (pieces == 1) {
           for_each_slice(w, begin, end,
                          [&](int64_t i, int64_t depth, int64_t first, int64_t last, int64_t at) {

@@ -20,7 +20,7 @@ class WindowLines {
  public:
   WindowLines(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args);
 
-  int64_t floats() const { return floats_; }  // of a line
+  int64_t floats() const { return columns_ * y_step_; }  // of a line of y
 
   // Lines [begin, end) of slice `depth` of the output of `image`; `at` is the first among all.
   void compute(const NhwcRow& row, const float* image, int64_t depth, int64_t begin, int64_t end,
@@ -30,7 +30,7 @@ class WindowLines {
   // The same to y, of two spatial dims, with nothing added.
   void compute_to(const NhwcRow& row, const float* image, int64_t begin, int64_t end,
                   float* y) const {
-    compute_columns(row, image, 0, begin, end, {0, columns_}, y, nullptr);
+    compute_columns(row, image, 0, begin, end, {0, columns_}, y, {});
   }
   // Some columns of one line only.
   void compute_columns(const NhwcRow& row, const float* image, int64_t depth, int64_t line,
@@ -39,14 +39,23 @@ class WindowLines {
   }
 
  private:
+  // Before the activation, and behind it.
+  struct Added {
+    const float* before = nullptr;
+    const float* behind = nullptr;
+  };
   void compute_columns(const NhwcRow& row, const float* image, int64_t depth, int64_t begin,
                        int64_t end, NhwcRow::Columns columns, int64_t at) const {
-    const float* const z = args_.z ? args_.z + at * floats_ : nullptr;
-    compute_columns(row, image, depth, begin, end, columns, args_.y + at * floats_, z);
+    const int64_t z = at * columns_ * z_step_;
+    const Added added = {args_.z ? args_.z + z : nullptr,
+                         args_.behind ? args_.behind + z : nullptr};
+    compute_columns(row, image, depth, begin, end, columns, args_.y + at * floats(), added);
   }
-  // `y` and `z`: of line `begin`.
+  // `y` and what is added: of line `begin`.
   void compute_columns(const NhwcRow& row, const float* image, int64_t depth, int64_t begin,
-                       int64_t end, NhwcRow::Columns columns, float* y, const float* z) const;
+                       int64_t end, NhwcRow::Columns columns, float* y, const Added& added) const;
+  // Of pixels side by side.
+  void finish(int64_t pixels, float* y, const Added& added) const;
 
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
@@ -55,7 +64,8 @@ class WindowLines {
   int64_t w_panel_;
   void (*filter_)(const FolioWindowF32* args);
   int64_t columns_;
-  int64_t floats_;
+  int64_t y_step_;
+  int64_t z_step_;
   bool finishes_ = false;  // the kernel applies the activation
 };
 

@@ -195,7 +195,7 @@ class WinogradProduct {
       pixels_[axis] = form_.has_tiles(axis) ? form_.size[axis] + kSide - 1 : 1;
       reach_[axis] = (pixels_[axis] - 1) * axes_.of[axis].step;
       const bool can_be_inside = form_.has_tiles(axis) && reach_[axis] < s.window.in[axis];
-      stride_[axis] = can_be_inside ? axes_.of[axis].step * s.c_in : 0;
+      stride_[axis] = can_be_inside ? axes_.of[axis].step * args.x_pixel(s) : 0;
       outputs_[axis] = form_.has_tiles(axis) ? kSide : 1;
     }
     stride_[1] *= s.window.in[2];
@@ -366,13 +366,14 @@ class WinogradProduct {
     const Window& w = s_.window;
     const int64_t first[3] = {tile.first(0) + behind[0], tile.first(1) + behind[1],
                               tile.first(2) + behind[2]};
-    const float* image = args_.x + tile.image() * w.in_count() * s_.c_in;
+    const int64_t step = args_.x_pixel(s_);
+    const float* image = args_.x + tile.image() * w.in_count() * step;
     bool is_whole = true;
     for (int axis = 0; axis < 3; ++axis) {
       is_whole &= first[axis] >= 0 && first[axis] + reach_[axis] < w.in[axis];
     }
     if (!is_whole) return point_edge(image, first, x);
-    const float* slice = image + ((first[0] * w.in[1] + first[1]) * w.in[2] + first[2]) * s_.c_in;
+    const float* slice = image + ((first[0] * w.in[1] + first[1]) * w.in[2] + first[2]) * step;
     for (int64_t i = pixels_[0]; i > 0; --i, slice += stride_[0]) {
       const float* line = slice;
       for (int64_t j = pixels_[1]; j > 0; --j, line += stride_[1]) {
@@ -395,7 +396,7 @@ class WinogradProduct {
         int64_t pixel = first[2];
         for (int64_t k = pixels_[2]; k > 0; --k, pixel += axes_.of[2].step) {
           const bool is_there = is_line && pixel >= 0 && pixel < w.in[2];
-          *x++ = is_there ? image + (row + pixel) * s_.c_in : zeros_;
+          *x++ = is_there ? image + (row + pixel) * args_.x_pixel(s_) : zeros_;
         }
       }
     }
@@ -439,35 +440,41 @@ class WinogradProduct {
 
   // From products to pixels; false when a sum is not finite.
   bool finish(int64_t first, int64_t tiles, int64_t column, int64_t columns, const float* m) const {
-    int64_t places[kStep * kMostOutputs];
-    int64_t* end = places;
+    int64_t pixels[kStep * kMostOutputs];
+    int64_t* end = pixels;
     TilePlace at(axes_, first);
-    for (int64_t i = 0; i < tiles; ++i, at.next()) end = place(at, column, end);
+    for (int64_t i = 0; i < tiles; ++i, at.next()) end = outputs_of(at, end);
     FolioWinogradOutput output{};
     output.tiles = tiles;
     output.channels = columns;
     output.m = m;
     output.plane_stride = m_stride();
     output.row_stride = panel_columns(columns_);
-    output.places = places;
+    output.pixels = pixels;
+    output.y_step = args_.y_pixel(s_);
+    output.addend_step = args_.z_pixel(s_);
     output.scale = args_.scale ? args_.scale + column : nullptr;
     output.bias = args_.bias ? args_.bias + column : nullptr;
-    output.addend = args_.z;
+    output.addend = args_.z ? args_.z + column : nullptr;
     output.activation = function_.activation;
     output.clip_lo = function_.clip_lo;
     output.clip_hi = function_.clip_hi;
-    output.y = args_.y;
+    output.y = args_.y + column;
     output.line_taps = form_.line_taps();
     const bool is_finite = kernels_.winograd_output_f32(&output) != 0;
-    for (const int64_t* to = places; to != end && !finishes_; ++to) {
-      if (*to >= 0) args_.activation.apply(kernels_, columns, args_.y + *to);
+    for (const int64_t* to = pixels; to != end && !finishes_; ++to) {
+      if (*to >= 0) args_.activation.apply(kernels_, columns, output.y + *to * output.y_step);
+    }
+    for (const int64_t* to = pixels; to != end && args_.behind; ++to) {
+      if (*to < 0) continue;
+      const float* const z = args_.behind + *to * output.addend_step + column;
+      add_pixels(kernels_, 1, columns, z, 0, output.y + *to * output.y_step, 0);
     }
     return is_finite;
   }
 
-  // Where channel `column` of a tile's outputs is in y; -1 outside of the image. Gives the place of
-  // the next tile's.
-  int64_t* place(const TilePlace& tile, int64_t column, int64_t* places) const {
+  // The pixels of a tile's outputs; -1 outside of the image. Gives the place of the next tile's.
+  int64_t* outputs_of(const TilePlace& tile, int64_t* pixels) const {
     const Window& w = s_.window;
     const int64_t step = axes_.of[2].step;
     const int64_t end = tile.first(2) + outputs_[2] * step;
@@ -478,11 +485,11 @@ class WinogradProduct {
         const int64_t line = ((tile.image() * w.out[0] + z) * w.out[1] + y) * w.out[2];
         const bool is_line = z < w.out[0] && y < w.out[1];
         for (int64_t x = tile.first(2); x != end; x += step) {
-          *places++ = is_line && x < w.out[2] ? (line + x) * args_.step(s_) + column : -1;
+          *pixels++ = is_line && x < w.out[2] ? line + x : -1;
         }
       }
     }
-    return places;
+    return pixels;
   }
 
   const ConvSizes& s_;
@@ -512,10 +519,11 @@ Status run_directly(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given, i
   images.batch = count;
   NhwcConvArgs args = given;
   args.packed = nullptr;
-  args.x += first * s.window.in_count() * s.c_in;
+  args.x += first * s.window.in_count() * args.x_pixel(s);
   const int64_t pixel = first * s.window.out_count();
-  args.y += pixel * args.step(s);
-  if (args.z) args.z += pixel * s.c_out;
+  args.y += pixel * args.y_pixel(s);
+  if (args.z) args.z += pixel * args.z_pixel(s);
+  if (args.behind) args.behind += pixel * args.z_pixel(s);
   return run_nhwc_conv(run, images, args);
 }
 

@@ -1,134 +1,153 @@
 // Concat of images with channels last: the convolutions that make them write their channels of its
-// result, where nothing else reads them. Most of its channels, at least, as the image is then held
-// from the first of them on, and not long before.
+// result, and what else reads these reads them there. Most of its channels, at least, as the image
+// is then held from the first of them on, and none long before the next.
 //
-//   folio.nhwc.Conv, ConvChain -> Concat along the last axis
+//   folio.nhwc.Conv, ConvChain -> Concat along the last axis, folio.nhwc.Join
 //       -> the same over one image, which each gets from the one before; folio.nhwc.Join copies
 //          what others make into it
+//   Concat -> Concat: what makes the first one's images makes channels of the second one's
 //
 // Private: the result is never saved.
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_chain.h"
-#include "core/ops/op_nhwc_join.h"
+#include "core/passes/channel_readers.h"
 #include "core/passes/passes.h"
-#include "core/passes/pattern.h"
 
 namespace folio {
 namespace {
 
+constexpr NodeId kMostBetween = 4;  // nodes from one that writes to the next
+
 class JoinsInPlace {
  public:
-  explicit JoinsInPlace(Pattern& pattern) : p_(pattern) {}
+  explicit JoinsInPlace(Pattern& pattern) : p_(pattern), readers_(&pattern) {}
 
   void join() {
-    for (NodeId id = 0; id < p_.count(); ++id) {
-      if (p_.is(id, "Concat")) join_at(id);
-    }
+    // What joins another's result takes that one in.
+    for (NodeId id = p_.count() - 1; id >= 0; --id) join_at(id);
   }
 
  private:
-  // A convolution and its channels in the image.
+  // A convolution, or a join with what it copies, and its channels of the image, from `at` on.
   struct Writer {
     NodeId node = kNone;
+    NodeId join = kNone;  // which reads them as an image of their own
+    int64_t at = 0;
+    std::optional<ChannelJoin> copies;
+    bool writes() const { return !copies || !copies->parts.empty(); }
+  };
+  // What became channels of another image, and the first of them.
+  struct Place {
+    ValueId image = kNone;
     int64_t at = 0;
   };
-  // What becomes of a Concat's inputs.
-  struct Parts {
-    std::vector<Writer> writers;   // in the order in which they run
-    std::vector<ValueId> copied;   // the others, with
-    std::vector<int64_t> copy_at;  // their first channels
-    int64_t written = 0;           // channels, of
-    int64_t channels = 0;
-  };
 
-  void join_at(NodeId concat) {
-    const ValueId image = p_.node(concat).outputs[0];
-    const Dims* const dims = image_dims(concat);
-    if (!dims || p_.is_output(image)) return;
-    Parts parts = parts_of(concat, *dims);
-    if (2 * parts.written <= parts.channels || !(dims->back() == Dim::of(parts.channels))) return;
-    if (parts.copied.empty()) p_.remove(concat);
-    ValueId begun = kNone;
-    for (const Writer& writer : parts.writers) {
-      const bool is_last = parts.copied.empty() && &writer == &parts.writers.back();
-      const ValueId made = is_last ? image : begun_image(image, p_.node(writer.node).name);
-      write_into({writer.at, parts.channels}, writer.node, begun, made);
-      begun = made;
-    }
-    if (parts.copied.empty()) return;
-    parts.copied.insert(parts.copied.begin(), begun);
-    Node copy = make_node(p_.node(concat).name, kNhwcDomain, "Join", 1, std::move(parts.copied));
-    copy.attributes.set(ints_attribute("at", std::move(parts.copy_at)));
-    p_.replace(concat, std::move(copy));
-  }
-
-  // No channels where an input may not fit.
-  Parts parts_of(NodeId concat, const Dims& joined) const {
-    Parts parts;
-    const auto count = static_cast<NodeId>(p_.node(concat).inputs.size());
-    // The whole image is held from its first channels on: not through what else stands between.
-    const NodeId first = concat - (2 * count + 2);
-    for (NodeId i = 0; i < count; ++i) {
-      const ValueId x = p_.input(concat, static_cast<size_t>(i));
-      const std::optional<int64_t> channels = channels_beside(x, joined);
-      if (!channels) return {};
-      const NodeId writer = writer_of(x, concat);
-      if (writer >= std::max<NodeId>(first, 0)) {
-        parts.writers.push_back({writer, parts.channels});
-        parts.written += *channels;
-      } else {
-        parts.copied.push_back(x);
-        parts.copy_at.push_back(parts.channels);
-      }
-      parts.channels += *channels;
-    }
-    std::sort(parts.writers.begin(), parts.writers.end(),
+  void join_at(NodeId id) {
+    const std::optional<ChannelJoin> join = readers_.join_of(id);
+    if (!join || join->begun != kNone || p_.is_output(p_.node(id).outputs[0])) return;
+    std::vector<Writer> writers;
+    if (2 * find_writers({id, kNone, 0, *join}, &writers) <= join->channels) return;
+    std::sort(writers.begin(), writers.end(),
               [](const Writer& a, const Writer& b) { return a.node < b.node; });
-    return parts;
+    const ValueId image = p_.node(id).outputs[0];
+    const auto last = std::find_if(writers.rbegin(), writers.rend(),
+                                   [](const Writer& writer) { return writer.writes(); });
+    moved_.clear();
+    ValueId begun = kNone;
+    for (Writer& writer : writers) {
+      const ValueId part = p_.node(writer.node).outputs[0];
+      const bool is_last = &writer == &*last;
+      const ValueId made = is_last           ? image
+                           : writer.writes() ? begun_image(image, p_.node(writer.node).name)
+                                             : begun;
+      write(&writer, join->channels, begun, made);
+      begun = made;
+      if (part == image) continue;
+      readers_.read_from(part, begun, writer.at, writer.join);
+      moved_[part] = {begun, writer.at};
+    }
   }
 
-  // Of a Concat along the last of 3 to 5 axes; null: it is none.
-  const Dims* image_dims(NodeId concat) const {
-    const ValueId image = p_.node(concat).outputs[0];
-    const Dims* const dims = p_.is_float(image) ? p_.dims(image) : nullptr;
-    if (!dims || dims->size() < 3 || dims->size() > 5) return nullptr;
-    const auto rank = static_cast<int64_t>(dims->size());
-    const auto axis = p_.node(concat).attributes.get_int("axis", 1);
-    return axis.is_ok() && (axis.value() == rank - 1 || axis.value() == -1) ? dims : nullptr;
+  // Those of a join, and of joins that it takes in, with itself. Gives how many channels
+  // convolutions write.
+  int64_t find_writers(Writer join, std::vector<Writer>* writers) const {
+    const ChannelJoin all = std::move(*join.copies);
+    ChannelJoin copies;
+    int64_t written = 0;
+    NodeId next = join.node;
+    for (const size_t i : last_made_first(all)) {
+      const JoinPart& part = all.parts[i];
+      const NodeId maker = maker_of(all, i, join.node);
+      const int64_t at = join.at + part.at;
+      if (maker == kNone || maker < next - kMostBetween) {
+        copies.images.push_back(all.images[i]);
+        copies.parts.push_back({at, part.from, part.count});
+        continue;
+      }
+      next = maker;
+      if (std::optional<ChannelJoin> inner = readers_.join_of(maker)) {
+        written += find_writers({maker, join.node, at, std::move(inner)}, writers);
+      } else {
+        writers->push_back({maker, join.node, at, std::nullopt});
+        written += part.count;
+      }
+    }
+    join.copies = std::move(copies);
+    writers->push_back(std::move(join));
+    return written;
   }
 
-  // The channels of an image whose other dims are those of the joined one in every run.
-  std::optional<int64_t> channels_beside(ValueId x, const Dims& joined) const {
-    const Dims* const dims = p_.dims(x);
-    if (!dims || dims->size() != joined.size() || !dims->back().is_value()) return std::nullopt;
-    Dims same = *dims;
-    same.back() = joined.back();
-    if (!p_.same_dims(same, joined)) return std::nullopt;
-    return dims->back().value;
+  std::vector<size_t> last_made_first(const ChannelJoin& join) const {
+    std::vector<size_t> order(join.images.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      const NodeId of_a = p_.producer(join.images[a]);
+      const NodeId of_b = p_.producer(join.images[b]);
+      return of_a != of_b ? of_a > of_b : a < b;
+    });
+    return order;
   }
 
-  // The convolution that makes `x` for this Concat alone, and can write it there.
-  NodeId writer_of(ValueId x, NodeId concat) const {
-    if (p_.sole_reader(x) != concat) return kNone;
-    const NodeId id = p_.producer(x);
-    if (id == kNone || p_.node(id).attributes.has(kJoinedAttribute)) return kNone;
-    const bool is_chain = p_.is(id, "ConvChain", kNhwcDomain);
-    if (!is_chain && !p_.is(id, "Conv", kNhwcDomain)) return kNone;
-    if (p_.input(id, is_chain ? kChainZ : kConvZ) != kNone) return kNone;
-    const ValueId weights = p_.input(id, is_chain ? weights_of_step(kLastStep) : 1);
-    const std::optional<Shape> w = weights == kNone ? std::nullopt : p_.shape(weights);
-    const auto group = p_.node(id).attributes.get_int("group", 1);  // of a chain's last step 1
-    return w && group.is_ok() && leaves_room(w->dims(), group.value()) ? id : kNone;
+  // The convolution, or join, that makes image `i` of a join and can write it there: all of it goes
+  // there once, and who else reads it can read it there.
+  NodeId maker_of(const ChannelJoin& join, size_t i, NodeId id) const {
+    const ValueId x = join.images[i];
+    const JoinPart& part = join.parts[i];
+    const NodeId maker = p_.producer(x);
+    if (maker == kNone || part.from != 0 || part.count != readers_.channels(x) ||
+        std::count(join.images.begin(), join.images.end(), x) != 1 || !readers_.can_all(x, id)) {
+      return kNone;
+    }
+    if (const std::optional<ChannelJoin> inner = readers_.join_of(maker)) {
+      return inner->begun == kNone ? maker : kNone;
+    }
+    const std::optional<ConvStep> step = last_step(p_, maker);
+    const bool is_free = step && !p_.node(maker).attributes.has(kJoinedAttribute);
+    return is_free && has_room(p_, *step) ? maker : kNone;
   }
 
   ValueId begun_image(ValueId image, const std::string& name) {
     return p_.add_value(name + "/joined", p_.graph().value(image).type);
   }
 
-  void write_into(const JoinPlace& place, NodeId id, ValueId begun, ValueId made) {
-    const Node& old = p_.node(id);
+  void write(Writer* writer, int64_t channels, ValueId begun, ValueId made) {
+    if (!writer->writes()) return p_.remove(writer->node);
+    if (writer->copies) {
+      ChannelJoin& join = *writer->copies;
+      join.begun = begun;
+      join.channels = channels;
+      for (size_t i = 0; i < join.images.size(); ++i) {
+        const auto moved = moved_.find(join.images[i]);
+        if (moved == moved_.end()) continue;
+        join.images[i] = moved->second.image;
+        join.parts[i].from += moved->second.at;
+      }
+      return readers_.set_join(writer->node, join, made);
+    }
+    const Node& old = p_.node(writer->node);
     Node node = make_node(old.name, kNhwcDomain, old.op_type, 1, old.inputs);
     node.attributes = old.attributes;
     if (begun != kNone) {
@@ -136,12 +155,14 @@ class JoinsInPlace {
       node.inputs.resize(into, kNone);
       node.inputs.push_back(begun);
     }
-    set_join_place(place, &node.attributes);
+    set_join_place({writer->at, channels}, &node.attributes);
     node.outputs = {made};
-    p_.replace(id, std::move(node));
+    p_.replace(writer->node, std::move(node));
   }
 
   Pattern& p_;
+  ChannelReaders readers_;
+  std::unordered_map<ValueId, Place> moved_;
 };
 
 }  // namespace
@@ -149,7 +170,7 @@ class JoinsInPlace {
 void join_in_place(Model* model) {
   bool changed = false;
   for_each_graph(
-      &model->graph, &changed, [](Pattern& p) { JoinsInPlace(p).join(); }, "Concat");
+      &model->graph, &changed, [](Pattern& p) { JoinsInPlace(p).join(); }, "Conv");
 }
 
 }  // namespace folio

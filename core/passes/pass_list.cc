@@ -96,6 +96,8 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
 void choose_forms(Model* model, int64_t winograd_tiles) {
   if (winograd_tiles > 0) choose_winograd(model, winograd_tiles);
   chain_convs(model);
+  add_behind(model);
+  read_channels(model);
   join_in_place(model);
   read_transposed(model);
   keep_halves(model);

@@ -139,6 +139,13 @@ void choose_winograd(Model* model, int64_t fewest_tiles = kWinogradTiles);
 // them is large.
 void chain_convs(Model* model);
 
+// Convolutions with channels last take in the Add behind their function.
+void add_behind(Model* model);
+
+// Who reads channels of an image with channels last, which Split and Slice would copy, reads the
+// image.
+void read_channels(Model* model);
+
 // Convolutions with channels last write where Concat would copy what they make; after chain_convs,
 // which looks for convolutions that make images of their own.
 void join_in_place(Model* model);

@@ -69,6 +69,8 @@ class Pattern {
   // The node that alone reads the value, once; kNone: several, none, a subgraph or an output.
   NodeId sole_reader(ValueId value) const;
   bool is_read_once(ValueId value) const;
+  // The live nodes that read the value as an input, once for each such input.
+  std::vector<NodeId> readers_of(ValueId value) const { return readers().of(value); }
   bool is_output(ValueId value) const { return is_output_[static_cast<size_t>(value)]; }
   // How often the value is read; outputs and captures count too.
   int reads(ValueId value) const { return uses_[static_cast<size_t>(value)]; }

@@ -586,11 +586,11 @@ void add_winograd_slots(std::vector<Slot>* list) {
                    {floats<36>()},
                    {floats<16>(), ints<0, 1>()},
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
-                     int64_t places[16];
-                     for (int64_t i = 0; i < 16; ++i) places[i] = i * n;
+                     int64_t pixels[16];
+                     for (int64_t i = 0; i < 16; ++i) pixels[i] = i;
                      FolioWinogradOutput a{};
                      a.tiles = 1, a.channels = n, a.m = p.f(0), a.plane_stride = n;
-                     a.row_stride = n, a.places = places, a.y = p.to_f(0);
+                     a.row_stride = a.y_step = n, a.pixels = pixels, a.y = p.to_f(0);
                      const int32_t is_finite = k.winograd_output_f32(&a);
                      std::memcpy(p.out[1], &is_finite, sizeof is_finite);
                    },

@@ -214,19 +214,20 @@ TEST(Winograd, PixelsAreTransformedWhereverTheyLie) {
   }
 }
 
-// Products, places and all that is added, with room between the pixels.
+// Products, pixels and all that is added, with room between the pixels of both.
 struct OutputData {
   OutputData(const Tile& of, const Strides& s)
       : tile(of),
         plane_stride(s.tiles * s.row_stride + 2),
-        y_stride(s.channels + 3),
+        y_step(s.channels + 3),
+        addend_step(s.channels + 5),
         m(random_floats(static_cast<size_t>(tile.planes * plane_stride), 2)),
         scale(random_floats(static_cast<size_t>(s.channels), 3)),
         bias(random_floats(static_cast<size_t>(s.channels), 4)),
-        addend(random_floats(static_cast<size_t>(s.tiles * tile.outputs * y_stride), 5)) {
+        addend(random_floats(static_cast<size_t>(s.tiles * tile.outputs * addend_step), 5)) {
     const int64_t count = s.tiles * tile.outputs;
     for (int64_t k = 0; k < count; ++k) {  // backwards, some of them outside of the image
-      places.push_back(k % 5 == 3 ? -1 : (count - 1 - k) * y_stride);
+      pixels.push_back(k % 5 == 3 ? -1 : count - 1 - k);
     }
   }
   FolioWinogradOutput args(const Strides& s, float* y) const {
@@ -236,7 +237,9 @@ struct OutputData {
     a.m = m.data();
     a.plane_stride = plane_stride;
     a.row_stride = s.row_stride;
-    a.places = places.data();
+    a.pixels = pixels.data();
+    a.y_step = y_step;
+    a.addend_step = addend_step;
     a.y = y;
     a.line_taps = tile.line_taps;
     return a;
@@ -249,14 +252,16 @@ struct OutputData {
     return transformed(tile, tile.for_outputs, x);
   }
   Tile tile;
-  int64_t plane_stride, y_stride;
+  int64_t plane_stride, y_step, addend_step;
+  // Floats of y.
+  size_t y_floats() const { return pixels.size() * static_cast<size_t>(y_step); }
   std::vector<float> m, scale, bias, addend;
-  std::vector<int64_t> places;
+  std::vector<int64_t> pixels;
 };
 
 void expect_outputs(const LevelUnderTest& level, const Tile& tile, const Strides& s, bool all) {
   const OutputData data(tile, s);
-  Guarded y(std::vector<float>(data.addend.size(), 77.0F), 1);
+  Guarded y(std::vector<float>(data.y_floats(), 77.0F), 1);
   FolioWinogradOutput args = data.args(s, y.data());
   args.scale = all ? data.scale.data() : nullptr;
   args.bias = all ? data.bias.data() : nullptr;
@@ -270,16 +275,17 @@ void expect_outputs(const LevelUnderTest& level, const Tile& tile, const Strides
     const int64_t t = i / s.channels / tile.outputs;
     const int64_t k = i / s.channels % tile.outputs;
     const int64_t c = i % s.channels;
-    const int64_t place = data.places[static_cast<size_t>(t * tile.outputs + k)];
-    if (place < 0) continue;
+    const int64_t pixel = data.pixels[static_cast<size_t>(t * tile.outputs + k)];
+    if (pixel < 0) continue;
     const Transformed sums = data.sums(s, t, c);
     const double sum = sums.value[static_cast<size_t>(k)];
     double expected = sum;
     double bound = 10 * kEpsilon * sums.bound[static_cast<size_t>(k)];
-    const auto at = static_cast<size_t>(place + c);
+    const auto at = static_cast<size_t>(pixel * data.y_step + c);
     if (all) {
       const double factor = data.scale[static_cast<size_t>(c)];
-      expected = expected * factor + data.bias[static_cast<size_t>(c)] + data.addend[at];
+      const auto added = static_cast<size_t>(pixel * data.addend_step + c);
+      expected = expected * factor + data.bias[static_cast<size_t>(c)] + data.addend[added];
       bound = bound * std::abs(factor) + 4 * kEpsilon * (std::abs(sum * factor) + 2);
       expected = expected < 0 ? expected / 2 : expected;
     }
@@ -305,7 +311,7 @@ TEST(Winograd, ProductsBecomePixelsWithAllThatIsAdded) {
 void expect_notice(const LevelUnderTest& level, const Tile& tile, int64_t channels) {
   const Strides s{2, channels, channels};
   OutputData data(tile, s);
-  std::vector<float> y(data.addend.size());
+  std::vector<float> y(data.y_floats());
   for (int64_t e = 0; e < tile.planes; ++e) {
     for (const int64_t c : {int64_t{0}, channels - 1}) {
       for (const float bad : {INFINITY, -INFINITY, NAN}) {
@@ -346,15 +352,16 @@ void expect_convolution(const LevelUnderTest& level, const Tile& tile) {
   const FolioWinogradInput input{1, 16, x.data(), v.data(), 16, 16, tile.line_taps};
   level.kernels.winograd_input_f32(&input);
   for (size_t i = 0; i < v.size(); ++i) v[i] *= u[i];
-  std::vector<int64_t> places;
-  for (int64_t k = 0; k < tile.outputs; ++k) places.push_back(k * 16);
+  std::vector<int64_t> pixels;
+  for (int64_t k = 0; k < tile.outputs; ++k) pixels.push_back(k);
   FolioWinogradOutput output{};
   output.tiles = 1;
   output.channels = 16;
   output.m = v.data();
   output.plane_stride = 16;
   output.row_stride = 16;
-  output.places = places.data();
+  output.pixels = pixels.data();
+  output.y_step = 16;
   output.y = y.data();
   output.line_taps = tile.line_taps;
   EXPECT_EQ(level.kernels.winograd_output_f32(&output), 1);

@@ -329,6 +329,70 @@ bool branches(GraphDraw& g) {
   return true;
 }
 
+// What a layer of a block makes of `from`: products, filters over one channel each, or two of them,
+// and perhaps what it was added to.
+Held layer_of_block(GraphDraw& g, const Held& from) {
+  constexpr int64_t kFilters[] = {16, 16, 20, 24, 32};
+  const auto conv = [&](const Held& x, int64_t filters, int64_t size, int64_t group) {
+    const int64_t channels = x.dims[1] / group;
+    const std::string w = g.weight({filters, channels, size, size}, range_for(channels * size));
+    const std::string y =
+        g.node("Conv", {x.name, w},
+               {ints("pads", {size / 2, size / 2, size / 2, size / 2}), integer("group", group)});
+    return Held{g.draw().one_in(4) ? y : draw_function(g, y, filters),
+                {x.dims[0], filters, x.dims[2], x.dims[3]}};
+  };
+  const int64_t size = g.draw().one_in(2) ? 3 : 1;
+  const int64_t channels = from.dims[1];
+  if (g.draw().one_in(4)) return conv(from, channels, 3, channels);
+  Held y = conv(from, g.draw().one_in(2) ? channels : g.draw().of(kFilters), size, 1);
+  if (g.draw().one_in(3)) y = conv(y, y.dims[1], 3, y.dims[1]);
+  if (y.dims[1] == channels && g.draw().one_in(2)) {
+    y.name = g.draw().one_in(2) ? g.node("Add", {y.name, from.name})
+                                : g.node("Add", {from.name, y.name});
+  }
+  return y;
+}
+
+Held joined_channels(GraphDraw& g, const std::vector<Held>& parts) {
+  std::vector<std::string> names;
+  Dims64 dims = parts[0].dims;
+  dims[1] = 0;
+  for (const Held& part : parts) {
+    names.push_back(part.name);
+    dims[1] += part.dims[1];
+  }
+  return {g.node("Concat", names, {integer("axis", 1)}), dims};
+}
+
+// Blocks as YOLO, ELAN, DenseNet and GhostNet have them: layers that read channels of an image, or
+// of all that was made before, which is joined.
+bool block(GraphDraw& g) {
+  const Held* held = g.pick_rank(4);
+  if (!held || 8 * count_of(held->dims) > kMostElements || held->dims[1] < 2) return false;
+  const Held x = *held;
+  const int64_t all = x.dims[1];
+  std::vector<Held> parts{x};
+  if (g.draw().one_in(2)) {
+    const int64_t first = g.between(1, all - 1);
+    const auto names =
+        g.nodes("Split", {x.name, g.ints({first, all - first})}, 2, {integer("axis", 1)});
+    parts = {{names[0], {x.dims[0], first, x.dims[2], x.dims[3]}},
+             {names[1], {x.dims[0], all - first, x.dims[2], x.dims[3]}}};
+  }
+  for (int64_t layers = g.between(1, 3); layers > 0; --layers) {
+    const bool reads_all = parts.size() > 1 && g.draw().one_in(3);
+    const Held from = reads_all ? joined_channels(g, parts) : parts.back();
+    parts.push_back(layer_of_block(g, from));
+  }
+  if (g.draw().one_in(4)) std::swap(parts.front(), parts.back());
+  if (g.draw().one_in(8)) parts.push_back(parts[0]);
+  if (g.draw().one_in(6)) g.hold(parts[1].name, parts[1].dims);
+  const Held y = joined_channels(g, parts);
+  if (count_of(y.dims) <= kMostElements) g.hold(y.name, y.dims);
+  return true;
+}
+
 // Something around an image that a pool is to see.
 bool padded_pool(GraphDraw& g) {
   constexpr float kValues[] = {0, 0, -1, 0.5F, -std::numeric_limits<float>::infinity()};
@@ -403,14 +467,31 @@ bool across_channels(GraphDraw& g) {
   return true;
 }
 
-constexpr Step kSteps[] = {conv,      conv,           conv,
-                           conv,      conv,           conv,
-                           pool,      gate,           affine,
-                           resize,    shuffle,        depth_to_space,
-                           focus,     turned,         conv_transpose,
-                           normalize, functions,      branches,
-                           branches,  padded_pool,    beside_constant,
-                           tokens,    across_channels};
+constexpr Step kSteps[] = {conv,
+                           conv,
+                           conv,
+                           conv,
+                           conv,
+                           conv,
+                           pool,
+                           gate,
+                           affine,
+                           resize,
+                           shuffle,
+                           depth_to_space,
+                           focus,
+                           turned,
+                           conv_transpose,
+                           normalize,
+                           functions,
+                           branches,
+                           branches,
+                           padded_pool,
+                           beside_constant,
+                           tokens,
+                           across_channels,
+                           block,
+                           block};
 
 }  // namespace
 

@@ -142,12 +142,12 @@ static int32_t winograd_output_f32__ref(const FolioWinogradOutput* args) {
       if (args->line_taps == 0) transform(kOutput, 4, m, y);
       for (int64_t k = 0; k < outputs; ++k) {
         if (y[k] - y[k] != 0.0f) is_finite = 0;
-        const int64_t at = args->places[t * outputs + k];
+        const int64_t at = args->pixels[t * outputs + k];
         if (at < 0) continue;
         float v = args->scale ? y[k] * args->scale[c] : y[k];
         if (args->bias) v += args->bias[c];
-        if (args->addend) v += args->addend[at + c];
-        args->y[at + c] = activate(args->activation, args->clip_lo, args->clip_hi, v);
+        if (args->addend) v += args->addend[at * args->addend_step + c];
+        args->y[at * args->y_step + c] = activate(args->activation, args->clip_lo, args->clip_hi, v);
       }
     }
   }

@@ -242,11 +242,14 @@ typedef struct WinogradChannels {
 } WinogradChannels;
 
 template <int kWhole>
-VFN void winograd_end(const FolioWinogradOutput* args, const WinogradChannels* channels, int64_t at,
-                      V y) {
+VFN void winograd_end(const FolioWinogradOutput* args, const WinogradChannels* channels,
+                      int64_t pixel, int64_t c, V y) {
   V v = args->scale ? v_fma(y, channels->scale, channels->bias) : v_add(y, channels->bias);
-  if (args->addend) v = v_add(v, winograd_load<kWhole>(args->addend + at, channels->mask));
-  winograd_store<kWhole>(args->y + at, channels->mask,
+  if (args->addend) {
+    const float* addend = args->addend + pixel * args->addend_step + c;
+    v = v_add(v, winograd_load<kWhole>(addend, channels->mask));
+  }
+  winograd_store<kWhole>(args->y + pixel * args->y_step + c, channels->mask,
                          v_activate(v, args->activation, args->clip_lo, args->clip_hi));
 }
 
@@ -262,29 +265,29 @@ VFN WinogradChannels winograd_channels(const FolioWinogradOutput* args, int64_t 
 /* Four outputs, channel c on. */
 template <int kWhole>
 VFN void winograd_end_line(const FolioWinogradOutput* args, const WinogradChannels* channels,
-                           const int64_t* places, int64_t c, const V* y) {
+                           const int64_t* pixels, int64_t c, const V* y) {
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
-    if (places[j] >= 0) winograd_end<kWhole>(args, channels, places[j] + c, y[j]);
+    if (pixels[j] >= 0) winograd_end<kWhole>(args, channels, pixels[j], c, y[j]);
   }
 }
 
 /* Of a last vector that is not whole: not in line, which would be as much code again. */
 static __attribute__((noinline)) void winograd_end_tail(const FolioWinogradOutput* args,
                                                         const WinogradChannels* channels,
-                                                        const int64_t* places, int64_t c,
+                                                        const int64_t* pixels, int64_t c,
                                                         const V* y) {
-  winograd_end_line<0>(args, channels, places, c, y);
+  winograd_end_line<0>(args, channels, pixels, c, y);
 }
 
 /* Gives their sum. */
 template <int kWhole>
 VFN V winograd_end_outputs(const FolioWinogradOutput* args, const WinogradChannels* channels,
-                           const int64_t* places, int64_t c, const V* y) {
+                           const int64_t* pixels, int64_t c, const V* y) {
   if (kWhole) {
-    winograd_end_line<1>(args, channels, places, c, y);
+    winograd_end_line<1>(args, channels, pixels, c, y);
   } else {
-    winograd_end_tail(args, channels, places, c, y);
+    winograd_end_tail(args, channels, pixels, c, y);
   }
   return v_add(v_add(y[0], y[1]), v_add(y[2], y[3]));
 }
@@ -301,7 +304,7 @@ VFN V winograd_output_line_lanes(const FolioWinogradOutput* args, int64_t t, int
   }
   if (kTaps == 3) winograd_output_line(d, y);
   if (kTaps == 4) winograd_output_seven(d, y);
-  return winograd_end_outputs<kWhole>(args, &channels, args->places + t * FOLIO_WINOGRAD_SIDE, c,
+  return winograd_end_outputs<kWhole>(args, &channels, args->pixels + t * FOLIO_WINOGRAD_SIDE, c,
                                       y);
 }
 
@@ -309,7 +312,7 @@ VFN V winograd_output_line_lanes(const FolioWinogradOutput* args, int64_t t, int
 template <int kWhole>
 VFN V winograd_output_lanes(const FolioWinogradOutput* args, int64_t t, int64_t c, VM mask) {
   const float* m = args->m + t * args->row_stride + c;
-  const int64_t* places = args->places + t * FOLIO_WINOGRAD_OUTPUTS;
+  const int64_t* pixels = args->pixels + t * FOLIO_WINOGRAD_OUTPUTS;
   const WinogradChannels channels = winograd_channels<kWhole>(args, c, mask);
   V half[6][4]; /* [column][row] */
 #pragma GCC unroll 6
@@ -329,7 +332,7 @@ VFN V winograd_output_lanes(const FolioWinogradOutput* args, int64_t t, int64_t 
 #pragma GCC unroll 6
     for (int j = 0; j < 6; ++j) d[j] = half[j][i];
     winograd_output_line(d, y);
-    total = v_add(total, winograd_end_outputs<kWhole>(args, &channels, places + 4 * i, c, y));
+    total = v_add(total, winograd_end_outputs<kWhole>(args, &channels, pixels + 4 * i, c, y));
   }
   return total;
 }

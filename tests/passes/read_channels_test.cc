@@ -1,0 +1,439 @@
+// read_channels and join_in_place together: who reads channels of an image that Split, Slice or
+// Concat would copy reads the image, with the bits it has apart.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/ops/op_nhwc.h"
+#include "core/ops/op_nhwc_join.h"
+#include "tests/passes/pass_tester.h"
+#include "tests/support/op_tester.h"
+
+namespace folio {
+namespace {
+
+using model_writer::Dim;
+using model_writer::GraphWriter;
+using model_writer::ModelWriter;
+
+struct ConvShape {
+  int64_t channels = 32, filters = 32;
+  int64_t kernel = 1;
+  int64_t group = 1;
+  const char* function = "Relu";
+  int64_t stride = 1, dilation = 1;
+};
+
+// A network behind a convolution, whose image is "stem".
+class Network {
+ public:
+  Network(int64_t stem, int64_t batch, int64_t side) : batch_(batch), side_(side) {
+    graph().input("x", f32_type({batch, 8, side, side}));
+    conv("x", "stem", {.channels = 8, .filters = stem, .kernel = 3});
+  }
+
+  GraphWriter& graph() { return writer_.graph(); }
+  ModelWriter& writer() { return writer_; }
+
+  void conv(const std::string& x, const std::string& y, const ConvShape& s) {
+    const std::string w = y + "_w";
+    const int64_t each = s.channels / s.group;
+    graph().initializer(f32_tensor(
+        w, {s.filters, each, s.kernel, s.kernel},
+        small_wave(s.filters * each * s.kernel * s.kernel, 0.1F * static_cast<float>(y.size()))));
+    graph().initializer(f32_tensor(y + "_b", {s.filters}, wave(s.filters)));
+    const std::string function = s.function;
+    const std::string made = function.empty() ? y : y + "_sum";
+    const int64_t pad = s.kernel / 2 * s.dilation;
+    graph()
+        .node("Conv", {x, w, y + "_b"}, {made})
+        .attr_int("group", s.group)
+        .attr_ints("strides", {s.stride, s.stride})
+        .attr_ints("dilations", {s.dilation, s.dilation})
+        .attr_ints("pads", {pad, pad, pad, pad});
+    if (!function.empty()) graph().node(function, {made}, {y});
+    made_.push_back(y);
+  }
+  void add(const std::string& a, const std::string& b, const std::string& y) {
+    graph().node("Add", {a, b}, {y});
+    made_.push_back(y);
+  }
+  void split(const std::string& x, const std::vector<std::string>& parts,
+             const std::vector<int64_t>& sizes) {
+    graph().initializer(i64_tensor(x + "_sizes", {static_cast<int64_t>(sizes.size())}, sizes));
+    graph().node("Split", {x, x + "_sizes"}, parts).attr_int("axis", 1);
+    made_.insert(made_.end(), parts.begin(), parts.end());
+  }
+  void slice(const std::string& x, const std::string& y, int64_t from, int64_t to,
+             int64_t step = 1) {
+    graph().initializer(i64_tensor(y + "_from", {1}, {from}));
+    graph().initializer(i64_tensor(y + "_to", {1}, {to}));
+    graph().initializer(i64_tensor(y + "_axis", {1}, {1}));
+    graph().initializer(i64_tensor(y + "_step", {1}, {step}));
+    graph().node("Slice", {x, y + "_from", y + "_to", y + "_axis", y + "_step"}, {y});
+    made_.push_back(y);
+  }
+  void concat(const std::vector<std::string>& parts, const std::string& y) {
+    graph().node("Concat", parts, {y}).attr_int("axis", 1);
+    made_.push_back(y);
+  }
+  void output(const std::string& y) {
+    graph().output(y, f32_type({Dim("n"), Dim("c"), Dim("i"), Dim("j")}));
+    outputs_.push_back(y);
+  }
+  // Everything is read elsewhere, too, so that nothing becomes part of an image.
+  void set_apart() {
+    for (const std::string& y : made_) {
+      if (std::find(outputs_.begin(), outputs_.end(), y) == outputs_.end()) {
+        graph().output(y, f32_type({Dim("n"), Dim("c"), Dim("i"), Dim("j")}));
+      }
+    }
+  }
+
+  size_t output_count() const { return outputs_.size(); }
+  Tensor image() const {
+    return make_tensor<float>(Shape{batch_, 8, side_, side_}, wave(batch_ * 8 * side_ * side_));
+  }
+
+ private:
+  ModelWriter writer_ = plain_model();
+  int64_t batch_, side_;
+  std::vector<std::string> made_;
+  std::vector<std::string> outputs_;
+};
+
+struct NetworkCase {
+  const char* name;
+  void (*add)(Network& n);
+  int64_t stem = 64, batch = 1, side = 12;
+};
+
+Network network_of(const NetworkCase& c, bool is_apart) {
+  Network network(c.stem, c.batch, c.side);
+  c.add(network);
+  if (is_apart) network.set_apart();
+  return network;
+}
+
+// How often what copies channels, and what reads or writes some, is left.
+struct Found {
+  int copies = 0;
+  int reads = 0;
+  int writes = 0;
+  friend bool operator==(const Found&, const Found&) = default;
+};
+std::ostream& operator<<(std::ostream& out, const Found& f) {
+  return out << f.copies << " that copy, " << f.reads << " that read, " << f.writes
+             << " that write channels";
+}
+
+Found found(const NetworkCase& c, bool is_apart = false) {
+  Network network = network_of(c, is_apart);
+  const auto model = optimized(network.writer(), Optimize::kAll);
+  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
+  if (!model.is_ok()) return {};
+  choose_forms(model.value().get(), kWinogradTiles);
+  Found f;
+  for (const Node& node : model.value()->graph.nodes) {
+    if (node.dead) continue;
+    const std::string& type = node.op_type;
+    const bool is_join = type == "Join";
+    f.copies += is_join || type == "Concat" || type == "Split" || type == "Slice" ? 1 : 0;
+    f.writes += !is_join && node.attributes.has(kJoinedAttribute) ? 1 : 0;
+    for (const AttributeDef& attribute : node.attributes.all()) {
+      const std::string& name = attribute.name;
+      const bool is_x = name.size() >= 4 && name.substr(name.size() - 4) == kXAtAttribute;
+      f.reads += is_x || name == kZAtAttribute ? 1 : 0;
+    }
+  }
+  return f;
+}
+
+// The outputs that the network has anyway, of the first run and of one with packed weights.
+std::vector<std::vector<float>> outputs(const NetworkCase& c, bool is_apart, int threads) {
+  Network network = network_of(c, is_apart);
+  SessionOptions options;
+  options.threads = threads;
+  const auto session = open_session(network.writer(), options);
+  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
+  if (!session.is_ok()) return {};
+  std::vector<std::vector<float>> out;
+  for (int run = 0; run < 2; ++run) {
+    const auto values = run_all(*session.value(), {{"x", Value(network.image())}});
+    EXPECT_TRUE(values.is_ok()) << text_of(values.status());
+    if (!values.is_ok()) return {};
+    for (size_t i = 0; i < network.output_count(); ++i) {
+      out.push_back(floats_of(values.value()[i]));
+    }
+    EXPECT_TRUE(session.value()->wait_packed(std::chrono::milliseconds(-1)));
+  }
+  return out;
+}
+
+// All of `c` as it is and with nothing in one image.
+void expect_same(const NetworkCase& c) {
+  SCOPED_TRACE(c.name);
+  const auto expected = outputs(c, true, 1);
+  ASSERT_FALSE(expected.empty());
+  for (const int threads : {1, 2, 5}) {
+    const auto got = outputs(c, false, threads);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i].size(), expected[i].size());
+      EXPECT_EQ(std::memcmp(got[i].data(), expected[i].data(), got[i].size() * sizeof(float)), 0)
+          << "output " << i << ", " << threads << " threads";
+    }
+  }
+}
+
+// One convolution for each half of the image.
+template <int64_t kFilters, int64_t kKernel, int64_t kGroup, int64_t kStride = 1,
+          int64_t kDilation = 1>
+void halves(Network& n) {
+  n.split("stem", {"a", "b"}, {24, 40});
+  n.conv("a", "of_a", {.channels = 24, .filters = 16, .kernel = kKernel});
+  n.conv("b", "of_b", {40, kFilters, kKernel, kGroup, "Relu", kStride, kDilation});
+  n.output("of_a");
+  n.output("of_b");
+}
+
+const NetworkCase kReaders[] = {
+    {"pixels", halves<20, 1, 1>},
+    {"pixels, strided", halves<20, 1, 1, 2>, 64, 2, 13},
+    {"3x3", halves<40, 3, 1>, 64, 2, 21},
+    {"3x3, strided", halves<40, 3, 1, 2>, 64, 2, 21},
+    {"3x3, dilated", halves<16, 3, 1, 1, 4>, 64, 2, 21},
+    {"5x5", halves<17, 5, 1>, 64, 1, 40},
+    {"groups", halves<32, 3, 2>, 64, 2, 14},
+    {"small groups", halves<40, 3, 5>, 64, 2, 14},
+    {"filters over one channel each", halves<40, 3, 40>, 64, 2, 17},
+    {"filters of 5x5", halves<40, 5, 40>, 64, 2, 9},
+    {"filters of one tap", halves<40, 1, 40>, 64, 2, 9},
+};
+
+TEST(ReadChannels, ConvolutionsReadWhatSplitWouldCopy) {
+  for (const NetworkCase& c : kReaders) {
+    SCOPED_TRACE(c.name);
+    EXPECT_EQ(found(c), (Found{0, 2, 0}));
+    EXPECT_EQ(found(c, true).copies, 1);
+    expect_same(c);
+  }
+}
+
+TEST(ReadChannels, LinesOfFewChannels) {
+  const NetworkCase c = {"lines",
+                         [](Network& n) {
+                           n.split("stem", {"a", "b", "c"}, {8, 20, 4});
+                           n.conv("a", "of_a", {.channels = 8, .filters = 24, .kernel = 3});
+                           n.conv("b", "of_b", {20, 33, 5, 1, "Sigmoid"});
+                           n.conv("c", "of_c", {4, 16, 3, 1, "", 2, 2});
+                           for (const char* y : {"of_a", "of_b", "of_c"}) n.output(y);
+                         },
+                         32, 2, 37};
+  EXPECT_EQ(found(c), (Found{0, 3, 0}));
+  expect_same(c);
+}
+
+TEST(ReadChannels, ChainsReadWhatSplitWouldCopy) {
+  const NetworkCase c = {"chains",
+                         [](Network& n) {
+                           n.split("stem", {"a", "b"}, {40, 56});
+                           n.conv("a", "filtered", {40, 40, 3, 40});
+                           n.conv("filtered", "of_a", {.channels = 40, .filters = 24});
+                           n.conv("b", "wide", {.channels = 56, .filters = 64});
+                           n.conv("wide", "of_b", {64, 64, 3, 64});
+                           n.output("of_a");
+                           n.output("of_b");
+                         },
+                         96, 1, 90};
+  EXPECT_EQ(found(c), (Found{0, 2, 0}));
+  expect_same(c);
+}
+
+TEST(ReadChannels, SlicesOfAnImage) {
+  const NetworkCase taken = {"slices", [](Network& n) {
+                               n.slice("stem", "a", 8, 40);
+                               n.slice("stem", "b", -24, 1000);
+                               n.conv("a", "of_a", {.kernel = 3});
+                               n.conv("b", "of_b", {.channels = 24});
+                               n.output("of_a");
+                               n.output("of_b");
+                             }};
+  EXPECT_EQ(found(taken), (Found{0, 2, 0}));
+  expect_same(taken);
+  const NetworkCase left = {"every second one", [](Network& n) {
+                              n.slice("stem", "a", 0, 64, 2);
+                              n.conv("a", "of_a", {});
+                              n.output("of_a");
+                            }};
+  EXPECT_EQ(found(left).copies, 1);
+}
+
+TEST(ReadChannels, WhatOthersReadIsCopied) {
+  const NetworkCase tanh = {"a function", [](Network& n) {
+                              n.split("stem", {"a", "b"}, {32, 32});
+                              n.graph().node("Tanh", {"a"}, {"of_a"});
+                              n.conv("b", "of_b", {});
+                              n.output("of_a");
+                              n.output("of_b");
+                            }};
+  EXPECT_EQ(found(tanh), (Found{1, 0, 0}));
+  const NetworkCase few = {"few filters", [](Network& n) {
+                             n.split("stem", {"a", "b"}, {32, 32});
+                             n.conv("a", "of_a", {.filters = 2});
+                             n.conv("b", "of_b", {});
+                             n.output("of_a");
+                             n.output("of_b");
+                           }};
+  EXPECT_EQ(found(few), (Found{1, 0, 0}));
+}
+
+TEST(ReadChannels, SplitsOfSplits) {
+  const NetworkCase c = {"twice", [](Network& n) {
+                           n.split("stem", {"a", "b"}, {16, 48});
+                           n.split("b", {"c", "d"}, {20, 28});
+                           n.conv("a", "of_a", {.channels = 16});
+                           n.conv("c", "of_c", {.channels = 20});
+                           n.conv("d", "of_d", {.channels = 28, .kernel = 3});
+                           for (const char* y : {"of_a", "of_c", "of_d"}) n.output(y);
+                         }};
+  EXPECT_EQ(found(c), (Found{0, 3, 0}));
+  expect_same(c);
+}
+
+// A block of YOLOv8: halves of an image, of which one goes on, and all that was made.
+template <int kDepth, int64_t kChannels>
+void c2f(Network& n) {
+  n.conv("stem", "both", {.channels = 64, .filters = 2 * kChannels});
+  n.split("both", {"a", "m0"}, {kChannels, kChannels});
+  std::vector<std::string> parts = {"a", "m0"};
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string y = "m" + std::to_string(i + 1);
+    n.conv(parts.back(), y + "_first", {kChannels, kChannels, 3});
+    n.conv(y + "_first", y + "_second", {kChannels, kChannels, 3});
+    n.add(parts.back(), y + "_second", y);
+    parts.push_back(y);
+  }
+  n.concat(parts, "joined");
+  n.conv("joined", "y", {.channels = (kDepth + 2) * kChannels, .filters = 48});
+  n.output("y");
+}
+
+TEST(ReadChannels, BlocksOfYolo) {
+  const NetworkCase one = {"C2f", c2f<1, 32>, 64, 1, 20};
+  const NetworkCase two = {"C2f of two", c2f<2, 16>, 64, 2, 23};
+  EXPECT_EQ(found(one), (Found{0, 2, 2}));
+  EXPECT_EQ(found(two), (Found{0, 4, 3}));
+  expect_same(one);
+  expect_same(two);
+}
+
+// A layer reads all that the ones before it made.
+void dense(Network& n) {
+  std::vector<std::string> features = {"pool"};
+  n.graph().node("MaxPool", {"stem"}, {"pool"}).attr_ints("kernel_shape", {2, 2});
+  int64_t channels = 32;
+  for (int i = 0; i < 4; ++i, channels += 24) {
+    const std::string y = "layer" + std::to_string(i);
+    std::string x = features[0];
+    if (i > 0) n.concat(features, x = y + "_in");
+    n.conv(x, y + "_first", {.channels = channels, .filters = 48});
+    n.conv(y + "_first", y, {48, 24, 3, 1, ""});
+    features.push_back(y);
+  }
+  n.concat(features, "joined");
+  n.conv("joined", "y", {.channels = channels});
+  n.output("y");
+}
+
+TEST(ReadChannels, BlocksOfDenseNet) {
+  const NetworkCase c = {"dense", dense, 32, 2, 17};
+  EXPECT_EQ(found(c), (Found{1, 3, 4})) << "what MaxPool made is copied once";
+  expect_same(c);
+}
+
+// A convolution and a filter of what it made, side by side; then all of them, in halves again.
+void ghost(Network& n) {
+  n.conv("stem", "a", {.channels = 64, .filters = 24});
+  n.conv("a", "b", {24, 24, 3, 24});
+  n.concat({"a", "b"}, "ghost");
+  n.conv("ghost", "c", {.channels = 48, .filters = 20, .function = "Sigmoid"});
+  n.conv("c", "d", {20, 20, 3, 20, "HardSwish"});
+  n.concat({"d", "c"}, "turned");
+  n.split("turned", {"e", "f"}, {30, 10});
+  n.conv("e", "of_e", {.channels = 30, .filters = 16});
+  n.conv("f", "of_f", {10, 10, 3, 10});
+  n.output("of_e");
+  n.output("of_f");
+}
+
+TEST(ReadChannels, FiltersBesideWhatTheyRead) {
+  const NetworkCase c = {"ghost", ghost, 64, 2, 15};
+  EXPECT_EQ(found(c), (Found{0, 4, 4}));
+  expect_same(c);
+}
+
+// Halves that change places, and a part that is there twice.
+void turned(Network& n) {
+  n.split("stem", {"a", "b"}, {20, 44});
+  n.conv("b", "c", {.channels = 44, .filters = 20});
+  n.concat({"b", "c", "a", "a"}, "joined");
+  n.conv("joined", "y", {.channels = 104});
+  n.output("y");
+}
+
+TEST(ReadChannels, JoinsCopyChannels) {
+  const NetworkCase c = {"turned", turned, 64, 2, 11};
+  EXPECT_EQ(found(c), (Found{1, 1, 0}));
+  expect_same(c);
+}
+
+// What goes through a function that no kernel applies before it is added to.
+template <int64_t kKernel, int64_t kGroup>
+void shortcut(Network& n) {
+  n.conv("stem", "a", {32, 32, kKernel, kGroup, "Sigmoid"});
+  n.add("stem", "a", "b");
+  n.conv("b", "c", {32, 32, kKernel, kGroup, "Relu"});
+  n.add("c", "b", "d");
+  n.output("d");
+}
+
+TEST(AddBehind, ConvolutionsAddShortcuts) {
+  const NetworkCase cases[] = {
+      {"pixels", shortcut<1, 1>, 32, 2, 19},  {"3x3", shortcut<3, 1>, 32, 2, 22},
+      {"5x5", shortcut<5, 1>, 32, 1, 12},     {"groups", shortcut<3, 2>, 32, 2, 9},
+      {"filters", shortcut<3, 32>, 32, 2, 9}, {"small groups", shortcut<3, 8>, 32, 1, 12},
+  };
+  for (const NetworkCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    Network network = network_of(c, false);
+    const auto model = optimized(network.writer(), Optimize::kAll);
+    ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+    choose_forms(model.value().get(), kWinogradTiles);
+    EXPECT_EQ(count_nodes(model.value()->graph, "Add"), 0) << types_of(model.value()->graph);
+    expect_same(c);
+  }
+}
+
+// The chain of a convolution, a filter and one more, of an image that is large.
+TEST(AddBehind, ChainsAddShortcuts) {
+  const NetworkCase c = {"chain",
+                         [](Network& n) {
+                           n.conv("stem", "a", {.channels = 32, .filters = 48});
+                           n.conv("a", "b", {48, 48, 3, 48});
+                           n.conv("b", "c", {48, 32, 1, 1, "HardSwish"});
+                           n.add("stem", "c", "d");
+                           n.output("d");
+                         },
+                         32, 1, 96};
+  Network network = network_of(c, false);
+  const auto model = optimized(network.writer(), Optimize::kAll);
+  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
+  choose_forms(model.value().get(), kWinogradTiles);
+  EXPECT_EQ(count_nodes(model.value()->graph, "Add"), 0) << types_of(model.value()->graph);
+  EXPECT_EQ(count_nodes(model.value()->graph, "ConvChain"), 1) << types_of(model.value()->graph);
+  expect_same(c);
+}
+
+}  // namespace
+}  // namespace folio
