@@ -7,14 +7,14 @@
 // Shapes: x [N, spatial..., C] ([N, C, spatial...] where planes is 1), w [M, C / group, kernel...],
 // b [M], z as y, scale [M]; x and z may be some channels of images with more, from x_at and z_at on
 //         -> y [N, out..., M], or, in channels of an image that others write too, [N, out...,
-//         joined_channels], which is the last input but for the first of them (op_nhwc_join.h)
+//         joined_channels], which is the last input but for the first of them (op_nhwc_channels.h)
 // Types:  float.
 // winograd: 1: the other algorithm, of filters with stride 1 (op_winograd.h); the pass
 //         choose_winograd says where.
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_conv.h"
-#include "core/ops/op_nhwc_join.h"
+#include "core/ops/op_nhwc_channels.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_winograd.h"
 

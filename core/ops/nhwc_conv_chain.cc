@@ -14,7 +14,7 @@
 // Attributes are those of the steps, with their names (kChainSteps) before.
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_chain.h"
-#include "core/ops/op_nhwc_join.h"
+#include "core/ops/op_nhwc_channels.h"
 #include "core/ops/op_pool.h"
 #include "core/ops/op_registry.h"
 

@@ -1,5 +1,5 @@
 // Join: the channels that are missing of an image which others have begun, or all of them
-// (op_nhwc_join.h).
+// (op_nhwc_channels.h).
 //
 // Source: ONNX operator spec, Concat of Splits along the last axis; made by the passes
 // read_channels
@@ -11,7 +11,7 @@
 // Errors: kInvalidArgument where an input does not fit the image.
 #include "core/ops/op_move.h"
 #include "core/ops/op_nhwc.h"
-#include "core/ops/op_nhwc_join.h"
+#include "core/ops/op_nhwc_channels.h"
 #include "core/ops/op_registry.h"
 
 namespace folio {

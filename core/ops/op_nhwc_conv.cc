@@ -4,7 +4,7 @@
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_gemm_half.h"
 #include "core/ops/op_move.h"
-#include "core/ops/op_nhwc_join.h"
+#include "core/ops/op_nhwc_channels.h"
 #include "core/ops/op_nhwc_planes.h"
 #include "core/ops/op_nhwc_product.h"
 #include "core/ops/op_nhwc_window.h"

@@ -22,7 +22,7 @@
 namespace folio {
 
 // Inputs of a Conv behind x, weights and bias: z, scale, and the image of which it writes channels.
-// x and z may be some channels of an image (op_nhwc_join.h).
+// x and z may be some channels of an image (op_nhwc_channels.h).
 inline constexpr int kConvZ = 3;
 inline constexpr int kConvScale = 4;
 inline constexpr int kConvInto = 5;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ops/op_nhwc_join.h"
+#include "core/ops/op_nhwc_channels.h"
 #include "core/passes/pattern.h"
 
 namespace folio {

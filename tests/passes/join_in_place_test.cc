@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/ops/op_nhwc.h"
-#include "core/ops/op_nhwc_join.h"
+#include "core/ops/op_nhwc_channels.h"
 #include "tests/passes/pass_tester.h"
 #include "tests/support/op_tester.h"
 

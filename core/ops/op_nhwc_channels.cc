@@ -1,4 +1,4 @@
-#include "core/ops/op_nhwc_join.h"
+#include "core/ops/op_nhwc_channels.h"
 
 #include "core/base/checked_math.h"
 
