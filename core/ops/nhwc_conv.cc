@@ -13,8 +13,8 @@
 //         choose_winograd says where.
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
-#include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_nhwc_channels.h"
+#include "core/ops/op_nhwc_conv.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_winograd.h"
 

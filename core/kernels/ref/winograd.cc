@@ -147,7 +147,8 @@ static int32_t winograd_output_f32__ref(const FolioWinogradOutput* args) {
         float v = args->scale ? y[k] * args->scale[c] : y[k];
         if (args->bias) v += args->bias[c];
         if (args->addend) v += args->addend[at * args->addend_step + c];
-        args->y[at * args->y_step + c] = activate(args->activation, args->clip_lo, args->clip_hi, v);
+        args->y[at * args->y_step + c] =
+            activate(args->activation, args->clip_lo, args->clip_hi, v);
       }
     }
   }
