@@ -65,6 +65,9 @@ Result<AddendPlace> parse_addend_place(const Attributes& attrs);
 Status place_addend(const OpRun& run, int input, const AddendPlace& place, const Shape& y,
                     NhwcConvArgs* args);
 
+// The image that others have begun, of folio.nhwc Resize.
+inline constexpr int kResizeInto = 4;
+
 // Output 0 of a convolution of shape `y`, or the image that its channels are part of; where it is
 // to write goes to `args`. `into`: the input that is the image, where others have begun it.
 Status place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y,

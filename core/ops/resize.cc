@@ -10,6 +10,8 @@
 // Types:  nearest: all types but those of 2 and 4 bits (all numbers where it extrapolates); linear
 //         and cubic: all numbers; float16, bfloat16 and integers of 8 and 16 bits in float, those
 //         of 32 and 64 bits in double.
+// folio.nhwc Resize: of floats with channels last, which are not resized, to channels of an image
+//         that others write, too (op_nhwc_channels.h); made by the pass join_in_place only.
 // Errors: kInvalidArgument for scales, sizes, roi or axes that do not fit the input.
 #include <cmath>
 #include <cstring>
@@ -22,8 +24,11 @@
 #include "core/ops/op_convert.h"
 #include "core/ops/op_dispatch.h"
 #include "core/ops/op_move.h"
+#include "core/ops/op_nhwc.h"
+#include "core/ops/op_nhwc_channels.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_resize.h"
+#include "core/ops/op_resize_lines.h"
 
 namespace folio {
 namespace {
@@ -365,6 +370,10 @@ std::vector<int> resize_order(const std::vector<ResizeAxis>& axes,
 template <typename A>
 Status sum_axes(OpRun& run, const std::vector<ResizeAxis>& axes,
                 const std::vector<AxisTaps>& tables, const A* x, A* y) {
+  if constexpr (std::is_same_v<A, float>) {
+    const std::optional<ResizedLines> lines = resized_lines(axes, tables);
+    if (lines) return resize_lines(run, *lines, x, y, lines->inner);
+  }
   std::vector<int64_t> dims;
   for (const ResizeAxis& axis : axes) dims.push_back(axis.in);
   const std::vector<int> order = resize_order(axes, tables);
@@ -506,6 +515,7 @@ Inputs inputs_of(const Node& node) {
 class Resize final : public OpKernel {
  public:
   Resize(ResizeOptions options, Inputs inputs) : options_(std::move(options)), inputs_(inputs) {}
+  JoinPlace place;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0));
@@ -530,6 +540,7 @@ class Resize final : public OpKernel {
     std::vector<int64_t> dims;
     for (const ResizeAxis& axis : axes) dims.push_back(axis.out);
     FOLIO_TRY(const Shape shape, shape_from(dims));
+    if (place.channels > 0) return run_joined(run, axes, *x, shape);
     FOLIO_TRY(Tensor * y, run.output(0, x->dtype(), shape));
     if (y->count() == 0) return Status::ok();
     if (x->count() == 0) return invalid_argument("nothing to resize to ", shape.to_string());
@@ -545,6 +556,62 @@ class Resize final : public OpKernel {
   }
 
  private:
+  // To some channels of an image: as it goes, or from a tensor between.
+  Status run_joined(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x,
+                    const Shape& shape) const {
+    const int last = shape.rank() - 1;
+    if (x.dtype() != DType::kFloat) return wrong_type(0, x.dtype());
+    if (last < 1 || !axes[static_cast<size_t>(last)].is_identity(options_)) {
+      return invalid_argument("X ", x.shape().to_string(), " to channels of an image");
+    }
+    NhwcConvArgs args;
+    FOLIO_RETURN_IF_ERROR(place_output(run, place, kResizeInto, shape, &args));
+    if (shape.count() == 0) return Status::ok();
+    if (x.count() == 0) return invalid_argument("nothing to resize to ", shape.to_string());
+    FOLIO_TRY(const bool is_done, place_pixels(run, axes, x, shape, args));
+    if (is_done) return Status::ok();
+    uint64_t bytes = 0;
+    if (!dtype_bytes(DType::kFloat, static_cast<uint64_t>(shape.count()), &bytes)) {
+      return invalid_argument("Y ", shape.to_string(), " is too large");
+    }
+    FOLIO_TRY(uint8_t * memory, run.scratch(bytes));
+    Tensor between(DType::kFloat, shape, memory, {});
+    FOLIO_RETURN_IF_ERROR(options_.mode == ResizeMode::kNearest ? nearest(run, axes, x, &between)
+                                                                : sums(run, axes, x, &between));
+    const int64_t channels = shape[last];
+    const float* const from = between.data<float>();
+    run.parallel().for_range(shape.count() / channels, rows_per_task(channels),
+                             [&](int64_t begin, int64_t end) {
+                               move_runs(args.y + begin * args.y_step, args.y_step,
+                                         from + begin * channels, channels, channels, end - begin);
+                             });
+    return Status::ok();
+  }
+
+  // False where these axes take a tensor between.
+  Result<bool> place_pixels(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x,
+                            const Shape& shape, const NhwcConvArgs& args) const {
+    if (options_.coordinates == ResizeCoordinates::kTfCropAndResize) return false;
+    if (options_.mode != ResizeMode::kNearest) {
+      std::vector<AxisTaps> tables(axes.size());
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (axes[i].is_identity(options_)) continue;
+        FOLIO_TRY(tables[i], axis_taps(options_, axes[i]));
+      }
+      const std::optional<ResizedLines> lines = resized_lines(axes, tables);
+      if (!lines || lines->inner != shape[shape.rank() - 1]) return false;
+      FOLIO_RETURN_IF_ERROR(resize_lines(run, *lines, x.data<float>(), args.y, args.y_step));
+      return true;
+    }
+    Places places;
+    for (const ResizeAxis& axis : axes) {
+      FOLIO_TRY(std::vector<int64_t> table, nearest_places(options_, axis));
+      places.push_back(std::move(table));
+    }
+    move_pixels(run, x.shape(), x.data<float>(), places, shape, args.y, args.y_step);
+    return true;
+  }
+
   Status nearest(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x,
                  Tensor* y) const {
     Places places;
@@ -653,14 +720,19 @@ Status infer_resize(OpInfer& infer) {
     for (size_t i = 0; i < x->size(); ++i) axes.push_back(i);
   }
   infer_axes(infer, options, axes, &out);
+  if (infer.node().domain == kNhwcDomain) FOLIO_RETURN_IF_ERROR(infer_joined(infer.attrs(), &out));
   infer.set_tensor(0, infer.dtype(0), std::move(out));
   return Status::ok();
 }
 
 Result<std::unique_ptr<OpKernel>> make_resize(OpBuild& build) {
   FOLIO_TRY(ResizeOptions options, parse(build.node()));
-  return std::unique_ptr<OpKernel>(
-      std::make_unique<Resize>(std::move(options), inputs_of(build.node())));
+  auto kernel = std::make_unique<Resize>(std::move(options), inputs_of(build.node()));
+  if (build.node().domain == kNhwcDomain) {
+    FOLIO_TRY(kernel->place, parse_join_place(build.attrs()));
+    if (build.has_input(kResizeInto)) build.writes_into(kResizeInto);
+  }
+  return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
 }  // namespace
@@ -683,7 +755,10 @@ Result<std::unique_ptr<OpKernel>> make_resize(OpBuild& build) {
   def.since = 11;
   def.until = kLatest;
   def.min_inputs = 1;
-  def.max_inputs = 4;
+  def.max_inputs = kResizeInto;
+  registry.add(def);
+  def.domain = kNhwcDomain;
+  def.max_inputs = kResizeInto + 1;
   registry.add(def);
 }
 

@@ -1,8 +1,8 @@
-// Concat of images with channels last: the convolutions that make them write their channels of its
-// result, and what else reads these reads them there. Most of its channels, at least, as the image
-// is then held from the first of them on, and none long before the next.
+// Concat of images with channels last: what makes them writes their channels of its result, and
+// what else reads these reads them there. Half of its channels, at least, as the image is then held
+// from the first of them on, and none long before the next.
 //
-//   folio.nhwc.Conv, ConvChain -> Concat along the last axis, folio.nhwc.Join
+//   folio.nhwc.Conv, ConvChain, Resize -> Concat along the last axis, folio.nhwc.Join
 //       -> the same over one image, which each gets from the one before; folio.nhwc.Join copies
 //          what others make into it
 //   Concat -> Concat: what makes the first one's images makes channels of the second one's
@@ -31,7 +31,8 @@ class JoinsInPlace {
   }
 
  private:
-  // A convolution, or a join with what it copies, and its channels of the image, from `at` on.
+  // What makes an image, or a join with what it copies, and its channels of the joined one, from
+  // `at` on.
   struct Writer {
     NodeId node = kNone;
     NodeId join = kNone;  // which reads them as an image of their own
@@ -49,7 +50,8 @@ class JoinsInPlace {
     const std::optional<ChannelJoin> join = readers_.join_of(id);
     if (!join || join->begun != kNone || p_.is_output(p_.node(id).outputs[0])) return;
     std::vector<Writer> writers;
-    if (2 * find_writers({id, kNone, 0, *join}, &writers) <= join->channels) return;
+    if (2 * find_writers({id, kNone, 0, *join}, &writers) < join->channels) return;
+    if (writers.size() == 1) return;
     std::sort(writers.begin(), writers.end(),
               [](const Writer& a, const Writer& b) { return a.node < b.node; });
     const ValueId image = p_.node(id).outputs[0];
@@ -71,8 +73,8 @@ class JoinsInPlace {
     }
   }
 
-  // Those of a join, and of joins that it takes in, with itself. Gives how many channels
-  // convolutions write.
+  // Those of a join, and of joins that it takes in, with itself. Gives how many channels are
+  // written but not copied.
   int64_t find_writers(Writer join, std::vector<Writer>* writers) const {
     const ChannelJoin all = std::move(*join.copies);
     ChannelJoin copies;
@@ -82,7 +84,10 @@ class JoinsInPlace {
       const JoinPart& part = all.parts[i];
       const NodeId maker = maker_of(all, i, join.node);
       const int64_t at = join.at + part.at;
-      if (maker == kNone || maker < next - kMostBetween) {
+      // A join that is taken in may have it, too.
+      const bool is_taken = std::any_of(writers->begin(), writers->end(),
+                                        [&](const Writer& writer) { return writer.node == maker; });
+      if (maker == kNone || is_taken || maker < next - kMostBetween) {
         copies.images.push_back(all.images[i]);
         copies.parts.push_back({at, part.from, part.count});
         continue;
@@ -111,8 +116,8 @@ class JoinsInPlace {
     return order;
   }
 
-  // The convolution, or join, that makes image `i` of a join and can write it there: all of it goes
-  // there once, and who else reads it can read it there.
+  // What makes image `i` of a join and can write it there: all of it goes there once, and who else
+  // reads it can read it there.
   NodeId maker_of(const ChannelJoin& join, size_t i, NodeId id) const {
     const ValueId x = join.images[i];
     const JoinPart& part = join.parts[i];
@@ -124,9 +129,17 @@ class JoinsInPlace {
     if (const std::optional<ChannelJoin> inner = readers_.join_of(maker)) {
       return inner->begun == kNone ? maker : kNone;
     }
+    if (p_.node(maker).attributes.has(kJoinedAttribute)) return kNone;
+    if (is_resize_of_pixels(maker)) return maker;
     const std::optional<ConvStep> step = last_step(p_, maker);
-    const bool is_free = step && !p_.node(maker).attributes.has(kJoinedAttribute);
-    return is_free && has_room(p_, *step) ? maker : kNone;
+    return step && has_room(p_, *step) ? maker : kNone;
+  }
+
+  bool is_resize_of_pixels(NodeId id) const {
+    constexpr int kHasSizes = 11;
+    return p_.is(id, "Resize") && p_.node(id).version >= kHasSizes &&
+           !p_.node(id).attributes.has("axes") &&
+           readers_.channels(p_.input(id, 0)) == readers_.channels(p_.node(id).outputs[0]);
   }
 
   ValueId begun_image(ValueId image, const std::string& name) {
@@ -148,10 +161,12 @@ class JoinsInPlace {
       return readers_.set_join(writer->node, join, made);
     }
     const Node& old = p_.node(writer->node);
-    Node node = make_node(old.name, kNhwcDomain, old.op_type, 1, old.inputs);
+    Node node = make_node(old.name, kNhwcDomain, old.op_type, old.version, old.inputs);
     node.attributes = old.attributes;
     if (begun != kNone) {
-      const auto into = static_cast<size_t>(node.op_type == "Conv" ? kConvInto : kChainInto);
+      const auto into = static_cast<size_t>(node.op_type == "Conv"     ? kConvInto
+                                            : node.op_type == "Resize" ? kResizeInto
+                                                                       : kChainInto);
       node.inputs.resize(into, kNone);
       node.inputs.push_back(begun);
     }

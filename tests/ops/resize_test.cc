@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <cmath>
+#include <cstring>
 
 #include "tests/support/op_tester.h"
 
@@ -337,6 +338,45 @@ TEST(Resize, MovesAndSumsPixelsOfAnyNumberOfChannels) {
     check_channels_last<double>(channels, "nearest");
     check_channels_last<float>(channels, "linear");
     check_channels_last<double>(channels, "linear");
+  }
+}
+
+// Pixels to these sizes.
+std::vector<float> resized(const char* mode, const char* coordinates, const Shape& in,
+                           const std::vector<float>& x, const Shape& out, int threads = 1) {
+  OpTester t = resize(13, mode, coordinates);
+  t.threads(threads).input<float>(in, x).input_absent().input_absent();
+  t.input<int64_t>({4}, {out[0], out[1], out[2], out[3]});
+  t.survives();
+  return t.output_values<float>(0);
+}
+
+// Line by line, with the bits of one axis after the other.
+TEST(Resize, TwoAxesThatGrowAreLinesOfTheLaterOne) {
+  struct Sizes {
+    int64_t channels, height, width, to_height, to_width;
+  };
+  const Sizes cases[] = {{5, 7, 9, 14, 18},  {16, 6, 5, 48, 40}, {33, 11, 3, 13, 100},
+                         {40, 1, 1, 8, 9},   {8, 4, 4, 5, 5},    {300, 5, 40, 10, 160},
+                         {2000, 3, 5, 7, 11}};
+  for (const Sizes& s : cases) {
+    const Shape in{2, s.height, s.width, s.channels};
+    const Shape between{2, s.height, s.to_width, s.channels};
+    const Shape out{2, s.to_height, s.to_width, s.channels};
+    std::vector<float> x;
+    for (int64_t i = 0; i < in.count(); ++i) x.push_back(static_cast<float>(i % 101) / 7 - 5);
+    for (const char* mode : {"linear", "cubic"}) {
+      for (const char* coordinates : {"half_pixel", "align_corners", "asymmetric"}) {
+        SCOPED_TRACE(out.to_string() + ", " + mode + ", " + coordinates);
+        const auto rows = resized(mode, coordinates, in, x, between);
+        const auto want = resized(mode, coordinates, between, rows, out);
+        for (const int threads : {1, 3}) {
+          const auto got = resized(mode, coordinates, in, x, out, threads);
+          ASSERT_EQ(got.size(), want.size());
+          EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0);
+        }
+      }
+    }
   }
 }
 

@@ -77,6 +77,7 @@ class Network {
     graph().node("Concat", parts, {y}).attr_int("axis", 1);
     made_.push_back(y);
   }
+  void made(const std::string& y) { made_.push_back(y); }
   void output(const std::string& y) {
     graph().output(y, f32_type({Dim("n"), Dim("c"), Dim("i"), Dim("j")}));
     outputs_.push_back(y);
@@ -385,6 +386,75 @@ void turned(Network& n) {
 TEST(ReadChannels, JoinsCopyChannels) {
   const NetworkCase c = {"turned", turned, 64, 2, 11};
   EXPECT_EQ(found(c), (Found{1, 1, 0}));
+  expect_same(c);
+}
+
+// A decoder: an image resized beside one that was made long before, as in U-Nets.
+void decoder(Network& n, const char* mode, const char* coordinates, float scale,
+             bool is_skip_first) {
+  n.conv("stem", "skip", {.channels = 32});
+  n.conv("stem", "down", {32, 40, 3, 1, "Relu", 2});
+  std::string x = "down";
+  for (int i = 0; i < 5; ++i) n.conv(x, x + "_", {.channels = 40, .filters = 40}), x += "_";
+  n.graph().initializer(f32_tensor("scales", {4}, {1, 1, scale, 2}));
+  n.graph()
+      .node("Resize", {x, "", "scales"}, {"up"})
+      .attr_string("mode", mode)
+      .attr_string("coordinate_transformation_mode", coordinates)
+      .attr_string("nearest_mode", "floor");
+  n.made("up");
+  const std::vector<std::string> parts = {"skip", "up"};
+  n.concat(is_skip_first ? parts : std::vector<std::string>{parts[1], parts[0]}, "joined");
+  n.conv("joined", "y", {.channels = 72, .filters = 24, .kernel = 3});
+  n.output("y");
+}
+
+TEST(JoinResize, WritesWhereConcatWouldCopy) {
+  const NetworkCase cases[] = {
+      {"linear", [](Network& n) { decoder(n, "linear", "half_pixel", 2, true); }, 32, 2, 22},
+      {"corners", [](Network& n) { decoder(n, "linear", "align_corners", 2, false); }, 32, 1, 36},
+      {"cubic", [](Network& n) { decoder(n, "cubic", "half_pixel", 2, false); }, 32, 1, 10},
+      {"nearest", [](Network& n) { decoder(n, "nearest", "asymmetric", 2, true); }, 32, 2, 14},
+  };
+  for (const NetworkCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    EXPECT_EQ(found(c), (Found{1, 0, 1}));
+    expect_same(c);
+  }
+}
+
+// One axis grows, the other shrinks: by a tensor between.
+TEST(JoinResize, WhatIsNotMadeLineByLineIsCopied) {
+  const auto shrinks = [](Network& n) {
+    n.conv("stem", "a", {.channels = 32, .filters = 40});
+    n.graph().initializer(f32_tensor("scales", {4}, {1, 1, 0.5F, 2}));
+    n.graph().node("Resize", {"a", "", "scales"}, {"b"}).attr_string("mode", "linear");
+    n.made("b");
+    n.graph().node("Resize", {"stem", "", "scales"}, {"c"}).attr_string("mode", "linear");
+    n.made("c");
+    n.concat({"b", "c"}, "joined");
+    n.conv("joined", "y", {.channels = 72});
+    n.output("y");
+  };
+  const NetworkCase c = {"shrinks", shrinks, 32, 2, 12};
+  EXPECT_EQ(found(c), (Found{0, 0, 2}));
+  expect_same(c);
+}
+
+// What a join and one that it takes in both have is written once.
+void twice(Network& n) {
+  n.conv("stem", "a", {.channels = 64, .filters = 16});
+  n.conv("a", "b", {.channels = 16, .filters = 20});
+  n.concat({"a", "b"}, "inner");
+  n.conv("inner", "c", {.channels = 36, .filters = 24});
+  n.concat({"c", "inner", "a"}, "joined");
+  n.conv("joined", "y", {.channels = 76, .kernel = 3});
+  n.output("y");
+}
+
+TEST(ReadChannels, WhatIsJoinedTwiceIsWrittenOnce) {
+  const NetworkCase c = {"twice", twice, 64, 2, 11};
+  EXPECT_EQ(found(c), (Found{1, 2, 3}));
   expect_same(c);
 }
 

@@ -173,7 +173,18 @@ bool resize(GraphDraw& g) {
   const std::string scales = g.full_floats({4}, {1, 1, 2, static_cast<float>(times)});
   std::vector<std::string> inputs{x->name, "", scales};
   if (g.draw().one_in(2)) inputs = {x->name, "", "", g.ints(dims)};
-  g.hold(g.node("Resize", inputs, std::move(attributes)), dims);
+  const std::string y = g.node("Resize", inputs, std::move(attributes));
+  const int64_t filters = g.between(15, 24);
+  Dims64 joined = dims;
+  joined[1] += filters;
+  const bool is_joined = g.draw().one_in(2) && count_of(joined) <= kMostElements;
+  if (!is_joined || g.draw().one_in(4)) g.hold(y, dims);
+  if (!is_joined) return true;
+  const std::string other =
+      g.node("Conv", {y, g.weight({filters, dims[1], 1, 1}, range_for(dims[1]))});
+  const bool is_first = g.draw().one_in(2);
+  const std::vector<std::string> parts = {is_first ? y : other, is_first ? other : y};
+  g.hold(g.node("Concat", parts, {integer("axis", 1)}), joined);
   return true;
 }
 
