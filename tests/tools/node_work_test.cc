@@ -100,8 +100,38 @@ TEST(NodeWork, OfAJoinedImageIsWhatANodeWritesOfIt) {
                                         f32({6, 1, 1, 1}), {}, {}, f32({8, 6, 1, 1})};
   EXPECT_EQ(work("ConvChain", chain, {f32({1, 5, 5, 20})}, R"({"joined_channels": 20})").bytes,
             work("ConvChain", chain, {f32({1, 5, 5, 8})}).bytes);
-  EXPECT_EQ(work("Join", {f32({1, 5, 5, 20}), f32({1, 5, 5, 2})}, {f32({1, 5, 5, 20})}).bytes,
+  const std::vector<SeenShape> to_filter = {
+      f32({1, 5, 5, 6}), f32({8, 6, 1, 1}), {}, {}, f32({8, 1, 1, 1})};
+  EXPECT_EQ(work("ConvChain", to_filter, {f32({1, 5, 5, 20})}, R"({"joined_channels": 20})").bytes,
+            work("ConvChain", to_filter, {f32({1, 5, 5, 8})}).bytes);
+  EXPECT_EQ(work("Join", {f32({1, 5, 5, 20}), f32({1, 5, 5, 6})}, {f32({1, 5, 5, 20})},
+                 R"({"at": [3], "from": [1], "channels": [2]})")
+                .bytes,
             2 * 4 * 50);
+  const std::vector<SeenShape> resized = {f32({1, 5, 5, 6}), {}, f32({4})};
+  std::vector<SeenShape> resized_into = resized;
+  resized_into.insert(resized_into.end(), {{}, f32({1, 9, 9, 20})});
+  for (const auto& given : {resized, resized_into}) {
+    EXPECT_EQ(work("Resize", given, {f32({1, 9, 9, 20})}, R"({"joined_channels": 20})").bytes,
+              work("Resize", resized, {f32({1, 9, 9, 6})}).bytes);
+  }
+}
+
+TEST(NodeWork, OfSomeChannelsIsWhatANodeReadsOfAnImage) {
+  const Work apart = work("Conv", {f32({1, 5, 5, 4}), f32({8, 2, 1, 1}), {}, f32({1, 5, 5, 8})},
+                          {f32({1, 5, 5, 8})}, R"({"group": 2})");
+  const Work some = work("Conv", {f32({1, 5, 5, 24}), f32({8, 2, 1, 1}), {}, f32({1, 5, 5, 24})},
+                         {f32({1, 5, 5, 8})}, R"({"group": 2, "x_at": 3, "z_at": 0})");
+  EXPECT_EQ(some.operations, apart.operations);
+  EXPECT_DOUBLE_EQ(some.bytes, apart.bytes);
+  std::vector<SeenShape> chain = {f32({1, 5, 5, 6}), {}, {}, {},
+                                  f32({6, 1, 1, 1}), {}, {}, f32({8, 6, 1, 1})};
+  const Work whole = work("ConvChain", chain, {f32({1, 5, 5, 8})}, R"({"filter.group": 6})");
+  chain[0] = f32({1, 5, 5, 30});
+  EXPECT_DOUBLE_EQ(
+      work("ConvChain", chain, {f32({1, 5, 5, 8})}, R"({"filter.group": 6, "filter.x_at": 24})")
+          .bytes,
+      whole.bytes);
 }
 
 TEST(NodeWork, OfAProductIsADepthAnOutput) {

@@ -1,5 +1,6 @@
 #include "tools/folio/node_work.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -71,14 +72,60 @@ double conv_pairs(const SeenShape& w, double outputs) {
 }
 
 // Of a ConvChain: where weights of a step are among its inputs.
-size_t weights_of_step(size_t step) { return 1 + 3 * step; }
+constexpr size_t kSteps = 3;
+constexpr size_t weights_of_step(size_t step) { return 1 + 3 * step; }
+const std::string kStepNames[kSteps] = {"first.", "filter.", "last."};
+
+// The weights of a convolution, or of a chain's first or last step that has any.
+struct StepWeights {
+  std::string prefix;  // of its attributes
+  size_t input = 1;
+};
+StepWeights weights_of(const Node& n, bool is_last) {
+  if (n.type() != "ConvChain") return {};
+  for (size_t i = 0; i < kSteps; ++i) {
+    const size_t step = is_last ? kSteps - 1 - i : i;
+    if (n.in(weights_of_step(step)).dims.empty()) continue;
+    return {kStepNames[step], weights_of_step(step)};
+  }
+  return {};
+}
+
+// Channels that a node makes.
+double made_channels(const Node& n) {
+  if (n.type() == "Resize") return Node::dim(n.in(0), -1);
+  return Node::dim(n.in(weights_of(n, true).input), 0);
+}
 
 // Of the image that a node writes, or only some channels of: what it writes of it.
 double share_of_output(const Node& n) {
-  constexpr size_t kLastStep = 2;
   const auto joined = static_cast<double>(n.number("joined_channels", 0));
-  const SeenShape& w = n.in(n.type() == "ConvChain" ? weights_of_step(kLastStep) : 1);
-  return joined > 0 ? Node::dim(w, 0) / joined : 1.0;
+  return joined > 0 ? made_channels(n) / joined : 1.0;
+}
+
+// Of the images of which a convolution reads some channels: the bytes of the others.
+double unread_bytes(const Node& n) {
+  const auto rest = [](const SeenShape& image, double read) {
+    return image.bytes() * (1 - std::min(1.0, ratio(read, Node::dim(image, -1))));
+  };
+  double bytes = 0;
+  const StepWeights first = weights_of(n, false);
+  if (n.number((first.prefix + "x_at").c_str(), -1) >= 0) {
+    const auto group = static_cast<double>(n.number((first.prefix + "group").c_str(), 1));
+    bytes += rest(n.in(0), Node::dim(n.in(first.input), 1) * group);
+  }
+  if (n.number("z_at", -1) >= 0) {
+    bytes += rest(n.in(n.type() == "ConvChain" ? weights_of_step(kSteps) : 3), made_channels(n));
+  }
+  return bytes;
+}
+
+// Whether the image that it writes channels of is an input, too.
+bool has_begun_image(const Node& n) {
+  const size_t into = n.type() == "ConvChain" ? weights_of_step(kSteps) + 1
+                      : n.type() == "Resize"  ? 4
+                                              : 5;
+  return !n.in(into).dims.empty();
 }
 
 Work conv(const Node& n, size_t weights) {
@@ -101,7 +148,7 @@ Work conv_chain(const Node& n) {
   double image[] = {Node::dim(n.in(0), height), Node::dim(n.in(0), height + 1)};
   double pairs = 0;
   size_t number = 0;
-  for (const std::string step : {"first.", "filter.", "last."}) {
+  for (const std::string& step : kStepNames) {
     const SeenShape& w = n.in(weights_of_step(number++));
     const bool is_pool = w.dims.empty() && n.entry(step + "kernel_shape", 0, 0) > 0;
     if (w.dims.empty() && !is_pool) continue;
@@ -235,25 +282,29 @@ bool reads_what_it_writes(const std::string& op_type) {
   return kNames.count(op_type) != 0;
 }
 
-// What it reads goes into an image that was there before.
-double joined_bytes(const NodeShapes& node) {
+// What it reads, some channels of each image, goes into one that may have been there before.
+double joined_bytes(const Node& n, size_t inputs) {
   double read = 0;
-  for (size_t i = 1; i < node.inputs.size(); ++i) read += node.inputs[i].bytes();
+  for (size_t i = 1; i < inputs; ++i) {
+    const auto channels = static_cast<double>(n.entry("channels", i - 1, 0));
+    read += n.in(i).bytes() * ratio(channels, Node::dim(n.in(i), -1));
+  }
   return 2 * read;
 }
 
 double moved_bytes(const NodeShapes& node) {
   if (moves_nothing(node.op_type)) return 0;
-  if (node.op_type == "Join") return joined_bytes(node);
+  const Node n(node);
+  if (node.op_type == "Join") return joined_bytes(n, node.inputs.size());
   double written = 0;
   for (const SeenShape& output : node.outputs) written += output.bytes();
   const bool is_part = reads_what_it_writes(node.op_type);
   double bytes = is_part ? 2 * written : written;
   for (size_t i = is_part ? 1 : 0; i < node.inputs.size(); ++i) bytes += node.inputs[i].bytes();
-  const double share = share_of_output(Node(node));
+  bytes -= unread_bytes(n);
+  const double share = share_of_output(n);
   if (share == 1.0) return bytes;
-  const bool has_image = !node.inputs.empty() && node.inputs.back().dims == node.outputs[0].dims;
-  return bytes - (1 - share) * written - (has_image ? written : 0);
+  return bytes - (1 - share) * written - (has_begun_image(n) ? written : 0);
 }
 
 }  // namespace
