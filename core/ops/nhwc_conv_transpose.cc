@@ -2,7 +2,8 @@
 //
 // Source: as core/ops/conv_transpose.cc (ONNX operator spec, ConvTranspose); made by the pass
 //         channels_last only, of one group and one or two spatial dims.
-// Shapes: x [N, spatial..., C], w [C, M, kernel...], b [M] -> y [N, out..., M]
+// Shapes: x [N, spatial..., C], w [C, M, kernel...], b [M] -> y [N, out..., M], or channels of an
+//         image, which is the last input but for the first who writes it (op_nhwc_channels.h)
 // Math:   y[o] = activation(b + sum over taps t of (W_t x[i])), where
 //         i * stride + t * dilation = o + pad.
 //         Lines of x [pixels, C] times W [C, taps * M] are what each pixel gives through each tap;
@@ -22,7 +23,9 @@
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_conv_transpose.h"
 #include "core/ops/op_gemm.h"
+#include "core/ops/op_move.h"
 #include "core/ops/op_nhwc.h"
+#include "core/ops/op_nhwc_channels.h"
 #include "core/ops/op_registry.h"
 #include "core/ops/op_scratch.h"
 
@@ -117,6 +120,7 @@ struct Args {
   const float* packed;
   const float* bias;  // may be null
   float* y;
+  int64_t y_pixel;  // floats to the next one
 };
 
 class Transposer {
@@ -284,8 +288,9 @@ class Transposer {
         args.x_step = row;
         args.w = part.w;
         args.bias = args_.bias ? args_.bias + part.channel : nullptr;
-        args.y = args_.y + ((part.image * h_.out + o) * w_.out + column) * s_.c_out + part.channel;
-        args.y_step = w_.stride * s_.c_out;
+        const int64_t pixel = (part.image * h_.out + o) * w_.out + column;
+        args.y = args_.y + pixel * args_.y_pixel + part.channel;
+        args.y_step = w_.stride * args_.y_pixel;
         kernels_.depthwise_f32(&args);
         i += alike;
       }
@@ -324,6 +329,7 @@ class NhwcConvTranspose final : public OpKernel {
  public:
   TransposeAttrs attrs;
   Activation activation;
+  JoinPlace place;
 
   Status run(OpRun& run) const override {
     FOLIO_TRY(const Tensor* x, run.tensor(0, DType::kFloat));
@@ -335,12 +341,15 @@ class NhwcConvTranspose final : public OpKernel {
     if (s.group != 1 || s.window.rank > 2) {
       return not_implemented("W ", w->shape().to_string(), " in ", s.group, " groups");
     }
-    FOLIO_TRY(Tensor * y, run.output(0, DType::kFloat, channels_last(s.out)));
-    if (y->count() == 0) return Status::ok();
+    const Shape out = channels_last(s.out);
+    NhwcConvArgs placed;
+    FOLIO_RETURN_IF_ERROR(place_output(run, place, kTransposeInto, out, &placed));
+    if (out.count() == 0) return Status::ok();
     Args args;
     args.x = x->data<float>();
     args.bias = b ? b->data<float>() : nullptr;
-    args.y = y->data_mut<float>();
+    args.y = placed.y;
+    args.y_pixel = placed.y_pixel(s);
     FOLIO_TRY(args.packed, panels(run, *w));
     FolioWindowF32 end_of_sums{};
     const bool is_finished = activation.set_in_kernel(&end_of_sums);
@@ -349,13 +358,20 @@ class NhwcConvTranspose final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, transposer.scratch_bytes(), &scratch));
     transposer.run(run, scratch);
     if (is_finished) return Status::ok();
-    run.parallel().for_range(y->count(), kElementGrain, [&](int64_t begin, int64_t end) {
-      activation.apply(run.kernels(), end - begin, args.y + begin);
-    });
+    activate(run, out.count() / s.c_out, s.c_out, args);
     return Status::ok();
   }
 
  private:
+  void activate(OpRun& run, int64_t pixels, int64_t channels, const Args& args) const {
+    const bool is_alone = args.y_pixel == channels;
+    run.parallel().for_range(pixels, rows_per_task(channels), [&](int64_t begin, int64_t end) {
+      float* y = args.y + begin * args.y_pixel;
+      if (is_alone) return activation.apply(run.kernels(), (end - begin) * channels, y);
+      for (; begin < end; ++begin, y += args.y_pixel) activation.apply(run.kernels(), channels, y);
+    });
+  }
+
   static Result<const float*> panels(OpRun& run, const Tensor& w) {
     if (const PackedBlob* blob = run.packed(1)) return reinterpret_cast<const float*>(blob->data());
     FOLIO_TRY(const PackRequest request, panels_request(w.shape().dims()));
@@ -370,6 +386,8 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   FOLIO_TRY(kernel->attrs, parse_conv_transpose(build.attrs()));
   FOLIO_TRY(const std::vector<float> parameters, build.attrs().get_floats("activation_params"));
   FOLIO_TRY(kernel->activation, parse_fused_activation(build.attrs(), parameters));
+  FOLIO_TRY(kernel->place, parse_join_place(build.attrs()));
+  if (build.has_input(kTransposeInto)) build.writes_into(kTransposeInto);
   const Initializer* w = build.initializer(1);
   if (w && w->dtype == DType::kFloat && w->shape.rank() >= 3 && w->shape.count() > 0) {
     FOLIO_TRY(const PackRequest request, panels_request(w->shape.dims()));
@@ -385,7 +403,7 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   def.domain = kNhwcDomain;
   def.type = "ConvTranspose";
   def.min_inputs = 2;
-  def.max_inputs = 3;
+  def.max_inputs = kTransposeInto + 1;
   def.infer = [](OpInfer& infer) { return infer_conv_transpose(infer, /*channels_last=*/true); };
   def.make = make;
   def.unaligned_inputs = 1U << 1;  // W is only ever packed

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_nhwc_channels.h"
 
 namespace folio {
 namespace {
@@ -174,6 +175,7 @@ Status infer_conv_transpose(OpInfer& infer, bool channels_last, const TransposeA
   }
   const Dim channels = infer.table().mul((*w)[1], Dim::of(attrs.conv.group));
   out.insert(channels_last ? out.end() : out.begin() + 1, channels);
+  if (channels_last) FOLIO_RETURN_IF_ERROR(infer_joined(infer.attrs(), &out));
   infer.set_tensor(0, infer.dtype(0), std::move(out));
   return Status::ok();
 }

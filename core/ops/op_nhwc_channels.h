@@ -65,8 +65,9 @@ Result<AddendPlace> parse_addend_place(const Attributes& attrs);
 Status place_addend(const OpRun& run, int input, const AddendPlace& place, const Shape& y,
                     NhwcConvArgs* args);
 
-// The image that others have begun, of folio.nhwc Resize.
+// The image that others have begun, of folio.nhwc Resize and ConvTranspose.
 inline constexpr int kResizeInto = 4;
+inline constexpr int kTransposeInto = 3;
 
 // Output 0 of a convolution of shape `y`, or the image that its channels are part of; where it is
 // to write goes to `args`. `into`: the input that is the image, where others have begun it.

@@ -2,7 +2,8 @@
 // what else reads these reads them there. Half of its channels, at least, as the image is then held
 // from the first of them on, and none long before the next.
 //
-//   folio.nhwc.Conv, ConvChain, Resize -> Concat along the last axis, folio.nhwc.Join
+//   folio.nhwc.Conv, ConvChain, ConvTranspose, Resize
+//       -> Concat along the last axis, folio.nhwc.Join
 //       -> the same over one image, which each gets from the one before; folio.nhwc.Join copies
 //          what others make into it
 //   Concat -> Concat: what makes the first one's images makes channels of the second one's
@@ -130,7 +131,7 @@ class JoinsInPlace {
       return inner->begun == kNone ? maker : kNone;
     }
     if (p_.node(maker).attributes.has(kJoinedAttribute)) return kNone;
-    if (is_resize_of_pixels(maker)) return maker;
+    if (is_resize_of_pixels(maker) || p_.is(maker, "ConvTranspose", kNhwcDomain)) return maker;
     const std::optional<ConvStep> step = last_step(p_, maker);
     return step && has_room(p_, *step) ? maker : kNone;
   }
@@ -140,6 +141,13 @@ class JoinsInPlace {
     return p_.is(id, "Resize") && p_.node(id).version >= kHasSizes &&
            !p_.node(id).attributes.has("axes") &&
            readers_.channels(p_.input(id, 0)) == readers_.channels(p_.node(id).outputs[0]);
+  }
+
+  // The input of an operator that is the image it goes on with.
+  static size_t into_input(std::string_view type) {
+    if (type == "Resize") return static_cast<size_t>(kResizeInto);
+    if (type == "ConvTranspose") return static_cast<size_t>(kTransposeInto);
+    return static_cast<size_t>(type == "Conv" ? kConvInto : kChainInto);
   }
 
   ValueId begun_image(ValueId image, const std::string& name) {
@@ -164,10 +172,7 @@ class JoinsInPlace {
     Node node = make_node(old.name, kNhwcDomain, old.op_type, old.version, old.inputs);
     node.attributes = old.attributes;
     if (begun != kNone) {
-      const auto into = static_cast<size_t>(node.op_type == "Conv"     ? kConvInto
-                                            : node.op_type == "Resize" ? kResizeInto
-                                                                       : kChainInto);
-      node.inputs.resize(into, kNone);
+      node.inputs.resize(into_input(node.op_type), kNone);
       node.inputs.push_back(begun);
     }
     set_join_place({writer->at, channels}, &node.attributes);

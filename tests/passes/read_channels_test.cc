@@ -423,6 +423,41 @@ TEST(JoinResize, WritesWhereConcatWouldCopy) {
   }
 }
 
+// The decoder of a U-Net that learns how its images grow.
+template <int64_t kFilters, int64_t kKernel, bool kIsSkipFirst>
+void grown(Network& n, const char* function) {
+  n.conv("stem", "skip", {.channels = 32});
+  n.conv("stem", "down", {32, 40, 3, 1, "Relu", 2});
+  std::string x = "down";
+  for (int i = 0; i < 5; ++i) n.conv(x, x + "_", {.channels = 40, .filters = 40}), x += "_";
+  n.graph().initializer(f32_tensor("grow", {40, kFilters, kKernel, kKernel},
+                                   small_wave(40 * kFilters * kKernel * kKernel, 0.3F)));
+  const int64_t pad = (kKernel - 2) / 2;
+  n.graph()
+      .node("ConvTranspose", {x, "grow"}, {"sum"})
+      .attr_ints("strides", {2, 2})
+      .attr_ints("pads", {pad, pad, pad, pad});
+  n.graph().node(function, {"sum"}, {"up"});
+  n.made("up");
+  const std::vector<std::string> parts = {"skip", "up"};
+  n.concat(kIsSkipFirst ? parts : std::vector<std::string>{parts[1], parts[0]}, "joined");
+  n.conv("joined", "y", {.channels = 32 + kFilters, .filters = 24, .kernel = 3});
+  n.output("y");
+}
+
+TEST(JoinTransposed, WritesWhereConcatWouldCopy) {
+  const NetworkCase cases[] = {
+      {"Relu", [](Network& n) { grown<32, 2, true>(n, "Relu"); }, 32, 2, 18},
+      {"Sigmoid", [](Network& n) { grown<40, 2, false>(n, "Sigmoid"); }, 32, 1, 34},
+      {"overlapping", [](Network& n) { grown<300, 4, true>(n, "Relu"); }, 32, 2, 12},
+  };
+  for (const NetworkCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    EXPECT_EQ(found(c), (Found{1, 0, 1}));
+    expect_same(c);
+  }
+}
+
 // One axis grows, the other shrinks: by a tensor between.
 TEST(JoinResize, WhatIsNotMadeLineByLineIsCopied) {
   const auto shrinks = [](Network& n) {

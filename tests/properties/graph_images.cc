@@ -82,6 +82,21 @@ bool conv(GraphDraw& g) {
   return true;
 }
 
+// Perhaps beside what a convolution makes of it.
+void hold_or_join(GraphDraw& g, const std::string& y, const Dims64& dims) {
+  const int64_t filters = g.between(15, 24);
+  Dims64 joined = dims;
+  joined[1] += filters;
+  const bool is_joined = g.draw().one_in(2) && count_of(joined) <= kMostElements;
+  if (!is_joined || g.draw().one_in(4)) g.hold(y, dims);
+  if (!is_joined) return;
+  const std::string other =
+      g.node("Conv", {y, g.weight({filters, dims[1], 1, 1}, range_for(dims[1]))});
+  const bool is_first = g.draw().one_in(2);
+  const std::vector<std::string> parts = {is_first ? y : other, is_first ? other : y};
+  g.hold(g.node("Concat", parts, {integer("axis", 1)}), joined);
+}
+
 bool conv_transpose(GraphDraw& g) {
   const Held* x = g.pick_rank(4);
   if (!x) return false;
@@ -99,7 +114,7 @@ bool conv_transpose(GraphDraw& g) {
   const std::string y = g.node("ConvTranspose", inputs,
                                {ints("strides", {stride, stride}),
                                 ints("pads", {pad, pad, pad, pad}), integer("group", groups)});
-  g.hold(g.draw().one_in(2) ? y : draw_function(g, y, filters), dims);
+  hold_or_join(g, g.draw().one_in(2) ? y : draw_function(g, y, filters), dims);
   return true;
 }
 
@@ -174,17 +189,7 @@ bool resize(GraphDraw& g) {
   std::vector<std::string> inputs{x->name, "", scales};
   if (g.draw().one_in(2)) inputs = {x->name, "", "", g.ints(dims)};
   const std::string y = g.node("Resize", inputs, std::move(attributes));
-  const int64_t filters = g.between(15, 24);
-  Dims64 joined = dims;
-  joined[1] += filters;
-  const bool is_joined = g.draw().one_in(2) && count_of(joined) <= kMostElements;
-  if (!is_joined || g.draw().one_in(4)) g.hold(y, dims);
-  if (!is_joined) return true;
-  const std::string other =
-      g.node("Conv", {y, g.weight({filters, dims[1], 1, 1}, range_for(dims[1]))});
-  const bool is_first = g.draw().one_in(2);
-  const std::vector<std::string> parts = {is_first ? y : other, is_first ? other : y};
-  g.hold(g.node("Concat", parts, {integer("axis", 1)}), joined);
+  hold_or_join(g, y, dims);
   return true;
 }
 

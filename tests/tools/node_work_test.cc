@@ -117,6 +117,17 @@ TEST(NodeWork, OfAJoinedImageIsWhatANodeWritesOfIt) {
   }
 }
 
+TEST(NodeWork, OfAJoinedImageIsWhatAConvTransposeWritesOfIt) {
+  const std::vector<SeenShape> first = {f32({1, 5, 5, 6}), f32({6, 4, 2, 2}), f32({4})};
+  std::vector<SeenShape> later = first;
+  later.push_back(f32({1, 10, 10, 20}));
+  for (const auto& inputs : {first, later}) {
+    EXPECT_EQ(
+        work("ConvTranspose", inputs, {f32({1, 10, 10, 20})}, R"({"joined_channels": 20})").bytes,
+        work("ConvTranspose", first, {f32({1, 10, 10, 4})}).bytes);
+  }
+}
+
 TEST(NodeWork, OfSomeChannelsIsWhatANodeReadsOfAnImage) {
   const Work apart = work("Conv", {f32({1, 5, 5, 4}), f32({8, 2, 1, 1}), {}, f32({1, 5, 5, 8})},
                           {f32({1, 5, 5, 8})}, R"({"group": 2})");

@@ -94,6 +94,7 @@ StepWeights weights_of(const Node& n, bool is_last) {
 // Channels that a node makes.
 double made_channels(const Node& n) {
   if (n.type() == "Resize") return Node::dim(n.in(0), -1);
+  if (n.type() == "ConvTranspose") return Node::dim(n.in(1), 1);
   return Node::dim(n.in(weights_of(n, true).input), 0);
 }
 
@@ -124,7 +125,8 @@ double unread_bytes(const Node& n) {
 bool has_begun_image(const Node& n) {
   const size_t into = n.type() == "ConvChain" ? weights_of_step(kSteps) + 1
                       : n.type() == "Resize"  ? 4
-                                              : 5;
+                      : n.type() == "Conv"    ? 5
+                                              : 3;
   return !n.in(into).dims.empty();
 }
 
