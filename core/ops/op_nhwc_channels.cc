@@ -60,7 +60,7 @@ void set_join_place(const JoinPlace& place, Attributes* attrs) {
 
 Status infer_joined(const Attributes& attrs, Dims* dims) {
   FOLIO_TRY(const JoinPlace place, parse_join_place(attrs));
-  if (place.channels > 0) dims->back() = Dim::of(place.channels);
+  if (place.channels > 0 && !dims->empty()) dims->back() = Dim::of(place.channels);
   return Status::ok();
 }
 

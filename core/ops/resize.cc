@@ -3,15 +3,15 @@
 // Source: ONNX operator spec, Upsample, opsets 1 (height_scale, width_scale), 7 (scales an
 //         attribute), 9 (an input); Resize, opsets 10 (as Upsample), 11, 13, 18 (antialias, axes,
 //         keep_aspect_ratio_policy), 19 (half_pixel_symmetric).
-// Shapes: y's dim is floor(dim * scale), or what sizes says.
+// Shapes: y's dim is floor(dim * scale), or what sizes says. Of folio.nhwc, which the pass
+//         join_in_place alone makes, of floats with channels last that are not resized: channels of
+//         an image that others write, too (op_nhwc_channels.h).
 // Math:   nearest moves elements; linear and cubic are sums along one axis after the other, in
 //         float (double for double and the wide integers). What is computed of integers is cut
 //         off towards zero (rounded with antialias), and clamped to what the type holds.
 // Types:  nearest: all types but those of 2 and 4 bits (all numbers where it extrapolates); linear
 //         and cubic: all numbers; float16, bfloat16 and integers of 8 and 16 bits in float, those
 //         of 32 and 64 bits in double.
-// folio.nhwc Resize: of floats with channels last, which are not resized, to channels of an image
-//         that others write, too (op_nhwc_channels.h); made by the pass join_in_place only.
 // Errors: kInvalidArgument for scales, sizes, roi or axes that do not fit the input.
 #include <cmath>
 #include <cstring>
