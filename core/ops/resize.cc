@@ -561,9 +561,7 @@ class Resize final : public OpKernel {
                     const Shape& shape) const {
     const int last = shape.rank() - 1;
     if (x.dtype() != DType::kFloat) return wrong_type(0, x.dtype());
-    if (last < 1 || !axes[static_cast<size_t>(last)].is_identity(options_)) {
-      return invalid_argument("X ", x.shape().to_string(), " to channels of an image");
-    }
+    if (last < 1) return invalid_argument("X ", x.shape().to_string(), " to channels of an image");
     NhwcConvArgs args;
     FOLIO_RETURN_IF_ERROR(place_output(run, place, kResizeInto, shape, &args));
     if (shape.count() == 0) return Status::ok();
@@ -591,7 +589,8 @@ class Resize final : public OpKernel {
   // False where these axes take a tensor between.
   Result<bool> place_pixels(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x,
                             const Shape& shape, const NhwcConvArgs& args) const {
-    if (options_.coordinates == ResizeCoordinates::kTfCropAndResize) return false;
+    const bool has_outside = options_.coordinates == ResizeCoordinates::kTfCropAndResize;
+    if (has_outside || !axes.back().is_identity(options_)) return false;
     if (options_.mode != ResizeMode::kNearest) {
       std::vector<AxisTaps> tables(axes.size());
       for (size_t i = 0; i < axes.size(); ++i) {
@@ -599,7 +598,7 @@ class Resize final : public OpKernel {
         FOLIO_TRY(tables[i], axis_taps(options_, axes[i]));
       }
       const std::optional<ResizedLines> lines = resized_lines(axes, tables);
-      if (!lines || lines->inner != shape[shape.rank() - 1]) return false;
+      if (!lines) return false;
       FOLIO_RETURN_IF_ERROR(resize_lines(run, *lines, x.data<float>(), args.y, args.y_step));
       return true;
     }

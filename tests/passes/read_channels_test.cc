@@ -390,13 +390,13 @@ TEST(ReadChannels, JoinsCopyChannels) {
 }
 
 // A decoder: an image resized beside one that was made long before, as in U-Nets.
-void decoder(Network& n, const char* mode, const char* coordinates, float scale,
-             bool is_skip_first) {
+void decoder(Network& n, const char* mode, const char* coordinates, bool is_skip_first,
+             float of_channels = 1) {
   n.conv("stem", "skip", {.channels = 32});
   n.conv("stem", "down", {32, 40, 3, 1, "Relu", 2});
   std::string x = "down";
   for (int i = 0; i < 5; ++i) n.conv(x, x + "_", {.channels = 40, .filters = 40}), x += "_";
-  n.graph().initializer(f32_tensor("scales", {4}, {1, 1, scale, 2}));
+  n.graph().initializer(f32_tensor("scales", {4}, {1, of_channels, 2, 2}));
   n.graph()
       .node("Resize", {x, "", "scales"}, {"up"})
       .attr_string("mode", mode)
@@ -411,10 +411,13 @@ void decoder(Network& n, const char* mode, const char* coordinates, float scale,
 
 TEST(JoinResize, WritesWhereConcatWouldCopy) {
   const NetworkCase cases[] = {
-      {"linear", [](Network& n) { decoder(n, "linear", "half_pixel", 2, true); }, 32, 2, 22},
-      {"corners", [](Network& n) { decoder(n, "linear", "align_corners", 2, false); }, 32, 1, 36},
-      {"cubic", [](Network& n) { decoder(n, "cubic", "half_pixel", 2, false); }, 32, 1, 10},
-      {"nearest", [](Network& n) { decoder(n, "nearest", "asymmetric", 2, true); }, 32, 2, 14},
+      {"linear", [](Network& n) { decoder(n, "linear", "half_pixel", true); }, 32, 2, 22},
+      {"corners", [](Network& n) { decoder(n, "linear", "align_corners", false); }, 32, 1, 36},
+      {"cubic", [](Network& n) { decoder(n, "cubic", "half_pixel", false); }, 32, 1, 10},
+      {"nearest", [](Network& n) { decoder(n, "nearest", "asymmetric", true); }, 32, 2, 14},
+      // As many channels, each a little beside its own.
+      {"channels", [](Network& n) { decoder(n, "linear", "asymmetric", true, 1.02F); }, 32, 1, 8},
+      {"near", [](Network& n) { decoder(n, "nearest", "asymmetric", true, 1.02F); }, 32, 1, 8},
   };
   for (const NetworkCase& c : cases) {
     SCOPED_TRACE(c.name);
