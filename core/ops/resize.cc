@@ -598,7 +598,7 @@ class Resize final : public OpKernel {
         FOLIO_TRY(tables[i], axis_taps(options_, axes[i]));
       }
       const std::optional<ResizedLines> lines = resized_lines(axes, tables);
-      if (!lines) return false;
+      if (!lines || lines->inner != shape[shape.rank() - 1]) return false;
       FOLIO_RETURN_IF_ERROR(resize_lines(run, *lines, x.data<float>(), args.y, args.y_step));
       return true;
     }

@@ -380,6 +380,31 @@ TEST(Resize, TwoAxesThatGrowAreLinesOfTheLaterOne) {
   }
 }
 
+// Of folio.nhwc: all channels of an image that has no others. The last axis that is resized may not
+// be that of its pixels.
+TEST(Resize, WritesChannelsOfAnImage) {
+  const Shape in{2, 3, 4, 5, 6};
+  std::vector<float> x;
+  for (int64_t i = 0; i < in.count(); ++i) x.push_back(static_cast<float>(i * i % 97));
+  for (const char* mode : {"linear", "nearest", "cubic"}) {
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 6, 8, 5, 6},
+                                              {2, 3, 8, 10, 6},
+                                              {4, 6, 4, 5, 6},
+                                              {2, 6, 8, 10, 6},
+                                              {2, 2, 8, 5, 6}}) {
+      const auto run = [&](const char* domain) {
+        OpTester t("Resize", 13, domain);
+        t.attr("mode", mode).attr("joined_channels", 6).input<float>(in, x);
+        t.input_absent().input_absent().input<int64_t>({5}, sizes);
+        t.survives();
+        return t.output_values<float>(0);
+      };
+      SCOPED_TRACE(std::string(mode) + ", " + std::to_string(sizes[0]) + std::to_string(sizes[1]));
+      EXPECT_EQ(run("folio.nhwc"), run(""));
+    }
+  }
+}
+
 // An axis around the rows, and one around that, of which a part is outside.
 TEST(Resize, CropFillsRowsOutside) {
   for (const int axis : {0, 1}) {
