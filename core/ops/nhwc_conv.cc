@@ -43,7 +43,9 @@ class NhwcConv final : public OpKernel {
     }
     const Shape out = channels_last(s.out);
     FOLIO_RETURN_IF_ERROR(place_addend(run, kConvZ, addend, out, &args));
-    FOLIO_RETURN_IF_ERROR(place_output(run, place, kConvInto, out, &args));
+    FOLIO_TRY(const PlacedOutput placed, place_output(run, place, kConvInto, out));
+    args.y = placed.y;
+    args.y_step = placed.y_step;
     if (out.count() == 0) return Status::ok();
     args.x = x->data<float>() + form.first_channel();
     return form.is_winograd ? run_winograd_conv(run, s, args) : run_nhwc_conv(run, s, args);

@@ -77,7 +77,9 @@ class NhwcConvChain final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(place_addend(run, kChainZ, addend, shape, &last));
     if ((last.z || last.behind) && forms.back().step != kLastStep)
       return invalid_argument("Z without a last step");
-    FOLIO_RETURN_IF_ERROR(place_output(run, place, kChainInto, shape, &last));
+    FOLIO_TRY(const PlacedOutput placed, place_output(run, place, kChainInto, shape));
+    last.y = placed.y;
+    last.y_step = placed.y_step;
     if (shape.count() == 0) return Status::ok();
     steps.front().args.x = x->data<float>() + forms.front().conv.first_channel();
     return run_nhwc_chain(run, std::move(steps));

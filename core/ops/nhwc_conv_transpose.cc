@@ -342,14 +342,13 @@ class NhwcConvTranspose final : public OpKernel {
       return not_implemented("W ", w->shape().to_string(), " in ", s.group, " groups");
     }
     const Shape out = channels_last(s.out);
-    NhwcConvArgs placed;
-    FOLIO_RETURN_IF_ERROR(place_output(run, place, kTransposeInto, out, &placed));
+    FOLIO_TRY(const PlacedOutput placed, place_output(run, place, kTransposeInto, out));
     if (out.count() == 0) return Status::ok();
     Args args;
     args.x = x->data<float>();
     args.bias = b ? b->data<float>() : nullptr;
     args.y = placed.y;
-    args.y_pixel = placed.y_pixel(s);
+    args.y_pixel = placed.y_step > 0 ? placed.y_step : s.c_out;
     FOLIO_TRY(args.packed, panels(run, *w));
     FolioWindowF32 end_of_sums{};
     const bool is_finished = activation.set_in_kernel(&end_of_sums);
@@ -358,20 +357,15 @@ class NhwcConvTranspose final : public OpKernel {
     FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, transposer.scratch_bytes(), &scratch));
     transposer.run(run, scratch);
     if (is_finished) return Status::ok();
-    activate(run, out.count() / s.c_out, s.c_out, args);
+    const int64_t pixels = out.count() / s.c_out;
+    run.parallel().for_range(pixels, rows_per_task(s.c_out), [&](int64_t begin, int64_t end) {
+      activation.apply_rows(run.kernels(), end - begin, s.c_out, args.y + begin * args.y_pixel,
+                            args.y_pixel);
+    });
     return Status::ok();
   }
 
  private:
-  void activate(OpRun& run, int64_t pixels, int64_t channels, const Args& args) const {
-    const bool is_alone = args.y_pixel == channels;
-    run.parallel().for_range(pixels, rows_per_task(channels), [&](int64_t begin, int64_t end) {
-      float* y = args.y + begin * args.y_pixel;
-      if (is_alone) return activation.apply(run.kernels(), (end - begin) * channels, y);
-      for (; begin < end; ++begin, y += args.y_pixel) activation.apply(run.kernels(), channels, y);
-    });
-  }
-
   static Result<const float*> panels(OpRun& run, const Tensor& w) {
     if (const PackedBlob* blob = run.packed(1)) return reinterpret_cast<const float*>(blob->data());
     FOLIO_TRY(const PackRequest request, panels_request(w.shape().dims()));

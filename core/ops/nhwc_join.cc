@@ -2,11 +2,10 @@
 // (op_nhwc_channels.h).
 //
 // Source: ONNX operator spec, Concat of Splits along the last axis; made by the passes
-// read_channels
-//         and join_in_place only.
+//         read_channels and join_in_place only.
 // Shapes: image [N, spatial..., C] or none, x(i) [N, spatial..., C(i)] -> image: channels
-//         [from[i], from[i] + channels[i]) of x(i) become those from at[i] on; joined_channels is
-//         C.
+//         [from[i], from[i] + channels[i]) of x(i) become those from at[i] on; C is the attribute
+//         joined_channels.
 // Types:  float.
 // Errors: kInvalidArgument where an input does not fit the image.
 #include "core/ops/op_move.h"
@@ -39,35 +38,22 @@ class Join final : public OpKernel {
                                 " from channel ", parts[i].at, " on");
       }
     }
-    if (!run.has_input(0)) {
-      FOLIO_TRY(Tensor * image, run.output(0, DType::kFloat, shape));
-      copy(run, image);
-      return Status::ok();
-    }
-    if (!(first->shape() == shape)) {
-      return invalid_argument("what is joined is ", first->shape().to_string(), ", expected ",
-                              shape.to_string());
-    }
-    Tensor image = *first;
-    copy(run, &image);
-    run.set_output(0, Value(std::move(image)));
+    FOLIO_TRY(const PlacedOutput image, place_output(run, {0, channels}, 0, shape));
+    if (shape.count() > 0) copy(run, shape.count() / channels, image.y);
     return Status::ok();
   }
 
  private:
-  void copy(OpRun& run, Tensor* image) const {
-    if (image->count() == 0) return;
-    float* const y = image->data_mut<float>();
-    run.parallel().for_range(image->count() / channels, rows_per_task(channels),
-                             [&](int64_t begin, int64_t end) {
-                               for (size_t i = 0; i < parts.size(); ++i) {
-                                 const Tensor& x = run.value(static_cast<int>(i) + 1).tensor();
-                                 const int64_t step = x.dim(x.rank() - 1);
-                                 move_runs(y + begin * channels + parts[i].at, channels,
-                                           x.data<float>() + begin * step + parts[i].from, step,
-                                           parts[i].count, end - begin);
-                               }
-                             });
+  void copy(OpRun& run, int64_t pixels, float* y) const {
+    run.parallel().for_range(pixels, rows_per_task(channels), [&](int64_t begin, int64_t end) {
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const Tensor& x = run.value(static_cast<int>(i) + 1).tensor();
+        const int64_t step = x.dim(x.rank() - 1);
+        move_runs(y + begin * channels + parts[i].at, channels,
+                  x.data<float>() + begin * step + parts[i].from, step, parts[i].count,
+                  end - begin);
+      }
+    });
   }
 };
 

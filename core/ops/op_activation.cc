@@ -74,6 +74,12 @@ bool Activation::takes_beta() const {
          kind == Kind::kSelu || kind == Kind::kParametricSoftplus || kind == Kind::kClip;
 }
 
+void Activation::apply_rows(const FolioKernels& kernels, int64_t rows, int64_t n, float* x,
+                            int64_t stride) const {
+  if (n == stride) return apply(kernels, rows * n, x);
+  for (int64_t i = 0; i < rows; ++i) apply(kernels, n, x + i * stride);
+}
+
 void Activation::apply(const FolioKernels& kernels, int64_t n, float* x) const {
   switch (kind) {
     case Kind::kIdentity:

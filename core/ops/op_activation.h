@@ -47,6 +47,9 @@ struct Activation {
   bool takes_beta() const;
   // In place over a row.
   void apply(const FolioKernels& kernels, int64_t n, float* x) const;
+  // Over rows of n, `stride` floats apart.
+  void apply_rows(const FolioKernels& kernels, int64_t rows, int64_t n, float* x,
+                  int64_t stride) const;
   // Of one double.
   double of(double v) const;
   // Lets a kernel itself apply it, a product, a filter or a plane's filter: false when it cannot.

@@ -163,5 +163,11 @@ inline constexpr int64_t kMoveGrain = 32768;
 inline int64_t rows_per_task(int64_t row_elements) {
   return std::max<int64_t>(1, kMoveGrain / std::max<int64_t>(1, row_elements));
 }
+// The size of the fewest parts of at most `most` that `all` is cut into evenly, in steps.
+inline int64_t even_part(int64_t all, int64_t most, int64_t step = 1) {
+  const int64_t parts = std::max<int64_t>(1, (all + most - 1) / most);
+  const int64_t each = (all + parts - 1) / parts;
+  return std::min(all, (each + step - 1) / step * step);
+}
 
 }  // namespace folio

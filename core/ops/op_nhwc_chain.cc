@@ -1,6 +1,7 @@
 #include "core/ops/op_nhwc_chain.h"
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_move.h"
 #include "core/ops/op_nhwc_product.h"
 #include "core/ops/op_nhwc_window.h"
 
@@ -12,12 +13,6 @@ constexpr size_t kFloat = sizeof(float);
 // would be computed twice.
 constexpr int64_t kHeldFloats = 80 * 1024;
 constexpr int64_t kLeastLines = 4;
-
-// The largest of parts of nearly one size, of at most `most`.
-int64_t even_part(int64_t all, int64_t most) {
-  const int64_t parts = (all + most - 1) / most;
-  return (all + parts - 1) / parts;
-}
 
 struct Lines {
   int64_t from = 0;

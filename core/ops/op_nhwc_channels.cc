@@ -114,12 +114,10 @@ Status place_addend(const OpRun& run, int input, const AddendPlace& place, const
   return Status::ok();
 }
 
-Status place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y,
-                    NhwcConvArgs* args) {
+Result<PlacedOutput> place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y) {
   if (place.channels == 0) {
     FOLIO_TRY(Tensor * out, run.output(0, DType::kFloat, y));
-    args->y = out->data_mut<float>();
-    return Status::ok();
+    return PlacedOutput{out->data_mut<float>(), 0};
   }
   Shape joined = y;
   joined[y.rank() - 1] = place.channels;
@@ -127,21 +125,19 @@ Status place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y
     return invalid_argument("Y ", y.to_string(), " at channel ", place.at, " of ",
                             joined.to_string());
   }
-  args->y_step = place.channels;
-  if (run.has_input(into)) {
-    FOLIO_TRY(const Tensor* begun, run.tensor(into, DType::kFloat));
-    if (!(begun->shape() == joined)) {
-      return invalid_argument("what is joined is ", begun->shape().to_string(), ", expected ",
-                              joined.to_string());
-    }
-    Tensor image = *begun;
-    args->y = image.data_mut<float>() + place.at;
-    run.set_output(0, Value(std::move(image)));
-  } else {
+  if (!run.has_input(into)) {
     FOLIO_TRY(Tensor * image, run.output(0, DType::kFloat, joined));
-    args->y = image->data_mut<float>() + place.at;
+    return PlacedOutput{image->data_mut<float>() + place.at, place.channels};
   }
-  return Status::ok();
+  FOLIO_TRY(const Tensor* begun, run.tensor(into, DType::kFloat));
+  if (!(begun->shape() == joined)) {
+    return invalid_argument("what is joined is ", begun->shape().to_string(), ", expected ",
+                            joined.to_string());
+  }
+  Tensor image = *begun;
+  float* const at = image.data_mut<float>() + place.at;
+  run.set_output(0, Value(std::move(image)));
+  return PlacedOutput{at, place.channels};
 }
 
 }  // namespace folio

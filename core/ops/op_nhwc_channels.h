@@ -69,9 +69,13 @@ Status place_addend(const OpRun& run, int input, const AddendPlace& place, const
 inline constexpr int kResizeInto = 4;
 inline constexpr int kTransposeInto = 3;
 
-// Output 0 of a convolution of shape `y`, or the image that its channels are part of; where it is
-// to write goes to `args`. `into`: the input that is the image, where others have begun it.
-Status place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y,
-                    NhwcConvArgs* args);
+// Where an operator writes, and floats from a pixel to the next; 0: of its channels.
+struct PlacedOutput {
+  float* y = nullptr;
+  int64_t y_step = 0;
+};
+// Output 0 of shape `y`, or the image that its channels are part of. `into`: the input that is the
+// image, where others have begun it.
+Result<PlacedOutput> place_output(OpRun& run, const JoinPlace& place, int into, const Shape& y);
 
 }  // namespace folio

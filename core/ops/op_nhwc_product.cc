@@ -485,7 +485,9 @@ void NhwcProduct::multiply_rows(FolioGemmF32& gemm, const Tile& tile, int64_t gr
   } else {
     (args_.turned ? kernels_.dots_f32 : kernels_.gemm_f32)(&gemm);
   }
-  if (!finished) activate(gemm);
+  if (!finished) {
+    args_.activation.apply_rows(kernels_, gemm.m, gemm.n, gemm.c, gemm.c_row_stride);
+  }
   const int64_t y_step = args_.y_pixel(s_);
   if (gemm.c != y) move_runs(y, y_step, gemm.c, gemm.n, gemm.n, gemm.m);
   if (!args_.behind) return;
@@ -519,16 +521,6 @@ void NhwcProduct::multiply_lines(const FolioGemmF32& whole, const KernelLines& l
     if (gemm.addend) gemm.addend += j;
     if (j > 0) gemm.next = nullptr;
     kernels_.gemm_f32(&gemm);
-  }
-}
-
-void NhwcProduct::activate(const FolioGemmF32& gemm) const {
-  if (gemm.n == gemm.c_row_stride) {
-    args_.activation.apply(kernels_, gemm.m * gemm.n, gemm.c);
-    return;
-  }
-  for (int64_t i = 0; i < gemm.m; ++i) {
-    args_.activation.apply(kernels_, gemm.n, gemm.c + i * gemm.c_row_stride);
   }
 }
 

@@ -127,9 +127,6 @@ class NhwcProduct {
   // that are left are neighbours in one only; the order of each sum is that of the whole.
   void multiply_lines(const FolioGemmF32& whole, const KernelLines& lines) const;
 
-  // While the tile is in the cache.
-  void activate(const FolioGemmF32& gemm) const;
-
   // pointers[piece][i]: the piece of output pixel row + i. Lines of output pixels one after the
   // other: what is the same for a line is found once.
   void point(int64_t row, int64_t count, int64_t first_channel, const float* zeros,

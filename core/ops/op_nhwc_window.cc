@@ -87,13 +87,7 @@ void WindowLines::finish(int64_t pixels, float* y, const Added& added) const {
     if (z) add_pixels(kernels_, pixels, channels_, z, z_step_, y, y_step_);
   };
   add(added.before);
-  if (y_step_ == channels_) {
-    args_.activation.apply(kernels_, pixels * channels_, y);
-  } else {
-    for (int64_t i = 0; i < pixels; ++i) {
-      args_.activation.apply(kernels_, channels_, y + i * y_step_);
-    }
-  }
+  args_.activation.apply_rows(kernels_, pixels, channels_, y, y_step_);
   add(added.behind);
 }
 

@@ -77,10 +77,6 @@ class Lines {
   }
 
  private:
-  static int64_t even_part(int64_t all, int64_t most) {
-    const int64_t parts = (all + most - 1) / most;
-    return (all + parts - 1) / parts;
-  }
   int64_t parts(int axis) const {
     const int64_t each = axis == 0 ? lines_ : columns_;
     return (s_.out[axis] + each - 1) / each;

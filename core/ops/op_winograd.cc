@@ -6,6 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_half_panels.h"
+#include "core/ops/op_move.h"
 #include "core/ops/op_scratch.h"
 
 namespace folio {
@@ -212,7 +213,7 @@ class WinogradProduct {
                                     form_.is_line ? kMostLineTiles : kMostTiles);
     const int64_t shares = form_.is_line ? line_shares(threads) : threads;
     const int64_t most = form_.is_line ? std::min(held, (tiles_ + shares - 1) / shares) : held;
-    tile_ = even_part(tiles_, std::max(most, kFewestTiles), 1);
+    tile_ = even_part(tiles_, std::max(most, kFewestTiles));
     const int64_t room =
         args.packed ? kBlockFloats / (form_.planes * tile_) : kFreshFloats / floats;
     // Threads share blocks of tiles, and columns where these are too few; of fresh columns, which
@@ -285,13 +286,6 @@ class WinogradProduct {
   // Where tiles have no side, outputs are alone.
   static WinogradAxis axis_of(const WinogradForm& form, const Window& w, int axis) {
     return {w.out[axis], form.has_tiles(axis) ? w.dilation[axis] : w.out[axis]};
-  }
-
-  // The size of the fewest parts of at most `most` that `all` is cut into evenly, in steps.
-  static int64_t even_part(int64_t all, int64_t most, int64_t step) {
-    const int64_t parts = std::max<int64_t>(1, (all + most - 1) / most);
-    const int64_t each = (all + parts - 1) / parts;
-    return std::min(all, (each + step - 1) / step * step);
   }
 
   // Lines may be short: in how many parts they repay to wake threads.

@@ -449,18 +449,25 @@ using SumOf =
     std::conditional_t<std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) >= 4),
                        double, float>;
 
+// Of axes that are resized.
+Result<std::vector<AxisTaps>> taps_of(const ResizeOptions& options,
+                                      const std::vector<ResizeAxis>& axes) {
+  std::vector<AxisTaps> tables(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].is_identity(options)) continue;
+    FOLIO_TRY(tables[i], axis_taps(options, axes[i]));
+  }
+  return tables;
+}
+
 // In sums of type A, made once for all elements that take it; `prepare` is null where these are
 // no integers.
 template <typename A>
 Status resize_sums(OpRun& run, const ResizeOptions& options, const std::vector<ResizeAxis>& axes,
                    const Tensor& x, Tensor* y, void (*prepare)(OpRun&, bool, int64_t, A*)) {
-  std::vector<AxisTaps> tables(axes.size());
-  bool extends = false;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i].is_identity(options)) continue;
-    FOLIO_TRY(tables[i], axis_taps(options, axes[i]));
-    extends |= !tables[i].outside.empty();
-  }
+  FOLIO_TRY(const std::vector<AxisTaps> tables, taps_of(options, axes));
+  const bool extends = std::any_of(tables.begin(), tables.end(),
+                                   [](const AxisTaps& table) { return !table.outside.empty(); });
   const bool is_sum = x.dtype() == dtype_of<A>();
   const A* from = nullptr;
   A* to = nullptr;
@@ -562,11 +569,10 @@ class Resize final : public OpKernel {
     const int last = shape.rank() - 1;
     if (x.dtype() != DType::kFloat) return wrong_type(0, x.dtype());
     if (last < 1) return invalid_argument("X ", x.shape().to_string(), " to channels of an image");
-    NhwcConvArgs args;
-    FOLIO_RETURN_IF_ERROR(place_output(run, place, kResizeInto, shape, &args));
+    FOLIO_TRY(const PlacedOutput to, place_output(run, place, kResizeInto, shape));
     if (shape.count() == 0) return Status::ok();
     if (x.count() == 0) return invalid_argument("nothing to resize to ", shape.to_string());
-    FOLIO_TRY(const bool is_done, place_pixels(run, axes, x, shape, args));
+    FOLIO_TRY(const bool is_done, place_pixels(run, axes, x, shape, to));
     if (is_done) return Status::ok();
     uint64_t bytes = 0;
     if (!dtype_bytes(DType::kFloat, static_cast<uint64_t>(shape.count()), &bytes)) {
@@ -580,7 +586,7 @@ class Resize final : public OpKernel {
     const float* const from = between.data<float>();
     run.parallel().for_range(shape.count() / channels, rows_per_task(channels),
                              [&](int64_t begin, int64_t end) {
-                               move_runs(args.y + begin * args.y_step, args.y_step,
+                               move_runs(to.y + begin * to.y_step, to.y_step,
                                          from + begin * channels, channels, channels, end - begin);
                              });
     return Status::ok();
@@ -588,38 +594,37 @@ class Resize final : public OpKernel {
 
   // False where these axes take a tensor between.
   Result<bool> place_pixels(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x,
-                            const Shape& shape, const NhwcConvArgs& args) const {
+                            const Shape& shape, const PlacedOutput& to) const {
     const bool has_outside = options_.coordinates == ResizeCoordinates::kTfCropAndResize;
     if (has_outside || !axes.back().is_identity(options_)) return false;
     if (options_.mode != ResizeMode::kNearest) {
-      std::vector<AxisTaps> tables(axes.size());
-      for (size_t i = 0; i < axes.size(); ++i) {
-        if (axes[i].is_identity(options_)) continue;
-        FOLIO_TRY(tables[i], axis_taps(options_, axes[i]));
-      }
+      FOLIO_TRY(const std::vector<AxisTaps> tables, taps_of(options_, axes));
       const std::optional<ResizedLines> lines = resized_lines(axes, tables);
       if (!lines || lines->inner != shape[shape.rank() - 1]) return false;
-      FOLIO_RETURN_IF_ERROR(resize_lines(run, *lines, x.data<float>(), args.y, args.y_step));
+      FOLIO_RETURN_IF_ERROR(resize_lines(run, *lines, x.data<float>(), to.y, to.y_step));
       return true;
     }
+    FOLIO_TRY(const Places places, places_of(axes));
+    move_pixels(run, x.shape(), x.data<float>(), places, shape, to.y, to.y_step);
+    return true;
+  }
+
+  Result<Places> places_of(const std::vector<ResizeAxis>& axes) const {
     Places places;
     for (const ResizeAxis& axis : axes) {
       FOLIO_TRY(std::vector<int64_t> table, nearest_places(options_, axis));
       places.push_back(std::move(table));
     }
-    move_pixels(run, x.shape(), x.data<float>(), places, shape, args.y, args.y_step);
-    return true;
+    return places;
   }
 
   Status nearest(OpRun& run, const std::vector<ResizeAxis>& axes, const Tensor& x,
                  Tensor* y) const {
-    Places places;
-    bool extends = false;
-    for (const ResizeAxis& axis : axes) {
-      FOLIO_TRY(std::vector<int64_t> table, nearest_places(options_, axis));
-      extends |= std::find(table.begin(), table.end(), -1) != table.end();
-      places.push_back(std::move(table));
-    }
+    FOLIO_TRY(const Places places, places_of(axes));
+    const bool extends =
+        std::any_of(places.begin(), places.end(), [](const std::vector<int64_t>& table) {
+          return std::find(table.begin(), table.end(), -1) != table.end();
+        });
     uint64_t outside = 0;
     if (extends) {
       FOLIO_TRY(outside, outside_bits(x.dtype(), options_.extrapolation));

@@ -51,13 +51,11 @@ class AddsBehind {
   }
 
   void take(NodeId add, NodeId id) {
-    const Node& conv = p_.node(id);
-    Node node = make_node(conv.name, kNhwcDomain, conv.op_type, 1, conv.inputs);
-    node.attributes = conv.attributes;
+    Node node = operator_of(p_.node(id));
     node.attributes.set(int_attribute(std::string(kAddsLastAttribute), 1));
     const size_t z = z_input(id);
     if (node.inputs.size() <= z) node.inputs.resize(z + 1, kNone);
-    node.inputs[z] = p_.other_input(add, conv.outputs[0]);
+    node.inputs[z] = p_.other_input(add, p_.node(id).outputs[0]);
     p_.replace(add, std::move(node));
   }
 
@@ -68,8 +66,9 @@ class AddsBehind {
 
 void add_behind(Model* model) {
   bool changed = false;
-  for_each_graph(
-      &model->graph, &changed, [](Pattern& p) { AddsBehind(p).run(); }, "Conv");
+  for_each_fitting_graph(
+      &model->graph, &changed, [](Pattern& p) { AddsBehind(p).run(); },
+      [](const Graph& graph) { return has_convs_beside(graph, {"Add"}); });
 }
 
 }  // namespace folio

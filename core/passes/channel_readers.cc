@@ -70,6 +70,16 @@ bool has_room(const Pattern& p, const ConvStep& step) {
   return w && group.is_ok() && leaves_room(w->dims(), group.value());
 }
 
+bool has_convs_beside(const Graph& graph, std::initializer_list<std::string_view> types) {
+  return has_operator(graph, "Conv") &&
+         std::any_of(types.begin(), types.end(),
+                     [&](std::string_view type) { return has_operator(graph, type); });
+}
+
+bool is_last_axis(const Dims& image, int64_t axis) {
+  return axis == static_cast<int64_t>(image.size()) - 1 || axis == -1;
+}
+
 std::optional<int64_t> ChannelReaders::channels(ValueId value) const {
   const Dims* const dims = value != kNone && p_.is_float(value) ? p_.dims(value) : nullptr;
   if (!dims || dims->size() < kFewestDims || dims->size() > kMostDims || !dims->back().is_value() ||
@@ -86,11 +96,8 @@ std::optional<ChannelJoin> ChannelReaders::join_of(NodeId id) const {
   const std::optional<int64_t> all = channels(node.outputs[0]);
   if (!all) return std::nullopt;
   const Dims& joined = *p_.dims(node.outputs[0]);
-  const auto rank = static_cast<int64_t>(joined.size());
   const auto axis = node.attributes.get_int("axis", 1);
-  if (!is_join && (!axis.is_ok() || (axis.value() != rank - 1 && axis.value() != -1))) {
-    return std::nullopt;
-  }
+  if (!is_join && (!axis.is_ok() || !is_last_axis(joined, axis.value()))) return std::nullopt;
   ChannelJoin join;
   join.begun = is_join ? p_.input(id, 0) : kNone;
   const size_t first = is_join ? 1 : 0;
@@ -161,9 +168,7 @@ void ChannelReaders::read_from(ValueId value, ValueId image, int64_t at, NodeId 
       set_join(reader, moved);
       continue;
     }
-    Node node = make_node(p_.node(reader).name, kNhwcDomain, p_.node(reader).op_type, 1,
-                          p_.node(reader).inputs);
-    node.attributes = p_.node(reader).attributes;
+    Node node = operator_of(p_.node(reader));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] != value) continue;
       const std::string name = attribute_of(reader, i);

@@ -6,8 +6,10 @@
 // Threads: one, while loading.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/ops/op_nhwc_channels.h"
@@ -33,6 +35,13 @@ std::optional<ConvStep> first_step(const Pattern& p, NodeId id);
 std::optional<ConvStep> last_step(const Pattern& p, NodeId id);
 // Whether its pixels can be apart, as those of an image's channels are: leaves_room().
 bool has_room(const Pattern& p, const ConvStep& step);
+
+// Whether a graph has convolutions with channels last, as they are now, and any of these operators:
+// others have nothing to gain.
+bool has_convs_beside(const Graph& graph, std::initializer_list<std::string_view> types);
+
+// Whether that is the axis of the channels.
+bool is_last_axis(const Dims& image, int64_t axis);
 
 class ChannelReaders {
  public:

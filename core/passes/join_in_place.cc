@@ -168,9 +168,8 @@ class JoinsInPlace {
       }
       return readers_.set_join(writer->node, join, made);
     }
-    const Node& old = p_.node(writer->node);
-    Node node = make_node(old.name, kNhwcDomain, old.op_type, old.version, old.inputs);
-    node.attributes = old.attributes;
+    Node node = operator_of(p_.node(writer->node));
+    node.domain = kNhwcDomain;
     if (begun != kNone) {
       node.inputs.resize(into_input(node.op_type), kNone);
       node.inputs.push_back(begun);
@@ -189,8 +188,11 @@ class JoinsInPlace {
 
 void join_in_place(Model* model) {
   bool changed = false;
-  for_each_graph(
-      &model->graph, &changed, [](Pattern& p) { JoinsInPlace(p).join(); }, "Conv");
+  for_each_fitting_graph(
+      &model->graph, &changed, [](Pattern& p) { JoinsInPlace(p).join(); },
+      [](const Graph& graph) {
+        return has_convs_beside(graph, {"Concat", "Join"});
+      });
 }
 
 }  // namespace folio

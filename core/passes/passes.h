@@ -146,8 +146,8 @@ void add_behind(Model* model);
 // image.
 void read_channels(Model* model);
 
-// Convolutions with channels last write where Concat would copy what they make; after chain_convs,
-// which looks for convolutions that make images of their own.
+// Convolutions and what resizes images, with channels last, write where Concat would copy what they
+// make; after chain_convs, which looks for convolutions that make images of their own.
 void join_in_place(Model* model);
 
 // Products read constant matrices that a Transpose would copy where they stand.

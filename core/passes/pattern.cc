@@ -463,6 +463,12 @@ Node make_node(std::string name, std::string_view domain, std::string_view type,
   return node;
 }
 
+Node operator_of(const Node& node) {
+  Node same = make_node(node.name, node.domain, node.op_type, node.version, node.inputs);
+  same.attributes = node.attributes;
+  return same;
+}
+
 Recipe recipe_of(const Node& node, const std::function<Ref<Initializer>(ValueId)>& constant_of) {
   Recipe recipe;
   recipe.domain = node.domain;

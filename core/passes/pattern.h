@@ -159,6 +159,9 @@ inline constexpr int kReshapeVersion = 5;
 Node make_node(std::string name, std::string_view domain, std::string_view type, int version,
                std::vector<ValueId> inputs);
 
+// The same operator of the same inputs, which makes nothing yet; it has no graphs.
+Node operator_of(const Node& node);
+
 // What the node makes of constants; `constant_of` gives that of each input that is there.
 Recipe recipe_of(const Node& node, const std::function<Ref<Initializer>(ValueId)>& constant_of);
 
@@ -175,17 +178,24 @@ struct ValueLinks {
   std::vector<NodeId> makers;
 };
 
-// Applies `fuse(Pattern&)` to a graph and those inside it; sets *changed and compacts. Graphs
-// without an operator `needed` are passed by before anything is made for them.
-template <typename Fuse>
-void for_each_graph(Graph* graph, bool* changed, const Fuse& fuse, std::string_view needed = "") {
+// Applies `fuse(Pattern&)` to a graph and those inside it; sets *changed and compacts. Graphs that
+// do not fit(const Graph&) are passed by before anything is made for them.
+template <typename Fuse, typename Fit>
+void for_each_fitting_graph(Graph* graph, bool* changed, const Fuse& fuse, const Fit& fit) {
   for_inner_graphs_first(graph, [&](Graph& each) {
-    if (!needed.empty() && !has_operator(each, needed)) return;
+    if (!fit(each)) return;
     Pattern pattern(&each);
     fuse(pattern);
     if (!pattern.changed()) return;
     each.compact();
     *changed = true;
+  });
+}
+// The same; graphs without an operator `needed` do not fit.
+template <typename Fuse>
+void for_each_graph(Graph* graph, bool* changed, const Fuse& fuse, std::string_view needed = "") {
+  for_each_fitting_graph(graph, changed, fuse, [needed](const Graph& each) {
+    return needed.empty() || has_operator(each, needed);
   });
 }
 

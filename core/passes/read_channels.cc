@@ -50,21 +50,16 @@ class ReadsChannels {
     const auto shared = static_cast<int64_t>(p_.node(longest).inputs.size());
     std::vector<ValueId> rest = {p_.node(longest).outputs[0]};
     rest.insert(rest.end(), inputs.begin() + shared, inputs.end());
-    Node joined = make_node(p_.node(id).name, "", "Concat", p_.node(id).version, std::move(rest));
-    joined.attributes = p_.node(id).attributes;
+    Node joined = operator_of(p_.node(id));
+    joined.inputs = std::move(rest);
     p_.replace(id, std::move(joined));
-  }
-
-  bool is_last_axis(ValueId image, int64_t axis) const {
-    const auto rank = static_cast<int64_t>(p_.dims(image)->size());
-    return axis == rank - 1 || axis == -1;
   }
 
   void take_split(NodeId id) {
     const ValueId image = p_.input(id, 0);
     const auto axis = p_.node(id).attributes.get_int("axis", 0);
     const std::optional<int64_t> all = readers_.channels(image);
-    if (!all || !axis.is_ok() || !is_last_axis(image, axis.value())) return;
+    if (!all || !axis.is_ok() || !is_last_axis(*p_.dims(image), axis.value())) return;
     const std::vector<ValueId> outputs = p_.node(id).outputs;
     int64_t count = 0;
     for (const ValueId output : outputs) {
@@ -94,7 +89,7 @@ class ReadsChannels {
     };
     const std::optional<int64_t> begin = only(1);
     const std::optional<int64_t> axis = only(3);
-    if (!all || !count || !begin || !axis || !is_last_axis(image, *axis)) return;
+    if (!all || !count || !begin || !axis || !is_last_axis(*p_.dims(image), *axis)) return;
     if (p_.input(id, 4) != kNone && only(4) != 1) return;
     const int64_t at = *begin < 0 ? std::max<int64_t>(*begin + *all, 0) : *begin;
     if (*count > *all || at > *all - *count || !readers_.can_all(part)) return;
@@ -109,8 +104,11 @@ class ReadsChannels {
 
 void read_channels(Model* model) {
   bool changed = false;
-  for_each_graph(
-      &model->graph, &changed, [](Pattern& p) { ReadsChannels(p).run(); }, "Conv");
+  for_each_fitting_graph(
+      &model->graph, &changed, [](Pattern& p) { ReadsChannels(p).run(); },
+      [](const Graph& graph) {
+        return has_convs_beside(graph, {"Concat", "Split", "Slice"});
+      });
 }
 
 }  // namespace folio

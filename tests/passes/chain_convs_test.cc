@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ops/op_nhwc.h"
-#include "tests/passes/pass_tester.h"
+#include "tests/passes/conv_tester.h"
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -133,22 +133,13 @@ TEST(ChainConvs, LeavesWhatACacheKeepsAndWhatOthersRead) {
 
 // Outputs of the first run, and of one with packed weights.
 std::vector<std::vector<float>> outputs(const ChainCase& c, int threads) {
-  SessionOptions options;
-  options.threads = threads;
-  const auto session = open_session(chain_model(c), options);
-  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
-  if (!session.is_ok()) return {};
   const auto count = static_cast<size_t>(c.batch * c.in * c.side * c.side);
   std::vector<float> image(count);
   for (size_t i = 0; i < count; ++i) image[i] = static_cast<float>(i % 251) / 125.0F - 1.0F;
   const Value x(make_tensor<float>(Shape{c.batch, c.in, c.side, c.side}, image));
   std::vector<std::vector<float>> out;
-  for (int run = 0; run < 2; ++run) {
-    const auto values = run_all(*session.value(), {{"x", x}});
-    EXPECT_TRUE(values.is_ok()) << text_of(values.status());
-    if (!values.is_ok()) return {};
-    out.push_back(floats_of(values.value().back()));
-    EXPECT_TRUE(session.value()->wait_packed(std::chrono::milliseconds(-1)));
+  for (const auto& run : floats_of_runs(chain_model(c), {{"x", x}}, threads)) {
+    out.push_back(run.back());
   }
   return out;
 }

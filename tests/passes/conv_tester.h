@@ -1,17 +1,80 @@
-// What tests of channels_last share: a convolution, and what a test puts behind it.
+// What tests of channels_last and of the passes behind it share: convolutions, what a test puts
+// behind one, and what a session makes of them.
 //
 // Flow:    types_last(writer, images) expects the same results without and with passes, and gives
 // the
 //          node types; types_after(rest, y) does so of a convolution and nodes that read its result
-//          c and make y.
+//          c and make y. formed(writer) gives the model as a session runs it,
+//          floats_of_runs(writer, inputs, threads) what it makes.
 // Owns:    the model it gives.
 #pragma once
 
+#include <cstring>
 #include <functional>
 
 #include "tests/passes/pass_tester.h"
 
 namespace folio {
+
+struct ConvShape {
+  int64_t channels = 32, filters = 32;
+  int64_t kernel = 1;
+  int64_t group = 1;
+  const char* function = "Relu";  // behind it, if it has a name
+  int64_t stride = 1, dilation = 1;
+};
+
+// x -> Conv with a border and a bias -> y, of numbers that depend on the length of that name.
+inline void add_conv(model_writer::GraphWriter& graph, const std::string& x, const std::string& y,
+                     const ConvShape& s) {
+  const int64_t each = s.channels / s.group;
+  graph.initializer(f32_tensor(
+      y + "_w", {s.filters, each, s.kernel, s.kernel},
+      small_wave(s.filters * each * s.kernel * s.kernel, 0.1F * static_cast<float>(y.size()))));
+  graph.initializer(f32_tensor(y + "_b", {s.filters}, wave(s.filters)));
+  const std::string function = s.function;
+  const std::string made = function.empty() ? y : y + "_sum";
+  const int64_t pad = s.kernel / 2 * s.dilation;
+  graph.node("Conv", {x, y + "_w", y + "_b"}, {made})
+      .attr_int("group", s.group)
+      .attr_ints("strides", {s.stride, s.stride})
+      .attr_ints("dilations", {s.dilation, s.dilation})
+      .attr_ints("pads", {pad, pad, pad, pad});
+  if (!function.empty()) graph.node(function, {made}, {y});
+}
+
+// After all passes, with the forms that a session chooses; an empty one where they fail.
+inline std::unique_ptr<Model> formed(const model_writer::ModelWriter& writer) {
+  auto model = optimized(writer, Optimize::kAll);
+  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
+  if (!model.is_ok()) return std::make_unique<Model>();
+  choose_forms(model.value().get(), kWinogradTiles);
+  return std::move(model).take();
+}
+
+// The outputs of a first run, and of one with packed weights; nothing where one fails.
+inline std::vector<std::vector<std::vector<float>>> floats_of_runs(
+    const model_writer::ModelWriter& writer, const std::vector<NamedValue>& inputs, int threads) {
+  SessionOptions options;
+  options.threads = threads;
+  const auto session = open_session(writer, options);
+  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
+  if (!session.is_ok()) return {};
+  std::vector<std::vector<std::vector<float>>> runs(2);
+  for (auto& outputs : runs) {
+    const auto values = run_all(*session.value(), inputs);
+    EXPECT_TRUE(values.is_ok()) << text_of(values.status());
+    if (!values.is_ok()) return {};
+    for (const Value& value : values.value()) outputs.push_back(floats_of(value));
+    EXPECT_TRUE(session.value()->wait_packed(std::chrono::milliseconds(-1)));
+  }
+  return runs;
+}
+
+inline void expect_same_bits(const std::vector<float>& got, const std::vector<float>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);
+}
 
 using Rest = std::function<void(model_writer::GraphWriter&)>;
 

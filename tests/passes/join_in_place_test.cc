@@ -5,7 +5,7 @@
 
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_channels.h"
-#include "tests/passes/pass_tester.h"
+#include "tests/passes/conv_tester.h"
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -84,21 +84,7 @@ class JoinModel {
   }
 
   void conv(const std::string& x, const std::string& y, const Branch& b, int64_t channels) {
-    auto& graph = body_;
-    const std::string w = y + "_w";
-    const int64_t each = channels / b.group;
-    const std::vector<int64_t> dims{b.filters, each, b.kernel, b.kernel};
-    graph.initializer(f32_tensor(
-        w, dims,
-        small_wave(b.filters * each * b.kernel * b.kernel, 0.1F * static_cast<float>(y.size()))));
-    graph.initializer(f32_tensor(y + "_b", {b.filters}, wave(b.filters)));
-    const std::string function = b.function;
-    const std::string made = function.empty() ? y : y + "_sum";
-    const int64_t same = b.kernel / 2;
-    graph.node("Conv", {x, w, y + "_b"}, {made})
-        .attr_int("group", b.group)
-        .attr_ints("pads", {same, same, same, same});
-    if (!function.empty()) graph.node(function, {made}, {y});
+    add_conv(body_, x, y, {channels, b.filters, b.kernel, b.group, b.function});
   }
 
   void add_body() {
@@ -176,12 +162,9 @@ std::ostream& operator<<(std::ostream& out, const Found& f) {
 }
 
 Found found(const JoinCase& c) {
-  const auto model = optimized(JoinModel(c).writer(), Optimize::kAll);
-  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
-  if (!model.is_ok()) return {};
-  choose_forms(model.value().get(), kWinogradTiles);
+  const auto model = formed(JoinModel(c).writer());
   Found f;
-  for (const Node& node : model.value()->graph.nodes) {
+  for (const Node& node : model->graph.nodes) {
     if (node.dead) continue;
     f.writers += node.op_type != "Join" && node.attributes.has(kJoinedAttribute) ? 1 : 0;
     f.concats += node.op_type == "Concat" ? 1 : 0;
@@ -219,30 +202,16 @@ TEST(JoinInPlace, LeavesConcat) {
 
 // All outputs of the first run, and of one with packed weights: the last one's floats.
 std::vector<std::vector<float>> outputs(const JoinCase& c, int threads, bool has_nan) {
-  SessionOptions options;
-  options.threads = threads;
-  const auto session = open_session(JoinModel(c).writer(), options);
-  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
-  if (!session.is_ok()) return {};
   std::vector<float> image = wave(c.batch * 8 * c.side * c.side);
   if (has_nan) image.back() = std::numeric_limits<float>::quiet_NaN();
-  const Value x(make_tensor<float>(Shape{c.batch, 8, c.side, c.side}, image));
+  std::vector<NamedValue> inputs = {
+      {"x", Value(make_tensor<float>(Shape{c.batch, 8, c.side, c.side}, image))}};
+  if (c.is_inner) inputs.push_back({"c", Value(make_tensor<bool>(Shape{}, {true}))});
   std::vector<std::vector<float>> out;
-  for (int run = 0; run < 2; ++run) {
-    std::vector<NamedValue> inputs = {{"x", x}};
-    if (c.is_inner) inputs.push_back({"c", Value(make_tensor<bool>(Shape{}, {true}))});
-    const auto values = run_all(*session.value(), inputs);
-    EXPECT_TRUE(values.is_ok()) << text_of(values.status());
-    if (!values.is_ok()) return {};
-    out.push_back(floats_of(values.value().back()));
-    EXPECT_TRUE(session.value()->wait_packed(std::chrono::milliseconds(-1)));
+  for (const auto& run : floats_of_runs(JoinModel(c).writer(), inputs, threads)) {
+    out.push_back(run.back());
   }
   return out;
-}
-
-void expect_same_bits(const std::vector<float>& got, const std::vector<float>& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);
 }
 
 TEST(JoinInPlace, HasTheBitsOfConcat) {
@@ -290,11 +259,9 @@ TEST(JoinInPlace, WritesImagesOfASubgraph) {
   JoinCase apart = inner;
   apart.is_apart = true;
   apart.is_inner = false;
-  const auto model = optimized(JoinModel(inner).writer(), Optimize::kAll);
-  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
-  choose_forms(model.value().get(), kWinogradTiles);
+  const auto model = formed(JoinModel(inner).writer());
   const Graph* body = nullptr;
-  for (const Node& node : model.value()->graph.nodes) {
+  for (const Node& node : model->graph.nodes) {
     if (node.op_type == "If") body = node.subgraph("then_branch");
   }
   ASSERT_NE(body, nullptr);

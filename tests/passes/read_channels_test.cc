@@ -6,7 +6,7 @@
 
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_channels.h"
-#include "tests/passes/pass_tester.h"
+#include "tests/passes/conv_tester.h"
 #include "tests/support/op_tester.h"
 
 namespace folio {
@@ -15,14 +15,6 @@ namespace {
 using model_writer::Dim;
 using model_writer::GraphWriter;
 using model_writer::ModelWriter;
-
-struct ConvShape {
-  int64_t channels = 32, filters = 32;
-  int64_t kernel = 1;
-  int64_t group = 1;
-  const char* function = "Relu";
-  int64_t stride = 1, dilation = 1;
-};
 
 // A network behind a convolution, whose image is "stem".
 class Network {
@@ -36,22 +28,7 @@ class Network {
   ModelWriter& writer() { return writer_; }
 
   void conv(const std::string& x, const std::string& y, const ConvShape& s) {
-    const std::string w = y + "_w";
-    const int64_t each = s.channels / s.group;
-    graph().initializer(f32_tensor(
-        w, {s.filters, each, s.kernel, s.kernel},
-        small_wave(s.filters * each * s.kernel * s.kernel, 0.1F * static_cast<float>(y.size()))));
-    graph().initializer(f32_tensor(y + "_b", {s.filters}, wave(s.filters)));
-    const std::string function = s.function;
-    const std::string made = function.empty() ? y : y + "_sum";
-    const int64_t pad = s.kernel / 2 * s.dilation;
-    graph()
-        .node("Conv", {x, w, y + "_b"}, {made})
-        .attr_int("group", s.group)
-        .attr_ints("strides", {s.stride, s.stride})
-        .attr_ints("dilations", {s.dilation, s.dilation})
-        .attr_ints("pads", {pad, pad, pad, pad});
-    if (!function.empty()) graph().node(function, {made}, {y});
+    add_conv(graph(), x, y, s);
     made_.push_back(y);
   }
   void add(const std::string& a, const std::string& b, const std::string& y) {
@@ -130,12 +107,9 @@ std::ostream& operator<<(std::ostream& out, const Found& f) {
 
 Found found(const NetworkCase& c, bool is_apart = false) {
   Network network = network_of(c, is_apart);
-  const auto model = optimized(network.writer(), Optimize::kAll);
-  EXPECT_TRUE(model.is_ok()) << text_of(model.status());
-  if (!model.is_ok()) return {};
-  choose_forms(model.value().get(), kWinogradTiles);
+  const auto model = formed(network.writer());
   Found f;
-  for (const Node& node : model.value()->graph.nodes) {
+  for (const Node& node : model->graph.nodes) {
     if (node.dead) continue;
     const std::string& type = node.op_type;
     const bool is_join = type == "Join";
@@ -150,39 +124,23 @@ Found found(const NetworkCase& c, bool is_apart = false) {
   return f;
 }
 
-// The outputs that the network has anyway, of the first run and of one with packed weights.
-std::vector<std::vector<float>> outputs(const NetworkCase& c, bool is_apart, int threads) {
-  Network network = network_of(c, is_apart);
-  SessionOptions options;
-  options.threads = threads;
-  const auto session = open_session(network.writer(), options);
-  EXPECT_TRUE(session.is_ok()) << text_of(session.status());
-  if (!session.is_ok()) return {};
-  std::vector<std::vector<float>> out;
-  for (int run = 0; run < 2; ++run) {
-    const auto values = run_all(*session.value(), {{"x", Value(network.image())}});
-    EXPECT_TRUE(values.is_ok()) << text_of(values.status());
-    if (!values.is_ok()) return {};
-    for (size_t i = 0; i < network.output_count(); ++i) {
-      out.push_back(floats_of(values.value()[i]));
-    }
-    EXPECT_TRUE(session.value()->wait_packed(std::chrono::milliseconds(-1)));
-  }
-  return out;
-}
-
-// All of `c` as it is and with nothing in one image.
+// All of `c` as it is and with nothing in one image: the outputs that it has anyway.
 void expect_same(const NetworkCase& c) {
   SCOPED_TRACE(c.name);
-  const auto expected = outputs(c, true, 1);
-  ASSERT_FALSE(expected.empty());
+  const auto runs = [&](bool is_apart, int threads) {
+    Network network = network_of(c, is_apart);
+    return floats_of_runs(network.writer(), {{"x", Value(network.image())}}, threads);
+  };
+  const size_t count = network_of(c, false).output_count();
+  const auto expected = runs(true, 1);
+  ASSERT_EQ(expected.size(), 2U);
   for (const int threads : {1, 2, 5}) {
-    const auto got = outputs(c, false, threads);
-    ASSERT_EQ(got.size(), expected.size());
-    for (size_t i = 0; i < got.size(); ++i) {
-      ASSERT_EQ(got[i].size(), expected[i].size());
-      EXPECT_EQ(std::memcmp(got[i].data(), expected[i].data(), got[i].size() * sizeof(float)), 0)
-          << "output " << i << ", " << threads << " threads";
+    const auto got = runs(false, threads);
+    ASSERT_EQ(got.size(), 2U);
+    for (size_t i = 0; i < count; ++i) {
+      SCOPED_TRACE("output " + std::to_string(i) + ", threads: " + std::to_string(threads));
+      expect_same_bits(got[0][i], expected[0][i]);
+      expect_same_bits(got[1][i], expected[1][i]);
     }
   }
 }
@@ -515,10 +473,8 @@ TEST(AddBehind, ConvolutionsAddShortcuts) {
   for (const NetworkCase& c : cases) {
     SCOPED_TRACE(c.name);
     Network network = network_of(c, false);
-    const auto model = optimized(network.writer(), Optimize::kAll);
-    ASSERT_TRUE(model.is_ok()) << text_of(model.status());
-    choose_forms(model.value().get(), kWinogradTiles);
-    EXPECT_EQ(count_nodes(model.value()->graph, "Add"), 0) << types_of(model.value()->graph);
+    const auto model = formed(network.writer());
+    EXPECT_EQ(count_nodes(model->graph, "Add"), 0) << types_of(model->graph);
     expect_same(c);
   }
 }
@@ -535,11 +491,9 @@ TEST(AddBehind, ChainsAddShortcuts) {
                          },
                          32, 1, 96};
   Network network = network_of(c, false);
-  const auto model = optimized(network.writer(), Optimize::kAll);
-  ASSERT_TRUE(model.is_ok()) << text_of(model.status());
-  choose_forms(model.value().get(), kWinogradTiles);
-  EXPECT_EQ(count_nodes(model.value()->graph, "Add"), 0) << types_of(model.value()->graph);
-  EXPECT_EQ(count_nodes(model.value()->graph, "ConvChain"), 1) << types_of(model.value()->graph);
+  const auto model = formed(network.writer());
+  EXPECT_EQ(count_nodes(model->graph, "Add"), 0) << types_of(model->graph);
+  EXPECT_EQ(count_nodes(model->graph, "ConvChain"), 1) << types_of(model->graph);
   expect_same(c);
 }
 
