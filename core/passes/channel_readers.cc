@@ -71,7 +71,7 @@ bool has_room(const Pattern& p, const ConvStep& step) {
 }
 
 bool has_convs_beside(const Graph& graph, std::initializer_list<std::string_view> types) {
-  return has_operator(graph, "Conv") &&
+  return (has_operator(graph, "Conv") || has_operator(graph, "ConvChain")) &&
          std::any_of(types.begin(), types.end(),
                      [&](std::string_view type) { return has_operator(graph, type); });
 }

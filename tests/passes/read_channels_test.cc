@@ -454,6 +454,23 @@ TEST(ReadChannels, WhatIsJoinedTwiceIsWrittenOnce) {
   expect_same(c);
 }
 
+// Two chains that read the input: no convolution of the graph is alone.
+void chains(Network& n) {
+  for (const std::string y : {"a", "b"}) {
+    n.conv("x", y + "_wide", {.channels = 8});
+    n.conv(y + "_wide", y, {.kernel = 3, .group = 32});
+  }
+  n.concat({"a", "b"}, "joined");
+  n.graph().node("MaxPool", {"joined"}, {"y"}).attr_ints("kernel_shape", {2, 2});
+  n.output("y");
+}
+
+TEST(ReadChannels, ChainsAloneWriteOneImage) {
+  const NetworkCase c = {"chains", chains, 32, 1, 96};
+  EXPECT_EQ(found(c), (Found{0, 0, 2}));
+  expect_same(c);
+}
+
 // What goes through a function that no kernel applies before it is added to.
 template <int64_t kKernel, int64_t kGroup>
 void shortcut(Network& n) {
