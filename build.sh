@@ -21,7 +21,7 @@ BUILD_PACKAGES=(g++ cmake make ninja-build ccache pkg-config git python3
   libcli11-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
   swig openjdk-17-jdk-headless mono-mcs mono-runtime)
 TEST_PACKAGES=(binutils dpkg-dev file lintian util-linux junit5 libnunit-cil-dev libonnx-testdata
-  clang-14 libclang-rt-14-dev clang-format-14)
+  clang-14 libclang-rt-14-dev lld-14 clang-format-14)
 
 CONFORMANCE_MODELS=/usr/share/libonnx-testdata/data/node # of package libonnx-testdata
 
@@ -32,7 +32,8 @@ DOTNET_VERSION=3.1.1007
 
 ASAN_ROOMS="base;formats;kernels;prepack;run;session;c_api;properties;ort_dropin;fuzz"
 TSAN_ROOMS="prepack;run;session;c_api;ort_dropin"
-CLANG=(-DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14)
+CLANG=(-DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
+  -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld)
 FORMATTED_FOLDERS=(bindings c_api core samples tests tools)
 
 # --- stages -------------------------------------------------------------------------------------

@@ -13,6 +13,9 @@ include(CheckCXXCompilerFlag)
 
 # To be linked after folio_flags, whose options these change.
 add_library(folio_kernel_flags INTERFACE)
+if(FOLIO_SANITIZE) # whatever the rest is made with: here is where the time of tests goes
+  target_compile_options(folio_kernel_flags INTERFACE -O1)
+endif()
 if(FOLIO_SANITIZE MATCHES address)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 puts vectors at addresses that are not aligned for them on AddressSanitizer's fake stack (GCC bug 110027).

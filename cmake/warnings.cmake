@@ -4,8 +4,10 @@ find_program(FOLIO_CCACHE ccache)
 if(FOLIO_CCACHE AND PROJECT_IS_TOP_LEVEL)
   foreach(language C CXX)
     if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
-      # Without these words it does not keep what was compiled with precompiled headers.
-      set(CMAKE_${language}_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${FOLIO_CCACHE})
+      # Without these words it does not keep what was compiled with precompiled headers, and without the inode cache it
+      # reads these, 66 to 104 MB, for each source.
+      set(CMAKE_${language}_COMPILER_LAUNCHER
+        env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_INODECACHE=1 ${FOLIO_CCACHE})
     endif()
   endforeach()
 endif()
