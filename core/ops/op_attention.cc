@@ -25,6 +25,7 @@ constexpr int64_t kDirectRows = 4;   // up to so many queries, packing keys cost
 constexpr int64_t kGemvRows = 4;     // of a matrix-vector product at a time
 constexpr int64_t kWideRows = 32;    // of a float16 cache, widened at a time; multiple of 16
 constexpr int64_t kScoreRows = 256;  // of keys, whose scores are put in order at a time
+constexpr int64_t kFinishedFloats = 4096;  // of scores that become weights together: less than L1
 constexpr int64_t kSetQueries = 16;  // few queries that share what is read of keys and values, as
 constexpr int64_t kSetScores = 1 << 18;     // many as have so many scores
 constexpr int64_t kCacheGrain = 32;         // KiB of a cache a task
@@ -307,13 +308,7 @@ class Head {
     qk.alpha = a_.scale;
     qk.precision = product_precision(kernels_, a_.q.seq, total_, a_.q.size);
     kernels_.gemm_f32(&qk);
-    for (int64_t i = 0; i < rows; ++i) {
-      float* row = w.scores + i * total_;
-      const KeyRange keys = visible(first + i);
-      finish_row(h, first + i, keys, row);
-      std::fill(row, row + keys.begin, 0.0F);
-      std::fill(row + keys.end, row + reach, 0.0F);
-    }
+    finish_rows(h, first, rows, reach, w.scores);
     FolioGemmF32 pv{};
     pv.m = rows;
     pv.n = a_.v.size;
@@ -347,8 +342,38 @@ class Head {
     return args;
   }
 
+  // finish_row() of queries one after the other, 0 for what they do not see up to `reach`. Those
+  // that see all keys become weights a few at a time: one ends while the next begins.
+  void finish_rows(int64_t h, int64_t first, int64_t rows, int64_t reach, float* scores) const {
+    const int64_t most = std::max<int64_t>(1, kFinishedFloats / std::max<int64_t>(1, total_));
+    int64_t waiting = 0;
+    for (int64_t i = 0; i < rows; ++i) {
+      float* row = scores + i * total_;
+      const KeyRange keys = visible(first + i);
+      if (!a_.qk && !a_.smooth && keys.begin == 0 && keys.end == total_) {
+        prepare_row(h, first + i, keys, row);
+        ++waiting;
+        if (waiting < most && i + 1 < rows) continue;
+        softmax_rows(waiting, total_, row - (waiting - 1) * total_);
+      } else {
+        softmax_rows(waiting, total_, row - waiting * total_);
+        finish_row(h, first + i, keys, row);
+        std::fill(row, row + keys.begin, 0.0F);
+        std::fill(row + keys.end, row + reach, 0.0F);
+      }
+      waiting = 0;
+    }
+  }
+
   // Scores into weights, in place, over the visible keys.
   void finish_row(int64_t h, int64_t i, KeyRange keys, float* row) const {
+    float* saved = prepare_row(h, i, keys, row);
+    softmax(h, keys.end - keys.begin, row + keys.begin);
+    if (saved && a_.stage == ScoreStage::kWeights) save(keys, row, 0.0F, saved);
+  }
+
+  // All that is done to scores before softmax; where they are saved, or null.
+  float* prepare_row(int64_t h, int64_t i, KeyRange keys, float* row) const {
     float* saved = a_.qk ? a_.qk + ((b_ * a_.q.heads + h) * a_.q.seq + i) * total_ : nullptr;
     if (saved && a_.stage == ScoreStage::kRaw) std::copy_n(row, total_, saved);
     if (a_.softcap > 0) {
@@ -360,8 +385,7 @@ class Head {
     if (saved && a_.stage == ScoreStage::kCapped) std::copy_n(row, total_, saved);
     if (a_.rule) a_.rule->add_bias(b_, h, i, keys, row);
     if (saved && a_.stage == ScoreStage::kBiased) save(keys, row, kMinusInf, saved);
-    softmax(h, keys.end - keys.begin, row + keys.begin);
-    if (saved && a_.stage == ScoreStage::kWeights) save(keys, row, 0.0F, saved);
+    return saved;
   }
 
   void save(KeyRange keys, const float* row, float outside, float* saved) const {
@@ -370,17 +394,10 @@ class Head {
   }
 
   void softmax(int64_t h, int64_t n, float* x) const {
-    if (a_.plain_softmax) {
-      kernels_.softmax_f32(1, n, x, x);
-      return;
-    }
+    if (a_.plain_softmax || !a_.smooth) return softmax_rows(1, n, x);
     const float max = kernels_.max_f32(n, x);
     if (max == kMinusInf) {
       std::fill_n(x, n, 0.0F);
-      return;
-    }
-    if (!a_.smooth) {
-      kernels_.softmax_f32(1, n, x, x);
       return;
     }
     const float sink = a_.sinks ? a_.sinks[h] : 0.0F;
@@ -389,6 +406,20 @@ class Head {
     kernels_.unary_f32[kFolioExp](n, x, x);
     const float sum = kernels_.sum_f32(n, x) + std::exp(sink - top);
     for (int64_t j = 0; j < n; ++j) x[j] /= sum;
+  }
+
+  // Of rows one after the other.
+  void softmax_rows(int64_t rows, int64_t n, float* x) const {
+    int64_t first = 0;
+    for (int64_t i = 0; i < rows && !a_.plain_softmax; ++i) {
+      float* row = x + i * n;
+      if (n > 0 && row[0] > kMinusInf) continue;  // the usual case, without a look at all of it
+      if (kernels_.max_f32(n, row) != kMinusInf) continue;
+      kernels_.softmax_f32(i - first, n, x + first * n, x + first * n);
+      std::fill_n(row, n, 0.0F);
+      first = i + 1;
+    }
+    kernels_.softmax_f32(rows - first, n, x + first * n, x + first * n);
   }
 
   const FolioKernels& kernels_;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -133,6 +134,32 @@ TEST(Attention, ARowThatNumbersMaskGivesZerosWhateverItsScores) {
 }
 
 // Of the keys that a causal query sees.
+// Queries that see the same number of keys become weights together: 20 and more at a time. One that
+// sees no key is none of them, wherever it stands.
+TEST(Attention, HiddenRowsBesideOthersChangeNoneOfThem) {
+  constexpr int64_t kQueries = 50, kKeys = 200;
+  const float inf = std::numeric_limits<float>::infinity();
+  Floats mask(kQueries * kKeys, 0), expected(kQueries);
+  for (const int64_t hidden : {0, 7, 8, 19, 20, 33, 49}) {
+    std::fill_n(&mask[hidden * kKeys], kKeys, -inf);
+  }
+  for (int64_t i = 0; i < kQueries; ++i) {
+    if (i % 3 == 0) mask[i * kKeys] = -inf;  // a row that only begins so is not hidden
+    const bool is_hidden = mask[i * kKeys + 1] == -inf;
+    const float first = i % 3 == 0 ? 1.0F : 0.0F;  // values are 0 to 199, all of one weight
+    expected[i] = is_hidden ? 0 : (kKeys - 1 + first) / 2;
+  }
+  Floats values(kKeys);
+  std::iota(values.begin(), values.end(), 0.0F);
+  OpTester t("Attention", 23);
+  t.input<float>({1, 1, kQueries, 1}, Floats(kQueries, 1));
+  t.input<float>({1, 1, kKeys, 1}, Floats(kKeys, 1));
+  t.input<float>({1, 1, kKeys, 1}, values);
+  t.input<float>({kQueries, kKeys}, mask);
+  t.expect<float>(0, {1, 1, kQueries, 1}, expected, 1e-4);
+  t.run();
+}
+
 TEST(Attention, ACausalRowMaskedAsFarAsItSeesGivesZeros) {
   const float inf = std::numeric_limits<float>::infinity();
   OpTester t("Attention", 23);
