@@ -17,11 +17,10 @@ target_link_libraries(folio_test_base INTERFACE
 target_include_directories(folio_test_base INTERFACE ${PROJECT_SOURCE_DIR})
 # Tests are compiled more often than they run: a quarter less time than -O2 takes.
 target_compile_options(folio_test_base INTERFACE $<$<CONFIG:Release>:-O1>)
-# Instrumented code that clang does not optimize takes it half as long; these rooms compute much themselves.
-if(FOLIO_SANITIZE)
-  set(FOLIO_LIGHT_TEST_OPTIONS -O0)
+if(FOLIO_SANITIZE) # instrumented code that clang does not optimize takes it half as long
+  set(light_test_options -O0)
+  set(rooms_that_compute kernels properties) # much, themselves: these stay as the rest is
 endif()
-set(rooms_that_compute kernels properties)
 target_compile_definitions(folio_test_base INTERFACE
   FOLIO_TESTS_DIR="${tests_dir}" FOLIO_BINARY_DIR="${PROJECT_BINARY_DIR}")
 if(TARGET folio_make_model)
@@ -56,7 +55,7 @@ endif()
 file(CONFIGURE OUTPUT ${FOLIO_GENERATED_DIR}/test_headers.cc CONTENT "int main() {}\n" @ONLY)
 add_executable(folio_test_headers EXCLUDE_FROM_ALL ${FOLIO_GENERATED_DIR}/test_headers.cc)
 target_link_libraries(folio_test_headers PRIVATE folio_test_base)
-target_compile_options(folio_test_headers PRIVATE ${FOLIO_LIGHT_TEST_OPTIONS})
+target_compile_options(folio_test_headers PRIVATE ${light_test_options})
 folio_precompile(folio_test_headers PRIVATE ${FOLIO_TEST_HEADERS})
 
 function(folio_test_prefix room out)
@@ -80,11 +79,11 @@ function(folio_add_gtest room)
     list(FILTER sources EXCLUDE REGEX "/kernels/byte_groups_test.cc$") # tests that folder
   endif()
   add_executable(test_${room} ${sources})
-  if(FOLIO_LIGHT_TEST_OPTIONS AND room IN_LIST rooms_that_compute)
+  if(room IN_LIST rooms_that_compute)
     folio_precompile(test_${room} PRIVATE ${FOLIO_TEST_HEADERS})
   else()
     folio_precompile(test_${room} REUSE_FROM folio_test_headers)
-    target_compile_options(test_${room} PRIVATE ${FOLIO_LIGHT_TEST_OPTIONS})
+    target_compile_options(test_${room} PRIVATE ${light_test_options})
   endif()
   if(room STREQUAL "kernels" AND TARGET folio_isa_x86_amx)
     if(TARGET folio_software_amx)

@@ -165,6 +165,11 @@ class Head {
     return keys;
   }
 
+  bool sees_all(int64_t i) const {
+    const KeyRange keys = visible(i);
+    return keys.begin == 0 && keys.end == total_;
+  }
+
   float* y_at(int64_t h, int64_t i) const {
     return a_.y + b_ * a_.y_batch + h * a_.y_head + i * a_.y_seq;
   }
@@ -345,23 +350,25 @@ class Head {
   // finish_row() of queries one after the other, 0 for what they do not see up to `reach`. Those
   // that see all keys become weights a few at a time: one ends while the next begins.
   void finish_rows(int64_t h, int64_t first, int64_t rows, int64_t reach, float* scores) const {
-    const int64_t most = std::max<int64_t>(1, kFinishedFloats / std::max<int64_t>(1, total_));
-    int64_t waiting = 0;
-    for (int64_t i = 0; i < rows; ++i) {
+    const bool are_apart = a_.qk || a_.smooth;
+    const int64_t fit = std::max<int64_t>(1, kFinishedFloats / std::max<int64_t>(1, total_));
+    const int64_t most = are_apart ? 0 : fit;
+    for (int64_t i = 0; i < rows;) {
       float* row = scores + i * total_;
-      const KeyRange keys = visible(first + i);
-      if (!a_.qk && !a_.smooth && keys.begin == 0 && keys.end == total_) {
-        prepare_row(h, first + i, keys, row);
-        ++waiting;
-        if (waiting < most && i + 1 < rows) continue;
-        softmax_rows(waiting, total_, row - (waiting - 1) * total_);
-      } else {
-        softmax_rows(waiting, total_, row - waiting * total_);
-        finish_row(h, first + i, keys, row);
-        std::fill(row, row + keys.begin, 0.0F);
-        std::fill(row + keys.end, row + reach, 0.0F);
+      int64_t count = 0;
+      for (; count < most && i + count < rows && sees_all(first + i + count); ++count) {
+        prepare_row(h, first + i + count, {0, total_}, row + count * total_);
       }
-      waiting = 0;
+      if (count > 0) {
+        softmax_rows(count, total_, row);
+        i += count;
+        continue;
+      }
+      const KeyRange keys = visible(first + i);
+      finish_row(h, first + i, keys, row);
+      std::fill(row, row + keys.begin, 0.0F);
+      std::fill(row + keys.end, row + reach, 0.0F);
+      ++i;
     }
   }
 

@@ -133,7 +133,6 @@ TEST(Attention, ARowThatNumbersMaskGivesZerosWhateverItsScores) {
   check_hidden_row<double>(std::nan(""));
 }
 
-// Of the keys that a causal query sees.
 // Queries that see the same number of keys become weights together: 20 and more at a time. One that
 // sees no key is none of them, wherever it stands.
 TEST(Attention, HiddenRowsBesideOthersChangeNoneOfThem) {
@@ -160,6 +159,7 @@ TEST(Attention, HiddenRowsBesideOthersChangeNoneOfThem) {
   t.run();
 }
 
+// Of the keys that a causal query sees.
 TEST(Attention, ACausalRowMaskedAsFarAsItSeesGivesZeros) {
   const float inf = std::numeric_limits<float>::infinity();
   OpTester t("Attention", 23);
