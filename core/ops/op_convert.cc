@@ -103,12 +103,39 @@ void convert_run(const uint8_t* __restrict from, uint8_t* __restrict to, int64_t
   }
 }
 
+DType with_sign(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+      return DType::kInt8;
+    case DType::kUint16:
+      return DType::kInt16;
+    case DType::kUint32:
+      return DType::kInt32;
+    case DType::kUint64:
+      return DType::kInt64;
+    default:
+      return dtype;
+  }
+}
+
+template <typename T>
+constexpr bool kHasNoSign = std::is_unsigned_v<T> && !std::is_same_v<T, bool>;
+
+// Between integers bits are kept, those of an integer that has more; whether one has a sign matters
+// only where it is widened, or becomes a float. One loop for all that keep the same bits.
 void convert_plain(DType from, const uint8_t* x, DType to, uint8_t* y, int64_t n) {
+  const bool from_integer = dtype_is_integer(from) || from == DType::kBool;
+  if (from_integer) to = with_sign(to);
+  const bool is_wider = dtype_is_integer(to) && dtype_bits(to) > dtype_bits(from);
+  if (!is_wider && (dtype_is_integer(to) || to == DType::kBool)) from = with_sign(from);
   dispatch(PlainTypes{}, from, [&](auto from_tag) {
     using From = typename decltype(from_tag)::type;
     dispatch(PlainTypes{}, to, [&](auto to_tag) {
       using To = typename decltype(to_tag)::type;
-      convert_run<From, To>(x, y, n);
+      constexpr bool kNarrows = std::is_same_v<To, bool> || sizeof(To) <= sizeof(From);
+      constexpr bool kIsOther = std::is_integral_v<From> && std::is_integral_v<To> &&
+                                (kHasNoSign<To> || (kHasNoSign<From> && kNarrows));
+      if constexpr (!kIsOther) convert_run<From, To>(x, y, n);
     });
   });
 }
