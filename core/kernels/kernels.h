@@ -381,6 +381,34 @@ typedef struct FolioGemmU8 {
   int64_t c_row_stride;
 } FolioGemmU8;
 
+/* C[i, j] = sum over p of A[i, p] * B[p, j] of words, modulo 2^32; i < m, p < k, and j < n filled
+ * up to whole panels of 16. B is S16P16K2: B[p, j] is word
+ *   ((j / 16) * (k / 2) + p / 2) * 32 + j % 16 * 2 + p % 2,
+ * aligned to 64 bytes; k is a multiple of 16. */
+typedef struct FolioGemmS16 {
+  int64_t m, n, k;
+  const int16_t* a;
+  int64_t a_row_stride;
+  const void* b;
+  int32_t* c;
+  int64_t c_row_stride;
+  const void* next; /* B of the product that comes next, or null: may be fetched meanwhile */
+} FolioGemmS16;
+
+/* Of M[e][t][c] = m[e * plane_stride + t * row_stride + c], which is there up to whole panels of 16
+ * channels, sum k = 4 i + j of a tile t is A M A' / 576 as winograd.h has it, and becomes what
+ * `sums` says, c being the column, at = pixels[t * 16 + k] the row of addends and of y:
+ *   y[at * y_step + c]; below 0 there is no pixel. row_sum and b_zero are null. */
+typedef struct FolioWinogradOutputU8 {
+  int64_t tiles, channels;
+  const int32_t* m;
+  int64_t plane_stride, row_stride;
+  const int64_t* pixels;
+  FolioSums sums;
+  void* y; /* int32, float or bytes */
+  int64_t y_step;
+} FolioWinogradOutputU8;
+
 /* Filters of one channel each over lines of pixels, l < lines, i < pixels, j < channels:
  * y[l * pixels + i, j] = FolioSums of sum over s < sets, r < rows, c < columns of
  *     x[l * x_line_stride + r * x_row_stride + i * step + c * dilation][j] *
@@ -583,6 +611,11 @@ typedef struct FolioKernels {
   void (*unpack_s8p16k4)(const FolioPackS8* args, const void* src, void* bytes);
   void (*gemm_u8)(const FolioGemmU8* args);
   void (*depthwise_u8)(const FolioDepthwiseU8* args);
+  /* Winograd's algorithm for bytes: see winograd.h, FolioGemmS16 and FolioWinogradOutputU8. Exact,
+   * so equal bits at every level. */
+  void (*winograd_input_u8)(const FolioWinogradInputU8* args);
+  void (*gemm_s16)(const FolioGemmS16* args);
+  void (*winograd_output_u8)(const FolioWinogradOutputU8* args);
   /* Of x[0..n), wrapping. */
   int32_t (*sum_u8)(int64_t n, const uint8_t* x);
 
@@ -632,6 +665,8 @@ typedef struct FolioKernels {
   int32_t precision;
   int32_t multiplies_parts; /* a bit (1 << FolioPrecision) each */
   int32_t dots_many_rows;   /* 1: see folio_dots_many_rows */
+  int32_t winograd_bytes;   /* 1: a quarter of the products, of words, take less time than those of
+                             * bytes: not where these have tiles */
   int32_t orders_rows;      /* 1: block_dots_s8 needs scratch for them: folio_block_scratch_bytes */
   int32_t plain_rows; /* so many rows take gemm_plain_f32 less time than to pack B and gemm_f32 */
   int32_t sum_depth;  /* most of k that gemm_f32 sums before C is touched; a multiple of 256 */

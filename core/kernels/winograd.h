@@ -25,7 +25,22 @@
  * has the coefficients of the product of all x less another point, of infinity of all x less a
  * point; A's column of a point has its powers 0 to 3, of infinity 0, 0, 0, 1; G's row of a point
  * has its powers by the product of it less the others (-1/2, 9/16, 15/16, -3/2, -9/2, 45/2), of
- * infinity 0, 0, 0, 1. */
+ * infinity 0, 0, 0, 1.
+ *
+ * Of bytes F(4x4, 3x3) in whole numbers, exactly: the points 0, +-1, +-2 and infinity, V of pixels
+ * less 128, and U of 24 times the usual G (of infinity 6 times, which A makes up for):
+ *
+ *   B = | 4  0 -5  0  1  0 |   G = |  6  0  0 |   A = | 1  1  1  1  1  0 |
+ *       | 0 -4 -4  1  1  0 |       | -4 -4 -4 |       | 0  1 -1  2 -2  0 |
+ *       | 0  4 -4 -1  1  0 |       | -4  4 -4 |       | 0  1  1  4  4  0 |
+ *       | 0 -2 -1  2  1  0 |       |  1  2  4 |       | 0  1 -1  8 -8  4 |
+ *       | 0  2 -1 -2  1  0 |       |  1 -2  4 |
+ *       | 0  4  0 -5  0  1 |       |  0  0  6 |
+ *
+ * |V| <= 12800 and |U| <= 18432 are words. Their products are summed modulo 2^32, and so is A M A',
+ * 576 times the sum y of the convolution. 576 = 9 * 2^6: by the inverse of 9 modulo 2^32 it becomes
+ * 2^6 y, which still has all of y if that is below 2^25. 2^14 * 9 * channels is at most that, so
+ * whatever overflowed before is of no account. */
 #pragma once
 
 #include <stdint.h>
@@ -83,3 +98,14 @@ typedef struct FolioWinogradOutput {
   float* y;
   int32_t line_taps; /* 3 or 4; 0: a square */
 } FolioWinogradOutput;
+
+#define FOLIO_S16WINO43_CHANNELS 227 /* at most: the largest sum of so many is below 2^25 */
+
+/* v[e * plane_stride + t * row_stride + c] = V of the bytes x[t * 36 + 6 i + j][c] less 128;
+ * t < tiles, c < channels, which are a multiple of 16. */
+typedef struct FolioWinogradInputU8 {
+  int64_t tiles, channels;
+  const uint8_t* const* x;
+  int16_t* v;
+  int64_t plane_stride, row_stride;
+} FolioWinogradInputU8;

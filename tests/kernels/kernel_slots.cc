@@ -7,75 +7,11 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tests/kernels/kernel_operands.h"
 #include "tests/kernels/kernel_tester.h"
 
 namespace folio {
 namespace {
-
-template <int64_t kTimes, int64_t kMore = 0>
-int64_t count_of(int64_t n) {
-  return kTimes * n + kMore;
-}
-template <int64_t kRows>
-int64_t panels_of(int64_t n) {  // F32P16 of [kRows, n]
-  return (n + 15) / 16 * 16 * kRows;
-}
-template <int64_t kRows>
-int64_t byte_panels_of(int64_t n) {  // S8P16K4 of [kRows, n]
-  return (n + 15) / 16 * ((kRows + 3) / 4 * 64 + 64);
-}
-constexpr int64_t kBlock = 32;
-int64_t rounded_row_of(int64_t n) {
-  return folio_block_row_bytes((n + kBlock - 1) / kBlock, kBlock, 4);
-}
-
-template <int64_t kTimes = 1, int64_t kMore = 0>
-constexpr Operand floats() {
-  return {Holds::kFloats, count_of<kTimes, kMore>, May::kStandAtElements};
-}
-template <int64_t kTimes = 1, int64_t kMore = 0>
-constexpr Operand floats_anywhere() {
-  return {Holds::kFloats, count_of<kTimes, kMore>, May::kStandAnywhere};
-}
-template <int64_t kTimes = 1, int64_t kMore = 0>
-constexpr Operand bytes() {
-  return {Holds::kBytes, count_of<kTimes, kMore>, May::kStandAnywhere};
-}
-template <int64_t kTimes = 1, int64_t kMore = 0>
-constexpr Operand ints() {  // results: bytes that stand at multiples of 4
-  return {Holds::kBytes, count_of<4 * kTimes, 4 * kMore>, May::kStandAt64};
-}
-template <int64_t kRows>
-constexpr Operand panels() {
-  return {Holds::kFloats, panels_of<kRows>, May::kStandAt64};
-}
-template <int64_t kRows>
-constexpr Operand byte_panels() {
-  return {Holds::kBytes, byte_panels_of<kRows>, May::kStandAt64};
-}
-// Three taps over 8 channels, F32P16 of [24, 8 n].
-constexpr Operand grouped_panels() {
-  return {Holds::kFloats, [](int64_t n) { return (8 * n + 15) / 16 * 384; }, May::kStandAt64};
-}
-template <int64_t kTimes = 1>
-constexpr Operand halves() {
-  return {Holds::kHalves, count_of<kTimes>, May::kStandAnywhere};
-}
-template <int64_t kRows>
-constexpr Operand half_panels() {
-  return {Holds::kHalves, panels_of<kRows>, May::kStandAnywhere};
-}
-
-int64_t count_of_pairs(int64_t n) { return folio_bf16p16_rows(n) * FOLIO_F32P16_COLUMNS; }
-constexpr Operand paired_rows() { return {Holds::kHalves, count_of_pairs, May::kStandAnywhere}; }
-constexpr double kUnit = 0x1p-24;
-double none(int64_t) { return 0; }
-template <int64_t kUlp>
-double ulps(int64_t) {
-  return kUlp;
-}
-
-#define FOLIO_SLOT(member) #member, offsetof(FolioKernels, member)
 
 void add_element_slots(std::vector<Slot>* list) {
   for (int i = 0; i < kFolioUnaryCount; ++i) {
@@ -558,47 +494,6 @@ void add_line_slots(std::vector<Slot>* list) {
                    [](int64_t) { return 2 * 6 * kUnit * 6; }});
 }
 
-void add_winograd_slots(std::vector<Slot>* list) {
-  list->push_back({FOLIO_SLOT(winograd_filter_f32),
-                   {floats<144>()},
-                   {floats<36 * 16>()},
-                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
-                     const FolioWinogradFilter a = {n, p.f(0), p.to_f(0), 16 * n, 0};
-                     k.winograd_filter_f32(&a);
-                   },
-                   Agrees::kBits,
-                   none});
-  // The largest sum of magnitudes of a row of B is 5.7, of A 8.6. Which of infinities and NaN comes
-  // out depends on the order.
-  list->push_back({FOLIO_SLOT(winograd_input_f32),
-                   {floats<36>()},
-                   {floats<36>()},
-                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
-                     const float* x[36];
-                     for (int64_t i = 0; i < 36; ++i) x[i] = p.f(0) + i * n;
-                     const FolioWinogradInput a = {1, n, x, p.to_f(0), n, n, 0};
-                     k.winograd_input_f32(&a);
-                   },
-                   Agrees::kNear,
-                   [](int64_t) { return 2 * 8 * kUnit * 5.7 * 5.7; },
-                   Among::kFinite});
-  list->push_back({FOLIO_SLOT(winograd_output_f32),
-                   {floats<36>()},
-                   {floats<16>(), ints<0, 1>()},
-                   [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
-                     int64_t pixels[16];
-                     for (int64_t i = 0; i < 16; ++i) pixels[i] = i;
-                     FolioWinogradOutput a{};
-                     a.tiles = 1, a.channels = n, a.m = p.f(0), a.plane_stride = n;
-                     a.row_stride = a.y_step = n, a.pixels = pixels, a.y = p.to_f(0);
-                     const int32_t is_finite = k.winograd_output_f32(&a);
-                     std::memcpy(p.out[1], &is_finite, sizeof is_finite);
-                   },
-                   Agrees::kNear,
-                   [](int64_t) { return 2 * 10 * kUnit * 8.6 * 8.6; },
-                   Among::kFinite});
-}
-
 FolioPackS8 byte_matrix(int64_t n, const void* bytes) {
   FolioPackS8 a{};
   a.k = 5, a.n = n, a.bytes = bytes, a.inner = 5, a.row_stride = n, a.col_stride = 1;
@@ -789,6 +684,7 @@ std::vector<Slot> slots() {
   add_window_slots(&list);
   add_line_slots(&list);
   add_winograd_slots(&list);
+  add_winograd_byte_slots(&list);
   add_byte_matrix_slots(&list);
   add_byte_row_slots(&list);
   add_block_slots(&list);

@@ -84,8 +84,7 @@ static uint8_t add_codes(const AddRatios* ratios, uint8_t a, uint8_t b) {
   return (uint8_t)quantize(ratio, add->to.zero, lo, lo + 255);
 }
 
-/* `c` is the row's. */
-static void store_sum(const FolioSums* s, uint32_t products, int64_t i, int64_t j, void* c) {
+void store_sum__ref(const FolioSums* s, uint32_t products, int64_t i, int64_t j, void* c) {
   if (s->offset) products += (uint32_t)s->offset[j];
   if (s->column_sum) products -= (uint32_t)s->a_zero * (uint32_t)s->column_sum[j];
   if (s->row_sum) products -= (uint32_t)s->row_sum[i] * (uint32_t)s->b_zero[j];
@@ -108,10 +107,6 @@ static void store_sum(const FolioSums* s, uint32_t products, int64_t i, int64_t 
   }
 }
 
-static void* row_of(const FolioSums* s, void* c, int64_t elements) {
-  return static_cast<char*>(c) + elements * (s->to == kFolioToByte ? 1 : 4);
-}
-
 static uint8_t a_at(const FolioGemmU8* args, int64_t i, int64_t p) {
   if (!args->a_rows) return args->a[i * args->a_row_stride + p];
   return args->a_rows[p / args->a_run * args->m + i][p % args->a_run];
@@ -127,7 +122,7 @@ static void gemm_u8__ref(const FolioGemmU8* args) {
       for (int64_t p = 0; p < args->k; ++p) {
         sum += (uint32_t)(a_at(args, i, p) * b[first + p / 4 * FOLIO_S8P16K4_GROUP + p % 4]);
       }
-      store_sum(&args->sums, sum, i, j, c);
+      store_sum__ref(&args->sums, sum, i, j, c);
     }
   }
 }
@@ -148,7 +143,7 @@ static void depthwise_u8__ref(const FolioDepthwiseU8* args) {
         const uint8_t* x = args->x[at + tap];
         sum += (uint32_t)(x[j] * b[first + t / 4 * FOLIO_S8P16K4_GROUP + t % 4]);
       }
-      store_sum(&args->sums, sum, i, j, y);
+      store_sum__ref(&args->sums, sum, i, j, y);
     }
   }
 }

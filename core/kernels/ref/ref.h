@@ -32,6 +32,13 @@ void fill_elementwise__ref(FolioKernels* table);
 void fill_rows__ref(FolioKernels* table);
 void fill_convert__ref(FolioKernels* table);
 void fill_bytes__ref(FolioKernels* table);
+void fill_winograd_bytes__ref(FolioKernels* table);
+/* What FolioSums makes of the products of row i and column j; `c` is the row's. */
+void store_sum__ref(const FolioSums* s, uint32_t products, int64_t i, int64_t j, void* c);
+/* So many elements behind c. */
+static inline void* row_of(const FolioSums* s, void* c, int64_t elements) {
+  return static_cast<char*>(c) + elements * (s->to == kFolioToByte ? 1 : 4);
+}
 void fill_window__ref(FolioKernels* table);
 void fill_winograd__ref(FolioKernels* table);
 void fill_blocks__ref(FolioKernels* table);

@@ -16,6 +16,7 @@ void folio_fill_ref(FolioKernels* table) {
   fill_bytes__ref(table);
   fill_window__ref(table);
   fill_winograd__ref(table);
+  fill_winograd_bytes__ref(table);
   fill_blocks__ref(table);
   table->precision = kFolioHighest;
   table->plain_rows = 4;

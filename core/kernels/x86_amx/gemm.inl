@@ -721,4 +721,5 @@ static void FOLIO_TILE_LEVEL(gemm_u8)(const FolioGemmU8* args) {
 
 void FOLIO_TILE_LEVEL(folio_fill_gemm)(FolioKernels* table) {
   table->gemm_u8 = FOLIO_TILE_LEVEL(gemm_u8);
+  table->winograd_bytes = 0;
 }

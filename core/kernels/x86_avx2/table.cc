@@ -9,5 +9,6 @@ void folio_fill_x86_avx2(FolioKernels* table) {
   folio_fill_products__x86_avx2(table);
   folio_fill_window__x86_avx2(table);
   folio_fill_winograd__x86_avx2(table);
+  folio_fill_winograd_bytes__x86_avx2(table);
   folio_fill_blocks__x86_avx2(table);
 }

@@ -8,6 +8,7 @@ void folio_fill_gemm__x86_avx2(FolioKernels* table);
 void folio_fill_products__x86_avx2(FolioKernels* table);
 void folio_fill_window__x86_avx2(FolioKernels* table);
 void folio_fill_winograd__x86_avx2(FolioKernels* table);
+void folio_fill_winograd_bytes__x86_avx2(FolioKernels* table);
 void folio_fill_blocks__x86_avx2(FolioKernels* table);
 
 /* For levels above that leave some to this one. */

@@ -232,6 +232,11 @@ static __attribute__((noinline)) void finish_floats(const Block* block, int64_t 
   }
 }
 
+void store_four_added__x86_avx512vnni(const Codes* c, const CodeAdd* add, const __m512i* sums,
+                                      const AddedRows& r) {
+  store_sums_of_codes<4>(c, add, sums, r);
+}
+
 /* Bytes that are added to others. */
 template <int kPanels>
 static __attribute__((noinline)) void finish_added(const Block* block, int64_t row, int64_t rows,
@@ -240,8 +245,12 @@ static __attribute__((noinline)) void finish_added(const Block* block, int64_t r
   const FolioSums* s = &args->sums;
   char* c = (char*)args->c + row * args->c_row_stride + block->column;
   const uint8_t* addend = s->addend + row * s->addend_row_stride + block->column;
-  store_sums_of_codes<kPanels>(&block->codes, &block->add, sums,
-                               {rows, s->addend_row_stride, args->c_row_stride, addend, c});
+  const AddedRows r = {rows, s->addend_row_stride, args->c_row_stride, addend, c};
+  if constexpr (kPanels == 4) {
+    store_four_added__x86_avx512vnni(&block->codes, &block->add, sums, r);
+  } else {
+    store_sums_of_codes<kPanels>(&block->codes, &block->add, sums, r);
+  }
 }
 
 /* `waiting`: sums between blocks of depth, [kRows][kPanels]. */

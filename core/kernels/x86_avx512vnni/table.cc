@@ -6,5 +6,6 @@ extern "C" void folio_fill_x86_avx512vnni(FolioKernels* table);
 void folio_fill_x86_avx512vnni(FolioKernels* table) {
   folio_fill_gemm__x86_avx512vnni(table);
   folio_fill_depthwise__x86_avx512vnni(table);
+  folio_fill_winograd__x86_avx512vnni(table);
   folio_fill_blocks__x86_avx512vnni(table);
 }

@@ -29,6 +29,7 @@ constexpr int64_t kColumns = 16;
 
 void folio_fill_gemm__x86_avx512vnni(FolioKernels* table);
 void folio_fill_depthwise__x86_avx512vnni(FolioKernels* table);
+void folio_fill_winograd__x86_avx512vnni(FolioKernels* table);
 void folio_fill_blocks__x86_avx512vnni(FolioKernels* table);
 
 /* For those levels above that leave a few rows to this one. */
@@ -304,3 +305,7 @@ VFN void store_sums_of_codes(const Codes* c, const CodeAdd* add, const __m512i* 
       return store_all_added<kPanels, kAnyAdd>(c, add, sums, r);
   }
 }
+
+/* The same of four panels, which is there once. */
+void store_four_added__x86_avx512vnni(const Codes* c, const CodeAdd* add, const __m512i* sums,
+                                      const AddedRows& r);

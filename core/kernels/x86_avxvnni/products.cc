@@ -1,4 +1,4 @@
-// Products of bytes.
+// Products of bytes and of words.
 #include "core/kernels/x86_avxvnni/x86_avxvnni.h"
 
 constexpr int kTileRows = 6;
@@ -24,7 +24,13 @@ static int takes_weights(const VI*, int64_t) { return 1; }
 
 #include "core/kernels/vector/depthwise_bytes.inl"
 
+constexpr int kWordRows = kTileRows;
+constexpr int kWordPanels = 1;
+
+#include "core/kernels/vector/word_products.inl"
+
 void folio_fill_products__x86_avxvnni(FolioKernels* table) {
   table->gemm_u8 = FOLIO_LEVEL(gemm_u8);
   table->depthwise_u8 = FOLIO_LEVEL(depthwise_u8);
+  fill_word_products(table);
 }

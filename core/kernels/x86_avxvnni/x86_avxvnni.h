@@ -19,3 +19,7 @@ template <int kAnyWeights = 1>
 VFN void dot4(VI* sum, VI a, VI w) {
   __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*sum) : "x"(a), "x"(w));
 }
+/* And of words, two by two. */
+VFN void dot2(VI* sum, VI a, VI b) {
+  __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(*sum) : "x"(a), "x"(b));
+}
