@@ -119,33 +119,29 @@ Result<Differences> subtract_zeros(OpRun& run, const ConvSizes& s, const ByteCon
   return out;
 }
 
-// Whether zero points of the weights may differ from what their packed form has, 0.
-bool has_zeros(const ByteConv& conv, int64_t channels) {
-  const uint8_t* zeros = conv.w_zero.data;
-  if (conv.w->dtype() == DType::kUint8) return true;
-  if (!zeros) return false;
-  const auto rest = static_cast<size_t>(conv.w_zero.row_stride == 0 ? 0 : channels - 1);
-  return zeros[0] != 0 || std::memcmp(zeros, zeros + 1, rest) != 0;
-}
-
 // One for each channel, of codes as the panels have them; null: all are 0.
 int32_t* zeros_of(const ByteConv& conv, int64_t channels, int32_t* zero) {
+  if (!has_weight_zeros(conv, channels)) return nullptr;
   const int32_t flip = conv.w->dtype() == DType::kUint8 ? 128 : 0;
-  const int64_t looked_at = has_zeros(conv, channels) ? channels : 0;
-  bool is_zero = true;
-  for (int64_t j = 0; j < looked_at; ++j) {
+  for (int64_t j = 0; j < channels; ++j) {
     const int64_t at = j * conv.w_zero.row_stride;
     zero[j] = -flip;
-    if (conv.w_zero.data) {
-      const uint8_t code = conv.w_zero.data[at];
-      zero[j] += flip != 0 ? code : static_cast<int8_t>(code);
-    }
-    is_zero = is_zero && zero[j] == 0;
+    if (!conv.w_zero.data) continue;
+    const uint8_t code = conv.w_zero.data[at];
+    zero[j] += flip != 0 ? code : static_cast<int8_t>(code);
   }
-  return is_zero ? nullptr : zero;
+  return zero;
 }
 
 }  // namespace
+
+bool has_weight_zeros(const ByteConv& conv, int64_t channels) {
+  const uint8_t none = conv.w->dtype() == DType::kUint8 ? 128 : 0;
+  const uint8_t* zeros = conv.w_zero.data;
+  if (!zeros) return none != 0;
+  const auto rest = static_cast<size_t>(conv.w_zero.row_stride == 0 ? 0 : channels - 1);
+  return zeros[0] != none || std::memcmp(zeros, zeros + 1, rest) != 0;
+}
 
 int64_t joined_groups(int64_t group, int64_t c_in, int64_t filters) {
   if (group == 1 || filters > kPanel / 2) return 1;
@@ -195,7 +191,7 @@ Result<ByteConvWeights> prepare_byte_conv_weights(OpRun& run, const ConvSizes& s
   const uint8_t* codes = conv.w->raw();
   DType dtype = conv.w->dtype();
   int64_t taps = s.window.kernel_count();
-  const PackedBlob* blob = run.packed(conv.w_input);
+  const PackedBlob* blob = conv.is_winograd ? nullptr : run.packed(conv.w_input);
   if (out.zero && blob && (one_channel || joins > 1)) blob = nullptr;  // it has no zero points
   if (out.zero && (one_channel || (joins > 1 && s.window.kernel[0] == 1))) {
     FOLIO_TRY(const Differences made, subtract_zeros(run, s, conv, out.zero));

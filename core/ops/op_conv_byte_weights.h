@@ -20,6 +20,9 @@ inline bool is_depthwise(const ConvSizes& s) {
 // Whether so many bytes under a tap, which the kernel reads where they lie, repay a pointer.
 inline bool fits_pieces(int64_t c_in) { return c_in >= 16 && c_in % 4 == 0; }
 
+// Whether zero points of the weights differ from what their packed form has, 0.
+bool has_weight_zeros(const ByteConv& conv, int64_t channels);
+
 // How many groups one of the product has; 1: they are not joined. The last one may have fewer.
 int64_t joined_groups(int64_t group, int64_t c_in, int64_t filters);
 // And how many there are.

@@ -6,6 +6,8 @@
 //          points at the border; 1x1 reads whole rows. Few channels (below 16, or no multiple of 4)
 //          are gathered as [pixels, taps * C/g] first. Filters over one channel each: taps over 64
 //          channels at a time. Weights: packed at load when constant, else here.
+//          Of 3x3 with stride 1 on large images some by Winograd's algorithm
+//          (op_winograd_bytes.h), where the pass choose_winograd says so and they are packed.
 // Splits:  by shape only; bit-identical for any number of threads.
 #pragma once
 
@@ -22,6 +24,7 @@ struct ByteConv {
   int32_t x_zero = 0;
   const Tensor* w = nullptr;
   int w_input = 0;
+  bool is_winograd = false;       // packed so, if at all (op_winograd_bytes.h); with channels_last
   ByteZero w_zero;                // by row
   const int32_t* bias = nullptr;  // [M] or null
   bool channels_last = false;     // x and y

@@ -16,6 +16,7 @@
 #include "core/ops/op_conv_bytes.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_registry.h"
+#include "core/ops/op_winograd_bytes.h"
 
 namespace folio {
 namespace {
@@ -27,6 +28,7 @@ class ConvInteger final : public OpKernel {
  public:
   ConvAttrs attrs;
   bool last = false;  // channels
+  bool is_winograd = false;
   bool to_float = false;
 
   Status run(OpRun& run) const override {
@@ -56,6 +58,7 @@ class ConvInteger final : public OpKernel {
     conv.x_zero = x_zero;
     conv.w = w;
     conv.w_input = 1;
+    conv.is_winograd = is_winograd;
     FOLIO_TRY(conv.w_zero, byte_zero(run, 3, w->dtype(), 1, w->dim(0), ZeroAxis::kRows));
     conv.channels_last = last;
     conv.sums.to = kFolioToInt32;
@@ -95,6 +98,7 @@ class QLinearConv final : public OpKernel {
  public:
   ConvAttrs attrs;
   bool last = false;  // channels
+  bool is_winograd = false;
   bool adds = false;
   bool addend_is_a = false;
 
@@ -124,6 +128,7 @@ class QLinearConv final : public OpKernel {
     conv.x_zero = x_quant.zero;
     conv.w = w;
     conv.w_input = 3;
+    conv.is_winograd = is_winograd;
     FOLIO_TRY(conv.w_zero, byte_zero(run, 5, w->dtype(), 1, w->dim(0), ZeroAxis::kRows));
     conv.bias = b ? b->data<int32_t>() : nullptr;
     conv.channels_last = last;
@@ -159,6 +164,17 @@ class QLinearConv final : public OpKernel {
 
 // ---------------------------------------------------------------- registration
 
+// Asks for the weights at `input`; true: by Winograd's algorithm.
+Result<bool> request_weights(OpBuild& build, int input, const ConvAttrs& attrs, bool last) {
+  FOLIO_TRY(const int64_t winograd, build.attrs().get_int("winograd", 0));
+  if (winograd != 0 && last) {
+    FOLIO_RETURN_IF_ERROR(request_winograd_bytes(build, input, attrs));
+    return true;
+  }
+  request_byte_conv(build, input, attrs.group);
+  return false;
+}
+
 Result<std::unique_ptr<OpKernel>> make_integer(OpBuild& build) {
   auto kernel = std::make_unique<ConvInteger>();
   FOLIO_TRY(kernel->attrs, parse_conv(build.attrs()));
@@ -167,7 +183,7 @@ Result<std::unique_ptr<OpKernel>> make_integer(OpBuild& build) {
     FOLIO_TRY(const int64_t last, build.attrs().get_int("channels_last", 0));
     kernel->last = last != 0;
   }
-  request_byte_conv(build, 1, kernel->attrs.group);
+  FOLIO_TRY(kernel->is_winograd, request_weights(build, 1, kernel->attrs, kernel->last));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 
@@ -179,7 +195,7 @@ Result<std::unique_ptr<OpKernel>> make_qlinear(OpBuild& build) {
   kernel->adds = build.node().op_type == "QLinearConvAdd";
   FOLIO_TRY(const int64_t addend_is_a, build.attrs().get_int("addend_is_a", 0));
   kernel->addend_is_a = addend_is_a != 0;
-  request_byte_conv(build, 3, kernel->attrs.group);
+  FOLIO_TRY(kernel->is_winograd, request_weights(build, 3, kernel->attrs, kernel->last));
   return std::unique_ptr<OpKernel>(std::move(kernel));
 }
 

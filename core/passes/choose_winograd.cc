@@ -1,22 +1,28 @@
 // Convolutions with stride 1 and channels last compute by Winograd's algorithm where that is
 // faster: they get the attribute `winograd`.
 //
-//   folio.nhwc.Conv(x, w, ...)   ->   the same with winograd = 1
+//   folio.nhwc.Conv(x, w, ...)                        ->   the same with winograd = 1
+//   QLinearConv(x, ..., w, ..., channels_last = 1)    ->   the same with winograd = 1
+//
+// and so do QLinearConvAdd, ConvInteger and ConvIntegerToFloat, of constant weights whose zero
+// points are those of their packed form.
 //
 // By what is known of shapes when the model is loaded, and the same on every machine; what only a
 // run knows is taken for what it would be of an image of usual size. The packed weights take four
-// times the bytes, so the figures of the table say where memory would limit it, and all of a model
-// together may not make its packs much larger. Weights that the model has packed
-// in another layout stay as they are; computed ones take nothing, each run makes some columns of
-// them at a time. Private: the result is never saved.
+// times the bytes, of bytes eight times, so the figures of the table say where memory would limit
+// it, and all of a model together may not make its packs much larger. Weights that the model has
+// packed in another layout stay as they are; computed ones take nothing, each run makes some
+// columns of them at a time. Private: the result is never saved.
 #include <algorithm>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
+#include "core/ops/op_quantized.h"
 #include "core/ops/op_unpack.h"
 #include "core/ops/op_winograd.h"
+#include "core/ops/op_winograd_bytes.h"
 #include "core/passes/passes.h"
 
 namespace folio {
@@ -40,8 +46,8 @@ struct Candidate {
 
 class ChooseWinograd {
  public:
-  ChooseWinograd(const DimTable& dims, int64_t fewest_tiles)
-      : fewest_tiles_(fewest_tiles), usual_(dims.size(), kUsualSide) {
+  ChooseWinograd(const DimTable& dims, const WinogradChoice& choice)
+      : fewest_tiles_(choice.fewest_tiles), bytes_(choice.bytes), usual_(dims.size(), kUsualSide) {
     dims.evaluate(&usual_);
   }
 
@@ -55,6 +61,7 @@ class ChooseWinograd {
     for (Node& node : graph->nodes) {
       for (auto& subgraph : node.subgraphs) add(subgraph.get());
       if (const auto candidate = candidate_of(*graph, &node)) all_.push_back(*candidate);
+      if (const auto candidate = of_bytes(*graph, &node)) all_.push_back(*candidate);
     }
   }
 
@@ -128,7 +135,9 @@ class ChooseWinograd {
   }
 
   std::optional<Candidate> candidate_of(const Graph& graph, Node* node) const {
-    if (node->domain != kNhwcDomain || node->op_type != "Conv") return std::nullopt;
+    if (node->domain != kNhwcDomain || node->op_type != "Conv" || fewest_tiles_ == 0) {
+      return std::nullopt;
+    }
     const GraphValue* value = graph.constant_value(node->inputs[1]);
     const std::optional<Shape> shape = graph.value(node->inputs[1]).type.static_shape();
     const auto attrs = parse_conv(node->attributes);
@@ -155,7 +164,60 @@ class ChooseWinograd {
     return candidate;
   }
 
+  // Whether zero points of the weights, which may be left out, are 0 as they are packed.
+  static bool has_no_zeros(const Graph& graph, const Node& node, size_t input, DType dtype) {
+    if (node.inputs.size() <= input || node.inputs[input] == kNone) return dtype == DType::kInt8;
+    const GraphValue* zeros = graph.constant_value(node.inputs[input]);
+    if (!zeros || !zeros->initializer->tensor) return false;
+    const Tensor& codes = *zeros->initializer->tensor;
+    const uint8_t none = dtype == DType::kUint8 ? 128 : 0;
+    return is_byte(codes.dtype()) && std::all_of(codes.raw(), codes.raw() + codes.count(),
+                                                 [none](uint8_t code) { return code == none; });
+  }
+
+  // Of an image, known or usual.
+  int64_t byte_tiles(const Dims& y, int64_t channels, int64_t filters) const {
+    constexpr int64_t kLargest = int64_t{1} << 28;
+    const int64_t h = usual_size(y[1], kUsualOutput);
+    const int64_t w = usual_size(y[2], kUsualOutput);
+    if (h > kLargest || w > kLargest) return 0;
+    const auto tiles = static_cast<double>((h + 3) / 4) * static_cast<double>((w + 3) / 4);
+    const double pixels = static_cast<double>(h) * static_cast<double>(w);
+    if (!winograd_bytes_pays(channels, filters, tiles, pixels)) return 0;
+    return static_cast<int64_t>(tiles);
+  }
+
+  std::optional<Candidate> of_bytes(const Graph& graph, Node* node) const {
+    const bool is_linear = node->op_type == "QLinearConv" || node->op_type == "QLinearConvAdd";
+    const bool is_integer = node->op_type == "ConvInteger" || node->op_type == "ConvIntegerToFloat";
+    if (!bytes_ || (!is_linear && !is_integer)) return std::nullopt;
+    const auto last = node->attributes.get_int("channels_last", 0);
+    const size_t input = is_linear ? 3 : 1;
+    const GraphValue* value = graph.constant_value(node->inputs[input]);
+    if (!last.is_ok() || last.value() == 0 || !value || packed_blob_of(*value->initializer)) {
+      return std::nullopt;
+    }
+    const Initializer& w = *value->initializer;
+    const auto attrs = parse_conv(node->attributes);
+    const auto& y = graph.value(node->outputs[0]).type.dims;
+    if (!attrs.is_ok() || !fits_winograd_bytes(w.shape.dims(), attrs.value()) || !y ||
+        y->size() != 4 || !is_byte(w.dtype) || !has_no_zeros(graph, *node, input + 2, w.dtype)) {
+      return std::nullopt;
+    }
+    Candidate candidate;
+    candidate.node = node;
+    candidate.tiles = byte_tiles(*y, w.shape[1], w.shape[0]);
+    uint64_t direct = 0;
+    if (candidate.tiles == 0 || !s8p16k4_bytes(w.shape[1] * 9, w.shape[0], &direct) ||
+        !s16wino43_bytes(w.shape[1], w.shape[0], &candidate.more)) {
+      return std::nullopt;
+    }
+    candidate.more -= direct;
+    return candidate;
+  }
+
   int64_t fewest_tiles_;
+  bool bytes_;
   std::vector<int64_t> usual_;  // by symbol
   std::vector<Candidate> all_;
   uint64_t constants_ = 0;  // bytes
@@ -163,8 +225,8 @@ class ChooseWinograd {
 
 }  // namespace
 
-void choose_winograd(Model* model, int64_t fewest_tiles) {
-  ChooseWinograd pass(model->dims, fewest_tiles);
+void choose_winograd(Model* model, const WinogradChoice& choice) {
+  ChooseWinograd pass(model->dims, choice);
   pass.add(&model->graph);
   pass.choose();
 }

@@ -93,8 +93,8 @@ Status run_passes(Model* model, const Evaluator& evaluator, Optimize level, Halv
   return Status::ok();
 }
 
-void choose_forms(Model* model, int64_t winograd_tiles) {
-  if (winograd_tiles > 0) choose_winograd(model, winograd_tiles);
+void choose_forms(Model* model, const WinogradChoice& winograd) {
+  if (winograd.fewest_tiles > 0 || winograd.bytes) choose_winograd(model, winograd);
   chain_convs(model);
   add_behind(model);
   read_channels(model);

@@ -219,9 +219,9 @@ class ProgramBuilder {
       FOLIO_TRY(WeightSlot * slot, packer_.slot(weight, request, has_bit(unaligned_inputs, index)));
       step->packed.resize(node.inputs.size(), nullptr);
       step->packed[index] = slot;
-      if (request.layout == Layout::kF32Wino43 || request.layout == Layout::kF32WinoLine) {
-        program_.uses_winograd = true;
-      }
+      const Layout layout = request.layout;
+      program_.uses_winograd |= layout == Layout::kF32Wino43 || layout == Layout::kF32WinoLine ||
+                                layout == Layout::kS16Wino43;
       if (!request.replaces_source || index >= 32 || !slot->peek()) continue;
       *replaced |= 1U << index;
       const bool is_ours = weight->tensor && !weight->source && weight->tensor->escapes();

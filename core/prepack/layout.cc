@@ -14,6 +14,8 @@ uint16_t layout_version(Layout layout) {
       return kF32Wino43Version;
     case Layout::kF32WinoLine:
       return kF32WinoLineVersion;
+    case Layout::kS16Wino43:
+      return kS16Wino43Version;
     case Layout::kF32Tapwise:
       return kF32TapwiseVersion;
     case Layout::kF16P16:
@@ -40,6 +42,8 @@ const char* layout_name(Layout layout) {
       return "F32WINO43";
     case Layout::kF32WinoLine:
       return "F32WINOLINE";
+    case Layout::kS16Wino43:
+      return "S16WINO43";
     case Layout::kF32Tapwise:
       return "F32TAPWISE";
     case Layout::kF16P16:
@@ -75,6 +79,13 @@ bool f16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
 
 bool bf16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
   return k < INT64_MAX && p16_bytes(k + k % 2, n, sizeof(uint16_t), out_bytes);
+}
+
+bool s16wino43_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
+  uint64_t rows = 0;  // and one of sums, twice as wide
+  return k >= 0 && checked_mul(static_cast<uint64_t>(k), uint64_t{36}, &rows) &&
+         rows <= INT64_MAX - 2 &&
+         p16_bytes(static_cast<int64_t>(rows) + 2, n, sizeof(int16_t), out_bytes);
 }
 
 bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {

@@ -154,8 +154,12 @@ class Replacer {
   Status choose_forms() {
     const FloatControl float_control(/*flush_denormals=*/false);
     FOLIO_RETURN_IF_ERROR(run_passes(graph_.get(), evaluator(), Optimize::kAll));
-    // As sessions do: F32WINO43 cannot be unpacked, so those weights stay as the model has them.
-    folio::choose_forms(graph_.get(), session_.conv_winograd ? kWinogradTiles : 0);
+    // As sessions do: F32WINO43 and the like cannot be unpacked, so those weights stay as the model
+    // has them.
+    WinogradChoice winograd{0, false};
+    if (session_.conv_winograd)
+      winograd = {kWinogradTiles, evaluator().kernels.winograd_bytes != 0};
+    folio::choose_forms(graph_.get(), winograd);
     FOLIO_TRY(const WeightUses uses, weight_uses(graph_->graph, evaluator().kernels));
     std::vector<WeightUse> by_payload(exported_->payloads.size());
     const PayloadOf payload_of(exported_->payloads);

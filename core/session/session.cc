@@ -120,14 +120,17 @@ Session::~Session() {
 // Xeon with AMX, 2026-11, GFLOP/s of 3x3 convolutions, direct and Winograd's: highest 28 x 28 x 128
 // (49 tiles) 252, 375, 14 x 14 x 256 (16) 240, 220; high 56 x 56 x 64 (196) 330, 390, 28 x 28 x 128
 // 417, 375.
-int64_t Session::winograd_tiles() const {
+WinogradChoice Session::winograd() const {
   constexpr int64_t kBesideThreeParts = 32;
   constexpr int64_t kBesideTwoParts = 128;
-  if (!options_.conv_winograd || !options_.prepack) return 0;
+  if (!options_.conv_winograd || !options_.prepack) return {0, false};
   const FolioKernels& kernels = kernels_for(options_.kernels.value_or(cpu_bits()));
-  if (folio_multiplies_parts(&kernels, kFolioHighest) == 0) return kWinogradTiles;
-  if (options_.precision == kFolioHighest) return kBesideThreeParts;
-  return options_.precision == kFolioHigh ? kBesideTwoParts : 0;
+  WinogradChoice choice{kWinogradTiles, kernels.winograd_bytes != 0};
+  if (folio_multiplies_parts(&kernels, kFolioHighest) == 0) return choice;
+  choice.fewest_tiles = options_.precision == kFolioHighest ? kBesideThreeParts
+                        : options_.precision == kFolioHigh  ? kBesideTwoParts
+                                                            : 0;
+  return choice;
 }
 
 // Of `medium`, products round to bfloat16 whatever they are given; weights that are rounded once
@@ -142,13 +145,13 @@ bool Session::rounds_weights() const {
 // What two sessions must agree on to share a program; empty: nothing to share.
 std::string Session::program_key() const {
   if (!options_.initializers.empty() || options_.cache || options_.library) return "";
-  std::string key =
-      cat("prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
-          " optimize=", static_cast<int>(options_.optimize), " winograd=", winograd_tiles(),
-          " rounds=", rounds_weights(), " find=", options_.find_sidecar,
-          " checksum=", options_.pack.checksum != PackChecksum::kOff,
-          " profile=", !options_.profile_prefix.empty(), " sidecar=", options_.pack.sidecar.size(),
-          ':', options_.pack.sidecar);
+  std::string key = cat(
+      "prepack=", options_.prepack, " packing=", options_.packing != Packing::kOff,
+      " optimize=", static_cast<int>(options_.optimize), " winograd=", winograd().fewest_tiles,
+      " byte_winograd=", winograd().bytes, " rounds=", rounds_weights(),
+      " find=", options_.find_sidecar, " checksum=", options_.pack.checksum != PackChecksum::kOff,
+      " profile=", !options_.profile_prefix.empty(), " sidecar=", options_.pack.sidecar.size(), ':',
+      options_.pack.sidecar);
   for (const std::string& store : options_.pack.stores) key += cat(" store=", store);
   FreeDims dims = options_.free_dims;
   std::sort(dims.begin(), dims.end());
@@ -279,7 +282,7 @@ Result<Ref<Program>> Session::make_program() {
   const bool unpacked = options_.optimize == Optimize::kAll && !options_.prepack;
   FOLIO_RETURN_IF_ERROR(
       run_passes(model.get(), evaluator, unpacked ? Optimize::kUnpacked : options_.optimize));
-  choose_forms(model.get(), winograd_tiles());
+  choose_forms(model.get(), winograd());
   if (rounds_weights()) round_weights(model.get());
 
   FOLIO_RETURN_IF_ERROR(progress_.at(0.5F, "plan"));

@@ -21,6 +21,8 @@
 
 namespace folio {
 
+struct WinogradChoice;  // core/passes/passes.h
+
 struct NamedValue {
   std::string name;
   Value value;
@@ -73,7 +75,7 @@ class Session : public RefCounted {
   Status pack_saved() const;
   Result<Ref<Program>> make_program();
   Result<Ref<PackLibrary>> open_library() const;
-  int64_t winograd_tiles() const;  // of an image at least, 0: never
+  WinogradChoice winograd() const;
   bool rounds_weights() const;
   std::string program_key() const;
   Status bind_inputs(const std::vector<NamedValue>& inputs, RunRequest* request) const;

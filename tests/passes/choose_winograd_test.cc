@@ -228,7 +228,7 @@ TEST(ChooseWinograd, WantsAsManyTilesAsItIsTold) {
   const auto count = [](const ConvCase& c, int64_t fewest) {
     const auto model = optimized(conv_model(c), Optimize::kAll);
     EXPECT_TRUE(model.is_ok()) << text_of(model.status());
-    choose_winograd(model.value().get(), fewest);
+    choose_winograd(model.value().get(), {fewest, false});
     int taken = 0;
     for (const Node& node : model.value()->graph.nodes) taken += node.attributes.has("winograd");
     return taken;

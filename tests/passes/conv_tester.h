@@ -48,7 +48,7 @@ inline std::unique_ptr<Model> formed(const model_writer::ModelWriter& writer) {
   auto model = optimized(writer, Optimize::kAll);
   EXPECT_TRUE(model.is_ok()) << text_of(model.status());
   if (!model.is_ok()) return std::make_unique<Model>();
-  choose_forms(model.value().get(), kWinogradTiles);
+  choose_forms(model.value().get(), {});
   return std::move(model).take();
 }
 
