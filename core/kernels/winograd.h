@@ -39,8 +39,8 @@
  *
  * |V| <= 12800 and |U| <= 18432 are words. Their products are summed modulo 2^32, and so is A M A',
  * 576 times the sum y of the convolution. 576 = 9 * 2^6: by the inverse of 9 modulo 2^32 it becomes
- * 2^6 y, which still has all of y if that is below 2^25. 2^14 * 9 * channels is at most that, so
- * whatever overflowed before is of no account. */
+ * 2^6 y, which still has all of y if that is below 2^25: whatever overflowed before is of no
+ * account. y is at most 2^7 times the magnitudes of a filter's weights. */
 #pragma once
 
 #include <stdint.h>
@@ -99,7 +99,8 @@ typedef struct FolioWinogradOutput {
   int32_t line_taps; /* 3 or 4; 0: a square */
 } FolioWinogradOutput;
 
-#define FOLIO_S16WINO43_CHANNELS 227 /* at most: the largest sum of so many is below 2^25 */
+/* What the magnitudes of a filter's weights may add up to: those of 227 channels always do. */
+#define FOLIO_S16WINO43_MAGNITUDES ((1 << 25 >> 7) - 1)
 
 /* v[e * plane_stride + t * row_stride + c] = V of the bytes x[t * 36 + 6 i + j][c] less 128;
  * t < tiles, c < channels, which are a multiple of 16. */

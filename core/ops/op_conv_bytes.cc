@@ -570,7 +570,8 @@ Result<const int32_t*> sum_pixels(OpRun& run, const ConvSizes& s, const uint8_t*
 Status run_byte_conv(OpRun& run, const ConvSizes& whole, const ByteConv& conv) {
   const int32_t zero = conv.x_zero + (conv.x->dtype() == DType::kInt8 ? 128 : 0);
   const PackedBlob* transformed = conv.is_winograd ? run.packed(conv.w_input) : nullptr;
-  if (transformed && !has_weight_zeros(conv, whole.c_out)) {
+  if (transformed && !has_weight_zeros(conv, whole.c_out) &&
+      winograd_sums_fit(whole.c_in, whole.c_out, transformed->data())) {
     FOLIO_TRY(const uint8_t* x, pixels_first(run, whole, conv));
     return run_winograd_bytes(run, whole, conv, x, static_cast<uint8_t>(zero), transformed->data());
   }

@@ -1,6 +1,8 @@
 #include "core/ops/op_winograd_bytes.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "core/base/checked_math.h"
 #include "core/ops/op_move.h"
@@ -30,9 +32,12 @@ int64_t plane_stride(int64_t elements, int64_t bytes) {
   return (elements + page - 1) / page * page + 64 / bytes;
 }
 
+int64_t filled(int64_t filters) { return (filters + kPanel - 1) / kPanel * kPanel; }
 int64_t panel_words(int64_t c_in) { return c_in * kPanel; }
-int64_t plane_words(int64_t c_in, int64_t filters) {
-  return (filters + kPanel - 1) / kPanel * panel_words(c_in);
+int64_t plane_words(int64_t c_in, int64_t filters) { return filled(filters) * c_in; }
+// Behind all planes: the sums of the filters' weights, then of their magnitudes.
+const int32_t* sums_of(int64_t c_in, int64_t filters, const uint8_t* panels) {
+  return reinterpret_cast<const int32_t*>(panels + kPlanes * plane_words(c_in, filters) * 2);
 }
 
 // to[i * step] = G (g[0], g[g_step], g[2 g_step]).
@@ -68,6 +73,7 @@ Status fill_blob(const PackRequest& r, const void*, const Tensor& source, uint8_
   std::memset(blob, 0, static_cast<size_t>(r.bytes));
   auto* words = reinterpret_cast<int16_t*>(blob);
   auto* sums = reinterpret_cast<int32_t*>(words + kPlanes * plane);
+  int32_t* const magnitudes = sums + filled(r.n);
   const uint8_t* from = source.raw();
   for (int64_t m = 0; m < r.n; ++m) {
     int16_t* column = words + m / kPanel * panel_words(r.k) + m % kPanel * 2;
@@ -76,6 +82,7 @@ Status fill_blob(const PackRequest& r, const void*, const Tensor& source, uint8_
       for (int64_t t = 0; t < kTaps; ++t) {
         g[t] = static_cast<int8_t>(from[t] ^ flip);
         sums[m] += g[t];
+        magnitudes[m] += std::abs(g[t]);
       }
       fill_words(g, column + c / 2 * 2 * kPanel + c % 2, plane);
     }
@@ -199,7 +206,7 @@ class ByteWinograd {
     output.sums = conv_.sums;
     FolioSums& sums = output.sums;
     sums.offset = conv_.bias ? conv_.bias + column : nullptr;
-    sums.column_sum = column_sums() + column;
+    sums.column_sum = sums_of(s_.c_in, s_.c_out, panels) + column;
     sums.a_zero = x_zero - 128;  // which V is without
     if (sums.scale) sums.scale += column;
     if (sums.bias) sums.bias += column;
@@ -208,10 +215,6 @@ class ByteWinograd {
     const int64_t element = sums.to == kFolioToByte ? 1 : 4;
     output.y = static_cast<uint8_t*>(conv_.y) + column * element;
     kernels_.winograd_output_u8(&output);
-  }
-
-  const int32_t* column_sums() const {
-    return reinterpret_cast<const int32_t*>(panels + kPlanes * plane_words(s_.c_in, s_.c_out) * 2);
   }
 
   const ConvSizes& s_;
@@ -225,9 +228,9 @@ class ByteWinograd {
 }  // namespace
 
 bool fits_winograd_bytes(Span<const int64_t> w, const ConvAttrs& attrs) {
-  return w.size() == 4 && w[0] >= 1 && w[1] >= kPanel && w[1] % kPanel == 0 &&
-         w[1] <= FOLIO_S16WINO43_CHANNELS && w[2] == 3 && w[3] == 3 && attrs.group == 1 &&
-         all_are(attrs.window.strides, 1) && all_are(attrs.window.dilations, 1);
+  return w.size() == 4 && w[0] >= 1 && w[1] >= kPanel && w[1] % kPanel == 0 && w[2] == 3 &&
+         w[3] == 3 && attrs.group == 1 && all_are(attrs.window.strides, 1) &&
+         all_are(attrs.window.dilations, 1);
 }
 
 // All as products of bytes (2026-12, Zen 5: a word's are two; a channel of a tile's pixels takes as
@@ -238,7 +241,7 @@ bool winograd_bytes_pays(int64_t channels, int64_t filters, double tiles, double
   constexpr double kOutput = 1270;
   constexpr double kWeight = 500;
   const auto c = static_cast<double>(channels);
-  const auto m = static_cast<double>((filters + kPanel - 1) / kPanel * kPanel);
+  const auto m = static_cast<double>(filled(filters));
   const double products = 2 * kPlanes * tiles * c * m;
   return products + tiles * (kInput * c + kOutput * m) + kWeight * c * m <=
          kMostTime * kTaps * pixels * c * m;
@@ -267,6 +270,12 @@ Status request_winograd_bytes(OpBuild& build, int input, const ConvAttrs& attrs)
   }
   build.request_pack(input, request);
   return Status::ok();
+}
+
+bool winograd_sums_fit(int64_t channels, int64_t filters, const uint8_t* panels) {
+  if (channels <= FOLIO_S16WINO43_MAGNITUDES / (kTaps * 128)) return true;
+  const int32_t* magnitudes = sums_of(channels, filters, panels) + filled(filters);
+  return *std::max_element(magnitudes, magnitudes + filters) <= FOLIO_S16WINO43_MAGNITUDES;
 }
 
 Status run_winograd_bytes(OpRun& run, const ConvSizes& s, const ByteConv& conv, const uint8_t* x,

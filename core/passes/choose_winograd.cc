@@ -7,12 +7,12 @@
 // and so do QLinearConvAdd, ConvInteger and ConvIntegerToFloat, of constant weights whose zero
 // points are those of their packed form.
 //
-// By what is known of shapes when the model is loaded, and the same on every machine; what only a
-// run knows is taken for what it would be of an image of usual size. The packed weights take four
-// times the bytes, of bytes eight times, so the figures of the table say where memory would limit
-// it, and all of a model together may not make its packs much larger. Weights that the model has
-// packed in another layout stay as they are; computed ones take nothing, each run makes some
-// columns of them at a time. Private: the result is never saved.
+// By what is known of shapes when the model is loaded, and the same on all machines of a level;
+// what only a run knows is taken for what it would be of an image of usual size. The packed weights
+// take four times the bytes, of bytes eight times, so the figures of the table say where memory
+// would limit it, and all of a model together may not make its packs much larger. Weights that the
+// model has packed in another layout stay as they are; computed ones take nothing, each run makes
+// some columns of them at a time. Private: the result is never saved.
 #include <algorithm>
 
 #include "core/base/checked_math.h"

@@ -126,16 +126,17 @@ void fuse_byte_adds(Model* model, bool* changed);
 // types. Worth it only where weights are packed.
 void channels_last(Model* model, bool* changed);
 
-// The last step of a load: the next four, in their order. `winograd`: for choose_winograd.
-struct WinogradChoice;
-void choose_forms(Model* model, const WinogradChoice& winograd);
-
-// Convolutions with channels last compute by Winograd's algorithm where that is faster.
+// Which convolutions compute by Winograd's algorithm where that is faster.
 inline constexpr int64_t kWinogradTiles = 9;  // fewer read too many bytes of weights for each
 struct WinogradChoice {
   int64_t fewest_tiles = kWinogradTiles;  // of 4 x 4 outputs of an image of floats; 0: no floats
   bool bytes = false;                     // those of bytes, too
 };
+
+// The last step of a load: the next ones, in their order.
+void choose_forms(Model* model, const WinogradChoice& winograd);
+
+// Convolutions with channels last compute by Winograd's algorithm where that is faster.
 void choose_winograd(Model* model, const WinogradChoice& choice = {});
 
 // Convolutions before and after a depthwise one become one step with it where what stands between

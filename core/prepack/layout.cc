@@ -82,10 +82,10 @@ bool bf16p16_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
 }
 
 bool s16wino43_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {
-  uint64_t rows = 0;  // and one of sums, twice as wide
+  uint64_t rows = 0;  // and one of sums and one of magnitudes, twice as wide
   return k >= 0 && checked_mul(static_cast<uint64_t>(k), uint64_t{36}, &rows) &&
-         rows <= INT64_MAX - 2 &&
-         p16_bytes(static_cast<int64_t>(rows) + 2, n, sizeof(int16_t), out_bytes);
+         rows <= INT64_MAX - 4 &&
+         p16_bytes(static_cast<int64_t>(rows) + 4, n, sizeof(int16_t), out_bytes);
 }
 
 bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes) {

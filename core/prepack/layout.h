@@ -20,7 +20,7 @@ enum class Layout : uint16_t {
   kBF16P16 = 8,     // [ceil(n / 16)][ceil(k / 2)][16][2] bfloat16, zero padded: pairs of rows
   kF16Exact = 9,    // the numbers of a float tensor as float16, where that holds every one exactly
   kF32WinoLine = 10,  // [6 or 7] of F32P16 of [pieces * C, M]: transformed filters along a line
-  kS16Wino43 = 11,    // [36] of [ceil(M / 16)][C / 2][16][2] int16, then int32 column sums
+  kS16Wino43 = 11,    // [36] of [ceil(M / 16)][C / 2][16][2] int16, then int32 sums, magnitudes
 };
 
 inline constexpr uint16_t kRawVersion = 1;
@@ -52,7 +52,7 @@ const char* layout_name(Layout layout);
 // Bytes of B[k, n] as S8P16K4, the sums of its columns included.
 [[nodiscard]] bool s8p16k4_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
 
-// Bytes of n filters of k channels as S16WINO43, the sums of filters included; k is even.
+// Bytes of n filters of k channels as S16WINO43, their sums and magnitudes included; k is even.
 [[nodiscard]] bool s16wino43_bytes(int64_t k, int64_t n, uint64_t* out_bytes);
 
 }  // namespace folio

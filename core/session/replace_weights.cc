@@ -156,10 +156,9 @@ class Replacer {
     FOLIO_RETURN_IF_ERROR(run_passes(graph_.get(), evaluator(), Optimize::kAll));
     // As sessions do: F32WINO43 and the like cannot be unpacked, so those weights stay as the model
     // has them.
-    WinogradChoice winograd{0, false};
-    if (session_.conv_winograd)
-      winograd = {kWinogradTiles, evaluator().kernels.winograd_bytes != 0};
-    folio::choose_forms(graph_.get(), winograd);
+    const bool bytes = evaluator().kernels.winograd_bytes != 0;
+    const WinogradChoice winograd{kWinogradTiles, bytes};
+    folio::choose_forms(graph_.get(), session_.conv_winograd ? winograd : WinogradChoice{0, false});
     FOLIO_TRY(const WeightUses uses, weight_uses(graph_->graph, evaluator().kernels));
     std::vector<WeightUse> by_payload(exported_->payloads.size());
     const PayloadOf payload_of(exported_->payloads);

@@ -198,8 +198,8 @@ TEST(WinogradBytes, SumsAreExactlyThoseOfTheConvolution) {
 // Products of words of the largest size, whose sums overflow many times; the sums themselves are
 // the largest that there can be.
 TEST(WinogradBytes, LargestSumsAreExact) {
-  constexpr int64_t kMost = FOLIO_S16WINO43_CHANNELS / 16 * 16;
-  static_assert(int64_t{FOLIO_S16WINO43_CHANNELS} * 9 * 128 * 128 < 1 << 25);
+  constexpr int64_t kMost = FOLIO_S16WINO43_MAGNITUDES / (9 * 128) / 16 * 16;
+  static_assert(kMost == 224);
   const auto pixels = static_cast<size_t>(kPlanes * kMost);
   const auto weights = static_cast<size_t>(16 * kMost * 9);
   for (const int pixel : {0, 255}) {

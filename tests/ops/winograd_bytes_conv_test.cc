@@ -176,6 +176,47 @@ TEST(WinogradBytesConv, ZeroPointsOfWeightsAndUnpackedOnesAreTakenDirectly) {
   }
 }
 
+// Two filters of `channels` channels, all weights `weight` but the first and the last: whether they
+// are taken, and what becomes of pixels of 0.
+struct LargeFilters {
+  LargeFilters(int64_t channels, int8_t weight, int8_t first, int8_t last) {
+    std::vector<int8_t> w(static_cast<size_t>(2 * channels * 9), weight);
+    w.front() = first;
+    w[w.size() / 2 - 1] = last;
+    PackRequest request;
+    const std::vector<int64_t> dims = {2, channels, 3, 3};
+    EXPECT_TRUE(winograd_bytes_request(kernels_for(0), {dims.data(), dims.size()}, &request));
+    std::vector<uint8_t> blob(request.bytes);
+    const Tensor source = make_tensor<int8_t>({2, channels, 3, 3}, w);
+    EXPECT_TRUE(request.fill(request, request.context, source, blob.data()).is_ok());
+    fits = winograd_sums_fit(channels, 2, blob.data());
+    for (const int winograd : {0, 1}) {
+      OpTester t("ConvIntegerToFloat", 1, "folio");
+      t.attr("channels_last", 1).attr("winograd", winograd);
+      const auto count = static_cast<size_t>(12 * channels);
+      t.input<uint8_t>({1, 4, 3, channels}, std::vector<uint8_t>(count));
+      t.constant<int8_t>({2, channels, 3, 3}, w);
+      t.input<uint8_t>({}, {255}).input<int8_t>({}, {0}).input<float>({}, {1});
+      t.outputs(1).run();
+      sums[winograd] = t.output_values<float>(0);
+    }
+  }
+
+  bool fits;
+  std::vector<float> sums[2];
+};
+
+// 262143 is the largest sum of magnitudes, 65 * 4031 + 128.
+TEST(WinogradBytesConv, FiltersWhoseSumsMayNotFitAreTakenDirectly) {
+  EXPECT_TRUE(LargeFilters(224, -128, -128, -128).fits);
+  EXPECT_FALSE(LargeFilters(240, -128, -128, -128).fits);
+  for (const int8_t first : {-64, -65, -66}) {
+    const LargeFilters filters(448, -65, first, -128);
+    EXPECT_EQ(filters.fits, first >= -65) << int{first};
+    EXPECT_EQ(filters.sums[1], filters.sums[0]) << int{first};
+  }
+}
+
 ConvAttrs attrs_of(int64_t group, int64_t stride, int64_t dilation) {
   ConvAttrs attrs;
   attrs.group = group;
@@ -190,11 +231,11 @@ bool fits(const std::vector<int64_t>& w, const ConvAttrs& attrs) {
   return fits_winograd_bytes({w.data(), w.size()}, attrs);
 }
 
-TEST(WinogradBytesConv, FitsSquaresOf3WithStride1OfAsManyChannelsAsSumsHaveRoomFor) {
+TEST(WinogradBytesConv, FitsSquaresOf3WithStride1OfWholePanelsOfChannels) {
   const ConvAttrs plain = attrs_of(1, 1, 1);
   EXPECT_TRUE(fits({5, 16, 3, 3}, plain));
   EXPECT_TRUE(fits({64, 224, 3, 3}, plain));
-  EXPECT_FALSE(fits({64, 240, 3, 3}, plain));
+  EXPECT_TRUE(fits({64, 512, 3, 3}, plain));
   EXPECT_FALSE(fits({64, 20, 3, 3}, plain));
   EXPECT_FALSE(fits({64, 64, 3, 1}, plain));
   EXPECT_FALSE(fits({64, 64, 5, 5}, plain));
@@ -215,7 +256,7 @@ TEST(WinogradBytesConv, WeightsAreAsTheLayoutSays) {
   std::copy(g, g + 9, w.begin() + static_cast<ptrdiff_t>((filter * 16 + channel) * 9));
   PackRequest request;
   ASSERT_TRUE(winograd_bytes_request(kernels_for(0), {dims.data(), dims.size()}, &request));
-  ASSERT_EQ(request.bytes, 36 * 16 * 32 * 2 + 32 * 4U);
+  ASSERT_EQ(request.bytes, 36 * 16 * 32 * 2 + 2 * 32 * 4U);
   std::vector<uint8_t> blob(request.bytes, 0xEE);
   const Tensor source = make_tensor<int8_t>({17, 16, 3, 3}, w);
   ASSERT_TRUE(request.fill(request, request.context, source, blob.data()).is_ok());
@@ -232,7 +273,10 @@ TEST(WinogradBytesConv, WeightsAreAsTheLayoutSays) {
     EXPECT_EQ(words[at], of == filter && c == channel ? u : 0) << at;
   }
   const auto* sums = reinterpret_cast<const int32_t*>(words + 36 * 16 * 32);
-  for (size_t j = 0; j < 32; ++j) EXPECT_EQ(sums[j], j == filter ? 123 : 0);
+  for (size_t j = 0; j < 32; ++j) {
+    EXPECT_EQ(sums[j], j == filter ? 123 : 0);
+    EXPECT_EQ(sums[32 + j], j == filter ? 163 : 0);
+  }
 }
 
 }  // namespace

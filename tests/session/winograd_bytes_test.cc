@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using testing::TempFolder;
 
 constexpr ByteConvModel kModel{.side = 23, .count = 2};
-constexpr uint64_t kPackedBytes = (36 * 64 * 2 + 4) * 64;  // of S16WINO43
+constexpr uint64_t kPackedBytes = (36 * 64 * 2 + 8) * 64;  // of S16WINO43
 
 class WinogradBytes : public ::testing::Test {
  protected:

@@ -16,12 +16,10 @@ VFN void put_words(int16_t* to, int64_t, VI words) { vi_store(to, words); }
 
 #include "core/kernels/vector/byte_results.inl"
 
-typedef struct Ending {
-  Results results;
-} Ending;
+typedef Results Ending;
 
 static void begin_ending(const FolioSums* s, int64_t column, int64_t count, Ending* e) {
-  begin_results(s, column, count, kMostVectors, &e->results);
+  begin_results(s, column, count, kMostVectors, e);
 }
 
 /* 32 plain bytes. */
@@ -38,19 +36,15 @@ VFN void end_plain(const Results* r, int first, const VI* sum, const uint8_t* ad
   vi_store(to + first * kLanes, _mm256_permutevar8x32_epi32(bytes, order));
 }
 
-VFN void end_pixel(const Ending* e, const VI* products, const uint8_t* addend, char* to) {
-  const Results* r = &e->results;
+VFN void end_pixel(const Ending* r, const VI* products, const uint8_t* addend, char* to) {
   VI sum[kMostVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kMostVectors; ++v) sum[v] = vi_add(products[v], r->offset[v]);
   if (!r->is_plain || r->count != kMostVectors * kLanes) {
     finish_row(r, sum, addend, to);
-  } else if (addend) {
+  } else {
     end_plain(r, 0, sum, addend, to);
     end_plain(r, 4, sum, addend, to);
-  } else {
-    end_plain(r, 0, sum, nullptr, to);
-    end_plain(r, 4, sum, nullptr, to);
   }
 }
 
