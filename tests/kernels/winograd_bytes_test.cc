@@ -272,8 +272,7 @@ TEST(WinogradBytes, SumsBecomeWhatTheReferenceMakesOfThem) {
   for (int64_t i = 0; i < 20; ++i) pixels[static_cast<size_t>(i * 3 / 2)] = 19 - i;
   for (const int64_t channels : {1, 2, 15, 16, 17, 32, 33, 48, 63, 64, 65, 100, 128, 130}) {
     const auto count = static_cast<size_t>(kPlanes * 2 * (whole_panels(channels) + 16));
-    const auto m = random_ints<int32_t>(count, 8, std::numeric_limits<int32_t>::min(),
-                                        std::numeric_limits<int32_t>::max());
+    const auto m = random_ints<int32_t>(count, 8, -(1 << 29), 1 << 29);
     ByteProblem problem(1, channels, 2);
     for (const bool has_nan : {false, true}) {
       if (!has_nan && channels > 2) problem.scale[2] = 0.0001F;
