@@ -136,7 +136,7 @@ int32_t* zeros_of(const ByteConv& conv, int64_t channels, int32_t* zero) {
 }  // namespace
 
 bool has_weight_zeros(const ByteConv& conv, int64_t channels) {
-  const uint8_t none = conv.w->dtype() == DType::kUint8 ? 128 : 0;
+  const uint8_t none = packed_zero_point(conv.w->dtype());
   const uint8_t* zeros = conv.w_zero.data;
   if (!zeros) return none != 0;
   const auto rest = static_cast<size_t>(conv.w_zero.row_stride == 0 ? 0 : channels - 1);

@@ -20,7 +20,9 @@ inline bool is_depthwise(const ConvSizes& s) {
 // Whether so many bytes under a tap, which the kernel reads where they lie, repay a pointer.
 inline bool fits_pieces(int64_t c_in) { return c_in >= 16 && c_in % 4 == 0; }
 
-// Whether zero points of the weights differ from what their packed form has, 0.
+// The zero point of weights that their packed form is without: 0 of its signed codes.
+inline uint8_t packed_zero_point(DType dtype) { return dtype == DType::kUint8 ? 128 : 0; }
+// Whether zero points of the weights differ from that.
 bool has_weight_zeros(const ByteConv& conv, int64_t channels);
 
 // How many groups one of the product has; 1: they are not joined. The last one may have fewer.

@@ -13,7 +13,6 @@ namespace folio {
 namespace {
 
 constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
-constexpr int64_t kSide = FOLIO_WINOGRAD_SIDE;  // outputs of a tile along a line
 constexpr int64_t kMostPlanes = FOLIO_WINOGRAD_PLANES;
 constexpr int64_t kMostOutputs = FOLIO_WINOGRAD_OUTPUTS;
 constexpr int64_t kSquare = 3;      // taps of a square's side
@@ -32,19 +31,6 @@ constexpr int64_t kMostShared = 1 << 21;        // floats of V that all threads 
 constexpr int64_t kGrainFloats = 1024;          // pixels times channels of a task that makes V
 constexpr int64_t kStep = 8;                    // tiles whose places are looked up at once
 constexpr int64_t kFilterStep = 8;              // channels of filters that are transformed at once
-constexpr int64_t kPage = 1024;                 // floats
-
-// Floats between planes of `floats` each, so that the same element of all of them falls into
-// different sets of the cache.
-int64_t plane_stride(int64_t floats) { return (floats + kPage - 1) / kPage * kPage + kPanel; }
-
-// Where a piece is, by axes.
-void place_of(const WinogradForm& form, int64_t piece, int64_t* at) {
-  for (int axis = 2; axis >= 0; --axis) {
-    at[axis] = piece % form.count[axis];
-    piece /= form.count[axis];
-  }
-}
 
 // Taps of up to kFilterStep channels and 16 filters.
 struct FilterTaps {
@@ -105,7 +91,7 @@ void fill_panel(const FolioKernels& kernels, const WinogradForm& form, DType dty
               from + c * form.taps * panel_element_bytes(dtype), channels * form.taps, &taps);
     for (int64_t piece = 0; piece < form.pieces; ++piece) {
       int64_t at[3];
-      place_of(form, piece, at);
+      form.place_of(piece, at);
       filter.g = piece_of(form, filter.channels, at, &taps);
       kernels.winograd_filter_f32(&filter);
       for (int64_t e = 0; e < form.planes; ++e) {
@@ -135,52 +121,6 @@ Status fill_blob(const PackRequest& r, const void* context, const Tensor& source
   return Status::ok();
 }
 
-// Along one axis, from tile i on.
-class AxisTile {
- public:
-  AxisTile(const WinogradAxis& axis, int64_t i)
-      : axis_(&axis),
-        index_(i),
-        within_(i % axis.together),
-        first_(i / axis.together * axis.step * kSide) {}
-
-  int64_t first() const { return first_ + within_; }
-  bool next() {  // false: from the first one on again
-    if (++within_ == axis_->together) {
-      within_ = 0;
-      first_ += axis_->step * kSide;
-    }
-    if (++index_ < axis_->count) return true;
-    index_ = within_ = first_ = 0;
-    return false;
-  }
-
- private:
-  const WinogradAxis* axis_;
-  int64_t index_, within_, first_;
-};
-
-// From tile i of all images on: where its first output is. (Divisions for each would take as long
-// as the transforms of 16 channels.)
-class TilePlace {
- public:
-  TilePlace(const WinogradAxes& axes, int64_t i)
-      : image_(i / axes.count()),
-        axis_{AxisTile(axes.of[0], i / axes.of[2].count / axes.of[1].count % axes.of[0].count),
-              AxisTile(axes.of[1], i / axes.of[2].count % axes.of[1].count),
-              AxisTile(axes.of[2], i % axes.of[2].count)} {}
-
-  int64_t image() const { return image_; }
-  int64_t first(int axis) const { return axis_[axis].first(); }
-  void next() {
-    if (!axis_[2].next() && !axis_[1].next() && !axis_[0].next()) ++image_;
-  }
-
- private:
-  int64_t image_;
-  AxisTile axis_[3];
-};
-
 class WinogradProduct {
  public:
   WinogradProduct(const ConvSizes& s, const FolioKernels& kernels, const NhwcConvArgs& args,
@@ -189,18 +129,8 @@ class WinogradProduct {
         kernels_(kernels),
         args_(args),
         form_(args.weights->shape().dims()),
-        axes_{{axis_of(form_, s.window, 0), axis_of(form_, s.window, 1),
-               axis_of(form_, s.window, 2)}},
+        places_(form_, s.window, args.x_pixel(s)),
         tiles_(s.batch * image_tiles()) {
-    for (int axis = 0; axis < 3; ++axis) {
-      pixels_[axis] = form_.has_tiles(axis) ? form_.size[axis] + kSide - 1 : 1;
-      reach_[axis] = (pixels_[axis] - 1) * axes_.of[axis].step;
-      const bool can_be_inside = form_.has_tiles(axis) && reach_[axis] < s.window.in[axis];
-      stride_[axis] = can_be_inside ? axes_.of[axis].step * args.x_pixel(s) : 0;
-      outputs_[axis] = form_.has_tiles(axis) ? kSide : 1;
-    }
-    stride_[1] *= s.window.in[2];
-    stride_[0] *= s.window.in[1] * s.window.in[2];
     // The transforms enlarge what a product loses: it loses nothing, whatever the session allows.
     const int32_t precision = product_precision(kernels, image_tiles(), s.c_out, form_.depth,
                                                 Operands::kFloats, /*in_pieces=*/true);
@@ -283,11 +213,6 @@ class WinogradProduct {
     return Status::ok();
   }
 
-  // Where tiles have no side, outputs are alone.
-  static WinogradAxis axis_of(const WinogradForm& form, const Window& w, int axis) {
-    return {w.out[axis], form.has_tiles(axis) ? w.dilation[axis] : w.out[axis]};
-  }
-
   // Lines may be short: in how many parts they repay to wake threads.
   int64_t line_shares(int threads) const {
     const auto macs = static_cast<double>(tiles_ * form_.planes * form_.depth);
@@ -296,9 +221,13 @@ class WinogradProduct {
 
   int64_t blocks(int64_t tiles) const { return (tiles + tile_ - 1) / tile_; }
   int64_t column_blocks() const { return (s_.c_out + columns_ - 1) / columns_; }
-  int64_t v_stride() const { return plane_stride(round_ * form_.depth); }
-  int64_t u_stride() const { return plane_stride(panel_columns(columns_) * form_.depth); }
-  int64_t m_stride() const { return plane_stride(tile_ * panel_columns(columns_)); }
+  int64_t v_stride() const { return winograd_plane_stride(round_ * form_.depth, sizeof(float)); }
+  int64_t u_stride() const {
+    return winograd_plane_stride(panel_columns(columns_) * form_.depth, sizeof(float));
+  }
+  int64_t m_stride() const {
+    return winograd_plane_stride(tile_ * panel_columns(columns_), sizeof(float));
+  }
   size_t bytes_of(int64_t stride) const {
     return static_cast<size_t>(form_.planes * stride) * sizeof(float);
   }
@@ -322,7 +251,7 @@ class WinogradProduct {
 
   int64_t packed_stride() const { return panel_columns(s_.c_out) * form_.depth; }
 
-  int64_t image_tiles() const { return axes_.count(); }
+  int64_t image_tiles() const { return places_.of_image(); }
 
   // V of tiles [first, first + count); v: where the first one's goes.
   void transform(int64_t first, int64_t count, float* v) const {
@@ -333,68 +262,23 @@ class WinogradProduct {
     input.plane_stride = v_stride();
     input.row_stride = form_.depth;
     input.line_taps = form_.line_taps();
-    TilePlace begin(axes_, first);
+    TilePlace begin = places_.at(first);
     for (int64_t t = 0; t < count; t += kStep) {
       input.tiles = std::min(kStep, count - t);
       TilePlace end = begin;
       for (int64_t piece = 0; piece < form_.pieces; ++piece) {
         int64_t behind[3];  // a tile's first output
-        place_of(form_, piece, behind);
-        for (int axis = 0; axis < 3; ++axis) {
-          behind[axis] *= form_.size[axis] * s_.window.dilation[axis];
-          behind[axis] -= s_.window.pad_begin[axis];
-        }
+        places_.first_tap(piece, behind);
         const float** to = x;
         end = begin;
-        for (int64_t i = 0; i < input.tiles; ++i, end.next()) to = point(end, behind, to);
+        for (int64_t i = 0; i < input.tiles; ++i, end.next()) {
+          to = places_.inputs(end, behind, args_.x, zeros_, to);
+        }
         input.v = v + t * form_.depth + piece * s_.c_in;
         kernels_.winograd_input_f32(&input);
       }
       begin = end;
     }
-  }
-
-  // The pixels that some taps see of a tile, `behind` its first output; zeros outside of the image.
-  // Gives the place of the next tile's.
-  const float** point(const TilePlace& tile, const int64_t* behind, const float** x) const {
-    const Window& w = s_.window;
-    const int64_t first[3] = {tile.first(0) + behind[0], tile.first(1) + behind[1],
-                              tile.first(2) + behind[2]};
-    const int64_t step = args_.x_pixel(s_);
-    const float* image = args_.x + tile.image() * w.in_count() * step;
-    bool is_whole = true;
-    for (int axis = 0; axis < 3; ++axis) {
-      is_whole &= first[axis] >= 0 && first[axis] + reach_[axis] < w.in[axis];
-    }
-    if (!is_whole) return point_edge(image, first, x);
-    const float* slice = image + ((first[0] * w.in[1] + first[1]) * w.in[2] + first[2]) * step;
-    for (int64_t i = pixels_[0]; i > 0; --i, slice += stride_[0]) {
-      const float* line = slice;
-      for (int64_t j = pixels_[1]; j > 0; --j, line += stride_[1]) {
-        const float* pixel = line;
-        for (int64_t k = pixels_[2]; k > 0; --k, pixel += stride_[2]) *x++ = pixel;
-      }
-    }
-    return x;
-  }
-
-  const float** point_edge(const float* image, const int64_t* first, const float** x) const {
-    const Window& w = s_.window;
-    int64_t slice = first[0];
-    for (int64_t i = pixels_[0]; i > 0; --i, slice += axes_.of[0].step) {
-      const bool is_slice = slice >= 0 && slice < w.in[0];
-      int64_t line = first[1];
-      for (int64_t j = pixels_[1]; j > 0; --j, line += axes_.of[1].step) {
-        const bool is_line = is_slice && line >= 0 && line < w.in[1];
-        const int64_t row = (slice * w.in[1] + line) * w.in[2];
-        int64_t pixel = first[2];
-        for (int64_t k = pixels_[2]; k > 0; --k, pixel += axes_.of[2].step) {
-          const bool is_there = is_line && pixel >= 0 && pixel < w.in[2];
-          *x++ = is_there ? image + (row + pixel) * args_.x_pixel(s_) : zeros_;
-        }
-      }
-    }
-    return x;
   }
 
   // A block of tiles times the columns from `column` on.
@@ -436,8 +320,8 @@ class WinogradProduct {
   bool finish(int64_t first, int64_t tiles, int64_t column, int64_t columns, const float* m) const {
     int64_t pixels[kStep * kMostOutputs];
     int64_t* end = pixels;
-    TilePlace at(axes_, first);
-    for (int64_t i = 0; i < tiles; ++i, at.next()) end = outputs_of(at, end);
+    TilePlace at = places_.at(first);
+    for (int64_t i = 0; i < tiles; ++i, at.next()) end = places_.outputs(at, end);
     FolioWinogradOutput output{};
     output.tiles = tiles;
     output.channels = columns;
@@ -467,35 +351,13 @@ class WinogradProduct {
     return is_finite;
   }
 
-  // The pixels of a tile's outputs; -1 outside of the image. Gives the place of the next tile's.
-  int64_t* outputs_of(const TilePlace& tile, int64_t* pixels) const {
-    const Window& w = s_.window;
-    const int64_t step = axes_.of[2].step;
-    const int64_t end = tile.first(2) + outputs_[2] * step;
-    int64_t z = tile.first(0);
-    for (int64_t i = outputs_[0]; i > 0; --i, z += axes_.of[0].step) {
-      int64_t y = tile.first(1);
-      for (int64_t j = outputs_[1]; j > 0; --j, y += axes_.of[1].step) {
-        const int64_t line = ((tile.image() * w.out[0] + z) * w.out[1] + y) * w.out[2];
-        const bool is_line = z < w.out[0] && y < w.out[1];
-        for (int64_t x = tile.first(2); x != end; x += step) {
-          *pixels++ = is_line && x < w.out[2] ? line + x : -1;
-        }
-      }
-    }
-    return pixels;
-  }
-
   const ConvSizes& s_;
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
   WinogradForm form_;
-  WinogradAxes axes_;               // of tiles in an image
-  int64_t tiles_;                   // of all images
-  int64_t pixels_[3], outputs_[3];  // of a tile
-  int64_t reach_[3];                // of its last pixel from its first one
-  int64_t stride_[3];               // floats between its pixels
-  FolioGemmF32 function_{};         // the activation, if the transform itself applies it
+  WinogradTiles places_;
+  int64_t tiles_;            // of all images
+  FolioGemmF32 function_{};  // the activation, if the transform itself applies it
   int32_t precision_ = kFolioChain;
   bool finishes_ = false;
   bool is_cut_ = false;           // blocks of columns are what threads share
@@ -527,35 +389,6 @@ bool is_all(const AxisNumbers& values, int64_t expected) {
 }
 
 }  // namespace
-
-WinogradAxis::WinogradAxis(int64_t outputs, int64_t dilation)
-    : step(std::max<int64_t>(dilation, 1)),
-      together(std::max<int64_t>(std::min(step, outputs), 1)),
-      count(outputs > 0 ? together * ((outputs - 1) / (step * kSide) + 1) : 0) {}
-
-WinogradForm::WinogradForm(Span<const int64_t> w)
-    : kernel{1, 1, 1}, size{1, 1, 1}, taps(1), pieces(1), piece_taps(1), planes(1) {
-  for (size_t i = 2; i < w.size(); ++i) kernel[i + 3 - w.size()] = w[i];
-  is_line = std::count(kernel, kernel + 3, 1) >= 2;
-  const auto pieces_of = [](int64_t all, int64_t each) { return (all + each - 1) / each; };
-  const auto planes_of = [](int64_t each) { return each + kSide - 1; };
-  int tiled = 0;  // axes: the last two that the filter has taps along
-  for (int axis = 2; axis >= 0; --axis) {
-    const int64_t all = kernel[axis];
-    if (all > 1 && tiled < 2) {
-      const bool is_four = is_line && pieces_of(all, 4) * planes_of(4) <
-                                          pieces_of(all, kSquare) * planes_of(kSquare);
-      size[axis] = is_four ? 4 : kSquare;  // whichever takes fewer products
-      planes *= planes_of(size[axis]);
-      ++tiled;
-    }
-    count[axis] = pieces_of(all, size[axis]);
-    taps *= all;
-    pieces *= count[axis];
-    piece_taps *= size[axis];
-  }
-  depth = pieces * w[1];
-}
 
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
   if (w.size() < 3 || w.size() > 5 || w[0] < 1 || w[1] < 1) return false;

@@ -23,24 +23,9 @@
 #pragma once
 
 #include "core/ops/op_nhwc_conv.h"
+#include "core/ops/op_winograd_tiles.h"
 
 namespace folio {
-
-// How outputs along one axis, `dilation` apart, are cut into tiles.
-struct WinogradAxis {
-  WinogradAxis(int64_t outputs, int64_t dilation);
-  // Of a tile's outputs. The first one of tile i is i % together + i / together * 4 * step: tiles
-  // side by side are neighbours.
-  int64_t step;
-  int64_t together;  // tiles whose outputs stand between each other's
-  int64_t count;
-};
-
-// Of an image, by axes as a Window counts them.
-struct WinogradAxes {
-  WinogradAxis of[3];
-  int64_t count() const { return of[0].count * of[1].count * of[2].count; }
-};
 
 // Whether it computes this: stride 1, one group, of all axes one that is 3 to 33, or several with
 // 81 taps at most.
@@ -48,25 +33,6 @@ bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
 // Whether that is faster for images that are not small, too: fewer channels or filters leave the
 // transforms too much of the work.
 bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
-// Of weights that fit: matrices of [depth, M], which are multiplied instead of `taps`. Axes are
-// those of a Window.
-struct WinogradForm {
-  explicit WinogradForm(Span<const int64_t> w);
-  // Whether tiles are of several outputs along that axis.
-  bool has_tiles(int axis) const { return size[axis] > 1; }
-  // As the transforms have them.
-  int32_t line_taps() const { return is_line ? static_cast<int32_t>(piece_taps) : 0; }
-
-  bool is_line;
-  int64_t kernel[3];
-  int64_t size[3];   // of a piece of the taps: 3 by 3, of a line 3 or 4; else 1
-  int64_t count[3];  // pieces
-  int64_t taps;
-  int64_t pieces;
-  int64_t piece_taps;
-  int64_t planes;
-  int64_t depth;
-};
 Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int64_t> w);
 
 // args.packed: as winograd_request() has it, or null.

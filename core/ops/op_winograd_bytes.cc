@@ -8,13 +8,13 @@
 #include "core/ops/op_move.h"
 #include "core/ops/op_quantized.h"
 #include "core/ops/op_scratch.h"
+#include "core/ops/op_winograd_tiles.h"
 
 namespace folio {
 namespace {
 
 constexpr int64_t kPanel = 16;
 constexpr int64_t kEdge = FOLIO_WINOGRAD_EDGE;
-constexpr int64_t kSide = FOLIO_WINOGRAD_SIDE;
 constexpr int64_t kPlanes = FOLIO_WINOGRAD_PLANES;
 constexpr int64_t kOutputs = FOLIO_WINOGRAD_OUTPUTS;
 constexpr int64_t kTaps = 9;
@@ -24,13 +24,6 @@ constexpr int64_t kFewestTiles = 12;         // of a block: whole tiles of all k
 constexpr int64_t kMostTiles = 48;
 constexpr int64_t kRowStep = 6;  // rows of the widest kernel's tile
 constexpr int64_t kStep = 8;     // tiles whose pixels are looked up at once
-
-// Elements of `bytes` between planes of so many, so that the same one of all of them falls into
-// different sets of the cache.
-int64_t plane_stride(int64_t elements, int64_t bytes) {
-  const int64_t page = 4096 / bytes;
-  return (elements + page - 1) / page * page + 64 / bytes;
-}
 
 int64_t filled(int64_t filters) { return (filters + kPanel - 1) / kPanel * kPanel; }
 int64_t panel_words(int64_t c_in) { return c_in * kPanel; }
@@ -96,9 +89,9 @@ class ByteWinograd {
       : s_(s),
         conv_(conv),
         kernels_(kernels),
-        rows_((s.window.out[1] + kSide - 1) / kSide),
-        columns_((s.window.out[2] + kSide - 1) / kSide),
-        tiles_(s.batch * rows_ * columns_) {
+        form_(conv.w->shape().dims()),
+        places_(form_, s.window, s.c_in),
+        tiles_(s.batch * places_.of_image()) {
     const int64_t bytes = kPlanes * (s.c_in * 2 + kColumns * 4);
     const int64_t most = std::clamp(kBlockBytes / bytes, kFewestTiles, kMostTiles);
     const int64_t share = (tiles_ + threads - 1) / threads;
@@ -122,7 +115,9 @@ class ByteWinograd {
       transform(first + t, std::min(kStep, count - t), v + t * s_.c_in);
     }
     std::array<int64_t, kMostTiles * kOutputs> pixels;
-    for (int64_t t = 0; t < count; ++t) list_outputs(first + t, &pixels[t * kOutputs]);
+    int64_t* end = pixels.data();
+    TilePlace at = places_.at(first);
+    for (int64_t t = 0; t < count; ++t, at.next()) end = places_.outputs(at, end);
     for (int64_t column = 0; column < s_.c_out; column += kColumns) {
       multiply(count, column, v, m);
       finish(count, column, pixels.data(), m);
@@ -130,14 +125,20 @@ class ByteWinograd {
   }
 
  private:
-  int64_t v_stride() const { return plane_stride(tile_ * s_.c_in, 2); }
-  int64_t m_stride() const { return plane_stride(tile_ * kColumns, 4); }
+  int64_t v_stride() const { return winograd_plane_stride(tile_ * s_.c_in, 2); }
+  int64_t m_stride() const { return winograd_plane_stride(tile_ * kColumns, 4); }
   size_t v_bytes() const { return static_cast<size_t>(kPlanes * v_stride()) * 2; }
 
   // V of tiles [first, first + count).
   void transform(int64_t first, int64_t count, int16_t* v) const {
     std::array<const uint8_t*, kStep * kPlanes> pixels;
-    for (int64_t t = 0; t < count; ++t) list_inputs(first + t, &pixels[t * kPlanes]);
+    const uint8_t** end = pixels.data();
+    int64_t behind[3];
+    places_.first_tap(0, behind);
+    TilePlace at = places_.at(first);
+    for (int64_t t = 0; t < count; ++t, at.next()) {
+      end = places_.inputs(at, behind, x, border, end);
+    }
     FolioWinogradInputU8 input{};
     input.tiles = count;
     input.channels = s_.c_in;
@@ -146,33 +147,6 @@ class ByteWinograd {
     input.plane_stride = v_stride();
     input.row_stride = s_.c_in;
     kernels_.winograd_input_u8(&input);
-  }
-
-  void list_inputs(int64_t tile, const uint8_t** to) const {
-    const Window& w = s_.window;
-    const int64_t row = tile / columns_ % rows_ * kSide - w.pad_begin[1];
-    const int64_t column = tile % columns_ * kSide - w.pad_begin[2];
-    const uint8_t* image = x + tile / columns_ / rows_ * w.in_count() * s_.c_in;
-    for (int64_t h = row; h < row + kEdge; ++h, to += kEdge) {
-      const bool is_line = h >= 0 && h < w.in[1];
-      const uint8_t* at = image + (h * w.in[2] + column) * s_.c_in;
-      for (int64_t i = 0; i < kEdge; ++i, at += s_.c_in) {
-        to[i] = is_line && column + i >= 0 && column + i < w.in[2] ? at : border;
-      }
-    }
-  }
-
-  void list_outputs(int64_t tile, int64_t* to) const {
-    const Window& w = s_.window;
-    const int64_t row = tile / columns_ % rows_ * kSide;
-    const int64_t column = tile % columns_ * kSide;
-    const int64_t image = tile / columns_ / rows_ * w.out_count();
-    for (int64_t h = row; h < row + kSide; ++h, to += kSide) {
-      for (int64_t i = 0; i < kSide; ++i) {
-        const bool is_there = h < w.out[1] && column + i < w.out[2];
-        to[i] = is_there ? image + h * w.out[2] + column + i : -1;
-      }
-    }
   }
 
   void multiply(int64_t count, int64_t column, const int16_t* v, int32_t* m) const {
@@ -220,9 +194,10 @@ class ByteWinograd {
   const ConvSizes& s_;
   const ByteConv& conv_;
   const FolioKernels& kernels_;
-  int64_t rows_, columns_;  // of tiles in an image
-  int64_t tiles_;           // of all images
-  int64_t tile_ = 0;        // of a block
+  WinogradForm form_;
+  WinogradTiles places_;
+  int64_t tiles_;     // of all images
+  int64_t tile_ = 0;  // of a block
 };
 
 }  // namespace
@@ -247,8 +222,7 @@ bool winograd_bytes_pays(int64_t channels, int64_t filters, double tiles, double
          kMostTime * kTaps * pixels * c * m;
 }
 
-bool winograd_bytes_request(const FolioKernels& kernels, Span<const int64_t> w, PackRequest* out) {
-  out->context = &kernels;
+bool winograd_bytes_request(Span<const int64_t> w, PackRequest* out) {
   out->layout = Layout::kS16Wino43;
   out->version = kS16Wino43Version;
   out->k = w[1];
@@ -265,7 +239,7 @@ Status request_winograd_bytes(OpBuild& build, int input, const ConvAttrs& attrs)
     return Status::ok();
   }
   PackRequest request;
-  if (!winograd_bytes_request(build.kernels(), w->shape.dims(), &request)) {
+  if (!winograd_bytes_request(w->shape.dims(), &request)) {
     return invalid_argument("W ", w->shape.to_string(), " is too large to be packed");
   }
   build.request_pack(input, request);

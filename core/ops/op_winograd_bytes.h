@@ -22,7 +22,7 @@ bool winograd_bytes_pays(int64_t channels, int64_t filters, double tiles, double
 // Asks for the constant weights at `input` when they fit.
 Status request_winograd_bytes(OpBuild& build, int input, const ConvAttrs& attrs);
 // S16WINO43 of W; false when there are too many bytes.
-bool winograd_bytes_request(const FolioKernels& kernels, Span<const int64_t> w, PackRequest* out);
+bool winograd_bytes_request(Span<const int64_t> w, PackRequest* out);
 
 // Whether all sums of such weights, S16WINO43 of [filters, channels], are known to fit: of more
 // than 227 channels those of large weights may not (of 256 more than 113 on average, of 512 56).

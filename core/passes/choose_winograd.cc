@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "core/base/checked_math.h"
+#include "core/ops/op_conv_byte_weights.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
@@ -89,14 +90,14 @@ class ChooseWinograd {
     return size > 0 ? size : otherwise;
   }
 
-  // Of an image; 0: too few, or they take too much of the time that they would save.
-  int64_t tiles_of(const WinogradForm& form, int64_t filters, const Dims& y,
-                   const AxisNumbers& dilations) const {
-    constexpr double kMostProducts = 0.7;  // of those of direct convolution
-    constexpr int64_t kLargest = int64_t{1} << 28;
-    constexpr int64_t kFewestOfLines = 14;  // rows of the widest kernel's tile
+  // Of an image, known or usual; no tiles: it is too large for anything.
+  struct Sizes {
     double tiles = 1;
-    double direct = static_cast<double>(form.taps);
+    double outputs = 1;
+  };
+  Sizes sizes_of(const WinogradForm& form, const Dims& y, const AxisNumbers& dilations) const {
+    constexpr int64_t kLargest = int64_t{1} << 28;
+    Sizes sizes;
     for (int axis = 5 - static_cast<int>(y.size()); axis <= 2; ++axis) {
       const bool is_tiled = form.has_tiles(axis);
       const auto from_end = static_cast<size_t>(3 - axis);
@@ -104,19 +105,27 @@ class ChooseWinograd {
                                       form.is_line && is_tiled ? kUsualLine : kUsualOutput);
       const int64_t dilation =
           dilations.size() < from_end ? 1 : dilations[dilations.size() - from_end];
-      if (size > kLargest) return 0;
-      tiles *= static_cast<double>(WinogradAxis(size, is_tiled ? dilation : size).count);
-      direct *= static_cast<double>(size);
+      if (size > kLargest) return {0, 0};
+      sizes.tiles *= static_cast<double>(WinogradAxis(size, is_tiled ? dilation : size).count);
+      sizes.outputs *= static_cast<double>(size);
     }
+    return sizes;
+  }
+
+  // Whether they are many enough, and take little enough of the time that they would save.
+  bool suits(const WinogradForm& form, int64_t filters, const Sizes& sizes) const {
+    constexpr double kMostProducts = 0.7;   // of those of direct convolution
+    constexpr int64_t kFewestOfLines = 14;  // rows of the widest kernel's tile
+    const double tiles = sizes.tiles;
+    const double direct = sizes.outputs * static_cast<double>(form.taps);
     const double products = tiles * static_cast<double>(form.planes * form.pieces);
     // All but whole squares save less: nothing where parts of floats are multiplied, which wants
     // more tiles.
     const bool is_whole = !form.is_line && form.taps == form.piece_taps;
-    if (!is_whole && fewest_tiles_ > kWinogradTiles) return 0;
+    if (!is_whole && fewest_tiles_ > kWinogradTiles) return false;
     const int64_t fewest = form.is_line ? kFewestOfLines : fewest_tiles_;
-    const bool suits = tiles >= static_cast<double>(fewest) && products <= kMostProducts * direct &&
-                       (form.is_line || transforms_pay(form, filters, tiles, products, direct));
-    return suits ? static_cast<int64_t>(tiles) : 0;
+    return tiles >= static_cast<double>(fewest) && products <= kMostProducts * direct &&
+           (form.is_line || transforms_pay(form, filters, tiles, products, direct));
   }
 
   // Whether those of squares leave enough of what is saved.
@@ -152,10 +161,12 @@ class ChooseWinograd {
     if (!y || y->size() != dims.size()) return std::nullopt;
     Candidate candidate;
     candidate.node = node;
-    candidate.tiles = tiles_of(form, dims[0], *y, attrs.value().window.dilations);
+    const Sizes sizes = sizes_of(form, *y, attrs.value().window.dilations);
+    candidate.tiles = static_cast<int64_t>(sizes.tiles);
     uint64_t direct = 0;
     uint64_t each = 0;
-    if (candidate.tiles == 0 || !f32p16_bytes(dims[1], dims[0], &each) ||
+    if (sizes.tiles == 0 || !suits(form, dims[0], sizes) ||
+        !f32p16_bytes(dims[1], dims[0], &each) ||
         !checked_mul(each, static_cast<uint64_t>(form.taps), &direct) ||
         !checked_mul(each, static_cast<uint64_t>(form.planes * form.pieces), &candidate.more)) {
       return std::nullopt;
@@ -170,21 +181,9 @@ class ChooseWinograd {
     const GraphValue* zeros = graph.constant_value(node.inputs[input]);
     if (!zeros || !zeros->initializer->tensor) return false;
     const Tensor& codes = *zeros->initializer->tensor;
-    const uint8_t none = dtype == DType::kUint8 ? 128 : 0;
+    const uint8_t none = packed_zero_point(dtype);
     return is_byte(codes.dtype()) && std::all_of(codes.raw(), codes.raw() + codes.count(),
                                                  [none](uint8_t code) { return code == none; });
-  }
-
-  // Of an image, known or usual.
-  int64_t byte_tiles(const Dims& y, int64_t channels, int64_t filters) const {
-    constexpr int64_t kLargest = int64_t{1} << 28;
-    const int64_t h = usual_size(y[1], kUsualOutput);
-    const int64_t w = usual_size(y[2], kUsualOutput);
-    if (h > kLargest || w > kLargest) return 0;
-    const auto tiles = static_cast<double>((h + 3) / 4) * static_cast<double>((w + 3) / 4);
-    const double pixels = static_cast<double>(h) * static_cast<double>(w);
-    if (!winograd_bytes_pays(channels, filters, tiles, pixels)) return 0;
-    return static_cast<int64_t>(tiles);
   }
 
   std::optional<Candidate> of_bytes(const Graph& graph, Node* node) const {
@@ -206,9 +205,12 @@ class ChooseWinograd {
     }
     Candidate candidate;
     candidate.node = node;
-    candidate.tiles = byte_tiles(*y, w.shape[1], w.shape[0]);
+    const Sizes sizes = sizes_of(WinogradForm(w.shape.dims()), *y, {});
+    candidate.tiles = static_cast<int64_t>(sizes.tiles);
     uint64_t direct = 0;
-    if (candidate.tiles == 0 || !s8p16k4_bytes(w.shape[1] * 9, w.shape[0], &direct) ||
+    if (sizes.tiles == 0 ||
+        !winograd_bytes_pays(w.shape[1], w.shape[0], sizes.tiles, sizes.outputs) ||
+        !s8p16k4_bytes(w.shape[1] * 9, w.shape[0], &direct) ||
         !s16wino43_bytes(w.shape[1], w.shape[0], &candidate.more)) {
       return std::nullopt;
     }

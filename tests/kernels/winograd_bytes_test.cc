@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include "tests/kernels/byte_problem.h"
@@ -19,34 +19,18 @@ constexpr int64_t kOutputs = FOLIO_WINOGRAD_OUTPUTS;
 
 int64_t whole_panels(int64_t n) { return (n + 15) / 16 * 16; }
 
-// Words or sums at a 64-byte boundary.
-template <typename T>
-class Aligned {
- public:
-  explicit Aligned(const std::vector<T>& values)
-      : bytes_(values.size() * sizeof(T) + 64), data_(nullptr) {
-    void* at = bytes_.data();
-    size_t room = bytes_.size();
-    data_ = static_cast<T*>(std::align(64, values.size() * sizeof(T), at, room));
-    std::copy(values.begin(), values.end(), data_);
-  }
-  T* data() { return data_; }
-
- private:
-  std::vector<uint8_t> bytes_;
-  T* data_;
-};
-
-// B [k, n] as S16P16K2.
-std::vector<int16_t> panels_of(int64_t k, int64_t n, const std::vector<int16_t>& b) {
-  std::vector<int16_t> out(static_cast<size_t>(k * whole_panels(n)));
+// B [k, n] as S16P16K2, at a 64-byte boundary.
+Guarded panels_of(int64_t k, int64_t n, const std::vector<int16_t>& b) {
+  std::vector<int16_t> words(static_cast<size_t>(k * whole_panels(n)));
   for (int64_t p = 0; p < k; ++p) {
     for (int64_t j = 0; j < n; ++j) {
       const int64_t at = (j / 16 * (k / 2) + p / 2) * 32 + j % 16 * 2 + p % 2;
-      out[static_cast<size_t>(at)] = b[static_cast<size_t>(p * n + j)];
+      words[static_cast<size_t>(at)] = b[static_cast<size_t>(p * n + j)];
     }
   }
-  return out;
+  std::vector<float> bits(words.size() / 2);
+  std::memcpy(bits.data(), words.data(), words.size() * sizeof(int16_t));
+  return {bits, 0};
 }
 
 TEST(GemmS16, IsTheProductModulo32BitsForAnyRowsAndColumns) {
@@ -65,7 +49,7 @@ TEST(GemmS16, IsTheProductModulo32BitsForAnyRowsAndColumns) {
                                {33, 64, 16}}) {
     const auto a = random_ints<int16_t>(static_cast<size_t>(m * k), 1, -32768, 32768);
     const auto b = random_ints<int16_t>(static_cast<size_t>(k * n), 2, -32768, 32768);
-    Aligned<int16_t> panels(panels_of(k, n, b));
+    Guarded panels = panels_of(k, n, b);
     const int64_t stride = whole_panels(n) + 16;
     for (const LevelUnderTest& level : levels_under_test()) {
       for (const bool has_next : {false, true}) {
@@ -150,7 +134,7 @@ std::vector<int32_t> sums_by_winograd(const FolioKernels& kernels, const TilePro
   kernels.winograd_input_u8(&input);
   std::vector<int32_t> m(static_cast<size_t>(kPlanes * n));
   for (int64_t e = 0; e < kPlanes; ++e) {
-    Aligned<int16_t> u(panels_of(c, problem.n, problem.filters(e)));
+    Guarded u = panels_of(c, problem.n, problem.filters(e));
     FolioGemmS16 gemm{};
     gemm.m = 1, gemm.n = problem.n, gemm.k = c;
     gemm.a = v.data() + e * c;

@@ -4,7 +4,6 @@
 
 #include <random>
 
-#include "core/kernels/select.h"
 #include "core/ops/op_winograd_bytes.h"
 #include "tests/support/op_tester.h"
 
@@ -185,7 +184,7 @@ struct LargeFilters {
     w[w.size() / 2 - 1] = last;
     PackRequest request;
     const std::vector<int64_t> dims = {2, channels, 3, 3};
-    EXPECT_TRUE(winograd_bytes_request(kernels_for(0), {dims.data(), dims.size()}, &request));
+    EXPECT_TRUE(winograd_bytes_request({dims.data(), dims.size()}, &request));
     std::vector<uint8_t> blob(request.bytes);
     const Tensor source = make_tensor<int8_t>({2, channels, 3, 3}, w);
     EXPECT_TRUE(request.fill(request, request.context, source, blob.data()).is_ok());
@@ -255,7 +254,7 @@ TEST(WinogradBytesConv, WeightsAreAsTheLayoutSays) {
   const size_t channel = 5;
   std::copy(g, g + 9, w.begin() + static_cast<ptrdiff_t>((filter * 16 + channel) * 9));
   PackRequest request;
-  ASSERT_TRUE(winograd_bytes_request(kernels_for(0), {dims.data(), dims.size()}, &request));
+  ASSERT_TRUE(winograd_bytes_request({dims.data(), dims.size()}, &request));
   ASSERT_EQ(request.bytes, 36 * 16 * 32 * 2 + 2 * 32 * 4U);
   std::vector<uint8_t> blob(request.bytes, 0xEE);
   const Tensor source = make_tensor<int8_t>({17, 16, 3, 3}, w);

@@ -10,6 +10,7 @@
 #include "core/os/cpu_features.h"
 #include "core/prepack/fpack_file.h"
 #include "core/session/pack_model.h"
+#include "tests/session/winograd_tester.h"
 #include "tests/support/byte_conv_model.h"
 #include "tests/support/temp_folder.h"
 
@@ -32,24 +33,12 @@ class WinogradBytes : public ::testing::Test {
     usleep(150'000);  // old enough for its digests to be remembered
   }
 
-  static SessionOptions with(int threads, Packing packing) {
-    SessionOptions options;
-    options.threads = threads;
-    options.packing = packing;
-    return options;
-  }
   static std::vector<float> run(const Ref<Session>& session) {
     const Value x = make_tensor<float>({1, 64, 23, 23}, small_wave(64 * 23 * 23, 9));
-    const auto outputs = run_all(*session, {{"x", x}});
-    EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
-    return outputs.is_ok() ? floats_of(outputs.value()[0]) : std::vector<float>();
+    return floats_of_run(session, x);
   }
   static int blobs(const Session& session, BlobPlace place) {
-    int count = 0;
-    for (const auto& blob : session.program().packed_now()) {
-      count += blob->place() == place && blob->bytes() == kPackedBytes;
-    }
-    return count;
+    return count_blobs(session, place, kPackedBytes);
   }
   std::vector<float> directly() const {
     SessionOptions off;
@@ -67,12 +56,12 @@ TEST_F(WinogradBytes, GivesTheBitsOfDirectConvolutionHoweverMuchIsPackedAndForAn
   const std::vector<float> direct = directly();
   EXPECT_NE(direct, std::vector<float>(direct.size(), direct[0]));
   for (const int threads : {1, 3}) {
-    EXPECT_EQ(run(session_of(path_, with(threads, Packing::kOff))), direct);
-    const Ref<Session> packed = session_of(path_, with(threads, Packing::kLoad));
+    EXPECT_EQ(run(session_of(path_, packing_with(threads, Packing::kOff))), direct);
+    const Ref<Session> packed = session_of(path_, packing_with(threads, Packing::kLoad));
     EXPECT_TRUE(packed->program().uses_winograd);
     EXPECT_EQ(blobs(*packed, BlobPlace::kHeap), 2);
     EXPECT_EQ(run(packed), direct);
-    const Ref<Session> behind = session_of(path_, with(threads, Packing::kBehind));
+    const Ref<Session> behind = session_of(path_, packing_with(threads, Packing::kBehind));
     EXPECT_EQ(run(behind), direct) << "while it is packed";
     EXPECT_TRUE(behind->wait_packed(-1ms));
     EXPECT_EQ(run(behind), direct) << "afterwards";

@@ -9,7 +9,7 @@
 
 #include "core/prepack/fpack_file.h"
 #include "core/session/pack_model.h"
-#include "tests/support/model_tester.h"
+#include "tests/session/winograd_tester.h"
 #include "tests/support/temp_folder.h"
 
 namespace folio {
@@ -51,30 +51,17 @@ class Winograd : public ::testing::Test {
     usleep(150'000);  // old enough for its digests to be remembered
   }
 
-  static SessionOptions with(int threads, Packing packing) {
-    SessionOptions options;
-    options.threads = threads;
-    options.packing = packing;
-    return options;
-  }
-
   static std::vector<float> run(const Ref<Session>& session) {
     const int64_t count = 2 * kChannels * kImage * kImage;
     const Value x = make_tensor<float>({2, kChannels, kImage, kImage}, small_wave(count, 9));
-    const auto outputs = run_all(*session, {{"x", x}});
-    EXPECT_TRUE(outputs.is_ok()) << text_of(outputs.status());
-    return outputs.is_ok() ? floats_of(outputs.value()[0]) : std::vector<float>();
+    return floats_of_run(session, x);
   }
   std::vector<float> run(const SessionOptions& options) const {
     return run(session_of(path_, options));
   }
 
   static int blobs(const Session& session, BlobPlace place) {
-    int count = 0;
-    for (const auto& blob : session.program().packed_now()) {
-      count += blob->place() == place && blob->bytes() == kPackedBytes;
-    }
-    return count;
+    return count_blobs(session, place, kPackedBytes);
   }
 
   const TempFolder folder_;
@@ -86,11 +73,11 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST_F(Winograd, GivesTheSameBitsHoweverMuchIsPackedAndForAnyThreads) {
-  const std::vector<float> unpacked = run(with(1, Packing::kOff));
+  const std::vector<float> unpacked = run(packing_with(1, Packing::kOff));
   for (const int threads : {1, 2, 3}) {
-    EXPECT_TRUE(same_bits(run(with(threads, Packing::kOff)), unpacked)) << threads;
-    EXPECT_TRUE(same_bits(run(with(threads, Packing::kLoad)), unpacked)) << threads;
-    const Ref<Session> behind = session_of(path_, with(threads, Packing::kBehind));
+    EXPECT_TRUE(same_bits(run(packing_with(threads, Packing::kOff)), unpacked)) << threads;
+    EXPECT_TRUE(same_bits(run(packing_with(threads, Packing::kLoad)), unpacked)) << threads;
+    const Ref<Session> behind = session_of(path_, packing_with(threads, Packing::kBehind));
     EXPECT_TRUE(same_bits(run(behind), unpacked)) << "while it is packed";
     EXPECT_TRUE(behind->wait_packed(-1ms));
     EXPECT_TRUE(same_bits(run(behind), unpacked)) << "afterwards";
@@ -131,7 +118,7 @@ TEST_F(Winograd, SessionsWithAndWithoutItShareNoProgram) {
 }
 
 TEST_F(Winograd, APackFileHasItsWeights) {
-  const std::vector<float> expected = run(with(1, Packing::kOff));
+  const std::vector<float> expected = run(packing_with(1, Packing::kOff));
   SessionOptions fresh;
   fresh.cache = std::make_shared<PackedCache>();
   {
@@ -159,7 +146,7 @@ TEST_F(Winograd, ASavedModelKnowsNothingOfIt) {
   SessionOptions options;
   options.saving.path = folder_.path() + "/saved.onnx";
   const std::vector<float> expected = run(options);
-  const Ref<Session> again = session_of(options.saving.path, with(1, Packing::kLoad));
+  const Ref<Session> again = session_of(options.saving.path, packing_with(1, Packing::kLoad));
   EXPECT_EQ(blobs(*again, BlobPlace::kHeap), 2);
   SessionOptions off;
   off.optimize = Optimize::kOff;

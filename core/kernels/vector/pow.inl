@@ -10,8 +10,8 @@ VFN VD vd_log2(VD x) {
   const VI shifted = vi_sub64(vi_from_doubles(x), root);
   /* e + 1023 as the low bits of a double. */
   const VI biased = vi_shift_right64(vi_add64(shifted, vi_set1_64(0x3ff0000000000000)), 52);
-  const VD e =
-      vd_sub(vd_from_bits(vi_or(biased, vi_set1_64(0x4330000000000000))), vd_set1(0x1p52 + 1023));
+  const VD e = vd_sub(vd_from_bits(vi_or(biased, vi_set1_64(0x4330000000000000))),
+                      vd_set1(0x1p52 + 1023));
   const VI mantissa = vi_add64(vi_and(shifted, vi_set1_64(0x000fffffffffffff)), root);
   const VD f = vd_sub(vd_from_bits(mantissa), vd_set1(1.0));
   VD p = vd_set1(-0x1.16c9192143833p-4);
