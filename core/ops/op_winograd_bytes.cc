@@ -204,16 +204,15 @@ class ByteWinograd {
 
 bool fits_winograd_bytes(Span<const int64_t> w, const ConvAttrs& attrs) {
   return w.size() == 4 && w[0] >= 1 && w[1] >= kPanel && w[1] % kPanel == 0 && w[2] == 3 &&
-         w[3] == 3 && attrs.group == 1 && all_are(attrs.window.strides, 1) &&
-         all_are(attrs.window.dilations, 1);
+         w[3] == 3 && attrs.group == 1 && all_are(attrs.window.strides, 1);
 }
 
 // All as products of bytes (2026-12, Zen 5: a word's are two; a channel of a tile's pixels takes as
-// long as 700, of its outputs 1270, and to read a weight's U once from L3 500).
+// long as 450, of its outputs 950, and to read a weight's U once from L3 500).
 bool winograd_bytes_pays(int64_t channels, int64_t filters, double tiles, double pixels) {
   constexpr double kMostTime = 0.9;
-  constexpr double kInput = 700;
-  constexpr double kOutput = 1270;
+  constexpr double kInput = 450;
+  constexpr double kOutput = 950;
   constexpr double kWeight = 500;
   const auto c = static_cast<double>(channels);
   const auto m = static_cast<double>(filled(filters));

@@ -1,5 +1,5 @@
 // Convolutions of bytes, 3 x 3 with stride 1, by Winograd's algorithm in whole numbers: 36 products
-// of words instead of 144 of bytes, the same sums bit by bit.
+// of words instead of 144 of bytes, the same sums bit by bit. Any dilations.
 //
 // Math:    core/kernels/winograd.h. V [36][tiles, C], U [36][C, M]: 36 products of matrices modulo
 //          2^32, whose results are turned into sums, which become what FolioSums says.

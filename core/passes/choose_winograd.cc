@@ -205,7 +205,7 @@ class ChooseWinograd {
     }
     Candidate candidate;
     candidate.node = node;
-    const Sizes sizes = sizes_of(WinogradForm(w.shape.dims()), *y, {});
+    const Sizes sizes = sizes_of(WinogradForm(w.shape.dims()), *y, attrs.value().window.dilations);
     candidate.tiles = static_cast<int64_t>(sizes.tiles);
     uint64_t direct = 0;
     if (sizes.tiles == 0 ||

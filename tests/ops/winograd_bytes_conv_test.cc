@@ -18,10 +18,12 @@ struct ByteCase {
   int w_zero = 0;  // beside what the packed form has
   int threads = 1;
   bool is_packed = true;
+  int64_t dilation = 1;
 
   Shape image() const { return {batch, height, width, channels}; }
   Shape out() const {
-    return {batch, height + pads[0] + pads[2] - 2, width + pads[1] + pads[3] - 2, filters};
+    return {batch, height + pads[0] + pads[2] - 2 * dilation,
+            width + pads[1] + pads[3] - 2 * dilation, filters};
   }
 };
 
@@ -80,7 +82,7 @@ std::vector<int> linear(const ByteCase& c, int winograd, Addend addend = Addend:
   const bool adds = addend != Addend::kNone;
   OpTester t(adds ? "QLinearConvAdd" : "QLinearConv", 1, adds ? "folio" : "com.microsoft");
   t.threads(c.threads).attr("channels_last", 1).attr("winograd", winograd);
-  t.attr_ints("pads", c.pads);
+  t.attr_ints("pads", c.pads).attr_ints("dilations", {c.dilation, c.dilation});
   add_codes(&t, c.x_signed, c.image(), 1);
   t.input<float>({}, {0.02F});
   add_code(&t, c.x_signed, c.x_signed ? -9 : 140);
@@ -107,7 +109,7 @@ std::vector<int> linear(const ByteCase& c, int winograd, Addend addend = Addend:
 std::vector<float> integer(const ByteCase& c, int winograd) {
   OpTester t("ConvIntegerToFloat", 1, "folio");
   t.threads(c.threads).attr("channels_last", 1).attr("winograd", winograd);
-  t.attr_ints("pads", c.pads);
+  t.attr_ints("pads", c.pads).attr_ints("dilations", {c.dilation, c.dilation});
   add_codes(&t, c.x_signed, c.image(), 1);
   add_weights(&t, c);
   add_code(&t, c.x_signed, 17);
@@ -146,6 +148,15 @@ TEST(WinogradBytesConv, HasTheBitsOfDirectConvolution) {
       EXPECT_EQ(linear(c, 1, addend), linear(c, 0, addend)) << i << is_signed;
       EXPECT_EQ(integer(c, 1), integer(c, 0)) << i << is_signed;
     }
+  }
+}
+
+TEST(WinogradBytesConv, DilatedTapsHaveTilesOfTheirOwn) {
+  for (const int64_t dilation : {2, 3, 7}) {
+    ByteCase c = {2, 32, 40, 17, 19, {dilation, 0, 1, dilation}};
+    c.dilation = dilation;
+    EXPECT_EQ(linear(c, 1), linear(c, 0)) << dilation;
+    EXPECT_EQ(integer(c, 1), integer(c, 0)) << dilation;
   }
 }
 
@@ -242,7 +253,7 @@ TEST(WinogradBytesConv, FitsSquaresOf3WithStride1OfWholePanelsOfChannels) {
   EXPECT_FALSE(fits({64, 64, 3, 3, 3}, plain));
   EXPECT_FALSE(fits({64, 64, 3, 3}, attrs_of(2, 1, 1)));
   EXPECT_FALSE(fits({64, 64, 3, 3}, attrs_of(1, 2, 1)));
-  EXPECT_FALSE(fits({64, 64, 3, 3}, attrs_of(1, 1, 2)));
+  EXPECT_TRUE(fits({64, 64, 3, 3}, attrs_of(1, 1, 2)));
 }
 
 // docs/layouts.md: U of filters whose taps are all 1, but for one of 2 filters of 16 channels.

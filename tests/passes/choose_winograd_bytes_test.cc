@@ -36,7 +36,8 @@ TEST(ChooseWinogradBytes, WantsWeightsWithoutZeroPoints) {
 TEST(ChooseWinogradBytes, WantsEnoughTilesAndChannels) {
   EXPECT_EQ(chosen({.channels = 128, .filters = 128, .side = 28}), 1);
   EXPECT_EQ(chosen({.channels = 128, .filters = 128, .side = 14}), 0);
-  EXPECT_EQ(chosen({.channels = 32, .filters = 32}), 0);
+  EXPECT_EQ(chosen({.channels = 16, .filters = 16}), 0);
+  EXPECT_EQ(chosen({.channels = 32, .filters = 32}), 1);
   EXPECT_EQ(chosen({.channels = 48, .filters = 48}), 1);
   EXPECT_EQ(chosen({.channels = 40, .filters = 64}), 0) << "no whole panels";
   EXPECT_EQ(chosen({.channels = 224, .filters = 64}), 1);
