@@ -51,9 +51,9 @@
 #define FOLIO_WINOGRAD_PLANES (FOLIO_WINOGRAD_EDGE * FOLIO_WINOGRAD_EDGE)
 #define FOLIO_WINOGRAD_OUTPUTS (FOLIO_WINOGRAD_SIDE * FOLIO_WINOGRAD_SIDE)
 
-/* u[e * plane_stride + c * 16 + j] = U of g[(c * taps + tap) * 16 + j], 16 filters side by side,
- * tap = 3 * row + column of 9, or one of a line's; c < channels. Computed in double without fused
- * multiply-adds, of squares first down the columns, then along the rows:
+/* u[e * plane_stride + c * 16 + j] = U of g[tap * tap_stride + c * 16 + j], 16 filters side by
+ * side, tap = 3 * row + column of 9, or one of a line's; c < channels. Computed in double without
+ * fused multiply-adds, of squares first down the columns, then along the rows:
  *   (f0 g0,  fa (e + o),  fa (e - o),  fb (p + q),  fb (p - q),  g2),
  *   e = g0 + a2 g2,  o = a g1,  p = g0 + b2 g2,  q = b g1,
  * of lines of 4 taps
@@ -64,6 +64,7 @@
 typedef struct FolioWinogradFilter {
   int64_t channels;
   const float* g;
+  int64_t tap_stride;
   float* u;
   int64_t plane_stride;
   int32_t line_taps; /* 3 or 4; 0: a square */

@@ -9,8 +9,8 @@
 //         -> y [N, out..., M], or, in channels of an image that others write too, [N, out...,
 //         joined_channels], which is the last input but for the first of them (op_nhwc_channels.h)
 // Types:  float.
-// winograd: 1: the other algorithm, of filters with stride 1 (op_winograd.h); the pass
-//         choose_winograd says where.
+// winograd: 1: the other algorithm, of filters with stride 1 (op_winograd.h), 2: with weights that
+//         are packed as it transforms them; the pass choose_winograd says where.
 #include "core/ops/op_half_panels.h"
 #include "core/ops/op_nhwc.h"
 #include "core/ops/op_nhwc_channels.h"
@@ -92,11 +92,13 @@ Result<std::unique_ptr<OpKernel>> make(OpBuild& build) {
   if (build.has_input(kConvInto)) build.writes_into(kConvInto);
   FOLIO_TRY(const int64_t winograd, build.attrs().get_int("winograd", 0));
   kernel->form.is_winograd = winograd != 0;
-  if (kernel->form.is_winograd) {
+  kernel->form.packs_transformed = winograd == kWinogradPacked;
+  if (kernel->form.packs_transformed) {
     FOLIO_RETURN_IF_ERROR(request_winograd(build, kernel->form));
-    return std::unique_ptr<OpKernel>(std::move(kernel));
+  } else {
+    FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, 1, kernel->form));
   }
-  FOLIO_RETURN_IF_ERROR(request_nhwc_conv(build, 1, kernel->form));
+  if (kernel->form.is_winograd) return std::unique_ptr<OpKernel>(std::move(kernel));
   const Initializer* w = build.initializer(1);
   const AddendPlace& addend = kernel->addend;
   const bool is_z_alone = kernel->place.channels == 0 && addend.at < 0 && !addend.is_last;

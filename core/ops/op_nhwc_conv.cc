@@ -173,7 +173,9 @@ Result<ConvSizes> read_nhwc_conv(const OpRun& run, const NhwcConvForm& form, con
     args->scale = scale->data<float>();
   }
   if (const PackedBlob* packed = run.packed(w_input)) {
-    if (is_half_w && !form.is_winograd) {
+    if (form.packs_transformed) {
+      args->transformed = reinterpret_cast<const float*>(packed->data());
+    } else if (is_half_w) {
       args->packed_halves = packed->data();
     } else {
       args->packed = reinterpret_cast<const float*>(packed->data());

@@ -43,7 +43,8 @@ struct NhwcConvForm {
   ConvAttrs attrs;
   Activation activation;
   bool is_planes = false;
-  bool is_winograd = false;  // packed so (op_winograd.h)
+  bool is_winograd = false;        // computes so (op_winograd.h)
+  bool packs_transformed = false;  // and has its weights packed so
   bool has_half_w = false;
   int64_t x_at = -1;  // the first of the channels of x that it reads; -1: all of them
   int64_t first_channel() const { return x_at < 0 ? 0 : x_at; }
@@ -59,6 +60,7 @@ struct NhwcConvArgs {
   const Tensor* weights = nullptr;
   const float* packed = nullptr;           // as nhwc_conv_request() has it, or null
   const uint8_t* packed_halves = nullptr;  // the same of halves, or null
+  const float* transformed = nullptr;      // as winograd_request() has it, or null
   const float* turned = nullptr;  // [M, K] of few filters, or null: run_nhwc_conv() sets it
   const float* scale = nullptr;   // of each channel, or null: ones; not of depthwise filters
   const float* bias = nullptr;    // may be null

@@ -32,92 +32,104 @@ constexpr int64_t kGrainFloats = 1024;          // pixels times channels of a ta
 constexpr int64_t kStep = 8;                    // tiles whose places are looked up at once
 constexpr int64_t kFilterStep = 8;              // channels of filters that are transformed at once
 
-// Taps of up to kFilterStep channels and 16 filters.
-struct FilterTaps {
-  alignas(64) float all[kFilterStep * kMostTaps * kPanel];            // [channels][taps][16]
-  alignas(64) float piece[kFilterStep * kSquare * kSquare * kPanel];  // of these
-};
+// Taps of up to kFilterStep channels, [taps][channels][16], of a piece; zeros for what the filter
+// has not.
+struct PieceTaps {
+  static constexpr int64_t kStride = kFilterStep * kPanel;
+  alignas(64) float all[kSquare * kSquare * kStride];
 
-void read_taps(const FolioKernels& kernels, DType dtype, int64_t rows, int64_t filters,
-               const uint8_t* from, int64_t filter, FilterTaps* taps) {
-  if (!is_half(dtype)) {
-    kernels.pack_f32p16(rows, filters, from, 1, filter, taps->all);
-    return;
-  }
-  alignas(64) float lines[kFilterStep * kMostTaps * kPanel];
-  widen_lines(kernels, dtype, rows, filters, from, 1, filter, lines, taps->all);
-}
-
-// Piece `at` of the taps, by axes; zeros for what the filter has not.
-const float* piece_of(const WinogradForm& form, int64_t channels, const int64_t* at,
-                      FilterTaps* t) {
-  if (form.taps == form.piece_taps) return t->all;
-  int64_t begin[3], end[3];
-  for (int axis = 0; axis < 3; ++axis) {
-    begin[axis] = at[axis] * form.size[axis];
-    end[axis] = begin[axis] + form.size[axis];
-  }
-  float* to = t->piece;
-  for (int64_t c = 0; c < channels; ++c) {
+  // `at`: the piece, by axes; `panel`: of the first channel.
+  void read(const WinogradForm& form, const int64_t* at, const float* panel, int64_t tap_stride,
+            int64_t channels) {
+    int64_t begin[3], end[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      begin[axis] = at[axis] * form.size[axis];
+      end[axis] = begin[axis] + form.size[axis];
+    }
+    float* to = all;
     for (int64_t i = begin[0]; i < end[0]; ++i) {
       for (int64_t j = begin[1]; j < end[1]; ++j) {
-        for (int64_t k = begin[2]; k < end[2]; ++k, to += kPanel) {
+        for (int64_t k = begin[2]; k < end[2]; ++k, to += kStride) {
           const bool has = i < form.kernel[0] && j < form.kernel[1] && k < form.kernel[2];
           const int64_t tap = (i * form.kernel[1] + j) * form.kernel[2] + k;
           if (has) {
-            std::copy_n(t->all + (c * form.taps + tap) * kPanel, kPanel, to);
+            std::copy_n(panel + tap * tap_stride, channels * kPanel, to);
           } else {
-            std::fill_n(to, kPanel, 0.0F);
+            std::fill_n(to, channels * kPanel, 0.0F);
           }
         }
       }
     }
   }
-  return t->piece;
-}
+};
 
-// U of up to 16 filters of `channels` * taps elements each: a panel in each plane.
-void fill_panel(const FolioKernels& kernels, const WinogradForm& form, DType dtype,
-                int64_t channels, int64_t filters, const uint8_t* from, float* u, int64_t stride) {
-  FilterTaps taps;
-  alignas(64) float planes[kMostPlanes * kFilterStep * kPanel];
+// U of 16 filters, a panel of F32P16 of [taps * channels] rows: a panel in each plane.
+void transform_panel(const FolioKernels& kernels, const WinogradForm& form, const float* panel,
+                     float* u, int64_t stride) {
+  const int64_t channels = form.depth / form.pieces;
+  const int64_t tap_stride = channels * kPanel;
   FolioWinogradFilter filter{};
-  filter.u = planes;
-  filter.plane_stride = kFilterStep * kPanel;
+  filter.plane_stride = stride;
   filter.line_taps = form.line_taps();
-  for (int64_t c = 0; c < channels; c += kFilterStep) {
-    filter.channels = std::min(kFilterStep, channels - c);
-    read_taps(kernels, dtype, filter.channels * form.taps, filters,
-              from + c * form.taps * panel_element_bytes(dtype), channels * form.taps, &taps);
-    for (int64_t piece = 0; piece < form.pieces; ++piece) {
-      int64_t at[3];
-      form.place_of(piece, at);
-      filter.g = piece_of(form, filter.channels, at, &taps);
+  if (form.taps == form.piece_taps) {
+    filter.channels = channels;
+    filter.g = panel;
+    filter.tap_stride = tap_stride;
+    filter.u = u;
+    kernels.winograd_filter_f32(&filter);
+    return;
+  }
+  PieceTaps taps;
+  filter.g = taps.all;
+  filter.tap_stride = PieceTaps::kStride;
+  for (int64_t piece = 0; piece < form.pieces; ++piece) {
+    int64_t at[3];
+    form.place_of(piece, at);
+    for (int64_t c = 0; c < channels; c += kFilterStep) {
+      filter.channels = std::min(kFilterStep, channels - c);
+      taps.read(form, at, panel + c * kPanel, tap_stride, filter.channels);
+      filter.u = u + (piece * channels + c) * kPanel;
       kernels.winograd_filter_f32(&filter);
-      for (int64_t e = 0; e < form.planes; ++e) {
-        std::memcpy(u + e * stride + (piece * channels + c) * kPanel,
-                    planes + e * filter.plane_stride,
-                    static_cast<size_t>(filter.channels * kPanel) * sizeof(float));
-      }
     }
   }
 }
 
-// Filters [first, first + count).
-void fill_panels(const FolioKernels& kernels, const Tensor& source, int64_t first, int64_t count,
-                 float* u, int64_t stride) {
-  const WinogradForm form(source.shape().dims());
-  const int64_t channels = source.shape()[1];
-  const int64_t filter_bytes = channels * form.taps * panel_element_bytes(source.dtype());
-  for (int64_t j = 0; j < count; j += kPanel) {
-    fill_panel(kernels, form, source.dtype(), channels, std::min(kPanel, count - j),
-               source.raw() + (first + j) * filter_bytes, u + j * form.depth, stride);
+// Weights [M, C, kernel...] as floats in panels (F32P16), of halves, or as they lie.
+struct Filters {
+  const FolioKernels& kernels;
+  const Tensor& weights;
+  const float* packed;
+  const uint8_t* packed_halves;
+
+  int64_t rows(const WinogradForm& form) const { return form.taps * weights.shape()[1]; }
+  // Of a panel of floats, where there is none.
+  size_t scratch_bytes(const WinogradForm& form) const {
+    return packed ? 0 : static_cast<size_t>(rows(form) * kPanel) * sizeof(float);
   }
-}
+  // U of filters [first, last), whole panels but for the last one.
+  void transform(const WinogradForm& form, int64_t first, int64_t last, float* u, int64_t stride,
+                 uint8_t* scratch) const {
+    const DType dtype = weights.dtype();
+    const int64_t k = rows(form);
+    for (int64_t j = first; j < last; j += kPanel, u += kPanel * form.depth) {
+      auto* panel = reinterpret_cast<float*>(scratch);
+      if (packed_halves) {
+        const int64_t at = j * panel_rows(dtype, k) * panel_element_bytes(dtype);
+        widen_panels(kernels, dtype, k, kPanel, packed_halves + at, panel);
+      } else if (!packed) {
+        fill_conv_panels(kernels, form.taps, k, j, std::min(kPanel, last - j), weights, panel);
+      }
+      transform_panel(kernels, form, packed ? packed + j * k : panel, u, stride);
+    }
+  }
+};
 
 Status fill_blob(const PackRequest& r, const void* context, const Tensor& source, uint8_t* blob) {
-  fill_panels(*static_cast<const FolioKernels*>(context), source, 0, r.n,
-              reinterpret_cast<float*>(blob), r.k * panel_columns(r.n));
+  const WinogradForm form(source.shape().dims());
+  const Filters filters{*static_cast<const FolioKernels*>(context), source, nullptr, nullptr};
+  FOLIO_TRY(const Ref<Buffer> panel, allocate_buffer(filters.scratch_bytes(form)));
+  filters.transform(form, 0, r.n, reinterpret_cast<float*>(blob), r.k * panel_columns(r.n),
+                    panel->data());
   return Status::ok();
 }
 
@@ -128,6 +140,7 @@ class WinogradProduct {
       : s_(s),
         kernels_(kernels),
         args_(args),
+        filters_{kernels, *args.weights, args.packed, args.packed_halves},
         form_(args.weights->shape().dims()),
         places_(form_, s.window, args.x_pixel(s)),
         tiles_(s.batch * image_tiles()) {
@@ -138,23 +151,26 @@ class WinogradProduct {
     FolioGemmF32 function{};
     finishes_ = args.activation.set_in_kernel(&function);
     function_ = function;
-    const int64_t floats = form_.planes * form_.depth;
+    const int64_t floats = form_.planes * form_.depth;  // of V of a tile, of U of a filter
+    shares_filters_ =
+        args.transformed || panel_columns(s.c_out) <= std::min(tiles_, kMostShared / floats);
     const int64_t held = std::clamp(kBlockFloats / floats, kFewestTiles,
                                     form_.is_line ? kMostLineTiles : kMostTiles);
     const int64_t shares = form_.is_line ? line_shares(threads) : threads;
     const int64_t most = form_.is_line ? std::min(held, (tiles_ + shares - 1) / shares) : held;
     tile_ = even_part(tiles_, std::max(most, kFewestTiles));
     const int64_t room =
-        args.packed ? kBlockFloats / (form_.planes * tile_) : kFreshFloats / floats;
+        shares_filters_ ? kBlockFloats / (form_.planes * tile_) : kFreshFloats / floats;
     // Threads share blocks of tiles, and columns where these are too few; of fresh columns, which
     // meet all tiles, only those.
-    const int64_t parts = args.packed ? blocks(tiles_) : 1;
-    const int64_t least = args.packed ? std::min(kEnoughBlocks, shares) : kEnoughBlocks;
+    const int64_t parts = shares_filters_ ? blocks(tiles_) : 1;
+    const int64_t least = shares_filters_ ? std::min(kEnoughBlocks, shares) : kEnoughBlocks;
     const int64_t wanted = (least + parts - 1) / parts;
     is_cut_ = wanted > 1;
     const int64_t enough = (s.c_out + wanted - 1) / wanted;
     columns_ = even_part(s.c_out, std::max(std::min(room, enough), kFewestColumns), kFewestColumns);
-    round_ = args.packed ? tile_ : std::clamp(kMostShared / floats / tile_ * tile_, tile_, tiles_);
+    round_ =
+        shares_filters_ ? tile_ : std::clamp(kMostShared / floats / tile_ * tile_, tile_, tiles_);
   }
 
   // Sets images[i] of those that have a sum which is not finite. zeros: a pixel.
@@ -163,13 +179,31 @@ class WinogradProduct {
     images_ = images;
     ThreadScratch scratch;
     FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run, scratch_bytes(), &scratch));
-    return args_.packed ? run_packed(run, &scratch) : run_fresh(run, &scratch);
+    return shares_filters_ ? by_tiles(run, &scratch) : by_columns(run, &scratch);
   }
 
  private:
+  // U of all filters, unless it was packed.
+  Result<const float*> all_filters(OpRun& run, int64_t stride, ThreadScratch* scratch) const {
+    if (args_.transformed) return args_.transformed;
+    FOLIO_TRY(uint8_t * memory, run.scratch(bytes_of(stride)));
+    auto* u = reinterpret_cast<float*>(memory);
+    const int64_t panels = panel_columns(s_.c_out) / kPanel;
+    run.parallel().for_range(panels, 1, [&](int64_t begin, int64_t end) {
+      const ThreadScratch::Block block(*scratch);
+      filters_.transform(form_, begin * kPanel, std::min(end * kPanel, s_.c_out),
+                         u + begin * kPanel * form_.depth, stride, block.data());
+    });
+    return u;
+  }
+
   // Each thread makes V of the tiles that it multiplies, also where others do so for other columns:
   // another core's is far away. It is kept from one part of the columns to the next.
-  Status run_packed(OpRun& run, ThreadScratch* scratch) const {
+  Status by_tiles(OpRun& run, ThreadScratch* scratch) const {
+    const int64_t packed = panel_columns(s_.c_out) * form_.depth;
+    const int64_t stride =
+        args_.transformed ? packed : winograd_plane_stride(packed, sizeof(float));
+    FOLIO_TRY(const float* u, all_filters(run, stride, scratch));
     std::array<int64_t, ThreadScratch::kMaxBlocks> held;  // the tiles whose V a block has
     held.fill(-1);
     const int64_t parts = is_cut_ ? column_blocks() : 1;
@@ -185,7 +219,7 @@ class WinogradProduct {
         const int64_t column = at % parts * columns_;
         const int64_t last = is_cut_ ? column + columns_ : s_.c_out;
         for (int64_t j = column; j < last; j += columns_) {
-          multiply(first, count, j, v, args_.packed + j * form_.depth, packed_stride(),
+          multiply(first, count, j, v, u + j * form_.depth, stride,
                    reinterpret_cast<float*>(block.data()));
         }
       }
@@ -193,8 +227,8 @@ class WinogradProduct {
     return Status::ok();
   }
 
-  // U is made of some columns at a time, which meet V of all tiles of a round.
-  Status run_fresh(OpRun& run, ThreadScratch* scratch) const {
+  // U of some columns at a time, which meet V of all tiles of a round.
+  Status by_columns(OpRun& run, ThreadScratch* scratch) const {
     FOLIO_TRY(uint8_t * bytes, run.scratch(v_bytes()));
     auto* v = reinterpret_cast<float*>(bytes);
     const int64_t grain = std::max<int64_t>(1, kGrainFloats / form_.depth);
@@ -234,22 +268,22 @@ class WinogradProduct {
   size_t v_bytes() const { return bytes_of(v_stride()); }
   size_t m_bytes() const { return bytes_of(m_stride()); }
   size_t scratch_bytes() const {
-    return m_bytes() + (args_.packed ? v_bytes() : bytes_of(u_stride()));
+    const size_t panel = args_.transformed ? 0 : filters_.scratch_bytes(form_);
+    if (shares_filters_) return std::max(m_bytes() + v_bytes(), panel);
+    return m_bytes() + bytes_of(u_stride()) + panel;
   }
 
   // A block of output channels of any number of tiles.
   void multiply_fresh(int64_t first, int64_t count, int64_t column, const float* v,
                       uint8_t* scratch) const {
     auto* u = reinterpret_cast<float*>(scratch + m_bytes());
-    const int64_t columns = std::min(columns_, s_.c_out - column);
-    fill_panels(kernels_, *args_.weights, column, columns, u, u_stride());
+    filters_.transform(form_, column, std::min(column + columns_, s_.c_out), u, u_stride(),
+                       scratch + m_bytes() + bytes_of(u_stride()));
     for (int64_t t = 0; t < count; t += tile_) {
       multiply(first + t, std::min(tile_, count - t), column, v + t * form_.depth, u, u_stride(),
                reinterpret_cast<float*>(scratch));
     }
   }
-
-  int64_t packed_stride() const { return panel_columns(s_.c_out) * form_.depth; }
 
   int64_t image_tiles() const { return places_.of_image(); }
 
@@ -299,8 +333,8 @@ class WinogradProduct {
       gemm.a = v + e * v_stride();
       gemm.b = u + e * stride;
       gemm.c = m + e * m_stride();
-      const bool comes_from_memory = args_.packed && e + 1 < form_.planes;
-      gemm.next = comes_from_memory ? reinterpret_cast<const char*>(gemm.b + stride) : nullptr;
+      const bool comes_from_afar = shares_filters_ && e + 1 < form_.planes;
+      gemm.next = comes_from_afar ? reinterpret_cast<const char*>(gemm.b + stride) : nullptr;
       kernels_.gemm_f32(&gemm);
     }
     for (int64_t t = 0; t < count;) {
@@ -354,12 +388,14 @@ class WinogradProduct {
   const ConvSizes& s_;
   const FolioKernels& kernels_;
   const NhwcConvArgs& args_;
+  const Filters filters_;
   WinogradForm form_;
   WinogradTiles places_;
   int64_t tiles_;            // of all images
   FolioGemmF32 function_{};  // the activation, if the transform itself applies it
   int32_t precision_ = kFolioChain;
   bool finishes_ = false;
+  bool shares_filters_ = false;   // threads share U; else V
   bool is_cut_ = false;           // blocks of columns are what threads share
   int64_t tile_ = 0;              // tiles of a block
   int64_t columns_ = 0;           // output channels of a block
@@ -374,7 +410,6 @@ Status run_directly(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given, i
   ConvSizes images = s;
   images.batch = count;
   NhwcConvArgs args = given;
-  args.packed = nullptr;
   args.x += first * s.window.in_count() * args.x_pixel(s);
   const int64_t pixel = first * s.window.out_count();
   args.y += pixel * args.y_pixel(s);

@@ -12,13 +12,14 @@
 //          threads: some output channels of one for each, all of whom make its V.
 //          Filters of several pieces: V [36][tiles, pieces * C], of lines [6 or 7]: each piece
 //          sees pixels of its own, and their products are one sum.
-// Weights: U packed before (F32WINO43, F32WINOLINE); else made for some output channels at a time
-//          by the same code: bit-identical.
+// Weights: U packed before; else each run makes it from the weights, as direct convolution has them
+//          packed or as they lie, by the same code: bit-identical. Where there are more tiles than
+//          filters once for all, else for some output channels at a time, which meet all tiles.
 // Errors:  an image that has a sum which is not finite is computed again directly, from the weights
 //          themselves: infinities and NaN are those of direct convolution, and so is what only the
 //          transforms' larger numbers overflow.
-// Memory:  a block's V and products for each thread; fresh U instead, then V of kMostShared floats
-//          for all.
+// Memory:  a block's V and products for each thread, and U for all if it was not packed; or a
+//          block's U and products for each thread, and V for all: kMostShared floats at most.
 // Splits:  by shape only; bit-identical for any number of threads.
 #pragma once
 
@@ -27,15 +28,19 @@
 
 namespace folio {
 
+// The attribute `winograd` of convolutions that compute so, and of those whose U is packed.
+inline constexpr int64_t kWinograd = 1;
+inline constexpr int64_t kWinogradPacked = 2;
+
 // Whether it computes this: stride 1, one group, of all axes one that is 3 to 33, or several with
 // 81 taps at most.
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
 // Whether that is faster for images that are not small, too: fewer channels or filters leave the
 // transforms too much of the work.
 bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs);
+// Asks for U (F32WINO43, F32WINOLINE), which is args.transformed then.
 Result<PackRequest> winograd_request(const FolioKernels& kernels, Span<const int64_t> w);
 
-// args.packed: as winograd_request() has it, or null.
 Status run_winograd_conv(OpRun& run, const ConvSizes& s, const NhwcConvArgs& args);
 
 }  // namespace folio

@@ -1,18 +1,18 @@
 // Convolutions with stride 1 and channels last compute by Winograd's algorithm where that is
 // faster: they get the attribute `winograd`.
 //
-//   folio.nhwc.Conv(x, w, ...)                        ->   the same with winograd = 1
-//   QLinearConv(x, ..., w, ..., channels_last = 1)    ->   the same with winograd = 1
+//   folio.nhwc.Conv(x, w, ...)                        ->   the same with winograd = 2 or 1
+//   QLinearConv(x, ..., w, ..., channels_last = 1)    ->   the same with winograd = 2
 //
 // and so do QLinearConvAdd, ConvInteger and ConvIntegerToFloat, of constant weights whose zero
 // points are those of their packed form.
 //
 // By what is known of shapes when the model is loaded, and the same on all machines of a level;
-// what only a run knows is taken for what it would be of an image of usual size. The packed weights
-// take four times the bytes, of bytes eight times, so the figures of the table say where memory
-// would limit it, and all of a model together may not make its packs much larger. Weights that the
-// model has packed in another layout stay as they are; computed ones take nothing, each run makes
-// some columns of them at a time. Private: the result is never saved.
+// what only a run knows is taken for what it would be of an image of usual size. Transformed
+// weights (2) take four times the bytes, of bytes eight times, so the figures of the table say
+// where memory would limit it, and all of a model together may not make its packs much larger.
+// Beyond that, and of floats that are no constants or that the model has packed in another layout,
+// each run transforms them (1), where that repays. Private: the result is never saved.
 #include <algorithm>
 
 #include "core/base/checked_math.h"
@@ -41,9 +41,13 @@ constexpr int64_t kUsualLine = 224;
 
 struct Candidate {
   Node* node = nullptr;
-  int64_t tiles = 0;  // of an image
-  uint64_t more = 0;  // bytes of packed weights
+  int64_t tiles = 0;           // of an image
+  uint64_t more = 0;           // bytes of packed weights
+  bool can_transform = false;  // in each run
 };
+
+// A number of weights that each run transforms, as products (2026-12, Zen 5: 5 to 7).
+constexpr double kOfWeights = 6;
 
 class ChooseWinograd {
  public:
@@ -66,15 +70,17 @@ class ChooseWinograd {
     }
   }
 
-  // Large images first: they gain most for each byte.
+  // Large images first: they gain most for each byte. Beyond the budget each run transforms the
+  // weights, where that repays.
   void choose() {
     std::stable_sort(all_.begin(), all_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.tiles > b.tiles; });
     uint64_t left = std::max(kFreeBytes, constants_ / 2);
     for (const Candidate& each : all_) {
-      if (each.more > left) continue;
-      left -= each.more;
-      each.node->attributes.set(int_attribute("winograd", 1));
+      const bool fits = each.more <= left;
+      if (fits) left -= each.more;
+      if (!fits && !each.can_transform) continue;
+      each.node->attributes.set(int_attribute("winograd", fits ? kWinogradPacked : kWinograd));
     }
   }
 
@@ -113,12 +119,15 @@ class ChooseWinograd {
   }
 
   // Whether they are many enough, and take little enough of the time that they would save.
-  bool suits(const WinogradForm& form, int64_t filters, const Sizes& sizes) const {
+  // `of_weight`: what it takes to make a number of the transformed weights, as products.
+  bool suits(const WinogradForm& form, int64_t filters, const Sizes& sizes,
+             double of_weight) const {
     constexpr double kMostProducts = 0.7;   // of those of direct convolution
     constexpr int64_t kFewestOfLines = 14;  // rows of the widest kernel's tile
     const double tiles = sizes.tiles;
     const double direct = sizes.outputs * static_cast<double>(form.taps);
-    const double products = tiles * static_cast<double>(form.planes * form.pieces);
+    const auto numbers = static_cast<double>(form.planes * form.pieces);
+    const double products = (tiles + of_weight) * numbers;
     // All but whole squares save less: nothing where parts of floats are multiplied, which wants
     // more tiles.
     const bool is_whole = !form.is_line && form.taps == form.piece_taps;
@@ -153,7 +162,6 @@ class ChooseWinograd {
     if (!shape || !attrs.is_ok() || !suits_winograd(shape->dims(), attrs.value())) {
       return std::nullopt;
     }
-    if (value && !packs_anew(*value->initializer)) return std::nullopt;
     if (node->attributes.has(kPlanesAttribute)) return std::nullopt;  // its pixels are not together
     const Span<const int64_t> dims = shape->dims();
     const WinogradForm form(dims);
@@ -165,13 +173,16 @@ class ChooseWinograd {
     candidate.tiles = static_cast<int64_t>(sizes.tiles);
     uint64_t direct = 0;
     uint64_t each = 0;
-    if (sizes.tiles == 0 || !suits(form, dims[0], sizes) ||
+    if (sizes.tiles == 0 || !suits(form, dims[0], sizes, 0) ||
         !f32p16_bytes(dims[1], dims[0], &each) ||
         !checked_mul(each, static_cast<uint64_t>(form.taps), &direct) ||
         !checked_mul(each, static_cast<uint64_t>(form.planes * form.pieces), &candidate.more)) {
       return std::nullopt;
     }
-    candidate.more = value ? candidate.more - direct : 0;
+    candidate.more -= direct;
+    candidate.can_transform = suits(form, dims[0], sizes, kOfWeights);
+    // What is packed in another layout stays so.
+    if (!value || !packs_anew(*value->initializer)) candidate.more = UINT64_MAX;
     return candidate;
   }
 

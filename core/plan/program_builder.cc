@@ -171,10 +171,18 @@ class ProgramBuilder {
     return add_constant(initializer, Tensor(initializer->dtype, initializer->shape, nullptr, {}));
   }
 
+  // As passes say. Nobody asks for the attribute here: who does takes it for one of the operator's.
+  static bool is_winograd(const Node& node) {
+    const auto& all = node.attributes.all();
+    return std::any_of(all.begin(), all.end(),
+                       [](const AttributeDef& each) { return each.name == "winograd"; });
+  }
+
   Status add_step(Node* node) {
     const OpDef* def = op_registry().find(node->domain, node->op_type, node->version);
     OpBuild build(graph_, *node, evaluator_.kernels, options_.prepack);
     FOLIO_TRY(std::unique_ptr<OpKernel> kernel, def->make(build));
+    program_.uses_winograd |= is_winograd(*node);
     Step step;
     step.name = node->name;
     step.op_type = node->op_type;
@@ -219,9 +227,6 @@ class ProgramBuilder {
       FOLIO_TRY(WeightSlot * slot, packer_.slot(weight, request, has_bit(unaligned_inputs, index)));
       step->packed.resize(node.inputs.size(), nullptr);
       step->packed[index] = slot;
-      const Layout layout = request.layout;
-      program_.uses_winograd |= layout == Layout::kF32Wino43 || layout == Layout::kF32WinoLine ||
-                                layout == Layout::kS16Wino43;
       if (!request.replaces_source || index >= 32 || !slot->peek()) continue;
       *replaced |= 1U << index;
       const bool is_ours = weight->tensor && !weight->source && weight->tensor->escapes();

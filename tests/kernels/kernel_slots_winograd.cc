@@ -18,7 +18,7 @@ void add_winograd_slots(std::vector<Slot>* list) {
                    {floats<144>()},
                    {floats<36 * 16>()},
                    [](const FolioKernels& k, int64_t n, const Pointers& p, int) {
-                     const FolioWinogradFilter a = {n, p.f(0), p.to_f(0), 16 * n, 0};
+                     const FolioWinogradFilter a = {n, p.f(0), 16 * n, p.to_f(0), 16 * n, 0};
                      k.winograd_filter_f32(&a);
                    },
                    Agrees::kBits,

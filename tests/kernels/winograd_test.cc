@@ -138,13 +138,15 @@ std::string label(const LevelUnderTest& level, const Tile& tile, const Strides& 
 }
 
 void expect_filters(const Tile& tile, int64_t channels) {
-  const auto g = random_floats(static_cast<size_t>(channels * tile.taps * 16), 5);
+  const int64_t tap_stride = channels * 16 + 3;
+  const auto g = random_floats(static_cast<size_t>(tap_stride * tile.taps), 5);
   const int64_t stride = channels * 16 + 7;
   std::vector<float> first;
   for (const LevelUnderTest& level : levels_under_test()) {
     SCOPED_TRACE(level.name);
     Guarded u(std::vector<float>(static_cast<size_t>(tile.planes * stride), 77.0F), 1);
-    const FolioWinogradFilter args{channels, g.data(), u.data(), stride, tile.line_taps};
+    const FolioWinogradFilter args{channels, g.data(), tap_stride,
+                                   u.data(), stride,   tile.line_taps};
     level.kernels.winograd_filter_f32(&args);
     EXPECT_TRUE(u.intact());
     if (first.empty()) first = u.values();
@@ -156,7 +158,7 @@ void expect_filters(const Tile& tile, int64_t channels) {
   for (int64_t i = 0; i < channels * 16; ++i) {
     std::vector<double> filter;
     for (int64_t tap = 0; tap < tile.taps; ++tap) {
-      filter.push_back(g[static_cast<size_t>((i / 16 * tile.taps + tap) * 16 + i % 16)]);
+      filter.push_back(g[static_cast<size_t>(tap * tap_stride + i)]);
     }
     const Transformed want = transformed(tile, tile.for_filters, filter);
     for (size_t e = 0; e < want.value.size(); ++e) {  // one rounding, and those in double
@@ -345,7 +347,7 @@ void expect_convolution(const LevelUnderTest& level, const Tile& tile) {
   std::vector<float> u(planes * 16);
   std::vector<float> v(planes * 16);
   std::vector<float> y(static_cast<size_t>(tile.outputs) * 16);
-  const FolioWinogradFilter filter{1, g.data(), u.data(), 16, tile.line_taps};
+  const FolioWinogradFilter filter{1, g.data(), 16, u.data(), 16, tile.line_taps};
   level.kernels.winograd_filter_f32(&filter);
   std::vector<const float*> x;
   for (size_t e = 0; e < planes; ++e) x.push_back(d.data() + e * 16);

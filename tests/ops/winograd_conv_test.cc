@@ -117,8 +117,9 @@ const std::vector<ConvCase>& cases() {
 struct Given {
   std::vector<float> x, w;
   bool is_winograd = true;
-  bool is_packed = true;  // before, else while it is used
-  bool is_all = false;    // with scale, bias, z and an activation
+  enum Weights { kAsTheyLie, kInPanels, kTransformed } weights = kTransformed;
+  DType half = DType::kFloat;  // of the weights
+  bool is_all = false;         // with scale, bias, z and an activation
   const char* activation = "Relu";
   int threads = 1;
 };
@@ -133,13 +134,15 @@ Given given(const ConvCase& c) {
 std::vector<float> output_of(const ConvCase& c, const Given& g) {
   OpTester t("Conv", 1, "folio.nhwc");
   t.threads(g.threads).attr_ints("pads", c.pads).attr_ints("dilations", c.dilations);
-  if (g.is_winograd) t.attr("winograd", 1);
+  if (g.is_winograd) t.attr("winograd", g.weights == Given::kTransformed ? 2 : 1);
   t.input<float>(c.images(c.image, c.channels), g.x);
   const Shape w = c.w();
-  if (g.is_packed) {
-    t.constant<float>(w, g.w);
+  const std::vector<double> numbers(g.w.begin(), g.w.end());
+  if (g.half != DType::kFloat) t.attr("half_weights", 1);
+  if (g.weights == Given::kAsTheyLie) {
+    t.input_as(g.half, w, numbers);
   } else {
-    t.input<float>(w, g.w);
+    t.constant_as(g.half, w, numbers);
   }
   if (g.is_all) {
     t.attr("activation", g.activation);
@@ -182,14 +185,23 @@ TEST(WinogradConv, IsDirectConvolution) {
   }
 }
 
-TEST(WinogradConv, HasTheSameBitsWhenWeightsArePackedBeforeOrOnTheWay) {
+// Where there are more tiles than filters, and the other way round; of whole pieces, and others.
+TEST(WinogradConv, HasTheSameBitsWhereverWeightsAreTransformed) {
   for (size_t i = 0; i < cases().size(); ++i) {
-    SCOPED_TRACE("case " + std::to_string(i));
-    Given g = given(cases()[i]);
-    g.is_all = true;
-    const std::vector<float> before = output_of(cases()[i], g);
-    g.is_packed = false;
-    EXPECT_TRUE(same_bits(output_of(cases()[i], g), before));
+    for (const DType half : {DType::kFloat, DType::kFloat16, DType::kBfloat16}) {
+      if (half != DType::kFloat && i % 3 != 0) continue;
+      SCOPED_TRACE("case " + std::to_string(i) + ", " + std::string(dtype_name(half)));
+      Given g = given(cases()[i]);
+      g.is_all = true;
+      g.half = half;
+      g.weights = Given::kTransformed;
+      const std::vector<float> before = output_of(cases()[i], g);
+      for (const auto weights : {Given::kInPanels, Given::kAsTheyLie}) {
+        g.weights = weights;
+        g.threads = weights == Given::kInPanels ? 3 : 1;
+        EXPECT_TRUE(same_bits(output_of(cases()[i], g), before)) << weights;
+      }
+    }
   }
 }
 
@@ -238,10 +250,10 @@ TEST(WinogradConv, InfinityAndNanAreThoseOfDirectConvolution) {
   const ConvCase cube{3, 18, 20, {3, 3, 9}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}};
   for (const ConvCase& c : {square(3, 9, 9, 18, 20), line(3, 81, 18, 20, 7, 2), cube}) {
     Given g = given(c);
-    for (const bool packed : {true, false}) {
-      g.is_packed = packed;
+    for (const auto weights : {Given::kTransformed, Given::kInPanels, Given::kAsTheyLie}) {
+      g.weights = weights;
       for (const float bad : {INFINITY, -INFINITY, NAN, 3e38F}) {
-        for (size_t pixel = 0; pixel < 81; pixel += 8) expect_bad_pixel(c, g, bad, pixel);
+        for (size_t pixel = 0; pixel < 81; pixel += 13) expect_bad_pixel(c, g, bad, pixel);
       }
     }
   }

@@ -133,6 +133,11 @@ class OpTester {
     inputs_.back().always_constant = true;
     return *this;
   }
+  OpTester& constant_as(DType dtype, const Shape& shape, const std::vector<double>& values) {
+    input_as(dtype, shape, values);
+    inputs_.back().always_constant = true;
+    return *this;
+  }
   // `type` is needed where the value does not tell it (an empty optional).
   OpTester& input_value(Value value);
   OpTester& input_value(Value value, TypeInfo type);

@@ -69,12 +69,8 @@ static void winograd_filter_f32__ref(const FolioWinogradFilter* args) {
   const int64_t taps = args->line_taps > 0 ? args->line_taps : 9;
   const int64_t planes = args->line_taps > 0 ? taps + 3 : FOLIO_WINOGRAD_PLANES;
   for (int64_t i = 0; i < args->channels * FOLIO_F32P16_COLUMNS; ++i) {
-    const int64_t c = i / FOLIO_F32P16_COLUMNS;
-    const int64_t j = i % FOLIO_F32P16_COLUMNS;
     double g[9];
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      g[tap] = args->g[(c * taps + tap) * FOLIO_F32P16_COLUMNS + j];
-    }
+    for (int64_t tap = 0; tap < taps; ++tap) g[tap] = args->g[tap * args->tap_stride + i];
     double u[FOLIO_WINOGRAD_PLANES];
     if (args->line_taps == 4) {
       filter_four(g, u);

@@ -56,31 +56,31 @@ VFN void winograd_filter_four(VD g0, VD g1, VD g2, VD g3, VD* r) {
 
 template <int kTaps>
 VFN void winograd_filter_lines(const FolioWinogradFilter* args) {
-  constexpr int64_t columns = FOLIO_F32P16_COLUMNS;
-  for (int64_t i = 0; i < args->channels * columns; i += kDoubles) {
-    const float* g = args->g + i / columns * kTaps * columns + i % columns;
+  const int64_t tap = args->tap_stride;
+  for (int64_t i = 0; i < args->channels * FOLIO_F32P16_COLUMNS; i += kDoubles) {
+    const float* g = args->g + i;
     VD row[kTaps + 3];
     const VD g0 = vd_load(g);
-    const VD g1 = vd_load(g + columns);
-    const VD g2 = vd_load(g + 2 * columns);
+    const VD g1 = vd_load(g + tap);
+    const VD g2 = vd_load(g + 2 * tap);
     if (kTaps == 3) winograd_filter_line(g0, g1, g2, row, 1);
-    if (kTaps == 4) winograd_filter_four(g0, g1, g2, vd_load(g + (kTaps - 1) * columns), row);
+    if (kTaps == 4) winograd_filter_four(g0, g1, g2, vd_load(g + (kTaps - 1) * tap), row);
 #pragma GCC unroll 7
     for (int j = 0; j < kTaps + 3; ++j) vd_store(args->u + j * args->plane_stride + i, row[j]);
   }
 }
 
 static void FOLIO_LEVEL(winograd_filter_f32)(const FolioWinogradFilter* args) {
-  constexpr int64_t columns = FOLIO_F32P16_COLUMNS;
   if (args->line_taps == 3) return winograd_filter_lines<3>(args);
   if (args->line_taps == 4) return winograd_filter_lines<4>(args);
-  for (int64_t i = 0; i < args->channels * columns; i += kDoubles) {
-    const float* g = args->g + i / columns * 9 * columns + i % columns;
+  const int64_t tap = args->tap_stride;
+  for (int64_t i = 0; i < args->channels * FOLIO_F32P16_COLUMNS; i += kDoubles) {
+    const float* g = args->g + i;
     VD down[18];
 #pragma GCC unroll 3
     for (int k = 0; k < 3; ++k) {
-      winograd_filter_line(vd_load(g + k * columns), vd_load(g + (3 + k) * columns),
-                           vd_load(g + (6 + k) * columns), down + k, 3);
+      winograd_filter_line(vd_load(g + k * tap), vd_load(g + (3 + k) * tap),
+                           vd_load(g + (6 + k) * tap), down + k, 3);
     }
 #pragma GCC unroll 6
     for (int k = 0; k < 6; ++k) {
