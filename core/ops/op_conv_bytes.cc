@@ -91,7 +91,8 @@ class ByteConvolution {
         image_channels_(whole.group * whole.c_in),
         channels_(whole.group * whole.c_out) {}
 
-  const uint8_t* x = nullptr;  // [N, pixels, C] unsigned
+  const uint8_t* x = nullptr;  // [N, pixels, C] unsigned, or signed:
+  bool flips = false;          // signs of a tile's pixels at a time; in place
   uint8_t x_zero = 0;
   ByteConvWeights weights;
   const uint8_t* border = nullptr;      // a pixel of zero points
@@ -104,9 +105,10 @@ class ByteConvolution {
 
   int64_t chunks() const { return s_.batch * s_.group * plan_.tiles * plan_.blocks; }
   bool has_pieces() const { return rows_ == Rows::kPieces; }
+  bool is_in_place() const { return rows_ == Rows::kInPlace; }
   size_t rows_bytes() const {
-    if (rows_ == Rows::kInPlace) return 0;
     const auto tile = static_cast<size_t>(plan_.tile);
+    if (is_in_place()) return flips ? align_up(tile * static_cast<size_t>(s_.c_in), 64) : 0;
     const auto taps = static_cast<size_t>(s_.window.kernel_count());
     if (has_pieces()) return align_up(tile * taps * sizeof(void*), 64);
     return align_up(tile * static_cast<size_t>(row_bytes()) + kShortRun, 64);
@@ -136,7 +138,9 @@ class ByteConvolution {
     const uint8_t* from = x + image * s_.window.in_count() * c + group * s_.c_in;
     args.a_row_stride = args.k;
     args.a = scratch;
-    if (rows_ == Rows::kInPlace) {
+    if (flips) {
+      flip_signs(args.m * c, from + pixel * c, scratch);
+    } else if (is_in_place()) {
       args.a = from + pixel * c;
     } else if (has_pieces()) {
       auto* pieces = reinterpret_cast<const uint8_t**>(scratch);
@@ -587,8 +591,12 @@ Status run_byte_conv(OpRun& run, const ConvSizes& whole, const ByteConv& conv) {
   ByteConvolution c(whole, s, conv, run.kernels(), run.parallel().thread_count());
   c.weights = weights;
   c.x_zero = static_cast<uint8_t>(zero);
-  FOLIO_TRY(c.x, pixels_first(run, whole, conv));
   const bool depthwise = is_depthwise(s) && !c.weights.zero;
+  c.flips = !depthwise && c.is_in_place() && conv.channels_last && conv.x->dtype() == DType::kInt8;
+  c.x = conv.x->raw();
+  if (!c.flips) {
+    FOLIO_TRY(c.x, pixels_first(run, whole, conv));
+  }
   ThreadScratch scratch;
   FOLIO_RETURN_IF_ERROR(
       ThreadScratch::make(run, depthwise ? c.line_bytes() : c.scratch_bytes(), &scratch));

@@ -215,6 +215,7 @@ constexpr Form kForms[] = {
     {"pieces of groups", 32, 32, 2, 5, 6, 3, 2, 1, 1},
     {"pieces of one tap", 16, 33, 1, 7, 7, 1, 2, 0, 1},
     {"in place", 24, 40, 1, 5, 5, 1, 1, 0, 1},
+    {"in place, one channel to one", 1, 1, 1, 6, 5, 1, 1, 0, 1},
     {"taps that are no groups of four", 18, 17, 1, 5, 5, 3, 1, 1, 1},
     {"a channel each", 70, 70, 70, 6, 70, 3, 1, 1, 1},
     {"a channel each, every second", 70, 70, 70, 9, 12, 3, 2, 1, 1},
@@ -279,6 +280,17 @@ std::vector<int32_t> convolve(const Form& f, const std::vector<X>& x, int x_zero
   return y;
 }
 
+// [rows, columns] -> [columns, rows]
+template <typename T>
+std::vector<T> turned(int64_t rows, const std::vector<T>& values) {
+  const auto columns = static_cast<int64_t>(values.size()) / rows;
+  std::vector<T> out;
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i) out.push_back(values[static_cast<size_t>(i * columns + j)]);
+  }
+  return out;
+}
+
 // ConvInteger takes one zero point of w for each filter or for all.
 template <typename X, typename W>
 void expect_formula(const Form& f, X x_zero, bool w_zeros, int threads = 1) {
@@ -289,10 +301,15 @@ void expect_formula(const Form& f, X x_zero, bool w_zeros, int threads = 1) {
   const auto x = random_bytes<X>(f.channels * f.height * f.width, 1);
   const auto w = random_bytes<W>(f.filters * depth * f.kernel * f.kernel, 2);
   const auto w_zero = w_zeros ? random_bytes<W>(f.filters, 3) : std::vector<W>{0};
-  const auto give_inputs = [&](OpTester* t) {
+  const auto give_inputs = [&](OpTester* t, bool last = false) {
     t->attr_ints("pads", {f.pad, f.pad, f.pad, f.pad}).attr_ints("strides", {f.stride, f.stride});
     t->attr_ints("dilations", {f.dilation, f.dilation}).attr("group", f.group);
-    t->input<X>({1, f.channels, f.height, f.width}, x);
+    if (last) {
+      t->attr("channels_last", 1);
+      t->input<X>({1, f.height, f.width, f.channels}, turned(f.channels, x));
+    } else {
+      t->input<X>({1, f.channels, f.height, f.width}, x);
+    }
     t->input<W>({f.filters, depth, f.kernel, f.kernel}, w);
     t->input<X>({}, {x_zero});
     t->input<W>({static_cast<int64_t>(w_zero.size())}, w_zero);
@@ -314,12 +331,19 @@ void expect_formula(const Form& f, X x_zero, bool w_zeros, int threads = 1) {
     const auto m = i / static_cast<size_t>(height * width);
     want.push_back(static_cast<float>(sums[i]) * scale[m] + bias[m]);
   }
-  OpTester floats("ConvIntegerToFloat", 1, "folio");
-  give_inputs(&floats);
-  floats.input<float>({f.filters, 1, 1}, scale);
-  floats.input<float>({f.filters}, bias);
-  floats.threads(threads).expect<float>(0, {1, f.filters, height, width}, want);
-  floats.run();
+  for (const bool last : {false, true}) {
+    if (last && x_zero == 0) continue;  // it makes no difference
+    OpTester floats("ConvIntegerToFloat", 1, "folio");
+    give_inputs(&floats, last);
+    floats.input<float>({f.filters, 1, 1}, scale);
+    floats.input<float>({f.filters}, bias);
+    if (last) {
+      floats.expect<float>(0, {1, height, width, f.filters}, turned(f.filters, want));
+    } else {
+      floats.expect<float>(0, {1, f.filters, height, width}, want);
+    }
+    floats.threads(threads).run();
+  }
 }
 
 template <typename X, typename W>
