@@ -27,7 +27,7 @@ constexpr int64_t kMostLineTiles = 224;
 constexpr int64_t kFreshFloats = 160 * 1024;    // of U that is made while it is used
 constexpr int64_t kFewestColumns = 2 * kPanel;  // of a block, if there are more
 constexpr int64_t kEnoughBlocks = 4;            // to keep all threads at work
-constexpr int64_t kMostShared = 1 << 21;        // floats of V that all threads read
+constexpr int64_t kMostShared = 1 << 21;        // floats of V, or of U, that all threads read
 constexpr int64_t kGrainFloats = 1024;          // pixels times channels of a task that makes V
 constexpr int64_t kStep = 8;                    // tiles whose places are looked up at once
 constexpr int64_t kFilterStep = 8;              // channels of filters that are transformed at once
@@ -38,14 +38,9 @@ struct PieceTaps {
   static constexpr int64_t kStride = kFilterStep * kPanel;
   alignas(64) float all[kSquare * kSquare * kStride];
 
-  // `at`: the piece, by axes; `panel`: of the first channel.
-  void read(const WinogradForm& form, const int64_t* at, const float* panel, int64_t tap_stride,
-            int64_t channels) {
-    int64_t begin[3], end[3];
-    for (int axis = 0; axis < 3; ++axis) {
-      begin[axis] = at[axis] * form.size[axis];
-      end[axis] = begin[axis] + form.size[axis];
-    }
+  // `begin`, `end`: of the piece, by axes; `panel`: of the first channel.
+  void read(const WinogradForm& form, const int64_t* begin, const int64_t* end, const float* panel,
+            int64_t tap_stride, int64_t channels) {
     float* to = all;
     for (int64_t i = begin[0]; i < end[0]; ++i) {
       for (int64_t j = begin[1]; j < end[1]; ++j) {
@@ -63,32 +58,39 @@ struct PieceTaps {
   }
 };
 
-// U of 16 filters, a panel of F32P16 of [taps * channels] rows: a panel in each plane.
+// U of 16 filters, a panel of F32P16 of [taps * channels] rows: a panel in each plane. Pieces whose
+// taps are neighbours are read where they lie.
 void transform_panel(const FolioKernels& kernels, const WinogradForm& form, const float* panel,
                      float* u, int64_t stride) {
   const int64_t channels = form.depth / form.pieces;
   const int64_t tap_stride = channels * kPanel;
+  PieceTaps taps;
   FolioWinogradFilter filter{};
   filter.plane_stride = stride;
   filter.line_taps = form.line_taps();
-  if (form.taps == form.piece_taps) {
-    filter.channels = channels;
-    filter.g = panel;
-    filter.tap_stride = tap_stride;
-    filter.u = u;
-    kernels.winograd_filter_f32(&filter);
-    return;
-  }
-  PieceTaps taps;
-  filter.g = taps.all;
-  filter.tap_stride = PieceTaps::kStride;
-  for (int64_t piece = 0; piece < form.pieces; ++piece) {
-    int64_t at[3];
-    form.place_of(piece, at);
-    for (int64_t c = 0; c < channels; c += kFilterStep) {
-      filter.channels = std::min(kFilterStep, channels - c);
-      taps.read(form, at, panel + c * kPanel, tap_stride, filter.channels);
-      filter.u = u + (piece * channels + c) * kPanel;
+  for (int64_t piece = 0; piece < form.pieces; ++piece, u += channels * kPanel) {
+    int64_t begin[3], end[3];
+    form.place_of(piece, begin);
+    bool is_whole = true;
+    int64_t first = 0;  // taps of the filter
+    int64_t last = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      begin[axis] *= form.size[axis];
+      end[axis] = begin[axis] + form.size[axis];
+      is_whole &= end[axis] <= form.kernel[axis];
+      first = first * form.kernel[axis] + begin[axis];
+      last = last * form.kernel[axis] + end[axis] - 1;
+    }
+    const bool in_place = is_whole && last - first + 1 == form.piece_taps;
+    filter.g = in_place ? panel + first * tap_stride : taps.all;
+    filter.tap_stride = in_place ? tap_stride : PieceTaps::kStride;
+    const int64_t step = in_place ? channels : kFilterStep;
+    for (int64_t c = 0; c < channels; c += step) {
+      filter.channels = std::min(step, channels - c);
+      if (!in_place) {
+        taps.read(form, begin, end, panel + c * kPanel, tap_stride, filter.channels);
+      }
+      filter.u = u + c * kPanel;
       kernels.winograd_filter_f32(&filter);
     }
   }
@@ -418,11 +420,6 @@ Status run_directly(OpRun& run, const ConvSizes& s, const NhwcConvArgs& given, i
   return run_nhwc_conv(run, images, args);
 }
 
-bool is_all(const AxisNumbers& values, int64_t expected) {
-  return std::all_of(values.begin(), values.end(),
-                     [expected](int64_t value) { return value == expected; });
-}
-
 }  // namespace
 
 bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
@@ -433,7 +430,7 @@ bool fits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {
   const WinogradForm form(w);
   const bool fits = form.is_line ? form.taps >= kFewestTaps && form.taps <= kMostLineTaps
                                  : form.taps <= kMostTaps;
-  return fits && attrs.group == 1 && is_all(attrs.window.strides, 1);
+  return fits && attrs.group == 1 && all_are(attrs.window.strides, 1);
 }
 
 bool suits_winograd(Span<const int64_t> w, const ConvAttrs& attrs) {

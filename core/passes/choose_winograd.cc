@@ -181,7 +181,7 @@ class ChooseWinograd {
     }
     candidate.more -= direct;
     candidate.can_transform = suits(form, dims[0], sizes, kOfWeights);
-    // What is packed in another layout stays so.
+    // What is no constant is not packed, what is packed in another layout stays so.
     if (!value || !packs_anew(*value->initializer)) candidate.more = UINT64_MAX;
     return candidate;
   }
