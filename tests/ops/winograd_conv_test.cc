@@ -253,7 +253,7 @@ TEST(WinogradConv, InfinityAndNanAreThoseOfDirectConvolution) {
     for (const auto weights : {Given::kTransformed, Given::kInPanels, Given::kAsTheyLie}) {
       g.weights = weights;
       for (const float bad : {INFINITY, -INFINITY, NAN, 3e38F}) {
-        for (size_t pixel = 0; pixel < 81; pixel += 13) expect_bad_pixel(c, g, bad, pixel);
+        for (size_t pixel = 0; pixel < 81; pixel += 8) expect_bad_pixel(c, g, bad, pixel);
       }
     }
   }

@@ -239,16 +239,18 @@ TEST(ChooseWinograd, WantsAsManyTilesAsItIsTold) {
   EXPECT_EQ(count({.image = 40, .kernel = 5}, 16), 0);
 }
 
+bool is_packed(const Node& node) {
+  const auto how = node.attributes.get_int("winograd", 0);
+  return how.is_ok() && how.value() == kWinogradPacked;
+}
+
 int packed_of(const ModelWriter& writer) {
   const auto model = optimized(writer, Optimize::kAll);
   EXPECT_TRUE(model.is_ok()) << text_of(model.status());
   if (!model.is_ok()) return -1;
   choose_winograd(model.value().get());
   int count = 0;
-  for (const Node& node : model.value()->graph.nodes) {
-    const auto how = node.attributes.get_int("winograd", 0);
-    count += how.is_ok() && how.value() == kWinogradPacked;
-  }
+  for (const Node& node : model.value()->graph.nodes) count += is_packed(node);
   return count;
 }
 
@@ -288,8 +290,7 @@ TEST(ChooseWinograd, TakesLargeImagesFirst) {
   int count = 0;
   bool is_large_chosen = false;
   for (const Node& node : model.value()->graph.nodes) {
-    const auto how = node.attributes.get_int("winograd", 0);
-    if (!how.is_ok() || how.value() != kWinogradPacked) continue;
+    if (!is_packed(node)) continue;
     ++count;
     const Initializer& w = *model.value()->graph.value(node.inputs[1]).initializer;
     is_large_chosen |= w.name == "wz";
