@@ -162,42 +162,57 @@ TEST(GemmU8, RoundsLargeSumsAndKeepsInnerBounds) {
   }
 }
 
+// As y, [m, n] with `gap` bytes behind each row and 64 behind the last.
+std::vector<uint8_t> multiply_to_plain_bytes(const FolioKernels& kernels, ByteProblem& p,
+                                             bool is_signed, int64_t gap) {
+  const auto column_sum = random_ints<int32_t>(static_cast<size_t>(p.n), 8, -1000, 1000);
+  FolioGemmU8 args{};
+  args.m = p.m;
+  args.n = p.n;
+  args.k = p.k;
+  args.a = p.a.data();
+  args.a_row_stride = p.k;
+  args.b = p.packed.data();
+  args.sums = p.sums(kFolioToByte, is_signed);
+  if (p.m % 2 == 0 && !is_signed) args.sums.zero = 0;
+  args.sums.column_sum = column_sum.data();
+  args.sums.a_zero = 77;
+  std::vector<uint8_t> c(static_cast<size_t>(p.m * (p.n + gap) + 64), 0x5A);
+  args.c = c.data();
+  args.c_row_stride = p.n + gap;
+  kernels.gemm_u8(&args);
+  return c;
+}
+
+void expect_plain_bytes(int64_t m, int64_t n, int64_t k) {
+  ByteProblem p(m, n, k);
+  if (n > 2) p.scale[2] = 0.999F;
+  for (const bool is_signed : {false, true}) {
+    for (const int64_t gap : {0, 3}) {
+      const auto want = multiply_to_plain_bytes(ref_kernels(), p, is_signed, gap);
+      for (const LevelUnderTest& level : levels_under_test()) {
+        EXPECT_EQ(multiply_to_plain_bytes(level.kernels, p, is_signed, gap), want)
+            << level.name << ' ' << m << 'x' << n << 'x' << k << ' ' << is_signed << ' ' << gap;
+      }
+    }
+  }
+}
+
 // All of int8 or uint8 by small scales: rows of every width leave in whole vectors, alone or
 // together, and nothing is written between them.
 TEST(GemmU8, RowsOfPlainBytesGiveTheReferenceBits) {
   for (const int64_t n : {1, 7, 16, 24, 30, 32, 40, 48, 64, 70, 80, 96, 129}) {
     for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 11, 12, 14, 30, 100}) {
-      ByteProblem p(m, n, m == 100 ? 600 : 12);
-      if (n > 2) p.scale[2] = 0.999F;
-      const auto column_sum = random_ints<int32_t>(static_cast<size_t>(n), 8, -1000, 1000);
-      for (const bool is_signed : {false, true}) {
-        for (const int64_t gap : {0, 3}) {
-          const auto compute = [&](const FolioKernels& kernels) {
-            FolioGemmU8 args{};
-            args.m = m;
-            args.n = n;
-            args.k = p.k;
-            args.a = p.a.data();
-            args.a_row_stride = p.k;
-            args.b = p.packed.data();
-            args.sums = p.sums(kFolioToByte, is_signed);
-            if (m % 2 == 0 && !is_signed) args.sums.zero = 0;
-            args.sums.column_sum = column_sum.data();
-            args.sums.a_zero = 77;
-            std::vector<uint8_t> c(static_cast<size_t>(m * (n + gap) + 64), 0x5A);
-            args.c = c.data();
-            args.c_row_stride = n + gap;
-            kernels.gemm_u8(&args);
-            return c;
-          };
-          const auto want = compute(ref_kernels());
-          for (const LevelUnderTest& level : levels_under_test()) {
-            EXPECT_EQ(compute(level.kernels), want)
-                << level.name << ' ' << m << 'x' << n << ' ' << is_signed << ' ' << gap;
-          }
-        }
-      }
+      expect_plain_bytes(m, n, m == 100 ? 600 : 12);
     }
+  }
+}
+
+// Of sums that are long enough for a tile to end the one before it, and short enough.
+TEST(GemmU8, RowsThatEndWithinTheNextOnesGiveTheReferenceBits) {
+  for (const int64_t k : {28, 32, 36, 60, 64, 148, 508, 512, 516}) {
+    for (const int64_t m : {3, 4, 5, 6, 7, 8, 9, 10, 11, 49, 100}) expect_plain_bytes(m, 128, k);
+    expect_plain_bytes(23, 70, k);
   }
 }
 

@@ -332,12 +332,12 @@ static const TileFn kTiles[kTilePanels + 1][kTileRows + 1] = {
 static const TileFn kTallTiles[kTilePanels + 1] = {nullptr, gemm_tile<kTallRows, 1>,
                                                    gemm_tile<kTallRows, 2>, nullptr, nullptr};
 
-/* ---- short sums to bytes that are added to others
+/* ---- short sums to bytes
  *
- * What becomes of sums takes as many operations as some 64 of the depth do, but other units: rows
- * of the tile before are ended between the products of this one. One after the other, they would
- * not overlap, as a processor looks a hundred or two such operations ahead. (Plain bytes take half
- * as many operations, and gain nothing.) */
+ * What becomes of sums that are added to other bytes takes as many operations as some 64 of the
+ * depth do, and half as many where they are not, but other units: rows of the tile before are ended
+ * between the products of this one. One after the other, they would not overlap, as a processor
+ * looks a hundred or two such operations ahead. */
 
 /* Sums of kLinkRows rows and all panels that are to be ended. */
 typedef struct Link {
@@ -345,42 +345,86 @@ typedef struct Link {
   int64_t row; /* below 0: none */
 } Link;
 
-template <int kForm>
-VFN void end_row(const Block* block, const Link* done, int i) {
-  const FolioGemmU8* args = block->args;
-  const int64_t row = done->row + i;
-  store_added<kTilePanels, kForm>(
-      &block->codes, &block->add, done->sum[i],
-      args->sums.addend + row * args->sums.addend_row_stride + block->column,
-      (char*)args->c + row * args->c_row_stride + block->column);
+constexpr int kNotAdded = 4; /* plain bytes, instead of an AddForm */
+
+/* Where rows that end come from and go to. */
+typedef struct LinkEnds {
+  const __m512i* sum; /* null: there are none */
+  const uint8_t* addend;
+  char* c;
+} LinkEnds;
+
+VFN LinkEnds begin_ends(const FolioGemmU8* args, int64_t column, const Link* done) {
+  if (done->row < 0) return {};
+  const uint8_t* addend = args->sums.addend;
+  if (addend) addend += done->row * args->sums.addend_row_stride + column;
+  return {done->sum[0], addend, (char*)args->c + done->row * args->c_row_stride + column};
 }
 
-/* The whole depth of kLinkRows rows of one piece each, to `next`; the rows of `done` are ended. */
 template <int kForm>
-static void gemm_link(const Block* block, const Link* done, Link* next, const char* ahead) {
+VFN void end_row(const Block* block, LinkEnds* ends) {
   const FolioGemmU8* args = block->args;
-  const int64_t panel = block->panel;
+  if constexpr (kForm == kNotAdded) {
+    store_codes<kTilePanels, 1, 1>(&block->codes, ends->sum, ends->c);
+  } else {
+    store_added<kTilePanels, kForm>(&block->codes, &block->add, ends->sum, ends->addend, ends->c);
+    ends->addend += args->sums.addend_row_stride;
+  }
+  ends->sum += kTilePanels;
+  ends->c += args->c_row_stride;
+}
+
+/* A group of the products of a tile. `p`: where its bytes of a row begin. */
+template <int kAt>
+VFN void add_link_group(__m512i (&sum)[kLinkRows][kTilePanels],
+                        const uint8_t* const (&row)[kLinkRows], int64_t p, const char* b,
+                        int64_t panel) {
+  const char* at = b + kAt * FOLIO_S8P16K4_GROUP;
+  const __m512i w[kTilePanels] = {_mm512_load_si512(at), _mm512_load_si512(at + panel),
+                                  _mm512_load_si512(at + 2 * panel),
+                                  _mm512_load_si512(at + 3 * panel)};
+#pragma GCC unroll 4
+  for (int i = 0; i < kLinkRows; ++i) {
+    int32_t four;
+    __builtin_memcpy(&four, row[i] + p + 4 * kAt, 4);
+    const __m512i x = _mm512_set1_epi32(four);
+#pragma GCC unroll 4
+    for (int v = 0; v < kTilePanels; ++v) dot4(&sum[i][v], x, w[v]);
+  }
+}
+
+/* The whole depth of kLinkRows rows of one piece each, to `next`; the rows of `done` are ended, one
+ * after each part of it. All that this counts stays in registers: a processor that begins 8
+ * operations in a cycle has 5 for each two products here. */
+template <int kForm>
+VFN void gemm_link(const Block* block, const Link* done, Link* next, const char* ahead) {
+  const FolioGemmU8* args = block->args;
+  int64_t panel = block->panel;
   const char* b = (const char*)args->b + block->column / kColumns * panel;
   __m512i sum[kLinkRows][kTilePanels];
   begin_sums(block, next->row, sum);
-  const uint8_t* a[kLinkRows];
+  const uint8_t* row[kLinkRows];
 #pragma GCC unroll 4
   for (int i = 0; i < kLinkRows; ++i) {
-    a[i] =
+    row[i] =
         args->a_rows ? args->a_rows[next->row + i] : args->a + (next->row + i) * args->a_row_stride;
   }
-  const int64_t pairs = args->k / 8; /* of groups */
-  int64_t from = 0;
-  for (int i = 0; i < kLinkRows; ++i) {
-    const int64_t to = pairs * (i + 1) / kLinkRows;
-    add_run(sum, a, b, panel, (to - from) * 2, &ahead);
-    b += (to - from) * 2 * FOLIO_S8P16K4_GROUP;
-#pragma GCC unroll 4
-    for (int r = 0; r < kLinkRows; ++r) a[r] += (to - from) * 8;
-    from = to;
-    if (done->row >= 0) end_row<kForm>(block, done, i);
+  LinkEnds ends = begin_ends(args, block->column, done);
+  const int64_t part = args->k / (8 * kLinkRows) * 8; /* of a row's bytes */
+  int64_t p = 0;
+  for (int64_t end = part; end <= kLinkRows * part; end += part) {
+    while (p < end) {
+      __asm__("" : "+r"(b), "+r"(p), "+r"(panel));
+      add_link_group<0>(sum, row, p, b, panel);
+      add_link_group<1>(sum, row, p, b, panel);
+      _mm_prefetch(ahead, _MM_HINT_T1);
+      ahead += 64;
+      p += 8;
+      b += 2 * FOLIO_S8P16K4_GROUP;
+    }
+    if (ends.sum) end_row<kForm>(block, &ends);
   }
-  if (args->k % 8 != 0) add_run(sum, a, b, panel, 1, &ahead);
+  for (; p < args->k; p += 4, b += FOLIO_S8P16K4_GROUP) add_link_group<0>(sum, row, p, b, panel);
 #pragma GCC unroll 4
   for (int i = 0; i < kLinkRows; ++i) {
 #pragma GCC unroll 4
@@ -393,9 +437,11 @@ VFN int links_tiles(const Block* block, int64_t panels) {
   constexpr int64_t kLongest = 512;
   static_assert(kLongest <= kBlockDepth, "sums do not wait");
   const FolioGemmU8* args = block->args;
-  return args->sums.to == kFolioToByte && args->sums.add && block->add.form != kAnyAdd &&
-         panels == kTilePanels && args->k >= 32 && args->k <= kLongest && args->k % 4 == 0 &&
-         block->run >= args->k;
+  const int ends_fast = block->is_plain ? block->is_whole
+                                        : args->sums.to == kFolioToByte && args->sums.add &&
+                                              block->add.form != kAnyAdd;
+  return ends_fast && panels == kTilePanels && args->k >= 32 && args->k <= kLongest &&
+         args->k % 4 == 0 && block->run >= args->k;
 }
 
 /* Lines of the block after this one. */
@@ -423,19 +469,22 @@ static int64_t gemm_links(const Block* block, int64_t row, int64_t end, Ahead* a
   Link links[2];
   links[0].row = -1;
   const char* nothing = (const char*)block->args->b;
+  /* One or two rows wait for their own products: they are left together with four others. */
+  const int64_t over = (end - row) % kLinkRows;
+  if (over == 1 || over == 2) end -= kLinkRows + over;
   int turn = 0;
   for (; row + kLinkRows <= end; row += kLinkRows, turn ^= 1) {
     const char* at = take_lines(ahead, block->args->k / 8, block->panel);
     links[turn ^ 1].row = row;
     gemm_link<kForm>(block, &links[turn], &links[turn ^ 1], at ? at : nothing);
   }
-  for (int i = 0; i < kLinkRows && links[turn].row >= 0; ++i) {
-    end_row<kForm>(block, &links[turn], i);
-  }
+  LinkEnds ends = begin_ends(block->args, block->column, &links[turn]);
+  for (int i = 0; i < kLinkRows && ends.sum; ++i) end_row<kForm>(block, &ends);
   return row;
 }
 
 static int64_t gemm_links_any(const Block* block, int64_t row, int64_t end, Ahead* ahead) {
+  if (block->is_plain) return gemm_links<kNotAdded>(block, row, end, ahead);
   switch (block->add.form) {
     case kFastAdd:
       return gemm_links<0>(block, row, end, ahead);
