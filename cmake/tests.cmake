@@ -6,7 +6,8 @@
 #   tests/fuzz/<x>_fuzz.cc                            replay of tests/fuzz/corpus/<x>, or a libFuzzer target (FOLIO_FUZZ)
 # Rooms c_api, tools and bindings have their own name as prefix instead, ort_dropin has c_api.ort_dropin. The tests of
 # c_api and ort_dropin see the shared library only.
-# Every test is told two folders: FOLIO_TESTS_DIR (this source folder) and FOLIO_BINARY_DIR (holds bin/ and lib/).
+# Tests in Python and C are told two folders: FOLIO_TESTS_DIR (this source folder) and FOLIO_BINARY_DIR (holds bin/ and
+# lib/); of the others those that are named below, so that what a clone in another folder has compiled fits the rest.
 
 include(GoogleTest)
 set(tests_dir ${PROJECT_SOURCE_DIR}/tests)
@@ -21,8 +22,8 @@ if(FOLIO_SANITIZE) # instrumented code that clang does not optimize takes it hal
   set(light_test_options -O0)
   set(rooms_that_compute kernels properties) # much, themselves: these stay as the rest is
 endif()
-target_compile_definitions(folio_test_base INTERFACE
-  FOLIO_TESTS_DIR="${tests_dir}" FOLIO_BINARY_DIR="${PROJECT_BINARY_DIR}")
+set_property(SOURCE ${tests_dir}/c_api/errors_test.cc ${tests_dir}/ops/operators_table_test.cc
+  APPEND PROPERTY COMPILE_DEFINITIONS FOLIO_TESTS_DIR="${tests_dir}")
 if(TARGET folio_make_model)
   target_link_libraries(folio_test_base INTERFACE folio_make_model)
 endif()
@@ -95,7 +96,8 @@ function(folio_add_gtest room)
     target_link_libraries(test_${room} PRIVATE folio_test_base folio)
   elseif(room STREQUAL "ort_dropin") # opens the library as a program does
     target_link_libraries(test_${room} PRIVATE folio_test_base)
-    target_compile_definitions(test_${room} PRIVATE FOLIO_ORT_LIBRARY="$<TARGET_FILE:folio_ort>")
+    set_property(SOURCE ${tests_dir}/ort_dropin/dropin_support.cc
+      APPEND PROPERTY COMPILE_DEFINITIONS FOLIO_ORT_LIBRARY="$<TARGET_FILE:folio_ort>")
     add_dependencies(test_${room} folio_ort)
   else()
     target_link_libraries(test_${room} PRIVATE ${core_test_libraries})
