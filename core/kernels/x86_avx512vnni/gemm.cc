@@ -44,6 +44,20 @@ VFN const char* fetch_lines(const char* from) {
   return from + 64;
 }
 
+/* Adds the products of a group of four rows of B, `w`. p: where its bytes of a row begin. */
+template <int kRows, int kPanels>
+VFN void add_group(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&row)[kRows], int64_t p,
+                   const __m512i (&w)[kPanels]) {
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+    int32_t four;
+    __builtin_memcpy(&four, row[i] + p, 4);
+    const __m512i x = _mm512_set1_epi32(four);
+#pragma GCC unroll 4
+    for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, w[v]);
+  }
+}
+
 /* Adds `groups` groups of four rows of B. */
 template <int kRows, int kPanels>
 VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows], const char* b,
@@ -67,14 +81,7 @@ VFN void add_run(__m512i (&sum)[kRows][kPanels], const uint8_t* const (&a)[kRows
       for (int v = 0; v < kPanels; ++v) {
         w[v] = _mm512_load_si512((v == kPanels - 1 ? last : b + v * panel) + 64 * g);
       }
-#pragma GCC unroll 12
-      for (int i = 0; i < kRows; ++i) {
-        int32_t four;
-        __builtin_memcpy(&four, row[i] + p + 4 * g, 4);
-        const __m512i x = _mm512_set1_epi32(four);
-#pragma GCC unroll 4
-        for (int v = 0; v < kPanels; ++v) dot4(&sum[i][v], x, w[v]);
-      }
+      add_group(sum, row, p + 4 * g, w);
     }
     fetch = fetch_lines<fetched_lines(kRows, kPanels)>(fetch);
     p += 8;
@@ -374,7 +381,7 @@ VFN void end_row(const Block* block, LinkEnds* ends) {
   ends->c += args->c_row_stride;
 }
 
-/* A group of the products of a tile. `p`: where its bytes of a row begin. */
+/* Of a tile of four panels the products of group kAt from `b` and byte `p` of the rows on. */
 template <int kAt>
 VFN void add_link_group(__m512i (&sum)[kLinkRows][kTilePanels],
                         const uint8_t* const (&row)[kLinkRows], int64_t p, const char* b,
@@ -383,20 +390,12 @@ VFN void add_link_group(__m512i (&sum)[kLinkRows][kTilePanels],
   const __m512i w[kTilePanels] = {_mm512_load_si512(at), _mm512_load_si512(at + panel),
                                   _mm512_load_si512(at + 2 * panel),
                                   _mm512_load_si512(at + 3 * panel)};
-#pragma GCC unroll 4
-  for (int i = 0; i < kLinkRows; ++i) {
-    int32_t four;
-    __builtin_memcpy(&four, row[i] + p + 4 * kAt, 4);
-    const __m512i x = _mm512_set1_epi32(four);
-#pragma GCC unroll 4
-    for (int v = 0; v < kTilePanels; ++v) dot4(&sum[i][v], x, w[v]);
-  }
+  add_group(sum, row, p + 4 * kAt, w);
 }
 
 /* The whole depth of kLinkRows rows of one piece each, to `next`; the rows of `done` are ended, one
- * after each part of it. What this counts stays in registers: of 64 bytes, a part and a row that
- * ends are some 200 operations in the 38 cycles that the products take, all that a processor
- * begins in that time. */
+ * after each part of it. What this counts stays in registers: where K is 64, a part and the row
+ * that ends after it are some 200 operations, of which the multiplications take 38 cycles. */
 template <int kForm>
 VFN void gemm_link(const Block* block, const Link* done, Link* next, const char* ahead) {
   const FolioGemmU8* args = block->args;
