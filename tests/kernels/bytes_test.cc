@@ -39,20 +39,27 @@ struct AlignedBytes {
 
 constexpr FolioSumsTo kTargets[] = {kFolioToInt32, kFolioToFloat, kFolioToByte};
 
-// The bytes of C, with a gap of 5 elements between the rows.
-std::vector<float> multiply(const FolioKernels& kernels, ByteProblem& p, const uint8_t* a,
-                            FolioSumsTo to, bool with_rows, const uint8_t* const* rows = nullptr,
-                            int64_t run = 0) {
+// All but C, of rows of A behind each other.
+FolioGemmU8 product_of(const ByteProblem& p, FolioSumsTo to, bool with_rows) {
   FolioGemmU8 args{};
   args.m = p.m;
   args.n = p.n;
   args.k = p.k;
-  args.a = a;
+  args.a = p.a.data();
   args.a_row_stride = p.k;
-  args.a_rows = rows;
-  args.a_run = run;
   args.b = p.packed.data();
   args.sums = p.sums(to, with_rows);
+  return args;
+}
+
+// The bytes of C, with a gap of 5 elements between the rows.
+std::vector<float> multiply(const FolioKernels& kernels, ByteProblem& p, const uint8_t* a,
+                            FolioSumsTo to, bool with_rows, const uint8_t* const* rows = nullptr,
+                            int64_t run = 0) {
+  FolioGemmU8 args = product_of(p, to, with_rows);
+  args.a = a;
+  args.a_rows = rows;
+  args.a_run = run;
   args.c_row_stride = p.n + 5;
   Guarded c(static_cast<size_t>(p.m * (p.n + 5)));
   args.c = c.data();
@@ -137,14 +144,7 @@ TEST(GemmU8, RoundsLargeSumsAndKeepsInnerBounds) {
       ByteProblem p(9, 70, 24);
       std::fill(p.scale.begin(), p.scale.end(), factor);
       const auto compute = [&](const FolioKernels& kernels) {
-        FolioGemmU8 args{};
-        args.m = p.m;
-        args.n = p.n;
-        args.k = p.k;
-        args.a = p.a.data();
-        args.a_row_stride = p.k;
-        args.b = p.packed.data();
-        args.sums = p.sums(kFolioToByte, false);
+        FolioGemmU8 args = product_of(p, kFolioToByte, false);
         args.sums.lo = low;
         args.sums.hi = high;
         args.sums.zero = low < 0 ? -120 : 255;
@@ -166,14 +166,7 @@ TEST(GemmU8, RoundsLargeSumsAndKeepsInnerBounds) {
 std::vector<uint8_t> multiply_to_plain_bytes(const FolioKernels& kernels, ByteProblem& p,
                                              bool is_signed, int64_t gap) {
   const auto column_sum = random_ints<int32_t>(static_cast<size_t>(p.n), 8, -1000, 1000);
-  FolioGemmU8 args{};
-  args.m = p.m;
-  args.n = p.n;
-  args.k = p.k;
-  args.a = p.a.data();
-  args.a_row_stride = p.k;
-  args.b = p.packed.data();
-  args.sums = p.sums(kFolioToByte, is_signed);
+  FolioGemmU8 args = product_of(p, kFolioToByte, is_signed);
   if (p.m % 2 == 0 && !is_signed) args.sums.zero = 0;
   args.sums.column_sum = column_sum.data();
   args.sums.a_zero = 77;
@@ -241,18 +234,11 @@ void expect_sums_of_codes(ByteProblem& p, const AddCase& c, bool is_signed, bool
   std::vector<const uint8_t*> rows;
   for (int64_t i = 0; i < p.m; ++i) rows.push_back(p.a.data() + i * p.k);
   const auto compute = [&](const FolioKernels& kernels, bool adds, bool by_rows = false) {
-    FolioGemmU8 args{};
-    args.m = p.m;
-    args.n = p.n;
-    args.k = p.k;
-    args.a = p.a.data();
-    args.a_row_stride = p.k;
+    FolioGemmU8 args = product_of(p, kFolioToByte, is_signed);
     if (by_rows) {
       args.a_rows = rows.data();
       args.a_run = p.k;
     }
-    args.b = p.packed.data();
-    args.sums = p.sums(kFolioToByte, is_signed);
     args.sums.add = adds ? &add : nullptr;
     args.sums.addend = addend.data();
     args.sums.addend_row_stride = stride;
