@@ -1,6 +1,7 @@
 #include "core/kernels/select.h"
 
 #include <array>
+#include <forward_list>
 #include <mutex>
 
 #define FOLIO_ISA(folder, needs, check)               \
@@ -20,12 +21,10 @@ const KernelLevel kLevels[] = {
 };
 
 constexpr size_t kLevelCount = sizeof(kLevels) / sizeof(kLevels[0]);
-static_assert(kLevelCount <= 10, "a table per subset of levels would grow too large");
-
-// One entry per subset of usable levels (a bit each) and precision; only the few that occur are
-// ever filled, and no others take memory.
-struct Entry {
-  std::once_flag once;
+// What a set of usable levels (a bit each) and a precision have.
+struct Table {
+  unsigned levels;
+  FolioPrecision precision;
   FolioKernels kernels;
 };
 
@@ -55,16 +54,20 @@ unsigned levels_in_use(const KernelLevels& levels, CpuBits bits,
 }
 
 const FolioKernels& kernels_for(CpuBits bits, FolioPrecision precision) {
-  static std::array<std::array<Entry, size_t{1} << kLevelCount>, kFolioMedium> entries;
+  // The few that are asked for, where they stay; never destroyed: sessions may outlive statics.
+  static std::mutex mutex;
+  static auto* const tables = new std::forward_list<Table>;
   const unsigned usable = usable_levels(bits);
-  Entry& entry = entries[precision - kFolioHighest][usable];
-  std::call_once(entry.once, [&] {
-    for (size_t i = 0; i < kLevelCount; ++i) {
-      if (usable & (1u << i)) kLevels[i].fill(&entry.kernels);
-    }
-    entry.kernels.precision = precision;
-  });
-  return entry.kernels;
+  const std::lock_guard lock(mutex);
+  for (const Table& table : *tables) {
+    if (table.levels == usable && table.precision == precision) return table.kernels;
+  }
+  Table& table = tables->emplace_front(Table{usable, precision, {}});
+  for (size_t i = 0; i < kLevelCount; ++i) {
+    if (usable & (1u << i)) kLevels[i].fill(&table.kernels);
+  }
+  table.kernels.precision = precision;
+  return table.kernels;
 }
 
 const char* kernel_level_name(CpuBits bits) {

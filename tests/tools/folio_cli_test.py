@@ -434,6 +434,12 @@ class BenchCommand(FolioCase):
         self.assertAlmostEqual(report["out_sum"], 2 * sum(singles), 5)
         self.assertAlmostEqual(report["out_abs"], 2 * sum(map(abs, singles)), 5)
 
+    @unittest.skipIf(os.environ.get("FOLIO_SANITIZE"), "sanitizers have memory of their own")
+    def test_a_small_models_first_session_takes_little_memory(self):
+        report = json.loads(self.bench("--json", "--iterations", "1", "--threads", "1"))
+        taken = report["mem_run"]["anon"] - report["mem_init"]["anon"]
+        self.assertLess(taken, 1024, "KiB: tables that nobody asked for take none")
+
     def test_inputs_from_files_are_what_is_run(self):
         source = self.write("x.npy", npy("<f4", [3], struct.pack("<3f", 1, 2, -4)))
         report = json.loads(self.bench("--json", "--iterations", "1", "--input", f"x={source}"))
