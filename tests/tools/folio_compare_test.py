@@ -8,6 +8,7 @@ import os
 import struct
 import sys
 import unittest
+import xml.etree.ElementTree
 from pathlib import Path
 
 from folio_cli_test import (BOOL, DOUBLE, FLOAT, FLOAT16, FOLIO, INT64, STRING, UINT8,
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import skipping
 
 ORT = os.environ.get("FOLIO_ORT_LIBRARY")
+SVG = "{http://www.w3.org/2000/svg}"
 METRICS = ["init_ms", "load_ms", "first_run_ms", "run_p50_ms", "run_min_ms", "anon_init",
            "anon_load", "anon_run", "peak_anon_load"]
 QUICK = ["--rounds", "1", "--warmup", "0", "--iterations", "1", "--threads", "1"]
@@ -68,6 +70,7 @@ class Usage(FolioCase):
                           [path, *folio_side, "--against-config", "folio.nonesuch=1"],
                           [path, *folio_side, "--config", "folio.nonesuch=1"],
                           [path, "--ort", "x", "--against-library", "y"],
+                          [path, *folio_side, "--plot", self.folder / "none/plot.svg"],
                           [path, *folio_side, "--dim", "nobody=2"]):
             self.one_error_line(folio("compare", *arguments, *QUICK), 2)
 
@@ -208,6 +211,38 @@ class AgainstFolio(CompareCase):
         lines = self.check(result, 0).stdout.splitlines()
         self.assertEqual(lines[0].split()[:2], ["model", "difference"])
         self.assertEqual([line.split()[0] for line in lines[1:4]], [*map(str, paths), "geometric"])
+
+    def test_json_has_every_round(self):
+        path = self.write("m.onnx", double_model())
+        result = folio("compare", path, *self.AGAINST, *QUICK[2:], "--rounds", "3", "--json")
+        report = json.loads(self.check(result, 0).stdout)
+        for side in (report["folio"], report["against"]):
+            self.assertEqual(sorted(side["samples"]), sorted(METRICS))
+            for metric in METRICS:
+                rounds = side["samples"][metric]
+                self.assertEqual((len(rounds), sorted(rounds)[1]), (3, side[metric]))
+
+    def test_a_picture_has_dots_on_the_side_of_1_where_they_belong(self):
+        for name in ("a", "b"):
+            self.write(f"{name}/model.onnx", double_model())
+        self.write("bad/model.onnx", b"\x07nothing")
+        plot = self.folder / "plot.svg"
+        reports = self.objects(3, self.folder, "--plot", plot)
+        root = xml.etree.ElementTree.parse(plot).getroot()
+        texts = {text.text: text for text in root.iter(SVG + "text")}
+        for label in ("a", "b", "bad (failed)", "geometric mean", "load"):
+            self.assertIn(label, texts)
+        one = float(texts["1"].get("x"))
+        shares = {r["model"].split("/")[-2]: r["ratio"]["run_p50_ms"] for r in reports}
+        height = {label: float(texts[label].get("y")) for label in ("a", "b", "bad (failed)")}
+        dots = [(float(c.get("cx")), float(c.get("cy"))) for c in root.iter(SVG + "circle")]
+        self.assertEqual(len(dots), 4, "the legend's, those of two models and their mean")
+        for name in ("a", "b"):
+            x, = [x for x, y in dots if abs(y + 4 - height[name]) < 1]
+            self.assertEqual(x > one + 0.01, shares[name] > 1.0001, name)
+        self.assertLess(max(height["a"], height["b"]), height["bad (failed)"])
+        first = min(shares["a"], shares["b"])
+        self.assertEqual(height["a"] < height["b"], shares["a"] == first, "the fastest is on top")
 
     def test_folders_have_short_names(self):
         for path in ("a/model.onnx", "a/model.ort", "b/c/model.onnx"):

@@ -172,6 +172,7 @@ struct CompareCommand {
   double rtol = -1;  // negative: data.json's, else ONNX's
   double atol = -1;
   bool made_up = false;
+  std::string plot;  // file for a picture of the ratios; "": none
   bool json = false;
   InputOptions input;
   SessionSettings session;

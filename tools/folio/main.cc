@@ -284,13 +284,15 @@ class Cli {
     count(command, "--rounds", &compare_.rounds, 1, "processes per side, in turns (3)");
     add_tolerances(command, &compare_.rtol, &compare_.atol);
     command->add_flag("--made-up", compare_.made_up, "make inputs up beside test data too");
+    command->add_option("--plot", compare_.plot, "write a picture of the ratios")
+        ->type_name("FILE.svg");
     command->add_flag("--json", compare_.json, "one JSON object per model, each on one line");
     add_measure_options(command, &compare_);
     command->footer(
         "Differences are those of Folio's outputs from the other side's; ratios are Folio to the\n"
         "other side: below 1, Folio is faster or smaller. Exit code 1: outputs differ.\n"
         "Examples:\n"
-        "  folio compare models --ort libonnxruntime.so.1 --threads 1\n"
+        "  folio compare models --ort libonnxruntime.so.1 --threads 1 --plot ratios.svg\n"
         "  folio compare model.onnx --ort libonnxruntime.so.1 --dim batch=4 --json\n"
         "  folio compare model.onnx --against folio --against-config session.disable_prepacking=1");
   }
