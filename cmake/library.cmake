@@ -36,8 +36,9 @@ if(core_sources)
       core/ops/sparse_attention.cc core/ops/tokenizer.cc core/ops/unfold_tensor.cc
       core/ops/word_conv_embedding.cc core/os/memory_stats.cc core/passes/add_behind.cc
       core/passes/channel_readers.cc core/passes/channel_shuffle.cc core/passes/channels_last.cc core/passes/fold_focus.cc
-      core/passes/join_in_place.cc core/passes/read_channels.cc core/passes/take_nchwc.cc
-      core/passes/untranspose_convs.cc core/prepack/fpack_writer.cc core/session/pack_model.cc
+      core/passes/fuse_qdq.cc core/passes/join_in_place.cc core/passes/read_channels.cc
+      core/passes/simplify_moves.cc core/passes/take_nchwc.cc core/passes/untranspose_convs.cc
+      core/prepack/fpack_index.cc core/prepack/fpack_writer.cc core/prepack/pack_store.cc core/session/pack_model.cc
       core/session/profile.cc core/session/replace_weights.cc)
     set_property(SOURCE ${sources_of_space} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
     set_property(SOURCE ${sources_of_loops} ${sources_of_space}
