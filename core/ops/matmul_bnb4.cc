@@ -90,6 +90,23 @@ Status multiply_few(OpRun& run, const Sizes& size, const FolioGemmF32& args, con
   return Status::ok();
 }
 
+// Elements [at, at + count) of the weight, flattened: put(i, value) of each. A block's levels are
+// scaled once.
+template <typename Put>
+void widen(const Sizes& size, const uint8_t* codes, const float* scales, int64_t at, int64_t count,
+           Put put) {
+  for (int64_t i = 0; i < count;) {
+    const int64_t block = (at + i) / size.block;
+    const int64_t end = std::min(count, (block + 1) * size.block - at);
+    float levels[16];
+    for (int code = 0; code < 16; ++code) levels[code] = size.levels[code] * scales[block];
+    for (; i < end; ++i) {
+      const int64_t from = at + i;
+      put(i, levels[codes[from / 2] >> (from % 2 == 0 ? 4 : 0) & 15]);
+    }
+  }
+}
+
 // Panels of a few columns.
 Status multiply_many(OpRun& run, const Sizes& size, const FolioGemmF32& args, const uint8_t* codes,
                      const float* scales) {
@@ -101,20 +118,24 @@ Status multiply_many(OpRun& run, const Sizes& size, const FolioGemmF32& args, co
       };
     });
   }
-  // Element [p, j] of the second operand stands at p * row + j * column of the weight.
-  const int64_t row = size.transposed ? 1 : size.k;
-  const int64_t column = size.transposed ? size.k : 1;
   return gemm_by_tiles(run, args, [&](int64_t begin, int64_t end) {
     return [&, begin, end](int64_t first, int64_t depth, float* panels) {
-      std::fill_n(panels, panel_columns(end - begin) * depth, 0.0F);
-      for (int64_t j = begin; j < end; ++j) {
-        const int64_t place = j - begin;
-        float* to = panels + place / 16 * 16 * depth + place % 16;
-        for (int64_t p = 0; p < depth; ++p) {
-          const int64_t at = (first + p) * row + j * column;
-          const int code = at % 2 == 0 ? codes[at / 2] >> 4 : codes[at / 2] & 15;
-          to[p * 16] = size.levels[code] * scales[at / size.block];
-        }
+      constexpr int64_t kPanel = FOLIO_F32P16_COLUMNS;
+      const int64_t columns = end - begin;
+      const auto place = [&](int64_t j) {
+        return panels + j / kPanel * kPanel * depth + j % kPanel;
+      };
+      if (columns % kPanel != 0) {
+        std::fill_n(panels + columns / kPanel * kPanel * depth, kPanel * depth, 0.0F);
+      }
+      for (int64_t j = 0; size.transposed && j < columns; ++j) {
+        float* const to = place(j);
+        widen(size, codes, scales, (begin + j) * size.k + first, depth,
+              [&](int64_t p, float value) { to[p * kPanel] = value; });
+      }
+      for (int64_t p = 0; !size.transposed && p < depth; ++p) {
+        widen(size, codes, scales, (first + p) * size.k + begin, columns,
+              [&](int64_t j, float value) { place(j)[p * kPanel] = value; });
       }
     };
   });

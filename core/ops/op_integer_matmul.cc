@@ -7,6 +7,7 @@
 #include "core/ops/op_broadcast.h"
 #include "core/ops/op_gemm.h"
 #include "core/ops/op_quantized.h"
+#include "core/ops/op_scratch.h"
 
 namespace folio {
 namespace {
@@ -16,6 +17,7 @@ constexpr int64_t kTileRows = 12;  // of the widest kernel in registers
 // Some 20 us on one core with dot products; four panels are a block of the kernel, and of 512
 // columns B stays in L2.
 constexpr ChunkRule kRule = {8 << 20, 8 << 20, 64, 512, 4 * kThreadMacs, 1 << 16};
+constexpr int64_t kPackedAsRows = 16;     // packing B takes as long as products of so many rows
 constexpr int64_t kUnsignedOffset = 128;  // what flipping the sign bit adds
 
 int32_t zero_at(const ByteZero& zero, DType dtype, int64_t at) {
@@ -23,22 +25,23 @@ int32_t zero_at(const ByteZero& zero, DType dtype, int64_t at) {
   return dtype == DType::kInt8 ? static_cast<int8_t>(zero.data[at]) : zero.data[at];
 }
 
-// One matrix product of a batch: B and what belongs to its columns.
+// One matrix product of a batch: B and what belongs to its columns, in memory of the caller.
 class Product {
  public:
-  Product(OpRun& run, const MatMulGeometry& g, const ByteOperand& a, const ByteOperand& b,
-          const ByteTarget& target)
-      : run_(run), g_(g), a_(a), b_(b), target_(target) {}
-
-  Status prepare(int64_t rows) {
-    const auto n = static_cast<size_t>(g_.n);
-    FOLIO_TRY(uint8_t * memory, run_.scratch((3 * n + static_cast<size_t>(rows)) * 4));
-    b_zero_ = reinterpret_cast<int32_t*>(memory);
-    offset_ = b_zero_ + n;
-    scale_ = reinterpret_cast<float*>(offset_ + n);
-    row_sums_ = reinterpret_cast<int32_t*>(scale_ + n);
-    return Status::ok();
+  static size_t bytes(const MatMulGeometry& g, int64_t rows) {
+    return static_cast<size_t>(3 * g.n + rows) * 4;
   }
+  Product(OpRun& run, const MatMulGeometry& g, const ByteOperand& a, const ByteOperand& b,
+          const ByteTarget& target, uint8_t* memory)
+      : run_(run),
+        g_(g),
+        a_(a),
+        b_(b),
+        target_(target),
+        b_zero_(reinterpret_cast<int32_t*>(memory)),
+        offset_(b_zero_ + g.n),
+        scale_(reinterpret_cast<float*>(offset_ + g.n)),
+        row_sums_(reinterpret_cast<int32_t*>(scale_ + g.n)) {}
 
   void set_b(const ByteMatrix& matrix, int64_t index) {
     matrix_ = matrix;
@@ -126,10 +129,88 @@ class Product {
   ByteMatrix matrix_;
   int64_t b_index_ = 0;
   bool has_b_zero_ = false;
-  int32_t* b_zero_ = nullptr;
-  int32_t* offset_ = nullptr;
-  float* scale_ = nullptr;
-  int32_t* row_sums_ = nullptr;
+  int32_t* b_zero_;
+  int32_t* offset_;
+  float* scale_;
+  int32_t* row_sums_;
+};
+
+// The products of a batch, each with its own B or the one before it.
+class ByteBatch {
+ public:
+  ByteBatch(OpRun& run, const MatMulGeometry& g, const ByteOperand& a, const ByteOperand& b,
+            int b_input, const ByteTarget& target)
+      : run_(run),
+        g_(g),
+        a_(a),
+        b_(b),
+        target_(target),
+        request_(s8p16k4_request(g.k, g.n, b.trans ? 1 : g.n, b.trans ? g.k : 1)),
+        packed_(run.packed(b_input)) {
+    // One B for all batches: they are just more rows.
+    const int64_t batches = g.batch.count();
+    const bool is_flat = g.batch_b.count() == 1 && g.batch_a.count() == batches &&
+                         a.zero.matrix_stride == 0 && target.a_scale.matrix_stride == 0;
+    count_ = is_flat ? 1 : batches;
+    rows_ = is_flat ? g.m * batches : g.m;
+  }
+
+  Status compute(const uint8_t* a_rows) {
+    uint64_t blob = 0;
+    if (!packed_ && !s8p16k4_bytes(g_.k, g_.n, &blob)) {
+      return invalid_argument("a matrix of ", g_.k, " x ", g_.n, " bytes is too large");
+    }
+    blob_bytes_ = align_up(static_cast<size_t>(blob), 64);
+    const size_t bytes = blob_bytes_ + Product::bytes(g_, rows_);
+    // Threads share the products where there is one for each, else the work of one.
+    const int threads = run_.parallel().thread_count();
+    const int64_t rows = rows_ + (packed_ ? 0 : kPackedAsRows);
+    const double macs = static_cast<double>(rows * g_.n) * static_cast<double>(g_.k * count_);
+    const int64_t parts = thread_parts(macs / static_cast<double>(kRule.least_macs), threads);
+    if (count_ < threads || parts == 1) {
+      FOLIO_TRY(uint8_t * memory, run_.scratch(bytes));
+      compute(a_rows, 0, count_, memory);
+      return Status::ok();
+    }
+    ThreadScratch scratch;
+    FOLIO_RETURN_IF_ERROR(ThreadScratch::make(run_, bytes, &scratch));
+    run_.parallel().for_range(count_, (count_ + parts - 1) / parts,
+                              [&](int64_t begin, int64_t end) {
+                                const ThreadScratch::Block block(scratch);
+                                compute(a_rows, begin, end, block.data());
+                              });
+    return Status::ok();
+  }
+
+ private:
+  void compute(const uint8_t* a_rows, int64_t begin, int64_t end, uint8_t* memory) {
+    Product product(run_, g_, a_, b_, target_, memory + blob_bytes_);
+    int64_t last = -1;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t index = g_.index_b(i);
+      if (index != last) product.set_b(matrix(index, memory), index);
+      last = index;
+      const int64_t a_index = count_ == 1 ? 0 : g_.index_a(i);
+      product.compute(a_rows + a_index * g_.m * g_.k, a_index, rows_, i * g_.m);
+    }
+  }
+
+  ByteMatrix matrix(int64_t index, uint8_t* memory) const {
+    if (packed_) return packed_matrix(packed_->data(), g_.k, g_.n);
+    fill_panels(run_.kernels(), request_, b_.codes + index * g_.k * g_.n, b_.dtype, memory);
+    return packed_matrix(memory, g_.k, g_.n);
+  }
+
+  OpRun& run_;
+  const MatMulGeometry& g_;
+  const ByteOperand& a_;
+  const ByteOperand& b_;
+  const ByteTarget& target_;
+  PackRequest request_;
+  const PackedBlob* packed_;
+  int64_t count_;  // of products
+  int64_t rows_;   // of each
+  size_t blob_bytes_ = 0;
 };
 
 // All matrices of A as rows of unsigned bytes.
@@ -312,33 +393,8 @@ void gemm_u8(OpRun& run, const FolioGemmU8& whole) {
 Status multiply_bytes(OpRun& run, const MatMulGeometry& g, const ByteOperand& a,
                       const ByteOperand& b, int b_input, const ByteTarget& target) {
   if (g.out.count() == 0) return Status::ok();
-  // One B for all batches: they are just more rows.
-  const int64_t count = g.batch.count();
-  const bool is_flat = g.batch_b.count() == 1 && g.batch_a.count() == count &&
-                       a.zero.matrix_stride == 0 && target.a_scale.matrix_stride == 0;
-  const int64_t rows = is_flat ? g.m * count : g.m;
   FOLIO_TRY(const uint8_t* a_rows, rows_of(run, g, a));
-  Product product(run, g, a, b, target);
-  FOLIO_RETURN_IF_ERROR(product.prepare(rows));
-  const PackRequest request = s8p16k4_request(g.k, g.n, b.trans ? 1 : g.n, b.trans ? g.k : 1);
-  const PackedBlob* blob = run.packed(b_input);
-  int64_t last = -1;
-  for (int64_t i = 0; i < (is_flat ? 1 : count); ++i) {
-    const int64_t index = g.index_b(i);
-    if (index != last) {
-      ByteMatrix matrix;
-      if (blob) {
-        matrix = packed_matrix(blob->data(), g.k, g.n);
-      } else {
-        FOLIO_TRY(matrix, pack_bytes_now(run, request, b.codes + index * g.k * g.n, b.dtype));
-      }
-      product.set_b(matrix, index);
-      last = index;
-    }
-    const int64_t a_index = is_flat ? 0 : g.index_a(i);
-    product.compute(a_rows + a_index * g.m * g.k, a_index, rows, i * g.m);
-  }
-  return Status::ok();
+  return ByteBatch(run, g, a, b, b_input, target).compute(a_rows);
 }
 
 }  // namespace folio
