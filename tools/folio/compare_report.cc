@@ -228,7 +228,8 @@ constexpr std::array<const char*, 3> kPlotted = {"run_p50_ms", "load_ms", "anon_
 
 DotPlot::Row plot_row(const Comparison& c) {
   DotPlot::Row row = {one_line(c.model.name), {}};
-  if (!c.reasons.empty()) row.label += std::string(" (") + verdict_name(c.verdict) + ")";
+  const bool has_run = c.verdict == Verdict::kAgree || c.verdict == Verdict::kDiffer;
+  if (!has_run) row.label += std::string(" (") + verdict_name(c.verdict) + ")";
   for (const char* key : kPlotted) row.values.push_back(c.ratio(key));
   return row;
 }
